@@ -1,0 +1,419 @@
+#include "agent/control/attach.h"
+
+#include "agent/control/attach_check.h"
+#include "agent/control/attach_parts.h"
+#include "agent/control/directories.h"
+
+#include <dlfcn.h>
+#include <stddef.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+enum {
+    LOAD_TIMEOUT_MS = 30000,
+    JOIN_TIMEOUT_MS = 180000,
+    COMMIT_ATTEMPTS = 50,
+    STACK_COPY_BYTES = 256 * 1024,
+    FRAMES_MAX = 65536,
+    PAUSE_NS = 1000000
+};
+
+struct sj_attach {
+    sj_target target;
+    sj_unwinder *unwinder;
+    sj_remote_agent agent;
+    sj_remote_choice choice; /* all hooks */
+    sj_stack_copy *copies;
+    size_t copy_count;
+    sj_attach_report report;
+};
+
+uint64_t sj_attach_now_ns(void)
+{
+    struct timespec now;
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return (uint64_t)now.tv_sec * UINT64_C(1000000000) + (uint64_t)now.tv_nsec;
+}
+
+static uint64_t read_own_ns(void)
+{
+    struct timespec now;
+    clock_gettime(CLOCK_THREAD_CPUTIME_ID, &now);
+    return (uint64_t)now.tv_sec * UINT64_C(1000000000) + (uint64_t)now.tv_nsec;
+}
+
+void sj_stop_clock_start(sj_stop_clock *clock)
+{
+    *clock = (sj_stop_clock){.wall_ns = sj_attach_now_ns(), .cpu_ns = read_own_ns()};
+}
+
+void sj_stop_clock_read(sj_stop_clock *clock)
+{
+    clock->wall_ns = sj_attach_now_ns() - clock->wall_ns;
+    clock->cpu_ns = read_own_ns() - clock->cpu_ns;
+}
+
+static void sleep_a_little(void)
+{
+    const struct timespec pause = {.tv_nsec = PAUSE_NS};
+    nanosleep(&pause, NULL);
+}
+
+sj_status sj_attach_find_function(const sj_target *target, const char *name, uint64_t *function)
+{
+    static const char *const libraries[] = {"libc.so.", "libc-", "libdl", "ld-musl"};
+    sj_remote_module module;
+    for (size_t i = 0; i < sizeof(libraries) / sizeof(libraries[0]); i++) {
+        if (sj_remote_module_find(target->pid, libraries[i], &module) == SJ_OK &&
+            sj_remote_symbol(target, &module, name, function) == SJ_OK) {
+            return SJ_OK;
+        }
+    }
+    return SJ_ENOTFOUND;
+}
+
+uint64_t sj_attach_find_restorer(const sj_target *target)
+{
+    sj_remote_module libc;
+    if (sj_remote_module_find(target->pid, "libc.so.", &libc) != SJ_OK &&
+        sj_remote_module_find(target->pid, "libc-", &libc) != SJ_OK) {
+        return 0;
+    }
+    return sj_machine_find_restorer(target, libc.code_low, libc.code_high);
+}
+
+/* refuse_recorded tells who records the process already, and cleans up after the dead. */
+static sj_status refuse_recorded(pid_t pid, sj_error *error)
+{
+    sj_recorded recorded;
+    sj_leave_report left;
+    char session[SJ_SESSION_TEXT_BYTES];
+    SJ_TRY(sj_attach_look(pid, &recorded, error));
+    if (!recorded.has_agent) {
+        return SJ_OK;
+    }
+    if (recorded.companion != 0) {
+        sj_session_text(&recorded.session, session);
+        return sj_fail(error, SJ_EEXIST,
+                       "process %d is recorded already, as session %s, by process %d; "
+                       "`sojourn detach %d` ends that",
+                       (int)pid, session, (int)recorded.companion, (int)pid);
+    }
+    SJ_TRY(sj_attach_leave(pid, &left, error));
+    if (left.left_bytes == 0) {
+        return SJ_OK;
+    }
+    return sj_fail(
+        error, recorded.is_launched ? SJ_EUNSUPPORTED : SJ_EAGAIN,
+        recorded.is_launched
+            ? "process %d was started by a `sojourn record` that is gone; its hooks have "
+              "been taken out, but it has to be started again to be recorded again"
+            : "a thread of process %d still stands in code of an earlier recording; "
+              "try again later",
+        (int)pid);
+}
+
+static sj_status load_agent(sj_attach *attach, size_t thread, const char *agent_path,
+                            sj_error *error)
+{
+    sj_target *target = &attach->target;
+    sj_remote_call call = {.restorer = sj_attach_find_restorer(target),
+                           .text = agent_path,
+                           .arguments = {0, RTLD_NOW, 0}};
+    if (call.restorer == 0 ||
+        (sj_attach_find_function(target, "dlopen", &call.function) != SJ_OK &&
+         sj_attach_find_function(target, "__libc_dlopen_mode", &call.function) != SJ_OK)) {
+        return sj_fail(error, SJ_EUNSUPPORTED,
+                       "the C library of process %d is none that agents can be loaded with",
+                       (int)target->pid);
+    }
+    const uint64_t start_ns = sj_attach_now_ns();
+    const sj_status status = sj_machine_call(target, thread, &call, LOAD_TIMEOUT_MS);
+    attach->report.loading_ns = sj_attach_now_ns() - start_ns;
+    if (status != SJ_OK) {
+        return sj_fail(error, status, "process %d could not load the agent: %s", (int)target->pid,
+                       sj_status_text(status));
+    }
+    if (sj_remote_agent_find(target, &attach->agent) != SJ_OK) {
+        return sj_fail(error, SJ_EUNSUPPORTED,
+                       "the loader of process %d refused %.200s (another C library, no room for "
+                       "thread-local variables, or a security policy)",
+                       (int)target->pid, agent_path);
+    }
+    return SJ_OK;
+}
+
+/* call_agent makes a stopped thread call one of the agent's exported functions. */
+sj_status sj_attach_call_agent(sj_target *target, const sj_remote_agent *agent, size_t thread,
+                               const char *name)
+{
+    sj_remote_call call = {.restorer = agent->restorer};
+    SJ_TRY(sj_remote_symbol(target, &agent->module, name, &call.function));
+    return sj_machine_call(target, thread, &call, JOIN_TIMEOUT_MS);
+}
+
+static sj_status join_session(sj_attach *attach, size_t thread, const char *runtime_directory,
+                              sj_error *error)
+{
+    sj_target *target = &attach->target;
+    sj_remote_agent *agent = &attach->agent;
+    const size_t bytes = strlen(runtime_directory) + 1;
+    sj_status status = bytes <= SJ_FACE_PATH_BYTES ? SJ_OK : SJ_ELIMIT;
+    if (status == SJ_OK) {
+        status = sj_target_write(target, agent->face_address + offsetof(sj_face, runtime_directory),
+                                 runtime_directory, bytes);
+    }
+    if (status == SJ_OK) {
+        status = sj_attach_call_agent(target, agent, thread, SJ_FACE_ATTACH);
+    }
+    if (status == SJ_OK) {
+        status = sj_remote_agent_reload(target, agent);
+    }
+    if (status == SJ_OK && atomic_load(&agent->face.phase) == SJ_FACE_PREPARED) {
+        return SJ_OK;
+    }
+    return sj_fail(error, status == SJ_OK ? SJ_EIO : status,
+                   "the agent in process %d could not join the session%s%s", (int)target->pid,
+                   status == SJ_OK ? "" : ": ", status == SJ_OK ? "" : sj_status_text(status));
+}
+
+static sj_status find_safe_point(sj_attach *attach, size_t *thread, sj_error *error)
+{
+    const sj_status status = sj_safe_point_find(&attach->target, attach->unwinder, thread);
+    switch (status) {
+    case SJ_OK:
+        return SJ_OK;
+    case SJ_ETIMEDOUT:
+        return sj_fail(error, status,
+                       "no thread of process %d came to a point at which the agent can be loaded "
+                       "(all in the loader, the allocator, or on very small stacks); try again",
+                       (int)attach->target.pid);
+    default:
+        return sj_fail(error, status, "process %d cannot be traced or has ended",
+                       (int)attach->target.pid);
+    }
+}
+
+static sj_status begin(sj_attach *attach, pid_t pid, const char *agent_path,
+                       const char *runtime_directory, sj_error *error)
+{
+    const uint64_t start_ns = sj_attach_now_ns();
+    size_t thread = 0;
+    SJ_TRY(sj_attach_check(pid, agent_path, error));
+    SJ_TRY(refuse_recorded(pid, error));
+    SJ_TRY(sj_target_open(pid, &attach->target, error));
+    if (sj_unwinder_new(&attach->target, &attach->unwinder) != SJ_OK) {
+        return sj_fail(error, SJ_EIO, "the modules of process %d cannot be read", (int)pid);
+    }
+    SJ_TRY(find_safe_point(attach, &thread, error));
+    SJ_TRY(load_agent(attach, thread, agent_path, error));
+    SJ_TRY(join_session(attach, thread, runtime_directory, error));
+    sj_target_resume_all(&attach->target);
+    attach->report.prepare_ns = sj_attach_now_ns() - start_ns;
+    return SJ_OK;
+}
+
+sj_status sj_attach_begin(pid_t pid, const char *agent_path, const char *runtime_directory,
+                          sj_attach **attach, sj_error *error)
+{
+    sj_leave_report left;
+    sj_attach *made = calloc(1, sizeof(*made));
+    if (made == NULL) {
+        return sj_fail(error, SJ_ENOMEM, "out of memory");
+    }
+    made->target.memory = -1;
+    const sj_status status = begin(made, pid, agent_path, runtime_directory, error);
+    if (status == SJ_OK) {
+        *attach = made;
+        return SJ_OK;
+    }
+    const bool is_loaded = made->agent.module.low != 0;
+    sj_attach_free(made);
+    if (is_loaded) {
+        (void)!sj_attach_leave(pid, &left, NULL);
+    }
+    return status;
+}
+
+/* announce_again lets the agent tell of modules that were loaded after it prepared. */
+static sj_status announce_again(sj_attach *attach, sj_error *error)
+{
+    size_t thread = 0;
+    SJ_TRY(find_safe_point(attach, &thread, error));
+    const sj_status status =
+        sj_attach_call_agent(&attach->target, &attach->agent, thread, SJ_FACE_ATTACH);
+    sj_target_resume_all(&attach->target);
+    return status == SJ_OK ? SJ_OK
+                           : sj_fail(error, status, "the agent in process %d does not answer: %s",
+                                     (int)attach->target.pid, sj_status_text(status));
+}
+
+/* stop_current stops all threads at a moment at which the agent knows every module. */
+static sj_status stop_current(sj_attach *attach, sj_stop_clock *clock, sj_error *error)
+{
+    for (uint32_t attempt = 0; attempt < COMMIT_ATTEMPTS; attempt++) {
+        sj_status status = sj_remote_agent_reload(&attach->target, &attach->agent);
+        if (status == SJ_OK) {
+            status = sj_remote_agent_choose(&attach->target, &attach->agent, true, NULL, NULL,
+                                            &attach->choice);
+            /* A module was unloaded meanwhile, or the process has ended: the next turn tells. */
+            status = status == SJ_EIO ? SJ_EAGAIN : status;
+        }
+        if (status != SJ_OK && status != SJ_EAGAIN) {
+            return sj_fail(error, SJ_ECLOSED, "process %d has ended", (int)attach->target.pid);
+        }
+        if (status == SJ_OK) {
+            sj_stop_clock_start(clock);
+            SJ_TRY(sj_target_stop_all(&attach->target, error));
+            if (sj_remote_agent_is_current(&attach->target, &attach->agent)) {
+                return SJ_OK;
+            }
+            sj_target_resume_all(&attach->target);
+            SJ_TRY(announce_again(attach, error));
+        }
+        sleep_a_little();
+    }
+    return sj_fail(error, SJ_EAGAIN, "process %d loads modules all the time; try again",
+                   (int)attach->target.pid);
+}
+
+static sj_status copy_stacks(sj_attach *attach)
+{
+    sj_target *target = &attach->target;
+    attach->copies = calloc(target->count, sizeof(*attach->copies));
+    if (attach->copies == NULL) {
+        return SJ_ENOMEM;
+    }
+    for (size_t i = 0; i < target->count; i++) {
+        SJ_TRY(sj_stack_copy_take(target, target->threads[i].tid, STACK_COPY_BYTES,
+                                  &attach->copies[attach->copy_count]));
+        attach->copy_count++;
+    }
+    return SJ_OK;
+}
+
+static sj_status write_hooks(sj_target *target, sj_remote_agent *agent, sj_remote_choice *choice,
+                             sj_text_patch_report *done)
+{
+    const uint32_t off = 0;
+    SJ_TRY(sj_remote_agent_toggle(target, agent, choice, done));
+    /* Modules that are loaded from now on are hooked by the agent itself, before they run. */
+    return sj_target_write(target, agent->face_address + offsetof(sj_face, prepare_only), &off,
+                           sizeof(off));
+}
+
+static sj_status commit_stopped(sj_attach *attach)
+{
+    sj_text_patch_report done;
+    sj_target *target = &attach->target;
+    attach->report.threads = (uint32_t)target->count;
+    SJ_TRY(write_hooks(target, &attach->agent, &attach->choice, &done));
+    attach->report.patches = done.changed;
+    attach->report.refused = done.refused;
+    attach->report.moved = done.moved;
+    return copy_stacks(attach);
+}
+
+sj_status sj_attach_commit(sj_attach *attach, sj_attach_report *report, sj_error *error)
+{
+    sj_stop_clock clock = {0};
+    sj_status status = SJ_EAGAIN;
+    for (uint32_t attempt = 0; attempt < COMMIT_ATTEMPTS && status == SJ_EAGAIN; attempt++) {
+        SJ_TRY(stop_current(attach, &clock, error));
+        status = commit_stopped(attach);
+        sj_target_resume_all(&attach->target);
+        sj_stop_clock_read(&clock);
+    }
+    attach->report.stopped_ns = clock.wall_ns;
+    attach->report.stopped_cpu_ns = clock.cpu_ns;
+    *report = attach->report;
+    return status == SJ_OK ? SJ_OK
+                           : sj_fail(error, status, "the text of process %d cannot be written: %s",
+                                     (int)attach->target.pid, sj_status_text(status));
+}
+
+static sj_status commit_forked(sj_target *target, sj_remote_agent *agent, sj_error *error)
+{
+    sj_text_patch_report done;
+    sj_status status = sj_remote_agent_find(target, agent);
+    if (status == SJ_OK && agent->face.prepare_only != 0) {
+        sj_remote_choice choice = {0};
+        status = sj_remote_agent_choose(target, agent, true, NULL, NULL, &choice);
+        if (status == SJ_OK) {
+            status = sj_target_stop_all(target, error);
+        }
+        if (status == SJ_OK) {
+            status = write_hooks(target, agent, &choice, &done);
+        }
+        sj_target_resume_all(target);
+        sj_remote_choice_deinit(&choice);
+    }
+    return status == SJ_OK ? SJ_OK
+                           : sj_fail(error, status, "the forked process %d cannot be recorded: %s",
+                                     (int)target->pid, sj_status_text(status));
+}
+
+sj_status sj_attach_commit_forked(pid_t pid, sj_error *error)
+{
+    sj_target target;
+    sj_remote_agent agent = {0};
+    SJ_TRY(sj_target_open(pid, &target, error));
+    const sj_status status = commit_forked(&target, &agent, error);
+    sj_remote_agent_deinit(&agent);
+    sj_target_close(&target);
+    return status;
+}
+
+static sj_status add_thread_calls(sj_attach *attach, const sj_stack_copy *copy,
+                                  sj_native_frame *frames, sj_open_call **calls, size_t *count)
+{
+    const size_t found = sj_unwinder_walk(attach->unwinder, copy, frames, FRAMES_MAX);
+    sj_open_call *grown = realloc(*calls, (*count + found + 1) * sizeof(*grown));
+    if (grown == NULL) {
+        return SJ_ENOMEM;
+    }
+    *calls = grown;
+    for (size_t i = found; i-- > 0;) {
+        if (frames[i].stack != 0) {
+            grown[(*count)++] = (sj_open_call){.tid = copy->tid,
+                                               .pc = frames[i].pc,
+                                               .stack = frames[i].stack,
+                                               .is_next = frames[i].is_activation};
+        }
+    }
+    return SJ_OK;
+}
+
+sj_status sj_attach_open_calls(sj_attach *attach, sj_open_call **calls, size_t *count)
+{
+    sj_native_frame *frames = malloc(FRAMES_MAX * sizeof(*frames));
+    sj_status status = frames != NULL ? SJ_OK : SJ_ENOMEM;
+    *calls = NULL;
+    *count = 0;
+    for (size_t i = 0; i < attach->copy_count && status == SJ_OK; i++) {
+        status = add_thread_calls(attach, &attach->copies[i], frames, calls, count);
+    }
+    free(frames);
+    if (status != SJ_OK) {
+        free(*calls);
+        *calls = NULL;
+    }
+    return status;
+}
+
+void sj_attach_free(sj_attach *attach)
+{
+    if (attach == NULL) {
+        return;
+    }
+    for (size_t i = 0; i < attach->copy_count; i++) {
+        sj_stack_copy_deinit(&attach->copies[i]);
+    }
+    free(attach->copies);
+    sj_remote_choice_deinit(&attach->choice);
+    sj_remote_agent_deinit(&attach->agent);
+    sj_target_close(&attach->target);
+    sj_unwinder_free(attach->unwinder);
+    free(attach);
+}

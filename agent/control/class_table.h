@@ -1,0 +1,32 @@
+/* The class table: the Objective-C classes of the modules of recorded processes, as their files
+ * describe them. Any thread. */
+#ifndef SJ_AGENT_CONTROL_CLASS_TABLE_H
+#define SJ_AGENT_CONTROL_CLASS_TABLE_H
+
+#include "agent/control/class_filter.h"
+
+#include <stdint.h>
+#include <sys/types.h>
+
+typedef struct sj_class_table sj_class_table;
+
+SJ_MUST_CHECK sj_status sj_class_table_new(sj_class_table **table);
+void sj_class_table_free(sj_class_table *table); /* NULL is fine */
+
+/* sj_class_table_read_process reads the files of the modules that process `number` of the session
+ * has mapped, each file once, where `sysroot` (NULL: none) has none of that name. Files that cannot
+ * be read have no classes. SJ_ENOMEM. Blocking: reads /proc and files. */
+SJ_MUST_CHECK sj_status sj_class_table_read_process(sj_class_table *table, uint64_t number,
+                                                    pid_t pid, const char *sysroot);
+
+/* sj_class_table_find_isa finds the class that an isa pointer of a process means, or its metaclass
+ * (`*is_meta`); false when no module that the process had mapped when it was read holds one there.
+ */
+bool sj_class_table_find_isa(sj_class_table *table, uint64_t process, uint64_t isa,
+                             sj_known_class *class, bool *is_meta);
+
+/* sj_class_table_find is a sj_class_find; `context` is the table. The texts live as long as the
+ * table does. Of classes of one name, the one that was read first. */
+bool sj_class_table_find(void *context, const char *name, sj_known_class *class);
+
+#endif

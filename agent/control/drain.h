@@ -1,0 +1,109 @@
+/* The drain: one thread that reads the arenas of a session's processes and turns their records into
+ * blocks, until the processes and the recording have ended. */
+#ifndef SJ_AGENT_CONTROL_DRAIN_H
+#define SJ_AGENT_CONTROL_DRAIN_H
+
+#include "agent/control/emitter.h"
+#include "agent/control/flight.h"
+#include "agent/control/governor.h"
+#include "agent/control/roster.h"
+#include "agent/control/rules.h"
+#include "agent/policy/policy.h"
+
+typedef struct sj_drain sj_drain;
+
+typedef struct sj_drain_options {
+    sj_emitter *emitter;           /* borrowed */
+    sj_roster *roster;             /* borrowed; told when a process ends */
+    const char *runtime_directory; /* where the arenas are; borrowed */
+    const sj_journal *journal;     /* borrowed; NULL: nobody can take over */
+    bool salvage;                  /* the recorder before was killed: go on at the slots' cursors */
+    const sj_policy *policy;       /* borrowed; NULL: trace everything */
+    sj_rules *rules;               /* of the policy; borrowed */
+    double ns_per_tick;            /* with a policy */
+    double call_ns;                /* what a call costs its thread, for the budget */
+    sj_flight *flight;             /* salvage: takes all blocks, shipped at the end; NULL: none */
+    uint32_t flush_ms;             /* blocks are cut for the live view so often; 0: 1000 */
+} sj_drain_options;
+
+typedef struct sj_drain_counters {
+    uint64_t processes; /* whose arena was found */
+    uint64_t live_processes;
+    uint64_t threads;
+    uint64_t records;
+    uint64_t calls; /* entries that were read */
+    uint64_t returned;
+    uint64_t unwound;
+    uint64_t orphan_exits;
+    uint64_t lost_calls; /* all of it: rings, torn slots, refused blocks, thread slots */
+    uint64_t lost_events;
+    uint64_t torn;
+    uint64_t waited_ticks;
+    uint64_t salvaged_processes; /* that died without an orderly end */
+    uint32_t disarm_reason;      /* of the first process that disarmed; 0: none */
+    sj_governor_counters budget; /* zeroed when there is none */
+    uint64_t cpu_ns;             /* of the drain's thread */
+    sj_status failure;           /* what ended the drain early: SJ_ENOMEM */
+} sj_drain_counters;
+
+SJ_MUST_CHECK sj_status sj_drain_start(const sj_drain_options *options, sj_drain **drain,
+                                       sj_error *error);
+
+/* sj_drain_add hands a process over; the arena may still have to appear. Any thread. A process of
+ * the same pid that is already there has replaced its program and is finished first. */
+SJ_MUST_CHECK sj_status sj_drain_add(sj_drain *drain, uint64_t process, pid_t pid,
+                                     const char *arena_name);
+
+/* A call that was open when recording began; outermost first for each thread. */
+typedef struct sj_preopened_call {
+    pid_t tid;
+    uint32_t function;
+    uint64_t stack; /* address of its return address */
+} sj_preopened_call;
+
+/* sj_drain_hold makes the drain leave the records of `pid`, which is going to be attached to, alone
+ * until sj_drain_preopen. One process at a time. Any thread. */
+void sj_drain_hold(sj_drain *drain, pid_t pid);
+
+/* sj_drain_preopen hands over what was open at `ticks` and lets the drain go on. `calls` is copied;
+ * NULL with 0: nothing is known. SJ_ENOMEM: nothing is handed over. Any thread. */
+SJ_MUST_CHECK sj_status sj_drain_preopen(sj_drain *drain, pid_t pid, const sj_preopened_call *calls,
+                                         size_t count, uint64_t ticks);
+
+/* sj_drain_rest makes the overhead budget leave the processes alone, so that the caller may trace
+ * them; sj_drain_resume lets it begin again, with the budget of the present policy. Blocking:
+ * milliseconds. The thread that started the drain. */
+void sj_drain_rest(sj_drain *drain);
+void sj_drain_resume(sj_drain *drain);
+
+/* sj_drain_set_policy puts another policy and its rules (borrowed) in the place of those before,
+ * which are not used any more when it returns: what was recorded until now is sent as the old mode
+ * asks. Blocking: until the drain has caught up. The thread that started the drain, while the
+ * budget rests. SJ_ENOMEM, SJ_ECLOSED the drain has failed. */
+SJ_MUST_CHECK sj_status sj_drain_set_policy(sj_drain *drain, const sj_policy *policy,
+                                            sj_rules *rules);
+
+/* Functions of a process that were set free at `ticks`. */
+typedef struct sj_drain_reselection {
+    uint64_t process;
+    uint64_t ticks;
+    const uint32_t *freed;
+    size_t freed_count;
+} sj_drain_reselection;
+
+/* sj_drain_reselected tells the drain which functions' calls have no exit any more. As
+ * sj_drain_set_policy. */
+SJ_MUST_CHECK sj_status sj_drain_reselected(sj_drain *drain,
+                                            const sj_drain_reselection *reselection);
+
+/* sj_drain_signal hands a mark or a command from outside to the triggers. Any thread. */
+void sj_drain_signal(sj_drain *drain, sj_trigger_event event, const char *name);
+
+void sj_drain_get_counters(sj_drain *drain, sj_drain_counters *counters);
+
+/* sj_drain_finish reads what is left of all processes, the living ones included, sends their last
+ * frames and ends the thread. Blocking. The counters stay readable. */
+void sj_drain_finish(sj_drain *drain);
+void sj_drain_free(sj_drain *drain);
+
+#endif

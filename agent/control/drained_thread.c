@@ -1,0 +1,353 @@
+#include "agent/control/drained_thread.h"
+
+#include "agent/control/clock.h"
+
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+static const sj_slice no_payload = {0};
+
+static sj_status send_thread(const sj_drained_thread *thread)
+{
+    Sojourn__Thread message = SOJOURN__THREAD__INIT;
+    sj_emitter *emitter = thread->process->shared->options.emitter;
+    const sj_thread_slot *slot = sj_arena_view_slot(&thread->process->view, thread->reader.slot);
+    message.session_id = sj_emitter_session_bytes(emitter);
+    message.process = thread->process->number;
+    message.thread = thread->number;
+    message.tid = thread->tid;
+    message.name = (char *)(uintptr_t)thread->name;
+    message.started_ticks = thread->start_ticks;
+    message.ended_ticks = thread->ended_ticks;
+    message.n_stream = thread->stream_count;
+    message.stream = thread->streams;
+    message.is_main = thread->tid == (uint32_t)thread->process->pid;
+    message.dropped_calls = atomic_load(&slot->dropped_calls);
+    message.dropped_events = atomic_load(&slot->dropped_events);
+    message.waited_ticks = atomic_load(&slot->waited_ticks);
+    return sj_emitter_send(emitter, SJ_FRAME_THREAD, &message.base, no_payload);
+}
+
+static uint32_t open_stream(void *context, uint64_t stack_address, bool own_stack,
+                            uint64_t first_ticks)
+{
+    sj_drained_thread *thread = context;
+    const uint32_t stream = sj_drain_next_stream(thread->process->shared);
+    uint32_t *grown =
+        realloc(thread->streams, (thread->stream_count + 1) * sizeof(*thread->streams));
+    (void)stack_address;
+    (void)own_stack;
+    (void)first_ticks;
+    if (grown != NULL) {
+        thread->streams = grown;
+        thread->streams[thread->stream_count++] = stream;
+        /* A failure shows at the next frame of the thread, which says the same again. */
+        (void)!send_thread(thread);
+    }
+    return stream;
+}
+
+static sj_status take_block(void *context, const sj_block_header *header, sj_slice bytes)
+{
+    sj_drained_thread *thread = context;
+    const sj_drain_shared *shared = thread->process->shared;
+    sj_thread_reader_save(&thread->reader);
+    const sj_status status =
+        shared->profiler != NULL ? sj_profiler_block(shared->profiler, thread->number, bytes)
+        : shared->flight != NULL ? sj_flight_block(shared->flight, header, bytes)
+                                 : sj_emitter_block(shared->options.emitter, header, bytes);
+    if (status == SJ_OK) {
+        sj_thread_reader_sent(&thread->reader, header->event_count);
+        thread->told_lost_calls += header->lost_calls;
+        thread->told_lost_events += header->lost_events;
+    }
+    return status;
+}
+
+static void take_mark(void *context, uint32_t mark_index, bool end, uint64_t ticks)
+{
+    const sj_drained_thread *thread = context;
+    const sj_drain_shared *shared = thread->process->shared;
+    const sj_arena_mark *mark = sj_arena_view_mark(&thread->process->view, mark_index);
+    char name[SJ_ARENA_MARK_BYTES + 1] = "";
+    memcpy(name, mark->name, SJ_ARENA_MARK_BYTES);
+    (void)!sj_emitter_mark(shared->options.emitter, name, end, ticks, thread->number, "app");
+}
+
+static sj_status new_assembler(sj_drained_thread *thread, const sj_thread_slot *slot)
+{
+    const sj_drain_shared *shared = thread->process->shared;
+    const sj_assembler_options options = {
+        .session = *sj_emitter_session(shared->options.emitter),
+        .stack_low = slot->stack_low,
+        .stack_high = slot->stack_high,
+        .start_ticks = slot->start_ticks,
+        .encoder = shared->encoder,
+    };
+    const sj_assembler_sink sink = {
+        .context = thread, .open_stream = open_stream, .block = take_block, .mark = take_mark};
+    return sj_assembler_new(&options, &sink, &thread->assembler);
+}
+
+/* preopen gives a thread the calls that were open at attach: once, so that a later thread of the
+ * same number does not inherit them. */
+static sj_status preopen(sj_drained_thread *thread)
+{
+    sj_drain_shared *shared = thread->process->shared;
+    if (thread->process->pid != shared->preopened_pid) {
+        return SJ_OK;
+    }
+    for (size_t i = 0; i < shared->preopened_count; i++) {
+        sj_preopened_call *call = &shared->preopened[i];
+        if (call->tid == (pid_t)thread->tid) {
+            SJ_TRY(sj_assembler_preopen(thread->assembler, call->function, call->stack,
+                                        shared->preopened_ticks));
+            call->tid = 0;
+        }
+    }
+    return SJ_OK;
+}
+
+/* tell_unsent: what a killed recorder had read and not yet brought to the spool. */
+static sj_status tell_unsent(const sj_drained_thread *thread, sj_slot_cursor *cursor)
+{
+    const uint64_t events = cursor->unsent;
+    cursor->unsent = 0;
+    return events == 0 ? SJ_OK
+                       : sj_emitter_gap(thread->process->shared->options.emitter, SJ_GAP_TORN,
+                                        thread->number, 0, 0, events, thread->start_ticks,
+                                        sj_clock_ticks());
+}
+
+/* read_name asks for the thread's present name; false when it is gone. */
+static bool read_name(const sj_drained_thread *thread, char name[sizeof(thread->name)])
+{
+    char path[64];
+    snprintf(path, sizeof(path), "/proc/%d/task/%u/comm", (int)thread->process->pid, thread->tid);
+    const int fd = open(path, O_RDONLY | O_CLOEXEC);
+    const ssize_t got = fd >= 0 ? read(fd, name, sizeof(thread->name) - 1) : -1;
+    if (fd >= 0) {
+        close(fd);
+    }
+    name[got > 0 ? got : 0] = '\0';
+    name[strcspn(name, "\n")] = '\0';
+    return got > 0;
+}
+
+static bool asks_of_names(const sj_policy *policy)
+{
+    return policy->thread_count != 0 || sj_policy_watches_loops(policy);
+}
+
+static bool is_wanted(const sj_policy *policy, const char *name)
+{
+    return policy->thread_count == 0 ||
+           sj_pattern_matches_any(policy->threads, policy->thread_count, name);
+}
+
+void sj_drained_thread_follow_name(sj_drained_thread *thread)
+{
+    const sj_policy *policy = thread->process->shared->options.policy;
+    char name[sizeof(thread->name)];
+    if (policy == NULL || !asks_of_names(policy) || !read_name(thread, name) ||
+        strcmp(name, thread->name) == 0) {
+        return;
+    }
+    memcpy(thread->name, name, sizeof(name));
+    thread->reader.sifter.keeps_nothing = !is_wanted(policy, name);
+    /* A failure shows at the next frame of the thread, which says the same again. */
+    (void)!send_thread(thread);
+}
+
+sj_status sj_drained_thread_announce(const sj_drained_thread *thread)
+{
+    return send_thread(thread);
+}
+
+sj_status sj_drained_thread_set_policy(sj_drained_thread *thread)
+{
+    const sj_drain_shared *shared = thread->process->shared;
+    const sj_policy *policy = shared->options.policy;
+    if (policy == NULL) {
+        return SJ_OK;
+    }
+    const sj_sifter_rules rules = {
+        .policy = policy,
+        .rules = shared->options.rules,
+        .triggers = shared->triggers,
+        .minimum_ticks = (uint64_t)((double)policy->minimum_ns / shared->options.ns_per_tick + 0.5),
+        .keeps_nothing = !is_wanted(policy, thread->name)};
+    SJ_TRY(sj_assembler_renew(thread->assembler));
+    return sj_sifter_set(&thread->reader.sifter, &rules, sj_clock_ticks());
+}
+
+static void init_sifter(sj_drained_thread *thread, const sj_thread_slot *slot)
+{
+    sj_sifter *sifter = &thread->reader.sifter;
+    uint64_t ticks;
+    sifter->governed = thread->process->governed;
+    sifter->freed = &thread->process->freed;
+    sifter->seen_changes = sj_freed_changes(sifter->freed, &ticks);
+    sifter->view = &thread->process->view;
+    sifter->thread = thread->number;
+    sifter->thread_name = thread->name;
+    /* Where the thread's stack is not known, every address counts as its own. */
+    sifter->stack_low = slot->stack_low;
+    sifter->stack_high = slot->stack_high != 0 ? slot->stack_high : UINT64_MAX;
+}
+
+sj_status sj_drained_thread_new(sj_drained_process *process, uint32_t slot_number,
+                                sj_drained_thread **thread)
+{
+    sj_thread_slot *slot = sj_arena_view_slot(&process->view, slot_number);
+    sj_drained_thread *made = calloc(1, sizeof(*made));
+    if (made == NULL) {
+        return SJ_ENOMEM;
+    }
+    made->process = process;
+    const bool is_known = process->shared->options.salvage && slot->cursor.thread != 0;
+    made->number = is_known ? slot->cursor.thread : sj_drain_next_thread(process->shared);
+    made->tid = slot->tid;
+    made->start_ticks = slot->start_ticks;
+    memcpy(made->name, slot->name, sizeof(slot->name));
+    sj_status status = new_assembler(made, slot);
+    if (status == SJ_OK) {
+        status = preopen(made);
+    }
+    if (status == SJ_OK) {
+        sj_thread_reader_init(&made->reader, &process->view, slot_number, made->assembler,
+                              process->shared->buffer);
+        if (is_known) {
+            sj_thread_reader_resume(&made->reader);
+            status = tell_unsent(made, &slot->cursor);
+        }
+        slot->cursor.thread = made->number;
+        init_sifter(made, slot);
+        sj_drained_thread_follow_name(made);
+        made->reader.receivers.roster = process->shared->options.roster;
+        made->reader.receivers.process = process->number;
+    }
+    if (status == SJ_OK) {
+        status = sj_drained_thread_set_policy(made);
+    }
+    if (status == SJ_OK) {
+        status = send_thread(made);
+    }
+    if (status != SJ_OK) {
+        sj_drained_thread_free(made);
+        return status;
+    }
+    *thread = made;
+    return SJ_OK;
+}
+
+void sj_drained_thread_free(sj_drained_thread *thread)
+{
+    if (thread != NULL) {
+        sj_sifter_deinit(&thread->reader.sifter);
+        sj_receivers_deinit(&thread->reader.receivers);
+        sj_assembler_free(thread->assembler);
+        free(thread->streams);
+        free(thread);
+    }
+}
+
+sj_status sj_drained_thread_read(sj_drained_thread *thread, sj_read_mode mode, uint64_t now_ns,
+                                 uint64_t *records)
+{
+    uint64_t count = 0;
+    const sj_status status = sj_thread_reader_read(&thread->reader, mode, now_ns, &count);
+    thread->unflushed += count;
+    *records += count;
+    return status;
+}
+
+sj_status sj_drained_thread_flush(sj_drained_thread *thread)
+{
+    if (thread->unflushed == 0) {
+        return SJ_OK;
+    }
+    thread->unflushed = 0;
+    sj_thread_reader_save(&thread->reader);
+    SJ_TRY(sj_assembler_flush(thread->assembler, sj_clock_ticks()));
+    sj_thread_reader_sent(&thread->reader, UINT64_MAX);
+    return SJ_OK;
+}
+
+static uint64_t positive_difference(uint64_t all, uint64_t known)
+{
+    return all > known ? all - known : 0;
+}
+
+/* tell_unnoted_drops: a thread that ended while it dropped left no note in its stream. */
+static sj_status tell_unnoted_drops(sj_drained_thread *thread, uint64_t now_ticks)
+{
+    sj_thread_slot *slot = sj_arena_view_slot(&thread->process->view, thread->reader.slot);
+    uint64_t calls = 0;
+    uint64_t events = 0;
+    sj_arena_view_discarded(&thread->process->view, thread->reader.slot, &calls, &events);
+    atomic_fetch_add(&slot->dropped_calls, calls);
+    atomic_fetch_add(&slot->dropped_events, events);
+    calls = positive_difference(atomic_load(&slot->dropped_calls), thread->reader.noted_calls);
+    events = positive_difference(atomic_load(&slot->dropped_events), thread->reader.noted_events);
+    if (calls == 0 && events == 0) {
+        return SJ_OK;
+    }
+    return sj_assembler_lost(thread->assembler, SJ_GAP_RING_FULL, calls, events, now_ticks);
+}
+
+/* tell_untold: what the assembler counted as lost and no appended block could say. */
+static sj_status tell_untold(sj_drained_thread *thread, uint64_t now_ticks)
+{
+    sj_emitter *emitter = thread->process->shared->options.emitter;
+    const sj_thread_slot *slot = sj_arena_view_slot(&thread->process->view, thread->reader.slot);
+    const uint64_t unregistered = atomic_load(&slot->unregistered);
+    sj_assembler_counters counters;
+    sj_assembler_get_counters(thread->assembler, &counters);
+    /* Refused blocks and orphan exits are told by gaps, too, when a later block is taken. */
+    const uint64_t calls =
+        positive_difference(counters.lost_calls + counters.refused_calls, thread->told_lost_calls);
+    const uint64_t events =
+        positive_difference(counters.lost_events + counters.refused_events + counters.orphan_exits,
+                            thread->told_lost_events);
+    if (calls != 0 || events != 0) {
+        SJ_TRY(sj_emitter_gap(emitter, SJ_GAP_SPOOL_FULL, thread->number,
+                              thread->stream_count != 0 ? thread->streams[0] : 0, calls, events,
+                              thread->start_ticks, now_ticks));
+    }
+    if (unregistered != 0) {
+        SJ_TRY(sj_emitter_gap(emitter, SJ_GAP_NO_THREAD_SLOT, thread->number, 0, 0, unregistered,
+                              thread->start_ticks, thread->start_ticks));
+    }
+    return SJ_OK;
+}
+
+sj_status sj_drained_thread_end(sj_drained_thread *thread, bool orderly, unsigned block_flags)
+{
+    const uint64_t now_ticks = sj_clock_ticks();
+    SJ_TRY(sj_sifter_end(&thread->reader.sifter, now_ticks));
+    SJ_TRY(tell_unnoted_drops(thread, now_ticks));
+    SJ_TRY(sj_assembler_end(thread->assembler, now_ticks, orderly, block_flags));
+    SJ_TRY(tell_untold(thread, now_ticks));
+    thread->ended_ticks = now_ticks;
+    return send_thread(thread);
+}
+
+void sj_drained_thread_add_counters(const sj_drained_thread *thread, sj_drain_counters *counters)
+{
+    const sj_thread_slot *slot = sj_arena_view_slot(&thread->process->view, thread->reader.slot);
+    sj_assembler_counters own;
+    sj_assembler_get_counters(thread->assembler, &own);
+    counters->threads++;
+    counters->records += own.records;
+    counters->calls += own.calls;
+    counters->returned += own.returned;
+    counters->unwound += own.unwound;
+    counters->orphan_exits += own.orphan_exits;
+    counters->lost_calls += own.lost_calls + own.refused_calls;
+    counters->lost_events += own.lost_events + own.refused_events;
+    counters->torn += thread->reader.torn;
+    counters->waited_ticks += atomic_load(&slot->waited_ticks);
+}

@@ -1,0 +1,361 @@
+/* Design notes
+ *
+ * First the text is restored, all threads stopped; from then on nobody enters a stub. Whoever is in
+ * one leaves it within nanoseconds, so a few moments later all threads are stopped again, and when
+ * none stands in a stub or in the agent, the agent gives its memory back and is unloaded. A thread
+ * that stays there (a signal handler that interrupted a stub and blocks) keeps the agent, its
+ * stubs and its arena mapped, harmless; they are counted and go when somebody attaches or detaches
+ * again. */
+#include "agent/control/attach_check.h"
+#include "agent/control/attach_parts.h"
+
+#include <fcntl.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+#include <time.h>
+#include <unistd.h>
+
+enum { ATTEMPTS = 200, PAUSE_NS = 2000000, FRAMES_MAX = 64, COPY_BYTES = 64 * 1024 };
+
+#define RESTORE_NS UINT64_C(10000000000)
+
+typedef struct departure {
+    sj_target target;
+    sj_remote_agent agent;
+    sj_remote_choice choice;
+    sj_leave_report *report;
+} departure;
+
+static void pause_between(uint32_t attempt)
+{
+    const struct timespec pause = {.tv_nsec = attempt < 20 ? PAUSE_NS / 10 : PAUSE_NS};
+    nanosleep(&pause, NULL);
+}
+
+static void note_stop(departure *leaving, sj_stop_clock *clock)
+{
+    sj_stop_clock_read(clock);
+    if (clock->wall_ns > leaving->report->stopped_ns) {
+        leaving->report->stopped_ns = clock->wall_ns;
+        leaving->report->stopped_cpu_ns = clock->cpu_ns;
+    }
+}
+
+/* restore_text takes every change back; what could not be is counted. */
+static sj_status restore_text(departure *leaving, sj_error *error)
+{
+    sj_text_patch_report done = {0};
+    sj_status status = SJ_EAGAIN;
+    const uint64_t deadline_ns = sj_attach_now_ns() + RESTORE_NS;
+    for (uint32_t i = 0; i < ATTEMPTS && (status == SJ_EAGAIN || status == SJ_EIO) &&
+                         (i == 0 || sj_attach_now_ns() < deadline_ns);
+         i++) {
+        status = sj_remote_agent_reload(&leaving->target, &leaving->agent);
+        if (status == SJ_OK) {
+            status = sj_remote_agent_choose(&leaving->target, &leaving->agent, false, NULL, NULL,
+                                            &leaving->choice);
+        }
+        if (status == SJ_OK) {
+            sj_stop_clock clock;
+            sj_stop_clock_start(&clock);
+            SJ_TRY(sj_target_stop_all(&leaving->target, error));
+            status = SJ_EAGAIN;
+            if (sj_remote_agent_is_unchanged(&leaving->target, &leaving->agent)) {
+                status = sj_remote_agent_toggle(&leaving->target, &leaving->agent, &leaving->choice,
+                                                &done);
+                leaving->report->restored += done.changed;
+            }
+            sj_target_resume_all(&leaving->target);
+            note_stop(leaving, &clock);
+            /* A thread that could not be moved out of a window may be elsewhere a moment later. */
+            status = status == SJ_OK && done.refused != 0 ? SJ_EAGAIN : status;
+        }
+        if (status != SJ_OK) {
+            pause_between(i);
+        }
+    }
+    leaving->report->kept = done.refused;
+    return status == SJ_OK || done.refused != 0
+               ? SJ_OK
+               : sj_fail(error, status, "the text of process %d cannot be restored now: %s",
+                         (int)leaving->target.pid, sj_status_text(status));
+}
+
+static bool is_ours(const departure *leaving, uint64_t pc)
+{
+    const sj_remote_agent *agent = &leaving->agent;
+    if (pc >= agent->module.low && pc < agent->module.high) {
+        return true;
+    }
+    for (size_t i = 0; i < agent->table_count; i++) {
+        const sj_hooked_module *module = &agent->tables[i].module;
+        if (pc - (uint64_t)(uintptr_t)module->stubs < module->stubs_bytes) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/* has_interrupted_context looks for signal handlers that interrupted code of ours, or may have. */
+static bool has_interrupted_context(const departure *leaving, const sj_stack_copy *copy)
+{
+    if (sj_machine_context_start(&copy->state, leaving->agent.restorer) !=
+        (copy->low & ~UINT64_C(7))) {
+        return true;
+    }
+    for (size_t at = 0; at + sizeof(uint64_t) <= copy->size; at += sizeof(uint64_t)) {
+        uint64_t word;
+        uint64_t pc = 0;
+        memcpy(&word, copy->bytes + at, sizeof(word));
+        if (word == leaving->agent.restorer && word != 0 &&
+            sj_target_read(&leaving->target, sj_machine_signal_pc(copy->low + at), &pc,
+                           sizeof(pc)) == SJ_OK &&
+            is_ours(leaving, pc)) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/* is_quiet tells whether no thread stands in, or will return to, code of ours. */
+static bool is_quiet(const departure *leaving, sj_unwinder *unwinder)
+{
+    sj_native_frame frames[FRAMES_MAX];
+    bool quiet = true;
+    for (size_t i = 0; i < leaving->target.count && quiet; i++) {
+        sj_stack_copy copy;
+        quiet = sj_stack_copy_take(&leaving->target, leaving->target.threads[i].tid, COPY_BYTES,
+                                   &copy) == SJ_OK &&
+                !is_ours(leaving, copy.state.pc) && !has_interrupted_context(leaving, &copy);
+        const size_t count = quiet ? sj_unwinder_walk(unwinder, &copy, frames, FRAMES_MAX) : 0;
+        for (size_t j = 0; j < count && quiet; j++) {
+            quiet = !is_ours(leaving, frames[j].pc);
+        }
+        sj_stack_copy_deinit(&copy);
+    }
+    return quiet;
+}
+
+/* call_leave makes any thread with room on its stack call sojourn_agent_leave, which takes no
+ * lock. */
+static sj_status call_leave(departure *leaving)
+{
+    for (size_t i = 0; i < leaving->target.count; i++) {
+        sj_machine_state state;
+        SJ_TRY(sj_machine_get(leaving->target.threads[i].tid, &state));
+        if (sj_safe_point_has_room(&leaving->target, state.sp)) {
+            return sj_attach_call_agent(&leaving->target, &leaving->agent, i, SJ_FACE_LEAVE);
+        }
+    }
+    return SJ_EAGAIN;
+}
+
+/* give_back lets the agent unmap what it made, when nobody is in it. */
+static sj_status give_back(departure *leaving, sj_unwinder *unwinder)
+{
+    sj_status status = SJ_EAGAIN;
+    for (uint32_t i = 0; i < ATTEMPTS && status == SJ_EAGAIN; i++) {
+        pause_between(i);
+        sj_stop_clock clock;
+        sj_stop_clock_start(&clock);
+        SJ_TRY(sj_target_stop_all(&leaving->target, NULL));
+        if (sj_remote_agent_is_unchanged(&leaving->target, &leaving->agent) &&
+            is_quiet(leaving, unwinder)) {
+            status = call_leave(leaving);
+        }
+        sj_target_resume_all(&leaving->target);
+        note_stop(leaving, &clock);
+    }
+    return status;
+}
+
+static sj_status unload(departure *leaving, sj_unwinder *unwinder)
+{
+    size_t thread = 0;
+    /* The agent may still be in its loading by a tracer that is gone. */
+    for (uint32_t i = 0; i < ATTEMPTS && leaving->agent.face.handle == 0; i++) {
+        pause_between(i);
+        (void)!sj_remote_agent_reload(&leaving->target, &leaving->agent);
+    }
+    sj_remote_call call = {.restorer = leaving->agent.restorer,
+                           .arguments = {leaving->agent.face.handle, 0, 0}};
+    if (call.arguments[0] == 0) {
+        return SJ_EUNSUPPORTED;
+    }
+    SJ_TRY(sj_attach_find_function(&leaving->target, "dlclose", &call.function));
+    SJ_TRY(sj_safe_point_find(&leaving->target, unwinder, &thread));
+    const sj_status status = sj_machine_call(&leaving->target, thread, &call, 30000);
+    sj_target_resume_all(&leaving->target);
+    return status;
+}
+
+/* unbind gives the modules their dispatcher back; as for dlclose, no thread may be in the loader.
+ */
+static sj_status unbind(departure *leaving, sj_unwinder *unwinder, sj_error *error)
+{
+    size_t thread = 0;
+    if (atomic_load(&leaving->agent.face.is_bound) == 0) {
+        return SJ_OK;
+    }
+    sj_status status = sj_safe_point_find(&leaving->target, unwinder, &thread);
+    if (status == SJ_OK) {
+        status = sj_attach_call_agent(&leaving->target, &leaving->agent, thread, SJ_FACE_UNBIND);
+        sj_target_resume_all(&leaving->target);
+    }
+    if (status == SJ_OK) {
+        status = sj_remote_agent_reload(&leaving->target, &leaving->agent);
+        leaving->report->message_stubs = leaving->agent.face.message_stubs;
+    }
+    return status == SJ_OK
+               ? SJ_OK
+               : sj_fail(error, status,
+                         "the Objective-C dispatcher of process %d cannot be given back now: %s",
+                         (int)leaving->target.pid, sj_status_text(status));
+}
+
+/* count_left sums up what is still mapped. */
+static uint64_t count_left(const departure *leaving, bool given_back)
+{
+    sj_remote_module module;
+    if (sj_remote_module_find(leaving->target.pid, "libsojourn-agent", &module) != SJ_OK) {
+        return 0; /* unloaded, or the process has ended with all that was in it */
+    }
+    uint64_t bytes = module.high - module.low;
+    for (size_t i = 0; i < leaving->agent.table_count && !given_back; i++) {
+        bytes += leaving->agent.tables[i].module.stubs_bytes +
+                 leaving->agent.tables[i].module.changes_bytes;
+    }
+    return bytes;
+}
+
+static sj_status leave(departure *leaving, sj_error *error)
+{
+    sj_unwinder *unwinder = NULL;
+    bool given_back = false;
+    const uint32_t phase = atomic_load(&leaving->agent.face.phase);
+    leaving->report->had_agent = true;
+    if (phase != SJ_FACE_LEFT) {
+        SJ_TRY(restore_text(leaving, error));
+    }
+    if (sj_unwinder_new(&leaving->target, &unwinder) != SJ_OK) {
+        return sj_fail(error, SJ_EIO, "the modules of process %d cannot be read",
+                       (int)leaving->target.pid);
+    }
+    const sj_status unbound = unbind(leaving, unwinder, error);
+    if (unbound != SJ_OK) {
+        sj_unwinder_free(unwinder);
+        return unbound;
+    }
+    /* A preloaded agent is there for good: its thread-local variables may not start afresh. */
+    if (leaving->report->kept == 0 && phase != SJ_FACE_LAUNCHED) {
+        given_back = phase == SJ_FACE_LEFT || give_back(leaving, unwinder) == SJ_OK;
+    }
+    if (given_back) {
+        (void)!unload(leaving, unwinder);
+    }
+    sj_unwinder_free(unwinder);
+    leaving->report->left_bytes = count_left(leaving, given_back);
+    return SJ_OK;
+}
+
+static bool is_there(pid_t pid)
+{
+    sj_process_facts facts;
+    return sj_process_facts_read(pid, &facts) == SJ_OK && facts.state != 'Z' && facts.state != 'X';
+}
+
+bool sj_attach_is_replaced(pid_t pid)
+{
+    sj_remote_module agent;
+    sj_process_facts facts;
+    /* In this order: one that ends has no modules any more, and a moment later no life. */
+    return sj_remote_module_find(pid, "libsojourn-agent", &agent) == SJ_ENOTFOUND &&
+           sj_process_facts_read(pid, &facts) == SJ_OK && facts.state != 'Z' &&
+           facts.state != 'X' && !facts.is_ending;
+}
+
+sj_status sj_attach_leave(pid_t pid, sj_leave_report *report, sj_error *error)
+{
+    departure leaving = {.report = report};
+    *report = (sj_leave_report){0};
+    if (!is_there(pid)) {
+        return SJ_OK;
+    }
+    SJ_TRY(sj_target_open(pid, &leaving.target, error));
+    sj_status status = sj_remote_agent_find(&leaving.target, &leaving.agent);
+    if (status == SJ_OK || status == SJ_EAGAIN) {
+        status = leave(&leaving, error);
+    } else if (status == SJ_ENOTFOUND) {
+        status = SJ_OK;
+    } else {
+        status = sj_fail(error, status, "the agent in process %d cannot be read: %s", (int)pid,
+                         sj_status_text(status));
+    }
+    sj_remote_choice_deinit(&leaving.choice);
+    sj_remote_agent_deinit(&leaving.agent);
+    sj_target_close(&leaving.target);
+    return status == SJ_OK || is_there(pid) ? status : SJ_OK;
+}
+
+/* find_companion asks the socket of the session whether somebody listens, and who. */
+static pid_t find_companion(const char *runtime_directory)
+{
+    struct sockaddr_un address = {.sun_family = AF_UNIX};
+    struct ucred peer = {0};
+    socklen_t bytes = sizeof(peer);
+    const int folder = open(runtime_directory, O_PATH | O_DIRECTORY | O_CLOEXEC);
+    const int fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
+    snprintf(address.sun_path, sizeof(address.sun_path), "/proc/self/fd/%d/control", folder);
+    if (folder < 0 || fd < 0 ||
+        connect(fd, (const struct sockaddr *)&address, sizeof(address)) != 0 ||
+        getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &peer, &bytes) != 0) {
+        peer.pid = 0;
+    }
+    if (fd >= 0) {
+        close(fd);
+    }
+    if (folder >= 0) {
+        close(folder);
+    }
+    return peer.pid;
+}
+
+static bool has_written(const sj_remote_agent *agent)
+{
+    for (size_t i = 0; i < agent->table_count; i++) {
+        for (uint32_t j = 0; j < agent->tables[i].module.change_count; j++) {
+            if (agent->tables[i].changes[j].written != 0) {
+                return true;
+            }
+        }
+    }
+    return false;
+}
+
+sj_status sj_attach_look(pid_t pid, sj_recorded *recorded, sj_error *error)
+{
+    sj_target target;
+    sj_remote_agent agent;
+    *recorded = (sj_recorded){0};
+    SJ_TRY(sj_target_open(pid, &target, error));
+    const sj_status status = sj_remote_agent_find(&target, &agent);
+    if (status == SJ_OK || status == SJ_EAGAIN) {
+        agent.face.runtime_directory[SJ_FACE_PATH_BYTES - 1] = '\0';
+        recorded->has_agent = true;
+        /* Tables that change: of a module that is loaded, or of the first ones, at attach. */
+        const uint32_t phase = atomic_load(&agent.face.phase);
+        recorded->is_active = (status == SJ_EAGAIN && phase != SJ_FACE_IDLE) || has_written(&agent);
+        recorded->is_launched = phase == SJ_FACE_LAUNCHED;
+        recorded->companion = agent.face.runtime_directory[0] != '\0'
+                                  ? find_companion(agent.face.runtime_directory)
+                                  : 0;
+        recorded->session = agent.face.session;
+    }
+    sj_remote_agent_deinit(&agent);
+    sj_target_close(&target);
+    return SJ_OK;
+}

@@ -1,0 +1,483 @@
+#include "agent/control/link_server.h"
+
+#include "agent/control/clock.h"
+#include "agent/control/method_group.h"
+
+#include <errno.h>
+#include <limits.h>
+#include <poll.h>
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/eventfd.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+enum { CLIENTS_MAX = 128, BACKLOG = 128 };
+
+typedef struct link_client {
+    int fd;
+    uint64_t process; /* 0 until HELLO */
+} link_client;
+
+struct sj_link_server {
+    sj_link_server_options options;
+    char socket_path[PATH_MAX];
+    int listener;
+    int wake; /* eventfd: stop */
+    pthread_t thread;
+    bool thread_started;
+    link_client clients[CLIENTS_MAX];
+    size_t client_count;
+    uint8_t packet[SJ_LINK_MAX_BYTES]; /* of the server's thread */
+    _Atomic uint64_t connections;
+    _Atomic uint64_t joined;
+    _Atomic uint64_t ready;
+    _Atomic uint64_t bad_packets;
+};
+
+static sj_status send_packet(int fd, sj_link_type type, const void *payload, size_t bytes,
+                             const void *text, size_t text_bytes)
+{
+    uint8_t packet[sizeof(sj_link_packet) + 256 + PATH_MAX];
+    sj_writer writer = sj_writer_of(packet, sizeof(packet));
+    const sj_link_packet head = {.version = SJ_LINK_VERSION,
+                                 .type = (uint16_t)type,
+                                 .payload_bytes = (uint32_t)(bytes + text_bytes)};
+    sj_write_bytes(&writer, &head, sizeof(head));
+    sj_write_bytes(&writer, payload, bytes);
+    sj_write_bytes(&writer, text, text_bytes);
+    const size_t size = sj_writer_used(&writer);
+    if (writer.bad || send(fd, packet, size, MSG_NOSIGNAL | MSG_DONTWAIT) != (ssize_t)size) {
+        return SJ_ECLOSED;
+    }
+    return SJ_OK;
+}
+
+/* is_file_name keeps an agent from naming a file outside of the runtime directory. */
+static bool is_file_name(const char *name, size_t capacity)
+{
+    const size_t bytes = strnlen(name, capacity);
+    return bytes != 0 && bytes < capacity && memchr(name, '/', bytes) == NULL && name[0] != '.';
+}
+
+static sj_status answer_hello(sj_link_server *server, link_client *client, sj_reader *reader)
+{
+    sj_link_hello hello;
+    const uint8_t *bytes = sj_reader_take(reader, sizeof(hello));
+    if (bytes == NULL) {
+        return SJ_ECORRUPT;
+    }
+    memcpy(&hello, bytes, sizeof(hello));
+    if (!is_file_name(hello.arena_name, sizeof(hello.arena_name)) ||
+        hello.occasion > SJ_OCCASION_ATTACH) {
+        return SJ_ECORRUPT;
+    }
+    if (hello.occasion == SJ_OCCASION_DLOPEN) {
+        SJ_TRY(sj_roster_find_process(server->options.roster, (pid_t)hello.pid, &client->process));
+    } else {
+        SJ_TRY(sj_roster_add_process(server->options.roster, (pid_t)hello.pid,
+                                     (pid_t)hello.parent_pid, (sj_link_occasion)hello.occasion,
+                                     sj_clock_ticks(), &client->process));
+        const sj_link_process process = {
+            .number = client->process, .pid = (pid_t)hello.pid, .arena_name = hello.arena_name};
+        SJ_TRY(server->options.joined(server->options.context, &process));
+        sj_roster_note_arena(server->options.roster, client->process, hello.arena_name);
+        atomic_fetch_add(&server->joined, 1);
+    }
+    return send_packet(client->fd, SJ_LINK_WELCOME, &server->options.welcome,
+                       sizeof(server->options.welcome), NULL, 0);
+}
+
+/* read_module takes the structure and the path behind it. */
+static sj_status read_module(sj_reader *reader, sj_link_module *module, char *path, size_t capacity)
+{
+    const uint8_t *bytes = sj_reader_take(reader, sizeof(*module));
+    if (bytes == NULL) {
+        return SJ_ECORRUPT;
+    }
+    memcpy(module, bytes, sizeof(*module));
+    const uint8_t *text = sj_reader_take(reader, module->path_bytes);
+    if (text == NULL || module->path_bytes >= capacity ||
+        module->build_id_bytes > SJ_BUILD_ID_MAX_BYTES ||
+        memchr(text, '\0', module->path_bytes) != NULL) {
+        return SJ_ECORRUPT;
+    }
+    memcpy(path, text, module->path_bytes);
+    path[module->path_bytes] = '\0';
+    return SJ_OK;
+}
+
+static sj_status answer_module(sj_link_server *server, link_client *client, sj_reader *reader,
+                               bool is_review)
+{
+    sj_link_module module;
+    char path[PATH_MAX];
+    char plan_path[PATH_MAX];
+    sj_link_plan answer = {0};
+    SJ_TRY(read_module(reader, &module, path, sizeof(path)));
+    const sj_status status = (is_review ? sj_roster_review_module : sj_roster_plan_module)(
+        server->options.roster, client->process, &module, path, sj_clock_ticks(),
+        &answer.first_function, plan_path, sizeof(plan_path));
+    if (status != SJ_OK) {
+        const sj_link_skip skip = {.reason = SJ_SKIP_MODULE};
+        return send_packet(client->fd, SJ_LINK_SKIP, &skip, sizeof(skip), NULL, 0);
+    }
+    answer.path_bytes = (uint32_t)strlen(plan_path);
+    return send_packet(client->fd, SJ_LINK_PLAN, &answer, sizeof(answer), plan_path,
+                       answer.path_bytes);
+}
+
+static sj_status take_applied(sj_link_server *server, link_client *client, sj_reader *reader)
+{
+    sj_link_applied applied;
+    const uint8_t *bytes = sj_reader_take(reader, sizeof(applied));
+    if (bytes == NULL) {
+        return SJ_ECORRUPT;
+    }
+    memcpy(&applied, bytes, sizeof(applied));
+    const size_t count = sj_reader_left(reader) / sizeof(sj_link_failure);
+    sj_link_failure *failures = calloc(count + 1, sizeof(*failures));
+    if (failures == NULL) {
+        return SJ_ENOMEM;
+    }
+    memcpy(failures, sj_reader_take(reader, count * sizeof(*failures)), count * sizeof(*failures));
+    const sj_status status =
+        sj_roster_applied(server->options.roster, client->process, &applied, failures, count);
+    free(failures);
+    return status;
+}
+
+/* answer_methods: a group of methods that the app's runtime has, named after their class. */
+static sj_status answer_methods(sj_link_server *server, link_client *client, sj_reader *reader)
+{
+    enum { GROUP_BYTES = 1024 };
+    static const char prefix[] = "objc:";
+    char path[sizeof(prefix) + GROUP_BYTES];
+    uint8_t wanted[SJ_METHOD_GROUP_MAX];
+    sj_link_methods methods;
+    sj_link_methods_added added = {0};
+    const uint8_t *bytes = sj_reader_take(reader, sizeof(methods));
+    if (bytes == NULL) {
+        return SJ_ECORRUPT;
+    }
+    memcpy(&methods, bytes, sizeof(methods));
+    const uint8_t *group = sj_reader_take(reader, methods.group_bytes);
+    const uint8_t *names = sj_reader_take(reader, methods.names_bytes);
+    const uint8_t *left_alone = sj_reader_take(reader, methods.count);
+    if (group == NULL || names == NULL || left_alone == NULL || methods.group_bytes > GROUP_BYTES ||
+        memchr(group, '\0', methods.group_bytes) != NULL || methods.count > SJ_METHOD_GROUP_MAX) {
+        return SJ_ECORRUPT;
+    }
+    for (uint32_t i = 0; i < methods.count; i++) {
+        wanted[i] = left_alone[i] == 0;
+    }
+    snprintf(path, sizeof(path), "%s%.*s", prefix, (int)methods.group_bytes, (const char *)group);
+    const sj_slice slice = {.data = names, .size = methods.names_bytes};
+    SJ_TRY(sj_roster_add_methods(server->options.roster, client->process, path, slice,
+                                 methods.count, sj_clock_ticks(), &added.first_function, wanted));
+    added.count = methods.count;
+    return send_packet(client->fd, SJ_LINK_METHODS_ADDED, &added, sizeof(added), wanted,
+                       added.count);
+}
+
+static sj_status take_unloaded(sj_link_server *server, link_client *client, sj_reader *reader)
+{
+    sj_link_module module;
+    char path[PATH_MAX];
+    SJ_TRY(read_module(reader, &module, path, sizeof(path)));
+    const sj_status status =
+        sj_roster_unloaded(server->options.roster, client->process, module.bias, sj_clock_ticks());
+    /* Modules that were never planned have no mapping. */
+    return status == SJ_ENOTFOUND ? SJ_OK : status;
+}
+
+static sj_status refuse(const link_client *client, const char *reason)
+{
+    return send_packet(client->fd, SJ_LINK_REFUSED, NULL, 0, reason, strlen(reason));
+}
+
+void sj_link_answer(int fd, sj_link_type type, const char *text)
+{
+    const size_t most = SJ_LINK_MAX_BYTES - sizeof(sj_link_packet);
+    const size_t bytes = strlen(text) < most ? strlen(text) : most;
+    const sj_link_packet head = {
+        .version = SJ_LINK_VERSION, .type = (uint16_t)type, .payload_bytes = (uint32_t)bytes};
+    const struct iovec parts[] = {{.iov_base = (void *)(uintptr_t)&head, .iov_len = sizeof(head)},
+                                  {.iov_base = (void *)(uintptr_t)text, .iov_len = bytes}};
+    const struct msghdr message = {.msg_iov = (struct iovec *)(uintptr_t)parts, .msg_iovlen = 2};
+    (void)!sendmsg(fd, &message, MSG_NOSIGNAL | MSG_DONTWAIT);
+}
+
+static sj_status take_policy(const sj_link_server *server, const link_client *client,
+                             sj_reader *reader)
+{
+    const size_t bytes = sj_reader_left(reader);
+    const sj_slice document = {.data = sj_reader_take(reader, bytes), .size = bytes};
+    if (document.data == NULL || bytes == 0) {
+        return SJ_ECORRUPT;
+    }
+    const sj_status status =
+        server->options.policy != NULL
+            ? server->options.policy(server->options.context, document, client->fd)
+            : SJ_EUNSUPPORTED;
+    switch (status) {
+    case SJ_OK:
+        return SJ_OK;
+    case SJ_EAGAIN:
+        return refuse(client, "its policy is being changed already; try again");
+    case SJ_EUNSUPPORTED:
+        return refuse(client, "its policy cannot be changed");
+    default:
+        return refuse(client, sj_status_text(status));
+    }
+}
+
+static sj_status ask_policy(const sj_link_server *server, const link_client *client)
+{
+    if (server->options.tell_policy == NULL) {
+        return refuse(client, "this recording has no policy");
+    }
+    server->options.tell_policy(server->options.context, client->fd);
+    return SJ_OK;
+}
+
+static sj_status take_trigger(const sj_link_server *server, const link_client *client,
+                              const char *name)
+{
+    if (server->options.trigger == NULL) {
+        return refuse(client, "this recording takes no triggers");
+    }
+    if (server->options.trigger(server->options.context, name) != SJ_OK) {
+        return refuse(client, "no trigger \"command\" of its policy has that name");
+    }
+    return send_packet(client->fd, SJ_LINK_DONE, NULL, 0, NULL, 0);
+}
+
+/* answer_mark serves `sojourn mark` and `sojourn trigger`, which come without HELLO. */
+static sj_status answer_mark(sj_link_server *server, const link_client *client, sj_reader *reader,
+                             bool is_trigger)
+{
+    sj_link_mark mark;
+    char name[SJ_LINK_MARK_NAME_BYTES + 1] = "";
+    const uint8_t *bytes = sj_reader_take(reader, sizeof(mark));
+    if (bytes == NULL) {
+        return SJ_ECORRUPT;
+    }
+    memcpy(&mark, bytes, sizeof(mark));
+    if (mark.end > 1 || mark.name_bytes == 0 || mark.name_bytes > SJ_LINK_MARK_NAME_BYTES ||
+        mark.name_bytes != sj_reader_left(reader)) {
+        return SJ_ECORRUPT;
+    }
+    memcpy(name, sj_reader_take(reader, mark.name_bytes), mark.name_bytes);
+    if (strlen(name) != mark.name_bytes) {
+        return SJ_ECORRUPT;
+    }
+    if (is_trigger) {
+        return take_trigger(server, client, name);
+    }
+    if (server->options.mark == NULL) {
+        return refuse(client, "this recording takes no marks");
+    }
+    if (server->options.mark(server->options.context, name, mark.end != 0) != SJ_OK) {
+        return refuse(client, "the recording could not keep the mark");
+    }
+    return send_packet(client->fd, SJ_LINK_DONE, NULL, 0, NULL, 0);
+}
+
+static sj_status answer_packet(sj_link_server *server, link_client *client, size_t size)
+{
+    sj_reader reader = sj_reader_of(server->packet, size);
+    sj_link_packet head;
+    const uint8_t *bytes = sj_reader_take(&reader, sizeof(head));
+    if (bytes == NULL) {
+        return SJ_ECORRUPT;
+    }
+    memcpy(&head, bytes, sizeof(head));
+    if (head.version != SJ_LINK_VERSION) {
+        static const char reason[] = "the agent speaks another version of the link";
+        (void)send_packet(client->fd, SJ_LINK_REFUSED, NULL, 0, reason, sizeof(reason) - 1);
+        return SJ_EVERSION;
+    }
+    if (head.payload_bytes != sj_reader_left(&reader)) {
+        return SJ_ECORRUPT;
+    }
+    if (head.type == SJ_LINK_HELLO) {
+        return answer_hello(server, client, &reader);
+    }
+    if (head.type == SJ_LINK_MARK || head.type == SJ_LINK_TRIGGER) {
+        return answer_mark(server, client, &reader, head.type == SJ_LINK_TRIGGER);
+    }
+    if (head.type == SJ_LINK_POLICY) {
+        return take_policy(server, client, &reader);
+    }
+    if (head.type == SJ_LINK_POLICY_ASK) {
+        return ask_policy(server, client);
+    }
+    if (client->process == 0) {
+        return SJ_ECORRUPT;
+    }
+    switch (head.type) {
+    case SJ_LINK_MODULE:
+    case SJ_LINK_REVIEW:
+        return answer_module(server, client, &reader, head.type == SJ_LINK_REVIEW);
+    case SJ_LINK_APPLIED:
+        return take_applied(server, client, &reader);
+    case SJ_LINK_UNLOADED:
+        return take_unloaded(server, client, &reader);
+    case SJ_LINK_METHODS:
+        return answer_methods(server, client, &reader);
+    case SJ_LINK_DONE:
+        atomic_fetch_add(&server->ready, 1);
+        return send_packet(client->fd, SJ_LINK_DONE, NULL, 0, NULL, 0);
+    default:
+        return SJ_ECORRUPT;
+    }
+}
+
+/* serve_client handles one packet; false when the connection is over. */
+static bool serve_client(sj_link_server *server, link_client *client)
+{
+    const ssize_t got = recv(client->fd, server->packet, sizeof(server->packet), MSG_DONTWAIT);
+    if (got < 0 && (errno == EAGAIN || errno == EINTR)) {
+        return true;
+    }
+    if (got <= 0) {
+        return false;
+    }
+    const sj_status status = answer_packet(server, client, (size_t)got);
+    if (status != SJ_OK && status != SJ_ECLOSED) {
+        atomic_fetch_add(&server->bad_packets, 1);
+    }
+    return status == SJ_OK;
+}
+
+static bool is_same_user(int fd)
+{
+    struct ucred peer;
+    socklen_t size = sizeof(peer);
+    return getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &peer, &size) == 0 &&
+           (peer.uid == geteuid() || peer.uid == 0);
+}
+
+static void accept_client(sj_link_server *server)
+{
+    const int fd = accept4(server->listener, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
+    if (fd < 0) {
+        return;
+    }
+    if (server->client_count == CLIENTS_MAX || !is_same_user(fd)) {
+        close(fd);
+        return;
+    }
+    server->clients[server->client_count++] = (link_client){.fd = fd};
+    atomic_fetch_add(&server->connections, 1);
+}
+
+static void *serve(void *argument)
+{
+    sj_link_server *server = argument;
+    for (;;) {
+        struct pollfd polled[2 + CLIENTS_MAX] = {{.fd = server->wake, .events = POLLIN},
+                                                 {.fd = server->listener, .events = POLLIN}};
+        const size_t count = server->client_count;
+        for (size_t i = 0; i < count; i++) {
+            polled[2 + i] = (struct pollfd){.fd = server->clients[i].fd, .events = POLLIN};
+        }
+        if (poll(polled, 2 + count, -1) < 0 && errno != EINTR) {
+            return NULL;
+        }
+        if (polled[0].revents != 0) {
+            return NULL;
+        }
+        /* From the last to the first, because the last takes the place of one that goes. */
+        for (size_t i = count; i-- > 0;) {
+            if (polled[2 + i].revents != 0 && !serve_client(server, &server->clients[i])) {
+                close(server->clients[i].fd);
+                server->clients[i] = server->clients[--server->client_count];
+            }
+        }
+        if (polled[1].revents != 0) {
+            accept_client(server);
+        }
+    }
+}
+
+static sj_status listen_at(sj_link_server *server, sj_error *error)
+{
+    struct sockaddr_un address = {.sun_family = AF_UNIX};
+    if (strlen(server->socket_path) >= sizeof(address.sun_path)) {
+        return sj_fail(error, SJ_ELIMIT, "the path of the control socket %s is too long",
+                       server->socket_path);
+    }
+    memcpy(address.sun_path, server->socket_path, strlen(server->socket_path) + 1);
+    server->listener = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+    if (server->listener < 0 ||
+        bind(server->listener, (const struct sockaddr *)&address, sizeof(address)) != 0 ||
+        chmod(server->socket_path, 0600) != 0 || /* nobody can connect before listen */
+        listen(server->listener, BACKLOG) != 0) {
+        return sj_fail(error, SJ_EIO, "cannot listen at %s: %s", server->socket_path,
+                       strerror(errno));
+    }
+    return SJ_OK;
+}
+
+sj_status sj_link_server_start(const sj_link_server_options *options, sj_link_server **server,
+                               sj_error *error)
+{
+    sj_link_server *made = calloc(1, sizeof(*made));
+    if (made == NULL) {
+        return sj_fail(error, SJ_ENOMEM, "out of memory");
+    }
+    made->options = *options;
+    made->listener = -1;
+    made->wake = eventfd(0, EFD_CLOEXEC);
+    snprintf(made->socket_path, sizeof(made->socket_path), "%s/control",
+             options->runtime_directory);
+    sj_status status = made->wake < 0
+                           ? sj_fail(error, SJ_EIO, "cannot make an event: %s", strerror(errno))
+                           : listen_at(made, error);
+    if (status == SJ_OK && pthread_create(&made->thread, NULL, serve, made) != 0) {
+        status = sj_fail(error, SJ_EIO, "cannot start the thread of the control socket");
+    }
+    if (status != SJ_OK) {
+        sj_link_server_stop(made);
+        return status;
+    }
+    made->thread_started = true;
+    *server = made;
+    return SJ_OK;
+}
+
+void sj_link_server_get_counters(sj_link_server *server, sj_link_server_counters *counters)
+{
+    counters->connections = atomic_load(&server->connections);
+    counters->joined = atomic_load(&server->joined);
+    counters->ready = atomic_load(&server->ready);
+    counters->bad_packets = atomic_load(&server->bad_packets);
+}
+
+void sj_link_server_stop(sj_link_server *server)
+{
+    if (server == NULL) {
+        return;
+    }
+    if (server->thread_started) {
+        (void)eventfd_write(server->wake, 1);
+        pthread_join(server->thread, NULL);
+    }
+    for (size_t i = 0; i < server->client_count; i++) {
+        close(server->clients[i].fd);
+    }
+    if (server->listener >= 0) {
+        close(server->listener);
+        unlink(server->socket_path);
+    }
+    if (server->wake >= 0) {
+        close(server->wake);
+    }
+    free(server);
+}

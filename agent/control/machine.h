@@ -1,0 +1,68 @@
+/* What tracing from outside needs to know about a machine: one implementation in each arch folder.
+ * Threads are stopped under ptrace when they are asked about. */
+#ifndef SJ_AGENT_CONTROL_MACHINE_H
+#define SJ_AGENT_CONTROL_MACHINE_H
+
+#include "agent/control/target.h"
+
+#include <stdint.h>
+
+typedef struct sj_machine_state {
+    uint64_t pc;
+    uint64_t sp;
+    bool in_syscall; /* stopped inside of a system call, which goes on or starts again */
+    int64_t syscall;
+    uint64_t registers[32]; /* by DWARF number, as the unwinder wants them */
+    uint32_t register_count;
+} sj_machine_state;
+
+/* sj_machine_get reads the state of a thread. SJ_ECLOSED. */
+SJ_MUST_CHECK sj_status sj_machine_get(pid_t tid, sj_machine_state *state);
+
+/* sj_machine_set_pc moves a thread. SJ_ECLOSED. */
+SJ_MUST_CHECK sj_status sj_machine_set_pc(pid_t tid, uint64_t pc);
+
+/* Bytes of a jump to any stub; what is shorter leads to an island near by, which holds one. */
+enum { SJ_LONG_JUMP_BYTES = 5 };
+
+/* sj_machine_follow gives where the patch `bytes` at `address` leads to; false when it is not a
+ * jump as hooks/ writes them. */
+bool sj_machine_follow(uint64_t address, const uint8_t *bytes, uint32_t count, uint64_t *to);
+
+/* sj_machine_find_restorer finds, in the code of libc, the return address of signal handlers; 0
+ * when it is not there. Reads some MB. */
+uint64_t sj_machine_find_restorer(const sj_target *target, uint64_t low, uint64_t high);
+
+/* sj_machine_signal_pc gives the address at which an interrupted context keeps its program counter,
+ * when a handler's return address (the restorer) lies at `at`. */
+uint64_t sj_machine_signal_pc(uint64_t at);
+
+/* sj_machine_context_start gives where to look for the first restorer on the stack of a thread: its
+ * stack pointer, or the address before it, when the thread is in the restorer and has taken it from
+ * the stack already. */
+uint64_t sj_machine_context_start(const sj_machine_state *state, uint64_t restorer);
+
+/* A call of a function of the target in one of its threads, made so that the thread finds back to
+ * what it did by itself: the context lies on its stack as that of a signal, and the function
+ * returns into the kernel's own way of leaving a handler. So the tracer may be killed any time. */
+typedef struct sj_remote_call {
+    uint64_t function;
+    uint64_t restorer;
+    const char *text; /* passed as first argument when not NULL; else `arguments[0]` */
+    uint64_t arguments[3];
+} sj_remote_call;
+
+/* sj_machine_call makes a stopped thread call a function and waits until it has returned; the
+ * thread is then stopped where it was before, a system call that it was in begins again. No signal
+ * is handled meanwhile. Needs SJ_CALL_STACK_BYTES of stack. SJ_ECLOSED the process ended, SJ_EIO
+ * the function crashed (the thread stands where it was), SJ_ETIMEDOUT. */
+enum { SJ_CALL_STACK_BYTES = 96 * 1024 };
+
+SJ_MUST_CHECK sj_status sj_machine_call(sj_target *target, size_t thread,
+                                        const sj_remote_call *call, int timeout_ms);
+
+/* sj_machine_may_call tells whether a system call may be interrupted for sj_machine_call: none of
+ * those that libc makes while it holds the locks of the allocator or of fork. */
+bool sj_machine_may_call(int64_t syscall);
+
+#endif

@@ -1,0 +1,28 @@
+/* Modules of a foreign process, read from its memory: what is mapped where, and exported names.
+ * Works in any mount namespace and for files that have been deleted or replaced. */
+#ifndef SJ_AGENT_CONTROL_REMOTE_MODULE_H
+#define SJ_AGENT_CONTROL_REMOTE_MODULE_H
+
+#include "agent/control/target.h"
+
+#include <linux/limits.h>
+
+typedef struct sj_remote_module {
+    uint64_t low; /* of all its mappings */
+    uint64_t high;
+    uint64_t code_low; /* of the executable ones */
+    uint64_t code_high;
+    char path[PATH_MAX]; /* as the kernel tells it, " (deleted)" included */
+} sj_remote_module;
+
+/* sj_remote_module_find finds the first mapped file whose name begins with `prefix`. SJ_ENOTFOUND,
+ * SJ_EPERM the mappings cannot be read. */
+SJ_MUST_CHECK sj_status sj_remote_module_find(pid_t pid, const char *prefix,
+                                              sj_remote_module *module);
+
+/* sj_remote_symbol looks an exported name up. The memory is foreign: every read is checked.
+ * SJ_ENOTFOUND, SJ_ECORRUPT. */
+SJ_MUST_CHECK sj_status sj_remote_symbol(const sj_target *target, const sj_remote_module *module,
+                                         const char *name, uint64_t *address);
+
+#endif

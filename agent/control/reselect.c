@@ -1,0 +1,209 @@
+#include "agent/control/reselect.h"
+
+#include "agent/control/clock.h"
+#include "agent/control/review.h"
+#include "agent/recorder/record.h"
+
+#include <stdlib.h>
+#include <time.h>
+
+enum { ATTEMPTS = 100, PAUSE_NS = 2000000 };
+
+typedef struct reselection {
+    sj_roster *roster;
+    uint64_t process;
+    const sj_function_states *states;
+    sj_target target;
+    sj_remote_agent agent;
+    sj_reselect_report *report;
+} reselection;
+
+/* Functions of modules that are planned while the process is reviewed are wanted: no hooks are made
+ * of others. */
+static bool is_wanted(void *context, const sj_hook_change *change)
+{
+    const sj_function_states *states = context;
+    return change->function >= states->count ||
+           states->states[change->function] == SJ_FUNCTION_WANTED;
+}
+
+static bool is_unwanted(void *context, const sj_hook_change *change)
+{
+    const sj_function_states *states = context;
+    return change->function < states->count &&
+           states->states[change->function] == SJ_FUNCTION_UNWANTED;
+}
+
+/* count_functions returns the number of ids that the agent's tables and the states may name. */
+static uint32_t count_functions(const reselection *selecting)
+{
+    uint32_t count = selecting->states->count;
+    for (size_t i = 0; i < selecting->agent.table_count; i++) {
+        const sj_remote_table *table = &selecting->agent.tables[i];
+        for (uint32_t j = 0; j < table->module.change_count; j++) {
+            const uint32_t function = table->changes[j].function;
+            count = function >= count && function <= SJ_RECORD_FUNCTION_MASK ? function + 1 : count;
+        }
+    }
+    return count;
+}
+
+/* mark_functions sets bytes by id: of functions that have changes, or (`written`) hooks now. */
+static uint8_t *mark_functions(const reselection *selecting, bool written)
+{
+    const uint32_t count = count_functions(selecting);
+    uint8_t *marks = calloc(count, 1);
+    for (size_t i = 0; marks != NULL && i < selecting->agent.table_count; i++) {
+        const sj_remote_table *table = &selecting->agent.tables[i];
+        for (uint32_t j = 0; j < table->module.change_count; j++) {
+            const sj_hook_change *change = &table->changes[j];
+            if (change->function < count && (!written || change->written != 0)) {
+                marks[change->function] = 1;
+            }
+        }
+    }
+    return marks;
+}
+
+static bool is_complete(const sj_function_states *states, const uint8_t *prepared)
+{
+    for (uint32_t id = 1; id < states->count; id++) {
+        if (states->states[id] == SJ_FUNCTION_WANTED && prepared[id] == 0) {
+            return false;
+        }
+    }
+    return !states->other_modules;
+}
+
+/* review lets the agent make the hooks that it lacks. */
+static sj_status review(reselection *selecting, sj_error *error)
+{
+    uint8_t *prepared = mark_functions(selecting, false);
+    if (prepared == NULL) {
+        return sj_fail(error, SJ_ENOMEM, "out of memory");
+    }
+    if (is_complete(selecting->states, prepared)) {
+        free(prepared);
+        return SJ_OK;
+    }
+    sj_roster_begin_review(selecting->roster, selecting->process, prepared,
+                           count_functions(selecting));
+    const sj_status status = sj_review(&selecting->target, &selecting->agent, error);
+    sj_roster_end_review(selecting->roster);
+    free(prepared);
+    return status;
+}
+
+static sj_status toggle_all(reselection *selecting)
+{
+    sj_text_patch_report done;
+    void *states = (void *)(uintptr_t)selecting->states;
+    SJ_TRY(sj_remote_agent_change(&selecting->target, &selecting->agent, false, is_unwanted, states,
+                                  &done));
+    return sj_remote_agent_change(&selecting->target, &selecting->agent, true, is_wanted, states,
+                                  &done);
+}
+
+/* list_differences tells which functions have become hooked, and which free. */
+static sj_status list_differences(reselection *selecting, const uint8_t *before)
+{
+    sj_reselect_report *report = selecting->report;
+    const uint32_t count = count_functions(selecting);
+    uint8_t *after = mark_functions(selecting, true);
+    report->hooked = calloc(count, sizeof(uint32_t));
+    report->freed = calloc(count, sizeof(uint32_t));
+    report->missed = calloc(count, sizeof(uint32_t));
+    const bool complete =
+        after != NULL && report->hooked != NULL && report->freed != NULL && report->missed != NULL;
+    for (uint32_t id = 1; complete && id < count; id++) {
+        if (after[id] > before[id]) {
+            report->hooked[report->hooked_count++] = id;
+        } else if (after[id] < before[id]) {
+            report->freed[report->freed_count++] = id;
+        }
+        const uint8_t state = id < selecting->states->count ? selecting->states->states[id] : 0;
+        if (state == SJ_FUNCTION_WANTED && after[id] == 0) {
+            report->missed[report->missed_count++] = id;
+        }
+        report->kept_count += state == SJ_FUNCTION_UNWANTED && after[id] != 0;
+    }
+    free(after);
+    return complete ? SJ_OK : SJ_ENOMEM;
+}
+
+static sj_status toggle_stopped(reselection *selecting)
+{
+    uint8_t *before = mark_functions(selecting, true);
+    sj_status status = before != NULL ? SJ_OK : SJ_ENOMEM;
+    selecting->report->ticks = sj_clock_ticks();
+    if (status == SJ_OK) {
+        status = toggle_all(selecting);
+    }
+    if (status == SJ_OK) {
+        status = list_differences(selecting, before);
+    }
+    free(before);
+    return status;
+}
+
+static uint64_t now_ns(void)
+{
+    struct timespec now;
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return (uint64_t)now.tv_sec * UINT64_C(1000000000) + (uint64_t)now.tv_nsec;
+}
+
+/* find_agent waits until the agent's tables hold still. */
+static sj_status find_agent(reselection *selecting, sj_error *error)
+{
+    const struct timespec pause = {.tv_nsec = PAUSE_NS};
+    sj_status status = sj_remote_agent_find(&selecting->target, &selecting->agent);
+    for (uint32_t i = 0; i < ATTEMPTS && status == SJ_EAGAIN; i++) {
+        nanosleep(&pause, NULL);
+        status = sj_remote_agent_reload(&selecting->target, &selecting->agent);
+    }
+    return status == SJ_OK ? SJ_OK
+                           : sj_fail(error, status, "no agent was found in process %d: %s",
+                                     (int)selecting->target.pid, sj_status_text(status));
+}
+
+static sj_status reselect(reselection *selecting, sj_error *error)
+{
+    uint64_t start_ns = 0;
+    SJ_TRY(find_agent(selecting, error));
+    /* What can be done without more hooks is done in any case. */
+    const sj_status reviewed = review(selecting, error);
+    SJ_TRY(sj_remote_agent_stop_current(&selecting->target, &selecting->agent, &start_ns, error));
+    const sj_status status = toggle_stopped(selecting);
+    sj_target_resume_all(&selecting->target);
+    selecting->report->stopped_ns = now_ns() - start_ns;
+    return status == SJ_OK ? reviewed
+                           : sj_fail(error, status, "the text of process %d cannot be written: %s",
+                                     (int)selecting->target.pid, sj_status_text(status));
+}
+
+sj_status sj_reselect_process(sj_roster *roster, uint64_t process, pid_t pid,
+                              const sj_function_states *states, sj_reselect_report *report,
+                              sj_error *error)
+{
+    reselection selecting = {
+        .roster = roster, .process = process, .states = states, .report = report};
+    *report = (sj_reselect_report){0};
+    sj_target_lock();
+    sj_status status = sj_target_open(pid, &selecting.target, error);
+    if (status == SJ_OK) {
+        status = reselect(&selecting, error);
+        sj_remote_agent_deinit(&selecting.agent);
+        sj_target_close(&selecting.target);
+    }
+    sj_target_unlock();
+    return status;
+}
+
+void sj_reselect_report_deinit(sj_reselect_report *report)
+{
+    free(report->hooked);
+    free(report->freed);
+    free(report->missed);
+    *report = (sj_reselect_report){0};
+}

@@ -1,0 +1,354 @@
+#include "agent/control/target.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <pthread.h>
+#include <sched.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/ptrace.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+enum { STOP_TIMEOUT_MS = 5000, CORE_TIMEOUT_MS = 200, SPINS = 200, PAUSE_NS = 50000 };
+
+static uint64_t now_ms(void)
+{
+    struct timespec now;
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return (uint64_t)now.tv_sec * 1000 + (uint64_t)now.tv_nsec / 1000000;
+}
+
+static bool is_event_stop(int wait_status)
+{
+    return WIFSTOPPED(wait_status) && wait_status >> 16 == PTRACE_EVENT_STOP;
+}
+
+static pthread_mutex_t tracing = PTHREAD_MUTEX_INITIALIZER;
+
+void sj_target_lock(void)
+{
+    pthread_mutex_lock(&tracing);
+}
+
+void sj_target_unlock(void)
+{
+    pthread_mutex_unlock(&tracing);
+}
+
+sj_status sj_target_open(pid_t pid, sj_target *target, sj_error *error)
+{
+    char path[64];
+    *target = (sj_target){.pid = pid, .memory = -1};
+    snprintf(path, sizeof(path), "/proc/%d/mem", (int)pid);
+    target->memory = open(path, O_RDWR | O_CLOEXEC);
+    if (target->memory >= 0) {
+        return SJ_OK;
+    }
+    if (errno == ENOENT) {
+        return sj_fail(error, SJ_ENOTFOUND, "there is no process %d", (int)pid);
+    }
+    return sj_fail(error, SJ_EPERM, "the memory of process %d cannot be reached: %s", (int)pid,
+                   strerror(errno));
+}
+
+static sj_status move_memory(const sj_target *target, uint64_t address, void *in, const void *out,
+                             size_t size)
+{
+    size_t moved = 0;
+    while (moved < size) {
+        const off_t at = (off_t)(address + moved);
+        const ssize_t count =
+            in != NULL ? pread(target->memory, (char *)in + moved, size - moved, at)
+                       : pwrite(target->memory, (const char *)out + moved, size - moved, at);
+        if (count <= 0 && !(count < 0 && errno == EINTR)) {
+            return SJ_EIO;
+        }
+        moved += count > 0 ? (size_t)count : 0;
+    }
+    return SJ_OK;
+}
+
+sj_status sj_target_read(const sj_target *target, uint64_t address, void *bytes, size_t size)
+{
+    return move_memory(target, address, bytes, NULL, size);
+}
+
+sj_status sj_target_write(const sj_target *target, uint64_t address, const void *bytes, size_t size)
+{
+    return move_memory(target, address, NULL, bytes, size);
+}
+
+static void forget_thread(sj_target *target, size_t thread)
+{
+    target->threads[thread] = target->threads[--target->count];
+}
+
+static size_t find_thread(const sj_target *target, pid_t tid)
+{
+    size_t at = 0;
+    while (at < target->count && target->threads[at].tid != tid) {
+        at++;
+    }
+    return at;
+}
+
+/* is_dead: a zombie, such as a first thread that has ended before the others. */
+static bool is_dead(const sj_target *target, pid_t tid)
+{
+    char path[64];
+    char text[512];
+    snprintf(path, sizeof(path), "/proc/%d/task/%d/stat", (int)target->pid, (int)tid);
+    FILE *file = fopen(path, "re");
+    if (file == NULL) {
+        return true;
+    }
+    const size_t bytes = fread(text, 1, sizeof(text) - 1, file);
+    fclose(file);
+    text[bytes] = '\0';
+    const char *end = strrchr(text, ')');
+    return end == NULL || end[1] == '\0' || end[2] == 'Z' || end[2] == 'X';
+}
+
+/* seize traces a thread without stopping it; a thread that ends meanwhile is no error. */
+static sj_status seize(sj_target *target, pid_t tid, bool *added)
+{
+    *added = false;
+    sj_target_thread *grown =
+        realloc(target->threads, (target->count + 1) * sizeof(*target->threads));
+    if (grown == NULL) {
+        return SJ_ENOMEM;
+    }
+    target->threads = grown;
+    if (ptrace(PTRACE_SEIZE, tid, NULL, (void *)PTRACE_O_TRACEEXEC) != 0) {
+        return errno == ESRCH || is_dead(target, tid) ? SJ_OK : SJ_EPERM;
+    }
+    target->threads[target->count++] = (sj_target_thread){.tid = tid};
+    *added = true;
+    (void)ptrace(PTRACE_INTERRUPT, tid, NULL, NULL);
+    return SJ_OK;
+}
+
+/* has_ended_child: a child of this process has ended; how, whoever started it wants to know, so
+ * that is not taken here. */
+static bool has_ended_child(const sj_target *target, pid_t tid)
+{
+    siginfo_t info = {0};
+    char path[64];
+    int parent = 0;
+    if (tid != target->pid ||
+        waitid(P_PID, (id_t)tid, &info, WEXITED | WSTOPPED | WNOHANG | WNOWAIT | __WALL) != 0 ||
+        info.si_pid != tid ||
+        (info.si_code != CLD_EXITED && info.si_code != CLD_KILLED && info.si_code != CLD_DUMPED)) {
+        return false;
+    }
+    snprintf(path, sizeof(path), "/proc/%d/stat", (int)tid);
+    FILE *file = fopen(path, "re");
+    if (file != NULL) {
+        if (fscanf(file, "%*d (%*[^)]) %*c %d", &parent) != 1) {
+            parent = 0;
+        }
+        fclose(file);
+    }
+    return parent == getpid();
+}
+
+sj_status sj_target_wait(sj_target *target, size_t thread, int timeout_ms, int *wait_status)
+{
+    const pid_t tid = target->threads[thread].tid;
+    const uint64_t deadline_ms = now_ms() + (uint64_t)timeout_ms;
+    for (unsigned spins = 0;; spins++) {
+        if (has_ended_child(target, tid)) {
+            target->threads[thread].stopped = false;
+            return SJ_ECLOSED;
+        }
+        const pid_t got = waitpid(tid, wait_status, __WALL | WNOHANG);
+        if (got == tid) {
+            target->threads[thread].stopped = WIFSTOPPED(*wait_status);
+            target->replaced |= *wait_status >> 16 == PTRACE_EVENT_EXEC;
+            return WIFSTOPPED(*wait_status) ? SJ_OK : SJ_ECLOSED;
+        }
+        if (got < 0 && errno != EINTR) {
+            return SJ_ECLOSED;
+        }
+        if (spins >= SPINS) {
+            const struct timespec pause = {.tv_nsec = PAUSE_NS};
+            if (now_ms() >= deadline_ms) {
+                return SJ_ETIMEDOUT;
+            }
+            if (is_dead(target, tid)) {
+                return SJ_ECLOSED;
+            }
+            nanosleep(&pause, NULL);
+        }
+    }
+}
+
+/* await_stop waits for a requested stop; signals that arrive first are handed on. */
+static sj_status await_stop(sj_target *target, size_t thread)
+{
+    int wait_status = 0;
+    for (;;) {
+        SJ_TRY(sj_target_wait(target, thread, STOP_TIMEOUT_MS, &wait_status));
+        if (is_event_stop(wait_status)) {
+            return SJ_OK;
+        }
+        const int signal = wait_status >> 16 != 0 ? 0 : WSTOPSIG(wait_status);
+        target->threads[thread].stopped = false;
+        (void)ptrace(PTRACE_CONT, target->threads[thread].tid, NULL, (void *)(intptr_t)signal);
+    }
+}
+
+static sj_status seize_new(sj_target *target, bool *found)
+{
+    char path[64];
+    sj_status status = SJ_OK;
+    *found = false;
+    snprintf(path, sizeof(path), "/proc/%d/task", (int)target->pid);
+    DIR *folder = opendir(path);
+    if (folder == NULL) {
+        return SJ_ECLOSED;
+    }
+    for (struct dirent *entry = readdir(folder); entry != NULL && status == SJ_OK;
+         entry = readdir(folder)) {
+        const pid_t tid = (pid_t)strtol(entry->d_name, NULL, 10);
+        bool added = false;
+        if (tid > 0 && find_thread(target, tid) == target->count) {
+            status = seize(target, tid, &added);
+            *found |= added;
+        }
+    }
+    closedir(folder);
+    return status;
+}
+
+/* hurry lets this thread go before all others while a whole process waits for it: with more to do
+ * than cores it would be put aside for many milliseconds. Those who may not stay as they are. */
+static void hurry(sj_target *target)
+{
+    const struct sched_param first = {.sched_priority = 1};
+    target->hurries = target->hurries || (sched_getscheduler(0) == SCHED_OTHER &&
+                                          sched_setscheduler(0, SCHED_FIFO, &first) == 0);
+}
+
+static void calm_down(sj_target *target)
+{
+    const struct sched_param usual = {.sched_priority = 0};
+    if (target->hurries) {
+        target->hurries = false;
+        (void)sched_setscheduler(0, SCHED_OTHER, &usual);
+    }
+}
+
+static sj_status stop_all(sj_target *target)
+{
+    bool found = true;
+    while (found) {
+        SJ_TRY(seize_new(target, &found));
+        for (size_t i = target->count; i-- > 0;) {
+            const sj_status status = target->threads[i].stopped ? SJ_OK : await_stop(target, i);
+            if (status == SJ_ECLOSED && !target->replaced) {
+                forget_thread(target, i);
+            } else if (status != SJ_OK) {
+                return status;
+            }
+        }
+    }
+    return target->count == 0 || target->replaced ? SJ_ECLOSED : SJ_OK;
+}
+
+sj_status sj_target_stop_all(sj_target *target, sj_error *error)
+{
+    hurry(target);
+    const sj_status status = stop_all(target);
+    if (status == SJ_OK) {
+        return SJ_OK;
+    }
+    sj_target_resume_all(target);
+    switch (status) {
+    case SJ_ECLOSED:
+        return sj_fail(error, status, "process %d has ended or runs another program",
+                       (int)target->pid);
+    case SJ_EPERM:
+        return sj_fail(error, status, "threads of process %d may not be traced", (int)target->pid);
+    default:
+        return sj_fail(error, status,
+                       "a thread of process %d does not stop: it hangs in the kernel",
+                       (int)target->pid);
+    }
+}
+
+sj_status sj_target_stop_one(sj_target *target, pid_t tid, size_t *thread)
+{
+    bool added = false;
+    *thread = find_thread(target, tid);
+    if (*thread == target->count) {
+        SJ_TRY(seize(target, tid, &added));
+        if (!added) {
+            return SJ_ECLOSED;
+        }
+    }
+    return target->threads[*thread].stopped ? SJ_OK : await_stop(target, *thread);
+}
+
+void sj_target_resume_all(sj_target *target)
+{
+    while (target->count != 0) {
+        const size_t last = target->count - 1;
+        if (!target->threads[last].stopped) {
+            (void)ptrace(PTRACE_INTERRUPT, target->threads[last].tid, NULL, NULL);
+            (void)!await_stop(target, last);
+        }
+        (void)ptrace(PTRACE_DETACH, target->threads[last].tid, NULL, NULL);
+        target->count--;
+    }
+    calm_down(target);
+}
+
+/* count_slices tells how often a thread has been given a core; 0 where the kernel does not tell. */
+static uint64_t count_slices(const sj_target *target, pid_t tid)
+{
+    char path[64];
+    unsigned long long count = 0;
+    snprintf(path, sizeof(path), "/proc/%d/task/%d/schedstat", (int)target->pid, (int)tid);
+    FILE *file = fopen(path, "re");
+    if (file != NULL) {
+        if (fscanf(file, "%*u %*u %llu", &count) != 1) {
+            count = 0;
+        }
+        fclose(file);
+    }
+    return count;
+}
+
+sj_status sj_target_run_on(sj_target *target, size_t thread, uint32_t nanoseconds)
+{
+    const struct timespec pause = {.tv_nsec = nanoseconds};
+    const pid_t tid = target->threads[thread].tid;
+    const uint64_t slices = count_slices(target, tid);
+    const uint64_t deadline_ms = now_ms() + CORE_TIMEOUT_MS;
+    target->threads[thread].stopped = false;
+    if (ptrace(PTRACE_CONT, tid, NULL, NULL) != 0) {
+        return SJ_ECLOSED;
+    }
+    do {
+        nanosleep(&pause, NULL);
+    } while (slices != 0 && count_slices(target, tid) == slices && now_ms() < deadline_ms);
+    (void)ptrace(PTRACE_INTERRUPT, tid, NULL, NULL);
+    return await_stop(target, thread);
+}
+
+void sj_target_close(sj_target *target)
+{
+    sj_target_resume_all(target);
+    free(target->threads);
+    target->threads = NULL;
+    if (target->memory >= 0) {
+        close(target->memory);
+        target->memory = -1;
+    }
+}

@@ -1,0 +1,70 @@
+/* A foreign process under ptrace: its threads, stopped and resumed together, and its memory.
+ *
+ * All calls on one target come from the thread that opened it (the kernel ties tracing to it).
+ * When that thread ends, whatever the reason, the kernel lets every thread of the target run on. */
+#ifndef SJ_AGENT_CONTROL_TARGET_H
+#define SJ_AGENT_CONTROL_TARGET_H
+
+#include "agent/control/error.h"
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+typedef struct sj_target_thread {
+    pid_t tid;
+    bool stopped;
+} sj_target_thread;
+
+typedef struct sj_target {
+    pid_t pid;
+    int memory; /* /proc/PID/mem */
+    sj_target_thread *threads;
+    size_t count;
+    bool replaced; /* it executed another program while it was traced */
+    bool hurries;  /* this thread goes before others, as it may, while all threads are stopped */
+} sj_target;
+
+/* sj_target_lock and sj_target_unlock bracket the use of a target where several threads of this
+ * process may want one of the same process: the kernel allows one tracer. Blocking. */
+void sj_target_lock(void);
+void sj_target_unlock(void);
+
+/* sj_target_open opens the memory of a process and traces none of its threads yet. SJ_ENOTFOUND,
+ * SJ_EPERM: the error says what forbids it and what to do. */
+SJ_MUST_CHECK sj_status sj_target_open(pid_t pid, sj_target *target, sj_error *error);
+
+/* sj_target_close lets all threads go. Twice is allowed. */
+void sj_target_close(sj_target *target);
+
+/* sj_target_read and sj_target_write move all of `size` bytes or fail with SJ_EIO. Write ignores
+ * page protections: text of private mappings can be written. */
+SJ_MUST_CHECK sj_status sj_target_read(const sj_target *target, uint64_t address, void *bytes,
+                                       size_t size);
+SJ_MUST_CHECK sj_status sj_target_write(const sj_target *target, uint64_t address,
+                                        const void *bytes, size_t size);
+
+/* sj_target_stop_all stops every thread, those that start meanwhile included. SJ_ECLOSED the
+ * process is gone or runs another program, SJ_ETIMEDOUT a thread does not stop; then all run on. */
+SJ_MUST_CHECK sj_status sj_target_stop_all(sj_target *target, sj_error *error);
+
+/* sj_target_stop_one stops one thread, traced from then on; `*thread` is its index. Errors as
+ * sj_target_stop_all. */
+SJ_MUST_CHECK sj_status sj_target_stop_one(sj_target *target, pid_t tid, size_t *thread);
+
+/* sj_target_resume_all lets the stopped threads run and traces none any more. */
+void sj_target_resume_all(sj_target *target);
+
+/* sj_target_wait waits for the next stop of a thread that was resumed with a ptrace request.
+ * `*wait_status` is as waitpid(2) gives it. SJ_ECLOSED, SJ_ETIMEDOUT. */
+SJ_MUST_CHECK sj_status sj_target_wait(sj_target *target, size_t thread, int timeout_ms,
+                                       int *wait_status);
+
+/* sj_target_run_on lets one stopped thread run for about so long from when it is given a core, with
+ * its signals, and stops it again. It may have made threads and processes, or loaded modules: see
+ * sj_target_stop_all. Never by single steps, whose flag would kill the thread if this process were
+ * killed meanwhile. Errors as sj_target_stop_all. */
+SJ_MUST_CHECK sj_status sj_target_run_on(sj_target *target, size_t thread, uint32_t nanoseconds);
+
+#endif

@@ -1,0 +1,41 @@
+/* Toggling: functions of a running process are hooked or set free from outside.
+ *
+ * The agent keeps, in the app, every change that it prepared (agent/lifecycle/face.h). With all
+ * threads stopped the bytes are written through /proc/PID/mem, which needs no change of page
+ * protections and runs no code in the app: whoever toggles may be killed at any moment. A thread
+ * whose program counter lies in bytes that are to be written is moved out of them first
+ * (text_patch.h).
+ *
+ * All functions of a call share one stop; its length is reported. Threads blocked in system calls
+ * go on with them; only those that the kernel never restarts after a stop (epoll_wait,
+ * sigtimedwait, ...; signal(7)) return EINTR. */
+#ifndef SJ_AGENT_CONTROL_TOGGLE_H
+#define SJ_AGENT_CONTROL_TOGGLE_H
+
+#include "agent/control/error.h"
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+typedef struct sj_toggle_report {
+    uint64_t stopped_ns; /* from the first thread's stop to the last one's resumption */
+    uint64_t ticks;      /* a moment at which all threads were stopped */
+    uint32_t threads;
+    uint32_t changed; /* pieces of text written: a head and each tail of a function */
+    uint32_t
+        refused; /* pieces left as they were: other bytes there, or a thread could not be moved */
+    uint32_t moved; /* threads that stood in bytes to be written */
+} sj_toggle_report;
+
+/* sj_toggle_functions hooks (`on`) or sets free the functions with these ids (of the session;
+ * sorted ascending) in the process `pid`, launched by `record` or attached to. Functions that were
+ * not planned, and those that are so already, are passed over. NULL for `functions` means all.
+ * Blocking: milliseconds. Any thread; traces the process for the time of the call, so nobody else
+ * may. SJ_ENOTFOUND no process or no agent in it, SJ_EPERM ptrace is refused (the error says why),
+ * SJ_EAGAIN the agent was busy with modules for too long. On failure nothing was changed. */
+SJ_MUST_CHECK sj_status sj_toggle_functions(pid_t pid, const uint32_t *functions, size_t count,
+                                            bool on, sj_toggle_report *report, sj_error *error);
+
+#endif

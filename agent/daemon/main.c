@@ -1,0 +1,183 @@
+/* sojourn-device: the collector daemon of one device. */
+#include "agent/daemon/daemon.h"
+#include "agent/daemon/doctor.h"
+#include "agent/daemon/enrolment.h"
+#include "agent/daemon/worker.h"
+
+#include <errno.h>
+#include <getopt.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { EXIT_USAGE = 2, LEAST_SPOOL_BYTES = 1 << 20 };
+
+static int print_help(void)
+{
+    printf("Usage: sojourn-device COMMAND [OPTIONS]\n\n"
+           "Records programs on this device for a lab, and keeps what the lab has not yet taken.\n"
+           "Nothing here listens on the network: the device asks the lab.\n\n"
+           "Commands:\n"
+           "  enroll --token-file FILE [--lab URL] [--name NAME] [--tag KEY=VALUE]...\n"
+           "                        take an invitation (\"sojourn device invite\" makes it)\n"
+           "  run [--spool-bytes N] work until SIGTERM; recordings go on without it; all sessions\n"
+           "                        that the lab has not taken may have N bytes (default 4 GiB)\n"
+           "  set [--name NAME] [--tag KEY=VALUE]...\n"
+           "                        change what the device is called; KEY= takes a tag away\n"
+           "  doctor [--json]       say what could keep it from working, and what to do\n"
+           "  --help, --version\n\n"
+           "State lies in $XDG_STATE_HOME/sojourn; apps are listed in device/apps.json there.\n\n"
+           "Examples:\n"
+           "  sojourn-device enroll --token-file phone7.invitation --tag site=berlin\n"
+           "  sojourn-device run --spool-bytes 1073741824\n");
+    return EXIT_SUCCESS;
+}
+
+static int usage_error(const char *problem, const char *word)
+{
+    fprintf(stderr, "sojourn-device: %s: %s\nTry \"sojourn-device --help\".\n", word, problem);
+    return EXIT_USAGE;
+}
+
+static int fail(const sj_error *error)
+{
+    fprintf(stderr, "sojourn-device: %s\n", error->text);
+    return EXIT_FAILURE;
+}
+
+/* What `enroll` and `set` are told. */
+typedef struct named_options {
+    const char *file;
+    const char *lab;
+    sj_enrolment_names names;
+} named_options;
+
+/* take_names reads the options; returns -1 to go on, else the exit code. */
+static int take_names(int argc, char **argv, bool is_enrolment, named_options *options)
+{
+    static const struct option long_options[] = {{"name", required_argument, NULL, 'n'},
+                                                 {"tag", required_argument, NULL, 'g'},
+                                                 {"token-file", required_argument, NULL, 't'},
+                                                 {"lab", required_argument, NULL, 'l'},
+                                                 {NULL, 0, NULL, 0}};
+    int option;
+    opterr = 0;
+    while ((option = getopt_long(argc, argv, "", long_options, NULL)) != -1) {
+        if (option == 'n') {
+            options->names.name = optarg;
+        } else if (option == 'g' && options->names.tag_count < SJ_DEVICE_TAGS) {
+            options->names.tags[options->names.tag_count++] = optarg;
+        } else if (option == 't' && is_enrolment) {
+            options->file = optarg;
+        } else if (option == 'l' && is_enrolment) {
+            options->lab = optarg;
+        } else {
+            return usage_error("unknown option, no value, or too many", argv[optind - 1]);
+        }
+    }
+    return optind == argc ? -1 : usage_error("unexpected argument", argv[optind]);
+}
+
+static int enroll(int argc, char **argv)
+{
+    named_options options = {0};
+    char hint[SJ_ERROR_TEXT_BYTES];
+    sj_error error = {0};
+    const int code = take_names(argc, argv, true, &options);
+    if (code >= 0) {
+        return code;
+    }
+    if (options.file == NULL) {
+        return usage_error("needs --token-file FILE", "enroll");
+    }
+    if (sj_enrolment_make(options.file, options.lab, &options.names, hint, &error) != SJ_OK) {
+        return fail(&error);
+    }
+    printf("This device is enrolled; \"sojourn-device run\" (or its systemd unit) starts it.\n");
+    if (hint[0] != '\0') {
+        printf("Note: %s.\n", hint);
+    }
+    return EXIT_SUCCESS;
+}
+
+static int set(int argc, char **argv)
+{
+    named_options options = {0};
+    sj_error error = {0};
+    const int code = take_names(argc, argv, false, &options);
+    if (code >= 0) {
+        return code;
+    }
+    if (options.names.name == NULL && options.names.tag_count == 0) {
+        return usage_error("needs --name or --tag", "set");
+    }
+    return sj_enrolment_rename(&options.names, &error) == SJ_OK ? EXIT_SUCCESS : fail(&error);
+}
+
+static int run(int argc, char **argv)
+{
+    static const struct option long_options[] = {{"spool-bytes", required_argument, NULL, 's'},
+                                                 {NULL, 0, NULL, 0}};
+    sj_daemon_options options = {0};
+    sj_error error = {0};
+    char *end = NULL;
+    int option;
+    opterr = 0;
+    while ((option = getopt_long(argc, argv, "", long_options, NULL)) != -1) {
+        if (option != 's') {
+            return usage_error("unknown option or no value", argv[optind - 1]);
+        }
+        errno = 0;
+        options.spool_bytes = strtoull(optarg, &end, 10);
+        if (optarg[0] < '0' || optarg[0] > '9' || *end != '\0' || errno != 0) {
+            return usage_error("not a number of bytes", optarg);
+        }
+        if (options.spool_bytes < LEAST_SPOOL_BYTES) {
+            return usage_error("a spool has at least 1048576 bytes", optarg);
+        }
+    }
+    if (optind != argc) {
+        return usage_error("unexpected argument", argv[optind]);
+    }
+    return sj_daemon_run(&options, &error) == SJ_OK ? EXIT_SUCCESS : fail(&error);
+}
+
+static int doctor(int argc, char **argv)
+{
+    const bool as_json = argc == 2 && strcmp(argv[1], "--json") == 0;
+    if (argc > 2 || (argc == 2 && !as_json)) {
+        return usage_error("takes --json only", "doctor");
+    }
+    json_t *checks = sj_device_doctor();
+    const bool all_ok = checks != NULL && sj_doctor_print(checks, as_json, stdout);
+    json_decref(checks);
+    return all_ok ? EXIT_SUCCESS : EXIT_FAILURE;
+}
+
+int main(int argc, char **argv)
+{
+    const char *command = argc > 1 ? argv[1] : "";
+    if (strcmp(command, "enroll") == 0) {
+        return enroll(argc - 1, argv + 1);
+    }
+    if (strcmp(command, "run") == 0) {
+        return run(argc - 1, argv + 1);
+    }
+    if (strcmp(command, "doctor") == 0) {
+        return doctor(argc - 1, argv + 1);
+    }
+    if (strcmp(command, "set") == 0) {
+        return set(argc - 1, argv + 1);
+    }
+    if (strcmp(command, "session") == 0 && argc == 2) {
+        return sj_worker_main();
+    }
+    if (strcmp(command, "--help") == 0 || strcmp(command, "help") == 0) {
+        return print_help();
+    }
+    if (strcmp(command, "--version") == 0) {
+        printf("sojourn-device %s\n", SJ_VERSION);
+        return EXIT_SUCCESS;
+    }
+    return usage_error("unknown command", argc > 1 ? command : "(none)");
+}

@@ -1,0 +1,103 @@
+#include "agent/daemon/shipper.h"
+
+#include "agent/control/log.h"
+#include "agent/control/salvage.h"
+#include "agent/daemon/session_list.h"
+#include "agent/uplink/uplink.h"
+
+#include <stdlib.h>
+
+enum { SLICE_MS = 200, STALLED_SLICES = 50 };
+
+typedef struct shipping {
+    sj_shipper *shipper;
+    unsigned kept;
+} shipping;
+
+/* wait_for_delivery waits as long as the lab takes frames; false: it does not (any more). */
+static bool wait_for_delivery(const sj_shipper *shipper, sj_uplink *uplink)
+{
+    uint64_t last = 0;
+    unsigned stalled = 0;
+    while (!atomic_load(&shipper->stop) && stalled < STALLED_SLICES) {
+        sj_uplink_status told;
+        const sj_status status = sj_uplink_drain(uplink, SLICE_MS);
+        sj_uplink_get_status(uplink, &told);
+        if (status == SJ_OK) {
+            return true;
+        }
+        if (status == SJ_EPERM) {
+            sj_log(SJ_LOG_ERROR, "refused", "the lab refuses: %s", told.message);
+            return false;
+        }
+        stalled = told.acknowledged_frames == last ? stalled + 1 : 0;
+        last = told.acknowledged_frames;
+    }
+    return false;
+}
+
+static sj_status deliver(const sj_shipper *shipper, const char *directory, sj_error *error)
+{
+    const sj_spool_options options = {.directory = directory};
+    sj_spool *spool = NULL;
+    sj_uplink *uplink = NULL;
+    uint8_t *hello = NULL;
+    size_t hello_bytes = 0;
+    SJ_TRY(sj_spool_open(&options, &spool, error));
+    sj_status status = sj_device_hello(shipper->device, shipper->lab->token, &hello, &hello_bytes);
+    if (status == SJ_OK) {
+        const sj_uplink_options link = {.url = shipper->lab->lab,
+                                        .hello = {.data = hello, .size = hello_bytes},
+                                        .certificate = shipper->lab->certificate};
+        status = sj_uplink_start(spool, &link, &uplink, error);
+    }
+    free(hello);
+    bool delivered = false;
+    if (status == SJ_OK) {
+        delivered = wait_for_delivery(shipper, uplink);
+        sj_uplink_stop(uplink);
+    }
+    if (delivered && sj_spool_remove(spool, error) == SJ_OK) {
+        return SJ_OK;
+    }
+    sj_spool_close(spool);
+    return status != SJ_OK ? status : SJ_ETIMEDOUT;
+}
+
+static bool ship_session(void *context, const sj_listed_session *session)
+{
+    shipping *all = context;
+    sj_salvage_claim claim;
+    sj_salvage_result salvaged;
+    sj_error error = {0};
+    if (session->is_recording || sj_salvage_claim_session(session->path, &claim) != SJ_OK) {
+        return true;
+    }
+    sj_status status = sj_salvage_session(&claim, &salvaged, &error);
+    if (salvaged.salvaged) {
+        sj_log(SJ_LOG_WARN, "salvaged", "finished session %s, whose recorder was killed",
+               session->session);
+    }
+    if (status == SJ_OK) {
+        status = deliver(all->shipper, claim.spool_directory, &error);
+    }
+    if (status != SJ_OK) {
+        all->kept++;
+        if (error.text[0] != '\0') {
+            sj_log(SJ_LOG_ERROR, "undelivered", "session %s: %s", session->session, error.text);
+        }
+    }
+    sj_salvage_release(&claim, status == SJ_OK);
+    /* When the lab is away, the others would wait as long in vain. */
+    return status != SJ_ETIMEDOUT && !atomic_load(&all->shipper->stop);
+}
+
+unsigned sj_shipper_round(sj_shipper *shipper)
+{
+    shipping all = {.shipper = shipper};
+    sj_error error = {0};
+    if (sj_session_list(shipper->spool_root, ship_session, &all, &error) != SJ_OK) {
+        sj_log(SJ_LOG_ERROR, "spool", "%s", error.text);
+    }
+    return all.kept;
+}

@@ -1,0 +1,24 @@
+/* The shipper: finishes sessions of killed recorders and delivers what recorders left in the spool,
+ * again and again, one session at a time. Also right after a reboot and after days without a lab.
+ */
+#ifndef SJ_AGENT_DAEMON_SHIPPER_H
+#define SJ_AGENT_DAEMON_SHIPPER_H
+
+#include "agent/control/device.h"
+#include "agent/daemon/enrolment.h"
+
+#include <stdatomic.h>
+#include <stdbool.h>
+
+typedef struct sj_shipper {
+    const char *spool_root;
+    const sj_enrolment *lab;
+    const sj_device *device;
+    atomic_bool stop;
+} sj_shipper;
+
+/* sj_shipper_round looks at every session once; returns how many could not be delivered. Blocking;
+ * ends early when `stop` is set. */
+unsigned sj_shipper_round(sj_shipper *shipper);
+
+#endif

@@ -1,0 +1,299 @@
+/* Design notes
+ *
+ * A probe hides behind its rdtsc: as long as it is short its other instructions cost nothing. It
+ * keeps three registers and the flags below the stack pointer, in the red zone, which is dead at
+ * function heads and exits and which signal handlers leave alone. The clock is read before the slot
+ * is reserved: whatever interrupts the probe, slots are then in the order of their events. Flags go
+ * through lahf/seto and back through add/sahf, much cheaper than pushf/popf. */
+#include "agent/hooks/arch.h"
+#include "agent/planner/plan.h"
+#include "agent/recorder/recorder.h"
+
+#include <elf.h>
+#include <stddef.h>
+
+enum { OPCODE_JMP32 = 0xe9, OPCODE_JMP8 = 0xeb, OPCODE_INT3 = 0xcc };
+
+uint16_t sj_arch_machine(void)
+{
+    return EM_X86_64;
+}
+
+static void put_bytes(uint64_t *at, bool measuring, const uint8_t *bytes, uint32_t count)
+{
+    if (!measuring) {
+        uint8_t *out = (uint8_t *)(uintptr_t)*at;
+        for (uint32_t i = 0; i < count; i++) {
+            out[i] = bytes[i];
+        }
+    }
+    *at += count;
+}
+
+void sj_emit_bytes(sj_emitter *emitter, const uint8_t *bytes, uint32_t count)
+{
+    put_bytes(&emitter->at, emitter->measuring, bytes, count);
+}
+
+static void put_32(uint64_t *at, bool measuring, uint32_t value)
+{
+    const uint8_t bytes[4] = {(uint8_t)value, (uint8_t)(value >> 8), (uint8_t)(value >> 16),
+                              (uint8_t)(value >> 24)};
+    put_bytes(at, measuring, bytes, sizeof(bytes));
+}
+
+/* Writes a displacement from the end of its own field. */
+static void put_displacement(sj_emitter *emitter, uint64_t *at, uint64_t target)
+{
+    const int64_t distance = (int64_t)(target - (*at + 4));
+    if (!emitter->measuring && distance != (int32_t)distance) {
+        emitter->too_far = true;
+    }
+    put_32(at, emitter->measuring, (uint32_t)distance);
+}
+
+#define EMIT(at, ...)                                                                              \
+    do {                                                                                           \
+        const uint8_t emit_bytes_[] = {__VA_ARGS__};                                               \
+        put_bytes((at), emitter->measuring, emit_bytes_, sizeof(emit_bytes_));                     \
+    } while (0)
+
+void sj_emit_gate(sj_emitter *emitter, uint64_t target)
+{
+    EMIT(&emitter->at, 0xff, 0x25, 0, 0, 0, 0); /* jmp *0(%rip) */
+    put_32(&emitter->at, emitter->measuring, (uint32_t)target);
+    put_32(&emitter->at, emitter->measuring, (uint32_t)(target >> 32));
+}
+
+static uint32_t cursor_offset(void)
+{
+    uint64_t thread_pointer;
+    __asm__("mov %%fs:0, %0" : "=r"(thread_pointer));
+    return (uint32_t)((uint64_t)(uintptr_t)&sj_recorder_self.cursor - thread_pointer);
+}
+
+/* The slow part: steps over the red zone, passes the tag, comes back with the record in %rcx and
+ * the clock, which a wait has made old, read again. */
+static uint64_t emit_slow_part(sj_emitter *emitter, uint32_t tag, uint64_t back)
+{
+    const uint64_t start = emitter->cold_at;
+    uint64_t *at = &emitter->cold_at;
+    EMIT(at, 0x48, 0x8d, 0xa4, 0x24, 0x68, 0xff, 0xff, 0xff); /* lea -152(%rsp), %rsp */
+    EMIT(at, 0x68);                                           /* push $tag */
+    put_32(at, emitter->measuring, tag);
+    EMIT(at, 0xe8); /* call gate */
+    put_displacement(emitter, at, emitter->gate);
+    EMIT(at, 0x48, 0x8d, 0xa4, 0x24, 0xa0, 0x00, 0x00, 0x00); /* lea 160(%rsp), %rsp */
+    EMIT(at, 0x0f, 0x31);                                     /* rdtsc */
+    EMIT(at, OPCODE_JMP32);
+    put_displacement(emitter, at, back);
+    return start;
+}
+
+/* Keeps what a probe uses: %rax, %rcx, %rdx and the flags. */
+static void emit_keep(sj_emitter *emitter)
+{
+    uint64_t *at = &emitter->at;
+    EMIT(at, 0x48, 0x89, 0x44, 0x24, 0xf8); /* mov %rax, -8(%rsp) */
+    EMIT(at, 0x48, 0x89, 0x4c, 0x24, 0xf0); /* mov %rcx, -16(%rsp) */
+    EMIT(at, 0x48, 0x89, 0x54, 0x24, 0xe8); /* mov %rdx, -24(%rsp) */
+    EMIT(at, 0x9f, 0x0f, 0x90, 0xc0);       /* lahf; seto %al */
+    EMIT(at, 0x89, 0x44, 0x24, 0xe0);       /* mov %eax, -32(%rsp) */
+}
+
+static void emit_give_back(sj_emitter *emitter)
+{
+    uint64_t *at = &emitter->at;
+    EMIT(at, 0x8b, 0x44, 0x24, 0xe0);       /* mov -32(%rsp), %eax */
+    EMIT(at, 0x04, 0x7f, 0x9e);             /* add $127, %al; sahf */
+    EMIT(at, 0x48, 0x8b, 0x44, 0x24, 0xf8); /* mov -8(%rsp), %rax */
+    EMIT(at, 0x48, 0x8b, 0x4c, 0x24, 0xf0); /* mov -16(%rsp), %rcx */
+    EMIT(at, 0x48, 0x8b, 0x54, 0x24, 0xe8); /* mov -24(%rsp), %rdx */
+}
+
+/* A slot: its address in %rcx. */
+static void emit_reserve(sj_emitter *emitter, uint32_t tag)
+{
+    uint64_t *at = &emitter->at;
+    EMIT(at, 0xb9, 0x10, 0x00, 0x00, 0x00);       /* mov $16, %ecx */
+    EMIT(at, 0x64, 0x48, 0x0f, 0xc1, 0x0c, 0x25); /* xadd %rcx, %fs:cursor */
+    put_32(at, emitter->measuring, cursor_offset());
+    EMIT(at, 0xf7, 0xc1, 0x00, 0xf0, 0x00, 0x00); /* test $0xf000, %ecx */
+    EMIT(at, 0x0f, 0x84);                         /* jz slow part */
+    const uint64_t slow = emit_slow_part(emitter, tag, *at + 4);
+    put_displacement(emitter, at, slow);
+}
+
+static void emit_tag(sj_emitter *emitter, uint32_t tag)
+{
+    EMIT(&emitter->at, 0xc7, 0x41, 0x0c); /* movl $tag, 12(%rcx) */
+    put_32(&emitter->at, emitter->measuring, tag);
+}
+
+static void emit_record(sj_emitter *emitter, uint32_t tag)
+{
+    uint64_t *at = &emitter->at;
+    EMIT(at, 0x0f, 0x31); /* rdtsc */
+    emit_reserve(emitter, tag);
+    EMIT(at, 0x89, 0x01);             /* mov %eax, (%rcx) */
+    EMIT(at, 0x66, 0x89, 0x51, 0x04); /* mov %dx, 4(%rcx) */
+    EMIT(at, 0x48, 0x89, 0x61, 0x06); /* mov %rsp, 6(%rcx) */
+    emit_tag(emitter, tag);
+}
+
+void sj_emit_probe(sj_emitter *emitter, uint32_t tag)
+{
+    emit_keep(emitter);
+    emit_record(emitter, tag);
+    emit_give_back(emitter);
+}
+
+void sj_emit_receiver_probe(sj_emitter *emitter, uint32_t function, uint8_t receiver)
+{
+    enum { VALUE_BYTES = 43 }; /* of the code that is jumped over */
+    const uint8_t is_second = receiver == 2 ? 1 : 0;
+    const uint32_t tag = (uint32_t)SJ_RECORD_VALUE << SJ_RECORD_FUNCTION_BITS | function;
+    uint64_t *at = &emitter->at;
+    emit_keep(emitter);
+    EMIT(at, 0x48, 0x85, is_second ? 0xf6 : 0xff);       /* test %rdi, %rdi (or %rsi) */
+    EMIT(at, 0x74, VALUE_BYTES + 6);                     /* jz */
+    EMIT(at, 0x40, 0xf6, is_second ? 0xc6 : 0xc7, 0x07); /* test $7, %dil (or %sil) */
+    EMIT(at, 0x75, VALUE_BYTES);                         /* jnz */
+    emit_reserve(emitter, tag);
+    EMIT(at, 0x48, 0x8b, is_second ? 0x06 : 0x07); /* mov (%rdi), %rax (or (%rsi)) */
+    EMIT(at, 0x48, 0x89, 0x01);                    /* mov %rax, (%rcx) */
+    EMIT(at, 0x89, 0x61, 0x08);                    /* mov %esp, 8(%rcx) */
+    emit_tag(emitter, tag);
+    emit_record(emitter, (uint32_t)SJ_RECORD_ENTER << SJ_RECORD_FUNCTION_BITS | function);
+    emit_give_back(emitter);
+}
+
+void sj_emit_jump(sj_emitter *emitter, uint64_t target)
+{
+    EMIT(&emitter->at, OPCODE_JMP32);
+    put_displacement(emitter, &emitter->at, target);
+}
+
+void sj_emit_jump_if(sj_emitter *emitter, uint32_t condition, uint64_t target)
+{
+    EMIT(&emitter->at, 0x0f, (uint8_t)(0x80 | (condition & 15)));
+    put_displacement(emitter, &emitter->at, target);
+}
+
+void sj_emit_push_return(sj_emitter *emitter, uint64_t address)
+{
+    EMIT(&emitter->at, 0x48, 0x8d, 0x64, 0x24, 0xf8); /* lea -8(%rsp), %rsp */
+    EMIT(&emitter->at, 0xc7, 0x04, 0x24);             /* movl $low, (%rsp) */
+    put_32(&emitter->at, emitter->measuring, (uint32_t)address);
+    EMIT(&emitter->at, 0xc7, 0x44, 0x24, 0x04); /* movl $high, 4(%rsp) */
+    put_32(&emitter->at, emitter->measuring, (uint32_t)(address >> 32));
+}
+
+void sj_emit_relative(sj_emitter *emitter, const uint8_t *bytes, uint32_t count, uint32_t position,
+                      uint64_t target)
+{
+    const uint64_t start = emitter->at;
+    const int64_t distance = (int64_t)(target - (start + count));
+    if (!emitter->measuring && distance != (int32_t)distance) {
+        emitter->too_far = true;
+    }
+    sj_emit_bytes(emitter, bytes, count);
+    uint64_t field = start + position;
+    put_32(&field, emitter->measuring, (uint32_t)distance);
+}
+
+/* Writes a 32-bit displacement that ends at `address` + `end`. */
+static bool set_displacement(uint64_t address, uint64_t target, uint8_t *bytes, uint32_t end)
+{
+    const int64_t distance = (int64_t)(target - (address + end));
+    for (uint32_t i = 0; i < 4; i++) {
+        bytes[end - 4 + i] = (uint8_t)((uint64_t)distance >> (8 * i));
+    }
+    return distance == (int32_t)distance;
+}
+
+bool sj_arch_patch_bytes(uint32_t kind, uint64_t address, uint64_t target, const uint8_t *original,
+                         uint32_t count, uint8_t *bytes, bool *too_far)
+{
+    *too_far = false;
+    for (uint32_t i = 0; i < count; i++) {
+        bytes[i] = kind == SJ_PATCH_REL32 ? original[i] : OPCODE_INT3;
+    }
+    if (kind == SJ_PATCH_JUMP32 && count >= 5) {
+        bytes[0] = OPCODE_JMP32;
+        *too_far = !set_displacement(address, target, bytes, 5);
+        return !*too_far;
+    }
+    if (kind == SJ_PATCH_REL32 && count >= 4) {
+        *too_far = !set_displacement(address, target, bytes, count);
+        return !*too_far;
+    }
+    if (kind == SJ_PATCH_JUMP8 && count >= 2) {
+        const int64_t distance = (int64_t)(target - (address + 2));
+        bytes[0] = OPCODE_JMP8;
+        bytes[1] = (uint8_t)distance;
+        *too_far = distance != (int8_t)distance;
+        return !*too_far;
+    }
+    return false;
+}
+
+static bool is_padding(uint8_t byte)
+{
+    static const uint8_t parts[] = {0x00, 0x0f, 0x1f, 0x2e, 0x40,       0x44,
+                                    0x66, 0x80, 0x84, 0x90, OPCODE_INT3};
+    for (size_t i = 0; i < sizeof(parts); i++) {
+        if (byte == parts[i]) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/* Bytes of the landing mark that a function may begin with. */
+static int32_t mark_bytes(const uint8_t *code)
+{
+    static const uint8_t endbr64[] = {0xf3, 0x0f, 0x1e, 0xfa};
+    int32_t bytes = sizeof(endbr64);
+    for (size_t i = 0; i < sizeof(endbr64); i++) {
+        bytes = code[i] == endbr64[i] ? bytes : 0;
+    }
+    return bytes;
+}
+
+int32_t sj_arch_find_system_call(uint64_t address, uint32_t number)
+{
+    enum { OPCODE_MOV_EAX = 0xb8, OPCODE_SYSCALL_LOW = 0x0f, OPCODE_SYSCALL_HIGH = 0x05 };
+    const uint8_t *code = (const uint8_t *)(uintptr_t)address;
+    const int32_t at = mark_bytes(code);
+    code += at;
+    const uint32_t loaded = (uint32_t)code[1] | (uint32_t)code[2] << 8 | (uint32_t)code[3] << 16 |
+                            (uint32_t)code[4] << 24;
+    return code[0] == OPCODE_MOV_EAX && loaded == number && code[5] == OPCODE_SYSCALL_LOW &&
+                   code[6] == OPCODE_SYSCALL_HIGH
+               ? at
+               : -1;
+}
+
+int32_t sj_arch_find_return(uint64_t address)
+{
+    enum { FUNCTION_ALIGNMENT = 16, OPCODE_RET = 0xc3 };
+    const uint8_t *code = (const uint8_t *)(uintptr_t)address;
+    const int32_t at = mark_bytes(code);
+    if (address % FUNCTION_ALIGNMENT != 0 || code[at] != OPCODE_RET) {
+        return -1;
+    }
+    for (int32_t i = at + 1; i < FUNCTION_ALIGNMENT; i++) {
+        if (!is_padding(code[i])) {
+            return -1;
+        }
+    }
+    return at;
+}
+
+void sj_arch_sync_code(uint64_t address, uint64_t bytes)
+{
+    /* This machine sees its own writes to code. */
+    (void)address;
+    (void)bytes;
+}

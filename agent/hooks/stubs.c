@@ -1,0 +1,220 @@
+/* Design notes
+ *
+ * The area of a module: the gate, then the main lines of all stubs, then the slow parts of all
+ * probes, which are never run in the common case and so do not share cache lines with the rest.
+ * Stubs may jump to stubs and labels further on, so they are gone through twice: once to measure,
+ * which also finds every address relative to the area, and once to write. */
+#include "agent/hooks/internal.h"
+#include "agent/recorder/record.h"
+#include "agent/recorder/sys.h"
+#include "proto/cursor.h"
+
+#include <sys/mman.h>
+
+enum { PAGE = 4096, STUB_ALIGNMENT = 16, AREA_START = 64 };
+
+static const sj_plan_stub *stub_at(const sj_application *application, uint32_t index)
+{
+    const sj_plan_header *plan = application->plan;
+    return (const sj_plan_stub *)((const uint8_t *)plan + plan->stubs_offset) + index;
+}
+
+static uint64_t read_target(const sj_application *application, sj_reader *reader)
+{
+    return application->bias + (uint64_t)sj_read_zigzag(reader);
+}
+
+static uint64_t read_stub(const sj_application *application, sj_reader *reader)
+{
+    const uint64_t index = sj_read_varint(reader);
+    if (index >= application->plan->stub_count) {
+        reader->bad = true;
+        return 0;
+    }
+    return application->stub_addresses[index];
+}
+
+static uint64_t *read_label(sj_application *application, sj_reader *reader)
+{
+    const uint64_t label = sj_read_varint(reader);
+    if (label >= SJ_LABELS_PER_STUB) {
+        reader->bad = true;
+        return &application->labels[0];
+    }
+    if (label >= application->label_limit) {
+        application->label_limit = (uint32_t)label + 1;
+    }
+    return &application->labels[label];
+}
+
+/* COPY and its kin: bytes, then for the relative ones the field's position and its target. */
+static void emit_copy(sj_application *application, sj_reader *reader, sj_emitter *emitter,
+                      sj_plan_operation operation)
+{
+    const uint64_t count = sj_read_varint(reader);
+    const uint8_t *bytes = sj_reader_take(reader, (size_t)count);
+    if (bytes == NULL) {
+        return;
+    }
+    if (operation == SJ_OPERATION_COPY) {
+        sj_emit_bytes(emitter, bytes, (uint32_t)count);
+        return;
+    }
+    const uint64_t position = sj_read_varint(reader);
+    uint64_t target = 0;
+    if (operation == SJ_OPERATION_COPY_RELATIVE) {
+        target = read_target(application, reader);
+    } else {
+        target = *read_label(application, reader);
+        reader->bad |= target == 0 && !emitter->measuring;
+    }
+    if (reader->bad || count < 4 || position > count - 4) {
+        reader->bad = true;
+        return;
+    }
+    sj_emit_relative(emitter, bytes, (uint32_t)count, (uint32_t)position, target);
+}
+
+static void emit_enter(const sj_application *application, sj_emitter *emitter, uint32_t function)
+{
+    const sj_plan_header *plan = application->plan;
+    const sj_plan_function *functions =
+        (const sj_plan_function *)((const uint8_t *)plan + plan->functions_offset);
+    const uint32_t id = application->first_function + function;
+    if (functions[function].receiver != 0) {
+        sj_emit_receiver_probe(emitter, id, functions[function].receiver);
+    } else {
+        sj_emit_probe(emitter, (uint32_t)SJ_RECORD_ENTER << SJ_RECORD_FUNCTION_BITS | id);
+    }
+}
+
+static void emit_operation(sj_application *application, sj_reader *reader, sj_emitter *emitter,
+                           uint32_t function)
+{
+    const uint32_t id = application->first_function + function;
+    const sj_plan_operation operation = (sj_plan_operation)sj_read_u8(reader);
+    switch (operation) {
+    case SJ_OPERATION_ENTER:
+        emit_enter(application, emitter, function);
+        break;
+    case SJ_OPERATION_LEAVE:
+        sj_emit_probe(emitter, (uint32_t)SJ_RECORD_LEAVE << SJ_RECORD_FUNCTION_BITS | id);
+        break;
+    case SJ_OPERATION_COPY:
+    case SJ_OPERATION_COPY_RELATIVE:
+    case SJ_OPERATION_COPY_TO_LABEL:
+        emit_copy(application, reader, emitter, operation);
+        break;
+    case SJ_OPERATION_JUMP:
+        sj_emit_jump(emitter, read_target(application, reader));
+        break;
+    case SJ_OPERATION_PUSH_RETURN:
+        sj_emit_push_return(emitter, read_target(application, reader));
+        break;
+    case SJ_OPERATION_JUMP_IF_STUB: {
+        const uint32_t condition = (uint32_t)sj_read_varint(reader);
+        sj_emit_jump_if(emitter, condition, read_stub(application, reader));
+        break;
+    }
+    case SJ_OPERATION_JUMP_STUB:
+        sj_emit_jump(emitter, read_stub(application, reader));
+        break;
+    case SJ_OPERATION_LABEL:
+        *read_label(application, reader) = emitter->at;
+        break;
+    case SJ_OPERATION_DISPATCH:
+        reader->bad |= !sj_emit_dispatch(application, emitter, function);
+        break;
+    default:
+        reader->bad = true;
+        break;
+    }
+}
+
+/* Emits one stub; false when its operations are not valid. */
+static bool emit_stub(sj_application *application, sj_emitter *emitter, uint32_t index)
+{
+    const sj_plan_stub *stub = stub_at(application, index);
+    const uint8_t *operations = (const uint8_t *)application->plan +
+                                application->plan->operations_offset + stub->operations;
+    sj_reader reader = sj_reader_of(operations, stub->operations_bytes);
+    while (!reader.bad && sj_reader_left(&reader) != 0) {
+        emit_operation(application, &reader, emitter, stub->function);
+    }
+    return !reader.bad;
+}
+
+static uint64_t align_up(uint64_t value, uint64_t alignment)
+{
+    return (value + alignment - 1) & ~(alignment - 1);
+}
+
+/* Finds the address of each stub relative to the area, and the sizes of its two halves. */
+static void measure_stubs(sj_application *application, uint64_t *main_bytes, uint64_t *cold_bytes)
+{
+    sj_emitter emitter = {.at = AREA_START, .measuring = true};
+    for (uint32_t i = 0; i < application->plan->stub_count; i++) {
+        if (application->function_skips[stub_at(application, i)->function] != SJ_SKIP_NONE) {
+            continue;
+        }
+        emitter.at = align_up(emitter.at, STUB_ALIGNMENT);
+        application->stub_addresses[i] = emitter.at;
+        if (!emit_stub(application, &emitter, i)) {
+            application->function_skips[stub_at(application, i)->function] = SJ_SKIP_UNDECODABLE;
+        }
+    }
+    *main_bytes = emitter.at;
+    *cold_bytes = emitter.cold_at;
+}
+
+/* Writes one stub. It is measured again first at its place, for its labels. */
+static void write_stub(sj_application *application, sj_emitter *emitter, uint32_t index)
+{
+    const uint32_t function = stub_at(application, index)->function;
+    while (application->label_limit != 0) {
+        application->labels[--application->label_limit] = 0;
+    }
+    emitter->at = application->stub_addresses[index];
+    if (application->function_skips[function] != SJ_SKIP_NONE) {
+        return;
+    }
+    sj_emitter rehearsal = *emitter;
+    rehearsal.measuring = true;
+    (void)emit_stub(application, &rehearsal, index);
+    emitter->too_far = false;
+    if (!emit_stub(application, emitter, index)) {
+        application->function_skips[function] = SJ_SKIP_UNDECODABLE;
+    } else if (emitter->too_far) {
+        application->function_skips[function] = SJ_SKIP_STUB_TOO_FAR;
+    }
+}
+
+sj_status sj_stubs_build(sj_application *application, sj_hooked_module *module)
+{
+    const sj_plan_header *plan = application->plan;
+    uint64_t main_bytes = 0;
+    uint64_t cold_bytes = 0;
+    measure_stubs(application, &main_bytes, &cold_bytes);
+    const uint64_t bytes = align_up(main_bytes + cold_bytes, PAGE);
+    uint8_t *area =
+        sj_near_map(application->bias + plan->text_low, application->bias + plan->text_high, bytes);
+    if (area == NULL) {
+        for (uint32_t i = 0; i < plan->function_count; i++) {
+            application->function_skips[i] = SJ_SKIP_STUB_TOO_FAR;
+        }
+        return SJ_OK;
+    }
+    for (uint32_t i = 0; i < plan->stub_count; i++) {
+        application->stub_addresses[i] += (uint64_t)(uintptr_t)area;
+    }
+    sj_emitter emitter = {.at = (uint64_t)(uintptr_t)area, .gate = (uint64_t)(uintptr_t)area};
+    sj_emit_gate(&emitter, (uint64_t)(uintptr_t)&sj_arch_slow_entry);
+    emitter.cold_at = (uint64_t)(uintptr_t)area + main_bytes;
+    for (uint32_t i = 0; i < plan->stub_count; i++) {
+        write_stub(application, &emitter, i);
+    }
+    module->stubs = area;
+    module->stubs_bytes = bytes;
+    sj_arch_sync_code((uint64_t)(uintptr_t)area, bytes);
+    return sj_sys_protect(area, bytes, PROT_READ | PROT_EXEC) == 0 ? SJ_OK : SJ_EPERM;
+}

@@ -1,0 +1,147 @@
+/* The plan while it grows: patches, stubs and operations of one function are added, and taken back
+ * when the function turns out not to be hookable. One thread. */
+#ifndef SJ_AGENT_PLANNER_BUILDER_H
+#define SJ_AGENT_PLANNER_BUILDER_H
+
+#include "agent/planner/exits.h"
+#include "agent/planner/module.h"
+
+/* Bytes that a patch replaces: whole instructions, and padding behind the last. */
+typedef struct sj_window {
+    uint32_t first; /* instruction numbers in module->codes */
+    uint32_t last;
+    uint32_t start;  /* offset */
+    uint32_t length; /* bytes of the instructions */
+    uint32_t room;   /* with padding: what may be overwritten */
+} sj_window;
+
+typedef struct sj_claim {
+    uint32_t start;
+    uint32_t bytes;
+} sj_claim;
+
+typedef struct sj_builder {
+    sj_module *module;
+    sj_plan_function *functions; /* one per piece, same index */
+    sj_plan_patch *patches;
+    size_t patch_count;
+    size_t patch_capacity;
+    sj_plan_stub *stubs;
+    size_t stub_count;
+    size_t stub_capacity;
+    uint8_t *operations;
+    size_t operations_bytes;
+    size_t operations_capacity;
+    sj_claim *claims; /* of the function at work */
+    size_t claim_count;
+    size_t claim_capacity;
+    uint32_t function; /* at work */
+    uint32_t stub_code_bytes;
+    bool allows_short; /* sites may be reached by short jumps */
+    bool used_short;
+    bool folds_exits;   /* a jump to an exit counts as that exit */
+    bool allows_others; /* islands may lie in the code of other functions */
+    sj_skip reason;     /* why the function at work cannot be hooked */
+    sj_status status;   /* of memory: sticky */
+} sj_builder;
+
+/* sj_builder_hook tries the techniques on every function. SJ_ENOMEM. */
+SJ_MUST_CHECK sj_status sj_builder_hook(sj_builder *builder);
+
+/* sj_plan_library_calls appends the imports of the module, calls of which are recorded, behind its
+ * functions. After sj_builder_hook. SJ_ENOMEM. */
+SJ_MUST_CHECK sj_status sj_plan_library_calls(sj_builder *builder);
+
+/* sj_builder_sum sums up the code of all stubs: SJ_ELIMIT past 4 GiB. The last step. */
+SJ_MUST_CHECK sj_status sj_builder_sum(sj_builder *builder);
+
+void sj_builder_free(sj_builder *builder);
+
+/* sj_hook_in_place patches the head and every exit of the function at work; false (with
+ * builder->reason) when a site cannot be patched. */
+bool sj_hook_in_place(sj_builder *builder);
+
+/* sj_hook_by_copy leads the head of a call-free function to a copy with probes at its exits. */
+bool sj_hook_by_copy(sj_builder *builder);
+
+/* sj_leaving_code returns the exit that an instruction of the function at work amounts to: itself,
+ * the exit that it jumps to when exits are folded, or NULL when it stays in the function. */
+const sj_code *sj_leaving_code(const sj_builder *builder, const sj_piece *piece,
+                               const sj_code *code);
+
+/* sj_is_folded tells whether an instruction is an exit that only the jumps of the function at work
+ * lead to, which all leave by themselves: nothing has to be able to arrive at it any more. */
+bool sj_is_folded(const sj_builder *builder, const sj_code *code);
+
+/* sj_window_make fills the window of instructions `first` to `last` of a piece; false when it is
+ * smaller than `need` bytes, has an inner target, or cannot be moved. */
+bool sj_window_make(const sj_builder *builder, const sj_piece *piece, uint32_t first, uint32_t last,
+                    uint32_t need, sj_window *window);
+
+/* sj_window_head finds the window at the function's head; false with builder->reason. */
+bool sj_window_head(sj_builder *builder, uint32_t need, sj_window *window);
+
+/* sj_window_exit finds the window that holds an exit; false with builder->reason. */
+bool sj_window_exit(sj_builder *builder, const sj_piece *piece, uint32_t exit, uint32_t need,
+                    sj_window *window);
+
+/* sj_claim_bytes makes bytes the property of the function at work. */
+void sj_claim_bytes(sj_builder *builder, uint32_t start, uint32_t bytes);
+
+/* sj_find_island claims five bytes of padding that a short jump at `start` reaches. */
+bool sj_find_island(sj_builder *builder, uint32_t start, uint32_t *island);
+
+/* sj_patch_window adds the patch (and, for `island` != SJ_PIECE_NONE, the jump in padding) that
+ * leads a claimed window to a stub. */
+void sj_patch_window(sj_builder *builder, const sj_window *window, uint32_t island, uint32_t stub);
+
+/* sj_patch_distance adds the patch that retargets a claimed 32-bit jump. */
+void sj_patch_distance(sj_builder *builder, const sj_code *code, uint32_t stub);
+
+/* sj_patch_branch adds the patch that makes one claimed instruction of AArch64 a branch. */
+void sj_patch_branch(sj_builder *builder, const sj_code *code, uint32_t stub);
+
+/* sj_patch_slot adds the patch that leads an import's slot, an address, to a stub. */
+void sj_patch_slot(sj_builder *builder, uint64_t slot, uint32_t stub);
+
+/* sj_stub_begin starts a stub and returns its number; operations follow; sj_stub_end closes it. */
+uint32_t sj_stub_begin(sj_builder *builder);
+void sj_stub_end(sj_builder *builder);
+
+/* Operations of the open stub; targets are offsets in the text. */
+void sj_emit_probe(sj_builder *builder, sj_plan_operation operation);
+void sj_emit_jump(sj_builder *builder, int64_t target);
+void sj_emit_label(sj_builder *builder, uint32_t label);
+void sj_emit_jump_if_stub(sj_builder *builder, uint8_t condition, uint32_t stub);
+void sj_emit_to_label(sj_builder *builder, const sj_code *code, uint32_t label);
+
+/* The same for any machine: bytes as they are, or with a field that leads to a target or label. */
+void sj_emit_copy(sj_builder *builder, const uint8_t *bytes, uint8_t size);
+void sj_emit_relative(sj_builder *builder, const uint8_t *bytes, uint8_t size, uint8_t field,
+                      int64_t target);
+void sj_emit_copy_to_label(sj_builder *builder, const uint8_t *bytes, uint8_t size, uint8_t field,
+                           uint32_t label);
+void sj_emit_push_return(sj_builder *builder, int64_t address);
+void sj_emit_jump_stub(sj_builder *builder, uint32_t stub);
+
+/* sj_emit_dispatch_stub makes the stub of an import, the function at work. */
+uint32_t sj_emit_dispatch_stub(sj_builder *builder);
+
+/* sj_emit_moved emits an instruction that does not leave the function. */
+void sj_emit_moved(sj_builder *builder, const sj_code *code);
+
+/* sj_emit_exit emits a probe and an unconditional exit. */
+void sj_emit_exit(sj_builder *builder, const sj_code *code);
+
+/* sj_emit_leave_stub makes a stub of its own for a jump that amounts to an exit (sj_leaving_code):
+ * a probe, then that exit. */
+uint32_t sj_emit_leave_stub(sj_builder *builder, const sj_code *jump, const sj_code *exit);
+
+/* sj_emit_window makes the stub of a window. */
+uint32_t sj_emit_window(sj_builder *builder, const sj_piece *piece, const sj_window *window,
+                        bool is_head);
+
+/* sj_code_condition is the condition code of a conditional jump. */
+uint8_t sj_code_condition(const sj_builder *builder, const sj_code *code);
+
+#endif

@@ -1,0 +1,171 @@
+#include "agent/planner/targets.h"
+
+#include <stdlib.h>
+
+/* Design notes. Pieces that jump into each other are one function: a forest of sets joins them.
+ * Exactly one member of a set may be a function; when there are more, their exits cannot be told
+ * apart and all are left alone. */
+
+static uint32_t find_root(uint32_t *parents, uint32_t piece)
+{
+    while (parents[piece] != piece) {
+        parents[piece] = parents[parents[piece]];
+        piece = parents[piece];
+    }
+    return piece;
+}
+
+static void join(uint32_t *parents, uint32_t a, uint32_t b)
+{
+    a = find_root(parents, a);
+    b = find_root(parents, b);
+    if (a != b) {
+        parents[a > b ? a : b] = a < b ? a : b;
+    }
+}
+
+static size_t base_name_bytes(const char *name)
+{
+    const char *cold = strstr(name, ".cold");
+    return cold != NULL ? (size_t)(cold - name) : strlen(name);
+}
+
+/* A part that no jump leads to (its callers throw) is found by the name of its function: parts and
+ * functions meet in a hash table of base names. */
+static void join_by_name(const sj_module *module, uint32_t *parents, uint32_t *slots, size_t mask)
+{
+    for (unsigned round = 0; round < 2; round++) {
+        for (uint32_t i = 0; i < module->piece_count; i++) {
+            const char *name = module->pieces[i].name;
+            const bool is_part = module->pieces[i].is_cold;
+            const size_t bytes = base_name_bytes(name);
+            if (name[0] == 0 || is_part != (round == 1)) {
+                continue;
+            }
+            uint64_t hash = UINT64_C(14695981039346656037);
+            for (size_t k = 0; k < bytes; k++) {
+                hash = (hash ^ (uint8_t)name[k]) * UINT64_C(1099511628211);
+            }
+            size_t slot = (hash ^ hash >> 32) & mask;
+            while (slots[slot] != SJ_PIECE_NONE) {
+                const char *other = module->pieces[slots[slot]].name;
+                if (strlen(other) == bytes && memcmp(other, name, bytes) == 0) {
+                    break;
+                }
+                slot = (slot + 1) & mask;
+            }
+            if (round == 0) {
+                slots[slot] = i;
+            } else if (slots[slot] != SJ_PIECE_NONE && find_root(parents, i) == i) {
+                join(parents, slots[slot], i);
+            }
+        }
+    }
+}
+
+static sj_status join_named(const sj_module *module, uint32_t *parents)
+{
+    bool is_needed = false;
+    for (uint32_t i = 0; i < module->piece_count && !is_needed; i++) {
+        is_needed = module->pieces[i].is_cold && module->pieces[i].name[0] != 0 && parents[i] == i;
+    }
+    if (!is_needed) {
+        return SJ_OK;
+    }
+    size_t slots_count = 64;
+    while (slots_count < 2 * module->piece_count) {
+        slots_count *= 2;
+    }
+    uint32_t *slots = malloc(slots_count * sizeof(*slots));
+    if (slots == NULL) {
+        return SJ_ENOMEM;
+    }
+    memset(slots, 0xff, slots_count * sizeof(*slots));
+    join_by_name(module, parents, slots, slots_count - 1);
+    free(slots);
+    return SJ_OK;
+}
+
+/* Chooses each set's function and hangs the parts on it. `owners` is scratch. */
+static void assign_parts(sj_module *module, uint32_t *parents, uint32_t *owners)
+{
+    for (uint32_t i = 0; i < module->piece_count; i++) {
+        owners[i] = SJ_PIECE_NONE;
+    }
+    for (uint32_t i = 0; i < module->piece_count; i++) {
+        if (module->pieces[i].is_cold) {
+            continue;
+        }
+        const uint32_t root = find_root(parents, i);
+        if (owners[root] == SJ_PIECE_NONE) {
+            owners[root] = i;
+        } else {
+            module->pieces[i].skip = SJ_SKIP_OVERLAP;
+            module->pieces[owners[root]].skip = SJ_SKIP_OVERLAP;
+        }
+    }
+    for (uint32_t i = (uint32_t)module->piece_count; i-- > 0;) {
+        sj_piece *piece = &module->pieces[i];
+        const uint32_t owner = owners[find_root(parents, i)];
+        if (!piece->is_cold) {
+            continue;
+        }
+        if (owner != SJ_PIECE_NONE) {
+            sj_piece *function = &module->pieces[owner];
+            piece->parent = owner;
+            piece->next_part = function->next_part;
+            function->next_part = i;
+            function->part_count++;
+            function->table_count += piece->table_count;
+            if (piece->skip != SJ_SKIP_NONE && function->skip == SJ_SKIP_NONE) {
+                function->skip = piece->skip;
+            }
+        }
+        piece->skip = SJ_SKIP_COLD_PART;
+    }
+}
+
+/* Weak links only join sets of parts that have no function yet. */
+static void join_weak(sj_module *module, uint32_t *parents, uint32_t *has, const sj_links *weak)
+{
+    memset(has, 0, module->piece_count * sizeof(*has));
+    for (uint32_t i = 0; i < module->piece_count; i++) {
+        if (!module->pieces[i].is_cold) {
+            has[find_root(parents, i)] = 1;
+        }
+    }
+    for (size_t i = 0; i < weak->count; i++) {
+        const sj_link *link = &weak->items[i];
+        if (has[find_root(parents, link->from)] == 0 || has[find_root(parents, link->to)] == 0) {
+            join(parents, link->from, link->to);
+        }
+    }
+}
+
+sj_status sj_join_parts(sj_module *module, sj_links *strong, const sj_links *weak)
+{
+    if (module->piece_count == 0) {
+        return SJ_OK;
+    }
+    uint32_t *parents = malloc(module->piece_count * sizeof(*parents));
+    uint32_t *scratch = malloc(module->piece_count * sizeof(*scratch));
+    if (parents == NULL || scratch == NULL) {
+        free(parents);
+        free(scratch);
+        return SJ_ENOMEM;
+    }
+    for (uint32_t i = 0; i < module->piece_count; i++) {
+        parents[i] = i;
+    }
+    for (size_t i = 0; i < strong->count; i++) {
+        join(parents, strong->items[i].from, strong->items[i].to);
+    }
+    const sj_status status = join_named(module, parents);
+    if (status == SJ_OK) {
+        join_weak(module, parents, scratch, weak);
+        assign_parts(module, parents, scratch);
+    }
+    free(parents);
+    free(scratch);
+    return status;
+}

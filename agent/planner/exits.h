@@ -1,0 +1,31 @@
+/* Which instructions end a call of a function. */
+#ifndef SJ_AGENT_PLANNER_EXITS_H
+#define SJ_AGENT_PLANNER_EXITS_H
+
+#include "agent/planner/module.h"
+
+typedef enum sj_exit {
+    SJ_EXIT_NOT = 0, /* stays in the function */
+    SJ_EXIT_LEAVES,  /* return or tail call */
+    SJ_EXIT_TO_HEAD, /* a loop to the function's own first instruction */
+    SJ_EXIT_UNKNOWN  /* cannot be told */
+} sj_exit;
+
+/* What leads to a jump through a register. */
+typedef struct sj_switch_shape {
+    bool has_sum;       /* an addition of a table's start and an entry */
+    bool is_indexed;    /* a load of one of an array of addresses */
+    bool is_other_base; /* the entry is relative to something else than its table */
+} sj_switch_shape;
+
+/* sj_exit_of judges one instruction of a piece. */
+sj_exit sj_exit_of(const sj_module *module, const sj_piece *piece, const sj_code *code);
+
+/* sj_code_at finds the instruction that begins at an offset; NULL when none does. */
+const sj_code *sj_code_at(const sj_module *module, int64_t offset);
+
+/* sj_piece_head returns the offset of a function's first instruction behind marks of branch
+ * targets (endbr64, bti, paciasp), which have to stay where they are. */
+uint32_t sj_piece_head(const sj_module *module, const sj_piece *piece);
+
+#endif

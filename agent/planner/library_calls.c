@@ -1,0 +1,289 @@
+#include "agent/planner/builder.h"
+#include "agent/planner/growable.h"
+#include "agent/planner/machine.h"
+
+#include <elf.h>
+#include <stdio.h>
+
+/* Design notes. A module calls another through a slot that the loader fills. A slot of the linkage
+ * table is used by calls only. One of the data kind may also be loaded, as the address of the
+ * function: a program may compare it, so such a slot is left as it is; the code tells. Symbol
+ * versions name the library; where there is none, the name begins with the '!' alone. */
+
+enum { SLOT_BYTES = 8, NAME_MAX_BYTES = 4096 };
+
+typedef struct import_slot {
+    uint64_t address;
+    uint32_t symbol;
+    bool is_data; /* may be loaded as well as called */
+    bool is_loaded;
+} import_slot;
+
+typedef struct import_list {
+    import_slot *items;
+    size_t count;
+    size_t capacity;
+    const sj_elf_section *symbols;
+} import_list;
+
+typedef struct import_symbol {
+    const char *name;
+    bool is_function; /* defined elsewhere */
+} import_symbol;
+
+static bool is_listed(const char *name, const char *const *list, size_t count)
+{
+    for (size_t i = 0; i < count; i++) {
+        if (strcmp(list[i], name) == 0) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/* Functions that return twice, and those that ask who called them. */
+static bool caller_matters(const char *name)
+{
+    static const char *const names[] = {
+        "setjmp",      "_setjmp", "sigsetjmp", "__sigsetjmp", "savectx", "vfork",     "getcontext",
+        "swapcontext", "dlopen",  "dlmopen",   "dlsym",       "dlvsym",  "backtrace", "syscall"};
+    return is_listed(name, names, sizeof(names) / sizeof(names[0])) ||
+           strncmp(name, "_Unwind_", 8) == 0;
+}
+
+static bool is_support(const char *name)
+{
+    static const char *const names[] = {"__libc_start_main", "__cxa_finalize", "__gmon_start__",
+                                        "__tls_get_addr",    "mcount",         "_mcount",
+                                        "__fentry__",        "__morestack"};
+    return is_listed(name, names, sizeof(names) / sizeof(names[0])) ||
+           strncmp(name, "_ITM_", 5) == 0;
+}
+
+static import_symbol read_import(const sj_elf *elf, const sj_elf_section *symbols, uint32_t index)
+{
+    const sj_slice table = sj_elf_section_bytes(elf, symbols);
+    import_symbol found = {.name = ""};
+    if (index >= table.size / sizeof(Elf64_Sym) || symbols->link >= elf->section_count) {
+        return found;
+    }
+    sj_reader reader =
+        sj_reader_of(table.data + (size_t)index * sizeof(Elf64_Sym), sizeof(Elf64_Sym));
+    const uint32_t name = sj_read_u32(&reader);
+    const uint8_t type = ELF64_ST_TYPE(sj_read_u8(&reader));
+    const bool is_special = (sj_read_u8(&reader) & STO_AARCH64_VARIANT_PCS) != 0;
+    const uint16_t section = sj_read_u16(&reader);
+    found.name = sj_elf_string(sj_elf_section_bytes(elf, &elf->sections[symbols->link]), name);
+    found.is_function = section == SHN_UNDEF && found.name[0] != 0 && !is_special &&
+                        (type == STT_FUNC || type == STT_NOTYPE);
+    return found;
+}
+
+static const sj_elf_section *find_type(const sj_elf *elf, uint32_t type)
+{
+    for (uint32_t i = 0; i < elf->section_count; i++) {
+        if (elf->sections[i].type == type) {
+            return &elf->sections[i];
+        }
+    }
+    return NULL;
+}
+
+/* The file that a needed version `index` comes from, "" when none says so. */
+static const char *find_version_file(const sj_elf *elf, uint16_t index)
+{
+    const sj_elf_section *section = find_type(elf, SHT_GNU_verneed);
+    if (section == NULL || section->link >= elf->section_count) {
+        return "";
+    }
+    const sj_slice bytes = sj_elf_section_bytes(elf, section);
+    const sj_slice strings = sj_elf_section_bytes(elf, &elf->sections[section->link]);
+    for (size_t at = 0; at < bytes.size;) {
+        sj_reader need = sj_reader_of(bytes.data + at, bytes.size - at);
+        (void)sj_read_u16(&need);
+        const uint16_t count = sj_read_u16(&need);
+        const uint32_t file = sj_read_u32(&need);
+        size_t detail_at = at + sj_read_u32(&need);
+        const uint32_t next = sj_read_u32(&need);
+        for (uint16_t i = 0; i < count && detail_at < bytes.size; i++) {
+            sj_reader detail = sj_reader_of(bytes.data + detail_at, bytes.size - detail_at);
+            (void)sj_read_u32(&detail);
+            (void)sj_read_u16(&detail);
+            const uint16_t other = sj_read_u16(&detail);
+            (void)sj_read_u32(&detail);
+            const uint32_t step = sj_read_u32(&detail);
+            if (!detail.bad && other == index) {
+                return sj_elf_string(strings, file);
+            }
+            if (detail.bad || step == 0) {
+                break;
+            }
+            detail_at += step;
+        }
+        if (need.bad || next == 0) {
+            break;
+        }
+        at += next;
+    }
+    return "";
+}
+
+static const char *find_library(const sj_elf *elf, uint32_t symbol)
+{
+    enum { VERSION_MASK = 0x7fff, FIRST_NEEDED = 2 };
+    const sj_elf_section *section = find_type(elf, SHT_GNU_versym);
+    if (section == NULL) {
+        return "";
+    }
+    const sj_slice bytes = sj_elf_section_bytes(elf, section);
+    if (symbol >= bytes.size / sizeof(uint16_t)) {
+        return "";
+    }
+    sj_reader reader =
+        sj_reader_of(bytes.data + (size_t)symbol * sizeof(uint16_t), sizeof(uint16_t));
+    const uint16_t version = sj_read_u16(&reader) & VERSION_MASK;
+    return version >= FIRST_NEEDED ? find_version_file(elf, version) : "";
+}
+
+static sj_status collect_slots(const sj_module *module, const sj_elf_section *section,
+                               import_list *list)
+{
+    const sj_slice bytes = sj_elf_section_bytes(&module->elf, section);
+    sj_reader reader = sj_reader_of(bytes.data, bytes.size);
+    while (sj_reader_left(&reader) >= sizeof(Elf64_Rela)) {
+        const uint64_t address = sj_read_u64(&reader);
+        const uint64_t info = sj_read_u64(&reader);
+        (void)sj_read_u64(&reader);
+        const uint32_t type = (uint32_t)info;
+        const uint64_t text_end = module->text_low + module->text_bytes;
+        const bool is_data = type == module->machine->relocation_data && type != 0;
+        if ((!is_data && type != module->machine->relocation_slot) || address % SLOT_BYTES != 0 ||
+            address < text_end || address - module->text_low > UINT32_MAX - SLOT_BYTES ||
+            !read_import(&module->elf, list->symbols, (uint32_t)(info >> 32)).is_function) {
+            continue;
+        }
+        SJ_TRY(sj_grow(&list->items, &list->capacity, list->count, 1, sizeof(*list->items)));
+        list->items[list->count++] =
+            (import_slot){.address = address, .symbol = (uint32_t)(info >> 32), .is_data = is_data};
+    }
+    return SJ_OK;
+}
+
+static int compare_slots(const void *left, const void *right)
+{
+    const import_slot *a = left;
+    const import_slot *b = right;
+    return (a->address > b->address) - (a->address < b->address);
+}
+
+static import_slot *find_slot(const import_list *list, uint64_t address)
+{
+    const import_slot key = {.address = address};
+    return bsearch(&key, list->items, list->count, sizeof(key), compare_slots);
+}
+
+/* Notes the slots that code reads other than to call or jump through them. */
+static void note_loads(const sj_module *module, const import_list *list)
+{
+    for (size_t i = 0; i < module->code_count; i++) {
+        const sj_code *code = &module->codes[i];
+        const bool is_call =
+            code->kind == SJ_CODE_CALL_INDIRECT || code->kind == SJ_CODE_JUMP_INDIRECT;
+        if ((code->flags & SJ_CODE_RELATIVE) == 0 || is_call) {
+            continue;
+        }
+        import_slot *slot = find_slot(list, sj_module_address(module, sj_code_target(code)));
+        if (slot != NULL) {
+            slot->is_loaded = true;
+        }
+    }
+}
+
+static void remove_doubles(import_list *list)
+{
+    size_t kept = 0;
+    for (size_t i = 0; i < list->count; i++) {
+        if (kept == 0 || list->items[kept - 1].address != list->items[i].address) {
+            list->items[kept++] = list->items[i];
+        }
+    }
+    list->count = kept;
+}
+
+static sj_skip judge_import(const import_slot *slot, const char *name)
+{
+    if (is_support(name)) {
+        return SJ_SKIP_RUNTIME_SUPPORT;
+    }
+    if (caller_matters(name)) {
+        return SJ_SKIP_CALLER_MATTERS;
+    }
+    return slot->is_data && slot->is_loaded ? SJ_SKIP_ADDRESS_TAKEN : SJ_SKIP_NONE;
+}
+
+static sj_status add_import(sj_builder *builder, const import_list *list, const import_slot *slot)
+{
+    sj_module *module = builder->module;
+    char name[NAME_MAX_BYTES];
+    const char *symbol = read_import(&module->elf, list->symbols, slot->symbol).name;
+    snprintf(name, sizeof(name), "%s!%s", find_library(&module->elf, slot->symbol), symbol);
+    sj_piece piece = {.start = (uint32_t)(slot->address - module->text_low),
+                      .size = SLOT_BYTES,
+                      .source = SJ_SYMBOL_IMPORT};
+    SJ_TRY(sj_module_keep_name(module, name, &piece.name));
+    SJ_TRY(
+        sj_grow(&module->pieces, &module->piece_capacity, module->piece_count, 1, sizeof(piece)));
+    const uint32_t index = (uint32_t)module->piece_count;
+    module->pieces[module->piece_count++] = piece;
+    sj_plan_function *function = &builder->functions[index];
+    *function = (sj_plan_function){.offset = slot->address,
+                                   .size = SLOT_BYTES,
+                                   .source = SJ_SYMBOL_IMPORT,
+                                   .skip = (uint8_t)judge_import(slot, symbol)};
+    if (function->skip == SJ_SKIP_NONE) {
+        function->technique = SJ_TECHNIQUE_GOT;
+        function->first_patch = (uint32_t)builder->patch_count;
+        function->patch_count = 1;
+        builder->function = index;
+        sj_patch_slot(builder, slot->address, sj_emit_dispatch_stub(builder));
+    }
+    return builder->status;
+}
+
+static sj_status add_imports(sj_builder *builder, const import_list *list)
+{
+    const size_t count = builder->module->piece_count + list->count + 1;
+    sj_plan_function *functions = realloc(builder->functions, count * sizeof(*functions));
+    if (functions == NULL) {
+        return SJ_ENOMEM;
+    }
+    builder->functions = functions;
+    for (size_t i = 0; i < list->count; i++) {
+        SJ_TRY(add_import(builder, list, &list->items[i]));
+    }
+    return SJ_OK;
+}
+
+sj_status sj_plan_library_calls(sj_builder *builder)
+{
+    const sj_module *module = builder->module;
+    import_list list = {.symbols = find_type(&module->elf, SHT_DYNSYM)};
+    sj_status status = SJ_OK;
+    if (module->machine->relocation_slot == 0 || list.symbols == NULL || module->is_go) {
+        return SJ_OK;
+    }
+    for (uint32_t i = 0; i < module->elf.section_count && status == SJ_OK; i++) {
+        const sj_elf_section *section = &module->elf.sections[i];
+        if (section->type == SHT_RELA && (section->flags & SHF_ALLOC) != 0) {
+            status = collect_slots(module, section, &list);
+        }
+    }
+    if (status == SJ_OK && list.count > 0) {
+        qsort(list.items, list.count, sizeof(*list.items), compare_slots);
+        remove_doubles(&list);
+        note_loads(module, &list);
+        status = add_imports(builder, &list);
+    }
+    free(list.items);
+    return status;
+}

@@ -1,0 +1,123 @@
+/* A module under planning: its text, its pieces of code, its instructions and what is known of
+ * each byte of text. Filled step by step: sj_module_load, sj_module_find_pieces,
+ * sj_module_find_targets; the techniques read it and claim bytes. One thread per module. */
+#ifndef SJ_AGENT_PLANNER_MODULE_H
+#define SJ_AGENT_PLANNER_MODULE_H
+
+#include "agent/planner/decode.h"
+#include "agent/planner/elf_view.h"
+#include "agent/planner/plan.h"
+#include "agent/planner/planner.h"
+#include "agent/planner/symbols.h"
+#include "agent/planner/unwind.h"
+
+enum { SJ_PIECE_NONE = UINT32_MAX };
+
+/* A contiguous range of code: a function, or a cold part that belongs to one. */
+typedef struct sj_piece {
+    uint32_t start; /* offset from the start of the text */
+    uint32_t size;
+    uint32_t first_code;
+    uint32_t code_count;
+    uint32_t parent; /* own index for functions */
+    uint32_t next_part;
+    uint32_t part_count;  /* of a function: cold parts */
+    uint32_t table_count; /* jump tables that its instructions name */
+    const char *name;
+    uint8_t source; /* sj_symbol_source */
+    uint8_t receiver;
+    uint8_t skip; /* sj_skip that was found before any technique was tried */
+    bool is_cold;
+    bool is_undecodable;
+    bool has_call;
+    bool has_indirect;
+    bool has_frame;   /* somewhere the stack is not as at the entry */
+    bool has_labels;  /* labels inside whose address is taken */
+    bool has_entries; /* the same of labels that are entries of a jump table that code names */
+} sj_piece;
+
+typedef struct sj_module {
+    const sj_machine *machine;
+    sj_elf elf;
+    sj_elf debug;
+    sj_elf mini;
+    char *map_names;
+    struct sj_kept_name *kept_names; /* list */
+    char debug_path[512];            /* "" when there is no debug file */
+    sj_symbols symbols;
+    sj_unwind unwind;
+    uint64_t text_low;
+    uint32_t text_bytes;
+    const uint8_t *text;
+    bool is_go;
+    sj_piece *pieces; /* sorted by start */
+    size_t piece_count;
+    size_t piece_capacity;
+    sj_code *codes;
+    size_t code_count;
+    size_t code_capacity;
+    /* One bit per byte of text. */
+    uint64_t *targets;       /* control may arrive here: branches, returns, labels, entries */
+    uint64_t *pinned;        /* ... by other ways than the jumps of the code itself */
+    uint64_t *addressed;     /* the address is taken by data or code */
+    uint64_t *called;        /* a direct call leads here */
+    uint64_t *padding;       /* never executed: may be overwritten when not claimed */
+    uint64_t *claimed;       /* belongs to a patch of the plan */
+    uint64_t *table_entries; /* targets of jump tables (kept for the tests' truth check) */
+} sj_module;
+
+/* sj_module_load opens the module and reads symbols, debug files, the map file and unwind tables.
+ * SJ_ENOTFOUND, SJ_EUNSUPPORTED, SJ_ECORRUPT, SJ_ENOMEM. Release with sj_module_close, also after
+ * a failure. */
+SJ_MUST_CHECK sj_status sj_module_load(const sj_planner_options *options, sj_module *module,
+                                       sj_error *error);
+
+/* sj_module_find_pieces turns symbols and unwind ranges into pieces, with the reasons to leave
+ * some alone. */
+SJ_MUST_CHECK sj_status sj_module_find_pieces(sj_module *module);
+
+/* sj_module_find_targets disassembles every piece, marks everything that control may reach other
+ * than by falling through, joins cold parts with their functions and finds padding. */
+SJ_MUST_CHECK sj_status sj_module_find_targets(sj_module *module);
+
+/* sj_module_keep_name copies a name, for as long as the module is open. SJ_ENOMEM. */
+SJ_MUST_CHECK sj_status sj_module_keep_name(sj_module *module, const char *name, const char **kept);
+
+void sj_module_close(sj_module *module);
+
+/* sj_module_piece_at returns the index of the piece that holds an offset, or SJ_PIECE_NONE. */
+uint32_t sj_module_piece_at(const sj_module *module, int64_t offset);
+
+/* sj_module_is_runtime tells whether a module is one that is left alone as a whole: the dynamic
+ * loader, libc and its companions, the vDSO. `name` is a path or a soname. */
+bool sj_module_is_runtime(const char *name);
+
+/* sj_name_is_runtime tells whether a function belongs to the start files or the linker. */
+bool sj_name_is_runtime(const char *name);
+
+static inline bool sj_bit_get(const uint64_t *bits, uint32_t at)
+{
+    return (bits[at >> 6] >> (at & 63) & 1) != 0;
+}
+
+static inline void sj_bit_set(uint64_t *bits, uint32_t at)
+{
+    bits[at >> 6] |= UINT64_C(1) << (at & 63);
+}
+
+static inline void sj_bit_clear(uint64_t *bits, uint32_t at)
+{
+    bits[at >> 6] &= ~(UINT64_C(1) << (at & 63));
+}
+
+static inline bool sj_module_holds(const sj_module *module, int64_t offset)
+{
+    return offset >= 0 && offset < (int64_t)module->text_bytes;
+}
+
+static inline uint64_t sj_module_address(const sj_module *module, int64_t offset)
+{
+    return module->text_low + (uint64_t)offset;
+}
+
+#endif

@@ -1,0 +1,88 @@
+#include "agent/planner/targets.h"
+
+#include <elf.h>
+
+enum { GAP_MAX_BYTES = 256 };
+
+/* Alignment bytes inside a piece: no-ops behind an instruction that never goes on, up to the next
+ * place that control may reach. */
+static void mark_inside(sj_module *module, const sj_piece *piece)
+{
+    bool is_dead = false;
+    for (uint32_t i = 0; i < piece->code_count; i++) {
+        const sj_code *code = &module->codes[piece->first_code + i];
+        const bool is_filler = code->kind == SJ_CODE_NOP || code->kind == SJ_CODE_BREAK;
+        if (sj_bit_get(module->targets, code->at)) {
+            is_dead = false;
+        }
+        if (is_dead && is_filler) {
+            for (uint32_t at = code->at; at < sj_code_end(code); at++) {
+                sj_bit_set(module->padding, at);
+            }
+        } else {
+            is_dead = sj_code_is_final(code);
+        }
+    }
+}
+
+static uint32_t section_end(const sj_module *module, uint32_t at)
+{
+    const uint64_t address = sj_module_address(module, at);
+    for (uint32_t i = 0; i < module->elf.section_count; i++) {
+        const sj_elf_section *section = &module->elf.sections[i];
+        if ((section->flags & SHF_EXECINSTR) != 0 && address >= section->address &&
+            address - section->address < section->size) {
+            const uint64_t end = section->address + section->size - module->text_low;
+            return end < module->text_bytes ? (uint32_t)end : module->text_bytes;
+        }
+    }
+    return at;
+}
+
+/* Filler between two pieces: no-ops, int3 or zeros directly behind a piece. */
+static void mark_gap(sj_module *module, const sj_decoder *decoder, uint32_t start, uint32_t end)
+{
+    uint32_t at = start;
+    while (at < end) {
+        sj_code code;
+        uint64_t immediate;
+        sj_decode(decoder, module->text + at, end - at, at, &code, &immediate);
+        if (module->text[at] == 0) {
+            code.length = 1;
+        } else if (code.kind != SJ_CODE_NOP && code.kind != SJ_CODE_BREAK) {
+            return;
+        }
+        for (unsigned i = 0; i < code.length; i++) {
+            if (!sj_bit_get(module->targets, at + i)) {
+                sj_bit_set(module->padding, at + i);
+            } else if (at + i != start) {
+                return;
+            } /* else the return address of a call that never returns: keep off that byte */
+        }
+        at += code.length;
+    }
+}
+
+void sj_find_padding(sj_module *module, const sj_decoder *decoder)
+{
+    uint32_t section = 0; /* end of the section that the last gap lay in */
+    for (size_t i = 0; i < module->piece_count; i++) {
+        const sj_piece *piece = &module->pieces[i];
+        const uint8_t skip = module->pieces[piece->parent].skip;
+        if (skip == SJ_SKIP_NONE || skip == SJ_SKIP_RUNTIME_SUPPORT) {
+            mark_inside(module, piece);
+        }
+        const uint32_t start = piece->start + piece->size;
+        uint32_t end =
+            i + 1 < module->piece_count ? module->pieces[i + 1].start : module->text_bytes;
+        if (start >= end || piece->size == 0) {
+            continue;
+        }
+        section = start < section && section != 0 ? section : section_end(module, start);
+        end = end < section ? end : section;
+        end = end - start > GAP_MAX_BYTES && end > start ? start + GAP_MAX_BYTES : end;
+        if (end > start) {
+            mark_gap(module, decoder, start, end);
+        }
+    }
+}

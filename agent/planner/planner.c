@@ -1,0 +1,182 @@
+#include "agent/planner/planner.h"
+
+#include "agent/planner/builder.h"
+#include "agent/planner/plan_crc.h"
+#include "agent/planner/plan_file.h"
+
+#include <stdlib.h>
+
+static sj_status start_functions(sj_builder *builder)
+{
+    const sj_module *module = builder->module;
+    builder->functions = calloc(module->piece_count + 1, sizeof(*builder->functions));
+    if (builder->functions == NULL) {
+        return SJ_ENOMEM;
+    }
+    for (size_t i = 0; i < module->piece_count; i++) {
+        const sj_piece *piece = &module->pieces[i];
+        sj_plan_function *function = &builder->functions[i];
+        function->offset = sj_module_address(module, piece->start);
+        function->size = piece->size;
+        function->source = piece->source;
+        function->receiver = piece->receiver;
+        function->skip = piece->is_cold ? (uint8_t)SJ_SKIP_COLD_PART : piece->skip;
+    }
+    return SJ_OK;
+}
+
+static sj_status plan_module(const sj_planner_options *options, sj_module *module, sj_plan *plan)
+{
+    uint8_t hash[20];
+    sj_builder builder = {.module = module};
+    SJ_TRY(sj_module_find_pieces(module));
+    SJ_TRY(sj_module_find_targets(module));
+    sj_status status = start_functions(&builder);
+    if (status == SJ_OK) {
+        status = sj_builder_hook(&builder);
+    }
+    if (status == SJ_OK && options->library_calls) {
+        status = sj_plan_library_calls(&builder);
+    }
+    if (status == SJ_OK) {
+        status = sj_builder_sum(&builder);
+    }
+    if (status == SJ_OK) {
+        status = sj_plan_serialize(&builder, options->module_path,
+                                   sj_identity_of(&module->elf, hash), plan);
+    }
+    sj_builder_free(&builder);
+    return status;
+}
+
+static bool load_cached(const sj_planner_options *options, char path[SJ_PLAN_PATH_BYTES],
+                        sj_plan *plan)
+{
+    sj_elf elf;
+    path[0] = 0;
+    if (options->cache_directory == NULL ||
+        sj_elf_open(options->module_path, &elf, NULL) != SJ_OK) {
+        return false;
+    }
+    uint8_t hash[20];
+    const sj_slice identity = sj_identity_of(&elf, hash);
+    bool is_found = false;
+    if (!sj_cache_path(options, &elf, identity, path)) {
+        path[0] = 0;
+    } else if (sj_plan_map(path, plan) == SJ_OK) {
+        is_found = plan->header->build_id_bytes == identity.size &&
+                   memcmp(plan->header->build_id, identity.data, identity.size) == 0;
+        if (!is_found) {
+            sj_plan_free(plan);
+        }
+    }
+    sj_elf_close(&elf);
+    return is_found;
+}
+
+/* own_plan makes the plan writable: a mapped one becomes a copy. */
+static sj_status own_plan(sj_plan *plan)
+{
+    if (!plan->mapped) {
+        return SJ_OK;
+    }
+    void *copy = malloc(plan->size_bytes);
+    if (copy == NULL) {
+        return SJ_ENOMEM;
+    }
+    memcpy(copy, plan->header, plan->size_bytes);
+    const sj_plan owned = {
+        .header = copy, .size_bytes = plan->size_bytes, .from_cache = plan->from_cache};
+    sj_plan_free(plan);
+    *plan = owned;
+    return SJ_OK;
+}
+
+/* Parts of functions and what the compiler adds are no functions that anyone could ask for. */
+static bool is_selectable(const sj_plan_function *function)
+{
+    return function->own_skip != SJ_SKIP_COLD_PART && function->own_skip != SJ_SKIP_RUNTIME_SUPPORT;
+}
+
+sj_status sj_plan_select(sj_plan *plan, sj_function_wanted wanted, void *context, bool *changed)
+{
+    bool is_changed = false;
+    SJ_TRY(own_plan(plan));
+    sj_plan_header *header = (sj_plan_header *)(uintptr_t)plan->header;
+    sj_plan_function *functions = (sj_plan_function *)(uintptr_t)sj_plan_functions(header);
+    for (uint32_t i = 0; i < header->function_count; i++) {
+        sj_plan_function *function = &functions[i];
+        const char *name = sj_plan_string(header, function->name);
+        const bool is_wanted = wanted(context, name, function->offset, function->size);
+        const uint8_t skip =
+            is_wanted || !is_selectable(function) ? function->own_skip : (uint8_t)SJ_SKIP_FILTERED;
+        is_changed = is_changed || skip != function->skip;
+        function->skip = skip;
+    }
+    header->crc32c = sj_plan_crc(header, plan->size_bytes);
+    if (changed != NULL) {
+        *changed = is_changed;
+    }
+    return SJ_OK;
+}
+
+/* clear_receivers: they are part of every plan, and taken out where they are not wanted. */
+static sj_status clear_receivers(sj_plan *plan)
+{
+    const sj_plan_function *functions = sj_plan_functions(plan->header);
+    uint32_t first = 0;
+    while (first < plan->header->function_count && functions[first].receiver == 0) {
+        first++;
+    }
+    if (first == plan->header->function_count) {
+        return SJ_OK;
+    }
+    SJ_TRY(own_plan(plan));
+    sj_plan_header *header = (sj_plan_header *)(uintptr_t)plan->header;
+    for (uint32_t i = first; i < header->function_count; i++) {
+        ((sj_plan_function *)(uintptr_t)sj_plan_functions(header))[i].receiver = 0;
+    }
+    header->crc32c = sj_plan_crc(header, plan->size_bytes);
+    return SJ_OK;
+}
+
+static sj_status select_wanted(const sj_planner_options *options, sj_plan *plan, sj_error *error)
+{
+    sj_status status = options->with_receivers ? SJ_OK : clear_receivers(plan);
+    if (status == SJ_OK && options->wanted != NULL) {
+        status = sj_plan_select(plan, options->wanted, options->wanted_context, NULL);
+    }
+    if (status != SJ_OK) {
+        sj_plan_free(plan);
+        return sj_fail(error, status, "out of memory for the plan of %s", options->module_path);
+    }
+    return SJ_OK;
+}
+
+sj_status sj_plan_make(const sj_planner_options *options, sj_plan *plan, sj_error *error)
+{
+    *plan = (sj_plan){0};
+    if (options == NULL || options->module_path == NULL) {
+        return sj_fail(error, SJ_EINVAL, "no module to plan");
+    }
+    char cached[SJ_PLAN_PATH_BYTES];
+    if (load_cached(options, cached, plan)) {
+        plan->from_cache = true;
+        return select_wanted(options, plan, error);
+    }
+    sj_module module = {0};
+    sj_status status = sj_module_load(options, &module, error);
+    if (status == SJ_OK) {
+        status = plan_module(options, &module, plan);
+        if (status != SJ_OK) {
+            (void)sj_fail(error, status, "cannot plan %s: %s", options->module_path,
+                          sj_status_text(status));
+        }
+    }
+    sj_module_close(&module);
+    /* A cache that cannot be written costs time, not the plan. */
+    if (status == SJ_OK && cached[0] != 0 && sj_plan_write(plan, cached, NULL) != SJ_OK) {
+        plan->from_cache = false;
+    }
+    return status == SJ_OK ? select_wanted(options, plan, error) : status;
+}

@@ -1,0 +1,50 @@
+/* Steps of sj_module_find_targets, one file each. */
+#ifndef SJ_AGENT_PLANNER_TARGETS_H
+#define SJ_AGENT_PLANNER_TARGETS_H
+
+#include "agent/planner/module.h"
+
+/* A piece whose code leads into the inside of another, or to a cold part. */
+typedef struct sj_link {
+    uint32_t from;
+    uint32_t to;
+} sj_link;
+
+typedef struct sj_links {
+    sj_link *items;
+    size_t count;
+    size_t capacity;
+} sj_links;
+
+SJ_MUST_CHECK sj_status sj_links_add(sj_links *links, uint32_t from, uint32_t to);
+
+/* sj_mark marks an address that control may reach; `is_addressed` when its address is taken. */
+static inline void sj_mark(sj_module *module, int64_t offset, bool is_addressed)
+{
+    if (sj_module_holds(module, offset)) {
+        sj_bit_set(module->targets, (uint32_t)offset);
+        sj_bit_set(module->pinned, (uint32_t)offset);
+        if (is_addressed) {
+            sj_bit_set(module->addressed, (uint32_t)offset);
+        }
+    }
+}
+
+/* sj_mark_data marks what relocations and (without position independence) data point to. */
+void sj_mark_data(sj_module *module);
+
+/* sj_read_tables follows the jump tables of one disassembled piece. Cold parts that a table leads
+ * to are added to `links`. SJ_ENOMEM. */
+SJ_MUST_CHECK sj_status sj_read_tables(sj_module *module, uint32_t piece, sj_links *links);
+
+/* sj_join_parts gives every cold part to its function. `strong` links are jumps, `weak` ones come
+ * from tables and only count for parts that no jump leads to. SJ_ENOMEM. */
+SJ_MUST_CHECK sj_status sj_join_parts(sj_module *module, sj_links *strong, const sj_links *weak);
+
+/* sj_judge_pieces leaves alone the functions with code or jumps that are not understood. */
+void sj_judge_pieces(sj_module *module);
+
+/* sj_find_padding marks bytes between and inside of pieces that are never executed. */
+void sj_find_padding(sj_module *module, const sj_decoder *decoder);
+
+#endif

@@ -1,0 +1,458 @@
+#include "agent/planner/unwind.h"
+
+#include "agent/planner/growable.h"
+
+enum {
+    ENCODING_OMIT = 0xff,
+    ENCODING_FORMAT_MASK = 0x0f,
+    ENCODING_BASE_MASK = 0x70,
+    ENCODING_PC_RELATIVE = 0x10,
+    ENCODING_INDIRECT = 0x80,
+    REGISTER_RSP = 7, /* x86-64 */
+    REGISTER_SP = 31, /* AArch64 */
+    REGISTER_UNKNOWN = -1
+};
+
+/* What a common information entry says about the descriptions that use it. */
+typedef struct common_entry {
+    sj_slice initial;
+    uint32_t code_factor;
+    int32_t data_factor;
+    uint8_t address_encoding;
+    uint8_t landing_encoding;
+    bool has_augmentation;
+    bool is_usable;
+} common_entry;
+
+static int64_t read_sleb(sj_reader *reader)
+{
+    uint64_t value = 0;
+    for (unsigned shift = 0; shift < 64; shift += 7) {
+        const uint8_t byte = sj_read_u8(reader);
+        value |= (uint64_t)(byte & 0x7f) << shift;
+        if (byte < 0x80) {
+            if (shift + 7 < 64 && (byte & 0x40) != 0) {
+                value |= UINT64_MAX << (shift + 7);
+            }
+            return (int64_t)value;
+        }
+    }
+    reader->bad = true;
+    return 0;
+}
+
+/* Reads a pointer as DW_EH_PE_* says; `address` is that of the byte at `start`. */
+static uint64_t read_encoded(sj_reader *reader, uint8_t encoding, const uint8_t *start,
+                             uint64_t address)
+{
+    if (encoding == ENCODING_OMIT) {
+        return 0;
+    }
+    const uint64_t here = address + (uint64_t)(reader->at - start);
+    uint64_t value = 0;
+    switch (encoding & ENCODING_FORMAT_MASK) {
+    case 0x0:
+    case 0x4:
+    case 0xc:
+        value = sj_read_u64(reader);
+        break;
+    case 0x1:
+        value = sj_read_varint(reader);
+        break;
+    case 0x2:
+        value = sj_read_u16(reader);
+        break;
+    case 0x3:
+        value = sj_read_u32(reader);
+        break;
+    case 0x9:
+        value = (uint64_t)read_sleb(reader);
+        break;
+    case 0xa:
+        value = (uint64_t)(int16_t)sj_read_u16(reader);
+        break;
+    case 0xb:
+        value = (uint64_t)(int32_t)sj_read_u32(reader);
+        break;
+    default:
+        reader->bad = true;
+    }
+    const uint8_t base = encoding & ENCODING_BASE_MASK;
+    if (base == ENCODING_PC_RELATIVE && value != 0) {
+        value += here;
+    } else if (base != 0 && base != ENCODING_PC_RELATIVE) {
+        reader->bad = true;
+    }
+    return reader->bad ? 0 : value;
+}
+
+static common_entry read_common(sj_slice section, uint64_t offset, uint64_t address)
+{
+    common_entry entry = {.landing_encoding = ENCODING_OMIT};
+    if (offset > section.size) {
+        return entry;
+    }
+    sj_reader reader = sj_reader_of(section.data + offset, section.size - offset);
+    const uint32_t length = sj_read_u32(&reader);
+    const uint8_t *body = sj_reader_take(&reader, length);
+    if (body == NULL) {
+        return entry;
+    }
+    reader = sj_reader_of(body, length);
+    const uint32_t id = sj_read_u32(&reader);
+    const uint8_t version = sj_read_u8(&reader);
+    char augmentation[8] = {0};
+    size_t used = 0;
+    for (char c; (c = (char)sj_read_u8(&reader)) != 0;) {
+        if (used + 1 < sizeof(augmentation)) {
+            augmentation[used] = c;
+        }
+        used++;
+    }
+    entry.code_factor = (uint32_t)sj_read_varint(&reader);
+    entry.data_factor = (int32_t)read_sleb(&reader);
+    (void)sj_read_varint(&reader);
+    bool is_known = id == 0 && (version == 1 || version == 3) && used < sizeof(augmentation);
+    if (augmentation[0] == 'z') {
+        entry.has_augmentation = true;
+        const uint64_t bytes = sj_read_varint(&reader);
+        const uint8_t *data = sj_reader_take(&reader, bytes);
+        sj_reader values = sj_reader_of(data, data != NULL ? (size_t)bytes : 0);
+        for (const char *a = augmentation + 1; *a != 0; a++) {
+            if (*a == 'R') {
+                entry.address_encoding = sj_read_u8(&values);
+            } else if (*a == 'L') {
+                entry.landing_encoding = sj_read_u8(&values);
+            } else if (*a == 'P') {
+                const uint8_t encoding = sj_read_u8(&values);
+                (void)read_encoded(&values, encoding & ENCODING_FORMAT_MASK, section.data, address);
+            } else {
+                /* 'B' and 'G' say how return addresses and the stack are protected. 'S' marks
+                 * signal frames, which are not plain calls. */
+                is_known = is_known && (*a == 'B' || *a == 'G');
+            }
+        }
+        is_known = is_known && !values.bad;
+    } else if (augmentation[0] != 0) {
+        is_known = false;
+    }
+    entry.initial = (sj_slice){.data = reader.at, .size = sj_reader_left(&reader)};
+    entry.is_usable = is_known && !reader.bad;
+    return entry;
+}
+
+static bool read_range(const common_entry *common, sj_reader reader, sj_slice section,
+                       uint64_t address, sj_frame_range *range)
+{
+    range->start = read_encoded(&reader, common->address_encoding, section.data, address);
+    const uint64_t bytes = read_encoded(&reader, common->address_encoding & ENCODING_FORMAT_MASK,
+                                        section.data, address);
+    if (common->has_augmentation) {
+        const uint64_t augmentation_bytes = sj_read_varint(&reader);
+        const uint8_t *augmentation = sj_reader_take(&reader, augmentation_bytes);
+        if (augmentation != NULL && augmentation_bytes > 0) {
+            sj_reader values = sj_reader_of(augmentation, (size_t)augmentation_bytes);
+            range->landing = read_encoded(&values, common->landing_encoding, section.data, address);
+        }
+    }
+    range->end = range->start + bytes;
+    range->initial = common->initial;
+    range->code_factor = common->code_factor;
+    range->data_factor = common->data_factor;
+    range->instructions = (sj_slice){.data = reader.at, .size = sj_reader_left(&reader)};
+    return !reader.bad && bytes > 0 && range->end > range->start;
+}
+
+static int compare_ranges(const void *left, const void *right)
+{
+    const sj_frame_range *a = left;
+    const sj_frame_range *b = right;
+    return (a->start > b->start) - (a->start < b->start);
+}
+
+sj_status sj_unwind_read(sj_slice section, uint64_t address, sj_unwind *unwind)
+{
+    sj_reader reader = sj_reader_of(section.data, section.size);
+    common_entry common = {0};
+    uint64_t common_offset = UINT64_MAX;
+    while (sj_reader_left(&reader) >= sizeof(uint32_t) && !reader.bad) {
+        const uint32_t length = sj_read_u32(&reader);
+        if (length == 0) {
+            continue; /* crtend's terminator may be followed by more when sections were merged */
+        }
+        const uint64_t record = (uint64_t)(reader.at - section.data);
+        const uint8_t *body = sj_reader_take(&reader, length);
+        if (body == NULL || length < sizeof(uint32_t)) {
+            break;
+        }
+        sj_reader fields = sj_reader_of(body, length);
+        const uint32_t back = sj_read_u32(&fields);
+        if (back == 0 || back > record) {
+            continue;
+        }
+        if (record - back != common_offset) {
+            common_offset = record - back;
+            common = read_common(section, common_offset, address);
+        }
+        sj_frame_range range = {0};
+        if (common.is_usable && read_range(&common, fields, section, address, &range)) {
+            SJ_TRY(sj_grow(&unwind->ranges, &unwind->capacity, unwind->count, 1, sizeof(range)));
+            unwind->ranges[unwind->count++] = range;
+        }
+    }
+    if (unwind->count > 0) {
+        qsort(unwind->ranges, unwind->count, sizeof(*unwind->ranges), compare_ranges);
+    }
+    return SJ_OK;
+}
+
+void sj_unwind_free(sj_unwind *unwind)
+{
+    free(unwind->ranges);
+    *unwind = (sj_unwind){0};
+}
+
+const sj_frame_range *sj_unwind_find(const sj_unwind *unwind, uint64_t address)
+{
+    size_t low = 0;
+    size_t high = unwind->count;
+    while (low < high) {
+        const size_t middle = low + (high - low) / 2;
+        if (unwind->ranges[middle].start <= address) {
+            low = middle + 1;
+        } else {
+            high = middle;
+        }
+    }
+    if (low == 0 || address >= unwind->ranges[low - 1].end) {
+        return NULL;
+    }
+    return &unwind->ranges[low - 1];
+}
+
+static void skip_block(sj_reader *reader)
+{
+    (void)sj_reader_take(reader, (size_t)sj_read_varint(reader));
+}
+
+static void advance(sj_frame_walk *walk, uint64_t delta)
+{
+    walk->location += delta * walk->range->code_factor;
+}
+
+/* A signed offset in units of the data factor; no true one is far from what 32 bits hold. */
+static int64_t read_factored(sj_frame_walk *walk)
+{
+    const int64_t value = read_sleb(&walk->reader);
+    const int64_t factor = walk->range->data_factor;
+    if (value != (int32_t)value) {
+        walk->is_broken = true;
+        return 0;
+    }
+    return value * factor;
+}
+
+/* The operations that change the rule of the canonical frame address. */
+static void apply_frame_rule(sj_frame_walk *walk, uint8_t operation)
+{
+    sj_reader *reader = &walk->reader;
+    switch (operation) {
+    case 0x0a: /* remember_state */
+        if (walk->saved_count == sizeof(walk->saved) / sizeof(walk->saved[0])) {
+            walk->is_broken = true;
+            return;
+        }
+        walk->saved[walk->saved_count].reg = walk->reg;
+        walk->saved[walk->saved_count++].offset = walk->offset;
+        return;
+    case 0x0b: /* restore_state */
+        if (walk->saved_count == 0) {
+            walk->is_broken = true;
+            return;
+        }
+        walk->reg = walk->saved[--walk->saved_count].reg;
+        walk->offset = walk->saved[walk->saved_count].offset;
+        return;
+    case 0x0c: /* def_cfa */
+        walk->reg = (int32_t)sj_read_varint(reader);
+        walk->offset = (int64_t)sj_read_varint(reader);
+        return;
+    case 0x0d: /* def_cfa_register */
+        walk->reg = (int32_t)sj_read_varint(reader);
+        return;
+    case 0x0e: /* def_cfa_offset */
+        walk->offset = (int64_t)sj_read_varint(reader);
+        return;
+    case 0x0f: /* def_cfa_expression */
+        skip_block(reader);
+        walk->reg = REGISTER_UNKNOWN;
+        return;
+    case 0x12: /* def_cfa_sf */
+        walk->reg = (int32_t)sj_read_varint(reader);
+        walk->offset = read_factored(walk);
+        return;
+    case 0x13: /* def_cfa_offset_sf */
+        walk->offset = read_factored(walk);
+        return;
+    default:
+        walk->is_broken = true;
+    }
+}
+
+/* The operations that only say where registers are saved. */
+static bool skip_register_rule(sj_reader *reader, uint8_t operation)
+{
+    switch (operation) {
+    case 0x00: /* nop */
+    case 0x2d: /* AARCH64_negate_ra_state */
+        return true;
+    case 0x05: /* offset_extended */
+    case 0x09: /* register */
+    case 0x14: /* val_offset */
+        (void)sj_read_varint(reader);
+        (void)sj_read_varint(reader);
+        return true;
+    case 0x06: /* restore_extended */
+    case 0x07: /* undefined */
+    case 0x08: /* same_value */
+    case 0x2e: /* GNU_args_size */
+        (void)sj_read_varint(reader);
+        return true;
+    case 0x10: /* expression */
+    case 0x16: /* val_expression */
+        (void)sj_read_varint(reader);
+        skip_block(reader);
+        return true;
+    case 0x11: /* offset_extended_sf */
+    case 0x15: /* val_offset_sf */
+        (void)sj_read_varint(reader);
+        (void)read_sleb(reader);
+        return true;
+    default:
+        return false;
+    }
+}
+
+/* Executes one operation; false when it moved the location. */
+static bool step(sj_frame_walk *walk)
+{
+    sj_reader *reader = &walk->reader;
+    const uint8_t byte = sj_read_u8(reader);
+    const uint8_t low = byte & 0x3f;
+    switch (byte >> 6) {
+    case 1:
+        advance(walk, low);
+        return false;
+    case 2:
+        (void)sj_read_varint(reader);
+        return true;
+    case 3:
+        return true;
+    default:
+        break;
+    }
+    switch (low) {
+    case 0x01:
+        walk->is_broken = true; /* set_loc: not produced for eh_frame */
+        return false;
+    case 0x02:
+        advance(walk, sj_read_u8(reader));
+        return false;
+    case 0x03:
+        advance(walk, sj_read_u16(reader));
+        return false;
+    case 0x04:
+        advance(walk, sj_read_u32(reader));
+        return false;
+    default:
+        if (!skip_register_rule(reader, low)) {
+            apply_frame_rule(walk, low);
+        }
+        return true;
+    }
+}
+
+static void settle_row(sj_frame_walk *walk)
+{
+    if (walk->reader.bad) {
+        walk->is_broken = true;
+    }
+    /* The other machine's register numbers never name a frame. */
+    walk->is_entry_frame = !walk->is_broken && ((walk->reg == REGISTER_RSP && walk->offset == 8) ||
+                                                (walk->reg == REGISTER_SP && walk->offset == 0));
+}
+
+/* Runs to the next row; the row that ends there keeps its rule in is_entry_frame. */
+static void read_row(sj_frame_walk *walk)
+{
+    while (sj_reader_left(&walk->reader) > 0 && !walk->reader.bad && !walk->is_broken) {
+        const uint64_t before = walk->location;
+        if (!step(walk) && walk->location != before) {
+            walk->row_end = walk->location;
+            settle_row(walk);
+            return;
+        }
+    }
+    settle_row(walk);
+    walk->row_end = UINT64_MAX;
+}
+
+void sj_frame_walk_init(sj_frame_walk *walk, const sj_frame_range *range)
+{
+    walk->range = range;
+    walk->saved_count = 0;
+    walk->is_broken = false;
+    walk->reg = REGISTER_UNKNOWN;
+    walk->offset = 0;
+    walk->location = range->start;
+    walk->reader = sj_reader_of(range->initial.data, range->initial.size);
+    while (sj_reader_left(&walk->reader) > 0 && !walk->reader.bad && !walk->is_broken) {
+        (void)step(walk);
+    }
+    walk->is_broken = walk->is_broken || walk->reader.bad;
+    walk->location = range->start;
+    walk->reader = sj_reader_of(range->instructions.data, range->instructions.size);
+    read_row(walk);
+}
+
+bool sj_frame_walk_at(sj_frame_walk *walk, uint64_t address)
+{
+    while (address >= walk->row_end) {
+        read_row(walk);
+    }
+    return walk->is_entry_frame;
+}
+
+void sj_landing_pads(const sj_elf *elf, const sj_frame_range *range,
+                     void (*visit)(void *context, uint64_t pad), void *context)
+{
+    const sj_slice table = range->landing != 0 ? sj_elf_at(elf, range->landing) : (sj_slice){0};
+    if (table.size == 0) {
+        return;
+    }
+    sj_reader reader = sj_reader_of(table.data, table.size);
+    const uint8_t start_encoding = sj_read_u8(&reader);
+    uint64_t base = range->start;
+    if (start_encoding != ENCODING_OMIT) {
+        base = read_encoded(&reader, start_encoding, table.data, range->landing);
+    }
+    if (sj_read_u8(&reader) != ENCODING_OMIT) {
+        (void)sj_read_varint(&reader);
+    }
+    const uint8_t encoding = sj_read_u8(&reader) & ENCODING_FORMAT_MASK;
+    const uint64_t bytes = sj_read_varint(&reader);
+    const uint8_t *sites = sj_reader_take(&reader, (size_t)bytes);
+    if (sites == NULL) {
+        return;
+    }
+    reader = sj_reader_of(sites, (size_t)bytes);
+    while (sj_reader_left(&reader) > 0 && !reader.bad) {
+        (void)read_encoded(&reader, encoding, table.data, 0);
+        (void)read_encoded(&reader, encoding, table.data, 0);
+        const uint64_t pad = read_encoded(&reader, encoding, table.data, 0);
+        (void)sj_read_varint(&reader);
+        if (pad != 0 && !reader.bad) {
+            visit(context, base + pad);
+        }
+    }
+}

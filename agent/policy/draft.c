@@ -1,0 +1,196 @@
+#include "agent/policy/draft.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <jansson.h>
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+struct sj_policy_draft {
+    json_t *document;
+    json_t *loaded; /* the document as it was read; NULL: none was */
+    char *text;     /* likewise */
+    size_t size;
+    char name[PATH_MAX];
+};
+
+sj_status sj_policy_draft_new(sj_policy_draft **draft, sj_error *error)
+{
+    sj_policy_draft *made = calloc(1, sizeof(*made));
+    if (made != NULL) {
+        made->document = json_pack("{s:i}", "policy", SJ_POLICY_FORMAT);
+    }
+    if (made == NULL || made->document == NULL) {
+        sj_policy_draft_free(made);
+        return sj_fail(error, SJ_ENOMEM, "out of memory");
+    }
+    *draft = made;
+    return SJ_OK;
+}
+
+void sj_policy_draft_free(sj_policy_draft *draft)
+{
+    if (draft != NULL) {
+        json_decref(draft->document);
+        json_decref(draft->loaded);
+        free(draft->text);
+        free(draft);
+    }
+}
+
+static sj_status read_file(const char *name, char *text, size_t capacity, size_t *size,
+                           sj_error *error)
+{
+    const int fd = open(name, O_RDONLY | O_CLOEXEC | O_NOCTTY);
+    if (fd < 0) {
+        return sj_fail(error, SJ_ENOTFOUND,
+                       "%s: %s (shipped policies: default, everything, jank, coverage)", name,
+                       strerror(errno));
+    }
+    *size = 0;
+    ssize_t got = 1;
+    while (got > 0 && *size < capacity) {
+        got = read(fd, text + *size, capacity - *size);
+        *size += got > 0 ? (size_t)got : 0;
+    }
+    const int problem = got < 0 ? errno : 0;
+    close(fd);
+    return problem == 0 ? SJ_OK : sj_fail(error, SJ_EIO, "%s: %s", name, strerror(problem));
+}
+
+sj_status sj_policy_draft_take(sj_policy_draft *draft, const char *text, size_t size,
+                               const char *name, sj_error *error)
+{
+    sj_policy policy;
+    SJ_TRY(sj_policy_parse(text, size, name, &policy, error));
+    sj_policy_free(&policy);
+    json_t *document = json_loadb(text, size, JSON_REJECT_DUPLICATES, NULL);
+    json_t *loaded = json_deep_copy(document);
+    char *copy = strndup(text, size);
+    if (document == NULL || loaded == NULL || copy == NULL) {
+        json_decref(document);
+        json_decref(loaded);
+        free(copy);
+        return sj_fail(error, SJ_ENOMEM, "out of memory");
+    }
+    json_decref(draft->document);
+    json_decref(draft->loaded);
+    free(draft->text);
+    draft->document = document;
+    draft->loaded = loaded;
+    draft->text = copy;
+    draft->size = size;
+    snprintf(draft->name, sizeof(draft->name), "%s", name);
+    return SJ_OK;
+}
+
+sj_status sj_policy_draft_load(sj_policy_draft *draft, const char *name, sj_error *error)
+{
+    const char *preset = sj_policy_preset(name);
+    if (preset != NULL) {
+        return sj_policy_draft_take(draft, preset, strlen(preset), name, error);
+    }
+    char *text = malloc(SJ_POLICY_MAX_BYTES + 1);
+    size_t size = 0;
+    if (text == NULL) {
+        return sj_fail(error, SJ_ENOMEM, "out of memory");
+    }
+    sj_status status = read_file(name, text, SJ_POLICY_MAX_BYTES + 1, &size, error);
+    if (status == SJ_OK) {
+        status = sj_policy_draft_take(draft, text, size, name, error);
+    }
+    free(text);
+    return status;
+}
+
+/* find_parent gives the object that holds the last part of `key`, made when it is missing. */
+static json_t *find_parent(sj_policy_draft *draft, const char *key, const char **last)
+{
+    char part[64] = "";
+    const char *dot = strchr(key, '.');
+    *last = key;
+    if (dot == NULL || (size_t)(dot - key) >= sizeof(part)) {
+        return draft->document;
+    }
+    memcpy(part, key, (size_t)(dot - key));
+    *last = dot + 1;
+    json_t *parent = json_object_get(draft->document, part);
+    if (parent == NULL) {
+        parent = json_object();
+        if (json_object_set_new(draft->document, part, parent) != 0) {
+            return NULL;
+        }
+    }
+    return parent;
+}
+
+static sj_status set(sj_policy_draft *draft, const char *key, json_t *value)
+{
+    const char *last;
+    json_t *parent = find_parent(draft, key, &last);
+    return parent != NULL && json_object_set_new(parent, last, value) == 0 ? SJ_OK : SJ_EINVAL;
+}
+
+sj_status sj_policy_draft_text(sj_policy_draft *draft, const char *key, const char *value)
+{
+    return set(draft, key, json_string(value));
+}
+
+sj_status sj_policy_draft_number(sj_policy_draft *draft, const char *key, uint64_t value)
+{
+    return set(draft, key, json_integer((json_int_t)value));
+}
+
+sj_status sj_policy_draft_true(sj_policy_draft *draft, const char *key)
+{
+    return set(draft, key, json_true());
+}
+
+sj_status sj_policy_draft_false(sj_policy_draft *draft, const char *key)
+{
+    return set(draft, key, json_false());
+}
+
+sj_status sj_policy_draft_append(sj_policy_draft *draft, const char *key, const char *value)
+{
+    const char *last;
+    json_t *parent = find_parent(draft, key, &last);
+    json_t *list = json_object_get(parent, last);
+    if (list == NULL) {
+        list = json_array();
+        if (json_object_set_new(parent, last, list) != 0) {
+            return SJ_EINVAL;
+        }
+    }
+    return json_array_append_new(list, json_string(value)) == 0 ? SJ_OK : SJ_EINVAL;
+}
+
+void sj_policy_draft_origin(const sj_policy_draft *draft, const sj_json_step *steps, size_t count,
+                            char *origin, size_t capacity)
+{
+    const json_t *value = draft->loaded;
+    for (size_t i = 0; i < count && value != NULL; i++) {
+        value = steps[i].key != NULL ? json_object_get(value, steps[i].key)
+                                     : json_array_get(value, steps[i].index);
+    }
+    if (value == NULL) {
+        snprintf(origin, capacity, "the command line");
+        return;
+    }
+    const sj_json_place place = sj_json_find(draft->text, draft->size, steps, count, false);
+    snprintf(origin, capacity, "%s:%u:%u", draft->name, place.line, place.column);
+}
+
+sj_status sj_policy_draft_finish(const sj_policy_draft *draft, sj_policy *policy, sj_error *error)
+{
+    char *text = json_dumps(draft->document, JSON_INDENT(2) | JSON_PRESERVE_ORDER);
+    if (text == NULL) {
+        return sj_fail(error, SJ_ENOMEM, "out of memory");
+    }
+    const sj_status status = sj_policy_parse(text, strlen(text), "policy", policy, error);
+    free(text);
+    return status;
+}

@@ -1,0 +1,105 @@
+#include "agent/policy/pattern.h"
+
+#include "collector-server/symbolize/demangle.h"
+
+#include <fnmatch.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { NAME_BYTES = 1024 };
+
+static sj_status compile(const char *text, size_t bytes, sj_pattern *pattern, sj_error *error)
+{
+    char expression[SJ_PATTERN_MAX_BYTES + 1] = "";
+    char reason[128];
+    memcpy(expression, text + 1, bytes - 2);
+    /* Both make the C library's matcher use time or memory beyond any bound. */
+    for (const char *at = expression; *at != '\0'; at++) {
+        if (*at == '{') {
+            return sj_fail(error, SJ_EINVAL, "\"%s\": counted repetition {n} is not allowed", text);
+        }
+        if (*at == '\\' && at[1] != '\0' && *++at >= '1' && *at <= '9') {
+            return sj_fail(error, SJ_EINVAL, "\"%s\": back-references are not allowed", text);
+        }
+    }
+    pattern->regex = calloc(1, sizeof(*pattern->regex));
+    if (pattern->regex == NULL) {
+        return sj_fail(error, SJ_ENOMEM, "out of memory");
+    }
+    const int problem = regcomp(pattern->regex, expression, REG_EXTENDED | REG_NOSUB);
+    if (problem != 0) {
+        regerror(problem, pattern->regex, reason, sizeof(reason));
+        free(pattern->regex);
+        pattern->regex = NULL;
+        return sj_fail(error, SJ_EINVAL, "\"%s\" is no regular expression: %s", text, reason);
+    }
+    return SJ_OK;
+}
+
+sj_status sj_pattern_make(const char *text, sj_pattern *pattern, sj_error *error)
+{
+    const size_t bytes = strlen(text);
+    *pattern = (sj_pattern){0};
+    if (bytes == 0) {
+        return sj_fail(error, SJ_EINVAL, "a pattern is empty");
+    }
+    if (bytes > SJ_PATTERN_MAX_BYTES) {
+        return sj_fail(error, SJ_ELIMIT, "a pattern has more than %d bytes", SJ_PATTERN_MAX_BYTES);
+    }
+    if (text[0] == '/' && bytes > 2 && text[bytes - 1] == '/') {
+        SJ_TRY(compile(text, bytes, pattern, error));
+    }
+    pattern->text = strdup(text);
+    if (pattern->text == NULL) {
+        sj_pattern_free(pattern);
+        return sj_fail(error, SJ_ENOMEM, "out of memory");
+    }
+    return SJ_OK;
+}
+
+void sj_pattern_free(sj_pattern *pattern)
+{
+    if (pattern->regex != NULL) {
+        regfree(pattern->regex);
+        free(pattern->regex);
+    }
+    free(pattern->text);
+    *pattern = (sj_pattern){0};
+}
+
+bool sj_pattern_matches(const sj_pattern *pattern, const char *text)
+{
+    return pattern->regex != NULL ? regexec(pattern->regex, text, 0, NULL, 0) == 0
+                                  : fnmatch(pattern->text, text, 0) == 0;
+}
+
+bool sj_pattern_matches_any(const sj_pattern *patterns, size_t count, const char *text)
+{
+    for (size_t i = 0; i < count; i++) {
+        if (sj_pattern_matches(&patterns[i], text)) {
+            return true;
+        }
+    }
+    return false;
+}
+
+bool sj_pattern_matches_symbol(const sj_pattern *pattern, const char *symbol)
+{
+    char name[NAME_BYTES];
+    if (sj_pattern_matches(pattern, symbol)) {
+        return true;
+    }
+    if (symbol[0] != '_' || (symbol[1] != 'Z' && symbol[1] != 'R')) {
+        return false;
+    }
+    sj_demangle(symbol, name, sizeof(name));
+    if (sj_pattern_matches(pattern, name)) {
+        return true;
+    }
+    char *parameters = strchr(name, '(');
+    if (parameters == NULL || parameters == name) {
+        return false;
+    }
+    *parameters = '\0';
+    return sj_pattern_matches(pattern, name);
+}

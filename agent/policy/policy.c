@@ -1,0 +1,640 @@
+/* Design notes
+ *
+ * jansson parses; the reader below walks what it gave along tables of known keys and keeps the path
+ * to the value at hand, so that any complaint can be placed in the text (json_place.h). A document
+ * is laid over its "base": what it does not say stays as the base says it; a list replaces one. */
+#include "agent/policy/policy.h"
+
+#include "agent/policy/json_place.h"
+#include "agent/policy/nearest.h"
+#include "agent/policy/policy_reader.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+static const char *const mode_words[] = {"trace", "profile", "flight"};
+
+const char *sj_policy_mode_text(sj_policy_mode mode)
+{
+    return mode_words[mode];
+}
+
+bool sj_policy_duration(const char *text, uint64_t *ns)
+{
+    static const struct {
+        const char *unit;
+        uint64_t ns;
+    } units[] = {
+        {"ns", 1}, {"us", 1000}, {"ms", 1000000}, {"s", 1000000000}, {"m", UINT64_C(60000000000)}};
+    char *end;
+    const double value = strtod(text, &end);
+    if (text[0] < '0' || text[0] > '9' || strpbrk(text, "xXpPeE") != NULL) {
+        return false;
+    }
+    for (size_t i = 0; i < sizeof(units) / sizeof(units[0]); i++) {
+        if (strcmp(end, units[i].unit) == 0 && value * (double)units[i].ns <= 8.64e13) {
+            *ns = (uint64_t)(value * (double)units[i].ns + 0.5);
+            return true;
+        }
+    }
+    return false;
+}
+
+sj_status sj_policy_fail(sj_policy_reader *reader, bool at_key, const char *format, ...)
+{
+    char message[384];
+    va_list arguments;
+    va_start(arguments, format);
+    vsnprintf(message, sizeof(message), format, arguments);
+    va_end(arguments);
+    const sj_json_place place =
+        sj_json_find(reader->text, reader->size, reader->path, reader->depth, at_key);
+    return sj_fail(reader->error, SJ_EINVAL, "%.200s:%u:%u: %s", reader->origin, place.line,
+                   place.column, message);
+}
+
+void sj_policy_enter(sj_policy_reader *reader, const char *key, size_t index)
+{
+    reader->path[reader->depth++] = (sj_json_step){.key = key, .index = index};
+}
+
+void sj_policy_leave(sj_policy_reader *reader)
+{
+    reader->depth--;
+}
+
+/* complain_of_key names what was probably meant, else all that could be. */
+static sj_status complain_of_key(sj_policy_reader *reader, const char *key,
+                                 const sj_policy_key *known, size_t count)
+{
+    const char *words[SJ_POLICY_KEYS];
+    char list[256] = "";
+    size_t used = 0;
+    for (size_t i = 0; i < count; i++) {
+        words[i] = known[i].name;
+        const int written =
+            snprintf(list + used, sizeof(list) - used, "%s%s", i != 0 ? ", " : "", known[i].name);
+        used += written > 0 && used + (size_t)written < sizeof(list) ? (size_t)written : 0;
+    }
+    const char *meant = sj_nearest(key, words, count);
+    sj_policy_enter(reader, key, 0);
+    const sj_status status =
+        meant != NULL
+            ? sj_policy_fail(reader, true, "unknown key \"%.64s\"; did you mean \"%s\"?", key,
+                             meant)
+            : sj_policy_fail(reader, true, "unknown key \"%.64s\"; known here: %s", key, list);
+    sj_policy_leave(reader);
+    return status;
+}
+
+sj_status sj_policy_object(sj_policy_reader *reader, json_t *object, const sj_policy_key *known,
+                           size_t count)
+{
+    const char *key;
+    json_t *value;
+    if (!json_is_object(object)) {
+        return sj_policy_fail(reader, false, "an object { } is needed here");
+    }
+    json_object_foreach(object, key, value)
+    {
+        const sj_policy_key *found = NULL;
+        for (size_t i = 0; i < count; i++) {
+            found = strcmp(known[i].name, key) == 0 ? &known[i] : found;
+        }
+        if (found == NULL) {
+            return complain_of_key(reader, key, known, count);
+        }
+        if (found->read != NULL) {
+            sj_policy_enter(reader, found->name, 0);
+            SJ_TRY(found->read(reader, value));
+            sj_policy_leave(reader);
+        }
+    }
+    return SJ_OK;
+}
+
+sj_status sj_policy_number(sj_policy_reader *reader, json_t *value, uint64_t least, uint64_t most,
+                           uint64_t *number)
+{
+    if (!json_is_integer(value) || json_integer_value(value) < (json_int_t)least ||
+        json_integer_value(value) > (json_int_t)most) {
+        return sj_policy_fail(reader, false, "a whole number from %llu to %llu is needed",
+                              (unsigned long long)least, (unsigned long long)most);
+    }
+    *number = (uint64_t)json_integer_value(value);
+    return SJ_OK;
+}
+
+sj_status sj_policy_word(sj_policy_reader *reader, json_t *value, const char *const *words,
+                         size_t count, size_t *index)
+{
+    const char *text = json_string_value(value);
+    char list[160] = "";
+    for (size_t i = 0; i < count; i++) {
+        if (text != NULL && strcmp(text, words[i]) == 0) {
+            *index = i;
+            return SJ_OK;
+        }
+        const size_t used = strlen(list);
+        snprintf(list + used, sizeof(list) - used, "%s\"%s\"", i != 0 ? ", " : "", words[i]);
+    }
+    const char *meant = text != NULL ? sj_nearest(text, words, count) : NULL;
+    if (meant != NULL) {
+        return sj_policy_fail(reader, false, "\"%.64s\" is not known; did you mean \"%s\"?", text,
+                              meant);
+    }
+    return sj_policy_fail(reader, false, "one of %s is needed", list);
+}
+
+sj_status sj_policy_time(sj_policy_reader *reader, json_t *value, uint64_t least_ns, uint64_t *ns)
+{
+    const char *text = json_string_value(value);
+    if (text == NULL || !sj_policy_duration(text, ns) || *ns < least_ns) {
+        return sj_policy_fail(reader, false,
+                              "a time such as \"250us\", \"16ms\", \"2s\" or \"5m\" is needed%s",
+                              least_ns > 0 ? ", more than none" : "");
+    }
+    return SJ_OK;
+}
+
+sj_status sj_policy_pattern(sj_policy_reader *reader, json_t *value, sj_pattern *pattern)
+{
+    sj_error error = {0};
+    const char *text = json_string_value(value);
+    if (text == NULL) {
+        return sj_policy_fail(reader, false, "a pattern (a text) is needed");
+    }
+    sj_pattern made = {0};
+    if (sj_pattern_make(text, &made, &error) != SJ_OK) {
+        return sj_policy_fail(reader, false, "%s", error.text);
+    }
+    sj_pattern_free(pattern);
+    *pattern = made;
+    return SJ_OK;
+}
+
+sj_status sj_policy_patterns(sj_policy_reader *reader, json_t *list, sj_pattern *patterns,
+                             size_t capacity, size_t *count)
+{
+    if (!json_is_array(list)) {
+        return sj_policy_fail(reader, false, "a list [ ] of patterns is needed");
+    }
+    if (json_array_size(list) > capacity) {
+        return sj_policy_fail(reader, false, "at most %zu patterns are possible", capacity);
+    }
+    for (size_t i = 0; i < *count; i++) {
+        sj_pattern_free(&patterns[i]);
+    }
+    *count = 0;
+    for (size_t i = 0; i < json_array_size(list); i++) {
+        sj_policy_enter(reader, NULL, i);
+        SJ_TRY(sj_policy_pattern(reader, json_array_get(list, i), &patterns[i]));
+        *count = i + 1;
+        sj_policy_leave(reader);
+    }
+    return SJ_OK;
+}
+
+static sj_status read_format(sj_policy_reader *reader, json_t *value)
+{
+    if (!json_is_integer(value) || json_integer_value(value) != SJ_POLICY_FORMAT) {
+        return sj_policy_fail(reader, false, "this Sojourn reads policies of format %d",
+                              SJ_POLICY_FORMAT);
+    }
+    return SJ_OK;
+}
+
+static sj_status read_name(sj_policy_reader *reader, json_t *value)
+{
+    const char *text = json_string_value(value);
+    if (text == NULL || strlen(text) >= SJ_POLICY_NAME_BYTES) {
+        return sj_policy_fail(reader, false, "a text of at most %d bytes is needed",
+                              SJ_POLICY_NAME_BYTES - 1);
+    }
+    snprintf(reader->policy->name, sizeof(reader->policy->name), "%s", text);
+    return SJ_OK;
+}
+
+static sj_status read_description(sj_policy_reader *reader, json_t *value)
+{
+    return json_is_string(value) ? SJ_OK : sj_policy_fail(reader, false, "a text is needed");
+}
+
+static sj_status read_version(sj_policy_reader *reader, json_t *value)
+{
+    uint64_t number = 0;
+    SJ_TRY(sj_policy_number(reader, value, 1, UINT32_MAX, &number));
+    reader->policy->version = (uint32_t)number;
+    return SJ_OK;
+}
+
+static sj_status read_mode(sj_policy_reader *reader, json_t *value)
+{
+    size_t index = 0;
+    SJ_TRY(sj_policy_word(reader, value, mode_words, 3, &index));
+    reader->policy->mode = (sj_policy_mode)index;
+    return SJ_OK;
+}
+
+static sj_status read_begin(sj_policy_reader *reader, json_t *value)
+{
+    static const char *const words[] = {"at_once", "triggered"};
+    size_t index = 0;
+    SJ_TRY(sj_policy_word(reader, value, words, 2, &index));
+    reader->policy->begins_paused = index == 1;
+    return SJ_OK;
+}
+
+static sj_status read_unmatched(sj_policy_reader *reader, json_t *value)
+{
+    static const char *const words[] = {"refuse", "allow"};
+    size_t index = 0;
+    SJ_TRY(sj_policy_word(reader, value, words, 2, &index));
+    reader->policy->allows_unmatched = index == 1;
+    return SJ_OK;
+}
+
+static sj_status read_budget(sj_policy_reader *reader, json_t *value)
+{
+    const char *text = json_string_value(value);
+    char *end = NULL;
+    double percent = json_is_number(value) ? json_number_value(value) : -1;
+    if (json_is_null(value)) {
+        reader->policy->budget_percent = 0;
+        return SJ_OK;
+    }
+    if (text != NULL) {
+        percent = text[0] >= '0' && text[0] <= '9' ? strtod(text, &end) : -1;
+        percent = end != NULL && strcmp(end, "%") == 0 ? percent : -1;
+    }
+    if (!(percent >= 0.1 && percent <= 100)) {
+        return sj_policy_fail(reader, false,
+                              "a budget from \"0.1%%\" to \"100%%\" is needed (null: "
+                              "none)");
+    }
+    reader->policy->budget_percent = percent;
+    return SJ_OK;
+}
+
+static sj_status read_modules_include(sj_policy_reader *reader, json_t *value)
+{
+    sj_selection *selection = &reader->policy->selection;
+    return sj_policy_patterns(reader, value, selection->modules, SJ_SELECTION_GLOBS,
+                              &selection->module_count);
+}
+
+static sj_status read_modules_exclude(sj_policy_reader *reader, json_t *value)
+{
+    sj_selection *selection = &reader->policy->selection;
+    return sj_policy_patterns(reader, value, selection->modules_excluded, SJ_SELECTION_GLOBS,
+                              &selection->modules_excluded_count);
+}
+
+sj_status sj_policy_boolean(sj_policy_reader *reader, json_t *value, bool *is_true)
+{
+    if (!json_is_boolean(value)) {
+        return sj_policy_fail(reader, false, "true or false is needed");
+    }
+    *is_true = json_is_true(value);
+    return SJ_OK;
+}
+
+static sj_status read_modules_system(sj_policy_reader *reader, json_t *value)
+{
+    return sj_policy_boolean(reader, value, &reader->policy->selection.all_libraries);
+}
+
+static sj_status read_modules(sj_policy_reader *reader, json_t *value)
+{
+    static const sj_policy_key keys[] = {{"include", read_modules_include},
+                                         {"exclude", read_modules_exclude},
+                                         {"system", read_modules_system}};
+    return sj_policy_object(reader, value, keys, 3);
+}
+
+static sj_status read_functions_include(sj_policy_reader *reader, json_t *value)
+{
+    sj_selection *selection = &reader->policy->selection;
+    return sj_policy_patterns(reader, value, selection->functions, SJ_SELECTION_GLOBS,
+                              &selection->function_count);
+}
+
+static sj_status read_functions_exclude(sj_policy_reader *reader, json_t *value)
+{
+    sj_selection *selection = &reader->policy->selection;
+    return sj_policy_patterns(reader, value, selection->excluded, SJ_SELECTION_GLOBS,
+                              &selection->excluded_count);
+}
+
+static sj_status read_functions(sj_policy_reader *reader, json_t *value)
+{
+    static const sj_policy_key keys[] = {{"include", read_functions_include},
+                                         {"exclude", read_functions_exclude}};
+    return sj_policy_object(reader, value, keys, 2);
+}
+
+static sj_status read_sources_include(sj_policy_reader *reader, json_t *value)
+{
+    sj_selection *selection = &reader->policy->selection;
+    return sj_policy_patterns(reader, value, selection->sources, SJ_SELECTION_GLOBS,
+                              &selection->source_count);
+}
+
+static sj_status read_sources_exclude(sj_policy_reader *reader, json_t *value)
+{
+    sj_selection *selection = &reader->policy->selection;
+    return sj_policy_patterns(reader, value, selection->sources_excluded, SJ_SELECTION_GLOBS,
+                              &selection->sources_excluded_count);
+}
+
+static sj_status read_sources(sj_policy_reader *reader, json_t *value)
+{
+    static const sj_policy_key keys[] = {{"include", read_sources_include},
+                                         {"exclude", read_sources_exclude}};
+    return sj_policy_object(reader, value, keys, 2);
+}
+
+static sj_status read_depth(sj_policy_reader *reader, json_t *value)
+{
+    uint64_t number = 0;
+    SJ_TRY(sj_policy_number(reader, value, 1, 1000000, &number));
+    reader->policy->max_depth = (uint32_t)number;
+    return SJ_OK;
+}
+
+static sj_status read_minimum(sj_policy_reader *reader, json_t *value)
+{
+    return sj_policy_time(reader, value, 0, &reader->policy->minimum_ns);
+}
+
+static sj_status read_threads(sj_policy_reader *reader, json_t *value)
+{
+    return sj_policy_patterns(reader, value, reader->policy->threads, SJ_POLICY_THREADS,
+                              &reader->policy->thread_count);
+}
+
+static sj_status read_sampled_function(sj_policy_reader *reader, json_t *value)
+{
+    return sj_policy_pattern(reader, value,
+                             &reader->policy->sampled[reader->policy->sampled_count].function);
+}
+
+static sj_status read_sampled_n(sj_policy_reader *reader, json_t *value)
+{
+    uint64_t number = 0;
+    SJ_TRY(sj_policy_number(reader, value, 1, 1000000000, &number));
+    reader->policy->sampled[reader->policy->sampled_count].n = (uint32_t)number;
+    return SJ_OK;
+}
+
+static sj_status read_one_in(sj_policy_reader *reader, json_t *value)
+{
+    static const sj_policy_key keys[] = {{"function", read_sampled_function},
+                                         {"n", read_sampled_n}};
+    sj_policy *policy = reader->policy;
+    if (!json_is_array(value) || json_array_size(value) > SJ_POLICY_SAMPLED) {
+        return sj_policy_fail(reader, false, "a list [ ] of at most %d objects is needed",
+                              SJ_POLICY_SAMPLED);
+    }
+    for (size_t i = 0; i < policy->sampled_count; i++) {
+        sj_pattern_free(&policy->sampled[i].function);
+    }
+    memset(policy->sampled, 0, sizeof(policy->sampled));
+    policy->sampled_count = 0;
+    for (size_t i = 0; i < json_array_size(value); i++) {
+        sj_policy_enter(reader, NULL, i);
+        SJ_TRY(sj_policy_object(reader, json_array_get(value, i), keys, 2));
+        policy->sampled_count++;
+        if (policy->sampled[i].function.text == NULL || policy->sampled[i].n == 0) {
+            return sj_policy_fail(reader, false, "both \"function\" and \"n\" are needed");
+        }
+        sj_policy_leave(reader);
+    }
+    return SJ_OK;
+}
+
+static sj_status read_calls(sj_policy_reader *reader, json_t *value)
+{
+    static const sj_policy_key keys[] = {{"depth", read_depth},
+                                         {"minimum", read_minimum},
+                                         {"threads", read_threads},
+                                         {"one_in", read_one_in}};
+    return sj_policy_object(reader, value, keys, 4);
+}
+
+static sj_status read_interval(sj_policy_reader *reader, json_t *value)
+{
+    return sj_policy_time(reader, value, 100000000, &reader->policy->profile_interval_ns);
+}
+
+static sj_status read_window(sj_policy_reader *reader, json_t *value)
+{
+    return sj_policy_time(reader, value, 1, &reader->policy->profile_window_ns);
+}
+
+static sj_status read_profile(sj_policy_reader *reader, json_t *value)
+{
+    static const sj_policy_key keys[] = {{"interval", read_interval}, {"window", read_window}};
+    return sj_policy_object(reader, value, keys, 2);
+}
+
+static sj_status read_before(sj_policy_reader *reader, json_t *value)
+{
+    return sj_policy_time(reader, value, 1, &reader->policy->flight_before_ns);
+}
+
+static sj_status read_after(sj_policy_reader *reader, json_t *value)
+{
+    return sj_policy_time(reader, value, 0, &reader->policy->flight_after_ns);
+}
+
+static sj_status read_memory(sj_policy_reader *reader, json_t *value)
+{
+    const char *text = json_string_value(value);
+    char *end = NULL;
+    const unsigned long long number =
+        text != NULL && text[0] >= '1' && text[0] <= '9' ? strtoull(text, &end, 10) : 0;
+    if (end == NULL || (strcmp(end, "M") != 0 && strcmp(end, "G") != 0) || number > 1024) {
+        return sj_policy_fail(reader, false, "an amount such as \"64M\" or \"1G\" is needed");
+    }
+    reader->policy->flight_bytes = (uint64_t)number << (*end == 'M' ? 20 : 30);
+    return SJ_OK;
+}
+
+static sj_status read_flight(sj_policy_reader *reader, json_t *value)
+{
+    static const sj_policy_key keys[] = {
+        {"before", read_before}, {"after", read_after}, {"memory", read_memory}};
+    return sj_policy_object(reader, value, keys, 3);
+}
+
+static sj_status read_chunks(sj_policy_reader *reader, json_t *value)
+{
+    uint64_t number = 0;
+    SJ_TRY(sj_policy_number(reader, value, 1, 64, &number));
+    reader->policy->chunks_per_thread = (uint32_t)number;
+    return SJ_OK;
+}
+
+static sj_status read_when_full(sj_policy_reader *reader, json_t *value)
+{
+    static const char *const words[] = {"block", "drop"};
+    size_t index = 0;
+    SJ_TRY(sj_policy_word(reader, value, words, 2, &index));
+    reader->policy->drop_when_full = index == 1;
+    return SJ_OK;
+}
+
+static sj_status read_block_ms(sj_policy_reader *reader, json_t *value)
+{
+    uint64_t number = 0;
+    SJ_TRY(sj_policy_number(reader, value, 1, 10000, &number));
+    reader->policy->block_ms = (uint32_t)number;
+    return SJ_OK;
+}
+
+static sj_status read_buffer(sj_policy_reader *reader, json_t *value)
+{
+    static const sj_policy_key keys[] = {
+        {"chunks", read_chunks}, {"when_full", read_when_full}, {"block_ms", read_block_ms}};
+    return sj_policy_object(reader, value, keys, 3);
+}
+
+static sj_status read_document(sj_policy_reader *reader, json_t *root);
+
+/* read_base lays the document over a shipped one. */
+static sj_status read_base(sj_policy_reader *reader, json_t *root)
+{
+    json_t *value = json_object_get(root, "base");
+    if (value == NULL) {
+        return SJ_OK;
+    }
+    size_t count = 0;
+    size_t index = 0;
+    while (sj_policy_presets[count] != NULL) {
+        count++;
+    }
+    sj_policy_enter(reader, "base", 0);
+    SJ_TRY(sj_policy_word(reader, value, sj_policy_presets, count, &index));
+    sj_policy_leave(reader);
+    const char *text = sj_policy_preset(sj_policy_presets[index]);
+    json_t *base = json_loads(text, 0, NULL);
+    if (base == NULL) {
+        return sj_fail(reader->error, SJ_ENOMEM, "out of memory");
+    }
+    const sj_status status = read_document(reader, base);
+    json_decref(base);
+    reader->policy->name[0] = '\0';
+    return status;
+}
+
+static sj_status read_document(sj_policy_reader *reader, json_t *root)
+{
+    static const sj_policy_key keys[] = {{"policy", read_format},
+                                         {"name", read_name},
+                                         {"description", read_description},
+                                         {"version", read_version},
+                                         {"base", NULL},
+                                         {"mode", read_mode},
+                                         {"unmatched", read_unmatched},
+                                         {"begin", read_begin},
+                                         {"budget", read_budget},
+                                         {"modules", read_modules},
+                                         {"functions", read_functions},
+                                         {"sources", read_sources},
+                                         {"objc", sj_policy_read_objc},
+                                         {"calls", read_calls},
+                                         {"profile", read_profile},
+                                         {"flight", read_flight},
+                                         {"triggers", sj_policy_read_triggers},
+                                         {"buffer", read_buffer}};
+    if (json_is_object(root) && json_object_get(root, "policy") == NULL) {
+        return sj_policy_fail(reader, false, "the key \"policy\": %d is missing", SJ_POLICY_FORMAT);
+    }
+    SJ_TRY(read_base(reader, root));
+    return sj_policy_object(reader, root, keys, sizeof(keys) / sizeof(keys[0]));
+}
+
+/* check_whole finds what is wrong only together. */
+static sj_status check_whole(sj_policy_reader *reader)
+{
+    const sj_policy *policy = reader->policy;
+    for (size_t i = 0; i < policy->trigger_count; i++) {
+        if ((policy->triggers[i].actions & SJ_ACTION_DUMP) != 0 &&
+            policy->mode != SJ_POLICY_FLIGHT) {
+            return sj_policy_fail(reader, false,
+                                  "trigger %zu dumps, which needs \"mode\": \"flight\"", i);
+        }
+    }
+    /* The budget counts and frees functions; by receiver there would be many of one. */
+    if (policy->budget_percent > 0 && policy->selection.objc_receivers) {
+        return sj_policy_fail(reader, false,
+                              "receivers are not recorded under a budget: remove one of the two");
+    }
+    return SJ_OK;
+}
+
+static void set_defaults(sj_policy *policy)
+{
+    *policy = (sj_policy){.version = 1,
+                          .profile_interval_ns = UINT64_C(10000000000),
+                          .flight_before_ns = UINT64_C(10000000000),
+                          .flight_after_ns = UINT64_C(1000000000),
+                          .flight_bytes = UINT64_C(64) << 20};
+}
+
+sj_status sj_policy_parse(const char *text, size_t size, const char *origin, sj_policy *policy,
+                          sj_error *error)
+{
+    json_error_t problem;
+    set_defaults(policy);
+    if (size > SJ_POLICY_MAX_BYTES) {
+        return sj_fail(error, SJ_ELIMIT, "%.200s: a policy has at most %d bytes", origin,
+                       SJ_POLICY_MAX_BYTES);
+    }
+    json_t *root = json_loadb(text, size, JSON_REJECT_DUPLICATES, &problem);
+    if (root == NULL) {
+        return sj_fail(error, SJ_EINVAL, "%.200s:%d:%d: %s", origin,
+                       problem.line > 0 ? problem.line : 1, problem.column > 0 ? problem.column : 1,
+                       problem.text);
+    }
+    sj_policy_reader reader = {
+        .text = text, .size = size, .origin = origin, .policy = policy, .error = error};
+    sj_status status = read_document(&reader, root);
+    json_decref(root);
+    if (status == SJ_OK) {
+        status = check_whole(&reader);
+    }
+    if (status == SJ_OK) {
+        policy->document = strndup(text, size);
+        status = policy->document != NULL ? SJ_OK : sj_fail(error, SJ_ENOMEM, "out of memory");
+    }
+    if (status != SJ_OK) {
+        sj_policy_free(policy);
+    }
+    return status;
+}
+
+static void free_patterns(sj_pattern *patterns, size_t count)
+{
+    for (size_t i = 0; i < count; i++) {
+        sj_pattern_free(&patterns[i]);
+    }
+}
+
+void sj_policy_free(sj_policy *policy)
+{
+    free(policy->document);
+    sj_selection_free(&policy->selection);
+    free_patterns(policy->threads, SJ_POLICY_THREADS);
+    for (size_t i = 0; i < SJ_POLICY_SAMPLED; i++) {
+        sj_pattern_free(&policy->sampled[i].function);
+    }
+    for (size_t i = 0; i < SJ_POLICY_TRIGGERS; i++) {
+        sj_pattern_free(&policy->triggers[i].subject);
+        sj_pattern_free(&policy->triggers[i].loop);
+    }
+    *policy = (sj_policy){0};
+}

@@ -1,0 +1,57 @@
+/* What the files that read a policy share. */
+#ifndef SJ_AGENT_POLICY_POLICY_READER_H
+#define SJ_AGENT_POLICY_POLICY_READER_H
+
+#include "agent/policy/json_place.h"
+#include "agent/policy/policy.h"
+
+#include <jansson.h>
+
+enum { SJ_POLICY_PATH = 16, SJ_POLICY_KEYS = 32 };
+
+typedef struct sj_policy_reader {
+    const char *text;
+    size_t size;
+    const char *origin;
+    sj_json_step path[SJ_POLICY_PATH]; /* to the value at hand; stays where an error was found */
+    size_t depth;
+    sj_policy *policy;
+    sj_error *error;
+} sj_policy_reader;
+
+typedef struct sj_policy_key {
+    const char *name;
+    sj_status (*read)(sj_policy_reader *reader, json_t *value); /* NULL: read elsewhere */
+} sj_policy_key;
+
+/* sj_policy_fail reports a mistake at the value at hand, or at its key. Returns SJ_EINVAL. */
+__attribute__((format(printf, 3, 4))) sj_status
+sj_policy_fail(sj_policy_reader *reader, bool at_key, const char *format, ...);
+/* sj_policy_enter and sj_policy_leave follow the walk; `key` NULL: element `index` of a list. */
+void sj_policy_enter(sj_policy_reader *reader, const char *key, size_t index);
+void sj_policy_leave(sj_policy_reader *reader);
+
+/* The kinds of values. SJ_EINVAL with the place. */
+SJ_MUST_CHECK sj_status sj_policy_object(sj_policy_reader *reader, json_t *object,
+                                         const sj_policy_key *known, size_t count);
+SJ_MUST_CHECK sj_status sj_policy_number(sj_policy_reader *reader, json_t *value, uint64_t least,
+                                         uint64_t most, uint64_t *number);
+SJ_MUST_CHECK sj_status sj_policy_word(sj_policy_reader *reader, json_t *value,
+                                       const char *const *words, size_t count, size_t *index);
+SJ_MUST_CHECK sj_status sj_policy_time(sj_policy_reader *reader, json_t *value, uint64_t least_ns,
+                                       uint64_t *ns);
+SJ_MUST_CHECK sj_status sj_policy_pattern(sj_policy_reader *reader, json_t *value,
+                                          sj_pattern *pattern);
+
+/* sj_policy_patterns replaces a list of patterns. */
+SJ_MUST_CHECK sj_status sj_policy_patterns(sj_policy_reader *reader, json_t *list,
+                                           sj_pattern *patterns, size_t capacity, size_t *count);
+SJ_MUST_CHECK sj_status sj_policy_boolean(sj_policy_reader *reader, json_t *value, bool *is_true);
+
+/* sj_policy_read_objc reads what is asked of Objective-C (policy_objc.c). */
+SJ_MUST_CHECK sj_status sj_policy_read_objc(sj_policy_reader *reader, json_t *value);
+
+/* sj_policy_read_triggers reads the list of triggers (policy_triggers.c). */
+SJ_MUST_CHECK sj_status sj_policy_read_triggers(sj_policy_reader *reader, json_t *value);
+
+#endif

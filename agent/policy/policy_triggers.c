@@ -1,0 +1,162 @@
+#include "agent/policy/policy_reader.h"
+
+#include <string.h>
+
+static const char *const event_words[SJ_TRIGGER_EVENTS] = {
+    "slow_call", "jank", "rate", "nth_call", "mark", "command", "crash", "app"};
+static const char *const action_words[SJ_TRIGGER_ACTIONS] = {"start", "stop", "dump", "mark",
+                                                             "stacks"};
+
+const char *sj_trigger_event_text(sj_trigger_event event)
+{
+    return event_words[event];
+}
+
+const char *sj_trigger_action_text(unsigned place)
+{
+    return action_words[place];
+}
+
+bool sj_policy_watches_loops(const sj_policy *policy)
+{
+    for (size_t i = 0; i < policy->trigger_count; i++) {
+        if (policy->triggers[i].loop.text != NULL) {
+            return true;
+        }
+    }
+    return false;
+}
+
+static sj_trigger *current(const sj_policy_reader *reader)
+{
+    return &reader->policy->triggers[reader->policy->trigger_count];
+}
+
+static sj_status read_on(sj_policy_reader *reader, json_t *value)
+{
+    size_t index = 0;
+    SJ_TRY(sj_policy_word(reader, value, event_words, SJ_TRIGGER_EVENTS, &index));
+    current(reader)->event = (sj_trigger_event)index;
+    return SJ_OK;
+}
+
+static sj_status read_subject(sj_policy_reader *reader, json_t *value)
+{
+    return sj_policy_pattern(reader, value, &current(reader)->subject);
+}
+
+static sj_status read_loop(sj_policy_reader *reader, json_t *value)
+{
+    return sj_policy_pattern(reader, value, &current(reader)->loop);
+}
+
+static sj_status read_longer_than(sj_policy_reader *reader, json_t *value)
+{
+    return sj_policy_time(reader, value, 1, &current(reader)->limit_ns);
+}
+
+static sj_status read_times(sj_policy_reader *reader, json_t *value)
+{
+    return sj_policy_number(reader, value, 1, UINT32_MAX, &current(reader)->times);
+}
+
+static sj_status read_within(sj_policy_reader *reader, json_t *value)
+{
+    return sj_policy_time(reader, value, 1, &current(reader)->within_ns);
+}
+
+static sj_status read_pause(sj_policy_reader *reader, json_t *value)
+{
+    return sj_policy_time(reader, value, 0, &current(reader)->pause_ns);
+}
+
+static sj_status read_most(sj_policy_reader *reader, json_t *value)
+{
+    return sj_policy_number(reader, value, 1, UINT32_MAX, &current(reader)->most);
+}
+
+static sj_status read_actions(sj_policy_reader *reader, json_t *value)
+{
+    if (!json_is_array(value) || json_array_size(value) == 0) {
+        return sj_policy_fail(reader, false,
+                              "a list of \"start\", \"stop\", \"dump\", \"mark\", \"stacks\" is "
+                              "needed");
+    }
+    for (size_t i = 0; i < json_array_size(value); i++) {
+        size_t index = 0;
+        sj_policy_enter(reader, NULL, i);
+        SJ_TRY(sj_policy_word(reader, json_array_get(value, i), action_words, SJ_TRIGGER_ACTIONS,
+                              &index));
+        current(reader)->actions |= 1U << index;
+        sj_policy_leave(reader);
+    }
+    return SJ_OK;
+}
+
+/* check_trigger: what an event needs to make sense. */
+static sj_status check_trigger(sj_policy_reader *reader, json_t *value)
+{
+    const sj_trigger *trigger = current(reader);
+    const char *event = sj_trigger_event_text(trigger->event);
+    const bool needs_function =
+        trigger->event == SJ_TRIGGER_RATE || trigger->event == SJ_TRIGGER_NTH_CALL;
+    const bool needs_time =
+        trigger->event == SJ_TRIGGER_SLOW_CALL || trigger->event == SJ_TRIGGER_JANK;
+    if (json_object_get(value, "on") == NULL) {
+        return sj_policy_fail(reader, false, "a trigger needs \"on\"");
+    }
+    if (trigger->actions == 0) {
+        return sj_policy_fail(reader, false, "a trigger needs \"do\"");
+    }
+    if (needs_function && (trigger->subject.text == NULL || trigger->times == 0)) {
+        return sj_policy_fail(reader, false, "\"%s\" needs \"function\" and \"times\"", event);
+    }
+    if (trigger->loop.text != NULL &&
+        (trigger->event != SJ_TRIGGER_JANK || trigger->subject.text != NULL)) {
+        return sj_policy_fail(reader, false, "\"loop\" is for \"jank\", without \"function\"");
+    }
+    if (trigger->event == SJ_TRIGGER_CRASH && (trigger->actions & SJ_ACTION_STACKS) != 0) {
+        return sj_policy_fail(reader, false, "a process that crashed has no stacks any more");
+    }
+    if (needs_time && trigger->limit_ns == 0) {
+        return sj_policy_fail(reader, false, "\"%s\" needs \"longer_than\"", event);
+    }
+    return SJ_OK;
+}
+
+static sj_status read_trigger(sj_policy_reader *reader, json_t *value)
+{
+    static const sj_policy_key keys[] = {{"on", read_on},         {"function", read_subject},
+                                         {"name", read_subject},  {"longer_than", read_longer_than},
+                                         {"loop", read_loop},     {"times", read_times},
+                                         {"within", read_within}, {"pause", read_pause},
+                                         {"most", read_most},     {"do", read_actions}};
+    sj_trigger *trigger = current(reader);
+    *trigger = (sj_trigger){.within_ns = UINT64_C(1000000000), .pause_ns = UINT64_C(1000000000)};
+    SJ_TRY(sj_policy_object(reader, value, keys, sizeof(keys) / sizeof(keys[0])));
+    SJ_TRY(check_trigger(reader, value));
+    trigger->times = trigger->times != 0 ? trigger->times : 1;
+    return SJ_OK;
+}
+
+sj_status sj_policy_read_triggers(sj_policy_reader *reader, json_t *value)
+{
+    sj_policy *policy = reader->policy;
+    if (!json_is_array(value) || json_array_size(value) > SJ_POLICY_TRIGGERS) {
+        return sj_policy_fail(reader, false, "a list [ ] of at most %d triggers is needed",
+                              SJ_POLICY_TRIGGERS);
+    }
+    for (size_t i = 0; i < policy->trigger_count; i++) {
+        sj_pattern_free(&policy->triggers[i].subject);
+        sj_pattern_free(&policy->triggers[i].loop);
+    }
+    memset(policy->triggers, 0, sizeof(policy->triggers));
+    policy->trigger_count = 0;
+    for (size_t i = 0; i < json_array_size(value); i++) {
+        sj_policy_enter(reader, NULL, i);
+        SJ_TRY(read_trigger(reader, json_array_get(value, i)));
+        policy->trigger_count++;
+        sj_policy_leave(reader);
+    }
+    return SJ_OK;
+}

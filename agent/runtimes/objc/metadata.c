@@ -1,0 +1,239 @@
+/* Design notes
+ *
+ * GCC's Objective-C ABI (versions 8 to 10; clang -fobjc-runtime=gcc emits it, too) keeps, for each
+ * compiled source, a structure "module" in writable data: version, own size, name and a pointer to
+ * a table of classes and categories with their method lists. Nothing in the file points to it but a
+ * constructor's code, so it is found by its shape: two fixed numbers and two pointers. Everything
+ * behind it is bounds-checked, and method lists that end in no code are left out by the planner.
+ *
+ * A method's IMP is an ordinary function. Named here and hooked in place by the planner, every way
+ * to call it is seen (sends, super, cached IMPs, NSInvocation, forwarding), return addresses stay
+ * true, and a method that is filtered out costs nothing. */
+#include "agent/runtimes/objc/encoding.h"
+#include "agent/runtimes/objc/image.h"
+#include "agent/runtimes/runtime.h"
+
+#include <elf.h>
+#include <stdio.h>
+
+enum {
+    WORD = 8,
+    MODULE_BYTES = 32,
+    ABI_LOWEST = 8,
+    ABI_HIGHEST = 10,
+    METHOD_BYTES = 24,
+    METHODS_MAX = 65536,
+    ENTRIES_MAX = 1 << 20, /* read in one file: damaged tables may name one list many times */
+    LISTS_MAX = 16,
+    IDENTIFIER_MAX = 1024,
+    NAME_BYTES = 4 * IDENTIFIER_MAX
+};
+
+/* Where fields lie. */
+enum {
+    MODULE_NAME = 16,
+    MODULE_TABLE = 24,
+    TABLE_COUNTS = 16,
+    TABLE_DEFINITIONS = 24,
+    CLASS_META = 0,
+    CLASS_SUPER = 8, /* in the file: its name */
+    CLASS_NAME = 16,
+    CLASS_METHODS = 56,
+    CATEGORY_NAME = 0,
+    CATEGORY_CLASS = 8,
+    CATEGORY_INSTANCE_METHODS = 16,
+    CATEGORY_CLASS_METHODS = 24,
+    LIST_NEXT = 0,
+    LIST_COUNT = 8,
+    LIST_METHODS = 16,
+    METHOD_SELECTOR = 0,
+    METHOD_TYPES = 8,
+    METHOD_CODE = 16
+};
+
+typedef struct metadata_run {
+    sj_image image;
+    sj_runtime_sink sink;             /* NULL: classes are wanted, not functions */
+    sj_runtime_class_sink class_sink; /* or the other way round */
+    void *context;
+    uint32_t *entries_left;
+} metadata_run;
+
+/* The class that a list of methods belongs to. */
+typedef struct method_owner {
+    char kind; /* '-' or '+' */
+    const char *class_name;
+    const char *category; /* NULL: none */
+} method_owner;
+
+static uint64_t word_at(const metadata_run *run, uint64_t address)
+{
+    uint64_t word = 0;
+    return sj_image_word(&run->image, address, &word) ? word : 0;
+}
+
+static const char *text_at(const metadata_run *run, uint64_t field)
+{
+    return sj_image_text(&run->image, word_at(run, field), IDENTIFIER_MAX);
+}
+
+/* Only x86-64 passes the address of a result in memory as the first argument. */
+static uint8_t find_receiver(const metadata_run *run, uint64_t method)
+{
+    const char *types = text_at(run, method + METHOD_TYPES);
+    if (run->image.elf->machine != EM_X86_64) {
+        return 1;
+    }
+    switch (types != NULL ? sj_objc_encoding_result(types) : SJ_OBJC_RESULT_UNKNOWN) {
+    case SJ_OBJC_RESULT_REGISTERS:
+        return 1;
+    case SJ_OBJC_RESULT_MEMORY:
+        return 2;
+    default:
+        return 0;
+    }
+}
+
+static sj_status add_method(const metadata_run *run, const method_owner *owner, uint64_t method)
+{
+    char name[NAME_BYTES];
+    const char *selector = text_at(run, method + METHOD_SELECTOR);
+    const uint64_t code = word_at(run, method + METHOD_CODE);
+    if (selector == NULL || code == 0) {
+        return SJ_OK;
+    }
+    const bool in_category = owner->category != NULL;
+    snprintf(name, sizeof(name), "%c[%s%s%s%s %s]", owner->kind, owner->class_name,
+             in_category ? "(" : "", in_category ? owner->category : "", in_category ? ")" : "",
+             selector);
+    const sj_runtime_function function = {
+        .address = code, .name = name, .receiver = find_receiver(run, method)};
+    return run->sink(run->context, &function);
+}
+
+static sj_status add_methods(const metadata_run *run, const method_owner *owner, uint64_t list)
+{
+    for (unsigned lists = 0; list != 0 && lists < LISTS_MAX; lists++) {
+        const uint32_t count = (uint32_t)word_at(run, list + LIST_COUNT);
+        for (uint32_t i = 0; i < count && count <= METHODS_MAX && *run->entries_left > 0; i++) {
+            --*run->entries_left;
+            const uint64_t method = list + LIST_METHODS + (uint64_t)i * METHOD_BYTES;
+            SJ_TRY(add_method(run, owner, method));
+        }
+        list = word_at(run, list + LIST_NEXT);
+    }
+    return SJ_OK;
+}
+
+static sj_status add_class(const metadata_run *run, uint64_t address)
+{
+    const uint64_t meta = word_at(run, address + CLASS_META);
+    method_owner owner = {.kind = '-', .class_name = text_at(run, address + CLASS_NAME)};
+    if (owner.class_name == NULL || meta == 0) {
+        return SJ_OK;
+    }
+    if (run->class_sink != NULL) {
+        const sj_runtime_class class = {.address = address,
+                                        .meta = meta,
+                                        .name = owner.class_name,
+                                        .super = text_at(run, address + CLASS_SUPER)};
+        return run->class_sink(run->context, &class);
+    }
+    SJ_TRY(add_methods(run, &owner, word_at(run, address + CLASS_METHODS)));
+    owner.kind = '+';
+    return add_methods(run, &owner, word_at(run, meta + CLASS_METHODS));
+}
+
+static sj_status add_category(const metadata_run *run, uint64_t address)
+{
+    method_owner owner = {.kind = '-',
+                          .class_name = text_at(run, address + CATEGORY_CLASS),
+                          .category = text_at(run, address + CATEGORY_NAME)};
+    if (owner.class_name == NULL || owner.category == NULL) {
+        return SJ_OK;
+    }
+    SJ_TRY(add_methods(run, &owner, word_at(run, address + CATEGORY_INSTANCE_METHODS)));
+    owner.kind = '+';
+    return add_methods(run, &owner, word_at(run, address + CATEGORY_CLASS_METHODS));
+}
+
+static sj_status add_table(const metadata_run *run, uint64_t table)
+{
+    const uint64_t counts = word_at(run, table + TABLE_COUNTS);
+    const uint32_t classes = counts & UINT16_MAX;
+    const uint32_t categories = run->class_sink != NULL ? 0 : counts >> 16 & UINT16_MAX;
+    for (uint32_t i = 0; i < classes + categories; i++) {
+        const uint64_t address = word_at(run, table + TABLE_DEFINITIONS + (uint64_t)i * WORD);
+        SJ_TRY(i < classes ? add_class(run, address) : add_category(run, address));
+    }
+    return SJ_OK;
+}
+
+static sj_status scan_section(const metadata_run *run, const sj_elf_section *section)
+{
+    const sj_slice bytes = sj_elf_section_bytes(run->image.elf, section);
+    const uint64_t skip = -section->address & (WORD - 1);
+    for (uint64_t at = skip; at + MODULE_BYTES <= bytes.size; at += WORD) {
+        sj_reader reader = sj_reader_of(bytes.data + at, MODULE_BYTES);
+        const uint64_t version = sj_read_u64(&reader);
+        const uint64_t size = sj_read_u64(&reader);
+        const uint64_t address = section->address + at;
+        if (version < ABI_LOWEST || version > ABI_HIGHEST || size != MODULE_BYTES ||
+            word_at(run, address + MODULE_NAME) == 0) {
+            continue; /* an empty name may lie in .bss: its pointer only counts as one */
+        }
+        const uint64_t table = word_at(run, address + MODULE_TABLE);
+        if (table % WORD == 0 && sj_elf_at(run->image.elf, table).size >= TABLE_DEFINITIONS) {
+            SJ_TRY(add_table(run, table));
+        }
+    }
+    return SJ_OK;
+}
+
+/* Everything compiled for this runtime calls __objc_exec_class. */
+static bool names_runtime(const sj_elf *elf)
+{
+    static const char entry[] = "__objc_exec_class";
+    const sj_elf_section *names = sj_elf_find_section(elf, ".dynstr");
+    const sj_slice bytes = sj_elf_section_bytes(elf, names);
+    for (size_t at = 0; at + sizeof(entry) <= bytes.size; at++) {
+        if (bytes.data[at] == entry[0] && memcmp(bytes.data + at, entry, sizeof(entry)) == 0) {
+            return true;
+        }
+    }
+    return false;
+}
+
+static sj_status scan(const sj_elf *elf, metadata_run *run)
+{
+    if (!names_runtime(elf)) {
+        return SJ_OK;
+    }
+    uint32_t entries_left = ENTRIES_MAX;
+    run->entries_left = &entries_left;
+    sj_status status = sj_image_open(elf, &run->image);
+    for (uint32_t i = 0; i < elf->section_count && status == SJ_OK; i++) {
+        const uint64_t flags = elf->sections[i].flags;
+        if (elf->sections[i].type == SHT_PROGBITS && (flags & SHF_ALLOC) != 0 &&
+            (flags & SHF_WRITE) != 0) {
+            status = scan_section(run, &elf->sections[i]);
+        }
+    }
+    sj_image_close(&run->image);
+    return status;
+}
+
+static sj_status find_functions(const sj_elf *elf, sj_runtime_sink sink, void *context)
+{
+    metadata_run run = {.sink = sink, .context = context};
+    return scan(elf, &run);
+}
+
+static sj_status find_classes(const sj_elf *elf, sj_runtime_class_sink sink, void *context)
+{
+    metadata_run run = {.class_sink = sink, .context = context};
+    return scan(elf, &run);
+}
+
+const sj_runtime sj_runtime_objc = {
+    .name = "objc", .find_functions = find_functions, .find_classes = find_classes};

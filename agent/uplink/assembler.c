@@ -1,0 +1,489 @@
+/* Design notes.
+ * A probe reads the clock before it reserves its slot, so the order of the slots is the true order
+ * whatever interrupts it, and a time that goes back is a clock's fault (a handler ran between the
+ * two, or the thread moved to a processor whose clock is a little behind): it becomes the time of
+ * the record before. A gap found in the records goes to the stack that the thread was on; the other
+ * stacks of the thread learn of it when the thread comes back to them (`gap_serial`), so a gap
+ * costs the same however many coroutines are suspended. */
+#include "agent/uplink/assembler.h"
+
+#include "agent/uplink/open_stack.h"
+#include "agent/uplink/stack_map.h"
+
+#include <stdlib.h>
+
+#define TICKS48_MASK ((UINT64_C(1) << 48) - 1)
+
+enum {
+    DEFAULT_BLOCK_EVENTS = 128 * 1024,
+    MAX_FOREIGN_STACKS = 1024 /* before idle ones are retired */
+};
+
+typedef struct timed_record {
+    uint64_t ticks;
+    uint64_t stack;
+    uint32_t tag;
+} timed_record;
+
+struct sj_assembler {
+    sj_stream_context context;
+    uint64_t stack_low;
+    uint64_t stack_span; /* bytes of the thread's own stack; 0: unknown */
+    uint64_t start_ticks;
+    uint64_t last_ticks;
+    sj_open_stack *own;     /* the first stream; NULL before anything was seen on it */
+    sj_open_stack *current; /* the one that the thread is on */
+    sj_stack_map foreign;
+    uint32_t foreign_limit;
+    uint64_t gap_serial;
+    sj_gap last_gap;  /* what gap_serial counts, for stacks that learn later */
+    bool gap_pending; /* a gap whose end is not known yet */
+    sj_gap pending;
+    uint64_t paused_since; /* 0: recording is on */
+};
+
+sj_status sj_assembler_new(const sj_assembler_options *options, const sj_assembler_sink *sink,
+                           sj_assembler **assembler)
+{
+    if (options->block_events > SJ_BLOCK_MAX_EVENTS || options->encoder == NULL ||
+        options->stack_high < options->stack_low) {
+        return SJ_EINVAL;
+    }
+    sj_assembler *made = calloc(1, sizeof(*made));
+    if (made == NULL) {
+        return SJ_ENOMEM;
+    }
+    made->context.session = options->session;
+    made->context.encoder = options->encoder;
+    made->context.sink = *sink;
+    made->context.block_events =
+        options->block_events > 0 ? options->block_events : DEFAULT_BLOCK_EVENTS;
+    made->stack_low = options->stack_low;
+    made->stack_span = options->stack_high - options->stack_low;
+    made->start_ticks = options->start_ticks;
+    made->last_ticks = options->start_ticks;
+    made->foreign_limit = MAX_FOREIGN_STACKS;
+    *assembler = made;
+    return SJ_OK;
+}
+
+void sj_assembler_free(sj_assembler *assembler)
+{
+    if (assembler == NULL) {
+        return;
+    }
+    sj_open_stack_free(assembler->own);
+    sj_stack_map_deinit(&assembler->foreign);
+    free(assembler->context.output);
+    free(assembler);
+}
+
+static sj_status ensure_own(sj_assembler *assembler, uint64_t stack, uint64_t ticks)
+{
+    if (assembler->own == NULL) {
+        SJ_TRY(sj_open_stack_new(&assembler->context, stack, true, ticks, &assembler->own));
+        assembler->own->gap_serial = assembler->gap_serial;
+    }
+    return SJ_OK;
+}
+
+/* Puts preopened calls in the first key-frame, before anything else happens. */
+static sj_status begin_preopened(sj_assembler *assembler)
+{
+    const bool due = assembler->own != NULL && assembler->own->key_stale;
+    return due ? sj_open_stack_begin(assembler->own) : SJ_OK;
+}
+
+/* Tells a stack of the gaps that happened while the thread was on others. */
+static sj_status catch_up(sj_assembler *assembler, sj_open_stack *stream)
+{
+    if (stream->gap_serial == assembler->gap_serial) {
+        return SJ_OK;
+    }
+    stream->gap_serial = assembler->gap_serial;
+    if (stream->depth == 0) {
+        return SJ_OK;
+    }
+    sj_gap gap = assembler->last_gap;
+    gap.calls = 0; /* counted where the thread was */
+    gap.events = 0;
+    return sj_open_stack_gap(stream, &gap);
+}
+
+static sj_status note_gap(sj_assembler *assembler, const sj_gap *gap)
+{
+    if (assembler->current == NULL) {
+        SJ_TRY(
+            ensure_own(assembler, assembler->stack_low + assembler->stack_span, gap->start_ticks));
+        assembler->current = assembler->own;
+    }
+    /* A wait concerns suspended stacks, too, but must not hide a loss that they do not know yet. */
+    const bool hides = gap->reason == SJ_GAP_WAITED && assembler->gap_serial > 0 &&
+                       assembler->last_gap.reason != SJ_GAP_WAITED;
+    if (!hides) {
+        assembler->last_gap = *gap;
+    }
+    assembler->gap_serial++;
+    assembler->current->gap_serial = assembler->gap_serial;
+    return sj_open_stack_gap(assembler->current, gap);
+}
+
+static sj_status settle_gap(sj_assembler *assembler, uint64_t end_ticks)
+{
+    if (!assembler->gap_pending) {
+        return SJ_OK;
+    }
+    assembler->gap_pending = false;
+    sj_gap gap = assembler->pending;
+    gap.end_ticks = end_ticks > gap.start_ticks ? end_ticks : gap.start_ticks;
+    if (gap.events < gap.calls) {
+        gap.events = gap.calls;
+    }
+    assembler->context.counters.lost_calls += gap.calls;
+    assembler->context.counters.lost_events += gap.events;
+    return note_gap(assembler, &gap);
+}
+
+static sj_status begin_gap(sj_assembler *assembler, sj_gap_reason reason, uint64_t calls,
+                           uint64_t events)
+{
+    if (assembler->gap_pending && assembler->pending.reason != (uint32_t)reason) {
+        SJ_TRY(settle_gap(assembler, assembler->last_ticks));
+    }
+    if (!assembler->gap_pending) {
+        assembler->gap_pending = true;
+        assembler->pending = (sj_gap){.reason = reason, .start_ticks = assembler->last_ticks};
+    }
+    assembler->pending.calls += calls;
+    assembler->pending.events += events;
+    return SJ_OK;
+}
+
+static bool on_own_stack(const sj_assembler *assembler, uint64_t stack)
+{
+    return stack - assembler->stack_low < assembler->stack_span;
+}
+
+/* Ends the streams of stacks that have nothing open, when there are very many. */
+static sj_status retire_idle_stacks(sj_assembler *assembler)
+{
+    sj_stack_map *map = &assembler->foreign;
+    uint32_t kept = 0;
+    sj_status status = SJ_OK;
+    for (uint32_t i = 0; i < map->count; i++) {
+        sj_open_stack *stream = map->streams[i];
+        if (status == SJ_OK && stream->depth == 0 && stream != assembler->current) {
+            status = sj_open_stack_cut(stream, assembler->last_ticks, SJ_BLOCK_LAST);
+            sj_open_stack_free(stream);
+        } else {
+            map->streams[kept++] = stream;
+        }
+    }
+    map->count = kept;
+    if (kept > assembler->foreign_limit / 2) {
+        assembler->foreign_limit *= 2;
+    }
+    return status;
+}
+
+/* Makes the stream that an address belongs to the current one; the fast path has failed. */
+static sj_status switch_stack(sj_assembler *assembler, uint64_t stack, uint64_t ticks)
+{
+    sj_open_stack *stream;
+    const bool bounds_known = assembler->stack_span > 0;
+    if (on_own_stack(assembler, stack)) {
+        SJ_TRY(ensure_own(assembler, stack, ticks));
+        stream = assembler->own;
+    } else {
+        stream = sj_stack_map_find(&assembler->foreign, stack);
+    }
+    if (stream == NULL) {
+        const bool first = !bounds_known && assembler->context.counters.streams == 0;
+        if (assembler->foreign.count >= assembler->foreign_limit) {
+            SJ_TRY(retire_idle_stacks(assembler));
+        }
+        SJ_TRY(sj_open_stack_new(&assembler->context, stack, first, ticks, &stream));
+        stream->gap_serial = assembler->gap_serial;
+        const sj_status added = sj_stack_map_add(&assembler->foreign, stream);
+        if (added != SJ_OK) {
+            sj_open_stack_free(stream);
+            return added;
+        }
+    }
+    assembler->current = stream;
+    return catch_up(assembler, stream);
+}
+
+static inline sj_status select_stack(sj_assembler *assembler, uint64_t stack, uint64_t ticks)
+{
+    if (assembler->current != NULL && assembler->current == assembler->own &&
+        on_own_stack(assembler, stack)) {
+        return SJ_OK;
+    }
+    return switch_stack(assembler, stack, ticks);
+}
+
+static sj_status take_unwound_note(sj_assembler *assembler, uint64_t stack, uint64_t ticks)
+{
+    sj_open_stack *stream = on_own_stack(assembler, stack)
+                                ? assembler->own
+                                : sj_stack_map_find(&assembler->foreign, stack);
+    if (stream == NULL) {
+        return SJ_OK;
+    }
+    assembler->current = stream;
+    SJ_TRY(catch_up(assembler, stream));
+    return sj_open_stack_skip(stream, stack, false, ticks);
+}
+
+static sj_status take_recording_note(sj_assembler *assembler, bool on, uint64_t ticks)
+{
+    if (!on) {
+        assembler->paused_since = ticks > 0 ? ticks : 1;
+        return SJ_OK;
+    }
+    if (assembler->paused_since == 0) {
+        return SJ_OK;
+    }
+    const sj_gap gap = {
+        .reason = SJ_GAP_PAUSED, .start_ticks = assembler->paused_since, .end_ticks = ticks};
+    assembler->paused_since = 0;
+    return note_gap(assembler, &gap);
+}
+
+static sj_status take_waited_note(sj_assembler *assembler, uint64_t waited, uint64_t ticks)
+{
+    const sj_gap gap = {.reason = SJ_GAP_WAITED,
+                        .start_ticks = ticks > waited ? ticks - waited : 0,
+                        .end_ticks = ticks};
+    return note_gap(assembler, &gap);
+}
+
+static sj_status take_note(sj_assembler *assembler, const timed_record *record)
+{
+    const uint64_t argument = record->stack;
+    const uint32_t note = record->tag & SJ_RECORD_FUNCTION_MASK;
+    assembler->context.counters.notes++;
+    if (note == SJ_NOTE_DROPPED_CALLS) {
+        return begin_gap(assembler, SJ_GAP_RING_FULL, argument, 0);
+    }
+    if (note == SJ_NOTE_DROPPED_EVENTS) {
+        SJ_TRY(begin_gap(assembler, SJ_GAP_RING_FULL, 0, argument));
+        return settle_gap(assembler, record->ticks);
+    }
+    SJ_TRY(settle_gap(assembler, record->ticks));
+    switch (note) {
+    case SJ_NOTE_WAITED:
+        return take_waited_note(assembler, argument, record->ticks);
+    case SJ_NOTE_MARK_BEGIN:
+    case SJ_NOTE_MARK_END:
+        assembler->context.sink.mark(assembler->context.sink.context, (uint32_t)argument,
+                                     note == SJ_NOTE_MARK_END, record->ticks);
+        return SJ_OK;
+    case SJ_NOTE_UNWOUND:
+        return take_unwound_note(assembler, argument, record->ticks);
+    case SJ_NOTE_REQUEST: /* not of the assembler's business */
+        return SJ_OK;
+    case SJ_NOTE_RECORDING:
+        return take_recording_note(assembler, argument != 0, record->ticks);
+    default:
+        assembler->context.counters.notes--;
+        assembler->context.counters.bad_records++;
+        return SJ_OK;
+    }
+}
+
+/* Anything but an entry or an exit in the ordinary course of things. */
+static sj_status take_odd(sj_assembler *assembler, const timed_record *record)
+{
+    const uint32_t function = record->tag & SJ_RECORD_FUNCTION_MASK;
+    const uint32_t kind = record->tag >> SJ_RECORD_FUNCTION_BITS;
+    if (kind == SJ_RECORD_NOTE && function != 0) {
+        return take_note(assembler, record);
+    }
+    assembler->context.counters.bad_records++;
+    return SJ_OK;
+}
+
+/* Takes one record, in its final place. */
+static inline sj_status take_record(sj_assembler *assembler, timed_record *record)
+{
+    if (record->ticks < assembler->last_ticks) {
+        record->ticks = assembler->last_ticks;
+    }
+    const uint32_t function = record->tag & SJ_RECORD_FUNCTION_MASK;
+    const uint32_t kind = record->tag >> SJ_RECORD_FUNCTION_BITS;
+    const uint64_t ticks = record->ticks;
+    if (kind > SJ_RECORD_LEAVE || function == 0) {
+        const sj_status status = take_odd(assembler, record);
+        assembler->last_ticks = ticks;
+        return status;
+    }
+    if (assembler->gap_pending) {
+        SJ_TRY(settle_gap(assembler, ticks));
+    }
+    assembler->last_ticks = ticks;
+    SJ_TRY(select_stack(assembler, record->stack, ticks));
+    if (kind == SJ_RECORD_ENTER) {
+        assembler->context.counters.calls++;
+        return sj_open_stack_enter(assembler->current, function, record->stack, ticks);
+    }
+    return sj_open_stack_leave(assembler->current, function, record->stack, ticks);
+}
+
+/* 48-bit clock to 64 bits: the time nearest to `now_ticks`. The clocks of two processors may differ
+ * a little, so a record can seem to come from the near future. */
+static inline uint64_t extend_ticks(uint64_t ticks48, uint64_t now_ticks)
+{
+    const uint64_t ahead = (ticks48 - now_ticks) & TICKS48_MASK;
+    if (ahead <= TICKS48_MASK / 2) {
+        return now_ticks + ahead;
+    }
+    const uint64_t ago = TICKS48_MASK + 1 - ahead;
+    return ago <= now_ticks ? now_ticks - ago : 0;
+}
+
+sj_status sj_assembler_feed(sj_assembler *assembler, const sj_record *records, size_t count,
+                            uint64_t now_ticks)
+{
+    if (now_ticks < assembler->last_ticks) {
+        now_ticks = assembler->last_ticks;
+    }
+    SJ_TRY(begin_preopened(assembler));
+    const sj_record_run run = {.stack_low = assembler->stack_low,
+                               .stack_span = assembler->stack_span,
+                               .now_ticks = now_ticks};
+    for (size_t i = 0; i < count; i++) {
+        if (assembler->current != NULL && assembler->current == assembler->own &&
+            !assembler->gap_pending) {
+            i += sj_open_stack_take(assembler->own, &run, records + i, count - i,
+                                    &assembler->last_ticks);
+            if (i == count) {
+                break;
+            }
+        }
+        timed_record record = {.ticks = extend_ticks(sj_record_ticks48(&records[i]), now_ticks),
+                               .stack = sj_record_stack(&records[i]),
+                               .tag = sj_record_tag(&records[i])};
+        assembler->context.counters.records++;
+        SJ_TRY(take_record(assembler, &record));
+    }
+    return SJ_OK;
+}
+
+sj_status sj_assembler_lost(sj_assembler *assembler, sj_gap_reason reason, uint64_t calls,
+                            uint64_t events, uint64_t now_ticks)
+{
+    (void)now_ticks; /* the gap ends at the next record, or when the pending is cut */
+    return begin_gap(assembler, reason, calls, events);
+}
+
+static bool stack_has_open(const sj_open_stack *stream, bool (*is_one)(void *, uint32_t),
+                           void *context)
+{
+    for (uint32_t i = 0; i < stream->depth; i++) {
+        if (is_one(context, stream->frames[i].function)) {
+            return true;
+        }
+    }
+    return false;
+}
+
+bool sj_assembler_has_open(const sj_assembler *assembler,
+                           bool (*is_one)(void *context, uint32_t function), void *context)
+{
+    if (assembler->own != NULL && stack_has_open(assembler->own, is_one, context)) {
+        return true;
+    }
+    for (uint32_t i = 0; i < assembler->foreign.count; i++) {
+        if (stack_has_open(assembler->foreign.streams[i], is_one, context)) {
+            return true;
+        }
+    }
+    return false;
+}
+
+void sj_assembler_visit_open(const sj_assembler *assembler,
+                             void (*visit)(void *context, const sj_frame *call), void *context)
+{
+    for (uint32_t i = 0; assembler->own != NULL && i < assembler->own->depth; i++) {
+        visit(context, &assembler->own->frames[i]);
+    }
+}
+
+sj_status sj_assembler_preopen(sj_assembler *assembler, uint32_t function, uint64_t stack_address,
+                               uint64_t ticks)
+{
+    if (assembler->context.counters.records > 0 || function == 0) {
+        return SJ_EINVAL;
+    }
+    SJ_TRY(ensure_own(assembler, stack_address, ticks));
+    assembler->current = assembler->own;
+    assembler->last_ticks = ticks > assembler->last_ticks ? ticks : assembler->last_ticks;
+    return sj_open_stack_preopen(assembler->own, function, stack_address, ticks);
+}
+
+/* Everything held or half known becomes part of the streams. */
+static sj_status settle(sj_assembler *assembler, uint64_t now_ticks)
+{
+    SJ_TRY(begin_preopened(assembler));
+    if (now_ticks > assembler->last_ticks) {
+        SJ_TRY(settle_gap(assembler, now_ticks));
+        assembler->last_ticks = now_ticks;
+    }
+    return settle_gap(assembler, assembler->last_ticks);
+}
+
+sj_status sj_assembler_flush(sj_assembler *assembler, uint64_t now_ticks)
+{
+    SJ_TRY(begin_preopened(assembler));
+    SJ_TRY(settle_gap(assembler, assembler->last_ticks));
+    if (assembler->own != NULL) {
+        SJ_TRY(sj_open_stack_cut(assembler->own, now_ticks, 0));
+    }
+    for (uint32_t i = 0; i < assembler->foreign.count; i++) {
+        SJ_TRY(sj_open_stack_cut(assembler->foreign.streams[i], now_ticks, 0));
+        sj_open_stack_trim(assembler->foreign.streams[i]);
+    }
+    return SJ_OK;
+}
+
+sj_status sj_assembler_renew(sj_assembler *assembler)
+{
+    if (assembler->own != NULL) {
+        SJ_TRY(sj_open_stack_renew(assembler->own));
+    }
+    for (uint32_t i = 0; i < assembler->foreign.count; i++) {
+        SJ_TRY(sj_open_stack_renew(assembler->foreign.streams[i]));
+    }
+    return SJ_OK;
+}
+
+static sj_status end_stream(sj_assembler *assembler, sj_open_stack *stream, bool left,
+                            unsigned flags)
+{
+    SJ_TRY(catch_up(assembler, stream));
+    if (left) {
+        SJ_TRY(sj_open_stack_skip(stream, UINT64_MAX, true, assembler->last_ticks));
+    }
+    return sj_open_stack_cut(stream, assembler->last_ticks, flags | SJ_BLOCK_LAST);
+}
+
+sj_status sj_assembler_end(sj_assembler *assembler, uint64_t now_ticks, bool orderly,
+                           unsigned flags)
+{
+    SJ_TRY(settle(assembler, now_ticks));
+    if (assembler->own != NULL) {
+        SJ_TRY(end_stream(assembler, assembler->own, orderly, flags));
+    }
+    for (uint32_t i = 0; i < assembler->foreign.count; i++) {
+        sj_open_stack *stream = assembler->foreign.streams[i];
+        SJ_TRY(end_stream(assembler, stream, orderly && stream->own_stack, flags));
+    }
+    return SJ_OK;
+}
+
+void sj_assembler_get_counters(const sj_assembler *assembler, sj_assembler_counters *counters)
+{
+    *counters = assembler->context.counters;
+}

@@ -1,0 +1,699 @@
+/* Design notes
+ *
+ * A position is `segment number << 32 | offset`; positions only grow, so that the ledger needs one
+ * number, the watermark: all before it is acknowledged. Acknowledgements that arrive out of order
+ * wait in `given` until the ones before them have come; after a crash those frames are sent again
+ * and recognised by the collector.
+ *
+ * Order of deletion: watermark written, ledger synced, then unlink. The other way round a crash
+ * would leave a ledger that points into a file that is gone. And if the file of the watermark has
+ * become shorter than the watermark (power loss), a new segment is begun: appending to the short
+ * one would put new frames where the ledger says "acknowledged".
+ *
+ * `lock` guards everything but the buffers, which belong to the reader thread. Files are read
+ * without it: only the reader thread closes them. */
+#include "agent/uplink/spool.h"
+
+#include "agent/uplink/spool_ledger.h"
+#include "agent/uplink/spool_room.h"
+#include "agent/uplink/spool_segment.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <pthread.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/statvfs.h>
+#include <unistd.h>
+
+enum {
+    BUFFERS = 64,
+    BUFFER_KEEP_BYTES = 1 << 20, /* a longer buffer is given back when it is reused */
+    DEFAULT_SEGMENT_BYTES = 4 << 20,
+    ASIDE_MAX_BYTES = 64 << 20,
+    PATH_BYTES = 4096
+};
+
+/* A frame (or damaged range) that the reader was given and that is not below the watermark yet. */
+typedef struct given_frame {
+    uint64_t position;
+    uint32_t length;
+    bool acknowledged;
+} given_frame;
+
+typedef struct frame_buffer {
+    uint8_t *bytes;
+    size_t capacity;
+} frame_buffer;
+
+struct sj_spool {
+    pthread_mutex_t lock;
+    char *directory;
+    uint64_t budget_bytes;
+    uint64_t reserve_bytes;
+    uint32_t segment_bytes;
+    sj_spool_room room;
+    sj_spool_ledger ledger;
+    sj_spool_segment *segments; /* oldest first; appends go to the last */
+    size_t segment_count;
+    size_t segment_capacity;
+    uint32_t next_number; /* of the next segment */
+    given_frame *given;   /* in order of position, from the watermark on */
+    size_t given_count;
+    size_t given_capacity;
+    size_t cursor;    /* next of `given` to give again; given_count: read on */
+    uint64_t read_at; /* position of the next frame never given */
+    uint64_t aside_bytes;
+    sj_spool_counters counters;
+    frame_buffer buffers[BUFFERS];
+    unsigned next_buffer;
+};
+
+static uint64_t position_of(uint32_t number, uint64_t offset)
+{
+    return (uint64_t)number << 32 | offset;
+}
+
+static uint32_t number_of(uint64_t position)
+{
+    return (uint32_t)(position >> 32);
+}
+
+static uint64_t offset_of(uint64_t position)
+{
+    return position & UINT32_MAX;
+}
+
+static sj_status grow(void **array, size_t *capacity, size_t count, size_t element_bytes)
+{
+    if (count < *capacity) {
+        return SJ_OK;
+    }
+    const size_t wanted = *capacity == 0 ? 16 : *capacity * 2;
+    void *moved = realloc(*array, wanted * element_bytes);
+    if (moved == NULL) {
+        return SJ_ENOMEM;
+    }
+    *array = moved;
+    *capacity = wanted;
+    return SJ_OK;
+}
+
+/* Keeps bytes that cannot be delivered, so that nothing is destroyed. Best effort: bounded. */
+static void put_aside(sj_spool *spool, uint64_t position, const char *kind, sj_slice bytes)
+{
+    char path[PATH_BYTES];
+    if (spool->aside_bytes + bytes.size > ASIDE_MAX_BYTES) {
+        return;
+    }
+    snprintf(path, sizeof(path), "%s/aside", spool->directory);
+    if (mkdir(path, 0700) != 0 && errno != EEXIST) {
+        return;
+    }
+    snprintf(path, sizeof(path), "%s/aside/%08u-%08llx.%s", spool->directory, number_of(position),
+             (unsigned long long)offset_of(position), kind);
+    const int file = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
+    if (file < 0) {
+        return;
+    }
+    size_t written = 0;
+    while (written < bytes.size) {
+        const ssize_t count = write(file, bytes.data + written, bytes.size - written);
+        if (count <= 0) {
+            break;
+        }
+        written += (size_t)count;
+    }
+    spool->aside_bytes += written;
+    close(file);
+}
+
+static void unlink_segment(const sj_spool *spool, uint32_t number)
+{
+    char name[SJ_SPOOL_SEGMENT_NAME_BYTES];
+    char path[PATH_BYTES];
+    sj_spool_segment_name(number, name);
+    snprintf(path, sizeof(path), "%s/%s", spool->directory, name);
+    unlink(path);
+}
+
+static int compare_numbers(const void *left, const void *right)
+{
+    const uint32_t a = *(const uint32_t *)left;
+    const uint32_t b = *(const uint32_t *)right;
+    return a < b ? -1 : a > b;
+}
+
+/* Lists the numbers of the segments in the folder, rising. */
+static sj_status list_segments(const char *directory, uint32_t **numbers, size_t *count,
+                               sj_error *error)
+{
+    DIR *folder = opendir(directory);
+    if (folder == NULL) {
+        return sj_fail(error, SJ_EIO, "cannot read %s: %s", directory, strerror(errno));
+    }
+    size_t capacity = 0;
+    sj_status status = SJ_OK;
+    struct dirent *entry;
+    while (status == SJ_OK && (entry = readdir(folder)) != NULL) {
+        const uint32_t number = sj_spool_segment_number(entry->d_name);
+        if (number != 0) {
+            status = grow((void **)numbers, &capacity, *count, sizeof(**numbers));
+            if (status == SJ_OK) {
+                (*numbers)[(*count)++] = number;
+            }
+        }
+    }
+    closedir(folder);
+    if (*count > 1) {
+        qsort(*numbers, *count, sizeof(**numbers), compare_numbers);
+    }
+    return status;
+}
+
+static sj_status add_segment(sj_spool *spool, uint32_t number, bool create, sj_error *error)
+{
+    SJ_TRY(grow((void **)&spool->segments, &spool->segment_capacity, spool->segment_count,
+                sizeof(*spool->segments)));
+    sj_spool_segment segment;
+    SJ_TRY(sj_spool_segment_open(spool->directory, number, create, &segment, error));
+    spool->segments[spool->segment_count++] = segment;
+    if (number >= spool->next_number) {
+        spool->next_number = number + 1;
+    }
+    return SJ_OK;
+}
+
+/* Cuts what a crash left behind the last whole frame of the newest segment. */
+static sj_status cut_tail(sj_spool *spool, sj_spool_segment *segment, uint64_t from,
+                          sj_error *error)
+{
+    if (from >= segment->size) {
+        return SJ_OK;
+    }
+    const size_t size = (size_t)(segment->size - from);
+    uint8_t *bytes = malloc(size);
+    if (bytes == NULL) {
+        return sj_fail(error, SJ_ENOMEM, "no memory to check the spool");
+    }
+    sj_status status = sj_spool_segment_read(segment, from, bytes, size);
+    size_t whole = 0; /* end of the last sound frame */
+    for (size_t at = 0; status == SJ_OK && at < size;) {
+        sj_frame_view view;
+        at += sj_spool_find_frame((sj_slice){.data = bytes + at, .size = size - at});
+        if (at < size &&
+            sj_frame_read((sj_slice){.data = bytes + at, .size = size - at}, &view) == SJ_OK) {
+            at += view.frame_bytes;
+            whole = at;
+        }
+    }
+    if (status == SJ_OK && whole < size) {
+        put_aside(spool, position_of(segment->number, from + whole), "torn",
+                  (sj_slice){.data = bytes + whole, .size = size - whole});
+        segment->size = from + whole;
+        if (ftruncate(segment->file, (off_t)segment->size) != 0) {
+            segment->sealed = true;
+        }
+    }
+    free(bytes);
+    return status == SJ_OK ? SJ_OK : sj_fail(error, status, "cannot read the spool's last segment");
+}
+
+/* Opens the segments that hold something not acknowledged and removes the others. */
+static sj_status load_segments(sj_spool *spool, sj_error *error)
+{
+    uint32_t *numbers = NULL;
+    size_t count = 0;
+    const uint32_t acknowledged = number_of(spool->ledger.watermark);
+    sj_status status = list_segments(spool->directory, &numbers, &count, error);
+    spool->next_number = acknowledged + 1;
+    for (size_t i = 0; status == SJ_OK && i < count; ++i) {
+        if (numbers[i] < acknowledged) {
+            unlink_segment(spool, numbers[i]);
+            continue;
+        }
+        status = add_segment(spool, numbers[i], false, error);
+    }
+    free(numbers);
+    for (size_t i = 0; status == SJ_OK && i < spool->segment_count; ++i) {
+        sj_spool_segment *segment = &spool->segments[i];
+        const uint64_t from =
+            segment->number == acknowledged ? offset_of(spool->ledger.watermark) : 0;
+        if (segment->size < from) {
+            segment->sealed = true;
+        }
+        if (i + 1 == spool->segment_count) {
+            status = cut_tail(spool, segment, from, error);
+        }
+        if (segment->size > from) {
+            spool->counters.pending_bytes += segment->size - from;
+            spool->counters.pending_frames += sj_spool_segment_count_frames(segment, from);
+        }
+    }
+    spool->read_at = spool->ledger.watermark;
+    return status;
+}
+
+static sj_status make_directory(const char *path, sj_error *error)
+{
+    if (mkdir(path, 0700) != 0 && errno != EEXIST) {
+        return sj_fail(error, SJ_EIO, "cannot create the spool %s: %s", path, strerror(errno));
+    }
+    return SJ_OK;
+}
+
+sj_status sj_spool_open(const sj_spool_options *options, sj_spool **spool, sj_error *error)
+{
+    if (options->directory == NULL || strlen(options->directory) > PATH_BYTES - 64) {
+        return sj_fail(error, SJ_EINVAL, "the spool's folder has no usable name");
+    }
+    SJ_TRY(make_directory(options->directory, error));
+    sj_spool *made = calloc(1, sizeof(*made));
+    if (made == NULL || (made->directory = strdup(options->directory)) == NULL) {
+        free(made);
+        return sj_fail(error, SJ_ENOMEM, "no memory for a spool");
+    }
+    pthread_mutex_init(&made->lock, NULL);
+    made->budget_bytes = options->budget_bytes != 0 ? options->budget_bytes : UINT64_C(4) << 30;
+    made->reserve_bytes = options->reserve_bytes != 0 ? options->reserve_bytes : 64u << 20;
+    made->room.budget_bytes = options->root_budget_bytes;
+    made->segment_bytes =
+        options->segment_bytes != 0 ? options->segment_bytes : DEFAULT_SEGMENT_BYTES;
+    char path[PATH_BYTES];
+    snprintf(path, sizeof(path), "%s/acked", made->directory);
+    made->ledger.file = -1;
+    sj_status status = sj_spool_ledger_open(path, &made->ledger, error);
+    if (status == SJ_OK) {
+        status = load_segments(made, error);
+    }
+    if (status != SJ_OK) {
+        sj_spool_close(made);
+        return status;
+    }
+    *spool = made;
+    return SJ_OK;
+}
+
+static uint64_t bytes_on_disk(const sj_spool *spool)
+{
+    uint64_t sum = 0;
+    for (size_t i = 0; i < spool->segment_count; ++i) {
+        sum += spool->segments[i].size;
+    }
+    return sum;
+}
+
+/* is_bulk tells calls from what describes them: the end of a session has to find room even when its
+ * calls found none, so the budgets are for calls only. */
+static bool is_bulk(sj_slice frame)
+{
+    sj_reader reader = sj_reader_of(frame.data, frame.size);
+    (void)sj_read_u32(&reader); /* magic */
+    (void)sj_read_u8(&reader);
+    (void)sj_read_u8(&reader);
+    const uint16_t type = sj_read_u16(&reader);
+    return type == SJ_FRAME_BLOCK || type == SJ_FRAME_PROFILE;
+}
+
+static sj_status check_room(sj_spool *spool, size_t size, sj_error *error)
+{
+    struct statvfs disk;
+    if (sj_spool_room_left(&spool->room, spool->directory, bytes_on_disk(spool),
+                           spool->segment_bytes) < size) {
+        return sj_fail(error, SJ_EFULL, "the spools beside %s have reached their %llu bytes",
+                       spool->directory, (unsigned long long)spool->room.budget_bytes);
+    }
+    if (spool->counters.pending_bytes + size > spool->budget_bytes) {
+        return sj_fail(error, SJ_EFULL, "the spool %s has reached its %llu bytes", spool->directory,
+                       (unsigned long long)spool->budget_bytes);
+    }
+    if (statvfs(spool->directory, &disk) == 0 &&
+        (uint64_t)disk.f_bavail * disk.f_frsize < spool->reserve_bytes + size) {
+        return sj_fail(error, SJ_EFULL, "the disk of the spool %s is full", spool->directory);
+    }
+    return SJ_OK;
+}
+
+static sj_status append_locked(sj_spool *spool, sj_slice frame, sj_error *error)
+{
+    if (is_bulk(frame)) {
+        SJ_TRY(check_room(spool, frame.size, error));
+    }
+    sj_spool_segment *last =
+        spool->segment_count > 0 ? &spool->segments[spool->segment_count - 1] : NULL;
+    if (last == NULL || last->sealed || last->size >= spool->segment_bytes) {
+        SJ_TRY(add_segment(spool, spool->next_number, true, error));
+        last = &spool->segments[spool->segment_count - 1];
+    }
+    return sj_spool_segment_append(last, frame, error);
+}
+
+uint64_t sj_spool_end(sj_spool *spool)
+{
+    pthread_mutex_lock(&spool->lock);
+    uint64_t end = spool->ledger.watermark;
+    if (spool->segment_count > 0) {
+        const sj_spool_segment *last = &spool->segments[spool->segment_count - 1];
+        const uint64_t tail = position_of(last->number, last->size);
+        end = tail > end ? tail : end;
+    }
+    pthread_mutex_unlock(&spool->lock);
+    return end;
+}
+
+sj_status sj_spool_append(sj_spool *spool, sj_slice frame, sj_error *error)
+{
+    if (frame.size < SJ_FRAME_PREFIX_BYTES || sj_spool_frame_length(frame.data) != frame.size) {
+        return sj_fail(error, SJ_EINVAL, "not a whole frame: %zu bytes", frame.size);
+    }
+    pthread_mutex_lock(&spool->lock);
+    const sj_status status = append_locked(spool, frame, error);
+    if (status == SJ_OK) {
+        spool->counters.appended_frames++;
+        spool->counters.appended_bytes += frame.size;
+        spool->counters.pending_frames++;
+        spool->counters.pending_bytes += frame.size;
+    } else if (status == SJ_EFULL) {
+        spool->counters.refused_frames++;
+    }
+    pthread_mutex_unlock(&spool->lock);
+    return status;
+}
+
+static sj_spool_segment *find_segment(sj_spool *spool, uint32_t number)
+{
+    for (size_t i = 0; i < spool->segment_count; ++i) {
+        if (spool->segments[i].number == number) {
+            return &spool->segments[i];
+        }
+    }
+    return NULL;
+}
+
+/* Moves read_at to the next byte that is there; false when there is none. */
+static bool seek_readable(sj_spool *spool, sj_spool_segment *segment)
+{
+    for (size_t i = 0; i < spool->segment_count; ++i) {
+        const sj_spool_segment *candidate = &spool->segments[i];
+        if (candidate->number < number_of(spool->read_at)) {
+            continue;
+        }
+        if (candidate->number > number_of(spool->read_at)) {
+            spool->read_at = position_of(candidate->number, 0);
+        }
+        if (offset_of(spool->read_at) < candidate->size) {
+            *segment = *candidate;
+            return true;
+        }
+    }
+    return false;
+}
+
+static sj_status take_buffer(sj_spool *spool, size_t size, uint8_t **bytes)
+{
+    frame_buffer *buffer = &spool->buffers[spool->next_buffer];
+    if (buffer->capacity < size ||
+        (buffer->capacity > BUFFER_KEEP_BYTES && size <= BUFFER_KEEP_BYTES)) {
+        free(buffer->bytes);
+        buffer->bytes = malloc(size);
+        buffer->capacity = buffer->bytes != NULL ? size : 0;
+        if (buffer->bytes == NULL) {
+            return SJ_ENOMEM;
+        }
+    }
+    spool->next_buffer = (spool->next_buffer + 1) % BUFFERS;
+    *bytes = buffer->bytes;
+    return SJ_OK;
+}
+
+/* Loads the frame at `offset`: SJ_ECORRUPT when what lies there is not a sound frame. */
+static sj_status load_frame(sj_spool *spool, const sj_spool_segment *segment, uint64_t offset,
+                            sj_slice *frame)
+{
+    uint8_t prefix[SJ_FRAME_PREFIX_BYTES];
+    if (segment->size - offset < sizeof(prefix)) {
+        return SJ_ECORRUPT;
+    }
+    SJ_TRY(sj_spool_segment_read(segment, offset, prefix, sizeof(prefix)));
+    const size_t length = sj_spool_frame_length(prefix);
+    if (length == 0 || length > segment->size - offset) {
+        return SJ_ECORRUPT;
+    }
+    uint8_t *bytes = NULL;
+    SJ_TRY(take_buffer(spool, length, &bytes));
+    SJ_TRY(sj_spool_segment_read(segment, offset, bytes, length));
+    *frame = (sj_slice){.data = bytes, .size = length};
+    sj_frame_view view;
+    const sj_status status = sj_frame_read(*frame, &view);
+    /* A frame of another major version goes to the collector, which knows better. */
+    return status == SJ_OK || status == SJ_EVERSION ? SJ_OK : SJ_ECORRUPT;
+}
+
+/* Deletes segments that lie wholly below the watermark; see the design notes for the order. */
+static void release_segments(sj_spool *spool)
+{
+    const uint64_t watermark = spool->ledger.watermark;
+    size_t done = 0;
+    while (done + 1 < spool->segment_count) {
+        const sj_spool_segment *segment = &spool->segments[done];
+        if (position_of(segment->number, segment->size) > watermark) {
+            break;
+        }
+        done++;
+    }
+    if (done == 0 || sj_spool_ledger_sync(&spool->ledger) != SJ_OK) {
+        return;
+    }
+    for (size_t i = 0; i < done; ++i) {
+        sj_spool_segment_close(&spool->segments[i]);
+        unlink_segment(spool, spool->segments[i].number);
+    }
+    spool->segment_count -= done;
+    memmove(spool->segments, spool->segments + done,
+            spool->segment_count * sizeof(*spool->segments));
+}
+
+/* Raises the watermark over what is acknowledged at the front of `given`. */
+static sj_status settle(sj_spool *spool)
+{
+    size_t done = 0;
+    while (done < spool->given_count && spool->given[done].acknowledged) {
+        done++;
+    }
+    if (done == 0) {
+        return SJ_OK;
+    }
+    const given_frame last = spool->given[done - 1];
+    spool->given_count -= done;
+    spool->cursor = spool->cursor > done ? spool->cursor - done : 0;
+    memmove(spool->given, spool->given + done, spool->given_count * sizeof(*spool->given));
+    if (spool->counters.pending_bytes == 0) {
+        spool->counters.pending_frames = 0; /* damage makes the count at open an estimate */
+    }
+    SJ_TRY(sj_spool_ledger_advance(&spool->ledger, last.position + last.length));
+    release_segments(spool);
+    return SJ_OK;
+}
+
+static sj_status note_given(sj_spool *spool, uint64_t position, size_t length, bool acknowledged)
+{
+    SJ_TRY(grow((void **)&spool->given, &spool->given_capacity, spool->given_count,
+                sizeof(*spool->given)));
+    spool->given[spool->given_count++] = (given_frame){
+        .position = position, .length = (uint32_t)length, .acknowledged = acknowledged};
+    spool->cursor = spool->given_count;
+    spool->read_at = position + length;
+    return SJ_OK;
+}
+
+/* Steps over bytes that are no frame, to the next sound one or the end of the segment. */
+static sj_status skip_damage(sj_spool *spool, const sj_spool_segment *segment, uint64_t offset)
+{
+    const size_t size = (size_t)(segment->size - offset);
+    uint8_t *bytes = malloc(size);
+    if (bytes == NULL) {
+        return SJ_ENOMEM;
+    }
+    sj_status status = sj_spool_segment_read(segment, offset, bytes, size);
+    if (status == SJ_EIO) {
+        free(bytes);
+        return status;
+    }
+    /* a file that has become shorter has no frames left */
+    size_t length = size;
+    if (status == SJ_OK) {
+        length = 1 + sj_spool_find_frame((sj_slice){.data = bytes + 1, .size = size - 1});
+    }
+    const uint64_t position = position_of(segment->number, offset);
+    pthread_mutex_lock(&spool->lock);
+    put_aside(spool, position, "damaged", (sj_slice){.data = bytes, .size = length});
+    status = note_given(spool, position, length, true);
+    if (status == SJ_OK) {
+        spool->counters.corrupt_frames++;
+        spool->counters.pending_bytes -= length;
+        spool->counters.pending_frames -= spool->counters.pending_frames > 0;
+        status = settle(spool);
+    }
+    pthread_mutex_unlock(&spool->lock);
+    free(bytes);
+    return status == SJ_OK ? SJ_ECORRUPT : status;
+}
+
+/* Chooses what to give next: a frame given before and not acknowledged, or one never given. */
+static sj_status choose_next(sj_spool *spool, sj_spool_segment *segment, uint64_t *position,
+                             bool *again)
+{
+    while (spool->cursor < spool->given_count && spool->given[spool->cursor].acknowledged) {
+        spool->cursor++;
+    }
+    *again = spool->cursor < spool->given_count;
+    if (*again) {
+        *position = spool->given[spool->cursor++].position;
+        const sj_spool_segment *found = find_segment(spool, number_of(*position));
+        if (found == NULL) {
+            return SJ_EIO;
+        }
+        *segment = *found;
+        return SJ_OK;
+    }
+    if (!seek_readable(spool, segment)) {
+        return SJ_EAGAIN;
+    }
+    *position = spool->read_at;
+    return SJ_OK;
+}
+
+sj_status sj_spool_next(sj_spool *spool, sj_slice *frame, uint64_t *position)
+{
+    sj_spool_segment segment;
+    bool again = false;
+    pthread_mutex_lock(&spool->lock);
+    sj_status status = choose_next(spool, &segment, position, &again);
+    pthread_mutex_unlock(&spool->lock);
+    if (status != SJ_OK) {
+        return status;
+    }
+    status = load_frame(spool, &segment, offset_of(*position), frame);
+    if (again && status == SJ_ECORRUPT) { /* damaged since it was given first */
+        SJ_TRY(sj_spool_reject(spool, *position));
+    }
+    if (again) {
+        return status;
+    }
+    if (status == SJ_ECORRUPT) {
+        return skip_damage(spool, &segment, offset_of(*position));
+    }
+    if (status == SJ_OK) {
+        pthread_mutex_lock(&spool->lock);
+        status = note_given(spool, *position, frame->size, false);
+        pthread_mutex_unlock(&spool->lock);
+    }
+    return status;
+}
+
+static given_frame *find_given(sj_spool *spool, uint64_t position)
+{
+    for (size_t i = 0; i < spool->given_count; ++i) {
+        if (spool->given[i].position == position) {
+            return &spool->given[i];
+        }
+    }
+    return NULL;
+}
+
+static sj_status acknowledge_locked(sj_spool *spool, uint64_t position)
+{
+    given_frame *given = find_given(spool, position);
+    if (given == NULL || given->acknowledged) {
+        return position < spool->ledger.watermark || given != NULL ? SJ_OK : SJ_EINVAL;
+    }
+    given->acknowledged = true;
+    spool->counters.acknowledged_frames++;
+    spool->counters.pending_bytes -= given->length;
+    spool->counters.pending_frames -= spool->counters.pending_frames > 0;
+    return settle(spool);
+}
+
+sj_status sj_spool_acknowledge(sj_spool *spool, uint64_t position)
+{
+    pthread_mutex_lock(&spool->lock);
+    const sj_status status = acknowledge_locked(spool, position);
+    pthread_mutex_unlock(&spool->lock);
+    return status;
+}
+
+sj_status sj_spool_reject(sj_spool *spool, uint64_t position)
+{
+    pthread_mutex_lock(&spool->lock);
+    const given_frame *given = find_given(spool, position);
+    const sj_spool_segment *segment = find_segment(spool, number_of(position));
+    if (given == NULL || segment == NULL || given->acknowledged) {
+        pthread_mutex_unlock(&spool->lock);
+        return SJ_EINVAL;
+    }
+    uint8_t *bytes = malloc(given->length);
+    if (bytes != NULL &&
+        sj_spool_segment_read(segment, offset_of(position), bytes, given->length) == SJ_OK) {
+        put_aside(spool, position, "rejected", (sj_slice){.data = bytes, .size = given->length});
+    }
+    free(bytes);
+    const sj_status status = acknowledge_locked(spool, position);
+    spool->counters.acknowledged_frames--;
+    spool->counters.rejected_frames++;
+    pthread_mutex_unlock(&spool->lock);
+    return status;
+}
+
+void sj_spool_rewind(sj_spool *spool)
+{
+    pthread_mutex_lock(&spool->lock);
+    spool->cursor = 0;
+    pthread_mutex_unlock(&spool->lock);
+}
+
+void sj_spool_get_counters(sj_spool *spool, sj_spool_counters *counters)
+{
+    pthread_mutex_lock(&spool->lock);
+    *counters = spool->counters;
+    pthread_mutex_unlock(&spool->lock);
+}
+
+void sj_spool_close(sj_spool *spool)
+{
+    if (spool == NULL) {
+        return;
+    }
+    for (size_t i = 0; i < spool->segment_count; ++i) {
+        sj_spool_segment_close(&spool->segments[i]);
+    }
+    sj_spool_ledger_close(&spool->ledger);
+    for (unsigned i = 0; i < BUFFERS; ++i) {
+        free(spool->buffers[i].bytes);
+    }
+    pthread_mutex_destroy(&spool->lock);
+    free(spool->segments);
+    free(spool->given);
+    free(spool->directory);
+    free(spool);
+}
+
+sj_status sj_spool_remove(sj_spool *spool, sj_error *error)
+{
+    if (spool->counters.pending_bytes != 0) {
+        return sj_fail(error, SJ_EAGAIN, "the spool %s still holds %llu bytes not acknowledged",
+                       spool->directory, (unsigned long long)spool->counters.pending_bytes);
+    }
+    for (size_t i = 0; i < spool->segment_count; ++i) {
+        unlink_segment(spool, spool->segments[i].number);
+    }
+    char path[PATH_BYTES];
+    snprintf(path, sizeof(path), "%s/acked", spool->directory);
+    unlink(path);
+    rmdir(spool->directory); /* stays when something was put aside */
+    sj_spool_close(spool);
+    return SJ_OK;
+}

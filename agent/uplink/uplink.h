@@ -1,0 +1,52 @@
+/* The uplink: sends a spool to a collector over NNG REQ, a bounded window at a time, and marks as
+ * acknowledged what the collector has committed. One thread of its own; reconnects for ever with
+ * jittered back-off (0.1 s to 5 s). */
+#ifndef SJ_AGENT_UPLINK_UPLINK_H
+#define SJ_AGENT_UPLINK_UPLINK_H
+
+#include "agent/uplink/spool.h"
+
+typedef struct sj_uplink sj_uplink;
+
+typedef struct sj_uplink_options {
+    const char *url;         /* inproc://, ipc://, tcp://, tls+tcp:// */
+    sj_slice hello;          /* whole HELLO frame; copied */
+    uint32_t window;         /* at most; the collector's ACK may lower it; 0: 8 */
+    uint32_t resend_ms;      /* 0: 10 s */
+    bool waits;              /* sends nothing of the spool before sj_uplink_release */
+    const char *certificate; /* of the lab (PEM); for tls+tcp:// only; borrowed for the call */
+} sj_uplink_options;
+
+typedef enum sj_uplink_state {
+    SJ_UPLINK_CONNECTING = 0,
+    SJ_UPLINK_SENDING = 1,
+    SJ_UPLINK_WAITING = 2, /* the collector gives no credit */
+    SJ_UPLINK_REFUSED = 3  /* version or token; see the message */
+} sj_uplink_state;
+
+typedef struct sj_uplink_status {
+    sj_uplink_state state;
+    uint64_t acknowledged_frames;
+    uint64_t resent_frames;
+    uint64_t rejected_frames; /* the collector said that they are corrupt: kept aside, not resent */
+    char message[256];        /* last thing the collector or the network said */
+} sj_uplink_status;
+
+SJ_MUST_CHECK sj_status sj_uplink_start(sj_spool *spool, const sj_uplink_options *options,
+                                        sj_uplink **uplink, sj_error *error);
+void sj_uplink_get_status(sj_uplink *uplink, sj_uplink_status *status);
+
+/* sj_uplink_release lets an uplink that waits send what is in the spool. Any thread. */
+void sj_uplink_release(sj_uplink *uplink);
+
+/* sj_uplink_wake tells the sender thread that frames were appended. Any thread; cheap. */
+void sj_uplink_wake(sj_uplink *uplink);
+
+/* sj_uplink_drain waits until everything in the spool is acknowledged. SJ_ETIMEDOUT after
+ * `timeout_ms` (-1: for ever), SJ_EPERM when refused. */
+SJ_MUST_CHECK sj_status sj_uplink_drain(sj_uplink *uplink, int64_t timeout_ms);
+
+/* sj_uplink_stop ends the thread; what is not acknowledged stays in the spool. */
+void sj_uplink_stop(sj_uplink *uplink);
+
+#endif

@@ -1,0 +1,104 @@
+/* The call graph of one session: who called whom, rebuilt from blocks by containment.
+ *
+ * A calls B when both are on one stream and A's interval contains B's, and no call between them
+ * does. Blocks carry the true order, so containment is read off the order of events
+ * (callgraph_apply); sources that give only intervals are sorted and swept by the same definition
+ * (interval_builder.h). Both give the same calls, ties included.
+ *
+ * Blocks may come in any order and with others missing: every aggregate is a sum over calls that
+ * *ended* in the block, whose start and callee time the key-frame knows.
+ *
+ * Nodes are call paths (function under its callers); node 0 is the root of all threads. From
+ * SJ_PATH_FOLD_DEPTH levels on, a recursion is folded: a call goes to the nearest node above it
+ * with the same function and caller, so a million levels of recursion are some thousand nodes;
+ * calls, self times and edges stay exact (rows of `calls` are never folded). Not thread-safe: the
+ * store's writer owns it. Memory: about 100 bytes a node plus its histogram. */
+#ifndef SJ_COLLECTOR_CALLGRAPH_CALLGRAPH_H
+#define SJ_COLLECTOR_CALLGRAPH_CALLGRAPH_H
+
+#include "collector-server/callgraph/histogram.h"
+#include "collector-server/callgraph/slow_calls.h"
+#include "proto/block.h"
+
+enum {
+    SJ_PATH_FOLD_DEPTH = 1024,
+    SJ_SAMPLE_BITS = 14 /* the open path is noted at every 2^14th event of a stream */
+};
+
+typedef struct sj_callgraph sj_callgraph;
+
+typedef struct sj_path_node {
+    uint32_t parent;   /* node; 0: root */
+    uint32_t function; /* session-wide function id */
+    uint32_t depth;    /* 0 for children of the root */
+    bool recursive;    /* its function occurs above it */
+    bool dirty;        /* changed since sj_callgraph_clean */
+    uint64_t calls;    /* that ended */
+    uint64_t total_ticks;
+    uint64_t self_ticks;
+    uint64_t min_ticks; /* UINT64_MAX while calls == 0 */
+    uint64_t max_ticks;
+    uint64_t slow_ticks; /* calls that are not longer are none of the slow ones */
+    uint64_t unwound;
+    uint64_t untrusted;     /* calls with any sj_call_flag, or truncated */
+    sj_histogram histogram; /* of durations in ticks */
+} sj_path_node;
+
+/* A call that was entered in an earlier block and ended in this one. */
+typedef struct sj_late_leave {
+    uint64_t call_index;
+    uint64_t end_ticks;
+    uint64_t self_ticks;
+    uint32_t ending; /* sj_ending */
+    uint32_t flags;  /* sj_call_flag */
+} sj_late_leave;
+
+/* What one block says beyond the nodes. Arrays belong to the graph until its next call. */
+typedef struct sj_block_summary {
+    uint64_t ended_calls;
+    uint64_t max_duration_ticks;
+    uint32_t max_depth; /* of calls entered in the block, counted from 1 */
+    const sj_late_leave *late;
+    size_t late_count;
+    /* the innermost open path at the block's first event, and at each event whose number in the
+     * stream is a multiple of 2^SJ_SAMPLE_BITS; nodes, 0: none open */
+    const uint32_t *samples;
+    size_t sample_count;
+} sj_block_summary;
+
+/* Frames below the key-frame's inline ones; the store finds them among the STACK blocks.
+ * Gives `count` frames, outermost first, into `frames`; SJ_ENOTFOUND when one is missing. */
+typedef sj_status (*sj_stack_lookup)(void *context, uint32_t stream, uint32_t stack_reference,
+                                     uint32_t count, sj_frame *frames);
+
+SJ_MUST_CHECK sj_status sj_callgraph_new(sj_callgraph **graph);
+void sj_callgraph_free(sj_callgraph *graph);
+
+/* sj_callgraph_apply adds one decoded CALLS block (each block once: the caller has deduplicated).
+ * SJ_ECORRUPT, and what `lookup` returns when it fails (it may be NULL: SJ_ENOTFOUND where it were
+ * needed), leave the graph as it was. SJ_ENOMEM: the graph must be dropped and reloaded. */
+SJ_MUST_CHECK sj_status sj_callgraph_apply(sj_callgraph *graph, const sj_block *block,
+                                           sj_stack_lookup lookup, void *lookup_context,
+                                           sj_block_summary *summary);
+
+/* sj_callgraph_restore puts back a copy of a stored node (histogram included; `dirty` is cleared);
+ * parents before children; its number must be the next one (sj_callgraph_node_count). */
+SJ_MUST_CHECK sj_status sj_callgraph_restore(sj_callgraph *graph, const sj_path_node *node);
+
+/* sj_callgraph_merge adds sums made elsewhere: nodes[i] has its parent at nodes[parent - 1], before
+ * it, or the root (0). SJ_ECORRUPT leaves the graph as it was; SJ_ENOMEM: drop it and reload. */
+SJ_MUST_CHECK sj_status sj_callgraph_merge(sj_callgraph *graph, const sj_path_node *nodes,
+                                           uint32_t count);
+
+uint32_t sj_callgraph_node_count(const sj_callgraph *graph); /* root included */
+const sj_path_node *sj_callgraph_node(const sj_callgraph *graph, uint32_t node);
+
+/* sj_callgraph_dirty lists the nodes changed since the last sj_callgraph_clean. */
+const uint32_t *sj_callgraph_dirty(const sj_callgraph *graph, size_t *count);
+void sj_callgraph_clean(sj_callgraph *graph);
+
+/* sj_callgraph_slow_calls borrows the longest calls of the functions. The owner may set
+ * `floor_ticks` before the first block, put back what is stored (sj_slow_calls_add) and clean. */
+sj_slow_calls *sj_callgraph_slow_calls(sj_callgraph *graph);
+
+#endif

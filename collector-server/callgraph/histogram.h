@@ -1,0 +1,69 @@
+/* Mergeable histogram of durations: log-linear, 16 bins an octave, so that a quantile is at most
+ * 1/32 = 3.1 % off (middle of the bin). Octaves are allocated when first used, so that a call path
+ * whose calls take alike costs little. Stored form: varint version (1), then for each non-empty bin
+ * varint (bin - previous bin) and varint count: about 2-3 bytes a bin. Unit: that of its values. */
+#ifndef SJ_COLLECTOR_CALLGRAPH_HISTOGRAM_H
+#define SJ_COLLECTOR_CALLGRAPH_HISTOGRAM_H
+
+#include "proto/cursor.h"
+
+enum {
+    SJ_HISTOGRAM_SUB_BITS = 4,
+    SJ_HISTOGRAM_OCTAVES = 61, /* values of 64 bits */
+    SJ_HISTOGRAM_BINS = SJ_HISTOGRAM_OCTAVES << SJ_HISTOGRAM_SUB_BITS
+};
+
+typedef struct sj_histogram_octave {
+    uint64_t count[1 << SJ_HISTOGRAM_SUB_BITS];
+} sj_histogram_octave;
+
+typedef struct sj_histogram {
+    uint32_t
+        first_octave; /* number of the lowest octave held; meaningless when octave_count is 0 */
+    uint32_t octave_count;        /* octaves held, consecutive */
+    sj_histogram_octave *octaves; /* owned */
+} sj_histogram;
+
+/* sj_histogram_bin returns the bin of a value; sj_histogram_low and _high the range of a bin. */
+static inline uint32_t sj_histogram_bin(uint64_t value)
+{
+    if (value < (1u << SJ_HISTOGRAM_SUB_BITS)) {
+        return (uint32_t)value;
+    }
+    const uint32_t exponent = 63u - (uint32_t)__builtin_clzll(value);
+    const uint32_t shift = exponent - SJ_HISTOGRAM_SUB_BITS;
+    return ((shift + 1u) << SJ_HISTOGRAM_SUB_BITS) +
+           (uint32_t)(value >> shift & ((1u << SJ_HISTOGRAM_SUB_BITS) - 1u));
+}
+
+uint64_t sj_histogram_low(uint32_t bin);
+uint64_t sj_histogram_high(uint32_t bin); /* inclusive */
+
+/* sj_histogram_add counts `count` values; SJ_ENOMEM leaves it as it was. The slow form is taken
+ * when the value lies in an octave not held yet. */
+SJ_MUST_CHECK sj_status sj_histogram_add_slow(sj_histogram *histogram, uint64_t value,
+                                              uint64_t count);
+SJ_MUST_CHECK static inline sj_status sj_histogram_add(sj_histogram *histogram, uint64_t value,
+                                                       uint64_t count)
+{
+    const uint32_t bin = sj_histogram_bin(value);
+    const uint32_t octave = (bin >> SJ_HISTOGRAM_SUB_BITS) - histogram->first_octave;
+    if (octave < histogram->octave_count) {
+        histogram->octaves[octave].count[bin & ((1u << SJ_HISTOGRAM_SUB_BITS) - 1u)] += count;
+        return SJ_OK;
+    }
+    return sj_histogram_add_slow(histogram, value, count);
+}
+SJ_MUST_CHECK sj_status sj_histogram_merge(sj_histogram *into, const sj_histogram *from);
+void sj_histogram_deinit(sj_histogram *histogram); /* safe on a zeroed one */
+
+/* sj_histogram_quantile returns the middle of the bin that holds quantile q (0..1); 0 when empty.
+ */
+uint64_t sj_histogram_quantile(const sj_histogram *histogram, double q);
+
+/* Stored form. sj_histogram_decode checks everything: SJ_ECORRUPT, SJ_EVERSION, SJ_ENOMEM. */
+size_t sj_histogram_encoded_bound(const sj_histogram *histogram);
+size_t sj_histogram_encode(const sj_histogram *histogram, uint8_t *output, size_t capacity);
+SJ_MUST_CHECK sj_status sj_histogram_decode(sj_slice bytes, sj_histogram *histogram);
+
+#endif

@@ -1,0 +1,58 @@
+/* Path nodes: the growing table of call paths behind a call graph. One thread at a time. */
+#ifndef SJ_COLLECTOR_CALLGRAPH_PATH_NODES_H
+#define SJ_COLLECTOR_CALLGRAPH_PATH_NODES_H
+
+#include "collector-server/callgraph/callgraph.h"
+
+#define SJ_NO_NODE UINT32_MAX
+
+/* The key lies beside the number, so that a search does not touch nodes. */
+typedef struct sj_path_place {
+    uint32_t parent;
+    uint32_t function;
+    uint32_t node; /* 0: free */
+} sj_path_place;
+
+typedef struct sj_path_nodes {
+    sj_path_node *nodes; /* [0] is the root; parents before children */
+    uint32_t *recent;    /* child taken last, per node; 0: none */
+    uint32_t *distinct;  /* nearest node at or above whose function does not occur above it */
+    uint32_t *dirty;
+    sj_path_place *table; /* open addressing by (parent, function) */
+    uint32_t count;
+    uint32_t capacity;
+    uint32_t table_mask;
+    uint32_t dirty_count;
+} sj_path_nodes;
+
+SJ_MUST_CHECK sj_status sj_path_nodes_init(sj_path_nodes *paths);
+void sj_path_nodes_deinit(sj_path_nodes *paths); /* safe on a zeroed one, and after a failed init */
+
+/* sj_path_nodes_find_or_add is the slow half of sj_path_nodes_child. */
+uint32_t sj_path_nodes_find_or_add(sj_path_nodes *paths, uint32_t parent, uint32_t function);
+
+/* sj_path_nodes_child returns the node of `function` (never 0) called from `parent`, made when it
+ * is new; SJ_NO_NODE when memory or node numbers are exhausted. `nodes` may move. */
+static inline uint32_t sj_path_nodes_child(sj_path_nodes *paths, uint32_t parent, uint32_t function)
+{
+    const uint32_t recent = paths->recent[parent];
+    if (paths->nodes[recent].function == function) {
+        return recent; /* the root, which stands for "none", has function 0 */
+    }
+    return sj_path_nodes_find_or_add(paths, parent, function);
+}
+
+/* sj_path_nodes_touch marks a clean node dirty. */
+static inline void sj_path_nodes_touch(sj_path_nodes *paths, uint32_t node)
+{
+    paths->nodes[node].dirty = true;
+    paths->dirty[paths->dirty_count++] = node;
+}
+
+void sj_path_nodes_clean(sj_path_nodes *paths);
+
+/* sj_path_nodes_restore adds a copy of `node`. SJ_ECORRUPT: unknown parent, no function, wrong
+ * depth or recursion, or a second node of the same path. SJ_ENOMEM. */
+SJ_MUST_CHECK sj_status sj_path_nodes_restore(sj_path_nodes *paths, const sj_path_node *node);
+
+#endif

@@ -1,0 +1,39 @@
+/* The commands of the `sojourn` program, one file each. */
+#ifndef SJ_COLLECTOR_CLI_COMMANDS_H
+#define SJ_COLLECTOR_CLI_COMMANDS_H
+
+#include "collector-server/cli/command.h"
+
+extern const sj_command sj_command_record;
+extern const sj_command sj_command_attach;
+extern const sj_command sj_command_detach;
+extern const sj_command sj_command_ps;
+extern const sj_command sj_command_mark;
+extern const sj_command sj_command_policy;
+extern const sj_command sj_command_trigger;
+extern const sj_command sj_command_functions;
+extern const sj_command sj_command_flush;
+extern const sj_command sj_command_devices;
+extern const sj_command sj_command_device;
+extern const sj_command sj_command_doctor;
+extern const sj_command sj_command_sessions;
+extern const sj_command sj_command_session;
+extern const sj_command sj_command_report;
+extern const sj_command sj_command_tree;
+extern const sj_command sj_command_sql;
+extern const sj_command sj_command_flame;
+extern const sj_command sj_command_symbols;
+extern const sj_command sj_command_diff;
+extern const sj_command sj_command_check;
+extern const sj_command sj_command_export;
+extern const sj_command sj_ui_command;
+extern const sj_command sj_command_help_page; /* `sojourn help` */
+extern const sj_command sj_command_version;
+
+/* sj_command_find returns the command of that name, or NULL. */
+const sj_command *sj_command_find(const char *name);
+
+/* sj_command_nearest returns the name that was probably meant, or NULL when none is near. */
+const char *sj_command_nearest(const char *name);
+
+#endif

@@ -1,0 +1,72 @@
+#include "collector-server/cli/embedded.h"
+
+#include "collector-server/ingest/ingest.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+struct sj_embedded {
+    char path[PATH_MAX];
+    char url[64];
+    bool created;
+    sj_store *store;
+    sj_ingest *ingest;
+};
+
+sj_status sj_embedded_start(const char *path, sj_embedded **embedded, sj_error *error)
+{
+    sj_embedded *made = calloc(1, sizeof(*made));
+    if (made == NULL) {
+        return sj_fail(error, SJ_ENOMEM, "out of memory");
+    }
+    snprintf(made->path, sizeof(made->path), "%s", path);
+    snprintf(made->url, sizeof(made->url), "inproc://sojourn-%d", (int)getpid());
+    made->created = access(path, F_OK) != 0;
+    const sj_store_options store = {
+        .path = made->path, .create = true, .sums_delay_ms = SJ_SUMS_DELAY_MS};
+    const char *const urls[] = {made->url};
+    const sj_ingest_options ingest = {.urls = urls, .url_count = 1};
+    sj_status status = sj_store_open(&store, &made->store, error);
+    if (status == SJ_OK) {
+        status = sj_ingest_start(made->store, &ingest, &made->ingest, error);
+    }
+    if (status != SJ_OK) {
+        sj_embedded_stop(made, true);
+        return status;
+    }
+    *embedded = made;
+    return SJ_OK;
+}
+
+const char *sj_embedded_url(const sj_embedded *embedded)
+{
+    return embedded->url;
+}
+
+static void remove_database(const char *path)
+{
+    static const char *const suffixes[] = {"", "-wal", "-shm"};
+    char name[PATH_MAX + 8];
+    for (size_t i = 0; i < sizeof(suffixes) / sizeof(suffixes[0]); i++) {
+        snprintf(name, sizeof(name), "%s%s", path, suffixes[i]);
+        unlink(name);
+    }
+}
+
+void sj_embedded_stop(sj_embedded *embedded, bool discard)
+{
+    if (embedded == NULL) {
+        return;
+    }
+    if (embedded->ingest != NULL) {
+        sj_ingest_stop(embedded->ingest);
+    }
+    if (embedded->store != NULL) {
+        sj_store_close(embedded->store);
+    }
+    if (discard && embedded->created) {
+        remove_database(embedded->path);
+    }
+    free(embedded);
+}

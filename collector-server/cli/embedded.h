@@ -1,0 +1,22 @@
+/* The embedded collector: store and ingest in this process, for commands that need no server. */
+#ifndef SJ_COLLECTOR_CLI_EMBEDDED_H
+#define SJ_COLLECTOR_CLI_EMBEDDED_H
+
+#include "agent/control/error.h"
+
+#include <limits.h>
+#include <stdbool.h>
+
+typedef struct sj_embedded sj_embedded;
+
+/* sj_embedded_start opens (or creates) the database `path` and collects into it at the URL of
+ * sj_embedded_url. Starts threads. */
+SJ_MUST_CHECK sj_status sj_embedded_start(const char *path, sj_embedded **embedded,
+                                          sj_error *error);
+const char *sj_embedded_url(const sj_embedded *embedded);
+
+/* sj_embedded_stop stores what is queued and closes the database. `discard` removes a database that
+ * this collector created. */
+void sj_embedded_stop(sj_embedded *embedded, bool discard);
+
+#endif

@@ -1,0 +1,36 @@
+/* sojourn: what people type. */
+#include "collector-server/cli/commands.h"
+
+#include <stdio.h>
+#include <string.h>
+
+static int report_unknown(const char *name)
+{
+    const char *nearest = sj_command_nearest(name);
+    fprintf(stderr, "sojourn: there is no command \"%s\"", name);
+    if (nearest != NULL) {
+        fprintf(stderr, "; did you mean \"%s\"?\n", nearest);
+    } else {
+        fprintf(stderr, "; \"sojourn help\" lists them\n");
+    }
+    return SJ_EXIT_USAGE;
+}
+
+int main(int argc, char **argv)
+{
+    const char *name = argc > 1 ? argv[1] : NULL;
+    if (name == NULL) {
+        (void)sj_command_help_page.run(argc, argv);
+        return SJ_EXIT_USAGE;
+    }
+    if (strcmp(name, "--help") == 0 || strcmp(name, "-h") == 0) {
+        name = sj_command_help_page.name;
+    } else if (strcmp(name, "--version") == 0) {
+        name = sj_command_version.name;
+    }
+    const sj_command *command = sj_command_find(name);
+    if (command == NULL) {
+        return report_unknown(name);
+    }
+    return command->run(argc - 1, argv + 1);
+}

@@ -1,0 +1,302 @@
+#include "collector-server/cli/report_text.h"
+
+#include "agent/control/directories.h"
+#include "collector-server/export/json_text.h"
+
+#include <sys/wait.h>
+
+enum { TOP_REASONS = 3 };
+
+static const char *amount(char *text, size_t capacity, uint64_t count)
+{
+    static const char *const units[] = {"", " k", " M", " G", " T"};
+    double value = (double)count;
+    size_t unit = 0;
+    while (value >= 10000 && unit + 1 < sizeof(units) / sizeof(units[0])) {
+        value /= 1000;
+        unit++;
+    }
+    snprintf(text, capacity, unit == 0 ? "%.0f%s" : "%.1f%s", value, units[unit]);
+    return text;
+}
+
+static void clear_line(sj_report_text *text)
+{
+    if (text->line_shown) {
+        fputs("\r\033[K", stderr);
+        text->line_shown = false;
+    }
+}
+
+static void tell_waiting(sj_report_text *text, const sj_recording_progress *progress)
+{
+    /* The embedded collector is only ever a moment behind. */
+    if (text->quiet || text->waiting_told || progress->spool.pending_frames == 0) {
+        return;
+    }
+    text->waiting_told = true;
+    clear_line(text);
+    fprintf(stderr, "sojourn: waiting for %s to take %llu frames (%llu bytes)%s%s\n", text->target,
+            (unsigned long long)progress->spool.pending_frames,
+            (unsigned long long)progress->spool.pending_bytes,
+            progress->uplink.message[0] != '\0' ? ": " : "", progress->uplink.message);
+}
+
+void sj_report_text_progress(void *context, const sj_recording_progress *progress)
+{
+    sj_report_text *text = context;
+    char calls[32];
+    char bytes[32];
+    if (progress->phase == SJ_PHASE_WAITING_FOR_COLLECTOR) {
+        tell_waiting(text, progress);
+        return;
+    }
+    if (text->quiet || !text->is_terminal) {
+        return;
+    }
+    fprintf(stderr, "\r\033[Ksojourn: %.1f s  %s calls  %llu threads  %sB%s",
+            (double)progress->elapsed_ns / 1e9, amount(calls, sizeof(calls), progress->drain.calls),
+            (unsigned long long)progress->drain.threads,
+            amount(bytes, sizeof(bytes), progress->emitter.bytes),
+            progress->drain.lost_events != 0 ? "  (losing some)" : "");
+    if (progress->emitter.reached_max_bytes) {
+        fputs("  (size limit reached: not recording)", stderr);
+    }
+    text->line_shown = true;
+}
+
+static void tell_reasons(const sj_recording_summary *summary)
+{
+    const uint64_t *skips = summary->roster.skips;
+    uint64_t bound = UINT64_MAX;
+    int last = -1;
+    for (int told = 0; told < TOP_REASONS; told++) {
+        int best = -1;
+        for (int i = 1; i < SJ_ROSTER_SKIPS; i++) {
+            const bool is_next = skips[i] < bound || (skips[i] == bound && i > last);
+            if (skips[i] != 0 && is_next && (best < 0 || skips[i] > skips[best])) {
+                best = i;
+            }
+        }
+        if (best < 0) {
+            break;
+        }
+        fprintf(stderr, "%s%llu %s", told == 0 ? " (" : ", ", (unsigned long long)skips[best],
+                sj_skip_text((sj_skip)best));
+        bound = skips[best];
+        last = best;
+    }
+    fputs(last >= 0 ? ")\n" : "\n", stderr);
+}
+
+/* slowdown estimates how much longer the program took on its CPUs than without probes. */
+static double slowdown(const sj_recording_summary *summary)
+{
+    const double cpu = (double)summary->traced_cpu_ns;
+    const double probes = (double)summary->estimated_probe_ns;
+    return cpu > probes && probes > 0 ? cpu / (cpu - probes) : 0;
+}
+
+static void tell_unmatched(const sj_recording_summary *summary)
+{
+    if (summary->unmatched[0] != '\0') {
+        fprintf(stderr, "  policy     nothing matched %s\n", summary->unmatched);
+    }
+}
+
+static void tell_budget(const sj_recording_summary *summary)
+{
+    const sj_governor_counters *budget = &summary->drain.budget;
+    if (budget->unhooked == 0 && budget->failures == 0 && budget->overhead_percent <= 0) {
+        return;
+    }
+    fprintf(stderr, "  budget     about %.2f %% spent, %llu functions set free, %llu hooked again",
+            budget->overhead_percent, (unsigned long long)budget->unhooked,
+            (unsigned long long)budget->rehooked);
+    if (budget->failures != 0) {
+        fprintf(stderr, ", %llu times refused", (unsigned long long)budget->failures);
+    }
+    fputc('\n', stderr);
+}
+
+static void tell_calls(const sj_recording_summary *summary)
+{
+    const uint64_t stored = summary->emitter.block_calls;
+    fprintf(stderr, "  calls      %llu by %llu threads of %llu processes\n",
+            (unsigned long long)summary->calls, (unsigned long long)summary->drain.threads,
+            (unsigned long long)summary->roster.processes);
+    if (stored != 0) {
+        fprintf(stderr, "  size       %llu bytes sent, %.2f per call\n",
+                (unsigned long long)summary->emitter.bytes,
+                (double)summary->emitter.bytes / (double)stored);
+    }
+    fprintf(stderr, "  time       %.2f s, %.2f s CPU", (double)summary->elapsed_ns / 1e9,
+            (double)summary->traced_cpu_ns / 1e9);
+    if (slowdown(summary) > 0) {
+        fprintf(stderr, ", about %.2f s of it recording (%.1f times slower)",
+                (double)summary->estimated_probe_ns / 1e9, slowdown(summary));
+    }
+    fputc('\n', stderr);
+    tell_unmatched(summary);
+    tell_budget(summary);
+    if (summary->lost_calls == 0 && summary->lost_events == 0) {
+        fputs("  lost       nothing\n", stderr);
+    } else {
+        fprintf(stderr, "  lost       %llu calls, %llu events; marked as gaps\n",
+                (unsigned long long)summary->lost_calls, (unsigned long long)summary->lost_events);
+    }
+}
+
+/* tell_attach tells what attaching did to the process. */
+static void tell_attach(const sj_recording_summary *summary)
+{
+    const sj_attach_report *attach = &summary->attach;
+    if (attach->prepare_ns == 0) {
+        return;
+    }
+    fprintf(stderr, "  attached   in %.1f ms, stopped for %.2f ms; left, stopped for %.2f ms\n",
+            (double)attach->prepare_ns / 1e6, (double)attach->stopped_ns / 1e6,
+            (double)summary->leave.stopped_ns / 1e6);
+    if (summary->replaced) {
+        fputs("  ended      the process executed another program, which is not recorded\n", stderr);
+    }
+    if (summary->leave.left_bytes != 0) {
+        fprintf(stderr,
+                "  left over  %llu KiB that a thread still stands in; gone at the next attach or "
+                "detach\n",
+                (unsigned long long)summary->leave.left_bytes / 1024);
+    }
+}
+
+static void tell_problems(const sj_report_text *text, const sj_recording_summary *summary)
+{
+    if (!summary->agent_reported) {
+        fputs("sojourn: the agent never finished its start in the program, so nothing or not all "
+              "was recorded; \"sojourn functions\" shows what can be recorded\n",
+              stderr);
+    }
+    if (summary->roster.plan_failures != 0) {
+        fprintf(stderr, "sojourn: %llu modules were left alone; the first: %s\n",
+                (unsigned long long)summary->roster.plan_failures, summary->roster.plan_failure);
+    }
+    if (summary->drain.failure != SJ_OK) {
+        fprintf(stderr, "sojourn: recording ended early: %s\n",
+                sj_status_text(summary->drain.failure));
+    }
+    if (summary->emitter.reached_max_bytes) {
+        fputs("sojourn: the size limit was reached; what came later is counted as lost (see "
+              "--max-bytes)\n",
+              stderr);
+    }
+    if (summary->leave_problem[0] != '\0') {
+        fprintf(stderr, "sojourn: the process could not be left: %s\n", summary->leave_problem);
+    }
+    if (summary->program_left && summary->attach.prepare_ns == 0) {
+        fputs("sojourn: recording was stopped; the program goes on without it\n", stderr);
+    }
+    if (!summary->delivered) {
+        fprintf(stderr,
+                "sojourn: %s has not taken everything (%s); the rest is kept in %s: run \"sojourn "
+                "flush\" later\n",
+                text->target,
+                summary->undelivered_reason[0] != '\0' ? summary->undelivered_reason : "no answer",
+                summary->spool_directory);
+    }
+}
+
+void sj_report_text_summary(sj_report_text *text, const sj_recording_summary *summary,
+                            uint64_t file_bytes)
+{
+    clear_line(text);
+    if (!text->quiet) {
+        char session[SJ_SESSION_TEXT_BYTES];
+        sj_session_text(&summary->session, session);
+        fprintf(stderr, "sojourn: session %s, %s -> %s", session, summary->how, text->target);
+        if (file_bytes != 0) {
+            fprintf(stderr, " (%llu bytes)", (unsigned long long)file_bytes);
+        }
+        fprintf(stderr, "\n  functions  %llu of %llu hooked in %llu modules",
+                (unsigned long long)summary->roster.hooked,
+                (unsigned long long)summary->roster.functions,
+                (unsigned long long)summary->roster.modules);
+        tell_reasons(summary);
+        tell_attach(summary);
+        tell_calls(summary);
+    }
+    tell_problems(text, summary);
+}
+
+static void json_number(FILE *file, const char *name, uint64_t value)
+{
+    fprintf(file, ",\n  \"%s\": %llu", name, (unsigned long long)value);
+}
+
+static void json_reasons(FILE *file, const sj_recording_summary *summary)
+{
+    const char *separator = "";
+    fputs(",\n  \"left_out\": {", file);
+    for (int i = 1; i < SJ_ROSTER_SKIPS; i++) {
+        if (summary->roster.skips[i] != 0) {
+            fputs(separator, file);
+            sj_json_text(file, sj_skip_text((sj_skip)i));
+            fprintf(file, ": %llu", (unsigned long long)summary->roster.skips[i]);
+            separator = ", ";
+        }
+    }
+    fputc('}', file);
+}
+
+void sj_report_text_json(FILE *file, const sj_recording_summary *summary, const char *target,
+                         uint64_t file_bytes)
+{
+    char session[SJ_SESSION_TEXT_BYTES];
+    sj_session_text(&summary->session, session);
+    fprintf(file, "{\n  \"session\": \"%s\",\n  \"state\": \"%s\",\n  \"target\": ", session,
+            summary->how);
+    sj_json_text(file, target);
+    fprintf(file, ",\n  \"delivered\": %s,\n  \"agent_reported\": %s",
+            summary->delivered ? "true" : "false", summary->agent_reported ? "true" : "false");
+    if (!summary->delivered) {
+        fputs(",\n  \"spool\": ", file);
+        sj_json_text(file, summary->spool_directory);
+    }
+    const int status = summary->wait_status;
+    json_number(file, "exit_code", WIFEXITED(status) ? (uint64_t)WEXITSTATUS(status) : 0);
+    json_number(file, "exit_signal", WIFSIGNALED(status) ? (uint64_t)WTERMSIG(status) : 0);
+    json_number(file, "processes", summary->roster.processes);
+    json_number(file, "threads", summary->drain.threads);
+    json_number(file, "modules", summary->roster.modules);
+    json_number(file, "functions", summary->roster.functions);
+    json_number(file, "hooked", summary->roster.hooked);
+    json_reasons(file, summary);
+    json_number(file, "records", summary->drain.records);
+    json_number(file, "calls", summary->calls);
+    json_number(file, "lost_calls", summary->lost_calls);
+    json_number(file, "lost_events", summary->lost_events);
+    json_number(file, "orphan_exits", summary->drain.orphan_exits);
+    json_number(file, "torn", summary->drain.torn);
+    json_number(file, "waited_ns",
+                (uint64_t)((double)summary->drain.waited_ticks * summary->ns_per_tick));
+    json_number(file, "blocks", summary->emitter.blocks);
+    json_number(file, "block_bytes", summary->emitter.block_bytes);
+    json_number(file, "sent_bytes", summary->emitter.bytes);
+    json_number(file, "file_bytes", file_bytes);
+    json_number(file, "elapsed_ns", summary->elapsed_ns);
+    json_number(file, "traced_cpu_ns", summary->traced_cpu_ns);
+    json_number(file, "estimated_probe_ns", summary->estimated_probe_ns);
+    json_number(file, "hook_ns", summary->roster.hook_ns);
+    json_number(file, "plan_ns", summary->roster.plan_ns);
+    json_number(file, "attach_ns", summary->attach.prepare_ns);
+    json_number(file, "attach_stopped_ns", summary->attach.stopped_ns);
+    json_number(file, "attach_stopped_cpu_ns", summary->attach.stopped_cpu_ns);
+    json_number(file, "attach_patches", summary->attach.patches);
+    json_number(file, "attach_refused", summary->attach.refused);
+    json_number(file, "attach_moved", summary->attach.moved);
+    json_number(file, "open_calls", summary->open_calls);
+    json_number(file, "leave_stopped_ns", summary->leave.stopped_ns);
+    json_number(file, "leave_stopped_cpu_ns", summary->leave.stopped_cpu_ns);
+    json_number(file, "left_bytes", summary->leave.left_bytes);
+    fprintf(file, ",\n  \"replaced\": %s", summary->replaced ? "true" : "false");
+    json_number(file, "drain_cpu_ns", summary->drain.cpu_ns);
+    fputs("\n}\n", file);
+}

@@ -1,0 +1,30 @@
+/* What `sojourn record` tells while it records and at the end, always on standard error. */
+#ifndef SJ_COLLECTOR_CLI_REPORT_TEXT_H
+#define SJ_COLLECTOR_CLI_REPORT_TEXT_H
+
+#include "agent/control/recording.h"
+
+#include <stdio.h>
+
+/* How much of it is wanted, and where it goes. */
+typedef struct sj_report_text {
+    bool quiet;         /* nothing but errors */
+    bool is_terminal;   /* standard error: progress line and colours */
+    const char *target; /* database file or collector URL */
+    bool line_shown;    /* a progress line has to be cleared */
+    bool waiting_told;
+} sj_report_text;
+
+/* sj_report_text_progress is the `progress` of sj_recording_options; `context` a sj_report_text. */
+void sj_report_text_progress(void *context, const sj_recording_progress *progress);
+
+/* sj_report_text_summary tells how it went; `file_bytes` is the size of the database, 0 when it
+ * is elsewhere. */
+void sj_report_text_summary(sj_report_text *text, const sj_recording_summary *summary,
+                            uint64_t file_bytes);
+
+/* sj_report_text_json writes the same as one JSON object. */
+void sj_report_text_json(FILE *file, const sj_recording_summary *summary, const char *target,
+                         uint64_t file_bytes);
+
+#endif

@@ -1,0 +1,309 @@
+#include "collector-server/cli/result_writer.h"
+
+#include "collector-server/export/json_text.h"
+
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+#include <wchar.h>
+
+/* One character: its bytes, and the columns it takes. Bytes that are not UTF-8 stand alone. */
+static size_t character(const char *text, int *width)
+{
+    const unsigned char *bytes = (const unsigned char *)text;
+    size_t length = bytes[0] < 0x80   ? 1
+                    : bytes[0] < 0xc2 ? 0
+                    : bytes[0] < 0xe0 ? 2
+                    : bytes[0] < 0xf0 ? 3
+                    : bytes[0] < 0xf5 ? 4
+                                      : 0;
+    uint32_t code = length < 2 ? bytes[0] : bytes[0] & (0xffu >> (length + 1));
+    for (size_t i = 1; i < length; ++i) {
+        if ((bytes[i] & 0xc0) != 0x80) {
+            length = 0;
+            break;
+        }
+        code = code << 6 | (bytes[i] & 0x3f);
+    }
+    if (length == 0) {
+        *width = 1;
+        return 1;
+    }
+    const bool combining = code >= 0x300 && code < 0x370;
+    const bool doubled = (code >= 0x1100 && code < 0x1160) || (code >= 0x2e80 && code < 0xa4d0) ||
+                         (code >= 0xac00 && code < 0xd7a4) || (code >= 0xf900 && code < 0xfb00) ||
+                         (code >= 0xff00 && code < 0xff61) || (code >= 0x1f300 && code < 0x1faff);
+    *width = combining ? 0 : doubled ? 2 : 1;
+    return length;
+}
+
+int sj_text_width(const char *text)
+{
+    int sum = 0;
+    while (*text != '\0') {
+        int width;
+        text += character(text, &width);
+        sum += width;
+    }
+    return sum;
+}
+
+size_t sj_text_cut(const char *text, int width)
+{
+    size_t used = 0;
+    while (text[used] != '\0') {
+        int one;
+        const size_t length = character(text + used, &one);
+        if (one > width) {
+            break;
+        }
+        width -= one;
+        used += length;
+    }
+    return used;
+}
+
+void sj_result_writer_init(sj_result_writer *writer, FILE *output, sj_result_format format)
+{
+    *writer = (sj_result_writer){.output = output, .format = format};
+}
+
+static void write_csv(FILE *output, const char *text)
+{
+    if (text[strcspn(text, ",\"\r\n")] == '\0') {
+        fputs(text, output);
+        return;
+    }
+    fputc('"', output);
+    for (; *text != '\0'; ++text) {
+        if (*text == '"') {
+            fputc('"', output);
+        }
+        fputc(*text, output);
+    }
+    fputc('"', output);
+}
+
+static void write_markdown(FILE *output, const char *text)
+{
+    for (; *text != '\0'; ++text) {
+        if (*text == '|' || *text == '\\') {
+            fputc('\\', output);
+        }
+        fputc(*text == '\n' ? ' ' : *text, output);
+    }
+}
+
+/* Control characters would move the cursor or paint the terminal: they are shown as '?'. */
+static void write_cell(const sj_result_writer *writer, const char *text, int column, bool last)
+{
+    const int limit = writer->wide ? INT32_MAX : writer->widths[column];
+    const int width = sj_text_width(text);
+    const bool cut = width > limit && !(last && writer->wide);
+    const size_t bytes = cut ? sj_text_cut(text, limit - 1) : strlen(text);
+    const int shown = cut ? sj_text_width(text) : width;
+    const int padding = writer->widths[column] - (cut ? limit : shown);
+    if (writer->numeric[column]) {
+        fprintf(writer->output, "%*s", padding > 0 ? padding : 0, "");
+    }
+    for (size_t i = 0; i < bytes; ++i) {
+        const unsigned char byte = (unsigned char)text[i];
+        fputc(byte < 0x20 || byte == 0x7f ? '?' : byte, writer->output);
+    }
+    if (cut) {
+        fputs("\xe2\x80\xa6", writer->output);
+    }
+    if (!writer->numeric[column] && !last) {
+        fprintf(writer->output, "%*s", padding > 0 ? padding : 0, "");
+    }
+    fputs(last ? "\n" : "  ", writer->output);
+}
+
+static void write_held(sj_result_writer *writer)
+{
+    for (size_t row = 0; row < writer->held_rows; ++row) {
+        for (int column = 0; column < writer->columns; ++column) {
+            char *text = writer->held[row * (size_t)writer->columns + (size_t)column];
+            write_cell(writer, text != NULL ? text : "", column, column + 1 == writer->columns);
+            free(text);
+        }
+    }
+    writer->held_rows = 0;
+    writer->aligned = true;
+}
+
+static const char *cell_text(sqlite3_stmt *statement, int column, bool values, char *buffer,
+                             size_t size)
+{
+    if (!values) {
+        return sqlite3_column_name(statement, column);
+    }
+    if (sqlite3_column_type(statement, column) == SQLITE_BLOB) {
+        snprintf(buffer, size, "(%d bytes)", sqlite3_column_bytes(statement, column));
+        return buffer;
+    }
+    const char *text = (const char *)sqlite3_column_text(statement, column);
+    return text != NULL ? text : "";
+}
+
+/* What format_duration gives is aligned like a number. */
+static bool is_duration(const char *text)
+{
+    const char *unit = strrchr(text, ' ');
+    static const char *const units[] = {" ns", " us", " ms", " s", " min"};
+    for (size_t i = 0; unit != NULL && i < sizeof(units) / sizeof(units[0]); ++i) {
+        if (strcmp(unit, units[i]) == 0) {
+            return text[strspn(text, "-0123456789")] != text[0];
+        }
+    }
+    return false;
+}
+
+static void table_row(sj_result_writer *writer, sqlite3_stmt *statement, bool values)
+{
+    char buffer[40];
+    for (int column = 0; column < writer->columns; ++column) {
+        const char *text = cell_text(statement, column, values, buffer, sizeof(buffer));
+        if (writer->aligned) {
+            write_cell(writer, text, column, column + 1 == writer->columns);
+            continue;
+        }
+        char *copy = strdup(text);
+        writer->failed |= copy == NULL;
+        writer->held[writer->held_rows * (size_t)writer->columns + (size_t)column] = copy;
+        int width = sj_text_width(text);
+        width = width > SJ_RESULT_MAX_WIDTH && !writer->wide ? SJ_RESULT_MAX_WIDTH : width;
+        if (width > writer->widths[column]) {
+            writer->widths[column] = width;
+        }
+        const int type = values ? sqlite3_column_type(statement, column) : SQLITE_NULL;
+        writer->numeric[column] &=
+            (type != SQLITE_TEXT || is_duration(text)) && type != SQLITE_BLOB;
+    }
+    if (!writer->aligned && ++writer->held_rows == SJ_RESULT_ALIGNED_ROWS) {
+        write_held(writer);
+    }
+}
+
+/* Ids of calls and paths pass 2^53 sooner or later: they are strings always. */
+static bool is_call_id(const char *name)
+{
+    return strcmp(name, "call_id") == 0 || strcmp(name, "parent_id") == 0 ||
+           strcmp(name, "path_id") == 0 || strcmp(name, "parent_path_id") == 0;
+}
+
+static void json_value(FILE *output, sqlite3_stmt *statement, int column)
+{
+    static const int64_t exact = INT64_C(1) << 53;
+    switch (sqlite3_column_type(statement, column)) {
+    case SQLITE_INTEGER: {
+        const int64_t number = sqlite3_column_int64(statement, column);
+        const char *quote =
+            number > exact || number < -exact || is_call_id(sqlite3_column_name(statement, column))
+                ? "\""
+                : "";
+        fprintf(output, "%s%lld%s", quote, (long long)number, quote);
+        break;
+    }
+    case SQLITE_FLOAT: {
+        const double number = sqlite3_column_double(statement, column);
+        if (number - number == 0) {
+            fprintf(output, "%.17g", number);
+        } else {
+            fputs("null", output); /* JSON has no infinity */
+        }
+        break;
+    }
+    case SQLITE_TEXT:
+        sj_json_text(output, (const char *)sqlite3_column_text(statement, column));
+        break;
+    case SQLITE_BLOB: {
+        const unsigned char *bytes = sqlite3_column_blob(statement, column);
+        fputc('"', output);
+        for (int i = 0; i < sqlite3_column_bytes(statement, column); ++i) {
+            fprintf(output, "%02x", bytes[i]);
+        }
+        fputc('"', output);
+        break;
+    }
+    default:
+        fputs("null", output);
+    }
+}
+
+static void json_row(sj_result_writer *writer, sqlite3_stmt *statement, bool values)
+{
+    if (!values) {
+        fputc('[', writer->output);
+        return;
+    }
+    fputs(writer->rows == 0 ? "\n  {" : ",\n  {", writer->output);
+    for (int column = 0; column < writer->columns; ++column) {
+        fputs(column == 0 ? "" : ", ", writer->output);
+        sj_json_text(writer->output, sqlite3_column_name(statement, column));
+        fputs(": ", writer->output);
+        json_value(writer->output, statement, column);
+    }
+    fputc('}', writer->output);
+}
+
+static void delimited_row(sj_result_writer *writer, sqlite3_stmt *statement, bool values)
+{
+    const bool csv = writer->format == SJ_RESULT_CSV;
+    char buffer[40];
+    for (int column = 0; column < writer->columns; ++column) {
+        const char *text = cell_text(statement, column, values, buffer, sizeof(buffer));
+        if (csv) {
+            fputs(column == 0 ? "" : ",", writer->output);
+            write_csv(writer->output, text);
+        } else {
+            fputs("| ", writer->output);
+            write_markdown(writer->output, text);
+            fputc(' ', writer->output);
+        }
+    }
+    fputs(csv ? "\r\n" : "|\n", writer->output);
+    for (int column = 0; !csv && !values && column < writer->columns; ++column) {
+        fputs(column + 1 == writer->columns ? "|---|\n" : "|---", writer->output);
+    }
+}
+
+bool sj_result_writer_row(void *context, sqlite3_stmt *statement, bool values)
+{
+    sj_result_writer *writer = context;
+    if (!values) {
+        writer->columns = sqlite3_column_count(statement);
+        const size_t columns = (size_t)writer->columns;
+        writer->widths = calloc(columns, sizeof(*writer->widths));
+        writer->numeric = malloc(columns * sizeof(*writer->numeric));
+        writer->held = calloc(columns * SJ_RESULT_ALIGNED_ROWS, sizeof(*writer->held));
+        if (writer->widths == NULL || writer->numeric == NULL || writer->held == NULL) {
+            writer->failed = true;
+            return false;
+        }
+        memset(writer->numeric, 1, columns * sizeof(*writer->numeric));
+    }
+    if (writer->format == SJ_RESULT_TABLE) {
+        table_row(writer, statement, values);
+    } else if (writer->format == SJ_RESULT_JSON) {
+        json_row(writer, statement, values);
+    } else {
+        delimited_row(writer, statement, values);
+    }
+    writer->rows += values;
+    return !ferror(writer->output);
+}
+
+bool sj_result_writer_end(sj_result_writer *writer)
+{
+    if (writer->format == SJ_RESULT_JSON && writer->columns != 0) {
+        fputs(writer->rows == 0 ? "]\n" : "\n]\n", writer->output);
+    }
+    if (writer->held != NULL) {
+        write_held(writer);
+    }
+    free(writer->held);
+    free(writer->widths);
+    free(writer->numeric);
+    return !writer->failed && fflush(writer->output) == 0 && !ferror(writer->output);
+}

@@ -1,0 +1,400 @@
+/* sojournd: the lab server. */
+#include "agent/control/log.h"
+#include "collector-server/cli/command.h"
+#include "collector-server/cli/disk_watch.h"
+#include "collector-server/cli/retainer.h"
+#include "collector-server/control/certificate.h"
+#include "collector-server/control/file_maker.h"
+#include "collector-server/control/fleet_service.h"
+#include "collector-server/http/http.h"
+#include "collector-server/ingest/ingest.h"
+
+#include <errno.h>
+#include <getopt.h>
+#include <limits.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+enum {
+    URLS_MAX = 16,
+    RULES_MAX = 32,
+    DEFAULT_RESERVE_BYTES = 256000000,
+    DISK_LOOK_S = 2,
+    DISK_TEXT_BYTES = 4500
+};
+
+static const char default_url[] = "tcp://127.0.0.1:7654";
+static const char default_database[] = "lab.db";
+
+typedef struct server_options {
+    const char *urls[URLS_MAX];
+    size_t url_count;
+    const char *database;
+    const char *http; /* ADDRESS:PORT of the dashboard; NULL: none */
+    uint64_t max_bytes;
+    uint64_t reserve_bytes; /* of the disk */
+    sj_retention_rule rules[RULES_MAX];
+    size_t rule_count;
+    unsigned retain_period_s;
+    const char *tls; /* directory of certificate.pem and key.pem; NULL: beside the database */
+    bool is_open;    /* sessions are taken from devices that never enrolled */
+} server_options;
+
+static void print_help(void)
+{
+    printf("Usage: sojournd [OPTIONS]\n\n"
+           "Collects the sessions of a lab's devices into one database, until SIGTERM or SIGINT;\n"
+           "then stores what it has received and ends.\n\n"
+           "Options:\n"
+           "  --listen URL      where devices send to (repeatable; default %s)\n"
+           "  --database FILE   the database, created when missing (default %s)\n"
+           "  --http ADDR:PORT  serve the dashboard and the API on a loopback address\n"
+           "  --tls DIR         certificate.pem and key.pem for tls+tcp:// addresses; made when\n"
+           "                    missing (default: DATABASE.tls)\n"
+           "  --open            take sessions of devices that never enrolled, from anywhere\n"
+           "  --max-bytes N     refuse sessions beyond this size of the database\n"
+           "  --reserve-bytes N keep that much of the disk free: recordings wait on their devices\n"
+           "                    meanwhile, and less than four times that is said (default 256 MB)\n"
+           "  --retain RULE     remove sessions by age or size: all=30d, tag:nightly=50G\n"
+           "                    (repeatable; pinned and annotated sessions stay)\n"
+           "  --retain-every S  seconds from one look to the next (default 60)\n"
+           "  --help            this text\n"
+           "  --version         the version\n\n"
+           "Examples:\n"
+           "  sojournd --database lab.db --http 127.0.0.1:8440\n"
+           "  sojournd --listen tls+tcp://0.0.0.0:7655 --database /var/lib/sojourn/lab.db\n",
+           default_url, default_database);
+}
+
+static int usage_error(const char *problem, const char *argument)
+{
+    fprintf(stderr, "sojournd: %s: %s\nTry \"sojournd --help\".\n", argument, problem);
+    return SJ_EXIT_USAGE;
+}
+
+static int take_rule(server_options *options)
+{
+    sj_error error = {0};
+    if (options->rule_count == RULES_MAX) {
+        return usage_error("too many --retain", optarg);
+    }
+    if (sj_retention_rule_read(optarg, &options->rules[options->rule_count], &error) != SJ_OK) {
+        return usage_error(error.text, "--retain");
+    }
+    ++options->rule_count;
+    return -1;
+}
+
+/* Reads the argument of an option as bytes; -1 to go on, else the exit code. */
+static int take_bytes(uint64_t *bytes)
+{
+    char *end = NULL;
+    errno = 0;
+    *bytes = strtoull(optarg, &end, 10);
+    return optarg[0] < '0' || optarg[0] > '9' || *end != '\0' || errno != 0
+               ? usage_error("not a number of bytes", optarg)
+               : -1;
+}
+
+/* take_option returns -1 to go on, else the exit code. */
+static int take_option(server_options *options, int option, const char *word)
+{
+    char *end = NULL;
+    switch (option) {
+    case 'l':
+        if (options->url_count == URLS_MAX) {
+            return usage_error("too many --listen", optarg);
+        }
+        options->urls[options->url_count++] = optarg;
+        return -1;
+    case 'd':
+        options->database = optarg;
+        return -1;
+    case 'w':
+        options->http = optarg;
+        return -1;
+    case 't':
+        options->tls = optarg;
+        return -1;
+    case 'o':
+        options->is_open = true;
+        return -1;
+    case 'm':
+        return take_bytes(&options->max_bytes);
+    case 'f':
+        return take_bytes(&options->reserve_bytes);
+    case 'r':
+        return take_rule(options);
+    case 'e':
+        options->retain_period_s = (unsigned)strtoul(optarg, &end, 10);
+        return options->retain_period_s == 0 || *end != '\0'
+                   ? usage_error("not a number of seconds", optarg)
+                   : -1;
+    case 'h':
+        print_help();
+        return SJ_EXIT_OK;
+    case 'v':
+        printf("sojournd %s\n", SJ_VERSION);
+        return SJ_EXIT_OK;
+    default:
+        return usage_error(option == ':' ? "needs a value" : "unknown option", word);
+    }
+}
+
+static int parse_options(int argc, char **argv, server_options *options)
+{
+    static const struct option long_options[] = {{"listen", required_argument, NULL, 'l'},
+                                                 {"database", required_argument, NULL, 'd'},
+                                                 {"http", required_argument, NULL, 'w'},
+                                                 {"max-bytes", required_argument, NULL, 'm'},
+                                                 {"reserve-bytes", required_argument, NULL, 'f'},
+                                                 {"retain", required_argument, NULL, 'r'},
+                                                 {"retain-every", required_argument, NULL, 'e'},
+                                                 {"tls", required_argument, NULL, 't'},
+                                                 {"open", no_argument, NULL, 'o'},
+                                                 {"help", no_argument, NULL, 'h'},
+                                                 {"version", no_argument, NULL, 'v'},
+                                                 {NULL, 0, NULL, 0}};
+    int option;
+    opterr = 0;
+    while ((option = getopt_long(argc, argv, ":", long_options, NULL)) != -1) {
+        const int code = take_option(options, option, argv[optind - 1]);
+        if (code >= 0) {
+            return code;
+        }
+    }
+    if (optind != argc) {
+        return usage_error("unexpected argument", argv[optind]);
+    }
+    if (options->url_count == 0) {
+        options->urls[options->url_count++] = default_url;
+    }
+    return -1;
+}
+
+static void write_counter(FILE *text, const char *name, const char *help, uint64_t value)
+{
+    fprintf(text, "# HELP sojourn_%s %s\n# TYPE sojourn_%s counter\nsojourn_%s %llu\n", name, help,
+            name, name, (unsigned long long)value);
+}
+
+/* write_metrics tells what the ingest counts. */
+static void write_metrics(void *context, FILE *text)
+{
+    sj_ingest_counters counters;
+    sj_ingest_get_counters(context, &counters);
+    write_counter(text, "frames_total", "Frames received.", counters.frames);
+    write_counter(text, "bytes_total", "Bytes received.", counters.bytes);
+    write_counter(text, "commits_total", "Transactions committed.", counters.commits);
+    write_counter(text, "ingested_calls_total", "Calls stored since the start.", counters.calls);
+    write_counter(text, "duplicates_total", "Frames that had been stored before.",
+                  counters.duplicates);
+    write_counter(text, "refused_total", "Frames that could not be taken then.", counters.refused);
+    write_counter(text, "rejected_total", "Frames that can never be taken.", counters.rejected);
+    write_counter(text, "strangers_total", "Frames of connections without a valid token.",
+                  counters.strangers);
+    write_counter(text, "listeners_recreated_total", "Listeners that had to be made again.",
+                  counters.listeners_recreated);
+    write_counter(text, "writer_cpu_seconds_total", "CPU time of the writer thread, rounded.",
+                  counters.writer_cpu_ns / 1000000000);
+}
+
+/* start_http starts the dashboard at --http ADDRESS:PORT, if it was given. */
+static sj_status start_http(const server_options *server, sj_ingest *ingest, sj_http **http,
+                            sj_error *error)
+{
+    char address[64];
+    char *end = NULL;
+    const char *place = server->http;
+    if (place == NULL) {
+        return SJ_OK;
+    }
+    const char *colon = strrchr(place, ':');
+    if (colon == NULL || colon == place || (size_t)(colon - place) >= sizeof(address)) {
+        return sj_fail(error, SJ_EINVAL, "--http %s: give ADDRESS:PORT, as in 127.0.0.1:8440",
+                       place);
+    }
+    memcpy(address, place, (size_t)(colon - place));
+    address[colon - place] = '\0';
+    const unsigned long port = strtoul(colon + 1, &end, 10);
+    if (colon[1] < '0' || colon[1] > '9' || *end != '\0' || port > UINT16_MAX) {
+        return sj_fail(error, SJ_EINVAL, "--http %s: \"%s\" is not a port", place, colon + 1);
+    }
+    char token_path[PATH_MAX];
+    snprintf(token_path, sizeof(token_path), "%.4000s.token", server->database);
+    const sj_http_options options = {.database_path = server->database,
+                                     .token_path = token_path,
+                                     .address = address,
+                                     .port = (uint16_t)port,
+                                     .metrics_context = ingest,
+                                     .write_metrics = write_metrics};
+    return sj_http_start(&options, http, error);
+}
+
+static void wait_for_end(const server_options *options, const sj_http *http,
+                         const sigset_t *signals)
+{
+    const struct timespec period = {.tv_sec = DISK_LOOK_S};
+    sj_disk_watch disk = {.path = options->database, .reserve_bytes = options->reserve_bytes};
+    char said[DISK_TEXT_BYTES];
+    int signal_number = 0;
+    for (size_t i = 0; i < options->url_count; i++) {
+        sj_log(SJ_LOG_INFO, "listening", "collecting into %s at %s", options->database,
+               options->urls[i]);
+    }
+    if (http != NULL) {
+        sj_log(SJ_LOG_INFO, "serving", "dashboard at %s", sj_http_url(http));
+    }
+    do {
+        if (sj_disk_watch_look(&disk, sj_disk_free_bytes(disk.path), said, sizeof(said))) {
+            sj_log(disk.state == SJ_DISK_ROOMY ? SJ_LOG_INFO : SJ_LOG_WARN, "disk", "%s", said);
+        }
+        signal_number = sigtimedwait(signals, NULL, &period);
+    } while (signal_number < 0);
+    sj_log(SJ_LOG_INFO, "ending", "%s: storing what was received",
+           signal_number == SIGINT ? "interrupted" : "asked to end");
+}
+
+/* is_local tells whether only this machine's own users reach an address. */
+static bool is_local(const char *url)
+{
+    static const char *const starts[] = {"inproc://",  "ipc://",      "abstract://",
+                                         "tcp://127.", "tcp://[::1]", "tcp://localhost:"};
+    for (size_t i = 0; i < sizeof(starts) / sizeof(starts[0]); i++) {
+        if (strncmp(url, starts[i], strlen(starts[i])) == 0) {
+            return true;
+        }
+    }
+    return false;
+}
+
+static bool needs_tls(const server_options *options)
+{
+    for (size_t i = 0; i < options->url_count; i++) {
+        if (strncmp(options->urls[i], "tls+", 4) == 0) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/* requires_tokens: loopback needs no login, anything else does. */
+static bool requires_tokens(const server_options *options)
+{
+    for (size_t i = 0; i < options->url_count; i++) {
+        if (!is_local(options->urls[i])) {
+            return !options->is_open;
+        }
+    }
+    return false;
+}
+
+typedef struct server {
+    sj_store *store;
+    sj_fleet_service *fleet;
+    sj_ingest *ingest;
+    sj_http *http;
+    sj_retainer *retainer;
+    sj_file_maker *files;
+} server;
+
+static void log_complaint(void *context, const char *line)
+{
+    (void)context;
+    sj_log(SJ_LOG_WARN, "dropped", "%s", line);
+}
+
+static sj_status start_ingest(server *rooms, const server_options *options, sj_error *error)
+{
+    static char certificate[SJ_PEM_MAX_BYTES];
+    static char key[SJ_PEM_MAX_BYTES];
+    char directory[PATH_MAX];
+    sj_ingest_options ingest = {.urls = options->urls,
+                                .url_count = options->url_count,
+                                .gate = sj_fleet_service_gate(rooms->fleet),
+                                .complain = log_complaint};
+    if (needs_tls(options)) {
+        snprintf(directory, sizeof(directory), "%.4000s.tls", options->database);
+        SJ_TRY(sj_certificate_load(options->tls != NULL ? options->tls : directory, certificate,
+                                   key, error));
+        ingest.certificate = certificate;
+        ingest.key = key;
+    }
+    return sj_ingest_start(rooms->store, &ingest, &rooms->ingest, error);
+}
+
+static sj_status start_rooms(server *rooms, const server_options *options, sj_error *error)
+{
+    const sj_store_options store = {.path = options->database,
+                                    .create = true,
+                                    .max_bytes = options->max_bytes,
+                                    .reserve_bytes = options->reserve_bytes,
+                                    .sums_delay_ms = SJ_SUMS_DELAY_MS};
+    const sj_fleet_service_options fleet = {.database = options->database,
+                                            .requires_tokens = requires_tokens(options)};
+    SJ_TRY(sj_store_open(&store, &rooms->store, error));
+    SJ_TRY(sj_fleet_service_start(&fleet, &rooms->fleet, error));
+    SJ_TRY(start_ingest(rooms, options, error));
+    SJ_TRY(sj_retainer_start(options->database, options->rules, options->rule_count,
+                             options->retain_period_s, &rooms->retainer, error));
+    SJ_TRY(sj_file_maker_start(options->database, &rooms->files, error));
+    return start_http(options, rooms->ingest, &rooms->http, error);
+}
+
+static int serve(const server_options *options, const sigset_t *signals)
+{
+    server rooms = {0};
+    sj_ingest_counters counters = {0};
+    sj_error error = {0};
+    const sj_status status = start_rooms(&rooms, options, &error);
+    if (status == SJ_OK) {
+        wait_for_end(options, rooms.http, signals);
+    } else {
+        fprintf(stderr, "sojournd: %s\n", error.text);
+    }
+    sj_http_stop(rooms.http);
+    sj_file_maker_stop(rooms.files);
+    sj_retainer_stop(rooms.retainer);
+    sj_fleet_service_stop(rooms.fleet);
+    if (rooms.ingest != NULL) {
+        sj_ingest_get_counters(rooms.ingest, &counters);
+        sj_ingest_stop(rooms.ingest);
+    }
+    sj_fleet_service_free(rooms.fleet);
+    if (rooms.store != NULL) {
+        sj_store_close(rooms.store);
+    }
+    if (status == SJ_OK) {
+        sj_log(SJ_LOG_INFO, "ended",
+               "%llu frames, %llu calls, %llu duplicates, %llu rejected, %llu of strangers",
+               (unsigned long long)counters.frames, (unsigned long long)counters.calls,
+               (unsigned long long)counters.duplicates, (unsigned long long)counters.rejected,
+               (unsigned long long)counters.strangers);
+    }
+    return status == SJ_OK ? SJ_EXIT_OK : SJ_EXIT_FAILED;
+}
+
+int main(int argc, char **argv)
+{
+    server_options options = {.database = default_database,
+                              .retain_period_s = 60,
+                              .reserve_bytes = DEFAULT_RESERVE_BYTES};
+    sigset_t signals;
+    const int code = parse_options(argc, argv, &options);
+    if (code >= 0) {
+        return code;
+    }
+    sj_log_open("sojournd");
+    /* Before any thread starts, so that all of them leave these signals to this one. */
+    sigemptyset(&signals);
+    sigaddset(&signals, SIGTERM);
+    sigaddset(&signals, SIGINT);
+    sigprocmask(SIG_BLOCK, &signals, NULL);
+    signal(SIGPIPE, SIG_IGN);
+    /* What devices send is for the lab only, whatever the shell's umask is. */
+    umask(0077);
+    return serve(&options, &signals);
+}

@@ -1,0 +1,169 @@
+#include "collector-server/cli/sql_completion.h"
+
+#include "collector-server/query/shipped_queries.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <strings.h>
+
+enum { MOST_WORDS = 400 };
+
+static void add_word(sj_word_list *list, const char *word, const char *prefix)
+{
+    if (strncasecmp(word, prefix, strlen(prefix)) != 0 || list->count == MOST_WORDS) {
+        return;
+    }
+    for (size_t i = 0; i < list->count; ++i) {
+        if (strcmp(list->words[i], word) == 0) {
+            return;
+        }
+    }
+    if (list->count == list->capacity) {
+        const size_t capacity = list->capacity != 0 ? list->capacity * 2 : 32;
+        char **words = realloc(list->words, capacity * sizeof(*words));
+        if (words == NULL) {
+            return;
+        }
+        list->words = words;
+        list->capacity = capacity;
+    }
+    char *copy = strdup(word);
+    if (copy != NULL) {
+        list->words[list->count++] = copy;
+    }
+}
+
+/* Adds the first column of a query; ?1 is the prefix. */
+static void add_rows(sqlite3 *database, const char *sql, const char *prefix, sj_word_list *list)
+{
+    sqlite3_stmt *statement = NULL;
+    if (sqlite3_prepare_v2(database, sql, -1, &statement, NULL) != SQLITE_OK) {
+        return;
+    }
+    if (sqlite3_bind_parameter_count(statement) > 0) {
+        sqlite3_bind_text(statement, 1, prefix, -1, SQLITE_STATIC);
+    }
+    while (sqlite3_step(statement) == SQLITE_ROW) {
+        const char *word = (const char *)sqlite3_column_text(statement, 0);
+        if (word != NULL) {
+            add_word(list, word, prefix);
+        }
+    }
+    sqlite3_finalize(statement);
+}
+
+static const char *const words[] = {
+    "SELECT",
+    "FROM",
+    "WHERE",
+    "GROUP BY",
+    "ORDER BY",
+    "HAVING",
+    "LIMIT",
+    "OFFSET",
+    "JOIN",
+    "LEFT JOIN",
+    "USING",
+    "NATURAL",
+    "DISTINCT",
+    "UNION ALL",
+    "WITH",
+    "RECURSIVE",
+    "AND",
+    "NOT",
+    "BETWEEN",
+    "LIKE",
+    "GLOB",
+    "IS NULL",
+    "EXISTS",
+    "CASE",
+    "WHEN",
+    "THEN",
+    "ELSE",
+    "END",
+    "count(",
+    "sum(",
+    "avg(",
+    "min(",
+    "max(",
+    "coalesce(",
+    "DESC",
+    "ASC",
+    "OVER",
+    "PARTITION BY",
+    "EXPLAIN QUERY PLAN",
+    "calls",
+    "call_aggregate(",
+    "descendants(",
+    "ancestors(",
+    "call_tree(",
+    "flame(",
+    "diff_functions(",
+    "diff_tree(",
+    "format_duration(",
+    "histogram_quantile(",
+    "histogram_merge(",
+    "histogram(",
+    "percentile(",
+    "demangle(",
+    ".help",
+    ".tables",
+    ".schema",
+    ".mode",
+    ".timer",
+    ".wide",
+    ".queries",
+    ".query",
+    ".quit",
+};
+
+static void add_fixed(const char *prefix, sj_word_list *list)
+{
+    for (size_t i = 0; i < sizeof(words) / sizeof(words[0]); ++i) {
+        add_word(list, words[i], prefix);
+    }
+    size_t count;
+    const sj_shipped_query *queries = sj_shipped_queries(&count);
+    for (size_t i = 0; i < count; ++i) {
+        add_word(list, queries[i].name, prefix);
+    }
+}
+
+static int compare_words(const void *left, const void *right)
+{
+    return strcmp(*(char *const *)left, *(char *const *)right);
+}
+
+void sj_sql_complete(sqlite3 *database, const char *prefix, bool quoted, sj_word_list *list)
+{
+    static const char functions_sql[] =
+        "SELECT DISTINCT name FROM functions WHERE name >= ?1 AND name < ?1 || char(1114111) "
+        "ORDER BY name LIMIT 400";
+    static const char columns_sql[] =
+        "SELECT DISTINCT c.name FROM pragma_table_list AS t JOIN pragma_table_info(t.name) AS c "
+        "WHERE t.schema = 'main' AND t.name NOT LIKE 'sqlite_%'";
+    static const char calls_sql[] = "SELECT name FROM pragma_table_info('calls')";
+    static const char tables_sql[] = "SELECT name FROM sqlite_schema WHERE type IN "
+                                     "('table', 'view') AND name NOT LIKE 'sqlite_%'";
+    *list = (sj_word_list){0};
+    if (quoted) {
+        add_rows(database, functions_sql, prefix, list);
+    } else {
+        add_fixed(prefix, list);
+        add_rows(database, tables_sql, prefix, list);
+        add_rows(database, columns_sql, prefix, list);
+        add_rows(database, calls_sql, prefix, list);
+    }
+    if (list->count > 1) {
+        qsort(list->words, list->count, sizeof(*list->words), compare_words);
+    }
+}
+
+void sj_word_list_deinit(sj_word_list *list)
+{
+    for (size_t i = 0; i < list->count; ++i) {
+        free(list->words[i]);
+    }
+    free(list->words);
+    *list = (sj_word_list){0};
+}

@@ -1,0 +1,250 @@
+/* Design notes. libedit by its readline interface, whose callbacks carry no context: the one shell
+ * of the process is a static variable. What is typed runs under the same guard as everything. */
+#include "collector-server/cli/sql_shell.h"
+
+#include "agent/control/directories.h"
+#include "collector-server/cli/commands.h"
+#include "collector-server/cli/sql_completion.h"
+
+#include <editline/readline.h>
+#include <limits.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+enum { HISTORY_LINES = 2000, MAX_ARGUMENTS = 16 };
+
+static sqlite3 *completed_database; /* for the completion callbacks */
+static bool completes_quoted;
+
+typedef struct sql_shell {
+    sj_asker *asker;
+    sj_query_options *options;
+    bool terminal;
+    bool done;
+    int exit_code;
+    char history[PATH_MAX];
+} sql_shell;
+
+static char *next_word(const char *text, int state)
+{
+    static sj_word_list list;
+    static size_t at;
+    if (state == 0) {
+        sj_word_list_deinit(&list);
+        sj_sql_complete(completed_database, text, completes_quoted, &list);
+        at = 0;
+    }
+    return at < list.count ? strdup(list.words[at++]) : NULL;
+}
+
+static char **complete_line(const char *text, int start, int end)
+{
+    (void)end;
+    int quotes = 0;
+    for (int i = 0; i < start; ++i) {
+        quotes += rl_line_buffer[i] == '\'';
+    }
+    completes_quoted = quotes % 2 != 0;
+    rl_attempted_completion_over = 1; /* no names of files */
+    return rl_completion_matches(text, next_word);
+}
+
+static void start_editing(sql_shell *shell)
+{
+    sj_error error = {0};
+    char folder[PATH_MAX];
+    completed_database = shell->asker->database;
+    rl_readline_name = "sojourn";
+    rl_attempted_completion_function = complete_line;
+    using_history();
+    stifle_history(HISTORY_LINES);
+    if (sj_state_directory("sql", folder, sizeof(folder), &error) == SJ_OK &&
+        snprintf(shell->history, sizeof(shell->history), "%s/history", folder) <
+            (int)sizeof(shell->history)) {
+        read_history(shell->history);
+    } else {
+        shell->history[0] = '\0';
+    }
+}
+
+/* The next line without its newline (free it), NULL at the end. */
+static char *read_line(const sql_shell *shell, bool continued)
+{
+    if (shell->terminal) {
+        return readline(continued ? "    ...> " : "sojourn> ");
+    }
+    char *line = NULL;
+    size_t capacity = 0;
+    const ssize_t length = getline(&line, &capacity, stdin);
+    if (length < 0) {
+        free(line);
+        return NULL;
+    }
+    line[strcspn(line, "\r\n")] = '\0';
+    return line;
+}
+
+static int print_help(void)
+{
+    puts("Statements end with a semicolon. Dot commands:\n"
+         "  .tables             tables, views and table functions\n"
+         "  .schema [TABLE]     columns and units\n"
+         "  .queries            questions that are shipped\n"
+         "  .query NAME [P=V]   run one; without a database parameter its default holds\n"
+         "  .show NAME          the text of one\n"
+         "  .mode FORMAT        table, csv, json, markdown\n"
+         "  .wide on|off        do not cut long values\n"
+         "  .timer on|off       tell how long each statement took\n"
+         "  .session ID         session that :session means\n"
+         "  .help, .quit");
+    return SJ_EXIT_OK;
+}
+
+static int set_mode(sql_shell *shell, const char *word)
+{
+    static const char *const names[] = {"table", "csv", "json", "markdown"};
+    for (int i = 0; i < 4; ++i) {
+        if (word != NULL && strcmp(word, names[i]) == 0) {
+            shell->options->format = (sj_result_format)i;
+            return SJ_EXIT_OK;
+        }
+    }
+    return sj_command_error(&sj_command_sql, SJ_EXIT_USAGE,
+                            ".mode takes table, csv, json or markdown");
+}
+
+static int run_named(sql_shell *shell, char **words, size_t count)
+{
+    sj_asker *asker = shell->asker;
+    const size_t former = asker->parameter_count;
+    for (size_t i = 2; i < count && asker->parameter_count < SJ_ASKER_PARAMETERS; ++i) {
+        asker->parameters[asker->parameter_count++] = words[i];
+    }
+    const int exit_code = sj_asker_run_query(asker, words[1]);
+    asker->parameter_count = former;
+    return exit_code;
+}
+
+static int print_tables(sql_shell *shell)
+{
+    return sj_asker_run(
+        shell->asker,
+        "SELECT name, type FROM sqlite_schema WHERE type IN ('table', 'view') AND name NOT LIKE "
+        "'sqlite_%' UNION ALL SELECT value, 'function' FROM json_each('[\"calls\", "
+        "\"call_aggregate\", \"descendants\", \"ancestors\", \"call_tree\", \"flame\", "
+        "\"diff_functions\", \"diff_tree\"]') ORDER BY 1");
+}
+
+static int run_dot_command(sql_shell *shell, char *line)
+{
+    char *words[MAX_ARGUMENTS + 1] = {0};
+    size_t count = 0;
+    char *rest = line;
+    for (char *word; count < MAX_ARGUMENTS && (word = strsep(&rest, " \t")) != NULL;) {
+        if (word[0] != '\0') {
+            words[count++] = word;
+        }
+    }
+    const char *argument = words[1];
+    if (strcmp(words[0], ".quit") == 0 || strcmp(words[0], ".exit") == 0) {
+        shell->done = true;
+        return shell->exit_code;
+    }
+    if (strcmp(words[0], ".tables") == 0) {
+        return print_tables(shell);
+    }
+    if (strcmp(words[0], ".schema") == 0) {
+        return sj_asker_print_schema(argument);
+    }
+    if (strcmp(words[0], ".mode") == 0) {
+        return set_mode(shell, argument);
+    }
+    if (strcmp(words[0], ".queries") == 0) {
+        sj_asker_list_queries();
+        return SJ_EXIT_OK;
+    }
+    if (strcmp(words[0], ".show") == 0 && argument != NULL) {
+        return sj_asker_describe_query(argument);
+    }
+    if (strcmp(words[0], ".query") == 0 && argument != NULL) {
+        return run_named(shell, words, count);
+    }
+    if (strcmp(words[0], ".wide") == 0 || strcmp(words[0], ".timer") == 0) {
+        const bool on = argument == NULL || strcmp(argument, "on") == 0;
+        *(words[0][1] == 'w' ? &shell->options->wide : &shell->asker->timing) = on;
+        return SJ_EXIT_OK;
+    }
+    if (strcmp(words[0], ".session") == 0 && argument != NULL) {
+        free((char *)(uintptr_t)shell->options->session);
+        shell->options->session = strdup(argument);
+        return SJ_EXIT_OK;
+    }
+    if (strcmp(words[0], ".help") == 0) {
+        return print_help();
+    }
+    return sj_command_error(&sj_command_sql, SJ_EXIT_USAGE, "cannot understand %s; .help helps",
+                            words[0]);
+}
+
+static void remember(sql_shell *shell, const char *statement)
+{
+    if (shell->terminal) {
+        add_history(statement);
+        if (shell->history[0] != '\0') {
+            write_history(shell->history);
+        }
+    }
+}
+
+/* Reads one statement, over several lines if need be (free it); NULL at the end. */
+static char *read_statement(sql_shell *shell)
+{
+    char *statement = NULL;
+    char *line;
+    while ((line = read_line(shell, statement != NULL)) != NULL) {
+        char *joined = NULL;
+        if (statement == NULL && (line[0] == '.' || line[strspn(line, " \t")] == '\0')) {
+            return line;
+        }
+        if (asprintf(&joined, "%s%s%s", statement != NULL ? statement : "",
+                     statement != NULL ? "\n" : "", line) < 0) {
+            joined = NULL;
+        }
+        free(statement);
+        free(line);
+        statement = joined;
+        if (statement == NULL || sqlite3_complete(statement)) {
+            return statement;
+        }
+    }
+    return statement;
+}
+
+int sj_sql_shell(sj_asker *asker, sj_query_options *options)
+{
+    sql_shell shell = {.asker = asker, .options = options};
+    shell.terminal = isatty(STDIN_FILENO) && isatty(STDOUT_FILENO);
+    options->session = strdup(options->session != NULL ? options->session : "last");
+    asker->progress = shell.terminal;
+    if (shell.terminal) {
+        start_editing(&shell);
+        puts("SQL ends with a semicolon; .help helps, .queries lists questions, Tab completes.");
+    }
+    char *statement;
+    while (!shell.done && (statement = read_statement(&shell)) != NULL) {
+        if (statement[strspn(statement, " \t")] != '\0') {
+            remember(&shell, statement);
+            shell.exit_code = statement[0] == '.' ? run_dot_command(&shell, statement)
+                                                  : sj_asker_run(asker, statement);
+            fflush(stdout);
+        }
+        free(statement);
+    }
+    if (shell.terminal && !shell.done) {
+        putchar('\n');
+    }
+    free((char *)(uintptr_t)options->session);
+    options->session = NULL;
+    return shell.terminal ? SJ_EXIT_OK : shell.exit_code;
+}

@@ -1,0 +1,29 @@
+/* An exporter: one file that exports one constant descriptor, listed in exporters.c. */
+#ifndef SJ_COLLECTOR_EXPORT_EXPORTER_H
+#define SJ_COLLECTOR_EXPORT_EXPORTER_H
+
+#include "agent/control/error.h"
+
+#include <sqlite3.h>
+#include <stdint.h>
+#include <stdio.h>
+
+typedef struct sj_exporter {
+    const char *name; /* as given to --format */
+    const char *summary;
+    /* Writes one session, streaming: memory does not grow with the number of calls. SJ_EIO, ... */
+    sj_status (*write)(sqlite3 *database, int64_t session_id, FILE *output, sj_error *error);
+} sj_exporter;
+
+/* sj_exporters lists every exporter, NULL-terminated. */
+extern const sj_exporter *const sj_exporters[];
+
+/* sj_exporter_find returns the exporter of that name, or NULL. */
+const sj_exporter *sj_exporter_find(const char *name);
+
+extern const sj_exporter sj_exporter_folded;
+extern const sj_exporter sj_exporter_chrome_json;
+extern const sj_exporter sj_exporter_function_txt;
+extern const sj_exporter sj_exporter_report_txt;
+
+#endif

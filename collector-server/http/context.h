@@ -1,0 +1,24 @@
+/* What the requests of one server share. */
+#ifndef SJ_COLLECTOR_HTTP_CONTEXT_H
+#define SJ_COLLECTOR_HTTP_CONTEXT_H
+
+#include "collector-server/http/connection_watch.h"
+#include "collector-server/http/database_pool.h"
+#include "collector-server/http/event_hub.h"
+#include "collector-server/http/post.h"
+
+#include <stdint.h>
+#include <stdio.h>
+
+typedef struct sj_http_context {
+    sj_database_pool *databases;
+    sj_event_hub *events;
+    sj_connection_watch *watch;
+    const char *database_path;
+    sj_post_gate gate;
+    uint16_t port;
+    void *metrics_context;
+    void (*write_metrics)(void *context, FILE *text); /* NULL: none */
+} sj_http_context;
+
+#endif

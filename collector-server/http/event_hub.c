@@ -1,0 +1,310 @@
+/* Design notes: the last messages stand in a ring, numbered. A stream knows the number of the next
+ * message that it needs; when that one has been overwritten it gets `event: resync` instead. A
+ * stream with nothing to say is suspended, and resumed by the hub's thread. libmicrohttpd calls
+ * give_bytes and end_stream in its own threads; the hub's lock orders all three. */
+#include "collector-server/http/event_hub.h"
+
+#include "collector-server/http/reply.h"
+#include "collector-server/http/session_changes.h"
+
+#include <errno.h>
+#include <pthread.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <time.h>
+
+enum { RING_SIZE = 16, HEARTBEAT_POLLS = 30 };
+
+typedef struct event_stream {
+    sj_event_hub *hub;
+    struct event_stream *next;
+    struct MHD_Connection *connection;
+    uint64_t next_message;
+    size_t offset; /* bytes of the current text that are gone */
+    char *text;    /* being sent; owned */
+    int socket;
+    bool suspended;
+    bool peer_gone;
+} event_stream;
+
+struct sj_event_hub {
+    pthread_mutex_t lock;
+    pthread_cond_t stop_wanted;
+    pthread_t thread;
+    sqlite3 *database;
+    sj_session_changes *changes;
+    sj_connection_watch *watch;
+    event_stream *streams;
+    size_t stream_count;
+    char *ring[RING_SIZE]; /* message n at n % RING_SIZE */
+    uint64_t next_message;
+    bool stopping;
+};
+
+static uint64_t now_ns(void)
+{
+    struct timespec now;
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return (uint64_t)now.tv_sec * UINT64_C(1000000000) + (uint64_t)now.tv_nsec;
+}
+
+/* The next text of a stream, or NULL when there is none; the lock is held. */
+static char *next_text(event_stream *stream)
+{
+    const sj_event_hub *hub = stream->hub;
+    if (stream->next_message == hub->next_message) {
+        return NULL;
+    }
+    if (hub->next_message - stream->next_message > RING_SIZE) {
+        stream->next_message = hub->next_message;
+        return strdup("event: resync\ndata: {}\n\n");
+    }
+    return strdup(hub->ring[stream->next_message++ % RING_SIZE]);
+}
+
+static ssize_t give_bytes(void *context, uint64_t position, char *buffer, size_t capacity)
+{
+    event_stream *stream = context;
+    sj_event_hub *hub = stream->hub;
+    ssize_t given = 0;
+    (void)position;
+    pthread_mutex_lock(&hub->lock);
+    if (hub->stopping || stream->peer_gone) {
+        given = MHD_CONTENT_READER_END_OF_STREAM;
+    } else if (stream->text == NULL && (stream->text = next_text(stream)) == NULL) {
+        stream->suspended = true;
+        MHD_suspend_connection(stream->connection);
+    }
+    if (stream->text != NULL && given == 0) {
+        const size_t left = strlen(stream->text) - stream->offset;
+        given = (ssize_t)(left < capacity ? left : capacity);
+        memcpy(buffer, stream->text + stream->offset, (size_t)given);
+        stream->offset += (size_t)given;
+        if ((size_t)given == left) {
+            free(stream->text);
+            stream->text = NULL;
+            stream->offset = 0;
+        }
+    }
+    pthread_mutex_unlock(&hub->lock);
+    return given;
+}
+
+static void end_stream(void *context)
+{
+    event_stream *stream = context;
+    sj_event_hub *hub = stream->hub;
+    pthread_mutex_lock(&hub->lock);
+    event_stream **link = &hub->streams;
+    while (*link != NULL && *link != stream) {
+        link = &(*link)->next;
+    }
+    if (*link == stream) {
+        *link = stream->next;
+        hub->stream_count--;
+    }
+    pthread_mutex_unlock(&hub->lock);
+    free(stream->text);
+    free(stream);
+}
+
+static event_stream *add_stream(sj_event_hub *hub, struct MHD_Connection *connection)
+{
+    event_stream *stream = calloc(1, sizeof(*stream));
+    const union MHD_ConnectionInfo *info =
+        MHD_get_connection_info(connection, MHD_CONNECTION_INFO_CONNECTION_FD);
+    char *greeting = strdup("retry: 2000\nevent: hello\ndata: {}\n\n");
+    pthread_mutex_lock(&hub->lock);
+    const bool refused = stream == NULL || greeting == NULL || info == NULL || hub->stopping ||
+                         hub->stream_count >= SJ_EVENT_STREAMS_MAX;
+    if (!refused) {
+        *stream = (event_stream){.hub = hub,
+                                 .next = hub->streams,
+                                 .connection = connection,
+                                 .socket = info->connect_fd,
+                                 .next_message = hub->next_message,
+                                 .text = greeting};
+        hub->streams = stream;
+        hub->stream_count++;
+    }
+    pthread_mutex_unlock(&hub->lock);
+    if (refused) {
+        free(stream);
+        free(greeting);
+        return NULL;
+    }
+    return stream;
+}
+
+enum MHD_Result sj_event_hub_subscribe(sj_event_hub *hub, struct MHD_Connection *connection)
+{
+    event_stream *stream = add_stream(hub, connection);
+    if (stream == NULL) {
+        return sj_reply_error(connection, MHD_HTTP_SERVICE_UNAVAILABLE,
+                              "too many event streams are open; close a tab");
+    }
+    struct MHD_Response *response =
+        MHD_create_response_from_callback(MHD_SIZE_UNKNOWN, 4096, give_bytes, stream, end_stream);
+    if (response == NULL) {
+        end_stream(stream);
+        return MHD_NO;
+    }
+    MHD_add_response_header(response, MHD_HTTP_HEADER_CONTENT_TYPE, "text/event-stream");
+    MHD_add_response_header(response, MHD_HTTP_HEADER_CACHE_CONTROL, "no-store");
+    return sj_reply_send(connection, MHD_HTTP_OK, response);
+}
+
+/* The lock is held. */
+static void resume_all(sj_event_hub *hub)
+{
+    for (event_stream *stream = hub->streams; stream != NULL; stream = stream->next) {
+        if (stream->suspended) {
+            stream->suspended = false;
+            MHD_resume_connection(stream->connection);
+        }
+    }
+}
+
+/* libmicrohttpd does not look at suspended connections: a closed tab would keep its place until the
+ * next message. A stream's socket stays open while the stream is listed. */
+static void end_streams_of_gone_peers(sj_event_hub *hub)
+{
+    pthread_mutex_lock(&hub->lock);
+    for (event_stream *stream = hub->streams; stream != NULL; stream = stream->next) {
+        char byte;
+        if (stream->suspended &&
+            recv(stream->socket, &byte, sizeof(byte), MSG_PEEK | MSG_DONTWAIT) == 0) {
+            stream->peer_gone = true;
+            stream->suspended = false;
+            MHD_resume_connection(stream->connection);
+        }
+    }
+    pthread_mutex_unlock(&hub->lock);
+}
+
+/* Owns `message`. */
+static void publish(sj_event_hub *hub, char *message)
+{
+    if (message == NULL) {
+        return;
+    }
+    pthread_mutex_lock(&hub->lock);
+    char **slot = &hub->ring[hub->next_message % RING_SIZE];
+    free(*slot);
+    *slot = message;
+    hub->next_message++;
+    resume_all(hub);
+    pthread_mutex_unlock(&hub->lock);
+}
+
+static char *event_text(json_t *changed)
+{
+    char *data = json_dumps(changed, JSON_COMPACT);
+    char *text = NULL;
+    if (data != NULL && asprintf(&text, "event: sessions\ndata: %s\n\n", data) < 0) {
+        text = NULL;
+    }
+    free(data);
+    return text;
+}
+
+/* Waits for the next poll; false when the hub is to stop. */
+static bool wait_for_poll(sj_event_hub *hub)
+{
+    const uint64_t until_ns = now_ns() + (uint64_t)SJ_EVENT_POLL_MS * 1000000u;
+    const struct timespec until = {.tv_sec = (time_t)(until_ns / 1000000000u),
+                                   .tv_nsec = (long)(until_ns % 1000000000u)};
+    pthread_mutex_lock(&hub->lock);
+    int waited = 0;
+    while (!hub->stopping && waited != ETIMEDOUT) {
+        waited = pthread_cond_timedwait(&hub->stop_wanted, &hub->lock, &until);
+    }
+    const bool goes_on = !hub->stopping;
+    pthread_mutex_unlock(&hub->lock);
+    return goes_on;
+}
+
+static void *run_hub(void *context)
+{
+    sj_event_hub *hub = context;
+    for (unsigned polls = 1; wait_for_poll(hub); polls++) {
+        json_t *changed = sj_session_changes_poll(hub->changes, hub->database);
+        if (changed != NULL) {
+            publish(hub, event_text(changed));
+            json_decref(changed);
+        } else if (polls % HEARTBEAT_POLLS == 0) {
+            publish(hub, strdup(": still here\n\n"));
+        }
+        end_streams_of_gone_peers(hub);
+        sj_connection_watch_sweep(hub->watch, now_ns());
+    }
+    return NULL;
+}
+
+static void init_locks(sj_event_hub *hub)
+{
+    pthread_condattr_t monotonic;
+    pthread_condattr_init(&monotonic);
+    pthread_condattr_setclock(&monotonic, CLOCK_MONOTONIC);
+    pthread_cond_init(&hub->stop_wanted, &monotonic);
+    pthread_condattr_destroy(&monotonic);
+    pthread_mutex_init(&hub->lock, NULL);
+}
+
+sj_status sj_event_hub_start(sj_database_pool *databases, sj_connection_watch *watch,
+                             sj_event_hub **hub, sj_error *error)
+{
+    sj_event_hub *made = calloc(1, sizeof(*made));
+    if (made == NULL) {
+        return sj_fail(error, SJ_ENOMEM, "out of memory");
+    }
+    init_locks(made);
+    made->watch = watch;
+    made->changes = sj_session_changes_new();
+    sj_status status = made->changes != NULL
+                           ? sj_database_pool_open(databases, &made->database, error)
+                           : sj_fail(error, SJ_ENOMEM, "out of memory");
+    if (status == SJ_OK) {
+        json_decref(sj_session_changes_poll(made->changes, made->database));
+        const int code = pthread_create(&made->thread, NULL, run_hub, made);
+        if (code != 0) {
+            status = sj_fail(error, SJ_EIO, "cannot start a thread: %s", strerror(code));
+        }
+    }
+    if (status != SJ_OK) {
+        sj_event_hub_free(made);
+        return status;
+    }
+    *hub = made;
+    return SJ_OK;
+}
+
+void sj_event_hub_stop(sj_event_hub *hub)
+{
+    pthread_mutex_lock(&hub->lock);
+    hub->stopping = true;
+    pthread_cond_signal(&hub->stop_wanted);
+    pthread_mutex_unlock(&hub->lock);
+    pthread_join(hub->thread, NULL);
+    pthread_mutex_lock(&hub->lock);
+    resume_all(hub);
+    pthread_mutex_unlock(&hub->lock);
+}
+
+void sj_event_hub_free(sj_event_hub *hub)
+{
+    if (hub == NULL) {
+        return;
+    }
+    for (size_t i = 0; i < RING_SIZE; i++) {
+        free(hub->ring[i]);
+    }
+    sj_session_changes_free(hub->changes);
+    sqlite3_close(hub->database);
+    pthread_cond_destroy(&hub->stop_wanted);
+    pthread_mutex_destroy(&hub->lock);
+    free(hub);
+}

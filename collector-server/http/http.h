@@ -1,0 +1,44 @@
+/* The HTTP side of the collector: a versioned JSON API over one database, server-sent events while
+ * sessions are being recorded, and the dashboard, whose files are part of the program.
+ *
+ * GETs read through connections that cannot write. Loopback addresses are served without login; the
+ * Host header must name the loopback, so that a page of another site cannot reach the server
+ * through a name that it controls. What changes something is a POST with the lab's token (post.h).
+ */
+#ifndef SJ_COLLECTOR_HTTP_HTTP_H
+#define SJ_COLLECTOR_HTTP_HTTP_H
+
+#include "agent/control/error.h"
+
+#include <stdint.h>
+#include <stdio.h>
+
+typedef struct sj_http sj_http;
+
+typedef struct sj_http_options {
+    const char *database_path;
+    const char *address;    /* numeric IPv4 or IPv6 address, or "localhost"; NULL: 127.0.0.1 */
+    uint16_t port;          /* 0: one that is free */
+    const char *token_path; /* of the token that POSTs have to show, made when missing; NULL: they
+                               are refused */
+    void *metrics_context;
+    /* adds lines to /metrics; called from any thread of the server; NULL: none */
+    void (*write_metrics)(void *context, FILE *text);
+} sj_http_options;
+
+/* sj_http_start opens the database, listens, and serves from threads of its own until
+ * sj_http_stop. `*server` is owned by the caller. Blocks while the database is opened. Errors:
+ * SJ_ENOTFOUND no such file; SJ_ECORRUPT not a Sojourn database; SJ_EPERM the address is not a
+ * loopback one; SJ_EIO the port is taken or a thread cannot be made; SJ_EINVAL; SJ_ENOMEM. */
+SJ_MUST_CHECK sj_status sj_http_start(const sj_http_options *options, sj_http **server,
+                                      sj_error *error);
+
+/* sj_http_stop ends every connection, waits for requests that run (seconds at most: each has a
+ * deadline) and frees the server. NULL is allowed. Not from a thread of the server. */
+void sj_http_stop(sj_http *server);
+
+/* sj_http_url returns where the dashboard is, "http://127.0.0.1:8377/". Borrowed from the server;
+ * any thread. */
+const char *sj_http_url(const sj_http *server);
+
+#endif

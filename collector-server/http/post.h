@@ -1,0 +1,45 @@
+/* Requests that change something: what they have to bring, and their bodies.
+ *
+ * Reading needs no login on the loopback, where any page in any browser of this machine can send
+ * requests as well. So a POST needs the lab's token in `Authorization: Bearer`, which no page
+ * knows, a body of JSON, and no sign of another site. */
+#ifndef SJ_COLLECTOR_HTTP_POST_H
+#define SJ_COLLECTOR_HTTP_POST_H
+
+#include "collector-server/control/secret.h"
+#include "collector-server/http/route.h"
+
+enum { SJ_POST_MAX_BYTES = 256 * 1024 };
+
+/* Who may change something. */
+typedef struct sj_post_gate {
+    uint16_t port;
+    bool is_open; /* false: nobody */
+    uint8_t token_hash[SJ_SECRET_HASH_BYTES];
+} sj_post_gate;
+
+/* A body that is being received. */
+typedef struct sj_post_body {
+    char *bytes;
+    size_t size;
+    bool is_too_long;
+} sj_post_body;
+
+/* sj_post_token_load reads the token file, or makes it (mode 0600) with a new token, and opens the
+ * gate. SJ_EIO; SJ_EPERM: others may read the file. */
+SJ_MUST_CHECK sj_status sj_post_token_load(const char *path, sj_post_gate *gate, sj_error *error);
+
+/* sj_post_refusal tells what is wrong with a POST before its body is read, and its HTTP status;
+ * NULL: nothing. */
+const char *sj_post_refusal(const sj_post_gate *gate, struct MHD_Connection *connection,
+                            unsigned *code);
+
+/* sj_post_body_add takes in a piece; what is too long is dropped and told by `is_too_long`. */
+void sj_post_body_add(sj_post_body *body, const char *piece, size_t size);
+void sj_post_body_free(sj_post_body *body); /* NULL is allowed */
+
+/* sj_post_parse reads a body as a JSON object, released by the caller. SJ_EINVAL with the place of
+ * the mistake. */
+SJ_MUST_CHECK sj_status sj_post_parse(const sj_post_body *body, json_t **object, sj_error *error);
+
+#endif

@@ -1,0 +1,25 @@
+/* Responses: every one of them leaves through here and carries the security headers. */
+#ifndef SJ_COLLECTOR_HTTP_REPLY_H
+#define SJ_COLLECTOR_HTTP_REPLY_H
+
+#include "collector-server/http/assets.h"
+
+#include <jansson.h>
+#include <microhttpd.h>
+
+/* sj_reply_send adds the security headers, queues the response and releases it. */
+enum MHD_Result sj_reply_send(struct MHD_Connection *connection, unsigned status,
+                              struct MHD_Response *response);
+
+/* sj_reply_json sends a body (borrowed) that is never cached. */
+enum MHD_Result sj_reply_json(struct MHD_Connection *connection, unsigned status,
+                              const json_t *body);
+
+/* sj_reply_error sends {"error": message}. */
+enum MHD_Result sj_reply_error(struct MHD_Connection *connection, unsigned status,
+                               const char *message);
+
+/* sj_reply_asset sends an embedded file: gzip where accepted, 304 when its ETag is known. */
+enum MHD_Result sj_reply_asset(struct MHD_Connection *connection, const sj_asset *asset);
+
+#endif

@@ -1,0 +1,208 @@
+/* Design notes: a path whose calls have not ended has no time of its own yet (main, while a
+ * session is recorded). `known_ns` is then the time of its nearest descendants that have ended, so
+ * that the tree of a running program is ordered by where time goes. */
+#include "collector-server/http/route.h"
+
+#include "collector-server/http/parameters.h"
+#include "collector-server/http/rows.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+
+enum { LIMIT_DEFAULT = 50, LIMIT_MAX = 500, OFFSET_MAX = 100000000, FOCUS_DEPTH_MAX = 2000 };
+
+#define KNOWN_NS                                                                                   \
+    "CASE WHEN p.calls > 0 THEN p.total_ns ELSE coalesce((WITH RECURSIVE open(id, ns) AS"          \
+    " (SELECT p.path_id, 0 UNION ALL SELECT c.path_id, CASE WHEN c.calls > 0 THEN c.total_ns"      \
+    " ELSE 0 END FROM open JOIN call_paths o ON o.path_id = open.id AND o.calls = 0"               \
+    " JOIN call_paths c ON c.parent_path_id = o.path_id) SELECT sum(ns) FROM open), 0) END"
+
+/* The middle of a bin may lie outside of what was measured. */
+#define QUANTILE(q)                                                                                \
+    "max(min(histogram_ns(p.histogram, " q ", s.tick_ns_numerator, s.tick_ns_denominator),"        \
+    " p.max_ns), p.min_ns)"
+
+#define NODE_COLUMNS                                                                               \
+    "p.path_id AS id, p.parent_path_id AS parent_id, p.function_id, f.name, m.path AS module,"     \
+    " p.depth, p.recursive AS is_recursive, p.calls, p.total_ns, p.self_ns, p.min_ns, p.max_ns,"   \
+    " " QUANTILE("0.5") " AS p50_ns, " QUANTILE(                                                   \
+        "0.95") " AS p95_ns,"                                                                      \
+                " p.unwound, p.untrusted, (SELECT count(*) FROM call_paths c"                      \
+                " WHERE c.parent_path_id = p.path_id) AS child_count"
+#define NODE_JOINS                                                                                 \
+    " JOIN functions f ON f.function_id = p.function_id JOIN modules m ON m.module_id ="           \
+    " f.module_id JOIN sessions s ON s.session_id = p.session_id"
+
+#define CHILDREN                                                                                   \
+    "(SELECT p.path_id, " KNOWN_NS " AS known_ns FROM call_paths p WHERE p.session_id = ?1"        \
+    " AND p.parent_path_id IS ?2)"
+
+static const char children_sql[] =
+    "SELECT " NODE_COLUMNS ", o.known_ns FROM (SELECT * FROM " CHILDREN
+    " ORDER BY known_ns DESC, path_id LIMIT ?3 OFFSET ?4) o"
+    " CROSS JOIN call_paths p ON p.path_id = o.path_id" NODE_JOINS
+    " ORDER BY o.known_ns DESC, p.path_id";
+
+static const char rest_sql[] =
+    "SELECT count(*) AS paths, coalesce(sum(p.calls), 0) AS calls,"
+    " coalesce(sum(o.known_ns), 0) AS known_ns, coalesce(sum(p.self_ns), 0) AS self_ns"
+    " FROM (SELECT * FROM " CHILDREN " ORDER BY known_ns DESC, path_id LIMIT -1 OFFSET ?3) o"
+    " JOIN call_paths p ON p.path_id = o.path_id";
+
+static const char ancestors_sql[] =
+    "WITH RECURSIVE up(id, parent) AS (SELECT path_id, parent_path_id FROM call_paths"
+    " WHERE path_id = ?2 AND session_id = ?1 UNION ALL SELECT c.path_id, c.parent_path_id"
+    " FROM up JOIN call_paths c ON c.path_id = up.parent)"
+    " SELECT " NODE_COLUMNS ", " KNOWN_NS " AS known_ns FROM up"
+    " CROSS JOIN call_paths p ON p.path_id = up.id" NODE_JOINS " ORDER BY p.depth";
+
+static const char session_sql[] =
+    "SELECT coalesce(sum(known_ns), 0) FROM (SELECT " KNOWN_NS " AS known_ns FROM call_paths p"
+    " WHERE p.session_id = ?1 AND p.parent_path_id IS NULL)";
+
+typedef struct tree_query {
+    int64_t parent; /* 0: the roots */
+    int64_t focus;  /* 0: none */
+    int64_t limit;
+    int64_t offset;
+} tree_query;
+
+static sj_status read_number(sqlite3 *database, const char *sql, int64_t first, int64_t second,
+                             int64_t *number, sj_error *error)
+{
+    sqlite3_stmt *statement = NULL;
+    SJ_TRY(sj_rows_prepare(database, sql, &statement, error));
+    sqlite3_bind_int64(statement, 1, first);
+    if (sqlite3_bind_parameter_count(statement) > 1) {
+        sqlite3_bind_int64(statement, 2, second);
+    }
+    const int step = sqlite3_step(statement);
+    *number = step == SQLITE_ROW ? sqlite3_column_int64(statement, 0) : 0;
+    sqlite3_finalize(statement);
+    if (step != SQLITE_ROW && step != SQLITE_DONE) {
+        return sj_fail(error, step == SQLITE_INTERRUPT ? SJ_ETIMEDOUT : SJ_EIO, "database: %s",
+                       sqlite3_errmsg(database));
+    }
+    return SJ_OK;
+}
+
+static sj_status require_path(const sj_request *request, int64_t path, sj_error *error)
+{
+    int64_t found = 0;
+    SJ_TRY(read_number(request->database,
+                       "SELECT count(*) FROM call_paths WHERE session_id = ?1 AND path_id = ?2",
+                       request->id, path, &found, error));
+    if (found == 0) {
+        return sj_fail(error, SJ_ENOTFOUND, "session %" PRId64 " has no call path %" PRId64,
+                       request->id, path);
+    }
+    return SJ_OK;
+}
+
+/* The path of a function where most of its time goes. */
+static sj_status find_focus(const sj_request *request, int64_t function, int64_t *focus,
+                            sj_error *error)
+{
+    SJ_TRY(read_number(request->database,
+                       "SELECT path_id FROM call_paths WHERE session_id = ?1 AND function_id = ?2"
+                       " ORDER BY recursive, total_ns DESC, path_id LIMIT 1",
+                       request->id, function, focus, error));
+    if (*focus == 0) {
+        return sj_fail(error, SJ_ENOTFOUND, "session %" PRId64 " has no calls of function %" PRId64,
+                       request->id, function);
+    }
+    return SJ_OK;
+}
+
+static sj_status read_query(const sj_request *request, tree_query *query, sj_error *error)
+{
+    const sj_parameter_range any_id = {1, INT64_MAX, 0};
+    int64_t function = 0;
+    SJ_TRY(sj_parameter_number(request, "parent", any_id, &query->parent, error));
+    SJ_TRY(sj_parameter_number(request, "focus", any_id, &query->focus, error));
+    SJ_TRY(sj_parameter_number(request, "function", any_id, &function, error));
+    SJ_TRY(sj_parameter_number(request, "limit", (sj_parameter_range){1, LIMIT_MAX, LIMIT_DEFAULT},
+                               &query->limit, error));
+    SJ_TRY(sj_parameter_number(request, "offset", (sj_parameter_range){0, OFFSET_MAX, 0},
+                               &query->offset, error));
+    if ((query->parent != 0) + (query->focus != 0) + (function != 0) > 1) {
+        return sj_fail(error, SJ_EINVAL, "give one of 'parent', 'focus' and 'function'");
+    }
+    SJ_TRY(sj_rows_require_session(request->database, request->id, error));
+    if (function != 0) {
+        SJ_TRY(find_focus(request, function, &query->focus, error));
+    }
+    if (query->focus != 0) {
+        query->parent = query->focus;
+    }
+    return query->parent != 0 ? require_path(request, query->parent, error) : SJ_OK;
+}
+
+static void bind_parent(sqlite3_stmt *statement, int64_t session, int64_t parent)
+{
+    sqlite3_bind_int64(statement, 1, session);
+    if (parent != 0) {
+        sqlite3_bind_int64(statement, 2, parent);
+    }
+}
+
+static sj_status add_children(const sj_request *request, const tree_query *query, json_t *body,
+                              sj_error *error)
+{
+    sqlite3_stmt *statement = NULL;
+    json_t *rows = NULL;
+    json_t *rest = NULL;
+    SJ_TRY(sj_rows_prepare(request->database, children_sql, &statement, error));
+    bind_parent(statement, request->id, query->parent);
+    sqlite3_bind_int64(statement, 3, query->limit);
+    sqlite3_bind_int64(statement, 4, query->offset);
+    SJ_TRY(sj_rows_take(statement, (size_t)query->limit, &rows, NULL, error));
+    json_object_set_new(body, "items", rows);
+    SJ_TRY(sj_rows_prepare(request->database, rest_sql, &statement, error));
+    bind_parent(statement, request->id, query->parent);
+    sqlite3_bind_int64(statement, 3, query->offset + (int64_t)json_array_size(rows));
+    SJ_TRY(sj_rows_take(statement, 1, &rest, NULL, error));
+    json_object_set(body, "rest", json_array_get(rest, 0));
+    json_decref(rest);
+    return SJ_OK;
+}
+
+static sj_status add_focus(const sj_request *request, int64_t focus, json_t *body, sj_error *error)
+{
+    sqlite3_stmt *statement = NULL;
+    json_t *rows = NULL;
+    bool truncated = false;
+    SJ_TRY(sj_rows_prepare(request->database, ancestors_sql, &statement, error));
+    sqlite3_bind_int64(statement, 1, request->id);
+    sqlite3_bind_int64(statement, 2, focus);
+    SJ_TRY(sj_rows_take(statement, FOCUS_DEPTH_MAX, &rows, &truncated, error));
+    json_object_set_new(body, "focus", rows);
+    if (truncated) {
+        return sj_fail(error, SJ_EINVAL, "the path is more than %d calls deep", FOCUS_DEPTH_MAX);
+    }
+    return SJ_OK;
+}
+
+static sj_status run(sj_request *request, json_t **body, sj_error *error)
+{
+    tree_query query;
+    int64_t session_ns = 0;
+    SJ_TRY(read_query(request, &query, error));
+    SJ_TRY(read_number(request->database, session_sql, request->id, 0, &session_ns, error));
+    json_t *tree = json_pack("{s:I}", "session_ns", (json_int_t)session_ns);
+    if (tree == NULL) {
+        return sj_fail(error, SJ_ENOMEM, "out of memory");
+    }
+    sj_status status = add_children(request, &query, tree, error);
+    if (status == SJ_OK && query.focus != 0) {
+        status = add_focus(request, query.focus, tree, error);
+    }
+    if (status != SJ_OK) {
+        json_decref(tree);
+        return status;
+    }
+    *body = tree;
+    return SJ_OK;
+}
+
+const sj_route sj_route_call_tree = {.pattern = "/api/v1/sessions/{id}/call-tree", .run = run};

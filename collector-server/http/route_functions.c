@@ -1,0 +1,216 @@
+/* Design notes: the inner SELECT sorts and cuts on what one sort needs; quantiles (which decode
+ * histograms) and the mean of the rows that are shown are made around it. `total_ns` counts
+ * recursive activations once, so the mean comes from the call paths, where each activation is. */
+#include "collector-server/http/route.h"
+
+#include "collector-server/http/parameters.h"
+#include "collector-server/http/rows.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { LIMIT_DEFAULT = 200, LIMIT_MAX = 1000, OFFSET_MAX = 100000000, SEARCH_MAX_BYTES = 200 };
+
+typedef struct sort_key {
+    const char *name;
+    const char *expression;
+    const char *first; /* direction when none is asked for */
+} sort_key;
+
+#define MEAN                                                                                       \
+    "(SELECT sum(p.total_ns) / max(sum(p.calls), 1) FROM call_paths p"                             \
+    " WHERE p.session_id = x.session_id AND p.function_id = x.function_id)"
+/* The middle of a bin may lie outside of what was measured. */
+#define QUANTILE(q) "max(min(histogram_ns(x.histogram, " q ", ?3, ?4), x.max_ns), x.min_ns)"
+
+static const sort_key sort_keys[] = {
+    {"self", "x.self_ns", "DESC"},
+    {"total", "x.total_ns", "DESC"},
+    {"calls", "x.calls", "DESC"},
+    {"mean", MEAN, "DESC"},
+    {"min", "x.min_ns", "DESC"},
+    {"max", "x.max_ns", "DESC"},
+    {"p50", QUANTILE("0.5"), "DESC"},
+    {"p90", QUANTILE("0.9"), "DESC"},
+    {"p95", QUANTILE("0.95"), "DESC"},
+    {"p99", QUANTILE("0.99"), "DESC"},
+    {"name", "f.name COLLATE NOCASE", "ASC"},
+};
+
+static const char rows_sql[] =
+    "SELECT x.function_id AS id, f.name, m.path AS module, x.calls, x.total_ns, x.self_ns, " MEAN
+    " AS mean_ns, x.min_ns, x.max_ns, " QUANTILE("0.5") " AS p50_ns, " QUANTILE(
+        "0.9") " AS p90_ns, " QUANTILE("0.95") " AS p95_ns, " QUANTILE("0.99") " AS p99_ns,"
+                                                                               " x.unwound, "
+                                                                               "x.untrusted"
+                                                                               " FROM (SELECT "
+                                                                               "x.function_id AS "
+                                                                               "id, row_number() "
+                                                                               "OVER () AS place "
+                                                                               "FROM"
+                                                                               "  (SELECT "
+                                                                               "x.function_id FROM "
+                                                                               "function_stats x "
+                                                                               "JOIN functions f "
+                                                                               "ON f.function_id ="
+                                                                               "   x.function_id "
+                                                                               "WHERE x.session_id "
+                                                                               "= ?1 AND f.name "
+                                                                               "LIKE ?2 ESCAPE '\\'"
+                                                                               "   ORDER BY %s %s, "
+                                                                               "x.function_id "
+                                                                               "LIMIT ?5 OFFSET "
+                                                                               "?6) x) o"
+                                                                               " CROSS JOIN "
+                                                                               "function_stats x "
+                                                                               "ON x.session_id = "
+                                                                               "?1 AND "
+                                                                               "x.function_id = "
+                                                                               "o.id"
+                                                                               " JOIN functions f "
+                                                                               "ON f.function_id = "
+                                                                               "o.id JOIN modules "
+                                                                               "m ON m.module_id = "
+                                                                               "f.module_id"
+                                                                               " ORDER BY o.place";
+
+static const char totals_sql[] =
+    "SELECT count(*) AS matching, coalesce(sum(x.calls), 0) AS calls,"
+    " coalesce(sum(x.self_ns), 0) AS self_ns,"
+    " (SELECT coalesce(sum(y.self_ns), 0) FROM function_stats y WHERE y.session_id = ?1)"
+    "  AS session_self_ns"
+    " FROM function_stats x JOIN functions f ON f.function_id = x.function_id"
+    " WHERE x.session_id = ?1 AND f.name LIKE ?2 ESCAPE '\\'";
+
+typedef struct function_query {
+    const sort_key *key;
+    const char *direction;
+    int64_t limit;
+    int64_t offset;
+    char pattern[2 * SEARCH_MAX_BYTES + 3]; /* for LIKE */
+} function_query;
+
+/* "%search%" with LIKE's own characters escaped; "%" when there is nothing to search for. */
+static void make_pattern(const char *search, char *pattern)
+{
+    *pattern++ = '%';
+    if (search != NULL) {
+        for (; *search != '\0'; search++) {
+            if (strchr("%_\\", *search) != NULL) {
+                *pattern++ = '\\';
+            }
+            *pattern++ = *search;
+        }
+        *pattern++ = '%';
+    }
+    *pattern = '\0';
+}
+
+static sj_status read_sort(const sj_request *request, function_query *query, sj_error *error)
+{
+    const char *sort = NULL;
+    const char *order = NULL;
+    SJ_TRY(sj_parameter_text(request, "sort", 16, &sort, error));
+    SJ_TRY(sj_parameter_text(request, "order", 4, &order, error));
+    query->key = NULL;
+    for (size_t i = 0; i < sizeof(sort_keys) / sizeof(sort_keys[0]); i++) {
+        if (strcmp(sort != NULL ? sort : "self", sort_keys[i].name) == 0) {
+            query->key = &sort_keys[i];
+        }
+    }
+    if (query->key == NULL) {
+        return sj_fail(error, SJ_EINVAL,
+                       "parameter 'sort' must be one of self, total, calls, mean, min, max, p50, "
+                       "p90, p95, p99, name");
+    }
+    query->direction = query->key->first;
+    if (order != NULL) {
+        if (strcmp(order, "asc") != 0 && strcmp(order, "desc") != 0) {
+            return sj_fail(error, SJ_EINVAL, "parameter 'order' must be asc or desc");
+        }
+        query->direction = order[0] == 'a' ? "ASC" : "DESC";
+    }
+    return SJ_OK;
+}
+
+static sj_status read_query(const sj_request *request, function_query *query, sj_error *error)
+{
+    const char *search = NULL;
+    SJ_TRY(read_sort(request, query, error));
+    SJ_TRY(sj_parameter_number(request, "limit", (sj_parameter_range){1, LIMIT_MAX, LIMIT_DEFAULT},
+                               &query->limit, error));
+    SJ_TRY(sj_parameter_number(request, "offset", (sj_parameter_range){0, OFFSET_MAX, 0},
+                               &query->offset, error));
+    SJ_TRY(sj_parameter_text(request, "search", SEARCH_MAX_BYTES, &search, error));
+    make_pattern(search, query->pattern);
+    return SJ_OK;
+}
+
+static void bind_query(sqlite3_stmt *statement, int64_t session, const function_query *query)
+{
+    sqlite3_bind_int64(statement, 1, session);
+    sqlite3_bind_text(statement, 2, query->pattern, -1, SQLITE_STATIC);
+    sqlite3_bind_int64(statement, 5, query->limit);
+    sqlite3_bind_int64(statement, 6, query->offset);
+}
+
+static sj_status bind_clock(sqlite3 *database, sqlite3_stmt *into, int64_t session, sj_error *error)
+{
+    sqlite3_stmt *clock = NULL;
+    SJ_TRY(sj_rows_prepare(
+        database,
+        "SELECT tick_ns_numerator, tick_ns_denominator FROM sessions WHERE session_id = ?1", &clock,
+        error));
+    sqlite3_bind_int64(clock, 1, session);
+    if (sqlite3_step(clock) == SQLITE_ROW) {
+        sqlite3_bind_int64(into, 3, sqlite3_column_int64(clock, 0));
+        sqlite3_bind_int64(into, 4, sqlite3_column_int64(clock, 1));
+    }
+    sqlite3_finalize(clock);
+    return SJ_OK;
+}
+
+static sj_status take_rows(const sj_request *request, const function_query *query, json_t **rows,
+                           sj_error *error)
+{
+    char sql[sizeof(rows_sql) + 512];
+    sqlite3_stmt *statement = NULL;
+    snprintf(sql, sizeof(sql), rows_sql, query->key->expression, query->direction);
+    SJ_TRY(sj_rows_prepare(request->database, sql, &statement, error));
+    bind_query(statement, request->id, query);
+    const sj_status status = bind_clock(request->database, statement, request->id, error);
+    if (status != SJ_OK) {
+        sqlite3_finalize(statement);
+        return status;
+    }
+    return sj_rows_take(statement, (size_t)query->limit, rows, NULL, error);
+}
+
+static sj_status run(sj_request *request, json_t **body, sj_error *error)
+{
+    function_query query;
+    sqlite3_stmt *statement = NULL;
+    json_t *rows = NULL;
+    json_t *totals = NULL;
+    SJ_TRY(read_query(request, &query, error));
+    SJ_TRY(sj_rows_require_session(request->database, request->id, error));
+    SJ_TRY(sj_rows_prepare(request->database, totals_sql, &statement, error));
+    sqlite3_bind_int64(statement, 1, request->id);
+    sqlite3_bind_text(statement, 2, query.pattern, -1, SQLITE_STATIC);
+    SJ_TRY(sj_rows_take(statement, 1, &totals, NULL, error));
+    const sj_status status = take_rows(request, &query, &rows, error);
+    if (status != SJ_OK) {
+        json_decref(totals);
+        return status;
+    }
+    json_t *sums = json_array_get(totals, 0);
+    const json_int_t matching = json_integer_value(json_object_get(sums, "matching"));
+    const bool truncated = query.offset + (int64_t)json_array_size(rows) < matching;
+    *body = json_pack("{s:o, s:b, s:I, s:O}", "items", rows, "truncated", truncated, "offset",
+                      (json_int_t)query.offset, "totals", sums);
+    json_decref(totals);
+    return *body != NULL ? SJ_OK : sj_fail(error, SJ_ENOMEM, "out of memory");
+}
+
+const sj_route sj_route_functions = {.pattern = "/api/v1/sessions/{id}/functions", .run = run};

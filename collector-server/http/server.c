@@ -1,0 +1,343 @@
+#include "collector-server/http/http.h"
+
+#include "collector-server/http/assets.h"
+#include "collector-server/http/context.h"
+#include "collector-server/http/guard.h"
+#include "collector-server/http/reply.h"
+#include "collector-server/http/route.h"
+
+#include <arpa/inet.h>
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+enum { WORKER_THREADS = 4, CONNECTION_MEMORY_BYTES = 32 << 10, REQUEST_DEADLINE_MS = 5000 };
+
+struct sj_http {
+    sj_http_context context;
+    struct MHD_Daemon *daemon;
+    char *database_path;
+    char url[96];
+};
+
+static unsigned status_code_of(sj_status status)
+{
+    switch (status) {
+    case SJ_OK:
+        return MHD_HTTP_OK;
+    case SJ_EINVAL:
+    case SJ_EUNSUPPORTED:
+    case SJ_ELIMIT:
+        return MHD_HTTP_BAD_REQUEST;
+    case SJ_ENOTFOUND:
+        return MHD_HTTP_NOT_FOUND;
+    case SJ_ETIMEDOUT:
+        return MHD_HTTP_SERVICE_UNAVAILABLE;
+    default:
+        return MHD_HTTP_INTERNAL_SERVER_ERROR;
+    }
+}
+
+static enum MHD_Result answer_json(const sj_route *route, sj_request *request)
+{
+    sj_error error = {.status = SJ_OK, .text = ""};
+    json_t *body = NULL;
+    sj_database_pool *databases = request->context->databases;
+    sj_status status =
+        sj_database_pool_take(databases, REQUEST_DEADLINE_MS, &request->database, &error);
+    if (status == SJ_OK) {
+        status = route->run(request, &body, &error);
+        sj_database_pool_give(databases, request->database);
+    }
+    const enum MHD_Result queued =
+        status == SJ_OK ? sj_reply_json(request->connection, MHD_HTTP_OK, body)
+                        : sj_reply_error(request->connection, status_code_of(status), error.text);
+    json_decref(body);
+    return queued;
+}
+
+static enum MHD_Result answer_post(const sj_route *route, sj_request *request,
+                                   const sj_post_body *posted)
+{
+    sj_error error = {.status = SJ_OK, .text = ""};
+    json_t *input = NULL;
+    json_t *body = NULL;
+    sj_status status = sj_post_parse(posted, &input, &error);
+    if (status == SJ_OK) {
+        status = route->post(request, input, &body, &error);
+    }
+    const enum MHD_Result queued =
+        status == SJ_OK ? sj_reply_json(request->connection, MHD_HTTP_ACCEPTED, body)
+                        : sj_reply_error(request->connection, status_code_of(status), error.text);
+    json_decref(body);
+    json_decref(input);
+    return queued;
+}
+
+/* takes_post tells whether a path can be posted to. */
+static bool takes_post(const char *path)
+{
+    int64_t id = 0;
+    const sj_route *route = sj_route_find(path, &id);
+    return route != NULL && route->post != NULL;
+}
+
+/* What is wrong with a request before its path is looked at; NULL: nothing. */
+static const char *refuse_request(const sj_http_context *context, struct MHD_Connection *connection,
+                                  const char *path, const char *method, unsigned *code)
+{
+    const uint16_t port = context->port;
+    const char *host =
+        MHD_lookup_connection_value(connection, MHD_HEADER_KIND, MHD_HTTP_HEADER_HOST);
+    const char *origin =
+        MHD_lookup_connection_value(connection, MHD_HEADER_KIND, MHD_HTTP_HEADER_ORIGIN);
+    const char *site = MHD_lookup_connection_value(connection, MHD_HEADER_KIND, "Sec-Fetch-Site");
+    const char *mode = MHD_lookup_connection_value(connection, MHD_HEADER_KIND, "Sec-Fetch-Mode");
+    const bool reads = strcmp(method, "GET") == 0 || strcmp(method, "HEAD") == 0;
+    *code = MHD_HTTP_FORBIDDEN;
+    if (!sj_guard_host_allowed(host, port)) {
+        return "this server answers only to its own loopback address";
+    }
+    if (origin != NULL && !sj_guard_origin_allowed(origin, port)) {
+        return "requests of other sites are refused";
+    }
+    if (site != NULL && strcmp(site, "cross-site") == 0 &&
+        (mode == NULL || strcmp(mode, "navigate") != 0)) {
+        return "requests of other sites are refused";
+    }
+    if (strcmp(method, "POST") == 0 && takes_post(path)) {
+        return sj_post_refusal(&context->gate, connection, code);
+    }
+    if (!reads) {
+        *code = MHD_HTTP_METHOD_NOT_ALLOWED;
+        return "only GET and HEAD are served here";
+    }
+    if (MHD_lookup_connection_value(connection, MHD_HEADER_KIND,
+                                    MHD_HTTP_HEADER_TRANSFER_ENCODING) != NULL ||
+        MHD_lookup_connection_value(connection, MHD_HEADER_KIND, MHD_HTTP_HEADER_CONTENT_LENGTH) !=
+            NULL) {
+        *code = MHD_HTTP_CONTENT_TOO_LARGE;
+        return "requests have no body here";
+    }
+    return NULL;
+}
+
+static enum MHD_Result answer_path(sj_http *server, struct MHD_Connection *connection,
+                                   const char *path, const sj_post_body *posted)
+{
+    sj_request request = {.connection = connection, .context = &server->context};
+    const sj_route *route = sj_route_find(path, &request.id);
+    if (route != NULL && posted != NULL) {
+        return answer_post(route, &request, posted);
+    }
+    if (route != NULL) {
+        return route->run != NULL ? answer_json(route, &request) : route->respond(&request);
+    }
+    const sj_asset *asset = sj_asset_find(path);
+    if (asset != NULL) {
+        return sj_reply_asset(connection, asset);
+    }
+    return sj_reply_error(connection, MHD_HTTP_NOT_FOUND, "there is nothing here");
+}
+
+/* What is kept from one call of `answer` to the next: a POST's body, or that a GET was seen. */
+static char seen_get;
+
+static enum MHD_Result answer(void *context, struct MHD_Connection *connection, const char *url,
+                              const char *method, const char *version, const char *upload,
+                              size_t *upload_size, void **request_context)
+{
+    sj_http *server = context;
+    unsigned code = 0;
+    (void)version;
+    const char *refusal = refuse_request(&server->context, connection, url, method, &code);
+    const bool is_post = strcmp(method, "POST") == 0;
+    /* Answered at once, a request costs its connection; so good ones wait for their end. */
+    if (refusal == NULL && *request_context == NULL) {
+        *request_context = is_post ? calloc(1, sizeof(sj_post_body)) : (void *)&seen_get;
+        return *request_context != NULL ? MHD_YES : MHD_NO;
+    }
+    sj_post_body *posted = is_post && refusal == NULL ? *request_context : NULL;
+    if (posted != NULL && *upload_size != 0) {
+        sj_post_body_add(posted, upload, *upload_size);
+        *upload_size = 0;
+        return MHD_YES;
+    }
+    sj_connection_watch_answering(server->context.watch, connection,
+                                  refusal == NULL && strcmp(url, "/api/v1/events") == 0);
+    return refusal != NULL ? sj_reply_error(connection, code, refusal)
+                           : answer_path(server, connection, url, posted);
+}
+
+static void request_completed(void *context, struct MHD_Connection *connection,
+                              void **request_context, enum MHD_RequestTerminationCode code)
+{
+    sj_http *server = context;
+    (void)code;
+    if (*request_context != NULL && *request_context != (void *)&seen_get) {
+        sj_post_body_free(*request_context);
+        *request_context = NULL;
+    }
+    sj_connection_watch_answered(server->context.watch, connection);
+}
+
+static sj_status resolve_address(const sj_http_options *options, struct sockaddr_storage *address,
+                                 sj_error *error)
+{
+    const char *text = options->address != NULL ? options->address : "127.0.0.1";
+    if (!sj_guard_address_is_loopback(text)) {
+        return sj_fail(error, SJ_EPERM,
+                       "address '%s' is refused: the dashboard has no login, so it is served on "
+                       "loopback addresses only (127.0.0.1, ::1); reach it from elsewhere with "
+                       "'ssh -L PORT:127.0.0.1:PORT'",
+                       text);
+    }
+    memset(address, 0, sizeof(*address));
+    struct sockaddr_in *v4 = (struct sockaddr_in *)address;
+    struct sockaddr_in6 *v6 = (struct sockaddr_in6 *)address;
+    if (inet_pton(AF_INET6, text, &v6->sin6_addr) == 1) {
+        v6->sin6_family = AF_INET6;
+        v6->sin6_port = htons(options->port);
+        return SJ_OK;
+    }
+    memset(address, 0, sizeof(*address));
+    v4->sin_family = AF_INET;
+    v4->sin_port = htons(options->port);
+    inet_pton(AF_INET, strcmp(text, "localhost") == 0 ? "127.0.0.1" : text, &v4->sin_addr);
+    return SJ_OK;
+}
+
+/* Listens before libmicrohttpd does: the port must be known before the first request is checked,
+ * and the reason why a port cannot be had is the user's to know. */
+static sj_status open_listener(sj_http *server, const struct sockaddr_storage *address,
+                               int *socket_fd, sj_error *error)
+{
+    const bool v6 = address->ss_family == AF_INET6;
+    struct sockaddr_storage bound = *address;
+    socklen_t length = v6 ? sizeof(struct sockaddr_in6) : sizeof(struct sockaddr_in);
+    const int fd = socket(address->ss_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+    const int yes = 1;
+    if (fd < 0) {
+        return sj_fail(error, SJ_EIO, "cannot make a socket: %s", strerror(errno));
+    }
+    setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &yes, sizeof(yes));
+    if (bind(fd, (const struct sockaddr *)address, length) != 0 || listen(fd, 64) != 0 ||
+        getsockname(fd, (struct sockaddr *)&bound, &length) != 0) {
+        const int code = errno;
+        close(fd);
+        return sj_fail(error, SJ_EIO, "cannot listen on port %u: %s",
+                       ntohs(((const struct sockaddr_in *)address)->sin_port), strerror(code));
+    }
+    /* The port has the same place in both kinds of address. */
+    server->context.port = ntohs(((struct sockaddr_in *)&bound)->sin_port);
+    char text[INET6_ADDRSTRLEN] = "";
+    inet_ntop(bound.ss_family,
+              v6 ? (void *)&((struct sockaddr_in6 *)&bound)->sin6_addr
+                 : (void *)&((struct sockaddr_in *)&bound)->sin_addr,
+              text, sizeof(text));
+    snprintf(server->url, sizeof(server->url), v6 ? "http://[%s]:%u/" : "http://%s:%u/", text,
+             server->context.port);
+    *socket_fd = fd;
+    return SJ_OK;
+}
+
+/* A decoded NUL would hide the rest of a path from every check; what has one stays as it was
+ * written, and so is no path that exists. */
+static size_t unescape(void *context, struct MHD_Connection *connection, char *text)
+{
+    (void)context;
+    (void)connection;
+    return strstr(text, "%00") != NULL ? strlen(text) : MHD_http_unescape(text);
+}
+
+static void log_nothing(void *context, const char *format, va_list arguments)
+{
+    (void)context;
+    (void)format;
+    (void)arguments;
+}
+
+static sj_status start_daemon(sj_http *server, int socket_fd, sj_error *error)
+{
+    server->daemon = MHD_start_daemon(
+        MHD_USE_EPOLL_INTERNAL_THREAD | MHD_ALLOW_SUSPEND_RESUME | MHD_USE_ERROR_LOG, 0, NULL, NULL,
+        answer, server, MHD_OPTION_EXTERNAL_LOGGER, log_nothing,
+        NULL, /* first: peers' mistakes are not ours */
+        MHD_OPTION_LISTEN_SOCKET, socket_fd, MHD_OPTION_THREAD_POOL_SIZE, (unsigned)WORKER_THREADS,
+        MHD_OPTION_CONNECTION_LIMIT, (unsigned)SJ_HTTP_CONNECTIONS_MAX,
+        MHD_OPTION_CONNECTION_MEMORY_LIMIT, (size_t)CONNECTION_MEMORY_BYTES,
+        MHD_OPTION_CONNECTION_TIMEOUT, (unsigned)SJ_HTTP_RESPONSE_SECONDS,
+        MHD_OPTION_STRICT_FOR_CLIENT, 1, MHD_OPTION_UNESCAPE_CALLBACK, unescape, NULL,
+        MHD_OPTION_NOTIFY_CONNECTION, sj_connection_watch_notify, server->context.watch,
+        MHD_OPTION_NOTIFY_COMPLETED, request_completed, server, MHD_OPTION_END);
+    if (server->daemon == NULL) {
+        close(socket_fd);
+        return sj_fail(error, SJ_EIO, "cannot start the HTTP server: %s", strerror(errno));
+    }
+    return SJ_OK;
+}
+
+static sj_status start_parts(sj_http *server, const sj_http_options *options, sj_error *error)
+{
+    struct sockaddr_storage address;
+    int socket_fd = -1;
+    sj_http_context *context = &server->context;
+    context->database_path = server->database_path;
+    context->metrics_context = options->metrics_context;
+    context->write_metrics = options->write_metrics;
+    SJ_TRY(resolve_address(options, &address, error));
+    if (options->token_path != NULL) {
+        SJ_TRY(sj_post_token_load(options->token_path, &context->gate, error));
+    }
+    SJ_TRY(sj_database_pool_new(options->database_path, &context->databases, error));
+    if (sj_connection_watch_new(&context->watch) != SJ_OK) {
+        return sj_fail(error, SJ_ENOMEM, "out of memory");
+    }
+    SJ_TRY(sj_event_hub_start(context->databases, context->watch, &context->events, error));
+    SJ_TRY(open_listener(server, &address, &socket_fd, error));
+    return start_daemon(server, socket_fd, error);
+}
+
+sj_status sj_http_start(const sj_http_options *options, sj_http **server, sj_error *error)
+{
+    if (options->database_path == NULL) {
+        return sj_fail(error, SJ_EINVAL, "no database is named");
+    }
+    sj_http *made = calloc(1, sizeof(*made));
+    if (made == NULL || (made->database_path = strdup(options->database_path)) == NULL) {
+        free(made);
+        return sj_fail(error, SJ_ENOMEM, "out of memory");
+    }
+    const sj_status status = start_parts(made, options, error);
+    if (status != SJ_OK) {
+        sj_http_stop(made);
+        return status;
+    }
+    *server = made;
+    return SJ_OK;
+}
+
+void sj_http_stop(sj_http *server)
+{
+    if (server == NULL) {
+        return;
+    }
+    if (server->context.events != NULL) {
+        sj_event_hub_stop(server->context.events);
+    }
+    if (server->daemon != NULL) {
+        MHD_stop_daemon(server->daemon);
+    }
+    sj_event_hub_free(server->context.events);
+    sj_connection_watch_free(server->context.watch);
+    sj_database_pool_free(server->context.databases);
+    free(server->database_path);
+    free(server);
+}
+
+const char *sj_http_url(const sj_http *server)
+{
+    return server->url;
+}

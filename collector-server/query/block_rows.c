@@ -1,0 +1,234 @@
+/* Design notes. One pass over the events with a stack of rows. `selves` doubles as the account of
+ * callee time while a call is open: callees subtract their duration from it, the call's own exit
+ * adds its duration. Nearly all blocks have no gap and no flagged call; they go through loops that
+ * know nothing of trust, made by inlining one body with constants. */
+#include "collector-server/query/block_rows.h"
+
+#include "proto/call_trust.h"
+
+#include <stdlib.h>
+
+typedef struct row_builder {
+    sj_block_rows *rows;
+    const sj_block *block;
+    uint32_t *stack; /* rows->open: rows that are open now */
+    size_t top;
+    uint32_t base_depth; /* calls of the key-frame that are still open */
+    size_t next_row;
+    uint64_t first_index; /* of row 0, moved on by the calls lost in gaps */
+    sj_call_trust trust;
+    bool doubtful; /* flags may be set somewhere in the block */
+} row_builder;
+
+static void *grow(void *old, size_t count, size_t size, bool *failed)
+{
+    void *grown = realloc(old, count * size);
+    if (grown == NULL) {
+        *failed = true;
+        return old;
+    }
+    return grown;
+}
+
+static sj_status reserve(sj_block_rows *rows, size_t count)
+{
+    if (count <= rows->capacity) {
+        return SJ_OK;
+    }
+    bool failed = false;
+    rows->symbols = grow(rows->symbols, count, sizeof(*rows->symbols), &failed);
+    rows->depths = grow(rows->depths, count, sizeof(*rows->depths), &failed);
+    rows->parents = grow(rows->parents, count, sizeof(*rows->parents), &failed);
+    rows->indexes = grow(rows->indexes, count, sizeof(*rows->indexes), &failed);
+    rows->endings = grow(rows->endings, count, sizeof(*rows->endings), &failed);
+    rows->flags = grow(rows->flags, count, sizeof(*rows->flags), &failed);
+    rows->starts = grow(rows->starts, count, sizeof(*rows->starts), &failed);
+    rows->ends = grow(rows->ends, count, sizeof(*rows->ends), &failed);
+    rows->selves = grow(rows->selves, count, sizeof(*rows->selves), &failed);
+    rows->open = grow(rows->open, count, sizeof(*rows->open), &failed);
+    if (failed) {
+        return SJ_ENOMEM;
+    }
+    rows->capacity = count;
+    return SJ_OK;
+}
+
+void sj_block_rows_deinit(sj_block_rows *rows)
+{
+    free(rows->symbols);
+    free(rows->depths);
+    free(rows->parents);
+    free(rows->indexes);
+    free(rows->endings);
+    free(rows->flags);
+    free(rows->starts);
+    free(rows->ends);
+    free(rows->selves);
+    free(rows->open);
+    *rows = (sj_block_rows){0};
+}
+
+static inline void enter(row_builder *builder, size_t event, uint32_t symbol, bool times)
+{
+    sj_block_rows *rows = builder->rows;
+    const size_t row = builder->next_row++;
+    rows->symbols[row] = symbol - 1;
+    rows->depths[row] = builder->base_depth + (uint32_t)builder->top;
+    rows->parents[row] = builder->top != 0 ? builder->stack[builder->top - 1] : SJ_ROW_NO_PARENT;
+    rows->indexes[row] = builder->first_index + row;
+    rows->endings[row] = SJ_ENDING_OPEN;
+    rows->flags[row] =
+        __builtin_expect(builder->doubtful, 0)
+            ? (uint8_t)sj_call_trust_enter(&builder->trust, builder->block->functions[symbol - 1])
+            : 0;
+    if (times) {
+        rows->starts[row] = builder->block->ticks[event];
+        rows->selves[row] = 0;
+    }
+    builder->stack[builder->top++] = (uint32_t)row;
+}
+
+/* The flags of the innermost open call, which ends now; it may be one of the key-frame. */
+static void leave_doubtful(row_builder *builder, uint32_t ending)
+{
+    const uint32_t index = builder->base_depth + (uint32_t)builder->top - 1;
+    uint32_t function = 0;
+    if (builder->top != 0) {
+        const uint32_t row = builder->stack[builder->top - 1];
+        builder->rows->flags[row] |= (uint8_t)sj_call_trust_flags(&builder->trust, index);
+        function = builder->block->functions[builder->rows->symbols[row]];
+    } else if (index >= builder->block->header.stack_frames &&
+               index - builder->block->header.stack_frames < builder->block->frame_count) {
+        function = builder->block->frames[index - builder->block->header.stack_frames].function;
+    }
+    sj_call_trust_leave(&builder->trust, index, function, ending);
+}
+
+static inline bool leave(row_builder *builder, size_t event, uint32_t ending, bool times)
+{
+    sj_block_rows *rows = builder->rows;
+    if (builder->top == 0 && builder->base_depth == 0) {
+        return false;
+    }
+    if (__builtin_expect(builder->doubtful, 0)) {
+        leave_doubtful(builder, ending);
+    }
+    if (builder->top == 0) {
+        --builder->base_depth;
+        return true;
+    }
+    const uint32_t row = builder->stack[--builder->top];
+    rows->endings[row] = (uint8_t)ending;
+    const uint32_t parent = rows->parents[row];
+    if (times) {
+        const uint64_t end = builder->block->ticks[event];
+        const uint64_t duration = end - rows->starts[row];
+        rows->ends[row] = end;
+        rows->selves[row] += duration;
+        if (parent != SJ_ROW_NO_PARENT) {
+            rows->selves[parent] -= duration;
+        }
+    }
+    return true;
+}
+
+/* run replays events [from, to); `wide` and `times` are constants where it is inlined. */
+static inline bool run(row_builder *builder, size_t from, size_t to, bool wide, bool times)
+{
+    const sj_block *block = builder->block;
+    for (size_t event = from; event < to; ++event) {
+        const uint32_t symbol = wide ? block->symbols32[event] : block->symbols16[event];
+        if (symbol != SJ_EVENT_LEAVE) {
+            if (symbol > block->function_count || builder->next_row == builder->rows->count) {
+                return false;
+            }
+            enter(builder, event, symbol, times);
+        } else if (!leave(builder, event, SJ_ENDING_RETURNED, times)) {
+            return false;
+        }
+    }
+    return true;
+}
+
+static bool run_any(row_builder *builder, size_t from, size_t to, bool times)
+{
+    if (builder->block->symbols16 != NULL) {
+        return times ? run(builder, from, to, false, true) : run(builder, from, to, false, false);
+    }
+    return times ? run(builder, from, to, true, true) : run(builder, from, to, true, false);
+}
+
+static void pass_gap(row_builder *builder, const sj_gap *gap)
+{
+    builder->first_index += gap->calls;
+    sj_call_trust_gap(&builder->trust, gap->reason, builder->base_depth + (uint32_t)builder->top);
+}
+
+/* A LEAVE that did not simply return. */
+static bool leave_specially(row_builder *builder, const sj_block_ending *ending, bool times)
+{
+    const sj_block *block = builder->block;
+    const uint32_t symbol = block->symbols16 != NULL ? block->symbols16[ending->event]
+                                                     : block->symbols32[ending->event];
+    return symbol == SJ_EVENT_LEAVE && leave(builder, ending->event, ending->ending, times);
+}
+
+static sj_status replay(row_builder *builder, bool times)
+{
+    const sj_block *block = builder->block;
+    size_t event = 0;
+    size_t gap = 0;
+    size_t ending = 0;
+    while (event < block->header.event_count) {
+        while (gap < block->gap_count && block->gaps[gap].before_event <= event) {
+            pass_gap(builder, &block->gaps[gap++]);
+        }
+        size_t stop = block->header.event_count;
+        if (gap < block->gap_count && block->gaps[gap].before_event < stop) {
+            stop = block->gaps[gap].before_event;
+        }
+        if (ending < block->ending_count && block->endings[ending].event < stop) {
+            stop = block->endings[ending].event;
+        }
+        if (stop < event || !run_any(builder, event, stop, times)) {
+            return SJ_ECORRUPT;
+        }
+        event = stop;
+        if (ending < block->ending_count && block->endings[ending].event == event) {
+            if (!leave_specially(builder, &block->endings[ending], times)) {
+                return SJ_ECORRUPT;
+            }
+            ++ending;
+            ++event;
+        }
+    }
+    for (; gap < block->gap_count; ++gap) {
+        pass_gap(builder, &block->gaps[gap]);
+    }
+    return SJ_OK;
+}
+
+sj_status sj_block_rows_build(sj_block_rows *rows, const sj_block *block, bool times)
+{
+    rows->count = block->header.call_count;
+    SJ_TRY(reserve(rows, rows->count != 0 ? rows->count : 1));
+    row_builder builder = {.rows = rows,
+                           .block = block,
+                           .stack = rows->open,
+                           .base_depth = block->header.open_depth,
+                           .first_index = block->header.first_call,
+                           .trust = sj_call_trust_of(&block->header),
+                           .doubtful = block->gap_count != 0 || block->header.gap_depth != 0 ||
+                                       block->header.waited_depth != 0 ||
+                                       block->header.uncertain_depth != 0};
+    SJ_TRY(replay(&builder, times));
+    if (builder.next_row != rows->count) {
+        return SJ_ECORRUPT;
+    }
+    rows->open_count = builder.top;
+    for (size_t i = 0; builder.doubtful && i < builder.top; ++i) {
+        rows->flags[rows->open[i]] |=
+            (uint8_t)sj_call_trust_flags(&builder.trust, builder.base_depth + (uint32_t)i);
+    }
+    return SJ_OK;
+}

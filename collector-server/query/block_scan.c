@@ -1,0 +1,545 @@
+/* Design notes. Streams are walked by id. Within a stream the filter's time and call bounds become
+ * a range of `first_call`, found through the two indexes of `blocks`; the rest of the tests read
+ * small columns, and the block's bytes last. The late leaves of a block's open calls are looked for
+ * in the following blocks until all are found, which most often is the next one. */
+#include "collector-server/query/block_scan.h"
+
+#include "collector-server/query/scan_session.h"
+#include "collector-server/store/function_bitmap.h"
+#include "collector-server/store/late_leaves.h"
+
+#include <stdlib.h>
+
+const sj_scan_filter sj_scan_everything = {
+    .first_session = INT64_MIN,
+    .last_session = INT64_MAX,
+    .first_stream = INT64_MIN,
+    .last_stream = INT64_MAX,
+    .first_call = INT64_MIN,
+    .last_call = INT64_MAX,
+    .first_start_ns = INT64_MIN,
+    .last_start_ns = INT64_MAX,
+    .min_duration_ns = INT64_MIN,
+    .min_depth = INT64_MIN,
+    .max_depth = INT64_MAX,
+};
+
+static const char streams_sql[] =
+    "SELECT stream_id, session_id, thread_id FROM streams "
+    "WHERE stream_id BETWEEN ?1 AND ?2 AND session_id BETWEEN ?3 AND ?4 "
+    "AND (?5 = 0 OR thread_id = ?6) ORDER BY stream_id";
+
+static const char blocks_sql[] =
+    "SELECT block_id, first_call, call_count, first_ticks, last_ticks, max_duration_ticks, "
+    "functions, quarantined, storage, data, max_depth, lost_calls FROM blocks "
+    "WHERE stream_id = ?1 AND kind = 1 AND first_call BETWEEN ?2 AND ?3 AND call_count > 0 "
+    "ORDER BY first_call";
+
+/* Call number of the first block that may hold call ?2 or time ?3, and of the last by ?4. */
+static const char bounds_sql[] =
+    "SELECT (SELECT max(first_call) FROM blocks WHERE stream_id = ?1 AND kind = 1 "
+    "        AND first_call <= ?2 AND call_count > 0), "
+    "(SELECT min(first_call) FROM blocks WHERE stream_id = ?1 AND kind = 1 AND first_ticks = "
+    "   (SELECT first_ticks FROM blocks WHERE stream_id = ?1 AND kind = 1 AND call_count > 0 "
+    "    AND first_ticks <= ?3 ORDER BY first_ticks DESC LIMIT 1)), "
+    "(SELECT max(first_call) FROM blocks WHERE stream_id = ?1 AND kind = 1 AND first_ticks = "
+    "   (SELECT first_ticks FROM blocks WHERE stream_id = ?1 AND kind = 1 "
+    "    AND first_ticks <= ?4 ORDER BY first_ticks DESC LIMIT 1))";
+
+static const char late_sql[] =
+    "SELECT late, first_ticks, block_id FROM blocks INDEXED BY blocks_by_call "
+    "WHERE stream_id = ?1 AND kind = 1 AND first_call >= ?2 AND late_first_call <= ?3 "
+    "AND late_last_call >= ?4 ORDER BY first_call, first_event";
+
+static const char longest_sql[] =
+    "SELECT late, first_ticks FROM blocks WHERE stream_id = ?1 AND late IS NOT NULL "
+    "AND max_duration_ticks >= ?2";
+
+static const char stacks_sql[] =
+    "SELECT data FROM blocks WHERE stream_id = ?1 AND kind = 2 AND first_event = ?2 "
+    "AND quarantined IS NULL";
+
+static const char modules_sql[] =
+    "SELECT s.first_function, s.function_count, m.first_function_id FROM session_modules AS s "
+    "JOIN modules AS m ON m.module_id = s.module_id WHERE s.session_id = ?1 "
+    "ORDER BY s.first_function";
+
+int sj_block_scan_open(sj_block_scan *scan, sj_query_state *state)
+{
+    *scan = (sj_block_scan){.state = state};
+    const struct {
+        const char *sql;
+        sqlite3_stmt **statement;
+    } statements[] = {
+        {streams_sql, &scan->streams}, {blocks_sql, &scan->blocks},   {bounds_sql, &scan->bounds},
+        {late_sql, &scan->late},       {modules_sql, &scan->modules}, {stacks_sql, &scan->stacks},
+        {longest_sql, &scan->longest},
+    };
+    for (size_t i = 0; i < sizeof(statements) / sizeof(statements[0]); ++i) {
+        const int result =
+            sqlite3_prepare_v3(state->database, statements[i].sql, -1, SQLITE_PREPARE_PERSISTENT,
+                               statements[i].statement, NULL);
+        if (result != SQLITE_OK) {
+            return result;
+        }
+    }
+    return sj_block_decoder_new(&scan->decoder) == SJ_OK ? SQLITE_OK : SQLITE_NOMEM;
+}
+
+void sj_block_scan_close(sj_block_scan *scan)
+{
+    sqlite3_finalize(scan->streams);
+    sqlite3_finalize(scan->blocks);
+    sqlite3_finalize(scan->bounds);
+    sqlite3_finalize(scan->late);
+    sqlite3_finalize(scan->longest);
+    sqlite3_finalize(scan->clock);
+    sqlite3_finalize(scan->modules);
+    sqlite3_finalize(scan->stacks);
+    if (scan->decoder != NULL) {
+        sj_block_decoder_free(scan->decoder);
+    }
+    if (scan->stack_decoder != NULL) {
+        sj_block_decoder_free(scan->stack_decoder);
+    }
+    sj_block_rows_deinit(&scan->rows);
+    free(scan->session.modules);
+    free(scan->function_ids);
+    free(scan->function_matches);
+    free(scan->long_calls);
+}
+
+static int64_t clamp_stream(int64_t call_id)
+{
+    return call_id < 0 ? -1 : call_id >> SJ_CALL_INDEX_BITS;
+}
+
+int sj_block_scan_start(sj_block_scan *scan, const sj_scan_filter *filter, unsigned want)
+{
+    scan->filter = *filter;
+    scan->want = want;
+    scan->in_stream = false;
+    scan->session.valid = false;
+    sqlite3_reset(scan->blocks);
+    sqlite3_reset(scan->streams);
+    int64_t first = filter->first_stream;
+    int64_t last = filter->last_stream;
+    if (filter->first_call > 0 && clamp_stream(filter->first_call) > first) {
+        first = clamp_stream(filter->first_call);
+    }
+    if (filter->last_call < INT64_MAX && clamp_stream(filter->last_call) < last) {
+        last = clamp_stream(filter->last_call);
+    }
+    sqlite3_bind_int64(scan->streams, 1, first);
+    sqlite3_bind_int64(scan->streams, 2, last);
+    sqlite3_bind_int64(scan->streams, 3, filter->first_session);
+    sqlite3_bind_int64(scan->streams, 4, filter->last_session);
+    sqlite3_bind_int(scan->streams, 5, filter->by_thread);
+    sqlite3_bind_int64(scan->streams, 6, filter->thread_id);
+    return SQLITE_OK;
+}
+
+static int64_t ticks_bound(uint64_t ticks)
+{
+    return ticks > INT64_MAX ? INT64_MAX : (int64_t)ticks;
+}
+
+/* The range of call numbers of a stream that the filter's call ids and start times leave open. */
+static int find_range(sj_block_scan *scan, int64_t *first, int64_t *last)
+{
+    const int64_t low_id = (int64_t)sj_call_id_of((uint64_t)scan->stream_id, 0);
+    const int64_t top = (INT64_C(1) << SJ_CALL_INDEX_BITS) - 1;
+    *first = scan->filter.first_call > low_id ? scan->filter.first_call - low_id : 0;
+    *last = scan->filter.last_call - low_id < top ? scan->filter.last_call - low_id : top;
+    sqlite3_bind_int64(scan->bounds, 1, scan->stream_id);
+    sqlite3_bind_int64(scan->bounds, 2, *first);
+    sqlite3_bind_int64(scan->bounds, 3, ticks_bound(scan->session.first_start));
+    sqlite3_bind_int64(scan->bounds, 4, ticks_bound(scan->session.last_start));
+    const int result = sqlite3_step(scan->bounds);
+    if (result == SQLITE_ROW) {
+        const int64_t by_call = sqlite3_column_int64(scan->bounds, 0);
+        const int64_t by_time = sqlite3_column_int64(scan->bounds, 1);
+        *first = by_call > by_time ? by_call : by_time;
+        if (sqlite3_column_type(scan->bounds, 2) == SQLITE_NULL) {
+            *last = -1;
+        } else if (sqlite3_column_int64(scan->bounds, 2) < *last) {
+            *last = sqlite3_column_int64(scan->bounds, 2);
+        }
+    }
+    sqlite3_reset(scan->bounds);
+    return result == SQLITE_ROW ? SQLITE_OK : result;
+}
+
+static void add_long_calls(sj_block_scan *scan, sj_slice list, uint64_t first_ticks)
+{
+    sj_late_leaves_reader reader;
+    sj_late_leave leave;
+    if (sj_late_leaves_open(list, first_ticks, &reader) != SJ_OK) {
+        return;
+    }
+    while (sj_late_leaves_next(&reader, &leave) == SJ_OK) {
+        if (scan->long_count == SJ_SCAN_MAX_LONG_CALLS) {
+            scan->long_overflow = true;
+            return;
+        }
+        scan->long_calls[scan->long_count++] = leave.call_index;
+    }
+}
+
+static int find_long_calls(sj_block_scan *scan)
+{
+    scan->long_count = 0;
+    scan->long_overflow = false;
+    if (scan->session.min_duration == 0) {
+        return SQLITE_OK;
+    }
+    if (scan->long_calls == NULL) {
+        scan->long_calls = malloc(SJ_SCAN_MAX_LONG_CALLS * sizeof(*scan->long_calls));
+        if (scan->long_calls == NULL) {
+            return SQLITE_NOMEM;
+        }
+    }
+    sqlite3_bind_int64(scan->longest, 1, scan->stream_id);
+    sqlite3_bind_int64(scan->longest, 2, ticks_bound(scan->session.min_duration));
+    int result;
+    while ((result = sqlite3_step(scan->longest)) == SQLITE_ROW && !scan->long_overflow) {
+        const sj_slice list = {sqlite3_column_blob(scan->longest, 0),
+                               (size_t)sqlite3_column_bytes(scan->longest, 0)};
+        add_long_calls(scan, list, (uint64_t)sqlite3_column_int64(scan->longest, 1));
+    }
+    sqlite3_reset(scan->longest);
+    return result == SQLITE_ROW || result == SQLITE_DONE ? SQLITE_OK : result;
+}
+
+static int next_stream(sj_block_scan *scan)
+{
+    const int result = sqlite3_step(scan->streams);
+    if (result != SQLITE_ROW) {
+        sqlite3_reset(scan->streams);
+        return result;
+    }
+    scan->stream_id = sqlite3_column_int64(scan->streams, 0);
+    scan->thread_id = sqlite3_column_type(scan->streams, 2) == SQLITE_NULL
+                          ? INT64_MIN
+                          : sqlite3_column_int64(scan->streams, 2);
+    const int entered = sj_scan_session_enter(scan, sqlite3_column_int64(scan->streams, 1));
+    if (entered == SQLITE_NOTFOUND || entered == SQLITE_CORRUPT) {
+        sj_query_warn(scan->state, -scan->stream_id,
+                      sqlite3_mprintf("stream %lld: its session has no usable clock; its calls are "
+                                      "missing here",
+                                      scan->stream_id));
+        return SQLITE_ROW;
+    }
+    if (entered != SQLITE_OK) {
+        return entered;
+    }
+    if ((scan->filter.by_function && scan->session.function_count == 0) ||
+        scan->session.first_start > scan->session.last_start) {
+        return SQLITE_ROW;
+    }
+    int64_t first;
+    int64_t last;
+    int ranged = find_range(scan, &first, &last);
+    if (ranged == SQLITE_OK) {
+        ranged = find_long_calls(scan);
+    }
+    if (ranged != SQLITE_OK) {
+        return ranged;
+    }
+    sqlite3_bind_int64(scan->blocks, 1, scan->stream_id);
+    sqlite3_bind_int64(scan->blocks, 2, first);
+    sqlite3_bind_int64(scan->blocks, 3, last);
+    scan->in_stream = first <= last;
+    return SQLITE_ROW;
+}
+
+void sj_block_scan_warn(sj_block_scan *scan, const char *why)
+{
+    const int64_t first = sqlite3_column_int64(scan->blocks, 1);
+    const int64_t count = sqlite3_column_int64(scan->blocks, 2);
+    sj_query_warn(
+        scan->state, scan->block_id,
+        sqlite3_mprintf("block %lld cannot be read (%s): %lld calls of stream %lld, from "
+                        "call %lld on, are missing here",
+                        scan->block_id, why, count, scan->stream_id,
+                        (int64_t)sj_call_id_of((uint64_t)scan->stream_id, (uint64_t)first)));
+}
+
+/* Whether a call that lasts as long as asked for may have been entered in the block: it ended
+ * there, or it is on the list of those that ended later. */
+static bool may_last(const sj_block_scan *scan)
+{
+    if (scan->session.min_duration == 0 || scan->long_overflow ||
+        (uint64_t)sqlite3_column_int64(scan->blocks, 5) >= scan->session.min_duration) {
+        return true;
+    }
+    const uint64_t first = (uint64_t)sqlite3_column_int64(scan->blocks, 1);
+    const uint64_t span = (uint64_t)sqlite3_column_int64(scan->blocks, 2) +
+                          (uint64_t)sqlite3_column_int64(scan->blocks, 11);
+    for (size_t i = 0; i < scan->long_count; ++i) {
+        if (scan->long_calls[i] - first < span) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/* Whether the block's row, without its bytes, leaves open that it holds a call looked for. */
+static bool may_hold(const sj_block_scan *scan)
+{
+    const sj_scan_session *session = &scan->session;
+    sqlite3_stmt *row = scan->blocks;
+    if ((uint64_t)sqlite3_column_int64(row, 3) > session->last_start ||
+        (uint64_t)sqlite3_column_int64(row, 4) < session->first_start) {
+        return false;
+    }
+    if (!may_last(scan)) {
+        return false;
+    }
+    if (scan->filter.min_depth > sqlite3_column_int64(row, 10)) {
+        return false;
+    }
+    if (!scan->filter.by_function || session->bitmap_useless ||
+        sqlite3_column_type(row, 6) != SQLITE_BLOB) {
+        return true;
+    }
+    const uint8_t *bitmap = sqlite3_column_blob(row, 6);
+    const size_t size = (size_t)sqlite3_column_bytes(row, 6);
+    for (size_t i = 0; i < session->function_count; ++i) {
+        if (sj_function_bitmap_may_have(bitmap, size, session->functions[i])) {
+            return true;
+        }
+    }
+    return false;
+}
+
+static int map_dictionary(sj_block_scan *scan)
+{
+    const sj_block *block = &scan->block;
+    if (block->function_count > scan->dictionary_capacity) {
+        int64_t *ids = realloc(scan->function_ids, block->function_count * sizeof(*ids));
+        scan->function_ids = ids != NULL ? ids : scan->function_ids;
+        bool *matches = realloc(scan->function_matches, block->function_count * sizeof(*matches));
+        scan->function_matches = matches != NULL ? matches : scan->function_matches;
+        if (ids == NULL || matches == NULL) {
+            return SQLITE_NOMEM;
+        }
+        scan->dictionary_capacity = block->function_count;
+    }
+    for (size_t i = 0; i < block->function_count; ++i) {
+        scan->function_ids[i] = sj_scan_function_id(&scan->session, block->functions[i]);
+        scan->function_matches[i] =
+            !scan->filter.by_function || scan->function_ids[i] == scan->filter.function_id;
+    }
+    return SQLITE_OK;
+}
+
+static bool dictionary_matches(const sj_block_scan *scan)
+{
+    for (size_t i = 0; i < scan->block.function_count; ++i) {
+        if (scan->function_matches[i]) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/* Reads the block of the current row: SQLITE_ROW to use it, SQLITE_OK to pass over it. */
+static int load_block(sj_block_scan *scan)
+{
+    scan->block_id = sqlite3_column_int64(scan->blocks, 0);
+    if (!may_hold(scan)) {
+        return SQLITE_OK;
+    }
+    if (sqlite3_column_type(scan->blocks, 7) != SQLITE_NULL) {
+        sj_block_scan_warn(scan, (const char *)sqlite3_column_text(scan->blocks, 7));
+        return SQLITE_OK;
+    }
+    const void *data = sqlite3_column_blob(scan->blocks, 9);
+    if (data == NULL) {
+        sj_block_scan_warn(scan, "its bytes are not in this database");
+        return SQLITE_OK;
+    }
+    const sj_slice bytes = {data, (size_t)sqlite3_column_bytes(scan->blocks, 9)};
+    sj_status status = sj_block_read_header(bytes, &scan->block.header);
+    if (status == SJ_OK) {
+        status = sj_block_decode(scan->decoder, bytes, scan->want, &scan->block);
+    }
+    if (status == SJ_ENOMEM) {
+        return SQLITE_NOMEM;
+    }
+    if (status != SJ_OK) {
+        sj_block_scan_warn(scan, sj_status_text(status));
+        return SQLITE_OK;
+    }
+    if (scan->want == 0) {
+        return SQLITE_ROW;
+    }
+    const int mapped = map_dictionary(scan);
+    if (mapped != SQLITE_OK) {
+        return mapped;
+    }
+    return dictionary_matches(scan) ? SQLITE_ROW : SQLITE_OK;
+}
+
+int sj_block_scan_next(sj_block_scan *scan)
+{
+    for (;;) {
+        if (!scan->in_stream) {
+            const int result = next_stream(scan);
+            if (result != SQLITE_ROW) {
+                return result;
+            }
+            continue;
+        }
+        const int result = sqlite3_step(scan->blocks);
+        if (result == SQLITE_DONE) {
+            sqlite3_reset(scan->blocks);
+            scan->in_stream = false;
+            continue;
+        }
+        if (result != SQLITE_ROW) {
+            sqlite3_reset(scan->blocks);
+            return result;
+        }
+        const int loaded = load_block(scan);
+        if (loaded != SQLITE_OK) {
+            return loaded;
+        }
+    }
+}
+
+/* Looks up in `indexes` (rising) the leaves of one block's list; returns how many were there. */
+static size_t match_leaves(sj_slice list, uint64_t first_ticks, const uint64_t *indexes,
+                           size_t count, sj_scan_late found, void *context)
+{
+    sj_late_leaves_reader reader;
+    if (sj_late_leaves_open(list, first_ticks, &reader) != SJ_OK) {
+        return 0;
+    }
+    size_t matched = 0;
+    size_t position = 0;
+    sj_late_leave leave;
+    while (position < count && sj_late_leaves_next(&reader, &leave) == SJ_OK) {
+        while (position < count && indexes[position] < leave.call_index) {
+            ++position;
+        }
+        if (position < count && indexes[position] == leave.call_index) {
+            found(context, position, leave.end_ticks, leave.self_ticks, leave.ending, leave.flags);
+            ++matched;
+        }
+    }
+    return matched;
+}
+
+int sj_block_scan_leaves(sj_block_scan *scan, const uint64_t *indexes, size_t count,
+                         sj_scan_late found, void *context)
+{
+    if (count == 0) {
+        return SQLITE_OK;
+    }
+    sqlite3_bind_int64(scan->late, 1, scan->stream_id);
+    sqlite3_bind_int64(scan->late, 2, (sqlite3_int64)indexes[count - 1]);
+    sqlite3_bind_int64(scan->late, 3, (sqlite3_int64)indexes[count - 1]);
+    sqlite3_bind_int64(scan->late, 4, (sqlite3_int64)indexes[0]);
+    size_t left = count;
+    int result = SQLITE_DONE;
+    while (left > 0 && (result = sqlite3_step(scan->late)) == SQLITE_ROW) {
+        const sj_slice list = {sqlite3_column_blob(scan->late, 0),
+                               (size_t)sqlite3_column_bytes(scan->late, 0)};
+        left -= match_leaves(list, (uint64_t)sqlite3_column_int64(scan->late, 1), indexes, count,
+                             found, context);
+    }
+    sqlite3_reset(scan->late);
+    return result == SQLITE_ROW || result == SQLITE_DONE ? SQLITE_OK : result;
+}
+
+static void set_late(void *context, size_t position, uint64_t end_ticks, uint64_t self_ticks,
+                     uint32_t ending, uint32_t flags)
+{
+    sj_block_rows *rows = context;
+    const uint32_t row = rows->open[position];
+    rows->ends[row] = end_ticks;
+    rows->selves[row] = self_ticks;
+    rows->endings[row] = (uint8_t)ending;
+    rows->flags[row] = (uint8_t)flags;
+}
+
+int sj_block_scan_rows(sj_block_scan *scan, bool resolve)
+{
+    const bool times = (scan->want & SJ_WANT_TIMES) != 0;
+    const sj_status status = sj_block_rows_build(&scan->rows, &scan->block, times);
+    if (status == SJ_ENOMEM) {
+        return SQLITE_NOMEM;
+    }
+    if (status != SJ_OK) {
+        sj_block_scan_warn(scan, "its events contradict each other");
+        return SQLITE_CORRUPT;
+    }
+    scan->rows_have_times = times;
+    if (!resolve || scan->rows.open_count == 0) {
+        return SQLITE_OK;
+    }
+    uint64_t *indexes = sqlite3_malloc64(scan->rows.open_count * sizeof(*indexes));
+    if (indexes == NULL) {
+        return SQLITE_NOMEM;
+    }
+    for (size_t i = 0; i < scan->rows.open_count; ++i) {
+        indexes[i] = scan->rows.indexes[scan->rows.open[i]];
+    }
+    const int result =
+        sj_block_scan_leaves(scan, indexes, scan->rows.open_count, set_late, &scan->rows);
+    sqlite3_free(indexes);
+    return result;
+}
+
+/* Finds a frame of the stack block numbered `number`, or of one below it. */
+static int find_deep_frame(sj_block_scan *scan, uint32_t number, uint32_t depth, sj_frame *frame)
+{
+    if (scan->stack_decoder == NULL && sj_block_decoder_new(&scan->stack_decoder) != SJ_OK) {
+        return SQLITE_NOMEM;
+    }
+    while (number != 0) {
+        sqlite3_bind_int64(scan->stacks, 1, scan->stream_id);
+        sqlite3_bind_int64(scan->stacks, 2, number);
+        sj_block stack = {0};
+        bool found = false;
+        if (sqlite3_step(scan->stacks) == SQLITE_ROW) {
+            const sj_slice bytes = {sqlite3_column_blob(scan->stacks, 0),
+                                    (size_t)sqlite3_column_bytes(scan->stacks, 0)};
+            found = bytes.data != NULL &&
+                    sj_block_decode(scan->stack_decoder, bytes, 0, &stack) == SJ_OK;
+        }
+        sqlite3_reset(scan->stacks); /* the decoder holds its own copy */
+        if (!found) {
+            return SQLITE_NOTFOUND;
+        }
+        const uint32_t first = stack.header.stack_frames;
+        if (depth >= first) {
+            if (depth - first >= stack.frame_count) {
+                return SQLITE_NOTFOUND;
+            }
+            *frame = stack.frames[depth - first];
+            return SQLITE_OK;
+        }
+        if (stack.header.stack_reference >= number) {
+            return SQLITE_NOTFOUND; /* a loop: references go to lower numbers only */
+        }
+        number = stack.header.stack_reference;
+    }
+    return SQLITE_NOTFOUND;
+}
+
+int sj_block_scan_frame(sj_block_scan *scan, uint32_t depth, sj_frame *frame)
+{
+    const sj_block *block = &scan->block;
+    const uint32_t deep = block->header.stack_frames;
+    if (depth < deep) {
+        return find_deep_frame(scan, block->header.stack_reference, depth, frame);
+    }
+    if (depth - deep >= block->frame_count) {
+        return SQLITE_NOTFOUND;
+    }
+    *frame = block->frames[depth - deep];
+    return SQLITE_OK;
+}

@@ -1,0 +1,451 @@
+/* The virtual table `calls`: every call, one row each, decoded block by block as it is read.
+ *
+ * Design notes. The walk over blocks (block_scan.c) leaves whole blocks out; this cursor passes
+ * over rows within a block. Rows come by call id. For GROUP BY and ORDER BY function_id the cursor
+ * sorts by function itself (function_groups.c): SQLite's own sorter costs about ten times as much.
+ * A call that ended in a later block than it began is one row, with the end that its late leave
+ * tells; only queries that look at ends pay for finding it. */
+#include "collector-server/query/calls_plan.h"
+#include "collector-server/query/function_groups.h"
+#include "collector-server/query/table_function.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#define NO_VALUE INT64_MIN
+
+typedef struct calls_cursor {
+    sqlite3_vtab_cursor base;
+    sj_block_scan scan;
+    bool scan_open;
+    bool end;
+    bool grouped;
+    bool check_rows; /* rows of a block may not match */
+    bool need_rows;
+    bool resolve;
+    unsigned used; /* columns, one bit each */
+    size_t row;
+    size_t row_count;
+    /* the calls open at the start of the block that callers were asked of last */
+    uint32_t frame_depth; /* UINT32_MAX: none yet */
+    sj_frame frame;
+    bool frame_known;
+    sj_function_groups groups;
+    uint32_t *picked; /* rows of the block that match, and their dictionary entries */
+    uint32_t *entries;
+    int64_t *values; /* of the columns, one after the other */
+    size_t picked_capacity, value_capacity;
+} calls_cursor;
+
+enum {
+    TIME_COLUMNS = 1 << SJ_CALLS_START_NS | 1 << SJ_CALLS_END_NS | 1 << SJ_CALLS_DURATION_NS |
+                   1 << SJ_CALLS_SELF_NS,
+    LATE_COLUMNS = 1 << SJ_CALLS_END_NS | 1 << SJ_CALLS_DURATION_NS | 1 << SJ_CALLS_SELF_NS |
+                   1 << SJ_CALLS_ENDING | 1 << SJ_CALLS_FLAGS,
+    ROW_COLUMNS = TIME_COLUMNS | LATE_COLUMNS | 1 << SJ_CALLS_CALL_ID | 1 << SJ_CALLS_FUNCTION_ID |
+                  1 << SJ_CALLS_PARENT_ID | 1 << SJ_CALLS_DEPTH | 1 << SJ_CALLS_CALLER_FUNCTION_ID
+};
+
+static int best_index(sqlite3_vtab *base, sqlite3_index_info *info)
+{
+    return sj_calls_plan(((sj_table *)base)->state, info);
+}
+
+static int open_cursor(sqlite3_vtab *base, sqlite3_vtab_cursor **out)
+{
+    (void)base;
+    calls_cursor *cursor = sj_table_new_cursor(sizeof(*cursor));
+    if (cursor == NULL) {
+        return SQLITE_NOMEM;
+    }
+    *out = &cursor->base;
+    return SQLITE_OK;
+}
+
+static int close_cursor(sqlite3_vtab_cursor *base)
+{
+    calls_cursor *cursor = (calls_cursor *)base;
+    if (cursor->scan_open) {
+        sj_block_scan_close(&cursor->scan);
+    }
+    sj_function_groups_deinit(&cursor->groups);
+    free(cursor->picked);
+    free(cursor->entries);
+    free(cursor->values);
+    sqlite3_free(cursor);
+    return SQLITE_OK;
+}
+
+static int64_t call_id(const calls_cursor *cursor, uint64_t index)
+{
+    return (int64_t)sj_call_id_of((uint64_t)cursor->scan.stream_id, index);
+}
+
+static bool has_ended(const sj_block_rows *rows, size_t row)
+{
+    return rows->endings[row] != SJ_ENDING_OPEN;
+}
+
+static int64_t start_ns(const calls_cursor *cursor, size_t row)
+{
+    return sj_scan_ns(&cursor->scan.session, cursor->scan.rows.starts[row]);
+}
+
+static int64_t end_ns(const calls_cursor *cursor, size_t row)
+{
+    return sj_scan_ns(&cursor->scan.session, cursor->scan.rows.ends[row]);
+}
+
+static bool row_matches(const calls_cursor *cursor, size_t row)
+{
+    const sj_scan_filter *filter = &cursor->scan.filter;
+    const sj_block_rows *rows = &cursor->scan.rows;
+    if (filter->by_function && !cursor->scan.function_matches[rows->symbols[row]]) {
+        return false;
+    }
+    const int64_t id = call_id(cursor, rows->indexes[row]);
+    if (id < filter->first_call || id > filter->last_call ||
+        rows->depths[row] < filter->min_depth || rows->depths[row] > filter->max_depth) {
+        return false;
+    }
+    if (!cursor->scan.rows_have_times) {
+        return true;
+    }
+    const sj_scan_session *session = &cursor->scan.session;
+    if (rows->starts[row] < session->first_start || rows->starts[row] > session->last_start) {
+        return false;
+    }
+    if (!filter->ended) {
+        return true;
+    }
+    return has_ended(rows, row) &&
+           end_ns(cursor, row) - start_ns(cursor, row) >= filter->min_duration_ns;
+}
+
+static int next_block(calls_cursor *cursor)
+{
+    for (;;) {
+        int result = sj_block_scan_next(&cursor->scan);
+        if (result != SQLITE_ROW) {
+            cursor->end = true;
+            return result == SQLITE_DONE ? SQLITE_OK : result;
+        }
+        cursor->row = 0;
+        cursor->row_count = cursor->scan.block.header.call_count;
+        cursor->frame_depth = UINT32_MAX;
+        if (cursor->need_rows) {
+            result = sj_block_scan_rows(&cursor->scan, cursor->resolve);
+            if (result == SQLITE_CORRUPT) {
+                continue;
+            }
+            if (result != SQLITE_OK) {
+                return result;
+            }
+        }
+        return SQLITE_OK;
+    }
+}
+
+static int find_row(calls_cursor *cursor)
+{
+    while (!cursor->end) {
+        while (cursor->row < cursor->row_count) {
+            if (!cursor->check_rows || row_matches(cursor, cursor->row)) {
+                return SQLITE_OK;
+            }
+            ++cursor->row;
+        }
+        const int result = next_block(cursor);
+        if (result != SQLITE_OK) {
+            return result;
+        }
+    }
+    return SQLITE_OK;
+}
+
+/* The key-frame's call that called `row`; false when there is none or it cannot be found. */
+static bool find_caller_frame(calls_cursor *cursor, size_t row)
+{
+    const uint32_t depth = cursor->scan.rows.depths[row];
+    if (depth == 0) {
+        return false;
+    }
+    if (cursor->frame_depth != depth) {
+        cursor->frame_depth = depth;
+        cursor->frame_known =
+            sj_block_scan_frame(&cursor->scan, depth - 1, &cursor->frame) == SQLITE_OK;
+    }
+    return cursor->frame_known;
+}
+
+static int64_t parent_of(calls_cursor *cursor, size_t row)
+{
+    const uint32_t parent = cursor->scan.rows.parents[row];
+    if (parent != SJ_ROW_NO_PARENT) {
+        return call_id(cursor, cursor->scan.rows.indexes[parent]);
+    }
+    return find_caller_frame(cursor, row) ? call_id(cursor, cursor->frame.call_index) : NO_VALUE;
+}
+
+static int64_t caller_of(calls_cursor *cursor, size_t row)
+{
+    const uint32_t parent = cursor->scan.rows.parents[row];
+    int64_t function = 0;
+    if (parent != SJ_ROW_NO_PARENT) {
+        function = cursor->scan.function_ids[cursor->scan.rows.symbols[parent]];
+    } else if (find_caller_frame(cursor, row)) {
+        function = sj_scan_function_id(&cursor->scan.session, cursor->frame.function);
+    }
+    return function != 0 ? function : NO_VALUE;
+}
+
+static int64_t column_value(calls_cursor *cursor, size_t row, int column)
+{
+    const sj_block_scan *scan = &cursor->scan;
+    const sj_block_rows *rows = &scan->rows;
+    switch (column) {
+    case SJ_CALLS_CALL_ID:
+        return call_id(cursor, rows->indexes[row]);
+    case SJ_CALLS_SESSION_ID:
+        return scan->session.session_id;
+    case SJ_CALLS_STREAM_ID:
+        return scan->stream_id;
+    case SJ_CALLS_THREAD_ID:
+        return scan->thread_id;
+    case SJ_CALLS_FUNCTION_ID: {
+        const int64_t function = scan->function_ids[rows->symbols[row]];
+        return function != 0 ? function : NO_VALUE;
+    }
+    case SJ_CALLS_PARENT_ID:
+        return parent_of(cursor, row);
+    case SJ_CALLS_DEPTH:
+        return rows->depths[row];
+    case SJ_CALLS_START_NS:
+        return start_ns(cursor, row);
+    case SJ_CALLS_END_NS:
+        return has_ended(rows, row) ? end_ns(cursor, row) : NO_VALUE;
+    case SJ_CALLS_DURATION_NS:
+        return has_ended(rows, row) ? end_ns(cursor, row) - start_ns(cursor, row) : NO_VALUE;
+    case SJ_CALLS_SELF_NS:
+        return has_ended(rows, row) ? sj_ticks_to_ns(&scan->session.scale, rows->selves[row])
+                                    : NO_VALUE;
+    case SJ_CALLS_ENDING:
+        return rows->endings[row];
+    case SJ_CALLS_FLAGS:
+        return rows->flags[row];
+    default:
+        return caller_of(cursor, row);
+    }
+}
+
+static int next_row(sqlite3_vtab_cursor *base)
+{
+    calls_cursor *cursor = (calls_cursor *)base;
+    if (cursor->grouped) {
+        return sj_function_groups_next(&cursor->groups);
+    }
+    ++cursor->row;
+    return find_row(cursor);
+}
+
+static int at_end(sqlite3_vtab_cursor *base)
+{
+    const calls_cursor *cursor = (const calls_cursor *)base;
+    return cursor->grouped ? cursor->groups.end : cursor->end;
+}
+
+static int reserve_batch(calls_cursor *cursor, size_t rows)
+{
+    const size_t value_count = rows * cursor->groups.column_count + 1;
+    if (rows > cursor->picked_capacity) {
+        uint32_t *picked = realloc(cursor->picked, rows * sizeof(*picked));
+        cursor->picked = picked != NULL ? picked : cursor->picked;
+        uint32_t *entries = realloc(cursor->entries, rows * sizeof(*entries));
+        cursor->entries = entries != NULL ? entries : cursor->entries;
+        if (picked == NULL || entries == NULL) {
+            return SQLITE_NOMEM;
+        }
+        cursor->picked_capacity = rows;
+    }
+    if (value_count > cursor->value_capacity) {
+        int64_t *values = realloc(cursor->values, value_count * sizeof(*values));
+        if (values == NULL) {
+            return SQLITE_NOMEM;
+        }
+        cursor->values = values;
+        cursor->value_capacity = value_count;
+    }
+    return SQLITE_OK;
+}
+
+static void fill_durations(const calls_cursor *cursor, size_t count, int64_t *values)
+{
+    const sj_block_rows *rows = &cursor->scan.rows;
+    for (size_t i = 0; i < count; ++i) {
+        const size_t row = cursor->picked[i];
+        values[i] = has_ended(rows, row) ? end_ns(cursor, row) - start_ns(cursor, row) : NO_VALUE;
+    }
+}
+
+static void fill_column(calls_cursor *cursor, int column, size_t count, int64_t *values)
+{
+    if (column == SJ_CALLS_DURATION_NS) {
+        fill_durations(cursor, count, values);
+        return;
+    }
+    for (size_t i = 0; i < count; ++i) {
+        values[i] = column_value(cursor, cursor->picked[i], column);
+    }
+}
+
+/* The rows of the next block that match, for function_groups.c. */
+static int give_batch(void *context, sj_group_batch *batch)
+{
+    calls_cursor *cursor = context;
+    int result = next_block(cursor);
+    if (result != SQLITE_OK || cursor->end) {
+        return result == SQLITE_OK ? SQLITE_DONE : result;
+    }
+    result = reserve_batch(cursor, cursor->row_count);
+    if (result != SQLITE_OK) {
+        return result;
+    }
+    size_t count = 0;
+    for (size_t row = 0; row < cursor->row_count; ++row) {
+        if (!cursor->check_rows || row_matches(cursor, row)) {
+            cursor->picked[count] = (uint32_t)row;
+            cursor->entries[count++] = cursor->scan.rows.symbols[row];
+        }
+    }
+    /* functions of no known module are one group, that of NULL */
+    for (size_t i = 0; i < cursor->scan.block.function_count; ++i) {
+        cursor->scan.function_ids[i] =
+            cursor->scan.function_ids[i] != 0 ? cursor->scan.function_ids[i] : NO_VALUE;
+    }
+    *batch = (sj_group_batch){.row_count = count,
+                              .entries = cursor->entries,
+                              .function_ids = cursor->scan.function_ids,
+                              .function_count = cursor->scan.block.function_count};
+    for (size_t i = 0; i < cursor->groups.column_count; ++i) {
+        int64_t *values = cursor->values + i * cursor->row_count;
+        fill_column(cursor, cursor->groups.columns[i], count, values);
+        batch->columns[i] = values;
+    }
+    return SQLITE_ROW;
+}
+
+static int start_groups(calls_cursor *cursor)
+{
+    sj_function_groups *groups = &cursor->groups;
+    groups->column_count = 0;
+    for (int column = 0; column < SJ_CALLS_COLUMN_COUNT; ++column) {
+        if ((cursor->used >> column & 1) != 0 && column != SJ_CALLS_FUNCTION_ID) {
+            groups->columns[groups->column_count++] = column;
+        }
+    }
+    groups->give = give_batch;
+    groups->context = cursor;
+    return sj_function_groups_start(groups);
+}
+
+static unsigned wanted(unsigned used, const sj_scan_filter *filter)
+{
+    const bool times = (used & TIME_COLUMNS) != 0 || filter->ended ||
+                       filter->first_start_ns != INT64_MIN || filter->last_start_ns != INT64_MAX;
+    const bool rows = times || (used & ROW_COLUMNS) != 0 || filter->by_function ||
+                      filter->first_call != INT64_MIN || filter->last_call != INT64_MAX ||
+                      filter->min_depth != INT64_MIN || filter->max_depth != INT64_MAX;
+    return times ? SJ_SCAN_TIMES : rows ? SJ_SCAN_STRUCTURE : 0;
+}
+
+static int filter_rows(sqlite3_vtab_cursor *base, int plan_number, const char *plan, int argc,
+                       sqlite3_value **argv)
+{
+    calls_cursor *cursor = (calls_cursor *)base;
+    cursor->end = false;
+    cursor->grouped = false;
+    cursor->row = cursor->row_count = 0;
+    sj_scan_filter filter;
+    if (!sj_calls_filter(plan, argc, argv, &filter)) {
+        cursor->end = true;
+        return SQLITE_OK;
+    }
+    if (!cursor->scan_open) {
+        const int opened = sj_block_scan_open(&cursor->scan, sj_table_of(base)->state);
+        cursor->scan_open = true;
+        if (opened != SQLITE_OK) {
+            return opened;
+        }
+    }
+    cursor->used = (unsigned)plan_number & ((1u << SJ_CALLS_COLUMN_COUNT) - 1);
+    cursor->resolve = (cursor->used & LATE_COLUMNS) != 0 || filter.ended;
+    const bool grouped = ((unsigned)plan_number & SJ_CALLS_GROUPED) != 0;
+    unsigned want = wanted(cursor->used, &filter);
+    if (grouped && want == 0) {
+        want = SJ_SCAN_STRUCTURE;
+    }
+    if (cursor->resolve) {
+        want = SJ_SCAN_TIMES; /* late ends are put into the columns of times */
+    }
+    cursor->need_rows = want != 0;
+    cursor->check_rows = filter.by_function || filter.ended || filter.first_call != INT64_MIN ||
+                         filter.last_call != INT64_MAX || filter.min_depth != INT64_MIN ||
+                         filter.max_depth != INT64_MAX || filter.first_start_ns != INT64_MIN ||
+                         filter.last_start_ns != INT64_MAX;
+    const int started = sj_block_scan_start(&cursor->scan, &filter, want);
+    if (started != SQLITE_OK) {
+        return started;
+    }
+    if (grouped) {
+        cursor->grouped = true;
+        return start_groups(cursor);
+    }
+    return find_row(cursor);
+}
+
+static void give_ending(sqlite3_context *context, int64_t ending)
+{
+    static const char *const names[] = {"returned", "unwound", "open", "truncated"};
+    if (ending >= 0 && ending < (int64_t)(sizeof(names) / sizeof(names[0]))) {
+        sqlite3_result_text(context, names[ending], -1, SQLITE_STATIC);
+    }
+}
+
+static int give_column(sqlite3_vtab_cursor *base, sqlite3_context *context, int column)
+{
+    calls_cursor *cursor = (calls_cursor *)base;
+    const int64_t value =
+        cursor->grouped ? sj_function_groups_value(&cursor->groups,
+                                                   column == SJ_CALLS_FUNCTION_ID ? -1 : column)
+                        : column_value(cursor, cursor->row, column);
+    if (column == SJ_CALLS_ENDING) {
+        give_ending(context, value);
+    } else if (value != NO_VALUE) {
+        sqlite3_result_int64(context, value);
+    }
+    return SQLITE_OK;
+}
+
+static int give_rowid(sqlite3_vtab_cursor *base, sqlite3_int64 *rowid)
+{
+    calls_cursor *cursor = (calls_cursor *)base;
+    if (cursor->grouped || !cursor->need_rows) {
+        *rowid = 0; /* not asked for: these plans name no row */
+        return SQLITE_OK;
+    }
+    *rowid = column_value(cursor, cursor->row, SJ_CALLS_CALL_ID);
+    return SQLITE_OK;
+}
+
+static const sqlite3_module calls_module = SJ_TABLE_METHODS(best_index);
+
+int sj_register_calls(sj_query_state *state)
+{
+    static const sj_table_kind kind = {
+        .name = "calls",
+        .declaration = "CREATE TABLE calls(call_id INTEGER, session_id INTEGER, stream_id INTEGER, "
+                       "thread_id INTEGER, function_id INTEGER, parent_id INTEGER, depth INTEGER, "
+                       "start_ns INTEGER, end_ns INTEGER, duration_ns INTEGER, self_ns INTEGER, "
+                       "ending TEXT, flags INTEGER, caller_function_id INTEGER)"};
+    return sj_table_register(state, &kind, &calls_module);
+}

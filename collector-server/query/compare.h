@@ -1,0 +1,78 @@
+/* Two sets of sessions against each other: what got slower, and how sure that is.
+ *
+ * Functions are matched by functions.symbol_key (module file name and name), so that builds can be
+ * compared; call paths by the chain of such keys. Each session of a set is one measurement. */
+#ifndef SJ_COLLECTOR_QUERY_COMPARE_H
+#define SJ_COLLECTOR_QUERY_COMPARE_H
+
+#include "collector-server/query/session_set.h"
+#include "collector-server/query/statistics.h"
+
+typedef enum sj_compare_verdict {
+    SJ_COMPARE_SAME,   /* sure to lie within the least effect */
+    SJ_COMPARE_SLOWER, /* sure, and by at least the least effect */
+    SJ_COMPARE_FASTER,
+    SJ_COMPARE_UNCLEAR, /* too few sessions or too much noise to tell */
+    SJ_COMPARE_ADDED,   /* called in B only */
+    SJ_COMPARE_REMOVED,
+    SJ_COMPARE_MINOR /* takes too small a share of the time to be judged */
+} sj_compare_verdict;
+
+const char *sj_compare_verdict_name(sj_compare_verdict verdict);
+
+typedef struct sj_compare_options {
+    double least_effect; /* of a row's own time, or of the whole for the first row; 0: 0.02 */
+    double least_share;  /* of self time, in A or B, to be judged; 0: 0.005 */
+    bool tree;           /* call paths instead of functions */
+} sj_compare_options;
+
+/* A side's own connection and set; both sides may share a connection. */
+typedef struct sj_compare_side {
+    sqlite3 *database; /* with Sojourn's tables (sj_query_register); borrowed */
+    const char *set;   /* see session_set.h */
+} sj_compare_side;
+
+/* How self times were compared. */
+typedef enum sj_compare_by {
+    SJ_COMPARE_BY_SUM,    /* all of it, disturbances included */
+    SJ_COMPARE_BY_TYPICAL /* without the calls that took more than twice the median (typical.h) */
+} sj_compare_by;
+
+typedef struct sj_compare_test {
+    double ratio, ratio_low, ratio_high; /* self time B / A, and its 95 % interval; 0: unknown */
+    double p_value, p_adjusted;          /* 1: not tested */
+} sj_compare_test;
+
+typedef struct sj_compare_row {
+    uint64_t symbol_key;    /* 0 in row 0: everything together */
+    uint32_t parent;        /* row of the caller's path; 0: none. Functions: 0 */
+    uint32_t depth;         /* 0 for the outermost */
+    int64_t function_id[2]; /* in each side's database; 0: not called there */
+    uint32_t sessions[2];   /* samples that called it */
+    double calls[2];        /* means over all samples of the side */
+    double total_ns[2];     /* medians */
+    double self_ns[2];      /* medians; row 0: of all functions together */
+    double typical_ns[2];   /* medians of self time without disturbances */
+    double least_calls[2], most_calls[2];
+    sj_compare_test tests[2]; /* by sj_compare_by */
+    sj_compare_by decided_by; /* the test that the verdict comes from */
+    sj_compare_verdict verdict;
+} sj_compare_row;
+
+typedef struct sj_compare sj_compare;
+
+/* sj_compare_run reads both sets and judges. SJ_EINVAL, SJ_ENOTFOUND: a set (see session_set.h);
+ * SJ_EUNSUPPORTED: call paths of marks; SJ_EIO, SJ_ENOMEM. Blocks on the database. */
+SJ_MUST_CHECK sj_status sj_compare_run(const sj_compare_side sides[2],
+                                       const sj_compare_options *options, sj_compare **compare,
+                                       sj_error *error);
+void sj_compare_free(sj_compare *compare); /* NULL is allowed */
+
+/* sj_compare_rows borrows the rows: row 0 is the sum, parents stand before their children. */
+const sj_compare_row *sj_compare_rows(const sj_compare *compare, size_t *count);
+
+/* sj_compare_samples tells how many samples a side (0: A, 1: B) has, and how many calls were lost
+ * in them: those make times inexact. */
+size_t sj_compare_samples(const sj_compare *compare, int side, int64_t *lost_calls);
+
+#endif

@@ -1,0 +1,198 @@
+/* Design notes
+ *
+ * Whole sessions are measured from their call paths, because there the callees of each path are
+ * known: typical self time is the typical time of a path minus that of its callees, and never more
+ * than the self time seen. Paths come with parents first; functions are paths folded by function.
+ */
+#include "collector-server/query/compare_internal.h"
+
+#include "collector-server/query/typical.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { FIRST_CAPACITY = 1024 };
+
+enum {
+    COLUMN_KEY,
+    COLUMN_FUNCTION,
+    COLUMN_CALLS,
+    COLUMN_TOTAL,
+    COLUMN_SELF,
+    COLUMN_PATH,
+    COLUMN_PARENT,
+    COLUMN_RECURSIVE,
+    COLUMN_HISTOGRAM,
+    COLUMN_NS_PER_TICK
+};
+
+static const char paths_sql[] =
+    "SELECT f.symbol_key, p.function_id, p.calls, p.total_ns, p.self_ns, p.path_id, "
+    "p.parent_path_id, p.recursive, p.histogram, "
+    "CAST(s.tick_ns_numerator AS REAL) / s.tick_ns_denominator FROM call_paths AS p "
+    "JOIN sessions AS s USING (session_id) JOIN functions AS f USING (function_id) "
+    "WHERE p.session_id = ?1 ORDER BY p.path_id";
+
+static const char window_sql[] =
+    "SELECT f.symbol_key, a.function_id, a.calls, a.total_ns, a.self_ns FROM "
+    "call_aggregate(?1, ?2, ?3) AS a JOIN functions AS f USING (function_id)";
+
+/* A call path of the session being measured. */
+typedef struct measured_path {
+    int64_t path_id; /* rising */
+    uint32_t row;
+    double self_ns;
+    double typical_ns; /* total, then self */
+} measured_path;
+
+typedef struct path_list {
+    measured_path *paths;
+    size_t count, capacity;
+} path_list;
+
+static measured_path *find_path(const path_list *list, int64_t path_id)
+{
+    size_t low = 0;
+    size_t high = list->count;
+    while (low < high) {
+        const size_t middle = low + (high - low) / 2;
+        if (list->paths[middle].path_id < path_id) {
+            low = middle + 1;
+        } else {
+            high = middle;
+        }
+    }
+    return low < list->count && list->paths[low].path_id == path_id ? &list->paths[low] : NULL;
+}
+
+static sj_status append_path(path_list *list, const measured_path *path)
+{
+    if (list->count == list->capacity) {
+        const size_t capacity = list->capacity != 0 ? list->capacity * 2 : FIRST_CAPACITY;
+        measured_path *paths = realloc(list->paths, capacity * sizeof(*paths));
+        if (paths == NULL) {
+            return SJ_ENOMEM;
+        }
+        list->paths = paths;
+        list->capacity = capacity;
+    }
+    list->paths[list->count++] = *path;
+    return SJ_OK;
+}
+
+/* Adds to a row, and to the sum of everything. */
+static void add_value(sj_compare *compare, uint32_t row, size_t sample, int measure, double value)
+{
+    *sj_compare_value(compare, row, sample, measure) += value;
+    *sj_compare_value(compare, 0, sample, measure) += value;
+}
+
+static sj_status add_path(sj_compare *compare, sqlite3_stmt *from, size_t sample, int side,
+                          path_list *list)
+{
+    const uint64_t key = (uint64_t)sqlite3_column_int64(from, COLUMN_KEY);
+    const double total_ns = sqlite3_column_double(from, COLUMN_TOTAL);
+    measured_path *parent = find_path(list, sqlite3_column_int64(from, COLUMN_PARENT));
+    measured_path path = {.path_id = sqlite3_column_int64(from, COLUMN_PATH),
+                          .self_ns = sqlite3_column_double(from, COLUMN_SELF)};
+    const void *bins = sqlite3_column_blob(from, COLUMN_HISTOGRAM);
+    const sj_slice histogram = {bins, (size_t)sqlite3_column_bytes(from, COLUMN_HISTOGRAM)};
+    path.typical_ns =
+        sj_typical_total_ns(histogram, total_ns, sqlite3_column_double(from, COLUMN_NS_PER_TICK));
+    if (parent != NULL) {
+        parent->typical_ns -= path.typical_ns;
+    }
+    const bool tree = compare->options.tree;
+    SJ_TRY(sj_compare_add_row(compare, tree && parent != NULL ? parent->row : 0, key, &path.row));
+    compare->rows[path.row].function_id[side] = sqlite3_column_int64(from, COLUMN_FUNCTION);
+    add_value(compare, path.row, sample, SJ_MEASURE_CALLS,
+              sqlite3_column_double(from, COLUMN_CALLS));
+    add_value(compare, path.row, sample, SJ_MEASURE_SELF, path.self_ns);
+    if (tree || sqlite3_column_int(from, COLUMN_RECURSIVE) == 0) {
+        *sj_compare_value(compare, path.row, sample, SJ_MEASURE_TOTAL) += total_ns;
+    }
+    *sj_compare_value(compare, 0, sample, SJ_MEASURE_TOTAL) += parent == NULL ? total_ns : 0;
+    return append_path(list, &path);
+}
+
+static sj_status add_window(sj_compare *compare, sqlite3_stmt *from, size_t sample, int side)
+{
+    const uint64_t key = (uint64_t)sqlite3_column_int64(from, COLUMN_KEY);
+    const double self_ns = sqlite3_column_double(from, COLUMN_SELF);
+    uint32_t row;
+    SJ_TRY(sj_compare_add_row(compare, 0, key, &row));
+    compare->rows[row].function_id[side] = sqlite3_column_int64(from, COLUMN_FUNCTION);
+    add_value(compare, row, sample, SJ_MEASURE_CALLS, sqlite3_column_double(from, COLUMN_CALLS));
+    add_value(compare, row, sample, SJ_MEASURE_SELF, self_ns);
+    add_value(compare, row, sample, SJ_MEASURE_TYPICAL, self_ns);
+    *sj_compare_value(compare, row, sample, SJ_MEASURE_TOTAL) +=
+        sqlite3_column_double(from, COLUMN_TOTAL);
+    *sj_compare_value(compare, 0, sample, SJ_MEASURE_TOTAL) += self_ns;
+    return SJ_OK;
+}
+
+static sj_status measure_sample(sj_compare *compare, sqlite3_stmt *statement, size_t sample,
+                                int side, bool windowed, sj_error *error)
+{
+    path_list list = {0};
+    int result = SQLITE_DONE;
+    sj_status status = SJ_OK;
+    while (status == SJ_OK && (result = sqlite3_step(statement)) == SQLITE_ROW) {
+        status = windowed ? add_window(compare, statement, sample, side)
+                          : add_path(compare, statement, sample, side, &list);
+    }
+    for (size_t i = 0; i < list.count; ++i) {
+        const measured_path *path = &list.paths[i];
+        add_value(compare, path->row, sample, SJ_MEASURE_TYPICAL,
+                  path->typical_ns > 0 ? fmin(path->typical_ns, path->self_ns) : path->self_ns);
+    }
+    free(list.paths);
+    if (status != SJ_OK) {
+        return sj_fail(error, status, "no memory for the comparison");
+    }
+    return result == SQLITE_DONE ? SJ_OK
+                                 : sj_fail(error, SJ_EIO, "cannot read the sessions to compare: %s",
+                                           sqlite3_errmsg(sqlite3_db_handle(statement)));
+}
+
+static sj_status check_set(const sj_compare *compare, const sj_session_set *set, sj_error *error)
+{
+    const bool windowed = set->samples[0].windowed;
+    if (windowed && compare->options.tree) {
+        return sj_fail(error, SJ_EUNSUPPORTED,
+                       "call paths are kept for whole sessions: compare marks by function");
+    }
+    for (size_t i = 1; i < set->count; ++i) {
+        if (set->samples[i].windowed != windowed) {
+            return sj_fail(error, SJ_EUNSUPPORTED,
+                           "a set holds either whole sessions or marks, not both");
+        }
+    }
+    return SJ_OK;
+}
+
+sj_status sj_compare_measure(sj_compare *compare, sqlite3 *database, int side, sj_error *error)
+{
+    const sj_session_set *set = &compare->sets[side];
+    const size_t first = side == 0 ? 0 : compare->sets[0].count;
+    const bool windowed = set->samples[0].windowed;
+    sqlite3_stmt *statement = NULL;
+    sj_status status = check_set(compare, set, error);
+    if (status == SJ_OK && sqlite3_prepare_v2(database, windowed ? window_sql : paths_sql, -1,
+                                              &statement, NULL) != SQLITE_OK) {
+        status = sj_fail(error, SJ_EIO, "cannot read the sessions to compare: %s",
+                         sqlite3_errmsg(database));
+    }
+    for (size_t i = 0; status == SJ_OK && i < set->count; ++i) {
+        sqlite3_bind_int64(statement, 1, set->samples[i].session_id);
+        if (windowed) {
+            sqlite3_bind_int64(statement, 2, set->samples[i].from_ns);
+            sqlite3_bind_int64(statement, 3, set->samples[i].to_ns);
+        }
+        status = measure_sample(compare, statement, first + i, side, windowed, error);
+        sqlite3_reset(statement);
+    }
+    sqlite3_finalize(statement);
+    return status;
+}

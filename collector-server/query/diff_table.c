@@ -1,0 +1,281 @@
+/* diff_functions(a, b) and diff_tree(a, b): two sets of sessions (session_set.h) compared, by
+ * function or by call path. Row 0 of the comparison, everything together, has function_id NULL.
+ *
+ * Design notes. The comparison is made once, when the query begins, and kept by the cursor. */
+#include "collector-server/query/compare.h"
+#include "collector-server/query/table_function.h"
+
+enum {
+    COLUMN_ROW,
+    COLUMN_PARENT_ROW,
+    COLUMN_DEPTH,
+    COLUMN_NAME,
+    COLUMN_MODULE,
+    COLUMN_VERDICT,
+    COLUMN_DECIDED_BY,
+    COLUMN_RATIO,
+    COLUMN_RATIO_LOW,
+    COLUMN_RATIO_HIGH,
+    COLUMN_P_VALUE,
+    COLUMN_P_ADJUSTED,
+    COLUMN_SELF_NS_A,
+    COLUMN_SELF_NS_B,
+    COLUMN_TYPICAL_NS_A,
+    COLUMN_TYPICAL_NS_B,
+    COLUMN_TOTAL_NS_A,
+    COLUMN_TOTAL_NS_B,
+    COLUMN_CALLS_A,
+    COLUMN_CALLS_B,
+    COLUMN_CALLS_CHANGE,
+    COLUMN_SESSIONS_A,
+    COLUMN_SESSIONS_B,
+    COLUMN_FUNCTION_ID_A,
+    COLUMN_FUNCTION_ID_B,
+    COLUMN_SYMBOL_KEY,
+    COLUMN_A, /* hidden: the arguments */
+    COLUMN_B
+};
+
+static const char declaration[] =
+    "CREATE TABLE diff(row INTEGER, parent_row INTEGER, depth INTEGER, name TEXT, module TEXT, "
+    "verdict TEXT, decided_by TEXT, ratio REAL, ratio_low REAL, ratio_high REAL, p_value REAL, "
+    "p_adjusted REAL, "
+    "self_ns_a INTEGER, self_ns_b INTEGER, typical_ns_a INTEGER, typical_ns_b INTEGER, total_ns_a "
+    "INTEGER, total_ns_b INTEGER, calls_a REAL, "
+    "calls_b REAL, calls_change TEXT, sessions_a INTEGER, sessions_b INTEGER, function_id_a "
+    "INTEGER, function_id_b INTEGER, symbol_key INTEGER, a HIDDEN, b HIDDEN)";
+
+typedef struct diff_cursor {
+    sqlite3_vtab_cursor base;
+    sqlite3_stmt *name;
+    sj_compare *compare;
+    const sj_compare_row *rows;
+    size_t count, at;
+    bool at_row_known; /* `name` stands on the row's function */
+} diff_cursor;
+
+static int open_cursor(sqlite3_vtab *base, sqlite3_vtab_cursor **out)
+{
+    static const char sql[] = "SELECT f.name, m.path FROM functions AS f JOIN modules AS m USING "
+                              "(module_id) WHERE f.function_id = ?1";
+    diff_cursor *cursor = sj_table_new_cursor(sizeof(*cursor));
+    if (cursor == NULL) {
+        return SQLITE_NOMEM;
+    }
+    const int result =
+        sqlite3_prepare_v2(((sj_table *)base)->state->database, sql, -1, &cursor->name, NULL);
+    if (result != SQLITE_OK) {
+        sqlite3_free(cursor);
+        return result;
+    }
+    *out = &cursor->base;
+    return SQLITE_OK;
+}
+
+static int close_cursor(sqlite3_vtab_cursor *base)
+{
+    diff_cursor *cursor = (diff_cursor *)base;
+    sqlite3_finalize(cursor->name);
+    sj_compare_free(cursor->compare);
+    sqlite3_free(cursor);
+    return SQLITE_OK;
+}
+
+static int filter_rows(sqlite3_vtab_cursor *base, int plan_number, const char *plan, int argc,
+                       sqlite3_value **argv)
+{
+    (void)plan_number;
+    (void)plan;
+    (void)argc;
+    diff_cursor *cursor = (diff_cursor *)base;
+    const sj_table *table = sj_table_of(base);
+    const char *a = (const char *)sqlite3_value_text(argv[0]);
+    const char *b = (const char *)sqlite3_value_text(argv[1]);
+    const sj_compare_side sides[2] = {{table->state->database, a != NULL ? a : ""},
+                                      {table->state->database, b != NULL ? b : ""}};
+    const sj_compare_options options = {.tree = table->kind->variant};
+    sj_error error = {0};
+    sj_compare_free(cursor->compare);
+    cursor->compare = NULL;
+    cursor->at = cursor->count = 0;
+    cursor->at_row_known = false;
+    if (sj_compare_run(sides, &options, &cursor->compare, &error) != SJ_OK) {
+        sqlite3_free(base->pVtab->zErrMsg);
+        base->pVtab->zErrMsg = sqlite3_mprintf("%s", error.text);
+        return error.status == SJ_ENOMEM ? SQLITE_NOMEM : SQLITE_ERROR;
+    }
+    cursor->rows = sj_compare_rows(cursor->compare, &cursor->count);
+    return SQLITE_OK;
+}
+
+static int next_row(sqlite3_vtab_cursor *base)
+{
+    diff_cursor *cursor = (diff_cursor *)base;
+    ++cursor->at;
+    cursor->at_row_known = false;
+    return SQLITE_OK;
+}
+
+static int at_end(sqlite3_vtab_cursor *base)
+{
+    const diff_cursor *cursor = (const diff_cursor *)base;
+    return cursor->at >= cursor->count;
+}
+
+static int give_name(diff_cursor *cursor, sqlite3_context *context, int column)
+{
+    const sj_compare_row *row = &cursor->rows[cursor->at];
+    if (cursor->at == 0) {
+        if (column == 0) {
+            sqlite3_result_text(context, "(everything)", -1, SQLITE_STATIC);
+        }
+        return SQLITE_OK;
+    }
+    if (!cursor->at_row_known) {
+        sqlite3_reset(cursor->name);
+        sqlite3_bind_int64(cursor->name, 1,
+                           row->function_id[1] != 0 ? row->function_id[1] : row->function_id[0]);
+        const int result = sqlite3_step(cursor->name);
+        if (result != SQLITE_ROW) {
+            return result == SQLITE_DONE ? SQLITE_OK : result;
+        }
+        cursor->at_row_known = true;
+    }
+    sqlite3_result_value(context, sqlite3_column_value(cursor->name, column));
+    return SQLITE_OK;
+}
+
+/* Calls are counted, not measured: when the ranges do not touch, the change is a fact. */
+static const char *calls_change(const sj_compare_row *row)
+{
+    if (row->least_calls[1] > row->most_calls[0]) {
+        return "more";
+    }
+    if (row->most_calls[1] < row->least_calls[0]) {
+        return "fewer";
+    }
+    const bool constant =
+        row->least_calls[0] == row->most_calls[0] && row->least_calls[1] == row->most_calls[1];
+    return constant ? "same" : "varies";
+}
+
+static void give_real(sqlite3_context *context, double value, bool known)
+{
+    if (known) {
+        sqlite3_result_double(context, value);
+    }
+}
+
+static void give_id(sqlite3_context *context, int64_t id)
+{
+    if (id != 0) {
+        sqlite3_result_int64(context, id);
+    }
+}
+
+static void give_measure(const sj_compare_row *row, sqlite3_context *context, int column)
+{
+    const int side = (column - COLUMN_SELF_NS_A) % 2;
+    switch (column) {
+    case COLUMN_SELF_NS_A:
+    case COLUMN_SELF_NS_B:
+        sqlite3_result_int64(context, (int64_t)row->self_ns[side]);
+        break;
+    case COLUMN_TYPICAL_NS_A:
+    case COLUMN_TYPICAL_NS_B:
+        sqlite3_result_int64(context, (int64_t)row->typical_ns[side]);
+        break;
+    case COLUMN_TOTAL_NS_A:
+    case COLUMN_TOTAL_NS_B:
+        sqlite3_result_int64(context, (int64_t)row->total_ns[side]);
+        break;
+    default:
+        sqlite3_result_double(context, row->calls[side]);
+        break;
+    }
+}
+
+static int give_column(sqlite3_vtab_cursor *base, sqlite3_context *context, int column)
+{
+    diff_cursor *cursor = (diff_cursor *)base;
+    const sj_compare_row *row = &cursor->rows[cursor->at];
+    const sj_compare_test *test = &row->tests[row->decided_by];
+    const double reals[] = {test->ratio, test->ratio_low, test->ratio_high, test->p_value,
+                            test->p_adjusted};
+    switch (column) {
+    case COLUMN_ROW:
+        sqlite3_result_int64(context, (int64_t)cursor->at);
+        return SQLITE_OK;
+    case COLUMN_PARENT_ROW:
+        give_id(context, row->parent);
+        return SQLITE_OK;
+    case COLUMN_DEPTH:
+        sqlite3_result_int64(context, row->depth);
+        return SQLITE_OK;
+    case COLUMN_NAME:
+    case COLUMN_MODULE:
+        return give_name(cursor, context, column - COLUMN_NAME);
+    case COLUMN_VERDICT:
+        sqlite3_result_text(context, sj_compare_verdict_name(row->verdict), -1, SQLITE_STATIC);
+        return SQLITE_OK;
+    case COLUMN_DECIDED_BY:
+        sqlite3_result_text(context, row->decided_by == SJ_COMPARE_BY_SUM ? "sum" : "typical", -1,
+                            SQLITE_STATIC);
+        return SQLITE_OK;
+    case COLUMN_RATIO:
+    case COLUMN_RATIO_LOW:
+    case COLUMN_RATIO_HIGH:
+    case COLUMN_P_VALUE:
+    case COLUMN_P_ADJUSTED:
+        give_real(context, reals[column - COLUMN_RATIO], test->ratio > 0);
+        return SQLITE_OK;
+    case COLUMN_CALLS_CHANGE:
+        sqlite3_result_text(context, calls_change(row), -1, SQLITE_STATIC);
+        return SQLITE_OK;
+    case COLUMN_SESSIONS_A:
+    case COLUMN_SESSIONS_B:
+        sqlite3_result_int64(context, row->sessions[column - COLUMN_SESSIONS_A]);
+        return SQLITE_OK;
+    case COLUMN_FUNCTION_ID_A:
+    case COLUMN_FUNCTION_ID_B:
+        give_id(context, row->function_id[column - COLUMN_FUNCTION_ID_A]);
+        return SQLITE_OK;
+    case COLUMN_SYMBOL_KEY:
+        give_id(context, (int64_t)row->symbol_key);
+        return SQLITE_OK;
+    default:
+        if (column >= COLUMN_SELF_NS_A && column <= COLUMN_CALLS_B) {
+            give_measure(row, context, column);
+        }
+        return SQLITE_OK; /* the arguments are not given back: they were constants */
+    }
+}
+
+static int give_rowid(sqlite3_vtab_cursor *base, sqlite3_int64 *rowid)
+{
+    *rowid = (sqlite3_int64)((const diff_cursor *)base)->at;
+    return SQLITE_OK;
+}
+
+static const sqlite3_module diff_methods = SJ_TABLE_METHODS(sj_table_take_arguments);
+
+int sj_register_diffs(sj_query_state *state)
+{
+    static const sj_table_kind functions = {.name = "diff_functions",
+                                            .declaration = declaration,
+                                            .first_argument = COLUMN_A,
+                                            .argument_count = 2,
+                                            .required_count = 2,
+                                            .rows = 2000,
+                                            .cost = 100000};
+    static const sj_table_kind tree = {.name = "diff_tree",
+                                       .declaration = declaration,
+                                       .variant = true,
+                                       .first_argument = COLUMN_A,
+                                       .argument_count = 2,
+                                       .required_count = 2,
+                                       .rows = 2000,
+                                       .cost = 100000};
+    const int result = sj_table_register(state, &functions, &diff_methods);
+    return result == SQLITE_OK ? sj_table_register(state, &tree, &diff_methods) : result;
+}

@@ -1,0 +1,96 @@
+/* percentile(value, p) and histogram(value): aggregates over values that are asked for, in the bins
+ * of stored histograms, so that memory does not depend on how many there are. */
+#include "collector-server/callgraph/histogram.h"
+#include "collector-server/query/query_state.h"
+
+#include <stdbool.h>
+
+typedef struct value_bins {
+    bool used; /* a value was given */
+    double percent;
+    sj_histogram bins;
+} value_bins;
+
+/* Adds argv[0]; NULL is passed over, as by every aggregate. */
+static value_bins *add_value(sqlite3_context *context, sqlite3_value *value)
+{
+    value_bins *made = sqlite3_aggregate_context(context, sizeof(*made));
+    if (made == NULL) {
+        sqlite3_result_error_nomem(context);
+        return NULL;
+    }
+    const int type = sqlite3_value_numeric_type(value);
+    if (type == SQLITE_NULL) {
+        return made;
+    }
+    const int64_t number = sqlite3_value_int64(value);
+    if ((type != SQLITE_INTEGER && type != SQLITE_FLOAT) || number < 0) {
+        sqlite3_result_error(
+            context,
+            "percentile() and histogram() take numbers from 0 on, as durations and "
+            "counts are",
+            -1);
+        return NULL;
+    }
+    made->used = true;
+    if (sj_histogram_add(&made->bins, (uint64_t)number, 1) != SJ_OK) {
+        sqlite3_result_error_nomem(context);
+        return NULL;
+    }
+    return made;
+}
+
+static void percentile_step(sqlite3_context *context, int argc, sqlite3_value **argv)
+{
+    (void)argc;
+    value_bins *made = add_value(context, argv[0]);
+    if (made == NULL) {
+        return;
+    }
+    made->percent = sqlite3_value_double(argv[1]);
+    if (sqlite3_value_numeric_type(argv[1]) == SQLITE_TEXT ||
+        !(made->percent >= 0.0 && made->percent <= 100.0)) {
+        sqlite3_result_error(context, "a percentile lies between 0 and 100", -1);
+    }
+}
+
+static void percentile_final(sqlite3_context *context)
+{
+    value_bins *made = sqlite3_aggregate_context(context, 0);
+    if (made != NULL && made->used) {
+        sqlite3_result_int64(
+            context, (sqlite3_int64)sj_histogram_quantile(&made->bins, made->percent / 100));
+    }
+    if (made != NULL) {
+        sj_histogram_deinit(&made->bins);
+    }
+}
+
+static void histogram_step(sqlite3_context *context, int argc, sqlite3_value **argv)
+{
+    (void)argc;
+    add_value(context, argv[0]);
+}
+
+static void histogram_final(sqlite3_context *context)
+{
+    value_bins *made = sqlite3_aggregate_context(context, 0);
+    if (made == NULL) {
+        return; /* no rows: NULL */
+    }
+    if (made->used) {
+        sj_result_histogram(context, &made->bins);
+    }
+    sj_histogram_deinit(&made->bins);
+}
+
+int sj_register_percentiles(sj_query_state *state)
+{
+    const int flags = SQLITE_UTF8 | SQLITE_DETERMINISTIC | SQLITE_INNOCUOUS;
+    const int result = sqlite3_create_function_v2(state->database, "percentile", 2, flags, NULL,
+                                                  NULL, percentile_step, percentile_final, NULL);
+    return result != SQLITE_OK
+               ? result
+               : sqlite3_create_function_v2(state->database, "histogram", 1, flags, NULL, NULL,
+                                            histogram_step, histogram_final, NULL);
+}

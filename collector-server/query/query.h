@@ -1,0 +1,39 @@
+/* Asking: what a connection needs so that SQL can ask for single calls.
+ *
+ * sj_query_register adds to one SQLite connection (SQLite 3.40 or later):
+ *   calls                          every call, one row each (calls_table.c)
+ *   call_aggregate(session)        calls per function over a time window (call_aggregate.c)
+ *   descendants(call_id)           calls below a call, in order of entry (lineage_table.c)
+ *   ancestors(call_id)             calls above a call, innermost first
+ *   call_tree(session)             call paths, depth first (tree_table.c)
+ *   flame(session)                 call paths laid out as a flame graph
+ *   diff_functions(a, b)           two sets of sessions compared (session_set.h, compare.h)
+ *   diff_tree(a, b)                the same by call path
+ *   histogram(blob [, session_id]) the bins of a stored histogram (histogram_table.c)
+ *   percentile(value, p), histogram(value): aggregates over any values; demangle(symbol),
+ *   histogram_quantile(blob, q [, session_id]), histogram_merge(blob [, session_id]),
+ *   format_duration(ns), query_warnings()
+ * All of them only read. Everything belongs to the connection and ends with it. */
+#ifndef SJ_COLLECTOR_QUERY_QUERY_H
+#define SJ_COLLECTOR_QUERY_QUERY_H
+
+#include "agent/control/error.h"
+
+#include <sqlite3.h>
+#include <stdint.h>
+
+/* sj_query_register registers tables and functions on a connection, once. SJ_ENOMEM, SJ_EIO. */
+SJ_MUST_CHECK sj_status sj_query_register(sqlite3 *database, sj_error *error);
+
+/* sj_query_take_warnings returns one line for each block that could not be read since the last call
+ * on this connection, or NULL when there was none. A query goes on past such a block, so its answer
+ * is incomplete exactly by what these lines name. Free with sqlite3_free. */
+char *sj_query_take_warnings(sqlite3 *database);
+
+enum { SJ_DURATION_TEXT_BYTES = 32 };
+
+/* sj_format_duration writes a duration as people read it ("412 ns", "3.20 us", "1.5 s", "2 h 05
+ * min") into `text` and returns `text`. */
+const char *sj_format_duration(int64_t duration_ns, char text[SJ_DURATION_TEXT_BYTES]);
+
+#endif

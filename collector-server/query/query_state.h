@@ -1,0 +1,47 @@
+/* What the tables and functions of one connection share: which blocks could not be read. */
+#ifndef SJ_COLLECTOR_QUERY_QUERY_STATE_H
+#define SJ_COLLECTOR_QUERY_QUERY_STATE_H
+
+#include <sqlite3.h>
+#include <stdint.h>
+
+enum { SJ_QUERY_MAX_WARNINGS = 64 };
+
+typedef struct sj_query_warning {
+    int64_t block_id;
+    char *text; /* sqlite3_malloc */
+} sj_query_warning;
+
+typedef struct sj_query_state {
+    sqlite3 *database;   /* borrowed: the state belongs to it */
+    unsigned references; /* modules and functions that hold the state */
+    unsigned warning_count;
+    uint64_t warnings_left_out;
+    sj_query_warning warnings[SJ_QUERY_MAX_WARNINGS];
+} sj_query_state;
+
+/* sj_query_warn notes, once for each block, why its calls are missing from answers. `text` is
+ * taken (sqlite3_malloc); NULL is ignored. */
+void sj_query_warn(sj_query_state *state, int64_t block_id, char *text);
+
+/* Registration, one function a file; each returns an SQLite result code. `state` is borrowed until
+ * sj_query_state_release is called for it as the destructor of the module or function. */
+int sj_register_calls(sj_query_state *state);
+int sj_register_call_aggregate(sj_query_state *state);
+int sj_register_lineage(sj_query_state *state);
+int sj_register_trees(sj_query_state *state);
+int sj_register_durations(sj_query_state *state);
+int sj_register_histograms(sj_query_state *state);
+int sj_register_diffs(sj_query_state *state);
+int sj_register_histogram_table(sj_query_state *state);
+int sj_register_percentiles(sj_query_state *state);
+int sj_register_demangle(sj_query_state *state);
+
+/* sj_result_histogram makes a histogram, as stored, the result of a function. */
+struct sj_histogram;
+void sj_result_histogram(sqlite3_context *context, const struct sj_histogram *histogram);
+
+sj_query_state *sj_query_state_hold(sj_query_state *state);
+void sj_query_state_release(void *state);
+
+#endif

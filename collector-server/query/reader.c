@@ -1,0 +1,16 @@
+#include "collector-server/query/query.h"
+#include "collector-server/store/database.h"
+#include "collector-server/store/store.h"
+
+sj_status sj_database_open_reader(const char *path, sqlite3 **database, sj_error *error)
+{
+    sqlite3 *opened = NULL;
+    SJ_TRY(sj_database_open(path, SJ_DATABASE_READ, &opened, error));
+    const sj_status status = sj_query_register(opened, error);
+    if (status != SJ_OK) {
+        sqlite3_close(opened);
+        return status;
+    }
+    *database = opened;
+    return SJ_OK;
+}

@@ -1,0 +1,138 @@
+/* The session's side of a walk: its clock, its modules, and the filter in its terms. */
+#include "collector-server/query/scan_session.h"
+
+#include "collector-server/query/session_clock.h"
+
+#include <stdlib.h>
+
+int64_t sj_scan_function_id(const sj_scan_session *session, uint32_t function)
+{
+    size_t low = 0;
+    size_t high = session->module_count;
+    while (low < high) {
+        const size_t middle = low + (high - low) / 2;
+        if (session->modules[middle].first <= function) {
+            low = middle + 1;
+        } else {
+            high = middle;
+        }
+    }
+    if (low == 0) {
+        return 0;
+    }
+    const sj_module_range *range = &session->modules[low - 1];
+    return function - range->first < range->count
+               ? range->first_function_id + (function - range->first)
+               : 0;
+}
+
+static int add_module(sj_scan_session *session, const sj_module_range *range)
+{
+    if (session->module_count == session->module_capacity) {
+        const size_t capacity = session->module_capacity != 0 ? session->module_capacity * 2 : 16;
+        sj_module_range *grown = realloc(session->modules, capacity * sizeof(*grown));
+        if (grown == NULL) {
+            return SQLITE_NOMEM;
+        }
+        session->modules = grown;
+        session->module_capacity = capacity;
+    }
+    session->modules[session->module_count++] = *range;
+    return SQLITE_OK;
+}
+
+static int read_modules(sj_block_scan *scan)
+{
+    sj_scan_session *session = &scan->session;
+    session->module_count = 0;
+    sqlite3_bind_int64(scan->modules, 1, session->session_id);
+    int result;
+    while ((result = sqlite3_step(scan->modules)) == SQLITE_ROW) {
+        const sj_module_range range = {
+            .first = (uint32_t)sqlite3_column_int64(scan->modules, 0),
+            .count = (uint32_t)sqlite3_column_int64(scan->modules, 1),
+            .first_function_id = sqlite3_column_int64(scan->modules, 2),
+        };
+        result = add_module(session, &range);
+        if (result != SQLITE_OK) {
+            break;
+        }
+    }
+    sqlite3_reset(scan->modules);
+    return result == SQLITE_DONE ? SQLITE_OK : result;
+}
+
+static void find_functions(sj_scan_session *session, int64_t function_id)
+{
+    session->function_count = 0;
+    session->bitmap_useless = false;
+    for (size_t i = 0; i < session->module_count; ++i) {
+        const sj_module_range *range = &session->modules[i];
+        if (function_id < range->first_function_id ||
+            function_id - range->first_function_id >= (int64_t)range->count) {
+            continue;
+        }
+        if (session->function_count == SJ_SCAN_MAX_FUNCTIONS) {
+            session->bitmap_useless = true;
+            return;
+        }
+        session->functions[session->function_count++] =
+            range->first + (uint32_t)(function_id - range->first_function_id);
+    }
+}
+
+/* The first tick whose time is `ns` or later; UINT64_MAX when there is none. Ticks before the
+ * session's start have negative times, rounded towards it. */
+static uint64_t first_tick_at(const sj_scan_session *session, int64_t ns)
+{
+    const uint64_t start = session->started_ticks;
+    if (ns > 0) {
+        const uint64_t after = sj_ns_to_ticks_ceil(&session->scale, ns);
+        return after > UINT64_MAX - start ? UINT64_MAX : start + after;
+    }
+    if (ns <= -INT64_MAX) {
+        return 0;
+    }
+    const uint64_t before = sj_ns_to_ticks_ceil(&session->scale, -ns + 1) - 1;
+    return before > start ? 0 : start - before;
+}
+
+static void convert_bounds(sj_scan_session *session, const sj_scan_filter *filter)
+{
+    session->first_start = first_tick_at(session, filter->first_start_ns);
+    session->last_start = UINT64_MAX;
+    if (filter->last_start_ns < INT64_MAX) {
+        const uint64_t beyond = first_tick_at(session, filter->last_start_ns + 1);
+        if (beyond == 0) {
+            session->first_start = UINT64_MAX;
+        }
+        session->last_start = beyond == UINT64_MAX ? UINT64_MAX : beyond - 1;
+    }
+    /* an end minus a start, both rounded down, may be 1 ns more than the rounded span */
+    session->min_duration = filter->min_duration_ns > 1
+                                ? sj_ns_to_ticks_ceil(&session->scale, filter->min_duration_ns - 1)
+                                : 0;
+}
+
+int sj_scan_session_enter(sj_block_scan *scan, int64_t session_id)
+{
+    sj_scan_session *session = &scan->session;
+    if (session->valid && session->session_id == session_id) {
+        return SQLITE_OK;
+    }
+    session->valid = false;
+    session->session_id = session_id;
+    int result = sj_session_clock_read(scan->state->database, &scan->clock, session_id,
+                                       &session->scale, &session->started_ticks);
+    if (result != SQLITE_OK) {
+        return result;
+    }
+    result = read_modules(scan);
+    if (result != SQLITE_OK) {
+        return result;
+    }
+    convert_bounds(session, &scan->filter);
+    find_functions(session, scan->filter.function_id);
+    session->valid = true;
+    return SQLITE_OK;
+}

@@ -1,0 +1,232 @@
+/* Design notes. A set becomes one SELECT: each group a WHERE clause with quoted values, groups
+ * joined by UNION, and one list of those that are plain session_ids. What people type is only ever
+ * a quoted value in it. */
+#include "collector-server/query/session_set.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { FILTER_BYTES = 16384 };
+
+typedef struct filter_kind {
+    const char *prefix;    /* with its colon */
+    const char *condition; /* %Q: the value */
+} filter_kind;
+
+static const filter_kind kinds[] = {
+    {"device:", "s.device_id IN (SELECT device_id FROM devices WHERE name = %Q)"},
+    {"name:", "s.name GLOB %Q"},
+    {"command:", "s.command GLOB %Q"},
+    {"since:", "s.started_realtime_ns >= unixepoch(%Q) * 1000000000"},
+    {"until:", "s.started_realtime_ns < unixepoch(%Q) * 1000000000"},
+    {"build:", "s.session_id IN (SELECT sm.session_id FROM session_modules AS sm JOIN modules AS m "
+               "USING (module_id) WHERE lower(hex(m.build_id)) LIKE lower(%Q) || '%%')"},
+    {"last:", "s.session_id IN (SELECT session_id FROM sessions ORDER BY started_realtime_ns DESC, "
+              "session_id DESC LIMIT CAST(%Q AS INTEGER))"},
+};
+
+static bool begins(const char *text, const char *prefix)
+{
+    return strncmp(text, prefix, strlen(prefix)) == 0;
+}
+
+static bool is_made_of(const char *text, const char *letters)
+{
+    return text[0] != '\0' && text[strspn(text, letters)] == '\0';
+}
+
+/* Tags are a JSON object: "tag:key" asks whether it has the key, "tag:key=value" for the value. */
+static char *tag_condition_of(const char *column, const char *tag)
+{
+    const char *equals = strchr(tag, '=');
+    if (equals == NULL) {
+        return sqlite3_mprintf("EXISTS (SELECT 1 FROM json_each(%s) AS t WHERE t.key = %Q)", column,
+                               tag);
+    }
+    return sqlite3_mprintf("EXISTS (SELECT 1 FROM json_each(%s) AS t WHERE t.key = %.*Q AND "
+                           "CAST(t.value AS TEXT) = %Q)",
+                           column, (int)(equals - tag), tag, equals + 1);
+}
+
+static char *tag_condition(const char *tag)
+{
+    return tag_condition_of("s.tags", tag);
+}
+
+/* The tags that a device has now, not when it recorded. */
+static char *device_tag_condition(const char *tag)
+{
+    char *inner = tag_condition_of("d.tags", tag);
+    char *condition =
+        inner != NULL ? sqlite3_mprintf(
+                            "s.device_id IN (SELECT d.device_id FROM devices AS d WHERE %s)", inner)
+                      : NULL;
+    sqlite3_free(inner);
+    return condition;
+}
+
+/* The condition for one filter (sqlite3_malloc); NULL when `filter` is none, or no memory. */
+static char *filter_condition(const char *filter)
+{
+    if (strcmp(filter, "all") == 0) {
+        return sqlite3_mprintf("1");
+    }
+    if (strcmp(filter, "last") == 0) {
+        return sqlite3_mprintf(kinds[6].condition, "1");
+    }
+    if (begins(filter, "tag:") && filter[4] != '\0') {
+        return tag_condition(filter + 4);
+    }
+    if (begins(filter, "device-tag:") && filter[11] != '\0') {
+        return device_tag_condition(filter + 11);
+    }
+    if (begins(filter, "mark:") && filter[5] != '\0') {
+        return sqlite3_mprintf("k.name = %Q", filter + 5);
+    }
+    for (size_t i = 0; i < sizeof(kinds) / sizeof(kinds[0]); ++i) {
+        const size_t length = strlen(kinds[i].prefix);
+        if (begins(filter, kinds[i].prefix) && filter[length] != '\0') {
+            return sqlite3_mprintf(kinds[i].condition, filter + length);
+        }
+    }
+    if (is_made_of(filter, "0123456789") && strlen(filter) < 19) {
+        return sqlite3_mprintf("s.session_id = CAST(%Q AS INTEGER)", filter);
+    }
+    if (is_made_of(filter, "0123456789abcdefABCDEF") && strlen(filter) >= 4) {
+        return sqlite3_mprintf("lower(hex(s.uuid)) LIKE lower(%Q) || '%%'", filter);
+    }
+    return NULL;
+}
+
+/* Appends the SELECT of one group; its filters are separated by '+'. */
+static sj_status add_group(sqlite3_str *sql, char *group, sj_error *error)
+{
+    bool marked = false;
+    sqlite3_str *conditions = sqlite3_str_new(NULL);
+    char *rest = group;
+    for (char *filter; (filter = strsep(&rest, "+")) != NULL;) {
+        char *condition = filter_condition(filter);
+        if (condition == NULL) {
+            sqlite3_free(sqlite3_str_finish(conditions));
+            return sj_fail(
+                error, SJ_EINVAL,
+                "'%s' names no sessions: give a session_id, the beginning of a uuid, "
+                "`last`, `last:N`, `all`, or device: device-tag: build: tag: name: command: since: "
+                "until: mark: with a value; join with + (and) and , (or)",
+                filter);
+        }
+        marked = marked || begins(filter, "mark:");
+        sqlite3_str_appendf(conditions, " AND %s", condition);
+        sqlite3_free(condition);
+    }
+    char *text = sqlite3_str_finish(conditions);
+    sqlite3_str_appendf(
+        sql,
+        marked ? "%sSELECT s.session_id, k.at_ns, coalesce((SELECT min(e.at_ns) FROM marks AS e "
+                 "WHERE e.session_id = k.session_id AND e.name = k.name AND e.is_end = 1 AND "
+                 "e.at_ns >= k.at_ns), 9223372036854775807) FROM sessions AS s JOIN marks AS k ON "
+                 "k.session_id = s.session_id AND k.is_end = 0 WHERE 1%s"
+               : "%sSELECT s.session_id, NULL, NULL FROM sessions AS s WHERE 1%s",
+        sqlite3_str_length(sql) != 0 ? " UNION " : "", text != NULL ? text : " AND 0");
+    sqlite3_free(text);
+    return text != NULL ? SJ_OK : sj_fail(error, SJ_ENOMEM, "no memory for a set of sessions");
+}
+
+/* Appends the SELECT of the groups that are one session_id each; frees `ids`. */
+static void add_ids(sqlite3_str *sql, sqlite3_str *ids)
+{
+    char *list = sqlite3_str_finish(ids);
+    if (list != NULL) {
+        sqlite3_str_appendf(
+            sql, "%sSELECT s.session_id, NULL, NULL FROM sessions AS s WHERE s.session_id IN (%s)",
+            sqlite3_str_length(sql) != 0 ? " UNION " : "", list);
+    }
+    sqlite3_free(list);
+}
+
+static sj_status read_samples(sqlite3_stmt *statement, sj_session_set *set, sj_error *error)
+{
+    size_t capacity = 0;
+    int result;
+    while ((result = sqlite3_step(statement)) == SQLITE_ROW) {
+        if (set->count == SJ_SESSION_SET_MAX_SAMPLES) {
+            return sj_fail(error, SJ_ELIMIT, "a set of more than %d samples; narrow it",
+                           (int)SJ_SESSION_SET_MAX_SAMPLES);
+        }
+        if (set->count == capacity) {
+            capacity = capacity != 0 ? capacity * 2 : 16;
+            sj_sample *moved = realloc(set->samples, capacity * sizeof(*moved));
+            if (moved == NULL) {
+                return sj_fail(error, SJ_ENOMEM, "no memory for a set of sessions");
+            }
+            set->samples = moved;
+        }
+        set->samples[set->count++] = (sj_sample){
+            .session_id = sqlite3_column_int64(statement, 0),
+            .windowed = sqlite3_column_type(statement, 1) != SQLITE_NULL,
+            .from_ns = sqlite3_column_int64(statement, 1),
+            .to_ns = sqlite3_column_int64(statement, 2),
+        };
+    }
+    return result == SQLITE_DONE ? SJ_OK
+                                 : sj_fail(error, SJ_EIO, "cannot read the sessions: %s",
+                                           sqlite3_errmsg(sqlite3_db_handle(statement)));
+}
+
+static sj_status run_selection(sqlite3 *database, const char *sql, const char *text,
+                               sj_session_set *set, sj_error *error)
+{
+    sqlite3_stmt *statement = NULL;
+    if (sqlite3_prepare_v2(database, sql, -1, &statement, NULL) != SQLITE_OK) {
+        return sj_fail(error, SJ_EIO, "cannot read the sessions: %s", sqlite3_errmsg(database));
+    }
+    const sj_status status = read_samples(statement, set, error);
+    sqlite3_finalize(statement);
+    if (status == SJ_OK && set->count == 0) {
+        return sj_fail(error, SJ_ENOTFOUND,
+                       "no session belongs to '%s'; `sojourn sessions` lists them", text);
+    }
+    return status;
+}
+
+sj_status sj_session_set_read(sqlite3 *database, const char *text, sj_session_set *set,
+                              sj_error *error)
+{
+    char copy[FILTER_BYTES];
+    *set = (sj_session_set){0};
+    if (strlen(text) >= sizeof(copy)) {
+        return sj_fail(error, SJ_EINVAL, "a set of sessions is named by at most %d letters",
+                       (int)FILTER_BYTES - 1);
+    }
+    snprintf(copy, sizeof(copy), "%s", text);
+    sqlite3_str *sql = sqlite3_str_new(database);
+    sj_status status = SJ_OK;
+    sqlite3_str *ids = sqlite3_str_new(database);
+    char *rest = copy;
+    for (char *group; status == SJ_OK && (group = strsep(&rest, ",")) != NULL;) {
+        if (is_made_of(group, "0123456789") && strlen(group) < 19) {
+            sqlite3_str_appendf(ids, "%s%s", sqlite3_str_length(ids) != 0 ? "," : "", group);
+        } else {
+            status = add_group(sql, group, error);
+        }
+    }
+    add_ids(sql, ids);
+    sqlite3_str_appendall(sql, " ORDER BY 1, 2");
+    char *query = sqlite3_str_finish(sql);
+    if (status == SJ_OK) {
+        status = query == NULL ? sj_fail(error, SJ_ENOMEM, "no memory for a set of sessions")
+                               : run_selection(database, query, text, set, error);
+    }
+    sqlite3_free(query);
+    if (status != SJ_OK) {
+        sj_session_set_deinit(set);
+    }
+    return status;
+}
+
+void sj_session_set_deinit(sj_session_set *set)
+{
+    free(set->samples);
+    *set = (sj_session_set){0};
+}

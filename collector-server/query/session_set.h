@@ -1,0 +1,44 @@
+/* Sets of sessions, as people name them for a comparison.
+ *
+ *   SET    = GROUP { "," GROUP }          any of the groups
+ *   GROUP  = FILTER { "+" FILTER }        all of the filters
+ *   FILTER = "all" | "last" | "last:" N | SESSION_ID | beginning of a uuid
+ *          | "device:" NAME | "build:" BUILD_ID (its beginning, hexadecimal)
+ *          | "tag:" KEY [ "=" VALUE ] | "name:" GLOB | "command:" GLOB
+ *          | "since:" TIME | "until:" TIME  (2026-11-20 or 2026-11-20T14:30, UTC)
+ *          | "mark:" NAME
+ *
+ * Each session of a set is one sample. With "mark:" each begin-end pair of that mark is one: the
+ * time between them. */
+#ifndef SJ_COLLECTOR_QUERY_SESSION_SET_H
+#define SJ_COLLECTOR_QUERY_SESSION_SET_H
+
+#include "agent/control/error.h"
+
+#include <sqlite3.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+enum { SJ_SESSION_SET_MAX_SAMPLES = 4096 };
+
+typedef struct sj_sample {
+    int64_t session_id;
+    bool windowed;   /* only the calls that began in [from_ns, to_ns) */
+    int64_t from_ns; /* since the session's start */
+    int64_t to_ns;
+} sj_sample;
+
+typedef struct sj_session_set {
+    sj_sample *samples; /* owned; by rising session and time, each once */
+    size_t count;
+} sj_session_set;
+
+/* sj_session_set_read finds the sessions that `text` names. SJ_EINVAL: not a set, the message says
+ * where; SJ_ENOTFOUND: no session belongs to it; SJ_ELIMIT: too many; SJ_EIO, SJ_ENOMEM. Blocks on
+ * the database. The caller calls sj_session_set_deinit when it succeeded. */
+SJ_MUST_CHECK sj_status sj_session_set_read(sqlite3 *database, const char *text,
+                                            sj_session_set *set, sj_error *error);
+void sj_session_set_deinit(sj_session_set *set);
+
+#endif

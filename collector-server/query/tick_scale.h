@@ -1,0 +1,69 @@
+/* Conversion of clock ticks to nanoseconds of a session, and back for bounds.
+ *
+ * ns = floor(ticks * numerator / denominator), by one multiplication with a rounded-up reciprocal:
+ * exact while ticks * denominator < 2^shift, and in any case monotone, so that a nested call never
+ * seems to end after its caller. */
+#ifndef SJ_COLLECTOR_QUERY_TICK_SCALE_H
+#define SJ_COLLECTOR_QUERY_TICK_SCALE_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+__extension__ typedef unsigned __int128 sj_uint128;
+
+typedef struct sj_tick_scale {
+    uint64_t numerator;
+    uint64_t denominator;
+    uint64_t factor; /* ceil(numerator * 2^shift / denominator) */
+    unsigned shift;
+} sj_tick_scale;
+
+/* sj_tick_scale_init takes both parts from a session; false when they are not positive. */
+static inline bool sj_tick_scale_init(sj_tick_scale *scale, int64_t numerator, int64_t denominator)
+{
+    if (numerator <= 0 || denominator <= 0) {
+        return false;
+    }
+    scale->numerator = (uint64_t)numerator;
+    scale->denominator = (uint64_t)denominator;
+    for (scale->shift = 64; scale->shift > 0; --scale->shift) {
+        /* numerator < 2^63, so that numerator << 64 fits 127 bits */
+        const sj_uint128 scaled = (sj_uint128)scale->numerator << scale->shift;
+        const sj_uint128 factor = (scaled + scale->denominator - 1) / scale->denominator;
+        if (factor <= UINT64_MAX) {
+            scale->factor = (uint64_t)factor;
+            return true;
+        }
+    }
+    return false;
+}
+
+/* sj_ticks_to_ns converts a span; results beyond INT64_MAX are that. */
+static inline int64_t sj_ticks_to_ns(const sj_tick_scale *scale, uint64_t ticks)
+{
+    const sj_uint128 ns = (sj_uint128)ticks * scale->factor >> scale->shift;
+    return ns > INT64_MAX ? INT64_MAX : (int64_t)ns;
+}
+
+/* sj_ns_to_ticks_ceil returns the least span of ticks that is `ns` or longer; UINT64_MAX when there
+ * is none. */
+static inline uint64_t sj_ns_to_ticks_ceil(const sj_tick_scale *scale, int64_t ns)
+{
+    if (ns <= 0) {
+        return 0;
+    }
+    const sj_uint128 guess = (sj_uint128)(uint64_t)ns * scale->denominator / scale->numerator;
+    if (guess >= UINT64_MAX - 2) {
+        return UINT64_MAX;
+    }
+    uint64_t ticks = (uint64_t)guess;
+    while (ticks > 0 && sj_ticks_to_ns(scale, ticks - 1) >= ns) {
+        --ticks;
+    }
+    while (sj_ticks_to_ns(scale, ticks) < ns) {
+        ++ticks;
+    }
+    return ticks;
+}
+
+#endif

@@ -1,0 +1,350 @@
+/* call_tree(session_id) and flame(session_id): the call paths of a session, depth first.
+ *
+ * Both read the table call_paths. call_tree orders siblings by total time, most first, and tells
+ * each path's share of the whole. flame lays paths out for drawing: siblings by function name,
+ * `left_ns` is where a path begins on an axis as long as all time recorded.
+ *
+ * Design notes. Paths are loaded once per query and linked by parent, because SQL's own recursion
+ * cannot order and add up at the same time; 64 bytes a path. */
+#include "collector-server/query/table_function.h"
+
+#include <stdbool.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum {
+    COLUMN_PATH_ID,
+    COLUMN_PARENT_PATH_ID,
+    COLUMN_FUNCTION_ID,
+    COLUMN_NAME,
+    COLUMN_DEPTH,
+    COLUMN_CALLS,
+    COLUMN_TOTAL_NS,
+    COLUMN_SELF_NS,
+    COLUMN_MIN_NS,
+    COLUMN_MAX_NS,
+    COLUMN_SHARE,
+    COLUMN_LEFT_NS,
+    COLUMN_SESSION_ID /* hidden: the argument */
+};
+
+typedef struct path_row {
+    int64_t path_id;
+    int64_t parent_id; /* 0: none */
+    int64_t function_id;
+    int64_t calls, total_ns, self_ns, min_ns, max_ns;
+    int64_t left_ns;
+    int64_t depth;
+    uint32_t rank;                      /* of its name, for ordering */
+    uint32_t first_child, next_sibling; /* rows; 0: none (row 0 is the root) */
+} path_row;
+
+typedef struct tree_cursor {
+    sqlite3_vtab_cursor base;
+    sqlite3_stmt *paths;
+    sqlite3_stmt *name;
+    path_row *rows; /* rows[0] is the root of all */
+    uint32_t *order;
+    size_t count, capacity, at, order_count;
+    int64_t session_id;
+} tree_cursor;
+
+static int open_cursor(sqlite3_vtab *base, sqlite3_vtab_cursor **out)
+{
+    static const char paths_sql[] =
+        "SELECT p.path_id, coalesce(p.parent_path_id, 0), p.function_id, p.calls, p.total_ns, "
+        "p.self_ns, coalesce(p.min_ns, 0), coalesce(p.max_ns, 0), p.depth, "
+        "dense_rank() OVER (ORDER BY f.name) FROM call_paths AS p "
+        "LEFT JOIN functions AS f ON f.function_id = p.function_id "
+        "WHERE p.session_id = ?1 ORDER BY p.path_id";
+    static const char name_sql[] = "SELECT name FROM functions WHERE function_id = ?1";
+    tree_cursor *cursor = sj_table_new_cursor(sizeof(*cursor));
+    if (cursor == NULL) {
+        return SQLITE_NOMEM;
+    }
+    sqlite3 *database = ((sj_table *)base)->state->database;
+    int result = sqlite3_prepare_v2(database, paths_sql, -1, &cursor->paths, NULL);
+    if (result == SQLITE_OK) {
+        result = sqlite3_prepare_v2(database, name_sql, -1, &cursor->name, NULL);
+    }
+    if (result != SQLITE_OK) {
+        sqlite3_finalize(cursor->paths);
+        sqlite3_free(cursor);
+        return result;
+    }
+    *out = &cursor->base;
+    return SQLITE_OK;
+}
+
+static int close_cursor(sqlite3_vtab_cursor *base)
+{
+    tree_cursor *cursor = (tree_cursor *)base;
+    sqlite3_finalize(cursor->paths);
+    sqlite3_finalize(cursor->name);
+    free(cursor->rows);
+    free(cursor->order);
+    sqlite3_free(cursor);
+    return SQLITE_OK;
+}
+
+static int add_row(tree_cursor *cursor, const path_row *row)
+{
+    if (cursor->count == cursor->capacity) {
+        const size_t capacity = cursor->capacity != 0 ? cursor->capacity * 2 : 256;
+        path_row *rows = realloc(cursor->rows, capacity * sizeof(*rows));
+        if (rows == NULL) {
+            return SQLITE_NOMEM;
+        }
+        cursor->rows = rows;
+        cursor->capacity = capacity;
+    }
+    cursor->rows[cursor->count++] = *row;
+    return SQLITE_OK;
+}
+
+static int load_paths(tree_cursor *cursor)
+{
+    const path_row root = {0};
+    cursor->count = 0;
+    int result = add_row(cursor, &root);
+    sqlite3_bind_int64(cursor->paths, 1, cursor->session_id);
+    while (result == SQLITE_OK && (result = sqlite3_step(cursor->paths)) == SQLITE_ROW) {
+        const path_row row = {
+            .path_id = sqlite3_column_int64(cursor->paths, 0),
+            .parent_id = sqlite3_column_int64(cursor->paths, 1),
+            .function_id = sqlite3_column_int64(cursor->paths, 2),
+            .calls = sqlite3_column_int64(cursor->paths, 3),
+            .total_ns = sqlite3_column_int64(cursor->paths, 4),
+            .self_ns = sqlite3_column_int64(cursor->paths, 5),
+            .min_ns = sqlite3_column_int64(cursor->paths, 6),
+            .max_ns = sqlite3_column_int64(cursor->paths, 7),
+            .depth = sqlite3_column_int64(cursor->paths, 8),
+            .rank = (uint32_t)sqlite3_column_int64(cursor->paths, 9),
+        };
+        result = add_row(cursor, &row);
+    }
+    sqlite3_reset(cursor->paths);
+    return result == SQLITE_DONE ? SQLITE_OK : result;
+}
+
+static uint32_t find_row(const tree_cursor *cursor, int64_t path_id)
+{
+    size_t low = 1;
+    size_t high = cursor->count;
+    while (low < high) {
+        const size_t middle = low + (high - low) / 2;
+        if (cursor->rows[middle].path_id < path_id) {
+            low = middle + 1;
+        } else {
+            high = middle;
+        }
+    }
+    return low < cursor->count && cursor->rows[low].path_id == path_id ? (uint32_t)low : 0;
+}
+
+typedef struct sort_entry {
+    int64_t time_key; /* negative total */
+    uint32_t rank;
+    uint32_t row;
+} sort_entry;
+
+static int compare_times(const void *left, const void *right)
+{
+    const sort_entry *a = left;
+    const sort_entry *b = right;
+    if (a->time_key != b->time_key) {
+        return a->time_key < b->time_key ? -1 : 1;
+    }
+    return (a->row > b->row) - (a->row < b->row);
+}
+
+static int compare_names(const void *left, const void *right)
+{
+    const sort_entry *a = left;
+    const sort_entry *b = right;
+    if (a->rank != b->rank) {
+        return a->rank < b->rank ? -1 : 1;
+    }
+    return (a->row > b->row) - (a->row < b->row);
+}
+
+/* Hangs every row below its parent, siblings in order; a parent that is missing, or no earlier than
+ * its child (which would make a loop), is the root. */
+static int link_rows(tree_cursor *cursor, bool by_name)
+{
+    sort_entry *entries = malloc(cursor->count * sizeof(*entries));
+    if (entries == NULL) {
+        return SQLITE_NOMEM;
+    }
+    for (size_t i = 1; i < cursor->count; ++i) {
+        entries[i - 1] = (sort_entry){-cursor->rows[i].total_ns, cursor->rows[i].rank, (uint32_t)i};
+    }
+    qsort(entries, cursor->count - 1, sizeof(*entries), by_name ? compare_names : compare_times);
+    for (size_t i = cursor->count - 1; i-- > 0;) { /* the last first: each goes to the front */
+        path_row *row = &cursor->rows[entries[i].row];
+        uint32_t parent = find_row(cursor, row->parent_id);
+        parent = parent < entries[i].row ? parent : 0;
+        row->next_sibling = cursor->rows[parent].first_child;
+        cursor->rows[parent].first_child = entries[i].row;
+    }
+    free(entries);
+    return SQLITE_OK;
+}
+
+/* What a path takes on the axis: its own time, or that of its callees when calls of it are open. */
+static void lay_out(tree_cursor *cursor)
+{
+    for (size_t i = cursor->count; i-- > 0;) {
+        path_row *row = &cursor->rows[i];
+        int64_t below_ns = 0;
+        for (uint32_t child = row->first_child; child != 0;
+             child = cursor->rows[child].next_sibling) {
+            below_ns += cursor->rows[child].total_ns;
+        }
+        if (below_ns > row->total_ns) {
+            row->total_ns = below_ns;
+        }
+    }
+}
+
+static int order_rows(tree_cursor *cursor)
+{
+    uint32_t *order = realloc(cursor->order, cursor->count * sizeof(*order));
+    uint32_t *stack = malloc(cursor->count * sizeof(*stack));
+    cursor->order = order != NULL ? order : cursor->order;
+    if (order == NULL || stack == NULL) {
+        free(stack);
+        return SQLITE_NOMEM;
+    }
+    size_t top = 0;
+    uint32_t next = cursor->rows[0].first_child;
+    int64_t left_ns = 0;
+    cursor->order_count = 0;
+    while (next != 0 || top != 0) {
+        if (next == 0) {
+            const path_row *done = &cursor->rows[stack[--top]];
+            left_ns = done->left_ns + done->total_ns;
+            next = done->next_sibling;
+            continue;
+        }
+        cursor->rows[next].left_ns = left_ns;
+        order[cursor->order_count++] = next;
+        stack[top++] = next;
+        next = cursor->rows[next].first_child;
+    }
+    free(stack);
+    return SQLITE_OK;
+}
+
+static int filter_rows(sqlite3_vtab_cursor *base, int plan_number, const char *plan, int argc,
+                       sqlite3_value **argv)
+{
+    (void)plan_number;
+    (void)plan;
+    (void)argc;
+    tree_cursor *cursor = (tree_cursor *)base;
+    cursor->session_id = sqlite3_value_int64(argv[0]);
+    cursor->at = 0;
+    int result = load_paths(cursor);
+    if (result == SQLITE_OK) {
+        result = link_rows(cursor, sj_table_of(base)->kind->variant);
+    }
+    if (result == SQLITE_OK) {
+        lay_out(cursor);
+        result = order_rows(cursor);
+    }
+    return result;
+}
+
+static int next_row(sqlite3_vtab_cursor *base)
+{
+    ++((tree_cursor *)base)->at;
+    return SQLITE_OK;
+}
+
+static int at_end(sqlite3_vtab_cursor *base)
+{
+    const tree_cursor *cursor = (const tree_cursor *)base;
+    return cursor->at >= cursor->order_count;
+}
+
+static int give_name(tree_cursor *cursor, sqlite3_context *context, int64_t function_id)
+{
+    sqlite3_bind_int64(cursor->name, 1, function_id);
+    const int result = sqlite3_step(cursor->name);
+    if (result == SQLITE_ROW) {
+        sqlite3_result_value(context, sqlite3_column_value(cursor->name, 0));
+    }
+    sqlite3_reset(cursor->name);
+    return result == SQLITE_ROW || result == SQLITE_DONE ? SQLITE_OK : result;
+}
+
+static int give_column(sqlite3_vtab_cursor *base, sqlite3_context *context, int column)
+{
+    tree_cursor *cursor = (tree_cursor *)base;
+    const path_row *row = &cursor->rows[cursor->order[cursor->at]];
+    const int64_t integers[] = {
+        [COLUMN_PATH_ID] = row->path_id,
+        [COLUMN_PARENT_PATH_ID] = row->parent_id,
+        [COLUMN_FUNCTION_ID] = row->function_id,
+        [COLUMN_NAME] = 0,
+        [COLUMN_DEPTH] = row->depth,
+        [COLUMN_CALLS] = row->calls,
+        [COLUMN_TOTAL_NS] = row->total_ns,
+        [COLUMN_SELF_NS] = row->self_ns,
+        [COLUMN_MIN_NS] = row->min_ns,
+        [COLUMN_MAX_NS] = row->max_ns,
+        [COLUMN_SHARE] = 0,
+        [COLUMN_LEFT_NS] = row->left_ns,
+        [COLUMN_SESSION_ID] = cursor->session_id,
+    };
+    if (column == COLUMN_NAME) {
+        return give_name(cursor, context, row->function_id);
+    }
+    if (column == COLUMN_SHARE) {
+        const int64_t whole = cursor->rows[0].total_ns;
+        sqlite3_result_double(context, whole > 0 ? (double)row->total_ns / (double)whole : 0.0);
+        return SQLITE_OK;
+    }
+    const bool missing = (column == COLUMN_PARENT_PATH_ID && row->parent_id == 0) ||
+                         (row->calls == 0 && (column == COLUMN_MIN_NS || column == COLUMN_MAX_NS));
+    if (!missing) {
+        sqlite3_result_int64(context, integers[column]);
+    }
+    return SQLITE_OK;
+}
+
+static int give_rowid(sqlite3_vtab_cursor *base, sqlite3_int64 *rowid)
+{
+    const tree_cursor *cursor = (const tree_cursor *)base;
+    *rowid = cursor->rows[cursor->order[cursor->at]].path_id;
+    return SQLITE_OK;
+}
+
+static const sqlite3_module tree_methods = SJ_TABLE_METHODS(sj_table_take_arguments);
+
+#define TREE_COLUMNS                                                                               \
+    "path_id INTEGER, parent_path_id INTEGER, function_id INTEGER, name TEXT, depth INTEGER, "     \
+    "calls INTEGER, total_ns INTEGER, self_ns INTEGER, min_ns INTEGER, max_ns INTEGER, "           \
+    "share REAL, left_ns INTEGER, session_id HIDDEN)"
+
+int sj_register_trees(sj_query_state *state)
+{
+    static const sj_table_kind by_time = {.name = "call_tree",
+                                          .declaration = "CREATE TABLE call_tree(" TREE_COLUMNS,
+                                          .first_argument = COLUMN_SESSION_ID,
+                                          .argument_count = 1,
+                                          .required_count = 1,
+                                          .rows = 5000,
+                                          .cost = 50000};
+    static const sj_table_kind by_name = {.name = "flame",
+                                          .declaration = "CREATE TABLE flame(" TREE_COLUMNS,
+                                          .variant = true,
+                                          .first_argument = COLUMN_SESSION_ID,
+                                          .argument_count = 1,
+                                          .required_count = 1,
+                                          .rows = 5000,
+                                          .cost = 50000};
+    const int result = sj_table_register(state, &by_time, &tree_methods);
+    return result == SQLITE_OK ? sj_table_register(state, &by_name, &tree_methods) : result;
+}

@@ -1,0 +1,203 @@
+/* Design notes
+ *
+ * A flush writes rows only for what the blocks since the last one changed. The graph lists its
+ * dirty nodes; folding a node adds its gain to the sums of its function and of its (caller, callee)
+ * edge, which are kept exactly, in ticks. A function's histogram is the merge of its paths' and is
+ * made anew when it changed. `state` holds the exact ticks of a path: nanoseconds are rounded and
+ * could not be added to after a restart. */
+#include "collector-server/store/session_state.h"
+
+#include <stdlib.h>
+
+enum { STATE_MAX_BYTES = 64 };
+
+typedef struct flush_run {
+    sj_statements *sql;
+    sj_session_state *state;
+    uint8_t *bytes; /* for encoded histograms */
+    size_t capacity;
+    sj_error *error;
+} flush_run;
+
+static sj_status encode_histogram(flush_run *run, const sj_histogram *histogram, sj_slice *encoded)
+{
+    const size_t bound = sj_histogram_encoded_bound(histogram);
+    if (run->capacity < bound) {
+        uint8_t *moved = realloc(run->bytes, bound * 2);
+        if (moved == NULL) {
+            return SJ_ENOMEM;
+        }
+        run->bytes = moved;
+        run->capacity = bound * 2;
+    }
+    *encoded = (sj_slice){.data = run->bytes,
+                          .size = sj_histogram_encode(histogram, run->bytes, run->capacity)};
+    return SJ_OK;
+}
+
+static sj_status find_function(flush_run *run, uint32_t function, int64_t *id)
+{
+    *id = 0;
+    if (function != 0 && !sj_session_function_id(run->state, function, id)) {
+        return sj_fail(run->error, SJ_ECORRUPT, "function %u has no module", function);
+    }
+    return SJ_OK;
+}
+
+static sj_status put_path(flush_run *run, uint32_t number)
+{
+    const sj_path_node *node = sj_callgraph_node(run->state->graph, number);
+    const sj_tick_clock *clock = &run->state->clock;
+    uint8_t bytes[STATE_MAX_BYTES];
+    sj_writer writer = sj_writer_of(bytes, sizeof(bytes));
+    sj_write_varint(&writer, node->function);
+    sj_write_varint(&writer, node->total_ticks);
+    sj_write_varint(&writer, node->self_ticks);
+    sj_write_varint(&writer, node->min_ticks);
+    sj_write_varint(&writer, node->max_ticks);
+    const sj_slice exact = {.data = bytes, .size = sj_writer_used(&writer)};
+    sj_slice histogram = {0};
+    int64_t function_id = 0;
+    SJ_TRY(find_function(run, node->function, &function_id));
+    SJ_TRY(encode_histogram(run, &node->histogram, &histogram));
+    const int64_t base = run->state->session_id << 32;
+    const int64_t parent = base | node->parent;
+    const int64_t least = sj_ticks_span_ns(clock, node->min_ticks);
+    const int64_t most = sj_ticks_span_ns(clock, node->max_ticks);
+    return sj_sql_run(run->sql, SJ_SQL_PATH_PUT, run->error, "iioiiiiiioouubb", base | number,
+                      run->state->session_id, node->parent != 0 ? &parent : NULL, function_id,
+                      (int64_t)node->depth, (int64_t)node->recursive, (int64_t)node->calls,
+                      sj_ticks_span_ns(clock, node->total_ticks),
+                      sj_ticks_span_ns(clock, node->self_ticks), node->calls != 0 ? &least : NULL,
+                      node->calls != 0 ? &most : NULL, node->unwound, node->untrusted, &histogram,
+                      &exact);
+}
+
+static sj_status merge_histograms(const sj_session_state *state, const sj_function_sums *sums,
+                                  sj_histogram *merged)
+{
+    for (uint32_t node = sums->first_node; node != 0;
+         node = state->shadows[node].next_of_function) {
+        SJ_TRY(sj_histogram_merge(merged, &sj_callgraph_node(state->graph, node)->histogram));
+    }
+    return SJ_OK;
+}
+
+static sj_status put_function(flush_run *run, const sj_function_sums *sums)
+{
+    const sj_tick_clock *clock = &run->state->clock;
+    int64_t function_id = 0;
+    SJ_TRY(find_function(run, sums->function, &function_id));
+    sj_histogram merged = {0};
+    sj_slice histogram = {0};
+    sj_status status = merge_histograms(run->state, sums, &merged);
+    if (status == SJ_OK) {
+        status = encode_histogram(run, &merged, &histogram);
+    }
+    sj_histogram_deinit(&merged);
+    SJ_TRY(status);
+    const int64_t least = sj_ticks_span_ns(clock, sums->min_ticks);
+    const int64_t most = sj_ticks_span_ns(clock, sums->max_ticks);
+    return sj_sql_run(run->sql, SJ_SQL_FUNCTION_STATS_PUT, run->error, "iiiiioouub",
+                      run->state->session_id, function_id, (int64_t)sums->calls,
+                      sj_ticks_span_ns(clock, sums->total_ticks),
+                      sj_ticks_span_ns(clock, sums->self_ticks), sums->calls != 0 ? &least : NULL,
+                      sums->calls != 0 ? &most : NULL, sums->unwound, sums->untrusted, &histogram);
+}
+
+static sj_status put_edge(flush_run *run, const sj_edge_sums *sums)
+{
+    const sj_tick_clock *clock = &run->state->clock;
+    int64_t caller = 0;
+    int64_t callee = 0;
+    SJ_TRY(find_function(run, sums->caller, &caller));
+    SJ_TRY(find_function(run, sums->callee, &callee));
+    return sj_sql_run(run->sql, SJ_SQL_EDGE_PUT, run->error, "iiiiii", run->state->session_id,
+                      caller, callee, (int64_t)sums->calls,
+                      sj_ticks_span_ns(clock, sums->total_ticks),
+                      sj_ticks_span_ns(clock, sums->self_ticks));
+}
+
+static sj_status put_node(flush_run *run, uint32_t node)
+{
+    if (node == 0) { /* the root is nobody's call */
+        return SJ_OK;
+    }
+    SJ_TRY(sj_session_fold_node(run->state, node));
+    SJ_TRY(put_path(run, node));
+    run->state->shadows[node].stored = true;
+    return SJ_OK;
+}
+
+static sj_status put_graph(flush_run *run)
+{
+    sj_session_state *state = run->state;
+    if (state->graph == NULL) {
+        return SJ_OK;
+    }
+    size_t count = 0;
+    const uint32_t *dirty = sj_callgraph_dirty(state->graph, &count);
+    for (size_t i = 0; i < count; ++i) {
+        SJ_TRY(put_node(run, dirty[i]));
+    }
+    /* nodes whose calls have not ended yet: numbers must stay without holes */
+    const uint32_t nodes = sj_callgraph_node_count(state->graph);
+    uint32_t known = (uint32_t)state->stored_nodes;
+    for (known = known == 0 ? 1 : known; known < nodes; ++known) {
+        if (known >= state->shadow_count || !state->shadows[known].stored) {
+            SJ_TRY(put_node(run, known));
+        }
+    }
+    for (size_t i = 0; i < state->function_count; ++i) {
+        if (state->functions[i].dirty) {
+            SJ_TRY(put_function(run, &state->functions[i]));
+            state->functions[i].dirty = false;
+        }
+    }
+    for (size_t i = 0; i < state->edge_count; ++i) {
+        if (state->edges[i].dirty) {
+            SJ_TRY(put_edge(run, &state->edges[i]));
+            state->edges[i].dirty = false;
+        }
+    }
+    SJ_TRY(sj_session_flush_slow_calls(run->sql, state, run->error));
+    state->stored_nodes = nodes;
+    sj_callgraph_clean(state->graph);
+    return SJ_OK;
+}
+
+static sj_status put_streams(flush_run *run)
+{
+    for (size_t i = 0; i < run->state->stream_count; ++i) {
+        sj_stream_state *stream = &run->state->streams[i];
+        if (stream->dirty) {
+            SJ_TRY(sj_sql_run(run->sql, SJ_SQL_STREAM_SUMS, run->error, "iuooii", stream->stream_id,
+                              stream->calls, stream->entered ? &stream->first_enter_ns : NULL,
+                              stream->left ? &stream->last_leave_ns : NULL,
+                              (int64_t)stream->max_depth, (int64_t)stream->ended));
+            SJ_TRY(sj_session_flush_timeline(run->sql, stream, run->error));
+            stream->dirty = false;
+        }
+    }
+    return SJ_OK;
+}
+
+sj_status sj_session_flush(sj_statements *sql, sj_session_state *state, sj_error *error)
+{
+    const sj_session_sums *sums = &state->sums;
+    flush_run run = {.sql = sql, .state = state, .error = error};
+    SJ_TRY(sj_sql_run(sql, SJ_SQL_SESSION_SUMS, error, "iuuuuuu", state->session_id, sums->blocks,
+                      sums->bytes, sums->calls, sums->events, sums->lost_calls, sums->lost_events));
+    const bool is_removed = sqlite3_changes(sql->database) == 0;
+    if (!is_removed) {
+        const sj_status status = put_graph(&run);
+        free(run.bytes);
+        SJ_TRY(status);
+        SJ_TRY(put_streams(&run));
+    }
+    state->dirty = false;
+    state->sum_now = false;
+    state->dirty_since_ns = 0;
+    state->unsummed_block = 0;
+    return SJ_OK;
+}

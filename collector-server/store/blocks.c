@@ -1,0 +1,285 @@
+/* Design notes
+ *
+ * A block is decoded, checked against its session (functions known, no overlap with a stored block)
+ * and replayed into the call graph before the first row is written, so that a refused block changes
+ * nothing. A failure after that point rolls the batch back and drops the graph.
+ *
+ * Overlap: the same events may come from the drain and, re-cut, from a salvager. A range that lies
+ * within one stored block is stored already; one that only overlaps is refused, because storing it
+ * would count calls twice. */
+#include "collector-server/store/function_bitmap.h"
+#include "collector-server/store/late_leaves.h"
+#include "collector-server/store/store_internal.h"
+#include "collector-server/store/words.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+typedef struct block_run {
+    sj_store *store;
+    sj_session_state *state;
+    sj_slice bytes;
+    sj_block block;
+    sj_block_summary summary;
+    sj_stream_state *stream;
+    int64_t block_id;
+    sj_error *error;
+} block_run;
+
+static sj_status check_ranges(const sj_block_header *header, sj_error *error)
+{
+    const uint64_t most_calls = UINT64_C(1) << SJ_CALL_INDEX_BITS;
+    if (header->stream == 0 || header->first_ticks > INT64_MAX || header->last_ticks > INT64_MAX ||
+        header->first_event > INT64_MAX / 2 || header->first_call >= most_calls ||
+        header->first_call + header->call_count > most_calls || header->lost_calls > most_calls ||
+        header->lost_events > INT64_MAX / 2) {
+        return sj_fail(error, SJ_ECORRUPT, "a block's header holds numbers out of range");
+    }
+    return SJ_OK;
+}
+
+/* SJ_OK: new; SJ_EEXIST with *duplicate: stored already; SJ_EEXIST: overlaps. */
+static sj_status check_duplicate(block_run *run, const sj_block_header *header, int64_t stream_id,
+                                 bool *duplicate)
+{
+    sj_statements *sql = &run->store->sql;
+    int64_t found = 0;
+    sj_status status = sj_sql_get_number(
+        sql, SJ_SQL_BLOCK_FIND, &found, run->error, "iiii", stream_id, (int64_t)header->kind,
+        (int64_t)header->first_event, (int64_t)header->event_count);
+    if (status != SJ_ENOTFOUND) {
+        *duplicate = status == SJ_OK;
+        return status == SJ_OK ? SJ_EEXIST : status;
+    }
+    if (header->event_count == 0) {
+        return SJ_OK;
+    }
+    const int64_t end = (int64_t)(header->first_event + header->event_count);
+    SJ_TRY(sj_sql_bind(sql, SJ_SQL_BLOCK_BEFORE, run->error, "iii", stream_id,
+                       (int64_t)header->kind, end));
+    status = sj_sql_step(sql, SJ_SQL_BLOCK_BEFORE, run->error);
+    if (status != SJ_OK) {
+        return status == SJ_ENOTFOUND ? SJ_OK : status;
+    }
+    sqlite3_stmt *row = sj_sql_row(sql, SJ_SQL_BLOCK_BEFORE);
+    const int64_t first = sqlite3_column_int64(row, 0);
+    const int64_t stop = first + sqlite3_column_int64(row, 1);
+    sj_sql_reset(sql, SJ_SQL_BLOCK_BEFORE);
+    if (stop <= (int64_t)header->first_event) {
+        return SJ_OK;
+    }
+    *duplicate = first <= (int64_t)header->first_event && stop >= end;
+    return *duplicate ? SJ_EEXIST
+                      : sj_fail(run->error, SJ_EEXIST,
+                                "events %lld to %lld of stream %u overlap a stored block",
+                                (long long)header->first_event, (long long)end, header->stream);
+}
+
+static sj_status check_functions(block_run *run)
+{
+    int64_t id;
+    const sj_block *block = &run->block;
+    for (size_t i = 0; i < block->function_count; ++i) {
+        if (!sj_session_function_id(run->state, block->functions[i], &id)) {
+            return sj_fail(run->error, SJ_ENOTFOUND, "function %u is in no module that was sent",
+                           block->functions[i]);
+        }
+    }
+    for (size_t i = 0; i < block->frame_count; ++i) {
+        if (!sj_session_function_id(run->state, block->frames[i].function, &id)) {
+            return sj_fail(run->error, SJ_ENOTFOUND, "function %u is in no module that was sent",
+                           block->frames[i].function);
+        }
+    }
+    return SJ_OK;
+}
+
+sj_status sj_store_stack_frames(void *context, uint32_t stream, uint32_t stack_reference,
+                                uint32_t count, sj_frame *frames)
+{
+    const sj_stack_context *stack = context;
+    sj_store *store = stack->store;
+    (void)stream;
+    uint32_t wanted = count; /* frames [0, wanted) are still missing */
+    while (wanted > 0) {
+        sj_statements *sql = &store->sql;
+        sj_block block;
+        if (stack_reference == 0) {
+            return SJ_ENOTFOUND;
+        }
+        SJ_TRY(sj_sql_bind(sql, SJ_SQL_BLOCK_STACK, NULL, "ii", stack->stream_id,
+                           (int64_t)stack_reference));
+        SJ_TRY(sj_sql_step(sql, SJ_SQL_BLOCK_STACK, NULL));
+        sqlite3_stmt *row = sj_sql_row(sql, SJ_SQL_BLOCK_STACK);
+        const sj_slice bytes = {.data = sqlite3_column_blob(row, 0),
+                                .size = (size_t)sqlite3_column_bytes(row, 0)};
+        const sj_status status = sj_block_decode(store->stack_decoder, bytes, 0, &block);
+        sj_sql_reset(sql, SJ_SQL_BLOCK_STACK);
+        SJ_TRY(status);
+        const uint32_t first = block.header.stack_frames;
+        if (first >= wanted || block.frame_count < wanted - first ||
+            block.header.stack_reference >= stack_reference) {
+            return SJ_ECORRUPT;
+        }
+        memcpy(frames + first, block.frames, (wanted - first) * sizeof(*frames));
+        wanted = first;
+        stack_reference = block.header.stack_reference;
+    }
+    return SJ_OK;
+}
+
+static int compare_leaves(const void *left, const void *right)
+{
+    const uint64_t a = ((const sj_late_leave *)left)->call_index;
+    const uint64_t b = ((const sj_late_leave *)right)->call_index;
+    return a < b ? -1 : a > b;
+}
+
+/* Encodes the late leaves, sorted, into the store's scratch memory. */
+static sj_status encode_late(block_run *run, sj_slice *encoded, int64_t *first, int64_t *last)
+{
+    const size_t count = run->summary.late_count;
+    const size_t sorted_bytes = count * sizeof(sj_late_leave);
+    const size_t capacity = sj_late_leaves_bound(count);
+    uint8_t *scratch = NULL;
+    size_t size = 0;
+    SJ_TRY(sj_store_scratch(run->store, sorted_bytes + capacity, &scratch));
+    memcpy(scratch, run->summary.late, sorted_bytes);
+    sj_late_leave *sorted = (sj_late_leave *)(void *)scratch;
+    qsort(sorted, count, sizeof(*sorted), compare_leaves);
+    *first = (int64_t)sorted[0].call_index;
+    *last = (int64_t)sorted[count - 1].call_index;
+    SJ_TRY(sj_late_leaves_encode(sorted, count, run->block.header.first_ticks,
+                                 scratch + sorted_bytes, capacity, &size));
+    *encoded = (sj_slice){.data = scratch + sorted_bytes, .size = size};
+    return SJ_OK;
+}
+
+static sj_status insert_block(block_run *run)
+{
+    const sj_block_header *header = &run->block.header;
+    uint8_t bitmap[SJ_FUNCTION_BITMAP_MAX_BYTES];
+    const sj_slice functions = {
+        .data = bitmap,
+        .size = sj_function_bitmap_fill(run->block.functions, run->block.function_count, bitmap)};
+    int64_t late_first = 0;
+    int64_t late_last = 0;
+    sj_slice late = {0};
+    const bool is_late = run->summary.late_count > 0;
+    if (is_late) {
+        SJ_TRY(encode_late(run, &late, &late_first, &late_last));
+    }
+    SJ_TRY(sj_sql_bind(
+        &run->store->sql, SJ_SQL_BLOCK_ADD, run->error, "iiiiiiiiiiuuuboobb",
+        run->stream->stream_id, (int64_t)header->kind, (int64_t)header->first_event,
+        (int64_t)header->event_count, (int64_t)header->first_call, (int64_t)header->call_count,
+        (int64_t)header->first_ticks, (int64_t)header->last_ticks, (int64_t)header->open_depth,
+        (int64_t)run->summary.max_depth, run->summary.max_duration_ticks, header->lost_calls,
+        header->lost_events, &functions, is_late ? &late_first : NULL, is_late ? &late_last : NULL,
+        &late, &run->bytes));
+    if (!is_late) {
+        sqlite3_bind_null(sj_sql_row(&run->store->sql, SJ_SQL_BLOCK_ADD), 17);
+    }
+    const sj_status status = sj_sql_step(&run->store->sql, SJ_SQL_BLOCK_ADD, run->error);
+    run->block_id = sqlite3_last_insert_rowid(run->store->database);
+    return status == SJ_ENOTFOUND ? SJ_OK : status;
+}
+
+static sj_status insert_gaps(block_run *run)
+{
+    const sj_tick_clock *clock = &run->state->clock;
+    for (size_t i = 0; i < run->block.gap_count; ++i) {
+        const sj_gap *gap = &run->block.gaps[i];
+        SJ_TRY(sj_sql_run(&run->store->sql, SJ_SQL_GAP_ADD, run->error, "iioiotuuii",
+                          run->state->session_id, run->stream->stream_id, (int64_t *)NULL,
+                          run->block_id, (int64_t *)NULL, sj_word_of_gap_reason(gap->reason),
+                          gap->calls, gap->events, sj_ticks_at_ns(clock, gap->start_ticks),
+                          sj_ticks_at_ns(clock, gap->end_ticks)));
+    }
+    return SJ_OK;
+}
+
+static sj_status store_block(block_run *run)
+{
+    const sj_block_header *header = &run->block.header;
+    SJ_TRY(sj_session_add_stream(&run->store->sql, run->state, header->stream, &run->stream,
+                                 run->error));
+    SJ_TRY(insert_block(run));
+    SJ_TRY(insert_gaps(run));
+    sj_session_count_block(run->state, run->stream, &run->block, &run->summary, run->bytes.size);
+    run->store->stored_calls += header->kind == SJ_BLOCK_CALLS ? header->call_count : 0;
+    if (run->state->unsummed_block == 0) {
+        run->state->unsummed_block = run->block_id;
+    }
+    SJ_TRY(sj_store_note_timeline(run->store, run->state, run->stream->stream_id, &run->block,
+                                  &run->summary, run->error));
+    if (header->kind == SJ_BLOCK_CALLS && (header->flags & SJ_BLOCK_LAST) != 0) {
+        SJ_TRY(sj_store_note_open_calls(run->store, run->state, run->stream->stream_id, &run->block,
+                                        run->error));
+    }
+    return SJ_OK;
+}
+
+/* An empty block may carry the end of a stream under an identity that is taken (nothing happened
+ * since the block before): what it says is still taken in. */
+static sj_status note_end_of_stream(block_run *run)
+{
+    const sj_block_header *header = &run->block.header;
+    if (header->kind != SJ_BLOCK_CALLS || header->event_count != 0 ||
+        (header->flags & SJ_BLOCK_LAST) == 0 || run->stream->ended) {
+        return SJ_OK;
+    }
+    SJ_TRY(sj_block_decode(run->store->decoder, run->bytes, SJ_WANT_ALL, &run->block));
+    SJ_TRY(check_functions(run));
+    run->stream->ended = true;
+    run->stream->dirty = true;
+    run->state->dirty = true;
+    run->state->sum_now = true;
+    return sj_store_note_open_calls(run->store, run->state, run->stream->stream_id, &run->block,
+                                    run->error);
+}
+
+sj_status sj_store_apply_block(sj_store *store, const sj_frame_view *frame, bool *duplicate,
+                               sj_error *error)
+{
+    block_run run = {.store = store, .bytes = frame->payload, .error = error};
+    sj_block_header header;
+    sj_status status = sj_block_read_header(frame->payload, &header);
+    if (status != SJ_OK) {
+        return sj_fail(error, status, "a block's header cannot be read");
+    }
+    SJ_TRY(check_ranges(&header, error));
+    SJ_TRY(sj_store_session(store, header.session.bytes, sizeof(header.session.bytes), &run.state,
+                            error));
+    run.stream = sj_session_find_stream(run.state, header.stream);
+    sj_stack_context stack = {.store = store,
+                              .stream_id = run.stream != NULL ? run.stream->stream_id : 0};
+    if (run.stream != NULL) {
+        status = check_duplicate(&run, &header, run.stream->stream_id, duplicate);
+        if (status == SJ_EEXIST && *duplicate) {
+            run.block.header = header;
+            return note_end_of_stream(&run);
+        }
+        SJ_TRY(status);
+    }
+    if (store->full) {
+        return sj_fail(error, SJ_EFULL, "the lab's store is full; recordings wait on the device");
+    }
+    status = sj_block_decode(store->decoder, frame->payload, SJ_WANT_ALL, &run.block);
+    if (status != SJ_OK) {
+        return sj_fail(error, status, "a block cannot be decoded");
+    }
+    SJ_TRY(check_functions(&run));
+    if (header.kind == SJ_BLOCK_CALLS) {
+        SJ_TRY(sj_session_load_graph(&store->sql, run.state, error));
+        status = sj_callgraph_apply(run.state->graph, &run.block, sj_store_stack_frames, &stack,
+                                    &run.summary);
+        if (status != SJ_OK) {
+            return sj_fail(error, status, "a block of stream %u contradicts itself (%s)",
+                           header.stream, sj_status_text(status));
+        }
+    }
+    status = store_block(&run);
+    /* the graph has the block already: only a rollback makes both agree again */
+    return status == SJ_ECORRUPT || status == SJ_ENOTFOUND || status == SJ_EINVAL ? SJ_EIO : status;
+}

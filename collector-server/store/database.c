@@ -1,0 +1,182 @@
+#include "collector-server/store/database.h"
+
+#include <stdint.h>
+#include <stdio.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "collector-server/store/migrations.inc"
+
+enum { MIGRATIONS = sizeof(migrations) / sizeof(migrations[0]) };
+
+enum { LOCK_LOOK_NS = 500000, LOCK_LOOKS = 10000 };
+
+static int wait_briefly(void *unused, int tries)
+{
+    const struct timespec pause = {.tv_nsec = LOCK_LOOK_NS};
+    (void)unused;
+    nanosleep(&pause, NULL);
+    return tries < LOCK_LOOKS;
+}
+
+void sj_database_set_patience(sqlite3 *database, bool patient)
+{
+    sqlite3_busy_handler(database, patient ? wait_briefly : NULL, NULL);
+}
+
+int sj_database_version(void)
+{
+    return MIGRATIONS;
+}
+
+sj_status sj_database_status(int result)
+{
+    switch (result & 0xff) {
+    case SQLITE_OK:
+    case SQLITE_DONE:
+    case SQLITE_ROW:
+        return SJ_OK;
+    case SQLITE_FULL:
+        return SJ_EFULL;
+    case SQLITE_NOMEM:
+        return SJ_ENOMEM;
+    case SQLITE_CORRUPT:
+    case SQLITE_NOTADB:
+        return SJ_ECORRUPT;
+    case SQLITE_BUSY:
+    case SQLITE_LOCKED:
+        return SJ_EAGAIN;
+    default:
+        return SJ_EIO;
+    }
+}
+
+static sj_status run(sqlite3 *database, const char *sql, sj_error *error)
+{
+    const int result = sqlite3_exec(database, sql, NULL, NULL, NULL);
+    if (result == SQLITE_OK) {
+        return SJ_OK;
+    }
+    return sj_fail(error, sj_database_status(result), "%.60s: %s", sql, sqlite3_errmsg(database));
+}
+
+static sj_status read_number(sqlite3 *database, const char *sql, int64_t *number, sj_error *error)
+{
+    sqlite3_stmt *statement = NULL;
+    int result = sqlite3_prepare_v2(database, sql, -1, &statement, NULL);
+    if (result == SQLITE_OK && (result = sqlite3_step(statement)) == SQLITE_ROW) {
+        *number = sqlite3_column_int64(statement, 0);
+        sqlite3_finalize(statement);
+        return SJ_OK;
+    }
+    sj_fail(error, sj_database_status(result), "cannot read the database: %s",
+            sqlite3_errmsg(database));
+    sqlite3_finalize(statement);
+    return result == SQLITE_DONE ? SJ_ECORRUPT : sj_database_status(result);
+}
+
+/* Tells whether the file is a store of ours, and of which version; 0: an empty file. */
+static sj_status identify(sqlite3 *database, const char *path, int64_t *version, sj_error *error)
+{
+    int64_t application = 0;
+    int64_t tables = 0;
+    SJ_TRY(read_number(database, "PRAGMA application_id", &application, error));
+    SJ_TRY(read_number(database, "PRAGMA user_version", version, error));
+    SJ_TRY(read_number(database, "SELECT count(*) FROM sqlite_schema", &tables, error));
+    if (application == 0 && *version == 0 && tables == 0) {
+        return SJ_OK;
+    }
+    if (application != SJ_DATABASE_APPLICATION_ID) {
+        return sj_fail(error, SJ_ECORRUPT, "%s is a database, but not one of Sojourn", path);
+    }
+    if (*version > MIGRATIONS) {
+        return sj_fail(error, SJ_EVERSION,
+                       "%s has schema version %lld, written by a newer Sojourn; this one knows "
+                       "versions up to %d: please update",
+                       path, (long long)*version, (int)MIGRATIONS);
+    }
+    return SJ_OK;
+}
+
+static sj_status migrate(sqlite3 *database, int64_t version, sj_error *error)
+{
+    char pragmas[96];
+    if (version == MIGRATIONS) {
+        return SJ_OK;
+    }
+    SJ_TRY(run(database, "BEGIN IMMEDIATE", error));
+    sj_status status = SJ_OK;
+    for (int64_t i = version; status == SJ_OK && i < MIGRATIONS; ++i) {
+        status = run(database, migrations[i], error);
+    }
+    snprintf(pragmas, sizeof(pragmas), "PRAGMA application_id=%d; PRAGMA user_version=%d",
+             (int)SJ_DATABASE_APPLICATION_ID, (int)MIGRATIONS);
+    if (status == SJ_OK) {
+        status = run(database, pragmas, error);
+    }
+    if (status == SJ_OK) {
+        status = run(database, "COMMIT", error);
+    }
+    if (status != SJ_OK) {
+        sqlite3_exec(database, "ROLLBACK", NULL, NULL, NULL);
+    }
+    return status;
+}
+
+static sj_status prepare_writer(sqlite3 *database, const char *path, sj_error *error)
+{
+    int64_t version = 0;
+    /* page_size and auto_vacuum count only before the first table */
+    SJ_TRY(run(database, "PRAGMA page_size=16384; PRAGMA auto_vacuum=INCREMENTAL", error));
+    SJ_TRY(identify(database, path, &version, error));
+    SJ_TRY(run(database,
+               "PRAGMA journal_mode=WAL; PRAGMA synchronous=FULL; PRAGMA secure_delete=OFF;"
+               "PRAGMA foreign_keys=ON; PRAGMA cache_size=-65536; PRAGMA temp_store=MEMORY;"
+               "PRAGMA wal_autocheckpoint=1024; PRAGMA journal_size_limit=67108864",
+               error));
+    return migrate(database, version, error);
+}
+
+static sj_status prepare_reader(sqlite3 *database, const char *path, sj_error *error)
+{
+    int64_t version = 0;
+    SJ_TRY(identify(database, path, &version, error));
+    if (version != MIGRATIONS) {
+        return sj_fail(error, SJ_EVERSION,
+                       "%s has schema version %lld; open it once with a collector of this version",
+                       path, (long long)version);
+    }
+    return run(database, "PRAGMA query_only=ON; PRAGMA cache_size=-32768; PRAGMA temp_store=MEMORY",
+               error);
+}
+
+sj_status sj_database_open(const char *path, sj_database_mode mode, sqlite3 **database,
+                           sj_error *error)
+{
+    const int flags = mode == SJ_DATABASE_READ    ? SQLITE_OPEN_READONLY
+                      : mode == SJ_DATABASE_WRITE ? SQLITE_OPEN_READWRITE
+                                                  : SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE;
+    sqlite3 *opened = NULL;
+    *database = NULL;
+    if (mode != SJ_DATABASE_CREATE && access(path, F_OK) != 0) {
+        return sj_fail(error, SJ_ENOTFOUND, "there is no database %s", path);
+    }
+    const int result = sqlite3_open_v2(path, &opened, flags | SQLITE_OPEN_NOMUTEX, NULL);
+    sj_status status = SJ_OK;
+    if (result != SQLITE_OK) {
+        status = sj_fail(error, sj_database_status(result), "cannot open %s: %s", path,
+                         opened != NULL ? sqlite3_errmsg(opened) : "no memory");
+    } else {
+        sj_database_set_patience(opened, true);
+        sqlite3_extended_result_codes(opened, 1);
+        status = mode == SJ_DATABASE_READ ? prepare_reader(opened, path, error)
+                                          : prepare_writer(opened, path, error);
+    }
+    if (status != SJ_OK) {
+        sqlite3_close(opened);
+        return status;
+    }
+    *database = opened;
+    return SJ_OK;
+}

@@ -1,0 +1,41 @@
+/* The database file: opening, pragmas, migrations. Everything else about it is in statements.h and
+ * the files that use them. */
+#ifndef SJ_COLLECTOR_STORE_DATABASE_H
+#define SJ_COLLECTOR_STORE_DATABASE_H
+
+#include "agent/control/error.h"
+
+#include <sqlite3.h>
+#include <stdbool.h>
+
+enum {
+    SJ_DATABASE_APPLICATION_ID = 0x534a4442, /* "SJDB" */
+    SJ_DATABASE_PAGE_BYTES = 16384
+};
+
+typedef enum sj_database_mode {
+    SJ_DATABASE_READ,  /* read-only, for queries */
+    SJ_DATABASE_WRITE, /* the one writer; the file must exist */
+    SJ_DATABASE_CREATE /* the one writer; the file is created when missing */
+} sj_database_mode;
+
+/* sj_database_open opens a store with its pragmas. A writer brings an older schema up to date in
+ * one transaction. SJ_ENOTFOUND: no such file; SJ_ECORRUPT: not a Sojourn store; SJ_EVERSION:
+ * written by a newer Sojourn, or older than this reader and so to be opened by a writer first;
+ * SJ_EIO. The caller closes `*database` with sqlite3_close. */
+SJ_MUST_CHECK sj_status sj_database_open(const char *path, sj_database_mode mode,
+                                         sqlite3 **database, sj_error *error);
+
+/* sj_database_set_patience makes a connection wait for locks that others hold, up to five seconds,
+ * and look twice a millisecond: SQLite's own waiting sleeps longer and longer, and would miss the
+ * pauses that a removal makes for those who are sending. Not patient: it fails at once. */
+void sj_database_set_patience(sqlite3 *database, bool patient);
+
+/* sj_database_version is the schema version of this build. */
+int sj_database_version(void);
+
+/* sj_database_status turns an SQLite result code into a status: SJ_EFULL, SJ_ENOMEM, SJ_ECORRUPT,
+ * SJ_EAGAIN (busy), else SJ_EIO. */
+sj_status sj_database_status(int result);
+
+#endif

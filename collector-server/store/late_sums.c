@@ -1,0 +1,178 @@
+/* Design notes
+ *
+ * Sums (call paths, functions, edges, streams, the session) change with every block, and writing
+ * them costs more than the block: with a row for each dirty path at each commit, most of what a
+ * commit writes. So blocks are written at once, sums at most once in `sums_delay_ns` a session, and
+ * later when many sessions wait. Nothing is lost by that, because sums follow from blocks:
+ * sessions.unsummed_from_block names the first block that the rows do not count, in the same
+ * transaction that stores it, and who loads such a session replays its blocks from there on.
+ * What no block tells again (profiles, gaps without a block) is written at once, `sum_now`.
+ *
+ * Rows are written with their absolute values, and replaying is deterministic, so two writers that
+ * both make the sums good write the same. */
+#include "collector-server/store/store_internal.h"
+
+#include <stdio.h>
+#include <sys/stat.h>
+#include <time.h>
+
+enum {
+    LATE_A_COMMIT = 16,             /* sessions whose sums one commit writes because they are due */
+    SPREAD_NS_A_SESSION = 10000000, /* the more sessions wait, the longer each does */
+    QUIET_S = 5                     /* a living collector has written all sums by then */
+};
+
+static uint64_t now_ns(void)
+{
+    struct timespec now;
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return (uint64_t)now.tv_sec * 1000000000 + (uint64_t)now.tv_nsec;
+}
+
+static sj_status replay_block(sj_store *store, sj_session_state *state, sqlite3_stmt *row,
+                              sj_error *error)
+{
+    const uint32_t number = (uint32_t)sqlite3_column_int64(row, 1);
+    const sj_slice bytes = {.data = sqlite3_column_blob(row, 2),
+                            .size = (size_t)sqlite3_column_bytes(row, 2)};
+    sj_block block;
+    sj_block_summary summary = {0};
+    sj_stream_state *stream = sj_session_find_stream(state, number);
+    if (stream == NULL) {
+        return SJ_ECORRUPT;
+    }
+    SJ_TRY(sj_block_decode(store->decoder, bytes, SJ_WANT_ALL, &block));
+    if (block.header.kind == SJ_BLOCK_CALLS) {
+        sj_stack_context stack = {.store = store, .stream_id = stream->stream_id};
+        SJ_TRY(sj_session_load_graph(&store->sql, state, error));
+        SJ_TRY(sj_callgraph_apply(state->graph, &block, sj_store_stack_frames, &stack, &summary));
+    }
+    sj_session_count_block(state, stream, &block, &summary, bytes.size);
+    return SJ_OK;
+}
+
+static bool is_unreadable(sj_status status)
+{
+    return status == SJ_ECORRUPT || status == SJ_EVERSION || status == SJ_ENOTFOUND;
+}
+
+sj_status sj_store_catch_up(sj_store *store, sj_session_state *state, sj_error *error)
+{
+    sj_statements *sql = &store->sql;
+    if (state->unsummed_in_store == 0) {
+        return SJ_OK;
+    }
+    SJ_TRY(sj_sql_bind(sql, SJ_SQL_BLOCK_UNSUMMED_LIST, error, "ii", state->session_id,
+                       state->unsummed_in_store));
+    sqlite3_stmt *row = sj_sql_row(sql, SJ_SQL_BLOCK_UNSUMMED_LIST);
+    sj_status status;
+    while ((status = sj_sql_step(sql, SJ_SQL_BLOCK_UNSUMMED_LIST, error)) == SJ_OK) {
+        status = replay_block(store, state, row, error);
+        if (is_unreadable(status)) {
+            status = sj_sql_run(sql, SJ_SQL_BLOCK_QUARANTINE, error, "it",
+                                sqlite3_column_int64(row, 0), sj_status_text(status));
+        }
+        if (status != SJ_OK) {
+            break;
+        }
+    }
+    sj_sql_reset(sql, SJ_SQL_BLOCK_UNSUMMED_LIST);
+    state->dirty = true;
+    return status == SJ_ENOTFOUND ? SJ_OK : status;
+}
+
+sj_status sj_store_load_unsummed(sj_store *store, sj_error *error)
+{
+    int64_t session_id = 0;
+    for (;;) {
+        sj_session_state *state = NULL;
+        uint8_t uuid[sizeof(state->id.bytes)] = {0};
+        SJ_TRY(sj_sql_bind(&store->sql, SJ_SQL_SESSION_UNSUMMED_NEXT, error, "i", session_id));
+        const sj_status status = sj_sql_step(&store->sql, SJ_SQL_SESSION_UNSUMMED_NEXT, error);
+        if (status != SJ_OK) {
+            return status == SJ_ENOTFOUND ? SJ_OK : status;
+        }
+        sqlite3_stmt *row = sj_sql_row(&store->sql, SJ_SQL_SESSION_UNSUMMED_NEXT);
+        if (sqlite3_column_bytes(row, 0) == (int)sizeof(uuid)) {
+            memcpy(uuid, sqlite3_column_blob(row, 0), sizeof(uuid));
+        }
+        sj_sql_reset(&store->sql, SJ_SQL_SESSION_UNSUMMED_NEXT);
+        const size_t known = store->session_count;
+        SJ_TRY(sj_store_session(store, uuid, sizeof(uuid), &state, error));
+        state->is_guest = store->session_count > known;
+        session_id = state->session_id;
+    }
+}
+
+static sj_status note_unsummed(sj_store *store, sj_session_state *state, sj_error *error)
+{
+    const int64_t block = state->unsummed_block;
+    state->unsummed_block = 0;
+    return block == 0 ? SJ_OK
+                      : sj_sql_run(&store->sql, SJ_SQL_SESSION_UNSUMMED, error, "ii",
+                                   state->session_id, block);
+}
+
+static uint64_t delay_ns(const sj_store *store)
+{
+    uint64_t waiting = 0;
+    for (size_t i = 0; i < store->session_count; ++i) {
+        waiting += store->sessions[i]->dirty;
+    }
+    return store->sums_delay_ns == 0 ? 0 : store->sums_delay_ns + waiting * SPREAD_NS_A_SESSION;
+}
+
+sj_status sj_store_write_sums(sj_store *store, bool all, sj_error *error)
+{
+    const uint64_t now = now_ns();
+    const uint64_t delay = delay_ns(store);
+    unsigned late = 0;
+    for (size_t i = 0; i < store->session_count; ++i) {
+        sj_session_state *state = store->sessions[i];
+        if (!state->dirty) {
+            continue;
+        }
+        if (state->dirty_since_ns == 0) {
+            state->dirty_since_ns = now;
+        }
+        const bool is_due = now - state->dirty_since_ns >= delay && late < LATE_A_COMMIT;
+        if (all || state->sum_now || is_due || delay == 0) {
+            late += is_due;
+            SJ_TRY(sj_session_flush(&store->sql, state, error));
+        } else {
+            SJ_TRY(note_unsummed(store, state, error));
+        }
+    }
+    return SJ_OK;
+}
+
+static bool has_unsummed(sqlite3 *reader)
+{
+    sqlite3_stmt *statement = NULL;
+    const bool found =
+        sqlite3_prepare_v2(reader, "SELECT 1 FROM sessions WHERE unsummed_from_block IS NOT NULL",
+                           -1, &statement, NULL) == SQLITE_OK &&
+        sqlite3_step(statement) == SQLITE_ROW;
+    sqlite3_finalize(statement);
+    return found;
+}
+
+static bool is_quiet(const char *path, const char *suffix)
+{
+    char name[4096];
+    struct stat status;
+    snprintf(name, sizeof(name), "%s%s", path, suffix);
+    return stat(name, &status) != 0 || time(NULL) - status.st_mtime >= QUIET_S;
+}
+
+sj_status sj_store_settle(const char *path, sqlite3 *reader, sj_error *error)
+{
+    const sj_store_options options = {.path = path};
+    sj_store *store = NULL;
+    if (!has_unsummed(reader) || !is_quiet(path, "") || !is_quiet(path, "-wal")) {
+        return SJ_OK;
+    }
+    SJ_TRY(sj_store_open(&options, &store, error));
+    sj_store_close(store);
+    return SJ_OK;
+}

@@ -1,0 +1,333 @@
+/* Metadata frames: each an idempotent upsert by the identity that the message carries. */
+#include "collector-server/store/store_internal.h"
+#include "collector-server/store/tags.h"
+#include "collector-server/store/words.h"
+
+#include <stdio.h>
+#include <string.h>
+#include <time.h>
+
+static sj_slice slice_of(const ProtobufCBinaryData *data)
+{
+    return (sj_slice){.data = data->data, .size = data->len};
+}
+
+static int64_t realtime_ns(void)
+{
+    struct timespec now;
+    clock_gettime(CLOCK_REALTIME, &now);
+    return (int64_t)now.tv_sec * 1000000000 + now.tv_nsec;
+}
+
+static sj_status put_device(sj_store *store, const sj_slice *uuid, const Sojourn__Hello *hello,
+                            sj_error *error)
+{
+    if (uuid->size != SJ_DEVICE_ID_BYTES) {
+        return sj_fail(error, SJ_ECORRUPT, "a device id has %zu bytes, not 16", uuid->size);
+    }
+    char *tags = sj_tags_json(hello->tags, hello->n_tags);
+    if (tags == NULL) {
+        return sj_fail(error, SJ_ENOMEM, "no memory for tags");
+    }
+    const sj_status status = sj_sql_run(&store->sql, SJ_SQL_DEVICE_HELLO, error, "bttttttit", uuid,
+                                        hello->device_name, hello->model, hello->os, hello->machine,
+                                        hello->product_version, tags, realtime_ns(), hello->build);
+    sqlite3_free(tags);
+    return status;
+}
+
+static sj_status apply_hello(sj_store *store, const Sojourn__Hello *hello, sj_error *error)
+{
+    const sj_slice uuid = slice_of(&hello->device_id);
+    return put_device(store, &uuid, hello, error);
+}
+
+/* A session may be seen before its device has said hello (frames that are sent again). */
+static sj_status find_device(sj_store *store, const sj_slice *uuid, int64_t *device_id,
+                             sj_error *error)
+{
+    sj_status status =
+        sj_sql_get_number(&store->sql, SJ_SQL_DEVICE_FIND, device_id, error, "b", uuid);
+    if (status != SJ_ENOTFOUND) {
+        return status;
+    }
+    Sojourn__Hello unknown = SOJOURN__HELLO__INIT;
+    SJ_TRY(put_device(store, uuid, &unknown, error));
+    return sj_sql_get_number(&store->sql, SJ_SQL_DEVICE_FIND, device_id, error, "b", uuid);
+}
+
+static sj_status apply_session(sj_store *store, const Sojourn__Session *session, sj_error *error)
+{
+    const sj_slice uuid = slice_of(&session->session_id);
+    const sj_slice device = slice_of(&session->device_id);
+    const sj_tick_clock clock = {.started_ticks = session->started_ticks,
+                                 .numerator = session->tick_ns_numerator,
+                                 .denominator = session->tick_ns_denominator};
+    if (uuid.size != SJ_SESSION_ID_BYTES || !sj_tick_clock_is_sound(&clock)) {
+        return sj_fail(error, SJ_ECORRUPT, "a session's id or clock makes no sense");
+    }
+    int64_t device_id = 0;
+    SJ_TRY(find_device(store, &device, &device_id, error));
+    int64_t parent_id = 0;
+    bool has_parent = false;
+    if (session->parent_session_id.len == SJ_SESSION_ID_BYTES) {
+        const sj_slice parent = slice_of(&session->parent_session_id);
+        const sj_status status =
+            sj_sql_get_number(&store->sql, SJ_SQL_SESSION_FIND, &parent_id, error, "b", &parent);
+        if (status != SJ_OK && status != SJ_ENOTFOUND) {
+            return status;
+        }
+        has_parent = status == SJ_OK;
+    }
+    char *tags = sj_tags_json(session->tags, session->n_tags);
+    if (tags == NULL) {
+        return sj_fail(error, SJ_ENOMEM, "no memory for tags");
+    }
+    const sj_status status = sj_sql_run(
+        &store->sql, SJ_SQL_SESSION_PUT, error, "bitttuuuuitotit", &uuid, device_id, session->name,
+        session->command, session->mode, session->started_realtime_ns, session->started_ticks,
+        session->tick_ns_numerator, session->tick_ns_denominator, (int64_t)session->clock_step,
+        session->clock_name, has_parent ? &parent_id : NULL, session->cause,
+        (int64_t)session->policy_version, tags);
+    sqlite3_free(tags);
+    return status;
+}
+
+static sj_status apply_process(sj_store *store, const Sojourn__Process *process, sj_error *error)
+{
+    sj_session_state *state = NULL;
+    SJ_TRY(
+        sj_store_session(store, process->session_id.data, process->session_id.len, &state, error));
+    const sj_tick_clock *clock = &state->clock;
+    const int64_t ended = sj_ticks_at_ns(clock, process->ended_ticks);
+    const int64_t code = process->exit_code;
+    const int64_t signal = process->exit_signal;
+    char reason[24] = "";
+    if (process->disarm_reason != 0) {
+        snprintf(reason, sizeof(reason), "reason %u", process->disarm_reason);
+    }
+    return sj_sql_run(
+        &store->sql, SJ_SQL_PROCESS_PUT, error, "iuiutttioooit", state->session_id,
+        process->process, (int64_t)process->pid, process->parent_process, process->executable,
+        process->command, process->how, sj_ticks_at_ns(clock, process->started_ticks),
+        process->ended_ticks != 0 ? &ended : NULL, process->has_exit && signal == 0 ? &code : NULL,
+        process->has_exit && signal != 0 ? &signal : NULL, (int64_t)process->core_dumped, reason);
+}
+
+static sj_status apply_thread(sj_store *store, const Sojourn__Thread *thread, sj_error *error)
+{
+    sj_session_state *state = NULL;
+    SJ_TRY(sj_store_session(store, thread->session_id.data, thread->session_id.len, &state, error));
+    const sj_tick_clock *clock = &state->clock;
+    const int64_t ended = sj_ticks_at_ns(clock, thread->ended_ticks);
+    int64_t thread_id = 0;
+    SJ_TRY(sj_sql_get_number(
+        &store->sql, SJ_SQL_THREAD_PUT, &thread_id, error, "iuuitiiouui", state->session_id,
+        thread->thread, thread->process, (int64_t)thread->tid, thread->name,
+        (int64_t)thread->is_main, sj_ticks_at_ns(clock, thread->started_ticks),
+        thread->ended_ticks != 0 ? &ended : NULL, thread->dropped_calls, thread->dropped_events,
+        sj_ticks_span_ns(clock, thread->waited_ticks)));
+    for (size_t i = 0; i < thread->n_stream; ++i) {
+        sj_stream_state *stream = NULL;
+        SJ_TRY(sj_session_add_stream(&store->sql, state, thread->stream[i], &stream, error));
+        SJ_TRY(sj_sql_run(&store->sql, SJ_SQL_STREAM_LINK, error, "iiii", state->session_id,
+                          (int64_t)thread->stream[i], thread_id, (int64_t)(i == 0)));
+    }
+    return SJ_OK;
+}
+
+static sj_status apply_clock(sj_store *store, const Sojourn__ClockPairs *pairs, sj_error *error)
+{
+    sj_session_state *state = NULL;
+    SJ_TRY(sj_store_session(store, pairs->session_id.data, pairs->session_id.len, &state, error));
+    for (size_t i = 0; i < pairs->n_pair; ++i) {
+        const Sojourn__ClockPair *pair = pairs->pair[i];
+        SJ_TRY(sj_sql_run(&store->sql, SJ_SQL_CLOCK_ADD, error, "iutuuuu", state->session_id,
+                          pair->ticks, pairs->boot_id, pair->monotonic_ns, pair->boottime_ns,
+                          pair->realtime_ns, pair->uncertainty_ns));
+    }
+    return SJ_OK;
+}
+
+static sj_status apply_mark(sj_store *store, const Sojourn__Mark *mark, bool *duplicate,
+                            sj_error *error)
+{
+    sj_session_state *state = NULL;
+    SJ_TRY(sj_store_session(store, mark->session_id.data, mark->session_id.len, &state, error));
+    SJ_TRY(sj_sql_run(&store->sql, SJ_SQL_MARK_ADD, error, "iutiiut", state->session_id, mark->mark,
+                      mark->name, (int64_t)mark->end, sj_ticks_at_ns(&state->clock, mark->ticks),
+                      mark->thread, mark->source));
+    *duplicate = sqlite3_changes(store->database) == 0;
+    return SJ_OK;
+}
+
+static sj_status apply_gap(sj_store *store, const Sojourn__Gap *gap, bool *duplicate,
+                           sj_error *error)
+{
+    sj_session_state *state = NULL;
+    SJ_TRY(sj_store_session(store, gap->session_id.data, gap->session_id.len, &state, error));
+    if (gap->calls > INT64_MAX / 2 || gap->events > INT64_MAX / 2 || gap->gap > INT64_MAX) {
+        return sj_fail(error, SJ_ECORRUPT, "a gap's counts make no sense");
+    }
+    sj_stream_state *stream = NULL;
+    if (gap->stream != 0) {
+        SJ_TRY(sj_session_add_stream(&store->sql, state, gap->stream, &stream, error));
+    }
+    const int64_t thread = (int64_t)(gap->thread & INT64_MAX);
+    const int64_t number = (int64_t)gap->gap;
+    SJ_TRY(sj_sql_run(&store->sql, SJ_SQL_GAP_ADD, error, "iooootuuii", state->session_id,
+                      stream != NULL ? &stream->stream_id : NULL, gap->thread != 0 ? &thread : NULL,
+                      (int64_t *)NULL, &number, sj_word_of_gap_reason(gap->reason), gap->calls,
+                      gap->events, sj_ticks_at_ns(&state->clock, gap->start_ticks),
+                      sj_ticks_at_ns(&state->clock, gap->end_ticks)));
+    *duplicate = sqlite3_changes(store->database) == 0;
+    if (*duplicate) {
+        return SJ_OK;
+    }
+    state->sums.lost_calls += gap->calls;
+    state->sums.lost_events += gap->events;
+    state->dirty = true;
+    state->sum_now = true;
+    return SJ_OK;
+}
+
+static sj_status apply_end(sj_store *store, const Sojourn__SessionEnd *end, sj_error *error)
+{
+    static const char *const words[] = {"completed", "interrupted", "crashed", "killed", "lost"};
+    sj_session_state *state = NULL;
+    SJ_TRY(sj_store_session(store, end->session_id.data, end->session_id.len, &state, error));
+    const char *how = NULL;
+    for (size_t i = 0; i < sizeof(words) / sizeof(words[0]); ++i) {
+        how = strcmp(words[i], end->how) == 0 ? words[i] : how;
+    }
+    if (how == NULL) {
+        return sj_fail(error, SJ_ECORRUPT, "a session cannot end as \"%.40s\"", end->how);
+    }
+    state->sum_now = state->dirty;
+    return sj_sql_run(&store->sql, SJ_SQL_SESSION_END, error, "ituuuuuuuuu", state->session_id, how,
+                      end->ended_ticks, end->ended_realtime_ns, end->records, end->calls,
+                      end->lost_calls, end->lost_events, end->blocks, end->traced_cpu_ns,
+                      end->estimated_probe_ns);
+}
+
+static sj_status apply_mapping(sj_store *store, const Sojourn__Mapping *mapping, sj_error *error)
+{
+    sj_session_state *state = NULL;
+    SJ_TRY(
+        sj_store_session(store, mapping->session_id.data, mapping->session_id.len, &state, error));
+    const int64_t unloaded = sj_ticks_at_ns(&state->clock, mapping->unloaded_ticks);
+    return sj_sql_run(&store->sql, SJ_SQL_MAPPING_PUT, error, "iuiuio", state->session_id,
+                      mapping->process, (int64_t)mapping->module, mapping->bias,
+                      sj_ticks_at_ns(&state->clock, mapping->loaded_ticks),
+                      mapping->unloaded_ticks != 0 ? &unloaded : NULL);
+}
+
+static sj_status apply_unhooked(sj_store *store, const Sojourn__Unhooked *unhooked, sj_error *error)
+{
+    sj_session_state *state = NULL;
+    SJ_TRY(sj_store_session(store, unhooked->session_id.data, unhooked->session_id.len, &state,
+                            error));
+    if (unhooked->n_function != unhooked->n_skip) {
+        return sj_fail(error, SJ_ECORRUPT, "%zu unhooked functions with %zu reasons",
+                       unhooked->n_function, unhooked->n_skip);
+    }
+    for (size_t i = 0; i < unhooked->n_function; ++i) {
+        SJ_TRY(sj_sql_run(&store->sql, SJ_SQL_REFUSED_ADD, error, "iuit", state->session_id,
+                          unhooked->process, (int64_t)unhooked->function[i],
+                          sj_word_of_skip(unhooked->skip[i])));
+    }
+    return SJ_OK;
+}
+
+static sj_status apply_device_clock(sj_store *store, const Sojourn__DeviceClock *clock,
+                                    bool *duplicate, sj_error *error)
+{
+    const sj_slice device = slice_of(&clock->device_id);
+    int64_t device_id = 0;
+    if (clock->boottime_ns > INT64_MAX / 4 || clock->uncertainty_ns > INT64_MAX / 4 ||
+        clock->offset_ns > INT64_MAX / 4 || clock->offset_ns < -INT64_MAX / 4) {
+        return sj_fail(error, SJ_ECORRUPT, "a device's clock makes no sense");
+    }
+    SJ_TRY(find_device(store, &device, &device_id, error));
+    SJ_TRY(sj_sql_run(&store->sql, SJ_SQL_DEVICE_CLOCK_ADD, error, "ituiu", device_id,
+                      clock->boot_id, clock->boottime_ns, clock->offset_ns, clock->uncertainty_ns));
+    *duplicate = sqlite3_changes(store->database) == 0;
+    return SJ_OK;
+}
+
+static const ProtobufCMessageDescriptor *descriptor_of(uint16_t type)
+{
+    switch (type) {
+    case SJ_FRAME_HELLO:
+        return &sojourn__hello__descriptor;
+    case SJ_FRAME_SESSION:
+        return &sojourn__session__descriptor;
+    case SJ_FRAME_PROCESS:
+        return &sojourn__process__descriptor;
+    case SJ_FRAME_THREAD:
+        return &sojourn__thread__descriptor;
+    case SJ_FRAME_CLOCK:
+        return &sojourn__clock_pairs__descriptor;
+    case SJ_FRAME_MARK:
+        return &sojourn__mark__descriptor;
+    case SJ_FRAME_GAP:
+        return &sojourn__gap__descriptor;
+    case SJ_FRAME_SESSION_END:
+        return &sojourn__session_end__descriptor;
+    case SJ_FRAME_MAPPING:
+        return &sojourn__mapping__descriptor;
+    case SJ_FRAME_UNHOOKED:
+        return &sojourn__unhooked__descriptor;
+    case SJ_FRAME_DEVICE_CLOCK:
+        return &sojourn__device_clock__descriptor;
+    default:
+        return NULL;
+    }
+}
+
+static sj_status apply_message(sj_store *store, uint16_t type, const void *message, bool *duplicate,
+                               sj_error *error)
+{
+    switch (type) {
+    case SJ_FRAME_HELLO:
+        return apply_hello(store, message, error);
+    case SJ_FRAME_SESSION:
+        return apply_session(store, message, error);
+    case SJ_FRAME_PROCESS:
+        return apply_process(store, message, error);
+    case SJ_FRAME_THREAD:
+        return apply_thread(store, message, error);
+    case SJ_FRAME_CLOCK:
+        return apply_clock(store, message, error);
+    case SJ_FRAME_MARK:
+        return apply_mark(store, message, duplicate, error);
+    case SJ_FRAME_GAP:
+        return apply_gap(store, message, duplicate, error);
+    case SJ_FRAME_SESSION_END:
+        return apply_end(store, message, error);
+    case SJ_FRAME_MAPPING:
+        return apply_mapping(store, message, error);
+    case SJ_FRAME_DEVICE_CLOCK:
+        return apply_device_clock(store, message, duplicate, error);
+    default:
+        return apply_unhooked(store, message, error);
+    }
+}
+
+sj_status sj_store_apply_metadata(sj_store *store, const sj_frame_view *frame, bool *duplicate,
+                                  sj_error *error)
+{
+    const ProtobufCMessageDescriptor *descriptor = descriptor_of(frame->type);
+    if (descriptor == NULL) {
+        return sj_fail(error, SJ_EUNSUPPORTED, "this collector does not know frame type %u",
+                       frame->type);
+    }
+    ProtobufCAllocator allocator = sj_store_allocator(store);
+    const void *message =
+        protobuf_c_message_unpack(descriptor, &allocator, frame->header.size, frame->header.data);
+    if (message == NULL) {
+        return sj_fail(error, SJ_ECORRUPT, "the header of a frame of type %u cannot be read",
+                       frame->type);
+    }
+    return apply_message(store, frame->type, message, duplicate, error);
+}

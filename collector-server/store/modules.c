@@ -1,0 +1,310 @@
+/* Design notes
+ *
+ * A module is known by build-id and by a digest of the functions that the planner saw, so that the
+ * sessions of a fleet share its rows; which of them were hooked, and how, is a hook plan, shared by
+ * digest, too. A table that was cut into parts waits in module_parts until the last one is there;
+ * blocks that use its functions are refused as "not found" until then, and sent again. A module
+ * comes again when other functions of it are hooked: then it has another hook plan from now on. */
+#include "collector-server/store/store_internal.h"
+
+#include "agent/planner/plan.h"
+#include "collector-server/store/words.h"
+#include "collector-server/symbolize/demangle.h"
+#include "proto/function_table.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <zstd.h>
+
+enum { NAME_BYTES = 16 * 1024, DIGEST_BYTES = 16 };
+
+typedef struct module_run {
+    sj_store *store;
+    sj_session_state *state;
+    const Sojourn__Module *module;
+    uint8_t *raw; /* the parts' tables, one after the other */
+    sj_slice *parts;
+    size_t part_count;
+    uint64_t functions_digest[2];
+    uint64_t plan_digest[2];
+    int64_t module_id;
+    int64_t plan_id;
+    int64_t first_function_id;
+    char *name;  /* NAME_BYTES */
+    bool is_new; /* it, or how its functions are hooked */
+    sj_error *error;
+} module_run;
+
+/* Two independent 64-bit FNV-1a style hashes: an identity among honest planners' tables, not a
+ * defence against forged ones (a session only ever harms its own names). */
+static void digest_bytes(uint64_t digest[2], const void *bytes, size_t size)
+{
+    const uint8_t *at = bytes;
+    for (size_t i = 0; i < size; ++i) {
+        digest[0] = (digest[0] ^ at[i]) * UINT64_C(0x100000001b3);
+        digest[1] = (digest[1] + at[i]) * UINT64_C(0x9e3779b97f4a7c15);
+        digest[1] ^= digest[1] >> 29;
+    }
+}
+
+static const char *file_name(const char *path)
+{
+    const char *slash = strrchr(path, '/');
+    return slash != NULL ? slash + 1 : path;
+}
+
+int64_t sj_store_symbol_key(const char *module_path, const char *name)
+{
+    const char *module = file_name(module_path);
+    uint64_t digest[2] = {UINT64_C(0xcbf29ce484222325), 0};
+    digest_bytes(digest, module, strlen(module) + 1);
+    digest_bytes(digest, name, strlen(name));
+    return (int64_t)(digest[0] ^ digest[1]);
+}
+
+/* Opens each part's table in turn and hands its functions to `visit`. */
+static sj_status visit_functions(module_run *run, sj_status (*visit)(module_run *, uint32_t,
+                                                                     const sj_function_entry *))
+{
+    uint32_t number = 0;
+    for (size_t i = 0; i < run->part_count; ++i) {
+        sj_function_table table;
+        sj_function_entry entry;
+        SJ_TRY(sj_function_table_open(run->parts[i], &table));
+        while (sj_function_table_next(&table, &entry)) {
+            SJ_TRY(visit(run, number++, &entry));
+        }
+    }
+    return number == run->module->function_count
+               ? SJ_OK
+               : sj_fail(run->error, SJ_ECORRUPT, "module %u has %u functions, not %u",
+                         run->module->module, number, run->module->function_count);
+}
+
+static sj_status digest_function(module_run *run, uint32_t number, const sj_function_entry *entry)
+{
+    (void)number;
+    digest_bytes(run->functions_digest, &entry->offset, sizeof(entry->offset));
+    digest_bytes(run->functions_digest, &entry->size_bytes, sizeof(entry->size_bytes));
+    digest_bytes(run->functions_digest, entry->name, strlen(entry->name) + 1);
+    const uint8_t plan[2] = {entry->technique, entry->skip};
+    digest_bytes(run->plan_digest, plan, sizeof(plan));
+    return SJ_OK;
+}
+
+static sj_status add_function(module_run *run, uint32_t number, const sj_function_entry *entry)
+{
+    const char *module = file_name(run->module->path);
+    if (entry->name[0] != '\0') {
+        sj_demangle(entry->name, run->name, NAME_BYTES);
+    } else {
+        snprintf(run->name, NAME_BYTES, "%s+0x%llx", module, (unsigned long long)entry->offset);
+    }
+    return sj_sql_run(&run->store->sql, SJ_SQL_FUNCTION_ADD, run->error, "iiuittit",
+                      run->first_function_id + number, run->module_id, entry->offset,
+                      (int64_t)entry->size_bytes, run->name, entry->name,
+                      sj_store_symbol_key(module, run->name),
+                      sj_word_of_symbol_source(entry->source));
+}
+
+/* A cold part is no function that was left alone: it is recorded with its function. */
+static sj_status add_plan_function(module_run *run, uint32_t number, const sj_function_entry *entry)
+{
+    if (entry->technique == SJ_TECHNIQUE_INLINE) { /* needs no row */
+        return SJ_OK;
+    }
+    const char *technique =
+        entry->skip == SJ_SKIP_COLD_PART ? "part" : sj_word_of_technique(entry->technique);
+    return sj_sql_run(&run->store->sql, SJ_SQL_PLAN_FUNCTION_ADD, run->error, "iitt", run->plan_id,
+                      run->first_function_id + number, technique, sj_word_of_skip(entry->skip));
+}
+
+static sj_status put_module(module_run *run)
+{
+    sj_statements *sql = &run->store->sql;
+    const sj_slice build_id = {.data = run->module->build_id.data,
+                               .size = run->module->build_id.len};
+    const sj_slice digest = {.data = (const uint8_t *)run->functions_digest, .size = DIGEST_BYTES};
+    SJ_TRY(sj_sql_bind(sql, SJ_SQL_MODULE_FIND, run->error, "bb", &build_id, &digest));
+    const sj_status status = sj_sql_step(sql, SJ_SQL_MODULE_FIND, run->error);
+    if (status == SJ_OK) {
+        sqlite3_stmt *row = sj_sql_row(sql, SJ_SQL_MODULE_FIND);
+        run->module_id = sqlite3_column_int64(row, 0);
+        run->first_function_id = sqlite3_column_int64(row, 1);
+        sj_sql_reset(sql, SJ_SQL_MODULE_FIND);
+        return SJ_OK;
+    }
+    if (status != SJ_ENOTFOUND) {
+        return status;
+    }
+    SJ_TRY(sj_sql_get_number(sql, SJ_SQL_MODULE_NEXT_FUNCTION, &run->first_function_id, run->error,
+                             ""));
+    SJ_TRY(sj_sql_run(sql, SJ_SQL_MODULE_ADD, run->error, "bbttii", &build_id, &digest,
+                      run->module->path, run->module->machine, run->first_function_id,
+                      (int64_t)run->module->function_count));
+    run->module_id = sqlite3_last_insert_rowid(run->store->database);
+    return visit_functions(run, add_function);
+}
+
+static sj_status put_plan(module_run *run)
+{
+    sj_statements *sql = &run->store->sql;
+    const sj_slice digest = {.data = (const uint8_t *)run->plan_digest, .size = DIGEST_BYTES};
+    const sj_status status = sj_sql_get_number(sql, SJ_SQL_PLAN_FIND, &run->plan_id, run->error,
+                                               "ib", run->module_id, &digest);
+    if (status != SJ_ENOTFOUND) {
+        return status;
+    }
+    SJ_TRY(sj_sql_run(sql, SJ_SQL_PLAN_ADD, run->error, "ib", run->module_id, &digest));
+    run->plan_id = sqlite3_last_insert_rowid(run->store->database);
+    return visit_functions(run, add_plan_function);
+}
+
+static sj_status put_all(module_run *run)
+{
+    const Sojourn__Module *module = run->module;
+    SJ_TRY(visit_functions(run, digest_function));
+    SJ_TRY(put_module(run));
+    SJ_TRY(put_plan(run));
+    SJ_TRY(sj_sql_run(&run->store->sql, SJ_SQL_SESSION_MODULE_ADD, run->error, "iiiiiii",
+                      run->state->session_id, (int64_t)module->module, run->module_id, run->plan_id,
+                      (int64_t)module->first_function, (int64_t)module->function_count,
+                      (int64_t)module->hooked_count));
+    run->is_new = sqlite3_changes(run->store->database) != 0;
+    SJ_TRY(sj_sql_run(&run->store->sql, SJ_SQL_PART_DELETE, run->error, "ii",
+                      run->state->session_id, (int64_t)module->module));
+    return sj_session_load_modules(&run->store->sql, run->state, run->error);
+}
+
+static sj_status decompress(module_run *run, sj_slice packed, uint8_t *output, size_t raw_bytes)
+{
+    const size_t got = ZSTD_decompress(output, raw_bytes, packed.data, packed.size);
+    if (ZSTD_isError(got) || got != raw_bytes) {
+        return sj_fail(run->error, SJ_ECORRUPT, "the function table of module %u is damaged",
+                       run->module->module);
+    }
+    run->parts[run->part_count++] = (sj_slice){.data = output, .size = raw_bytes};
+    return SJ_OK;
+}
+
+/* Reads the stored parts; SJ_EAGAIN when some are still missing. */
+static sj_status gather_parts(module_run *run)
+{
+    sj_statements *sql = &run->store->sql;
+    const uint32_t function_count = run->module->function_count;
+    size_t capacity = 0;
+    size_t raw_used = 0;
+    uint64_t next = 0;
+    run->raw = malloc(SJ_FUNCTION_TABLE_MAX_BYTES);
+    if (run->raw == NULL) {
+        return SJ_ENOMEM;
+    }
+    SJ_TRY(sj_sql_bind(sql, SJ_SQL_PART_LIST, run->error, "ii", run->state->session_id,
+                       (int64_t)run->module->module));
+    sqlite3_stmt *row = sj_sql_row(sql, SJ_SQL_PART_LIST);
+    sj_status status;
+    while ((status = sj_sql_step(sql, SJ_SQL_PART_LIST, run->error)) == SJ_OK) {
+        const uint64_t first = (uint64_t)sqlite3_column_int64(row, 0);
+        const size_t raw_bytes = (size_t)sqlite3_column_int64(row, 2);
+        const sj_slice packed = {.data = sqlite3_column_blob(row, 3),
+                                 .size = (size_t)sqlite3_column_bytes(row, 3)};
+        if (first != next) {
+            status = SJ_EAGAIN;
+            break;
+        }
+        status = raw_bytes > SJ_FUNCTION_TABLE_MAX_BYTES - raw_used
+                     ? SJ_ELIMIT
+                     : sj_array_grow((void **)&run->parts, &capacity, run->part_count,
+                                     sizeof(*run->parts));
+        if (status == SJ_OK) {
+            status = decompress(run, packed, run->raw + raw_used, raw_bytes);
+        }
+        if (status != SJ_OK) {
+            break;
+        }
+        raw_used += raw_bytes;
+        next += (uint64_t)sqlite3_column_int64(row, 1);
+    }
+    sj_sql_reset(sql, SJ_SQL_PART_LIST);
+    if (status != SJ_ENOTFOUND) {
+        return status;
+    }
+    return next < function_count ? SJ_EAGAIN : SJ_OK;
+}
+
+static sj_status check_module(const module_run *run, const sj_frame_view *frame, bool *known)
+{
+    const Sojourn__Module *module = run->module;
+    const uint64_t end = (uint64_t)module->first_function + module->function_count;
+    if (module->build_id.len == 0 || module->build_id.len > SJ_BUILD_ID_MAX_BYTES ||
+        module->first_function == 0 || end > UINT32_MAX || module->path[0] == '\0' ||
+        module->raw_bytes == 0 || module->raw_bytes > SJ_FUNCTION_TABLE_MAX_BYTES ||
+        frame->payload.size == 0) {
+        return sj_fail(run->error, SJ_ECORRUPT, "module %u describes itself badly", module->module);
+    }
+    *known = false;
+    for (size_t i = 0; i < run->state->module_count; ++i) {
+        const sj_module_range *other = &run->state->modules[i];
+        if (other->number == module->module) {
+            *known = true;
+            return other->first_function == module->first_function &&
+                           other->function_count == module->function_count
+                       ? SJ_OK
+                       : sj_fail(run->error, SJ_ECORRUPT, "module %u comes again as another one",
+                                 module->module);
+        }
+        if (module->first_function < other->first_function + other->function_count &&
+            other->first_function < end) {
+            return sj_fail(run->error, SJ_ECORRUPT, "modules %u and %u share function ids",
+                           module->module, other->number);
+        }
+    }
+    return SJ_OK;
+}
+
+static sj_status apply_part(module_run *run, const sj_frame_view *frame)
+{
+    const Sojourn__Module *module = run->module;
+    const uint32_t count = module->part_count != 0 ? module->part_count : module->function_count;
+    const sj_slice data = frame->payload;
+    SJ_TRY(sj_sql_run(&run->store->sql, SJ_SQL_PART_ADD, run->error, "iiiiib",
+                      run->state->session_id, (int64_t)module->module, (int64_t)module->part_first,
+                      (int64_t)count, (int64_t)module->raw_bytes, &data));
+    const sj_status status = gather_parts(run);
+    if (status == SJ_EAGAIN) {
+        return SJ_OK;
+    }
+    if (status != SJ_OK) {
+        return sj_fail(run->error, status, "the function table of module %u cannot be used",
+                       module->module);
+    }
+    run->name = malloc(NAME_BYTES);
+    return run->name != NULL ? put_all(run) : SJ_ENOMEM;
+}
+
+sj_status sj_store_apply_module(sj_store *store, const sj_frame_view *frame, bool *duplicate,
+                                sj_error *error)
+{
+    ProtobufCAllocator allocator = sj_store_allocator(store);
+    const Sojourn__Module *module =
+        sojourn__module__unpack(&allocator, frame->header.size, frame->header.data);
+    if (module == NULL) {
+        return sj_fail(error, SJ_ECORRUPT, "the header of a module cannot be read");
+    }
+    module_run run = {.store = store,
+                      .module = module,
+                      .functions_digest = {UINT64_C(0xcbf29ce484222325), 1},
+                      .plan_digest = {UINT64_C(0xcbf29ce484222325), 2},
+                      .error = error};
+    SJ_TRY(sj_store_session(store, module->session_id.data, module->session_id.len, &run.state,
+                            error));
+    bool known = false;
+    SJ_TRY(check_module(&run, frame, &known));
+    const sj_status status = apply_part(&run, frame);
+    *duplicate = known && !run.is_new;
+    free(run.raw);
+    free(run.parts);
+    free(run.name);
+    return status;
+}

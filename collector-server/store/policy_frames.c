@@ -1,0 +1,245 @@
+/* Frames of policies, and of what they did: each has a number in its session and is taken once. */
+#include "collector-server/store/store_internal.h"
+
+#include "collector-server/callgraph/profile.h"
+
+#include <stdlib.h>
+#include <zstd.h>
+
+enum { PROFILE_MAX_BYTES = 64 << 20 };
+
+static sj_status apply_policy(sj_store *store, const Sojourn__Policy *policy, sj_error *error)
+{
+    sj_session_state *state = NULL;
+    SJ_TRY(sj_store_session(store, policy->session_id.data, policy->session_id.len, &state, error));
+    return sj_sql_run(&store->sql, SJ_SQL_POLICY_ADD, error, "iutititti", state->session_id,
+                      policy->policy, policy->name, (int64_t)policy->version, policy->mode,
+                      (int64_t)policy->budget_ppm, policy->document,
+                      policy->not_applied[0] != '\0' ? policy->not_applied : "[]",
+                      sj_ticks_at_ns(&state->clock, policy->ticks));
+}
+
+/* find_function gives NULL for "none in particular". */
+static sj_status find_function(const sj_session_state *state, uint32_t function, int64_t *id,
+                               const int64_t **found, sj_error *error)
+{
+    *found = NULL;
+    if (function == 0) {
+        return SJ_OK;
+    }
+    if (!sj_session_function_id(state, function, id)) {
+        return sj_fail(error, SJ_ENOTFOUND, "function %u is in no module that was sent", function);
+    }
+    *found = id;
+    return SJ_OK;
+}
+
+static sj_status apply_decision(sj_store *store, const Sojourn__Decision *decision, sj_error *error)
+{
+    sj_session_state *state = NULL;
+    int64_t id = 0;
+    const int64_t *function = NULL;
+    SJ_TRY(sj_store_session(store, decision->session_id.data, decision->session_id.len, &state,
+                            error));
+    SJ_TRY(find_function(state, decision->function, &id, &function, error));
+    return sj_sql_run(&store->sql, SJ_SQL_DECISION_ADD, error, "iuiuottuuii", state->session_id,
+                      decision->decision, sj_ticks_at_ns(&state->clock, decision->ticks),
+                      decision->process, function, decision->what, decision->reason,
+                      decision->calls, decision->total_calls, (int64_t)decision->overhead_ppm,
+                      (int64_t)decision->budget_ppm);
+}
+
+static sj_status apply_trigger(sj_store *store, const Sojourn__Trigger *trigger, sj_error *error)
+{
+    sj_session_state *state = NULL;
+    const sj_slice child = {.data = trigger->child_session_id.data,
+                            .size = trigger->child_session_id.len};
+    SJ_TRY(
+        sj_store_session(store, trigger->session_id.data, trigger->session_id.len, &state, error));
+    const bool is_time =
+        strcmp(trigger->event, "slow_call") == 0 || strcmp(trigger->event, "jank") == 0;
+    const int64_t value = is_time ? sj_ticks_span_ns(&state->clock, trigger->value)
+                                  : (int64_t)(trigger->value & INT64_MAX);
+    const int64_t thread = (int64_t)(trigger->thread & INT64_MAX);
+    SJ_TRY(sj_sql_bind(&store->sql, SJ_SQL_TRIGGER_ADD, error, "iuioittitub", state->session_id,
+                       trigger->trigger, sj_ticks_at_ns(&state->clock, trigger->ticks),
+                       thread != 0 ? &thread : NULL, (int64_t)trigger->place, trigger->event,
+                       trigger->subject, value, trigger->actions, trigger->suppressed, &child));
+    if (child.size == 0) {
+        sqlite3_bind_null(sj_sql_row(&store->sql, SJ_SQL_TRIGGER_ADD), 11);
+    }
+    const sj_status status = sj_sql_step(&store->sql, SJ_SQL_TRIGGER_ADD, error);
+    return status == SJ_ENOTFOUND ? SJ_OK : status;
+}
+
+static sj_status apply_stack(sj_store *store, const Sojourn__Stack *stack, sj_error *error)
+{
+    sj_session_state *state = NULL;
+    SJ_TRY(sj_store_session(store, stack->session_id.data, stack->session_id.len, &state, error));
+    if (stack->n_function != stack->n_offset || stack->n_function != stack->n_module) {
+        return sj_fail(error, SJ_ECORRUPT, "a stack of %zu frames has %zu offsets",
+                       stack->n_function, stack->n_offset);
+    }
+    for (size_t i = 0; i < stack->n_function; i++) {
+        const uint32_t module = stack->module[i];
+        if (module > stack->n_path) {
+            return sj_fail(error, SJ_ECORRUPT, "a stack names module %u of %zu", module,
+                           stack->n_path);
+        }
+        SJ_TRY(sj_sql_run(
+            &store->sql, SJ_SQL_STACK_ADD, error, "iuiuiuittttui", state->session_id, stack->stack,
+            (int64_t)i, stack->taken, sj_ticks_at_ns(&state->clock, stack->ticks), stack->process,
+            (int64_t)stack->tid, stack->thread_name, stack->cause, stack->function[i],
+            module != 0 ? stack->path[module - 1] : "", stack->offset[i], (int64_t)stack->cut));
+    }
+    return SJ_OK;
+}
+
+static sj_status apply_filtered(sj_store *store, const Sojourn__Filtered *filtered, bool *duplicate,
+                                sj_error *error)
+{
+    sj_session_state *state = NULL;
+    SJ_TRY(sj_store_session(store, filtered->session_id.data, filtered->session_id.len, &state,
+                            error));
+    if (filtered->n_function != filtered->n_calls || filtered->n_function != filtered->n_ticks) {
+        return sj_fail(error, SJ_ECORRUPT, "%zu filtered functions with %zu counts",
+                       filtered->n_function, filtered->n_calls);
+    }
+    SJ_TRY(sj_sql_run(&store->sql, SJ_SQL_FILTERED_FRAME_ADD, error, "iu", state->session_id,
+                      filtered->filtered));
+    *duplicate = sqlite3_changes(store->database) == 0;
+    for (size_t i = 0; i < filtered->n_function && !*duplicate; i++) {
+        int64_t id = 0;
+        const int64_t *function = NULL;
+        SJ_TRY(find_function(state, filtered->function[i], &id, &function, error));
+        SJ_TRY(sj_sql_run(&store->sql, SJ_SQL_FILTERED_ADD, error, "iotui", state->session_id,
+                          function, filtered->reason, filtered->calls[i],
+                          sj_ticks_span_ns(&state->clock, filtered->ticks[i])));
+    }
+    return SJ_OK;
+}
+
+static sj_status check_functions(const sj_session_state *state, const sj_path_node *nodes,
+                                 uint32_t count, sj_error *error)
+{
+    int64_t id;
+    for (uint32_t i = 0; i < count; i++) {
+        if (!sj_session_function_id(state, nodes[i].function, &id)) {
+            return sj_fail(error, SJ_ENOTFOUND, "function %u is in no module that was sent",
+                           nodes[i].function);
+        }
+    }
+    return SJ_OK;
+}
+
+static sj_status decompress(sj_slice payload, uint32_t raw_bytes, uint8_t **raw, sj_error *error)
+{
+    uint8_t *made = raw_bytes <= PROFILE_MAX_BYTES ? malloc((size_t)raw_bytes + 1) : NULL;
+    if (made == NULL || ZSTD_decompress(made, raw_bytes, payload.data, payload.size) != raw_bytes) {
+        free(made);
+        return sj_fail(error, SJ_ECORRUPT, "a profile cannot be decompressed");
+    }
+    *raw = made;
+    return SJ_OK;
+}
+
+static sj_status merge(sj_store *store, sj_session_state *state, sj_slice bytes, sj_error *error)
+{
+    sj_path_node *nodes = NULL;
+    uint32_t count = 0;
+    sj_status status = sj_profile_decode(bytes, &nodes, &count);
+    if (status != SJ_OK) {
+        return sj_fail(error, status, "a profile cannot be read");
+    }
+    status = check_functions(state, nodes, count, error);
+    if (status == SJ_OK) {
+        status = sj_session_load_graph(&store->sql, state, error);
+    }
+    if (status == SJ_OK) {
+        status = sj_callgraph_merge(state->graph, nodes, count);
+    }
+    sj_profile_free(nodes, count);
+    return status;
+}
+
+static sj_status apply_profile(sj_store *store, const Sojourn__Profile *profile, sj_slice payload,
+                               bool *duplicate, sj_error *error)
+{
+    sj_session_state *state = NULL;
+    uint8_t *raw = NULL;
+    SJ_TRY(
+        sj_store_session(store, profile->session_id.data, profile->session_id.len, &state, error));
+    if (profile->calls > INT64_MAX / 2 || profile->events > INT64_MAX / 2) {
+        return sj_fail(error, SJ_ECORRUPT, "a profile's counts make no sense");
+    }
+    SJ_TRY(sj_sql_run(&store->sql, SJ_SQL_PROFILE_ADD, error, "iuiiuuu", state->session_id,
+                      profile->profile, sj_ticks_at_ns(&state->clock, profile->first_ticks),
+                      sj_ticks_at_ns(&state->clock, profile->last_ticks), profile->calls,
+                      profile->events, (uint64_t)payload.size));
+    *duplicate = sqlite3_changes(store->database) == 0;
+    if (*duplicate) {
+        return SJ_OK;
+    }
+    SJ_TRY(decompress(payload, profile->raw_bytes, &raw, error));
+    const sj_slice bytes = {.data = raw, .size = profile->raw_bytes};
+    const sj_status status = merge(store, state, bytes, error);
+    free(raw);
+    SJ_TRY(status);
+    state->sums.calls += profile->calls;
+    state->sums.events += profile->events;
+    state->sums.bytes += payload.size;
+    store->stored_calls += profile->calls;
+    state->dirty = true;
+    state->sum_now = true;
+    return SJ_OK;
+}
+
+static const ProtobufCMessageDescriptor *descriptor_of(uint16_t type)
+{
+    switch (type) {
+    case SJ_FRAME_POLICY:
+        return &sojourn__policy__descriptor;
+    case SJ_FRAME_PROFILE:
+        return &sojourn__profile__descriptor;
+    case SJ_FRAME_DECISION:
+        return &sojourn__decision__descriptor;
+    case SJ_FRAME_TRIGGER:
+        return &sojourn__trigger__descriptor;
+    case SJ_FRAME_STACK:
+        return &sojourn__stack__descriptor;
+    default:
+        return &sojourn__filtered__descriptor;
+    }
+}
+
+sj_status sj_store_apply_policy(sj_store *store, const sj_frame_view *frame, bool *duplicate,
+                                sj_error *error)
+{
+    ProtobufCAllocator allocator = sj_store_allocator(store);
+    const void *message = protobuf_c_message_unpack(descriptor_of(frame->type), &allocator,
+                                                    frame->header.size, frame->header.data);
+    if (message == NULL) {
+        return sj_fail(error, SJ_ECORRUPT, "the header of a frame of type %u cannot be read",
+                       frame->type);
+    }
+    switch (frame->type) {
+    case SJ_FRAME_POLICY:
+        SJ_TRY(apply_policy(store, message, error));
+        break;
+    case SJ_FRAME_PROFILE:
+        return apply_profile(store, message, frame->payload, duplicate, error);
+    case SJ_FRAME_DECISION:
+        SJ_TRY(apply_decision(store, message, error));
+        break;
+    case SJ_FRAME_TRIGGER:
+        SJ_TRY(apply_trigger(store, message, error));
+        break;
+    case SJ_FRAME_STACK:
+        SJ_TRY(apply_stack(store, message, error));
+        break;
+    default:
+        return apply_filtered(store, message, duplicate, error);
+    }
+    *duplicate = sqlite3_changes(store->database) == 0;
+    return SJ_OK;
+}

@@ -1,0 +1,174 @@
+/* What the writer keeps in memory of a session that is being received: its ids, clock, modules,
+ * streams, call graph and the sums that its aggregate rows are written from. Everything in it can
+ * be read back from the database (sums that were not written yet are made again from their blocks:
+ * late_sums.c), so it may be dropped at any time after a commit, and is dropped after a rollback.
+ */
+#ifndef SJ_COLLECTOR_STORE_SESSION_STATE_H
+#define SJ_COLLECTOR_STORE_SESSION_STATE_H
+
+#include "collector-server/callgraph/callgraph.h"
+#include "collector-server/store/statements.h"
+#include "collector-server/store/ticks.h"
+#include "proto/ids.h"
+
+#include <stdbool.h>
+
+typedef struct sj_stream_state {
+    uint32_t number; /* in the session */
+    bool dirty;
+    bool ended;
+    bool entered; /* first_enter_ns is known */
+    bool left;
+    int64_t stream_id;
+    uint64_t calls;
+    int64_t first_enter_ns;
+    int64_t last_leave_ns;
+    uint32_t max_depth;
+    uint64_t first_step, steps_end; /* finest steps of the timeline that blocks added to since the
+                                       coarser ones were made; steps_end 0: none */
+} sj_stream_state;
+
+typedef struct sj_module_range {
+    uint32_t number;
+    uint32_t first_function; /* session-wide id */
+    uint32_t function_count;
+    int64_t first_function_id; /* in the functions table */
+} sj_module_range;
+
+/* Values of a node as they were last added to the sums below. */
+typedef struct sj_node_shadow {
+    uint64_t calls;
+    uint64_t total_ticks;
+    uint64_t self_ticks;
+    uint64_t unwound;
+    uint64_t untrusted;
+    uint32_t next_of_function; /* node; 0: none */
+    bool added;                /* chained to its function */
+    bool stored;
+} sj_node_shadow;
+
+typedef struct sj_function_sums {
+    uint32_t function;
+    uint32_t first_node;
+    bool dirty;
+    uint64_t calls;
+    uint64_t total_ticks;
+    uint64_t self_ticks;
+    uint64_t min_ticks;
+    uint64_t max_ticks;
+    uint64_t unwound;
+    uint64_t untrusted;
+} sj_function_sums;
+
+typedef struct sj_edge_sums {
+    uint32_t caller; /* 0: nothing recorded */
+    uint32_t callee;
+    bool dirty;
+    uint64_t calls;
+    uint64_t total_ticks;
+    uint64_t self_ticks;
+} sj_edge_sums;
+
+/* Numbers of entries by 64-bit key; open addressing. */
+typedef struct sj_number_map {
+    uint64_t *keys;
+    uint32_t *values; /* entry + 1; 0: free */
+    size_t capacity;
+    size_t count;
+} sj_number_map;
+
+/* What is stored of a session. */
+typedef struct sj_session_sums {
+    uint64_t blocks, bytes, calls, events, lost_calls, lost_events;
+} sj_session_sums;
+
+typedef struct sj_session_state {
+    sj_session_id id;
+    int64_t session_id;
+    sj_tick_clock clock;
+    struct sj_session_state *next_in_bucket; /* the store's */
+    uint64_t last_used;
+    bool dirty;                /* the sums below differ from their rows */
+    bool is_guest;             /* loaded only to write its sums */
+    bool sum_now;              /* the next commit must write them: no block tells them again */
+    uint64_t dirty_since_ns;   /* MONOTONIC; 0: not known yet */
+    int64_t unsummed_block;    /* first block of the open batch that no row counts; 0: none */
+    int64_t unsummed_in_store; /* as read: sessions.unsummed_from_block; 0: none */
+    sj_session_sums sums;
+    sj_stream_state *streams; /* by rising number */
+    size_t stream_count, stream_capacity;
+    sj_module_range *modules; /* by rising first_function */
+    size_t module_count, module_capacity;
+    bool modules_loaded;
+    sj_callgraph *graph;   /* NULL: not loaded */
+    uint32_t stored_nodes; /* nodes below this number have rows */
+    sj_node_shadow *shadows;
+    size_t shadow_count, shadow_capacity;
+    sj_function_sums *functions;
+    size_t function_count, function_capacity;
+    sj_edge_sums *edges;
+    size_t edge_count, edge_capacity;
+    sj_number_map function_map;
+    sj_number_map edge_map;
+} sj_session_state;
+
+/* sj_session_state_load makes the state of a stored session, graph not loaded. SJ_ENOTFOUND. */
+SJ_MUST_CHECK sj_status sj_session_state_load(sj_statements *sql, const sj_session_id *id,
+                                              sj_session_state **state, sj_error *error);
+void sj_session_state_free(sj_session_state *state);
+
+/* sj_session_state_bytes estimates the memory of a state. */
+size_t sj_session_state_bytes(const sj_session_state *state);
+
+/* sj_session_load_graph reads the call paths back, if they are not there yet. SJ_ECORRUPT. */
+SJ_MUST_CHECK sj_status sj_session_load_graph(sj_statements *sql, sj_session_state *state,
+                                              sj_error *error);
+
+/* sj_session_load_modules reads the modules (again). */
+SJ_MUST_CHECK sj_status sj_session_load_modules(sj_statements *sql, sj_session_state *state,
+                                                sj_error *error);
+
+/* sj_session_function_id gives the functions.function_id of a session-wide id; false: unknown. */
+bool sj_session_function_id(const sj_session_state *state, uint32_t function, int64_t *id);
+
+/* sj_session_find_stream returns a stream that is known, or NULL. */
+sj_stream_state *sj_session_find_stream(sj_session_state *state, uint32_t number);
+
+/* sj_session_add_stream finds or creates a stream (row and state). The pointer lasts until the next
+ * call. */
+SJ_MUST_CHECK sj_status sj_session_add_stream(sj_statements *sql, sj_session_state *state,
+                                              uint32_t number, sj_stream_state **stream,
+                                              sj_error *error);
+
+/* sj_session_fold_node adds what a node gained since its last fold to the sums of its function and
+ * its edge. SJ_ENOMEM. */
+SJ_MUST_CHECK sj_status sj_session_fold_node(sj_session_state *state, uint32_t node);
+
+/* sj_session_count_block adds a stored block, already replayed, to the sums of its stream and its
+ * session (block_sums.c). */
+void sj_session_count_block(sj_session_state *state, sj_stream_state *stream, const sj_block *block,
+                            const sj_block_summary *summary, size_t bytes);
+
+/* sj_session_flush writes everything that changed: call paths, function and edge sums, streams,
+ * sums of the session; afterwards no block is unsummed (aggregates.c). Does nothing when the
+ * session has been removed. */
+SJ_MUST_CHECK sj_status sj_session_flush(sj_statements *sql, sj_session_state *state,
+                                         sj_error *error);
+
+/* sj_session_load_slow_calls reads the longest calls back into the graph;
+ * sj_session_flush_slow_calls writes those that changed (slow_rows.c). */
+SJ_MUST_CHECK sj_status sj_session_load_slow_calls(sj_statements *sql, sj_session_state *state,
+                                                   sj_error *error);
+SJ_MUST_CHECK sj_status sj_session_flush_slow_calls(sj_statements *sql, sj_session_state *state,
+                                                    sj_error *error);
+
+/* sj_session_flush_timeline makes the coarser steps of a stream anew, as far as finer ones changed
+ * (timeline.c). */
+SJ_MUST_CHECK sj_status sj_session_flush_timeline(sj_statements *sql, sj_stream_state *stream,
+                                                  sj_error *error);
+
+/* sj_array_grow makes room for `count` + 1 elements; new memory is zeroed. */
+SJ_MUST_CHECK sj_status sj_array_grow(void **array, size_t *capacity, size_t count,
+                                      size_t element_bytes);
+
+#endif

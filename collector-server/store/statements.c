@@ -1,0 +1,345 @@
+#include "collector-server/store/statements.h"
+
+#include "collector-server/store/database.h"
+
+#include <stdarg.h>
+#include <stdint.h>
+
+static const char *const texts[SJ_SQL_STATEMENTS] = {
+    [SJ_SQL_BEGIN] = "BEGIN IMMEDIATE",
+    [SJ_SQL_COMMIT] = "COMMIT",
+    [SJ_SQL_ROLLBACK] = "ROLLBACK",
+    [SJ_SQL_SAVEPOINT] = "SAVEPOINT frame",
+    [SJ_SQL_RELEASE] = "RELEASE frame",
+    [SJ_SQL_ROLLBACK_TO] = "ROLLBACK TO frame",
+    [SJ_SQL_DEVICE_FIND] = "SELECT device_id FROM devices WHERE uuid = ?1",
+    [SJ_SQL_DEVICE_HELLO] =
+        "INSERT INTO devices (uuid, name, model, os, machine, agent_version, own_tags, tags,"
+        " first_seen_realtime_ns, last_seen_realtime_ns, build)"
+        " VALUES (?1,?2,?3,?4,?5,?6,?7,?7,?8,?8,?9)"
+        " ON CONFLICT (uuid) DO UPDATE SET name = excluded.name, model = excluded.model,"
+        " os = excluded.os, machine = excluded.machine, agent_version = excluded.agent_version,"
+        " own_tags = excluded.own_tags, build = excluded.build,"
+        " tags = json_patch(excluded.own_tags, devices.lab_tags),"
+        " last_seen_realtime_ns = max(last_seen_realtime_ns, excluded.last_seen_realtime_ns)",
+    [SJ_SQL_SESSION_FIND] =
+        "SELECT session_id, started_ticks, tick_ns_numerator, tick_ns_denominator, device_id,"
+        " stored_blocks, stored_bytes, stored_calls, stored_events, lost_calls, lost_events,"
+        " unsummed_from_block FROM sessions WHERE uuid = ?1",
+    [SJ_SQL_SESSION_PUT] =
+        "INSERT INTO sessions (uuid, device_id, name, command, mode, started_realtime_ns,"
+        " started_ticks, tick_ns_numerator, tick_ns_denominator, clock_step, clock_name,"
+        " parent_session_id, cause, policy_version, tags)"
+        " VALUES (?1,?2,?3,?4,?5,?6,?7,?8,?9,?10,?11,?12,?13,?14,?15)"
+        " ON CONFLICT (uuid) DO UPDATE SET name = excluded.name, command = excluded.command,"
+        " clock_step = excluded.clock_step, cause = excluded.cause, tags = excluded.tags,"
+        " policy_version = max(policy_version, excluded.policy_version)",
+    [SJ_SQL_SESSION_SUMS] =
+        "UPDATE sessions SET stored_blocks = ?2, stored_bytes = ?3, stored_calls = ?4,"
+        " stored_events = ?5, lost_calls = ?6, lost_events = ?7, unsummed_from_block = NULL"
+        " WHERE session_id = ?1",
+    [SJ_SQL_SESSION_UNSUMMED] = "UPDATE sessions SET unsummed_from_block = ?2"
+                                " WHERE session_id = ?1 AND unsummed_from_block IS NULL",
+    [SJ_SQL_SESSION_UNSUMMED_NEXT] = "SELECT uuid FROM sessions"
+                                     " WHERE unsummed_from_block IS NOT NULL AND session_id > ?1"
+                                     " ORDER BY session_id LIMIT 1",
+    [SJ_SQL_BLOCK_UNSUMMED_LIST] =
+        "SELECT b.block_id, st.number, b.data FROM blocks b JOIN streams st USING (stream_id)"
+        " WHERE b.block_id >= ?2 AND st.session_id = ?1 AND b.quarantined IS NULL"
+        " ORDER BY b.block_id",
+    [SJ_SQL_BLOCK_QUARANTINE] = "UPDATE blocks SET quarantined = ?2 WHERE block_id = ?1",
+    [SJ_SQL_SESSION_END] =
+        "UPDATE sessions SET state = ?2, ended_ticks = ?3, ended_realtime_ns = ?4,"
+        " sent_records = ?5, sent_calls = ?6, device_lost_calls = ?7, device_lost_events = ?8,"
+        " sent_blocks = ?9, traced_cpu_ns = ?10, estimated_probe_ns = ?11 WHERE session_id = ?1",
+    [SJ_SQL_PROCESS_PUT] =
+        "INSERT INTO processes (session_id, number, pid, parent_number, executable, command, how,"
+        " started_ns, ended_ns, exit_code, exit_signal, core_dumped, disarm_reason)"
+        " VALUES (?1,?2,?3,?4,?5,?6,?7,?8,?9,?10,?11,?12,?13)"
+        " ON CONFLICT (session_id, number) DO UPDATE SET pid = excluded.pid,"
+        " executable = iif(excluded.executable = '', executable, excluded.executable),"
+        " command = iif(excluded.command = '', command, excluded.command), how = excluded.how,"
+        " started_ns = excluded.started_ns, ended_ns = coalesce(excluded.ended_ns, ended_ns),"
+        " exit_code = coalesce(excluded.exit_code, exit_code),"
+        " exit_signal = coalesce(excluded.exit_signal, exit_signal),"
+        " core_dumped = max(core_dumped, excluded.core_dumped),"
+        " disarm_reason = iif(excluded.disarm_reason = '', disarm_reason, excluded.disarm_reason)",
+    [SJ_SQL_THREAD_PUT] =
+        "INSERT INTO threads (session_id, number, process_number, tid, name, is_main, started_ns,"
+        " ended_ns, dropped_calls, dropped_events, waited_ns)"
+        " VALUES (?1,?2,?3,?4,?5,?6,?7,?8,?9,?10,?11)"
+        " ON CONFLICT (session_id, number) DO UPDATE SET name = excluded.name,"
+        " started_ns = excluded.started_ns, ended_ns = coalesce(excluded.ended_ns, ended_ns),"
+        " dropped_calls = max(dropped_calls, excluded.dropped_calls),"
+        " dropped_events = max(dropped_events, excluded.dropped_events),"
+        " waited_ns = max(waited_ns, excluded.waited_ns)"
+        " RETURNING thread_id",
+    [SJ_SQL_STREAM_LINK] =
+        "INSERT INTO streams (session_id, number, thread_id, own_stack) VALUES (?1,?2,?3,?4)"
+        " ON CONFLICT (session_id, number) DO UPDATE SET thread_id = excluded.thread_id,"
+        " own_stack = excluded.own_stack",
+    [SJ_SQL_STREAM_ADD] = "INSERT INTO streams (session_id, number) VALUES (?1,?2)"
+                          " ON CONFLICT (session_id, number) DO UPDATE SET number = number"
+                          " RETURNING stream_id",
+    [SJ_SQL_STREAM_SUMS] =
+        "UPDATE streams SET calls = ?2, first_enter_ns = ?3, last_leave_ns = ?4, max_depth = ?5,"
+        " ended = ?6 WHERE stream_id = ?1",
+    [SJ_SQL_STREAM_LIST] =
+        "SELECT stream_id, number, calls, first_enter_ns, last_leave_ns, max_depth, ended"
+        " FROM streams WHERE session_id = ?1 ORDER BY number",
+    [SJ_SQL_MODULE_FIND] = "SELECT module_id, first_function_id FROM modules"
+                           " WHERE build_id = ?1 AND functions_digest = ?2",
+    [SJ_SQL_MODULE_NEXT_FUNCTION] =
+        "SELECT coalesce(max(first_function_id + function_count), 1) FROM modules",
+    [SJ_SQL_MODULE_ADD] =
+        "INSERT INTO modules (build_id, functions_digest, path, machine, first_function_id,"
+        " function_count) VALUES (?1,?2,?3,?4,?5,?6)",
+    [SJ_SQL_FUNCTION_ADD] =
+        "INSERT INTO functions (function_id, module_id, offset, size_bytes, name, symbol,"
+        " symbol_key, source) VALUES (?1,?2,?3,?4,?5,?6,?7,?8)",
+    [SJ_SQL_PLAN_FIND] = "SELECT hook_plan_id FROM hook_plans WHERE module_id = ?1 AND digest = ?2",
+    [SJ_SQL_PLAN_ADD] = "INSERT INTO hook_plans (module_id, digest) VALUES (?1,?2)",
+    [SJ_SQL_PLAN_FUNCTION_ADD] =
+        "INSERT INTO hook_plan_functions (hook_plan_id, function_id, technique, reason)"
+        " VALUES (?1,?2,?3,?4)",
+    [SJ_SQL_SESSION_MODULE_ADD] =
+        "INSERT INTO session_modules (session_id, number, module_id, hook_plan_id, first_function,"
+        " function_count, hooked_count) VALUES (?1,?2,?3,?4,?5,?6,?7)"
+        " ON CONFLICT DO UPDATE SET hook_plan_id = excluded.hook_plan_id,"
+        " hooked_count = excluded.hooked_count WHERE module_id = excluded.module_id"
+        " AND hook_plan_id <> excluded.hook_plan_id",
+    [SJ_SQL_SESSION_MODULE_LIST] =
+        "SELECT s.number, s.first_function, s.function_count, m.first_function_id"
+        " FROM session_modules AS s JOIN modules AS m ON m.module_id = s.module_id"
+        " WHERE s.session_id = ?1 ORDER BY s.first_function",
+    [SJ_SQL_PART_ADD] =
+        "INSERT OR REPLACE INTO module_parts (session_id, number, first, function_count, raw_bytes,"
+        " data) VALUES (?1,?2,?3,?4,?5,?6)",
+    [SJ_SQL_PART_LIST] = "SELECT first, function_count, raw_bytes, data FROM module_parts"
+                         " WHERE session_id = ?1 AND number = ?2 ORDER BY first",
+    [SJ_SQL_PART_DELETE] = "DELETE FROM module_parts WHERE session_id = ?1 AND number = ?2",
+    [SJ_SQL_MAPPING_PUT] =
+        "INSERT INTO mappings (session_id, process_number, module_number, bias, loaded_ns,"
+        " unloaded_ns) VALUES (?1,?2,?3,?4,?5,?6)"
+        " ON CONFLICT DO UPDATE SET unloaded_ns = coalesce(excluded.unloaded_ns, unloaded_ns)",
+    [SJ_SQL_REFUSED_ADD] = "INSERT OR IGNORE INTO refused_functions VALUES (?1,?2,?3,?4)",
+    [SJ_SQL_BLOCK_BEFORE] =
+        "SELECT first_event, event_count FROM blocks WHERE stream_id = ?1 AND kind = ?2"
+        " AND first_event < ?3 AND event_count > 0"
+        " ORDER BY first_event DESC, event_count DESC LIMIT 1",
+    [SJ_SQL_BLOCK_FIND] = "SELECT block_id FROM blocks WHERE stream_id = ?1 AND kind = ?2"
+                          " AND first_event = ?3 AND event_count = ?4",
+    [SJ_SQL_BLOCK_STACK] = "SELECT data FROM blocks WHERE stream_id = ?1 AND kind = 2"
+                           " AND first_event = ?2",
+    [SJ_SQL_BLOCK_ADD] =
+        "INSERT INTO blocks (stream_id, kind, first_event, event_count, first_call, call_count,"
+        " first_ticks, last_ticks, open_depth, max_depth, max_duration_ticks, lost_calls,"
+        " lost_events, functions, late_first_call, late_last_call, late, data)"
+        " VALUES (?1,?2,?3,?4,?5,?6,?7,?8,?9,?10,?11,?12,?13,?14,?15,?16,?17,?18)",
+    [SJ_SQL_GAP_ADD] =
+        "INSERT OR IGNORE INTO gaps (session_id, stream_id, thread_number, block_id, number,"
+        " reason, calls, events, start_ns, end_ns) VALUES (?1,?2,?3,?4,?5,?6,?7,?8,?9,?10)",
+    [SJ_SQL_OPEN_CALL_ADD] = "INSERT OR REPLACE INTO open_calls (stream_id, call_index,"
+                             " function_id, depth, start_ns, flags) VALUES (?1,?2,?3,?4,?5,?6)",
+    [SJ_SQL_MARK_ADD] =
+        "INSERT OR IGNORE INTO marks (session_id, number, name, is_end, at_ns, thread_number,"
+        " source) VALUES (?1,?2,?3,?4,?5,?6,?7)",
+    [SJ_SQL_CLOCK_ADD] = "INSERT OR IGNORE INTO clock_pairs VALUES (?1,?2,?3,?4,?5,?6,?7)",
+    [SJ_SQL_DEVICE_CLOCK_ADD] = "INSERT OR IGNORE INTO device_clocks (device_id, boot_id,"
+                                " boottime_ns, offset_ns, uncertainty_ns) VALUES (?1,?2,?3,?4,?5)",
+    [SJ_SQL_PATH_LIST] =
+        "SELECT path_id, parent_path_id, depth, recursive, calls, unwound, untrusted, histogram,"
+        " state FROM call_paths WHERE path_id > ?1 AND path_id < ?2 ORDER BY path_id",
+    [SJ_SQL_PATH_PUT] =
+        "INSERT INTO call_paths (path_id, session_id, parent_path_id, function_id, depth,"
+        " recursive, calls, total_ns, self_ns, min_ns, max_ns, unwound, untrusted, histogram,"
+        " state) VALUES (?1,?2,?3,?4,?5,?6,?7,?8,?9,?10,?11,?12,?13,?14,?15)"
+        " ON CONFLICT (path_id) DO UPDATE SET calls = ?7, total_ns = ?8, self_ns = ?9,"
+        " min_ns = ?10, max_ns = ?11, unwound = ?12, untrusted = ?13, histogram = ?14,"
+        " state = ?15",
+    [SJ_SQL_FUNCTION_STATS_PUT] =
+        "INSERT INTO function_stats (session_id, function_id, calls, total_ns, self_ns, min_ns,"
+        " max_ns, unwound, untrusted, histogram) VALUES (?1,?2,?3,?4,?5,?6,?7,?8,?9,?10)"
+        " ON CONFLICT (session_id, function_id) DO UPDATE SET calls = ?3, total_ns = ?4,"
+        " self_ns = ?5, min_ns = ?6, max_ns = ?7, unwound = ?8, untrusted = ?9, histogram = ?10",
+    [SJ_SQL_EDGE_PUT] =
+        "INSERT INTO call_edges (session_id, caller_function_id, callee_function_id, calls,"
+        " total_ns, self_ns) VALUES (?1,?2,?3,?4,?5,?6)"
+        " ON CONFLICT (session_id, caller_function_id, callee_function_id)"
+        " DO UPDATE SET calls = ?4, total_ns = ?5, self_ns = ?6",
+    [SJ_SQL_POLICY_ADD] =
+        "INSERT INTO policies (session_id, number, name, version, mode, budget_ppm,"
+        " document, not_applied, applied_ns) VALUES (?1,?2,?3,?4,?5,?6,?7,?8,?9)"
+        " ON CONFLICT DO UPDATE SET not_applied = excluded.not_applied",
+    [SJ_SQL_PROFILE_ADD] = "INSERT OR IGNORE INTO profiles (session_id, number, start_ns, end_ns,"
+                           " calls, events, bytes) VALUES (?1,?2,?3,?4,?5,?6,?7)",
+    [SJ_SQL_DECISION_ADD] =
+        "INSERT OR IGNORE INTO decisions (session_id, number, at_ns, process_number, function_id,"
+        " what, reason, calls, total_calls, overhead_ppm, budget_ppm)"
+        " VALUES (?1,?2,?3,?4,?5,?6,?7,?8,?9,?10,?11)",
+    [SJ_SQL_TRIGGER_ADD] =
+        "INSERT OR IGNORE INTO triggers (session_id, number, at_ns, thread_number, place, event,"
+        " subject, value, actions, suppressed, child_session_uuid)"
+        " VALUES (?1,?2,?3,?4,?5,?6,?7,?8,?9,?10,?11)",
+    [SJ_SQL_STACK_ADD] =
+        "INSERT OR IGNORE INTO stacks (session_id, number, level, taken, at_ns, process_number,"
+        " tid, thread_name, cause, function, module, offset, is_cut)"
+        " VALUES (?1,?2,?3,?4,?5,?6,?7,?8,?9,?10,?11,?12,?13)",
+    [SJ_SQL_FILTERED_FRAME_ADD] =
+        "INSERT OR IGNORE INTO filtered_frames (session_id, number) VALUES (?1,?2)",
+    [SJ_SQL_FILTERED_ADD] =
+        "INSERT INTO filtered_calls (session_id, function_id, reason, calls, total_ns)"
+        " VALUES (?1,?2,?3,?4,?5) ON CONFLICT (session_id, function_id, reason)"
+        " DO UPDATE SET calls = calls + excluded.calls, total_ns = total_ns + excluded.total_ns",
+    [SJ_SQL_SLOW_LIST] =
+        "SELECT function_id, call_id, path_id, start_ns, duration_ns, self_ns, ending, flags"
+        " FROM slow_calls WHERE session_id = ?1 ORDER BY function_id, place",
+    [SJ_SQL_SLOW_CUT] =
+        "DELETE FROM slow_calls WHERE session_id = ?1 AND function_id = ?2 AND place > ?3",
+    [SJ_SQL_SLOW_PUT] =
+        "INSERT OR REPLACE INTO slow_calls (session_id, function_id, place, call_id, path_id,"
+        " start_ns, duration_ns, self_ns, ending, flags) VALUES (?1,?2,?3,?4,?5,?6,?7,?8,?9,?10)",
+    [SJ_SQL_TIMELINE_ADD] =
+        "INSERT INTO timeline (stream_id, level, number, start_ns, end_ns, calls, max_depth,"
+        " path_id) VALUES (?1,?2,?3,?4,?5,?6,?7,?8) ON CONFLICT (stream_id, level, number)"
+        " DO UPDATE SET path_id = iif(excluded.start_ns < start_ns, excluded.path_id, path_id),"
+        " start_ns = min(start_ns, excluded.start_ns), end_ns = max(end_ns, excluded.end_ns),"
+        " calls = calls + excluded.calls, max_depth = max(max_depth, excluded.max_depth)",
+    [SJ_SQL_TIMELINE_SUM] =
+        "INSERT OR REPLACE INTO timeline (stream_id, level, number, start_ns, end_ns, calls,"
+        " max_depth, path_id) SELECT stream_id, ?2, number >> 4, min(start_ns), max(end_ns),"
+        " sum(calls), max(max_depth), (SELECT f.path_id FROM timeline AS f WHERE f.stream_id = ?1"
+        "  AND f.level = ?2 - 4 AND f.number >= t.number >> 4 << 4 ORDER BY f.number LIMIT 1)"
+        " FROM timeline AS t WHERE stream_id = ?1 AND level = ?2 - 4 AND number BETWEEN ?3 AND ?4"
+        " GROUP BY number >> 4",
+};
+
+sj_status sj_statements_prepare(sj_statements *statements, sqlite3 *database, sj_error *error)
+{
+    *statements = (sj_statements){.database = database};
+    for (int i = 0; i < SJ_SQL_STATEMENTS; ++i) {
+        const int result = sqlite3_prepare_v3(database, texts[i], -1, SQLITE_PREPARE_PERSISTENT,
+                                              &statements->prepared[i], NULL);
+        if (result != SQLITE_OK) {
+            return sj_fail(error, sj_database_status(result), "cannot prepare %.80s: %s", texts[i],
+                           sqlite3_errmsg(database));
+        }
+    }
+    return SJ_OK;
+}
+
+void sj_statements_finalize(sj_statements *statements)
+{
+    for (int i = 0; i < SJ_SQL_STATEMENTS; ++i) {
+        sqlite3_finalize(statements->prepared[i]);
+        statements->prepared[i] = NULL;
+    }
+}
+
+static sj_status fail(sj_statements *statements, int result, sj_error *error)
+{
+    return sj_fail(error, sj_database_status(result), "the database refused: %s",
+                   sqlite3_errmsg(statements->database));
+}
+
+static int bind_slice(sqlite3_stmt *statement, int position, const sj_slice *slice)
+{
+    if (slice->data == NULL) {
+        return sqlite3_bind_zeroblob(statement, position, 0);
+    }
+    return sqlite3_bind_blob64(statement, position, slice->data, slice->size, SQLITE_STATIC);
+}
+
+static int bind_all(sqlite3_stmt *statement, const char *format, va_list arguments)
+{
+    int result = SQLITE_OK;
+    for (int i = 1; format[i - 1] != '\0' && result == SQLITE_OK; ++i) {
+        switch (format[i - 1]) {
+        case 'i':
+            result = sqlite3_bind_int64(statement, i, va_arg(arguments, int64_t));
+            break;
+        case 'u': {
+            const uint64_t value = va_arg(arguments, uint64_t);
+            result =
+                sqlite3_bind_int64(statement, i, value > INT64_MAX ? INT64_MAX : (int64_t)value);
+            break;
+        }
+        case 't':
+            result =
+                sqlite3_bind_text(statement, i, va_arg(arguments, const char *), -1, SQLITE_STATIC);
+            break;
+        case 'b':
+            result = bind_slice(statement, i, va_arg(arguments, const sj_slice *));
+            break;
+        default: {
+            const int64_t *value = va_arg(arguments, const int64_t *);
+            result = value != NULL ? sqlite3_bind_int64(statement, i, *value)
+                                   : sqlite3_bind_null(statement, i);
+            break;
+        }
+        }
+    }
+    return result;
+}
+
+sj_status sj_sql_bind(sj_statements *statements, sj_statement which, sj_error *error,
+                      const char *format, ...)
+{
+    va_list arguments;
+    va_start(arguments, format);
+    sqlite3_reset(statements->prepared[which]);
+    const int result = bind_all(statements->prepared[which], format, arguments);
+    va_end(arguments);
+    return result == SQLITE_OK ? SJ_OK : fail(statements, result, error);
+}
+
+sj_status sj_sql_step(sj_statements *statements, sj_statement which, sj_error *error)
+{
+    const int result = sqlite3_step(statements->prepared[which]);
+    if (result == SQLITE_ROW) {
+        return SJ_OK;
+    }
+    const sj_status status = result == SQLITE_DONE ? SJ_ENOTFOUND : fail(statements, result, error);
+    sqlite3_reset(statements->prepared[which]);
+    return status;
+}
+
+sj_status sj_sql_run(sj_statements *statements, sj_statement which, sj_error *error,
+                     const char *format, ...)
+{
+    va_list arguments;
+    va_start(arguments, format);
+    sqlite3_stmt *statement = statements->prepared[which];
+    int result = bind_all(statement, format, arguments);
+    va_end(arguments);
+    if (result == SQLITE_OK) {
+        result = sqlite3_step(statement);
+    }
+    sj_status status = SJ_OK;
+    if (result != SQLITE_DONE && result != SQLITE_ROW) {
+        status = fail(statements, result, error);
+    }
+    sqlite3_reset(statement);
+    return status;
+}
+
+sj_status sj_sql_get_number(sj_statements *statements, sj_statement which, int64_t *number,
+                            sj_error *error, const char *format, ...)
+{
+    va_list arguments;
+    va_start(arguments, format);
+    const int result = bind_all(statements->prepared[which], format, arguments);
+    va_end(arguments);
+    if (result != SQLITE_OK) {
+        return fail(statements, result, error);
+    }
+    SJ_TRY(sj_sql_step(statements, which, error));
+    *number = sqlite3_column_int64(statements->prepared[which], 0);
+    sqlite3_reset(statements->prepared[which]);
+    return SJ_OK;
+}
+
+void sj_sql_reset(sj_statements *statements, sj_statement which)
+{
+    sqlite3_reset(statements->prepared[which]);
+}

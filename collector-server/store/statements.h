@@ -1,0 +1,111 @@
+/* The writer's SQL: every statement prepared once, run by name. */
+#ifndef SJ_COLLECTOR_STORE_STATEMENTS_H
+#define SJ_COLLECTOR_STORE_STATEMENTS_H
+
+#include "agent/control/error.h"
+#include "proto/cursor.h"
+
+#include <sqlite3.h>
+
+typedef enum sj_statement {
+    SJ_SQL_BEGIN,
+    SJ_SQL_COMMIT,
+    SJ_SQL_ROLLBACK,
+    SJ_SQL_SAVEPOINT,
+    SJ_SQL_RELEASE,
+    SJ_SQL_ROLLBACK_TO,
+    SJ_SQL_DEVICE_FIND,
+    SJ_SQL_DEVICE_HELLO,
+    SJ_SQL_SESSION_FIND,
+    SJ_SQL_SESSION_PUT,
+    SJ_SQL_SESSION_SUMS,
+    SJ_SQL_SESSION_UNSUMMED,
+    SJ_SQL_SESSION_UNSUMMED_NEXT,
+    SJ_SQL_SESSION_END,
+    SJ_SQL_PROCESS_PUT,
+    SJ_SQL_THREAD_PUT,
+    SJ_SQL_STREAM_LINK,
+    SJ_SQL_STREAM_ADD,
+    SJ_SQL_STREAM_SUMS,
+    SJ_SQL_STREAM_LIST,
+    SJ_SQL_MODULE_FIND,
+    SJ_SQL_MODULE_NEXT_FUNCTION,
+    SJ_SQL_MODULE_ADD,
+    SJ_SQL_FUNCTION_ADD,
+    SJ_SQL_PLAN_FIND,
+    SJ_SQL_PLAN_ADD,
+    SJ_SQL_PLAN_FUNCTION_ADD,
+    SJ_SQL_SESSION_MODULE_ADD,
+    SJ_SQL_SESSION_MODULE_LIST,
+    SJ_SQL_PART_ADD,
+    SJ_SQL_PART_LIST,
+    SJ_SQL_PART_DELETE,
+    SJ_SQL_MAPPING_PUT,
+    SJ_SQL_REFUSED_ADD,
+    SJ_SQL_BLOCK_BEFORE,
+    SJ_SQL_BLOCK_FIND,
+    SJ_SQL_BLOCK_STACK,
+    SJ_SQL_BLOCK_ADD,
+    SJ_SQL_BLOCK_UNSUMMED_LIST,
+    SJ_SQL_BLOCK_QUARANTINE,
+    SJ_SQL_GAP_ADD,
+    SJ_SQL_OPEN_CALL_ADD,
+    SJ_SQL_MARK_ADD,
+    SJ_SQL_CLOCK_ADD,
+    SJ_SQL_DEVICE_CLOCK_ADD,
+    SJ_SQL_PATH_LIST,
+    SJ_SQL_PATH_PUT,
+    SJ_SQL_FUNCTION_STATS_PUT,
+    SJ_SQL_EDGE_PUT,
+    SJ_SQL_POLICY_ADD,
+    SJ_SQL_PROFILE_ADD,
+    SJ_SQL_DECISION_ADD,
+    SJ_SQL_TRIGGER_ADD,
+    SJ_SQL_STACK_ADD,
+    SJ_SQL_FILTERED_FRAME_ADD,
+    SJ_SQL_FILTERED_ADD,
+    SJ_SQL_SLOW_LIST,
+    SJ_SQL_SLOW_CUT,
+    SJ_SQL_SLOW_PUT,
+    SJ_SQL_TIMELINE_ADD,
+    SJ_SQL_TIMELINE_SUM,
+    SJ_SQL_STATEMENTS
+} sj_statement;
+
+typedef struct sj_statements {
+    sqlite3 *database; /* borrowed */
+    sqlite3_stmt *prepared[SJ_SQL_STATEMENTS];
+} sj_statements;
+
+/* sj_statements_prepare prepares all of them. SJ_EIO names the one that does not fit the schema. */
+SJ_MUST_CHECK sj_status sj_statements_prepare(sj_statements *statements, sqlite3 *database,
+                                              sj_error *error);
+void sj_statements_finalize(sj_statements *statements);
+
+/* sj_sql_bind resets a statement and binds one argument a letter of `format`: i int64_t, u uint64_t
+ * (beyond INT64_MAX: that), t const char * (NULL: null), b sj_slice * (borrowed until the next
+ * reset), o const int64_t * (NULL: null). SJ_ENOMEM, SJ_EIO. */
+SJ_MUST_CHECK sj_status sj_sql_bind(sj_statements *statements, sj_statement which, sj_error *error,
+                                    const char *format, ...);
+
+/* sj_sql_step gives the next row: SJ_OK, SJ_ENOTFOUND when there is none (then the statement is
+ * reset), else the error. */
+SJ_MUST_CHECK sj_status sj_sql_step(sj_statements *statements, sj_statement which, sj_error *error);
+
+/* sj_sql_run binds (as sj_sql_bind) and runs a statement that gives no rows. */
+SJ_MUST_CHECK sj_status sj_sql_run(sj_statements *statements, sj_statement which, sj_error *error,
+                                   const char *format, ...);
+
+/* sj_sql_get_number binds, and takes the first column of the first row; SJ_ENOTFOUND. */
+SJ_MUST_CHECK sj_status sj_sql_get_number(sj_statements *statements, sj_statement which,
+                                          int64_t *number, sj_error *error, const char *format,
+                                          ...);
+
+static inline sqlite3_stmt *sj_sql_row(sj_statements *statements, sj_statement which)
+{
+    return statements->prepared[which];
+}
+
+void sj_sql_reset(sj_statements *statements, sj_statement which);
+
+#endif

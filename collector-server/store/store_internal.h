@@ -1,0 +1,95 @@
+/* The store's parts know each other by this; nobody else includes it. */
+#ifndef SJ_COLLECTOR_STORE_STORE_INTERNAL_H
+#define SJ_COLLECTOR_STORE_STORE_INTERNAL_H
+
+#include "collector-server/store/session_state.h"
+#include "collector-server/store/store.h"
+#include "proto/sojourn.pb-c.h"
+
+enum { SJ_STORE_BUCKETS = 1024 };
+
+struct sj_store {
+    sqlite3 *database;
+    sj_statements sql;
+    char *path;
+    uint64_t max_bytes;
+    uint64_t reserve_bytes;
+    size_t callgraph_memory_bytes;
+    bool in_batch;
+    bool full; /* found at the begin of the batch: no more blocks */
+    uint64_t use_count;
+    uint64_t applied_blocks;
+    sj_session_state **sessions; /* cached, in no order */
+    size_t session_count, session_capacity;
+    sj_session_state *buckets[SJ_STORE_BUCKETS]; /* the same by id */
+    sj_block_decoder *decoder;
+    sj_block_decoder *stack_decoder;
+    uint8_t *scratch;
+    size_t scratch_capacity;
+    uint64_t stored_calls; /* by blocks committed or in the batch, for the ingest's counters */
+    int wal_pages;         /* at the last commit */
+    uint64_t sums_delay_ns;
+    struct {
+        uint8_t *bytes; /* bump memory for unpacked headers, reused from frame to frame */
+        size_t used;
+    } arena;
+};
+
+/* sj_store_session finds a session by the 16 bytes of a message. SJ_ENOTFOUND says which. */
+SJ_MUST_CHECK sj_status sj_store_session(sj_store *store, const uint8_t *id, size_t id_bytes,
+                                         sj_session_state **state, sj_error *error);
+
+/* sj_store_scratch gives at least `size` bytes, valid until the next call. */
+SJ_MUST_CHECK sj_status sj_store_scratch(sj_store *store, size_t size, uint8_t **bytes);
+
+/* sj_store_allocator is the arena as protobuf-c wants it; a message that needs more memory than it
+ * has is refused. Everything in it ends with the next frame. */
+ProtobufCAllocator sj_store_allocator(sj_store *store);
+
+/* Each applies one kind of frame; see sj_store_apply. */
+SJ_MUST_CHECK sj_status sj_store_apply_block(sj_store *store, const sj_frame_view *frame,
+                                             bool *duplicate, sj_error *error);
+SJ_MUST_CHECK sj_status sj_store_apply_module(sj_store *store, const sj_frame_view *frame,
+                                              bool *duplicate, sj_error *error);
+SJ_MUST_CHECK sj_status sj_store_apply_metadata(sj_store *store, const sj_frame_view *frame,
+                                                bool *duplicate, sj_error *error);
+
+SJ_MUST_CHECK sj_status sj_store_apply_policy(sj_store *store, const sj_frame_view *frame,
+                                              bool *duplicate, sj_error *error);
+
+/* sj_store_catch_up replays the blocks of a session that its rows do not count yet, as its state
+ * was just loaded. SJ_ENOMEM, SJ_EIO. */
+SJ_MUST_CHECK sj_status sj_store_catch_up(sj_store *store, sj_session_state *state,
+                                          sj_error *error);
+
+/* sj_store_write_sums writes, as part of a commit, the sums of the sessions that must be or have
+ * been due for longest, and notes of the others which block the rows do not count. With `all`
+ * nothing is put off. */
+SJ_MUST_CHECK sj_status sj_store_write_sums(sj_store *store, bool all, sj_error *error);
+
+/* sj_store_load_unsummed brings every session with sums put off into memory, as whoever wrote its
+ * blocks may be gone. Those that were not there already are guests: whoever writes them may still
+ * be there, too, so they must be dropped once their sums are written. */
+SJ_MUST_CHECK sj_status sj_store_load_unsummed(sj_store *store, sj_error *error);
+
+/* sj_store_note_open_calls writes what is still open at the end of a stream. */
+SJ_MUST_CHECK sj_status sj_store_note_open_calls(sj_store *store, const sj_session_state *state,
+                                                 int64_t stream_id, const sj_block *block,
+                                                 sj_error *error);
+
+/* sj_store_note_timeline adds what a block says, which the call graph has just replayed, to the
+ * steps of its stream (timeline.c). */
+SJ_MUST_CHECK sj_status sj_store_note_timeline(sj_store *store, const sj_session_state *state,
+                                               int64_t stream_id, const sj_block *block,
+                                               const sj_block_summary *summary, sj_error *error);
+
+/* sj_store_stack_frames is the sj_stack_lookup of the store; `context` is an sj_stack_context. */
+typedef struct sj_stack_context {
+    sj_store *store;
+    int64_t stream_id; /* 0: the stream is not stored yet */
+} sj_stack_context;
+
+sj_status sj_store_stack_frames(void *context, uint32_t stream, uint32_t stack_reference,
+                                uint32_t count, sj_frame *frames);
+
+#endif

@@ -1,0 +1,69 @@
+/* The timeline of a stream: what a block adds to its steps.
+ *
+ * Design notes. Steps are counted in events, not in time, so that their number is bounded by the
+ * data however long a thread idles, and a row can be added to whatever order blocks come in. A
+ * block is cut where steps begin and adds to their rows in its own transaction. The coarser levels
+ * are made from those rows when sums are written, anew, so that it does no harm to make them twice.
+ * The drawer takes the level that gives about a row a pixel, and below the finest one the calls
+ * themselves. */
+#include "collector-server/store/store_internal.h"
+
+enum { COARSEST_LEVEL = 22, BITS_A_LEVEL = 4 };
+
+/* The events [from, to) of a block as a block of their own, as far as depths go. */
+static sj_block cut_block(const sj_block *block, size_t from, size_t to, int64_t depth)
+{
+    sj_block part = *block;
+    part.header.open_depth = (uint32_t)depth;
+    part.header.event_count = (uint32_t)(to - from);
+    part.symbols16 = block->symbols16 != NULL ? block->symbols16 + from : NULL;
+    part.symbols32 = block->symbols32 != NULL ? block->symbols32 + from : NULL;
+    return part;
+}
+
+sj_status sj_store_note_timeline(sj_store *store, const sj_session_state *state, int64_t stream_id,
+                                 const sj_block *block, const sj_block_summary *summary,
+                                 sj_error *error)
+{
+    const sj_tick_clock *clock = &state->clock;
+    const size_t count = block->header.event_count;
+    const uint64_t first = block->header.first_event;
+    int64_t depth = block->header.open_depth;
+    size_t from = 0;
+    for (size_t i = 0; i < summary->sample_count && from < count; ++i) {
+        const uint64_t number = (first + from) >> SJ_SAMPLE_BITS;
+        const uint64_t beyond = ((number + 1) << SJ_SAMPLE_BITS) - first;
+        const size_t to = beyond < count ? (size_t)beyond : count;
+        const sj_block part = cut_block(block, from, to, depth);
+        const sj_block_depths depths = sj_block_measure_depths(&part);
+        const uint64_t end = to < count ? block->ticks[to] : block->header.last_ticks;
+        const uint64_t calls = (uint64_t)((int64_t)(to - from) + depths.end - depth) / 2;
+        const int64_t path = state->session_id << 32 | summary->samples[i];
+        SJ_TRY(sj_sql_run(&store->sql, SJ_SQL_TIMELINE_ADD, error, "iiuiiuio", stream_id,
+                          (int64_t)SJ_SAMPLE_BITS, number,
+                          sj_ticks_at_ns(clock, block->ticks[from]), sj_ticks_at_ns(clock, end),
+                          calls, depths.entered, summary->samples[i] != 0 ? &path : NULL));
+        depth = depths.end;
+        from = to;
+    }
+    return SJ_OK;
+}
+
+sj_status sj_session_flush_timeline(sj_statements *sql, sj_stream_state *stream, sj_error *error)
+{
+    if (stream->steps_end == 0) {
+        return SJ_OK;
+    }
+    uint64_t first = stream->first_step;
+    uint64_t last = stream->steps_end - 1;
+    for (int level = SJ_SAMPLE_BITS + BITS_A_LEVEL; level <= COARSEST_LEVEL;
+         level += BITS_A_LEVEL) {
+        first >>= BITS_A_LEVEL;
+        last >>= BITS_A_LEVEL;
+        SJ_TRY(sj_sql_run(sql, SJ_SQL_TIMELINE_SUM, error, "iiuu", stream->stream_id,
+                          (int64_t)level, first << BITS_A_LEVEL,
+                          (last << BITS_A_LEVEL) + (1 << BITS_A_LEVEL) - 1));
+    }
+    stream->first_step = stream->steps_end = 0;
+    return SJ_OK;
+}

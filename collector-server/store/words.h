@@ -1,0 +1,12 @@
+/* The words that the database holds for the numbers of the protocol. Static storage. */
+#ifndef SJ_COLLECTOR_STORE_WORDS_H
+#define SJ_COLLECTOR_STORE_WORDS_H
+
+#include <stdint.h>
+
+const char *sj_word_of_technique(uint8_t technique);
+const char *sj_word_of_skip(uint32_t skip);
+const char *sj_word_of_symbol_source(uint8_t source);
+const char *sj_word_of_gap_reason(uint32_t reason);
+
+#endif

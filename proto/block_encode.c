@@ -1,0 +1,345 @@
+/* Encoding of a block: events to symbols, columns, compression, directory, crc. */
+#include "proto/block_internal.h"
+#include "proto/frame.h"
+
+#include <stdlib.h>
+
+enum {
+    MAX_NARROW_FUNCTIONS = 65534,
+    FUNCTION_SLOT_BITS = 19, /* twice SJ_BLOCK_MAX_EVENTS, so at most half full */
+    FUNCTION_SLOTS = 1 << FUNCTION_SLOT_BITS,
+    MIN_COMPRESSED_BYTES = 32, /* a zstd frame alone takes 9 to 13 */
+    ZSTD_LEVEL = 1
+};
+
+/* `stamp` is the block's first stamp plus the dictionary index: older ones are free slots. */
+typedef struct function_slot {
+    uint32_t function;
+    uint32_t stamp;
+} function_slot;
+
+struct sj_block_encoder {
+    ZSTD_CCtx *zstd;
+    sj_block_buffer scratch;
+    sj_contexts contexts;
+    uint32_t first_stamp;
+    uint32_t function_count;
+    uint32_t functions[SJ_BLOCK_MAX_EVENTS];
+    function_slot slots[FUNCTION_SLOTS];
+    uint32_t gaps[SJ_BLOCK_MAX_EVENTS];
+    uint32_t symbols[SJ_HISTORY_PADDING + SJ_BLOCK_MAX_EVENTS + SJ_COPY_SLACK]; /* either width */
+    sj_writer columns[SJ_BLOCK_KNOWN_COLUMNS];
+};
+
+sj_status sj_block_encoder_new(sj_block_encoder **encoder)
+{
+    *encoder = NULL;
+    sj_block_encoder *made = calloc(1, sizeof(*made));
+    if (made == NULL) {
+        return SJ_ENOMEM;
+    }
+    made->first_stamp = 1;
+    made->zstd = ZSTD_createCCtx();
+    if (made->zstd == NULL) {
+        sj_block_encoder_free(made);
+        return SJ_ENOMEM;
+    }
+    *encoder = made;
+    return SJ_OK;
+}
+
+void sj_block_encoder_free(sj_block_encoder *encoder)
+{
+    if (encoder == NULL) {
+        return;
+    }
+    ZSTD_freeCCtx(encoder->zstd);
+    sj_block_buffer_deinit(&encoder->scratch);
+    free(encoder);
+}
+
+size_t sj_block_bound(const sj_block_input *input)
+{
+    size_t bytes = SJ_BLOCK_HEADER_BYTES + SJ_BLOCK_CRC_BYTES;
+    for (unsigned column = 0; column < SJ_BLOCK_KNOWN_COLUMNS; column++) {
+        bytes += SJ_BLOCK_DIRECTORY_ENTRY_BYTES +
+                 sj_block_column_limit(column, &input->header, input->gap_count);
+    }
+    return bytes;
+}
+
+/* --- dictionary and symbols --------------------------------------------------------------------
+ */
+
+static void begin_dictionary(sj_block_encoder *encoder)
+{
+    encoder->first_stamp += encoder->function_count;
+    encoder->function_count = 0;
+    if (encoder->first_stamp > UINT32_MAX - SJ_BLOCK_MAX_EVENTS) {
+        memset(encoder->slots, 0, sizeof(encoder->slots));
+        encoder->first_stamp = 1;
+    }
+}
+
+/* symbol_of gives 1 + the dictionary index of a function, adding it on its first use. */
+static inline uint32_t symbol_of(sj_block_encoder *encoder, uint32_t function)
+{
+    uint32_t at =
+        (function ^ (function >> FUNCTION_SLOT_BITS) * 0x9e3779b1U) & (FUNCTION_SLOTS - 1);
+    for (;; at = (at + 1) & (FUNCTION_SLOTS - 1)) {
+        function_slot *slot = &encoder->slots[at];
+        if (slot->stamp < encoder->first_stamp) {
+            slot->function = function;
+            slot->stamp = encoder->first_stamp + encoder->function_count;
+            encoder->functions[encoder->function_count++] = function;
+            return encoder->function_count;
+        }
+        if (slot->function == function) {
+            return slot->stamp - encoder->first_stamp + 1;
+        }
+    }
+}
+
+/* fill_symbols turns events into symbols and counts calls and depth. SJ_EINVAL: a LEAVE without an
+ * open call. */
+static sj_status fill_symbols(sj_block_encoder *encoder, const sj_block_input *input,
+                              uint16_t *symbols, sj_block_header *header)
+{
+    int64_t depth = header->open_depth;
+    int64_t lowest = depth;
+    uint32_t calls = 0;
+    const sj_event *events = input->events;
+    const size_t count = header->event_count;
+    for (size_t i = 0; i < count; i++) {
+        const uint32_t function = events[i].function;
+        if (function == SJ_EVENT_LEAVE) {
+            symbols[i] = 0;
+            depth--;
+            lowest = depth < lowest ? depth : lowest;
+            continue;
+        }
+        symbols[i] = (uint16_t)symbol_of(encoder, function);
+        depth++;
+        calls++;
+    }
+    header->call_count = calls;
+    header->end_depth = (uint32_t)depth;
+    return lowest >= 0 && depth <= UINT32_MAX ? SJ_OK : SJ_EINVAL;
+}
+
+static void fill_wide_symbols(sj_block_encoder *encoder, const sj_block_input *input,
+                              uint32_t *symbols, size_t count)
+{
+    for (size_t i = 0; i < count; i++) {
+        const uint32_t function = input->events[i].function;
+        symbols[i] = function == SJ_EVENT_LEAVE ? 0 : symbol_of(encoder, function);
+    }
+}
+
+static sj_status encode_structure(sj_block_encoder *encoder, const sj_block_input *input,
+                                  sj_block_header *header)
+{
+    sj_writer *runs = &encoder->columns[SJ_COLUMN_RUNS];
+    sj_writer *misses = &encoder->columns[SJ_COLUMN_MISSES];
+    const size_t count = header->event_count;
+    uint16_t *narrow = (uint16_t *)encoder->symbols + SJ_HISTORY_PADDING;
+    memset(encoder->symbols, 0, SJ_HISTORY_PADDING * sizeof(uint32_t));
+    begin_dictionary(encoder);
+    SJ_TRY(fill_symbols(encoder, input, narrow, header));
+    if (encoder->function_count <= MAX_NARROW_FUNCTIONS) {
+        memset(narrow + count, 0, sizeof(uint64_t));
+        sj_structure_encode(&encoder->contexts, narrow, count, runs, misses);
+    } else {
+        uint32_t *wide = encoder->symbols + SJ_HISTORY_PADDING;
+        memset(encoder->symbols, 0, SJ_HISTORY_PADDING * sizeof(uint32_t));
+        fill_wide_symbols(encoder, input, wide, count);
+        memset(wide + count, 0, sizeof(uint64_t));
+        sj_structure_encode_wide(&encoder->contexts, wide, count, runs, misses);
+    }
+    sj_writer *functions = &encoder->columns[SJ_COLUMN_FUNCTIONS];
+    if (encoder->function_count != 0) {
+        sj_write_varint(functions, encoder->function_count);
+    }
+    for (uint32_t i = 0; i < encoder->function_count; i++) {
+        sj_write_varint(functions, encoder->functions[i]);
+    }
+    return SJ_OK;
+}
+
+static sj_status encode_times(sj_block_encoder *encoder, const sj_block_input *input,
+                              sj_block_header *header)
+{
+    const size_t count = header->event_count;
+    if (count == 0) {
+        return SJ_OK;
+    }
+    sj_times_plan plan;
+    SJ_TRY(sj_times_measure(input->events, count, header->clock_step, encoder->gaps, &plan));
+    header->clock_step = plan.step;
+    header->first_ticks = input->events[0].ticks;
+    header->last_ticks = input->events[count - 1].ticks;
+    sj_times_encode(input->events, encoder->gaps, count, &plan, &encoder->columns[SJ_COLUMN_TIMES],
+                    &encoder->columns[SJ_COLUMN_LONG_TIMES]);
+    return SJ_OK;
+}
+
+/* --- the smaller columns -----------------------------------------------------------------------
+ */
+
+static sj_status check_endings(const sj_block_input *input)
+{
+    for (size_t i = 0; i < input->ending_count; i++) {
+        const sj_block_ending *ending = &input->endings[i];
+        if (ending->event >= input->header.event_count ||
+            (i != 0 && ending->event <= input->endings[i - 1].event) ||
+            ending->ending == SJ_ENDING_RETURNED || ending->ending > SJ_ENDING_TRUNCATED ||
+            input->events[ending->event].function != SJ_EVENT_LEAVE) {
+            return SJ_EINVAL;
+        }
+    }
+    return SJ_OK;
+}
+
+static sj_status check_gaps(const sj_block_input *input)
+{
+    for (size_t i = 0; i < input->gap_count; i++) {
+        const sj_gap *gap = &input->gaps[i];
+        if (gap->before_event > input->header.event_count || gap->reason == 0 ||
+            gap->end_ticks < gap->start_ticks ||
+            (i != 0 && gap->before_event < input->gaps[i - 1].before_event)) {
+            return SJ_EINVAL;
+        }
+    }
+    return SJ_OK;
+}
+
+static void encode_small_columns(sj_block_encoder *encoder, const sj_block_input *input,
+                                 const sj_block_header *header)
+{
+    const uint32_t frames = sj_block_inline_frames(header);
+    if (frames != 0) {
+        sj_keyframe_encode(input->frames, frames, header->first_ticks, header->clock_step,
+                           &encoder->columns[SJ_COLUMN_KEYFRAME]);
+    }
+    if (input->ending_count != 0) {
+        sj_endings_encode(input->endings, input->ending_count,
+                          &encoder->columns[SJ_COLUMN_ENDINGS]);
+    }
+    if (input->gap_count != 0) {
+        sj_gaps_encode(input->gaps, input->gap_count, header->first_ticks,
+                       &encoder->columns[SJ_COLUMN_GAPS]);
+    }
+}
+
+/* --- assembly ----------------------------------------------------------------------------------
+ */
+
+/* What the columns' sizes depend on; sj_block_header_check looks at the finished header. */
+static sj_status check_input(const sj_block_input *input)
+{
+    const sj_block_header *header = &input->header;
+    const bool stack = header->kind == SJ_BLOCK_STACK;
+    if (header->event_count > SJ_BLOCK_MAX_EVENTS || input->gap_count > SJ_BLOCK_MAX_GAPS ||
+        header->clock_step == 0 || header->stack_frames > header->open_depth ||
+        sj_block_inline_frames(header) >
+            (stack ? SJ_BLOCK_MAX_STACK_FRAMES : SJ_BLOCK_MAX_INLINE_FRAMES)) {
+        return SJ_EINVAL;
+    }
+    if (stack && (header->event_count != 0 || input->ending_count != 0 || input->gap_count != 0)) {
+        return SJ_EINVAL;
+    }
+    SJ_TRY(check_gaps(input));
+    return check_endings(input);
+}
+
+/* Gives each column the room that it can need at most. */
+static sj_status begin_columns(sj_block_encoder *encoder, const sj_block_input *input)
+{
+    SJ_TRY(sj_block_buffer_reserve(&encoder->scratch, sj_block_bound(input)));
+    uint8_t *at = encoder->scratch.data;
+    for (unsigned column = 0; column < SJ_BLOCK_KNOWN_COLUMNS; column++) {
+        const size_t limit = sj_block_column_limit(column, &input->header, input->gap_count);
+        encoder->columns[column] = sj_writer_of(at, limit);
+        at += limit;
+    }
+    return SJ_OK;
+}
+
+/* write_column appends a column, compressed when that is smaller, and its directory entry. */
+static void write_column(sj_block_encoder *encoder, unsigned column, sj_writer *directory,
+                         sj_writer *body)
+{
+    const sj_writer *raw = &encoder->columns[column];
+    const size_t raw_bytes = sj_writer_used(raw);
+    const size_t room = (size_t)(body->end - body->at);
+    size_t stored_bytes = raw_bytes;
+    sj_block_coding coding = SJ_CODING_RAW;
+    if (raw_bytes >= MIN_COMPRESSED_BYTES && !body->bad) {
+        const size_t packed =
+            ZSTD_compressCCtx(encoder->zstd, body->at, room < raw_bytes ? room : raw_bytes,
+                              raw->start, raw_bytes, ZSTD_LEVEL);
+        if (!ZSTD_isError(packed) && packed < raw_bytes) {
+            coding = SJ_CODING_ZSTD;
+            stored_bytes = packed;
+            body->at += packed;
+        }
+    }
+    if (coding == SJ_CODING_RAW) {
+        sj_write_bytes(body, raw->start, raw_bytes);
+    }
+    sj_write_u16(directory, (uint16_t)column);
+    sj_write_u8(directory, (uint8_t)coding);
+    sj_write_u8(directory, 0);
+    sj_write_u32(directory, (uint32_t)raw_bytes);
+    sj_write_u32(directory, (uint32_t)stored_bytes);
+}
+
+static sj_status write_block(sj_block_encoder *encoder, sj_block_header *header, uint8_t *output,
+                             size_t capacity, size_t *size_bytes)
+{
+    header->column_count = 0;
+    for (unsigned column = 0; column < SJ_BLOCK_KNOWN_COLUMNS; column++) {
+        header->column_count += sj_writer_used(&encoder->columns[column]) != 0;
+    }
+    const size_t directory_bytes = (size_t)header->column_count * SJ_BLOCK_DIRECTORY_ENTRY_BYTES;
+    if (capacity < SJ_BLOCK_HEADER_BYTES + directory_bytes) {
+        return SJ_EINVAL;
+    }
+    sj_writer directory = sj_writer_of(output, SJ_BLOCK_HEADER_BYTES + directory_bytes);
+    sj_writer body =
+        sj_writer_of(directory.end, capacity - SJ_BLOCK_HEADER_BYTES - directory_bytes);
+    sj_block_header_write(&directory, header);
+    for (unsigned column = 0; column < SJ_BLOCK_KNOWN_COLUMNS; column++) {
+        if (sj_writer_used(&encoder->columns[column]) != 0) {
+            write_column(encoder, column, &directory, &body);
+        }
+    }
+    sj_write_u32(&body, sj_crc32c(0, output, (size_t)(body.at - output)));
+    if (body.bad || directory.bad) {
+        return SJ_EINVAL;
+    }
+    *size_bytes = (size_t)(body.at - output);
+    return *size_bytes <= SJ_BLOCK_MAX_BYTES ? SJ_OK : SJ_ELIMIT;
+}
+
+sj_status sj_block_encode(sj_block_encoder *encoder, const sj_block_input *input, uint8_t *output,
+                          size_t capacity, size_t *size_bytes)
+{
+    sj_block_header header = input->header;
+    header.version = SJ_BLOCK_VERSION;
+    header.call_count = 0;
+    header.end_depth = header.open_depth;
+    SJ_TRY(check_input(input));
+    SJ_TRY(sj_gaps_sum(input->gaps, input->gap_count, &header.lost_calls, &header.lost_events));
+    SJ_TRY(begin_columns(encoder, input));
+    if (header.kind == SJ_BLOCK_CALLS) {
+        SJ_TRY(encode_structure(encoder, input, &header));
+        SJ_TRY(encode_times(encoder, input, &header));
+    }
+    encode_small_columns(encoder, input, &header);
+    header.column_count = 0;
+    if (sj_block_header_check(&header) != SJ_OK) {
+        return SJ_EINVAL;
+    }
+    return write_block(encoder, &header, output, capacity, size_bytes);
+}

@@ -1,0 +1,236 @@
+/* Design notes.
+ *
+ * Times are the greater part of a block. Each event has one gap to the event before it (the first
+ * one to first_ticks, so 0), in clock steps. Gaps are packed at 2, 4 or 8 bits, whichever makes
+ * the fewest bytes before compression: a clock that advances in coarse steps gives gaps of 0 to 2
+ * almost always, and then zstd's entropy stage sees four of them at once; a fine clock gives gaps
+ * that fill a byte. The highest value of a packing stands for "that much or more" and the rest
+ * follows as a varint in the column of long times.
+ *
+ *   times: u8 bits (2, 4, 8) | ceil(count * bits / 8) bytes, earlier gaps in lower bits, rest 0
+ *   long times: one varint for each gap whose packed value is the highest, in order */
+#include "proto/block_internal.h"
+
+/* Quotients by a step that is the same for a whole block, without a division for each. */
+typedef struct divider {
+    uint64_t reciprocal; /* ceil(2^64 / step), exact for dividends below 2^32 */
+    uint32_t step;
+} divider;
+
+static divider divider_of(uint32_t step)
+{
+    return (divider){.reciprocal = step > 1 ? UINT64_MAX / step + 1 : 0, .step = step};
+}
+
+static inline uint64_t divide(const divider *by, uint64_t dividend)
+{
+    if (by->step <= 1) {
+        return dividend;
+    }
+    if (dividend > UINT32_MAX) {
+        return dividend / by->step;
+    }
+    return (uint64_t)(((unsigned __int128)dividend * by->reciprocal) >> 64);
+}
+
+typedef struct gap_figures {
+    uint64_t remainder; /* not 0 when a gap is no multiple of the step */
+    bool backwards;
+    size_t over_2; /* gaps that 2, 4 and 8 bits have no room for */
+    size_t over_4;
+    size_t over_8;
+} gap_figures;
+
+/* measure_gaps fills the gaps in steps of `by`. */
+static gap_figures measure_gaps(const sj_event *events, size_t count, divider by, uint32_t *gaps)
+{
+    uint64_t previous = count != 0 ? events[0].ticks : 0;
+    uint64_t remainder = 0;
+    bool backwards = false;
+    for (size_t i = 0; i < count; i++) {
+        const uint64_t now = events[i].ticks;
+        const uint64_t ticks = now - previous;
+        const uint64_t steps = divide(&by, ticks);
+        backwards |= now < previous;
+        remainder |= ticks - steps * by.step;
+        gaps[i] = steps < UINT32_MAX ? (uint32_t)steps : UINT32_MAX;
+        previous = now;
+    }
+    uint32_t over_2 = 0;
+    uint32_t over_4 = 0;
+    uint32_t over_8 = 0;
+    for (size_t i = 0; i < count; i++) {
+        over_2 += gaps[i] >= 3;
+        over_4 += gaps[i] >= 15;
+        over_8 += gaps[i] >= 255;
+    }
+    return (gap_figures){.remainder = remainder,
+                         .backwards = backwards,
+                         .over_2 = over_2,
+                         .over_4 = over_4,
+                         .over_8 = over_8};
+}
+
+sj_status sj_times_measure(const sj_event *events, size_t count, uint32_t step, uint32_t *gaps,
+                           sj_times_plan *plan)
+{
+    gap_figures figures = measure_gaps(events, count, divider_of(step), gaps);
+    if (figures.backwards) {
+        return SJ_EINVAL;
+    }
+    plan->step = step;
+    if (figures.remainder != 0) {
+        plan->step = 1;
+        figures = measure_gaps(events, count, divider_of(1), gaps);
+    }
+    plan->packing = 2;
+    size_t best = count / 4 + figures.over_2;
+    if (count / 2 + figures.over_4 < best) {
+        plan->packing = 4;
+        best = count / 2 + figures.over_4;
+    }
+    if (count + figures.over_8 < best) {
+        plan->packing = 8;
+    }
+    return SJ_OK;
+}
+
+/* The gap of event `i` in steps; `gaps` cannot hold it. */
+static uint64_t long_gap(const sj_event *events, size_t i, uint32_t step)
+{
+    return (events[i].ticks - events[i - 1].ticks) / step;
+}
+
+/* pack_gaps is compiled once for each packing. */
+static inline __attribute__((always_inline)) void pack_gaps(const sj_event *events,
+                                                            const uint32_t *gaps, size_t count,
+                                                            uint32_t step, unsigned bits,
+                                                            uint8_t *packed, sj_writer *escapes)
+{
+    const size_t per_byte = 8 / bits;
+    const uint32_t highest = (1U << bits) - 1;
+    for (size_t i = 0; i < count; i += per_byte) {
+        const size_t here = count - i < per_byte ? count - i : per_byte;
+        unsigned byte = 0;
+        bool any_long = false;
+        for (size_t k = 0; k < here; k++) {
+            const uint32_t gap = gaps[i + k];
+            byte |= (gap < highest ? gap : highest) << (k * bits);
+            any_long |= gap >= highest;
+        }
+        *packed++ = (uint8_t)byte;
+        for (size_t k = 0; any_long && k < here; k++) {
+            const uint32_t gap = gaps[i + k];
+            if (gap >= highest) {
+                const uint64_t steps = gap == UINT32_MAX ? long_gap(events, i + k, step) : gap;
+                sj_write_varint(escapes, steps - highest);
+            }
+        }
+    }
+}
+
+void sj_times_encode(const sj_event *events, const uint32_t *gaps, size_t count,
+                     const sj_times_plan *plan, sj_writer *packed, sj_writer *escapes)
+{
+    const size_t bytes = (count * plan->packing + 7) / 8;
+    sj_write_u8(packed, (uint8_t)plan->packing);
+    if ((size_t)(packed->end - packed->at) < bytes) {
+        packed->bad = true;
+        return;
+    }
+    if (plan->packing == 2) {
+        pack_gaps(events, gaps, count, plan->step, 2, packed->at, escapes);
+    } else if (plan->packing == 4) {
+        pack_gaps(events, gaps, count, plan->step, 4, packed->at, escapes);
+    } else {
+        pack_gaps(events, gaps, count, plan->step, 8, packed->at, escapes);
+    }
+    packed->at += bytes;
+}
+
+/* Decoding works without a branch for each event: the long gaps are read first and then added where
+ * a packed value is the highest. They wait at the end of the array of times, where none of them is
+ * overwritten before it is used, because at least as many times as long gaps are still to come. */
+
+/* Reads the long gaps, in ticks, into the end of `ticks`. `most` is what their sum may be. */
+static sj_status read_long_gaps(sj_slice escapes, uint64_t step, uint64_t most, uint64_t *ticks,
+                                size_t count, const uint64_t **gaps)
+{
+    size_t long_count = 0;
+    for (size_t i = 0; i < escapes.size; i++) {
+        long_count += escapes.data[i] < 0x80;
+    }
+    if (long_count > count) {
+        return SJ_ECORRUPT;
+    }
+    sj_reader reader = sj_reader_of(escapes.data, escapes.size);
+    uint64_t *gap = ticks + count - long_count;
+    uint64_t sum = 0;
+    bool bad = false;
+    *gaps = gap;
+    for (size_t i = 0; i < long_count; i++) {
+        bad |= __builtin_mul_overflow(sj_read_varint(&reader), step, &gap[i]);
+        bad |= __builtin_add_overflow(sum, gap[i], &sum);
+    }
+    const bool whole = !bad && !reader.bad && sj_reader_left(&reader) == 0 && sum <= most;
+    return whole ? SJ_OK : SJ_ECORRUPT;
+}
+
+/* expand_gaps is compiled once for each packing. Nothing can wrap unnoticed: long gaps add up to no
+ * more than the block takes, short ones to less than 2^58, and the last time is known. Gives it,
+ * and how many long gaps were used: it stops within a byte after the last there is, which the slack
+ * behind the times makes harmless. */
+static inline __attribute__((always_inline)) uint64_t
+expand_gaps(const uint8_t *packed, unsigned bits, uint64_t now, uint64_t step,
+            const uint64_t *long_gaps, size_t long_count, uint64_t *ticks, size_t count,
+            size_t *used)
+{
+    const size_t per_byte = 8 / bits;
+    const uint32_t highest = (1U << bits) - 1;
+    size_t next_long = 0;
+    for (size_t i = 0; i < count && next_long <= long_count; i += per_byte) {
+        uint32_t byte = packed[i / per_byte];
+        const size_t here = count - i < per_byte ? count - i : per_byte;
+        for (size_t k = 0; k < here; k++) {
+            const uint32_t gap = byte & highest;
+            const bool is_long = gap == highest;
+            now += gap * step + (long_gaps[next_long] & (0 - (uint64_t)is_long));
+            next_long += is_long;
+            byte >>= bits;
+            ticks[i + k] = now;
+        }
+    }
+    *used = next_long;
+    return now;
+}
+
+sj_status sj_times_decode(sj_slice packed, sj_slice escapes, const sj_block_header *header,
+                          uint64_t *ticks)
+{
+    const size_t count = header->event_count;
+    const uint64_t step = header->clock_step;
+    if (packed.size == 0) {
+        return count == 0 && escapes.size == 0 ? SJ_OK : SJ_ECORRUPT;
+    }
+    const unsigned bits = packed.data[0];
+    if ((bits != 2 && bits != 4 && bits != 8) || packed.size != 1 + (count * bits + 7) / 8) {
+        return SJ_ECORRUPT;
+    }
+    const uint64_t *gaps;
+    SJ_TRY(read_long_gaps(escapes, step, header->last_ticks - header->first_ticks, ticks, count,
+                          &gaps));
+    const size_t long_count = (size_t)(ticks + count - gaps);
+    const uint8_t *bytes = packed.data + 1;
+    uint64_t last = header->first_ticks;
+    size_t used;
+    if (bits == 2) {
+        last = expand_gaps(bytes, 2, last, step, gaps, long_count, ticks, count, &used);
+    } else if (bits == 4) {
+        last = expand_gaps(bytes, 4, last, step, gaps, long_count, ticks, count, &used);
+    } else {
+        last = expand_gaps(bytes, 8, last, step, gaps, long_count, ticks, count, &used);
+    }
+    const bool whole =
+        used == long_count && ticks[0] == header->first_ticks && last == header->last_ticks;
+    return whole ? SJ_OK : SJ_ECORRUPT;
+}

@@ -1,0 +1,230 @@
+/* What a device reads: catalogue, invitation, policies of the lab, its own files. */
+#include "agent/daemon/apps.h"
+#include "agent/daemon/device_policies.h"
+#include "agent/daemon/enrolment.h"
+#include "agent/daemon/state_file.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+static char folder[64];
+
+static int set_up(void **state)
+{
+    (void)state;
+    snprintf(folder, sizeof(folder), "/tmp/sj-daemon-test.%d", (int)getpid());
+    return mkdir(folder, 0700) != 0 || setenv("XDG_STATE_HOME", folder, 1) != 0;
+}
+
+static int tear_down(void **state)
+{
+    char command[96];
+    (void)state;
+    snprintf(command, sizeof(command), "rm -rf %s", folder);
+    return system(command);
+}
+
+static void write_state(const char *name, const char *text)
+{
+    char path[512];
+    sj_error error = {0};
+    assert_int_equal(sj_state_file_path(name, path, sizeof(path), &error), SJ_OK);
+    FILE *file = fopen(path, "we");
+    assert_non_null(file);
+    fputs(text, file);
+    assert_int_equal(fclose(file), 0);
+}
+
+typedef sj_status (*checker)(const json_t *object, sj_error *error);
+
+/* Every mistake is refused with a sentence that names it. */
+static void expect_refusals(checker check, const char *const (*mistakes)[2], size_t count)
+{
+    for (size_t i = 0; i < count; i++) {
+        json_error_t problem;
+        sj_error error = {0};
+        json_t *object = json_loads(mistakes[i][0], 0, &problem);
+        assert_non_null(object);
+        const sj_status status = check(object, &error);
+        if (status == SJ_OK || strstr(error.text, mistakes[i][1]) == NULL) {
+            fail_msg("%s: %d, %s", mistakes[i][0], (int)status, error.text);
+        }
+        json_decref(object);
+    }
+}
+
+static void mistakes_in_the_catalogue_are_named(void **state)
+{
+    (void)state;
+    static const char *const mistakes[][2] = {
+        {"{}", "\"apps\""},
+        {"{\"apps\": {}}", "\"apps\""},
+        {"{\"apps\": [1]}", "app 1 has no \"name\""},
+        {"{\"apps\": [{\"name\": \"\"}]}", "no \"name\""},
+        {"{\"apps\": [{\"name\": \"a\"}]}", "a: \"command\""},
+        {"{\"apps\": [{\"name\": \"a\", \"command\": []}]}", "a: \"command\""},
+        {"{\"apps\": [{\"name\": \"a\", \"command\": \"/bin/true\"}]}", "a: \"command\""},
+        {"{\"apps\": [{\"name\": \"a\", \"command\": [1]}]}", "a: \"command\""},
+        {"{\"apps\": [{\"name\": \"a\", \"comand\": [\"x\"]}]}", "did you mean \"command\""},
+        {"{\"apps\": [{\"name\": \"a\", \"command\": [\"x\"], \"environment\": [1]}]}",
+         "a: \"environment\""},
+        {"{\"apps\": [{\"name\": \"a\", \"command\": [\"x\"], \"environment\": {\"\": \"1\"}}]}",
+         "a: \"environment\""},
+        {"{\"apps\": [{\"name\": \"a\", \"command\": [\"x\"], \"prepare\": [[]]}]}",
+         "a: \"prepare\""},
+        {"{\"apps\": [{\"name\": \"a\", \"command\": [\"x\"], \"prepare\": [\"rm\"]}]}",
+         "a: \"prepare\""},
+        {"{\"apps\": [{\"name\": \"a\", \"command\": [\"x\"], \"directory\": \"opt\"}]}",
+         "absolute"},
+        {"{\"apps\": [{\"name\": \"a\", \"command\": [\"x\"]}, {\"name\": \"a\","
+         " \"command\": [\"y\"]}]}",
+         "two apps"}};
+    expect_refusals(sj_apps_check_catalogue, mistakes, sizeof(mistakes) / sizeof(mistakes[0]));
+}
+
+static void a_catalogue_is_read_anew_and_its_place_is_told(void **state)
+{
+    (void)state;
+    json_t *apps = NULL;
+    sj_error error = {0};
+    assert_int_equal(sj_apps_load(&apps, &error), SJ_OK);
+    assert_int_equal(json_array_size(apps), 0);
+    json_decref(apps);
+    write_state("apps.json", "{\"apps\": [{\"name\": \"shop\", \"command\": [\"/bin/true\"],"
+                             " \"environment\": {\"A\": \"1\"}, \"prepare\": [[\"true\"]],"
+                             " \"directory\": \"/\", \"policy\": \"jank\"}]}");
+    assert_int_equal(sj_apps_load(&apps, &error), SJ_OK);
+    assert_int_equal(json_array_size(apps), 1);
+    json_decref(apps);
+    write_state("apps.json", "{\"apps\": [\n  {\"name\" \"shop\"}]}");
+    assert_int_equal(sj_apps_load(&apps, &error), SJ_ECORRUPT);
+    assert_non_null(strstr(error.text, "apps.json, line 2"));
+    write_state("apps.json", "{\"apps\": [], \"apps\": []}");
+    assert_int_equal(sj_apps_load(&apps, &error), SJ_ECORRUPT);
+    write_state("apps.json", "{\"apps\": [{}]}");
+    assert_int_equal(sj_apps_load(&apps, &error), SJ_ECORRUPT);
+    assert_non_null(strstr(error.text, "apps.json"));
+}
+
+#define TOKEN "0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef"
+
+static void invitations_that_cannot_be_good_are_refused_before_anyone_is_asked(void **state)
+{
+    (void)state;
+    static const char *const mistakes[][2] = {
+        {"{}", "\"lab\""},
+        {"{\"lab\": 1, \"token\": \"" TOKEN "\"}", "\"lab\""},
+        {"{\"lab\": \"lab:7655\", \"token\": \"" TOKEN "\"}", "\"lab\""},
+        {"{\"lab\": \"tcp://lab:1\"}", "\"token\""},
+        {"{\"lab\": \"tcp://lab:1\", \"token\": \"abc\"}", "\"token\""},
+        {"{\"lab\": \"tcp://lab:1\", \"token\": \"" TOKEN "0\"}", "\"token\""},
+        {"{\"lab\": \"tls+tcp://lab:1\", \"token\": \"" TOKEN "\"}", "\"certificate\""},
+        {"{\"lab\": \"tls+tcp://lab:1\", \"token\": \"" TOKEN "\", \"certificate\": \"x\"}",
+         "\"certificate\""}};
+    expect_refusals(sj_invitation_check, mistakes, sizeof(mistakes) / sizeof(mistakes[0]));
+    json_t *good = json_loads("{\"lab\": \"tcp://lab:1\", \"token\": \"" TOKEN "\"}", 0, NULL);
+    sj_error error = {0};
+    assert_int_equal(sj_invitation_check(good, &error), SJ_OK);
+    json_decref(good);
+}
+
+static void names_and_tags_are_checked_and_kept(void **state)
+{
+    (void)state;
+    sj_error error = {0};
+    sj_device device;
+    sj_enrolment_names names = {
+        .name = "shelf 3", .tags = {"site=oslo", "a.b-c_d=1=2"}, .tag_count = 2};
+    assert_int_equal(sj_enrolment_rename(&names, &error), SJ_ENOTFOUND);
+    write_state("lab.json", "{\"lab\": \"tcp://lab:1\", \"token\": \"t\"}");
+    assert_int_equal(sj_enrolment_rename(&names, &error), SJ_OK);
+    assert_int_equal(sj_enrolment_device(&device, &error), SJ_OK);
+    assert_string_equal(device.name, "shelf 3");
+    assert_int_equal(device.tag_count, 2);
+    assert_string_equal(device.tags[1], "a.b-c_d=1=2");
+    static const char *const wrong[] = {"site", "=oslo", "a b=c", "a\"b=c", "k=\xff\xfe"};
+    for (size_t i = 0; i < sizeof(wrong) / sizeof(wrong[0]); i++) {
+        names = (sj_enrolment_names){.tags = {wrong[i]}, .tag_count = 1};
+        assert_int_not_equal(sj_enrolment_rename(&names, &error), SJ_OK);
+    }
+    names = (sj_enrolment_names){.name = ""};
+    assert_int_equal(sj_enrolment_rename(&names, &error), SJ_EINVAL);
+    names = (sj_enrolment_names){.tags = {"site="}, .tag_count = 1};
+    assert_int_equal(sj_enrolment_rename(&names, &error), SJ_OK);
+    assert_int_equal(sj_enrolment_device(&device, &error), SJ_OK);
+    assert_int_equal(device.tag_count, 1);
+    char path[512];
+    struct stat about;
+    assert_int_equal(sj_state_file_path("lab.json", path, sizeof(path), &error), SJ_OK);
+    assert_int_equal(stat(path, &about), 0);
+    assert_int_equal(about.st_mode & 0777, 0600);
+}
+
+static void rules_of_the_lab_are_checked_as_a_whole(void **state)
+{
+    (void)state;
+    static const char *const mistakes[][2] = {
+        {"{}", "\"digest\""},
+        {"{\"digest\": \"a\"}", "\"rules\""},
+        {"{\"digest\": 1, \"rules\": []}", "\"digest\""},
+        {"{\"digest\": \"a\", \"rules\": [{}]}", "rule 1"},
+        {"{\"digest\": \"a\", \"rules\": [{\"app\": \"\"}]}", "rule 1 has no policy"},
+        {"{\"digest\": \"a\", \"rules\": [{\"app\": \"\", \"policy\": {\"policy\": 1}},"
+         " {\"app\": \"x\", \"policy\": {\"policy\": 1, \"mode\": \"trase\"}}]}",
+         "rule 2"}};
+    expect_refusals(sj_device_policies_check, mistakes, sizeof(mistakes) / sizeof(mistakes[0]));
+}
+
+static void the_first_rule_that_fits_holds(void **state)
+{
+    (void)state;
+    sj_error error = {0};
+    json_t *policy = NULL;
+    char digest[SJ_POLICIES_DIGEST_BYTES];
+    sj_device_policies_digest(digest);
+    assert_string_equal(digest, "");
+    assert_int_equal(sj_device_policies_find("shop", &policy, &error), SJ_OK);
+    assert_null(policy);
+    json_t *rules = json_loads(
+        "{\"digest\": \"d1\", \"rules\": [{\"app\": \"shop\", \"policy\": {\"policy\": 1,"
+        " \"name\": \"first\"}}, {\"app\": \"\", \"policy\": {\"policy\": 1, \"name\": "
+        "\"rest\"}}]}",
+        0, NULL);
+    assert_int_equal(sj_device_policies_keep(rules, &error), SJ_OK);
+    json_decref(rules);
+    sj_device_policies_digest(digest);
+    assert_string_equal(digest, "d1");
+    static const char *const asked[][2] = {{"shop", "first"}, {"mail", "rest"}, {NULL, "rest"}};
+    for (size_t i = 0; i < 3; i++) {
+        assert_int_equal(sj_device_policies_find(asked[i][0], &policy, &error), SJ_OK);
+        assert_string_equal(json_string_value(json_object_get(policy, "name")), asked[i][1]);
+        json_decref(policy);
+    }
+    write_state("policies.json", "{\"digest\": ");
+    sj_device_policies_digest(digest);
+    assert_string_equal(digest, "?"); /* so that the lab sends them again */
+    assert_int_equal(sj_device_policies_find("shop", &policy, &error), SJ_ECORRUPT);
+}
+
+int main(void)
+{
+#define CASE(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
+    const struct CMUnitTest tests[] = {
+        CASE(mistakes_in_the_catalogue_are_named),
+        CASE(a_catalogue_is_read_anew_and_its_place_is_told),
+        CASE(invitations_that_cannot_be_good_are_refused_before_anyone_is_asked),
+        CASE(names_and_tags_are_checked_and_kept),
+        CASE(rules_of_the_lab_are_checked_as_a_whole),
+        CASE(the_first_rule_that_fits_holds),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

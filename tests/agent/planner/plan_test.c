@@ -1,0 +1,422 @@
+/* Plans of the samples: windows against an independent disassembly, jump tables against the
+ * linker's relocations, map files, the cache, and damaged plans. */
+#define _GNU_SOURCE
+#include "agent/planner/module.h"
+#include "agent/planner/planner.h"
+
+#include <dirent.h>
+#include <elf.h>
+#include <fcntl.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+static sj_plan plan_of(const char *path, const char *map, const char *cache)
+{
+    const sj_planner_options options = {
+        .module_path = path, .map_file = map, .cache_directory = cache};
+    sj_plan plan;
+    sj_error error = {0};
+    if (sj_plan_make(&options, &plan, &error) != SJ_OK) {
+        fail_msg("%s: %s", path, error.text);
+    }
+    assert_int_equal(sj_plan_check(plan.header, plan.size_bytes), SJ_OK);
+    return plan;
+}
+
+static const sj_plan_function *find_function(const sj_plan *plan, const char *name)
+{
+    for (uint32_t i = 0; i < plan->header->function_count; i++) {
+        const sj_plan_function *function = &sj_plan_functions(plan->header)[i];
+        if (strcmp(sj_plan_string(plan->header, function->name), name) == 0) {
+            return function;
+        }
+    }
+    return NULL;
+}
+
+/* Marks the targets of relative branches with a full decoder, over all functions of the plan. */
+static void mark_branches(const sj_plan *plan, const sj_elf *elf, uint8_t *is_target)
+{
+    ZydisDecoder decoder;
+    ZydisDecoderInit(&decoder, ZYDIS_MACHINE_MODE_LONG_64, ZYDIS_STACK_WIDTH_64);
+    const uint64_t low = plan->header->text_low;
+    for (uint32_t i = 0; i < plan->header->function_count; i++) {
+        const sj_plan_function *function = &sj_plan_functions(plan->header)[i];
+        const sj_slice bytes = sj_elf_at(elf, function->offset);
+        for (uint32_t at = 0; at < function->size;) {
+            ZydisDecodedInstruction decoded;
+            ZydisDecodedOperand operands[ZYDIS_MAX_OPERAND_COUNT];
+            if (!ZYAN_SUCCESS(ZydisDecoderDecodeFull(&decoder, bytes.data + at, bytes.size - at,
+                                                     &decoded, operands))) {
+                break;
+            }
+            ZyanU64 target;
+            if (decoded.meta.branch_type != ZYDIS_BRANCH_TYPE_NONE &&
+                operands[0].type == ZYDIS_OPERAND_TYPE_IMMEDIATE &&
+                ZYAN_SUCCESS(ZydisCalcAbsoluteAddress(&decoded, &operands[0], function->offset + at,
+                                                      &target)) &&
+                target >= low && target < plan->header->text_high) {
+                is_target[target - low] = 1;
+            }
+            at += decoded.length;
+            if (decoded.meta.category == ZYDIS_CATEGORY_CALL) {
+                is_target[function->offset + at - low] = 1;
+            }
+        }
+    }
+}
+
+static void windows_are_disjoint_true_and_free_of_targets(void **state)
+{
+    (void)state;
+    static const char *const samples[] = {PLANNER_SAMPLES};
+    for (size_t s = 0; s < sizeof(samples) / sizeof(samples[0]); s++) {
+        sj_plan plan = plan_of(samples[s], NULL, NULL);
+        const size_t bytes = (size_t)(plan.header->text_high - plan.header->text_low) + 16;
+        uint8_t *is_target = calloc(2, bytes);
+        uint8_t *is_taken = is_target + bytes;
+        sj_elf elf;
+        assert_int_equal(sj_elf_open(samples[s], &elf, NULL), SJ_OK);
+        mark_branches(&plan, &elf, is_target);
+        for (uint32_t i = 0; i < plan.header->patch_count; i++) {
+            const sj_plan_patch *patch = &sj_plan_patches(plan.header)[i];
+            const uint64_t at = patch->offset - plan.header->text_low;
+            assert_memory_equal(sj_elf_at(&elf, patch->offset).data, patch->original,
+                                patch->window);
+            for (unsigned k = 0; k < patch->window; k++) {
+                assert_int_equal(is_taken[at + k], 0);
+                is_taken[at + k] = 1;
+                assert_true(k == 0 || is_target[at + k] == 0);
+            }
+        }
+        assert_true(plan.header->patch_count > 10);
+        sj_elf_close(&elf);
+        free(is_target);
+        sj_plan_free(&plan);
+    }
+}
+
+/* The linker kept its relocations: each one from read-only data into code is a place that control
+ * may reach, and must be marked. */
+static size_t check_truth(const char *path)
+{
+    const sj_planner_options options = {.module_path = path};
+    sj_module module = {0};
+    size_t checked = 0;
+    assert_int_equal(sj_module_load(&options, &module, NULL), SJ_OK);
+    assert_int_equal(sj_module_find_pieces(&module), SJ_OK);
+    assert_int_equal(sj_module_find_targets(&module), SJ_OK);
+    const sj_elf_section *section = sj_elf_find_section(&module.elf, ".rela.rodata");
+    const sj_elf_section *symbols = sj_elf_find_section(&module.elf, ".symtab");
+    assert_non_null(section);
+    const sj_slice bytes = sj_elf_section_bytes(&module.elf, section);
+    const sj_slice table = sj_elf_section_bytes(&module.elf, symbols);
+    for (size_t i = 0; i < bytes.size / sizeof(Elf64_Rela); i++) {
+        Elf64_Rela relocation;
+        Elf64_Sym symbol;
+        memcpy(&relocation, bytes.data + i * sizeof(relocation), sizeof(relocation));
+        memcpy(&symbol, table.data + ELF64_R_SYM(relocation.r_info) * sizeof(symbol),
+               sizeof(symbol));
+        const uint64_t value = symbol.st_value;
+        if (value < module.text_low || value - module.text_low >= module.text_bytes) {
+            continue;
+        }
+        /* The relocated field holds target - start of its table; what the linker wrote is in the
+         * relocation: the symbol (a section or function) and an addend that includes the distance
+         * of the field from the table, which is found by trying the marked targets. */
+        if (ELF64_R_TYPE(relocation.r_info) == R_X86_64_64) {
+            const uint64_t target = value + (uint64_t)relocation.r_addend - module.text_low;
+            assert_true(sj_bit_get(module.targets, (uint32_t)target));
+            checked++;
+        } else if (ELF64_R_TYPE(relocation.r_info) == R_X86_64_PC32) {
+            const sj_slice field = sj_elf_at(&module.elf, relocation.r_offset);
+            int32_t distance;
+            memcpy(&distance, field.data, sizeof(distance));
+            bool is_found = false;
+            for (uint64_t base = relocation.r_offset; base + 512 > relocation.r_offset; base -= 4) {
+                const uint64_t target = base + (uint64_t)(int64_t)distance - module.text_low;
+                /* target = symbol + addend - (field - base) */
+                if (target == value + (uint64_t)relocation.r_addend - (relocation.r_offset - base) -
+                                  module.text_low &&
+                    target < module.text_bytes &&
+                    sj_bit_get(module.table_entries, (uint32_t)target)) {
+                    is_found = true;
+                    break;
+                }
+            }
+            assert_true(is_found);
+            checked++;
+        }
+    }
+    sj_module_close(&module);
+    return checked;
+}
+
+static void every_jump_table_entry_of_the_linker_is_a_target(void **state)
+{
+    (void)state;
+    assert_true(check_truth(PLANNER_SAMPLE_DIR "/sample-gcc-relocs") >= 8);
+    assert_true(check_truth(PLANNER_SAMPLE_DIR "/sample-clang-relocs") >= 8);
+    assert_true(check_truth(PLANNER_SAMPLE_DIR "/sample-gcc-fixed") >= 8);
+}
+
+static void optimized_samples_hook_the_hard_functions(void **state)
+{
+    (void)state;
+    static const char *const names[] = {"tail_indirect",   "tail_conditional", "big_switch",
+                                        "head_loop",       "fibonacci",        "empty_function",
+                                        "tail_behind_sum", "early_return"};
+    sj_plan plan = plan_of(PLANNER_SAMPLE_DIR "/sample-gcc-O2", NULL, NULL);
+    for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
+        const sj_plan_function *function = find_function(&plan, names[i]);
+        assert_non_null(function);
+        if (function->technique == SJ_TECHNIQUE_NONE) {
+            fail_msg("%s: %s", names[i], sj_skip_text((sj_skip)function->skip));
+        }
+    }
+    static const char *const support[] = {"_start", "_init", "_fini", "frame_dummy",
+                                          "register_tm_clones"};
+    for (size_t i = 0; i < sizeof(support) / sizeof(support[0]); i++) {
+        assert_non_null(find_function(&plan, support[i]));
+        assert_int_equal(find_function(&plan, support[i])->skip, SJ_SKIP_RUNTIME_SUPPORT);
+    }
+    sj_plan_free(&plan);
+}
+
+static uint32_t count_imports(const char *path, bool library_calls, const char *name,
+                              const sj_plan_function **found, sj_plan *plan)
+{
+    const sj_planner_options options = {.module_path = path, .library_calls = library_calls};
+    uint32_t count = 0;
+    assert_int_equal(sj_plan_make(&options, plan, NULL), SJ_OK);
+    assert_int_equal(sj_plan_check(plan->header, plan->size_bytes), SJ_OK);
+    for (uint32_t i = 0; i < plan->header->function_count; i++) {
+        const sj_plan_function *function = &sj_plan_functions(plan->header)[i];
+        count += function->source == SJ_SYMBOL_IMPORT ? 1 : 0;
+    }
+    *found = find_function(plan, name);
+    return count;
+}
+
+static void imports_are_planned_when_asked_for(void **state)
+{
+    (void)state;
+    const sj_plan_function *function;
+    sj_plan plan;
+    assert_int_equal(count_imports(PLANNER_SAMPLE_DIR "/sample-gcc-O2", false, "libc.so.6!qsort",
+                                   &function, &plan),
+                     0);
+    assert_null(function);
+    sj_plan_free(&plan);
+    assert_true(count_imports(PLANNER_SAMPLE_DIR "/sample-gcc-O2", true, "libc.so.6!qsort",
+                              &function, &plan) >= 5);
+    assert_non_null(function);
+    assert_int_equal(function->technique, SJ_TECHNIQUE_GOT);
+    const sj_plan_patch *patch = &sj_plan_patches(plan.header)[function->first_patch];
+    assert_int_equal(patch->kind, SJ_PATCH_SLOT);
+    assert_int_equal(patch->offset, function->offset);
+    const sj_plan_function *twice = find_function(&plan, "libc.so.6!_setjmp");
+    assert_non_null(twice);
+    assert_int_equal(twice->skip, SJ_SKIP_CALLER_MATTERS);
+    sj_plan_free(&plan);
+}
+
+static void map_files_name_the_functions_of_stripped_programs(void **state)
+{
+    (void)state;
+    static const char *const samples[] = {PLANNER_SAMPLE_DIR "/sample-gcc-map",
+                                          PLANNER_SAMPLE_DIR "/sample-lld-map"};
+    static const char *const maps[] = {PLANNER_SAMPLE_DIR "/gcc.map",
+                                       PLANNER_SAMPLE_DIR "/lld.map"};
+    for (unsigned i = 0; i < 2; i++) {
+        sj_plan plan = plan_of(samples[i], NULL, NULL);
+        assert_null(find_function(&plan, "fibonacci"));
+        sj_plan_free(&plan);
+        plan = plan_of(samples[i], maps[i], NULL);
+        const sj_plan_function *function = find_function(&plan, "fibonacci");
+        assert_non_null(function);
+        assert_int_equal(function->source, SJ_SYMBOL_MAP_FILE);
+        assert_int_not_equal(function->technique, SJ_TECHNIQUE_NONE);
+        sj_plan_free(&plan);
+    }
+}
+
+static void symbols_that_were_split_off_are_found(void **state)
+{
+    (void)state;
+    sj_plan plan = plan_of(PLANNER_SAMPLE_DIR "/sample-debuglink", NULL, NULL);
+    assert_non_null(find_function(&plan, "fibonacci"));
+    assert_int_equal(find_function(&plan, "fibonacci")->source, SJ_SYMBOL_DEBUG_FILE);
+    sj_plan_free(&plan);
+    plan = plan_of(PLANNER_SAMPLE_DIR "/sample-minidebug", NULL, NULL);
+    assert_non_null(find_function(&plan, "fibonacci"));
+    assert_int_equal(find_function(&plan, "fibonacci")->source, SJ_SYMBOL_MINI_DEBUG_INFO);
+    sj_plan_free(&plan);
+    plan = plan_of(PLANNER_SAMPLE_DIR "/sample-gcc-stripped", NULL, NULL);
+    assert_null(find_function(&plan, "fibonacci"));
+    sj_plan_free(&plan);
+}
+
+static void flipped_bytes_of_a_plan_are_noticed(void **state)
+{
+    (void)state;
+    sj_plan plan = plan_of(PLANNER_SAMPLE_DIR "/sample-gcc-O2", NULL, NULL);
+    uint8_t *copy = malloc(plan.size_bytes);
+    memcpy(copy, plan.header, plan.size_bytes);
+    for (size_t i = 0; i < plan.size_bytes; i++) {
+        copy[i] ^= 0x10;
+        assert_int_not_equal(sj_plan_check(copy, plan.size_bytes), SJ_OK);
+        copy[i] ^= 0x10;
+    }
+    for (size_t size = 0; size < plan.size_bytes; size += 7) {
+        assert_int_not_equal(sj_plan_check(copy, size), SJ_OK);
+    }
+    free(copy);
+    sj_plan_free(&plan);
+}
+
+static void a_damaged_cached_plan_is_replaced(void **state)
+{
+    (void)state;
+    char folder[] = "planner_cache.XXXXXX";
+    char path[600] = "";
+    assert_non_null(mkdtemp(folder));
+    const char *const sample = PLANNER_SAMPLE_DIR "/sample-gcc-O2";
+    sj_plan plan = plan_of(sample, NULL, folder);
+    assert_false(plan.from_cache);
+    sj_plan_free(&plan);
+    plan = plan_of(sample, NULL, folder);
+    assert_true(plan.from_cache);
+    sj_plan_free(&plan);
+    DIR *directory = opendir(folder);
+    for (struct dirent *entry; (entry = readdir(directory)) != NULL;) {
+        if (entry->d_name[0] != '.') {
+            assert_string_equal(path, ""); /* no temporary file is left */
+            snprintf(path, sizeof(path), "%s/%s", folder, entry->d_name);
+        }
+    }
+    closedir(directory);
+    const int file = open(path, O_WRONLY | O_CLOEXEC);
+    assert_int_equal(pwrite(file, "damaged", 7, 300), 7);
+    close(file);
+    plan = plan_of(sample, NULL, folder);
+    assert_false(plan.from_cache);
+    sj_plan_free(&plan);
+    plan = plan_of(sample, NULL, folder);
+    assert_true(plan.from_cache);
+    sj_plan_free(&plan);
+    unlink(path);
+    rmdir(folder);
+}
+
+static bool want_fibonacci(void *context, const char *name, uint64_t offset, uint32_t size)
+{
+    (void)context;
+    return offset > 0 && size > 0 && strcmp(name, "fibonacci") == 0;
+}
+
+static void unwanted_functions_are_listed_as_filtered(void **state)
+{
+    (void)state;
+    const sj_planner_options options = {.module_path = PLANNER_SAMPLE_DIR "/sample-gcc-O2",
+                                        .wanted = want_fibonacci};
+    sj_plan plan;
+    assert_int_equal(sj_plan_make(&options, &plan, NULL), SJ_OK);
+    assert_true(sj_plan_is_hooked(find_function(&plan, "fibonacci")));
+    assert_int_equal(find_function(&plan, "big_switch")->skip, SJ_SKIP_FILTERED);
+    assert_false(sj_plan_is_hooked(find_function(&plan, "big_switch")));
+    sj_plan_free(&plan);
+}
+
+static bool want_others(void *context, const char *name, uint64_t offset, uint32_t size)
+{
+    return !want_fibonacci(context, name, offset, size);
+}
+
+static bool want_all(void *context, const char *name, uint64_t offset, uint32_t size)
+{
+    (void)context;
+    (void)name;
+    return offset != UINT64_MAX && size != UINT32_MAX;
+}
+
+static void another_selection_makes_the_plan_that_it_would_have_made(void **state)
+{
+    (void)state;
+    bool changed = false;
+    char folder[] = "/tmp/sj-plan-XXXXXX";
+    char command[64];
+    assert_non_null(mkdtemp(folder));
+    sj_planner_options options = {.module_path = PLANNER_SAMPLE_DIR "/sample-gcc-O2",
+                                  .cache_directory = folder};
+    sj_plan all;
+    sj_plan selected;
+    assert_int_equal(sj_plan_make(&options, &all, NULL), SJ_OK);
+    options.wanted = want_fibonacci; /* of the same cached plan, mapped */
+    assert_int_equal(sj_plan_make(&options, &selected, NULL), SJ_OK);
+    assert_true(selected.from_cache);
+    assert_int_equal(sj_plan_select(&selected, want_others, NULL, &changed), SJ_OK);
+    assert_true(changed);
+    assert_int_equal(find_function(&selected, "fibonacci")->skip, SJ_SKIP_FILTERED);
+    assert_true(sj_plan_is_hooked(find_function(&selected, "big_switch")));
+    assert_int_equal(sj_plan_check(selected.header, selected.size_bytes), SJ_OK);
+    assert_int_equal(sj_plan_select(&selected, want_all, NULL, &changed), SJ_OK);
+    assert_int_equal(selected.size_bytes, all.size_bytes);
+    assert_memory_equal(selected.header, all.header, all.size_bytes);
+    assert_int_equal(sj_plan_select(&selected, want_all, NULL, &changed), SJ_OK);
+    assert_false(changed);
+    sj_plan_free(&selected);
+    sj_plan_free(&all);
+    snprintf(command, sizeof(command), "rm -rf %s", folder);
+    assert_int_equal(system(command), 0);
+}
+
+static void wrong_files_are_refused(void **state)
+{
+    (void)state;
+    sj_plan plan;
+    sj_error error;
+    sj_planner_options options = {.module_path = "no/such/file"};
+    assert_int_equal(sj_plan_make(&options, &plan, &error), SJ_ENOTFOUND);
+    options.module_path = PLANNER_SAMPLE_DIR "/gcc.map";
+    assert_int_equal(sj_plan_make(&options, &plan, &error), SJ_EUNSUPPORTED);
+    options.module_path = PLANNER_SAMPLE_DIR "/sample-gcc-O2";
+    options.map_file = PLANNER_SAMPLE_DIR "/sample-gcc-O2";
+    assert_int_equal(sj_plan_make(&options, &plan, &error), SJ_ECORRUPT);
+}
+
+static void the_runtime_is_known_by_name(void **state)
+{
+    (void)state;
+    assert_true(sj_module_is_runtime("/lib/x86_64-linux-gnu/libc.so.6"));
+    assert_true(sj_module_is_runtime("/lib64/ld-linux-x86-64.so.2"));
+    assert_true(sj_module_is_runtime("libpthread-2.31.so"));
+    assert_true(sj_module_is_runtime("linux-vdso.so.1"));
+    assert_false(sj_module_is_runtime("/usr/lib/libcrypto.so.3"));
+    assert_false(sj_module_is_runtime("/usr/bin/libc"));
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(windows_are_disjoint_true_and_free_of_targets),
+        cmocka_unit_test(every_jump_table_entry_of_the_linker_is_a_target),
+        cmocka_unit_test(optimized_samples_hook_the_hard_functions),
+        cmocka_unit_test(imports_are_planned_when_asked_for),
+        cmocka_unit_test(map_files_name_the_functions_of_stripped_programs),
+        cmocka_unit_test(symbols_that_were_split_off_are_found),
+        cmocka_unit_test(flipped_bytes_of_a_plan_are_noticed),
+        cmocka_unit_test(a_damaged_cached_plan_is_replaced),
+        cmocka_unit_test(unwanted_functions_are_listed_as_filtered),
+        cmocka_unit_test(another_selection_makes_the_plan_that_it_would_have_made),
+        cmocka_unit_test(wrong_files_are_refused),
+        cmocka_unit_test(the_runtime_is_known_by_name),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

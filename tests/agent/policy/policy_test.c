@@ -1,0 +1,197 @@
+#include "agent/policy/draft.h"
+#include "agent/policy/json_place.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+typedef struct refused {
+    const char *text;
+    const char *message;
+} refused;
+
+static void test_mistakes_are_named_with_their_place(void **state)
+{
+    static const refused cases[] = {
+        {"{", "t:1:1: "},
+        {"[]", "t:1:1: an object"},
+        {"{}", "t:1:1: the key \"policy\": 1 is missing"},
+        {"{\"policy\": 2}", "t:1:12: this Sojourn reads policies of format 1"},
+        {"{\"policy\": 1,\n  \"budgte\": \"3%\"}",
+         "t:2:3: unknown key \"budgte\"; did you mean \"budget\"?"},
+        {"{\"policy\": 1,\n  \"zzzzzzzzz\": 1}",
+         "t:2:3: unknown key \"zzzzzzzzz\"; known here: policy"},
+        {"{\"policy\": 1, \"budget\": \"0%\"}", "t:1:25: a budget from \"0.1%\""},
+        {"{\"policy\": 1, \"budget\": 0}", "t:1:25: a budget"},
+        {"{\"policy\": 1, \"budget\": \"3\"}", "t:1:25: a budget"},
+        {"{\"policy\": 1, \"budget\": \"nan%\"}", "t:1:25: a budget"},
+        {"{\"policy\": 1, \"mode\": \"trce\"}", "did you mean \"trace\"?"},
+        {"{\"policy\": 1, \"objc\": {\"technique\": \"swizzle\"}}",
+         "one of \"methods\", \"dispatch\""},
+        {"{\"policy\": 1, \"objc\": {\"subclass_of\": []}}", "did you mean \"subclasses_of\"?"},
+        {"{\"policy\": 1, \"budget\": \"3%\", \"objc\": {\"receivers\": true}}",
+         "not recorded under a budget"},
+        {"{\"policy\": 1, \"objc\": {\"system\": 0}}", "t:1:34: true or false"},
+        {"{\"policy\": 1, \"functions\": {\"include\": [\"a\",\n \"/(/\"]}}",
+         "t:2:2: \"/(/\" is no regular expression"},
+        {"{\"policy\": 1, \"functions\": {\"include\": [\"/a{9999}{9999}/\"]}}",
+         "counted repetition"},
+        {"{\"policy\": 1, \"functions\": {\"include\": [\"/(a)\\\\1/\"]}}", "back-references"},
+        {"{\"policy\": 1, \"functions\": {\"exclude\": [\"\"]}}", "t:1:41: a pattern is empty"},
+        {"{\"policy\": 1, \"calls\": {\"depth\": 0}}", "a whole number from 1"},
+        {"{\"policy\": 1, \"calls\": {\"depth\": -3}}", "a whole number from 1"},
+        {"{\"policy\": 1, \"calls\": {\"minimum\": \"5 parsecs\"}}", "a time such as"},
+        {"{\"policy\": 1, \"calls\": {\"one_in\": [{\"function\": \"f\"}]}}",
+         "both \"function\" and \"n\""},
+        {"{\"policy\": 1, \"triggers\": [{\"do\": [\"mark\"]}]}", "t:1:28: a trigger needs \"on\""},
+        {"{\"policy\": 1, \"triggers\": [{\"on\": \"rate\", \"do\": [\"mark\"]}]}",
+         "needs \"function\""},
+        {"{\"policy\": 1, \"triggers\": [{\"on\": \"crash\", \"do\": [\"dump\"]}]}",
+         "needs \"mode\": \"flight\""},
+        {"{\"policy\": 1, \"policy\": 1}", "t:1:"},
+        {"{\"policy\": 1, \"base\": \"defualt\"}", "did you mean \"default\"?"},
+    };
+    (void)state;
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        sj_policy policy;
+        sj_error error = {0};
+        assert_int_equal(
+            sj_policy_parse(cases[i].text, strlen(cases[i].text), "t", &policy, &error), SJ_EINVAL);
+        if (strstr(error.text, cases[i].message) == NULL) {
+            fail_msg("%s\nsays: %s\nnot:  %s", cases[i].text, error.text, cases[i].message);
+        }
+    }
+}
+
+static void test_a_whole_document(void **state)
+{
+    static const char text[] =
+        "{\"policy\": 1, \"name\": \"n\", \"version\": 7, \"mode\": \"flight\", \"budget\": 2.5,"
+        " \"modules\": {\"include\": [\"lib*\"], \"exclude\": [\"libz*\"], \"system\": true},"
+        " \"functions\": {\"include\": [\"std::*\"], \"exclude\": [\"/_lock$/\"]},"
+        " \"calls\": {\"depth\": 12, \"minimum\": \"1.5us\", \"threads\": [\"worker*\"],"
+        "  \"one_in\": [{\"function\": \"hot\", \"n\": 100}]},"
+        " \"flight\": {\"before\": \"2s\", \"after\": \"500ms\", \"memory\": \"8M\"},"
+        " \"triggers\": [{\"on\": \"slow_call\", \"function\": \"draw\", \"longer_than\": \"16ms\","
+        "  \"pause\": \"3s\", \"most\": 5, \"do\": [\"dump\", \"mark\"]}],"
+        " \"buffer\": {\"chunks\": 4, \"when_full\": \"drop\", \"block_ms\": 7}}";
+    sj_policy policy;
+    sj_error error = {0};
+    (void)state;
+    assert_int_equal(sj_policy_parse(text, strlen(text), "t", &policy, &error), SJ_OK);
+    assert_string_equal(policy.name, "n");
+    assert_int_equal(policy.version, 7);
+    assert_int_equal(policy.mode, SJ_POLICY_FLIGHT);
+    assert_true(policy.budget_percent == 2.5);
+    assert_true(sj_selection_wants_module(&policy.selection, "/usr/lib/libx.so", false));
+    assert_false(sj_selection_wants_module(&policy.selection, "/usr/lib/libz.so.1", false));
+    assert_true(
+        sj_selection_wants_function(&policy.selection, "_ZNSt6vectorIiSaIiEE9push_backEOi", 0, 1));
+    assert_false(sj_selection_wants_function(&policy.selection, "_Z4drawv", 0, 1));
+    assert_int_equal(policy.max_depth, 12);
+    assert_int_equal(policy.minimum_ns, 1500);
+    assert_int_equal(policy.sampled[0].n, 100);
+    assert_int_equal(policy.flight_after_ns, 500000000);
+    assert_int_equal(policy.flight_bytes, 8 << 20);
+    assert_int_equal(policy.triggers[0].actions, SJ_ACTION_DUMP | SJ_ACTION_MARK);
+    assert_int_equal(policy.triggers[0].limit_ns, 16000000);
+    assert_int_equal(policy.triggers[0].most, 5);
+    assert_true(policy.drop_when_full);
+    sj_policy_free(&policy);
+}
+
+static void test_presets_are_sound_and_can_be_bases(void **state)
+{
+    static const char text[] = "{\"policy\": 1, \"base\": \"jank\", \"budget\": \"5%\"}";
+    sj_policy policy;
+    sj_error error = {0};
+    (void)state;
+    for (size_t i = 0; sj_policy_presets[i] != NULL; i++) {
+        const char *preset = sj_policy_preset(sj_policy_presets[i]);
+        assert_int_equal(sj_policy_parse(preset, strlen(preset), "p", &policy, &error), SJ_OK);
+        assert_string_equal(policy.name, sj_policy_presets[i]);
+        sj_policy_free(&policy);
+    }
+    assert_null(sj_policy_preset("nothing"));
+    assert_int_equal(sj_policy_parse(text, strlen(text), "t", &policy, &error), SJ_OK);
+    assert_int_equal(policy.mode, SJ_POLICY_FLIGHT);
+    assert_int_equal(policy.trigger_count, 4);
+    assert_true(policy.budget_percent == 5);
+    sj_policy_free(&policy);
+}
+
+static void test_flags_are_the_same_document(void **state)
+{
+    sj_policy_draft *draft = NULL;
+    sj_policy policy;
+    sj_error error = {0};
+    (void)state;
+    assert_int_equal(sj_policy_draft_new(&draft, &error), SJ_OK);
+    assert_int_equal(sj_policy_draft_load(draft, "default", &error), SJ_OK);
+    assert_int_equal(sj_policy_draft_text(draft, "mode", "trace"), SJ_OK);
+    assert_int_equal(sj_policy_draft_append(draft, "functions.exclude", "a*"), SJ_OK);
+    assert_int_equal(sj_policy_draft_append(draft, "functions.exclude", "b*"), SJ_OK);
+    assert_int_equal(sj_policy_draft_number(draft, "calls.depth", 3), SJ_OK);
+    assert_int_equal(sj_policy_draft_true(draft, "modules.system"), SJ_OK);
+    assert_int_equal(sj_policy_draft_finish(draft, &policy, &error), SJ_OK);
+    assert_int_equal(policy.mode, SJ_POLICY_TRACE);
+    assert_true(policy.budget_percent == 3);
+    assert_int_equal(policy.selection.excluded_count, 2);
+    assert_int_equal(policy.max_depth, 3);
+    assert_true(policy.selection.all_libraries);
+    assert_non_null(strstr(policy.document, "\"b*\""));
+    sj_policy_free(&policy);
+    assert_int_equal(sj_policy_draft_text(draft, "budget", "lots"), SJ_OK);
+    assert_int_equal(sj_policy_draft_finish(draft, &policy, &error), SJ_EINVAL);
+    assert_int_equal(sj_policy_draft_load(draft, "no-such-policy", &error), SJ_ENOTFOUND);
+    sj_policy_draft_free(draft);
+}
+
+static void test_what_is_asked_of_objective_c(void **state)
+{
+    static const char text[] =
+        "{\"policy\": 1, \"objc\": {\"technique\": \"dispatch\", \"classes\": [\"A*\"],"
+        "\"exclude\": [\"AB\"], \"subclasses_of\": [\"V\", \"W\"], \"selectors\": [\"s:\"],"
+        "\"system\": false}}";
+    sj_policy policy;
+    sj_error error = {0};
+    (void)state;
+    assert_int_equal(sj_policy_parse(text, strlen(text), "t", &policy, &error), SJ_OK);
+    const sj_class_filter *objc = &policy.selection.objc;
+    assert_true(policy.selection.objc_dispatch && objc->without_system);
+    assert_int_equal(objc->class_count, 1);
+    assert_int_equal(objc->excluded_count, 1);
+    assert_int_equal(objc->ancestor_count, 2);
+    assert_string_equal(objc->selectors[0].text, "s:");
+    sj_policy_free(&policy);
+}
+
+static void test_places_in_nested_text(void **state)
+{
+    static const char text[] = "{ \"a\\\"]\": [1, {\"b\": \"}\"}],\n\n \"c\": [[2], [3, 44]] }";
+    const sj_json_step steps[] = {{.key = "c"}, {.index = 1}, {.index = 1}};
+    (void)state;
+    const sj_json_place value = sj_json_find(text, sizeof(text) - 1, steps, 3, false);
+    assert_int_equal(value.line, 3);
+    assert_int_equal(value.column, 17);
+    const sj_json_place key = sj_json_find(text, sizeof(text) - 1, steps, 1, true);
+    assert_int_equal(key.line, 3);
+    assert_int_equal(key.column, 2);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_mistakes_are_named_with_their_place),
+        cmocka_unit_test(test_a_whole_document),
+        cmocka_unit_test(test_presets_are_sound_and_can_be_bases),
+        cmocka_unit_test(test_flags_are_the_same_document),
+        cmocka_unit_test(test_what_is_asked_of_objective_c),
+        cmocka_unit_test(test_places_in_nested_text),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

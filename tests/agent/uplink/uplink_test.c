@@ -1,0 +1,359 @@
+/* The uplink against a lab that the test plays itself: how many frames are under way, what happens
+ * without credit, with a lab of an older or a newer version, and when a connection breaks. */
+#include "agent/uplink/uplink.h"
+#include "proto/sojourn.pb-c.h"
+#include "tests/collector-server/store/frame_maker.h"
+
+#include <nng/nng.h>
+#include <nng/protocol/reqrep0/rep.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+enum { HELD_MAX = 64, QUIET_MS = 250, PATIENCE_MS = 20000 };
+
+typedef struct lab {
+    char url[96];
+    char spool_path[64];
+    nng_socket socket;
+    sj_spool *spool;
+    sj_uplink *uplink;
+    frame_maker maker;
+    nng_msg *held[HELD_MAX]; /* asked and not answered */
+    unsigned held_count;
+    unsigned seen[SJ_FRAME_PING + 1]; /* frames by type */
+} lab;
+
+static void open_door(lab *one)
+{
+    assert_int_equal(nng_rep0_open_raw(&one->socket), 0);
+    assert_int_equal(nng_listen(one->socket, one->url, NULL, 0), 0);
+}
+
+static int set_up(void **state)
+{
+    static int runs;
+    char command[128];
+    sj_error error = {0};
+    lab *one = calloc(1, sizeof(*one));
+    snprintf(one->url, sizeof(one->url), "ipc://./uplink_test.%d.%d.ipc", (int)getpid(), ++runs);
+    snprintf(one->spool_path, sizeof(one->spool_path), "uplink_test.%d.spool", (int)getpid());
+    snprintf(command, sizeof(command), "rm -rf %s", one->spool_path);
+    assert_int_equal(system(command), 0);
+    frame_maker_init(&one->maker, 3);
+    const sj_spool_options spool = {.directory = one->spool_path, .reserve_bytes = 1};
+    assert_int_equal(sj_spool_open(&spool, &one->spool, &error), SJ_OK);
+    open_door(one);
+    *state = one;
+    return 0;
+}
+
+static int tear_down(void **state)
+{
+    lab *one = *state;
+    char command[128];
+    sj_uplink_stop(one->uplink);
+    for (unsigned i = 0; i < one->held_count; ++i) {
+        nng_msg_free(one->held[i]);
+    }
+    nng_close(one->socket);
+    sj_spool_close(one->spool);
+    frame_maker_deinit(&one->maker);
+    snprintf(command, sizeof(command), "rm -rf %s", one->spool_path);
+    free(one);
+    return system(command);
+}
+
+static void append_frames(lab *one, int blocks)
+{
+    sj_error error = {0};
+    const bool is_first = one->maker.next_event == 0;
+    if (is_first) {
+        assert_int_equal(sj_spool_append(one->spool, frame_maker_session(&one->maker), &error),
+                         SJ_OK);
+    }
+    for (int i = 0; i < blocks; ++i) {
+        const sj_slice block = frame_maker_block(&one->maker, 100, 0);
+        assert_int_equal(sj_spool_append(one->spool, block, &error), SJ_OK);
+    }
+}
+
+static void start_uplink_that(lab *one, uint32_t window, bool waits)
+{
+    sj_error error = {0};
+    const sj_uplink_options options = {.url = one->url,
+                                       .hello = frame_maker_hello(&one->maker),
+                                       .window = window,
+                                       .resend_ms = 60000,
+                                       .waits = waits};
+    assert_int_equal(sj_uplink_start(one->spool, &options, &one->uplink, &error), SJ_OK);
+}
+
+static void start_uplink(lab *one, uint32_t window)
+{
+    start_uplink_that(one, window, false);
+}
+
+static unsigned type_of(nng_msg *message)
+{
+    sj_frame_view view;
+    const sj_slice bytes = {.data = nng_msg_body(message), .size = nng_msg_len(message)};
+    assert_int_equal(sj_frame_read(bytes, &view), SJ_OK);
+    return view.type;
+}
+
+/* Takes a question within `ms`; NULL: none came. */
+static nng_msg *take_question(lab *one, int ms)
+{
+    nng_msg *message = NULL;
+    assert_int_equal(nng_socket_set_ms(one->socket, NNG_OPT_RECVTIMEO, ms), 0);
+    if (nng_recvmsg(one->socket, &message, 0) != 0) {
+        return NULL;
+    }
+    one->seen[type_of(message) <= SJ_FRAME_PING ? type_of(message) : 0]++;
+    return message;
+}
+
+/* Holds what comes: `wanted` frames, however long they take, and all that follow at once. */
+static void hold_all(lab *one, unsigned wanted)
+{
+    nng_msg *message;
+    while (one->held_count < HELD_MAX &&
+           (message = take_question(one, one->held_count < wanted ? PATIENCE_MS : QUIET_MS)) !=
+               NULL) {
+        one->held[one->held_count++] = message;
+    }
+}
+
+static void answer(lab *one, nng_msg *message, Sojourn__Ack ack, uint8_t major)
+{
+    uint8_t header[256];
+    uint8_t frame[sizeof(header) + SJ_FRAME_PREFIX_BYTES];
+    size_t size = 0;
+    const sj_slice packed = {.data = header, .size = sojourn__ack__pack(&ack, header)};
+    assert_int_equal(
+        sj_frame_write(SJ_FRAME_ACK, packed, (sj_slice){0}, frame, sizeof(frame), &size), SJ_OK);
+    frame[4] = major;
+    nng_msg_clear(message);
+    assert_int_equal(nng_msg_append(message, frame, size), 0);
+    assert_int_equal(nng_sendmsg(one->socket, message, 0), 0);
+}
+
+/* An answer of the first version: it tells no times. */
+static void accept(lab *one, nng_msg *message, uint32_t window)
+{
+    Sojourn__Ack ack = SOJOURN__ACK__INIT;
+    ack.window = window;
+    answer(one, message, ack, SJ_FRAME_MAJOR);
+}
+
+static void expect_question(lab *one, unsigned type, nng_msg **message)
+{
+    *message = take_question(one, PATIENCE_MS);
+    assert_non_null(*message);
+    assert_int_equal(type_of(*message), type);
+}
+
+static void introduce(lab *one, uint32_t window)
+{
+    nng_msg *message;
+    expect_question(one, SJ_FRAME_HELLO, &message);
+    accept(one, message, window);
+    expect_question(one, SJ_FRAME_SESSION, &message);
+    accept(one, message, window);
+}
+
+/* Accepts what comes until the uplink has nothing left to send and to wait for. */
+static void serve(lab *one)
+{
+    sj_status status = SJ_ETIMEDOUT;
+    for (unsigned i = 0; i < one->held_count; ++i) {
+        accept(one, one->held[i], 8);
+    }
+    one->held_count = 0;
+    for (int rounds = 0; status == SJ_ETIMEDOUT && rounds < PATIENCE_MS / 50; ++rounds) {
+        nng_msg *message = take_question(one, 50);
+        if (message != NULL) {
+            accept(one, message, 8);
+        }
+        status = sj_uplink_drain(one->uplink, 1);
+    }
+    assert_int_equal(status, SJ_OK);
+}
+
+static void no_more_is_under_way_than_the_lab_allows(void **state)
+{
+    lab *one = *state;
+    append_frames(one, 40);
+    start_uplink(one, 16);
+    introduce(one, 5);
+    hold_all(one, 5);
+    assert_int_equal(one->held_count, 5);
+    serve(one);
+    assert_int_equal(one->seen[SJ_FRAME_BLOCK], 40);
+}
+
+static void nothing_but_hello_is_sent_before_it_is_released(void **state)
+{
+    lab *one = *state;
+    nng_msg *message;
+    append_frames(one, 5);
+    start_uplink_that(one, 8, true);
+    expect_question(one, SJ_FRAME_HELLO, &message);
+    accept(one, message, 8);
+    sj_uplink_wake(one->uplink);
+    assert_null(take_question(one, QUIET_MS));
+    sj_uplink_release(one->uplink);
+    serve(one);
+    assert_int_equal(one->seen[SJ_FRAME_SESSION], 1);
+    assert_int_equal(one->seen[SJ_FRAME_BLOCK], 5);
+}
+
+static void nor_than_the_device_does(void **state)
+{
+    lab *one = *state;
+    append_frames(one, 40);
+    start_uplink(one, 3);
+    introduce(one, 48);
+    hold_all(one, 3);
+    assert_int_equal(one->held_count, 3);
+    serve(one);
+}
+
+static void without_credit_one_frame_at_a_time_asks_for_it(void **state)
+{
+    lab *one = *state;
+    nng_msg *message;
+    Sojourn__Ack full = SOJOURN__ACK__INIT;
+    full.status = SJ_EFULL;
+    full.message = (char *)(uintptr_t) "full";
+    append_frames(one, 10);
+    start_uplink(one, 8);
+    introduce(one, 0);
+    for (int i = 0; i < 3; ++i) {
+        expect_question(one, SJ_FRAME_BLOCK, &message);
+        assert_null(take_question(one, 100));
+        answer(one, message, full, SJ_FRAME_MAJOR);
+    }
+    sj_uplink_status status;
+    sj_uplink_get_status(one->uplink, &status);
+    assert_int_equal(status.state, SJ_UPLINK_WAITING);
+    serve(one);
+    sj_spool_counters counters;
+    sj_spool_get_counters(one->spool, &counters);
+    assert_int_equal(counters.acknowledged_frames, 11);
+}
+
+static void a_lab_that_tells_no_times_is_asked_for_none(void **state)
+{
+    lab *one = *state;
+    append_frames(one, 5);
+    start_uplink(one, 8);
+    introduce(one, 8);
+    serve(one);
+    assert_int_equal(one->seen[SJ_FRAME_DEVICE_CLOCK], 0);
+}
+
+/* Tells times, but does not know the frame that they lead to. */
+static void a_lab_that_knows_no_clock_frame_gets_everything_else(void **state)
+{
+    lab *one = *state;
+    nng_msg *message;
+    Sojourn__Ack timed = SOJOURN__ACK__INIT;
+    Sojourn__Ack unknown = SOJOURN__ACK__INIT;
+    timed.window = 8;
+    timed.received_realtime_ns = 1000;
+    timed.sent_realtime_ns = 1000;
+    unknown.status = SJ_EUNSUPPORTED;
+    unknown.message = (char *)(uintptr_t) "unknown frame";
+    append_frames(one, 5);
+    Sojourn__Hello *about = NULL;
+    sj_frame_view view;
+    assert_int_equal(sj_frame_read(frame_maker_hello(&one->maker), &view), SJ_OK);
+    about = sojourn__hello__unpack(NULL, view.header.size, view.header.data);
+    assert_true(about->boot_id[0] != '\0'); /* or no clock would be told */
+    sojourn__hello__free_unpacked(about, NULL);
+    start_uplink(one, 8);
+    expect_question(one, SJ_FRAME_HELLO, &message);
+    answer(one, message, timed, SJ_FRAME_MAJOR);
+    while (one->seen[SJ_FRAME_DEVICE_CLOCK] == 0) {
+        message = take_question(one, PATIENCE_MS);
+        assert_non_null(message);
+        answer(one, message, type_of(message) == SJ_FRAME_DEVICE_CLOCK ? unknown : timed,
+               SJ_FRAME_MAJOR);
+    }
+    serve(one);
+    sj_uplink_status status;
+    sj_uplink_get_status(one->uplink, &status);
+    assert_int_equal(status.rejected_frames, 0);
+}
+
+static void a_lab_of_another_major_version_is_told_and_nothing_is_lost(void **state)
+{
+    lab *one = *state;
+    nng_msg *message;
+    Sojourn__Ack ack = SOJOURN__ACK__INIT;
+    append_frames(one, 5);
+    start_uplink(one, 8);
+    expect_question(one, SJ_FRAME_HELLO, &message);
+    answer(one, message, ack, SJ_FRAME_MAJOR + 1);
+    assert_int_equal(sj_uplink_drain(one->uplink, PATIENCE_MS), SJ_EPERM);
+    sj_uplink_status status;
+    sj_uplink_get_status(one->uplink, &status);
+    assert_int_equal(status.state, SJ_UPLINK_REFUSED);
+    assert_non_null(strstr(status.message, "major version"));
+    sj_spool_counters counters;
+    sj_spool_get_counters(one->spool, &counters);
+    assert_int_equal(counters.pending_frames, 6);
+}
+
+static void each_connection_begins_with_hello_and_goes_on_where_it_broke(void **state)
+{
+    lab *one = *state;
+    append_frames(one, 6);
+    start_uplink(one, 8);
+    introduce(one, 8);
+    hold_all(one, 6);
+    assert_int_equal(one->held_count, 6);
+    for (unsigned i = 0; i < one->held_count; ++i) {
+        nng_msg_free(one->held[i]);
+    }
+    one->held_count = 0;
+    nng_close(one->socket);
+    open_door(one);
+    const unsigned hellos = one->seen[SJ_FRAME_HELLO];
+    serve(one);
+    assert_true(one->seen[SJ_FRAME_HELLO] > hellos);
+    sj_spool_counters counters;
+    sj_spool_get_counters(one->spool, &counters);
+    assert_int_equal(counters.acknowledged_frames, 7);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup_teardown(no_more_is_under_way_than_the_lab_allows, set_up,
+                                        tear_down),
+        cmocka_unit_test_setup_teardown(nor_than_the_device_does, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(nothing_but_hello_is_sent_before_it_is_released, set_up,
+                                        tear_down),
+        cmocka_unit_test_setup_teardown(without_credit_one_frame_at_a_time_asks_for_it, set_up,
+                                        tear_down),
+        cmocka_unit_test_setup_teardown(a_lab_that_tells_no_times_is_asked_for_none, set_up,
+                                        tear_down),
+        cmocka_unit_test_setup_teardown(a_lab_that_knows_no_clock_frame_gets_everything_else,
+                                        set_up, tear_down),
+        cmocka_unit_test_setup_teardown(a_lab_of_another_major_version_is_told_and_nothing_is_lost,
+                                        set_up, tear_down),
+        cmocka_unit_test_setup_teardown(
+            each_connection_begins_with_hello_and_goes_on_where_it_broke, set_up, tear_down),
+    };
+    const int failed = cmocka_run_group_tests(tests, NULL, NULL);
+    nng_fini();
+    return failed;
+}

@@ -1,0 +1,96 @@
+/* Speed and size of the way from a spool to the store: uplink, NNG, ingest, rebuild, COMMIT.
+ *
+ *   ingest_bench [blocks] [events per block] [url] [random]
+ * Calls repeat as in real programs with some noise; `random` draws each of them by lot instead.
+ * Blocks are made and spooled first; the clock runs while they are sent. */
+#include "agent/uplink/uplink.h"
+#include "collector-server/ingest/ingest.h"
+#include "tests/collector-server/store/frame_maker.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <time.h>
+#include <unistd.h>
+
+static void must(sj_status status, const char *what, const sj_error *error)
+{
+    if (status != SJ_OK) {
+        fprintf(stderr, "%s: %s (%s)\n", what, sj_status_text(status), error->text);
+        exit(1);
+    }
+}
+
+static double now_s(void)
+{
+    struct timespec now;
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return (double)now.tv_sec + (double)now.tv_nsec / 1e9;
+}
+
+static void fill_spool(sj_spool *spool, frame_maker *maker, long blocks, long events)
+{
+    sj_error error = {0};
+    must(sj_spool_append(spool, frame_maker_session(maker), &error), "session", &error);
+    must(sj_spool_append(spool, frame_maker_module(maker), &error), "module", &error);
+    for (long i = 0; i < blocks; ++i) {
+        must(sj_spool_append(spool, frame_maker_block(maker, (uint32_t)events, 0), &error), "block",
+             &error);
+    }
+}
+
+int main(int argc, char **argv)
+{
+    const long blocks = argc > 1 ? atol(argv[1]) : 200;
+    const long events = argc > 2 ? atol(argv[2]) : 128 * 1024;
+    const char *url = argc > 3 ? argv[3] : "ipc://./ingest_bench.ipc";
+    const char *clean = "rm -rf ingest_bench.db* ingest_bench.spool";
+    sj_error error = {0};
+    sj_spool *spool = NULL;
+    sj_store *store = NULL;
+    sj_ingest *ingest = NULL;
+    sj_uplink *uplink = NULL;
+    frame_maker maker;
+    if (system(clean) != 0) {
+        return 1;
+    }
+    frame_maker_init(&maker, 1);
+    maker.steady = argc <= 4 || strcmp(argv[4], "random") != 0;
+    const sj_spool_options spool_options = {.directory = "ingest_bench.spool"};
+    const sj_store_options store_options = {.path = "ingest_bench.db", .create = true};
+    const sj_ingest_options ingest_options = {.urls = &url, .url_count = 1};
+    must(sj_spool_open(&spool_options, &spool, &error), "spool", &error);
+    fill_spool(spool, &maker, blocks, events);
+    sj_spool_counters spooled;
+    sj_spool_get_counters(spool, &spooled);
+    must(sj_store_open(&store_options, &store, &error), "store", &error);
+    must(sj_ingest_start(store, &ingest_options, &ingest, &error), "ingest", &error);
+    const sj_uplink_options uplink_options = {
+        .url = url, .hello = frame_maker_hello(&maker), .window = 16};
+    const double begin = now_s();
+    must(sj_uplink_start(spool, &uplink_options, &uplink, &error), "uplink", &error);
+    must(sj_uplink_drain(uplink, -1), "drain", &error);
+    const double took = now_s() - begin;
+    sj_ingest_counters counters;
+    sj_ingest_get_counters(ingest, &counters);
+    sj_uplink_stop(uplink);
+    sj_ingest_stop(ingest);
+    sj_store_maintain(store);
+    sj_store_close(store);
+    struct stat file;
+    if (stat("ingest_bench.db", &file) != 0) {
+        return 1;
+    }
+    const double calls = (double)counters.calls;
+    printf("calls %.1f M, blocks %ld, commits %llu\n", calls / 1e6, blocks,
+           (unsigned long long)counters.commits);
+    printf("durable, wall         %8.1f M calls/s\n", calls / took / 1e6);
+    printf("writer thread, CPU    %8.1f M calls/s/core\n",
+           calls / ((double)counters.writer_cpu_ns / 1e9) / 1e6);
+    printf("spool                 %8.3f B/call\n", (double)spooled.appended_bytes / calls);
+    printf("file, everything      %8.3f B/call\n", (double)file.st_size / calls);
+    sj_spool_close(spool);
+    frame_maker_deinit(&maker);
+    return system(clean) != 0;
+}

@@ -1,0 +1,152 @@
+#!/usr/bin/env python3
+"""What recording costs: nanoseconds and bytes per call, for Sojourn and for uftrace (Debian's, fully
+dynamic) on the same unmodified programs in the same run, as ratios to the machine's own two-clock
+floor.
+
+  tests/bench/overhead.py BUILD_FOLDER [--rounds N] [--long] [--markdown]
+
+CPU figures are minima over interleaved rounds of (user + system of the traced program) minus those of
+the plain run, divided by the calls. "whole chain" adds everything Sojourn's recorder and collector
+used to plan, drain, encode, store durably and rebuild; for uftrace it adds `uftrace record` itself,
+whose file nobody has read yet.
+"""
+import argparse
+import json
+import os
+import resource
+import shutil
+import subprocess
+import sys
+import tempfile
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+WORKLOADS = os.path.join(HERE, "workloads")
+
+
+def children_cpu():
+    usage = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return usage.ru_utime + usage.ru_stime
+
+
+def cpu_of(command, stdin=None, **options):
+    before = children_cpu()
+    with open(stdin or os.devnull, "rb") as source:
+        subprocess.run(command, stdin=source, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
+                       check=True, **options)
+    return children_cpu() - before
+
+
+def folder_bytes(folder):
+    return sum(os.path.getsize(os.path.join(root, name))
+               for root, _, names in os.walk(folder) for name in names)
+
+
+class Subject:
+    def __init__(self, name, command, stdin=None):
+        self.name, self.command, self.stdin = name, command, stdin
+        self.plain = self.app = self.chain = self.uftrace = float("inf")
+        self.calls = self.bytes = 0
+        self.uftrace_calls = self.uftrace_bytes = 0
+
+    def round(self, sojourn, scratch, with_uftrace):
+        self.plain = min(self.plain, cpu_of(self.command, self.stdin))
+        self.record(sojourn, scratch)
+        if with_uftrace:
+            self.record_uftrace(scratch)
+
+    def record(self, sojourn, scratch):
+        database, summary = os.path.join(scratch, "bench.db"), os.path.join(scratch, "summary.json")
+        for suffix in ("", "-wal", "-shm"):
+            if os.path.exists(database + suffix):
+                os.unlink(database + suffix)
+        chain = cpu_of([sojourn, "record", "--quiet", "-o", database, "--summary", summary, "--",
+                        *self.command], self.stdin)
+        with open(summary, encoding="utf-8") as file:
+            told = json.load(file)
+        self.calls, self.lost = told["calls"], told["lost_calls"]
+        self.app = min(self.app, told["traced_cpu_ns"] / 1e9)
+        self.chain = min(self.chain, chain)
+        self.bytes = os.path.getsize(database)
+        self.hooked, self.functions = told["hooked"], told["functions"]
+
+    def record_uftrace(self, scratch):
+        folder = os.path.join(scratch, "uftrace.data")
+        shutil.rmtree(folder, ignore_errors=True)
+        self.uftrace = min(self.uftrace, cpu_of(
+            ["uftrace", "record", "--no-libcall", "-P", ".", "-d", folder, *self.command], self.stdin))
+        self.uftrace_bytes = folder_bytes(folder)
+        data = sum(os.path.getsize(os.path.join(folder, name))
+                   for name in os.listdir(folder) if name.endswith(".dat"))
+        self.uftrace_calls = data // 32
+
+    def row(self, floor):
+        app = (self.app - self.plain) / self.calls * 1e9
+        chain = (self.chain - self.plain) / self.calls * 1e9
+        row = [self.name, f"{self.calls:,}", str(self.lost), f"{self.hooked}/{self.functions}",
+               f"{floor:.1f}", f"{app:.1f}", f"{app / floor:.2f}", f"{chain:.1f}",
+               f"{self.bytes / self.calls:.2f}"]
+        if self.uftrace_calls:
+            uftrace = (self.uftrace - self.plain) / self.uftrace_calls * 1e9
+            row += [f"{uftrace:.0f}", f"{uftrace / app:.1f}", f"{uftrace / chain:.1f}",
+                    f"{self.uftrace_bytes / self.uftrace_calls:.1f}"]
+        else:
+            row += ["-"] * 4
+        return row
+
+
+HEADER = ["program", "calls", "lost", "hooked", "floor ns", "app ns/call", "app/floor",
+          "chain ns/call", "bytes/call", "uftrace ns/call", "uftrace/app", "uftrace/chain",
+          "uftrace bytes/call"]
+
+
+def print_table(rows, markdown):
+    rows = [HEADER, *rows]
+    widths = [max(len(row[i]) for row in rows) for i in range(len(HEADER))]
+    for number, row in enumerate(rows):
+        cells = [cell.ljust(width) for cell, width in zip(row, widths)]
+        print("| " + " | ".join(cells) + " |" if markdown else "  ".join(cells))
+        if markdown and number == 0:
+            print("|" + "|".join("-" * (width + 2) for width in widths) + "|")
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("build")
+    parser.add_argument("--rounds", type=int, default=5)
+    parser.add_argument("--markdown", action="store_true")
+    parser.add_argument("--long", action="store_true", help="100 million calls of lua, without uftrace")
+    parser.add_argument("--only", help="subjects whose name contains this")
+    options = parser.parse_args()
+    build = os.path.abspath(options.build)
+    subjects_folder = os.path.join(build, "subjects")
+    subprocess.run([os.path.join(HERE, "build_subjects"), subjects_folder], check=True)
+    lua = os.path.join(subjects_folder, "lua")
+    script = os.path.join(WORKLOADS, "lua.lua")
+    source = os.path.join(subjects_folder, "lua-source", "src", "lparser.c")
+    cc1 = subprocess.run(["gcc", "-print-prog-name=cc1"], capture_output=True, text=True,
+                         check=True).stdout.strip()
+    multiarch = subprocess.run(["gcc", "-print-multiarch"], capture_output=True, text=True,
+                               check=True).stdout.strip()
+    subjects = [
+        Subject("lua", [lua, script, "3"]),
+        Subject("sqlite3", [os.path.join(subjects_folder, "sqlite3"), ":memory:"],
+                os.path.join(WORKLOADS, "sqlite.sql")),
+        Subject("cc1 -O2 (stripped)", [cc1, "-quiet", "-imultiarch", multiarch, "-O2", source, "-o", os.devnull]),
+    ]
+    if options.long:
+        subjects = [Subject("lua, long", [lua, script, "30"])]
+    if options.only:
+        subjects = [subject for subject in subjects if options.only in subject.name]
+    sojourn = os.path.join(build, "bin", "sojourn")
+    floor = float(subprocess.run([os.path.join(build, "bench", "floor")], capture_output=True, text=True,
+                                 check=True).stdout)
+    with tempfile.TemporaryDirectory(prefix="sojourn-bench-") as scratch:
+        for number in range(options.rounds):
+            for subject in subjects:
+                print(f"round {number + 1}/{options.rounds}: {subject.name}", file=sys.stderr)
+                subject.round(sojourn, scratch, not options.long)
+    print_table([subject.row(floor) for subject in subjects], options.markdown)
+
+
+if __name__ == "__main__":
+    main()

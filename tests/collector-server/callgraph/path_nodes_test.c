@@ -1,0 +1,103 @@
+#include "collector-server/callgraph/path_nodes.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+
+#include <cmocka.h>
+
+enum { LEVELS = 100000 };
+
+static void test_a_deep_recursion_is_folded_with_exact_edges(void **state)
+{
+    (void)state;
+    sj_path_nodes paths;
+    assert_int_equal(sj_path_nodes_init(&paths), SJ_OK);
+    /* 1 calls 2, 2 calls 3 or 1, 3 calls 1: mutual recursion with two ways round. */
+    uint32_t node = 0;
+    uint32_t function = 1;
+    for (uint32_t level = 0; level < LEVELS; level++) {
+        const uint32_t caller = paths.nodes[node].function;
+        node = sj_path_nodes_child(&paths, node, function);
+        assert_int_not_equal(node, SJ_NO_NODE);
+        assert_int_equal(paths.nodes[node].function, function);
+        assert_int_equal(paths.nodes[paths.nodes[node].parent].function, caller);
+        function = function == 2 && level % 5 != 0 ? 3 : function % 3 == 0 || function == 2 ? 1 : 2;
+    }
+    assert_in_range(paths.count, SJ_PATH_FOLD_DEPTH, SJ_PATH_FOLD_DEPTH + 16);
+    sj_path_nodes_deinit(&paths);
+}
+
+static void test_shallow_recursion_keeps_every_level(void **state)
+{
+    (void)state;
+    sj_path_nodes paths;
+    assert_int_equal(sj_path_nodes_init(&paths), SJ_OK);
+    uint32_t node = 0;
+    for (uint32_t level = 0; level < SJ_PATH_FOLD_DEPTH; level++) {
+        const uint32_t child = sj_path_nodes_child(&paths, node, 7);
+        assert_int_equal(paths.nodes[child].parent, node);
+        assert_int_equal(paths.nodes[child].depth, level);
+        node = child;
+    }
+    assert_int_equal(sj_path_nodes_child(&paths, node, 7), node);
+    sj_path_nodes_deinit(&paths);
+}
+
+/* main calls f, which calls itself far beyond the depth of folding; then main calls g. */
+static void test_a_folded_recursion_is_left_level_by_level(void **state)
+{
+    (void)state;
+    enum { RECURSIONS = 3 * SJ_PATH_FOLD_DEPTH, EVENTS = 2 * RECURSIONS + 4 };
+    static const uint32_t functions[] = {10, 20, 30}; /* main, f, g */
+    uint16_t *symbols = calloc(EVENTS, sizeof(*symbols));
+    uint64_t *ticks = calloc(EVENTS, sizeof(*ticks));
+    sj_callgraph *graph;
+    sj_block_summary summary;
+    symbols[0] = 1;
+    symbols[EVENTS - 3] = 3;
+    for (size_t i = 0; i < EVENTS; i++) {
+        ticks[i] = 100 + i;
+        symbols[i] = i >= 1 && i <= RECURSIONS ? 2 : symbols[i];
+    }
+    const sj_block block = {.header = {.kind = SJ_BLOCK_CALLS,
+                                       .stream = 1,
+                                       .event_count = EVENTS,
+                                       .call_count = RECURSIONS + 2,
+                                       .first_ticks = ticks[0],
+                                       .last_ticks = ticks[EVENTS - 1],
+                                       .clock_step = 1},
+                            .functions = functions,
+                            .function_count = 3,
+                            .symbols16 = symbols,
+                            .ticks = ticks};
+    assert_int_equal(sj_callgraph_new(&graph), SJ_OK);
+    assert_int_equal(sj_callgraph_apply(graph, &block, NULL, NULL, &summary), SJ_OK);
+    uint64_t calls[31] = {0};
+    for (uint32_t node = 0; node < sj_callgraph_node_count(graph); node++) {
+        const sj_path_node *path = sj_callgraph_node(graph, node);
+        calls[path->function] += path->calls;
+        if (path->function == 30) {
+            assert_int_equal(sj_callgraph_node(graph, path->parent)->function, 10);
+        }
+    }
+    assert_int_equal(calls[0], 0);
+    assert_int_equal(calls[10], 1);
+    assert_int_equal(calls[20], RECURSIONS);
+    assert_int_equal(calls[30], 1);
+    sj_callgraph_free(graph);
+    free(symbols);
+    free(ticks);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_a_deep_recursion_is_folded_with_exact_edges),
+        cmocka_unit_test(test_a_folded_recursion_is_left_level_by_level),
+        cmocka_unit_test(test_shallow_recursion_keeps_every_level),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,62 @@
+# The command line itself: help, versions, wrong use, suggestions, exit codes.
+. "$(dirname "$0")/../../system/lib.sh"
+
+# says EXIT STREAM WORDS COMMAND...: what a command says on one stream; nothing on the other
+says() {
+    code=$1
+    stream=$2
+    words=$3
+    shift 3
+    "$@" >1.txt 2>2.txt
+    equal "exit code of $*" "$code" "$?"
+    grep -q -- "$words" "$stream.txt" || fail "$* says: $(cat 1.txt 2.txt)"
+    [ ! -s "$((3 - stream)).txt" ] || fail "$* speaks on the other stream, too"
+}
+
+says 0 1 "sojourn record -- ./app" "$sojourn" help
+says 0 1 "sojourn record -- ./app" "$sojourn" --help
+says 2 1 "Commands:" "$sojourn"
+says 0 1 "^sojourn [0-9]" "$sojourn" --version
+says 2 2 'did you mean "record"' "$sojourn" recrod
+says 2 2 'did you mean "functions"' "$sojourn" function
+says 2 2 '"sojourn help" lists them' "$sojourn" entirely-else
+says 2 2 'no command "nothing"' "$sojourn" help nothing
+for command in record mark policy trigger functions flush help version; do
+    [ "$command" = help ] || says 0 1 "^Usage: sojourn $command" "$sojourn" "$command" --help
+    says 0 1 "Examples:" "$sojourn" help "$command"
+    [ "$(grep -c '^  sojourn ' 1.txt)" -ge 2 ] || fail "$command: two examples at least"
+done
+says 125 2 "name the program" "$sojourn" record
+says 125 2 "no option --nothing" "$sojourn" record --nothing -- true
+says 125 2 "needs a value" "$sojourn" record --wait
+says 125 2 "needs a number" "$sojourn" record --wait soon -- true
+says 125 2 "needs a number up to 64" "$sojourn" record --buffer 65 -- true
+says 125 2 "exclude each other" "$sojourn" record -o a --collector b -- true
+says 125 2 '"block", "drop"' "$sojourn" record --when-full never -- true
+says 125 2 "No such file" "$sojourn" record --map missing.map -- true
+says 2 2 "begin or end, and a name" "$sojourn" mark begin
+says 2 2 "begin or end, and a name" "$sojourn" mark middle phase
+says 2 2 "at most 255 bytes" "$sojourn" mark begin "$(printf '%0256d' 0)"
+says 3 2 "nothing is being recorded" "$sojourn" mark begin phase
+says 2 2 "one program" "$sojourn" functions
+says 3 2 "no such program" "$sojourn" functions sojourn-no-such-program
+says 1 2 "/etc/passwd" "$sojourn" functions /etc/passwd
+says 0 1 "functions, .* hookable" "$sojourn" functions "$samples/ends"
+says 0 1 "0 sessions delivered" "$sojourn" flush
+says 2 2 "seconds" "$sojourn" flush --wait soon
+says 0 1 "^Usage: sojournd" "$sojournd" --help
+says 2 2 "unknown option" "$sojournd" --nothing
+says 2 2 "needs a value" "$sojournd" --listen
+says 1 2 "sojournd: " "$sojournd" --database /nowhere/lab.db --listen inproc://cli
+"$sojourn" functions --json "$samples/ends" >run/functions.json
+equal "JSON of functions" 1 \
+    "$(sqlite3 :memory: "SELECT json_valid(CAST(readfile('run/functions.json') AS TEXT))")"
+equal "files left" "1.txt 2.txt run state" "$(ls | tr '\n' ' ' | sed 's/ $//')"
+printf '{"policy": 1,\n "budgte": "3%%"}' >run/bad.json
+says 1 2 'run/bad.json:2:2: unknown key "budgte"; did you mean "budget"' \
+    "$sojourn" policy check run/bad.json
+says 125 2 'run/bad.json:2:2: ' "$sojourn" record --policy run/bad.json -- true
+says 125 2 'a budget from "0.1%"' "$sojourn" record --budget 0% -- true
+says 0 1 "mode  *profile" "$sojourn" policy check default
+says 0 1 "^jank$" "$sojourn" policy list
+says 3 2 "shipped policies: default" "$sojourn" policy check nothing.json

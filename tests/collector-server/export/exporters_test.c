@@ -1,0 +1,124 @@
+#include "collector-server/export/exporter.h"
+#include "collector-server/store/store.h"
+#include "tests/support/trace_maker.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+static const char path[] = "exporters_test.db";
+static sqlite3 *database;
+
+static int open_trace(void **state)
+{
+    (void)state;
+    trace made;
+    const trace_shape shape = {.seed = 4,
+                               .sessions = 1,
+                               .streams = 2,
+                               .calls = 600,
+                               .block_events = 100,
+                               .functions = 15,
+                               .max_depth = 9,
+                               .leave_open = true};
+    make_trace(path, &shape, &made);
+    free_trace(&made);
+    sj_error error = {0};
+    return sj_database_open_reader(path, &database, &error) != SJ_OK;
+}
+
+static int close_trace(void **state)
+{
+    (void)state;
+    sqlite3_close(database);
+    return 0;
+}
+
+/* What an exporter writes; free it. */
+static char *export_text(const char *format)
+{
+    char *text = NULL;
+    size_t size = 0;
+    FILE *output = open_memstream(&text, &size);
+    sj_error error = {0};
+    const sj_exporter *exporter = sj_exporter_find(format);
+    assert_non_null(exporter);
+    assert_int_equal(exporter->write(database, 1, output, &error), SJ_OK);
+    fclose(output);
+    return text;
+}
+
+static int64_t ask(const char *sql, const char *text)
+{
+    sqlite3_stmt *statement;
+    assert_int_equal(sqlite3_prepare_v2(database, sql, -1, &statement, NULL), SQLITE_OK);
+    sqlite3_bind_text(statement, 1, text, -1, SQLITE_STATIC);
+    assert_int_equal(sqlite3_step(statement), SQLITE_ROW);
+    const int64_t number = sqlite3_column_int64(statement, 0);
+    sqlite3_finalize(statement);
+    return number;
+}
+
+static size_t count_of(const char *text, const char *what)
+{
+    size_t count = 0;
+    while ((text = strstr(text, what)) != NULL) {
+        ++count;
+        ++text;
+    }
+    return count;
+}
+
+static void chrome_json_is_json_with_every_call(void **state)
+{
+    (void)state;
+    char *text = export_text("chrome-json");
+    assert_int_equal(ask("SELECT json_valid(?1)", text), 1);
+    assert_int_equal(ask("SELECT json_array_length(?1, '$.traceEvents')", text), 1200);
+    assert_int_equal(count_of(text, "\"ph\":\"B\""),
+                     ask("SELECT count(*) FROM calls WHERE end_ns IS NULL", NULL));
+    free(text);
+}
+
+static void function_txt_has_an_entry_and_an_exit_for_every_call(void **state)
+{
+    (void)state;
+    char *text = export_text("function.txt");
+    assert_int_equal(count_of(text, "]enter:"), 1200);
+    assert_int_equal(count_of(text, "ret:0\n"), ask("SELECT count(end_ns) FROM calls", NULL));
+    free(text);
+}
+
+static void folded_self_times_add_up(void **state)
+{
+    (void)state;
+    char *text = export_text("folded");
+    int64_t sum = 0;
+    for (char *line = strtok(text, "\n"); line != NULL; line = strtok(NULL, "\n")) {
+        sum += atoll(strrchr(line, ' '));
+    }
+    assert_true(sum > 0);
+    assert_int_equal(sum, ask("SELECT sum(self_ns) FROM call_paths", NULL));
+    free(text);
+}
+
+static void an_unknown_format_is_not_found(void **state)
+{
+    (void)state;
+    assert_null(sj_exporter_find("pdf"));
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(chrome_json_is_json_with_every_call),
+        cmocka_unit_test(function_txt_has_an_entry_and_an_exit_for_every_call),
+        cmocka_unit_test(folded_self_times_add_up),
+        cmocka_unit_test(an_unknown_format_is_not_found),
+    };
+    return cmocka_run_group_tests(tests, open_trace, close_trace);
+}

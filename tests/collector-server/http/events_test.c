@@ -1,0 +1,160 @@
+/* Server-sent events while the database changes. */
+#include "collector-server/http/event_hub.h"
+#include "tests/collector-server/http/client.h"
+#include "tests/collector-server/http/fixture.h"
+
+#include <poll.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+static char database_path[64];
+static sqlite3 *database;
+static sj_http *server;
+
+static int start_server(void **state)
+{
+    (void)state;
+    sj_error error;
+    snprintf(database_path, sizeof(database_path), "http_events_test.%d.db", (int)getpid());
+    database = fixture_create(database_path, 0);
+    const sj_http_options options = {.database_path = database_path};
+    return sj_http_start(&options, &server, &error) == SJ_OK ? 0 : -1;
+}
+
+static int stop_server(void **state)
+{
+    (void)state;
+    sj_http_stop(server);
+    sqlite3_close(database);
+    return unlink(database_path);
+}
+
+static int open_stream(void)
+{
+    static const char request[] = "GET /api/v1/events HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n";
+    const int fd = client_connect(server);
+    assert_int_equal(send(fd, request, sizeof(request) - 1, MSG_NOSIGNAL), sizeof(request) - 1);
+    return fd;
+}
+
+/* Reads until `wanted` has come or nothing comes for `patience_ms`. */
+static bool read_until(int fd, const char *wanted, int patience_ms, char *text, size_t capacity)
+{
+    size_t size = 0;
+    text[0] = '\0';
+    struct pollfd watched = {.fd = fd, .events = POLLIN};
+    while (strstr(text, wanted) == NULL && size + 1 < capacity &&
+           poll(&watched, 1, patience_ms) == 1) {
+        const ssize_t got = recv(fd, text + size, capacity - size - 1, 0);
+        if (got <= 0) {
+            break;
+        }
+        size += (size_t)got;
+        text[size] = '\0';
+    }
+    return strstr(text, wanted) != NULL;
+}
+
+static void a_stream_tells_of_changed_sessions_only(void **state)
+{
+    (void)state;
+    char text[16384];
+    const int fd = open_stream();
+    assert_true(read_until(fd, "event: hello", 5000, text, sizeof(text)));
+    assert_non_null(strstr(text, "text/event-stream"));
+    fixture_run(database, "UPDATE sessions SET stored_calls = 424242 WHERE session_id = 3");
+    assert_true(read_until(fd, "424242", 5000, text, sizeof(text)));
+    assert_non_null(strstr(text, "event: sessions"));
+    assert_non_null(strstr(text, "editor --live"));
+    assert_null(strstr(text, "editor --crash"));
+    close(fd);
+}
+
+static void a_new_session_reaches_every_stream(void **state)
+{
+    (void)state;
+    enum { STREAMS = 5 };
+    int streams[STREAMS];
+    char text[16384];
+    for (int i = 0; i < STREAMS; i++) {
+        streams[i] = open_stream();
+        assert_true(read_until(streams[i], "event: hello", 5000, text, sizeof(text)));
+    }
+    fixture_add_session(database, "brand --new", 5);
+    for (int i = 0; i < STREAMS; i++) {
+        assert_true(read_until(streams[i], "brand --new", 5000, text, sizeof(text)));
+        close(streams[i]);
+    }
+}
+
+static void a_write_that_changes_no_session_says_nothing(void **state)
+{
+    (void)state;
+    char text[16384];
+    const int fd = open_stream();
+    assert_true(read_until(fd, "event: hello", 5000, text, sizeof(text)));
+    fixture_run(database, "UPDATE functions SET size_bytes = 65 WHERE function_id = 1");
+    assert_false(read_until(fd, "event: sessions", 1500, text, sizeof(text)));
+    close(fd);
+}
+
+static void streams_are_bounded_and_places_come_back(void **state)
+{
+    (void)state;
+    int streams[SJ_EVENT_STREAMS_MAX];
+    char text[8192];
+    usleep(3 * SJ_EVENT_POLL_MS * 1000); /* the places of earlier tests come back */
+    for (int i = 0; i < SJ_EVENT_STREAMS_MAX; i++) {
+        streams[i] = open_stream();
+        assert_true(read_until(streams[i], "event: hello", 5000, text, sizeof(text)));
+    }
+    json_decref(client_json(server, "/api/v1/events", 503));
+    json_decref(client_json(server, "/api/v1/health", 200));
+    for (int i = 0; i < SJ_EVENT_STREAMS_MAX; i++) {
+        close(streams[i]);
+    }
+    /* Nothing is written to the database: the server sees by itself that they are gone. */
+    bool again = false;
+    for (int attempt = 0; attempt < 20 && !again; attempt++) {
+        const int fd = open_stream();
+        again = read_until(fd, "event: hello", 300, text, sizeof(text));
+        close(fd);
+    }
+    assert_true(again);
+}
+
+static void stopping_ends_streams_that_are_open(void **state)
+{
+    char text[8192];
+    const int fd = open_stream();
+    assert_true(read_until(fd, "event: hello", 5000, text, sizeof(text)));
+    sj_http_stop(server);
+    char byte;
+    while (recv(fd, &byte, 1, 0) > 0) {
+    }
+    close(fd);
+    sqlite3_close(database);
+    unlink(database_path);
+    assert_int_equal(start_server(state), 0);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_stream_tells_of_changed_sessions_only),
+        cmocka_unit_test(a_new_session_reaches_every_stream),
+        cmocka_unit_test(a_write_that_changes_no_session_says_nothing),
+        cmocka_unit_test(streams_are_bounded_and_places_come_back),
+        cmocka_unit_test(stopping_ends_streams_that_are_open),
+    };
+    return cmocka_run_group_tests(tests, start_server, stop_server);
+}

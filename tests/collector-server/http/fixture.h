@@ -1,0 +1,26 @@
+/* A database as the store leaves it, filled by SQL, for the tests of HTTP and dashboard. */
+#ifndef SJ_TESTS_HTTP_FIXTURE_H
+#define SJ_TESTS_HTTP_FIXTURE_H
+
+#include <sqlite3.h>
+#include <stdint.h>
+
+/* Functions of fixture session 1, besides its named ones. */
+enum { FIXTURE_TICKS_NUMERATOR = 1, FIXTURE_TICKS_DENOMINATOR = 2 };
+
+/* fixture_create makes the database from schema/migrations in WAL mode and fills it:
+ *   session 1: completed, lossless; main (1 call) -> parse, render, many_children; parse ->
+ *              tokenize; many_children -> leaf_000..leaf_059; `extra_functions` more functions;
+ *              a recursive function walk; names with %, _, invalid UTF-8
+ *   session 2: crashed, with gaps and unhooked functions
+ *   session 3: recording; main has not ended
+ * Aborts with a message on any error; the connection is the caller's to close. */
+sqlite3 *fixture_create(const char *path, unsigned extra_functions);
+
+/* fixture_add_session adds a recording session with `calls` calls; returns its id. */
+int64_t fixture_add_session(sqlite3 *database, const char *command, int64_t calls);
+
+/* fixture_run runs a statement or aborts. */
+void fixture_run(sqlite3 *database, const char *sql);
+
+#endif

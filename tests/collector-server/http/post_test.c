@@ -1,0 +1,288 @@
+/* What changes something: the token, signs of other sites, bodies. */
+#include "tests/collector-server/http/client.h"
+#include "tests/collector-server/http/fixture.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+static char database_path[64];
+static char token_path[80];
+static char token[80];
+static sqlite3 *database;
+static sj_http *server;
+
+static int start_server(void **state)
+{
+    (void)state;
+    sj_error error;
+    snprintf(database_path, sizeof(database_path), "http_post_test.%d.db", (int)getpid());
+    snprintf(token_path, sizeof(token_path), "%s.token", database_path);
+    unlink(token_path);
+    database = fixture_create(database_path, 0);
+    fixture_run(database, "INSERT INTO device_tokens VALUES (1, x'00', 1, NULL);"
+                          "UPDATE devices SET own_tags = '{\"site\":\"oslo\"}',"
+                          " tags = '{\"site\":\"oslo\"}'");
+    const sj_http_options options = {.database_path = database_path, .token_path = token_path};
+    if (sj_http_start(&options, &server, &error) != SJ_OK) {
+        return -1;
+    }
+    FILE *file = fopen(token_path, "re");
+    const bool is_read = file != NULL && fscanf(file, "%70s", token) == 1;
+    fclose(file);
+    return is_read ? 0 : -1;
+}
+
+static int stop_server(void **state)
+{
+    (void)state;
+    sj_http_stop(server);
+    sqlite3_close(database);
+    unlink(token_path);
+    return unlink(database_path);
+}
+
+/* post sends a body with the headers given ("A: b\r\n" each); the caller frees the answer. */
+static client_response post(const char *target, const char *headers, const char *body)
+{
+    const size_t capacity = strlen(body) + 1024;
+    char *request = malloc(capacity);
+    const int size = snprintf(request, capacity,
+                              "POST %s HTTP/1.1\r\nHost: 127.0.0.1\r\nConnection: close\r\n"
+                              "Content-Length: %zu\r\n%s\r\n%s",
+                              target, strlen(body), headers, body);
+    client_response response = client_exchange(server, request, (size_t)size);
+    free(request);
+    return response;
+}
+
+static char good_headers[256];
+
+static const char *headers_with(const char *more)
+{
+    snprintf(good_headers, sizeof(good_headers),
+             "Authorization: Bearer %s\r\nContent-Type: application/json\r\n%s", token, more);
+    return good_headers;
+}
+
+static void expect(const char *headers, const char *body, int status, const char *said)
+{
+    client_response response = post("/api/v1/commands", headers, body);
+    if (response.status != status || strstr(response.text, said) == NULL) {
+        fail_msg("%s gave %d: %s", body, response.status, response.text);
+    }
+    client_free(&response);
+}
+
+static int64_t count(const char *sql)
+{
+    sqlite3_stmt *statement = NULL;
+    assert_int_equal(sqlite3_prepare_v2(database, sql, -1, &statement, NULL), SQLITE_OK);
+    assert_int_equal(sqlite3_step(statement), SQLITE_ROW);
+    const int64_t number = sqlite3_column_int64(statement, 0);
+    sqlite3_finalize(statement);
+    return number;
+}
+
+static const char good_body[] = "{\"devices\": \"bench-07\", \"kind\": \"status\"}";
+
+static void the_token_is_made_for_the_owner_only(void **state)
+{
+    (void)state;
+    struct stat about;
+    assert_int_equal(stat(token_path, &about), 0);
+    assert_int_equal(about.st_mode & 0777, 0600);
+    assert_int_equal(strlen(token), 64);
+}
+
+static void without_the_token_nothing_happens(void **state)
+{
+    (void)state;
+    const int64_t before = count("SELECT count(*) FROM commands");
+    char wrong[128];
+    expect("Content-Type: application/json\r\n", good_body, 401, "DATABASE.token");
+    snprintf(wrong, sizeof(wrong),
+             "Authorization: Bearer %.63s0\r\nContent-Type: application/json\r\n", token);
+    if (token[63] == '0') {
+        wrong[22 + 63] = '1';
+    }
+    expect(wrong, good_body, 401, "DATABASE.token");
+    snprintf(wrong, sizeof(wrong), "Authorization: Basic %s\r\n", token);
+    expect(wrong, good_body, 401, "DATABASE.token");
+    assert_int_equal(count("SELECT count(*) FROM commands"), before);
+}
+
+static void other_sites_cannot_use_a_token_that_they_know(void **state)
+{
+    (void)state;
+    static const char *const signs[] = {
+        "Origin: https://evil.example\r\n", "Origin: null\r\n", "Sec-Fetch-Site: cross-site\r\n",
+        "Sec-Fetch-Site: same-site\r\n",
+        "Sec-Fetch-Site: cross-site\r\nSec-Fetch-Mode: navigate\r\n"};
+    const int64_t before = count("SELECT count(*) FROM commands");
+    for (size_t i = 0; i < sizeof(signs) / sizeof(signs[0]); i++) {
+        expect(headers_with(signs[i]), good_body, 403, "other sites");
+    }
+    assert_int_equal(count("SELECT count(*) FROM commands"), before);
+}
+
+static void bodies_that_are_no_command_are_refused_with_the_reason(void **state)
+{
+    (void)state;
+    static const char *const bodies[][2] = {
+        {"", "empty"},
+        {"{", "line 1"},
+        {"[]", "no JSON object"},
+        {"{\"kind\": \"status\"}", "devices"},
+        {"{\"devices\": \"bench-07\"}", "kind"},
+        {"{\"devices\": \"bench-07\", \"kind\": \"statsu\"}", "did you mean"},
+        {"{\"devices\": \"bench-07\", \"kind\": \"write\"}", "no command"},
+        {"{\"devices\": \"bench-07\", \"kind\": \"launch\"}", "either an"},
+        {"{\"devices\": \"bench-07\", \"kind\": \"attach\", \"arguments\": {\"pid\": \"1\"}}",
+         "whole number"},
+        {"{\"devices\": \"bench-07\", \"kind\": \"attach\", \"arguments\": {}}", "missing"},
+        {"{\"devices\": \"bench-07\", \"kind\": \"stop\", \"arguments\": {\"sesion\": \"a\"}}",
+         "session"},
+        {"{\"devices\": \"bench-07\", \"kind\": \"status\", \"timeout_ms\": 0}", "timeout_ms"},
+        {"{\"devices\": \"bench-07\", \"kind\": \"policy\", \"arguments\":"
+         " {\"policy\": {\"policy\": 1, \"mode\": \"trase\"}}}",
+         "trace"},
+        {"{\"devices\": \"tag:\", \"kind\": \"status\"}", "tag:KEY"}};
+    for (size_t i = 0; i < sizeof(bodies) / sizeof(bodies[0]); i++) {
+        expect(headers_with(""), bodies[i][0], 400, bodies[i][1]);
+    }
+    expect(headers_with(""), "{\"devices\": \"nobody\", \"kind\": \"status\"}", 404, "nobody");
+    expect(headers_with(""), "{\"devices\": \"tag:none\", \"kind\": \"status\"}", 404, "tag:none");
+}
+
+static void types_and_lengths_are_checked_before_the_body_is_read(void **state)
+{
+    (void)state;
+    char headers[256];
+    snprintf(headers, sizeof(headers), "Authorization: Bearer %s\r\n", token);
+    expect(headers, good_body, 415, "application/json");
+    snprintf(headers, sizeof(headers), "Authorization: Bearer %s\r\nContent-Type: text/plain\r\n",
+             token);
+    expect(headers, good_body, 415, "application/json");
+    char request[512];
+    snprintf(request, sizeof(request),
+             "POST /api/v1/commands HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Length: 99999999\r\n"
+             "%s\r\n",
+             headers_with(""));
+    client_response response = client_exchange(server, request, strlen(request));
+    assert_int_equal(response.status, 413);
+    client_free(&response);
+    snprintf(request, sizeof(request),
+             "POST /api/v1/commands HTTP/1.1\r\nHost: 127.0.0.1\r\nTransfer-Encoding: chunked\r\n"
+             "%s\r\n0\r\n\r\n",
+             headers_with(""));
+    response = client_exchange(server, request, strlen(request));
+    assert_int_equal(response.status, 411);
+    client_free(&response);
+}
+
+static void a_command_is_queued_with_its_audit(void **state)
+{
+    (void)state;
+    char *long_body = malloc(40000);
+    memset(long_body, 'x', 40000);
+    const int head =
+        snprintf(long_body, 40000,
+                 "{\"devices\": \"tag:site=oslo\", \"kind\": \"launch\", \"arguments\":"
+                 " {\"command\": [\"/bin/true\", \"");
+    long_body[head] = 'x';
+    snprintf(long_body + 30000, 10000, "%s", "\"]}, \"timeout_ms\": 5000}");
+    expect(headers_with("Origin: http://127.0.0.1\r\nSec-Fetch-Site: same-origin\r\n"), long_body,
+           202, "\"device\":\"bench-07\"");
+    free(long_body);
+    assert_int_equal(
+        count("SELECT count(*) FROM commands WHERE kind = 'launch' AND state = 'queued'"
+              " AND requested_by = 'http' AND timeout_ms = 5000 AND device_id = 1"),
+        1);
+}
+
+static void tags_and_policies_are_set_at_once(void **state)
+{
+    (void)state;
+    expect(headers_with(""),
+           "{\"devices\": \"1\", \"kind\": \"tags\", \"arguments\": {\"tags\":"
+           " {\"ring\": \"beta\", \"site\": null}}}",
+           202, "command");
+    assert_int_equal(count("SELECT count(*) FROM devices WHERE tags = '{\"ring\":\"beta\"}'"), 1);
+    expect(headers_with(""),
+           "{\"devices\": \"tag:ring=beta\", \"kind\": \"policy\", \"arguments\":"
+           " {\"policy\": \"jank\", \"app\": \"shop\"}}",
+           202, "bench-07");
+    assert_int_equal(count("SELECT count(*) FROM policy_rules WHERE scope = 'tag' AND app = 'shop'"
+                           " AND ended_realtime_ns IS NULL"),
+                     1);
+    assert_int_equal(count("SELECT count(*) FROM commands WHERE kind = 'policies'"
+                           " AND arguments ->> '$.rules[0].app' = 'shop'"),
+                     1);
+    expect(headers_with(""),
+           "{\"devices\": \"tag:ring=beta\", \"kind\": \"policy\", \"arguments\":"
+           " {\"app\": \"shop\"}}",
+           202, "commands");
+    assert_int_equal(count("SELECT count(*) FROM policy_rules WHERE ended_realtime_ns IS NULL"), 0);
+    expect(headers_with(""), "{\"devices\": \"all\", \"kind\": \"policy\"}", 404, "no such policy");
+}
+
+static void only_what_takes_a_post_takes_it(void **state)
+{
+    (void)state;
+    client_response response = post("/api/v1/devices", headers_with(""), good_body);
+    assert_int_equal(response.status, 405);
+    client_free(&response);
+    json_decref(client_json(server, "/api/v1/commands/999999", 404));
+    json_decref(client_json(server, "/api/v1/commands/1/file", 404));
+}
+
+static void a_server_without_a_token_takes_no_commands(void **state)
+{
+    (void)state;
+    sj_error error;
+    sj_http *kept = server;
+    const sj_http_options options = {.database_path = database_path};
+    assert_int_equal(sj_http_start(&options, &server, &error), SJ_OK);
+    expect(headers_with(""), good_body, 403, "takes no commands");
+    sj_http_stop(server);
+    server = kept;
+}
+
+static void a_token_that_others_may_read_is_refused(void **state)
+{
+    (void)state;
+    sj_error error;
+    sj_http *none = NULL;
+    const sj_http_options options = {.database_path = database_path, .token_path = token_path};
+    assert_int_equal(chmod(token_path, 0644), 0);
+    assert_int_equal(sj_http_start(&options, &none, &error), SJ_EPERM);
+    assert_non_null(strstr(error.text, "chmod 600"));
+    assert_int_equal(chmod(token_path, 0600), 0);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(the_token_is_made_for_the_owner_only),
+        cmocka_unit_test(without_the_token_nothing_happens),
+        cmocka_unit_test(other_sites_cannot_use_a_token_that_they_know),
+        cmocka_unit_test(bodies_that_are_no_command_are_refused_with_the_reason),
+        cmocka_unit_test(types_and_lengths_are_checked_before_the_body_is_read),
+        cmocka_unit_test(a_command_is_queued_with_its_audit),
+        cmocka_unit_test(tags_and_policies_are_set_at_once),
+        cmocka_unit_test(only_what_takes_a_post_takes_it),
+        cmocka_unit_test(a_server_without_a_token_takes_no_commands),
+        cmocka_unit_test(a_token_that_others_may_read_is_refused),
+    };
+    return cmocka_run_group_tests(tests, start_server, stop_server);
+}

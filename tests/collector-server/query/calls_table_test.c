@@ -1,0 +1,347 @@
+#include "collector-server/query/query.h"
+#include "collector-server/store/store.h"
+#include "tests/support/trace_maker.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#pragma GCC diagnostic ignored "-Wformat-nonliteral" /* formats of queries are tables here */
+
+enum { COLUMNS = 14, RANDOM_QUERIES = 400 };
+
+static const char path[] = "calls_table_test.db";
+static trace made;
+static sqlite3 *database;
+
+static int open_trace(void **state)
+{
+    (void)state;
+    const trace_shape shape = {.seed = 5,
+                               .sessions = 2,
+                               .streams = 2,
+                               .calls = 1500,
+                               .block_events = 128,
+                               .functions = 40,
+                               .max_depth = 30,
+                               .leave_open = true,
+                               .keep_calls = true};
+    make_trace(path, &shape, &made);
+    sj_error error = {0};
+    if (sj_database_open_reader(path, &database, &error) != SJ_OK) {
+        fprintf(stderr, "%s\n", error.text);
+        return -1;
+    }
+    /* the naive table that every answer is compared with */
+    sqlite3_exec(database, "PRAGMA query_only = 0", NULL, NULL, NULL);
+    sqlite3_exec(database, "CREATE TEMP TABLE naive AS SELECT * FROM calls LIMIT 0", NULL, NULL,
+                 NULL);
+    sqlite3_stmt *insert;
+    if (sqlite3_prepare_v2(database, "INSERT INTO naive VALUES (?,?,?,?,?,?,?,?,?,?,?,?,?,?)", -1,
+                           &insert, NULL) != SQLITE_OK) {
+        fprintf(stderr, "%s\n", sqlite3_errmsg(database));
+        return -1;
+    }
+    static const char *const endings[] = {"returned", "unwound", "open", "truncated"};
+    sqlite3_exec(database, "BEGIN", NULL, NULL, NULL);
+    for (size_t i = 0; i < made.count; ++i) {
+        const made_call *call = &made.calls[i];
+        const int64_t values[COLUMNS] = {
+            call->call_id,
+            call->session_id,
+            call->stream_id,
+            call->thread_id,
+            call->function_id,
+            call->parent_id,
+            call->depth,
+            call->start_ns,
+            call->end_ns,
+            call->end_ns < 0 ? -1 : call->end_ns - call->start_ns,
+            call->end_ns < 0 ? -1 : call->self_ns,
+            0,
+            0,
+            call->caller_function_id,
+        };
+        for (int column = 0; column < COLUMNS; ++column) {
+            if (values[column] >= 0) {
+                sqlite3_bind_int64(insert, column + 1, values[column]);
+            } else {
+                sqlite3_bind_null(insert, column + 1);
+            }
+        }
+        sqlite3_bind_text(insert, 12, endings[call->ending], -1, SQLITE_STATIC);
+        sqlite3_step(insert);
+        sqlite3_reset(insert);
+    }
+    sqlite3_finalize(insert);
+    sqlite3_exec(database, "COMMIT", NULL, NULL, NULL);
+    return 0;
+}
+
+static int close_trace(void **state)
+{
+    (void)state;
+    sqlite3_close(database);
+    free_trace(&made);
+    return 0;
+}
+
+static sqlite3_stmt *prepare(const char *sql)
+{
+    sqlite3_stmt *statement;
+    if (sqlite3_prepare_v2(database, sql, -1, &statement, NULL) != SQLITE_OK) {
+        fail_msg("%s: %s", sql, sqlite3_errmsg(database));
+    }
+    return statement;
+}
+
+static int64_t number_of(const char *sql)
+{
+    sqlite3_stmt *statement = prepare(sql);
+    assert_int_equal(sqlite3_step(statement), SQLITE_ROW);
+    const int64_t number = sqlite3_column_int64(statement, 0);
+    sqlite3_finalize(statement);
+    return number;
+}
+
+static void print_row(const char *who, sqlite3_stmt *row)
+{
+    fprintf(stderr, "%s:", who);
+    for (int i = 0; i < sqlite3_column_count(row); ++i) {
+        fprintf(stderr, " %s", (const char *)sqlite3_column_text(row, i));
+    }
+    fprintf(stderr, "\n");
+}
+
+/* Both tables must give the same rows in the same order. Returns how many. */
+static int64_t compare(const char *format, const char *from)
+{
+    char ours[1000];
+    char theirs[1000];
+    snprintf(ours, sizeof(ours), format, "calls", from);
+    snprintf(theirs, sizeof(theirs), format, "naive", from);
+    sqlite3_stmt *left = prepare(ours);
+    sqlite3_stmt *right = prepare(theirs);
+    int64_t rows = 0;
+    for (;; ++rows) {
+        const int a = sqlite3_step(left);
+        const int b = sqlite3_step(right);
+        bool same = a == b;
+        for (int i = 0; same && a == SQLITE_ROW && i < sqlite3_column_count(left); ++i) {
+            const char *x = (const char *)sqlite3_column_text(left, i);
+            const char *y = (const char *)sqlite3_column_text(right, i);
+            same = x == NULL || y == NULL ? x == y : strcmp(x, y) == 0;
+        }
+        if (!same) {
+            print_row("calls", left);
+            print_row("naive", right);
+            fail_msg("row %lld differs (%d, %d: %s): %s", (long long)rows, a, b,
+                     sqlite3_errmsg(database), ours);
+        }
+        if (a != SQLITE_ROW) {
+            break;
+        }
+    }
+    sqlite3_finalize(left);
+    sqlite3_finalize(right);
+    return rows;
+}
+
+static void every_call_is_one_row_with_every_column_true(void **state)
+{
+    (void)state;
+    assert_int_equal(compare("SELECT * FROM %s %s ORDER BY call_id", ""), made.count);
+    assert_true(number_of("SELECT count(*) FROM naive WHERE end_ns IS NULL") > 4);
+    assert_true(made.blocks > 80);
+}
+
+static void counting_reads_no_columns_and_counts_all(void **state)
+{
+    (void)state;
+    assert_int_equal(number_of("SELECT count(*) FROM calls"), made.count);
+    assert_int_equal(number_of("SELECT count(*) FROM calls WHERE session_id = 1"), made.count / 2);
+    assert_int_equal(number_of("SELECT count(*) FROM calls WHERE session_id = 77"), 0);
+}
+
+static void add_condition(char *where, size_t size, uint64_t *random)
+{
+    static const char *const columns[] = {"call_id",  "session_id",  "stream_id", "thread_id",
+                                          "start_ns", "function_id", "depth",     "duration_ns",
+                                          "end_ns",   "self_ns",     "parent_id"};
+    static const char *const operators[] = {"=", "<", "<=", ">", ">="};
+    const char *column = columns[next_random(random) % 11];
+    const char *op = operators[next_random(random) % 5];
+    const char *suffix = next_random(random) % 12 == 0 ? " + 0.5" : "";
+    const size_t used = strlen(where);
+    const uint64_t row = next_random(random) % made.count;
+    char value[200];
+    switch (next_random(random) % 16) {
+    case 0:
+        snprintf(value, sizeof(value), "NULL");
+        break;
+    case 1:
+        snprintf(value, sizeof(value), "'text'");
+        break;
+    case 2:
+        snprintf(value, sizeof(value), "%s", next_random(random) % 2 == 0 ? "1e300" : "-1e300");
+        break;
+    default:
+        /* a value that occurs, so that boundaries are hit */
+        snprintf(value, sizeof(value), "(SELECT %s FROM naive WHERE rowid = %llu)%s", column,
+                 (unsigned long long)row + 1, suffix);
+    }
+    snprintf(where + used, size - used, " %s %s %s %s", used == 0 ? "WHERE" : "AND", column, op,
+             value);
+}
+
+static void random_conditions_answer_like_a_full_scan(void **state)
+{
+    (void)state;
+    uint64_t random = 42;
+    int64_t rows = 0;
+    for (int i = 0; i < RANDOM_QUERIES; ++i) {
+        char where[900] = "";
+        const uint64_t conditions = 1 + next_random(&random) % 3;
+        for (uint64_t k = 0; k < conditions; ++k) {
+            add_condition(where, sizeof(where), &random);
+        }
+        rows += compare(i % 2 == 0 ? "SELECT * FROM %s %s ORDER BY call_id"
+                                   : "SELECT call_id, ending FROM %s %s ORDER BY start_ns, call_id",
+                        where);
+    }
+    assert_true(rows > 1000); /* the conditions do leave something */
+}
+
+static void groups_and_orders_are_sqlites_own(void **state)
+{
+    (void)state;
+    static const char *const queries[] = {
+        "SELECT function_id, count(*), sum(duration_ns), min(self_ns) FROM %s %s GROUP BY "
+        "function_id ORDER BY function_id",
+        "SELECT DISTINCT function_id FROM %s %s ORDER BY function_id",
+        "SELECT function_id, max(start_ns) FROM %s %s WHERE depth > 3 GROUP BY function_id "
+        "ORDER BY 2 DESC, 1",
+        "SELECT count(DISTINCT function_id), count(DISTINCT depth) FROM %s %s",
+        "SELECT call_id FROM %s %s WHERE stream_id = 11 ORDER BY start_ns, call_id",
+        "SELECT call_id FROM %s %s ORDER BY call_id DESC LIMIT 100",
+        "SELECT ending, count(*) FROM %s %s GROUP BY ending ORDER BY ending",
+        "SELECT stream_id, count(*) FROM %s %s GROUP BY stream_id ORDER BY stream_id",
+        "SELECT call_id FROM %s %s WHERE function_id IN (1003, 100002) OR depth = 2 ORDER BY 1",
+        "SELECT function_id, call_id FROM %s %s ORDER BY function_id, call_id",
+    };
+    for (size_t i = 0; i < sizeof(queries) / sizeof(queries[0]); ++i) {
+        assert_true(compare(queries[i], "") > 0);
+    }
+}
+
+static void call_aggregate_equals_the_sum_of_its_calls(void **state)
+{
+    (void)state;
+    static const char *const windows[] = {"1", "2", "1, 3000, 9000", "2, 0, 1", "1, 500, 700, 12"};
+    static const char *const conditions[] = {
+        "session_id = 1", "session_id = 2",
+        "session_id = 1 AND start_ns >= 3000 AND start_ns < 9000",
+        "session_id = 2 AND start_ns >= 0 AND start_ns < 1",
+        "session_id = 1 AND start_ns >= 500 AND start_ns < 700 AND stream_id = 12"};
+    for (size_t i = 0; i < sizeof(windows) / sizeof(windows[0]); ++i) {
+        char sql[1000];
+        snprintf(sql, sizeof(sql),
+                 "SELECT count(*) FROM (SELECT a.*, n.* FROM call_aggregate(%s) AS a FULL JOIN "
+                 "(SELECT function_id AS f, count(duration_ns) AS c, coalesce(sum(duration_ns), 0) "
+                 "AS d, coalesce(sum(self_ns), 0) AS s, count(*) - count(duration_ns) AS o FROM "
+                 "naive WHERE %s GROUP BY 1) AS n ON n.f = a.function_id WHERE a.calls IS NOT n.c "
+                 "OR a.open IS NOT n.o OR abs(a.duration_ns - n.d) > n.c + 1 OR "
+                 "abs(a.self_ns - n.s) > n.c + 1)",
+                 windows[i], conditions[i]);
+        assert_int_equal(number_of(sql), 0);
+    }
+    /* recursion once: the same as what the call graph kept */
+    assert_int_equal(number_of("SELECT count(*) FROM call_aggregate(1) AS a JOIN function_stats AS "
+                               "f ON f.session_id = 1 AND f.function_id = a.function_id WHERE "
+                               "a.calls <> f.calls OR abs(a.total_ns - f.total_ns) > a.calls"),
+                     0);
+    assert_true(number_of("SELECT count(*) FROM call_aggregate(1) WHERE total_ns < duration_ns") >
+                0);
+}
+
+static void descendants_and_ancestors_follow_the_tree(void **state)
+{
+    (void)state;
+    assert_int_equal(
+        number_of("WITH RECURSIVE below(id) AS (SELECT call_id FROM naive WHERE parent_id = "
+                  "(SELECT call_id FROM naive WHERE rowid = 2) UNION ALL SELECT n.call_id FROM "
+                  "naive AS n JOIN below ON n.parent_id = below.id) SELECT count(*) - (SELECT "
+                  "count(*) FROM descendants((SELECT call_id FROM naive WHERE rowid = 2))) FROM "
+                  "below"),
+        0);
+    assert_int_equal(number_of("SELECT count(*) FROM naive AS n WHERE n.rowid % 97 = 0 AND n.depth "
+                               "<> (SELECT count(*) FROM ancestors(n.call_id))"),
+                     0);
+    assert_int_equal(number_of("SELECT count(*) FROM ancestors(5)"), 0);
+}
+
+static void a_corrupt_block_is_named_and_the_rest_is_read(void **state)
+{
+    (void)state;
+    static const char damaged[] = "calls_table_damaged.db";
+    trace copy;
+    const trace_shape shape = {.seed = 9,
+                               .sessions = 1,
+                               .streams = 1,
+                               .calls = 1000,
+                               .block_events = 100,
+                               .functions = 10,
+                               .max_depth = 10,
+                               .keep_calls = true};
+    make_trace(damaged, &shape, &copy);
+    sqlite3 *writer;
+    assert_int_equal(sqlite3_open(damaged, &writer), SQLITE_OK);
+    assert_int_equal(
+        sqlite3_exec(writer,
+                     "UPDATE blocks SET data = CAST(substr(data, 1, 150) || x'a5' || substr(data, "
+                     "152) AS BLOB) "
+                     "WHERE block_id = 3",
+                     NULL, NULL, NULL),
+        SQLITE_OK);
+    sqlite3_close(writer);
+    sqlite3 *whole = database;
+    sj_error error;
+    assert_int_equal(sj_database_open_reader(damaged, &database, &error), SJ_OK);
+    const int64_t lost = number_of("SELECT call_count FROM blocks WHERE block_id = 3");
+    assert_true(lost > 0);
+    assert_int_equal(number_of("SELECT count(call_id) FROM calls"), (int64_t)copy.count - lost);
+    char *warnings = sj_query_take_warnings(database);
+    assert_non_null(warnings);
+    assert_non_null(strstr(warnings, "block 3 cannot be read"));
+    sqlite3_free(warnings);
+    assert_null(sj_query_take_warnings(database));
+    sqlite3_close(database);
+    database = whole;
+    free_trace(&copy);
+    remove(damaged);
+}
+
+static void calls_cannot_be_written(void **state)
+{
+    (void)state;
+    assert_int_not_equal(sqlite3_exec(database, "DELETE FROM calls", NULL, NULL, NULL), SQLITE_OK);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(every_call_is_one_row_with_every_column_true),
+        cmocka_unit_test(counting_reads_no_columns_and_counts_all),
+        cmocka_unit_test(random_conditions_answer_like_a_full_scan),
+        cmocka_unit_test(groups_and_orders_are_sqlites_own),
+        cmocka_unit_test(call_aggregate_equals_the_sum_of_its_calls),
+        cmocka_unit_test(descendants_and_ancestors_follow_the_tree),
+        cmocka_unit_test(a_corrupt_block_is_named_and_the_rest_is_read),
+        cmocka_unit_test(calls_cannot_be_written),
+    };
+    return cmocka_run_group_tests(tests, open_trace, close_trace);
+}

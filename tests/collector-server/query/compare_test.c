@@ -1,0 +1,267 @@
+#include "collector-server/query/compare.h"
+
+#include "collector-server/query/query.h"
+#include "collector-server/store/database.h"
+
+#include <math.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+enum { FUNCTIONS = 8, SESSIONS = 20, SIMULATIONS = 150 };
+
+static const char path[] = "compare_test.db";
+static sqlite3 *database;
+static uint64_t random_state = 7;
+
+static double uniform(void)
+{
+    random_state = random_state * UINT64_C(6364136223846793005) + 1442695040888963407;
+    return ((double)(random_state >> 11) + 0.5) / 9007199254740992.0;
+}
+
+/* Noise as runs have it: mostly some percent, now and then much more. */
+static double noise(double spread)
+{
+    const double normal = sqrt(-2 * log(uniform())) * cos(6.283185307179586 * uniform());
+    return exp(normal * spread) * (uniform() < 0.02 ? 1.5 : 1);
+}
+
+static void run(const char *sql)
+{
+    char *message = NULL;
+    if (sqlite3_exec(database, sql, NULL, NULL, &message) != SQLITE_OK) {
+        fail_msg("%s: %s", sql, message);
+    }
+}
+
+static void add_session(int number, const double *self_ns, int calls)
+{
+    char sql[512];
+    snprintf(sql, sizeof(sql),
+             "INSERT INTO sessions(session_id, uuid, device_id, started_realtime_ns, "
+             "started_ticks, tick_ns_numerator, tick_ns_denominator, tags, name) VALUES (%d, "
+             "randomblob(16), %d, %d000000000, 0, 1, 1, '{\"side\":\"%s\"}', 'run-%d')",
+             number, number % 2 + 1, 1700000000 + number, number % 2 == 0 ? "even" : "odd", number);
+    run(sql);
+    for (int i = 0; i < FUNCTIONS; ++i) {
+        snprintf(sql, sizeof(sql),
+                 "INSERT INTO call_paths(path_id, session_id, parent_path_id, function_id, depth, "
+                 "recursive, calls, total_ns, self_ns, unwound, untrusted, state) VALUES (%lld, "
+                 "%d, %s, %d, %d, 0, %d, %.0f, %.0f, 0, 0, x'00')",
+                 (long long)number << 32 | (i + 1), number,
+                 i == 0 ? "NULL"
+                        : "(SELECT min(path_id) FROM call_paths WHERE session_id = "
+                          "(SELECT max(session_id) FROM sessions))",
+                 i + 1, i != 0, calls, self_ns[i] * (i == 0 ? FUNCTIONS : 1), self_ns[i]);
+        run(sql);
+    }
+}
+
+static void clear_sessions(void)
+{
+    run("DELETE FROM call_paths; DELETE FROM marks; DELETE FROM sessions");
+}
+
+static int open_database(void **state)
+{
+    (void)state;
+    sj_error error = {0};
+    unlink(path);
+    unlink("compare_test.db-wal");
+    if (sj_database_open(path, SJ_DATABASE_CREATE, &database, &error) != SJ_OK ||
+        sj_query_register(database, &error) != SJ_OK) {
+        fprintf(stderr, "%s\n", error.text);
+        return -1;
+    }
+    run("PRAGMA synchronous=OFF; INSERT INTO devices(device_id, uuid, name, first_seen_realtime_ns,"
+        "last_seen_realtime_ns) VALUES (1, randomblob(16), 'desk', 0, 0), (2, randomblob(16), "
+        "'pi', 0, 0); INSERT INTO modules VALUES (1, x'ab', x'cd', '/bin/app', '', 1, 8);"
+        "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 8) INSERT INTO "
+        "functions SELECT i, 1, i * 16, 16, 'f' || i, 'f' || i, 1000 + i, '' FROM n");
+    return 0;
+}
+
+static int close_database(void **state)
+{
+    (void)state;
+    sqlite3_close(database);
+    return 0;
+}
+
+/* Odd sessions as they are, even ones with one function slowed; in turn, as recorded. */
+static void add_runs(double slowdown, int slowed, double spread)
+{
+    run("BEGIN");
+    clear_sessions();
+    for (int session = 1; session <= SESSIONS; ++session) {
+        double self_ns[FUNCTIONS];
+        const double run_noise = noise(spread / 2); /* the whole run */
+        for (int i = 0; i < FUNCTIONS; ++i) {
+            self_ns[i] = 1e6 * (i + 1) * run_noise * noise(spread / 2);
+            self_ns[i] *= session % 2 == 0 && i == slowed ? slowdown : 1;
+        }
+        add_session(session, self_ns, 100);
+    }
+    run("COMMIT");
+}
+
+static sj_compare *compare(const char *a, const char *b, bool tree)
+{
+    const sj_compare_side sides[2] = {{database, a}, {database, b}};
+    const sj_compare_options options = {.tree = tree};
+    sj_compare *made = NULL;
+    sj_error error = {0};
+    if (sj_compare_run(sides, &options, &made, &error) != SJ_OK) {
+        fail_msg("%s", error.text);
+    }
+    return made;
+}
+
+static bool says(sj_compare *made, int64_t function_id, sj_compare_verdict verdict)
+{
+    size_t count;
+    const sj_compare_row *rows = sj_compare_rows(made, &count);
+    for (size_t i = 0; i < count; ++i) {
+        if (rows[i].verdict == verdict &&
+            (function_id < 0 || rows[i].function_id[1] == function_id)) {
+            return true;
+        }
+    }
+    return false;
+}
+
+static void equal_runs_raise_few_alarms(void **state)
+{
+    (void)state;
+    int alarms = 0;
+    for (int i = 0; i < SIMULATIONS; ++i) {
+        add_runs(1, 0, 0.03);
+        sj_compare *made = compare("tag:side=odd", "tag:side=even", false);
+        alarms += says(made, -1, SJ_COMPARE_SLOWER) || says(made, -1, SJ_COMPARE_FASTER);
+        sj_compare_free(made);
+    }
+    print_message("%d false alarms in %d\n", alarms, (int)SIMULATIONS);
+    assert_true(alarms * 100 <= 5 * SIMULATIONS);
+}
+
+static void planted_slowdown_is_found_and_named(void **state)
+{
+    (void)state;
+    int found = 0;
+    for (int i = 0; i < SIMULATIONS; ++i) {
+        add_runs(1.05, 5, 0.015);
+        sj_compare *made = compare("tag:side=odd", "tag:side=even", false);
+        found += says(made, 6, SJ_COMPARE_SLOWER);
+        sj_compare_free(made);
+    }
+    print_message("found %d of %d\n", found, (int)SIMULATIONS);
+    assert_true(found * 100 >= 90 * SIMULATIONS);
+}
+
+static void single_sessions_prove_nothing(void **state)
+{
+    (void)state;
+    add_runs(3, 5, 0.01);
+    sj_compare *made = compare("1", "2", false);
+    assert_false(says(made, -1, SJ_COMPARE_SLOWER));
+    assert_true(says(made, 6, SJ_COMPARE_UNCLEAR));
+    sj_compare_free(made);
+}
+
+static void functions_appear_and_vanish(void **state)
+{
+    (void)state;
+    add_runs(1, 0, 0.01);
+    run("DELETE FROM call_paths WHERE function_id = 3 AND session_id % 2 = 0;"
+        "DELETE FROM call_paths WHERE function_id = 4 AND session_id % 2 = 1");
+    sj_compare *made = compare("tag:side=odd", "tag:side=even", true);
+    assert_true(says(made, 0, SJ_COMPARE_REMOVED));
+    assert_true(says(made, 4, SJ_COMPARE_ADDED));
+    size_t count;
+    const sj_compare_row *rows = sj_compare_rows(made, &count);
+    assert_int_equal(count, FUNCTIONS + 1);
+    for (size_t i = 1; i < count; ++i) {
+        assert_true(rows[i].parent < i);
+        assert_int_equal(rows[i].depth, rows[i].parent == 0 ? 0 : rows[rows[i].parent].depth + 1);
+    }
+    sj_compare_free(made);
+}
+
+static size_t samples_of(const char *set)
+{
+    sj_session_set found;
+    sj_error error = {0};
+    if (sj_session_set_read(database, set, &found, &error) != SJ_OK) {
+        return error.status == SJ_ENOTFOUND ? 0 : SIZE_MAX;
+    }
+    const size_t count = found.count;
+    sj_session_set_deinit(&found);
+    return count;
+}
+
+static void sets_name_sessions(void **state)
+{
+    (void)state;
+    add_runs(1, 0, 0.01);
+    assert_int_equal(samples_of("all"), SESSIONS);
+    assert_int_equal(samples_of("last"), 1);
+    assert_int_equal(samples_of("last:3"), 3);
+    assert_int_equal(samples_of("1,2,2,5"), 3);
+    assert_int_equal(samples_of("device:pi"), SESSIONS / 2);
+    assert_int_equal(samples_of("device:pi+last:4"), 2);
+    assert_int_equal(samples_of("device:pi,device:desk"), SESSIONS);
+    assert_int_equal(samples_of("tag:side"), SESSIONS);
+    assert_int_equal(samples_of("tag:side=odd+name:run-1*"), 6);
+    assert_int_equal(samples_of("since:2023-11-14T22:13:30"), 11);
+    assert_int_equal(samples_of("until:2023-11-14T22:13:30"), 9);
+    assert_int_equal(samples_of("build:ab"), 0); /* no session loaded it */
+    assert_int_equal(samples_of("device:it's; DROP TABLE sessions"), 0);
+    assert_int_equal(samples_of("nonsense"), SIZE_MAX);
+    assert_int_equal(samples_of(""), SIZE_MAX);
+    run("INSERT INTO marks(session_id, number, name, is_end, at_ns) VALUES (1, 1, 'load', 0, 10), "
+        "(1, 2, 'load', 1, 20), (1, 3, 'load', 0, 30), (1, 4, 'load', 1, 40), (2, 1, 'x', 0, 1)");
+    assert_int_equal(samples_of("mark:load"), 2);
+    assert_int_equal(samples_of("mark:load+device:desk"), 0);
+}
+
+static void sql_gives_the_same_verdicts(void **state)
+{
+    (void)state;
+    sqlite3_stmt *statement;
+    add_runs(1.3, 5, 0.01);
+    assert_int_equal(sqlite3_prepare_v2(database,
+                                        "SELECT name, ratio, calls_change FROM diff_functions("
+                                        "'tag:side=odd', 'tag:side=even') WHERE verdict = "
+                                        "'slower' AND row > 0",
+                                        -1, &statement, NULL),
+                     SQLITE_OK);
+    assert_int_equal(sqlite3_step(statement), SQLITE_ROW);
+    assert_string_equal(sqlite3_column_text(statement, 0), "f6");
+    assert_true(fabs(sqlite3_column_double(statement, 1) - 1.3) < 0.02);
+    assert_string_equal(sqlite3_column_text(statement, 2), "same");
+    assert_int_equal(sqlite3_step(statement), SQLITE_DONE);
+    sqlite3_finalize(statement);
+    assert_int_not_equal(
+        sqlite3_exec(database, "SELECT * FROM diff_tree('mark:none', 'all')", NULL, NULL, NULL),
+        SQLITE_OK);
+    assert_non_null(strstr(sqlite3_errmsg(database), "no session belongs to 'mark:none'"));
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(equal_runs_raise_few_alarms),
+        cmocka_unit_test(planted_slowdown_is_found_and_named),
+        cmocka_unit_test(single_sessions_prove_nothing),
+        cmocka_unit_test(functions_appear_and_vanish),
+        cmocka_unit_test(sets_name_sessions),
+        cmocka_unit_test(sql_gives_the_same_verdicts),
+    };
+    return cmocka_run_group_tests(tests, open_database, close_database);
+}

@@ -1,0 +1,280 @@
+#include "collector-server/query/function_groups.h"
+#include "collector-server/query/query.h"
+#include "collector-server/query/tick_scale.h"
+#include "collector-server/store/store.h"
+#include "tests/support/trace_maker.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+static const char path[] = "functions_test.db";
+static sqlite3 *database;
+
+static int open_trace(void **state)
+{
+    (void)state;
+    trace made;
+    const trace_shape shape = {.seed = 3,
+                               .sessions = 1,
+                               .streams = 1,
+                               .calls = 2000,
+                               .block_events = 500,
+                               .functions = 20,
+                               .max_depth = 12};
+    make_trace(path, &shape, &made);
+    free_trace(&made);
+    sj_error error = {0};
+    return sj_database_open_reader(path, &database, &error) != SJ_OK;
+}
+
+static int close_trace(void **state)
+{
+    (void)state;
+    sqlite3_close(database);
+    return 0;
+}
+
+static void durations_are_written_as_people_read_them(void **state)
+{
+    (void)state;
+    static const struct {
+        int64_t ns;
+        const char *text;
+    } cases[] = {{0, "0 ns"},
+                 {999, "999 ns"},
+                 {1000, "1.00 us"},
+                 {999999, "1.00 ms"},
+                 {12345678, "12.3 ms"},
+                 {-1500, "-1.50 us"},
+                 {1000000000, "1.00 s"},
+                 {59949000000, "59.9 s"},
+                 {60000000000, "1 min 00 s"},
+                 {3600000000000, "1 h 00 min"},
+                 {INT64_MIN, "-2562047 h 47 min"}};
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); ++i) {
+        char text[SJ_DURATION_TEXT_BYTES];
+        assert_string_equal(sj_format_duration(cases[i].ns, text), cases[i].text);
+    }
+}
+
+static void tick_bounds_are_exact_at_every_clock(void **state)
+{
+    (void)state;
+    static const int64_t clocks[][2] = {{10, 26}, {1, 1}, {1000, 1}, {1, 3}, {125, 3}, {7, 1000}};
+    for (size_t i = 0; i < sizeof(clocks) / sizeof(clocks[0]); ++i) {
+        sj_tick_scale scale = {0};
+        assert_true(sj_tick_scale_init(&scale, clocks[i][0], clocks[i][1]));
+        uint64_t random = 1;
+        for (int k = 0; k < 2000; ++k) {
+            const uint64_t ticks = next_random(&random) << (k % 16);
+            const int64_t ns = sj_ticks_to_ns(&scale, ticks);
+            assert_int_equal(ns,
+                             (int64_t)(ticks * (uint64_t)clocks[i][0] / (uint64_t)clocks[i][1]));
+            const uint64_t least = sj_ns_to_ticks_ceil(&scale, ns);
+            assert_true(least <= ticks && sj_ticks_to_ns(&scale, least) >= ns);
+            assert_true(least == 0 || sj_ticks_to_ns(&scale, least - 1) < ns);
+        }
+    }
+    sj_tick_scale scale;
+    assert_false(sj_tick_scale_init(&scale, 0, 1));
+    assert_false(sj_tick_scale_init(&scale, 1, -1));
+}
+
+static double number_of(const char *sql)
+{
+    sqlite3_stmt *statement;
+    if (sqlite3_prepare_v2(database, sql, -1, &statement, NULL) != SQLITE_OK ||
+        sqlite3_step(statement) != SQLITE_ROW) {
+        fail_msg("%s: %s", sql, sqlite3_errmsg(database));
+    }
+    const double number = sqlite3_column_double(statement, 0);
+    sqlite3_finalize(statement);
+    return number;
+}
+
+static void assert_fails(const char *sql)
+{
+    sqlite3_stmt *statement;
+    assert_int_equal(sqlite3_prepare_v2(database, sql, -1, &statement, NULL), SQLITE_OK);
+    assert_int_equal(sqlite3_step(statement), SQLITE_ERROR);
+    sqlite3_finalize(statement);
+}
+
+static void quantiles_are_nanoseconds_near_the_exact_ones(void **state)
+{
+    (void)state;
+    const double exact =
+        number_of("SELECT duration_ns FROM calls WHERE ending <> 'open' ORDER BY 1 "
+                  "LIMIT 1 OFFSET (SELECT count(duration_ns) / 2 FROM calls)");
+    const double merged = number_of("SELECT histogram_quantile(histogram_merge(histogram, "
+                                    "session_id), 0.5) FROM call_paths");
+    const double ticks = number_of("SELECT histogram_quantile(histogram_merge(histogram), 0.5, 1) "
+                                   "FROM call_paths");
+    assert_true(exact > 0);
+    assert_true(merged > exact * 0.9 && merged < exact * 1.1);
+    assert_true(ticks > exact * 0.94 && ticks < exact * 1.06);
+}
+
+static void wrong_arguments_of_histograms_are_told(void **state)
+{
+    (void)state;
+    assert_fails("SELECT histogram_quantile(x'ff00ff', 0.5)");
+    assert_fails("SELECT histogram_quantile(histogram, 1.5) FROM call_paths");
+    assert_fails("SELECT histogram_quantile(histogram, 0.5, 99) FROM call_paths");
+    assert_int_equal(number_of("SELECT histogram_quantile(NULL, 0.5) IS NULL"), 1);
+}
+
+/* Against the exact answers of SQLite's own window functions. */
+static void percentiles_of_any_values_are_near_the_exact_ones(void **state)
+{
+    (void)state;
+    static const int percents[] = {1, 50, 90, 99};
+    for (size_t i = 0; i < sizeof(percents) / sizeof(percents[0]); ++i) {
+        char sql[512];
+        snprintf(
+            sql, sizeof(sql),
+            "SELECT max(abs(c.p - e.d) / (e.d + 1.0)) FROM (SELECT function_id, "
+            "percentile(duration_ns, %d) AS p FROM calls GROUP BY 1) AS c JOIN (SELECT "
+            "function_id, duration_ns AS d, row_number() OVER w - 1 AS r, count(*) OVER "
+            "(PARTITION BY function_id) AS n FROM calls WHERE duration_ns IS NOT NULL WINDOW w "
+            "AS (PARTITION BY function_id ORDER BY duration_ns)) AS e USING (function_id) "
+            "WHERE e.r = CAST(%d / 100.0 * (e.n - 1) AS INTEGER)",
+            percents[i], percents[i]);
+        const double off = number_of(sql);
+        assert_true(off < 0.035);
+    }
+    assert_int_equal(number_of("SELECT percentile(NULL, 50) IS NULL"), 1);
+    assert_int_equal(number_of("SELECT percentile(value, 100) FROM json_each('[7, null, 3]')"), 7);
+    assert_fails("SELECT percentile(1, 101)");
+    assert_fails("SELECT percentile(1, 'x')");
+    assert_fails("SELECT percentile(-1, 50)");
+    assert_fails("SELECT histogram('abc')");
+}
+
+static void histograms_open_into_bins_that_add_up(void **state)
+{
+    (void)state;
+    assert_int_equal(number_of("SELECT sum(h.count) - (SELECT sum(calls) FROM call_paths) FROM "
+                               "call_paths AS s, histogram(s.histogram, s.session_id) AS h"),
+                     0);
+    assert_int_equal(number_of("SELECT count(*) FROM call_paths AS s JOIN histogram(s.histogram,"
+                               " s.session_id) AS h WHERE h.low > s.max_ns OR h.high < s.min_ns - 1"
+                               " OR h.low > h.high"),
+                     0);
+    assert_int_equal(number_of("SELECT sum(h.count) FROM (SELECT histogram(duration_ns) AS b FROM "
+                               "calls) AS m, histogram(m.b) AS h") -
+                         number_of("SELECT count(duration_ns) FROM calls"),
+                     0);
+    assert_int_equal(number_of("SELECT round(sum(share) * 1000) FROM histogram((SELECT histogram "
+                               "FROM call_paths LIMIT 1))"),
+                     1000);
+    assert_int_equal(number_of("SELECT count(*) FROM histogram(NULL)"), 0);
+    assert_fails("SELECT * FROM histogram(x'ff00ff')");
+    assert_fails("SELECT h.* FROM call_paths AS s, histogram(s.histogram, 99) AS h");
+}
+
+static void symbols_become_names(void **state)
+{
+    (void)state;
+    assert_int_equal(number_of("SELECT demangle('_ZN3foo3barEi') = 'foo::bar(int)'"), 1);
+    assert_int_equal(number_of("SELECT demangle('_RNvC6_123foo3bar') LIKE '%foo::bar'"), 1);
+    assert_int_equal(number_of("SELECT demangle('main') = 'main' AND demangle(NULL) IS NULL"), 1);
+}
+
+static void trees_are_depth_first_and_complete(void **state)
+{
+    (void)state;
+    assert_int_equal(number_of("SELECT (SELECT count(*) FROM call_tree(1)) - (SELECT count(*) FROM "
+                               "call_paths)"),
+                     0);
+    assert_int_equal(number_of("SELECT count(*) FROM (SELECT depth, lag(depth, 1, -1) OVER () AS p "
+                               "FROM flame(1)) WHERE depth > p + 1"),
+                     0);
+    /* every path lies within its parent */
+    assert_int_equal(number_of("WITH f AS MATERIALIZED (SELECT * FROM flame(1)) SELECT count(*) "
+                               "FROM f AS c JOIN f AS p ON p.path_id = "
+                               "c.parent_path_id WHERE c.left_ns < p.left_ns OR c.left_ns + "
+                               "c.total_ns > p.left_ns + p.total_ns + 50"),
+                     0);
+    assert_int_equal(number_of("SELECT count(*) FROM call_tree(7)"), 0);
+}
+
+enum { NUMBERS_A_BATCH = 37 };
+
+typedef struct number_rows {
+    uint64_t random, count, at;
+    uint32_t entries[NUMBERS_A_BATCH];
+    int64_t values[NUMBERS_A_BATCH];
+} number_rows;
+
+static int give_numbers(void *context, sj_group_batch *batch)
+{
+    static const int64_t functions[] = {500, 4, 6, 5}; /* most are of the first */
+    number_rows *rows = context;
+    if (rows->at == rows->count) {
+        return SQLITE_DONE;
+    }
+    *batch = (sj_group_batch){.entries = rows->entries,
+                              .function_ids = functions,
+                              .function_count = 4,
+                              .columns = {rows->values}};
+    while (batch->row_count < NUMBERS_A_BATCH && rows->at < rows->count) {
+        const uint64_t number = next_random(&rows->random) % 7;
+        rows->entries[batch->row_count] = number < 4 ? 0 : (uint32_t)number - 3;
+        rows->values[batch->row_count++] = (int64_t)(rows->at++ * 150); /* narrow ones and wide */
+    }
+    return SQLITE_ROW;
+}
+
+static void groups_are_complete_when_memory_is_too_small(void **state)
+{
+    (void)state;
+    static const size_t limits[] = {1, 700, 5000, 40000, 0};
+    for (size_t i = 0; i < sizeof(limits) / sizeof(limits[0]); ++i) {
+        number_rows rows = {.count = 30000, .random = 11};
+        sj_function_groups groups = {.columns = {3},
+                                     .column_count = 1,
+                                     .limit_bytes = limits[i],
+                                     .give = give_numbers,
+                                     .context = &rows};
+        assert_int_equal(sj_function_groups_start(&groups), SQLITE_OK);
+        int64_t last = INT64_MIN;
+        int64_t sum = 0;
+        int64_t of = -1;
+        int64_t before = 0;
+        uint64_t count = 0;
+        for (; !groups.end; ++count) {
+            assert_true(sj_function_groups_value(&groups, -1) >= last);
+            last = sj_function_groups_value(&groups, -1);
+            sum += sj_function_groups_value(&groups, 3);
+            /* within a function in the order they came in */
+            assert_true(groups.current_id != of || sj_function_groups_value(&groups, 3) > before);
+            of = groups.current_id;
+            before = sj_function_groups_value(&groups, 3);
+            assert_int_equal(sj_function_groups_next(&groups), SQLITE_OK);
+        }
+        assert_int_equal(count, rows.count);
+        assert_int_equal(sum, INT64_C(150) * 30000 * 29999 / 2);
+        sj_function_groups_deinit(&groups);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(durations_are_written_as_people_read_them),
+        cmocka_unit_test(tick_bounds_are_exact_at_every_clock),
+        cmocka_unit_test(quantiles_are_nanoseconds_near_the_exact_ones),
+        cmocka_unit_test(wrong_arguments_of_histograms_are_told),
+        cmocka_unit_test(percentiles_of_any_values_are_near_the_exact_ones),
+        cmocka_unit_test(histograms_open_into_bins_that_add_up),
+        cmocka_unit_test(symbols_become_names),
+        cmocka_unit_test(trees_are_depth_first_and_complete),
+        cmocka_unit_test(groups_are_complete_when_memory_is_too_small),
+    };
+    return cmocka_run_group_tests(tests, open_trace, close_trace);
+}

@@ -1,0 +1,185 @@
+#include "collector-server/query/sql_guard.h"
+#include "collector-server/store/store.h"
+#include "tests/support/trace_maker.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+static const char path[] = "sql_guard_test.db";
+static sqlite3 *database;
+static sj_sql_guard *guard;
+
+static int open_guarded(void **state)
+{
+    (void)state;
+    trace made;
+    const trace_shape shape = {.seed = 1,
+                               .sessions = 1,
+                               .streams = 1,
+                               .calls = 500,
+                               .block_events = 100,
+                               .functions = 10,
+                               .max_depth = 10};
+    make_trace(path, &shape, &made);
+    free_trace(&made);
+    sj_error error = {0};
+    const sj_sql_limits limits = {
+        .time_ms = 300, .max_rows = 50, .max_value_bytes = 1 << 20, .heap_bytes = 256 << 20};
+    return sj_database_open_reader(path, &database, &error) != SJ_OK ||
+           sj_sql_guard_new(database, &limits, &guard, &error) != SJ_OK;
+}
+
+static int close_guarded(void **state)
+{
+    (void)state;
+    sj_sql_guard_free(guard);
+    sqlite3_close(database);
+    return 0;
+}
+
+static bool count_rows(void *context, sqlite3_stmt *statement, bool values)
+{
+    (void)statement;
+    *(int *)context += values;
+    return true;
+}
+
+static sj_status run(const char *sql, int *rows, sj_error *error)
+{
+    sj_sql_outcome outcome;
+    *rows = 0;
+    *error = (sj_error){0};
+    return sj_sql_guard_run(guard, sql, count_rows, rows, &outcome, error);
+}
+
+static void reading_is_allowed(void **state)
+{
+    (void)state;
+    static const char *const queries[] = {
+        "SELECT * FROM sessions",
+        "SELECT function_id, count(*) FROM calls GROUP BY 1",
+        "SELECT * FROM call_aggregate(1)",
+        "SELECT * FROM call_tree(1)",
+        "SELECT format_duration(duration_ns) FROM calls LIMIT 3",
+        "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 9) SELECT i FROM "
+        "n",
+        "SELECT name FROM pragma_table_info('calls')",
+        "EXPLAIN QUERY PLAN SELECT * FROM calls;  \n",
+    };
+    for (size_t i = 0; i < sizeof(queries) / sizeof(queries[0]); ++i) {
+        int rows;
+        sj_error error;
+        const sj_status status = run(queries[i], &rows, &error);
+        if (status != SJ_OK || rows == 0) {
+            fail_msg("%s: %d rows, %s", queries[i], rows, error.text);
+        }
+    }
+}
+
+static void everything_else_is_refused(void **state)
+{
+    (void)state;
+    static const char *const queries[] = {
+        "ATTACH '/etc/passwd' AS other",
+        "ATTACH ':memory:' AS other",
+        "PRAGMA journal_mode = DELETE",
+        "PRAGMA writable_schema = 1",
+        "PRAGMA query_only = 0",
+        "PRAGMA hard_heap_limit = 0",
+        "SELECT load_extension('libsojourn-sqlite')",
+        "SELECT writefile('x', 'y')",
+        "SELECT fts3_tokenizer('simple')",
+        "DELETE FROM sessions",
+        "INSERT INTO marks (session_id, number, name, is_end, at_ns) VALUES (1, 1, 'x', 0, 0)",
+        "UPDATE sessions SET name = 'x'",
+        "UPDATE sqlite_master SET sql = ''",
+        "CREATE TABLE t (a)",
+        "CREATE TEMP TABLE t AS SELECT * FROM calls",
+        "CREATE TEMP TRIGGER r AFTER INSERT ON marks BEGIN SELECT 1; END",
+        "DROP TABLE sessions",
+        "VACUUM INTO 'stolen.db'",
+        "VACUUM",
+        "BEGIN",
+        "SAVEPOINT s",
+        "ANALYZE",
+        "REINDEX",
+    };
+    for (size_t i = 0; i < sizeof(queries) / sizeof(queries[0]); ++i) {
+        int rows;
+        sj_error error;
+        const sj_status status = run(queries[i], &rows, &error);
+        if (status == SJ_OK || error.text[0] == '\0' ||
+            (status != SJ_EPERM && strstr(error.text, "no such function") == NULL &&
+             strstr(error.text, "may not be modified") == NULL)) {
+            fail_msg("%s: %d, %s", queries[i], status, error.text);
+        }
+    }
+}
+
+static void two_statements_or_none_are_refused(void **state)
+{
+    (void)state;
+    int rows;
+    sj_error error;
+    assert_int_equal(run("SELECT 1; SELECT 2", &rows, &error), SJ_EINVAL);
+    assert_int_equal(run("  -- nothing\n", &rows, &error), SJ_EINVAL);
+    assert_int_equal(run("SELEC 1", &rows, &error), SJ_EINVAL);
+}
+
+static void endless_recursion_ends_at_the_time_limit(void **state)
+{
+    (void)state;
+    int rows;
+    sj_error error;
+    assert_int_equal(run("WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n) "
+                         "SELECT max(i) FROM n",
+                         &rows, &error),
+                     SJ_ETIMEDOUT);
+    assert_non_null(strstr(error.text, "300 ms"));
+    /* the connection goes on */
+    assert_int_equal(run("SELECT 1", &rows, &error), SJ_OK);
+}
+
+static void huge_values_are_refused(void **state)
+{
+    (void)state;
+    int rows;
+    sj_error error;
+    assert_int_equal(run("SELECT zeroblob(900000000)", &rows, &error), SJ_ELIMIT);
+    assert_int_equal(run("SELECT hex(randomblob(900000))", &rows, &error), SJ_ELIMIT);
+}
+
+static void rows_beyond_the_limit_are_cut_and_said_so(void **state)
+{
+    (void)state;
+    int rows = 0;
+    sj_error error;
+    sj_sql_outcome outcome;
+    assert_int_equal(
+        sj_sql_guard_run(guard, "SELECT call_id FROM calls", count_rows, &rows, &outcome, &error),
+        SJ_OK);
+    assert_int_equal(rows, 50);
+    assert_true(outcome.truncated);
+    rows = 0;
+    assert_int_equal(sj_sql_guard_run(guard, "SELECT call_id FROM calls LIMIT 50", count_rows,
+                                      &rows, &outcome, &error),
+                     SJ_OK);
+    assert_false(outcome.truncated);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(reading_is_allowed),
+        cmocka_unit_test(everything_else_is_refused),
+        cmocka_unit_test(two_statements_or_none_are_refused),
+        cmocka_unit_test(endless_recursion_ends_at_the_time_limit),
+        cmocka_unit_test(huge_values_are_refused),
+        cmocka_unit_test(rows_beyond_the_limit_are_cut_and_said_so),
+    };
+    return cmocka_run_group_tests(tests, open_guarded, close_guarded);
+}

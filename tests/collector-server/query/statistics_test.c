@@ -1,0 +1,172 @@
+#include "collector-server/query/statistics.h"
+
+#include "collector-server/callgraph/histogram.h"
+#include "collector-server/query/typical.h"
+
+#include <math.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+static double test_p(const double *a, size_t a_count, const double *b, size_t b_count)
+{
+    double p = -1;
+    assert_int_equal(sj_rank_test(a, a_count, b, b_count, &p), SJ_OK);
+    return p;
+}
+
+static void assert_near(double value, double expected)
+{
+    if (fabs(value - expected) > 1e-9) {
+        fail_msg("%.12f is not %.12f", value, expected);
+    }
+}
+
+/* Of the 70 ways to pick four of eight, the clearest two separate the sides. */
+static void complete_separation_has_the_exact_p(void **state)
+{
+    (void)state;
+    const double low[] = {1, 2, 3, 4};
+    const double high[] = {5, 6, 7, 8};
+    assert_near(test_p(low, 4, high, 4), 2.0 / 70);
+    assert_near(test_p(high, 4, low, 4), 2.0 / 70);
+    assert_near(test_p(low, 3, high, 3), 2.0 / 20);
+}
+
+static void equal_values_prove_nothing(void **state)
+{
+    (void)state;
+    const double same[] = {7, 7, 7, 7, 7};
+    assert_near(test_p(same, 5, same, 5), 1);
+    assert_near(test_p(same, 5, same, 0), 1);
+}
+
+/* The exact test, counted out: every split of the pool, ties as midranks. */
+static double brute_force_p(const double *pool, size_t count, size_t b_count)
+{
+    double ranks[16];
+    for (size_t i = 0; i < count; ++i) {
+        double below = 0;
+        double equal = 0;
+        for (size_t j = 0; j < count; ++j) {
+            below += pool[j] < pool[i];
+            equal += !(pool[j] < pool[i]) && !(pool[j] > pool[i]);
+        }
+        ranks[i] = below + (equal + 1) / 2;
+    }
+    const double middle = (double)b_count * (double)(count + 1) / 2;
+    double seen = 0;
+    for (size_t i = count - b_count; i < count; ++i) {
+        seen += ranks[i];
+    }
+    double all = 0;
+    double extreme = 0;
+    for (unsigned picked = 0; picked < 1u << count; ++picked) {
+        double sum = 0;
+        if ((size_t)__builtin_popcount(picked) != b_count) {
+            continue;
+        }
+        for (size_t i = 0; i < count; ++i) {
+            sum += (picked >> i & 1) != 0 ? ranks[i] : 0;
+        }
+        all += 1;
+        extreme += fabs(sum - middle) >= fabs(seen - middle) - 1e-9;
+    }
+    return extreme / all;
+}
+
+static void p_values_equal_those_counted_out(void **state)
+{
+    (void)state;
+    uint64_t random = 1;
+    for (int round = 0; round < 60; ++round) {
+        double pool[16];
+        const size_t a_count = 3 + (size_t)round % 4;
+        const size_t b_count = 3 + (size_t)round % 5;
+        for (size_t i = 0; i < a_count + b_count; ++i) {
+            random = random * UINT64_C(6364136223846793005) + 1442695040888963407;
+            pool[i] = (double)(random >> 60); /* 16 values: many ties */
+        }
+        assert_near(test_p(pool, a_count, pool + a_count, b_count),
+                    brute_force_p(pool, a_count + b_count, b_count));
+    }
+}
+
+/* Where both are possible the approximation for large sets must be close to the exact test. */
+static void large_sets_are_tested_alike(void **state)
+{
+    (void)state;
+    double pool[40];
+    for (size_t i = 0; i < 40; ++i) {
+        pool[i] = (double)(i * 17 % 40) + (i < 20 ? 0 : 9);
+    }
+    const double p = test_p(pool, 20, pool + 20, 20);
+    assert_true(p > 0.0005 && p < 0.05);
+}
+
+static void shift_is_the_median_difference(void **state)
+{
+    (void)state;
+    const double a[] = {10, 11, 12, 13, 1000};
+    const double b[] = {15, 16, 17, 18, 19};
+    sj_shift shift;
+    assert_int_equal(sj_rank_shift(a, 5, b, 5, &shift), SJ_OK);
+    assert_true(shift.middle >= 4 && shift.middle <= 5);
+    assert_true(shift.low <= shift.middle && shift.middle <= shift.high);
+}
+
+static void holm_adjusts_for_the_number_of_tests(void **state)
+{
+    (void)state;
+    double p[] = {0.04, 0.001, 0.5, 0.01};
+    assert_int_equal(sj_adjust_holm(p, 4), SJ_OK);
+    assert_near(p[1], 0.004);
+    assert_near(p[3], 0.03);
+    assert_near(p[0], 0.08);
+    assert_near(p[2], 0.5);
+}
+
+static double typical_of(const uint64_t *values, size_t count)
+{
+    sj_histogram histogram = {0};
+    uint8_t bytes[4096];
+    double total = 0;
+    for (size_t i = 0; i < count; ++i) {
+        assert_int_equal(sj_histogram_add(&histogram, values[i], 1), SJ_OK);
+        total += (double)values[i] * 2;
+    }
+    const size_t size = sj_histogram_encode(&histogram, bytes, sizeof(bytes));
+    sj_histogram_deinit(&histogram);
+    return sj_typical_total_ns((sj_slice){bytes, size}, total, 2);
+}
+
+static void typical_time_leaves_disturbances_out(void **state)
+{
+    (void)state;
+    const uint64_t quiet[] = {100, 101, 102, 103, 104, 105, 106, 107};
+    const uint64_t disturbed[] = {100, 101, 102, 103, 104, 105, 106, 50000};
+    assert_near(typical_of(quiet, 8), 2 * 828);
+    const double typical = typical_of(disturbed, 8);
+    assert_true(typical > 1600 && typical < 1720);
+    const uint8_t broken[] = {200, 1, 2};
+    assert_near(sj_typical_total_ns((sj_slice){broken, sizeof(broken)}, 55, 1), 55);
+    assert_near(sj_typical_total_ns((sj_slice){NULL, 0}, 55, 1), 55);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(complete_separation_has_the_exact_p),
+        cmocka_unit_test(equal_values_prove_nothing),
+        cmocka_unit_test(p_values_equal_those_counted_out),
+        cmocka_unit_test(large_sets_are_tested_alike),
+        cmocka_unit_test(shift_is_the_median_difference),
+        cmocka_unit_test(holm_adjusts_for_the_number_of_tests),
+        cmocka_unit_test(typical_time_leaves_disturbances_out),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

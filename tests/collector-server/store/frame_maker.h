@@ -1,0 +1,49 @@
+/* Makes the frames of a synthetic session, for tests and benches of store, ingest and uplink. */
+#ifndef SJ_TESTS_FRAME_MAKER_H
+#define SJ_TESTS_FRAME_MAKER_H
+
+#include "proto/block.h"
+#include "proto/frame.h"
+
+typedef struct frame_maker {
+    uint8_t session_tag;     /* byte that fills the session's id */
+    uint32_t session_number; /* its last bytes, and those of the device's, when it is not 0 */
+    sj_block_encoder *encoder;
+    uint8_t *block;
+    size_t block_capacity;
+    uint8_t *frame; /* the frame made last */
+    size_t frame_capacity;
+    sj_event *events;
+    uint64_t next_event;
+    uint64_t next_call;
+    uint64_t ticks;
+    uint32_t random;
+    uint32_t function_count; /* that the module has; 0: FRAME_MAKER_FUNCTIONS */
+    bool steady; /* calls repeat as in real programs, with some noise; else they are drawn by lot */
+    uint32_t children[64]; /* calls made so far by each open call */
+    uint32_t roots;
+    /* one open stack, carried from block to block */
+    sj_frame stack[64];
+    uint32_t depth;
+} frame_maker;
+
+enum { FRAME_MAKER_FUNCTIONS = 200, FRAME_MAKER_STARTED_TICKS = 1000000 };
+
+void frame_maker_init(frame_maker *maker, uint8_t session_tag);
+void frame_maker_deinit(frame_maker *maker);
+
+/* Each returns a frame that lasts until the next call. */
+sj_slice frame_maker_hello(frame_maker *maker);
+sj_slice frame_maker_session(frame_maker *maker);
+sj_slice frame_maker_module(frame_maker *maker);
+sj_slice frame_maker_thread(frame_maker *maker);
+sj_slice frame_maker_end(frame_maker *maker);
+sj_slice frame_maker_mark(frame_maker *maker, uint64_t number);
+
+/* The next `event_count` events of stream 1, nested up to 20 deep. */
+sj_slice frame_maker_block(frame_maker *maker, uint32_t event_count, unsigned flags);
+
+/* Wraps bytes as the payload of a BLOCK frame. */
+sj_slice frame_maker_wrap(frame_maker *maker, uint16_t type, sj_slice header, sj_slice payload);
+
+#endif

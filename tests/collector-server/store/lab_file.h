@@ -1,0 +1,34 @@
+/* A store in a file of its own and the maker of its frames, for cmocka tests; what fails fails the
+ * test. */
+#ifndef SJ_TESTS_LAB_FILE_H
+#define SJ_TESTS_LAB_FILE_H
+
+#include "collector-server/store/store.h"
+#include "tests/collector-server/store/frame_maker.h"
+
+typedef struct lab_file {
+    char path[64];
+    sj_store *store;
+    frame_maker maker;
+    sj_error error;
+} lab_file;
+
+/* All the sums of the database, in one order. */
+extern const char lab_file_sums_sql[];
+
+int lab_file_set_up(void **state);
+int lab_file_tear_down(void **state);
+void lab_file_remove(const char *path);
+void lab_file_open(lab_file *lab, uint64_t max_bytes, size_t graph_bytes);
+
+sj_status lab_file_apply(lab_file *lab, sj_slice frame, bool *duplicate);
+void lab_file_put(lab_file *lab, sj_slice frame);
+void lab_file_put_metadata(lab_file *lab);
+void lab_file_begin(lab_file *lab);
+void lab_file_commit(lab_file *lab);
+
+/* lab_file_ask gives the rows of a query as text, to be freed with sqlite3_free. */
+char *lab_file_ask(const lab_file *lab, const char *sql);
+void lab_file_expect(const lab_file *lab, const char *sql, const char *answer);
+
+#endif

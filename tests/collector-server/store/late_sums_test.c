@@ -1,0 +1,243 @@
+/* Sums that are written less often than blocks: whatever happens between, they come out as if each
+ * commit had written them. */
+#include "tests/collector-server/store/lab_file.h"
+
+#include <fcntl.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+enum { AN_HOUR_MS = 3600000, BLOCKS = 6, EVENTS = 3000 };
+
+static const char notes_sql[] =
+    "SELECT stored_blocks, unsummed_from_block FROM sessions ORDER BY session_id";
+
+static void open_lazy(lab_file *lab)
+{
+    const sj_store_options options = {
+        .path = lab->path, .create = true, .sums_delay_ms = AN_HOUR_MS};
+    assert_int_equal(sj_store_open(&options, &lab->store, &lab->error), SJ_OK);
+}
+
+/* One commit a block. */
+static void put_blocks(lab_file *lab, int count)
+{
+    for (int i = 0; i < count; ++i) {
+        lab_file_begin(lab);
+        lab_file_put(lab, frame_maker_block(&lab->maker, EVENTS, 0));
+        lab_file_commit(lab);
+    }
+}
+
+/* What a store that writes all sums at each commit makes of the same frames. */
+static char *ask_reference(int blocks)
+{
+    lab_file *lab = NULL;
+    assert_int_equal(lab_file_set_up((void **)&lab), 0);
+    lab_file_put_metadata(lab);
+    put_blocks(lab, blocks);
+    char *sums = lab_file_ask(lab, lab_file_sums_sql);
+    lab_file_tear_down((void **)&lab);
+    return sums;
+}
+
+static int set_up_lazy(void **state)
+{
+    lab_file *lab = NULL;
+    lab_file_set_up((void **)&lab);
+    sj_store_close(lab->store);
+    snprintf(lab->path, sizeof(lab->path), "late_sums_test.%d.db", (int)getpid());
+    lab_file_remove(lab->path);
+    open_lazy(lab);
+    *state = lab;
+    return 0;
+}
+
+static void expect_reference(const lab_file *lab, int blocks)
+{
+    char *reference = ask_reference(blocks);
+    lab_file_expect(lab, lab_file_sums_sql, reference);
+    sqlite3_free(reference);
+}
+
+static void sums_are_put_off_and_closing_writes_them(void **state)
+{
+    lab_file *lab = *state;
+    lab_file_put_metadata(lab);
+    put_blocks(lab, BLOCKS);
+    lab_file_expect(lab, notes_sql, "0|1|\n");
+    sj_store_close(lab->store);
+    lab_file_expect(lab, notes_sql, "6||\n");
+    expect_reference(lab, BLOCKS);
+    open_lazy(lab);
+}
+
+static void the_idle_collector_writes_them(void **state)
+{
+    lab_file *lab = *state;
+    lab_file_put_metadata(lab);
+    put_blocks(lab, BLOCKS);
+    sj_store_maintain(lab->store);
+    lab_file_expect(lab, notes_sql, "6||\n");
+    expect_reference(lab, BLOCKS);
+}
+
+static void the_end_of_a_session_writes_them(void **state)
+{
+    lab_file *lab = *state;
+    lab_file_put_metadata(lab);
+    put_blocks(lab, BLOCKS);
+    lab_file_begin(lab);
+    lab_file_put(lab, frame_maker_end(&lab->maker));
+    lab_file_commit(lab);
+    lab_file_expect(lab, notes_sql, "6||\n");
+}
+
+static void a_killed_collector_s_sums_are_made_good_by_the_next(void **state)
+{
+    lab_file *lab = *state;
+    sj_store_close(lab->store);
+    const pid_t child = fork();
+    if (child == 0) {
+        open_lazy(lab);
+        lab_file_put_metadata(lab);
+        put_blocks(lab, BLOCKS);
+        _exit(0);
+    }
+    int status = 0;
+    assert_int_equal(waitpid(child, &status, 0), child);
+    assert_int_equal(status, 0);
+    lab_file_expect(lab, notes_sql, "0|1|\n");
+    open_lazy(lab);
+    lab_file_expect(lab, notes_sql, "6||\n");
+    expect_reference(lab, BLOCKS);
+}
+
+static void age_files(const lab_file *lab)
+{
+    static const struct timespec long_ago[2] = {{.tv_sec = 1000}, {.tv_sec = 1000}};
+    char name[96];
+    assert_int_equal(utimensat(AT_FDCWD, lab->path, long_ago, 0), 0);
+    snprintf(name, sizeof(name), "%s-wal", lab->path);
+    assert_int_equal(utimensat(AT_FDCWD, name, long_ago, 0), 0);
+}
+
+static void a_reader_settles_a_file_that_nobody_writes(void **state)
+{
+    lab_file *lab = *state;
+    sqlite3 *reader = NULL;
+    lab_file_put_metadata(lab);
+    put_blocks(lab, BLOCKS);
+    assert_int_equal(sqlite3_open(lab->path, &reader), SQLITE_OK);
+    assert_int_equal(sj_store_settle(lab->path, reader, &lab->error), SJ_OK);
+    lab_file_expect(lab, notes_sql, "0|1|\n"); /* written to just now */
+    age_files(lab);
+    assert_int_equal(sj_store_settle(lab->path, reader, &lab->error), SJ_OK);
+    lab_file_expect(lab, notes_sql, "6||\n");
+    sqlite3_close(reader);
+    expect_reference(lab, BLOCKS);
+}
+
+static void a_batch_rolled_back_leaves_the_others_to_be_summed(void **state)
+{
+    lab_file *lab = *state;
+    lab_file_put_metadata(lab);
+    put_blocks(lab, BLOCKS - 1);
+    lab_file_begin(lab);
+    frame_maker_block(&lab->maker, EVENTS, 0);
+    sj_store_rollback(lab->store);
+    lab_file_expect(lab, notes_sql, "0|1|\n");
+    sj_store_maintain(lab->store);
+    expect_reference(lab, BLOCKS - 1);
+}
+
+/* The other writer makes the sums good up to where it sees blocks; the first goes on from memory.
+ */
+static void another_writer_of_the_file_changes_nothing(void **state)
+{
+    lab_file *lab = *state;
+    lab_file other = *lab;
+    lab_file_put_metadata(lab);
+    put_blocks(lab, BLOCKS / 2);
+    open_lazy(&other);
+    lab_file_expect(lab, notes_sql, "3||\n");
+    put_blocks(lab, BLOCKS - BLOCKS / 2);
+    lab_file_expect(lab, notes_sql, "3|4|\n");
+    sj_store_maintain(other.store);
+    lab_file_expect(lab, notes_sql, "6||\n");
+    sj_store_maintain(lab->store);
+    sj_store_close(other.store);
+    expect_reference(lab, BLOCKS);
+}
+
+static void run_sql(const lab_file *lab, const char *sql)
+{
+    sqlite3 *database = NULL;
+    assert_int_equal(sqlite3_open(lab->path, &database), SQLITE_OK);
+    assert_int_equal(sqlite3_exec(database, sql, NULL, NULL, NULL), SQLITE_OK);
+    sqlite3_close(database);
+}
+
+static void a_block_that_rots_before_it_is_summed_is_quarantined(void **state)
+{
+    lab_file *lab = *state;
+    sj_store_close(lab->store);
+    const pid_t child = fork();
+    if (child == 0) {
+        open_lazy(lab);
+        lab_file_put_metadata(lab);
+        put_blocks(lab, BLOCKS);
+        _exit(0);
+    }
+    assert_int_equal(waitpid(child, NULL, 0), child);
+    run_sql(lab, "UPDATE blocks SET data = zeroblob(length(data)) WHERE block_id = 2");
+    open_lazy(lab);
+    lab_file_expect(lab, notes_sql, "5||\n");
+    lab_file_expect(lab, "SELECT block_id, quarantined IS NOT NULL FROM blocks WHERE block_id < 4",
+                    "1|0|\n2|1|\n3|0|\n");
+}
+
+static void a_session_removed_meanwhile_is_let_go(void **state)
+{
+    lab_file *lab = *state;
+    lab_file_put_metadata(lab);
+    put_blocks(lab, BLOCKS);
+    run_sql(lab, "PRAGMA foreign_keys=OFF; DELETE FROM sessions; DELETE FROM blocks;"
+                 "DELETE FROM streams");
+    sj_store_maintain(lab->store);
+    lab_file_expect(lab, "SELECT count(*) FROM call_paths", "0|\n");
+    lab_file_begin(lab);
+    lab_file_commit(lab);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup_teardown(sums_are_put_off_and_closing_writes_them, set_up_lazy,
+                                        lab_file_tear_down),
+        cmocka_unit_test_setup_teardown(the_idle_collector_writes_them, set_up_lazy,
+                                        lab_file_tear_down),
+        cmocka_unit_test_setup_teardown(the_end_of_a_session_writes_them, set_up_lazy,
+                                        lab_file_tear_down),
+        cmocka_unit_test_setup_teardown(a_killed_collector_s_sums_are_made_good_by_the_next,
+                                        set_up_lazy, lab_file_tear_down),
+        cmocka_unit_test_setup_teardown(a_reader_settles_a_file_that_nobody_writes, set_up_lazy,
+                                        lab_file_tear_down),
+        cmocka_unit_test_setup_teardown(a_batch_rolled_back_leaves_the_others_to_be_summed,
+                                        set_up_lazy, lab_file_tear_down),
+        cmocka_unit_test_setup_teardown(another_writer_of_the_file_changes_nothing, set_up_lazy,
+                                        lab_file_tear_down),
+        cmocka_unit_test_setup_teardown(a_block_that_rots_before_it_is_summed_is_quarantined,
+                                        set_up_lazy, lab_file_tear_down),
+        cmocka_unit_test_setup_teardown(a_session_removed_meanwhile_is_let_go, set_up_lazy,
+                                        lab_file_tear_down),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

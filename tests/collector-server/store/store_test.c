@@ -1,0 +1,364 @@
+/* The store: one frame once, whatever the order, the repetition or the lies. */
+#include "collector-server/store/database.h"
+#include "collector-server/store/store.h"
+#include "tests/collector-server/store/lab_file.h"
+
+#include <setjmp.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+static void metadata_is_stored_and_names_are_demangled(void **state)
+{
+    lab_file *lab = *state;
+    lab_file_put_metadata(lab);
+    lab_file_expect(lab, "SELECT name, tags FROM devices",
+                    "bench-1|{\"lab\":\"\\\"berlin\\\"\"}|\n");
+    lab_file_expect(lab, "SELECT name FROM functions WHERE function_id IN (1, 2, 10)",
+                    "function_0|\nfoo_001(int)|\napp+0x1240|\n");
+    lab_file_expect(lab, "SELECT name, reason FROM unhooked_functions",
+                    "foo_007(int)|no room for a jump at its head|\n");
+    lab_file_expect(lab, "SELECT function_id, technique FROM hook_plan_functions",
+                    "8|none|\n9|part|\n");
+    lab_file_expect(lab, "SELECT number, thread_id, own_stack FROM streams", "1|1|1|\n");
+}
+
+static void sums_of_a_session_agree_with_each_other(void **state)
+{
+    lab_file *lab = *state;
+    lab_file_put_metadata(lab);
+    lab_file_begin(lab);
+    for (int i = 0; i < 5; ++i) {
+        lab_file_put(lab, frame_maker_block(&lab->maker, 4000, i == 4 ? SJ_BLOCK_LAST : 0));
+    }
+    lab_file_put(lab, frame_maker_end(&lab->maker));
+    lab_file_commit(lab);
+    lab_file_expect(lab,
+                    "SELECT stored_blocks, stored_calls = sent_calls, stored_events, state"
+                    " FROM sessions",
+                    "5|1|20000|completed|\n");
+    lab_file_expect(lab,
+                    "SELECT (SELECT sum(calls) FROM call_paths) + (SELECT count(*) FROM open_calls)"
+                    " = (SELECT stored_calls FROM sessions)",
+                    "1|\n");
+    lab_file_expect(
+        lab,
+        "SELECT (SELECT sum(calls) FROM call_paths) = (SELECT sum(calls) FROM"
+        " function_stats), (SELECT sum(calls) FROM call_edges) = (SELECT sum(calls) FROM"
+        " function_stats)",
+        "1|1|\n");
+    char open_calls[32];
+    snprintf(open_calls, sizeof(open_calls), "%u|\n", lab->maker.depth);
+    lab_file_expect(lab, "SELECT count(*) FROM open_calls", open_calls);
+}
+
+static void a_frame_that_comes_twice_is_stored_once(void **state)
+{
+    lab_file *lab = *state;
+    lab_file_put_metadata(lab);
+    lab_file_begin(lab);
+    const sj_slice block = frame_maker_block(&lab->maker, 1000, 0);
+    lab_file_put(lab, block);
+    bool duplicate = false;
+    assert_int_equal(lab_file_apply(lab, block, &duplicate), SJ_OK);
+    assert_true(duplicate);
+    lab_file_commit(lab);
+    char *before = lab_file_ask(lab, lab_file_sums_sql);
+    lab_file_begin(lab);
+    assert_int_equal(lab_file_apply(lab, block, &duplicate), SJ_OK);
+    assert_true(duplicate);
+    assert_int_equal(lab_file_apply(lab, frame_maker_module(&lab->maker), &duplicate), SJ_OK);
+    assert_true(duplicate);
+    lab_file_put(lab, frame_maker_mark(&lab->maker, 1));
+    assert_int_equal(lab_file_apply(lab, frame_maker_mark(&lab->maker, 1), &duplicate), SJ_OK);
+    assert_true(duplicate);
+    lab_file_commit(lab);
+    lab_file_expect(lab, lab_file_sums_sql, before);
+    lab_file_expect(lab, "SELECT stored_blocks, (SELECT count(*) FROM marks) FROM sessions",
+                    "1|1|\n");
+    sqlite3_free(before);
+}
+
+/* Blocks in another order, with a restart between, and with no memory for call graphs: the same
+ * sums. Nodes are numbered by arrival, so functions and edges are compared. */
+static void order_and_restarts_do_not_change_the_sums(void **state)
+{
+    static const char sums_sql[] =
+        "SELECT * FROM (SELECT function_id, calls, total_ns, self_ns, min_ns, max_ns,"
+        " hex(histogram) FROM function_stats ORDER BY 1) UNION ALL SELECT * FROM (SELECT"
+        " caller_function_id, callee_function_id, calls, total_ns, self_ns, 0, 0 FROM call_edges"
+        " ORDER BY 1, 2) UNION ALL SELECT * FROM (SELECT function_id, place, duration_ns,"
+        " ending, flags, 0, 0 FROM slow_calls ORDER BY 1, 2) UNION ALL SELECT * FROM"
+        " (SELECT level, number, start_ns, end_ns, calls, max_depth, 0 FROM timeline ORDER BY 1, 2)"
+        " UNION ALL SELECT * FROM (SELECT level, p.function_id, p.depth, 0, 0, 0, 0 FROM timeline"
+        " LEFT JOIN call_paths AS p USING (path_id) ORDER BY level, number)";
+    enum { BLOCKS = 6 };
+    lab_file *lab = *state;
+    sj_slice kept[BLOCKS];
+    lab_file_put_metadata(lab);
+    lab_file_begin(lab);
+    for (int i = 0; i < BLOCKS; ++i) {
+        const sj_slice block = frame_maker_block(&lab->maker, 7000, 0);
+        uint8_t *copy = malloc(block.size);
+        memcpy(copy, block.data, block.size);
+        kept[i] = (sj_slice){.data = copy, .size = block.size};
+        lab_file_put(lab, block);
+    }
+    lab_file_commit(lab);
+    char *straight = lab_file_ask(lab, sums_sql);
+    assert_true(strlen(straight) > 1000);
+    lab_file_expect(lab, "SELECT count(*) > 100, min(duration_ns) >= 1000 FROM slow_calls",
+                    "1|1|\n");
+    lab_file_expect(
+        lab,
+        "SELECT level, count(*), sum(calls) = (SELECT stored_calls FROM sessions),"
+        " max(max_depth) = (SELECT max(max_depth) FROM streams) FROM timeline GROUP BY level",
+        "14|3|1|1|\n18|1|1|1|\n22|1|1|1|\n");
+    sj_store_close(lab->store);
+    lab_file_remove(lab->path);
+    lab_file_open(lab, 0, 1);
+    lab_file_put_metadata(lab);
+    for (int i = 0; i < BLOCKS; ++i) {
+        if (i == 3) {
+            sj_store_close(lab->store);
+            lab_file_open(lab, 0, 1);
+        }
+        lab_file_begin(lab);
+        lab_file_put(lab, kept[(i * 5 + 2) % BLOCKS]);
+        lab_file_commit(lab);
+    }
+    lab_file_expect(lab, sums_sql, straight);
+    sqlite3_free(straight);
+    for (int i = 0; i < BLOCKS; ++i) {
+        free((void *)(uintptr_t)kept[i].data);
+    }
+}
+
+static void a_rolled_back_batch_leaves_nothing(void **state)
+{
+    lab_file *lab = *state;
+    lab_file_put_metadata(lab);
+    lab_file_begin(lab);
+    lab_file_put(lab, frame_maker_block(&lab->maker, 2000, 0));
+    sj_store_rollback(lab->store);
+    lab_file_expect(lab, "SELECT count(*) FROM blocks", "0|\n");
+    frame_maker fresh;
+    frame_maker_init(&fresh, 1);
+    lab_file_begin(lab);
+    lab_file_put(lab, frame_maker_block(&fresh, 2000, 0));
+    lab_file_commit(lab);
+    lab_file_expect(lab,
+                    "SELECT sum(calls) + (SELECT open_depth + call_count FROM blocks) > 0,"
+                    " sum(calls) <= (SELECT stored_calls FROM sessions) FROM call_paths",
+                    "1|1|\n");
+    frame_maker_deinit(&fresh);
+}
+
+static void liars_are_told_and_the_batch_goes_on(void **state)
+{
+    lab_file *lab = *state;
+    bool duplicate = false;
+    lab_file_put_metadata(lab);
+    lab_file_begin(lab);
+    /* a block of a session nobody announced */
+    frame_maker stranger;
+    frame_maker_init(&stranger, 9);
+    assert_int_equal(lab_file_apply(lab, frame_maker_block(&stranger, 100, 0), &duplicate),
+                     SJ_ENOTFOUND);
+    assert_int_equal(lab_file_apply(lab, frame_maker_thread(&stranger), &duplicate), SJ_ENOTFOUND);
+    frame_maker_deinit(&stranger);
+    /* noise as a block, as a header, and a type nobody knows */
+    uint8_t noise[300];
+    memset(noise, 0xa5, sizeof(noise));
+    const sj_slice bytes = {.data = noise, .size = sizeof(noise)};
+    assert_int_equal(
+        lab_file_apply(lab, frame_maker_wrap(&lab->maker, SJ_FRAME_BLOCK, (sj_slice){0}, bytes),
+                       &duplicate),
+        SJ_ECORRUPT);
+    assert_int_equal(lab_file_apply(lab,
+                                    frame_maker_wrap(&lab->maker, SJ_FRAME_SESSION, bytes, bytes),
+                                    &duplicate),
+                     SJ_ECORRUPT);
+    assert_int_equal(
+        lab_file_apply(lab, frame_maker_wrap(&lab->maker, 77, bytes, bytes), &duplicate),
+        SJ_EUNSUPPORTED);
+    /* a block with a damaged byte in it: the block's own crc tells */
+    const sj_slice good = frame_maker_block(&lab->maker, 500, 0);
+    sj_frame_view view;
+    assert_int_equal(sj_frame_read(good, &view), SJ_OK);
+    uint8_t *copy = malloc(view.payload.size);
+    memcpy(copy, view.payload.data, view.payload.size);
+    const size_t size = view.payload.size;
+    copy[size / 2] ^= 0x40;
+    assert_int_equal(lab_file_apply(lab,
+                                    frame_maker_wrap(&lab->maker, SJ_FRAME_BLOCK, (sj_slice){0},
+                                                     (sj_slice){.data = copy, .size = size}),
+                                    &duplicate),
+                     SJ_ECORRUPT);
+    copy[size / 2] ^= 0x40;
+    lab_file_put(lab, frame_maker_wrap(&lab->maker, SJ_FRAME_BLOCK, (sj_slice){0},
+                                       (sj_slice){.data = copy, .size = size}));
+    free(copy);
+    lab_file_commit(lab);
+    lab_file_expect(lab, "SELECT count(*), (SELECT count(*) FROM sessions) FROM blocks", "1|1|\n");
+}
+
+static void blocks_that_overlap_are_not_counted_twice(void **state)
+{
+    lab_file *lab = *state;
+    bool duplicate = false;
+    frame_maker other;
+    frame_maker_init(&other, 1);
+    lab_file_put_metadata(lab);
+    lab_file_begin(lab);
+    lab_file_put(lab, frame_maker_block(&lab->maker, 1000, 0));
+    /* the same events cut shorter lie within what is stored; cut longer they overlap */
+    assert_int_equal(lab_file_apply(lab, frame_maker_block(&other, 600, 0), &duplicate), SJ_OK);
+    assert_true(duplicate);
+    assert_int_equal(lab_file_apply(lab, frame_maker_block(&other, 600, 0), &duplicate), SJ_EEXIST);
+    assert_false(duplicate);
+    lab_file_commit(lab);
+    lab_file_expect(lab, "SELECT stored_events FROM sessions", "1000|\n");
+    frame_maker_deinit(&other);
+}
+
+static void a_full_store_takes_no_blocks_but_knows_duplicates(void **state)
+{
+    lab_file *lab = *state;
+    bool duplicate = false;
+    lab_file_put_metadata(lab);
+    lab_file_begin(lab);
+    lab_file_put(lab, frame_maker_block(&lab->maker, 1000, 0));
+    lab_file_commit(lab);
+    sj_store_close(lab->store);
+    lab_file_open(lab, 1, 0);
+    lab_file_begin(lab);
+    assert_int_equal(lab_file_apply(lab, frame_maker_block(&lab->maker, 1000, 0), &duplicate),
+                     SJ_EFULL);
+    frame_maker again;
+    frame_maker_init(&again, 1);
+    assert_int_equal(lab_file_apply(lab, frame_maker_block(&again, 1000, 0), &duplicate), SJ_OK);
+    assert_true(duplicate);
+    frame_maker_deinit(&again);
+    sj_store_rollback(lab->store);
+}
+
+/* Writes fail at every length of file in turn: a batch is in whole or not at all, and the store
+ * goes on when there is room again. */
+static void a_write_that_fails_leaves_whole_batches(void **state)
+{
+    lab_file *lab = *state;
+    struct rlimit old;
+    int failures = 0;
+    lab_file_put_metadata(lab);
+    signal(SIGXFSZ, SIG_IGN);
+    getrlimit(RLIMIT_FSIZE, &old);
+    uint64_t batches = 0;
+    for (rlim_t limit = 100 << 10; limit < 3000 << 10; limit += 50 << 10) {
+        frame_maker before = lab->maker; /* shares the buffers; positions are put back on failure */
+        const struct rlimit tight = {.rlim_cur = limit, .rlim_max = old.rlim_max};
+        setrlimit(RLIMIT_FSIZE, &tight);
+        sj_status status = sj_store_begin(lab->store, &lab->error);
+        if (status == SJ_OK) {
+            bool duplicate = false;
+            status = lab_file_apply(lab, frame_maker_block(&lab->maker, 8000, 0), &duplicate);
+            if (status == SJ_OK) {
+                status = sj_store_commit(lab->store, &lab->error);
+            } else {
+                sj_store_rollback(lab->store);
+            }
+        }
+        setrlimit(RLIMIT_FSIZE, &old);
+        if (status == SJ_OK) {
+            batches++;
+        } else {
+            failures++;
+            before.block = lab->maker.block;
+            before.block_capacity = lab->maker.block_capacity;
+            lab->maker = before;
+        }
+    }
+    assert_true(failures > 0);
+    assert_true(batches > 0);
+    lab_file_begin(lab);
+    lab_file_put(lab, frame_maker_block(&lab->maker, 8000, 0));
+    lab_file_commit(lab);
+    batches++;
+    char expected[64];
+    snprintf(expected, sizeof(expected), "%llu|%llu|1|\n", (unsigned long long)batches,
+             (unsigned long long)batches * 8000);
+    lab_file_expect(
+        lab,
+        "SELECT count(*), sum(event_count), (SELECT stored_blocks FROM sessions) = count(*)"
+        " FROM blocks",
+        expected);
+    lab_file_expect(lab, "PRAGMA integrity_check", "ok|\n");
+    lab_file_expect(lab,
+                    "SELECT (SELECT sum(calls) FROM call_paths) = (SELECT sum(event_count -"
+                    " call_count) FROM blocks)",
+                    "1|\n");
+}
+
+static void foreign_and_newer_databases_are_refused(void **state)
+{
+    lab_file *lab = *state;
+    sqlite3 *database = NULL;
+    sj_store_close(lab->store);
+    lab->store = NULL;
+    assert_int_equal(sqlite3_open(lab->path, &database), SQLITE_OK);
+    sqlite3_exec(database, "PRAGMA user_version=99", NULL, NULL, NULL);
+    sqlite3_close(database);
+    const sj_store_options options = {.path = lab->path};
+    assert_int_equal(sj_store_open(&options, &lab->store, &lab->error), SJ_EVERSION);
+    assert_non_null(strstr(lab->error.text, "newer"));
+    assert_int_equal(sqlite3_open(lab->path, &database), SQLITE_OK);
+    sqlite3_exec(database, "PRAGMA user_version=1; PRAGMA application_id=7", NULL, NULL, NULL);
+    sqlite3_close(database);
+    assert_int_equal(sj_store_open(&options, &lab->store, &lab->error), SJ_ECORRUPT);
+    lab_file_remove(lab->path);
+    assert_int_equal(sj_store_open(&options, &lab->store, &lab->error), SJ_ENOTFOUND);
+}
+
+static void the_file_has_the_promised_shape(void **state)
+{
+    lab_file *lab = *state;
+    lab_file_expect(lab, "PRAGMA page_size", "16384|\n");
+    lab_file_expect(lab, "PRAGMA auto_vacuum", "2|\n");
+    lab_file_expect(lab, "PRAGMA journal_mode", "wal|\n");
+    lab_file_expect(lab, "PRAGMA application_id", "1397376066|\n");
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup_teardown(metadata_is_stored_and_names_are_demangled, lab_file_set_up,
+                                        lab_file_tear_down),
+        cmocka_unit_test_setup_teardown(sums_of_a_session_agree_with_each_other, lab_file_set_up,
+                                        lab_file_tear_down),
+        cmocka_unit_test_setup_teardown(a_frame_that_comes_twice_is_stored_once, lab_file_set_up,
+                                        lab_file_tear_down),
+        cmocka_unit_test_setup_teardown(order_and_restarts_do_not_change_the_sums, lab_file_set_up,
+                                        lab_file_tear_down),
+        cmocka_unit_test_setup_teardown(a_rolled_back_batch_leaves_nothing, lab_file_set_up,
+                                        lab_file_tear_down),
+        cmocka_unit_test_setup_teardown(liars_are_told_and_the_batch_goes_on, lab_file_set_up,
+                                        lab_file_tear_down),
+        cmocka_unit_test_setup_teardown(blocks_that_overlap_are_not_counted_twice, lab_file_set_up,
+                                        lab_file_tear_down),
+        cmocka_unit_test_setup_teardown(a_full_store_takes_no_blocks_but_knows_duplicates,
+                                        lab_file_set_up, lab_file_tear_down),
+        cmocka_unit_test_setup_teardown(a_write_that_fails_leaves_whole_batches, lab_file_set_up,
+                                        lab_file_tear_down),
+        cmocka_unit_test_setup_teardown(foreign_and_newer_databases_are_refused, lab_file_set_up,
+                                        lab_file_tear_down),
+        cmocka_unit_test_setup_teardown(the_file_has_the_promised_shape, lab_file_set_up,
+                                        lab_file_tear_down),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,145 @@
+#!/usr/bin/env python3
+"""House rules that a machine can check. lint.py CHECK BUILD_FOLDER, CHECK one of the functions below.
+
+Every check fails when it finds no files, so that a broken glob cannot pass.
+"""
+import concurrent.futures
+import os
+import re
+import shutil
+import subprocess
+import sys
+
+ROOT = os.path.abspath(os.path.join(os.path.dirname(__file__), "..", ".."))
+MAX_FILE_LINES, MAX_FUNCTION_LINES = 800, 70
+# Generated tables and one-switch interpreters may be longer; each needs a reason here.
+LONG_FUNCTIONS = {"spoil": 80}  # one switch, a way to damage a block in each case
+
+
+def tracked(*endings):
+    listed = subprocess.run(["git", "ls-files", "-co", "--exclude-standard"], cwd=ROOT,
+                            capture_output=True, text=True)
+    if listed.returncode == 0:
+        names = listed.stdout.splitlines()
+    else:
+        names = [os.path.relpath(os.path.join(folder, name), ROOT)
+                 for folder, folders, files in os.walk(ROOT)
+                 if not folders.__setitem__(slice(None), [f for f in folders if f not in
+                                                          ("build", "node_modules", ".git")])
+                 for name in files]
+    names = [name for name in names if name.endswith(endings) and os.path.exists(os.path.join(ROOT, name))]
+    if not names:
+        sys.exit("no files found")
+    return names
+
+
+def fail(problems):
+    for problem in problems:
+        print(problem)
+    sys.exit(1 if problems else 0)
+
+
+def tool(*names):
+    for name in names:
+        if shutil.which(name):
+            return name
+    sys.exit(f"{names[0]} is missing: run .ci/packages test")
+
+
+def check_format(_build):
+    files = tracked(".c", ".h", ".cpp")
+    done = subprocess.run([tool("clang-format", "clang-format-14"), "--dry-run", "-Werror", *files],
+                          cwd=ROOT, capture_output=True, text=True)
+    fail(done.stderr.splitlines()[:60] if done.returncode else [])
+
+
+def function_lengths(lines):
+    """(name, first line, length) of each function: from a line that is only `{` to one only `}`."""
+    start = None
+    for number, line in enumerate(lines, 1):
+        if line == "{" and start is None:
+            start = number
+        elif line == "}" and start is not None:
+            before = " ".join(lines[max(0, start - 6):start - 1])
+            names = re.findall(r"(\w+)\s*\(", before)
+            yield (names[-1] if names else "?", start, number - start - 1)
+            start = None
+
+
+def check_length(_build):
+    problems = []
+    for name in tracked(".c", ".h", ".ts", ".tsx", ".py"):
+        with open(os.path.join(ROOT, name), encoding="utf-8") as file:
+            lines = file.read().splitlines()
+        if len(lines) > MAX_FILE_LINES:
+            problems.append(f"{name}: {len(lines)} lines, more than {MAX_FILE_LINES}")
+        if name.endswith(".c"):
+            for function, at, length in function_lengths(lines):
+                if length > LONG_FUNCTIONS.get(function, MAX_FUNCTION_LINES):
+                    problems.append(f"{name}:{at}: {function} has {length} lines")
+    fail(problems)
+
+
+def check_words(_build):
+    wrong = re.compile(r"\b(TODO|FIXME|XXX|HACK)\b|not (yet )?implemented|placeholder", re.ASCII)
+    paths = re.compile(r"/(work|farm)/|/root/")
+    unsafe = re.compile(r"\b(strcpy|strcat|sprintf|vsprintf|gets|atoi|atol)\s*\(")
+    in_app = re.compile(r"\b(abort|exit|_exit|assert|printf|fprintf|malloc|calloc|realloc)\s*\(")
+    problems = []
+    for name in tracked(".c", ".h", ".S", ".ts", ".tsx", ".sql", ".sh", ".md", ".py", ".txt"):
+        if name == "tests/lint/lint.py":
+            continue
+        with open(os.path.join(ROOT, name), encoding="utf-8") as file:
+            for number, line in enumerate(file, 1):
+                if wrong.search(line) or paths.search(line):
+                    if name.endswith((".tsx", ".ts")) and "placeholder=" in line:
+                        continue
+                    problems.append(f"{name}:{number}: {line.strip()}")
+                if name.endswith((".c", ".h")) and not name.startswith("tests/samples"):
+                    if unsafe.search(line) and not name.startswith("tests/"):
+                        problems.append(f"{name}:{number}: unbounded call: {line.strip()}")
+                    inside = name.startswith(("agent/recorder/", "agent/hooks/", "agent/lifecycle/",
+                                              "agent/runtimes/"))
+                    code = line.split("/*")[0].strip()
+                    if inside and not code.startswith("*") and in_app.search(code):
+                        problems.append(f"{name}:{number}: not in the traced app: {line.strip()}")
+    fail(problems)
+
+
+def check_headers(_build):
+    def alone(name):
+        done = subprocess.run(
+            [tool("gcc"), "-std=c17", "-D_GNU_SOURCE", "-Wall", "-Wextra", "-Werror", "-I", ROOT, "-I",
+             os.path.join(sys.argv[2], "generated"), "-fsyntax-only", "-xc", "-"],
+            input=f'#include "{name}"\n', capture_output=True, text=True, cwd=ROOT)
+        return f"{name}: {done.stderr}" if done.returncode else None
+
+    headers = [name for name in tracked(".h") if not name.startswith("tests/")]
+    with concurrent.futures.ThreadPoolExecutor(2) as pool:
+        fail([problem for problem in pool.map(alone, headers) if problem])
+
+
+def check_tidy(build):
+    folder = os.path.join(build, "tidy")
+
+    def tidy(name):
+        done = subprocess.run([tool("clang-tidy", "clang-tidy-14"), "-p", folder, "--quiet",
+                               "--extra-arg=-Wno-cast-align", name],
+                              cwd=ROOT, capture_output=True, text=True)
+        return done.stdout if done.returncode else None
+
+    # Options of gcc that clang does not know are left out.
+    with open(os.path.join(build, "compile_commands.json"), encoding="utf-8") as file:
+        built = file.read().replace("-fno-tree-loop-distribute-patterns", "")
+    os.makedirs(folder, exist_ok=True)
+    with open(os.path.join(folder, "compile_commands.json"), "w", encoding="utf-8") as file:
+        file.write(built)
+    files = [name for name in tracked(".c") if os.path.join(ROOT, name) in built and not name.startswith("tests/")]
+    if not files:
+        sys.exit("no files found")
+    with concurrent.futures.ThreadPoolExecutor(2) as pool:
+        fail([problem for problem in pool.map(tidy, files) if problem])
+
+
+if __name__ == "__main__":
+    globals()["check_" + sys.argv[1]](sys.argv[2])

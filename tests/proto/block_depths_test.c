@@ -1,0 +1,79 @@
+/* Depths measured four symbols at a time agree with a plain walk, for every pattern and length. */
+#include "proto/block.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+
+#include <cmocka.h>
+
+enum { MOST = 70 };
+
+static sj_block_depths walk(const uint16_t *symbols, size_t count, uint32_t open)
+{
+    sj_block_depths depths = {.lowest = open, .end = open};
+    for (size_t i = 0; i < count; i++) {
+        depths.end += symbols[i] != 0 ? 1 : -1;
+        depths.lowest = depths.end < depths.lowest ? depths.end : depths.lowest;
+        if (symbols[i] != 0 && depths.end > depths.entered) {
+            depths.entered = depths.end;
+        }
+    }
+    return depths;
+}
+
+static void assert_same(const uint16_t *symbols, size_t count, uint32_t open)
+{
+    uint32_t wide[MOST];
+    for (size_t i = 0; i < count; i++) {
+        wide[i] = symbols[i];
+    }
+    sj_block block = {.header = {.event_count = (uint32_t)count, .open_depth = open},
+                      .symbols16 = symbols};
+    const sj_block_depths expected = walk(symbols, count, open);
+    const sj_block_depths narrow_depths = sj_block_measure_depths(&block);
+    block.symbols16 = NULL;
+    block.symbols32 = wide;
+    const sj_block_depths wide_depths = sj_block_measure_depths(&block);
+    assert_memory_equal(&narrow_depths, &expected, sizeof(expected));
+    assert_memory_equal(&wide_depths, &expected, sizeof(expected));
+}
+
+static void test_every_pattern_of_eight(void **state)
+{
+    (void)state;
+    for (unsigned pattern = 0; pattern < 256; pattern++) {
+        uint16_t symbols[8];
+        for (unsigned k = 0; k < 8; k++) {
+            symbols[k] = (pattern >> k & 1) != 0 ? (uint16_t)(k % 2 != 0 ? 0x8000 : 1) : 0;
+        }
+        for (size_t count = 0; count <= 8; count++) {
+            assert_same(symbols, count, 0);
+            assert_same(symbols, count, 3);
+        }
+    }
+}
+
+static void test_random_symbols_of_any_value(void **state)
+{
+    (void)state;
+    uint64_t random = 88172645463325252U;
+    for (int round = 0; round < 2000; round++) {
+        uint16_t symbols[MOST];
+        for (size_t i = 0; i < MOST; i++) {
+            random ^= random << 13;
+            random ^= random >> 7;
+            random ^= random << 17;
+            symbols[i] = (random >> 40 & 1) != 0 ? (uint16_t)(random >> 20) : 0;
+        }
+        assert_same(symbols, (size_t)(random % MOST), (uint32_t)(random >> 50));
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_every_pattern_of_eight),
+        cmocka_unit_test(test_random_symbols_of_any_value),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,72 @@
+/* A program to attach to that does something drastic while somebody attaches: attach_fate KIND
+ * MICROSECONDS. Two threads call functions until then. exit: ends with 7; crash: by SIGSEGV; exec:
+ * becomes another program, which tells so and ends with 5; leader: its first thread ends before the
+ * other, which ends the process with 6. */
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+static volatile unsigned long total;
+
+__attribute__((noinline)) unsigned long fate_mix(unsigned long value)
+{
+    return value * 2654435761u + (value >> 7);
+}
+
+static void *work(void *argument)
+{
+    for (unsigned long i = 0;; i++) {
+        total = fate_mix(total + i);
+    }
+    return argument;
+}
+
+static void work_until(long microseconds)
+{
+    struct timespec start;
+    struct timespec now;
+    clock_gettime(CLOCK_MONOTONIC, &start);
+    do {
+        total = fate_mix(total);
+        clock_gettime(CLOCK_MONOTONIC, &now);
+    } while ((now.tv_sec - start.tv_sec) * 1000000 + (now.tv_nsec - start.tv_nsec) / 1000 <
+             microseconds);
+}
+
+static void *outlive(void *argument)
+{
+    work_until(*(long *)argument);
+    exit(6);
+}
+
+int main(int argc, char **argv)
+{
+    static long microseconds;
+    pthread_t other;
+    if (argc == 2) {
+        usleep(800000);
+        puts(argv[1]);
+        return 5;
+    }
+    if (argc != 3) {
+        return 2;
+    }
+    microseconds = atol(argv[2]);
+    puts("ready");
+    fflush(stdout);
+    if (strcmp(argv[1], "leader") == 0) {
+        pthread_create(&other, NULL, outlive, &microseconds);
+        pthread_exit(NULL);
+    }
+    pthread_create(&other, NULL, work, NULL);
+    work_until(microseconds);
+    if (strcmp(argv[1], "exec") == 0) {
+        execl("/proc/self/exe", "attach_fate", "another program", NULL);
+    } else if (strcmp(argv[1], "crash") == 0) {
+        *(volatile int *)8 = 1;
+    }
+    return 7;
+}

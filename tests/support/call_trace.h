@@ -1,0 +1,82 @@
+/* Call traces for tests and benches: a made-up program runs, its raw records and the true calls are
+ * kept, and the records become blocks by the real assembler. */
+#ifndef SJ_TESTS_SUPPORT_CALL_TRACE_H
+#define SJ_TESTS_SUPPORT_CALL_TRACE_H
+
+#include "agent/uplink/assembler.h"
+
+typedef struct trace_call {
+    uint64_t start;
+    uint64_t end; /* UINT64_MAX: open at the end */
+    uint64_t child;
+    uint64_t enter_event; /* numbers in the balanced stream */
+    uint64_t leave_event; /* UINT64_MAX: open */
+    uint32_t function;
+    uint32_t parent; /* number of the caller; UINT32_MAX: none */
+    uint32_t depth;
+    uint32_t ending;
+} trace_call;
+
+typedef struct trace_shape {
+    uint64_t seed;
+    size_t calls;
+    uint32_t functions;
+    uint32_t max_depth;
+    uint32_t base_depth;        /* calls kept open all the time */
+    uint32_t throw_per_million; /* chance of a throw per event */
+    uint32_t tick_step;         /* times are multiples of it */
+    uint32_t tick_choices;      /* gaps are 0 .. choices - 1 steps */
+    bool realistic;             /* a fixed program with loops, not a random walk */
+    bool leave_all;             /* the program ends by returning from everything */
+} trace_shape;
+
+typedef struct call_trace {
+    trace_call *calls; /* in order of entry */
+    size_t call_count;
+    sj_record *records;
+    size_t record_count;
+    uint64_t end_ticks;
+} call_trace;
+
+call_trace trace_generate(const trace_shape *shape);
+void trace_free(call_trace *trace);
+
+uint64_t trace_random(uint64_t *state);
+
+/* trace_record makes one raw record. */
+sj_record trace_record(sj_record_kind kind, uint32_t function, uint64_t stack, uint64_t ticks);
+
+typedef struct stored_block {
+    sj_block_header header;
+    uint8_t *data;
+    size_t size;
+} stored_block;
+
+/* A sink that keeps everything. `refuse` in a million blocks are refused. */
+typedef struct block_store {
+    stored_block *blocks;
+    size_t count;
+    size_t capacity;
+    uint32_t streams;
+    uint32_t own_streams;
+    uint32_t marks;
+    uint32_t refuse_per_million;
+    uint64_t random;
+    uint64_t refused;
+} block_store;
+
+sj_assembler_sink block_store_sink(block_store *store);
+void block_store_free(block_store *store);
+
+/* block_store_lookup is an sj_stack_lookup over the STACK blocks of a store. */
+sj_status block_store_lookup(void *store, uint32_t stream, uint32_t reference, uint32_t count,
+                             sj_frame *frames);
+
+/* trace_assemble feeds a whole trace and ends it. Aborts on failure. */
+void trace_assemble(const call_trace *trace, uint32_t block_events, block_store *store,
+                    sj_assembler_counters *counters);
+
+enum { TRACE_STACK_LOW = 0x10000000 };
+#define TRACE_STACK_HIGH UINT64_C(0x7f0000000000)
+
+#endif

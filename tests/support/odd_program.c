@@ -1,0 +1,61 @@
+#include "tests/support/odd_program.h"
+
+uint32_t odd_program_below(odd_program *made, uint32_t limit)
+{
+    return (uint32_t)(trace_random(&made->random) >> 20) % limit;
+}
+
+static sj_record enter_at(odd_program *made, uint32_t stack)
+{
+    const uint32_t function = 1 + odd_program_below(made, 5);
+    made->functions[made->depth] = function;
+    made->stacks[made->depth++] = stack;
+    return trace_record(SJ_RECORD_ENTER, function, stack, made->ticks);
+}
+
+static sj_record odd_record(odd_program *made)
+{
+    switch (odd_program_below(made, 8)) {
+    case 0:
+        return trace_record(SJ_RECORD_NOTE, 1 + odd_program_below(made, 8),
+                            odd_program_below(made, 40), made->ticks);
+    case 1:
+        return trace_record(SJ_RECORD_LEAVE, 1 + odd_program_below(made, 5),
+                            ODD_LOW + odd_program_below(made, ODD_STACK_BYTES), made->ticks);
+    case 2: /* a clock that went back */
+        return enter_at(made, made->depth > 0 ? made->stacks[made->depth - 1] : ODD_TOP - 1);
+    case 3:
+        return trace_record((sj_record_kind)odd_program_below(made, 4), odd_program_below(made, 3),
+                            ODD_LOW + odd_program_below(made, ODD_STACK_BYTES),
+                            made->ticks - odd_program_below(made, 300));
+    case 4: /* a tail call */
+        made->depth -= made->depth > 0;
+        return enter_at(made, made->depth > 0 ? made->stacks[made->depth - 1] - 1 : ODD_TOP - 2);
+    default: /* a throw */
+        made->depth -= made->depth > 4 ? odd_program_below(made, 4) : 0;
+        return enter_at(made, made->depth > 0 ? made->stacks[made->depth - 1] - 1 : ODD_TOP - 2);
+    }
+}
+
+sj_record odd_program_next(odd_program *made)
+{
+    made->ticks += odd_program_below(made, 4) * 26;
+    const uint32_t room =
+        made->depth > 0 ? made->stacks[made->depth - 1] - ODD_LOW : ODD_STACK_BYTES;
+    if (odd_program_below(made, 400) == 0 && room > 16) {
+        return odd_record(made);
+    }
+    const bool enters = room > 16 && odd_program_below(made, 100) < (made->deep ? 70 : 50);
+    if (enters || made->depth == 0) {
+        const uint32_t from = made->depth > 0 ? made->stacks[made->depth - 1] : ODD_TOP - 1;
+        return enter_at(made, from - 1);
+    }
+    made->depth--;
+    return trace_record(SJ_RECORD_LEAVE, made->functions[made->depth], made->stacks[made->depth],
+                        made->ticks);
+}
+
+sj_record odd_program_first(odd_program *made)
+{
+    return enter_at(made, ODD_TOP - 1);
+}

@@ -1,0 +1,103 @@
+"""Calls that are open at attach have their place in the tree; forked children and libraries that
+are loaded while attached are recorded; detach ends it for the process and its children."""
+import os
+import subprocess
+import sys
+import time
+
+sys.path.insert(0, os.path.dirname(__file__))
+from attaching import Target, check_same, code_bytes, look, start_attach
+from sojourn_testing import check, check_accounts, main
+
+
+def children(pid):
+    with open(f"/proc/{pid}/task/{pid}/children", encoding="utf-8") as file:
+        return [int(child) for child in file.read().split()]
+
+
+def order(target, letter):
+    target.process.stdin.write(letter)
+    target.process.stdin.flush()
+    check(target.process.stdout.readline() == "done\n", f"{letter} was not obeyed")
+
+
+def test_forks_at_every_moment(sojourn, sample, rounds):
+    """A child forked at any moment of an attach is recorded from its start or not at all, and is
+    left with its parent, also one that its parent made by a bare system call."""
+    forked, recorded = 0, 0
+    for i in range(rounds):
+        target = Target([sample]).ready()
+        code = code_bytes(target.pid)
+        database = sojourn.path(f"forks-{i}.db")
+        recorder = subprocess.Popen(
+            [sojourn.program, "attach", "--quiet", "--for", "50ms", "-o", database, str(target.pid)],
+            env=sojourn.environment)
+        while recorder.poll() is None:
+            order(target, "fffrffkf"[forked % 8] if len(children(target.pid)) < 60 else "f")
+            forked += 1
+        check(recorder.wait() == 0, f"round {i} failed")
+        kept = children(target.pid)
+        check(len(kept) > 2, f"round {i}: only {len(kept)} children stay")
+        for pid in (target.pid, *kept):
+            check_same({}, {}, code, code_bytes(pid), f"in {pid}, child of {target.pid}")
+        rows = sojourn.sql(database, "SELECT p.number, p.pid, sum(f.name = 'open_child') AS children, "
+                                     "count(c.call_id) AS calls FROM processes p "
+                                     "LEFT JOIN threads t ON t.process_number = p.number "
+                                     "LEFT JOIN calls c USING (thread_id) "
+                                     "LEFT JOIN functions f USING (function_id) "
+                                     "WHERE p.how = 'forked' GROUP BY 1 ORDER BY 1")
+        # Those that are forked while the process is left come last and make no recorded call.
+        without = [row["number"] for row in rows if not row["children"]]
+        check(without == [row["number"] for row in rows][len(rows) - len(without):],
+              f"children without calls: {without} of {rows}")
+        recorded += len(rows) - len(without)
+        check_accounts(sojourn, database)
+        check(target.finish()[0] == 0, "the target failed")
+    check(recorded > 0, "no forked child was recorded")
+
+
+def test(sojourn, arguments):
+    sample, plugin = arguments
+    test_forks_at_every_moment(sojourn, sample, 20 if os.environ.get("SJ_LONG") else 2)
+    target = Target([sample, plugin]).ready()
+    before, code = look(target.pid), code_bytes(target.pid)
+    database = sojourn.path("run.db")
+    recorder = start_attach(sojourn, target.pid, database)
+    for letter in "fllf":
+        order(target, letter)
+    time.sleep(0.3)
+    done = sojourn.run(["detach", str(target.pid)], capture_output=True, text=True)
+    check(done.returncode == 0 and recorder.wait(30) == 0, f"detach: {done}")
+    check_same(before, look(target.pid), code, code_bytes(target.pid), "after detach")
+
+    rows = sojourn.sql(database, "SELECT name, count(*) AS calls FROM calls JOIN functions "
+                                 "USING (function_id) GROUP BY name")
+    counts = {row["name"]: row["calls"] for row in rows}
+    check(counts.get("open_child") == 2, f"forked children: {counts}")
+    check(counts.get("plugin_step") == 500, f"the library: {counts}")
+    check(counts.get("open_leaf", 0) > 2000, f"the loop: {counts}")
+    chain = sojourn.sql(
+        database,
+        "SELECT f.name AS child, p.name AS parent, c.depth AS depth, count(*) AS calls FROM calls c "
+        "JOIN functions f ON f.function_id = c.function_id "
+        "LEFT JOIN functions p ON p.function_id = c.caller_function_id "
+        "WHERE f.name LIKE 'open_%' GROUP BY 1, 2, 3")
+    parents = {(row["child"], row["parent"]) for row in chain}
+    for pair in (("open_leaf", "open_loop"), ("open_leaf", "open_child")):
+        check(pair in parents, f"{pair} is missing: {chain}")
+    check({row["depth"] for row in chain if row["parent"] == "open_loop"} == {4},
+          f"the calls below main, open_outer, open_middle and open_loop: {chain}")
+    still = sojourn.sql(database, "SELECT name FROM open_calls JOIN functions USING (function_id) "
+                                  "ORDER BY depth")
+    check([row["name"] for row in still] == ["main", "open_outer", "open_middle", "open_loop"],
+          f"open at the end: {still}")
+    check(not any(child == "open_leaf" and parent is None for child, parent in parents),
+          f"a call whose caller was open has none: {chain}")
+    check_accounts(sojourn, database)
+    processes = sojourn.sql(database, "SELECT how FROM processes ORDER BY number")
+    check([row["how"] for row in processes] == ["attached", "forked", "forked"], f"{processes}")
+    status, output = target.finish()
+    check(status == 0, f"the target: {status}, {output}")
+
+
+main(test)

@@ -1,0 +1,97 @@
+#!/usr/bin/env python3
+"""Calls into libraries are recorded through import slots, however those are filled: the counts are
+those that the program tells, nothing that it shows changes. library_calls.py BUILD_FOLDER"""
+import os
+import re
+import subprocess
+
+from judging import compare
+from sojourn_testing import check, check_accounts, main
+
+COUNTS = """SELECT m.path AS module, f.name AS name, sum(calls) AS calls FROM
+  (SELECT function_id, calls FROM function_stats UNION ALL SELECT function_id, 1 FROM open_calls)
+  JOIN functions AS f USING (function_id) JOIN modules AS m USING (module_id)
+  WHERE f.name LIKE '%!%' GROUP BY 1, 2"""
+REASONS = "SELECT name, reason FROM unhooked_functions WHERE name LIKE '%!%'"
+TAKEN = "an import whose address is taken"
+TWICE = "an import that looks at its caller or returns twice"
+
+
+def recorded(sojourn, database, module):
+    return {row["name"].split("!")[1]: row["calls"] for row in sojourn.sql(database, COUNTS)
+            if os.path.basename(row["module"]) == module}
+
+
+def one_variant(sojourn, folder, linking):
+    command = [os.path.join(folder, "library_calls"), os.path.join(folder, "library_plugin.so")]
+    environment = dict(sojourn.environment, LD_LIBRARY_PATH=folder)
+    plain = subprocess.run(command, capture_output=True, text=True, env=environment, timeout=60,
+                           check=True)
+    database = sojourn.path("calls.db")
+    done, summary = sojourn.record(
+        command, database, ["--library-calls", "--module", "library_calls", "--module", "library_plugin.so"],
+        text=True, env=environment)
+    compare(folder, plain.stdout + plain.stderr, done.stdout + done.stderr)
+    check(done.returncode == 0, f"{folder} ended with {done.returncode}")
+    check_accounts(sojourn, database)
+    check(summary["lost_calls"] == 0, f"{summary['lost_calls']} calls lost")
+    told = dict(re.findall(r"^calls (.+) (\d+)$", plain.stdout, re.M))
+    plugin = int(told.pop("plugin called_add"))
+    program = recorded(sojourn, database, "library_calls")
+    reasons = {row["name"].split("!")[1]: row["reason"] for row in sojourn.sql(database, REASONS)}
+    for name, calls in told.items():
+        # Without a linkage table a compiler may load an address once and call it in a loop.
+        if linking != "no_plt" or reasons.get(name) != TAKEN:
+            check(program.get(name) == int(calls), f"{folder}: {name} {program.get(name)}, not {calls}")
+    found = recorded(sojourn, database, "library_plugin.so").get("called_add")
+    check(found == plugin or (linking == "no_plt" and reasons.get("called_add") == TAKEN),
+          f"{folder}: the plugin called {found} times, not {plugin}")
+    for name in ("_setjmp", "vfork", "dlopen", "dlsym"):
+        check(reasons.get(name) == TWICE, f"{folder}: {name} is left alone as {reasons.get(name)}")
+        check(name not in program, f"{folder}: {name} was recorded")
+    if linking == "fixed": # the address is that of the program's own linkage stub
+        check(program.get("called_address") == 1, f"{folder}: called_address {program.get('called_address')}")
+    else:
+        check(reasons.get("called_address") == TAKEN,
+              f"{folder}: called_address {reasons.get('called_address')}")
+    versioned = sojourn.sql(database, "SELECT name FROM functions WHERE name LIKE 'libc.so.6!fork%'")
+    check(versioned, f"{folder}: no function is named after libc")
+    open_inside = sojourn.sql(database, """SELECT count(*) AS n FROM call_edges AS e
+        JOIN functions AS a ON a.function_id = e.caller_function_id
+        JOIN functions AS b ON b.function_id = e.callee_function_id
+        WHERE a.name LIKE '%!called_back' AND b.name LIKE 'deeper%'""")[0]["n"]
+    check(open_inside > 0 or (linking == "no_plt" and reasons.get("called_back") == TAKEN), f"{folder}: callbacks are not inside of the call that makes them")
+    print(f"{os.path.basename(folder)} ({linking}): {sum(program.values())} calls into libraries", flush=True)
+    os.unlink(database)
+
+
+def real_programs(sojourn):
+    """Programs of the system do the same with all their library calls recorded."""
+    lua = "for i=1,2000 do local t={} for j=1,9 do t[j]=tostring(j)..i end table.sort(t) end print(pcall(error,'x'))"
+    python = ("import json,re,threading;t=[threading.Thread(target=lambda:json.dumps({'a':1})) for _ in range(5)];"
+              "[x.start() for x in t];[x.join() for x in t];print(re.sub('a+','b','caaat'))")
+    for command in (["lua5.4", "-e", lua], ["/usr/bin/python3.11", "-c", python],
+                    ["perl", "-MPOSIX", "-e", "print join(',', map { POSIX::floor($_ * 1.5) } 1..9), qq{\\n}"],
+                    ["git", "--version"], ["fdfind", "--max-depth", "1", ".", "/etc/apt"]):
+        plain = subprocess.run(command, capture_output=True, text=True, check=False, timeout=60)
+        database = sojourn.path("real.db")
+        done, _ = sojourn.record(command, database, ["--library-calls"], text=True)
+        compare(command[0], plain.stdout + plain.stderr, done.stdout + done.stderr)
+        check(plain.returncode == done.returncode, f"{command[0]} ended with {done.returncode}")
+        check_accounts(sojourn, database)
+        calls = sum(row["calls"] for row in sojourn.sql(database, COUNTS))
+        check(calls > 20, f"{command[0]} made {calls} calls into libraries")
+        print(f"{command[0]}: {calls} calls into libraries", flush=True)
+        os.unlink(database)
+
+
+def test(sojourn, _):
+    samples = os.path.join(os.path.dirname(os.path.dirname(sojourn.program)), "tests/samples")
+    for compiler in ("gcc", "clang"):
+        for linking in ("lazy", "now", "no_plt", "fixed"):
+            one_variant(sojourn, os.path.join(samples, f"library-{compiler}-{linking}"), linking)
+    real_programs(sojourn)
+
+
+if __name__ == "__main__":
+    main(test)

@@ -1,0 +1,208 @@
+#!/usr/bin/env python3
+"""Every shipped question runs on a real recording, answers with the columns that it promises, and
+says how it is run; the shell runs statements from standard input; hostile SQL is refused.
+
+questions.py BUILD_FOLDER QUERIES_FOLDER SAMPLES_GLOB
+"""
+import glob
+import json
+import os
+import pty
+import re
+import select
+import subprocess
+import time
+
+from sojourn_testing import check, main
+
+
+def header(path, key):
+    with open(path, encoding="utf-8") as file:
+        return re.findall(rf"^-- {key}: (.*)$", file.read(), re.MULTILINE)
+
+
+def sql(sojourn, arguments, expected=0, **options):
+    done = sojourn.run(["sql", *arguments], capture_output=True, text=True, **options)
+    check(done.returncode == expected, f"sql {arguments}: {done.returncode}\n{done.stderr}")
+    return done
+
+
+def ask(sojourn, database, path):
+    name = os.path.splitext(os.path.basename(path))[0]
+    for key in ("title", "question", "example"):
+        check(len(header(path, key)) == 1, f"{name}: one {key}")
+    check(f"--query {name}" in header(path, "example")[0], f"{name}: the example runs it")
+    promised = [line.split(" | ")[0] for line in header(path, "column")]
+    told = sql(sojourn, ["--query", name, "--csv", database]).stdout.splitlines()
+    check(told and told[0].split(",") == promised, f"{name}: gives {told[:1]}, not {promised}")
+    for parameter in header(path, "parameter"):
+        check(re.match(r"\w+ = \S+ \| .", parameter), f"{name}: parameter '{parameter}'")
+    return len(told) - 1
+
+
+def answers_are_right(sojourn, database):
+    """Answers that can be computed another way."""
+    top = json.loads(sql(sojourn, ["--query", "slowest_calls", "--param", "limit=1", "--json",
+                                   database]).stdout)[0]
+    most = sojourn.sql_rows(database, "SELECT max(duration_ns) AS d FROM calls "
+                            "WHERE session_id = 2")[0]["d"]
+    check(top["duration_ns"] == most, "slowest call is not the slowest")
+    deep = sojourn.sql_rows(database, "SELECT count(*) AS n FROM call_paths WHERE recursive "
+                            "AND session_id = 2")[0]["n"]
+    rows = json.loads(sql(sojourn, ["--query", "recursion", "--json", database]).stdout)
+    check(sum(row["recursive_paths"] for row in rows) == deep and deep > 0, "recursion is missed")
+    made_at_ingest(sojourn, database)
+    spots = json.loads(sql(sojourn, ["--query", "hot_spots", "--param", "limit=1000", "--json",
+                                     database]).stdout)
+    check(abs(sum(row["share"] for row in spots) - 1) < 1e-6, "shares do not add up")
+
+
+def made_at_ingest(sojourn, database):
+    """Slow calls and timeline against what the calls themselves tell."""
+    wrong = sojourn.sql_rows(database, "SELECT count(*) AS n FROM (SELECT session_id, function_id, "
+                             "duration_ns, row_number() OVER (PARTITION BY session_id, function_id "
+                             "ORDER BY duration_ns DESC) AS place FROM calls WHERE duration_ns >= "
+                             "2000) AS c LEFT JOIN slow_calls AS s USING (session_id, function_id, "
+                             "place) WHERE place <= 5 AND coalesce(abs(s.duration_ns - c.duration_ns), 9) > 1")
+    check(wrong[0]["n"] == 0, f"{wrong[0]['n']} of the longest calls are not in slow_calls")
+    known = sojourn.sql_rows(database, "SELECT count(*) AS n, total(c.start_ns = s.start_ns AND "
+                             "c.function_id = s.function_id AND c.self_ns = s.self_ns) AS same FROM "
+                             "slow_calls AS s LEFT JOIN calls AS c USING (call_id)")[0]
+    check(known["n"] == known["same"] and known["n"] > 0, f"slow calls that are no calls: {known}")
+    steps = sojourn.sql_rows(database, "SELECT s.session_id, level, sum(t.calls) AS n, stored_calls "
+                             "AS all_calls FROM timeline AS t JOIN streams USING (stream_id) JOIN "
+                             "sessions AS s USING (session_id) GROUP BY 1, 2")
+    check(len(steps) == 6 and all(row["n"] == row["all_calls"] for row in steps), f"{steps}")
+
+
+def hostile(sojourn, database):
+    for text, word in (
+        ("ATTACH '/tmp/x' AS y", "ATTACH"),
+        ("PRAGMA journal_mode=DELETE", "PRAGMA"),
+        ("DELETE FROM sessions", "refused"),
+        ("SELECT load_extension('x')", "refused"),
+        ("CREATE TABLE t(a)", "refused"),
+        ("SELECT 1; SELECT 2", "one statement"),
+        ("SELECT hex(zeroblob(1000000000))", "larger than"),
+    ):
+        done = sql(sojourn, [text, database], expected=1)
+        check(word in done.stderr, f"{text}: {done.stderr}")
+    done = sql(sojourn, ["--timeout", "1", "WITH RECURSIVE r(x) AS (SELECT 1 UNION ALL SELECT x + 1 "
+                         "FROM r) SELECT count(*) FROM r", database], expected=1)
+    check("longer than its limit" in done.stderr, done.stderr)
+
+
+def shell(sojourn, database):
+    script = (".mode csv\nSELECT 1 AS a,\n  2 AS b;\n.query most_called limit=1\n.schema gaps\n"
+              ".nothing\n.session 1\nSELECT :session AS s;\n")
+    done = sql(sojourn, [database], input=script)
+    check("a,b\n1,2\n" in done.stdout, f"shell: {done.stdout}")
+    check("function,calls" in done.stdout and "## gaps" in done.stdout, f"shell: {done.stdout}")
+    check("s\n1\n" in done.stdout and "cannot understand .nothing" in done.stderr, done.stderr)
+    sql(sojourn, ["--query", "no_such", database], expected=3)
+    sql(sojourn, ["SELECT :x", database], expected=1)
+    check(sql(sojourn, ["--param", "x=7", "--csv", "SELECT :x AS x", database]).stdout == "x\n7\n",
+          "parameter")
+
+
+def on_a_terminal(sojourn, database):
+    """Completion, Ctrl-C on a long query, history, and an end by Ctrl-D."""
+    child, terminal = pty.fork()
+    if child == 0:
+        os.environ.update(sojourn.environment, TERM="dumb")
+        os.execv(sojourn.program, [sojourn.program, "sql", database])
+
+    unread = ""
+
+    def expect(words):
+        """Reads up to the words, and leaves what follows them for the next time."""
+        nonlocal unread
+        deadline = time.monotonic() + 30
+        while words not in unread:
+            ready = select.select([terminal], [], [], max(0, deadline - time.monotonic()))[0]
+            check(ready, f"no '{words}' on the terminal: {unread!r}")
+            unread += os.read(terminal, 4096).decode(errors="replace")
+        unread = unread.split(words, 1)[1]
+
+    def type_in(text):
+        os.write(terminal, text.encode())
+
+    expect("sojourn> ")
+    type_in("SELECT count(*) AS sess_count FROM hook_plan_f\t;\n")
+    expect("hook_plan_functions")
+    expect("sess_count")
+    expect("sojourn> ")
+    type_in("SELECT calls FROM function_stats NATURAL JOIN functions WHERE name = 's_\t\t")
+    expect("s_fibonacci")
+    time.sleep(0.2)
+    type_in("\x15")  # the line is given up
+    type_in("WITH RECURSIVE r(x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM r) SELECT count(*) "
+            "FROM r;\n")
+    expect("Ctrl-C stops")
+    type_in("\x03")
+    expect("interrupted")
+    expect("sojourn> ")
+    type_in("SELECT 40 + 2 AS answer;\n")
+    expect("42")
+    expect("sojourn> ")
+    type_in("\x04")
+    _pid, status = os.waitpid(child, 0)
+    check(os.waitstatus_to_exitcode(status) == 0, "the shell's end")
+    history = os.path.join(sojourn.environment["XDG_STATE_HOME"], "sojourn", "sql", "history")
+    with open(history, encoding="utf-8") as file:
+        text = file.read()
+    check("hook_plan_functions" in text and "40" in text, f"history: {text}")
+
+
+VIRTUAL = re.compile(r"\b(calls AS|FROM calls|JOIN calls|call_tree|flame|diff_\w+|descendants|ancestors|"
+                     r"call_aggregate|histogram_\w+|format_duration)\b")
+
+
+def by_hand(sojourn, database, paths):
+    """sqlite3 without anything of ours answers what aggregates tell, and with the extension all."""
+    extension = os.path.join(os.path.dirname(sojourn.program), "..", "lib", "libsojourn-sqlite")
+    plain = 0
+    for path in paths:
+        with open(path, encoding="utf-8") as file:
+            text = file.read()
+        values = [line.split(" | ")[0].split(" = ", 1) for line in header(path, "parameter")]
+        script = [f".parameter set :{key} {2 if value == 'last' else value}" for key, value in values]
+        needs_us = VIRTUAL.search(text) is not None
+        for commands in [[f".load {extension}"]] + ([] if needs_us else [[]]):
+            done = subprocess.run(["sqlite3", "-bail", "-csv", "-header", database], text=True,
+                                  input="\n".join([*commands, *script, text + ";"]),
+                                  capture_output=True, timeout=60, check=False)
+            check(done.returncode == 0 and done.stderr == "", f"{path} by hand: {done.stderr}")
+            options = [word for key, value in values
+                       for word in ("--param", f"{key}={2 if value == 'last' else value}")]
+            name = os.path.splitext(os.path.basename(path))[0]
+            ours = sql(sojourn, ["--query", name, *options, "--csv", database]).stdout
+            check(len(done.stdout.splitlines()) in (0, len(ours.splitlines())),
+                  f"{name} by hand: {done.stdout[:300]}, not {ours[:300]}")
+        plain += not needs_us
+    check(plain >= 10, f"only {plain} questions are answered by aggregates")
+
+
+def test(sojourn, arguments):
+    sojourn.sql_rows = lambda database, query: json.loads(
+        sql(sojourn, ["--json", query, database]).stdout)
+    sample = sorted(glob.glob(arguments[1]))[0]
+    database = sojourn.path("questions.db")
+    for _ in range(2):
+        done, _summary = sojourn.record([sample], database)
+        check(done.returncode == 0, f"recording: {done.stderr}")
+    paths = sorted(glob.glob(os.path.join(arguments[0], "*.sql")))
+    check(len(paths) >= 15, f"only {len(paths)} questions")
+    answered = sum(ask(sojourn, database, path) > 0 for path in paths)
+    check(answered >= 7, f"only {answered} questions had an answer")
+    listed = sql(sojourn, ["--queries"]).stdout
+    check(len(listed.splitlines()) == len(paths), "--queries does not list all")
+    answers_are_right(sojourn, database)
+    by_hand(sojourn, database, paths)
+    hostile(sojourn, database)
+    shell(sojourn, database)
+    on_a_terminal(sojourn, database)
+
+
+if __name__ == "__main__":
+    main(test)

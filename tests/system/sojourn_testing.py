@@ -1,0 +1,103 @@
+"""What the system tests share: running `sojourn`, asking its databases, checking accounts."""
+import contextlib
+import json
+import os
+import subprocess
+import sys
+import tempfile
+
+
+class Failure(Exception):
+    """A check that did not hold."""
+
+
+def check(condition, message):
+    if not condition:
+        raise Failure(message)
+
+
+class Sojourn:
+    """The built programs in one folder, and a scratch folder for one test."""
+
+    def __init__(self, bin_folder):
+        self.program = os.path.abspath(os.path.join(bin_folder, "sojourn"))
+        self.scratch = tempfile.TemporaryDirectory(prefix="sojourn-test-")
+        self.folder = self.scratch.name
+        self.environment = dict(
+            os.environ,
+            XDG_CACHE_HOME=os.path.join(self.folder, "cache"),
+            XDG_STATE_HOME=os.path.join(self.folder, "state"),
+        )
+
+    def path(self, name):
+        return os.path.join(self.folder, name)
+
+    def run(self, arguments, **options):
+        options.setdefault("env", self.environment)
+        options.setdefault("timeout", 300)
+        return subprocess.run([self.program, *arguments], **options)
+
+    def record(self, command, database, options=(), **run_options):
+        """Records a command; returns the completed process and the summary."""
+        summary = self.path("summary.json")
+        run_options.setdefault("capture_output", True)
+        done = self.run(
+            ["record", "--quiet", "-o", database, "--summary", summary, *options, "--", *command],
+            **run_options,
+        )
+        try:
+            with open(summary, encoding="utf-8") as file:
+                return done, json.load(file)
+        except FileNotFoundError:
+            return done, None
+
+    def sql(self, database, query):
+        """Rows of a query, each a dict."""
+        done = self.run(
+            ["sql", "--json", "--limit", "5000000", query, database],
+            capture_output=True, text=True,
+        )
+        check(done.returncode == 0, f"sql failed: {query}\n{done.stderr}")
+        return json.loads(done.stdout)
+
+    @contextlib.contextmanager
+    def sql_lines(self, database, query):
+        """Rows of a long result as lines of CSV, without the heading."""
+        command = [self.program, "sql", "--csv", "--limit", "100000000", query, database]
+        with subprocess.Popen(command, stdout=subprocess.PIPE, text=True, env=self.environment) as done:
+            next(done.stdout, None)
+            yield done.stdout
+        check(done.returncode == 0, f"sql failed: {query}")
+
+
+def check_accounts(sojourn, database):
+    """sent = stored + counted lost, for every session of a database."""
+    for row in sojourn.sql(
+        database,
+        "SELECT session_id, state, stored_calls, lost_calls, sent_calls, device_lost_calls, "
+        "stored_blocks, sent_blocks FROM sessions",
+    ):
+        check(row["sent_calls"] is not None, f"session has no end: {row}")
+        check(
+            row["stored_calls"] + row["device_lost_calls"] == row["sent_calls"],
+            f"sent is not stored + lost: {row}",
+        )
+        check(row["lost_calls"] <= row["device_lost_calls"], f"more lost than told: {row}")
+        check(row["stored_blocks"] == row["sent_blocks"], f"blocks are missing: {row}")
+        gaps = sojourn.sql(
+            database,
+            "SELECT coalesce(sum(calls), 0) AS calls FROM gaps "
+            f"WHERE session_id = {row['session_id']} AND reason <> 'orphan'",
+        )[0]["calls"]
+        check(gaps == row["device_lost_calls"], f"gaps tell of {gaps} calls: {row}")
+
+
+def main(test):
+    """Runs test(sojourn, arguments) on the build folder given on the command line."""
+    sojourn = Sojourn(os.path.join(sys.argv[1], "bin"))
+    try:
+        test(sojourn, sys.argv[2:])
+    except Failure as failure:
+        print(f"FAILED: {failure}")
+        sys.exit(1)
+    print("passed")

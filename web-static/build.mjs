@@ -1,0 +1,57 @@
+// build.mjs SOURCE_DIR BUILD_DIR: type-checks the sources and bundles them into BUILD_DIR/dist.
+// Node finds packages beside the importing file, and the sources stay free of installed packages,
+// so what is built is a copy inside BUILD_DIR.
+import { spawnSync } from "node:child_process";
+import { cpSync, mkdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { createRequire } from "node:module";
+import path from "node:path";
+
+const [sourceDir, buildDir] = process.argv.slice(2);
+const require = createRequire(path.join(buildDir, "package.json"));
+const copy = path.join(buildDir, "src");
+const dist = path.join(buildDir, "dist");
+
+rmSync(copy, { recursive: true, force: true });
+rmSync(dist, { recursive: true, force: true });
+cpSync(path.join(sourceDir, "src"), copy, { recursive: true });
+cpSync(path.join(sourceDir, "tsconfig.json"), path.join(buildDir, "tsconfig.json"));
+mkdirSync(dist);
+
+const compiler = path.join(path.dirname(require.resolve("typescript/package.json")), "bin", "tsc");
+const check = spawnSync(process.execPath, [compiler, "--noEmit", "-p", buildDir], {
+    stdio: "inherit",
+});
+if (check.status !== 0) {
+    process.exit(check.status ?? 1);
+}
+
+const esbuild = require("esbuild");
+const result = await esbuild.build({
+    entryPoints: [path.join(copy, "app.tsx"), path.join(copy, "theme.css")],
+    absWorkingDir: buildDir,
+    outdir: dist,
+    bundle: true,
+    minify: true,
+    format: "esm",
+    target: ["es2022"],
+    jsx: "automatic",
+    jsxImportSource: "preact",
+    entryNames: "assets/[name].[hash]",
+    metafile: true,
+    legalComments: "eof",
+    logLevel: "warning",
+});
+
+const outputs = Object.keys(result.metafile.outputs).map((name) => path.basename(name));
+const nameOf = (start, end) => {
+    const found = outputs.find((name) => name.startsWith(start) && name.endsWith(end));
+    if (!found) {
+        throw new Error(`no output ${start}*${end}`);
+    }
+    return `/assets/${found}`;
+};
+const page = readFileSync(path.join(copy, "index.html"), "utf8")
+    .replace("{{script}}", nameOf("app.", ".js"))
+    .replace("{{style}}", nameOf("theme.", ".css"));
+writeFileSync(path.join(dist, "index.html"), page);
+cpSync(path.join(copy, "favicon.svg"), path.join(dist, "favicon.svg"));

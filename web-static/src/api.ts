@@ -1,0 +1,188 @@
+// The collector's JSON API (collector-server/http/openapi.json). Ids are strings: they pass 2^53.
+
+export interface List<T> {
+    items: T[];
+    truncated: boolean;
+}
+
+export interface Session {
+    id: string;
+    uuid: string;
+    name: string;
+    command: string;
+    mode: string;
+    state: string;
+    cause: string;
+    started_realtime_ns: string;
+    ended_realtime_ns: string | null;
+    duration_ns: number | null;
+    stored_calls: number;
+    stored_events: number;
+    stored_blocks: number;
+    stored_bytes: number;
+    lost_calls: number;
+    lost_events: number;
+    sent_calls: number | null;
+    clock_name: string;
+    traced_cpu_ns: number | null;
+    estimated_probe_ns: number | null;
+    device_name: string;
+    device_model: string;
+    device_os: string;
+    device_machine: string;
+}
+
+export interface ThreadRow {
+    number: number;
+    tid: number;
+    name: string;
+    is_main: boolean;
+    calls: number;
+    run_time_ns: number | null;
+    max_depth: number;
+    dropped_calls: number;
+}
+
+export interface ProcessRow {
+    number: number;
+    pid: number;
+    executable: string;
+    command: string;
+    how: string;
+    exit_code: number | null;
+    exit_signal: number | null;
+    disarm_reason: string;
+}
+
+export interface ModuleRow {
+    number: number;
+    path: string;
+    machine: string;
+    build: string;
+    function_count: number;
+    hooked_count: number;
+}
+
+export interface LossRow {
+    reason: string;
+    gaps: number;
+    calls: number;
+    events: number;
+}
+
+export interface Overview extends Session {
+    counts: {
+        functions: number;
+        call_paths: number;
+        threads: number;
+        gaps: number;
+        unhooked: number;
+        untrusted_calls: number;
+        quarantined_blocks: number;
+    };
+    processes: List<ProcessRow>;
+    threads: List<ThreadRow>;
+    modules: List<ModuleRow>;
+    loss: List<LossRow>;
+}
+
+export interface FunctionRow {
+    id: string;
+    name: string;
+    module: string;
+    calls: number;
+    total_ns: number;
+    self_ns: number;
+    mean_ns: number | null;
+    min_ns: number | null;
+    max_ns: number | null;
+    p50_ns: number | null;
+    p90_ns: number | null;
+    p95_ns: number | null;
+    p99_ns: number | null;
+    unwound: number;
+    untrusted: number;
+}
+
+export interface FunctionPage extends List<FunctionRow> {
+    offset: number;
+    totals: { matching: number; calls: number; self_ns: number; session_self_ns: number };
+}
+
+export interface PathNode {
+    id: string;
+    parent_id: string | null;
+    function_id: string;
+    name: string;
+    module: string;
+    depth: number;
+    is_recursive: boolean;
+    calls: number;
+    total_ns: number;
+    self_ns: number;
+    known_ns: number;
+    p50_ns: number | null;
+    p95_ns: number | null;
+    unwound: number;
+    untrusted: number;
+    child_count: number;
+}
+
+export interface TreePage {
+    session_ns: number;
+    items: PathNode[];
+    rest: { paths: number; calls: number; known_ns: number; self_ns: number };
+    focus?: PathNode[];
+}
+
+export interface GapRow {
+    id: string;
+    thread_number: number | null;
+    thread_name: string | null;
+    reason: string;
+    calls: number;
+    events: number;
+    start_ns: number;
+    end_ns: number;
+}
+
+export interface UnhookedRow {
+    id: string;
+    name: string;
+    module: string;
+    offset: number;
+    size_bytes: number;
+    reason: string;
+}
+
+type Parameters = Record<string, string | number | undefined>;
+
+async function get<T>(path: string, parameters: Parameters = {}, signal?: AbortSignal): Promise<T> {
+    const query = new URLSearchParams();
+    for (const [name, value] of Object.entries(parameters)) {
+        if (value !== undefined && value !== "") {
+            query.set(name, String(value));
+        }
+    }
+    const text = query.toString();
+    const url = `/api/v1/${path}${text ? `?${text}` : ""}`;
+    const response = await fetch(url, signal ? { signal } : {});
+    const body = await response.json();
+    if (!response.ok) {
+        throw new Error(body.error ?? `the server answered ${response.status}`);
+    }
+    return body as T;
+}
+
+export const api = {
+    sessions: (before?: string) => get<List<Session>>("sessions", { before }),
+    overview: (id: string) => get<Overview>(`sessions/${id}`),
+    functions: (id: string, parameters: Parameters, signal?: AbortSignal) =>
+        get<FunctionPage>(`sessions/${id}/functions`, parameters, signal),
+    callTree: (id: string, parameters: Parameters) =>
+        get<TreePage>(`sessions/${id}/call-tree`, parameters),
+    gaps: (id: string, offset = 0) =>
+        get<List<GapRow>>(`sessions/${id}/gaps`, { limit: 500, offset }),
+    unhooked: (id: string, offset = 0) =>
+        get<List<UnhookedRow>>(`sessions/${id}/unhooked`, { limit: 500, offset }),
+};

@@ -1,0 +1,66 @@
+// Keys that work everywhere; what a table or tree does with its keys is said in its own help line.
+import { navigate, route, setParameters } from "./router";
+import { helpOpen, setTheme, theme } from "./store";
+
+export interface KeyBinding {
+    keys: string;
+    does: string;
+    where: string;
+}
+
+export const bindings: readonly KeyBinding[] = [
+    { keys: "?", does: "show or hide this help", where: "Everywhere" },
+    { keys: "/", does: "search", where: "Everywhere" },
+    { keys: "g s", does: "go to the list of sessions", where: "Everywhere" },
+    { keys: "t", does: "switch between light, dark and automatic colours", where: "Everywhere" },
+    { keys: "1 2 3 4", does: "functions, call tree, overview, missing", where: "Session" },
+    { keys: "↑ ↓", does: "previous or next row", where: "Tables and call tree" },
+    { keys: "Page ↑ ↓, Home, End", does: "walk by pages, to the ends", where: "Tables and call tree" },
+    { keys: "Enter", does: "show a function's hottest path in the call tree", where: "Functions" },
+    { keys: "→", does: "open a call, or go to its first callee", where: "Call tree" },
+    { keys: "←", does: "close a call, or go to its caller", where: "Call tree" },
+    { keys: "h", does: "open the hottest path below the selected call", where: "Call tree" },
+    { keys: "Enter", does: "on “n more”: load them; else open or close", where: "Call tree" },
+];
+
+const views: Record<string, string> = { "1": "", "2": "tree", "3": "overview", "4": "missing" };
+let leader = "";
+
+function isTyping(target: EventTarget | null): boolean {
+    return target instanceof HTMLInputElement || target instanceof HTMLTextAreaElement;
+}
+
+function focusSearch(): boolean {
+    const search = document.querySelector<HTMLInputElement>("input[type=search]");
+    search?.focus();
+    search?.select();
+    return search !== null;
+}
+
+function nextTheme(): void {
+    setTheme(theme.value === "auto" ? "light" : theme.value === "light" ? "dark" : "auto");
+}
+
+export function handleKey(event: KeyboardEvent): void {
+    if (event.key === "Escape" && isTyping(event.target)) {
+        (event.target as HTMLElement).blur();
+        return;
+    }
+    if (event.ctrlKey || event.metaKey || event.altKey || isTyping(event.target)) {
+        return;
+    }
+    const key = leader + event.key;
+    leader = event.key === "g" ? "g " : "";
+    const view = views[event.key];
+    if (event.key === "?") {
+        helpOpen.value = !helpOpen.value;
+    } else if (event.key === "/" && focusSearch()) {
+        event.preventDefault();
+    } else if (key === "g s") {
+        navigate("/");
+    } else if (event.key === "t") {
+        nextTheme();
+    } else if (view !== undefined && route.value.session) {
+        setParameters({ view });
+    }
+}

@@ -1,0 +1,223 @@
+import { useEffect, useMemo, useState } from "preact/hooks";
+import type { Overview, PathNode } from "../api";
+import { compact, count, duration, fileName, percent } from "../format";
+import { route, setParameters } from "../router";
+import { Bar, Problem } from "../widgets/small";
+import { type TreeColumn, TreeGrid } from "../widgets/tree_grid";
+import { TreeModel, type TreeRow } from "./tree_model";
+
+function NodeName({ node }: { node: PathNode }) {
+    return (
+        <>
+            <span class="mono" title={node.name}>
+                {node.name}
+            </span>
+            {node.is_recursive ? (
+                <span class="tag" title="it occurs above itself on this path">
+                    recursive
+                </span>
+            ) : null}
+            {node.calls === 0 ? (
+                <span class="tag" title="no call has ended yet: time of its callees is shown">
+                    open
+                </span>
+            ) : null}
+            {node.untrusted > 0 ? (
+                <span class="warn-text" title={`${count(node.untrusted)} calls are not exact`}>
+                    ▲
+                </span>
+            ) : null}
+            <span class="module" title={node.module}>
+                {fileName(node.module)}
+            </span>
+        </>
+    );
+}
+
+function MoreName({ row }: { row: TreeRow }) {
+    return (
+        <span class="link">
+            {row.rest ? `${count(row.rest.paths)} more` : "show the siblings"}
+        </span>
+    );
+}
+
+function columnsOf(sessionNs: number, toggle: (row: TreeRow) => void): TreeColumn[] {
+    return [
+        {
+            key: "name",
+            title: "Function",
+            className: "name",
+            cell: (row) => (
+                <span class="indent" style={{ paddingLeft: `${Math.min(row.level - 1, 40) * 16}px` }}>
+                    <span
+                        class={`twisty ${row.node && row.node.child_count > 0 ? (row.open ? "open" : "closed") : ""}`}
+                        aria-hidden="true"
+                        onClick={() => toggle(row)}
+                    />
+                    {row.node ? <NodeName node={row.node} /> : <MoreName row={row} />}
+                </span>
+            ),
+        },
+        {
+            key: "total",
+            title: "Total",
+            hint: "time in the calls of this path and their callees",
+            className: "number share",
+            cell: (row) => {
+                const ns = row.node?.known_ns ?? row.rest?.known_ns;
+                return ns === undefined ? null : (
+                    <>
+                        <Bar part={ns} whole={sessionNs} />
+                        <span>{percent(ns, sessionNs)}</span>
+                        <span class="value">{duration(ns)}</span>
+                    </>
+                );
+            },
+        },
+        {
+            key: "self",
+            title: "Self",
+            hint: "time in the calls themselves, callees not counted",
+            className: "number",
+            cell: (row) => duration(row.node?.self_ns ?? row.rest?.self_ns),
+        },
+        {
+            key: "calls",
+            title: "Calls",
+            className: "number",
+            cell: (row) => {
+                const calls = row.node?.calls ?? row.rest?.calls;
+                return calls === undefined ? null : <span title={count(calls)}>{compact(calls)}</span>;
+            },
+        },
+        {
+            key: "p50",
+            title: "p50",
+            hint: "half of the calls were shorter",
+            className: "number",
+            cell: (row) => (row.node ? duration(row.node.p50_ns) : null),
+        },
+        {
+            key: "p95",
+            title: "p95",
+            hint: "95 % of the calls were shorter",
+            className: "number",
+            cell: (row) => (row.node ? duration(row.node.p95_ns) : null),
+        },
+    ];
+}
+
+function useTree(session: string) {
+    const model = useMemo(() => new TreeModel(session), [session]);
+    const [rows, setRows] = useState<TreeRow[]>([]);
+    const [problem, setProblem] = useState("");
+    const update = (work: Promise<unknown>) =>
+        work.then(
+            () => {
+                setProblem("");
+                setRows(model.rows());
+            },
+            (failure: Error) => setProblem(failure.message),
+        );
+    return { model, rows, problem, update };
+}
+
+const HOT_STEPS_MAX = 60;
+
+// Opens callees while one of them has at least half of its caller's time.
+async function openHottest(model: TreeModel, start: PathNode): Promise<string> {
+    let node = start;
+    for (let step = 0; step < HOT_STEPS_MAX && node.child_count > 0; step++) {
+        await model.open(node);
+        const hottest = model.hottestChild(node.id);
+        if (!hottest || (step > 0 && hottest.known_ns * 2 < node.known_ns)) {
+            break;
+        }
+        node = hottest;
+    }
+    return node.id;
+}
+
+export function CallTreeView({ session }: { session: Overview }) {
+    const { model, rows, problem, update } = useTree(session.id);
+    const parameters = route.value.parameters;
+    const selected = parameters.get("path") ?? "";
+    const wantedFunction = parameters.get("function") ?? "";
+    const select = (key: string) => setParameters({ path: key, function: "" }, true);
+
+    useEffect(() => {
+        if (wantedFunction) {
+            void update(model.loadFocus({ function: wantedFunction }).then(select));
+        } else if (/^[0-9]+$/.test(selected)) {
+            void update(model.loadFocus({ focus: selected }));
+        } else {
+            void update(model.loadRoots());
+        }
+    }, [model]);
+
+    const toggle = (row: TreeRow, open: boolean) => {
+        if (!row.node) {
+            return;
+        }
+        if (open) {
+            void update(model.open(row.node));
+        } else {
+            model.close(row.node);
+            void update(Promise.resolve());
+        }
+    };
+    const activate = (row: TreeRow) => {
+        if (row.node) {
+            toggle(row, !row.open);
+        } else {
+            void update(model.loadMore(row.parent)).then(() => {
+                if (selected === row.key) {
+                    const last = model.rows().filter((each) => each.parent === row.parent);
+                    select(last[row.position - 1]?.key ?? row.parent);
+                }
+            });
+        }
+    };
+    const hottest = (row: TreeRow) => {
+        if (row.node) {
+            void update(openHottest(model, row.node).then(select));
+        }
+    };
+    if (problem) {
+        return <Problem message={problem} />;
+    }
+    return (
+        <section class="fill" aria-label="Call tree">
+            <div class="tools">
+                <span class="dim">
+                    All threads together, by time. <kbd>→</kbd> opens, <kbd>←</kbd> closes,{" "}
+                    <kbd>h</kbd> follows the hottest path.
+                </span>
+                {parameters.get("path") ? (
+                    <button
+                        type="button"
+                        class="quiet"
+                        onClick={() => {
+                            setParameters({ path: "" });
+                            void update(model.loadRoots());
+                        }}
+                    >
+                        Whole tree
+                    </button>
+                ) : null}
+            </div>
+            <TreeGrid
+                label="Call tree"
+                className="tree card"
+                columns={columnsOf(model.sessionNs, (row) => toggle(row, !row.open))}
+                rows={rows}
+                selected={selected}
+                onSelect={select}
+                onToggle={toggle}
+                onActivate={activate}
+                onHottest={hottest}
+            />
+        </section>
+    );
+}

@@ -1,0 +1,206 @@
+import { useEffect, useRef, useState } from "preact/hooks";
+import { api, type FunctionPage, type FunctionRow, type Overview } from "../api";
+import { compact, count, duration, fileName, percent } from "../format";
+import { navigate, route, setParameters } from "../router";
+import { Bar, Problem } from "../widgets/small";
+import { type Column, VirtualTable } from "../widgets/virtual_table";
+
+const PAGE_ROWS = 200;
+
+// Spread draws min..max, p50..p95 and p99 on a logarithmic scale from 10 ns to 10 s, the same for
+// every row, so that rows can be compared at a glance.
+function Spread({ row }: { row: FunctionRow }) {
+    if (row.min_ns === null || row.max_ns === null || row.p50_ns === null || row.p95_ns === null) {
+        return null;
+    }
+    const place = (ns: number) =>
+        Math.max(0, Math.min(100, ((Math.log10(Math.max(ns, 1)) - 1) / 9) * 100));
+    const range = (from: number, to: number) => ({
+        left: `${place(from)}%`,
+        width: `${Math.max(place(to) - place(from), 1.5)}%`,
+    });
+    return (
+        <span
+            class="spread"
+            aria-hidden="true"
+            title={`min ${duration(row.min_ns)} · p50 ${duration(row.p50_ns)} · p95 ${duration(row.p95_ns)} · max ${duration(row.max_ns)}`}
+        >
+            <span class="whisker" style={range(row.min_ns, row.max_ns)} />
+            <span class="body" style={range(row.p50_ns, row.p95_ns)} />
+        </span>
+    );
+}
+
+function columnsOf(sessionSelf: number): Column<FunctionRow>[] {
+    const time = (key: string, title: string, hint: string, pick: (r: FunctionRow) => number | null) => ({
+        key,
+        title,
+        hint,
+        className: "number",
+        sortable: true,
+        cell: (row: FunctionRow) => duration(pick(row)),
+    });
+    return [
+        {
+            key: "name",
+            title: "Function",
+            className: "name",
+            sortable: true,
+            cell: (row) => (
+                <>
+                    <span class="mono" title={row.name}>
+                        {row.name}
+                    </span>
+                    <span class="module" title={row.module}>
+                        {fileName(row.module)}
+                    </span>
+                    {row.untrusted > 0 ? (
+                        <span class="warn-text" title={`${count(row.untrusted)} calls are not exact`}>
+                            ▲
+                        </span>
+                    ) : null}
+                </>
+            ),
+        },
+        {
+            key: "self",
+            title: "Self",
+            hint: "time in the function itself, callees not counted",
+            className: "number share",
+            sortable: true,
+            cell: (row) => (
+                <>
+                    <Bar part={row.self_ns} whole={sessionSelf} />
+                    <span>{percent(row.self_ns, sessionSelf)}</span>
+                    <span class="value">{duration(row.self_ns)}</span>
+                </>
+            ),
+        },
+        time("total", "Total", "time in the function and its callees", (row) => row.total_ns),
+        {
+            key: "calls",
+            title: "Calls",
+            className: "number",
+            sortable: true,
+            cell: (row) => <span title={count(row.calls)}>{compact(row.calls)}</span>,
+        },
+        time("mean", "Mean", "mean duration of a call", (row) => row.mean_ns),
+        time("min", "Min", "shortest call", (row) => row.min_ns),
+        time("p50", "p50", "half of the calls were shorter", (row) => row.p50_ns),
+        time("p95", "p95", "95 % of the calls were shorter", (row) => row.p95_ns),
+        time("p99", "p99", "99 % of the calls were shorter", (row) => row.p99_ns),
+        time("max", "Max", "longest call", (row) => row.max_ns),
+        {
+            key: "spread",
+            title: "10 ns – 10 s",
+            hint: "durations on a logarithmic scale: min to max, p50 to p95",
+            className: "spread-cell",
+            sortable: false,
+            cell: (row) => <Spread row={row} />,
+        },
+    ];
+}
+
+interface Loaded {
+    query: string; // what the pages were loaded for
+    totals: FunctionPage["totals"];
+    pages: Map<number, FunctionRow[]>;
+}
+
+interface FunctionQuery {
+    sort: string;
+    order: string;
+    search: string;
+}
+
+// useFunctions loads pages as they are asked for and keeps the old rows until new ones are there.
+function useFunctions(id: string, query: FunctionQuery, changes: number) {
+    const [loaded, setLoaded] = useState<Loaded | null>(null);
+    const [problem, setProblem] = useState("");
+    const wanted = useRef(new Set<number>());
+    const abort = useRef(new AbortController());
+    const key = JSON.stringify([id, query, changes]);
+
+    const load = (page: number, signal: AbortSignal) => {
+        wanted.current.add(page);
+        const parameters = { ...query, limit: PAGE_ROWS, offset: page * PAGE_ROWS };
+        api.functions(id, parameters, signal).then(
+            (answer) => {
+                setProblem("");
+                setLoaded((old) => {
+                    const pages = new Map(old?.query === key ? old.pages : []);
+                    pages.set(page, answer.items);
+                    return { query: key, totals: answer.totals, pages };
+                });
+            },
+            (failure: Error) => {
+                if (!signal.aborted) {
+                    setProblem(failure.message);
+                }
+            },
+        );
+    };
+    useEffect(() => {
+        abort.current.abort();
+        abort.current = new AbortController();
+        wanted.current = new Set();
+        const signal = abort.current.signal;
+        const timer = setTimeout(() => load(0, signal), query.search ? 120 : 0);
+        return () => clearTimeout(timer);
+    }, [key]);
+
+    const rowAt = (index: number): FunctionRow | undefined => {
+        const page = Math.floor(index / PAGE_ROWS);
+        const rows = loaded?.pages.get(page);
+        if (!rows && loaded?.query === key && !wanted.current.has(page)) {
+            load(page, abort.current.signal);
+        }
+        return rows?.[index % PAGE_ROWS];
+    };
+    return { loaded, problem, rowAt };
+}
+
+export function FunctionsView({ session, changes }: { session: Overview; changes: number }) {
+    const parameters = route.value.parameters;
+    const search = parameters.get("q") ?? "";
+    const sort = parameters.get("sort") ?? "self";
+    const order = parameters.get("order") ?? (sort === "name" ? "asc" : "desc");
+    const { loaded, problem, rowAt } = useFunctions(session.id, { sort, order, search }, changes);
+    if (problem) {
+        return <Problem message={problem} />;
+    }
+    const totals = loaded?.totals;
+    const onSort = (key: string) => {
+        const flipped = key === sort ? (order === "desc" ? "asc" : "desc") : "";
+        setParameters({ sort: key, order: flipped });
+    };
+    return (
+        <section class="fill" aria-label="Functions">
+            <div class="tools">
+                <input
+                    type="search"
+                    aria-label="Search functions"
+                    placeholder="Search functions…  /"
+                    value={search}
+                    onInput={(event) => setParameters({ q: event.currentTarget.value }, true)}
+                />
+                <span class="dim" role="status">
+                    {totals
+                        ? `${count(totals.matching)} of ${count(session.counts.functions)} functions, ${percent(totals.self_ns, totals.session_self_ns)} of all time, ${compact(totals.calls)} calls`
+                        : "Loading…"}
+                </span>
+            </div>
+            <VirtualTable
+                label="Functions"
+                className="functions card"
+                columns={columnsOf(totals?.session_self_ns ?? 0)}
+                rowCount={totals?.matching ?? 0}
+                rowAt={rowAt}
+                sort={sort}
+                descending={order === "desc"}
+                onSort={onSort}
+                onOpen={(row) => navigate(`/sessions/${session.id}?view=tree&function=${row.id}`)}
+            />
+        </section>
+    );
+}

@@ -1,0 +1,116 @@
+import { useEffect, useState } from "preact/hooks";
+import { api, type GapRow, type List, type Overview, type UnhookedRow } from "../api";
+import { bytes, count, duration, fileName } from "../format";
+import { Problem } from "../widgets/small";
+
+function useList<Row>(load: (offset: number) => Promise<List<Row>>, key: string) {
+    const [list, setList] = useState<List<Row>>({ items: [], truncated: false });
+    const [problem, setProblem] = useState("");
+    const fail = (failure: Error) => setProblem(failure.message);
+    useEffect(() => {
+        load(0).then(setList, fail);
+    }, [key]);
+    const more = () => {
+        load(list.items.length).then(
+            (next) => setList({ items: [...list.items, ...next.items], truncated: next.truncated }),
+            fail,
+        );
+    };
+    return { list, problem, more };
+}
+
+function Gaps({ session }: { session: Overview }) {
+    const { list, problem, more } = useList<GapRow>(
+        (offset) => api.gaps(session.id, offset),
+        session.id,
+    );
+    if (problem) {
+        return <Problem message={problem} />;
+    }
+    return (
+        <section class="card">
+            <h2>Gaps: calls that happened and are not here</h2>
+            {list.items.length === 0 ? <p class="dim">None.</p> : null}
+            <div class="scroll-x" tabIndex={0} role="region" aria-label="Gaps">
+                <table>
+                    <thead>
+                        <tr>
+                            <th scope="col">Thread</th>
+                            <th scope="col">Reason</th>
+                            <th scope="col">Calls</th>
+                            <th scope="col">From</th>
+                            <th scope="col">Lasted</th>
+                        </tr>
+                    </thead>
+                    <tbody>
+                        {list.items.map((gap) => (
+                            <tr key={gap.id}>
+                                <td>{gap.thread_name || gap.thread_number || "–"}</td>
+                                <td>{gap.reason.replaceAll("_", " ")}</td>
+                                <td>{count(gap.calls)}</td>
+                                <td>{duration(gap.start_ns)}</td>
+                                <td>{duration(gap.end_ns - gap.start_ns)}</td>
+                            </tr>
+                        ))}
+                    </tbody>
+                </table>
+            </div>
+            {list.truncated ? (
+                <button type="button" class="quiet" onClick={more}>
+                    Show more
+                </button>
+            ) : null}
+        </section>
+    );
+}
+
+function Unhooked({ session }: { session: Overview }) {
+    const { list, problem, more } = useList<UnhookedRow>(
+        (offset) => api.unhooked(session.id, offset),
+        session.id,
+    );
+    if (problem) {
+        return <Problem message={problem} />;
+    }
+    return (
+        <section class="card">
+            <h2>{count(session.counts.unhooked)} functions that were not instrumented, and why</h2>
+            <div class="scroll-x" tabIndex={0} role="region" aria-label="Functions not instrumented">
+                <table>
+                    <thead>
+                        <tr>
+                            <th scope="col">Function</th>
+                            <th scope="col">Module</th>
+                            <th scope="col">Size</th>
+                            <th scope="col">Reason</th>
+                        </tr>
+                    </thead>
+                    <tbody>
+                        {list.items.map((row) => (
+                            <tr key={row.id}>
+                                <td class="mono">{row.name}</td>
+                                <td title={row.module}>{fileName(row.module)}</td>
+                                <td>{bytes(row.size_bytes)}</td>
+                                <td>{row.reason}</td>
+                            </tr>
+                        ))}
+                    </tbody>
+                </table>
+            </div>
+            {list.truncated ? (
+                <button type="button" class="quiet" onClick={more}>
+                    Show more
+                </button>
+            ) : null}
+        </section>
+    );
+}
+
+export function MissingView({ session }: { session: Overview }) {
+    return (
+        <div class="lists">
+            <Gaps session={session} />
+            <Unhooked session={session} />
+        </div>
+    );
+}

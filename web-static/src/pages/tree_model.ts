@@ -1,0 +1,136 @@
+// The call tree as it is on the screen: which paths are loaded, which are open, in which order.
+import { api, type PathNode, type TreePage } from "../api";
+
+export const FIRST_CHILDREN = 12;
+export const MORE_CHILDREN = 100;
+
+interface Children {
+    nodes: PathNode[];
+    rest: TreePage["rest"]; // paths not loaded, the smallest ones
+    partial: boolean; // only the way to a focused path: siblings are not counted
+}
+
+export interface TreeRow {
+    key: string;
+    level: number;
+    parent: string; // path id; "" for roots
+    node: PathNode | null; // null: the "n more" row of `parent`
+    open: boolean;
+    rest: TreePage["rest"] | null;
+    position: number;
+    setSize: number;
+}
+
+export class TreeModel {
+    sessionNs = 0;
+    private readonly children = new Map<string, Children>();
+    private readonly opened = new Set<string>();
+
+    constructor(private readonly session: string) {}
+
+    async loadRoots(): Promise<void> {
+        await this.load("", FIRST_CHILDREN);
+    }
+
+    // loadFocus opens the way to one path (or a function's hottest); returns the path's id.
+    async loadFocus(target: { focus: string } | { function: string }): Promise<string> {
+        const page = await api.callTree(this.session, { ...target, limit: FIRST_CHILDREN });
+        const way = page.focus ?? [];
+        let parent = "";
+        for (const node of way) {
+            this.children.set(parent, {
+                nodes: [node],
+                rest: { paths: 0, calls: 0, known_ns: 0, self_ns: 0 },
+                partial: true,
+            });
+            this.opened.add(parent);
+            parent = node.id;
+        }
+        this.sessionNs = page.session_ns;
+        this.children.set(parent, { nodes: page.items, rest: page.rest, partial: false });
+        return parent;
+    }
+
+    // loadMore loads the next children of a path, or all siblings of a focused way.
+    async loadMore(parent: string): Promise<void> {
+        const known = this.children.get(parent);
+        if (!known || known.partial) {
+            await this.load(parent, MORE_CHILDREN);
+            return;
+        }
+        const page = await api.callTree(this.session, {
+            parent: parent || undefined,
+            limit: MORE_CHILDREN,
+            offset: known.nodes.length,
+        });
+        const seen = new Set(known.nodes.map((node) => node.id));
+        known.nodes.push(...page.items.filter((node) => !seen.has(node.id)));
+        known.rest = page.rest;
+    }
+
+    async open(node: PathNode): Promise<void> {
+        if (node.child_count === 0) {
+            return;
+        }
+        if (!this.children.has(node.id)) {
+            await this.load(node.id, FIRST_CHILDREN);
+        }
+        this.opened.add(node.id);
+    }
+
+    close(node: PathNode): void {
+        this.opened.delete(node.id);
+    }
+
+    isOpen(id: string): boolean {
+        return this.opened.has(id);
+    }
+
+    hottestChild(id: string): PathNode | undefined {
+        return this.children.get(id)?.nodes[0];
+    }
+
+    rows(): TreeRow[] {
+        const rows: TreeRow[] = [];
+        // A stack of our own: paths may be deeper than the engine's.
+        const pending: TreeRow[] = this.rowsBelow("", 1).reverse();
+        for (let row = pending.pop(); row; row = pending.pop()) {
+            rows.push(row);
+            if (row.open && row.node) {
+                pending.push(...this.rowsBelow(row.node.id, row.level + 1).reverse());
+            }
+        }
+        return rows;
+    }
+
+    private async load(parent: string, limit: number): Promise<void> {
+        const page = await api.callTree(this.session, { parent: parent || undefined, limit });
+        this.sessionNs = page.session_ns;
+        this.children.set(parent, { nodes: page.items, rest: page.rest, partial: false });
+    }
+
+    private rowsBelow(parent: string, level: number): TreeRow[] {
+        const list = this.children.get(parent);
+        if (!list) {
+            return [];
+        }
+        const more = list.partial || list.rest.paths > 0;
+        const setSize = list.nodes.length + (more ? 1 : 0);
+        const rows: TreeRow[] = list.nodes.map((node, index) => ({
+            key: node.id,
+            level,
+            parent,
+            node,
+            open: this.opened.has(node.id),
+            rest: null,
+            position: index + 1,
+            setSize,
+        }));
+        if (more) {
+            const rest = list.partial ? null : list.rest;
+            const key = `more-${parent || "roots"}`;
+            rows.push({ key, level, parent, node: null, open: false, rest, position: setSize, setSize });
+        }
+        return rows;
+    }
+}

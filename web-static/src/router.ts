@@ -1,0 +1,55 @@
+// The address is the state: whatever a page shows can be read off its URL and sent to a colleague.
+import { signal } from "@preact/signals";
+
+export interface Route {
+    session: string | null;
+    parameters: URLSearchParams;
+}
+
+export function readRoute(path: string, search: string): Route {
+    const match = /^\/sessions\/([1-9][0-9]{0,17})$/.exec(path);
+    return { session: match?.[1] ?? null, parameters: new URLSearchParams(search) };
+}
+
+export const route = signal(readRoute(location.pathname, location.search));
+
+function adopt(): void {
+    route.value = readRoute(location.pathname, location.search);
+}
+
+export function navigate(url: string): void {
+    history.pushState(null, "", url);
+    adopt();
+    scrollTo(0, 0);
+}
+
+// setParameters changes some of the parameters; empty ones disappear from the address.
+export function setParameters(changes: Record<string, string>, replace = false): void {
+    const url = new URL(location.href);
+    for (const [name, value] of Object.entries(changes)) {
+        if (value === "") {
+            url.searchParams.delete(name);
+        } else {
+            url.searchParams.set(name, value);
+        }
+    }
+    history[replace ? "replaceState" : "pushState"](null, "", url);
+    adopt();
+}
+
+// followLink handles a click on an inner link unless the user wants a new tab or window.
+export function followLink(event: MouseEvent): void {
+    const link = (event.target as Element).closest("a");
+    if (!link || link.origin !== location.origin || link.hasAttribute("download")) {
+        return;
+    }
+    if (event.button !== 0 || event.metaKey || event.ctrlKey || event.shiftKey || event.altKey) {
+        return;
+    }
+    if (link.pathname === "/" || readRoute(link.pathname, "").session) {
+        event.preventDefault();
+        navigate(link.href);
+    }
+}
+
+addEventListener("popstate", adopt);

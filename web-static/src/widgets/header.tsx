@@ -1,0 +1,47 @@
+import { connected, helpOpen, setTheme, theme, type Theme } from "../store";
+
+function Logo() {
+    return (
+        <svg class="logo" viewBox="0 0 32 32" aria-hidden="true">
+            <rect width="32" height="32" rx="8" class="logo-back" />
+            <rect x="6" y="8" width="20" height="4" rx="2" class="logo-1" />
+            <rect x="9" y="14" width="13" height="4" rx="2" class="logo-2" />
+            <rect x="12" y="20" width="6" height="4" rx="2" class="logo-3" />
+        </svg>
+    );
+}
+
+export function Header() {
+    return (
+        <header class="top">
+            <a class="brand" href="/">
+                <Logo />
+                <span>Sojourn</span>
+            </a>
+            <span class={`live ${connected.value ? "on" : ""}`} role="status">
+                <span class="dot" aria-hidden="true" />
+                {connected.value ? "live" : "reconnecting…"}
+            </span>
+            <span class="grow" />
+            <label class="theme">
+                <span class="hidden">Colours</span>
+                <select
+                    value={theme.value}
+                    onChange={(event) => setTheme(event.currentTarget.value as Theme)}
+                >
+                    <option value="auto">Auto</option>
+                    <option value="light">Light</option>
+                    <option value="dark">Dark</option>
+                </select>
+            </label>
+            <button
+                class="quiet"
+                type="button"
+                aria-haspopup="dialog"
+                onClick={() => (helpOpen.value = true)}
+            >
+                Keys <kbd>?</kbd>
+            </button>
+        </header>
+    );
+}

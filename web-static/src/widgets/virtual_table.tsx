@@ -1,0 +1,124 @@
+// A table of any length whose rows come in pages as they are scrolled to.
+import type { ComponentChildren } from "preact";
+import { useState } from "preact/hooks";
+import { ROW_HEIGHT, rowAfterKey, useRowWindow } from "./window";
+
+export interface Column<Row> {
+    key: string;
+    title: string;
+    hint?: string;
+    className: string;
+    cell: (row: Row) => ComponentChildren;
+    sortable: boolean;
+}
+
+interface Properties<Row> {
+    label: string;
+    columns: readonly Column<Row>[];
+    rowCount: number;
+    rowAt: (index: number) => Row | undefined; // undefined: being loaded
+    sort: string;
+    descending: boolean;
+    onSort: (key: string) => void;
+    onOpen: (row: Row) => void;
+    className: string;
+}
+
+function HeaderCell<Row>({ column, table }: { column: Column<Row>; table: Properties<Row> }) {
+    const sorted = column.key === table.sort;
+    const order = sorted ? (table.descending ? "descending" : "ascending") : undefined;
+    return (
+        <div
+            role="columnheader"
+            class={`cell ${column.className}`}
+            {...(order ? { "aria-sort": order } : {})}
+        >
+            {column.sortable ? (
+                <button
+                    type="button"
+                    class="sort"
+                    title={column.hint}
+                    onClick={() => table.onSort(column.key)}
+                >
+                    {column.title}
+                    <span aria-hidden="true">{sorted ? (table.descending ? " ↓" : " ↑") : ""}</span>
+                </button>
+            ) : (
+                <span title={column.hint}>{column.title}</span>
+            )}
+        </div>
+    );
+}
+
+export function VirtualTable<Row>(table: Properties<Row>) {
+    const view = useRowWindow(table.rowCount);
+    const [selected, setSelected] = useState(0);
+    const at = Math.min(selected, Math.max(0, table.rowCount - 1));
+
+    const onKeyDown = (event: KeyboardEvent) => {
+        if (event.target !== event.currentTarget) {
+            return;
+        }
+        const next = rowAfterKey(event.key, at, table.rowCount, view.pageRows);
+        if (next !== null) {
+            event.preventDefault();
+            setSelected(next);
+            view.reveal(next);
+        } else if (event.key === "Enter") {
+            const row = table.rowAt(at);
+            if (row) {
+                table.onOpen(row);
+            }
+        }
+    };
+
+    const rows = [];
+    for (let index = view.first; index < view.last; index++) {
+        const row = table.rowAt(index);
+        rows.push(
+            <div
+                key={index}
+                id={`row-${index}`}
+                role="row"
+                aria-rowindex={index + 2}
+                aria-selected={index === at}
+                class={`row ${index === at ? "selected" : ""}`}
+                style={{ transform: `translateY(${index * ROW_HEIGHT}px)` }}
+                onClick={() => setSelected(index)}
+                onDblClick={() => row && table.onOpen(row)}
+            >
+                {table.columns.map((column) => (
+                    <div role="gridcell" class={`cell ${column.className}`} key={column.key}>
+                        {row ? column.cell(row) : <span class="loading">·</span>}
+                    </div>
+                ))}
+            </div>,
+        );
+    }
+    return (
+        <div
+            ref={view.box}
+            class={`grid ${table.className}`}
+            role="grid"
+            aria-label={table.label}
+            aria-rowcount={table.rowCount + 1}
+            aria-activedescendant={table.rowCount > 0 ? `row-${at}` : undefined}
+            tabIndex={0}
+            onScroll={view.onScroll}
+            onKeyDown={onKeyDown}
+        >
+            <div role="row" class="row head" aria-rowindex={1}>
+                {table.columns.map((column) => (
+                    <HeaderCell key={column.key} column={column} table={table} />
+                ))}
+            </div>
+            <div
+                class="rows"
+                role="rowgroup"
+                style={{ height: `${table.rowCount * ROW_HEIGHT}px` }}
+            >
+                {rows}
+            </div>
+        </div>
+    );
+}
