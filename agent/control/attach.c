@@ -214,8 +214,8 @@ static sj_status claim(const sj_target *target, sj_error *error)
                    (int)target->pid);
 }
 
-/* explain replaces what an attach failed of by its cause where the process ended or executed another
- * program: what is found then, half a program, says nothing. */
+/* explain replaces what an attach failed of by its cause where the process ended or executed
+ * another program: what is found then, half a program, says nothing. */
 static sj_status explain(const sj_attach *attach, sj_status status, sj_error *error)
 {
     if (status == SJ_OK || attach->target.memory < 0 || sj_target_is_there(&attach->target)) {
