@@ -74,13 +74,12 @@ static void take_mark(void *context, uint32_t mark_index, bool end, uint64_t tic
 static sj_status new_assembler(sj_drained_thread *thread, const sj_thread_slot *slot)
 {
     const sj_drain_shared *shared = thread->process->shared;
-    const sj_assembler_options options = {
+    sj_assembler_options options = {
         .session = *sj_emitter_session(shared->options.emitter),
-        .stack_low = slot->stack_low,
-        .stack_high = slot->stack_high,
         .start_ticks = slot->start_ticks,
         .encoder = shared->encoder,
     };
+    sj_arena_view_stack(slot, &options.stack_low, &options.stack_high);
     const sj_assembler_sink sink = {
         .context = thread, .open_stream = open_stream, .block = take_block, .mark = take_mark};
     return sj_assembler_new(&options, &sink, &thread->assembler);
@@ -150,8 +149,8 @@ static void init_sifter(sj_drained_thread *thread, const sj_thread_slot *slot)
     sifter->thread = thread->number;
     sifter->thread_name = thread->name;
     /* Where the thread's stack is not known, every address counts as its own. */
-    sifter->stack_low = slot->stack_low;
-    sifter->stack_high = slot->stack_high != 0 ? slot->stack_high : UINT64_MAX;
+    sj_arena_view_stack(slot, &sifter->stack_low, &sifter->stack_high);
+    sifter->stack_high = sifter->stack_high != 0 ? sifter->stack_high : UINT64_MAX;
 }
 
 sj_status sj_drained_thread_new(sj_drained_process *process, uint32_t slot_number,
