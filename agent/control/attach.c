@@ -190,6 +190,12 @@ static sj_status find_safe_point(sj_attach *attach, size_t *thread, sj_error *er
                        "no thread of process %d came to a point at which the agent can be loaded "
                        "(all in the loader, the allocator, or on very small stacks); try again",
                        (int)attach->target.pid);
+    case SJ_EUNSUPPORTED:
+        return sj_fail(error, status,
+                       "process %d was forked while another thread loaded a library, so its loader "
+                       "is locked for ever; nothing can be loaded in it: start it with "
+                       "`sojourn record`",
+                       (int)attach->target.pid);
     case SJ_EPERM:
         return sj_fail(error, status,
                        "process %d is traced already, by something that began at the same time; "

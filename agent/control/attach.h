@@ -70,6 +70,7 @@ typedef struct sj_leave_report {
     uint32_t restored;       /* pieces of text */
     uint32_t kept;           /* pieces that could not be restored: a thread stands in them */
     uint64_t left_bytes;     /* of mappings that stay: frames in flight, or a preloaded agent */
+    bool stays;              /* until the process ends: nothing can be unloaded in it */
     uint64_t message_stubs;  /* of an Objective-C dispatcher, which stay with it */
     uint64_t api_gate_bytes; /* of the gates that calls by sojourn.h go through, which stay */
     bool had_agent;
@@ -85,8 +86,10 @@ bool sj_attach_is_replaced(pid_t pid);
 
 /* sj_attach_leave_strays takes Sojourn out of the processes of a session that never said hello:
  * children that were forked by a bare system call, or while the agent was being loaded. `parents`
- * are the processes of the session. Returns how many it found. */
-size_t sj_attach_leave_strays(const sj_session_id *session, const pid_t *parents, size_t count);
+ * are the processes of the session. Returns how many it found; `*left_bytes` is what stays in them.
+ */
+size_t sj_attach_leave_strays(const sj_session_id *session, const pid_t *parents, size_t count,
+                              uint64_t *left_bytes);
 
 /* Who records a process. */
 typedef struct sj_recorded {

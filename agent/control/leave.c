@@ -184,7 +184,7 @@ static sj_status unload(departure *leaving, sj_unwinder *unwinder)
     sj_remote_call call = {.restorer = leaving->agent.restorer,
                            .arguments = {leaving->agent.face.handle, 0, 0}};
     if (call.arguments[0] == 0) {
-        return SJ_EUNSUPPORTED;
+        return SJ_EUNSUPPORTED; /* forked in the middle of that */
     }
     SJ_TRY(sj_attach_find_function(&leaving->target, "dlclose", &call.function));
     SJ_TRY(sj_safe_point_find(&leaving->target, unwinder, &thread));
@@ -256,7 +256,7 @@ static sj_status leave(departure *leaving, sj_error *error)
         given_back = phase == SJ_FACE_LEFT || give_back(leaving, unwinder) == SJ_OK;
     }
     if (given_back) {
-        (void)!unload(leaving, unwinder);
+        leaving->report->stays = unload(leaving, unwinder) == SJ_EUNSUPPORTED;
     }
     sj_unwinder_free(unwinder);
     leaving->report->left_bytes = count_left(leaving, given_back);

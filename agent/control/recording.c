@@ -532,7 +532,9 @@ static void leave_processes(sj_recording *recording)
             summary->leave.left_bytes += report.left_bytes;
         }
     }
-    (void)sj_attach_leave_strays(&recording->session, pids, count);
+    uint64_t left_bytes;
+    (void)sj_attach_leave_strays(&recording->session, pids, count, &left_bytes);
+    summary->leave.left_bytes += left_bytes;
 }
 
 static sj_status join_process(sj_recording *recording, sj_error *error)

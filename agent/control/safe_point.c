@@ -5,6 +5,7 @@
  * the loader is on its stack. What a signal handler has interrupted counts likewise. */
 #include "agent/control/safe_point.h"
 
+#include "agent/control/loader_lock.h"
 #include "agent/control/remote_module.h"
 
 #include <dirent.h>
@@ -163,6 +164,9 @@ sj_status sj_safe_point_find(sj_target *target, sj_unwinder *unwinder, size_t *t
     safe_search search = {.target = target, .unwinder = unwinder};
     const uint64_t deadline_ns = now_ns() + SEARCH_NS;
     bool found = false;
+    if (sj_loader_lock_is_orphaned(target)) {
+        return SJ_EUNSUPPORTED;
+    }
     if (sj_remote_module_find(target->pid, "libc.so.", &search.libc) != SJ_OK) {
         (void)!sj_remote_module_find(target->pid, "libc-", &search.libc);
     }

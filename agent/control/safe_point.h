@@ -6,7 +6,8 @@
 
 /* sj_safe_point_find stops one thread where it holds none of the locks that dlopen and dlclose
  * take (loader, allocator, fork) and has room on its stack; the others run on. `*thread` is its
- * index. SJ_ETIMEDOUT no thread came to such a point, SJ_ECLOSED the process has ended. */
+ * index. SJ_ETIMEDOUT no thread came to such a point, SJ_EUNSUPPORTED none ever
+ * will (loader_lock.h), SJ_ECLOSED the process has ended. */
 SJ_MUST_CHECK sj_status sj_safe_point_find(sj_target *target, sj_unwinder *unwinder,
                                            size_t *thread);
 

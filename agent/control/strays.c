@@ -23,35 +23,50 @@ static bool is_parent(const stray_search *search, pid_t pid)
     return false;
 }
 
-/* is_stray: a child that was forked before the agent knew its session tells by its parent. */
-static bool is_stray(const stray_search *search, pid_t pid)
+static bool is_child(const stray_search *search, pid_t pid)
+{
+    sj_process_facts facts;
+    return sj_process_facts_read(pid, &facts) == SJ_OK && is_parent(search, facts.parent);
+}
+
+/* is_stray: a child that was forked before the agent knew its session tells by its parent.
+ * `*half_bytes`: of an agent that was only half loaded then; it stays. */
+static bool is_stray(const stray_search *search, pid_t pid, uint64_t *half_bytes)
 {
     static const sj_session_id none;
     sj_remote_module agent;
     sj_recorded recorded;
-    sj_process_facts facts;
+    *half_bytes = 0;
     if (is_parent(search, pid) || sj_remote_module_find(pid, "libsojourn-agent", &agent) != SJ_OK ||
-        sj_attach_look(pid, &recorded, NULL) != SJ_OK || !recorded.has_agent) {
+        sj_attach_look(pid, &recorded, NULL) != SJ_OK) {
+        return false;
+    }
+    if (!recorded.has_agent) {
+        *half_bytes = is_child(search, pid) ? agent.high - agent.low : 0;
         return false;
     }
     return memcmp(&recorded.session, search->session, sizeof(none)) == 0 ||
-           (memcmp(&recorded.session, &none, sizeof(none)) == 0 &&
-            sj_process_facts_read(pid, &facts) == SJ_OK && is_parent(search, facts.parent));
+           (memcmp(&recorded.session, &none, sizeof(none)) == 0 && is_child(search, pid));
 }
 
-size_t sj_attach_leave_strays(const sj_session_id *session, const pid_t *parents, size_t count)
+size_t sj_attach_leave_strays(const sj_session_id *session, const pid_t *parents, size_t count,
+                              uint64_t *left_bytes)
 {
     const stray_search search = {.session = session, .parents = parents, .count = count};
     size_t found = 0;
+    *left_bytes = 0;
     DIR *folder = opendir("/proc");
     for (struct dirent *entry = folder != NULL ? readdir(folder) : NULL; entry != NULL;
          entry = readdir(folder)) {
         sj_leave_report report;
+        uint64_t half_bytes = 0;
         const pid_t pid = (pid_t)strtol(entry->d_name, NULL, 10);
-        if (pid > 0 && pid != getpid() && is_stray(&search, pid)) {
+        if (pid > 0 && pid != getpid() && is_stray(&search, pid, &half_bytes)) {
             found++;
             (void)!sj_attach_leave(pid, &report, NULL);
+            *left_bytes += report.left_bytes;
         }
+        *left_bytes += half_bytes;
     }
     if (folder != NULL) {
         closedir(folder);

@@ -157,13 +157,17 @@ static void tell_attach(const sj_recording_summary *summary)
     fprintf(stderr, "  attached   in %.1f ms, stopped for %.2f ms; left, stopped for %.2f ms\n",
             (double)attach->prepare_ns / 1e6, (double)attach->stopped_ns / 1e6,
             (double)summary->leave.stopped_ns / 1e6);
+    if (summary->open_calls != 0) {
+        fprintf(stderr, "  open       %u calls were open when recording began\n",
+                summary->open_calls);
+    }
     if (summary->replaced) {
         fputs("  ended      the process executed another program, which is not recorded\n", stderr);
     }
     if (summary->leave.left_bytes != 0) {
         fprintf(stderr,
-                "  left over  %llu KiB that a thread still stands in; gone at the next attach or "
-                "detach\n",
+                "  left over  %llu KiB that a thread still stands in, gone at the next attach or "
+                "detach, or that stay in children forked while the agent was loaded\n",
                 (unsigned long long)summary->leave.left_bytes / 1024);
     }
     if (summary->leave.api_gate_bytes != 0) {

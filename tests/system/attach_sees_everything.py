@@ -1,5 +1,6 @@
 """Calls that are open at attach have their place in the tree; forked children and libraries that
 are loaded while attached are recorded; detach ends it for the process and its children."""
+import json
 import os
 import subprocess
 import sys
@@ -21,6 +22,18 @@ def order(target, letter):
     check(target.process.stdout.readline() == "done\n", f"{letter} was not obeyed")
 
 
+def check_alive(pid):
+    """It works and sleeps as it did: no thread of it waits for the loader."""
+    deadline = time.monotonic() + 60
+    while True:
+        with open(f"/proc/{pid}/syscall", encoding="ascii") as file:
+            call = file.read().split()[0]
+        if call != "202":  # futex
+            return
+        check(time.monotonic() < deadline, f"{pid} hangs")
+        time.sleep(0.1)
+
+
 def test_forks_at_every_moment(sojourn, sample, rounds):
     """A child forked at any moment of an attach is recorded from its start or not at all, and is
     left with its parent, also one that its parent made by a bare system call."""
@@ -29,17 +42,28 @@ def test_forks_at_every_moment(sojourn, sample, rounds):
         target = Target([sample]).ready()
         code = code_bytes(target.pid)
         database = sojourn.path(f"forks-{i}.db")
+        summary = sojourn.path(f"forks-{i}.json")
         recorder = subprocess.Popen(
-            [sojourn.program, "attach", "--quiet", "--for", "50ms", "-o", database, str(target.pid)],
-            env=sojourn.environment)
+            [sojourn.program, "attach", "--quiet", "--for", "50ms", "-o", database, "--summary",
+             summary, str(target.pid)], env=sojourn.environment)
         while recorder.poll() is None:
             order(target, "fffrffkf"[forked % 8] if len(children(target.pid)) < 60 else "f")
             forked += 1
         check(recorder.wait() == 0, f"round {i} failed")
         kept = children(target.pid)
         check(len(kept) > 2, f"round {i}: only {len(kept)} children stay")
-        for pid in (target.pid, *kept):
-            check_same({}, {}, code, code_bytes(pid), f"in {pid}, child of {target.pid}")
+        check_same({}, {}, code, code_bytes(target.pid), f"in {target.pid}")
+        # A child that was forked while the other thread loaded the agent keeps what was loaded.
+        stays = 0
+        for pid in kept:
+            now = code_bytes(pid)
+            stays += sum(key not in code and "libsojourn-agent" in key[2] for key in now)
+            check_same({}, {}, code, {key: value for key, value in now.items() if key in code},
+                       f"in {pid}, child of {target.pid}")
+            check_alive(pid)
+        with open(summary, encoding="utf-8") as file:
+            check((json.load(file)["left_bytes"] > 0) == (stays > 0),
+                  f"round {i}: {stays} children keep the agent")
         rows = sojourn.sql(database, "SELECT p.number, p.pid, sum(f.name = 'open_child') AS children, "
                                      "count(c.call_id) AS calls FROM processes p "
                                      "LEFT JOIN threads t ON t.process_number = p.number "

@@ -88,7 +88,7 @@ def look(pid):
 def check_same(before, after, code_before, code_after, when):
     for key, value in before.items():
         check(after[key] == value, f"{key} differ {when}:\n{value}\n{after[key]}")
-    check(code_before.keys() == code_after.keys(), f"other code is mapped {when}")
+    check(code_before.keys() == code_after.keys(), f"other code is mapped {when}: {sorted(set(code_before) ^ set(code_after))}")
     for key, value in code_before.items():
         if value != code_after[key]:
             places = [i for i in range(len(value)) if value[i] != code_after[key][i]]

@@ -1,0 +1,103 @@
+/* Design notes
+ *
+ * The locks lie in _rtld_global, one behind the other, where a version of the C library has them.
+ * Where that is, this process finds out on itself: while dl_iterate_phdr calls back, it holds the
+ * second of them, so that is the recursive mutex whose owner is this thread. */
+#include "agent/control/loader_lock.h"
+
+#include "agent/control/remote_module.h"
+
+#include <dlfcn.h>
+#include <link.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+enum { GLOBAL_BYTES = 8192, LOCKS = 3, HELD = 1 };
+
+/* The begin of a pthread_mutex_t. */
+typedef struct mutex_words {
+    int32_t lock;
+    uint32_t count;
+    int32_t owner;
+    uint32_t users;
+    int32_t kind;
+} mutex_words;
+
+typedef struct own_locks {
+    uint64_t first;  /* from the begin of _rtld_global; 0: not found */
+    uint64_t global; /* _rtld_global from the begin of the loader */
+    uint64_t loader_bytes;
+} own_locks;
+
+static bool is_recursive(const mutex_words *mutex)
+{
+    return mutex->kind == PTHREAD_MUTEX_RECURSIVE_NP;
+}
+
+static int look_at_oneself(struct dl_phdr_info *info, size_t size, void *context)
+{
+    own_locks *own = context;
+    const uint8_t *global = dlsym(RTLD_DEFAULT, "_rtld_global");
+    (void)info;
+    (void)size;
+    for (size_t at = sizeof(pthread_mutex_t); global != NULL && at < GLOBAL_BYTES; at += 8) {
+        mutex_words held;
+        mutex_words before;
+        /* In a process without other threads the owner is noted all the same. */
+        memcpy(&held, global + at, sizeof(held));
+        memcpy(&before, global + at - HELD * sizeof(pthread_mutex_t), sizeof(before));
+        if (held.owner == gettid() && held.count == 1 && is_recursive(&held) &&
+            is_recursive(&before)) {
+            own->first = at - HELD * sizeof(pthread_mutex_t);
+            break;
+        }
+    }
+    return 1;
+}
+
+static bool find_own(own_locks *own)
+{
+    sj_remote_module loader;
+    const uint64_t global = (uint64_t)(uintptr_t)dlsym(RTLD_DEFAULT, "_rtld_global");
+    *own = (own_locks){0};
+    (void)dl_iterate_phdr(look_at_oneself, own);
+    if (own->first == 0 || sj_remote_module_find(getpid(), "ld-", &loader) != SJ_OK) {
+        return false;
+    }
+    own->global = global - loader.low;
+    own->loader_bytes = loader.high - loader.low;
+    return true;
+}
+
+static bool has_owner(pid_t pid, int32_t owner)
+{
+    char path[64];
+    snprintf(path, sizeof(path), "/proc/%d/task/%d", (int)pid, (int)owner);
+    return access(path, F_OK) == 0;
+}
+
+bool sj_loader_lock_is_orphaned(const sj_target *target)
+{
+    own_locks own;
+    sj_remote_module loader;
+    uint64_t global = 0;
+    if (!find_own(&own) || sj_remote_module_find(target->pid, "ld-", &loader) != SJ_OK ||
+        loader.high - loader.low != own.loader_bytes ||
+        sj_remote_symbol(target, &loader, "_rtld_global", &global) != SJ_OK ||
+        global - loader.low != own.global) {
+        return false;
+    }
+    for (uint32_t i = 0; i < LOCKS; i++) {
+        mutex_words mutex;
+        const uint64_t at = global + own.first + i * sizeof(pthread_mutex_t);
+        if (sj_target_read(target, at, &mutex, sizeof(mutex)) != SJ_OK || !is_recursive(&mutex)) {
+            return false;
+        }
+        if (mutex.lock != 0 && mutex.owner != 0 && !has_owner(target->pid, mutex.owner)) {
+            return true;
+        }
+    }
+    return false;
+}

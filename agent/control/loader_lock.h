@@ -1,0 +1,13 @@
+/* The locks of the loader in a foreign process: a child that was forked while another thread was in
+ * the loader has them held for ever, by a thread that it does not have. Nothing may be loaded or
+ * unloaded there: the thread that is made to would never come back. */
+#ifndef SJ_AGENT_CONTROL_LOADER_LOCK_H
+#define SJ_AGENT_CONTROL_LOADER_LOCK_H
+
+#include "agent/control/target.h"
+
+/* sj_loader_lock_is_orphaned tells whether nobody will ever release one of them. False, too, when
+ * the process has another C library than this one, whose locks are not known. */
+bool sj_loader_lock_is_orphaned(const sj_target *target);
+
+#endif
