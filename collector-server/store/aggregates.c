@@ -199,5 +199,7 @@ sj_status sj_session_flush(sj_statements *sql, sj_session_state *state, sj_error
     state->sum_now = false;
     state->dirty_since_ns = 0;
     state->unsummed_block = 0;
+    state->unsummed_in_store = 0;
+    state->late_count = 0;
     return SJ_OK;
 }
