@@ -50,8 +50,8 @@ static sj_status replay_row(sj_store *store, sj_session_state *state, sqlite3_st
         sj_stack_context stack = {.store = store, .stream_id = stream->stream_id};
         SJ_TRY(sj_session_load_graph(&store->sql, state, error));
         SJ_TRY(sj_callgraph_apply(state->graph, &block, sj_store_stack_frames, &stack, &summary));
-        SJ_TRY(
-            sj_store_note_timeline_paths(store, state, stream->stream_id, &block, &summary, error));
+        SJ_TRY((state->is_anew ? sj_store_note_timeline : sj_store_note_timeline_paths)(
+            store, state, stream->stream_id, &block, &summary, error));
     }
     sj_session_count_block(state, stream, &block, &summary, bytes.size);
     return SJ_OK;

@@ -90,6 +90,7 @@ typedef struct sj_session_state {
     uint64_t last_used;
     bool dirty;                /* the sums below differ from their rows */
     bool is_behind;            /* the sums below lack blocks; they are made anew before use */
+    bool is_anew;              /* its timeline is made anew, too (rebuild.c) */
     bool is_guest;             /* loaded only to write its sums */
     bool sum_now;              /* the next commit must write them: no block tells them again */
     uint64_t dirty_since_ns;   /* MONOTONIC; 0: not known yet */
