@@ -132,7 +132,7 @@ static void after_fork_in_parent(void)
 
 static void after_fork_in_child(void)
 {
-    const bool can_join = holds_tables && sj_recorder_is_armed();
+    const bool can_join = holds_tables && sj_recorder_is_armed() && sj_recorder_may_call();
     sj_link link = {.socket = -1};
     holds_tables = false;
     sj_recorder_after_fork();
@@ -181,7 +181,7 @@ static sj_status talk_about_modules(sj_link *link)
 
 void sj_agent_on_modules(void)
 {
-    if (!sj_agent_begin_conversation()) {
+    if (!sj_recorder_may_call() || !sj_agent_begin_conversation()) {
         return;
     }
     sj_link link = {.socket = -1};
