@@ -117,7 +117,7 @@ def on_a_terminal(sojourn, database):
     def expect(words):
         """Reads up to the words, and leaves what follows them for the next time."""
         nonlocal unread
-        deadline = time.monotonic() + 30
+        deadline = time.monotonic() + 60
         while words not in unread:
             ready = select.select([terminal], [], [], max(0, deadline - time.monotonic()))[0]
             check(ready, f"no '{words}' on the terminal: {unread!r}")
