@@ -3,6 +3,7 @@
 #include "agent/control/attach_check.h"
 #include "agent/control/clock.h"
 #include "agent/control/drained_thread.h"
+#include "agent/control/preopened.h"
 
 #include <errno.h>
 #include <poll.h>
@@ -66,6 +67,15 @@ void sj_drained_process_free(sj_drained_process *process)
     free(process);
 }
 
+sj_status sj_drained_process_block(const sj_drained_process *process, uint64_t thread,
+                                   const sj_block_header *header, sj_slice bytes)
+{
+    const sj_drain_shared *shared = process->shared;
+    return shared->profiler != NULL ? sj_profiler_block(shared->profiler, thread, bytes)
+           : shared->flight != NULL ? sj_flight_block(shared->flight, header, bytes)
+                                    : sj_emitter_block(shared->options.emitter, header, bytes);
+}
+
 bool sj_drained_process_is_gone(const sj_drained_process *process)
 {
     if (process->pidfd >= 0) {
@@ -94,7 +104,7 @@ static sj_status open_arena(sj_drained_process *process)
     return SJ_OK;
 }
 
-static bool is_thread_there(const sj_drained_process *process, uint32_t tid)
+bool sj_drained_process_has_thread(const sj_drained_process *process, uint32_t tid)
 {
     char path[64];
     snprintf(path, sizeof(path), "/proc/%d/task/%u", (int)process->pid, tid);
@@ -135,7 +145,7 @@ static sj_status end_thread(sj_drained_process *process, uint32_t slot, bool ord
 static sj_status look_for_end(sj_drained_process *process, uint32_t slot, uint64_t now_ns)
 {
     sj_drained_thread *thread = process->threads[slot];
-    if (is_thread_there(process, thread->tid) && !has_successor(process, thread)) {
+    if (sj_drained_process_has_thread(process, thread->tid) && !has_successor(process, thread)) {
         thread->gone_ns = 0;
         return SJ_OK;
     }
@@ -292,6 +302,7 @@ static sj_status finish_arena(sj_drained_process *process, bool is_gone,
     uint64_t records = 0;
     process->is_finishing = true;
     SJ_TRY(sj_drained_process_poll(process, process->next_flush_ns, &records));
+    SJ_TRY(sj_preopened_tell_rest(process));
     for (uint32_t slot = 0; slot < process->view.max_threads; slot++) {
         if (process->threads[slot] != NULL) {
             const bool has_left = atomic_load(&sj_arena_view_slot(&process->view, slot)->has_left);

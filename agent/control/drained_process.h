@@ -84,6 +84,14 @@ SJ_MUST_CHECK sj_status sj_drained_process_catch_up(sj_drained_process *process,
  * again when `announce`. SJ_ENOMEM. */
 SJ_MUST_CHECK sj_status sj_drained_process_set_policy(sj_drained_process *process, bool announce);
 
+/* sj_drained_process_block takes a block of its thread number `thread` to where the mode wants it:
+ * the spool, the profile's sums, the flight ring. SJ_EFULL: refused. SJ_ENOMEM. */
+SJ_MUST_CHECK sj_status sj_drained_process_block(const sj_drained_process *process, uint64_t thread,
+                                                 const sj_block_header *header, sj_slice bytes);
+
+/* sj_drained_process_has_thread tells whether a thread is alive. */
+bool sj_drained_process_has_thread(const sj_drained_process *process, uint32_t tid);
+
 /* sj_drained_process_is_gone tells whether the process has ended. */
 bool sj_drained_process_is_gone(const sj_drained_process *process);
 

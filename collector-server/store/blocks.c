@@ -192,6 +192,9 @@ static sj_status insert_gaps(block_run *run)
     const sj_tick_clock *clock = &run->state->clock;
     for (size_t i = 0; i < run->block.gap_count; ++i) {
         const sj_gap *gap = &run->block.gaps[i];
+        if (gap->reason == SJ_GAP_BEFORE_RECORDING) {
+            continue; /* nothing is missing: the calls bear a flag */
+        }
         SJ_TRY(sj_sql_run(&run->store->sql, SJ_SQL_GAP_ADD, run->error, "iioiotuuii",
                           run->state->session_id, run->stream->stream_id, (int64_t *)NULL,
                           run->block_id, (int64_t *)NULL, sj_word_of_gap_reason(gap->reason),

@@ -13,10 +13,10 @@ FILES = 40
 MODULES = ("git", "libpcre2*", "libz.so*")
 
 
-def history():
+def history(commits=COMMITS):
     """A stream for git fast-import: many files, renames, a merge each ten commits."""
     yield "feature done\n"
-    for commit in range(1, COMMITS + 1):
+    for commit in range(1, commits + 1):
         branch = "main" if commit % 10 else "side"
         message = f"Commit {commit}\n\nBody of {commit * 7919}.\n"
         yield f"commit refs/heads/{branch}\nmark :{commit}\n"
