@@ -15,6 +15,11 @@ REPEATS = 20 if IS_LONG else 1
 os.environ["PATH"] += ":/usr/sbin:/sbin"
 
 
+def sizes(short, long):
+    """How much work each round does: the long form is one of a long one and 19 more."""
+    return [long] + [short] * (REPEATS - 1) if IS_LONG else [short]
+
+
 def need(*programs):
     """A judge without its program is no judge: it fails."""
     for program in programs:
@@ -78,7 +83,7 @@ def run_both(sojourn, name, command, modules, database, patterns=(), **options):
         if prepare is not None:
             prepare()
         done = subprocess.run([*wrapper, *command], capture_output=True, check=False,
-                              env=environment, **dict({"timeout": 300}, **options))
+                              env=environment, **dict({"timeout": 3600 if IS_LONG else 300}, **options))
         texts = (mask(text.decode("utf-8", "replace"), patterns)
                  for text in (done.stdout, done.stderr))
         results.append((done.returncode, *texts))
