@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
 """CPython's own tests pass, fail and skip with all functions of the interpreter and of its extension
 modules hooked as they do without. judge_python.py BUILD_FOLDER [TEST...]; SJ_LONG=1 runs the broad
-list, and the short one 20 times over.
+list, and the short one 20 times over, in profile mode: the program is hooked the same way, and
+hundreds of millions of calls need not be stored.
 
 Some tests of CPython's depend on the machine's load, so a test whose outcome differs is asked again:
 what differs each time, against each unhooked run, is a change. A crash is never forgiven."""
@@ -18,8 +19,7 @@ MODULES = ("python3.11", "*/lib-dynload/*.so")
 SHORT = "test_exceptions test_generators test_thread test_threadsignals test_ctypes test_coroutines test_fork1 test_json"
 LONG = SHORT + (
     " test_threading test_signal test_subprocess test_faulthandler test_gc test_asyncio test_io"
-    " test_concurrent_futures test_multiprocessing_fork test_multiprocessing_forkserver"
-    " test_multiprocessing_spawn test_multiprocessing_main_handling test_re test_pickle test_posix"
+    " test_re test_pickle test_posix"
     " test_traceback test_sys test_capi test_decimal test_hashlib test_zlib test_bz2 test_lzma"
     " test_mmap test_select test_poll test_epoll test_curses test_readline test_tracemalloc test_struct"
     " test_array test_unicode test_list test_dict test_set test_descr test_pty test_fcntl test_resource"
@@ -29,6 +29,8 @@ LONG = SHORT + (
     " test_long test_call test_class test_context test_contextlib_async test_asyncgen test_queue"
     " test_threading_local test_threadedtempfile test_logging test_pdb test_bdb test_zipfile test_tarfile"
     " test_shutil test_selectors test_socketserver test_marshal test_copy test_itertools test_functools"
+    " test_concurrent_futures test_multiprocessing_fork test_multiprocessing_forkserver"
+    " test_multiprocessing_spawn test_multiprocessing_main_handling"
 )
 RUNS = 3  # before a difference counts
 SKIPPED = re.compile(r"^(test\w* \([\w.]+\)).* \.\.\. .*?(skipped.*|expected failure)$")
@@ -64,7 +66,8 @@ def run(sojourn, test, wrapper):
 
 def one_test(sojourn, test):
     database = sojourn.path("python.db")
-    record = [sojourn.program, "record", "--quiet", "-o", database, *options_of(MODULES), "--"]
+    mode = ["--mode", "profile"] if IS_LONG else []
+    record = [sojourn.program, "record", "--quiet", "-o", database, *mode, *options_of(MODULES), "--"]
     plain, hooked, calls = [], [], 0
     while True:
         for seen, wrapper in ((plain, []), (hooked, record)):

@@ -27,7 +27,8 @@ def need(*programs):
 
 
 def options_of(modules):
-    return ["--max-bytes", "0", *(word for glob in modules for word in ("--module", glob))]
+    """Waits rather than drops where a loaded machine makes the drain late."""
+    return ["--max-bytes", "0", "--block-ms", "10000", *(word for glob in modules for word in ("--module", glob))]
 
 
 def check_session(sojourn, database, modules):
