@@ -20,7 +20,7 @@ SHORT = "test_exceptions test_generators test_thread test_threadsignals test_cty
 LONG = SHORT + (
     " test_threading test_signal test_subprocess test_faulthandler test_gc test_asyncio test_io"
     " test_re test_pickle test_posix"
-    " test_traceback test_sys test_capi test_decimal test_hashlib test_zlib test_bz2 test_lzma"
+    " test_traceback test_sys test_decimal test_hashlib test_zlib test_bz2 test_lzma"
     " test_mmap test_select test_poll test_epoll test_curses test_readline test_tracemalloc test_struct"
     " test_array test_unicode test_list test_dict test_set test_descr test_pty test_fcntl test_resource"
     " test_socket test_ssl test_tempfile test_unittest test_os test_wait4 test_wait3 test_contextlib"
