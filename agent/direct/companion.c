@@ -14,68 +14,69 @@
 
 #include <errno.h>
 #include <limits.h>
+#include <linux/futex.h>
 #include <pthread.h>
 #include <signal.h>
 #include <stdatomic.h>
+#include <stdlib.h>
 #include <string.h>
+#include <sys/syscall.h>
 #include <time.h>
 #include <unistd.h>
 
-enum { START_MS = 30000, STACK_BYTES = 1024 * 1024 };
+/* END_MS: to write what the rings hold to the spool, which takes milliseconds, when it ends. */
+enum { START_MS = 30000, END_MS = 10000, STACK_BYTES = 1024 * 1024 };
 
 typedef enum direct_phase { PHASE_STARTING, PHASE_LISTENING, PHASE_ENDED } direct_phase;
 
 static sj_direct_settings settings;
-static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER; /* guards all below */
-static pthread_cond_t changed;
-static direct_phase phase;
-static char runtime_directory[PATH_MAX]; /* set when LISTENING */
+static _Atomic uint32_t phase;           /* direct_phase; only grows; waited for as a futex */
+static char runtime_directory[PATH_MAX]; /* set before LISTENING */
 static atomic_bool is_over;              /* the program ends, or went on without */
 static pid_t owner;                      /* the process that has the thread; 0: none */
 static pthread_t thread;
 
-static void set_phase(direct_phase next, const char *runtime)
+static void set_phase(direct_phase next)
 {
-    pthread_mutex_lock(&mutex);
-    phase = next;
-    if (runtime != NULL) {
-        strncpy(runtime_directory, runtime, sizeof(runtime_directory) - 1);
-    }
-    pthread_cond_broadcast(&changed);
-    pthread_mutex_unlock(&mutex);
+    atomic_store(&phase, next);
+    (void)syscall(SYS_futex, &phase, FUTEX_WAKE_PRIVATE, INT_MAX, NULL, NULL, 0);
 }
 
 static void announce(const char *runtime)
 {
-    set_phase(PHASE_LISTENING, runtime);
+    strncpy(runtime_directory, runtime, sizeof(runtime_directory) - 1);
+    set_phase(PHASE_LISTENING);
 }
 
 static void *run(void *arguments)
 {
     sj_direct_record(&settings, arguments, announce, &is_over);
-    set_phase(PHASE_ENDED, NULL);
+    set_phase(PHASE_ENDED);
     return NULL;
 }
 
-/* wait_beyond waits until the phase has changed from `before`; false when it has not in time. */
+static uint64_t monotonic_ns(void)
+{
+    struct timespec now;
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return (uint64_t)now.tv_sec * UINT64_C(1000000000) + (uint64_t)now.tv_nsec;
+}
+
+/* wait_beyond waits until the phase has changed from `before`; false when it has not in time.
+ * Async-signal-safe. */
 static bool wait_beyond(direct_phase before, uint64_t limit_ms)
 {
-    struct timespec deadline;
-    clock_gettime(CLOCK_MONOTONIC, &deadline);
-    deadline.tv_sec += (time_t)(limit_ms / 1000);
-    deadline.tv_nsec += (long)(limit_ms % 1000 * 1000000);
-    if (deadline.tv_nsec >= 1000000000) {
-        deadline.tv_sec++;
-        deadline.tv_nsec -= 1000000000;
+    const uint64_t end_ns = monotonic_ns() + limit_ms * UINT64_C(1000000);
+    for (;;) {
+        const uint32_t seen = atomic_load(&phase);
+        const uint64_t now_ns = monotonic_ns();
+        if (seen > before || now_ns >= end_ns) {
+            return seen > before;
+        }
+        const struct timespec left = {.tv_sec = (time_t)((end_ns - now_ns) / 1000000000),
+                                      .tv_nsec = (long)((end_ns - now_ns) % 1000000000)};
+        (void)syscall(SYS_futex, &phase, FUTEX_WAIT_PRIVATE, seen, &left, NULL, 0);
     }
-    pthread_mutex_lock(&mutex);
-    int result = 0;
-    while (phase <= before && result == 0) {
-        result = pthread_cond_timedwait(&changed, &mutex, &deadline);
-    }
-    const bool is_beyond = phase > before;
-    pthread_mutex_unlock(&mutex);
-    return is_beyond;
 }
 
 /* start_thread: signals of the program are never taken by a thread of ours. */
@@ -84,11 +85,6 @@ static bool start_thread(char **arguments)
     sigset_t all;
     sigset_t before;
     pthread_attr_t attributes;
-    pthread_condattr_t clock;
-    pthread_condattr_init(&clock);
-    pthread_condattr_setclock(&clock, CLOCK_MONOTONIC);
-    pthread_cond_init(&changed, &clock);
-    pthread_condattr_destroy(&clock);
     pthread_attr_init(&attributes);
     pthread_attr_setstacksize(&attributes, STACK_BYTES);
     pthread_attr_setdetachstate(&attributes, PTHREAD_CREATE_DETACHED);
@@ -115,16 +111,16 @@ bool sj_companion_meet(char **arguments, char **environment, char *runtime, size
     if (!start_thread(arguments)) {
         owner = 0;
     } else if (wait_beyond(PHASE_STARTING, START_MS)) {
-        pthread_mutex_lock(&mutex);
-        is_there = phase == PHASE_LISTENING && strlen(runtime_directory) < runtime_bytes;
+        is_there =
+            atomic_load(&phase) == PHASE_LISTENING && strlen(runtime_directory) < runtime_bytes;
         if (is_there) {
             strcpy(runtime, runtime_directory);
         }
-        pthread_mutex_unlock(&mutex);
     }
     if (!is_there) {
         atomic_store(&is_over, true);
     }
+    (void)!at_quick_exit(sj_companion_part);
     errno = kept_errno;
     return is_there;
 }
@@ -146,6 +142,18 @@ void sj_companion_part(void)
     }
     const int kept_errno = errno;
     atomic_store(&is_over, true);
-    (void)!wait_beyond(PHASE_LISTENING, sj_direct_wait_ms(&settings));
+    (void)!wait_beyond(PHASE_LISTENING, sj_direct_wait_ms(&settings) + END_MS);
     errno = kept_errno;
 }
+
+/* These stand before libc's, for programs that leave without destructors: shells, for one. Still
+ * async-signal-safe, and in children nothing but libc's. */
+__attribute__((visibility("default"), noreturn)) void _exit(int status)
+{
+    sj_companion_part();
+    for (;;) {
+        (void)syscall(SYS_exit_group, status);
+    }
+}
+
+__attribute__((visibility("default"), noreturn, alias("_exit"))) void _Exit(int status);
