@@ -31,7 +31,8 @@ static bool split_host(const char *text, char *host, uint16_t *port)
     const bool is_bracketed = text[0] == '[' && colon != NULL && colon > text && colon[-1] == ']';
     const char *begin = is_bracketed ? text + 1 : text;
     const char *end = is_bracketed ? colon - 1 : colon;
-    if (colon == NULL || end <= begin || (size_t)(end - begin) >= HOST_BYTES) {
+    if (colon == NULL || end <= begin || (size_t)(end - begin) >= HOST_BYTES ||
+        (!is_bracketed && memchr(begin, ':', (size_t)(end - begin)) != NULL)) {
         return false;
     }
     memcpy(host, begin, (size_t)(end - begin));
