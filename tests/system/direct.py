@@ -133,9 +133,10 @@ def counts_are_those_of_record(sojourn, direct):
     programs = {
         "sqlite3": ["sqlite3", ":memory:", rows + "SELECT sum(x) FROM c"],
         "git": ["git", "hash-object", document],
-        "python": ["/usr/bin/python3", "-I", "-S", "-c", "print(sum(i * i for i in range(20000)))"],
+        "perl": ["perl", "-e", "my %h; $h{$_ % 97} += $_ for 1 .. 20000; "
+                               "print join(',', map { $h{$_} } sort keys %h)"],
     }
-    sojourn.environment["PYTHONHASHSEED"] = "0"
+    sojourn.environment.update(PERL_HASH_SEED="0", PERL_PERTURB_KEYS="0")
     for number, (name, command) in enumerate(programs.items()):
         lab = Lab(sojourn, name, "tcp" if number % 2 == 0 else "ipc").start()
         database = sojourn.path(name + "-record.db")
@@ -181,6 +182,9 @@ def one_thread_more_and_no_descriptor(sojourn, direct):
         check(descriptors == [0, 1, 2], f"the program has descriptors {descriptors}")
         more = os.listdir(f"{own[0]}/fd")
         check(len(more) > 5, f"the thread has {more}: is it the recorder?")
+        refused = sojourn.run(["attach", str(program.pid)], capture_output=True, text=True)
+        check(refused.returncode == 1 and "libsojourn-direct.so" in refused.stderr,
+              f"attaching to it: {refused}")
         program.stdin.close()
         check(program.wait(PATIENCE_S) == 5, "it ended otherwise")
     settle(lab, direct)
