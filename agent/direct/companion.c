@@ -20,6 +20,7 @@
 #include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/auxv.h>
 #include <sys/syscall.h>
 #include <time.h>
 #include <unistd.h>
@@ -98,6 +99,9 @@ static bool start_thread(char **arguments)
 
 bool sj_companion_meet(char **arguments, char **environment, char *runtime, size_t runtime_bytes)
 {
+    if (getauxval(AT_SECURE) != 0) {
+        return false; /* whoever started it may not say where files are written */
+    }
     if (!sj_direct_settings_take(environment, &settings)) {
         /* A program that a recorded one runs joins its session. */
         return sj_environment_take(environment, runtime, runtime_bytes);
@@ -114,7 +118,7 @@ bool sj_companion_meet(char **arguments, char **environment, char *runtime, size
         is_there =
             atomic_load(&phase) == PHASE_LISTENING && strlen(runtime_directory) < runtime_bytes;
         if (is_there) {
-            strcpy(runtime, runtime_directory);
+            memcpy(runtime, runtime_directory, strlen(runtime_directory) + 1);
         }
     }
     if (!is_there) {

@@ -23,7 +23,13 @@
 #include <time.h>
 #include <unistd.h>
 
-enum { DEFAULT_WAIT_MS = 2000, MAX_WAIT_S = 3600, RESEND_MS = 60000, MAX_SLEEP_MS = 2 };
+enum {
+    DEFAULT_WAIT_MS = 2000,
+    MAX_WAIT_S = 3600,
+    RESEND_MS = 60000,
+    MAX_SLEEP_MS = 2,
+    WAITING_MAX = 1000
+};
 
 #define LONELY_NS UINT64_C(250000000)
 
@@ -128,8 +134,12 @@ static bool keep_time(direct *self)
 {
     const uint64_t now_ns = sj_rooms_now_ns();
     if (now_ns >= self->next_pair_ns) {
+        sj_emitter_counters counters;
         self->next_pair_ns = now_ns + SJ_CLOCK_PAIR_NS;
-        sj_rooms_tell_clock(self->recording);
+        sj_emitter_get_counters(self->recording->emitter, &counters);
+        if (counters.waiting_frames < WAITING_MAX) { /* a full disk must not fill the memory */
+            sj_rooms_tell_clock(self->recording);
+        }
     }
     if (now_ns < self->next_lonely_ns) {
         return true;
