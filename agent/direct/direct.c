@@ -2,7 +2,9 @@
  *
  * One round: the agents that ask are answered, what the arenas hold is read, and what may be sent
  * is sent; then the thread sleeps until an agent asks, one or two milliseconds at most. Nothing but
- * that sleep and the disk blocks.
+ * that sleep and the disk blocks. When nothing was recorded for a while it sleeps longer, so that a
+ * program that rests does: who then begins at full speed fills its ring before the thread is awake,
+ * and waits some milliseconds, once. Where a policy wants no such waits the sleep stays short.
  *
  * A program whose other threads have all ended by pthread_exit ends when its last thread does: so
  * this one looks four times a second whether it is alone. */
@@ -27,8 +29,10 @@ enum {
     DEFAULT_WAIT_MS = 2000,
     MAX_WAIT_S = 3600,
     RESEND_MS = 60000,
-    MAX_SLEEP_MS = 2,
-    WAITING_MAX = 1000
+    SLEEP_MS = 2,
+    RESTING_SLEEP_MS = 8,
+    RESTING_ROUNDS = 100,
+    WAITING_MAX = 1000 /* control frames in memory */
 };
 
 #define LONELY_NS UINT64_C(250000000)
@@ -151,6 +155,8 @@ static bool keep_time(direct *self)
 static void serve(direct *self, const atomic_bool *is_over)
 {
     sj_recording *recording = self->recording;
+    const int resting_ms = self->policy.drop_when_full ? SLEEP_MS : RESTING_SLEEP_MS;
+    int idle_rounds = 0;
     int sleep_ms = 0;
     while (!atomic_load(is_over) && keep_time(self)) {
         bool busy = false;
@@ -161,7 +167,10 @@ static void serve(direct *self, const atomic_bool *is_over)
             return;
         }
         sj_uplink_step(recording->uplink);
-        sleep_ms = busy ? 0 : sleep_ms < MAX_SLEEP_MS ? sleep_ms + 1 : MAX_SLEEP_MS;
+        idle_rounds = busy ? 0 : idle_rounds + (idle_rounds < RESTING_ROUNDS);
+        sleep_ms = idle_rounds == RESTING_ROUNDS ? resting_ms
+                   : idle_rounds < SLEEP_MS      ? idle_rounds
+                                                 : SLEEP_MS;
     }
 }
 
