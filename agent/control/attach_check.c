@@ -190,6 +190,13 @@ sj_status sj_attach_judge(const sj_attach_facts *facts, sj_error *error)
     SJ_TRY(check_namespace(facts, error));
     SJ_TRY(check_permission(facts, error));
     SJ_TRY(check_program(facts, error));
+    if (facts->has_direct) {
+        return sj_fail(
+            error, SJ_EEXIST,
+            "process %d has libsojourn-direct.so in it, which bears no other agent beside "
+            "it; let it record itself (SOJOURN_DIRECT), or start it without",
+            pid);
+    }
     if (facts->is_agent_hidden) {
         return sj_fail(error, SJ_EUNSUPPORTED,
                        "process %d does not see the agent's file: it lives in another container or "

@@ -52,6 +52,7 @@ typedef struct sj_attach_facts {
     pid_t pid_inside; /* its number in its own PID namespace */
     char tracer_name[32];
     sj_program_kind program;
+    bool has_direct;      /* libsojourn-direct.so is in it */
     bool is_agent_hidden; /* it does not see the agent's file, or may not read it */
 } sj_attach_facts;
 

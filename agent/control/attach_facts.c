@@ -1,5 +1,6 @@
 /* What is asked of /proc before a process is attached to. */
 #include "agent/control/attach_check.h"
+#include "agent/control/remote_module.h"
 
 #include <elf.h>
 #include <errno.h>
@@ -235,6 +236,8 @@ sj_status sj_attach_facts_read(pid_t pid, const char *agent_path, sj_attach_fact
         read_name(facts->process.tracer, facts->tracer_name, sizeof(facts->tracer_name));
     }
     facts->program = read_program(pid);
+    sj_remote_module direct;
+    facts->has_direct = sj_remote_module_find(pid, "libsojourn-direct", &direct) == SJ_OK;
     facts->is_agent_hidden = agent_path != NULL && is_hidden(pid, agent_path);
     return SJ_OK;
 }

@@ -194,6 +194,12 @@ void sj_recorder_disarm(sj_disarm_reason reason)
     }
 }
 
+void sj_recorder_exempt(void)
+{
+    sj_recorder_self.cursor = 0;
+    sj_recorder_self.mode = SJ_MODE_EXEMPT;
+}
+
 void sj_recorder_park(void)
 {
     sj_recorder_thread *self = &sj_recorder_self;

@@ -4,6 +4,7 @@
  * The parent never touches NNG, so that its children may fork and use it. Blocks are made from a
  * fixed seed, so that a sender started again makes the same ones; `appended` counts those whose
  * append returned. */
+#include "agent/uplink/nng_channel.h"
 #include "agent/uplink/uplink.h"
 #include "collector-server/ingest/ingest.h"
 #include "tests/collector-server/store/frame_maker.h"
@@ -73,7 +74,8 @@ static void run_sender(void)
         .directory = spool_path, .reserve_bytes = 1, .segment_bytes = 16 * 1024};
     must(sj_spool_open(&options, &spool, &error), &error);
     const sj_slice hello = frame_maker_hello(&maker);
-    const sj_uplink_options uplink_options = {.url = url, .hello = hello, .resend_ms = 300};
+    const sj_uplink_options uplink_options = {
+        .channel = &sj_channel_nng, .url = url, .hello = hello, .resend_ms = 300};
     must(sj_uplink_start(spool, &uplink_options, &uplink, &error), &error);
     must(sj_spool_append(spool, frame_maker_session(&maker), &error), &error);
     must(sj_spool_append(spool, frame_maker_module(&maker), &error), &error);
