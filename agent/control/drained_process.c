@@ -1,5 +1,6 @@
 #include "agent/control/drained_process.h"
 
+#include "agent/control/attach_check.h"
 #include "agent/control/clock.h"
 #include "agent/control/drained_thread.h"
 #include "agent/control/preopened.h"
@@ -211,6 +212,17 @@ static void govern(sj_drained_process *process)
     }
 }
 
+/* look_for_filter tells the agent that system calls may end its process. */
+static void look_for_filter(sj_drained_process *process)
+{
+    sj_process_facts facts;
+    if (!process->is_confined && sj_process_facts_read(process->pid, &facts) == SJ_OK &&
+        facts.is_confined) {
+        process->is_confined = true;
+        atomic_store(&sj_arena_view_header(&process->view)->is_confined, 1);
+    }
+}
+
 sj_status sj_drained_process_poll(sj_drained_process *process, uint64_t now_ns, uint64_t *records)
 {
     if (!process->is_open && !process->is_bad) {
@@ -224,6 +236,7 @@ sj_status sj_drained_process_poll(sj_drained_process *process, uint64_t now_ns, 
     const bool flush = now_ns >= process->next_flush_ns;
     if (look) {
         process->next_look_ns = now_ns + LOOK_NS;
+        look_for_filter(process);
     }
     if (flush) {
         const uint32_t flush_ms = process->shared->options.flush_ms;
@@ -298,6 +311,9 @@ static sj_status finish_arena(sj_drained_process *process, bool is_gone,
         }
     }
     process_end->disarm_reason = atomic_load(&header->disarm_reason);
+    if (process_end->disarm_reason == SJ_DISARM_NONE && process->is_confined) {
+        process_end->disarm_reason = SJ_DISARM_CONFINED;
+    }
     if (process->shared->ended.disarm_reason == 0) {
         process->shared->ended.disarm_reason = process_end->disarm_reason;
     }

@@ -54,7 +54,8 @@ typedef struct sj_drained_process {
     int pidfd; /* -1: the kernel has none; /proc is asked */
     char arena_path[PATH_MAX];
     bool is_open;
-    bool is_bad; /* its arena is not one: never read */
+    bool is_confined; /* by seccomp: its agent makes no system calls any more */
+    bool is_bad;      /* its arena is not one: never read */
     bool is_finishing;
     sj_arena_view view;
     sj_drained_thread **threads; /* by slot */

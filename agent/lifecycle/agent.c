@@ -7,7 +7,7 @@
 
 #include "agent/hooks/hooks.h"
 #include "agent/lifecycle/api_gates.h"
-#include "agent/lifecycle/environment.h"
+#include "agent/lifecycle/companion.h"
 #include "agent/lifecycle/exec.h"
 #include "agent/lifecycle/link_client.h"
 #include "agent/lifecycle/loops.h"
@@ -134,7 +134,7 @@ static void after_fork_in_parent(void)
 
 static void after_fork_in_child(void)
 {
-    const bool can_join = holds_tables && sj_recorder_is_armed();
+    const bool can_join = holds_tables && sj_recorder_is_armed() && sj_recorder_may_call();
     sj_link link = {.socket = -1};
     holds_tables = false;
     sj_recorder_after_fork();
@@ -191,7 +191,7 @@ static void lead_api_calls(void)
 
 void sj_agent_on_modules(void)
 {
-    if (!sj_agent_begin_conversation()) {
+    if (!sj_recorder_may_call() || !sj_agent_begin_conversation()) {
         return;
     }
     sj_link link = {.socket = -1};
@@ -219,10 +219,9 @@ static void show_handle(void)
 __attribute__((constructor)) static void start_agent(int argc, char **argv, char **environment)
 {
     (void)argc;
-    (void)argv;
     show_handle();
-    if (!sj_environment_take(environment, sojourn_agent_face.runtime_directory,
-                             sizeof(sojourn_agent_face.runtime_directory))) {
+    if (!sj_companion_meet(argv, environment, sojourn_agent_face.runtime_directory,
+                           sizeof(sojourn_agent_face.runtime_directory))) {
         return;
     }
     sj_link link;
@@ -325,4 +324,5 @@ SJ_EXPORTED void sojourn_agent_unbind(void)
 __attribute__((destructor)) static void end_agent(void)
 {
     sj_recorder_end();
+    sj_companion_part();
 }

@@ -9,6 +9,7 @@ static const sj_machine x86_64 = {
     .relocation_resolver = R_X86_64_IRELATIVE,
     .relocation_slot = R_X86_64_JUMP_SLOT,
     .relocation_data = R_X86_64_GLOB_DAT,
+    .tells_loads = true,
     .open_decoder = sj_x86_64_open_decoder,
     .decode = sj_x86_64_decode,
     .read_tables = sj_read_tables,
@@ -17,12 +18,14 @@ static const sj_machine x86_64 = {
     .hook = sj_x86_64_hook,
 };
 
+#if !defined(SJ_MACHINE_HOST_ONLY)
 static const sj_machine aarch64 = {
     .elf_machine = EM_AARCH64,
     .relocation_relative = R_AARCH64_RELATIVE,
     .relocation_absolute = R_AARCH64_ABS64,
     .relocation_resolver = R_AARCH64_IRELATIVE,
     .relocation_slot = R_AARCH64_JUMP_SLOT,
+    .relocation_data = R_AARCH64_GLOB_DAT,
     .open_decoder = sj_aarch64_open_decoder,
     .close_decoder = sj_aarch64_close_decoder,
     .decode = sj_aarch64_decode,
@@ -32,10 +35,16 @@ static const sj_machine aarch64 = {
     .find_switch = sj_aarch64_find_switch,
     .hook = sj_aarch64_hook,
 };
+#endif
 
 const sj_machine *sj_machine_of(uint16_t elf_machine)
 {
-    static const sj_machine *const machines[] = {&x86_64, &aarch64};
+    static const sj_machine *const machines[] = {
+        &x86_64,
+#if !defined(SJ_MACHINE_HOST_ONLY)
+        &aarch64,
+#endif
+    };
     for (size_t i = 0; i < sizeof(machines) / sizeof(machines[0]); i++) {
         if (machines[i]->elf_machine == elf_machine) {
             return machines[i];

@@ -206,9 +206,10 @@ static sj_status finish_policy(record_options *options, sj_error *error)
     SJ_TRY(sj_policy_draft_finish(options->draft, &options->policy, error));
     const bool library_calls = recording->selection.library_calls;
     if (command == &sj_command_attach && library_calls) {
-        return sj_fail(error, SJ_EINVAL,
-                       "--library-calls is an option of `sojourn record` only: start the program "
-                       "with it");
+        return sj_fail(
+            error, SJ_EINVAL,
+            "--library-calls is an option of `sojourn record` only: while a call waits in "
+            "a library, its program could not be left; start the program with it");
     }
     recording->policy = policy;
     recording->selection = policy->selection;

@@ -15,6 +15,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+enum { BUSY_BLOCK_EVENTS = 8192 };
+
 typedef struct block_run {
     sj_store *store;
     sj_session_state *state;
@@ -261,6 +263,7 @@ static sj_status replay_block(block_run *run)
     sj_session_state *state = run->state;
     sj_stack_context stack = {.store = store,
                               .stream_id = run->stream != NULL ? run->stream->stream_id : 0};
+    state->is_busy = run->block.header.event_count >= BUSY_BLOCK_EVENTS;
     const bool is_held = sj_store_may_hold_graph(store, state);
     sj_status status;
     if (is_held) {

@@ -127,10 +127,10 @@ def judge_redis_server(sojourn, chance):
         check(met.calls > 1000, f"redis-server was never met: {met.rounds} rounds, {met.calls} calls")
         print(f"redis-server: {met.rounds} rounds, {met.calls} calls", flush=True)
 
-    judge_redis.REQUESTS = "3000" if IS_LONG else "300"  # each of some twenty kinds
-    plain = judge_redis.one_run(sojourn, sojourn.path("redis-plain"), None)
+    requests = "3000" if IS_LONG else "300"  # each of some twenty kinds
+    plain = judge_redis.one_run(sojourn, sojourn.path("redis-plain"), requests, None)
     for run in range(3 if IS_LONG else 1):
-        met = judge_redis.one_run(sojourn, sojourn.path(f"redis-{run}"), None, meanwhile)
+        met = judge_redis.one_run(sojourn, sojourn.path(f"redis-{run}"), requests, None, meanwhile)
         compare("redis-server's answers", plain, met)
 
 
