@@ -71,6 +71,7 @@ typedef struct sj_leave_report {
     uint32_t kept;           /* pieces that could not be restored: a thread stands in them */
     uint64_t left_bytes;     /* of mappings that stay: frames in flight, or a preloaded agent */
     uint64_t message_stubs;  /* of an Objective-C dispatcher, which stay with it */
+    uint64_t api_gate_bytes; /* of the gates that calls by sojourn.h go through, which stay */
     bool had_agent;
 } sj_leave_report;
 

@@ -116,7 +116,7 @@ static sj_status check_state(const sj_attach_facts *facts, sj_error *error)
         return sj_fail(error, SJ_EUNSUPPORTED,
                        "process %d is stopped; `kill -CONT %d` lets it run, then attach", pid, pid);
     }
-    if (facts->process.seccomp != 0) {
+    if (facts->process.is_confined) {
         return sj_fail(error, SJ_EUNSUPPORTED,
                        "process %d has a seccomp filter, which may kill it for the system calls "
                        "that attaching needs; start it with `sojourn record` instead",
@@ -190,6 +190,13 @@ sj_status sj_attach_judge(const sj_attach_facts *facts, sj_error *error)
     SJ_TRY(check_namespace(facts, error));
     SJ_TRY(check_permission(facts, error));
     SJ_TRY(check_program(facts, error));
+    if (facts->has_direct) {
+        return sj_fail(
+            error, SJ_EEXIST,
+            "process %d has libsojourn-direct.so in it, which bears no other agent beside "
+            "it; let it record itself (SOJOURN_DIRECT), or start it without",
+            pid);
+    }
     if (facts->is_agent_hidden) {
         return sj_fail(error, SJ_EUNSUPPORTED,
                        "process %d does not see the agent's file: it lives in another container or "

@@ -19,9 +19,11 @@ typedef struct sj_process_facts {
     uint32_t user;
     uint32_t effective_user;
     uint32_t threads;
-    uint64_t capabilities; /* permitted */
-    int seccomp;           /* 0: none */
-    bool is_ending;        /* its memory is gone already */
+    uint64_t capabilities;    /* permitted */
+    int seccomp;              /* 0: none */
+    unsigned seccomp_filters; /* 0 where the kernel does not tell */
+    bool is_confined;         /* by seccomp, more than this process is */
+    bool is_ending;           /* its memory is gone already */
     bool is_kernel;
 } sj_process_facts;
 
@@ -50,6 +52,7 @@ typedef struct sj_attach_facts {
     pid_t pid_inside; /* its number in its own PID namespace */
     char tracer_name[32];
     sj_program_kind program;
+    bool has_direct;      /* libsojourn-direct.so is in it */
     bool is_agent_hidden; /* it does not see the agent's file, or may not read it */
 } sj_attach_facts;
 

@@ -16,8 +16,6 @@
 #include <string.h>
 #include <time.h>
 
-enum { IDLE_MIN_NS = 250 * 1000, IDLE_MAX_NS = 2 * 1000 * 1000 };
-
 /* How often the figures for the progress line are summed and ended processes are looked for. */
 #define HOUSEKEEPING_NS UINT64_C(20000000)
 
@@ -53,6 +51,7 @@ struct sj_drain {
     bool takes_signals; /* there is a policy */
     atomic_bool finish;
     uint64_t next_filtered_ns;
+    uint64_t next_house_ns;
     pthread_mutex_t mutex; /* guards all below */
     pthread_cond_t obeyed;
     drain_order *order; /* to be carried out by the drain's thread; NULL: none */
@@ -185,15 +184,16 @@ static void take_signals(sj_drain *drain)
     }
 }
 
-/* ship_dump sends a child session when its time has come. */
+/* ship_dump sends a child session when its time has come, with all that was recorded until then. */
 static sj_status ship_dump(sj_drain *drain, bool at_end)
 {
     sj_flight *flight = drain->shared.flight;
     if (flight == NULL || !sj_flight_is_due(flight, sj_clock_ticks(), at_end)) {
         return SJ_OK;
     }
+    const uint64_t now_ns = read_clock_ns(CLOCK_MONOTONIC);
     for (size_t i = 0; i < drain->process_count; i++) {
-        SJ_TRY(sj_drained_process_flush(drain->processes[i]));
+        SJ_TRY(sj_drained_process_catch_up(drain->processes[i], now_ns));
     }
     return sj_flight_ship(flight, sj_clock_ticks());
 }
@@ -270,28 +270,37 @@ static void start_window(sj_drain_shared *shared, uint64_t now_ns)
     }
 }
 
+sj_status sj_drain_step(sj_drain *drain, bool *busy)
+{
+    const uint64_t now_ns = read_clock_ns(CLOCK_MONOTONIC);
+    uint64_t records = 0;
+    if (now_ns >= drain->next_house_ns) {
+        drain->next_house_ns = now_ns + HOUSEKEEPING_NS;
+        SJ_TRY(keep_house(drain));
+    }
+    for (size_t i = 0; i < drain->process_count; i++) {
+        SJ_TRY(sj_drained_process_poll(drain->processes[i], now_ns, &records));
+    }
+    if (records != 0) {
+        start_window(&drain->shared, now_ns);
+    }
+    *busy = records != 0;
+    return SJ_OK;
+}
+
 static sj_status poll_all(sj_drain *drain)
 {
-    uint64_t next_house_ns = 0;
-    long idle_ns = IDLE_MIN_NS;
+    uint64_t idle_ns = SJ_DRAIN_IDLE_MIN_NS;
     while (!atomic_load(&drain->finish)) {
-        const uint64_t now_ns = read_clock_ns(CLOCK_MONOTONIC);
-        uint64_t records = 0;
-        if (now_ns >= next_house_ns) {
-            next_house_ns = now_ns + HOUSEKEEPING_NS;
-            SJ_TRY(keep_house(drain));
-        }
-        for (size_t i = 0; i < drain->process_count; i++) {
-            SJ_TRY(sj_drained_process_poll(drain->processes[i], now_ns, &records));
-        }
-        if (records != 0) {
-            start_window(&drain->shared, now_ns);
-            idle_ns = IDLE_MIN_NS;
+        bool busy = false;
+        SJ_TRY(sj_drain_step(drain, &busy));
+        if (busy) {
+            idle_ns = SJ_DRAIN_IDLE_MIN_NS;
             continue;
         }
-        const struct timespec pause = {.tv_nsec = idle_ns};
+        const struct timespec pause = {.tv_nsec = (long)idle_ns};
         nanosleep(&pause, NULL);
-        idle_ns = idle_ns * 2 > IDLE_MAX_NS ? IDLE_MAX_NS : idle_ns * 2;
+        idle_ns = idle_ns * 2 > SJ_DRAIN_IDLE_MAX_NS ? SJ_DRAIN_IDLE_MAX_NS : idle_ns * 2;
     }
     return SJ_OK;
 }
@@ -312,10 +321,9 @@ static sj_status finish_all(sj_drain *drain)
     return drain->shared.profiler != NULL ? send_profile(drain) : SJ_OK;
 }
 
-static void *run(void *argument)
+/* end ends the drain after `status`, the outcome of its steps. */
+static void end(sj_drain *drain, sj_status status)
 {
-    sj_drain *drain = argument;
-    sj_status status = poll_all(drain);
     if (status == SJ_OK) {
         status = finish_all(drain);
     }
@@ -324,6 +332,12 @@ static void *run(void *argument)
     drain->counters.failure = status;
     pthread_mutex_unlock(&drain->mutex);
     publish_counters(drain);
+}
+
+static void *run(void *argument)
+{
+    sj_drain *drain = argument;
+    end(drain, poll_all(drain));
     return NULL;
 }
 
@@ -483,11 +497,11 @@ sj_status sj_drain_start(const sj_drain_options *options, sj_drain **drain, sj_e
         return status;
     }
     sj_drain_resume(made);
-    if (pthread_create(&made->thread, NULL, run, made) != 0) {
+    if (!options->threadless && pthread_create(&made->thread, NULL, run, made) != 0) {
         sj_drain_free(made);
         return sj_fail(error, SJ_EIO, "cannot start the thread of the drain");
     }
-    made->thread_started = true;
+    made->thread_started = !options->threadless;
     *drain = made;
     return SJ_OK;
 }
@@ -583,6 +597,8 @@ void sj_drain_finish(sj_drain *drain)
         atomic_store(&drain->finish, true);
         pthread_join(drain->thread, NULL);
         drain->thread_started = false;
+    } else if (drain->shared.options.threadless && !drain->ended) {
+        end(drain, SJ_OK);
     }
 }
 

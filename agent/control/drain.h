@@ -1,5 +1,5 @@
-/* The drain: one thread that reads the arenas of a session's processes and turns their records into
- * blocks, until the processes and the recording have ended. */
+/* The drain: a thread, its own or its owner's, that reads the arenas of a session's processes and
+ * turns their records into blocks, until the processes and the recording have ended. */
 #ifndef SJ_AGENT_CONTROL_DRAIN_H
 #define SJ_AGENT_CONTROL_DRAIN_H
 
@@ -11,6 +11,9 @@
 #include "agent/policy/policy.h"
 
 typedef struct sj_drain sj_drain;
+
+/* Pauses between steps that found nothing: each twice as long as the one before. */
+enum { SJ_DRAIN_IDLE_MIN_NS = 250 * 1000, SJ_DRAIN_IDLE_MAX_NS = 2 * 1000 * 1000 };
 
 typedef struct sj_drain_options {
     sj_emitter *emitter;           /* borrowed */
@@ -24,6 +27,7 @@ typedef struct sj_drain_options {
     double call_ns;                /* what a call costs its thread, for the budget */
     sj_flight *flight;             /* salvage: takes all blocks, shipped at the end; NULL: none */
     uint32_t flush_ms;             /* blocks are cut for the live view so often; 0: 1000 */
+    bool threadless;               /* the owner makes the steps; all calls come from its thread */
 } sj_drain_options;
 
 typedef struct sj_drain_counters {
@@ -48,6 +52,10 @@ typedef struct sj_drain_counters {
 
 SJ_MUST_CHECK sj_status sj_drain_start(const sj_drain_options *options, sj_drain **drain,
                                        sj_error *error);
+
+/* sj_drain_step reads what is there and keeps house when it is time; `*busy`: there may be more at
+ * once. Without a thread only. SJ_ENOMEM ends the drain. */
+SJ_MUST_CHECK sj_status sj_drain_step(sj_drain *drain, bool *busy);
 
 /* sj_drain_add hands a process over; the arena may still have to appear. Any thread. A process of
  * the same pid that is already there has replaced its program and is finished first. */

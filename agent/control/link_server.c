@@ -377,33 +377,46 @@ static void accept_client(sj_link_server *server)
     atomic_fetch_add(&server->connections, 1);
 }
 
+/* serve_waiting answers whoever asks within `timeout_ms`; false: it was woken, or cannot go on. */
+static bool serve_waiting(sj_link_server *server, int timeout_ms)
+{
+    struct pollfd polled[2 + CLIENTS_MAX] = {{.fd = server->wake, .events = POLLIN},
+                                             {.fd = server->listener, .events = POLLIN}};
+    const size_t count = server->client_count;
+    for (size_t i = 0; i < count; i++) {
+        polled[2 + i] = (struct pollfd){.fd = server->clients[i].fd, .events = POLLIN};
+    }
+    const int ready = poll(polled, 2 + count, timeout_ms);
+    if (ready <= 0) {
+        return ready == 0 || errno == EINTR;
+    }
+    if (polled[0].revents != 0) {
+        return false;
+    }
+    /* From the last to the first, because the last takes the place of one that goes. */
+    for (size_t i = count; i-- > 0;) {
+        if (polled[2 + i].revents != 0 && !serve_client(server, &server->clients[i])) {
+            close(server->clients[i].fd);
+            server->clients[i] = server->clients[--server->client_count];
+        }
+    }
+    if (polled[1].revents != 0) {
+        accept_client(server);
+    }
+    return true;
+}
+
 static void *serve(void *argument)
 {
     sj_link_server *server = argument;
-    for (;;) {
-        struct pollfd polled[2 + CLIENTS_MAX] = {{.fd = server->wake, .events = POLLIN},
-                                                 {.fd = server->listener, .events = POLLIN}};
-        const size_t count = server->client_count;
-        for (size_t i = 0; i < count; i++) {
-            polled[2 + i] = (struct pollfd){.fd = server->clients[i].fd, .events = POLLIN};
-        }
-        if (poll(polled, 2 + count, -1) < 0 && errno != EINTR) {
-            return NULL;
-        }
-        if (polled[0].revents != 0) {
-            return NULL;
-        }
-        /* From the last to the first, because the last takes the place of one that goes. */
-        for (size_t i = count; i-- > 0;) {
-            if (polled[2 + i].revents != 0 && !serve_client(server, &server->clients[i])) {
-                close(server->clients[i].fd);
-                server->clients[i] = server->clients[--server->client_count];
-            }
-        }
-        if (polled[1].revents != 0) {
-            accept_client(server);
-        }
+    while (serve_waiting(server, -1)) {
     }
+    return NULL;
+}
+
+void sj_link_server_step(sj_link_server *server, int timeout_ms)
+{
+    (void)!serve_waiting(server, timeout_ms);
 }
 
 static sj_status listen_at(sj_link_server *server, sj_error *error)
@@ -440,14 +453,15 @@ sj_status sj_link_server_start(const sj_link_server_options *options, sj_link_se
     sj_status status = made->wake < 0
                            ? sj_fail(error, SJ_EIO, "cannot make an event: %s", strerror(errno))
                            : listen_at(made, error);
-    if (status == SJ_OK && pthread_create(&made->thread, NULL, serve, made) != 0) {
+    if (status == SJ_OK && !options->threadless &&
+        pthread_create(&made->thread, NULL, serve, made) != 0) {
         status = sj_fail(error, SJ_EIO, "cannot start the thread of the control socket");
     }
     if (status != SJ_OK) {
         sj_link_server_stop(made);
         return status;
     }
-    made->thread_started = true;
+    made->thread_started = !options->threadless;
     *server = made;
     return SJ_OK;
 }

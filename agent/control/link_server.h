@@ -1,6 +1,6 @@
-/* The companion's end of the link (agent/lifecycle/link.h): one thread that answers the agents of a
- * session. Agents are part of foreign programs: every packet is checked, and a bad one costs its
- * sender the connection. */
+/* The companion's end of the link (agent/lifecycle/link.h): answers the agents of a session, in a
+ * thread of its own or its owner's. Agents are part of foreign programs: every packet is checked,
+ * and a bad one costs its sender the connection. */
 #ifndef SJ_AGENT_CONTROL_LINK_SERVER_H
 #define SJ_AGENT_CONTROL_LINK_SERVER_H
 
@@ -31,6 +31,7 @@ typedef struct sj_link_server_options {
     sj_status (*policy)(void *context, sj_slice document, int fd);
     /* the same for `sojourn policy show`: answers with the document that is obeyed */
     void (*tell_policy)(void *context, int fd);
+    bool threadless; /* the owner makes the steps */
 } sj_link_server_options;
 
 typedef struct sj_link_server_counters {
@@ -43,6 +44,11 @@ typedef struct sj_link_server_counters {
 /* sj_link_server_start listens at `<runtime directory>/control` and starts the thread. SJ_EIO. */
 SJ_MUST_CHECK sj_status sj_link_server_start(const sj_link_server_options *options,
                                              sj_link_server **server, sj_error *error);
+
+/* sj_link_server_step answers those who ask within `timeout_ms` (0: at once, -1: for ever), or who
+ * was there before. Without a thread only. */
+void sj_link_server_step(sj_link_server *server, int timeout_ms);
+
 void sj_link_server_get_counters(sj_link_server *server, sj_link_server_counters *counters);
 
 /* sj_link_answer sends DONE or REFUSED with a text (cut at what a packet holds) to a command. Any

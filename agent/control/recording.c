@@ -3,7 +3,7 @@
  * prepare: session id, directories, fork. The child waits. Signals that concern both are then
  * blocked here (the child keeps what it inherited) and read through a signalfd, so that every
  * thread that starts later leaves them to this one.
- * run: spool -> uplink -> emitter -> roster -> drain -> link; go; wait; then the same backwards. */
+ * run: the rooms are started; go; wait; and stopped. */
 #include "agent/control/recording_parts.h"
 
 #include "agent/control/attach_check.h"
@@ -11,88 +11,24 @@
 #include "agent/control/directories.h"
 #include "agent/control/launch.h"
 #include "agent/control/link_server.h"
-#include "agent/control/policy_frames.h"
 #include "agent/control/preopen.h"
-#include "agent/control/session_frames.h"
 #include "agent/control/target.h"
+#include "agent/uplink/nng_channel.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <poll.h>
 #include <signal.h>
 #include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/file.h>
-#include <sys/random.h>
 #include <sys/resource.h>
 #include <sys/signalfd.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
-#include <time.h>
 #include <unistd.h>
 
-enum { TICK_MS = 250, CLOCK_PAIR_MS = 1000, DEFAULT_THREADS = 512, DEFAULT_BLOCK_MS = 100 };
-
-static uint64_t read_monotonic_ns(void)
-{
-    struct timespec now;
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    return (uint64_t)now.tv_sec * UINT64_C(1000000000) + (uint64_t)now.tv_nsec;
-}
-
-static sj_status make_session_id(sj_recording *recording, sj_error *error)
-{
-    if (getrandom(recording->session.bytes, SJ_SESSION_ID_BYTES, 0) != SJ_SESSION_ID_BYTES) {
-        return sj_fail(error, SJ_EIO, "no random numbers for the session: %s", strerror(errno));
-    }
-    sj_session_text(&recording->session, recording->session_text);
-    return SJ_OK;
-}
-
-static sj_status choose_directories(sj_recording *recording, sj_error *error)
-{
-    const char *root = recording->options.spool_root;
-    char usual[PATH_MAX];
-    if (root == NULL) {
-        SJ_TRY(sj_state_directory("spool", usual, sizeof(usual), error));
-        root = usual;
-    } else {
-        SJ_TRY(sj_directory_make(root, error));
-    }
-    if (strlen(root) + SJ_SESSION_TEXT_BYTES + 8 >= PATH_MAX) {
-        return sj_fail(error, SJ_ELIMIT, "%.64s...: the path is too long", root);
-    }
-    snprintf(recording->spool_directory, PATH_MAX, "%.4000s/%s", root, recording->session_text);
-    snprintf(recording->destination_path, PATH_MAX, "%.4000s/%s.to", root, recording->session_text);
-    if (!recording->options.no_plan_cache) {
-        SJ_TRY(sj_cache_directory("plans", recording->cache_directory, PATH_MAX, error));
-    }
-    return sj_runtime_directory_make(&recording->session, recording->runtime_directory, PATH_MAX,
-                                     error);
-}
-
-/* keep_destination writes where the frames belong and locks the file, so that `sojourn flush`
- * delivers what a killed recorder left and leaves living ones alone. */
-static sj_status keep_destination(sj_recording *recording, sj_error *error)
-{
-    const char *address = recording->options.destination;
-    char text[2 * PATH_MAX + 128];
-    snprintf(text, sizeof(text), "%.4200s\n%.4000s\n%d\n", address != NULL ? address : "",
-             recording->runtime_directory, (int)getpid());
-    /* Locked and whole before anyone can find it under its name. */
-    char fresh[PATH_MAX + 8];
-    snprintf(fresh, sizeof(fresh), "%s.new", recording->destination_path);
-    recording->destination = open(fresh, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
-    if (recording->destination < 0 || flock(recording->destination, LOCK_EX | LOCK_NB) != 0 ||
-        write(recording->destination, text, strlen(text)) != (ssize_t)strlen(text) ||
-        rename(fresh, recording->destination_path) != 0) {
-        return sj_fail(error, SJ_EIO, "cannot write %s: %s", recording->destination_path,
-                       strerror(errno));
-    }
-    return SJ_OK;
-}
+enum { TICK_MS = 250 };
 
 static sj_status block_signals(sj_recording *recording, sj_error *error)
 {
@@ -136,42 +72,21 @@ static sj_status prepare(sj_recording *recording, sj_error *error)
     if (options->attach_pid != 0) {
         SJ_TRY(sj_attach_check(options->attach_pid, recording->agent_path, error));
     }
-    SJ_TRY(make_session_id(recording, error));
-    if (options->device != NULL) {
-        recording->device = *options->device;
-    } else {
-        SJ_TRY(sj_device_read(&recording->device, error));
-    }
-    SJ_TRY(choose_directories(recording, error));
+    SJ_TRY(sj_rooms_place(recording, error));
     if (options->attach_pid == 0) {
         SJ_TRY(prepare_launch(recording, error));
     }
-    SJ_TRY(sj_journal_create(recording->runtime_directory, &recording->session, &recording->journal,
-                             error));
-    SJ_TRY(keep_destination(recording, error));
+    SJ_TRY(sj_rooms_keep(recording, error));
     return block_signals(recording, error);
 }
 
 sj_status sj_recording_prepare(const sj_recording_options *options, sj_recording **recording,
                                sj_error *error)
 {
-    sj_recording *made = calloc(1, sizeof(*made));
-    if (made == NULL) {
-        return sj_fail(error, SJ_ENOMEM, "out of memory");
-    }
-    made->options = *options;
-    made->destination = -1;
-    made->journal.fd = -1;
-    made->signals = -1;
-    made->launch = (sj_launch){.pid = -1, .go = -1, .failed = -1};
-    sj_status status = sj_policy_changes_init(&made->changes, options->policy, error);
-    if (status == SJ_OK) {
-        status = prepare(made, error);
-    }
+    sj_recording *made = NULL;
+    SJ_TRY(sj_rooms_new(options, &made, error));
+    const sj_status status = prepare(made, error);
     if (status != SJ_OK) {
-        if (made->destination >= 0) {
-            unlink(made->destination_path);
-        }
         sj_recording_free(made);
         return status;
     }
@@ -202,209 +117,9 @@ static sj_status process_joined(void *context, const sj_link_process *process)
     return sj_drain_add(recording->drain, process->number, process->pid, process->arena_name);
 }
 
-static sj_status mark_from_outside(void *context, const char *name, bool end)
-{
-    const sj_recording *recording = context;
-    if (!end) {
-        sj_drain_signal(recording->drain, SJ_TRIGGER_MARK, name);
-    }
-    return sj_emitter_mark(recording->emitter, name, end, sj_clock_ticks(), 0, "cli");
-}
-
-/* trigger_from_outside passes on what a trigger of the policy waits for. */
-static sj_status trigger_from_outside(void *context, const char *name)
-{
-    sj_recording *recording = context;
-    sj_status status = SJ_ENOTFOUND;
-    pthread_mutex_lock(&recording->changes.mutex);
-    const sj_policy *policy = recording->changes.policy;
-    for (size_t i = 0; policy != NULL && i < policy->trigger_count; i++) {
-        const sj_trigger *trigger = &policy->triggers[i];
-        if (trigger->event == SJ_TRIGGER_COMMAND &&
-            (trigger->subject.text == NULL || sj_pattern_matches(&trigger->subject, name))) {
-            status = SJ_OK;
-        }
-    }
-    pthread_mutex_unlock(&recording->changes.mutex);
-    if (status == SJ_OK) {
-        sj_drain_signal(recording->drain, SJ_TRIGGER_COMMAND, name);
-    }
-    return status;
-}
-
 static sj_status policy_from_outside(void *context, sj_slice document, int fd)
 {
     return sj_policy_change_request(context, document, fd);
-}
-
-static void tell_policy(void *context, int fd)
-{
-    sj_recording *recording = context;
-    pthread_mutex_lock(&recording->changes.mutex);
-    const sj_policy *policy = recording->changes.policy;
-    sj_link_answer(fd, policy != NULL ? SJ_LINK_DONE : SJ_LINK_REFUSED,
-                   policy != NULL ? policy->document : "this recording has no policy");
-    pthread_mutex_unlock(&recording->changes.mutex);
-}
-
-static sj_status start_uplink(sj_recording *recording, const sj_recording_link *link,
-                              sj_error *error)
-{
-    const sj_spool_options spool = {.directory = recording->spool_directory,
-                                    .budget_bytes = recording->options.spool_bytes,
-                                    .root_budget_bytes = recording->options.spool_root_bytes};
-    uint8_t *hello = NULL;
-    size_t hello_bytes = 0;
-    SJ_TRY(sj_spool_open(&spool, &recording->spool, error));
-    if (sj_device_hello(&recording->device, link->token, &hello, &hello_bytes) != SJ_OK) {
-        return sj_fail(error, SJ_ENOMEM, "out of memory");
-    }
-    const sj_uplink_options uplink = {.url = link->url,
-                                      .hello = {.data = hello, .size = hello_bytes},
-                                      .waits = true,
-                                      .certificate = link->certificate};
-    const sj_status status = sj_uplink_start(recording->spool, &uplink, &recording->uplink, error);
-    free(hello);
-    return status;
-}
-
-static double ns_per_tick(const sj_recording *recording)
-{
-    sj_clock_rate rate;
-    sj_clock_rate_finish(&recording->start_clock, &rate);
-    return (double)rate.numerator / (double)rate.denominator;
-}
-
-static sj_status start_rooms(sj_recording *recording, sj_error *error)
-{
-    const sj_policy *policy = recording->options.policy;
-    const double tick_ns = policy != NULL ? ns_per_tick(recording) : 0;
-    if (policy != NULL && sj_rules_new(policy, &recording->rules) != SJ_OK) {
-        return sj_fail(error, SJ_ENOMEM, "out of memory");
-    }
-    if (policy != NULL &&
-        sj_control_store_new(recording->runtime_directory, &recording->control) != SJ_OK) {
-        return sj_fail(error, SJ_EIO, "cannot write to %s", recording->runtime_directory);
-    }
-    const sj_emitter_options emitter = {.session = recording->session,
-                                        .spool = recording->spool,
-                                        .uplink = recording->uplink,
-                                        .journal = &recording->journal,
-                                        .control_store = recording->control,
-                                        .max_bytes = recording->options.max_bytes};
-    if (sj_emitter_new(&emitter, &recording->emitter) != SJ_OK ||
-        sj_class_table_new(&recording->classes) != SJ_OK) {
-        return sj_fail(error, SJ_ENOMEM, "out of memory");
-    }
-    sj_class_filter *objc = &recording->options.selection.objc;
-    objc->find = sj_class_table_find;
-    objc->context = recording->classes;
-    const sj_roster_options roster = {
-        .emitter = recording->emitter,
-        .classes = recording->classes,
-        .selection = &recording->options.selection,
-        .sysroot = recording->options.program != NULL ? recording->options.program->sysroot : NULL,
-        .runtime_directory = recording->runtime_directory,
-        .cache_directory =
-            recording->cache_directory[0] != '\0' ? recording->cache_directory : NULL,
-        .rules = recording->rules,
-        .journal = &recording->journal};
-    if (sj_roster_new(&roster, &recording->roster) != SJ_OK) {
-        return sj_fail(error, SJ_ENOMEM, "out of memory");
-    }
-    const sj_drain_options drain = {.emitter = recording->emitter,
-                                    .roster = recording->roster,
-                                    .journal = &recording->journal,
-                                    .policy = policy,
-                                    .rules = recording->rules,
-                                    .ns_per_tick = tick_ns,
-                                    .call_ns = tick_ns * sj_clock_probe_ticks(),
-                                    .runtime_directory = recording->runtime_directory};
-    return sj_drain_start(&drain, &recording->drain, error);
-}
-
-/* list_runtimes: what the agent does besides applying plans. Loops are watched in programs that
- * were started with it only: what their calls were led through could not be taken out again. */
-static uint32_t list_runtimes(const sj_recording_options *options)
-{
-    const bool watches_loops = options->policy != NULL && options->attach_pid == 0 &&
-                               sj_policy_watches_loops(options->policy);
-    return (options->selection.objc_dispatch ? (uint32_t)SJ_LINK_RUNTIME_OBJC_DISPATCH : 0) |
-           (watches_loops ? (uint32_t)SJ_LINK_RUNTIME_LOOPS : 0);
-}
-
-static sj_status start_link(sj_recording *recording, sj_error *error)
-{
-    const sj_recording_options *options = &recording->options;
-    const sj_link_server_options link = {
-        .runtime_directory = recording->runtime_directory,
-        .welcome = {.session = recording->session,
-                    .runtimes = list_runtimes(options),
-                    .max_threads =
-                        options->max_threads != 0 ? options->max_threads : DEFAULT_THREADS,
-                    .chunks_per_thread = options->chunks_per_thread != 0
-                                             ? options->chunks_per_thread
-                                             : SJ_ARENA_MAX_CHUNKS,
-                    .full_policy = (uint32_t)options->full_policy,
-                    .block_ms = options->block_ms != 0 ? options->block_ms : DEFAULT_BLOCK_MS,
-                    .follow_children = options->children},
-        .roster = recording->roster,
-        .context = recording,
-        .joined = process_joined,
-        .mark = mark_from_outside,
-        .trigger = trigger_from_outside,
-        .policy = policy_from_outside,
-        .tell_policy = tell_policy};
-    return sj_link_server_start(&link, &recording->link, error);
-}
-
-/* join_arguments writes the command line as one text, cut when too long. */
-static void join_arguments(char *const *arguments, char *text, size_t capacity)
-{
-    size_t used = 0;
-    text[0] = '\0';
-    for (size_t i = 0; arguments[i] != NULL && used + 1 < capacity; i++) {
-        const int written =
-            snprintf(text + used, capacity - used, "%s%s", i != 0 ? " " : "", arguments[i]);
-        used += written > 0 ? (size_t)written : 0;
-    }
-}
-
-static sj_status announce_session(sj_recording *recording, sj_error *error)
-{
-    char command[4096];
-    const sj_policy *policy = recording->options.policy;
-    sj_clock_rate_finish(&recording->start_clock, &recording->rate);
-    recording->ns_per_tick =
-        (double)recording->rate.numerator / (double)recording->rate.denominator;
-    sj_clock_take_pair(recording->ns_per_tick, &recording->start_clock);
-    recording->journal.data->ns_per_tick = recording->ns_per_tick;
-    if (recording->options.attach_pid != 0) {
-        snprintf(command, sizeof(command), "attached to %d", (int)recording->options.attach_pid);
-    } else {
-        join_arguments(recording->options.arguments, command, sizeof(command));
-    }
-    const sj_session_start start = {
-        .device = &recording->device,
-        .name = recording->options.name,
-        .command = command,
-        .mode = sj_policy_mode_text(policy != NULL ? policy->mode : SJ_POLICY_TRACE),
-        .policy_version = policy != NULL ? policy->version : 0,
-        .clock = recording->start_clock,
-        .rate = recording->rate};
-    sj_status status = sj_session_frame_send(recording->emitter, &start);
-    if (status == SJ_OK && policy != NULL) {
-        status =
-            sj_policy_frame_send(recording->emitter, 1, policy, recording->start_clock.ticks, "");
-        recording->changes.ticks = recording->start_clock.ticks;
-    }
-    if (status == SJ_OK) {
-        status =
-            sj_clock_frame_send(recording->emitter, &recording->device, &recording->start_clock);
-    }
-    return status == SJ_OK ? SJ_OK
-                           : sj_fail(error, status, "cannot begin the session in %s: %s",
-                                     recording->spool_directory, sj_status_text(status));
 }
 
 static void tell_progress(sj_recording *recording, sj_recording_phase phase)
@@ -413,7 +128,7 @@ static void tell_progress(sj_recording *recording, sj_recording_phase phase)
     if (recording->options.progress == NULL) {
         return;
     }
-    progress.elapsed_ns = read_monotonic_ns() - recording->start_clock.monotonic_ns;
+    progress.elapsed_ns = sj_rooms_now_ns() - recording->start_clock.monotonic_ns;
     sj_drain_get_counters(recording->drain, &progress.drain);
     sj_emitter_get_counters(recording->emitter, &progress.emitter);
     sj_spool_get_counters(recording->spool, &progress.spool);
@@ -437,13 +152,6 @@ static void take_signals(sj_recording *recording)
         }
         recording->interrupts += info.ssi_signo == SIGINT;
     }
-}
-
-static void send_clock_pair(sj_recording *recording)
-{
-    sj_clock_pair pair;
-    sj_clock_take_pair(recording->ns_per_tick, &pair);
-    (void)!sj_clock_frame_send(recording->emitter, &recording->device, &pair);
 }
 
 /* has_ended asks the pidfd: waiting for a program that runs would take the stops from the thread
@@ -484,7 +192,7 @@ static void wait_for_something(const sj_recording *recording, int pidfd, int tim
 static void wait_for_program(sj_recording *recording)
 {
     const int pidfd = (int)syscall(SYS_pidfd_open, recording->launch.pid, 0);
-    uint64_t next_pair_ns = read_monotonic_ns() + CLOCK_PAIR_MS * UINT64_C(1000000);
+    uint64_t next_pair_ns = sj_rooms_now_ns() + SJ_CLOCK_PAIR_NS;
     while (!reap(recording, pidfd)) {
         wait_for_something(recording, pidfd, TICK_MS);
         take_signals(recording);
@@ -493,9 +201,9 @@ static void wait_for_program(sj_recording *recording)
             recording->summary.program_left = !reap(recording, pidfd);
             break;
         }
-        if (read_monotonic_ns() >= next_pair_ns) {
-            next_pair_ns += CLOCK_PAIR_MS * UINT64_C(1000000);
-            send_clock_pair(recording);
+        if (sj_rooms_now_ns() >= next_pair_ns) {
+            next_pair_ns += SJ_CLOCK_PAIR_NS;
+            sj_rooms_tell_clock(recording);
         }
         tell_progress(recording, SJ_PHASE_RECORDING);
     }
@@ -564,11 +272,11 @@ static void wait_for_process(sj_recording *recording)
     const pid_t pid = recording->options.attach_pid;
     const int pidfd = (int)syscall(SYS_pidfd_open, pid, 0);
     const uint64_t duration_ns = recording->options.duration_ms * UINT64_C(1000000);
-    const uint64_t start_ns = read_monotonic_ns();
-    uint64_t next_pair_ns = start_ns + CLOCK_PAIR_MS * UINT64_C(1000000);
+    const uint64_t start_ns = sj_rooms_now_ns();
+    uint64_t next_pair_ns = start_ns + SJ_CLOCK_PAIR_NS;
     recording->summary.program_left = true;
     while (recording->interrupts == 0) {
-        const uint64_t now_ns = read_monotonic_ns();
+        const uint64_t now_ns = sj_rooms_now_ns();
         uint64_t wait_ms = TICK_MS;
         if (duration_ns != 0) {
             if (now_ns - start_ns >= duration_ns) {
@@ -589,8 +297,8 @@ static void wait_for_process(sj_recording *recording)
         take_signals(recording);
         sj_policy_change_take(recording);
         if (now_ns >= next_pair_ns) {
-            next_pair_ns += CLOCK_PAIR_MS * UINT64_C(1000000);
-            send_clock_pair(recording);
+            next_pair_ns += SJ_CLOCK_PAIR_NS;
+            sj_rooms_tell_clock(recording);
         }
         tell_progress(recording, SJ_PHASE_RECORDING);
     }
@@ -642,50 +350,11 @@ static void stop_rooms(sj_recording *recording)
     }
 }
 
-static void fill_summary(sj_recording *recording)
-{
-    sj_recording_summary *summary = &recording->summary;
-    if (recording->rules != NULL) {
-        sj_policy_change_settle(recording, summary->unmatched, sizeof(summary->unmatched));
-    }
-    summary->session = recording->session;
-    summary->how = describe_end(summary);
-    summary->elapsed_ns = read_monotonic_ns() - recording->start_clock.monotonic_ns;
-    summary->ns_per_tick = recording->ns_per_tick;
-    snprintf(summary->spool_directory, sizeof(summary->spool_directory), "%s",
-             recording->spool_directory);
-    sj_drain_get_counters(recording->drain, &summary->drain);
-    sj_roster_get_counters(recording->roster, &summary->roster);
-    sj_emitter_get_counters(recording->emitter, &summary->emitter);
-    summary->lost_calls = summary->emitter.block_lost_calls + summary->emitter.gap_calls;
-    summary->lost_events = summary->emitter.block_lost_events + summary->emitter.gap_events;
-    summary->calls = summary->emitter.block_calls + summary->lost_calls;
-    summary->estimated_probe_ns =
-        (uint64_t)(sj_clock_probe_ticks() * summary->ns_per_tick *
-                   (double)(summary->drain.records + summary->lost_events) / 2);
-}
-
-static sj_status end_session(sj_recording *recording)
-{
-    const sj_recording_summary *summary = &recording->summary;
-    sj_session_finish finish = {.how = summary->how,
-                                .records = summary->drain.records,
-                                .calls = summary->calls,
-                                .lost_calls = summary->lost_calls,
-                                .lost_events = summary->lost_events,
-                                .blocks = summary->emitter.blocks,
-                                .traced_cpu_ns = summary->traced_cpu_ns,
-                                .estimated_probe_ns = summary->estimated_probe_ns};
-    sj_clock_take_pair(recording->ns_per_tick, &finish.clock);
-    SJ_TRY(sj_clock_frame_send(recording->emitter, &recording->device, &finish.clock));
-    return sj_session_end_frame_send(recording->emitter, &finish);
-}
-
 /* deliver waits for acknowledgements, telling what it waits for; another Ctrl-C ends the wait. */
 static void deliver(sj_recording *recording, const sj_recording_link *link)
 {
     sj_recording_summary *summary = &recording->summary;
-    const uint64_t start_ns = read_monotonic_ns();
+    const uint64_t start_ns = sj_rooms_now_ns();
     sj_uplink_status uplink;
     recording->is_delivering = true;
     for (;;) {
@@ -696,7 +365,7 @@ static void deliver(sj_recording *recording, const sj_recording_link *link)
             summary->delivered = uplink.rejected_frames == 0;
             break;
         }
-        const int64_t waited_ms = (int64_t)((read_monotonic_ns() - start_ns) / 1000000);
+        const int64_t waited_ms = (int64_t)((sj_rooms_now_ns() - start_ns) / 1000000);
         const int interrupts = recording->interrupts;
         take_signals(recording);
         const bool is_over =
@@ -714,27 +383,15 @@ static void deliver(sj_recording *recording, const sj_recording_link *link)
     }
 }
 
-static void close_spool(sj_recording *recording)
-{
-    sj_uplink_stop(recording->uplink);
-    recording->uplink = NULL;
-    if (recording->summary.delivered && sj_spool_remove(recording->spool, NULL) == SJ_OK) {
-        unlink(recording->destination_path);
-    } else {
-        recording->summary.delivered = false;
-        sj_spool_close(recording->spool);
-    }
-    recording->spool = NULL;
-}
-
 sj_status sj_recording_run(sj_recording *recording, const sj_recording_link *link,
                            sj_recording_summary *summary, int *exec_errno, sj_error *error)
 {
     *exec_errno = 0;
-    SJ_TRY(start_uplink(recording, link, error));
-    SJ_TRY(start_rooms(recording, error));
-    SJ_TRY(start_link(recording, error));
-    SJ_TRY(announce_session(recording, error));
+    const sj_rooms_means means = {.channel = &sj_channel_nng,
+                                  .link = link,
+                                  .joined = process_joined,
+                                  .policy = policy_from_outside};
+    SJ_TRY(sj_rooms_start(recording, &means, error));
     if (recording->options.attach_pid != 0) {
         SJ_TRY(join_process(recording, error));
         sj_uplink_release(recording->uplink); /* the lab hears of no session that is not */
@@ -748,10 +405,10 @@ sj_status sj_recording_run(sj_recording *recording, const sj_recording_link *lin
         wait_for_program(recording);
     }
     stop_rooms(recording);
-    fill_summary(recording);
-    (void)!end_session(recording);
+    sj_rooms_sum(recording, describe_end(&recording->summary));
+    (void)!sj_rooms_end_session(recording);
     deliver(recording, link);
-    close_spool(recording);
+    sj_rooms_close_spool(recording);
     *summary = recording->summary;
     return SJ_OK;
 }
@@ -762,31 +419,8 @@ void sj_recording_free(sj_recording *recording)
         return;
     }
     sj_launch_abandon(&recording->launch);
-    sj_link_server_stop(recording->link);
-    sj_drain_free(recording->drain);
-    sj_roster_free(recording->roster);
-    sj_class_table_free(recording->classes);
-    sj_rules_free(recording->rules);
-    sj_policy_changes_deinit(&recording->changes);
-    if (recording->uplink != NULL) {
-        sj_uplink_stop(recording->uplink);
-    }
-    sj_emitter_free(recording->emitter);
-    sj_control_store_free(recording->control);
-    if (recording->spool != NULL) {
-        sj_spool_close(recording->spool);
-        sj_directory_remove(recording->spool_directory);
-        unlink(recording->destination_path);
-    }
     if (recording->signals >= 0) {
         close(recording->signals);
     }
-    if (recording->destination >= 0) {
-        close(recording->destination);
-    }
-    sj_journal_close(&recording->journal);
-    if (recording->runtime_directory[0] != '\0') {
-        sj_directory_remove(recording->runtime_directory);
-    }
-    free(recording);
+    sj_rooms_free(recording);
 }

@@ -47,7 +47,8 @@ struct sj_recording {
     sj_clock_rate rate;
     double ns_per_tick;
     sj_spool *spool;
-    bool is_delivering; /* the program has ended or was left */
+    bool is_spool_closed; /* delivered and gone, or kept for others to deliver */
+    bool is_delivering;   /* the program has ended or was left */
     sj_uplink *uplink;
     sj_emitter *emitter;
     sj_roster *roster;
@@ -61,6 +62,47 @@ struct sj_recording {
     int interrupts;
     sj_recording_summary summary;
 };
+
+/* What a recording is made with. */
+typedef struct sj_rooms_means {
+    const sj_channel_kind *channel;
+    const sj_recording_link *link; /* borrowed for the call */
+    uint32_t resend_ms;            /* 0: the uplink's default */
+    bool threadless; /* uplink, drain and link are given their steps by the caller's thread */
+    /* see link_server.h; the context is the recording */
+    sj_status (*joined)(void *context, const sj_link_process *process);
+    sj_status (*policy)(void *context, sj_slice document, int fd);
+} sj_rooms_means;
+
+/* So often a recording tells what its clock and the time of day are. */
+#define SJ_CLOCK_PAIR_NS UINT64_C(1000000000)
+
+/* sj_rooms_new makes a recording of nothing yet; sj_rooms_free gives it back with its files, but
+ * for a spool that was closed with sj_rooms_close_spool. SJ_ENOMEM, SJ_EIO. */
+SJ_MUST_CHECK sj_status sj_rooms_new(const sj_recording_options *options, sj_recording **recording,
+                                     sj_error *error);
+void sj_rooms_free(sj_recording *recording);
+
+/* sj_rooms_place gives the recording a session id, a device and directories; sj_rooms_keep makes
+ * the files that let others finish the session if this process is killed; sj_rooms_start starts
+ * everything and tells the collector that the session begins, which it hears when the uplink is
+ * released. */
+SJ_MUST_CHECK sj_status sj_rooms_place(sj_recording *recording, sj_error *error);
+SJ_MUST_CHECK sj_status sj_rooms_keep(sj_recording *recording, sj_error *error);
+SJ_MUST_CHECK sj_status sj_rooms_start(sj_recording *recording, const sj_rooms_means *means,
+                                       sj_error *error);
+
+/* sj_rooms_tell_clock sends a pair of clock and time of day. */
+void sj_rooms_tell_clock(sj_recording *recording);
+
+/* sj_rooms_sum fills the summary after the drain has finished; `how` it ended, a static text.
+ * sj_rooms_end_session tells the collector. sj_rooms_close_spool stops the uplink and removes the
+ * spool when everything was delivered. */
+void sj_rooms_sum(sj_recording *recording, const char *how);
+SJ_MUST_CHECK sj_status sj_rooms_end_session(sj_recording *recording);
+void sj_rooms_close_spool(sj_recording *recording);
+
+uint64_t sj_rooms_now_ns(void); /* CLOCK_MONOTONIC */
 
 /* sj_policy_changes_init and _deinit; `policy` NULL: none, and there will be none. SJ_EIO. */
 SJ_MUST_CHECK sj_status sj_policy_changes_init(sj_policy_changes *changes, const sj_policy *policy,

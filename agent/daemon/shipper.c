@@ -3,6 +3,7 @@
 #include "agent/control/log.h"
 #include "agent/control/salvage.h"
 #include "agent/daemon/session_list.h"
+#include "agent/uplink/nng_channel.h"
 #include "agent/uplink/uplink.h"
 
 #include <stdlib.h>
@@ -46,7 +47,8 @@ static sj_status deliver(const sj_shipper *shipper, const char *directory, sj_er
     SJ_TRY(sj_spool_open(&options, &spool, error));
     sj_status status = sj_device_hello(shipper->device, shipper->lab->token, &hello, &hello_bytes);
     if (status == SJ_OK) {
-        const sj_uplink_options link = {.url = shipper->lab->lab,
+        const sj_uplink_options link = {.channel = &sj_channel_nng,
+                                        .url = shipper->lab->lab,
                                         .hello = {.data = hello, .size = hello_bytes},
                                         .certificate = shipper->lab->certificate};
         status = sj_uplink_start(spool, &link, &uplink, error);

@@ -13,6 +13,7 @@
 
 #include "agent/hooks/arch.h"
 #include "agent/hooks/hooks.h"
+#include "agent/lifecycle/companion.h"
 #include "agent/lifecycle/link.h"
 #include "agent/recorder/recorder.h"
 #include "agent/recorder/sys.h"
@@ -26,7 +27,7 @@
 
 #define PRELOAD "LD_PRELOAD="
 
-enum { ENTRIES_MAX = 1500, ADDED_ENTRIES = 3, TEXT_BYTES = 1024, ENTRY_BYTES = 4096 + 64 };
+enum { ENTRIES_MAX = 1500, ADDED_ENTRIES = 12, TEXT_BYTES = 1024, ENTRY_BYTES = 4096 + 64 };
 
 static char runtime_entry[ENTRY_BYTES];
 static char agent_path[TEXT_BYTES];
@@ -94,7 +95,7 @@ static bool join_text(char *to, size_t capacity, const char *const *parts, size_
 }
 
 /* fill_room copies the environment and adds the agent's entries; false when it does not fit. */
-static bool fill_room(exec_room *room, char *const *environment)
+static bool fill_room(exec_room *room, char *const *environment, size_t *entry_count)
 {
     const char *preload = NULL;
     size_t count = 0;
@@ -121,15 +122,32 @@ static bool fill_room(exec_room *room, char *const *environment)
         }
         room->entries[count++] = room->saved;
     }
-    room->entries[count++] = runtime_entry;
-    room->entries[count] = NULL;
+    *entry_count = count;
     return true;
+}
+
+/* add_companion tells the next program's agent whom it will meet; false when it does not fit. */
+static bool add_companion(exec_room *room, size_t count)
+{
+    const char *const *entries;
+    const size_t most = sizeof(room->entries) / sizeof(room->entries[0]) - 1;
+    sj_companion_exec(&entries);
+    if (entries == NULL) {
+        room->entries[count++] = runtime_entry;
+    }
+    for (; entries != NULL && *entries != NULL && count < most; entries++) {
+        room->entries[count++] = (char *)(uintptr_t)*entries;
+    }
+    room->entries[count] = NULL;
+    return entries == NULL || *entries == NULL;
 }
 
 void sj_exec_try(const char *path, char *const *arguments, char *const *environment)
 {
     exec_room room;
-    if (path != NULL && sj_recorder_is_armed() && can_load(path) && fill_room(&room, environment)) {
+    size_t count = 0;
+    if (path != NULL && sj_recorder_is_armed() && can_load(path) &&
+        fill_room(&room, environment, &count) && add_companion(&room, count)) {
         (void)SJ_SYS(SYS_execve, path, arguments, room.entries, 0, 0, 0);
     }
 }

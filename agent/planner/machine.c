@@ -18,6 +18,7 @@ static const sj_machine x86_64 = {
     .hook = sj_x86_64_hook,
 };
 
+#if !defined(SJ_MACHINE_HOST_ONLY)
 static const sj_machine aarch64 = {
     .elf_machine = EM_AARCH64,
     .relocation_relative = R_AARCH64_RELATIVE,
@@ -34,10 +35,16 @@ static const sj_machine aarch64 = {
     .find_switch = sj_aarch64_find_switch,
     .hook = sj_aarch64_hook,
 };
+#endif
 
 const sj_machine *sj_machine_of(uint16_t elf_machine)
 {
-    static const sj_machine *const machines[] = {&x86_64, &aarch64};
+    static const sj_machine *const machines[] = {
+        &x86_64,
+#if !defined(SJ_MACHINE_HOST_ONLY)
+        &aarch64,
+#endif
+    };
     for (size_t i = 0; i < sizeof(machines) / sizeof(machines[0]); i++) {
         if (machines[i]->elf_machine == elf_machine) {
             return machines[i];

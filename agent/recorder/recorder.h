@@ -20,7 +20,8 @@ typedef enum sj_thread_mode {
     SJ_MODE_CHUNK = 1,   /* into a chunk of its slot */
     SJ_MODE_DISCARD = 2, /* into its discard window: no chunk was free */
     SJ_MODE_REFUSED = 3, /* into memory that nobody reads: no thread slot was free */
-    SJ_MODE_OFF = 4      /* the same: the recorder is not armed */
+    SJ_MODE_OFF = 4,     /* the same: the recorder is not armed */
+    SJ_MODE_EXEMPT = 5   /* the same, for ever: the thread is Sojourn's own */
 } sj_thread_mode;
 
 /* What the recorder keeps per thread. Zeroed is the right start. Only its thread touches it. */
@@ -65,6 +66,14 @@ void sj_recorder_disarm(sj_disarm_reason reason);
 
 /* sj_recorder_is_armed tells whether records are kept. Any thread. */
 bool sj_recorder_is_armed(void);
+
+/* sj_recorder_may_call tells whether system calls may be made: not once the consumer has found that
+ * a filter may end the process for one. Any thread. */
+bool sj_recorder_may_call(void);
+
+/* sj_recorder_exempt makes the calling thread, which is Sojourn's own, one whose calls are neither
+ * recorded nor counted. Before its first probe. */
+void sj_recorder_exempt(void);
 
 /* sj_recorder_park and sj_recorder_unpark bracket a fork in the forking thread, so that its next
  * probe, in the parent or in the child, takes the slow path. */

@@ -167,6 +167,10 @@ static void refuse_thread(sj_recorder_thread *self)
 /* Finds a place for the cursor; false when the record at hand has to be dropped by itself. */
 static bool advance_cursor(sj_recorder_thread *self)
 {
+    if (self->mode == SJ_MODE_EXEMPT) {
+        sj_recorder_arm_void(self, OFF_RECORDS);
+        return true;
+    }
     if (!sj_recorder_is_armed() || sj_recorder_is_forked()) {
         atomic_store(&sj_recorder.armed, 0);
         self->mode = SJ_MODE_OFF;

@@ -1,10 +1,7 @@
 /* Design notes
  *
- * One thread decides; NNG's threads only note that a request has ended and wake it. A slot is one
- * REQ context with one asynchronous operation: send, then (from the completion of the send)
- * receive. Nothing in flight is ever cancelled while the uplink runs, because NNG 1.5.2 can crash
- * when a receive is cancelled whose send is still queued; REQ itself re-sends after `resend_ms` or
- * when the connection breaks, to whoever answers next.
+ * A step takes in what the channel has brought and sends what may be sent. One thread makes the
+ * steps, its own or, without threads, its owner's.
  *
  * Order: frames go out in spool order, but may overtake each other when they are re-sent. What
  * others refer to therefore waits for its acknowledgement first: HELLO before all, SESSION before
@@ -17,12 +14,9 @@
 #include "agent/uplink/uplink.h"
 
 #include "agent/uplink/clock_offset.h"
-#include "agent/uplink/dial.h"
 
 #include "proto/sojourn.pb-c.h"
 
-#include <nng/nng.h>
-#include <nng/protocol/reqrep0/req.h>
 #include <pthread.h>
 #include <stdbool.h>
 #include <stdio.h>
@@ -31,12 +25,9 @@
 #include <time.h>
 
 enum {
-    MAX_WINDOW = 64,
+    MAX_WINDOW = SJ_CHANNEL_SLOTS,
     DEFAULT_WINDOW = 8,
     DEFAULT_RESEND_MS = 10000,
-    RECONNECT_MIN_MS = 100,
-    RECONNECT_MAX_MS = 5000,
-    ACK_MAX_BYTES = 64 * 1024,
     PAUSE_MIN_MS = 200,
     PAUSE_MAX_MS = 10000,
     UNKNOWN_REFERENCE_TRIES = 3
@@ -50,21 +41,13 @@ typedef enum frame_rank {
     RANK_CLOCK, /* not of the spool, and nothing waits for it */
     RANKS
 } frame_rank;
-typedef enum slot_state { SLOT_IDLE, SLOT_BUSY, SLOT_DONE } slot_state;
 
+/* A frame that is under way. */
 typedef struct slot {
-    struct sj_uplink *uplink;
-    nng_ctx context;
-    nng_aio *aio;
-    bool opened;
-    bool receiving;
-    slot_state state;
+    bool is_busy;
     frame_rank rank;
     uint64_t position; /* in the spool; meaningless for HELLO and clocks */
     int64_t sent_ns;   /* BOOTTIME */
-    int64_t received_ns;
-    int result; /* of NNG, once DONE */
-    nng_msg *answer;
 } slot;
 
 struct sj_uplink {
@@ -72,16 +55,17 @@ struct sj_uplink {
     uint8_t *hello;
     size_t hello_bytes;
     uint32_t window_max;
-    nng_socket socket;
+    const sj_channel_kind *kind;
+    sj_channel *channel;
+    bool threadless;
     pthread_t thread;
+    bool thread_started;
     pthread_mutex_t lock;
-    pthread_cond_t changed; /* something to do, or done */
+    pthread_cond_t changed; /* a step was made */
     bool stopping;
-    bool woken;
     bool waits;        /* for sj_uplink_release */
     bool hello_wanted; /* a connection was made */
-    int connections;
-    bool idle; /* the spool was empty at the last look and nothing was in flight */
+    bool idle;         /* the spool was empty at the last look and nothing was in flight */
     bool rewind;
     uint32_t window;
     unsigned pause_ms;         /* 0: none; grows while the collector gives no credit */
@@ -111,12 +95,17 @@ static void add_ms(struct timespec *time, int64_t ms)
     }
 }
 
+static bool is_before(const struct timespec *left, const struct timespec *right)
+{
+    return left->tv_sec < right->tv_sec ||
+           (left->tv_sec == right->tv_sec && left->tv_nsec < right->tv_nsec);
+}
+
 static bool has_passed(const struct timespec *time)
 {
     struct timespec now;
     clock_gettime(CLOCK_MONOTONIC, &now);
-    return now.tv_sec > time->tv_sec ||
-           (now.tv_sec == time->tv_sec && now.tv_nsec >= time->tv_nsec);
+    return !is_before(&now, time);
 }
 
 static int64_t boottime_ns(void)
@@ -124,57 +113,6 @@ static int64_t boottime_ns(void)
     struct timespec now;
     clock_gettime(CLOCK_BOOTTIME, &now);
     return (int64_t)now.tv_sec * 1000000000 + now.tv_nsec;
-}
-
-/* Runs on a thread of NNG. */
-static void on_completion(void *argument)
-{
-    slot *done = argument;
-    const int64_t received_ns = boottime_ns();
-    int result = nng_aio_result(done->aio);
-    if (result == 0 && !done->receiving) {
-        done->receiving = true;
-        nng_ctx_recv(done->context, done->aio);
-        return;
-    }
-    if (!done->receiving) { /* the message was not taken */
-        nng_msg_free(nng_aio_get_msg(done->aio));
-        nng_aio_set_msg(done->aio, NULL);
-    }
-    sj_uplink *uplink = done->uplink;
-    pthread_mutex_lock(&uplink->lock);
-    done->answer = result == 0 ? nng_aio_get_msg(done->aio) : NULL;
-    done->result = result;
-    done->received_ns = received_ns;
-    done->state = SLOT_DONE;
-    pthread_cond_broadcast(&uplink->changed);
-    pthread_mutex_unlock(&uplink->lock);
-}
-
-/* Runs on a thread of NNG: each new connection begins with HELLO. */
-static void on_connection(nng_pipe pipe, nng_pipe_ev event, void *argument)
-{
-    (void)pipe;
-    (void)event;
-    sj_uplink *uplink = argument;
-    pthread_mutex_lock(&uplink->lock);
-    uplink->hello_wanted = true;
-    uplink->connections++;
-    pthread_cond_broadcast(&uplink->changed);
-    pthread_mutex_unlock(&uplink->lock);
-}
-
-static void on_disconnection(nng_pipe pipe, nng_pipe_ev event, void *argument)
-{
-    (void)pipe;
-    (void)event;
-    sj_uplink *uplink = argument;
-    pthread_mutex_lock(&uplink->lock);
-    uplink->connections--;
-    if (uplink->connections == 0 && uplink->status.state != SJ_UPLINK_REFUSED) {
-        uplink->status.state = SJ_UPLINK_CONNECTING;
-    }
-    pthread_mutex_unlock(&uplink->lock);
 }
 
 static frame_rank rank_of(sj_slice frame)
@@ -214,7 +152,7 @@ static bool may_send(const sj_uplink *uplink, frame_rank rank)
 static slot *find_idle_slot(sj_uplink *uplink)
 {
     for (uint32_t i = 0; i < uplink->window_max; ++i) {
-        if (uplink->slots[i].state == SLOT_IDLE) {
+        if (!uplink->slots[i].is_busy) {
             return &uplink->slots[i];
         }
     }
@@ -224,24 +162,10 @@ static slot *find_idle_slot(sj_uplink *uplink)
 static sj_status send_frame(sj_uplink *uplink, slot *idle, sj_slice frame, frame_rank rank,
                             uint64_t position)
 {
-    nng_msg *message = NULL;
-    if (nng_msg_alloc(&message, 0) != 0) {
-        return SJ_ENOMEM;
-    }
-    if (nng_msg_append(message, frame.data, frame.size) != 0) {
-        nng_msg_free(message);
-        return SJ_ENOMEM;
-    }
-    idle->state = SLOT_BUSY;
-    idle->receiving = false;
-    idle->rank = rank;
-    idle->position = position;
-    idle->sent_ns = boottime_ns();
+    const int64_t sent_ns = boottime_ns();
+    SJ_TRY(uplink->kind->ask(uplink->channel, (uint32_t)(idle - uplink->slots), frame));
+    *idle = (slot){.is_busy = true, .rank = rank, .position = position, .sent_ns = sent_ns};
     uplink->in_flight[rank]++;
-    nng_aio_set_msg(idle->aio, message);
-    pthread_mutex_unlock(&uplink->lock); /* a completion may run within the call */
-    nng_ctx_send(idle->context, idle->aio);
-    pthread_mutex_lock(&uplink->lock);
     return SJ_OK;
 }
 
@@ -258,6 +182,14 @@ static void begin_pause(sj_uplink *uplink)
     }
     uplink->pause_ms = next > PAUSE_MAX_MS ? PAUSE_MAX_MS : next;
     add_ms(&uplink->resume, uplink->pause_ms);
+}
+
+/* pause_once: of frames that were under way together each says the same. */
+static void pause_once(sj_uplink *uplink)
+{
+    if (uplink->pause_ms == 0 || has_passed(&uplink->resume)) {
+        begin_pause(uplink);
+    }
 }
 
 static bool is_final_rejection(sj_status status)
@@ -327,20 +259,22 @@ static void take_hello_verdict(sj_uplink *uplink, const Sojourn__Ack *ack)
 }
 
 /* Offsets come with every answer; one that the lab did not get is made up for by a later one. */
-static void take_times(sj_uplink *uplink, const slot *done, const Sojourn__Ack *ack)
+static void take_times(sj_uplink *uplink, const slot *done, int64_t received_ns,
+                       const Sojourn__Ack *ack)
 {
     const sj_clock_exchange exchange = {.sent_ns = done->sent_ns,
                                         .lab_received_ns = (int64_t)ack->received_realtime_ns,
                                         .lab_sent_ns = (int64_t)ack->sent_realtime_ns,
-                                        .received_ns = done->received_ns};
+                                        .received_ns = received_ns};
     if (sj_clock_offsets_take(&uplink->clocks, &exchange, &uplink->clock)) {
         uplink->clock_wanted = uplink->about->boot_id[0] != '\0';
     }
 }
 
-static void take_ack(sj_uplink *uplink, const slot *done, const Sojourn__Ack *ack)
+static void take_ack(sj_uplink *uplink, const slot *done, int64_t received_ns,
+                     const Sojourn__Ack *ack)
 {
-    take_times(uplink, done, ack);
+    take_times(uplink, done, received_ns, ack);
     if (done->rank == RANK_CLOCK) {
         return; /* a lab that knows no such frame does without */
     }
@@ -353,9 +287,8 @@ static void take_ack(sj_uplink *uplink, const slot *done, const Sojourn__Ack *ac
     if (uplink->window == 0 && uplink->status.state != SJ_UPLINK_REFUSED) {
         uplink->status.state = SJ_UPLINK_WAITING;
     }
-    if ((uplink->window == 0 || uplink->rewind) &&
-        (uplink->pause_ms == 0 || has_passed(&uplink->resume))) {
-        begin_pause(uplink);
+    if (uplink->window == 0 || uplink->rewind) {
+        pause_once(uplink);
     }
 }
 
@@ -369,28 +302,19 @@ static void take_failure(sj_uplink *uplink, const slot *done, const char *why)
         uplink->rewind = true;
         uplink->status.resent_frames++;
     }
-    begin_pause(uplink);
+    pause_once(uplink);
 }
 
-static void take_answer(sj_uplink *uplink, slot *done)
+static void take_answer(sj_uplink *uplink, const slot *done, const sj_channel_event *event)
 {
-    nng_msg *message = done->answer;
-    done->answer = NULL;
-    done->state = SLOT_IDLE;
-    uplink->in_flight[done->rank]--;
-    if (message == NULL) {
-        take_failure(uplink, done, nng_strerror(done->result));
-        return;
-    }
     sj_frame_view view;
-    const sj_slice bytes = {.data = nng_msg_body(message), .size = nng_msg_len(message)};
-    const sj_status status = sj_frame_read(bytes, &view);
+    const sj_status status = sj_frame_read(event->answer, &view);
     Sojourn__Ack *ack = NULL;
     if (status == SJ_OK && view.type == SJ_FRAME_ACK) {
         ack = sojourn__ack__unpack(NULL, view.header.size, view.header.data);
     }
     if (ack != NULL) {
-        take_ack(uplink, done, ack);
+        take_ack(uplink, done, event->received_ns, ack);
         sojourn__ack__free_unpacked(ack, NULL);
     } else if (status == SJ_EVERSION) {
         uplink->status.state = SJ_UPLINK_REFUSED;
@@ -398,15 +322,35 @@ static void take_answer(sj_uplink *uplink, slot *done)
     } else {
         take_failure(uplink, done, "the collector's answer cannot be read");
     }
-    nng_msg_free(message);
 }
 
-static void collect_answers(sj_uplink *uplink)
+static void take_event(sj_uplink *uplink, const sj_channel_event *event)
 {
-    for (uint32_t i = 0; i < uplink->window_max; ++i) {
-        if (uplink->slots[i].state == SLOT_DONE) {
-            take_answer(uplink, &uplink->slots[i]);
+    if (event->type == SJ_CHANNEL_CONNECTED) {
+        uplink->hello_wanted = true; /* each new connection begins with it */
+        return;
+    }
+    if (event->type == SJ_CHANNEL_DISCONNECTED) {
+        if (uplink->status.state != SJ_UPLINK_REFUSED) {
+            uplink->status.state = SJ_UPLINK_CONNECTING;
         }
+        return;
+    }
+    slot *done = &uplink->slots[event->slot];
+    done->is_busy = false;
+    uplink->in_flight[done->rank]--;
+    if (event->type == SJ_CHANNEL_ANSWERED) {
+        take_answer(uplink, done, event);
+    } else {
+        take_failure(uplink, done, event->why);
+    }
+}
+
+static void take_events(sj_uplink *uplink)
+{
+    sj_channel_event event;
+    while (uplink->kind->take(uplink->channel, &event)) {
+        take_event(uplink, &event);
     }
     if (uplink->rewind && count_in_flight(uplink) == 0) {
         uplink->rewind = false;
@@ -496,21 +440,21 @@ static void send_what_may(sj_uplink *uplink)
     }
 }
 
-static void wait_for_change(sj_uplink *uplink)
+/* step with the lock held. */
+static void step(sj_uplink *uplink)
 {
-    for (uint32_t i = 0; i < uplink->window_max; ++i) {
-        if (uplink->slots[i].state == SLOT_DONE) {
-            return;
-        }
-    }
-    if (uplink->stopping || uplink->woken) {
-        return;
-    }
-    if (uplink->pause_ms != 0 && !has_passed(&uplink->resume)) {
-        pthread_cond_timedwait(&uplink->changed, &uplink->lock, &uplink->resume);
-    } else {
-        pthread_cond_wait(&uplink->changed, &uplink->lock);
-    }
+    sj_spool_counters counters;
+    take_events(uplink);
+    send_what_may(uplink);
+    sj_spool_get_counters(uplink->spool, &counters);
+    uplink->idle = counters.pending_bytes == 0 && count_in_flight(uplink) == 0;
+    pthread_cond_broadcast(&uplink->changed);
+}
+
+/* end_of_pause is until when a step would do nothing without an event; NULL: for ever. */
+static const struct timespec *end_of_pause(const sj_uplink *uplink)
+{
+    return uplink->pause_ms != 0 && !has_passed(&uplink->resume) ? &uplink->resume : NULL;
 }
 
 static void *run(void *argument)
@@ -518,61 +462,26 @@ static void *run(void *argument)
     sj_uplink *uplink = argument;
     pthread_mutex_lock(&uplink->lock);
     while (!uplink->stopping) {
-        uplink->woken = false;
-        collect_answers(uplink);
-        send_what_may(uplink);
-        sj_spool_counters counters;
-        sj_spool_get_counters(uplink->spool, &counters);
-        uplink->idle = counters.pending_bytes == 0 && count_in_flight(uplink) == 0;
-        pthread_cond_broadcast(&uplink->changed);
-        wait_for_change(uplink);
+        step(uplink);
+        pthread_mutex_unlock(&uplink->lock);
+        uplink->kind->wait(uplink->channel, end_of_pause(uplink));
+        pthread_mutex_lock(&uplink->lock);
     }
     pthread_mutex_unlock(&uplink->lock);
     return NULL;
 }
 
-static int open_socket(sj_uplink *uplink, const sj_uplink_options *options)
+void sj_uplink_step(sj_uplink *uplink)
 {
-    const uint32_t resend_ms = options->resend_ms != 0 ? options->resend_ms : DEFAULT_RESEND_MS;
-    int result = nng_req0_open(&uplink->socket);
-    if (result != 0) {
-        return result;
-    }
-    if ((result = nng_socket_set_size(uplink->socket, NNG_OPT_RECVMAXSZ, ACK_MAX_BYTES)) != 0 ||
-        (result = nng_socket_set_ms(uplink->socket, NNG_OPT_RECONNMINT, RECONNECT_MIN_MS)) != 0 ||
-        (result = nng_socket_set_ms(uplink->socket, NNG_OPT_RECONNMAXT, RECONNECT_MAX_MS)) != 0 ||
-        (result = nng_pipe_notify(uplink->socket, NNG_PIPE_EV_ADD_POST, on_connection, uplink)) !=
-            0 ||
-        (result = nng_pipe_notify(uplink->socket, NNG_PIPE_EV_REM_POST, on_disconnection,
-                                  uplink)) != 0) {
-        return result;
-    }
-    for (uint32_t i = 0; i < uplink->window_max; ++i) {
-        slot *made = &uplink->slots[i];
-        made->uplink = uplink;
-        if ((result = nng_ctx_open(&made->context, uplink->socket)) != 0 ||
-            (result = nng_ctx_set_ms(made->context, NNG_OPT_REQ_RESENDTIME,
-                                     (nng_duration)resend_ms)) != 0 ||
-            (result = nng_aio_alloc(&made->aio, on_completion, made)) != 0) {
-            return result;
-        }
-        nng_aio_set_timeout(made->aio, NNG_DURATION_INFINITE);
-    }
-    return sj_dial(uplink->socket, options->url, options->certificate);
+    pthread_mutex_lock(&uplink->lock);
+    step(uplink);
+    pthread_mutex_unlock(&uplink->lock);
 }
 
 static void free_uplink(sj_uplink *uplink)
 {
-    nng_close(uplink->socket);
-    for (uint32_t i = 0; i < uplink->window_max; ++i) {
-        slot *used = &uplink->slots[i];
-        if (used->aio != NULL) {
-            nng_aio_stop(used->aio);
-            nng_aio_free(used->aio);
-        }
-        if (used->answer != NULL) {
-            nng_msg_free(used->answer);
-        }
+    if (uplink->channel != NULL) {
+        uplink->kind->close(uplink->channel);
     }
     pthread_cond_destroy(&uplink->changed);
     pthread_mutex_destroy(&uplink->lock);
@@ -581,12 +490,28 @@ static void free_uplink(sj_uplink *uplink)
     free(uplink);
 }
 
+static sj_status connect_uplink(sj_uplink *uplink, const sj_uplink_options *options,
+                                sj_error *error)
+{
+    const sj_channel_options channel = {.url = options->url,
+                                        .certificate = options->certificate,
+                                        .slots = uplink->window_max,
+                                        .resend_ms = options->resend_ms != 0 ? options->resend_ms
+                                                                             : DEFAULT_RESEND_MS};
+    SJ_TRY(uplink->kind->open(&channel, &uplink->channel, error));
+    if (!uplink->threadless && pthread_create(&uplink->thread, NULL, run, uplink) != 0) {
+        return sj_fail(error, SJ_EIO, "cannot start the uplink's thread");
+    }
+    uplink->thread_started = !uplink->threadless;
+    return SJ_OK;
+}
+
 sj_status sj_uplink_start(sj_spool *spool, const sj_uplink_options *options, sj_uplink **uplink,
                           sj_error *error)
 {
     sj_frame_view hello;
-    if (options->url == NULL || sj_frame_read(options->hello, &hello) != SJ_OK ||
-        hello.type != SJ_FRAME_HELLO) {
+    if (options->url == NULL || options->channel == NULL ||
+        sj_frame_read(options->hello, &hello) != SJ_OK || hello.type != SJ_FRAME_HELLO) {
         return sj_fail(error, SJ_EINVAL, "the uplink needs an address and a HELLO frame");
     }
     sj_uplink *made = calloc(1, sizeof(*made));
@@ -605,6 +530,8 @@ sj_status sj_uplink_start(sj_spool *spool, const sj_uplink_options *options, sj_
                                                       : options->window;
     made->window = 1;
     made->waits = options->waits;
+    made->kind = options->channel;
+    made->threadless = options->threadless;
     pthread_mutex_init(&made->lock, NULL);
     pthread_condattr_t clock;
     pthread_condattr_init(&clock);
@@ -612,15 +539,10 @@ sj_status sj_uplink_start(sj_spool *spool, const sj_uplink_options *options, sj_
     pthread_cond_init(&made->changed, &clock);
     pthread_condattr_destroy(&clock);
     sj_spool_rewind(spool);
-    const int result = open_socket(made, options);
-    if (result != 0) {
-        sj_fail(error, SJ_EIO, "cannot dial %s: %s", options->url, nng_strerror(result));
+    const sj_status status = connect_uplink(made, options, error);
+    if (status != SJ_OK) {
         free_uplink(made);
-        return SJ_EIO;
-    }
-    if (pthread_create(&made->thread, NULL, run, made) != 0) {
-        free_uplink(made);
-        return sj_fail(error, SJ_EIO, "cannot start the uplink's thread");
+        return status;
     }
     *uplink = made;
     return SJ_OK;
@@ -633,23 +555,45 @@ void sj_uplink_get_status(sj_uplink *uplink, sj_uplink_status *status)
     pthread_mutex_unlock(&uplink->lock);
 }
 
+/* wake lets a step be made; called with the lock held, which it gives back. */
+static void wake(sj_uplink *uplink)
+{
+    uplink->idle = false;
+    pthread_mutex_unlock(&uplink->lock);
+    uplink->kind->wake(uplink->channel);
+}
+
 void sj_uplink_release(sj_uplink *uplink)
 {
     pthread_mutex_lock(&uplink->lock);
     uplink->waits = false;
-    uplink->woken = true;
-    uplink->idle = false;
-    pthread_cond_broadcast(&uplink->changed);
-    pthread_mutex_unlock(&uplink->lock);
+    wake(uplink);
 }
 
 void sj_uplink_wake(sj_uplink *uplink)
 {
     pthread_mutex_lock(&uplink->lock);
-    uplink->woken = true;
-    uplink->idle = false;
-    pthread_cond_broadcast(&uplink->changed);
-    pthread_mutex_unlock(&uplink->lock);
+    wake(uplink);
+}
+
+/* wait_for_step waits for the thread to make one, or makes it; false at the deadline. */
+static bool wait_for_step(sj_uplink *uplink, const struct timespec *deadline)
+{
+    if (!uplink->threadless) {
+        return (deadline == NULL
+                    ? pthread_cond_wait(&uplink->changed, &uplink->lock)
+                    : pthread_cond_timedwait(&uplink->changed, &uplink->lock, deadline)) == 0;
+    }
+    if (deadline != NULL && has_passed(deadline)) {
+        return false;
+    }
+    step(uplink);
+    if (!uplink->idle && uplink->status.state != SJ_UPLINK_REFUSED) {
+        const struct timespec *pause = end_of_pause(uplink);
+        const bool pause_first = pause != NULL && (deadline == NULL || is_before(pause, deadline));
+        uplink->kind->wait(uplink->channel, pause_first ? pause : deadline);
+    }
+    return true;
 }
 
 sj_status sj_uplink_drain(sj_uplink *uplink, int64_t timeout_ms)
@@ -657,16 +601,12 @@ sj_status sj_uplink_drain(sj_uplink *uplink, int64_t timeout_ms)
     struct timespec deadline;
     add_ms(&deadline, timeout_ms < 0 ? 0 : timeout_ms);
     sj_status status = SJ_OK;
+    sj_uplink_wake(uplink);
     pthread_mutex_lock(&uplink->lock);
-    uplink->woken = true;
-    uplink->idle = false;
-    pthread_cond_broadcast(&uplink->changed);
     while (!uplink->idle && status == SJ_OK) {
         if (uplink->status.state == SJ_UPLINK_REFUSED) {
             status = SJ_EPERM;
-        } else if (timeout_ms < 0) {
-            pthread_cond_wait(&uplink->changed, &uplink->lock);
-        } else if (pthread_cond_timedwait(&uplink->changed, &uplink->lock, &deadline) != 0) {
+        } else if (!wait_for_step(uplink, timeout_ms < 0 ? NULL : &deadline)) {
             status = uplink->idle ? SJ_OK : SJ_ETIMEDOUT;
         }
     }
@@ -681,8 +621,10 @@ void sj_uplink_stop(sj_uplink *uplink)
     }
     pthread_mutex_lock(&uplink->lock);
     uplink->stopping = true;
-    pthread_cond_broadcast(&uplink->changed);
     pthread_mutex_unlock(&uplink->lock);
-    pthread_join(uplink->thread, NULL);
+    if (uplink->thread_started) {
+        uplink->kind->wake(uplink->channel);
+        pthread_join(uplink->thread, NULL);
+    }
     free_uplink(uplink);
 }

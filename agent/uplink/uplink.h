@@ -1,20 +1,22 @@
-/* The uplink: sends a spool to a collector over NNG REQ, a bounded window at a time, and marks as
- * acknowledged what the collector has committed. One thread of its own; reconnects for ever with
- * jittered back-off (0.1 s to 5 s). */
+/* The uplink: sends a spool to a collector over a channel, a bounded window at a time, and marks as
+ * acknowledged what the collector has committed. One thread of its own, or none. */
 #ifndef SJ_AGENT_UPLINK_UPLINK_H
 #define SJ_AGENT_UPLINK_UPLINK_H
 
+#include "agent/uplink/channel.h"
 #include "agent/uplink/spool.h"
 
 typedef struct sj_uplink sj_uplink;
 
 typedef struct sj_uplink_options {
-    const char *url;         /* inproc://, ipc://, tcp://, tls+tcp:// */
+    const sj_channel_kind *channel;
+    const char *url;         /* inproc://, ipc://, tcp://, tls+tcp://: what the channel knows */
     sj_slice hello;          /* whole HELLO frame; copied */
     uint32_t window;         /* at most; the collector's ACK may lower it; 0: 8 */
     uint32_t resend_ms;      /* 0: 10 s */
     bool waits;              /* sends nothing of the spool before sj_uplink_release */
     const char *certificate; /* of the lab (PEM); for tls+tcp:// only; borrowed for the call */
+    bool threadless;         /* the owner makes the steps; all calls come from its thread */
 } sj_uplink_options;
 
 typedef enum sj_uplink_state {
@@ -42,11 +44,15 @@ void sj_uplink_release(sj_uplink *uplink);
 /* sj_uplink_wake tells the sender thread that frames were appended. Any thread; cheap. */
 void sj_uplink_wake(sj_uplink *uplink);
 
+/* sj_uplink_step takes in what has come and sends what may be sent. Without a thread only; does not
+ * block. */
+void sj_uplink_step(sj_uplink *uplink);
+
 /* sj_uplink_drain waits until everything in the spool is acknowledged. SJ_ETIMEDOUT after
  * `timeout_ms` (-1: for ever), SJ_EPERM when refused. */
 SJ_MUST_CHECK sj_status sj_uplink_drain(sj_uplink *uplink, int64_t timeout_ms);
 
-/* sj_uplink_stop ends the thread; what is not acknowledged stays in the spool. */
+/* sj_uplink_stop closes the channel; what is not acknowledged stays in the spool. */
 void sj_uplink_stop(sj_uplink *uplink);
 
 #endif

@@ -1,6 +1,7 @@
 #include "agent/control/device.h"
 #include "agent/control/directories.h"
 #include "agent/control/salvage.h"
+#include "agent/uplink/nng_channel.h"
 #include "agent/uplink/uplink.h"
 #include "collector-server/cli/commands.h"
 #include "collector-server/cli/embedded.h"
@@ -38,7 +39,8 @@ static sj_status send_spool(const char *directory, const char *url, int64_t wait
     SJ_TRY(sj_spool_open(&options, &spool, error));
     sj_status status = sj_device_hello(&device, getenv("SOJOURN_TOKEN"), &hello, &hello_bytes);
     if (status == SJ_OK) {
-        const sj_uplink_options link = {.url = url, .hello = {.data = hello, .size = hello_bytes}};
+        const sj_uplink_options link = {
+            .channel = &sj_channel_nng, .url = url, .hello = {.data = hello, .size = hello_bytes}};
         status = sj_uplink_start(spool, &link, &uplink, error);
     }
     free(hello);

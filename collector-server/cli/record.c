@@ -427,6 +427,10 @@ static int start_recording(record_options *options, const char *program_path)
     options->recording.context = &text;
     options->recording.progress = sj_report_text_progress;
     salvage_earlier(options);
+    if (options->recording.attach_pid != 0 && options->recording.policy != NULL &&
+        sj_policy_watches_loops(options->recording.policy)) {
+        fputs("sojourn attach: " SJ_POLICY_LOOPS_UNSEEN "\n", stderr);
+    }
     sj_status status = describe_destination(options, &error);
     if (status == SJ_OK) {
         status = sj_recording_prepare(&options->recording, &recording, &error);

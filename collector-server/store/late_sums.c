@@ -18,12 +18,13 @@
 #include <time.h>
 
 enum {
-    LATE_A_COMMIT = 4,         /* sessions whose sums one commit writes because they are due */
-    ALL_A_COMMIT = 64,         /* the same when nothing else is to be done */
-    SPREAD_NS_A_PATH = 100000, /* the more rows wait, the longer each does: */
-    MOST_SPREAD_S = 30,        /* to write them takes a tenth of a core at most, and */
-    UNKNOWN_PATHS = 256,
-    QUIET_S = 5 /* a living collector has written all sums by then */
+    PATHS_A_COMMIT = 1500, /* about so many call paths one commit writes because they are due */
+    ALL_A_COMMIT = 64,     /* sessions that one commit writes when nothing else is to be done */
+    /* The more call paths wait, the longer each does: writing takes a tenth of a core at most. */
+    SPREAD_NS_A_PATH = 100000,
+    MOST_SPREAD_S = 30,
+    UNKNOWN_PATHS = 256, /* of a session whose paths nobody has counted */
+    QUIET_S = 5          /* a living collector has written all sums by then */
 };
 
 static uint64_t now_ns(void)
@@ -202,17 +203,11 @@ static uint64_t delay_ns(const sj_store *store)
                : store->sums_delay_ns + (spread_ns < most_ns ? spread_ns : most_ns);
 }
 
-static bool is_over(const sj_store *store)
-{
-    return store->held_bytes > store->callgraph_memory_bytes;
-}
-
 sj_status sj_store_write_sums(sj_store *store, bool all, sj_error *error)
 {
     const uint64_t now = now_ns();
     const uint64_t delay = delay_ns(store);
-    const unsigned most = all ? ALL_A_COMMIT : LATE_A_COMMIT;
-    unsigned late = 0;
+    uint64_t late = 0; /* sessions, or paths */
     for (size_t i = 0; i < store->session_count; ++i) {
         sj_session_state *state = store->sessions[i];
         if (!state->dirty) {
@@ -221,16 +216,17 @@ sj_status sj_store_write_sums(sj_store *store, bool all, sj_error *error)
         if (state->dirty_since_ns == 0) {
             state->dirty_since_ns = now;
         }
-        const bool is_due = (all || now - state->dirty_since_ns >= delay) && late < most;
+        const bool is_due = all ? late < ALL_A_COMMIT
+                                : now - state->dirty_since_ns >= delay && late < PATHS_A_COMMIT;
         if (!state->sum_now && !is_due && delay != 0) {
             SJ_TRY(note_unsummed(store, state, error));
             continue;
         }
         const bool was_behind = state->is_behind;
-        late += is_due;
+        late += !is_due ? 0 : all ? 1 : count_waiting(state);
         SJ_TRY(sj_store_write_session(store, state, error));
         store->held_bytes += was_behind ? sj_session_state_bytes(state) : 0;
-        if (was_behind && is_over(store)) {
+        if (was_behind && sj_store_holds_too_much(store, state)) {
             sj_store_forget_graph(store, state);
         }
     }

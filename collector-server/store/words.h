@@ -8,5 +8,6 @@ const char *sj_word_of_technique(uint8_t technique);
 const char *sj_word_of_skip(uint32_t skip);
 const char *sj_word_of_symbol_source(uint8_t source);
 const char *sj_word_of_gap_reason(uint32_t reason);
+const char *sj_word_of_disarming(uint32_t reason);
 
 #endif

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 """What recording takes on the device: threads, memory and CPU per million calls, of the app, of the
-recorder beside it, and of the lab.
+recorder beside it, and of the lab; and the same in direct mode, where the app is its own recorder.
 
 agent_side.py BUILD_FOLDER COMMAND...     e.g. build/release build/release/subjects/lua lua.lua 3
 """
@@ -65,9 +65,10 @@ def watch(process):
     return highest, app_cpu
 
 
-def plain(command):
+def alone(command, environment=None):
+    """Highest threads and RSS of a program that has no other process, and its CPU."""
     before = resource.getrusage(resource.RUSAGE_CHILDREN)
-    done = subprocess.Popen(command, stdout=subprocess.DEVNULL)
+    done = subprocess.Popen(command, stdout=subprocess.DEVNULL, env=environment)
     highest = (0, 0)
     while done.poll() is None:
         seen = status(done.pid)
@@ -77,37 +78,73 @@ def plain(command):
     return highest, after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
 
 
-def main():
-    build, command = os.path.abspath(sys.argv[1]), sys.argv[2:]
-    folder = tempfile.mkdtemp(prefix="agent-side-")
-    database = os.path.join(folder, "lab.db")
-    url = f"tcp://127.0.0.1:{free_port()}"
-    environment = dict(os.environ, XDG_STATE_HOME=folder, XDG_CACHE_HOME=folder)
-    (plain_threads, plain_mb), plain_cpu = plain(command)
-    lab = subprocess.Popen([f"{build}/bin/sojournd", "--listen", url, "--database", database],
-                           stderr=subprocess.DEVNULL)
-    while not os.path.exists(database):
-        time.sleep(0.05)
+class Lab:
+    """A lab of one run."""
+
+    def __init__(self, build, folder, name):
+        self.database = os.path.join(folder, name + ".db")
+        self.url = f"tcp://127.0.0.1:{free_port()}"
+        self.process = subprocess.Popen(
+            [f"{build}/bin/sojournd", "--listen", self.url, "--database", self.database],
+            stderr=subprocess.DEVNULL)
+        while not os.path.exists(self.database):
+            time.sleep(0.05)
+
+    def end(self):
+        """Stored and lost calls; CPU, threads and memory of the lab."""
+        cpu, (threads, megabytes) = cpu_of(self.process.pid), status(self.process.pid)
+        self.process.send_signal(signal.SIGTERM)
+        self.process.wait()
+        with sqlite3.connect(self.database) as opened:
+            calls, lost = opened.execute(
+                "SELECT sum(stored_calls), sum(device_lost_calls) FROM sessions").fetchone()
+        return calls, lost, cpu, threads, megabytes
+
+
+def print_calls(how, lab):
+    calls, lost, cpu, threads, megabytes = lab.end()
+    million = calls / 1e6
+    print(f"{how}: {calls} calls stored, {lost} lost; CPU per million calls, net of the plain run's")
+    print(f"  lab: {threads} threads, {megabytes:.1f} MB, {1000 * cpu / million:.1f} ms")
+    return million
+
+
+def measure_recorder(build, folder, command, environment, plain):
+    (plain_threads, plain_mb), plain_cpu = plain
+    lab = Lab(build, folder, "recorder")
     before = resource.getrusage(resource.RUSAGE_CHILDREN)
-    recorder = subprocess.Popen([f"{build}/bin/sojourn", "record", "-q", "--collector", url,
+    recorder = subprocess.Popen([f"{build}/bin/sojourn", "record", "-q", "--collector", lab.url,
                                  "--wait", "300", "--", *command],
                                 env=environment, stdout=subprocess.DEVNULL)
     highest, app_cpu = watch(recorder)
     after = resource.getrusage(resource.RUSAGE_CHILDREN)
     both_cpu = after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
-    lab_cpu, (lab_threads, lab_mb) = cpu_of(lab.pid), status(lab.pid)
-    lab.send_signal(signal.SIGTERM)
-    lab.wait()
-    with sqlite3.connect(database) as opened:
-        calls, lost = opened.execute(
-            "SELECT sum(stored_calls), sum(device_lost_calls) FROM sessions").fetchone()
-    million = calls / 1e6
-    print(f"{calls} calls stored, {lost} lost; CPU per million calls, net of the plain run's")
-    print(f"app: {highest['app'][0] - plain_threads:+d} threads, "
+    million = print_calls("recorder beside the app", lab)
+    print(f"  app: {highest['app'][0] - plain_threads:+d} threads, "
           f"{highest['app'][1] - plain_mb:+.1f} MB, {1000 * (app_cpu - plain_cpu) / million:.1f} ms")
-    print(f"recorder: {highest['recorder'][0]} threads, {highest['recorder'][1]:.1f} MB, "
+    print(f"  recorder: {highest['recorder'][0]} threads, {highest['recorder'][1]:.1f} MB, "
           f"{1000 * (both_cpu - app_cpu) / million:.1f} ms")
-    print(f"lab: {lab_threads} threads, {lab_mb:.1f} MB, {1000 * lab_cpu / million:.1f} ms")
+
+
+def measure_direct(build, folder, command, environment, plain):
+    (plain_threads, plain_mb), plain_cpu = plain
+    lab = Lab(build, folder, "direct")
+    environment = dict(environment, LD_PRELOAD=f"{build}/lib/libsojourn-direct.so",
+                       SOJOURN_DIRECT=lab.url, SOJOURN_DIRECT_WAIT="300")
+    (threads, megabytes), cpu = alone(command, environment)
+    million = print_calls("direct", lab)
+    print(f"  app, its recorder included: {threads - plain_threads:+d} threads, "
+          f"{megabytes - plain_mb:+.1f} MB, {1000 * (cpu - plain_cpu) / million:.1f} ms")
+
+
+def main():
+    build, command = os.path.abspath(sys.argv[1]), sys.argv[2:]
+    folder = tempfile.mkdtemp(prefix="agent-side-")
+    environment = dict(os.environ, XDG_STATE_HOME=folder, XDG_CACHE_HOME=folder)
+    plain = alone(command)
+    measure_recorder(build, folder, command, environment, plain)
+    measure_direct(build, folder, command, environment, plain)
+    print(f"load average {os.getloadavg()[0]:.0f}")
     subprocess.run(["rm", "-rf", folder], check=True)
 
 

@@ -3,6 +3,7 @@
  *   ingest_bench [blocks] [events per block] [url] [random]
  * Calls repeat as in real programs with some noise; `random` draws each of them by lot instead.
  * Blocks are made and spooled first; the clock runs while they are sent. */
+#include "agent/uplink/nng_channel.h"
 #include "agent/uplink/uplink.h"
 #include "collector-server/ingest/ingest.h"
 #include "tests/collector-server/store/frame_maker.h"
@@ -67,7 +68,7 @@ int main(int argc, char **argv)
     must(sj_store_open(&store_options, &store, &error), "store", &error);
     must(sj_ingest_start(store, &ingest_options, &ingest, &error), "ingest", &error);
     const sj_uplink_options uplink_options = {
-        .url = url, .hello = frame_maker_hello(&maker), .window = 16};
+        .channel = &sj_channel_nng, .url = url, .hello = frame_maker_hello(&maker), .window = 16};
     const double begin = now_s();
     must(sj_uplink_start(spool, &uplink_options, &uplink, &error), "uplink", &error);
     must(sj_uplink_drain(uplink, -1), "drain", &error);

@@ -2,6 +2,7 @@
 """redis-server under redis-benchmark, saving and rewriting its log in forked children, answers with
 all its functions hooked as it does without, and a server that loads what it wrote has the same data.
 judge_redis.py BUILD_FOLDER"""
+import contextlib
 import os
 import shutil
 import subprocess
@@ -89,8 +90,8 @@ class Server:
         return self.process.wait(timeout=120)
 
 
-def one_run(sojourn, folder, requests, database):
-    server = Server(sojourn, folder, database)
+def work(server, requests):
+    """What the server answers to commands, under load, and after it has saved and rewritten."""
     answers = server.ask(text="\n".join(commands()) + "\n")
     answers += server.ask("DEBUG", "DIGEST")
     answers += server.benchmark(requests)
@@ -100,7 +101,15 @@ def one_run(sojourn, folder, requests, database):
     server.wait_children()
     info = server.ask("INFO", "persistence")
     answers += "".join(line for line in info.split("\n") if "last_bgsave_status" in line or "last_bgrewrite_status" in line)
-    answers += server.ask("FLUSHALL") + server.ask(text="\n".join(commands()) + "\n")
+    return answers + server.ask("FLUSHALL") + server.ask(text="\n".join(commands()) + "\n")
+
+
+def one_run(sojourn, folder, requests, database, meanwhile=contextlib.nullcontext):
+    """Its answers and the digest of its data, which a second server loads; `meanwhile` gives what
+    goes on while the server of a number works."""
+    server = Server(sojourn, folder, database)
+    with meanwhile(server.process.pid):
+        answers = work(server, requests)
     digest = server.ask("DEBUG", "DIGEST")
     check(server.stop() == 0, f"redis-server failed: {server.log(folder)}")
     check("BUG REPORT" not in server.log(folder), server.log(folder))

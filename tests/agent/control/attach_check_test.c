@@ -87,7 +87,7 @@ static void test_a_container_without_the_capability(void **state)
     assert_int_equal(sj_attach_judge(&facts, NULL), SJ_OK);
 }
 
-static void test_other_containers(void **state)
+static void test_other_containers_and_agents(void **state)
 {
     (void)state;
     sj_attach_facts facts = fine();
@@ -96,6 +96,9 @@ static void test_other_containers(void **state)
     refused(&facts, SJ_EUNSUPPORTED, "as process 7", "nsenter -t 4711 -p -m sojourn attach 7");
     facts.pid_inside = 1;
     refused(&facts, SJ_EUNSUPPORTED, "first one of another PID namespace", "sojourn record");
+    facts = fine();
+    facts.has_direct = true;
+    refused(&facts, SJ_EEXIST, "libsojourn-direct.so", "start it without");
     facts = fine();
     facts.is_agent_hidden = true;
     refused(&facts, SJ_EUNSUPPORTED, "does not see the agent's file", "run sojourn inside of it");
@@ -134,7 +137,7 @@ static void test_states(void **state)
     facts.process.state = 'T';
     refused(&facts, SJ_EUNSUPPORTED, "stopped", "kill -CONT 4711");
     facts = fine();
-    facts.process.seccomp = 2;
+    facts.process.is_confined = true;
     refused(&facts, SJ_EUNSUPPORTED, "seccomp", "sojourn record");
 }
 
@@ -187,7 +190,7 @@ int main(void)
         cmocka_unit_test(test_yama),
         cmocka_unit_test(test_other_users),
         cmocka_unit_test(test_a_container_without_the_capability),
-        cmocka_unit_test(test_other_containers),
+        cmocka_unit_test(test_other_containers_and_agents),
         cmocka_unit_test(test_who_cannot_be_attached_to_at_all),
         cmocka_unit_test(test_states),
         cmocka_unit_test(test_tracers),

@@ -1,5 +1,6 @@
 /* The uplink against a lab that the test plays itself: how many frames are under way, what happens
  * without credit, with a lab of an older or a newer version, and when a connection breaks. */
+#include "agent/uplink/nng_channel.h"
 #include "agent/uplink/uplink.h"
 #include "proto/sojourn.pb-c.h"
 #include "tests/collector-server/store/frame_maker.h"
@@ -86,7 +87,8 @@ static void append_frames(lab *one, int blocks)
 static void start_uplink_that(lab *one, uint32_t window, bool waits)
 {
     sj_error error = {0};
-    const sj_uplink_options options = {.url = one->url,
+    const sj_uplink_options options = {.channel = &sj_channel_nng,
+                                       .url = one->url,
                                        .hello = frame_maker_hello(&one->maker),
                                        .window = window,
                                        .resend_ms = 60000,

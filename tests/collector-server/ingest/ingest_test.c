@@ -1,5 +1,6 @@
 /* Uplink and ingest together: everything arrives once, broken and hostile peers hurt only
  * themselves. */
+#include "agent/uplink/nng_channel.h"
 #include "agent/uplink/uplink.h"
 #include "collector-server/ingest/ingest.h"
 #include "tests/collector-server/store/frame_maker.h"
@@ -93,7 +94,8 @@ static void stop_collector(fixture *test)
 static void start_uplink(fixture *test, unsigned url)
 {
     const sj_slice hello = frame_maker_hello(&test->maker);
-    const sj_uplink_options options = {.url = test->url[url], .hello = hello, .resend_ms = 2000};
+    const sj_uplink_options options = {
+        .channel = &sj_channel_nng, .url = test->url[url], .hello = hello, .resend_ms = 2000};
     assert_int_equal(sj_uplink_start(test->spool, &options, &test->uplink, &test->error), SJ_OK);
 }
 

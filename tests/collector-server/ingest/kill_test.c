@@ -4,6 +4,7 @@
  * The parent never touches NNG, so that its children may fork and use it. Blocks are made from a
  * fixed seed, so that a sender started again makes the same ones; `appended` counts those whose
  * append returned. */
+#include "agent/uplink/nng_channel.h"
 #include "agent/uplink/uplink.h"
 #include "collector-server/ingest/ingest.h"
 #include "tests/collector-server/store/frame_maker.h"
@@ -26,6 +27,7 @@ enum { EVENTS = 400, QUICK_ROUNDS = 20, LONG_ROUNDS = 1000, DRAIN_MS = 60000, SU
 typedef struct shared_state {
     volatile uint64_t appended;
     volatile bool finish;
+    volatile size_t collectors; /* started so far */
 } shared_state;
 
 static char database[64], spool_path[64], url[64];
@@ -37,8 +39,11 @@ static void run_collector(void)
     sj_store *store = NULL;
     sj_ingest *ingest = NULL;
     const char *urls[] = {url};
-    const sj_store_options options = {
-        .path = database, .create = true, .sums_delay_ms = SUMS_DELAY_MS};
+    /* every other one has no memory for call graphs: sums come from the stored blocks */
+    const sj_store_options options = {.path = database,
+                                      .create = true,
+                                      .callgraph_memory_bytes = shared->collectors++ % 2,
+                                      .sums_delay_ms = SUMS_DELAY_MS};
     const sj_ingest_options ingest_options = {.urls = urls, .url_count = 1, .watchdog_ms = 100};
     if (sj_store_open(&options, &store, &error) != SJ_OK ||
         sj_ingest_start(store, &ingest_options, &ingest, &error) != SJ_OK) {
@@ -69,7 +74,8 @@ static void run_sender(void)
         .directory = spool_path, .reserve_bytes = 1, .segment_bytes = 16 * 1024};
     must(sj_spool_open(&options, &spool, &error), &error);
     const sj_slice hello = frame_maker_hello(&maker);
-    const sj_uplink_options uplink_options = {.url = url, .hello = hello, .resend_ms = 300};
+    const sj_uplink_options uplink_options = {
+        .channel = &sj_channel_nng, .url = url, .hello = hello, .resend_ms = 300};
     must(sj_uplink_start(spool, &uplink_options, &uplink, &error), &error);
     must(sj_spool_append(spool, frame_maker_session(&maker), &error), &error);
     must(sj_spool_append(spool, frame_maker_module(&maker), &error), &error);
@@ -134,6 +140,10 @@ static void check_store(void)
     assert_int_equal(ask(file, "SELECT sum(calls) FROM function_stats"),
                      ask(file, "SELECT sum(calls) FROM call_paths"));
     assert_int_equal(ask(file, "SELECT stored_blocks FROM sessions"), appended);
+    assert_int_equal(ask(file, "SELECT sum(calls) FROM timeline WHERE level = 14"),
+                     ask(file, "SELECT sum(call_count) FROM blocks"));
+    assert_int_equal(ask(file, "SELECT sum(calls) FROM timeline WHERE level = 22"),
+                     ask(file, "SELECT sum(call_count) FROM blocks"));
     assert_int_equal(ask(file, "SELECT count(*) FROM pragma_integrity_check"
                                " WHERE integrity_check <> 'ok'"),
                      0);

@@ -1,0 +1,267 @@
+/* Design notes
+ *
+ * One round: the agents that ask are answered, what the arenas hold is read, and what may be sent
+ * is sent; then the thread sleeps until an agent asks, one or two milliseconds at most. Nothing but
+ * that sleep and the disk blocks. When nothing was recorded for a while it sleeps longer, so that a
+ * program that rests does: who then begins at full speed fills its ring before the thread is awake,
+ * and waits some milliseconds, once. Where a policy wants no such waits the sleep stays short.
+ *
+ * A program whose other threads have all ended by pthread_exit ends when its last thread does: so
+ * this one looks four times a second whether it is alone. */
+#include "agent/direct/direct.h"
+
+#include "agent/control/log.h"
+#include "agent/control/recording_parts.h"
+#include "agent/direct/options.h"
+#include "agent/direct/own_descriptors.h"
+#include "agent/recorder/recorder.h"
+#include "agent/uplink/sp_channel.h"
+
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <time.h>
+#include <unistd.h>
+
+enum {
+    DEFAULT_WAIT_MS = 2000,
+    MAX_WAIT_S = 3600,
+    RESEND_MS = 60000,
+    SLEEP_MS = 2,
+    RESTING_SLEEP_MS = 8,
+    RESTING_ROUNDS = 100,
+    WAITING_MAX = 1000 /* control frames in memory */
+};
+
+#define LONELY_NS UINT64_C(250000000)
+
+typedef struct direct {
+    const sj_direct_settings *settings;
+    sj_policy policy;
+    sj_recording *recording;
+    bool is_released;
+    uint64_t next_pair_ns;
+    uint64_t next_lonely_ns;
+} direct;
+
+uint64_t sj_direct_wait_ms(const sj_direct_settings *settings)
+{
+    char *end = NULL;
+    const unsigned long seconds = strtoul(settings->wait, &end, 10);
+    const bool is_number = settings->wait[0] >= '0' && settings->wait[0] <= '9' && *end == '\0' &&
+                           seconds <= MAX_WAIT_S;
+    return is_number ? seconds * 1000 : DEFAULT_WAIT_MS;
+}
+
+static sj_status process_joined(void *context, const sj_link_process *process)
+{
+    sj_recording *recording = context;
+    if (process->pid == getpid()) {
+        atomic_store(&recording->main_process, process->number);
+    }
+    return sj_drain_add(recording->drain, process->number, process->pid, process->arena_name);
+}
+
+static sj_status choose_log(const sj_direct_settings *settings, char *path, size_t capacity,
+                            sj_error *error)
+{
+    char directory[PATH_MAX];
+    if (settings->log[0] == '/') {
+        snprintf(path, capacity, "%s", settings->log);
+        return SJ_OK;
+    }
+    if (settings->log[0] != '\0') {
+        return sj_fail(error, SJ_EINVAL, "SOJOURN_DIRECT_LOG needs an absolute path");
+    }
+    SJ_TRY(sj_state_directory("", directory, sizeof(directory), error));
+    snprintf(path, capacity, "%.4000s/direct.log", directory);
+    return SJ_OK;
+}
+
+static sj_status begin(direct *self, char **arguments, sj_error *error)
+{
+    sj_recording_options options;
+    const sj_direct_settings *settings = self->settings;
+    SJ_TRY(sj_direct_options(settings, arguments, &self->policy, &options, error));
+    SJ_TRY(sj_rooms_new(&options, &self->recording, error));
+    sj_clock_take_pair(0, &self->recording->start_clock);
+    SJ_TRY(sj_rooms_place(self->recording, error));
+    SJ_TRY(sj_rooms_keep(self->recording, error));
+    const sj_recording_link link = {.url = settings->url,
+                                    .token = settings->token[0] != '\0' ? settings->token : NULL};
+    const sj_rooms_means means = {.channel = &sj_channel_sp,
+                                  .link = &link,
+                                  .resend_ms = RESEND_MS,
+                                  .threadless = true,
+                                  .joined = process_joined};
+    return sj_rooms_start(self->recording, &means, error);
+}
+
+/* release lets the collector hear of the session when the agent has done its work. */
+static void release(direct *self)
+{
+    sj_link_server_counters link;
+    sj_link_server_get_counters(self->recording->link, &link);
+    if (!self->is_released && link.ready != 0) {
+        self->is_released = true;
+        sj_uplink_release(self->recording->uplink);
+    }
+}
+
+/* is_alone tells that all other threads have ended; the first of a process stays as a zombie. */
+static bool is_alone(void)
+{
+    char line[512];
+    char state = '?';
+    long threads = 0;
+    const int file = open("/proc/self/stat", O_RDONLY | O_CLOEXEC);
+    const ssize_t bytes = file >= 0 ? read(file, line, sizeof(line) - 1) : -1;
+    if (file >= 0) {
+        close(file);
+    }
+    if (bytes <= 0) {
+        return false;
+    }
+    line[bytes] = '\0';
+    const char *name_end = strrchr(line, ')');
+    return name_end != NULL &&
+           sscanf(name_end + 1,
+                  " %c %*d %*d %*d %*d %*d %*u %*u %*u %*u %*u %*u %*u %*d %*d %*d %*d %ld", &state,
+                  &threads) == 2 &&
+           state == 'Z' && threads == 2;
+}
+
+/* keep_time does what is done now and then; false when the thread is alone. */
+static bool keep_time(direct *self)
+{
+    const uint64_t now_ns = sj_rooms_now_ns();
+    if (now_ns >= self->next_pair_ns) {
+        sj_emitter_counters counters;
+        self->next_pair_ns = now_ns + SJ_CLOCK_PAIR_NS;
+        sj_emitter_get_counters(self->recording->emitter, &counters);
+        if (counters.waiting_frames < WAITING_MAX) { /* a full disk must not fill the memory */
+            sj_rooms_tell_clock(self->recording);
+        }
+    }
+    if (now_ns < self->next_lonely_ns) {
+        return true;
+    }
+    self->next_lonely_ns = now_ns + LONELY_NS;
+    return !is_alone();
+}
+
+static void serve(direct *self, const atomic_bool *is_over)
+{
+    sj_recording *recording = self->recording;
+    const int resting_ms = self->policy.drop_when_full ? SLEEP_MS : RESTING_SLEEP_MS;
+    int idle_rounds = 0;
+    int sleep_ms = 0;
+    while (!atomic_load(is_over) && keep_time(self)) {
+        bool busy = false;
+        sj_link_server_step(recording->link, sleep_ms);
+        release(self);
+        if (sj_drain_step(recording->drain, &busy) != SJ_OK) {
+            sj_log(SJ_LOG_ERROR, "drain", "out of memory: the recording ends here");
+            return;
+        }
+        sj_uplink_step(recording->uplink);
+        idle_rounds = busy ? 0 : idle_rounds + (idle_rounds < RESTING_ROUNDS);
+        sleep_ms = idle_rounds == RESTING_ROUNDS ? resting_ms
+                   : idle_rounds < SLEEP_MS      ? idle_rounds
+                                                 : SLEEP_MS;
+    }
+}
+
+static uint64_t cpu_ns(clockid_t clock)
+{
+    struct timespec used;
+    clock_gettime(clock, &used);
+    return (uint64_t)used.tv_sec * UINT64_C(1000000000) + (uint64_t)used.tv_nsec;
+}
+
+/* deliver waits for acknowledgements; the program that ends waits as long, or less. */
+static void deliver(direct *self)
+{
+    sj_recording *recording = self->recording;
+    sj_uplink_status told;
+    const uint64_t end_ns =
+        sj_rooms_now_ns() + sj_direct_wait_ms(self->settings) * UINT64_C(1000000);
+    sj_status status = SJ_ETIMEDOUT;
+    size_t waiting = 1;
+    for (uint64_t now_ns = 0; (status == SJ_ETIMEDOUT || waiting != 0) && now_ns < end_ns;
+         now_ns = sj_rooms_now_ns()) {
+        waiting = sj_emitter_retry(recording->emitter);
+        status = sj_uplink_drain(recording->uplink, 100);
+    }
+    sj_uplink_get_status(recording->uplink, &told);
+    recording->summary.delivered = status == SJ_OK && waiting == 0 && told.rejected_frames == 0;
+    if (!recording->summary.delivered) {
+        sj_log(SJ_LOG_WARN, "undelivered",
+               "%s has not taken everything%s%s: the rest is in %s; `sojourn flush` delivers it",
+               self->settings->url, told.message[0] != '\0' ? ": " : "", told.message,
+               recording->spool_directory);
+    }
+}
+
+static void finish(direct *self)
+{
+    sj_recording *recording = self->recording;
+    const sj_process_end end = {.ended_ticks = sj_clock_ticks()};
+    const uint64_t main_process = atomic_load(&recording->main_process);
+    sj_drain_finish(recording->drain);
+    sj_link_server_stop(recording->link);
+    recording->link = NULL;
+    if (!self->is_released) {
+        return; /* the agent never came: there is nothing that the collector should hear of */
+    }
+    (void)!sj_roster_end_process(recording->roster, main_process, &end);
+    recording->summary.traced_cpu_ns =
+        cpu_ns(CLOCK_PROCESS_CPUTIME_ID) - cpu_ns(CLOCK_THREAD_CPUTIME_ID);
+    sj_rooms_sum(recording, "completed");
+    (void)!sj_rooms_end_session(recording);
+    deliver(self);
+    sj_rooms_close_spool(recording);
+}
+
+/* complain_outside writes to the log with a descriptor of the program's, for one moment. */
+static void complain_outside(const char *log, const sj_error *error)
+{
+    const int file = open(log, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC | O_NOFOLLOW, 0600);
+    if (file >= 0) {
+        dprintf(file, "program=sojourn-direct event=start message=\"%s\"\n", error->text);
+        close(file);
+    }
+}
+
+void sj_direct_record(const sj_direct_settings *settings, char **arguments,
+                      void (*announce)(const char *runtime), const atomic_bool *is_over)
+{
+    direct self = {.settings = settings};
+    char log[PATH_MAX] = "/dev/null";
+    sj_error error = {0};
+    sj_recorder_exempt();
+    (void)prctl(PR_SET_NAME, "sojourn");
+    sj_log_open("sojourn-direct");
+    sj_status status = choose_log(settings, log, sizeof(log), &error);
+    if (status == SJ_OK) {
+        status = sj_own_descriptors(log, &error);
+    }
+    if (status != SJ_OK) {
+        complain_outside(log, &error);
+        return;
+    }
+    status = begin(&self, arguments, &error);
+    if (status == SJ_OK) {
+        announce(self.recording->runtime_directory);
+        serve(&self, is_over);
+        finish(&self);
+    } else {
+        sj_log(SJ_LOG_ERROR, "start", "%s (%s is not recorded)", error.text, arguments[0]);
+    }
+    if (self.recording != NULL) {
+        sj_rooms_free(self.recording);
+    }
+    sj_policy_free(&self.policy);
+}

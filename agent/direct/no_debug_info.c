@@ -1,0 +1,76 @@
+/* Design notes
+ *
+ * elfutils' libdw reads DWARF for filters by source file and for stacks of other processes'
+ * threads. Loading it opens further libraries (libdebuginfod, and with it curl), which no program
+ * may get from us: here its two users have nothing to read, and options.c refuses policies that
+ * need it. */
+#include "agent/control/source_map.h"
+#include "agent/control/unwinder.h"
+
+sj_status sj_source_map_new(const char *path, sj_source_map **map)
+{
+    (void)path;
+    *map = NULL;
+    return SJ_EUNSUPPORTED;
+}
+
+void sj_source_map_free(sj_source_map *map)
+{
+    (void)map;
+}
+
+const char *sj_source_map_find(const sj_source_map *map, uint64_t offset)
+{
+    (void)map;
+    (void)offset;
+    return NULL;
+}
+
+sj_status sj_unwinder_new(const sj_target *target, sj_unwinder **unwinder)
+{
+    (void)target;
+    *unwinder = NULL;
+    return SJ_EUNSUPPORTED;
+}
+
+void sj_unwinder_free(sj_unwinder *unwinder)
+{
+    (void)unwinder;
+}
+
+sj_status sj_stack_copy_take(const sj_target *target, pid_t tid, size_t limit, sj_stack_copy *copy)
+{
+    (void)target;
+    (void)tid;
+    (void)limit;
+    *copy = (sj_stack_copy){0};
+    return SJ_EUNSUPPORTED;
+}
+
+void sj_stack_copy_deinit(sj_stack_copy *copy)
+{
+    (void)copy;
+}
+
+size_t sj_unwinder_walk(sj_unwinder *unwinder, const sj_stack_copy *copy, sj_native_frame *frames,
+                        size_t capacity)
+{
+    (void)unwinder;
+    (void)copy;
+    (void)frames;
+    (void)capacity;
+    return 0;
+}
+
+void sj_unwinder_locate(sj_unwinder *unwinder, uint64_t pc, sj_code_place *place)
+{
+    (void)unwinder;
+    *place = (sj_code_place){.offset = pc};
+}
+
+const char *sj_unwinder_name(sj_unwinder *unwinder, uint64_t pc)
+{
+    (void)unwinder;
+    (void)pc;
+    return NULL;
+}

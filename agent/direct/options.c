@@ -1,0 +1,144 @@
+#include "agent/direct/options.h"
+
+#include "agent/lifecycle/link.h"
+#include "agent/policy/draft.h"
+#include "agent/uplink/sp_address.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#define DEFAULT_SPOOL_BYTES (UINT64_C(256) << 20)
+
+/* check_places: where things are kept must be told by the environment, because asking the system's
+ * user database may load libraries into the program. */
+static sj_status check_places(sj_error *error)
+{
+    const char *home = getenv("HOME");
+    const char *state = getenv("XDG_STATE_HOME");
+    const char *cache = getenv("XDG_CACHE_HOME");
+    if ((home == NULL || home[0] != '/') &&
+        (state == NULL || state[0] != '/' || cache == NULL || cache[0] != '/')) {
+        return sj_fail(error, SJ_EINVAL,
+                       "neither HOME nor XDG_STATE_HOME and XDG_CACHE_HOME name a directory: set "
+                       "them for the program");
+    }
+    return SJ_OK;
+}
+
+static sj_status check_url(const char *url, sj_error *error)
+{
+    sj_sp_address address;
+    sj_error why = {0};
+    if (sj_sp_address_read(url, &address, &why) != SJ_OK) {
+        return sj_fail(error, SJ_EINVAL, "SOJOURN_DIRECT=%s", why.text);
+    }
+    if (address.is_ipc && url[strlen("ipc://")] != '/') {
+        return sj_fail(error, SJ_EINVAL,
+                       "SOJOURN_DIRECT=%.200s: the socket needs an absolute path, because the "
+                       "program may change its directory",
+                       url);
+    }
+    return SJ_OK;
+}
+
+static sj_status read_children(const char *text, uint32_t *children, sj_error *error)
+{
+    if (text[0] == '\0' || strcmp(text, "all") == 0) {
+        *children = SJ_FOLLOW_FORK | SJ_FOLLOW_EXEC;
+    } else if (strcmp(text, "forked") == 0) {
+        *children = SJ_FOLLOW_FORK;
+    } else if (strcmp(text, "none") == 0) {
+        *children = SJ_FOLLOW_NONE;
+    } else {
+        return sj_fail(error, SJ_EINVAL,
+                       "SOJOURN_DIRECT_CHILDREN is \"all\", \"forked\" or \"none\", not \"%.100s\"",
+                       text);
+    }
+    return SJ_OK;
+}
+
+static sj_status read_bytes(const char *text, uint64_t *bytes, sj_error *error)
+{
+    static const char units[] = "kMG";
+    char *end = NULL;
+    if (text[0] == '\0') {
+        *bytes = DEFAULT_SPOOL_BYTES;
+        return SJ_OK;
+    }
+    const unsigned long long number = strtoull(text, &end, 10);
+    const char *unit = *end != '\0' ? strchr(units, *end) : NULL;
+    const unsigned shift = unit != NULL ? 10 * (unsigned)(unit - units + 1) : 0;
+    if (text[0] < '0' || text[0] > '9' || (*end != '\0' && (unit == NULL || end[1] != '\0')) ||
+        number == 0 || number > (UINT64_C(1) << 50) >> shift) {
+        return sj_fail(error, SJ_EINVAL,
+                       "SOJOURN_DIRECT_SPOOL_BYTES needs a number with k, M or G, not \"%s\"",
+                       text);
+    }
+    *bytes = (uint64_t)number << shift;
+    return SJ_OK;
+}
+
+/* check_policy refuses what is done from outside of a process: stopping its threads. */
+static sj_status check_policy(const sj_policy *policy, sj_error *error)
+{
+    const char *what = NULL;
+    if (policy->budget_percent > 0) {
+        what = "\"budget\"";
+    } else if (sj_selection_has_sources(&policy->selection)) {
+        what = "\"sources\"";
+    }
+    for (size_t i = 0; i < policy->trigger_count; i++) {
+        what =
+            (policy->triggers[i].actions & SJ_ACTION_STACKS) != 0 ? "the action \"stacks\"" : what;
+    }
+    return what == NULL
+               ? SJ_OK
+               : sj_fail(error, SJ_EUNSUPPORTED,
+                         "SOJOURN_DIRECT_POLICY: %s needs a recorder outside of the program: take "
+                         "it out of the policy, or use sojourn-device or `sojourn record`",
+                         what);
+}
+
+static sj_status read_policy(const char *name, sj_policy *policy, sj_error *error)
+{
+    sj_policy_draft *draft = NULL;
+    SJ_TRY(sj_policy_draft_new(&draft, error));
+    sj_status status = name[0] != '\0' ? sj_policy_draft_load(draft, name, error) : SJ_OK;
+    if (status == SJ_OK) {
+        status = sj_policy_draft_finish(draft, policy, error);
+    }
+    sj_policy_draft_free(draft);
+    if (status == SJ_OK && (status = check_policy(policy, error)) != SJ_OK) {
+        sj_policy_free(policy);
+    }
+    return status;
+}
+
+sj_status sj_direct_options(const sj_direct_settings *settings, char **arguments, sj_policy *policy,
+                            sj_recording_options *options, sj_error *error)
+{
+    *options =
+        (sj_recording_options){.arguments = arguments,
+                               .name = settings->name[0] != '\0' ? settings->name : NULL,
+                               .spool_root = settings->spool[0] != '\0' ? settings->spool : NULL,
+                               .destination = settings->url,
+                               .policy = policy};
+    if (settings->is_too_long) {
+        return sj_fail(error, SJ_ELIMIT, "the SOJOURN_DIRECT variables are longer than %d bytes",
+                       SJ_DIRECT_TEXT_BYTES);
+    }
+    SJ_TRY(check_url(settings->url, error));
+    SJ_TRY(check_places(error));
+    SJ_TRY(read_children(settings->children, &options->children, error));
+    SJ_TRY(read_bytes(settings->spool_bytes, &options->spool_bytes, error));
+    if (options->spool_root != NULL && options->spool_root[0] != '/') {
+        return sj_fail(error, SJ_EINVAL, "SOJOURN_DIRECT_SPOOL=%.200s needs an absolute path",
+                       options->spool_root);
+    }
+    SJ_TRY(read_policy(settings->policy, policy, error));
+    options->selection = policy->selection;
+    options->chunks_per_thread = policy->chunks_per_thread;
+    options->full_policy = policy->drop_when_full ? SJ_FULL_DROP_NEW : SJ_FULL_BLOCK;
+    options->block_ms = policy->block_ms;
+    return SJ_OK;
+}

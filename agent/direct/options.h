@@ -1,0 +1,15 @@
+/* The settings of direct mode as options of a recording, checked. */
+#ifndef SJ_AGENT_DIRECT_OPTIONS_H
+#define SJ_AGENT_DIRECT_OPTIONS_H
+
+#include "agent/control/recording.h"
+#include "agent/direct/settings.h"
+
+/* sj_direct_options reads everything that the settings name; `policy` and what `settings` and
+ * `arguments` hold are borrowed by `options`. An error names the variable. SJ_EINVAL, SJ_ENOTFOUND,
+ * SJ_EUNSUPPORTED: the policy asks for what only a recorder outside of the process can do. */
+SJ_MUST_CHECK sj_status sj_direct_options(const sj_direct_settings *settings, char **arguments,
+                                          sj_policy *policy, sj_recording_options *options,
+                                          sj_error *error);
+
+#endif

@@ -1,0 +1,112 @@
+#include "agent/direct/settings.h"
+
+#include <stddef.h>
+#include <string.h>
+
+static const char own_name[] = "libsojourn-direct.so";
+
+/* value_of returns the value when `entry` is NAME=value. */
+static char *value_of(char *entry, const char *name)
+{
+    const size_t length = strlen(name);
+    return strncmp(entry, name, length) == 0 && entry[length] == '=' ? entry + length + 1 : NULL;
+}
+
+static char *find_entry(char **environment, const char *name)
+{
+    for (; *environment != NULL; environment++) {
+        if (value_of(*environment, name) != NULL) {
+            return *environment;
+        }
+    }
+    return NULL;
+}
+
+/* copy_all copies the entries and points the values into the copies. */
+static void copy_all(char **environment, sj_direct_settings *settings)
+{
+    const struct {
+        const char *name;
+        const char **value;
+    } places[SJ_DIRECT_SETTINGS] = {
+        {"SOJOURN_DIRECT", &settings->url},
+        {"SOJOURN_DIRECT_POLICY", &settings->policy},
+        {"SOJOURN_DIRECT_SPOOL", &settings->spool},
+        {"SOJOURN_DIRECT_SPOOL_BYTES", &settings->spool_bytes},
+        {"SOJOURN_DIRECT_NAME", &settings->name},
+        {"SOJOURN_DIRECT_CHILDREN", &settings->children},
+        {"SOJOURN_DIRECT_WAIT", &settings->wait},
+        {"SOJOURN_DIRECT_LOG", &settings->log},
+        {"SOJOURN_TOKEN", &settings->token},
+    };
+    size_t used = 0;
+    size_t count = 0;
+    for (size_t i = 0; i < SJ_DIRECT_SETTINGS; i++) {
+        const char *entry = find_entry(environment, places[i].name);
+        const size_t bytes = entry != NULL ? strlen(entry) + 1 : 0;
+        *places[i].value = "";
+        if (bytes > sizeof(settings->text) - used) {
+            settings->is_too_long = true;
+        } else if (entry != NULL) {
+            char *copy = memcpy(settings->text + used, entry, bytes);
+            used += bytes;
+            settings->entries[count++] = copy;
+            *places[i].value = value_of(copy, places[i].name);
+        }
+    }
+    settings->entries[count] = NULL;
+}
+
+/* is_own tells whether an element of LD_PRELOAD is this library. */
+static bool is_own(const char *element, size_t length)
+{
+    const size_t name_length = sizeof(own_name) - 1;
+    return length >= name_length &&
+           memcmp(element + length - name_length, own_name, name_length) == 0 &&
+           (length == name_length || element[length - name_length - 1] == '/');
+}
+
+/* forget_own takes this library out of the value of LD_PRELOAD; false when nothing is left. */
+static bool forget_own(char *value)
+{
+    char *to = value;
+    const char *from = value;
+    while (*from != '\0') {
+        const size_t length = strcspn(from, ": ");
+        const size_t separator = from[length] != '\0' ? 1 : 0;
+        if (!is_own(from, length)) {
+            memmove(to, from, length + separator);
+            to += length + separator;
+        }
+        from += length + separator;
+    }
+    while (to > value && (to[-1] == ':' || to[-1] == ' ')) {
+        to--;
+    }
+    *to = '\0';
+    return to != value;
+}
+
+static void restore(char **environment)
+{
+    static const char ours[] = "SOJOURN_";
+    char **to = environment;
+    for (char **from = environment; *from != NULL; from++) {
+        char *preload = value_of(*from, "LD_PRELOAD");
+        if (strncmp(*from, ours, sizeof(ours) - 1) != 0 &&
+            (preload == NULL || forget_own(preload))) {
+            *to++ = *from;
+        }
+    }
+    *to = NULL;
+}
+
+bool sj_direct_settings_take(char **environment, sj_direct_settings *settings)
+{
+    if (find_entry(environment, "SOJOURN_DIRECT") == NULL) {
+        return false;
+    }
+    copy_all(environment, settings);
+    restore(environment);
+    return true;
+}

@@ -1,0 +1,278 @@
+/* Design notes
+ *
+ * NNG's threads only note that a question has ended and wake who waits. A slot is one REQ context
+ * with one asynchronous operation: send, then (from the completion of the send) receive. Nothing in
+ * flight is ever cancelled while the channel is open, because NNG 1.5.2 can crash when a receive is
+ * cancelled whose send is still queued; REQ itself sends again after `resend_ms` or when the
+ * connection breaks, to whoever answers next. */
+#include "agent/uplink/nng_channel.h"
+
+#include "agent/uplink/dial.h"
+
+#include <nng/nng.h>
+#include <nng/protocol/reqrep0/req.h>
+#include <pthread.h>
+#include <stdlib.h>
+
+enum { RECONNECT_MIN_MS = 100, RECONNECT_MAX_MS = 5000 };
+
+typedef enum slot_state { SLOT_IDLE, SLOT_BUSY, SLOT_DONE } slot_state;
+
+typedef struct slot {
+    sj_channel *channel;
+    nng_ctx context;
+    nng_aio *aio;
+    bool receiving;
+    slot_state state;
+    int64_t received_ns;
+    int result; /* of NNG, once DONE */
+    nng_msg *answer;
+} slot;
+
+struct sj_channel {
+    nng_socket socket;
+    uint32_t slot_count;
+    nng_msg *taken;        /* the answer that was given last */
+    pthread_mutex_t mutex; /* guards all below */
+    pthread_cond_t changed;
+    bool woken;
+    int connections;
+    bool is_connected_untold;
+    bool is_disconnected_untold;
+    slot slots[SJ_CHANNEL_SLOTS];
+};
+
+static int64_t boottime_ns(void)
+{
+    struct timespec now;
+    clock_gettime(CLOCK_BOOTTIME, &now);
+    return (int64_t)now.tv_sec * 1000000000 + now.tv_nsec;
+}
+
+/* Runs on a thread of NNG. */
+static void on_completion(void *argument)
+{
+    slot *done = argument;
+    const int64_t received_ns = boottime_ns();
+    const int result = nng_aio_result(done->aio);
+    if (result == 0 && !done->receiving) {
+        done->receiving = true;
+        nng_ctx_recv(done->context, done->aio);
+        return;
+    }
+    if (!done->receiving) { /* the message was not taken */
+        nng_msg_free(nng_aio_get_msg(done->aio));
+        nng_aio_set_msg(done->aio, NULL);
+    }
+    sj_channel *channel = done->channel;
+    pthread_mutex_lock(&channel->mutex);
+    done->answer = result == 0 ? nng_aio_get_msg(done->aio) : NULL;
+    done->result = result;
+    done->received_ns = received_ns;
+    done->state = SLOT_DONE;
+    pthread_cond_signal(&channel->changed);
+    pthread_mutex_unlock(&channel->mutex);
+}
+
+/* Runs on a thread of NNG, as the next. */
+static void on_connection(nng_pipe pipe, nng_pipe_ev event, void *argument)
+{
+    (void)pipe;
+    (void)event;
+    sj_channel *channel = argument;
+    pthread_mutex_lock(&channel->mutex);
+    channel->connections++;
+    channel->is_connected_untold = true;
+    pthread_cond_signal(&channel->changed);
+    pthread_mutex_unlock(&channel->mutex);
+}
+
+static void on_disconnection(nng_pipe pipe, nng_pipe_ev event, void *argument)
+{
+    (void)pipe;
+    (void)event;
+    sj_channel *channel = argument;
+    pthread_mutex_lock(&channel->mutex);
+    channel->connections--;
+    if (channel->connections == 0) {
+        channel->is_disconnected_untold = true;
+    }
+    pthread_cond_signal(&channel->changed);
+    pthread_mutex_unlock(&channel->mutex);
+}
+
+static int open_socket(sj_channel *channel, const sj_channel_options *options)
+{
+    int result = nng_req0_open(&channel->socket);
+    if (result != 0) {
+        return result;
+    }
+    if ((result = nng_socket_set_size(channel->socket, NNG_OPT_RECVMAXSZ,
+                                      SJ_CHANNEL_ANSWER_BYTES)) != 0 ||
+        (result = nng_socket_set_ms(channel->socket, NNG_OPT_RECONNMINT, RECONNECT_MIN_MS)) != 0 ||
+        (result = nng_socket_set_ms(channel->socket, NNG_OPT_RECONNMAXT, RECONNECT_MAX_MS)) != 0 ||
+        (result = nng_pipe_notify(channel->socket, NNG_PIPE_EV_ADD_POST, on_connection, channel)) !=
+            0 ||
+        (result = nng_pipe_notify(channel->socket, NNG_PIPE_EV_REM_POST, on_disconnection,
+                                  channel)) != 0) {
+        return result;
+    }
+    for (uint32_t i = 0; i < channel->slot_count; ++i) {
+        slot *made = &channel->slots[i];
+        made->channel = channel;
+        if ((result = nng_ctx_open(&made->context, channel->socket)) != 0 ||
+            (result = nng_ctx_set_ms(made->context, NNG_OPT_REQ_RESENDTIME,
+                                     (nng_duration)options->resend_ms)) != 0 ||
+            (result = nng_aio_alloc(&made->aio, on_completion, made)) != 0) {
+            return result;
+        }
+        nng_aio_set_timeout(made->aio, NNG_DURATION_INFINITE);
+    }
+    return sj_dial(channel->socket, options->url, options->certificate);
+}
+
+static void close_channel(sj_channel *channel)
+{
+    nng_close(channel->socket);
+    for (uint32_t i = 0; i < channel->slot_count; ++i) {
+        slot *used = &channel->slots[i];
+        if (used->aio != NULL) {
+            nng_aio_stop(used->aio);
+            nng_aio_free(used->aio);
+        }
+        if (used->answer != NULL) {
+            nng_msg_free(used->answer);
+        }
+    }
+    if (channel->taken != NULL) {
+        nng_msg_free(channel->taken);
+    }
+    pthread_cond_destroy(&channel->changed);
+    pthread_mutex_destroy(&channel->mutex);
+    free(channel);
+}
+
+static sj_status open_channel(const sj_channel_options *options, sj_channel **channel,
+                              sj_error *error)
+{
+    sj_channel *made = calloc(1, sizeof(*made));
+    if (made == NULL) {
+        return sj_fail(error, SJ_ENOMEM, "out of memory");
+    }
+    made->slot_count = options->slots < SJ_CHANNEL_SLOTS ? options->slots : SJ_CHANNEL_SLOTS;
+    pthread_mutex_init(&made->mutex, NULL);
+    pthread_condattr_t clock;
+    pthread_condattr_init(&clock);
+    pthread_condattr_setclock(&clock, CLOCK_MONOTONIC);
+    pthread_cond_init(&made->changed, &clock);
+    pthread_condattr_destroy(&clock);
+    const int result = open_socket(made, options);
+    if (result != 0) {
+        sj_fail(error, SJ_EIO, "cannot dial %s: %s", options->url, nng_strerror(result));
+        close_channel(made);
+        return SJ_EIO;
+    }
+    *channel = made;
+    return SJ_OK;
+}
+
+static sj_status ask(sj_channel *channel, uint32_t number, sj_slice question)
+{
+    slot *idle = &channel->slots[number];
+    nng_msg *message = NULL;
+    if (nng_msg_alloc(&message, 0) != 0) {
+        return SJ_ENOMEM;
+    }
+    if (nng_msg_append(message, question.data, question.size) != 0) {
+        nng_msg_free(message);
+        return SJ_ENOMEM;
+    }
+    pthread_mutex_lock(&channel->mutex);
+    idle->state = SLOT_BUSY;
+    idle->receiving = false;
+    pthread_mutex_unlock(&channel->mutex); /* a completion may run within the call */
+    nng_aio_set_msg(idle->aio, message);
+    nng_ctx_send(idle->context, idle->aio);
+    return SJ_OK;
+}
+
+static void take_done(sj_channel *channel, slot *done, sj_channel_event *event)
+{
+    *event =
+        (sj_channel_event){.type = SJ_CHANNEL_FAILED, .slot = (uint32_t)(done - channel->slots)};
+    if (done->answer != NULL) {
+        channel->taken = done->answer;
+        event->type = SJ_CHANNEL_ANSWERED;
+        event->received_ns = done->received_ns;
+        event->answer =
+            (sj_slice){.data = nng_msg_body(channel->taken), .size = nng_msg_len(channel->taken)};
+    } else {
+        event->why = nng_strerror(done->result);
+    }
+    done->answer = NULL;
+    done->state = SLOT_IDLE;
+}
+
+static bool take(sj_channel *channel, sj_channel_event *event)
+{
+    bool found = true;
+    if (channel->taken != NULL) {
+        nng_msg_free(channel->taken);
+        channel->taken = NULL;
+    }
+    pthread_mutex_lock(&channel->mutex);
+    slot *done = channel->slots;
+    if (channel->is_disconnected_untold) {
+        channel->is_disconnected_untold = false;
+        *event = (sj_channel_event){.type = SJ_CHANNEL_DISCONNECTED};
+    } else if (channel->is_connected_untold) {
+        channel->is_connected_untold = false;
+        *event = (sj_channel_event){.type = SJ_CHANNEL_CONNECTED};
+    } else {
+        while (done < channel->slots + channel->slot_count && done->state != SLOT_DONE) {
+            done++;
+        }
+        found = done < channel->slots + channel->slot_count;
+        if (found) {
+            take_done(channel, done, event);
+        }
+    }
+    pthread_mutex_unlock(&channel->mutex);
+    return found;
+}
+
+static bool has_news(const sj_channel *channel)
+{
+    bool found = channel->woken || channel->is_connected_untold || channel->is_disconnected_untold;
+    for (uint32_t i = 0; i < channel->slot_count && !found; ++i) {
+        found = channel->slots[i].state == SLOT_DONE;
+    }
+    return found;
+}
+
+static void wait_for_news(sj_channel *channel, const struct timespec *until)
+{
+    pthread_mutex_lock(&channel->mutex);
+    int result = 0;
+    while (result == 0 && !has_news(channel)) {
+        result = until != NULL ? pthread_cond_timedwait(&channel->changed, &channel->mutex, until)
+                               : pthread_cond_wait(&channel->changed, &channel->mutex);
+    }
+    channel->woken = false;
+    pthread_mutex_unlock(&channel->mutex);
+}
+
+static void wake(sj_channel *channel)
+{
+    pthread_mutex_lock(&channel->mutex);
+    channel->woken = true;
+    pthread_cond_signal(&channel->changed);
+    pthread_mutex_unlock(&channel->mutex);
+}
+
+const sj_channel_kind sj_channel_nng = {.open = open_channel,
+                                        .ask = ask,
+                                        .take = take,
+                                        .wait = wait_for_news,
+                                        .wake = wake,
+                                        .close = close_channel};

@@ -1,0 +1,46 @@
+/* What a collector says on the SP wire: the first byte chooses tcp or ipc and the size of the
+ * pieces in which the rest comes. */
+#include "agent/uplink/sp_wire.h"
+
+#include <stdlib.h>
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+
+static sj_sp_reader reader;
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+    if (size == 0) {
+        return 0;
+    }
+    const size_t piece = (size_t)(data[0] >> 1) + 1;
+    reader.is_ipc = (data[0] & 1) != 0;
+    reader.is_greeted = false;
+    reader.used = 0;
+    reader.count = 0;
+    for (size_t at = 1; at < size;) {
+        sj_sp_message message;
+        sj_status status;
+        size_t room_bytes;
+        uint8_t *room = sj_sp_reader_room(&reader, &room_bytes);
+        size_t part = size - at < piece ? size - at : piece;
+        part = part < room_bytes ? part : room_bytes;
+        if (part == 0) {
+            abort(); /* it asked for more and has no room */
+        }
+        memcpy(room, data + at, part);
+        sj_sp_reader_fed(&reader, part);
+        at += part;
+        while ((status = sj_sp_reader_next(&reader, &message)) == SJ_OK) {
+            if ((message.request & SJ_SP_REQUEST_BIT) == 0 ||
+                message.body.size > SJ_SP_BODY_MAX_BYTES || message.body.data < reader.bytes ||
+                message.body.data + message.body.size > reader.bytes + reader.count) {
+                abort();
+            }
+        }
+        if (status != SJ_EAGAIN) {
+            return 0;
+        }
+    }
+    return 0;
+}
