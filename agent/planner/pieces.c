@@ -54,7 +54,9 @@ static sj_status add_symbol_piece(sj_module *module, const sj_symbol *symbol)
                       .source = symbol->source,
                       .receiver = symbol->receiver};
     if (!is_inside_text(module, symbol->address, size)) {
-        size = module->text_bytes - piece.start;
+        /* What lies behind is not touched by the lie. */
+        size = is_range_start ? range->end - range->start : 0;
+        size = is_inside_text(module, symbol->address, size) ? size : 0;
         piece.skip = SJ_SKIP_OUT_OF_TEXT;
     } else if (symbol->kind == SJ_SYMBOL_RESOLVER || sj_name_is_runtime(symbol->name)) {
         piece.skip = SJ_SKIP_RUNTIME_SUPPORT;

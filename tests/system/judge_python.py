@@ -82,9 +82,9 @@ def one_test(sojourn, test):
         print(f"{test}, run {len(plain)}: {sorted(changed, key=str)}", flush=True)
         check(len(plain) < RUNS, f"{test} changed: {sorted(changed, key=str)}")
     ran = sum(int(count) for count in re.findall(r"Ran (\d+) tests", str(before[-1])))
-    check(ran > 0, f"{test} ran no tests: {before[-1]}")
     print(f"{test}: {ran} tests, {calls} calls, {plain[-1][1]:.0f} s, hooked "
           f"{hooked[-1][1]:.0f} s", flush=True)
+    return ran
 
 
 def test(sojourn, arguments):
@@ -93,9 +93,11 @@ def test(sojourn, arguments):
         names = arguments
     else:
         names = (LONG if IS_LONG else SHORT).split() + SHORT.split() * (REPEATS - 1)
+    idle = 0
     for number, name in enumerate(names):
         print(f"{number + 1} of {len(names)}", end=" ", flush=True)
-        one_test(sojourn, name)
+        idle += one_test(sojourn, name) == 0
+    check(idle * 10 < len(names), f"{idle} of {len(names)} files were skipped as a whole")
 
 
 if __name__ == "__main__":

@@ -207,6 +207,29 @@ static void optimized_samples_hook_the_hard_functions(void **state)
     sj_plan_free(&plan);
 }
 
+static void what_lies_is_left_alone_with_its_reason(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *name;
+        sj_skip skip;
+    } liars[] = {{"first_of_two", SJ_SKIP_OVERLAP},
+                 {"second_of_two", SJ_SKIP_OVERLAP},
+                 {"without_rules", SJ_SKIP_NO_CFI},
+                 {"longer_than_its_rules", SJ_SKIP_NO_CFI},
+                 {"past_the_end", SJ_SKIP_OUT_OF_TEXT}};
+    sj_plan plan = plan_of(PLANNER_SAMPLE_DIR "/liars", NULL, NULL);
+    for (size_t i = 0; i < sizeof(liars) / sizeof(liars[0]); i++) {
+        const sj_plan_function *function = find_function(&plan, liars[i].name);
+        assert_non_null(function);
+        assert_int_equal(function->technique, SJ_TECHNIQUE_NONE);
+        assert_int_equal(function->skip, liars[i].skip);
+    }
+    static const char *const honest[] = {"bystander", "main"};
+    assert_hooked(&plan, honest, sizeof(honest) / sizeof(honest[0]));
+    sj_plan_free(&plan);
+}
+
 static uint32_t count_imports(const char *path, bool library_calls, const char *name,
                               const sj_plan_function **found, sj_plan *plan)
 {
@@ -427,6 +450,7 @@ int main(void)
         cmocka_unit_test(every_jump_table_entry_of_the_linker_is_a_target),
         cmocka_unit_test(optimized_samples_hook_the_hard_functions),
         cmocka_unit_test(rare_shapes_of_code_are_hooked),
+        cmocka_unit_test(what_lies_is_left_alone_with_its_reason),
         cmocka_unit_test(imports_are_planned_when_asked_for),
         cmocka_unit_test(map_files_name_the_functions_of_stripped_programs),
         cmocka_unit_test(symbols_that_were_split_off_are_found),

@@ -102,6 +102,15 @@ static void rare_shapes_of_code_run_the_same_and_balance(void **state)
     assert_int_equal(found.open_calls, 0);
 }
 
+static void a_program_whose_tables_lie_runs_the_same(void **state)
+{
+    (void)state;
+    const char *const arguments[ARGUMENTS] = {PLANNER_LIARS};
+    const report found = run_both(arguments);
+    assert_int_equal(found.entries, 2001); /* of what does not lie: main and the bystander */
+    assert_int_equal(found.open_calls, 0);
+}
+
 static void bash_runs_the_same_hooked(void **state)
 {
     (void)state;
@@ -132,6 +141,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(samples_of_every_compiler_run_the_same_and_balance),
         cmocka_unit_test(rare_shapes_of_code_run_the_same_and_balance),
+        cmocka_unit_test(a_program_whose_tables_lie_runs_the_same),
         cmocka_unit_test(bash_runs_the_same_hooked),
         cmocka_unit_test(perl_runs_the_same_hooked),
     };
