@@ -214,12 +214,6 @@ static sj_status finish_policy(record_options *options, sj_error *error)
     recording->selection = policy->selection;
     recording->selection.library_calls = library_calls;
     recording->selection.map_file = options->map_file;
-    if (command == &sj_command_attach && policy->selection.objc_dispatch) {
-        return sj_fail(
-            error, SJ_EUNSUPPORTED,
-            "--objc dispatch is an option of `sojourn record` only: a running program is "
-            "recorded by its methods (and with --receivers names their classes)");
-    }
     recording->chunks_per_thread = policy->chunks_per_thread;
     recording->full_policy = policy->drop_when_full ? SJ_FULL_DROP_NEW : SJ_FULL_BLOCK;
     recording->block_ms = policy->block_ms;

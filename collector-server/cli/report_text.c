@@ -162,9 +162,11 @@ static void tell_attach(const sj_recording_summary *summary)
     }
     if (summary->leave.left_bytes != 0) {
         fprintf(stderr,
-                "  left over  %llu KiB that a thread still stands in; gone at the next attach or "
-                "detach\n",
-                (unsigned long long)summary->leave.left_bytes / 1024);
+                "  left over  %llu KiB that %s\n",
+                (unsigned long long)summary->leave.left_bytes / 1024,
+                summary->leave.stays
+                    ? "stay until the process ends, because it may have kept stubs of messages"
+                    : "a thread still stands in; gone at the next attach or detach");
     }
 }
 
@@ -296,6 +298,7 @@ void sj_report_text_json(FILE *file, const sj_recording_summary *summary, const 
     json_number(file, "leave_stopped_ns", summary->leave.stopped_ns);
     json_number(file, "leave_stopped_cpu_ns", summary->leave.stopped_cpu_ns);
     json_number(file, "left_bytes", summary->leave.left_bytes);
+    json_number(file, "message_stubs", summary->leave.message_stubs);
     fprintf(file, ",\n  \"replaced\": %s", summary->replaced ? "true" : "false");
     json_number(file, "drain_cpu_ns", summary->drain.cpu_ns);
     fputs("\n}\n", file);

@@ -139,17 +139,50 @@ def dispatch_given_back(sojourn, program):
     print(f"{program}: {len(slots)} references to the dispatcher given back, {kept.group(0)}")
 
 
-def dispatch_is_not_attached(sojourn):
-    done = sojourn.run(["attach", "--objc", "dispatch", "1"], capture_output=True, text=True)
-    check(done.returncode != 0 and "only" in done.stderr and "--receivers" in done.stderr,
-          f"attach --objc dispatch: {done}")
+def dispatch_late(sojourn, program):
+    """Dispatch is rebound in a running program and given back; the agent stays, and that is told."""
+    process = start(sojourn, program, 1000000)
+    database = sojourn.path("dispatch-late.db")
+    wait_for_library(process)
+    slots, code = dispatcher_slots(process.pid), code_bytes(process.pid)
+    done, summary = attach(sojourn, process.pid, database, ["--for", "2s", "--objc", "dispatch"])
+    check(summary is not None and done.returncode == 0, f"{program}: {done}")
+    check_accounts(sojourn, database)
+    receivers = sojourn.sql(
+        database, "SELECT DISTINCT receiver FROM methods JOIN function_stats USING (function_id) "
+        "WHERE class = 'SmpBase' AND receiver IS NOT NULL")
+    check({row["receiver"] for row in receivers} >= {"SmpDerived"}, f"receivers: {receivers}")
+    check(summary["message_stubs"] > 20 and summary["left_bytes"] > 0, f"{program}: {summary}")
+    left = dispatcher_slots(process.pid)
+    check(left.keys() == slots.keys(), f"other references: {left.keys() ^ slots.keys()}")
+    names = owners(process.pid, left)
+    check(len(names) == 1 and next(iter(names)).startswith("libobjc.so"), f"it leads to {names}")
+    now = code_bytes(process.pid)
+    check(all(now[key] == value for key, value in code.items()), f"{program}: other text")
+    done, summary = attach(sojourn, process.pid, database, ["--for", "30ms"])
+    check(summary is None and "started again" in done.stderr, f"attached again: {done}")
+    time.sleep(1)
+    process.send_signal(signal.SIGTERM)
+    output = process.communicate(timeout=60)[0]
+    check("FAILED" not in output, f"{program} went wrong when its dispatch was hooked:\n{output}")
+    print(f"{program}: dispatch rebound late, {len(slots)} references given back")
+
+
+def nothing_to_dispatch(sojourn):
+    process = subprocess.Popen(["sleep", "600"])
+    done, summary = attach(sojourn, process.pid, sojourn.path("none.db"), ["--objc", "dispatch"])
+    check(summary is None and "no Objective-C dispatcher" in done.stderr, f"sleep: {done}")
+    check(not any("libsojourn" in path for _, _, _, path in mappings(process.pid)), "it stays")
+    process.kill()
+    process.wait()
 
 
 def test(sojourn, arguments):
     build = os.path.dirname(os.path.dirname(sojourn.program))
     folder = os.path.join(build, "tests/samples/objc/O2")
-    dispatch_is_not_attached(sojourn)
+    nothing_to_dispatch(sojourn)
     for name in ("objc_torture", "objc_torture_sealed"):
+        dispatch_late(sojourn, os.path.join(folder, name))
         dispatch_given_back(sojourn, os.path.join(folder, name))
     methods_late(sojourn, os.path.join(folder, "objc_torture"), 100 if LONG else 4)
 
