@@ -8,6 +8,7 @@
 #include "agent/control/class_filter.h"
 #include "agent/control/error.h"
 #include "agent/policy/pattern.h"
+#include "agent/policy/value_rules.h"
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -38,6 +39,7 @@ typedef struct sj_selection {
         objc_dispatch; /* Objective-C methods are recorded where they are dispatched, not patched */
     bool objc_receivers;  /* patched methods record the class of their receiver, too */
     sj_class_filter objc; /* which of them */
+    sj_value_rules *values; /* of arguments and results; NULL: none */
 } sj_selection;
 
 /* sj_selection_add appends a pattern to one of the lists. SJ_ELIMIT beyond SJ_SELECTION_GLOBS,

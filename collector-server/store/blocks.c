@@ -206,6 +206,8 @@ static sj_status store_block(block_run *run)
                                  run->error));
     SJ_TRY(insert_block(run));
     SJ_TRY(insert_gaps(run));
+    SJ_TRY(sj_store_add_values(&run->store->sql, run->state->session_id, run->stream->stream_id,
+                               &run->block, run->error));
     sj_session_count_block(run->state, run->stream, &run->block, &run->summary, run->bytes.size);
     run->store->stored_calls += header->kind == SJ_BLOCK_CALLS ? header->call_count : 0;
     if (run->state->unsummed_block == 0) {
