@@ -165,7 +165,7 @@ typedef enum sj_block_column {
     SJ_COLUMN_TIMES = 4,     /* packed time gaps in clock steps, see block_times.c */
     SJ_COLUMN_ENDINGS = 5,
     SJ_COLUMN_GAPS = 6,
-    SJ_COLUMN_MISSES = 7,    /* the events that no run covers */
+    SJ_COLUMN_MISSES = 7,     /* the events that no run covers */
     SJ_COLUMN_LONG_TIMES = 8, /* the gaps that SJ_COLUMN_TIMES has no room for */
     SJ_COLUMN_VALUES = 9      /* see block_values.c; older readers skip it */
 } sj_block_column;

@@ -89,8 +89,8 @@ static sj_status read_directory(sj_slice bytes, const sj_block_header *header,
             continue;
         }
         if (columns[id].present ||
-            column.raw_bytes > sj_block_column_limit(id, header, SJ_BLOCK_MAX_GAPS,
-                                                     SJ_BLOCK_MAX_VALUES)) {
+            column.raw_bytes >
+                sj_block_column_limit(id, header, SJ_BLOCK_MAX_GAPS, SJ_BLOCK_MAX_VALUES)) {
             return SJ_ECORRUPT;
         }
         columns[id] = column;

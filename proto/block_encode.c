@@ -62,8 +62,9 @@ size_t sj_block_bound(const sj_block_input *input)
 {
     size_t bytes = SJ_BLOCK_HEADER_BYTES + SJ_BLOCK_CRC_BYTES;
     for (unsigned column = 0; column < SJ_BLOCK_KNOWN_COLUMNS; column++) {
-        bytes += SJ_BLOCK_DIRECTORY_ENTRY_BYTES +
-                 sj_block_column_limit(column, &input->header, input->gap_count, input->value_count);
+        bytes +=
+            SJ_BLOCK_DIRECTORY_ENTRY_BYTES +
+            sj_block_column_limit(column, &input->header, input->gap_count, input->value_count);
     }
     return bytes;
 }
@@ -262,7 +263,8 @@ static sj_status begin_columns(sj_block_encoder *encoder, const sj_block_input *
     SJ_TRY(sj_block_buffer_reserve(&encoder->scratch, sj_block_bound(input)));
     uint8_t *at = encoder->scratch.data;
     for (unsigned column = 0; column < SJ_BLOCK_KNOWN_COLUMNS; column++) {
-        const size_t limit = sj_block_column_limit(column, &input->header, input->gap_count, input->value_count);
+        const size_t limit =
+            sj_block_column_limit(column, &input->header, input->gap_count, input->value_count);
         encoder->columns[column] = sj_writer_of(at, limit);
         at += limit;
     }

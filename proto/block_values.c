@@ -3,7 +3,8 @@
  *   varint count of rules | rules x { u8 bytes, bytes of its name }
  *   varint count | count x { zigzag call index - previous one's (first_call at first) |
  *       u8 descriptor | u8 note | u8 rule (0: none, else 1 + its place above) | the value }
- *   the value: text { u8 bytes, bytes }; float, double: 8 bytes; signed kinds: zigzag; else varint */
+ *   the value: text { u8 bytes, bytes }; float, double: 8 bytes; signed kinds: zigzag; else varint
+ */
 #include "proto/block_internal.h"
 
 enum { MIN_VALUE_BYTES = 5, MIN_RULE_BYTES = 1 };
@@ -14,7 +15,7 @@ size_t sj_block_values_bound(size_t count)
     return count != 0 ? HEAD_BYTES + count * VALUE_BYTES : 0;
 }
 
-_Static_assert(SJ_VALUE_RULES * SJ_VALUE_RULE_BYTES + 2 * SJ_VARINT_MAX_BYTES <= 4096,
+_Static_assert(SJ_VALUE_RULES *SJ_VALUE_RULE_BYTES + 2 * SJ_VARINT_MAX_BYTES <= 4096,
                "the head of the column has room");
 _Static_assert(SJ_VARINT_MAX_BYTES + 4 + SJ_VALUE_TEXT_BYTES <= 80, "a value has room");
 

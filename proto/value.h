@@ -23,9 +23,9 @@ typedef enum sj_value_kind {
 } sj_value_kind;
 
 enum {
-    SJ_VALUE_KINDS = 12,         /* one more than the highest */
-    SJ_VALUE_RESULT = 0,         /* the position of what a call returns */
-    SJ_VALUE_LAST_POSITION = 8,  /* arguments are numbered from 1 */
+    SJ_VALUE_KINDS = 12,        /* one more than the highest */
+    SJ_VALUE_RESULT = 0,        /* the position of what a call returns */
+    SJ_VALUE_LAST_POSITION = 8, /* arguments are numbered from 1 */
     SJ_VALUES_PER_FUNCTION = 4,
     SJ_VALUE_TEXT_BYTES = 64, /* of a text are kept */
     SJ_VALUE_RULES = 32,      /* of a policy */
@@ -36,7 +36,7 @@ enum {
 typedef enum sj_value_note {
     SJ_VALUE_WHOLE = 0,
     SJ_VALUE_CUT = 1,        /* it goes on */
-    SJ_VALUE_UNREADABLE = 2, /* the pointer leads to no memory */
+    SJ_VALUE_UNREADABLE = 2, /* the pointer leads to no memory, or the kernel does not tell */
     SJ_VALUE_NULL = 3        /* the pointer is null */
 } sj_value_note;
 

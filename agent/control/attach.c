@@ -340,8 +340,7 @@ sj_status sj_attach_bind(sj_attach *attach, sj_error *error)
 {
     size_t thread = 0;
     SJ_TRY(find_safe_point(attach, &thread, error));
-    sj_status status =
-        sj_attach_call_agent(&attach->target, &attach->agent, thread, SJ_FACE_BIND);
+    sj_status status = sj_attach_call_agent(&attach->target, &attach->agent, thread, SJ_FACE_BIND);
     sj_target_resume_all(&attach->target);
     if (status == SJ_OK) {
         /* Tables that change meanwhile are not what is asked for. */

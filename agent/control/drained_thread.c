@@ -76,7 +76,8 @@ static void take_mark(void *context, uint32_t mark_index, bool end, uint64_t tic
     (void)!sj_emitter_mark(shared->options.emitter, name, end, ticks, thread->number, "app");
 }
 
-/* take_value asks the rules about a value, and tells the triggers of those whose condition it meets.
+/* take_value asks the rules about a value, and tells the triggers of those whose condition it
+ * meets.
  */
 static uint32_t take_value(void *context, uint32_t function, const sj_block_value *value,
                            uint64_t ticks)
@@ -113,9 +114,11 @@ static sj_status new_assembler(sj_drained_thread *thread, const sj_thread_slot *
         .encoder = shared->encoder,
         .value_rules = policy != NULL ? policy->selection.values : NULL,
     };
-    const sj_assembler_sink sink = {
-        .context = thread, .open_stream = open_stream, .block = take_block, .mark = take_mark,
-        .value = take_value};
+    const sj_assembler_sink sink = {.context = thread,
+                                    .open_stream = open_stream,
+                                    .block = take_block,
+                                    .mark = take_mark,
+                                    .value = take_value};
     return sj_assembler_new(&options, &sink, &thread->assembler);
 }
 

@@ -261,8 +261,8 @@ static sj_status leave(departure *leaving, sj_error *error)
     }
     sj_unwinder_free(unwinder);
     leaving->report->left_bytes = count_left(leaving, given_back);
-    leaving->report->stays = phase == SJ_FACE_LAUNCHED ||
-                             atomic_load(&leaving->agent.face.binding) != SJ_FACE_UNBOUND;
+    leaving->report->stays =
+        phase == SJ_FACE_LAUNCHED || atomic_load(&leaving->agent.face.binding) != SJ_FACE_UNBOUND;
     return SJ_OK;
 }
 
@@ -354,8 +354,8 @@ sj_status sj_attach_look(pid_t pid, sj_recorded *recorded, sj_error *error)
         const uint32_t phase = atomic_load(&agent.face.phase);
         recorded->is_active = (status == SJ_EAGAIN && phase != SJ_FACE_IDLE) || has_written(&agent);
         recorded->is_launched = phase == SJ_FACE_LAUNCHED;
-        recorded->stays = recorded->is_launched ||
-                          atomic_load(&agent.face.binding) != SJ_FACE_UNBOUND;
+        recorded->stays =
+            recorded->is_launched || atomic_load(&agent.face.binding) != SJ_FACE_UNBOUND;
         recorded->companion = agent.face.runtime_directory[0] != '\0'
                                   ? find_companion(agent.face.runtime_directory)
                                   : 0;

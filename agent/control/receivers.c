@@ -29,8 +29,7 @@ static sj_status meet_new(sj_receivers *receivers, const sj_record *records, uin
         const sj_pair known = {.key = sj_record_value(&records[i]),
                                .sub = tag & SJ_RECORD_FUNCTION_MASK,
                                .first = tag & SJ_RECORD_FUNCTION_MASK};
-        if (kind_of(tag) != SJ_RECORD_VALUE ||
-            sj_record_part_of(&records[i]) != SJ_PART_RECEIVER ||
+        if (kind_of(tag) != SJ_RECORD_VALUE || sj_record_part_of(&records[i]) != SJ_PART_RECEIVER ||
             sj_pair_map_find(&receivers->known, known.key, known.sub) != NULL) {
             continue;
         }

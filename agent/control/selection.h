@@ -37,8 +37,8 @@ typedef struct sj_selection {
     bool library_calls; /* calls into libraries are recorded, too */
     bool
         objc_dispatch; /* Objective-C methods are recorded where they are dispatched, not patched */
-    bool objc_receivers;  /* patched methods record the class of their receiver, too */
-    sj_class_filter objc; /* which of them */
+    bool objc_receivers;    /* patched methods record the class of their receiver, too */
+    sj_class_filter objc;   /* which of them */
     sj_value_rules *values; /* of arguments and results; NULL: none */
 } sj_selection;
 

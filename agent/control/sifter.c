@@ -57,8 +57,8 @@ static sj_status note_freed(sj_sifter *sifter, const sj_record *records, size_t 
         *count = 0;
         return SJ_OK;
     }
-    while (before < *count && (is_value(&records[before]) ||
-                               is_before(sj_record_ticks48(&records[before]), ticks))) {
+    while (before < *count &&
+           (is_value(&records[before]) || is_before(sj_record_ticks48(&records[before]), ticks))) {
         before++;
     }
     while (before > 0 && is_value(&records[before - 1])) {

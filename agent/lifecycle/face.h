@@ -47,13 +47,13 @@ typedef struct sj_face {
     uint32_t
         prepare_only; /* 1: changes are kept for the tracer, who sets 0 when it has written them */
     _Atomic uint32_t binding; /* sj_face_binding */
-    uint64_t first_hooked;  /* address of the first sj_hooked_module */
-    uint64_t hooked_stride; /* bytes from one to the next */
-    uint64_t loader_hook;   /* address of the sj_hooked_module of the loader's debug hook */
-    uint64_t loader_state;  /* address of the loader's struct r_debug; 0: unknown */
-    uint64_t known_modules; /* sum that tells whether the loader's list has changed since */
-    uint64_t handle;        /* what dlclose takes */
-    uint64_t code_low;      /* the agent's own executable segment */
+    uint64_t first_hooked;    /* address of the first sj_hooked_module */
+    uint64_t hooked_stride;   /* bytes from one to the next */
+    uint64_t loader_hook;     /* address of the sj_hooked_module of the loader's debug hook */
+    uint64_t loader_state;    /* address of the loader's struct r_debug; 0: unknown */
+    uint64_t known_modules;   /* sum that tells whether the loader's list has changed since */
+    uint64_t handle;          /* what dlclose takes */
+    uint64_t code_low;        /* the agent's own executable segment */
     uint64_t code_high;
     uint64_t arena; /* address and length of the mapped arena; 0 when there is none */
     uint64_t arena_bytes;

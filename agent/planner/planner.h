@@ -28,8 +28,8 @@ typedef struct sj_planner_options {
     sj_function_wanted wanted;   /* NULL: all */
     sj_function_values values;   /* NULL: none */
     void *context;               /* of the two */
-    bool with_receivers; /* methods record the class of their receiver */
-    bool library_calls;  /* calls of other modules' functions, too: imports behind the functions */
+    bool with_receivers;         /* methods record the class of their receiver */
+    bool library_calls; /* calls of other modules' functions, too: imports behind the functions */
 } sj_planner_options;
 
 typedef struct sj_plan {

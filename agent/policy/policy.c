@@ -569,10 +569,17 @@ static sj_status check_whole(sj_policy_reader *reader)
                                   "trigger %zu dumps, which needs \"mode\": \"flight\"", i);
         }
     }
+    if (policy->selection.values != NULL && policy->mode == SJ_POLICY_PROFILE) {
+        return sj_policy_fail(
+            reader, false,
+            "a profile has no single calls, so no values: \"mode\" must be \"trace\" "
+            "or \"flight\"");
+    }
     if (policy->selection.values != NULL && policy->minimum_ns != 0) {
-        return sj_policy_fail(reader, false,
-                              "values are not recorded of calls that wait for a \"minimum\": remove "
-                              "one of the two");
+        return sj_policy_fail(
+            reader, false,
+            "values are not recorded of calls that wait for a \"minimum\": remove "
+            "one of the two");
     }
     /* The budget counts and frees functions; by receiver there would be many of one. */
     if (policy->budget_percent > 0 && policy->selection.objc_receivers) {

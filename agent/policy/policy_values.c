@@ -123,14 +123,18 @@ static void finish(sj_value_rule *rule)
 static sj_status read_rule(sj_policy_reader *reader, json_t *value)
 {
     /* "when" is read last: it needs to know the kind. */
-    static const sj_policy_key keys[] = {{"name", read_name},     {"function", read_function},
-                                         {"argument", read_argument}, {"result", read_result},
-                                         {"as", read_as},         {"when", NULL}};
+    static const sj_policy_key keys[] = {{"name", read_name},
+                                         {"function", read_function},
+                                         {"argument", read_argument},
+                                         {"result", read_result},
+                                         {"as", read_as},
+                                         {"when", NULL}};
     SJ_TRY(sj_policy_object(reader, value, keys, sizeof(keys) / sizeof(keys[0])));
     if (json_object_get(value, "function") == NULL || json_object_get(value, "as") == NULL) {
         return sj_policy_fail(reader, false, "both \"function\" and \"as\" are needed");
     }
-    if ((json_object_get(value, "argument") == NULL) == (json_object_get(value, "result") == NULL)) {
+    if ((json_object_get(value, "argument") == NULL) ==
+        (json_object_get(value, "result") == NULL)) {
         return sj_policy_fail(reader, false,
                               "either \"argument\": its number, or \"result\": true is needed");
     }

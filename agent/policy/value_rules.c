@@ -3,9 +3,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-const char *const sj_value_kind_words[SJ_VALUE_KINDS] = {
-    "",    "int",     "uint",  "long",   "ulong", "char", "bool",
-    "hex", "pointer", "float", "double", "string"};
+const char *const sj_value_kind_words[SJ_VALUE_KINDS] = {"",        "int",   "uint",   "long",
+                                                         "ulong",   "char",  "bool",   "hex",
+                                                         "pointer", "float", "double", "string"};
 const char *const sj_value_comparison_words[SJ_VALUE_COMPARISONS] = {"",   "==", "!=", "<",
                                                                      "<=", ">",  ">="};
 
@@ -51,7 +51,7 @@ static bool same_rule(const sj_value_rule *left, const sj_value_rule *right)
 {
     return strcmp(left->name, right->name) == 0 && left->descriptor == right->descriptor &&
            left->comparison == right->comparison && left->bits == right->bits &&
-           memcmp(&left->real, &right->real, sizeof(left->real)) == 0 &&
+           !(left->real < right->real) && !(left->real > right->real) &&
            same_text(left->function.text, right->function.text) &&
            same_text(left->text.text, right->text.text);
 }
@@ -75,8 +75,8 @@ uint32_t sj_value_rules_match(const sj_value_rules *rules, const char *symbol)
     uint32_t matched = 0;
     const bool is_import = strchr(symbol, '!') != NULL; /* library!function: not patched itself */
     for (size_t i = 0; rules != NULL && !is_import && i < rules->count; i++) {
-        matched |= sj_pattern_matches_symbol(&rules->items[i].function, symbol) ? UINT32_C(1) << i
-                                                                                 : 0;
+        matched |=
+            sj_pattern_matches_symbol(&rules->items[i].function, symbol) ? UINT32_C(1) << i : 0;
     }
     return matched;
 }

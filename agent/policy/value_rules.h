@@ -1,5 +1,6 @@
 /* Rules about values: of which functions which arguments and results are recorded, and under which
- * condition they are kept. Read from a policy (policy_values.c); immutable after that; any thread. */
+ * condition they are kept. Read from a policy (policy_values.c); immutable after that; any thread.
+ */
 #ifndef SJ_AGENT_POLICY_VALUE_RULES_H
 #define SJ_AGENT_POLICY_VALUE_RULES_H
 

@@ -31,8 +31,8 @@ typedef enum sj_record_kind {
     SJ_RECORD_VALUE = 3
 } sj_record_kind;
 
-/* What an SJ_RECORD_VALUE holds. Of a text, the first record holds its length and, from bit 8 on, its
- * sj_value_note; its bytes follow, eight a record. */
+/* What an SJ_RECORD_VALUE holds. Of a text, the first record holds its length and, from bit 8 on,
+ * its sj_value_note; its bytes follow, eight a record. */
 typedef enum sj_record_part {
     SJ_PART_RECEIVER = 0, /* the receiver's class; bytes 8..11: low bits of the stack pointer */
     SJ_PART_VALUE = 1,    /* bytes 8..10: low bits of the stack pointer, 11: sj_value_descriptor */

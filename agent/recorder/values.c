@@ -41,9 +41,12 @@ static void put_text(uint32_t tag, uint64_t stack, uint8_t descriptor, uint64_t 
     union {
         uint8_t bytes[SJ_VALUE_TEXT_BYTES];
         uint64_t words[SJ_VALUE_TEXT_BYTES / WORD_BYTES];
-    } text = {{0}};
-    const size_t got =
-        pointer != 0 ? read_memory(pointer, text.bytes, SJ_VALUE_TEXT_BYTES) : 0;
+    } text;
+    /* Not by an initialiser: that calls memset, which uses vector registers. */
+    for (size_t i = 0; i < SJ_VALUE_TEXT_BYTES / WORD_BYTES; i++) {
+        text.words[i] = 0;
+    }
+    const size_t got = pointer != 0 ? read_memory(pointer, text.bytes, SJ_VALUE_TEXT_BYTES) : 0;
     size_t length = 0;
     while (length < got && text.bytes[length] != 0) {
         length++;
@@ -80,8 +83,8 @@ void sj_recorder_values(uint32_t function, uint32_t descriptors, uint64_t stack,
                         const sj_value_registers *registers)
 {
     const uint32_t shift = function >> SJ_VALUE_SHIFT_BIT;
-    const uint32_t tag = (uint32_t)SJ_RECORD_VALUE << SJ_RECORD_FUNCTION_BITS |
-                         (function & SJ_RECORD_FUNCTION_MASK);
+    const uint32_t tag =
+        (uint32_t)SJ_RECORD_VALUE << SJ_RECORD_FUNCTION_BITS | (function & SJ_RECORD_FUNCTION_MASK);
     for (; descriptors != 0; descriptors >>= 8) {
         const uint8_t descriptor = (uint8_t)descriptors;
         uint64_t bits = 0;

@@ -23,8 +23,7 @@ static int detach(pid_t pid)
     if (report.leave.left_bytes != 0) {
         printf("; %llu KiB stay mapped until %s",
                (unsigned long long)report.leave.left_bytes / 1024,
-               report.leave.stays ? "it ends"
-                                  : "no thread stands in them: detach again later");
+               report.leave.stays ? "it ends" : "no thread stands in them: detach again later");
     }
     if (report.leave.message_stubs != 0) {
         printf("; %llu stubs of messages stay mapped with it",

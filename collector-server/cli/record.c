@@ -604,6 +604,8 @@ const sj_command sj_command_record = {
         "  --budget N%          add at most so much CPU time, leaving out what tells least\n"
         "  --depth N            no calls deeper than that\n"
         "  --minimum TIME       count calls shorter than, say, 50us, but do not keep them\n"
+        "  --value RULE         record a value of a function's calls (repeatable): an argument,\n"
+        "                       'malloc_it(1:ulong)', or the result, 'find(result:string)'\n"
         "  --thread NAME        only threads whose name matches (repeatable)\n"
         "  --max-bytes N[kMG]   stop recording at this size (default 4G, 0: no limit)\n"
         "  --buffer N           chunks of 64 KiB per thread, 1 to 64 (default 64)\n"

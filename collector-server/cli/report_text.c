@@ -161,8 +161,7 @@ static void tell_attach(const sj_recording_summary *summary)
         fputs("  ended      the process executed another program, which is not recorded\n", stderr);
     }
     if (summary->leave.left_bytes != 0) {
-        fprintf(stderr,
-                "  left over  %llu KiB that %s\n",
+        fprintf(stderr, "  left over  %llu KiB that %s\n",
                 (unsigned long long)summary->leave.left_bytes / 1024,
                 summary->leave.stays
                     ? "stay until the process ends, because it may have kept stubs of messages"

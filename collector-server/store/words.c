@@ -91,8 +91,7 @@ const char *sj_word_of_value_kind(uint32_t kind)
 
 const char *sj_word_of_value_note(uint32_t note)
 {
-    static const char *const words[] = {[SJ_VALUE_CUT] = "cut",
-                                        [SJ_VALUE_UNREADABLE] = "unreadable",
-                                        [SJ_VALUE_NULL] = "null"};
+    static const char *const words[] = {
+        [SJ_VALUE_CUT] = "cut", [SJ_VALUE_UNREADABLE] = "unreadable", [SJ_VALUE_NULL] = "null"};
     return note == SJ_VALUE_WHOLE ? NULL : WORD_OF(words, note);
 }

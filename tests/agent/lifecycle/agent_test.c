@@ -232,14 +232,13 @@ static void test_the_object_needs_libc_only_and_exports_its_api_only(void **unus
     }
 }
 
-/* What keeps the app's vector registers: no instruction of ours writes them, and none but the stores
- * of the gate to values reads them. */
+/* What keeps the app's vector registers: no instruction of ours writes them, and none but the
+ * stores of the gate to values reads them. */
 static void test_no_instruction_of_the_agent_changes_a_vector_register(void **unused)
 {
     (void)unused;
     static char output[256];
-    read_command("objdump -d --no-show-raw-insn " SJ_TEST_AGENT
-                 " | grep -E '%[xyz]mm|%mm[0-7]|%st'"
+    read_command("objdump -d --no-show-raw-insn " SJ_TEST_AGENT " | grep -E '%[xyz]mm|%mm[0-7]|%st'"
                  " | grep -vcE 'movq +%xmm[0-7],0x[0-9a-f]+\\(%rsp\\)$' || true",
                  output, sizeof(output));
     assert_string_equal(output, "0\n");

@@ -1,5 +1,6 @@
-/* Calls functions with known arguments and prints what each was given and returned, one line for each
- * value: function, number of the call, position (0: the result), kind, value. */
+/* Calls functions with known arguments and prints what each was given and returned, one line for
+ * each value: function, number of the call, position (0: the result), kind, value. With an
+ * argument, calls val_odd until it is killed. */
 #include <inttypes.h>
 #include <math.h>
 #include <stdbool.h>
@@ -10,10 +11,17 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-#define NOT_INLINED __attribute__((noinline, noclone, noipa))
 #ifdef __clang__
-#undef NOT_INLINED
-#define NOT_INLINED __attribute__((noinline, optnone))
+#define NOT_INLINED __attribute__((noinline))
+#else
+#define NOT_INLINED __attribute__((noipa))
+#endif
+
+/* A structure in memory is returned through a pointer in front of the arguments, but on AArch64. */
+#ifdef __x86_64__
+enum { BEHIND_RESULT = 2 };
+#else
+enum { BEHIND_RESULT = 1 };
 #endif
 
 typedef struct triple {
@@ -90,8 +98,8 @@ static void tell_text(const char *function, int call, int position, const char *
 static void whole(int call, int a, unsigned b, long c, unsigned long d, signed char e, bool f)
 {
     const int result = val_whole(a, b, c, d, e, f);
-    printf("val_whole %d 1 int %d\nval_whole %d 2 uint %u\nval_whole %d 3 long %ld\n", call, a, call,
-           b, call, c);
+    printf("val_whole %d 1 int %d\nval_whole %d 2 uint %u\nval_whole %d 3 long %ld\n", call, a,
+           call, b, call, c);
     printf("val_whole %d 4 ulong %lu\nval_whole %d 5 char %d\nval_whole %d 6 bool %d\n", call, d,
            call, e, call, f);
     printf("val_whole %d 0 int %d\n", call, result);
@@ -139,8 +147,13 @@ static void texts(void)
     tell_text("val_text", 4, 2, "gr\xc3\xbc\xc3\x9f");
 }
 
-int main(void)
+int main(int argc, char **argv)
 {
+    (void)argv;
+    for (long i = 0; argc > 1; i++) {
+        (void)val_odd(i);
+        usleep(200);
+    }
     whole(1, -5, 4000000000U, -6000000000L, 18446744073709551615UL, -7, true);
     whole(2, 2147483647, 0, 9223372036854775807L, 0, 127, false);
     real(1, 1.5F, -2.25, 7);
@@ -152,11 +165,12 @@ int main(void)
         printf("val_odd %d 1 long %ld\nval_odd %d 0 bool %d\n", i, value, i, odd);
     }
     for (int i = 1; i <= 3; i++) {
-        printf("val_tail %d 1 long %d\n", i, i);
-        sink += val_tail(i);
+        const long result = val_tail(i);
+        printf("val_odd %d 1 long %d\nval_odd %d 0 bool %ld\n", 20 + i, i + 1, 20 + i, result);
+        printf("val_tail %d 1 long %d\nmaybe val_tail %d 0 long %ld\n", i, i, i, result);
     }
     const triple three = val_memory(9);
-    printf("val_memory 1 2 int 9\n");
+    printf("val_memory 1 %d int 9\n", BEHIND_RESULT);
     void *pointer = val_pointer((void *)(uintptr_t)0x7f0000001000);
     printf("val_pointer 1 1 hex 0x7f0000001000\nval_pointer 1 0 pointer 0x%" PRIxPTR "\n",
            (uintptr_t)pointer);
