@@ -8,6 +8,7 @@
 #include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/file.h>
 #include <time.h>
 
 enum {
@@ -192,10 +193,39 @@ static sj_status find_safe_point(sj_attach *attach, size_t *thread, sj_error *er
                        "no thread of process %d came to a point at which the agent can be loaded "
                        "(all in the loader, the allocator, or on very small stacks); try again",
                        (int)attach->target.pid);
+    case SJ_EPERM:
+        return sj_fail(error, status,
+                       "process %d is traced already, by something that began at the same time; "
+                       "try again when it has left",
+                       (int)attach->target.pid);
     default:
         return sj_fail(error, status, "process %d cannot be traced or has ended",
                        (int)attach->target.pid);
     }
+}
+
+/* claim keeps everybody else from attaching meanwhile: two that choose different threads to begin
+ * with would not meet in ptrace. The kernel gives the lock back when this process ends. */
+static sj_status claim(const sj_target *target, sj_error *error)
+{
+    if (flock(target->memory, LOCK_EX | LOCK_NB) == 0) {
+        return SJ_OK;
+    }
+    return sj_fail(error, SJ_EEXIST,
+                   "process %d is being attached to already, by another sojourn; "
+                   "`sojourn ps` tells by which session it is recorded then",
+                   (int)target->pid);
+}
+
+/* explain replaces what an attach failed of by its cause where the process ended or executed
+ * another program: what is found then, half a program, says nothing. */
+static sj_status explain(const sj_attach *attach, sj_status status, sj_error *error)
+{
+    if (status == SJ_OK || attach->target.memory < 0 || sj_target_is_there(&attach->target)) {
+        return status;
+    }
+    return sj_fail(error, SJ_ECLOSED, "process %d has ended or runs another program",
+                   (int)attach->target.pid);
 }
 
 static sj_status begin(sj_attach *attach, pid_t pid, const char *agent_path,
@@ -204,8 +234,9 @@ static sj_status begin(sj_attach *attach, pid_t pid, const char *agent_path,
     const uint64_t start_ns = sj_attach_now_ns();
     size_t thread = 0;
     SJ_TRY(sj_attach_check(pid, agent_path, error));
-    SJ_TRY(refuse_recorded(pid, error));
     SJ_TRY(sj_target_open(pid, &attach->target, error));
+    SJ_TRY(claim(&attach->target, error));
+    SJ_TRY(refuse_recorded(pid, error));
     if (sj_unwinder_new(&attach->target, &attach->unwinder) != SJ_OK) {
         return sj_fail(error, SJ_EIO, "the modules of process %d cannot be read", (int)pid);
     }
@@ -226,7 +257,8 @@ sj_status sj_attach_begin(pid_t pid, const char *agent_path, const char *runtime
         return sj_fail(error, SJ_ENOMEM, "out of memory");
     }
     made->target.memory = -1;
-    const sj_status status = begin(made, pid, agent_path, runtime_directory, error);
+    const sj_status status =
+        explain(made, begin(made, pid, agent_path, runtime_directory, error), error);
     if (status == SJ_OK) {
         *attach = made;
         return SJ_OK;
@@ -318,7 +350,7 @@ static sj_status commit_stopped(sj_attach *attach)
     return copy_stacks(attach);
 }
 
-sj_status sj_attach_commit(sj_attach *attach, sj_attach_report *report, sj_error *error)
+static sj_status commit(sj_attach *attach, sj_attach_report *report, sj_error *error)
 {
     sj_stop_clock clock = {0};
     sj_status status = SJ_EAGAIN;
@@ -334,6 +366,11 @@ sj_status sj_attach_commit(sj_attach *attach, sj_attach_report *report, sj_error
     return status == SJ_OK ? SJ_OK
                            : sj_fail(error, status, "the text of process %d cannot be written: %s",
                                      (int)attach->target.pid, sj_status_text(status));
+}
+
+sj_status sj_attach_commit(sj_attach *attach, sj_attach_report *report, sj_error *error)
+{
+    return explain(attach, commit(attach, report, error), error);
 }
 
 sj_status sj_attach_bind(sj_attach *attach, sj_error *error)

@@ -56,6 +56,13 @@ sj_status sj_target_open(pid_t pid, sj_target *target, sj_error *error)
                    strerror(errno));
 }
 
+bool sj_target_is_there(const sj_target *target)
+{
+    char byte;
+    /* Linux: memory that nobody uses any more ends at 0; an address where nothing lies is EIO. */
+    return pread(target->memory, &byte, 1, 0) != 0;
+}
+
 static sj_status move_memory(const sj_target *target, uint64_t address, void *in, const void *out,
                              size_t size)
 {

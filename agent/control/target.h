@@ -38,6 +38,10 @@ SJ_MUST_CHECK sj_status sj_target_open(pid_t pid, sj_target *target, sj_error *e
 /* sj_target_close lets all threads go. Twice is allowed. */
 void sj_target_close(sj_target *target);
 
+/* sj_target_is_there tells whether the process still has the memory that was opened: it has neither
+ * ended nor executed another program. */
+bool sj_target_is_there(const sj_target *target);
+
 /* sj_target_read and sj_target_write move all of `size` bytes or fail with SJ_EIO. Write ignores
  * page protections: text of private mappings can be written. */
 SJ_MUST_CHECK sj_status sj_target_read(const sj_target *target, uint64_t address, void *bytes,

@@ -6,6 +6,7 @@
 #include "collector-server/control/certificate.h"
 #include "collector-server/control/file_maker.h"
 #include "collector-server/control/fleet_service.h"
+#include "collector-server/http/guard.h"
 #include "collector-server/http/http.h"
 #include "collector-server/ingest/ingest.h"
 
@@ -51,9 +52,10 @@ static void print_help(void)
            "Options:\n"
            "  --listen URL      where devices send to (repeatable; default %s)\n"
            "  --database FILE   the database, created when missing (default %s)\n"
-           "  --http ADDR:PORT  serve the dashboard and the API on a loopback address\n"
-           "  --tls DIR         certificate.pem and key.pem for tls+tcp:// addresses; made when\n"
-           "                    missing (default: DATABASE.tls)\n"
+           "  --http ADDR:PORT  serve the dashboard and the API: a loopback address as it is, any\n"
+           "                    other by HTTPS to those who show the token in DATABASE.token\n"
+           "  --tls DIR         certificate.pem and key.pem for tls+tcp:// addresses and HTTPS;\n"
+           "                    made when missing (default: DATABASE.tls)\n"
            "  --open            take sessions of devices that never enrolled, from anywhere\n"
            "  --max-bytes N     refuse sessions beyond this size of the database\n"
            "  --reserve-bytes N keep that much of the disk free: recordings wait on their devices\n"
@@ -65,7 +67,8 @@ static void print_help(void)
            "  --version         the version\n\n"
            "Examples:\n"
            "  sojournd --database lab.db --http 127.0.0.1:8440\n"
-           "  sojournd --listen tls+tcp://0.0.0.0:7655 --database /var/lib/sojourn/lab.db\n",
+           "  sojournd --listen tls+tcp://0.0.0.0:7655 --http 0.0.0.0:8440 \\\n"
+           "           --database /var/lib/sojourn/lab.db\n",
            default_url, default_database);
 }
 
@@ -175,6 +178,20 @@ static int parse_options(int argc, char **argv, server_options *options)
     return -1;
 }
 
+/* What the lab shows to devices and browsers. */
+static struct {
+    char certificate[SJ_PEM_MAX_BYTES];
+    char key[SJ_PEM_MAX_BYTES];
+} identity;
+
+static sj_status load_identity(const server_options *options, sj_error *error)
+{
+    char directory[PATH_MAX];
+    snprintf(directory, sizeof(directory), "%.4000s.tls", options->database);
+    return sj_certificate_load(options->tls != NULL ? options->tls : directory,
+                               identity.certificate, identity.key, error);
+}
+
 static void write_counter(FILE *text, const char *name, const char *help, uint64_t value)
 {
     fprintf(text, "# HELP sojourn_%s %s\n# TYPE sojourn_%s counter\nsojourn_%s %llu\n", name, help,
@@ -202,18 +219,13 @@ static void write_metrics(void *context, FILE *text)
                   counters.writer_cpu_ns / 1000000000);
 }
 
-/* start_http starts the dashboard at --http ADDRESS:PORT, if it was given. */
-static sj_status start_http(const server_options *server, sj_ingest *ingest, sj_http **http,
+/* read_place reads --http ADDRESS:PORT. */
+static sj_status read_place(const char *place, char address[64], uint16_t *port_number,
                             sj_error *error)
 {
-    char address[64];
     char *end = NULL;
-    const char *place = server->http;
-    if (place == NULL) {
-        return SJ_OK;
-    }
     const char *colon = strrchr(place, ':');
-    if (colon == NULL || colon == place || (size_t)(colon - place) >= sizeof(address)) {
+    if (colon == NULL || colon == place || (size_t)(colon - place) >= 64) {
         return sj_fail(error, SJ_EINVAL, "--http %s: give ADDRESS:PORT, as in 127.0.0.1:8440",
                        place);
     }
@@ -223,12 +235,31 @@ static sj_status start_http(const server_options *server, sj_ingest *ingest, sj_
     if (colon[1] < '0' || colon[1] > '9' || *end != '\0' || port > UINT16_MAX) {
         return sj_fail(error, SJ_EINVAL, "--http %s: \"%s\" is not a port", place, colon + 1);
     }
+    *port_number = (uint16_t)port;
+    return SJ_OK;
+}
+
+/* start_http starts the dashboard at --http ADDRESS:PORT, if it was given. */
+static sj_status start_http(const server_options *server, sj_ingest *ingest, sj_http **http,
+                            sj_error *error)
+{
+    char address[64];
+    uint16_t port = 0;
+    if (server->http == NULL) {
+        return SJ_OK;
+    }
+    SJ_TRY(read_place(server->http, address, &port, error));
+    if (!sj_guard_address_is_loopback(address)) {
+        SJ_TRY(load_identity(server, error));
+    }
     char token_path[PATH_MAX];
     snprintf(token_path, sizeof(token_path), "%.4000s.token", server->database);
     const sj_http_options options = {.database_path = server->database,
                                      .token_path = token_path,
                                      .address = address,
-                                     .port = (uint16_t)port,
+                                     .port = port,
+                                     .certificate = identity.certificate,
+                                     .key = identity.key,
                                      .metrics_context = ingest,
                                      .write_metrics = write_metrics};
     return sj_http_start(&options, http, error);
@@ -309,19 +340,14 @@ static void log_complaint(void *context, const char *line)
 
 static sj_status start_ingest(server *rooms, const server_options *options, sj_error *error)
 {
-    static char certificate[SJ_PEM_MAX_BYTES];
-    static char key[SJ_PEM_MAX_BYTES];
-    char directory[PATH_MAX];
     sj_ingest_options ingest = {.urls = options->urls,
                                 .url_count = options->url_count,
                                 .gate = sj_fleet_service_gate(rooms->fleet),
                                 .complain = log_complaint};
     if (needs_tls(options)) {
-        snprintf(directory, sizeof(directory), "%.4000s.tls", options->database);
-        SJ_TRY(sj_certificate_load(options->tls != NULL ? options->tls : directory, certificate,
-                                   key, error));
-        ingest.certificate = certificate;
-        ingest.key = key;
+        SJ_TRY(load_identity(options, error));
+        ingest.certificate = identity.certificate;
+        ingest.key = identity.key;
     }
     return sj_ingest_start(rooms->store, &ingest, &rooms->ingest, error);
 }

@@ -5,8 +5,9 @@
 #include "collector-server/http/connection_watch.h"
 #include "collector-server/http/database_pool.h"
 #include "collector-server/http/event_hub.h"
-#include "collector-server/http/post.h"
+#include "collector-server/http/login.h"
 
+#include <stdbool.h>
 #include <stdint.h>
 #include <stdio.h>
 
@@ -15,8 +16,9 @@ typedef struct sj_http_context {
     sj_event_hub *events;
     sj_connection_watch *watch;
     const char *database_path;
-    sj_post_gate gate;
+    sj_login login;
     uint16_t port;
+    bool is_remote; /* served to other machines: by TLS, to those who show the token */
     void *metrics_context;
     void (*write_metrics)(void *context, FILE *text); /* NULL: none */
 } sj_http_context;

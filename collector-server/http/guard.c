@@ -45,6 +45,13 @@ bool sj_guard_origin_allowed(const char *origin, uint16_t port)
     return sj_guard_host_allowed(origin + sizeof(scheme) - 1, port);
 }
 
+bool sj_guard_origin_is_host(const char *origin, const char *host)
+{
+    static const char scheme[] = "https://";
+    return origin != NULL && host != NULL && strncmp(origin, scheme, sizeof(scheme) - 1) == 0 &&
+           strcasecmp(origin + sizeof(scheme) - 1, host) == 0;
+}
+
 bool sj_guard_address_is_loopback(const char *address)
 {
     struct in_addr v4;

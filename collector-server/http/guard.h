@@ -12,6 +12,10 @@ bool sj_guard_host_allowed(const char *host, uint16_t port);
 /* sj_guard_origin_allowed tells whether an Origin header is the dashboard's own. */
 bool sj_guard_origin_allowed(const char *origin, uint16_t port);
 
+/* sj_guard_origin_is_host tells whether an Origin header is that of the host that the request
+ * itself names, by TLS: what a server asks that is reached by names that it cannot know. */
+bool sj_guard_origin_is_host(const char *origin, const char *host);
+
 /* sj_guard_address_is_loopback tells whether a numeric address is 127.0.0.0/8, ::1 or the word
  * "localhost". */
 bool sj_guard_address_is_loopback(const char *address);

@@ -3,7 +3,8 @@
  *
  * GETs read through connections that cannot write. Loopback addresses are served without login; the
  * Host header must name the loopback, so that a page of another site cannot reach the server
- * through a name that it controls. What changes something is a POST with the lab's token (post.h).
+ * through a name that it controls. Any other address is served by TLS 1.2 or newer, to those who
+ * show the lab's token (login.h). What changes something is a POST with the token (post.h).
  */
 #ifndef SJ_COLLECTOR_HTTP_HTTP_H
 #define SJ_COLLECTOR_HTTP_HTTP_H
@@ -17,10 +18,12 @@ typedef struct sj_http sj_http;
 
 typedef struct sj_http_options {
     const char *database_path;
-    const char *address;    /* numeric IPv4 or IPv6 address, or "localhost"; NULL: 127.0.0.1 */
-    uint16_t port;          /* 0: one that is free */
-    const char *token_path; /* of the token that POSTs have to show, made when missing; NULL: they
-                               are refused */
+    const char *address;     /* numeric IPv4 or IPv6 address, or "localhost"; NULL: 127.0.0.1 */
+    uint16_t port;           /* 0: one that is free */
+    const char *token_path;  /* of the lab's token, made when missing; NULL: POSTs are refused, and
+                                addresses beyond the loopback */
+    const char *certificate; /* PEM, with its key, for addresses beyond the loopback; else NULL */
+    const char *key;
     void *metrics_context;
     /* adds lines to /metrics; called from any thread of the server; NULL: none */
     void (*write_metrics)(void *context, FILE *text);
@@ -29,7 +32,8 @@ typedef struct sj_http_options {
 /* sj_http_start opens the database, listens, and serves from threads of its own until
  * sj_http_stop. `*server` is owned by the caller. Blocks while the database is opened. Errors:
  * SJ_ENOTFOUND no such file; SJ_ECORRUPT not a Sojourn database; SJ_EPERM the address is not a
- * loopback one; SJ_EIO the port is taken or a thread cannot be made; SJ_EINVAL; SJ_ENOMEM. */
+ * loopback one, and token or certificate are missing; SJ_EIO the port is taken, the certificate is
+ * none, or a thread cannot be made; SJ_EINVAL; SJ_ENOMEM. */
 SJ_MUST_CHECK sj_status sj_http_start(const sj_http_options *options, sj_http **server,
                                       sj_error *error);
 
@@ -37,8 +41,8 @@ SJ_MUST_CHECK sj_status sj_http_start(const sj_http_options *options, sj_http **
  * deadline) and frees the server. NULL is allowed. Not from a thread of the server. */
 void sj_http_stop(sj_http *server);
 
-/* sj_http_url returns where the dashboard is, "http://127.0.0.1:8377/". Borrowed from the server;
- * any thread. */
+/* sj_http_url returns where the dashboard is, "http://127.0.0.1:8377/" or https. Borrowed from the
+ * server; any thread. */
 const char *sj_http_url(const sj_http *server);
 
 #endif

@@ -6,17 +6,10 @@
 #ifndef SJ_COLLECTOR_HTTP_POST_H
 #define SJ_COLLECTOR_HTTP_POST_H
 
-#include "collector-server/control/secret.h"
+#include "collector-server/http/login.h"
 #include "collector-server/http/route.h"
 
 enum { SJ_POST_MAX_BYTES = 256 * 1024 };
-
-/* Who may change something. */
-typedef struct sj_post_gate {
-    uint16_t port;
-    bool is_open; /* false: nobody */
-    uint8_t token_hash[SJ_SECRET_HASH_BYTES];
-} sj_post_gate;
 
 /* A body that is being received. */
 typedef struct sj_post_body {
@@ -25,13 +18,9 @@ typedef struct sj_post_body {
     bool is_too_long;
 } sj_post_body;
 
-/* sj_post_token_load reads the token file, or makes it (mode 0600) with a new token, and opens the
- * gate. SJ_EIO; SJ_EPERM: others may read the file. */
-SJ_MUST_CHECK sj_status sj_post_token_load(const char *path, sj_post_gate *gate, sj_error *error);
-
 /* sj_post_refusal tells what is wrong with a POST before its body is read, and its HTTP status;
  * NULL: nothing. */
-const char *sj_post_refusal(const sj_post_gate *gate, struct MHD_Connection *connection,
+const char *sj_post_refusal(const sj_login *login, struct MHD_Connection *connection,
                             unsigned *code);
 
 /* sj_post_body_add takes in a piece; what is too long is dropped and told by `is_too_long`. */

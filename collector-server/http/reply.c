@@ -27,8 +27,8 @@ enum MHD_Result sj_reply_send(struct MHD_Connection *connection, unsigned status
     return queued;
 }
 
-enum MHD_Result sj_reply_json(struct MHD_Connection *connection, unsigned status,
-                              const json_t *body)
+static enum MHD_Result send_json(struct MHD_Connection *connection, unsigned status,
+                                 const json_t *body, const char *challenge)
 {
     char *text = json_dumps(body, JSON_COMPACT);
     if (text == NULL) {
@@ -42,6 +42,9 @@ enum MHD_Result sj_reply_json(struct MHD_Connection *connection, unsigned status
     }
     MHD_add_response_header(response, MHD_HTTP_HEADER_CONTENT_TYPE, "application/json");
     MHD_add_response_header(response, MHD_HTTP_HEADER_CACHE_CONTROL, "no-store");
+    if (challenge != NULL) {
+        MHD_add_response_header(response, MHD_HTTP_HEADER_WWW_AUTHENTICATE, challenge);
+    }
     if (status == MHD_HTTP_METHOD_NOT_ALLOWED) {
         MHD_add_response_header(response, MHD_HTTP_HEADER_ALLOW, "GET, HEAD");
     }
@@ -51,16 +54,34 @@ enum MHD_Result sj_reply_json(struct MHD_Connection *connection, unsigned status
     return sj_reply_send(connection, status, response);
 }
 
-enum MHD_Result sj_reply_error(struct MHD_Connection *connection, unsigned status,
-                               const char *message)
+enum MHD_Result sj_reply_json(struct MHD_Connection *connection, unsigned status,
+                              const json_t *body)
+{
+    return send_json(connection, status, body, NULL);
+}
+
+static enum MHD_Result send_error(struct MHD_Connection *connection, unsigned status,
+                                  const char *message, const char *challenge)
 {
     json_t *body = json_pack("{s:s%}", "error", message, strlen(message));
     if (body == NULL) {
         body = json_pack("{s:s}", "error", "the message cannot be shown");
     }
-    const enum MHD_Result queued = sj_reply_json(connection, status, body);
+    const enum MHD_Result queued = send_json(connection, status, body, challenge);
     json_decref(body);
     return queued;
+}
+
+enum MHD_Result sj_reply_error(struct MHD_Connection *connection, unsigned status,
+                               const char *message)
+{
+    return send_error(connection, status, message, NULL);
+}
+
+enum MHD_Result sj_reply_login(struct MHD_Connection *connection, const char *message)
+{
+    return send_error(connection, MHD_HTTP_UNAUTHORIZED, message,
+                      "Basic realm=\"Sojourn\", charset=\"UTF-8\"");
 }
 
 /* Is gzip among the codings that a peer accepts? Any weight that starts with 0 is taken for a

@@ -15,6 +15,9 @@ enum MHD_Result sj_reply_send(struct MHD_Connection *connection, unsigned status
 enum MHD_Result sj_reply_json(struct MHD_Connection *connection, unsigned status,
                               const json_t *body);
 
+/* sj_reply_login sends the error of 401, at which browsers ask their user for a password. */
+enum MHD_Result sj_reply_login(struct MHD_Connection *connection, const char *message);
+
 /* sj_reply_error sends {"error": message}. */
 enum MHD_Result sj_reply_error(struct MHD_Connection *connection, unsigned status,
                                const char *message);

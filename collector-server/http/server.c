@@ -3,6 +3,7 @@
 #include "collector-server/http/assets.h"
 #include "collector-server/http/context.h"
 #include "collector-server/http/guard.h"
+#include "collector-server/http/post.h"
 #include "collector-server/http/reply.h"
 #include "collector-server/http/route.h"
 
@@ -84,31 +85,44 @@ static bool takes_post(const char *path)
     return route != NULL && route->post != NULL;
 }
 
-/* What is wrong with a request before its path is looked at; NULL: nothing. */
-static const char *refuse_request(const sj_http_context *context, struct MHD_Connection *connection,
-                                  const char *path, const char *method, unsigned *code)
+/* refuse_site: what is wrong with where a request comes from; NULL: nothing. */
+static const char *refuse_site(const sj_http_context *context, struct MHD_Connection *connection)
 {
-    const uint16_t port = context->port;
     const char *host =
         MHD_lookup_connection_value(connection, MHD_HEADER_KIND, MHD_HTTP_HEADER_HOST);
     const char *origin =
         MHD_lookup_connection_value(connection, MHD_HEADER_KIND, MHD_HTTP_HEADER_ORIGIN);
     const char *site = MHD_lookup_connection_value(connection, MHD_HEADER_KIND, "Sec-Fetch-Site");
     const char *mode = MHD_lookup_connection_value(connection, MHD_HEADER_KIND, "Sec-Fetch-Mode");
-    const bool reads = strcmp(method, "GET") == 0 || strcmp(method, "HEAD") == 0;
-    *code = MHD_HTTP_FORBIDDEN;
-    if (!sj_guard_host_allowed(host, port)) {
+    if (!context->is_remote && !sj_guard_host_allowed(host, context->port)) {
         return "this server answers only to its own loopback address";
     }
-    if (origin != NULL && !sj_guard_origin_allowed(origin, port)) {
-        return "requests of other sites are refused";
+    const bool is_own = context->is_remote ? sj_guard_origin_is_host(origin, host)
+                                           : sj_guard_origin_allowed(origin, context->port);
+    const bool is_cross_site = site != NULL && strcmp(site, "cross-site") == 0 &&
+                               (mode == NULL || strcmp(mode, "navigate") != 0);
+    return (origin != NULL && !is_own) || is_cross_site ? "requests of other sites are refused"
+                                                        : NULL;
+}
+
+/* What is wrong with a request before its path is looked at; NULL: nothing. */
+static const char *refuse_request(const sj_http_context *context, struct MHD_Connection *connection,
+                                  const char *path, const char *method, unsigned *code)
+{
+    const bool reads = strcmp(method, "GET") == 0 || strcmp(method, "HEAD") == 0;
+    const char *refusal = refuse_site(context, connection);
+    *code = MHD_HTTP_FORBIDDEN;
+    if (refusal != NULL) {
+        return refusal;
     }
-    if (site != NULL && strcmp(site, "cross-site") == 0 &&
-        (mode == NULL || strcmp(mode, "navigate") != 0)) {
-        return "requests of other sites are refused";
+    if (context->is_remote && !sj_login_may_read(&context->login, connection)) {
+        *code = MHD_HTTP_UNAUTHORIZED;
+        return "show the lab's token, as password (any name) or as \"Authorization: Bearer "
+               "TOKEN\"; "
+               "it is in the file DATABASE.token beside the lab's database";
     }
     if (strcmp(method, "POST") == 0 && takes_post(path)) {
-        return sj_post_refusal(&context->gate, connection, code);
+        return sj_post_refusal(&context->login, connection, code);
     }
     if (!reads) {
         *code = MHD_HTTP_METHOD_NOT_ALLOWED;
@@ -167,8 +181,12 @@ static enum MHD_Result answer(void *context, struct MHD_Connection *connection, 
     }
     sj_connection_watch_answering(server->context.watch, connection,
                                   refusal == NULL && strcmp(url, "/api/v1/events") == 0);
-    return refusal != NULL ? sj_reply_error(connection, code, refusal)
-                           : answer_path(server, connection, url, posted);
+    if (refusal != NULL) {
+        return server->context.is_remote && code == MHD_HTTP_UNAUTHORIZED
+                   ? sj_reply_login(connection, refusal)
+                   : sj_reply_error(connection, code, refusal);
+    }
+    return answer_path(server, connection, url, posted);
 }
 
 static void request_completed(void *context, struct MHD_Connection *connection,
@@ -184,14 +202,15 @@ static void request_completed(void *context, struct MHD_Connection *connection,
 }
 
 static sj_status resolve_address(const sj_http_options *options, struct sockaddr_storage *address,
-                                 sj_error *error)
+                                 bool *is_remote, sj_error *error)
 {
     const char *text = options->address != NULL ? options->address : "127.0.0.1";
-    if (!sj_guard_address_is_loopback(text)) {
+    *is_remote = !sj_guard_address_is_loopback(text);
+    if (*is_remote && (options->token_path == NULL || options->certificate == NULL)) {
         return sj_fail(error, SJ_EPERM,
-                       "address '%s' is refused: the dashboard has no login, so it is served on "
-                       "loopback addresses only (127.0.0.1, ::1); reach it from elsewhere with "
-                       "'ssh -L PORT:127.0.0.1:PORT'",
+                       "address '%s' is refused: without TLS and login, the dashboard is served on "
+                       "loopback addresses only (127.0.0.1, ::1); sojournd serves others, or reach "
+                       "it with 'ssh -L PORT:127.0.0.1:PORT'",
                        text);
     }
     memset(address, 0, sizeof(*address));
@@ -205,7 +224,10 @@ static sj_status resolve_address(const sj_http_options *options, struct sockaddr
     memset(address, 0, sizeof(*address));
     v4->sin_family = AF_INET;
     v4->sin_port = htons(options->port);
-    inet_pton(AF_INET, strcmp(text, "localhost") == 0 ? "127.0.0.1" : text, &v4->sin_addr);
+    if (inet_pton(AF_INET, strcmp(text, "localhost") == 0 ? "127.0.0.1" : text, &v4->sin_addr) !=
+        1) {
+        return sj_fail(error, SJ_EINVAL, "'%s' is no numeric IPv4 or IPv6 address", text);
+    }
     return SJ_OK;
 }
 
@@ -237,8 +259,8 @@ static sj_status open_listener(sj_http *server, const struct sockaddr_storage *a
               v6 ? (void *)&((struct sockaddr_in6 *)&bound)->sin6_addr
                  : (void *)&((struct sockaddr_in *)&bound)->sin_addr,
               text, sizeof(text));
-    snprintf(server->url, sizeof(server->url), v6 ? "http://[%s]:%u/" : "http://%s:%u/", text,
-             server->context.port);
+    snprintf(server->url, sizeof(server->url), v6 ? "%s://[%s]:%u/" : "%s://%s:%u/",
+             server->context.is_remote ? "https" : "http", text, server->context.port);
     *socket_fd = fd;
     return SJ_OK;
 }
@@ -259,11 +281,19 @@ static void log_nothing(void *context, const char *format, va_list arguments)
     (void)arguments;
 }
 
-static sj_status start_daemon(sj_http *server, int socket_fd, sj_error *error)
+static sj_status start_daemon(sj_http *server, const sj_http_options *options, int socket_fd,
+                              sj_error *error)
 {
+    static char versions[] = "NORMAL:-VERS-ALL:+VERS-TLS1.3:+VERS-TLS1.2";
+    struct MHD_OptionItem tls[] = {{MHD_OPTION_HTTPS_PRIORITIES, 0, versions},
+                                   {MHD_OPTION_HTTPS_MEM_CERT, 0, (void *)options->certificate},
+                                   {MHD_OPTION_HTTPS_MEM_KEY, 0, (void *)options->key},
+                                   {MHD_OPTION_END, 0, NULL}};
+    const bool is_remote = server->context.is_remote;
     server->daemon = MHD_start_daemon(
-        MHD_USE_EPOLL_INTERNAL_THREAD | MHD_ALLOW_SUSPEND_RESUME | MHD_USE_ERROR_LOG, 0, NULL, NULL,
-        answer, server, MHD_OPTION_EXTERNAL_LOGGER, log_nothing,
+        MHD_USE_EPOLL_INTERNAL_THREAD | MHD_ALLOW_SUSPEND_RESUME | MHD_USE_ERROR_LOG |
+            (is_remote ? MHD_USE_TLS : 0),
+        0, NULL, NULL, answer, server, MHD_OPTION_EXTERNAL_LOGGER, log_nothing,
         NULL, /* first: peers' mistakes are not ours */
         MHD_OPTION_LISTEN_SOCKET, socket_fd, MHD_OPTION_THREAD_POOL_SIZE, (unsigned)WORKER_THREADS,
         MHD_OPTION_CONNECTION_LIMIT, (unsigned)SJ_HTTP_CONNECTIONS_MAX,
@@ -271,10 +301,12 @@ static sj_status start_daemon(sj_http *server, int socket_fd, sj_error *error)
         MHD_OPTION_CONNECTION_TIMEOUT, (unsigned)SJ_HTTP_RESPONSE_SECONDS,
         MHD_OPTION_STRICT_FOR_CLIENT, 1, MHD_OPTION_UNESCAPE_CALLBACK, unescape, NULL,
         MHD_OPTION_NOTIFY_CONNECTION, sj_connection_watch_notify, server->context.watch,
-        MHD_OPTION_NOTIFY_COMPLETED, request_completed, server, MHD_OPTION_END);
+        MHD_OPTION_NOTIFY_COMPLETED, request_completed, server, MHD_OPTION_ARRAY,
+        is_remote ? tls : &tls[3], MHD_OPTION_END);
     if (server->daemon == NULL) {
         close(socket_fd);
-        return sj_fail(error, SJ_EIO, "cannot start the HTTP server: %s", strerror(errno));
+        return sj_fail(error, SJ_EIO, "cannot start the HTTP server: %s",
+                       is_remote ? "certificate or key cannot be used" : strerror(errno));
     }
     return SJ_OK;
 }
@@ -287,9 +319,9 @@ static sj_status start_parts(sj_http *server, const sj_http_options *options, sj
     context->database_path = server->database_path;
     context->metrics_context = options->metrics_context;
     context->write_metrics = options->write_metrics;
-    SJ_TRY(resolve_address(options, &address, error));
+    SJ_TRY(resolve_address(options, &address, &context->is_remote, error));
     if (options->token_path != NULL) {
-        SJ_TRY(sj_post_token_load(options->token_path, &context->gate, error));
+        SJ_TRY(sj_login_load(options->token_path, &context->login, error));
     }
     SJ_TRY(sj_database_pool_new(options->database_path, &context->databases, error));
     if (sj_connection_watch_new(&context->watch) != SJ_OK) {
@@ -297,7 +329,7 @@ static sj_status start_parts(sj_http *server, const sj_http_options *options, sj
     }
     SJ_TRY(sj_event_hub_start(context->databases, context->watch, &context->events, error));
     SJ_TRY(open_listener(server, &address, &socket_fd, error));
-    return start_daemon(server, socket_fd, error);
+    return start_daemon(server, options, socket_fd, error);
 }
 
 sj_status sj_http_start(const sj_http_options *options, sj_http **server, sj_error *error)

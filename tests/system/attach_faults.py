@@ -34,8 +34,10 @@ def meet_fate(sojourn, sample, fate, microseconds):
               f"{what}: {done}")
         return "refused"
     check(done.returncode == 0, f"{what}: {done}")
-    # The other program calls nothing: without a call it is that one which was attached to.
-    check(summary["replaced"] == (fate == "exec" and summary["calls"] > 0), f"{what}: {summary}")
+    # The other program calls nothing: whoever saw calls was attached to the first one. (One that was
+    # attached to in its last moment may have seen none.)
+    check(not summary["replaced"] or fate == "exec", f"{what}: {summary}")
+    check(summary["replaced"] or fate != "exec" or summary["calls"] == 0, f"{what}: {summary}")
     os.unlink(database)
     return "recorded"
 
@@ -108,7 +110,7 @@ def test(sojourn, arguments):
     test_fates(sojourn, fate, random.Random(seed), 100 if is_long else 2)
     target = Target([sample]).ready()
     before, code = look(target.pid), code_bytes(target.pid)
-    test_two_at_once(sojourn, target, 50 if is_long else 2)
+    test_two_at_once(sojourn, target, 50 if is_long else 5)
     test_rights(sojourn, target)
     check_same(before, look(target.pid), code, code_bytes(target.pid), "at the end")
     status, output = target.finish()

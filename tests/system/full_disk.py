@@ -4,6 +4,7 @@ of them arrive when there is room again. The disk is a small tmpfs in a mount na
 
 full_disk.py BUILD_FOLDER SAMPLE
 """
+import contextlib
 import os
 import signal
 import sqlite3
@@ -26,15 +27,10 @@ class Server:
              str(RESERVE)], stderr=open(self.log, "w", encoding="utf-8"), env=sojourn.environment)
 
     def wait_for(self, words):
-        deadline = time.monotonic() + 60
-        while words not in self.said():
-            check(self.process.poll() is None and time.monotonic() < deadline,
-                  f"the server never said '{words}': {self.said()}")
-            time.sleep(0.1)
+        wait_until(lambda: words in self.said(), lambda: f"it never said '{words}': {self.said()}")
 
     def said(self):
-        with open(self.log, encoding="utf-8") as file:
-            return file.read()
+        return read(self.log)
 
     def stop(self):
         self.process.send_signal(signal.SIGTERM)
@@ -77,14 +73,61 @@ def test(sojourn, arguments):
         server.wait_for("there is room on its disk again")
         sojourn.run(["flush"], capture_output=True, timeout=60)
         server.stop()
-        arrived(sojourn, database)
+        arrived(sojourn, database, 3)
     finally:
         server.process.kill()
         subprocess.run(["umount", "-l", disk], check=False)
+    test_wait_ends(sojourn)
 
 
-def arrived(sojourn, database):
-    check(stored(database) == 3, f"{stored(database)} sessions after the flush")
+def test_wait_ends(sojourn):
+    """A recorder that waits for room in its file ends when it is told to, and says where the session
+    is kept; with room again it is delivered."""
+    disk = sojourn.path("small")
+    os.mkdir(disk)
+    subprocess.run(["mount", "-t", "tmpfs", "-o", "size=4m", "none", disk], check=True)
+    database, filler, told = os.path.join(disk, "s.db"), os.path.join(disk, "filler"), sojourn.path("told")
+    with open(told, "w", encoding="utf-8") as file:
+        recorder = subprocess.Popen(
+            [sojourn.program, "record", "-o", database, "--", "/bin/sh", "-c", "echo on; read line"],
+            stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=file, env=sojourn.environment)
+    try:
+        recorder.stdout.readline()
+        fill_up(filler)
+        recorder.stdin.close()
+        wait_until(lambda: "waiting" in read(told), lambda: f"it does not wait: {read(told)}")
+        recorder.send_signal(signal.SIGTERM)
+        recorder.wait(60)
+        check("spool" in read(told), f"where the session is kept: {read(told)}")
+        os.unlink(filler)
+        sojourn.run(["flush"], capture_output=True, timeout=60)
+        arrived(sojourn, database, 1)
+    finally:
+        recorder.kill()
+        subprocess.run(["umount", "-l", disk], check=False)
+
+
+def fill_up(path):
+    """Leaves nothing."""
+    with open(path, "ab", buffering=0) as file, contextlib.suppress(OSError):
+        while True:
+            file.write(bytes(4096))
+
+
+def wait_until(is_so, what):
+    deadline = time.monotonic() + 60
+    while not is_so():
+        check(time.monotonic() < deadline, what())
+        time.sleep(0.1)
+
+
+def read(path):
+    with open(path, encoding="utf-8", errors="replace") as file:
+        return file.read()
+
+
+def arrived(sojourn, database, sessions):
+    check(stored(database) == sessions, f"{stored(database)} sessions after the flush")
     check_accounts(sojourn, database)
     check(sqlite3.connect(database).execute("PRAGMA integrity_check").fetchall() == [("ok",)],
           "damaged")

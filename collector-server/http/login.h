@@ -1,0 +1,32 @@
+/* Who a request comes from: the lab's token, in a file beside its database.
+ *
+ * `Authorization: Bearer TOKEN` is what programs show; browsers ask their user for a name and a
+ * password (RFC 7617), send them with each request to this server, and the token is the password.
+ * What a browser sends by itself is enough to read, never to change something. Any thread. */
+#ifndef SJ_COLLECTOR_HTTP_LOGIN_H
+#define SJ_COLLECTOR_HTTP_LOGIN_H
+
+#include "agent/control/error.h"
+#include "collector-server/control/secret.h"
+
+#include <microhttpd.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+typedef struct sj_login {
+    bool has_token; /* false: nobody is let in */
+    uint8_t token_hash[SJ_SECRET_HASH_BYTES];
+} sj_login;
+
+/* sj_login_load reads the token file, or makes it (mode 0600) with a new token. SJ_EIO; SJ_EPERM:
+ * others may read the file. */
+SJ_MUST_CHECK sj_status sj_login_load(const char *path, sj_login *login, sj_error *error);
+
+/* sj_login_bears_token tells whether a request shows the token as Bearer. The time that it takes
+ * does not depend on how much of a wrong token is right. */
+bool sj_login_bears_token(const sj_login *login, struct MHD_Connection *connection);
+
+/* sj_login_may_read tells whether a request shows the token, as Bearer or as password. */
+bool sj_login_may_read(const sj_login *login, struct MHD_Connection *connection);
+
+#endif
