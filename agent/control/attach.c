@@ -373,7 +373,7 @@ sj_status sj_attach_commit(sj_attach *attach, sj_attach_report *report, sj_error
     return explain(attach, commit(attach, report, error), error);
 }
 
-sj_status sj_attach_bind(sj_attach *attach, sj_error *error)
+static sj_status bind_dispatcher(sj_attach *attach, sj_error *error)
 {
     size_t thread = 0;
     SJ_TRY(find_safe_point(attach, &thread, error));
@@ -393,6 +393,11 @@ sj_status sj_attach_bind(sj_attach *attach, sj_error *error)
     return status == SJ_OK ? SJ_OK
                            : sj_fail(error, status, "the dispatcher of process %d: %s",
                                      (int)attach->target.pid, sj_status_text(status));
+}
+
+sj_status sj_attach_bind(sj_attach *attach, sj_error *error)
+{
+    return explain(attach, bind_dispatcher(attach, error), error);
 }
 
 static sj_status commit_forked(sj_target *target, sj_remote_agent *agent, sj_error *error)
