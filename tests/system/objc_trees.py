@@ -220,9 +220,10 @@ def one_tool(sojourn, command, files, technique):
         "SELECT count(*) AS calls FROM calls JOIN functions USING (function_id) "
         "WHERE name LIKE '-[%' OR name LIKE '+[%'",
     )[0]["calls"]
-    # gdomap is a C program among Objective-C ones.
-    check(methods > (100 if command[0] != "gdomap" else -1), f"{command}: {methods} messages")
     check(summaries[0]["calls"] > 0, f"{command} by {technique}: {summaries[0]}")
+    # gdomap is a C program among Objective-C ones.
+    check(methods > (100 if command[0] != "gdomap" else -1),
+          f"{command} by {technique}: {methods} messages: {summaries[0]}")
     print(f"{command[0]} by {technique}: {methods} messages of {summaries[0]['calls']} calls")
 
 
