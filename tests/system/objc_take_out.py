@@ -71,6 +71,27 @@ def methods_late(sojourn, program, rounds):
     print(f"{program}: {messages} messages in {rounds} rounds of methods patched late")
 
 
+def made_classes_are_learnt(sojourn, program):
+    """The class that the program makes has its name as a receiver, as long as the program runs."""
+    process = start(sojourn, program, 1000000)
+    database = sojourn.path("made.db")
+    wait_for_library(process)
+    deadline = time.monotonic() + 60
+    found = set()
+    while found != {"SmpBase", "SmpDerived"}:
+        check(time.monotonic() < deadline, f"SmpMade is not known as a receiver: {found}")
+        remove(database)
+        done, _ = attach(sojourn, process.pid, database, ["--for", "1s", "--receivers"])
+        check(done.returncode == 0, f"{program}: {done}")
+        rows = sojourn.sql(database, "SELECT class FROM methods JOIN function_stats USING "
+                           "(function_id) WHERE receiver = 'SmpMade' AND selector = 'recurse:'")
+        found |= {row["class"] for row in rows}
+    process.send_signal(signal.SIGTERM)
+    output = process.communicate(timeout=60)[0]
+    check("FAILED" not in output, f"{program} went wrong:\n{output}")
+    print(f"{program}: a class made at run time is known as a receiver")
+
+
 def dispatcher_slots(pid):
     """What each reference to a dispatcher holds, by module and offset."""
     found, bases = {}, {}
@@ -181,6 +202,7 @@ def test(sojourn, arguments):
     build = os.path.dirname(os.path.dirname(sojourn.program))
     folder = os.path.join(build, "tests/samples/objc/O2")
     nothing_to_dispatch(sojourn)
+    made_classes_are_learnt(sojourn, os.path.join(folder, "objc_torture"))
     for name in ("objc_torture", "objc_torture_sealed"):
         dispatch_late(sojourn, os.path.join(folder, name))
         dispatch_given_back(sojourn, os.path.join(folder, name))

@@ -31,7 +31,9 @@ def plain_name(name):
 
 
 def without_category(name):
-    return re.sub(r"^([^ (]*)\([^)]*\)", r"\1", name)
+    """The receiver stays, but for the class that the program makes: when the recorder comes to ask for
+    its name, the program may have ended (system.objc_take_out asks a program that runs)."""
+    return re.sub(r"^(.\[)SmpMade:", r"\1", re.sub(r"^([^ (]*)\([^)]*\)", r"\1", name))
 
 
 RENAME = {"methods": plain_name, "receivers": without_category, "dispatch": lambda name: name}
@@ -63,6 +65,7 @@ def columns_tell(sojourn, database, label):
     found = {(row["kind"], row["receiver"], row["class"]) for row in rows}
     expected = {("SmpDerived", "SmpBase"), (None, "SmpBase"), (None, "SmpDerived"),
                 ("SmpLater", "SmpBase"), ("SmpLater", "SmpDerived"), (None, "SmpLater")}
+    found = {row for row in found if row[1] != "SmpMade"}
     check(found == {("instance", *pair) for pair in expected}, f"{label}: {found}")
     rows = sojourn.sql(
         database, "SELECT kind, class, category FROM methods JOIN function_stats USING (function_id) "

@@ -236,6 +236,20 @@ static void step(void)
     __atomic_fetch_add(&steps, 1, __ATOMIC_RELEASE);
 }
 
+/* A class that no file describes: the program makes it. */
+static void check_made(void)
+{
+    static Class made;
+    if (made == Nil) {
+        made = objc_allocateClassPair([SmpDerived class], "SmpMade", 0);
+        CHECK(made != Nil);
+        objc_registerClassPair(made);
+    }
+    SmpDerived *object = [[made new] autorelease];
+    CHECK([object recurse:3] == 6);
+    CHECK([made classInCategory] == 7);
+}
+
 static void one_round(void)
 {
     NSAutoreleasePool *pool = [NSAutoreleasePool new];
@@ -249,6 +263,7 @@ static void one_round(void)
     step();
     check_signals(derived);
     check_coroutines(derived);
+    check_made();
     step();
     check_threads();
     [pool release];
