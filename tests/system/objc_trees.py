@@ -210,7 +210,8 @@ def one_tool(sojourn, command, files, technique):
 
     def recorded_run():
         done, summary = sojourn.record(
-            command, database, ["--libs", "--objc", technique], env=home, input=text
+            command, database, ["--libs", "--objc", technique, "--block-ms", "10000"], env=home,
+            input=text,
         )
         summaries.append(summary)
         return done
