@@ -6,7 +6,8 @@
  * (parent, function) is asked only when that fails. Whatever is rare (calls of the key-frame, calls
  * flagged by gaps, endings other than a return) lies at or below a watermark of the stack or at an
  * event number known beforehand, so that the loop over ordinary events tests for it once per LEAVE.
- * A block is validated before anything is changed. */
+ * A block is validated before anything is changed.
+ * A graph that only measures blocks hangs all nodes on the root: one for each function. */
 #include "collector-server/callgraph/callgraph.h"
 
 #include "collector-server/callgraph/block_check.h"
@@ -14,8 +15,9 @@
 #include "proto/call_trust.h"
 
 #include <stdlib.h>
+#include <string.h>
 
-enum { PREFIX_SLOTS = 16 };
+enum { PREFIX_SLOTS = 16, MOST_GAUGE_NODES = 65536 };
 
 typedef struct replay_frame {
     uint64_t start;
@@ -46,6 +48,7 @@ struct sj_callgraph {
     sj_slow_calls slow;
     uint32_t *samples;
     size_t sample_capacity;
+    uint32_t parent_mask; /* of nodes under which calls are looked for; 0: all under the root */
 };
 
 /* One application of a block. */
@@ -72,6 +75,7 @@ sj_status sj_callgraph_new(sj_callgraph **graph)
     if (made == NULL) {
         return SJ_ENOMEM;
     }
+    made->parent_mask = UINT32_MAX;
     const sj_status status = sj_path_nodes_init(&made->paths);
     if (status != SJ_OK) {
         sj_callgraph_free(made);
@@ -176,7 +180,8 @@ static sj_status open_frames(replay *run, uint32_t looked_up)
         }
         const sj_frame *frame = &graph->key[i];
         const uint32_t caller = run->node;
-        run->node = sj_path_nodes_child(&graph->paths, run->node, frame->function);
+        run->node =
+            sj_path_nodes_child(&graph->paths, run->node & graph->parent_mask, frame->function);
         if (run->node == SJ_NO_NODE) {
             return SJ_ENOMEM;
         }
@@ -304,7 +309,7 @@ static sj_status enter_slow(replay *run, uint32_t function, size_t event)
     const uint32_t flags = sj_call_trust_enter(&run->trust, function);
     const uint32_t caller = run->node;
     set_watermark(run);
-    run->node = sj_path_nodes_child(&run->graph->paths, caller, function);
+    run->node = sj_path_nodes_child(&run->graph->paths, caller & run->graph->parent_mask, function);
     run->graph->stack[++run->top] = (replay_frame){.start = run->block->ticks[event],
                                                    .flags = flags,
                                                    .place = (uint32_t)event,
@@ -332,6 +337,7 @@ static inline __attribute__((always_inline)) sj_status replay_events(replay *run
     replay_frame *stack = run->graph->stack;
     const uint64_t *ticks = run->block->ticks;
     const uint32_t *functions = run->block->functions;
+    const uint32_t parent_mask = run->graph->parent_mask;
     size_t top = run->top;
     uint32_t node = run->node;
     for (; event < end; event++) {
@@ -354,7 +360,7 @@ static inline __attribute__((always_inline)) sj_status replay_events(replay *run
             stack[--top].child += duration;
         } else {
             const uint32_t caller = node;
-            node = sj_path_nodes_child(paths, caller, functions[symbol - 1]);
+            node = sj_path_nodes_child(paths, caller & parent_mask, functions[symbol - 1]);
             if (node == SJ_NO_NODE) {
                 return SJ_ENOMEM;
             }
@@ -449,6 +455,23 @@ sj_status sj_callgraph_apply(sj_callgraph *graph, const sj_block *block, sj_stac
     summary->samples = graph->samples;
     summary->sample_count = run.sample_count;
     return SJ_OK;
+}
+
+sj_status sj_callgraph_measure(sj_callgraph *gauge, const sj_block *block, sj_stack_lookup lookup,
+                               void *lookup_context, sj_block_summary *summary)
+{
+    if (gauge->parent_mask != 0 || gauge->paths.count > MOST_GAUGE_NODES) {
+        sj_path_nodes_deinit(&gauge->paths);
+        SJ_TRY(sj_path_nodes_init(&gauge->paths));
+        gauge->parent_mask = 0;
+        gauge->slow.floor_ticks = UINT64_MAX; /* no call is slow */
+    }
+    memset(gauge->prefixes, 0, sizeof(gauge->prefixes)); /* of other sessions */
+    const sj_status status = sj_callgraph_apply(gauge, block, lookup, lookup_context, summary);
+    for (size_t i = 0; i < summary->sample_count; i++) {
+        gauge->samples[i] = 0;
+    }
+    return status;
 }
 
 sj_status sj_callgraph_restore(sj_callgraph *graph, const sj_path_node *node)

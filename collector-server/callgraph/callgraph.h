@@ -81,6 +81,13 @@ SJ_MUST_CHECK sj_status sj_callgraph_apply(sj_callgraph *graph, const sj_block *
                                            sj_stack_lookup lookup, void *lookup_context,
                                            sj_block_summary *summary);
 
+/* sj_callgraph_measure checks a block and summarises it as sj_callgraph_apply does, without any
+ * call graph of its session: `gauge` is one that serves nothing else and stays small. Only the
+ * nodes of `samples` are not told (they are 0). */
+SJ_MUST_CHECK sj_status sj_callgraph_measure(sj_callgraph *gauge, const sj_block *block,
+                                             sj_stack_lookup lookup, void *lookup_context,
+                                             sj_block_summary *summary);
+
 /* sj_callgraph_restore puts back a copy of a stored node (histogram included; `dirty` is cleared);
  * parents before children; its number must be the next one (sj_callgraph_node_count). */
 SJ_MUST_CHECK sj_status sj_callgraph_restore(sj_callgraph *graph, const sj_path_node *node);

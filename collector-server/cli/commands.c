@@ -30,6 +30,7 @@ const sj_command *const sj_commands[] = {
     &sj_command_sql,
     &sj_command_export,
     &sj_command_symbols,
+    &sj_command_verify,
     &sj_ui_command,
     &sj_command_help_page,
     &sj_command_version,

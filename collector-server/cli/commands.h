@@ -23,6 +23,7 @@ extern const sj_command sj_command_tree;
 extern const sj_command sj_command_sql;
 extern const sj_command sj_command_flame;
 extern const sj_command sj_command_symbols;
+extern const sj_command sj_command_verify;
 extern const sj_command sj_command_diff;
 extern const sj_command sj_command_check;
 extern const sj_command sj_command_export;

@@ -375,19 +375,20 @@ static unsigned count_senders(const frame_list *batch)
 static bool take_batch(sj_ingest *ingest, frame_list *batch)
 {
     bool maintained = false;
+    unsigned idle_ms = IDLE_MAINTAIN_MS;
     if (count_senders(batch) >= MANY_SENDERS) {
         nng_msleep(GATHER_MS);
     }
     pthread_mutex_lock(&ingest->lock);
     while (ingest->queue.count == 0 && !ingest->receiver_done) {
         struct timespec deadline;
-        deadline_after(&deadline, IDLE_MAINTAIN_MS);
+        deadline_after(&deadline, idle_ms);
         if (maintained) {
             pthread_cond_wait(&ingest->arrived, &ingest->lock);
         } else if (pthread_cond_timedwait(&ingest->arrived, &ingest->lock, &deadline) != 0) {
             pthread_mutex_unlock(&ingest->lock);
-            sj_store_maintain(ingest->store);
-            maintained = true;
+            maintained = !sj_store_maintain(ingest->store);
+            idle_ms = 0; /* the rest, unless something has come */
             pthread_mutex_lock(&ingest->lock);
         }
     }

@@ -208,7 +208,14 @@ static sj_status store_block(block_run *run)
     SJ_TRY(insert_gaps(run));
     SJ_TRY(sj_store_add_values(&run->store->sql, run->state->session_id, run->stream->stream_id,
                                &run->block, run->error));
-    sj_session_count_block(run->state, run->stream, &run->block, &run->summary, run->bytes.size);
+    if (!run->state->is_behind) {
+        sj_session_count_block(run->state, run->stream, &run->block, &run->summary,
+                               run->bytes.size);
+    }
+    run->state->dirty = true;
+    SJ_TRY(sj_array_grow((void **)&run->state->late_blocks, &run->state->late_capacity,
+                         run->state->late_count, sizeof(*run->state->late_blocks)));
+    run->state->late_blocks[run->state->late_count++] = run->block_id;
     run->store->stored_calls += header->kind == SJ_BLOCK_CALLS ? header->call_count : 0;
     if (run->state->unsummed_block == 0) {
         run->state->unsummed_block = run->block_id;
@@ -231,6 +238,11 @@ static sj_status note_end_of_stream(block_run *run)
         (header->flags & SJ_BLOCK_LAST) == 0 || run->stream->ended) {
         return SJ_OK;
     }
+    SJ_TRY(sj_store_catch_up(run->store, run->state, run->error));
+    run->stream = sj_session_find_stream(run->state, header->stream);
+    if (run->stream == NULL || run->stream->ended) {
+        return SJ_OK;
+    }
     SJ_TRY(sj_block_decode(run->store->decoder, run->bytes, SJ_WANT_ALL, &run->block));
     SJ_TRY(check_functions(run));
     run->stream->ended = true;
@@ -239,6 +251,33 @@ static sj_status note_end_of_stream(block_run *run)
     run->state->sum_now = true;
     return sj_store_note_open_calls(run->store, run->state, run->stream->stream_id, &run->block,
                                     run->error);
+}
+
+/* Adds the block to the session's call graph, or only measures it when that is not in memory. */
+static sj_status replay_block(block_run *run)
+{
+    sj_store *store = run->store;
+    sj_session_state *state = run->state;
+    sj_stack_context stack = {.store = store,
+                              .stream_id = run->stream != NULL ? run->stream->stream_id : 0};
+    const bool is_held = sj_store_may_hold_graph(store, state);
+    sj_status status;
+    if (is_held) {
+        SJ_TRY(sj_session_load_graph(&store->sql, state, run->error));
+        status = sj_callgraph_apply(state->graph, &run->block, sj_store_stack_frames, &stack,
+                                    &run->summary);
+    } else {
+        status = sj_callgraph_measure(store->gauge, &run->block, sj_store_stack_frames, &stack,
+                                      &run->summary);
+    }
+    if (status != SJ_OK) {
+        return sj_fail(run->error, status, "a block of stream %u contradicts itself (%s)",
+                       run->block.header.stream, sj_status_text(status));
+    }
+    if (!is_held && !state->is_behind) {
+        state->is_behind = true;
+    }
+    return SJ_OK;
 }
 
 sj_status sj_store_apply_block(sj_store *store, const sj_frame_view *frame, bool *duplicate,
@@ -254,8 +293,6 @@ sj_status sj_store_apply_block(sj_store *store, const sj_frame_view *frame, bool
     SJ_TRY(sj_store_session(store, header.session.bytes, sizeof(header.session.bytes), &run.state,
                             error));
     run.stream = sj_session_find_stream(run.state, header.stream);
-    sj_stack_context stack = {.store = store,
-                              .stream_id = run.stream != NULL ? run.stream->stream_id : 0};
     if (run.stream != NULL) {
         status = check_duplicate(&run, &header, run.stream->stream_id, duplicate);
         if (status == SJ_EEXIST && *duplicate) {
@@ -273,13 +310,7 @@ sj_status sj_store_apply_block(sj_store *store, const sj_frame_view *frame, bool
     }
     SJ_TRY(check_functions(&run));
     if (header.kind == SJ_BLOCK_CALLS) {
-        SJ_TRY(sj_session_load_graph(&store->sql, run.state, error));
-        status = sj_callgraph_apply(run.state->graph, &run.block, sj_store_stack_frames, &stack,
-                                    &run.summary);
-        if (status != SJ_OK) {
-            return sj_fail(error, status, "a block of stream %u contradicts itself (%s)",
-                           header.stream, sj_status_text(status));
-        }
+        SJ_TRY(replay_block(&run));
     }
     status = store_block(&run);
     /* the graph has the block already: only a rollback makes both agree again */

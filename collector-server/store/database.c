@@ -132,7 +132,7 @@ static sj_status prepare_writer(sqlite3 *database, const char *path, sj_error *e
     SJ_TRY(identify(database, path, &version, error));
     SJ_TRY(run(database,
                "PRAGMA journal_mode=WAL; PRAGMA synchronous=FULL; PRAGMA secure_delete=OFF;"
-               "PRAGMA foreign_keys=ON; PRAGMA cache_size=-65536; PRAGMA temp_store=MEMORY;"
+               "PRAGMA foreign_keys=ON; PRAGMA cache_size=-32768; PRAGMA temp_store=MEMORY;"
                "PRAGMA wal_autocheckpoint=1024; PRAGMA journal_size_limit=67108864",
                error));
     return migrate(database, version, error);

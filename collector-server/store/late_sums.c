@@ -5,7 +5,8 @@
  * commit writes. So blocks are written at once, sums at most once in `sums_delay_ns` a session, and
  * later when many sessions wait. Nothing is lost by that, because sums follow from blocks:
  * sessions.unsummed_from_block names the first block that the rows do not count, in the same
- * transaction that stores it, and who loads such a session replays its blocks from there on.
+ * transaction that stores it, and who writes such a session's sums without having held its call
+ * graph all the time (held_sessions.c) replays its blocks from there on.
  * What no block tells again (profiles, gaps without a block) is written at once, `sum_now`.
  *
  * Rows are written with their absolute values, and replaying is deterministic, so two writers that
@@ -17,9 +18,12 @@
 #include <time.h>
 
 enum {
-    LATE_A_COMMIT = 16,             /* sessions whose sums one commit writes because they are due */
-    SPREAD_NS_A_SESSION = 10000000, /* the more sessions wait, the longer each does */
-    QUIET_S = 5                     /* a living collector has written all sums by then */
+    LATE_A_COMMIT = 4,         /* sessions whose sums one commit writes because they are due */
+    ALL_A_COMMIT = 64,         /* the same when nothing else is to be done */
+    SPREAD_NS_A_PATH = 100000, /* the more rows wait, the longer each does: */
+    MOST_SPREAD_S = 30,        /* to write them takes a tenth of a core at most, and */
+    UNKNOWN_PATHS = 256,
+    QUIET_S = 5 /* a living collector has written all sums by then */
 };
 
 static uint64_t now_ns(void)
@@ -29,12 +33,12 @@ static uint64_t now_ns(void)
     return (uint64_t)now.tv_sec * 1000000000 + (uint64_t)now.tv_nsec;
 }
 
-static sj_status replay_block(sj_store *store, sj_session_state *state, sqlite3_stmt *row,
-                              sj_error *error)
+static sj_status replay_row(sj_store *store, sj_session_state *state, sqlite3_stmt *row,
+                            sj_error *error)
 {
-    const uint32_t number = (uint32_t)sqlite3_column_int64(row, 1);
-    const sj_slice bytes = {.data = sqlite3_column_blob(row, 2),
-                            .size = (size_t)sqlite3_column_bytes(row, 2)};
+    const uint32_t number = (uint32_t)sqlite3_column_int64(row, 0);
+    const sj_slice bytes = {.data = sqlite3_column_blob(row, 1),
+                            .size = (size_t)sqlite3_column_bytes(row, 1)};
     sj_block block;
     sj_block_summary summary = {0};
     sj_stream_state *stream = sj_session_find_stream(state, number);
@@ -46,6 +50,8 @@ static sj_status replay_block(sj_store *store, sj_session_state *state, sqlite3_
         sj_stack_context stack = {.store = store, .stream_id = stream->stream_id};
         SJ_TRY(sj_session_load_graph(&store->sql, state, error));
         SJ_TRY(sj_callgraph_apply(state->graph, &block, sj_store_stack_frames, &stack, &summary));
+        SJ_TRY((state->is_anew ? sj_store_note_timeline : sj_store_note_timeline_paths)(
+            store, state, stream->stream_id, &block, &summary, error));
     }
     sj_session_count_block(state, stream, &block, &summary, bytes.size);
     return SJ_OK;
@@ -56,35 +62,89 @@ static bool is_unreadable(sj_status status)
     return status == SJ_ECORRUPT || status == SJ_EVERSION || status == SJ_ENOTFOUND;
 }
 
-sj_status sj_store_catch_up(sj_store *store, sj_session_state *state, sj_error *error)
+static sj_status replay_block(sj_store *store, sj_session_state *state, int64_t block_id,
+                              sj_error *error)
 {
     sj_statements *sql = &store->sql;
-    if (state->unsummed_in_store == 0) {
-        return SJ_OK;
+    SJ_TRY(sj_sql_bind(sql, SJ_SQL_BLOCK_READ, error, "i", block_id));
+    sj_status status = sj_sql_step(sql, SJ_SQL_BLOCK_READ, error);
+    if (status != SJ_OK) { /* none: removed or quarantined */
+        return status == SJ_ENOTFOUND ? SJ_OK : status;
     }
-    SJ_TRY(sj_sql_bind(sql, SJ_SQL_BLOCK_UNSUMMED_LIST, error, "ii", state->session_id,
-                       state->unsummed_in_store));
-    sqlite3_stmt *row = sj_sql_row(sql, SJ_SQL_BLOCK_UNSUMMED_LIST);
+    status = replay_row(store, state, sj_sql_row(sql, SJ_SQL_BLOCK_READ), error);
+    sj_sql_reset(sql, SJ_SQL_BLOCK_READ);
+    return is_unreadable(status) ? sj_sql_run(sql, SJ_SQL_BLOCK_QUARANTINE, error, "it", block_id,
+                                              sj_status_text(status))
+                                 : status;
+}
+
+/* Blocks that were stored before the state was loaded are found in the database. */
+static sj_status list_blocks(sj_store *store, sj_session_state *state, int64_t from,
+                             sj_error *error)
+{
+    sj_statements *sql = &store->sql;
+    state->late_count = 0;
+    SJ_TRY(sj_sql_bind(sql, SJ_SQL_BLOCK_UNSUMMED_LIST, error, "ii", state->session_id, from));
     sj_status status;
     while ((status = sj_sql_step(sql, SJ_SQL_BLOCK_UNSUMMED_LIST, error)) == SJ_OK) {
-        status = replay_block(store, state, row, error);
-        if (is_unreadable(status)) {
-            status = sj_sql_run(sql, SJ_SQL_BLOCK_QUARANTINE, error, "it",
-                                sqlite3_column_int64(row, 0), sj_status_text(status));
-        }
+        status = sj_array_grow((void **)&state->late_blocks, &state->late_capacity,
+                               state->late_count, sizeof(*state->late_blocks));
         if (status != SJ_OK) {
             break;
         }
+        state->late_blocks[state->late_count++] =
+            sqlite3_column_int64(sj_sql_row(sql, SJ_SQL_BLOCK_UNSUMMED_LIST), 0);
     }
     sj_sql_reset(sql, SJ_SQL_BLOCK_UNSUMMED_LIST);
-    state->dirty = true;
     return status == SJ_ENOTFOUND ? SJ_OK : status;
+}
+
+sj_status sj_store_catch_up(sj_store *store, sj_session_state *state, sj_error *error)
+{
+    sj_session_state *loaded = NULL;
+    if (!state->is_behind) {
+        return SJ_OK;
+    }
+    const bool has_all = state->unsummed_in_store == 0;
+    sj_status status = sj_session_state_load(&store->sql, &state->id, &loaded, error);
+    if (status == SJ_ENOTFOUND) {
+        return sj_fail(error, status, "the session has been removed");
+    }
+    SJ_TRY(status);
+    sj_session_state_replace(state, loaded);
+    state->dirty = true;
+    /* its row knows of the blocks of this batch only after it */
+    const int64_t from =
+        state->unsummed_in_store != 0 ? state->unsummed_in_store : state->unsummed_block;
+    if (!has_all && from != 0) {
+        SJ_TRY(list_blocks(store, state, from, error));
+    }
+    for (size_t i = 0; i < state->late_count && from != 0; ++i) {
+        if (state->late_blocks[i] >= from) {
+            SJ_TRY(replay_block(store, state, state->late_blocks[i], error));
+        }
+    }
+    /* the list has all from here on; what it lacked before has been listed */
+    state->unsummed_in_store = 0;
+    return SJ_OK;
+}
+
+sj_status sj_store_write_session(sj_store *store, sj_session_state *state, sj_error *error)
+{
+    const sj_status status = sj_store_catch_up(store, state, error);
+    if (status == SJ_ENOTFOUND) { /* removed meanwhile: nothing is left to be written */
+        sj_session_drop_graph(state);
+        state->is_behind = false;
+    } else if (status != SJ_OK) {
+        return status;
+    }
+    return sj_session_flush(&store->sql, state, error);
 }
 
 sj_status sj_store_load_unsummed(sj_store *store, sj_error *error)
 {
     int64_t session_id = 0;
-    for (;;) {
+    for (unsigned loaded = 0; loaded < ALL_A_COMMIT; ++loaded) {
         sj_session_state *state = NULL;
         uint8_t uuid[sizeof(state->id.bytes)] = {0};
         SJ_TRY(sj_sql_bind(&store->sql, SJ_SQL_SESSION_UNSUMMED_NEXT, error, "i", session_id));
@@ -99,9 +159,16 @@ sj_status sj_store_load_unsummed(sj_store *store, sj_error *error)
         sj_sql_reset(&store->sql, SJ_SQL_SESSION_UNSUMMED_NEXT);
         const size_t known = store->session_count;
         SJ_TRY(sj_store_session(store, uuid, sizeof(uuid), &state, error));
-        state->is_guest = store->session_count > known;
+        state->is_guest = state->is_guest || store->session_count > known;
+        /* what memory does not know of was stored by somebody else */
+        if (!state->dirty) {
+            state->is_behind = true;
+            state->unsummed_in_store = 1;
+        }
+        state->dirty = true;
         session_id = state->session_id;
     }
+    return SJ_OK;
 }
 
 static sj_status note_unsummed(sj_store *store, sj_session_state *state, sj_error *error)
@@ -113,19 +180,38 @@ static sj_status note_unsummed(sj_store *store, sj_session_state *state, sj_erro
                                    state->session_id, block);
 }
 
+/* How many call paths have to be written with a session, about. */
+static uint64_t count_waiting(const sj_session_state *state)
+{
+    size_t count = state->stored_nodes > UNKNOWN_PATHS ? state->stored_nodes : UNKNOWN_PATHS;
+    if (state->graph != NULL) {
+        (void)sj_callgraph_dirty(state->graph, &count);
+    }
+    return state->dirty ? count : 0;
+}
+
 static uint64_t delay_ns(const sj_store *store)
 {
-    uint64_t waiting = 0;
+    uint64_t spread_ns = 0;
     for (size_t i = 0; i < store->session_count; ++i) {
-        waiting += store->sessions[i]->dirty;
+        spread_ns += count_waiting(store->sessions[i]) * SPREAD_NS_A_PATH;
     }
-    return store->sums_delay_ns == 0 ? 0 : store->sums_delay_ns + waiting * SPREAD_NS_A_SESSION;
+    const uint64_t most_ns = MOST_SPREAD_S * UINT64_C(1000000000);
+    return store->sums_delay_ns == 0
+               ? 0
+               : store->sums_delay_ns + (spread_ns < most_ns ? spread_ns : most_ns);
+}
+
+static bool is_over(const sj_store *store)
+{
+    return store->held_bytes > store->callgraph_memory_bytes;
 }
 
 sj_status sj_store_write_sums(sj_store *store, bool all, sj_error *error)
 {
     const uint64_t now = now_ns();
     const uint64_t delay = delay_ns(store);
+    const unsigned most = all ? ALL_A_COMMIT : LATE_A_COMMIT;
     unsigned late = 0;
     for (size_t i = 0; i < store->session_count; ++i) {
         sj_session_state *state = store->sessions[i];
@@ -135,12 +221,17 @@ sj_status sj_store_write_sums(sj_store *store, bool all, sj_error *error)
         if (state->dirty_since_ns == 0) {
             state->dirty_since_ns = now;
         }
-        const bool is_due = now - state->dirty_since_ns >= delay && late < LATE_A_COMMIT;
-        if (all || state->sum_now || is_due || delay == 0) {
-            late += is_due;
-            SJ_TRY(sj_session_flush(&store->sql, state, error));
-        } else {
+        const bool is_due = (all || now - state->dirty_since_ns >= delay) && late < most;
+        if (!state->sum_now && !is_due && delay != 0) {
             SJ_TRY(note_unsummed(store, state, error));
+            continue;
+        }
+        const bool was_behind = state->is_behind;
+        late += is_due;
+        SJ_TRY(sj_store_write_session(store, state, error));
+        store->held_bytes += was_behind ? sj_session_state_bytes(state) : 0;
+        if (was_behind && is_over(store)) {
+            sj_store_forget_graph(store, state);
         }
     }
     return SJ_OK;

@@ -184,6 +184,7 @@ static sj_status apply_gap(sj_store *store, const Sojourn__Gap *gap, bool *dupli
     if (*duplicate) {
         return SJ_OK;
     }
+    SJ_TRY(sj_store_catch_up(store, state, error));
     state->sums.lost_calls += gap->calls;
     state->sums.lost_events += gap->events;
     state->dirty = true;

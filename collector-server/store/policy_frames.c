@@ -153,6 +153,9 @@ static sj_status merge(sj_store *store, sj_session_state *state, sj_slice bytes,
     }
     status = check_functions(state, nodes, count, error);
     if (status == SJ_OK) {
+        status = sj_store_catch_up(store, state, error);
+    }
+    if (status == SJ_OK) {
         status = sj_session_load_graph(&store->sql, state, error);
     }
     if (status == SJ_OK) {

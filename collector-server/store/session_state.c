@@ -158,14 +158,9 @@ sj_status sj_session_state_load(sj_statements *sql, const sj_session_id *id,
     return SJ_OK;
 }
 
-void sj_session_state_free(sj_session_state *state)
+void sj_session_drop_graph(sj_session_state *state)
 {
-    if (state == NULL) {
-        return;
-    }
     sj_callgraph_free(state->graph);
-    free(state->streams);
-    free(state->modules);
     free(state->shadows);
     free(state->functions);
     free(state->edges);
@@ -173,7 +168,50 @@ void sj_session_state_free(sj_session_state *state)
     free(state->function_map.values);
     free(state->edge_map.keys);
     free(state->edge_map.values);
+    state->graph = NULL;
+    state->shadows = NULL;
+    state->functions = NULL;
+    state->edges = NULL;
+    state->shadow_count = state->shadow_capacity = 0;
+    state->function_count = state->function_capacity = 0;
+    state->edge_count = state->edge_capacity = 0;
+    state->function_map = state->edge_map = (sj_number_map){0};
+}
+
+static void free_parts(sj_session_state *state)
+{
+    sj_session_drop_graph(state);
+    free(state->streams);
+    free(state->modules);
+    free(state->late_blocks);
+}
+
+void sj_session_state_free(sj_session_state *state)
+{
+    if (state == NULL) {
+        return;
+    }
+    free_parts(state);
     free(state);
+}
+
+void sj_session_state_replace(sj_session_state *state, sj_session_state *loaded)
+{
+    const sj_session_state before = *state;
+    state->late_blocks = NULL;
+    free_parts(state);
+    *state = *loaded;
+    free(loaded);
+    state->next_in_bucket = before.next_in_bucket;
+    state->last_used = before.last_used;
+    state->is_anew = before.is_anew;
+    state->is_guest = before.is_guest;
+    state->sum_now = before.sum_now;
+    state->dirty_since_ns = before.dirty_since_ns;
+    state->unsummed_block = before.unsummed_block;
+    state->late_blocks = before.late_blocks;
+    state->late_count = before.late_count;
+    state->late_capacity = before.late_capacity;
 }
 
 size_t sj_session_state_bytes(const sj_session_state *state)
@@ -181,6 +219,7 @@ size_t sj_session_state_bytes(const sj_session_state *state)
     const size_t nodes = state->graph != NULL ? sj_callgraph_node_count(state->graph) : 0;
     return sizeof(*state) + nodes * BYTES_A_NODE +
            state->stream_capacity * sizeof(*state->streams) +
+           state->late_capacity * sizeof(*state->late_blocks) +
            state->module_capacity * sizeof(*state->modules) +
            state->shadow_capacity * sizeof(*state->shadows) +
            state->function_capacity * sizeof(*state->functions) +

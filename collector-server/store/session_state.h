@@ -89,11 +89,17 @@ typedef struct sj_session_state {
     struct sj_session_state *next_in_bucket; /* the store's */
     uint64_t last_used;
     bool dirty;                /* the sums below differ from their rows */
+    bool is_behind;            /* the sums below lack blocks; they are made anew before use */
+    bool is_anew;              /* its timeline is made anew, too (rebuild.c) */
     bool is_guest;             /* loaded only to write its sums */
     bool sum_now;              /* the next commit must write them: no block tells them again */
     uint64_t dirty_since_ns;   /* MONOTONIC; 0: not known yet */
     int64_t unsummed_block;    /* first block of the open batch that no row counts; 0: none */
-    int64_t unsummed_in_store; /* as read: sessions.unsummed_from_block; 0: none */
+    int64_t unsummed_in_store; /* as loaded: sessions.unsummed_from_block; 0: none, so that
+                                  late_blocks has all */
+    int64_t *late_blocks;      /* ids of those that no row counts, as far as they came since the
+                                  state was loaded or written; rising */
+    size_t late_count, late_capacity;
     sj_session_sums sums;
     sj_stream_state *streams; /* by rising number */
     size_t stream_count, stream_capacity;
@@ -116,6 +122,13 @@ typedef struct sj_session_state {
 SJ_MUST_CHECK sj_status sj_session_state_load(sj_statements *sql, const sj_session_id *id,
                                               sj_session_state **state, sj_error *error);
 void sj_session_state_free(sj_session_state *state);
+
+/* sj_session_drop_graph forgets the call graph and the sums made of it. */
+void sj_session_drop_graph(sj_session_state *state);
+
+/* sj_session_state_replace puts what was loaded anew into the place of an older state of the same
+ * session, which keeps its place in the store. Frees `loaded`. */
+void sj_session_state_replace(sj_session_state *state, sj_session_state *loaded);
 
 /* sj_session_state_bytes estimates the memory of a state. */
 size_t sj_session_state_bytes(const sj_session_state *state);

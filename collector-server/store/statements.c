@@ -44,9 +44,10 @@ static const char *const texts[SJ_SQL_STATEMENTS] = {
                                      " WHERE unsummed_from_block IS NOT NULL AND session_id > ?1"
                                      " ORDER BY session_id LIMIT 1",
     [SJ_SQL_BLOCK_UNSUMMED_LIST] =
-        "SELECT b.block_id, st.number, b.data FROM blocks b JOIN streams st USING (stream_id)"
-        " WHERE b.block_id >= ?2 AND st.session_id = ?1 AND b.quarantined IS NULL"
-        " ORDER BY b.block_id",
+        "SELECT b.block_id FROM streams st CROSS JOIN blocks b ON b.stream_id = st.stream_id"
+        " WHERE st.session_id = ?1 AND +b.block_id >= ?2 ORDER BY b.block_id",
+    [SJ_SQL_BLOCK_READ] = "SELECT st.number, b.data FROM blocks b JOIN streams st USING (stream_id)"
+                          " WHERE b.block_id = ?1 AND b.quarantined IS NULL",
     [SJ_SQL_BLOCK_QUARANTINE] = "UPDATE blocks SET quarantined = ?2 WHERE block_id = ?1",
     [SJ_SQL_SESSION_END] =
         "UPDATE sessions SET state = ?2, ended_ticks = ?3, ended_realtime_ns = ?4,"
@@ -208,6 +209,9 @@ static const char *const texts[SJ_SQL_STATEMENTS] = {
         " DO UPDATE SET path_id = iif(excluded.start_ns < start_ns, excluded.path_id, path_id),"
         " start_ns = min(start_ns, excluded.start_ns), end_ns = max(end_ns, excluded.end_ns),"
         " calls = calls + excluded.calls, max_depth = max(max_depth, excluded.max_depth)",
+    [SJ_SQL_TIMELINE_PATH] = "UPDATE timeline SET path_id = ?5"
+                             " WHERE stream_id = ?1 AND level = ?2 AND number = ?3"
+                             " AND start_ns = ?4 AND path_id IS NOT ?5",
     [SJ_SQL_TIMELINE_SUM] =
         "INSERT OR REPLACE INTO timeline (stream_id, level, number, start_ns, end_ns, calls,"
         " max_depth, path_id) SELECT stream_id, ?2, number >> 4, min(start_ns), max(end_ns),"

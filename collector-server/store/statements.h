@@ -47,6 +47,7 @@ typedef enum sj_statement {
     SJ_SQL_BLOCK_STACK,
     SJ_SQL_BLOCK_ADD,
     SJ_SQL_BLOCK_UNSUMMED_LIST,
+    SJ_SQL_BLOCK_READ,
     SJ_SQL_BLOCK_QUARANTINE,
     SJ_SQL_GAP_ADD,
     SJ_SQL_VALUE_ADD,
@@ -69,6 +70,7 @@ typedef enum sj_statement {
     SJ_SQL_SLOW_CUT,
     SJ_SQL_SLOW_PUT,
     SJ_SQL_TIMELINE_ADD,
+    SJ_SQL_TIMELINE_PATH,
     SJ_SQL_TIMELINE_SUM,
     SJ_SQL_STATEMENTS
 } sj_statement;

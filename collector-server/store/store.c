@@ -16,12 +16,10 @@
 
 enum {
     ARENA_BYTES = 8 << 20,
-    DEFAULT_CALLGRAPH_BYTES = 256 << 20,
+    DEFAULT_CALLGRAPH_BYTES = 24 << 20,
     WAL_RESTART_PAGES = 4096, /* 64 MiB: try to begin the log anew */
     VACUUM_PAGES = 256,
-    ACTIVE_USES = 16384, /* a session used within so many uses of any is in use */
-    ACTIVE_SHARE = 4,    /* sessions in use may take so many times the memory */
-    TRIM_PERIOD = 64     /* blocks after which memory is looked at within a batch */
+    TRIM_PERIOD = 64 /* blocks after which memory is looked at within a batch */
 };
 
 static void *arena_alloc(void *context, size_t size)
@@ -62,111 +60,7 @@ sj_status sj_store_scratch(sj_store *store, size_t size, uint8_t **bytes)
     return SJ_OK;
 }
 
-/* Ids are random; a liar's that are not cost time, and only as long as its sessions are used. */
-static sj_session_state **bucket_of(sj_store *store, const sj_session_id *id)
-{
-    uint64_t halves[2];
-    memcpy(halves, id->bytes, sizeof(halves));
-    const uint64_t mixed = (halves[0] ^ halves[1]) * UINT64_C(0x9e3779b97f4a7c15);
-    return &store->buckets[(mixed >> 32) % SJ_STORE_BUCKETS];
-}
-
-sj_status sj_store_session(sj_store *store, const uint8_t *id, size_t id_bytes,
-                           sj_session_state **state, sj_error *error)
-{
-    sj_session_id wanted;
-    if (id_bytes != sizeof(wanted.bytes)) {
-        return sj_fail(error, SJ_ECORRUPT, "a session id has %zu bytes, not 16", id_bytes);
-    }
-    memcpy(wanted.bytes, id, sizeof(wanted.bytes));
-    *state = *bucket_of(store, &wanted);
-    while (*state != NULL && memcmp(&(*state)->id, &wanted, sizeof(wanted)) != 0) {
-        *state = (*state)->next_in_bucket;
-    }
-    if (*state != NULL) {
-        (*state)->last_used = ++store->use_count;
-        return SJ_OK;
-    }
-    SJ_TRY(sj_array_grow((void **)&store->sessions, &store->session_capacity, store->session_count,
-                         sizeof(sj_session_state *)));
-    const sj_status status = sj_session_state_load(&store->sql, &wanted, state, error);
-    if (status == SJ_ENOTFOUND) {
-        return sj_fail(error, SJ_ENOTFOUND, "a session that was not announced: %02x%02x%02x%02x...",
-                       id[0], id[1], id[2], id[3]);
-    }
-    SJ_TRY(status);
-    (*state)->last_used = ++store->use_count;
-    (*state)->next_in_bucket = *bucket_of(store, &wanted);
-    *bucket_of(store, &wanted) = *state;
-    store->sessions[store->session_count++] = *state;
-    return sj_store_catch_up(store, *state, error);
-}
-
 static sj_status write_all_sums(sj_store *store, sj_error *error);
-
-static void drop_session(sj_store *store, size_t place)
-{
-    sj_session_state *state = store->sessions[place];
-    sj_session_state **link = bucket_of(store, &state->id);
-    while (*link != state) {
-        link = &(*link)->next_in_bucket;
-    }
-    *link = state->next_in_bucket;
-    sj_session_state_free(state);
-    store->sessions[place] = store->sessions[--store->session_count];
-}
-
-static void drop_guests(sj_store *store)
-{
-    for (size_t i = store->session_count; i > 0; --i) {
-        if (store->sessions[i - 1]->is_guest) {
-            drop_session(store, i - 1);
-        }
-    }
-}
-
-static size_t find_oldest(const sj_store *store)
-{
-    size_t oldest = 0;
-    for (size_t i = 1; i < store->session_count; ++i) {
-        if (store->sessions[i]->last_used < store->sessions[oldest]->last_used) {
-            oldest = i;
-        }
-    }
-    return oldest;
-}
-
-/* What may be held before a session goes: one that is in use would only be read back at its next
- * block, which costs far more than its memory. */
-static size_t limit_for(const sj_store *store, const sj_session_state *state)
-{
-    const bool is_active = store->use_count - state->last_used < ACTIVE_USES;
-    return is_active ? store->callgraph_memory_bytes * ACTIVE_SHARE : store->callgraph_memory_bytes;
-}
-
-/* Forgets the sessions used longest ago until the rest fits; nothing is lost: see load_graph. The
- * one used last stays. Within a batch, as one alone may bring in more sessions than there is memory
- * for. */
-static sj_status trim_sessions(sj_store *store, sj_error *error)
-{
-    size_t bytes = 0;
-    for (size_t i = 0; i < store->session_count; ++i) {
-        bytes += sj_session_state_bytes(store->sessions[i]);
-    }
-    while (bytes > store->callgraph_memory_bytes && store->session_count > 1) {
-        const size_t oldest = find_oldest(store);
-        sj_session_state *state = store->sessions[oldest];
-        if (bytes <= limit_for(store, state)) {
-            break;
-        }
-        if (state->dirty) {
-            SJ_TRY(sj_session_flush(&store->sql, state, error));
-        }
-        bytes -= sj_session_state_bytes(state);
-        drop_session(store, oldest);
-    }
-    return SJ_OK;
-}
 
 static int note_wal_pages(void *context, sqlite3 *database, const char *name, int pages)
 {
@@ -198,7 +92,8 @@ sj_status sj_store_open(const sj_store_options *options, sj_store **store, sj_er
         status = sj_statements_prepare(&made->sql, made->database, error);
     }
     if (status == SJ_OK && (sj_block_decoder_new(&made->decoder) != SJ_OK ||
-                            sj_block_decoder_new(&made->stack_decoder) != SJ_OK)) {
+                            sj_block_decoder_new(&made->stack_decoder) != SJ_OK ||
+                            sj_callgraph_new(&made->gauge) != SJ_OK)) {
         status = sj_fail(error, SJ_ENOMEM, "no memory for decoding blocks");
     }
     if (status != SJ_OK) {
@@ -226,13 +121,12 @@ void sj_store_close(sj_store *store)
         sj_error ignored; /* the next who opens the file makes the sums good */
         (void)!write_all_sums(store, &ignored);
     }
-    while (store->session_count > 0) {
-        drop_session(store, store->session_count - 1);
-    }
+    sj_store_forget_sessions(store, false);
     sj_statements_finalize(&store->sql);
     sqlite3_close(store->database);
     sj_block_decoder_free(store->decoder);
     sj_block_decoder_free(store->stack_decoder);
+    sj_callgraph_free(store->gauge);
     free(store->sessions);
     free(store->scratch);
     free(store->arena.bytes);
@@ -303,7 +197,8 @@ sj_status sj_store_apply(sj_store *store, const sj_frame_view *frame, bool *dupl
     }
     if (frame->type == SJ_FRAME_BLOCK) {
         SJ_TRY(sj_store_apply_block(store, frame, duplicate, error));
-        return ++store->applied_blocks % TRIM_PERIOD == 0 ? trim_sessions(store, error) : SJ_OK;
+        return ++store->applied_blocks % TRIM_PERIOD == 0 ? sj_store_trim_sessions(store, error)
+                                                          : SJ_OK;
     }
     return blame(store, apply_in_savepoint(store, frame, duplicate, error));
 }
@@ -321,7 +216,7 @@ static sj_status commit(sj_store *store, bool all_sums, sj_error *error)
 {
     sj_status status = sj_store_write_sums(store, all_sums, error);
     if (status == SJ_OK) {
-        status = trim_sessions(store, error);
+        status = sj_store_trim_sessions(store, error);
     }
     if (status == SJ_OK) {
         status = sj_sql_run(&store->sql, SJ_SQL_COMMIT, error, "");
@@ -336,7 +231,7 @@ static sj_status commit(sj_store *store, bool all_sums, sj_error *error)
     } else if (store->wal_pages >= WAL_RESTART_PAGES / 4) {
         checkpoint(store, SQLITE_CHECKPOINT_PASSIVE);
     }
-    drop_guests(store);
+    sj_store_forget_sessions(store, true);
     return SJ_OK;
 }
 
@@ -360,12 +255,9 @@ static bool has_unsummed(sj_store *store)
     return found;
 }
 
-/* Writes what was put off, by whomever. */
-static sj_status write_all_sums(sj_store *store, sj_error *error)
+/* Writes some of what was put off, by whomever. */
+static sj_status write_some_sums(sj_store *store, sj_error *error)
 {
-    if (!has_unsummed(store)) {
-        return SJ_OK;
-    }
     SJ_TRY(sj_store_begin(store, error));
     const sj_status status = sj_store_load_unsummed(store, error);
     if (status != SJ_OK) {
@@ -373,6 +265,14 @@ static sj_status write_all_sums(sj_store *store, sj_error *error)
         return status;
     }
     return commit(store, true, error);
+}
+
+static sj_status write_all_sums(sj_store *store, sj_error *error)
+{
+    while (has_unsummed(store)) {
+        SJ_TRY(write_some_sums(store, error));
+    }
+    return SJ_OK;
 }
 
 void sj_store_rollback(sj_store *store)
@@ -383,22 +283,23 @@ void sj_store_rollback(sj_store *store)
         sqlite3_exec(store->database, "ROLLBACK", NULL, NULL, NULL);
     }
     store->in_batch = false;
-    while (store->session_count > 0) {
-        drop_session(store, store->session_count - 1);
-    }
+    sj_store_forget_sessions(store, false);
 }
 
-void sj_store_maintain(sj_store *store)
+bool sj_store_maintain(sj_store *store)
 {
     char vacuum[64];
     if (store->in_batch) {
-        return;
+        return false;
     }
     sj_error ignored; /* tried again at the next commit */
-    (void)!write_all_sums(store, &ignored);
+    if (has_unsummed(store) && write_some_sums(store, &ignored) == SJ_OK && has_unsummed(store)) {
+        return true;
+    }
     snprintf(vacuum, sizeof(vacuum), "PRAGMA incremental_vacuum(%d)", (int)VACUUM_PAGES);
     sqlite3_exec(store->database, vacuum, NULL, NULL, NULL);
     checkpoint(store, SQLITE_CHECKPOINT_TRUNCATE);
+    return false;
 }
 
 uint64_t sj_store_stored_calls(const sj_store *store)

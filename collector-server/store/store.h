@@ -25,8 +25,8 @@ typedef struct sj_store_options {
     bool create;                   /* create the file when it is not there */
     uint64_t max_bytes;            /* refuse blocks beyond (SJ_EFULL); 0: no limit */
     uint64_t reserve_bytes;        /* free disk space to leave; SJ_EFULL below */
-    size_t callgraph_memory_bytes; /* for call graphs kept in memory, those in use four
-                                      times that; 0: 256 MB */
+    size_t callgraph_memory_bytes; /* for call graphs kept in memory; sessions beyond are summed
+                                      from their stored blocks; 0: 24 MB */
     uint32_t sums_delay_ms;        /* sums may lag behind their blocks for so long; 0: never */
 } sj_store_options;
 
@@ -54,9 +54,9 @@ uint64_t sj_store_stored_calls(const sj_store *store);
  * the same file name, whatever their build. Any thread. */
 int64_t sj_store_symbol_key(const char *module_path, const char *name);
 
-/* sj_store_maintain writes sums that were put off, checkpoints the WAL and vacuums a little; call
- * when idle. */
-void sj_store_maintain(sj_store *store);
+/* sj_store_maintain writes some of the sums that were put off; when there are none it checkpoints
+ * the WAL and vacuums a little. Call when idle, again as long as it returns true. */
+bool sj_store_maintain(sj_store *store);
 
 /* sj_store_settle writes the sums that a collector which is gone had put off, so that a file left
  * by a crash reads as what its blocks say. A file that somebody has written to in the last seconds

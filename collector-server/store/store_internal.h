@@ -15,6 +15,7 @@ struct sj_store {
     uint64_t max_bytes;
     uint64_t reserve_bytes;
     size_t callgraph_memory_bytes;
+    size_t held_bytes; /* of all sessions, about */
     bool in_batch;
     bool full; /* found at the begin of the batch: no more blocks */
     uint64_t use_count;
@@ -24,6 +25,7 @@ struct sj_store {
     sj_session_state *buckets[SJ_STORE_BUCKETS]; /* the same by id */
     sj_block_decoder *decoder;
     sj_block_decoder *stack_decoder;
+    sj_callgraph *gauge; /* measures blocks of sessions without a graph */
     uint8_t *scratch;
     size_t scratch_capacity;
     uint64_t stored_calls; /* by blocks committed or in the batch, for the ingest's counters */
@@ -38,6 +40,21 @@ struct sj_store {
 /* sj_store_session finds a session by the 16 bytes of a message. SJ_ENOTFOUND says which. */
 SJ_MUST_CHECK sj_status sj_store_session(sj_store *store, const uint8_t *id, size_t id_bytes,
                                          sj_session_state **state, sj_error *error);
+
+/* sj_store_forget_sessions drops what memory holds of all sessions, or of guests (sums are not
+ * written). */
+void sj_store_forget_sessions(sj_store *store, bool only_guests);
+
+/* sj_store_may_hold_graph tells whether a session has a call graph in memory or may get one. */
+bool sj_store_may_hold_graph(sj_store *store, const sj_session_state *state);
+
+/* sj_store_forget_graph drops a session's graph and sums; its blocks tell them again. */
+void sj_store_forget_graph(sj_store *store, sj_session_state *state);
+
+/* sj_store_trim_sessions forgets graphs, and then sessions, that were used longest ago until the
+ * rest fits. The session used last stays. Within a batch, as one alone may bring in more sessions
+ * than there is memory for. */
+SJ_MUST_CHECK sj_status sj_store_trim_sessions(sj_store *store, sj_error *error);
 
 /* sj_store_scratch gives at least `size` bytes, valid until the next call. */
 SJ_MUST_CHECK sj_status sj_store_scratch(sj_store *store, size_t size, uint8_t **bytes);
@@ -57,19 +74,24 @@ SJ_MUST_CHECK sj_status sj_store_apply_metadata(sj_store *store, const sj_frame_
 SJ_MUST_CHECK sj_status sj_store_apply_policy(sj_store *store, const sj_frame_view *frame,
                                               bool *duplicate, sj_error *error);
 
-/* sj_store_catch_up replays the blocks of a session that its rows do not count yet, as its state
- * was just loaded. SJ_ENOMEM, SJ_EIO. */
+/* sj_store_catch_up makes the state of a session that is behind whole: read anew, with the blocks
+ * replayed that its rows do not count. Pointers to its streams end. SJ_ENOTFOUND: the session has
+ * been removed. SJ_ENOMEM, SJ_EIO. */
 SJ_MUST_CHECK sj_status sj_store_catch_up(sj_store *store, sj_session_state *state,
                                           sj_error *error);
 
+/* sj_store_write_session writes the sums of one session now. */
+SJ_MUST_CHECK sj_status sj_store_write_session(sj_store *store, sj_session_state *state,
+                                               sj_error *error);
+
 /* sj_store_write_sums writes, as part of a commit, the sums of the sessions that must be or have
  * been due for longest, and notes of the others which block the rows do not count. With `all`
- * nothing is put off. */
+ * every session is due; as many are written as one commit should write. */
 SJ_MUST_CHECK sj_status sj_store_write_sums(sj_store *store, bool all, sj_error *error);
 
-/* sj_store_load_unsummed brings every session with sums put off into memory, as whoever wrote its
- * blocks may be gone. Those that were not there already are guests: whoever writes them may still
- * be there, too, so they must be dropped once their sums are written. */
+/* sj_store_load_unsummed brings the state of sessions with sums put off into memory, as whoever
+ * wrote their blocks may be gone. Those that were not there already are guests: whoever writes them
+ * may still be there, too, so they must be dropped once their sums are written. */
 SJ_MUST_CHECK sj_status sj_store_load_unsummed(sj_store *store, sj_error *error);
 
 /* sj_store_add_values writes the values of a block's calls (values.c). */
@@ -82,11 +104,17 @@ SJ_MUST_CHECK sj_status sj_store_note_open_calls(sj_store *store, const sj_sessi
                                                  int64_t stream_id, const sj_block *block,
                                                  sj_error *error);
 
-/* sj_store_note_timeline adds what a block says, which the call graph has just replayed, to the
- * steps of its stream (timeline.c). */
+/* sj_store_note_timeline adds what a block says, which a call graph has just replayed, to the steps
+ * of its stream; sj_store_note_timeline_paths tells the paths that steps begin with, when that was
+ * not known before. Paths are those of `summary` (timeline.c). */
 SJ_MUST_CHECK sj_status sj_store_note_timeline(sj_store *store, const sj_session_state *state,
                                                int64_t stream_id, const sj_block *block,
                                                const sj_block_summary *summary, sj_error *error);
+
+SJ_MUST_CHECK sj_status sj_store_note_timeline_paths(sj_store *store, const sj_session_state *state,
+                                                     int64_t stream_id, const sj_block *block,
+                                                     const sj_block_summary *summary,
+                                                     sj_error *error);
 
 /* sj_store_stack_frames is the sj_stack_lookup of the store; `context` is an sj_stack_context. */
 typedef struct sj_stack_context {

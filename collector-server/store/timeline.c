@@ -49,6 +49,23 @@ sj_status sj_store_note_timeline(sj_store *store, const sj_session_state *state,
     return SJ_OK;
 }
 
+sj_status sj_store_note_timeline_paths(sj_store *store, const sj_session_state *state,
+                                       int64_t stream_id, const sj_block *block,
+                                       const sj_block_summary *summary, sj_error *error)
+{
+    const uint64_t first = block->header.first_event;
+    uint64_t number = first >> SJ_SAMPLE_BITS;
+    for (size_t i = 0; i < summary->sample_count; ++i, ++number) {
+        const uint64_t begin = number << SJ_SAMPLE_BITS;
+        const int64_t path = state->session_id << 32 | summary->samples[i];
+        const uint64_t at = block->ticks[begin > first ? begin - first : 0];
+        SJ_TRY(sj_sql_run(&store->sql, SJ_SQL_TIMELINE_PATH, error, "iiuio", stream_id,
+                          (int64_t)SJ_SAMPLE_BITS, number, sj_ticks_at_ns(&state->clock, at),
+                          summary->samples[i] != 0 ? &path : NULL));
+    }
+    return SJ_OK;
+}
+
 sj_status sj_session_flush_timeline(sj_statements *sql, sj_stream_state *stream, sj_error *error)
 {
     if (stream->steps_end == 0) {

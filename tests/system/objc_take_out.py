@@ -18,6 +18,7 @@ from sojourn_testing import check, check_accounts, main
 LONG = os.environ.get("SJ_LONG") == "1"
 MESSAGES = ("SELECT count(*) AS n FROM calls JOIN functions USING (function_id) "
             "WHERE name GLOB '[-+][[]*'")
+WAIT = ["--block-ms", "10000"]  # on a busy machine, too, nothing is dropped
 DISPATCHERS = ("objc_msg_lookup", "objc_msg_lookup_super", "__objc_register_selectors_from_module")
 
 
@@ -52,7 +53,7 @@ def methods_late(sojourn, program, rounds):
         remove(database)
         if before is None:
             before, code = look(process.pid), code_bytes(process.pid)
-        options = ["--for", "30ms", "--libs"] + (["--receivers"] if number % 2 else [])
+        options = ["--for", "30ms", "--libs", *WAIT] + (["--receivers"] if number % 2 else [])
         done, summary = attach(sojourn, process.pid, database, options)
         check(summary is not None and done.returncode == 0, f"{program}, round {number}: {done}")
         check(code_bytes(process.pid) == code, f"{program}: other text after round {number}")
@@ -81,7 +82,7 @@ def made_classes_are_learnt(sojourn, program):
     while found != {"SmpBase", "SmpDerived"}:
         check(time.monotonic() < deadline, f"SmpMade is not known as a receiver: {found}")
         remove(database)
-        done, _ = attach(sojourn, process.pid, database, ["--for", "1s", "--receivers"])
+        done, _ = attach(sojourn, process.pid, database, ["--for", "1s", "--receivers", *WAIT])
         check(done.returncode == 0, f"{program}: {done}")
         rows = sojourn.sql(database, "SELECT class FROM methods JOIN function_stats USING "
                            "(function_id) WHERE receiver = 'SmpMade' AND selector = 'recurse:'")
@@ -166,7 +167,7 @@ def dispatch_late(sojourn, program):
     database = sojourn.path("dispatch-late.db")
     wait_for_library(process)
     slots, code = dispatcher_slots(process.pid), code_bytes(process.pid)
-    done, summary = attach(sojourn, process.pid, database, ["--for", "2s", "--objc", "dispatch"])
+    done, summary = attach(sojourn, process.pid, database, ["--for", "2s", "--objc", "dispatch", *WAIT])
     check(summary is not None and done.returncode == 0, f"{program}: {done}")
     check_accounts(sojourn, database)
     receivers = sojourn.sql(

@@ -288,6 +288,50 @@ def flame(sojourn, lab):
     check(text.startswith("<!doctype html>") and "src=" not in text, "not one file")
 
 
+def rotten(sojourn, sample):
+    """A block that has rotted is named and set apart, the rest is read; sums are made anew, or not
+    at all when that is killed."""
+    database = sojourn.path("rotten.db")
+    sojourn.record([sample], database)
+    run(sojourn, ["verify", database])
+    whole = contents(sojourn, database, 1)
+    connection = sqlite3.connect(database)
+    block, calls, data = connection.execute(
+        "SELECT block_id, call_count, data FROM blocks WHERE kind = 1 ORDER BY call_count DESC "
+        "LIMIT 1").fetchone()
+    connection.execute("UPDATE blocks SET data = zeroblob(length(data)) WHERE block_id = ?", (block,))
+    connection.commit()
+    asked = ["sql", "--json", "SELECT count(*) AS n FROM calls", database]
+
+    def look(options, expected):
+        told = run(sojourn, ["verify", *options, database], expected=expected).stdout
+        check((f"block {block} of session 1" in told) == (expected == 1), f"verify says: {told}")
+        return told
+
+    for options in (["--look"], []):
+        look(options, 1)
+        done = run(sojourn, asked)
+        check(json.loads(done.stdout)[0]["n"] == whole[0][0]["n"] - calls, "the rest is not read")
+        check(f"block {block} cannot be read" in done.stderr, f"not named: {done.stderr}")
+    marked = json.loads(run(sojourn, ["sql", "--json", "--query", "quarantined", database]).stdout)
+    check([(row["block_id"], row["calls"]) for row in marked] == [(block, calls)], f"{marked}")
+    connection.execute("UPDATE blocks SET data = ? WHERE block_id = ?", (data, block))
+    connection.commit()
+    check("can be read again" in look([], 0), "it stays marked")
+    look(["--rebuild", "last"], 0)
+    check(contents(sojourn, database, 1) == whole, "sums made anew differ")
+    for number in range(6):
+        process = subprocess.Popen([sojourn.program, "verify", "--rebuild", "all", database],
+                                   stdout=subprocess.DEVNULL, env=sojourn.environment)
+        time.sleep(number * 0.005)
+        process.kill()
+        process.wait()
+        look([], 0)
+        sound(database, "rebuild killed")
+    check(contents(sojourn, database, 1) == whole, "a killed rebuild has left something")
+    run(sojourn, ["verify", sojourn.path("none.db")], expected=3)
+
+
 def test(sojourn, arguments):
     lab, other = sojourn.path("lab.db"), sojourn.path("other.db")
     for database in (lab, lab, other):
@@ -301,6 +345,7 @@ def test(sojourn, arguments):
     removal(sojourn, lab)
     killed(sojourn, lab, sources, 200 if os.environ.get("SJ_LONG") == "1" else 8)
     symbols(sojourn)
+    rotten(sojourn, arguments[0])
     migration(sojourn, arguments[1])
     every_version(sojourn, arguments[1])
     while_sending(sojourn, arguments[0])

@@ -152,7 +152,8 @@ def attached(sojourn, program):
     process = subprocess.Popen([program, "loop"])
     database = sojourn.path("attached.db")
     policy = write_policy(sojourn, [rule("val_odd", 1, "long"), rule("val_odd", 0, "bool")])
-    done, summary = attach(sojourn, process.pid, database, ["--policy", policy, "--for", "500ms"])
+    done, summary = attach(sojourn, process.pid, database, ["--policy", policy, "--for", "500ms",
+                                                            "--block-ms", "10000"])
     process.kill()
     process.wait()
     check(done.returncode == 0 and summary["left_bytes"] == 0, f"attach: {done}")

@@ -189,6 +189,19 @@ sj_slice frame_maker_end(frame_maker *maker)
     return wrap_message(maker, SJ_FRAME_SESSION_END, &end, (sj_slice){0});
 }
 
+sj_slice frame_maker_gap(frame_maker *maker, uint64_t number, uint64_t lost_calls)
+{
+    uint8_t id[16];
+    Sojourn__Gap gap = SOJOURN__GAP__INIT;
+    gap.session_id = session_id(maker, id);
+    gap.gap = number;
+    gap.stream = 1;
+    gap.reason = SJ_GAP_RING_FULL;
+    gap.calls = lost_calls;
+    gap.start_ticks = gap.end_ticks = maker->ticks;
+    return wrap_message(maker, SJ_FRAME_GAP, &gap, (sj_slice){0});
+}
+
 static uint32_t next_random(frame_maker *maker)
 {
     maker->random ^= maker->random << 13;
@@ -265,7 +278,7 @@ sj_slice frame_maker_block(frame_maker *maker, uint32_t event_count, unsigned fl
     input.header.event_count = event_count;
     input.header.open_depth = open_depth;
     input.header.first_ticks = event_count > 0 ? maker->events[0].ticks : first_ticks;
-    input.header.last_ticks = maker->ticks;
+    input.header.last_ticks = event_count > 0 ? maker->ticks : first_ticks;
     input.header.clock_step = 26;
     const size_t bound = sj_block_bound(&input);
     if (maker->block_capacity < bound) {

@@ -40,6 +40,9 @@ sj_slice frame_maker_thread(frame_maker *maker);
 sj_slice frame_maker_end(frame_maker *maker);
 sj_slice frame_maker_mark(frame_maker *maker, uint64_t number);
 
+/* A gap that lies in no block. */
+sj_slice frame_maker_gap(frame_maker *maker, uint64_t number, uint64_t lost_calls);
+
 /* The next `event_count` events of stream 1, nested up to 20 deep. */
 sj_slice frame_maker_block(frame_maker *maker, uint32_t event_count, unsigned flags);
 

@@ -19,11 +19,18 @@ enum { AN_HOUR_MS = 3600000, BLOCKS = 6, EVENTS = 3000 };
 static const char notes_sql[] =
     "SELECT stored_blocks, unsummed_from_block FROM sessions ORDER BY session_id";
 
+static void open_lazy_with(lab_file *lab, size_t graph_bytes)
+{
+    const sj_store_options options = {.path = lab->path,
+                                      .create = true,
+                                      .callgraph_memory_bytes = graph_bytes,
+                                      .sums_delay_ms = AN_HOUR_MS};
+    assert_int_equal(sj_store_open(&options, &lab->store, &lab->error), SJ_OK);
+}
+
 static void open_lazy(lab_file *lab)
 {
-    const sj_store_options options = {
-        .path = lab->path, .create = true, .sums_delay_ms = AN_HOUR_MS};
-    assert_int_equal(sj_store_open(&options, &lab->store, &lab->error), SJ_OK);
+    open_lazy_with(lab, 0);
 }
 
 /* One commit a block. */
@@ -217,6 +224,98 @@ static void a_session_removed_meanwhile_is_let_go(void **state)
     lab_file_commit(lab);
 }
 
+/* Two sessions, block by block, a frame that sums are written at once for in the middle, and the
+ * end of a stream that comes twice. */
+static void put_two_sessions(lab_file *lab)
+{
+    lab_file second = *lab;
+    frame_maker_init(&second.maker, 2);
+    lab_file_put_metadata(lab);
+    lab_file_put_metadata(&second);
+    for (int i = 0; i < BLOCKS; ++i) {
+        put_blocks(lab, 1);
+        put_blocks(&second, 1);
+        if (i == BLOCKS / 2) {
+            lab_file_begin(lab);
+            lab_file_put(lab, frame_maker_gap(&lab->maker, 1, 11));
+            lab_file_put(lab, frame_maker_gap(&second.maker, 1, 22));
+            lab_file_commit(lab);
+        }
+    }
+    bool duplicate = false;
+    lab_file_begin(lab);
+    lab_file_put(lab, frame_maker_block(&lab->maker, 0, 0));
+    assert_int_equal(
+        lab_file_apply(lab, frame_maker_block(&lab->maker, 0, SJ_BLOCK_LAST), &duplicate), SJ_OK);
+    assert_true(duplicate);
+    lab_file_commit(lab);
+    frame_maker_deinit(&second.maker);
+}
+
+static const char all_sums_sql[] =
+    "SELECT session_id, stored_blocks, stored_bytes, stored_calls, stored_events, lost_calls"
+    " FROM sessions UNION ALL SELECT * FROM (SELECT path_id, calls, total_ns, self_ns,"
+    " hex(histogram), hex(state) FROM call_paths ORDER BY 1) UNION ALL SELECT * FROM (SELECT"
+    " session_id, function_id, calls, total_ns, self_ns, hex(histogram) FROM function_stats"
+    " ORDER BY 1, 2) UNION ALL SELECT * FROM (SELECT session_id, caller_function_id,"
+    " callee_function_id, calls, total_ns, self_ns FROM call_edges ORDER BY 1, 2, 3)"
+    " UNION ALL SELECT * FROM (SELECT stream_id, calls, first_enter_ns, last_leave_ns, max_depth,"
+    " ended FROM streams ORDER BY 1) UNION ALL SELECT * FROM (SELECT stream_id, level, number,"
+    " calls, start_ns, path_id FROM timeline ORDER BY 1, 2, 3) UNION ALL SELECT * FROM (SELECT"
+    " session_id, function_id, place, call_id, duration_ns, path_id FROM slow_calls"
+    " ORDER BY 1, 2, 3)";
+
+/* Whatever fits into memory, none, one of two or both graphs, the rows come out the same. */
+static void sessions_without_a_graph_are_summed_from_their_blocks(void **state)
+{
+    static const size_t memory[] = {1, 100000, 400000, 0};
+    lab_file *lab = *state;
+    char *expected = NULL;
+    for (size_t i = 0; i < sizeof(memory) / sizeof(memory[0]); ++i) {
+        sj_store_close(lab->store);
+        lab_file_remove(lab->path);
+        frame_maker_deinit(&lab->maker);
+        frame_maker_init(&lab->maker, 1);
+        open_lazy_with(lab, memory[i]);
+        put_two_sessions(lab);
+        sj_store_close(lab->store);
+        char *sums = lab_file_ask(lab, all_sums_sql);
+        assert_true(strlen(sums) > 1000);
+        if (expected == NULL) {
+            expected = sums;
+            lab_file_expect(lab,
+                            "SELECT stored_blocks, lost_calls, unsummed_from_block"
+                            " FROM sessions",
+                            "7|11||\n6|22||\n");
+        } else {
+            assert_string_equal(sums, expected);
+            sqlite3_free(sums);
+        }
+        open_lazy_with(lab, memory[i]);
+    }
+    sqlite3_free(expected);
+}
+
+/* More than one commit writes the sums of many sessions, so that none takes long. */
+static void many_sessions_are_summed_a_few_at_a_time(void **state)
+{
+    enum { SESSIONS = 100 };
+    lab_file *lab = *state;
+    for (uint32_t i = 1; i <= SESSIONS; ++i) {
+        lab->maker.session_number = i;
+        lab->maker.next_call = lab->maker.next_event = lab->maker.depth = 0;
+        lab_file_put_metadata(lab);
+        lab_file_begin(lab);
+        lab_file_put(lab, frame_maker_block(&lab->maker, 200, 0));
+        lab_file_commit(lab);
+    }
+    lab_file_expect(lab, "SELECT count(*), sum(stored_blocks) FROM sessions", "100|0|\n");
+    assert_true(sj_store_maintain(lab->store)); /* some are left */
+    while (sj_store_maintain(lab->store)) {
+    }
+    lab_file_expect(lab, "SELECT count(*), sum(stored_blocks) FROM sessions", "100|100|\n");
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -237,6 +336,10 @@ int main(void)
         cmocka_unit_test_setup_teardown(a_block_that_rots_before_it_is_summed_is_quarantined,
                                         set_up_lazy, lab_file_tear_down),
         cmocka_unit_test_setup_teardown(a_session_removed_meanwhile_is_let_go, set_up_lazy,
+                                        lab_file_tear_down),
+        cmocka_unit_test_setup_teardown(sessions_without_a_graph_are_summed_from_their_blocks,
+                                        set_up_lazy, lab_file_tear_down),
+        cmocka_unit_test_setup_teardown(many_sessions_are_summed_a_few_at_a_time, set_up_lazy,
                                         lab_file_tear_down),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

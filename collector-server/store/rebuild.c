@@ -1,0 +1,78 @@
+/* The sums of a session made anew from its blocks: taken away, and then made good by the way that
+ * those of a killed collector are (late_sums.c). */
+#include "collector-server/store/database.h"
+#include "collector-server/store/store_internal.h"
+
+#include "collector-server/store/verify.h"
+
+#include <stdio.h>
+#include <string.h>
+
+/* %1$lld: session_id */
+static const char forget_sql[] =
+    "DELETE FROM slow_calls WHERE session_id = %1$lld;"
+    "DELETE FROM call_edges WHERE session_id = %1$lld;"
+    "DELETE FROM function_stats WHERE session_id = %1$lld;"
+    "DELETE FROM call_paths WHERE session_id = %1$lld;"
+    "DELETE FROM timeline WHERE stream_id IN"
+    " (SELECT stream_id FROM streams WHERE session_id = %1$lld);"
+    "UPDATE streams SET calls = 0, first_enter_ns = NULL, last_leave_ns = NULL, max_depth = 0"
+    " WHERE session_id = %1$lld;"
+    "UPDATE sessions SET stored_blocks = 0, stored_bytes = 0, stored_calls = 0, stored_events = 0,"
+    " (lost_calls, lost_events) = (SELECT coalesce(sum(calls), 0), coalesce(sum(events), 0)"
+    "  FROM gaps WHERE session_id = %1$lld AND block_id IS NULL),"
+    " unsummed_from_block = (SELECT min(block_id) FROM streams JOIN blocks USING (stream_id)"
+    "  WHERE session_id = %1$lld) WHERE session_id = %1$lld";
+
+static sj_status get_session(sj_store *store, int64_t session_id, uint8_t uuid[16], sj_error *error)
+{
+    sqlite3_stmt *row = NULL;
+    sj_status status = SJ_OK;
+    if (sqlite3_prepare_v2(store->database,
+                           "SELECT uuid, EXISTS (SELECT 1 FROM profiles p WHERE p.session_id ="
+                           " s.session_id) FROM sessions s WHERE session_id = ?1",
+                           -1, &row, NULL) != SQLITE_OK) {
+        return sj_fail(error, SJ_EIO, "%s", sqlite3_errmsg(store->database));
+    }
+    sqlite3_bind_int64(row, 1, session_id);
+    if (sqlite3_step(row) != SQLITE_ROW || sqlite3_column_bytes(row, 0) != 16) {
+        status = sj_fail(error, SJ_ENOTFOUND, "there is no session %lld", (long long)session_id);
+    } else if (sqlite3_column_int(row, 1) != 0) {
+        status =
+            sj_fail(error, SJ_EUNSUPPORTED,
+                    "session %lld has profiles: those came as sums, which no block tells again",
+                    (long long)session_id);
+    } else {
+        memcpy(uuid, sqlite3_column_blob(row, 0), 16);
+    }
+    sqlite3_finalize(row);
+    return status;
+}
+
+static sj_status make_anew(sj_store *store, int64_t session_id, sj_error *error)
+{
+    char sql[2048];
+    uint8_t uuid[16];
+    sj_session_state *state = NULL;
+    SJ_TRY(get_session(store, session_id, uuid, error));
+    snprintf(sql, sizeof(sql), forget_sql, (long long)session_id);
+    if (sqlite3_exec(store->database, sql, NULL, NULL, NULL) != SQLITE_OK) {
+        return sj_fail(error, sj_database_status(sqlite3_errcode(store->database)), "%s",
+                       sqlite3_errmsg(store->database));
+    }
+    sj_store_forget_sessions(store, false); /* what memory held of it is no longer so */
+    SJ_TRY(sj_store_session(store, uuid, sizeof(uuid), &state, error));
+    state->is_anew = true;
+    return sj_store_write_session(store, state, error);
+}
+
+sj_status sj_store_rebuild(sj_store *store, int64_t session_id, sj_error *error)
+{
+    SJ_TRY(sj_store_begin(store, error));
+    const sj_status status = make_anew(store, session_id, error);
+    if (status != SJ_OK) {
+        sj_store_rollback(store);
+        return status;
+    }
+    return sj_store_commit(store, error);
+}

@@ -1,0 +1,254 @@
+/* Damage is found, named and set apart; what can be made anew is. */
+#include "collector-server/store/verify.h"
+
+#include "tests/collector-server/store/lab_file.h"
+
+#include <fcntl.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+enum { BLOCKS = 5, EVENTS = 20000 };
+
+/* What was told, a line each. */
+typedef struct told {
+    char text[4096];
+} told;
+
+static const char rows_sql[] =
+    "SELECT * FROM (SELECT path_id, parent_path_id, calls, total_ns, self_ns, hex(histogram),"
+    " hex(state) FROM call_paths ORDER BY 1) UNION ALL SELECT * FROM (SELECT function_id, calls,"
+    " total_ns, self_ns, min_ns, max_ns, hex(histogram) FROM function_stats ORDER BY 1) UNION ALL"
+    " SELECT * FROM (SELECT caller_function_id, callee_function_id, calls, total_ns, self_ns, 0, 0"
+    " FROM call_edges ORDER BY 1, 2) UNION ALL SELECT * FROM (SELECT function_id, place, call_id,"
+    " path_id, start_ns, duration_ns, self_ns FROM slow_calls ORDER BY 1, 2) UNION ALL SELECT *"
+    " FROM (SELECT level, number, start_ns, end_ns, calls, max_depth, path_id FROM timeline"
+    " ORDER BY 1, 2) UNION ALL SELECT number, calls, first_enter_ns, last_leave_ns, max_depth,"
+    " ended, 0 FROM streams UNION ALL SELECT stored_blocks, stored_bytes, stored_calls,"
+    " stored_events, lost_calls, lost_events, unsummed_from_block FROM sessions";
+
+static void note(void *context, const sj_finding *finding)
+{
+    told *all = context;
+    const size_t used = strlen(all->text);
+    snprintf(all->text + used, sizeof(all->text) - used, "%lld %lld %lld %s\n",
+             (long long)finding->session_id, (long long)finding->block_id,
+             (long long)finding->calls, finding->what);
+}
+
+static sj_verified verify(lab_file *lab, bool only_look, told *all)
+{
+    sj_verified verified;
+    *all = (told){0};
+    const sj_verify_options options = {.only_look = only_look, .tell = note, .context = all};
+    assert_int_equal(sj_store_verify(lab->store, &options, &verified, &lab->error), SJ_OK);
+    return verified;
+}
+
+static int set_up_blocks(void **state)
+{
+    lab_file_set_up(state);
+    lab_file *lab = *state;
+    lab_file_put_metadata(lab);
+    lab_file_begin(lab);
+    for (int i = 0; i < BLOCKS; ++i) {
+        lab_file_put(lab, frame_maker_block(&lab->maker, EVENTS, 0));
+    }
+    lab_file_put(lab, frame_maker_gap(&lab->maker, 1, 7));
+    lab_file_commit(lab);
+    return 0;
+}
+
+static void run_sql(const lab_file *lab, const char *sql)
+{
+    sqlite3 *database = NULL;
+    assert_int_equal(sqlite3_open(lab->path, &database), SQLITE_OK);
+    sqlite3_busy_timeout(database, 10000);
+    assert_int_equal(sqlite3_exec(database, sql, NULL, NULL, NULL), SQLITE_OK);
+    sqlite3_close(database);
+}
+
+static void a_sound_file_gives_no_findings(void **state)
+{
+    told all;
+    const sj_verified verified = verify(*state, false, &all);
+    assert_string_equal(all.text, "");
+    assert_int_equal(verified.sessions, 1);
+    assert_int_equal(verified.blocks, BLOCKS);
+    assert_int_equal(verified.bad_blocks + verified.other + verified.freed_blocks, 0);
+}
+
+static void rotten_blocks_are_named_and_marked_and_let_free_when_whole(void **state)
+{
+    lab_file *lab = *state;
+    told all;
+    run_sql(lab, "CREATE TABLE kept AS SELECT block_id, data FROM blocks;"
+                 "UPDATE blocks SET data = zeroblob(length(data)) WHERE block_id = 2;"
+                 "UPDATE blocks SET data = NULL WHERE block_id = 3;"
+                 "UPDATE blocks SET data = (SELECT data FROM kept WHERE block_id = 5)"
+                 " WHERE block_id = 4");
+    sj_verified verified = verify(lab, true, &all);
+    assert_int_equal(verified.bad_blocks, 3);
+    lab_file_expect(lab, "SELECT count(*) FROM blocks WHERE quarantined IS NOT NULL", "0|\n");
+    verified = verify(lab, false, &all);
+    assert_int_equal(verified.bad_blocks, 3);
+    assert_non_null(strstr(all.text, "1 2 "));
+    assert_non_null(strstr(all.text, " corrupt data\n"));
+    assert_non_null(strstr(all.text, " its bytes are missing\n"));
+    assert_non_null(strstr(all.text, " its bytes are those of another block\n"));
+    lab_file_expect(lab, "SELECT group_concat(block_id) FROM blocks WHERE quarantined IS NULL",
+                    "1,5|\n");
+    run_sql(lab, "UPDATE blocks SET data = (SELECT data FROM kept WHERE kept.block_id ="
+                 " blocks.block_id)");
+    verified = verify(lab, false, &all);
+    assert_string_equal(all.text, "");
+    assert_int_equal(verified.freed_blocks, 3);
+    lab_file_expect(lab, "SELECT count(*) FROM blocks WHERE quarantined IS NOT NULL", "0|\n");
+}
+
+/* One byte after the other of a block's row: the rest always reads. */
+static void every_damaged_byte_of_a_block_is_found(void **state)
+{
+    lab_file *lab = *state;
+    told all;
+    char sql[256];
+    for (unsigned at = 0; at < 200; at += 7) {
+        snprintf(sql, sizeof(sql),
+                 "UPDATE blocks SET data = CAST(substr(data, 1, %u) || x'%02x' ||"
+                 " substr(data, %u) AS BLOB) WHERE block_id = 2",
+                 at, (at * 37 + 1) & 0xff, at + 2);
+        char *before = lab_file_ask(lab, "SELECT hex(data) FROM blocks WHERE block_id = 2");
+        run_sql(lab, "DROP TABLE IF EXISTS kept; CREATE TABLE kept AS SELECT data FROM blocks"
+                     " WHERE block_id = 2");
+        run_sql(lab, sql);
+        char *after = lab_file_ask(lab, "SELECT hex(data) FROM blocks WHERE block_id = 2");
+        const sj_verified verified = verify(lab, true, &all);
+        assert_int_equal(verified.bad_blocks, strcmp(before, after) != 0);
+        run_sql(lab, "UPDATE blocks SET data = (SELECT data FROM kept) WHERE block_id = 2");
+        sqlite3_free(before);
+        sqlite3_free(after);
+    }
+}
+
+static void wrong_sums_are_told_and_made_anew(void **state)
+{
+    lab_file *lab = *state;
+    told all;
+    char *before = lab_file_ask(lab, rows_sql);
+    run_sql(lab, "UPDATE sessions SET stored_calls = 3");
+    assert_int_equal(verify(lab, false, &all).other, 1);
+    assert_non_null(strstr(all.text, "its sums count 5 blocks and 3 calls"));
+    assert_int_equal(sj_store_rebuild(lab->store, 1, &lab->error), SJ_OK);
+    assert_int_equal(verify(lab, false, &all).other, 0);
+    lab_file_expect(lab, rows_sql, before);
+    run_sql(lab, "UPDATE function_stats SET calls = calls + 1");
+    assert_int_equal(verify(lab, false, &all).other, 1);
+    assert_non_null(strstr(all.text, "by function"));
+    run_sql(lab, "DELETE FROM function_stats; DELETE FROM call_paths; DELETE FROM call_edges;"
+                 "DELETE FROM slow_calls; DELETE FROM timeline");
+    assert_int_equal(sj_store_rebuild(lab->store, 1, &lab->error), SJ_OK);
+    lab_file_expect(lab, rows_sql, before);
+    sqlite3_free(before);
+}
+
+static void sessions_of_older_versions_get_timeline_and_slow_calls(void **state)
+{
+    lab_file *lab = *state;
+    told all;
+    char *before = lab_file_ask(lab, rows_sql);
+    run_sql(lab, "DELETE FROM timeline; DELETE FROM slow_calls");
+    assert_int_equal(verify(lab, false, &all).other, 1);
+    assert_non_null(strstr(all.text, "older version"));
+    assert_int_equal(sj_store_rebuild(lab->store, 1, &lab->error), SJ_OK);
+    lab_file_expect(lab, rows_sql, before);
+    sqlite3_free(before);
+}
+
+static void sums_without_a_rotten_block_are_sound_again(void **state)
+{
+    lab_file *lab = *state;
+    told all;
+    run_sql(lab, "UPDATE blocks SET data = zeroblob(10) WHERE block_id = 2");
+    assert_int_equal(sj_store_rebuild(lab->store, 1, &lab->error), SJ_OK);
+    lab_file_expect(lab, "SELECT stored_blocks FROM sessions", "4|\n");
+    const sj_verified verified = verify(lab, false, &all);
+    assert_int_equal(verified.bad_blocks, 1);
+    assert_int_equal(verified.other, 0);
+}
+
+static void what_cannot_be_made_anew_is_left_alone(void **state)
+{
+    lab_file *lab = *state;
+    char *before = lab_file_ask(lab, rows_sql);
+    assert_int_equal(sj_store_rebuild(lab->store, 99, &lab->error), SJ_ENOTFOUND);
+    run_sql(lab, "INSERT INTO profiles VALUES (1, 1, 0, 0, 0, 0, 0)");
+    assert_int_equal(sj_store_rebuild(lab->store, 1, &lab->error), SJ_EUNSUPPORTED);
+    lab_file_expect(lab, rows_sql, before);
+    sqlite3_free(before);
+    /* and the store goes on */
+    lab_file_begin(lab);
+    lab_file_put(lab, frame_maker_block(&lab->maker, EVENTS, 0));
+    lab_file_commit(lab);
+}
+
+/* Whatever page of the file is overwritten, looking at it ends, and with a finding. */
+static void damaged_pages_are_told(void **state)
+{
+    enum { PAGE = 16384 };
+    lab_file *lab = *state;
+    char page[PAGE];
+    run_sql(lab, "PRAGMA wal_checkpoint(TRUNCATE)");
+    sj_store_close(lab->store);
+    const int file = open(lab->path, O_RDWR | O_CLOEXEC);
+    assert_true(file >= 0);
+    const off_t pages = lseek(file, 0, SEEK_END) / PAGE;
+    for (off_t number = 2; number < pages; number += 3) {
+        told all = {0};
+        sj_verified verified = {0};
+        char junk[PAGE];
+        assert_int_equal(pread(file, page, PAGE, number * PAGE), PAGE);
+        memset(junk, 0xa5, sizeof(junk));
+        assert_int_equal(pwrite(file, junk, PAGE, number * PAGE), PAGE);
+        const sj_store_options options = {.path = lab->path};
+        sj_store *store = NULL;
+        if (sj_store_open(&options, &store, &lab->error) == SJ_OK) {
+            const sj_verify_options look = {.only_look = true, .tell = note, .context = &all};
+            const sj_status status = sj_store_verify(store, &look, &verified, &lab->error);
+            const bool is_free_page = verified.other + verified.bad_blocks == 0;
+            sj_store_close(store);
+            assert_true(status != SJ_OK || !is_free_page);
+        }
+        assert_int_equal(pwrite(file, page, PAGE, number * PAGE), PAGE);
+    }
+    close(file);
+    lab_file_open(lab, 0, 0);
+    told all;
+    assert_int_equal(verify(lab, false, &all).other, 0);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup_teardown(a_sound_file_gives_no_findings, set_up_blocks,
+                                        lab_file_tear_down),
+        cmocka_unit_test_setup_teardown(rotten_blocks_are_named_and_marked_and_let_free_when_whole,
+                                        set_up_blocks, lab_file_tear_down),
+        cmocka_unit_test_setup_teardown(every_damaged_byte_of_a_block_is_found, set_up_blocks,
+                                        lab_file_tear_down),
+        cmocka_unit_test_setup_teardown(wrong_sums_are_told_and_made_anew, set_up_blocks,
+                                        lab_file_tear_down),
+        cmocka_unit_test_setup_teardown(sessions_of_older_versions_get_timeline_and_slow_calls,
+                                        set_up_blocks, lab_file_tear_down),
+        cmocka_unit_test_setup_teardown(sums_without_a_rotten_block_are_sound_again, set_up_blocks,
+                                        lab_file_tear_down),
+        cmocka_unit_test_setup_teardown(what_cannot_be_made_anew_is_left_alone, set_up_blocks,
+                                        lab_file_tear_down),
+        cmocka_unit_test_setup_teardown(damaged_pages_are_told, set_up_blocks, lab_file_tear_down),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
