@@ -148,6 +148,31 @@ def by_flags(sojourn, program):
     print("flags")
 
 
+def kept_and_removed(sojourn, program):
+    """Values go along when a session is copied, and away with it."""
+    rules = [rule("val_odd", 1, "long"), rule("val_text", 1, "string")]
+    database, _, _ = record(sojourn, [program], write_policy(sojourn, rules))
+    copy, lab = sojourn.path("copy.db"), sojourn.path("lab.db")
+    for path in (copy, lab):
+        if os.path.exists(path):
+            os.unlink(path)
+    sojourn.record(["/bin/true"], lab)  # ids that the copy cannot keep
+    before = sorted(values_of(sojourn, database))
+
+    def session(database, *command):
+        done = sojourn.run(["session", "--database", database, *command], capture_output=True, text=True)
+        check(done.returncode == 0, f"session {command}: {done}")
+
+    session(database, "export", "1", copy)
+    session(lab, "import", copy)
+    for name in (copy, lab):
+        check(sorted(values_of(sojourn, name)) == before and before, f"values differ in {name}")
+    number = sojourn.sql(lab, "SELECT DISTINCT session_id AS n FROM arguments")[0]["n"]
+    session(lab, "remove", str(number))
+    check(sojourn.sql(lab, "SELECT count(*) AS n FROM arguments")[0]["n"] == 0, "values stay")
+    print("copied and removed")
+
+
 def attached(sojourn, program):
     process = subprocess.Popen([program, "loop"])
     database = sojourn.path("attached.db")
@@ -239,6 +264,7 @@ def test(sojourn, arguments):
     program = os.path.join(folder, "gcc-O2/values")
     conditions(sojourn, program)
     by_flags(sojourn, program)
+    kept_and_removed(sojourn, program)
     attached(sojourn, program)
     refusals(sojourn, program)
     for name in ("O0", "O2", "aarch64-O0", "aarch64-O2", "aarch64-pac"):
