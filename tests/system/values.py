@@ -125,6 +125,9 @@ def conditions(sojourn, program):
     check(hits["odd"] == [1] * 11, f"{hits}")
     rest = sojourn.sql(database, "SELECT count(*) AS n FROM arguments WHERE rule = ''")[0]["n"]
     check(rest == 0, f"{rest} values without a rule")
+    done = sojourn.run(["sql", "--query", "values", "--param", "rule=big", "--csv", database],
+                       capture_output=True, text=True)
+    check(done.stdout.count("val_odd") == 10 and ",144," in done.stdout, f"the question: {done}")
     fired = sojourn.sql(database, "SELECT event, subject FROM triggers")
     check([(row["event"], row["subject"]) for row in fired] == [("value", "square")], f"{fired}")
     marks = sojourn.sql(database, "SELECT name FROM marks")
