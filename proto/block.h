@@ -72,7 +72,7 @@ typedef enum sj_ending {
 
 /* sj_frame.flags and sj_call.flags: why a call's figures are not exact. */
 typedef enum sj_call_flag {
-    SJ_CALL_BEFORE_RECORDING = 1 << 0, /* open when recording began: start unknown */
+    SJ_CALL_BEFORE_RECORDING = 1 << 0, /* open when recording began, which counts as its start */
     SJ_CALL_GAP = 1 << 1,              /* a gap lies within: callees and self time incomplete */
     SJ_CALL_UNCERTAIN_DEPTH = 1 << 2,  /* entered after a gap whose open calls are unknown */
     SJ_CALL_WAITED = 1 << 3            /* includes time that the thread waited for the drain */
@@ -95,10 +95,13 @@ typedef enum sj_gap_reason {
     SJ_GAP_PAUSED = 4, /* recording was off */
     SJ_GAP_SPOOL_FULL = 5,
     SJ_GAP_WAITED = 6, /* nothing lost; the thread waited for the drain */
-    SJ_GAP_ORPHAN = 7  /* exits whose entry was never seen (calls open before recording) */
+    SJ_GAP_ORPHAN = 7, /* exits whose entry was never seen (calls open before recording) */
+    /* Nothing lost: the calls open here were entered before recording began, and their ENTERs bear
+     * the time when it did. */
+    SJ_GAP_BEFORE_RECORDING = 8
 } sj_gap_reason;
 
-/* Something that is missing, before event `before_event` of the block (counted from 0). */
+/* Something that is missing or not known, before event `before_event` of the block (from 0). */
 typedef struct sj_gap {
     uint32_t before_event;
     uint32_t reason; /* sj_gap_reason */

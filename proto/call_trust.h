@@ -6,6 +6,8 @@
  * starts with the depths of a block's header and walks its events, gaps and endings in order.
  *
  *   SJ_CALL_GAP, SJ_CALL_WAITED: the call was open across a gap, or a wait.
+ *   SJ_CALL_BEFORE_RECORDING: the call was open when recording began. The header has no depth for
+ *   it: the calls of later key-frames carry the flag themselves.
  *   SJ_CALL_UNCERTAIN_DEPTH: the call was entered while calls below it were not known to have
  *   outlived a gap. They are known again when one of them returns, or when a call that the gap had
  *   truncated is entered again next at the same depth (its caller is evidently still there).
@@ -20,6 +22,7 @@ typedef struct sj_call_trust {
     uint32_t gap_depth;
     uint32_t waited_depth;
     uint32_t uncertain_depth;
+    uint32_t before_depth;
     uint32_t truncated_function; /* of the last event, when that was a truncated LEAVE; else 0 */
 } sj_call_trust;
 
@@ -38,10 +41,22 @@ static inline void sj_call_trust_gap(sj_call_trust *trust, uint32_t reason, uint
         trust->waited_depth = depth;
         return;
     }
+    if (reason == SJ_GAP_BEFORE_RECORDING) {
+        trust->before_depth = depth;
+        return;
+    }
     trust->gap_depth = depth;
     if (reason != SJ_GAP_ORPHAN && reason != SJ_GAP_SPOOL_FULL) {
         trust->uncertain_depth = depth; /* those two lose no knowledge of what is open */
     }
+}
+
+/* sj_call_trust_flagged returns how many of the outermost calls are flagged at least. */
+static inline uint32_t sj_call_trust_flagged(const sj_call_trust *trust)
+{
+    uint32_t depth = trust->gap_depth;
+    depth = depth > trust->waited_depth ? depth : trust->waited_depth;
+    return depth > trust->before_depth ? depth : trust->before_depth;
 }
 
 /* sj_call_trust_flags returns the flags that gaps give to the open call number `index` (0: the
@@ -49,7 +64,8 @@ static inline void sj_call_trust_gap(sj_call_trust *trust, uint32_t reason, uint
 static inline uint32_t sj_call_trust_flags(const sj_call_trust *trust, uint32_t index)
 {
     return (index < trust->gap_depth ? (uint32_t)SJ_CALL_GAP : 0u) |
-           (index < trust->waited_depth ? (uint32_t)SJ_CALL_WAITED : 0u);
+           (index < trust->waited_depth ? (uint32_t)SJ_CALL_WAITED : 0u) |
+           (index < trust->before_depth ? (uint32_t)SJ_CALL_BEFORE_RECORDING : 0u);
 }
 
 /* sj_call_trust_enter notes an entry and returns the flags that the new call starts with. */
@@ -74,6 +90,9 @@ static inline void sj_call_trust_leave(sj_call_trust *trust, uint32_t index, uin
     }
     if (index < trust->waited_depth) {
         trust->waited_depth = index;
+    }
+    if (index < trust->before_depth) {
+        trust->before_depth = index;
     }
     trust->truncated_function = ending == SJ_ENDING_TRUNCATED ? function : 0;
 }

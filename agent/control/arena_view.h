@@ -65,6 +65,15 @@ static inline uint32_t sj_arena_record_tag(const sj_record *record)
  * its bit and wakes threads that wait for one. */
 void sj_arena_view_release(const sj_arena_view *view, uint32_t slot, uint32_t chunk);
 
+/* sj_arena_view_stack gives the bounds of a thread's own stack; 0, 0 when they are not known, or
+ * cannot be: the program may have written anywhere. */
+static inline void sj_arena_view_stack(const sj_thread_slot *slot, uint64_t *low, uint64_t *high)
+{
+    const bool is_sound = slot->stack_low <= slot->stack_high;
+    *low = is_sound ? slot->stack_low : 0;
+    *high = is_sound ? slot->stack_high : 0;
+}
+
 /* sj_arena_view_discarded counts what an ended thread dropped after it counted the last time. */
 void sj_arena_view_discarded(const sj_arena_view *view, uint32_t slot, uint64_t *calls,
                              uint64_t *events);

@@ -77,6 +77,7 @@ typedef struct sj_leave_report {
     uint64_t left_bytes;     /* of mappings that stay: frames in flight, or an agent that stays */
     uint64_t message_stubs;  /* of an Objective-C dispatcher, which stay with it */
     bool stays;              /* until the process ends */
+    uint64_t api_gate_bytes; /* of the gates that calls by sojourn.h go through, which stay */
     bool had_agent;
 } sj_leave_report;
 

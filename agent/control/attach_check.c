@@ -116,7 +116,7 @@ static sj_status check_state(const sj_attach_facts *facts, sj_error *error)
         return sj_fail(error, SJ_EUNSUPPORTED,
                        "process %d is stopped; `kill -CONT %d` lets it run, then attach", pid, pid);
     }
-    if (facts->process.seccomp != 0) {
+    if (facts->process.is_confined) {
         return sj_fail(error, SJ_EUNSUPPORTED,
                        "process %d has a seccomp filter, which may kill it for the system calls "
                        "that attaching needs; start it with `sojourn record` instead",

@@ -19,9 +19,11 @@ typedef struct sj_process_facts {
     uint32_t user;
     uint32_t effective_user;
     uint32_t threads;
-    uint64_t capabilities; /* permitted */
-    int seccomp;           /* 0: none */
-    bool is_ending;        /* its memory is gone already */
+    uint64_t capabilities;    /* permitted */
+    int seccomp;              /* 0: none */
+    unsigned seccomp_filters; /* 0 where the kernel does not tell */
+    bool is_confined;         /* by seccomp, more than this process is */
+    bool is_ending;           /* its memory is gone already */
     bool is_kernel;
 } sj_process_facts;
 

@@ -39,17 +39,17 @@ static void take_line(const char *line, sj_process_facts *facts)
         sscanf(line, "PPid:\t%d", &facts->parent) == 1 ||
         sscanf(line, "TracerPid:\t%d", &facts->tracer) == 1 ||
         sscanf(line, "Threads:\t%u", &facts->threads) == 1 ||
-        sscanf(line, "Seccomp:\t%d", &facts->seccomp) == 1) {
+        sscanf(line, "Seccomp:\t%d", &facts->seccomp) == 1 ||
+        sscanf(line, "Seccomp_filters:\t%u", &facts->seccomp_filters) == 1) {
         return;
     }
     take_numbers(line, facts);
 }
 
-sj_status sj_process_facts_read(pid_t pid, sj_process_facts *facts)
+static sj_status read_status(pid_t pid, sj_process_facts *facts)
 {
     char path[64];
     char line[256];
-    struct stat status;
     *facts = (sj_process_facts){0};
     snprintf(path, sizeof(path), "/proc/%d/status", (int)pid);
     FILE *file = fopen(path, "re");
@@ -60,6 +60,27 @@ sj_status sj_process_facts_read(pid_t pid, sj_process_facts *facts)
         take_line(line, facts);
     }
     fclose(file);
+    return SJ_OK;
+}
+
+/* Containers give all of their processes a filter, which lets them trace each other: what counts is
+ * what a process has beyond this one's. */
+static bool is_confined(const sj_process_facts *facts)
+{
+    sj_process_facts own;
+    if (facts->seccomp == 0 || read_status(getpid(), &own) != SJ_OK) {
+        return facts->seccomp != 0;
+    }
+    return facts->seccomp != own.seccomp || facts->seccomp_filters > own.seccomp_filters;
+}
+
+sj_status sj_process_facts_read(pid_t pid, sj_process_facts *facts)
+{
+    char path[64];
+    char line[256];
+    struct stat status;
+    SJ_TRY(read_status(pid, facts));
+    facts->is_confined = is_confined(facts);
     snprintf(path, sizeof(path), "/proc/%d/exe", (int)pid);
     /* Both have no program any more or ever; the kernel's threads are children of its process 2. */
     const bool is_bare = lstat(path, &status) == 0 && stat(path, &status) != 0 && errno == ENOENT &&

@@ -185,15 +185,16 @@ static void take_signals(sj_drain *drain)
     }
 }
 
-/* ship_dump sends a child session when its time has come. */
+/* ship_dump sends a child session when its time has come, with all that was recorded until then. */
 static sj_status ship_dump(sj_drain *drain, bool at_end)
 {
     sj_flight *flight = drain->shared.flight;
     if (flight == NULL || !sj_flight_is_due(flight, sj_clock_ticks(), at_end)) {
         return SJ_OK;
     }
+    const uint64_t now_ns = read_clock_ns(CLOCK_MONOTONIC);
     for (size_t i = 0; i < drain->process_count; i++) {
-        SJ_TRY(sj_drained_process_flush(drain->processes[i]));
+        SJ_TRY(sj_drained_process_catch_up(drain->processes[i], now_ns));
     }
     return sj_flight_ship(flight, sj_clock_ticks());
 }

@@ -1,7 +1,9 @@
 #include "agent/control/drained_process.h"
 
+#include "agent/control/attach_check.h"
 #include "agent/control/clock.h"
 #include "agent/control/drained_thread.h"
+#include "agent/control/preopened.h"
 
 #include <errno.h>
 #include <poll.h>
@@ -65,6 +67,15 @@ void sj_drained_process_free(sj_drained_process *process)
     free(process);
 }
 
+sj_status sj_drained_process_block(const sj_drained_process *process, uint64_t thread,
+                                   const sj_block_header *header, sj_slice bytes)
+{
+    const sj_drain_shared *shared = process->shared;
+    return shared->profiler != NULL ? sj_profiler_block(shared->profiler, thread, bytes)
+           : shared->flight != NULL ? sj_flight_block(shared->flight, header, bytes)
+                                    : sj_emitter_block(shared->options.emitter, header, bytes);
+}
+
 bool sj_drained_process_is_gone(const sj_drained_process *process)
 {
     if (process->pidfd >= 0) {
@@ -93,7 +104,7 @@ static sj_status open_arena(sj_drained_process *process)
     return SJ_OK;
 }
 
-static bool is_thread_there(const sj_drained_process *process, uint32_t tid)
+bool sj_drained_process_has_thread(const sj_drained_process *process, uint32_t tid)
 {
     char path[64];
     snprintf(path, sizeof(path), "/proc/%d/task/%u", (int)process->pid, tid);
@@ -134,7 +145,7 @@ static sj_status end_thread(sj_drained_process *process, uint32_t slot, bool ord
 static sj_status look_for_end(sj_drained_process *process, uint32_t slot, uint64_t now_ns)
 {
     sj_drained_thread *thread = process->threads[slot];
-    if (is_thread_there(process, thread->tid) && !has_successor(process, thread)) {
+    if (sj_drained_process_has_thread(process, thread->tid) && !has_successor(process, thread)) {
         thread->gone_ns = 0;
         return SJ_OK;
     }
@@ -201,6 +212,17 @@ static void govern(sj_drained_process *process)
     }
 }
 
+/* look_for_filter tells the agent that system calls may end its process. */
+static void look_for_filter(sj_drained_process *process)
+{
+    sj_process_facts facts;
+    if (!process->is_confined && sj_process_facts_read(process->pid, &facts) == SJ_OK &&
+        facts.is_confined) {
+        process->is_confined = true;
+        atomic_store(&sj_arena_view_header(&process->view)->is_confined, 1);
+    }
+}
+
 sj_status sj_drained_process_poll(sj_drained_process *process, uint64_t now_ns, uint64_t *records)
 {
     if (!process->is_open && !process->is_bad) {
@@ -214,6 +236,7 @@ sj_status sj_drained_process_poll(sj_drained_process *process, uint64_t now_ns, 
     const bool flush = now_ns >= process->next_flush_ns;
     if (look) {
         process->next_look_ns = now_ns + LOOK_NS;
+        look_for_filter(process);
     }
     if (flush) {
         const uint32_t flush_ms = process->shared->options.flush_ms;
@@ -279,6 +302,7 @@ static sj_status finish_arena(sj_drained_process *process, bool is_gone,
     uint64_t records = 0;
     process->is_finishing = true;
     SJ_TRY(sj_drained_process_poll(process, process->next_flush_ns, &records));
+    SJ_TRY(sj_preopened_tell_rest(process));
     for (uint32_t slot = 0; slot < process->view.max_threads; slot++) {
         if (process->threads[slot] != NULL) {
             const bool has_left = atomic_load(&sj_arena_view_slot(&process->view, slot)->has_left);
@@ -287,6 +311,9 @@ static sj_status finish_arena(sj_drained_process *process, bool is_gone,
         }
     }
     process_end->disarm_reason = atomic_load(&header->disarm_reason);
+    if (process_end->disarm_reason == SJ_DISARM_NONE && process->is_confined) {
+        process_end->disarm_reason = SJ_DISARM_CONFINED;
+    }
     if (process->shared->ended.disarm_reason == 0) {
         process->shared->ended.disarm_reason = process_end->disarm_reason;
     }

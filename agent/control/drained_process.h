@@ -54,7 +54,8 @@ typedef struct sj_drained_process {
     int pidfd; /* -1: the kernel has none; /proc is asked */
     char arena_path[PATH_MAX];
     bool is_open;
-    bool is_bad; /* its arena is not one: never read */
+    bool is_confined; /* by seccomp: its agent makes no system calls any more */
+    bool is_bad;      /* its arena is not one: never read */
     bool is_finishing;
     sj_arena_view view;
     sj_drained_thread **threads; /* by slot */
@@ -82,6 +83,14 @@ SJ_MUST_CHECK sj_status sj_drained_process_catch_up(sj_drained_process *process,
 /* sj_drained_process_set_policy makes its threads obey the policy of the drain, and announces them
  * again when `announce`. SJ_ENOMEM. */
 SJ_MUST_CHECK sj_status sj_drained_process_set_policy(sj_drained_process *process, bool announce);
+
+/* sj_drained_process_block takes a block of its thread number `thread` to where the mode wants it:
+ * the spool, the profile's sums, the flight ring. SJ_EFULL: refused. SJ_ENOMEM. */
+SJ_MUST_CHECK sj_status sj_drained_process_block(const sj_drained_process *process, uint64_t thread,
+                                                 const sj_block_header *header, sj_slice bytes);
+
+/* sj_drained_process_has_thread tells whether a thread is alive. */
+bool sj_drained_process_has_thread(const sj_drained_process *process, uint32_t tid);
 
 /* sj_drained_process_is_gone tells whether the process has ended. */
 bool sj_drained_process_is_gone(const sj_drained_process *process);

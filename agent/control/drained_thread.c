@@ -1,11 +1,9 @@
 #include "agent/control/drained_thread.h"
 
 #include "agent/control/clock.h"
+#include "agent/control/preopened.h"
 
-#include <fcntl.h>
-#include <stdio.h>
 #include <stdlib.h>
-#include <unistd.h>
 
 static const sj_slice no_payload = {0};
 
@@ -52,12 +50,9 @@ static uint32_t open_stream(void *context, uint64_t stack_address, bool own_stac
 static sj_status take_block(void *context, const sj_block_header *header, sj_slice bytes)
 {
     sj_drained_thread *thread = context;
-    const sj_drain_shared *shared = thread->process->shared;
     sj_thread_reader_save(&thread->reader);
     const sj_status status =
-        shared->profiler != NULL ? sj_profiler_block(shared->profiler, thread->number, bytes)
-        : shared->flight != NULL ? sj_flight_block(shared->flight, header, bytes)
-                                 : sj_emitter_block(shared->options.emitter, header, bytes);
+        sj_drained_process_block(thread->process, thread->number, header, bytes);
     if (status == SJ_OK) {
         sj_thread_reader_sent(&thread->reader, header->event_count);
         thread->told_lost_calls += header->lost_calls;
@@ -106,39 +101,19 @@ static sj_status new_assembler(sj_drained_thread *thread, const sj_thread_slot *
 {
     const sj_drain_shared *shared = thread->process->shared;
     const sj_policy *policy = shared->options.policy;
-    const sj_assembler_options options = {
+    sj_assembler_options options = {
         .session = *sj_emitter_session(shared->options.emitter),
-        .stack_low = slot->stack_low,
-        .stack_high = slot->stack_high,
         .start_ticks = slot->start_ticks,
         .encoder = shared->encoder,
         .value_rules = policy != NULL ? policy->selection.values : NULL,
     };
+    sj_arena_view_stack(slot, &options.stack_low, &options.stack_high);
     const sj_assembler_sink sink = {.context = thread,
                                     .open_stream = open_stream,
                                     .block = take_block,
                                     .mark = take_mark,
                                     .value = take_value};
     return sj_assembler_new(&options, &sink, &thread->assembler);
-}
-
-/* preopen gives a thread the calls that were open at attach: once, so that a later thread of the
- * same number does not inherit them. */
-static sj_status preopen(sj_drained_thread *thread)
-{
-    sj_drain_shared *shared = thread->process->shared;
-    if (thread->process->pid != shared->preopened_pid) {
-        return SJ_OK;
-    }
-    for (size_t i = 0; i < shared->preopened_count; i++) {
-        sj_preopened_call *call = &shared->preopened[i];
-        if (call->tid == (pid_t)thread->tid) {
-            SJ_TRY(sj_assembler_preopen(thread->assembler, call->function, call->stack,
-                                        shared->preopened_ticks));
-            call->tid = 0;
-        }
-    }
-    return SJ_OK;
 }
 
 /* tell_unsent: what a killed recorder had read and not yet brought to the spool. */
@@ -152,42 +127,22 @@ static sj_status tell_unsent(const sj_drained_thread *thread, sj_slot_cursor *cu
                                         sj_clock_ticks());
 }
 
-/* read_name asks for the thread's present name; false when it is gone. */
-static bool read_name(const sj_drained_thread *thread, char name[sizeof(thread->name)])
-{
-    char path[64];
-    snprintf(path, sizeof(path), "/proc/%d/task/%u/comm", (int)thread->process->pid, thread->tid);
-    const int fd = open(path, O_RDONLY | O_CLOEXEC);
-    const ssize_t got = fd >= 0 ? read(fd, name, sizeof(thread->name) - 1) : -1;
-    if (fd >= 0) {
-        close(fd);
-    }
-    name[got > 0 ? got : 0] = '\0';
-    name[strcspn(name, "\n")] = '\0';
-    return got > 0;
-}
-
 static bool asks_of_names(const sj_policy *policy)
 {
     return policy->thread_count != 0 || sj_policy_watches_loops(policy);
-}
-
-static bool is_wanted(const sj_policy *policy, const char *name)
-{
-    return policy->thread_count == 0 ||
-           sj_pattern_matches_any(policy->threads, policy->thread_count, name);
 }
 
 void sj_drained_thread_follow_name(sj_drained_thread *thread)
 {
     const sj_policy *policy = thread->process->shared->options.policy;
     char name[sizeof(thread->name)];
-    if (policy == NULL || !asks_of_names(policy) || !read_name(thread, name) ||
+    if (policy == NULL || !asks_of_names(policy) ||
+        !sj_thread_read_name(thread->process->pid, thread->tid, name) ||
         strcmp(name, thread->name) == 0) {
         return;
     }
     memcpy(thread->name, name, sizeof(name));
-    thread->reader.sifter.keeps_nothing = !is_wanted(policy, name);
+    thread->reader.sifter.keeps_nothing = !sj_thread_is_wanted(policy, name);
     /* A failure shows at the next frame of the thread, which says the same again. */
     (void)!send_thread(thread);
 }
@@ -209,7 +164,7 @@ sj_status sj_drained_thread_set_policy(sj_drained_thread *thread)
         .rules = shared->options.rules,
         .triggers = shared->triggers,
         .minimum_ticks = (uint64_t)((double)policy->minimum_ns / shared->options.ns_per_tick + 0.5),
-        .keeps_nothing = !is_wanted(policy, thread->name)};
+        .keeps_nothing = !sj_thread_is_wanted(policy, thread->name)};
     SJ_TRY(sj_assembler_renew(thread->assembler));
     return sj_sifter_set(&thread->reader.sifter, &rules, sj_clock_ticks());
 }
@@ -225,8 +180,8 @@ static void init_sifter(sj_drained_thread *thread, const sj_thread_slot *slot)
     sifter->thread = thread->number;
     sifter->thread_name = thread->name;
     /* Where the thread's stack is not known, every address counts as its own. */
-    sifter->stack_low = slot->stack_low;
-    sifter->stack_high = slot->stack_high != 0 ? slot->stack_high : UINT64_MAX;
+    sj_arena_view_stack(slot, &sifter->stack_low, &sifter->stack_high);
+    sifter->stack_high = sifter->stack_high != 0 ? sifter->stack_high : UINT64_MAX;
 }
 
 sj_status sj_drained_thread_new(sj_drained_process *process, uint32_t slot_number,
@@ -245,7 +200,7 @@ sj_status sj_drained_thread_new(sj_drained_process *process, uint32_t slot_numbe
     memcpy(made->name, slot->name, sizeof(slot->name));
     sj_status status = new_assembler(made, slot);
     if (status == SJ_OK) {
-        status = preopen(made);
+        status = sj_preopened_enter(process, made);
     }
     if (status == SJ_OK) {
         sj_thread_reader_init(&made->reader, &process->view, slot_number, made->assembler,

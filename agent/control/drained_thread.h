@@ -3,6 +3,7 @@
 #define SJ_AGENT_CONTROL_DRAINED_THREAD_H
 
 #include "agent/control/drained_process.h"
+#include "agent/control/thread_names.h"
 
 struct sj_drained_thread {
     sj_drained_process *process;
@@ -12,12 +13,12 @@ struct sj_drained_thread {
     uint32_t tid;
     uint64_t start_ticks;
     uint64_t ended_ticks;
-    char name[17];
+    char name[SJ_THREAD_NAME_BYTES];
     uint32_t *streams;
     size_t stream_count;
     uint64_t told_lost_calls; /* by gaps inside of blocks that were appended */
     uint64_t told_lost_events;
-    uint64_t unflushed; /* records fed since the last flush */
+    uint64_t unflushed; /* events since the last flush */
     uint64_t gone_ns;   /* since when its tid is not there; 0: it is */
 };
 

@@ -238,6 +238,7 @@ static sj_status leave(departure *leaving, sj_error *error)
     bool given_back = false;
     const uint32_t phase = atomic_load(&leaving->agent.face.phase);
     leaving->report->had_agent = true;
+    leaving->report->api_gate_bytes = leaving->agent.face.api_gate_bytes;
     if (phase != SJ_FACE_LEFT) {
         SJ_TRY(restore_text(leaving, error));
     }

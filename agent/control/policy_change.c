@@ -196,8 +196,7 @@ static void note_loops(const sj_recording *recording, const sj_policy *policy, c
     const sj_recording_options *options = &recording->options;
     if (sj_policy_watches_loops(policy) &&
         (options->attach_pid != 0 || !sj_policy_watches_loops(options->policy))) {
-        note_problem(sums, "triggers: event loops are watched only when the program was started "
-                           "with such a policy");
+        note_problem(sums, SJ_POLICY_LOOPS_UNSEEN);
     }
 }
 

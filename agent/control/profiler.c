@@ -170,6 +170,9 @@ static sj_status tell_gaps(sj_profiler *profiler, uint64_t thread, const sj_bloc
 {
     for (size_t i = 0; i < block->gap_count; i++) {
         const sj_gap *gap = &block->gaps[i];
+        if (gap->reason == SJ_GAP_BEFORE_RECORDING) {
+            continue;
+        }
         SJ_TRY(sj_emitter_gap(profiler->options.emitter, (sj_gap_reason)gap->reason, thread,
                               block->header.stream, gap->calls, gap->events, gap->start_ticks,
                               gap->end_ticks));

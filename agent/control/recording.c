@@ -394,9 +394,12 @@ static sj_status announce_session(sj_recording *recording, sj_error *error)
         .rate = recording->rate};
     sj_status status = sj_session_frame_send(recording->emitter, &start);
     if (status == SJ_OK && policy != NULL) {
-        status =
-            sj_policy_frame_send(recording->emitter, 1, policy, recording->start_clock.ticks, "");
-        recording->changes.ticks = recording->start_clock.ticks;
+        sj_policy_changes *changes = &recording->changes;
+        const bool blind = recording->options.attach_pid != 0 && sj_policy_watches_loops(policy);
+        changes->not_applied = blind ? strdup("[\"" SJ_POLICY_LOOPS_UNSEEN "\"]") : NULL;
+        changes->ticks = recording->start_clock.ticks;
+        status = sj_policy_frame_send(recording->emitter, 1, policy, changes->ticks,
+                                      changes->not_applied != NULL ? changes->not_applied : "");
     }
     if (status == SJ_OK) {
         status =

@@ -193,11 +193,15 @@ void sj_triggers_event(sj_triggers *triggers, sj_trigger_event event, const char
     const sj_policy *policy = triggers->options.policy;
     for (size_t i = 0; i < policy->trigger_count; i++) {
         const sj_trigger *trigger = &policy->triggers[i];
+        if (trigger->event != event) {
+            continue;
+        }
         /* A jank trigger without function and loop is about frame ticks, which have no subject. */
         const bool is_named =
-            (trigger->subject.text == NULL && trigger->loop.text == NULL) ||
-            (event != SJ_TRIGGER_JANK && sj_pattern_matches(&trigger->subject, subject));
-        if (trigger->event == event && is_named && is_met(triggers, i, value_ticks, now_ticks)) {
+            event == SJ_TRIGGER_JANK
+                ? trigger->subject.text == NULL && trigger->loop.text == NULL
+                : trigger->subject.text == NULL || sj_pattern_matches(&trigger->subject, subject);
+        if (is_named && is_met(triggers, i, value_ticks, now_ticks)) {
             fire(triggers, i, subject, value_ticks, now_ticks, thread);
         }
     }

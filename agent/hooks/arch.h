@@ -6,15 +6,17 @@
 #include <stdint.h>
 
 /* How far jumps reach, less room for what lies between; the end of the address space; what every
- * page size divides. */
+ * page size divides; four bytes of code that return. */
 #if defined(__aarch64__)
 #define SJ_ARCH_REACH_BYTES ((UINT64_C(1) << 27) - (UINT64_C(1) << 20))
 #define SJ_ARCH_ADDRESS_END (UINT64_C(1) << 48)
 #define SJ_ARCH_PAGE_MULTIPLE UINT64_C(65536)
+#define SJ_ARCH_RETURN_CODE UINT32_C(0xd65f03c0) /* ret */
 #else
 #define SJ_ARCH_REACH_BYTES (UINT64_C(0x7fffffff) - (UINT64_C(1) << 20))
 #define SJ_ARCH_ADDRESS_END (UINT64_C(1) << 47)
 #define SJ_ARCH_PAGE_MULTIPLE UINT64_C(4096)
+#define SJ_ARCH_RETURN_CODE UINT32_C(0xccccccc3) /* ret */
 #endif
 
 /* Writes machine code. Addresses are those that the code will run at, which is where it is written:

@@ -1,6 +1,7 @@
 /* Sojourn: what a program may tell its tracer. C89 and C++.
  *
- * Nothing has to be linked. When the program is not traced, every call is one comparison. (Position
+ * Nothing has to be linked. When the program is not traced, every call is one comparison; once it
+ * has been attached to, a call and a return. (Position
  * independent programs and libraries only, which is the compilers' default: in a program linked
  * with -no-pie the linker makes all of these calls nothing.) */
 #ifndef SOJOURN_H

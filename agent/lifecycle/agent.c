@@ -6,6 +6,7 @@
 #include "agent/lifecycle/agent.h"
 
 #include "agent/hooks/hooks.h"
+#include "agent/lifecycle/api_gates.h"
 #include "agent/lifecycle/environment.h"
 #include "agent/lifecycle/exec.h"
 #include "agent/lifecycle/link_client.h"
@@ -33,6 +34,7 @@ static char arena_name[sizeof(((sj_link_hello *)NULL)->arena_name)];
 static uint32_t follow_children;
 static bool objc_dispatch;
 static bool watch_loops;
+static bool is_attached;
 static _Atomic uint32_t conversation; /* tid of the thread that has one; 0: none */
 /* This thread forks and has made the conversation its own for that time. */
 static __thread bool holds_tables __attribute__((tls_model("initial-exec")));
@@ -132,7 +134,7 @@ static void after_fork_in_parent(void)
 
 static void after_fork_in_child(void)
 {
-    const bool can_join = holds_tables && sj_recorder_is_armed();
+    const bool can_join = holds_tables && sj_recorder_is_armed() && sj_recorder_may_call();
     sj_link link = {.socket = -1};
     holds_tables = false;
     sj_recorder_after_fork();
@@ -179,9 +181,17 @@ static sj_status talk_about_modules(sj_link *link)
     return sj_agent_part(link);
 }
 
+/* Modules that were loaded before the agent, or without knowing it, found no sojourn.h answered. */
+static void lead_api_calls(void)
+{
+    if (is_attached && sj_recorder_is_armed()) {
+        sojourn_agent_face.api_gate_bytes = sj_api_gates_follow();
+    }
+}
+
 void sj_agent_on_modules(void)
 {
-    if (!sj_agent_begin_conversation()) {
+    if (!sj_recorder_may_call() || !sj_agent_begin_conversation()) {
         return;
     }
     sj_link link = {.socket = -1};
@@ -192,6 +202,7 @@ void sj_agent_on_modules(void)
     if (watch_loops && sj_recorder_is_armed()) {
         sj_loops_follow();
     }
+    lead_api_calls();
     sj_agent_end_conversation();
 }
 
@@ -256,6 +267,7 @@ static sj_status attach_first(void)
     sj_link link = {.socket = -1};
     sj_modules_show(&sojourn_agent_face);
     sojourn_agent_face.prepare_only = 1;
+    is_attached = true;
     sj_hooks_spare_pages();
     /* First, because whoever forks from now on has a child with the tables that are made here. */
     if (pthread_atfork(before_fork, after_fork_in_parent, after_fork_in_child) != 0) {
@@ -265,6 +277,7 @@ static sj_status attach_first(void)
     sj_link_close(&link);
     if (status == SJ_OK) {
         (void)!sj_modules_follow();
+        lead_api_calls();
     }
     return status;
 }
@@ -304,6 +317,7 @@ SJ_EXPORTED void sojourn_agent_review(void)
 SJ_EXPORTED void sojourn_agent_leave(void)
 {
     sj_recorder_set_state(SJ_ARENA_ENDED);
+    sj_api_gates_close();
     sj_modules_forget_all();
     sj_recorder_leave();
     atomic_store(&sojourn_agent_face.phase, SJ_FACE_LEFT);

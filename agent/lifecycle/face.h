@@ -59,7 +59,8 @@ typedef struct sj_face {
     uint64_t arena_bytes;
     sj_session_id session;
     char runtime_directory[SJ_FACE_PATH_BYTES];
-    uint64_t message_stubs; /* of the dispatcher: the program may have kept any, so they stay */
+    uint64_t message_stubs;  /* of the dispatcher: the program may have kept any, so they stay */
+    uint64_t api_gate_bytes; /* of the gates (api_gates.h), which stay */
 } sj_face;
 
 /* What one module of the loader's list adds to `known_modules`: its bias and its link_map. */

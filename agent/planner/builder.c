@@ -90,9 +90,8 @@ static bool try_technique(sj_builder *builder, uint32_t function, sj_technique t
     const size_t operations_bytes = builder->operations_bytes;
     builder->function = function;
     builder->claim_count = 0;
-    builder->used_short = false;
-    builder->allows_short = technique == SJ_TECHNIQUE_SHORT;
-    builder->folds_exits = is_last;
+    builder->allows_short = technique != SJ_TECHNIQUE_INLINE;
+    builder->folds_exits = is_last && technique == SJ_TECHNIQUE_SHORT;
     builder->allows_others = is_last;
     const bool is_hooked = builder->module->machine->hook(builder, technique);
     sj_plan_function *result = &builder->functions[function];
@@ -137,6 +136,7 @@ sj_status sj_builder_hook(sj_builder *builder)
     hook_all(builder, SJ_TECHNIQUE_SHORT, false);
     hook_all(builder, SJ_TECHNIQUE_LEAF_COPY, false);
     hook_all(builder, SJ_TECHNIQUE_SHORT, true);
+    hook_all(builder, SJ_TECHNIQUE_LEAF_COPY, true);
     return builder->status;
 }
 

@@ -37,8 +37,7 @@ typedef struct sj_builder {
     size_t claim_capacity;
     uint32_t function; /* at work */
     uint32_t stub_code_bytes;
-    bool allows_short; /* sites may be reached by short jumps */
-    bool used_short;
+    bool allows_short;  /* sites may be reached by short jumps */
     bool folds_exits;   /* a jump to an exit counts as that exit */
     bool allows_others; /* islands may lie in the code of other functions */
     sj_skip reason;     /* why the function at work cannot be hooked */
@@ -88,8 +87,13 @@ bool sj_window_exit(sj_builder *builder, const sj_piece *piece, uint32_t exit, u
 /* sj_claim_bytes makes bytes the property of the function at work. */
 void sj_claim_bytes(sj_builder *builder, uint32_t start, uint32_t bytes);
 
-/* sj_find_island claims five bytes of padding that a short jump at `start` reaches. */
-bool sj_find_island(sj_builder *builder, uint32_t start, uint32_t *island);
+/* sj_free_padding counts the unclaimed bytes of padding at an offset, `most` at most. */
+uint32_t sj_free_padding(const sj_module *module, uint32_t at, uint32_t most);
+
+/* sj_take_window makes and claims the window of an exit, or of the head: of five bytes, or of two
+ * with a jump in an island near by, else SJ_PIECE_NONE. False with builder->reason. */
+bool sj_take_window(sj_builder *builder, const sj_piece *piece, uint32_t exit, bool is_head,
+                    sj_window *window, uint32_t *island);
 
 /* sj_patch_window adds the patch (and, for `island` != SJ_PIECE_NONE, the jump in padding) that
  * leads a claimed window to a stub. */

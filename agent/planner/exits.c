@@ -166,6 +166,27 @@ static sj_exit judge_indirect(const sj_module *module, const sj_piece *piece, co
     return has_own_labels || function->table_count > 0 ? SJ_EXIT_NOT : SJ_EXIT_UNKNOWN;
 }
 
+/* The distance of the frame from the stack pointer; false when it is not told that way. */
+static bool frame_at(const sj_module *module, int64_t offset, int64_t *distance)
+{
+    const uint64_t address = sj_module_address(module, offset);
+    const sj_frame_range *range = sj_unwind_find(&module->unwind, address);
+    if (range == NULL) {
+        return false;
+    }
+    sj_frame_walk walk;
+    sj_frame_walk_init(&walk, range);
+    return sj_frame_walk_distance(&walk, address, distance);
+}
+
+bool sj_is_never_taken(const sj_module *module, const sj_code *jump)
+{
+    int64_t left;
+    int64_t expected;
+    return frame_at(module, jump->at, &left) && frame_at(module, sj_code_target(jump), &expected) &&
+           left != expected;
+}
+
 static sj_exit judge_direct(const sj_module *module, const sj_piece *piece, const sj_code *code)
 {
     const sj_piece *function = &module->pieces[piece->parent];
@@ -183,7 +204,10 @@ static sj_exit judge_direct(const sj_module *module, const sj_piece *piece, cons
     if (target == (int64_t)piece->start + piece->size && !is_entry_frame) {
         return SJ_EXIT_NOT; /* clang's way, at -O0, of saying that the jump is never reached */
     }
-    return is_entry_frame && code->kind != SJ_CODE_PINNED ? SJ_EXIT_LEAVES : SJ_EXIT_UNKNOWN;
+    if (is_entry_frame && code->kind != SJ_CODE_PINNED) {
+        return SJ_EXIT_LEAVES;
+    }
+    return sj_is_never_taken(module, code) ? SJ_EXIT_NOT : SJ_EXIT_UNKNOWN;
 }
 
 sj_exit sj_exit_of(const sj_module *module, const sj_piece *piece, const sj_code *code)

@@ -21,6 +21,10 @@ typedef struct sj_switch_shape {
 /* sj_exit_of judges one instruction of a piece. */
 sj_exit sj_exit_of(const sj_module *module, const sj_piece *piece, const sj_code *code);
 
+/* sj_is_never_taken tells that a direct jump leads to code that expects another frame than the jump
+ * leaves: compilers let what cannot be reached go on with whatever comes next. */
+bool sj_is_never_taken(const sj_module *module, const sj_code *jump);
+
 /* sj_code_at finds the instruction that begins at an offset; NULL when none does. */
 const sj_code *sj_code_at(const sj_module *module, int64_t offset);
 

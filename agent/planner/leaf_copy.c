@@ -4,7 +4,7 @@
  * elsewhere can be run without any unwinder noticing. The head leads to the copy, whose branches
  * stay in the copy and whose exits carry probes; a loop to the head enters behind the probe. */
 
-enum { COPY_MAX_CODES = 1 << 14, JUMP32_BYTES = 5, JUMP8_BYTES = 2 };
+enum { COPY_MAX_CODES = 1 << 14 };
 
 static bool can_copy(const sj_builder *builder, const sj_piece *piece)
 {
@@ -108,17 +108,9 @@ bool sj_hook_by_copy(sj_builder *builder)
         return false;
     }
     sj_window window;
-    uint32_t island = SJ_PIECE_NONE;
-    if (sj_window_head(builder, JUMP32_BYTES, &window)) {
-        sj_claim_bytes(builder, window.start, window.room);
-    } else {
-        if (!sj_window_head(builder, JUMP8_BYTES, &window)) {
-            return false;
-        }
-        sj_claim_bytes(builder, window.start, window.room);
-        if (!sj_find_island(builder, window.start, &island)) {
-            return false;
-        }
+    uint32_t island;
+    if (!sj_take_window(builder, piece, 0, true, &window, &island)) {
+        return false;
     }
     sj_patch_window(builder, &window, island, emit_body(builder, piece));
     return true;

@@ -156,7 +156,7 @@ static sj_status collect_slots(const sj_module *module, const sj_elf_section *se
         (void)sj_read_u64(&reader);
         const uint32_t type = (uint32_t)info;
         const uint64_t text_end = module->text_low + module->text_bytes;
-        const bool is_data = type == module->machine->relocation_data && type != 0;
+        const bool is_data = type == module->machine->relocation_data;
         if ((!is_data && type != module->machine->relocation_slot) || address % SLOT_BYTES != 0 ||
             address < text_end || address - module->text_low > UINT32_MAX - SLOT_BYTES ||
             !read_import(&module->elf, list->symbols, (uint32_t)(info >> 32)).is_function) {
@@ -164,7 +164,10 @@ static sj_status collect_slots(const sj_module *module, const sj_elf_section *se
         }
         SJ_TRY(sj_grow(&list->items, &list->capacity, list->count, 1, sizeof(*list->items)));
         list->items[list->count++] =
-            (import_slot){.address = address, .symbol = (uint32_t)(info >> 32), .is_data = is_data};
+            (import_slot){.address = address,
+                          .symbol = (uint32_t)(info >> 32),
+                          .is_data = is_data,
+                          .is_loaded = is_data && !module->machine->tells_loads};
     }
     return SJ_OK;
 }

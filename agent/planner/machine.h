@@ -11,7 +11,8 @@ struct sj_machine {
     uint32_t relocation_absolute;
     uint32_t relocation_resolver;
     uint32_t relocation_slot; /* of imports, used by calls only; 0: they are not recorded */
-    uint32_t relocation_data; /* of imports, used in any way; 0: the code does not tell how */
+    uint32_t relocation_data; /* of imports, used in any way */
+    bool tells_loads;         /* how code uses an import of that kind is seen in the code */
 
     /* The machine's part of sj_decoder_open, sj_decoder_close (NULL: nothing to do), sj_decode. */
     sj_status (*open_decoder)(sj_decoder *decoder);

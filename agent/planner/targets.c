@@ -1,5 +1,6 @@
 #include "agent/planner/targets.h"
 
+#include "agent/planner/exits.h"
 #include "agent/planner/growable.h"
 #include "agent/planner/machine.h"
 
@@ -14,6 +15,7 @@ typedef struct scan {
     sj_links jumps; /* from = piece, to = code: leaves its piece */
     sj_links strong;
     sj_links weak;
+    sj_links labels; /* from = piece, to = offset inside of another whose address the code takes */
     uint32_t landing_piece;
     sj_status status;
     bool is_fixed; /* not position independent: immediates may be addresses */
@@ -100,6 +102,23 @@ static sj_status note_branch(scan *state, uint32_t piece_index, const sj_code *c
     return SJ_OK;
 }
 
+/* An address that code takes. Labels of a function can only be named by its own code, so one inside
+ * of another piece counts once that has turned out to be a part of the same function. */
+static sj_status note_address(scan *state, uint32_t piece_index, int64_t target)
+{
+    sj_module *module = state->module;
+    sj_mark(module, target, false);
+    const uint32_t at = sj_module_piece_at(module, target);
+    if (at == SJ_PIECE_NONE) {
+        return SJ_OK;
+    }
+    if (at != piece_index && target != module->pieces[at].start) {
+        return sj_links_add(&state->labels, piece_index, (uint32_t)target);
+    }
+    sj_bit_set(module->addressed, (uint32_t)target);
+    return SJ_OK;
+}
+
 static sj_status note_code(scan *state, uint32_t piece_index, const sj_code *code)
 {
     sj_module *module = state->module;
@@ -119,8 +138,10 @@ static sj_status note_code(scan *state, uint32_t piece_index, const sj_code *cod
     default:
         break;
     }
-    if ((code->flags & SJ_CODE_RELATIVE) != 0) {
-        sj_mark(module, sj_code_target(code), (code->flags & SJ_CODE_ADDRESS) != 0);
+    if ((code->flags & SJ_CODE_RELATIVE) != 0 && (code->flags & SJ_CODE_ADDRESS) != 0) {
+        SJ_TRY(note_address(state, piece_index, sj_code_target(code)));
+    } else if ((code->flags & SJ_CODE_RELATIVE) != 0) {
+        sj_mark(module, sj_code_target(code), false);
     }
     return (code->flags & SJ_CODE_BRANCH) != 0 ? note_branch(state, piece_index, code) : SJ_OK;
 }
@@ -151,7 +172,7 @@ static sj_status scan_piece(scan *state, uint32_t piece_index)
             piece->has_frame = true;
         }
         if (state->is_fixed && immediate >= module->text_low) {
-            sj_mark(module, (int64_t)(immediate - module->text_low), true);
+            SJ_TRY(note_address(state, piece_index, (int64_t)(immediate - module->text_low)));
         }
         SJ_TRY(note_code(state, piece_index, code));
         at += code->length;
@@ -176,7 +197,7 @@ static sj_status link_jump(scan *state, uint32_t from, const sj_code *code)
     sj_module *module = state->module;
     const int64_t target = sj_code_target(code);
     const uint32_t to = sj_module_piece_at(module, target);
-    if (to == SJ_PIECE_NONE) {
+    if (to == SJ_PIECE_NONE || sj_is_never_taken(module, code)) {
         return SJ_OK;
     }
     sj_piece *source = &module->pieces[from];
@@ -194,8 +215,16 @@ static sj_status link_jump(scan *state, uint32_t from, const sj_code *code)
     return sj_links_add(&state->strong, from, to);
 }
 
-static void mark_labels(sj_module *module)
+/* Data and immediates may look like an address: no label is inside of an instruction. */
+static void mark_labels(sj_module *module, const sj_links *labels)
 {
+    for (size_t i = 0; i < labels->count; i++) {
+        const sj_link *label = &labels->items[i];
+        const uint32_t at = sj_module_piece_at(module, label->to);
+        if (module->pieces[at].parent == module->pieces[label->from].parent) {
+            sj_bit_set(module->addressed, label->to);
+        }
+    }
     for (size_t i = 0; i < module->piece_count; i++) {
         sj_piece *piece = &module->pieces[i];
         const uint32_t end = piece->start + piece->size;
@@ -204,7 +233,7 @@ static void mark_labels(sj_module *module)
                 at += 64;
                 continue;
             }
-            if (sj_bit_get(module->addressed, at)) {
+            if (sj_bit_get(module->addressed, at) && sj_code_at(module, at) != NULL) {
                 const bool is_entry = sj_bit_get(module->table_entries, at);
                 piece->has_entries |= is_entry;
                 piece->has_labels |= !is_entry;
@@ -247,7 +276,7 @@ static sj_status scan_module(scan *state)
     }
     SJ_TRY(link_jumps(state));
     SJ_TRY(sj_join_parts(module, &state->strong, &state->weak));
-    mark_labels(module);
+    mark_labels(module, &state->labels);
     sj_judge_pieces(module);
     sj_find_padding(module, &state->decoder);
     return SJ_OK;
@@ -263,5 +292,6 @@ sj_status sj_module_find_targets(sj_module *module)
     free(state.jumps.items);
     free(state.strong.items);
     free(state.weak.items);
+    free(state.labels.items);
     return status;
 }

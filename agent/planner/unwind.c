@@ -423,6 +423,13 @@ bool sj_frame_walk_at(sj_frame_walk *walk, uint64_t address)
     return walk->is_entry_frame;
 }
 
+bool sj_frame_walk_distance(sj_frame_walk *walk, uint64_t address, int64_t *distance)
+{
+    (void)sj_frame_walk_at(walk, address);
+    *distance = walk->offset;
+    return !walk->is_broken && (walk->reg == REGISTER_RSP || walk->reg == REGISTER_SP);
+}
+
 void sj_landing_pads(const sj_elf *elf, const sj_frame_range *range,
                      void (*visit)(void *context, uint64_t pad), void *context)
 {

@@ -55,6 +55,11 @@ void sj_frame_walk_init(sj_frame_walk *walk, const sj_frame_range *range);
  * before) is rsp + 8 (AArch64: sp), that is: whether the frame is as it was at the entry. */
 bool sj_frame_walk_at(sj_frame_walk *walk, uint64_t address);
 
+/* sj_frame_walk_distance goes to `address`, as sj_frame_walk_at does, and tells how far the
+ * canonical frame address lies from the stack pointer there; false when the rule says it in other
+ * words. */
+bool sj_frame_walk_distance(sj_frame_walk *walk, uint64_t address, int64_t *distance);
+
 /* sj_landing_pads calls `visit` for every landing pad of a range. */
 void sj_landing_pads(const sj_elf *elf, const sj_frame_range *range,
                      void (*visit)(void *context, uint64_t pad), void *context);

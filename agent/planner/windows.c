@@ -6,7 +6,7 @@
  * its first byte only; so no branch target, return address or label lies behind it, and a window
  * never holds bytes of another one. Padding behind a final instruction enlarges it. */
 
-enum { JUMP8_REACH_BACK = 128, JUMP8_REACH_ON = 127, JUMP8_BYTES = 2, JUMP32_BYTES = 5 };
+enum { JUMP32_BYTES = 5 };
 
 static bool can_move(const sj_code *code)
 {
@@ -27,7 +27,7 @@ static bool can_move(const sj_code *code)
     }
 }
 
-static uint32_t free_padding(const sj_module *module, uint32_t at, uint32_t most)
+uint32_t sj_free_padding(const sj_module *module, uint32_t at, uint32_t most)
 {
     uint32_t count = 0;
     while (count < most && at + count < module->text_bytes &&
@@ -96,7 +96,7 @@ bool sj_window_make(const sj_builder *builder, const sj_piece *piece, uint32_t f
     const uint32_t length = sj_code_end(&codes[last]) - codes[first].at;
     uint32_t room = length;
     if (length < need && sj_code_is_final(&codes[last])) {
-        room += free_padding(module, sj_code_end(&codes[last]), need - length);
+        room += sj_free_padding(module, sj_code_end(&codes[last]), need - length);
     }
     *window = (sj_window){
         .first = first, .last = last, .start = codes[first].at, .length = length, .room = room};
@@ -114,6 +114,29 @@ static sj_skip head_reason(const sj_builder *builder, const sj_code *code, bool 
     return can_move(code) ? SJ_SKIP_NONE : SJ_SKIP_TOO_SHORT;
 }
 
+/* A final exit that lies so near behind the head that no window of its own fits between moves with
+ * the head. */
+static void take_next_exit(const sj_builder *builder, const sj_piece *piece, sj_window *window)
+{
+    const sj_module *module = builder->module;
+    const uint32_t start = window->start + window->length;
+    uint32_t last = window->last;
+    while (!sj_code_is_final(&module->codes[last])) {
+        last++;
+        if (last >= piece->first_code + piece->code_count ||
+            sj_code_end(&module->codes[last]) - start >= JUMP32_BYTES) {
+            return;
+        }
+    }
+    const uint32_t end = sj_code_end(&module->codes[last]);
+    sj_window wider;
+    if (last > window->last && sj_leaving_code(builder, piece, &module->codes[last]) != NULL &&
+        end - start + sj_free_padding(module, end, JUMP32_BYTES) < JUMP32_BYTES &&
+        sj_window_make(builder, piece, window->first, last, window->room, &wider)) {
+        *window = wider;
+    }
+}
+
 bool sj_window_head(sj_builder *builder, uint32_t need, sj_window *window)
 {
     const sj_module *module = builder->module;
@@ -127,6 +150,7 @@ bool sj_window_head(sj_builder *builder, uint32_t need, sj_window *window)
     builder->reason = SJ_SKIP_TOO_SHORT;
     for (uint32_t last = first; last < end; last++) {
         if (sj_window_make(builder, piece, first, last, need, window)) {
+            take_next_exit(builder, piece, window);
             return true;
         }
         const sj_code *code = &module->codes[last];
@@ -185,22 +209,4 @@ void sj_claim_bytes(sj_builder *builder, uint32_t start, uint32_t bytes)
     for (uint32_t i = 0; i < bytes; i++) {
         sj_bit_set(builder->module->claimed, start + i);
     }
-}
-
-bool sj_find_island(sj_builder *builder, uint32_t start, uint32_t *island)
-{
-    const sj_module *module = builder->module;
-    const int64_t from = (int64_t)start + JUMP8_BYTES;
-    int64_t at = from - JUMP8_REACH_BACK;
-    at = at < 0 ? 0 : at;
-    while (at <= from + JUMP8_REACH_ON && at + JUMP32_BYTES <= (int64_t)module->text_bytes) {
-        const uint32_t count = free_padding(module, (uint32_t)at, JUMP32_BYTES);
-        if (count == JUMP32_BYTES) {
-            *island = (uint32_t)at;
-            sj_claim_bytes(builder, *island, JUMP32_BYTES);
-            return true;
-        }
-        at += count + 1;
-    }
-    return false;
 }

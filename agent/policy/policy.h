@@ -111,6 +111,10 @@ const char *sj_trigger_action_text(unsigned place); /* of bit `place` */
 /* sj_policy_watches_loops tells that a trigger is about event loops. */
 bool sj_policy_watches_loops(const sj_policy *policy);
 
+/* What is to be said of such a policy that a process gets which was not started with one. */
+#define SJ_POLICY_LOOPS_UNSEEN                                                                     \
+    "triggers: event loops are watched only when the program was started with such a policy"
+
 /* sj_policy_duration reads "250us", "16ms", "2s", "5m"; false when it is none. */
 bool sj_policy_duration(const char *text, uint64_t *ns);
 

@@ -67,7 +67,8 @@ typedef enum sj_disarm_reason {
     SJ_DISARM_BAD_PLAN = 3,
     SJ_DISARM_PROTECT_FAILED = 4,
     SJ_DISARM_FORKED_WITHOUT_HANDLER = 5,
-    SJ_DISARM_REQUESTED = 6
+    SJ_DISARM_REQUESTED = 6,
+    SJ_DISARM_CONFINED = 7 /* not out, but confined: see is_confined; told by the consumer */
 } sj_disarm_reason;
 
 typedef enum sj_thread_state {
@@ -139,6 +140,9 @@ typedef struct sj_arena_header {
     _Atomic uint64_t mark_count; /* marks written to the table, total */
     uint64_t
         clock_hz; /* of the ticks, as the machine claims (cntfrq_el0); 0: it does not say (tsc) */
+    /* Set by the consumer: the process has a filter of system calls (seccomp), which may end it for
+     * one of the agent's. The agent makes none from then on: it drops where it would wait. */
+    _Atomic uint32_t is_confined;
 } sj_arena_header;
 
 /* A mark of the app (sojourn.h): slots are used round robin. */

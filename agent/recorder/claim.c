@@ -11,8 +11,6 @@ static void find_stack(sj_thread_slot *slot)
     const uint64_t here = (uint64_t)(uintptr_t)__builtin_frame_address(0);
     sj_maps maps;
     sj_mapping mapping;
-    slot->stack_low = 0;
-    slot->stack_high = 0;
     if (!sj_maps_open(&maps)) {
         return;
     }
@@ -36,14 +34,21 @@ static void fill_slot(sj_thread_slot *slot)
 {
     slot->tid = sj_sys_tid();
     slot->start_ticks = sj_arch_ticks();
-    find_stack(slot);
+    slot->stack_low = 0;
+    slot->stack_high = 0;
+    for (size_t i = 0; i < sizeof(slot->name); i++) {
+        slot->name[i] = '\0';
+    }
+    if (sj_recorder_may_call()) {
+        find_stack(slot);
+        (void)SJ_SYS(SYS_prctl, PR_GET_NAME, slot->name, 0, 0, 0, 0);
+    }
     atomic_store_explicit(&slot->chunk_sequence, 0, memory_order_relaxed);
     atomic_store_explicit(&slot->dropped_calls, 0, memory_order_relaxed);
     atomic_store_explicit(&slot->dropped_events, 0, memory_order_relaxed);
     atomic_store_explicit(&slot->waited_ticks, 0, memory_order_relaxed);
     atomic_store_explicit(&slot->unregistered, 0, memory_order_relaxed);
     atomic_store_explicit(&slot->has_left, 0, memory_order_relaxed);
-    (void)SJ_SYS(SYS_prctl, PR_GET_NAME, slot->name, 0, 0, 0, 0);
 }
 
 bool sj_recorder_claim(sj_recorder_thread *self)

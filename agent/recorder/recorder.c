@@ -145,6 +145,12 @@ sj_status sj_recorder_start(const char *directory, const char *name, const sj_li
     return SJ_OK;
 }
 
+bool sj_recorder_may_call(void)
+{
+    return sj_recorder.arena == NULL ||
+           atomic_load_explicit(&sj_recorder.arena->is_confined, memory_order_relaxed) == 0;
+}
+
 /* A signal 0 to a thread that is gone fails; one that is just going may still be found, and then
  * its calls are told as open, which they were. */
 static void note_leavers(void)
@@ -161,7 +167,7 @@ static void note_leavers(void)
 
 void sj_recorder_end(void)
 {
-    if (sj_recorder.arena != NULL && !sj_recorder_is_forked()) {
+    if (sj_recorder.arena != NULL && !sj_recorder_is_forked() && sj_recorder_may_call()) {
         note_leavers();
     }
     /* Pairs with the consumer's load of the state: it then knows who has left. */

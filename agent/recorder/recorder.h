@@ -70,6 +70,10 @@ void sj_recorder_retire(void);
 /* sj_recorder_is_armed tells whether records are kept. Any thread. */
 bool sj_recorder_is_armed(void);
 
+/* sj_recorder_may_call tells whether system calls may be made: not once the consumer has found that
+ * a filter may end the process for one. Any thread. */
+bool sj_recorder_may_call(void);
+
 /* sj_recorder_park and sj_recorder_unpark bracket a fork in the forking thread, so that its next
  * probe, in the parent or in the child, takes the slow path. */
 void sj_recorder_park(void);

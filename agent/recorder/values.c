@@ -46,7 +46,8 @@ static void put_text(uint32_t tag, uint64_t stack, uint8_t descriptor, uint64_t 
     for (size_t i = 0; i < SJ_VALUE_TEXT_BYTES / WORD_BYTES; i++) {
         text.words[i] = 0;
     }
-    const size_t got = pointer != 0 ? read_memory(pointer, text.bytes, SJ_VALUE_TEXT_BYTES) : 0;
+    const bool may_read = pointer != 0 && sj_recorder_may_call();
+    const size_t got = may_read ? read_memory(pointer, text.bytes, SJ_VALUE_TEXT_BYTES) : 0;
     size_t length = 0;
     while (length < got && text.bytes[length] != 0) {
         length++;

@@ -96,7 +96,7 @@ bool sj_recorder_wait(sj_recorder_thread *self)
 {
     const sj_arena_header *arena = sj_recorder.arena;
     if (arena->full_policy != SJ_FULL_BLOCK || arena->block_ms == 0 || self->wait_failed ||
-        may_be_in_handler(self->slot)) {
+        !sj_recorder_may_call() || may_be_in_handler(self->slot)) {
         return false;
     }
     const uint64_t start_ticks = sj_arch_ticks();

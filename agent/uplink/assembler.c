@@ -90,13 +90,6 @@ static sj_status ensure_own(sj_assembler *assembler, uint64_t stack, uint64_t ti
     return SJ_OK;
 }
 
-/* Puts preopened calls in the first key-frame, before anything else happens. */
-static sj_status begin_preopened(sj_assembler *assembler)
-{
-    const bool due = assembler->own != NULL && assembler->own->key_stale;
-    return due ? sj_open_stack_begin(assembler->own) : SJ_OK;
-}
-
 /* Tells a stack of the gaps that happened while the thread was on others. */
 static sj_status catch_up(sj_assembler *assembler, sj_open_stack *stream)
 {
@@ -426,7 +419,6 @@ sj_status sj_assembler_feed(sj_assembler *assembler, const sj_record *records, s
     if (now_ticks < assembler->last_ticks) {
         now_ticks = assembler->last_ticks;
     }
-    SJ_TRY(begin_preopened(assembler));
     const sj_record_run run = {.stack_low = assembler->stack_low,
                                .stack_span = assembler->stack_span,
                                .now_ticks = now_ticks};
@@ -492,22 +484,28 @@ void sj_assembler_visit_open(const sj_assembler *assembler,
     }
 }
 
-sj_status sj_assembler_preopen(sj_assembler *assembler, uint32_t function, uint64_t stack_address,
+sj_status sj_assembler_preopen(sj_assembler *assembler, const sj_frame *calls, size_t count,
                                uint64_t ticks)
 {
-    if (assembler->context.counters.records > 0 || function == 0) {
+    if (assembler->context.counters.records > 0 || assembler->context.counters.calls > 0) {
         return SJ_EINVAL;
     }
-    SJ_TRY(ensure_own(assembler, stack_address, ticks));
-    assembler->current = assembler->own;
+    for (size_t i = 0; i < count; i++) {
+        SJ_TRY(ensure_own(assembler, calls[i].stack, ticks));
+        assembler->current = assembler->own;
+        assembler->context.counters.calls++;
+        assembler->context.counters.preopened++;
+        SJ_TRY(sj_open_stack_enter(assembler->own, calls[i].function, calls[i].stack, ticks));
+    }
+    const sj_gap gap = {
+        .reason = SJ_GAP_BEFORE_RECORDING, .start_ticks = ticks, .end_ticks = ticks};
     assembler->last_ticks = ticks > assembler->last_ticks ? ticks : assembler->last_ticks;
-    return sj_open_stack_preopen(assembler->own, function, stack_address, ticks);
+    return count > 0 ? sj_open_stack_gap(assembler->own, &gap) : SJ_OK;
 }
 
 /* Everything held or half known becomes part of the streams. */
 static sj_status settle(sj_assembler *assembler, uint64_t now_ticks)
 {
-    SJ_TRY(begin_preopened(assembler));
     if (now_ticks > assembler->last_ticks) {
         SJ_TRY(settle_gap(assembler, now_ticks));
         assembler->last_ticks = now_ticks;
@@ -517,7 +515,6 @@ static sj_status settle(sj_assembler *assembler, uint64_t now_ticks)
 
 sj_status sj_assembler_flush(sj_assembler *assembler, uint64_t now_ticks)
 {
-    SJ_TRY(begin_preopened(assembler));
     SJ_TRY(settle_gap(assembler, assembler->last_ticks));
     if (assembler->own != NULL) {
         SJ_TRY(sj_open_stack_cut(assembler->own, now_ticks, 0));

@@ -72,10 +72,11 @@ bool sj_assembler_has_open(const sj_assembler *assembler,
 void sj_assembler_visit_open(const sj_assembler *assembler,
                              void (*visit)(void *context, const sj_frame *call), void *context);
 
-/* sj_assembler_preopen puts a call that was open before recording on the thread's own stack
- * (outermost first, before the first feed), flagged SJ_CALL_BEFORE_RECORDING. */
-SJ_MUST_CHECK sj_status sj_assembler_preopen(sj_assembler *assembler, uint32_t function,
-                                             uint64_t stack_address, uint64_t ticks);
+/* sj_assembler_preopen enters the calls that were open on the thread's own stack when recording
+ * began, at `ticks`: their functions and stack addresses, outermost first. They are flagged
+ * SJ_CALL_BEFORE_RECORDING. SJ_EINVAL: something was fed before. */
+SJ_MUST_CHECK sj_status sj_assembler_preopen(sj_assembler *assembler, const sj_frame *calls,
+                                             size_t count, uint64_t ticks);
 
 /* sj_assembler_flush cuts blocks of what is pending, for live views. */
 SJ_MUST_CHECK sj_status sj_assembler_flush(sj_assembler *assembler, uint64_t now_ticks);
@@ -92,7 +93,7 @@ SJ_MUST_CHECK sj_status sj_assembler_end(sj_assembler *assembler, uint64_t now_t
                                          unsigned flags);
 
 /* Nothing vanishes. After flush or end these hold exactly:
- *   records = calls + returned + orphan_exits + notes + value_records + bad_records
+ *   records = calls - preopened + returned + orphan_exits + notes + value_records + bad_records
  *   events + refused_events = calls + returned + unwound + truncated
  *   events = sum of event_count over the CALLS blocks that the sink took
  * and in each stream, blocks taken in order: first_event + event_count + lost_events is the next
@@ -100,6 +101,7 @@ SJ_MUST_CHECK sj_status sj_assembler_end(sj_assembler *assembler, uint64_t now_t
 typedef struct sj_assembler_counters {
     uint64_t records;   /* fed */
     uint64_t calls;     /* entries seen */
+    uint64_t preopened; /* among `calls`: open before recording, so without a record */
     uint64_t returned;  /* exits that ended their call */
     uint64_t unwound;   /* calls ended without an exit record */
     uint64_t truncated; /* the same, after a gap */

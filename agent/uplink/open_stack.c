@@ -381,28 +381,6 @@ sj_status sj_open_stack_orphan(sj_open_stack *stream, uint32_t function, uint64_
     return sj_open_stack_gap(stream, &gap);
 }
 
-sj_status sj_open_stack_preopen(sj_open_stack *stream, uint32_t function, uint64_t stack,
-                                uint64_t ticks)
-{
-    SJ_TRY(reserve((void **)&stream->frames, &stream->frame_capacity, stream->depth + 1,
-                   sizeof(*stream->frames)));
-    ticks = ticks > stream->last_ticks ? ticks : stream->last_ticks;
-    stream->frames[stream->depth++] = (sj_frame){.call_index = stream->next_call++,
-                                                 .start_ticks = ticks,
-                                                 .stack = stack,
-                                                 .function = function,
-                                                 .flags = SJ_CALL_BEFORE_RECORDING};
-    stream->last_ticks = ticks;
-    stream->key_stale = true;
-    return SJ_OK;
-}
-
-sj_status sj_open_stack_begin(sj_open_stack *stream)
-{
-    stream->key_stale = false;
-    return begin_block(stream);
-}
-
 sj_status sj_open_stack_renew(sj_open_stack *stream)
 {
     const uint32_t gap_count = stream->gap_count;

@@ -49,9 +49,8 @@ typedef struct sj_open_stack {
 
     /* the block being filled */
     sj_block_header header;
-    bool key_stale; /* calls were preopened since it began: sj_open_stack_begin is due */
-    bool rootless;  /* its STACK block could not be delivered, so it cannot be either */
-    sj_frame *key;  /* key-frame */
+    bool rootless; /* its STACK block could not be delivered, so it cannot be either */
+    sj_frame *key; /* key-frame */
     uint32_t key_capacity;
     sj_event *events;
     uint32_t event_count;
@@ -84,13 +83,6 @@ SJ_MUST_CHECK sj_status sj_open_stack_gap(sj_open_stack *stream, const sj_gap *g
  * last. */
 SJ_MUST_CHECK sj_status sj_open_stack_make_value_room(sj_open_stack *stream, uint32_t count);
 SJ_MUST_CHECK sj_status sj_open_stack_value(sj_open_stack *stream, const sj_block_value *value);
-
-/* sj_open_stack_preopen opens a call that has no ENTER; only before the first event. */
-SJ_MUST_CHECK sj_status sj_open_stack_preopen(sj_open_stack *stream, uint32_t function,
-                                              uint64_t stack, uint64_t ticks);
-
-/* sj_open_stack_begin begins the first block again, with the preopened calls in its key-frame. */
-SJ_MUST_CHECK sj_status sj_open_stack_begin(sj_open_stack *stream);
 
 /* sj_open_stack_renew stores again what is stored apart, for another sink; nothing may be pending
  * but gaps without losses. */

@@ -23,8 +23,7 @@ typedef struct hot_stream {
 static uint32_t ordinary_depth(const sj_open_stack *stream)
 {
     const uint32_t stored = stream->stored_depth > 0 ? stream->stored_depth + 1 : 0;
-    uint32_t depth = stream->trust.gap_depth;
-    depth = stream->trust.waited_depth > depth ? stream->trust.waited_depth : depth;
+    const uint32_t depth = sj_call_trust_flagged(&stream->trust);
     return stored > depth ? stored : depth;
 }
 

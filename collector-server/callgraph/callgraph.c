@@ -199,8 +199,7 @@ static sj_status open_frames(replay *run, uint32_t looked_up)
 /* The highest stack index that a LEAVE cannot treat as ordinary. */
 static void set_watermark(replay *run)
 {
-    uint32_t depth = run->trust.gap_depth;
-    depth = depth > run->trust.waited_depth ? depth : run->trust.waited_depth;
+    uint32_t depth = sj_call_trust_flagged(&run->trust);
     depth = depth > run->trust.uncertain_depth ? depth : run->trust.uncertain_depth;
     const size_t flagged = depth > run->base ? depth - run->base : 0;
     run->watermark = flagged > run->key_top ? flagged : run->key_top;

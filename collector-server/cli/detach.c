@@ -29,6 +29,10 @@ static int detach(pid_t pid)
         printf("; %llu stubs of messages stay mapped with it",
                (unsigned long long)report.leave.message_stubs);
     }
+    if (report.leave.api_gate_bytes != 0) {
+        printf("; %llu KiB that its calls by sojourn.h go through stay mapped",
+               (unsigned long long)report.leave.api_gate_bytes / 1024);
+    }
     putchar('\n');
     return SJ_EXIT_OK;
 }

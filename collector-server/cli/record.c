@@ -206,9 +206,10 @@ static sj_status finish_policy(record_options *options, sj_error *error)
     SJ_TRY(sj_policy_draft_finish(options->draft, &options->policy, error));
     const bool library_calls = recording->selection.library_calls;
     if (command == &sj_command_attach && library_calls) {
-        return sj_fail(error, SJ_EINVAL,
-                       "--library-calls is an option of `sojourn record` only: start the program "
-                       "with it");
+        return sj_fail(
+            error, SJ_EINVAL,
+            "--library-calls is an option of `sojourn record` only: while a call waits in "
+            "a library, its program could not be left; start the program with it");
     }
     recording->policy = policy;
     recording->selection = policy->selection;
@@ -420,6 +421,10 @@ static int start_recording(record_options *options, const char *program_path)
     options->recording.context = &text;
     options->recording.progress = sj_report_text_progress;
     salvage_earlier(options);
+    if (options->recording.attach_pid != 0 && options->recording.policy != NULL &&
+        sj_policy_watches_loops(options->recording.policy)) {
+        fputs("sojourn attach: " SJ_POLICY_LOOPS_UNSEEN "\n", stderr);
+    }
     sj_status status = describe_destination(options, &error);
     if (status == SJ_OK) {
         status = sj_recording_prepare(&options->recording, &recording, &error);

@@ -167,6 +167,10 @@ static void tell_attach(const sj_recording_summary *summary)
                     ? "stay until the process ends, because it may have kept stubs of messages"
                     : "a thread still stands in; gone at the next attach or detach");
     }
+    if (summary->leave.api_gate_bytes != 0) {
+        fprintf(stderr, "  left over  %llu KiB that its calls by sojourn.h go through\n",
+                (unsigned long long)summary->leave.api_gate_bytes / 1024);
+    }
 }
 
 static void tell_problems(const sj_report_text *text, const sj_recording_summary *summary)
@@ -298,6 +302,7 @@ void sj_report_text_json(FILE *file, const sj_recording_summary *summary, const 
     json_number(file, "leave_stopped_cpu_ns", summary->leave.stopped_cpu_ns);
     json_number(file, "left_bytes", summary->leave.left_bytes);
     json_number(file, "message_stubs", summary->leave.message_stubs);
+    json_number(file, "api_gate_bytes", summary->leave.api_gate_bytes);
     fprintf(file, ",\n  \"replaced\": %s", summary->replaced ? "true" : "false");
     json_number(file, "drain_cpu_ns", summary->drain.cpu_ns);
     fputs("\n}\n", file);

@@ -15,6 +15,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+enum { BUSY_BLOCK_EVENTS = 8192 };
+
 typedef struct block_run {
     sj_store *store;
     sj_session_state *state;
@@ -190,6 +192,9 @@ static sj_status insert_gaps(block_run *run)
     const sj_tick_clock *clock = &run->state->clock;
     for (size_t i = 0; i < run->block.gap_count; ++i) {
         const sj_gap *gap = &run->block.gaps[i];
+        if (gap->reason == SJ_GAP_BEFORE_RECORDING) {
+            continue; /* nothing is missing: the calls bear a flag */
+        }
         SJ_TRY(sj_sql_run(&run->store->sql, SJ_SQL_GAP_ADD, run->error, "iioiotuuii",
                           run->state->session_id, run->stream->stream_id, (int64_t *)NULL,
                           run->block_id, (int64_t *)NULL, sj_word_of_gap_reason(gap->reason),
@@ -260,6 +265,7 @@ static sj_status replay_block(block_run *run)
     sj_session_state *state = run->state;
     sj_stack_context stack = {.store = store,
                               .stream_id = run->stream != NULL ? run->stream->stream_id : 0};
+    state->is_busy = run->block.header.event_count >= BUSY_BLOCK_EVENTS;
     const bool is_held = sj_store_may_hold_graph(store, state);
     sj_status status;
     if (is_held) {

@@ -4,13 +4,15 @@
  * graphs are held as long as they fit; a session that gets none is *behind*: its blocks are only
  * checked and stored, and when its sums are due they are made from its blocks as after a crash
  * (late_sums.c), whereupon its graph goes again. That costs decoding its blocks twice, and bounds
- * the memory of a fleet. Forgetting a graph costs nothing at that moment, since what its rows lack
- * is always known; only what no block tells again (`sum_now`) must be written before. */
+ * the memory of a fleet. Busy sessions, whose blocks hold many calls for each path, may take ten
+ * times as much: for them it is the decoding that counts. Forgetting a graph costs nothing at that
+ * moment, since what its rows lack is always known; only what no block tells again (`sum_now`) must
+ * be written before. */
 #include "collector-server/store/store_internal.h"
 
 #include <string.h>
 
-enum { FIRST_GRAPH_BYTES = 64 << 10 };
+enum { FIRST_GRAPH_BYTES = 64 << 10, BUSY_SHARE = 10 };
 
 /* Ids are random; a liar's that are not cost time, and only as long as its sessions are used. */
 static sj_session_state **bucket_of(sj_store *store, const sj_session_id *id)
@@ -74,6 +76,11 @@ void sj_store_forget_sessions(sj_store *store, bool only_guests)
     }
 }
 
+static size_t limit_for(const sj_store *store, const sj_session_state *state)
+{
+    return store->callgraph_memory_bytes * (state->is_busy ? BUSY_SHARE : 1);
+}
+
 bool sj_store_may_hold_graph(sj_store *store, const sj_session_state *state)
 {
     if (state->is_behind) {
@@ -82,7 +89,7 @@ bool sj_store_may_hold_graph(sj_store *store, const sj_session_state *state)
     if (state->graph != NULL || state->sum_now) {
         return true;
     }
-    const bool fits = store->held_bytes + FIRST_GRAPH_BYTES <= store->callgraph_memory_bytes;
+    const bool fits = store->held_bytes + FIRST_GRAPH_BYTES <= limit_for(store, state);
     store->held_bytes += fits ? FIRST_GRAPH_BYTES : 0; /* counted anew by the next trim */
     return fits;
 }
@@ -95,15 +102,22 @@ void sj_store_forget_graph(sj_store *store, sj_session_state *state)
     store->held_bytes -= before - sj_session_state_bytes(state);
 }
 
-/* The session used longest ago, of those with a graph when `with_graph`; the one used last, and
- * one that must be written first, are none. session_count: there is none. */
+bool sj_store_holds_too_much(const sj_store *store, const sj_session_state *state)
+{
+    return store->held_bytes > limit_for(store, state);
+}
+
+/* The session used longest ago that may go: of those with a graph one beyond what it may take, else
+ * any without one. Not the one used last, nor one that must be written first. session_count: there
+ * is none. */
 static size_t find_oldest(const sj_store *store, bool with_graph)
 {
     size_t oldest = store->session_count;
     for (size_t i = 0; i < store->session_count; ++i) {
         const sj_session_state *state = store->sessions[i];
         if (state->last_used != store->use_count && !state->sum_now &&
-            (!with_graph || state->graph != NULL) &&
+            (state->graph != NULL) == with_graph &&
+            (!with_graph || sj_store_holds_too_much(store, state)) &&
             (oldest == store->session_count ||
              state->last_used < store->sessions[oldest]->last_used)) {
             oldest = i;
@@ -112,29 +126,35 @@ static size_t find_oldest(const sj_store *store, bool with_graph)
     return oldest;
 }
 
-sj_status sj_store_trim_sessions(sj_store *store, sj_error *error)
+/* Counts what is held of sessions, and of those without a graph. */
+static size_t count_bytes(sj_store *store)
 {
+    size_t thin = 0;
     store->held_bytes = 0;
     for (size_t i = 0; i < store->session_count; ++i) {
-        store->held_bytes += sj_session_state_bytes(store->sessions[i]);
+        const size_t bytes = sj_session_state_bytes(store->sessions[i]);
+        store->held_bytes += bytes;
+        thin += store->sessions[i]->graph == NULL ? bytes : 0;
     }
-    while (store->held_bytes > store->callgraph_memory_bytes) {
-        const size_t oldest = find_oldest(store, true);
-        if (oldest == store->session_count) {
-            break;
-        }
+    return thin;
+}
+
+sj_status sj_store_trim_sessions(sj_store *store, sj_error *error)
+{
+    size_t oldest;
+    (void)count_bytes(store);
+    while ((oldest = find_oldest(store, true)) < store->session_count) {
         sj_store_forget_graph(store, store->sessions[oldest]);
     }
-    while (store->held_bytes > store->callgraph_memory_bytes) {
-        const size_t oldest = find_oldest(store, false);
-        if (oldest == store->session_count) {
-            break;
-        }
+    size_t thin = count_bytes(store);
+    while (thin > store->callgraph_memory_bytes &&
+           (oldest = find_oldest(store, false)) < store->session_count) {
         sj_session_state *state = store->sessions[oldest];
+        const size_t bytes = sj_session_state_bytes(state);
         if (state->dirty) {
             SJ_TRY(sj_store_write_session(store, state, error));
         }
-        store->held_bytes -= sj_session_state_bytes(state);
+        thin -= bytes;
         forget_session(store, oldest);
     }
     return SJ_OK;

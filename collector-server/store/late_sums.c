@@ -202,11 +202,6 @@ static uint64_t delay_ns(const sj_store *store)
                : store->sums_delay_ns + (spread_ns < most_ns ? spread_ns : most_ns);
 }
 
-static bool is_over(const sj_store *store)
-{
-    return store->held_bytes > store->callgraph_memory_bytes;
-}
-
 sj_status sj_store_write_sums(sj_store *store, bool all, sj_error *error)
 {
     const uint64_t now = now_ns();
@@ -230,7 +225,7 @@ sj_status sj_store_write_sums(sj_store *store, bool all, sj_error *error)
         late += is_due;
         SJ_TRY(sj_store_write_session(store, state, error));
         store->held_bytes += was_behind ? sj_session_state_bytes(state) : 0;
-        if (was_behind && is_over(store)) {
+        if (was_behind && sj_store_holds_too_much(store, state)) {
             sj_store_forget_graph(store, state);
         }
     }

@@ -102,16 +102,13 @@ static sj_status apply_process(sj_store *store, const Sojourn__Process *process,
     const int64_t ended = sj_ticks_at_ns(clock, process->ended_ticks);
     const int64_t code = process->exit_code;
     const int64_t signal = process->exit_signal;
-    char reason[24] = "";
-    if (process->disarm_reason != 0) {
-        snprintf(reason, sizeof(reason), "reason %u", process->disarm_reason);
-    }
     return sj_sql_run(
         &store->sql, SJ_SQL_PROCESS_PUT, error, "iuiutttioooit", state->session_id,
         process->process, (int64_t)process->pid, process->parent_process, process->executable,
         process->command, process->how, sj_ticks_at_ns(clock, process->started_ticks),
         process->ended_ticks != 0 ? &ended : NULL, process->has_exit && signal == 0 ? &code : NULL,
-        process->has_exit && signal != 0 ? &signal : NULL, (int64_t)process->core_dumped, reason);
+        process->has_exit && signal != 0 ? &signal : NULL, (int64_t)process->core_dumped,
+        sj_word_of_disarming(process->disarm_reason));
 }
 
 static sj_status apply_thread(sj_store *store, const Sojourn__Thread *thread, sj_error *error)

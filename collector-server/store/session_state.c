@@ -204,6 +204,7 @@ void sj_session_state_replace(sj_session_state *state, sj_session_state *loaded)
     free(loaded);
     state->next_in_bucket = before.next_in_bucket;
     state->last_used = before.last_used;
+    state->is_busy = before.is_busy;
     state->is_anew = before.is_anew;
     state->is_guest = before.is_guest;
     state->sum_now = before.sum_now;

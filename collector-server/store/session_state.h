@@ -89,6 +89,7 @@ typedef struct sj_session_state {
     struct sj_session_state *next_in_bucket; /* the store's */
     uint64_t last_used;
     bool dirty;                /* the sums below differ from their rows */
+    bool is_busy;              /* its last block was large */
     bool is_behind;            /* the sums below lack blocks; they are made anew before use */
     bool is_anew;              /* its timeline is made anew, too (rebuild.c) */
     bool is_guest;             /* loaded only to write its sums */

@@ -25,8 +25,9 @@ typedef struct sj_store_options {
     bool create;                   /* create the file when it is not there */
     uint64_t max_bytes;            /* refuse blocks beyond (SJ_EFULL); 0: no limit */
     uint64_t reserve_bytes;        /* free disk space to leave; SJ_EFULL below */
-    size_t callgraph_memory_bytes; /* for call graphs kept in memory; sessions beyond are summed
-                                      from their stored blocks; 0: 24 MB */
+    size_t callgraph_memory_bytes; /* for call graphs kept in memory (ten times that for sessions
+                                      that send large blocks); sessions beyond are summed from
+                                      their stored blocks; 0: 24 MB */
     uint32_t sums_delay_ms;        /* sums may lag behind their blocks for so long; 0: never */
 } sj_store_options;
 

@@ -1,6 +1,7 @@
 #include "collector-server/store/words.h"
 
 #include "agent/planner/plan.h"
+#include "agent/recorder/arena.h"
 #include "proto/block.h"
 
 #include <stddef.h>
@@ -23,6 +24,21 @@ const char *sj_word_of_technique(uint8_t technique)
         [SJ_TECHNIQUE_RUNTIME] = "runtime",
     };
     return WORD_OF(words, technique);
+}
+
+const char *sj_word_of_disarming(uint32_t reason)
+{
+    static const char *const words[] = {
+        [SJ_DISARM_NONE] = "",
+        [SJ_DISARM_NO_COMPANION] = "no recorder answered",
+        [SJ_DISARM_NO_MEMORY] = "out of memory",
+        [SJ_DISARM_BAD_PLAN] = "a plan that does not hold",
+        [SJ_DISARM_PROTECT_FAILED] = "text may not be written",
+        [SJ_DISARM_FORKED_WITHOUT_HANDLER] = "forked without a handler",
+        [SJ_DISARM_REQUESTED] = "requested",
+        [SJ_DISARM_CONFINED] = "confined",
+    };
+    return WORD_OF(words, reason);
 }
 
 const char *sj_word_of_skip(uint32_t skip)

@@ -4,16 +4,14 @@ the calls that they really make.
 
   tests/bench/coverage.py BUILD_FOLDER [--only NAME]
 
-Which functions: `sojourn functions`. Calls: callgrind counts calls (tail jumps to named functions
-included) by the address that they lead to, in one run of a small workload of each program; a call
-counts when it leads to the first byte of a function of the program itself.
+Which functions: `sojourn functions`. Calls: callgrind counts calls and tail jumps by the address that
+they lead to, in one run of a small workload of each program; a call counts when it leads to the first
+byte of a function of the program itself.
 """
 import argparse
-import collections
 import contextlib
 import json
 import os
-import re
 import shutil
 import signal
 import socket
@@ -24,9 +22,10 @@ import time
 import urllib.request
 
 HERE = os.path.dirname(os.path.abspath(__file__))
+sys.path.insert(0, os.path.join(os.path.dirname(HERE), "system"))
+import callgrind  # noqa: E402
+
 WORKLOADS = os.path.join(HERE, "workloads")
-CALLS = re.compile(r"calls=(\d+) 0x([0-9a-f]+)")
-OBJECT = re.compile(r"(c?ob)=\((\d+)\)(.*)")
 
 
 def run(command, scratch, stdin=None, **options):
@@ -114,33 +113,16 @@ def listed(sojourn, program):
     return {row["offset"]: row for row in rows if not row["reason"].startswith("cold part")}
 
 
-def read_calls(path, program, counts):
-    """Adds the calls into `program` by module offset. Callgrind names objects once, then by number."""
-    names, own, callee = {}, None, None
-    with open(path, encoding="utf-8", errors="replace") as file:
-        for line in file:
-            match = OBJECT.match(line)
-            if match:
-                names.setdefault(match[2], match[3].strip())
-                callee = names[match[2]]
-                own = callee if match[1] == "ob" else own
-                continue
-            match = CALLS.match(line)
-            if match:
-                if callee == program:
-                    counts[int(match[2], 16)] += int(match[1])
-                callee = own
-
-
-def called(program, work, scratch):
+def called(program, work, functions, scratch):
     """Calls by module offset, of all processes that ran this program."""
     output = os.path.join(scratch, "callgrind.out")
-    work(["valgrind", "--tool=callgrind", "--dump-instr=yes", "--compress-pos=no",
-          f"--callgrind-out-file={output}.%p"], scratch)
-    counts = collections.Counter()
+    work(["valgrind", *callgrind.OPTIONS, f"--callgrind-out-file={output}.%p"], scratch)
+    counts, self_jumps = callgrind.counters()
+    sizes = {offset: entry["size"] for offset, entry in functions.items()}
     for name in os.listdir(scratch):
         if name.startswith("callgrind.out."):
-            read_calls(os.path.join(scratch, name), os.path.realpath(program), counts)
+            callgrind.read_calls(os.path.join(scratch, name), os.path.realpath(program), sizes, counts,
+                                 self_jumps)
     return counts
 
 
@@ -155,7 +137,7 @@ def row(sojourn, name, program, work):
                 file.write("cmake_minimum_required(VERSION 3.20)\nproject(made C)\nadd_library(x x.c)\n")
             with open(os.path.join(scratch, "x.c"), "w", encoding="ascii") as file:
                 file.write("int x;\n")
-        counts = called(program, work, scratch)
+        counts = called(program, work, own, scratch)
     calls = sum(count for offset, count in counts.items() if offset in own)
     exact = sum(count for offset, count in counts.items() if offset in own and own[offset]["hookable"])
     missed = sorted(((count, offset) for offset, count in counts.items()

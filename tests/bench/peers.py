@@ -6,7 +6,8 @@ in one run: the two-clock floor, uftrace (fully dynamic, as Sojourn), XRay's fli
   tests/bench/peers.py BUILD_FOLDER [--rounds N] [--only NAME]
 
 Minima over interleaved rounds, net of the same build without recording. The peers that need to be
-compiled in are built from the same sources as the subjects; cc1 is Debian's, so they are not there.
+compiled in are built from the same sources as the subjects; cc1 is Debian's, so they are not there,
+and tcc, another compiler, stands beside it.
 """
 import argparse
 import glob
@@ -21,6 +22,7 @@ from overhead import WORKLOADS, Subject, cpu_of
 HERE = os.path.dirname(os.path.abspath(__file__))
 LUA = ["-std=gnu99", "-O2", "-DLUA_USE_LINUX", "-Dluai_makeseed(L)=42u", "-DSTRCACHE_N=1", "-DSTRCACHE_M=1"]
 SQLITE = ["-O2", "-DSQLITE_THREADSAFE=1", "-DSQLITE_ENABLE_FTS5"]
+TCC = ["-O2", "-DONE_SOURCE=1"]
 XRAY = ["-fxray-instrument", "-fxray-instruction-threshold=1"]
 
 
@@ -84,14 +86,17 @@ def main():
     build = os.path.abspath(options.build)
     folder = os.path.join(build, "subjects")
     sojourn = os.path.join(build, "bin/sojourn")
-    subprocess.run([os.path.join(HERE, "build_subjects"), folder], check=True)
+    subprocess.run([os.path.join(HERE, "build_subjects"), folder, "tcc"], check=True)
     floor = float(subprocess.check_output([os.path.join(build, "bench/floor")], text=True))
     cc1 = subprocess.check_output(["gcc", "-print-prog-name=cc1"], text=True).strip()
     multiarch = subprocess.check_output(["gcc", "-print-multiarch"], text=True).strip()
     lua = os.path.join(folder, "lua-source/src")
     sqlite = os.path.join(folder, "sqlite-source")
+    tcc = os.path.join(folder, "tcc-source")
     script, queries = os.path.join(WORKLOADS, "lua.lua"), os.path.join(WORKLOADS, "sqlite.sql")
     with tempfile.TemporaryDirectory(prefix="sojourn-peers-") as scratch:
+        compiled = ["-nostdinc", f"-I{tcc}/include", "-I/usr/include", f"-I/usr/include/{multiarch}",
+                    "-c", sqlite + "/sqlite3.c", "-o", os.path.join(scratch, "out.o")]
         lua_sources = [path for path in sorted(glob.glob(lua + "/*.c")) if not path.endswith("/luac.c")]
         rows = {
             "lua": (Subject("lua", [os.path.join(folder, "lua"), script, "1"]),
@@ -101,6 +106,9 @@ def main():
                         lambda: make_peers(folder, scratch, sojourn, "sqlite3", SQLITE,
                                            [sqlite + "/sqlite3.c", sqlite + "/shell.c"],
                                            ["-lm", "-ldl", "-lpthread"], [":memory:"], queries)),
+            "tcc": (Subject("tcc", [os.path.join(folder, "tcc"), *compiled]),
+                    lambda: make_peers(folder, scratch, sojourn, "tcc", [*TCC, "-I" + tcc],
+                                       [tcc + "/tcc.c"], ["-lm", "-ldl", "-lpthread"], compiled, None)),
             "cc1 (stripped)": (Subject("cc1", [cc1, "-quiet", "-imultiarch", multiarch, "-O2", lua + "/lgc.c",
                                                "-o", os.devnull]), lambda: ()),
         }

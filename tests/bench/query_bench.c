@@ -1,13 +1,14 @@
 /* Speed of asking a recording: M calls/s of the ways to group by function, and ms of a summary, a
  * point and a window. CPU time, the best of so many rounds, ten times as many for the short ones.
  *   query_bench DATABASE [ROUNDS [SQL]]
- * DATABASE holds one session (`sojourn record -o DATABASE ...`). With a query of one's own: its ms,
- * and the first column of its last row. */
+ * DATABASE holds a session (`sojourn record -o DATABASE ...`), and another to compare it with or
+ * none. With a query of one's own: its ms, and the first column of its last row. */
 #include "collector-server/store/store.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <time.h>
 
 enum { MAX_SQL_BYTES = 600 };
@@ -79,11 +80,27 @@ static void measure_part(sqlite3 *database, const char *what, const char *sql)
     printf("%17s %9.3f ms  %s\n", "", spent * 1e3, what);
 }
 
+/* The first session beside the second one, if there is one. */
+static void measure_comparison(sqlite3 *database, long long session)
+{
+    static const char *const tables[] = {"diff_functions", "diff_tree"};
+    char sql[MAX_SQL_BYTES];
+    const long long second =
+        number_of(database, "SELECT coalesce(min(session_id), 0) FROM sessions WHERE session_id >"
+                            " (SELECT min(session_id) FROM sessions)");
+    for (int i = 0; i < 2 && second != 0; ++i) {
+        snprintf(sql, sizeof(sql), "SELECT count(*) FROM %s(%lld, %lld)", tables[i], session,
+                 second);
+        measure_part(database, sql, sql);
+    }
+}
+
 int main(int argc, char **argv)
 {
     if (argc < 2) {
         fail("usage", "query_bench DATABASE [ROUNDS [SQL]]");
     }
+    setvbuf(stdout, NULL, _IOLBF, 0);
     rounds = argc > 2 ? (int)strtol(argv[2], NULL, 10) : rounds;
     sqlite3 *database;
     sj_error error = {0};
@@ -140,6 +157,10 @@ int main(int argc, char **argv)
     snprintf(sql, sizeof(sql), "SELECT function_id, calls FROM call_aggregate(%lld, %lld, %lld)",
              session, from, from + 10000000);
     measure_part(database, "10 ms window: call_aggregate", sql);
+    measure_comparison(database, session);
     sqlite3_close(database);
+    struct rusage usage;
+    getrusage(RUSAGE_SELF, &usage);
+    printf("%17s %9.1f MB at most\n", "", (double)usage.ru_maxrss / 1e3);
     return 0;
 }

@@ -1,6 +1,7 @@
 /* Talks to its tracer by sojourn.h; built as C89 and as C++. What it did of its own it prints. */
 #include "agent/include/sojourn.h"
 
+#include <poll.h>
 #include <stdio.h>
 #include <string.h>
 #include <time.h>
@@ -9,6 +10,7 @@ int api_step(int value);
 int api_work(int rounds);
 void api_frame(int milliseconds);
 void api_frames(void);
+void api_laps(void);
 
 static volatile int sink;
 
@@ -49,9 +51,38 @@ __attribute__((noinline)) void api_frames(void)
     sojourn_frame_tick();
 }
 
+/* Laps until its input ends, for whoever attaches. */
+__attribute__((noinline)) void api_laps(void)
+{
+    struct timespec rest;
+    rest.tv_sec = 0;
+    rest.tv_nsec = 1000000L;
+    for (;;) {
+        struct pollfd input;
+        input.fd = 0;
+        input.events = POLLIN;
+        input.revents = 0;
+        if (poll(&input, 1, 0) != 0) {
+            return;
+        }
+        sojourn_mark_begin("lap");
+        api_work(10);
+        sojourn_mark_end("lap");
+        sojourn_frame_tick();
+        nanosleep(&rest, NULL);
+    }
+}
+
 int main(int argc, char **argv)
 {
     const char *how = argc > 1 ? argv[1] : "";
+    if (strcmp(how, "laps") == 0) {
+        puts("ready");
+        fflush(stdout);
+        api_laps();
+        puts("done");
+        return 0;
+    }
     sojourn_mark_begin("warm up");
     api_work(1000);
     sojourn_mark_end("warm up");

@@ -1,9 +1,11 @@
 /* A program to attach to whose open calls are known: main -> open_outer -> open_middle ->
  * open_loop, which calls open_leaf until its input ends, forks and loads a library on demand, and
  * then returns through all of them. Orders: f a child that ends at once, k one that works until
- * this process ends, r the same by a bare system call, l the library. */
+ * this process ends, r the same by a bare system call, l the library. A second thread is in
+ * open_waiter all the time and calls nothing. */
 #include <dlfcn.h>
 #include <poll.h>
+#include <pthread.h>
 #include <stdio.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
@@ -94,9 +96,26 @@ __attribute__((noinline)) int open_outer(const char *library)
     return open_middle(library) + 1;
 }
 
+__attribute__((noinline)) void *open_waiter(void *ready)
+{
+    char byte = 0;
+    (void)!write(*(int *)ready, &byte, 1);
+    poll(NULL, 0, -1);
+    return ready;
+}
+
 int main(int argc, char **argv)
 {
+    int pipes[2];
+    char byte;
+    pthread_t thread;
     (void)argc;
+    if (pipe(pipes) != 0 || pthread_create(&thread, NULL, open_waiter, &pipes[1]) != 0 ||
+        read(pipes[0], &byte, 1) != 1) {
+        return 1;
+    }
+    close(pipes[0]);
+    close(pipes[1]);
     puts("ready");
     fflush(stdout);
     return open_outer(argv[1]) == 3 ? 0 : 1;

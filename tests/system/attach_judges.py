@@ -1,25 +1,33 @@
 #!/usr/bin/env python3
 """The judges of the engine (judge_*.py) are attached to and left at random moments while they work:
-nginx under load, git, the sqlite3 shell over its long script, CPython's own tests, exceptions,
-threads, signals and coroutines. They tell what they tell without, every byte of their code is as
-before, and gdb attaches before and after. attach_judges.py BUILD_FOLDER; SJ_SEED=N repeats a run."""
+nginx under load, redis-server under redis-benchmark and while it saves in forked children, git, the
+sqlite3 shell over its long script, CPython's own tests, exceptions, threads, signals and coroutines.
+They tell what they tell without, every byte of their code is as
+before, and gdb attaches before and after. attach_judges.py BUILD_FOLDER [JUDGE...]; SJ_SEED=N repeats a
+run. With SJ_LONG=1 each workload is repeated for two minutes, CPython's tests in any order for
+fifteen."""
+import contextlib
 import os
 import random
 import signal
 import subprocess
 import sys
+import threading
 import time
 
 sys.path.insert(0, os.path.dirname(__file__))
 import judge_nginx
-from attaching import attach, check_left, code_bytes, run_attached, run_plain
+import judge_redis
+from attaching import (attach, attach_meanwhile, check_left, code_bytes, run_attached, run_plain)
 from judge_git import history
 from judge_python import LONG
 from judge_sqlite import SCRIPT
-from judging import need
+from judging import compare, need
 from sojourn_testing import check, main
 
 IS_LONG = bool(os.environ.get("SJ_LONG"))
+LONG_SECONDS = 120
+LONG_CPYTHON_SECONDS = 900
 
 
 def judge(sojourn, name, command, modules, chance, stdin=None, **options):
@@ -27,7 +35,10 @@ def judge(sojourn, name, command, modules, chance, stdin=None, **options):
     expected, plain = run_plain(command, stdin, **options)
     rounds = calls = 0
     words = [word for module in modules for word in ("--module", module)]
-    for _ in range(40 if IS_LONG else 10):
+    until = time.monotonic() + LONG_SECONDS
+    for run in range(40 if IS_LONG else 10):
+        if IS_LONG and calls > 0 and time.monotonic() > until:
+            break
         digest, status, met, made = run_attached(sojourn, command, chance, words, stdin, **options)
         check((digest, status) == expected,
               f"{name} ends with {status}, unattached with {expected[1]}, or says something else")
@@ -99,8 +110,8 @@ def try_fetch(port):
 def judge_git(sojourn, chance):
     origin = sojourn.path("origin.git")
     subprocess.run(["git", "init", "-q", "--bare", "-b", "main", origin], check=True)
-    subprocess.run(["git", "-C", origin, "fast-import", "--quiet"], input="".join(history()),
-                   text=True, check=True)
+    subprocess.run(["git", "-C", origin, "fast-import", "--quiet"], text=True, check=True,
+                   input="".join(history(3000 if IS_LONG else 400)))
     commands = {"log": ["log", "-p", "-C", "--find-copies-harder", "--word-diff", "--stat",
                         "--graph", "main"],
                 "fsck": ["fsck", "--full", "--strict", "--no-progress"]}
@@ -108,24 +119,19 @@ def judge_git(sojourn, chance):
         judge(sojourn, f"git {name}", ["git", "-C", origin, *words], ("git", "libz.so*"), chance)
 
 
-def test(sojourn, _):
-    need("nginx", "ab", "git", "sqlite3", "gdb", "python3.11")
-    seed = int(os.environ.get("SJ_SEED", "0")) or random.randrange(1 << 30)
-    print(f"seed {seed}")
-    chance = random.Random(seed)
-    samples = os.path.join(os.path.dirname(os.path.dirname(sojourn.program)), "tests/samples/gcc-O2")
-    judge(sojourn, "throws", [os.path.join(samples, "throws"), "20000" if IS_LONG else "2500"],
-          ("throws", "libstdc++*", "libgcc_s*"), chance)
-    for part in ("threads", "storm") if IS_LONG else ("storm",):
-        judge(sojourn, f"life {part}", [os.path.join(samples, "life"), part], ("life",), chance)
-    script = sojourn.path("script.sql")
-    with open(script, "w", encoding="utf-8") as file:
-        file.write(SCRIPT.format(rows=200000 if IS_LONG else 10000))
-    judge(sojourn, "sqlite3", ["sqlite3", ":memory:"], ("sqlite3", "libsqlite3*"), chance, script)
-    judge_git(sojourn, chance)
-    for name in LONG.split() if IS_LONG else ["test_generators"]:
-        judge_cpython(sojourn, name, chance)
-    judge_server(sojourn, chance)
+def judge_redis_server(sojourn, chance):
+    @contextlib.contextmanager
+    def meanwhile(pid):
+        with attach_meanwhile(sojourn, pid, chance, ["--libs"]) as met:
+            yield
+        check(met.calls > 1000, f"redis-server was never met: {met.rounds} rounds, {met.calls} calls")
+        print(f"redis-server: {met.rounds} rounds, {met.calls} calls", flush=True)
+
+    requests = "3000" if IS_LONG else "300"  # each of some twenty kinds
+    plain = judge_redis.one_run(sojourn, sojourn.path("redis-plain"), requests, None)
+    for run in range(3 if IS_LONG else 1):
+        met = judge_redis.one_run(sojourn, sojourn.path(f"redis-{run}"), requests, None, meanwhile)
+        compare("redis-server's answers", plain, met)
 
 
 def judge_cpython(sojourn, name, chance):
@@ -135,6 +141,45 @@ def judge_cpython(sojourn, name, chance):
     _, status, rounds, calls = run_attached(sojourn, command, chance, ["--module", "python3.11"])
     check(status == plain.returncode, f"{name} ends with {status}, unattached {plain.returncode}")
     print(f"CPython's {name}: {rounds} rounds, {calls} calls", flush=True)
+
+
+def judge_samples(sojourn, chance):
+    build = os.path.dirname(os.path.dirname(sojourn.program))
+    samples = os.path.join(build, "tests/samples/gcc-O2")
+    judge(sojourn, "throws", [os.path.join(samples, "throws"), "20000" if IS_LONG else "2500"],
+          ("throws", "libstdc++*", "libgcc_s*"), chance)
+    for part in ("threads", "storm") if IS_LONG else ("storm",):
+        judge(sojourn, f"life {part}", [os.path.join(samples, "life"), part], ("life",), chance)
+
+
+def judge_sqlite(sojourn, chance):
+    script = sojourn.path("script.sql")
+    with open(script, "w", encoding="utf-8") as file:
+        file.write(SCRIPT.format(rows=200000 if IS_LONG else 10000))
+    judge(sojourn, "sqlite3", ["sqlite3", ":memory:"], ("sqlite3", "libsqlite3*"), chance, script)
+
+
+def judge_python(sojourn, chance):
+    names = LONG.split() if IS_LONG else ["test_generators"]
+    chance.shuffle(names)
+    until = time.monotonic() + LONG_CPYTHON_SECONDS
+    for done, name in enumerate(names):
+        if time.monotonic() > until:
+            print(f"CPython: {done} of {len(names)} tests in {LONG_CPYTHON_SECONDS} s", flush=True)
+            break
+        judge_cpython(sojourn, name, chance)
+
+
+JUDGES = {"samples": judge_samples, "sqlite3": judge_sqlite, "git": judge_git,
+          "python": judge_python, "redis": judge_redis_server, "nginx": judge_server}
+
+
+def test(sojourn, arguments):
+    need("nginx", "ab", "git", "sqlite3", "gdb", "python3.11", "redis-server", "redis-benchmark")
+    seed = int(os.environ.get("SJ_SEED", "0")) or random.randrange(1 << 30)
+    print(f"seed {seed}", flush=True)
+    for name in arguments or JUDGES:
+        JUDGES[name](sojourn, random.Random(seed))
 
 
 if __name__ == "__main__":

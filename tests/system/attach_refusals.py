@@ -62,7 +62,8 @@ def test_foreign_program(sojourn):
 
 
 def wait_for_state(pid, wanted):
-    for _ in range(100):
+    deadline = time.monotonic() + 60
+    while time.monotonic() < deadline:
         if state(pid) == wanted:
             return
         time.sleep(0.02)
@@ -126,7 +127,7 @@ def test(sojourn, arguments):
         ([sys.executable, "-c", SECCOMP], ["seccomp", "sojourn record"]),
     ):
         other = subprocess.Popen(command, stdout=subprocess.PIPE, stdin=subprocess.PIPE)
-        time.sleep(0.5)
+        check(other.stdout.readline() != b"", f"{command} did not start")
         refuse_untouched(sojourn, other.pid, words)
         other.kill()
         other.communicate()
@@ -170,6 +171,7 @@ class Filter(ctypes.Structure):
 libc = ctypes.CDLL(None)
 libc.prctl(38, 1, 0, 0, 0)
 assert libc.prctl(22, 2, ctypes.byref(Filter(1, ctypes.addressof(program))), 0, 0) == 0
+print("ready", flush=True)
 time.sleep(60)
 """
 

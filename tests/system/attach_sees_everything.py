@@ -56,6 +56,35 @@ def test_forks_at_every_moment(sojourn, sample, rounds):
     check(recorded > 0, "no forked child was recorded")
 
 
+def check_before(sojourn, database, pid):
+    """What was open before is in every answer as calls that say so."""
+    rows = sojourn.sql(
+        database,
+        "SELECT f.name, t.tid, c.depth, c.ending, p.name AS parent, c.start_ns, c.call_id "
+        "FROM calls c JOIN functions f USING (function_id) JOIN threads t USING (thread_id) "
+        "LEFT JOIN functions p ON p.function_id = c.caller_function_id "
+        "WHERE c.flags & 1 ORDER BY f.name")
+    found = {row["name"]: (row["depth"], row["parent"], row["ending"]) for row in rows}
+    check(found == {"main": (0, None, "open"), "open_outer": (1, "main", "open"),
+                    "open_middle": (2, "open_outer", "open"),
+                    "open_loop": (3, "open_middle", "open"), "open_waiter": (0, None, "open")},
+          f"calls open before recording: {rows}")
+    waiting = {row["tid"] for row in rows if row["name"] == "open_waiter"}
+    check(waiting and pid not in waiting, f"a thread that only waits: {rows}")
+    check(len({row["start_ns"] for row in rows}) == 1, f"recording begins once: {rows}")
+    ids = {row["name"]: row["call_id"] for row in rows}
+    above = sojourn.sql(database, f"SELECT name FROM ancestors({ids['open_loop']}) "
+                                  "JOIN functions USING (function_id) ORDER BY depth")
+    check([row["name"] for row in above] == ["main", "open_outer", "open_middle"], f"{above}")
+    tree = sojourn.run(["tree", database], capture_output=True, text=True).stdout
+    check(all(name in tree for name in found if name != "open_waiter"), f"tree: {tree}")
+    told = sojourn.sql(database, "SELECT (SELECT sum(stored_calls) FROM sessions) AS stored, "
+                                 "(SELECT count(*) FROM calls) AS calls, "
+                                 "(SELECT sum(calls) FROM call_paths) AS ended, "
+                                 "(SELECT count(*) FROM open_calls) AS open")[0]
+    check(told["stored"] == told["calls"] == told["ended"] + told["open"], f"sums: {told}")
+
+
 def test(sojourn, arguments):
     sample, plugin = arguments
     test_forks_at_every_moment(sojourn, sample, 20 if os.environ.get("SJ_LONG") else 2)
@@ -88,9 +117,11 @@ def test(sojourn, arguments):
     check({row["depth"] for row in chain if row["parent"] == "open_loop"} == {4},
           f"the calls below main, open_outer, open_middle and open_loop: {chain}")
     still = sojourn.sql(database, "SELECT name FROM open_calls JOIN functions USING (function_id) "
-                                  "ORDER BY depth")
-    check([row["name"] for row in still] == ["main", "open_outer", "open_middle", "open_loop"],
+                                  "ORDER BY depth, name")
+    check([row["name"] for row in still] ==
+          ["main", "open_waiter", "open_outer", "open_middle", "open_loop"],
           f"open at the end: {still}")
+    check_before(sojourn, database, target.pid)
     check(not any(child == "open_leaf" and parent is None for child, parent in parents),
           f"a call whose caller was open has none: {chain}")
     check_accounts(sojourn, database)

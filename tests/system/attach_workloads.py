@@ -3,13 +3,10 @@ status are those of a run without Sojourn."""
 import os
 import random
 import shutil
-import socket
-import subprocess
 import sys
-import time
 
 sys.path.insert(0, os.path.dirname(__file__))
-from attaching import attach, check_same, code_bytes, run_attached, run_plain
+from attaching import run_attached, run_plain
 from sojourn_testing import check, main
 
 PYTHON = """
@@ -31,40 +28,6 @@ threads = [threading.Thread(target=work, args=(n, out)) for n in range(3)]
 [t.start() for t in threads]; [t.join() for t in threads]
 print(sorted(out.items()))
 """
-
-
-def check_redis(sojourn, chance, rounds):
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        port = str(free.getsockname()[1])
-    server = subprocess.Popen(["redis-server", "--port", port, "--save", "", "--appendonly", "no"],
-                              stdout=subprocess.DEVNULL, cwd=sojourn.folder)
-    try:
-        cli = ["redis-cli", "-p", port]
-        for _ in range(100):
-            if subprocess.run([*cli, "ping"], capture_output=True).stdout == b"PONG\n":
-                break
-            time.sleep(0.05)
-        code = code_bytes(server.pid)
-        load = subprocess.Popen(["redis-benchmark", "-p", port, "-q", "-l", "-t", "set,get,lpush"],
-                                stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-        calls = 0
-        for i in range(rounds):
-            time.sleep(chance.uniform(0, 0.1))
-            done, summary = attach(sojourn, server.pid, sojourn.path("redis.db"), ["--for", "50ms"])
-            check(done.returncode == 0, f"redis round {i}: {done}")
-            calls += summary["calls"]
-            answer = subprocess.run([*cli, "eval", "return 6 * 7", "0"], capture_output=True)
-            check(answer.stdout == b"42\n", f"redis answers {answer}")
-        load.kill()
-        load.wait()
-        check(calls > 1000, f"redis: {calls} calls")
-        after = code_bytes(server.pid)
-        check_same({}, {}, code, after, "in redis-server")
-        print(f"redis-server: {rounds} rounds, {calls} calls")
-    finally:
-        server.terminate()
-        server.wait()
 
 
 def test(sojourn, arguments):
@@ -100,7 +63,6 @@ def test(sojourn, arguments):
         check((digest, status) == expected, f"{command[0]} ends with {status}, other output")
         print(f"{command[0]}: {plain:.1f} s plain, {rounds} rounds, {calls} calls")
         check(rounds > 0 and calls > 0, f"{command[0]} was never attached to")
-    check_redis(sojourn, chance, 5 * scale)
 
 
 main(test)

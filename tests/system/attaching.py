@@ -1,4 +1,5 @@
 """What the tests of attaching share: the target, and what a process looks like from outside."""
+import contextlib
 import hashlib
 import json
 import os
@@ -149,40 +150,74 @@ def check_left(code, pid, what):
     check(not any("libsojourn-agent" in path for _, _, path in now), f"the agent stays in {what}")
 
 
+class Met:
+    """How often a process was attached to and left, and the calls that were recorded meanwhile."""
+
+    def __init__(self):
+        self.rounds = 0
+        self.calls = 0
+
+    def again(self, sojourn, pid, has_ended, chance, options, what):
+        """One more round, at a random moment. The process may end at any; while it lives, attaching
+        must work, and leave nothing."""
+        database = sojourn.path("met.db")
+        try:
+            code = code_bytes(pid)
+        except OSError:
+            code = {}
+        if os.path.exists(database):
+            os.unlink(database)
+        done, summary = attach(sojourn, pid, database,
+                               ["--for", f"{chance.randrange(5, 60)}ms", *options])
+        if summary is None:
+            check(has_ended() or "ended" in done.stderr or "no process" in done.stderr,
+                  f"{what}: {done}")
+        else:
+            check(summary["left_bytes"] == 0, f"{what}: {summary['left_bytes']} bytes stay")
+            check_left(code, pid, what)
+            self.rounds += 1
+            self.calls += summary["calls"]
+        time.sleep(chance.uniform(0, 0.1))
+
+
 def run_attached(sojourn, command, chance, options, stdin=None, **popen):
-    """Runs a command while it is attached to and left again and again at random moments; digest of
-    its output, status, rounds, calls."""
+    """Runs a command while it is attached to and left again and again; digest of its output, status,
+    rounds, calls."""
     with open(stdin or os.devnull, "rb") as given:
         process = subprocess.Popen(command, stdin=given, stdout=subprocess.PIPE,
                                    stderr=subprocess.STDOUT, **popen)
     digest = hashlib.sha256()
     reader = threading.Thread(target=lambda: digest.update(process.stdout.read()))
     reader.start()
-    rounds, calls = 0, 0
+    met = Met()
     time.sleep(chance.uniform(0, 0.1))
-    database = sojourn.path("workload.db")
     while process.poll() is None:
-        try:
-            code = code_bytes(process.pid)
-        except OSError:
-            code = {}
-        if os.path.exists(database):
-            os.unlink(database)
-        done, summary = attach(sojourn, process.pid, database,
-                               ["--for", f"{chance.randrange(5, 60)}ms", *options])
-        if summary is None:
-            # It may end at any moment; while it lives, attaching must work.
-            check(process.poll() is not None or "ended" in done.stderr
-                  or "no process" in done.stderr, f"{command}: {done}")
-            time.sleep(0.05)
-            continue
-        check(summary["left_bytes"] == 0, f"{command}: {summary['left_bytes']} bytes stay")
-        check_left(code, process.pid, command)
-        rounds += 1
-        calls += summary["calls"]
-        time.sleep(chance.uniform(0, 0.1))
+        met.again(sojourn, process.pid, lambda: process.poll() is not None, chance, options, command)
     reader.join()
-    return digest.hexdigest(), process.wait(), rounds, calls
+    return digest.hexdigest(), process.wait(), met.rounds, met.calls
+
+
+@contextlib.contextmanager
+def attach_meanwhile(sojourn, pid, chance, options):
+    """Attaches to a process and leaves it again and again while the block under `with` runs."""
+    met, end, failures = Met(), threading.Event(), []
+
+    def run():
+        try:
+            while not end.is_set():
+                met.again(sojourn, pid, lambda: False, chance, options, pid)
+        except Exception as failure:
+            failures.append(failure)
+
+    thread = threading.Thread(target=run)
+    thread.start()
+    try:
+        yield met
+    finally:
+        end.set()
+        thread.join()
+    if failures:
+        raise failures[0]
 
 
 def run_plain(command, stdin=None, **options):

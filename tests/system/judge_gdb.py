@@ -4,7 +4,7 @@ exception thrown through many of its frames. It reads symbols, debugs a program 
 the same with all of its functions hooked. judge_gdb.py BUILD_FOLDER"""
 import os
 
-from judging import check_session, need, run_both
+from judging import REPEATS, check_session, need, run_both
 from sojourn_testing import check, main
 
 ERRORS = ["print nosuch", "list nofunc", "print 1 +", "print (char)", "x/i nosuch", "info scope nowhere",
@@ -13,8 +13,7 @@ QUIET = ["set print thread-events off", "set confirm off",
          "set pagination off", "set debuginfod enabled off", "set breakpoint pending off"]
 
 
-def test(sojourn, _):
-    need("gdb")
+def one_round(sojourn):
     samples = os.path.join(os.path.dirname(os.path.dirname(sojourn.program)), "tests/samples/gcc-O2")
     words = [*QUIET, *ERRORS * 20, "info functions throw", "break main", "run 3", "backtrace", *ERRORS,
              "info line main", "continue", "print 6 * 7"]
@@ -29,7 +28,14 @@ def test(sojourn, _):
                        "(SELECT count(*) FROM threads) AS threads")[0]
     check(told["unwound"] > 1000, f"exceptions ended {told['unwound']} calls only")
     check(told["threads"] > 2, f"{told['threads']} threads")
-    print(f"gdb: {check_session(sojourn, database, 2)} calls, {told}")
+    print(f"gdb: {check_session(sojourn, database, 2)} calls, {told}", flush=True)
+    os.unlink(database)
+
+
+def test(sojourn, _):
+    need("gdb")
+    for _ in range(REPEATS):
+        one_round(sojourn)
 
 
 if __name__ == "__main__":

@@ -5,18 +5,17 @@ import os
 import shutil
 import subprocess
 
-from judging import check_session, need, run_both
+from judging import check_session, need, run_both, sizes
 from sojourn_testing import check, main
 
-COMMITS = os.environ.get("SJ_LONG") and 20000 or 400
 FILES = 40
 MODULES = ("git", "libpcre2*", "libz.so*")
 
 
-def history():
+def history(commits):
     """A stream for git fast-import: many files, renames, a merge each ten commits."""
     yield "feature done\n"
-    for commit in range(1, COMMITS + 1):
+    for commit in range(1, commits + 1):
         branch = "main" if commit % 10 else "side"
         message = f"Commit {commit}\n\nBody of {commit * 7919}.\n"
         yield f"commit refs/heads/{branch}\nmark :{commit}\n"
@@ -50,11 +49,10 @@ def commands():
     yield "bad", ["show", "nothing-of-this-name"]
 
 
-def test(sojourn, _):
-    need("git")
+def one_round(sojourn, commits):
     origin = sojourn.path("origin.git")
     subprocess.run(["git", "init", "-q", "--bare", "-b", "main", origin], check=True)
-    subprocess.run(["git", "-C", origin, "fast-import", "--quiet"], input="".join(history()), text=True, check=True)
+    subprocess.run(["git", "-C", origin, "fast-import", "--quiet"], input="".join(history(commits)), text=True, check=True)
     fixed = {"GIT_COMMITTER_DATE": "1700000000 +0000", "GIT_AUTHOR_DATE": "1700000000 +0000",
              "GIT_CONFIG_NOSYSTEM": "1", "HOME": sojourn.folder, "GIT_PAGER": "cat"}
     work, saved = sojourn.path("work"), sojourn.path("saved")
@@ -74,7 +72,16 @@ def test(sojourn, _):
         if name == "log":
             check(len(plain[1]) > 100000, "the history is too short")
         check((plain[0] != 0) == (name == "bad"), f"git {name} ended with {plain[0]}: {plain[2]}")
-    print(f"git: {check_session(sojourn, database, 3)} calls")
+    print(f"git: {check_session(sojourn, database, 3)} calls", flush=True)
+    for folder in (origin, work, saved):
+        shutil.rmtree(folder)
+    os.unlink(database)
+
+
+def test(sojourn, _):
+    need("git")
+    for commits in sizes(400, 20000):
+        one_round(sojourn, commits)
 
 
 if __name__ == "__main__":

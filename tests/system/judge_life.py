@@ -7,7 +7,7 @@ import re
 import signal
 import subprocess
 
-from judging import check_session, run_both
+from judging import REPEATS, check_session, run_both, sizes
 from sojourn_testing import check, main
 
 LIFE = "threads crowd children signals storm stacks plugin".split()
@@ -92,14 +92,12 @@ def aarch64(sojourn, folder):
 
 def test(sojourn, _):
     samples = os.path.join(os.path.dirname(os.path.dirname(sojourn.program)), "tests/samples")
-    rounds = "20000" if os.environ.get("SJ_LONG") else "500"
-    repeats = 20 if os.environ.get("SJ_LONG") else 1
     rust(sojourn, os.path.join(samples, "panics"))
     aarch64(sojourn, os.path.join(samples, "aarch64-gcc-O2"))
     debugger(sojourn, os.path.join(samples, "gcc-O2/life"))
     for compiler in ("gcc", "clang"):
         folder = os.path.join(samples, f"{compiler}-O2")
-        for part in LIFE * repeats:
+        for part in LIFE * REPEATS:
             database = sojourn.path("life.db")
             words = [os.path.join(folder, "life"), part]
             if part == "plugin":
@@ -119,11 +117,13 @@ def test(sojourn, _):
                                     "command LIKE '%grandchild%'")[0]["n"]
                 check(found == 10, f"{found} grandchildren joined, not 10")
             os.unlink(database)
-        database = sojourn.path("throws.db")
-        words = [os.path.join(folder, "throws"), rounds]
-        plain = run_both(sojourn, f"{compiler} throws", words, ("throws", "libstdc++*", "libgcc_s*"), database)
-        check(plain[0] == 42 and "terminated" in plain[1], f"throws ended with {plain}")
-        check_session(sojourn, database, 3)
+        for rounds in sizes("500", "20000"):
+            database = sojourn.path("throws.db")
+            words = [os.path.join(folder, "throws"), rounds]
+            plain = run_both(sojourn, f"{compiler} throws", words, ("throws", "libstdc++*", "libgcc_s*"), database)
+            check(plain[0] == 42 and "terminated" in plain[1], f"throws ended with {plain}")
+            check_session(sojourn, database, 3)
+            os.unlink(database)
 
 
 if __name__ == "__main__":

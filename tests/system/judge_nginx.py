@@ -3,6 +3,7 @@
 its configuration meanwhile, and ends as it does unhooked. judge_nginx.py BUILD_FOLDER"""
 import hashlib
 import os
+import shutil
 import signal
 import socket
 import subprocess
@@ -10,10 +11,9 @@ import time
 import urllib.error
 import urllib.request
 
-from judging import check_session, compare, need, options_of
+from judging import check_session, compare, need, options_of, sizes
 from sojourn_testing import check, main
 
-REQUESTS = os.environ.get("SJ_LONG") and "200000" or "4000"
 MODULES = ("nginx", "libpcre2*", "libz.so*")
 CONFIGURATION = """
 daemon off; worker_processes 2; pid {folder}/pid; error_log {folder}/error.log info;
@@ -50,9 +50,9 @@ def fetch(port, path, compressed=False):
         return f"{path} {error.code} {hashlib.sha256(error.read()).hexdigest()}\n"
 
 
-def load(port, path, *options):
-    done = subprocess.run(["ab", "-q", "-n", REQUESTS, "-c", "16", *options, f"http://127.0.0.1:{port}{path}"],
-                          capture_output=True, text=True, timeout=300, check=False)
+def load(port, requests, path, *options):
+    done = subprocess.run(["ab", "-q", "-n", requests, "-c", "16", *options, f"http://127.0.0.1:{port}{path}"],
+                          capture_output=True, text=True, timeout=1200, check=False)
     check(done.returncode == 0, f"ab: {done.stderr}")
     wanted = ("Complete requests", "Failed requests", "Non-2xx", "HTML transferred", "Document Length")
     return "".join(line + "\n" for line in done.stdout.split("\n") if line.startswith(wanted))
@@ -70,7 +70,7 @@ def prepare(folder, port):
         file.write(CONFIGURATION.format(folder=folder, port=port))
 
 
-def one_run(sojourn, name, port, database):
+def one_run(sojourn, name, port, requests, database):
     folder = sojourn.path(name)
     prepare(folder, port)
     wrapper = []
@@ -89,11 +89,11 @@ def one_run(sojourn, name, port, database):
     told = "".join(fetch(port, path) for path in ("/small.txt", "/middle.txt", "/large.txt", "/", "/none",
                                                   "/moved/small", "/again/middle.txt", "/gone"))
     told += fetch(port, "/middle.txt", compressed=True)
-    told += load(port, "/small.txt") + load(port, "/middle.txt", "-k")
+    told += load(port, requests, "/small.txt") + load(port, requests, "/middle.txt", "-k")
     with open(os.path.join(folder, "pid"), encoding="utf-8") as file:
         master = int(file.read())
     os.kill(master, signal.SIGHUP)
-    told += load(port, "/again/small.txt") + fetch(port, "/large.txt")
+    told += load(port, requests, "/again/small.txt") + fetch(port, "/large.txt")
     os.kill(master, signal.SIGQUIT)
     told += f"exit {server.wait(timeout=60)}\n"
     with open(os.path.join(folder, "error.log"), encoding="utf-8") as file:
@@ -103,18 +103,26 @@ def one_run(sojourn, name, port, database):
     return told
 
 
-def test(sojourn, _):
-    need("nginx", "ab")
-    os.chmod(sojourn.folder, 0o755)
+def one_round(sojourn, requests):
     port = free_port()
     database = sojourn.path("nginx.db")
-    plain = one_run(sojourn, "plain", port, None)
-    hooked = one_run(sojourn, "hooked", port, database)
+    plain = one_run(sojourn, "plain", port, requests, None)
+    hooked = one_run(sojourn, "hooked", port, requests, database)
     compare("nginx's answers", plain, hooked)
     calls = check_session(sojourn, database, 3)
     processes = sojourn.sql(database, "SELECT count(*) AS n FROM processes")[0]["n"]
     check(processes >= 5, f"{processes} processes: workers are missing")
-    print(f"nginx: same answers, {processes} processes, {calls} calls")
+    print(f"nginx: same answers, {processes} processes, {calls} calls", flush=True)
+    for name in ("plain", "hooked"):
+        shutil.rmtree(sojourn.path(name))
+    os.unlink(database)
+
+
+def test(sojourn, _):
+    need("nginx", "ab")
+    os.chmod(sojourn.folder, 0o755)
+    for requests in sizes("4000", "200000"):
+        one_round(sojourn, requests)
 
 
 if __name__ == "__main__":

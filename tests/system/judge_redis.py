@@ -2,16 +2,17 @@
 """redis-server under redis-benchmark, saving and rewriting its log in forked children, answers with
 all its functions hooked as it does without, and a server that loads what it wrote has the same data.
 judge_redis.py BUILD_FOLDER"""
+import contextlib
 import os
+import shutil
 import subprocess
 import time
 
-from judging import check_session, compare, need, options_of
+from judging import check_session, compare, need, options_of, sizes
 from sojourn_testing import check, main
 
 # Debian's redis-server is a link to redis-check-rdb.
 MODULES = ("redis-check-rdb", "libjemalloc*")
-REQUESTS = os.environ.get("SJ_LONG") and "100000" or "1000"
 
 
 def commands():
@@ -70,10 +71,10 @@ class Server:
         return subprocess.run(["redis-cli", "-s", self.socket, *words], input=text, text=True,
                               capture_output=True, timeout=120, check=False).stdout
 
-    def benchmark(self):
+    def benchmark(self, requests):
         done = subprocess.run(
-            ["redis-benchmark", "-s", self.socket, "-n", REQUESTS, "-c", "20", "-q", "--csv", "-r", "1000"],
-            capture_output=True, text=True, timeout=600, check=False)
+            ["redis-benchmark", "-s", self.socket, "-n", requests, "-c", "20", "-q", "--csv", "-r", "1000"],
+            capture_output=True, text=True, timeout=1200, check=False)
         check(done.returncode == 0, f"redis-benchmark: {done.stderr}")
         return "\n".join(line.split(",")[0] for line in done.stdout.split("\n"))
 
@@ -89,18 +90,26 @@ class Server:
         return self.process.wait(timeout=120)
 
 
-def one_run(sojourn, folder, database):
-    server = Server(sojourn, folder, database)
+def work(server, requests):
+    """What the server answers to commands, under load, and after it has saved and rewritten."""
     answers = server.ask(text="\n".join(commands()) + "\n")
     answers += server.ask("DEBUG", "DIGEST")
-    answers += server.benchmark()
+    answers += server.benchmark(requests)
     answers += server.ask("BGSAVE")
     server.wait_children()
     answers += server.ask("BGREWRITEAOF")
     server.wait_children()
     info = server.ask("INFO", "persistence")
     answers += "".join(line for line in info.split("\n") if "last_bgsave_status" in line or "last_bgrewrite_status" in line)
-    answers += server.ask("FLUSHALL") + server.ask(text="\n".join(commands()) + "\n")
+    return answers + server.ask("FLUSHALL") + server.ask(text="\n".join(commands()) + "\n")
+
+
+def one_run(sojourn, folder, requests, database, meanwhile=contextlib.nullcontext):
+    """Its answers and the digest of its data, which a second server loads; `meanwhile` gives what
+    goes on while the server of a number works."""
+    server = Server(sojourn, folder, database)
+    with meanwhile(server.process.pid):
+        answers = work(server, requests)
     digest = server.ask("DEBUG", "DIGEST")
     check(server.stop() == 0, f"redis-server failed: {server.log(folder)}")
     check("BUG REPORT" not in server.log(folder), server.log(folder))
@@ -110,17 +119,25 @@ def one_run(sojourn, folder, database):
     return answers + digest
 
 
-def test(sojourn, _):
-    need("redis-server", "redis-benchmark", "redis-cli")
+def one_round(sojourn, requests):
     database = sojourn.path("redis.db")
-    plain = one_run(sojourn, sojourn.path("plain"), None)
-    hooked = one_run(sojourn, sojourn.path("hooked"), database)
+    plain = one_run(sojourn, sojourn.path("plain"), requests, None)
+    hooked = one_run(sojourn, sojourn.path("hooked"), requests, database)
     compare("redis-server's answers", plain, hooked)
     check(len(plain) > 10000, "too few answers")
     calls = check_session(sojourn, database, 2)
     processes = sojourn.sql(database, "SELECT count(*) AS n FROM processes")[0]["n"]
     check(processes >= 3, f"{processes} processes: the saving children are missing")
-    print(f"redis-server: same answers, {processes} processes, {calls} calls")
+    print(f"redis-server: same answers, {processes} processes, {calls} calls", flush=True)
+    for name in ("plain", "hooked"):
+        shutil.rmtree(sojourn.path(name))
+    os.unlink(database)
+
+
+def test(sojourn, _):
+    need("redis-server", "redis-benchmark", "redis-cli")
+    for requests in sizes("1000", "100000"):
+        one_round(sojourn, requests)
 
 
 if __name__ == "__main__":

@@ -4,10 +4,9 @@ transactions on disk - says the same with all functions of the shell and of the 
 judge_sqlite.py BUILD_FOLDER"""
 import os
 
-from judging import check_session, need, run_both
+from judging import check_session, need, run_both, sizes
 from sojourn_testing import check, main
 
-ROWS = os.environ.get("SJ_LONG") and 200000 or 6000
 SCRIPT = """
 .bail off
 .headers on
@@ -57,8 +56,7 @@ SELECT id, b, c FROM t WHERE id < 30;
 """
 
 
-def test(sojourn, _):
-    need("sqlite3")
+def one_round(sojourn, rows):
     database, data = sojourn.path("judge.db"), sojourn.path("data.db")
 
     def prepare():
@@ -68,13 +66,20 @@ def test(sojourn, _):
 
     script = sojourn.path("script.sql")
     with open(script, "w", encoding="utf-8") as file:
-        file.write(SCRIPT.replace("{rows}", str(ROWS)))
+        file.write(SCRIPT.replace("{rows}", str(rows)))
     plain = run_both(sojourn, "sqlite3", ["sqlite3", data, ".read " + script],
                      ("sqlite3", "libsqlite3*"), database, prepare=prepare)
     check(len(plain[1]) > 10000 and "UNIQUE constraint failed" in plain[2], "the script did not run")
     run_both(sojourn, "sqlite3 again", ["sqlite3", data, "PRAGMA integrity_check", ".dump"],
              ("sqlite3", "libsqlite3*"), database)
-    print(f"sqlite3: {check_session(sojourn, database, 2)} calls")
+    print(f"sqlite3: {check_session(sojourn, database, 2)} calls", flush=True)
+    os.unlink(database)
+
+
+def test(sojourn, _):
+    need("sqlite3")
+    for rows in sizes(6000, 60000):
+        one_round(sojourn, rows)
 
 
 if __name__ == "__main__":

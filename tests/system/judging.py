@@ -9,8 +9,15 @@ import subprocess
 from sojourn_testing import Failure, check, check_accounts
 
 LEAST_HOOKED = 0.95
+IS_LONG = bool(os.environ.get("SJ_LONG"))
+REPEATS = 20 if IS_LONG else 1
 
 os.environ["PATH"] += ":/usr/sbin:/sbin"
+
+
+def sizes(short, long):
+    """How much work each round does: the long form is one of a long one and 19 more."""
+    return [long] + [short] * (REPEATS - 1) if IS_LONG else [short]
 
 
 def need(*programs):
@@ -20,7 +27,8 @@ def need(*programs):
 
 
 def options_of(modules):
-    return ["--max-bytes", "0", *(word for glob in modules for word in ("--module", glob))]
+    """Waits rather than drops where a loaded machine makes the drain late."""
+    return ["--max-bytes", "0", "--block-ms", "10000", *(word for glob in modules for word in ("--module", glob))]
 
 
 def check_session(sojourn, database, modules):
@@ -76,7 +84,7 @@ def run_both(sojourn, name, command, modules, database, patterns=(), **options):
         if prepare is not None:
             prepare()
         done = subprocess.run([*wrapper, *command], capture_output=True, check=False,
-                              env=environment, **dict({"timeout": 300}, **options))
+                              env=environment, **dict({"timeout": 3600 if IS_LONG else 300}, **options))
         texts = (mask(text.decode("utf-8", "replace"), patterns)
                  for text in (done.stdout, done.stderr))
         results.append((done.returncode, *texts))

@@ -13,6 +13,7 @@ COUNTS = """SELECT m.path AS module, f.name AS name, sum(calls) AS calls FROM
   JOIN functions AS f USING (function_id) JOIN modules AS m USING (module_id)
   WHERE f.name LIKE '%!%' GROUP BY 1, 2"""
 REASONS = "SELECT name, reason FROM unhooked_functions WHERE name LIKE '%!%'"
+EMULATOR = ["qemu-aarch64", "-L", "/usr/aarch64-linux-gnu"]
 TAKEN = "an import whose address is taken"
 TWICE = "an import that looks at its caller or returns twice"
 
@@ -25,11 +26,12 @@ def recorded(sojourn, database, module):
 def one_variant(sojourn, folder, linking):
     command = [os.path.join(folder, "library_calls"), os.path.join(folder, "library_plugin.so")]
     environment = dict(sojourn.environment, LD_LIBRARY_PATH=folder)
-    plain = subprocess.run(command, capture_output=True, text=True, env=environment, timeout=60,
-                           check=True)
+    emulator = EMULATOR if "aarch64" in folder else []
+    plain = subprocess.run([*emulator, *command], capture_output=True, text=True, env=environment,
+                           timeout=300, check=True)
     database = sojourn.path("calls.db")
     done, summary = sojourn.record(
-        command, database, ["--library-calls", "--module", "library_calls", "--module", "library_plugin.so"],
+        command, database, ["--block-ms", "10000", "--library-calls", "--module", "library_calls", "--module", "library_plugin.so"],
         text=True, env=environment)
     compare(folder, plain.stdout + plain.stderr, done.stdout + done.stderr)
     check(done.returncode == 0, f"{folder} ended with {done.returncode}")
@@ -73,7 +75,7 @@ def real_programs(sojourn):
     for command in (["lua5.4", "-e", lua], ["/usr/bin/python3.11", "-c", python],
                     ["perl", "-MPOSIX", "-e", "print join(',', map { POSIX::floor($_ * 1.5) } 1..9), qq{\\n}"],
                     ["git", "--version"], ["fdfind", "--max-depth", "1", ".", "/etc/apt"]):
-        plain = subprocess.run(command, capture_output=True, text=True, check=False, timeout=60)
+        plain = subprocess.run(command, capture_output=True, text=True, check=False, timeout=300)
         database = sojourn.path("real.db")
         done, _ = sojourn.record(command, database, ["--library-calls"], text=True)
         compare(command[0], plain.stdout + plain.stderr, done.stdout + done.stderr)
@@ -85,11 +87,21 @@ def real_programs(sojourn):
         os.unlink(database)
 
 
+def attach_refuses(sojourn):
+    """A running program is not touched, and the sentence says why and what to do."""
+    done = sojourn.run(["attach", "--library-calls", str(os.getpid())], capture_output=True, text=True)
+    check(done.returncode != 0 and "could not be left; start the program with it" in done.stderr,
+          f"attach --library-calls: {done.returncode} {done.stderr}")
+
+
 def test(sojourn, _):
+    attach_refuses(sojourn)
     samples = os.path.join(os.path.dirname(os.path.dirname(sojourn.program)), "tests/samples")
     for compiler in ("gcc", "clang"):
         for linking in ("lazy", "now", "no_plt", "fixed"):
             one_variant(sojourn, os.path.join(samples, f"library-{compiler}-{linking}"), linking)
+    for linking in ("lazy", "now"):
+        one_variant(sojourn, os.path.join(samples, f"library-aarch64-{linking}"), linking)
     real_programs(sojourn)
 
 

@@ -118,26 +118,30 @@ def triggers_ship_what_was_before_them(sojourn, program):
 
 
 def commands_reach_the_trigger(sojourn, program):
-    policy = {"mode": "flight", "flight": {"before": "2s", "after": "10ms", "memory": "8M"},
+    policy = {"mode": "flight", "flight": {"before": "5m", "after": "10ms", "memory": "8M"},
               "triggers": [{"on": "command", "name": "keep*", "do": ["dump"]}]}
     database, path = sojourn.path("command.db"), sojourn.path("command.json")
     with open(path, "w", encoding="utf-8") as file:
         json.dump({"policy": 1, **policy}, file)
     recorder = subprocess.Popen(
         [sojourn.program, "record", "-q", "-o", database, "--policy", path, "--", program, "wait"],
-        env=sojourn.environment, stdout=subprocess.DEVNULL)
-    deadline = time.monotonic() + 20
+        env=sojourn.environment, stdout=subprocess.PIPE)
+    # What it prints says that it has made calls: a command may come before there are any.
+    check(recorder.stdout.readline() != b"", "the program did not start")
+    deadline = time.monotonic() + 60
     while sojourn.run(["trigger", "keep it"], capture_output=True).returncode != 0:
         check(time.monotonic() < deadline, "the command was never taken")
         time.sleep(0.05)
     unknown = sojourn.run(["trigger", "other"], capture_output=True, text=True)
     check(unknown.returncode == 1 and "has that name" in unknown.stderr, f"{unknown.stderr}")
-    time.sleep(0.3)
+    shipped = "SELECT cause, stored_calls FROM sessions WHERE parent_session_id = 1"
+    while not sojourn.sql(database, shipped):
+        check(time.monotonic() < deadline, "the dump does not come")
+        time.sleep(0.05)
     recorder.terminate()
-    recorder.wait(timeout=30)
+    recorder.wait(timeout=60)
     check_accounts(sojourn, database)
-    child = sojourn.sql(database, "SELECT cause, stored_calls FROM sessions "
-                                  "WHERE parent_session_id = 1")
+    child = sojourn.sql(database, shipped)
     check(len(child) == 1 and child[0]["cause"] == "command keep it", f"no dump: {child}")
     check(child[0]["stored_calls"] > 0, "the dump is empty")
 

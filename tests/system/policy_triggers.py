@@ -4,6 +4,7 @@ import os
 import subprocess
 import time
 
+from attaching import Target, attach
 from sojourn_testing import check, check_accounts, main
 
 
@@ -148,6 +149,18 @@ def what_is_held_back_is_counted(sojourn, samples):
     check(500 <= held_back + 1 <= 1000 and len(rows) == 2, f"of 1000: {rows}")
 
 
+def loops_of_attached_processes_are_told(sojourn, samples):
+    target = Target([os.path.join(samples, "api_c"), "laps"]).ready()
+    database = sojourn.path("unseen.db")
+    jank = {"on": "jank", "loop": "*", "longer_than": "100ms", "do": ["mark"]}
+    done, _ = attach(sojourn, target.pid, database,
+                     ["--for", "50ms", "--policy", write_policy(sojourn, {"triggers": [jank]})])
+    check(done.returncode == 0 and "event loops are watched only" in done.stderr, f"told: {done}")
+    stored = sojourn.sql(database, "SELECT not_applied FROM policies")[0]["not_applied"]
+    check("event loops are watched only" in stored, f"stored: {stored}")
+    check(target.finish()[0] == 0, "the program failed")
+
+
 def jank_is_a_local_file(sojourn, samples):
     """Without any lab: the file holds the seconds around the slow frame, and commands read it."""
     database = recorded(sojourn, os.path.join(samples, "api_c"),
@@ -165,7 +178,7 @@ def jank_is_a_local_file(sojourn, samples):
 
 TESTS = [event_loops_are_watched, slow_calls_and_late_frames,
          marks_of_the_program_start_a_recording, stacks_of_busy_threads,
-         what_is_held_back_is_counted, jank_is_a_local_file]
+         what_is_held_back_is_counted, loops_of_attached_processes_are_told, jank_is_a_local_file]
 
 
 def test(sojourn, arguments):

@@ -4,6 +4,7 @@ import os
 import subprocess
 import time
 
+from attaching import Target, attach, check_same, code_bytes, look, mappings
 from sojourn_testing import check, check_accounts, main
 
 CALLS = """SELECT f.name, s.calls FROM function_stats s JOIN functions f USING (function_id)
@@ -77,8 +78,43 @@ def slow_frames_are_seen(sojourn, program):
     check(sojourn.sql(database, "SELECT * FROM triggers") == [], "no frame took five seconds")
 
 
+def gates_of(pid):
+    """Executable memory of no file: the gates that calls go through once a process was attached to."""
+    return [(low, high) for low, high, protection, path in mappings(pid)
+            if "x" in protection and not path]
+
+
+def an_attached_program_is_heard(sojourn, program):
+    target = Target([program, "laps"]).ready()
+    before, code = look(target.pid), code_bytes(target.pid)
+    check(gates_of(target.pid) == [], "executable memory of no file before the attach")
+    found = []
+    for turn in range(3):
+        database = sojourn.path(f"laps-{turn}.db")
+        marks = []
+        for duration in ("300ms", "5s", "30s"):  # a busy machine may let it run late
+            done, summary = attach(sojourn, target.pid, database, ["--for", duration])
+            check(done.returncode == 0 and summary["left_bytes"] == 0, f"attach: {done} {summary}")
+            check(summary["api_gate_bytes"] == 8192, f"the gates are told: {summary}")
+            check_accounts(sojourn, database)
+            marks = sojourn.sql(database, "SELECT session_id, sum(is_end) AS ends, "
+                                          "sum(1 - is_end) AS begins FROM marks "
+                                          "WHERE name = 'lap' AND source = 'app' GROUP BY 1")
+            if marks:
+                break
+        check(marks and abs(marks[-1]["begins"] - marks[-1]["ends"]) <= 1,
+              f"marks of turn {turn}: {marks}")
+        found.append(gates_of(target.pid))
+    check(len(found[0]) == 1 and found[0] == found[1] == found[2], f"one pair of pages: {found}")
+    after = look(target.pid)
+    after["mappings"] = [each for each in after["mappings"] if each[1] or "x" not in each[0]]
+    check_same(before, after, code, code_bytes(target.pid), "after three attaches")
+    status, output = target.finish()
+    check(status == 0 and output == "done\n", f"it ended with {status}, {output!r}")
+
+
 TESTS = [alone_it_does_nothing, stop_start_and_marks, flight_ships_when_the_program_asks,
-         slow_frames_are_seen]
+         slow_frames_are_seen, an_attached_program_is_heard]
 
 
 def test(sojourn, arguments):

@@ -134,7 +134,7 @@ static void test_states(void **state)
     facts.process.state = 'T';
     refused(&facts, SJ_EUNSUPPORTED, "stopped", "kill -CONT 4711");
     facts = fine();
-    facts.process.seccomp = 2;
+    facts.process.is_confined = true;
     refused(&facts, SJ_EUNSUPPORTED, "seccomp", "sojourn record");
 }
 

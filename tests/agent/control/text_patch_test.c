@@ -16,11 +16,12 @@
 
 #include <cmocka.h>
 
-enum { PAGE = 4096, WINDOW = 5, TOGGLES = 200 };
+enum { PAGE = 4096, WINDOW = 5, TOGGLES = 200, PATIENCE_S = 60 };
 
-/* A window with a multiplication, another behind it, a jump back to the first byte: a thread in it
- * waits inside of the window about every second time. */
-static const uint8_t loop[] = {0x90, 0x0f, 0xaf, 0xc0, 0x90, 0x0f, 0xaf, 0xc0, 0xeb, 0xf6};
+/* A window with an lfence, another behind it, a jump back to the first byte: a thread in it is
+ * stopped inside of the window about every second time. (Between multiplications, some processors
+ * take every interrupt at the same place.) */
+static const uint8_t loop[] = {0x90, 0x0f, 0xae, 0xe8, 0x90, 0x0f, 0xae, 0xe8, 0xeb, 0xf6};
 static const uint8_t long_nop[WINDOW] = {0x0f, 0x1f, 0x44, 0x00, 0x00};
 
 static volatile unsigned *handled; /* signals; shared with the victim */
@@ -116,8 +117,12 @@ static void test_threads_are_moved_out_of_what_is_written(void **state)
         const struct timespec pause = {.tv_nsec = 200000};
         uint8_t found[sizeof(loop)];
         sj_text_change change;
-        assert_int_equal(apply(self, &patch, 1, &change, &report), SJ_OK);
-        sj_text_change_deinit(&change);
+        const time_t limit = time(NULL) + PATIENCE_S;
+        do { /* on a busy machine the victim may not come to run in its moment */
+            assert_true(time(NULL) < limit);
+            assert_int_equal(apply(self, &patch, 1, &change, &report), SJ_OK);
+            sj_text_change_deinit(&change);
+        } while (report.refused != 0);
         assert_int_equal(sj_target_read(&self->target, self->text, found, sizeof(found)), SJ_OK);
         assert_int_equal(report.changed, 1);
         assert_memory_equal(found, patch.wanted, WINDOW);
@@ -134,8 +139,10 @@ static void test_signals_that_wait_while_a_thread_is_moved_are_handled(void **st
     const uint64_t restorer = sj_attach_find_restorer(&self->target);
     uint32_t moved = 0;
     bool back = false;
+    const time_t limit = time(NULL) + PATIENCE_S;
     assert_int_not_equal(restorer, 0);
-    for (unsigned i = 0; i < TOGGLES; i++) {
+    for (unsigned i = 0; i < TOGGLES || moved <= TOGGLES / 10; i++) {
+        assert_true(time(NULL) < limit);
         sj_text_patch_report report;
         sj_text_change change;
         sj_text_patch *patch = malloc(sizeof(*patch));
@@ -163,7 +170,6 @@ static void test_signals_that_wait_while_a_thread_is_moved_are_handled(void **st
             nanosleep(&pause, NULL);
         }
     }
-    assert_true(moved > TOGGLES / 10);
 }
 
 static void test_a_group_with_other_bytes_is_left_alone_as_a_whole(void **state)

@@ -75,7 +75,7 @@ static void mark_branches(const sj_plan *plan, const sj_elf *elf, uint8_t *is_ta
 static void windows_are_disjoint_true_and_free_of_targets(void **state)
 {
     (void)state;
-    static const char *const samples[] = {PLANNER_SAMPLES};
+    static const char *const samples[] = {PLANNER_SAMPLES PLANNER_SAMPLE_DIR "/shapes"};
     for (size_t s = 0; s < sizeof(samples) / sizeof(samples[0]); s++) {
         sj_plan plan = plan_of(samples[s], NULL, NULL);
         const size_t bytes = (size_t)(plan.header->text_high - plan.header->text_low) + 16;
@@ -166,6 +166,30 @@ static void every_jump_table_entry_of_the_linker_is_a_target(void **state)
     assert_true(check_truth(PLANNER_SAMPLE_DIR "/sample-gcc-fixed") >= 8);
 }
 
+static void assert_hooked(const sj_plan *plan, const char *const *names, size_t count)
+{
+    for (size_t i = 0; i < count; i++) {
+        const sj_plan_function *function = find_function(plan, names[i]);
+        assert_non_null(function);
+        if (function->technique == SJ_TECHNIQUE_NONE) {
+            fail_msg("%s: %s", names[i], sj_skip_text((sj_skip)function->skip));
+        }
+    }
+}
+
+/* Their runs are the preload test's: same output, as many exits as entries. */
+static void rare_shapes_of_code_are_hooked(void **state)
+{
+    (void)state;
+    static const char *const names[] = {
+        "crowded",     "tiny_zero",   "tiny_same",           "tiny_next",
+        "long_before", "long_behind", "number_like_a_label", "tail_through",
+        "other",       "never_taken", "never_taken_deep"};
+    sj_plan plan = plan_of(PLANNER_SAMPLE_DIR "/shapes", NULL, NULL);
+    assert_hooked(&plan, names, sizeof(names) / sizeof(names[0]));
+    sj_plan_free(&plan);
+}
+
 static void optimized_samples_hook_the_hard_functions(void **state)
 {
     (void)state;
@@ -173,13 +197,7 @@ static void optimized_samples_hook_the_hard_functions(void **state)
                                         "head_loop",       "fibonacci",        "empty_function",
                                         "tail_behind_sum", "early_return"};
     sj_plan plan = plan_of(PLANNER_SAMPLE_DIR "/sample-gcc-O2", NULL, NULL);
-    for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
-        const sj_plan_function *function = find_function(&plan, names[i]);
-        assert_non_null(function);
-        if (function->technique == SJ_TECHNIQUE_NONE) {
-            fail_msg("%s: %s", names[i], sj_skip_text((sj_skip)function->skip));
-        }
-    }
+    assert_hooked(&plan, names, sizeof(names) / sizeof(names[0]));
     static const char *const support[] = {"_start", "_init", "_fini", "frame_dummy",
                                           "register_tm_clones"};
     for (size_t i = 0; i < sizeof(support) / sizeof(support[0]); i++) {
@@ -408,6 +426,7 @@ int main(void)
         cmocka_unit_test(windows_are_disjoint_true_and_free_of_targets),
         cmocka_unit_test(every_jump_table_entry_of_the_linker_is_a_target),
         cmocka_unit_test(optimized_samples_hook_the_hard_functions),
+        cmocka_unit_test(rare_shapes_of_code_are_hooked),
         cmocka_unit_test(imports_are_planned_when_asked_for),
         cmocka_unit_test(map_files_name_the_functions_of_stripped_programs),
         cmocka_unit_test(symbols_that_were_split_off_are_found),

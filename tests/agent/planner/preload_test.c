@@ -93,6 +93,15 @@ static void samples_of_every_compiler_run_the_same_and_balance(void **state)
     }
 }
 
+static void rare_shapes_of_code_run_the_same_and_balance(void **state)
+{
+    (void)state;
+    const char *const arguments[ARGUMENTS] = {PLANNER_SHAPES};
+    const report found = run_both(arguments);
+    assert_true(found.entries > 3000);
+    assert_int_equal(found.open_calls, 0);
+}
+
 static void bash_runs_the_same_hooked(void **state)
 {
     (void)state;
@@ -122,6 +131,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(samples_of_every_compiler_run_the_same_and_balance),
+        cmocka_unit_test(rare_shapes_of_code_run_the_same_and_balance),
         cmocka_unit_test(bash_runs_the_same_hooked),
         cmocka_unit_test(perl_runs_the_same_hooked),
     };

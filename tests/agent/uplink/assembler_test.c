@@ -227,23 +227,43 @@ static void test_exits_of_calls_open_before_recording_are_orphans(void **state)
     close_story(&told);
 }
 
-static void test_preopened_calls_return(void **state)
+/* The flags of a call in the key-frame of a block. */
+static uint32_t flags_of_open_call(const story *told, size_t number, size_t frame)
+{
+    sj_block_decoder *decoder;
+    sj_block block;
+    const stored_block *stored = &told->store.blocks[number];
+    const sj_slice bytes = {.data = stored->data, .size = stored->size};
+    assert_int_equal(sj_block_decoder_new(&decoder), SJ_OK);
+    assert_int_equal(sj_block_decode(decoder, bytes, SJ_WANT_ALL, &block), SJ_OK);
+    assert_true(frame < block.frame_count);
+    const uint32_t flags = block.frames[frame].flags;
+    sj_block_decoder_free(decoder);
+    return flags;
+}
+
+static void test_calls_open_before_recording_are_entered_at_its_beginning(void **state)
 {
     (void)state;
+    static const sj_frame open[] = {{.function = 8, .stack = TOP - 50},
+                                    {.function = 9, .stack = TOP - 80}};
     story told = open_story();
     open_with(&told, 0);
-    assert_int_equal(sj_assembler_preopen(told.assembler, 8, TOP - 50, 1000), SJ_OK);
-    assert_int_equal(sj_assembler_preopen(told.assembler, 9, TOP - 80, 1000), SJ_OK);
+    assert_int_equal(sj_assembler_preopen(told.assembler, open, 2, 1000), SJ_OK);
+    enter(&told, 1, TOP - 100);
+    assert_int_equal(sj_assembler_preopen(told.assembler, open, 2, 1000), SJ_EINVAL);
+    leave(&told, 1, TOP - 100);
+    assert_int_equal(sj_assembler_flush(told.assembler, told.ticks), SJ_OK);
     leave(&told, 9, TOP - 80);
-    enter(&told, 1, TOP - 80);
-    assert_int_equal(sj_assembler_preopen(told.assembler, 8, TOP - 50, 1000), SJ_EINVAL);
-    leave(&told, 1, TOP - 80);
+    enter(&told, 2, TOP - 80);
     finish(&told, false);
-    assert_told(&told, 1, "- +1 - | ");
-    const sj_block_header *header = &told.store.blocks[0].header;
-    assert_int_equal(header->open_depth, 2);
-    assert_int_equal(header->end_depth, 1);
-    assert_int_equal(header->first_call, 2);
+    assert_told(&told, 1, "+8 +9 [8:0,0] +1 - | - +2 | ");
+    assert_int_equal(told.store.blocks[0].header.open_depth, 0);
+    assert_int_equal(told.store.blocks[1].header.open_depth, 2);
+    assert_int_equal(told.store.blocks[1].header.first_call, 3);
+    /* the flag goes along: to the call that ends in a later block, not to those entered since */
+    assert_int_equal(flags_of_open_call(&told, 1, 0), SJ_CALL_BEFORE_RECORDING);
+    assert_int_equal(flags_of_open_call(&told, 1, 1), SJ_CALL_BEFORE_RECORDING);
     close_story(&told);
 }
 
@@ -649,7 +669,7 @@ int main(void)
         cmocka_unit_test(test_a_longjmp_shows_at_the_next_entry),
         cmocka_unit_test(test_a_tail_call_is_an_exit_and_an_entry_at_one_address),
         cmocka_unit_test(test_exits_of_calls_open_before_recording_are_orphans),
-        cmocka_unit_test(test_preopened_calls_return),
+        cmocka_unit_test(test_calls_open_before_recording_are_entered_at_its_beginning),
         cmocka_unit_test(test_coroutines_have_streams_of_their_own_and_unwind_nothing),
         cmocka_unit_test(test_adjacent_small_coroutine_stacks_are_told_apart),
         cmocka_unit_test(test_a_handler_on_an_alternate_stack),

@@ -26,6 +26,7 @@ enum { EVENTS = 400, QUICK_ROUNDS = 20, LONG_ROUNDS = 1000, DRAIN_MS = 60000, SU
 typedef struct shared_state {
     volatile uint64_t appended;
     volatile bool finish;
+    volatile size_t collectors; /* started so far */
 } shared_state;
 
 static char database[64], spool_path[64], url[64];
@@ -37,8 +38,11 @@ static void run_collector(void)
     sj_store *store = NULL;
     sj_ingest *ingest = NULL;
     const char *urls[] = {url};
-    const sj_store_options options = {
-        .path = database, .create = true, .sums_delay_ms = SUMS_DELAY_MS};
+    /* every other one has no memory for call graphs: sums come from the stored blocks */
+    const sj_store_options options = {.path = database,
+                                      .create = true,
+                                      .callgraph_memory_bytes = shared->collectors++ % 2,
+                                      .sums_delay_ms = SUMS_DELAY_MS};
     const sj_ingest_options ingest_options = {.urls = urls, .url_count = 1, .watchdog_ms = 100};
     if (sj_store_open(&options, &store, &error) != SJ_OK ||
         sj_ingest_start(store, &ingest_options, &ingest, &error) != SJ_OK) {
@@ -134,6 +138,10 @@ static void check_store(void)
     assert_int_equal(ask(file, "SELECT sum(calls) FROM function_stats"),
                      ask(file, "SELECT sum(calls) FROM call_paths"));
     assert_int_equal(ask(file, "SELECT stored_blocks FROM sessions"), appended);
+    assert_int_equal(ask(file, "SELECT sum(calls) FROM timeline WHERE level = 14"),
+                     ask(file, "SELECT sum(call_count) FROM blocks"));
+    assert_int_equal(ask(file, "SELECT sum(calls) FROM timeline WHERE level = 22"),
+                     ask(file, "SELECT sum(call_count) FROM blocks"));
     assert_int_equal(ask(file, "SELECT count(*) FROM pragma_integrity_check"
                                " WHERE integrity_check <> 'ok'"),
                      0);

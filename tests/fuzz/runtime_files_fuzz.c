@@ -1,0 +1,98 @@
+/* What a killed recorder left in its runtime directory, beside arenas and journal, holds arbitrary
+ * bytes: two lengths (16 bits each), then the control frames, the profile's sums and a flight
+ * block. All are read as a salvager does. */
+#include "agent/control/control_store.h"
+#include "agent/control/flight.h"
+#include "agent/control/profiler.h"
+#include "proto/cursor.h"
+
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+
+static void must(bool holds)
+{
+    if (!holds) {
+        abort();
+    }
+}
+
+static void write_file(const char *directory, const char *name, sj_slice bytes)
+{
+    char path[128];
+    snprintf(path, sizeof(path), "%s/%s", directory, name);
+    const int file = open(path, O_WRONLY | O_CREAT | O_TRUNC, 0600);
+    must(file >= 0 &&
+         (bytes.size == 0 || write(file, bytes.data, bytes.size) == (ssize_t)bytes.size));
+    close(file);
+}
+
+static sj_status remember(void *context, sj_frame_type type, sj_slice header, sj_slice payload)
+{
+    return sj_emitter_remember(context, type, header, payload);
+}
+
+/* Bad bytes are left out or end the salvage with a status; they never do harm. */
+static void salvage(const char *directory, const sj_journal *journal, sj_emitter *emitter)
+{
+    const sj_flight_options flight_options = {.emitter = emitter,
+                                              .before_ticks = UINT64_MAX,
+                                              .max_bytes = UINT64_MAX,
+                                              .directory = directory};
+    const sj_profiler_options profiler = {
+        .emitter = emitter, .journal = journal, .runtime_directory = directory};
+    sj_flight *flight;
+    sj_session_id child;
+    (void)!sj_profiler_recover(&profiler);
+    must(sj_control_store_read(directory, emitter, remember) != SJ_ENOTFOUND);
+    sj_emitter_keep_threads(emitter, true);
+    must(sj_flight_new(&flight_options, &flight) == SJ_OK);
+    must(sj_flight_load(flight, directory) == SJ_OK);
+    must(sj_flight_dump(flight, 1000, "fuzz", &child) == SJ_OK);
+    (void)!sj_flight_ship(flight, 1000);
+    sj_flight_free(flight);
+}
+
+static sj_slice take(sj_reader *reader, size_t wanted)
+{
+    const size_t left = sj_reader_left(reader);
+    const size_t bytes = wanted < left ? wanted : left;
+    return (sj_slice){.data = sj_reader_take(reader, bytes), .size = bytes};
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+    char directory[64], spool_directory[96], command[96];
+    const sj_session_id session = {.bytes = {1}};
+    sj_journal journal;
+    sj_spool *spool;
+    sj_emitter *emitter;
+    sj_error error = {0};
+    sj_reader reader = sj_reader_of(data, size);
+    const uint16_t control_bytes = sj_read_u16(&reader);
+    const uint16_t sums_bytes = sj_read_u16(&reader);
+    if (reader.bad) {
+        return 0;
+    }
+    snprintf(directory, sizeof(directory), "/tmp/runtime_fuzz.%d", (int)getpid());
+    snprintf(spool_directory, sizeof(spool_directory), "%s/spool", directory);
+    mkdir(directory, 0700);
+    write_file(directory, "control-frames", take(&reader, control_bytes));
+    write_file(directory, "profile-sums", take(&reader, sums_bytes));
+    write_file(directory, "flight-1", take(&reader, size));
+    must(sj_journal_create(directory, &session, &journal, &error) == SJ_OK);
+    const sj_spool_options spool_options = {.directory = spool_directory, .reserve_bytes = 1};
+    must(sj_spool_open(&spool_options, &spool, &error) == SJ_OK);
+    const sj_emitter_options options = {.session = session, .spool = spool, .journal = &journal};
+    must(sj_emitter_new(&options, &emitter) == SJ_OK);
+    salvage(directory, &journal, emitter);
+    sj_emitter_free(emitter);
+    sj_spool_close(spool);
+    sj_journal_close(&journal);
+    snprintf(command, sizeof(command), "rm -rf %s", directory);
+    return system(command) != 0;
+}

@@ -1,0 +1,47 @@
+"""What callgrind counts, by the address that calls lead to: symbols are not needed, so stripped
+programs are counted like others."""
+import collections
+import re
+
+OPTIONS = ["--tool=callgrind", "--dump-instr=yes", "--compress-pos=no", "--collect-jumps=yes"]
+OBJECT = re.compile(r"(c?ob)=\((\d+)\)(.*)")
+CALLS = re.compile(r"calls=(\d+) 0x([0-9a-f]+)")
+JUMP = re.compile(r"(?:jump|jcnd)=(\d+)(?:/\d+)? 0x([0-9a-f]+)")
+PLACE = re.compile(r"0x([0-9a-f]+) ")
+
+
+def read_calls(path, program, sizes, calls, self_jumps):
+    """Adds up the calls of the functions of `program`, {offset: bytes}. Callgrind takes a jump for a
+    call only when symbols tell that it leaves the function: a jump from elsewhere to a first byte is
+    one, too. Jumps from the function itself are kept apart: tail calls of itself, or loops."""
+    names, own, callee, jump = {}, None, None, None
+    with open(path, encoding="utf-8", errors="replace") as file:
+        for line in file:
+            match = OBJECT.match(line)
+            if match:
+                # Objects are named once, then by number.
+                names.setdefault(match[2], match[3].strip())
+                callee = names[match[2]]
+                own = callee if match[1] == "ob" else own
+                continue
+            match = CALLS.match(line)
+            if match:
+                if callee == program:
+                    calls[int(match[2], 16)] += int(match[1])
+                callee = own
+                continue
+            match = JUMP.match(line)
+            if match:
+                jump = int(match[1]), int(match[2], 16)
+                continue
+            match = jump and PLACE.match(line)
+            if match:
+                count, target = jump
+                jump = None
+                if own == program and target in sizes:
+                    is_own = 0 <= int(match[1], 16) - target < sizes[target]
+                    (self_jumps if is_own else calls)[target] += count
+
+
+def counters():
+    return collections.Counter(), collections.Counter()
