@@ -51,7 +51,8 @@ bool sj_store_may_hold_graph(sj_store *store, const sj_session_state *state);
 /* sj_store_forget_graph drops a session's graph and sums; its blocks tell them again. */
 void sj_store_forget_graph(sj_store *store, sj_session_state *state);
 
-/* sj_store_holds_too_much tells whether there is no room for the graph of a session that is there. */
+/* sj_store_holds_too_much tells whether there is no room for the graph of a session that is there.
+ */
 bool sj_store_holds_too_much(const sj_store *store, const sj_session_state *state);
 
 /* sj_store_trim_sessions forgets graphs, and then sessions, that were used longest ago until the
