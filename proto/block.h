@@ -26,6 +26,7 @@
 #include "proto/cursor.h"
 #include "proto/ids.h"
 #include "proto/status.h"
+#include "proto/value.h"
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -40,6 +41,7 @@ enum {
     SJ_BLOCK_MAX_INLINE_FRAMES = 4096,
     SJ_BLOCK_MAX_STACK_FRAMES = 64 * 1024, /* in one STACK block; deeper stacks take several */
     SJ_BLOCK_MAX_GAPS = 16 * 1024,
+    SJ_BLOCK_MAX_VALUES = 16 * 1024,
     SJ_BLOCK_MAX_BYTES = 8 * 1024 * 1024 /* also the limit of one message */
 };
 
@@ -114,6 +116,24 @@ typedef struct sj_block_ending {
     uint32_t ending; /* sj_ending */
 } sj_block_ending;
 
+/* The value of an argument or a result of a call, which may have been entered in an earlier block.
+ */
+typedef struct sj_block_value {
+    uint64_t call_index; /* within the stream */
+    uint64_t bits;       /* narrowed to its kind; not of a text */
+    uint8_t descriptor;  /* position and kind */
+    uint8_t note;        /* sj_value_note, of a text */
+    uint8_t rule;        /* whose condition it met: 1 + its place among the block's; 0: none */
+    uint8_t text_bytes;
+    char text[SJ_VALUE_TEXT_BYTES]; /* without an end */
+} sj_block_value;
+
+/* Names of the policy's rules about values, as the block's values count them. */
+typedef struct sj_block_rules {
+    size_t count;
+    char names[SJ_VALUE_RULES][SJ_VALUE_RULE_BYTES];
+} sj_block_rules;
+
 typedef struct sj_block_header {
     uint16_t version;
     uint8_t kind;  /* sj_block_kind */
@@ -148,8 +168,9 @@ typedef enum sj_block_column {
     SJ_COLUMN_TIMES = 4,     /* packed time gaps in clock steps, see block_times.c */
     SJ_COLUMN_ENDINGS = 5,
     SJ_COLUMN_GAPS = 6,
-    SJ_COLUMN_MISSES = 7,    /* the events that no run covers */
-    SJ_COLUMN_LONG_TIMES = 8 /* the gaps that SJ_COLUMN_TIMES has no room for */
+    SJ_COLUMN_MISSES = 7,     /* the events that no run covers */
+    SJ_COLUMN_LONG_TIMES = 8, /* the gaps that SJ_COLUMN_TIMES has no room for */
+    SJ_COLUMN_VALUES = 9      /* see block_values.c; older readers skip it */
 } sj_block_column;
 
 typedef enum sj_block_coding { SJ_CODING_RAW = 0, SJ_CODING_ZSTD = 1 } sj_block_coding;
@@ -171,6 +192,10 @@ typedef struct sj_block_input {
     size_t ending_count;
     const sj_gap *gaps;
     size_t gap_count;
+    const sj_block_value *values; /* in the order of their events */
+    size_t value_count;
+    const char *const *rules; /* names that the values count from 1 */
+    size_t rule_count;
 } sj_block_input;
 
 typedef struct sj_block_encoder sj_block_encoder;
@@ -207,11 +232,15 @@ typedef struct sj_block {
     size_t ending_count;
     const sj_gap *gaps;
     size_t gap_count;
+    const sj_block_value *values;
+    size_t value_count;
+    const sj_block_rules *rules;
     sj_block_depths depths; /* when `is_checked` */
     bool is_checked;        /* by the decoder: symbols, times and depths are sound */
 } sj_block;
 
-/* What a decode is asked for; the header, key-frame, endings and gaps always come. */
+/* What a decode is asked for; the header, key-frame, endings, gaps and values always
+ * come. */
 typedef enum sj_block_want {
     SJ_WANT_STRUCTURE = 1 << 0,
     SJ_WANT_TIMES = 1 << 1,

@@ -16,6 +16,8 @@ struct sj_block_decoder {
     sj_block_buffer ticks;
     sj_block_buffer endings;
     sj_block_buffer gaps;
+    sj_block_buffer values;
+    sj_block_rules rules;
     sj_contexts contexts;
 };
 
@@ -50,6 +52,7 @@ void sj_block_decoder_free(sj_block_decoder *decoder)
     sj_block_buffer_deinit(&decoder->ticks);
     sj_block_buffer_deinit(&decoder->endings);
     sj_block_buffer_deinit(&decoder->gaps);
+    sj_block_buffer_deinit(&decoder->values);
     free(decoder);
 }
 
@@ -86,7 +89,8 @@ static sj_status read_directory(sj_slice bytes, const sj_block_header *header,
             continue;
         }
         if (columns[id].present ||
-            column.raw_bytes > sj_block_column_limit(id, header, SJ_BLOCK_MAX_GAPS)) {
+            column.raw_bytes >
+                sj_block_column_limit(id, header, SJ_BLOCK_MAX_GAPS, SJ_BLOCK_MAX_VALUES)) {
             return SJ_ECORRUPT;
         }
         columns[id] = column;
@@ -221,6 +225,10 @@ static sj_status decode_small_columns(sj_block_decoder *decoder, const stored_co
     SJ_TRY(open_column(decoder, columns, SJ_COLUMN_GAPS, &raw));
     SJ_TRY(sj_gaps_decode(raw, header, &decoder->gaps, &block->gap_count));
     block->gaps = (void *)decoder->gaps.data;
+    SJ_TRY(open_column(decoder, columns, SJ_COLUMN_VALUES, &raw));
+    SJ_TRY(sj_values_decode(raw, header, &decoder->values, &decoder->rules, &block->value_count));
+    block->values = (void *)decoder->values.data;
+    block->rules = &decoder->rules;
     SJ_TRY(open_column(decoder, columns, SJ_COLUMN_FUNCTIONS, &raw));
     return decode_functions(decoder, raw, block);
 }

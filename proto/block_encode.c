@@ -62,8 +62,9 @@ size_t sj_block_bound(const sj_block_input *input)
 {
     size_t bytes = SJ_BLOCK_HEADER_BYTES + SJ_BLOCK_CRC_BYTES;
     for (unsigned column = 0; column < SJ_BLOCK_KNOWN_COLUMNS; column++) {
-        bytes += SJ_BLOCK_DIRECTORY_ENTRY_BYTES +
-                 sj_block_column_limit(column, &input->header, input->gap_count);
+        bytes +=
+            SJ_BLOCK_DIRECTORY_ENTRY_BYTES +
+            sj_block_column_limit(column, &input->header, input->gap_count, input->value_count);
     }
     return bytes;
 }
@@ -229,6 +230,9 @@ static void encode_small_columns(sj_block_encoder *encoder, const sj_block_input
         sj_gaps_encode(input->gaps, input->gap_count, header->first_ticks,
                        &encoder->columns[SJ_COLUMN_GAPS]);
     }
+    if (input->value_count != 0) {
+        sj_values_encode(input, &encoder->columns[SJ_COLUMN_VALUES]);
+    }
 }
 
 /* --- assembly ----------------------------------------------------------------------------------
@@ -245,7 +249,8 @@ static sj_status check_input(const sj_block_input *input)
             (stack ? SJ_BLOCK_MAX_STACK_FRAMES : SJ_BLOCK_MAX_INLINE_FRAMES)) {
         return SJ_EINVAL;
     }
-    if (stack && (header->event_count != 0 || input->ending_count != 0 || input->gap_count != 0)) {
+    if (stack && (header->event_count != 0 || input->ending_count != 0 || input->gap_count != 0 ||
+                  input->value_count != 0)) {
         return SJ_EINVAL;
     }
     SJ_TRY(check_gaps(input));
@@ -258,7 +263,8 @@ static sj_status begin_columns(sj_block_encoder *encoder, const sj_block_input *
     SJ_TRY(sj_block_buffer_reserve(&encoder->scratch, sj_block_bound(input)));
     uint8_t *at = encoder->scratch.data;
     for (unsigned column = 0; column < SJ_BLOCK_KNOWN_COLUMNS; column++) {
-        const size_t limit = sj_block_column_limit(column, &input->header, input->gap_count);
+        const size_t limit =
+            sj_block_column_limit(column, &input->header, input->gap_count, input->value_count);
         encoder->columns[column] = sj_writer_of(at, limit);
         at += limit;
     }
@@ -336,7 +342,10 @@ sj_status sj_block_encode(sj_block_encoder *encoder, const sj_block_input *input
         SJ_TRY(encode_structure(encoder, input, &header));
         SJ_TRY(encode_times(encoder, input, &header));
     }
-    encode_small_columns(encoder, input, &header);
+    sj_block_input counted = *input;
+    counted.header = header;
+    SJ_TRY(sj_values_check(&counted));
+    encode_small_columns(encoder, &counted, &header);
     header.column_count = 0;
     if (sj_block_header_check(&header) != SJ_OK) {
         return SJ_EINVAL;

@@ -92,7 +92,8 @@ sj_status sj_block_header_check(const sj_block_header *header)
     return opened >= leaves && opened - leaves == header->end_depth ? SJ_OK : SJ_ECORRUPT;
 }
 
-size_t sj_block_column_limit(unsigned column, const sj_block_header *header, size_t gap_count)
+size_t sj_block_column_limit(unsigned column, const sj_block_header *header, size_t gap_count,
+                             size_t value_count)
 {
     enum { FRAME_BYTES = 120, GAP_BYTES = 50, SYMBOL_BYTES = 3 }; /* at most, as varints */
     const size_t events = header->kind == SJ_BLOCK_CALLS ? header->event_count : 0;
@@ -112,6 +113,8 @@ size_t sj_block_column_limit(unsigned column, const sj_block_header *header, siz
         return SJ_VARINT_MAX_BYTES + events * SJ_VARINT32_MAX_BYTES;
     case SJ_COLUMN_GAPS:
         return SJ_VARINT_MAX_BYTES + gap_count * GAP_BYTES;
+    case SJ_COLUMN_VALUES:
+        return sj_block_values_bound(value_count);
     default:
         return 0;
     }

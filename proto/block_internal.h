@@ -10,7 +10,7 @@ enum {
     SJ_BLOCK_DIRECTORY_ENTRY_BYTES = 12,
     SJ_BLOCK_CRC_BYTES = 4,
     SJ_BLOCK_MAX_COLUMNS = 64,
-    SJ_BLOCK_KNOWN_COLUMNS = 9, /* one more than the highest id this version knows */
+    SJ_BLOCK_KNOWN_COLUMNS = 10, /* one more than the highest id this version knows */
     SJ_VARINT_MAX_BYTES = 10,
     SJ_VARINT32_MAX_BYTES = 5
 };
@@ -32,8 +32,10 @@ void sj_block_header_write(sj_writer *writer, const sj_block_header *header);
 SJ_MUST_CHECK sj_status sj_block_header_check(const sj_block_header *header);
 
 /* sj_block_column_limit: the most bytes that a known column of such a block can have before
- * compression; `gap_count` is the encoder's or SJ_BLOCK_MAX_GAPS. 0 for unknown columns. */
-size_t sj_block_column_limit(unsigned column, const sj_block_header *header, size_t gap_count);
+ * compression; `gap_count` and `value_count` are the encoder's or the most that
+ * there may be. 0 for unknown columns. */
+size_t sj_block_column_limit(unsigned column, const sj_block_header *header, size_t gap_count,
+                             size_t value_count);
 
 /* --- structure: see block_structure.c --------------------------------------------------------- */
 
@@ -113,6 +115,15 @@ SJ_MUST_CHECK sj_status sj_gaps_decode(sj_slice bytes, const sj_block_header *he
 /* sj_gaps_sum adds up what the gaps lost. SJ_EINVAL when a sum exceeds 64 bits. */
 SJ_MUST_CHECK sj_status sj_gaps_sum(const sj_gap *gaps, size_t count, uint64_t *lost_calls,
                                     uint64_t *lost_events);
+
+/* Values: see block_values.c. sj_values_check looks at what is to be encoded, its
+ * header complete: SJ_EINVAL. */
+size_t sj_block_values_bound(size_t count);
+SJ_MUST_CHECK sj_status sj_values_check(const sj_block_input *input);
+void sj_values_encode(const sj_block_input *input, sj_writer *writer);
+SJ_MUST_CHECK sj_status sj_values_decode(sj_slice bytes, const sj_block_header *header,
+                                         sj_block_buffer *buffer, sj_block_rules *rules,
+                                         size_t *count);
 
 /* sj_block_inline_frames: how many frames the key-frame column holds, in either kind. */
 static inline uint32_t sj_block_inline_frames(const sj_block_header *header)

@@ -106,10 +106,13 @@ static sj_status refuse_recorded(pid_t pid, sj_error *error)
         return SJ_OK;
     }
     return sj_fail(
-        error, recorded.is_launched ? SJ_EUNSUPPORTED : SJ_EAGAIN,
+        error, recorded.stays ? SJ_EUNSUPPORTED : SJ_EAGAIN,
         recorded.is_launched
             ? "process %d was started by a `sojourn record` that is gone; its hooks have "
               "been taken out, but it has to be started again to be recorded again"
+        : recorded.stays
+            ? "process %d was recorded by its Objective-C dispatcher, and may have kept stubs of "
+              "that; it has to be started again to be recorded again"
             : "a thread of process %d still stands in code of an earlier recording; "
               "try again later",
         (int)pid);
@@ -374,6 +377,33 @@ static sj_status commit(sj_attach *attach, sj_attach_report *report, sj_error *e
 sj_status sj_attach_commit(sj_attach *attach, sj_attach_report *report, sj_error *error)
 {
     return explain(attach, commit(attach, report, error), error);
+}
+
+static sj_status bind_dispatcher(sj_attach *attach, sj_error *error)
+{
+    size_t thread = 0;
+    SJ_TRY(find_safe_point(attach, &thread, error));
+    sj_status status = sj_attach_call_agent(&attach->target, &attach->agent, thread, SJ_FACE_BIND);
+    sj_target_resume_all(&attach->target);
+    if (status == SJ_OK) {
+        /* Tables that change meanwhile are not what is asked for. */
+        status = sj_remote_agent_reload(&attach->target, &attach->agent);
+        status = status == SJ_EAGAIN ? SJ_OK : status;
+    }
+    if (status == SJ_OK && atomic_load(&attach->agent.face.binding) != SJ_FACE_BOUND) {
+        return sj_fail(error, SJ_EUNSUPPORTED,
+                       "process %d has no Objective-C dispatcher that could be led elsewhere "
+                       "(--objc dispatch)",
+                       (int)attach->target.pid);
+    }
+    return status == SJ_OK ? SJ_OK
+                           : sj_fail(error, status, "the dispatcher of process %d: %s",
+                                     (int)attach->target.pid, sj_status_text(status));
+}
+
+sj_status sj_attach_bind(sj_attach *attach, sj_error *error)
+{
+    return explain(attach, bind_dispatcher(attach, error), error);
 }
 
 static sj_status commit_forked(sj_target *target, sj_remote_agent *agent, sj_error *error)

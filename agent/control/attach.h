@@ -62,6 +62,11 @@ typedef struct sj_open_call {
  * `*calls` is allocated, the caller frees it. SJ_ENOMEM. */
 SJ_MUST_CHECK sj_status sj_attach_open_calls(sj_attach *attach, sj_open_call **calls,
                                              size_t *count);
+
+/* sj_attach_bind leads the Objective-C dispatcher of a process to the agent, after
+ * sj_attach_commit, when the session asks for that. SJ_EUNSUPPORTED the process has none. */
+SJ_MUST_CHECK sj_status sj_attach_bind(sj_attach *attach, sj_error *error);
+
 void sj_attach_free(sj_attach *attach);
 
 typedef struct sj_leave_report {
@@ -69,9 +74,10 @@ typedef struct sj_leave_report {
     uint64_t stopped_cpu_ns; /* of that: what the tracer worked */
     uint32_t restored;       /* pieces of text */
     uint32_t kept;           /* pieces that could not be restored: a thread stands in them */
-    uint64_t left_bytes;     /* of mappings that stay: frames in flight, or a preloaded agent */
-    bool stays;              /* until the process ends: nothing can be unloaded in it */
+    uint64_t left_bytes;     /* of mappings that stay: frames in flight, or an agent that stays */
     uint64_t message_stubs;  /* of an Objective-C dispatcher, which stay with it */
+    bool stays; /* until the process ends: it may have kept stubs, or nothing can be unloaded in it
+                 */
     uint64_t api_gate_bytes; /* of the gates that calls by sojourn.h go through, which stay */
     bool had_agent;
 } sj_leave_report;
@@ -96,6 +102,7 @@ typedef struct sj_recorded {
     bool has_agent;
     bool is_active;   /* patches are in the text */
     bool is_launched; /* the agent was preloaded */
+    bool stays;       /* the agent cannot be taken out: preloaded, or a dispatcher led to it */
     pid_t companion;  /* living process that records it; 0: it is gone */
     sj_session_id session;
 } sj_recorded;

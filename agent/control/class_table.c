@@ -1,5 +1,6 @@
 #include "agent/control/class_table.h"
 
+#include "agent/control/live_class.h"
 #include "agent/control/selection.h"
 #include "agent/planner/elf_view.h"
 #include "agent/planner/growable.h"
@@ -189,6 +190,25 @@ bool sj_class_table_find_isa(sj_class_table *table, uint64_t process, uint64_t i
     }
     pthread_mutex_unlock(&table->mutex);
     return found != NULL;
+}
+
+bool sj_class_table_meet(sj_class_table *table, pid_t pid, uint64_t isa, sj_known_class *class,
+                         bool *is_meta)
+{
+    sj_live_class live;
+    const class_entry *entry = NULL;
+    if (pid == 0 || !sj_live_class_read(pid, isa, &live)) {
+        return false;
+    }
+    const sj_runtime_class made = {.name = live.name,
+                                   .super = live.super[0] != '\0' ? live.super : NULL};
+    pthread_mutex_lock(&table->mutex);
+    if (add_name(table, &made, false, &entry) == SJ_OK) {
+        *class = entry->class;
+        *is_meta = live.is_meta;
+    }
+    pthread_mutex_unlock(&table->mutex);
+    return entry != NULL;
 }
 
 static sj_status read_classes(sj_class_table *table, class_file *file, const char *path)

@@ -1,5 +1,5 @@
 /* The class table: the Objective-C classes of the modules of recorded processes, as their files
- * describe them. Any thread. */
+ * describe them, and those met that programs made while they ran. Any thread. */
 #ifndef SJ_AGENT_CONTROL_CLASS_TABLE_H
 #define SJ_AGENT_CONTROL_CLASS_TABLE_H
 
@@ -24,6 +24,11 @@ SJ_MUST_CHECK sj_status sj_class_table_read_process(sj_class_table *table, uint6
  */
 bool sj_class_table_find_isa(sj_class_table *table, uint64_t process, uint64_t isa,
                              sj_known_class *class, bool *is_meta);
+
+/* sj_class_table_meet does as sj_class_table_find_isa for a class that no module holds: it asks the
+ * process, which must still live. What it learns is found by name from then on. */
+bool sj_class_table_meet(sj_class_table *table, pid_t pid, uint64_t isa, sj_known_class *class,
+                         bool *is_meta);
 
 /* sj_class_table_find is a sj_class_find; `context` is the table. The texts live as long as the
  * table does. Of classes of one name, the one that was read first. */

@@ -71,17 +71,48 @@ static void take_mark(void *context, uint32_t mark_index, bool end, uint64_t tic
     (void)!sj_emitter_mark(shared->options.emitter, name, end, ticks, thread->number, "app");
 }
 
+/* take_value asks the rules about a value, and tells the triggers of those whose condition it
+ * meets.
+ */
+static uint32_t take_value(void *context, uint32_t function, const sj_block_value *value,
+                           uint64_t ticks)
+{
+    const sj_drained_thread *thread = context;
+    const sj_drain_shared *shared = thread->process->shared;
+    const sj_value_rules *values = shared->options.policy->selection.values;
+    const uint32_t asked =
+        shared->options.rules != NULL ? sj_rules_get(shared->options.rules, function).values : 0;
+    uint32_t kept = 0;
+    for (size_t i = 0; i < values->count; i++) {
+        const sj_value_rule *rule = &values->items[i];
+        if ((asked >> i & 1) == 0 || !sj_value_rule_holds(rule, value)) {
+            continue;
+        }
+        kept |= UINT32_C(1) << i;
+        if (rule->comparison != SJ_VALUE_ALWAYS && shared->triggers != NULL) {
+            sj_triggers_event(shared->triggers, SJ_TRIGGER_VALUE, rule->name, 0, ticks,
+                              thread->number);
+        }
+    }
+    return kept;
+}
+
 static sj_status new_assembler(sj_drained_thread *thread, const sj_thread_slot *slot)
 {
     const sj_drain_shared *shared = thread->process->shared;
+    const sj_policy *policy = shared->options.policy;
     sj_assembler_options options = {
         .session = *sj_emitter_session(shared->options.emitter),
         .start_ticks = slot->start_ticks,
         .encoder = shared->encoder,
+        .value_rules = policy != NULL ? policy->selection.values : NULL,
     };
     sj_arena_view_stack(slot, &options.stack_low, &options.stack_high);
-    const sj_assembler_sink sink = {
-        .context = thread, .open_stream = open_stream, .block = take_block, .mark = take_mark};
+    const sj_assembler_sink sink = {.context = thread,
+                                    .open_stream = open_stream,
+                                    .block = take_block,
+                                    .mark = take_mark,
+                                    .value = take_value};
     return sj_assembler_new(&options, &sink, &thread->assembler);
 }
 

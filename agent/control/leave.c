@@ -198,7 +198,7 @@ static sj_status unload(departure *leaving, sj_unwinder *unwinder)
 static sj_status unbind(departure *leaving, sj_unwinder *unwinder, sj_error *error)
 {
     size_t thread = 0;
-    if (atomic_load(&leaving->agent.face.is_bound) == 0) {
+    if (atomic_load(&leaving->agent.face.binding) != SJ_FACE_BOUND) {
         return SJ_OK;
     }
     sj_status status = sj_safe_point_find(&leaving->target, unwinder, &thread);
@@ -251,8 +251,10 @@ static sj_status leave(departure *leaving, sj_error *error)
         sj_unwinder_free(unwinder);
         return unbound;
     }
-    /* A preloaded agent is there for good: its thread-local variables may not start afresh. */
-    if (leaving->report->kept == 0 && phase != SJ_FACE_LAUNCHED) {
+    /* A preloaded agent is there for good: its thread-local variables may not start afresh. So is
+     * one whose stubs the program may have kept. */
+    if (leaving->report->kept == 0 && phase != SJ_FACE_LAUNCHED &&
+        atomic_load(&leaving->agent.face.binding) == SJ_FACE_UNBOUND) {
         given_back = phase == SJ_FACE_LEFT || give_back(leaving, unwinder) == SJ_OK;
     }
     if (given_back) {
@@ -260,6 +262,8 @@ static sj_status leave(departure *leaving, sj_error *error)
     }
     sj_unwinder_free(unwinder);
     leaving->report->left_bytes = count_left(leaving, given_back);
+    leaving->report->stays |=
+        phase == SJ_FACE_LAUNCHED || atomic_load(&leaving->agent.face.binding) != SJ_FACE_UNBOUND;
     return SJ_OK;
 }
 
@@ -351,6 +355,8 @@ sj_status sj_attach_look(pid_t pid, sj_recorded *recorded, sj_error *error)
         const uint32_t phase = atomic_load(&agent.face.phase);
         recorded->is_active = (status == SJ_EAGAIN && phase != SJ_FACE_IDLE) || has_written(&agent);
         recorded->is_launched = phase == SJ_FACE_LAUNCHED;
+        recorded->stays =
+            recorded->is_launched || atomic_load(&agent.face.binding) != SJ_FACE_UNBOUND;
         recorded->companion = agent.face.runtime_directory[0] != '\0'
                                   ? find_companion(agent.face.runtime_directory)
                                   : 0;

@@ -29,6 +29,14 @@ static bool wants_function(void *context, const char *name, uint64_t offset, uin
                                        size_bytes);
 }
 
+static void list_values(void *context, const char *name,
+                        uint8_t descriptors[SJ_VALUES_PER_FUNCTION])
+{
+    const function_choice *choice = context;
+    const sj_value_rules *rules = choice->selection->values;
+    sj_value_rules_list(rules, sj_value_rules_match(rules, name), descriptors);
+}
+
 static sj_status begin_choice(const sj_module_plan_options *options, bool wants_module,
                               function_choice *choice)
 {
@@ -52,7 +60,8 @@ sj_status sj_module_plan_make(const sj_module_plan_options *options, sj_plan *pl
         .cache_directory = options->cache_directory,
         .wanted = wants_function,
         .with_receivers = selection->objc_receivers,
-        .wanted_context = &choice,
+        .values = selection->values != NULL ? list_values : NULL,
+        .context = &choice,
         .library_calls = selection->library_calls,
     };
     const sj_status status = sj_plan_make(&planner, plan, error);

@@ -17,7 +17,8 @@ static bool has_names(const sj_policy *policy)
 {
     const sj_selection *selection = &policy->selection;
     bool found = selection->function_count != 0 || selection->excluded_count != 0 ||
-                 sj_selection_has_sources(selection) || policy->sampled_count != 0;
+                 sj_selection_has_sources(selection) || policy->sampled_count != 0 ||
+                 selection->values != NULL;
     for (size_t i = 0; i < policy->trigger_count; i++) {
         found = found || policy->triggers[i].subject.text != NULL;
     }

@@ -174,6 +174,11 @@ static void keep_runtimes(const sj_selection *fixed, sj_selection *selection, ch
     }
     selection->objc_dispatch = fixed->objc_dispatch;
     selection->objc_receivers = fixed->objc_receivers;
+    if (!sj_value_rules_same(selection->values, fixed->values)) {
+        note_problem(sums, "values: stay as they were at the beginning");
+    }
+    sj_value_rules_free(selection->values);
+    selection->values = sj_value_rules_share(fixed->values);
     if (fixed->objc_dispatch) {
         note_problem(sums, "objc: messages that have been sent before stay as they are");
     }

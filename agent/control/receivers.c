@@ -29,7 +29,7 @@ static sj_status meet_new(sj_receivers *receivers, const sj_record *records, uin
         const sj_pair known = {.key = sj_record_value(&records[i]),
                                .sub = tag & SJ_RECORD_FUNCTION_MASK,
                                .first = tag & SJ_RECORD_FUNCTION_MASK};
-        if (kind_of(tag) != SJ_RECORD_VALUE ||
+        if (kind_of(tag) != SJ_RECORD_VALUE || sj_record_part_of(&records[i]) != SJ_PART_RECEIVER ||
             sj_pair_map_find(&receivers->known, known.key, known.sub) != NULL) {
             continue;
         }
@@ -130,8 +130,11 @@ sj_status sj_receivers_translate(sj_receivers *receivers, sj_record *records, ui
         const uint32_t function = tag & SJ_RECORD_FUNCTION_MASK;
         switch (kind_of(tag)) {
         case SJ_RECORD_VALUE:
-            wait_for_entry(receivers, &record, function);
-            continue;
+            if (sj_record_part_of(&record) == SJ_PART_RECEIVER) {
+                wait_for_entry(receivers, &record, function);
+                continue;
+            }
+            break; /* of a method whose receivers are not told apart */
         case SJ_RECORD_ENTER:
             SJ_TRY(translate_entry(receivers, &record, function));
             break;

@@ -2,8 +2,8 @@
  * functions that do. What a class inherits gets a function of its own, -[Receiver:Owner selector],
  * and its entry and exit go by that. One a thread; the drain's thread only.
  *
- * An SJ_RECORD_VALUE belongs to the entry of its function at its stack pointer. Handlers may come
- * between the two; after a drop nothing is known of what waits. */
+ * A receiver (SJ_PART_RECEIVER) belongs to the entry of its function at its stack pointer. Handlers
+ * may come between the two; after a drop nothing is known of what waits. */
 #ifndef SJ_AGENT_CONTROL_RECEIVERS_H
 #define SJ_AGENT_CONTROL_RECEIVERS_H
 
@@ -21,7 +21,7 @@ typedef struct sj_waiting_value {
 
 /* Zeroed but for the first two is the right start. */
 typedef struct sj_receivers {
-    sj_roster *roster; /* borrowed; NULL: values are left out and that is all */
+    sj_roster *roster; /* borrowed; NULL: they are left out and that is all */
     uint64_t process;
     sj_waiting_value waiting[SJ_RECEIVERS_WAITING]; /* for their entries, innermost last */
     size_t waiting_count;
@@ -34,8 +34,8 @@ void sj_receivers_deinit(sj_receivers *receivers);
 /* sj_receivers_are_idle tells whether records without values need not be translated. */
 bool sj_receivers_are_idle(const sj_receivers *receivers);
 
-/* sj_receivers_translate changes records in place and leaves the values out; `*count` is how many
- * there are. New functions are sent before it returns. SJ_ENOMEM, errors of the emitter. */
+/* sj_receivers_translate changes records in place and leaves the receivers out; `*count` is how
+ * many there are. New functions are sent before it returns. SJ_ENOMEM, errors of the emitter. */
 SJ_MUST_CHECK sj_status sj_receivers_translate(sj_receivers *receivers, sj_record *records,
                                                uint32_t *count, uint64_t now_ticks);
 

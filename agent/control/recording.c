@@ -254,6 +254,9 @@ static sj_status join_process(sj_recording *recording, sj_error *error)
     if (status == SJ_OK) {
         status = sj_attach_commit(attach, &recording->summary.attach, error);
     }
+    if (status == SJ_OK && recording->options.selection.objc_dispatch) {
+        status = sj_attach_bind(attach, error);
+    }
     if (status == SJ_OK) {
         recording->is_attached = true;
         recording->summary.open_calls =

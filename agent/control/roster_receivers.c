@@ -31,6 +31,18 @@ static sj_status share_receiver(sj_roster *roster, uint64_t process, uint32_t fu
     return sj_roster_add_mapping(roster, &mapping);
 }
 
+/* find_class asks the process about a class that its files do not tell of. */
+static bool find_class(const sj_roster *roster, uint64_t process, uint64_t isa,
+                       sj_known_class *class, bool *is_meta)
+{
+    sj_class_table *classes = roster->options.classes;
+    if (sj_class_table_find_isa(classes, process, isa, class, is_meta)) {
+        return true;
+    }
+    const pid_t pid = process - 1 < roster->process_count ? roster->processes[process - 1].pid : 0;
+    return sj_class_table_meet(classes, pid, isa, class, is_meta);
+}
+
 /* name_receiver finds the function of a pair, or names it and keeps which of the new ones it is. */
 static sj_status name_receiver(sj_roster *roster, uint64_t process, sj_receiver_pair *pair,
                                receiver_names *names, uint64_t now_ticks)
@@ -42,7 +54,7 @@ static sj_status name_receiver(sj_roster *roster, uint64_t process, sj_receiver_
     const char *method = sj_method_names_get(&roster->method_names, pair->function);
     pair->result = pair->function;
     if (method == NULL || names->count == SJ_METHOD_GROUP_MAX ||
-        !sj_class_table_find_isa(roster->options.classes, process, pair->isa, &class, &is_meta)) {
+        !find_class(roster, process, pair->isa, &class, &is_meta)) {
         return SJ_OK;
     }
     const uint64_t key = receiver_key(&class, is_meta);

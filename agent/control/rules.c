@@ -19,6 +19,7 @@ struct sj_rules {
     uint32_t highest;                            /* id that was counted */
     uint32_t matched_triggers;
     uint32_t matched_sampled;
+    uint32_t matched_values;
     uint64_t matched_functions;
     uint64_t matched_excluded;
     uint64_t matched_sources;
@@ -109,6 +110,8 @@ void sj_rules_name(sj_rules *rules, uint32_t function, const char *symbol)
             rules->matched_triggers |= UINT32_C(1) << i;
         }
     }
+    rule->values = sj_value_rules_match(selection->values, symbol);
+    rules->matched_values |= rule->values;
     for (size_t i = 0; i < policy->sampled_count; i++) {
         if (sj_pattern_matches_symbol(&policy->sampled[i].function, symbol)) {
             rule->one_in = policy->sampled[i].n;
@@ -257,6 +260,17 @@ void sj_rules_each_unmatched(const sj_rules *rules, void *context,
                 .pattern = &policy->sampled[i].function,
                 .steps = {{.key = "calls"}, {.key = "one_in"}, {.index = i}, {.key = "function"}},
                 .step_count = 4};
+            visit(context, &unmatched);
+        }
+    }
+    const sj_value_rules *values = policy->selection.values;
+    for (size_t i = 0; values != NULL && i < values->count; i++) {
+        if ((rules->matched_values >> i & 1) == 0) {
+            const sj_unmatched unmatched = {
+                .kind = "function",
+                .pattern = &values->items[i].function,
+                .steps = {{.key = "values"}, {.index = i}, {.key = "function"}},
+                .step_count = 3};
             visit(context, &unmatched);
         }
     }

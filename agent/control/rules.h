@@ -23,6 +23,7 @@ typedef enum sj_filter_reason {
 typedef struct sj_function_rule {
     uint32_t triggers; /* bits: places in the policy's list */
     uint32_t one_in;   /* 0, 1: all */
+    uint32_t values;   /* bits: places in the policy's rules about values */
 } sj_function_rule;
 
 SJ_MUST_CHECK sj_status sj_rules_new(const sj_policy *policy, sj_rules **rules);

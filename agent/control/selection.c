@@ -39,6 +39,8 @@ void sj_selection_free(sj_selection *selection)
     free_patterns(selection->sources);
     free_patterns(selection->sources_excluded);
     sj_class_filter_free(&selection->objc);
+    sj_value_rules_free(selection->values);
+    selection->values = NULL;
 }
 
 bool sj_selection_names_file(const sj_pattern *pattern, const char *path)
@@ -187,5 +189,6 @@ bool sj_selection_same(const sj_selection *left, const sj_selection *right)
            same_patterns(left->sources, left->source_count, right->sources, right->source_count) &&
            same_patterns(left->sources_excluded, left->sources_excluded_count,
                          right->sources_excluded, right->sources_excluded_count) &&
-           same_classes(&left->objc, &right->objc);
+           same_classes(&left->objc, &right->objc) &&
+           sj_value_rules_same(left->values, right->values);
 }

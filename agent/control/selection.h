@@ -8,6 +8,7 @@
 #include "agent/control/class_filter.h"
 #include "agent/control/error.h"
 #include "agent/policy/pattern.h"
+#include "agent/policy/value_rules.h"
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -36,8 +37,9 @@ typedef struct sj_selection {
     bool library_calls; /* calls into libraries are recorded, too */
     bool
         objc_dispatch; /* Objective-C methods are recorded where they are dispatched, not patched */
-    bool objc_receivers;  /* patched methods record the class of their receiver, too */
-    sj_class_filter objc; /* which of them */
+    bool objc_receivers;    /* patched methods record the class of their receiver, too */
+    sj_class_filter objc;   /* which of them */
+    sj_value_rules *values; /* of arguments and results; NULL: none */
 } sj_selection;
 
 /* sj_selection_add appends a pattern to one of the lists. SJ_ELIMIT beyond SJ_SELECTION_GLOBS,

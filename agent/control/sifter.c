@@ -24,6 +24,11 @@ static void count_calls(const sj_sifter *sifter, const sj_record *records, size_
     sj_governed_count(sifter->governed, counted, highest);
 }
 
+static bool is_value(const sj_record *record)
+{
+    return sj_record_tag(record) >> SJ_RECORD_FUNCTION_BITS == SJ_RECORD_VALUE;
+}
+
 /* is_before compares 48-bit times that lie near to each other. */
 static bool is_before(uint64_t ticks48, uint64_t other)
 {
@@ -52,8 +57,12 @@ static sj_status note_freed(sj_sifter *sifter, const sj_record *records, size_t 
         *count = 0;
         return SJ_OK;
     }
-    while (before < *count && is_before(sj_record_ticks48(&records[before]), ticks)) {
+    while (before < *count &&
+           (is_value(&records[before]) || is_before(sj_record_ticks48(&records[before]), ticks))) {
         before++;
+    }
+    while (before > 0 && is_value(&records[before - 1])) {
+        before--; /* it has no time, and belongs to the record behind it */
     }
     if (before == *count) {
         *count = 0; /* the moment is still to come */
@@ -319,6 +328,12 @@ static void sift(sj_sifter *sifter, const sj_record *record)
     const uint64_t ticks48 = sj_record_ticks48(record);
     const uint64_t stack = sj_record_stack(record);
     const uint32_t kind = sj_record_tag(record) >> SJ_RECORD_FUNCTION_BITS;
+    if (is_value(record)) {
+        if (!sifter->paused) {
+            put(sifter, record); /* the assembler drops it when its call does not come */
+        }
+        return;
+    }
     follow_pause(sifter, ticks48);
     if (kind == SJ_RECORD_NOTE) {
         take_note(sifter, record, ticks48);

@@ -25,6 +25,7 @@ typedef struct sj_emitter {
     uint64_t at;      /* next byte of the main line */
     uint64_t cold_at; /* next byte of the probes' slow parts */
     uint64_t gate;    /* address of the gate to the slow path */
+    uint64_t values_gate;
     bool measuring;
     bool too_far; /* a displacement did not fit */
 } sj_emitter;
@@ -47,6 +48,13 @@ void sj_emit_probe(sj_emitter *emitter, uint32_t tag);
  * records the first word of the object that argument number `receiver` (from 1) is, unless that
  * cannot be one (0, or not a multiple of 8). */
 void sj_emit_receiver_probe(sj_emitter *emitter, uint32_t function, uint8_t receiver);
+
+/* sj_emit_values emits a call of sj_recorder_values, with every register and flag kept, where a
+ * probe may be. */
+void sj_emit_values(sj_emitter *emitter, uint32_t function, uint32_t descriptors);
+
+/* sj_arch_is_return tells whether an instruction is a function's return to its caller. */
+bool sj_arch_is_return(const uint8_t *bytes, uint32_t count);
 
 /* sj_emit_jump, sj_emit_jump_if (machine condition code) and sj_emit_push_return (flags and
  * registers kept) emit what their names say. */
@@ -89,6 +97,7 @@ int32_t sj_arch_find_system_call(uint64_t address, uint32_t number);
  * register kept. sj_arch_state_entry replaces the loader's debug hook: calls
  * sj_modules_on_loader_event with every register kept. Never called from C. */
 void sj_arch_slow_entry(void);
+void sj_arch_values_entry(void); /* likewise, to sj_recorder_values */
 void sj_arch_state_entry(void);
 
 /* sj_arch_exec_entry stands in front of libc's execve: calls sj_exec_try with its arguments, then

@@ -1,17 +1,18 @@
 /* Design notes
  *
- * The area of a module: the gate, then the main lines of all stubs, then the slow parts of all
+ * The area of a module: the gates, then the main lines of all stubs, then the slow parts of all
  * probes, which are never run in the common case and so do not share cache lines with the rest.
  * Stubs may jump to stubs and labels further on, so they are gone through twice: once to measure,
  * which also finds every address relative to the area, and once to write. */
 #include "agent/hooks/internal.h"
 #include "agent/recorder/record.h"
 #include "agent/recorder/sys.h"
+#include "agent/recorder/values.h"
 #include "proto/cursor.h"
 
 #include <sys/mman.h>
 
-enum { PAGE = 4096, STUB_ALIGNMENT = 16, AREA_START = 64 };
+enum { PAGE = 4096, STUB_ALIGNMENT = 16, VALUES_GATE = 32, AREA_START = 64 };
 
 static const sj_plan_stub *stub_at(const sj_application *application, uint32_t index)
 {
@@ -75,30 +76,75 @@ static void emit_copy(sj_application *application, sj_reader *reader, sj_emitter
     sj_emit_relative(emitter, bytes, (uint32_t)count, (uint32_t)position, target);
 }
 
-static void emit_enter(const sj_application *application, sj_emitter *emitter, uint32_t function)
+static const sj_plan_function *function_at(const sj_application *application, uint32_t index)
 {
     const sj_plan_header *plan = application->plan;
-    const sj_plan_function *functions =
-        (const sj_plan_function *)((const uint8_t *)plan + plan->functions_offset);
-    const uint32_t id = application->first_function + function;
-    if (functions[function].receiver != 0) {
-        sj_emit_receiver_probe(emitter, id, functions[function].receiver);
+    return (const sj_plan_function *)((const uint8_t *)plan + plan->functions_offset) + index;
+}
+
+/* Emits the recording of the function's arguments, or of its result. */
+static void emit_values(const sj_application *application, sj_emitter *emitter, uint32_t index,
+                        bool of_result)
+{
+    const sj_plan_function *function = function_at(application, index);
+    const uint32_t id = application->first_function + index;
+    uint32_t descriptors = 0;
+    for (uint32_t i = SJ_VALUES_PER_FUNCTION; i-- > 0;) {
+        const uint8_t value = function->values[i];
+        const bool is_result = sj_value_position(value) == SJ_VALUE_RESULT;
+        if (value != 0 && is_result == of_result) {
+            descriptors = descriptors << 8 | value;
+        }
+    }
+    if (descriptors != 0) {
+        sj_emit_values(emitter, (uint32_t)function->value_shift << SJ_VALUE_SHIFT_BIT | id,
+                       descriptors);
+    }
+}
+
+static void emit_enter(const sj_application *application, sj_emitter *emitter, uint32_t index)
+{
+    const sj_plan_function *function = function_at(application, index);
+    const uint32_t id = application->first_function + index;
+    emit_values(application, emitter, index, false);
+    if (function->receiver != 0) {
+        sj_emit_receiver_probe(emitter, id, function->receiver);
     } else {
         sj_emit_probe(emitter, (uint32_t)SJ_RECORD_ENTER << SJ_RECORD_FUNCTION_BITS | id);
     }
 }
 
+/* A result is where it belongs before a return; a jump to another function has none yet. */
+static bool is_before_return(sj_reader reader)
+{
+    if (sj_read_u8(&reader) != SJ_OPERATION_COPY) {
+        return false;
+    }
+    const uint64_t count = sj_read_varint(&reader);
+    const uint8_t *bytes = sj_reader_take(&reader, (size_t)count);
+    return bytes != NULL && sj_arch_is_return(bytes, (uint32_t)count);
+}
+
+static void emit_leave(const sj_application *application, sj_emitter *emitter, uint32_t index,
+                       const sj_reader *next)
+{
+    const uint32_t id = application->first_function + index;
+    if (is_before_return(*next)) {
+        emit_values(application, emitter, index, true);
+    }
+    sj_emit_probe(emitter, (uint32_t)SJ_RECORD_LEAVE << SJ_RECORD_FUNCTION_BITS | id);
+}
+
 static void emit_operation(sj_application *application, sj_reader *reader, sj_emitter *emitter,
                            uint32_t function)
 {
-    const uint32_t id = application->first_function + function;
     const sj_plan_operation operation = (sj_plan_operation)sj_read_u8(reader);
     switch (operation) {
     case SJ_OPERATION_ENTER:
         emit_enter(application, emitter, function);
         break;
     case SJ_OPERATION_LEAVE:
-        sj_emit_probe(emitter, (uint32_t)SJ_RECORD_LEAVE << SJ_RECORD_FUNCTION_BITS | id);
+        emit_leave(application, emitter, function, reader);
         break;
     case SJ_OPERATION_COPY:
     case SJ_OPERATION_COPY_RELATIVE:
@@ -209,6 +255,9 @@ sj_status sj_stubs_build(sj_application *application, sj_hooked_module *module)
     }
     sj_emitter emitter = {.at = (uint64_t)(uintptr_t)area, .gate = (uint64_t)(uintptr_t)area};
     sj_emit_gate(&emitter, (uint64_t)(uintptr_t)&sj_arch_slow_entry);
+    emitter.values_gate = (uint64_t)(uintptr_t)area + VALUES_GATE;
+    emitter.at = emitter.values_gate;
+    sj_emit_gate(&emitter, (uint64_t)(uintptr_t)&sj_arch_values_entry);
     emitter.cold_at = (uint64_t)(uintptr_t)area + main_bytes;
     for (uint32_t i = 0; i < plan->stub_count; i++) {
         write_stub(application, &emitter, i);

@@ -216,6 +216,18 @@ static void show_handle(void)
     }
 }
 
+SJ_EXPORTED void sojourn_agent_bind(void)
+{
+    if (!objc_dispatch || !sj_recorder_is_armed()) {
+        return;
+    }
+    /* First: whoever comes while references are being led to us must give them back. */
+    atomic_store(&sojourn_agent_face.binding, SJ_FACE_BOUND);
+    if (!sj_objc_attach()) {
+        atomic_store(&sojourn_agent_face.binding, SJ_FACE_UNBOUND);
+    }
+}
+
 __attribute__((constructor)) static void start_agent(int argc, char **argv, char **environment)
 {
     (void)argc;
@@ -242,9 +254,7 @@ __attribute__((constructor)) static void start_agent(int argc, char **argv, char
         }
     }
     sj_link_close(&link);
-    if (objc_dispatch && sj_recorder_is_armed()) {
-        atomic_store(&sojourn_agent_face.is_bound, sj_objc_attach() ? 1 : 0);
-    }
+    sojourn_agent_bind();
     if (watch_loops && sj_recorder_is_armed()) {
         sj_loops_follow();
     }
@@ -316,9 +326,10 @@ SJ_EXPORTED void sojourn_agent_unbind(void)
 {
     sj_objc_counters counters;
     sj_objc_stop();
+    sj_recorder_retire(); /* stubs that the program kept go on at full speed */
     sj_objc_get_counters(&counters);
     sojourn_agent_face.message_stubs = counters.stubs;
-    atomic_store(&sojourn_agent_face.is_bound, 0);
+    atomic_store(&sojourn_agent_face.binding, SJ_FACE_GIVEN_BACK);
 }
 
 __attribute__((destructor)) static void end_agent(void)

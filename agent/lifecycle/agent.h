@@ -25,6 +25,10 @@ void sojourn_agent_review(void);
  * restored the text and found no thread in the stubs or in the agent. */
 void sojourn_agent_leave(void);
 
+/* sojourn_agent_bind leads the Objective-C dispatcher of every module here, when the session asks
+ * for that; the face tells. Called by a tracer in a thread that holds no lock of the loader. */
+void sojourn_agent_bind(void);
+
 /* sojourn_agent_unbind gives every module the Objective-C dispatcher back that it had. Called by a
  * tracer in a thread that holds no lock of the loader; other threads run on. */
 void sojourn_agent_unbind(void);

@@ -14,6 +14,7 @@
 #define SJ_FACE_ATTACH "sojourn_agent_attach"
 #define SJ_FACE_LEAVE "sojourn_agent_leave"
 #define SJ_FACE_REVIEW "sojourn_agent_review"
+#define SJ_FACE_BIND "sojourn_agent_bind"
 #define SJ_FACE_UNBIND "sojourn_agent_unbind"
 #define SJ_FACE_MAGIC UINT64_C(0x45434146524a53) /* "SJRFACE" */
 
@@ -27,6 +28,14 @@ typedef enum sj_face_phase {
     SJ_FACE_FAILED = 4    /* the companion did not answer; nothing was changed */
 } sj_face_phase;
 
+/* Whether a dispatcher is rebound. sojourn_agent_bind and sojourn_agent_unbind, which gives every
+ * module its own back, take the loader's lock. */
+typedef enum sj_face_binding {
+    SJ_FACE_UNBOUND = 0,
+    SJ_FACE_BOUND = 1,
+    SJ_FACE_GIVEN_BACK = 2 /* the program may have kept stubs: the agent stays for good */
+} sj_face_binding;
+
 typedef struct sj_face {
     uint64_t magic;
     uint32_t version;
@@ -37,16 +46,14 @@ typedef struct sj_face {
     uint32_t hooked_count; /* elements of the array of modules */
     uint32_t
         prepare_only; /* 1: changes are kept for the tracer, who sets 0 when it has written them */
-    /* 1: a dispatcher is rebound; sojourn_agent_unbind, which takes the loader's lock, gives every
-     * module its own back. */
-    _Atomic uint32_t is_bound;
-    uint64_t first_hooked;  /* address of the first sj_hooked_module */
-    uint64_t hooked_stride; /* bytes from one to the next */
-    uint64_t loader_hook;   /* address of the sj_hooked_module of the loader's debug hook */
-    uint64_t loader_state;  /* address of the loader's struct r_debug; 0: unknown */
-    uint64_t known_modules; /* sum that tells whether the loader's list has changed since */
-    uint64_t handle;        /* what dlclose takes */
-    uint64_t code_low;      /* the agent's own executable segment */
+    _Atomic uint32_t binding; /* sj_face_binding */
+    uint64_t first_hooked;    /* address of the first sj_hooked_module */
+    uint64_t hooked_stride;   /* bytes from one to the next */
+    uint64_t loader_hook;     /* address of the sj_hooked_module of the loader's debug hook */
+    uint64_t loader_state;    /* address of the loader's struct r_debug; 0: unknown */
+    uint64_t known_modules;   /* sum that tells whether the loader's list has changed since */
+    uint64_t handle;          /* what dlclose takes */
+    uint64_t code_low;        /* the agent's own executable segment */
     uint64_t code_high;
     uint64_t arena; /* address and length of the mapped arena; 0 when there is none */
     uint64_t arena_bytes;

@@ -15,6 +15,7 @@
 #define SJ_AGENT_PLANNER_PLAN_H
 
 #include "proto/ids.h"
+#include "proto/value.h"
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -114,7 +115,9 @@ typedef struct sj_plan_function {
     /* Which argument is an object whose first word is recorded in front of each entry, as an
      * SJ_RECORD_VALUE: 1 the first, 2 the second; 0: none. */
     uint8_t receiver;
-    uint8_t reserved[5];
+    /* sj_value_descriptor of what is recorded in front of entries and exits; 0: none. */
+    uint8_t values[SJ_VALUES_PER_FUNCTION];
+    uint8_t value_shift; /* arguments in general registers that come before number 1 */
 } sj_plan_function;
 
 /* sj_plan_is_hooked tells whether a function is to be hooked now. */

@@ -43,6 +43,16 @@ static bool is_import_valid(const sj_plan_function *function)
            (function->technique == SJ_TECHNIQUE_NONE || function->technique == SJ_TECHNIQUE_GOT);
 }
 
+static bool are_values_valid(const sj_plan_function *function)
+{
+    enum { SHIFTS = 4 };
+    bool valid = function->value_shift < SHIFTS;
+    for (uint32_t i = 0; i < SJ_VALUES_PER_FUNCTION; i++) {
+        valid = valid && (function->values[i] == 0 || sj_value_is_sound(function->values[i]));
+    }
+    return valid;
+}
+
 static bool is_function_valid(const sj_plan_header *header, const sj_plan_function *function)
 {
     const bool is_hooked = function->technique != SJ_TECHNIQUE_NONE;
@@ -51,7 +61,7 @@ static bool is_function_valid(const sj_plan_header *header, const sj_plan_functi
            function->skip <= SJ_SKIP_CALLER_MATTERS && function->source >= SJ_SYMBOL_SYMTAB &&
            function->source <= SJ_SYMBOL_IMPORT && is_hooked == (function->patch_count > 0) &&
            (is_hooked ? function->skip <= SJ_SKIP_FILTERED : function->skip != SJ_SKIP_NONE) &&
-           function->own_skip <= SJ_SKIP_CALLER_MATTERS &&
+           function->own_skip <= SJ_SKIP_CALLER_MATTERS && are_values_valid(function) &&
            function->first_patch <= header->patch_count &&
            function->patch_count <= header->patch_count - function->first_patch &&
            (is_import ? is_import_valid(function)

@@ -140,11 +140,49 @@ static sj_status clear_receivers(sj_plan *plan)
     return SJ_OK;
 }
 
+/* set_values marks a function. Of a method the arguments are counted behind its selector; where the
+ * receiver is not known, neither are they. Its calls are not told apart by receivers. */
+static void set_values(const sj_planner_options *options, const sj_plan_header *header,
+                       sj_plan_function *function)
+{
+    const bool is_method = function->source == SJ_SYMBOL_RUNTIME;
+    uint8_t listed[SJ_VALUES_PER_FUNCTION];
+    size_t used = 0;
+    options->values(options->context, sj_plan_string(header, function->name), listed);
+    for (size_t i = 0; i < SJ_VALUES_PER_FUNCTION; i++) {
+        const bool is_result = sj_value_position(listed[i]) == SJ_VALUE_RESULT;
+        if (listed[i] != 0 && (is_result || !is_method || function->receiver != 0)) {
+            function->values[used++] = listed[i];
+        }
+    }
+    if (used != 0) {
+        function->value_shift = is_method ? (uint8_t)(function->receiver + 1) : 0;
+        function->receiver = 0;
+    }
+}
+
+static sj_status set_all_values(const sj_planner_options *options, sj_plan *plan)
+{
+    SJ_TRY(own_plan(plan));
+    sj_plan_header *header = (sj_plan_header *)(uintptr_t)plan->header;
+    sj_plan_function *functions = (sj_plan_function *)(uintptr_t)sj_plan_functions(header);
+    for (uint32_t i = 0; i < header->function_count; i++) {
+        if (functions[i].source != SJ_SYMBOL_IMPORT) {
+            set_values(options, header, &functions[i]);
+        }
+    }
+    header->crc32c = sj_plan_crc(header, plan->size_bytes);
+    return SJ_OK;
+}
+
 static sj_status select_wanted(const sj_planner_options *options, sj_plan *plan, sj_error *error)
 {
-    sj_status status = options->with_receivers ? SJ_OK : clear_receivers(plan);
+    sj_status status = options->values != NULL ? set_all_values(options, plan) : SJ_OK;
+    if (status == SJ_OK && !options->with_receivers) {
+        status = clear_receivers(plan);
+    }
     if (status == SJ_OK && options->wanted != NULL) {
-        status = sj_plan_select(plan, options->wanted, options->wanted_context, NULL);
+        status = sj_plan_select(plan, options->wanted, options->context, NULL);
     }
     if (status != SJ_OK) {
         sj_plan_free(plan);

@@ -16,15 +16,20 @@
 typedef bool (*sj_function_wanted)(void *context, const char *name, uint64_t offset,
                                    uint32_t size_bytes);
 
+/* sj_function_values lists what is to be recorded of a function's values. */
+typedef void (*sj_function_values)(void *context, const char *name,
+                                   uint8_t descriptors[SJ_VALUES_PER_FUNCTION]);
+
 typedef struct sj_planner_options {
     const char *module_path;     /* file to plan */
     const char *map_file;        /* linker map or `nm -S` listing; NULL: none */
     const char *debug_root;      /* NULL: /usr/lib/debug */
     const char *cache_directory; /* NULL: no cache */
     sj_function_wanted wanted;   /* NULL: all */
-    void *wanted_context;
-    bool with_receivers; /* methods record the class of their receiver */
-    bool library_calls;  /* calls of other modules' functions, too: imports behind the functions */
+    sj_function_values values;   /* NULL: none */
+    void *context;               /* of the two */
+    bool with_receivers;         /* methods record the class of their receiver */
+    bool library_calls; /* calls of other modules' functions, too: imports behind the functions */
 } sj_planner_options;
 
 typedef struct sj_plan {

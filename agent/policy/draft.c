@@ -154,7 +154,7 @@ sj_status sj_policy_draft_false(sj_policy_draft *draft, const char *key)
     return set(draft, key, json_false());
 }
 
-sj_status sj_policy_draft_append(sj_policy_draft *draft, const char *key, const char *value)
+static sj_status append(sj_policy_draft *draft, const char *key, json_t *value)
 {
     const char *last;
     json_t *parent = find_parent(draft, key, &last);
@@ -162,10 +162,49 @@ sj_status sj_policy_draft_append(sj_policy_draft *draft, const char *key, const 
     if (list == NULL) {
         list = json_array();
         if (json_object_set_new(parent, last, list) != 0) {
+            json_decref(value);
             return SJ_EINVAL;
         }
     }
-    return json_array_append_new(list, json_string(value)) == 0 ? SJ_OK : SJ_EINVAL;
+    return json_array_append_new(list, value) == 0 ? SJ_OK : SJ_EINVAL;
+}
+
+sj_status sj_policy_draft_append(sj_policy_draft *draft, const char *key, const char *value)
+{
+    return append(draft, key, json_string(value));
+}
+
+sj_status sj_policy_draft_value(sj_policy_draft *draft, const char *text, sj_error *error)
+{
+    static const char result[] = "result";
+    const char *open = strrchr(text, '(');
+    const char *colon = open != NULL ? strchr(open, ':') : NULL;
+    const size_t bytes = strlen(text);
+    char *end = NULL;
+    if (colon == NULL || open == text || text[bytes - 1] != ')' || colon == text + bytes - 2) {
+        return sj_fail(
+            error, SJ_EINVAL,
+            "--value needs FUNCTION(NUMBER:KIND) or FUNCTION(result:KIND), not \"%.200s\"", text);
+    }
+    const bool is_result = (size_t)(colon - open - 1) == sizeof(result) - 1 &&
+                           memcmp(open + 1, result, sizeof(result) - 1) == 0;
+    const unsigned long number = is_result ? 0 : strtoul(open + 1, &end, 10);
+    if (!is_result && (end != colon || number == 0 || number > SJ_VALUE_LAST_POSITION)) {
+        return sj_fail(
+            error, SJ_EINVAL,
+            "--value %.200s: an argument's number from 1 to %d, or \"result\", is needed "
+            "before the colon",
+            text, SJ_VALUE_LAST_POSITION);
+    }
+    json_t *rule = json_pack("{s: s%, s: s%}", "function", text, (size_t)(open - text), "as",
+                             colon + 1, (size_t)(text + bytes - 1 - (colon + 1)));
+    if (rule == NULL ||
+        json_object_set_new(rule, is_result ? result : "argument",
+                            is_result ? json_true() : json_integer((json_int_t)number)) != 0) {
+        json_decref(rule);
+        return sj_fail(error, SJ_EINVAL, "--value %.200s is no text", text);
+    }
+    return append(draft, "values", rule);
 }
 
 void sj_policy_draft_origin(const sj_policy_draft *draft, const sj_json_step *steps, size_t count,

@@ -27,6 +27,10 @@ SJ_MUST_CHECK sj_status sj_policy_draft_number(sj_policy_draft *draft, const cha
                                                uint64_t value);
 SJ_MUST_CHECK sj_status sj_policy_draft_true(sj_policy_draft *draft, const char *key);
 SJ_MUST_CHECK sj_status sj_policy_draft_false(sj_policy_draft *draft, const char *key);
+/* sj_policy_draft_value appends a rule about a value: "FUNCTION(NUMBER:KIND)" or
+ * "FUNCTION(result:KIND)". SJ_EINVAL with the sentence. */
+SJ_MUST_CHECK sj_status sj_policy_draft_value(sj_policy_draft *draft, const char *text,
+                                              sj_error *error);
 SJ_MUST_CHECK sj_status sj_policy_draft_append(sj_policy_draft *draft, const char *key,
                                                const char *value);
 

@@ -67,10 +67,25 @@ void sj_pattern_free(sj_pattern *pattern)
     *pattern = (sj_pattern){0};
 }
 
+/* names_method tells whether a glob begins as names of Objective-C methods do: its bracket is
+ * nothing but that. */
+static bool names_method(const char *glob)
+{
+    return (glob[0] == '-' || glob[0] == '+') && glob[1] == '[';
+}
+
+static bool matches_glob(const char *glob, const char *text)
+{
+    if (names_method(glob)) {
+        return text[0] == glob[0] && text[1] == '[' && fnmatch(glob + 2, text + 2, 0) == 0;
+    }
+    return fnmatch(glob, text, 0) == 0;
+}
+
 bool sj_pattern_matches(const sj_pattern *pattern, const char *text)
 {
     return pattern->regex != NULL ? regexec(pattern->regex, text, 0, NULL, 0) == 0
-                                  : fnmatch(pattern->text, text, 0) == 0;
+                                  : matches_glob(pattern->text, text);
 }
 
 bool sj_pattern_matches_any(const sj_pattern *patterns, size_t count, const char *text)

@@ -1,5 +1,6 @@
 /* Patterns of names: a glob (fnmatch(3)), or between slashes an extended regular expression:
- * "net_*", "std::*", "/^(read|write)_[0-9]+$/". Matched against symbols and what people read. */
+ * "net_*", "std::*", "-[Foo set*:]", "/^(read|write)_[0-9]+$/". Matched against symbols and what
+ * people read. A glob that begins with "-[" or "+[" is about Objective-C methods. */
 #ifndef SJ_AGENT_POLICY_PATTERN_H
 #define SJ_AGENT_POLICY_PATTERN_H
 

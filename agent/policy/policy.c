@@ -546,6 +546,7 @@ static sj_status read_document(sj_policy_reader *reader, json_t *root)
                                          {"sources", read_sources},
                                          {"objc", sj_policy_read_objc},
                                          {"calls", read_calls},
+                                         {"values", sj_policy_read_values},
                                          {"profile", read_profile},
                                          {"flight", read_flight},
                                          {"triggers", sj_policy_read_triggers},
@@ -567,6 +568,18 @@ static sj_status check_whole(sj_policy_reader *reader)
             return sj_policy_fail(reader, false,
                                   "trigger %zu dumps, which needs \"mode\": \"flight\"", i);
         }
+    }
+    if (policy->selection.values != NULL && policy->mode == SJ_POLICY_PROFILE) {
+        return sj_policy_fail(
+            reader, false,
+            "a profile has no single calls, so no values: \"mode\" must be \"trace\" "
+            "or \"flight\"");
+    }
+    if (policy->selection.values != NULL && policy->minimum_ns != 0) {
+        return sj_policy_fail(
+            reader, false,
+            "values are not recorded of calls that wait for a \"minimum\": remove "
+            "one of the two");
     }
     /* The budget counts and frees functions; by receiver there would be many of one. */
     if (policy->budget_percent > 0 && policy->selection.objc_receivers) {

@@ -32,10 +32,11 @@ typedef enum sj_trigger_event {
     SJ_TRIGGER_MARK = 4,      /* a mark whose name matches `name` begins */
     SJ_TRIGGER_COMMAND = 5,   /* `sojourn trigger NAME` */
     SJ_TRIGGER_CRASH = 6,     /* a process ends without order */
-    SJ_TRIGGER_APP = 7        /* the program asks (sojourn.h) */
+    SJ_TRIGGER_APP = 7,       /* the program asks (sojourn.h) */
+    SJ_TRIGGER_VALUE = 8      /* a value met the condition of a rule whose name matches `name` */
 } sj_trigger_event;
 
-enum { SJ_TRIGGER_EVENTS = 8 };
+enum { SJ_TRIGGER_EVENTS = 9 };
 
 typedef enum sj_trigger_action {
     SJ_ACTION_START = 1,

@@ -51,6 +51,9 @@ SJ_MUST_CHECK sj_status sj_policy_boolean(sj_policy_reader *reader, json_t *valu
 /* sj_policy_read_objc reads what is asked of Objective-C (policy_objc.c). */
 SJ_MUST_CHECK sj_status sj_policy_read_objc(sj_policy_reader *reader, json_t *value);
 
+/* sj_policy_read_values reads the list of rules about values (policy_values.c). */
+SJ_MUST_CHECK sj_status sj_policy_read_values(sj_policy_reader *reader, json_t *value);
+
 /* sj_policy_read_triggers reads the list of triggers (policy_triggers.c). */
 SJ_MUST_CHECK sj_status sj_policy_read_triggers(sj_policy_reader *reader, json_t *value);
 

@@ -3,7 +3,7 @@
 #include <string.h>
 
 static const char *const event_words[SJ_TRIGGER_EVENTS] = {
-    "slow_call", "jank", "rate", "nth_call", "mark", "command", "crash", "app"};
+    "slow_call", "jank", "rate", "nth_call", "mark", "command", "crash", "app", "value"};
 static const char *const action_words[SJ_TRIGGER_ACTIONS] = {"start", "stop", "dump", "mark",
                                                              "stacks"};
 

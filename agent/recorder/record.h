@@ -25,10 +25,21 @@ typedef enum sj_record_kind {
     SJ_RECORD_ENTER = 0,
     SJ_RECORD_LEAVE = 1,
     SJ_RECORD_NOTE = 2, /* not a call: `function` is a sj_note, `stack` its argument */
-    /* In front of the entry of the same function at the same stack pointer, when the plan asks: the
-     * class of the receiver. Bytes 0..7 hold the value, 8..11 the low bits of the stack pointer. */
+    /* In front of the entry or the exit of the same function at the same stack pointer, when the
+     * plan asks: a value, in bytes 0..7. The low bits of the stack pointer follow, of which the
+     * lowest three, always 0, tell what it is (sj_record_part). */
     SJ_RECORD_VALUE = 3
 } sj_record_kind;
+
+/* What an SJ_RECORD_VALUE holds. Of a text, the first record holds its length and, from bit 8 on,
+ * its sj_value_note; its bytes follow, eight a record. */
+typedef enum sj_record_part {
+    SJ_PART_RECEIVER = 0, /* the receiver's class; bytes 8..11: low bits of the stack pointer */
+    SJ_PART_VALUE = 1,    /* bytes 8..10: low bits of the stack pointer, 11: sj_value_descriptor */
+    SJ_PART_TEXT = 2      /* likewise */
+} sj_record_part;
+
+enum { SJ_RECORD_PART_MASK = 7, SJ_RECORD_VALUE_STACK_MASK = 0xfffff8 };
 
 /* Notes: what else a thread has to say, in its true order among the calls. */
 typedef enum sj_note {
@@ -82,6 +93,11 @@ static inline uint32_t sj_record_value_stack(const sj_record *record)
     uint32_t stack;
     memcpy(&stack, record->bytes + 8, sizeof(stack));
     return stack;
+}
+
+static inline uint32_t sj_record_part_of(const sj_record *record)
+{
+    return sj_record_value_stack(record) & SJ_RECORD_PART_MASK;
 }
 
 static inline uint32_t sj_record_tag(const sj_record *record)

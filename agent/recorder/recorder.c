@@ -200,6 +200,12 @@ void sj_recorder_exempt(void)
     sj_recorder_self.mode = SJ_MODE_EXEMPT;
 }
 
+void sj_recorder_retire(void)
+{
+    sj_recorder_set_state(SJ_ARENA_ENDED);
+    atomic_store(&sj_recorder.armed, 0);
+}
+
 void sj_recorder_park(void)
 {
     sj_recorder_thread *self = &sj_recorder_self;

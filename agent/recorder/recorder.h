@@ -64,6 +64,10 @@ void sj_recorder_end(void);
  * discarded. The reason is left in the arena unless the arena belongs to a parent. Any thread. */
 void sj_recorder_disarm(sj_disarm_reason reason);
 
+/* sj_recorder_retire ends a recording whose probes stay in use: the arena stays mapped, what comes
+ * now is discarded. Any thread. */
+void sj_recorder_retire(void);
+
 /* sj_recorder_is_armed tells whether records are kept. Any thread. */
 bool sj_recorder_is_armed(void);
 

@@ -9,6 +9,7 @@
 
 #include "agent/uplink/open_stack.h"
 #include "agent/uplink/stack_map.h"
+#include "agent/uplink/value_queue.h"
 
 #include <stdlib.h>
 
@@ -40,6 +41,7 @@ struct sj_assembler {
     bool gap_pending; /* a gap whose end is not known yet */
     sj_gap pending;
     uint64_t paused_since; /* 0: recording is on */
+    sj_value_queue values; /* that wait for their calls */
 };
 
 sj_status sj_assembler_new(const sj_assembler_options *options, const sj_assembler_sink *sink,
@@ -56,6 +58,7 @@ sj_status sj_assembler_new(const sj_assembler_options *options, const sj_assembl
     made->context.session = options->session;
     made->context.encoder = options->encoder;
     made->context.sink = *sink;
+    made->context.value_rules = options->value_rules;
     made->context.block_events =
         options->block_events > 0 ? options->block_events : DEFAULT_BLOCK_EVENTS;
     made->stack_low = options->stack_low;
@@ -140,6 +143,7 @@ static sj_status settle_gap(sj_assembler *assembler, uint64_t end_ticks)
 static sj_status begin_gap(sj_assembler *assembler, sj_gap_reason reason, uint64_t calls,
                            uint64_t events)
 {
+    assembler->values.count = 0; /* whose entry may be among what is missing */
     if (assembler->gap_pending && assembler->pending.reason != (uint32_t)reason) {
         SJ_TRY(settle_gap(assembler, assembler->last_ticks));
     }
@@ -298,6 +302,73 @@ static sj_status take_odd(sj_assembler *assembler, const timed_record *record)
     return SJ_OK;
 }
 
+/* Stores a value once without a rule's name, when a rule without condition keeps it, and once for
+ * each rule whose condition it meets. */
+static sj_status keep_value(sj_assembler *assembler, uint32_t function, uint64_t ticks,
+                            sj_block_value *value)
+{
+    const sj_value_rules *rules = assembler->context.value_rules;
+    const sj_assembler_sink *sink = &assembler->context.sink;
+    const uint32_t kept =
+        rules != NULL ? sink->value(sink->context, function, value, ticks) : UINT32_MAX;
+    bool is_stored = false;
+    for (uint32_t i = 0; rules != NULL && i < rules->count; i++) {
+        const bool has_name = rules->items[i].comparison != SJ_VALUE_ALWAYS;
+        if ((kept >> i & 1) != 0 && (has_name || !is_stored)) {
+            value->rule = has_name ? (uint8_t)(i + 1) : 0;
+            is_stored = is_stored || !has_name;
+            SJ_TRY(sj_open_stack_value(assembler->current, value));
+        }
+    }
+    return rules != NULL ? SJ_OK : sj_open_stack_value(assembler->current, value);
+}
+
+static sj_status keep_values(sj_assembler *assembler, const timed_record *record,
+                             uint64_t call_index)
+{
+    const uint32_t function = record->tag & SJ_RECORD_FUNCTION_MASK;
+    const bool at_entry = record->tag >> SJ_RECORD_FUNCTION_BITS == SJ_RECORD_ENTER;
+    sj_block_value value;
+    while (sj_value_queue_take(&assembler->values, function, record->stack, at_entry, &value)) {
+        value.call_index = call_index;
+        SJ_TRY(keep_value(assembler, function, record->ticks, &value));
+    }
+    return SJ_OK;
+}
+
+/* Each may be kept by every rule. */
+static sj_status make_value_room(const sj_assembler *assembler)
+{
+    return assembler->values.count == 0
+               ? SJ_OK
+               : sj_open_stack_make_value_room(assembler->current, SJ_VALUE_QUEUE * SJ_VALUE_RULES);
+}
+
+static sj_status take_enter(sj_assembler *assembler, const timed_record *record)
+{
+    const uint32_t function = record->tag & SJ_RECORD_FUNCTION_MASK;
+    sj_open_stack *stream = assembler->current;
+    assembler->context.counters.calls++;
+    SJ_TRY(make_value_room(assembler));
+    SJ_TRY(sj_open_stack_enter(stream, function, record->stack, record->ticks));
+    return assembler->values.count == 0
+               ? SJ_OK
+               : keep_values(assembler, record, stream->frames[stream->depth - 1].call_index);
+}
+
+static sj_status take_leave(sj_assembler *assembler, const timed_record *record)
+{
+    const uint32_t function = record->tag & SJ_RECORD_FUNCTION_MASK;
+    sj_open_stack *stream = assembler->current;
+    const uint64_t returned = assembler->context.counters.returned;
+    SJ_TRY(make_value_room(assembler));
+    SJ_TRY(sj_open_stack_leave(stream, function, record->stack, record->ticks));
+    /* The frame of the call that has returned is still there, above the top. */
+    return assembler->values.count == 0 || assembler->context.counters.returned == returned
+               ? SJ_OK
+               : keep_values(assembler, record, stream->frames[stream->depth].call_index);
+}
+
 /* Takes one record, in its final place. */
 static inline sj_status take_record(sj_assembler *assembler, timed_record *record)
 {
@@ -317,11 +388,7 @@ static inline sj_status take_record(sj_assembler *assembler, timed_record *recor
     }
     assembler->last_ticks = ticks;
     SJ_TRY(select_stack(assembler, record->stack, ticks));
-    if (kind == SJ_RECORD_ENTER) {
-        assembler->context.counters.calls++;
-        return sj_open_stack_enter(assembler->current, function, record->stack, ticks);
-    }
-    return sj_open_stack_leave(assembler->current, function, record->stack, ticks);
+    return kind == SJ_RECORD_ENTER ? take_enter(assembler, record) : take_leave(assembler, record);
 }
 
 /* 48-bit clock to 64 bits: the time nearest to `now_ticks`. The clocks of two processors may differ
@@ -336,6 +403,16 @@ static inline uint64_t extend_ticks(uint64_t ticks48, uint64_t now_ticks)
     return ago <= now_ticks ? now_ticks - ago : 0;
 }
 
+static void take_value(sj_assembler *assembler, const sj_record *record)
+{
+    assembler->context.counters.records++;
+    if (sj_value_queue_put(&assembler->values, record)) {
+        assembler->context.counters.value_records++;
+    } else {
+        assembler->context.counters.bad_records++;
+    }
+}
+
 sj_status sj_assembler_feed(sj_assembler *assembler, const sj_record *records, size_t count,
                             uint64_t now_ticks)
 {
@@ -347,12 +424,16 @@ sj_status sj_assembler_feed(sj_assembler *assembler, const sj_record *records, s
                                .now_ticks = now_ticks};
     for (size_t i = 0; i < count; i++) {
         if (assembler->current != NULL && assembler->current == assembler->own &&
-            !assembler->gap_pending) {
+            !assembler->gap_pending && assembler->values.count == 0) {
             i += sj_open_stack_take(assembler->own, &run, records + i, count - i,
                                     &assembler->last_ticks);
             if (i == count) {
                 break;
             }
+        }
+        if (sj_record_tag(&records[i]) >> SJ_RECORD_FUNCTION_BITS == SJ_RECORD_VALUE) {
+            take_value(assembler, &records[i]);
+            continue;
         }
         timed_record record = {.ticks = extend_ticks(sj_record_ticks48(&records[i]), now_ticks),
                                .stack = sj_record_stack(&records[i]),

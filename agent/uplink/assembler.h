@@ -20,6 +20,7 @@
 #ifndef SJ_AGENT_UPLINK_ASSEMBLER_H
 #define SJ_AGENT_UPLINK_ASSEMBLER_H
 
+#include "agent/policy/value_rules.h"
 #include "agent/recorder/record.h"
 #include "proto/block.h"
 
@@ -35,6 +36,9 @@ typedef struct sj_assembler_sink {
                             uint64_t first_ticks);
     sj_status (*block)(void *context, const sj_block_header *header, sj_slice bytes);
     void (*mark)(void *context, uint32_t mark_index, bool end, uint64_t ticks);
+    /* Which of the rules about values keep one (bits); NULL: there are none to ask. */
+    uint32_t (*value)(void *context, uint32_t function, const sj_block_value *value,
+                      uint64_t ticks);
 } sj_assembler_sink;
 
 typedef struct sj_assembler_options {
@@ -44,6 +48,7 @@ typedef struct sj_assembler_options {
     uint64_t start_ticks;      /* 64-bit clock at registration: extends the first 48-bit time */
     uint32_t block_events;     /* cut after so many; at most SJ_BLOCK_MAX_EVENTS; 0: 128 Ki */
     sj_block_encoder *encoder; /* borrowed, shared by assemblers of one drain thread */
+    const sj_value_rules *value_rules; /* borrowed; what `value` of the sink answers about */
 } sj_assembler_options;
 
 SJ_MUST_CHECK sj_status sj_assembler_new(const sj_assembler_options *options,
@@ -88,7 +93,7 @@ SJ_MUST_CHECK sj_status sj_assembler_end(sj_assembler *assembler, uint64_t now_t
                                          unsigned flags);
 
 /* Nothing vanishes. After flush or end these hold exactly:
- *   records = calls - preopened + returned + orphan_exits + notes + bad_records
+ *   records = calls - preopened + returned + orphan_exits + notes + value_records + bad_records
  *   events + refused_events = calls + returned + unwound + truncated
  *   events = sum of event_count over the CALLS blocks that the sink took
  * and in each stream, blocks taken in order: first_event + event_count + lost_events is the next
@@ -102,6 +107,9 @@ typedef struct sj_assembler_counters {
     uint64_t truncated; /* the same, after a gap */
     uint64_t orphan_exits;
     uint64_t notes;
+    uint64_t value_records;
+    uint64_t values; /* in blocks that the sink took */
+    uint64_t refused_values;
     uint64_t bad_records; /* no function, unknown kind or note */
     uint64_t lost_calls;  /* as told by notes and sj_assembler_lost */
     uint64_t lost_events;

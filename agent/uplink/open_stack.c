@@ -127,6 +127,7 @@ static sj_status begin_block(sj_open_stack *stream)
     stream->event_count = 0;
     stream->ending_count = 0;
     stream->gap_count = 0;
+    stream->value_count = 0;
     const sj_status stored = store_deep_frames(stream, stream->last_ticks);
     if (stored == SJ_ENOMEM) {
         return stored;
@@ -188,6 +189,7 @@ void sj_open_stack_free(sj_open_stack *stream)
     free(stream->events);
     free(stream->endings);
     free(stream->gaps);
+    free(stream->values);
     free(stream);
 }
 
@@ -220,6 +222,21 @@ sj_status sj_open_stack_gap(sj_open_stack *stream, const sj_gap *gap)
     return add_gap(stream, gap);
 }
 
+sj_status sj_open_stack_value(sj_open_stack *stream, const sj_block_value *value)
+{
+    SJ_TRY(reserve((void **)&stream->values, &stream->value_capacity, stream->value_count + 1,
+                   sizeof(*stream->values)));
+    stream->values[stream->value_count++] = *value;
+    return SJ_OK;
+}
+
+sj_status sj_open_stack_make_value_room(sj_open_stack *stream, uint32_t count)
+{
+    return stream->value_count + count <= SJ_BLOCK_MAX_VALUES
+               ? SJ_OK
+               : sj_open_stack_cut(stream, stream->last_ticks, 0);
+}
+
 /* The block was not delivered: its numbers are told by a gap in the one that follows. */
 static sj_status become_gap(sj_open_stack *stream, uint64_t calls, uint64_t now_ticks)
 {
@@ -229,6 +246,7 @@ static sj_status become_gap(sj_open_stack *stream, uint64_t calls, uint64_t now_
     stream->context->counters.refused_blocks++;
     stream->context->counters.refused_events += events;
     stream->context->counters.refused_calls += calls;
+    stream->context->counters.refused_values += stream->value_count;
     SJ_TRY(begin_block(stream));
     stream->header.first_event = lost.first_event;
     stream->header.first_call = lost.first_call;
@@ -263,6 +281,7 @@ sj_status sj_open_stack_cut(sj_open_stack *stream, uint64_t now_ticks, unsigned 
     }
     const uint64_t calls =
         stream->next_call - stream->header.first_call - stream->header.lost_calls;
+    const sj_value_rules *rules = stream->context->value_rules;
     complete_header(stream, calls, now_ticks, flags);
     const sj_block_input input = {.header = stream->header,
                                   .frames = stream->key,
@@ -270,13 +289,18 @@ sj_status sj_open_stack_cut(sj_open_stack *stream, uint64_t now_ticks, unsigned 
                                   .endings = stream->endings,
                                   .ending_count = stream->ending_count,
                                   .gaps = stream->gaps,
-                                  .gap_count = stream->gap_count};
+                                  .gap_count = stream->gap_count,
+                                  .values = stream->values,
+                                  .value_count = stream->value_count,
+                                  .rules = rules != NULL ? rules->names : NULL,
+                                  .rule_count = rules != NULL ? rules->count : 0};
     stream->next_event =
         stream->header.first_event + stream->event_count + stream->header.lost_events;
     if (stream->rootless || deliver(stream, &input) != SJ_OK) {
         return become_gap(stream, calls, stream->header.last_ticks);
     }
     stream->context->counters.events += stream->event_count;
+    stream->context->counters.values += stream->value_count;
     return begin_block(stream);
 }
 

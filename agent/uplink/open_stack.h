@@ -18,6 +18,7 @@ typedef struct sj_stream_context {
     sj_session_id session;
     sj_block_encoder *encoder;
     sj_assembler_sink sink;
+    const sj_value_rules *value_rules; /* NULL: values are kept as they are */
     uint32_t block_events;
     uint8_t *output; /* of the encoder */
     size_t output_capacity;
@@ -60,6 +61,9 @@ typedef struct sj_open_stack {
     sj_gap *gaps;
     uint32_t gap_count;
     uint32_t gap_capacity;
+    sj_block_value *values;
+    uint32_t value_count;
+    uint32_t value_capacity;
 } sj_open_stack;
 
 SJ_MUST_CHECK sj_status sj_open_stack_new(sj_stream_context *context, uint64_t stack_address,
@@ -73,6 +77,12 @@ SJ_MUST_CHECK sj_status sj_open_stack_cut(sj_open_stack *stream, uint64_t now_ti
 
 /* sj_open_stack_gap notes that something is missing here. */
 SJ_MUST_CHECK sj_status sj_open_stack_gap(sj_open_stack *stream, const sj_gap *gap);
+
+/* sj_open_stack_make_value_room cuts the block when it has no room for so many values; before the
+ * event that they belong to. sj_open_stack_value adds a value, of the call that was entered or left
+ * last. */
+SJ_MUST_CHECK sj_status sj_open_stack_make_value_room(sj_open_stack *stream, uint32_t count);
+SJ_MUST_CHECK sj_status sj_open_stack_value(sj_open_stack *stream, const sj_block_value *value);
 
 /* sj_open_stack_renew stores again what is stored apart, for another sink; nothing may be pending
  * but gaps without losses. */

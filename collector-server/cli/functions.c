@@ -151,7 +151,7 @@ static int list_functions(const functions_options *options, const char *name)
     const sj_planner_options planner = {.module_path = path,
                                         .map_file = options->selection.map_file,
                                         .wanted = sj_selection_wants_function,
-                                        .wanted_context = (void *)(uintptr_t)&options->selection,
+                                        .context = (void *)(uintptr_t)&options->selection,
                                         .library_calls = options->selection.library_calls};
     const sj_status status = sj_plan_make(&planner, &plan, &error);
     if (status != SJ_OK) {

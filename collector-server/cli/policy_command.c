@@ -70,6 +70,22 @@ static void print_filters(const sj_policy *policy)
     }
 }
 
+static void print_values(const sj_value_rules *rules)
+{
+    for (size_t i = 0; rules != NULL && i < rules->count; i++) {
+        const sj_value_rule *rule = &rules->items[i];
+        const uint32_t position = sj_value_position(rule->descriptor);
+        char which[16] = "result";
+        if (position != SJ_VALUE_RESULT) {
+            snprintf(which, sizeof(which), "%" PRIu32, position);
+        }
+        printf("  %-10s %s(%s:%s)%s%s\n", i == 0 ? "values" : "", rule->function.text, which,
+               sj_value_kind_words[sj_value_kind_of(rule->descriptor)],
+               rule->comparison != SJ_VALUE_ALWAYS ? ", some: " : "",
+               rule->comparison != SJ_VALUE_ALWAYS ? rule->name : "");
+    }
+}
+
 static void print_policy(const char *name, const sj_policy *policy)
 {
     printf("%s: policy \"%s\", version %" PRIu32 "\n  %-10s %s\n", name, policy->name,
@@ -81,6 +97,7 @@ static void print_policy(const char *name, const sj_policy *policy)
         printf("  %-10s %g %% of the program's CPU time\n", "budget", policy->budget_percent);
     }
     print_filters(policy);
+    print_values(policy->selection.values);
     if (policy->mode == SJ_POLICY_PROFILE) {
         print_seconds("interval", policy->profile_interval_ns);
     }

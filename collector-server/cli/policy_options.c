@@ -119,6 +119,8 @@ sj_status sj_policy_options_take(sj_policy_draft *draft, int option, const char 
         return sj_policy_draft_true(draft, "modules.system");
     case SJ_OPTION_RECEIVERS:
         return sj_policy_draft_true(draft, "objc.receivers");
+    case SJ_OPTION_VALUE:
+        return sj_policy_draft_value(draft, value, error);
     case SJ_OPTION_NO_SYSTEM_CLASSES:
         return sj_policy_draft_false(draft, "objc.system");
     case SJ_OPTION_DEPTH:

@@ -31,7 +31,8 @@ enum {
     SJ_OPTION_CLASS,
     SJ_OPTION_SELECTOR,
     SJ_OPTION_SUBCLASSES_OF,
-    SJ_OPTION_NO_SYSTEM_CLASSES
+    SJ_OPTION_NO_SYSTEM_CLASSES,
+    SJ_OPTION_VALUE
 };
 
 /* Lines of a table for getopt_long(3). */
@@ -60,7 +61,8 @@ enum {
     {"class", required_argument, NULL, SJ_OPTION_CLASS}, \
     {"selector", required_argument, NULL, SJ_OPTION_SELECTOR}, \
     {"subclasses-of", required_argument, NULL, SJ_OPTION_SUBCLASSES_OF}, \
-    {"no-system-classes", no_argument, NULL, SJ_OPTION_NO_SYSTEM_CLASSES}
+    {"no-system-classes", no_argument, NULL, SJ_OPTION_NO_SYSTEM_CLASSES}, \
+    {"value", required_argument, NULL, SJ_OPTION_VALUE}
 /* clang-format on */
 
 /* sj_option_number reads a whole number up to `limit` with an optional unit (k, M, G: powers of

@@ -215,12 +215,6 @@ static sj_status finish_policy(record_options *options, sj_error *error)
     recording->selection = policy->selection;
     recording->selection.library_calls = library_calls;
     recording->selection.map_file = options->map_file;
-    if (command == &sj_command_attach && policy->selection.objc_dispatch) {
-        return sj_fail(
-            error, SJ_EUNSUPPORTED,
-            "--objc dispatch is an option of `sojourn record` only: a running program is "
-            "recorded by its methods (and with --receivers names their classes)");
-    }
     recording->chunks_per_thread = policy->chunks_per_thread;
     recording->full_policy = policy->drop_when_full ? SJ_FULL_DROP_NEW : SJ_FULL_BLOCK;
     recording->block_ms = policy->block_ms;
@@ -615,6 +609,8 @@ const sj_command sj_command_record = {
         "  --budget N%          add at most so much CPU time, leaving out what tells least\n"
         "  --depth N            no calls deeper than that\n"
         "  --minimum TIME       count calls shorter than, say, 50us, but do not keep them\n"
+        "  --value RULE         record a value of a function's calls (repeatable): an argument,\n"
+        "                       'malloc_it(1:ulong)', or the result, 'find(result:string)'\n"
         "  --thread NAME        only threads whose name matches (repeatable)\n"
         "  --max-bytes N[kMG]   stop recording at this size (default 4G, 0: no limit)\n"
         "  --buffer N           chunks of 64 KiB per thread, 1 to 64 (default 64)\n"

@@ -165,10 +165,12 @@ static void tell_attach(const sj_recording_summary *summary)
         fputs("  ended      the process executed another program, which is not recorded\n", stderr);
     }
     if (summary->leave.left_bytes != 0) {
-        fprintf(stderr,
-                "  left over  %llu KiB that a thread still stands in, gone at the next attach or "
-                "detach, or that stay in children forked while the agent was loaded\n",
-                (unsigned long long)summary->leave.left_bytes / 1024);
+        fprintf(stderr, "  left over  %llu KiB that %s\n",
+                (unsigned long long)summary->leave.left_bytes / 1024,
+                summary->leave.stays
+                    ? "stay until the process ends, which may have kept stubs of messages, or "
+                      "whose loader was locked when it was forked"
+                    : "a thread still stands in; gone at the next attach or detach");
     }
     if (summary->leave.api_gate_bytes != 0) {
         fprintf(stderr, "  left over  %llu KiB that its calls by sojourn.h go through\n",
@@ -304,6 +306,7 @@ void sj_report_text_json(FILE *file, const sj_recording_summary *summary, const 
     json_number(file, "leave_stopped_ns", summary->leave.stopped_ns);
     json_number(file, "leave_stopped_cpu_ns", summary->leave.stopped_cpu_ns);
     json_number(file, "left_bytes", summary->leave.left_bytes);
+    json_number(file, "message_stubs", summary->leave.message_stubs);
     json_number(file, "api_gate_bytes", summary->leave.api_gate_bytes);
     fprintf(file, ",\n  \"replaced\": %s", summary->replaced ? "true" : "false");
     json_number(file, "drain_cpu_ns", summary->drain.cpu_ns);

@@ -211,6 +211,8 @@ static sj_status store_block(block_run *run)
                                  run->error));
     SJ_TRY(insert_block(run));
     SJ_TRY(insert_gaps(run));
+    SJ_TRY(sj_store_add_values(&run->store->sql, run->state->session_id, run->stream->stream_id,
+                               &run->block, run->error));
     if (!run->state->is_behind) {
         sj_session_count_block(run->state, run->stream, &run->block, &run->summary,
                                run->bytes.size);

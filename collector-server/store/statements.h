@@ -50,6 +50,7 @@ typedef enum sj_statement {
     SJ_SQL_BLOCK_READ,
     SJ_SQL_BLOCK_QUARANTINE,
     SJ_SQL_GAP_ADD,
+    SJ_SQL_VALUE_ADD,
     SJ_SQL_OPEN_CALL_ADD,
     SJ_SQL_MARK_ADD,
     SJ_SQL_CLOCK_ADD,

@@ -97,6 +97,11 @@ SJ_MUST_CHECK sj_status sj_store_write_sums(sj_store *store, bool all, sj_error 
  * may still be there, too, so they must be dropped once their sums are written. */
 SJ_MUST_CHECK sj_status sj_store_load_unsummed(sj_store *store, sj_error *error);
 
+/* sj_store_add_values writes the values of a block's calls (values.c). */
+SJ_MUST_CHECK sj_status sj_store_add_values(sj_statements *sql, int64_t session_id,
+                                            int64_t stream_id, const sj_block *block,
+                                            sj_error *error);
+
 /* sj_store_note_open_calls writes what is still open at the end of a stream. */
 SJ_MUST_CHECK sj_status sj_store_note_open_calls(sj_store *store, const sj_session_state *state,
                                                  int64_t stream_id, const sj_block *block,

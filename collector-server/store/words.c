@@ -94,3 +94,20 @@ const char *sj_word_of_gap_reason(uint32_t reason)
     };
     return WORD_OF(words, reason);
 }
+
+const char *sj_word_of_value_kind(uint32_t kind)
+{
+    static const char *const words[SJ_VALUE_KINDS] = {
+        [SJ_VALUE_INT] = "int",       [SJ_VALUE_UINT] = "uint",       [SJ_VALUE_LONG] = "long",
+        [SJ_VALUE_ULONG] = "ulong",   [SJ_VALUE_CHAR] = "char",       [SJ_VALUE_BOOL] = "bool",
+        [SJ_VALUE_HEX] = "hex",       [SJ_VALUE_POINTER] = "pointer", [SJ_VALUE_FLOAT] = "float",
+        [SJ_VALUE_DOUBLE] = "double", [SJ_VALUE_STRING] = "string"};
+    return WORD_OF(words, kind);
+}
+
+const char *sj_word_of_value_note(uint32_t note)
+{
+    static const char *const words[] = {
+        [SJ_VALUE_CUT] = "cut", [SJ_VALUE_UNREADABLE] = "unreadable", [SJ_VALUE_NULL] = "null"};
+    return note == SJ_VALUE_WHOLE ? NULL : WORD_OF(words, note);
+}

@@ -8,6 +8,8 @@ const char *sj_word_of_technique(uint8_t technique);
 const char *sj_word_of_skip(uint32_t skip);
 const char *sj_word_of_symbol_source(uint8_t source);
 const char *sj_word_of_gap_reason(uint32_t reason);
+const char *sj_word_of_value_kind(uint32_t kind);
+const char *sj_word_of_value_note(uint32_t note); /* NULL: there is nothing to note */
 const char *sj_word_of_disarming(uint32_t reason);
 
 #endif

@@ -143,7 +143,8 @@ static void ignore_mark(void *context, uint32_t mark, bool end, uint64_t ticks)
 /* Feeds all records; returns the seconds of CPU it took. */
 static double drain(const record_list *list, sj_block_encoder *encoder, block_sums *sums)
 {
-    const sj_assembler_sink sink = {sums, open_stream, take_block, ignore_mark};
+    const sj_assembler_sink sink = {
+        .context = sums, .open_stream = open_stream, .block = take_block, .mark = ignore_mark};
     const sj_assembler_options options = {
         .stack_low = STACK_LOW, .stack_high = STACK_HIGH, .encoder = encoder};
     const uint64_t now = list->last_ticks + (1 << 20);

@@ -25,7 +25,8 @@ static void make_sample(damaged_block *sample, uint64_t seed, size_t events)
                                 .step = 26,
                                 .longest_gap = 500,
                                 .endings = 5,
-                                .gaps = 2};
+                                .gaps = 2,
+                                .values = 30};
     sj_block_encoder *encoder;
     sj_block_input input;
     stream_make(&shape, &input);

@@ -53,6 +53,17 @@ static const golden_block blocks[] = {
       .endings = 3,
       .gaps = 1},
      false},
+    {"v1_values",
+     {.seed = 5,
+      .events = 30,
+      .open_depth = 2,
+      .functions = 4,
+      .repetition = 30,
+      .step = 26,
+      .longest_gap = 2,
+      .gaps = 1,
+      .values = 40},
+     false},
 };
 enum { BLOCKS = sizeof(blocks) / sizeof(blocks[0]), MAX_GOLDEN_BYTES = 64 * 1024 };
 

@@ -74,7 +74,8 @@ static void streams_of_every_small_size_round_trip(void **state)
                                                .step = 26,
                                                .longest_gap = 40,
                                                .endings = 4,
-                                               .gaps = events % 3});
+                                               .gaps = events % 3,
+                                               .values = events % 40});
         }
     }
 }
@@ -93,7 +94,8 @@ static void random_streams_round_trip(void **state)
                                            .step = seed % 3 == 0 ? 1 : 26,
                                            .longest_gap = longest[seed / 16 % 4],
                                            .endings = seed,
-                                           .gaps = seed % 7});
+                                           .gaps = seed % 7,
+                                           .values = seed % 90});
     }
 }
 

@@ -85,6 +85,35 @@ static void make_gaps(const stream_shape *shape, uint64_t *random, uint64_t tick
     input->gap_count = shape->gaps;
 }
 
+static void make_values(const stream_shape *shape, uint64_t *random, sj_block_input *input)
+{
+    static const char *const rules[] = {"large", "", "a rule's name"};
+    sj_block_value *values = calloc(shape->values + 1, sizeof(*values));
+    uint64_t calls = input->header.first_call;
+    for (size_t i = 0; i < shape->events; i++) {
+        calls += input->events[i].function != SJ_EVENT_LEAVE;
+    }
+    for (size_t i = 0; i < shape->values; i++) {
+        sj_block_value *value = &values[i];
+        const uint32_t kind = 1 + (uint32_t)(i % (SJ_VALUE_KINDS - 1));
+        value->call_index = next_random(random) % (calls + 1);
+        value->call_index -= value->call_index == calls ? 1 : 0;
+        value->descriptor = sj_value_descriptor((uint32_t)(i % 9), kind);
+        value->rule = (uint8_t)(i % 4);
+        if (kind == SJ_VALUE_STRING) {
+            value->note = (uint8_t)(i / 2 % 4);
+            value->text_bytes = (uint8_t)(next_random(random) % (SJ_VALUE_TEXT_BYTES + 1));
+            memset(value->text, 'a' + (int)(i % 26), value->text_bytes);
+        } else {
+            value->bits = sj_value_narrow(kind, next_random(random) * *random);
+        }
+    }
+    input->values = values;
+    input->value_count = shape->values;
+    input->rules = rules;
+    input->rule_count = shape->values != 0 ? 3 : 0;
+}
+
 void stream_make(const stream_shape *shape, sj_block_input *input)
 {
     const uint64_t first_ticks = UINT64_C(1) << 50;
@@ -107,6 +136,7 @@ void stream_make(const stream_shape *shape, sj_block_input *input)
     input->events = events;
     make_endings(shape, input);
     make_gaps(shape, &random, first_ticks, input);
+    make_values(shape, &random, input);
 }
 
 void stream_free(sj_block_input *input)
@@ -115,6 +145,7 @@ void stream_free(sj_block_input *input)
     free((void *)(uintptr_t)input->events);
     free((void *)(uintptr_t)input->endings);
     free((void *)(uintptr_t)input->gaps);
+    free((void *)(uintptr_t)input->values);
 }
 
 static void check_events(const sj_block_input *input, const sj_block *block, unsigned want)
@@ -158,6 +189,14 @@ void stream_check(const sj_block_input *input, const sj_block *block, unsigned w
     assert_int_equal(block->gap_count, input->gap_count);
     for (size_t i = 0; i < input->gap_count; i++) {
         assert_memory_equal(&block->gaps[i], &input->gaps[i], sizeof(sj_gap));
+    }
+    assert_int_equal(block->value_count, input->value_count);
+    for (size_t i = 0; i < input->value_count; i++) {
+        assert_memory_equal(&block->values[i], &input->values[i], sizeof(sj_block_value));
+    }
+    assert_int_equal(block->rules->count, input->rule_count);
+    for (size_t i = 0; i < input->rule_count; i++) {
+        assert_string_equal(block->rules->names[i], input->rules[i]);
     }
     check_events(input, block, want);
 }

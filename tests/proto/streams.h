@@ -14,6 +14,7 @@ typedef struct stream_shape {
     uint64_t longest_gap;
     size_t endings; /* at most */
     size_t gaps;
+    size_t values;
 } stream_shape;
 
 /* stream_make fills an input whose arrays it allocates; stream_free frees them. */

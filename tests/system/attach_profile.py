@@ -10,7 +10,7 @@ import time
 
 sys.path.insert(0, os.path.dirname(__file__))
 from attaching import Target, check_same, code_bytes, look
-from callgrind_counts import callgrind_counts
+from callgrind import count_by_name
 from sojourn_testing import check, check_accounts, main
 
 SCRIPT = """
@@ -60,7 +60,7 @@ def expect(sojourn, program, script):
         given, output = sojourn.path("lines"), sojourn.path(f"callgrind.{lines}")
         with open(given, "w", encoding="utf-8") as file:
             file.write("line\n" * lines)
-        counts.append(callgrind_counts([program, script], given, output))
+        counts.append(count_by_name([program, script], given, output))
     counts[1].subtract(counts[0])
     return {name: calls for name, calls in counts[1].items() if calls > 0}
 

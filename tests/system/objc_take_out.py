@@ -18,6 +18,7 @@ from sojourn_testing import check, check_accounts, main
 LONG = os.environ.get("SJ_LONG") == "1"
 MESSAGES = ("SELECT count(*) AS n FROM calls JOIN functions USING (function_id) "
             "WHERE name GLOB '[-+][[]*'")
+WAIT = ["--block-ms", "10000"]  # on a busy machine, too, nothing is dropped
 DISPATCHERS = ("objc_msg_lookup", "objc_msg_lookup_super", "__objc_register_selectors_from_module")
 
 
@@ -52,7 +53,7 @@ def methods_late(sojourn, program, rounds):
         remove(database)
         if before is None:
             before, code = look(process.pid), code_bytes(process.pid)
-        options = ["--for", "30ms", "--libs"] + (["--receivers"] if number % 2 else [])
+        options = ["--for", "30ms", "--libs", *WAIT] + (["--receivers"] if number % 2 else [])
         done, summary = attach(sojourn, process.pid, database, options)
         check(summary is not None and done.returncode == 0, f"{program}, round {number}: {done}")
         check(code_bytes(process.pid) == code, f"{program}: other text after round {number}")
@@ -69,6 +70,27 @@ def methods_late(sojourn, program, rounds):
     check("FAILED" not in output, f"{program} went wrong when hooked late:\n{output}")
     check(messages > 100 * rounds, f"{program}: {messages} messages in {rounds} rounds")
     print(f"{program}: {messages} messages in {rounds} rounds of methods patched late")
+
+
+def made_classes_are_learnt(sojourn, program):
+    """The class that the program makes has its name as a receiver, as long as the program runs."""
+    process = start(sojourn, program, 1000000)
+    database = sojourn.path("made.db")
+    wait_for_library(process)
+    deadline = time.monotonic() + 60
+    found = set()
+    while found != {"SmpBase", "SmpDerived"}:
+        check(time.monotonic() < deadline, f"SmpMade is not known as a receiver: {found}")
+        remove(database)
+        done, _ = attach(sojourn, process.pid, database, ["--for", "1s", "--receivers", *WAIT])
+        check(done.returncode == 0, f"{program}: {done}")
+        rows = sojourn.sql(database, "SELECT class FROM methods JOIN function_stats USING "
+                           "(function_id) WHERE receiver = 'SmpMade' AND selector = 'recurse:'")
+        found |= {row["class"] for row in rows}
+    process.send_signal(signal.SIGTERM)
+    output = process.communicate(timeout=60)[0]
+    check("FAILED" not in output, f"{program} went wrong:\n{output}")
+    print(f"{program}: a class made at run time is known as a receiver")
 
 
 def dispatcher_slots(pid):
@@ -139,17 +161,51 @@ def dispatch_given_back(sojourn, program):
     print(f"{program}: {len(slots)} references to the dispatcher given back, {kept.group(0)}")
 
 
-def dispatch_is_not_attached(sojourn):
-    done = sojourn.run(["attach", "--objc", "dispatch", "1"], capture_output=True, text=True)
-    check(done.returncode != 0 and "only" in done.stderr and "--receivers" in done.stderr,
-          f"attach --objc dispatch: {done}")
+def dispatch_late(sojourn, program):
+    """Dispatch is rebound in a running program and given back; the agent stays, and that is told."""
+    process = start(sojourn, program, 1000000)
+    database = sojourn.path("dispatch-late.db")
+    wait_for_library(process)
+    slots, code = dispatcher_slots(process.pid), code_bytes(process.pid)
+    done, summary = attach(sojourn, process.pid, database, ["--for", "2s", "--objc", "dispatch", *WAIT])
+    check(summary is not None and done.returncode == 0, f"{program}: {done}")
+    check_accounts(sojourn, database)
+    receivers = sojourn.sql(
+        database, "SELECT DISTINCT receiver FROM methods JOIN function_stats USING (function_id) "
+        "WHERE class = 'SmpBase' AND receiver IS NOT NULL")
+    check({row["receiver"] for row in receivers} >= {"SmpDerived"}, f"receivers: {receivers}")
+    check(summary["message_stubs"] > 20 and summary["left_bytes"] > 0, f"{program}: {summary}")
+    left = dispatcher_slots(process.pid)
+    check(left.keys() == slots.keys(), f"other references: {left.keys() ^ slots.keys()}")
+    names = owners(process.pid, left)
+    check(len(names) == 1 and next(iter(names)).startswith("libobjc.so"), f"it leads to {names}")
+    now = code_bytes(process.pid)
+    check(all(now[key] == value for key, value in code.items()), f"{program}: other text")
+    done, summary = attach(sojourn, process.pid, database, ["--for", "30ms"])
+    check(summary is None and "started again" in done.stderr, f"attached again: {done}")
+    time.sleep(1)
+    process.send_signal(signal.SIGTERM)
+    output = process.communicate(timeout=60)[0]
+    check("FAILED" not in output, f"{program} went wrong when its dispatch was hooked:\n{output}")
+    print(f"{program}: dispatch rebound late, {len(slots)} references given back")
+
+
+def nothing_to_dispatch(sojourn):
+    process = subprocess.Popen(["sleep", "600"])
+    done, summary = attach(sojourn, process.pid, sojourn.path("none.db"), ["--objc", "dispatch"])
+    check(summary is None and "no Objective-C dispatcher" in done.stderr, f"sleep: {done}")
+    check(not any("libsojourn" in path for _, _, _, path in mappings(process.pid)), "it stays")
+    process.kill()
+    process.wait()
 
 
 def test(sojourn, arguments):
     build = os.path.dirname(os.path.dirname(sojourn.program))
     folder = os.path.join(build, "tests/samples/objc/O2")
-    dispatch_is_not_attached(sojourn)
+    nothing_to_dispatch(sojourn)
+    made_classes_are_learnt(sojourn, os.path.join(folder, "objc_torture"))
     for name in ("objc_torture", "objc_torture_sealed"):
+        dispatch_late(sojourn, os.path.join(folder, name))
         dispatch_given_back(sojourn, os.path.join(folder, name))
     methods_late(sojourn, os.path.join(folder, "objc_torture"), 100 if LONG else 4)
 

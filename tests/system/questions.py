@@ -112,7 +112,7 @@ def every_column_is_described(sojourn, database):
     names = [row[0] for row in connection.execute(
         "SELECT name FROM sqlite_schema WHERE type IN ('table', 'view') AND name NOT LIKE 'sqlite_%'")]
     for name in names:
-        told = re.findall(r"^\| `(\w+)` \| (INTEGER|TEXT|BLOB|REAL) \| \S",
+        told = re.findall(r"^\| `(\w+)` \| (INTEGER|TEXT|BLOB|REAL|ANY) \| \S",
                           sql(sojourn, [f"--schema={name}", database]).stdout, re.MULTILINE)
         columns = [row[1] for row in connection.execute(f"PRAGMA table_info({name})")]
         check(sorted(word for word, _kind in told) == sorted(columns),

@@ -218,7 +218,8 @@ static void test_the_object_needs_libc_only_and_exports_its_api_only(void **unus
     assert_non_null(strstr(output, "[libc.so.6]"));
     read_command("nm -D --defined-only " SJ_TEST_AGENT " | awk '{print $3}'", output,
                  sizeof(output));
-    assert_string_equal(output, "sojourn_agent_attach\nsojourn_agent_face\nsojourn_agent_leave\n"
+    assert_string_equal(output, "sojourn_agent_attach\nsojourn_agent_bind\nsojourn_agent_face\n"
+                                "sojourn_agent_leave\n"
                                 "sojourn_agent_mark_begin\nsojourn_agent_mark_end\n"
                                 "sojourn_agent_request\nsojourn_agent_review\n"
                                 "sojourn_agent_unbind\n");
@@ -231,13 +232,14 @@ static void test_the_object_needs_libc_only_and_exports_its_api_only(void **unus
     }
 }
 
-/* What keeps the app's vector registers: no instruction of ours touches them. */
-static void test_no_instruction_of_the_agent_uses_a_vector_register(void **unused)
+/* What keeps the app's vector registers: no instruction of ours writes them, and none but the
+ * stores of the gate to values reads them. */
+static void test_no_instruction_of_the_agent_changes_a_vector_register(void **unused)
 {
     (void)unused;
     static char output[256];
-    read_command("objdump -d --no-show-raw-insn " SJ_TEST_AGENT
-                 " | grep -cE '%[xyz]mm|%mm[0-7]|%st' || true",
+    read_command("objdump -d --no-show-raw-insn " SJ_TEST_AGENT " | grep -E '%[xyz]mm|%mm[0-7]|%st'"
+                 " | grep -vcE 'movq +%xmm[0-7],0x[0-9a-f]+\\(%rsp\\)$' || true",
                  output, sizeof(output));
     assert_string_equal(output, "0\n");
     read_command("objdump -d --no-show-raw-insn " SJ_TEST_AGENT " | grep -c rdtsc", output,
@@ -257,7 +259,7 @@ int main(void)
         cmocka_unit_test(test_a_forked_child_joins_the_session),
         cmocka_unit_test(test_a_forked_child_that_is_not_followed_records_nothing),
         cmocka_unit_test(test_the_object_needs_libc_only_and_exports_its_api_only),
-        cmocka_unit_test(test_no_instruction_of_the_agent_uses_a_vector_register),
+        cmocka_unit_test(test_no_instruction_of_the_agent_changes_a_vector_register),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

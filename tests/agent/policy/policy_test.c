@@ -170,6 +170,79 @@ static void test_what_is_asked_of_objective_c(void **state)
     sj_policy_free(&policy);
 }
 
+/* The bits of the rules that keep a value of a descriptor. */
+static uint32_t kept_by(const sj_value_rules *rules, sj_block_value value)
+{
+    uint32_t kept = 0;
+    for (size_t i = 0; i < rules->count; i++) {
+        kept |= sj_value_rule_holds(&rules->items[i], &value) ? 1U << i : 0;
+    }
+    return kept;
+}
+
+static void test_rules_about_values(void **state)
+{
+    static const char text[] =
+        "{\"policy\": 1, \"values\": ["
+        "{\"function\": \"f*\", \"argument\": 1, \"as\": \"int\"},"
+        "{\"when\": {\"op\": \"<\", \"value\": -3}, \"function\": \"f\", \"argument\": 1,"
+        " \"as\": \"int\"},"
+        "{\"function\": \"-[A b:]\", \"result\": true, \"as\": \"ulong\","
+        " \"when\": {\"op\": \">=\", \"value\": \"0xffffffffffffffff\"}},"
+        "{\"name\": \"nan\", \"function\": \"f\", \"argument\": 8, \"as\": \"double\","
+        " \"when\": {\"op\": \"!=\", \"value\": 1.5}},"
+        "{\"function\": \"f\", \"argument\": 2, \"as\": \"string\","
+        " \"when\": {\"op\": \"==\", \"value\": \"a*\"}}]}";
+    uint8_t listed[SJ_VALUES_PER_FUNCTION];
+    sj_policy policy;
+    sj_error error = {0};
+    (void)state;
+    assert_int_equal(sj_policy_parse(text, strlen(text), "t", &policy, &error), SJ_OK);
+    sj_value_rules *rules = sj_value_rules_share(policy.selection.values);
+    sj_policy_free(&policy);
+    assert_int_equal(rules->count, 5);
+    assert_string_equal(rules->names[2], "-[A b:]");
+    assert_int_equal(sj_value_rules_match(rules, "f"), 0x1b);
+    assert_int_equal(sj_value_rules_match(rules, "-[A b:]"), 0x4);
+    assert_int_equal(sj_value_rules_match(rules, "A"), 0);
+    assert_int_equal(sj_value_rules_match(rules, "libf.so!f"), 0);
+    const uint8_t first = sj_value_descriptor(1, SJ_VALUE_INT);
+    sj_value_rules_list(rules, 0x1b, listed);
+    assert_true(listed[0] == first && listed[1] == sj_value_descriptor(8, SJ_VALUE_DOUBLE) &&
+                listed[2] == sj_value_descriptor(2, SJ_VALUE_STRING) && listed[3] == 0);
+    sj_block_value value = {.descriptor = first, .bits = (uint64_t)-4};
+    assert_int_equal(kept_by(rules, value), 0x3);
+    value.bits = (uint64_t)-3;
+    assert_int_equal(kept_by(rules, value), 0x1);
+    value =
+        (sj_block_value){.descriptor = sj_value_descriptor(0, SJ_VALUE_ULONG), .bits = UINT64_MAX};
+    assert_int_equal(kept_by(rules, value), 0x4);
+    value = (sj_block_value){.descriptor = sj_value_descriptor(8, SJ_VALUE_DOUBLE),
+                             .bits = UINT64_C(0x7ff8000000000000)};
+    assert_int_equal(kept_by(rules, value), 0x8); /* not a number */
+    value = (sj_block_value){
+        .descriptor = sj_value_descriptor(2, SJ_VALUE_STRING), .text_bytes = 2, .text = "ab"};
+    assert_int_equal(kept_by(rules, value), 0x10);
+    value.note = SJ_VALUE_NULL;
+    assert_int_equal(kept_by(rules, value), 0);
+    assert_true(sj_value_rules_same(rules, rules) && !sj_value_rules_same(rules, NULL));
+    sj_value_rules_free(rules);
+}
+
+static void test_globs_of_methods_mean_their_bracket(void **state)
+{
+    sj_pattern pattern = {0};
+    sj_error error = {0};
+    (void)state;
+    assert_int_equal(sj_pattern_make("-[Foo* set*:]", &pattern, &error), SJ_OK);
+    assert_true(sj_pattern_matches(&pattern, "-[Foo setBar:]"));
+    assert_true(sj_pattern_matches(&pattern, "-[Foo(More) set:]"));
+    assert_false(sj_pattern_matches(&pattern, "+[Foo setBar:]"));
+    assert_false(sj_pattern_matches(&pattern, "-F"));
+    assert_false(sj_pattern_matches(&pattern, ""));
+    sj_pattern_free(&pattern);
+}
+
 static void test_places_in_nested_text(void **state)
 {
     static const char text[] = "{ \"a\\\"]\": [1, {\"b\": \"}\"}],\n\n \"c\": [[2], [3, 44]] }";
@@ -191,6 +264,8 @@ int main(void)
         cmocka_unit_test(test_presets_are_sound_and_can_be_bases),
         cmocka_unit_test(test_flags_are_the_same_document),
         cmocka_unit_test(test_what_is_asked_of_objective_c),
+        cmocka_unit_test(test_rules_about_values),
+        cmocka_unit_test(test_globs_of_methods_mean_their_bracket),
         cmocka_unit_test(test_places_in_nested_text),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -6,6 +6,7 @@
 #include "agent/recorder/arena.h"
 #include "agent/recorder/record.h"
 #include "agent/recorder/recorder.h"
+#include "agent/recorder/values.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -69,6 +70,36 @@ static inline probe_function make_receiver_probe(uint32_t function, uint8_t rece
     sj_emit_bytes(&emitter, ret, sizeof(ret));
     sj_arch_sync_code((uint64_t)(uintptr_t)code, 4096);
     return (probe_function)(uintptr_t)start;
+}
+
+/* Makes a function that records what the descriptors ask for, its entry and its exit, and returns.
+ */
+static inline probe_function make_values_probe(uint32_t function, uint32_t descriptors)
+{
+    enum { VALUES_GATE = 32, CODE = 64 };
+    uint8_t *code =
+        mmap(NULL, 4096, PROT_READ | PROT_WRITE | PROT_EXEC, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    CHECK(code != MAP_FAILED);
+    const uint64_t start = (uint64_t)(uintptr_t)code;
+    sj_emitter emitter = {.at = start, .gate = start, .values_gate = start + VALUES_GATE};
+    sj_emit_gate(&emitter, (uint64_t)(uintptr_t)&sj_arch_slow_entry);
+    emitter.at = emitter.values_gate;
+    sj_emit_gate(&emitter, (uint64_t)(uintptr_t)&sj_arch_values_entry);
+    emitter.at = start + CODE;
+    emitter.cold_at = start + 1024;
+    sj_emit_values(&emitter, function, descriptors);
+    sj_emit_probe(&emitter, function & SJ_RECORD_FUNCTION_MASK);
+    sj_emit_probe(&emitter,
+                  UINT32_C(1) << SJ_RECORD_FUNCTION_BITS | (function & SJ_RECORD_FUNCTION_MASK));
+#if defined(__aarch64__)
+    const uint8_t ret[] = {0xc0, 0x03, 0x5f, 0xd6};
+#else
+    const uint8_t ret[] = {0xc3};
+#endif
+    CHECK(sj_arch_is_return(ret, sizeof(ret)) && !sj_arch_is_return(ret, 0));
+    sj_emit_bytes(&emitter, ret, sizeof(ret));
+    sj_arch_sync_code(start, 4096);
+    return (probe_function)(uintptr_t)(start + CODE);
 }
 
 static inline probe_function make_probe(uint32_t function)
@@ -224,6 +255,66 @@ static inline void store_receivers(const char *directory, uint8_t receiver)
     CHECK(counts[SJ_RECORD_VALUE] == CALLS);
     CHECK(counts[SJ_RECORD_ENTER] == CALLS + NO_OBJECT);
     CHECK(counts[SJ_RECORD_LEAVE] == CALLS + NO_OBJECT);
+}
+
+/* Calls a probe that records a text, a real number and a whole one behind two others, over several
+ * chunks, and checks each record. `reads`: whether texts can be read here. */
+static inline void store_values(const char *directory, bool reads)
+{
+    enum { CALLS = SJ_CHUNK_RECORDS / 3, CHUNKS = 6, FUNCTION = 78, SHIFT = 2 };
+    static const char text[] = "twelve bytes";
+    const uint8_t descriptors[] = {sj_value_descriptor(1, SJ_VALUE_STRING),
+                                   sj_value_descriptor(2, SJ_VALUE_DOUBLE),
+                                   sj_value_descriptor(2, SJ_VALUE_ULONG)};
+    const sj_link_welcome welcome = make_welcome(2, CHUNKS, SJ_FULL_DROP_NEW);
+    char path[128];
+    CHECK(sj_recorder_start(directory, "1.1.arena", &welcome) == SJ_OK);
+    snprintf(path, sizeof(path), "%s/1.1.arena", directory);
+    uint8_t *base = map_arena_file(path);
+    CHECK(base != NULL);
+    void (*probe)(long, long, const char *, long, double, double) =
+        (void (*)(long, long, const char *, long, double, double))make_values_probe(
+            (uint32_t)SHIFT << SJ_VALUE_SHIFT_BIT | FUNCTION,
+            descriptors[0] | (uint32_t)descriptors[1] << 8 | (uint32_t)descriptors[2] << 16);
+    for (int i = 0; i < CALLS; i++) {
+        probe(1, 2, text, 0x123456789, 3.5, 4.5);
+    }
+    const double real = 4.5;
+    uint64_t expected[5] = {reads ? sizeof(text) - 1 : (uint64_t)SJ_VALUE_UNREADABLE << 8};
+    size_t count = 1;
+    if (reads) {
+        memcpy(&expected[1], text, sizeof(text) - 1);
+        count += 2;
+    }
+    memcpy(&expected[count++], &real, sizeof(real));
+    expected[count++] = 0x123456789;
+    size_t place = 0;
+    uint32_t stack = 0;
+    uint32_t calls = 0;
+    for (uint32_t chunk = 0; chunk < CHUNKS; chunk++) {
+        const sj_record *records =
+            (const sj_record *)(base + sj_arena_chunk_offset(2, CHUNKS, 0, chunk) +
+                                SJ_CHUNK_HEADER_BYTES);
+        for (uint32_t i = 0; i < SJ_CHUNK_RECORDS && sj_record_tag(&records[i]) != 0; i++) {
+            const uint32_t tag = sj_record_tag(&records[i]);
+            CHECK((tag & SJ_RECORD_FUNCTION_MASK) == FUNCTION);
+            if (tag >> SJ_RECORD_FUNCTION_BITS != SJ_RECORD_VALUE) {
+                CHECK(place == count || place == 0);
+                CHECK((sj_record_stack(&records[i]) & SJ_RECORD_VALUE_STACK_MASK) == stack);
+                calls += tag >> SJ_RECORD_FUNCTION_BITS == SJ_RECORD_ENTER && place == count;
+                place = 0;
+                continue;
+            }
+            const uint32_t word = sj_record_value_stack(&records[i]);
+            const bool is_text = reads && (place == 1 || place == 2);
+            CHECK(place < count && sj_record_value(&records[i]) == expected[place]);
+            CHECK(sj_record_part_of(&records[i]) == (is_text ? SJ_PART_TEXT : SJ_PART_VALUE));
+            CHECK(records[i].bytes[11] == descriptors[place + 2 < count ? 0 : place + 3 - count]);
+            stack = word & SJ_RECORD_VALUE_STACK_MASK;
+            place++;
+        }
+    }
+    CHECK(calls == CALLS);
 }
 
 #endif

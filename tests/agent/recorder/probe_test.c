@@ -110,6 +110,33 @@ static void test_probe_of_methods_stores_what_the_receiver_is(void **state)
     assert_int_equal(run_in_child(store_second_receiver), 0);
 }
 
+/* With a pointer that leads nowhere, among others. */
+static void keep_registers_of_values(const char *directory)
+{
+    const sj_link_welcome welcome = make_welcome(2, 2, SJ_FULL_DROP_NEW);
+    CHECK(sj_recorder_start(directory, "1.1.arena", &welcome) == SJ_OK);
+    const probe_function probe =
+        make_values_probe(7, sj_value_descriptor(1, SJ_VALUE_STRING) |
+                                 (uint32_t)sj_value_descriptor(8, SJ_VALUE_DOUBLE) << 8 |
+                                 (uint32_t)sj_value_descriptor(0, SJ_VALUE_LONG) << 16 |
+                                 (uint32_t)sj_value_descriptor(0, SJ_VALUE_FLOAT) << 24);
+    for (uint32_t i = 0; i < SJ_CHUNK_RECORDS; i++) {
+        call_checked(probe, 0x202 | (i & 1) | (i & 4) | (i & 2) << 9);
+    }
+}
+
+static void store_all_values(const char *directory)
+{
+    store_values(directory, true);
+}
+
+static void test_probe_of_values_stores_what_registers_hold(void **state)
+{
+    (void)state;
+    assert_int_equal(run_in_child(keep_registers_of_values), 0);
+    assert_int_equal(run_in_child(store_all_values), 0);
+}
+
 /* The same when nothing was ever started: every probe leads to memory that nobody reads. */
 static void keep_registers_disarmed(const char *directory)
 {
@@ -169,6 +196,7 @@ int main(void)
         cmocka_unit_test(test_probe_keeps_registers_when_disarmed),
         cmocka_unit_test(test_probe_stores_ticks_stack_and_tag),
         cmocka_unit_test(test_probe_of_methods_stores_what_the_receiver_is),
+        cmocka_unit_test(test_probe_of_values_stores_what_registers_hold),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

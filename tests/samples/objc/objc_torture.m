@@ -17,7 +17,13 @@
 enum { WORKERS = 4, STACK_BYTES = 256 * 1024, WAIT_ROUNDS = 2000, WAIT_US = 5000 };
 enum { LANE_SIGNAL = 20, LANE_COROUTINE = 21, LANE_LEAVER = 19, LANE_WORKER = 10 };
 
+/* Of the loop that hooks and unhooks: how often it turns at least, and which turns last a step. */
+enum { TURNS = 200, LONG_TURNS = 8 };
+
 static int failures;
+static int steps; /* parts of rounds that have ended; this and the next are atomic */
+static int turns;
+static int rounds_done;
 
 #define CHECK(...)                                                                                 \
     do {                                                                                           \
@@ -220,26 +226,71 @@ static void check_later(void)
     CHECK([[later performSelector:@selector(addedLater)] isEqual:@"later"]);
 }
 
+static int get(const int *value)
+{
+    return __atomic_load_n(value, __ATOMIC_ACQUIRE);
+}
+
+static void step(void)
+{
+    __atomic_fetch_add(&steps, 1, __ATOMIC_RELEASE);
+}
+
+/* A class that no file describes: the program makes it. */
+static void check_made(void)
+{
+    static Class made;
+    if (made == Nil) {
+        made = objc_allocateClassPair([SmpDerived class], "SmpMade", 0);
+        CHECK(made != Nil);
+        objc_registerClassPair(made);
+    }
+    SmpDerived *object = [[made new] autorelease];
+    CHECK([object recurse:3] == 6);
+    CHECK([made classInCategory] == 7);
+}
+
 static void one_round(void)
 {
     NSAutoreleasePool *pool = [NSAutoreleasePool new];
     SmpBase *base = [[SmpBase new] autorelease];
     SmpDerived *derived = [[SmpDerived new] autorelease];
     check_values(base, derived);
+    step();
     check_ways(base, derived);
+    step();
     check_ends(base, derived);
+    step();
     check_signals(derived);
     check_coroutines(derived);
+    check_made();
+    step();
     check_threads();
     [pool release];
 }
 
+/* Returns when a whole step was made since (two ends of steps have come), or all rounds. */
+static void wait_for_step(void)
+{
+    const int start = get(&steps);
+    while (get(&steps) - start < 2 && !get(&rounds_done)) {
+        usleep(500);
+    }
+}
+
+/* Turns for as long as there are rounds, which go on until it has turned often enough. Some turns
+ * are short, so that they come in the middle of messages; some last, so that messages are sent
+ * whatever the machine's load. */
 static void *switcher(void *argument)
 {
     void (*turn)(int) = argument;
-    for (int i = 0; i < 200; i++) {
-        turn(i & 1);
-        usleep(500);
+    for (; turns < TURNS || !get(&rounds_done); __atomic_fetch_add(&turns, 1, __ATOMIC_RELEASE)) {
+        turn(turns & 1);
+        if (turns % LONG_TURNS == 1) {
+            wait_for_step();
+        } else {
+            usleep(500);
+        }
     }
     turn(0);
     return NULL;
@@ -264,10 +315,12 @@ int main(int argc, char **argv)
     } else if (strcmp(mode, "loop") == 0) {
         pthread_create(&thread, NULL, switcher, (void *)turn);
     }
-    for (int i = 1; i < rounds; i++) {
+    const int least_turns = strcmp(mode, "loop") == 0 ? TURNS : 0;
+    for (int i = 1; i < rounds || get(&turns) < least_turns; i++) {
         one_round();
     }
-    if (strcmp(mode, "loop") == 0) {
+    if (least_turns != 0) {
+        __atomic_store_n(&rounds_done, 1, __ATOMIC_RELEASE);
         pthread_join(thread, NULL);
     } else if (mode[0] != '\0') {
         turn(0);

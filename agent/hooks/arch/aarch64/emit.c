@@ -28,6 +28,8 @@ enum {
     WORD_B = 0x14000000,
     WORD_ADRP = 0x90000000,
     WORD_ADD_64 = 0x91000000,
+    WORD_MOVZ_W0 = 0x52800000,
+    WORD_MOVK_W0 = 0x72a00000,
     WORD_MOVZ_W1 = 0x52800001,
     WORD_MOVK_W1 = 0x72a00001,
     CONDITION_ALWAYS = 14
@@ -206,6 +208,25 @@ void sj_emit_receiver_probe(sj_emitter *emitter, uint32_t function, uint8_t rece
     }
     emit_record(emitter, (uint32_t)SJ_RECORD_ENTER << SJ_RECORD_FUNCTION_BITS | function);
     emit_give_back(emitter);
+}
+
+void sj_emit_values(sj_emitter *emitter, uint32_t function, uint32_t descriptors)
+{
+    uint64_t *at = &emitter->at;
+    emit_keep(emitter);
+    EMIT(at, WORD_MOVZ_W0 | (function & 0xffff) << 5, WORD_MOVK_W0 | (function >> 16) << 5);
+    put_tag(emitter, at, descriptors);
+    EMIT(at, 0xa9bf7bfd); /* stp x29, x30, [sp, #-16]! */
+    put_branch(emitter, at, emitter->values_gate, UINT32_C(0x80000000)); /* bl gate */
+    EMIT(at, 0xa8c17bfd); /* ldp x29, x30, [sp], #16 */
+    emit_give_back(emitter);
+}
+
+bool sj_arch_is_return(const uint8_t *bytes, uint32_t count)
+{
+    enum { WORD_RETAA = 0xd65f0bff, WORD_RETAB = 0xd65f0fff };
+    const uint32_t word = count == SJ_WORD_BYTES ? sj_word_read(bytes) : 0;
+    return word == WORD_RET || word == WORD_RETAA || word == WORD_RETAB;
 }
 
 void sj_emit_jump(sj_emitter *emitter, uint64_t target)

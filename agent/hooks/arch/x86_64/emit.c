@@ -168,6 +168,28 @@ void sj_emit_receiver_probe(sj_emitter *emitter, uint32_t function, uint8_t rece
     emit_give_back(emitter);
 }
 
+void sj_emit_values(sj_emitter *emitter, uint32_t function, uint32_t descriptors)
+{
+    uint64_t *at = &emitter->at;
+    EMIT(at, 0x48, 0x8d, 0xa4, 0x24, 0x68, 0xff, 0xff, 0xff); /* lea -152(%rsp), %rsp */
+    EMIT(at, 0x68);                                           /* push $descriptors */
+    put_32(at, emitter->measuring, descriptors);
+    EMIT(at, 0x68); /* push $function */
+    put_32(at, emitter->measuring, function);
+    EMIT(at, 0xe8); /* call gate */
+    put_displacement(emitter, at, emitter->values_gate);
+    EMIT(at, 0x48, 0x8d, 0xa4, 0x24, 0xa8, 0x00, 0x00, 0x00); /* lea 168(%rsp), %rsp */
+}
+
+bool sj_arch_is_return(const uint8_t *bytes, uint32_t count)
+{
+    enum { RET = 0xc3, RET_POPPING = 0xc2, PREFIX_REP = 0xf3, PREFIX_BND = 0xf2 };
+    if (count == 2 && (bytes[0] == PREFIX_REP || bytes[0] == PREFIX_BND)) {
+        return bytes[1] == RET;
+    }
+    return (count == 1 && bytes[0] == RET) || (count == 3 && bytes[0] == RET_POPPING);
+}
+
 void sj_emit_jump(sj_emitter *emitter, uint64_t target)
 {
     EMIT(&emitter->at, OPCODE_JMP32);

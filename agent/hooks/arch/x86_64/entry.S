@@ -57,6 +57,65 @@ sj_arch_slow_entry:
     .cfi_endproc
     .size sj_arch_slow_entry, . - sj_arch_slow_entry
 
+/* In, above the return address: the function, the descriptors, the 152 bytes that the stub stepped
+ * over, and the place that the records name. Keeps everything; the vector registers are read only,
+ * as the C behind is built without them. */
+    .globl sj_arch_values_entry
+    .hidden sj_arch_values_entry
+    .type sj_arch_values_entry, @function
+sj_arch_values_entry:
+    pushfq
+    push %rax
+    push %rcx
+    push %rdx
+    push %rsi
+    push %rdi
+    push %r8
+    push %r9
+    push %r10
+    push %r11
+    push %rbp
+    mov %rsp, %rbp
+    sub $136, %rsp /* sj_value_registers */
+    and $-16, %rsp
+    mov %rdi, (%rsp)
+    mov %rsi, 8(%rsp)
+    mov %rdx, 16(%rsp)
+    mov %rcx, 24(%rsp)
+    mov %r8, 32(%rsp)
+    mov %r9, 40(%rsp)
+    movq $0, 48(%rsp)
+    movq $0, 56(%rsp)
+    movq %xmm0, 64(%rsp)
+    movq %xmm1, 72(%rsp)
+    movq %xmm2, 80(%rsp)
+    movq %xmm3, 88(%rsp)
+    movq %xmm4, 96(%rsp)
+    movq %xmm5, 104(%rsp)
+    movq %xmm6, 112(%rsp)
+    movq %xmm7, 120(%rsp)
+    mov %rax, 128(%rsp)
+    mov 96(%rbp), %edi
+    mov 104(%rbp), %esi
+    lea 264(%rbp), %rdx
+    mov %rsp, %rcx
+    cld
+    call sj_recorder_values
+    mov %rbp, %rsp
+    pop %rbp
+    pop %r11
+    pop %r10
+    pop %r9
+    pop %r8
+    pop %rdi
+    pop %rsi
+    pop %rdx
+    pop %rcx
+    pop %rax
+    popfq
+    ret
+    .size sj_arch_values_entry, . - sj_arch_values_entry
+
 /* Stands in for the loader's empty debug hook, an ordinary function of the C ABI: the vector
  * registers are dead there, the general ones are kept all the same. */
     .globl sj_arch_state_entry

@@ -118,6 +118,33 @@ static void test_probe_of_methods_stores_what_the_receiver_is(void **state)
     assert_int_equal(run_in_child(store_first_receiver), 0);
 }
 
+static void keep_registers_of_values(const char *directory)
+{
+    enum { FLAGS_SHIFT = 28 };
+    const sj_link_welcome welcome = make_welcome(2, 2, SJ_FULL_DROP_NEW);
+    CHECK(sj_recorder_start(directory, "1.1.arena", &welcome) == SJ_OK);
+    const probe_function probe =
+        make_values_probe(7, sj_value_descriptor(1, SJ_VALUE_STRING) |
+                                 (uint32_t)sj_value_descriptor(8, SJ_VALUE_DOUBLE) << 8 |
+                                 (uint32_t)sj_value_descriptor(0, SJ_VALUE_LONG) << 16);
+    for (uint32_t i = 0; i < SJ_CHUNK_RECORDS; i++) {
+        call_checked(probe, (uint64_t)(i * 5 % 16) << FLAGS_SHIFT);
+    }
+}
+
+/* The emulator has no system call that texts could be read with. */
+static void store_all_values(const char *directory)
+{
+    store_values(directory, false);
+}
+
+static void test_probe_of_values_stores_what_registers_hold(void **state)
+{
+    (void)state;
+    assert_int_equal(run_in_child(keep_registers_of_values), 0);
+    assert_int_equal(run_in_child(store_all_values), 0);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -125,6 +152,7 @@ int main(void)
         cmocka_unit_test(test_probe_keeps_registers_when_disarmed),
         cmocka_unit_test(test_probe_stores_ticks_stack_and_tag),
         cmocka_unit_test(test_probe_of_methods_stores_what_the_receiver_is),
+        cmocka_unit_test(test_probe_of_values_stores_what_registers_hold),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

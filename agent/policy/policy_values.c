@@ -1,0 +1,190 @@
+/* The part of a policy that is about values of arguments and results. */
+#include "agent/policy/policy_reader.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+static sj_value_rule *current(const sj_policy_reader *reader)
+{
+    sj_value_rules *rules = reader->policy->selection.values;
+    return &rules->items[rules->count];
+}
+
+static sj_status read_name(sj_policy_reader *reader, json_t *value)
+{
+    const char *text = json_string_value(value);
+    if (text == NULL || text[0] == '\0' || strlen(text) >= SJ_VALUE_RULE_BYTES) {
+        return sj_policy_fail(reader, false, "a name of at most %d bytes is needed",
+                              SJ_VALUE_RULE_BYTES - 1);
+    }
+    memcpy(current(reader)->name, text, strlen(text) + 1);
+    return SJ_OK;
+}
+
+static sj_status read_function(sj_policy_reader *reader, json_t *value)
+{
+    return sj_policy_pattern(reader, value, &current(reader)->function);
+}
+
+static sj_status read_argument(sj_policy_reader *reader, json_t *value)
+{
+    uint64_t number = 0;
+    SJ_TRY(sj_policy_number(reader, value, 1, SJ_VALUE_LAST_POSITION, &number));
+    current(reader)->descriptor |= (uint8_t)number;
+    return SJ_OK;
+}
+
+static sj_status read_result(sj_policy_reader *reader, json_t *value)
+{
+    return json_is_true(value) ? SJ_OK : sj_policy_fail(reader, false, "only true is possible");
+}
+
+static sj_status read_as(sj_policy_reader *reader, json_t *value)
+{
+    size_t index = 0;
+    SJ_TRY(sj_policy_word(reader, value, sj_value_kind_words + 1, SJ_VALUE_KINDS - 1, &index));
+    current(reader)->descriptor |= sj_value_descriptor(0, (uint32_t)index + 1);
+    return SJ_OK;
+}
+
+static sj_status read_comparison(sj_policy_reader *reader, json_t *value)
+{
+    size_t index = 0;
+    SJ_TRY(sj_policy_word(reader, value, sj_value_comparison_words + 1, SJ_VALUE_COMPARISONS - 1,
+                          &index));
+    current(reader)->comparison = (sj_value_comparison)(index + 1);
+    return SJ_OK;
+}
+
+/* read_bits reads a number that is compared with whole ones; in a text, it may be "0x...". */
+static sj_status read_bits(sj_policy_reader *reader, json_t *value, bool is_signed)
+{
+    const char *text = json_string_value(value);
+    char *end = NULL;
+    if (text != NULL && text[0] >= '0' && text[0] <= '9') {
+        errno = 0;
+        current(reader)->bits = strtoull(text, &end, 0);
+    }
+    if (json_is_boolean(value)) {
+        current(reader)->bits = json_is_true(value) ? 1 : 0;
+    } else if (json_is_integer(value) && (is_signed || json_integer_value(value) >= 0)) {
+        current(reader)->bits = (uint64_t)json_integer_value(value);
+    } else if (end == NULL || *end != '\0' || errno != 0) {
+        return sj_policy_fail(reader, false,
+                              "a whole number%s is needed, or a text such as \"0x7f00\"",
+                              is_signed ? "" : " that is not negative");
+    }
+    return SJ_OK;
+}
+
+/* read_operand: what it may be depends on "as". */
+static sj_status read_operand(sj_policy_reader *reader, json_t *value)
+{
+    sj_value_rule *rule = current(reader);
+    const uint32_t kind = sj_value_kind_of(rule->descriptor);
+    if (kind == SJ_VALUE_STRING) {
+        return sj_policy_pattern(reader, value, &rule->text);
+    }
+    if (!sj_value_is_real(kind)) {
+        return read_bits(reader, value, sj_value_is_signed(kind));
+    }
+    if (!json_is_number(value)) {
+        return sj_policy_fail(reader, false, "a number is needed");
+    }
+    rule->real = json_number_value(value);
+    return SJ_OK;
+}
+
+static sj_status read_when(sj_policy_reader *reader, json_t *value)
+{
+    static const sj_policy_key keys[] = {{"op", read_comparison}, {"value", read_operand}};
+    SJ_TRY(sj_policy_object(reader, value, keys, 2));
+    if (json_object_get(value, "op") == NULL || json_object_get(value, "value") == NULL) {
+        return sj_policy_fail(reader, false, "both \"op\" and \"value\" are needed");
+    }
+    if (sj_value_kind_of(current(reader)->descriptor) == SJ_VALUE_STRING &&
+        current(reader)->comparison > SJ_VALUE_UNEQUAL) {
+        return sj_policy_fail(reader, false, "texts are compared with \"==\" and \"!=\" only");
+    }
+    return SJ_OK;
+}
+
+/* finish names a rule that has no name after its function. */
+static void finish(sj_value_rule *rule)
+{
+    if (rule->name[0] == '\0') {
+        const size_t bytes = strlen(rule->function.text);
+        const size_t most = SJ_VALUE_RULE_BYTES - 1;
+        memcpy(rule->name, rule->function.text, bytes < most ? bytes : most);
+    }
+}
+
+static sj_status read_rule(sj_policy_reader *reader, json_t *value)
+{
+    /* "when" is read last: it needs to know the kind. */
+    static const sj_policy_key keys[] = {{"name", read_name},
+                                         {"function", read_function},
+                                         {"argument", read_argument},
+                                         {"result", read_result},
+                                         {"as", read_as},
+                                         {"when", NULL}};
+    SJ_TRY(sj_policy_object(reader, value, keys, sizeof(keys) / sizeof(keys[0])));
+    if (json_object_get(value, "function") == NULL || json_object_get(value, "as") == NULL) {
+        return sj_policy_fail(reader, false, "both \"function\" and \"as\" are needed");
+    }
+    if ((json_object_get(value, "argument") == NULL) ==
+        (json_object_get(value, "result") == NULL)) {
+        return sj_policy_fail(reader, false,
+                              "either \"argument\": its number, or \"result\": true is needed");
+    }
+    json_t *when = json_object_get(value, "when");
+    if (when != NULL) {
+        sj_policy_enter(reader, "when", 0);
+        SJ_TRY(read_when(reader, when));
+        sj_policy_leave(reader);
+    }
+    finish(current(reader));
+    return SJ_OK;
+}
+
+/* check_room: so many values can be had of one function. Patterns that are written alike are about
+ * the same functions. */
+static sj_status check_room(sj_policy_reader *reader)
+{
+    const sj_value_rules *rules = reader->policy->selection.values;
+    const sj_value_rule *added = current(reader);
+    uint8_t seen[SJ_VALUE_RULES + 1] = {0};
+    size_t count = 0;
+    for (size_t i = 0; i <= rules->count; i++) {
+        const sj_value_rule *rule = &rules->items[i];
+        if (strcmp(rule->function.text, added->function.text) == 0 &&
+            memchr(seen, rule->descriptor, sizeof(seen)) == NULL) {
+            seen[count++] = rule->descriptor;
+        }
+    }
+    return count <= SJ_VALUES_PER_FUNCTION
+               ? SJ_OK
+               : sj_policy_fail(reader, false, "at most %d values of a function can be recorded",
+                                SJ_VALUES_PER_FUNCTION);
+}
+
+sj_status sj_policy_read_values(sj_policy_reader *reader, json_t *value)
+{
+    sj_selection *selection = &reader->policy->selection;
+    if (!json_is_array(value) || json_array_size(value) > SJ_VALUE_RULES) {
+        return sj_policy_fail(reader, false, "a list [ ] of at most %d rules is needed",
+                              SJ_VALUE_RULES);
+    }
+    sj_value_rules_free(selection->values);
+    selection->values = NULL;
+    SJ_TRY(sj_value_rules_new(&selection->values));
+    for (size_t i = 0; i < json_array_size(value); i++) {
+        sj_policy_enter(reader, NULL, i);
+        SJ_TRY(read_rule(reader, json_array_get(value, i)));
+        SJ_TRY(check_room(reader));
+        selection->values->count++;
+        sj_policy_leave(reader);
+    }
+    return SJ_OK;
+}

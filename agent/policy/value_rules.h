@@ -1,0 +1,66 @@
+/* Rules about values: of which functions which arguments and results are recorded, and under which
+ * condition they are kept. Read from a policy (policy_values.c); immutable after that; any thread.
+ */
+#ifndef SJ_AGENT_POLICY_VALUE_RULES_H
+#define SJ_AGENT_POLICY_VALUE_RULES_H
+
+#include "agent/policy/pattern.h"
+#include "proto/block.h"
+
+#include <stdatomic.h>
+
+typedef enum sj_value_comparison {
+    SJ_VALUE_ALWAYS = 0, /* no condition */
+    SJ_VALUE_EQUAL = 1,  /* of a text: it matches the pattern */
+    SJ_VALUE_UNEQUAL = 2,
+    SJ_VALUE_LESS = 3,
+    SJ_VALUE_AT_MOST = 4,
+    SJ_VALUE_GREATER = 5,
+    SJ_VALUE_AT_LEAST = 6
+} sj_value_comparison;
+
+enum { SJ_VALUE_COMPARISONS = 7 };
+
+typedef struct sj_value_rule {
+    char name[SJ_VALUE_RULE_BYTES];
+    sj_pattern function;
+    uint8_t descriptor;
+    sj_value_comparison comparison;
+    uint64_t bits; /* what is compared with, as its kind says; float as a double */
+    double real;
+    sj_pattern text;
+} sj_value_rule;
+
+/* Shared by a policy, its selection and what records by them. */
+typedef struct sj_value_rules {
+    _Atomic uint32_t users;
+    size_t count;
+    sj_value_rule items[SJ_VALUE_RULES];
+    const char *names[SJ_VALUE_RULES]; /* of the items */
+} sj_value_rules;
+
+/* sj_value_rules_new makes an empty list with one user. SJ_ENOMEM. */
+SJ_MUST_CHECK sj_status sj_value_rules_new(sj_value_rules **rules);
+/* sj_value_rules_share adds a user; NULL stays NULL. */
+sj_value_rules *sj_value_rules_share(sj_value_rules *rules);
+void sj_value_rules_free(sj_value_rules *rules); /* by each user */
+
+/* sj_value_rules_same compares what two lists ask for; NULL is the empty one. */
+bool sj_value_rules_same(const sj_value_rules *left, const sj_value_rules *right);
+
+/* sj_value_rules_match gives the rules about a function, a bit each. */
+uint32_t sj_value_rules_match(const sj_value_rules *rules, const char *symbol);
+
+/* sj_value_rules_list writes what is to be recorded of a function for these rules: each value once;
+ * the rest 0. */
+void sj_value_rules_list(const sj_value_rules *rules, uint32_t matched,
+                         uint8_t descriptors[SJ_VALUES_PER_FUNCTION]);
+
+/* sj_value_rule_holds tells whether a value is one that the rule keeps. */
+bool sj_value_rule_holds(const sj_value_rule *rule, const sj_block_value *value);
+
+/* The words of a policy. */
+extern const char *const sj_value_kind_words[SJ_VALUE_KINDS]; /* the first is "" */
+extern const char *const sj_value_comparison_words[SJ_VALUE_COMPARISONS];
+
+#endif

@@ -1,0 +1,109 @@
+/* Values of arguments and results, as rows. */
+#include "collector-server/store/store_internal.h"
+
+#include "collector-server/store/words.h"
+
+#include <stdio.h>
+#include <string.h>
+
+/* is_utf8 tells whether bytes are text that SQLite and JSON can hold: well-formed, no NUL. */
+static bool is_utf8(const char *text, size_t bytes)
+{
+    enum { TAIL_BITS = 6, TAIL_MASK = 0xc0, TAIL = 0x80 };
+    static const uint32_t least[] = {0, 0x80, 0x800, 0x10000};
+    for (size_t i = 0; i < bytes;) {
+        const uint8_t lead = (uint8_t)text[i++];
+        const size_t tails = lead < 0x80 ? 0 : lead < 0xe0 ? 1 : lead < 0xf0 ? 2 : 3;
+        uint32_t point = tails == 0 ? lead : lead & (0x3fU >> tails);
+        if (lead == 0 || (lead >= 0x80 && lead < 0xc2) || lead > 0xf4 || tails > bytes - i) {
+            return false;
+        }
+        for (size_t j = 0; j < tails; j++) {
+            const uint8_t byte = (uint8_t)text[i++];
+            if ((byte & TAIL_MASK) != TAIL) {
+                return false;
+            }
+            point = point << TAIL_BITS | (byte & ~TAIL_MASK & 0xffU);
+        }
+        if (point < least[tails] || point > 0x10ffff || (point >= 0xd800 && point < 0xe000)) {
+            return false;
+        }
+    }
+    return true;
+}
+
+/* whole_characters leaves out the character that a cut has gone through. */
+static size_t whole_characters(const sj_block_value *value)
+{
+    size_t bytes = value->text_bytes;
+    while (value->note == SJ_VALUE_CUT && bytes > 0 && value->text_bytes - bytes < 4 &&
+           !is_utf8(value->text, bytes)) {
+        bytes--;
+    }
+    return is_utf8(value->text, bytes) ? bytes : value->text_bytes;
+}
+
+static int bind_text(sqlite3_stmt *row, int place, const sj_block_value *value)
+{
+    if (value->note == SJ_VALUE_UNREADABLE || value->note == SJ_VALUE_NULL) {
+        return sqlite3_bind_null(row, place);
+    }
+    const size_t bytes = whole_characters(value);
+    return is_utf8(value->text, bytes)
+               ? sqlite3_bind_text(row, place, value->text, (int)bytes, SQLITE_TRANSIENT)
+               : sqlite3_bind_blob(row, place, value->text, (int)bytes, SQLITE_TRANSIENT);
+}
+
+static int bind_real(sqlite3_stmt *row, int place, const sj_block_value *value)
+{
+    double real;
+    float single;
+    memcpy(&real, &value->bits, sizeof(real));
+    memcpy(&single, &value->bits, sizeof(single));
+    real = sj_value_kind_of(value->descriptor) == SJ_VALUE_FLOAT ? (double)single : real;
+    /* SQLite takes what is not a number for NULL. */
+    return real == real ? sqlite3_bind_double(row, place, real)
+                        : sqlite3_bind_text(row, place, "nan", -1, SQLITE_STATIC);
+}
+
+static int bind_value(sqlite3_stmt *row, int place, const sj_block_value *value)
+{
+    const uint32_t kind = sj_value_kind_of(value->descriptor);
+    char text[24];
+    if (kind == SJ_VALUE_STRING) {
+        return bind_text(row, place, value);
+    }
+    if (sj_value_is_real(kind)) {
+        return bind_real(row, place, value);
+    }
+    if (kind == SJ_VALUE_HEX || kind == SJ_VALUE_POINTER) {
+        snprintf(text, sizeof(text), "0x%llx", (unsigned long long)value->bits);
+    } else if (!sj_value_is_signed(kind) && value->bits > INT64_MAX) {
+        snprintf(text, sizeof(text), "%llu", (unsigned long long)value->bits);
+    } else {
+        return sqlite3_bind_int64(row, place, (int64_t)value->bits);
+    }
+    return sqlite3_bind_text(row, place, text, -1, SQLITE_TRANSIENT);
+}
+
+sj_status sj_store_add_values(sj_statements *sql, int64_t session_id, int64_t stream_id,
+                              const sj_block *block, sj_error *error)
+{
+    enum { VALUE_PLACE = 6 };
+    for (size_t i = 0; i < block->value_count; i++) {
+        const sj_block_value *value = &block->values[i];
+        const char *rule = value->rule != 0 ? block->rules->names[value->rule - 1] : "";
+        rule = is_utf8(rule, strlen(rule)) ? rule : "unknown";
+        SJ_TRY(sj_sql_bind(sql, SJ_SQL_VALUE_ADD, error, "iiittit", session_id,
+                           (int64_t)sj_call_id_of((uint64_t)stream_id, value->call_index),
+                           (int64_t)sj_value_position(value->descriptor),
+                           sj_word_of_value_kind(sj_value_kind_of(value->descriptor)), rule,
+                           (int64_t)0, sj_word_of_value_note(value->note)));
+        if (bind_value(sj_sql_row(sql, SJ_SQL_VALUE_ADD), VALUE_PLACE, value) != SQLITE_OK) {
+            return sj_fail(error, SJ_ENOMEM, "no memory for a value");
+        }
+        const sj_status status = sj_sql_step(sql, SJ_SQL_VALUE_ADD, error);
+        SJ_TRY(status == SJ_ENOTFOUND ? SJ_OK : status);
+    }
+    return SJ_OK;
+}
