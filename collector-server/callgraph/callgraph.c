@@ -254,9 +254,7 @@ static inline sj_status count_call(replay *run, uint32_t number, uint64_t durati
     node->min_ticks = duration < node->min_ticks ? duration : node->min_ticks;
     node->max_ticks = duration > node->max_ticks ? duration : node->max_ticks;
     run->max_duration = duration > run->max_duration ? duration : run->max_duration;
-    if (!node->dirty) {
-        sj_path_nodes_touch(paths, number);
-    }
+    sj_path_nodes_touch(paths, number);
     return sj_histogram_add(&node->histogram, duration, 1);
 }
 
@@ -502,9 +500,7 @@ static sj_status merge_node(sj_path_nodes *paths, uint32_t number, const sj_path
         node->min_ticks = sums->min_ticks < node->min_ticks ? sums->min_ticks : node->min_ticks;
         node->max_ticks = sums->max_ticks > node->max_ticks ? sums->max_ticks : node->max_ticks;
     }
-    if (!node->dirty) {
-        sj_path_nodes_touch(paths, number);
-    }
+    sj_path_nodes_touch(paths, number);
     return sj_histogram_merge(&node->histogram, &sums->histogram);
 }
 
@@ -542,6 +538,16 @@ const uint32_t *sj_callgraph_dirty(const sj_callgraph *graph, size_t *count)
 {
     *count = graph->paths.dirty_count;
     return graph->paths.dirty;
+}
+
+sj_status sj_callgraph_fold_histograms(sj_callgraph *graph)
+{
+    return sj_path_nodes_fold(&graph->paths);
+}
+
+const sj_histogram *sj_callgraph_function_histogram(const sj_callgraph *graph, uint32_t function)
+{
+    return sj_function_histograms_find(&graph->paths.functions, function);
 }
 
 void sj_callgraph_clean(sj_callgraph *graph)

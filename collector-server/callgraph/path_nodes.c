@@ -85,6 +85,7 @@ void sj_path_nodes_deinit(sj_path_nodes *paths)
     free(paths->distinct);
     free(paths->dirty);
     free(paths->table);
+    sj_function_histograms_deinit(&paths->functions);
     *paths = (sj_path_nodes){0};
 }
 
@@ -154,6 +155,36 @@ uint32_t sj_path_nodes_find_or_add(sj_path_nodes *paths, uint32_t parent, uint32
     return node;
 }
 
+void sj_path_nodes_touch_slow(sj_path_nodes *paths, uint32_t number)
+{
+    sj_path_node *node = &paths->nodes[number];
+    if (!node->dirty) {
+        node->dirty = true;
+        paths->dirty[paths->dirty_count++] = number;
+    }
+    if (node->folded) {
+        sj_function_histograms_subtract(&paths->functions, node->function, &node->histogram);
+        node->folded = false;
+    }
+}
+
+static sj_status fold_node(sj_path_nodes *paths, sj_path_node *node)
+{
+    if (!node->folded) {
+        SJ_TRY(sj_function_histograms_add(&paths->functions, node->function, &node->histogram));
+        node->folded = true;
+    }
+    return SJ_OK;
+}
+
+sj_status sj_path_nodes_fold(sj_path_nodes *paths)
+{
+    for (uint32_t i = 0; i < paths->dirty_count; i++) {
+        SJ_TRY(fold_node(paths, &paths->nodes[paths->dirty[i]]));
+    }
+    return SJ_OK;
+}
+
 void sj_path_nodes_clean(sj_path_nodes *paths)
 {
     for (uint32_t i = 0; i < paths->dirty_count; i++) {
@@ -182,5 +213,6 @@ sj_status sj_path_nodes_restore(sj_path_nodes *paths, const sj_path_node *node)
     *added = *node;
     added->histogram = histogram;
     added->dirty = false;
-    return SJ_OK;
+    added->folded = false;
+    return fold_node(paths, added);
 }

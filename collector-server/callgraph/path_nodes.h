@@ -3,6 +3,7 @@
 #define SJ_COLLECTOR_CALLGRAPH_PATH_NODES_H
 
 #include "collector-server/callgraph/callgraph.h"
+#include "collector-server/callgraph/function_histograms.h"
 
 #define SJ_NO_NODE UINT32_MAX
 
@@ -23,6 +24,7 @@ typedef struct sj_path_nodes {
     uint32_t capacity;
     uint32_t table_mask;
     uint32_t dirty_count;
+    sj_function_histograms functions; /* sums over the nodes that are `folded` */
 } sj_path_nodes;
 
 SJ_MUST_CHECK sj_status sj_path_nodes_init(sj_path_nodes *paths);
@@ -60,12 +62,19 @@ static inline uint32_t sj_path_nodes_child(sj_path_nodes *paths, uint32_t parent
     return sj_path_nodes_find_or_add(paths, parent, function, before);
 }
 
-/* sj_path_nodes_touch marks a clean node dirty. */
+/* sj_path_nodes_touch prepares a node for a change of its sums: it is dirty from then on, and its
+ * histogram no part of its function's. */
+void sj_path_nodes_touch_slow(sj_path_nodes *paths, uint32_t node);
 static inline void sj_path_nodes_touch(sj_path_nodes *paths, uint32_t node)
 {
-    paths->nodes[node].dirty = true;
-    paths->dirty[paths->dirty_count++] = node;
+    if (!paths->nodes[node].dirty || paths->nodes[node].folded) {
+        sj_path_nodes_touch_slow(paths, node);
+    }
 }
+
+/* sj_path_nodes_fold adds the histograms of dirty nodes to their functions'. SJ_ENOMEM: some are
+ * not; it can be called again. */
+SJ_MUST_CHECK sj_status sj_path_nodes_fold(sj_path_nodes *paths);
 
 void sj_path_nodes_clean(sj_path_nodes *paths);
 
