@@ -149,21 +149,12 @@ static sj_status check_agent(const char *path, sj_error *error)
     return SJ_OK;
 }
 
-sj_status sj_agent_find(const char *given, bool is_emulated, char *path, size_t capacity,
-                        sj_error *error)
+sj_status sj_library_find(const char *name, char *path, size_t capacity, sj_error *error)
 {
     static const char *const places[] = {"/../lib/sojourn/", "/../lib/", "/"};
-    const char *name = is_emulated ? "libsojourn-agent-aarch64.so" : "libsojourn-agent.so";
     char self[PATH_MAX];
     char candidate[PATH_MAX];
     char real[PATH_MAX];
-    if (given != NULL) {
-        if (realpath(given, real) == NULL) {
-            return sj_fail(error, SJ_ENOTFOUND, "%s: %s", given, strerror(errno));
-        }
-        SJ_TRY(join_path(path, capacity, error, real, "", ""));
-        return check_agent(path, error);
-    }
     const ssize_t bytes = readlink("/proc/self/exe", self, sizeof(self) - 1);
     if (bytes <= 0) {
         return sj_fail(error, SJ_EIO, "cannot tell where sojourn itself is: %s", strerror(errno));
@@ -180,4 +171,19 @@ sj_status sj_agent_find(const char *given, bool is_emulated, char *path, size_t 
     return sj_fail(error, SJ_ENOTFOUND,
                    "%s is not in %s/../lib; reinstall Sojourn or name the agent with --agent", name,
                    self);
+}
+
+sj_status sj_agent_find(const char *given, bool is_emulated, char *path, size_t capacity,
+                        sj_error *error)
+{
+    char real[PATH_MAX];
+    if (given == NULL) {
+        return sj_library_find(is_emulated ? "libsojourn-agent-aarch64.so" : "libsojourn-agent.so",
+                               path, capacity, error);
+    }
+    if (realpath(given, real) == NULL) {
+        return sj_fail(error, SJ_ENOTFOUND, "%s: %s", given, strerror(errno));
+    }
+    SJ_TRY(join_path(path, capacity, error, real, "", ""));
+    return check_agent(path, error);
 }

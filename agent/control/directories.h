@@ -44,4 +44,8 @@ void sj_directory_remove(const char *path);
 SJ_MUST_CHECK sj_status sj_agent_find(const char *given, bool is_emulated, char *path,
                                       size_t capacity, sj_error *error);
 
+/* sj_library_find finds another library of ours in the same places. As sj_agent_find. */
+SJ_MUST_CHECK sj_status sj_library_find(const char *name, char *path, size_t capacity,
+                                        sj_error *error);
+
 #endif

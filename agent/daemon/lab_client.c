@@ -4,8 +4,10 @@
 
 #include <nng/nng.h>
 #include <nng/protocol/reqrep0/req.h>
+#include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 /* Longer than any answer takes: NNG itself asks again when a connection breaks. */
 enum {
@@ -17,26 +19,70 @@ enum {
 
 struct sj_lab_client {
     nng_socket socket;
+    sj_dialing dialing;
+    nng_aio *aio; /* of what is asked */
+    pthread_mutex_t mutex;
+    pthread_cond_t changed;
+    bool is_done; /* `aio` */
+    int connections;
+    uint64_t news; /* see sj_dialing_state; all under the mutex */
 };
+
+/* Runs on a thread of NNG, as the next. */
+static void on_completion(void *argument)
+{
+    sj_lab_client *client = argument;
+    pthread_mutex_lock(&client->mutex);
+    client->is_done = true;
+    pthread_cond_signal(&client->changed);
+    pthread_mutex_unlock(&client->mutex);
+}
+
+static void on_connection(nng_pipe pipe, nng_pipe_ev event, void *argument)
+{
+    sj_lab_client *client = argument;
+    (void)pipe;
+    pthread_mutex_lock(&client->mutex);
+    client->connections += event == NNG_PIPE_EV_ADD_POST ? 1 : -1;
+    client->news += event == NNG_PIPE_EV_ADD_POST;
+    pthread_cond_signal(&client->changed);
+    pthread_mutex_unlock(&client->mutex);
+}
+
+static int open_socket(sj_lab_client *client, const char *url, const char *certificate)
+{
+    int result = nng_req0_open(&client->socket);
+    if (result == 0) {
+        result = nng_aio_alloc(&client->aio, on_completion, client);
+    }
+    if (result == 0 &&
+        (result = nng_socket_set_size(client->socket, NNG_OPT_RECVMAXSZ, ANSWER_BYTES)) == 0 &&
+        (result = nng_socket_set_ms(client->socket, NNG_OPT_RECONNMINT, RECONNECT_MIN_MS)) == 0 &&
+        (result = nng_socket_set_ms(client->socket, NNG_OPT_RECONNMAXT, RECONNECT_MAX_MS)) == 0 &&
+        (result = nng_socket_set_ms(client->socket, NNG_OPT_REQ_RESENDTIME, RESEND_MS)) == 0 &&
+        (result = nng_pipe_notify(client->socket, NNG_PIPE_EV_ADD_POST, on_connection, client)) ==
+            0 &&
+        (result = nng_pipe_notify(client->socket, NNG_PIPE_EV_REM_POST, on_connection, client)) ==
+            0) {
+        result = sj_dialing_start(&client->dialing, client->socket, url, certificate);
+    }
+    return result;
+}
 
 sj_status sj_lab_client_open(const char *url, const char *certificate, sj_lab_client **client,
                              sj_error *error)
 {
     sj_lab_client *made = calloc(1, sizeof(*made));
+    pthread_condattr_t clock;
     if (made == NULL) {
         return sj_fail(error, SJ_ENOMEM, "out of memory");
     }
-    int result = nng_req0_open(&made->socket);
-    if (result != 0) {
-        free(made);
-        return sj_fail(error, SJ_EIO, "cannot open a socket: %s", nng_strerror(result));
-    }
-    if ((result = nng_socket_set_size(made->socket, NNG_OPT_RECVMAXSZ, ANSWER_BYTES)) == 0 &&
-        (result = nng_socket_set_ms(made->socket, NNG_OPT_RECONNMINT, RECONNECT_MIN_MS)) == 0 &&
-        (result = nng_socket_set_ms(made->socket, NNG_OPT_RECONNMAXT, RECONNECT_MAX_MS)) == 0 &&
-        (result = nng_socket_set_ms(made->socket, NNG_OPT_REQ_RESENDTIME, RESEND_MS)) == 0) {
-        result = sj_dial(made->socket, url, certificate);
-    }
+    pthread_mutex_init(&made->mutex, NULL);
+    pthread_condattr_init(&clock);
+    pthread_condattr_setclock(&clock, CLOCK_MONOTONIC);
+    pthread_cond_init(&made->changed, &clock);
+    pthread_condattr_destroy(&clock);
+    const int result = open_socket(made, url, certificate);
     if (result != 0) {
         sj_lab_client_close(made);
         return sj_fail(error, SJ_EIO, "cannot dial %s: %s", url, nng_strerror(result));
@@ -52,10 +98,42 @@ void sj_lab_client_stop(sj_lab_client *client)
 
 void sj_lab_client_close(sj_lab_client *client)
 {
-    if (client != NULL) {
-        nng_close(client->socket);
-        free(client);
+    if (client == NULL) {
+        return;
     }
+    nng_close(client->socket);
+    if (client->aio != NULL) {
+        nng_aio_stop(client->aio);
+        nng_aio_free(client->aio);
+    }
+    sj_dialing_deinit(&client->dialing);
+    pthread_cond_destroy(&client->changed);
+    pthread_mutex_destroy(&client->mutex);
+    free(client);
+}
+
+/* await waits until `aio` is done, and sees to it that there is a connection; NNG's result. */
+static int await(sj_lab_client *client)
+{
+    pthread_mutex_lock(&client->mutex);
+    while (!client->is_done) {
+        const sj_dialing_state state = {
+            .connections = client->connections, .news = client->news, .is_asking = true};
+        pthread_mutex_unlock(&client->mutex);
+        const int64_t look_ns = sj_dialing_look(&client->dialing, &state);
+        const struct timespec look = {.tv_sec = look_ns / 1000000000,
+                                      .tv_nsec = look_ns % 1000000000};
+        pthread_mutex_lock(&client->mutex);
+        if (!client->is_done && client->connections == state.connections &&
+            client->news == state.news) {
+            pthread_cond_timedwait(&client->changed, &client->mutex, &look);
+        }
+    }
+    const int result = nng_aio_result(client->aio);
+    client->is_done = false;
+    client->news += result == 0;
+    pthread_mutex_unlock(&client->mutex);
+    return result;
 }
 
 static sj_status read_answer(sj_slice bytes, sj_lab_answer *answer, sj_error *error)
@@ -99,24 +177,27 @@ sj_status sj_lab_client_ask(sj_lab_client *client, sj_slice frame, int timeout_m
 {
     nng_msg *message = NULL;
     *answer = (sj_lab_answer){0};
-    if (nng_socket_set_ms(client->socket, NNG_OPT_SENDTIMEO, timeout_ms) != 0 ||
-        nng_socket_set_ms(client->socket, NNG_OPT_RECVTIMEO, timeout_ms) != 0 ||
-        nng_msg_alloc(&message, 0) != 0) {
-        return sj_fail(error, SJ_ECLOSED, "the connection was closed");
-    }
-    int result = nng_msg_append(message, frame.data, frame.size);
-    if (result == 0) {
-        result = nng_sendmsg(client->socket, message, 0);
-    }
-    if (result != 0) {
+    int result = nng_msg_alloc(&message, 0);
+    if (result == 0 && (result = nng_msg_append(message, frame.data, frame.size)) != 0) {
         nng_msg_free(message);
-    } else {
-        result = nng_recvmsg(client->socket, &message, 0);
+    }
+    if (result == 0) {
+        nng_aio_set_timeout(client->aio, timeout_ms);
+        nng_aio_set_msg(client->aio, message);
+        nng_send_aio(client->socket, client->aio);
+        if ((result = await(client)) != 0) {
+            nng_msg_free(nng_aio_get_msg(client->aio));
+        }
+    }
+    if (result == 0) {
+        nng_recv_aio(client->socket, client->aio);
+        result = await(client);
     }
     if (result != 0) {
         return sj_fail(error, result == NNG_ETIMEDOUT ? SJ_ETIMEDOUT : SJ_ECLOSED,
                        "the lab does not answer: %s", nng_strerror(result));
     }
+    message = nng_aio_get_msg(client->aio);
     const sj_slice bytes = {.data = nng_msg_body(message), .size = nng_msg_len(message)};
     const sj_status status = read_answer(bytes, answer, error);
     nng_msg_free(message);

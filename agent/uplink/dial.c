@@ -1,7 +1,14 @@
 #include "agent/uplink/dial.h"
 
 #include <nng/supplemental/tls/tls.h>
+#include <nng/supplemental/util/platform.h>
+#include <stdlib.h>
 #include <string.h>
+#include <time.h>
+
+/* SILENCE_MS: a question for commands is answered after 20 s when there are none. Both double with
+ * each replacement, DOUBLINGS times. */
+enum { PATIENCE_MS = 3000, SILENCE_MS = 25000, DOUBLINGS = 4 };
 
 /* The name in certificates that `sojournd` makes for itself. */
 static const char lab_name[] = "sojourn-lab";
@@ -22,18 +29,81 @@ static int set_trust(nng_dialer dialer, const char *certificate)
     return result;
 }
 
+static int dial(nng_socket socket, const char *url, const char *certificate, nng_dialer *dialer)
+{
+    const bool is_tls = strncmp(url, "tls+", 4) == 0;
+    if (is_tls && certificate == NULL) {
+        return NNG_ECRYPTO;
+    }
+    int result = nng_dialer_create(dialer, socket, url);
+    if (result == 0 && is_tls) {
+        result = set_trust(*dialer, certificate);
+    }
+    return result == 0 ? nng_dialer_start(*dialer, NNG_FLAG_NONBLOCK) : result;
+}
+
 int sj_dial(nng_socket socket, const char *url, const char *certificate)
 {
     nng_dialer dialer;
-    if (strncmp(url, "tls+", 4) != 0) {
-        return nng_dial(socket, url, NULL, NNG_FLAG_NONBLOCK);
+    return dial(socket, url, certificate, &dialer);
+}
+
+static int64_t monotonic_ns(void)
+{
+    struct timespec now;
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return (int64_t)now.tv_sec * 1000000000 + now.tv_nsec;
+}
+
+/* Somewhat later each time, so that a fleet does not come all at once. */
+static int64_t next_ns(const sj_dialing *dialing, bool is_connected, int64_t now)
+{
+    const unsigned doublings =
+        dialing->replacements < DOUBLINGS ? dialing->replacements : (unsigned)DOUBLINGS;
+    const int64_t wait_ms = (int64_t)(is_connected ? SILENCE_MS : PATIENCE_MS) << doublings;
+    return now + (wait_ms + nng_random() % PATIENCE_MS) * 1000000;
+}
+
+int sj_dialing_start(sj_dialing *dialing, nng_socket socket, const char *url,
+                     const char *certificate)
+{
+    *dialing = (sj_dialing){.socket = socket, .url = strdup(url)};
+    dialing->certificate = certificate != NULL ? strdup(certificate) : NULL;
+    if (dialing->url == NULL || (certificate != NULL && dialing->certificate == NULL)) {
+        return NNG_ENOMEM;
     }
-    if (certificate == NULL) {
-        return NNG_ECRYPTO;
+    return dial(socket, url, certificate, &dialing->dialer);
+}
+
+void sj_dialing_deinit(sj_dialing *dialing)
+{
+    free(dialing->url);
+    free(dialing->certificate);
+    *dialing = (sj_dialing){0};
+}
+
+int64_t sj_dialing_look(sj_dialing *dialing, const sj_dialing_state *state)
+{
+    const int64_t now = monotonic_ns();
+    const bool is_connected = state->connections > 0;
+    if (dialing->news != state->news || dialing->was_connected != is_connected) {
+        dialing->replacements = dialing->news != state->news ? 0 : dialing->replacements;
+        dialing->news = state->news;
+        dialing->was_connected = is_connected;
+        dialing->again_ns = 0;
     }
-    int result = nng_dialer_create(&dialer, socket, url);
-    if (result == 0) {
-        result = set_trust(dialer, certificate);
+    if (is_connected && !state->is_asking) {
+        dialing->again_ns = 0;
+        return INT64_MAX;
     }
-    return result == 0 ? nng_dialer_start(dialer, NNG_FLAG_NONBLOCK) : result;
+    if (dialing->again_ns == 0) {
+        dialing->again_ns = next_ns(dialing, is_connected, now);
+    } else if (now >= dialing->again_ns) {
+        /* One that fails is tried again next time; a socket that is closed has none. */
+        (void)!nng_dialer_close(dialing->dialer);
+        (void)!dial(dialing->socket, dialing->url, dialing->certificate, &dialing->dialer);
+        dialing->replacements++;
+        dialing->again_ns = next_ns(dialing, is_connected, now);
+    }
+    return dialing->again_ns;
 }

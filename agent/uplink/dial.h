@@ -3,10 +3,43 @@
 #define SJ_AGENT_UPLINK_DIAL_H
 
 #include <nng/nng.h>
+#include <stdbool.h>
+#include <stdint.h>
 
 /* sj_dial dials `url` in the background and for ever. `certificate` is the lab's certificate (PEM,
  * the whole of what is trusted) and is needed for tls+tcp addresses; its host name is not looked
  * at, because nothing but this very certificate is accepted. Returns an NNG error code. */
 int sj_dial(nng_socket socket, const char *url, const char *certificate);
+
+/* A dialer that is replaced when it gets nowhere. In NNG 1.5.2 a TLS connection that the peer ends
+ * right after its handshake, as a lab does that is killed, may stay for ever: nothing is sent over
+ * it, and it is not dialled again. */
+typedef struct sj_dialing {
+    nng_socket socket;
+    nng_dialer dialer;
+    char *url, *certificate;
+    unsigned replacements; /* since there was news */
+    uint64_t news;         /* as it was looked last, with the next */
+    bool was_connected;
+    int64_t again_ns; /* when it will be replaced; 0: to be found out */
+} sj_dialing;
+
+typedef struct sj_dialing_state {
+    int connections;
+    uint64_t news;  /* connections made and answers come, all together */
+    bool is_asking; /* an answer is waited for */
+} sj_dialing_state;
+
+/* sj_dialing_start is sj_dial with a dialer that is kept. Returns an NNG error code; release with
+ * sj_dialing_deinit, on failure too, once the socket is closed. */
+int sj_dialing_start(sj_dialing *dialing, nng_socket socket, const char *url,
+                     const char *certificate);
+void sj_dialing_deinit(sj_dialing *dialing);
+
+/* sj_dialing_look is told how things are, and dials anew, ending what there is of connections, when
+ * there has been none, or no answer over one, for too long: what is being asked is asked again
+ * then. Returns when it wants to be told again (CLOCK_MONOTONIC, ns; INT64_MAX: when something
+ * changed). One thread at a time, none of NNG's. */
+int64_t sj_dialing_look(sj_dialing *dialing, const sj_dialing_state *state);
 
 #endif

@@ -31,12 +31,14 @@ typedef struct slot {
 
 struct sj_channel {
     nng_socket socket;
+    sj_dialing dialing;
     uint32_t slot_count;
     nng_msg *taken;        /* the answer that was given last */
     pthread_mutex_t mutex; /* guards all below */
     pthread_cond_t changed;
     bool woken;
     int connections;
+    uint64_t news; /* connections and answers */
     bool is_connected_untold;
     bool is_disconnected_untold;
     slot slots[SJ_CHANNEL_SLOTS];
@@ -70,6 +72,7 @@ static void on_completion(void *argument)
     done->result = result;
     done->received_ns = received_ns;
     done->state = SLOT_DONE;
+    channel->news += result == 0;
     pthread_cond_signal(&channel->changed);
     pthread_mutex_unlock(&channel->mutex);
 }
@@ -82,6 +85,7 @@ static void on_connection(nng_pipe pipe, nng_pipe_ev event, void *argument)
     sj_channel *channel = argument;
     pthread_mutex_lock(&channel->mutex);
     channel->connections++;
+    channel->news++;
     channel->is_connected_untold = true;
     pthread_cond_signal(&channel->changed);
     pthread_mutex_unlock(&channel->mutex);
@@ -128,12 +132,13 @@ static int open_socket(sj_channel *channel, const sj_channel_options *options)
         }
         nng_aio_set_timeout(made->aio, NNG_DURATION_INFINITE);
     }
-    return sj_dial(channel->socket, options->url, options->certificate);
+    return sj_dialing_start(&channel->dialing, channel->socket, options->url, options->certificate);
 }
 
 static void close_channel(sj_channel *channel)
 {
     nng_close(channel->socket);
+    sj_dialing_deinit(&channel->dialing);
     for (uint32_t i = 0; i < channel->slot_count; ++i) {
         slot *used = &channel->slots[i];
         if (used->aio != NULL) {
@@ -250,16 +255,46 @@ static bool has_news(const sj_channel *channel)
     return found;
 }
 
-static void wait_for_news(sj_channel *channel, const struct timespec *until)
+/* Waits for news until `until_ns`; false when there are none by then. */
+static bool wait_until(sj_channel *channel, int64_t until_ns)
 {
-    pthread_mutex_lock(&channel->mutex);
+    const struct timespec until = {.tv_sec = until_ns / 1000000000,
+                                   .tv_nsec = until_ns % 1000000000};
     int result = 0;
-    while (result == 0 && !has_news(channel)) {
-        result = until != NULL ? pthread_cond_timedwait(&channel->changed, &channel->mutex, until)
-                               : pthread_cond_wait(&channel->changed, &channel->mutex);
+    pthread_mutex_lock(&channel->mutex);
+    bool found = has_news(channel);
+    while (result == 0 && !found) {
+        result = until_ns != INT64_MAX
+                     ? pthread_cond_timedwait(&channel->changed, &channel->mutex, &until)
+                     : pthread_cond_wait(&channel->changed, &channel->mutex);
+        found = has_news(channel);
     }
     channel->woken = false;
     pthread_mutex_unlock(&channel->mutex);
+    return found;
+}
+
+static sj_dialing_state get_state(sj_channel *channel)
+{
+    pthread_mutex_lock(&channel->mutex);
+    sj_dialing_state state = {.connections = channel->connections, .news = channel->news};
+    for (uint32_t i = 0; i < channel->slot_count && !state.is_asking; ++i) {
+        state.is_asking = channel->slots[i].state == SLOT_BUSY;
+    }
+    pthread_mutex_unlock(&channel->mutex);
+    return state;
+}
+
+static void wait_for_news(sj_channel *channel, const struct timespec *until)
+{
+    const int64_t end_ns =
+        until != NULL ? (int64_t)until->tv_sec * 1000000000 + until->tv_nsec : INT64_MAX;
+    bool is_over = false;
+    while (!is_over) {
+        const sj_dialing_state state = get_state(channel);
+        const int64_t look_ns = sj_dialing_look(&channel->dialing, &state);
+        is_over = wait_until(channel, look_ns < end_ns ? look_ns : end_ns) || end_ns <= look_ns;
+    }
 }
 
 static void wake(sj_channel *channel)

@@ -1,3 +1,4 @@
+#include "agent/control/direct_doctor.h"
 #include "agent/control/host_doctor.h"
 #include "collector-server/cli/commands.h"
 #include "collector-server/cli/database_choice.h"
@@ -180,6 +181,7 @@ static int run_doctor(int argc, char **argv)
     json_t *checks = json_array();
     sj_doctor_check_agent(checks);
     sj_doctor_check_ptrace(checks);
+    sj_doctor_check_direct(checks);
     sj_doctor_check_files(checks, FILES_WANTED);
     sj_doctor_check_clock(checks);
     sj_doctor_check_room(checks, "shared memory", "/dev/shm");
@@ -197,10 +199,10 @@ const sj_command sj_command_doctor = {
     .summary = "say what could keep recording or the lab from working, and what to do",
     .usage = "sojourn doctor [OPTIONS]",
     .help =
-        "Looks at this machine: whether processes may be traced, limits, clock, disks; and, when\n"
-        "there is a lab's database, at that: versions, certificate, devices that share a name, "
-        "are\n"
-        "silent, full or of another version. For a device: `sojourn-device doctor` there, or\n"
+        "Looks at this machine: whether processes may be traced, whether programs can record\n"
+        "themselves (a small one is run), limits, clock, disks; and, when there is a lab's\n"
+        "database, at that: versions, certificate, devices that share a name, are silent, full or\n"
+        "of another version. For a device: `sojourn-device doctor` there, or\n"
         "`sojourn device NAME doctor` here.\n\n"
         "Options:\n"
         "  --database FILE   the lab's database (default $SOJOURN_DATABASE, else lab.db)\n"

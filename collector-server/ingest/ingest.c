@@ -418,6 +418,7 @@ static void *run_writer(void *argument)
             reply(ingest, queued->message, queued->received_ns, queued->status,
                   queued->status == SJ_OK ? "" : queued->error.text, queued->duplicate);
         }
+        sj_store_mend(ingest->store);
     }
     free(batch.frames);
     return NULL;

@@ -10,7 +10,11 @@
  * What no block tells again (profiles, gaps without a block) is written at once, `sum_now`.
  *
  * Rows are written with their absolute values, and replaying is deterministic, so two writers that
- * both make the sums good write the same. */
+ * both make the sums good write the same.
+ *
+ * What a killed collector put off must not keep the next one from listening: it is made good
+ * between batches, in a tenth of the time, or at once when nothing else is to be done
+ * (sj_store_maintain). */
 #include "collector-server/store/store_internal.h"
 
 #include <stdio.h>
@@ -24,7 +28,10 @@ enum {
     SPREAD_NS_A_PATH = 100000,
     MOST_SPREAD_S = 30,
     UNKNOWN_PATHS = 256, /* of a session whose paths nobody has counted */
-    QUIET_S = 5          /* a living collector has written all sums by then */
+    QUIET_S = 5,         /* a living collector has written all sums by then */
+    MEND_SLICE_MS = 10,
+    IDLE_SLICE_MS = 50, /* so long at most a frame waits that comes when nothing was to be done */
+    MEND_REST = 9       /* times as long as mending took, others come first */
 };
 
 static uint64_t now_ns(void)
@@ -142,34 +149,111 @@ sj_status sj_store_write_session(sj_store *store, sj_session_state *state, sj_er
     return sj_session_flush(&store->sql, state, error);
 }
 
+/* Finds the next session behind `*session_id` whose rows lack blocks. SJ_ENOTFOUND: there is none.
+ */
+static sj_status find_unsummed(sj_store *store, int64_t *session_id, sj_session_id *id,
+                               sj_error *error)
+{
+    sj_statements *sql = &store->sql;
+    *id = (sj_session_id){0};
+    SJ_TRY(sj_sql_bind(sql, SJ_SQL_SESSION_UNSUMMED_NEXT, error, "i", *session_id));
+    SJ_TRY(sj_sql_step(sql, SJ_SQL_SESSION_UNSUMMED_NEXT, error));
+    sqlite3_stmt *row = sj_sql_row(sql, SJ_SQL_SESSION_UNSUMMED_NEXT);
+    if (sqlite3_column_bytes(row, 0) == (int)sizeof(id->bytes)) {
+        memcpy(id->bytes, sqlite3_column_blob(row, 0), sizeof(id->bytes));
+    }
+    *session_id = sqlite3_column_int64(row, 1);
+    sj_sql_reset(sql, SJ_SQL_SESSION_UNSUMMED_NEXT);
+    return SJ_OK;
+}
+
+static sj_status load_unsummed(sj_store *store, const sj_session_id *id, sj_session_state **state,
+                               sj_error *error)
+{
+    const size_t known = store->session_count;
+    SJ_TRY(sj_store_session(store, id->bytes, sizeof(id->bytes), state, error));
+    (*state)->is_guest = (*state)->is_guest || store->session_count > known;
+    /* what memory does not know of was stored by somebody else */
+    if (!(*state)->dirty) {
+        (*state)->is_behind = true;
+        (*state)->unsummed_in_store = 1;
+    }
+    (*state)->dirty = true;
+    return SJ_OK;
+}
+
 sj_status sj_store_load_unsummed(sj_store *store, sj_error *error)
 {
     int64_t session_id = 0;
     for (unsigned loaded = 0; loaded < ALL_A_COMMIT; ++loaded) {
+        sj_session_id id;
         sj_session_state *state = NULL;
-        uint8_t uuid[sizeof(state->id.bytes)] = {0};
-        SJ_TRY(sj_sql_bind(&store->sql, SJ_SQL_SESSION_UNSUMMED_NEXT, error, "i", session_id));
-        const sj_status status = sj_sql_step(&store->sql, SJ_SQL_SESSION_UNSUMMED_NEXT, error);
+        const sj_status status = find_unsummed(store, &session_id, &id, error);
         if (status != SJ_OK) {
             return status == SJ_ENOTFOUND ? SJ_OK : status;
         }
-        sqlite3_stmt *row = sj_sql_row(&store->sql, SJ_SQL_SESSION_UNSUMMED_NEXT);
-        if (sqlite3_column_bytes(row, 0) == (int)sizeof(uuid)) {
-            memcpy(uuid, sqlite3_column_blob(row, 0), sizeof(uuid));
-        }
-        sj_sql_reset(&store->sql, SJ_SQL_SESSION_UNSUMMED_NEXT);
-        const size_t known = store->session_count;
-        SJ_TRY(sj_store_session(store, uuid, sizeof(uuid), &state, error));
-        state->is_guest = state->is_guest || store->session_count > known;
-        /* what memory does not know of was stored by somebody else */
-        if (!state->dirty) {
-            state->is_behind = true;
-            state->unsummed_in_store = 1;
-        }
-        state->dirty = true;
-        session_id = state->session_id;
+        SJ_TRY(load_unsummed(store, &id, &state, error));
     }
     return SJ_OK;
+}
+
+/* Mends one session in a savepoint: one that cannot be mended is passed over, and harms no other.
+ * SJ_ENOTFOUND: none is left. */
+static sj_status mend_session(sj_store *store, sj_error *error)
+{
+    sj_session_id id;
+    sj_session_state *state = NULL;
+    sj_error ignored;
+    SJ_TRY(find_unsummed(store, &store->mended_to, &id, error));
+    SJ_TRY(sj_sql_run(&store->sql, SJ_SQL_SAVEPOINT, error, ""));
+    sj_status status = load_unsummed(store, &id, &state, error);
+    if (status == SJ_OK && state->is_guest) { /* others are written when they are due */
+        status = sj_store_write_session(store, state, error);
+    }
+    if (status == SJ_EFULL || status == SJ_EIO || status == SJ_ENOMEM || status == SJ_EAGAIN) {
+        return status; /* not its fault */
+    }
+    if (status != SJ_OK) {
+        SJ_TRY(sj_sql_run(&store->sql, SJ_SQL_ROLLBACK_TO, &ignored, ""));
+    }
+    sj_store_forget_sessions(store, true);
+    return sj_sql_run(&store->sql, SJ_SQL_RELEASE, &ignored, "");
+}
+
+bool sj_store_mend_some(sj_store *store, bool is_idle)
+{
+    const uint64_t slice_ns = (is_idle ? IDLE_SLICE_MS : MEND_SLICE_MS) * UINT64_C(1000000);
+    const uint64_t begun_ns = now_ns();
+    const int64_t before = store->mended_to;
+    sj_error ignored; /* tried again after a while */
+    if (sj_store_begin(store, &ignored) != SJ_OK) {
+        return false;
+    }
+    sj_status status;
+    do {
+        status = mend_session(store, &ignored);
+    } while (status == SJ_OK && now_ns() - begun_ns < slice_ns);
+    const bool is_done = status == SJ_ENOTFOUND;
+    if (status == SJ_OK || is_done) {
+        status = sj_store_commit(store, &ignored);
+    } else {
+        sj_store_rollback(store);
+    }
+    if (status == SJ_OK) {
+        store->has_leftovers = !is_done;
+    } else {
+        store->mended_to = before; /* what was written has gone again */
+    }
+    const uint64_t now = now_ns();
+    store->next_mend_ns = now + (now - begun_ns) * MEND_REST;
+    return status == SJ_OK;
+}
+
+void sj_store_mend(sj_store *store)
+{
+    if (store->has_leftovers && !store->in_batch && now_ns() >= store->next_mend_ns) {
+        (void)sj_store_mend_some(store, false);
+    }
 }
 
 static sj_status note_unsummed(sj_store *store, sj_session_state *state, sj_error *error)

@@ -40,7 +40,7 @@ static const char *const texts[SJ_SQL_STATEMENTS] = {
         " WHERE session_id = ?1",
     [SJ_SQL_SESSION_UNSUMMED] = "UPDATE sessions SET unsummed_from_block = ?2"
                                 " WHERE session_id = ?1 AND unsummed_from_block IS NULL",
-    [SJ_SQL_SESSION_UNSUMMED_NEXT] = "SELECT uuid FROM sessions"
+    [SJ_SQL_SESSION_UNSUMMED_NEXT] = "SELECT uuid, session_id FROM sessions"
                                      " WHERE unsummed_from_block IS NOT NULL AND session_id > ?1"
                                      " ORDER BY session_id LIMIT 1",
     [SJ_SQL_BLOCK_UNSUMMED_LIST] =

@@ -101,7 +101,8 @@ sj_status sj_store_open(const sj_store_options *options, sj_store **store, sj_er
         return status;
     }
     sqlite3_wal_hook(made->database, note_wal_pages, made);
-    status = write_all_sums(made, error);
+    made->has_leftovers = made->sums_delay_ns != 0;
+    status = made->has_leftovers ? SJ_OK : write_all_sums(made, error);
     if (status != SJ_OK) {
         sj_store_close(made);
         return status;
@@ -117,7 +118,7 @@ void sj_store_close(sj_store *store)
     }
     if (store->in_batch) {
         sj_store_rollback(store);
-    } else if (store->session_count > 0) {
+    } else if (store->session_count > 0 || store->has_leftovers) {
         sj_error ignored; /* the next who opens the file makes the sums good */
         (void)!write_all_sums(store, &ignored);
     }
@@ -291,6 +292,9 @@ bool sj_store_maintain(sj_store *store)
     char vacuum[64];
     if (store->in_batch) {
         return false;
+    }
+    if (store->has_leftovers && sj_store_mend_some(store, true) && store->has_leftovers) {
+        return true;
     }
     sj_error ignored; /* tried again at the next commit */
     if (has_unsummed(store) && write_some_sums(store, &ignored) == SJ_OK && has_unsummed(store)) {

@@ -31,6 +31,10 @@ typedef struct sj_store_options {
     uint32_t sums_delay_ms;        /* sums may lag behind their blocks for so long; 0: never */
 } sj_store_options;
 
+/* sj_store_open opens the file. Sums that a killed collector had put off are made good at once when
+ * `sums_delay_ms` is 0; else later, by sj_store_mend and sj_store_maintain, and for a session whose
+ * frames come by its next sums: who restarts with a thousand busy sessions can take frames at once.
+ * SJ_ENOMEM, SJ_EIO, SJ_ENOTFOUND, SJ_EVERSION, SJ_ECORRUPT. */
 SJ_MUST_CHECK sj_status sj_store_open(const sj_store_options *options, sj_store **store,
                                       sj_error *error);
 void sj_store_close(sj_store *store);
@@ -58,6 +62,10 @@ int64_t sj_store_symbol_key(const char *module_path, const char *name);
 /* sj_store_maintain writes some of the sums that were put off; when there are none it checkpoints
  * the WAL and vacuums a little. Call when idle, again as long as it returns true. */
 bool sj_store_maintain(sj_store *store);
+
+/* sj_store_mend writes some of the sums that were put off before this store was opened; does
+ * nothing when there are none, and takes a tenth of the time at most. Call between batches. */
+void sj_store_mend(sj_store *store);
 
 /* sj_store_settle writes the sums that a collector which is gone had put off, so that a file left
  * by a crash reads as what its blocks say. A file that somebody has written to in the last seconds

@@ -31,6 +31,9 @@ struct sj_store {
     uint64_t stored_calls; /* by blocks committed or in the batch, for the ingest's counters */
     int wal_pages;         /* at the last commit */
     uint64_t sums_delay_ns;
+    bool has_leftovers;    /* others may have put off sums before this store was opened */
+    int64_t mended_to;     /* session_id up to which they were looked for */
+    uint64_t next_mend_ns; /* MONOTONIC */
     struct {
         uint8_t *bytes; /* bump memory for unpacked headers, reused from frame to frame */
         size_t used;
@@ -96,6 +99,11 @@ SJ_MUST_CHECK sj_status sj_store_write_sums(sj_store *store, bool all, sj_error 
  * wrote their blocks may be gone. Those that were not there already are guests: whoever writes them
  * may still be there, too, so they must be dropped once their sums are written. */
 SJ_MUST_CHECK sj_status sj_store_load_unsummed(sj_store *store, sj_error *error);
+
+/* sj_store_mend_some writes the sums of some sessions that were put off before the store was
+ * opened, in a transaction of its own; false when it could not. At least one of them, if there is
+ * any. */
+bool sj_store_mend_some(sj_store *store, bool is_idle);
 
 /* sj_store_add_values writes the values of a block's calls (values.c). */
 SJ_MUST_CHECK sj_status sj_store_add_values(sj_statements *sql, int64_t session_id,

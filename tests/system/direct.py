@@ -279,6 +279,23 @@ def refusals_are_told_in_the_log(sojourn, direct):
     check(direct.left() == [], f"left: {direct.left()}")
 
 
+def the_doctor_tries_it(sojourn, direct):
+    """It says what the library says, and leaves nothing."""
+    def look(**environment):
+        done = sojourn.run(["doctor", "--json"], capture_output=True, text=True,
+                           env=dict(sojourn.environment, **environment))
+        rows = [row for row in json.loads(done.stdout) if row["check"] == "direct mode"]
+        check(len(rows) == 1, f"doctor: {done}")
+        return rows[0]
+    place = sojourn.path("doctor")
+    os.mkdir(place)
+    found = look(TMPDIR=place)
+    check(found["ok"] and found["found"] == direct.library, f"doctor: {found}")
+    found = look(TMPDIR=place, HOME="here", XDG_STATE_HOME="", XDG_CACHE_HOME="")
+    check(not found["ok"] and "neither HOME" in found["found"], f"without a place: {found}")
+    check(os.listdir(place) == [] and direct.left() == [], f"left: {place} {direct.left()}")
+
+
 def the_lab_may_be_killed(sojourn, direct):
     lab = Lab(sojourn, "killed").start()
     rounds = 0
@@ -371,7 +388,8 @@ def many_programs_at_once(sojourn, direct):
 
 def test(sojourn, _):
     direct = Direct(sojourn)
-    for situation in (it_serves_where_nothing_is_asked, refusals_are_told_in_the_log,
+    for situation in (it_serves_where_nothing_is_asked, the_doctor_tries_it,
+                      refusals_are_told_in_the_log,
                       one_thread_more_and_no_descriptor, programs_that_it_runs_see_nothing,
                       replaced_programs_go_on, forks_join, the_first_thread_may_leave,
                       descriptors_are_not_shared, the_lab_may_be_killed,

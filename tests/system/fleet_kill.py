@@ -117,6 +117,18 @@ def check_sums(lab):
     check(done.stdout.strip() == "ok", f"the database: {done.stdout}")
 
 
+def tell_state(lab, device):
+    """What a failure is understood by; the files are gone afterwards."""
+    for path in (lab.log.name, device.log.name):
+        with open(path, encoding="utf-8", errors="replace") as log:
+            print(path, *log.readlines()[-25:], sep="\n", file=sys.stderr)
+    rows = subprocess.run(["sqlite3", "-json", lab.database,
+                           "SELECT * FROM commands ORDER BY command_id DESC LIMIT 3"],
+                          capture_output=True, text=True, check=False)
+    print(rows.stdout, f"spool: {device.spool()}", f"recorders: {recorders(device)}",
+          f"daemon: {device.process.poll()}, lab: {lab.process.poll()}", sep="\n", file=sys.stderr)
+
+
 def test(sojourn, arguments):
     seed = int(arguments[0]) if arguments else int(time.time())
     rounds = 1000 if os.environ.get("SJ_LONG") == "1" else 20
@@ -150,6 +162,7 @@ def test(sojourn, arguments):
         check(len(now) > rounds // 4, "the test stored next to nothing")
     except Failure as failure:
         print(f"seed {seed}: {failure}", file=sys.stderr)
+        tell_state(lab, device)
         raise
     finally:
         end_all(device, orphans)

@@ -123,6 +123,8 @@ static void a_killed_collector_s_sums_are_made_good_by_the_next(void **state)
     assert_int_equal(status, 0);
     lab_file_expect(lab, notes_sql, "0|1|\n");
     open_lazy(lab);
+    lab_file_expect(lab, notes_sql, "0|1|\n"); /* frames can be taken before */
+    sj_store_maintain(lab->store);
     lab_file_expect(lab, notes_sql, "6||\n");
     expect_reference(lab, BLOCKS);
 }
@@ -174,6 +176,7 @@ static void another_writer_of_the_file_changes_nothing(void **state)
     lab_file_put_metadata(lab);
     put_blocks(lab, BLOCKS / 2);
     open_lazy(&other);
+    sj_store_maintain(other.store);
     lab_file_expect(lab, notes_sql, "3||\n");
     put_blocks(lab, BLOCKS - BLOCKS / 2);
     lab_file_expect(lab, notes_sql, "3|4|\n");
@@ -206,6 +209,7 @@ static void a_block_that_rots_before_it_is_summed_is_quarantined(void **state)
     assert_int_equal(waitpid(child, NULL, 0), child);
     run_sql(lab, "UPDATE blocks SET data = zeroblob(length(data)) WHERE block_id = 2");
     open_lazy(lab);
+    sj_store_maintain(lab->store);
     lab_file_expect(lab, notes_sql, "5||\n");
     lab_file_expect(lab, "SELECT block_id, quarantined IS NOT NULL FROM blocks WHERE block_id < 4",
                     "1|0|\n2|1|\n3|0|\n");
@@ -296,18 +300,112 @@ static void sessions_without_a_graph_are_summed_from_their_blocks(void **state)
     sqlite3_free(expected);
 }
 
+static void put_session(lab_file *lab, uint32_t number, int blocks)
+{
+    lab->maker.session_number = number;
+    lab->maker.next_call = lab->maker.next_event = lab->maker.depth = 0;
+    lab_file_put_metadata(lab);
+    put_blocks(lab, blocks);
+}
+
+enum { SESSIONS_LEFT = 4 };
+
+static void put_sessions(lab_file *lab)
+{
+    for (uint32_t i = 1; i <= SESSIONS_LEFT; ++i) {
+        put_session(lab, i, BLOCKS);
+    }
+}
+
+/* Leaves sessions without sums, as a collector that is killed does. */
+static void leave_sessions(lab_file *lab)
+{
+    sj_store_close(lab->store);
+    const pid_t child = fork();
+    if (child == 0) {
+        open_lazy(lab);
+        put_sessions(lab);
+        _exit(0);
+    }
+    int status = 0;
+    assert_int_equal(waitpid(child, &status, 0), child);
+    assert_int_equal(status, 0);
+    for (int i = 0; i < SESSIONS_LEFT * BLOCKS; ++i) { /* the maker has made them, too */
+        lab->maker.next_call = i % BLOCKS != 0 ? lab->maker.next_call : 0;
+        lab->maker.next_event = i % BLOCKS != 0 ? lab->maker.next_event : 0;
+        lab->maker.depth = i % BLOCKS != 0 ? lab->maker.depth : 0;
+        (void)frame_maker_block(&lab->maker, EVENTS, 0);
+    }
+    lab->maker.session_number = SESSIONS_LEFT;
+}
+
+/* What a store that writes all sums at once makes of the sessions and a block more of the last. */
+static char *ask_sessions(void)
+{
+    lab_file *lab = NULL;
+    assert_int_equal(lab_file_set_up((void **)&lab), 0);
+    put_sessions(lab);
+    put_blocks(lab, 1);
+    char *sums = lab_file_ask(lab, all_sums_sql);
+    lab_file_tear_down((void **)&lab);
+    return sums;
+}
+
+static const char left_sql[] =
+    "SELECT count(*) FROM sessions WHERE unsummed_from_block IS NOT NULL";
+
+/* Frames are taken before any sum of the killed collector's is made good, and while they are,
+ * though the next one is never idle. */
+static void a_busy_collector_makes_sums_good_between_frames(void **state)
+{
+    lab_file *lab = *state;
+    leave_sessions(lab);
+    open_lazy(lab);
+    lab_file_expect(lab, left_sql, "4|\n");
+    put_blocks(lab, 1);
+    lab_file_expect(lab, left_sql, "4|\n");
+    lab_file_expect(lab, "SELECT sum(stored_blocks) FROM sessions", "0|\n");
+    char *left = NULL;
+    do {
+        sqlite3_free(left);
+        lab_file_begin(lab);
+        lab_file_commit(lab);
+        sj_store_mend(lab->store);
+        left = lab_file_ask(lab, left_sql);
+    } while (strcmp(left, "1|\n") != 0); /* the last is in use: an hour later */
+    sqlite3_free(left);
+    sj_store_close(lab->store);
+    char *expected = ask_sessions();
+    lab_file_expect(lab, all_sums_sql, expected);
+    sqlite3_free(expected);
+    open_lazy(lab);
+}
+
+/* One session whose sums cannot be read back keeps neither the collector from starting nor the
+ * others from being made good. */
+static void a_session_that_cannot_be_mended_harms_no_other(void **state)
+{
+    lab_file *lab = *state;
+    leave_sessions(lab);
+    run_sql(lab, "INSERT INTO call_paths SELECT (3 << 32) + 7, 3, NULL, function_id, 1, 0, 1, 1, 1,"
+                 " 1, 1, 0, 0, NULL, x'00' FROM functions LIMIT 1");
+    open_lazy(lab);
+    while (sj_store_maintain(lab->store)) {
+    }
+    lab_file_expect(lab,
+                    "SELECT session_id FROM sessions WHERE unsummed_from_block IS NOT NULL OR"
+                    " stored_blocks <> 6",
+                    "3|\n");
+    put_blocks(lab, 1);
+}
+
 /* More than one commit writes the sums of many sessions, so that none takes long. */
 static void many_sessions_are_summed_a_few_at_a_time(void **state)
 {
     enum { SESSIONS = 100 };
     lab_file *lab = *state;
     for (uint32_t i = 1; i <= SESSIONS; ++i) {
-        lab->maker.session_number = i;
-        lab->maker.next_call = lab->maker.next_event = lab->maker.depth = 0;
-        lab_file_put_metadata(lab);
-        lab_file_begin(lab);
-        lab_file_put(lab, frame_maker_block(&lab->maker, 200, 0));
-        lab_file_commit(lab);
+        put_session(lab, i, 1);
     }
     lab_file_expect(lab, "SELECT count(*), sum(stored_blocks) FROM sessions", "100|0|\n");
     assert_true(sj_store_maintain(lab->store)); /* some are left */
@@ -340,6 +438,10 @@ int main(void)
         cmocka_unit_test_setup_teardown(sessions_without_a_graph_are_summed_from_their_blocks,
                                         set_up_lazy, lab_file_tear_down),
         cmocka_unit_test_setup_teardown(many_sessions_are_summed_a_few_at_a_time, set_up_lazy,
+                                        lab_file_tear_down),
+        cmocka_unit_test_setup_teardown(a_busy_collector_makes_sums_good_between_frames,
+                                        set_up_lazy, lab_file_tear_down),
+        cmocka_unit_test_setup_teardown(a_session_that_cannot_be_mended_harms_no_other, set_up_lazy,
                                         lab_file_tear_down),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,0 +1,83 @@
+#!/usr/bin/env python3
+"""A lab that ends connections right after their handshake, as one does that is killed then: the
+device comes back each time, and works on commands when the lab does.
+
+fleet_redial.py BUILD_FOLDER
+"""
+import os
+import random
+import socket
+import ssl
+import threading
+import time
+
+from fleet import Device, Lab, enrol, wait_for
+from sojourn_testing import check, main
+
+# One of so many connections got stuck for ever in most tries, with NNG alone: it is found out, and
+# another one made.
+CONNECTIONS = 12
+PATIENCE_S = 240
+GREETING = b"\0SP\0\0\x31\0\0"
+
+
+class RudeLab(threading.Thread):
+    """Has the lab's address and certificate, and no patience."""
+
+    def __init__(self, lab):
+        super().__init__(daemon=True)
+        self.context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+        self.context.load_cert_chain(lab.database + ".tls/certificate.pem",
+                                     lab.database + ".tls/key.pem")
+        self.listener = socket.create_server(("127.0.0.1", lab.port), backlog=64)
+        self.listener.settimeout(1)
+        self.dice = random.Random(7)
+        self.count = 0
+        self.stop = False
+        self.start()
+
+    def run(self):
+        while not self.stop:
+            try:
+                peer, _ = self.listener.accept()
+                peer.settimeout(5)
+                with self.context.wrap_socket(peer, server_side=True) as greeted:
+                    greeted.sendall(GREETING)
+                    greeted.recv(len(GREETING))
+                    self.count += 1
+                    time.sleep(self.dice.choice([0, 0.003]) * self.dice.random())
+            except OSError:
+                continue
+
+    def end(self):
+        self.stop = True
+        self.listener.shutdown(socket.SHUT_RDWR)
+        self.join()
+        self.listener.close()
+
+
+def test(sojourn, _arguments):
+    lab = Lab(sojourn)
+    device = Device(sojourn, "phone7")
+    try:
+        enrol(lab, device)
+        device.start()
+        check(lab.ask(device.name, "status")["recording"] == 0, "it records already")
+        lab.stop()
+        rude = RudeLab(lab)
+        wait_for(f"{CONNECTIONS} connections", lambda: rude.count >= CONNECTIONS, PATIENCE_S)
+        rude.end()
+        lab.start()
+        check(lab.ask("--timeout", "80", device.name, "status")["recording"] == 0, "it records")
+        ends = os.path.join(os.path.dirname(os.path.dirname(sojourn.program)), "tests/samples/ends")
+        lab.ask(device.name, "launch", ends, "return")
+        wait_for("the session", lambda: lab.sql(
+            "SELECT 1 AS n FROM sessions WHERE state = 'completed' AND stored_calls = 1003"), 60)
+    finally:
+        for party in (device, lab):
+            if party.process is not None and party.process.poll() is None:
+                party.process.kill()
+                party.process.wait()
+
+
+main(test)
