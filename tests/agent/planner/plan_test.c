@@ -245,6 +245,33 @@ static uint32_t count_imports(const char *path, bool library_calls, const char *
     return count;
 }
 
+/* What a plan without them lacks, with the same patches. */
+static void imports_are_planned_alone(void **state)
+{
+    (void)state;
+    sj_planner_options options = {.module_path = PLANNER_SAMPLE_DIR "/sample-gcc-O2",
+                                  .library_calls = true};
+    sj_plan whole;
+    sj_plan alone;
+    assert_int_equal(sj_plan_make(&options, &whole, NULL), SJ_OK);
+    options.only_imports = true;
+    assert_int_equal(sj_plan_make(&options, &alone, NULL), SJ_OK);
+    assert_int_equal(sj_plan_check(alone.header, alone.size_bytes), SJ_OK);
+    const uint32_t count = alone.header->function_count;
+    assert_true(count >= 5 && count < whole.header->function_count);
+    const sj_plan_function *last = sj_plan_functions(whole.header) + whole.header->function_count;
+    for (uint32_t i = 0; i < count; i++) {
+        const sj_plan_function *function = &sj_plan_functions(alone.header)[i];
+        assert_int_equal(function->source, SJ_SYMBOL_IMPORT);
+        assert_int_equal(function->offset, last[(int64_t)i - count].offset);
+        assert_int_equal(function->technique, last[(int64_t)i - count].technique);
+        assert_int_equal(function->skip, last[(int64_t)i - count].skip);
+    }
+    assert_int_not_equal(last[-(int64_t)count - 1].source, SJ_SYMBOL_IMPORT);
+    sj_plan_free(&alone);
+    sj_plan_free(&whole);
+}
+
 static void imports_are_planned_when_asked_for(void **state)
 {
     (void)state;
@@ -452,6 +479,7 @@ int main(void)
         cmocka_unit_test(rare_shapes_of_code_are_hooked),
         cmocka_unit_test(what_lies_is_left_alone_with_its_reason),
         cmocka_unit_test(imports_are_planned_when_asked_for),
+        cmocka_unit_test(imports_are_planned_alone),
         cmocka_unit_test(map_files_name_the_functions_of_stripped_programs),
         cmocka_unit_test(symbols_that_were_split_off_are_found),
         cmocka_unit_test(flipped_bytes_of_a_plan_are_noticed),
