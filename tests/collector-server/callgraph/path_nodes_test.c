@@ -20,7 +20,7 @@ static void test_a_deep_recursion_is_folded_with_exact_edges(void **state)
     uint32_t function = 1;
     for (uint32_t level = 0; level < LEVELS; level++) {
         const uint32_t caller = paths.nodes[node].function;
-        node = sj_path_nodes_child(&paths, node, function);
+        node = sj_path_nodes_child(&paths, node, function, sj_path_step_entered(node));
         assert_int_not_equal(node, SJ_NO_NODE);
         assert_int_equal(paths.nodes[node].function, function);
         assert_int_equal(paths.nodes[paths.nodes[node].parent].function, caller);
@@ -37,12 +37,12 @@ static void test_shallow_recursion_keeps_every_level(void **state)
     assert_int_equal(sj_path_nodes_init(&paths), SJ_OK);
     uint32_t node = 0;
     for (uint32_t level = 0; level < SJ_PATH_FOLD_DEPTH; level++) {
-        const uint32_t child = sj_path_nodes_child(&paths, node, 7);
+        const uint32_t child = sj_path_nodes_child(&paths, node, 7, sj_path_step_entered(node));
         assert_int_equal(paths.nodes[child].parent, node);
         assert_int_equal(paths.nodes[child].depth, level);
         node = child;
     }
-    assert_int_equal(sj_path_nodes_child(&paths, node, 7), node);
+    assert_int_equal(sj_path_nodes_child(&paths, node, 7, sj_path_step_entered(node)), node);
     sj_path_nodes_deinit(&paths);
 }
 
