@@ -90,8 +90,11 @@ static sj_status answer_hello(sj_link_server *server, link_client *client, sj_re
         SJ_TRY(server->options.joined(server->options.context, &process));
         atomic_fetch_add(&server->joined, 1);
     }
-    return send_packet(client->fd, SJ_LINK_WELCOME, &server->options.welcome,
-                       sizeof(server->options.welcome), NULL, 0);
+    sj_link_welcome welcome = server->options.welcome;
+    if (sj_roster_wants_library_calls(server->options.roster)) {
+        welcome.runtimes |= SJ_LINK_RUNTIME_LIBRARY_CALLS;
+    }
+    return send_packet(client->fd, SJ_LINK_WELCOME, &welcome, sizeof(welcome), NULL, 0);
 }
 
 /* read_module takes the structure and the path behind it. */
@@ -113,17 +116,35 @@ static sj_status read_module(sj_reader *reader, sj_link_module *module, char *pa
     return SJ_OK;
 }
 
+/* planner_of says who plans what an agent asks for. */
+typedef sj_status (*module_planner)(sj_roster *roster, uint64_t process,
+                                    const sj_link_module *module, const char *module_path,
+                                    uint64_t now_ticks, uint32_t *first_function, char *path,
+                                    size_t capacity);
+
+static module_planner planner_of(sj_link_type type)
+{
+    switch (type) {
+    case SJ_LINK_REVIEW:
+        return sj_roster_review_module;
+    case SJ_LINK_IMPORTS:
+        return sj_roster_plan_imports;
+    default:
+        return sj_roster_plan_module;
+    }
+}
+
 static sj_status answer_module(sj_link_server *server, link_client *client, sj_reader *reader,
-                               bool is_review)
+                               sj_link_type type)
 {
     sj_link_module module;
     char path[PATH_MAX];
     char plan_path[PATH_MAX];
     sj_link_plan answer = {0};
     SJ_TRY(read_module(reader, &module, path, sizeof(path)));
-    const sj_status status = (is_review ? sj_roster_review_module : sj_roster_plan_module)(
-        server->options.roster, client->process, &module, path, sj_clock_ticks(),
-        &answer.first_function, plan_path, sizeof(plan_path));
+    const sj_status status =
+        planner_of(type)(server->options.roster, client->process, &module, path, sj_clock_ticks(),
+                         &answer.first_function, plan_path, sizeof(plan_path));
     if (status != SJ_OK) {
         const sj_link_skip skip = {.reason = SJ_SKIP_MODULE};
         return send_packet(client->fd, SJ_LINK_SKIP, &skip, sizeof(skip), NULL, 0);
@@ -325,7 +346,8 @@ static sj_status answer_packet(sj_link_server *server, link_client *client, size
     switch (head.type) {
     case SJ_LINK_MODULE:
     case SJ_LINK_REVIEW:
-        return answer_module(server, client, &reader, head.type == SJ_LINK_REVIEW);
+    case SJ_LINK_IMPORTS:
+        return answer_module(server, client, &reader, (sj_link_type)head.type);
     case SJ_LINK_APPLIED:
         return take_applied(server, client, &reader);
     case SJ_LINK_UNLOADED:

@@ -63,6 +63,7 @@ sj_status sj_module_plan_make(const sj_module_plan_options *options, sj_plan *pl
         .values = selection->values != NULL ? list_values : NULL,
         .context = &choice,
         .library_calls = selection->library_calls,
+        .only_imports = options->only_imports,
     };
     const sj_status status = sj_plan_make(&planner, plan, error);
     sj_source_map_free(choice.sources);

@@ -12,6 +12,7 @@ typedef struct sj_module_plan_options {
     const char *cache_directory;   /* NULL: plans are not cached */
     const char *path;              /* of the module's file */
     bool is_main;                  /* the map file is about it */
+    bool only_imports;             /* see planner.h */
 } sj_module_plan_options;
 
 /* sj_module_plan_make is sj_plan_make for a selection. Same errors; blocking. */

@@ -190,6 +190,17 @@ static bool same_buffers(const sj_policy *left, const sj_policy *right)
            left->drop_when_full == right->drop_when_full && left->block_ms == right->block_ms;
 }
 
+/* keep_libraries: a call that waits in a library returns to the agent, so that a program that was
+ * attached to could not be left. */
+static void keep_libraries(const sj_recording *recording, sj_selection *selection,
+                           change_sums *sums)
+{
+    if (selection->library_calls && recording->options.attach_pid != 0) {
+        note_problem(sums, "modules.library_calls: only in programs that `sojourn record` started");
+        selection->library_calls = false;
+    }
+}
+
 /* note_loops: event loops are watched by what was put into the program when it was started. */
 static void note_loops(const sj_recording *recording, const sj_policy *policy, change_sums *sums)
 {
@@ -315,6 +326,7 @@ static sj_status change(sj_recording *recording, sj_slice document, char **answe
         return sj_fail(error, SJ_ENOMEM, "out of memory");
     }
     keep_runtimes(&recording->options.selection, &policy->selection, &sums);
+    keep_libraries(recording, &policy->selection, &sums);
     note_loops(recording, policy, &sums);
     sj_drain_rest(recording->drain);
     sj_policy_change_settle(recording, unmatched, sizeof(unmatched));

@@ -1,6 +1,7 @@
 #include "agent/control/reselect.h"
 
 #include "agent/control/clock.h"
+#include "agent/control/machine.h"
 #include "agent/control/review.h"
 #include "agent/recorder/record.h"
 
@@ -167,13 +168,61 @@ static sj_status find_agent(reselection *selecting, sj_error *error)
                                      (int)selecting->target.pid, sj_status_text(status));
 }
 
+/* may_write_slots tells whether the loader may be about to bind a call, which would write over what
+ * is written to its slot now: it does so without a system call. */
+static bool may_write_slots(const reselection *selecting, const sj_remote_module *loader)
+{
+    for (size_t i = 0; i < selecting->target.count; i++) {
+        sj_machine_state state;
+        if (sj_machine_get(selecting->target.threads[i].tid, &state) == SJ_OK &&
+            !state.in_syscall && state.pc >= loader->code_low && state.pc < loader->code_high) {
+            return true;
+        }
+    }
+    return false;
+}
+
+static bool has_slots(const reselection *selecting)
+{
+    for (size_t i = 0; i < selecting->agent.table_count; i++) {
+        const sj_remote_table *table = &selecting->agent.tables[i];
+        for (uint32_t j = 0; j < table->module.change_count; j++) {
+            if (table->changes[j].is_slot != 0) {
+                return true;
+            }
+        }
+    }
+    return false;
+}
+
+/* stop_all stops the process at a moment when its text and slots hold still. */
+static sj_status stop_all(reselection *selecting, uint64_t *start_ns, sj_error *error)
+{
+    const struct timespec pause = {.tv_nsec = PAUSE_NS};
+    sj_remote_module loader = {0};
+    (void)!sj_remote_module_find(selecting->target.pid, "ld-", &loader);
+    for (uint32_t i = 0;; i++) {
+        SJ_TRY(
+            sj_remote_agent_stop_current(&selecting->target, &selecting->agent, start_ns, error));
+        if (!has_slots(selecting) || !may_write_slots(selecting, &loader)) {
+            return SJ_OK;
+        }
+        sj_target_resume_all(&selecting->target);
+        if (i == ATTEMPTS) {
+            return sj_fail(error, SJ_EAGAIN, "process %d is in its loader all the time; try again",
+                           (int)selecting->target.pid);
+        }
+        nanosleep(&pause, NULL);
+    }
+}
+
 static sj_status reselect(reselection *selecting, sj_error *error)
 {
     uint64_t start_ns = 0;
     SJ_TRY(find_agent(selecting, error));
     /* What can be done without more hooks is done in any case. */
     const sj_status reviewed = review(selecting, error);
-    SJ_TRY(sj_remote_agent_stop_current(&selecting->target, &selecting->agent, &start_ns, error));
+    SJ_TRY(stop_all(selecting, &start_ns, error));
     const sj_status status = toggle_stopped(selecting);
     sj_target_resume_all(&selecting->target);
     selecting->report->stopped_ns = now_ns() - start_ns;

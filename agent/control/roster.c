@@ -293,13 +293,14 @@ sj_status sj_roster_end_process(sj_roster *roster, uint64_t number, const sj_pro
 }
 
 static sj_roster_module *find_module(sj_roster *roster, const sj_link_module *module,
-                                     const char *path)
+                                     const char *path, bool only_imports)
 {
     for (size_t i = 0; i < roster->module_count; i++) {
         sj_roster_module *entry = &roster->modules[i];
         if (entry->build_id_bytes == module->build_id_bytes &&
             memcmp(entry->build_id, module->build_id, module->build_id_bytes) == 0 &&
-            entry->is_main == (module->is_main != 0) && strcmp(entry->path, path) == 0) {
+            entry->is_main == (module->is_main != 0) && entry->only_imports == only_imports &&
+            strcmp(entry->path, path) == 0) {
             return entry;
         }
     }
@@ -342,19 +343,21 @@ sj_status sj_roster_read_classes(sj_roster *roster, uint64_t process, const sj_l
 }
 
 static sj_status make_plan(const sj_roster *roster, const sj_link_module *module, const char *path,
-                           sj_plan *plan, sj_error *error)
+                           bool only_imports, sj_plan *plan, sj_error *error)
 {
     char in_root[PATH_MAX];
     const sj_module_plan_options options = {.selection = roster->options.selection,
                                             .rules = roster->options.rules,
                                             .cache_directory = roster->options.cache_directory,
                                             .path = sj_roster_find_file(roster, path, in_root),
-                                            .is_main = module->is_main != 0};
+                                            .is_main = module->is_main != 0,
+                                            .only_imports = only_imports};
     return sj_module_plan_make(&options, plan, error);
 }
 
 static sj_status add_module(sj_roster *roster, const sj_link_module *module, const char *path,
-                            const sj_plan *plan, sj_error *error, sj_roster_module **added)
+                            bool only_imports, const sj_plan *plan, sj_error *error,
+                            sj_roster_module **added)
 {
     const uint32_t count = plan->header->function_count;
     sj_roster_module *entry = append_entry(&roster->modules, &roster->module_count, sizeof(*entry));
@@ -364,6 +367,8 @@ static sj_status add_module(sj_roster *roster, const sj_link_module *module, con
     memcpy(entry->build_id, module->build_id, module->build_id_bytes);
     entry->build_id_bytes = (uint8_t)module->build_id_bytes;
     entry->is_main = module->is_main != 0;
+    entry->has_imports = roster->options.selection->library_calls;
+    entry->only_imports = only_imports;
     entry->first_function = roster->next_function;
     entry->function_count = count;
     snprintf(entry->path, sizeof(entry->path), "%s", path);
@@ -406,26 +411,40 @@ static uint64_t read_monotonic_ns(void)
 }
 
 static sj_status plan_new_module(sj_roster *roster, const sj_link_module *module, const char *path,
-                                 sj_roster_module **entry)
+                                 bool only_imports, sj_roster_module **entry)
 {
     sj_plan plan = {0};
     sj_error error = {0};
     const uint64_t start_ns = read_monotonic_ns();
-    sj_status status = make_plan(roster, module, path, &plan, &error);
+    sj_status status = make_plan(roster, module, path, only_imports, &plan, &error);
     if (status == SJ_OK &&
         (uint64_t)roster->next_function + plan.header->function_count > SJ_RECORD_FUNCTION_MASK) {
         status = sj_fail(&error, SJ_ELIMIT, "%s: the session has too many functions", path);
     }
-    if (status == SJ_OK) {
-        status = add_module(roster, module, path, &plan, &error, entry);
+    const bool is_empty = status == SJ_OK && only_imports && plan.header->function_count == 0;
+    if (status == SJ_OK && !is_empty) {
+        status = add_module(roster, module, path, only_imports, &plan, &error, entry);
     }
     roster->counters.plan_ns += read_monotonic_ns() - start_ns;
     sj_plan_free(&plan);
+    if (is_empty) {
+        return SJ_EUNSUPPORTED;
+    }
     if (status != SJ_OK) {
         note_plan_failure(roster, path, &error);
         return SJ_EUNSUPPORTED;
     }
     return SJ_OK;
+}
+
+static sj_status map_module(sj_roster *roster, uint64_t process, const sj_link_module *module,
+                            const sj_roster_module *entry, uint64_t now_ticks)
+{
+    const sj_roster_mapping mapping = {.process = process,
+                                       .bias = module->bias,
+                                       .loaded_ticks = now_ticks,
+                                       .module = (uint32_t)(entry - roster->modules) + 1};
+    return sj_roster_add_mapping(roster, &mapping);
 }
 
 sj_status sj_roster_plan_locked(sj_roster *roster, uint64_t process, const sj_link_module *module,
@@ -438,16 +457,30 @@ sj_status sj_roster_plan_locked(sj_roster *roster, uint64_t process, const sj_li
     if (!sj_selection_wants_module(roster->options.selection, module_path, module->is_main != 0)) {
         return SJ_EUNSUPPORTED;
     }
-    sj_roster_module *entry = find_module(roster, module, module_path);
+    sj_roster_module *entry = find_module(roster, module, module_path, false);
     if (entry == NULL) {
-        SJ_TRY(plan_new_module(roster, module, module_path, &entry));
+        SJ_TRY(plan_new_module(roster, module, module_path, false, &entry));
     }
     *planned = entry;
-    const sj_roster_mapping mapping = {.process = process,
-                                       .bias = module->bias,
-                                       .loaded_ticks = now_ticks,
-                                       .module = (uint32_t)(entry - roster->modules) + 1};
-    return sj_roster_add_mapping(roster, &mapping);
+    return map_module(roster, process, module, entry, now_ticks);
+}
+
+sj_status sj_roster_plan_imports_locked(sj_roster *roster, uint64_t process,
+                                        const sj_link_module *module, const char *module_path,
+                                        uint64_t now_ticks, sj_roster_module **planned)
+{
+    const sj_selection *selection = roster->options.selection;
+    const sj_roster_module *whole = find_module(roster, module, module_path, false);
+    if (!selection->library_calls || whole == NULL || whole->has_imports ||
+        !sj_selection_wants_module(selection, module_path, module->is_main != 0)) {
+        return SJ_EUNSUPPORTED;
+    }
+    sj_roster_module *entry = find_module(roster, module, module_path, true);
+    if (entry == NULL) {
+        SJ_TRY(plan_new_module(roster, module, module_path, true, &entry));
+    }
+    *planned = entry;
+    return map_module(roster, process, module, entry, now_ticks);
 }
 
 sj_status sj_roster_plan_module(sj_roster *roster, uint64_t process, const sj_link_module *module,
@@ -547,7 +580,7 @@ static void count_applied(sj_roster *roster, sj_roster_module *entry,
         return;
     }
     entry->counted = true;
-    counters->modules++;
+    counters->modules += entry->only_imports ? 0 : 1;
     counters->functions += entry->function_count - entry->skips[SJ_SKIP_COLD_PART];
     counters->hooked += applied->hooked;
     counters->failed += applied->failed;
@@ -611,7 +644,6 @@ sj_status sj_roster_unloaded(sj_roster *roster, uint64_t process, uint64_t bias,
         if (mapping->process == process && mapping->bias == bias) {
             status = send_mapping(roster, mapping, now_ticks);
             *mapping = roster->mappings[--roster->mapping_count];
-            break;
         }
     }
     pthread_mutex_unlock(&roster->mutex);

@@ -135,6 +135,17 @@ SJ_MUST_CHECK sj_status sj_roster_review_module(sj_roster *roster, uint64_t proc
                                                 uint32_t *first_function, char *path,
                                                 size_t capacity);
 
+/* sj_roster_plan_imports answers an IMPORTS like sj_roster_plan_module; in a review, with those
+ * that have no hooks yet. SJ_EUNSUPPORTED: there is none, the module's plan has them, or calls of
+ * libraries are not wanted. */
+SJ_MUST_CHECK sj_status sj_roster_plan_imports(sj_roster *roster, uint64_t process,
+                                               const sj_link_module *module,
+                                               const char *module_path, uint64_t now_ticks,
+                                               uint32_t *first_function, char *path,
+                                               size_t capacity);
+/* sj_roster_wants_library_calls tells whether the selection of this moment asks for them. */
+bool sj_roster_wants_library_calls(sj_roster *roster);
+
 /* sj_roster_add_methods makes functions of the methods that a runtime of a process named, as a
  * module called `path`, and sends Module and Mapping frames. wanted[i] tells whether the module of
  * the method's code is recorded, and afterwards whether the method is.

@@ -25,7 +25,9 @@ typedef struct sj_roster_process {
 typedef struct sj_roster_module {
     uint8_t build_id[SJ_BUILD_ID_MAX_BYTES];
     uint8_t build_id_bytes;
-    bool is_main; /* the map file belongs to the main program only */
+    bool is_main;      /* the map file belongs to the main program only */
+    bool has_imports;  /* its plan was made with them, whether there are any or not */
+    bool only_imports; /* of a module whose plan was made without */
     uint32_t first_function;
     uint32_t function_count;
     bool counted; /* its APPLIED went into the counters */
@@ -89,5 +91,12 @@ SJ_MUST_CHECK sj_status sj_roster_send_unhooked(sj_roster *roster, uint64_t proc
 SJ_MUST_CHECK sj_status sj_roster_plan_locked(sj_roster *roster, uint64_t process,
                                               const sj_link_module *module, const char *module_path,
                                               uint64_t now_ticks, sj_roster_module **planned);
+
+/* sj_roster_plan_imports_locked does so for the imports of a module whose plan has none.
+ * SJ_EUNSUPPORTED also where it has, or where calls of libraries are not wanted. */
+SJ_MUST_CHECK sj_status sj_roster_plan_imports_locked(sj_roster *roster, uint64_t process,
+                                                      const sj_link_module *module,
+                                                      const char *module_path, uint64_t now_ticks,
+                                                      sj_roster_module **planned);
 
 #endif

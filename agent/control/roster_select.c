@@ -94,7 +94,8 @@ sj_status sj_roster_select(sj_roster *roster, const sj_selection *selection, sj_
     *states = (sj_function_states){
         .states = calloc(roster->next_function, 1),
         .count = roster->next_function,
-        .other_modules = !sj_selection_same_modules(roster->options.selection, selection)};
+        .other_modules = (selection->library_calls && !roster->options.selection->library_calls) ||
+                         !sj_selection_same_modules(roster->options.selection, selection)};
     status = states->states != NULL ? SJ_OK : SJ_ENOMEM;
     for (size_t i = 0; i < roster->module_count && status == SJ_OK; i++) {
         /* Methods that a runtime named have no plan: they stay as they are. */
@@ -233,4 +234,32 @@ sj_status sj_roster_review_module(sj_roster *roster, uint64_t process, const sj_
     }
     pthread_mutex_unlock(&roster->mutex);
     return status;
+}
+
+sj_status sj_roster_plan_imports(sj_roster *roster, uint64_t process, const sj_link_module *module,
+                                 const char *module_path, uint64_t now_ticks,
+                                 uint32_t *first_function, char *path, size_t capacity)
+{
+    sj_roster_module *entry = NULL;
+    pthread_mutex_lock(&roster->mutex);
+    sj_status status =
+        sj_roster_plan_imports_locked(roster, process, module, module_path, now_ticks, &entry);
+    if (status == SJ_OK) {
+        *first_function = entry->first_function;
+        if (roster->reviewed == process) {
+            status = write_missing(roster, entry, path, capacity);
+        } else {
+            snprintf(path, capacity, "%s", entry->plan_path);
+        }
+    }
+    pthread_mutex_unlock(&roster->mutex);
+    return status;
+}
+
+bool sj_roster_wants_library_calls(sj_roster *roster)
+{
+    pthread_mutex_lock(&roster->mutex);
+    const bool wants = roster->options.selection->library_calls;
+    pthread_mutex_unlock(&roster->mutex);
+    return wants;
 }

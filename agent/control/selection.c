@@ -116,9 +116,12 @@ bool sj_selection_wants_function(void *context, const char *name, uint64_t offse
 {
     const sj_selection *selection = context;
     const bool is_method = sj_class_filter_is_method(name);
+    const bool is_import =
+        strchr(name, '!') != NULL; /* library!function: of the plan, not the file */
     (void)offset;
     (void)size_bytes;
-    return !(is_method && selection->objc_dispatch) && sj_selection_wants_method(selection, name);
+    return !(is_method && selection->objc_dispatch) && !(is_import && !selection->library_calls) &&
+           sj_selection_wants_method(selection, name);
 }
 
 bool sj_selection_has_sources(const sj_selection *selection)
@@ -181,7 +184,7 @@ static bool same_classes(const sj_class_filter *left, const sj_class_filter *rig
 
 bool sj_selection_same(const sj_selection *left, const sj_selection *right)
 {
-    return sj_selection_same_modules(left, right) &&
+    return left->library_calls == right->library_calls && sj_selection_same_modules(left, right) &&
            same_patterns(left->functions, left->function_count, right->functions,
                          right->function_count) &&
            same_patterns(left->excluded, left->excluded_count, right->excluded,

@@ -34,6 +34,9 @@ static void read_dynamic(const ElfW(Dyn) * entry, sj_dynamic_view *view)
         case DT_VERNEED:
             view->needed = (const ElfW(Verneed) *)address;
             break;
+        case DT_VERDEF:
+            view->defined = (const ElfW(Verdef) *)address;
+            break;
         case DT_JMPREL:
             view->tables[0] = (const ElfW(Rela) *)address;
             break;
@@ -95,6 +98,15 @@ bool sj_slot_write(const sj_dynamic_view *view, uint64_t slot, uint64_t value)
         (void)sj_sys_protect(page, PAGE, PROT_READ);
     }
     return true;
+}
+
+uint32_t sj_symbol_hash(const char *name)
+{
+    uint32_t hash = 5381;
+    for (; *name != '\0'; name++) {
+        hash = hash * 33 + (uint8_t)*name;
+    }
+    return hash;
 }
 
 const char *sj_symbol_version(const sj_dynamic_view *view, uint32_t symbol)

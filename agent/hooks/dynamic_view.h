@@ -39,6 +39,7 @@ typedef struct sj_dynamic_view {
     const uint32_t *hash;         /* DT_GNU_HASH; NULL: none */
     const uint16_t *versions;     /* DT_VERSYM; NULL: none */
     const ElfW(Verneed) * needed; /* DT_VERNEED; NULL: none */
+    const ElfW(Verdef) * defined; /* DT_VERDEF; NULL: none */
 } sj_dynamic_view;
 
 /* sj_dynamic_view_read reads a module that dl_iterate_phdr shows; false for the agent itself, the
@@ -48,6 +49,9 @@ bool sj_dynamic_view_read(const struct dl_phdr_info *info, sj_dynamic_view *view
 /* sj_slot_write stores a word with one store, also where the module is read-only after relocation.
  * False when the kernel refuses. */
 bool sj_slot_write(const sj_dynamic_view *view, uint64_t slot, uint64_t value);
+
+/* sj_symbol_hash is that of DT_GNU_HASH. */
+uint32_t sj_symbol_hash(const char *name);
 
 /* sj_symbol_version names the version that the module needs of a symbol; NULL: any. */
 const char *sj_symbol_version(const sj_dynamic_view *view, uint32_t symbol);

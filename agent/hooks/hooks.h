@@ -22,7 +22,7 @@ typedef struct sj_hook_change {
     uint8_t bytes;
     uint8_t window;  /* bytes that no thread may stand in while they are written */
     uint8_t written; /* 1: `patched` is in the text, 0: `original` is */
-    uint8_t reserved;
+    uint8_t is_slot; /* 1: an import's slot, which the loader may write, too */
     uint8_t original[SJ_PATCH_MAX_BYTES];
     uint8_t patched[SJ_PATCH_MAX_BYTES];
 } sj_hook_change;
@@ -69,6 +69,11 @@ void sj_hooks_spare_pages(void);
  * those that were to be bound when they are first called are bound now. Takes the loader's lock;
  * the loader may allocate where a symbol is in no global scope. */
 void sj_library_calls_bind(sj_hooked_module *module);
+
+/* sj_library_calls_prepare does so in a program that runs, as far as that needs the program: every
+ * change is kept with `written` 0, for a tracer. Takes no lock but that of dl_iterate_phdr; what
+ * only the loader could bind (definition.h) stays as it is. */
+void sj_library_calls_prepare(sj_hooked_module *module);
 
 /* sj_library_calls_defer has the loader call the agent first of all when it initialises a module
  * that it is just mapping: `sj_modules_on_initialisation`, which calls sj_library_calls_bind.

@@ -5,6 +5,7 @@
  * the return address is kept beside the stack, where unwinders find it.
  * Programs are relocated when the agent starts. A module that is loaded later is seen before it is
  * relocated, so its initialisation function is replaced in its dynamic section until it runs. */
+#include "agent/hooks/definition.h"
 #include "agent/hooks/dynamic_view.h"
 #include "agent/hooks/internal.h"
 #include "agent/hooks/rebind.h"
@@ -18,10 +19,11 @@
 
 enum { PAGE = 4096, SLOT_BYTES = 8 };
 
-/* What one pass over the loader's list carries along. */
+/* What one pass over the slots of a module carries along. */
 typedef struct bind_run {
     sj_hooked_module *module;
     void *handle; /* of the module, for dlsym */
+    bool prepare_only;
 } bind_run;
 
 sj_status sj_library_calls_new(const sj_plan_header *plan, sj_hooked_module *module)
@@ -128,6 +130,21 @@ static uint64_t bind_now(const bind_run *run, const sj_dynamic_view *view, uint3
     return next != 0 ? next : look_up(run->handle, name, version);
 }
 
+/* As bind_now, where other threads run, who may be loading this very module: what is not relocated
+ * yet holds no address of code. */
+static uint64_t find_target(const sj_dynamic_view *view, uint32_t index, uint64_t held,
+                            bool is_lazy)
+{
+    const ElfW(Sym) *symbol = &view->symbols[index];
+    if (!is_lazy) {
+        return sj_definition_is_code(held) ? held : 0;
+    }
+    return ELF64_ST_BIND(symbol->st_info) == STB_WEAK
+               ? 0
+               : sj_definition_find(view->strings + symbol->st_name,
+                                    sj_symbol_version(view, index));
+}
+
 static void bind_slot(const bind_run *run, const sj_dynamic_view *view,
                       const ElfW(Rela) * relocation)
 {
@@ -143,7 +160,10 @@ static void bind_slot(const bind_run *run, const sj_dynamic_view *view,
         return;
     }
     uint64_t target = *(const volatile uint64_t *)slot;
-    if (target >= view->text_low && target < view->text_high) {
+    const bool is_lazy = target >= view->text_low && target < view->text_high;
+    if (run->prepare_only) {
+        target = find_target(view, index, target, is_lazy);
+    } else if (is_lazy) {
         target = bind_now(run, view, index);
     }
     if (target == 0) {
@@ -153,7 +173,21 @@ static void bind_slot(const bind_run *run, const sj_dynamic_view *view,
     sj_hook_change *change = sj_keep_change(run->module, slot, (const uint8_t *)&target,
                                             (const uint8_t *)&call->stub, SLOT_BYTES);
     change->function = call->function;
-    change->written = sj_slot_write(view, slot, call->stub) ? 1 : 0;
+    change->is_slot = 1;
+    if (!run->prepare_only) {
+        change->written = sj_slot_write(view, slot, call->stub) ? 1 : 0;
+    } else if (is_lazy) {
+        (void)sj_slot_write(view, slot, target); /* or its first call would write over the stub */
+    }
+}
+
+static void bind_slots(const bind_run *run, const sj_dynamic_view *view)
+{
+    for (uint32_t t = 0; t < 2; t++) {
+        for (size_t i = 0; i < view->table_bytes[t] / sizeof(ElfW(Rela)); i++) {
+            bind_slot(run, view, &view->tables[t][i]);
+        }
+    }
 }
 
 static int bind_module(struct dl_phdr_info *info, size_t size, void *context)
@@ -173,11 +207,7 @@ static int bind_module(struct dl_phdr_info *info, size_t size, void *context)
         (void)sj_slot_write(&view, calls->init_place, calls->init.target - view.bias);
         calls->init_place = 0;
     }
-    for (uint32_t t = 0; t < 2; t++) {
-        for (size_t i = 0; i < view.table_bytes[t] / sizeof(ElfW(Rela)); i++) {
-            bind_slot(run, &view, &view.tables[t][i]);
-        }
-    }
+    bind_slots(run, &view);
     return 1;
 }
 
@@ -189,6 +219,26 @@ void sj_library_calls_bind(sj_hooked_module *module)
     }
     (void)dl_iterate_phdr(bind_module, &run);
     (void)dlerror(); /* what was not in the first scope is no error of the program's */
+}
+
+static int prepare_module(struct dl_phdr_info *info, size_t size, void *context)
+{
+    const bind_run *run = context;
+    sj_dynamic_view view;
+    (void)size;
+    if (info->dlpi_addr != run->module->bias || !sj_dynamic_view_read(info, &view)) {
+        return 0;
+    }
+    bind_slots(run, &view);
+    return 1;
+}
+
+void sj_library_calls_prepare(sj_hooked_module *module)
+{
+    bind_run run = {.module = module, .prepare_only = true};
+    if (module->calls != NULL && module->calls->init_place == 0) {
+        (void)dl_iterate_phdr(prepare_module, &run);
+    }
 }
 
 /* Leads the loader to `stub` in place of the module's own initialisation function. */

@@ -69,15 +69,6 @@ typedef struct find_run {
     uint64_t found;
 } find_run;
 
-static uint32_t hash_name(const char *name)
-{
-    uint32_t hash = 5381;
-    for (; *name != '\0'; name++) {
-        hash = hash * 33 + (uint8_t)*name;
-    }
-    return hash;
-}
-
 /* Looks a name up in the module's GNU hash table: buckets of symbol numbers, then the symbols'
  * hashes, the last of each bucket with its lowest bit set. */
 static int find_in_module(struct dl_phdr_info *info, size_t size, void *context)
@@ -110,7 +101,7 @@ static int find_in_module(struct dl_phdr_info *info, size_t size, void *context)
 
 uint64_t sj_rebind_find(const char *name)
 {
-    find_run run = {.name = name, .hash = hash_name(name)};
+    find_run run = {.name = name, .hash = sj_symbol_hash(name)};
     (void)dl_iterate_phdr(find_in_module, &run);
     return run.found;
 }

@@ -78,6 +78,7 @@ static sj_status greet(sj_link *link, sj_link_occasion occasion, sj_link_welcome
         return SJ_EPERM;
     }
     memcpy(welcome, link->payload, sizeof(*welcome));
+    link->wants_imports = (welcome->runtimes & SJ_LINK_RUNTIME_LIBRARY_CALLS) != 0;
     return SJ_OK;
 }
 

@@ -44,6 +44,7 @@ typedef enum sj_link_type {
     SJ_LINK_DONE = 8,
     SJ_LINK_UNLOADED = 9, /* a module was unloaded: sj_link_module with its bias */
     SJ_LINK_REVIEW = 10,  /* as MODULE, of one that was told before: what more is wanted of it? */
+    SJ_LINK_IMPORTS = 11, /* as MODULE, of one whose plan has no imports: which are wanted? */
     /* From commands of the same user, without HELLO; answered by DONE or REFUSED (reason) */
     SJ_LINK_MARK = 48,         /* sj_link_mark */
     SJ_LINK_TRIGGER = 49,      /* sj_link_mark, `end` 0: a trigger "command" of that name */
@@ -80,7 +81,8 @@ typedef struct sj_link_hello {
 /* Bits of sj_link_welcome.runtimes. */
 typedef enum sj_link_runtime {
     SJ_LINK_RUNTIME_OBJC_DISPATCH = 1, /* record Objective-C messages where they are dispatched */
-    SJ_LINK_RUNTIME_LOOPS = 2          /* note when threads wait for events */
+    SJ_LINK_RUNTIME_LOOPS = 2,         /* note when threads wait for events */
+    SJ_LINK_RUNTIME_LIBRARY_CALLS = 4  /* ask for IMPORTS: as the policy is at this moment */
 } sj_link_runtime;
 
 /* Which children join the session. */

@@ -6,12 +6,14 @@
 #include "agent/lifecycle/link.h"
 #include "proto/status.h"
 
+#include <stdbool.h>
 #include <stddef.h>
 
 typedef struct sj_link {
     int socket;            /* -1: closed */
     sj_link_packet packet; /* of the answer received last */
     uint8_t *payload;      /* its payload: borrowed until the next receive or make */
+    bool wants_imports;    /* the companion said so */
 } sj_link;
 
 /* sj_link_open connects to the companion of a runtime directory. SJ_ECLOSED nobody listens. */

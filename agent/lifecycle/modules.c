@@ -249,12 +249,35 @@ static sj_status ask_about(sj_link *link, sj_link_type type, const sj_link_modul
     return sj_link_receive(link);
 }
 
-static sj_status announce_module(sj_link *link, sj_link_module *module, const char *path,
-                                 module_entry *entry)
+/* Asks for the imports of a module that were not in its plan: they get an entry of their own. */
+static sj_status ask_for_imports(sj_link *link, const sj_link_module *module, const char *path,
+                                 bool prepare_only, module_entry **entry)
 {
+    *entry = NULL;
+    if (!link->wants_imports) {
+        return SJ_OK;
+    }
+    SJ_TRY(ask_about(link, SJ_LINK_IMPORTS, module, path));
+    if (link->packet.type != SJ_LINK_PLAN) {
+        return link->packet.type == SJ_LINK_SKIP ? SJ_OK : SJ_ECORRUPT;
+    }
+    *entry = add_entry(module);
+    return *entry != NULL ? apply_plan(link, *entry, prepare_only) : SJ_OK;
+}
+
+/* `*imports` is the entry whose calls of libraries are to be bound; NULL: none. */
+static sj_status announce_module(sj_link *link, sj_link_module *module, const char *path,
+                                 module_entry *entry, module_entry **imports)
+{
+    const bool prepare_only = sojourn_agent_face.prepare_only != 0;
+    *imports = NULL;
     SJ_TRY(ask_about(link, SJ_LINK_MODULE, module, path));
     if (link->packet.type == SJ_LINK_PLAN) {
-        return apply_plan(link, entry, sojourn_agent_face.prepare_only != 0);
+        SJ_TRY(apply_plan(link, entry, prepare_only));
+        *imports = entry;
+        return entry->hooked.calls != NULL
+                   ? SJ_OK
+                   : ask_for_imports(link, module, path, prepare_only, imports);
     }
     entry->is_left_alone = true;
     return link->packet.type == SJ_LINK_SKIP ? SJ_OK : SJ_ECORRUPT;
@@ -302,11 +325,12 @@ static int visit_module(struct dl_phdr_info *info, size_t size, void *context)
         return 0;
     }
     read_build_id(info, &module);
-    state->status = announce_module(state->link, &module, path, entry);
-    if (state->is_loading) {
-        sj_library_calls_defer(&entry->hooked);
-    } else {
-        sj_library_calls_bind(&entry->hooked);
+    module_entry *imports;
+    state->status = announce_module(state->link, &module, path, entry, &imports);
+    if (imports != NULL && state->is_loading) {
+        sj_library_calls_defer(&imports->hooked);
+    } else if (imports != NULL) {
+        sj_library_calls_bind(&imports->hooked);
     }
     return state->status != SJ_OK;
 }
@@ -315,7 +339,7 @@ static int visit_module(struct dl_phdr_info *info, size_t size, void *context)
 static module_entry *entry_for_more(const sj_link_module *module)
 {
     module_entry *first = find_entry(module->bias, module->text_low);
-    if (first->hooked.change_count != 0) {
+    if (first->hooked.change_count != 0 || first->hooked.calls != NULL) {
         return add_entry(module);
     }
     sj_hooks_forget(&first->hooked);
@@ -325,12 +349,15 @@ static module_entry *entry_for_more(const sj_link_module *module)
 
 static sj_status review_module(sj_link *link, const sj_link_module *module, const char *path)
 {
+    module_entry *entry;
     SJ_TRY(ask_about(link, SJ_LINK_REVIEW, module, path));
-    if (link->packet.type != SJ_LINK_PLAN) {
-        return link->packet.type == SJ_LINK_SKIP ? SJ_OK : SJ_ECORRUPT;
+    if (link->packet.type == SJ_LINK_PLAN) {
+        entry = entry_for_more(module);
+        SJ_TRY(entry != NULL ? apply_plan(link, entry, true) : SJ_OK);
+    } else if (link->packet.type != SJ_LINK_SKIP) {
+        return SJ_ECORRUPT;
     }
-    module_entry *entry = entry_for_more(module);
-    return entry != NULL ? apply_plan(link, entry, true) : SJ_OK;
+    return ask_for_imports(link, module, path, true, &entry);
 }
 
 static int review_known(struct dl_phdr_info *info, size_t size, void *context)
@@ -444,6 +471,9 @@ sj_status sj_modules_review(sj_link *link)
     sweep_state state = {.link = link, .status = SJ_OK, .is_first = true};
     begin_change();
     (void)dl_iterate_phdr(review_known, &state);
+    for (uint32_t i = 0; i < MAX_MODULES; i++) {
+        sj_library_calls_prepare(&modules[i].hooked);
+    }
     end_change();
     return state.status;
 }

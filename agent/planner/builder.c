@@ -40,7 +40,7 @@ void sj_patch_window(sj_builder *builder, const sj_window *window, uint32_t isla
                               .window = JUMP32_BYTES};
         add_patch(builder, &jump);
         patch.kind = SJ_PATCH_JUMP8;
-        patch.bytes = JUMP8_BYTES;
+        patch.bytes = window->is_pun ? 1 : JUMP8_BYTES;
         patch.via = (uint32_t)builder->patch_count - 1;
     }
     add_patch(builder, &patch);

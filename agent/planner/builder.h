@@ -13,6 +13,7 @@ typedef struct sj_window {
     uint32_t start;  /* offset */
     uint32_t length; /* bytes of the instructions */
     uint32_t room;   /* with padding: what may be overwritten */
+    bool is_pun;     /* only its first byte is: the one behind is the distance of the jump */
 } sj_window;
 
 typedef struct sj_claim {
@@ -94,6 +95,12 @@ uint32_t sj_free_padding(const sj_module *module, uint32_t at, uint32_t most);
  * with a jump in an island near by, else SJ_PIECE_NONE. False with builder->reason. */
 bool sj_take_window(sj_builder *builder, const sj_piece *piece, uint32_t exit, bool is_head,
                     sj_window *window, uint32_t *island);
+
+/* sj_make_island_at moves code so that a jump can stand at an offset; sj_take_pun makes and claims
+ * the window of an exit of one byte whose short jump has the byte behind it as its distance. */
+bool sj_make_island_at(sj_builder *builder, uint32_t island);
+bool sj_take_pun(sj_builder *builder, const sj_piece *piece, uint32_t exit, sj_window *window,
+                 uint32_t *island);
 
 /* sj_patch_window adds the patch (and, for `island` != SJ_PIECE_NONE, the jump in padding) that
  * leads a claimed window to a stub. */

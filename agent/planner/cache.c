@@ -72,7 +72,7 @@ bool sj_cache_path(const sj_planner_options *options, const sj_elf *elf, sj_slic
     }
     content_hash key = {.a = 3, .b = 4};
     mix_text(&key, options->module_path);
-    mix(&key, options->library_calls ? 1 : 0);
+    mix(&key, options->only_imports ? 2 : options->library_calls ? 1 : 0);
     if (options->map_file != NULL) {
         mix_file(&key, options->map_file);
     }

@@ -83,6 +83,16 @@ static bool can_hold_island(const sj_builder *builder, const sj_piece *piece, ui
     return false;
 }
 
+/* make_room moves a window of code whose rest holds the island. */
+static void make_room(sj_builder *builder, const sj_piece *piece, sj_window *window,
+                      uint32_t island)
+{
+    sj_claim_bytes(builder, window->start, window->length);
+    const uint32_t stub = sj_emit_window(builder, piece, window, false);
+    window->room = island - window->start;
+    sj_patch_window(builder, window, SJ_PIECE_NONE, stub);
+}
+
 static bool make_island_in(sj_builder *builder, const sj_piece *piece, uint32_t jump,
                            uint32_t *island)
 {
@@ -96,10 +106,7 @@ static bool make_island_in(sj_builder *builder, const sj_piece *piece, uint32_t 
             continue;
         }
         *island = island_in(module->codes, &window);
-        sj_claim_bytes(builder, window.start, window.length);
-        const uint32_t stub = sj_emit_window(builder, piece, &window, false);
-        window.room = *island - window.start;
-        sj_patch_window(builder, &window, SJ_PIECE_NONE, stub);
+        make_room(builder, piece, &window, *island);
         return true;
     }
     return false;
@@ -130,6 +137,50 @@ static bool make_island(sj_builder *builder, const sj_piece *piece, uint32_t jum
     return false;
 }
 
+static bool is_around(const sj_code *codes, const sj_window *window, uint32_t island)
+{
+    for (uint32_t i = window->first; i <= window->last; i++) {
+        if (codes[i].at == island) {
+            return false;
+        }
+    }
+    return window->start + JUMP32_BYTES <= island &&
+           island + JUMP32_BYTES <= window->start + window->length;
+}
+
+bool sj_make_island_at(sj_builder *builder, uint32_t island)
+{
+    const sj_module *module = builder->module;
+    const uint32_t index = sj_module_piece_at(module, island);
+    if (index == SJ_PIECE_NONE ||
+        module->pieces[module->pieces[index].parent].skip != SJ_SKIP_NONE) {
+        return false;
+    }
+    const sj_piece *piece = &module->pieces[index];
+    const uint32_t end = piece->first_code + piece->code_count;
+    for (uint32_t first = piece->first_code; first < end; first++) {
+        const sj_code *code = &module->codes[first];
+        if (code->at + SJ_PATCH_MAX_BYTES < island + JUMP32_BYTES) {
+            continue;
+        }
+        if (code->at + JUMP32_BYTES > island) {
+            return false;
+        }
+        for (uint32_t last = first; last < first + SJ_PATCH_MAX_BYTES; last++) {
+            sj_window window;
+            if (!sj_window_make(builder, piece, first, last, 1, &window) ||
+                !may_move_for_island(builder, piece, &window)) {
+                break;
+            }
+            if (window.length == window.room && is_around(module->codes, &window, island)) {
+                make_room(builder, piece, &window, island);
+                return true;
+            }
+        }
+    }
+    return false;
+}
+
 bool sj_take_window(sj_builder *builder, const sj_piece *piece, uint32_t exit, bool is_head,
                     sj_window *window, uint32_t *island)
 {
@@ -145,6 +196,9 @@ bool sj_take_window(sj_builder *builder, const sj_piece *piece, uint32_t exit, b
             sj_claim_bytes(builder, window->start, window->room);
             found = find_island(builder, window->start, island) ||
                     make_island(builder, piece, window->start, island);
+        }
+        if (!found && !is_head && builder->allows_others) {
+            found = sj_take_pun(builder, piece, exit, window, island);
         }
         builder->reason = reason;
         return found;

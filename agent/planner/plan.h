@@ -167,7 +167,8 @@ typedef enum sj_patch_kind {
     SJ_PATCH_JUMP32 = 1,   /* 0xE9 rel32 to the stub, rest of `bytes` filled with int3/nop */
     SJ_PATCH_REL32 = 2,    /* `offset` is the 32-bit distance of a jump (the last four bytes of its
                             * instruction; bytes = window = 4), which is retargeted to the stub */
-    SJ_PATCH_JUMP8 = 3,    /* 0xEB rel8 to the patch number `via` (a JUMP32 in padding) */
+    SJ_PATCH_JUMP8 = 3,    /* 0xEB rel8 to the patch number `via` (a JUMP32 in padding); of one
+                            * byte: the byte behind it is that distance already, and stays */
     SJ_PATCH_TRAP = 4,     /* 0xCC; the trap handler continues at the stub */
     SJ_PATCH_BRANCH26 = 5, /* aarch64: one `b` to the stub */
     SJ_PATCH_SLOT = 6      /* an import's slot (8 bytes) holds the stub's address; what it held is

@@ -7,6 +7,7 @@
 /* Freestanding: the agent links this file too. Nothing is read before its place was checked. */
 
 enum { LABELS_MAX = 1 << 20, CONDITIONS = 16, ALIGNMENT = 8, DISTANCE_BYTES = 4, SLOT_BYTES = 8 };
+enum { PAGE = 4096, JUMP32_BYTES = 5 };
 
 static bool is_table_inside(uint64_t offset, uint64_t count, uint64_t element, uint64_t size)
 {
@@ -84,11 +85,16 @@ static bool is_group_valid(const sj_plan_header *header, uint32_t index)
 
 static bool is_short_jump_valid(const sj_plan_header *header, const sj_plan_patch *patch)
 {
-    if (patch->via >= header->patch_count || patch->bytes != 2) {
+    if (patch->via >= header->patch_count || patch->bytes > 2 || patch->window < 2) {
         return false;
     }
     const sj_plan_patch *island = &sj_plan_patches(header)[patch->via];
     const int64_t distance = (int64_t)(island->offset - patch->offset - 2);
+    if (patch->bytes == 1 && (patch->original[1] != (uint8_t)distance ||
+                              patch->offset / PAGE != (island->offset + JUMP32_BYTES - 1) / PAGE ||
+                              patch->offset / PAGE != island->offset / PAGE)) {
+        return false;
+    }
     return island->kind == SJ_PATCH_JUMP32 && island->function == patch->function &&
            island->stub == patch->stub && island < patch && distance >= INT8_MIN &&
            distance <= INT8_MAX;

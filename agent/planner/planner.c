@@ -31,11 +31,14 @@ static sj_status plan_module(const sj_planner_options *options, sj_module *modul
     sj_builder builder = {.module = module};
     SJ_TRY(sj_module_find_pieces(module));
     SJ_TRY(sj_module_find_targets(module));
+    if (options->only_imports) {
+        module->piece_count = 0;
+    }
     sj_status status = start_functions(&builder);
     if (status == SJ_OK) {
         status = sj_builder_hook(&builder);
     }
-    if (status == SJ_OK && options->library_calls) {
+    if (status == SJ_OK && (options->library_calls || options->only_imports)) {
         status = sj_plan_library_calls(&builder);
     }
     if (status == SJ_OK) {

@@ -30,6 +30,7 @@ typedef struct sj_planner_options {
     void *context;               /* of the two */
     bool with_receivers;         /* methods record the class of their receiver */
     bool library_calls; /* calls of other modules' functions, too: imports behind the functions */
+    bool only_imports;  /* nothing but them */
 } sj_planner_options;
 
 typedef struct sj_plan {

@@ -306,12 +306,18 @@ static sj_status read_modules_system(sj_policy_reader *reader, json_t *value)
     return sj_policy_boolean(reader, value, &reader->policy->selection.all_libraries);
 }
 
+static sj_status read_library_calls(sj_policy_reader *reader, json_t *value)
+{
+    return sj_policy_boolean(reader, value, &reader->policy->selection.library_calls);
+}
+
 static sj_status read_modules(sj_policy_reader *reader, json_t *value)
 {
     static const sj_policy_key keys[] = {{"include", read_modules_include},
                                          {"exclude", read_modules_exclude},
-                                         {"system", read_modules_system}};
-    return sj_policy_object(reader, value, keys, 3);
+                                         {"system", read_modules_system},
+                                         {"library_calls", read_library_calls}};
+    return sj_policy_object(reader, value, keys, 4);
 }
 
 static sj_status read_functions_include(sj_policy_reader *reader, json_t *value)

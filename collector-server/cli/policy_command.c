@@ -46,6 +46,9 @@ static void print_filters(const sj_policy *policy)
     if (selection->module_count == 0) {
         printf("  %-10s %s\n", "modules", selection->all_libraries ? "all" : "the program's own");
     }
+    if (selection->library_calls) {
+        printf("  %-10s %s\n", "with", "calls into libraries");
+    }
     print_patterns("functions", selection->functions, selection->function_count);
     print_patterns("without", selection->excluded, selection->excluded_count);
     print_patterns("sources", selection->sources, selection->source_count);

@@ -117,6 +117,8 @@ sj_status sj_policy_options_take(sj_policy_draft *draft, int option, const char 
         return SJ_OK; /* taken before all others */
     case SJ_OPTION_LIBS:
         return sj_policy_draft_true(draft, "modules.system");
+    case SJ_OPTION_LIBRARY_CALLS:
+        return sj_policy_draft_true(draft, "modules.library_calls");
     case SJ_OPTION_RECEIVERS:
         return sj_policy_draft_true(draft, "objc.receivers");
     case SJ_OPTION_VALUE:

@@ -32,7 +32,8 @@ enum {
     SJ_OPTION_SELECTOR,
     SJ_OPTION_SUBCLASSES_OF,
     SJ_OPTION_NO_SYSTEM_CLASSES,
-    SJ_OPTION_VALUE
+    SJ_OPTION_VALUE,
+    SJ_OPTION_LIBRARY_CALLS
 };
 
 /* Lines of a table for getopt_long(3). */
@@ -40,6 +41,7 @@ enum {
 #define SJ_POLICY_OPTIONS \
     {"policy", required_argument, NULL, SJ_OPTION_POLICY}, \
     {"libs", no_argument, NULL, SJ_OPTION_LIBS}, \
+    {"library-calls", no_argument, NULL, SJ_OPTION_LIBRARY_CALLS}, \
     {"module", required_argument, NULL, SJ_OPTION_MODULE}, \
     {"function", required_argument, NULL, SJ_OPTION_FUNCTION}, \
     {"exclude", required_argument, NULL, SJ_OPTION_EXCLUDE}, \

@@ -58,8 +58,7 @@ enum {
     OPTION_THREADS,
     OPTION_CHILDREN,
     OPTION_NO_CACHE,
-    OPTION_FOR,
-    OPTION_LIBRARY_CALLS
+    OPTION_FOR
 };
 
 static const struct option long_options[] = {
@@ -73,7 +72,6 @@ static const struct option long_options[] = {
     {"summary", required_argument, NULL, OPTION_SUMMARY},
     {"name", required_argument, NULL, OPTION_NAME},
     {"agent", required_argument, NULL, OPTION_AGENT},
-    {"library-calls", no_argument, NULL, OPTION_LIBRARY_CALLS},
     {"threads", required_argument, NULL, OPTION_THREADS},
     {"children", required_argument, NULL, OPTION_CHILDREN},
     {"no-plan-cache", no_argument, NULL, OPTION_NO_CACHE},
@@ -129,9 +127,6 @@ static sj_status take_tuning(record_options *options, int option, const char *va
         break;
     case OPTION_MAX_BYTES:
         status = sj_option_number("--max-bytes", value, INT64_MAX, &recording->max_bytes, error);
-        break;
-    case OPTION_LIBRARY_CALLS:
-        recording->selection.library_calls = true;
         break;
     case OPTION_THREADS:
         status = sj_option_number("--threads", value, SJ_ARENA_MAX_THREADS, &number, error);
@@ -204,16 +199,8 @@ static sj_status finish_policy(record_options *options, sj_error *error)
     sj_recording_options *recording = &options->recording;
     const sj_policy *policy = &options->policy;
     SJ_TRY(sj_policy_draft_finish(options->draft, &options->policy, error));
-    const bool library_calls = recording->selection.library_calls;
-    if (command == &sj_command_attach && library_calls) {
-        return sj_fail(
-            error, SJ_EINVAL,
-            "--library-calls is an option of `sojourn record` only: while a call waits in "
-            "a library, its program could not be left; start the program with it");
-    }
     recording->policy = policy;
     recording->selection = policy->selection;
-    recording->selection.library_calls = library_calls;
     recording->selection.map_file = options->map_file;
     recording->chunks_per_thread = policy->chunks_per_thread;
     recording->full_policy = policy->drop_when_full ? SJ_FULL_DROP_NEW : SJ_FULL_BLOCK;

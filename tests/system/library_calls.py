@@ -1,11 +1,14 @@
 #!/usr/bin/env python3
 """Calls into libraries are recorded through import slots, however those are filled: the counts are
 those that the program tells, nothing that it shows changes. library_calls.py BUILD_FOLDER"""
+import json
 import os
 import re
 import subprocess
 
+from attaching import Target, start_attach
 from judging import compare
+from policy_set import set_policy
 from sojourn_testing import check, check_accounts, main
 
 COUNTS = """SELECT m.path AS module, f.name AS name, sum(calls) AS calls FROM
@@ -87,19 +90,76 @@ def real_programs(sojourn):
         os.unlink(database)
 
 
-def attach_refuses(sojourn):
+def attach_refuses(sojourn, folder):
     """A running program is not touched, and the sentence says why and what to do."""
     done = sojourn.run(["attach", "--library-calls", str(os.getpid())], capture_output=True, text=True)
     check(done.returncode != 0 and "could not be left; start the program with it" in done.stderr,
           f"attach --library-calls: {done.returncode} {done.stderr}")
+    target = Target([os.path.join(folder, "library_policy"), os.path.join(folder, "library_plugin.so")]).ready()
+    recorder = start_attach(sojourn, target.pid, sojourn.path("attached.db"))
+    answer = set_policy(sojourn, target.pid, "--library-calls")
+    check("library_calls: only in programs that `sojourn record` started" in str(answer["not_applied"]),
+          f"a policy for an attached program: {answer}")
+    sojourn.run(["detach", str(target.pid)], check=True, stdout=subprocess.DEVNULL)
+    check(recorder.wait(60) == 0 and target.finish() == (0, "mistakes 0\n"), "the attached program")
+
+
+def order(process, letters):
+    for letter in letters:
+        process.stdin.write(letter)
+        process.stdin.flush()
+        check(process.stdout.readline() == "done\n", f"the program did not do {letter}")
+
+
+def policies_bind_and_unbind(sojourn, folder, linking):
+    """A policy for a recording that goes on binds calls into libraries, and gives them back: of
+    slots that were never used, of modules that come later, in children, while others call."""
+    database = sojourn.path("policy.db")
+    own = ["--module", "library_policy", "--module", "library_plugin.so"]
+    recorder = subprocess.Popen(
+        [sojourn.program, "record", "-q", "-o", database, *own, "--", os.path.join(folder, "library_policy"),
+         os.path.join(folder, "library_plugin.so")],
+        env=dict(sojourn.environment, LD_LIBRARY_PATH=folder), stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+    check(recorder.stdout.readline() == "ready\n", f"{folder}: the program did not start")
+    with open(f"/proc/{recorder.pid}/task/{recorder.pid}/children", encoding="utf-8") as file:
+        pid = int(file.read().split()[0])
+    order(recorder, "rw") # before: not recorded
+    answer = set_policy(sojourn, pid, *own, "--library-calls")
+    check(answer["hooked"] > 5 and not answer["not_applied"], f"{folder}: {answer}")
+    order(recorder, "rwvl")
+    answer = set_policy(sojourn, pid, *own)
+    check(answer["freed"] > 5 and not answer["not_applied"], f"{folder}: {answer}")
+    order(recorder, "rwvlf")
+    for i in range(20): # while two threads call
+        answer = set_policy(sojourn, pid, *own, *(["--library-calls"] if i % 2 == 0 else []))
+        check(answer["hooked"] + answer["freed"] > 5 and not answer["not_applied"], f"{folder}: {answer}")
+    set_policy(sojourn, pid, *own, "--library-calls")
+    order(recorder, "rwvlf")
+    output, _ = recorder.communicate(timeout=60)
+    check(recorder.returncode == 0 and output == "mistakes 0\n", f"{folder}: {recorder.returncode} {output}")
+    check_accounts(sojourn, database)
+    program = recorded(sojourn, database, "library_policy")
+    plugin = recorded(sojourn, database, "library_plugin.so")
+    taken = {row["name"].split("!")[1] for row in sojourn.sql(database, REASONS) if row["reason"] == TAKEN}
+    for name, calls in (("called_many", 300), ("called_variadic", 200)):
+        if linking != "no_plt" or name not in taken:
+            check(program.get(name) == calls, f"{folder}: {name} {program.get(name)}, not {calls}")
+    check(program.get("called_add", 0) > 1000 or "called_add" in taken, f"{folder}: {program}")
+    check(program.get("called_back", 0) >= 2 or "called_back" in taken, f"{folder}: {program}")
+    check(plugin.get("called_add") == 202 or "called_add" in taken, f"{folder}: the plugin {plugin}")
+    print(f"{os.path.basename(folder)}: bound and given back, {sum(program.values())} calls", flush=True)
+    os.unlink(database)
 
 
 def test(sojourn, _):
-    attach_refuses(sojourn)
+    sojourn.environment["XDG_RUNTIME_DIR"] = sojourn.folder
     samples = os.path.join(os.path.dirname(os.path.dirname(sojourn.program)), "tests/samples")
     for compiler in ("gcc", "clang"):
         for linking in ("lazy", "now", "no_plt", "fixed"):
             one_variant(sojourn, os.path.join(samples, f"library-{compiler}-{linking}"), linking)
+    for compiler, linking in (("gcc", "lazy"), ("gcc", "no_plt"), ("gcc", "fixed"), ("clang", "now")):
+        policies_bind_and_unbind(sojourn, os.path.join(samples, f"library-{compiler}-{linking}"), linking)
+    attach_refuses(sojourn, os.path.join(samples, "library-gcc-lazy"))
     for linking in ("lazy", "now"):
         one_variant(sojourn, os.path.join(samples, f"library-aarch64-{linking}"), linking)
     real_programs(sojourn)

@@ -226,6 +226,54 @@ static bool is_hooked(const char *path, const char *name, uint32_t *place)
     return found;
 }
 
+static void test_imports_come_with_the_policy_that_asks_for_them(void **state)
+{
+    fixture *f = *state;
+    sj_link_welcome welcome;
+    struct {
+        sj_link_plan plan;
+        char path[512];
+    } answer = {0};
+    char self[512] = "";
+    const sj_selection with_calls = {.library_calls = true};
+    sj_function_states states;
+    int fd = connect_agent(f);
+    assert_true(readlink("/proc/self/exe", self, sizeof(self) - 1) > 0);
+    say_hello(fd, (uint32_t)getpid(), SJ_OCCASION_START, "1.0.arena");
+    assert_int_equal(hear(fd, &welcome, sizeof(welcome)), SJ_LINK_WELCOME);
+    assert_int_equal(welcome.runtimes & SJ_LINK_RUNTIME_LIBRARY_CALLS, 0);
+    assert_int_equal(ask_about(fd, SJ_LINK_MODULE, self, &answer, sizeof(answer)), SJ_LINK_PLAN);
+    assert_int_equal(ask_about(fd, SJ_LINK_IMPORTS, self, &answer, sizeof(answer)), SJ_LINK_SKIP);
+    close(fd);
+
+    assert_int_equal(sj_roster_select(f->roster, &with_calls, NULL, &states), SJ_OK);
+    assert_true(states.other_modules);
+    fd = connect_agent(f);
+    say_hello(fd, (uint32_t)getpid(), SJ_OCCASION_DLOPEN, "1.0.arena");
+    assert_int_equal(hear(fd, &welcome, sizeof(welcome)), SJ_LINK_WELCOME);
+    assert_int_not_equal(welcome.runtimes & SJ_LINK_RUNTIME_LIBRARY_CALLS, 0);
+    memset(&answer, 0, sizeof(answer));
+    assert_int_equal(ask_about(fd, SJ_LINK_IMPORTS, self, &answer, sizeof(answer)), SJ_LINK_PLAN);
+    /* Ids of their own, behind those of the functions; the same ones when they are asked for again.
+     */
+    const uint32_t first = answer.plan.first_function;
+    assert_int_equal(first, states.count);
+    uint32_t place = 0;
+    assert_false(is_hooked(answer.path, "main", &place));
+    assert_int_equal(ask_about(fd, SJ_LINK_IMPORTS, self, &answer, sizeof(answer)), SJ_LINK_PLAN);
+    assert_int_equal(answer.plan.first_function, first);
+    free(states.states);
+
+    const sj_selection without = {0};
+    assert_int_equal(sj_roster_select(f->roster, &without, NULL, &states), SJ_OK);
+    assert_true(states.count > first);
+    for (uint32_t id = first; id < states.count; id++) {
+        assert_int_not_equal(states.states[id], SJ_FUNCTION_WANTED);
+    }
+    free(states.states);
+    close(fd);
+}
+
 static void test_a_review_gives_what_has_no_hooks_yet(void **state)
 {
     fixture *f = *state;
@@ -396,6 +444,7 @@ int main(void)
         WITH_FIXTURE(test_whole_conversation),
         WITH_FIXTURE(test_system_libraries_and_unplannable_files_are_skipped),
         WITH_FIXTURE(test_second_start_of_a_pid_is_an_exec),
+        WITH_FIXTURE(test_imports_come_with_the_policy_that_asks_for_them),
         WITH_FIXTURE(test_a_review_gives_what_has_no_hooks_yet),
         WITH_FIXTURE(test_policies_are_handed_over_and_answered),
         WITH_FIXTURE(test_marks_come_without_hello_and_are_checked),

@@ -51,6 +51,18 @@ static void test_function_globs(void **state)
     assert_false(sj_selection_wants_function(&selection, "", 0, 1));
 }
 
+static void test_imports_are_taken_when_asked_for(void **state)
+{
+    sj_selection selection = {0};
+    (void)state;
+    assert_true(sj_selection_wants_function(&selection, "puts", 0, 1));
+    assert_false(sj_selection_wants_function(&selection, "libc.so.6!puts", 0, 8));
+    const sj_selection before = selection;
+    selection.library_calls = true;
+    assert_true(sj_selection_wants_function(&selection, "libc.so.6!puts", 0, 8));
+    assert_false(sj_selection_same(&before, &selection));
+}
+
 static void test_too_many_or_empty_globs_are_refused(void **state)
 {
     sj_selection selection = {0};
@@ -73,6 +85,7 @@ int main(void)
         cmocka_unit_test(test_the_agents_ground_is_never_touched),
         cmocka_unit_test(test_module_globs_replace_the_default),
         cmocka_unit_test(test_function_globs),
+        cmocka_unit_test(test_imports_are_taken_when_asked_for),
         cmocka_unit_test(test_too_many_or_empty_globs_are_refused),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

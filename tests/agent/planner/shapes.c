@@ -18,6 +18,7 @@ long number_like_a_label(void);
 long other(long x);
 long never_taken(long x);
 long never_taken_deep(long x);
+long punned(long x);
 
 /* The bare return has no room behind the head, and one byte before what a branch leads to. */
 __asm__(".text; .p2align 4; .type crowded, @function; .globl crowded\n"
@@ -81,6 +82,18 @@ __asm__(".p2align 4; .type other, @function; .globl other\n"
         "other_cold: .cfi_startproc; .cfi_def_cfa_offset 16\n"
         "movl $100, %eax; jmp other_back; .cfi_endproc; .text");
 
+/* A case that only returns, in front of one that begins with 0x48: that is how far a short jump in
+ * place of the return goes, into code that makes room. The call keeps it from being copied. */
+__asm__(".p2align 8; .type punned, @function; .globl punned\n"
+        "punned: .cfi_startproc\n"
+        "movl $7, %eax; cmpq $1, %rdi; ja 3f; jmp *9f(,%rdi,8)\n"
+        "1: ret\n"
+        "2: leaq 5(%rdi), %rax; subq $8, %rsp; .cfi_def_cfa_offset 16; call tiny_same\n"
+        "addq $8, %rsp; .cfi_def_cfa_offset 8\n"
+        ".rept 20; leaq 5(%rax,%rdi), %rax; .endr; ret\n"
+        "3: leaq 9(%rdi), %rax; ret; .cfi_endproc; .size punned, . - punned\n"
+        ".section .rodata; .p2align 3; 9: .quad 1b, 2b; .text");
+
 int main(void)
 {
     static const signed char low[] = {-1};
@@ -92,6 +105,7 @@ int main(void)
         total += tiny_zero() + tiny_same(i) + tiny_next(i);
         total += long_before(i, 3) + long_behind(5, i) + tail_through(&target, i);
         total += number_like_a_label() + other(i % 2) + never_taken(i) + never_taken_deep(i);
+        total += punned(i % 3);
     }
     printf("%ld\n", total);
     return 0;

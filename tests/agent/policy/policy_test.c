@@ -137,12 +137,14 @@ static void test_flags_are_the_same_document(void **state)
     assert_int_equal(sj_policy_draft_append(draft, "functions.exclude", "b*"), SJ_OK);
     assert_int_equal(sj_policy_draft_number(draft, "calls.depth", 3), SJ_OK);
     assert_int_equal(sj_policy_draft_true(draft, "modules.system"), SJ_OK);
+    assert_int_equal(sj_policy_draft_true(draft, "modules.library_calls"), SJ_OK);
     assert_int_equal(sj_policy_draft_finish(draft, &policy, &error), SJ_OK);
     assert_int_equal(policy.mode, SJ_POLICY_TRACE);
     assert_true(policy.budget_percent == 3);
     assert_int_equal(policy.selection.excluded_count, 2);
     assert_int_equal(policy.max_depth, 3);
     assert_true(policy.selection.all_libraries);
+    assert_true(policy.selection.library_calls);
     assert_non_null(strstr(policy.document, "\"b*\""));
     sj_policy_free(&policy);
     assert_int_equal(sj_policy_draft_text(draft, "budget", "lots"), SJ_OK);

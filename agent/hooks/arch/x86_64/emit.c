@@ -250,12 +250,14 @@ bool sj_arch_patch_bytes(uint32_t kind, uint64_t address, uint64_t target, const
         *too_far = !set_displacement(address, target, bytes, count);
         return !*too_far;
     }
-    if (kind == SJ_PATCH_JUMP8 && count >= 2) {
+    if (kind == SJ_PATCH_JUMP8) {
         const int64_t distance = (int64_t)(target - (address + 2));
         bytes[0] = OPCODE_JMP8;
-        bytes[1] = (uint8_t)distance;
+        if (count > 1) {
+            bytes[1] = (uint8_t)distance;
+        }
         *too_far = distance != (int8_t)distance;
-        return !*too_far;
+        return !*too_far && (count > 1 || original[1] == (uint8_t)distance);
     }
     return false;
 }

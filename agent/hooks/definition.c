@@ -1,0 +1,121 @@
+#include "agent/hooks/definition.h"
+
+#include "agent/hooks/dynamic_view.h"
+
+#include <elf.h>
+#include <string.h>
+
+enum { VERSION_MASK = 0x7fff, VERSION_HIDDEN = 0x8000, FIRST_VERSION = 2 };
+
+typedef struct definition_search {
+    const char *name;
+    const char *version;
+    uint32_t hash;
+    uint32_t count;
+    uint8_t type;
+    uint64_t address;
+} definition_search;
+
+/* The name of a version that the module defines; NULL: it does not say. */
+static const char *defined_version(const sj_dynamic_view *view, uint16_t number)
+{
+    const uint8_t *at = (const uint8_t *)view->defined;
+    for (bool more = at != NULL; more;) {
+        const ElfW(Verdef) *entry = (const ElfW(Verdef) *)(const void *)at;
+        if ((entry->vd_ndx & VERSION_MASK) == number && entry->vd_cnt != 0) {
+            const ElfW(Verdaux) *detail = (const ElfW(Verdaux) *)(const void *)(at + entry->vd_aux);
+            return view->strings + detail->vda_name;
+        }
+        more = entry->vd_next != 0;
+        at += entry->vd_next;
+    }
+    return NULL;
+}
+
+static bool has_version(const definition_search *search, const sj_dynamic_view *view,
+                        uint32_t symbol)
+{
+    const uint16_t number = view->versions != NULL ? view->versions[symbol] : 1;
+    if (search->version == NULL || (number & VERSION_MASK) < FIRST_VERSION) {
+        return (number & VERSION_HIDDEN) == 0;
+    }
+    const char *version = defined_version(view, number & VERSION_MASK);
+    return version != NULL && strcmp(version, search->version) == 0;
+}
+
+/* Buckets of symbol numbers, then the symbols' hashes, the last of each bucket with its lowest bit
+ * set. A module without such a table is not searched: its definitions cannot be excluded. */
+static int search_module(struct dl_phdr_info *info, size_t size, void *context)
+{
+    enum { BUCKETS = 0, FIRST = 1, FILTER_WORDS = 2, HEADER_WORDS = 4 };
+    definition_search *search = context;
+    sj_dynamic_view view;
+    (void)size;
+    if (!sj_dynamic_view_read(info, &view)) {
+        return 0;
+    }
+    if (view.hash == NULL) {
+        search->count += 2;
+        return 1;
+    }
+    if (view.hash[BUCKETS] == 0) {
+        return 0;
+    }
+    const uint32_t *buckets = view.hash + HEADER_WORDS + (size_t)2 * view.hash[FILTER_WORDS];
+    const uint32_t *chain = buckets + view.hash[BUCKETS];
+    uint32_t index = buckets[search->hash % view.hash[BUCKETS]];
+    for (; index >= view.hash[FIRST]; index++) {
+        const uint32_t hash = chain[index - view.hash[FIRST]];
+        const ElfW(Sym) *symbol = &view.symbols[index];
+        if ((hash | 1) == (search->hash | 1) && symbol->st_shndx != SHN_UNDEF &&
+            strcmp(view.strings + symbol->st_name, search->name) == 0 &&
+            has_version(search, &view, index)) {
+            search->count++;
+            search->type = ELF64_ST_TYPE(symbol->st_info);
+            search->address = view.bias + symbol->st_value;
+        }
+        if ((hash & 1) != 0) {
+            break;
+        }
+    }
+    return 0;
+}
+
+uint64_t sj_definition_find(const char *name, const char *version)
+{
+    definition_search search = {.name = name, .version = version, .hash = sj_symbol_hash(name)};
+    (void)dl_iterate_phdr(search_module, &search);
+    if (search.count != 1) {
+        return 0;
+    }
+#if defined(__x86_64__)
+    if (search.type == STT_GNU_IFUNC) { /* elsewhere the loader passes it what it alone knows */
+        return ((uint64_t(*)(void))search.address)();
+    }
+#endif
+    return search.type == STT_FUNC ? search.address : 0;
+}
+
+typedef struct code_search {
+    uint64_t address;
+    bool is_code;
+} code_search;
+
+static int search_segments(struct dl_phdr_info *info, size_t size, void *context)
+{
+    code_search *search = context;
+    (void)size;
+    for (uint32_t i = 0; i < info->dlpi_phnum && !search->is_code; i++) {
+        const ElfW(Phdr) *segment = &info->dlpi_phdr[i];
+        search->is_code = segment->p_type == PT_LOAD && (segment->p_flags & PF_X) != 0 &&
+                          search->address - info->dlpi_addr - segment->p_vaddr < segment->p_memsz;
+    }
+    return search->is_code;
+}
+
+bool sj_definition_is_code(uint64_t address)
+{
+    code_search search = {.address = address};
+    (void)dl_iterate_phdr(search_segments, &search);
+    return search.is_code;
+}
