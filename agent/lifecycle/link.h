@@ -80,7 +80,8 @@ typedef struct sj_link_hello {
 /* Bits of sj_link_welcome.runtimes. */
 typedef enum sj_link_runtime {
     SJ_LINK_RUNTIME_OBJC_DISPATCH = 1, /* record Objective-C messages where they are dispatched */
-    SJ_LINK_RUNTIME_LOOPS = 2          /* note when threads wait for events */
+    SJ_LINK_RUNTIME_LOOPS = 2,         /* note when threads wait for events */
+    SJ_LINK_RUNTIME_LIBRARY_CALLS = 4  /* plans hold imports */
 } sj_link_runtime;
 
 /* Which children join the session. */

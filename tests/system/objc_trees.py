@@ -219,6 +219,9 @@ def one_tool(sojourn, command, files, technique):
     traced = outcome(recorded_run, files)
     check(plain == traced, f"{command} by {technique} differs:\n{plain}\n{traced}")
     check_accounts(sojourn, database)
+    # Methods that jump to functions of libraries have left by then.
+    gaps = sojourn.sql(database, "SELECT reason, count(*) AS n FROM gaps WHERE reason <> 'waited' GROUP BY 1")
+    check(not gaps, f"{command} by {technique} has gaps: {gaps}")
     methods = sojourn.sql(
         database,
         "SELECT count(*) AS calls FROM calls JOIN functions USING (function_id) "

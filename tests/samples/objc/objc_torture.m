@@ -83,6 +83,7 @@ static void check_ways(SmpBase *base, SmpDerived *derived)
     CHECK([derived recurse:40] == 820);
     CHECK([derived twice:21] == 42);
     CHECK([base tailed:4] == 10 && [derived tailed:4] == 10);
+    CHECK([base tailedOut:4] == 11 && [derived tailedOut:4] == 11);
     CHECK([[base performSelector:@selector(tail:) withObject:base] isEqual:@"described"]);
     if (getenv("OBJC_ONLY_SENDS") == NULL) {
         check_codes(base);
@@ -105,9 +106,15 @@ static int frames_below(SmpBase *base)
 static void check_ends(SmpBase *base, SmpDerived *derived)
 {
     static jmp_buf buffer;
+    const int depth = truth_depth();
+    @try {
+        [derived tailedThrow];
+        CHECK(0);
+    } @catch (NSException *exception) {
+        truth_unwind(depth);
+    }
     CHECK([base catcher] == 4 && [derived catcher] == 4);
     CHECK([base finally] == 17 && [derived finally] == 17);
-    const int depth = truth_depth();
     if (setjmp(buffer) == 0) {
         [derived jumpTo:&buffer];
         CHECK(0);
