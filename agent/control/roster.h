@@ -135,6 +135,11 @@ SJ_MUST_CHECK sj_status sj_roster_review_module(sj_roster *roster, uint64_t proc
                                                 uint32_t *first_function, char *path,
                                                 size_t capacity);
 
+/* sj_roster_learn_class takes what a runtime of a process says of a class: its name and those of
+ * its ancestors, nearest first, NUL-terminated. For classes that no file describes. SJ_ENOMEM. */
+SJ_MUST_CHECK sj_status sj_roster_learn_class(sj_roster *roster, uint64_t process,
+                                              sj_slice lineage);
+
 /* sj_roster_add_methods makes functions of the methods that a runtime of a process named, as a
  * module called `path`, and sends Module and Mapping frames. wanted[i] tells whether the module of
  * the method's code is recorded, and afterwards whether the method is.

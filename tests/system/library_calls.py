@@ -77,8 +77,8 @@ def real_programs(sojourn):
                     ["git", "--version"], ["fdfind", "--max-depth", "1", ".", "/etc/apt"]):
         plain = subprocess.run(command, capture_output=True, text=True, check=False, timeout=300)
         database = sojourn.path("real.db")
-        # Of lua the libraries are patched as well: what is called there leaves when that enters.
-        libraries = ["--libs"] if command[0] == "lua5.4" else []
+        # Of perl the libraries are patched as well: what is called there leaves when that enters.
+        libraries = ["--libs"] if command[0] == "perl" else []
         done, _ = sojourn.record(command, database, ["--library-calls", *libraries, "--block-ms", "10000"], text=True)
         compare(command[0], plain.stdout + plain.stderr, done.stdout + done.stderr)
         check(plain.returncode == done.returncode, f"{command[0]} ended with {done.returncode}")

@@ -149,12 +149,15 @@ def one_filter(sojourn, program, options, expected):
 
 
 def filters(sojourn, program):
-    derived = r".\[Smp(Derived|Later)(:\w+)?(\(\w+\))? .*\]"
+    derived = r".\[Smp(Derived|Later|Made)(:\w+)?(\(\w+\))? .*\]"
     for technique in ("methods", "dispatch"):
         how = ["--objc", technique]
         found = one_filter(sojourn, program, [*how, "--subclasses-of", "SmpDerived"], derived)
         # A class of a module that is loaded later, whose ancestors another module defines.
         check(any("[SmpLater" in name for name in found), f"SmpLater by {technique}: {found}")
+        # A class that the program makes while it runs; it defines no method itself.
+        made = any("[SmpMade:SmpBase" in name for name in found)
+        check(made == (technique == "dispatch"), f"SmpMade by {technique}: {found}")
         one_filter(sojourn, program, [*how, "--no-system-classes"], r".\[Smp.*\]")
         one_filter(sojourn, program, [*how, "--class", "SmpBase", "--selector", "re*"],
                    r".\[SmpBase(:\w+)?(\(\w+\))? re.*\]")

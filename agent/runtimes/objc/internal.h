@@ -42,6 +42,8 @@ const void *sj_objc_find_owner(const void *from, const void *selector, const cha
 typedef struct sj_objc_batch {
     uint32_t count;
     uint32_t names_bytes;
+    uint32_t lineage_bytes;
+    char lineage[SJ_OBJC_LINEAGE_BYTES];
     sj_objc_method methods[SJ_OBJC_BATCH_METHODS];
     uint64_t codes[SJ_OBJC_BATCH_METHODS];
     uint8_t wanted[SJ_OBJC_BATCH_METHODS];
