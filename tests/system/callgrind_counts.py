@@ -13,6 +13,7 @@ from sojourn_testing import check, check_accounts, main
 HERE = os.path.dirname(os.path.abspath(__file__))
 WORKLOADS = os.path.join(HERE, "..", "bench", "workloads")
 UNSTEADY_AT_MOST = 10
+LAYOUTS_AT_MOST = 40
 
 
 def input_of(stdin):
@@ -55,36 +56,41 @@ def counted(sojourn, name, command, stdin, functions):
     return calls, self_jumps
 
 
-def one_subject(sojourn, name, command, stdin, is_steady):
+def one_subject(sojourn, name, command, stdin):
     functions, found = recorded(sojourn, name, command, stdin)
     calls, self_jumps = counted(sojourn, name, command, stdin, functions)
-    # What depends on addresses, as hash tables do, is no witness.
-    again = found if is_steady else recorded(sojourn, name, command, stdin)[1]
-    unsteady = {offset for offset in found if found[offset] != again.get(offset)}
-    check(len(unsteady) <= UNSTEADY_AT_MOST, f"{name}: {len(unsteady)} functions vary from run to run")
-    differing = [
-        f"{functions[offset][0]}: callgrind {calls[offset]} and {self_jumps[offset]} jumps, sojourn {count}"
-        for offset, count in found.items()
-        if count not in (calls[offset], calls[offset] + self_jumps[offset])
-        and offset not in unsteady and functions[offset][0] != "main"
-    ]
-    check(not differing, f"{name}: {len(differing)} differ\n" + "\n".join(differing[:20]))
+    differing = {offset for offset, count in found.items()
+                 if count not in (calls[offset], calls[offset] + self_jumps[offset])
+                 and functions[offset][0] != "main"}
+    # Tables hashed by address grow at another time in each layout of the address space, and callgrind
+    # has its own: what varies between runs is no witness. A wrong count is wrong in each of them.
+    unsteady = set()
+    for _ in range(LAYOUTS_AT_MOST):
+        if not differing or len(differing) > UNSTEADY_AT_MOST:
+            break
+        again = recorded(sojourn, name, command, stdin)[1]
+        unsteady |= {offset for offset in differing if again[offset] != found[offset]}
+        differing -= unsteady
+    check(not differing, f"{name}: {len(differing)} differ\n" + "\n".join(
+        f"{functions[offset][0]}: callgrind {calls[offset]} and {self_jumps[offset]} jumps, sojourn "
+        f"{found[offset]}" for offset in sorted(differing)[:20]))
     check(sum(found.values()) > 1000000, f"{name} made only {sum(found.values())} calls")
     reached = sum(count > 0 for count in found.values())
-    print(f"{name}: {reached} functions, {sum(found.values())} calls, equal", flush=True)
+    varying = f", but for {len(unsteady)} that vary with the address space" if unsteady else ""
+    print(f"{name}: {reached} functions, {sum(found.values())} calls, equal{varying}", flush=True)
 
 
 def test(sojourn, arguments):
     subjects = os.path.abspath(arguments[0])
     one_subject(sojourn, "lua", [os.path.join(subjects, "lua"), os.path.join(WORKLOADS, "lua.lua"), "1"],
-                None, True)
+                None)
     one_subject(sojourn, "sqlite3", [os.path.join(subjects, "sqlite3"), ":memory:"],
-                os.path.join(WORKLOADS, "sqlite.sql"), True)
+                os.path.join(WORKLOADS, "sqlite.sql"))
     compiler = subprocess.check_output(["gcc", "-print-prog-name=cc1"], text=True).strip()
     source = sojourn.path("add.c")
     with open(source, "w", encoding="ascii") as file:
         file.write("int add(int a, int b) { return a + b; }\n")
-    one_subject(sojourn, "cc1", [compiler, "-quiet", "-O2", source, "-o", os.devnull], None, False)
+    one_subject(sojourn, "cc1", [compiler, "-quiet", "-O2", source, "-o", os.devnull], None)
 
 
 if __name__ == "__main__":

@@ -32,6 +32,8 @@ LONG = SHORT + (
     " test_concurrent_futures test_multiprocessing_fork test_multiprocessing_forkserver"
     " test_multiprocessing_spawn test_multiprocessing_main_handling"
 )
+# What waits for ever unhooked, too: a virtual machine cannot dial itself by AF_VSOCK.
+LEFT_OUT = {"test_socket": ["--ignore", "*VSOCK*"]}
 RUNS = 3  # before a difference counts
 SKIPPED = re.compile(r"^(test\w* \([\w.]+\)).* \.\.\. .*?(skipped.*|expected failure)$")
 FAILED = re.compile(r"^(FAIL|ERROR|UNEXPECTED SUCCESS): (\w+ \([\w.]+\))")
@@ -52,7 +54,7 @@ def outcomes(text):
 
 
 def run(sojourn, test, wrapper):
-    command = [PYTHON, "-m", "test", "-v", "--timeout", "900", test]
+    command = [PYTHON, "-m", "test", "-v", "--timeout", "900", *LEFT_OUT.get(test, []), test]
     started = time.monotonic()
     done = subprocess.run([*wrapper, *command], stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
                           stderr=subprocess.STDOUT, cwd=sojourn.folder, timeout=1800, check=False,
