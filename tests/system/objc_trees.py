@@ -170,12 +170,15 @@ def gnustep_tools(sojourn):
         file.write(PLIST)
     with open(xml, "w", encoding="utf-8") as file:
         file.write('"key" = "value";\n')
-    serialized = sojourn.path("a.ser")
+    serialized, document = sojourn.path("a.ser"), sojourn.path("a.xml")
+    with open(document, "w", encoding="utf-8") as file:
+        file.write("<?xml version='1.0'?>\n<plist><dict><key>a</key><string>b</string></dict></plist>\n")
     return [
         (["plmerge", merged, source], [merged]),
         (["plser", source, "-Destination", serialized], []),
         (["pl2link", source, sojourn.path("a.desktop")], [sojourn.path("a.desktop")]),
         (["sfparse", xml], []),
+        (["xmlparse", document], []),
         (["plparse", source], []),
         (["cvtenc", xml], []),
         (["defaults", "domains"], []),
@@ -254,9 +257,9 @@ def test(sojourn, arguments):
             one_torture(sojourn, program, technique)
     filters(sojourn, os.path.join(build, "tests/samples/objc/O2/objc_torture"))
     tools = gnustep_tools(sojourn)
-    for command, files in tools if LONG else tools[:5]:
+    for command, files in tools if LONG else tools[:6]:
         one_tool(sojourn, command, files, "methods")
-        if command[0] in ("plmerge", "plparse", "defaults"):
+        if command[0] in ("plmerge", "xmlparse", "plparse", "defaults"):
             one_tool(sojourn, command, files, "dispatch")
 
 

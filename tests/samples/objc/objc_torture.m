@@ -78,6 +78,21 @@ static void check_codes(SmpBase *base)
     CHECK(((long (*)(id, SEL, long))code)(base, @selector(recurse:), 3) == 6);
 }
 
+/* The code of a method is what the runtime says, whichever way a program asks for it. */
+static void check_identity(SmpBase *base, SmpDerived *derived)
+{
+    const SEL selector = @selector(half:);
+    const Class class = objc_getClass("SmpBase");
+    const IMP code = [derived methodForSelector:selector];
+    CHECK(code == class_getMethodImplementation(class, selector));
+    CHECK(code == [base methodForSelector:selector]);
+    CHECK([SmpBase methodForSelector:@selector(answer)] ==
+          class_getMethodImplementation(object_getClass(class), @selector(answer)));
+#ifndef PLAIN_FOUNDATION
+    CHECK(code == [SmpBase instanceMethodForSelector:selector]);
+#endif
+}
+
 static void check_ways(SmpBase *base, SmpDerived *derived)
 {
     CHECK([derived recurse:40] == 820);
@@ -88,6 +103,8 @@ static void check_ways(SmpBase *base, SmpDerived *derived)
     if (getenv("OBJC_ONLY_SENDS") == NULL) {
         check_codes(base);
     }
+    [derived half:1.0f]; /* its stub is there */
+    check_identity(base, derived);
     NSMutableArray *array = [NSMutableArray array];
     for (int i = 0; i < 300; i++) {
         [array addObject:[NSString stringWithFormat:@"s%d", i * 7919 % 1000]];
