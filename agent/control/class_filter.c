@@ -69,11 +69,15 @@ static bool descends(const sj_class_filter *filter, const char *name)
     return false;
 }
 
+bool sj_class_filter_is_system_name(const char *name)
+{
+    return strncmp(name, "NS", 2) == 0 || strncmp(name, "GS", 2) == 0;
+}
+
 static bool is_system(const sj_class_filter *filter, const char *name)
 {
     sj_known_class class;
-    return find(filter, name, &class) ? class.is_system
-                                      : strncmp(name, "NS", 2) == 0 || strncmp(name, "GS", 2) == 0;
+    return find(filter, name, &class) ? class.is_system : sj_class_filter_is_system_name(name);
 }
 
 bool sj_class_filter_wants(const sj_class_filter *filter, const char *name)

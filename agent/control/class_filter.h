@@ -41,6 +41,10 @@ void sj_class_filter_free(sj_class_filter *filter); /* the patterns; safe on a z
 /* sj_class_filter_is_method tells whether a name is that of a method. */
 bool sj_class_filter_is_method(const char *name);
 
+/* sj_class_filter_is_system_name guesses from its name whether a class whose origin nobody knows
+ * belongs to the system. */
+bool sj_class_filter_is_system_name(const char *name);
+
 /* sj_class_filter_needs_classes tells whether the filter asks what is known of classes. */
 bool sj_class_filter_needs_classes(const sj_class_filter *filter);
 

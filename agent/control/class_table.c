@@ -203,12 +203,31 @@ bool sj_class_table_meet(sj_class_table *table, pid_t pid, uint64_t isa, sj_know
     const sj_runtime_class made = {.name = live.name,
                                    .super = live.super[0] != '\0' ? live.super : NULL};
     pthread_mutex_lock(&table->mutex);
-    if (add_name(table, &made, false, &entry) == SJ_OK) {
+    if (add_name(table, &made, sj_class_filter_is_system_name(live.name), &entry) == SJ_OK) {
         *class = entry->class;
         *is_meta = live.is_meta;
     }
     pthread_mutex_unlock(&table->mutex);
     return entry != NULL;
+}
+
+sj_status sj_class_table_learn(sj_class_table *table, sj_slice lineage)
+{
+    const char *name = (const char *)lineage.data;
+    const char *const end = name + lineage.size;
+    sj_status status = SJ_OK;
+    pthread_mutex_lock(&table->mutex);
+    while (name < end && status == SJ_OK) {
+        const class_entry *entry = NULL;
+        const char *super = name + strlen(name) + 1;
+        /* A root class follows itself where the metaclasses were gone through. */
+        const bool has_super = super < end && strcmp(super, name) != 0;
+        const sj_runtime_class class = {.name = name, .super = has_super ? super : NULL};
+        status = add_name(table, &class, sj_class_filter_is_system_name(name), &entry);
+        name = super;
+    }
+    pthread_mutex_unlock(&table->mutex);
+    return status;
 }
 
 static sj_status read_classes(sj_class_table *table, class_file *file, const char *path)

@@ -4,6 +4,7 @@
 #define SJ_AGENT_CONTROL_CLASS_TABLE_H
 
 #include "agent/control/class_filter.h"
+#include "proto/cursor.h"
 
 #include <stdint.h>
 #include <sys/types.h>
@@ -29,6 +30,12 @@ bool sj_class_table_find_isa(sj_class_table *table, uint64_t process, uint64_t i
  * process, which must still live. What it learns is found by name from then on. */
 bool sj_class_table_meet(sj_class_table *table, pid_t pid, uint64_t isa, sj_known_class *class,
                          bool *is_meta);
+
+/* sj_class_table_learn takes a class and its ancestors, nearest first, as a process tells them:
+ * NUL-terminated names, the last byte being a NUL. Names that are known stay as they are.
+ * SJ_ENOMEM.
+ */
+SJ_MUST_CHECK sj_status sj_class_table_learn(sj_class_table *table, sj_slice lineage);
 
 /* sj_class_table_find is a sj_class_find; `context` is the table. The texts live as long as the
  * table does. Of classes of one name, the one that was read first. */

@@ -174,12 +174,18 @@ static sj_status take_applied(sj_link_server *server, link_client *client, sj_re
     return status;
 }
 
-/* answer_methods: a group of methods that the app's runtime has, named after their class. */
+static bool is_terminated(const uint8_t *texts, uint32_t bytes)
+{
+    return texts != NULL && bytes > 1 && texts[0] != '\0' && texts[bytes - 1] == '\0';
+}
+
+/* answer_methods: the methods that a class of the app's runtime understands, as a group that is
+ * named after it. */
 static sj_status answer_methods(sj_link_server *server, link_client *client, sj_reader *reader)
 {
-    enum { GROUP_BYTES = 1024 };
+    enum { CLASS_BYTES = 1024 };
     static const char prefix[] = "objc:";
-    char path[sizeof(prefix) + GROUP_BYTES];
+    char path[sizeof(prefix) + CLASS_BYTES];
     uint8_t wanted[SJ_METHOD_GROUP_MAX];
     sj_link_methods methods;
     sj_link_methods_added added = {0};
@@ -188,18 +194,20 @@ static sj_status answer_methods(sj_link_server *server, link_client *client, sj_
         return SJ_ECORRUPT;
     }
     memcpy(&methods, bytes, sizeof(methods));
-    const uint8_t *group = sj_reader_take(reader, methods.group_bytes);
+    const uint8_t *lineage = sj_reader_take(reader, methods.lineage_bytes);
     const uint8_t *names = sj_reader_take(reader, methods.names_bytes);
     const uint8_t *left_alone = sj_reader_take(reader, methods.count);
-    if (group == NULL || names == NULL || left_alone == NULL || methods.group_bytes > GROUP_BYTES ||
-        memchr(group, '\0', methods.group_bytes) != NULL || methods.count > SJ_METHOD_GROUP_MAX) {
+    if (!is_terminated(lineage, methods.lineage_bytes) || names == NULL || left_alone == NULL ||
+        strlen((const char *)lineage) > CLASS_BYTES || methods.count > SJ_METHOD_GROUP_MAX) {
         return SJ_ECORRUPT;
     }
     for (uint32_t i = 0; i < methods.count; i++) {
         wanted[i] = left_alone[i] == 0;
     }
-    snprintf(path, sizeof(path), "%s%.*s", prefix, (int)methods.group_bytes, (const char *)group);
+    snprintf(path, sizeof(path), "%s%s", prefix, (const char *)lineage);
     const sj_slice slice = {.data = names, .size = methods.names_bytes};
+    SJ_TRY(sj_roster_learn_class(server->options.roster, client->process,
+                                 (sj_slice){.data = lineage, .size = methods.lineage_bytes}));
     SJ_TRY(sj_roster_add_methods(server->options.roster, client->process, path, slice,
                                  methods.count, sj_clock_ticks(), &added.first_function, wanted));
     added.count = methods.count;

@@ -252,7 +252,8 @@ static uint32_t list_runtimes(const sj_recording_options *options)
     const bool watches_loops = options->policy != NULL && options->attach_pid == 0 &&
                                sj_policy_watches_loops(options->policy);
     return (options->selection.objc_dispatch ? (uint32_t)SJ_LINK_RUNTIME_OBJC_DISPATCH : 0) |
-           (watches_loops ? (uint32_t)SJ_LINK_RUNTIME_LOOPS : 0);
+           (watches_loops ? (uint32_t)SJ_LINK_RUNTIME_LOOPS : 0) |
+           (options->selection.library_calls ? (uint32_t)SJ_LINK_RUNTIME_LIBRARY_CALLS : 0);
 }
 
 static sj_status start_link(sj_recording *recording, const sj_rooms_means *means, sj_error *error)

@@ -530,12 +530,18 @@ sj_status sj_roster_add_group(sj_roster *roster, const sj_roster_mapping *mappin
     return sj_roster_add_mapping(roster, &made);
 }
 
+sj_status sj_roster_learn_class(sj_roster *roster, uint64_t process, sj_slice lineage)
+{
+    SJ_TRY(sj_roster_read_classes(roster, process, NULL, NULL));
+    return roster->options.classes != NULL ? sj_class_table_learn(roster->options.classes, lineage)
+                                           : SJ_OK;
+}
+
 sj_status sj_roster_add_methods(sj_roster *roster, uint64_t process, const char *path,
                                 sj_slice names, uint32_t count, uint64_t now_ticks,
                                 uint32_t *first_function, uint8_t *wanted)
 {
     sj_plan_header *group = NULL;
-    SJ_TRY(sj_roster_read_classes(roster, process, NULL, NULL));
     const sj_roster_mapping mapping = {.process = process, .loaded_ticks = now_ticks};
     pthread_mutex_lock(&roster->mutex);
     sj_status status =

@@ -146,6 +146,11 @@ SJ_MUST_CHECK sj_status sj_roster_plan_imports(sj_roster *roster, uint64_t proce
 /* sj_roster_wants_library_calls tells whether the selection of this moment asks for them. */
 bool sj_roster_wants_library_calls(sj_roster *roster);
 
+/* sj_roster_learn_class takes what a runtime of a process says of a class: its name and those of
+ * its ancestors, nearest first, NUL-terminated. For classes that no file describes. SJ_ENOMEM. */
+SJ_MUST_CHECK sj_status sj_roster_learn_class(sj_roster *roster, uint64_t process,
+                                              sj_slice lineage);
+
 /* sj_roster_add_methods makes functions of the methods that a runtime of a process named, as a
  * module called `path`, and sends Module and Mapping frames. wanted[i] tells whether the module of
  * the method's code is recorded, and afterwards whether the method is.

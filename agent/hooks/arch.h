@@ -26,6 +26,9 @@ typedef struct sj_emitter {
     uint64_t cold_at; /* next byte of the probes' slow parts */
     uint64_t gate;    /* address of the gate to the slow path */
     uint64_t values_gate;
+    uint64_t jump_gate; /* to sj_arch_jump_entry */
+    uint64_t thunk;     /* entries look whether they were jumped to by a call that returns here; 0:
+                         * there are none (sj_hooks_meet_dispatch) */
     bool measuring;
     bool too_far; /* a displacement did not fit */
 } sj_emitter;
@@ -41,7 +44,7 @@ void sj_emit_gate(sj_emitter *emitter, uint64_t target);
 
 /* sj_emit_probe emits the recording of one record with `tag`: all registers and flags are kept; the
  * red zone below the stack pointer must be dead; the stack pointer must hold the return address's
- * address. */
+ * address. That of an entry ends a dispatched call that jumps here first (emitter->thunk). */
 void sj_emit_probe(sj_emitter *emitter, uint32_t tag);
 
 /* sj_emit_receiver_probe does as sj_emit_probe for the entry of `function` and, in front of it,
@@ -99,6 +102,11 @@ int32_t sj_arch_find_system_call(uint64_t address, uint32_t number);
 void sj_arch_slow_entry(void);
 void sj_arch_values_entry(void); /* likewise, to sj_recorder_values */
 void sj_arch_state_entry(void);
+
+/* sj_arch_jump_entry is where the gate of the probes leads when a dispatched call has jumped to a
+ * function that is patched itself: records that the call leaves and gives the return address back,
+ * with every register kept. Never called from C. */
+void sj_arch_jump_entry(void);
 
 /* sj_arch_exec_entry stands in front of libc's execve: calls sj_exec_try with its arguments, then
  * goes on as execve does, at sj_arch_exec_resume. Never called from C. */

@@ -65,6 +65,11 @@ SJ_MUST_CHECK sj_status sj_hooks_prepare(const void *bytes, size_t size_bytes, u
  * Called when the process is attached to, before any plan is applied. */
 void sj_hooks_spare_pages(void);
 
+/* sj_hooks_meet_dispatch tells that calls will be recorded by hooks/dispatch.h, too: from now on
+ * the entries of patched functions look whether such a call has jumped to them, and end it. Called
+ * before any plan is applied. */
+void sj_hooks_meet_dispatch(void);
+
 /* sj_library_calls_bind leads the imports of a module that the loader has relocated to their stubs;
  * those that were to be bound when they are first called are bound now. Takes the loader's lock;
  * the loader may allocate where a symbol is in no global scope. */

@@ -12,7 +12,20 @@
 
 #include <sys/mman.h>
 
-enum { PAGE = 4096, STUB_ALIGNMENT = 16, VALUES_GATE = 32, AREA_START = 64 };
+enum { PAGE = 4096, STUB_ALIGNMENT = 16, VALUES_GATE = 16, JUMP_GATE = 32, AREA_START = 64 };
+
+static bool meets_dispatch;
+
+void sj_hooks_meet_dispatch(void)
+{
+    meets_dispatch = true;
+}
+
+/* Calls under way return to it while their functions may jump to what is patched. */
+static uint64_t find_thunk(void)
+{
+    return meets_dispatch ? (uint64_t)(uintptr_t)&sj_arch_return_thunk : 0;
+}
 
 static const sj_plan_stub *stub_at(const sj_application *application, uint32_t index)
 {
@@ -198,7 +211,7 @@ static uint64_t align_up(uint64_t value, uint64_t alignment)
 /* Finds the address of each stub relative to the area, and the sizes of its two halves. */
 static void measure_stubs(sj_application *application, uint64_t *main_bytes, uint64_t *cold_bytes)
 {
-    sj_emitter emitter = {.at = AREA_START, .measuring = true};
+    sj_emitter emitter = {.at = AREA_START, .measuring = true, .thunk = find_thunk()};
     for (uint32_t i = 0; i < application->plan->stub_count; i++) {
         if (application->function_skips[stub_at(application, i)->function] != SJ_SKIP_NONE) {
             continue;
@@ -253,11 +266,16 @@ sj_status sj_stubs_build(sj_application *application, sj_hooked_module *module)
     for (uint32_t i = 0; i < plan->stub_count; i++) {
         application->stub_addresses[i] += (uint64_t)(uintptr_t)area;
     }
-    sj_emitter emitter = {.at = (uint64_t)(uintptr_t)area, .gate = (uint64_t)(uintptr_t)area};
+    sj_emitter emitter = {.at = (uint64_t)(uintptr_t)area,
+                          .gate = (uint64_t)(uintptr_t)area,
+                          .values_gate = (uint64_t)(uintptr_t)area + VALUES_GATE,
+                          .jump_gate = (uint64_t)(uintptr_t)area + JUMP_GATE,
+                          .thunk = find_thunk()};
     sj_emit_gate(&emitter, (uint64_t)(uintptr_t)&sj_arch_slow_entry);
-    emitter.values_gate = (uint64_t)(uintptr_t)area + VALUES_GATE;
     emitter.at = emitter.values_gate;
     sj_emit_gate(&emitter, (uint64_t)(uintptr_t)&sj_arch_values_entry);
+    emitter.at = emitter.jump_gate;
+    sj_emit_gate(&emitter, (uint64_t)(uintptr_t)&sj_arch_jump_entry);
     emitter.cold_at = (uint64_t)(uintptr_t)area + main_bytes;
     for (uint32_t i = 0; i < plan->stub_count; i++) {
         write_stub(application, &emitter, i);

@@ -120,8 +120,8 @@ typedef struct sj_link_plan {
 
 typedef struct sj_link_methods {
     uint32_t count;
-    uint32_t group_bytes; /* name of the group (a class), not terminated; then `count` */
-    uint32_t names_bytes; /* NUL-terminated names; then a byte each: 1 its module is left alone */
+    uint32_t lineage_bytes; /* NUL-terminated names: the receivers' class, its ancestors */
+    uint32_t names_bytes;   /* `count` of those; then a byte each: 1 its module is left alone */
     uint32_t reserved;
 } sj_link_methods;
 

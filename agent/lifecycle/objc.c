@@ -7,32 +7,28 @@
 
 #include <string.h>
 
-enum {
-    METHODS_ROOM = SJ_LINK_MAX_BYTES - sizeof(sj_link_packet) - sizeof(sj_link_methods),
-    GROUP_MAX_BYTES = 1024
-};
+enum { METHODS_ROOM = SJ_LINK_MAX_BYTES - sizeof(sj_link_packet) - sizeof(sj_link_methods) };
 
-_Static_assert(SJ_OBJC_BATCH_BYTES + GROUP_MAX_BYTES + SJ_OBJC_BATCH_METHODS <= METHODS_ROOM,
+_Static_assert(SJ_OBJC_BATCH_BYTES + SJ_OBJC_LINEAGE_BYTES + SJ_OBJC_BATCH_METHODS <= METHODS_ROOM,
                "a batch fits one packet");
 
-static sj_status ask(sj_link *link, const char *group, const char *names, uint32_t names_bytes,
-                     const uint64_t *codes, uint32_t count, uint32_t *first_function,
-                     uint8_t *wanted)
+static sj_status ask(sj_link *link, const char *lineage, uint32_t lineage_bytes, const char *names,
+                     uint32_t names_bytes, const uint64_t *codes, uint32_t count,
+                     uint32_t *first_function, uint8_t *wanted)
 {
     uint8_t *payload = sj_link_make(link);
-    const size_t group_bytes = strnlen(group, GROUP_MAX_BYTES);
     const sj_link_methods methods = {
-        .count = count, .group_bytes = (uint32_t)group_bytes, .names_bytes = names_bytes};
+        .count = count, .lineage_bytes = lineage_bytes, .names_bytes = names_bytes};
     memcpy(payload, &methods, sizeof(methods));
-    memcpy(payload + sizeof(methods), group, group_bytes);
-    memcpy(payload + sizeof(methods) + group_bytes, names, names_bytes);
+    memcpy(payload + sizeof(methods), lineage, lineage_bytes);
+    memcpy(payload + sizeof(methods) + lineage_bytes, names, names_bytes);
     /* Modules that are left alone as a whole are so for their messages, too. */
-    uint8_t *left_alone = payload + sizeof(methods) + group_bytes + names_bytes;
+    uint8_t *left_alone = payload + sizeof(methods) + lineage_bytes + names_bytes;
     for (uint32_t i = 0; i < count; i++) {
         left_alone[i] = sj_modules_is_left_alone(codes[i]) ? 1 : 0;
     }
     SJ_TRY(sj_link_send(link, SJ_LINK_METHODS,
-                        (uint32_t)(sizeof(methods) + group_bytes + names_bytes + count)));
+                        (uint32_t)(sizeof(methods) + lineage_bytes + names_bytes + count)));
     SJ_TRY(sj_link_receive(link));
     sj_link_methods_added added;
     if (link->packet.type != SJ_LINK_METHODS_ADDED ||
@@ -48,9 +44,9 @@ static sj_status ask(sj_link *link, const char *group, const char *names, uint32
     return SJ_OK;
 }
 
-static bool register_methods(void *context, const char *group, const char *names,
-                             uint32_t names_bytes, const uint64_t *codes, uint32_t count,
-                             uint32_t *first_function, uint8_t *wanted)
+static bool register_methods(void *context, const char *lineage, uint32_t lineage_bytes,
+                             const char *names, uint32_t names_bytes, const uint64_t *codes,
+                             uint32_t count, uint32_t *first_function, uint8_t *wanted)
 {
     sj_link link = {.socket = -1};
     (void)context;
@@ -59,7 +55,8 @@ static bool register_methods(void *context, const char *group, const char *names
     }
     sj_status status = sj_agent_greet_again(&link);
     if (status == SJ_OK) {
-        status = ask(&link, group, names, names_bytes, codes, count, first_function, wanted);
+        status = ask(&link, lineage, lineage_bytes, names, names_bytes, codes, count,
+                     first_function, wanted);
     }
     if (status == SJ_OK) {
         status = sj_agent_part(&link);

@@ -5,8 +5,10 @@
  * Slow path: the runtime is asked for names before our lock is taken, since a thread that holds the
  * runtime's lock may wait for ours. A handler that interrupts the owner of the lock goes on
  * unrecorded, which is counted.
- * Code that is not what the class's method list says (forwarding makes some for one call) must not
- * be kept: it is called as it is. */
+ * The dispatcher also answers methodForSelector:, whose result is compared and kept: there stubs
+ * are turned into the code that they stand for, so calls of kept code are not recorded. Code that
+ * is not what the class's method list says (forwarding makes some for one call) must not be kept:
+ * it is called as it is. */
 #include "agent/runtimes/objc/internal.h"
 
 #include "agent/hooks/rebind.h"
@@ -14,6 +16,7 @@
 #include "agent/recorder/sys.h"
 
 #include <stdatomic.h>
+#include <string.h>
 #include <sys/mman.h>
 
 enum { SITES_ROOM = 1 << 17, SITES_MAX = SITES_ROOM / 4 * 3 };
@@ -111,6 +114,22 @@ static bool is_method_known(const sj_objc_method *key)
     return is_known;
 }
 
+/* The record of a message that goes on at `target`; NULL: there is no room, or none is needed.
+ * Programs compare what methodForSelector: returns with code that they were given elsewhere, so it
+ * must be no stub, although the method itself only calls the dispatcher. */
+static const sj_dispatch_record *make_record(const sj_objc_method *method, uint64_t target)
+{
+    const bool is_wanted = method->function != 0;
+    if (strcmp(method->selector, "methodForSelector:") == 0) {
+        const sj_dispatch_record *plain = sj_objc_stub_make_plain(target);
+        if (plain == NULL || !is_wanted) {
+            return plain;
+        }
+        target = sj_objc_stub_of(plain);
+    }
+    return is_wanted ? sj_objc_stub_make(method->function, target) : NULL;
+}
+
 /* `batch` is NULL when the method is known. */
 static site_entry *make_site_locked(const sj_objc_method *key, const void *selector,
                                     uint64_t target, sj_objc_batch *batch)
@@ -125,9 +144,9 @@ static site_entry *make_site_locked(const sj_objc_method *key, const void *selec
     }
     const sj_objc_method *method = sj_objc_find_method(key);
     const sj_dispatch_record *record = NULL;
-    if (method != NULL && method->function != 0) {
-        record = sj_objc_stub_make(method->function, target);
-        if (record == NULL) {
+    if (method != NULL) {
+        record = make_record(method, target);
+        if (record == NULL && method->function != 0) {
             return NULL;
         }
     }

@@ -14,15 +14,21 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-enum { SJ_OBJC_BATCH_BYTES = 56 * 1024, SJ_OBJC_BATCH_METHODS = 4096 };
+enum {
+    SJ_OBJC_BATCH_BYTES = 56 * 1024,
+    SJ_OBJC_BATCH_METHODS = 4096,
+    SJ_OBJC_LINEAGE_BYTES = 3 * 1024
+};
 
 /* Makes functions of the session of `count` methods, called "names": NUL-terminated texts, one
- * after the other, `names_bytes` in all; `codes` is where their code lies. `*first_function` is the
- * id of the first, the others follow; wanted[i] is 0 for those that the policy leaves out. False:
- * record none of them. Called in a thread of the app, which may hold locks of the runtime. */
-typedef bool (*sj_objc_register)(void *context, const char *group, const char *names,
-                                 uint32_t names_bytes, const uint64_t *codes, uint32_t count,
-                                 uint32_t *first_function, uint8_t *wanted);
+ * after the other, `names_bytes` in all; `codes` is where their code lies. `lineage` is the class
+ * of their receivers and its ancestors, nearest first, in the same form, at most
+ * SJ_OBJC_LINEAGE_BYTES: ancestors beyond that are not told. `*first_function` is the id of the
+ * first, the others follow; wanted[i] is 0 for those that the policy leaves out. False: record none
+ * of them. Called in a thread of the app, which may hold locks of the runtime. */
+typedef bool (*sj_objc_register)(void *context, const char *lineage, uint32_t lineage_bytes,
+                                 const char *names, uint32_t names_bytes, const uint64_t *codes,
+                                 uint32_t count, uint32_t *first_function, uint8_t *wanted);
 
 typedef struct sj_objc_counters {
     uint32_t methods; /* pairs of receiver's class and method that are known */

@@ -42,6 +42,8 @@ const void *sj_objc_find_owner(const void *from, const void *selector, const cha
 typedef struct sj_objc_batch {
     uint32_t count;
     uint32_t names_bytes;
+    uint32_t lineage_bytes;
+    char lineage[SJ_OBJC_LINEAGE_BYTES];
     sj_objc_method methods[SJ_OBJC_BATCH_METHODS];
     uint64_t codes[SJ_OBJC_BATCH_METHODS];
     uint8_t wanted[SJ_OBJC_BATCH_METHODS];
@@ -62,6 +64,17 @@ bool sj_objc_stubs_open(void);
 /* sj_objc_stub_make makes the record (and stub) of a function; NULL when the room is used up.
  * Under the lock. */
 sj_dispatch_record *sj_objc_stub_make(uint32_t function, uint64_t target);
+
+/* sj_objc_stub_make_plain makes one that calls `target` and gives what it returns through
+ * sj_objc_plain_code; nothing is recorded. NULL and locking as sj_objc_stub_make. */
+sj_dispatch_record *sj_objc_stub_make_plain(uint64_t target);
+
+/* sj_objc_plain_code is the code that a stub stands for, and any other address itself. */
+uint64_t sj_objc_plain_code(uint64_t code);
+
+/* sj_arch_objc_plain is entered as sj_arch_dispatch_entry is, by methods of few arguments that
+ * return an address of code (arch/<machine>/message.S). */
+void sj_arch_objc_plain(void);
 
 /* sj_objc_stub_of is the code that enters a record. */
 uint64_t sj_objc_stub_of(const sj_dispatch_record *record);

@@ -2,7 +2,12 @@
 
 #include <string.h>
 
-enum { METHODS_ROOM = 1 << 17, METHODS_MAX = METHODS_ROOM / 4 * 3, NAME_MAX_BYTES = 2048 };
+enum {
+    METHODS_ROOM = 1 << 17,
+    METHODS_MAX = METHODS_ROOM / 4 * 3,
+    NAME_MAX_BYTES = 2048,
+    CLASS_NAME_MAX_BYTES = 1023
+};
 
 /* GCC's runtime: words of a class, and its method lists. */
 enum { CLASS_METHODS = 7, LISTS_MAX = 64 };
@@ -169,10 +174,29 @@ static void collect_class(const sj_objc_method *key, const void *owner, sj_objc_
     }
 }
 
+/* The class of the receivers and its ancestors, as far as there is room: a name is whole, but that
+ * of the class itself may be cut. */
+static void collect_lineage(const void *class, sj_objc_batch *batch)
+{
+    batch->lineage_bytes = 0;
+    for (; class != NULL; class = sj_objc_runtime.superclass(class)) {
+        const char *name = sj_objc_runtime.class_name(class);
+        const uint32_t used = batch->lineage_bytes;
+        const size_t bytes = strnlen(name, CLASS_NAME_MAX_BYTES);
+        if (used != 0 && (name[bytes] != '\0' || bytes >= SJ_OBJC_LINEAGE_BYTES - used)) {
+            return;
+        }
+        memcpy(batch->lineage + used, name, bytes);
+        batch->lineage[used + bytes] = '\0';
+        batch->lineage_bytes += (uint32_t)bytes + 1;
+    }
+}
+
 void sj_objc_collect(const sj_objc_method *key, uint64_t code, sj_objc_batch *batch)
 {
     batch->count = 0;
     batch->names_bytes = 0;
+    collect_lineage(key->class, batch);
     add_method(batch, key, code);
     if (!sj_objc_runtime.has_method_lists) {
         return;
@@ -209,10 +233,9 @@ bool sj_objc_tell(sj_objc_batch *batch, sj_objc_register register_methods, void 
     if (batch->count == 0) {
         return true;
     }
-    const char *group = sj_objc_runtime.class_name(batch->methods[0].class);
     if (known_count + batch->count > METHODS_MAX ||
-        !register_methods(context, group, batch->names, batch->names_bytes, batch->codes,
-                          batch->count, &first, batch->wanted)) {
+        !register_methods(context, batch->lineage, batch->lineage_bytes, batch->names,
+                          batch->names_bytes, batch->codes, batch->count, &first, batch->wanted)) {
         return false;
     }
     for (uint32_t i = 0; i < batch->count; i++) {

@@ -56,21 +56,40 @@ bool sj_objc_stubs_open(void)
     return true;
 }
 
-sj_dispatch_record *sj_objc_stub_make(uint32_t function, uint64_t target)
+static sj_dispatch_record *make_stub(const sj_dispatch_record *content)
 {
     if (writable == NULL || stub_count == STUBS_MAX) {
         return NULL;
     }
     sj_dispatch_record *record = &records[stub_count];
-    *record = (sj_dispatch_record){
-        .entry = sj_arch_dispatch_entry,
-        .target = target,
-        .enter_tag = (uint32_t)SJ_RECORD_ENTER << SJ_RECORD_FUNCTION_BITS | function,
-        .leave_tag = (uint32_t)SJ_RECORD_LEAVE << SJ_RECORD_FUNCTION_BITS | function};
+    *record = *content;
     sj_arch_write_stub(writable + (size_t)stub_count * SJ_DISPATCH_STUB_BYTES, record);
     stub_count++;
     sj_arch_sync_code(sj_objc_stub_of(record), SJ_DISPATCH_STUB_BYTES);
     return record;
+}
+
+sj_dispatch_record *sj_objc_stub_make(uint32_t function, uint64_t target)
+{
+    return make_stub(&(sj_dispatch_record){
+        .entry = sj_arch_dispatch_entry,
+        .target = target,
+        .enter_tag = (uint32_t)SJ_RECORD_ENTER << SJ_RECORD_FUNCTION_BITS | function,
+        .leave_tag = (uint32_t)SJ_RECORD_LEAVE << SJ_RECORD_FUNCTION_BITS | function});
+}
+
+sj_dispatch_record *sj_objc_stub_make_plain(uint64_t target)
+{
+    return make_stub(&(sj_dispatch_record){.entry = sj_arch_objc_plain, .target = target});
+}
+
+uint64_t sj_objc_plain_code(uint64_t code)
+{
+    const uint64_t start = (uint64_t)(uintptr_t)executable;
+    while (executable != NULL && code - start < CODE_BYTES) {
+        code = records[(code - start) / SJ_DISPATCH_STUB_BYTES].target;
+    }
+    return code;
 }
 
 uint64_t sj_objc_stub_of(const sj_dispatch_record *record)

@@ -21,12 +21,13 @@ static char names[NAMES][NAME_BYTES]; /* by function id */
 static uint32_t name_count;
 static const char *unwanted; /* a name that the "policy" leaves out */
 
-static bool register_methods(void *context, const char *group, const char *text,
-                             uint32_t names_bytes, const uint64_t *codes, uint32_t count,
-                             uint32_t *first_function, uint8_t *wanted)
+static bool register_methods(void *context, const char *lineage, uint32_t lineage_bytes,
+                             const char *text, uint32_t names_bytes, const uint64_t *codes,
+                             uint32_t count, uint32_t *first_function, uint8_t *wanted)
 {
     (void)context;
-    (void)group;
+    (void)lineage;
+    (void)lineage_bytes;
     (void)names_bytes;
     (void)codes;
     *first_function = name_count + 1;

@@ -16,12 +16,13 @@ EXPORTED void objc_switch_report(void);
 static uint32_t next_function = 1;
 static uint32_t turns;
 
-static bool register_methods(void *context, const char *group, const char *names,
-                             uint32_t names_bytes, const uint64_t *codes, uint32_t count,
-                             uint32_t *first_function, uint8_t *wanted)
+static bool register_methods(void *context, const char *lineage, uint32_t lineage_bytes,
+                             const char *names, uint32_t names_bytes, const uint64_t *codes,
+                             uint32_t count, uint32_t *first_function, uint8_t *wanted)
 {
     (void)context;
-    (void)group;
+    (void)lineage;
+    (void)lineage_bytes;
     (void)names;
     (void)names_bytes;
     (void)codes;

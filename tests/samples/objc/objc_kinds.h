@@ -62,7 +62,9 @@ void objc_truth_enter(id self, SEL selector, const char *owner);
 - (int)finally;
 - (void)jumpTo:(jmp_buf *)buffer;
 - (id)tail:(id)object;
-- (long)tailed:(long)depth; /* ends by a jump to another method where it is optimized */
+- (long)tailed:(long)depth;    /* ends by a jump to another method where it is optimized */
+- (long)tailedOut:(long)depth; /* likewise, to a function */
+- (void)tailedThrow;           /* likewise, to one that throws */
 + (int)answer;
 @end
 

@@ -18,6 +18,19 @@ void objc_truth_enter(id self, SEL selector, const char *owner)
     truth_enter(strdup(name));
 }
 
+/* Functions that methods jump to: neither is a method, and they send messages of their own. */
+__attribute__((noinline)) static long sum_outside(SmpBase *object, long depth)
+{
+    const long sum = [object recurse:depth];
+    return sum + [object recurse:1];
+}
+
+__attribute__((noinline)) static void throw_outside(SmpBase *object)
+{
+    [object throwAt:1];
+    object->touched++;
+}
+
 @implementation SmpBase
 - (double)ints:(int)a b:(int)b c:(int)c d:(int)d e:(int)e f:(int)f g:(int)g
          reals:(double)i j:(double)j k:(double)k l:(double)l m:(double)m n:(double)n o:(double)o
@@ -185,6 +198,31 @@ void objc_truth_enter(id self, SEL selector, const char *owner)
     const long sum = [self recurse:depth];
     METHOD_LEAVE();
     return sum;
+#endif
+}
+
+- (long)tailedOut:(long)depth
+{
+    METHOD_ENTER(SmpBase);
+#ifdef __OPTIMIZE__
+    METHOD_LEAVE();
+    return sum_outside(self, depth);
+#else
+    const long sum = sum_outside(self, depth);
+    METHOD_LEAVE();
+    return sum;
+#endif
+}
+
+- (void)tailedThrow
+{
+    METHOD_ENTER(SmpBase);
+#ifdef __OPTIMIZE__
+    METHOD_LEAVE();
+    throw_outside(self);
+#else
+    throw_outside(self);
+    METHOD_LEAVE();
 #endif
 }
 

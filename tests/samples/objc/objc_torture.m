@@ -78,15 +78,33 @@ static void check_codes(SmpBase *base)
     CHECK(((long (*)(id, SEL, long))code)(base, @selector(recurse:), 3) == 6);
 }
 
+/* The code of a method is what the runtime says, whichever way a program asks for it. */
+static void check_identity(SmpBase *base, SmpDerived *derived)
+{
+    const SEL selector = @selector(half:);
+    const Class class = objc_getClass("SmpBase");
+    const IMP code = [derived methodForSelector:selector];
+    CHECK(code == class_getMethodImplementation(class, selector));
+    CHECK(code == [base methodForSelector:selector]);
+    CHECK([SmpBase methodForSelector:@selector(answer)] ==
+          class_getMethodImplementation(object_getClass(class), @selector(answer)));
+#ifndef PLAIN_FOUNDATION
+    CHECK(code == [SmpBase instanceMethodForSelector:selector]);
+#endif
+}
+
 static void check_ways(SmpBase *base, SmpDerived *derived)
 {
     CHECK([derived recurse:40] == 820);
     CHECK([derived twice:21] == 42);
     CHECK([base tailed:4] == 10 && [derived tailed:4] == 10);
+    CHECK([base tailedOut:4] == 11 && [derived tailedOut:4] == 11);
     CHECK([[base performSelector:@selector(tail:) withObject:base] isEqual:@"described"]);
     if (getenv("OBJC_ONLY_SENDS") == NULL) {
         check_codes(base);
     }
+    [derived half:1.0f]; /* its stub is there */
+    check_identity(base, derived);
     NSMutableArray *array = [NSMutableArray array];
     for (int i = 0; i < 300; i++) {
         [array addObject:[NSString stringWithFormat:@"s%d", i * 7919 % 1000]];
@@ -105,9 +123,15 @@ static int frames_below(SmpBase *base)
 static void check_ends(SmpBase *base, SmpDerived *derived)
 {
     static jmp_buf buffer;
+    const int depth = truth_depth();
+    @try {
+        [derived tailedThrow];
+        CHECK(0);
+    } @catch (NSException *exception) {
+        truth_unwind(depth);
+    }
     CHECK([base catcher] == 4 && [derived catcher] == 4);
     CHECK([base finally] == 17 && [derived finally] == 17);
-    const int depth = truth_depth();
     if (setjmp(buffer) == 0) {
         [derived jumpTo:&buffer];
         CHECK(0);

@@ -13,9 +13,9 @@
 
     .text
 
-/* Records the tag in w12 at the stack pointer; x13 to x15 and x17 are lost. A slot is reserved as
- * emit.c says. */
-    .macro record
+/* Records the tag in w12 at `above` bytes over the stack pointer; x13 to x15 and x17 are lost. A slot
+ * is reserved as emit.c says. */
+    .macro record above=0
     mrs x13, cntvct_el0
     mrs x14, tpidr_el0
     adrp x15, :gottprel:sj_recorder_self
@@ -42,7 +42,7 @@
     add sp, sp, #32
     .cfi_adjust_cfa_offset -32
     mrs x13, cntvct_el0
-2:  mov x17, sp
+2:  add x17, sp, #\above
     bfi x13, x17, #48, #16
     str x13, [x15], #8
     lsr x17, x17, #16
@@ -50,9 +50,10 @@
     stlr x17, [x15]
     .endm
 
-/* x10 = address of the slot entry of the stack pointer; \missing when it has no region. */
-    .macro find_slot missing
-    mov x9, sp
+/* x10 = address of the slot entry of `above` bytes over the stack pointer; \missing when it has no
+ * region. */
+    .macro find_slot missing above=0
+    add x9, sp, #\above
     adrp x11, sj_return_regions
     add x11, x11, #:lo12:sj_return_regions
     lsr x10, x9, #REGION_SHIFT
@@ -121,6 +122,54 @@ sj_arch_dispatch_entry:
     b .Lgo
     .cfi_endproc
     .size sj_arch_dispatch_entry, . - sj_arch_dispatch_entry
+
+/* From the cold part of an entry's probe, which keeps x0, x1, x16 and x17 in 32 bytes of stack and
+ * goes on at x30: what returns through the slot jumps to a function that is patched itself. x17 is
+ * its return address: the thunk's, or that signed by one of the keys with the stack pointer, and so
+ * is the true one to be. */
+    .globl sj_arch_jump_entry
+    .hidden sj_arch_jump_entry
+    .type sj_arch_jump_entry, %function
+sj_arch_jump_entry:
+    .cfi_startproc
+    .cfi_def_cfa_offset 32
+    hint #38 /* bti jc */
+    stp x9, x10, [sp, #-80]!
+    .cfi_adjust_cfa_offset 80
+    stp x11, x12, [sp, #16]
+    stp x13, x14, [sp, #32]
+    mrs x16, nzcv
+    stp x15, x16, [sp, #48]
+    str x30, [sp, #64]
+    find_slot above=112
+    ldr w12, [x10, #8]
+    ldr x30, [x10]
+    adr x11, sj_arch_return_thunk
+    mov x13, x17
+    cmp x13, x11
+    b.eq 4f
+    add x16, sp, #112
+    mov x17, x11
+    hint #8 /* pacia1716 */
+    cmp x13, x17
+    mov x17, x30
+    b.ne 3f
+    hint #8
+    mov x30, x17
+    b 4f
+3:  hint #10 /* pacib1716 */
+    mov x30, x17
+4:  record above=112
+    ldr x17, [sp, #64]
+    ldp x15, x16, [sp, #48]
+    msr nzcv, x16
+    ldp x13, x14, [sp, #32]
+    ldp x11, x12, [sp, #16]
+    ldp x9, x10, [sp], #80
+    .cfi_adjust_cfa_offset -80
+    br x17
+    .cfi_endproc
+    .size sj_arch_jump_entry, . - sj_arch_jump_entry
 
 /* The thunk begins a block of 64 bytes, so that its unwind information finds the block, and in it
  * the distance to the table, from the value that x30 has on return: the thunk's own address, which

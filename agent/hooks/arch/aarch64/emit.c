@@ -14,6 +14,7 @@
 #include "agent/hooks/arch.h"
 #include "agent/hooks/arch/aarch64/words.h"
 #include "agent/planner/plan.h"
+#include "agent/recorder/record.h"
 #include "agent/recorder/recorder.h"
 
 #include <elf.h>
@@ -166,6 +167,29 @@ static void emit_give_back(sj_emitter *emitter)
          0xa8c247f0);              /* ldp x16, x17, [sp], #32 */
 }
 
+/* The call that jumps here returns to the thunk: it leaves first. The function may have signed the
+ * address already. */
+static void emit_meet(sj_emitter *emitter)
+{
+    enum { WORD_MOVZ_X16 = 0xd2800010, WORD_MOVK_16 = 0xf2a00010, WORD_MOVK_32 = 0xf2c00010 };
+    uint64_t *at = &emitter->at;
+    uint64_t *cold_at = &emitter->cold_at;
+    if (emitter->thunk == 0) {
+        return;
+    }
+    EMIT(at, 0xaa1e03f1, /* mov x17, x30 */
+         0xd50320ff,     /* xpaclri */
+         WORD_MOVZ_X16 | (uint32_t)(emitter->thunk & 0xffff) << 5,
+         WORD_MOVK_16 | (uint32_t)(emitter->thunk >> 16 & 0xffff) << 5,
+         WORD_MOVK_32 | (uint32_t)(emitter->thunk >> 32 & 0xffff) << 5,
+         0xcb1e0210,  /* sub x16, x16, x30 */
+         0xaa1103fe,  /* mov x30, x17 */
+         0xb5000050); /* cbnz x16, .+8 */
+    put_branch(emitter, at, *cold_at, 0);
+    put_branch(emitter, cold_at, emitter->jump_gate, UINT32_C(0x80000000)); /* bl gate */
+    put_branch(emitter, cold_at, *at, 0);
+}
+
 static void emit_record(sj_emitter *emitter, uint32_t tag)
 {
     uint64_t *at = &emitter->at;
@@ -183,6 +207,9 @@ static void emit_record(sj_emitter *emitter, uint32_t tag)
 void sj_emit_probe(sj_emitter *emitter, uint32_t tag)
 {
     emit_keep(emitter);
+    if (tag >> SJ_RECORD_FUNCTION_BITS == SJ_RECORD_ENTER) {
+        emit_meet(emitter);
+    }
     emit_record(emitter, tag);
     emit_give_back(emitter);
 }
@@ -193,6 +220,7 @@ void sj_emit_receiver_probe(sj_emitter *emitter, uint32_t function, uint8_t rece
     const uint32_t tag = (uint32_t)SJ_RECORD_VALUE << SJ_RECORD_FUNCTION_BITS | function;
     uint64_t *at = &emitter->at;
     emit_keep(emitter);
+    emit_meet(emitter);
     if (receiver == 1) {
         EMIT(at, WORD_CBZ_X0 | (VALUE_WORDS + 3) << 5, /* cbz x0 */
              0x92400810,                               /* and x16, x0, #7 */

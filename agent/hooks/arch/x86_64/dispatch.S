@@ -117,6 +117,28 @@ sj_arch_dispatch_entry:
     .cfi_endproc
     .size sj_arch_dispatch_entry, . - sj_arch_dispatch_entry
 
+/* From the cold part of an entry's probe, which keeps %rax, %rcx, %rdx and the flags in the red zone
+ * and goes on at %rdx: what returns through the slot jumps to a function that is patched itself. */
+    .globl sj_arch_jump_entry
+    .hidden sj_arch_jump_entry
+    .type sj_arch_jump_entry, @function
+sj_arch_jump_entry:
+    .cfi_startproc
+    mov %rdx, -40(%rsp)
+    mov %r9, -48(%rsp)
+    mov %r10, -56(%rsp)
+    FIND_SLOT %r10, .Lmet
+    mov (%rdx), %rcx
+    mov 8(%rdx), %r9d
+    mov %rcx, (%rsp)
+    RECORD %r9d, %r9, %r10
+.Lmet:
+    mov -48(%rsp), %r9
+    mov -56(%rsp), %r10
+    jmp *-40(%rsp)
+    .cfi_endproc
+    .size sj_arch_jump_entry, . - sj_arch_jump_entry
+
 /* The thunk begins a block of 64 bytes, so that its unwind information finds the block, and in it
  * the distance to the table, from any program counter inside. Before the return address is back in
  * its place:

@@ -7,6 +7,7 @@
  * through lahf/seto and back through add/sahf, much cheaper than pushf/popf. */
 #include "agent/hooks/arch.h"
 #include "agent/planner/plan.h"
+#include "agent/recorder/record.h"
 #include "agent/recorder/recorder.h"
 
 #include <elf.h>
@@ -111,6 +112,26 @@ static void emit_give_back(sj_emitter *emitter)
     EMIT(at, 0x48, 0x8b, 0x54, 0x24, 0xe8); /* mov -24(%rsp), %rdx */
 }
 
+/* The call that jumps here returns to the thunk: it leaves first. */
+static void emit_meet(sj_emitter *emitter)
+{
+    uint64_t *at = &emitter->at;
+    uint64_t *cold_at = &emitter->cold_at;
+    if (emitter->thunk == 0) {
+        return;
+    }
+    EMIT(at, 0x48, 0xb8); /* mov $thunk, %rax */
+    put_32(at, emitter->measuring, (uint32_t)emitter->thunk);
+    put_32(at, emitter->measuring, (uint32_t)(emitter->thunk >> 32));
+    EMIT(at, 0x48, 0x3b, 0x04, 0x24); /* cmp (%rsp), %rax */
+    EMIT(at, 0x0f, 0x84);             /* je cold part */
+    put_displacement(emitter, at, *cold_at);
+    EMIT(cold_at, 0x48, 0x8d, 0x15); /* lea back(%rip), %rdx */
+    put_displacement(emitter, cold_at, *at);
+    EMIT(cold_at, OPCODE_JMP32);
+    put_displacement(emitter, cold_at, emitter->jump_gate);
+}
+
 /* A slot: its address in %rcx. */
 static void emit_reserve(sj_emitter *emitter, uint32_t tag)
 {
@@ -144,6 +165,9 @@ static void emit_record(sj_emitter *emitter, uint32_t tag)
 void sj_emit_probe(sj_emitter *emitter, uint32_t tag)
 {
     emit_keep(emitter);
+    if (tag >> SJ_RECORD_FUNCTION_BITS == SJ_RECORD_ENTER) {
+        emit_meet(emitter);
+    }
     emit_record(emitter, tag);
     emit_give_back(emitter);
 }
@@ -155,6 +179,7 @@ void sj_emit_receiver_probe(sj_emitter *emitter, uint32_t function, uint8_t rece
     const uint32_t tag = (uint32_t)SJ_RECORD_VALUE << SJ_RECORD_FUNCTION_BITS | function;
     uint64_t *at = &emitter->at;
     emit_keep(emitter);
+    emit_meet(emitter);
     EMIT(at, 0x48, 0x85, is_second ? 0xf6 : 0xff);       /* test %rdi, %rdi (or %rsi) */
     EMIT(at, 0x74, VALUE_BYTES + 6);                     /* jz */
     EMIT(at, 0x40, 0xf6, is_second ? 0xc6 : 0xc7, 0x07); /* test $7, %dil (or %sil) */

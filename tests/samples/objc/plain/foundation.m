@@ -89,7 +89,7 @@ __attribute__((constructor)) static void set_forward(void)
 }
 - (IMP)methodForSelector:(SEL)selector
 {
-    return class_getMethodImplementation(object_getClass(self), selector);
+    return objc_msg_lookup(self, selector);
 }
 - (NSMethodSignature *)methodSignatureForSelector:(SEL)selector
 {

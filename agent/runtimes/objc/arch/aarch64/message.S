@@ -63,4 +63,27 @@ sj_arch_objc_message_stret:
     .cfi_endproc
     .size sj_arch_objc_message, . - sj_arch_objc_message
 
+/* x16 is the record: its target returns an address of code, which is a stub's no more then. */
+    .globl sj_arch_objc_plain
+    .hidden sj_arch_objc_plain
+    .type sj_arch_objc_plain, %function
+    .p2align 4
+sj_arch_objc_plain:
+    .cfi_startproc
+    hint #38 /* bti jc */
+    stp x29, x30, [sp, #-16]!
+    .cfi_adjust_cfa_offset 16
+    .cfi_rel_offset 29, 0
+    .cfi_rel_offset 30, 8
+    mov x29, sp
+    ldr x16, [x16, #8]
+    blr x16
+    ldp x29, x30, [sp], #16
+    .cfi_adjust_cfa_offset -16
+    .cfi_restore 29
+    .cfi_restore 30
+    b sj_objc_plain_code
+    .cfi_endproc
+    .size sj_arch_objc_plain, . - sj_arch_objc_plain
+
     .section .note.GNU-stack, "", %progbits

@@ -80,4 +80,21 @@
 MESSAGE sj_arch_objc_message, sj_objc_real_message, %rdi, %rsi, -16, -24
 MESSAGE sj_arch_objc_message_stret, sj_objc_real_message_stret, %rsi, %rdx, -24, -32
 
+/* %r11 is the record: its target returns an address of code, which is a stub's no more then. */
+    .globl sj_arch_objc_plain
+    .hidden sj_arch_objc_plain
+    .type sj_arch_objc_plain, @function
+    .p2align 4
+sj_arch_objc_plain:
+    .cfi_startproc
+    sub $8, %rsp
+    .cfi_adjust_cfa_offset 8
+    call *8(%r11)
+    mov %rax, %rdi
+    add $8, %rsp
+    .cfi_adjust_cfa_offset -8
+    jmp sj_objc_plain_code
+    .cfi_endproc
+    .size sj_arch_objc_plain, . - sj_arch_objc_plain
+
     .section .note.GNU-stack, "", @progbits
