@@ -246,11 +246,12 @@ static sj_status give_order(sj_drain *drain, sj_status (*carry_out)(sj_drain *, 
 static sj_status keep_house(sj_drain *drain)
 {
     SJ_TRY(take_order(drain, false));
+    /* Before what may ask for a dump: a process that has come meanwhile belongs to it. */
+    SJ_TRY(take_added(drain));
     take_signals(drain);
     SJ_TRY(report_profile(drain));
     SJ_TRY(report_filtered(drain, false));
     SJ_TRY(ship_dump(drain, false));
-    SJ_TRY(take_added(drain));
     for (size_t i = drain->process_count; i-- > 0;) {
         if (sj_drained_process_is_gone(drain->processes[i])) {
             SJ_TRY(remove_process(drain, i, true));

@@ -47,6 +47,18 @@ static uint32_t open_stream(void *context, uint64_t stack_address, bool own_stac
     return stream;
 }
 
+/* note_sent takes what a block holds and tells off what the spool lacks: its records, and losses.
+ */
+static void note_sent(sj_drained_thread *thread, const sj_block_header *header)
+{
+    sj_assembler_counters counters;
+    sj_assembler_get_counters(thread->assembler, &counters);
+    const uint64_t endings = counters.offered_endings - thread->offered_endings;
+    const uint64_t records = header->event_count - (endings < header->event_count ? endings : 0);
+    thread->offered_endings = counters.offered_endings;
+    sj_thread_reader_sent(&thread->reader, header->lost_calls, records + header->lost_events);
+}
+
 static sj_status take_block(void *context, const sj_block_header *header, sj_slice bytes)
 {
     sj_drained_thread *thread = context;
@@ -54,7 +66,7 @@ static sj_status take_block(void *context, const sj_block_header *header, sj_sli
     const sj_status status =
         sj_drained_process_block(thread->process, thread->number, header, bytes);
     if (status == SJ_OK) {
-        sj_thread_reader_sent(&thread->reader, header->event_count);
+        note_sent(thread, header);
         thread->told_lost_calls += header->lost_calls;
         thread->told_lost_events += header->lost_events;
     }
@@ -117,14 +129,17 @@ static sj_status new_assembler(sj_drained_thread *thread, const sj_thread_slot *
 }
 
 /* tell_unsent: what a killed recorder had read and not yet brought to the spool. */
-static sj_status tell_unsent(const sj_drained_thread *thread, sj_slot_cursor *cursor)
+static sj_status tell_unsent(sj_drained_thread *thread, const sj_thread_slot *slot)
 {
-    const uint64_t events = cursor->unsent;
-    cursor->unsent = 0;
-    return events == 0 ? SJ_OK
-                       : sj_emitter_gap(thread->process->shared->options.emitter, SJ_GAP_TORN,
-                                        thread->number, 0, 0, events, thread->start_ticks,
-                                        sj_clock_ticks());
+    const uint64_t calls = slot->unsent_calls;
+    const uint64_t events = slot->cursor.unsent > calls ? slot->cursor.unsent : calls;
+    if (events == 0) {
+        return SJ_OK;
+    }
+    SJ_TRY(sj_emitter_gap(thread->process->shared->options.emitter, SJ_GAP_TORN, thread->number, 0,
+                          calls, events, thread->start_ticks, sj_clock_ticks()));
+    sj_thread_reader_settle(&thread->reader, 0, 0);
+    return SJ_OK;
 }
 
 static bool asks_of_names(const sj_policy *policy)
@@ -205,9 +220,10 @@ sj_status sj_drained_thread_new(sj_drained_process *process, uint32_t slot_numbe
     if (status == SJ_OK) {
         sj_thread_reader_init(&made->reader, &process->view, slot_number, made->assembler,
                               process->shared->buffer);
+        made->reader.unsent = made->unflushed; /* calls that were open before */
         if (is_known) {
             sj_thread_reader_resume(&made->reader);
-            status = tell_unsent(made, &slot->cursor);
+            status = tell_unsent(made, slot);
         }
         slot->cursor.thread = made->number;
         init_sifter(made, slot);
@@ -250,21 +266,37 @@ sj_status sj_drained_thread_read(sj_drained_thread *thread, sj_read_mode mode, u
     return status;
 }
 
+static uint64_t positive_difference(uint64_t all, uint64_t known)
+{
+    return all > known ? all - known : 0;
+}
+
+/* count_untold gives what the assembler counted as lost and no block that was taken has told.
+ * Refused blocks and orphan exits are told by gaps, too, when a later block is taken. */
+static void count_untold(const sj_drained_thread *thread, uint64_t *calls, uint64_t *events)
+{
+    sj_assembler_counters counters;
+    sj_assembler_get_counters(thread->assembler, &counters);
+    *calls =
+        positive_difference(counters.lost_calls + counters.refused_calls, thread->told_lost_calls);
+    *events =
+        positive_difference(counters.lost_events + counters.refused_events + counters.orphan_exits,
+                            thread->told_lost_events);
+}
+
 sj_status sj_drained_thread_flush(sj_drained_thread *thread)
 {
+    uint64_t calls;
+    uint64_t events;
     if (thread->unflushed == 0) {
         return SJ_OK;
     }
     thread->unflushed = 0;
     sj_thread_reader_save(&thread->reader);
     SJ_TRY(sj_assembler_flush(thread->assembler, sj_clock_ticks()));
-    sj_thread_reader_sent(&thread->reader, UINT64_MAX);
+    count_untold(thread, &calls, &events);
+    sj_thread_reader_settle(&thread->reader, calls, events);
     return SJ_OK;
-}
-
-static uint64_t positive_difference(uint64_t all, uint64_t known)
-{
-    return all > known ? all - known : 0;
 }
 
 /* tell_unnoted_drops: a thread that ended while it dropped left no note in its stream. */
@@ -290,14 +322,9 @@ static sj_status tell_untold(sj_drained_thread *thread, uint64_t now_ticks)
     sj_emitter *emitter = thread->process->shared->options.emitter;
     const sj_thread_slot *slot = sj_arena_view_slot(&thread->process->view, thread->reader.slot);
     const uint64_t unregistered = atomic_load(&slot->unregistered);
-    sj_assembler_counters counters;
-    sj_assembler_get_counters(thread->assembler, &counters);
-    /* Refused blocks and orphan exits are told by gaps, too, when a later block is taken. */
-    const uint64_t calls =
-        positive_difference(counters.lost_calls + counters.refused_calls, thread->told_lost_calls);
-    const uint64_t events =
-        positive_difference(counters.lost_events + counters.refused_events + counters.orphan_exits,
-                            thread->told_lost_events);
+    uint64_t calls;
+    uint64_t events;
+    count_untold(thread, &calls, &events);
     if (calls != 0 || events != 0) {
         SJ_TRY(sj_emitter_gap(emitter, SJ_GAP_SPOOL_FULL, thread->number,
                               thread->stream_count != 0 ? thread->streams[0] : 0, calls, events,

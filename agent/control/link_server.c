@@ -84,8 +84,10 @@ static sj_status answer_hello(sj_link_server *server, link_client *client, sj_re
                                      sj_clock_ticks(), &client->process));
         const sj_link_process process = {
             .number = client->process, .pid = (pid_t)hello.pid, .arena_name = hello.arena_name};
-        SJ_TRY(server->options.joined(server->options.context, &process));
+        /* Before anything is read of it: whoever finishes a killed recorder's session looks there.
+         */
         sj_roster_note_arena(server->options.roster, client->process, hello.arena_name);
+        SJ_TRY(server->options.joined(server->options.context, &process));
         atomic_fetch_add(&server->joined, 1);
     }
     return send_packet(client->fd, SJ_LINK_WELCOME, &server->options.welcome,

@@ -269,14 +269,14 @@ sj_status sj_profiler_send(sj_profiler *profiler)
 /* What a checkpoint begins with; the packed sums follow. Read on the same machine only. */
 typedef struct checkpoint_header {
     uint64_t magic;
-    uint64_t calls_before; /* that were sent before these */
+    uint64_t events_before; /* that were sent before these */
     sj_profile_sums sums;
     uint64_t payload_bytes;
     uint32_t payload_crc;
     uint32_t reserved;
 } checkpoint_header;
 
-#define CHECKPOINT_MAGIC UINT64_C(0x315453434a53) /* "SJCST1" */
+#define CHECKPOINT_MAGIC UINT64_C(0x325453434a53) /* "SJCST2" */
 
 static bool write_checkpoint(const char *path, const checkpoint_header *header, sj_slice payload)
 {
@@ -306,12 +306,13 @@ void sj_profiler_checkpoint(sj_profiler *profiler)
         return;
     }
     const sj_slice payload = {.data = packed, .size = packed_size};
-    const checkpoint_header header = {
-        .magic = CHECKPOINT_MAGIC,
-        .calls_before = atomic_load(&options->journal->data->summed_calls) - profiler->sums.calls,
-        .sums = profiler->sums,
-        .payload_bytes = packed_size,
-        .payload_crc = sj_crc32c(0, packed, packed_size)};
+    const checkpoint_header header = {.magic = CHECKPOINT_MAGIC,
+                                      .events_before =
+                                          atomic_load(&options->journal->data->summed_events) -
+                                          profiler->sums.events,
+                                      .sums = profiler->sums,
+                                      .payload_bytes = packed_size,
+                                      .payload_crc = sj_crc32c(0, packed, packed_size)};
     if (write_checkpoint(fresh, &header, payload) && rename(fresh, path) == 0) {
         profiler->checkpoint_events = profiler->sums.events;
     }
@@ -353,8 +354,9 @@ sj_status sj_profiler_recover(const sj_profiler_options *options)
     const sj_journal_data *journal = options->journal->data;
     sj_status status = read_checkpoint(options->runtime_directory, &header, &packed);
     sj_emitter_get_counters(options->emitter, &sent);
-    /* Sums that were sent after all are not sent again. */
-    if (status == SJ_OK && header.calls_before == sent.block_calls) {
+    /* Sums that were sent after all are not sent again. Events tell: sums of exits alone have no
+     * calls. */
+    if (status == SJ_OK && header.events_before == sent.block_events) {
         const sj_slice payload = {.data = packed, .size = (size_t)header.payload_bytes};
         status = sj_emitter_profile(options->emitter, &header.sums, payload);
     }

@@ -17,31 +17,41 @@ void sj_thread_reader_init(sj_thread_reader *reader, const sj_arena_view *view, 
                                  .chunk = -1};
 }
 
-static sj_slot_cursor *cursor_of(const sj_thread_reader *reader)
+static sj_thread_slot *slot_of(const sj_thread_reader *reader)
 {
-    return &sj_arena_view_slot(reader->view, reader->slot)->cursor;
+    return sj_arena_view_slot(reader->view, reader->slot);
 }
 
 void sj_thread_reader_resume(sj_thread_reader *reader)
 {
-    const sj_slot_cursor *cursor = cursor_of(reader);
+    const sj_slot_cursor *cursor = &slot_of(reader)->cursor;
     reader->sequence = cursor->sequence != 0 ? cursor->sequence : 1;
-    reader->resume_at = cursor->position < SJ_CHUNK_RECORDS ? (uint32_t)cursor->position : 0;
+    reader->resume_at = cursor->position <= SJ_CHUNK_RECORDS ? (uint32_t)cursor->position : 0;
     reader->noted_calls = cursor->noted_calls;
     reader->noted_events = cursor->noted_events;
 }
 
-/* move_cursor writes the count before the place: killed in between, more is told to be lost than
- * was, never less. */
+/* write_unsent is ordered against what comes before and after it: each place that it is called from
+ * counts so that a kill on either side makes the loss that is told too large, never too small. */
+static void write_unsent(const sj_thread_reader *reader)
+{
+    sj_thread_slot *slot = slot_of(reader);
+    atomic_signal_fence(memory_order_seq_cst);
+    slot->cursor.unsent = reader->unsent;
+    slot->unsent_calls = reader->unsent_calls;
+    atomic_signal_fence(memory_order_seq_cst);
+}
+
+/* move_cursor writes what is not sent before the place, and what notes have told after it. */
 static void move_cursor(sj_thread_reader *reader, uint64_t sequence, uint64_t position)
 {
-    sj_slot_cursor *cursor = cursor_of(reader);
-    cursor->unsent = reader->unsent + reader->feeding;
-    cursor->noted_calls = reader->noted_calls;
-    cursor->noted_events = reader->noted_events;
-    atomic_signal_fence(memory_order_seq_cst);
+    sj_slot_cursor *cursor = &slot_of(reader)->cursor;
+    write_unsent(reader);
     cursor->position = position;
     cursor->sequence = sequence;
+    atomic_signal_fence(memory_order_seq_cst);
+    cursor->noted_calls = reader->noted_calls;
+    cursor->noted_events = reader->noted_events;
     atomic_signal_fence(memory_order_seq_cst);
 }
 
@@ -50,11 +60,18 @@ void sj_thread_reader_save(sj_thread_reader *reader)
     move_cursor(reader, reader->sequence, reader->position + reader->feeding);
 }
 
-void sj_thread_reader_sent(sj_thread_reader *reader, uint64_t events)
+void sj_thread_reader_sent(sj_thread_reader *reader, uint64_t calls, uint64_t events)
 {
-    sj_slot_cursor *cursor = cursor_of(reader);
     reader->unsent = reader->unsent > events ? reader->unsent - events : 0;
-    cursor->unsent = cursor->unsent > events ? cursor->unsent - events : 0;
+    reader->unsent_calls = reader->unsent_calls > calls ? reader->unsent_calls - calls : 0;
+    write_unsent(reader);
+}
+
+void sj_thread_reader_settle(sj_thread_reader *reader, uint64_t calls, uint64_t events)
+{
+    reader->unsent = events;
+    reader->unsent_calls = calls;
+    write_unsent(reader);
 }
 
 /* find_chunk looks for the chunk with the wanted sequence among those that are not free, so that
@@ -92,8 +109,10 @@ static void count_note(sj_thread_reader *reader, const sj_record *record, uint32
         reader->sifter.has_request = true;
     } else if (note == SJ_NOTE_DROPPED_CALLS) {
         reader->noted_calls += sj_record_stack(record);
+        reader->unsent_calls += sj_record_stack(record);
     } else if (note == SJ_NOTE_DROPPED_EVENTS) {
         reader->noted_events += sj_record_stack(record);
+        reader->unsent += sj_record_stack(record);
     }
 }
 
@@ -102,6 +121,7 @@ static uint32_t copy_ready(sj_thread_reader *reader, const sj_record *records, u
                            uint32_t limit)
 {
     uint32_t at = from;
+    uint32_t others = 0;
     for (; at < limit; at++) {
         const uint32_t tag = sj_arena_record_tag(&records[at]);
         if (tag == 0) {
@@ -109,8 +129,10 @@ static uint32_t copy_ready(sj_thread_reader *reader, const sj_record *records, u
         }
         if (tag >= (uint32_t)SJ_RECORD_NOTE << SJ_RECORD_FUNCTION_BITS) {
             count_note(reader, &records[at], tag);
+            others++;
         }
     }
+    reader->unsent += at - from - others;
     memcpy(reader->buffer, records + from, (size_t)(at - from) * sizeof(*records));
     return at - from;
 }
@@ -182,6 +204,7 @@ static sj_status skip_hole(sj_thread_reader *reader, const sj_record *records, u
     }
     const uint32_t count = next - reader->position;
     reader->torn += count;
+    reader->unsent += count;
     reader->has_holes = true;
     reader->position = next;
     /* What the slots would have said is not known: events, not calls. */
@@ -223,7 +246,6 @@ static sj_status read_chunk(sj_thread_reader *reader, sj_read_mode mode, uint64_
                 SJ_TRY(feed(reader, ready));
                 reader->position += ready;
                 reader->records += ready;
-                reader->unsent += ready;
                 reader->feeding = 0;
                 reader->stalled_ns = 0;
                 *count += ready;

@@ -40,8 +40,9 @@ typedef struct sj_thread_reader {
     uint64_t torn;
     uint64_t noted_calls; /* drops that the thread itself told in its stream */
     uint64_t noted_events;
-    uint32_t feeding; /* records that are being fed behind `position` */
-    uint64_t unsent;  /* fed, and not known to be in the spool */
+    uint32_t feeding;      /* records that are being fed behind `position` */
+    uint64_t unsent;       /* events, fed or known to be lost, that the spool does not tell of */
+    uint64_t unsent_calls; /* of them, those of lost calls */
 } sj_thread_reader;
 
 void sj_thread_reader_init(sj_thread_reader *reader, const sj_arena_view *view, uint32_t slot,
@@ -54,9 +55,13 @@ void sj_thread_reader_resume(sj_thread_reader *reader);
  * read again. To be called before anything of it goes to the spool. */
 void sj_thread_reader_save(sj_thread_reader *reader);
 
-/* sj_thread_reader_sent says that `events` of what was fed are in the spool now; UINT64_MAX: all.
- */
-void sj_thread_reader_sent(sj_thread_reader *reader, uint64_t events);
+/* sj_thread_reader_sent says that so many events of what was fed are in the spool now, and that it
+ * tells of so many lost calls. */
+void sj_thread_reader_sent(sj_thread_reader *reader, uint64_t calls, uint64_t events);
+
+/* sj_thread_reader_settle says that the spool has or tells of all that was fed, but for so many
+ * lost calls and events. */
+void sj_thread_reader_settle(sj_thread_reader *reader, uint64_t calls, uint64_t events);
 
 /* sj_thread_reader_read feeds what there is; `*count` is the number of records. What is written
  * meanwhile may be left for the next time, but for SJ_READ_LAST. SJ_ENOMEM. */

@@ -84,8 +84,8 @@ typedef struct sj_slot_cursor {
     uint64_t thread;   /* number in the session; 0: never looked at */
     uint64_t sequence; /* of the chunk to be read next, */
     uint64_t position; /* from this record on; all before it are in the spool, or else */
-    uint64_t unsent;   /* at most so many of them were read and are not in the spool */
-    uint64_t noted_calls;
+    uint64_t unsent;   /* at most so many events before it, dropped ones included, are not there */
+    uint64_t noted_calls; /* drops that were told by notes before it */
     uint64_t noted_events;
 } sj_slot_cursor;
 
@@ -104,7 +104,9 @@ typedef struct sj_thread_slot {
     char name[16];                   /* comm at registration */
     sj_slot_cursor cursor;
     _Atomic uint32_t has_left; /* set at the program's end: the thread had ended before */
-    uint8_t reserved[256 - 8 - 8 - 16 - 8 * 6 - 16 - sizeof(sj_slot_cursor) - 4];
+    uint32_t unused;
+    uint64_t unsent_calls; /* of the consumer: calls that are known to be among `cursor.unsent` */
+    uint8_t reserved[256 - 8 - 8 - 16 - 8 * 6 - 16 - sizeof(sj_slot_cursor) - 8 - 8];
 } sj_thread_slot;
 
 _Static_assert(sizeof(sj_thread_slot) == 256, "thread slots are one page in sixteen");

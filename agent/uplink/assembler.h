@@ -117,7 +117,8 @@ typedef struct sj_assembler_counters {
     uint64_t refused_blocks;
     uint64_t refused_calls;
     uint64_t refused_events;
-    uint64_t blocks; /* taken, STACK blocks included */
+    uint64_t offered_endings; /* events without a record in blocks that the sink was offered */
+    uint64_t blocks;          /* taken, STACK blocks included */
     uint64_t block_bytes;
     uint64_t streams;
 } sj_assembler_counters;

@@ -296,6 +296,7 @@ sj_status sj_open_stack_cut(sj_open_stack *stream, uint64_t now_ticks, unsigned 
                                   .rule_count = rules != NULL ? rules->count : 0};
     stream->next_event =
         stream->header.first_event + stream->event_count + stream->header.lost_events;
+    stream->context->counters.offered_endings += stream->ending_count;
     if (stream->rootless || deliver(stream, &input) != SJ_OK) {
         return become_gap(stream, calls, stream->header.last_ticks);
     }

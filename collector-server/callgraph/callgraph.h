@@ -33,6 +33,7 @@ typedef struct sj_path_node {
     uint32_t depth;    /* 0 for children of the root */
     bool recursive;    /* its function occurs above it */
     bool dirty;        /* changed since sj_callgraph_clean */
+    bool folded;       /* its histogram is part of its function's */
     uint64_t calls;    /* that ended */
     uint64_t total_ticks;
     uint64_t self_ticks;
@@ -103,6 +104,14 @@ const sj_path_node *sj_callgraph_node(const sj_callgraph *graph, uint32_t node);
 /* sj_callgraph_dirty lists the nodes changed since the last sj_callgraph_clean. */
 const uint32_t *sj_callgraph_dirty(const sj_callgraph *graph, size_t *count);
 void sj_callgraph_clean(sj_callgraph *graph);
+
+/* sj_callgraph_fold_histograms brings the histograms of the functions of dirty nodes up to date. It
+ * may be called again. SJ_ENOMEM: call it again before asking for any. */
+SJ_MUST_CHECK sj_status sj_callgraph_fold_histograms(sj_callgraph *graph);
+
+/* sj_callgraph_function_histogram borrows the sum over the paths of a function, right after
+ * folding; NULL: none of its calls has ended. */
+const sj_histogram *sj_callgraph_function_histogram(const sj_callgraph *graph, uint32_t function);
 
 /* sj_callgraph_slow_calls borrows the longest calls of the functions. The owner may set
  * `floor_ticks` before the first block, put back what is stored (sj_slow_calls_add) and clean. */

@@ -80,6 +80,19 @@ sj_status sj_histogram_merge(sj_histogram *into, const sj_histogram *from)
     return SJ_OK;
 }
 
+void sj_histogram_subtract(sj_histogram *from, const sj_histogram *part)
+{
+    for (uint32_t i = 0; i < part->octave_count; i++) {
+        const uint32_t place = part->first_octave + i - from->first_octave;
+        if (place >= from->octave_count) {
+            continue;
+        }
+        for (uint32_t sub = 0; sub < SUB_COUNT; sub++) {
+            from->octaves[place].count[sub] -= part->octaves[i].count[sub];
+        }
+    }
+}
+
 void sj_histogram_deinit(sj_histogram *histogram)
 {
     free(histogram->octaves);

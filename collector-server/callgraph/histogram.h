@@ -55,6 +55,8 @@ SJ_MUST_CHECK static inline sj_status sj_histogram_add(sj_histogram *histogram, 
     return sj_histogram_add_slow(histogram, value, count);
 }
 SJ_MUST_CHECK sj_status sj_histogram_merge(sj_histogram *into, const sj_histogram *from);
+/* sj_histogram_subtract takes away what was merged into it before. */
+void sj_histogram_subtract(sj_histogram *from, const sj_histogram *part);
 void sj_histogram_deinit(sj_histogram *histogram); /* safe on a zeroed one */
 
 /* sj_histogram_quantile returns the middle of the bin that holds quantile q (0..1); 0 when empty.

@@ -44,7 +44,7 @@ static sj_status grow_nodes(sj_path_nodes *paths)
         return SJ_ENOMEM;
     }
     paths->nodes = nodes;
-    SJ_TRY(resize_u32(&paths->recent, capacity));
+    SJ_TRY(resize_u32(&paths->followers, capacity * 2));
     SJ_TRY(resize_u32(&paths->distinct, capacity));
     SJ_TRY(resize_u32(&paths->dirty, capacity));
     sj_path_place *table = calloc((size_t)capacity * 2, sizeof(*table));
@@ -68,7 +68,8 @@ sj_status sj_path_nodes_init(sj_path_nodes *paths)
     *paths = (sj_path_nodes){0};
     SJ_TRY(grow_nodes(paths));
     paths->nodes[0] = (sj_path_node){.min_ticks = UINT64_MAX};
-    paths->recent[0] = 0;
+    paths->followers[sj_path_step_entered(0)] = 0;
+    paths->followers[sj_path_step_left(0)] = 0;
     paths->distinct[0] = 0;
     paths->count = 1;
     return SJ_OK;
@@ -80,10 +81,11 @@ void sj_path_nodes_deinit(sj_path_nodes *paths)
         sj_histogram_deinit(&paths->nodes[node].histogram);
     }
     free(paths->nodes);
-    free(paths->recent);
+    free(paths->followers);
     free(paths->distinct);
     free(paths->dirty);
     free(paths->table);
+    sj_function_histograms_deinit(&paths->functions);
     *paths = (sj_path_nodes){0};
 }
 
@@ -110,7 +112,8 @@ static uint32_t append_node(sj_path_nodes *paths, uint32_t parent, uint32_t func
                                         .depth = parent != 0 ? paths->nodes[parent].depth + 1 : 0,
                                         .recursive = recursive,
                                         .min_ticks = UINT64_MAX};
-    paths->recent[node] = 0;
+    paths->followers[sj_path_step_entered(node)] = 0;
+    paths->followers[sj_path_step_left(node)] = 0;
     paths->distinct[node] = recursive ? paths->distinct[parent] : node;
     paths->table[place] = (sj_path_place){parent, function, node};
     return node;
@@ -130,7 +133,8 @@ static uint32_t fold_recursion(const sj_path_nodes *paths, uint32_t parent, uint
     return 0;
 }
 
-uint32_t sj_path_nodes_find_or_add(sj_path_nodes *paths, uint32_t parent, uint32_t function)
+uint32_t sj_path_nodes_find_or_add(sj_path_nodes *paths, uint32_t parent, uint32_t function,
+                                   sj_path_step before)
 {
     uint32_t place = find_place(paths, parent, function);
     uint32_t node = paths->table[place].node;
@@ -147,8 +151,38 @@ uint32_t sj_path_nodes_find_or_add(sj_path_nodes *paths, uint32_t parent, uint32
         node = append_node(paths, parent, function, place);
         sj_path_nodes_touch(paths, node);
     }
-    paths->recent[parent] = node;
+    paths->followers[before] = node;
     return node;
+}
+
+void sj_path_nodes_touch_slow(sj_path_nodes *paths, uint32_t number)
+{
+    sj_path_node *node = &paths->nodes[number];
+    if (!node->dirty) {
+        node->dirty = true;
+        paths->dirty[paths->dirty_count++] = number;
+    }
+    if (node->folded) {
+        sj_function_histograms_subtract(&paths->functions, node->function, &node->histogram);
+        node->folded = false;
+    }
+}
+
+static sj_status fold_node(sj_path_nodes *paths, sj_path_node *node)
+{
+    if (!node->folded) {
+        SJ_TRY(sj_function_histograms_add(&paths->functions, node->function, &node->histogram));
+        node->folded = true;
+    }
+    return SJ_OK;
+}
+
+sj_status sj_path_nodes_fold(sj_path_nodes *paths)
+{
+    for (uint32_t i = 0; i < paths->dirty_count; i++) {
+        SJ_TRY(fold_node(paths, &paths->nodes[paths->dirty[i]]));
+    }
+    return SJ_OK;
 }
 
 void sj_path_nodes_clean(sj_path_nodes *paths)
@@ -179,5 +213,6 @@ sj_status sj_path_nodes_restore(sj_path_nodes *paths, const sj_path_node *node)
     *added = *node;
     added->histogram = histogram;
     added->dirty = false;
-    return SJ_OK;
+    added->folded = false;
+    return fold_node(paths, added);
 }

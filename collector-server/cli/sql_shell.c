@@ -58,6 +58,9 @@ static void start_editing(sql_shell *shell)
     rl_readline_name = "sojourn";
     rl_attempted_completion_function = complete_line;
     using_history();
+    /* Ctrl-D typed while a statement runs comes as a zero, which would put what is typed next into
+     * the line as it is, Ctrl-D included. Inserting a zero does nothing. */
+    rl_bind_key('\0', rl_insert);
     stifle_history(HISTORY_LINES);
     if (sj_state_directory("sql", folder, sizeof(folder), &error) == SJ_OK &&
         snprintf(shell->history, sizeof(shell->history), "%s/history", folder) <
@@ -72,6 +75,8 @@ static void start_editing(sql_shell *shell)
 static char *read_line(const sql_shell *shell, bool continued)
 {
     if (shell->terminal) {
+        /* Before the prompt: whoever has seen it may type Ctrl-D. */
+        rl_prep_terminal(1);
         return readline(continued ? "    ...> " : "sojourn> ");
     }
     char *line = NULL;

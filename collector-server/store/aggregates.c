@@ -2,9 +2,10 @@
  *
  * A flush writes rows only for what the blocks since the last one changed. The graph lists its
  * dirty nodes; folding a node adds its gain to the sums of its function and of its (caller, callee)
- * edge, which are kept exactly, in ticks. A function's histogram is the merge of its paths' and is
- * made anew when it changed. `state` holds the exact ticks of a path: nanoseconds are rounded and
- * could not be added to after a restart. */
+ * edge, which are kept exactly, in ticks. A function's histogram is the sum of its paths',
+ * kept by the graph: a path that changes is taken out of it and put in again at the next flush.
+ * `state` holds the exact ticks of a path: nanoseconds are rounded and could not be added to after
+ * a restart. */
 #include "collector-server/store/session_state.h"
 
 #include <stdlib.h>
@@ -73,29 +74,15 @@ static sj_status put_path(flush_run *run, uint32_t number)
                       &exact);
 }
 
-static sj_status merge_histograms(const sj_session_state *state, const sj_function_sums *sums,
-                                  sj_histogram *merged)
-{
-    for (uint32_t node = sums->first_node; node != 0;
-         node = state->shadows[node].next_of_function) {
-        SJ_TRY(sj_histogram_merge(merged, &sj_callgraph_node(state->graph, node)->histogram));
-    }
-    return SJ_OK;
-}
-
 static sj_status put_function(flush_run *run, const sj_function_sums *sums)
 {
     const sj_tick_clock *clock = &run->state->clock;
     int64_t function_id = 0;
     SJ_TRY(find_function(run, sums->function, &function_id));
-    sj_histogram merged = {0};
+    const sj_histogram none = {0};
+    const sj_histogram *sum = sj_callgraph_function_histogram(run->state->graph, sums->function);
     sj_slice histogram = {0};
-    sj_status status = merge_histograms(run->state, sums, &merged);
-    if (status == SJ_OK) {
-        status = encode_histogram(run, &merged, &histogram);
-    }
-    sj_histogram_deinit(&merged);
-    SJ_TRY(status);
+    SJ_TRY(encode_histogram(run, sum != NULL ? sum : &none, &histogram));
     const int64_t least = sj_ticks_span_ns(clock, sums->min_ticks);
     const int64_t most = sj_ticks_span_ns(clock, sums->max_ticks);
     return sj_sql_run(run->sql, SJ_SQL_FUNCTION_STATS_PUT, run->error, "iiiiioouub",
@@ -148,6 +135,7 @@ static sj_status put_graph(flush_run *run)
             SJ_TRY(put_node(run, known));
         }
     }
+    SJ_TRY(sj_callgraph_fold_histograms(state->graph));
     for (size_t i = 0; i < state->function_count; ++i) {
         if (state->functions[i].dirty) {
             SJ_TRY(put_function(run, &state->functions[i]));

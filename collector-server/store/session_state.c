@@ -351,11 +351,6 @@ sj_status sj_session_fold_node(sj_session_state *state, uint32_t node)
     edge->total_ticks += now->total_ticks - before->total_ticks;
     edge->self_ticks += now->self_ticks - before->self_ticks;
     edge->dirty = true;
-    if (!before->added) {
-        before->next_of_function = function->first_node;
-        function->first_node = node;
-        before->added = true;
-    }
     before->calls = now->calls;
     before->total_ticks = now->total_ticks;
     before->self_ticks = now->self_ticks;

@@ -42,14 +42,11 @@ typedef struct sj_node_shadow {
     uint64_t self_ticks;
     uint64_t unwound;
     uint64_t untrusted;
-    uint32_t next_of_function; /* node; 0: none */
-    bool added;                /* chained to its function */
     bool stored;
 } sj_node_shadow;
 
 typedef struct sj_function_sums {
     uint32_t function;
-    uint32_t first_node;
     bool dirty;
     uint64_t calls;
     uint64_t total_ticks;

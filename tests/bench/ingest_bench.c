@@ -1,11 +1,14 @@
 /* Speed and size of the way from a spool to the store: uplink, NNG, ingest, rebuild, COMMIT.
  *
- *   ingest_bench [blocks] [events per block] [url] [random]
- * Calls repeat as in real programs with some noise; `random` draws each of them by lot instead.
- * Blocks are made and spooled first; the clock runs while they are sent. */
+ *   ingest_bench [blocks] [events per block] [url] [random|DATABASE]
+ * Calls repeat as in real programs with some noise; `random` draws each of them by lot instead; a
+ * database of `sojourn record` gives the blocks of its first stream as they were recorded (at most
+ * that many; their own size). Blocks are made and spooled first; the clock runs while they are
+ * sent. */
 #include "agent/uplink/nng_channel.h"
 #include "agent/uplink/uplink.h"
 #include "collector-server/ingest/ingest.h"
+#include "tests/bench/recorded_blocks.h"
 #include "tests/collector-server/store/frame_maker.h"
 
 #include <stdio.h>
@@ -30,15 +33,40 @@ static double now_s(void)
     return (double)now.tv_sec + (double)now.tv_nsec / 1e9;
 }
 
-static void fill_spool(sj_spool *spool, frame_maker *maker, long blocks, long events)
+static void append(sj_spool *spool, sj_slice frame)
 {
     sj_error error = {0};
-    must(sj_spool_append(spool, frame_maker_session(maker), &error), "session", &error);
-    must(sj_spool_append(spool, frame_maker_module(maker), &error), "module", &error);
-    for (long i = 0; i < blocks; ++i) {
-        must(sj_spool_append(spool, frame_maker_block(maker, (uint32_t)events, 0), &error), "block",
-             &error);
+    must(sj_spool_append(spool, frame, &error), "spool", &error);
+}
+
+static sj_slice recorded_frame(frame_maker *maker, const recorded_block *block)
+{
+    sj_session_id session;
+    sj_error error = {0};
+    memset(session.bytes, maker->session_tag, sizeof(session.bytes));
+    must(sj_block_set_session(block->bytes, block->size, &session), "block", &error);
+    return frame_maker_wrap(maker, SJ_FRAME_BLOCK, (sj_slice){0},
+                            (sj_slice){.data = block->bytes, .size = block->size});
+}
+
+/* Returns the number of blocks. */
+static size_t fill_spool(sj_spool *spool, frame_maker *maker, long blocks, long events,
+                         const recorded_blocks *recorded)
+{
+    maker->function_count = recorded->function_count;
+    append(spool, frame_maker_session(maker));
+    append(spool, frame_maker_module(maker));
+    for (size_t i = 0; i < recorded->count; ++i) {
+        append(spool, recorded_frame(maker, &recorded->blocks[i]));
+        free(recorded->blocks[i].bytes);
     }
+    if (recorded->count > 0) {
+        return recorded->count;
+    }
+    for (long i = 0; i < blocks; ++i) {
+        append(spool, frame_maker_block(maker, (uint32_t)events, 0));
+    }
+    return (size_t)blocks;
 }
 
 int main(int argc, char **argv)
@@ -58,11 +86,16 @@ int main(int argc, char **argv)
     }
     frame_maker_init(&maker, 1);
     maker.steady = argc <= 4 || strcmp(argv[4], "random") != 0;
+    recorded_blocks recorded = {0};
+    if (argc > 4 && maker.steady) {
+        recorded_blocks_load_whole(argv[4], (size_t)blocks, &recorded);
+    }
     const sj_spool_options spool_options = {.directory = "ingest_bench.spool"};
     const sj_store_options store_options = {.path = "ingest_bench.db", .create = true};
     const sj_ingest_options ingest_options = {.urls = &url, .url_count = 1};
     must(sj_spool_open(&spool_options, &spool, &error), "spool", &error);
-    fill_spool(spool, &maker, blocks, events);
+    const size_t sent = fill_spool(spool, &maker, blocks, events, &recorded);
+    free(recorded.blocks);
     sj_spool_counters spooled;
     sj_spool_get_counters(spool, &spooled);
     must(sj_store_open(&store_options, &store, &error), "store", &error);
@@ -84,7 +117,7 @@ int main(int argc, char **argv)
         return 1;
     }
     const double calls = (double)counters.calls;
-    printf("calls %.1f M, blocks %ld, commits %llu\n", calls / 1e6, blocks,
+    printf("calls %.1f M, blocks %zu, commits %llu\n", calls / 1e6, sent,
            (unsigned long long)counters.commits);
     printf("durable, wall         %8.1f M calls/s\n", calls / took / 1e6);
     printf("writer thread, CPU    %8.1f M calls/s/core\n",

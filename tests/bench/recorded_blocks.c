@@ -121,12 +121,61 @@ static void take_block(cutter *cut, const sj_block *block)
     }
 }
 
-void recorded_blocks_load(const char *database, uint32_t events, size_t count, uint64_t start_ticks,
-                          recorded_blocks *all)
+/* A statement with the bytes of its blocks. */
+static sqlite3_stmt *open_busiest_stream(const char *database, sqlite3 **opened)
 {
     static const char sql[] =
         "SELECT data FROM blocks WHERE kind = ?1 AND stream_id = (SELECT stream_id FROM streams"
         " ORDER BY calls DESC LIMIT 1) ORDER BY first_event";
+    sqlite3_stmt *row = NULL;
+    if (sqlite3_open_v2(database, opened, SQLITE_OPEN_READONLY, NULL) != SQLITE_OK ||
+        sqlite3_prepare_v2(*opened, sql, -1, &row, NULL) != SQLITE_OK) {
+        fail(sqlite3_errmsg(*opened));
+    }
+    sqlite3_bind_int(row, 1, SJ_BLOCK_CALLS);
+    return row;
+}
+
+static uint32_t highest_function(const sj_block *block, uint32_t highest)
+{
+    for (size_t i = 0; i < block->function_count; i++) {
+        highest = block->functions[i] > highest ? block->functions[i] : highest;
+    }
+    return highest;
+}
+
+void recorded_blocks_load_whole(const char *database, size_t most, recorded_blocks *all)
+{
+    sqlite3 *opened = NULL;
+    sj_block_decoder *decoder = NULL;
+    *all = (recorded_blocks){.blocks = calloc(most, sizeof(*all->blocks))};
+    if (all->blocks == NULL || sj_block_decoder_new(&decoder) != SJ_OK) {
+        fail("no memory");
+    }
+    sqlite3_stmt *row = open_busiest_stream(database, &opened);
+    while (all->count < most && sqlite3_step(row) == SQLITE_ROW) {
+        const sj_slice bytes = {.data = sqlite3_column_blob(row, 0),
+                                .size = (size_t)sqlite3_column_bytes(row, 0)};
+        recorded_block *kept = &all->blocks[all->count++];
+        sj_block block;
+        *kept = (recorded_block){.bytes = malloc(bytes.size), .size = bytes.size};
+        if (kept->bytes == NULL ||
+            sj_block_decode(decoder, bytes, SJ_WANT_STRUCTURE, &block) != SJ_OK ||
+            block.header.stream != 1) {
+            fail("a block cannot be decoded, or is none of the first stream");
+        }
+        memcpy(kept->bytes, bytes.data, bytes.size);
+        kept->calls = block.header.call_count;
+        all->function_count = highest_function(&block, all->function_count);
+    }
+    sqlite3_finalize(row);
+    sqlite3_close(opened);
+    sj_block_decoder_free(decoder);
+}
+
+void recorded_blocks_load(const char *database, uint32_t events, size_t count, uint64_t start_ticks,
+                          recorded_blocks *all)
+{
     sqlite3 *opened = NULL;
     sqlite3_stmt *row = NULL;
     sj_block_decoder *decoder = NULL;
@@ -142,11 +191,7 @@ void recorded_blocks_load(const char *database, uint32_t events, size_t count, u
     cut->wanted = count;
     cut->events_wanted = events;
     cut->shift_ticks = start_ticks;
-    if (sqlite3_open_v2(database, &opened, SQLITE_OPEN_READONLY, NULL) != SQLITE_OK ||
-        sqlite3_prepare_v2(opened, sql, -1, &row, NULL) != SQLITE_OK) {
-        fail(sqlite3_errmsg(opened));
-    }
-    sqlite3_bind_int(row, 1, SJ_BLOCK_CALLS);
+    row = open_busiest_stream(database, &opened);
     while (all->count < count && sqlite3_step(row) == SQLITE_ROW) {
         sj_block block;
         const sj_slice bytes = {.data = sqlite3_column_blob(row, 0),

@@ -22,4 +22,8 @@ typedef struct recorded_blocks {
 void recorded_blocks_load(const char *database, uint32_t events, size_t count, uint64_t start_ticks,
                           recorded_blocks *all);
 
+/* recorded_blocks_load_whole takes the blocks of that stream as they were recorded, at most `most`
+ * of them; the stream has to be number 1 of its session. Ends the program likewise. */
+void recorded_blocks_load_whole(const char *database, size_t most, recorded_blocks *all);
+
 #endif

@@ -1,13 +1,15 @@
-/* An event loop with two slow turns, and a thread that sleeps in known functions. */
+/* An event loop with two slow turns, which waits for as many milliseconds in the end as it is told,
+ * and a thread that sleeps in known functions until the program ends. */
 #include <poll.h>
 #include <pthread.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <sys/epoll.h>
 #include <time.h>
 
 void loop_rest(int milliseconds);
 void loop_turn(int milliseconds);
-void loop_run(int epoll);
+void loop_run(int epoll, int last_ms);
 void sleeper_inner(void);
 void sleeper_outer(void);
 
@@ -28,7 +30,7 @@ __attribute__((noinline)) void loop_turn(int milliseconds)
 }
 
 /* Waiting for long is no slow turn. */
-__attribute__((noinline)) void loop_run(int epoll)
+__attribute__((noinline)) void loop_run(int epoll, int last_ms)
 {
     struct epoll_event event;
     for (int i = 0; i < TURNS; i++) {
@@ -40,12 +42,13 @@ __attribute__((noinline)) void loop_run(int epoll)
         }
         loop_turn(i == 4 || i == 7 ? SLOW_MS : 0);
     }
-    poll(NULL, 0, 100);
+    poll(NULL, 0, last_ms);
+    __asm__ volatile("");
 }
 
 __attribute__((noinline)) void sleeper_inner(void)
 {
-    loop_rest(5000);
+    loop_rest(600 * 1000);
     __asm__ volatile("");
 }
 
@@ -62,12 +65,12 @@ static void *run_sleeper(void *argument)
     return argument;
 }
 
-int main(void)
+int main(int argc, char **argv)
 {
     pthread_t sleeper;
     const int epoll = epoll_create1(0);
     pthread_create(&sleeper, NULL, run_sleeper, NULL);
-    loop_run(epoll);
+    loop_run(epoll, argc > 1 ? atoi(argv[1]) : 0);
     puts("done");
     return 0;
 }

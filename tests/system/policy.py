@@ -9,6 +9,9 @@ from sojourn_testing import check, check_accounts, main
 CALLS = """SELECT f.name, s.calls FROM function_stats s JOIN functions f USING (function_id)
            WHERE s.session_id = {}"""
 
+# The program waits for room as long as it takes, however late the recorder gets the processor.
+WITHOUT_LOSS = ["--block-ms", "10000"]
+
 
 def counts(sojourn, database, session=1):
     return {row["name"]: row["calls"] for row in sojourn.sql(database, CALLS.format(session))}
@@ -34,8 +37,8 @@ def recorded(sojourn, program, how, name, options=(), policy=None, code=3):
 
 
 def profile_is_what_a_trace_adds_up_to(sojourn, program):
-    traced, _ = recorded(sojourn, program, "flood", "trace")
-    profiled, _ = recorded(sojourn, program, "flood", "profile", ["--mode", "profile"])
+    traced, _ = recorded(sojourn, program, "flood", "trace", WITHOUT_LOSS)
+    profiled, _ = recorded(sojourn, program, "flood", "profile", ["--mode", "profile", *WITHOUT_LOSS])
     check_accounts(sojourn, profiled)
     check(counts(sojourn, traced) == counts(sojourn, profiled), "profile and trace differ")
     row = sojourn.sql(profiled, "SELECT mode, stored_bytes, stored_blocks FROM sessions")[0]
@@ -87,7 +90,9 @@ def short_calls_are_counted_only(sojourn, program):
     for name, calls in (("ends_step", 1000), ("ends_work", 1), ("ends_die", 1), ("main", 1)):
         total = kept.get(name, 0) + out.get((name, "minimum"), 0)
         check(total == calls, f"{name}: {total} of {calls} are accounted for")
-    check(out[("ends_step", "minimum")] == 1000, "steps of nanoseconds were kept")
+    # On a loaded machine a step may be interrupted for long.
+    short = sojourn.sql(database, "SELECT count(*) AS n FROM calls WHERE duration_ns < 100000000")
+    check(out[("ends_step", "minimum")] > 0 and short[0]["n"] == 0, f"short calls were kept: {kept}")
     database, _ = recorded(sojourn, program, "flood", "minimum2", ["--minimum", "1ms"])
     tree = sojourn.sql(database, "SELECT f.name, c.depth FROM calls c JOIN functions f "
                                  "USING (function_id) WHERE f.name <> 'ends_step' "
@@ -219,7 +224,7 @@ def budgets_are_kept_by_setting_functions_free(sojourn, program):
     database = sojourn.path("budget.db")
     recorder = subprocess.Popen(
         [sojourn.program, "record", "-q", "-o", database, "--mode", "profile", "--budget", "3%",
-         "--", program, "spin"], env=sojourn.environment, stdout=subprocess.DEVNULL)
+         *WITHOUT_LOSS, "--", program, "spin"], env=sojourn.environment, stdout=subprocess.DEVNULL)
     recorder.wait(timeout=120)
     check(recorder.returncode == 3, f"the program ended with {recorder.returncode}")
     check_accounts(sojourn, database)

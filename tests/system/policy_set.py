@@ -4,6 +4,7 @@ import collections
 import json
 import os
 import random
+import signal
 import subprocess
 import sys
 import time
@@ -14,6 +15,7 @@ from sojourn_testing import check, check_accounts, main
 
 FUNCTIONS = ["policy_round", "policy_outer", "policy_middle", "policy_inner", "policy_wait"]
 ALL = ["--function", "policy_*"]
+BLOCK_EVENTS = 128 * 1024
 
 
 def set_policy(sojourn, pid, *options):
@@ -183,12 +185,11 @@ def killed_in_a_change(sojourn, programs):
 
 
 def a_killed_profile_is_finished(sojourn, programs):
-    """What the profile had not sent is told as a gap, what was not read is recovered."""
+    """What the profile had not sent is told as a gap, what was not read is recovered. The budget sets
+    functions free: what they call is not recorded from then on, which its decisions tell."""
     database = sojourn.path("profile.db")
     for options in (["--profile"], ["--profile", "--budget", "50%"], []):
-        for name in os.listdir(sojourn.folder):
-            if name.startswith("profile.db"):
-                os.unlink(sojourn.path(name))
+        remove_database(sojourn, "profile.db")
         recorder, pid = start_recorded(sojourn, os.path.join(programs, "policy_target"), database,
                                        [*ALL, *options])
         time.sleep(0.3)
@@ -197,16 +198,54 @@ def a_killed_profile_is_finished(sojourn, programs):
             time.sleep(0.3)
         recorder.kill()
         own = finish_program(recorder)
-        done = sojourn.run(["flush"], capture_output=True, text=True)
-        check(done.returncode == 0 and "1 sessions finished" in done.stdout, f"flush: {done}")
-        row = sojourn.sql(database, "SELECT state, stored_calls, device_lost_calls, sent_calls "
-                                    "FROM sessions")[0]
-        check(row["state"] == "lost" and row["stored_calls"] > 0, f"not finished: {row}")
-        check_accounts(sojourn, database)
-        lost = sojourn.sql(database, "SELECT coalesce(sum(events), 0) AS n FROM gaps "
-                                     "WHERE reason <> 'orphan'")[0]["n"]
-        missing = own - row["stored_calls"]
-        check(0 < missing <= lost, f"{missing} calls are missing, {lost} events are told: {row}")
+        check_told(sojourn, database, own, options)
+
+
+def drops_are_told_by_whoever_finishes(sojourn, programs):
+    """A recorder that stands still, and is killed soon after it has read of the drops."""
+    database = sojourn.path("profile.db")
+    for options in ([], ["--profile"]):
+        for pause in (0.01, 0.1, 0.4):
+            remove_database(sojourn, "profile.db")
+            recorder, _ = start_recorded(sojourn, os.path.join(programs, "policy_target"), database,
+                                         [*ALL, *options, "--buffer", "2", "--when-full", "drop"])
+            time.sleep(0.1)
+            recorder.send_signal(signal.SIGSTOP)
+            time.sleep(0.2)
+            recorder.send_signal(signal.SIGCONT)
+            time.sleep(pause)
+            recorder.kill()
+            own = finish_program(recorder)
+            check_told(sojourn, database, own, options)
+
+
+def remove_database(sojourn, name):
+    for found in os.listdir(sojourn.folder):
+        if found.startswith(name):
+            os.unlink(sojourn.path(found))
+
+
+def check_told(sojourn, database, own, options):
+    """Each call that the program made is two events, and each of them is stored or told to be lost.
+    More is told when a loss ended calls (which has no record), and when the recorder was killed
+    between sending a block and noting that it had."""
+    done = sojourn.run(["flush"], capture_output=True, text=True)
+    check(done.returncode == 0 and "1 sessions finished" in done.stdout, f"flush: {done}")
+    row = sojourn.sql(database, "SELECT state, stored_calls, stored_events, device_lost_calls, "
+                                "lost_events FROM sessions")[0]
+    check(row["state"] == "lost" and row["stored_calls"] > 0, f"not finished: {row}")
+    check_accounts(sojourn, database)
+    told = row["stored_events"] + row["lost_events"]
+    least = 2 * (recorded_before_set_free(sojourn, database) if "--budget" in options else own)
+    check(least <= told <= 2 * own + BLOCK_EVENTS,
+          f"of {own} calls {least} events at least were recorded, {told} are told: {row}")
+
+
+def recorded_before_set_free(sojourn, database):
+    """Calls that had been read of the functions that the budget set free, when it did so last."""
+    return sojourn.sql(database, "SELECT coalesce(sum(n), 0) AS n FROM (SELECT max(total_calls) AS n "
+                                 "FROM decisions WHERE what = 'unhook' "
+                                 "GROUP BY process_number, function_id)")[0]["n"]
 
 
 def finish_program(recorder):
@@ -335,7 +374,7 @@ def nonsense_is_refused(sojourn, programs):
 
 
 TESTS = [modes_add_up, functions_come_and_go, killed_in_a_change, a_killed_profile_is_finished,
-         children_follow, libraries_follow, budgets_begin_and_end, nonsense_is_refused]
+         drops_are_told_by_whoever_finishes, children_follow, libraries_follow, budgets_begin_and_end, nonsense_is_refused]
 
 
 def test(sojourn, arguments):

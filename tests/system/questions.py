@@ -4,6 +4,7 @@ says how it is run; the shell runs statements from standard input; hostile SQL i
 
 questions.py BUILD_FOLDER QUERIES_FOLDER SAMPLES_GLOB
 """
+import contextlib
 import glob
 import json
 import os
@@ -179,6 +180,17 @@ def on_a_terminal(sojourn, database):
     def type_in(text):
         os.write(terminal, text.encode())
 
+    def ended_with(code):
+        nonlocal unread
+        deadline, ended = time.monotonic() + 60, 0
+        while ended == 0:
+            if select.select([terminal], [], [], 0.05)[0]:
+                with contextlib.suppress(OSError):  # nobody has it open any more
+                    unread += os.read(terminal, 4096).decode(errors="replace")
+            ended, status = os.waitpid(child, os.WNOHANG)
+            check(time.monotonic() < deadline, f"the shell does not end: {unread!r}")
+        check(os.waitstatus_to_exitcode(status) == code, f"the shell's end: {status}")
+
     expect("sojourn> ")
     type_in("SELECT count(*) AS sess_count FROM hook_plan_f\t;\n")
     expect("hook_plan_functions")
@@ -197,15 +209,8 @@ def on_a_terminal(sojourn, database):
     type_in("SELECT 40 + 2 AS answer;\n")
     expect("42")
     expect("sojourn> ")
-    # Typed between two lines it may come while the terminal is not the editor's, and be lost.
-    deadline = time.monotonic() + 60
-    ended = 0
-    while ended == 0:
-        check(time.monotonic() < deadline, "the shell does not end at the end of its input")
-        type_in("\x04")
-        time.sleep(0.1)
-        ended, status = os.waitpid(child, os.WNOHANG)
-    check(os.waitstatus_to_exitcode(status) == 0, "the shell's end")
+    type_in("\x04")
+    ended_with(0)
     history = os.path.join(sojourn.environment["XDG_STATE_HOME"], "sojourn", "sql", "history")
     with open(history, encoding="utf-8") as file:
         text = file.read()

@@ -220,6 +220,58 @@ static void test_notes_of_drops_are_summed(void **state)
     assert_int_equal(f->reader.noted_events, 15);
 }
 
+static const sj_thread_slot *slot(const fixture *f)
+{
+    return sj_arena_view_slot(&f->arena.view, 0);
+}
+
+/* What whoever comes after a killed recorder has to tell. */
+static void test_drops_that_were_read_and_not_sent_are_unsent(void **state)
+{
+    fixture *f = *state;
+    assert_true(fake_thread_call(&f->thread, FUNCTION));
+    assert_true(fake_thread_put(&f->thread, SJ_RECORD_NOTE, SJ_NOTE_DROPPED_CALLS, 7));
+    assert_true(fake_thread_put(&f->thread, SJ_RECORD_NOTE, SJ_NOTE_DROPPED_EVENTS, 15));
+    assert_true(fake_thread_call(&f->thread, FUNCTION));
+    (void)read_at(f, SJ_READ_ALL, 1);
+    sj_thread_reader_save(&f->reader);
+    assert_int_equal(slot(f)->cursor.unsent, 2 + 15 + 2);
+    assert_int_equal(slot(f)->unsent_calls, 7);
+    sj_thread_reader_sent(&f->reader, 7, 2 + 15);
+    assert_int_equal(slot(f)->cursor.unsent, 2);
+    assert_int_equal(slot(f)->unsent_calls, 0);
+    sj_thread_reader_settle(&f->reader, 3, 4);
+    assert_int_equal(slot(f)->cursor.unsent, 4);
+    assert_int_equal(slot(f)->unsent_calls, 3);
+}
+
+static void test_torn_records_are_unsent(void **state)
+{
+    fixture *f = *state;
+    assert_true(fake_thread_call(&f->thread, FUNCTION));
+    (void)fake_thread_reserve(&f->thread);
+    assert_true(fake_thread_call(&f->thread, FUNCTION));
+    (void)read_at(f, SJ_READ_ALL, 1);
+    (void)read_at(f, SJ_READ_ALL, 1 + SJ_TORN_NS);
+    sj_thread_reader_save(&f->reader);
+    assert_int_equal(f->reader.torn, 1);
+    assert_int_equal(slot(f)->cursor.unsent, 2 + 1 + 2);
+}
+
+/* The recorder was killed while it sent a block that ends where a chunk does. */
+static void test_resuming_behind_the_end_of_a_chunk_reads_it_not_again(void **state)
+{
+    fixture *f = *state;
+    for (int i = 0; i < SJ_CHUNK_RECORDS / 2 + 1; i++) {
+        assert_true(fake_thread_call(&f->thread, FUNCTION));
+    }
+    f->reader.position = SJ_CHUNK_RECORDS;
+    sj_thread_reader_save(&f->reader);
+    sj_thread_reader_init(&f->reader, &f->arena.view, 0, f->assembler, f->buffer);
+    sj_thread_reader_resume(&f->reader);
+    assert_int_equal(read_at(f, SJ_READ_LAST, 1), 2);
+}
+
 /* Records go on being written while the reader reads, on processors whose clocks differ a little.
  */
 static void test_records_newer_than_the_readers_clock_keep_their_order(void **state)
@@ -289,6 +341,9 @@ int main(void)
         WITH_FIXTURE(test_idle_thread_has_no_hole),
         WITH_FIXTURE(test_last_read_counts_holes_at_once_and_passes_missing_chunks),
         WITH_FIXTURE(test_notes_of_drops_are_summed),
+        WITH_FIXTURE(test_drops_that_were_read_and_not_sent_are_unsent),
+        WITH_FIXTURE(test_torn_records_are_unsent),
+        WITH_FIXTURE(test_resuming_behind_the_end_of_a_chunk_reads_it_not_again),
         WITH_FIXTURE(test_records_newer_than_the_readers_clock_keep_their_order),
         WITH_FIXTURE(test_recycled_slot_is_as_new),
         WITH_FIXTURE(test_files_that_are_no_arena_are_refused),

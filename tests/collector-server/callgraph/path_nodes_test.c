@@ -20,7 +20,7 @@ static void test_a_deep_recursion_is_folded_with_exact_edges(void **state)
     uint32_t function = 1;
     for (uint32_t level = 0; level < LEVELS; level++) {
         const uint32_t caller = paths.nodes[node].function;
-        node = sj_path_nodes_child(&paths, node, function);
+        node = sj_path_nodes_child(&paths, node, function, sj_path_step_entered(node));
         assert_int_not_equal(node, SJ_NO_NODE);
         assert_int_equal(paths.nodes[node].function, function);
         assert_int_equal(paths.nodes[paths.nodes[node].parent].function, caller);
@@ -37,12 +37,12 @@ static void test_shallow_recursion_keeps_every_level(void **state)
     assert_int_equal(sj_path_nodes_init(&paths), SJ_OK);
     uint32_t node = 0;
     for (uint32_t level = 0; level < SJ_PATH_FOLD_DEPTH; level++) {
-        const uint32_t child = sj_path_nodes_child(&paths, node, 7);
+        const uint32_t child = sj_path_nodes_child(&paths, node, 7, sj_path_step_entered(node));
         assert_int_equal(paths.nodes[child].parent, node);
         assert_int_equal(paths.nodes[child].depth, level);
         node = child;
     }
-    assert_int_equal(sj_path_nodes_child(&paths, node, 7), node);
+    assert_int_equal(sj_path_nodes_child(&paths, node, 7, sj_path_step_entered(node)), node);
     sj_path_nodes_deinit(&paths);
 }
 
@@ -92,11 +92,71 @@ static void test_a_folded_recursion_is_left_level_by_level(void **state)
     free(ticks);
 }
 
+static void count_calls(sj_path_nodes *paths, uint32_t *random, uint32_t calls)
+{
+    for (uint32_t i = 0; i < calls; i++) {
+        *random = *random * 1664525u + 1013904223u;
+        const uint32_t node = 1 + (*random >> 8) % (paths->count - 1);
+        sj_path_nodes_touch(paths, node);
+        assert_int_equal(sj_histogram_add(&paths->nodes[node].histogram, *random >> 12, 1), SJ_OK);
+    }
+}
+
+/* Bin by bin, as octaves that are empty meanwhile may be held. */
+static void check_sum(const sj_path_nodes *paths, uint32_t function)
+{
+    sj_histogram expected = {0};
+    for (uint32_t node = 1; node < paths->count; node++) {
+        if (paths->nodes[node].function == function) {
+            assert_int_equal(sj_histogram_merge(&expected, &paths->nodes[node].histogram), SJ_OK);
+        }
+    }
+    uint8_t bytes[2][1 << 14];
+    const sj_histogram *sum = sj_function_histograms_find(&paths->functions, function);
+    assert_non_null(sum);
+    const size_t size = sj_histogram_encode(&expected, bytes[0], sizeof(bytes[0]));
+    assert_in_range(size, 2, sizeof(bytes[0]));
+    assert_int_equal(sj_histogram_encode(sum, bytes[1], sizeof(bytes[1])), size);
+    assert_memory_equal(bytes[0], bytes[1], size);
+    sj_histogram_deinit(&expected);
+}
+
+static void test_histograms_of_functions_follow_their_paths(void **state)
+{
+    (void)state;
+    enum { FUNCTIONS = 200, PATHS = 3000, ROUNDS = 20 };
+    sj_path_nodes paths;
+    uint32_t random = 1;
+    assert_int_equal(sj_path_nodes_init(&paths), SJ_OK);
+    assert_null(sj_function_histograms_find(&paths.functions, 1));
+    for (uint32_t path = 0; path < PATHS; path++) {
+        const uint32_t parent = path / FUNCTIONS;
+        assert_int_not_equal(
+            sj_path_nodes_child(&paths, parent, 1 + path % FUNCTIONS, sj_path_step_left(parent)),
+            SJ_NO_NODE);
+    }
+    for (uint32_t round = 0; round < ROUNDS; round++) {
+        count_calls(&paths, &random, round == 0 ? 4 * PATHS : PATHS / 10);
+        assert_int_equal(sj_path_nodes_fold(&paths), SJ_OK);
+        if (round % 3 == 1) { /* a flush that failed: what is folded and dirty changes again */
+            count_calls(&paths, &random, PATHS / 10);
+            assert_int_equal(sj_path_nodes_fold(&paths), SJ_OK);
+        }
+        assert_int_equal(sj_path_nodes_fold(&paths), SJ_OK);
+        sj_path_nodes_clean(&paths);
+        for (uint32_t function = 1; function <= FUNCTIONS; function++) {
+            check_sum(&paths, function);
+        }
+    }
+    sj_path_nodes_deinit(&paths);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_a_deep_recursion_is_folded_with_exact_edges),
         cmocka_unit_test(test_a_folded_recursion_is_left_level_by_level),
+        cmocka_unit_test(test_histograms_of_functions_follow_their_paths),
         cmocka_unit_test(test_shallow_recursion_keeps_every_level),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
