@@ -8,12 +8,14 @@ typedef struct function_choice {
     sj_rules *rules;
     sj_source_map *sources; /* NULL: not asked for */
     bool wants_module;
+    uint64_t imports_from; /* offset: slots of imports lie behind the text */
 } function_choice;
 
 static bool wants_function(void *context, const char *name, uint64_t offset, uint32_t size_bytes)
 {
     const function_choice *choice = context;
-    if (!choice->wants_module) {
+    const bool is_import = offset >= choice->imports_from;
+    if (!choice->wants_module || (is_import && !choice->selection->library_calls)) {
         return false;
     }
     if (choice->sources != NULL) {
@@ -40,8 +42,10 @@ static void list_values(void *context, const char *name,
 static sj_status begin_choice(const sj_module_plan_options *options, bool wants_module,
                               function_choice *choice)
 {
-    *choice = (function_choice){
-        .selection = options->selection, .rules = options->rules, .wants_module = wants_module};
+    *choice = (function_choice){.selection = options->selection,
+                                .rules = options->rules,
+                                .wants_module = wants_module,
+                                .imports_from = UINT64_MAX};
     return wants_module && sj_selection_has_sources(options->selection)
                ? sj_source_map_new(options->path, &choice->sources)
                : SJ_OK;
@@ -75,6 +79,7 @@ sj_status sj_module_plan_select(const sj_module_plan_options *options, bool want
 {
     function_choice choice;
     SJ_TRY(begin_choice(options, wants_module, &choice));
+    choice.imports_from = plan->header->text_high;
     const sj_status status = sj_plan_select(plan, wants_function, &choice, changed);
     sj_source_map_free(choice.sources);
     return status;

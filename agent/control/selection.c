@@ -116,12 +116,9 @@ bool sj_selection_wants_function(void *context, const char *name, uint64_t offse
 {
     const sj_selection *selection = context;
     const bool is_method = sj_class_filter_is_method(name);
-    const bool is_import =
-        strchr(name, '!') != NULL; /* library!function: of the plan, not the file */
     (void)offset;
     (void)size_bytes;
-    return !(is_method && selection->objc_dispatch) && !(is_import && !selection->library_calls) &&
-           sj_selection_wants_method(selection, name);
+    return !(is_method && selection->objc_dispatch) && sj_selection_wants_method(selection, name);
 }
 
 bool sj_selection_has_sources(const sj_selection *selection)

@@ -65,10 +65,11 @@ SJ_MUST_CHECK sj_status sj_hooks_prepare(const void *bytes, size_t size_bytes, u
  * Called when the process is attached to, before any plan is applied. */
 void sj_hooks_spare_pages(void);
 
-/* sj_hooks_meet_dispatch tells that calls will be recorded by hooks/dispatch.h, too: from now on
- * the entries of patched functions look whether such a call has jumped to them, and end it. Called
- * before any plan is applied. */
+/* sj_hooks_meet_dispatch tells that calls will be recorded by hooks/dispatch.h, too: the entries of
+ * functions whose plans are applied from now on look whether such a call has jumped to them, and
+ * end it. sj_hooks_meets_dispatch tells whether that was said. */
 void sj_hooks_meet_dispatch(void);
+bool sj_hooks_meets_dispatch(void);
 
 /* sj_library_calls_bind leads the imports of a module that the loader has relocated to their stubs;
  * those that were to be bound when they are first called are bound now. Takes the loader's lock;
@@ -77,8 +78,10 @@ void sj_library_calls_bind(sj_hooked_module *module);
 
 /* sj_library_calls_prepare does so in a program that runs, as far as that needs the program: every
  * change is kept with `written` 0, for a tracer. Takes no lock but that of dl_iterate_phdr; what
- * only the loader could bind (definition.h) stays as it is. */
-void sj_library_calls_prepare(sj_hooked_module *module);
+ * only the loader could bind (definition.h), and what calls a target that `may_call` refuses, stays
+ * as it is and is reported as not hooked (SJ_SKIP_NOT_BOUND). */
+void sj_library_calls_prepare(sj_hooked_module *module, bool (*may_call)(uint64_t target),
+                              sj_hooks_report *report);
 
 /* sj_library_calls_defer has the loader call the agent first of all when it initialises a module
  * that it is just mapping: `sj_modules_on_initialisation`, which calls sj_library_calls_bind.

@@ -58,6 +58,9 @@ void sj_library_calls_free(sj_hooked_module *module);
 sj_hook_change *sj_keep_change(sj_hooked_module *module, uint64_t address, const uint8_t *original,
                                const uint8_t *patched, uint8_t count);
 
+/* sj_report_failure notes that function[i] of a plan is not hooked. */
+void sj_report_failure(sj_hooks_report *report, uint32_t function, sj_skip skip);
+
 /* sj_near_map maps writable memory that lies within reach of every address of [low, high); NULL
  * when there is none. */
 void *sj_near_map(uint64_t low, uint64_t high, uint64_t bytes);

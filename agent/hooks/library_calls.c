@@ -22,8 +22,8 @@ enum { PAGE = 4096, SLOT_BYTES = 8 };
 /* What one pass over the slots of a module carries along. */
 typedef struct bind_run {
     sj_hooked_module *module;
-    void *handle; /* of the module, for dlsym */
-    bool prepare_only;
+    void *handle;                      /* of the module, for dlsym */
+    bool (*may_call)(uint64_t target); /* the program runs: changes are prepared only */
 } bind_run;
 
 sj_status sj_library_calls_new(const sj_plan_header *plan, sj_hooked_module *module)
@@ -132,8 +132,8 @@ static uint64_t bind_now(const bind_run *run, const sj_dynamic_view *view, uint3
 
 /* As bind_now, where other threads run, who may be loading this very module: what is not relocated
  * yet holds no address of code. */
-static uint64_t find_target(const sj_dynamic_view *view, uint32_t index, uint64_t held,
-                            bool is_lazy)
+static uint64_t find_definition(const sj_dynamic_view *view, uint32_t index, uint64_t held,
+                                bool is_lazy)
 {
     const ElfW(Sym) *symbol = &view->symbols[index];
     if (!is_lazy) {
@@ -143,6 +143,17 @@ static uint64_t find_target(const sj_dynamic_view *view, uint32_t index, uint64_
                ? 0
                : sj_definition_find(view->strings + symbol->st_name,
                                     sj_symbol_version(view, index));
+}
+
+static uint64_t find_target(const bind_run *run, const sj_dynamic_view *view, uint32_t index,
+                            uint64_t held)
+{
+    const bool is_lazy = held >= view->text_low && held < view->text_high;
+    if (run->may_call != NULL) {
+        const uint64_t target = find_definition(view, index, held, is_lazy);
+        return target != 0 && run->may_call(target) ? target : 0;
+    }
+    return is_lazy ? bind_now(run, view, index) : held;
 }
 
 static void bind_slot(const bind_run *run, const sj_dynamic_view *view,
@@ -159,13 +170,8 @@ static void bind_slot(const bind_run *run, const sj_dynamic_view *view,
     if (call == NULL || call->record.entry == NULL || call->record.target != 0) {
         return;
     }
-    uint64_t target = *(const volatile uint64_t *)slot;
-    const bool is_lazy = target >= view->text_low && target < view->text_high;
-    if (run->prepare_only) {
-        target = find_target(view, index, target, is_lazy);
-    } else if (is_lazy) {
-        target = bind_now(run, view, index);
-    }
+    const uint64_t held = *(const volatile uint64_t *)slot;
+    const uint64_t target = find_target(run, view, index, held);
     if (target == 0) {
         return;
     }
@@ -174,9 +180,9 @@ static void bind_slot(const bind_run *run, const sj_dynamic_view *view,
                                             (const uint8_t *)&call->stub, SLOT_BYTES);
     change->function = call->function;
     change->is_slot = 1;
-    if (!run->prepare_only) {
+    if (run->may_call == NULL) {
         change->written = sj_slot_write(view, slot, call->stub) ? 1 : 0;
-    } else if (is_lazy) {
+    } else if (held != target) {
         (void)sj_slot_write(view, slot, target); /* or its first call would write over the stub */
     }
 }
@@ -233,11 +239,21 @@ static int prepare_module(struct dl_phdr_info *info, size_t size, void *context)
     return 1;
 }
 
-void sj_library_calls_prepare(sj_hooked_module *module)
+void sj_library_calls_prepare(sj_hooked_module *module, bool (*may_call)(uint64_t target),
+                              sj_hooks_report *report)
 {
-    bind_run run = {.module = module, .prepare_only = true};
-    if (module->calls != NULL && module->calls->init_place == 0) {
-        (void)dl_iterate_phdr(prepare_module, &run);
+    bind_run run = {.module = module, .may_call = may_call};
+    const sj_library_calls *calls = module->calls;
+    if (calls == NULL) {
+        return;
+    }
+    (void)dl_iterate_phdr(prepare_module, &run);
+    for (uint32_t i = 0; i < calls->count; i++) {
+        const sj_library_call *call = &calls->items[i];
+        if (call->record.entry != NULL && call->record.target == 0) {
+            sj_report_failure(report, call->function - module->first_function, SJ_SKIP_NOT_BOUND);
+            report->hooked--;
+        }
     }
 }
 

@@ -149,7 +149,7 @@ static void patch_function(const sj_application *application, uint32_t index,
     }
 }
 
-static void report_failure(sj_hooks_report *report, uint32_t function, sj_skip skip)
+void sj_report_failure(sj_hooks_report *report, uint32_t function, sj_skip skip)
 {
     if (report->failed < report->failures_room) {
         report->failures[report->failed].function = function;
@@ -184,7 +184,7 @@ static sj_status patch_functions(sj_application *application, sj_hooked_module *
             patch_function(application, i, module);
             report->hooked++;
         } else {
-            report_failure(report, i, (sj_skip)application->function_skips[i]);
+            sj_report_failure(report, i, (sj_skip)application->function_skips[i]);
         }
     }
     sj_text_close(&text);

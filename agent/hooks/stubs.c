@@ -21,6 +21,11 @@ void sj_hooks_meet_dispatch(void)
     meets_dispatch = true;
 }
 
+bool sj_hooks_meets_dispatch(void)
+{
+    return meets_dispatch;
+}
+
 /* Calls under way return to it while their functions may jump to what is patched. */
 static uint64_t find_thunk(void)
 {
@@ -209,9 +214,10 @@ static uint64_t align_up(uint64_t value, uint64_t alignment)
 }
 
 /* Finds the address of each stub relative to the area, and the sizes of its two halves. */
-static void measure_stubs(sj_application *application, uint64_t *main_bytes, uint64_t *cold_bytes)
+static void measure_stubs(sj_application *application, uint64_t thunk, uint64_t *main_bytes,
+                          uint64_t *cold_bytes)
 {
-    sj_emitter emitter = {.at = AREA_START, .measuring = true, .thunk = find_thunk()};
+    sj_emitter emitter = {.at = AREA_START, .measuring = true, .thunk = thunk};
     for (uint32_t i = 0; i < application->plan->stub_count; i++) {
         if (application->function_skips[stub_at(application, i)->function] != SJ_SKIP_NONE) {
             continue;
@@ -253,7 +259,8 @@ sj_status sj_stubs_build(sj_application *application, sj_hooked_module *module)
     const sj_plan_header *plan = application->plan;
     uint64_t main_bytes = 0;
     uint64_t cold_bytes = 0;
-    measure_stubs(application, &main_bytes, &cold_bytes);
+    const uint64_t thunk = find_thunk();
+    measure_stubs(application, thunk, &main_bytes, &cold_bytes);
     const uint64_t bytes = align_up(main_bytes + cold_bytes, PAGE);
     uint8_t *area =
         sj_near_map(application->bias + plan->text_low, application->bias + plan->text_high, bytes);
@@ -270,7 +277,7 @@ sj_status sj_stubs_build(sj_application *application, sj_hooked_module *module)
                           .gate = (uint64_t)(uintptr_t)area,
                           .values_gate = (uint64_t)(uintptr_t)area + VALUES_GATE,
                           .jump_gate = (uint64_t)(uintptr_t)area + JUMP_GATE,
-                          .thunk = find_thunk()};
+                          .thunk = thunk};
     sj_emit_gate(&emitter, (uint64_t)(uintptr_t)&sj_arch_slow_entry);
     emitter.at = emitter.values_gate;
     sj_emit_gate(&emitter, (uint64_t)(uintptr_t)&sj_arch_values_entry);

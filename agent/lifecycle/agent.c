@@ -79,6 +79,9 @@ static sj_status greet(sj_link *link, sj_link_occasion occasion, sj_link_welcome
     }
     memcpy(welcome, link->payload, sizeof(*welcome));
     link->wants_imports = (welcome->runtimes & SJ_LINK_RUNTIME_LIBRARY_CALLS) != 0;
+    if (link->wants_imports || (welcome->runtimes & SJ_LINK_RUNTIME_OBJC_DISPATCH) != 0) {
+        sj_hooks_meet_dispatch();
+    }
     return SJ_OK;
 }
 
@@ -101,9 +104,6 @@ static sj_status join(sj_link *link, sj_link_occasion occasion)
     follow_children = welcome.follow_children;
     objc_dispatch = (welcome.runtimes & SJ_LINK_RUNTIME_OBJC_DISPATCH) != 0;
     watch_loops = (welcome.runtimes & SJ_LINK_RUNTIME_LOOPS) != 0;
-    if (objc_dispatch || (welcome.runtimes & SJ_LINK_RUNTIME_LIBRARY_CALLS) != 0) {
-        sj_hooks_meet_dispatch();
-    }
     if (occasion != SJ_OCCASION_FORK) {
         SJ_TRY(sj_modules_announce(link, false));
     }

@@ -25,9 +25,10 @@ enum { MAX_MODULES = 1024, MAX_PATH_BYTES = 4096, NOTE_ALIGNMENT = 4 };
 typedef struct module_entry {
     uint64_t bias;
     uint64_t text_low;
-    uint64_t text_high; /* 0: the entry is free */
-    uint32_t seen;      /* sweep in which the loader still had it */
-    bool is_left_alone; /* the companion has no plan for it */
+    uint64_t text_high;  /* 0: the entry is free */
+    uint32_t seen;       /* sweep in which the loader still had it */
+    bool is_left_alone;  /* the companion has no plan for it */
+    bool meets_dispatch; /* dispatched calls may lead to its functions (sj_hooks_meet_dispatch) */
     sj_hooked_module hooked;
 } module_entry;
 
@@ -190,6 +191,20 @@ static void *map_plan(const char *path, size_t *size_bytes)
     return bytes;
 }
 
+/* A call that is dispatched to a function whose head does not look for that would be told as one
+ * that was unwound. */
+static bool may_call(uint64_t target)
+{
+    for (uint32_t i = 0; i < MAX_MODULES; i++) {
+        const module_entry *entry = &modules[i];
+        if (target >= entry->text_low && target < entry->text_high &&
+            entry->hooked.change_count != 0 && !entry->meets_dispatch) {
+            return false;
+        }
+    }
+    return true;
+}
+
 /* Applies the plan that the companion answered with, and reports. */
 static sj_status apply_plan(sj_link *link, module_entry *entry, bool prepare_only)
 {
@@ -215,6 +230,7 @@ static sj_status apply_plan(sj_link *link, module_entry *entry, bool prepare_onl
     size_t size_bytes = 0;
     void *bytes = map_plan(path, &size_bytes);
     if (bytes != NULL) {
+        entry->meets_dispatch = sj_hooks_meets_dispatch();
         const sj_status status =
             prepare_only ? sj_hooks_prepare(bytes, size_bytes, entry->bias, plan.first_function,
                                             &entry->hooked, &report)
@@ -223,6 +239,8 @@ static sj_status apply_plan(sj_link *link, module_entry *entry, bool prepare_onl
         if (status != SJ_OK) {
             report.hooked = 0;
             report.failed = 0;
+        } else if (prepare_only) {
+            sj_library_calls_prepare(&entry->hooked, may_call, &report);
         }
         (void)sj_sys_unmap(bytes, size_bytes);
     }
@@ -347,6 +365,23 @@ static module_entry *entry_for_more(const sj_link_module *module)
     return first;
 }
 
+/* What a review could not hook is asked for again in the next one: entries for it would pile up. */
+static void drop_unused(module_entry *entry)
+{
+    uint32_t same = 0;
+    if (entry == NULL || entry->hooked.change_count != 0) {
+        return;
+    }
+    for (uint32_t i = 0; i < MAX_MODULES; i++) {
+        same += modules[i].text_high != 0 && modules[i].bias == entry->bias &&
+                modules[i].text_low == entry->text_low;
+    }
+    if (same > 1) {
+        sj_hooks_forget(&entry->hooked);
+        *entry = (module_entry){0};
+    }
+}
+
 static sj_status review_module(sj_link *link, const sj_link_module *module, const char *path)
 {
     module_entry *entry;
@@ -354,10 +389,13 @@ static sj_status review_module(sj_link *link, const sj_link_module *module, cons
     if (link->packet.type == SJ_LINK_PLAN) {
         entry = entry_for_more(module);
         SJ_TRY(entry != NULL ? apply_plan(link, entry, true) : SJ_OK);
+        drop_unused(entry);
     } else if (link->packet.type != SJ_LINK_SKIP) {
         return SJ_ECORRUPT;
     }
-    return ask_for_imports(link, module, path, true, &entry);
+    SJ_TRY(ask_for_imports(link, module, path, true, &entry));
+    drop_unused(entry);
+    return SJ_OK;
 }
 
 static int review_known(struct dl_phdr_info *info, size_t size, void *context)
@@ -471,9 +509,6 @@ sj_status sj_modules_review(sj_link *link)
     sweep_state state = {.link = link, .status = SJ_OK, .is_first = true};
     begin_change();
     (void)dl_iterate_phdr(review_known, &state);
-    for (uint32_t i = 0; i < MAX_MODULES; i++) {
-        sj_library_calls_prepare(&modules[i].hooked);
-    }
     end_change();
     return state.status;
 }

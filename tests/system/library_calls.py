@@ -19,6 +19,7 @@ REASONS = "SELECT name, reason FROM unhooked_functions WHERE name LIKE '%!%'"
 EMULATOR = ["qemu-aarch64", "-L", "/usr/aarch64-linux-gnu"]
 TAKEN = "an import whose address is taken"
 TWICE = "an import that looks at its caller or returns twice"
+NOT_BOUND = "an import that cannot be bound in a running program"
 
 
 def recorded(sojourn, database, module):
@@ -155,6 +156,51 @@ def policies_bind_and_unbind(sojourn, folder, linking):
     os.unlink(database)
 
 
+def stub_bytes(pid):
+    """The agent's stubs: executable memory of no file."""
+    total = 0
+    with open(f"/proc/{pid}/maps", encoding="utf-8") as file:
+        for line in file:
+            fields = line.split()
+            if len(fields) == 5 and "x" in fields[1]:
+                low, high = fields[0].split("-")
+                total += int(high, 16) - int(low, 16)
+    return total
+
+
+def patched_targets_are_left_alone(sojourn, folder):
+    """A policy that comes later does not bind calls of functions that were patched without a look at
+    who calls: they would be told as unwound. The reason is told, and policies do not pile up stubs."""
+    database = sojourn.path("patched.db")
+    own = ["--module", "library_policy", "--module", "libcalled.so"]
+    recorder = subprocess.Popen(
+        [sojourn.program, "record", "-q", "-o", database, *own, "--", os.path.join(folder, "library_policy"),
+         os.path.join(folder, "library_plugin.so")],
+        env=dict(sojourn.environment, LD_LIBRARY_PATH=folder), stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+    check(recorder.stdout.readline() == "ready\n", f"{folder}: the program did not start")
+    with open(f"/proc/{recorder.pid}/task/{recorder.pid}/children", encoding="utf-8") as file:
+        pid = int(file.read().split()[0])
+    sizes = set()
+    for _ in range(4):
+        answer = set_policy(sojourn, pid, *own, "--library-calls")
+        check(answer["hooked"] > 2, f"{folder}: {answer}")
+        order(recorder, "rw")
+        set_policy(sojourn, pid, *own)
+        sizes.add(stub_bytes(pid))
+    check(len(sizes) == 1, f"{folder}: stubs of {sizes} bytes")
+    output, _ = recorder.communicate(timeout=60)
+    check(recorder.returncode == 0 and output == "mistakes 0\n", f"{folder}: {recorder.returncode} {output}")
+    check_accounts(sojourn, database)
+    rows = sojourn.sql(database, "SELECT (SELECT count(*) FROM gaps WHERE reason = 'orphan') AS orphans, "
+                                 "(SELECT count(*) FROM calls WHERE ending = 'unwound') AS unwound")
+    check(rows == [{"orphans": 0, "unwound": 0}], f"{folder}: {rows}")
+    called = recorded(sojourn, database, "library_policy")
+    check("called_many" not in called and sum(called.values()) > 0, f"{folder}: {called}")
+    left = {row["name"] for row in sojourn.sql(database, REASONS) if row["reason"] == NOT_BOUND}
+    check("!called_many" in left, f"{folder}: {left}")
+    os.unlink(database)
+
+
 def test(sojourn, _):
     sojourn.environment["XDG_RUNTIME_DIR"] = sojourn.folder
     samples = os.path.join(os.path.dirname(os.path.dirname(sojourn.program)), "tests/samples")
@@ -163,6 +209,7 @@ def test(sojourn, _):
             one_variant(sojourn, os.path.join(samples, f"library-{compiler}-{linking}"), linking)
     for compiler, linking in (("gcc", "lazy"), ("gcc", "no_plt"), ("gcc", "fixed"), ("clang", "now")):
         policies_bind_and_unbind(sojourn, os.path.join(samples, f"library-{compiler}-{linking}"), linking)
+    patched_targets_are_left_alone(sojourn, os.path.join(samples, "library-gcc-lazy"))
     attach_refuses(sojourn, os.path.join(samples, "library-gcc-lazy"))
     for linking in ("lazy", "now"):
         one_variant(sojourn, os.path.join(samples, f"library-aarch64-{linking}"), linking)
