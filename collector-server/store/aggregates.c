@@ -186,6 +186,7 @@ sj_status sj_session_flush(sj_statements *sql, sj_session_state *state, sj_error
     state->dirty = false;
     state->sum_now = false;
     state->is_anew = false;
+    state->is_apart = false;
     state->dirty_since_ns = 0;
     state->unsummed_block = 0;
     state->unsummed_in_store = 0;

@@ -243,17 +243,11 @@ static sj_status note_end_of_stream(block_run *run)
         (header->flags & SJ_BLOCK_LAST) == 0 || run->stream->ended) {
         return SJ_OK;
     }
-    SJ_TRY(sj_store_catch_up(run->store, run->state, run->error));
-    run->stream = sj_session_find_stream(run->state, header->stream);
-    if (run->stream == NULL || run->stream->ended) {
-        return SJ_OK;
-    }
     SJ_TRY(sj_block_decode(run->store->decoder, run->bytes, SJ_WANT_ALL, &run->block));
     SJ_TRY(check_functions(run));
     run->stream->ended = true;
-    run->stream->dirty = true;
-    run->state->dirty = true;
-    run->state->sum_now = true;
+    SJ_TRY(
+        sj_sql_run(&run->store->sql, SJ_SQL_STREAM_END, run->error, "i", run->stream->stream_id));
     return sj_store_note_open_calls(run->store, run->state, run->stream->stream_id, &run->block,
                                     run->error);
 }
@@ -266,10 +260,14 @@ static sj_status replay_block(block_run *run)
     sj_stack_context stack = {.store = store,
                               .stream_id = run->stream != NULL ? run->stream->stream_id : 0};
     state->is_busy = run->block.header.event_count >= BUSY_BLOCK_EVENTS;
-    const bool is_held = sj_store_may_hold_graph(store, state);
-    sj_status status;
+    bool is_held = sj_store_may_hold_graph(store, state);
+    sj_status status = is_held ? sj_session_load_graph(&store->sql, state, run->error) : SJ_OK;
+    if (sj_store_is_own_fault(status)) { /* not the block's: its sums fail when due */
+        is_held = false;
+    } else if (status != SJ_OK) {
+        return status;
+    }
     if (is_held) {
-        SJ_TRY(sj_session_load_graph(&store->sql, state, run->error));
         status = sj_callgraph_apply(state->graph, &run->block, sj_store_stack_frames, &stack,
                                     &run->summary);
     } else {

@@ -6,8 +6,7 @@
  * (late_sums.c), whereupon its graph goes again. That costs decoding its blocks twice, and bounds
  * the memory of a fleet. Busy sessions, whose blocks hold many calls for each path, may take ten
  * times as much: for them it is the decoding that counts. Forgetting a graph costs nothing at that
- * moment, since what its rows lack is always known; only what no block tells again (`sum_now`) must
- * be written before. */
+ * moment, since what its rows lack is always known. */
 #include "collector-server/store/store_internal.h"
 
 #include <string.h>
@@ -152,7 +151,7 @@ sj_status sj_store_trim_sessions(sj_store *store, sj_error *error)
         sj_session_state *state = store->sessions[oldest];
         const size_t bytes = sj_session_state_bytes(state);
         if (state->dirty) {
-            SJ_TRY(sj_store_write_session(store, state, error));
+            SJ_TRY(sj_store_write_or_set_apart(store, state, error));
         }
         thin -= bytes;
         forget_session(store, oldest);

@@ -7,10 +7,15 @@
  * sessions.unsummed_from_block names the first block that the rows do not count, in the same
  * transaction that stores it, and who writes such a session's sums without having held its call
  * graph all the time (held_sessions.c) replays its blocks from there on.
- * What no block tells again (profiles, gaps without a block) is written at once, `sum_now`.
+ * What no block tells again (profiles, gaps without a block) is written with its frame.
  *
  * Rows are written with their absolute values, and replaying is deterministic, so two writers that
  * both make the sums good write the same.
+ *
+ * A session whose sums cannot be made, because its rows cannot be read back, is set apart with the
+ * reason (sessions.unsummed_because): its blocks go on being stored, nobody waits for it, and it is
+ * tried again from time to time and when it ends, as somebody may have made its sums anew
+ * (rebuild.c).
  *
  * What a killed collector put off must not keep the next one from listening: it is made good
  * between batches, in a tenth of the time, or at once when nothing else is to be done
@@ -31,7 +36,9 @@ enum {
     QUIET_S = 5,         /* a living collector has written all sums by then */
     MEND_SLICE_MS = 10,
     IDLE_SLICE_MS = 50, /* so long at most a frame waits that comes when nothing was to be done */
-    MEND_REST = 9       /* times as long as mending took, others come first */
+    MEND_REST = 9,      /* times as long as mending took, others come first */
+    APART_S = 60,
+    APART_REST = 99 /* times as long as trying in vain took; APART_S at least */
 };
 
 static uint64_t now_ns(void)
@@ -41,8 +48,14 @@ static uint64_t now_ns(void)
     return (uint64_t)now.tv_sec * 1000000000 + (uint64_t)now.tv_nsec;
 }
 
+static bool is_unreadable(sj_status status)
+{
+    return status == SJ_ECORRUPT || status == SJ_EVERSION || status == SJ_ENOTFOUND;
+}
+
+/* Adds a block to the call graph; nothing changes when the block cannot be read: `fault`. */
 static sj_status replay_row(sj_store *store, sj_session_state *state, sqlite3_stmt *row,
-                            sj_error *error)
+                            sj_status *fault, sj_error *error)
 {
     const uint32_t number = (uint32_t)sqlite3_column_int64(row, 0);
     const sj_slice bytes = {.data = sqlite3_column_blob(row, 1),
@@ -50,24 +63,22 @@ static sj_status replay_row(sj_store *store, sj_session_state *state, sqlite3_st
     sj_block block;
     sj_block_summary summary = {0};
     sj_stream_state *stream = sj_session_find_stream(state, number);
-    if (stream == NULL) {
-        return SJ_ECORRUPT;
-    }
-    SJ_TRY(sj_block_decode(store->decoder, bytes, SJ_WANT_ALL, &block));
-    if (block.header.kind == SJ_BLOCK_CALLS) {
+    sj_status status =
+        stream == NULL ? SJ_ECORRUPT : sj_block_decode(store->decoder, bytes, SJ_WANT_ALL, &block);
+    if (status == SJ_OK && block.header.kind == SJ_BLOCK_CALLS) {
         sj_stack_context stack = {.store = store, .stream_id = stream->stream_id};
-        SJ_TRY(sj_session_load_graph(&store->sql, state, error));
-        SJ_TRY(sj_callgraph_apply(state->graph, &block, sj_store_stack_frames, &stack, &summary));
+        status = sj_callgraph_apply(state->graph, &block, sj_store_stack_frames, &stack, &summary);
+    }
+    if (status != SJ_OK) {
+        *fault = is_unreadable(status) ? status : SJ_OK;
+        return *fault != SJ_OK ? SJ_OK : status;
+    }
+    if (block.header.kind == SJ_BLOCK_CALLS) {
         SJ_TRY((state->is_anew ? sj_store_note_timeline : sj_store_note_timeline_paths)(
             store, state, stream->stream_id, &block, &summary, error));
     }
     sj_session_count_block(state, stream, &block, &summary, bytes.size);
     return SJ_OK;
-}
-
-static bool is_unreadable(sj_status status)
-{
-    return status == SJ_ECORRUPT || status == SJ_EVERSION || status == SJ_ENOTFOUND;
 }
 
 static sj_status replay_block(sj_store *store, sj_session_state *state, int64_t block_id,
@@ -79,11 +90,13 @@ static sj_status replay_block(sj_store *store, sj_session_state *state, int64_t 
     if (status != SJ_OK) { /* none: removed or quarantined */
         return status == SJ_ENOTFOUND ? SJ_OK : status;
     }
-    status = replay_row(store, state, sj_sql_row(sql, SJ_SQL_BLOCK_READ), error);
+    sj_status fault = SJ_OK;
+    status = replay_row(store, state, sj_sql_row(sql, SJ_SQL_BLOCK_READ), &fault, error);
     sj_sql_reset(sql, SJ_SQL_BLOCK_READ);
-    return is_unreadable(status) ? sj_sql_run(sql, SJ_SQL_BLOCK_QUARANTINE, error, "it", block_id,
-                                              sj_status_text(status))
-                                 : status;
+    SJ_TRY(status);
+    return fault == SJ_OK ? SJ_OK
+                          : sj_sql_run(sql, SJ_SQL_BLOCK_QUARANTINE, error, "it", block_id,
+                                       sj_status_text(fault));
 }
 
 /* Blocks that were stored before the state was loaded are found in the database. */
@@ -107,12 +120,9 @@ static sj_status list_blocks(sj_store *store, sj_session_state *state, int64_t f
     return status == SJ_ENOTFOUND ? SJ_OK : status;
 }
 
-sj_status sj_store_catch_up(sj_store *store, sj_session_state *state, sj_error *error)
+static sj_status read_anew(sj_store *store, sj_session_state *state, sj_error *error)
 {
     sj_session_state *loaded = NULL;
-    if (!state->is_behind) {
-        return SJ_OK;
-    }
     const bool has_all = state->unsummed_in_store == 0;
     sj_status status = sj_session_state_load(&store->sql, &state->id, &loaded, error);
     if (status == SJ_ENOTFOUND) {
@@ -127,6 +137,9 @@ sj_status sj_store_catch_up(sj_store *store, sj_session_state *state, sj_error *
     if (!has_all && from != 0) {
         SJ_TRY(list_blocks(store, state, from, error));
     }
+    if (state->late_count > 0 && from != 0) {
+        SJ_TRY(sj_session_load_graph(&store->sql, state, error));
+    }
     for (size_t i = 0; i < state->late_count && from != 0; ++i) {
         if (state->late_blocks[i] >= from) {
             SJ_TRY(replay_block(store, state, state->late_blocks[i], error));
@@ -135,6 +148,25 @@ sj_status sj_store_catch_up(sj_store *store, sj_session_state *state, sj_error *
     /* the list has all from here on; what it lacked before has been listed */
     state->unsummed_in_store = 0;
     return SJ_OK;
+}
+
+void sj_store_fall_behind(sj_session_state *state)
+{
+    sj_session_drop_graph(state);
+    state->is_behind = true;
+    state->unsummed_in_store = 1; /* where they begin is read anew, too */
+}
+
+sj_status sj_store_catch_up(sj_store *store, sj_session_state *state, sj_error *error)
+{
+    if (!state->is_behind) {
+        return SJ_OK;
+    }
+    const sj_status status = read_anew(store, state, error);
+    if (status != SJ_OK && status != SJ_ENOTFOUND) {
+        sj_store_fall_behind(state);
+    }
+    return status;
 }
 
 sj_status sj_store_write_session(sj_store *store, sj_session_state *state, sj_error *error)
@@ -149,14 +181,71 @@ sj_status sj_store_write_session(sj_store *store, sj_session_state *state, sj_er
     return sj_session_flush(&store->sql, state, error);
 }
 
-/* Finds the next session behind `*session_id` whose rows lack blocks. SJ_ENOTFOUND: there is none.
- */
-static sj_status find_unsummed(sj_store *store, int64_t *session_id, sj_session_id *id,
-                               sj_error *error)
+static sj_status set_apart(sj_store *store, int64_t session_id, int64_t first_block,
+                           const sj_error *why, sj_error *error)
+{
+    return sj_sql_run(&store->sql, SJ_SQL_SESSION_SET_APART, error, "iot", session_id,
+                      first_block != 0 ? &first_block : NULL,
+                      why->text[0] != '\0' ? why->text : "its sums contradict each other");
+}
+
+static bool waits_apart(sj_session_state *state, uint64_t now)
+{
+    if (state->is_apart && state->apart_until_ns == 0) { /* found so */
+        state->apart_until_ns = now + APART_S * UINT64_C(1000000000);
+    }
+    return state->is_apart && !state->sum_now && now < state->apart_until_ns;
+}
+
+static sj_status note_unsummed(sj_store *store, sj_session_state *state, sj_error *error)
+{
+    const int64_t block = state->unsummed_block;
+    state->unsummed_block = 0;
+    return block == 0 ? SJ_OK
+                      : sj_sql_run(&store->sql, SJ_SQL_SESSION_UNSUMMED, error, "ii",
+                                   state->session_id, block);
+}
+
+/* Writes in a savepoint, so that what was written before it failed goes again. */
+static sj_status try_to_write(sj_store *store, sj_session_state *state, sj_error *error)
+{
+    const uint64_t begun_ns = now_ns();
+    sj_error why = {0};
+    SJ_TRY(sj_sql_run(&store->sql, SJ_SQL_SAVEPOINT, error, ""));
+    sj_status status = sj_store_write_session(store, state, &why);
+    if (sj_store_is_own_fault(status)) {
+        SJ_TRY(sj_sql_run(&store->sql, SJ_SQL_ROLLBACK_TO, error, ""));
+        status = set_apart(store, state->session_id, state->unsummed_block, &why, error);
+        const uint64_t least_ns = APART_S * UINT64_C(1000000000);
+        const uint64_t rest_ns = (now_ns() - begun_ns) * APART_REST;
+        sj_store_fall_behind(state);
+        state->unsummed_block = 0;
+        state->sum_now = false;
+        state->is_apart = state->dirty = true;
+        state->apart_until_ns = now_ns() + (rest_ns > least_ns ? rest_ns : least_ns);
+    } else if (status != SJ_OK) {
+        *error = why;
+        return status;
+    }
+    SJ_TRY(status);
+    return sj_sql_run(&store->sql, SJ_SQL_RELEASE, error, "");
+}
+
+sj_status sj_store_write_or_set_apart(sj_store *store, sj_session_state *state, sj_error *error)
+{
+    return waits_apart(state, now_ns()) ? note_unsummed(store, state, error)
+                                        : try_to_write(store, state, error);
+}
+
+/* Finds the next session behind `*session_id` whose rows lack blocks, set apart or not.
+ * SJ_ENOTFOUND: there is none. */
+static sj_status find_unsummed(sj_store *store, bool with_apart, int64_t *session_id,
+                               sj_session_id *id, sj_error *error)
 {
     sj_statements *sql = &store->sql;
     *id = (sj_session_id){0};
-    SJ_TRY(sj_sql_bind(sql, SJ_SQL_SESSION_UNSUMMED_NEXT, error, "i", *session_id));
+    SJ_TRY(sj_sql_bind(sql, SJ_SQL_SESSION_UNSUMMED_NEXT, error, "ii", *session_id,
+                       (int64_t)with_apart));
     SJ_TRY(sj_sql_step(sql, SJ_SQL_SESSION_UNSUMMED_NEXT, error));
     sqlite3_stmt *row = sj_sql_row(sql, SJ_SQL_SESSION_UNSUMMED_NEXT);
     if (sqlite3_column_bytes(row, 0) == (int)sizeof(id->bytes)) {
@@ -167,11 +256,21 @@ static sj_status find_unsummed(sj_store *store, int64_t *session_id, sj_session_
     return SJ_OK;
 }
 
-static sj_status load_unsummed(sj_store *store, const sj_session_id *id, sj_session_state **state,
-                               sj_error *error)
+/* `*state` is NULL of one that cannot be loaded: it is set apart. */
+static sj_status load_unsummed(sj_store *store, int64_t session_id, const sj_session_id *id,
+                               sj_session_state **state, sj_error *error)
 {
     const size_t known = store->session_count;
-    SJ_TRY(sj_store_session(store, id->bytes, sizeof(id->bytes), state, error));
+    sj_error why = {0};
+    const sj_status status = sj_store_session(store, id->bytes, sizeof(id->bytes), state, &why);
+    if (sj_store_is_own_fault(status)) {
+        *state = NULL;
+        return set_apart(store, session_id, 0, &why, error);
+    }
+    if (status != SJ_OK) {
+        *error = why;
+        return status;
+    }
     (*state)->is_guest = (*state)->is_guest || store->session_count > known;
     /* what memory does not know of was stored by somebody else */
     if (!(*state)->dirty) {
@@ -188,36 +287,28 @@ sj_status sj_store_load_unsummed(sj_store *store, sj_error *error)
     for (unsigned loaded = 0; loaded < ALL_A_COMMIT; ++loaded) {
         sj_session_id id;
         sj_session_state *state = NULL;
-        const sj_status status = find_unsummed(store, &session_id, &id, error);
+        const sj_status status = find_unsummed(store, false, &session_id, &id, error);
         if (status != SJ_OK) {
             return status == SJ_ENOTFOUND ? SJ_OK : status;
         }
-        SJ_TRY(load_unsummed(store, &id, &state, error));
+        SJ_TRY(load_unsummed(store, session_id, &id, &state, error));
     }
     return SJ_OK;
 }
 
-/* Mends one session in a savepoint: one that cannot be mended is passed over, and harms no other.
- * SJ_ENOTFOUND: none is left. */
+/* Mends one session, also one that was set apart: this collector may be a newer one. SJ_ENOTFOUND:
+ * none is left. */
 static sj_status mend_session(sj_store *store, sj_error *error)
 {
     sj_session_id id;
     sj_session_state *state = NULL;
-    sj_error ignored;
-    SJ_TRY(find_unsummed(store, &store->mended_to, &id, error));
-    SJ_TRY(sj_sql_run(&store->sql, SJ_SQL_SAVEPOINT, error, ""));
-    sj_status status = load_unsummed(store, &id, &state, error);
-    if (status == SJ_OK && state->is_guest) { /* others are written when they are due */
-        status = sj_store_write_session(store, state, error);
-    }
-    if (status == SJ_EFULL || status == SJ_EIO || status == SJ_ENOMEM || status == SJ_EAGAIN) {
-        return status; /* not its fault */
-    }
-    if (status != SJ_OK) {
-        SJ_TRY(sj_sql_run(&store->sql, SJ_SQL_ROLLBACK_TO, &ignored, ""));
+    SJ_TRY(find_unsummed(store, true, &store->mended_to, &id, error));
+    SJ_TRY(load_unsummed(store, store->mended_to, &id, &state, error));
+    if (state != NULL && state->is_guest) { /* others are written when they are due */
+        SJ_TRY(try_to_write(store, state, error));
     }
     sj_store_forget_sessions(store, true);
-    return sj_sql_run(&store->sql, SJ_SQL_RELEASE, &ignored, "");
+    return SJ_OK;
 }
 
 bool sj_store_mend_some(sj_store *store, bool is_idle)
@@ -256,15 +347,6 @@ void sj_store_mend(sj_store *store)
     }
 }
 
-static sj_status note_unsummed(sj_store *store, sj_session_state *state, sj_error *error)
-{
-    const int64_t block = state->unsummed_block;
-    state->unsummed_block = 0;
-    return block == 0 ? SJ_OK
-                      : sj_sql_run(&store->sql, SJ_SQL_SESSION_UNSUMMED, error, "ii",
-                                   state->session_id, block);
-}
-
 /* How many call paths have to be written with a session, about. */
 static uint64_t count_waiting(const sj_session_state *state)
 {
@@ -272,7 +354,7 @@ static uint64_t count_waiting(const sj_session_state *state)
     if (state->graph != NULL) {
         (void)sj_callgraph_dirty(state->graph, &count);
     }
-    return state->dirty ? count : 0;
+    return state->dirty && !state->is_apart ? count : 0;
 }
 
 static uint64_t delay_ns(const sj_store *store)
@@ -302,13 +384,13 @@ sj_status sj_store_write_sums(sj_store *store, bool all, sj_error *error)
         }
         const bool is_due = all ? late < ALL_A_COMMIT
                                 : now - state->dirty_since_ns >= delay && late < PATHS_A_COMMIT;
-        if (!state->sum_now && !is_due && delay != 0) {
+        if (waits_apart(state, now) || (!state->sum_now && !is_due && delay != 0)) {
             SJ_TRY(note_unsummed(store, state, error));
             continue;
         }
         const bool was_behind = state->is_behind;
         late += !is_due ? 0 : all ? 1 : count_waiting(state);
-        SJ_TRY(sj_store_write_session(store, state, error));
+        SJ_TRY(try_to_write(store, state, error));
         store->held_bytes += was_behind ? sj_session_state_bytes(state) : 0;
         if (was_behind && sj_store_holds_too_much(store, state)) {
             sj_store_forget_graph(store, state);
@@ -321,7 +403,9 @@ static bool has_unsummed(sqlite3 *reader)
 {
     sqlite3_stmt *statement = NULL;
     const bool found =
-        sqlite3_prepare_v2(reader, "SELECT 1 FROM sessions WHERE unsummed_from_block IS NOT NULL",
+        sqlite3_prepare_v2(reader,
+                           "SELECT 1 FROM sessions WHERE unsummed_from_block IS NOT NULL"
+                           " AND unsummed_because IS NULL",
                            -1, &statement, NULL) == SQLITE_OK &&
         sqlite3_step(statement) == SQLITE_ROW;
     sqlite3_finalize(statement);

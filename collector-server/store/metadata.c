@@ -181,11 +181,11 @@ static sj_status apply_gap(sj_store *store, const Sojourn__Gap *gap, bool *dupli
     if (*duplicate) {
         return SJ_OK;
     }
-    SJ_TRY(sj_store_catch_up(store, state, error));
+    /* into the row at once, as no block tells it again; memory adds to what it read of that */
+    SJ_TRY(sj_sql_run(&store->sql, SJ_SQL_SESSION_LOST, error, "iuu", state->session_id, gap->calls,
+                      gap->events));
     state->sums.lost_calls += gap->calls;
     state->sums.lost_events += gap->events;
-    state->dirty = true;
-    state->sum_now = true;
     return SJ_OK;
 }
 

@@ -191,9 +191,14 @@ static sj_status apply_profile(sj_store *store, const Sojourn__Profile *profile,
     state->sums.calls += profile->calls;
     state->sums.events += profile->events;
     state->sums.bytes += payload.size;
-    store->stored_calls += profile->calls;
     state->dirty = true;
-    state->sum_now = true;
+    /* at once, as no block tells it again: who cannot be written has this frame refused */
+    const sj_status written = sj_store_write_session(store, state, error);
+    if (written != SJ_OK) {
+        sj_store_fall_behind(state);
+        return written;
+    }
+    store->stored_calls += profile->calls;
     return SJ_OK;
 }
 

@@ -145,6 +145,7 @@ sj_status sj_session_state_load(sj_statements *sql, const sj_session_id *id,
                                    .lost_calls = (uint64_t)sqlite3_column_int64(row, 9),
                                    .lost_events = (uint64_t)sqlite3_column_int64(row, 10)};
     made->unsummed_in_store = sqlite3_column_int64(row, 11);
+    made->is_apart = sqlite3_column_int(row, 12) != 0;
     sj_sql_reset(sql, SJ_SQL_SESSION_FIND);
     sj_status status = load_streams(sql, made, error);
     if (status == SJ_OK) {
@@ -208,6 +209,8 @@ void sj_session_state_replace(sj_session_state *state, sj_session_state *loaded)
     state->is_anew = before.is_anew;
     state->is_guest = before.is_guest;
     state->sum_now = before.sum_now;
+    state->is_apart = before.is_apart;
+    state->apart_until_ns = before.apart_until_ns;
     state->dirty_since_ns = before.dirty_since_ns;
     state->unsummed_block = before.unsummed_block;
     state->late_blocks = before.late_blocks;
@@ -432,7 +435,6 @@ sj_status sj_session_load_graph(sj_statements *sql, sj_session_state *state, sj_
     if (status == SJ_OK) {
         return SJ_OK;
     }
-    sj_callgraph_free(state->graph);
-    state->graph = NULL;
+    sj_session_drop_graph(state);
     return status;
 }

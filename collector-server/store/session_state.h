@@ -90,7 +90,9 @@ typedef struct sj_session_state {
     bool is_behind;            /* the sums below lack blocks; they are made anew before use */
     bool is_anew;              /* its timeline is made anew, too (rebuild.c) */
     bool is_guest;             /* loaded only to write its sums */
-    bool sum_now;              /* the next commit must write them: no block tells them again */
+    bool sum_now;              /* the next commit writes them: the session has ended */
+    bool is_apart;             /* its sums could not be made: see late_sums.c */
+    uint64_t apart_until_ns;   /* MONOTONIC; then they are tried again */
     uint64_t dirty_since_ns;   /* MONOTONIC; 0: not known yet */
     int64_t unsummed_block;    /* first block of the open batch that no row counts; 0: none */
     int64_t unsummed_in_store; /* as loaded: sessions.unsummed_from_block; 0: none, so that

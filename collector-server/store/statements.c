@@ -25,7 +25,7 @@ static const char *const texts[SJ_SQL_STATEMENTS] = {
     [SJ_SQL_SESSION_FIND] =
         "SELECT session_id, started_ticks, tick_ns_numerator, tick_ns_denominator, device_id,"
         " stored_blocks, stored_bytes, stored_calls, stored_events, lost_calls, lost_events,"
-        " unsummed_from_block FROM sessions WHERE uuid = ?1",
+        " unsummed_from_block, unsummed_because IS NOT NULL FROM sessions WHERE uuid = ?1",
     [SJ_SQL_SESSION_PUT] =
         "INSERT INTO sessions (uuid, device_id, name, command, mode, started_realtime_ns,"
         " started_ticks, tick_ns_numerator, tick_ns_denominator, clock_step, clock_name,"
@@ -36,13 +36,20 @@ static const char *const texts[SJ_SQL_STATEMENTS] = {
         " policy_version = max(policy_version, excluded.policy_version)",
     [SJ_SQL_SESSION_SUMS] =
         "UPDATE sessions SET stored_blocks = ?2, stored_bytes = ?3, stored_calls = ?4,"
-        " stored_events = ?5, lost_calls = ?6, lost_events = ?7, unsummed_from_block = NULL"
-        " WHERE session_id = ?1",
+        " stored_events = ?5, lost_calls = ?6, lost_events = ?7, unsummed_from_block = NULL,"
+        " unsummed_because = NULL WHERE session_id = ?1",
+    [SJ_SQL_SESSION_LOST] = "UPDATE sessions SET lost_calls = lost_calls + ?2,"
+                            " lost_events = lost_events + ?3 WHERE session_id = ?1",
     [SJ_SQL_SESSION_UNSUMMED] = "UPDATE sessions SET unsummed_from_block = ?2"
                                 " WHERE session_id = ?1 AND unsummed_from_block IS NULL",
     [SJ_SQL_SESSION_UNSUMMED_NEXT] = "SELECT uuid, session_id FROM sessions"
                                      " WHERE unsummed_from_block IS NOT NULL AND session_id > ?1"
+                                     " AND (?2 OR unsummed_because IS NULL)"
                                      " ORDER BY session_id LIMIT 1",
+    [SJ_SQL_SESSION_SET_APART] =
+        "UPDATE sessions SET unsummed_from_block = coalesce(unsummed_from_block, ?2),"
+        " unsummed_because = iif(coalesce(unsummed_from_block, ?2) IS NULL, NULL, ?3)"
+        " WHERE session_id = ?1",
     [SJ_SQL_BLOCK_UNSUMMED_LIST] =
         "SELECT b.block_id FROM streams st CROSS JOIN blocks b ON b.stream_id = st.stream_id"
         " WHERE st.session_id = ?1 AND +b.block_id >= ?2 ORDER BY b.block_id",
@@ -85,6 +92,7 @@ static const char *const texts[SJ_SQL_STATEMENTS] = {
     [SJ_SQL_STREAM_SUMS] =
         "UPDATE streams SET calls = ?2, first_enter_ns = ?3, last_leave_ns = ?4, max_depth = ?5,"
         " ended = ?6 WHERE stream_id = ?1",
+    [SJ_SQL_STREAM_END] = "UPDATE streams SET ended = 1 WHERE stream_id = ?1",
     [SJ_SQL_STREAM_LIST] =
         "SELECT stream_id, number, calls, first_enter_ns, last_leave_ns, max_depth, ended"
         " FROM streams WHERE session_id = ?1 ORDER BY number",
@@ -245,8 +253,10 @@ void sj_statements_finalize(sj_statements *statements)
 
 static sj_status fail(sj_statements *statements, int result, sj_error *error)
 {
-    return sj_fail(error, sj_database_status(result), "the database refused: %s",
-                   sqlite3_errmsg(statements->database));
+    /* a constraint is run into by frames that lie and rows that rot, not for want of a disk */
+    const bool is_constraint = (result & 0xff) == SQLITE_CONSTRAINT;
+    return sj_fail(error, is_constraint ? SJ_ECORRUPT : sj_database_status(result),
+                   "the database refused: %s", sqlite3_errmsg(statements->database));
 }
 
 static int bind_slice(sqlite3_stmt *statement, int position, const sj_slice *slice)

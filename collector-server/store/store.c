@@ -182,13 +182,6 @@ static sj_status apply_in_savepoint(sj_store *store, const sj_frame_view *frame,
     return status;
 }
 
-/* A constraint that a lying frame ran into is the frame's fault, not the disk's. */
-static sj_status blame(sj_store *store, sj_status status)
-{
-    const bool constraint = (sqlite3_extended_errcode(store->database) & 0xff) == SQLITE_CONSTRAINT;
-    return status == SJ_EIO && constraint ? SJ_ECORRUPT : status;
-}
-
 sj_status sj_store_apply(sj_store *store, const sj_frame_view *frame, bool *duplicate,
                          sj_error *error)
 {
@@ -201,7 +194,7 @@ sj_status sj_store_apply(sj_store *store, const sj_frame_view *frame, bool *dupl
         return ++store->applied_blocks % TRIM_PERIOD == 0 ? sj_store_trim_sessions(store, error)
                                                           : SJ_OK;
     }
-    return blame(store, apply_in_savepoint(store, frame, duplicate, error));
+    return apply_in_savepoint(store, frame, duplicate, error);
 }
 
 static void checkpoint(sj_store *store, int mode)
@@ -245,12 +238,12 @@ static bool has_unsummed(sj_store *store)
 {
     sj_error ignored;
     for (size_t i = 0; i < store->session_count; ++i) {
-        if (store->sessions[i]->dirty) {
+        if (store->sessions[i]->dirty && !store->sessions[i]->is_apart) {
             return true;
         }
     }
-    const bool found = sj_sql_bind(&store->sql, SJ_SQL_SESSION_UNSUMMED_NEXT, &ignored, "i",
-                                   (int64_t)0) == SJ_OK &&
+    const bool found = sj_sql_bind(&store->sql, SJ_SQL_SESSION_UNSUMMED_NEXT, &ignored, "ii",
+                                   (int64_t)0, (int64_t)0) == SJ_OK &&
                        sj_sql_step(&store->sql, SJ_SQL_SESSION_UNSUMMED_NEXT, &ignored) == SJ_OK;
     sj_sql_reset(&store->sql, SJ_SQL_SESSION_UNSUMMED_NEXT);
     return found;

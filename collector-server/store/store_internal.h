@@ -80,11 +80,30 @@ SJ_MUST_CHECK sj_status sj_store_apply_metadata(sj_store *store, const sj_frame_
 SJ_MUST_CHECK sj_status sj_store_apply_policy(sj_store *store, const sj_frame_view *frame,
                                               bool *duplicate, sj_error *error);
 
+/* sj_store_fall_behind drops what memory holds of a session's sums, which is no longer so: its rows
+ * and its blocks tell all of it. */
+void sj_store_fall_behind(sj_session_state *state);
+
 /* sj_store_catch_up makes the state of a session that is behind whole: read anew, with the blocks
  * replayed that its rows do not count. Pointers to its streams end. SJ_ENOTFOUND: the session has
- * been removed. SJ_ENOMEM, SJ_EIO. */
+ * been removed. SJ_ECORRUPT, SJ_EVERSION: its rows cannot be read back. SJ_ENOMEM, SJ_EIO. It stays
+ * behind when it fails. */
 SJ_MUST_CHECK sj_status sj_store_catch_up(sj_store *store, sj_session_state *state,
                                           sj_error *error);
+
+/* sj_store_is_own_fault tells whether a failure is that of the session at hand, so that others can
+ * go on without it, and not one of disk or memory. False for SJ_OK. */
+static inline bool sj_store_is_own_fault(sj_status status)
+{
+    return status != SJ_OK && status != SJ_EFULL && status != SJ_EIO && status != SJ_ENOMEM &&
+           status != SJ_EAGAIN;
+}
+
+/* sj_store_write_or_set_apart writes the sums of one session now, or, when that is impossible, sets
+ * it apart with the reason (sessions.unsummed_because): its blocks go on being stored, and its sums
+ * are tried again later. Fails only with what is not the session's fault. In a batch. */
+SJ_MUST_CHECK sj_status sj_store_write_or_set_apart(sj_store *store, sj_session_state *state,
+                                                    sj_error *error);
 
 /* sj_store_write_session writes the sums of one session now. */
 SJ_MUST_CHECK sj_status sj_store_write_session(sj_store *store, sj_session_state *state,

@@ -285,6 +285,27 @@ static sj_status check_sums(const verify_run *run)
     return status;
 }
 
+static sj_status check_apart(const verify_run *run)
+{
+    sqlite3_stmt *row = NULL;
+    SJ_TRY(prepare(run,
+                   "SELECT session_id, unsummed_from_block, unsummed_because FROM sessions"
+                   " WHERE unsummed_because IS NOT NULL AND state <> 'removing' ORDER BY 1",
+                   &row));
+    int result;
+    while ((result = sqlite3_step(row)) == SQLITE_ROW) {
+        char text[400];
+        snprintf(text, sizeof(text),
+                 "its sums lack its blocks from %lld on, as %s (--rebuild makes them anew)",
+                 (long long)sqlite3_column_int64(row, 1), sqlite3_column_text(row, 2));
+        run->verified->sessions++;
+        tell_other(run, sqlite3_column_int64(row, 0), text);
+    }
+    const sj_status status = take_end(run, result);
+    sqlite3_finalize(row);
+    return status;
+}
+
 sj_status sj_store_verify(sj_store *store, const sj_verify_options *options, sj_verified *verified,
                           sj_error *error)
 {
@@ -293,5 +314,6 @@ sj_status sj_store_verify(sj_store *store, const sj_verify_options *options, sj_
     *verified = (sj_verified){0};
     SJ_TRY(check_file(&run));
     SJ_TRY(check_blocks(&run));
-    return check_sums(&run);
+    SJ_TRY(check_sums(&run));
+    return check_apart(&run);
 }

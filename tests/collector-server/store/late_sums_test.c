@@ -1,5 +1,6 @@
 /* Sums that are written less often than blocks: whatever happens between, they come out as if each
  * commit had written them. */
+#include "collector-server/store/verify.h"
 #include "tests/collector-server/store/lab_file.h"
 
 #include <fcntl.h>
@@ -396,7 +397,57 @@ static void a_session_that_cannot_be_mended_harms_no_other(void **state)
                     "SELECT session_id FROM sessions WHERE unsummed_from_block IS NOT NULL OR"
                     " stored_blocks <> 6",
                     "3|\n");
+    lab_file_expect(lab, "SELECT count(*) FROM blocks WHERE quarantined IS NOT NULL", "0|\n");
     put_blocks(lab, 1);
+}
+
+static void put_of_both(lab_file *lab, lab_file *other, sj_slice (*more)(frame_maker *))
+{
+    lab_file_begin(lab);
+    lab_file_put(lab, frame_maker_block(&lab->maker, EVENTS, 0));
+    lab_file_put(other, frame_maker_block(&other->maker, EVENTS, 0));
+    if (more != NULL) {
+        lab_file_put(lab, more(&lab->maker));
+    }
+    lab_file_commit(lab);
+}
+
+static sj_slice make_gap(frame_maker *maker)
+{
+    return frame_maker_gap(maker, 1, 11);
+}
+
+static const char apart_sql[] =
+    "SELECT s.session_id, (SELECT count(*) FROM streams JOIN blocks USING (stream_id)"
+    "  WHERE session_id = s.session_id AND quarantined IS NULL), stored_blocks, lost_calls,"
+    " unsummed_from_block, unsummed_because FROM sessions s ORDER BY 1";
+
+/* A session whose call paths have rotted: its blocks are stored as before, the sums of the other,
+ * whose blocks come in the same batches, are written, and its own when they have been made anew. */
+static void a_session_whose_sums_cannot_be_made_is_set_apart(void **state)
+{
+    lab_file *lab = *state;
+    const sj_store_options at_once = {.path = lab->path};
+    put_session(lab, 0, BLOCKS);
+    sj_store_close(lab->store);
+    run_sql(lab, "UPDATE call_paths SET state = x'00' WHERE depth = 1");
+    assert_int_equal(sj_store_open(&at_once, &lab->store, &lab->error), SJ_OK);
+    lab_file other = *lab;
+    frame_maker_init(&other.maker, 2);
+    lab_file_put_metadata(&other);
+    put_of_both(lab, &other, make_gap);
+    lab_file_expect(lab, apart_sql,
+                    "1|7|6|11|7|the call paths of session 1 cannot be read back|\n2|1|1|0|||\n");
+    put_of_both(lab, &other, NULL);
+    put_of_both(lab, &other, frame_maker_end);
+    assert_false(sj_store_maintain(lab->store));
+    lab_file_expect(lab, apart_sql,
+                    "1|9|6|11|7|the call paths of session 1 cannot be read back|\n2|3|3|0|||\n");
+    sj_store_close(lab->store);
+    assert_int_equal(sj_store_open(&at_once, &lab->store, &lab->error), SJ_OK);
+    assert_int_equal(sj_store_rebuild(lab->store, 1, &lab->error), SJ_OK);
+    lab_file_expect(lab, apart_sql, "1|9|9|11|||\n2|3|3|0|||\n");
+    frame_maker_deinit(&other.maker);
 }
 
 /* More than one commit writes the sums of many sessions, so that none takes long. */
@@ -443,6 +494,8 @@ int main(void)
                                         set_up_lazy, lab_file_tear_down),
         cmocka_unit_test_setup_teardown(a_session_that_cannot_be_mended_harms_no_other, set_up_lazy,
                                         lab_file_tear_down),
+        cmocka_unit_test_setup_teardown(a_session_whose_sums_cannot_be_made_is_set_apart,
+                                        set_up_lazy, lab_file_tear_down),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,6 +1,7 @@
 /* The store: one frame once, whatever the order, the repetition or the lies. */
 #include "collector-server/store/database.h"
 #include "collector-server/store/store.h"
+#include "proto/sojourn.pb-c.h"
 #include "tests/collector-server/store/lab_file.h"
 
 #include <setjmp.h>
@@ -209,6 +210,41 @@ static void liars_are_told_and_the_batch_goes_on(void **state)
     lab_file_expect(lab, "SELECT count(*), (SELECT count(*) FROM sessions) FROM blocks", "1|1|\n");
 }
 
+/* Nothing but the database finds out that these calls are those of no function: the sender is told
+ * so, and not to wait for a disk, as it would for ever, and with it all whose frames come along. */
+static void a_frame_that_runs_into_a_constraint_is_refused_alone(void **state)
+{
+    lab_file *lab = *state;
+    bool duplicate = false;
+    uint8_t bytes[256];
+    Sojourn__Filtered filtered = SOJOURN__FILTERED__INIT;
+    sj_frame_view view;
+    lab_file_put_metadata(lab);
+    lab_file_begin(lab);
+    const sj_slice block = frame_maker_block(&lab->maker, 500, 0);
+    sj_block_header header;
+    assert_int_equal(sj_frame_read(block, &view), SJ_OK);
+    assert_int_equal(sj_block_read_header(view.payload, &header), SJ_OK);
+    lab_file_put(lab, block);
+    filtered.session_id.data = header.session.bytes;
+    filtered.session_id.len = sizeof(header.session.bytes);
+    filtered.reason = (char *)(uintptr_t) "depth";
+    filtered.n_function = filtered.n_calls = filtered.n_ticks = 1;
+    filtered.function = (uint32_t[]){0};
+    filtered.calls = filtered.ticks = (uint64_t[]){1};
+    const sj_slice packed = {.data = bytes, .size = sojourn__filtered__pack(&filtered, bytes)};
+    assert_true(packed.size <= sizeof(bytes));
+    assert_int_equal(
+        lab_file_apply(lab, frame_maker_wrap(&lab->maker, SJ_FRAME_FILTERED, packed, (sj_slice){0}),
+                       &duplicate),
+        SJ_ECORRUPT);
+    lab_file_commit(lab);
+    lab_file_expect(lab,
+                    "SELECT count(*), (SELECT count(*) FROM filtered_frames)"
+                    " FROM blocks",
+                    "1|0|\n");
+}
+
 static void blocks_that_overlap_are_not_counted_twice(void **state)
 {
     lab_file *lab = *state;
@@ -349,6 +385,8 @@ int main(void)
                                         lab_file_tear_down),
         cmocka_unit_test_setup_teardown(liars_are_told_and_the_batch_goes_on, lab_file_set_up,
                                         lab_file_tear_down),
+        cmocka_unit_test_setup_teardown(a_frame_that_runs_into_a_constraint_is_refused_alone,
+                                        lab_file_set_up, lab_file_tear_down),
         cmocka_unit_test_setup_teardown(blocks_that_overlap_are_not_counted_twice, lab_file_set_up,
                                         lab_file_tear_down),
         cmocka_unit_test_setup_teardown(a_full_store_takes_no_blocks_but_knows_duplicates,
