@@ -344,17 +344,41 @@ static void check_text(patching *work)
     }
 }
 
-static sj_status write_page(const patching *work, size_t patch)
+/* What is changed of one page and not yet written: no more of it is, because the rest of a page of
+ * data may change under us (asynchronous input, other processes), although all threads stand. */
+typedef struct changed_span {
+    uint64_t address;
+    size_t place; /* of its first byte in `pages` */
+    size_t bytes; /* 0: none */
+} changed_span;
+
+static sj_status write_span(const patching *work, const changed_span *span)
 {
-    const size_t at = work->change->places[patch] & ~(size_t)(PAGE - 1);
-    return sj_target_write(work->target, page_of(work->patches[patch].address),
-                           work->change->pages + at, PAGE);
+    return span->bytes == 0 ? SJ_OK
+                            : sj_target_write(work->target, span->address,
+                                              work->change->pages + span->place, span->bytes);
+}
+
+static void widen(changed_span *span, const sj_text_patch *patch, size_t place)
+{
+    const changed_span before = *span;
+    const size_t end = place + patch->bytes;
+    if (before.bytes == 0) {
+        *span = (changed_span){patch->address, place, patch->bytes};
+        return;
+    }
+    const size_t before_end = before.place + before.bytes;
+    if (place < before.place) {
+        span->address = patch->address;
+        span->place = place;
+    }
+    span->bytes = (end > before_end ? end : before_end) - span->place;
 }
 
 /* write_turn goes over the patches of one turn, upwards, or downwards for removals. */
 static sj_status write_turn(patching *work, turn which)
 {
-    size_t pending = work->count; /* the page of this patch is changed and not yet written */
+    changed_span span = {0};
     for (size_t k = 0; k < work->count; k++) {
         const size_t i = work->patches[0].is_removal ? work->count - 1 - k : k;
         const sj_text_patch *patch = &work->patches[i];
@@ -362,17 +386,18 @@ static sj_status write_turn(patching *work, turn which)
             continue;
         }
         work->report->changed++;
+        memcpy(work->change->pages + work->change->places[i], patch->wanted, patch->bytes);
         if (which == TURN_CROSSING) {
             SJ_TRY(sj_target_write(work->target, patch->address, patch->wanted, patch->bytes));
+            continue;
         }
-        memcpy(work->change->pages + work->change->places[i], patch->wanted, patch->bytes);
-        if (which != TURN_CROSSING && pending != work->count &&
-            page_of(work->patches[pending].address) != page_of(patch->address)) {
-            SJ_TRY(write_page(work, pending));
+        if (span.bytes != 0 && page_of(span.address) != page_of(patch->address)) {
+            SJ_TRY(write_span(work, &span));
+            span.bytes = 0;
         }
-        pending = which != TURN_CROSSING ? i : pending;
+        widen(&span, patch, work->change->places[i]);
     }
-    return pending != work->count ? write_page(work, pending) : SJ_OK;
+    return write_span(work, &span);
 }
 
 static sj_status write_text(patching *work)
