@@ -218,7 +218,7 @@ def one_objc(sojourn, program):
     none = (None,) * 4
     ints = next(name for name in seen if name.startswith("-[SmpBase ints:"))
     check(seen[ints] == {(None, 1, 2, 3, 4)}, f"{label}: {seen[ints]}")
-    halves = {(1.5, 3.0)} | (set() if plain else {(4.0, 8.0)})
+    halves = {(1.5, 3.0), (0.5, 1.0)} | (set() if plain else {(4.0, 8.0)})
     check({given[:2] for given in seen["-[SmpBase half:]"]} == halves, f"{label}: half: {seen}")
     check(seen["-[SmpBase recurse:]"] and all(
         result == depth * (depth + 1) // 2 for result, depth, *_ in seen["-[SmpBase recurse:]"]),
