@@ -25,7 +25,8 @@ struct sj_lab_client {
     pthread_cond_t changed;
     bool is_done; /* `aio` */
     int connections;
-    uint64_t news; /* see sj_dialing_state; all under the mutex */
+    uint64_t connected; /* see sj_dialing_state, as the next; all above under the mutex */
+    uint64_t answers;   /* of the thread that asks */
 };
 
 /* Runs on a thread of NNG, as the next. */
@@ -44,7 +45,7 @@ static void on_connection(nng_pipe pipe, nng_pipe_ev event, void *argument)
     (void)pipe;
     pthread_mutex_lock(&client->mutex);
     client->connections += event == NNG_PIPE_EV_ADD_POST ? 1 : -1;
-    client->news += event == NNG_PIPE_EV_ADD_POST;
+    client->connected += event == NNG_PIPE_EV_ADD_POST;
     pthread_cond_signal(&client->changed);
     pthread_mutex_unlock(&client->mutex);
 }
@@ -117,21 +118,22 @@ static int await(sj_lab_client *client)
 {
     pthread_mutex_lock(&client->mutex);
     while (!client->is_done) {
-        const sj_dialing_state state = {
-            .connections = client->connections, .news = client->news, .is_asking = true};
+        const sj_dialing_state state = {.connections = client->connections,
+                                        .connected = client->connected,
+                                        .answers = client->answers,
+                                        .is_asking = true};
         pthread_mutex_unlock(&client->mutex);
         const int64_t look_ns = sj_dialing_look(&client->dialing, &state);
         const struct timespec look = {.tv_sec = look_ns / 1000000000,
                                       .tv_nsec = look_ns % 1000000000};
         pthread_mutex_lock(&client->mutex);
         if (!client->is_done && client->connections == state.connections &&
-            client->news == state.news) {
+            client->connected == state.connected) {
             pthread_cond_timedwait(&client->changed, &client->mutex, &look);
         }
     }
     const int result = nng_aio_result(client->aio);
     client->is_done = false;
-    client->news += result == 0;
     pthread_mutex_unlock(&client->mutex);
     return result;
 }
@@ -192,6 +194,7 @@ sj_status sj_lab_client_ask(sj_lab_client *client, sj_slice frame, int timeout_m
     if (result == 0) {
         nng_recv_aio(client->socket, client->aio);
         result = await(client);
+        client->answers += result == 0;
     }
     if (result != 0) {
         return sj_fail(error, result == NNG_ETIMEDOUT ? SJ_ETIMEDOUT : SJ_ECLOSED,

@@ -7,8 +7,10 @@
 #include <time.h>
 
 /* SILENCE_MS: a question for commands is answered after 20 s when there are none. Both double with
- * each replacement, DOUBLINGS times. */
-enum { PATIENCE_MS = 3000, SILENCE_MS = 25000, DOUBLINGS = 4 };
+ * each replacement, so many times: patience until there is a connection, silence until there is an
+ * answer, as a fleet would otherwise ask a lab that is too busy to give any everything again every
+ * half a minute. */
+enum { PATIENCE_MS = 3000, PATIENCE_DOUBLINGS = 4, SILENCE_MS = 25000, SILENCE_DOUBLINGS = 2 };
 
 /* The name in certificates that `sojournd` makes for itself. */
 static const char lab_name[] = "sojourn-lab";
@@ -58,8 +60,9 @@ static int64_t monotonic_ns(void)
 /* Somewhat later each time, so that a fleet does not come all at once. */
 static int64_t next_ns(const sj_dialing *dialing, bool is_connected, int64_t now)
 {
-    const unsigned doublings =
-        dialing->replacements < DOUBLINGS ? dialing->replacements : (unsigned)DOUBLINGS;
+    const unsigned in_vain = is_connected ? dialing->silences : dialing->attempts;
+    const unsigned most = is_connected ? SILENCE_DOUBLINGS : PATIENCE_DOUBLINGS;
+    const unsigned doublings = in_vain < most ? in_vain : most;
     const int64_t wait_ms = (int64_t)(is_connected ? SILENCE_MS : PATIENCE_MS) << doublings;
     return now + (wait_ms + nng_random() % PATIENCE_MS) * 1000000;
 }
@@ -86,9 +89,13 @@ int64_t sj_dialing_look(sj_dialing *dialing, const sj_dialing_state *state)
 {
     const int64_t now = monotonic_ns();
     const bool is_connected = state->connections > 0;
-    if (dialing->news != state->news || dialing->was_connected != is_connected) {
-        dialing->replacements = dialing->news != state->news ? 0 : dialing->replacements;
-        dialing->news = state->news;
+    const bool is_new = dialing->connected != state->connected;
+    const bool is_answered = dialing->answers != state->answers;
+    if (is_new || is_answered || dialing->was_connected != is_connected) {
+        dialing->attempts = is_new || is_answered ? 0 : dialing->attempts;
+        dialing->silences = is_answered ? 0 : dialing->silences;
+        dialing->connected = state->connected;
+        dialing->answers = state->answers;
         dialing->was_connected = is_connected;
         dialing->again_ns = 0;
     }
@@ -102,7 +109,8 @@ int64_t sj_dialing_look(sj_dialing *dialing, const sj_dialing_state *state)
         /* One that fails is tried again next time; a socket that is closed has none. */
         (void)!nng_dialer_close(dialing->dialer);
         (void)!dial(dialing->socket, dialing->url, dialing->certificate, &dialing->dialer);
-        dialing->replacements++;
+        dialing->silences += is_connected;
+        dialing->attempts += !is_connected;
         dialing->again_ns = next_ns(dialing, is_connected, now);
     }
     return dialing->again_ns;

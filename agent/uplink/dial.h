@@ -18,16 +18,19 @@ typedef struct sj_dialing {
     nng_socket socket;
     nng_dialer dialer;
     char *url, *certificate;
-    unsigned replacements; /* since there was news */
-    uint64_t news;         /* as it was looked last, with the next */
+    unsigned attempts;  /* replacements since there was a connection */
+    unsigned silences;  /* replacements of connections since there was an answer */
+    uint64_t connected; /* as it was looked last, with the next two */
+    uint64_t answers;
     bool was_connected;
     int64_t again_ns; /* when it will be replaced; 0: to be found out */
 } sj_dialing;
 
 typedef struct sj_dialing_state {
     int connections;
-    uint64_t news;  /* connections made and answers come, all together */
-    bool is_asking; /* an answer is waited for */
+    uint64_t connected; /* times that a connection was made */
+    uint64_t answers;   /* that have come */
+    bool is_asking;     /* an answer is waited for */
 } sj_dialing_state;
 
 /* sj_dialing_start is sj_dial with a dialer that is kept. Returns an NNG error code; release with

@@ -38,7 +38,7 @@ struct sj_channel {
     pthread_cond_t changed;
     bool woken;
     int connections;
-    uint64_t news; /* connections and answers */
+    uint64_t connected, answers; /* see sj_dialing_state */
     bool is_connected_untold;
     bool is_disconnected_untold;
     slot slots[SJ_CHANNEL_SLOTS];
@@ -72,7 +72,7 @@ static void on_completion(void *argument)
     done->result = result;
     done->received_ns = received_ns;
     done->state = SLOT_DONE;
-    channel->news += result == 0;
+    channel->answers += result == 0;
     pthread_cond_signal(&channel->changed);
     pthread_mutex_unlock(&channel->mutex);
 }
@@ -85,7 +85,7 @@ static void on_connection(nng_pipe pipe, nng_pipe_ev event, void *argument)
     sj_channel *channel = argument;
     pthread_mutex_lock(&channel->mutex);
     channel->connections++;
-    channel->news++;
+    channel->connected++;
     channel->is_connected_untold = true;
     pthread_cond_signal(&channel->changed);
     pthread_mutex_unlock(&channel->mutex);
@@ -277,7 +277,9 @@ static bool wait_until(sj_channel *channel, int64_t until_ns)
 static sj_dialing_state get_state(sj_channel *channel)
 {
     pthread_mutex_lock(&channel->mutex);
-    sj_dialing_state state = {.connections = channel->connections, .news = channel->news};
+    sj_dialing_state state = {.connections = channel->connections,
+                              .connected = channel->connected,
+                              .answers = channel->answers};
     for (uint32_t i = 0; i < channel->slot_count && !state.is_asking; ++i) {
         state.is_asking = channel->slots[i].state == SLOT_BUSY;
     }

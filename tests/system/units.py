@@ -4,6 +4,7 @@ one command, confined as they say, back after kill -9, and recordings outlive th
 
 units.py BUILD_FOLDER; ends with 77 where systemd or namespaces are not to be had.
 """
+import contextlib
 import json
 import os
 import shutil
@@ -17,11 +18,25 @@ from sojourn_testing import check, main
 SKIPPED = 77
 DATABASE = "/var/lib/sojourn-lab/lab.db"
 PATIENCE_S = 60
+CGROUP = "sojourn-test-"
 
 
 def skip(reason):
     print(f"skipped: {reason}")
     sys.exit(SKIPPED)
+
+
+def remove_cgroup(cgroup):
+    for folder, _, _ in os.walk(cgroup, topdown=False):
+        os.rmdir(folder)
+
+
+def remove_left_behind(base):
+    """Control groups of tests that were killed: their processes ended with them."""
+    for name in os.listdir(base):
+        if name.startswith(CGROUP) and not os.path.exists(f"/proc/{name.removeprefix(CGROUP)}"):
+            with contextlib.suppress(OSError):  # about to end
+                remove_cgroup(os.path.join(base, name))
 
 
 class Machine:
@@ -30,9 +45,10 @@ class Machine:
     def __init__(self, sojourn):
         hierarchy = "/sys/fs/cgroup/systemd"
         base = hierarchy if os.path.isdir(hierarchy) else "/sys/fs/cgroup"
-        self.cgroup = os.path.join(base, f"sojourn-test-{os.getpid()}")
+        self.cgroup = os.path.join(base, f"{CGROUP}{os.getpid()}")
         folder = sojourn.path("machine")
         os.mkdir(folder)
+        remove_left_behind(base)
         try:
             os.mkdir(self.cgroup)
         except OSError as error:
@@ -42,9 +58,9 @@ class Machine:
         self.log_path = sojourn.path("boot.log")
         with open(self.log_path, "wb") as log:
             self.process = subprocess.Popen(
-                ["sh", "-c", 'echo $$ >"$0/cgroup.procs"; exec unshare --mount --pid --fork '
-                 '--kill-child --uts --ipc --net --cgroup sh "$@"', self.cgroup, boot, folder,
-                 build], stdin=subprocess.DEVNULL, stdout=log, stderr=log)
+                ["sh", "-c", 'echo $$ >"$0/cgroup.procs"; exec setpriv --pdeathsig KILL '
+                 'unshare --mount --pid --fork --kill-child --uts --ipc --net --cgroup sh "$@"',
+                 self.cgroup, boot, folder, build], stdin=subprocess.DEVNULL, stdout=log, stderr=log)
 
     def first(self):
         """Its process 1, as this machine numbers it."""
@@ -90,9 +106,8 @@ class Machine:
     def end(self):
         self.process.kill()
         self.process.wait()
-        wait_for("the processes are gone", lambda: self.is_empty(self.cgroup))
-        for folder, _, _ in os.walk(self.cgroup, topdown=False):
-            os.rmdir(folder)
+        wait_for("the processes are gone", lambda: self.is_empty(self.cgroup), PATIENCE_S)
+        remove_cgroup(self.cgroup)
 
     @staticmethod
     def is_empty(cgroup):
