@@ -3,7 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { BYTES_A_NODE = 640 }; /* histogram and room to grow included */
+enum { BYTES_A_NODE = 640, BYTES_A_FUNCTION = 400 }; /* histograms and room to grow included */
 
 sj_status sj_array_grow(void **array, size_t *capacity, size_t count, size_t element_bytes)
 {
@@ -227,7 +227,7 @@ size_t sj_session_state_bytes(const sj_session_state *state)
            state->module_capacity * sizeof(*state->modules) +
            state->shadow_capacity * sizeof(*state->shadows) +
            state->function_capacity * sizeof(*state->functions) +
-           state->edge_capacity * sizeof(*state->edges) +
+           state->function_count * BYTES_A_FUNCTION + state->edge_capacity * sizeof(*state->edges) +
            (state->function_map.capacity + state->edge_map.capacity) * 12;
 }
 

@@ -79,7 +79,9 @@ class Machine:
     def is_up(self):
         if self.process.poll() is not None:
             with open(self.log_path, encoding="utf-8") as log:
-                skip(f"no systemd of our own: {log.read().strip()}")
+                told = log.read().strip()
+            check("the namespaces are made" not in told, f"the machine ended: {told}")
+            skip(f"no systemd of our own: {told}")
         if self.first() is None:
             return False
         with open(f"/proc/{self.first()}/comm", encoding="ascii") as file:

@@ -40,6 +40,7 @@ else
     mount -t cgroup2 cgroup2 "$root/sys/fs/cgroup"
 fi
 
+echo "the namespaces are made" # what goes wrong from here on is a failure, no lack
 mkdir -p "$root/opt/sojourn"
 cp -r "$build/bin" "$build/lib" "$root/opt/sojourn"
 cp "$build/tests/samples/ends" "$root/opt/sojourn"
