@@ -185,7 +185,7 @@ static sj_status open_frames(replay *run, uint32_t looked_up)
         run->node = sj_path_nodes_child(&graph->paths, caller & graph->parent_mask, frame->function,
                                         sj_path_step_entered(caller));
         if (run->node == SJ_NO_NODE) {
-            return SJ_ENOMEM;
+            return sj_path_nodes_failure(&graph->paths);
         }
         run->top++;
         graph->stack[run->top] = (replay_frame){.start = frame->start_ticks,
@@ -317,7 +317,7 @@ static sj_status enter_slow(replay *run, uint32_t function, size_t event)
                                                    .flags = flags,
                                                    .place = (uint32_t)event,
                                                    .caller = caller};
-    return run->node != SJ_NO_NODE ? SJ_OK : SJ_ENOMEM;
+    return run->node != SJ_NO_NODE ? SJ_OK : sj_path_nodes_failure(&run->graph->paths);
 }
 
 /* An event that is not ordinary; `symbol` 0: a LEAVE. */
@@ -369,7 +369,7 @@ static inline __attribute__((always_inline)) sj_status replay_events(replay *run
             const uint32_t caller = node;
             node = sj_path_nodes_child(paths, caller & parent_mask, functions[symbol - 1], last);
             if (node == SJ_NO_NODE) {
-                return SJ_ENOMEM;
+                return sj_path_nodes_failure(paths);
             }
             last = sj_path_step_entered(node);
             replay_frame *frame = &stack[++top];
@@ -517,7 +517,8 @@ sj_status sj_callgraph_merge(sj_callgraph *graph, const sj_path_node *nodes, uin
         const uint32_t place =
             sj_path_nodes_child(&graph->paths, places[nodes[i].parent], nodes[i].function,
                                 sj_path_step_entered(places[nodes[i].parent]));
-        status = place != SJ_NO_NODE ? merge_node(&graph->paths, place, &nodes[i]) : SJ_ENOMEM;
+        status = place != SJ_NO_NODE ? merge_node(&graph->paths, place, &nodes[i])
+                                     : sj_path_nodes_failure(&graph->paths);
         places[i + 1] = place;
     }
     free(places);

@@ -27,6 +27,10 @@ enum {
 
 typedef struct sj_callgraph sj_callgraph;
 
+/* Call paths that a session may have: programs have thousands, deep recursion makes a million, and
+ * what is made to have more would take all memory (some 640 bytes each). */
+enum { SJ_MOST_PATHS = 1 << 21 };
+
 typedef struct sj_path_node {
     uint32_t parent;   /* node; 0: root */
     uint32_t function; /* session-wide function id */
@@ -77,7 +81,8 @@ void sj_callgraph_free(sj_callgraph *graph);
 
 /* sj_callgraph_apply adds one decoded CALLS block (each block once: the caller has deduplicated).
  * SJ_ECORRUPT, and what `lookup` returns when it fails (it may be NULL: SJ_ENOTFOUND where it were
- * needed), leave the graph as it was. SJ_ENOMEM: the graph must be dropped and reloaded. */
+ * needed), leave the graph as it was. SJ_ENOMEM, and SJ_ELIMIT when the session has more than
+ * SJ_MOST_PATHS call paths: the graph must be dropped and reloaded. */
 SJ_MUST_CHECK sj_status sj_callgraph_apply(sj_callgraph *graph, const sj_block *block,
                                            sj_stack_lookup lookup, void *lookup_context,
                                            sj_block_summary *summary);
@@ -94,7 +99,8 @@ SJ_MUST_CHECK sj_status sj_callgraph_measure(sj_callgraph *gauge, const sj_block
 SJ_MUST_CHECK sj_status sj_callgraph_restore(sj_callgraph *graph, const sj_path_node *node);
 
 /* sj_callgraph_merge adds sums made elsewhere: nodes[i] has its parent at nodes[parent - 1], before
- * it, or the root (0). SJ_ECORRUPT leaves the graph as it was; SJ_ENOMEM: drop it and reload. */
+ * it, or the root (0). SJ_ECORRUPT leaves the graph as it was; SJ_ENOMEM, SJ_ELIMIT: drop it and
+ * reload. */
 SJ_MUST_CHECK sj_status sj_callgraph_merge(sj_callgraph *graph, const sj_path_node *nodes,
                                            uint32_t count);
 

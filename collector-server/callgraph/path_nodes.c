@@ -72,6 +72,7 @@ sj_status sj_path_nodes_init(sj_path_nodes *paths)
     paths->followers[sj_path_step_left(0)] = 0;
     paths->distinct[0] = 0;
     paths->count = 1;
+    paths->most = SJ_MOST_PATHS;
     return SJ_OK;
 }
 
@@ -142,6 +143,9 @@ uint32_t sj_path_nodes_find_or_add(sj_path_nodes *paths, uint32_t parent, uint32
         node = fold_recursion(paths, parent, function);
     }
     if (node == 0) {
+        if (paths->count >= paths->most) {
+            return SJ_NO_NODE;
+        }
         if (paths->count == paths->capacity) {
             if (grow_nodes(paths) != SJ_OK) {
                 return SJ_NO_NODE;

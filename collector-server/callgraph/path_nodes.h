@@ -22,6 +22,7 @@ typedef struct sj_path_nodes {
     sj_path_place *table; /* open addressing by (parent, function) */
     uint32_t count;
     uint32_t capacity;
+    uint32_t most; /* nodes that there may be */
     uint32_t table_mask;
     uint32_t dirty_count;
     sj_function_histograms functions; /* sums over the nodes that are `folded` */
@@ -49,7 +50,7 @@ uint32_t sj_path_nodes_find_or_add(sj_path_nodes *paths, uint32_t parent, uint32
                                    sj_path_step before);
 
 /* sj_path_nodes_child returns the node of `function` (never 0) called from `parent`, made when it
- * is new; SJ_NO_NODE when memory or node numbers are exhausted. `before` is any step, the better
+ * is new; SJ_NO_NODE: see sj_path_nodes_failure. `before` is any step, the better
  * the guess the faster. `nodes` may move. */
 static inline uint32_t sj_path_nodes_child(sj_path_nodes *paths, uint32_t parent, uint32_t function,
                                            sj_path_step before)
@@ -60,6 +61,13 @@ static inline uint32_t sj_path_nodes_child(sj_path_nodes *paths, uint32_t parent
         return guess; /* the root, which stands for "none", has function 0 */
     }
     return sj_path_nodes_find_or_add(paths, parent, function, before);
+}
+
+/* sj_path_nodes_failure tells why there is no node: SJ_ELIMIT (as many as there may be) or
+ * SJ_ENOMEM. */
+static inline sj_status sj_path_nodes_failure(const sj_path_nodes *paths)
+{
+    return paths->count >= paths->most ? SJ_ELIMIT : SJ_ENOMEM;
 }
 
 /* sj_path_nodes_touch prepares a node for a change of its sums: it is dirty from then on, and its

@@ -270,7 +270,12 @@ static sj_status replay_block(block_run *run)
     if (is_held) {
         status = sj_callgraph_apply(state->graph, &run->block, sj_store_stack_frames, &stack,
                                     &run->summary);
-    } else {
+    }
+    if (status == SJ_ELIMIT) { /* too many call paths: likewise */
+        sj_store_fall_behind(state);
+        is_held = false;
+    }
+    if (!is_held) {
         status = sj_callgraph_measure(store->gauge, &run->block, sj_store_stack_frames, &stack,
                                       &run->summary);
     }

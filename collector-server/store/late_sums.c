@@ -68,6 +68,9 @@ static sj_status replay_row(sj_store *store, sj_session_state *state, sqlite3_st
     if (status == SJ_OK && block.header.kind == SJ_BLOCK_CALLS) {
         sj_stack_context stack = {.store = store, .stream_id = stream->stream_id};
         status = sj_callgraph_apply(state->graph, &block, sj_store_stack_frames, &stack, &summary);
+        if (status == SJ_ELIMIT) {
+            sj_fail(error, status, "it has more than %u call paths", (unsigned)SJ_MOST_PATHS);
+        }
     }
     if (status != SJ_OK) {
         *fault = is_unreadable(status) ? status : SJ_OK;

@@ -160,6 +160,11 @@ static sj_status merge(sj_store *store, sj_session_state *state, sj_slice bytes,
     }
     if (status == SJ_OK) {
         status = sj_callgraph_merge(state->graph, nodes, count);
+        if (status == SJ_ELIMIT || status == SJ_ENOMEM) { /* half of it is in */
+            sj_fail(error, status, "a profile cannot be added: %s",
+                    status == SJ_ELIMIT ? "too many call paths" : "out of memory");
+            sj_store_fall_behind(state);
+        }
     }
     sj_profile_free(nodes, count);
     return status;

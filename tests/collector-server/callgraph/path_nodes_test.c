@@ -92,6 +92,23 @@ static void test_a_folded_recursion_is_left_level_by_level(void **state)
     free(ticks);
 }
 
+static void test_there_are_no_more_paths_than_may_be(void **state)
+{
+    (void)state;
+    sj_path_nodes paths;
+    assert_int_equal(sj_path_nodes_init(&paths), SJ_OK);
+    assert_int_equal(paths.most, SJ_MOST_PATHS);
+    paths.most = 100;
+    for (uint32_t function = 1; function < paths.most; function++) {
+        assert_int_not_equal(sj_path_nodes_child(&paths, 0, function, sj_path_step_entered(0)),
+                             SJ_NO_NODE);
+    }
+    assert_int_equal(sj_path_nodes_child(&paths, 0, 100, sj_path_step_entered(0)), SJ_NO_NODE);
+    assert_int_equal(sj_path_nodes_failure(&paths), SJ_ELIMIT);
+    assert_int_not_equal(sj_path_nodes_child(&paths, 0, 50, sj_path_step_entered(0)), SJ_NO_NODE);
+    sj_path_nodes_deinit(&paths);
+}
+
 static void count_calls(sj_path_nodes *paths, uint32_t *random, uint32_t calls)
 {
     for (uint32_t i = 0; i < calls; i++) {
@@ -158,6 +175,7 @@ int main(void)
         cmocka_unit_test(test_a_folded_recursion_is_left_level_by_level),
         cmocka_unit_test(test_histograms_of_functions_follow_their_paths),
         cmocka_unit_test(test_shallow_recursion_keeps_every_level),
+        cmocka_unit_test(test_there_are_no_more_paths_than_may_be),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
