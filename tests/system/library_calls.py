@@ -116,18 +116,23 @@ def order(process, letters):
         check(process.stdout.readline() == "done\n", f"the program did not do {letter}")
 
 
+def start_recorded(sojourn, folder, database, options):
+    """The program that takes orders, under `record`, and its pid."""
+    recorder = subprocess.Popen(
+        [sojourn.program, "record", "-q", "-o", database, *options, "--", os.path.join(folder, "library_policy"),
+         os.path.join(folder, "library_plugin.so")],
+        env=dict(sojourn.environment, LD_LIBRARY_PATH=folder), stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+    check(recorder.stdout.readline() == "ready\n", f"{folder}: the program did not start")
+    with open(f"/proc/{recorder.pid}/task/{recorder.pid}/children", encoding="utf-8") as file:
+        return recorder, int(file.read().split()[0])
+
+
 def policies_bind_and_unbind(sojourn, folder, linking):
     """A policy for a recording that goes on binds calls into libraries, and gives them back: of
     slots that were never used, of modules that come later, in children, while others call."""
     database = sojourn.path("policy.db")
     own = ["--module", "library_policy", "--module", "library_plugin.so"]
-    recorder = subprocess.Popen(
-        [sojourn.program, "record", "-q", "-o", database, *own, "--", os.path.join(folder, "library_policy"),
-         os.path.join(folder, "library_plugin.so")],
-        env=dict(sojourn.environment, LD_LIBRARY_PATH=folder), stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
-    check(recorder.stdout.readline() == "ready\n", f"{folder}: the program did not start")
-    with open(f"/proc/{recorder.pid}/task/{recorder.pid}/children", encoding="utf-8") as file:
-        pid = int(file.read().split()[0])
+    recorder, pid = start_recorded(sojourn, folder, database, own)
     order(recorder, "rw") # before: not recorded
     answer = set_policy(sojourn, pid, *own, "--library-calls")
     check(answer["hooked"] > 5 and not answer["not_applied"], f"{folder}: {answer}")
@@ -173,13 +178,7 @@ def patched_targets_are_left_alone(sojourn, folder):
     who calls: they would be told as unwound. The reason is told, and policies do not pile up stubs."""
     database = sojourn.path("patched.db")
     own = ["--module", "library_policy", "--module", "libcalled.so"]
-    recorder = subprocess.Popen(
-        [sojourn.program, "record", "-q", "-o", database, *own, "--", os.path.join(folder, "library_policy"),
-         os.path.join(folder, "library_plugin.so")],
-        env=dict(sojourn.environment, LD_LIBRARY_PATH=folder), stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
-    check(recorder.stdout.readline() == "ready\n", f"{folder}: the program did not start")
-    with open(f"/proc/{recorder.pid}/task/{recorder.pid}/children", encoding="utf-8") as file:
-        pid = int(file.read().split()[0])
+    recorder, pid = start_recorded(sojourn, folder, database, own)
     sizes = set()
     for _ in range(4):
         answer = set_policy(sojourn, pid, *own, "--library-calls")
