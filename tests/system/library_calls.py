@@ -9,14 +9,13 @@ import subprocess
 from attaching import Target, start_attach
 from judging import compare
 from policy_set import set_policy
-from sojourn_testing import check, check_accounts, main
+from sojourn_testing import EMULATOR, check, check_accounts, main
 
 COUNTS = """SELECT m.path AS module, f.name AS name, sum(calls) AS calls FROM
   (SELECT function_id, calls FROM function_stats UNION ALL SELECT function_id, 1 FROM open_calls)
   JOIN functions AS f USING (function_id) JOIN modules AS m USING (module_id)
   WHERE f.name LIKE '%!%' GROUP BY 1, 2"""
 REASONS = "SELECT name, reason FROM unhooked_functions WHERE name LIKE '%!%'"
-EMULATOR = ["qemu-aarch64", "-L", "/usr/aarch64-linux-gnu"]
 TAKEN = "an import whose address is taken"
 TWICE = "an import that looks at its caller or returns twice"
 NOT_BOUND = "an import that cannot be bound in a running program"
