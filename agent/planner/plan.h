@@ -61,8 +61,9 @@ typedef enum sj_skip {
     SJ_SKIP_ADDRESS_TAKEN = 19,   /* import: code loads the address from the slot, too */
     SJ_SKIP_CALLER_MATTERS = 20,  /* import: it looks at its return address, or returns twice */
     SJ_SKIP_CROSSES_PAGE = 21,    /* (agent) a patch crosses a page in a running process */
-    SJ_SKIP_NOT_BOUND = 22 /* (agent) import of a running program: what it calls is not known,
-                            * or could not tell that such a call leads to it */
+    SJ_SKIP_NOT_BOUND = 22, /* (agent) import of a running program: what it calls is not known,
+                             * or could not tell that such a call leads to it */
+    SJ_SKIP_UNDEFINED = 23  /* (agent) import that nothing defines when slots are bound */
 } sj_skip;
 
 /* Where a function's bounds and name come from. */
