@@ -393,6 +393,17 @@ static void salvage_earlier(const record_options *options)
     }
 }
 
+static void tell_missed(const sj_recording_options *options)
+{
+    const char *texts[SJ_POLICY_MISSED];
+    const size_t count = options->attach_pid != 0 && options->policy != NULL
+                             ? sj_policy_missed(options->policy, texts)
+                             : 0;
+    for (size_t i = 0; i < count; i++) {
+        fprintf(stderr, "sojourn attach: %s\n", texts[i]);
+    }
+}
+
 static int start_recording(record_options *options, const char *program_path)
 {
     sj_error error = {0};
@@ -408,10 +419,7 @@ static int start_recording(record_options *options, const char *program_path)
     options->recording.context = &text;
     options->recording.progress = sj_report_text_progress;
     salvage_earlier(options);
-    if (options->recording.attach_pid != 0 && options->recording.policy != NULL &&
-        sj_policy_watches_loops(options->recording.policy)) {
-        fputs("sojourn attach: " SJ_POLICY_LOOPS_UNSEEN "\n", stderr);
-    }
+    tell_missed(&options->recording);
     sj_status status = describe_destination(options, &error);
     if (status == SJ_OK) {
         status = sj_recording_prepare(&options->recording, &recording, &error);
