@@ -5,6 +5,7 @@
  * second of them, so that is the recursive mutex whose owner is this thread. */
 #include "agent/control/loader_lock.h"
 
+#include "agent/control/machine.h"
 #include "agent/control/remote_module.h"
 
 #include <dlfcn.h>
@@ -12,6 +13,7 @@
 #include <pthread.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 enum { GLOBAL_BYTES = 8192, LOCKS = 3, HELD = 1 };
@@ -78,7 +80,7 @@ static bool has_owner(pid_t pid, int32_t owner)
     return access(path, F_OK) == 0;
 }
 
-bool sj_loader_lock_is_orphaned(const sj_target *target)
+uint64_t sj_loader_lock_find(const sj_target *target)
 {
     own_locks own;
     sj_remote_module loader;
@@ -87,11 +89,29 @@ bool sj_loader_lock_is_orphaned(const sj_target *target)
         loader.high - loader.low != own.loader_bytes ||
         sj_remote_symbol(target, &loader, "_rtld_global", &global) != SJ_OK ||
         global - loader.low != own.global) {
-        return false;
+        return 0;
     }
-    for (uint32_t i = 0; i < LOCKS; i++) {
+    return global + own.first;
+}
+
+bool sj_loader_lock_is_awaited(const sj_target *target, uint64_t address)
+{
+    for (size_t i = 0; i < target->count && address != 0; i++) {
+        sj_machine_state state;
+        if (sj_machine_get(target->threads[i].tid, &state) == SJ_OK && state.in_syscall &&
+            state.syscall == SYS_futex && state.argument == address) {
+            return true;
+        }
+    }
+    return false;
+}
+
+bool sj_loader_lock_is_orphaned(const sj_target *target)
+{
+    const uint64_t first = sj_loader_lock_find(target);
+    for (uint32_t i = 0; i < LOCKS && first != 0; i++) {
         mutex_words mutex;
-        const uint64_t at = global + own.first + i * sizeof(pthread_mutex_t);
+        const uint64_t at = first + i * sizeof(pthread_mutex_t);
         if (sj_target_read(target, at, &mutex, sizeof(mutex)) != SJ_OK || !is_recursive(&mutex)) {
             return false;
         }

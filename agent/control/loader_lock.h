@@ -10,4 +10,12 @@
  * the process has another C library than this one, whose locks are not known. */
 bool sj_loader_lock_is_orphaned(const sj_target *target);
 
+/* sj_loader_lock_find gives the address of the lock that whoever loads a module holds, and whoever
+ * binds a call may wait for; 0: not known, as above. */
+uint64_t sj_loader_lock_find(const sj_target *target);
+
+/* sj_loader_lock_is_awaited tells whether a thread waits for the lock at `address`. Threads are
+ * stopped. */
+bool sj_loader_lock_is_awaited(const sj_target *target, uint64_t address);
+
 #endif

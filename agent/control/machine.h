@@ -12,6 +12,7 @@ typedef struct sj_machine_state {
     uint64_t sp;
     bool in_syscall; /* stopped inside of a system call, which goes on or starts again */
     int64_t syscall;
+    uint64_t argument;      /* the first of the system call */
     uint64_t registers[32]; /* by DWARF number, as the unwinder wants them */
     uint32_t register_count;
 } sj_machine_state;

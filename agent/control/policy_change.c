@@ -29,6 +29,7 @@ typedef struct change_sums {
     size_t freed;
     size_t refused;      /* functions that are wanted and could not be hooked */
     size_t kept;         /* that are not and could not be set free */
+    size_t unsure;       /* processes in which a call may have been led past its hook */
     uint64_t stopped_ns; /* the longest stop of one process */
 } change_sums;
 
@@ -130,6 +131,7 @@ static void reselect_one(sj_recording *recording, pid_t pid, const sj_function_s
     sums->freed += report.freed_count;
     sums->refused += told;
     sums->kept += report.kept_count;
+    sums->unsure += report.is_unsure;
     sums->stopped_ns = report.stopped_ns > sums->stopped_ns ? report.stopped_ns : sums->stopped_ns;
     sj_reselect_report_deinit(&report);
 }
@@ -215,8 +217,8 @@ static sj_status follow(sj_recording *recording, const sj_policy *policy, sj_rul
 {
     const sj_policy *before = recording->changes.policy;
     /* What the budget had set free is hooked again, too. */
-    const bool same_hooks =
-        sj_selection_same(&before->selection, &policy->selection) && before->budget_percent <= 0;
+    const bool same_hooks = sj_selection_same(&before->selection, &policy->selection) &&
+                            before->budget_percent <= 0 && !recording->changes.is_unsure;
     const sj_status status = sj_drain_set_policy(recording->drain, policy, rules);
     if (status != SJ_OK) {
         return sj_fail(error, status, "the recording has failed: %s", sj_status_text(status));
@@ -226,6 +228,11 @@ static sj_status follow(sj_recording *recording, const sj_policy *policy, sj_rul
     }
     if (sums->kept != 0) {
         note_problem(sums, "functions: some are still recorded, a thread stands in their hooks");
+    }
+    recording->changes.is_unsure = sums->unsure != 0;
+    if (sums->unsure != 0) {
+        note_problem(sums, "modules.library_calls: a thread waits for another that loads a module; "
+                           "what it calls first may stay unrecorded until the next policy");
     }
     if (!same_buffers(before, policy)) {
         note_problem(sums, "buffer: stays as it was when the process was joined");

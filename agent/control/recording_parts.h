@@ -17,6 +17,7 @@
 /* The policies of a recording: the present one, and the one that somebody asks for. */
 typedef struct sj_policy_changes {
     int wake;              /* eventfd: a request has come */
+    bool is_unsure;        /* the next one goes over all hooks, also when it wants the same */
     pthread_mutex_t mutex; /* guards everything below */
     const sj_policy *policy;
     sj_policy *owned;  /* `policy`, when it came later than the recording began; else NULL */

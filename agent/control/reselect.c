@@ -1,14 +1,16 @@
 #include "agent/control/reselect.h"
 
 #include "agent/control/clock.h"
+#include "agent/control/loader_lock.h"
 #include "agent/control/machine.h"
 #include "agent/control/review.h"
 #include "agent/recorder/record.h"
 
 #include <stdlib.h>
+#include <string.h>
 #include <time.h>
 
-enum { ATTEMPTS = 100, PAUSE_NS = 2000000 };
+enum { ATTEMPTS = 100, WAIT_ATTEMPTS = 25, PAUSE_NS = 2000000 };
 
 typedef struct reselection {
     sj_roster *roster;
@@ -132,8 +134,32 @@ static sj_status list_differences(reselection *selecting, const uint8_t *before)
     return complete ? SJ_OK : SJ_ENOMEM;
 }
 
+/* note_overwritten finds the slots that the loader has written over since they were written: a call
+ * that was being bound then is bound there. They are written again. */
+static sj_status note_overwritten(reselection *selecting)
+{
+    for (size_t i = 0; i < selecting->agent.table_count; i++) {
+        const sj_remote_table *table = &selecting->agent.tables[i];
+        for (uint32_t j = 0; j < table->module.change_count; j++) {
+            sj_hook_change *change = &table->changes[j];
+            uint8_t held[SJ_PATCH_MAX_BYTES];
+            if (change->is_slot == 0 || change->written == 0 ||
+                sj_target_read(&selecting->target, change->address, held, change->bytes) != SJ_OK ||
+                memcmp(held, change->original, change->bytes) != 0) {
+                continue;
+            }
+            change->written = 0;
+            SJ_TRY(sj_target_write(&selecting->target,
+                                   (uint64_t)(uintptr_t)(table->module.changes + j), change,
+                                   sizeof(*change)));
+        }
+    }
+    return SJ_OK;
+}
+
 static sj_status toggle_stopped(reselection *selecting)
 {
+    SJ_TRY(note_overwritten(selecting));
     uint8_t *before = mark_functions(selecting, true);
     sj_status status = before != NULL ? SJ_OK : SJ_ENOMEM;
     selecting->report->ticks = sj_clock_ticks();
@@ -182,12 +208,16 @@ static bool may_write_slots(const reselection *selecting, const sj_remote_module
     return false;
 }
 
-static bool has_slots(const reselection *selecting)
+/* has_slots tells whether there are slots, or (`wanted`) ones that are to be written now. */
+static bool has_slots(const reselection *selecting, bool wanted)
 {
+    void *states = (void *)(uintptr_t)selecting->states;
     for (size_t i = 0; i < selecting->agent.table_count; i++) {
         const sj_remote_table *table = &selecting->agent.tables[i];
         for (uint32_t j = 0; j < table->module.change_count; j++) {
-            if (table->changes[j].is_slot != 0) {
+            const sj_hook_change *change = &table->changes[j];
+            if (change->is_slot != 0 &&
+                (!wanted || (change->written == 0 && is_wanted(states, change)))) {
                 return true;
             }
         }
@@ -195,16 +225,21 @@ static bool has_slots(const reselection *selecting)
     return false;
 }
 
-/* stop_all stops the process at a moment when its text and slots hold still. */
+/* stop_all stops the process at a moment when its text and slots hold still. A thread that waits
+ * for another one that loads a module may wait for long: it is told. */
 static sj_status stop_all(reselection *selecting, uint64_t *start_ns, sj_error *error)
 {
     const struct timespec pause = {.tv_nsec = PAUSE_NS};
     sj_remote_module loader = {0};
     (void)!sj_remote_module_find(selecting->target.pid, "ld-", &loader);
+    const uint64_t lock = sj_loader_lock_find(&selecting->target);
     for (uint32_t i = 0;; i++) {
         SJ_TRY(
             sj_remote_agent_stop_current(&selecting->target, &selecting->agent, start_ns, error));
-        if (!has_slots(selecting) || !may_write_slots(selecting, &loader)) {
+        const bool writes = has_slots(selecting, false) && may_write_slots(selecting, &loader);
+        selecting->report->is_unsure =
+            has_slots(selecting, true) && sj_loader_lock_is_awaited(&selecting->target, lock);
+        if (!writes && (!selecting->report->is_unsure || i >= WAIT_ATTEMPTS)) {
             return SJ_OK;
         }
         sj_target_resume_all(&selecting->target);

@@ -17,6 +17,7 @@ typedef struct sj_reselect_report {
     uint32_t *missed; /* that are wanted and have no hooks; also of modules that are not mapped */
     size_t missed_count;
     size_t kept_count; /* functions that are not wanted and could not be set free */
+    bool is_unsure;    /* a thread waits in the loader, which may lead a call past its hook */
 } sj_reselect_report;
 
 /* sj_reselect_process makes the process number `process` of the session, whose pid is `pid`, obey

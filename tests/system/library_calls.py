@@ -141,11 +141,10 @@ def order(process, letters):
         check(process.stdout.readline() == "done\n", f"the program did not do {letter}")
 
 
-def start_recorded(sojourn, folder, database, options):
-    """The program that takes orders, under `record`, and its pid."""
+def start_recorded(sojourn, folder, database, options, words=("library_policy", "library_plugin.so")):
+    """A program that takes orders, under `record`, and its pid."""
     recorder = subprocess.Popen(
-        [sojourn.program, "record", "-q", "-o", database, *options, "--", os.path.join(folder, "library_policy"),
-         os.path.join(folder, "library_plugin.so")],
+        [sojourn.program, "record", "-q", "-o", database, *options, "--", *(os.path.join(folder, word) for word in words)],
         env=dict(sojourn.environment, LD_LIBRARY_PATH=folder), stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
     check(recorder.stdout.readline() == "ready\n", f"{folder}: the program did not start")
     with open(f"/proc/{recorder.pid}/task/{recorder.pid}/children", encoding="utf-8") as file:
@@ -225,6 +224,29 @@ def patched_targets_are_left_alone(sojourn, folder):
     os.unlink(database)
 
 
+def a_call_that_waits_is_told(sojourn, folder):
+    """Who binds a call while a module is loaded may write over its hook afterwards: that it may is
+    told, and the next policy, which wants the same, makes it good."""
+    database = sojourn.path("waits.db")
+    own = ["--module", "near.so"]
+    recorder, pid = start_recorded(sojourn, folder, database, own, ("library_waits", "far.so", "near.so", "slow.so"))
+    order(recorder, "hb")
+    answer = set_policy(sojourn, pid, *own, "--library-calls")
+    check("a thread waits for another that loads a module" in str(answer["not_applied"]), f"told: {answer}")
+    order(recorder, "gr")
+    answer = set_policy(sojourn, pid, *own, "--library-calls")
+    check(answer["hooked"] == 1 and not answer["not_applied"], f"made good: {answer}")
+    order(recorder, "r")
+    answer = set_policy(sojourn, pid, *own, "--library-calls")
+    check(answer["hooked"] == 0 and not answer["not_applied"], f"nothing to do: {answer}")
+    output, _ = recorder.communicate(timeout=60)
+    check(recorder.returncode == 0 and output == "mistakes 0\n", f"{recorder.returncode} {output}")
+    check_accounts(sojourn, database)
+    calls = recorded(sojourn, database, "near.so")
+    check(calls.get("far_call") == 100, f"{calls} after the second policy")
+    os.unlink(database)
+
+
 def test(sojourn, _):
     sojourn.environment["XDG_RUNTIME_DIR"] = sojourn.folder
     samples = os.path.join(os.path.dirname(os.path.dirname(sojourn.program)), "tests/samples")
@@ -234,6 +256,7 @@ def test(sojourn, _):
     for compiler, linking in (("gcc", "lazy"), ("gcc", "no_plt"), ("gcc", "fixed"), ("clang", "now")):
         policies_bind_and_unbind(sojourn, os.path.join(samples, f"library-{compiler}-{linking}"), linking)
     patched_targets_are_left_alone(sojourn, os.path.join(samples, "library-gcc-lazy"))
+    a_call_that_waits_is_told(sojourn, os.path.join(samples, "library-waits"))
     attach_goes_on_without(sojourn, os.path.join(samples, "library-gcc-lazy"))
     for linking in ("lazy", "now"):
         one_variant(sojourn, os.path.join(samples, f"library-aarch64-{linking}"), linking)

@@ -24,6 +24,7 @@ sj_status sj_machine_get(pid_t tid, sj_machine_state *state)
                                 .sp = now.rsp,
                                 .in_syscall = (int64_t)now.orig_rax >= 0,
                                 .syscall = (int64_t)now.orig_rax,
+                                .argument = now.rdi,
                                 .registers = {now.rax, now.rdx, now.rcx, now.rbx, now.rsi, now.rdi,
                                               now.rbp, now.rsp, now.r8, now.r9, now.r10, now.r11,
                                               now.r12, now.r13, now.r14, now.r15, now.rip},
