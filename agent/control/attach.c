@@ -2,6 +2,7 @@
 
 #include "agent/control/attach_check.h"
 #include "agent/control/attach_parts.h"
+#include "agent/control/clock.h"
 #include "agent/control/directories.h"
 
 #include <dlfcn.h>
@@ -30,29 +31,16 @@ struct sj_attach {
     sj_attach_report report;
 };
 
-uint64_t sj_attach_now_ns(void)
-{
-    struct timespec now;
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    return (uint64_t)now.tv_sec * UINT64_C(1000000000) + (uint64_t)now.tv_nsec;
-}
-
-static uint64_t read_own_ns(void)
-{
-    struct timespec now;
-    clock_gettime(CLOCK_THREAD_CPUTIME_ID, &now);
-    return (uint64_t)now.tv_sec * UINT64_C(1000000000) + (uint64_t)now.tv_nsec;
-}
-
 void sj_stop_clock_start(sj_stop_clock *clock)
 {
-    *clock = (sj_stop_clock){.wall_ns = sj_attach_now_ns(), .cpu_ns = read_own_ns()};
+    *clock = (sj_stop_clock){.wall_ns = sj_clock_ns(CLOCK_MONOTONIC),
+                             .cpu_ns = sj_clock_ns(CLOCK_THREAD_CPUTIME_ID)};
 }
 
 void sj_stop_clock_read(sj_stop_clock *clock)
 {
-    clock->wall_ns = sj_attach_now_ns() - clock->wall_ns;
-    clock->cpu_ns = read_own_ns() - clock->cpu_ns;
+    clock->wall_ns = sj_clock_ns(CLOCK_MONOTONIC) - clock->wall_ns;
+    clock->cpu_ns = sj_clock_ns(CLOCK_THREAD_CPUTIME_ID) - clock->cpu_ns;
 }
 
 static void sleep_a_little(void)
@@ -132,9 +120,9 @@ static sj_status load_agent(sj_attach *attach, size_t thread, const char *agent_
                        "the C library of process %d is none that agents can be loaded with",
                        (int)target->pid);
     }
-    const uint64_t start_ns = sj_attach_now_ns();
+    const uint64_t start_ns = sj_clock_ns(CLOCK_MONOTONIC);
     const sj_status status = sj_machine_call(target, thread, &call, LOAD_TIMEOUT_MS);
-    attach->report.loading_ns = sj_attach_now_ns() - start_ns;
+    attach->report.loading_ns = sj_clock_ns(CLOCK_MONOTONIC) - start_ns;
     if (status != SJ_OK) {
         return sj_fail(error, status, "process %d could not load the agent: %s", (int)target->pid,
                        sj_status_text(status));
@@ -237,7 +225,7 @@ static sj_status explain(const sj_attach *attach, sj_status status, sj_error *er
 static sj_status begin(sj_attach *attach, pid_t pid, const char *agent_path,
                        const char *runtime_directory, sj_error *error)
 {
-    const uint64_t start_ns = sj_attach_now_ns();
+    const uint64_t start_ns = sj_clock_ns(CLOCK_MONOTONIC);
     size_t thread = 0;
     SJ_TRY(sj_attach_check(pid, agent_path, error));
     SJ_TRY(sj_target_open(pid, &attach->target, error));
@@ -250,7 +238,7 @@ static sj_status begin(sj_attach *attach, pid_t pid, const char *agent_path,
     SJ_TRY(load_agent(attach, thread, agent_path, error));
     SJ_TRY(join_session(attach, thread, runtime_directory, error));
     sj_target_resume_all(&attach->target);
-    attach->report.prepare_ns = sj_attach_now_ns() - start_ns;
+    attach->report.prepare_ns = sj_clock_ns(CLOCK_MONOTONIC) - start_ns;
     return SJ_OK;
 }
 

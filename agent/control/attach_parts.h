@@ -6,8 +6,6 @@
 #include "agent/control/remote_agent.h"
 #include "agent/control/safe_point.h"
 
-uint64_t sj_attach_now_ns(void);
-
 /* A stop of all threads: when it began, by the wall and by this thread's own time. */
 typedef struct sj_stop_clock {
     uint64_t wall_ns;

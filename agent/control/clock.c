@@ -10,7 +10,7 @@ enum { EMULATED_NS_PER_TICK = 16 };
 
 static bool follows_emulator;
 
-static uint64_t read_clock_ns(clockid_t clock)
+uint64_t sj_clock_ns(clockid_t clock)
 {
     struct timespec now;
     clock_gettime(clock, &now);
@@ -37,7 +37,7 @@ bool sj_clock_is_of(const sj_arena_header *arena)
 uint64_t sj_clock_ticks(void)
 {
     if (follows_emulator) {
-        return read_clock_ns(CLOCK_REALTIME) / EMULATED_NS_PER_TICK;
+        return sj_clock_ns(CLOCK_REALTIME) / EMULATED_NS_PER_TICK;
     }
 #if defined(__x86_64__)
     return __builtin_ia32_rdtsc();
@@ -65,10 +65,10 @@ void sj_clock_take_pair(double ns_per_tick, sj_clock_pair *pair)
     for (int attempt = 0; attempt < READING_ATTEMPTS; attempt++) {
         sj_clock_pair reading;
         const uint64_t before = sj_clock_ticks();
-        reading.monotonic_raw_ns = read_clock_ns(CLOCK_MONOTONIC_RAW);
-        reading.monotonic_ns = read_clock_ns(CLOCK_MONOTONIC);
-        reading.boottime_ns = read_clock_ns(CLOCK_BOOTTIME);
-        reading.realtime_ns = read_clock_ns(CLOCK_REALTIME);
+        reading.monotonic_raw_ns = sj_clock_ns(CLOCK_MONOTONIC_RAW);
+        reading.monotonic_ns = sj_clock_ns(CLOCK_MONOTONIC);
+        reading.boottime_ns = sj_clock_ns(CLOCK_BOOTTIME);
+        reading.realtime_ns = sj_clock_ns(CLOCK_REALTIME);
         const uint64_t width = sj_clock_ticks() - before;
         if (width < best_width) {
             best_width = width;
@@ -81,7 +81,7 @@ void sj_clock_take_pair(double ns_per_tick, sj_clock_pair *pair)
 
 void sj_clock_rate_finish(const sj_clock_pair *start, sj_clock_rate *rate)
 {
-    const uint64_t passed_ns = read_clock_ns(CLOCK_MONOTONIC_RAW) - start->monotonic_raw_ns;
+    const uint64_t passed_ns = sj_clock_ns(CLOCK_MONOTONIC_RAW) - start->monotonic_raw_ns;
     if (passed_ns < SJ_CLOCK_RATE_NS) {
         const struct timespec rest = {.tv_nsec = (long)(SJ_CLOCK_RATE_NS - passed_ns)};
         nanosleep(&rest, NULL);

@@ -7,6 +7,10 @@
 
 #include <stdbool.h>
 #include <stdint.h>
+#include <time.h>
+
+/* sj_clock_ns reads a clock of the kernel. */
+uint64_t sj_clock_ns(clockid_t clock);
 
 /* sj_clock_follow_emulator makes sj_clock_ticks the clock of programs for AArch64 under QEMU's
  * user mode. Before any thread is started. */

@@ -62,13 +62,6 @@ struct sj_drain {
     sj_drain_counters counters;
 };
 
-static uint64_t read_clock_ns(clockid_t clock)
-{
-    struct timespec now;
-    clock_gettime(clock, &now);
-    return (uint64_t)now.tv_sec * UINT64_C(1000000000) + (uint64_t)now.tv_nsec;
-}
-
 static sj_status remove_process(sj_drain *drain, size_t index, bool is_gone)
 {
     sj_drained_process *process = drain->processes[index];
@@ -132,7 +125,7 @@ static void publish_counters(sj_drain *drain)
     if (drain->shared.governor != NULL) {
         sj_governor_get_counters(drain->shared.governor, &counters.budget);
     }
-    counters.cpu_ns = read_clock_ns(CLOCK_THREAD_CPUTIME_ID);
+    counters.cpu_ns = sj_clock_ns(CLOCK_THREAD_CPUTIME_ID);
     pthread_mutex_lock(&drain->mutex);
     counters.failure = drain->counters.failure;
     drain->counters = counters;
@@ -152,7 +145,7 @@ static sj_status send_profile(sj_drain *drain)
 static sj_status report_profile(sj_drain *drain)
 {
     sj_drain_shared *shared = &drain->shared;
-    const uint64_t now_ns = read_clock_ns(CLOCK_MONOTONIC);
+    const uint64_t now_ns = sj_clock_ns(CLOCK_MONOTONIC);
     if (shared->window_end_ns != 0 && now_ns >= shared->window_end_ns) {
         shared->window_end_ns = 0;
         sj_triggers_pause(shared->triggers, true);
@@ -191,7 +184,7 @@ static sj_status ship_dump(sj_drain *drain, bool at_end)
     if (flight == NULL || !sj_flight_is_due(flight, sj_clock_ticks(), at_end)) {
         return SJ_OK;
     }
-    const uint64_t now_ns = read_clock_ns(CLOCK_MONOTONIC);
+    const uint64_t now_ns = sj_clock_ns(CLOCK_MONOTONIC);
     for (size_t i = 0; i < drain->process_count; i++) {
         SJ_TRY(sj_drained_process_catch_up(drain->processes[i], now_ns));
     }
@@ -200,7 +193,7 @@ static sj_status ship_dump(sj_drain *drain, bool at_end)
 
 static sj_status report_filtered(sj_drain *drain, bool at_end)
 {
-    const uint64_t now_ns = read_clock_ns(CLOCK_MONOTONIC);
+    const uint64_t now_ns = sj_clock_ns(CLOCK_MONOTONIC);
     if (drain->shared.options.rules == NULL || (!at_end && now_ns < drain->next_filtered_ns)) {
         return SJ_OK;
     }
@@ -273,7 +266,7 @@ static void start_window(sj_drain_shared *shared, uint64_t now_ns)
 
 sj_status sj_drain_step(sj_drain *drain, bool *busy)
 {
-    const uint64_t now_ns = read_clock_ns(CLOCK_MONOTONIC);
+    const uint64_t now_ns = sj_clock_ns(CLOCK_MONOTONIC);
     uint64_t records = 0;
     if (now_ns >= drain->next_house_ns) {
         drain->next_house_ns = now_ns + HOUSEKEEPING_NS;
@@ -377,7 +370,7 @@ static sj_status start_policy(sj_drain *drain, sj_error *error)
         return SJ_OK;
     }
     if (policy->mode == SJ_POLICY_PROFILE) {
-        const uint64_t now_ns = read_clock_ns(CLOCK_MONOTONIC);
+        const uint64_t now_ns = sj_clock_ns(CLOCK_MONOTONIC);
         shared->next_profile_ns = now_ns + policy->profile_interval_ns;
         shared->window_ns = policy->profile_window_ns;
         const sj_profiler_options profiler = {.emitter = shared->options.emitter,
@@ -412,7 +405,7 @@ static sj_status start_policy(sj_drain *drain, sj_error *error)
 static sj_status end_policy(sj_drain *drain)
 {
     sj_drain_shared *shared = &drain->shared;
-    const uint64_t now_ns = read_clock_ns(CLOCK_MONOTONIC);
+    const uint64_t now_ns = sj_clock_ns(CLOCK_MONOTONIC);
     for (size_t i = 0; i < drain->process_count; i++) {
         SJ_TRY(sj_drained_process_catch_up(drain->processes[i], now_ns));
     }
@@ -463,7 +456,7 @@ static sj_status note_reselection(sj_drain *drain, const void *context)
                 sj_freed_add(&process->freed, reselection->freed, reselection->freed_count,
                              reselection->ticks);
             }
-            return sj_drained_process_catch_up(process, read_clock_ns(CLOCK_MONOTONIC));
+            return sj_drained_process_catch_up(process, sj_clock_ns(CLOCK_MONOTONIC));
         }
     }
     return SJ_OK;

@@ -8,6 +8,7 @@
  * again. */
 #include "agent/control/attach_check.h"
 #include "agent/control/attach_parts.h"
+#include "agent/control/clock.h"
 
 #include <fcntl.h>
 #include <stddef.h>
@@ -50,9 +51,9 @@ static sj_status restore_text(departure *leaving, sj_error *error)
 {
     sj_text_patch_report done = {0};
     sj_status status = SJ_EAGAIN;
-    const uint64_t deadline_ns = sj_attach_now_ns() + RESTORE_NS;
+    const uint64_t deadline_ns = sj_clock_ns(CLOCK_MONOTONIC) + RESTORE_NS;
     for (uint32_t i = 0; i < ATTEMPTS && (status == SJ_EAGAIN || status == SJ_EIO) &&
-                         (i == 0 || sj_attach_now_ns() < deadline_ns);
+                         (i == 0 || sj_clock_ns(CLOCK_MONOTONIC) < deadline_ns);
          i++) {
         status = sj_remote_agent_reload(&leaving->target, &leaving->agent);
         if (status == SJ_OK) {

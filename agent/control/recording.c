@@ -7,6 +7,7 @@
 #include "agent/control/recording_parts.h"
 
 #include "agent/control/attach_check.h"
+#include "agent/control/clock.h"
 #include "agent/control/device.h"
 #include "agent/control/directories.h"
 #include "agent/control/launch.h"
@@ -129,7 +130,7 @@ static void tell_progress(sj_recording *recording, sj_recording_phase phase)
     if (recording->options.progress == NULL) {
         return;
     }
-    progress.elapsed_ns = sj_rooms_now_ns() - recording->start_clock.monotonic_ns;
+    progress.elapsed_ns = sj_clock_ns(CLOCK_MONOTONIC) - recording->start_clock.monotonic_ns;
     sj_drain_get_counters(recording->drain, &progress.drain);
     sj_emitter_get_counters(recording->emitter, &progress.emitter);
     sj_spool_get_counters(recording->spool, &progress.spool);
@@ -193,7 +194,7 @@ static void wait_for_something(const sj_recording *recording, int pidfd, int tim
 static void wait_for_program(sj_recording *recording)
 {
     const int pidfd = (int)syscall(SYS_pidfd_open, recording->launch.pid, 0);
-    uint64_t next_pair_ns = sj_rooms_now_ns() + SJ_CLOCK_PAIR_NS;
+    uint64_t next_pair_ns = sj_clock_ns(CLOCK_MONOTONIC) + SJ_CLOCK_PAIR_NS;
     while (!reap(recording, pidfd)) {
         wait_for_something(recording, pidfd, TICK_MS);
         take_signals(recording);
@@ -202,7 +203,7 @@ static void wait_for_program(sj_recording *recording)
             recording->summary.program_left = !reap(recording, pidfd);
             break;
         }
-        if (sj_rooms_now_ns() >= next_pair_ns) {
+        if (sj_clock_ns(CLOCK_MONOTONIC) >= next_pair_ns) {
             next_pair_ns += SJ_CLOCK_PAIR_NS;
             sj_rooms_tell_clock(recording);
         }
@@ -278,11 +279,11 @@ static void wait_for_process(sj_recording *recording)
     const pid_t pid = recording->options.attach_pid;
     const int pidfd = (int)syscall(SYS_pidfd_open, pid, 0);
     const uint64_t duration_ns = recording->options.duration_ms * UINT64_C(1000000);
-    const uint64_t start_ns = sj_rooms_now_ns();
+    const uint64_t start_ns = sj_clock_ns(CLOCK_MONOTONIC);
     uint64_t next_pair_ns = start_ns + SJ_CLOCK_PAIR_NS;
     recording->summary.program_left = true;
     while (recording->interrupts == 0) {
-        const uint64_t now_ns = sj_rooms_now_ns();
+        const uint64_t now_ns = sj_clock_ns(CLOCK_MONOTONIC);
         uint64_t wait_ms = TICK_MS;
         if (duration_ns != 0) {
             if (now_ns - start_ns >= duration_ns) {
@@ -360,7 +361,7 @@ static void stop_rooms(sj_recording *recording)
 static void deliver(sj_recording *recording, const sj_recording_link *link)
 {
     sj_recording_summary *summary = &recording->summary;
-    const uint64_t start_ns = sj_rooms_now_ns();
+    const uint64_t start_ns = sj_clock_ns(CLOCK_MONOTONIC);
     sj_uplink_status uplink;
     recording->is_delivering = true;
     for (;;) {
@@ -371,7 +372,7 @@ static void deliver(sj_recording *recording, const sj_recording_link *link)
             summary->delivered = uplink.rejected_frames == 0;
             break;
         }
-        const int64_t waited_ms = (int64_t)((sj_rooms_now_ns() - start_ns) / 1000000);
+        const int64_t waited_ms = (int64_t)((sj_clock_ns(CLOCK_MONOTONIC) - start_ns) / 1000000);
         const int interrupts = recording->interrupts;
         take_signals(recording);
         const bool is_over =

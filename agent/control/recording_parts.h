@@ -103,8 +103,6 @@ void sj_rooms_sum(sj_recording *recording, const char *how);
 SJ_MUST_CHECK sj_status sj_rooms_end_session(sj_recording *recording);
 void sj_rooms_close_spool(sj_recording *recording);
 
-uint64_t sj_rooms_now_ns(void); /* CLOCK_MONOTONIC */
-
 /* sj_policy_changes_init and _deinit; `policy` NULL: none, and there will be none. SJ_EIO. */
 SJ_MUST_CHECK sj_status sj_policy_changes_init(sj_policy_changes *changes, const sj_policy *policy,
                                                sj_error *error);

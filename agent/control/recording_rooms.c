@@ -5,6 +5,7 @@
  * by recording.c or, inside of the recorded process, by direct.c. */
 #include "agent/control/recording_parts.h"
 
+#include "agent/control/clock.h"
 #include "agent/control/policy_frames.h"
 #include "agent/control/session_frames.h"
 
@@ -27,13 +28,6 @@ enum {
      * that are cheaper to record keep somewhat fewer calls than they might. */
     COLD_PROBE = 2
 };
-
-uint64_t sj_rooms_now_ns(void)
-{
-    struct timespec now;
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    return (uint64_t)now.tv_sec * UINT64_C(1000000000) + (uint64_t)now.tv_nsec;
-}
 
 static sj_status make_session_id(sj_recording *recording, sj_error *error)
 {
@@ -372,7 +366,7 @@ void sj_rooms_sum(sj_recording *recording, const char *how)
     }
     summary->session = recording->session;
     summary->how = how;
-    summary->elapsed_ns = sj_rooms_now_ns() - recording->start_clock.monotonic_ns;
+    summary->elapsed_ns = sj_clock_ns(CLOCK_MONOTONIC) - recording->start_clock.monotonic_ns;
     summary->ns_per_tick = recording->ns_per_tick;
     snprintf(summary->spool_directory, sizeof(summary->spool_directory), "%s",
              recording->spool_directory);

@@ -1,5 +1,6 @@
 #include "agent/control/remote_agent.h"
 
+#include "agent/control/clock.h"
 #include "agent/control/machine.h"
 
 #include <link.h>
@@ -275,13 +276,6 @@ sj_status sj_remote_agent_toggle(sj_target *target, sj_remote_agent *agent,
     return status;
 }
 
-static uint64_t now_ns(void)
-{
-    struct timespec now;
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    return (uint64_t)now.tv_sec * UINT64_C(1000000000) + (uint64_t)now.tv_nsec;
-}
-
 sj_status sj_remote_agent_stop_current(sj_target *target, sj_remote_agent *agent,
                                        uint64_t *start_ns, sj_error *error)
 {
@@ -289,7 +283,7 @@ sj_status sj_remote_agent_stop_current(sj_target *target, sj_remote_agent *agent
         const struct timespec pause = {.tv_nsec = PAUSE_NS};
         const sj_status status = sj_remote_agent_reload(target, agent);
         if (status == SJ_OK) {
-            *start_ns = now_ns();
+            *start_ns = sj_clock_ns(CLOCK_MONOTONIC);
             SJ_TRY(sj_target_stop_all(target, error));
             if (sj_remote_agent_is_current(target, agent)) {
                 return SJ_OK;

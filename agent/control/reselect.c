@@ -173,13 +173,6 @@ static sj_status toggle_stopped(reselection *selecting)
     return status;
 }
 
-static uint64_t now_ns(void)
-{
-    struct timespec now;
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    return (uint64_t)now.tv_sec * UINT64_C(1000000000) + (uint64_t)now.tv_nsec;
-}
-
 /* find_agent waits until the agent's tables hold still. */
 static sj_status find_agent(reselection *selecting, sj_error *error)
 {
@@ -260,7 +253,7 @@ static sj_status reselect(reselection *selecting, sj_error *error)
     SJ_TRY(stop_all(selecting, &start_ns, error));
     const sj_status status = toggle_stopped(selecting);
     sj_target_resume_all(&selecting->target);
-    selecting->report->stopped_ns = now_ns() - start_ns;
+    selecting->report->stopped_ns = sj_clock_ns(CLOCK_MONOTONIC) - start_ns;
     return status == SJ_OK ? reviewed
                            : sj_fail(error, status, "the text of process %d cannot be written: %s",
                                      (int)selecting->target.pid, sj_status_text(status));

@@ -403,19 +403,12 @@ static sj_status add_module(sj_roster *roster, const sj_link_module *module, con
     return SJ_OK;
 }
 
-static uint64_t read_monotonic_ns(void)
-{
-    struct timespec now;
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    return (uint64_t)now.tv_sec * UINT64_C(1000000000) + (uint64_t)now.tv_nsec;
-}
-
 static sj_status plan_new_module(sj_roster *roster, const sj_link_module *module, const char *path,
                                  bool only_imports, sj_roster_module **entry)
 {
     sj_plan plan = {0};
     sj_error error = {0};
-    const uint64_t start_ns = read_monotonic_ns();
+    const uint64_t start_ns = sj_clock_ns(CLOCK_MONOTONIC);
     sj_status status = make_plan(roster, module, path, only_imports, &plan, &error);
     if (status == SJ_OK &&
         (uint64_t)roster->next_function + plan.header->function_count > SJ_RECORD_FUNCTION_MASK) {
@@ -425,7 +418,7 @@ static sj_status plan_new_module(sj_roster *roster, const sj_link_module *module
     if (status == SJ_OK && !is_empty) {
         status = add_module(roster, module, path, only_imports, &plan, &error, entry);
     }
-    roster->counters.plan_ns += read_monotonic_ns() - start_ns;
+    roster->counters.plan_ns += sj_clock_ns(CLOCK_MONOTONIC) - start_ns;
     sj_plan_free(&plan);
     if (is_empty) {
         return SJ_EUNSUPPORTED;

@@ -5,6 +5,7 @@
  * the loader is on its stack. What a signal handler has interrupted counts likewise. */
 #include "agent/control/safe_point.h"
 
+#include "agent/control/clock.h"
 #include "agent/control/loader_lock.h"
 #include "agent/control/remote_module.h"
 
@@ -152,17 +153,10 @@ static sj_status try_threads(safe_search *search, size_t *thread, bool *found)
     return gone == count ? SJ_ECLOSED : SJ_OK;
 }
 
-static uint64_t now_ns(void)
-{
-    struct timespec now;
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    return (uint64_t)now.tv_sec * UINT64_C(1000000000) + (uint64_t)now.tv_nsec;
-}
-
 sj_status sj_safe_point_find(sj_target *target, sj_unwinder *unwinder, size_t *thread)
 {
     safe_search search = {.target = target, .unwinder = unwinder};
-    const uint64_t deadline_ns = now_ns() + SEARCH_NS;
+    const uint64_t deadline_ns = sj_clock_ns(CLOCK_MONOTONIC) + SEARCH_NS;
     bool found = false;
     if (sj_loader_lock_is_orphaned(target)) {
         return SJ_EUNSUPPORTED;
@@ -174,7 +168,7 @@ sj_status sj_safe_point_find(sj_target *target, sj_unwinder *unwinder, size_t *t
     (void)!sj_remote_module_find(target->pid, "libjemalloc", &search.allocators[0]);
     (void)!sj_remote_module_find(target->pid, "libtcmalloc", &search.allocators[1]);
     (void)!sj_remote_module_find(target->pid, "libmimalloc", &search.allocators[2]);
-    while (!found && now_ns() < deadline_ns) {
+    while (!found && sj_clock_ns(CLOCK_MONOTONIC) < deadline_ns) {
         const struct timespec pause = {.tv_nsec = PAUSE_NS};
         SJ_TRY(try_threads(&search, thread, &found));
         if (!found) {

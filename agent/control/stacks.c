@@ -49,13 +49,6 @@ typedef struct stack_visit {
     size_t count;
 } stack_visit;
 
-static uint64_t now_ns(void)
-{
-    struct timespec now;
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    return (uint64_t)now.tv_sec * UINT64_C(1000000000) + (uint64_t)now.tv_nsec;
-}
-
 /* is_recording: in a stub, which belongs to no file, or in the recorder behind it; from there
  * nobody knows how to unwind. */
 static bool is_recording(const sj_code_place *place)
@@ -74,14 +67,15 @@ static void leave_stub(stack_visit *visit, size_t thread, uint64_t deadline_ns)
             return;
         }
         sj_unwinder_locate(visit->unwinder, state.pc, &place);
-    } while (is_recording(&place) && !state.in_syscall && now_ns() < deadline_ns &&
+    } while (is_recording(&place) && !state.in_syscall &&
+             sj_clock_ns(CLOCK_MONOTONIC) < deadline_ns &&
              sj_target_run_on(&visit->target, thread, RUN_NS) == SJ_OK);
 }
 
 static void copy_all(stack_visit *visit)
 {
     const size_t count = visit->target.count < THREADS_MAX ? visit->target.count : THREADS_MAX;
-    const uint64_t deadline_ns = now_ns() + RUNS_NS;
+    const uint64_t deadline_ns = sj_clock_ns(CLOCK_MONOTONIC) + RUNS_NS;
     for (size_t i = 0; i < count; i++) {
         leave_stub(visit, i, deadline_ns);
     }

@@ -14,6 +14,7 @@
  * the kernel put them; they are moved in the same way, or the group is left out. */
 #include "agent/control/text_patch.h"
 
+#include "agent/control/clock.h"
 #include "agent/control/machine.h"
 
 #include <stdlib.h>
@@ -243,13 +244,6 @@ static sj_status find_obstacle(const patching *work, pid_t tid, sj_text_patch **
     return SJ_OK;
 }
 
-static uint64_t now_ns(void)
-{
-    struct timespec now;
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    return (uint64_t)now.tv_sec * UINT64_C(1000000000) + (uint64_t)now.tv_nsec;
-}
-
 /* move_thread brings a thread out of all windows; one that cannot be moved runs on for a moment. */
 static sj_status move_thread(patching *work, size_t thread, bool *has_run)
 {
@@ -262,7 +256,7 @@ static sj_status move_thread(patching *work, size_t thread, bool *has_run)
             return SJ_OK;
         }
         work->report->moved += runs == 0 ? 1 : 0;
-        if (runs >= RUNS_MAX || now_ns() >= work->deadline_ns ||
+        if (runs >= RUNS_MAX || sj_clock_ns(CLOCK_MONOTONIC) >= work->deadline_ns ||
             (in_syscall && runs >= RUNS_IN_SYSCALL)) {
             refuse_group(work, stuck->group);
             continue;
@@ -302,7 +296,7 @@ sj_status sj_text_change_clear(sj_target *target, uint64_t restorer, sj_text_cha
                      .count = change->count,
                      .report = report,
                      .stack = malloc(STACK_SCAN_BYTES),
-                     .deadline_ns = now_ns() + CLEAR_NS};
+                     .deadline_ns = sj_clock_ns(CLOCK_MONOTONIC) + CLEAR_NS};
     const sj_status status = work.stack != NULL ? clear_windows(&work) : SJ_ENOMEM;
     free(work.stack);
     return status;

@@ -29,13 +29,6 @@ static bool is_listed(void *context, const sj_hook_change *change)
                                               sizeof(uint32_t), compare_ids) != NULL;
 }
 
-static uint64_t now_ns(void)
-{
-    struct timespec now;
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    return (uint64_t)now.tv_sec * UINT64_C(1000000000) + (uint64_t)now.tv_nsec;
-}
-
 static sj_status toggle(sj_target *target, sj_remote_agent *agent, const id_list *list, bool on,
                         sj_toggle_report *report, sj_error *error)
 {
@@ -52,7 +45,7 @@ static sj_status toggle(sj_target *target, sj_remote_agent *agent, const id_list
     const sj_status status =
         sj_remote_agent_change(target, agent, on, is_listed, (void *)(uintptr_t)list, &done);
     sj_target_resume_all(target);
-    report->stopped_ns = now_ns() - start_ns;
+    report->stopped_ns = sj_clock_ns(CLOCK_MONOTONIC) - start_ns;
     report->changed = done.changed;
     report->refused = done.refused;
     report->moved = done.moved;

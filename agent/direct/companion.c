@@ -8,6 +8,7 @@
  * process itself becomes another program, its session ends, and that one begins its own. */
 #include "agent/lifecycle/companion.h"
 
+#include "agent/control/clock.h"
 #include "agent/direct/direct.h"
 #include "agent/direct/settings.h"
 #include "agent/lifecycle/environment.h"
@@ -56,21 +57,14 @@ static void *run(void *arguments)
     return NULL;
 }
 
-static uint64_t monotonic_ns(void)
-{
-    struct timespec now;
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    return (uint64_t)now.tv_sec * UINT64_C(1000000000) + (uint64_t)now.tv_nsec;
-}
-
 /* wait_beyond waits until the phase has changed from `before`; false when it has not in time.
  * Async-signal-safe. */
 static bool wait_beyond(direct_phase before, uint64_t limit_ms)
 {
-    const uint64_t end_ns = monotonic_ns() + limit_ms * UINT64_C(1000000);
+    const uint64_t end_ns = sj_clock_ns(CLOCK_MONOTONIC) + limit_ms * UINT64_C(1000000);
     for (;;) {
         const uint32_t seen = atomic_load(&phase);
-        const uint64_t now_ns = monotonic_ns();
+        const uint64_t now_ns = sj_clock_ns(CLOCK_MONOTONIC);
         if (seen > before || now_ns >= end_ns) {
             return seen > before;
         }

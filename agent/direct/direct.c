@@ -10,6 +10,7 @@
  * this one looks four times a second whether it is alone. */
 #include "agent/direct/direct.h"
 
+#include "agent/control/clock.h"
 #include "agent/control/log.h"
 #include "agent/control/recording_parts.h"
 #include "agent/direct/options.h"
@@ -136,7 +137,7 @@ static bool is_alone(void)
 /* keep_time does what is done now and then; false when the thread is alone. */
 static bool keep_time(direct *self)
 {
-    const uint64_t now_ns = sj_rooms_now_ns();
+    const uint64_t now_ns = sj_clock_ns(CLOCK_MONOTONIC);
     if (now_ns >= self->next_pair_ns) {
         sj_emitter_counters counters;
         self->next_pair_ns = now_ns + SJ_CLOCK_PAIR_NS;
@@ -187,11 +188,11 @@ static void deliver(direct *self)
     sj_recording *recording = self->recording;
     sj_uplink_status told;
     const uint64_t end_ns =
-        sj_rooms_now_ns() + sj_direct_wait_ms(self->settings) * UINT64_C(1000000);
+        sj_clock_ns(CLOCK_MONOTONIC) + sj_direct_wait_ms(self->settings) * UINT64_C(1000000);
     sj_status status = SJ_ETIMEDOUT;
     size_t waiting = 1;
     for (uint64_t now_ns = 0; (status == SJ_ETIMEDOUT || waiting != 0) && now_ns < end_ns;
-         now_ns = sj_rooms_now_ns()) {
+         now_ns = sj_clock_ns(CLOCK_MONOTONIC)) {
         waiting = sj_emitter_retry(recording->emitter);
         status = sj_uplink_drain(recording->uplink, 100);
     }

@@ -1,26 +1,11 @@
 #include "agent/direct/settings.h"
 
+#include "agent/lifecycle/environment.h"
+
 #include <stddef.h>
 #include <string.h>
 
 static const char own_name[] = "libsojourn-direct.so";
-
-/* value_of returns the value when `entry` is NAME=value. */
-static char *value_of(char *entry, const char *name)
-{
-    const size_t length = strlen(name);
-    return strncmp(entry, name, length) == 0 && entry[length] == '=' ? entry + length + 1 : NULL;
-}
-
-static char *find_entry(char **environment, const char *name)
-{
-    for (; *environment != NULL; environment++) {
-        if (value_of(*environment, name) != NULL) {
-            return *environment;
-        }
-    }
-    return NULL;
-}
 
 /* copy_all copies the entries and points the values into the copies. */
 static void copy_all(char **environment, sj_direct_settings *settings)
@@ -42,7 +27,7 @@ static void copy_all(char **environment, sj_direct_settings *settings)
     size_t used = 0;
     size_t count = 0;
     for (size_t i = 0; i < SJ_DIRECT_SETTINGS; i++) {
-        const char *entry = find_entry(environment, places[i].name);
+        const char *entry = sj_environment_find(environment, places[i].name);
         const size_t bytes = entry != NULL ? strlen(entry) + 1 : 0;
         *places[i].value = "";
         if (bytes > sizeof(settings->text) - used) {
@@ -51,7 +36,7 @@ static void copy_all(char **environment, sj_direct_settings *settings)
             char *copy = memcpy(settings->text + used, entry, bytes);
             used += bytes;
             settings->entries[count++] = copy;
-            *places[i].value = value_of(copy, places[i].name);
+            *places[i].value = sj_environment_value(copy, places[i].name);
         }
     }
     settings->entries[count] = NULL;
@@ -92,7 +77,7 @@ static void restore(char **environment)
     static const char ours[] = "SOJOURN_";
     char **to = environment;
     for (char **from = environment; *from != NULL; from++) {
-        char *preload = value_of(*from, "LD_PRELOAD");
+        char *preload = sj_environment_value(*from, "LD_PRELOAD");
         if (strncmp(*from, ours, sizeof(ours) - 1) != 0 &&
             (preload == NULL || forget_own(preload))) {
             *to++ = *from;
@@ -103,7 +88,7 @@ static void restore(char **environment)
 
 bool sj_direct_settings_take(char **environment, sj_direct_settings *settings)
 {
-    if (find_entry(environment, "SOJOURN_DIRECT") == NULL) {
+    if (sj_environment_find(environment, "SOJOURN_DIRECT") == NULL) {
         return false;
     }
     copy_all(environment, settings);

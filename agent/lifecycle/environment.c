@@ -8,17 +8,16 @@
 
 enum { PRELOAD_PREFIX_BYTES = sizeof(SJ_ENV_PRELOAD) - sizeof(PRELOAD) };
 
-/* Returns the value when `entry` is NAME=value. */
-static char *value_of(char *entry, const char *name)
+char *sj_environment_value(char *entry, const char *name)
 {
     const size_t length = strlen(name);
     return strncmp(entry, name, length) == 0 && entry[length] == '=' ? entry + length + 1 : NULL;
 }
 
-static char *find_entry(char **environment, const char *name)
+char *sj_environment_find(char **environment, const char *name)
 {
     for (; *environment != NULL; environment++) {
-        if (value_of(*environment, name) != NULL) {
+        if (sj_environment_value(*environment, name) != NULL) {
             return *environment;
         }
     }
@@ -38,14 +37,14 @@ static char *make_preload(char *saved)
 static void restore(char **environment)
 {
     static const char ours[] = "SOJOURN_";
-    char *preload = make_preload(find_entry(environment, SJ_ENV_PRELOAD));
+    char *preload = make_preload(sj_environment_find(environment, SJ_ENV_PRELOAD));
     char **to = environment;
     for (char **from = environment; *from != NULL; from++) {
         if (*from == preload - PRELOAD_PREFIX_BYTES ||
             strncmp(*from, ours, sizeof(ours) - 1) == 0) {
             continue;
         }
-        if (value_of(*from, PRELOAD) == NULL) {
+        if (sj_environment_value(*from, PRELOAD) == NULL) {
             *to++ = *from;
         } else if (preload != NULL) {
             *to++ = preload;
@@ -56,11 +55,11 @@ static void restore(char **environment)
 
 bool sj_environment_take(char **environment, char *runtime, size_t runtime_bytes)
 {
-    char *entry = find_entry(environment, SJ_ENV_RUNTIME);
+    char *entry = sj_environment_find(environment, SJ_ENV_RUNTIME);
     if (entry == NULL) {
         return false;
     }
-    const char *value = value_of(entry, SJ_ENV_RUNTIME);
+    const char *value = sj_environment_value(entry, SJ_ENV_RUNTIME);
     const size_t length = strlen(value);
     const bool fits = length != 0 && length < runtime_bytes;
     if (fits) {
