@@ -22,7 +22,7 @@
 
 enum {
     SJ_PATH_FOLD_DEPTH = 1024,
-    SJ_SAMPLE_BITS = 14 /* the open path is noted at every 2^14th event of a stream */
+    SJ_SAMPLE_BITS = SJ_BLOCK_STEP_BITS /* the open path is noted where a step begins */
 };
 
 typedef struct sj_callgraph sj_callgraph;
