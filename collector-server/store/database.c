@@ -99,14 +99,16 @@ static sj_status identify(sqlite3 *database, const char *path, int64_t *version,
     return SJ_OK;
 }
 
-static sj_status migrate(sqlite3 *database, int64_t version, sj_error *error)
+/* The version that counts is the one that is read with the lock held: another process may have
+ * opened the file in the same moment. */
+static sj_status migrate(sqlite3 *database, const char *path, int64_t version, sj_error *error)
 {
     char pragmas[96];
     if (version == MIGRATIONS) {
         return SJ_OK;
     }
     SJ_TRY(run(database, "BEGIN IMMEDIATE", error));
-    sj_status status = SJ_OK;
+    sj_status status = identify(database, path, &version, error);
     for (int64_t i = version; status == SJ_OK && i < MIGRATIONS; ++i) {
         status = run(database, migrations[i], error);
     }
@@ -135,7 +137,7 @@ static sj_status prepare_writer(sqlite3 *database, const char *path, sj_error *e
                "PRAGMA foreign_keys=ON; PRAGMA cache_size=-32768; PRAGMA temp_store=MEMORY;"
                "PRAGMA wal_autocheckpoint=1024; PRAGMA journal_size_limit=67108864",
                error));
-    return migrate(database, version, error);
+    return migrate(database, path, version, error);
 }
 
 static sj_status prepare_reader(sqlite3 *database, const char *path, sj_error *error)
