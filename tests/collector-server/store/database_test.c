@@ -79,6 +79,48 @@ static int remove_file(void **state)
     return 0;
 }
 
+static sqlite3 *holder;
+
+/* Another holds the file when the log is asked for, and lets go before it is asked for again. */
+static int hold_once(unsigned event, void *context, void *statement, void *text)
+{
+    (void)event;
+    (void)context;
+    (void)statement;
+    if (strcmp(text, "PRAGMA journal_mode=WAL") != 0) {
+        return 0;
+    }
+    if (others++ == 0) {
+        assert_int_equal(sqlite3_exec(holder, "BEGIN EXCLUSIVE", NULL, NULL, NULL), SQLITE_OK);
+    } else if (sqlite3_get_autocommit(holder) == 0) {
+        assert_int_equal(sqlite3_exec(holder, "ROLLBACK", NULL, NULL, NULL), SQLITE_OK);
+    }
+    return 0;
+}
+
+static int watch_log(sqlite3 *database, const char **text, const struct sqlite3_api_routines *api)
+{
+    (void)text;
+    (void)api;
+    return sqlite3_trace_v2(database, SQLITE_TRACE_STMT, hold_once, NULL);
+}
+
+static void the_log_of_a_new_file_is_waited_for(void **state)
+{
+    sqlite3 *opened = NULL;
+    sj_error error = {0};
+    (void)state;
+    others = 0;
+    assert_int_equal(sqlite3_open(path, &holder), SQLITE_OK);
+    assert_int_equal(sqlite3_auto_extension((void (*)(void))watch_log), SQLITE_OK);
+    const sj_status status = sj_database_open(path, SJ_DATABASE_CREATE, &opened, &error);
+    sqlite3_reset_auto_extension();
+    sqlite3_close(holder);
+    assert_int_equal(status, SJ_OK);
+    assert_true(others >= 2);
+    sqlite3_close(opened);
+}
+
 static void two_that_make_a_database_at_once_both_have_it(void **state)
 {
     (void)state;
@@ -120,6 +162,8 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(two_that_make_a_database_at_once_both_have_it, remove_file,
+                                        remove_file),
+        cmocka_unit_test_setup_teardown(the_log_of_a_new_file_is_waited_for, remove_file,
                                         remove_file),
         cmocka_unit_test_setup_teardown(two_that_open_one_of_an_older_version_at_once_both_have_it,
                                         remove_file, remove_file),
