@@ -11,6 +11,13 @@ ends() {
     equal "steps after $1" 1000 "$(calls run.db ends_step)"
     equal "open calls after $1" "$4" "$(query run.db "SELECT coalesce(group_concat(name), '') FROM
         (SELECT name FROM open_calls JOIN functions USING (function_id) ORDER BY depth)")"
+    equal "open in the tree after $1" "$4" "$("$sojourn" tree --all run.db | sed -n \
+        's/.* 1 open  *//p' | paste -s -d ,)"
+    # what is not shown is told
+    if [ -n "$4" ]; then
+        "$sojourn" tree --depth 0 run.db | grep -q 'pruned: .* calls (and 1 open) and' ||
+            fail "open calls left out after $1: $("$sojourn" tree --depth 0 run.db)"
+    fi
     equal "exit stored after $1" "$5" \
         "$(query run.db "SELECT coalesce(exit_code, '') || '/' || coalesce(exit_signal, '')
             FROM processes")"
