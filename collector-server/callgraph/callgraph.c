@@ -101,6 +101,11 @@ void sj_callgraph_free(sj_callgraph *graph)
     free(graph);
 }
 
+void sj_callgraph_limit(sj_callgraph *graph, uint32_t most)
+{
+    graph->paths.most = most;
+}
+
 /* Grows an array to hold `needed` elements; the old one stays valid on failure. */
 static sj_status reserve_array(void **array, size_t *capacity, size_t needed, size_t size)
 {
