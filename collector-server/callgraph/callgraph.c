@@ -101,11 +101,6 @@ void sj_callgraph_free(sj_callgraph *graph)
     free(graph);
 }
 
-void sj_callgraph_limit(sj_callgraph *graph, uint32_t most)
-{
-    graph->paths.most = most;
-}
-
 /* Grows an array to hold `needed` elements; the old one stays valid on failure. */
 static sj_status reserve_array(void **array, size_t *capacity, size_t needed, size_t size)
 {
@@ -559,6 +554,11 @@ const sj_histogram *sj_callgraph_function_histogram(const sj_callgraph *graph, u
 void sj_callgraph_clean(sj_callgraph *graph)
 {
     sj_path_nodes_clean(&graph->paths);
+}
+
+void sj_callgraph_limit(sj_callgraph *graph, uint32_t most)
+{
+    graph->paths.most = most;
 }
 
 sj_slow_calls *sj_callgraph_slow_calls(sj_callgraph *graph)
