@@ -1,39 +1,39 @@
-/* Depths of a block's calls, four symbols at a time: which of them are ENTERs makes a number below
- * 16, and a table says what those four do to the depth. */
+/* Depths of a block's calls, eight symbols at a time: which of them are ENTERs makes a number below
+ * 256, and a table says what those eight do to the depth. */
 #include "proto/block_internal.h"
 
-typedef struct four_steps {
-    int32_t net;
-    int32_t lowest;  /* of the depths after each, relative to the one before */
-    int32_t entered; /* highest after an ENTER; INT32_MIN: none */
-} four_steps;
+enum { EIGHT = 8, PIECE = 64 };
 
-enum { FOUR = 4, PATTERNS = 1 << FOUR };
+typedef struct eight_steps {
+    int8_t net;
+    int8_t lowest; /* of the depths after each, relative to the one before all */
+    int8_t highest;
+} eight_steps;
 
-static void fill_patterns(four_steps *patterns)
-{
-    for (unsigned pattern = 0; pattern < PATTERNS; pattern++) {
-        four_steps steps = {.entered = INT32_MIN};
-        for (unsigned k = 0; k < FOUR; k++) {
-            const bool enters = (pattern >> k & 1) != 0;
-            steps.net += enters ? 1 : -1;
-            steps.lowest = steps.net < steps.lowest ? steps.net : steps.lowest;
-            steps.entered = enters && steps.net > steps.entered ? steps.net : steps.entered;
-        }
-        patterns[pattern] = steps;
+#define LESS(a, b) ((a) < (b) ? (a) : (b))
+#define MORE(a, b) ((a) > (b) ? (a) : (b))
+
+/* Of a pattern of four symbols, the first in its lowest bit: the depth after each. */
+#define STEP(p, k) (((p) >> (k)&1) != 0 ? 1 : -1)
+#define DEPTH_0(p) STEP(p, 0)
+#define DEPTH_1(p) (DEPTH_0(p) + STEP(p, 1))
+#define DEPTH_2(p) (DEPTH_1(p) + STEP(p, 2))
+#define DEPTH_3(p) (DEPTH_2(p) + STEP(p, 3))
+#define LOWEST_4(p) LESS(LESS(DEPTH_0(p), DEPTH_1(p)), LESS(DEPTH_2(p), DEPTH_3(p)))
+#define HIGHEST_4(p) MORE(MORE(DEPTH_0(p), DEPTH_1(p)), MORE(DEPTH_2(p), DEPTH_3(p)))
+
+/* Of eight: those of the first four, and those of the others on top of them. */
+#define STEPS(p)                                                                                   \
+    {                                                                                              \
+        .net = DEPTH_3((p)&15) + DEPTH_3((p) >> 4),                                                \
+        .lowest = LESS(LOWEST_4((p)&15), DEPTH_3((p)&15) + LOWEST_4((p) >> 4)),                    \
+        .highest = MORE(HIGHEST_4((p)&15), DEPTH_3((p)&15) + HIGHEST_4((p) >> 4)),                 \
     }
-}
+#define STEPS_4(p) STEPS(p), STEPS((p) + 1), STEPS((p) + 2), STEPS((p) + 3)
+#define STEPS_16(p) STEPS_4(p), STEPS_4((p) + 4), STEPS_4((p) + 8), STEPS_4((p) + 12)
+#define STEPS_64(p) STEPS_16(p), STEPS_16((p) + 16), STEPS_16((p) + 32), STEPS_16((p) + 48)
 
-/* Bit k is set when the k-th of four 16-bit symbols is not 0. */
-static inline unsigned pattern_of(const uint16_t *symbols)
-{
-    const uint64_t low_bits = UINT64_C(0x7fff7fff7fff7fff);
-    uint64_t four;
-    memcpy(&four, symbols, sizeof(four));
-    const uint64_t set = (((four & low_bits) + low_bits) | four) & ~low_bits;
-    /* the four bits, 16 apart, to 48..51 */
-    return (unsigned)((set >> 15) * UINT64_C(0x0001000200040008) >> 48) & (PATTERNS - 1);
-}
+static const eight_steps patterns[256] = {STEPS_64(0), STEPS_64(64), STEPS_64(128), STEPS_64(192)};
 
 static inline void step(sj_block_depths *depths, uint32_t symbol)
 {
@@ -44,26 +44,85 @@ static inline void step(sj_block_depths *depths, uint32_t symbol)
     }
 }
 
+/* `enters` has a byte for each symbol, 1 for an ENTER. There was an ENTER before: from then on the
+ * greatest depth is always one that an ENTER led to. */
+static void step_piece(sj_block_depths *depths, const uint8_t enters[PIECE])
+{
+    int64_t end = depths->end;
+    int64_t least = depths->lowest;
+    int64_t most = depths->entered;
+    for (size_t i = 0; i < PIECE; i += EIGHT) {
+        uint64_t bytes;
+        memcpy(&bytes, enters + i, sizeof(bytes));
+        const eight_steps *steps = &patterns[bytes * UINT64_C(0x0102040810204080) >> 56];
+        const int64_t lowest = end + steps->lowest;
+        const int64_t highest = end + steps->highest;
+        least = lowest < least ? lowest : least;
+        most = highest > most ? highest : most;
+        end += steps->net;
+    }
+    *depths = (sj_block_depths){.lowest = least, .entered = most, .end = end};
+}
+
 sj_block_depths sj_block_measure_depths(const sj_block *block)
 {
     const size_t count = block->header.event_count;
     const int64_t open = block->header.open_depth;
+    const uint16_t *symbols16 = block->symbols16;
     sj_block_depths depths = {.lowest = open, .end = open};
     size_t i = 0;
-    if (block->symbols16 != NULL) {
-        four_steps patterns[PATTERNS];
-        fill_patterns(patterns);
-        for (; i + FOUR <= count; i += FOUR) {
-            const four_steps *steps = &patterns[pattern_of(block->symbols16 + i)];
-            const int64_t lowest = depths.end + steps->lowest;
-            const int64_t entered = depths.end + steps->entered;
-            depths.lowest = lowest < depths.lowest ? lowest : depths.lowest;
-            depths.entered = entered > depths.entered ? entered : depths.entered;
-            depths.end += steps->net;
+    if (symbols16 != NULL) {
+        for (bool entered = false; i < count && !entered; i++) {
+            step(&depths, symbols16[i]);
+            entered = symbols16[i] != 0;
+        }
+        for (; i + PIECE <= count; i += PIECE) {
+            uint8_t enters[PIECE];
+            for (size_t k = 0; k < PIECE; k++) { /* a loop of its own, for the vectoriser */
+                enters[k] = symbols16[i + k] != 0;
+            }
+            step_piece(&depths, enters);
         }
     }
     for (; i < count; i++) {
-        step(&depths, block->symbols16 != NULL ? block->symbols16[i] : block->symbols32[i]);
+        step(&depths, symbols16 != NULL ? symbols16[i] : block->symbols32[i]);
     }
     return depths;
+}
+
+/* The events [from, to) of a block as a block of their own, as far as depths go. */
+static sj_block cut_block(const sj_block *block, size_t from, size_t to, int64_t depth)
+{
+    sj_block part = {.symbols16 = block->symbols16, .symbols32 = block->symbols32};
+    part.header.open_depth = (uint32_t)depth;
+    part.header.event_count = (uint32_t)(to - from);
+    if (part.symbols16 != NULL) {
+        part.symbols16 += from;
+    } else {
+        part.symbols32 += from;
+    }
+    return part;
+}
+
+sj_block_depths sj_block_measure_steps(const sj_block *block, sj_block_depths *steps,
+                                       size_t *step_count)
+{
+    const size_t count = block->header.event_count;
+    const size_t every = (size_t)1 << SJ_BLOCK_STEP_BITS;
+    const int64_t open = block->header.open_depth;
+    sj_block_depths whole = {.lowest = open, .end = open};
+    size_t from = 0;
+    *step_count = 0;
+    while (from < count && whole.lowest >= 0) {
+        const size_t rest = every - ((block->header.first_event + from) & (every - 1));
+        const size_t to = rest < count - from ? from + rest : count;
+        const sj_block part = cut_block(block, from, to, whole.end);
+        const sj_block_depths depths = sj_block_measure_depths(&part);
+        whole.lowest = depths.lowest < whole.lowest ? depths.lowest : whole.lowest;
+        whole.entered = depths.entered > whole.entered ? depths.entered : whole.entered;
+        whole.end = depths.end;
+        steps[(*step_count)++] = depths;
+        from = to;
+    }
+    return whole;
 }
