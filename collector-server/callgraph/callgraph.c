@@ -61,8 +61,8 @@ typedef struct replay {
     size_t top;       /* index of the innermost open call in stack; 0: none held */
     size_t watermark; /* at or below this, a LEAVE is not ordinary */
     size_t key_top;   /* at or below this are calls of the key-frame */
+    size_t odd_top;   /* at or below this are all calls that were entered with flags */
     uint32_t node;
-    sj_path_step last;
     uint32_t enter_flags;
     size_t sample_at; /* event of the next sample */
     size_t sample_count;
@@ -182,8 +182,8 @@ static sj_status open_frames(replay *run, uint32_t looked_up)
         }
         const sj_frame *frame = &graph->key[i];
         const uint32_t caller = run->node;
-        run->node = sj_path_nodes_child(&graph->paths, caller & graph->parent_mask, frame->function,
-                                        sj_path_step_entered(caller));
+        run->node =
+            sj_path_nodes_child(&graph->paths, caller & graph->parent_mask, frame->function);
         if (run->node == SJ_NO_NODE) {
             return sj_path_nodes_failure(&graph->paths);
         }
@@ -195,7 +195,6 @@ static sj_status open_frames(replay *run, uint32_t looked_up)
                                                 .caller = caller};
     }
     run->key_top = run->top;
-    run->last = sj_path_step_entered(run->node);
     return SJ_OK;
 }
 
@@ -204,8 +203,9 @@ static void set_watermark(replay *run)
 {
     uint32_t depth = sj_call_trust_flagged(&run->trust);
     depth = depth > run->trust.uncertain_depth ? depth : run->trust.uncertain_depth;
-    const size_t flagged = depth > run->base ? depth - run->base : 0;
-    run->watermark = flagged > run->key_top ? flagged : run->key_top;
+    run->watermark = depth > run->base ? depth - run->base : 0;
+    run->watermark = run->watermark > run->key_top ? run->watermark : run->key_top;
+    run->watermark = run->watermark > run->odd_top ? run->watermark : run->odd_top;
     run->enter_flags = run->trust.uncertain_depth > 0 ? (uint32_t)SJ_CALL_UNCERTAIN_DEPTH : 0u;
 }
 
@@ -227,8 +227,7 @@ static uint64_t call_index_at(const replay *run, size_t top)
 }
 
 /* A call that may be one of the longest of its function. */
-static __attribute__((noinline)) sj_status note_slow(replay *run, uint32_t number, size_t top,
-                                                     const sj_slow_call *ended)
+static sj_status note_slow(replay *run, uint32_t number, size_t top, const sj_slow_call *ended)
 {
     sj_path_node *node = &run->graph->paths.nodes[number];
     sj_slow_calls *slow = &run->graph->slow;
@@ -244,18 +243,17 @@ static __attribute__((noinline)) sj_status note_slow(replay *run, uint32_t numbe
     return SJ_OK;
 }
 
-static inline sj_status count_call(replay *run, uint32_t number, uint64_t duration, uint64_t self)
+/* Counts a call of any kind, which was at stack[top]. */
+static __attribute__((noinline)) sj_status count_call(replay *run, uint32_t number, size_t top,
+                                                      const sj_slow_call *ended)
 {
     sj_path_nodes *paths = &run->graph->paths;
-    sj_path_node *node = &paths->nodes[number];
-    node->calls++;
-    node->total_ticks += duration;
-    node->self_ticks += self;
-    node->min_ticks = duration < node->min_ticks ? duration : node->min_ticks;
-    node->max_ticks = duration > node->max_ticks ? duration : node->max_ticks;
-    run->max_duration = duration > run->max_duration ? duration : run->max_duration;
-    sj_path_nodes_touch(paths, number);
-    return sj_histogram_add(&node->histogram, duration, 1);
+    SJ_TRY(sj_path_nodes_count(paths, number, ended->duration_ticks, ended->self_ticks));
+    if (ended->duration_ticks > paths->nodes[number].slow_ticks) {
+        SJ_TRY(note_slow(run, number, top, ended));
+    }
+    sj_path_nodes_quieten(paths, number);
+    return SJ_OK;
 }
 
 static sj_status note_late(replay *run, const replay_frame *frame, uint64_t ticks, uint64_t self,
@@ -285,20 +283,19 @@ static sj_status leave_slow(replay *run, uint64_t ticks, uint32_t ending)
     const uint64_t self = duration - frame.child;
     node->unwound += ending == SJ_ENDING_UNWOUND;
     node->untrusted += flags != 0 || ending == SJ_ENDING_TRUNCATED;
-    SJ_TRY(count_call(run, run->node, duration, self));
-    if (duration > node->slow_ticks) {
-        const sj_slow_call call = {
-            .duration_ticks = duration, .self_ticks = self, .ending = ending, .flags = flags};
-        SJ_TRY(note_slow(run, run->node, run->top, &call));
-    }
+    run->max_duration = duration > run->max_duration ? duration : run->max_duration;
+    SJ_TRY(count_call(
+        run, run->node, run->top,
+        &(sj_slow_call){
+            .duration_ticks = duration, .self_ticks = self, .ending = ending, .flags = flags}));
     if (run->top <= run->key_top) {
         SJ_TRY(note_late(run, &frame, ticks, self, ending, flags));
         run->key_top = run->top - 1;
     }
     sj_call_trust_leave(&run->trust, index, node->function, ending);
     run->top--;
+    run->odd_top = run->top < run->odd_top ? run->top : run->odd_top;
     graph->stack[run->top].child += duration;
-    run->last = sj_path_step_left(run->node);
     run->node = frame.caller;
     set_watermark(run);
     return SJ_OK;
@@ -309,18 +306,17 @@ static sj_status enter_slow(replay *run, uint32_t function, size_t event)
 {
     const uint32_t flags = sj_call_trust_enter(&run->trust, function);
     const uint32_t caller = run->node;
-    set_watermark(run);
-    run->node = sj_path_nodes_child(&run->graph->paths, caller & run->graph->parent_mask, function,
-                                    run->last);
-    run->last = sj_path_step_entered(run->node);
+    run->node = sj_path_nodes_child(&run->graph->paths, caller & run->graph->parent_mask, function);
     run->graph->stack[++run->top] = (replay_frame){.start = run->block->ticks[event],
                                                    .flags = flags,
                                                    .place = (uint32_t)event,
                                                    .caller = caller};
+    run->odd_top = flags != 0 ? run->top : run->odd_top;
+    set_watermark(run);
     return run->node != SJ_NO_NODE ? SJ_OK : sj_path_nodes_failure(&run->graph->paths);
 }
 
-/* An event that is not ordinary; `symbol` 0: a LEAVE. */
+/* An event of any kind; `symbol` 0: a LEAVE. */
 static sj_status replay_odd(replay *run, uint32_t symbol, size_t event)
 {
     if (symbol == 0) {
@@ -329,8 +325,17 @@ static sj_status replay_odd(replay *run, uint32_t symbol, size_t event)
     return enter_slow(run, run->block->functions[symbol - 1], event);
 }
 
-/* Replays the events from `event` to `end`, which have no endings and no gaps among them. The top
- * of the stack and the node live in registers; only odd events need them in `run`. */
+/* An ordinary call whose duration is not quiet. */
+static sj_status count_odd(replay *run, uint32_t number, const replay_frame *frame,
+                           uint64_t duration, uint64_t self)
+{
+    return count_call(run, number, (size_t)(frame - run->graph->stack),
+                      &(sj_slow_call){.duration_ticks = duration, .self_ticks = self});
+}
+
+/* Replays the events from `event` to `end`, which have no endings and no gaps among them, while no
+ * ENTER is odd. The top of the stack and the node live in registers; only odd events need them in
+ * `run`. Most calls call nothing: their LEAVE is the next event, and they need no frame. */
 static inline __attribute__((always_inline)) sj_status replay_events(replay *run, size_t event,
                                                                      size_t end,
                                                                      const uint16_t *symbols16,
@@ -341,53 +346,66 @@ static inline __attribute__((always_inline)) sj_status replay_events(replay *run
     const uint64_t *ticks = run->block->ticks;
     const uint32_t *functions = run->block->functions;
     const uint32_t parent_mask = run->graph->parent_mask;
-    size_t top = run->top;
+    replay_frame *top = stack + run->top;
+    const replay_frame *watermark = stack + run->watermark;
     uint32_t node = run->node;
-    sj_path_step last = run->last;
+    uint64_t longest = run->max_duration;
     for (; event < end; event++) {
         const uint32_t symbol = symbols16 != NULL ? symbols16[event] : symbols32[event];
-        if (symbol == 0 ? top <= run->watermark || stack[top].flags != 0 : run->enter_flags != 0) {
-            run->top = top;
-            run->node = node;
-            run->last = last;
-            SJ_TRY(replay_odd(run, symbol, event));
-            top = run->top;
-            node = run->node;
-            last = run->last;
-        } else if (symbol == 0) {
-            const uint64_t duration = ticks[event] - stack[top].start;
-            const uint64_t self = duration - stack[top].child;
-            SJ_TRY(count_call(run, node, duration, self));
-            if (__builtin_expect(duration > paths->nodes[node].slow_ticks, 0)) {
-                const sj_slow_call call = {.duration_ticks = duration, .self_ticks = self};
-                SJ_TRY(note_slow(run, node, top, &call));
-            }
-            last = sj_path_step_left(node);
-            node = stack[top].caller;
-            stack[--top].child += duration;
-        } else {
-            const uint32_t caller = node;
-            node = sj_path_nodes_child(paths, caller & parent_mask, functions[symbol - 1], last);
-            if (node == SJ_NO_NODE) {
+        if (symbol != 0) {
+            const uint32_t child =
+                sj_path_nodes_child(paths, node & parent_mask, functions[symbol - 1]);
+            if (__builtin_expect(child == SJ_NO_NODE, 0)) {
                 return sj_path_nodes_failure(paths);
             }
-            last = sj_path_step_entered(node);
-            replay_frame *frame = &stack[++top];
-            frame->caller = caller;
-            frame->start = ticks[event];
-            frame->child = 0;
-            frame->flags = 0;
-            frame->place = (uint32_t)event;
+            top[1].start = ticks[event];
+            top[1].child = 0;
+            top[1].flags = 0;
+            top[1].place = (uint32_t)event;
+            top[1].caller = node;
+            const size_t next = event + 1;
+            if (next < end && (symbols16 != NULL ? symbols16[next] : symbols32[next]) == 0) {
+                const uint64_t duration = ticks[next] - ticks[event];
+                if (!sj_path_node_count_quiet(&paths->nodes[child], duration, duration)) {
+                    SJ_TRY(count_odd(run, child, top + 1, duration, duration));
+                }
+                top->child += duration;
+                longest = duration > longest ? duration : longest;
+                event = next;
+            } else {
+                top++;
+                node = child;
+            }
+        } else if (__builtin_expect(top <= watermark, 0)) {
+            run->top = (size_t)(top - stack);
+            run->node = node;
+            SJ_TRY(leave_slow(run, ticks[event], SJ_ENDING_RETURNED));
+            top = stack + run->top;
+            watermark = stack + run->watermark;
+            node = run->node;
+        } else {
+            const uint64_t duration = ticks[event] - top->start;
+            const uint64_t self = duration - top->child;
+            if (!sj_path_node_count_quiet(&paths->nodes[node], duration, self)) {
+                SJ_TRY(count_odd(run, node, top, duration, self));
+            }
+            longest = duration > longest ? duration : longest;
+            node = top->caller;
+            top--;
+            top->child += duration;
         }
     }
-    run->top = top;
+    run->top = (size_t)(top - stack);
     run->node = node;
-    run->last = last;
+    run->max_duration = longest > run->max_duration ? longest : run->max_duration;
     return SJ_OK;
 }
 
 static sj_status replay_range(replay *run, size_t from, size_t to)
 {
+    for (; from < to && run->enter_flags != 0; from++) {
+        SJ_TRY(replay_odd(run, sj_block_symbol(run->block, from), from));
+    }
     if (run->block->symbols16 != NULL) {
         return replay_events(run, from, to, run->block->symbols16, NULL);
     }
@@ -501,6 +519,7 @@ static sj_status merge_node(sj_path_nodes *paths, uint32_t number, const sj_path
         node->max_ticks = sums->max_ticks > node->max_ticks ? sums->max_ticks : node->max_ticks;
     }
     sj_path_nodes_touch(paths, number);
+    node->quiet_count = 0;
     return sj_histogram_merge(&node->histogram, &sums->histogram);
 }
 
@@ -515,8 +534,7 @@ sj_status sj_callgraph_merge(sj_callgraph *graph, const sj_path_node *nodes, uin
     sj_status status = places != NULL ? SJ_OK : SJ_ENOMEM;
     for (uint32_t i = 0; i < count && status == SJ_OK; i++) {
         const uint32_t place =
-            sj_path_nodes_child(&graph->paths, places[nodes[i].parent], nodes[i].function,
-                                sj_path_step_entered(places[nodes[i].parent]));
+            sj_path_nodes_child(&graph->paths, places[nodes[i].parent], nodes[i].function);
         status = place != SJ_NO_NODE ? merge_node(&graph->paths, place, &nodes[i])
                                      : sj_path_nodes_failure(&graph->paths);
         places[i + 1] = place;
