@@ -36,22 +36,23 @@ typedef struct sj_path_node {
     uint64_t calls; /* that ended */
     uint64_t total_ticks;
     uint64_t self_ticks;
-    uint64_t quiet_low;     /* the least of quiet_count durations that change nothing else: see */
-    uint64_t quiet_count;   /* path_nodes.h; 0 unless the graph keeps it */
-    sj_histogram histogram; /* of durations in ticks */
-    uint32_t parent;        /* node; 0: root */
-    uint32_t function;      /* session-wide function id */
+    uint64_t quiet_low;   /* the least of quiet_count durations that change nothing but sums and */
+    uint64_t quiet_count; /* one of quiet_bins: see path_nodes.h; 0 unless the graph keeps it */
+    uint64_t *quiet_bins; /* those of the histogram, from number quiet_first on */
+    uint32_t quiet_first;
+    uint32_t parent;   /* node; 0: root */
+    uint32_t function; /* session-wide function id */
+    uint32_t depth;    /* 0 for children of the root */
     /* The rest. */
-    uint64_t min_ticks; /* UINT64_MAX while calls == 0 */
+    sj_histogram histogram; /* of durations in ticks */
+    uint64_t min_ticks;     /* UINT64_MAX while calls == 0 */
     uint64_t max_ticks;
     uint64_t slow_ticks; /* calls that are not longer are none of the slow ones */
     uint64_t unwound;
     uint64_t untrusted; /* calls with any sj_call_flag, or truncated */
-    uint32_t depth;     /* 0 for children of the root */
     bool recursive;     /* its function occurs above it */
     bool dirty;         /* changed since sj_callgraph_clean */
     bool folded;        /* its histogram is part of its function's */
-    uint64_t unused[2]; /* two lines */
 } sj_path_node;
 
 /* A call that was entered in an earlier block and ended in this one. */

@@ -49,12 +49,6 @@ SJ_MUST_CHECK static inline sj_status sj_histogram_add(sj_histogram *histogram, 
     }
     return sj_histogram_add_slow(histogram, value, count);
 }
-/* sj_histogram_add_held counts one value whose octave is held. */
-static inline void sj_histogram_add_held(sj_histogram *histogram, uint64_t value)
-{
-    uint64_t *counts = histogram->octaves->count;
-    counts[sj_histogram_bin(value) - (histogram->first_octave << SJ_HISTOGRAM_SUB_BITS)]++;
-}
 SJ_MUST_CHECK sj_status sj_histogram_merge(sj_histogram *into, const sj_histogram *from);
 /* sj_histogram_subtract takes away what was merged into it before. */
 void sj_histogram_subtract(sj_histogram *from, const sj_histogram *part);

@@ -6,9 +6,10 @@
 enum { FIRST_CAPACITY = 32, LINE_BYTES = 64 };
 
 /* The table has at least twice as many places as nodes, so a free one always ends the search. */
-static uint32_t find_place(const sj_path_nodes *paths, uint64_t key)
+static uint32_t find_place(const sj_path_nodes *paths, uint32_t parent, uint32_t function)
 {
-    uint32_t place = sj_path_nodes_home(paths, key);
+    const uint64_t key = sj_path_key(parent, function);
+    uint32_t place = sj_path_home(paths, parent, function);
     while (paths->table[place].key != 0 && paths->table[place].key != key) {
         place = (place + 1) & paths->table_mask;
     }
@@ -51,8 +52,10 @@ static sj_status grow_nodes(sj_path_nodes *paths)
     paths->table_mask = capacity * 2 - 1;
     paths->capacity = capacity;
     for (uint32_t node = 1; node < paths->count; node++) {
-        const uint64_t key = sj_path_key(nodes[node].parent, nodes[node].function);
-        table[find_place(paths, key)] = (sj_path_place){.key = key, .node = node};
+        const uint32_t parent = nodes[node].parent;
+        const uint32_t function = nodes[node].function;
+        table[find_place(paths, parent, function)] =
+            (sj_path_place){.key = sj_path_key(parent, function), .node = node};
     }
     return SJ_OK;
 }
@@ -125,9 +128,9 @@ static uint32_t fold_recursion(const sj_path_nodes *paths, uint32_t parent, uint
 
 /* Puts the path at `place`, which was asked for last, where its search begins. All places between
  * are taken, so whoever has to make room for it is still found. */
-static void bring_home(sj_path_nodes *paths, uint32_t place, uint64_t key)
+static void bring_home(sj_path_nodes *paths, uint32_t place, uint32_t parent, uint32_t function)
 {
-    sj_path_place *home = &paths->table[sj_path_nodes_home(paths, key)];
+    sj_path_place *home = &paths->table[sj_path_home(paths, parent, function)];
     const sj_path_place moved = *home;
     *home = paths->table[place];
     paths->table[place] = moved;
@@ -135,11 +138,10 @@ static void bring_home(sj_path_nodes *paths, uint32_t place, uint64_t key)
 
 uint32_t sj_path_nodes_find_or_add(sj_path_nodes *paths, uint32_t parent, uint32_t function)
 {
-    const uint64_t key = sj_path_key(parent, function);
-    uint32_t place = find_place(paths, key);
+    uint32_t place = find_place(paths, parent, function);
     uint32_t node = paths->table[place].node;
     if (node != 0) {
-        bring_home(paths, place, key);
+        bring_home(paths, place, parent, function);
         return node;
     }
     if (paths->nodes[parent].depth + 1 >= SJ_PATH_FOLD_DEPTH) {
@@ -155,7 +157,7 @@ uint32_t sj_path_nodes_find_or_add(sj_path_nodes *paths, uint32_t parent, uint32
         if (grow_nodes(paths) != SJ_OK) {
             return SJ_NO_NODE;
         }
-        place = find_place(paths, key);
+        place = find_place(paths, parent, function);
     }
     node = append_node(paths, parent, function, place);
     sj_path_nodes_touch(paths, node);
@@ -207,6 +209,8 @@ void sj_path_nodes_quieten(sj_path_nodes *paths, uint32_t number)
     if (low <= high) {
         node->quiet_low = low;
         node->quiet_count = high - low + 1; /* 0 when it is every duration: harmless */
+        node->quiet_bins = histogram->octaves->count;
+        node->quiet_first = first;
     }
 }
 
@@ -245,7 +249,7 @@ sj_status sj_path_nodes_restore(sj_path_nodes *paths, const sj_path_node *node)
     if (paths->count == paths->capacity) {
         SJ_TRY(grow_nodes(paths));
     }
-    const uint32_t place = find_place(paths, sj_path_key(node->parent, node->function));
+    const uint32_t place = find_place(paths, node->parent, node->function);
     const uint32_t depth = node->parent != 0 ? paths->nodes[node->parent].depth + 1 : 0;
     if (paths->table[place].node != 0 || node->depth != depth ||
         node->recursive != occurs_above(paths, node->parent, node->function)) {

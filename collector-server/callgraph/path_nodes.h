@@ -39,10 +39,20 @@ static inline uint64_t sj_path_key(uint32_t parent, uint32_t function)
     return (uint64_t)parent << 32 | function;
 }
 
-/* sj_path_nodes_home returns the place where the search for a path begins. */
-static inline uint32_t sj_path_nodes_home(const sj_path_nodes *paths, uint64_t key)
+/* The search for a path begins at the sum of the hashes of its two halves. */
+static inline uint32_t sj_path_parent_hash(uint32_t parent)
 {
-    return (uint32_t)((key * UINT64_C(0x9e3779b97f4a7c15)) >> 32) & paths->table_mask;
+    return parent * UINT32_C(0x7f4a7c15);
+}
+
+static inline uint32_t sj_path_function_hash(uint32_t function)
+{
+    return (uint32_t)((function * UINT64_C(0x9e3779b97f4a7c15)) >> 32);
+}
+
+static inline uint32_t sj_path_home(const sj_path_nodes *paths, uint32_t parent, uint32_t function)
+{
+    return (sj_path_parent_hash(parent) + sj_path_function_hash(function)) & paths->table_mask;
 }
 
 /* sj_path_nodes_find_or_add is the slow half of sj_path_nodes_child. */
@@ -53,7 +63,7 @@ uint32_t sj_path_nodes_find_or_add(sj_path_nodes *paths, uint32_t parent, uint32
 static inline uint32_t sj_path_nodes_child(sj_path_nodes *paths, uint32_t parent, uint32_t function)
 {
     const uint64_t key = sj_path_key(parent, function);
-    const sj_path_place *home = &paths->table[sj_path_nodes_home(paths, key)];
+    const sj_path_place *home = &paths->table[sj_path_home(paths, parent, function)];
     return home->key == key ? home->node : sj_path_nodes_find_or_add(paths, parent, function);
 }
 
@@ -78,7 +88,7 @@ static inline bool sj_path_node_count_quiet(sj_path_node *node, uint64_t duratio
     node->calls++;
     node->total_ticks += duration;
     node->self_ticks += self;
-    sj_histogram_add_held(&node->histogram, duration);
+    node->quiet_bins[sj_histogram_bin(duration) - node->quiet_first]++;
     return true;
 }
 
