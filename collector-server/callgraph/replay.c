@@ -219,6 +219,11 @@ typedef struct walker {
     sj_path_node *nodes;
     const sj_path_place *table;
     uint32_t mask; /* of the table */
+    /* the block's */
+    const uint64_t *ticks;
+    const sj_replay_symbol *dictionary;
+    const uint16_t *symbols16;
+    const uint32_t *symbols32;
 } walker;
 
 static inline __attribute__((always_inline)) walker walker_of(const replay *run)
@@ -230,7 +235,11 @@ static inline __attribute__((always_inline)) walker walker_of(const replay *run)
                     .watermark = graph->stack + run->watermark,
                     .nodes = graph->paths.nodes,
                     .table = graph->paths.table,
-                    .mask = graph->paths.table_mask};
+                    .mask = graph->paths.table_mask,
+                    .ticks = run->block->ticks,
+                    .dictionary = graph->symbols,
+                    .symbols16 = run->block->symbols16,
+                    .symbols32 = run->block->symbols32};
 }
 
 static inline __attribute__((always_inline)) void keep_walker(replay *run, const walker *at)
@@ -256,11 +265,10 @@ static inline __attribute__((always_inline)) uint32_t find_child(sj_path_nodes *
     return child;
 }
 
-static inline __attribute__((always_inline)) void push(walker *at, uint32_t child, uint64_t start,
-                                                       size_t event)
+static inline __attribute__((always_inline)) void push(walker *at, uint32_t child, size_t event)
 {
     sj_replay_frame *frame = ++at->top;
-    frame->start = start;
+    frame->start = at->ticks[event];
     frame->child = 0;
     frame->flags = 0;
     frame->place = (uint32_t)event;
@@ -268,10 +276,10 @@ static inline __attribute__((always_inline)) void push(walker *at, uint32_t chil
     at->node = child;
 }
 
-static inline __attribute__((always_inline)) sj_status leave(replay *run, walker *at,
-                                                             uint64_t ticks, uint32_t ending)
+static inline __attribute__((always_inline)) sj_status leave(replay *run, walker *at, size_t event,
+                                                             uint32_t ending)
 {
-    const uint64_t duration = ticks - at->top->start;
+    const uint64_t duration = at->ticks[event] - at->top->start;
     const uint64_t self = duration - at->top->child;
     if (!sj_path_node_count_quiet(&at->nodes[at->node], duration, self)) {
         SJ_TRY(count_odd(run, at->node, at->top, duration, self, ending));
@@ -287,8 +295,8 @@ static inline __attribute__((always_inline)) sj_status leave(replay *run, walker
 static inline __attribute__((always_inline)) sj_status leaf(replay *run, walker *at, uint32_t child,
                                                             size_t event)
 {
-    const uint64_t start = run->block->ticks[event];
-    const uint64_t duration = run->block->ticks[event + 1] - start;
+    const uint64_t start = at->ticks[event];
+    const uint64_t duration = at->ticks[event + 1] - start;
     if (!sj_path_node_count_quiet(&at->nodes[child], duration, duration)) {
         at->top[1] = (sj_replay_frame){.start = start, .place = (uint32_t)event};
         SJ_TRY(count_odd(run, child, at->top + 1, duration, duration, SJ_ENDING_RETURNED));
@@ -317,13 +325,13 @@ static inline __attribute__((always_inline)) sj_status leave_ended(replay *run, 
     }
     run->ending++;
     at->nodes[at->node].unwound++;
-    return leave(run, at, run->block->ticks[event], SJ_ENDING_UNWOUND);
+    return leave(run, at, event, SJ_ENDING_UNWOUND);
 }
 
-static inline __attribute__((always_inline)) uint32_t symbol_at(const sj_block *block, bool wide,
+static inline __attribute__((always_inline)) uint32_t symbol_at(const walker *at, bool wide,
                                                                 size_t event)
 {
-    return wide ? block->symbols32[event] : block->symbols16[event];
+    return wide ? at->symbols32[event] : at->symbols16[event];
 }
 
 static inline size_t next_ending(const replay *run, size_t end)
@@ -339,25 +347,24 @@ static inline size_t next_ending(const replay *run, size_t end)
 static inline __attribute__((always_inline)) sj_status
 replay_events(replay *run, size_t event, size_t end, bool wide, bool flat)
 {
-    const sj_block *block = run->block;
-    const sj_replay_symbol *symbols = run->graph->symbols;
+    sj_path_nodes *paths = &run->graph->paths;
     walker at = walker_of(run);
     for (size_t stop = next_ending(run, end);; stop = next_ending(run, end)) {
         for (; event < stop; event++) {
-            const uint32_t symbol = symbol_at(block, wide, event);
+            const uint32_t symbol = symbol_at(&at, wide, event);
             if (symbol != 0) {
-                const uint32_t child = find_child(&run->graph->paths, &at, flat, symbols[symbol]);
+                const uint32_t child = find_child(paths, &at, flat, at.dictionary[symbol]);
                 if (__builtin_expect(child == SJ_NO_NODE, 0)) {
-                    return sj_path_nodes_failure(&run->graph->paths);
+                    return sj_path_nodes_failure(paths);
                 }
-                if (event + 1 < stop && symbol_at(block, wide, event + 1) == 0) {
+                if (event + 1 < stop && symbol_at(&at, wide, event + 1) == 0) {
                     SJ_TRY(leaf(run, &at, child, event));
                     event++;
                 } else {
-                    push(&at, child, block->ticks[event], event);
+                    push(&at, child, event);
                 }
             } else if (__builtin_expect(at.top > at.watermark, 1)) {
-                SJ_TRY(leave(run, &at, block->ticks[event], SJ_ENDING_RETURNED));
+                SJ_TRY(leave(run, &at, event, SJ_ENDING_RETURNED));
             } else {
                 SJ_TRY(leave_odd(run, &at, event));
             }
