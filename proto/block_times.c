@@ -223,8 +223,8 @@ expand_gaps(const uint8_t *packed, unsigned bits, uint64_t now, uint64_t step,
 #ifdef __SSE2__
 enum { EIGHT = 8 };
 
-/* The times of eight short gaps of a byte each, from their sums; `base` is twice the time before
- * them, and afterwards twice the last. No event waits for the one before it. */
+/* The times of eight short gaps of a byte each, from their sums, so that no event waits for the one
+ * before it. Both halves of `base` are the time before them; gives the last one likewise. */
 static inline __attribute__((always_inline)) __m128i expand_short(__m128i gaps, __m128i base,
                                                                   __m128i steps, uint64_t *ticks)
 {
@@ -238,9 +238,10 @@ static inline __attribute__((always_inline)) __m128i expand_short(__m128i gaps, 
     for (unsigned i = 0; i < 2; i++) {
         const __m128i low = _mm_mul_epu32(_mm_unpacklo_epi32(halves[i], zero), steps);
         const __m128i high = _mm_mul_epu32(_mm_unpackhi_epi32(halves[i], zero), steps);
+        const __m128i first = _mm_add_epi64(low, base);
         last = _mm_add_epi64(high, base);
-        _mm_storeu_si128((__m128i *)(ticks + 4 * i), _mm_add_epi64(low, base));
-        _mm_storeu_si128((__m128i *)(ticks + 4 * i + 2), last);
+        memcpy(ticks + 4 * i, &first, sizeof(first));
+        memcpy(ticks + 4 * i + 2, &last, sizeof(last));
     }
     return _mm_unpackhi_epi64(last, last);
 }
@@ -253,14 +254,15 @@ static uint64_t expand_bytes(const uint8_t *packed, uint64_t now, uint64_t step,
     __m128i base = _mm_set1_epi64x((int64_t)now);
     size_t i = 0;
     for (; i + EIGHT <= count && reader->used <= reader->count; i += EIGHT) {
-        const __m128i gaps = _mm_loadl_epi64((const __m128i *)(packed + i));
+        int64_t eight;
+        memcpy(&eight, packed + i, sizeof(eight));
+        const __m128i gaps = _mm_cvtsi64_si128(eight);
         const __m128i is_long = _mm_cmpeq_epi8(gaps, _mm_set1_epi8(-1));
         if (_mm_cvtsi128_si64(is_long) == 0) {
             base = expand_short(gaps, base, steps, ticks + i);
         } else {
-            const uint64_t eight = (uint64_t)_mm_cvtsi128_si64(gaps);
             now = (uint64_t)_mm_cvtsi128_si64(base);
-            now = expand_any(eight, 8, EIGHT, now, step, reader, ticks + i);
+            now = expand_any((uint64_t)eight, 8, EIGHT, now, step, reader, ticks + i);
             base = _mm_set1_epi64x((int64_t)now);
         }
     }
