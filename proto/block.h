@@ -38,6 +38,8 @@ enum {
     SJ_BLOCK_VERSION = 1,
     SJ_BLOCK_HEADER_BYTES = 128,
     SJ_BLOCK_MAX_EVENTS = 256 * 1024,
+    SJ_BLOCK_STEP_BITS = 14, /* a stream's events are cut into steps of 2^14 */
+    SJ_BLOCK_MAX_STEPS = (SJ_BLOCK_MAX_EVENTS >> SJ_BLOCK_STEP_BITS) + 1, /* that a block touches */
     SJ_BLOCK_MAX_INLINE_FRAMES = 4096,
     SJ_BLOCK_MAX_STACK_FRAMES = 64 * 1024, /* in one STACK block; deeper stacks take several */
     SJ_BLOCK_MAX_GAPS = 16 * 1024,
@@ -235,8 +237,10 @@ typedef struct sj_block {
     const sj_block_value *values;
     size_t value_count;
     const sj_block_rules *rules;
-    sj_block_depths depths; /* when `is_checked` */
-    bool is_checked;        /* by the decoder: symbols, times and depths are sound */
+    sj_block_depths depths;       /* when `is_checked` */
+    const sj_block_depths *steps; /* likewise, one for each step that has events of the block */
+    size_t step_count;
+    bool is_checked; /* by the decoder: symbols, times and depths are sound */
 } sj_block;
 
 /* What a decode is asked for; the header, key-frame, endings, gaps and values always
@@ -260,6 +264,12 @@ SJ_MUST_CHECK sj_status sj_block_decode(sj_block_decoder *decoder, sj_slice byte
 
 /* sj_block_measure_depths walks the symbols of a block that has them. */
 sj_block_depths sj_block_measure_depths(const sj_block *block);
+
+/* sj_block_measure_steps does so for each step of the stream that the block has events of, and
+ * returns what it says of the whole. `steps` has room for SJ_BLOCK_MAX_STEPS; those behind a LEAVE
+ * without a call are not measured. */
+sj_block_depths sj_block_measure_steps(const sj_block *block, sj_block_depths *steps,
+                                       size_t *step_count);
 
 /* sj_block_set_session makes an encoded block one of another session, its crc included.
  * SJ_ECORRUPT: it is too short to be one. */

@@ -19,6 +19,7 @@ struct sj_block_decoder {
     sj_block_buffer values;
     sj_block_rules rules;
     sj_contexts contexts;
+    sj_block_depths steps[SJ_BLOCK_MAX_STEPS];
 };
 
 sj_status sj_block_decoder_new(sj_block_decoder **decoder)
@@ -152,9 +153,10 @@ static inline uint32_t block_symbol(const sj_block *block, size_t event)
 }
 
 /* Looks for a LEAVE that has no open call. */
-static sj_status check_balance(sj_block *block)
+static sj_status check_balance(sj_block_decoder *decoder, sj_block *block)
 {
-    block->depths = sj_block_measure_depths(block);
+    block->depths = sj_block_measure_steps(block, decoder->steps, &block->step_count);
+    block->steps = decoder->steps;
     return block->depths.lowest >= 0 && block->depths.end == block->header.end_depth ? SJ_OK
                                                                                      : SJ_ECORRUPT;
 }
@@ -185,7 +187,7 @@ static sj_status decode_structure(sj_block_decoder *decoder, const stored_column
         SJ_TRY(sj_structure_decode_wide(&decoder->contexts, runs, misses, block->function_count,
                                         symbols, count));
     }
-    SJ_TRY(check_balance(block));
+    SJ_TRY(check_balance(decoder, block));
     for (size_t i = 0; i < block->ending_count; i++) {
         if (block_symbol(block, block->endings[i].event) != SJ_EVENT_LEAVE) {
             return SJ_ECORRUPT;

@@ -89,3 +89,40 @@ sj_block_depths sj_block_measure_depths(const sj_block *block)
     }
     return depths;
 }
+
+/* The events [from, to) of a block as a block of their own, as far as depths go. */
+static sj_block cut_block(const sj_block *block, size_t from, size_t to, int64_t depth)
+{
+    sj_block part = {.symbols16 = block->symbols16, .symbols32 = block->symbols32};
+    part.header.open_depth = (uint32_t)depth;
+    part.header.event_count = (uint32_t)(to - from);
+    if (part.symbols16 != NULL) {
+        part.symbols16 += from;
+    } else {
+        part.symbols32 += from;
+    }
+    return part;
+}
+
+sj_block_depths sj_block_measure_steps(const sj_block *block, sj_block_depths *steps,
+                                       size_t *step_count)
+{
+    const size_t count = block->header.event_count;
+    const size_t every = (size_t)1 << SJ_BLOCK_STEP_BITS;
+    const int64_t open = block->header.open_depth;
+    sj_block_depths whole = {.lowest = open, .end = open};
+    size_t from = 0;
+    *step_count = 0;
+    while (from < count && whole.lowest >= 0) {
+        const size_t rest = every - ((block->header.first_event + from) & (every - 1));
+        const size_t to = rest < count - from ? from + rest : count;
+        const sj_block part = cut_block(block, from, to, whole.end);
+        const sj_block_depths depths = sj_block_measure_depths(&part);
+        whole.lowest = depths.lowest < whole.lowest ? depths.lowest : whole.lowest;
+        whole.entered = depths.entered > whole.entered ? depths.entered : whole.entered;
+        whole.end = depths.end;
+        steps[(*step_count)++] = depths;
+        from = to;
+    }
+    return whole;
+}

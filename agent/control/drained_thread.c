@@ -48,15 +48,16 @@ static uint32_t open_stream(void *context, uint64_t stack_address, bool own_stac
 }
 
 /* note_sent takes what a block holds and tells off what the spool lacks: its records, and losses.
- */
+ * Endings without a record are none, be they its own or those of a refused block that it tells. */
 static void note_sent(sj_drained_thread *thread, const sj_block_header *header)
 {
     sj_assembler_counters counters;
     sj_assembler_get_counters(thread->assembler, &counters);
-    const uint64_t endings = counters.offered_endings - thread->offered_endings;
-    const uint64_t records = header->event_count - (endings < header->event_count ? endings : 0);
-    thread->offered_endings = counters.offered_endings;
-    sj_thread_reader_sent(&thread->reader, header->lost_calls, records + header->lost_events);
+    const uint64_t offered = counters.offered_endings - thread->known_endings;
+    const uint64_t told = header->event_count + header->lost_events;
+    const uint64_t endings = offered < told ? offered : told;
+    thread->known_endings += endings;
+    sj_thread_reader_sent(&thread->reader, header->lost_calls, told - endings);
 }
 
 static sj_status take_block(void *context, const sj_block_header *header, sj_slice bytes)
@@ -273,19 +274,19 @@ static uint64_t positive_difference(uint64_t all, uint64_t known)
 
 /* count_untold gives what the assembler counted as lost and no block that was taken has told.
  * Refused blocks and orphan exits are told by gaps, too, when a later block is taken. */
-static void count_untold(const sj_drained_thread *thread, uint64_t *calls, uint64_t *events)
+static void count_untold(const sj_drained_thread *thread, const sj_assembler_counters *counters,
+                         uint64_t *calls, uint64_t *events)
 {
-    sj_assembler_counters counters;
-    sj_assembler_get_counters(thread->assembler, &counters);
-    *calls =
-        positive_difference(counters.lost_calls + counters.refused_calls, thread->told_lost_calls);
-    *events =
-        positive_difference(counters.lost_events + counters.refused_events + counters.orphan_exits,
-                            thread->told_lost_events);
+    *calls = positive_difference(counters->lost_calls + counters->refused_calls,
+                                 thread->told_lost_calls);
+    *events = positive_difference(counters->lost_events + counters->refused_events +
+                                      counters->orphan_exits,
+                                  thread->told_lost_events);
 }
 
 sj_status sj_drained_thread_flush(sj_drained_thread *thread)
 {
+    sj_assembler_counters counters;
     uint64_t calls;
     uint64_t events;
     if (thread->unflushed == 0) {
@@ -294,8 +295,10 @@ sj_status sj_drained_thread_flush(sj_drained_thread *thread)
     thread->unflushed = 0;
     sj_thread_reader_save(&thread->reader);
     SJ_TRY(sj_assembler_flush(thread->assembler, sj_clock_ticks()));
-    count_untold(thread, &calls, &events);
+    sj_assembler_get_counters(thread->assembler, &counters);
+    count_untold(thread, &counters, &calls, &events);
     sj_thread_reader_settle(&thread->reader, calls, events);
+    thread->known_endings = counters.offered_endings; /* those of refused blocks are in `events` */
     return SJ_OK;
 }
 
@@ -322,9 +325,11 @@ static sj_status tell_untold(sj_drained_thread *thread, uint64_t now_ticks)
     sj_emitter *emitter = thread->process->shared->options.emitter;
     const sj_thread_slot *slot = sj_arena_view_slot(&thread->process->view, thread->reader.slot);
     const uint64_t unregistered = atomic_load(&slot->unregistered);
+    sj_assembler_counters counters;
     uint64_t calls;
     uint64_t events;
-    count_untold(thread, &calls, &events);
+    sj_assembler_get_counters(thread->assembler, &counters);
+    count_untold(thread, &counters, &calls, &events);
     if (calls != 0 || events != 0) {
         SJ_TRY(sj_emitter_gap(emitter, SJ_GAP_SPOOL_FULL, thread->number,
                               thread->stream_count != 0 ? thread->streams[0] : 0, calls, events,

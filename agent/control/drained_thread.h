@@ -18,9 +18,9 @@ struct sj_drained_thread {
     size_t stream_count;
     uint64_t told_lost_calls; /* by gaps inside of blocks that were appended */
     uint64_t told_lost_events;
-    uint64_t offered_endings; /* as the assembler counted when a block was taken last */
-    uint64_t unflushed;       /* events since the last flush */
-    uint64_t gone_ns;         /* since when its tid is not there; 0: it is */
+    uint64_t known_endings; /* that were offered, and are no part of what is not sent */
+    uint64_t unflushed;     /* events since the last flush */
+    uint64_t gone_ns;       /* since when its tid is not there; 0: it is */
 };
 
 /* sj_drained_thread_new announces the thread of `slot`. SJ_ENOMEM, SJ_EIO. */

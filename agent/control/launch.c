@@ -4,6 +4,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -41,7 +42,17 @@ static int set_environment(const sj_launch_options *options, char **told)
     return failed;
 }
 
-enum { EMULATOR_ARGUMENTS = 8 };
+enum { EMULATOR_ARGUMENTS = 10 };
+
+#define SLICES "G_SLICE"
+
+/* keep_forks_alive has the emulator allocate by malloc: the locks of GLib's slices, which QEMU used
+ * up to 7.2, are not released in a child that was forked while another thread held them, and such a
+ * child hangs (QEMU's issue 285). false: the user has chosen already. */
+static bool keep_forks_alive(void)
+{
+    return getenv(SLICES) == NULL && setenv(SLICES, "always-malloc", 1) == 0;
+}
 
 /* execute_emulated runs the program under its own name and with its own arguments. Returns only
  * when that failed. */
@@ -61,6 +72,10 @@ static void execute_emulated(const sj_launch_options *options, char *preload)
     if (options->sysroot != NULL && options->sysroot[0] != '\0') {
         arguments[used++] = (char *)(uintptr_t) "-L";
         arguments[used++] = (char *)(uintptr_t)options->sysroot;
+    }
+    if (keep_forks_alive()) { /* the program does not get to see it */
+        arguments[used++] = (char *)(uintptr_t) "-U";
+        arguments[used++] = (char *)(uintptr_t)SLICES;
     }
     arguments[used++] = (char *)(uintptr_t) "-E";
     arguments[used++] = preload;

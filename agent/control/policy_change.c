@@ -190,13 +190,11 @@ static bool same_buffers(const sj_policy *left, const sj_policy *right)
            left->drop_when_full == right->drop_when_full && left->block_ms == right->block_ms;
 }
 
-/* keep_libraries: a call that waits in a library returns to the agent, so that a program that was
- * attached to could not be left. */
 static void keep_libraries(const sj_recording *recording, sj_selection *selection,
                            change_sums *sums)
 {
     if (selection->library_calls && recording->options.attach_pid != 0) {
-        note_problem(sums, "modules.library_calls: only in programs that `sojourn record` started");
+        note_problem(sums, SJ_POLICY_LIBRARIES_UNBOUND);
         selection->library_calls = false;
     }
 }

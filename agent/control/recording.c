@@ -69,12 +69,8 @@ static sj_status prepare(sj_recording *recording, sj_error *error)
     }
     sj_clock_take_pair(0, &recording->start_clock);
     SJ_TRY(sj_agent_find(options->agent_path, is_emulated, recording->agent_path, PATH_MAX, error));
-    if (options->attach_pid != 0 && options->selection.library_calls) {
-        return sj_fail(error, SJ_EINVAL,
-                       "library calls are recorded by `sojourn record` only: while a call waits in "
-                       "a library, its program could not be left; start the program with it");
-    }
     if (options->attach_pid != 0) {
+        recording->options.selection.library_calls = false; /* SJ_POLICY_LIBRARIES_UNBOUND */
         SJ_TRY(sj_attach_check(options->attach_pid, recording->agent_path, error));
     }
     SJ_TRY(sj_rooms_place(recording, error));

@@ -10,6 +10,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <jansson.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -294,6 +295,21 @@ static void join_arguments(char *const *arguments, char *text, size_t capacity)
     }
 }
 
+/* list_missed writes what of the policy the process does not get as a JSON list; NULL: nothing. */
+static char *list_missed(const sj_recording *recording)
+{
+    const char *texts[SJ_POLICY_MISSED];
+    const size_t count =
+        recording->options.attach_pid != 0 ? sj_policy_missed(recording->options.policy, texts) : 0;
+    json_t *list = count != 0 ? json_array() : NULL;
+    for (size_t i = 0; i < count; i++) {
+        (void)json_array_append_new(list, json_string(texts[i]));
+    }
+    char *text = list != NULL ? json_dumps(list, 0) : NULL;
+    json_decref(list);
+    return text;
+}
+
 static sj_status announce_session(sj_recording *recording, sj_error *error)
 {
     char command[4096];
@@ -319,8 +335,7 @@ static sj_status announce_session(sj_recording *recording, sj_error *error)
     sj_status status = sj_session_frame_send(recording->emitter, &start);
     if (status == SJ_OK && policy != NULL) {
         sj_policy_changes *changes = &recording->changes;
-        const bool blind = recording->options.attach_pid != 0 && sj_policy_watches_loops(policy);
-        changes->not_applied = blind ? strdup("[\"" SJ_POLICY_LOOPS_UNSEEN "\"]") : NULL;
+        changes->not_applied = list_missed(recording);
         changes->ticks = recording->start_clock.ticks;
         status = sj_policy_frame_send(recording->emitter, 1, policy, changes->ticks,
                                       changes->not_applied != NULL ? changes->not_applied : "");

@@ -30,7 +30,8 @@ typedef struct sj_emitter {
     uint64_t thunk;     /* entries look whether they were jumped to by a call that returns here; 0:
                          * there are none (sj_hooks_meet_dispatch) */
     bool measuring;
-    bool too_far; /* a displacement did not fit */
+    bool frees_flags; /* the status flags need not be kept by the next probe (x86-64) */
+    bool too_far;     /* a displacement did not fit */
 } sj_emitter;
 
 /* sj_arch_machine is the ELF e_machine of the plans that this code applies. */
@@ -42,9 +43,10 @@ void sj_emit_bytes(sj_emitter *emitter, const uint8_t *bytes, uint32_t count);
 /* sj_emit_gate emits a jump to `target`, at any distance. */
 void sj_emit_gate(sj_emitter *emitter, uint64_t target);
 
-/* sj_emit_probe emits the recording of one record with `tag`: all registers and flags are kept; the
- * red zone below the stack pointer must be dead; the stack pointer must hold the return address's
- * address. That of an entry ends a dispatched call that jumps here first (emitter->thunk). */
+/* sj_emit_probe emits the recording of one record with `tag`: all registers are kept, and the flags
+ * unless emitter->frees_flags; the red zone below the stack pointer must be dead; the stack pointer
+ * must hold the return address's address. That of an entry ends a dispatched call that jumps here
+ * first (emitter->thunk). */
 void sj_emit_probe(sj_emitter *emitter, uint32_t tag);
 
 /* sj_emit_receiver_probe does as sj_emit_probe for the entry of `function` and, in front of it,

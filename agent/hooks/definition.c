@@ -11,7 +11,8 @@ typedef struct definition_search {
     const char *name;
     const char *version;
     uint32_t hash;
-    uint32_t count;
+    uint32_t named; /* symbols of that name */
+    uint32_t count; /* of that version, too; 2 and more: no answer */
     uint8_t type;
     uint64_t address;
 } definition_search;
@@ -43,11 +44,9 @@ static bool has_version(const definition_search *search, const sj_dynamic_view *
     return version != NULL && strcmp(version, search->version) == 0;
 }
 
-/* Buckets of symbol numbers, then the symbols' hashes, the last of each bucket with its lowest bit
- * set. A module without such a table is not searched: its definitions cannot be excluded. */
+/* A module without such a table is not searched: its definitions cannot be excluded. */
 static int search_module(struct dl_phdr_info *info, size_t size, void *context)
 {
-    enum { BUCKETS = 0, FIRST = 1, FILTER_WORDS = 2, HEADER_WORDS = 4 };
     definition_search *search = context;
     sj_dynamic_view view;
     (void)size;
@@ -58,24 +57,13 @@ static int search_module(struct dl_phdr_info *info, size_t size, void *context)
         search->count += 2;
         return 1;
     }
-    if (view.hash[BUCKETS] == 0) {
-        return 0;
-    }
-    const uint32_t *buckets = view.hash + HEADER_WORDS + (size_t)2 * view.hash[FILTER_WORDS];
-    const uint32_t *chain = buckets + view.hash[BUCKETS];
-    uint32_t index = buckets[search->hash % view.hash[BUCKETS]];
-    for (; index >= view.hash[FIRST]; index++) {
-        const uint32_t hash = chain[index - view.hash[FIRST]];
+    for (uint32_t index = 0; sj_symbol_next(&view, search->name, search->hash, &index);) {
         const ElfW(Sym) *symbol = &view.symbols[index];
-        if ((hash | 1) == (search->hash | 1) && symbol->st_shndx != SHN_UNDEF &&
-            strcmp(view.strings + symbol->st_name, search->name) == 0 &&
-            has_version(search, &view, index)) {
+        search->named++;
+        if (has_version(search, &view, index)) {
             search->count++;
             search->type = ELF64_ST_TYPE(symbol->st_info);
             search->address = view.bias + symbol->st_value;
-        }
-        if ((hash & 1) != 0) {
-            break;
         }
     }
     return 0;
@@ -94,6 +82,13 @@ uint64_t sj_definition_find(const char *name, const char *version)
     }
 #endif
     return search.type == STT_FUNC ? search.address : 0;
+}
+
+bool sj_definition_is_missing(const char *name)
+{
+    definition_search search = {.name = name, .hash = sj_symbol_hash(name)};
+    (void)dl_iterate_phdr(search_module, &search);
+    return search.named == 0 && search.count == 0;
 }
 
 typedef struct code_search {

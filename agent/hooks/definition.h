@@ -15,6 +15,9 @@
  * the loader can tell. */
 uint64_t sj_definition_find(const char *name, const char *version);
 
+/* sj_definition_is_missing tells whether for certain no module defines the name, in any version. */
+bool sj_definition_is_missing(const char *name);
+
 /* sj_definition_is_code tells whether an address lies in the code of a loaded module. */
 bool sj_definition_is_code(uint64_t address);
 

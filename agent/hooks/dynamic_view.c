@@ -109,6 +109,32 @@ uint32_t sj_symbol_hash(const char *name)
     return hash;
 }
 
+/* Buckets of symbol numbers, then the symbols' hashes, the last of each bucket with its lowest bit
+ * set. */
+bool sj_symbol_next(const sj_dynamic_view *view, const char *name, uint32_t hash, uint32_t *index)
+{
+    enum { BUCKETS = 0, FIRST = 1, FILTER_WORDS = 2, HEADER_WORDS = 4 };
+    if (view->hash == NULL || view->hash[BUCKETS] == 0) {
+        return false;
+    }
+    const uint32_t *buckets = view->hash + HEADER_WORDS + (size_t)2 * view->hash[FILTER_WORDS];
+    const uint32_t *chain = buckets + view->hash[BUCKETS];
+    const uint32_t first = view->hash[FIRST];
+    uint32_t at = *index;
+    bool is_last = at >= first && at != 0 && (chain[at - first] & 1) != 0;
+    at = at != 0 ? at + 1 : buckets[hash % view->hash[BUCKETS]];
+    for (; at >= first && !is_last; at++) {
+        const ElfW(Sym) *symbol = &view->symbols[at];
+        if ((chain[at - first] | 1) == (hash | 1) && symbol->st_shndx != SHN_UNDEF &&
+            strcmp(view->strings + symbol->st_name, name) == 0) {
+            *index = at;
+            return true;
+        }
+        is_last = (chain[at - first] & 1) != 0;
+    }
+    return false;
+}
+
 const char *sj_symbol_version(const sj_dynamic_view *view, uint32_t symbol)
 {
     enum { VERSION_MASK = 0x7fff, FIRST_NEEDED = 2 };

@@ -53,6 +53,10 @@ bool sj_slot_write(const sj_dynamic_view *view, uint64_t slot, uint64_t value);
 /* sj_symbol_hash is that of DT_GNU_HASH. */
 uint32_t sj_symbol_hash(const char *name);
 
+/* sj_symbol_next finds the next symbol of that name and hash that the module defines, after
+ * `*index` (0: the first one). False: there is no other, or the module has no such table. */
+bool sj_symbol_next(const sj_dynamic_view *view, const char *name, uint32_t hash, uint32_t *index);
+
 /* sj_symbol_version names the version that the module needs of a symbol; NULL: any. */
 const char *sj_symbol_version(const sj_dynamic_view *view, uint32_t symbol);
 

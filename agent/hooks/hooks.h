@@ -72,9 +72,10 @@ void sj_hooks_meet_dispatch(void);
 bool sj_hooks_meets_dispatch(void);
 
 /* sj_library_calls_bind leads the imports of a module that the loader has relocated to their stubs;
- * those that were to be bound when they are first called are bound now. Takes the loader's lock;
- * the loader may allocate where a symbol is in no global scope. */
-void sj_library_calls_bind(sj_hooked_module *module);
+ * those that were to be bound when they are first called are bound now. Imports that nothing
+ * defines are reported as not hooked (SJ_SKIP_UNDEFINED); `report` NULL: they are not. Takes the
+ * loader's lock; the loader may allocate where a symbol is in no global scope. */
+void sj_library_calls_bind(sj_hooked_module *module, sj_hooks_report *report);
 
 /* sj_library_calls_prepare does so in a program that runs, as far as that needs the program: every
  * change is kept with `written` 0, for a tracer. Takes no lock but that of dl_iterate_phdr; what
@@ -85,8 +86,9 @@ void sj_library_calls_prepare(sj_hooked_module *module, bool (*may_call)(uint64_
 
 /* sj_library_calls_defer has the loader call the agent first of all when it initialises a module
  * that it is just mapping: `sj_modules_on_initialisation`, which calls sj_library_calls_bind.
- * Modules without an initialisation function are bound never: their imports stay as they are. */
-void sj_library_calls_defer(sj_hooked_module *module);
+ * The imports of modules that initialise nothing stay as they are and are reported as not hooked
+ * (SJ_SKIP_NOT_BOUND), and so are weak imports that nothing defines (SJ_SKIP_UNDEFINED). */
+void sj_library_calls_defer(sj_hooked_module *module, sj_hooks_report *report);
 
 /* sj_library_calls_is_deferred tells whether a module waits for its initialisation. */
 bool sj_library_calls_is_deferred(const sj_hooked_module *module);

@@ -5,6 +5,7 @@
 #include "agent/hooks/arch.h"
 #include "agent/hooks/dispatch.h"
 #include "agent/hooks/hooks.h"
+#include "agent/hooks/initialisation.h"
 
 enum { SJ_LABELS_PER_STUB = 4096 };
 
@@ -33,12 +34,10 @@ typedef struct sj_library_call {
 } sj_library_call;
 
 typedef struct sj_library_calls {
-    uint64_t bytes;          /* of this mapping */
-    uint64_t init_place;     /* the word of the dynamic section that was changed; 0: none */
-    sj_dispatch_record init; /* leads to the true initialisation */
-    uint8_t *init_stub;      /* a page; NULL: none */
-    uint32_t count;          /* rising by slot */
-    uint32_t first;          /* index in the plan of the first import's function */
+    uint64_t bytes; /* of this mapping */
+    sj_initialisation init;
+    uint32_t count; /* rising by slot */
+    uint32_t first; /* index in the plan of the first import's function */
     sj_library_call items[];
 } sj_library_calls;
 

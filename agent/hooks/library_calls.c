@@ -4,7 +4,7 @@
  * module. Each recorded slot gets the address of a stub that enters the call through dispatch.h:
  * the return address is kept beside the stack, where unwinders find it.
  * Programs are relocated when the agent starts. A module that is loaded later is seen before it is
- * relocated, so its initialisation function is replaced in its dynamic section until it runs. */
+ * relocated, and is bound when its initialisation begins (initialisation.h). */
 #include "agent/hooks/definition.h"
 #include "agent/hooks/dynamic_view.h"
 #include "agent/hooks/internal.h"
@@ -17,14 +17,19 @@
 #include <string.h>
 #include <sys/mman.h>
 
-enum { PAGE = 4096, SLOT_BYTES = 8 };
+enum { SLOT_BYTES = 8 };
 
 /* What one pass over the slots of a module carries along. */
 typedef struct bind_run {
     sj_hooked_module *module;
-    void *handle;                      /* of the module, for dlsym */
+    void *handle;                      /* of the module, for dlsym; NULL: not known */
     bool (*may_call)(uint64_t target); /* the program runs: changes are prepared only */
+    sj_hooks_report *report;           /* NULL: nobody is told any more */
+    bool is_deferred;
 } bind_run;
+
+typedef void slot_visit(const bind_run *run, const sj_dynamic_view *view, sj_library_call *call,
+                        uint32_t symbol);
 
 sj_status sj_library_calls_new(const sj_plan_header *plan, sj_hooked_module *module)
 {
@@ -57,9 +62,7 @@ void sj_library_calls_free(sj_hooked_module *module)
     if (module->calls == NULL) {
         return;
     }
-    if (module->calls->init_stub != NULL) {
-        (void)sj_sys_unmap(module->calls->init_stub, PAGE);
-    }
+    sj_initialisation_deinit(&module->calls->init);
     (void)sj_sys_unmap(module->calls, module->calls->bytes);
     module->calls = NULL;
 }
@@ -116,33 +119,32 @@ static uint64_t look_up(void *scope, const char *name, const char *version)
  */
 static uint64_t bind_now(const bind_run *run, const sj_dynamic_view *view, uint32_t index)
 {
-    const ElfW(Sym) *symbol = &view->symbols[index];
-    const char *name = view->strings + symbol->st_name;
+    const char *name = view->strings + view->symbols[index].st_name;
     const char *version = sj_symbol_version(view, index);
-    if (ELF64_ST_BIND(symbol->st_info) == STB_WEAK || run->handle == NULL) {
-        return 0; /* there may be none, which is no error */
-    }
     const uint64_t first = look_up(RTLD_DEFAULT, name, version);
     const uint64_t next = look_up(RTLD_NEXT, name, version);
     if (first != 0 && (first == next || first == sj_rebind_find(name))) {
         return first;
     }
-    return next != 0 ? next : look_up(run->handle, name, version);
+    return next != 0 || run->handle == NULL ? next : look_up(run->handle, name, version);
+}
+
+static bool is_weak(const sj_dynamic_view *view, uint32_t symbol)
+{
+    return ELF64_ST_BIND(view->symbols[symbol].st_info) == STB_WEAK;
 }
 
 /* As bind_now, where other threads run, who may be loading this very module: what is not relocated
- * yet holds no address of code. */
+ * yet holds no address of code. The one definition of a weak symbol may be out of reach. */
 static uint64_t find_definition(const sj_dynamic_view *view, uint32_t index, uint64_t held,
                                 bool is_lazy)
 {
-    const ElfW(Sym) *symbol = &view->symbols[index];
     if (!is_lazy) {
         return sj_definition_is_code(held) ? held : 0;
     }
-    return ELF64_ST_BIND(symbol->st_info) == STB_WEAK
-               ? 0
-               : sj_definition_find(view->strings + symbol->st_name,
-                                    sj_symbol_version(view, index));
+    return is_weak(view, index) ? 0
+                                : sj_definition_find(view->strings + view->symbols[index].st_name,
+                                                     sj_symbol_version(view, index));
 }
 
 static uint64_t find_target(const bind_run *run, const sj_dynamic_view *view, uint32_t index,
@@ -156,42 +158,72 @@ static uint64_t find_target(const bind_run *run, const sj_dynamic_view *view, ui
     return is_lazy ? bind_now(run, view, index) : held;
 }
 
-static void bind_slot(const bind_run *run, const sj_dynamic_view *view,
-                      const ElfW(Rela) * relocation)
+static void bind_slot(const bind_run *run, const sj_dynamic_view *view, sj_library_call *call,
+                      uint32_t symbol)
 {
-    const uint32_t type = (uint32_t)ELF64_R_TYPE(relocation->r_info);
-    const uint32_t index = (uint32_t)ELF64_R_SYM(relocation->r_info);
-    const uint64_t slot = view->bias + relocation->r_offset;
-    if ((type != SJ_SLOT_JUMP && type != SJ_SLOT_DATA) ||
-        view->symbols[index].st_shndx != SHN_UNDEF) {
-        return;
-    }
-    sj_library_call *call = find_call(run->module->calls, slot);
-    if (call == NULL || call->record.entry == NULL || call->record.target != 0) {
-        return;
-    }
-    const uint64_t held = *(const volatile uint64_t *)slot;
-    const uint64_t target = find_target(run, view, index, held);
+    const uint64_t held = *(const volatile uint64_t *)call->slot;
+    const uint64_t target = find_target(run, view, symbol, held);
     if (target == 0) {
         return;
     }
     call->record.target = target;
-    sj_hook_change *change = sj_keep_change(run->module, slot, (const uint8_t *)&target,
+    sj_hook_change *change = sj_keep_change(run->module, call->slot, (const uint8_t *)&target,
                                             (const uint8_t *)&call->stub, SLOT_BYTES);
     change->function = call->function;
     change->is_slot = 1;
     if (run->may_call == NULL) {
-        change->written = sj_slot_write(view, slot, call->stub) ? 1 : 0;
+        change->written = sj_slot_write(view, call->slot, call->stub) ? 1 : 0;
     } else if (held != target) {
-        (void)sj_slot_write(view, slot, target); /* or its first call would write over the stub */
+        (void)sj_slot_write(view, call->slot, target); /* or its first call would write over the
+                                                          stub */
     }
 }
 
-static void bind_slots(const bind_run *run, const sj_dynamic_view *view)
+static void tell_unbound(const bind_run *run, const sj_library_call *call, sj_skip skip)
+{
+    if (run->report != NULL) {
+        sj_report_failure(run->report, call->function - run->module->first_function, skip);
+        run->report->hooked--;
+    }
+}
+
+static void tell_all_unbound(const bind_run *run, sj_skip skip)
+{
+    const sj_library_calls *calls = run->module->calls;
+    for (uint32_t i = 0; i < calls->count; i++) {
+        if (calls->items[i].record.entry != NULL && calls->items[i].record.target == 0) {
+            tell_unbound(run, &calls->items[i], skip);
+        }
+    }
+}
+
+/* Of what is bound when its module is initialised nobody is told then. */
+static void tell_missing(const bind_run *run, const sj_dynamic_view *view, sj_library_call *call,
+                         uint32_t symbol)
+{
+    if (is_weak(view, symbol) &&
+        sj_definition_is_missing(view->strings + view->symbols[symbol].st_name)) {
+        tell_unbound(run, call, SJ_SKIP_UNDEFINED);
+    }
+}
+
+/* Visits the slots that are to be recorded and are not bound. */
+static void visit_slots(const bind_run *run, const sj_dynamic_view *view, slot_visit *visit)
 {
     for (uint32_t t = 0; t < 2; t++) {
         for (size_t i = 0; i < view->table_bytes[t] / sizeof(ElfW(Rela)); i++) {
-            bind_slot(run, view, &view->tables[t][i]);
+            const ElfW(Rela) *relocation = &view->tables[t][i];
+            const uint32_t type = (uint32_t)ELF64_R_TYPE(relocation->r_info);
+            const uint32_t symbol = (uint32_t)ELF64_R_SYM(relocation->r_info);
+            if ((type != SJ_SLOT_JUMP && type != SJ_SLOT_DATA) ||
+                view->symbols[symbol].st_shndx != SHN_UNDEF) {
+                continue;
+            }
+            sj_library_call *call =
+                find_call(run->module->calls, view->bias + relocation->r_offset);
+            if (call != NULL && call->record.entry != NULL && call->record.target == 0) {
+                visit(run, view, call, symbol);
+            }
         }
     }
 }
@@ -208,23 +240,20 @@ static int bind_module(struct dl_phdr_info *info, size_t size, void *context)
     if (dladdr1(view.dynamic, &known, &run->handle, RTLD_DL_LINKMAP) == 0) {
         run->handle = NULL;
     }
-    sj_library_calls *calls = run->module->calls;
-    if (calls->init_place != 0) {
-        (void)sj_slot_write(&view, calls->init_place, calls->init.target - view.bias);
-        calls->init_place = 0;
-    }
-    bind_slots(run, &view);
+    sj_initialisation_begin(&run->module->calls->init, &view);
+    visit_slots(run, &view, bind_slot);
     return 1;
 }
 
-void sj_library_calls_bind(sj_hooked_module *module)
+void sj_library_calls_bind(sj_hooked_module *module, sj_hooks_report *report)
 {
-    bind_run run = {.module = module};
+    bind_run run = {.module = module, .report = report};
     if (module->calls == NULL) {
         return;
     }
     (void)dl_iterate_phdr(bind_module, &run);
     (void)dlerror(); /* what was not in the first scope is no error of the program's */
+    tell_all_unbound(&run, SJ_SKIP_UNDEFINED);
 }
 
 static int prepare_module(struct dl_phdr_info *info, size_t size, void *context)
@@ -235,70 +264,49 @@ static int prepare_module(struct dl_phdr_info *info, size_t size, void *context)
     if (info->dlpi_addr != run->module->bias || !sj_dynamic_view_read(info, &view)) {
         return 0;
     }
-    bind_slots(run, &view);
+    visit_slots(run, &view, bind_slot);
     return 1;
 }
 
 void sj_library_calls_prepare(sj_hooked_module *module, bool (*may_call)(uint64_t target),
                               sj_hooks_report *report)
 {
-    bind_run run = {.module = module, .may_call = may_call};
-    const sj_library_calls *calls = module->calls;
-    if (calls == NULL) {
+    bind_run run = {.module = module, .may_call = may_call, .report = report};
+    if (module->calls == NULL) {
         return;
     }
     (void)dl_iterate_phdr(prepare_module, &run);
-    for (uint32_t i = 0; i < calls->count; i++) {
-        const sj_library_call *call = &calls->items[i];
-        if (call->record.entry != NULL && call->record.target == 0) {
-            sj_report_failure(report, call->function - module->first_function, SJ_SKIP_NOT_BOUND);
-            report->hooked--;
-        }
-    }
+    tell_all_unbound(&run, SJ_SKIP_NOT_BOUND);
 }
 
-/* Leads the loader to `stub` in place of the module's own initialisation function. */
-static int replace_initialisation(struct dl_phdr_info *info, size_t size, void *context)
+static int defer_module(struct dl_phdr_info *info, size_t size, void *context)
 {
-    sj_hooked_module *module = context;
-    sj_library_calls *calls = module->calls;
+    bind_run *run = context;
     sj_dynamic_view view;
     (void)size;
-    if (info->dlpi_addr != module->bias || !sj_dynamic_view_read(info, &view)) {
+    if (info->dlpi_addr != run->module->bias || !sj_dynamic_view_read(info, &view)) {
         return 0;
     }
-    ElfW(Dyn) *entry = view.dynamic;
-    while (entry->d_tag != DT_NULL && entry->d_tag != DT_INIT) {
-        entry++;
-    }
-    if (entry->d_tag == DT_INIT && view.dynamic_is_writable) {
-        calls->init.target = view.bias + entry->d_un.d_ptr;
-        calls->init_place = (uint64_t)(uintptr_t)&entry->d_un.d_ptr;
-        entry->d_un.d_ptr = (uint64_t)(uintptr_t)calls->init_stub - view.bias;
+    run->is_deferred = sj_initialisation_defer(&run->module->calls->init, &view);
+    if (run->is_deferred) {
+        visit_slots(run, &view, tell_missing);
     }
     return 1;
 }
 
-void sj_library_calls_defer(sj_hooked_module *module)
+void sj_library_calls_defer(sj_hooked_module *module, sj_hooks_report *report)
 {
-    sj_library_calls *calls = module->calls;
-    if (calls == NULL) {
+    bind_run run = {.module = module, .report = report};
+    if (module->calls == NULL) {
         return;
     }
-    uint8_t *stub =
-        sj_sys_map(NULL, PAGE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-    if (sj_sys_failed(stub)) {
-        return;
-    }
-    calls->init_stub = stub;
-    calls->init.entry = sj_arch_init_entry;
-    sj_arch_write_stub(stub, &calls->init);
-    if (sj_sys_protect(stub, PAGE, PROT_READ | PROT_EXEC) == 0) {
-        (void)dl_iterate_phdr(replace_initialisation, module);
+    (void)dl_iterate_phdr(defer_module, &run);
+    if (!run.is_deferred) {
+        tell_all_unbound(&run, SJ_SKIP_NOT_BOUND);
     }
 }
 
 bool sj_library_calls_is_deferred(const sj_hooked_module *module)
 {
-    return module->calls != NULL && module->calls->init_place != 0;
+    return module->calls != NULL && module->calls->init.place != 0;
 }

@@ -69,31 +69,19 @@ typedef struct find_run {
     uint64_t found;
 } find_run;
 
-/* Looks a name up in the module's GNU hash table: buckets of symbol numbers, then the symbols'
- * hashes, the last of each bucket with its lowest bit set. */
 static int find_in_module(struct dl_phdr_info *info, size_t size, void *context)
 {
-    enum { BUCKETS = 0, FIRST = 1, FILTER_WORDS = 2, HEADER_WORDS = 4 };
     find_run *run = context;
     sj_dynamic_view view;
     (void)size;
-    if (!sj_dynamic_view_read(info, &view) || view.hash == NULL || view.hash[BUCKETS] == 0) {
+    if (!sj_dynamic_view_read(info, &view)) {
         return 0;
     }
-    const uint32_t *buckets = view.hash + HEADER_WORDS + (size_t)2 * view.hash[FILTER_WORDS];
-    const uint32_t *chain = buckets + view.hash[BUCKETS];
-    uint32_t index = buckets[run->hash % view.hash[BUCKETS]];
-    for (; index >= view.hash[FIRST]; index++) {
-        const uint32_t hash = chain[index - view.hash[FIRST]];
+    for (uint32_t index = 0; sj_symbol_next(&view, run->name, run->hash, &index);) {
         const ElfW(Sym) *symbol = &view.symbols[index];
-        if ((hash | 1) == (run->hash | 1) && symbol->st_shndx != SHN_UNDEF &&
-            ELF64_ST_TYPE(symbol->st_info) == STT_FUNC &&
-            strcmp(view.strings + symbol->st_name, run->name) == 0) {
+        if (ELF64_ST_TYPE(symbol->st_info) == STT_FUNC) {
             run->found = view.bias + symbol->st_value;
             return 1;
-        }
-        if ((hash & 1) != 0) {
-            break;
         }
     }
     return 0;

@@ -160,9 +160,14 @@ static void emit_operation(sj_application *application, sj_reader *reader, sj_em
     switch (operation) {
     case SJ_OPERATION_ENTER:
         emit_enter(application, emitter, function);
+        emitter->frees_flags = false;
         break;
     case SJ_OPERATION_LEAVE:
         emit_leave(application, emitter, function, reader);
+        emitter->frees_flags = false;
+        break;
+    case SJ_OPERATION_FREE_FLAGS:
+        emitter->frees_flags = true;
         break;
     case SJ_OPERATION_COPY:
     case SJ_OPERATION_COPY_RELATIVE:

@@ -205,8 +205,32 @@ static bool may_call(uint64_t target)
     return true;
 }
 
+/* How a plan is applied: to what runs nothing yet and is relocated, to what the loader is mapping,
+ * and to what runs. */
+typedef enum plan_manner { PLAN_APPLY, PLAN_APPLY_LOADING, PLAN_PREPARE } plan_manner;
+
+static sj_status write_plan(const sj_link_plan *plan, plan_manner manner, const void *bytes,
+                            size_t size_bytes, module_entry *entry, sj_hooks_report *report)
+{
+    sj_hooked_module *hooked = &entry->hooked;
+    entry->meets_dispatch = sj_hooks_meets_dispatch();
+    if (manner == PLAN_PREPARE) {
+        SJ_TRY(
+            sj_hooks_prepare(bytes, size_bytes, entry->bias, plan->first_function, hooked, report));
+        sj_library_calls_prepare(hooked, may_call, report);
+        return SJ_OK;
+    }
+    SJ_TRY(sj_hooks_apply(bytes, size_bytes, entry->bias, plan->first_function, hooked, report));
+    if (manner == PLAN_APPLY_LOADING) {
+        sj_library_calls_defer(hooked, report);
+    } else {
+        sj_library_calls_bind(hooked, report);
+    }
+    return SJ_OK;
+}
+
 /* Applies the plan that the companion answered with, and reports. */
-static sj_status apply_plan(sj_link *link, module_entry *entry, bool prepare_only)
+static sj_status apply_plan(sj_link *link, module_entry *entry, plan_manner manner)
 {
     sj_link_plan plan;
     char path[MAX_PATH_BYTES];
@@ -230,17 +254,9 @@ static sj_status apply_plan(sj_link *link, module_entry *entry, bool prepare_onl
     size_t size_bytes = 0;
     void *bytes = map_plan(path, &size_bytes);
     if (bytes != NULL) {
-        entry->meets_dispatch = sj_hooks_meets_dispatch();
-        const sj_status status =
-            prepare_only ? sj_hooks_prepare(bytes, size_bytes, entry->bias, plan.first_function,
-                                            &entry->hooked, &report)
-                         : sj_hooks_apply(bytes, size_bytes, entry->bias, plan.first_function,
-                                          &entry->hooked, &report);
-        if (status != SJ_OK) {
+        if (write_plan(&plan, manner, bytes, size_bytes, entry, &report) != SJ_OK) {
             report.hooked = 0;
             report.failed = 0;
-        } else if (prepare_only) {
-            sj_library_calls_prepare(&entry->hooked, may_call, &report);
         }
         (void)sj_sys_unmap(bytes, size_bytes);
     }
@@ -269,7 +285,7 @@ static sj_status ask_about(sj_link *link, sj_link_type type, const sj_link_modul
 
 /* Asks for the imports of a module that were not in its plan: they get an entry of their own. */
 static sj_status ask_for_imports(sj_link *link, const sj_link_module *module, const char *path,
-                                 bool prepare_only, module_entry **entry)
+                                 plan_manner manner, module_entry **entry)
 {
     *entry = NULL;
     if (!link->wants_imports) {
@@ -280,22 +296,18 @@ static sj_status ask_for_imports(sj_link *link, const sj_link_module *module, co
         return link->packet.type == SJ_LINK_SKIP ? SJ_OK : SJ_ECORRUPT;
     }
     *entry = add_entry(module);
-    return *entry != NULL ? apply_plan(link, *entry, prepare_only) : SJ_OK;
+    return *entry != NULL ? apply_plan(link, *entry, manner) : SJ_OK;
 }
 
-/* `*imports` is the entry whose calls of libraries are to be bound; NULL: none. */
-static sj_status announce_module(sj_link *link, sj_link_module *module, const char *path,
-                                 module_entry *entry, module_entry **imports)
+static sj_status announce_module(sj_link *link, const sj_link_module *module, const char *path,
+                                 plan_manner manner, module_entry *entry)
 {
-    const bool prepare_only = sojourn_agent_face.prepare_only != 0;
-    *imports = NULL;
+    module_entry *imports;
     SJ_TRY(ask_about(link, SJ_LINK_MODULE, module, path));
     if (link->packet.type == SJ_LINK_PLAN) {
-        SJ_TRY(apply_plan(link, entry, prepare_only));
-        *imports = entry;
-        return entry->hooked.calls != NULL
-                   ? SJ_OK
-                   : ask_for_imports(link, module, path, prepare_only, imports);
+        SJ_TRY(apply_plan(link, entry, manner));
+        return entry->hooked.calls != NULL ? SJ_OK
+                                           : ask_for_imports(link, module, path, manner, &imports);
     }
     entry->is_left_alone = true;
     return link->packet.type == SJ_LINK_SKIP ? SJ_OK : SJ_ECORRUPT;
@@ -343,13 +355,10 @@ static int visit_module(struct dl_phdr_info *info, size_t size, void *context)
         return 0;
     }
     read_build_id(info, &module);
-    module_entry *imports;
-    state->status = announce_module(state->link, &module, path, entry, &imports);
-    if (imports != NULL && state->is_loading) {
-        sj_library_calls_defer(&imports->hooked);
-    } else if (imports != NULL) {
-        sj_library_calls_bind(&imports->hooked);
-    }
+    const plan_manner as_loaded = state->is_loading ? PLAN_APPLY_LOADING : PLAN_APPLY;
+    state->status =
+        announce_module(state->link, &module, path,
+                        sojourn_agent_face.prepare_only != 0 ? PLAN_PREPARE : as_loaded, entry);
     return state->status != SJ_OK;
 }
 
@@ -388,12 +397,12 @@ static sj_status review_module(sj_link *link, const sj_link_module *module, cons
     SJ_TRY(ask_about(link, SJ_LINK_REVIEW, module, path));
     if (link->packet.type == SJ_LINK_PLAN) {
         entry = entry_for_more(module);
-        SJ_TRY(entry != NULL ? apply_plan(link, entry, true) : SJ_OK);
+        SJ_TRY(entry != NULL ? apply_plan(link, entry, PLAN_PREPARE) : SJ_OK);
         drop_unused(entry);
     } else if (link->packet.type != SJ_LINK_SKIP) {
         return SJ_ECORRUPT;
     }
-    SJ_TRY(ask_for_imports(link, module, path, true, &entry));
+    SJ_TRY(ask_for_imports(link, module, path, PLAN_PREPARE, &entry));
     drop_unused(entry);
     return SJ_OK;
 }
@@ -498,7 +507,7 @@ void sj_modules_on_initialisation(void)
     begin_change();
     for (uint32_t i = 0; i < MAX_MODULES; i++) {
         if (sj_library_calls_is_deferred(&modules[i].hooked)) {
-            sj_library_calls_bind(&modules[i].hooked);
+            sj_library_calls_bind(&modules[i].hooked, NULL);
         }
     }
     end_change();

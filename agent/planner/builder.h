@@ -120,7 +120,8 @@ uint32_t sj_stub_begin(sj_builder *builder);
 void sj_stub_end(sj_builder *builder);
 
 /* Operations of the open stub; targets are offsets in the text. */
-void sj_emit_probe(sj_builder *builder, sj_plan_operation operation);
+void sj_emit_probe(sj_builder *builder, sj_plan_operation operation, bool frees_flags);
+void sj_emit_enter(sj_builder *builder); /* the probe of the entry of the function at work */
 void sj_emit_jump(sj_builder *builder, int64_t target);
 void sj_emit_label(sj_builder *builder, uint32_t label);
 void sj_emit_jump_if_stub(sj_builder *builder, uint8_t condition, uint32_t stub);
@@ -151,8 +152,5 @@ uint32_t sj_emit_leave_stub(sj_builder *builder, const sj_code *jump, const sj_c
 /* sj_emit_window makes the stub of a window. */
 uint32_t sj_emit_window(sj_builder *builder, const sj_piece *piece, const sj_window *window,
                         bool is_head);
-
-/* sj_code_condition is the condition code of a conditional jump. */
-uint8_t sj_code_condition(const sj_builder *builder, const sj_code *code);
 
 #endif

@@ -12,7 +12,7 @@
  * A jump to the own head with the entry's frame is a self tail call when the function sets up a
  * frame elsewhere, else a loop that begins at the first instruction. */
 
-enum { SWITCH_LOOK_BACK = 12, ENDBR_BYTES = 4, NO_REGISTER = 0xff };
+enum { SWITCH_LOOK_BACK = 12, ENDBR_BYTES = 4, NO_REGISTER = 0xff, LONG_JUMP_IF_BYTES = 6 };
 
 uint32_t sj_piece_head(const sj_module *module, const sj_piece *piece)
 {
@@ -47,6 +47,14 @@ const sj_code *sj_code_at(const sj_module *module, int64_t offset)
     const bool is_found =
         low < piece->first_code + piece->code_count && module->codes[low].at == offset;
     return is_found ? &module->codes[low] : NULL;
+}
+
+uint8_t sj_jump_condition(const sj_module *module, const sj_code *jump)
+{
+    const uint8_t *end = module->text + sj_code_end(jump);
+    /* The long form ends in 0F 8x and four bytes, the short one in 7x and one. */
+    const bool is_long = jump->length >= LONG_JUMP_IF_BYTES && end[-LONG_JUMP_IF_BYTES] == 0x0f;
+    return is_long ? end[1 - LONG_JUMP_IF_BYTES] & 0x0f : end[-2] & 0x0f;
 }
 
 static uint8_t jump_register(const uint8_t *bytes, uint8_t length)

@@ -28,6 +28,9 @@ bool sj_is_never_taken(const sj_module *module, const sj_code *jump);
 /* sj_code_at finds the instruction that begins at an offset; NULL when none does. */
 const sj_code *sj_code_at(const sj_module *module, int64_t offset);
 
+/* sj_jump_condition is the condition code of a conditional jump of x86-64. */
+uint8_t sj_jump_condition(const sj_module *module, const sj_code *jump);
+
 /* sj_piece_head returns the offset of a function's first instruction behind marks of branch
  * targets (endbr64, bti, paciasp), which have to stay where they are. */
 uint32_t sj_piece_head(const sj_module *module, const sj_piece *piece);

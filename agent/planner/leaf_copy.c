@@ -62,7 +62,7 @@ static void emit_body_code(sj_builder *builder, const sj_piece *piece, const sj_
     const bool is_branch = code->kind == SJ_CODE_JUMP || code->kind == SJ_CODE_JUMP_IF;
     const sj_exit exit = sj_exit_of(module, piece, code);
     if (exit == SJ_EXIT_LEAVES && code->kind == SJ_CODE_JUMP_IF) {
-        sj_emit_jump_if_stub(builder, sj_code_condition(builder, code), (*leave_stub)++);
+        sj_emit_jump_if_stub(builder, sj_jump_condition(module, code), (*leave_stub)++);
     } else if (exit == SJ_EXIT_LEAVES) {
         sj_emit_exit(builder, code);
     } else if (is_branch) {
@@ -85,7 +85,7 @@ static uint32_t emit_body(sj_builder *builder, const sj_piece *piece)
         }
     }
     const uint32_t stub = sj_stub_begin(builder);
-    sj_emit_probe(builder, SJ_OPERATION_ENTER);
+    sj_emit_enter(builder);
     sj_emit_label(builder, 0);
     for (uint32_t i = 0; i < piece->code_count; i++) {
         if (first[i].at < head) {

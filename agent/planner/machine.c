@@ -10,6 +10,7 @@ static const sj_machine x86_64 = {
     .relocation_slot = R_X86_64_JUMP_SLOT,
     .relocation_data = R_X86_64_GLOB_DAT,
     .tells_loads = true,
+    .tells_flags = true,
     .open_decoder = sj_x86_64_open_decoder,
     .decode = sj_x86_64_decode,
     .read_tables = sj_read_tables,

@@ -13,6 +13,7 @@ struct sj_machine {
     uint32_t relocation_slot; /* of imports, used by calls only; 0: they are not recorded */
     uint32_t relocation_data; /* of imports, used in any way */
     bool tells_loads;         /* how code uses an import of that kind is seen in the code */
+    bool tells_flags;         /* its decoder tells sj_flag_effect */
 
     /* The machine's part of sj_decoder_open, sj_decoder_close (NULL: nothing to do), sj_decode. */
     sj_status (*open_decoder)(sj_decoder *decoder);

@@ -34,6 +34,8 @@ typedef struct sj_piece {
     bool has_frame;   /* somewhere the stack is not as at the entry */
     bool has_labels;  /* labels inside whose address is taken */
     bool has_entries; /* the same of labels that are entries of a jump table that code names */
+    bool frees_flags_at_head; /* what the status flags are at the entry is of no matter */
+    bool frees_flags_at_return;
 } sj_piece;
 
 typedef struct sj_module {

@@ -61,8 +61,9 @@ typedef enum sj_skip {
     SJ_SKIP_ADDRESS_TAKEN = 19,   /* import: code loads the address from the slot, too */
     SJ_SKIP_CALLER_MATTERS = 20,  /* import: it looks at its return address, or returns twice */
     SJ_SKIP_CROSSES_PAGE = 21,    /* (agent) a patch crosses a page in a running process */
-    SJ_SKIP_NOT_BOUND = 22 /* (agent) import of a running program: what it calls is not known,
-                            * or could not tell that such a call leads to it */
+    SJ_SKIP_NOT_BOUND = 22, /* (agent) import of a running program: what it calls is not known,
+                             * or could not tell that such a call leads to it */
+    SJ_SKIP_UNDEFINED = 23  /* (agent) import that nothing defines when slots are bound */
 } sj_skip;
 
 /* Where a function's bounds and name come from. */
@@ -161,8 +162,9 @@ typedef enum sj_plan_operation {
     SJ_OPERATION_JUMP_STUB = 8, /* s: jump to stub number s's code */
     /* n, n bytes, p, l: copy n bytes; the 32-bit field at p is relative to local label l */
     SJ_OPERATION_COPY_TO_LABEL = 9,
-    SJ_OPERATION_LABEL = 10,   /* l: local label l of this stub is here */
-    SJ_OPERATION_DISPATCH = 11 /* record the call of the stub's import, and its return */
+    SJ_OPERATION_LABEL = 10,     /* l: local label l of this stub is here */
+    SJ_OPERATION_DISPATCH = 11,  /* record the call of the stub's import, and its return */
+    SJ_OPERATION_FREE_FLAGS = 12 /* the probe that follows may change the status flags */
 } sj_plan_operation;
 
 typedef enum sj_patch_kind {

@@ -185,6 +185,8 @@ static bool is_operation_valid(const sj_plan_header *header, sj_reader *operatio
     case SJ_OPERATION_DISPATCH:
         *code_bytes += SJ_PLAN_DISPATCH_BYTES;
         return true;
+    case SJ_OPERATION_FREE_FLAGS:
+        return true;
     default:
         return false;
     }

@@ -70,6 +70,8 @@ const char *sj_skip_text(sj_skip skip)
         return "a patch would cross a page, which is not written into a running process";
     case SJ_SKIP_NOT_BOUND:
         return "an import that cannot be bound in a running program";
+    case SJ_SKIP_UNDEFINED:
+        return "an import that nothing defines";
     case SJ_SKIP_ADDRESS_TAKEN:
         return "an import whose address is taken";
     case SJ_SKIP_CALLER_MATTERS:

@@ -1,6 +1,7 @@
 #include "agent/planner/builder.h"
 
 #include "agent/planner/growable.h"
+#include "agent/planner/targets.h"
 
 /* Design notes. A stub is written as operations (plan.h), because the agent has no disassembler:
  * every displacement is named, short jumps become long ones, and a call in a head becomes a push of
@@ -54,10 +55,33 @@ void sj_stub_end(sj_builder *builder)
     }
 }
 
-void sj_emit_probe(sj_builder *builder, sj_plan_operation operation)
+void sj_emit_probe(sj_builder *builder, sj_plan_operation operation, bool frees_flags)
 {
+    if (frees_flags) {
+        const sj_writer writer = begin_operation(builder, SJ_OPERATION_FREE_FLAGS);
+        end_operation(builder, &writer, 0);
+    }
     const sj_writer writer = begin_operation(builder, operation);
     end_operation(builder, &writer, SJ_PLAN_PROBE_BYTES);
+}
+
+void sj_emit_enter(sj_builder *builder)
+{
+    const sj_piece *function = &builder->module->pieces[builder->function];
+    sj_emit_probe(builder, SJ_OPERATION_ENTER, function->frees_flags_at_head);
+}
+
+/* The probe in front of an exit: a return, or a jump that is going to be taken. */
+static void emit_leave(sj_builder *builder, const sj_code *exit)
+{
+    const sj_module *module = builder->module;
+    bool frees_flags = false;
+    if (exit->kind == SJ_CODE_RETURN) {
+        frees_flags = module->pieces[builder->function].frees_flags_at_return;
+    } else if (exit->kind == SJ_CODE_JUMP || exit->kind == SJ_CODE_JUMP_IF) {
+        frees_flags = sj_flags_are_free(module, sj_code_target(exit));
+    }
+    sj_emit_probe(builder, SJ_OPERATION_LEAVE, frees_flags);
 }
 
 static int64_t address_of(const sj_builder *builder, int64_t offset)
@@ -85,14 +109,6 @@ void sj_emit_jump_if_stub(sj_builder *builder, uint8_t condition, uint32_t stub)
     sj_write_varint(&writer, condition);
     sj_write_varint(&writer, stub);
     end_operation(builder, &writer, SJ_PLAN_JUMP_BYTES);
-}
-
-uint8_t sj_code_condition(const sj_builder *builder, const sj_code *code)
-{
-    const uint8_t *end = builder->module->text + sj_code_end(code);
-    /* The long form ends in 0F 8x and four bytes, the short one in 7x and one. */
-    const bool is_long = code->length >= LONG_JUMP_IF_BYTES && end[-LONG_JUMP_IF_BYTES] == 0x0f;
-    return is_long ? end[1 - LONG_JUMP_IF_BYTES] & 0x0f : end[-2] & 0x0f;
 }
 
 void sj_emit_copy(sj_builder *builder, const uint8_t *bytes, uint8_t size)
@@ -130,7 +146,7 @@ static void long_jump_if(const sj_builder *builder, const sj_code *code,
 {
     memset(bytes, 0, LONG_JUMP_IF_BYTES);
     bytes[0] = 0x0f;
-    bytes[1] = 0x80 | sj_code_condition(builder, code);
+    bytes[1] = 0x80 | sj_jump_condition(builder->module, code);
 }
 
 void sj_emit_push_return(sj_builder *builder, int64_t address)
@@ -221,14 +237,14 @@ void sj_emit_to_label(sj_builder *builder, const sj_code *code, uint32_t label)
 
 void sj_emit_exit(sj_builder *builder, const sj_code *code)
 {
-    sj_emit_probe(builder, SJ_OPERATION_LEAVE);
+    emit_leave(builder, code);
     sj_emit_moved(builder, code);
 }
 
 uint32_t sj_emit_leave_stub(sj_builder *builder, const sj_code *jump, const sj_code *exit)
 {
     const uint32_t stub = sj_stub_begin(builder);
-    sj_emit_probe(builder, SJ_OPERATION_LEAVE);
+    emit_leave(builder, exit);
     if (exit == jump) {
         sj_emit_jump(builder, sj_code_target(jump));
     } else {
@@ -251,7 +267,7 @@ uint32_t sj_emit_window(sj_builder *builder, const sj_piece *piece, const sj_win
     }
     const uint32_t stub = sj_stub_begin(builder);
     if (is_head) {
-        sj_emit_probe(builder, SJ_OPERATION_ENTER);
+        sj_emit_enter(builder);
     }
     for (uint32_t i = window->first; i <= window->last; i++) {
         const sj_code *code = &codes[i];
@@ -259,7 +275,7 @@ uint32_t sj_emit_window(sj_builder *builder, const sj_piece *piece, const sj_win
         if (exit == NULL) {
             sj_emit_moved(builder, code);
         } else if (code->kind == SJ_CODE_JUMP_IF) {
-            sj_emit_jump_if_stub(builder, sj_code_condition(builder, code),
+            sj_emit_jump_if_stub(builder, sj_jump_condition(builder->module, code),
                                  leave_stubs[i - window->first]);
         } else {
             sj_emit_exit(builder, exit);

@@ -44,6 +44,14 @@ SJ_MUST_CHECK sj_status sj_join_parts(sj_module *module, sj_links *strong, const
 /* sj_judge_pieces leaves alone the functions with code or jumps that are not understood. */
 void sj_judge_pieces(sj_module *module);
 
+/* sj_find_free_flags tells of every function whether the status flags matter at its entry and when
+ * it returns. The last step: SJ_ENOMEM. */
+SJ_MUST_CHECK sj_status sj_find_free_flags(sj_module *module);
+
+/* sj_flags_are_free tells whether the flags are overwritten before anything can read them when
+ * control goes on at an offset. */
+bool sj_flags_are_free(const sj_module *module, int64_t offset);
+
 /* sj_find_padding marks bytes between and inside of pieces that are never executed. */
 void sj_find_padding(sj_module *module, const sj_decoder *decoder);
 

@@ -643,6 +643,18 @@ static void free_patterns(sj_pattern *patterns, size_t count)
     }
 }
 
+size_t sj_policy_missed(const sj_policy *policy, const char *texts[SJ_POLICY_MISSED])
+{
+    size_t count = 0;
+    if (sj_policy_watches_loops(policy)) {
+        texts[count++] = SJ_POLICY_LOOPS_UNSEEN;
+    }
+    if (policy->selection.library_calls) {
+        texts[count++] = SJ_POLICY_LIBRARIES_UNBOUND;
+    }
+    return count;
+}
+
 void sj_policy_free(sj_policy *policy)
 {
     free(policy->document);

@@ -111,9 +111,19 @@ const char *sj_trigger_action_text(unsigned place); /* of bit `place` */
 /* sj_policy_watches_loops tells that a trigger is about event loops. */
 bool sj_policy_watches_loops(const sj_policy *policy);
 
-/* What is to be said of such a policy that a process gets which was not started with one. */
+/* What is to be said of such a policy that a process gets which was not started with one. A call
+ * that waits in a library returns to the agent, so that its program could not be left. */
 #define SJ_POLICY_LOOPS_UNSEEN                                                                     \
     "triggers: event loops are watched only when the program was started with such a policy"
+#define SJ_POLICY_LIBRARIES_UNBOUND                                                                \
+    "modules.library_calls: only in programs that `sojourn record` started; one in which a call "  \
+    "waits in a library could not be left"
+
+enum { SJ_POLICY_MISSED = 2 };
+
+/* sj_policy_missed lists what of a policy a process does not get that is attached to; returns how
+ * many texts. */
+size_t sj_policy_missed(const sj_policy *policy, const char *texts[SJ_POLICY_MISSED]);
 
 /* sj_policy_duration reads "250us", "16ms", "2s", "5m"; false when it is none. */
 bool sj_policy_duration(const char *text, uint64_t *ns);

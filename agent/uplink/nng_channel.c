@@ -4,7 +4,9 @@
  * with one asynchronous operation: send, then (from the completion of the send) receive. Nothing in
  * flight is ever cancelled while the channel is open, because NNG 1.5.2 can crash when a receive is
  * cancelled whose send is still queued; REQ itself sends again after `resend_ms` or when the
- * connection breaks, to whoever answers next. */
+ * connection breaks, to whoever answers next. Nor is a context in use when its socket is closed:
+ * the call that holds it then destroys it after it has let the socket go, locks a mutex that is
+ * freed, and NNG ends the process ("panic: pthread_mutex_lock: Invalid argument"). */
 #include "agent/uplink/nng_channel.h"
 
 #include "agent/uplink/dial.h"
@@ -37,6 +39,8 @@ struct sj_channel {
     pthread_mutex_t mutex; /* guards all below */
     pthread_cond_t changed;
     bool woken;
+    bool is_closing;
+    unsigned using_contexts; /* threads of NNG that are in a call with one */
     int connections;
     uint64_t connected, answers; /* see sj_dialing_state */
     bool is_connected_untold;
@@ -51,20 +55,52 @@ static int64_t boottime_ns(void)
     return (int64_t)now.tv_sec * 1000000000 + now.tv_nsec;
 }
 
+/* Waits for the answer to what was sent; false: the channel is being closed. */
+static bool receive(slot *sent)
+{
+    sj_channel *channel = sent->channel; /* the slot may have its next question before we return */
+    pthread_mutex_lock(&channel->mutex);
+    const bool may_use = !channel->is_closing;
+    channel->using_contexts += may_use;
+    sent->receiving = may_use;
+    pthread_mutex_unlock(&channel->mutex);
+    if (!may_use) {
+        return false;
+    }
+    nng_ctx_recv(sent->context, sent->aio);
+    pthread_mutex_lock(&channel->mutex);
+    channel->using_contexts--;
+    if (channel->is_closing) {
+        pthread_cond_signal(&channel->changed);
+    }
+    pthread_mutex_unlock(&channel->mutex);
+    return true;
+}
+
+static void leave_contexts(sj_channel *channel)
+{
+    pthread_mutex_lock(&channel->mutex);
+    channel->is_closing = true;
+    while (channel->using_contexts != 0) {
+        pthread_cond_wait(&channel->changed, &channel->mutex);
+    }
+    pthread_mutex_unlock(&channel->mutex);
+}
+
 /* Runs on a thread of NNG. */
 static void on_completion(void *argument)
 {
     slot *done = argument;
     const int64_t received_ns = boottime_ns();
-    const int result = nng_aio_result(done->aio);
-    if (result == 0 && !done->receiving) {
-        done->receiving = true;
-        nng_ctx_recv(done->context, done->aio);
-        return;
-    }
-    if (!done->receiving) { /* the message was not taken */
+    int result = nng_aio_result(done->aio);
+    if (result != 0 && !done->receiving) { /* the message was not taken */
         nng_msg_free(nng_aio_get_msg(done->aio));
         nng_aio_set_msg(done->aio, NULL);
+    } else if (!done->receiving) {
+        if (receive(done)) {
+            return;
+        }
+        result = NNG_ECLOSED;
     }
     sj_channel *channel = done->channel;
     pthread_mutex_lock(&channel->mutex);
@@ -137,6 +173,7 @@ static int open_socket(sj_channel *channel, const sj_channel_options *options)
 
 static void close_channel(sj_channel *channel)
 {
+    leave_contexts(channel);
     nng_close(channel->socket);
     sj_dialing_deinit(&channel->dialing);
     for (uint32_t i = 0; i < channel->slot_count; ++i) {

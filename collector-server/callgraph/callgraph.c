@@ -218,6 +218,11 @@ void sj_callgraph_clean(sj_callgraph *graph)
     sj_path_nodes_clean(&graph->paths);
 }
 
+void sj_callgraph_limit(sj_callgraph *graph, uint32_t most)
+{
+    graph->paths.most = most;
+}
+
 sj_slow_calls *sj_callgraph_slow_calls(sj_callgraph *graph)
 {
     return &graph->slow;

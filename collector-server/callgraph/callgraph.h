@@ -22,7 +22,7 @@
 
 enum {
     SJ_PATH_FOLD_DEPTH = 1024,
-    SJ_SAMPLE_BITS = 14 /* the open path is noted at every 2^14th event of a stream */
+    SJ_SAMPLE_BITS = SJ_BLOCK_STEP_BITS /* the open path is noted where a step begins */
 };
 
 typedef struct sj_callgraph sj_callgraph;
@@ -85,10 +85,14 @@ typedef sj_status (*sj_stack_lookup)(void *context, uint32_t stream, uint32_t st
 SJ_MUST_CHECK sj_status sj_callgraph_new(sj_callgraph **graph);
 void sj_callgraph_free(sj_callgraph *graph);
 
+/* sj_callgraph_limit sets how many call paths there may be, the root included, in the place of
+ * SJ_MOST_PATHS. */
+void sj_callgraph_limit(sj_callgraph *graph, uint32_t most);
+
 /* sj_callgraph_apply adds one decoded CALLS block (each block once: the caller has deduplicated).
  * SJ_ECORRUPT, and what `lookup` returns when it fails (it may be NULL: SJ_ENOTFOUND where it were
- * needed), leave the graph as it was. SJ_ENOMEM, and SJ_ELIMIT when the session has more than
- * SJ_MOST_PATHS call paths: the graph must be dropped and reloaded. */
+ * needed), leave the graph as it was. SJ_ENOMEM, and SJ_ELIMIT when the session has more
+ * call paths than it may have: the graph must be dropped and reloaded. */
 SJ_MUST_CHECK sj_status sj_callgraph_apply(sj_callgraph *graph, const sj_block *block,
                                            sj_stack_lookup lookup, void *lookup_context,
                                            sj_block_summary *summary);

@@ -9,7 +9,7 @@
 #include <time.h>
 #include <unistd.h>
 
-enum { VALUE_BYTES = 256, PROGRESS_AFTER_NS = 1000000000 };
+enum { VALUE_BYTES = 256, PROGRESS_AFTER_TENTHS = 10, TENTH_NS = 100000000 };
 
 static volatile sig_atomic_t interrupted; /* set by SIGINT, cleared before each statement */
 
@@ -29,10 +29,10 @@ static int64_t now_ns(void)
 static bool watch(void *held)
 {
     sj_asker *asker = held;
-    const int64_t taken_ns = now_ns() - asker->started_ns;
-    if (asker->progress && taken_ns > PROGRESS_AFTER_NS) {
-        fprintf(stderr, "\r... %.1f s (Ctrl-C stops)", (double)taken_ns / 1e9);
-        asker->progress_shown = true;
+    const int64_t tenths = (now_ns() - asker->started_ns) / TENTH_NS;
+    if (asker->progress && tenths > PROGRESS_AFTER_TENTHS && tenths != asker->told_tenths) {
+        fprintf(stderr, "\r... %.1f s (Ctrl-C stops)", (double)tenths / 10);
+        asker->told_tenths = tenths;
     }
     return interrupted == 0;
 }
@@ -127,11 +127,11 @@ int sj_asker_run(sj_asker *asker, const char *sql)
     sj_result_writer_init(&writer, stdout, asker->options->format);
     writer.wide = asker->options->wide;
     interrupted = 0;
-    asker->progress_shown = false;
+    asker->told_tenths = 0;
     asker->started_ns = now_ns();
     const sj_status status =
         sj_sql_guard_run(asker->guard, sql, sj_result_writer_row, &writer, &outcome, &error);
-    if (asker->progress_shown) {
+    if (asker->told_tenths != 0) {
         fprintf(stderr, "\r\033[K");
     }
     const bool written = sj_result_writer_end(&writer);

@@ -19,7 +19,7 @@ typedef struct sj_asker {
     bool progress;                 /* show on a terminal that a statement is running */
     const sj_shipped_query *query; /* whose defaults hold; NULL: none */
     int64_t started_ns;            /* of the statement, CLOCK_MONOTONIC */
-    bool progress_shown;
+    int64_t told_tenths;           /* of a second, shown last; 0: nothing was */
 } sj_asker;
 
 /* sj_asker_init puts the guard on the database and makes SIGINT interrupt statements. Returns an

@@ -1,5 +1,6 @@
 #include "collector-server/cli/query_command.h"
 
+#include "collector-server/cli/apart.h"
 #include "collector-server/cli/database_choice.h"
 #include "collector-server/query/query.h"
 
@@ -29,6 +30,16 @@ bool sj_query_common_option(sj_query_options *options, int option, const char *v
     }
 }
 
+/* What is asked for is a sum, mostly, and this session's lack calls. */
+static void warn_if_apart(const sj_command *command, sqlite3 *database, int64_t session_id)
+{
+    char reason[SJ_APART_TEXT_BYTES];
+    if (sj_apart_reason(database, session_id, reason)) {
+        fprintf(stderr, "sojourn %s: warning: the sums of session %lld lack calls: %s; %s\n",
+                command->name, (long long)session_id, reason, SJ_APART_NEXT);
+    }
+}
+
 int sj_query_open(const sj_command *command, const sj_query_options *options, sqlite3 **database,
                   int64_t *session_id)
 {
@@ -43,6 +54,9 @@ int sj_query_open(const sj_command *command, const sj_query_options *options, sq
     if (status != SJ_OK) {
         return sj_command_error(
             command, status == SJ_ENOTFOUND ? SJ_EXIT_NOT_FOUND : SJ_EXIT_FAILED, "%s", error.text);
+    }
+    if (session_id != NULL) {
+        warn_if_apart(command, *database, *session_id);
     }
     return SJ_EXIT_OK;
 }

@@ -300,14 +300,14 @@ static uint64_t size_of_file(const char *path)
 }
 
 static void write_summary(const record_options *options, const sj_recording_summary *summary,
-                          const char *target, uint64_t file_bytes)
+                          const sj_report_text *text, uint64_t file_bytes)
 {
     if (options->summary_path == NULL) {
         return;
     }
     FILE *file = fopen(options->summary_path, "we");
     if (file != NULL) {
-        sj_report_text_json(file, summary, target, file_bytes);
+        sj_report_text_json(file, text, summary, file_bytes);
     }
     if (file == NULL || fclose(file) != 0) {
         (void)sj_command_error(command, SJ_EXIT_FAILED, "cannot write %s: %s",
@@ -363,8 +363,11 @@ static int run_recording(record_options *options, sj_recording *recording, sj_re
                                 "%s", error.text);
     }
     const uint64_t file_bytes = embedded != NULL ? size_of_file(options->output) : 0;
+    if (embedded != NULL) {
+        (void)sj_apart_reason_in(options->output, &summary.session, text->apart_because);
+    }
     sj_report_text_summary(text, &summary, file_bytes);
-    write_summary(options, &summary, text->target, file_bytes);
+    write_summary(options, &summary, text, file_bytes);
     const int reported = print_report(options, &summary);
     return reported == SJ_EXIT_OK ? exit_code_of(&summary) : reported;
 }
@@ -393,6 +396,17 @@ static void salvage_earlier(const record_options *options)
     }
 }
 
+static void tell_missed(const sj_recording_options *options)
+{
+    const char *texts[SJ_POLICY_MISSED];
+    const size_t count = options->attach_pid != 0 && options->policy != NULL
+                             ? sj_policy_missed(options->policy, texts)
+                             : 0;
+    for (size_t i = 0; i < count; i++) {
+        fprintf(stderr, "sojourn attach: %s\n", texts[i]);
+    }
+}
+
 static int start_recording(record_options *options, const char *program_path)
 {
     sj_error error = {0};
@@ -408,10 +422,7 @@ static int start_recording(record_options *options, const char *program_path)
     options->recording.context = &text;
     options->recording.progress = sj_report_text_progress;
     salvage_earlier(options);
-    if (options->recording.attach_pid != 0 && options->recording.policy != NULL &&
-        sj_policy_watches_loops(options->recording.policy)) {
-        fputs("sojourn attach: " SJ_POLICY_LOOPS_UNSEEN "\n", stderr);
-    }
+    tell_missed(&options->recording);
     sj_status status = describe_destination(options, &error);
     if (status == SJ_OK) {
         status = sj_recording_prepare(&options->recording, &recording, &error);

@@ -212,6 +212,10 @@ static void tell_problems(const sj_report_text *text, const sj_recording_summary
                 summary->undelivered_reason[0] != '\0' ? summary->undelivered_reason : "no answer",
                 summary->spool_directory);
     }
+    if (text->apart_because[0] != '\0') {
+        fprintf(stderr, "sojourn: the session has no sums (tree, functions, report): %s; %s\n",
+                text->apart_because, SJ_APART_NEXT);
+    }
 }
 
 void sj_report_text_summary(sj_report_text *text, const sj_recording_summary *summary,
@@ -256,19 +260,25 @@ static void json_reasons(FILE *file, const sj_recording_summary *summary)
     fputc('}', file);
 }
 
-void sj_report_text_json(FILE *file, const sj_recording_summary *summary, const char *target,
-                         uint64_t file_bytes)
+void sj_report_text_json(FILE *file, const sj_report_text *text,
+                         const sj_recording_summary *summary, uint64_t file_bytes)
 {
     char session[SJ_SESSION_TEXT_BYTES];
     sj_session_text(&summary->session, session);
     fprintf(file, "{\n  \"session\": \"%s\",\n  \"state\": \"%s\",\n  \"target\": ", session,
             summary->how);
-    sj_json_text(file, target);
+    sj_json_text(file, text->target);
     fprintf(file, ",\n  \"delivered\": %s,\n  \"agent_reported\": %s",
             summary->delivered ? "true" : "false", summary->agent_reported ? "true" : "false");
     if (!summary->delivered) {
         fputs(",\n  \"spool\": ", file);
         sj_json_text(file, summary->spool_directory);
+    }
+    if (text->apart_because[0] != '\0') {
+        fputs(",\n  \"unsummed_because\": ", file);
+        sj_json_text(file, text->apart_because);
+        fputs(",\n  \"unsummed_next\": ", file);
+        sj_json_text(file, SJ_APART_NEXT);
     }
     const int status = summary->wait_status;
     json_number(file, "exit_code", WIFEXITED(status) ? (uint64_t)WEXITSTATUS(status) : 0);

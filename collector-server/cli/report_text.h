@@ -3,6 +3,7 @@
 #define SJ_COLLECTOR_CLI_REPORT_TEXT_H
 
 #include "agent/control/recording.h"
+#include "collector-server/cli/apart.h"
 
 #include <stdio.h>
 
@@ -13,6 +14,8 @@ typedef struct sj_report_text {
     const char *target; /* database file or collector URL */
     bool line_shown;    /* a progress line has to be cleared */
     bool waiting_told;
+    char apart_because[SJ_APART_TEXT_BYTES]; /* why the stored session has no sums; "": it has, or
+                                                somebody else stores it */
 } sj_report_text;
 
 /* sj_report_text_progress is the `progress` of sj_recording_options; `context` a sj_report_text. */
@@ -24,7 +27,7 @@ void sj_report_text_summary(sj_report_text *text, const sj_recording_summary *su
                             uint64_t file_bytes);
 
 /* sj_report_text_json writes the same as one JSON object. */
-void sj_report_text_json(FILE *file, const sj_recording_summary *summary, const char *target,
-                         uint64_t file_bytes);
+void sj_report_text_json(FILE *file, const sj_report_text *text,
+                         const sj_recording_summary *summary, uint64_t file_bytes);
 
 #endif

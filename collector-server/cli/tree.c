@@ -8,7 +8,14 @@
 #include <string.h>
 #include <unistd.h>
 
-enum { OPTION_ALL = 1, OPTION_PERCENT, OPTION_DEPTH, OPTION_HELP, MAX_INDENT = 40 };
+enum {
+    OPTION_ALL = 1,
+    OPTION_PERCENT,
+    OPTION_DEPTH,
+    OPTION_HELP,
+    MAX_INDENT = 40,
+    CALLS_TEXT_BYTES = 64
+};
 
 typedef struct tree_options {
     sj_query_options query;
@@ -20,20 +27,38 @@ typedef struct tree_options {
 typedef struct pruned_paths {
     int64_t paths;
     int64_t calls;
+    int64_t open_calls;
     int64_t self_ns;
 } pruned_paths;
+
+/* Calls that have ended, and how many are open; of a path without any it is not always known how
+ * many (a session that is being recorded, or a profile), but that its calls are. */
+static const char *format_calls(int64_t ended, int64_t open, char text[CALLS_TEXT_BYTES])
+{
+    if (open == 0 && ended == 0) {
+        snprintf(text, CALLS_TEXT_BYTES, "open");
+    } else if (open == 0) {
+        snprintf(text, CALLS_TEXT_BYTES, "%lld", (long long)ended);
+    } else if (ended == 0) {
+        snprintf(text, CALLS_TEXT_BYTES, "%lld open", (long long)open);
+    } else {
+        snprintf(text, CALLS_TEXT_BYTES, "%lld+%lld open", (long long)ended, (long long)open);
+    }
+    return text;
+}
 
 static void print_path(const tree_options *options, sqlite3_stmt *row)
 {
     char total[SJ_DURATION_TEXT_BYTES];
     char self[SJ_DURATION_TEXT_BYTES];
+    char calls[CALLS_TEXT_BYTES];
     const double percent = 100.0 * sqlite3_column_double(row, 3);
     const int64_t depth = sqlite3_column_int64(row, 0);
     const bool hot = options->colour && percent >= 10.0;
-    printf("%s%6.2f %%%s %10s %10s %12lld  ", hot ? "\033[1;33m" : "", percent,
-           hot ? "\033[0m" : "", sj_format_duration(sqlite3_column_int64(row, 1), total),
+    printf("%s%6.2f %%%s %10s %10s %12s  ", hot ? "\033[1;33m" : "", percent, hot ? "\033[0m" : "",
+           sj_format_duration(sqlite3_column_int64(row, 1), total),
            sj_format_duration(sqlite3_column_int64(row, 2), self),
-           (long long)sqlite3_column_int64(row, 4));
+           format_calls(sqlite3_column_int64(row, 4), sqlite3_column_int64(row, 6), calls));
     const int indent = depth > MAX_INDENT ? MAX_INDENT : (int)depth;
     printf("%*s", indent * 2, "");
     if (depth > MAX_INDENT) {
@@ -57,6 +82,7 @@ static int print_tree(const tree_options *options, sqlite3_stmt *row)
         } else {
             ++pruned.paths;
             pruned.calls += sqlite3_column_int64(row, 4);
+            pruned.open_calls += sqlite3_column_int64(row, 6);
             pruned.self_ns += sqlite3_column_int64(row, 2);
         }
     }
@@ -66,8 +92,13 @@ static int print_tree(const tree_options *options, sqlite3_stmt *row)
     }
     if (pruned.paths != 0) {
         char text[SJ_DURATION_TEXT_BYTES];
-        printf("\npruned: %lld call paths with %lld calls and %s of self time (--all shows them)\n",
-               (long long)pruned.paths, (long long)pruned.calls,
+        char open[CALLS_TEXT_BYTES] = "";
+        if (pruned.open_calls != 0) {
+            snprintf(open, sizeof(open), " (and %lld open)", (long long)pruned.open_calls);
+        }
+        printf("\npruned: %lld call paths with %lld calls%s and %s of self time "
+               "(--all shows them)\n",
+               (long long)pruned.paths, (long long)pruned.calls, open,
                sj_format_duration(pruned.self_ns, text));
     }
     if (fflush(stdout) != 0) {
@@ -86,9 +117,10 @@ static int show_tree(const tree_options *options)
     }
     const bool table = options->query.format == SJ_RESULT_TABLE;
     const char *sql =
-        table ? "SELECT depth, total_ns, self_ns, share, calls, name FROM call_tree(?1)"
+        table ? "SELECT depth, total_ns, self_ns, share, calls, name, open_calls FROM call_tree(?1)"
               : "SELECT path_id, parent_path_id, depth, calls, total_ns, self_ns, min_ns, max_ns, "
-                "share, function_id, name FROM call_tree(?1) WHERE share >= ?2 AND depth <= ?3";
+                "share, function_id, name, open_calls FROM call_tree(?1) WHERE share >= ?2 AND "
+                "depth <= ?3";
     sqlite3_stmt *statement;
     if (sqlite3_prepare_v2(database, sql, -1, &statement, NULL) != SQLITE_OK) {
         exit_code =
@@ -162,18 +194,20 @@ const sj_command sj_command_tree = {
     .name = "tree",
     .summary = "show the call tree of a session, most time first",
     .usage = "sojourn tree [OPTIONS] [FILE]",
-    .help = "Paths with less than 0.5 % of the time are left out; a last line says how many.\n\n"
-            "Options:\n"
-            "  --session ID      a session_id, the beginning of a uuid, or `last` (default)\n"
-            "  --all             every path\n"
-            "  --min-percent P   leave out paths below P percent\n"
-            "  --depth N         leave out paths deeper than N (0: roots only)\n"
-            "  --wide            do not cut long names\n"
-            "  --json, --csv, --markdown\n"
-            "                    another format, with nanoseconds\n"
-            "  --help            this text\n\n"
-            "Examples:\n"
-            "  sojourn tree --depth 5\n"
-            "  sojourn tree --all --json lab.db > tree.json\n",
+    .help =
+        "Paths with less than 0.5 % of the time are left out; a last line says how many. Calls\n"
+        "that have not ended are told as open: their own time is not known.\n\n"
+        "Options:\n"
+        "  --session ID      a session_id, the beginning of a uuid, or `last` (default)\n"
+        "  --all             every path\n"
+        "  --min-percent P   leave out paths below P percent\n"
+        "  --depth N         leave out paths deeper than N (0: roots only)\n"
+        "  --wide            do not cut long names\n"
+        "  --json, --csv, --markdown\n"
+        "                    another format, with nanoseconds\n"
+        "  --help            this text\n\n"
+        "Examples:\n"
+        "  sojourn tree --depth 5\n"
+        "  sojourn tree --all --json lab.db > tree.json\n",
     .run = run_tree,
 };

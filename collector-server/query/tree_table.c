@@ -2,7 +2,8 @@
  *
  * Both read the table call_paths. call_tree orders siblings by total time, most first, and tells
  * each path's share of the whole. flame lays paths out for drawing: siblings by function name,
- * `left_ns` is where a path begins on an axis as long as all time recorded.
+ * `left_ns` is where a path begins on an axis as long as all time recorded. `open_calls` are those
+ * that had not ended when their streams did; their time is not known, so `calls` lacks them.
  *
  * Design notes. Paths are loaded once per query and linked by parent, because SQL's own recursion
  * cannot order and add up at the same time; 64 bytes a path. */
@@ -25,6 +26,7 @@ enum {
     COLUMN_MAX_NS,
     COLUMN_SHARE,
     COLUMN_LEFT_NS,
+    COLUMN_OPEN_CALLS,
     COLUMN_SESSION_ID /* hidden: the argument */
 };
 
@@ -34,6 +36,7 @@ typedef struct path_row {
     int64_t function_id;
     int64_t calls, total_ns, self_ns, min_ns, max_ns;
     int64_t left_ns;
+    int64_t open_calls;
     int64_t depth;
     uint32_t rank;                      /* of its name, for ordering */
     uint32_t first_child, next_sibling; /* rows; 0: none (row 0 is the root) */
@@ -43,6 +46,7 @@ typedef struct tree_cursor {
     sqlite3_vtab_cursor base;
     sqlite3_stmt *paths;
     sqlite3_stmt *name;
+    sqlite3_stmt *open_calls;
     path_row *rows; /* rows[0] is the root of all */
     uint32_t *order;
     size_t count, capacity, at, order_count;
@@ -58,6 +62,9 @@ static int open_cursor(sqlite3_vtab *base, sqlite3_vtab_cursor **out)
         "LEFT JOIN functions AS f ON f.function_id = p.function_id "
         "WHERE p.session_id = ?1 ORDER BY p.path_id";
     static const char name_sql[] = "SELECT name FROM functions WHERE function_id = ?1";
+    static const char open_sql[] =
+        "SELECT o.depth, o.function_id FROM streams AS s JOIN open_calls AS o ON o.stream_id = "
+        "s.stream_id WHERE s.session_id = ?1 ORDER BY o.stream_id, o.depth";
     tree_cursor *cursor = sj_table_new_cursor(sizeof(*cursor));
     if (cursor == NULL) {
         return SQLITE_NOMEM;
@@ -67,8 +74,12 @@ static int open_cursor(sqlite3_vtab *base, sqlite3_vtab_cursor **out)
     if (result == SQLITE_OK) {
         result = sqlite3_prepare_v2(database, name_sql, -1, &cursor->name, NULL);
     }
+    if (result == SQLITE_OK) {
+        result = sqlite3_prepare_v2(database, open_sql, -1, &cursor->open_calls, NULL);
+    }
     if (result != SQLITE_OK) {
         sqlite3_finalize(cursor->paths);
+        sqlite3_finalize(cursor->name);
         sqlite3_free(cursor);
         return result;
     }
@@ -81,6 +92,7 @@ static int close_cursor(sqlite3_vtab_cursor *base)
     tree_cursor *cursor = (tree_cursor *)base;
     sqlite3_finalize(cursor->paths);
     sqlite3_finalize(cursor->name);
+    sqlite3_finalize(cursor->open_calls);
     free(cursor->rows);
     free(cursor->order);
     sqlite3_free(cursor);
@@ -191,6 +203,43 @@ static int link_rows(tree_cursor *cursor, bool by_name)
     return SQLITE_OK;
 }
 
+/* The path of a call of `function` from a call of `caller`, as call graphs have it: deep recursion
+ * goes to the nearest path above with the same function and the same caller. 0: none. */
+static uint32_t find_callee(const tree_cursor *cursor, uint32_t caller, int64_t function)
+{
+    const path_row *rows = cursor->rows;
+    uint32_t row = rows[caller].first_child;
+    while (row != 0 && rows[row].function_id != function) {
+        row = rows[row].next_sibling;
+    }
+    for (uint32_t above = caller; row == 0 && above != 0;) {
+        const uint32_t parent = find_row(cursor, rows[above].parent_id);
+        const bool is_it = rows[above].function_id == function &&
+                           rows[parent].function_id == rows[caller].function_id;
+        row = is_it ? above : 0;
+        above = parent < above ? parent : 0;
+    }
+    return row;
+}
+
+/* The open calls of a stream lie in each other, the outermost first. */
+static int count_open_calls(tree_cursor *cursor)
+{
+    uint32_t row = 0;
+    int result;
+    sqlite3_bind_int64(cursor->open_calls, 1, cursor->session_id);
+    while ((result = sqlite3_step(cursor->open_calls)) == SQLITE_ROW) {
+        const bool is_outermost = sqlite3_column_int64(cursor->open_calls, 0) == 0;
+        if (row != 0 || is_outermost) {
+            row = find_callee(cursor, is_outermost ? 0 : row,
+                              sqlite3_column_int64(cursor->open_calls, 1));
+        }
+        cursor->rows[row].open_calls++; /* the root counts those without a path */
+    }
+    sqlite3_reset(cursor->open_calls);
+    return result == SQLITE_DONE ? SQLITE_OK : result;
+}
+
 /* What a path takes on the axis: its own time, or that of its callees when calls of it are open. */
 static void lay_out(tree_cursor *cursor)
 {
@@ -250,6 +299,9 @@ static int filter_rows(sqlite3_vtab_cursor *base, int plan_number, const char *p
         result = link_rows(cursor, sj_table_of(base)->kind->variant);
     }
     if (result == SQLITE_OK) {
+        result = count_open_calls(cursor);
+    }
+    if (result == SQLITE_OK) {
         lay_out(cursor);
         result = order_rows(cursor);
     }
@@ -296,6 +348,7 @@ static int give_column(sqlite3_vtab_cursor *base, sqlite3_context *context, int 
         [COLUMN_MAX_NS] = row->max_ns,
         [COLUMN_SHARE] = 0,
         [COLUMN_LEFT_NS] = row->left_ns,
+        [COLUMN_OPEN_CALLS] = row->open_calls,
         [COLUMN_SESSION_ID] = cursor->session_id,
     };
     if (column == COLUMN_NAME) {
@@ -326,7 +379,7 @@ static const sqlite3_module tree_methods = SJ_TABLE_METHODS(sj_table_take_argume
 #define TREE_COLUMNS                                                                               \
     "path_id INTEGER, parent_path_id INTEGER, function_id INTEGER, name TEXT, depth INTEGER, "     \
     "calls INTEGER, total_ns INTEGER, self_ns INTEGER, min_ns INTEGER, max_ns INTEGER, "           \
-    "share REAL, left_ns INTEGER, session_id HIDDEN)"
+    "share REAL, left_ns INTEGER, open_calls INTEGER, session_id HIDDEN)"
 
 int sj_register_trees(sj_query_state *state)
 {

@@ -99,14 +99,16 @@ static sj_status identify(sqlite3 *database, const char *path, int64_t *version,
     return SJ_OK;
 }
 
-static sj_status migrate(sqlite3 *database, int64_t version, sj_error *error)
+/* The version that counts is the one that is read with the lock held: another process may have
+ * opened the file in the same moment. */
+static sj_status migrate(sqlite3 *database, const char *path, int64_t version, sj_error *error)
 {
     char pragmas[96];
     if (version == MIGRATIONS) {
         return SJ_OK;
     }
     SJ_TRY(run(database, "BEGIN IMMEDIATE", error));
-    sj_status status = SJ_OK;
+    sj_status status = identify(database, path, &version, error);
     for (int64_t i = version; status == SJ_OK && i < MIGRATIONS; ++i) {
         status = run(database, migrations[i], error);
     }
@@ -124,18 +126,32 @@ static sj_status migrate(sqlite3 *database, int64_t version, sj_error *error)
     return status;
 }
 
+/* SQLite does not always wait for others that give the same file its log in the same moment. */
+static sj_status use_log(sqlite3 *database, sj_error *error)
+{
+    sj_status status = SJ_EAGAIN;
+    int tries = 0;
+    sj_database_set_patience(database, false);
+    do {
+        status = run(database, "PRAGMA journal_mode=WAL", error);
+    } while (status == SJ_EAGAIN && wait_briefly(NULL, tries++) != 0);
+    sj_database_set_patience(database, true);
+    return status;
+}
+
 static sj_status prepare_writer(sqlite3 *database, const char *path, sj_error *error)
 {
     int64_t version = 0;
     /* page_size and auto_vacuum count only before the first table */
     SJ_TRY(run(database, "PRAGMA page_size=16384; PRAGMA auto_vacuum=INCREMENTAL", error));
     SJ_TRY(identify(database, path, &version, error));
+    SJ_TRY(use_log(database, error));
     SJ_TRY(run(database,
-               "PRAGMA journal_mode=WAL; PRAGMA synchronous=FULL; PRAGMA secure_delete=OFF;"
+               "PRAGMA synchronous=FULL; PRAGMA secure_delete=OFF;"
                "PRAGMA foreign_keys=ON; PRAGMA cache_size=-32768; PRAGMA temp_store=MEMORY;"
                "PRAGMA wal_autocheckpoint=1024; PRAGMA journal_size_limit=67108864",
                error));
-    return migrate(database, version, error);
+    return migrate(database, path, version, error);
 }
 
 static sj_status prepare_reader(sqlite3 *database, const char *path, sj_error *error)

@@ -40,7 +40,8 @@ sj_status sj_store_session(sj_store *store, const uint8_t *id, size_t id_bytes,
     }
     SJ_TRY(sj_array_grow((void **)&store->sessions, &store->session_capacity, store->session_count,
                          sizeof(sj_session_state *)));
-    const sj_status status = sj_session_state_load(&store->sql, &wanted, state, error);
+    const sj_status status =
+        sj_session_state_load(&store->sql, &wanted, store->most_paths, state, error);
     if (status == SJ_ENOTFOUND) {
         return sj_fail(error, SJ_ENOTFOUND, "a session that was not announced: %02x%02x%02x%02x...",
                        id[0], id[1], id[2], id[3]);

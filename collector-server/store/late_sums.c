@@ -69,7 +69,7 @@ static sj_status replay_row(sj_store *store, sj_session_state *state, sqlite3_st
         sj_stack_context stack = {.store = store, .stream_id = stream->stream_id};
         status = sj_callgraph_apply(state->graph, &block, sj_store_stack_frames, &stack, &summary);
         if (status == SJ_ELIMIT) {
-            sj_fail(error, status, "it has more than %u call paths", (unsigned)SJ_MOST_PATHS);
+            sj_fail(error, status, "it has more than %u call paths", (unsigned)state->most_paths);
         }
     }
     if (status != SJ_OK) {
@@ -127,7 +127,8 @@ static sj_status read_anew(sj_store *store, sj_session_state *state, sj_error *e
 {
     sj_session_state *loaded = NULL;
     const bool has_all = state->unsummed_in_store == 0;
-    sj_status status = sj_session_state_load(&store->sql, &state->id, &loaded, error);
+    sj_status status =
+        sj_session_state_load(&store->sql, &state->id, state->most_paths, &loaded, error);
     if (status == SJ_ENOTFOUND) {
         return sj_fail(error, status, "the session has been removed");
     }

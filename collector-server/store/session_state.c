@@ -121,7 +121,7 @@ sj_status sj_session_load_modules(sj_statements *sql, sj_session_state *state, s
     return status == SJ_ENOTFOUND ? SJ_OK : status;
 }
 
-sj_status sj_session_state_load(sj_statements *sql, const sj_session_id *id,
+sj_status sj_session_state_load(sj_statements *sql, const sj_session_id *id, uint32_t most_paths,
                                 sj_session_state **state, sj_error *error)
 {
     const sj_slice uuid = {.data = id->bytes, .size = sizeof(id->bytes)};
@@ -134,6 +134,7 @@ sj_status sj_session_state_load(sj_statements *sql, const sj_session_id *id,
     }
     sqlite3_stmt *row = sj_sql_row(sql, SJ_SQL_SESSION_FIND);
     made->id = *id;
+    made->most_paths = most_paths;
     made->session_id = sqlite3_column_int64(row, 0);
     made->clock.started_ticks = (uint64_t)sqlite3_column_int64(row, 1);
     made->clock.numerator = (uint64_t)sqlite3_column_int64(row, 2);
@@ -415,6 +416,7 @@ sj_status sj_session_load_graph(sj_statements *sql, sj_session_state *state, sj_
         return SJ_OK;
     }
     SJ_TRY(sj_callgraph_new(&state->graph));
+    sj_callgraph_limit(state->graph, state->most_paths);
     const int64_t base = state->session_id << 32;
     SJ_TRY(sj_sql_bind(sql, SJ_SQL_PATH_LIST, error, "ii", base, base + ((int64_t)1 << 32)));
     sqlite3_stmt *row = sj_sql_row(sql, SJ_SQL_PATH_LIST);

@@ -107,6 +107,7 @@ typedef struct sj_session_state {
     size_t module_count, module_capacity;
     bool modules_loaded;
     sj_callgraph *graph;   /* NULL: not loaded */
+    uint32_t most_paths;   /* that it may have */
     uint32_t stored_nodes; /* nodes below this number have rows */
     sj_node_shadow *shadows;
     size_t shadow_count, shadow_capacity;
@@ -118,9 +119,11 @@ typedef struct sj_session_state {
     sj_number_map edge_map;
 } sj_session_state;
 
-/* sj_session_state_load makes the state of a stored session, graph not loaded. SJ_ENOTFOUND. */
+/* sj_session_state_load makes the state of a stored session, which may have `most_paths` call
+ * paths, graph not loaded. SJ_ENOTFOUND. */
 SJ_MUST_CHECK sj_status sj_session_state_load(sj_statements *sql, const sj_session_id *id,
-                                              sj_session_state **state, sj_error *error);
+                                              uint32_t most_paths, sj_session_state **state,
+                                              sj_error *error);
 void sj_session_state_free(sj_session_state *state);
 
 /* sj_session_drop_graph forgets the call graph and the sums made of it. */

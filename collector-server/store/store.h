@@ -28,6 +28,7 @@ typedef struct sj_store_options {
     size_t callgraph_memory_bytes; /* for call graphs kept in memory (ten times that for sessions
                                       that send large blocks); sessions beyond are summed from
                                       their stored blocks; 0: 24 MB */
+    uint32_t most_paths;           /* of a session whose sums are made; 0: SJ_MOST_PATHS */
     uint32_t sums_delay_ms;        /* sums may lag behind their blocks for so long; 0: never */
 } sj_store_options;
 

@@ -15,6 +15,7 @@ struct sj_store {
     uint64_t max_bytes;
     uint64_t reserve_bytes;
     size_t callgraph_memory_bytes;
+    uint32_t most_paths;
     size_t held_bytes; /* of all sessions, about */
     bool in_batch;
     bool full; /* found at the begin of the batch: no more blocks */

@@ -10,17 +10,6 @@
 
 enum { COARSEST_LEVEL = 22, BITS_A_LEVEL = 4 };
 
-/* The events [from, to) of a block as a block of their own, as far as depths go. */
-static sj_block cut_block(const sj_block *block, size_t from, size_t to, int64_t depth)
-{
-    sj_block part = *block;
-    part.header.open_depth = (uint32_t)depth;
-    part.header.event_count = (uint32_t)(to - from);
-    part.symbols16 = block->symbols16 != NULL ? block->symbols16 + from : NULL;
-    part.symbols32 = block->symbols32 != NULL ? block->symbols32 + from : NULL;
-    return part;
-}
-
 sj_status sj_store_note_timeline(sj_store *store, const sj_session_state *state, int64_t stream_id,
                                  const sj_block *block, const sj_block_summary *summary,
                                  sj_error *error)
@@ -30,20 +19,19 @@ sj_status sj_store_note_timeline(sj_store *store, const sj_session_state *state,
     const uint64_t first = block->header.first_event;
     int64_t depth = block->header.open_depth;
     size_t from = 0;
-    for (size_t i = 0; i < summary->sample_count && from < count; ++i) {
+    for (size_t i = 0; i < summary->sample_count && i < block->step_count; ++i) {
         const uint64_t number = (first + from) >> SJ_SAMPLE_BITS;
         const uint64_t beyond = ((number + 1) << SJ_SAMPLE_BITS) - first;
         const size_t to = beyond < count ? (size_t)beyond : count;
-        const sj_block part = cut_block(block, from, to, depth);
-        const sj_block_depths depths = sj_block_measure_depths(&part);
+        const sj_block_depths *depths = &block->steps[i];
         const uint64_t end = to < count ? block->ticks[to] : block->header.last_ticks;
-        const uint64_t calls = (uint64_t)((int64_t)(to - from) + depths.end - depth) / 2;
+        const uint64_t calls = (uint64_t)((int64_t)(to - from) + depths->end - depth) / 2;
         const int64_t path = state->session_id << 32 | summary->samples[i];
         SJ_TRY(sj_sql_run(&store->sql, SJ_SQL_TIMELINE_ADD, error, "iiuiiuio", stream_id,
                           (int64_t)SJ_SAMPLE_BITS, number,
                           sj_ticks_at_ns(clock, block->ticks[from]), sj_ticks_at_ns(clock, end),
-                          calls, depths.entered, summary->samples[i] != 0 ? &path : NULL));
-        depth = depths.end;
+                          calls, depths->entered, summary->samples[i] != 0 ? &path : NULL));
+        depth = depths->end;
         from = to;
     }
     return SJ_OK;

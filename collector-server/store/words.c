@@ -66,6 +66,7 @@ const char *sj_word_of_skip(uint32_t skip)
         [SJ_SKIP_CROSSES_PAGE] = "a patch would cross a page of a running process",
         [SJ_SKIP_ADDRESS_TAKEN] = "an import whose address is taken",
         [SJ_SKIP_NOT_BOUND] = "an import that cannot be bound in a running program",
+        [SJ_SKIP_UNDEFINED] = "an import that nothing defines",
         [SJ_SKIP_CALLER_MATTERS] = "an import that looks at its caller or returns twice",
     };
     return WORD_OF(words, skip);

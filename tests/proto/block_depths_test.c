@@ -89,12 +89,71 @@ static void test_random_symbols_of_any_value(void **state)
     }
 }
 
+static uint16_t many[40000];
+
+/* Enters up to `deepest` calls and leaves them again, and so on. */
+static void fill_waves(int deepest)
+{
+    int depth = 0;
+    int rising = 1;
+    for (size_t i = 0; i < sizeof(many) / sizeof(many[0]); i++) {
+        many[i] = (uint16_t)rising;
+        depth += rising != 0 ? 1 : -1;
+        rising = depth == 0 || (rising != 0 && depth < deepest);
+    }
+}
+
+static void test_steps_are_cut_where_the_stream_has_them(void **state)
+{
+    (void)state;
+    const size_t every = (size_t)1 << SJ_BLOCK_STEP_BITS;
+    const size_t counts[] = {0, 1, every - 5, every - 4, every, 2 * every, 39999};
+    fill_waves(300);
+    for (size_t i = 0; i < sizeof(counts) / sizeof(counts[0]); i++) {
+        const sj_block block = {.header = {.event_count = (uint32_t)counts[i],
+                                           .first_event = 3 * every + 5,
+                                           .open_depth = 2},
+                                .symbols16 = many};
+        const sj_block_depths expected = walk(many, counts[i], 2);
+        sj_block_depths steps[SJ_BLOCK_MAX_STEPS];
+        size_t step_count = 99;
+        const sj_block_depths whole = sj_block_measure_steps(&block, steps, &step_count);
+        assert_memory_equal(&whole, &expected, sizeof(whole));
+        size_t from = 0;
+        uint32_t open = 2;
+        for (size_t step = 0; step < step_count; step++) {
+            const size_t beyond = (step + 1) * every - 5;
+            const size_t to = beyond < counts[i] ? beyond : counts[i];
+            const sj_block_depths part = walk(many + from, to - from, open);
+            assert_memory_equal(&steps[step], &part, sizeof(part));
+            open = (uint32_t)part.end;
+            from = to;
+        }
+        assert_int_equal(from, counts[i]);
+    }
+}
+
+static void test_nothing_is_measured_behind_a_leave_without_a_call(void **state)
+{
+    (void)state;
+    fill_waves(300);
+    many[0] = 0;
+    const sj_block block = {.header = {.event_count = 39999}, .symbols16 = many};
+    sj_block_depths steps[SJ_BLOCK_MAX_STEPS];
+    size_t step_count = 0;
+    const sj_block_depths whole = sj_block_measure_steps(&block, steps, &step_count);
+    assert_int_equal(step_count, 1);
+    assert_true(whole.lowest < 0);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_every_pattern_of_eight),
         cmocka_unit_test(test_every_pattern_of_eight_within_a_piece),
         cmocka_unit_test(test_random_symbols_of_any_value),
+        cmocka_unit_test(test_steps_are_cut_where_the_stream_has_them),
+        cmocka_unit_test(test_nothing_is_measured_behind_a_leave_without_a_call),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

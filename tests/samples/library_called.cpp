@@ -58,6 +58,12 @@ void called_jump(void *buffer)
     longjmp(*static_cast<jmp_buf *>(buffer), 7);
 }
 
+extern "C" int called_perhaps();
+int called_perhaps()
+{
+    return 11;
+}
+
 int called_fail()
 {
     errno = 42;

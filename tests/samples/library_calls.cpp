@@ -1,5 +1,5 @@
 // A program that calls a library in every way, and tells how often: "calls NAME COUNT".
-// library_calls PLUGIN
+// library_calls PLUGIN [OTHER PLUGIN]...
 #include "library_called.h"
 
 #include <cerrno>
@@ -14,6 +14,11 @@
 #include <string>
 #include <sys/wait.h>
 #include <unistd.h>
+
+extern "C" {
+__attribute__((weak)) int called_perhaps(); // the library has it
+__attribute__((weak)) int called_never();   // nothing has
+}
 
 static std::map<std::string, long> counts;
 static pthread_mutex_t counts_lock = PTHREAD_MUTEX_INITIALIZER;
@@ -68,6 +73,11 @@ static void plain_calls()
     const int reason = errno;
     count("called_fail");
     printf("fail %d errno %d\n", failed, reason);
+    printf("perhaps %d\n", called_perhaps());
+    count("called_perhaps");
+    if (errno == 0) {
+        called_never();
+    }
     errno = 99;
     called_add(1, 1);
     printf("errno stays %d\n", errno);
@@ -177,8 +187,19 @@ static void load(const char *path, int mode)
     printf("no error: %s\n", dlerror() == nullptr ? "yes" : "no");
     auto *run = reinterpret_cast<long (*)(long)>(dlsym(plugin, "library_plugin_run"));
     printf("plugin %ld\n", run(30));
-    count("plugin called_add", 30 + 1); // one more in its constructor
+    count("plugin called_add", 30 + 2); // two more in its constructors
     dlclose(plugin);
+}
+
+// Modules that have no initialisation function, or nothing to initialise at all.
+static void load_bare(const char *path)
+{
+    void *plugin = dlopen(path, RTLD_LAZY);
+    if (plugin != nullptr) {
+        auto *run = reinterpret_cast<long (*)(long)>(dlsym(plugin, "library_plugin_run"));
+        printf("bare plugin %ld\n", run(30));
+        dlclose(plugin);
+    }
 }
 
 int main(int argc, char **argv)
@@ -190,6 +211,9 @@ int main(int argc, char **argv)
         load(argv[1], RTLD_NOW);
         load(argv[1], RTLD_LAZY);
         load(argv[1], RTLD_LAZY | RTLD_GLOBAL);
+    }
+    for (int i = 2; i < argc; i++) {
+        load_bare(argv[i]);
     }
     for (const auto &[name, calls] : counts) {
         printf("calls %s %ld\n", name.c_str(), calls);

@@ -1,12 +1,22 @@
-/* A module that library_calls loads: it calls the library itself, in its constructor already. */
+/* A module that library_calls loads: it calls the library itself, in its constructor already, where
+ * it has one. */
 #include "library_called.h"
 
 static int at_start;
 
+#ifndef WITHOUT_CONSTRUCTOR
 __attribute__((constructor)) static void begin(void)
 {
-    at_start = called_add(1, 2);
+    at_start += called_add(1, 2);
 }
+
+__attribute__((constructor)) static void go_on(void)
+{
+    at_start += called_add(3, 4);
+}
+#endif
+
+__attribute__((weak)) int called_never(void); /* nothing has it */
 
 long library_plugin_run(long times);
 
@@ -16,5 +26,5 @@ long library_plugin_run(long times)
     for (long n = 0; n < times; n++) {
         sum += called_add((int)n, 1);
     }
-    return sum;
+    return times < 0 ? called_never() : sum;
 }

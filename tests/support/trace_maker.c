@@ -305,6 +305,19 @@ static void make_calls(stream_maker *maker)
     end_block(maker);
 }
 
+static void note_open_calls(const stream_maker *maker)
+{
+    for (uint32_t i = 0; i < maker->depth; ++i) {
+        const open_call *call = &maker->stack[i];
+        run_formatted(maker->database,
+                      "INSERT INTO open_calls (stream_id, call_index, function_id, depth, start_ns,"
+                      " flags) VALUES (%lld, %lld, %lld, %d, %lld, 0)",
+                      (long long)maker->stream_id, (long long)call->index,
+                      (long long)function_id_of(maker, call->function), (int)i,
+                      (long long)to_ns(call->start - STARTED_TICKS));
+    }
+}
+
 static void make_stream(sqlite3 *database, const trace_shape *shape, trace *made,
                         sj_callgraph *graph, int64_t session_id, int number)
 {
@@ -339,6 +352,7 @@ static void make_stream(sqlite3 *database, const trace_shape *shape, trace *made
                   (long long)maker.stream_id, (long long)session_id, number,
                   (long long)maker.thread_id, shape->calls);
     make_calls(&maker);
+    note_open_calls(&maker);
     sqlite3_finalize(maker.insert);
     sj_block_encoder_free(maker.encoder);
     sj_block_decoder_free(maker.decoder);

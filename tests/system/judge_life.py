@@ -8,7 +8,7 @@ import signal
 import subprocess
 
 from judging import REPEATS, check_session, run_both, sizes
-from sojourn_testing import check, main
+from sojourn_testing import EMULATOR, check, main
 
 LIFE = "threads crowd children signals storm stacks plugin".split()
 
@@ -73,12 +73,11 @@ def rust(sojourn, panics):
 def aarch64(sojourn, folder):
     """The same of programs for AArch64, run by the emulator: children that run other programs, stacks,
     modules that come and go, exceptions."""
-    emulator = ["qemu-aarch64", "-L", "/usr/aarch64-linux-gnu"]
     plugin = os.path.join(folder, "life_plugin.so")
     for words in (["life", "children"], ["life", "signals"], ["life", "stacks"],
                   ["life", "plugin", plugin], ["throws", "30"]):
         command = [os.path.join(folder, words[0]), *words[1:]]
-        plain = subprocess.run([*emulator, *command], capture_output=True, timeout=120, check=False,
+        plain = subprocess.run([*EMULATOR, *command], capture_output=True, timeout=120, check=False,
                                stdin=subprocess.DEVNULL)
         database = sojourn.path("emulated.db")
         done, _ = sojourn.record(command, database, ["--block-ms", "10000"], stdin=subprocess.DEVNULL)

@@ -168,14 +168,15 @@ def on_a_terminal(sojourn, database):
     unread = ""
 
     def expect(words):
-        """Reads up to the words, and leaves what follows them for the next time."""
+        """Reads up to the words, and leaves what follows them for the next time; what was before them."""
         nonlocal unread
         deadline = time.monotonic() + 60
         while words not in unread:
             ready = select.select([terminal], [], [], max(0, deadline - time.monotonic()))[0]
             check(ready, f"no '{words}' on the terminal: {unread!r}")
             unread += os.read(terminal, 4096).decode(errors="replace")
-        unread = unread.split(words, 1)[1]
+        before, unread = unread.split(words, 1)
+        return before
 
     def type_in(text):
         os.write(terminal, text.encode())
@@ -202,7 +203,8 @@ def on_a_terminal(sojourn, database):
     type_in("\x15")  # the line is given up
     type_in("WITH RECURSIVE r(x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM r) SELECT count(*) "
             "FROM r;\n")
-    expect("Ctrl-C stops")
+    told = [expect(" s (Ctrl-C stops)").split()[-1] for _ in range(6)]
+    check(len(set(told)) == len(told), f"told more often than ten times a second: {told}")
     type_in("\x03")
     expect("interrupted")
     expect("sojourn> ")

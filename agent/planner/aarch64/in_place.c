@@ -72,7 +72,7 @@ static void emit_taken(const function_work *work, const sj_code *code, sj_exit e
         sj_emit_jump_stub(work->builder, work->behind_head);
         return;
     }
-    sj_emit_probe(work->builder, SJ_OPERATION_LEAVE);
+    sj_emit_probe(work->builder, SJ_OPERATION_LEAVE, false);
     if (code->kind == SJ_CODE_JUMP_IF) {
         sj_emit_jump(work->builder, sj_code_target(code));
     } else {
@@ -190,7 +190,7 @@ bool sj_aarch64_hook(sj_builder *builder, sj_technique technique)
         }
     }
     const uint32_t stub = sj_stub_begin(builder);
-    sj_emit_probe(builder, SJ_OPERATION_ENTER);
+    sj_emit_probe(builder, SJ_OPERATION_ENTER, false);
     emit_site(&work, work.head, sj_exit_of(module, function, work.head));
     sj_stub_end(builder);
     patch_site(&work, work.head, stub);

@@ -62,6 +62,17 @@ static void put_probe(emitter *e, uint64_t *counter)
     put(e, after, sizeof(after));
 }
 
+/* What nobody is said to read is turned around, so that whoever reads it goes wrong. */
+static void put_other_flags(emitter *e)
+{
+    static const uint8_t code[] = {0x48, 0x8d, 0x64, 0x24, 0x80,              /* lea -128(%rsp) */
+                                   0x9c,                                      /* pushfq */
+                                   0x48, 0x81, 0x34, 0x24, 0xd5, 0x08, 0, 0,  /* xorq $0x8d5 */
+                                   0x9d,                                      /* popfq */
+                                   0x48, 0x8d, 0xa4, 0x24, 0x80, 0,    0, 0}; /* lea 128(%rsp) */
+    put(e, code, sizeof(code));
+}
+
 static void put_jump(emitter *e, uint64_t target)
 {
     const uint8_t jump[5] = {0xe9};
@@ -124,6 +135,9 @@ static void put_operation(emitter *e, const sj_plan_stub *stub, sj_reader *opera
         return;
     case SJ_OPERATION_LEAVE:
         put_probe(e, &e->applied->exits[stub->function]);
+        return;
+    case SJ_OPERATION_FREE_FLAGS:
+        put_other_flags(e);
         return;
     case SJ_OPERATION_JUMP:
         put_jump(e, e->bias + (uint64_t)sj_read_zigzag(operations));

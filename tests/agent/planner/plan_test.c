@@ -192,6 +192,57 @@ static void rare_shapes_of_code_are_hooked(void **state)
     sj_plan_free(&plan);
 }
 
+/* How many probes of a function may change the flags: entries and exits. */
+static void count_free_flags(const sj_plan *plan, const char *name, uint32_t *entries,
+                             uint32_t *exits)
+{
+    const sj_plan_header *header = plan->header;
+    const sj_plan_function *function = find_function(plan, name);
+    assert_non_null(function);
+    *entries = 0;
+    *exits = 0;
+    for (uint32_t i = 0; i < header->stub_count; i++) {
+        const sj_plan_stub *stub = &sj_plan_stubs(header)[i];
+        const uint8_t *operations =
+            (const uint8_t *)header + header->operations_offset + stub->operations;
+        if (&sj_plan_functions(header)[stub->function] != function) {
+            continue;
+        }
+        /* Copied instructions may hold the same bytes, but not in these functions. */
+        for (uint32_t at = 0; at + 1 < stub->operations_bytes; at++) {
+            *entries += operations[at] == SJ_OPERATION_FREE_FLAGS &&
+                        operations[at + 1] == SJ_OPERATION_ENTER;
+            *exits += operations[at] == SJ_OPERATION_FREE_FLAGS &&
+                      operations[at + 1] == SJ_OPERATION_LEAVE;
+        }
+    }
+}
+
+/* That those kept had to be is the preload test's: it turns around what is said to be free. */
+static void flags_are_kept_where_they_are_read_only(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *name;
+        uint32_t entries;
+        uint32_t exits;
+    } wanted[] = {{"tiny_zero", 1, 1},  {"other", 1, 1},         {"below_plain", 1, 0},
+                  {"asks", 1, 1},       {"below_handed", 1, 0},  {"hands_on", 1, 0},
+                  {"jumps", 1, 1},      {"below_jumped", 1, 0},  {"below_pointed", 1, 0},
+                  {"below_late", 1, 0}, {"below_side", 1, 0},    {"takes", 0, 1},
+                  {"gives", 1, 1},      {"gives_by_jump", 1, 0}, {"takes_jump", 0, 1}};
+    sj_plan plan = plan_of(PLANNER_SAMPLE_DIR "/shapes", NULL, NULL);
+    for (size_t i = 0; i < sizeof(wanted) / sizeof(wanted[0]); i++) {
+        uint32_t entries;
+        uint32_t exits;
+        count_free_flags(&plan, wanted[i].name, &entries, &exits);
+        if (entries != wanted[i].entries || exits != wanted[i].exits) {
+            fail_msg("%s: %u entries and %u exits free", wanted[i].name, entries, exits);
+        }
+    }
+    sj_plan_free(&plan);
+}
+
 /* A jump of one byte is sound only while the byte behind it is the distance to its island. */
 static void a_jump_of_one_byte_has_its_distance_behind_it(void **state)
 {
@@ -505,6 +556,7 @@ int main(void)
         cmocka_unit_test(every_jump_table_entry_of_the_linker_is_a_target),
         cmocka_unit_test(optimized_samples_hook_the_hard_functions),
         cmocka_unit_test(rare_shapes_of_code_are_hooked),
+        cmocka_unit_test(flags_are_kept_where_they_are_read_only),
         cmocka_unit_test(a_jump_of_one_byte_has_its_distance_behind_it),
         cmocka_unit_test(what_lies_is_left_alone_with_its_reason),
         cmocka_unit_test(imports_are_planned_when_asked_for),

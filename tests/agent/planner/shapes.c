@@ -1,6 +1,6 @@
 /* Shapes of machine code that compilers make rarely, so written out: functions without room, exits
- * in the head, addresses that only look like labels, jumps that are never taken. Not position
- * independent; x86-64. */
+ * in the head, addresses that only look like labels, jumps that are never taken, results in flags.
+ * Not position independent; x86-64. */
 #include <stdio.h>
 
 struct target {
@@ -19,6 +19,14 @@ long other(long x);
 long never_taken(long x);
 long never_taken_deep(long x);
 long punned(long x);
+long asks(long x);
+long asks_handed_on(long x);
+long asks_behind_jump(long x);
+long asks_by_pointer(long x);
+long asks_late(long x);
+long asks_other_side(long x);
+long gives(long x);
+long gives_by_jump(long x);
 
 /* The bare return has no room behind the head, and one byte before what a branch leads to. */
 __asm__(".text; .p2align 4; .type crowded, @function; .globl crowded\n"
@@ -94,6 +102,121 @@ __asm__(".p2align 8; .type punned, @function; .globl punned\n"
         "3: leaq 9(%rdi), %rax; ret; .cfi_endproc; .size punned, . - punned\n"
         ".section .rodata; .p2align 3; 9: .quad 1b, 2b; .text");
 
+/* Code by hand: functions that return with an answer in the carry flag, which is looked at behind
+ * the call, through a function that hands it on, by a jump and by a pointer, behind instructions
+ * that leave the carry alone, on one side of a branch; and functions that are given it. */
+__asm__(".p2align 4; .type below_plain, @function; .globl below_plain\n"
+        "below_plain: .cfi_startproc\n"
+        "cmpq $10, %rdi; leaq 3(%rdi), %rax; leaq 1(%rax,%rdi), %rax\n"
+        "ret\n"
+        ".cfi_endproc; .size below_plain, . - below_plain\n"
+        ".p2align 4; .type asks, @function; .globl asks\n"
+        "asks: .cfi_startproc\n"
+        "subq $8, %rsp; .cfi_def_cfa_offset 16\n"
+        "call below_plain\n"
+        "jb 1f; addq $200, %rax\n"
+        "1: addq $8, %rsp; .cfi_def_cfa_offset 8\n"
+        "ret\n"
+        ".cfi_endproc; .size asks, . - asks\n"
+        ".p2align 4; .type below_handed, @function; .globl below_handed\n"
+        "below_handed: .cfi_startproc\n"
+        "cmpq $10, %rdi; leaq 3(%rdi), %rax; leaq 1(%rax,%rdi), %rax\n"
+        "ret\n"
+        ".cfi_endproc; .size below_handed, . - below_handed\n"
+        ".p2align 4; .type hands_on, @function; .globl hands_on\n"
+        "hands_on: .cfi_startproc\n"
+        "subq $8, %rsp; .cfi_def_cfa_offset 16\n"
+        "call below_handed; leaq 8(%rsp), %rsp; .cfi_def_cfa_offset 8\n"
+        "ret\n"
+        ".cfi_endproc; .size hands_on, . - hands_on\n"
+        ".p2align 4; .type asks_handed_on, @function; .globl asks_handed_on\n"
+        "asks_handed_on: .cfi_startproc\n"
+        "subq $8, %rsp; .cfi_def_cfa_offset 16\n"
+        "call hands_on\n"
+        "jb 1f; addq $200, %rax\n"
+        "1: addq $8, %rsp; .cfi_def_cfa_offset 8\n"
+        "ret\n"
+        ".cfi_endproc; .size asks_handed_on, . - asks_handed_on\n"
+        ".p2align 4; .type below_jumped, @function; .globl below_jumped\n"
+        "below_jumped: .cfi_startproc\n"
+        "cmpq $10, %rdi; leaq 3(%rdi), %rax; leaq 1(%rax,%rdi), %rax\n"
+        "ret\n"
+        ".cfi_endproc; .size below_jumped, . - below_jumped\n"
+        ".p2align 4; .type jumps, @function; .globl jumps\n"
+        "jumps: .cfi_startproc\n"
+        "leaq 2(%rdi), %rdi; leaq (%rdi), %rdi\n"
+        "jmp below_jumped\n"
+        ".cfi_endproc; .size jumps, . - jumps\n"
+        ".p2align 4; .type asks_behind_jump, @function; .globl asks_behind_jump\n"
+        "asks_behind_jump: .cfi_startproc\n"
+        "subq $8, %rsp; .cfi_def_cfa_offset 16\n"
+        "call jumps\n"
+        "jb 1f; addq $200, %rax\n"
+        "1: addq $8, %rsp; .cfi_def_cfa_offset 8\n"
+        "ret\n"
+        ".cfi_endproc; .size asks_behind_jump, . - asks_behind_jump\n"
+        ".p2align 4; .type below_pointed, @function; .globl below_pointed\n"
+        "below_pointed: .cfi_startproc\n"
+        "cmpq $10, %rdi; leaq 3(%rdi), %rax; leaq 1(%rax,%rdi), %rax\n"
+        "ret\n"
+        ".cfi_endproc; .size below_pointed, . - below_pointed\n"
+        ".p2align 4; .type asks_by_pointer, @function; .globl asks_by_pointer\n"
+        "asks_by_pointer: .cfi_startproc\n"
+        "subq $8, %rsp; .cfi_def_cfa_offset 16\n"
+        "call *pointer_to_below\n"
+        "jb 1f; addq $200, %rax\n"
+        "1: addq $8, %rsp; .cfi_def_cfa_offset 8\n"
+        "ret\n"
+        ".cfi_endproc; .size asks_by_pointer, . - asks_by_pointer\n"
+        ".p2align 4; .type below_late, @function; .globl below_late\n"
+        "below_late: .cfi_startproc\n"
+        "cmpq $10, %rdi; leaq 3(%rdi), %rax; leaq 1(%rax,%rdi), %rax\n"
+        "ret\n"
+        ".cfi_endproc; .size below_late, . - below_late\n"
+        ".p2align 4; .type asks_late, @function; .globl asks_late\n"
+        "asks_late: .cfi_startproc\n"
+        "subq $8, %rsp; .cfi_def_cfa_offset 16\n"
+        "movl $1, %ecx; call below_late; decl %ecx; movq %rax, %rax; jne 2f; 2:\n"
+        "jb 1f; addq $200, %rax\n"
+        "1: addq $8, %rsp; .cfi_def_cfa_offset 8\n"
+        "ret\n"
+        ".cfi_endproc; .size asks_late, . - asks_late\n"
+        ".p2align 4; .type below_side, @function; .globl below_side\n"
+        "below_side: .cfi_startproc\n"
+        "cmpq $10, %rdi; leaq 3(%rdi), %rax; leaq 1(%rax,%rdi), %rax\n"
+        "ret\n"
+        ".cfi_endproc; .size below_side, . - below_side\n"
+        ".p2align 4; .type asks_other_side, @function; .globl asks_other_side\n"
+        "asks_other_side: .cfi_startproc\n"
+        "subq $8, %rsp; .cfi_def_cfa_offset 16\n"
+        "movl $2, %ecx; call below_side; decl %ecx; je 1f\n"
+        "jb 1f; addq $200, %rax\n"
+        "1: addq $8, %rsp; .cfi_def_cfa_offset 8\n"
+        "ret\n"
+        ".cfi_endproc; .size asks_other_side, . - asks_other_side\n"
+        ".p2align 4; .type takes, @function; .globl takes\n"
+        "takes: .cfi_startproc\n"
+        "movq %rdi, %rax; leaq 5(%rax), %rax\n"
+        "adcq $100, %rax; ret\n"
+        ".cfi_endproc; .size takes, . - takes\n"
+        ".p2align 4; .type gives, @function; .globl gives\n"
+        "gives: .cfi_startproc\n"
+        "subq $8, %rsp; .cfi_def_cfa_offset 16\n"
+        "cmpq $10, %rdi; call takes; addq $8, %rsp; .cfi_def_cfa_offset 8\n"
+        "ret\n"
+        ".cfi_endproc; .size gives, . - gives\n"
+        ".p2align 4; .type takes_jump, @function; .globl takes_jump\n"
+        "takes_jump: .cfi_startproc\n"
+        "movq %rdi, %rax; leaq 5(%rax), %rax\n"
+        "adcq $100, %rax; ret\n"
+        ".cfi_endproc; .size takes_jump, . - takes_jump\n"
+        ".p2align 4; .type gives_by_jump, @function; .globl gives_by_jump\n"
+        "gives_by_jump: .cfi_startproc\n"
+        "leaq 1(%rdi), %rdi; cmpq $10, %rdi\n"
+        "jmp takes_jump\n"
+        ".cfi_endproc; .size gives_by_jump, . - gives_by_jump\n"
+        ".data; .p2align 3; pointer_to_below: .quad below_pointed; .text");
+
 int main(void)
 {
     static const signed char low[] = {-1};
@@ -106,6 +229,9 @@ int main(void)
         total += long_before(i, 3) + long_behind(5, i) + tail_through(&target, i);
         total += number_like_a_label() + other(i % 2) + never_taken(i) + never_taken_deep(i);
         total += punned(i % 3);
+        const long x = i % 20;
+        total += asks(x) + asks_handed_on(x) + asks_behind_jump(x) + asks_by_pointer(x);
+        total += asks_late(x) + asks_other_side(x) + gives(x) + gives_by_jump(x);
     }
     printf("%ld\n", total);
     return 0;

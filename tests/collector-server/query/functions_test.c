@@ -24,7 +24,8 @@ static int open_trace(void **state)
                                .calls = 2000,
                                .block_events = 500,
                                .functions = 20,
-                               .max_depth = 12};
+                               .max_depth = 12,
+                               .leave_open = true};
     make_trace(path, &shape, &made);
     free_trace(&made);
     sj_error error = {0};
@@ -170,7 +171,7 @@ static void histograms_open_into_bins_that_add_up(void **state)
                          number_of("SELECT count(duration_ns) FROM calls"),
                      0);
     assert_int_equal(number_of("SELECT round(sum(share) * 1000) FROM histogram((SELECT histogram "
-                               "FROM call_paths LIMIT 1))"),
+                               "FROM call_paths WHERE calls > 0 LIMIT 1))"),
                      1000);
     assert_int_equal(number_of("SELECT count(*) FROM histogram(NULL)"), 0);
     assert_fails("SELECT * FROM histogram(x'ff00ff')");
@@ -201,6 +202,55 @@ static void trees_are_depth_first_and_complete(void **state)
                                "c.total_ns > p.left_ns + p.total_ns + 50"),
                      0);
     assert_int_equal(number_of("SELECT count(*) FROM call_tree(7)"), 0);
+}
+
+static void trees_count_open_calls(void **state)
+{
+    (void)state;
+    assert_true(number_of("SELECT count(*) FROM open_calls") > 0);
+    assert_int_equal(number_of("SELECT (SELECT sum(open_calls) FROM call_tree(1)) - (SELECT "
+                               "count(*) FROM open_calls)"),
+                     0);
+    assert_int_equal(number_of("WITH t AS MATERIALIZED (SELECT function_id, depth, sum(open_calls) "
+                               "AS n FROM call_tree(1) GROUP BY 1, 2 HAVING n > 0) SELECT count(*) "
+                               "FROM t FULL JOIN (SELECT function_id, depth, count(*) AS n FROM "
+                               "open_calls GROUP BY 1, 2) AS o USING (function_id, depth) WHERE "
+                               "t.n IS NOT o.n"),
+                     0);
+    /* below an open call lies what it has called */
+    assert_int_equal(number_of("WITH t AS MATERIALIZED (SELECT * FROM call_tree(1)) SELECT count(*)"
+                               " FROM t AS c JOIN t AS p ON p.path_id = c.parent_path_id WHERE "
+                               "c.open_calls > p.open_calls"),
+                     0);
+    assert_int_equal(
+        number_of("SELECT count(*) FROM call_tree(1) WHERE calls = 0 AND open_calls = 0"), 0);
+}
+
+/* A call graph folds recursion that is very deep; A called by B called by A ... here at the third.
+ */
+static void open_calls_of_folded_recursion_are_found(void **state)
+{
+    (void)state;
+    sqlite3 *writer = NULL;
+    assert_int_equal(sqlite3_open(path, &writer), SQLITE_OK);
+    assert_int_equal(
+        sqlite3_exec(writer,
+                     "INSERT INTO streams (stream_id, session_id, number) VALUES (90, 9, 1);"
+                     "INSERT INTO call_paths SELECT (9 << 32) + value, 9, nullif((9 << 32) + value "
+                     "- 1, 9 << 32), 1 + (value - 1) % 2, value - 1, 0, 0, 0, 0, NULL, NULL, 0, 0, "
+                     "NULL, x'' FROM json_each('[1, 2, 3]');"
+                     "INSERT INTO open_calls SELECT 90, value, 1 + value % 2, value, 0, 0 FROM "
+                     "json_each('[0, 1, 2, 3, 4]');",
+                     NULL, NULL, NULL),
+        SQLITE_OK);
+    assert_int_equal(number_of("SELECT group_concat(open_calls, '') FROM call_tree(9)"), 122);
+    assert_int_equal(sqlite3_exec(writer,
+                                  "DELETE FROM open_calls WHERE stream_id = 90;"
+                                  "DELETE FROM call_paths WHERE session_id = 9;"
+                                  "DELETE FROM streams WHERE stream_id = 90;",
+                                  NULL, NULL, NULL),
+                     SQLITE_OK);
+    sqlite3_close(writer);
 }
 
 enum { NUMBERS_A_BATCH = 37 };
@@ -274,6 +324,8 @@ int main(void)
         cmocka_unit_test(histograms_open_into_bins_that_add_up),
         cmocka_unit_test(symbols_become_names),
         cmocka_unit_test(trees_are_depth_first_and_complete),
+        cmocka_unit_test(trees_count_open_calls),
+        cmocka_unit_test(open_calls_of_folded_recursion_are_found),
         cmocka_unit_test(groups_are_complete_when_memory_is_too_small),
     };
     return cmocka_run_group_tests(tests, open_trace, close_trace);

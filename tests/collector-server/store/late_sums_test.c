@@ -450,6 +450,75 @@ static void a_session_whose_sums_cannot_be_made_is_set_apart(void **state)
     frame_maker_deinit(&other.maker);
 }
 
+static void open_with_most_paths(lab_file *lab, uint32_t most_paths, uint32_t sums_delay_ms)
+{
+    const sj_store_options options = {
+        .path = lab->path, .most_paths = most_paths, .sums_delay_ms = sums_delay_ms};
+    sj_store_close(lab->store);
+    assert_int_equal(sj_store_open(&options, &lab->store, &lab->error), SJ_OK);
+}
+
+static void put_small_blocks(lab_file *lab, lab_file *other, int count)
+{
+    for (int i = 0; i < count; ++i) {
+        lab_file_begin(lab);
+        lab_file_put(lab, frame_maker_block(&lab->maker, EVENTS, 0));
+        lab_file_put(other, frame_maker_block(&other->maker, 10, 0));
+        lab_file_commit(lab);
+    }
+}
+
+/* With sums at each commit and with sums put off: a session with too many call paths is set apart
+ * with the reason, all its blocks are sound, and the sums of the other, which came in the same
+ * batches, are whole. Where more paths are allowed, its sums are those of a store without limit. */
+static void put_too_many_paths(lab_file *lab, uint32_t sums_delay_ms)
+{
+    enum { MOST_PATHS = 40 };
+    lab_file_put_metadata(lab);
+    open_with_most_paths(lab, MOST_PATHS, sums_delay_ms);
+    lab_file other = *lab;
+    frame_maker_init(&other.maker, 2);
+    lab_file_put_metadata(&other);
+    put_small_blocks(lab, &other, BLOCKS - 1);
+    open_with_most_paths(lab, MOST_PATHS, sums_delay_ms);
+    other.store = lab->store;
+    put_small_blocks(lab, &other, 1); /* also where it is found so */
+    assert_false(sj_store_maintain(lab->store));
+    lab_file_expect(lab, apart_sql, "1|6|0|0|1|it has more than 40 call paths|\n2|6|6|0|||\n");
+    lab_file_expect(lab, "SELECT count(*) FROM blocks WHERE quarantined IS NOT NULL", "0|\n");
+    lab_file_expect(lab,
+                    "SELECT count(*) BETWEEN 1 AND 39, min(session_id), sum(self_ns) > 0"
+                    " FROM call_paths",
+                    "1|2|1|\n");
+    assert_int_equal(sj_store_rebuild(lab->store, 1, &lab->error), SJ_ELIMIT);
+    frame_maker_deinit(&other.maker);
+    open_with_most_paths(lab, 0, 0);
+    assert_int_equal(sj_store_rebuild(lab->store, 1, &lab->error), SJ_OK);
+    lab_file_expect(lab, "SELECT stored_blocks, unsummed_because FROM sessions", "6||\n6||\n");
+}
+
+static char *ask_paths_of_first_session(const lab_file *lab)
+{
+    return lab_file_ask(lab, "SELECT path_id, function_id, calls, total_ns, self_ns, histogram"
+                             " FROM call_paths WHERE session_id = 1 ORDER BY 1");
+}
+
+static void a_session_of_too_many_call_paths_is_set_apart(void **state)
+{
+    lab_file *late = *state;
+    lab_file *prompt = NULL;
+    lab_file_set_up((void **)&prompt);
+    put_too_many_paths(prompt, 0);
+    char *at_once = ask_paths_of_first_session(prompt);
+    lab_file_tear_down((void **)&prompt);
+    put_too_many_paths(late, AN_HOUR_MS);
+    char *put_off = ask_paths_of_first_session(late);
+    assert_string_equal(put_off, at_once);
+    sqlite3_free(put_off);
+    sqlite3_free(at_once);
+    lab_file_expect(late, "SELECT count(*) > 300 FROM call_paths WHERE session_id = 1", "1|\n");
+}
+
 /* More than one commit writes the sums of many sessions, so that none takes long. */
 static void many_sessions_are_summed_a_few_at_a_time(void **state)
 {
@@ -496,6 +565,8 @@ int main(void)
                                         lab_file_tear_down),
         cmocka_unit_test_setup_teardown(a_session_whose_sums_cannot_be_made_is_set_apart,
                                         set_up_lazy, lab_file_tear_down),
+        cmocka_unit_test_setup_teardown(a_session_of_too_many_call_paths_is_set_apart, set_up_lazy,
+                                        lab_file_tear_down),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -87,6 +87,9 @@ function columnsOf(sessionNs: number, toggle: (row: TreeRow) => void): TreeColum
             title: "Calls",
             className: "number",
             cell: (row) => {
+                if (row.node?.calls === 0) {
+                    return <span title="no call of this path has ended">open</span>;
+                }
                 const calls = row.node?.calls ?? row.rest?.calls;
                 return calls === undefined ? null : <span title={count(calls)}>{compact(calls)}</span>;
             },

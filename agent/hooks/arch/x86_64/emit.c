@@ -91,22 +91,26 @@ static uint64_t emit_slow_part(sj_emitter *emitter, uint32_t tag, uint64_t back)
     return start;
 }
 
-/* Keeps what a probe uses: %rax, %rcx, %rdx and the flags. */
+/* Keeps what a probe uses: %rax, %rcx, %rdx and, where they matter, the flags. */
 static void emit_keep(sj_emitter *emitter)
 {
     uint64_t *at = &emitter->at;
     EMIT(at, 0x48, 0x89, 0x44, 0x24, 0xf8); /* mov %rax, -8(%rsp) */
     EMIT(at, 0x48, 0x89, 0x4c, 0x24, 0xf0); /* mov %rcx, -16(%rsp) */
     EMIT(at, 0x48, 0x89, 0x54, 0x24, 0xe8); /* mov %rdx, -24(%rsp) */
-    EMIT(at, 0x9f, 0x0f, 0x90, 0xc0);       /* lahf; seto %al */
-    EMIT(at, 0x89, 0x44, 0x24, 0xe0);       /* mov %eax, -32(%rsp) */
+    if (!emitter->frees_flags) {
+        EMIT(at, 0x9f, 0x0f, 0x90, 0xc0); /* lahf; seto %al */
+        EMIT(at, 0x89, 0x44, 0x24, 0xe0); /* mov %eax, -32(%rsp) */
+    }
 }
 
 static void emit_give_back(sj_emitter *emitter)
 {
     uint64_t *at = &emitter->at;
-    EMIT(at, 0x8b, 0x44, 0x24, 0xe0);       /* mov -32(%rsp), %eax */
-    EMIT(at, 0x04, 0x7f, 0x9e);             /* add $127, %al; sahf */
+    if (!emitter->frees_flags) {
+        EMIT(at, 0x8b, 0x44, 0x24, 0xe0); /* mov -32(%rsp), %eax */
+        EMIT(at, 0x04, 0x7f, 0x9e);       /* add $127, %al; sahf */
+    }
     EMIT(at, 0x48, 0x8b, 0x44, 0x24, 0xf8); /* mov -8(%rsp), %rax */
     EMIT(at, 0x48, 0x8b, 0x4c, 0x24, 0xf0); /* mov -16(%rsp), %rcx */
     EMIT(at, 0x48, 0x8b, 0x54, 0x24, 0xe8); /* mov -24(%rsp), %rdx */

@@ -1,0 +1,153 @@
+/* What of a thread's records is read and not yet sent, when blocks are refused: what a recorder
+ * that was killed then leaves to be told as lost. */
+#include "agent/control/drained_thread.h"
+
+#include "tests/agent/control/check.h"
+#include "tests/agent/control/fake_arena.h"
+
+#include <stdlib.h>
+
+enum { STACK = 0x7f0000, FUNCTION = 5, CHUNKS = 4, BLOCK_EVENTS = 16, DEPTH = 40 };
+
+typedef struct fixture {
+    fake_arena arena;
+    fake_thread thread;
+    char folder[64];
+    sj_spool *spool;
+    sj_emitter *emitter;
+    sj_drain_shared shared;
+    sj_journal_data journal;
+    sj_drained_process process;
+    sj_drained_thread *drained;
+} fixture;
+
+static unsigned offered;       /* blocks with events */
+static unsigned first_refused; /* the blocks that are, by number */
+static unsigned last_refused;
+
+/* The linker leads the thread's calls here: blocks are short, and refused when the test says so. */
+sj_status __real_sj_assembler_new(const sj_assembler_options *options,
+                                  const sj_assembler_sink *sink, sj_assembler **assembler);
+sj_status __wrap_sj_assembler_new(const sj_assembler_options *options,
+                                  const sj_assembler_sink *sink, sj_assembler **assembler);
+sj_status __wrap_sj_assembler_new(const sj_assembler_options *options,
+                                  const sj_assembler_sink *sink, sj_assembler **assembler)
+{
+    sj_assembler_options small = *options;
+    small.block_events = BLOCK_EVENTS;
+    return __real_sj_assembler_new(&small, sink, assembler);
+}
+
+sj_status __wrap_sj_drained_process_block(const sj_drained_process *process, uint64_t thread,
+                                          const sj_block_header *header, sj_slice bytes);
+sj_status __wrap_sj_drained_process_block(const sj_drained_process *process, uint64_t thread,
+                                          const sj_block_header *header, sj_slice bytes)
+{
+    (void)process;
+    (void)thread;
+    (void)bytes;
+    offered += header->event_count != 0;
+    return offered >= first_refused && offered <= last_refused ? SJ_EFULL : SJ_OK;
+}
+
+static int set_up(void **state)
+{
+    fixture *f = calloc(1, sizeof(*f));
+    sj_error error = {0};
+    offered = 0;
+    fake_arena_make(&f->arena, "1.0.arena", 1, CHUNKS);
+    fake_thread_start(&f->thread, &f->arena, 0, 77);
+    snprintf(f->folder, sizeof(f->folder), "/tmp/sj_drained_XXXXXX");
+    assert_non_null(mkdtemp(f->folder));
+    const sj_spool_options spool = {.directory = f->folder, .reserve_bytes = 1};
+    assert_int_equal(sj_spool_open(&spool, &f->spool, &error), SJ_OK);
+    const sj_emitter_options emitter = {.spool = f->spool};
+    assert_int_equal(sj_emitter_new(&emitter, &f->emitter), SJ_OK);
+    f->shared.options.emitter = f->emitter;
+    f->shared.journal = &f->journal;
+    f->shared.buffer = malloc(SJ_CHUNK_RECORDS * sizeof(sj_record));
+    assert_int_equal(sj_block_encoder_new(&f->shared.encoder), SJ_OK);
+    f->process = (sj_drained_process){.shared = &f->shared, .pid = 1, .view = f->arena.view};
+    assert_int_equal(sj_drained_thread_new(&f->process, 0, &f->drained), SJ_OK);
+    *state = f;
+    return 0;
+}
+
+static int tear_down(void **state)
+{
+    fixture *f = *state;
+    char command[96];
+    snprintf(command, sizeof(command), "rm -rf %s", f->folder);
+    sj_drained_thread_free(f->drained);
+    sj_emitter_free(f->emitter);
+    sj_spool_close(f->spool);
+    sj_block_encoder_free(f->shared.encoder);
+    free(f->shared.buffer);
+    fake_arena_remove(&f->arena);
+    free(f);
+    return system(command);
+}
+
+static uint64_t unsent(const fixture *f)
+{
+    return sj_arena_view_slot(&f->arena.view, 0)->cursor.unsent;
+}
+
+/* Calls that go ever deeper, and an exit of the outermost one only: the others end without. */
+static void unwind(fixture *f)
+{
+    for (uint64_t i = 0; i < DEPTH; i++) {
+        assert_true(fake_thread_put(&f->thread, SJ_RECORD_ENTER, FUNCTION, STACK - 16 * i));
+    }
+    assert_true(fake_thread_put(&f->thread, SJ_RECORD_LEAVE, FUNCTION, STACK));
+}
+
+static void read_all(fixture *f)
+{
+    uint64_t records = 0;
+    assert_int_equal(sj_drained_thread_read(f->drained, SJ_READ_ALL, 1, &records), SJ_OK);
+}
+
+/* Blocks 1 and 2 are entries, 3 half endings, 4 all endings, 5 endings and the exit. */
+static void endings_of_refused_blocks_are_no_records_of_the_next(void **state)
+{
+    fixture *f = *state;
+    first_refused = 3;
+    last_refused = 4;
+    unwind(f);
+    assert_true(fake_thread_call(&f->thread, FUNCTION));
+    read_all(f);
+    assert_int_equal(offered, 5);
+    assert_int_equal(unsent(f), 2); /* the call, in no block as yet */
+    assert_int_equal(sj_drained_thread_flush(f->drained), SJ_OK);
+    assert_int_equal(unsent(f), 0);
+}
+
+/* A flush counts them among the events that no block has told. */
+static void nor_are_they_told_off_twice(void **state)
+{
+    fixture *f = *state;
+    first_refused = 3;
+    last_refused = 5;
+    unwind(f);
+    read_all(f);
+    assert_int_equal(sj_drained_thread_flush(f->drained), SJ_OK);
+    assert_int_equal(offered, 5);
+    assert_int_equal(unsent(f), 3 * BLOCK_EVENTS);
+    for (int i = 0; i < BLOCK_EVENTS / 2 + 1; i++) {
+        assert_true(fake_thread_call(&f->thread, FUNCTION));
+    }
+    read_all(f);
+    assert_int_equal(offered, 6);
+    assert_int_equal(unsent(f), 2);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup_teardown(endings_of_refused_blocks_are_no_records_of_the_next,
+                                        set_up, tear_down),
+        cmocka_unit_test_setup_teardown(nor_are_they_told_off_twice, set_up, tear_down),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

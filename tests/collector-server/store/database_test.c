@@ -1,0 +1,173 @@
+/* Two that open a database of an older version, or make one, at once. */
+#include "collector-server/store/database.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+static char path[64];
+static sj_status other_status; /* of whoever came in between */
+static int others;             /* that did */
+
+/* When the first is about to take the lock, with the version read already, another one opens the
+ * same file and is done before it. */
+static int come_in_between(unsigned event, void *context, void *statement, void *text)
+{
+    sqlite3 *opened = NULL;
+    sj_error error = {0};
+    (void)event;
+    (void)context;
+    (void)statement;
+    if (strcmp(text, "BEGIN IMMEDIATE") != 0 || others++ > 0) {
+        return 0;
+    }
+    other_status = sj_database_open(path, SJ_DATABASE_CREATE, &opened, &error);
+    sqlite3_close(opened);
+    return 0;
+}
+
+static int watch(sqlite3 *database, const char **text, const struct sqlite3_api_routines *api)
+{
+    (void)text;
+    (void)api;
+    return sqlite3_trace_v2(database, SQLITE_TRACE_STMT, come_in_between, NULL);
+}
+
+static int64_t ask_number(sqlite3 *database, const char *sql)
+{
+    sqlite3_stmt *row = NULL;
+    assert_int_equal(sqlite3_prepare_v2(database, sql, -1, &row, NULL), SQLITE_OK);
+    assert_int_equal(sqlite3_step(row), SQLITE_ROW);
+    const int64_t number = sqlite3_column_int64(row, 0);
+    sqlite3_finalize(row);
+    return number;
+}
+
+static void open_beside_another(void)
+{
+    sqlite3 *opened = NULL;
+    sj_error error = {0};
+    others = 0;
+    other_status = SJ_EIO;
+    assert_int_equal(sqlite3_auto_extension((void (*)(void))watch), SQLITE_OK);
+    const sj_status status = sj_database_open(path, SJ_DATABASE_CREATE, &opened, &error);
+    sqlite3_reset_auto_extension();
+    if (status != SJ_OK) {
+        print_error("%s\n", error.text);
+    }
+    assert_int_equal(status, SJ_OK);
+    assert_int_equal(other_status, SJ_OK);
+    assert_true(others >= 2); /* the one in between took the lock, too */
+    assert_int_equal(ask_number(opened, "PRAGMA user_version"), sj_database_version());
+    sqlite3_close(opened);
+}
+
+static int remove_file(void **state)
+{
+    static const char *const suffixes[] = {"", "-wal", "-shm"};
+    (void)state;
+    for (size_t i = 0; i < sizeof(suffixes) / sizeof(suffixes[0]); ++i) {
+        char name[96];
+        snprintf(name, sizeof(name), "%s%s", path, suffixes[i]);
+        unlink(name);
+    }
+    return 0;
+}
+
+static sqlite3 *holder;
+
+/* Another holds the file when the log is asked for, and lets go before it is asked for again. */
+static int hold_once(unsigned event, void *context, void *statement, void *text)
+{
+    (void)event;
+    (void)context;
+    (void)statement;
+    if (strcmp(text, "PRAGMA journal_mode=WAL") != 0) {
+        return 0;
+    }
+    if (others++ == 0) {
+        assert_int_equal(sqlite3_exec(holder, "BEGIN EXCLUSIVE", NULL, NULL, NULL), SQLITE_OK);
+    } else if (sqlite3_get_autocommit(holder) == 0) {
+        assert_int_equal(sqlite3_exec(holder, "ROLLBACK", NULL, NULL, NULL), SQLITE_OK);
+    }
+    return 0;
+}
+
+static int watch_log(sqlite3 *database, const char **text, const struct sqlite3_api_routines *api)
+{
+    (void)text;
+    (void)api;
+    return sqlite3_trace_v2(database, SQLITE_TRACE_STMT, hold_once, NULL);
+}
+
+static void the_log_of_a_new_file_is_waited_for(void **state)
+{
+    sqlite3 *opened = NULL;
+    sj_error error = {0};
+    (void)state;
+    others = 0;
+    assert_int_equal(sqlite3_open(path, &holder), SQLITE_OK);
+    assert_int_equal(sqlite3_auto_extension((void (*)(void))watch_log), SQLITE_OK);
+    const sj_status status = sj_database_open(path, SJ_DATABASE_CREATE, &opened, &error);
+    sqlite3_reset_auto_extension();
+    sqlite3_close(holder);
+    assert_int_equal(status, SJ_OK);
+    assert_true(others >= 2);
+    sqlite3_close(opened);
+}
+
+static void two_that_make_a_database_at_once_both_have_it(void **state)
+{
+    (void)state;
+    open_beside_another();
+}
+
+static void make_first_version(void)
+{
+    static char sql[1 << 16];
+    sqlite3 *made = NULL;
+    FILE *file = fopen(SJ_MIGRATIONS "/0001_initial.sql", "r");
+    assert_non_null(file);
+    const size_t size = fread(sql, 1, sizeof(sql) - 1, file);
+    fclose(file);
+    sql[size] = '\0';
+    assert_int_equal(sqlite3_open(path, &made), SQLITE_OK);
+    assert_int_equal(sqlite3_exec(made, sql, NULL, NULL, NULL), SQLITE_OK);
+    snprintf(sql, sizeof(sql),
+             "PRAGMA application_id=%d; PRAGMA user_version=1; INSERT INTO devices (uuid, name,"
+             " first_seen_realtime_ns, last_seen_realtime_ns) VALUES (x'00', 'old', 0, 0)",
+             (int)SJ_DATABASE_APPLICATION_ID);
+    assert_int_equal(sqlite3_exec(made, sql, NULL, NULL, NULL), SQLITE_OK);
+    sqlite3_close(made);
+}
+
+static void two_that_open_one_of_an_older_version_at_once_both_have_it(void **state)
+{
+    sqlite3 *opened = NULL;
+    sj_error error = {0};
+    (void)state;
+    make_first_version();
+    open_beside_another();
+    assert_int_equal(sj_database_open(path, SJ_DATABASE_READ, &opened, &error), SJ_OK);
+    assert_int_equal(ask_number(opened, "SELECT count(*) FROM devices WHERE name = 'old'"), 1);
+    sqlite3_close(opened);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup_teardown(two_that_make_a_database_at_once_both_have_it, remove_file,
+                                        remove_file),
+        cmocka_unit_test_setup_teardown(the_log_of_a_new_file_is_waited_for, remove_file,
+                                        remove_file),
+        cmocka_unit_test_setup_teardown(two_that_open_one_of_an_older_version_at_once_both_have_it,
+                                        remove_file, remove_file),
+    };
+    snprintf(path, sizeof(path), "database_test.%d.db", (int)getpid());
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
