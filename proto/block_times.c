@@ -11,6 +11,10 @@
  *   long times: one varint for each gap whose packed value is the highest, in order */
 #include "proto/block_internal.h"
 
+#ifdef __SSE2__
+#include <emmintrin.h>
+#endif
+
 /* Quotients by a step that is the same for a whole block, without a division for each. */
 typedef struct divider {
     uint64_t reciprocal; /* ceil(2^64 / step), exact for dividends below 2^32 */
@@ -216,49 +220,62 @@ expand_gaps(const uint8_t *packed, unsigned bits, uint64_t now, uint64_t step,
     return now;
 }
 
+#ifdef __SSE2__
 enum { EIGHT = 8 };
 
-#define EACH_BYTE UINT64_C(0x0101010101010101)
-#define EACH_16 UINT64_C(0x0001000100010001)
-
-/* Whether one of eight gaps of a byte is long. */
-static inline bool any_long(uint64_t gaps)
+/* The times of eight short gaps of a byte each, from their sums, so that no event waits for the one
+ * before it. Both halves of `base` are the time before them; gives the last one likewise. */
+static inline __attribute__((always_inline)) __m128i expand_short(__m128i gaps, __m128i base,
+                                                                  __m128i steps, uint64_t *ticks)
 {
-    const uint64_t low_bits = 0x7f * EACH_BYTE;
-    return (((gaps & low_bits) + EACH_BYTE) & gaps & ~low_bits) != 0;
-}
-
-/* The times of eight short gaps of a byte each: their sums, by pairs in numbers of 16 bits, come
- * from one multiplication, so that no event waits for the one before it. */
-static inline __attribute__((always_inline)) uint64_t expand_short(uint64_t gaps, uint64_t now,
-                                                                   uint64_t step, uint64_t *ticks)
-{
-    const uint64_t odd = gaps >> 8 & 0xff * EACH_16;
-    const uint64_t sums = ((gaps & 0xff * EACH_16) + odd) * EACH_16;
-    const uint64_t without_last = sums - odd;
-    for (unsigned pair = 0; pair < EIGHT / 2; pair++) {
-        ticks[2 * pair] = now + (without_last >> 16 * pair & 0xffff) * step;
-        ticks[2 * pair + 1] = now + (sums >> 16 * pair & 0xffff) * step;
+    const __m128i zero = _mm_setzero_si128();
+    __m128i sums = _mm_unpacklo_epi8(gaps, zero);
+    sums = _mm_add_epi16(sums, _mm_slli_si128(sums, 2));
+    sums = _mm_add_epi16(sums, _mm_slli_si128(sums, 4));
+    sums = _mm_add_epi16(sums, _mm_slli_si128(sums, 8));
+    const __m128i halves[] = {_mm_unpacklo_epi16(sums, zero), _mm_unpackhi_epi16(sums, zero)};
+    __m128i last = base;
+    for (unsigned i = 0; i < 2; i++) {
+        const __m128i low = _mm_mul_epu32(_mm_unpacklo_epi32(halves[i], zero), steps);
+        const __m128i high = _mm_mul_epu32(_mm_unpackhi_epi32(halves[i], zero), steps);
+        const __m128i first = _mm_add_epi64(low, base);
+        last = _mm_add_epi64(high, base);
+        memcpy(ticks + 4 * i, &first, sizeof(first));
+        memcpy(ticks + 4 * i + 2, &last, sizeof(last));
     }
-    return now + (sums >> 48) * step;
+    return _mm_unpackhi_epi64(last, last);
 }
 
-/* expand_gaps for gaps of a byte, eight at a time. */
+/* expand_gaps for gaps of a byte: eight at a time while none of them is long. */
 static uint64_t expand_bytes(const uint8_t *packed, uint64_t now, uint64_t step,
                              long_gap_reader *reader, uint64_t *ticks, size_t count)
 {
+    const __m128i steps = _mm_set1_epi64x((int64_t)step);
+    __m128i base = _mm_set1_epi64x((int64_t)now);
     size_t i = 0;
     for (; i + EIGHT <= count && reader->used <= reader->count; i += EIGHT) {
-        uint64_t gaps;
-        memcpy(&gaps, packed + i, sizeof(gaps));
-        if (any_long(gaps)) {
-            now = expand_any(gaps, 8, EIGHT, now, step, reader, ticks + i);
+        int64_t eight;
+        memcpy(&eight, packed + i, sizeof(eight));
+        const __m128i gaps = _mm_cvtsi64_si128(eight);
+        const __m128i is_long = _mm_cmpeq_epi8(gaps, _mm_set1_epi8(-1));
+        if (_mm_cvtsi128_si64(is_long) == 0) {
+            base = expand_short(gaps, base, steps, ticks + i);
         } else {
-            now = expand_short(gaps, now, step, ticks + i);
+            now = (uint64_t)_mm_cvtsi128_si64(base);
+            now = expand_any((uint64_t)eight, 8, EIGHT, now, step, reader, ticks + i);
+            base = _mm_set1_epi64x((int64_t)now);
         }
     }
+    now = (uint64_t)_mm_cvtsi128_si64(base);
     return expand_gaps(packed + i, 8, now, step, reader, ticks + i, count - i);
 }
+#else
+static uint64_t expand_bytes(const uint8_t *packed, uint64_t now, uint64_t step,
+                             long_gap_reader *reader, uint64_t *ticks, size_t count)
+{
+    return expand_gaps(packed, 8, now, step, reader, ticks, count);
+}
+#endif
 
 sj_status sj_times_decode(sj_slice packed, sj_slice escapes, const sj_block_header *header,
                           uint64_t *ticks)

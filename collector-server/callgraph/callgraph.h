@@ -12,7 +12,7 @@
  * SJ_PATH_FOLD_DEPTH levels on, a recursion is folded: a call goes to the nearest node above it
  * with the same function and caller, so a million levels of recursion are some thousand nodes;
  * calls, self times and edges stay exact (rows of `calls` are never folded). Not thread-safe: the
- * store's writer owns it. Memory: about 100 bytes a node plus its histogram. */
+ * store's writer owns it. Memory: about 170 bytes a node plus its histogram. */
 #ifndef SJ_COLLECTOR_CALLGRAPH_CALLGRAPH_H
 #define SJ_COLLECTOR_CALLGRAPH_CALLGRAPH_H
 
@@ -32,21 +32,27 @@ typedef struct sj_callgraph sj_callgraph;
 enum { SJ_MOST_PATHS = 1 << 21 };
 
 typedef struct sj_path_node {
+    /* What an ordinary call changes or asks for: 64 bytes, a line of the cache. */
+    uint64_t calls; /* that ended */
+    uint64_t total_ticks;
+    uint64_t self_ticks;
+    uint64_t quiet_low;   /* the least of quiet_count durations that change nothing but sums and */
+    uint64_t quiet_count; /* one of quiet_bins: see path_nodes.h; 0 unless the graph keeps it */
+    uint64_t *quiet_bins; /* those of the histogram, from number quiet_first on */
+    uint32_t quiet_first;
     uint32_t parent;   /* node; 0: root */
     uint32_t function; /* session-wide function id */
     uint32_t depth;    /* 0 for children of the root */
-    bool recursive;    /* its function occurs above it */
-    bool dirty;        /* changed since sj_callgraph_clean */
-    bool folded;       /* its histogram is part of its function's */
-    uint64_t calls;    /* that ended */
-    uint64_t total_ticks;
-    uint64_t self_ticks;
-    uint64_t min_ticks; /* UINT64_MAX while calls == 0 */
+    /* The rest. */
+    sj_histogram histogram; /* of durations in ticks */
+    uint64_t min_ticks;     /* UINT64_MAX while calls == 0 */
     uint64_t max_ticks;
     uint64_t slow_ticks; /* calls that are not longer are none of the slow ones */
     uint64_t unwound;
-    uint64_t untrusted;     /* calls with any sj_call_flag, or truncated */
-    sj_histogram histogram; /* of durations in ticks */
+    uint64_t untrusted; /* calls with any sj_call_flag, or truncated */
+    bool recursive;     /* its function occurs above it */
+    bool dirty;         /* changed since sj_callgraph_clean */
+    bool folded;        /* its histogram is part of its function's */
 } sj_path_node;
 
 /* A call that was entered in an earlier block and ended in this one. */

@@ -27,13 +27,8 @@ typedef struct sj_histogram {
 /* sj_histogram_bin returns the bin of a value; sj_histogram_low and _high the range of a bin. */
 static inline uint32_t sj_histogram_bin(uint64_t value)
 {
-    if (value < (1u << SJ_HISTOGRAM_SUB_BITS)) {
-        return (uint32_t)value;
-    }
-    const uint32_t exponent = 63u - (uint32_t)__builtin_clzll(value);
-    const uint32_t shift = exponent - SJ_HISTOGRAM_SUB_BITS;
-    return ((shift + 1u) << SJ_HISTOGRAM_SUB_BITS) +
-           (uint32_t)(value >> shift & ((1u << SJ_HISTOGRAM_SUB_BITS) - 1u));
+    const uint32_t shift = 59u - (uint32_t)__builtin_clzll(value | 1u << SJ_HISTOGRAM_SUB_BITS);
+    return (shift << SJ_HISTOGRAM_SUB_BITS) + (uint32_t)(value >> shift);
 }
 
 uint64_t sj_histogram_low(uint32_t bin);

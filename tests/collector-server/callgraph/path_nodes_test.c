@@ -20,7 +20,7 @@ static void test_a_deep_recursion_is_folded_with_exact_edges(void **state)
     uint32_t function = 1;
     for (uint32_t level = 0; level < LEVELS; level++) {
         const uint32_t caller = paths.nodes[node].function;
-        node = sj_path_nodes_child(&paths, node, function, sj_path_step_entered(node));
+        node = sj_path_nodes_child(&paths, node, function);
         assert_int_not_equal(node, SJ_NO_NODE);
         assert_int_equal(paths.nodes[node].function, function);
         assert_int_equal(paths.nodes[paths.nodes[node].parent].function, caller);
@@ -37,12 +37,12 @@ static void test_shallow_recursion_keeps_every_level(void **state)
     assert_int_equal(sj_path_nodes_init(&paths), SJ_OK);
     uint32_t node = 0;
     for (uint32_t level = 0; level < SJ_PATH_FOLD_DEPTH; level++) {
-        const uint32_t child = sj_path_nodes_child(&paths, node, 7, sj_path_step_entered(node));
+        const uint32_t child = sj_path_nodes_child(&paths, node, 7);
         assert_int_equal(paths.nodes[child].parent, node);
         assert_int_equal(paths.nodes[child].depth, level);
         node = child;
     }
-    assert_int_equal(sj_path_nodes_child(&paths, node, 7, sj_path_step_entered(node)), node);
+    assert_int_equal(sj_path_nodes_child(&paths, node, 7), node);
     sj_path_nodes_deinit(&paths);
 }
 
@@ -100,12 +100,11 @@ static void test_there_are_no_more_paths_than_may_be(void **state)
     assert_int_equal(paths.most, SJ_MOST_PATHS);
     paths.most = 100;
     for (uint32_t function = 1; function < paths.most; function++) {
-        assert_int_not_equal(sj_path_nodes_child(&paths, 0, function, sj_path_step_entered(0)),
-                             SJ_NO_NODE);
+        assert_int_not_equal(sj_path_nodes_child(&paths, 0, function), SJ_NO_NODE);
     }
-    assert_int_equal(sj_path_nodes_child(&paths, 0, 100, sj_path_step_entered(0)), SJ_NO_NODE);
+    assert_int_equal(sj_path_nodes_child(&paths, 0, 100), SJ_NO_NODE);
     assert_int_equal(sj_path_nodes_failure(&paths), SJ_ELIMIT);
-    assert_int_not_equal(sj_path_nodes_child(&paths, 0, 50, sj_path_step_entered(0)), SJ_NO_NODE);
+    assert_int_not_equal(sj_path_nodes_child(&paths, 0, 50), SJ_NO_NODE);
     sj_path_nodes_deinit(&paths);
 }
 
@@ -148,9 +147,7 @@ static void test_histograms_of_functions_follow_their_paths(void **state)
     assert_null(sj_function_histograms_find(&paths.functions, 1));
     for (uint32_t path = 0; path < PATHS; path++) {
         const uint32_t parent = path / FUNCTIONS;
-        assert_int_not_equal(
-            sj_path_nodes_child(&paths, parent, 1 + path % FUNCTIONS, sj_path_step_left(parent)),
-            SJ_NO_NODE);
+        assert_int_not_equal(sj_path_nodes_child(&paths, parent, 1 + path % FUNCTIONS), SJ_NO_NODE);
     }
     for (uint32_t round = 0; round < ROUNDS; round++) {
         count_calls(&paths, &random, round == 0 ? 4 * PATHS : PATHS / 10);
