@@ -76,8 +76,9 @@ static sj_status read_number(sqlite3 *database, const char *sql, int64_t *number
     return result == SQLITE_DONE ? SJ_ECORRUPT : sj_database_status(result);
 }
 
-/* Tells whether the file is a store of ours, and of which version; 0: an empty file. Another process
- * may be making it: what says that it is ours comes with all the rest, so it is read last. */
+/* Tells whether the file is a store of ours, and of which version; 0: an empty file. Another
+ * process may be making it: what says that it is ours comes with all the rest, so it is read last.
+ */
 static sj_status identify(sqlite3 *database, const char *path, int64_t *version, sj_error *error)
 {
     int64_t application = 0;
