@@ -138,34 +138,41 @@ static void assert_functions_are_sums(const sj_callgraph *graph)
     }
 }
 
+/* Writes a graph now and then; `folds`: its histograms, too. */
+static void write_between_blocks(recording *from, bool folds)
+{
+    uint64_t random = 1;
+    sj_callgraph *plain = new_graph();
+    sj_callgraph *graph = new_graph();
+    uint64_t *calls = calloc(from->trace.call_count + 1, sizeof(*calls));
+    assert_non_null(calls);
+    for (size_t number = 0; number < from->store.count; number++) {
+        apply(from, number, plain);
+        apply(from, number, graph);
+        const uint64_t chance = trace_random(&random) % 4;
+        assert_changes_are_dirty(graph, calls, chance == 0);
+        if (folds && chance <= 1) { /* a flush, or one that fails behind the histograms */
+            assert_int_equal(sj_callgraph_fold_histograms(graph), SJ_OK);
+            assert_functions_are_sums(graph);
+        }
+        if (chance == 0) {
+            sj_callgraph_clean(graph);
+        }
+    }
+    assert_holds(graph, plain, 1);
+    free(calls);
+    sj_callgraph_free(graph);
+    sj_callgraph_free(plain);
+}
+
 static void test_a_graph_that_is_written_between_blocks_counts_the_same(void **state)
 {
     (void)state;
     for (size_t i = 0; i < SHAPES; i++) {
         recording from;
-        uint64_t random = i;
         make_recording(&shapes[i], &from);
-        sj_callgraph *plain = new_graph();
-        sj_callgraph *graph = new_graph();
-        uint64_t *calls = calloc(from.trace.call_count + 1, sizeof(*calls));
-        assert_non_null(calls);
-        for (size_t number = 0; number < from.store.count; number++) {
-            apply(&from, number, plain);
-            apply(&from, number, graph);
-            const uint64_t chance = trace_random(&random) % 4;
-            assert_changes_are_dirty(graph, calls, chance == 0);
-            if (chance <= 1) { /* a flush, or one that fails behind the histograms */
-                assert_int_equal(sj_callgraph_fold_histograms(graph), SJ_OK);
-                assert_functions_are_sums(graph);
-            }
-            if (chance == 0) {
-                sj_callgraph_clean(graph);
-            }
-        }
-        assert_holds(graph, plain, 1);
-        free(calls);
-        sj_callgraph_free(graph);
-        sj_callgraph_free(plain);
+        write_between_blocks(&from, true);
+        write_between_blocks(&from, false);
         free_recording(&from);
     }
 }
