@@ -4,7 +4,7 @@
 
 #include <sys/mman.h>
 
-enum { LOWEST_ADDRESS = 1 << 20, GUARD_BYTES = 64 * 1024 };
+enum { LOWEST_ADDRESS = 1 << 20, GUARD_BYTES = 64 * 1024, HUGE_PAGE = 1 << 21 };
 
 static uint64_t max_of(uint64_t a, uint64_t b)
 {
@@ -14,6 +14,14 @@ static uint64_t max_of(uint64_t a, uint64_t b)
 static uint64_t min_of(uint64_t a, uint64_t b)
 {
     return a < b ? a : b;
+}
+
+/* The highest place in from..to. Large areas begin with a huge page where that fits. */
+static uint64_t place_in(uint64_t from, uint64_t to, uint64_t bytes)
+{
+    const uint64_t place = (to - GUARD_BYTES - bytes) & ~(SJ_ARCH_PAGE_MULTIPLE - 1);
+    const uint64_t huge = place & ~((uint64_t)HUGE_PAGE - 1);
+    return bytes >= HUGE_PAGE && huge >= from ? huge : place;
 }
 
 /* Finds the best place in the gaps between mappings: right below the module, where nothing grows;
@@ -41,7 +49,7 @@ static uint64_t find_place(uint64_t low, uint64_t high, uint64_t bytes)
         const uint64_t from = max_of(gap_low, max_of(lowest, LOWEST_ADDRESS));
         const uint64_t to = min_of(mapping.low, highest);
         if (to > from && to - from >= needed) {
-            const uint64_t place = (to - GUARD_BYTES - bytes) & ~(SJ_ARCH_PAGE_MULTIPLE - 1);
+            const uint64_t place = place_in(from, to, bytes);
             if (place < low) {
                 below = place;
             } else {
@@ -63,6 +71,10 @@ void *sj_near_map(uint64_t low, uint64_t high, uint64_t bytes)
         void *memory = sj_sys_map((void *)(uintptr_t)place, bytes, PROT_READ | PROT_WRITE,
                                   MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED_NOREPLACE, -1, 0);
         if (memory == (void *)(uintptr_t)place) {
+            if (bytes >= HUGE_PAGE) {
+                /* Fewer misses of the instruction TLB: 1 to 2 ns a call of cc1. A wish only. */
+                (void)SJ_SYS(SYS_madvise, memory, bytes, MADV_HUGEPAGE, 0, 0, 0);
+            }
             return memory;
         }
         if (!sj_sys_failed(memory)) {

@@ -1,5 +1,7 @@
 /* Plans are applied per function wholly or not at all, and taken out to the last byte. */
+#include "agent/hooks/arch.h"
 #include "agent/hooks/hooks.h"
+#include "agent/hooks/internal.h"
 #include "agent/planner/planner.h"
 #include "tests/agent/lifecycle/plan_builder.h"
 #include "tests/agent/recorder/probe_code.h"
@@ -227,6 +229,21 @@ static void test_plans_with_wrong_offsets_are_refused(void **state)
     assert_int_equal(apply(), SJ_ECORRUPT);
 }
 
+/* Areas that huge pages fit into begin with one, in reach of the module. */
+static void test_large_areas_are_aligned_to_huge_pages(void **state)
+{
+    (void)state;
+    enum { HUGE_PAGE = 1 << 21, BYTES = 3 * HUGE_PAGE + 5 * 65536 };
+    make_text();
+    const uint64_t low = (uint64_t)(uintptr_t)text;
+    const uint64_t place = (uint64_t)(uintptr_t)sj_near_map(low, low + PAGE, BYTES);
+    assert_int_not_equal(place, 0);
+    assert_int_equal(place % HUGE_PAGE, 0);
+    assert_true(place < low ? low + PAGE - place < SJ_ARCH_REACH_BYTES
+                            : place + BYTES - low < SJ_ARCH_REACH_BYTES);
+    assert_int_equal(munmap((void *)(uintptr_t)place, BYTES), 0);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -234,6 +251,7 @@ int main(void)
         cmocka_unit_test(test_a_function_that_cannot_be_hooked_is_left_alone),
         cmocka_unit_test(test_attached_processes_have_no_patch_over_a_page_boundary),
         cmocka_unit_test(test_damaged_plans_are_refused),
+        cmocka_unit_test(test_large_areas_are_aligned_to_huge_pages),
         cmocka_unit_test(test_plans_with_wrong_offsets_are_refused),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
