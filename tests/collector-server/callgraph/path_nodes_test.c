@@ -165,13 +165,109 @@ static void test_histograms_of_functions_follow_their_paths(void **state)
     sj_path_nodes_deinit(&paths);
 }
 
+/* Paths take each other's place at the beginning of a search; all stay found, as those they are. */
+static void test_paths_are_found_whoever_was_asked_for_last(void **state)
+{
+    (void)state;
+    enum { FUNCTIONS = 40, PARENTS = 50, ROUNDS = 30 };
+    static uint32_t nodes[PARENTS][FUNCTIONS + 1];
+    sj_path_nodes paths;
+    uint32_t random = 7;
+    assert_int_equal(sj_path_nodes_init(&paths), SJ_OK);
+    for (uint32_t i = 0; i < PARENTS * FUNCTIONS; i++) {
+        const uint32_t parent = i / FUNCTIONS;
+        const uint32_t function = 1 + i % FUNCTIONS;
+        nodes[parent][function] = sj_path_nodes_child(&paths, parent, function);
+        assert_int_equal(nodes[parent][function], i + 1);
+    }
+    for (uint32_t i = 0; i < ROUNDS * PARENTS * FUNCTIONS; i++) {
+        random = random * 1664525u + 1013904223u;
+        const uint32_t parent = (random >> 8) % PARENTS;
+        const uint32_t function = 1 + (random >> 16) % FUNCTIONS;
+        assert_int_equal(sj_path_nodes_child(&paths, parent, function), nodes[parent][function]);
+    }
+    assert_int_equal(paths.count, PARENTS * FUNCTIONS + 1);
+    sj_path_nodes_deinit(&paths);
+}
+
+static bool is_quiet(const sj_path_node *node, uint64_t duration)
+{
+    return duration - node->quiet_low < node->quiet_count;
+}
+
+static void test_the_quiet_range_is_what_changes_sums_and_a_bin_only(void **state)
+{
+    (void)state;
+    sj_path_nodes paths;
+    assert_int_equal(sj_path_nodes_init(&paths), SJ_OK);
+    const uint32_t number = sj_path_nodes_child(&paths, 0, 1);
+    sj_path_node *node = &paths.nodes[number];
+    sj_path_nodes_quieten(&paths, number);
+    assert_int_equal(node->quiet_count, 0); /* no call yet */
+    assert_int_equal(sj_path_nodes_count(&paths, number, 100, 90), SJ_OK);
+    assert_int_equal(sj_path_nodes_count(&paths, number, 5000, 10), SJ_OK);
+    node->slow_ticks = 4000;
+    sj_path_nodes_quieten(&paths, number);
+    for (uint64_t duration = 0; duration < 6000; duration++) {
+        assert_int_equal(is_quiet(node, duration), duration >= 100 && duration <= 4000);
+    }
+    assert_true(sj_path_node_count_quiet(node, 4000, 7));
+    assert_false(sj_path_node_count_quiet(node, 99, 7));
+    assert_int_equal(node->calls, 3);
+    assert_int_equal(node->total_ticks, 9100);
+    assert_int_equal(node->self_ticks, 107);
+    sj_histogram expected = {0};
+    assert_int_equal(sj_histogram_add(&expected, 100, 1), SJ_OK);
+    assert_int_equal(sj_histogram_add(&expected, 4000, 1), SJ_OK);
+    assert_int_equal(sj_histogram_add(&expected, 5000, 1), SJ_OK);
+    assert_int_equal(node->histogram.octave_count, expected.octave_count);
+    assert_memory_equal(node->histogram.octaves, expected.octaves,
+                        expected.octave_count * sizeof(*expected.octaves));
+    sj_histogram_deinit(&expected);
+    assert_int_equal(sj_path_nodes_fold(&paths), SJ_OK);
+    assert_int_equal(node->quiet_count, 0); /* its histogram is part of its function's */
+    sj_path_nodes_clean(&paths);
+    sj_path_nodes_quieten(&paths, number);
+    assert_int_equal(node->quiet_count, 0); /* not among the dirty */
+    sj_path_nodes_deinit(&paths);
+}
+
+/* Rows of a store may come from anyone. */
+static void test_a_stored_node_is_not_quiet_beyond_its_histogram(void **state)
+{
+    (void)state;
+    sj_path_nodes paths;
+    assert_int_equal(sj_path_nodes_init(&paths), SJ_OK);
+    sj_path_node stored = {.function = 1,
+                           .calls = 1,
+                           .max_ticks = UINT64_MAX,
+                           .slow_ticks = UINT64_MAX,
+                           .quiet_count = UINT64_MAX};
+    assert_int_equal(sj_histogram_add(&stored.histogram, 1000, 1), SJ_OK); /* 512 to 1023 */
+    assert_int_equal(sj_path_nodes_restore(&paths, &stored), SJ_OK);
+    assert_int_equal(paths.nodes[1].quiet_count, 0);
+    sj_path_nodes_touch(&paths, 1);
+    sj_path_nodes_quieten(&paths, 1);
+    const uint64_t beyond[] = {0, 511, 1024, UINT64_MAX};
+    for (size_t i = 0; i < sizeof(beyond) / sizeof(beyond[0]); i++) {
+        assert_false(is_quiet(&paths.nodes[1], beyond[i]));
+    }
+    assert_true(is_quiet(&paths.nodes[1], 512));
+    assert_true(is_quiet(&paths.nodes[1], 1023));
+    sj_histogram_deinit(&stored.histogram);
+    sj_path_nodes_deinit(&paths);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_a_deep_recursion_is_folded_with_exact_edges),
         cmocka_unit_test(test_a_folded_recursion_is_left_level_by_level),
+        cmocka_unit_test(test_a_stored_node_is_not_quiet_beyond_its_histogram),
         cmocka_unit_test(test_histograms_of_functions_follow_their_paths),
+        cmocka_unit_test(test_paths_are_found_whoever_was_asked_for_last),
         cmocka_unit_test(test_shallow_recursion_keeps_every_level),
+        cmocka_unit_test(test_the_quiet_range_is_what_changes_sums_and_a_bin_only),
         cmocka_unit_test(test_there_are_no_more_paths_than_may_be),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
