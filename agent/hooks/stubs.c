@@ -207,6 +207,7 @@ static bool emit_stub(sj_application *application, sj_emitter *emitter, uint32_t
     const uint8_t *operations = (const uint8_t *)application->plan +
                                 application->plan->operations_offset + stub->operations;
     sj_reader reader = sj_reader_of(operations, stub->operations_bytes);
+    emitter->frees_flags = false; /* said of a probe that is not there */
     while (!reader.bad && sj_reader_left(&reader) != 0) {
         emit_operation(application, &reader, emitter, stub->function);
     }

@@ -106,107 +106,6 @@ static void decode_transfer(const ZydisDecodedInstruction *decoded, sj_code *cod
     }
 }
 
-/* Instructions of vectors and of the x87 neither read the status flags nor write all of them, or do
- * not matter here (ucomisd is named below), but for the conditional moves among the latter. */
-static bool is_of_vectors(const ZydisDecodedInstruction *decoded)
-{
-    enum { X87_FIRST = 0xd8, X87_LAST = 0xdf, X87_MOVES_IF = 0xda, X87_MOVES_IF_NOT = 0xdb };
-    const uint8_t opcode = decoded->opcode;
-    if (decoded->encoding != ZYDIS_INSTRUCTION_ENCODING_LEGACY) {
-        return true; /* VEX, EVEX */
-    }
-    if (decoded->opcode_map == ZYDIS_OPCODE_MAP_DEFAULT) {
-        return opcode >= X87_FIRST && opcode <= X87_LAST && opcode != X87_MOVES_IF &&
-               opcode != X87_MOVES_IF_NOT;
-    }
-    return decoded->opcode_map == ZYDIS_OPCODE_MAP_0F &&
-           ((opcode >= 0x10 && opcode <= 0x17) || (opcode >= 0x28 && opcode <= 0x2d) ||
-            (opcode >= 0x50 && opcode <= 0x7f) || (opcode >= 0xc4 && opcode <= 0xc6) ||
-            opcode >= 0xd0);
-}
-
-/* A shift by an immediate other than 0; only of more than one bit is its overflow flag undefined.
- */
-static bool shifts_for_certain(const ZydisDecodedInstruction *decoded)
-{
-    enum { SHIFT8 = 0xc0, SHIFT = 0xc1, SHIFT8_BY_1 = 0xd0, SHIFT_BY_1 = 0xd1, COUNT_MASK = 0x1f };
-    return ((decoded->opcode == SHIFT8 || decoded->opcode == SHIFT) &&
-            (decoded->raw.imm[0].value.u & COUNT_MASK) != 0) ||
-           decoded->opcode == SHIFT8_BY_1 || decoded->opcode == SHIFT_BY_1;
-}
-
-/* Instructions that code has at heads, in front of exits and behind calls; of others nothing is
- * claimed. Intel SDM volume 1, appendix A. */
-static uint8_t effect_of(const ZydisDecodedInstruction *decoded)
-{
-    switch (decoded->mnemonic) {
-    case ZYDIS_MNEMONIC_ADD:
-    case ZYDIS_MNEMONIC_AND:
-    case ZYDIS_MNEMONIC_CMP:
-    case ZYDIS_MNEMONIC_COMISD:
-    case ZYDIS_MNEMONIC_COMISS:
-    case ZYDIS_MNEMONIC_NEG:
-    case ZYDIS_MNEMONIC_OR:
-    case ZYDIS_MNEMONIC_SUB:
-    case ZYDIS_MNEMONIC_TEST:
-    case ZYDIS_MNEMONIC_UCOMISD:
-    case ZYDIS_MNEMONIC_UCOMISS:
-    case ZYDIS_MNEMONIC_XOR:
-        return SJ_FLAGS_ALL;
-    case ZYDIS_MNEMONIC_DEC:
-    case ZYDIS_MNEMONIC_INC:
-        return SJ_FLAGS_OTHERS;
-    case ZYDIS_MNEMONIC_BT:
-    case ZYDIS_MNEMONIC_BTC:
-    case ZYDIS_MNEMONIC_BTR:
-    case ZYDIS_MNEMONIC_BTS:
-        return SJ_FLAGS_CARRY;
-    case ZYDIS_MNEMONIC_SAR:
-    case ZYDIS_MNEMONIC_SHL:
-    case ZYDIS_MNEMONIC_SHR:
-        return shifts_for_certain(decoded) ? SJ_FLAGS_ALL : 0;
-    case ZYDIS_MNEMONIC_BSF:
-    case ZYDIS_MNEMONIC_BSR:
-    case ZYDIS_MNEMONIC_BSWAP:
-    case ZYDIS_MNEMONIC_CDQ:
-    case ZYDIS_MNEMONIC_CDQE:
-    case ZYDIS_MNEMONIC_CQO:
-    case ZYDIS_MNEMONIC_CWDE:
-    case ZYDIS_MNEMONIC_DIV:
-    case ZYDIS_MNEMONIC_ENDBR64:
-    case ZYDIS_MNEMONIC_IDIV:
-    case ZYDIS_MNEMONIC_IMUL:
-    case ZYDIS_MNEMONIC_LEA:
-    case ZYDIS_MNEMONIC_LEAVE:
-    case ZYDIS_MNEMONIC_LZCNT:
-    case ZYDIS_MNEMONIC_MOV:
-    case ZYDIS_MNEMONIC_MOVSB:
-    case ZYDIS_MNEMONIC_MOVSD:
-    case ZYDIS_MNEMONIC_MOVSQ:
-    case ZYDIS_MNEMONIC_MOVSW:
-    case ZYDIS_MNEMONIC_MOVSX:
-    case ZYDIS_MNEMONIC_MOVSXD:
-    case ZYDIS_MNEMONIC_MOVZX:
-    case ZYDIS_MNEMONIC_MUL:
-    case ZYDIS_MNEMONIC_NOP:
-    case ZYDIS_MNEMONIC_NOT:
-    case ZYDIS_MNEMONIC_POP:
-    case ZYDIS_MNEMONIC_PUSH:
-    case ZYDIS_MNEMONIC_ROL:
-    case ZYDIS_MNEMONIC_ROR:
-    case ZYDIS_MNEMONIC_SHLD:
-    case ZYDIS_MNEMONIC_SHRD:
-    case ZYDIS_MNEMONIC_STOSB:
-    case ZYDIS_MNEMONIC_STOSD:
-    case ZYDIS_MNEMONIC_STOSQ:
-    case ZYDIS_MNEMONIC_TZCNT:
-    case ZYDIS_MNEMONIC_XCHG:
-        return 0;
-    default:
-        return is_of_vectors(decoded) ? 0 : SJ_FLAGS_READ;
-    }
-}
-
 void sj_x86_64_decode(const sj_decoder *decoder, const uint8_t *bytes, size_t size, uint32_t at,
                       sj_code *code, uint64_t *immediate)
 {
@@ -220,7 +119,7 @@ void sj_x86_64_decode(const sj_decoder *decoder, const uint8_t *bytes, size_t si
     }
     code->length = decoded.length;
     code->kind = SJ_CODE_PLAIN;
-    code->flag_effect = effect_of(&decoded) & 15;
+    code->flag_effect = sj_x86_64_flag_effect(&decoded) & 15;
     decode_transfer(&decoded, code);
     if ((decoded.attributes & ZYDIS_ATTRIB_HAS_MODRM) != 0 && decoded.raw.modrm.mod == 0 &&
         decoded.raw.modrm.rm == 5 && (code->flags & SJ_CODE_BRANCH) == 0) {

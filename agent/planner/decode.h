@@ -35,13 +35,14 @@ enum {
     SJ_CODE_BRANCH = 64      /* `value` is the displacement of a relative branch */
 };
 
-/* What an instruction that is no branch does to the status flags (CF PF AF ZF SF OF of x86): which
- * of them it writes for certain, reading none. */
+/* What an instruction does to the status flags (CF PF AF ZF SF OF of x86): which of them it writes
+ * for certain, and which it may read before that. */
 typedef enum sj_flag_effect {
-    SJ_FLAGS_CARRY = 1,
+    SJ_FLAGS_CARRY = 1,  /* writes */
     SJ_FLAGS_OTHERS = 2, /* than the carry */
     SJ_FLAGS_ALL = SJ_FLAGS_CARRY | SJ_FLAGS_OTHERS,
-    SJ_FLAGS_READ = 4 /* it may read some, or is not known */
+    SJ_FLAGS_READ_SHIFT = 2,
+    SJ_FLAGS_UNKNOWN = SJ_FLAGS_ALL << SJ_FLAGS_READ_SHIFT
 } sj_flag_effect;
 
 typedef struct sj_code {
@@ -50,8 +51,8 @@ typedef struct sj_code {
     uint8_t length;
     uint8_t kind; /* sj_code_kind */
     uint8_t flags;
-    uint8_t field : 4; /* position of the displacement of a rip-relative operand */
-    uint8_t flag_effect : 4;
+    uint8_t field : 4;       /* position of the displacement of a rip-relative operand */
+    uint8_t flag_effect : 4; /* sj_flag_effect: written, and read << SJ_FLAGS_READ_SHIFT */
 } sj_code;
 
 typedef struct sj_machine sj_machine;

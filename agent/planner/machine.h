@@ -41,6 +41,8 @@ const sj_machine *sj_machine_of(uint16_t elf_machine);
 sj_status sj_x86_64_open_decoder(sj_decoder *decoder);
 void sj_x86_64_decode(const sj_decoder *decoder, const uint8_t *bytes, size_t size, uint32_t at,
                       sj_code *code, uint64_t *immediate);
+/* sj_x86_64_flag_effect tells the sj_flag_effect of an instruction. */
+uint8_t sj_x86_64_flag_effect(const ZydisDecodedInstruction *decoded);
 uint32_t sj_x86_64_head(const sj_module *module, const sj_piece *piece);
 sj_switch_shape sj_x86_64_find_switch(const sj_module *module, const sj_piece *piece,
                                       const sj_code *jump);

@@ -181,11 +181,12 @@ void sj_module_close(sj_module *module)
     free_kept_names(module);
     free(module->pieces);
     free(module->codes);
+    free(module->loose_codes);
     free(module->targets); /* one allocation holds all bit sets */
     *module = (sj_module){0};
 }
 
-uint32_t sj_module_piece_at(const sj_module *module, int64_t offset)
+uint32_t sj_module_pieces_before(const sj_module *module, int64_t offset)
 {
     size_t low = 0;
     size_t high = module->piece_count;
@@ -197,9 +198,15 @@ uint32_t sj_module_piece_at(const sj_module *module, int64_t offset)
             high = middle;
         }
     }
-    if (low == 0) {
+    return (uint32_t)low;
+}
+
+uint32_t sj_module_piece_at(const sj_module *module, int64_t offset)
+{
+    const uint32_t count = sj_module_pieces_before(module, offset);
+    if (count == 0) {
         return SJ_PIECE_NONE;
     }
-    const sj_piece *piece = &module->pieces[low - 1];
-    return offset < (int64_t)piece->start + piece->size ? (uint32_t)(low - 1) : SJ_PIECE_NONE;
+    const sj_piece *piece = &module->pieces[count - 1];
+    return offset < (int64_t)piece->start + piece->size ? count - 1 : SJ_PIECE_NONE;
 }

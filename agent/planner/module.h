@@ -58,6 +58,9 @@ typedef struct sj_module {
     sj_code *codes;
     size_t code_count;
     size_t code_capacity;
+    sj_code *loose_codes; /* outside of pieces; read where flags matter (flags.h) */
+    size_t loose_count;
+    size_t loose_capacity;
     /* One bit per byte of text. */
     uint64_t *targets;       /* control may arrive here: branches, returns, labels, entries */
     uint64_t *pinned;        /* ... by other ways than the jumps of the code itself */
@@ -86,6 +89,9 @@ SJ_MUST_CHECK sj_status sj_module_find_targets(sj_module *module);
 SJ_MUST_CHECK sj_status sj_module_keep_name(sj_module *module, const char *name, const char **kept);
 
 void sj_module_close(sj_module *module);
+
+/* sj_module_pieces_before counts the pieces that start at an offset or before. */
+uint32_t sj_module_pieces_before(const sj_module *module, int64_t offset);
 
 /* sj_module_piece_at returns the index of the piece that holds an offset, or SJ_PIECE_NONE. */
 uint32_t sj_module_piece_at(const sj_module *module, int64_t offset);

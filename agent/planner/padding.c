@@ -63,6 +63,16 @@ static void mark_gap(sj_module *module, const sj_decoder *decoder, uint32_t star
     }
 }
 
+/* Code by hand may run through the alignment behind it into the next function. */
+static bool runs_on(const sj_module *module, const sj_piece *piece)
+{
+    if (piece->code_count == 0) {
+        return false;
+    }
+    const sj_code *last = &module->codes[piece->first_code + piece->code_count - 1];
+    return last->kind == SJ_CODE_PLAIN || last->kind == SJ_CODE_JUMP_IF;
+}
+
 void sj_find_padding(sj_module *module, const sj_decoder *decoder)
 {
     uint32_t section = 0; /* end of the section that the last gap lay in */
@@ -75,7 +85,7 @@ void sj_find_padding(sj_module *module, const sj_decoder *decoder)
         const uint32_t start = piece->start + piece->size;
         uint32_t end =
             i + 1 < module->piece_count ? module->pieces[i + 1].start : module->text_bytes;
-        if (start >= end || piece->size == 0) {
+        if (start >= end || piece->size == 0 || runs_on(module, piece)) {
             continue;
         }
         section = start < section && section != 0 ? section : section_end(module, start);

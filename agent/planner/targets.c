@@ -279,7 +279,7 @@ static sj_status scan_module(scan *state)
     mark_labels(module, &state->labels);
     sj_judge_pieces(module);
     sj_find_padding(module, &state->decoder);
-    return module->machine->tells_flags ? sj_find_free_flags(module) : SJ_OK;
+    return module->machine->tells_flags ? sj_find_free_flags(module, &state->decoder) : SJ_OK;
 }
 
 sj_status sj_module_find_targets(sj_module *module)

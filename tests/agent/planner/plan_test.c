@@ -226,7 +226,7 @@ static void flags_are_kept_where_they_are_read_only(void **state)
         const char *name;
         uint32_t entries;
         uint32_t exits;
-    } wanted[] = {{"tiny_zero", 1, 1},  {"other", 1, 1},         {"below_plain", 1, 0},
+    } wanted[] = {{"tiny_zero", 1, 1},  {"long_behind", 1, 1},   {"below_plain", 1, 0},
                   {"asks", 1, 1},       {"below_handed", 1, 0},  {"hands_on", 1, 0},
                   {"jumps", 1, 1},      {"below_jumped", 1, 0},  {"below_pointed", 1, 0},
                   {"below_late", 1, 0}, {"below_side", 1, 0},    {"takes", 0, 1},
@@ -239,6 +239,22 @@ static void flags_are_kept_where_they_are_read_only(void **state)
         if (entries != wanted[i].entries || exits != wanted[i].exits) {
             fail_msg("%s: %u entries and %u exits free", wanted[i].name, entries, exits);
         }
+    }
+    sj_plan_free(&plan);
+}
+
+/* A library calls its own functions through its tables, too. */
+static void flags_are_kept_behind_the_tables_of_a_library(void **state)
+{
+    (void)state;
+    static const char *const names[] = {"below_name", "below_slot"};
+    sj_plan plan = plan_of(PLANNER_SAMPLE_DIR "/flags.so", NULL, NULL);
+    for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
+        uint32_t entries;
+        uint32_t exits;
+        count_free_flags(&plan, names[i], &entries, &exits);
+        assert_int_equal(entries, 1);
+        assert_int_equal(exits, 0);
     }
     sj_plan_free(&plan);
 }
@@ -557,6 +573,7 @@ int main(void)
         cmocka_unit_test(optimized_samples_hook_the_hard_functions),
         cmocka_unit_test(rare_shapes_of_code_are_hooked),
         cmocka_unit_test(flags_are_kept_where_they_are_read_only),
+        cmocka_unit_test(flags_are_kept_behind_the_tables_of_a_library),
         cmocka_unit_test(a_jump_of_one_byte_has_its_distance_behind_it),
         cmocka_unit_test(what_lies_is_left_alone_with_its_reason),
         cmocka_unit_test(imports_are_planned_when_asked_for),
