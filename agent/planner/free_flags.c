@@ -24,6 +24,7 @@ typedef struct search {
     sj_import_slots slots;
     sj_flags_view view;
     size_t node_count;
+    uint32_t piece;       /* whose code is looked at; most jumps stay in it */
     bool *is_read;        /* by node: somebody looks at the flags that it returns with */
     bool *is_called;      /* by node: by its name, from another node */
     bool *is_pointed;     /* by node: calls by pointer may lead there */
@@ -45,6 +46,10 @@ static uint32_t node_at(const search *state, int64_t offset)
     const sj_module *module = state->module;
     if (!sj_module_holds(module, offset)) {
         return SJ_PIECE_NONE;
+    }
+    const sj_piece *here = &module->pieces[state->piece];
+    if (offset >= here->start && offset < (int64_t)here->start + here->size) {
+        return here->parent;
     }
     const uint32_t before = sj_module_pieces_before(module, offset);
     const sj_piece *piece = before > 0 ? &module->pieces[before - 1] : NULL;
@@ -74,8 +79,11 @@ static uint32_t callee_of(const search *state, const sj_code *code)
     }
     const int64_t target = sj_code_target(code);
     const uint32_t node = node_at(state, target);
+    if (node == SJ_PIECE_NONE || node <= pointer_node(state)) {
+        return node;
+    }
     const sj_code *first = sj_any_code_at(module, target);
-    if (node == SJ_PIECE_NONE || node <= pointer_node(state) || first == NULL) {
+    if (first == NULL) {
         return node;
     }
     const sj_code *jump =
@@ -89,10 +97,13 @@ static sj_status note_call(search *state, uint32_t caller, const sj_code *call)
 {
     const uint32_t callee = callee_of(state, call);
     const sj_code *next = sj_any_code_behind(state->module, call);
-    if (callee == SJ_PIECE_NONE || next == NULL || sj_is_last_call(state->module, call)) {
+    if (callee == SJ_PIECE_NONE || next == NULL) {
         return SJ_OK;
     }
     const uint32_t fates = sj_flags_fates(&state->view, next);
+    if (fates == 0 || sj_is_last_call(state->module, call)) {
+        return SJ_OK; /* of nearly all calls it is the former, which is found faster */
+    }
     state->is_read[callee] |=
         (fates & SJ_FATE_READ) != 0 || ((fates & SJ_FATE_POINTED) != 0 && state->pointed_read);
     return (fates & SJ_FATE_RETURNED) != 0 ? sj_links_add(&state->links, caller, callee) : SJ_OK;
@@ -188,6 +199,7 @@ static sj_status for_all_code(search *state, note_run *take)
     const sj_module *module = state->module;
     for (size_t i = 0; i < module->piece_count; i++) {
         const sj_piece *piece = &module->pieces[i];
+        state->piece = (uint32_t)i;
         if (piece->code_count > 0) {
             SJ_TRY(
                 take(state, piece->parent, module->codes + piece->first_code, piece->code_count));
@@ -301,7 +313,7 @@ static bool has_other_text(const sj_module *module)
 
 sj_status sj_find_free_flags(sj_module *module, const sj_decoder *decoder)
 {
-    if (module->is_go) {
+    if (module->is_go || module->piece_count == 0) {
         return SJ_OK; /* nothing of it is hooked */
     }
     SJ_TRY(sj_read_loose_code(module, decoder));
