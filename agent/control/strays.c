@@ -30,23 +30,34 @@ static bool is_child(const stray_search *search, pid_t pid)
 }
 
 /* is_stray: a child that was forked before the agent knew its session tells by its parent.
- * `*half_bytes`: of an agent that was only half loaded then; it stays. */
+ * `*half_bytes`: of an agent that was only half loaded then, or cannot be asked; it stays. */
 static bool is_stray(const stray_search *search, pid_t pid, uint64_t *half_bytes)
 {
     static const sj_session_id none;
     sj_remote_module agent;
     sj_recorded recorded;
     *half_bytes = 0;
-    if (is_parent(search, pid) || sj_remote_module_find(pid, "libsojourn-agent", &agent) != SJ_OK ||
-        sj_attach_look(pid, &recorded, NULL) != SJ_OK) {
+    if (is_parent(search, pid) || sj_remote_module_find(pid, "libsojourn-agent", &agent) != SJ_OK) {
         return false;
     }
-    if (!recorded.has_agent) {
+    if (sj_attach_look(pid, &recorded, NULL) != SJ_OK || !recorded.has_agent) {
         *half_bytes = is_child(search, pid) ? agent.high - agent.low : 0;
         return false;
     }
     return memcmp(&recorded.session, search->session, sizeof(none)) == 0 ||
            (memcmp(&recorded.session, &none, sizeof(none)) == 0 && is_child(search, pid));
+}
+
+/* Returns the bytes that stay in the process. */
+static uint64_t leave_stray(pid_t pid)
+{
+    sj_leave_report report;
+    sj_remote_module agent;
+    if (sj_attach_leave(pid, &report, NULL) == SJ_OK) {
+        return report.left_bytes;
+    }
+    const bool stays = sj_remote_module_find(pid, "libsojourn-agent", &agent) == SJ_OK;
+    return stays ? agent.high - agent.low : 0;
 }
 
 size_t sj_attach_leave_strays(const sj_session_id *session, const pid_t *parents, size_t count,
@@ -58,13 +69,11 @@ size_t sj_attach_leave_strays(const sj_session_id *session, const pid_t *parents
     DIR *folder = opendir("/proc");
     for (struct dirent *entry = folder != NULL ? readdir(folder) : NULL; entry != NULL;
          entry = readdir(folder)) {
-        sj_leave_report report;
         uint64_t half_bytes = 0;
         const pid_t pid = (pid_t)strtol(entry->d_name, NULL, 10);
         if (pid > 0 && pid != getpid() && is_stray(&search, pid, &half_bytes)) {
             found++;
-            (void)!sj_attach_leave(pid, &report, NULL);
-            *left_bytes += report.left_bytes;
+            *left_bytes += leave_stray(pid);
         }
         *left_bytes += half_bytes;
     }

@@ -132,6 +132,7 @@ sj_status sj_callgraph_measure(sj_callgraph *gauge, const sj_block *block, sj_st
                                void *lookup_context, sj_block_summary *summary)
 {
     if (!gauge->flat || gauge->paths.count > MOST_GAUGE_NODES) {
+        gauge->flat = false; /* until there is a table of nodes again */
         sj_path_nodes_deinit(&gauge->paths);
         SJ_TRY(sj_path_nodes_init(&gauge->paths));
         gauge->flat = true;

@@ -31,12 +31,12 @@ typedef struct pruned_paths {
     int64_t self_ns;
 } pruned_paths;
 
-/* Calls that have ended, and how many are open; of a path without any it is not always known how
- * many (a session that is being recorded, or a profile), but that its calls are. */
+/* Calls that have ended, and how many are open. Of a path without either no end is known: its calls
+ * are still open (a session that is being recorded, a profile), or their end was lost. */
 static const char *format_calls(int64_t ended, int64_t open, char text[CALLS_TEXT_BYTES])
 {
     if (open == 0 && ended == 0) {
-        snprintf(text, CALLS_TEXT_BYTES, "open");
+        snprintf(text, CALLS_TEXT_BYTES, "no end");
     } else if (open == 0) {
         snprintf(text, CALLS_TEXT_BYTES, "%lld", (long long)ended);
     } else if (ended == 0) {
@@ -196,7 +196,8 @@ const sj_command sj_command_tree = {
     .usage = "sojourn tree [OPTIONS] [FILE]",
     .help =
         "Paths with less than 0.5 % of the time are left out; a last line says how many. Calls\n"
-        "that have not ended are told as open: their own time is not known.\n\n"
+        "that have not ended are told as open, or as without end where it may have been lost:\n"
+        "their own time is not known.\n\n"
         "Options:\n"
         "  --session ID      a session_id, the beginning of a uuid, or `last` (default)\n"
         "  --all             every path\n"

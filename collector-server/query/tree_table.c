@@ -7,6 +7,7 @@
  *
  * Design notes. Paths are loaded once per query and linked by parent, because SQL's own recursion
  * cannot order and add up at the same time; 64 bytes a path. */
+#include "collector-server/callgraph/callgraph.h"
 #include "collector-server/query/table_function.h"
 
 #include <stdbool.h>
@@ -204,7 +205,8 @@ static int link_rows(tree_cursor *cursor, bool by_name)
 }
 
 /* The path of a call of `function` from a call of `caller`, as call graphs have it: deep recursion
- * goes to the nearest path above with the same function and the same caller. 0: none. */
+ * goes to the nearest path above with the same function and the same caller. 0: none, as of calls
+ * whose sums are yet to be written. */
 static uint32_t find_callee(const tree_cursor *cursor, uint32_t caller, int64_t function)
 {
     const path_row *rows = cursor->rows;
@@ -212,7 +214,8 @@ static uint32_t find_callee(const tree_cursor *cursor, uint32_t caller, int64_t 
     while (row != 0 && rows[row].function_id != function) {
         row = rows[row].next_sibling;
     }
-    for (uint32_t above = caller; row == 0 && above != 0;) {
+    const bool is_folded = rows[caller].depth + 1 >= SJ_PATH_FOLD_DEPTH;
+    for (uint32_t above = caller; is_folded && row == 0 && above != 0;) {
         const uint32_t parent = find_row(cursor, rows[above].parent_id);
         const bool is_it = rows[above].function_id == function &&
                            rows[parent].function_id == rows[caller].function_id;

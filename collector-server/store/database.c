@@ -76,14 +76,16 @@ static sj_status read_number(sqlite3 *database, const char *sql, int64_t *number
     return result == SQLITE_DONE ? SJ_ECORRUPT : sj_database_status(result);
 }
 
-/* Tells whether the file is a store of ours, and of which version; 0: an empty file. */
+/* Tells whether the file is a store of ours, and of which version; 0: an empty file. Another
+ * process may be making it: what says that it is ours comes with all the rest, so it is read last.
+ */
 static sj_status identify(sqlite3 *database, const char *path, int64_t *version, sj_error *error)
 {
     int64_t application = 0;
     int64_t tables = 0;
-    SJ_TRY(read_number(database, "PRAGMA application_id", &application, error));
-    SJ_TRY(read_number(database, "PRAGMA user_version", version, error));
     SJ_TRY(read_number(database, "SELECT count(*) FROM sqlite_schema", &tables, error));
+    SJ_TRY(read_number(database, "PRAGMA user_version", version, error));
+    SJ_TRY(read_number(database, "PRAGMA application_id", &application, error));
     if (application == 0 && *version == 0 && tables == 0) {
         return SJ_OK;
     }

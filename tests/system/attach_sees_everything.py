@@ -63,8 +63,9 @@ def test_forks_at_every_moment(sojourn, sample, rounds):
                        f"in {pid}, child of {target.pid}")
             check_alive(pid)
         with open(summary, encoding="utf-8") as file:
-            check((json.load(file)["left_bytes"] > 0) == (stays > 0),
-                  f"round {i}: {stays} children keep the agent")
+            # Short-lived children may have kept it, too, and be gone by now.
+            check(json.load(file)["left_bytes"] > 0 or stays == 0,
+                  f"round {i}: {stays} children keep the agent, which nobody told")
         rows = sojourn.sql(database, "SELECT p.number, p.pid, sum(f.name = 'open_child') AS children, "
                                      "count(c.call_id) AS calls FROM processes p "
                                      "LEFT JOIN threads t ON t.process_number = p.number "

@@ -240,12 +240,12 @@ test("Enter on a function shows its hottest path in the tree", async () => {
     await page.context().close();
 });
 
-test("calls that have not ended are open, not none", async () => {
+test("calls that have not ended are without end, not none", async () => {
     const page = await openPage("/sessions/3?view=tree");
     const main = treeRows(page).first();
     await main.waitFor();
     const cells = await main.locator("[role=gridcell]").allTextContents();
-    assert.ok(cells.includes("open"), cells.join(" | "));
+    assert.ok(cells.includes("no end"), cells.join(" | "));
     assert.ok(!cells.includes("0"), cells.join(" | "));
     await page.context().close();
 });

@@ -1,3 +1,4 @@
+#include "collector-server/callgraph/callgraph.h"
 #include "collector-server/query/function_groups.h"
 #include "collector-server/query/query.h"
 #include "collector-server/query/tick_scale.h"
@@ -226,24 +227,28 @@ static void trees_count_open_calls(void **state)
         number_of("SELECT count(*) FROM call_tree(1) WHERE calls = 0 AND open_calls = 0"), 0);
 }
 
-/* A call graph folds recursion that is very deep; A called by B called by A ... here at the third.
- */
-static void open_calls_of_folded_recursion_are_found(void **state)
+/* A called by B called by A ...: as many paths as `paths`, and as many open calls as `open`. */
+static void add_recursion(int paths, int open)
 {
-    (void)state;
+    char sql[1024];
+    sqlite3 *writer = NULL;
+    snprintf(sql, sizeof(sql),
+             "INSERT INTO streams (stream_id, session_id, number) VALUES (90, 9, 1);"
+             "WITH RECURSIVE t(n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM t WHERE n < %d)"
+             "INSERT INTO call_paths SELECT (9 << 32) + n, 9, nullif((9 << 32) + n - 1, 9 << 32), "
+             "1 + (n - 1) %% 2, n - 1, 0, 0, 0, 0, NULL, NULL, 0, 0, NULL, x'' FROM t;"
+             "WITH RECURSIVE t(n) AS (SELECT 0 UNION ALL SELECT n + 1 FROM t WHERE n < %d - 1)"
+             "INSERT INTO open_calls SELECT 90, n, 1 + n %% 2, n, 0, 0 FROM t;",
+             paths, open);
+    assert_int_equal(sqlite3_open(path, &writer), SQLITE_OK);
+    assert_int_equal(sqlite3_exec(writer, sql, NULL, NULL, NULL), SQLITE_OK);
+    sqlite3_close(writer);
+}
+
+static void remove_recursion(void)
+{
     sqlite3 *writer = NULL;
     assert_int_equal(sqlite3_open(path, &writer), SQLITE_OK);
-    assert_int_equal(
-        sqlite3_exec(writer,
-                     "INSERT INTO streams (stream_id, session_id, number) VALUES (90, 9, 1);"
-                     "INSERT INTO call_paths SELECT (9 << 32) + value, 9, nullif((9 << 32) + value "
-                     "- 1, 9 << 32), 1 + (value - 1) % 2, value - 1, 0, 0, 0, 0, NULL, NULL, 0, 0, "
-                     "NULL, x'' FROM json_each('[1, 2, 3]');"
-                     "INSERT INTO open_calls SELECT 90, value, 1 + value % 2, value, 0, 0 FROM "
-                     "json_each('[0, 1, 2, 3, 4]');",
-                     NULL, NULL, NULL),
-        SQLITE_OK);
-    assert_int_equal(number_of("SELECT group_concat(open_calls, '') FROM call_tree(9)"), 122);
     assert_int_equal(sqlite3_exec(writer,
                                   "DELETE FROM open_calls WHERE stream_id = 90;"
                                   "DELETE FROM call_paths WHERE session_id = 9;"
@@ -251,6 +256,26 @@ static void open_calls_of_folded_recursion_are_found(void **state)
                                   NULL, NULL, NULL),
                      SQLITE_OK);
     sqlite3_close(writer);
+}
+
+static void open_calls_of_folded_recursion_are_found(void **state)
+{
+    (void)state;
+    enum { DEEPEST = SJ_PATH_FOLD_DEPTH };
+    add_recursion(DEEPEST, DEEPEST + 3);
+    assert_int_equal(number_of("SELECT sum(open_calls) FROM call_tree(9)"), DEEPEST + 3);
+    assert_int_equal(number_of("SELECT group_concat(open_calls, '') FROM (SELECT * FROM "
+                               "call_tree(9) WHERE depth >= 1020)"),
+                     1132);
+    remove_recursion();
+}
+
+static void open_calls_of_paths_that_are_yet_to_be_written_are_at_no_other(void **state)
+{
+    (void)state;
+    add_recursion(3, 5);
+    assert_int_equal(number_of("SELECT group_concat(open_calls, '') FROM call_tree(9)"), 111);
+    remove_recursion();
 }
 
 enum { NUMBERS_A_BATCH = 37 };
@@ -326,6 +351,7 @@ int main(void)
         cmocka_unit_test(trees_are_depth_first_and_complete),
         cmocka_unit_test(trees_count_open_calls),
         cmocka_unit_test(open_calls_of_folded_recursion_are_found),
+        cmocka_unit_test(open_calls_of_paths_that_are_yet_to_be_written_are_at_no_other),
         cmocka_unit_test(groups_are_complete_when_memory_is_too_small),
     };
     return cmocka_run_group_tests(tests, open_trace, close_trace);

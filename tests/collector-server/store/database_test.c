@@ -13,9 +13,10 @@
 static char path[64];
 static sj_status other_status; /* of whoever came in between */
 static int others;             /* that did */
+static const char *moment;     /* of the first: the statement before which it comes */
 
-/* When the first is about to take the lock, with the version read already, another one opens the
- * same file and is done before it. */
+/* At a moment of the first, such as when it is about to take the lock, with the version read
+ * already, another one opens the same file and is done before it goes on. */
 static int come_in_between(unsigned event, void *context, void *statement, void *text)
 {
     sqlite3 *opened = NULL;
@@ -23,7 +24,7 @@ static int come_in_between(unsigned event, void *context, void *statement, void 
     (void)event;
     (void)context;
     (void)statement;
-    if (strcmp(text, "BEGIN IMMEDIATE") != 0 || others++ > 0) {
+    if (strcmp(text, moment) != 0 || others++ > 0) {
         return 0;
     }
     other_status = sj_database_open(path, SJ_DATABASE_CREATE, &opened, &error);
@@ -48,10 +49,11 @@ static int64_t ask_number(sqlite3 *database, const char *sql)
     return number;
 }
 
-static void open_beside_another(void)
+static void open_beside_another(const char *statement)
 {
     sqlite3 *opened = NULL;
     sj_error error = {0};
+    moment = statement;
     others = 0;
     other_status = SJ_EIO;
     assert_int_equal(sqlite3_auto_extension((void (*)(void))watch), SQLITE_OK);
@@ -62,7 +64,7 @@ static void open_beside_another(void)
     }
     assert_int_equal(status, SJ_OK);
     assert_int_equal(other_status, SJ_OK);
-    assert_true(others >= 2); /* the one in between took the lock, too */
+    assert_true(others >= 2); /* the one in between came there, too */
     assert_int_equal(ask_number(opened, "PRAGMA user_version"), sj_database_version());
     sqlite3_close(opened);
 }
@@ -124,7 +126,18 @@ static void the_log_of_a_new_file_is_waited_for(void **state)
 static void two_that_make_a_database_at_once_both_have_it(void **state)
 {
     (void)state;
-    open_beside_another();
+    open_beside_another("BEGIN IMMEDIATE");
+}
+
+/* What is read of the file before and after that does not make one of another program of it. */
+static void one_that_is_made_while_it_is_looked_at_is_ours(void **state)
+{
+    static const char *const looks[] = {"SELECT count(*) FROM sqlite_schema", "PRAGMA user_version",
+                                        "PRAGMA application_id"};
+    for (size_t i = 0; i < sizeof(looks) / sizeof(looks[0]); ++i) {
+        open_beside_another(looks[i]);
+        remove_file(state);
+    }
 }
 
 static void make_first_version(void)
@@ -152,7 +165,7 @@ static void two_that_open_one_of_an_older_version_at_once_both_have_it(void **st
     sj_error error = {0};
     (void)state;
     make_first_version();
-    open_beside_another();
+    open_beside_another("BEGIN IMMEDIATE");
     assert_int_equal(sj_database_open(path, SJ_DATABASE_READ, &opened, &error), SJ_OK);
     assert_int_equal(ask_number(opened, "SELECT count(*) FROM devices WHERE name = 'old'"), 1);
     sqlite3_close(opened);
@@ -162,6 +175,8 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(two_that_make_a_database_at_once_both_have_it, remove_file,
+                                        remove_file),
+        cmocka_unit_test_setup_teardown(one_that_is_made_while_it_is_looked_at_is_ours, remove_file,
                                         remove_file),
         cmocka_unit_test_setup_teardown(the_log_of_a_new_file_is_waited_for, remove_file,
                                         remove_file),

@@ -88,7 +88,7 @@ function columnsOf(sessionNs: number, toggle: (row: TreeRow) => void): TreeColum
             className: "number",
             cell: (row) => {
                 if (row.node?.calls === 0) {
-                    return <span title="no call of this path has ended">open</span>;
+                    return <span title="no end of a call of this path is known: open, or lost">no end</span>;
                 }
                 const calls = row.node?.calls ?? row.rest?.calls;
                 return calls === undefined ? null : <span title={count(calls)}>{compact(calls)}</span>;
