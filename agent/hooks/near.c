@@ -16,12 +16,13 @@ static uint64_t min_of(uint64_t a, uint64_t b)
     return a < b ? a : b;
 }
 
-/* The highest place in from..to. Large areas begin with a huge page where that fits. */
+/* The highest place in from..to, a guard away from both. Large areas begin with a huge page where
+ * that fits. */
 static uint64_t place_in(uint64_t from, uint64_t to, uint64_t bytes)
 {
     const uint64_t place = (to - GUARD_BYTES - bytes) & ~(SJ_ARCH_PAGE_MULTIPLE - 1);
     const uint64_t huge = place & ~((uint64_t)HUGE_PAGE - 1);
-    return bytes >= HUGE_PAGE && huge >= from ? huge : place;
+    return bytes >= HUGE_PAGE && huge >= from + GUARD_BYTES ? huge : place;
 }
 
 /* Finds the best place in the gaps between mappings: right below the module, where nothing grows;

@@ -35,14 +35,34 @@ enum {
     SJ_CODE_BRANCH = 64      /* `value` is the displacement of a relative branch */
 };
 
-/* What an instruction does to the status flags (CF PF AF ZF SF OF of x86): which of them it writes
- * for certain, and which it may read before that. */
+/* The status flags of x86, as far as they are told apart. */
+enum {
+    SJ_FLAG_CARRY = 1,
+    SJ_FLAG_ZERO = 2,
+    SJ_FLAG_OVERFLOW = 4,
+    SJ_FLAG_OTHERS = 8, /* sign, parity, and adjust: what is undefined counts as written for it */
+    SJ_FLAGS_ALL = 15
+};
+
+/* What an instruction does to them: which it writes for certain, and which it may read before that;
+ * sj_flags_written and sj_flags_read tell them as sets. */
 typedef enum sj_flag_effect {
-    SJ_FLAGS_CARRY = 1,  /* writes */
-    SJ_FLAGS_OTHERS = 2, /* than the carry */
-    SJ_FLAGS_ALL = SJ_FLAGS_CARRY | SJ_FLAGS_OTHERS,
-    SJ_FLAGS_READ_SHIFT = 2,
-    SJ_FLAGS_UNKNOWN = SJ_FLAGS_ALL << SJ_FLAGS_READ_SHIFT
+    SJ_EFFECT_NONE,
+    SJ_EFFECT_WRITES_ALL,
+    SJ_EFFECT_WRITES_CARRY,
+    SJ_EFFECT_WRITES_ZERO,
+    SJ_EFFECT_WRITES_CARRY_ZERO,
+    SJ_EFFECT_WRITES_CARRY_OVERFLOW,
+    SJ_EFFECT_KEEPS_CARRY,    /* and writes the rest */
+    SJ_EFFECT_KEEPS_OVERFLOW, /* and writes the rest */
+    SJ_EFFECT_CARRIES,        /* reads the carry, writes all */
+    SJ_EFFECT_READS_CARRY,
+    SJ_EFFECT_READS_ZERO,
+    SJ_EFFECT_READS_OVERFLOW,
+    SJ_EFFECT_READS_CARRY_ZERO,
+    SJ_EFFECT_READS_SIGNS, /* overflow and others */
+    SJ_EFFECT_READS_ALL_BUT_CARRY,
+    SJ_EFFECT_UNKNOWN /* may read all, writes none */
 } sj_flag_effect;
 
 typedef struct sj_code {
@@ -52,7 +72,7 @@ typedef struct sj_code {
     uint8_t kind; /* sj_code_kind */
     uint8_t flags;
     uint8_t field : 4;       /* position of the displacement of a rip-relative operand */
-    uint8_t flag_effect : 4; /* sj_flag_effect: written, and read << SJ_FLAGS_READ_SHIFT */
+    uint8_t flag_effect : 4; /* sj_flag_effect */
 } sj_code;
 
 typedef struct sj_machine sj_machine;
@@ -92,6 +112,10 @@ static inline int64_t sj_code_target(const sj_code *code)
 {
     return (int64_t)sj_code_end(code) + code->value;
 }
+
+/* sj_flags_written and sj_flags_read return the sets of flags of a sj_flag_effect. */
+uint8_t sj_flags_written(uint8_t effect);
+uint8_t sj_flags_read(uint8_t effect);
 
 /* sj_code_is_final tells that control never goes on behind it. */
 static inline bool sj_code_is_final(const sj_code *code)

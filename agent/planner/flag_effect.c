@@ -1,8 +1,47 @@
 #include "agent/planner/machine.h"
 
 /* Design notes. Instructions that code has at heads, in front of exits and behind calls; of others
- * nothing is claimed. What is undefined afterwards (most flags of a product) counts as written.
- * Intel SDM volume 1, appendix A. */
+ * nothing is claimed. Intel SDM volume 1, appendix A. What is undefined there is not written: after
+ * a product the flags but carry and overflow are what they were before, as AMD's processors have
+ * it, and after tzcnt the overflow is. But for the adjust flag, which no condition looks at. */
+
+typedef struct flag_sets {
+    uint8_t written;
+    uint8_t read;
+} flag_sets;
+
+enum {
+    ALL = SJ_FLAGS_ALL,
+    BUT_CARRY = SJ_FLAGS_ALL & ~SJ_FLAG_CARRY,
+    BUT_OVERFLOW = SJ_FLAGS_ALL & ~SJ_FLAG_OVERFLOW
+};
+
+static const flag_sets sets[] = {
+    [SJ_EFFECT_WRITES_ALL] = {ALL, 0},
+    [SJ_EFFECT_WRITES_CARRY] = {SJ_FLAG_CARRY, 0},
+    [SJ_EFFECT_WRITES_ZERO] = {SJ_FLAG_ZERO, 0},
+    [SJ_EFFECT_WRITES_CARRY_ZERO] = {SJ_FLAG_CARRY | SJ_FLAG_ZERO, 0},
+    [SJ_EFFECT_WRITES_CARRY_OVERFLOW] = {SJ_FLAG_CARRY | SJ_FLAG_OVERFLOW, 0},
+    [SJ_EFFECT_KEEPS_CARRY] = {BUT_CARRY, 0},
+    [SJ_EFFECT_KEEPS_OVERFLOW] = {BUT_OVERFLOW, 0},
+    [SJ_EFFECT_CARRIES] = {ALL, SJ_FLAG_CARRY},
+    [SJ_EFFECT_READS_CARRY] = {0, SJ_FLAG_CARRY},
+    [SJ_EFFECT_READS_ZERO] = {0, SJ_FLAG_ZERO},
+    [SJ_EFFECT_READS_OVERFLOW] = {0, SJ_FLAG_OVERFLOW},
+    [SJ_EFFECT_READS_CARRY_ZERO] = {0, SJ_FLAG_CARRY | SJ_FLAG_ZERO},
+    [SJ_EFFECT_READS_SIGNS] = {0, SJ_FLAG_OVERFLOW | SJ_FLAG_OTHERS},
+    [SJ_EFFECT_READS_ALL_BUT_CARRY] = {0, BUT_CARRY},
+    [SJ_EFFECT_UNKNOWN] = {0, ALL}};
+
+uint8_t sj_flags_written(uint8_t effect)
+{
+    return sets[effect].written;
+}
+
+uint8_t sj_flags_read(uint8_t effect)
+{
+    return sets[effect].read;
+}
 
 /* DA and DB hold the conditional moves of the x87, between registers, which read the flags. */
 static bool is_x87(const ZydisDecodedInstruction *decoded)
@@ -39,30 +78,32 @@ static bool is_of_vectors(const ZydisDecodedInstruction *decoded)
     }
 }
 
-/* A shift by an immediate other than 0; only of more than one bit is its overflow flag undefined.
- */
-static bool shifts_for_certain(const ZydisDecodedInstruction *decoded)
+/* Shifts by more than one bit leave the overflow flag undefined, by none all as it was. */
+static uint8_t effect_of_shift(const ZydisDecodedInstruction *decoded)
 {
     enum { SHIFT8 = 0xc0, SHIFT = 0xc1, SHIFT8_BY_1 = 0xd0, SHIFT_BY_1 = 0xd1 };
     const uint8_t count_mask = decoded->raw.rex.W != 0 ? 0x3f : 0x1f;
-    return ((decoded->opcode == SHIFT8 || decoded->opcode == SHIFT) &&
-            (decoded->raw.imm[0].value.u & count_mask) != 0) ||
-           decoded->opcode == SHIFT8_BY_1 || decoded->opcode == SHIFT_BY_1;
+    if (decoded->opcode == SHIFT8_BY_1 || decoded->opcode == SHIFT_BY_1) {
+        return SJ_EFFECT_WRITES_ALL;
+    }
+    return (decoded->opcode == SHIFT8 || decoded->opcode == SHIFT) &&
+                   (decoded->raw.imm[0].value.u & count_mask) != 0
+               ? SJ_EFFECT_KEEPS_OVERFLOW
+               : SJ_EFFECT_NONE;
 }
 
-/* What a condition looks at: below (and its opposite) at the carry, below or equal at the carry and
- * another, all the rest at others. */
-static uint8_t reads_condition(const ZydisDecodedInstruction *decoded)
+/* What a condition and its opposite look at. */
+static uint8_t effect_of_condition(const ZydisDecodedInstruction *decoded)
 {
-    enum { BELOW = 1, BELOW_OR_EQUAL = 3 };
-    switch ((decoded->opcode & 0x0f) >> 1) {
-    case BELOW:
-        return SJ_FLAGS_CARRY << SJ_FLAGS_READ_SHIFT;
-    case BELOW_OR_EQUAL:
-        return SJ_FLAGS_UNKNOWN;
-    default:
-        return SJ_FLAGS_OTHERS << SJ_FLAGS_READ_SHIFT;
-    }
+    static const uint8_t effects[] = {SJ_EFFECT_READS_OVERFLOW,   /* o, no */
+                                      SJ_EFFECT_READS_CARRY,      /* b, ae */
+                                      SJ_EFFECT_READS_ZERO,       /* e, ne */
+                                      SJ_EFFECT_READS_CARRY_ZERO, /* be, a */
+                                      SJ_EFFECT_READS_SIGNS,      /* s, ns */
+                                      SJ_EFFECT_READS_SIGNS,      /* p, np */
+                                      SJ_EFFECT_READS_SIGNS,      /* l, ge */
+                                      SJ_EFFECT_READS_ALL_BUT_CARRY /* le, g */};
+    return effects[(decoded->opcode & 0x0f) >> 1];
 }
 
 /* Conditional jumps, setcc and cmovcc. */
@@ -136,8 +177,6 @@ uint8_t sj_x86_64_flag_effect(const ZydisDecodedInstruction *decoded)
     switch (decoded->mnemonic) {
     case ZYDIS_MNEMONIC_ADD:
     case ZYDIS_MNEMONIC_AND:
-    case ZYDIS_MNEMONIC_BSF:
-    case ZYDIS_MNEMONIC_BSR:
     case ZYDIS_MNEMONIC_CMP:
     case ZYDIS_MNEMONIC_CMPXCHG:
     case ZYDIS_MNEMONIC_COMISD:
@@ -146,15 +185,11 @@ uint8_t sj_x86_64_flag_effect(const ZydisDecodedInstruction *decoded)
     case ZYDIS_MNEMONIC_FCOMIP:
     case ZYDIS_MNEMONIC_FUCOMI:
     case ZYDIS_MNEMONIC_FUCOMIP:
-    case ZYDIS_MNEMONIC_IMUL:
-    case ZYDIS_MNEMONIC_LZCNT:
-    case ZYDIS_MNEMONIC_MUL:
     case ZYDIS_MNEMONIC_NEG:
     case ZYDIS_MNEMONIC_OR:
     case ZYDIS_MNEMONIC_POPCNT:
     case ZYDIS_MNEMONIC_SUB:
     case ZYDIS_MNEMONIC_TEST:
-    case ZYDIS_MNEMONIC_TZCNT:
     case ZYDIS_MNEMONIC_UCOMISD:
     case ZYDIS_MNEMONIC_UCOMISS:
     case ZYDIS_MNEMONIC_VCOMISD:
@@ -163,29 +198,38 @@ uint8_t sj_x86_64_flag_effect(const ZydisDecodedInstruction *decoded)
     case ZYDIS_MNEMONIC_VUCOMISS:
     case ZYDIS_MNEMONIC_XADD:
     case ZYDIS_MNEMONIC_XOR:
-        return SJ_FLAGS_ALL;
+        return SJ_EFFECT_WRITES_ALL;
     case ZYDIS_MNEMONIC_DEC:
     case ZYDIS_MNEMONIC_INC:
-        return SJ_FLAGS_OTHERS;
+        return SJ_EFFECT_KEEPS_CARRY;
     case ZYDIS_MNEMONIC_BT:
     case ZYDIS_MNEMONIC_BTC:
     case ZYDIS_MNEMONIC_BTR:
     case ZYDIS_MNEMONIC_BTS:
     case ZYDIS_MNEMONIC_CLC:
     case ZYDIS_MNEMONIC_STC:
-        return SJ_FLAGS_CARRY;
+        return SJ_EFFECT_WRITES_CARRY;
+    case ZYDIS_MNEMONIC_BSF:
+    case ZYDIS_MNEMONIC_BSR:
+        return SJ_EFFECT_WRITES_ZERO;
+    case ZYDIS_MNEMONIC_LZCNT:
+    case ZYDIS_MNEMONIC_TZCNT:
+        return SJ_EFFECT_WRITES_CARRY_ZERO;
+    case ZYDIS_MNEMONIC_IMUL:
+    case ZYDIS_MNEMONIC_MUL:
+        return SJ_EFFECT_WRITES_CARRY_OVERFLOW;
     case ZYDIS_MNEMONIC_ADC:
     case ZYDIS_MNEMONIC_SBB:
-        return SJ_FLAGS_ALL | SJ_FLAGS_CARRY << SJ_FLAGS_READ_SHIFT;
+        return SJ_EFFECT_CARRIES;
     case ZYDIS_MNEMONIC_SAR:
     case ZYDIS_MNEMONIC_SHL:
     case ZYDIS_MNEMONIC_SHR:
-        return shifts_for_certain(decoded) ? SJ_FLAGS_ALL : 0;
+        return effect_of_shift(decoded);
     default:
         break;
     }
     if (has_condition(decoded)) {
-        return reads_condition(decoded);
+        return effect_of_condition(decoded);
     }
-    return leaves_alone(decoded) ? 0 : SJ_FLAGS_UNKNOWN;
+    return leaves_alone(decoded) ? SJ_EFFECT_NONE : SJ_EFFECT_UNKNOWN;
 }

@@ -45,7 +45,7 @@ static bool is_new(walk *state, const sj_code *code, uint8_t live)
 
 static bool reads(const sj_code *code, uint8_t live)
 {
-    return (code->flag_effect >> SJ_FLAGS_READ_SHIFT & live) != 0;
+    return (sj_flags_read(code->flag_effect) & live) != 0;
 }
 
 static uint32_t follow(walk *state, const sj_code *code, uint8_t live);
@@ -124,7 +124,7 @@ static uint32_t follow(walk *state, const sj_code *code, uint8_t live)
             if (reads(code, live)) {
                 return SJ_FATE_READ;
             }
-            live &= (uint8_t)~code->flag_effect;
+            live &= (uint8_t)~sj_flags_written(code->flag_effect);
             if (live == 0) {
                 return found;
             }
