@@ -32,6 +32,7 @@ typedef struct sj_emitter {
     bool measuring;
     bool frees_flags; /* the status flags need not be kept by the next probe (x86-64) */
     bool too_far;     /* a displacement did not fit */
+    bool lacks_label; /* a label further on was needed */
 } sj_emitter;
 
 /* sj_arch_machine is the ELF e_machine of the plans that this code applies. */

@@ -2,8 +2,8 @@
  *
  * The area of a module: the gates, then the main lines of all stubs, then the slow parts of all
  * probes, which are never run in the common case and so do not share cache lines with the rest.
- * Stubs may jump to stubs and labels further on, so they are gone through twice: once to measure,
- * which also finds every address relative to the area, and once to write. */
+ * Stubs may jump to stubs further on, so they are gone through twice: once to measure, which also
+ * finds every address relative to the area, and once to write. */
 #include "agent/hooks/internal.h"
 #include "agent/recorder/record.h"
 #include "agent/recorder/sys.h"
@@ -85,7 +85,7 @@ static void emit_copy(sj_application *application, sj_reader *reader, sj_emitter
         target = read_target(application, reader);
     } else {
         target = *read_label(application, reader);
-        reader->bad |= target == 0 && !emitter->measuring;
+        emitter->lacks_label |= target == 0;
     }
     if (reader->bad || count < 4 || position > count - 4) {
         reader->bad = true;
@@ -238,7 +238,7 @@ static void measure_stubs(sj_application *application, uint64_t thunk, uint64_t 
     *cold_bytes = emitter.cold_at;
 }
 
-/* Writes one stub. It is measured again first at its place, for its labels. */
+/* Writes one stub; twice where a label was needed before it was met. */
 static void write_stub(sj_application *application, sj_emitter *emitter, uint32_t index)
 {
     const uint32_t function = stub_at(application, index)->function;
@@ -249,15 +249,19 @@ static void write_stub(sj_application *application, sj_emitter *emitter, uint32_
     if (application->function_skips[function] != SJ_SKIP_NONE) {
         return;
     }
-    sj_emitter rehearsal = *emitter;
-    rehearsal.measuring = true;
-    (void)emit_stub(application, &rehearsal, index);
-    emitter->too_far = false;
-    if (!emit_stub(application, emitter, index)) {
+    const sj_emitter start = *emitter;
+    bool is_valid = emit_stub(application, emitter, index);
+    if (is_valid && emitter->lacks_label) {
+        *emitter = start;
+        is_valid = emit_stub(application, emitter, index) && !emitter->lacks_label;
+    }
+    if (!is_valid) {
         application->function_skips[function] = SJ_SKIP_UNDECODABLE;
     } else if (emitter->too_far) {
         application->function_skips[function] = SJ_SKIP_STUB_TOO_FAR;
     }
+    emitter->too_far = false;
+    emitter->lacks_label = false;
 }
 
 sj_status sj_stubs_build(sj_application *application, sj_hooked_module *module)

@@ -3,12 +3,19 @@
 dynamic) on the same unmodified programs in the same run, as ratios to the machine's own two-clock
 floor.
 
-  tests/bench/overhead.py BUILD_FOLDER [--rounds N] [--long] [--markdown]
+  tests/bench/overhead.py BUILD_FOLDER [--rounds N] [--long] [--no-uftrace] [--markdown]
+                          [--only NAME] [--beside "LD_PRELOAD=... OTHER=..."]
 
 CPU figures are minima over interleaved rounds of (user + system of the traced program) minus those of
 the plain run, divided by the calls. "whole chain" adds everything Sojourn's recorder and collector
 used to plan, drain, encode, store durably and rebuild; for uftrace it adds `uftrace record` itself,
 whose file nobody has read yet.
+
+"app ns/call" is with recorder and lab on the same machine: on two cores they need more than the one
+that the program leaves, so that it waits for them and comes back to cold caches. "lab elsewhere" is
+as on a device: the records are drained, encoded and spooled, but no lab is there to take them.
+--beside runs the program unrecorded with these variables as well: another recorder that is loaded by
+them, such as the prototype of DESIGN.md. Its figure is net of the plain run, per call of Sojourn's.
 """
 import argparse
 import json
@@ -44,13 +51,16 @@ def folder_bytes(folder):
 class Subject:
     def __init__(self, name, command, stdin=None):
         self.name, self.command, self.stdin = name, command, stdin
-        self.plain = self.app = self.chain = self.uftrace = float("inf")
+        self.plain = self.app = self.away = self.chain = self.uftrace = self.other = float("inf")
         self.calls = self.bytes = 0
         self.uftrace_calls = self.uftrace_bytes = 0
 
-    def round(self, sojourn, scratch, with_uftrace):
+    def round(self, sojourn, scratch, with_uftrace, beside=None):
         self.plain = min(self.plain, cpu_of(self.command, self.stdin))
+        if beside:
+            self.other = min(self.other, cpu_of(self.command, self.stdin, env=dict(os.environ, **beside)))
         self.record(sojourn, scratch)
+        self.record_for_a_lab_elsewhere(sojourn, scratch)
         if with_uftrace:
             self.record_uftrace(scratch)
 
@@ -69,6 +79,20 @@ class Subject:
         self.bytes = os.path.getsize(database)
         self.hooked, self.functions = told["hooked"], told["functions"]
 
+    def record_for_a_lab_elsewhere(self, sojourn, scratch):
+        spool, summary = os.path.join(scratch, "spool"), os.path.join(scratch, "summary.json")
+        shutil.rmtree(spool, ignore_errors=True)
+        # Port 9 is "discard", and closed: the spool keeps everything, and `record` says so.
+        with open(self.stdin or os.devnull, "rb") as source:
+            subprocess.run([sojourn, "record", "--quiet", "--collector", "tcp://127.0.0.1:9", "--wait", "0",
+                            "--spool", spool, "--summary", summary, "--", *self.command], stdin=source,
+                           stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, check=False)
+        with open(summary, encoding="utf-8") as file:
+            told = json.load(file)
+        if abs(told["calls"] - self.calls) > self.calls / 1000: # cc1 hashes addresses
+            sys.exit(f"{self.name}: {told['calls']} calls without a lab, {self.calls} with one")
+        self.away = min(self.away, told["traced_cpu_ns"] / 1e9)
+
     def record_uftrace(self, scratch):
         folder = os.path.join(scratch, "uftrace.data")
         shutil.rmtree(folder, ignore_errors=True)
@@ -80,10 +104,11 @@ class Subject:
         self.uftrace_calls = data // 32
 
     def row(self, floor):
-        app = (self.app - self.plain) / self.calls * 1e9
-        chain = (self.chain - self.plain) / self.calls * 1e9
+        app, away, chain, other = ((seconds - self.plain) / self.calls * 1e9
+                                   for seconds in (self.app, self.away, self.chain, self.other))
         row = [self.name, f"{self.calls:,}", str(self.lost), f"{self.hooked}/{self.functions}",
-               f"{floor:.1f}", f"{app:.1f}", f"{app / floor:.2f}", f"{chain:.1f}",
+               f"{floor:.1f}", f"{app:.1f}", f"{app / floor:.2f}", f"{away:.1f}",
+               f"{away / floor:.2f}", f"{other:.1f}" if other != float("inf") else "-", f"{chain:.1f}",
                f"{self.bytes / self.calls:.2f}"]
         if self.uftrace_calls:
             uftrace = (self.uftrace - self.plain) / self.uftrace_calls * 1e9
@@ -95,7 +120,7 @@ class Subject:
 
 
 HEADER = ["program", "calls", "lost", "hooked", "floor ns", "app ns/call", "app/floor",
-          "chain ns/call", "bytes/call", "uftrace ns/call", "uftrace/app", "uftrace/chain",
+          "lab elsewhere", "/floor", "beside", "chain ns/call", "bytes/call", "uftrace ns/call", "uftrace/app", "uftrace/chain",
           "uftrace bytes/call"]
 
 
@@ -116,7 +141,10 @@ def main():
     parser.add_argument("--markdown", action="store_true")
     parser.add_argument("--long", action="store_true", help="100 million calls of lua, without uftrace")
     parser.add_argument("--only", help="subjects whose name contains this")
+    parser.add_argument("--no-uftrace", action="store_true")
+    parser.add_argument("--beside", help="variables of another recorder, NAME=VALUE, separated by spaces")
     options = parser.parse_args()
+    beside = dict(word.split("=", 1) for word in options.beside.split()) if options.beside else None
     build = os.path.abspath(options.build)
     subjects_folder = os.path.join(build, "subjects")
     subprocess.run([os.path.join(HERE, "build_subjects"), subjects_folder], check=True)
@@ -144,7 +172,7 @@ def main():
         for number in range(options.rounds):
             for subject in subjects:
                 print(f"round {number + 1}/{options.rounds}: {subject.name}", file=sys.stderr)
-                subject.round(sojourn, scratch, not options.long)
+                subject.round(sojourn, scratch, not options.long and not options.no_uftrace, beside)
     print_table([subject.row(floor) for subject in subjects], options.markdown)
 
 

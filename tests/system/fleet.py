@@ -62,7 +62,7 @@ class Lab:
 
     def device(self, *words, code=0):
         done = self.sojourn.run(["device", "--database", self.database, *words],
-                                capture_output=True, text=True, timeout=90)
+                                capture_output=True, text=True, timeout=150)
         check(done.returncode == code, f"device {words}: {done.returncode} {done.stderr}")
         return done
 
