@@ -300,8 +300,11 @@ sj_status sj_objc_start(sj_objc_register registers, void *context)
     }
     register_methods = registers;
     register_context = context;
-    atomic_store(&enabled, 1);
+    /* A module that asks for code while the one that sends it the message is not bound yet would be
+     * given a stub for an answer: all are bound before any look-up is led elsewhere. */
     sj_objc_follow();
+    atomic_store(&enabled, 1);
+    sj_objc_follow(); /* what was loaded meanwhile */
     return SJ_OK;
 }
 
