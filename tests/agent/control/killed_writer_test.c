@@ -2,6 +2,8 @@
  * text then always runs, also when a thread was being moved, and can be taken back. */
 #include "agent/control/text_patch.h"
 
+#include "tests/agent/control/victim_place.h"
+
 #include <setjmp.h>
 #include <signal.h>
 #include <stdarg.h>
@@ -46,9 +48,6 @@ static const struct {
              {BACK_FROM, BACK_TO},
              {NEAR_FROM, NEAR_TO}};
 
-/* A window with an lfence, another behind it, a jump back: see text_patch_test.c. */
-static const uint8_t loop[] = {0x90, 0x0f, 0xae, 0xe8, 0x90, 0x0f, 0xae, 0xe8, 0xeb, 0xf6};
-
 static const uint32_t places[] = {FROM,      TO,      ROOM,      SECOND_FROM, SECOND_TO,
                                   BACK_FROM, BACK_TO, NEAR_FROM, NEAR_TO,     LOOP};
 enum { PLACES = sizeof(places) / sizeof(places[0]) };
@@ -68,7 +67,7 @@ static int start(void **state)
         return -1;
     }
     memset(text, 0x90, PAGES * PAGE);
-    memcpy(text, loop, sizeof(loop));
+    memcpy(text, victim_loop, sizeof(victim_loop));
     if (mprotect(text, PAGES * PAGE, PROT_READ | PROT_EXEC) != 0) {
         return -1;
     }
@@ -124,7 +123,7 @@ static sj_text_patch *make_patches(const victim *self, bool is_removal)
         const uint8_t bytes = make_jump(places[i], jump);
         memset(nops, 0x90, sizeof(nops));
         if (places[i] == LOOP) {
-            memcpy(nops, loop, LONG);
+            memcpy(nops, victim_loop, LONG);
         }
         patches[i] = (sj_text_patch){.address = self->text + places[i],
                                      .group = (uint32_t)i,
@@ -137,6 +136,15 @@ static sj_text_patch *make_patches(const victim *self, bool is_removal)
     return patches;
 }
 
+/* Where the thread has to be moved from, as long as its window has the bytes to stand on. */
+static uint64_t place_to_leave(const victim *self)
+{
+    uint8_t found[LONG];
+    const bool is_there = sj_target_read(&self->target, self->text, found, LONG) == SJ_OK &&
+                          memcmp(found, victim_loop, LONG) == 0;
+    return is_there ? PLACE_INSIDE : PLACE_BEHIND;
+}
+
 static sj_status write_once(const victim *self, bool is_removal, uint32_t *changed)
 {
     sj_target target;
@@ -147,6 +155,7 @@ static sj_status write_once(const victim *self, bool is_removal, uint32_t *chang
     sj_status status = sj_text_change_init(&target, patches, PLACES, &change);
     if (status == SJ_OK) {
         status = sj_target_stop_all(&target, NULL);
+        place_victim(self->pid, self->text, is_removal ? PLACE_BEHIND : place_to_leave(self));
     }
     if (status == SJ_OK) {
         status = sj_text_change_clear(&target, 0, &change, &report);
@@ -216,7 +225,7 @@ static bool is_written(const victim *self, uint32_t place)
         return true;
     }
     for (uint8_t i = 0; i < bytes; i++) {
-        assert_int_equal(found[i], place == LOOP ? loop[i] : 0x90);
+        assert_int_equal(found[i], place == LOOP ? victim_loop[i] : 0x90);
     }
     return false;
 }

@@ -2,6 +2,7 @@
 #include "agent/control/text_patch.h"
 
 #include "agent/control/attach_parts.h"
+#include "tests/agent/control/victim_place.h"
 
 #include <setjmp.h>
 #include <signal.h>
@@ -18,10 +19,6 @@
 
 enum { PAGE = 4096, WINDOW = 5, TOGGLES = 200, PATIENCE_S = 60 };
 
-/* A window with an lfence, another behind it, a jump back to the first byte: a thread in it is
- * stopped inside of the window about every second time. (Between multiplications, some processors
- * take every interrupt at the same place.) */
-static const uint8_t loop[] = {0x90, 0x0f, 0xae, 0xe8, 0x90, 0x0f, 0xae, 0xe8, 0xeb, 0xf6};
 static const uint8_t long_nop[WINDOW] = {0x0f, 0x1f, 0x44, 0x00, 0x00};
 
 static volatile unsigned *handled; /* signals; shared with the victim */
@@ -49,7 +46,7 @@ static int start(void **state)
     memset(page, 0xcc, 2 * PAGE);
     /* The window goes over a page boundary. */
     uint8_t *code = page + PAGE - 2;
-    memcpy(code, loop, sizeof(loop));
+    memcpy(code, victim_loop, sizeof(victim_loop));
     if (mprotect(page, 2 * PAGE, PROT_READ | PROT_EXEC) != 0) {
         return -1;
     }
@@ -95,6 +92,9 @@ static sj_status apply(victim *self, const sj_text_patch *patches, size_t count,
     sj_status status = sj_text_change_init(&self->target, copy, count, change);
     if (status == SJ_OK) {
         assert_int_equal(sj_target_stop_all(&self->target, NULL), SJ_OK);
+        if (memcmp(patches[0].expected, victim_loop, WINDOW) == 0) {
+            place_victim(self->pid, self->text, PLACE_INSIDE);
+        }
         *report = (sj_text_patch_report){0};
         status = sj_text_change_clear(&self->target, 0, change, report);
         if (status == SJ_OK) {
@@ -112,10 +112,10 @@ static void test_threads_are_moved_out_of_what_is_written(void **state)
     for (int i = 0; i < TOGGLES; i++) {
         const bool back = i % 2 != 0;
         sj_text_patch patch =
-            make_patch(self->text, 1, back ? long_nop : loop, back ? loop : long_nop);
+            make_patch(self->text, 1, back ? long_nop : victim_loop, back ? victim_loop : long_nop);
         sj_text_patch_report report;
         const struct timespec pause = {.tv_nsec = 200000};
-        uint8_t found[sizeof(loop)];
+        uint8_t found[sizeof(victim_loop)];
         sj_text_change change;
         const time_t limit = time(NULL) + PATIENCE_S;
         do { /* on a busy machine the victim may not come to run in its moment */
@@ -147,9 +147,13 @@ static void test_signals_that_wait_while_a_thread_is_moved_are_handled(void **st
         sj_text_change change;
         sj_text_patch *patch = malloc(sizeof(*patch));
         assert_non_null(patch);
-        *patch = make_patch(self->text, 1, back ? long_nop : loop, back ? loop : long_nop);
+        *patch =
+            make_patch(self->text, 1, back ? long_nop : victim_loop, back ? victim_loop : long_nop);
         assert_int_equal(sj_text_change_init(&self->target, patch, 1, &change), SJ_OK);
         assert_int_equal(sj_target_stop_all(&self->target, NULL), SJ_OK);
+        if (!back) {
+            place_victim(self->pid, self->text, PLACE_INSIDE);
+        }
         assert_int_equal(kill(self->pid, SIGUSR1), 0);
         report = (sj_text_patch_report){0};
         assert_int_equal(sj_text_change_clear(&self->target, restorer, &change, &report), SJ_OK);
@@ -176,11 +180,11 @@ static void test_a_group_with_other_bytes_is_left_alone_as_a_whole(void **state)
 {
     victim *self = *state;
     static const uint8_t traps[WINDOW] = {0xcc, 0xcc, 0xcc, 0xcc, 0xcc};
-    uint8_t found[sizeof(loop)];
+    uint8_t found[sizeof(victim_loop)];
     sj_text_patch_report report;
-    sj_text_patch patches[] = {make_patch(self->text - 64, 7, loop, long_nop),
+    sj_text_patch patches[] = {make_patch(self->text - 64, 7, victim_loop, long_nop),
                                make_patch(self->text - 32, 8, traps, long_nop),
-                               make_patch(self->text, 7, loop, long_nop)};
+                               make_patch(self->text, 7, victim_loop, long_nop)};
     sj_text_change change;
     assert_int_equal(apply(self, patches, 3, &change, &report), SJ_OK);
     assert_int_equal(report.changed, 1);
@@ -189,7 +193,7 @@ static void test_a_group_with_other_bytes_is_left_alone_as_a_whole(void **state)
                 !change.patches[1].refused);
     sj_text_change_deinit(&change);
     assert_int_equal(sj_target_read(&self->target, self->text, found, sizeof(found)), SJ_OK);
-    assert_memory_equal(found, loop, sizeof(loop));
+    assert_memory_equal(found, victim_loop, sizeof(victim_loop));
     assert_int_equal(sj_target_read(&self->target, self->text - 32, found, WINDOW), SJ_OK);
     assert_memory_equal(found, long_nop, WINDOW);
 }
@@ -198,7 +202,7 @@ static void test_memory_that_is_not_there_is_an_error(void **state)
 {
     victim *self = *state;
     sj_text_patch_report report;
-    sj_text_patch patch = make_patch(64, 1, loop, long_nop);
+    sj_text_patch patch = make_patch(64, 1, victim_loop, long_nop);
     sj_text_change change;
     assert_int_equal(apply(self, &patch, 1, &change, &report), SJ_EIO);
     sj_text_change_deinit(&change);
