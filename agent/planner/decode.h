@@ -1,8 +1,9 @@
-/* Instructions as the planner needs them: 12 bytes each, made by Zydis for x86-64 and by Capstone
- * for AArch64. A decoder belongs to one thread. */
+/* Instructions as the planner needs them: 12 bytes each, made by a table and Zydis for x86-64 and
+ * by Capstone for AArch64. A decoder belongs to one thread. */
 #ifndef SJ_AGENT_PLANNER_DECODE_H
 #define SJ_AGENT_PLANNER_DECODE_H
 
+#include "agent/planner/opcodes.h"
 #include "proto/status.h"
 
 #include <stdbool.h>
@@ -81,7 +82,10 @@ typedef struct sj_decoder {
     const sj_machine *machine;
     uint64_t text_low; /* address of offset 0 */
     union {
-        ZydisDecoder zydis;
+        struct {
+            ZydisDecoder zydis;
+            sj_opcodes opcodes;
+        } x86_64;
         struct {
             size_t handle;
             struct cs_insn *room;
