@@ -27,26 +27,20 @@ uint32_t sj_x86_64_head(const sj_module *module, const sj_piece *piece)
     return piece->start + (has_mark ? ENDBR_BYTES : 0);
 }
 
-const sj_code *sj_code_at(const sj_module *module, int64_t offset)
+const sj_code *sj_any_code_at(const sj_module *module, int64_t offset)
 {
-    const uint32_t index = sj_module_piece_at(module, offset);
-    if (index == SJ_PIECE_NONE) {
+    if (!sj_module_holds(module, offset) || !sj_bit_get(module->code_starts, (uint32_t)offset)) {
         return NULL;
     }
-    const sj_piece *piece = &module->pieces[index];
-    uint32_t low = piece->first_code;
-    uint32_t high = piece->first_code + piece->code_count;
-    while (low < high) {
-        const uint32_t middle = low + (high - low) / 2;
-        if ((int64_t)module->codes[middle].at < offset) {
-            low = middle + 1;
-        } else {
-            high = middle;
-        }
-    }
-    const bool is_found =
-        low < piece->first_code + piece->code_count && module->codes[low].at == offset;
-    return is_found ? &module->codes[low] : NULL;
+    const uint32_t word = (uint32_t)offset >> 6;
+    const uint64_t before = module->code_starts[word] & ((UINT64_C(1) << (offset & 63)) - 1);
+    return &module->codes[module->first_codes[word] + (uint32_t)__builtin_popcountll(before)];
+}
+
+const sj_code *sj_code_at(const sj_module *module, int64_t offset)
+{
+    const sj_code *code = sj_any_code_at(module, offset);
+    return code != NULL && (code->flags & SJ_CODE_LOOSE) == 0 ? code : NULL;
 }
 
 uint8_t sj_jump_condition(const sj_module *module, const sj_code *jump)

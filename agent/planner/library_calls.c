@@ -192,7 +192,7 @@ static void note_loads(const sj_module *module, const import_list *list)
         const sj_code *code = &module->codes[i];
         const bool is_call =
             code->kind == SJ_CODE_CALL_INDIRECT || code->kind == SJ_CODE_JUMP_INDIRECT;
-        if ((code->flags & SJ_CODE_RELATIVE) == 0 || is_call) {
+        if ((code->flags & (SJ_CODE_RELATIVE | SJ_CODE_LOOSE)) != SJ_CODE_RELATIVE || is_call) {
             continue;
         }
         import_slot *slot = find_slot(list, sj_module_address(module, sj_code_target(code)));

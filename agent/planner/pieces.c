@@ -171,6 +171,7 @@ sj_status sj_module_find_pieces(sj_module *module)
         qsort(module->pieces, module->piece_count, sizeof(*module->pieces), compare_pieces);
     }
     mark_overlaps(module);
+    SJ_TRY(sj_module_index_pieces(module));
     mark_special(module);
     return SJ_OK;
 }

@@ -1,12 +1,13 @@
 #include "agent/planner/targets.h"
 
 #include "agent/planner/exits.h"
+#include "agent/planner/flags.h"
 #include "agent/planner/growable.h"
 #include "agent/planner/machine.h"
 
 #include <elf.h>
 
-enum { BIT_SETS = 7 };
+enum { BIT_SETS = 8 };
 
 /* State of the one pass over all code. */
 typedef struct scan {
@@ -18,7 +19,8 @@ typedef struct scan {
     sj_links labels; /* from = piece, to = offset inside of another whose address the code takes */
     uint32_t landing_piece;
     sj_status status;
-    bool is_fixed; /* not position independent: immediates may be addresses */
+    bool is_fixed;       /* not position independent: immediates may be addresses */
+    bool asks_for_flags; /* whose readers are looked for, also between pieces; not of Go */
 } scan;
 
 sj_status sj_links_add(sj_links *links, uint32_t from, uint32_t to)
@@ -42,7 +44,9 @@ static sj_status allocate_bits(sj_module *module)
     module->claimed = bits + 4 * words;
     module->table_entries = bits + 5 * words;
     module->pinned = bits + 6 * words;
-    return SJ_OK;
+    module->code_starts = bits + 7 * words;
+    module->first_codes = malloc(words * sizeof(*module->first_codes));
+    return module->first_codes != NULL ? SJ_OK : SJ_ENOMEM;
 }
 
 static void visit_landing_pad(void *context, uint64_t pad)
@@ -165,6 +169,7 @@ static sj_status scan_piece(scan *state, uint32_t piece_index)
         sj_code *code = &module->codes[module->code_count++];
         uint64_t immediate;
         sj_decode(&state->decoder, module->text + at, end - at, at, code, &immediate);
+        sj_module_index_code(module, code);
         if (range != NULL && sj_module_address(module, at) < range->end &&
             sj_frame_walk_at(&walk, sj_module_address(module, at))) {
             code->flags |= SJ_CODE_ENTRY_FRAME;
@@ -264,6 +269,24 @@ static sj_status link_jumps(scan *state)
     return SJ_OK;
 }
 
+static sj_status scan_text(scan *state)
+{
+    sj_module *module = state->module;
+    uint32_t end = 0; /* of the piece before */
+    for (uint32_t i = 0; i <= module->piece_count; i++) {
+        const bool is_piece = i < module->piece_count;
+        if (state->asks_for_flags) {
+            const uint32_t next = is_piece ? module->pieces[i].start : module->text_bytes;
+            SJ_TRY(sj_read_loose_code(module, &state->decoder, end, next));
+        }
+        if (is_piece) {
+            SJ_TRY(scan_piece(state, i));
+            end = module->pieces[i].start + module->pieces[i].size;
+        }
+    }
+    return SJ_OK;
+}
+
 static sj_status scan_module(scan *state)
 {
     sj_module *module = state->module;
@@ -271,21 +294,21 @@ static sj_status scan_module(scan *state)
     /* Instructions are four bytes long on average; pieces add what they need. */
     SJ_TRY(sj_grow(&module->codes, &module->code_capacity, 0, module->text_bytes / 3 + 64,
                    sizeof(*module->codes)));
-    for (uint32_t i = 0; i < module->piece_count; i++) {
-        SJ_TRY(scan_piece(state, i));
-    }
+    SJ_TRY(scan_text(state));
     SJ_TRY(link_jumps(state));
     SJ_TRY(sj_join_parts(module, &state->strong, &state->weak));
     mark_labels(module, &state->labels);
     sj_judge_pieces(module);
     sj_find_padding(module, &state->decoder);
-    return module->machine->tells_flags ? sj_find_free_flags(module, &state->decoder) : SJ_OK;
+    return state->asks_for_flags ? sj_find_free_flags(module) : SJ_OK;
 }
 
 sj_status sj_module_find_targets(sj_module *module)
 {
     SJ_TRY(allocate_bits(module));
-    scan state = {.module = module, .is_fixed = module->elf.type == ET_EXEC};
+    scan state = {.module = module,
+                  .is_fixed = module->elf.type == ET_EXEC,
+                  .asks_for_flags = module->machine->tells_flags && !module->is_go};
     SJ_TRY(sj_decoder_open(&state.decoder, module->machine, module->text_low));
     const sj_status status = scan_module(&state);
     sj_decoder_close(&state.decoder);
