@@ -169,22 +169,22 @@ static sj_exit judge_indirect(const sj_module *module, const sj_piece *piece, co
 }
 
 /* The distance of the frame from the stack pointer; false when it is not told that way. */
-static bool frame_at(const sj_module *module, int64_t offset, int64_t *distance)
+static bool frame_at(const sj_module *module, int64_t offset, int32_t *distance)
 {
     const uint64_t address = sj_module_address(module, offset);
     const sj_frame_range *range = sj_unwind_find(&module->unwind, address);
     if (range == NULL) {
         return false;
     }
-    sj_frame_walk walk;
-    sj_frame_walk_init(&walk, range);
-    return sj_frame_walk_distance(&walk, address, distance);
+    const sj_frame_row *row = sj_unwind_row(&module->unwind, range, address);
+    *distance = row->distance;
+    return row->is_told;
 }
 
 bool sj_is_never_taken(const sj_module *module, const sj_code *jump)
 {
-    int64_t left;
-    int64_t expected;
+    int32_t left;
+    int32_t expected;
     return frame_at(module, jump->at, &left) && frame_at(module, sj_code_target(jump), &expected) &&
            left != expected;
 }

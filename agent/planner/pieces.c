@@ -142,9 +142,7 @@ static void mark_special(sj_module *module)
         }
         const sj_frame_range *range = sj_unwind_find(&module->unwind, address);
         if (range != NULL && range->start == address) {
-            sj_frame_walk walk;
-            sj_frame_walk_init(&walk, range);
-            piece->is_cold = !sj_frame_walk_at(&walk, address);
+            piece->is_cold = !module->unwind.rows[range->first_row].is_entry;
         }
         piece->is_cold = piece->is_cold || strstr(piece->name, ".cold") != NULL;
     }

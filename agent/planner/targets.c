@@ -150,17 +150,25 @@ static sj_status note_code(scan *state, uint32_t piece_index, const sj_code *cod
     return (code->flags & SJ_CODE_BRANCH) != 0 ? note_branch(state, piece_index, code) : SJ_OK;
 }
 
-/* A step of the disassembly of one piece; a frame walk of NULL means that there is no rule. */
+/* Goes on to the row of an address of a range, or behind it; without a range there is no rule. */
+static bool is_entry_frame(const sj_frame_range *range, const sj_frame_row **row, uint64_t address)
+{
+    if (range == NULL || address >= range->end) {
+        return false;
+    }
+    while (address >= (*row)->end) {
+        (*row)++;
+    }
+    return (*row)->is_entry;
+}
+
 static sj_status scan_piece(scan *state, uint32_t piece_index)
 {
     sj_module *module = state->module;
     sj_piece *piece = &module->pieces[piece_index];
     const uint64_t address = sj_module_address(module, piece->start);
     const sj_frame_range *range = sj_unwind_find(&module->unwind, address);
-    sj_frame_walk walk;
-    if (range != NULL) {
-        sj_frame_walk_init(&walk, range);
-    }
+    const sj_frame_row *row = range != NULL ? sj_unwind_row(&module->unwind, range, address) : NULL;
     const uint32_t end = piece->start + piece->size;
     SJ_TRY(sj_grow(&module->codes, &module->code_capacity, module->code_count, piece->size,
                    sizeof(*module->codes)));
@@ -170,8 +178,7 @@ static sj_status scan_piece(scan *state, uint32_t piece_index)
         uint64_t immediate;
         sj_decode(&state->decoder, module->text + at, end - at, at, code, &immediate);
         sj_module_index_code(module, code);
-        if (range != NULL && sj_module_address(module, at) < range->end &&
-            sj_frame_walk_at(&walk, sj_module_address(module, at))) {
+        if (is_entry_frame(range, &row, sj_module_address(module, at))) {
             code->flags |= SJ_CODE_ENTRY_FRAME;
         } else {
             piece->has_frame = true;
@@ -202,13 +209,17 @@ static sj_status link_jump(scan *state, uint32_t from, const sj_code *code)
     sj_module *module = state->module;
     const int64_t target = sj_code_target(code);
     const uint32_t to = sj_module_piece_at(module, target);
-    if (to == SJ_PIECE_NONE || sj_is_never_taken(module, code)) {
+    if (to == SJ_PIECE_NONE) {
         return SJ_OK;
     }
     sj_piece *source = &module->pieces[from];
     sj_piece *piece = &module->pieces[to];
-    if (target == piece->start) {
-        return piece->is_cold ? sj_links_add(&state->strong, from, to) : SJ_OK;
+    const bool is_start = target == piece->start;
+    if ((is_start && !piece->is_cold) || sj_is_never_taken(module, code)) {
+        return SJ_OK;
+    }
+    if (is_start) {
+        return sj_links_add(&state->strong, from, to);
     }
     if (!source->is_cold && !piece->is_cold) {
         if (may_be_part(module, source)) {
