@@ -14,11 +14,6 @@
 
 enum { SWITCH_LOOK_BACK = 12, ENDBR_BYTES = 4, NO_REGISTER = 0xff, LONG_JUMP_IF_BYTES = 6 };
 
-uint32_t sj_piece_head(const sj_module *module, const sj_piece *piece)
-{
-    return module->machine->head(module, piece);
-}
-
 uint32_t sj_x86_64_head(const sj_module *module, const sj_piece *piece)
 {
     static const uint8_t endbr64[ENDBR_BYTES] = {0xf3, 0x0f, 0x1e, 0xfa};
@@ -172,7 +167,9 @@ static sj_exit judge_indirect(const sj_module *module, const sj_piece *piece, co
 static bool frame_at(const sj_module *module, int64_t offset, int32_t *distance)
 {
     const uint64_t address = sj_module_address(module, offset);
-    const sj_frame_range *range = sj_unwind_find(&module->unwind, address);
+    const uint32_t piece = sj_module_piece_at(module, offset);
+    const sj_frame_range *range = sj_unwind_find_near(
+        &module->unwind, piece != SJ_PIECE_NONE ? module->pieces[piece].frame : NULL, address);
     if (range == NULL) {
         return false;
     }
@@ -194,7 +191,7 @@ static sj_exit judge_direct(const sj_module *module, const sj_piece *piece, cons
     const sj_piece *function = &module->pieces[piece->parent];
     const int64_t target = sj_code_target(code);
     const bool is_entry_frame = (code->flags & SJ_CODE_ENTRY_FRAME) != 0;
-    if (target == function->start || target == (int64_t)sj_piece_head(module, function)) {
+    if (target == function->start || target == (int64_t)function->head) {
         return is_entry_frame && function->has_frame && code->kind != SJ_CODE_PINNED
                    ? SJ_EXIT_LEAVES
                    : SJ_EXIT_TO_HEAD;

@@ -33,8 +33,4 @@ const sj_code *sj_any_code_at(const sj_module *module, int64_t offset);
 /* sj_jump_condition is the condition code of a conditional jump of x86-64. */
 uint8_t sj_jump_condition(const sj_module *module, const sj_code *jump);
 
-/* sj_piece_head returns the offset of a function's first instruction behind marks of branch
- * targets (endbr64, bti, paciasp), which have to stay where they are. */
-uint32_t sj_piece_head(const sj_module *module, const sj_piece *piece);
-
 #endif

@@ -95,14 +95,14 @@ static uint32_t callee_of(const search *state, const sj_code *code)
 
 static sj_status note_call(search *state, uint32_t caller, const sj_code *call)
 {
-    const uint32_t callee = callee_of(state, call);
     const sj_code *next = sj_any_code_behind(state->module, call);
-    if (callee == SJ_PIECE_NONE || next == NULL) {
-        return SJ_OK;
-    }
-    const uint32_t fates = sj_flags_fates(&state->view, next);
+    const uint32_t fates = next != NULL ? sj_flags_fates(&state->view, next) : 0;
     if (fates == 0 || sj_is_last_call(state->module, call)) {
-        return SJ_OK; /* of nearly all calls it is the former, which is found faster */
+        return SJ_OK; /* of nearly all calls it is the former, which is found fastest */
+    }
+    const uint32_t callee = callee_of(state, call);
+    if (callee == SJ_PIECE_NONE) {
+        return SJ_OK;
     }
     state->is_read[callee] |=
         (fates & SJ_FATE_READ) != 0 || ((fates & SJ_FATE_POINTED) != 0 && state->pointed_read);
@@ -186,7 +186,7 @@ static sj_status note_called(search *state, uint32_t node, const sj_code *first,
                                  code->kind == SJ_CODE_CALL_INDIRECT ||
                                  code->kind == SJ_CODE_JUMP_INDIRECT;
         const uint32_t to = is_transfer ? callee_of(state, code) : node;
-        state->is_filler[node] &= is_filler(code);
+        state->is_filler[node] = state->is_filler[node] && is_filler(code);
         if (to != node && to != SJ_PIECE_NONE) {
             state->is_called[to] = true;
         }
@@ -338,7 +338,7 @@ sj_status sj_find_free_flags(sj_module *module)
     const bool sees_all = !has_other_text(module);
     for (size_t i = 0; i < module->piece_count && status == SJ_OK; i++) {
         sj_piece *piece = &module->pieces[i];
-        piece->frees_flags_at_head = sj_flags_are_free(module, sj_piece_head(module, piece));
+        piece->frees_flags_at_head = sj_flags_are_free(module, piece->head);
         piece->frees_flags_at_return = sees_all && !state.is_read[i];
     }
     free(flags);

@@ -17,6 +17,8 @@ enum { SJ_PIECE_NONE = UINT32_MAX };
 typedef struct sj_piece {
     uint32_t start; /* offset from the start of the text */
     uint32_t size;
+    uint32_t head; /* offset of the first instruction behind marks of branch targets (endbr64, bti,
+                    * paciasp), which have to stay where they are */
     uint32_t first_code;
     uint32_t code_count;
     uint32_t parent; /* own index for functions */
@@ -24,7 +26,8 @@ typedef struct sj_piece {
     uint32_t part_count;  /* of a function: cold parts */
     uint32_t table_count; /* jump tables that its instructions name */
     const char *name;
-    uint8_t source; /* sj_symbol_source */
+    const sj_frame_range *frame; /* that the start lies in; NULL: none */
+    uint8_t source;              /* sj_symbol_source */
     uint8_t receiver;
     uint8_t skip; /* sj_skip that was found before any technique was tried */
     bool is_cold;

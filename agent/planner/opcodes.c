@@ -13,11 +13,11 @@ enum {
     PREFIX_REPNE = 0xf2,
     PREFIX_REP = 0xf3,
     ESCAPE = 0x0f,
-    MOST_BYTES = 15,
-    BITS64 = 8,   /* of a rex prefix */
-    REGISTER = 3, /* mod: the operand is no memory */
-    HAS_SIB = 4,  /* rm */
-    NO_BASE = 5   /* rm or base with a mod of 0: an offset in its place */
+    WINDOW_BYTES = 18, /* 10 in front of an immediate, which is read as 8 */
+    BITS64 = 8,        /* of a rex prefix */
+    REGISTER = 3,      /* mod: the operand is no memory */
+    HAS_SIB = 4,       /* rm */
+    NO_BASE = 5        /* rm or base with a mod of 0: an offset in its place */
 };
 
 /* The prefixes with which an opcode is in the table. */
@@ -221,7 +221,7 @@ void sj_opcodes_fill(sj_opcodes *opcodes)
     fill_regular(opcodes);
 }
 
-/* An instruction that is being read; its bytes are MOST_BYTES at least. */
+/* An instruction that is being read; there are WINDOW_BYTES bytes. */
 typedef struct reading {
     const uint8_t *bytes;
     unsigned used;
@@ -229,12 +229,12 @@ typedef struct reading {
     uint8_t rex;    /* 0: none */
 } reading;
 
-static uint64_t take(reading *state, unsigned size)
+static inline uint64_t take(reading *state, unsigned size)
 {
-    uint64_t value = 0;
-    memcpy(&value, state->bytes + state->used, size);
+    uint64_t value;
+    memcpy(&value, state->bytes + state->used, sizeof(value));
     state->used += size;
-    return value;
+    return size < sizeof(value) ? value & ((UINT64_C(1) << 8 * size) - 1) : value;
 }
 
 static void take_prefixes(reading *state)
@@ -313,13 +313,19 @@ static unsigned immediate_bytes(const sj_opcode *opcode, const reading *state)
     return 0;
 }
 
-/* Shifts by none leave the flags as they were. */
-static uint8_t effect_of(const sj_opcode *opcode, const reading *state, uint64_t immediate)
+static void take_immediate(const sj_opcode *opcode, reading *state, sj_code *code,
+                           uint64_t *immediate)
 {
     const uint8_t count_mask = (state->rex & BITS64) != 0 ? 0x3f : 0x1f;
-    return opcode->effect == SJ_EFFECT_KEEPS_OVERFLOW && (immediate & count_mask) == 0
-               ? (uint8_t)SJ_EFFECT_NONE
-               : opcode->effect;
+    const unsigned bytes = immediate_bytes(opcode, state);
+    const uint64_t value = take(state, bytes);
+    if (bytes >= sizeof(int32_t)) {
+        *immediate = bytes == sizeof(int32_t) ? (uint64_t)(int32_t)value : value;
+    }
+    /* Shifts by none leave the flags as they were. */
+    if (opcode->effect == SJ_EFFECT_KEEPS_OVERFLOW && (value & count_mask) == 0) {
+        code->flag_effect = SJ_EFFECT_NONE;
+    }
 }
 
 static bool decode(const sj_opcodes *opcodes, reading *state, sj_code *code, uint64_t *immediate)
@@ -337,13 +343,10 @@ static bool decode(const sj_opcodes *opcodes, reading *state, sj_code *code, uin
         }
         sj_x86_64_note_operand(&operand, (opcode.operands & MEMORY) != 0, code);
     }
-    const unsigned bytes = immediate_bytes(&opcode, state);
-    const uint64_t value = take(state, bytes);
-    code->flag_effect = effect_of(&opcode, state, value) & 15;
-    if (bytes >= sizeof(int32_t)) {
-        *immediate = bytes == sizeof(int32_t) ? (uint64_t)(int32_t)value : value;
-    }
-    if ((opcode.operands & DISTANCE8) != 0) {
+    code->flag_effect = opcode.effect & 15;
+    if ((opcode.operands & (BYTE | FULL | WIDE)) != 0) {
+        take_immediate(&opcode, state, code, immediate);
+    } else if ((opcode.operands & DISTANCE8) != 0) {
         code->value = (int8_t)take(state, 1);
         code->flags = SJ_CODE_BRANCH;
     } else if ((opcode.operands & DISTANCE32) != 0) {
@@ -357,8 +360,9 @@ static bool decode(const sj_opcodes *opcodes, reading *state, sj_code *code, uin
 bool sj_opcodes_decode(const sj_opcodes *opcodes, const uint8_t *bytes, size_t size, uint32_t at,
                        sj_code *code, uint64_t *immediate)
 {
-    uint8_t room[MOST_BYTES] = {0};
-    if (size < MOST_BYTES) {
+    uint8_t room[WINDOW_BYTES];
+    if (size < WINDOW_BYTES) {
+        memset(room, 0, sizeof(room));
         memcpy(room, bytes, size);
         bytes = room;
     }

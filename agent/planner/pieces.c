@@ -141,6 +141,7 @@ static void mark_special(sj_module *module)
             piece->skip = SJ_SKIP_RUNTIME_SUPPORT;
         }
         const sj_frame_range *range = sj_unwind_find(&module->unwind, address);
+        piece->frame = range;
         if (range != NULL && range->start == address) {
             piece->is_cold = !module->unwind.rows[range->first_row].is_entry;
         }

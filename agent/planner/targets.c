@@ -167,7 +167,7 @@ static sj_status scan_piece(scan *state, uint32_t piece_index)
     sj_module *module = state->module;
     sj_piece *piece = &module->pieces[piece_index];
     const uint64_t address = sj_module_address(module, piece->start);
-    const sj_frame_range *range = sj_unwind_find(&module->unwind, address);
+    const sj_frame_range *range = piece->frame;
     const sj_frame_row *row = range != NULL ? sj_unwind_row(&module->unwind, range, address) : NULL;
     const uint32_t end = piece->start + piece->size;
     SJ_TRY(sj_grow(&module->codes, &module->code_capacity, module->code_count, piece->size,
@@ -190,6 +190,7 @@ static sj_status scan_piece(scan *state, uint32_t piece_index)
         at += code->length;
     }
     piece->code_count = (uint32_t)module->code_count - piece->first_code;
+    piece->head = module->machine->head(module, piece);
     if (module->machine->finish_piece != NULL) {
         module->machine->finish_piece(module, piece);
     }

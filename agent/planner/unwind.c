@@ -457,6 +457,15 @@ const sj_frame_range *sj_unwind_find(const sj_unwind *unwind, uint64_t address)
     return &unwind->ranges[low - 1];
 }
 
+const sj_frame_range *sj_unwind_find_near(const sj_unwind *unwind, const sj_frame_range *near,
+                                          uint64_t address)
+{
+    const bool is_next = near != NULL && near + 1 < unwind->ranges + unwind->count;
+    const bool is_near = near != NULL && address >= near->start && address < near->end &&
+                         (!is_next || address < near[1].start);
+    return is_near ? near : sj_unwind_find(unwind, address);
+}
+
 const sj_frame_row *sj_unwind_row(const sj_unwind *unwind, const sj_frame_range *range,
                                   uint64_t address)
 {

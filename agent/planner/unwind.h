@@ -41,6 +41,10 @@ void sj_unwind_free(sj_unwind *unwind);
 /* sj_unwind_find returns the range that holds an address, or NULL. */
 const sj_frame_range *sj_unwind_find(const sj_unwind *unwind, uint64_t address);
 
+/* sj_unwind_find_near is sj_unwind_find, fast where the range is `near` (or NULL). */
+const sj_frame_range *sj_unwind_find_near(const sj_unwind *unwind, const sj_frame_range *near,
+                                          uint64_t address);
+
 /* sj_unwind_row returns the row that holds an address of the range. */
 const sj_frame_row *sj_unwind_row(const sj_unwind *unwind, const sj_frame_range *range,
                                   uint64_t address);
