@@ -9,15 +9,19 @@
  * What it leaves out (VEX, x87, system code, other prefixes, what is refused) is Zydis's. */
 
 enum {
+    PREFIX_CS = 0x2e, /* without meaning: alignment */
+    PREFIX_FS = 0x64,
     PREFIX_WORD = 0x66,
     PREFIX_REPNE = 0xf2,
     PREFIX_REP = 0xf3,
     ESCAPE = 0x0f,
-    WINDOW_BYTES = 18, /* 10 in front of an immediate, which is read as 8 */
-    BITS64 = 8,        /* of a rex prefix */
-    REGISTER = 3,      /* mod: the operand is no memory */
-    HAS_SIB = 4,       /* rm */
-    NO_BASE = 5        /* rm or base with a mod of 0: an offset in its place */
+    MOST_BYTES = 15,
+    MOST_PREFIXES = 7,
+    WINDOW_BYTES = MOST_PREFIXES + 9 + 8, /* what may come before a value, which is read as 8 */
+    BITS64 = 8,                           /* of a rex prefix */
+    REGISTER = 3,                         /* mod: the operand is no memory */
+    HAS_SIB = 4,                          /* rm */
+    NO_BASE = 5                           /* rm or base with a mod of 0: an offset in its place */
 };
 
 /* The prefixes with which an opcode is in the table. */
@@ -239,15 +243,19 @@ static inline uint64_t take(reading *state, unsigned size)
 
 static void take_prefixes(reading *state)
 {
-    const uint8_t first = state->bytes[0];
-    state->prefix = first == PREFIX_WORD    ? WORD
-                    : first == PREFIX_REP   ? REP
-                    : first == PREFIX_REPNE ? REPNE
-                                            : BARE;
-    state->used = state->prefix != BARE;
-    const uint8_t next = state->bytes[state->used];
-    if ((next & 0xf0) == 0x40) {
-        state->rex = next;
+    uint8_t byte = state->bytes[0];
+    state->prefix = BARE;
+    if (byte == PREFIX_REP || byte == PREFIX_REPNE) {
+        state->prefix = byte == PREFIX_REP ? REP : REPNE;
+        byte = state->bytes[++state->used];
+    }
+    while (state->used < MOST_PREFIXES && state->prefix <= WORD &&
+           (byte == PREFIX_WORD || byte == PREFIX_CS || byte == PREFIX_FS)) {
+        state->prefix = byte == PREFIX_WORD ? WORD : state->prefix;
+        byte = state->bytes[++state->used];
+    }
+    if ((byte & 0xf0) == 0x40) {
+        state->rex = byte;
         state->used++;
     }
 }
@@ -369,5 +377,6 @@ bool sj_opcodes_decode(const sj_opcodes *opcodes, const uint8_t *bytes, size_t s
     reading state = {.bytes = bytes};
     *code = (sj_code){.at = at};
     *immediate = 0;
-    return decode(opcodes, &state, code, immediate) && code->length <= size;
+    return decode(opcodes, &state, code, immediate) && code->length <= size &&
+           code->length <= MOST_BYTES;
 }

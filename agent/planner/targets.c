@@ -1,3 +1,4 @@
+#define _GNU_SOURCE
 #include "agent/planner/targets.h"
 
 #include "agent/planner/exits.h"
@@ -6,6 +7,7 @@
 #include "agent/planner/machine.h"
 
 #include <elf.h>
+#include <sys/mman.h>
 
 enum { BIT_SETS = 8 };
 
@@ -30,6 +32,17 @@ sj_status sj_links_add(sj_links *links, uint32_t from, uint32_t to)
     return SJ_OK;
 }
 
+/* What is filled from end to end takes fewer faults in larger pages, where there are any. */
+static void prefer_large_pages(void *items, size_t bytes)
+{
+    enum { PAGE_BYTES = 4096 };
+    const uintptr_t start = ((uintptr_t)items + PAGE_BYTES - 1) & ~(uintptr_t)(PAGE_BYTES - 1);
+    const uintptr_t end = ((uintptr_t)items + bytes) & ~(uintptr_t)(PAGE_BYTES - 1);
+    if (start < end) {
+        (void)madvise((void *)start, end - start, MADV_HUGEPAGE);
+    }
+}
+
 static sj_status allocate_bits(sj_module *module)
 {
     const size_t words = module->text_bytes / 64 + 2;
@@ -37,6 +50,7 @@ static sj_status allocate_bits(sj_module *module)
     if (bits == NULL) {
         return SJ_ENOMEM;
     }
+    prefer_large_pages(bits, BIT_SETS * words * sizeof(*bits));
     module->targets = bits;
     module->addressed = bits + words;
     module->called = bits + 2 * words;
@@ -306,6 +320,7 @@ static sj_status scan_module(scan *state)
     /* Instructions are four bytes long on average; pieces add what they need. */
     SJ_TRY(sj_grow(&module->codes, &module->code_capacity, 0, module->text_bytes / 3 + 64,
                    sizeof(*module->codes)));
+    prefer_large_pages(module->codes, module->code_capacity * sizeof(*module->codes));
     SJ_TRY(scan_text(state));
     SJ_TRY(link_jumps(state));
     SJ_TRY(sj_join_parts(module, &state->strong, &state->weak));

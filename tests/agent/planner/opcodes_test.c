@@ -83,6 +83,49 @@ static void what_the_table_tells_is_what_zydis_tells(void **state)
     assert_true(known > 1000000);
 }
 
+static void prefixes_without_meaning_are_counted(void **state)
+{
+    (void)state;
+    static const uint8_t prefixes[] = {0x2e, 0x64, 0x66};
+    static const uint8_t extensions[] = {0x41, 0x48};
+    known = 0;
+    for (size_t i = 0; i < sizeof(prefixes); i++) {
+        for (size_t k = 0; k < sizeof(prefixes); k++) {
+            check_opcodes((const uint8_t[]){prefixes[i], prefixes[k]}, 2);
+            for (size_t e = 0; e < sizeof(extensions); e++) {
+                check_opcodes((const uint8_t[]){prefixes[i], prefixes[k], extensions[e]}, 3);
+                check_opcodes((const uint8_t[]){prefixes[i], extensions[e], prefixes[k]}, 3);
+            }
+        }
+        for (size_t e = 0; e < sizeof(extensions); e++) {
+            check_opcodes((const uint8_t[]){prefixes[i], extensions[e]}, 2);
+        }
+        check_opcodes((const uint8_t[]){0xf3, prefixes[i]}, 2);
+        check_opcodes((const uint8_t[]){prefixes[i], 0xf2}, 2);
+        check_opcodes(&prefixes[i], 1);
+    }
+    assert_true(known > 1000000);
+}
+
+/* Up to the 15 bytes that an instruction may have, and past them. */
+static void rows_of_prefixes_end(void **state)
+{
+    (void)state;
+    static const uint8_t nop[] = {0x2e, 0x0f, 0x1f, 0x84, 0, 1, 2, 3, 4};
+    static const uint8_t move[] = {0x49, 0xb8, 1, 2, 3, 4, 5, 6, 7, 8};
+    static const uint8_t add[] = {0x48, 0x81, 0x84, 0x88, 1, 2, 3, 4, 5, 6, 7, 8};
+    for (size_t count = 0; count <= INSTRUCTION_BYTES; count++) {
+        uint8_t bytes[INSTRUCTION_BYTES + sizeof(add)];
+        memset(bytes, 0x66, sizeof(bytes));
+        memcpy(bytes + count, nop, sizeof(nop));
+        check(bytes, sizeof(bytes));
+        memcpy(bytes + count, move, sizeof(move));
+        check(bytes, sizeof(bytes));
+        memcpy(bytes + count, add, sizeof(add));
+        check(bytes, sizeof(bytes));
+    }
+}
+
 /* Also with nothing of the bytes readable behind them (asan). */
 static void instructions_that_are_cut_off_are_left_to_zydis(void **state)
 {
@@ -96,6 +139,7 @@ static void instructions_that_are_cut_off_are_left_to_zydis(void **state)
         {0x66, 0x41, 0xc7, 0x84, 0x24, 1, 2, 3, 4, 5, 6},       /* movw */
         {0x48, 0x81, 0x84, 0x88, 1, 2, 3, 4, 5, 6, 7, 8},       /* add */
         {0xf2, 0x44, 0x0f, 0x58, 0x84, 0x88, 1, 2, 3, 4},       /* addsd */
+        {0x66, 0x66, 0x2e, 0x0f, 0x1f, 0x84, 0, 1, 2, 3, 4},    /* nop */
         {0x66, 0x45, 0x0f, 0x70, 0x84, 0x88, 1, 2, 3, 4, 0x1b}, /* pshufd */
     };
     for (size_t i = 0; i < sizeof(whole) / sizeof(whole[0]); i++) {
@@ -121,6 +165,8 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(what_the_table_tells_is_what_zydis_tells),
+        cmocka_unit_test(prefixes_without_meaning_are_counted),
+        cmocka_unit_test(rows_of_prefixes_end),
         cmocka_unit_test(instructions_that_are_cut_off_are_left_to_zydis),
     };
     if (sj_decoder_open(&decoder, sj_machine_of(EM_X86_64), 0) != SJ_OK) {
