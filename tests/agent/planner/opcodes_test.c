@@ -69,7 +69,7 @@ static void what_the_table_tells_is_what_zydis_tells(void **state)
     (void)state;
     static const uint8_t prefixes[] = {0x66, 0xf2, 0xf3};
     static const uint8_t extensions[] = {0x40, 0x41, 0x46, 0x48, 0x4f};
-    check_opcodes(NULL, 0);
+    check_opcodes(prefixes, 0);
     for (size_t i = 0; i < sizeof(prefixes); i++) {
         check_opcodes(&prefixes[i], 1);
     }
