@@ -63,9 +63,9 @@ enum {
     CALL = 568,
     MOVE = 576,
     BITS = 584,
+    GROUPS_END = 592,
     NO_GROUP = 0
 };
-_Static_assert(BITS + 8 == SJ_OPCODES_COUNT, "the table holds the maps and the groups");
 
 enum {
     PLAIN = SJ_CODE_PLAIN,
@@ -192,6 +192,19 @@ static const row rows[] = {
     {BITS, 4, 7, {SIZED, 0, SJ_EFFECT_WRITES_CARRY, PLAIN, NO_GROUP}}, /* bt, bts, btr, btc */
 };
 
+/* A modrm byte with the sib byte and the displacement that it asks for. */
+static uint8_t operand_bytes(uint8_t modrm)
+{
+    const uint8_t mod = modrm >> 6;
+    const uint8_t rm = modrm & 7;
+    if (mod == REGISTER) {
+        return 1;
+    }
+    const bool is_long = mod == 2 || (mod == 0 && rm == NO_BASE);
+    const uint8_t displacement = is_long ? sizeof(int32_t) : mod;
+    return (uint8_t)(1 + (rm == HAS_SIB) + displacement);
+}
+
 /* The eight operations that have opcodes of their own, too, and the conditions. */
 static void fill_regular(sj_opcodes *opcodes)
 {
@@ -214,6 +227,18 @@ static void fill_regular(sj_opcodes *opcodes)
     }
 }
 
+/* An opcode of a group gets members of its own, with what it says of all of them. */
+static void fill_members(sj_opcodes *opcodes, sj_opcode *opcode, unsigned first)
+{
+    for (unsigned reg = 0; reg < 8; reg++) {
+        sj_opcode *member = &opcodes->of[first + reg];
+        *member = opcodes->of[opcode->group + reg];
+        member->prefixes &= opcode->prefixes;
+        member->operands |= opcode->operands;
+    }
+    opcode->group = (uint16_t)first;
+}
+
 void sj_opcodes_fill(sj_opcodes *opcodes)
 {
     *opcodes = (sj_opcodes){0};
@@ -223,6 +248,16 @@ void sj_opcodes_fill(sj_opcodes *opcodes)
         }
     }
     fill_regular(opcodes);
+    unsigned next = GROUPS_END;
+    for (unsigned i = 0; i < ARITHMETIC; i++) {
+        if (opcodes->of[i].group != NO_GROUP && next + 8 <= SJ_OPCODES_COUNT) {
+            fill_members(opcodes, &opcodes->of[i], next);
+            next += 8;
+        }
+    }
+    for (unsigned modrm = 0; modrm < 256; modrm++) {
+        opcodes->operand_bytes[modrm] = operand_bytes((uint8_t)modrm);
+    }
 }
 
 /* An instruction that is being read; there are WINDOW_BYTES bytes. */
@@ -241,69 +276,88 @@ static inline uint64_t take(reading *state, unsigned size)
     return size < sizeof(value) ? value & ((UINT64_C(1) << 8 * size) - 1) : value;
 }
 
+/* All but rex, which comes last. */
 static void take_prefixes(reading *state)
 {
     uint8_t byte = state->bytes[0];
-    state->prefix = BARE;
     if (byte == PREFIX_REP || byte == PREFIX_REPNE) {
         state->prefix = byte == PREFIX_REP ? REP : REPNE;
-        byte = state->bytes[++state->used];
+        state->used = 1;
+        return;
     }
-    while (state->used < MOST_PREFIXES && state->prefix <= WORD &&
+    while (state->used < MOST_PREFIXES &&
            (byte == PREFIX_WORD || byte == PREFIX_CS || byte == PREFIX_FS)) {
         state->prefix = byte == PREFIX_WORD ? WORD : state->prefix;
         byte = state->bytes[++state->used];
     }
-    if ((byte & 0xf0) == 0x40) {
-        state->rex = byte;
-        state->used++;
-    }
 }
 
-/* The opcode with what its group adds; one without prefixes is not in the table. */
-static sj_opcode take_opcode(const sj_opcodes *opcodes, reading *state)
+/* NULL: it is not in the table. */
+static const sj_opcode *take_opcode(const sj_opcodes *opcodes, reading *state)
 {
-    unsigned map = GENERAL;
-    uint8_t byte = (uint8_t)take(state, 1);
-    if (byte == ESCAPE) {
-        map = EXTENDED;
-        byte = (uint8_t)take(state, 1);
+    const sj_opcode *map = &opcodes->of[GENERAL];
+    uint8_t byte = state->bytes[state->used++];
+    state->rex = 0;
+    if ((byte & 0xf0) == 0x40) {
+        state->rex = byte;
+        byte = state->bytes[state->used++];
     }
-    sj_opcode opcode = opcodes->of[map + byte];
-    if (opcode.group != NO_GROUP) {
-        const unsigned reg = state->bytes[state->used] >> 3 & 7;
-        const sj_opcode *member = &opcodes->of[opcode.group + reg];
-        opcode.prefixes &= member->prefixes;
-        opcode.operands |= member->operands;
-        opcode.effect = member->effect;
-        opcode.kind = member->kind;
+    if (byte == ESCAPE) {
+        map = &opcodes->of[EXTENDED];
+        byte = state->bytes[state->used++];
+    }
+    const sj_opcode *opcode = &map[byte];
+    if (opcode->group != NO_GROUP) {
+        opcode = &opcodes->of[opcode->group + (state->bytes[state->used] >> 3 & 7)];
     }
     const uint8_t wanted = state->prefix | (state->rex != 0 ? REX : 0);
-    opcode.prefixes = (opcode.prefixes & wanted) == wanted ? wanted : 0;
+    return (opcode->prefixes & wanted) == wanted ? opcode : NULL;
+}
+
+/* Most have no prefix but rex. */
+static const sj_opcode *take_any_opcode(const sj_opcodes *opcodes, reading *state)
+{
+    state->used = 0;
+    state->prefix = BARE;
+    const sj_opcode *opcode = take_opcode(opcodes, state);
+    if (opcode == NULL) {
+        state->used = 0;
+        take_prefixes(state);
+        opcode = state->used > 0 ? take_opcode(opcodes, state) : NULL;
+    }
     return opcode;
 }
 
-static sj_operand take_operand(reading *state)
+static sj_operand read_operand(const reading *state)
 {
-    const uint8_t modrm = (uint8_t)take(state, 1);
-    sj_operand operand = {.mod = modrm >> 6, .rm = modrm & 7};
-    if (operand.mod == REGISTER) {
-        return operand;
-    }
-    uint8_t base = operand.rm;
+    const uint8_t *bytes = state->bytes + state->used;
+    sj_operand operand = {.mod = bytes[0] >> 6, .rm = bytes[0] & 7};
+    operand.field = (uint8_t)(state->used + 1);
     if (operand.rm == HAS_SIB) {
-        const uint8_t sib = (uint8_t)take(state, 1);
-        operand.scale = sib >> 6;
-        operand.base = base = sib & 7;
+        operand.scale = bytes[1] >> 6;
+        operand.base = bytes[1] & 7;
         operand.is_high_base = (state->rex & 1) != 0;
+        operand.field++;
     }
-    operand.field = (uint8_t)state->used;
-    if (operand.mod == 1) {
-        operand.displacement = (int8_t)take(state, 1);
-    } else if (operand.mod == 2 || base == NO_BASE) {
-        operand.displacement = (int32_t)take(state, 4);
-    }
+    memcpy(&operand.displacement, state->bytes + operand.field, sizeof(operand.displacement));
     return operand;
+}
+
+/* Goes past the modrm byte and what belongs to it; false when it may not name a register. */
+static bool take_operand(const sj_opcodes *opcodes, const sj_opcode *opcode, reading *state,
+                         sj_code *code)
+{
+    const uint8_t modrm = state->bytes[state->used];
+    const bool is_register = modrm >> 6 == REGISTER;
+    const bool is_address = (opcode->operands & MEMORY) != 0;
+    const bool has_no_base =
+        (modrm & 0xc7) == HAS_SIB && (state->bytes[state->used + 1] & 7) == NO_BASE;
+    if ((modrm & 0xc7) == NO_BASE || (opcode->kind != PLAIN && !is_register)) {
+        const sj_operand operand = read_operand(state);
+        sj_x86_64_note_operand(&operand, is_address, code);
+    }
+    state->used += opcodes->operand_bytes[modrm] + (has_no_base ? sizeof(int32_t) : 0);
+    return !is_address || !is_register;
 }
 
 static unsigned immediate_bytes(const sj_opcode *opcode, const reading *state)
@@ -338,26 +392,21 @@ static void take_immediate(const sj_opcode *opcode, reading *state, sj_code *cod
 
 static bool decode(const sj_opcodes *opcodes, reading *state, sj_code *code, uint64_t *immediate)
 {
-    take_prefixes(state);
-    const sj_opcode opcode = take_opcode(opcodes, state);
-    if (opcode.prefixes == 0) {
+    const sj_opcode *opcode = take_any_opcode(opcodes, state);
+    if (opcode == NULL) {
         return false;
     }
-    code->kind = opcode.kind;
-    if ((opcode.operands & MODRM) != 0) {
-        const sj_operand operand = take_operand(state);
-        if ((opcode.operands & MEMORY) != 0 && operand.mod == REGISTER) {
-            return false;
-        }
-        sj_x86_64_note_operand(&operand, (opcode.operands & MEMORY) != 0, code);
+    code->kind = opcode->kind;
+    if ((opcode->operands & MODRM) != 0 && !take_operand(opcodes, opcode, state, code)) {
+        return false;
     }
-    code->flag_effect = opcode.effect & 15;
-    if ((opcode.operands & (BYTE | FULL | WIDE)) != 0) {
-        take_immediate(&opcode, state, code, immediate);
-    } else if ((opcode.operands & DISTANCE8) != 0) {
+    code->flag_effect = opcode->effect & 15;
+    if ((opcode->operands & (BYTE | FULL | WIDE)) != 0) {
+        take_immediate(opcode, state, code, immediate);
+    } else if ((opcode->operands & DISTANCE8) != 0) {
         code->value = (int8_t)take(state, 1);
         code->flags = SJ_CODE_BRANCH;
-    } else if ((opcode.operands & DISTANCE32) != 0) {
+    } else if ((opcode->operands & DISTANCE32) != 0) {
         code->value = (int32_t)take(state, 4);
         code->flags = SJ_CODE_BRANCH;
     }

@@ -7,7 +7,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-enum { SJ_OPCODES_COUNT = 592 };
+enum { SJ_OPCODES_COUNT = 720 };
 
 /* What an opcode is; the fields but for `kind` and `effect` are opcodes.c's own. */
 typedef struct sj_opcode {
@@ -20,6 +20,7 @@ typedef struct sj_opcode {
 
 typedef struct sj_opcodes {
     sj_opcode of[SJ_OPCODES_COUNT];
+    uint8_t operand_bytes[256]; /* by modrm, with what belongs to it */
 } sj_opcodes;
 
 struct sj_code;
