@@ -1,6 +1,5 @@
 #include "agent/planner/targets.h"
 
-#include "agent/planner/elf_tables.h"
 #include "agent/planner/machine.h"
 
 #include <elf.h>

@@ -1,6 +1,5 @@
 #include "agent/planner/flags.h"
 
-#include "agent/planner/elf_tables.h"
 #include "agent/planner/growable.h"
 #include "agent/planner/machine.h"
 

@@ -1,5 +1,4 @@
 #include "agent/planner/builder.h"
-#include "agent/planner/elf_tables.h"
 #include "agent/planner/growable.h"
 #include "agent/planner/machine.h"
 

@@ -1,6 +1,5 @@
 #include "agent/planner/symbols.h"
 
-#include "agent/planner/elf_tables.h"
 #include "agent/planner/growable.h"
 
 #include <elf.h>

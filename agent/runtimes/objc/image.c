@@ -1,6 +1,5 @@
 #include "agent/runtimes/objc/image.h"
 
-#include "agent/planner/elf_tables.h"
 #include "agent/planner/growable.h"
 
 #include <elf.h>
