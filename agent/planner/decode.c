@@ -4,24 +4,13 @@
 
 #include <string.h>
 
-enum {
-    PREFIX_OPERAND_SIZE = 0x66,
-    PREFIX_ADDRESS_SIZE = 0x67,
-    REGISTER = 3,     /* mod */
-    HAS_SIB = 4,      /* rm */
-    RIP_RELATIVE = 5, /* rm with a mod of 0 */
-    NO_BASE = 5,      /* base with a mod of 0 */
-    BASE_RSP = 4,
-    SCALE_8 = 3
-};
+enum { PREFIX_OPERAND_SIZE = 0x66, PREFIX_ADDRESS_SIZE = 0x67 };
 
 sj_status sj_x86_64_open_decoder(sj_decoder *decoder)
 {
     /* Both calls only fail for wrong constants. Without operands the decoder is twice as fast. */
-    ZydisDecoder *zydis = &decoder->of.x86_64.zydis;
-    (void)ZydisDecoderInit(zydis, ZYDIS_MACHINE_MODE_LONG_64, ZYDIS_STACK_WIDTH_64);
-    (void)ZydisDecoderEnableMode(zydis, ZYDIS_DECODER_MODE_MINIMAL, ZYAN_TRUE);
-    sj_opcodes_fill(&decoder->of.x86_64.opcodes);
+    (void)ZydisDecoderInit(&decoder->of.zydis, ZYDIS_MACHINE_MODE_LONG_64, ZYDIS_STACK_WIDTH_64);
+    (void)ZydisDecoderEnableMode(&decoder->of.zydis, ZYDIS_DECODER_MODE_MINIMAL, ZYAN_TRUE);
     return SJ_OK;
 }
 
@@ -55,6 +44,19 @@ static void decode_indirect(const ZydisDecodedInstruction *decoded, bool is_call
         return;
     }
     code->kind = (uint8_t)(is_call ? SJ_CODE_CALL_INDIRECT : SJ_CODE_JUMP_INDIRECT);
+    if (decoded->raw.modrm.mod == 3) {
+        return;
+    }
+    code->flags |= SJ_CODE_MEMORY;
+    if (decoded->raw.modrm.rm == 4) {
+        const bool is_absolute = decoded->raw.modrm.mod == 0 && decoded->raw.sib.base == 5;
+        if (is_absolute && decoded->raw.sib.scale == 3) {
+            code->flags |= SJ_CODE_TABLE;
+            code->value = (int32_t)decoded->raw.disp.value;
+        } else if (decoded->raw.sib.base == 4 && decoded->raw.rex.B == 0) {
+            code->flags |= SJ_CODE_STACK;
+        }
+    }
 }
 
 static void decode_transfer(const ZydisDecodedInstruction *decoded, sj_code *code)
@@ -104,76 +106,32 @@ static void decode_transfer(const ZydisDecodedInstruction *decoded, sj_code *cod
     }
 }
 
-static void note_indirect(const sj_operand *operand, sj_code *code)
-{
-    code->flags |= SJ_CODE_MEMORY;
-    if (operand->rm == HAS_SIB) {
-        const bool is_absolute = operand->mod == 0 && operand->base == NO_BASE;
-        if (is_absolute && operand->scale == SCALE_8) {
-            code->flags |= SJ_CODE_TABLE;
-            code->value = operand->displacement;
-        } else if (operand->base == BASE_RSP && !operand->is_high_base) {
-            code->flags |= SJ_CODE_STACK;
-        }
-    }
-}
-
-void sj_x86_64_note_operand(const sj_operand *operand, bool is_address, sj_code *code)
-{
-    if ((code->kind == SJ_CODE_CALL_INDIRECT || code->kind == SJ_CODE_JUMP_INDIRECT) &&
-        operand->mod != REGISTER) {
-        note_indirect(operand, code);
-    }
-    if (operand->mod == 0 && operand->rm == RIP_RELATIVE) {
-        code->flags |= SJ_CODE_RELATIVE;
-        code->flags |= is_address ? SJ_CODE_ADDRESS : 0;
-        code->value = operand->displacement;
-        code->field = operand->field & 15; /* instructions have 15 bytes at most */
-    }
-}
-
-static sj_operand operand_of(const ZydisDecodedInstruction *decoded)
-{
-    return (sj_operand){.mod = decoded->raw.modrm.mod,
-                        .rm = decoded->raw.modrm.rm,
-                        .scale = decoded->raw.sib.scale,
-                        .base = decoded->raw.sib.base,
-                        .is_high_base = decoded->raw.rex.B != 0,
-                        .field = decoded->raw.disp.offset,
-                        .displacement = (int32_t)decoded->raw.disp.value};
-}
-
-void sj_x86_64_decode_slowly(const sj_decoder *decoder, const uint8_t *bytes, size_t size,
-                             uint32_t at, sj_code *code, uint64_t *immediate)
+void sj_x86_64_decode(const sj_decoder *decoder, const uint8_t *bytes, size_t size, uint32_t at,
+                      sj_code *code, uint64_t *immediate)
 {
     ZydisDecodedInstruction decoded;
     ZydisDecoderContext context;
     *code = (sj_code){.at = at, .length = 1, .kind = SJ_CODE_BAD};
     *immediate = 0;
-    if (!ZYAN_SUCCESS(ZydisDecoderDecodeInstruction(&decoder->of.x86_64.zydis, &context, bytes,
-                                                    size, &decoded))) {
+    if (!ZYAN_SUCCESS(
+            ZydisDecoderDecodeInstruction(&decoder->of.zydis, &context, bytes, size, &decoded))) {
         return;
     }
     code->length = decoded.length;
     code->kind = SJ_CODE_PLAIN;
     code->flag_effect = sj_x86_64_flag_effect(&decoded) & 15;
     decode_transfer(&decoded, code);
-    if ((decoded.attributes & ZYDIS_ATTRIB_HAS_MODRM) != 0 && (code->flags & SJ_CODE_BRANCH) == 0) {
-        const sj_operand operand = operand_of(&decoded);
-        sj_x86_64_note_operand(&operand, decoded.mnemonic == ZYDIS_MNEMONIC_LEA, code);
-    }
-    if ((code->flags & SJ_CODE_RELATIVE) != 0 && has_prefix(&decoded, PREFIX_ADDRESS_SIZE)) {
-        code->kind = SJ_CODE_PINNED; /* eip-relative: wraps at 4 GiB */
+    if ((decoded.attributes & ZYDIS_ATTRIB_HAS_MODRM) != 0 && decoded.raw.modrm.mod == 0 &&
+        decoded.raw.modrm.rm == 5 && (code->flags & SJ_CODE_BRANCH) == 0) {
+        code->flags |= SJ_CODE_RELATIVE;
+        code->flags |= decoded.mnemonic == ZYDIS_MNEMONIC_LEA ? SJ_CODE_ADDRESS : 0;
+        code->value = (int32_t)decoded.raw.disp.value;
+        code->field = decoded.raw.disp.offset & 15; /* instructions have 15 bytes at most */
+        if (has_prefix(&decoded, PREFIX_ADDRESS_SIZE)) {
+            code->kind = SJ_CODE_PINNED; /* eip-relative: wraps at 4 GiB */
+        }
     }
     if ((code->flags & SJ_CODE_BRANCH) == 0 && decoded.raw.imm[0].size >= 32) {
         *immediate = decoded.raw.imm[0].value.u;
-    }
-}
-
-void sj_x86_64_decode(const sj_decoder *decoder, const uint8_t *bytes, size_t size, uint32_t at,
-                      sj_code *code, uint64_t *immediate)
-{
-    if (!sj_opcodes_decode(&decoder->of.x86_64.opcodes, bytes, size, at, code, immediate)) {
-        sj_x86_64_decode_slowly(decoder, bytes, size, at, code, immediate);
     }
 }

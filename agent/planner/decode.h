@@ -1,9 +1,8 @@
-/* Instructions as the planner needs them: 12 bytes each, made by a table and Zydis for x86-64 and
- * by Capstone for AArch64. A decoder belongs to one thread. */
+/* Instructions as the planner needs them: 12 bytes each, made by Zydis for x86-64 and by Capstone
+ * for AArch64. A decoder belongs to one thread. */
 #ifndef SJ_AGENT_PLANNER_DECODE_H
 #define SJ_AGENT_PLANNER_DECODE_H
 
-#include "agent/planner/opcodes.h"
 #include "proto/status.h"
 
 #include <stdbool.h>
@@ -83,10 +82,7 @@ typedef struct sj_decoder {
     const sj_machine *machine;
     uint64_t text_low; /* address of offset 0 */
     union {
-        struct {
-            ZydisDecoder zydis;
-            sj_opcodes opcodes;
-        } x86_64;
+        ZydisDecoder zydis;
         struct {
             size_t handle;
             struct cs_insn *room;

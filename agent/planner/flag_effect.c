@@ -93,7 +93,7 @@ static uint8_t effect_of_shift(const ZydisDecodedInstruction *decoded)
 }
 
 /* What a condition and its opposite look at. */
-uint8_t sj_x86_64_condition_effect(uint8_t condition)
+static uint8_t effect_of_condition(const ZydisDecodedInstruction *decoded)
 {
     static const uint8_t effects[] = {SJ_EFFECT_READS_OVERFLOW,   /* o, no */
                                       SJ_EFFECT_READS_CARRY,      /* b, ae */
@@ -103,7 +103,7 @@ uint8_t sj_x86_64_condition_effect(uint8_t condition)
                                       SJ_EFFECT_READS_SIGNS,      /* p, np */
                                       SJ_EFFECT_READS_SIGNS,      /* l, ge */
                                       SJ_EFFECT_READS_ALL_BUT_CARRY /* le, g */};
-    return effects[(condition & 0x0f) >> 1];
+    return effects[(decoded->opcode & 0x0f) >> 1];
 }
 
 /* Conditional jumps, setcc and cmovcc. */
@@ -229,7 +229,7 @@ uint8_t sj_x86_64_flag_effect(const ZydisDecodedInstruction *decoded)
         break;
     }
     if (has_condition(decoded)) {
-        return sj_x86_64_condition_effect(decoded->opcode);
+        return effect_of_condition(decoded);
     }
     return leaves_alone(decoded) ? SJ_EFFECT_NONE : SJ_EFFECT_UNKNOWN;
 }

@@ -41,28 +41,8 @@ const sj_machine *sj_machine_of(uint16_t elf_machine);
 sj_status sj_x86_64_open_decoder(sj_decoder *decoder);
 void sj_x86_64_decode(const sj_decoder *decoder, const uint8_t *bytes, size_t size, uint32_t at,
                       sj_code *code, uint64_t *immediate);
-/* sj_x86_64_decode_slowly is sj_x86_64_decode by Zydis alone, without the table of opcodes. */
-void sj_x86_64_decode_slowly(const sj_decoder *decoder, const uint8_t *bytes, size_t size,
-                             uint32_t at, sj_code *code, uint64_t *immediate);
-
-/* The operand that a modrm byte and what follows it name. */
-typedef struct sj_operand {
-    uint8_t mod;
-    uint8_t rm;
-    uint8_t scale; /* scale and base: where rm says that there is a sib byte */
-    uint8_t base;
-    bool is_high_base; /* base + 8 */
-    uint8_t field;     /* position of the displacement */
-    int32_t displacement;
-} sj_operand;
-
-/* sj_x86_64_note_operand sets what an operand says of an instruction of known kind. */
-void sj_x86_64_note_operand(const sj_operand *operand, bool is_address, sj_code *code);
-
-/* sj_x86_64_flag_effect tells the sj_flag_effect of an instruction; sj_x86_64_condition_effect that
- * of one with a condition. */
+/* sj_x86_64_flag_effect tells the sj_flag_effect of an instruction. */
 uint8_t sj_x86_64_flag_effect(const ZydisDecodedInstruction *decoded);
-uint8_t sj_x86_64_condition_effect(uint8_t condition);
 uint32_t sj_x86_64_head(const sj_module *module, const sj_piece *piece);
 sj_switch_shape sj_x86_64_find_switch(const sj_module *module, const sj_piece *piece,
                                       const sj_code *jump);
