@@ -1,4 +1,5 @@
-/* Any bytes as .eh_frame: reading ends, stays inside, and gives every range rows up to its end. */
+/* Any bytes as .eh_frame: reading ends, stays inside, and gives every range rows up to its end;
+ * ranges are found. */
 #include "agent/planner/unwind.h"
 
 #include <stdlib.h>
@@ -21,6 +22,17 @@ static void check_rows(const sj_unwind *unwind, const sj_frame_range *range)
     }
 }
 
+/* Ranges may overlap: being near must not tell another one. */
+static void check_near(const sj_unwind *unwind, const sj_frame_range *range)
+{
+    const uint64_t places[] = {range->start - 1, range->start, range->end - 1, range->end};
+    for (size_t i = 0; i < sizeof(places) / sizeof(places[0]); i++) {
+        if (sj_unwind_find_near(unwind, range, places[i]) != sj_unwind_find(unwind, places[i])) {
+            abort();
+        }
+    }
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
     sj_unwind unwind = {0};
@@ -28,6 +40,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     if (sj_unwind_read(bytes, 0x1000, &unwind) == SJ_OK) {
         for (size_t i = 0; i < unwind.count; i++) {
             check_rows(&unwind, &unwind.ranges[i]);
+            check_near(&unwind, &unwind.ranges[i]);
             if (sj_unwind_find(&unwind, unwind.ranges[i].start) == NULL) {
                 abort();
             }
