@@ -65,9 +65,9 @@ bool sj_hook_in_place(sj_builder *builder);
 bool sj_hook_by_copy(sj_builder *builder);
 
 /* sj_leaving_code returns the exit that an instruction of the function at work amounts to: itself,
- * the exit that it jumps to when exits are folded, or NULL when it stays in the function. */
-const sj_code *sj_leaving_code(const sj_builder *builder, const sj_piece *piece,
-                               const sj_code *code);
+ * the exit that it jumps to when exits are folded, or NULL when it stays in the function. `exit` is
+ * what sj_exit_of says of it. */
+const sj_code *sj_leaving_code(const sj_builder *builder, const sj_code *code, sj_exit exit);
 
 /* sj_is_folded tells whether an instruction is an exit that only the jumps of the function at work
  * lead to, which all leave by themselves: nothing has to be able to arrive at it any more. */

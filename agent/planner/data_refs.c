@@ -6,46 +6,33 @@
 
 enum { SECTION_RELR = 19, RELR_BITS = 63 };
 
-static uint64_t read_symbol_value(sj_slice table, uint32_t index)
-{
-    if (index >= table.size / sizeof(Elf64_Sym)) {
-        return 0;
-    }
-    sj_reader reader =
-        sj_reader_of(table.data + (size_t)index * sizeof(Elf64_Sym), sizeof(Elf64_Sym));
-    (void)sj_read_u64(&reader);
-    return sj_read_u64(&reader);
-}
-
 static void mark_address(sj_module *module, uint64_t address)
 {
     sj_mark(module, (int64_t)(address - module->text_low), true);
 }
 
-static void mark_relocations(sj_module *module, const sj_elf_section *section)
+static void mark_resolver(sj_module *module, uint64_t address)
 {
-    const sj_slice bytes = sj_elf_section_bytes(&module->elf, section);
-    sj_slice symbols = {0};
-    if (section->link < module->elf.section_count) {
-        symbols = sj_elf_section_bytes(&module->elf, &module->elf.sections[section->link]);
+    mark_address(module, address);
+    const uint32_t resolver = sj_module_piece_at(module, (int64_t)(address - module->text_low));
+    if (resolver != SJ_PIECE_NONE) {
+        module->pieces[resolver].skip = SJ_SKIP_RUNTIME_SUPPORT;
     }
-    sj_reader reader = sj_reader_of(bytes.data, bytes.size);
-    while (sj_reader_left(&reader) >= sizeof(Elf64_Rela)) {
-        (void)sj_read_u64(&reader);
-        const uint64_t info = sj_read_u64(&reader);
-        const uint64_t addend = sj_read_u64(&reader);
-        const uint32_t type = (uint32_t)info;
-        if (type == module->machine->relocation_relative) {
-            mark_address(module, addend);
-        } else if (type == module->machine->relocation_absolute) {
-            mark_address(module, read_symbol_value(symbols, (uint32_t)(info >> 32)) + addend);
-        } else if (type == module->machine->relocation_resolver) {
-            mark_address(module, addend);
-            const uint32_t resolver =
-                sj_module_piece_at(module, (int64_t)(addend - module->text_low));
-            if (resolver != SJ_PIECE_NONE) {
-                module->pieces[resolver].skip = SJ_SKIP_RUNTIME_SUPPORT;
-            }
+}
+
+static void mark_relocations(sj_module *module)
+{
+    const sj_machine *machine = module->machine;
+    sj_elf_relocations walk = {.elf = &module->elf};
+    for (sj_elf_relocation relocation; sj_elf_next_relocation(&walk, &relocation);) {
+        sj_elf_symbol symbol = {0};
+        if (relocation.type == machine->relocation_relative) {
+            mark_address(module, relocation.addend);
+        } else if (relocation.type == machine->relocation_absolute) {
+            (void)sj_elf_symbol_at(walk.symbols, relocation.symbol, &symbol);
+            mark_address(module, symbol.value + relocation.addend);
+        } else if (relocation.type == machine->relocation_resolver) {
+            mark_resolver(module, relocation.addend);
         }
     }
 }
@@ -93,14 +80,13 @@ static void mark_words(sj_module *module, const sj_elf_section *section)
 void sj_mark_data(sj_module *module)
 {
     const bool is_fixed = module->elf.type == ET_EXEC;
+    mark_relocations(module);
     for (uint32_t i = 0; i < module->elf.section_count; i++) {
         const sj_elf_section *section = &module->elf.sections[i];
         if ((section->flags & SHF_ALLOC) == 0) {
             continue;
         }
-        if (section->type == SHT_RELA) {
-            mark_relocations(module, section);
-        } else if (section->type == SECTION_RELR) {
+        if (section->type == SECTION_RELR) {
             mark_packed_relocations(module, section);
         } else if (is_fixed && (section->flags & SHF_EXECINSTR) == 0 &&
                    section->type != SHT_NOBITS) {

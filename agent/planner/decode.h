@@ -32,7 +32,8 @@ enum {
     SJ_CODE_TABLE = 8,       /* jmp *value(,%reg,8) */
     SJ_CODE_MEMORY = 16,     /* indirect jump or call through memory */
     SJ_CODE_STACK = 32,      /* indirect call through memory at rsp */
-    SJ_CODE_BRANCH = 64      /* `value` is the displacement of a relative branch */
+    SJ_CODE_BRANCH = 64,     /* `value` is the displacement of a relative branch */
+    SJ_CODE_LOOSE = 128      /* lies outside of pieces */
 };
 
 /* The status flags of x86, as far as they are told apart. */

@@ -1,4 +1,5 @@
-/* A bounds-checked view of an ELF64 file: sections, segments, bytes at an address.
+/* A bounds-checked view of an ELF64 file: sections, segments, bytes at an address, and the rows of
+ * symbols and relocations.
  * Everything that is returned borrows from the view. Thread-safe for readers. */
 #ifndef SJ_AGENT_PLANNER_ELF_VIEW_H
 #define SJ_AGENT_PLANNER_ELF_VIEW_H
@@ -37,6 +38,31 @@ typedef struct sj_elf {
     uint32_t segment_count;
 } sj_elf;
 
+typedef struct sj_elf_symbol {
+    uint32_t name; /* offset in the table's strings */
+    uint8_t type;
+    uint8_t binding;
+    uint8_t other;
+    uint16_t section;
+    uint64_t value;
+    uint64_t size;
+} sj_elf_symbol;
+
+typedef struct sj_elf_relocation {
+    uint64_t place;
+    uint64_t addend;
+    uint32_t type;
+    uint32_t symbol; /* index in the table that the relocation's section names */
+} sj_elf_relocation;
+
+/* A walk over the relocations that the loader applies, of all sections. */
+typedef struct sj_elf_relocations {
+    const sj_elf *elf;
+    uint32_t next_section;
+    sj_reader reader;
+    sj_slice symbols; /* of the section at hand */
+} sj_elf_relocations;
+
 /* sj_elf_open maps a file and reads its tables. SJ_ENOTFOUND, SJ_EUNSUPPORTED (not a little-endian
  * ELF64), SJ_ECORRUPT, SJ_EIO. Release with sj_elf_close. */
 SJ_MUST_CHECK sj_status sj_elf_open(const char *path, sj_elf *elf, sj_error *error);
@@ -65,5 +91,15 @@ sj_slice sj_elf_build_id(const sj_elf *elf);
 
 /* sj_elf_string returns the string at `offset` of a string table, "" when it is not inside. */
 const char *sj_elf_string(sj_slice table, uint64_t offset);
+
+/* sj_elf_read_symbol reads the next row of a symbol table. */
+sj_elf_symbol sj_elf_read_symbol(sj_reader *reader);
+
+/* sj_elf_symbol_at reads one row; false when the table does not reach that far. */
+bool sj_elf_symbol_at(sj_slice table, uint32_t index, sj_elf_symbol *symbol);
+
+/* sj_elf_next_relocation reads the next one; false behind the last. A walk starts with `elf` set
+ * and all else zero. */
+bool sj_elf_next_relocation(sj_elf_relocations *walk, sj_elf_relocation *relocation);
 
 #endif

@@ -14,11 +14,6 @@
 
 enum { SWITCH_LOOK_BACK = 12, ENDBR_BYTES = 4, NO_REGISTER = 0xff, LONG_JUMP_IF_BYTES = 6 };
 
-uint32_t sj_piece_head(const sj_module *module, const sj_piece *piece)
-{
-    return module->machine->head(module, piece);
-}
-
 uint32_t sj_x86_64_head(const sj_module *module, const sj_piece *piece)
 {
     static const uint8_t endbr64[ENDBR_BYTES] = {0xf3, 0x0f, 0x1e, 0xfa};
@@ -27,26 +22,20 @@ uint32_t sj_x86_64_head(const sj_module *module, const sj_piece *piece)
     return piece->start + (has_mark ? ENDBR_BYTES : 0);
 }
 
-const sj_code *sj_code_at(const sj_module *module, int64_t offset)
+const sj_code *sj_any_code_at(const sj_module *module, int64_t offset)
 {
-    const uint32_t index = sj_module_piece_at(module, offset);
-    if (index == SJ_PIECE_NONE) {
+    if (!sj_module_holds(module, offset) || !sj_bit_get(module->code_starts, (uint32_t)offset)) {
         return NULL;
     }
-    const sj_piece *piece = &module->pieces[index];
-    uint32_t low = piece->first_code;
-    uint32_t high = piece->first_code + piece->code_count;
-    while (low < high) {
-        const uint32_t middle = low + (high - low) / 2;
-        if ((int64_t)module->codes[middle].at < offset) {
-            low = middle + 1;
-        } else {
-            high = middle;
-        }
-    }
-    const bool is_found =
-        low < piece->first_code + piece->code_count && module->codes[low].at == offset;
-    return is_found ? &module->codes[low] : NULL;
+    const uint32_t word = (uint32_t)offset >> 6;
+    const uint64_t before = module->code_starts[word] & ((UINT64_C(1) << (offset & 63)) - 1);
+    return &module->codes[module->first_codes[word] + (uint32_t)__builtin_popcountll(before)];
+}
+
+const sj_code *sj_code_at(const sj_module *module, int64_t offset)
+{
+    const sj_code *code = sj_any_code_at(module, offset);
+    return code != NULL && (code->flags & SJ_CODE_LOOSE) == 0 ? code : NULL;
 }
 
 uint8_t sj_jump_condition(const sj_module *module, const sj_code *jump)
@@ -175,22 +164,24 @@ static sj_exit judge_indirect(const sj_module *module, const sj_piece *piece, co
 }
 
 /* The distance of the frame from the stack pointer; false when it is not told that way. */
-static bool frame_at(const sj_module *module, int64_t offset, int64_t *distance)
+static bool frame_at(const sj_module *module, int64_t offset, int32_t *distance)
 {
     const uint64_t address = sj_module_address(module, offset);
-    const sj_frame_range *range = sj_unwind_find(&module->unwind, address);
+    const uint32_t piece = sj_module_piece_at(module, offset);
+    const sj_frame_range *range = sj_unwind_find_near(
+        &module->unwind, piece != SJ_PIECE_NONE ? module->pieces[piece].frame : NULL, address);
     if (range == NULL) {
         return false;
     }
-    sj_frame_walk walk;
-    sj_frame_walk_init(&walk, range);
-    return sj_frame_walk_distance(&walk, address, distance);
+    const sj_frame_row *row = sj_unwind_row(&module->unwind, range, address);
+    *distance = row->distance;
+    return row->is_told;
 }
 
 bool sj_is_never_taken(const sj_module *module, const sj_code *jump)
 {
-    int64_t left;
-    int64_t expected;
+    int32_t left;
+    int32_t expected;
     return frame_at(module, jump->at, &left) && frame_at(module, sj_code_target(jump), &expected) &&
            left != expected;
 }
@@ -200,7 +191,7 @@ static sj_exit judge_direct(const sj_module *module, const sj_piece *piece, cons
     const sj_piece *function = &module->pieces[piece->parent];
     const int64_t target = sj_code_target(code);
     const bool is_entry_frame = (code->flags & SJ_CODE_ENTRY_FRAME) != 0;
-    if (target == function->start || target == (int64_t)sj_piece_head(module, function)) {
+    if (target == function->start || target == (int64_t)function->head) {
         return is_entry_frame && function->has_frame && code->kind != SJ_CODE_PINNED
                    ? SJ_EXIT_LEAVES
                    : SJ_EXIT_TO_HEAD;

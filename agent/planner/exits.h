@@ -25,14 +25,12 @@ sj_exit sj_exit_of(const sj_module *module, const sj_piece *piece, const sj_code
  * leaves: compilers let what cannot be reached go on with whatever comes next. */
 bool sj_is_never_taken(const sj_module *module, const sj_code *jump);
 
-/* sj_code_at finds the instruction that begins at an offset; NULL when none does. */
+/* sj_code_at finds the instruction of a piece that begins at an offset, sj_any_code_at one outside
+ * of pieces, too; NULL when none does. */
 const sj_code *sj_code_at(const sj_module *module, int64_t offset);
+const sj_code *sj_any_code_at(const sj_module *module, int64_t offset);
 
 /* sj_jump_condition is the condition code of a conditional jump of x86-64. */
 uint8_t sj_jump_condition(const sj_module *module, const sj_code *jump);
-
-/* sj_piece_head returns the offset of a function's first instruction behind marks of branch
- * targets (endbr64, bti, paciasp), which have to stay where they are. */
-uint32_t sj_piece_head(const sj_module *module, const sj_piece *piece);
 
 #endif

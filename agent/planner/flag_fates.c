@@ -174,7 +174,13 @@ static uint32_t follow(walk *state, const sj_code *code, uint8_t live)
 
 uint32_t sj_flags_fates(const sj_flags_view *view, const sj_code *code)
 {
-    walk state = {.view = view, .steps = MOST_STEPS};
+    walk state; /* the places of `seen` are not worth clearing, most walks take few steps */
+    state.view = view;
+    state.steps = MOST_STEPS;
+    state.depth = 0;
+    state.call = 0;
+    state.call_count = 0;
+    state.seen_count = 0;
     return follow(&state, code, SJ_FLAGS_ALL);
 }
 

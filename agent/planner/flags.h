@@ -31,13 +31,11 @@ SJ_MUST_CHECK sj_status sj_import_slots_read(const sj_module *module, sj_import_
 const sj_import_slot *sj_import_slot_of(const sj_module *module, const sj_import_slots *slots,
                                         const sj_code *code);
 
-/* sj_read_loose_code disassembles the text outside of pieces into module->loose_codes. SJ_ENOMEM.
- */
-SJ_MUST_CHECK sj_status sj_read_loose_code(sj_module *module, const sj_decoder *decoder);
+/* sj_read_loose_code disassembles text between two pieces into module->codes. SJ_ENOMEM. */
+SJ_MUST_CHECK sj_status sj_read_loose_code(sj_module *module, const sj_decoder *decoder,
+                                           uint32_t start, uint32_t end);
 
-/* sj_any_code_at is sj_code_at for loose code, too; sj_any_code_behind is what an instruction goes
- * on to. NULL when there is none. */
-const sj_code *sj_any_code_at(const sj_module *module, int64_t offset);
+/* sj_any_code_behind is what an instruction goes on to, in a piece or not; NULL: there is none. */
 const sj_code *sj_any_code_behind(const sj_module *module, const sj_code *code);
 
 /* sj_is_last_call tells of a call that it ends its piece and alignment follows: it never returns.

@@ -95,14 +95,14 @@ static uint32_t callee_of(const search *state, const sj_code *code)
 
 static sj_status note_call(search *state, uint32_t caller, const sj_code *call)
 {
-    const uint32_t callee = callee_of(state, call);
     const sj_code *next = sj_any_code_behind(state->module, call);
-    if (callee == SJ_PIECE_NONE || next == NULL) {
-        return SJ_OK;
-    }
-    const uint32_t fates = sj_flags_fates(&state->view, next);
+    const uint32_t fates = next != NULL ? sj_flags_fates(&state->view, next) : 0;
     if (fates == 0 || sj_is_last_call(state->module, call)) {
-        return SJ_OK; /* of nearly all calls it is the former, which is found faster */
+        return SJ_OK; /* of nearly all calls it is the former, which is found fastest */
+    }
+    const uint32_t callee = callee_of(state, call);
+    if (callee == SJ_PIECE_NONE) {
+        return SJ_OK;
     }
     state->is_read[callee] |=
         (fates & SJ_FATE_READ) != 0 || ((fates & SJ_FATE_POINTED) != 0 && state->pointed_read);
@@ -186,7 +186,7 @@ static sj_status note_called(search *state, uint32_t node, const sj_code *first,
                                  code->kind == SJ_CODE_CALL_INDIRECT ||
                                  code->kind == SJ_CODE_JUMP_INDIRECT;
         const uint32_t to = is_transfer ? callee_of(state, code) : node;
-        state->is_filler[node] &= is_filler(code);
+        state->is_filler[node] = state->is_filler[node] && is_filler(code);
         if (to != node && to != SJ_PIECE_NONE) {
             state->is_called[to] = true;
         }
@@ -194,27 +194,27 @@ static sj_status note_called(search *state, uint32_t node, const sj_code *first,
     return SJ_OK;
 }
 
+static sj_status take_gap(search *state, note_run *take, size_t start, size_t end)
+{
+    const sj_code *first = state->module->codes + start;
+    return start < end ? take(state, node_at(state, first->at), first, end - start) : SJ_OK;
+}
+
 static sj_status for_all_code(search *state, note_run *take)
 {
     const sj_module *module = state->module;
+    size_t gap = 0; /* where the code in front of a piece begins */
     for (size_t i = 0; i < module->piece_count; i++) {
         const sj_piece *piece = &module->pieces[i];
         state->piece = (uint32_t)i;
+        SJ_TRY(take_gap(state, take, gap, piece->first_code));
         if (piece->code_count > 0) {
             SJ_TRY(
                 take(state, piece->parent, module->codes + piece->first_code, piece->code_count));
         }
+        gap = (size_t)piece->first_code + piece->code_count;
     }
-    for (size_t i = 0; i < module->loose_count;) {
-        const uint32_t node = node_at(state, module->loose_codes[i].at);
-        size_t end = i + 1;
-        while (end < module->loose_count && node_at(state, module->loose_codes[end].at) == node) {
-            end++;
-        }
-        SJ_TRY(take(state, node, module->loose_codes + i, end - i));
-        i = end;
-    }
-    return SJ_OK;
+    return take_gap(state, take, gap, module->code_count);
 }
 
 /* A place that pointers and switches lead to. When no switch is known to, it may be a return
@@ -311,12 +311,11 @@ static bool has_other_text(const sj_module *module)
     return count > 1;
 }
 
-sj_status sj_find_free_flags(sj_module *module, const sj_decoder *decoder)
+sj_status sj_find_free_flags(sj_module *module)
 {
-    if (module->is_go || module->piece_count == 0) {
-        return SJ_OK; /* nothing of it is hooked */
+    if (module->piece_count == 0) {
+        return SJ_OK;
     }
-    SJ_TRY(sj_read_loose_code(module, decoder));
     /* The pieces, the pointer, what lies in front of each piece and behind the last. */
     search state = {.module = module, .node_count = 2 * module->piece_count + 2};
     uint8_t *label_fates = calloc(state.node_count, 1);
@@ -339,7 +338,7 @@ sj_status sj_find_free_flags(sj_module *module, const sj_decoder *decoder)
     const bool sees_all = !has_other_text(module);
     for (size_t i = 0; i < module->piece_count && status == SJ_OK; i++) {
         sj_piece *piece = &module->pieces[i];
-        piece->frees_flags_at_head = sj_flags_are_free(module, sj_piece_head(module, piece));
+        piece->frees_flags_at_head = sj_flags_are_free(module, piece->head);
         piece->frees_flags_at_return = sees_all && !state.is_read[i];
     }
     free(flags);

@@ -53,7 +53,7 @@ static bool hook_exits(sj_builder *builder, const sj_piece *piece)
             builder->reason = SJ_SKIP_HEAD_LOOP;
             return false;
         }
-        const sj_code *leaving = sj_leaving_code(builder, piece, code);
+        const sj_code *leaving = sj_leaving_code(builder, code, exit);
         if (leaving != NULL && !sj_bit_get(module->claimed, code->at) &&
             !is_dead(builder, piece, i) && !hook_exit(builder, piece, i, leaving)) {
             return false;

@@ -30,10 +30,9 @@ static bool can_copy(const sj_builder *builder, const sj_piece *piece)
     return sj_code_is_final(&module->codes[last]);
 }
 
-static uint32_t label_of(const sj_module *module, const sj_piece *piece, int64_t target)
+static uint32_t label_of(const sj_piece *piece, int64_t target)
 {
-    const uint32_t head = sj_piece_head(module, piece);
-    return target <= (int64_t)head ? 0 : (uint32_t)(target - piece->start);
+    return target <= (int64_t)piece->head ? 0 : (uint32_t)(target - piece->start);
 }
 
 static bool is_instruction(const sj_module *module, const sj_piece *piece, int64_t target)
@@ -66,7 +65,7 @@ static void emit_body_code(sj_builder *builder, const sj_piece *piece, const sj_
     } else if (exit == SJ_EXIT_LEAVES) {
         sj_emit_exit(builder, code);
     } else if (is_branch) {
-        sj_emit_to_label(builder, code, label_of(module, piece, sj_code_target(code)));
+        sj_emit_to_label(builder, code, label_of(piece, sj_code_target(code)));
     } else {
         sj_emit_moved(builder, code);
     }
@@ -76,7 +75,7 @@ static uint32_t emit_body(sj_builder *builder, const sj_piece *piece)
 {
     const sj_module *module = builder->module;
     const sj_code *first = module->codes + piece->first_code;
-    const uint32_t head = sj_piece_head(module, piece);
+    const uint32_t head = piece->head;
     uint32_t leave_stub = (uint32_t)builder->stub_count;
     for (uint32_t i = 0; i < piece->code_count; i++) {
         if (first[i].kind == SJ_CODE_JUMP_IF &&
@@ -92,7 +91,7 @@ static uint32_t emit_body(sj_builder *builder, const sj_piece *piece)
             continue;
         }
         if (first[i].at > head && sj_bit_get(module->targets, first[i].at)) {
-            sj_emit_label(builder, label_of(module, piece, first[i].at));
+            sj_emit_label(builder, label_of(piece, first[i].at));
         }
         emit_body_code(builder, piece, &first[i], &leave_stub);
     }

@@ -62,20 +62,17 @@ static bool is_support(const char *name)
 
 static import_symbol read_import(const sj_elf *elf, const sj_elf_section *symbols, uint32_t index)
 {
-    const sj_slice table = sj_elf_section_bytes(elf, symbols);
     import_symbol found = {.name = ""};
-    if (index >= table.size / sizeof(Elf64_Sym) || symbols->link >= elf->section_count) {
+    sj_elf_symbol symbol;
+    if (symbols->link >= elf->section_count ||
+        !sj_elf_symbol_at(sj_elf_section_bytes(elf, symbols), index, &symbol)) {
         return found;
     }
-    sj_reader reader =
-        sj_reader_of(table.data + (size_t)index * sizeof(Elf64_Sym), sizeof(Elf64_Sym));
-    const uint32_t name = sj_read_u32(&reader);
-    const uint8_t type = ELF64_ST_TYPE(sj_read_u8(&reader));
-    const bool is_special = (sj_read_u8(&reader) & STO_AARCH64_VARIANT_PCS) != 0;
-    const uint16_t section = sj_read_u16(&reader);
-    found.name = sj_elf_string(sj_elf_section_bytes(elf, &elf->sections[symbols->link]), name);
-    found.is_function = section == SHN_UNDEF && found.name[0] != 0 && !is_special &&
-                        (type == STT_FUNC || type == STT_NOTYPE);
+    const bool is_special = (symbol.other & STO_AARCH64_VARIANT_PCS) != 0;
+    found.name =
+        sj_elf_string(sj_elf_section_bytes(elf, &elf->sections[symbols->link]), symbol.name);
+    found.is_function = symbol.section == SHN_UNDEF && found.name[0] != 0 && !is_special &&
+                        (symbol.type == STT_FUNC || symbol.type == STT_NOTYPE);
     return found;
 }
 
@@ -145,29 +142,25 @@ static const char *find_library(const sj_elf *elf, uint32_t symbol)
     return version >= FIRST_NEEDED ? find_version_file(elf, version) : "";
 }
 
-static sj_status collect_slots(const sj_module *module, const sj_elf_section *section,
-                               import_list *list)
+static sj_status collect_slots(const sj_module *module, import_list *list)
 {
-    const sj_slice bytes = sj_elf_section_bytes(&module->elf, section);
-    sj_reader reader = sj_reader_of(bytes.data, bytes.size);
-    while (sj_reader_left(&reader) >= sizeof(Elf64_Rela)) {
-        const uint64_t address = sj_read_u64(&reader);
-        const uint64_t info = sj_read_u64(&reader);
-        (void)sj_read_u64(&reader);
-        const uint32_t type = (uint32_t)info;
-        const uint64_t text_end = module->text_low + module->text_bytes;
-        const bool is_data = type == module->machine->relocation_data;
-        if ((!is_data && type != module->machine->relocation_slot) || address % SLOT_BYTES != 0 ||
-            address < text_end || address - module->text_low > UINT32_MAX - SLOT_BYTES ||
-            !read_import(&module->elf, list->symbols, (uint32_t)(info >> 32)).is_function) {
+    const sj_machine *machine = module->machine;
+    const uint64_t text_end = module->text_low + module->text_bytes;
+    sj_elf_relocations walk = {.elf = &module->elf};
+    for (sj_elf_relocation relocation; sj_elf_next_relocation(&walk, &relocation);) {
+        const uint64_t address = relocation.place;
+        const bool is_data = relocation.type == machine->relocation_data;
+        if ((!is_data && relocation.type != machine->relocation_slot) ||
+            address % SLOT_BYTES != 0 || address < text_end ||
+            address - module->text_low > UINT32_MAX - SLOT_BYTES ||
+            !read_import(&module->elf, list->symbols, relocation.symbol).is_function) {
             continue;
         }
         SJ_TRY(sj_grow(&list->items, &list->capacity, list->count, 1, sizeof(*list->items)));
-        list->items[list->count++] =
-            (import_slot){.address = address,
-                          .symbol = (uint32_t)(info >> 32),
-                          .is_data = is_data,
-                          .is_loaded = is_data && !module->machine->tells_loads};
+        list->items[list->count++] = (import_slot){.address = address,
+                                                   .symbol = relocation.symbol,
+                                                   .is_data = is_data,
+                                                   .is_loaded = is_data && !machine->tells_loads};
     }
     return SJ_OK;
 }
@@ -192,7 +185,7 @@ static void note_loads(const sj_module *module, const import_list *list)
         const sj_code *code = &module->codes[i];
         const bool is_call =
             code->kind == SJ_CODE_CALL_INDIRECT || code->kind == SJ_CODE_JUMP_INDIRECT;
-        if ((code->flags & SJ_CODE_RELATIVE) == 0 || is_call) {
+        if ((code->flags & (SJ_CODE_RELATIVE | SJ_CODE_LOOSE)) != SJ_CODE_RELATIVE || is_call) {
             continue;
         }
         import_slot *slot = find_slot(list, sj_module_address(module, sj_code_target(code)));
@@ -271,16 +264,10 @@ sj_status sj_plan_library_calls(sj_builder *builder)
 {
     const sj_module *module = builder->module;
     import_list list = {.symbols = find_type(&module->elf, SHT_DYNSYM)};
-    sj_status status = SJ_OK;
     if (module->machine->relocation_slot == 0 || list.symbols == NULL || module->is_go) {
         return SJ_OK;
     }
-    for (uint32_t i = 0; i < module->elf.section_count && status == SJ_OK; i++) {
-        const sj_elf_section *section = &module->elf.sections[i];
-        if (section->type == SHT_RELA && (section->flags & SHF_ALLOC) != 0) {
-            status = collect_slots(module, section, &list);
-        }
-    }
+    sj_status status = collect_slots(module, &list);
     if (status == SJ_OK && list.count > 0) {
         qsort(list.items, list.count, sizeof(*list.items), compare_slots);
         remove_doubles(&list);

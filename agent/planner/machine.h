@@ -26,7 +26,7 @@ struct sj_machine {
     void (*finish_piece)(sj_module *module, sj_piece *piece);
     sj_status (*read_tables)(sj_module *module, uint32_t piece, sj_links *links);
 
-    /* head is sj_piece_head. find_switch tells what leads to a jump through a register. */
+    /* head tells a piece's. find_switch tells what leads to a jump through a register. */
     uint32_t (*head)(const sj_module *module, const sj_piece *piece);
     sj_switch_shape (*find_switch)(const sj_module *module, const sj_piece *piece,
                                    const sj_code *jump);

@@ -15,6 +15,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+enum { BLOCK_SHIFT = 6 }; /* of module->pieces_before */
+
 static sj_status find_text(sj_module *module, sj_error *error)
 {
     const sj_elf *elf = &module->elf;
@@ -181,24 +183,42 @@ void sj_module_close(sj_module *module)
     free_kept_names(module);
     free(module->pieces);
     free(module->codes);
-    free(module->loose_codes);
+    free(module->first_codes);
+    free(module->pieces_before);
     free(module->targets); /* one allocation holds all bit sets */
     *module = (sj_module){0};
 }
 
+sj_status sj_module_index_pieces(sj_module *module)
+{
+    const uint32_t blocks = (module->text_bytes >> BLOCK_SHIFT) + 1;
+    module->pieces_before = malloc(blocks * sizeof(*module->pieces_before));
+    if (module->pieces_before == NULL) {
+        return SJ_ENOMEM;
+    }
+    uint32_t count = 0;
+    for (uint32_t block = 0; block < blocks; block++) {
+        while (count < module->piece_count && module->pieces[count].start < (uint64_t)block
+                                                                                << BLOCK_SHIFT) {
+            count++;
+        }
+        module->pieces_before[block] = count;
+    }
+    return SJ_OK;
+}
+
 uint32_t sj_module_pieces_before(const sj_module *module, int64_t offset)
 {
-    size_t low = 0;
-    size_t high = module->piece_count;
-    while (low < high) {
-        const size_t middle = low + (high - low) / 2;
-        if ((int64_t)module->pieces[middle].start <= offset) {
-            low = middle + 1;
-        } else {
-            high = middle;
-        }
+    if (offset < 0 || module->piece_count == 0) {
+        return 0;
     }
-    return (uint32_t)low;
+    const int64_t last = module->text_bytes;
+    const uint32_t block = (uint32_t)((offset < last ? offset : last) >> BLOCK_SHIFT);
+    uint32_t count = module->pieces_before[block];
+    while (count < module->piece_count && (int64_t)module->pieces[count].start <= offset) {
+        count++;
+    }
+    return count;
 }
 
 uint32_t sj_module_piece_at(const sj_module *module, int64_t offset)

@@ -17,6 +17,8 @@ enum { SJ_PIECE_NONE = UINT32_MAX };
 typedef struct sj_piece {
     uint32_t start; /* offset from the start of the text */
     uint32_t size;
+    uint32_t head; /* offset of the first instruction behind marks of branch targets (endbr64, bti,
+                    * paciasp), which have to stay where they are */
     uint32_t first_code;
     uint32_t code_count;
     uint32_t parent; /* own index for functions */
@@ -24,7 +26,8 @@ typedef struct sj_piece {
     uint32_t part_count;  /* of a function: cold parts */
     uint32_t table_count; /* jump tables that its instructions name */
     const char *name;
-    uint8_t source; /* sj_symbol_source */
+    const sj_frame_range *frame; /* that the start lies in; NULL: none */
+    uint8_t source;              /* sj_symbol_source */
     uint8_t receiver;
     uint8_t skip; /* sj_skip that was found before any technique was tried */
     bool is_cold;
@@ -55,13 +58,13 @@ typedef struct sj_module {
     sj_piece *pieces; /* sorted by start */
     size_t piece_count;
     size_t piece_capacity;
-    sj_code *codes;
+    uint32_t *pieces_before; /* by block of text: how many pieces start before it */
+    sj_code *codes;          /* by address; of pieces and, where flags matter, between them */
     size_t code_count;
     size_t code_capacity;
-    sj_code *loose_codes; /* outside of pieces; read where flags matter (flags.h) */
-    size_t loose_count;
-    size_t loose_capacity;
+    uint32_t *first_codes; /* by word of code_starts: number of its first instruction */
     /* One bit per byte of text. */
+    uint64_t *code_starts;   /* an instruction begins here */
     uint64_t *targets;       /* control may arrive here: branches, returns, labels, entries */
     uint64_t *pinned;        /* ... by other ways than the jumps of the code itself */
     uint64_t *addressed;     /* the address is taken by data or code */
@@ -90,6 +93,9 @@ SJ_MUST_CHECK sj_status sj_module_keep_name(sj_module *module, const char *name,
 
 void sj_module_close(sj_module *module);
 
+/* sj_module_index_pieces prepares the two below, once all pieces are sorted. SJ_ENOMEM. */
+SJ_MUST_CHECK sj_status sj_module_index_pieces(sj_module *module);
+
 /* sj_module_pieces_before counts the pieces that start at an offset or before. */
 uint32_t sj_module_pieces_before(const sj_module *module, int64_t offset);
 
@@ -116,6 +122,17 @@ static inline void sj_bit_set(uint64_t *bits, uint32_t at)
 static inline void sj_bit_clear(uint64_t *bits, uint32_t at)
 {
     bits[at >> 6] &= ~(UINT64_C(1) << (at & 63));
+}
+
+/* sj_module_index_code makes an instruction of module->codes known to sj_any_code_at; instructions
+ * are indexed by rising address. */
+static inline void sj_module_index_code(sj_module *module, const sj_code *code)
+{
+    const uint32_t word = code->at >> 6;
+    if (module->code_starts[word] == 0) {
+        module->first_codes[word] = (uint32_t)(code - module->codes);
+    }
+    sj_bit_set(module->code_starts, code->at);
 }
 
 static inline bool sj_module_holds(const sj_module *module, int64_t offset)

@@ -12,10 +12,7 @@ static void mark_inside(sj_module *module, const sj_piece *piece)
     for (uint32_t i = 0; i < piece->code_count; i++) {
         const sj_code *code = &module->codes[piece->first_code + i];
         const bool is_filler = code->kind == SJ_CODE_NOP || code->kind == SJ_CODE_BREAK;
-        if (sj_bit_get(module->targets, code->at)) {
-            is_dead = false;
-        }
-        if (is_dead && is_filler) {
+        if (is_dead && is_filler && !sj_bit_get(module->targets, code->at)) {
             for (uint32_t at = code->at; at < sj_code_end(code); at++) {
                 sj_bit_set(module->padding, at);
             }

@@ -141,10 +141,9 @@ static void mark_special(sj_module *module)
             piece->skip = SJ_SKIP_RUNTIME_SUPPORT;
         }
         const sj_frame_range *range = sj_unwind_find(&module->unwind, address);
+        piece->frame = range;
         if (range != NULL && range->start == address) {
-            sj_frame_walk walk;
-            sj_frame_walk_init(&walk, range);
-            piece->is_cold = !sj_frame_walk_at(&walk, address);
+            piece->is_cold = !module->unwind.rows[range->first_row].is_entry;
         }
         piece->is_cold = piece->is_cold || strstr(piece->name, ".cold") != NULL;
     }
@@ -171,6 +170,7 @@ sj_status sj_module_find_pieces(sj_module *module)
         qsort(module->pieces, module->piece_count, sizeof(*module->pieces), compare_pieces);
     }
     mark_overlaps(module);
+    SJ_TRY(sj_module_index_pieces(module));
     mark_special(module);
     return SJ_OK;
 }

@@ -41,7 +41,7 @@ typedef struct sj_plan {
 } sj_plan;
 
 /* sj_plan_make plans all functions of one module (or maps the cached plan of the same build-id and
- * planner version) and selects those that are wanted. Blocking: about 40 ms per MB of text when not
+ * planner version) and selects those that are wanted. Blocking: about 30 ms per MB of text when not
  * cached. `*plan` is owned by the caller. SJ_ENOTFOUND no such file, SJ_EUNSUPPORTED not an ELF of
  * a supported machine, SJ_ECORRUPT. */
 SJ_MUST_CHECK sj_status sj_plan_make(const sj_planner_options *options, sj_plan *plan,

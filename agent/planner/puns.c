@@ -24,7 +24,7 @@ static bool can_pun(const sj_builder *builder, const sj_piece *piece, uint32_t e
            exit + 1 < piece->first_code + piece->code_count && code[1].at == sj_code_end(code) &&
            !sj_bit_get(module->padding, code[1].at) && !sj_bit_get(module->claimed, code->at) &&
            !sj_bit_get(module->claimed, code[1].at) &&
-           sj_leaving_code(builder, piece, &code[1]) == NULL;
+           sj_leaving_code(builder, &code[1], sj_exit_of(module, piece, &code[1])) == NULL;
 }
 
 static bool find_place(const sj_module *module, const sj_code *code, uint32_t *island)

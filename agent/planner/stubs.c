@@ -260,7 +260,8 @@ uint32_t sj_emit_window(sj_builder *builder, const sj_piece *piece, const sj_win
     const sj_code *codes = builder->module->codes;
     uint32_t leave_stubs[SJ_PATCH_MAX_BYTES] = {0};
     for (uint32_t i = window->first; i <= window->last; i++) {
-        const sj_code *exit = sj_leaving_code(builder, piece, &codes[i]);
+        const sj_code *exit =
+            sj_leaving_code(builder, &codes[i], sj_exit_of(builder->module, piece, &codes[i]));
         if (codes[i].kind == SJ_CODE_JUMP_IF && exit != NULL) {
             leave_stubs[i - window->first] = sj_emit_leave_stub(builder, &codes[i], exit);
         }
@@ -271,7 +272,8 @@ uint32_t sj_emit_window(sj_builder *builder, const sj_piece *piece, const sj_win
     }
     for (uint32_t i = window->first; i <= window->last; i++) {
         const sj_code *code = &codes[i];
-        const sj_code *exit = sj_leaving_code(builder, piece, code);
+        const sj_code *exit =
+            sj_leaving_code(builder, code, sj_exit_of(builder->module, piece, code));
         if (exit == NULL) {
             sj_emit_moved(builder, code);
         } else if (code->kind == SJ_CODE_JUMP_IF) {

@@ -20,26 +20,20 @@ static bool is_code_section(const sj_elf *elf, uint16_t index)
 static sj_status read_symbol(const sj_elf *elf, sj_reader *reader, sj_slice strings,
                              sj_symbol_source source, sj_symbols *symbols)
 {
-    const uint32_t name = sj_read_u32(reader);
-    const uint8_t info = sj_read_u8(reader);
-    (void)sj_read_u8(reader);
-    const uint16_t section = sj_read_u16(reader);
-    const uint64_t address = sj_read_u64(reader);
-    const uint64_t size = sj_read_u64(reader);
-    const uint8_t type = ELF64_ST_TYPE(info);
-    if (reader->bad || !is_code_section(elf, section) ||
-        (type != STT_FUNC && type != STT_GNU_IFUNC && type != STT_NOTYPE)) {
+    const sj_elf_symbol row = sj_elf_read_symbol(reader);
+    if (reader->bad || !is_code_section(elf, row.section) ||
+        (row.type != STT_FUNC && row.type != STT_GNU_IFUNC && row.type != STT_NOTYPE)) {
         return SJ_OK;
     }
-    sj_symbol symbol = {.address = address,
-                        .size = size,
-                        .name = sj_elf_string(strings, name),
+    sj_symbol symbol = {.address = row.value,
+                        .size = row.size,
+                        .name = sj_elf_string(strings, row.name),
                         .source = (uint8_t)source,
                         .kind = SJ_SYMBOL_LABEL,
-                        .is_local = ELF64_ST_BIND(info) == STB_LOCAL};
-    if (type == STT_FUNC) {
+                        .is_local = row.binding == STB_LOCAL};
+    if (row.type == STT_FUNC) {
         symbol.kind = SJ_SYMBOL_FUNCTION;
-    } else if (type == STT_GNU_IFUNC) {
+    } else if (row.type == STT_GNU_IFUNC) {
         symbol.kind = SJ_SYMBOL_RESOLVER;
     }
     return sj_symbols_add(symbols, symbol);

@@ -1,12 +1,15 @@
+#define _GNU_SOURCE
 #include "agent/planner/targets.h"
 
 #include "agent/planner/exits.h"
+#include "agent/planner/flags.h"
 #include "agent/planner/growable.h"
 #include "agent/planner/machine.h"
 
 #include <elf.h>
+#include <sys/mman.h>
 
-enum { BIT_SETS = 7 };
+enum { BIT_SETS = 8 };
 
 /* State of the one pass over all code. */
 typedef struct scan {
@@ -18,7 +21,8 @@ typedef struct scan {
     sj_links labels; /* from = piece, to = offset inside of another whose address the code takes */
     uint32_t landing_piece;
     sj_status status;
-    bool is_fixed; /* not position independent: immediates may be addresses */
+    bool is_fixed;       /* not position independent: immediates may be addresses */
+    bool asks_for_flags; /* whose readers are looked for, also between pieces; not of Go */
 } scan;
 
 sj_status sj_links_add(sj_links *links, uint32_t from, uint32_t to)
@@ -28,6 +32,17 @@ sj_status sj_links_add(sj_links *links, uint32_t from, uint32_t to)
     return SJ_OK;
 }
 
+/* What is filled from end to end takes fewer faults in larger pages, where there are any. */
+static void prefer_large_pages(void *items, size_t bytes)
+{
+    enum { PAGE_BYTES = 4096 };
+    const uintptr_t start = ((uintptr_t)items + PAGE_BYTES - 1) & ~(uintptr_t)(PAGE_BYTES - 1);
+    const uintptr_t end = ((uintptr_t)items + bytes) & ~(uintptr_t)(PAGE_BYTES - 1);
+    if (start < end) {
+        (void)madvise((void *)start, end - start, MADV_HUGEPAGE);
+    }
+}
+
 static sj_status allocate_bits(sj_module *module)
 {
     const size_t words = module->text_bytes / 64 + 2;
@@ -35,6 +50,7 @@ static sj_status allocate_bits(sj_module *module)
     if (bits == NULL) {
         return SJ_ENOMEM;
     }
+    prefer_large_pages(bits, BIT_SETS * words * sizeof(*bits));
     module->targets = bits;
     module->addressed = bits + words;
     module->called = bits + 2 * words;
@@ -42,7 +58,9 @@ static sj_status allocate_bits(sj_module *module)
     module->claimed = bits + 4 * words;
     module->table_entries = bits + 5 * words;
     module->pinned = bits + 6 * words;
-    return SJ_OK;
+    module->code_starts = bits + 7 * words;
+    module->first_codes = malloc(words * sizeof(*module->first_codes));
+    return module->first_codes != NULL ? SJ_OK : SJ_ENOMEM;
 }
 
 static void visit_landing_pad(void *context, uint64_t pad)
@@ -146,17 +164,25 @@ static sj_status note_code(scan *state, uint32_t piece_index, const sj_code *cod
     return (code->flags & SJ_CODE_BRANCH) != 0 ? note_branch(state, piece_index, code) : SJ_OK;
 }
 
-/* A step of the disassembly of one piece; a frame walk of NULL means that there is no rule. */
+/* Goes on to the row of an address of a range, or behind it; without a range there is no rule. */
+static bool is_entry_frame(const sj_frame_range *range, const sj_frame_row **row, uint64_t address)
+{
+    if (range == NULL || address >= range->end) {
+        return false;
+    }
+    while (address >= (*row)->end) {
+        (*row)++;
+    }
+    return (*row)->is_entry;
+}
+
 static sj_status scan_piece(scan *state, uint32_t piece_index)
 {
     sj_module *module = state->module;
     sj_piece *piece = &module->pieces[piece_index];
     const uint64_t address = sj_module_address(module, piece->start);
-    const sj_frame_range *range = sj_unwind_find(&module->unwind, address);
-    sj_frame_walk walk;
-    if (range != NULL) {
-        sj_frame_walk_init(&walk, range);
-    }
+    const sj_frame_range *range = piece->frame;
+    const sj_frame_row *row = range != NULL ? sj_unwind_row(&module->unwind, range, address) : NULL;
     const uint32_t end = piece->start + piece->size;
     SJ_TRY(sj_grow(&module->codes, &module->code_capacity, module->code_count, piece->size,
                    sizeof(*module->codes)));
@@ -165,8 +191,8 @@ static sj_status scan_piece(scan *state, uint32_t piece_index)
         sj_code *code = &module->codes[module->code_count++];
         uint64_t immediate;
         sj_decode(&state->decoder, module->text + at, end - at, at, code, &immediate);
-        if (range != NULL && sj_module_address(module, at) < range->end &&
-            sj_frame_walk_at(&walk, sj_module_address(module, at))) {
+        sj_module_index_code(module, code);
+        if (is_entry_frame(range, &row, sj_module_address(module, at))) {
             code->flags |= SJ_CODE_ENTRY_FRAME;
         } else {
             piece->has_frame = true;
@@ -178,6 +204,7 @@ static sj_status scan_piece(scan *state, uint32_t piece_index)
         at += code->length;
     }
     piece->code_count = (uint32_t)module->code_count - piece->first_code;
+    piece->head = module->machine->head(module, piece);
     if (module->machine->finish_piece != NULL) {
         module->machine->finish_piece(module, piece);
     }
@@ -197,13 +224,17 @@ static sj_status link_jump(scan *state, uint32_t from, const sj_code *code)
     sj_module *module = state->module;
     const int64_t target = sj_code_target(code);
     const uint32_t to = sj_module_piece_at(module, target);
-    if (to == SJ_PIECE_NONE || sj_is_never_taken(module, code)) {
+    if (to == SJ_PIECE_NONE) {
         return SJ_OK;
     }
     sj_piece *source = &module->pieces[from];
     sj_piece *piece = &module->pieces[to];
-    if (target == piece->start) {
-        return piece->is_cold ? sj_links_add(&state->strong, from, to) : SJ_OK;
+    const bool is_start = target == piece->start;
+    if ((is_start && !piece->is_cold) || sj_is_never_taken(module, code)) {
+        return SJ_OK;
+    }
+    if (is_start) {
+        return sj_links_add(&state->strong, from, to);
     }
     if (!source->is_cold && !piece->is_cold) {
         if (may_be_part(module, source)) {
@@ -264,6 +295,24 @@ static sj_status link_jumps(scan *state)
     return SJ_OK;
 }
 
+static sj_status scan_text(scan *state)
+{
+    sj_module *module = state->module;
+    uint32_t end = 0; /* of the piece before */
+    for (uint32_t i = 0; i <= module->piece_count; i++) {
+        const bool is_piece = i < module->piece_count;
+        if (state->asks_for_flags) {
+            const uint32_t next = is_piece ? module->pieces[i].start : module->text_bytes;
+            SJ_TRY(sj_read_loose_code(module, &state->decoder, end, next));
+        }
+        if (is_piece) {
+            SJ_TRY(scan_piece(state, i));
+            end = module->pieces[i].start + module->pieces[i].size;
+        }
+    }
+    return SJ_OK;
+}
+
 static sj_status scan_module(scan *state)
 {
     sj_module *module = state->module;
@@ -271,21 +320,22 @@ static sj_status scan_module(scan *state)
     /* Instructions are four bytes long on average; pieces add what they need. */
     SJ_TRY(sj_grow(&module->codes, &module->code_capacity, 0, module->text_bytes / 3 + 64,
                    sizeof(*module->codes)));
-    for (uint32_t i = 0; i < module->piece_count; i++) {
-        SJ_TRY(scan_piece(state, i));
-    }
+    prefer_large_pages(module->codes, module->code_capacity * sizeof(*module->codes));
+    SJ_TRY(scan_text(state));
     SJ_TRY(link_jumps(state));
     SJ_TRY(sj_join_parts(module, &state->strong, &state->weak));
     mark_labels(module, &state->labels);
     sj_judge_pieces(module);
     sj_find_padding(module, &state->decoder);
-    return module->machine->tells_flags ? sj_find_free_flags(module, &state->decoder) : SJ_OK;
+    return state->asks_for_flags ? sj_find_free_flags(module) : SJ_OK;
 }
 
 sj_status sj_module_find_targets(sj_module *module)
 {
     SJ_TRY(allocate_bits(module));
-    scan state = {.module = module, .is_fixed = module->elf.type == ET_EXEC};
+    scan state = {.module = module,
+                  .is_fixed = module->elf.type == ET_EXEC,
+                  .asks_for_flags = module->machine->tells_flags && !module->is_go};
     SJ_TRY(sj_decoder_open(&state.decoder, module->machine, module->text_low));
     const sj_status status = scan_module(&state);
     sj_decoder_close(&state.decoder);

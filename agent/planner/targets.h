@@ -46,7 +46,7 @@ void sj_judge_pieces(sj_module *module);
 
 /* sj_find_free_flags tells of every function whether the status flags matter at its entry and when
  * it returns. The last step: SJ_ENOMEM. */
-SJ_MUST_CHECK sj_status sj_find_free_flags(sj_module *module, const sj_decoder *decoder);
+SJ_MUST_CHECK sj_status sj_find_free_flags(sj_module *module);
 
 /* sj_flags_are_free tells whether the flags are overwritten before anything can read them when
  * control goes on at an offset. */

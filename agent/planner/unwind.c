@@ -141,110 +141,55 @@ static common_entry read_common(sj_slice section, uint64_t offset, uint64_t addr
     return entry;
 }
 
-static bool read_range(const common_entry *common, sj_reader reader, sj_slice section,
+/* Reads a description up to its instructions. */
+static bool read_range(const common_entry *common, sj_reader *reader, sj_slice section,
                        uint64_t address, sj_frame_range *range)
 {
-    range->start = read_encoded(&reader, common->address_encoding, section.data, address);
-    const uint64_t bytes = read_encoded(&reader, common->address_encoding & ENCODING_FORMAT_MASK,
+    range->start = read_encoded(reader, common->address_encoding, section.data, address);
+    const uint64_t bytes = read_encoded(reader, common->address_encoding & ENCODING_FORMAT_MASK,
                                         section.data, address);
     if (common->has_augmentation) {
-        const uint64_t augmentation_bytes = sj_read_varint(&reader);
-        const uint8_t *augmentation = sj_reader_take(&reader, augmentation_bytes);
+        const uint64_t augmentation_bytes = sj_read_varint(reader);
+        const uint8_t *augmentation = sj_reader_take(reader, augmentation_bytes);
         if (augmentation != NULL && augmentation_bytes > 0) {
             sj_reader values = sj_reader_of(augmentation, (size_t)augmentation_bytes);
             range->landing = read_encoded(&values, common->landing_encoding, section.data, address);
         }
     }
     range->end = range->start + bytes;
-    range->initial = common->initial;
-    range->code_factor = common->code_factor;
-    range->data_factor = common->data_factor;
-    range->instructions = (sj_slice){.data = reader.at, .size = sj_reader_left(&reader)};
-    return !reader.bad && bytes > 0 && range->end > range->start;
+    return !reader->bad && bytes > 0 && range->end > range->start;
 }
 
-static int compare_ranges(const void *left, const void *right)
-{
-    const sj_frame_range *a = left;
-    const sj_frame_range *b = right;
-    return (a->start > b->start) - (a->start < b->start);
-}
-
-sj_status sj_unwind_read(sj_slice section, uint64_t address, sj_unwind *unwind)
-{
-    sj_reader reader = sj_reader_of(section.data, section.size);
-    common_entry common = {0};
-    uint64_t common_offset = UINT64_MAX;
-    while (sj_reader_left(&reader) >= sizeof(uint32_t) && !reader.bad) {
-        const uint32_t length = sj_read_u32(&reader);
-        if (length == 0) {
-            continue; /* crtend's terminator may be followed by more when sections were merged */
-        }
-        const uint64_t record = (uint64_t)(reader.at - section.data);
-        const uint8_t *body = sj_reader_take(&reader, length);
-        if (body == NULL || length < sizeof(uint32_t)) {
-            break;
-        }
-        sj_reader fields = sj_reader_of(body, length);
-        const uint32_t back = sj_read_u32(&fields);
-        if (back == 0 || back > record) {
-            continue;
-        }
-        if (record - back != common_offset) {
-            common_offset = record - back;
-            common = read_common(section, common_offset, address);
-        }
-        sj_frame_range range = {0};
-        if (common.is_usable && read_range(&common, fields, section, address, &range)) {
-            SJ_TRY(sj_grow(&unwind->ranges, &unwind->capacity, unwind->count, 1, sizeof(range)));
-            unwind->ranges[unwind->count++] = range;
-        }
-    }
-    if (unwind->count > 0) {
-        qsort(unwind->ranges, unwind->count, sizeof(*unwind->ranges), compare_ranges);
-    }
-    return SJ_OK;
-}
-
-void sj_unwind_free(sj_unwind *unwind)
-{
-    free(unwind->ranges);
-    *unwind = (sj_unwind){0};
-}
-
-const sj_frame_range *sj_unwind_find(const sj_unwind *unwind, uint64_t address)
-{
-    size_t low = 0;
-    size_t high = unwind->count;
-    while (low < high) {
-        const size_t middle = low + (high - low) / 2;
-        if (unwind->ranges[middle].start <= address) {
-            low = middle + 1;
-        } else {
-            high = middle;
-        }
-    }
-    if (low == 0 || address >= unwind->ranges[low - 1].end) {
-        return NULL;
-    }
-    return &unwind->ranges[low - 1];
-}
+/* A walk over the rows of one description. */
+typedef struct frame_walk {
+    sj_reader reader;
+    const common_entry *common;
+    uint64_t location;
+    bool is_broken;
+    int32_t reg;
+    int64_t offset;
+    struct {
+        int32_t reg;
+        int64_t offset;
+    } saved[32];
+    uint32_t saved_count;
+} frame_walk;
 
 static void skip_block(sj_reader *reader)
 {
     (void)sj_reader_take(reader, (size_t)sj_read_varint(reader));
 }
 
-static void advance(sj_frame_walk *walk, uint64_t delta)
+static void advance(frame_walk *walk, uint64_t delta)
 {
-    walk->location += delta * walk->range->code_factor;
+    walk->location += delta * walk->common->code_factor;
 }
 
 /* A signed offset in units of the data factor; no true one is far from what 32 bits hold. */
-static int64_t read_factored(sj_frame_walk *walk)
+static int64_t read_factored(frame_walk *walk)
 {
     const int64_t value = read_sleb(&walk->reader);
-    const int64_t factor = walk->range->data_factor;
+    const int64_t factor = walk->common->data_factor;
     if (value != (int32_t)value) {
         walk->is_broken = true;
         return 0;
@@ -253,7 +198,7 @@ static int64_t read_factored(sj_frame_walk *walk)
 }
 
 /* The operations that change the rule of the canonical frame address. */
-static void apply_frame_rule(sj_frame_walk *walk, uint8_t operation)
+static void apply_frame_rule(frame_walk *walk, uint8_t operation)
 {
     sj_reader *reader = &walk->reader;
     switch (operation) {
@@ -333,8 +278,7 @@ static bool skip_register_rule(sj_reader *reader, uint8_t operation)
     }
 }
 
-/* Executes one operation; false when it moved the location. */
-static bool step(sj_frame_walk *walk)
+static void step(frame_walk *walk)
 {
     sj_reader *reader = &walk->reader;
     const uint8_t byte = sj_read_u8(reader);
@@ -342,92 +286,201 @@ static bool step(sj_frame_walk *walk)
     switch (byte >> 6) {
     case 1:
         advance(walk, low);
-        return false;
+        return;
     case 2:
         (void)sj_read_varint(reader);
-        return true;
+        return;
     case 3:
-        return true;
+        return;
     default:
         break;
     }
     switch (low) {
     case 0x01:
         walk->is_broken = true; /* set_loc: not produced for eh_frame */
-        return false;
+        return;
     case 0x02:
         advance(walk, sj_read_u8(reader));
-        return false;
+        return;
     case 0x03:
         advance(walk, sj_read_u16(reader));
-        return false;
+        return;
     case 0x04:
         advance(walk, sj_read_u32(reader));
-        return false;
+        return;
     default:
         if (!skip_register_rule(reader, low)) {
             apply_frame_rule(walk, low);
         }
-        return true;
+        return;
     }
 }
 
-static void settle_row(sj_frame_walk *walk)
+/* Runs to the end of a row. */
+static void walk_row(frame_walk *walk, sj_frame_row *row)
 {
-    if (walk->reader.bad) {
-        walk->is_broken = true;
+    const uint64_t start = walk->location;
+    while (walk->location == start && sj_reader_left(&walk->reader) > 0 && !walk->reader.bad &&
+           !walk->is_broken) {
+        step(walk);
     }
+    walk->is_broken = walk->is_broken || walk->reader.bad;
+    row->end = walk->location != start ? walk->location : UINT64_MAX;
+    row->distance = (int32_t)walk->offset;
+    row->is_told = !walk->is_broken && row->distance == walk->offset &&
+                   (walk->reg == REGISTER_RSP || walk->reg == REGISTER_SP);
     /* The other machine's register numbers never name a frame. */
-    walk->is_entry_frame = !walk->is_broken && ((walk->reg == REGISTER_RSP && walk->offset == 8) ||
-                                                (walk->reg == REGISTER_SP && walk->offset == 0));
+    row->is_entry = row->is_told && row->distance == (walk->reg == REGISTER_RSP ? 8 : 0);
 }
 
-/* Runs to the next row; the row that ends there keeps its rule in is_entry_frame. */
-static void read_row(sj_frame_walk *walk)
+static bool is_same_rule(const sj_frame_row *left, const sj_frame_row *right)
 {
-    while (sj_reader_left(&walk->reader) > 0 && !walk->reader.bad && !walk->is_broken) {
-        const uint64_t before = walk->location;
-        if (!step(walk) && walk->location != before) {
-            walk->row_end = walk->location;
-            settle_row(walk);
-            return;
-        }
+    return left->distance == right->distance && left->is_told == right->is_told &&
+           left->is_entry == right->is_entry;
+}
+
+/* Adds the next row of a range, or to the last. */
+static sj_status add_row(sj_unwind *unwind, sj_frame_range *range, const sj_frame_row *row)
+{
+    if (range->row_count > 0 && is_same_rule(&unwind->rows[unwind->row_count - 1], row)) {
+        unwind->rows[unwind->row_count - 1].end = row->end;
+        return SJ_OK;
     }
-    settle_row(walk);
-    walk->row_end = UINT64_MAX;
+    SJ_TRY(sj_grow(&unwind->rows, &unwind->row_capacity, unwind->row_count, 1, sizeof(*row)));
+    unwind->rows[unwind->row_count++] = *row;
+    range->row_count++;
+    return SJ_OK;
 }
 
-void sj_frame_walk_init(sj_frame_walk *walk, const sj_frame_range *range)
+/* The common instructions come first; they belong to no place. */
+static void start_walk(frame_walk *walk, const common_entry *common)
 {
-    walk->range = range;
-    walk->saved_count = 0;
+    walk->common = common;
+    walk->location = 0;
     walk->is_broken = false;
     walk->reg = REGISTER_UNKNOWN;
     walk->offset = 0;
-    walk->location = range->start;
-    walk->reader = sj_reader_of(range->initial.data, range->initial.size);
+    walk->saved_count = 0;
+    walk->reader = sj_reader_of(common->initial.data, common->initial.size);
     while (sj_reader_left(&walk->reader) > 0 && !walk->reader.bad && !walk->is_broken) {
-        (void)step(walk);
+        step(walk);
     }
     walk->is_broken = walk->is_broken || walk->reader.bad;
-    walk->location = range->start;
-    walk->reader = sj_reader_of(range->instructions.data, range->instructions.size);
-    read_row(walk);
 }
 
-bool sj_frame_walk_at(sj_frame_walk *walk, uint64_t address)
+static sj_status read_rows(sj_unwind *unwind, const common_entry *common, sj_slice instructions,
+                           sj_frame_range *range)
 {
-    while (address >= walk->row_end) {
-        read_row(walk);
+    frame_walk walk;
+    start_walk(&walk, common);
+    walk.location = range->start;
+    walk.reader = sj_reader_of(instructions.data, instructions.size);
+    range->first_row = (uint32_t)unwind->row_count;
+    for (uint64_t end = range->start; end < range->end;) {
+        sj_frame_row row;
+        walk_row(&walk, &row);
+        if (row.end > end) { /* locations that wrap around hold nothing */
+            SJ_TRY(add_row(unwind, range, &row));
+            end = row.end;
+        }
     }
-    return walk->is_entry_frame;
+    return SJ_OK;
 }
 
-bool sj_frame_walk_distance(sj_frame_walk *walk, uint64_t address, int64_t *distance)
+static int compare_ranges(const void *left, const void *right)
 {
-    (void)sj_frame_walk_at(walk, address);
-    *distance = walk->offset;
-    return !walk->is_broken && (walk->reg == REGISTER_RSP || walk->reg == REGISTER_SP);
+    const sj_frame_range *a = left;
+    const sj_frame_range *b = right;
+    return (a->start > b->start) - (a->start < b->start);
+}
+
+sj_status sj_unwind_read(sj_slice section, uint64_t address, sj_unwind *unwind)
+{
+    sj_reader reader = sj_reader_of(section.data, section.size);
+    common_entry common = {0};
+    uint64_t common_offset = UINT64_MAX;
+    while (sj_reader_left(&reader) >= sizeof(uint32_t) && !reader.bad) {
+        const uint32_t length = sj_read_u32(&reader);
+        if (length == 0) {
+            continue; /* crtend's terminator may be followed by more when sections were merged */
+        }
+        const uint64_t record = (uint64_t)(reader.at - section.data);
+        const uint8_t *body = sj_reader_take(&reader, length);
+        if (body == NULL || length < sizeof(uint32_t)) {
+            break;
+        }
+        sj_reader fields = sj_reader_of(body, length);
+        const uint32_t back = sj_read_u32(&fields);
+        if (back == 0 || back > record) {
+            continue;
+        }
+        if (record - back != common_offset) {
+            common_offset = record - back;
+            common = read_common(section, common_offset, address);
+        }
+        sj_frame_range range = {0};
+        if (common.is_usable && read_range(&common, &fields, section, address, &range)) {
+            const sj_slice instructions = {.data = fields.at, .size = sj_reader_left(&fields)};
+            SJ_TRY(read_rows(unwind, &common, instructions, &range));
+            SJ_TRY(sj_grow(&unwind->ranges, &unwind->capacity, unwind->count, 1, sizeof(range)));
+            unwind->ranges[unwind->count++] = range;
+        }
+    }
+    if (unwind->count > 0) {
+        qsort(unwind->ranges, unwind->count, sizeof(*unwind->ranges), compare_ranges);
+    }
+    return SJ_OK;
+}
+
+void sj_unwind_free(sj_unwind *unwind)
+{
+    free(unwind->ranges);
+    free(unwind->rows);
+    *unwind = (sj_unwind){0};
+}
+
+const sj_frame_range *sj_unwind_find(const sj_unwind *unwind, uint64_t address)
+{
+    size_t low = 0;
+    size_t high = unwind->count;
+    while (low < high) {
+        const size_t middle = low + (high - low) / 2;
+        if (unwind->ranges[middle].start <= address) {
+            low = middle + 1;
+        } else {
+            high = middle;
+        }
+    }
+    if (low == 0 || address >= unwind->ranges[low - 1].end) {
+        return NULL;
+    }
+    return &unwind->ranges[low - 1];
+}
+
+const sj_frame_range *sj_unwind_find_near(const sj_unwind *unwind, const sj_frame_range *near,
+                                          uint64_t address)
+{
+    const bool is_next = near != NULL && near + 1 < unwind->ranges + unwind->count;
+    const bool is_near = near != NULL && address >= near->start && address < near->end &&
+                         (!is_next || address < near[1].start);
+    return is_near ? near : sj_unwind_find(unwind, address);
+}
+
+const sj_frame_row *sj_unwind_row(const sj_unwind *unwind, const sj_frame_range *range,
+                                  uint64_t address)
+{
+    const sj_frame_row *rows = &unwind->rows[range->first_row];
+    size_t low = 0;
+    size_t high = range->row_count - 1;
+    while (low < high) {
+        const size_t middle = low + (high - low) / 2;
+        if (rows[middle].end <= address) {
+            low = middle + 1;
+        } else {
+            high = middle;
+        }
+    }
+    return &rows[low];
 }
 
 void sj_landing_pads(const sj_elf *elf, const sj_frame_range *range,

@@ -58,10 +58,8 @@ bool sj_is_folded(const sj_builder *builder, const sj_code *code)
     return piece->parent == builder->function && sj_exit_of(module, piece, code) == SJ_EXIT_LEAVES;
 }
 
-const sj_code *sj_leaving_code(const sj_builder *builder, const sj_piece *piece,
-                               const sj_code *code)
+const sj_code *sj_leaving_code(const sj_builder *builder, const sj_code *code, sj_exit exit)
 {
-    const sj_exit exit = sj_exit_of(builder->module, piece, code);
     if (exit == SJ_EXIT_LEAVES) {
         return code;
     }
@@ -130,7 +128,9 @@ static void take_next_exit(const sj_builder *builder, const sj_piece *piece, sj_
     }
     const uint32_t end = sj_code_end(&module->codes[last]);
     sj_window wider;
-    if (last > window->last && sj_leaving_code(builder, piece, &module->codes[last]) != NULL &&
+    const sj_code *code = &module->codes[last];
+    if (last > window->last &&
+        sj_leaving_code(builder, code, sj_exit_of(module, piece, code)) != NULL &&
         end - start + sj_free_padding(module, end, JUMP32_BYTES) < JUMP32_BYTES &&
         sj_window_make(builder, piece, window->first, last, window->room, &wider)) {
         *window = wider;
@@ -141,7 +141,7 @@ bool sj_window_head(sj_builder *builder, uint32_t need, sj_window *window)
 {
     const sj_module *module = builder->module;
     const sj_piece *piece = &module->pieces[builder->function];
-    const uint32_t head = sj_piece_head(module, piece);
+    const uint32_t head = piece->head;
     const uint32_t end = piece->first_code + piece->code_count;
     uint32_t first = piece->first_code;
     while (first < end && module->codes[first].at < head) {

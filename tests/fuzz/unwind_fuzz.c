@@ -1,23 +1,49 @@
-/* Any bytes as .eh_frame: reading and walking end, and stay inside. */
+/* Any bytes as .eh_frame: reading ends, stays inside, and gives every range rows up to its end;
+ * ranges are found. */
 #include "agent/planner/unwind.h"
 
 #include <stdlib.h>
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
+static void check_rows(const sj_unwind *unwind, const sj_frame_range *range)
+{
+    uint64_t start = range->start;
+    for (uint32_t i = 0; i < range->row_count; i++) {
+        const sj_frame_row *row = &unwind->rows[range->first_row + i];
+        if (row->end <= start || sj_unwind_row(unwind, range, start) != row ||
+            sj_unwind_row(unwind, range, row->end - 1) != row) {
+            abort();
+        }
+        start = row->end;
+    }
+    if (range->row_count == 0 || start < range->end) {
+        abort();
+    }
+}
+
+/* Ranges may overlap: being near must not tell another one. */
+static void check_near(const sj_unwind *unwind, const sj_frame_range *range)
+{
+    const uint64_t places[] = {range->start - 1, range->start, range->end - 1, range->end};
+    for (size_t i = 0; i < sizeof(places) / sizeof(places[0]); i++) {
+        if (sj_unwind_find_near(unwind, range, places[i]) != sj_unwind_find(unwind, places[i])) {
+            abort();
+        }
+    }
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
     sj_unwind unwind = {0};
     const sj_slice bytes = {.data = data, .size = size};
     if (sj_unwind_read(bytes, 0x1000, &unwind) == SJ_OK) {
-        for (size_t i = 0; i < unwind.count && i < 64; i++) {
-            const sj_frame_range *range = &unwind.ranges[i];
-            sj_frame_walk walk;
-            sj_frame_walk_init(&walk, range);
-            for (uint64_t k = 0; k < 64 && range->start + k < range->end; k++) {
-                (void)sj_frame_walk_at(&walk, range->start + k);
+        for (size_t i = 0; i < unwind.count; i++) {
+            check_rows(&unwind, &unwind.ranges[i]);
+            check_near(&unwind, &unwind.ranges[i]);
+            if (sj_unwind_find(&unwind, unwind.ranges[i].start) == NULL) {
+                abort();
             }
-            (void)sj_unwind_find(&unwind, range->start);
         }
     }
     sj_unwind_free(&unwind);

@@ -157,7 +157,7 @@ static bool find_head(function_work *work)
     sj_builder *builder = work->builder;
     const sj_module *module = builder->module;
     const sj_piece *function = work->piece;
-    const uint32_t at = sj_piece_head(module, function);
+    const uint32_t at = function->head;
     builder->reason = SJ_SKIP_TOO_SHORT;
     for (uint32_t i = 0; i < function->code_count; i++) {
         const sj_code *code = &module->codes[function->first_code + i];

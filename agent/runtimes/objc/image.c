@@ -17,40 +17,27 @@ static bool is_absolute(uint16_t machine, uint32_t type)
     return type == (machine == EM_AARCH64 ? (uint32_t)ABSOLUTE_AARCH64 : R_X86_64_64);
 }
 
-/* The value of a symbol that this file defines; 0 for one of another module. */
-static uint64_t symbol_value(sj_slice table, uint32_t index)
+/* What the loader writes; 0 for the address of a symbol that another module defines. */
+static uint64_t value_of(const sj_elf_relocations *walk, const sj_elf_relocation *relocation)
 {
-    const size_t at = (size_t)index * sizeof(Elf64_Sym);
-    if (index >= table.size / sizeof(Elf64_Sym)) {
-        return 0;
+    if (is_relative(walk->elf->machine, relocation->type)) {
+        return relocation->addend;
     }
-    sj_reader reader = sj_reader_of(table.data + at, sizeof(Elf64_Sym));
-    (void)sj_read_u64(&reader);
-    return sj_read_u64(&reader);
+    sj_elf_symbol symbol;
+    const bool is_known = sj_elf_symbol_at(walk->symbols, relocation->symbol, &symbol);
+    return is_known && symbol.value != 0 ? symbol.value + relocation->addend : 0;
 }
 
-static sj_status read_relocations(sj_image *image, const sj_elf_section *section)
+static sj_status read_relocations(sj_image *image)
 {
-    const sj_elf *elf = image->elf;
-    const sj_slice bytes = sj_elf_section_bytes(elf, section);
-    sj_slice symbols = {0};
-    if (section->link < elf->section_count) {
-        symbols = sj_elf_section_bytes(elf, &elf->sections[section->link]);
-    }
-    sj_reader reader = sj_reader_of(bytes.data, bytes.size);
-    while (sj_reader_left(&reader) >= sizeof(Elf64_Rela)) {
-        sj_image_pointer pointer = {.place = sj_read_u64(&reader)};
-        const uint64_t info = sj_read_u64(&reader);
-        const uint64_t addend = sj_read_u64(&reader);
-        const uint32_t type = (uint32_t)info;
-        if (is_relative(elf->machine, type)) {
-            pointer.value = addend;
-        } else if (is_absolute(elf->machine, type)) {
-            const uint64_t value = symbol_value(symbols, (uint32_t)(info >> 32));
-            pointer.value = value != 0 ? value + addend : 0;
-        } else {
+    const uint16_t machine = image->elf->machine;
+    sj_elf_relocations walk = {.elf = image->elf};
+    for (sj_elf_relocation relocation; sj_elf_next_relocation(&walk, &relocation);) {
+        if (!is_relative(machine, relocation.type) && !is_absolute(machine, relocation.type)) {
             continue;
         }
+        const sj_image_pointer pointer = {.place = relocation.place,
+                                          .value = value_of(&walk, &relocation)};
         SJ_TRY(sj_grow(&image->pointers, &image->capacity, image->count, 1, sizeof(pointer)));
         image->pointers[image->count++] = pointer;
     }
@@ -67,12 +54,7 @@ static int compare_pointers(const void *left, const void *right)
 sj_status sj_image_open(const sj_elf *elf, sj_image *image)
 {
     *image = (sj_image){.elf = elf};
-    for (uint32_t i = 0; i < elf->section_count; i++) {
-        const sj_elf_section *section = &elf->sections[i];
-        if (section->type == SHT_RELA && (section->flags & SHF_ALLOC) != 0) {
-            SJ_TRY(read_relocations(image, section));
-        }
-    }
+    SJ_TRY(read_relocations(image));
     if (image->count != 0) {
         qsort(image->pointers, image->count, sizeof(*image->pointers), compare_pointers);
     }
