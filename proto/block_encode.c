@@ -12,7 +12,7 @@ enum {
     ZSTD_LEVEL = 1
 };
 
-/* `stamp` is the block's first stamp plus the dictionary index: older ones are free slots. */
+/* `stamp` is the block's first stamp plus the symbol: older ones are free slots. */
 typedef struct function_slot {
     uint32_t function;
     uint32_t stamp;
@@ -26,7 +26,7 @@ struct sj_block_encoder {
     uint32_t function_count;
     uint32_t functions[SJ_BLOCK_MAX_EVENTS];
     function_slot slots[FUNCTION_SLOTS];
-    uint32_t gaps[SJ_BLOCK_MAX_EVENTS];
+    uint8_t gaps[SJ_BLOCK_MAX_EVENTS];
     uint32_t symbols[SJ_HISTORY_PADDING + SJ_BLOCK_MAX_EVENTS + SJ_COPY_SLACK]; /* either width */
     sj_writer columns[SJ_BLOCK_KNOWN_COLUMNS];
 };
@@ -72,33 +72,50 @@ size_t sj_block_bound(const sj_block_input *input)
 /* --- dictionary and symbols --------------------------------------------------------------------
  */
 
+static inline uint32_t slot_of(uint32_t function)
+{
+    return (function ^ (function >> FUNCTION_SLOT_BITS) * 0x9e3779b1U) & (FUNCTION_SLOTS - 1);
+}
+
+/* LEAVE has a slot like any function, so that no event needs to be asked which it is. */
 static void begin_dictionary(sj_block_encoder *encoder)
 {
-    encoder->first_stamp += encoder->function_count;
+    encoder->first_stamp += encoder->function_count + 1;
     encoder->function_count = 0;
-    if (encoder->first_stamp > UINT32_MAX - SJ_BLOCK_MAX_EVENTS) {
+    if (encoder->first_stamp > UINT32_MAX - SJ_BLOCK_MAX_EVENTS - 1) {
         memset(encoder->slots, 0, sizeof(encoder->slots));
         encoder->first_stamp = 1;
     }
+    encoder->slots[slot_of(SJ_EVENT_LEAVE)] =
+        (function_slot){.function = SJ_EVENT_LEAVE, .stamp = encoder->first_stamp};
 }
 
-/* symbol_of gives 1 + the dictionary index of a function, adding it on its first use. */
-static inline uint32_t symbol_of(sj_block_encoder *encoder, uint32_t function)
+/* find_symbol gives the symbol of a function that is not in its own slot, adding it on its first
+ * use. */
+static uint32_t find_symbol(sj_block_encoder *encoder, uint32_t function)
 {
-    uint32_t at =
-        (function ^ (function >> FUNCTION_SLOT_BITS) * 0x9e3779b1U) & (FUNCTION_SLOTS - 1);
-    for (;; at = (at + 1) & (FUNCTION_SLOTS - 1)) {
+    for (uint32_t at = slot_of(function);; at = (at + 1) & (FUNCTION_SLOTS - 1)) {
         function_slot *slot = &encoder->slots[at];
         if (slot->stamp < encoder->first_stamp) {
+            encoder->functions[encoder->function_count++] = function;
             slot->function = function;
             slot->stamp = encoder->first_stamp + encoder->function_count;
-            encoder->functions[encoder->function_count++] = function;
             return encoder->function_count;
         }
         if (slot->function == function) {
-            return slot->stamp - encoder->first_stamp + 1;
+            return slot->stamp - encoder->first_stamp;
         }
     }
+}
+
+/* symbol_of gives 0 for LEAVE and 1 + the dictionary index for a function. */
+static inline uint32_t symbol_of(sj_block_encoder *encoder, uint32_t function)
+{
+    const function_slot *slot = &encoder->slots[slot_of(function)];
+    if (slot->function == function && slot->stamp >= encoder->first_stamp) {
+        return slot->stamp - encoder->first_stamp;
+    }
+    return find_symbol(encoder, function);
 }
 
 /* fill_symbols turns events into symbols and counts calls and depth. SJ_EINVAL: a LEAVE without an
@@ -108,22 +125,15 @@ static sj_status fill_symbols(sj_block_encoder *encoder, const sj_block_input *i
 {
     int64_t depth = header->open_depth;
     int64_t lowest = depth;
-    uint32_t calls = 0;
     const sj_event *events = input->events;
     const size_t count = header->event_count;
     for (size_t i = 0; i < count; i++) {
         const uint32_t function = events[i].function;
-        if (function == SJ_EVENT_LEAVE) {
-            symbols[i] = 0;
-            depth--;
-            lowest = depth < lowest ? depth : lowest;
-            continue;
-        }
         symbols[i] = (uint16_t)symbol_of(encoder, function);
-        depth++;
-        calls++;
+        depth += function != SJ_EVENT_LEAVE ? 1 : -1;
+        lowest = depth < lowest ? depth : lowest;
     }
-    header->call_count = calls;
+    header->call_count = (uint32_t)((depth - header->open_depth + (int64_t)count) / 2);
     header->end_depth = (uint32_t)depth;
     return lowest >= 0 && depth <= UINT32_MAX ? SJ_OK : SJ_EINVAL;
 }
@@ -132,8 +142,7 @@ static void fill_wide_symbols(sj_block_encoder *encoder, const sj_block_input *i
                               uint32_t *symbols, size_t count)
 {
     for (size_t i = 0; i < count; i++) {
-        const uint32_t function = input->events[i].function;
-        symbols[i] = function == SJ_EVENT_LEAVE ? 0 : symbol_of(encoder, function);
+        symbols[i] = symbol_of(encoder, input->events[i].function);
     }
 }
 
