@@ -109,41 +109,41 @@ static uint32_t find_symbol(sj_block_encoder *encoder, uint32_t function)
 }
 
 /* symbol_of gives 0 for LEAVE and 1 + the dictionary index for a function. */
-static inline uint32_t symbol_of(sj_block_encoder *encoder, uint32_t function)
+static inline uint32_t symbol_of(sj_block_encoder *encoder, uint32_t first_stamp, uint32_t function)
 {
     const function_slot *slot = &encoder->slots[slot_of(function)];
-    if (slot->function == function && slot->stamp >= encoder->first_stamp) {
-        return slot->stamp - encoder->first_stamp;
+    if (slot->function == function && slot->stamp >= first_stamp) {
+        return slot->stamp - first_stamp;
     }
     return find_symbol(encoder, function);
 }
 
-/* fill_symbols turns events into symbols and counts calls and depth. SJ_EINVAL: a LEAVE without an
- * open call. */
-static sj_status fill_symbols(sj_block_encoder *encoder, const sj_block_input *input,
-                              uint16_t *symbols, sj_block_header *header)
+static void fill_symbols(sj_block_encoder *encoder, const sj_event *events, size_t count,
+                         uint16_t *symbols)
 {
-    int64_t depth = header->open_depth;
-    int64_t lowest = depth;
-    const sj_event *events = input->events;
-    const size_t count = header->event_count;
+    const uint32_t first_stamp = encoder->first_stamp;
     for (size_t i = 0; i < count; i++) {
-        const uint32_t function = events[i].function;
-        symbols[i] = (uint16_t)symbol_of(encoder, function);
-        depth += function != SJ_EVENT_LEAVE ? 1 : -1;
-        lowest = depth < lowest ? depth : lowest;
+        symbols[i] = (uint16_t)symbol_of(encoder, first_stamp, events[i].function);
     }
-    header->call_count = (uint32_t)((depth - header->open_depth + (int64_t)count) / 2);
-    header->end_depth = (uint32_t)depth;
-    return lowest >= 0 && depth <= UINT32_MAX ? SJ_OK : SJ_EINVAL;
 }
 
-static void fill_wide_symbols(sj_block_encoder *encoder, const sj_block_input *input,
-                              uint32_t *symbols, size_t count)
+static void fill_wide_symbols(sj_block_encoder *encoder, const sj_event *events, size_t count,
+                              uint32_t *symbols)
 {
     for (size_t i = 0; i < count; i++) {
-        symbols[i] = symbol_of(encoder, input->events[i].function);
+        symbols[i] = symbol_of(encoder, encoder->first_stamp, events[i].function);
     }
+}
+
+/* count_calls counts calls and depth by the symbols. SJ_EINVAL: a LEAVE without an open call. */
+static sj_status count_calls(const uint16_t *narrow, const uint32_t *wide, sj_block_header *header)
+{
+    const sj_block told = {.header = *header, .symbols16 = narrow, .symbols32 = wide};
+    const sj_block_depths depths = sj_block_measure_depths(&told);
+    const int64_t deeper = depths.end - header->open_depth;
+    header->call_count = (uint32_t)((deeper + header->event_count) / 2);
+    header->end_depth = (uint32_t)depths.end;
+    return depths.lowest >= 0 && depths.end <= UINT32_MAX ? SJ_OK : SJ_EINVAL;
 }
 
 static sj_status encode_structure(sj_block_encoder *encoder, const sj_block_input *input,
@@ -155,14 +155,16 @@ static sj_status encode_structure(sj_block_encoder *encoder, const sj_block_inpu
     uint16_t *narrow = (uint16_t *)encoder->symbols + SJ_HISTORY_PADDING;
     memset(encoder->symbols, 0, SJ_HISTORY_PADDING * sizeof(uint32_t));
     begin_dictionary(encoder);
-    SJ_TRY(fill_symbols(encoder, input, narrow, header));
+    fill_symbols(encoder, input->events, count, narrow);
     if (encoder->function_count <= MAX_NARROW_FUNCTIONS) {
+        SJ_TRY(count_calls(narrow, NULL, header));
         memset(narrow + count, 0, sizeof(uint64_t));
         sj_structure_encode(&encoder->contexts, narrow, count, runs, misses);
     } else {
         uint32_t *wide = encoder->symbols + SJ_HISTORY_PADDING;
         memset(encoder->symbols, 0, SJ_HISTORY_PADDING * sizeof(uint32_t));
-        fill_wide_symbols(encoder, input, wide, count);
+        fill_wide_symbols(encoder, input->events, count, wide);
+        SJ_TRY(count_calls(NULL, wide, header));
         memset(wide + count, 0, sizeof(uint64_t));
         sj_structure_encode_wide(&encoder->contexts, wide, count, runs, misses);
     }
