@@ -72,9 +72,16 @@ size_t sj_block_bound(const sj_block_input *input)
 /* --- dictionary and symbols --------------------------------------------------------------------
  */
 
-static inline uint32_t slot_of(uint32_t function)
+/* Function ids are dense, so nearly all functions have a slot of their own. */
+static inline uint32_t home_slot(uint32_t function)
 {
-    return (function ^ (function >> FUNCTION_SLOT_BITS) * 0x9e3779b1U) & (FUNCTION_SLOTS - 1);
+    return function & (FUNCTION_SLOTS - 1);
+}
+
+/* Where functions are looked for whose own slot is another's; then in those behind it. */
+static uint32_t next_slot(uint32_t function)
+{
+    return (function * 0x9e3779b1U) >> (32 - FUNCTION_SLOT_BITS);
 }
 
 /* LEAVE has a slot like any function, so that no event needs to be asked which it is. */
@@ -86,32 +93,36 @@ static void begin_dictionary(sj_block_encoder *encoder)
         memset(encoder->slots, 0, sizeof(encoder->slots));
         encoder->first_stamp = 1;
     }
-    encoder->slots[slot_of(SJ_EVENT_LEAVE)] =
+    encoder->slots[home_slot(SJ_EVENT_LEAVE)] =
         (function_slot){.function = SJ_EVENT_LEAVE, .stamp = encoder->first_stamp};
 }
 
-/* find_symbol gives the symbol of a function that is not in its own slot, adding it on its first
- * use. */
+/* take_slot tells whether a slot is the function's, making it so when it is free. */
+static bool take_slot(sj_block_encoder *encoder, function_slot *slot, uint32_t function)
+{
+    if (slot->stamp < encoder->first_stamp) {
+        encoder->functions[encoder->function_count++] = function;
+        *slot = (function_slot){.function = function,
+                                .stamp = encoder->first_stamp + encoder->function_count};
+    }
+    return slot->function == function;
+}
+
+/* find_symbol is symbol_of for a function that is not in its own slot, or not yet. */
 static uint32_t find_symbol(sj_block_encoder *encoder, uint32_t function)
 {
-    for (uint32_t at = slot_of(function);; at = (at + 1) & (FUNCTION_SLOTS - 1)) {
-        function_slot *slot = &encoder->slots[at];
-        if (slot->stamp < encoder->first_stamp) {
-            encoder->functions[encoder->function_count++] = function;
-            slot->function = function;
-            slot->stamp = encoder->first_stamp + encoder->function_count;
-            return encoder->function_count;
-        }
-        if (slot->function == function) {
-            return slot->stamp - encoder->first_stamp;
-        }
+    function_slot *slot = &encoder->slots[home_slot(function)];
+    for (uint32_t at = next_slot(function); !take_slot(encoder, slot, function);
+         at = (at + 1) & (FUNCTION_SLOTS - 1)) {
+        slot = &encoder->slots[at];
     }
+    return slot->stamp - encoder->first_stamp;
 }
 
 /* symbol_of gives 0 for LEAVE and 1 + the dictionary index for a function. */
 static inline uint32_t symbol_of(sj_block_encoder *encoder, uint32_t first_stamp, uint32_t function)
 {
-    const function_slot *slot = &encoder->slots[slot_of(function)];
+    const function_slot *slot = &encoder->slots[home_slot(function)];
     if (slot->function == function && slot->stamp >= first_stamp) {
         return slot->stamp - first_stamp;
     }
