@@ -9,7 +9,11 @@ enum {
     FUNCTION_SLOT_BITS = 19, /* twice SJ_BLOCK_MAX_EVENTS, so at most half full */
     FUNCTION_SLOTS = 1 << FUNCTION_SLOT_BITS,
     MIN_COMPRESSED_BYTES = 32, /* a zstd frame alone takes 9 to 13 */
-    ZSTD_LEVEL = 1
+    /* A table of so few slots stays in the nearest cache, and recent matches are as good. */
+    ZSTD_HASH_BITS = 10,
+    /* Only misses have short matches that are worth more than what they repeat. */
+    ZSTD_MIN_MATCH = 7,
+    ZSTD_MIN_MATCH_MISSES = 4
 };
 
 /* `stamp` is the block's first stamp plus the symbol: older ones are free slots. */
@@ -40,7 +44,9 @@ sj_status sj_block_encoder_new(sj_block_encoder **encoder)
     }
     made->first_stamp = 1;
     made->zstd = ZSTD_createCCtx();
-    if (made->zstd == NULL) {
+    if (made->zstd == NULL ||
+        ZSTD_isError(ZSTD_CCtx_setParameter(made->zstd, ZSTD_c_strategy, ZSTD_fast)) ||
+        ZSTD_isError(ZSTD_CCtx_setParameter(made->zstd, ZSTD_c_hashLog, ZSTD_HASH_BITS))) {
         sj_block_encoder_free(made);
         return SJ_ENOMEM;
     }
@@ -293,33 +299,40 @@ static sj_status begin_columns(sj_block_encoder *encoder, const sj_block_input *
     return SJ_OK;
 }
 
+/* compress gives the bytes that a column takes in `output`; 0: no fewer than it has. */
+static size_t compress(ZSTD_CCtx *zstd, unsigned column, const sj_writer *raw, uint8_t *output,
+                       size_t capacity)
+{
+    const size_t raw_bytes = sj_writer_used(raw);
+    const int match = column == SJ_COLUMN_MISSES ? ZSTD_MIN_MATCH_MISSES : ZSTD_MIN_MATCH;
+    if (raw_bytes < MIN_COMPRESSED_BYTES ||
+        ZSTD_isError(ZSTD_CCtx_setParameter(zstd, ZSTD_c_minMatch, match))) {
+        return 0;
+    }
+    const size_t packed = ZSTD_compress2(zstd, output, capacity < raw_bytes ? capacity : raw_bytes,
+                                         raw->start, raw_bytes);
+    return !ZSTD_isError(packed) && packed < raw_bytes ? packed : 0;
+}
+
 /* write_column appends a column, compressed when that is smaller, and its directory entry. */
 static void write_column(sj_block_encoder *encoder, unsigned column, sj_writer *directory,
                          sj_writer *body)
 {
     const sj_writer *raw = &encoder->columns[column];
     const size_t raw_bytes = sj_writer_used(raw);
-    const size_t room = (size_t)(body->end - body->at);
-    size_t stored_bytes = raw_bytes;
-    sj_block_coding coding = SJ_CODING_RAW;
-    if (raw_bytes >= MIN_COMPRESSED_BYTES && !body->bad) {
-        const size_t packed =
-            ZSTD_compressCCtx(encoder->zstd, body->at, room < raw_bytes ? room : raw_bytes,
-                              raw->start, raw_bytes, ZSTD_LEVEL);
-        if (!ZSTD_isError(packed) && packed < raw_bytes) {
-            coding = SJ_CODING_ZSTD;
-            stored_bytes = packed;
-            body->at += packed;
-        }
-    }
-    if (coding == SJ_CODING_RAW) {
+    const size_t packed = body->bad ? 0
+                                    : compress(encoder->zstd, column, raw, body->at,
+                                               (size_t)(body->end - body->at));
+    if (packed != 0) {
+        body->at += packed;
+    } else {
         sj_write_bytes(body, raw->start, raw_bytes);
     }
     sj_write_u16(directory, (uint16_t)column);
-    sj_write_u8(directory, (uint8_t)coding);
+    sj_write_u8(directory, packed != 0 ? SJ_CODING_ZSTD : SJ_CODING_RAW);
     sj_write_u8(directory, 0);
     sj_write_u32(directory, (uint32_t)raw_bytes);
-    sj_write_u32(directory, (uint32_t)stored_bytes);
+    sj_write_u32(directory, (uint32_t)(packed != 0 ? packed : raw_bytes));
 }
 
 static sj_status write_block(sj_block_encoder *encoder, sj_block_header *header, uint8_t *output,
