@@ -126,7 +126,8 @@ static inline bool eight_gaps(const sj_event *event, __m128i *gaps)
     return _mm_movemask_epi8(_mm_cmpeq_epi8(rest, _mm_setzero_si128())) == 0xffff;
 }
 
-/* measure_gaps fills the gaps in steps of `by`. `is_whole`, a constant: the step is 1. */
+/* measure_eights is measure_gaps; it ends at a gap that is no multiple of the step. `is_whole`, a
+ * constant: the step is 1. */
 static inline __attribute__((always_inline)) gap_figures
 measure_eights(const sj_event *events, size_t count, const divider *by, bool is_whole,
                uint8_t *gaps)
@@ -149,6 +150,9 @@ measure_eights(const sj_event *events, size_t count, const divider *by, bool is_
         }
         if (!is_short || !is_even) {
             measure_each(events, i, i + EIGHT, by, gaps, &figures);
+            if (figures.remainder != 0) {
+                return figures;
+            }
             continue;
         }
         over_2 = _mm_sub_epi16(over_2, _mm_cmpgt_epi16(steps, _mm_set1_epi16(2)));
@@ -185,13 +189,13 @@ sj_status sj_times_measure(const sj_event *events, size_t count, uint32_t step, 
                            sj_times_plan *plan)
 {
     gap_figures figures = measure_gaps(events, count, step, gaps);
-    if (figures.backwards) {
-        return SJ_EINVAL;
-    }
     plan->step = step;
     if (figures.remainder != 0) {
         plan->step = 1;
         figures = measure_gaps(events, count, 1, gaps);
+    }
+    if (figures.backwards) {
+        return SJ_EINVAL;
     }
     plan->packing = 2;
     size_t best = count / 4 + figures.counts.over_2;
