@@ -111,34 +111,50 @@ static inline __attribute__((always_inline)) __m128i expand_short(__m128i gaps, 
     return _mm_unpackhi_epi64(last, last);
 }
 
-/* expand_gaps for gaps of a byte: eight at a time while none of them is long. */
-static uint64_t expand_bytes(const uint8_t *packed, uint64_t now, uint64_t step,
-                             long_gap_reader *reader, uint64_t *ticks, size_t count)
+/* Eight gaps packed in `bits` bits each, a constant, as bytes. */
+static inline __attribute__((always_inline)) uint64_t spread(uint64_t packed, unsigned bits)
+{
+    if (bits < 8) {
+        packed = (packed | packed << (32 - 4 * bits)) & (bits == 4 ? UINT64_C(0xffff0000ffff)
+                                                                   : UINT64_C(0xff000000ff));
+        packed = (packed | packed << (16 - 2 * bits)) & (bits == 4 ? UINT64_C(0xff00ff00ff00ff)
+                                                                   : UINT64_C(0xf000f000f000f));
+        packed = (packed | packed << (8 - bits)) & UINT64_C(0x101010101010101) * ((1U << bits) - 1);
+    }
+    return packed;
+}
+
+/* expand_gaps, eight at a time while none of them is long. */
+static inline __attribute__((always_inline)) uint64_t
+expand_eights(const uint8_t *packed, unsigned bits, uint64_t now, uint64_t step,
+              long_gap_reader *reader, uint64_t *ticks, size_t count)
 {
     const __m128i steps = _mm_set1_epi64x((int64_t)step);
+    const __m128i highest = _mm_set1_epi8((int8_t)((1U << bits) - 1));
     __m128i base = _mm_set1_epi64x((int64_t)now);
     size_t i = 0;
     for (; i + EIGHT <= count && reader->used <= reader->count; i += EIGHT) {
-        int64_t eight;
-        memcpy(&eight, packed + i, sizeof(eight));
-        const __m128i gaps = _mm_cvtsi64_si128(eight);
-        const __m128i is_long = _mm_cmpeq_epi8(gaps, _mm_set1_epi8(-1));
+        uint64_t eight = 0;
+        memcpy(&eight, packed + i / EIGHT * bits, bits);
+        const __m128i gaps = _mm_cvtsi64_si128((int64_t)spread(eight, bits));
+        const __m128i is_long = _mm_cmpeq_epi8(gaps, highest);
         if (_mm_cvtsi128_si64(is_long) == 0) {
             base = expand_short(gaps, base, steps, ticks + i);
         } else {
             now = (uint64_t)_mm_cvtsi128_si64(base);
-            now = expand_any((uint64_t)eight, 8, EIGHT, now, step, reader, ticks + i);
+            now = expand_any(eight, bits, EIGHT, now, step, reader, ticks + i);
             base = _mm_set1_epi64x((int64_t)now);
         }
     }
     now = (uint64_t)_mm_cvtsi128_si64(base);
-    return expand_gaps(packed + i, 8, now, step, reader, ticks + i, count - i);
+    return expand_gaps(packed + i / EIGHT * bits, bits, now, step, reader, ticks + i, count - i);
 }
 #else
-static uint64_t expand_bytes(const uint8_t *packed, uint64_t now, uint64_t step,
-                             long_gap_reader *reader, uint64_t *ticks, size_t count)
+static inline __attribute__((always_inline)) uint64_t
+expand_eights(const uint8_t *packed, unsigned bits, uint64_t now, uint64_t step,
+              long_gap_reader *reader, uint64_t *ticks, size_t count)
 {
-    return expand_gaps(packed, 8, now, step, reader, ticks, count);
+    return expand_gaps(packed, bits, now, step, reader, ticks, count);
 }
 #endif
 
@@ -161,11 +177,11 @@ sj_status sj_times_decode(sj_slice packed, sj_slice escapes, const sj_block_head
     const uint8_t *bytes = packed.data + 1;
     uint64_t last = header->first_ticks;
     if (bits == 2) {
-        last = expand_gaps(bytes, 2, last, step, &reader, ticks, count);
+        last = expand_eights(bytes, 2, last, step, &reader, ticks, count);
     } else if (bits == 4) {
-        last = expand_gaps(bytes, 4, last, step, &reader, ticks, count);
+        last = expand_eights(bytes, 4, last, step, &reader, ticks, count);
     } else {
-        last = expand_bytes(bytes, last, step, &reader, ticks, count);
+        last = expand_eights(bytes, 8, last, step, &reader, ticks, count);
     }
     const bool whole = reader.used == reader.count && ticks[0] == header->first_ticks &&
                        last == header->last_ticks;
