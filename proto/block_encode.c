@@ -320,9 +320,9 @@ static void write_column(sj_block_encoder *encoder, unsigned column, sj_writer *
 {
     const sj_writer *raw = &encoder->columns[column];
     const size_t raw_bytes = sj_writer_used(raw);
-    const size_t packed = body->bad ? 0
-                                    : compress(encoder->zstd, column, raw, body->at,
-                                               (size_t)(body->end - body->at));
+    const size_t packed =
+        body->bad ? 0
+                  : compress(encoder->zstd, column, raw, body->at, (size_t)(body->end - body->at));
     if (packed != 0) {
         body->at += packed;
     } else {

@@ -111,15 +111,23 @@ static inline __attribute__((always_inline)) __m128i expand_short(__m128i gaps, 
     return _mm_unpackhi_epi64(last, last);
 }
 
-/* Eight gaps packed in `bits` bits each, a constant, as bytes. */
+static inline uint64_t move_apart(uint64_t packed, unsigned bits, uint64_t kept)
+{
+    return (packed | packed << bits) & kept;
+}
+
+/* Eight gaps packed in `bits` bits each, a constant, as bytes: fours, then pairs are moved apart.
+ */
 static inline __attribute__((always_inline)) uint64_t spread(uint64_t packed, unsigned bits)
 {
-    if (bits < 8) {
-        packed = (packed | packed << (32 - 4 * bits)) & (bits == 4 ? UINT64_C(0xffff0000ffff)
-                                                                   : UINT64_C(0xff000000ff));
-        packed = (packed | packed << (16 - 2 * bits)) & (bits == 4 ? UINT64_C(0xff00ff00ff00ff)
-                                                                   : UINT64_C(0xf000f000f000f));
-        packed = (packed | packed << (8 - bits)) & UINT64_C(0x101010101010101) * ((1U << bits) - 1);
+    if (bits == 4) {
+        packed = move_apart(packed, 16, UINT64_C(0x0000ffff0000ffff));
+        packed = move_apart(packed, 8, UINT64_C(0x00ff00ff00ff00ff));
+        packed = move_apart(packed, 4, UINT64_C(0x0f0f0f0f0f0f0f0f));
+    } else if (bits == 2) {
+        packed = move_apart(packed, 24, UINT64_C(0x000000ff000000ff));
+        packed = move_apart(packed, 12, UINT64_C(0x000f000f000f000f));
+        packed = move_apart(packed, 6, UINT64_C(0x0303030303030303));
     }
     return packed;
 }

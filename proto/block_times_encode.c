@@ -120,8 +120,7 @@ static inline bool eight_gaps(const sj_event *event, __m128i *gaps)
     __m128i high[2];
     const __m128i low[] = {four_gaps(event, &high[0]), four_gaps(event + 4, &high[1])};
     const __m128i both = _mm_or_si128(low[0], low[1]);
-    const __m128i rest =
-        _mm_or_si128(_mm_or_si128(high[0], high[1]), _mm_srli_epi32(both, 15));
+    const __m128i rest = _mm_or_si128(_mm_or_si128(high[0], high[1]), _mm_srli_epi32(both, 15));
     *gaps = _mm_packs_epi32(low[0], low[1]);
     return _mm_movemask_epi8(_mm_cmpeq_epi8(rest, _mm_setzero_si128())) == 0xffff;
 }
@@ -213,9 +212,8 @@ sj_status sj_times_measure(const sj_event *events, size_t count, uint32_t step, 
 static void write_escape(const sj_event *events, const uint8_t *gaps, size_t i, uint32_t step,
                          unsigned highest, sj_writer *escapes)
 {
-    const uint64_t steps = gaps[i] < SJ_LONG_GAP
-                               ? gaps[i]
-                               : (events[i].ticks - events[i - 1].ticks) / step;
+    const uint64_t steps =
+        gaps[i] < SJ_LONG_GAP ? gaps[i] : (events[i].ticks - events[i - 1].ticks) / step;
     sj_write_varint(escapes, steps - highest);
 }
 

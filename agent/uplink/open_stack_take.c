@@ -105,8 +105,7 @@ static bool is_ordinary(const sj_open_stack *stream, const sj_record_run *run, u
         (stream->frames[0].stack - run->stack_low < run->stack_span &&
          stream->frames[stream->depth - 1].stack - run->stack_low < run->stack_span);
     return lies_within && stream->trust.uncertain_depth == 0 &&
-           stream->trust.truncated_function == 0 &&
-           run->now_ticks - last_ticks <= TICKS48_MASK / 2;
+           stream->trust.truncated_function == 0 && run->now_ticks - last_ticks <= TICKS48_MASK / 2;
 }
 
 size_t sj_open_stack_take(sj_open_stack *stream, const sj_record_run *run, const sj_record *records,

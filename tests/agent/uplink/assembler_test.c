@@ -267,7 +267,7 @@ static void test_calls_open_before_recording_are_entered_at_its_beginning(void *
     close_story(&told);
 }
 
-static void test_a_call_open_before_recording_beyond_the_stack_takes_no_calls_of_others(void **state)
+static void test_a_call_open_beyond_the_stack_takes_no_calls_of_others(void **state)
 {
     (void)state;
     static const sj_frame open[] = {{.function = 8, .stack = TOP + 500}};
@@ -710,8 +710,7 @@ int main(void)
         cmocka_unit_test(test_a_tail_call_is_an_exit_and_an_entry_at_one_address),
         cmocka_unit_test(test_exits_of_calls_open_before_recording_are_orphans),
         cmocka_unit_test(test_calls_open_before_recording_are_entered_at_its_beginning),
-        cmocka_unit_test(
-            test_a_call_open_before_recording_beyond_the_stack_takes_no_calls_of_others),
+        cmocka_unit_test(test_a_call_open_beyond_the_stack_takes_no_calls_of_others),
         cmocka_unit_test(test_coroutines_have_streams_of_their_own_and_unwind_nothing),
         cmocka_unit_test(test_adjacent_small_coroutine_stacks_are_told_apart),
         cmocka_unit_test(test_a_handler_on_an_alternate_stack),
