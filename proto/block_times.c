@@ -86,7 +86,7 @@ expand_gaps(const uint8_t *packed, unsigned bits, uint64_t now, uint64_t step,
 }
 
 #ifdef __SSE2__
-enum { EIGHT = 8 };
+enum { EIGHT = 8, OFTEN_LONG = 12 };
 
 /* The times of eight short gaps of a byte each, from their sums, so that no event waits for the one
  * before it. Both halves of `base` are the time before them; gives the last one likewise. */
@@ -132,7 +132,7 @@ static inline __attribute__((always_inline)) uint64_t spread(uint64_t packed, un
     return packed;
 }
 
-/* expand_gaps, eight at a time while none of them is long. */
+/* expand_gaps, eight at a time while none of them is long; not worth it when many are. */
 static inline __attribute__((always_inline)) uint64_t
 expand_eights(const uint8_t *packed, unsigned bits, uint64_t now, uint64_t step,
               long_gap_reader *reader, uint64_t *ticks, size_t count)
@@ -141,6 +141,9 @@ expand_eights(const uint8_t *packed, unsigned bits, uint64_t now, uint64_t step,
     const __m128i highest = _mm_set1_epi8((int8_t)((1U << bits) - 1));
     __m128i base = _mm_set1_epi64x((int64_t)now);
     size_t i = 0;
+    if (reader->count > count / OFTEN_LONG) {
+        return expand_gaps(packed, bits, now, step, reader, ticks, count);
+    }
     for (; i + EIGHT <= count && reader->used <= reader->count; i += EIGHT) {
         uint64_t eight = 0;
         memcpy(&eight, packed + i / EIGHT * bits, bits);
