@@ -157,24 +157,26 @@ void sj_structure_encode_wide(sj_contexts *contexts, const uint32_t *symbols, si
                    (int64_t)count, runs, misses);
 }
 
-/* copy_run repeats `run` symbols from `match` at `i`; they may overlap. Writes up to SJ_COPY_SLACK
+/* copy_run repeats `run` symbols from `match` at `i`; they may overlap. What is copied doubles in
+ * length until then, so no copy has to wait for the one before it. Writes up to SJ_COPY_SLACK
  * symbols past the end, which what follows overwrites. */
 static inline __attribute__((always_inline)) void copy_run(symbol_array symbols, int64_t match,
                                                            int64_t i, int64_t run)
 {
-    enum { CHUNK_BYTES = 16 };
-    const size_t width = symbols.wide ? 4 : 2;
-    const int64_t chunk = (int64_t)(CHUNK_BYTES / width);
-    uint8_t *bytes = symbols.at;
-    if (i - match >= chunk) {
-        for (int64_t done = 0; done < run; done += chunk) {
-            memcpy(bytes + (size_t)(i + done) * width, bytes + (size_t)(match + done) * width,
-                   CHUNK_BYTES);
+    enum { CHUNK_BYTES = 32 };
+    const int64_t width = symbols.wide ? 4 : 2;
+    uint8_t *from = (uint8_t *)symbols.at + match * width;
+    uint8_t *to = (uint8_t *)symbols.at + i * width;
+    for (int64_t left = run * width; left > 0;) {
+        const int64_t apart = to - from;
+        const int64_t bytes = left < apart ? left : apart;
+        for (int64_t done = 0; done < bytes; done += CHUNK_BYTES) {
+            uint8_t chunk[CHUNK_BYTES];
+            memcpy(chunk, from + done, CHUNK_BYTES);
+            memcpy(to + done, chunk, CHUNK_BYTES);
         }
-        return;
-    }
-    for (int64_t done = 0; done < run; done++) {
-        memcpy(bytes + (size_t)(i + done) * width, bytes + (size_t)(match + done) * width, width);
+        to += bytes;
+        left -= bytes;
     }
 }
 
