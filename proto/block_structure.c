@@ -182,7 +182,8 @@ static inline __attribute__((always_inline)) void copy_run(symbol_array symbols,
 
 static inline __attribute__((always_inline)) sj_status
 decode_symbols(sj_contexts *contexts, sj_slice run_bytes, sj_slice miss_bytes,
-               size_t function_count, symbol_array symbols, int64_t count)
+               size_t function_count, symbol_array symbols, int64_t count, sj_block_repeat *repeats,
+               size_t *repeat_count)
 {
     sj_reader runs = sj_reader_of(run_bytes.data, run_bytes.size);
     sj_reader misses = sj_reader_of(miss_bytes.data, miss_bytes.size);
@@ -196,6 +197,10 @@ decode_symbols(sj_contexts *contexts, sj_slice run_bytes, sj_slice miss_bytes,
             return SJ_ECORRUPT;
         }
         copy_run(symbols, match, i, (int64_t)run);
+        if (!symbols.wide && run >= SJ_BLOCK_LEAST_REPEAT) {
+            repeats[(*repeat_count)++] = (sj_block_repeat){
+                .first = (uint32_t)i, .source = (uint32_t)match, .count = (uint32_t)run};
+        }
         const int64_t miss = i + (int64_t)run;
         if (miss == count) {
             break;
@@ -220,15 +225,19 @@ decode_symbols(sj_contexts *contexts, sj_slice run_bytes, sj_slice miss_bytes,
 }
 
 sj_status sj_structure_decode(sj_contexts *contexts, sj_slice runs, sj_slice misses,
-                              size_t function_count, uint16_t *symbols, size_t count)
+                              size_t function_count, uint16_t *symbols, size_t count,
+                              sj_block_repeat *repeats, size_t *repeat_count)
 {
+    *repeat_count = 0;
     return decode_symbols(contexts, runs, misses, function_count,
-                          (symbol_array){.at = symbols, .wide = false}, (int64_t)count);
+                          (symbol_array){.at = symbols, .wide = false}, (int64_t)count, repeats,
+                          repeat_count);
 }
 
 sj_status sj_structure_decode_wide(sj_contexts *contexts, sj_slice runs, sj_slice misses,
                                    size_t function_count, uint32_t *symbols, size_t count)
 {
     return decode_symbols(contexts, runs, misses, function_count,
-                          (symbol_array){.at = symbols, .wide = true}, (int64_t)count);
+                          (symbol_array){.at = symbols, .wide = true}, (int64_t)count, NULL,
+                          NULL);
 }
