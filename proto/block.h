@@ -40,7 +40,7 @@ enum {
     SJ_BLOCK_MAX_EVENTS = 256 * 1024,
     SJ_BLOCK_STEP_BITS = 14, /* a stream's events are cut into steps of 2^14 */
     SJ_BLOCK_MAX_STEPS = (SJ_BLOCK_MAX_EVENTS >> SJ_BLOCK_STEP_BITS) + 1, /* that a block touches */
-    SJ_BLOCK_LEAST_REPEAT = 32, /* events of a repeat that a reader is told of */
+    SJ_BLOCK_LEAST_REPEAT = 256, /* events of a repeat that a reader is told of */
     SJ_BLOCK_MAX_INLINE_FRAMES = 4096,
     SJ_BLOCK_MAX_STACK_FRAMES = 64 * 1024, /* in one STACK block; deeper stacks take several */
     SJ_BLOCK_MAX_GAPS = 16 * 1024,

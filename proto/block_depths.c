@@ -1,9 +1,12 @@
 /* Depths of a block's calls, eight symbols at a time: which of them are ENTERs makes a number below
  * 256, and a table says what those eight do to the depth. */
 #include "proto/block_internal.h"
-#include "proto/symbol_mask.h"
 
-enum { PATTERN_BITS = 8, PATTERNS = 1 << PATTERN_BITS };
+#ifdef __SSE2__
+#include <emmintrin.h>
+#endif
+
+enum { PATTERN_BITS = 8, PATTERNS = 1 << PATTERN_BITS, PIECE = 16 };
 
 typedef struct eight_steps {
     int8_t net;
@@ -34,7 +37,8 @@ typedef struct eight_steps {
 #define STEPS_16(p) STEPS_4(p), STEPS_4((p) + 4), STEPS_4((p) + 8), STEPS_4((p) + 12)
 #define STEPS_64(p) STEPS_16(p), STEPS_16((p) + 16), STEPS_16((p) + 32), STEPS_16((p) + 48)
 
-static const eight_steps patterns[PATTERNS] = {STEPS_64(0), STEPS_64(64), STEPS_64(128), STEPS_64(192)};
+static const eight_steps patterns[PATTERNS] = {STEPS_64(0), STEPS_64(64), STEPS_64(128),
+                                               STEPS_64(192)};
 
 static inline void step(sj_block_depths *depths, uint32_t symbol)
 {
@@ -43,6 +47,25 @@ static inline void step(sj_block_depths *depths, uint32_t symbol)
     if (symbol != 0 && depths->end > depths->entered) {
         depths->entered = depths->end;
     }
+}
+
+/* Which of the PIECE symbols are ENTERs, the first in the lowest bit. */
+static inline uint32_t enters_of(const uint16_t *symbols)
+{
+#ifdef __SSE2__
+    __m128i halves[2];
+    memcpy(halves, symbols, sizeof(halves));
+    const __m128i zero = _mm_setzero_si128();
+    const __m128i leaves =
+        _mm_packs_epi16(_mm_cmpeq_epi16(halves[0], zero), _mm_cmpeq_epi16(halves[1], zero));
+    return (uint32_t)_mm_movemask_epi8(leaves) ^ 0xffff;
+#else
+    uint32_t enters = 0;
+    for (unsigned k = 0; k < PIECE; k++) {
+        enters |= (uint32_t)(symbols[k] != 0) << k;
+    }
+    return enters;
+#endif
 }
 
 /* There was an ENTER before: from then on the greatest depth is always one that an ENTER led to. */
@@ -68,8 +91,8 @@ sj_block_depths sj_block_measure_depths(const sj_block *block)
             step(&depths, symbols16[i]);
             entered = symbols16[i] != 0;
         }
-        for (; i + SJ_MASK_SYMBOLS <= count; i += SJ_MASK_SYMBOLS) {
-            const uint32_t enters = sj_symbol_mask(symbols16 + i);
+        for (; i + PIECE <= count; i += PIECE) {
+            const uint32_t enters = enters_of(symbols16 + i);
             step_pattern(&depths, enters % PATTERNS);
             step_pattern(&depths, enters >> PATTERN_BITS);
         }

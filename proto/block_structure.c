@@ -238,6 +238,5 @@ sj_status sj_structure_decode_wide(sj_contexts *contexts, sj_slice runs, sj_slic
                                    size_t function_count, uint32_t *symbols, size_t count)
 {
     return decode_symbols(contexts, runs, misses, function_count,
-                          (symbol_array){.at = symbols, .wide = true}, (int64_t)count, NULL,
-                          NULL);
+                          (symbol_array){.at = symbols, .wide = true}, (int64_t)count, NULL, NULL);
 }

@@ -37,7 +37,6 @@ void sj_callgraph_free(sj_callgraph *graph)
     free(graph->late);
     free(graph->key);
     free(graph->samples);
-    free(graph->ranks);
     sj_slow_calls_deinit(&graph->slow);
     free(graph);
 }
@@ -122,7 +121,7 @@ sj_status sj_callgraph_apply(sj_callgraph *graph, const sj_block *block, sj_stac
     const size_t most = held + (extent.max_depth - block->header.open_depth) + 1;
     SJ_TRY(sj_callgraph_reserve((void **)&graph->stack, &graph->stack_capacity, most,
                                 sizeof(*graph->stack)));
-    memset(graph->stack, 0, most * sizeof(*graph->stack));
+    graph->stack[0] = (sj_replay_frame){0};
     SJ_TRY(sj_replay_block(graph, block, looked_up, extent.max_depth, summary));
     summary->ended_calls = block->header.event_count - extent.entered;
     summary->max_depth = extent.max_entered_depth;

@@ -10,57 +10,11 @@
  * entered with flags) lies at or below a watermark of the stack, so that the loop over ordinary
  * events tests for it once per LEAVE of a call with callees; endings other than a return and
  * samples lie at events known beforehand. */
-#include "collector-server/callgraph/replay.h"
+#include "collector-server/callgraph/replay_steps.h"
 
 #include "collector-server/callgraph/block_check.h"
-#include "proto/call_trust.h"
-#include "proto/symbol_mask.h"
 
-/* One application of a block. */
-typedef struct replay {
-    sj_callgraph *graph;
-    const sj_block *block;
-    sj_call_trust trust;
-    uint32_t base;    /* calls open below stack[1] */
-    size_t top;       /* index of the innermost open call in stack; 0: none held */
-    size_t watermark; /* at or below this, a LEAVE is not ordinary */
-    size_t key_top;   /* at or below this are calls of the key-frame */
-    size_t odd_top;   /* at or below this are all calls that were entered with flags */
-    uint32_t node;
-    uint32_t enter_flags;
-    size_t sample_at; /* event of the next sample */
-    size_t sample_count;
-    size_t late_count;
-    size_t ending; /* place of the next one in the block's */
-    uint64_t max_duration;
-    uint64_t *ended; /* where the next call that ends is noted; NULL: nowhere */
-    size_t repeat;   /* place of the next one in the block's, or of the one that goes on */
-} replay;
-
-/* A call that ended, as a word: its node, its LEAVE and 1 + its ENTER, 0 for a call of the
- * key-frame. The n-th word of a block's room is that of its n-th LEAVE. */
-enum { EVENT_BITS = 20, MOST_NODES = 1 << (64 - 2 * EVENT_BITS) };
-_Static_assert(SJ_BLOCK_MAX_EVENTS < 1 << EVENT_BITS, "a word has room for events");
-
-static inline uint64_t word_of(uint32_t node, size_t leave, size_t enter_and_1)
-{
-    return (uint64_t)node << (2 * EVENT_BITS) | (uint64_t)leave << EVENT_BITS | enter_and_1;
-}
-
-static inline uint32_t node_of(uint64_t word)
-{
-    return (uint32_t)(word >> (2 * EVENT_BITS));
-}
-
-static inline size_t leave_of(uint64_t word)
-{
-    return (word >> EVENT_BITS) & ((1U << EVENT_BITS) - 1);
-}
-
-static inline size_t enter_and_1_of(uint64_t word)
-{
-    return word & ((1U << EVENT_BITS) - 1);
-}
+#include <string.h>
 
 static uint32_t parent_of(const sj_callgraph *graph, uint32_t caller)
 {
@@ -220,8 +174,7 @@ static sj_status enter_slow(replay *run, uint32_t function, size_t event)
     return run->node != SJ_NO_NODE ? SJ_OK : sj_path_nodes_failure(&run->graph->paths);
 }
 
-/* An event of any kind. */
-static sj_status replay_odd(replay *run, size_t event)
+sj_status sj_replay_odd(replay *run, size_t event)
 {
     const sj_block *block = run->block;
     const uint32_t symbol = sj_block_symbol(block, event);
@@ -235,147 +188,12 @@ static sj_status replay_odd(replay *run, size_t event)
     return leave_slow(run, event, ending);
 }
 
-/* An ordinary call whose duration is not quiet. */
-static sj_status count_odd(replay *run, uint32_t number, const sj_replay_frame *frame,
-                           uint64_t duration, uint64_t self, uint32_t ending)
+sj_status sj_replay_count_odd(replay *run, uint32_t number, const sj_replay_frame *frame,
+                              uint64_t duration, uint64_t self, uint32_t ending)
 {
     return count_call(
         run, number, (size_t)(frame - run->graph->stack),
         &(sj_slow_call){.duration_ticks = duration, .self_ticks = self, .ending = ending});
-}
-
-/* Where ordinary events have led to; lives in registers. */
-typedef struct walker {
-    sj_replay_frame *top; /* the innermost open call */
-    uint32_t node;
-    uint64_t longest;
-    const sj_replay_frame *watermark; /* at or below this, a LEAVE is not ordinary */
-    sj_path_node *nodes;
-    const sj_path_place *table;
-    uint32_t mask; /* of the table */
-    /* the block's */
-    const uint64_t *ticks;
-    const sj_replay_symbol *dictionary;
-    const uint16_t *symbols16;
-    const uint32_t *symbols32;
-    uint64_t *ended; /* see replay */
-} walker;
-
-static inline __attribute__((always_inline)) walker walker_of(const replay *run)
-{
-    const sj_callgraph *graph = run->graph;
-    return (walker){.top = graph->stack + run->top,
-                    .node = run->node,
-                    .longest = run->max_duration,
-                    .watermark = graph->stack + run->watermark,
-                    .nodes = graph->paths.nodes,
-                    .table = graph->paths.table,
-                    .mask = graph->paths.table_mask,
-                    .ticks = run->block->ticks,
-                    .dictionary = graph->symbols,
-                    .symbols16 = run->block->symbols16,
-                    .symbols32 = run->block->symbols32,
-                    .ended = run->ended};
-}
-
-static inline __attribute__((always_inline)) void keep_walker(replay *run, const walker *at)
-{
-    run->top = (size_t)(at->top - run->graph->stack);
-    run->node = at->node;
-    run->max_duration = at->longest;
-    run->ended = at->ended;
-}
-
-/* The node of a call, or SJ_NO_NODE. */
-static inline __attribute__((always_inline)) uint32_t find_child(sj_path_nodes *paths, walker *at,
-                                                                 bool flat, sj_replay_symbol called)
-{
-    const uint32_t parent = flat ? 0 : at->node;
-    const uint32_t home = (sj_path_parent_hash(parent) + called.hash) & at->mask;
-    if (__builtin_expect(at->table[home].key == sj_path_key(parent, called.function), 1)) {
-        return at->table[home].node;
-    }
-    const uint32_t child = sj_path_nodes_find_or_add(paths, parent, called.function);
-    at->nodes = paths->nodes;
-    at->table = paths->table;
-    at->mask = paths->table_mask;
-    return child;
-}
-
-static inline __attribute__((always_inline)) void push(walker *at, uint32_t child, size_t event)
-{
-    sj_replay_frame *frame = ++at->top;
-    frame->start = at->ticks[event];
-    frame->flags = 0;
-    frame->place = (uint32_t)event;
-    frame->caller = at->node;
-    at->node = child;
-}
-
-static inline __attribute__((always_inline)) sj_status leave(replay *run, walker *at, size_t event,
-                                                             uint32_t ending, bool noted)
-{
-    if (noted) {
-        *at->ended++ = word_of(at->node, event, at->top->place + (size_t)1);
-    }
-    const uint64_t duration = at->ticks[event] - at->top->start;
-    const uint64_t self = duration - at->top->child;
-    if (!sj_path_node_count_quiet(&at->nodes[at->node], duration, self)) {
-        SJ_TRY(count_odd(run, at->node, at->top, duration, self, ending));
-    }
-    at->longest = duration > at->longest ? duration : at->longest;
-    at->node = at->top->caller;
-    at->top->child = 0;
-    at->top--;
-    at->top->child += duration;
-    return SJ_OK;
-}
-
-/* A call that calls nothing. */
-static inline __attribute__((always_inline)) sj_status leaf(replay *run, walker *at, uint32_t child,
-                                                            size_t event, bool noted)
-{
-    if (noted) {
-        *at->ended++ = word_of(child, event + 1, event + 1);
-    }
-    const uint64_t start = at->ticks[event];
-    const uint64_t duration = at->ticks[event + 1] - start;
-    if (!sj_path_node_count_quiet(&at->nodes[child], duration, duration)) {
-        at->top[1].start = start;
-        at->top[1].place = (uint32_t)event;
-        SJ_TRY(count_odd(run, child, at->top + 1, duration, duration, SJ_ENDING_RETURNED));
-    }
-    at->longest = duration > at->longest ? duration : at->longest;
-    at->top->child += duration;
-    return SJ_OK;
-}
-
-/* A LEAVE that is not above the watermark, or has an ending. */
-static inline __attribute__((always_inline)) sj_status leave_odd(replay *run, walker *at,
-                                                                 size_t event)
-{
-    keep_walker(run, at);
-    SJ_TRY(replay_odd(run, event));
-    *at = walker_of(run);
-    return SJ_OK;
-}
-
-/* The LEAVE at `event`, which has the block's next ending. */
-static inline __attribute__((always_inline)) sj_status leave_ended(replay *run, walker *at,
-                                                                   size_t event, bool noted)
-{
-    if (at->top <= at->watermark || run->block->endings[run->ending].ending != SJ_ENDING_UNWOUND) {
-        return leave_odd(run, at, event);
-    }
-    run->ending++;
-    at->nodes[at->node].unwound++;
-    return leave(run, at, event, SJ_ENDING_UNWOUND, noted);
-}
-
-static inline __attribute__((always_inline)) uint32_t symbol_at(const walker *at, bool wide,
-                                                                size_t event)
-{
-    return wide ? at->symbols32[event] : at->symbols16[event];
 }
 
 static inline size_t next_ending(const replay *run, size_t end)
@@ -422,253 +240,14 @@ replay_events(replay *run, size_t event, size_t end, bool wide, bool flat, bool 
     }
 }
 
-/* --- repeats -----------------------------------------------------------------------------------
- * Events that repeat earlier ones, and begin on the same path, end calls of the same nodes, as long
- * after their ENTERs and each other as then: their words are copied. Only the times differ. What
- * is left of the stack's work is to add up the times of callees in the frame of their depth, to
- * end calls that were open before, and to open those that stay so. */
-
-enum { RANK_EVENTS = 64 };
-
-/* The decoder's symbols have readable slack behind their end, whose bits are not looked at. */
-static void fill_ranks(sj_callgraph *graph, const sj_block *block)
-{
-    const size_t count = block->header.event_count;
-    uint64_t before = 0;
-    for (size_t i = 0; i <= count; i += RANK_EVENTS) {
-        uint64_t leaves = 0;
-        for (size_t k = 0; k < RANK_EVENTS && i + k < count; k += SJ_MASK_SYMBOLS) {
-            leaves |= (uint64_t)(uint16_t)~sj_symbol_mask(block->symbols16 + i + k) << k;
-        }
-        graph->ranks[i / RANK_EVENTS] = (sj_replay_rank){.leaves = leaves, .before = before};
-        before += (uint64_t)__builtin_popcountll(leaves);
-    }
-}
-
-/* How many LEAVEs lie before an event: the place of its word when it is one. */
-static inline size_t leaves_before(const replay *run, size_t event)
-{
-    const sj_replay_rank *rank = &run->graph->ranks[event / RANK_EVENTS];
-    const uint64_t below = (UINT64_C(1) << event % RANK_EVENTS) - 1;
-    return rank->before + (size_t)__builtin_popcountll(rank->leaves & below);
-}
-
-/* A stretch of a repeat: no longer than the distance to what it repeats, so that the two do not
- * overlap. */
-typedef struct stretch {
-    size_t first;
-    size_t end;
-    size_t distance;
-    uint64_t *words; /* of the calls that end in it */
-    const uint64_t *source;
-    size_t word_count;
-} stretch;
-
-/* Whether the path before the source is the node that the stretch begins at. The next call to end
- * there is known: it was entered as much deeper as there are ENTERs before its LEAVE. */
-static bool is_same_path(const replay *run, const walker *at, const stretch *part)
-{
-    if (part->word_count == 0) {
-        return false;
-    }
-    uint32_t node = node_of(part->source[0]);
-    for (size_t up = leave_of(part->source[0]) - (part->first - part->distance); up > 0; up--) {
-        node = at->nodes[node].parent;
-    }
-    return node == at->node && run->graph->paths.nodes != NULL;
-}
-
-/* Counts the calls of the stretch that ended before event `end` and were unwound; how calls end
- * that were open before the stretch is told where they are ended. */
-static void count_unwound(replay *run, const walker *at, size_t end)
-{
-    const sj_block *block = run->block;
-    for (; run->ending < block->ending_count && block->endings[run->ending].event < end;
-         run->ending++) {
-        const size_t place = leaves_before(run, block->endings[run->ending].event);
-        at->nodes[node_of(block->room[place])].unwound++;
-    }
-}
-
-/* The LEAVE of a call that was open before the stretch. */
-static __attribute__((noinline)) sj_status leave_stretch(replay *run, walker *at, size_t event)
-{
-    const sj_block *block = run->block;
-    count_unwound(run, at, event);
-    if (run->ending < block->ending_count && block->endings[run->ending].event == event) {
-        return leave_ended(run, at, event, true);
-    }
-    return at->top > at->watermark ? leave(run, at, event, SJ_ENDING_RETURNED, true)
-                                   : leave_odd(run, at, event);
-}
-
-/* A call within the stretch whose duration is not quiet. */
-static __attribute__((noinline)) sj_status count_odd_word(replay *run, uint64_t word,
-                                                          sj_replay_frame *frame, uint64_t self)
-{
-    const sj_block *block = run->block;
-    const size_t enter = enter_and_1_of(word) - 1;
-    size_t next = run->ending;
-    while (next < block->ending_count && block->endings[next].event < leave_of(word)) {
-        next++;
-    }
-    const bool is_odd =
-        next < block->ending_count && block->endings[next].event == leave_of(word);
-    frame->start = block->ticks[enter];
-    frame->place = (uint32_t)enter;
-    return count_odd(run, node_of(word), frame, block->ticks[leave_of(word)] - frame->start, self,
-                     is_odd ? block->endings[next].ending : (uint32_t)SJ_ENDING_RETURNED);
-}
-
-/* Ends the calls of a stretch. */
-static sj_status replay_words(replay *run, walker *at, const stretch *part)
-{
-    const uint64_t moved = word_of(0, part->distance, part->distance);
-    const uint64_t *const ticks = at->ticks;
-    const uint64_t *const source = part->source;
-    uint64_t *const words = part->words;
-    const size_t count = part->word_count;
-    const size_t first = part->first;
-    sj_replay_frame *const stack = run->graph->stack;
-    const size_t lowest = run->base - (size_t)1; /* the depth that stack[0] stands for */
-    sj_path_node *nodes = at->nodes;
-    uint64_t longest = at->longest;
-    for (size_t i = 0; i < count; i++) {
-        const uint64_t word = source[i] + moved;
-        if (__builtin_expect(enter_and_1_of(word) <= first, 0)) {
-            at->ended = words + i;
-            SJ_TRY(leave_stretch(run, at, leave_of(word)));
-            nodes = at->nodes;
-            continue;
-        }
-        words[i] = word;
-        sj_path_node *node = &nodes[node_of(word)];
-        const uint64_t duration = ticks[leave_of(word)] - ticks[enter_and_1_of(word) - 1];
-        sj_replay_frame *frame = &stack[node->depth - lowest];
-        const uint64_t self = duration - frame->child;
-        frame->child = 0;
-        frame[-1].child += duration;
-        longest = duration > longest ? duration : longest;
-        if (!sj_path_node_count_quiet(node, duration, self)) {
-            SJ_TRY(count_odd_word(run, word, frame, self));
-        }
-    }
-    at->longest = longest > at->longest ? longest : at->longest;
-    at->ended = words + count;
-    return SJ_OK;
-}
-
-/* Opens the calls that were entered in a stretch and not left. The innermost comes first to light:
- * what is not the ENTER of one is the LEAVE of a call within the stretch, whose word leads to its
- * ENTER and beyond the words of all calls below it. */
-static sj_status open_rest(replay *run, walker *at, const stretch *part, size_t count)
-{
-    const uint64_t *word = part->words + part->word_count - 1;
-    size_t event = part->end;
-    for (size_t left = count; left > 0;) {
-        event--;
-        if (at->symbols16[event] != 0) {
-            at->top[left--].place = (uint32_t)event;
-        } else {
-            const size_t enter = enter_and_1_of(*word) - 1;
-            word -= (event - enter + 1) / 2;
-            event = enter;
-        }
-    }
-    for (; count > 0; count--) {
-        const size_t enter = at->top[1].place;
-        const uint32_t child = find_child(&run->graph->paths, at, false,
-                                          at->dictionary[at->symbols16[enter]]);
-        if (child == SJ_NO_NODE) {
-            return sj_path_nodes_failure(&run->graph->paths);
-        }
-        push(at, child, enter);
-    }
-    return SJ_OK;
-}
-
-static stretch stretch_of(const replay *run, const sj_block_repeat *repeat, size_t first, size_t end)
-{
-    const size_t apart = repeat->first - repeat->source;
-    const size_t distance = (first - repeat->source) / apart * apart;
-    end = end - first < distance ? end : first + distance;
-    const size_t place = leaves_before(run, first);
-    return (stretch){.first = first,
-                     .end = end,
-                     .distance = distance,
-                     .words = run->block->room + place,
-                     .source = run->block->room + leaves_before(run, first - distance),
-                     .word_count = leaves_before(run, end) - place};
-}
-
-/* Replays a stretch that begins at `event`. `*event` stays when its events are to be replayed one
- * by one. */
-static sj_status replay_stretch(replay *run, const sj_block_repeat *repeat, size_t *event,
-                                size_t end)
-{
-    const stretch part = stretch_of(run, repeat, *event, end);
-    walker at = walker_of(run);
-    if (!is_same_path(run, &at, &part)) {
-        return SJ_OK;
-    }
-    const size_t open = (size_t)(at.top - run->graph->stack);
-    SJ_TRY(replay_words(run, &at, &part));
-    count_unwound(run, &at, part.end);
-    const size_t ended = open - (size_t)(at.top - run->graph->stack);
-    SJ_TRY(open_rest(run, &at, &part, part.end - part.first - 2 * part.word_count + ended));
-    keep_walker(run, &at);
-    *event = part.end;
-    return SJ_OK;
-}
-
-/* The end of the events from `event` on that repeat others as a whole or not at all; the repeat
- * when they do. */
-static size_t next_stretch(replay *run, size_t event, size_t end, const sj_block_repeat **repeat)
-{
-    const sj_block *block = run->block;
-    *repeat = NULL;
-    while (run->repeat < block->repeat_count &&
-           event >= block->repeats[run->repeat].first + block->repeats[run->repeat].count) {
-        run->repeat++;
-    }
-    if (run->repeat == block->repeat_count) {
-        return end;
-    }
-    const sj_block_repeat *next = &block->repeats[run->repeat];
-    size_t stop = next->first;
-    if (event >= next->first) {
-        *repeat = next;
-        stop = next->first + (size_t)next->count;
-    }
-    return stop < end ? stop : end;
-}
-
-/* The first event from `event` on that ends a call otherwise than by unwinding. */
-static size_t cut_at_truncated(const replay *run, size_t end)
-{
-    const sj_block *block = run->block;
-    for (size_t i = run->ending; i < block->ending_count && block->endings[i].event < end; i++) {
-        if (block->endings[i].ending != SJ_ENDING_UNWOUND) {
-            return block->endings[i].event;
-        }
-    }
-    return end;
-}
-
+/* A block whose words are noted. */
 static sj_status replay_noted(replay *run, size_t event, size_t end)
 {
     while (event < end) {
-        const sj_block_repeat *repeat;
-        const size_t stop = next_stretch(run, event, end, &repeat);
-        const size_t cut = repeat != NULL ? cut_at_truncated(run, stop) : event;
-        const size_t before = event;
-        if (cut - event >= SJ_BLOCK_LEAST_REPEAT) {
-            SJ_TRY(replay_stretch(run, repeat, &event, cut));
-        }
-        if (event == before) {
-            SJ_TRY(replay_events(run, event, stop, false, false, true));
-            event = stop;
-        }
+        size_t stop;
+        SJ_TRY(sj_replay_repeat(run, end, &event, &stop));
+        SJ_TRY(replay_events(run, event, stop, false, false, true));
+        event = stop;
     }
     return SJ_OK;
 }
@@ -676,7 +255,7 @@ static sj_status replay_noted(replay *run, size_t event, size_t end)
 static sj_status replay_range(replay *run, size_t from, size_t to)
 {
     for (; from < to && run->enter_flags != 0; from++) {
-        SJ_TRY(replay_odd(run, from));
+        SJ_TRY(sj_replay_odd(run, from));
     }
     if (run->ended != NULL) {
         return replay_noted(run, from, to);
@@ -736,22 +315,12 @@ static sj_status prepare_symbols(sj_callgraph *graph, const sj_block *block)
     return SJ_OK;
 }
 
-/* Words are noted when there is something to copy and when the depth of a node is that of its
- * calls: where no recursion is folded. */
-static sj_status prepare_repeats(replay *run, uint32_t max_depth)
+/* A repeat adds up callees' times in frames that nobody opens. */
+static void clear_stack(replay *run, uint32_t looked_up, uint32_t max_depth)
 {
-    sj_callgraph *graph = run->graph;
-    const sj_block *block = run->block;
-    if (!block->is_checked || block->repeat_count == 0 || graph->flat ||
-        max_depth >= SJ_PATH_FOLD_DEPTH || graph->paths.most > MOST_NODES) {
-        return SJ_OK;
-    }
-    SJ_TRY(sj_callgraph_reserve((void **)&graph->ranks, &graph->rank_capacity,
-                                block->header.event_count / RANK_EVENTS + (size_t)1,
-                                sizeof(*graph->ranks)));
-    fill_ranks(graph, block);
-    run->ended = block->room;
-    return SJ_OK;
+    const size_t held = looked_up + run->block->frame_count;
+    const size_t most = held + (max_depth - run->block->header.open_depth);
+    memset(run->graph->stack, 0, (most + 1) * sizeof(*run->graph->stack));
 }
 
 sj_status sj_replay_block(sj_callgraph *graph, const sj_block *block, uint32_t looked_up,
@@ -759,7 +328,10 @@ sj_status sj_replay_block(sj_callgraph *graph, const sj_block *block, uint32_t l
 {
     replay run = {.graph = graph, .block = block, .trust = sj_call_trust_of(&block->header)};
     SJ_TRY(prepare_symbols(graph, block));
-    SJ_TRY(prepare_repeats(&run, max_depth));
+    if (sj_replay_has_repeats(&run, max_depth)) {
+        run.ended = block->room;
+        clear_stack(&run, looked_up, max_depth);
+    }
     SJ_TRY(open_frames(&run, looked_up));
     set_watermark(&run);
     SJ_TRY(replay_all(&run));

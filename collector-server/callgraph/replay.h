@@ -28,13 +28,6 @@ typedef struct sj_prefix_slot {
     uint32_t node;
 } sj_prefix_slot;
 
-/* Which of 64 events of a block are LEAVEs, the first in the lowest bit, and how many were before.
- */
-typedef struct sj_replay_rank {
-    uint64_t leaves;
-    uint64_t before;
-} sj_replay_rank;
-
 struct sj_callgraph {
     sj_path_nodes paths;
     sj_replay_frame *stack; /* [0] is a sentinel that stands for everything below */
@@ -50,8 +43,6 @@ struct sj_callgraph {
     sj_slow_calls slow;
     uint32_t *samples;
     size_t sample_capacity;
-    sj_replay_rank *ranks;
-    size_t rank_capacity;
     bool flat; /* all calls are looked for under the root: it only measures */
 };
 
@@ -67,8 +58,7 @@ void sj_callgraph_keep_prefix(sj_callgraph *graph, const sj_block_header *header
 
 /* sj_replay_block adds the calls of a block that was checked and whose open calls are in
  * graph->key, `looked_up` of them from stored stacks; never more than `max_depth` are open, and the
- * stack has room for all, with zeros in it. It fills in what of the summary the events tell.
- * SJ_ENOMEM, SJ_ELIMIT. */
+ * stack has room for all. It fills in what of the summary the events tell. SJ_ENOMEM, SJ_ELIMIT. */
 SJ_MUST_CHECK sj_status sj_replay_block(sj_callgraph *graph, const sj_block *block,
                                         uint32_t looked_up, uint32_t max_depth,
                                         sj_block_summary *summary);
