@@ -2,7 +2,11 @@
  * 256, and a table says what those eight do to the depth. */
 #include "proto/block_internal.h"
 
-enum { EIGHT = 8, PIECE = 64 };
+#ifdef __SSE2__
+#include <emmintrin.h>
+#endif
+
+enum { PATTERN_BITS = 8, PATTERNS = 1 << PATTERN_BITS, PIECE = 16 };
 
 typedef struct eight_steps {
     int8_t net;
@@ -33,7 +37,8 @@ typedef struct eight_steps {
 #define STEPS_16(p) STEPS_4(p), STEPS_4((p) + 4), STEPS_4((p) + 8), STEPS_4((p) + 12)
 #define STEPS_64(p) STEPS_16(p), STEPS_16((p) + 16), STEPS_16((p) + 32), STEPS_16((p) + 48)
 
-static const eight_steps patterns[256] = {STEPS_64(0), STEPS_64(64), STEPS_64(128), STEPS_64(192)};
+static const eight_steps patterns[PATTERNS] = {STEPS_64(0), STEPS_64(64), STEPS_64(128),
+                                               STEPS_64(192)};
 
 static inline void step(sj_block_depths *depths, uint32_t symbol)
 {
@@ -44,24 +49,34 @@ static inline void step(sj_block_depths *depths, uint32_t symbol)
     }
 }
 
-/* `enters` has a byte for each symbol, 1 for an ENTER. There was an ENTER before: from then on the
- * greatest depth is always one that an ENTER led to. */
-static void step_piece(sj_block_depths *depths, const uint8_t enters[PIECE])
+/* Which of the PIECE symbols are ENTERs, the first in the lowest bit. */
+static inline uint32_t enters_of(const uint16_t *symbols)
 {
-    int64_t end = depths->end;
-    int64_t least = depths->lowest;
-    int64_t most = depths->entered;
-    for (size_t i = 0; i < PIECE; i += EIGHT) {
-        uint64_t bytes;
-        memcpy(&bytes, enters + i, sizeof(bytes));
-        const eight_steps *steps = &patterns[bytes * UINT64_C(0x0102040810204080) >> 56];
-        const int64_t lowest = end + steps->lowest;
-        const int64_t highest = end + steps->highest;
-        least = lowest < least ? lowest : least;
-        most = highest > most ? highest : most;
-        end += steps->net;
+#ifdef __SSE2__
+    __m128i halves[2];
+    memcpy(halves, symbols, sizeof(halves));
+    const __m128i zero = _mm_setzero_si128();
+    const __m128i leaves =
+        _mm_packs_epi16(_mm_cmpeq_epi16(halves[0], zero), _mm_cmpeq_epi16(halves[1], zero));
+    return (uint32_t)_mm_movemask_epi8(leaves) ^ 0xffff;
+#else
+    uint32_t enters = 0;
+    for (unsigned k = 0; k < PIECE; k++) {
+        enters |= (uint32_t)(symbols[k] != 0) << k;
     }
-    *depths = (sj_block_depths){.lowest = least, .entered = most, .end = end};
+    return enters;
+#endif
+}
+
+/* There was an ENTER before: from then on the greatest depth is always one that an ENTER led to. */
+static inline void step_pattern(sj_block_depths *depths, uint32_t pattern)
+{
+    const eight_steps *steps = &patterns[pattern];
+    const int64_t lowest = depths->end + steps->lowest;
+    const int64_t highest = depths->end + steps->highest;
+    depths->lowest = lowest < depths->lowest ? lowest : depths->lowest;
+    depths->entered = highest > depths->entered ? highest : depths->entered;
+    depths->end += steps->net;
 }
 
 sj_block_depths sj_block_measure_depths(const sj_block *block)
@@ -77,11 +92,9 @@ sj_block_depths sj_block_measure_depths(const sj_block *block)
             entered = symbols16[i] != 0;
         }
         for (; i + PIECE <= count; i += PIECE) {
-            uint8_t enters[PIECE];
-            for (size_t k = 0; k < PIECE; k++) { /* a loop of its own, for the vectoriser */
-                enters[k] = symbols16[i + k] != 0;
-            }
-            step_piece(&depths, enters);
+            const uint32_t enters = enters_of(symbols16 + i);
+            step_pattern(&depths, enters % PATTERNS);
+            step_pattern(&depths, enters >> PATTERN_BITS);
         }
     }
     for (; i < count; i++) {

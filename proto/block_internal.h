@@ -66,13 +66,20 @@ void sj_structure_encode_wide(sj_contexts *contexts, const uint32_t *symbols, si
                               sj_writer *runs, sj_writer *misses);
 
 /* sj_structure_decode is the reverse; `symbols` has SJ_HISTORY_PADDING zeros before it and room for
- * SJ_COPY_SLACK symbols after its end. SJ_ECORRUPT. */
+ * SJ_COPY_SLACK symbols after its end, `repeats` room for sj_structure_most_repeats. The wide form
+ * tells of no repeats. SJ_ECORRUPT. */
 enum { SJ_COPY_SLACK = 32 };
 SJ_MUST_CHECK sj_status sj_structure_decode(sj_contexts *contexts, sj_slice runs, sj_slice misses,
-                                            size_t function_count, uint16_t *symbols, size_t count);
+                                            size_t function_count, uint16_t *symbols, size_t count,
+                                            sj_block_repeat *repeats, size_t *repeat_count);
 SJ_MUST_CHECK sj_status sj_structure_decode_wide(sj_contexts *contexts, sj_slice runs,
                                                  sj_slice misses, size_t function_count,
                                                  uint32_t *symbols, size_t count);
+
+static inline size_t sj_structure_most_repeats(size_t count)
+{
+    return count / SJ_BLOCK_LEAST_REPEAT;
+}
 
 /* --- times: see block_times.c and block_times_encode.c ------------------------------------------
  */

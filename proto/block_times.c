@@ -13,8 +13,9 @@
  * This file reads them; block_times_encode.c writes them. */
 #include "proto/block_internal.h"
 
-#ifdef __SSE2__
-#include <emmintrin.h>
+#if defined(__x86_64__)
+#include <immintrin.h>
+#define EIGHT_TARGET __attribute__((target("avx2")))
 #endif
 
 /* Decoding works without a branch for each event: the long gaps are read first and then added where
@@ -85,32 +86,6 @@ expand_gaps(const uint8_t *packed, unsigned bits, uint64_t now, uint64_t step,
     return now;
 }
 
-#ifdef __SSE2__
-enum { EIGHT = 8, OFTEN_LONG = 12 };
-
-/* The times of eight short gaps of a byte each, from their sums, so that no event waits for the one
- * before it. Both halves of `base` are the time before them; gives the last one likewise. */
-static inline __attribute__((always_inline)) __m128i expand_short(__m128i gaps, __m128i base,
-                                                                  __m128i steps, uint64_t *ticks)
-{
-    const __m128i zero = _mm_setzero_si128();
-    __m128i sums = _mm_unpacklo_epi8(gaps, zero);
-    sums = _mm_add_epi16(sums, _mm_slli_si128(sums, 2));
-    sums = _mm_add_epi16(sums, _mm_slli_si128(sums, 4));
-    sums = _mm_add_epi16(sums, _mm_slli_si128(sums, 8));
-    const __m128i halves[] = {_mm_unpacklo_epi16(sums, zero), _mm_unpackhi_epi16(sums, zero)};
-    __m128i last = base;
-    for (unsigned i = 0; i < 2; i++) {
-        const __m128i low = _mm_mul_epu32(_mm_unpacklo_epi32(halves[i], zero), steps);
-        const __m128i high = _mm_mul_epu32(_mm_unpackhi_epi32(halves[i], zero), steps);
-        const __m128i first = _mm_add_epi64(low, base);
-        last = _mm_add_epi64(high, base);
-        memcpy(ticks + 4 * i, &first, sizeof(first));
-        memcpy(ticks + 4 * i + 2, &last, sizeof(last));
-    }
-    return _mm_unpackhi_epi64(last, last);
-}
-
 static inline uint64_t move_apart(uint64_t packed, unsigned bits, uint64_t kept)
 {
     return (packed | packed << bits) & kept;
@@ -132,42 +107,85 @@ static inline __attribute__((always_inline)) uint64_t spread(uint64_t packed, un
     return packed;
 }
 
-/* expand_gaps, eight at a time while none of them is long; not worth it when many are. */
-static inline __attribute__((always_inline)) uint64_t
+#ifdef EIGHT_TARGET
+enum { EIGHT = 8 };
+
+/* Adds a long gap to the times from number `first` of eight on; to none when that is EIGHT. */
+EIGHT_TARGET static inline void add_long(__m256i halves[2], unsigned first, uint64_t gap)
+{
+    static const int64_t from[2 * EIGHT] = {0, 0, 0, 0, 0, 0, 0, 0, -1, -1, -1, -1, -1, -1, -1, -1};
+    const __m256i gaps = _mm256_set1_epi64x((int64_t)gap);
+    const __m256i *lanes = (const void *)(from + EIGHT - first);
+    halves[0] = _mm256_add_epi64(halves[0], _mm256_and_si256(gaps, _mm256_loadu_si256(lanes)));
+    halves[1] = _mm256_add_epi64(halves[1], _mm256_and_si256(gaps, _mm256_loadu_si256(lanes + 1)));
+}
+
+/* The long gaps among eight, a bit each: mostly one or none, which takes no branch to tell. */
+EIGHT_TARGET static inline void add_longs(__m256i halves[2], unsigned left, long_gap_reader *reader)
+{
+    add_long(halves, (unsigned)__builtin_ctz(left | 1U << EIGHT), reader->gaps[reader->used]);
+    reader->used += left != 0;
+    for (left &= left - 1; __builtin_expect(left != 0, 0); left &= left - 1) {
+        add_long(halves, (unsigned)__builtin_ctz(left), reader->gaps[reader->used++]);
+    }
+}
+
+/* expand_gaps, eight at a time: times are sums of gaps, so that no event waits for the one before
+ * it, and a long gap is added to those behind it. */
+EIGHT_TARGET static inline __attribute__((always_inline)) uint64_t
 expand_eights(const uint8_t *packed, unsigned bits, uint64_t now, uint64_t step,
               long_gap_reader *reader, uint64_t *ticks, size_t count)
 {
-    const __m128i steps = _mm_set1_epi64x((int64_t)step);
+    const __m256i steps = _mm256_set1_epi64x((int64_t)step);
     const __m128i highest = _mm_set1_epi8((int8_t)((1U << bits) - 1));
-    __m128i base = _mm_set1_epi64x((int64_t)now);
+    __m256i base = _mm256_set1_epi64x((int64_t)now);
+    long_gap_reader longs = *reader;
     size_t i = 0;
-    if (reader->count > count / OFTEN_LONG) {
-        return expand_gaps(packed, bits, now, step, reader, ticks, count);
-    }
-    for (; i + EIGHT <= count && reader->used <= reader->count; i += EIGHT) {
+    for (; i + EIGHT <= count && longs.used <= longs.count; i += EIGHT) {
         uint64_t eight = 0;
         memcpy(&eight, packed + i / EIGHT * bits, bits);
         const __m128i gaps = _mm_cvtsi64_si128((int64_t)spread(eight, bits));
+        __m128i sums = _mm_cvtepu8_epi16(gaps);
+        sums = _mm_add_epi16(sums, _mm_slli_si128(sums, 2));
+        sums = _mm_add_epi16(sums, _mm_slli_si128(sums, 4));
+        sums = _mm_add_epi16(sums, _mm_slli_si128(sums, 8));
+        const __m128i last_sums = _mm_unpackhi_epi64(sums, sums);
+        __m256i halves[2] = {_mm256_mul_epu32(_mm256_cvtepu16_epi64(sums), steps),
+                             _mm256_mul_epu32(_mm256_cvtepu16_epi64(last_sums), steps)};
         const __m128i is_long = _mm_cmpeq_epi8(gaps, highest);
-        if (_mm_cvtsi128_si64(is_long) == 0) {
-            base = expand_short(gaps, base, steps, ticks + i);
-        } else {
-            now = (uint64_t)_mm_cvtsi128_si64(base);
-            now = expand_any(eight, bits, EIGHT, now, step, reader, ticks + i);
-            base = _mm_set1_epi64x((int64_t)now);
-        }
+        add_longs(halves, (uint8_t)_mm_movemask_epi8(is_long), &longs);
+        halves[1] = _mm256_add_epi64(halves[1], base);
+        _mm256_storeu_si256((void *)(ticks + i), _mm256_add_epi64(halves[0], base));
+        _mm256_storeu_si256((void *)(ticks + i + EIGHT / 2), halves[1]);
+        base = _mm256_permute4x64_epi64(halves[1], 0xff);
     }
-    now = (uint64_t)_mm_cvtsi128_si64(base);
+    *reader = longs;
+    now = (uint64_t)_mm256_extract_epi64(base, 0);
     return expand_gaps(packed + i / EIGHT * bits, bits, now, step, reader, ticks + i, count - i);
 }
-#else
-static inline __attribute__((always_inline)) uint64_t
-expand_eights(const uint8_t *packed, unsigned bits, uint64_t now, uint64_t step,
-              long_gap_reader *reader, uint64_t *ticks, size_t count)
+
+EIGHT_TARGET static uint64_t expand_packed(const uint8_t *packed, unsigned bits, uint64_t now,
+                                           uint64_t step, long_gap_reader *reader, uint64_t *ticks,
+                                           size_t count)
 {
-    return expand_gaps(packed, bits, now, step, reader, ticks, count);
+    return bits == 2   ? expand_eights(packed, 2, now, step, reader, ticks, count)
+           : bits == 4 ? expand_eights(packed, 4, now, step, reader, ticks, count)
+                       : expand_eights(packed, 8, now, step, reader, ticks, count);
 }
 #endif
+
+static uint64_t expand(const uint8_t *packed, unsigned bits, uint64_t now, uint64_t step,
+                       long_gap_reader *reader, uint64_t *ticks, size_t count)
+{
+#ifdef EIGHT_TARGET
+    if (__builtin_cpu_supports("avx2")) {
+        return expand_packed(packed, bits, now, step, reader, ticks, count);
+    }
+#endif
+    return bits == 2   ? expand_gaps(packed, 2, now, step, reader, ticks, count)
+           : bits == 4 ? expand_gaps(packed, 4, now, step, reader, ticks, count)
+                       : expand_gaps(packed, 8, now, step, reader, ticks, count);
+}
 
 sj_status sj_times_decode(sj_slice packed, sj_slice escapes, const sj_block_header *header,
                           uint64_t *ticks)
@@ -185,15 +203,8 @@ sj_status sj_times_decode(sj_slice packed, sj_slice escapes, const sj_block_head
     SJ_TRY(read_long_gaps(escapes, step, header->last_ticks - header->first_ticks, ticks, count,
                           &gaps));
     long_gap_reader reader = {.gaps = gaps, .count = (size_t)(ticks + count - gaps)};
-    const uint8_t *bytes = packed.data + 1;
-    uint64_t last = header->first_ticks;
-    if (bits == 2) {
-        last = expand_eights(bytes, 2, last, step, &reader, ticks, count);
-    } else if (bits == 4) {
-        last = expand_eights(bytes, 4, last, step, &reader, ticks, count);
-    } else {
-        last = expand_eights(bytes, 8, last, step, &reader, ticks, count);
-    }
+    const uint64_t last =
+        expand(packed.data + 1, bits, header->first_ticks, step, &reader, ticks, count);
     const bool whole = reader.used == reader.count && ticks[0] == header->first_ticks &&
                        last == header->last_ticks;
     return whole ? SJ_OK : SJ_ECORRUPT;
