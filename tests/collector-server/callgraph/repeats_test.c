@@ -23,6 +23,7 @@ typedef struct shape {
     uint32_t gap_count;
     bool coarse;         /* times often stand still */
     uint32_t most_depth; /* 0: 900 */
+    uint32_t loop;       /* passes of a loop that is called again and again; 0: nothing of it */
 } shape;
 
 typedef struct maker {
@@ -79,6 +80,18 @@ static void repeat_some(maker *made)
     }
 }
 
+static void make_loops(maker *made)
+{
+    while (made->count < EVENTS) {
+        add_event(made, 3);
+        for (uint32_t i = 0; i < made->how.loop; i++) {
+            add_event(made, 2);
+            add_event(made, SJ_EVENT_LEAVE);
+        }
+        add_event(made, SJ_EVENT_LEAVE);
+    }
+}
+
 static void make_events(maker *made)
 {
     while (made->count < EVENTS) {
@@ -106,7 +119,11 @@ static void make_block(maker *made, const shape *how)
                                      .child_ticks = i % 3 * 20,
                                      .function = 1 + i % FUNCTIONS};
     }
-    make_events(made);
+    if (how->loop != 0) {
+        make_loops(made);
+    } else {
+        make_events(made);
+    }
     for (uint32_t i = 0; i < how->gap_count; i++) {
         const uint32_t reasons[] = {SJ_GAP_WAITED, SJ_GAP_RING_FULL, SJ_GAP_ORPHAN};
         made->gaps[i] = (sj_gap){.before_event = (i + 1) * (EVENTS / 70),
@@ -272,6 +289,7 @@ static void test_repeats_of_calls_that_did_not_return(void **state)
         truncated.truncated = seed * 5;
         truncated.gap_count = 3;
         check_shape(&truncated);
+        check_shape(&(shape){.seed = seed * 100, .unwound = 400, .loop = 800 * seed});
     }
 }
 
@@ -292,7 +310,7 @@ static void test_repeats_across_gaps(void **state)
         check_shape(&(shape){.seed = seed * 100,
                              .longest_repeat = 5000,
                              .open_depth = 12,
-                             .unwound = 20,
+                             .unwound = 300,
                              .gap_count = 5 * seed});
     }
 }
