@@ -40,6 +40,7 @@ enum {
     SJ_BLOCK_MAX_EVENTS = 256 * 1024,
     SJ_BLOCK_STEP_BITS = 14, /* a stream's events are cut into steps of 2^14 */
     SJ_BLOCK_MAX_STEPS = (SJ_BLOCK_MAX_EVENTS >> SJ_BLOCK_STEP_BITS) + 1, /* that a block touches */
+    SJ_BLOCK_LEAST_REPEAT = 256, /* events of a repeat that a reader is told of */
     SJ_BLOCK_MAX_INLINE_FRAMES = 4096,
     SJ_BLOCK_MAX_STACK_FRAMES = 64 * 1024, /* in one STACK block; deeper stacks take several */
     SJ_BLOCK_MAX_GAPS = 16 * 1024,
@@ -220,6 +221,14 @@ typedef struct sj_block_depths {
     int64_t end;     /* open at the end */
 } sj_block_depths;
 
+/* Events of a block that repeat earlier ones of it: symbol by symbol, `count` from `first` on equal
+ * those from `source` on, which lies before `first`. The two ranges may overlap. */
+typedef struct sj_block_repeat {
+    uint32_t first;
+    uint32_t source;
+    uint32_t count; /* at least SJ_BLOCK_LEAST_REPEAT */
+} sj_block_repeat;
+
 /* A decoded block. Arrays belong to the decoder and last until its next call. */
 typedef struct sj_block {
     sj_block_header header;
@@ -230,6 +239,9 @@ typedef struct sj_block {
     const uint16_t *symbols16; /* one an event: 0 LEAVE, else 1 + dictionary index; */
     const uint32_t *symbols32; /* exactly one of the two is set (32 when over 65,534 functions) */
     const uint64_t *ticks;     /* one an event */
+    const sj_block_repeat *repeats; /* in order; of a block with symbols16 */
+    size_t repeat_count;
+    uint64_t *room; /* one an event, for whoever replays the block; NULL when it has no repeats */
     const sj_block_ending *endings;
     size_t ending_count;
     const sj_gap *gaps;

@@ -13,6 +13,8 @@ struct sj_block_decoder {
     sj_block_buffer frames;
     sj_block_buffer functions;
     sj_block_buffer symbols;
+    sj_block_buffer repeats;
+    sj_block_buffer room;
     sj_block_buffer ticks;
     sj_block_buffer endings;
     sj_block_buffer gaps;
@@ -50,6 +52,8 @@ void sj_block_decoder_free(sj_block_decoder *decoder)
     sj_block_buffer_deinit(&decoder->frames);
     sj_block_buffer_deinit(&decoder->functions);
     sj_block_buffer_deinit(&decoder->symbols);
+    sj_block_buffer_deinit(&decoder->repeats);
+    sj_block_buffer_deinit(&decoder->room);
     sj_block_buffer_deinit(&decoder->ticks);
     sj_block_buffer_deinit(&decoder->endings);
     sj_block_buffer_deinit(&decoder->gaps);
@@ -161,32 +165,52 @@ static sj_status check_balance(sj_block_decoder *decoder, sj_block *block)
                                                                                      : SJ_ECORRUPT;
 }
 
-static sj_status decode_structure(sj_block_decoder *decoder, const stored_column *columns,
-                                  sj_block *block)
+static sj_status decode_narrow_symbols(sj_block_decoder *decoder, sj_slice runs, sj_slice misses,
+                                       sj_block *block)
 {
     const size_t count = block->header.event_count;
     const size_t slots = SJ_HISTORY_PADDING + count + SJ_COPY_SLACK;
+    SJ_TRY(sj_block_buffer_reserve(&decoder->symbols, slots * sizeof(uint16_t)));
+    SJ_TRY(sj_block_buffer_reserve(&decoder->repeats,
+                                   sj_structure_most_repeats(count) * sizeof(sj_block_repeat)));
+    uint16_t *symbols = (void *)decoder->symbols.data;
+    memset(symbols, 0, SJ_HISTORY_PADDING * sizeof(*symbols));
+    symbols += SJ_HISTORY_PADDING;
+    block->symbols16 = symbols;
+    block->repeats = (void *)decoder->repeats.data;
+    SJ_TRY(sj_structure_decode(&decoder->contexts, runs, misses, block->function_count, symbols,
+                               count, (void *)decoder->repeats.data, &block->repeat_count));
+    if (block->repeat_count > 0) {
+        SJ_TRY(sj_block_buffer_reserve(&decoder->room, count * sizeof(uint64_t)));
+        block->room = (void *)decoder->room.data;
+    }
+    return SJ_OK;
+}
+
+static sj_status decode_wide_symbols(sj_block_decoder *decoder, sj_slice runs, sj_slice misses,
+                                     sj_block *block)
+{
+    const size_t count = block->header.event_count;
+    const size_t slots = SJ_HISTORY_PADDING + count + SJ_COPY_SLACK;
+    SJ_TRY(sj_block_buffer_reserve(&decoder->symbols, slots * sizeof(uint32_t)));
+    uint32_t *symbols = (void *)decoder->symbols.data;
+    memset(symbols, 0, SJ_HISTORY_PADDING * sizeof(*symbols));
+    symbols += SJ_HISTORY_PADDING;
+    block->symbols32 = symbols;
+    return sj_structure_decode_wide(&decoder->contexts, runs, misses, block->function_count,
+                                    symbols, count);
+}
+
+static sj_status decode_structure(sj_block_decoder *decoder, const stored_column *columns,
+                                  sj_block *block)
+{
     sj_slice runs;
     sj_slice misses;
     SJ_TRY(open_column(decoder, columns, SJ_COLUMN_RUNS, &runs));
     SJ_TRY(open_column(decoder, columns, SJ_COLUMN_MISSES, &misses));
-    if (block->function_count <= MAX_NARROW_FUNCTIONS) {
-        SJ_TRY(sj_block_buffer_reserve(&decoder->symbols, slots * sizeof(uint16_t)));
-        uint16_t *symbols = (void *)decoder->symbols.data;
-        memset(symbols, 0, SJ_HISTORY_PADDING * sizeof(*symbols));
-        symbols += SJ_HISTORY_PADDING;
-        block->symbols16 = symbols;
-        SJ_TRY(sj_structure_decode(&decoder->contexts, runs, misses, block->function_count, symbols,
-                                   count));
-    } else {
-        SJ_TRY(sj_block_buffer_reserve(&decoder->symbols, slots * sizeof(uint32_t)));
-        uint32_t *symbols = (void *)decoder->symbols.data;
-        memset(symbols, 0, SJ_HISTORY_PADDING * sizeof(*symbols));
-        symbols += SJ_HISTORY_PADDING;
-        block->symbols32 = symbols;
-        SJ_TRY(sj_structure_decode_wide(&decoder->contexts, runs, misses, block->function_count,
-                                        symbols, count));
-    }
+    SJ_TRY(block->function_count <= MAX_NARROW_FUNCTIONS
+               ? decode_narrow_symbols(decoder, runs, misses, block)
+               : decode_wide_symbols(decoder, runs, misses, block));
     SJ_TRY(check_balance(decoder, block));
     for (size_t i = 0; i < block->ending_count; i++) {
         if (block_symbol(block, block->endings[i].event) != SJ_EVENT_LEAVE) {

@@ -9,10 +9,14 @@ enum {
     FUNCTION_SLOT_BITS = 19, /* twice SJ_BLOCK_MAX_EVENTS, so at most half full */
     FUNCTION_SLOTS = 1 << FUNCTION_SLOT_BITS,
     MIN_COMPRESSED_BYTES = 32, /* a zstd frame alone takes 9 to 13 */
-    ZSTD_LEVEL = 1
+    /* A table of so few slots stays in the nearest cache, and recent matches are as good. */
+    ZSTD_HASH_BITS = 10,
+    /* Only misses have short matches that are worth more than what they repeat. */
+    ZSTD_MIN_MATCH = 7,
+    ZSTD_MIN_MATCH_MISSES = 4
 };
 
-/* `stamp` is the block's first stamp plus the dictionary index: older ones are free slots. */
+/* `stamp` is the block's first stamp plus the symbol: older ones are free slots. */
 typedef struct function_slot {
     uint32_t function;
     uint32_t stamp;
@@ -26,7 +30,7 @@ struct sj_block_encoder {
     uint32_t function_count;
     uint32_t functions[SJ_BLOCK_MAX_EVENTS];
     function_slot slots[FUNCTION_SLOTS];
-    uint32_t gaps[SJ_BLOCK_MAX_EVENTS];
+    uint8_t gaps[SJ_BLOCK_MAX_EVENTS];
     uint32_t symbols[SJ_HISTORY_PADDING + SJ_BLOCK_MAX_EVENTS + SJ_COPY_SLACK]; /* either width */
     sj_writer columns[SJ_BLOCK_KNOWN_COLUMNS];
 };
@@ -40,7 +44,9 @@ sj_status sj_block_encoder_new(sj_block_encoder **encoder)
     }
     made->first_stamp = 1;
     made->zstd = ZSTD_createCCtx();
-    if (made->zstd == NULL) {
+    if (made->zstd == NULL ||
+        ZSTD_isError(ZSTD_CCtx_setParameter(made->zstd, ZSTD_c_strategy, ZSTD_fast)) ||
+        ZSTD_isError(ZSTD_CCtx_setParameter(made->zstd, ZSTD_c_hashLog, ZSTD_HASH_BITS))) {
         sj_block_encoder_free(made);
         return SJ_ENOMEM;
     }
@@ -72,69 +78,89 @@ size_t sj_block_bound(const sj_block_input *input)
 /* --- dictionary and symbols --------------------------------------------------------------------
  */
 
+/* Function ids are dense, so nearly all functions have a slot of their own. */
+static inline uint32_t home_slot(uint32_t function)
+{
+    return function & (FUNCTION_SLOTS - 1);
+}
+
+/* Where functions are looked for whose own slot is another's; then in those behind it. */
+static uint32_t next_slot(uint32_t function)
+{
+    return (function * 0x9e3779b1U) >> (32 - FUNCTION_SLOT_BITS);
+}
+
+/* LEAVE has a slot like any function, so that no event needs to be asked which it is. */
 static void begin_dictionary(sj_block_encoder *encoder)
 {
-    encoder->first_stamp += encoder->function_count;
+    encoder->first_stamp += encoder->function_count + 1;
     encoder->function_count = 0;
-    if (encoder->first_stamp > UINT32_MAX - SJ_BLOCK_MAX_EVENTS) {
+    if (encoder->first_stamp > UINT32_MAX - SJ_BLOCK_MAX_EVENTS - 1) {
         memset(encoder->slots, 0, sizeof(encoder->slots));
         encoder->first_stamp = 1;
     }
+    encoder->slots[home_slot(SJ_EVENT_LEAVE)] =
+        (function_slot){.function = SJ_EVENT_LEAVE, .stamp = encoder->first_stamp};
 }
 
-/* symbol_of gives 1 + the dictionary index of a function, adding it on its first use. */
-static inline uint32_t symbol_of(sj_block_encoder *encoder, uint32_t function)
+/* take_slot tells whether a slot is the function's, making it so when it is free. */
+static bool take_slot(sj_block_encoder *encoder, function_slot *slot, uint32_t function)
 {
-    uint32_t at =
-        (function ^ (function >> FUNCTION_SLOT_BITS) * 0x9e3779b1U) & (FUNCTION_SLOTS - 1);
-    for (;; at = (at + 1) & (FUNCTION_SLOTS - 1)) {
-        function_slot *slot = &encoder->slots[at];
-        if (slot->stamp < encoder->first_stamp) {
-            slot->function = function;
-            slot->stamp = encoder->first_stamp + encoder->function_count;
-            encoder->functions[encoder->function_count++] = function;
-            return encoder->function_count;
-        }
-        if (slot->function == function) {
-            return slot->stamp - encoder->first_stamp + 1;
-        }
+    if (slot->stamp < encoder->first_stamp) {
+        encoder->functions[encoder->function_count++] = function;
+        *slot = (function_slot){.function = function,
+                                .stamp = encoder->first_stamp + encoder->function_count};
     }
+    return slot->function == function;
 }
 
-/* fill_symbols turns events into symbols and counts calls and depth. SJ_EINVAL: a LEAVE without an
- * open call. */
-static sj_status fill_symbols(sj_block_encoder *encoder, const sj_block_input *input,
-                              uint16_t *symbols, sj_block_header *header)
+/* find_symbol is symbol_of for a function that is not in its own slot, or not yet. */
+static uint32_t find_symbol(sj_block_encoder *encoder, uint32_t function)
 {
-    int64_t depth = header->open_depth;
-    int64_t lowest = depth;
-    uint32_t calls = 0;
-    const sj_event *events = input->events;
-    const size_t count = header->event_count;
+    function_slot *slot = &encoder->slots[home_slot(function)];
+    for (uint32_t at = next_slot(function); !take_slot(encoder, slot, function);
+         at = (at + 1) & (FUNCTION_SLOTS - 1)) {
+        slot = &encoder->slots[at];
+    }
+    return slot->stamp - encoder->first_stamp;
+}
+
+/* symbol_of gives 0 for LEAVE and 1 + the dictionary index for a function. */
+static inline uint32_t symbol_of(sj_block_encoder *encoder, uint32_t first_stamp, uint32_t function)
+{
+    const function_slot *slot = &encoder->slots[home_slot(function)];
+    if (slot->function == function && slot->stamp >= first_stamp) {
+        return slot->stamp - first_stamp;
+    }
+    return find_symbol(encoder, function);
+}
+
+static void fill_symbols(sj_block_encoder *encoder, const sj_event *events, size_t count,
+                         uint16_t *symbols)
+{
+    const uint32_t first_stamp = encoder->first_stamp;
     for (size_t i = 0; i < count; i++) {
-        const uint32_t function = events[i].function;
-        if (function == SJ_EVENT_LEAVE) {
-            symbols[i] = 0;
-            depth--;
-            lowest = depth < lowest ? depth : lowest;
-            continue;
-        }
-        symbols[i] = (uint16_t)symbol_of(encoder, function);
-        depth++;
-        calls++;
+        symbols[i] = (uint16_t)symbol_of(encoder, first_stamp, events[i].function);
     }
-    header->call_count = calls;
-    header->end_depth = (uint32_t)depth;
-    return lowest >= 0 && depth <= UINT32_MAX ? SJ_OK : SJ_EINVAL;
 }
 
-static void fill_wide_symbols(sj_block_encoder *encoder, const sj_block_input *input,
-                              uint32_t *symbols, size_t count)
+static void fill_wide_symbols(sj_block_encoder *encoder, const sj_event *events, size_t count,
+                              uint32_t *symbols)
 {
     for (size_t i = 0; i < count; i++) {
-        const uint32_t function = input->events[i].function;
-        symbols[i] = function == SJ_EVENT_LEAVE ? 0 : symbol_of(encoder, function);
+        symbols[i] = symbol_of(encoder, encoder->first_stamp, events[i].function);
     }
+}
+
+/* count_calls counts calls and depth by the symbols. SJ_EINVAL: a LEAVE without an open call. */
+static sj_status count_calls(const uint16_t *narrow, const uint32_t *wide, sj_block_header *header)
+{
+    const sj_block told = {.header = *header, .symbols16 = narrow, .symbols32 = wide};
+    const sj_block_depths depths = sj_block_measure_depths(&told);
+    const int64_t deeper = depths.end - header->open_depth;
+    header->call_count = (uint32_t)((deeper + header->event_count) / 2);
+    header->end_depth = (uint32_t)depths.end;
+    return depths.lowest >= 0 && depths.end <= UINT32_MAX ? SJ_OK : SJ_EINVAL;
 }
 
 static sj_status encode_structure(sj_block_encoder *encoder, const sj_block_input *input,
@@ -146,14 +172,16 @@ static sj_status encode_structure(sj_block_encoder *encoder, const sj_block_inpu
     uint16_t *narrow = (uint16_t *)encoder->symbols + SJ_HISTORY_PADDING;
     memset(encoder->symbols, 0, SJ_HISTORY_PADDING * sizeof(uint32_t));
     begin_dictionary(encoder);
-    SJ_TRY(fill_symbols(encoder, input, narrow, header));
+    fill_symbols(encoder, input->events, count, narrow);
     if (encoder->function_count <= MAX_NARROW_FUNCTIONS) {
+        SJ_TRY(count_calls(narrow, NULL, header));
         memset(narrow + count, 0, sizeof(uint64_t));
         sj_structure_encode(&encoder->contexts, narrow, count, runs, misses);
     } else {
         uint32_t *wide = encoder->symbols + SJ_HISTORY_PADDING;
         memset(encoder->symbols, 0, SJ_HISTORY_PADDING * sizeof(uint32_t));
-        fill_wide_symbols(encoder, input, wide, count);
+        fill_wide_symbols(encoder, input->events, count, wide);
+        SJ_TRY(count_calls(NULL, wide, header));
         memset(wide + count, 0, sizeof(uint64_t));
         sj_structure_encode_wide(&encoder->contexts, wide, count, runs, misses);
     }
@@ -271,33 +299,40 @@ static sj_status begin_columns(sj_block_encoder *encoder, const sj_block_input *
     return SJ_OK;
 }
 
+/* compress gives the bytes that a column takes in `output`; 0: no fewer than it has. */
+static size_t compress(ZSTD_CCtx *zstd, unsigned column, const sj_writer *raw, uint8_t *output,
+                       size_t capacity)
+{
+    const size_t raw_bytes = sj_writer_used(raw);
+    const int match = column == SJ_COLUMN_MISSES ? ZSTD_MIN_MATCH_MISSES : ZSTD_MIN_MATCH;
+    if (raw_bytes < MIN_COMPRESSED_BYTES ||
+        ZSTD_isError(ZSTD_CCtx_setParameter(zstd, ZSTD_c_minMatch, match))) {
+        return 0;
+    }
+    const size_t packed = ZSTD_compress2(zstd, output, capacity < raw_bytes ? capacity : raw_bytes,
+                                         raw->start, raw_bytes);
+    return !ZSTD_isError(packed) && packed < raw_bytes ? packed : 0;
+}
+
 /* write_column appends a column, compressed when that is smaller, and its directory entry. */
 static void write_column(sj_block_encoder *encoder, unsigned column, sj_writer *directory,
                          sj_writer *body)
 {
     const sj_writer *raw = &encoder->columns[column];
     const size_t raw_bytes = sj_writer_used(raw);
-    const size_t room = (size_t)(body->end - body->at);
-    size_t stored_bytes = raw_bytes;
-    sj_block_coding coding = SJ_CODING_RAW;
-    if (raw_bytes >= MIN_COMPRESSED_BYTES && !body->bad) {
-        const size_t packed =
-            ZSTD_compressCCtx(encoder->zstd, body->at, room < raw_bytes ? room : raw_bytes,
-                              raw->start, raw_bytes, ZSTD_LEVEL);
-        if (!ZSTD_isError(packed) && packed < raw_bytes) {
-            coding = SJ_CODING_ZSTD;
-            stored_bytes = packed;
-            body->at += packed;
-        }
-    }
-    if (coding == SJ_CODING_RAW) {
+    const size_t packed =
+        body->bad ? 0
+                  : compress(encoder->zstd, column, raw, body->at, (size_t)(body->end - body->at));
+    if (packed != 0) {
+        body->at += packed;
+    } else {
         sj_write_bytes(body, raw->start, raw_bytes);
     }
     sj_write_u16(directory, (uint16_t)column);
-    sj_write_u8(directory, (uint8_t)coding);
+    sj_write_u8(directory, packed != 0 ? SJ_CODING_ZSTD : SJ_CODING_RAW);
     sj_write_u8(directory, 0);
     sj_write_u32(directory, (uint32_t)raw_bytes);
-    sj_write_u32(directory, (uint32_t)stored_bytes);
+    sj_write_u32(directory, (uint32_t)(packed != 0 ? packed : raw_bytes));
 }
 
 static sj_status write_block(sj_block_encoder *encoder, sj_block_header *header, uint8_t *output,

@@ -66,28 +66,37 @@ void sj_structure_encode_wide(sj_contexts *contexts, const uint32_t *symbols, si
                               sj_writer *runs, sj_writer *misses);
 
 /* sj_structure_decode is the reverse; `symbols` has SJ_HISTORY_PADDING zeros before it and room for
- * SJ_COPY_SLACK symbols after its end. SJ_ECORRUPT. */
+ * SJ_COPY_SLACK symbols after its end, `repeats` room for sj_structure_most_repeats. The wide form
+ * tells of no repeats. SJ_ECORRUPT. */
 enum { SJ_COPY_SLACK = 32 };
 SJ_MUST_CHECK sj_status sj_structure_decode(sj_contexts *contexts, sj_slice runs, sj_slice misses,
-                                            size_t function_count, uint16_t *symbols, size_t count);
+                                            size_t function_count, uint16_t *symbols, size_t count,
+                                            sj_block_repeat *repeats, size_t *repeat_count);
 SJ_MUST_CHECK sj_status sj_structure_decode_wide(sj_contexts *contexts, sj_slice runs,
                                                  sj_slice misses, size_t function_count,
                                                  uint32_t *symbols, size_t count);
 
-/* --- times: see block_times.c ------------------------------------------------------------------
+static inline size_t sj_structure_most_repeats(size_t count)
+{
+    return count / SJ_BLOCK_LEAST_REPEAT;
+}
+
+/* --- times: see block_times.c and block_times_encode.c ------------------------------------------
  */
 
-/* sj_times_measure checks that times do not go backwards, chooses the step (`step` when every gap
- * is a multiple of it, else 1) and the packing. `gaps` gets the gaps in steps, UINT32_MAX standing
- * for any that does not fit. SJ_EINVAL: time goes backwards. */
+enum { SJ_LONG_GAP = 255 };
+
 typedef struct sj_times_plan {
     uint32_t step;
     uint32_t packing; /* 2, 4 or 8 bits a gap */
 } sj_times_plan;
 
+/* sj_times_measure checks that times do not go backwards, chooses the step (`step` when every gap
+ * is a multiple of it, else 1) and the packing. `gaps` gets the gaps in steps, SJ_LONG_GAP standing
+ * for that much and more. SJ_EINVAL: time goes backwards. */
 SJ_MUST_CHECK sj_status sj_times_measure(const sj_event *events, size_t count, uint32_t step,
-                                         uint32_t *gaps, sj_times_plan *plan);
-void sj_times_encode(const sj_event *events, const uint32_t *gaps, size_t count,
+                                         uint8_t *gaps, sj_times_plan *plan);
+void sj_times_encode(const sj_event *events, const uint8_t *gaps, size_t count,
                      const sj_times_plan *plan, sj_writer *packed, sj_writer *escapes);
 
 /* sj_times_decode writes `count` absolute times. `ticks` has room for 8 more. SJ_ECORRUPT. */

@@ -157,30 +157,33 @@ void sj_structure_encode_wide(sj_contexts *contexts, const uint32_t *symbols, si
                    (int64_t)count, runs, misses);
 }
 
-/* copy_run repeats `run` symbols from `match` at `i`; they may overlap. Writes up to SJ_COPY_SLACK
+/* copy_run repeats `run` symbols from `match` at `i`; they may overlap. What is copied doubles in
+ * length until then, so no copy has to wait for the one before it. Writes up to SJ_COPY_SLACK
  * symbols past the end, which what follows overwrites. */
 static inline __attribute__((always_inline)) void copy_run(symbol_array symbols, int64_t match,
                                                            int64_t i, int64_t run)
 {
-    enum { CHUNK_BYTES = 16 };
-    const size_t width = symbols.wide ? 4 : 2;
-    const int64_t chunk = (int64_t)(CHUNK_BYTES / width);
-    uint8_t *bytes = symbols.at;
-    if (i - match >= chunk) {
-        for (int64_t done = 0; done < run; done += chunk) {
-            memcpy(bytes + (size_t)(i + done) * width, bytes + (size_t)(match + done) * width,
-                   CHUNK_BYTES);
+    enum { CHUNK_BYTES = 32 };
+    const int64_t width = symbols.wide ? 4 : 2;
+    uint8_t *from = (uint8_t *)symbols.at + match * width;
+    uint8_t *to = (uint8_t *)symbols.at + i * width;
+    for (int64_t left = run * width; left > 0;) {
+        const int64_t apart = to - from;
+        const int64_t bytes = left < apart ? left : apart;
+        for (int64_t done = 0; done < bytes; done += CHUNK_BYTES) {
+            uint8_t chunk[CHUNK_BYTES];
+            memcpy(chunk, from + done, CHUNK_BYTES);
+            memcpy(to + done, chunk, CHUNK_BYTES);
         }
-        return;
-    }
-    for (int64_t done = 0; done < run; done++) {
-        memcpy(bytes + (size_t)(i + done) * width, bytes + (size_t)(match + done) * width, width);
+        to += bytes;
+        left -= bytes;
     }
 }
 
 static inline __attribute__((always_inline)) sj_status
 decode_symbols(sj_contexts *contexts, sj_slice run_bytes, sj_slice miss_bytes,
-               size_t function_count, symbol_array symbols, int64_t count)
+               size_t function_count, symbol_array symbols, int64_t count, sj_block_repeat *repeats,
+               size_t *repeat_count)
 {
     sj_reader runs = sj_reader_of(run_bytes.data, run_bytes.size);
     sj_reader misses = sj_reader_of(miss_bytes.data, miss_bytes.size);
@@ -194,6 +197,10 @@ decode_symbols(sj_contexts *contexts, sj_slice run_bytes, sj_slice miss_bytes,
             return SJ_ECORRUPT;
         }
         copy_run(symbols, match, i, (int64_t)run);
+        if (!symbols.wide && run >= SJ_BLOCK_LEAST_REPEAT) {
+            repeats[(*repeat_count)++] = (sj_block_repeat){
+                .first = (uint32_t)i, .source = (uint32_t)match, .count = (uint32_t)run};
+        }
         const int64_t miss = i + (int64_t)run;
         if (miss == count) {
             break;
@@ -218,15 +225,18 @@ decode_symbols(sj_contexts *contexts, sj_slice run_bytes, sj_slice miss_bytes,
 }
 
 sj_status sj_structure_decode(sj_contexts *contexts, sj_slice runs, sj_slice misses,
-                              size_t function_count, uint16_t *symbols, size_t count)
+                              size_t function_count, uint16_t *symbols, size_t count,
+                              sj_block_repeat *repeats, size_t *repeat_count)
 {
+    *repeat_count = 0;
     return decode_symbols(contexts, runs, misses, function_count,
-                          (symbol_array){.at = symbols, .wide = false}, (int64_t)count);
+                          (symbol_array){.at = symbols, .wide = false}, (int64_t)count, repeats,
+                          repeat_count);
 }
 
 sj_status sj_structure_decode_wide(sj_contexts *contexts, sj_slice runs, sj_slice misses,
                                    size_t function_count, uint32_t *symbols, size_t count)
 {
     return decode_symbols(contexts, runs, misses, function_count,
-                          (symbol_array){.at = symbols, .wide = true}, (int64_t)count);
+                          (symbol_array){.at = symbols, .wide = true}, (int64_t)count, NULL, NULL);
 }

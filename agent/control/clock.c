@@ -3,7 +3,8 @@
 #include <string.h>
 #include <time.h>
 
-enum { READING_ATTEMPTS = 16, STEP_SAMPLES = 2000, PROBE_LOOPS = 20000, RATE_SHIFT = 24 };
+enum { READING_ATTEMPTS = 16, PROBE_LOOPS = 20000, RATE_SHIFT = 24 };
+enum { STEP_ROUNDS = 5, STEP_SAMPLES = 200, STEP_PAUSE_LOOPS = 200 };
 
 /* QEMU's user mode makes cntvct_el0 of the real-time clock, at the rate that it claims. */
 enum { EMULATED_NS_PER_TICK = 16 };
@@ -107,16 +108,30 @@ static uint64_t greatest_divisor(uint64_t left, uint64_t right)
     return left;
 }
 
+/* A processor raises readings of the same step by one so that no two are equal: readings that are
+ * some way apart do not show that. */
+static uint64_t read_apart(void)
+{
+    for (volatile int i = 0; i < STEP_PAUSE_LOOPS; i++) {
+    }
+    return sj_clock_ticks();
+}
+
 uint32_t sj_clock_step(void)
 {
-    uint64_t step = 0;
-    uint64_t last = sj_clock_ticks();
-    for (int i = 0; i < STEP_SAMPLES; i++) {
-        const uint64_t now = sj_clock_ticks();
-        step = greatest_divisor(now - last, step);
-        last = now;
+    uint64_t greatest = 1;
+    /* A thread that is moved to another processor meanwhile may see a step of nothing. */
+    for (int round = 0; round < STEP_ROUNDS; round++) {
+        uint64_t step = 0;
+        uint64_t last = read_apart();
+        for (int i = 0; i < STEP_SAMPLES; i++) {
+            const uint64_t now = read_apart();
+            step = greatest_divisor(now - last, step);
+            last = now;
+        }
+        greatest = step > greatest ? step : greatest;
     }
-    return step == 0 || step > UINT32_MAX ? 1 : (uint32_t)step;
+    return greatest <= UINT32_MAX ? (uint32_t)greatest : 1;
 }
 
 double sj_clock_probe_ticks(void)

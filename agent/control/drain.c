@@ -474,6 +474,7 @@ sj_status sj_drain_start(const sj_drain_options *options, sj_drain **drain, sj_e
         return sj_fail(error, SJ_ENOMEM, "out of memory");
     }
     made->shared.options = *options;
+    made->shared.clock_step = sj_clock_step();
     made->takes_signals = options->policy != NULL;
     made->shared.journal =
         options->journal != NULL ? options->journal->data : calloc(1, sizeof(sj_journal_data));

@@ -117,6 +117,7 @@ static sj_status new_assembler(sj_drained_thread *thread, const sj_thread_slot *
     sj_assembler_options options = {
         .session = *sj_emitter_session(shared->options.emitter),
         .start_ticks = slot->start_ticks,
+        .clock_step = shared->clock_step,
         .encoder = shared->encoder,
         .value_rules = policy != NULL ? policy->selection.values : NULL,
     };

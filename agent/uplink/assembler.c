@@ -61,6 +61,7 @@ sj_status sj_assembler_new(const sj_assembler_options *options, const sj_assembl
     made->context.value_rules = options->value_rules;
     made->context.block_events =
         options->block_events > 0 ? options->block_events : DEFAULT_BLOCK_EVENTS;
+    made->context.clock_step = options->clock_step > 0 ? options->clock_step : 1;
     made->stack_low = options->stack_low;
     made->stack_span = options->stack_high - options->stack_low;
     made->start_ticks = options->start_ticks;

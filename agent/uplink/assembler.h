@@ -47,6 +47,7 @@ typedef struct sj_assembler_options {
     uint64_t stack_high;
     uint64_t start_ticks;      /* 64-bit clock at registration: extends the first 48-bit time */
     uint32_t block_events;     /* cut after so many; at most SJ_BLOCK_MAX_EVENTS; 0: 128 Ki */
+    uint32_t clock_step;       /* ticks that the clock advances by, as far as is known; 0: 1 */
     sj_block_encoder *encoder; /* borrowed, shared by assemblers of one drain thread */
     const sj_value_rules *value_rules; /* borrowed; what `value` of the sink answers about */
 } sj_assembler_options;

@@ -71,7 +71,7 @@ static sj_block_header new_header(const sj_open_stack *stream, sj_block_kind kin
                              .kind = (uint8_t)kind,
                              .session = stream->context->session,
                              .stream = stream->number,
-                             .clock_step = 1};
+                             .clock_step = stream->context->clock_step};
 }
 
 /* Delivers frames stored_depth..end as one STACK block. */

@@ -20,6 +20,7 @@ typedef struct sj_stream_context {
     sj_assembler_sink sink;
     const sj_value_rules *value_rules; /* NULL: values are kept as they are */
     uint32_t block_events;
+    uint32_t clock_step;
     uint8_t *output; /* of the encoder */
     size_t output_capacity;
     sj_assembler_counters counters;

@@ -10,11 +10,9 @@
 
 /* What the loop changes. */
 typedef struct hot_stream {
-    sj_frame *frames;
-    uint32_t depth;
-    sj_event *event; /* the next one */
-    uint64_t next_call;
-    uint64_t innermost; /* stack address of the innermost open call; UINT64_MAX: none */
+    sj_frame *top;      /* behind the innermost open call */
+    uint64_t room;      /* of the stack below that call: its address, from the stack's end on */
+    uint64_t next_call; /* number */
     uint64_t ticks;     /* of the last record */
 } hot_stream;
 
@@ -27,83 +25,101 @@ static uint32_t ordinary_depth(const sj_open_stack *stream)
     return stored > depth ? stored : depth;
 }
 
-static inline void enter(hot_stream *hot, uint32_t function, uint64_t stack)
+static inline uint32_t leave_tag(const sj_frame *frame)
 {
-    *hot->event++ = (sj_event){.ticks = hot->ticks, .function = function};
-    sj_frame *frame = &hot->frames[hot->depth++];
+    return (uint32_t)SJ_RECORD_LEAVE << SJ_RECORD_FUNCTION_BITS | frame->function;
+}
+
+static inline void enter(hot_stream *hot, sj_event *event, uint32_t function, uint64_t stack)
+{
+    sj_frame *frame = hot->top++;
+    event->ticks = hot->ticks;
+    event->function = function;
     frame->call_index = hot->next_call++;
     frame->start_ticks = hot->ticks;
     frame->child_ticks = 0;
     frame->stack = stack;
     frame->function = function;
     frame->flags = 0;
-    hot->innermost = stack;
 }
 
-static inline void leave(hot_stream *hot)
+/* `outermost` is where the frames begin. */
+static inline void leave(hot_stream *hot, sj_event *event, const sj_frame *outermost,
+                         const sj_record_run *run)
 {
-    *hot->event++ = (sj_event){.ticks = hot->ticks};
-    const sj_frame *frame = &hot->frames[--hot->depth];
-    hot->innermost = UINT64_MAX;
-    if (hot->depth > 0) {
-        sj_frame *caller = &hot->frames[hot->depth - 1];
+    const sj_frame *frame = --hot->top;
+    event->ticks = hot->ticks;
+    event->function = SJ_EVENT_LEAVE;
+    hot->room = run->stack_span;
+    if (frame != outermost) {
+        sj_frame *caller = hot->top - 1;
         caller->child_ticks += hot->ticks - frame->start_ticks;
-        hot->innermost = caller->stack;
+        hot->room = caller->stack - run->stack_low;
     }
 }
 
 static size_t take_ordinary(const sj_open_stack *stream, const sj_record_run *run,
                             const sj_record *records, size_t count, hot_stream *out)
 {
+    sj_event *events = stream->events + stream->event_count;
+    sj_frame *outermost = stream->frames;
+    const sj_frame *least = outermost + ordinary_depth(stream);
+    const sj_frame *end = outermost + stream->frame_capacity;
     const uint64_t low = run->stack_low;
-    const uint64_t span = run->stack_span;
     const uint64_t now = run->now_ticks;
-    const uint32_t least_depth = ordinary_depth(stream);
-    const uint32_t most_depth = stream->frame_capacity;
     hot_stream hot = *out;
+    const uint64_t epoch = hot.ticks & ~TICKS48_MASK;
     size_t taken = 0;
     for (; taken < count; taken++) {
-        const sj_record *record = &records[taken];
-        const uint32_t tag = sj_record_tag(record);
-        const uint64_t stack = sj_record_stack(record);
-        const uint64_t ticks = hot.ticks + ((sj_record_ticks48(record) - hot.ticks) & TICKS48_MASK);
-        const uint32_t function = tag & SJ_RECORD_FUNCTION_MASK;
-        if (ticks > now || stack - low >= span || function == 0) {
-            break; /* a clock that went back seems to be far ahead */
+        const uint32_t tag = sj_record_tag(&records[taken]);
+        const uint64_t stack = sj_record_stack(&records[taken]);
+        const uint64_t ticks = epoch | sj_record_ticks48(&records[taken]);
+        if (ticks < hot.ticks || ticks > now) {
+            break;
         }
-        if (tag >> SJ_RECORD_FUNCTION_BITS == SJ_RECORD_ENTER) {
-            if (stack >= hot.innermost || hot.depth == most_depth) {
+        if (tag - 1 < SJ_RECORD_FUNCTION_MASK) { /* an ENTER of a function */
+            if (stack - low >= hot.room || hot.top == end) {
                 break;
             }
+            hot.room = stack - low;
             hot.ticks = ticks;
-            enter(&hot, function, stack);
+            enter(&hot, &events[taken], tag, stack);
         } else {
-            if (tag >> SJ_RECORD_FUNCTION_BITS != SJ_RECORD_LEAVE || stack != hot.innermost ||
-                hot.depth <= least_depth || hot.frames[hot.depth - 1].function != function) {
+            if (hot.top <= least || stack - low != hot.room || tag != leave_tag(hot.top - 1)) {
                 break;
             }
             hot.ticks = ticks;
-            leave(&hot);
+            leave(&hot, &events[taken], outermost, run);
         }
     }
     *out = hot;
     return taken;
 }
 
+/* is_ordinary: nothing but the records can end a run of them, and all open calls lie in the bounds
+ * of the stack, which are known. */
+static bool is_ordinary(const sj_open_stack *stream, const sj_record_run *run, uint64_t last_ticks)
+{
+    const bool lies_within =
+        stream->depth == 0 ||
+        (stream->frames[0].stack - run->stack_low < run->stack_span &&
+         stream->frames[stream->depth - 1].stack - run->stack_low < run->stack_span);
+    return lies_within && stream->trust.uncertain_depth == 0 &&
+           stream->trust.truncated_function == 0 && run->now_ticks - last_ticks <= TICKS48_MASK / 2;
+}
+
 size_t sj_open_stack_take(sj_open_stack *stream, const sj_record_run *run, const sj_record *records,
                           size_t count, uint64_t *last_ticks)
 {
     const size_t room = stream->event_capacity - stream->event_count;
-    if (stream->trust.uncertain_depth > 0 || stream->trust.truncated_function != 0 || room == 0 ||
-        run->now_ticks - *last_ticks > TICKS48_MASK / 2) {
+    if (room == 0 || !is_ordinary(stream, run, *last_ticks)) {
         return 0;
     }
-    hot_stream hot = {.frames = stream->frames,
-                      .depth = stream->depth,
-                      .event = stream->events + stream->event_count,
+    hot_stream hot = {.top = stream->frames + stream->depth,
+                      .room = stream->depth > 0
+                                  ? stream->frames[stream->depth - 1].stack - run->stack_low
+                                  : run->stack_span,
                       .next_call = stream->next_call,
-                      .innermost =
-                          stream->depth > 0 ? stream->frames[stream->depth - 1].stack : UINT64_MAX,
                       .ticks = *last_ticks};
     const size_t taken = take_ordinary(stream, run, records, count < room ? count : room, &hot);
     if (taken == 0) {
@@ -113,7 +129,7 @@ size_t sj_open_stack_take(sj_open_stack *stream, const sj_record_run *run, const
     stream->context->counters.calls += entered;
     stream->context->counters.returned += taken - entered;
     stream->context->counters.records += taken;
-    stream->depth = hot.depth;
+    stream->depth = (uint32_t)(hot.top - stream->frames);
     stream->event_count += (uint32_t)taken;
     stream->next_call = hot.next_call;
     stream->last_ticks = hot.ticks;

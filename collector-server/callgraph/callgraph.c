@@ -122,7 +122,7 @@ sj_status sj_callgraph_apply(sj_callgraph *graph, const sj_block *block, sj_stac
     SJ_TRY(sj_callgraph_reserve((void **)&graph->stack, &graph->stack_capacity, most,
                                 sizeof(*graph->stack)));
     graph->stack[0] = (sj_replay_frame){0};
-    SJ_TRY(sj_replay_block(graph, block, looked_up, summary));
+    SJ_TRY(sj_replay_block(graph, block, looked_up, extent.max_depth, summary));
     summary->ended_calls = block->header.event_count - extent.entered;
     summary->max_depth = extent.max_entered_depth;
     return SJ_OK;

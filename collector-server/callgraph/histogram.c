@@ -9,6 +9,18 @@ enum {
     MAX_BIN_DELTA_BYTES = 2 /* bins are below 2^14 */
 };
 
+#define SHIFT(v)                                                                                   \
+    (((v) >= 32) + ((v) >= 64) + ((v) >= 128) + ((v) >= 256) + ((v) >= 512) + ((v) >= 1024))
+#define BIN(v) ((SHIFT(v) << SJ_HISTOGRAM_SUB_BITS) + ((v) >> SHIFT(v)))
+#define BINS_4(v) BIN(v), BIN((v) + 1), BIN((v) + 2), BIN((v) + 3)
+#define BINS_16(v) BINS_4(v), BINS_4((v) + 4), BINS_4((v) + 8), BINS_4((v) + 12)
+#define BINS_64(v) BINS_16(v), BINS_16((v) + 16), BINS_16((v) + 32), BINS_16((v) + 48)
+#define BINS_256(v) BINS_64(v), BINS_64((v) + 64), BINS_64((v) + 128), BINS_64((v) + 192)
+
+const uint16_t sj_histogram_short_bins[SJ_HISTOGRAM_SHORT] = {
+    BINS_256(0),    BINS_256(256),  BINS_256(512),  BINS_256(768),
+    BINS_256(1024), BINS_256(1280), BINS_256(1536), BINS_256(1792)};
+
 uint64_t sj_histogram_low(uint32_t bin)
 {
     if (bin < SUB_COUNT) {

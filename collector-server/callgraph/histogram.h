@@ -10,8 +10,12 @@
 enum {
     SJ_HISTOGRAM_SUB_BITS = 4,
     SJ_HISTOGRAM_OCTAVES = 61, /* values of 64 bits */
-    SJ_HISTOGRAM_BINS = SJ_HISTOGRAM_OCTAVES << SJ_HISTOGRAM_SUB_BITS
+    SJ_HISTOGRAM_BINS = SJ_HISTOGRAM_OCTAVES << SJ_HISTOGRAM_SUB_BITS,
+    SJ_HISTOGRAM_SHORT = 2048
 };
+
+/* The bins of the values below SJ_HISTOGRAM_SHORT, which are most durations. */
+extern const uint16_t sj_histogram_short_bins[SJ_HISTOGRAM_SHORT];
 
 typedef struct sj_histogram_octave {
     uint64_t count[1 << SJ_HISTOGRAM_SUB_BITS];
@@ -27,7 +31,10 @@ typedef struct sj_histogram {
 /* sj_histogram_bin returns the bin of a value; sj_histogram_low and _high the range of a bin. */
 static inline uint32_t sj_histogram_bin(uint64_t value)
 {
-    const uint32_t shift = 59u - (uint32_t)__builtin_clzll(value | 1u << SJ_HISTOGRAM_SUB_BITS);
+    if (value < SJ_HISTOGRAM_SHORT) {
+        return sj_histogram_short_bins[value];
+    }
+    const uint32_t shift = 59u - (uint32_t)__builtin_clzll(value);
     return (shift << SJ_HISTOGRAM_SUB_BITS) + (uint32_t)(value >> shift);
 }
 

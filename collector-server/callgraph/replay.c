@@ -10,29 +10,11 @@
  * entered with flags) lies at or below a watermark of the stack, so that the loop over ordinary
  * events tests for it once per LEAVE of a call with callees; endings other than a return and
  * samples lie at events known beforehand. */
-#include "collector-server/callgraph/replay.h"
+#include "collector-server/callgraph/replay_steps.h"
 
 #include "collector-server/callgraph/block_check.h"
-#include "proto/call_trust.h"
 
-/* One application of a block. */
-typedef struct replay {
-    sj_callgraph *graph;
-    const sj_block *block;
-    sj_call_trust trust;
-    uint32_t base;    /* calls open below stack[1] */
-    size_t top;       /* index of the innermost open call in stack; 0: none held */
-    size_t watermark; /* at or below this, a LEAVE is not ordinary */
-    size_t key_top;   /* at or below this are calls of the key-frame */
-    size_t odd_top;   /* at or below this are all calls that were entered with flags */
-    uint32_t node;
-    uint32_t enter_flags;
-    size_t sample_at; /* event of the next sample */
-    size_t sample_count;
-    size_t late_count;
-    size_t ending; /* place of the next one in the block's */
-    uint64_t max_duration;
-} replay;
+#include <string.h>
 
 static uint32_t parent_of(const sj_callgraph *graph, uint32_t caller)
 {
@@ -142,9 +124,10 @@ static sj_status note_late(replay *run, const sj_replay_frame *frame, uint64_t t
 }
 
 /* A LEAVE with anything unusual about it. */
-static sj_status leave_slow(replay *run, uint64_t ticks, uint32_t ending)
+static sj_status leave_slow(replay *run, size_t event, uint32_t ending)
 {
     sj_callgraph *graph = run->graph;
+    const uint64_t ticks = run->block->ticks[event];
     const sj_replay_frame frame = graph->stack[run->top];
     const uint32_t index = run->base + (uint32_t)run->top - 1;
     sj_path_node *node = &graph->paths.nodes[run->node];
@@ -158,11 +141,16 @@ static sj_status leave_slow(replay *run, uint64_t ticks, uint32_t ending)
         run, run->node, run->top,
         &(sj_slow_call){
             .duration_ticks = duration, .self_ticks = self, .ending = ending, .flags = flags}));
+    if (run->ended != NULL) {
+        const size_t enter = run->top <= run->key_top ? 0 : frame.place + (size_t)1;
+        *run->ended++ = word_of(run->node, event, enter);
+    }
     if (run->top <= run->key_top) {
         SJ_TRY(note_late(run, &frame, ticks, self, ending, flags));
         run->key_top = run->top - 1;
     }
     sj_call_trust_leave(&run->trust, index, node->function, ending);
+    graph->stack[run->top].child = 0;
     run->top--;
     run->odd_top = run->top < run->odd_top ? run->top : run->odd_top;
     graph->stack[run->top].child += duration;
@@ -186,8 +174,7 @@ static sj_status enter_slow(replay *run, uint32_t function, size_t event)
     return run->node != SJ_NO_NODE ? SJ_OK : sj_path_nodes_failure(&run->graph->paths);
 }
 
-/* An event of any kind. */
-static sj_status replay_odd(replay *run, size_t event)
+sj_status sj_replay_odd(replay *run, size_t event)
 {
     const sj_block *block = run->block;
     const uint32_t symbol = sj_block_symbol(block, event);
@@ -198,140 +185,15 @@ static sj_status replay_odd(replay *run, size_t event)
     if (run->ending < block->ending_count && block->endings[run->ending].event == event) {
         ending = block->endings[run->ending++].ending;
     }
-    return leave_slow(run, block->ticks[event], ending);
+    return leave_slow(run, event, ending);
 }
 
-/* An ordinary call whose duration is not quiet. */
-static sj_status count_odd(replay *run, uint32_t number, const sj_replay_frame *frame,
-                           uint64_t duration, uint64_t self, uint32_t ending)
+sj_status sj_replay_count_odd(replay *run, uint32_t number, const sj_replay_frame *frame,
+                              uint64_t duration, uint64_t self, uint32_t ending)
 {
     return count_call(
         run, number, (size_t)(frame - run->graph->stack),
         &(sj_slow_call){.duration_ticks = duration, .self_ticks = self, .ending = ending});
-}
-
-/* Where ordinary events have led to; lives in registers. */
-typedef struct walker {
-    sj_replay_frame *top; /* the innermost open call */
-    uint32_t node;
-    uint64_t longest;
-    const sj_replay_frame *watermark; /* at or below this, a LEAVE is not ordinary */
-    sj_path_node *nodes;
-    const sj_path_place *table;
-    uint32_t mask; /* of the table */
-    /* the block's */
-    const uint64_t *ticks;
-    const sj_replay_symbol *dictionary;
-    const uint16_t *symbols16;
-    const uint32_t *symbols32;
-} walker;
-
-static inline __attribute__((always_inline)) walker walker_of(const replay *run)
-{
-    const sj_callgraph *graph = run->graph;
-    return (walker){.top = graph->stack + run->top,
-                    .node = run->node,
-                    .longest = run->max_duration,
-                    .watermark = graph->stack + run->watermark,
-                    .nodes = graph->paths.nodes,
-                    .table = graph->paths.table,
-                    .mask = graph->paths.table_mask,
-                    .ticks = run->block->ticks,
-                    .dictionary = graph->symbols,
-                    .symbols16 = run->block->symbols16,
-                    .symbols32 = run->block->symbols32};
-}
-
-static inline __attribute__((always_inline)) void keep_walker(replay *run, const walker *at)
-{
-    run->top = (size_t)(at->top - run->graph->stack);
-    run->node = at->node;
-    run->max_duration = at->longest;
-}
-
-/* The node of a call, or SJ_NO_NODE. */
-static inline __attribute__((always_inline)) uint32_t find_child(sj_path_nodes *paths, walker *at,
-                                                                 bool flat, sj_replay_symbol called)
-{
-    const uint32_t parent = flat ? 0 : at->node;
-    const uint32_t home = (sj_path_parent_hash(parent) + called.hash) & at->mask;
-    if (__builtin_expect(at->table[home].key == sj_path_key(parent, called.function), 1)) {
-        return at->table[home].node;
-    }
-    const uint32_t child = sj_path_nodes_find_or_add(paths, parent, called.function);
-    at->nodes = paths->nodes;
-    at->table = paths->table;
-    at->mask = paths->table_mask;
-    return child;
-}
-
-static inline __attribute__((always_inline)) void push(walker *at, uint32_t child, size_t event)
-{
-    sj_replay_frame *frame = ++at->top;
-    frame->start = at->ticks[event];
-    frame->child = 0;
-    frame->flags = 0;
-    frame->place = (uint32_t)event;
-    frame->caller = at->node;
-    at->node = child;
-}
-
-static inline __attribute__((always_inline)) sj_status leave(replay *run, walker *at, size_t event,
-                                                             uint32_t ending)
-{
-    const uint64_t duration = at->ticks[event] - at->top->start;
-    const uint64_t self = duration - at->top->child;
-    if (!sj_path_node_count_quiet(&at->nodes[at->node], duration, self)) {
-        SJ_TRY(count_odd(run, at->node, at->top, duration, self, ending));
-    }
-    at->longest = duration > at->longest ? duration : at->longest;
-    at->node = at->top->caller;
-    at->top--;
-    at->top->child += duration;
-    return SJ_OK;
-}
-
-/* A call that calls nothing. */
-static inline __attribute__((always_inline)) sj_status leaf(replay *run, walker *at, uint32_t child,
-                                                            size_t event)
-{
-    const uint64_t start = at->ticks[event];
-    const uint64_t duration = at->ticks[event + 1] - start;
-    if (!sj_path_node_count_quiet(&at->nodes[child], duration, duration)) {
-        at->top[1] = (sj_replay_frame){.start = start, .place = (uint32_t)event};
-        SJ_TRY(count_odd(run, child, at->top + 1, duration, duration, SJ_ENDING_RETURNED));
-    }
-    at->longest = duration > at->longest ? duration : at->longest;
-    at->top->child += duration;
-    return SJ_OK;
-}
-
-/* A LEAVE that is not above the watermark, or has an ending. */
-static inline __attribute__((always_inline)) sj_status leave_odd(replay *run, walker *at,
-                                                                 size_t event)
-{
-    keep_walker(run, at);
-    SJ_TRY(replay_odd(run, event));
-    *at = walker_of(run);
-    return SJ_OK;
-}
-
-/* The LEAVE at `event`, which has the block's next ending. */
-static inline __attribute__((always_inline)) sj_status leave_ended(replay *run, walker *at,
-                                                                   size_t event)
-{
-    if (at->top <= at->watermark || run->block->endings[run->ending].ending != SJ_ENDING_UNWOUND) {
-        return leave_odd(run, at, event);
-    }
-    run->ending++;
-    at->nodes[at->node].unwound++;
-    return leave(run, at, event, SJ_ENDING_UNWOUND);
-}
-
-static inline __attribute__((always_inline)) uint32_t symbol_at(const walker *at, bool wide,
-                                                                size_t event)
-{
-    return wide ? at->symbols32[event] : at->symbols16[event];
 }
 
 static inline size_t next_ending(const replay *run, size_t end)
@@ -345,7 +207,7 @@ static inline size_t next_ending(const replay *run, size_t end)
 /* Replays the events from `event` to `end`, which have no gaps among them, while no ENTER is odd.
  * Compiled for each of the constants. */
 static inline __attribute__((always_inline)) sj_status
-replay_events(replay *run, size_t event, size_t end, bool wide, bool flat)
+replay_events(replay *run, size_t event, size_t end, bool wide, bool flat, bool noted)
 {
     sj_path_nodes *paths = &run->graph->paths;
     walker at = walker_of(run);
@@ -358,13 +220,13 @@ replay_events(replay *run, size_t event, size_t end, bool wide, bool flat)
                     return sj_path_nodes_failure(paths);
                 }
                 if (event + 1 < stop && symbol_at(&at, wide, event + 1) == 0) {
-                    SJ_TRY(leaf(run, &at, child, event));
+                    SJ_TRY(leaf(run, &at, child, event, noted));
                     event++;
                 } else {
                     push(&at, child, event);
                 }
             } else if (__builtin_expect(at.top > at.watermark, 1)) {
-                SJ_TRY(leave(run, &at, event, SJ_ENDING_RETURNED));
+                SJ_TRY(leave(run, &at, event, SJ_ENDING_RETURNED, noted));
             } else {
                 SJ_TRY(leave_odd(run, &at, event));
             }
@@ -373,23 +235,38 @@ replay_events(replay *run, size_t event, size_t end, bool wide, bool flat)
             keep_walker(run, &at);
             return SJ_OK;
         }
-        SJ_TRY(leave_ended(run, &at, event));
+        SJ_TRY(leave_ended(run, &at, event, noted));
         event++;
     }
+}
+
+/* A block whose words are noted. */
+static sj_status replay_noted(replay *run, size_t event, size_t end)
+{
+    while (event < end) {
+        size_t stop;
+        SJ_TRY(sj_replay_repeat(run, end, &event, &stop));
+        SJ_TRY(replay_events(run, event, stop, false, false, true));
+        event = stop;
+    }
+    return SJ_OK;
 }
 
 static sj_status replay_range(replay *run, size_t from, size_t to)
 {
     for (; from < to && run->enter_flags != 0; from++) {
-        SJ_TRY(replay_odd(run, from));
+        SJ_TRY(sj_replay_odd(run, from));
+    }
+    if (run->ended != NULL) {
+        return replay_noted(run, from, to);
     }
     const bool wide = run->block->symbols16 == NULL;
     if (run->graph->flat) {
-        return wide ? replay_events(run, from, to, true, true)
-                    : replay_events(run, from, to, false, true);
+        return wide ? replay_events(run, from, to, true, true, false)
+                    : replay_events(run, from, to, false, true, false);
     }
-    return wide ? replay_events(run, from, to, true, false)
-                : replay_events(run, from, to, false, false);
+    return wide ? replay_events(run, from, to, true, false, false)
+                : replay_events(run, from, to, false, false, false);
 }
 
 static sj_status take_sample(replay *run)
@@ -438,11 +315,23 @@ static sj_status prepare_symbols(sj_callgraph *graph, const sj_block *block)
     return SJ_OK;
 }
 
+/* A repeat adds up callees' times in frames that nobody opens. */
+static void clear_stack(replay *run, uint32_t looked_up, uint32_t max_depth)
+{
+    const size_t held = looked_up + run->block->frame_count;
+    const size_t most = held + (max_depth - run->block->header.open_depth);
+    memset(run->graph->stack, 0, (most + 1) * sizeof(*run->graph->stack));
+}
+
 sj_status sj_replay_block(sj_callgraph *graph, const sj_block *block, uint32_t looked_up,
-                          sj_block_summary *summary)
+                          uint32_t max_depth, sj_block_summary *summary)
 {
     replay run = {.graph = graph, .block = block, .trust = sj_call_trust_of(&block->header)};
     SJ_TRY(prepare_symbols(graph, block));
+    if (sj_replay_has_repeats(&run, max_depth)) {
+        run.ended = block->room;
+        clear_stack(&run, looked_up, max_depth);
+    }
     SJ_TRY(open_frames(&run, looked_up));
     set_watermark(&run);
     SJ_TRY(replay_all(&run));

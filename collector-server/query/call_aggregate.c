@@ -172,6 +172,13 @@ static void end_carried(aggregate_cursor *cursor, uint32_t depth)
     }
 }
 
+/* Whether the call entered at `event` calls nothing: its LEAVE comes next. */
+static inline bool is_leaf(const sj_block *block, bool wide, size_t event)
+{
+    return event + 1 < block->header.event_count &&
+           (wide ? block->symbols32[event + 1] : block->symbols16[event + 1]) == SJ_EVENT_LEAVE;
+}
+
 /* walk adds up the calls that are entered and left within the block. Returns how many are open at
  * its end (on the stack), or SIZE_MAX when the events contradict each other. The two flags are
  * constants where it is inlined. */
@@ -195,7 +202,19 @@ static inline size_t walk(aggregate_cursor *cursor, bool wide, bool windowed)
                 return SIZE_MAX;
             }
             const bool counts = !windowed || (now >= first && now <= last);
-            cursor->slots[slot].active += counts;
+            function_sum *sum = &cursor->slots[slot];
+            if (is_leaf(block, wide, event)) {
+                const uint64_t duration = ticks[++event] - now;
+                if (counts) {
+                    add_call(sum, duration, duration, sum->active == 0);
+                }
+                if (top != 0) {
+                    stack[top - 1].child += duration;
+                }
+                ++row;
+                continue;
+            }
+            sum->active += counts;
             stack[top++] = (open_call){.start = now, .slot = slot, .row = row++ & INT32_MAX};
             continue;
         }

@@ -13,12 +13,12 @@
 
 enum { RECORDS = 40000, MOST_FED = 700 };
 
-static sj_assembler *open_assembler(bool bounds, uint32_t block_events, sj_block_encoder *encoder,
-                                    block_store *store)
+static sj_assembler *open_assembler(bool bounds, uint64_t start_ticks, uint32_t block_events,
+                                    sj_block_encoder *encoder, block_store *store)
 {
     const sj_assembler_options options = {.stack_low = bounds ? ODD_LOW : 0,
                                           .stack_high = bounds ? ODD_TOP : 0,
-                                          .start_ticks = 1000,
+                                          .start_ticks = start_ticks,
                                           .block_events = block_events,
                                           .encoder = encoder};
     const sj_assembler_sink sink = block_store_sink(store);
@@ -82,14 +82,17 @@ static void compare(uint64_t seed, uint32_t block_events, bool deep, seen *sums)
     odd_program *made = calloc(1, sizeof(*made));
     assert_non_null(made);
     made->random = seed;
-    made->ticks = 5000;
+    /* some across the end of 48 bits */
+    const uint64_t start_ticks = seed % 4 == 0 ? (UINT64_C(7) << 48) - 100000 : 1000;
+    made->ticks = start_ticks + 4000;
     made->deep = deep;
     sj_block_encoder *encoder;
     assert_int_equal(sj_block_encoder_new(&encoder), SJ_OK);
     block_store stores[2] = {{.random = seed}, {.random = seed}};
     stores[0].refuse_per_million = stores[1].refuse_per_million = seed % 3 == 0 ? 100000 : 0;
-    sj_assembler *const assemblers[2] = {open_assembler(true, block_events, encoder, &stores[0]),
-                                         open_assembler(false, block_events, encoder, &stores[1])};
+    sj_assembler *const assemblers[2] = {
+        open_assembler(true, start_ticks, block_events, encoder, &stores[0]),
+        open_assembler(false, start_ticks, block_events, encoder, &stores[1])};
     run_both(made, assemblers);
     assert_same(&stores[0], &stores[1]);
     for (int side = 0; side < 2; side++) {

@@ -267,6 +267,23 @@ static void test_calls_open_before_recording_are_entered_at_its_beginning(void *
     close_story(&told);
 }
 
+static void test_a_call_open_beyond_the_stack_takes_no_calls_of_others(void **state)
+{
+    (void)state;
+    static const sj_frame open[] = {{.function = 8, .stack = TOP + 500}};
+    story told = open_story();
+    open_with(&told, 0);
+    assert_int_equal(sj_assembler_preopen(told.assembler, open, 1, 1000), SJ_OK);
+    enter(&told, 1, TOP - 100);
+    leave(&told, 1, TOP - 100);
+    enter(&told, 2, TOP + 200);
+    leave(&told, 2, TOP + 200);
+    finish(&told, false);
+    assert_told(&told, 1, "+8 [8:0,0] +1 - | ");
+    assert_told(&told, 2, "+2 - | ");
+    close_story(&told);
+}
+
 static void test_coroutines_have_streams_of_their_own_and_unwind_nothing(void **state)
 {
     (void)state;
@@ -517,6 +534,29 @@ static void test_ticks_beyond_48_bits_and_after_a_long_sleep(void **state)
     close_story(&told);
 }
 
+static void test_blocks_are_told_in_steps_of_the_clock_that_fit(void **state)
+{
+    (void)state;
+    story told = open_story();
+    const sj_assembler_options options = {.stack_low = LOW,
+                                          .stack_high = TOP,
+                                          .start_ticks = told.ticks,
+                                          .clock_step = 10,
+                                          .encoder = told.encoder};
+    const sj_assembler_sink sink = block_store_sink(&told.store);
+    assert_int_equal(sj_assembler_new(&options, &sink, &told.assembler), SJ_OK);
+    enter(&told, 1, TOP - 100);
+    leave(&told, 1, TOP - 100);
+    assert_int_equal(sj_assembler_flush(told.assembler, told.ticks), SJ_OK);
+    enter(&told, 2, TOP - 100);
+    feed_at(&told, SJ_RECORD_LEAVE, 2, TOP - 100, told.ticks + 11);
+    finish(&told, false);
+    assert_told(&told, 1, "+1 - | +2 - | ");
+    assert_int_equal(told.store.blocks[0].header.clock_step, 10);
+    assert_int_equal(told.store.blocks[1].header.clock_step, 1);
+    close_story(&told);
+}
+
 static void test_a_thread_that_ends_unwinds_and_a_killed_one_does_not(void **state)
 {
     (void)state;
@@ -670,6 +710,7 @@ int main(void)
         cmocka_unit_test(test_a_tail_call_is_an_exit_and_an_entry_at_one_address),
         cmocka_unit_test(test_exits_of_calls_open_before_recording_are_orphans),
         cmocka_unit_test(test_calls_open_before_recording_are_entered_at_its_beginning),
+        cmocka_unit_test(test_a_call_open_beyond_the_stack_takes_no_calls_of_others),
         cmocka_unit_test(test_coroutines_have_streams_of_their_own_and_unwind_nothing),
         cmocka_unit_test(test_adjacent_small_coroutine_stacks_are_told_apart),
         cmocka_unit_test(test_a_handler_on_an_alternate_stack),
@@ -682,6 +723,7 @@ int main(void)
         cmocka_unit_test(test_notes_of_unwinding_marks_and_pauses),
         cmocka_unit_test(test_torn_records_are_a_gap_that_ends_at_the_next),
         cmocka_unit_test(test_ticks_beyond_48_bits_and_after_a_long_sleep),
+        cmocka_unit_test(test_blocks_are_told_in_steps_of_the_clock_that_fit),
         cmocka_unit_test(test_a_thread_that_ends_unwinds_and_a_killed_one_does_not),
         cmocka_unit_test(test_a_million_calls_deep),
         cmocka_unit_test(test_many_dead_coroutines_are_retired),
