@@ -1,4 +1,5 @@
 /* Times of a block: gaps are taken many at a time, so each odd one is tried at each place. */
+#include "proto/block_internal.h"
 #include "tests/proto/streams.h"
 
 #include <setjmp.h>
@@ -57,6 +58,28 @@ static sj_status encode(timed_block *made, uint32_t step, sj_block_input *input,
     return sj_block_encode(made->encoder, input, made->bytes, made->capacity, size);
 }
 
+/* Bytes of a packing as sj_times_measure reckons them, one for each long gap. */
+static size_t packed_bytes(const timed_block *made, uint32_t step, uint32_t bits)
+{
+    size_t bytes = EVENTS * bits / 8;
+    for (size_t i = 1; i < EVENTS; i++) {
+        const uint64_t gap = (made->events[i].ticks - made->events[i - 1].ticks) / step;
+        bytes += gap >= (UINT64_C(1) << bits) - 1;
+    }
+    return bytes;
+}
+
+static void check_packing(const timed_block *made, uint32_t step)
+{
+    uint8_t gaps[EVENTS];
+    sj_times_plan plan;
+    assert_int_equal(sj_times_measure(made->events, EVENTS, step, gaps, &plan), SJ_OK);
+    const size_t bytes = packed_bytes(made, plan.step, plan.packing);
+    for (uint32_t bits = 2; bits <= 8; bits *= 2) {
+        assert_true(bytes <= packed_bytes(made, plan.step, bits));
+    }
+}
+
 static void round_trip(timed_block *made, uint32_t step, uint32_t expected_step)
 {
     sj_block_input input;
@@ -66,6 +89,7 @@ static void round_trip(timed_block *made, uint32_t step, uint32_t expected_step)
     const sj_slice bytes = {.data = made->bytes, .size = size};
     assert_int_equal(sj_block_decode(made->decoder, bytes, SJ_WANT_ALL, &block), SJ_OK);
     assert_int_equal(block.header.clock_step, expected_step);
+    check_packing(made, step);
     stream_check(&input, &block, SJ_WANT_ALL);
 }
 
