@@ -151,7 +151,7 @@ typedef struct sj_block_header {
     uint64_t last_ticks;
     uint64_t lost_calls; /* sums over the gaps of the block */
     uint64_t lost_events;
-    uint32_t clock_step;      /* all times differ from first_ticks by multiples of this */
+    uint32_t clock_step;      /* the events' times differ from first_ticks by multiples of this */
     uint32_t open_depth;      /* calls open at the start */
     uint32_t end_depth;       /* calls open at the end */
     uint32_t stack_reference; /* number of the STACK block with the outermost frames; 0: none */
@@ -203,7 +203,7 @@ typedef struct sj_block_input {
 
 typedef struct sj_block_encoder sj_block_encoder;
 
-/* sj_block_encoder_new makes an encoder (about 8 MB of tables, reused from block to block).
+/* sj_block_encoder_new makes an encoder (about 7 MB of tables, reused from block to block).
  * One thread at a time. SJ_ENOMEM. */
 SJ_MUST_CHECK sj_status sj_block_encoder_new(sj_block_encoder **encoder);
 void sj_block_encoder_free(sj_block_encoder *encoder);

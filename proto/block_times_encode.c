@@ -31,6 +31,8 @@ static inline uint64_t divide(const divider *by, uint64_t dividend)
     return (uint64_t)(((unsigned __int128)dividend * by->reciprocal) >> 64);
 }
 
+enum { SUSPECT_GAP_BITS = 40 };
+
 /* How many gaps 2, 4 and 8 bits have no room for. */
 typedef struct gap_counts {
     size_t over_2;
@@ -40,7 +42,7 @@ typedef struct gap_counts {
 
 typedef struct gap_figures {
     uint64_t remainder; /* not 0 when a gap is no multiple of the step */
-    bool backwards;
+    uint64_t any_bits;  /* of the gaps that are not short */
     gap_counts counts;
 } gap_figures;
 
@@ -51,7 +53,7 @@ static void measure_each(const sj_event *events, size_t first, size_t end, const
     for (size_t i = first; i < end; i++) {
         const uint64_t ticks = events[i].ticks - events[i - 1].ticks;
         const uint64_t steps = divide(by, ticks);
-        figures->backwards |= events[i].ticks < events[i - 1].ticks;
+        figures->any_bits |= ticks;
         figures->remainder |= ticks - steps * by->step;
         gaps[i] = steps < SJ_LONG_GAP ? (uint8_t)steps : SJ_LONG_GAP;
         figures->counts.over_2 += steps >= 3;
@@ -74,7 +76,7 @@ typedef struct divider16 {
 static divider16 divider16_of(uint32_t step)
 {
     unsigned shift = 0;
-    while (step >> (shift + 1) != 0 && UINT32_C(2) << shift < step) {
+    while (UINT32_C(2) << shift < step) {
         shift++;
     }
     const uint64_t whole = UINT64_C(1) << (16 + shift);
@@ -184,6 +186,17 @@ static gap_figures measure_gaps(const sj_event *events, size_t count, uint32_t s
     return figures;
 }
 
+/* Gaps are taken modulo 2^64. Times that go back, or begin anew after 64 bits, end before they
+ * began or have a gap of at least 2^63 / SJ_BLOCK_MAX_EVENTS ticks; so most blocks need no walk. */
+static bool goes_back(const sj_event *events, size_t count, uint64_t any_bits)
+{
+    bool backwards = events[count - 1].ticks < events[0].ticks;
+    for (size_t i = 1; i < count && any_bits >> SUSPECT_GAP_BITS != 0; i++) {
+        backwards |= events[i].ticks < events[i - 1].ticks;
+    }
+    return backwards;
+}
+
 sj_status sj_times_measure(const sj_event *events, size_t count, uint32_t step, uint8_t *gaps,
                            sj_times_plan *plan)
 {
@@ -193,7 +206,7 @@ sj_status sj_times_measure(const sj_event *events, size_t count, uint32_t step, 
         plan->step = 1;
         figures = measure_gaps(events, count, 1, gaps);
     }
-    if (figures.backwards) {
+    if (goes_back(events, count, figures.any_bits)) {
         return SJ_EINVAL;
     }
     plan->packing = 2;

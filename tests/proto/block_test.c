@@ -341,6 +341,11 @@ static void events_that_are_not_balanced_or_go_back_in_time_are_refused(void **s
     events[2].function = SJ_EVENT_LEAVE;
     refuse(*state, &input);
     events[2].function = 2;
+    events[0].function = SJ_EVENT_LEAVE; /* before the ENTER that would make up for it */
+    events[1].function = 1;
+    refuse(*state, &input);
+    events[0].function = 1;
+    events[1].function = SJ_EVENT_LEAVE;
     events[1].ticks = 99;
     refuse(*state, &input);
     events[1].ticks = 126;

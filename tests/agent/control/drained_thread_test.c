@@ -7,7 +7,7 @@
 
 #include <stdlib.h>
 
-enum { STACK = 0x7f0000, FUNCTION = 5, CHUNKS = 4, BLOCK_EVENTS = 16, DEPTH = 40 };
+enum { STACK = 0x7f0000, FUNCTION = 5, CHUNKS = 4, BLOCK_EVENTS = 16, DEPTH = 40, CLOCK_STEP = 3 };
 
 typedef struct fixture {
     fake_arena arena;
@@ -21,6 +21,7 @@ typedef struct fixture {
     sj_drained_thread *drained;
 } fixture;
 
+static uint32_t told_step;     /* of the clock, to the assembler */
 static unsigned offered;       /* blocks with events */
 static unsigned first_refused; /* the blocks that are, by number */
 static unsigned last_refused;
@@ -34,6 +35,7 @@ sj_status __wrap_sj_assembler_new(const sj_assembler_options *options,
                                   const sj_assembler_sink *sink, sj_assembler **assembler)
 {
     sj_assembler_options small = *options;
+    told_step = options->clock_step;
     small.block_events = BLOCK_EVENTS;
     return __real_sj_assembler_new(&small, sink, assembler);
 }
@@ -65,6 +67,7 @@ static int set_up(void **state)
     assert_int_equal(sj_emitter_new(&emitter, &f->emitter), SJ_OK);
     f->shared.options.emitter = f->emitter;
     f->shared.journal = &f->journal;
+    f->shared.clock_step = CLOCK_STEP;
     f->shared.buffer = malloc(SJ_CHUNK_RECORDS * sizeof(sj_record));
     assert_int_equal(sj_block_encoder_new(&f->shared.encoder), SJ_OK);
     f->process = (sj_drained_process){.shared = &f->shared, .pid = 1, .view = f->arena.view};
@@ -142,12 +145,20 @@ static void nor_are_they_told_off_twice(void **state)
     assert_int_equal(unsent(f), 2);
 }
 
+static void blocks_may_be_told_in_steps_of_the_clock(void **state)
+{
+    read_all(*state);
+    assert_int_equal(told_step, CLOCK_STEP);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(endings_of_refused_blocks_are_no_records_of_the_next,
                                         set_up, tear_down),
         cmocka_unit_test_setup_teardown(nor_are_they_told_off_twice, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(blocks_may_be_told_in_steps_of_the_clock, set_up,
+                                        tear_down),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -63,6 +63,24 @@ static void note(story *told, sj_note what, uint64_t argument)
     feed_at(told, SJ_RECORD_NOTE, what, argument, told->ticks + 10);
 }
 
+typedef struct step_record {
+    sj_record_kind kind;
+    uint32_t function;
+    uint64_t stack;
+} step_record;
+
+/* Feeds them at once, 10 ticks apart. */
+static void feed_together(story *told, const step_record *steps, size_t count)
+{
+    sj_record records[8];
+    assert_true(count <= sizeof(records) / sizeof(records[0]));
+    for (size_t i = 0; i < count; i++) {
+        told->ticks += 10;
+        records[i] = trace_record(steps[i].kind, steps[i].function, steps[i].stack, told->ticks);
+    }
+    assert_int_equal(sj_assembler_feed(told->assembler, records, count, told->ticks), SJ_OK);
+}
+
 static void finish(story *told, bool orderly)
 {
     assert_int_equal(sj_assembler_end(told->assembler, told->ticks + 10, orderly, 0), SJ_OK);
@@ -267,20 +285,56 @@ static void test_calls_open_before_recording_are_entered_at_its_beginning(void *
     close_story(&told);
 }
 
+static void test_other_stacks_are_told_apart_among_records_that_come_together(void **state)
+{
+    (void)state;
+    static const step_record steps[] = {
+        {SJ_RECORD_ENTER, 1, TOP - 100}, {SJ_RECORD_LEAVE, 1, TOP - 100},
+        {SJ_RECORD_ENTER, 2, TOP + 200}, {SJ_RECORD_LEAVE, 2, TOP + 200},
+        {SJ_RECORD_ENTER, 1, TOP - 100}, {SJ_RECORD_ENTER, 3, LOW - 200},
+        {SJ_RECORD_LEAVE, 3, LOW - 200}, {SJ_RECORD_LEAVE, 1, TOP - 100}};
+    story told = open_story();
+    open_with(&told, 0);
+    feed_together(&told, steps, 8);
+    finish(&told, false);
+    assert_told(&told, 1, "+1 - +1 - | ");
+    assert_told(&told, 2, "+2 - | ");
+    assert_told(&told, 3, "+3 - | ");
+    close_story(&told);
+}
+
 static void test_a_call_open_beyond_the_stack_takes_no_calls_of_others(void **state)
 {
     (void)state;
     static const sj_frame open[] = {{.function = 8, .stack = TOP + 500}};
+    static const step_record steps[] = {
+        {SJ_RECORD_ENTER, 1, TOP - 100}, {SJ_RECORD_ENTER, 4, TOP - 200},
+        {SJ_RECORD_LEAVE, 4, TOP - 200}, {SJ_RECORD_LEAVE, 1, TOP - 100},
+        {SJ_RECORD_ENTER, 2, TOP + 200}, {SJ_RECORD_LEAVE, 2, TOP + 200}};
     story told = open_story();
     open_with(&told, 0);
     assert_int_equal(sj_assembler_preopen(told.assembler, open, 1, 1000), SJ_OK);
-    enter(&told, 1, TOP - 100);
-    leave(&told, 1, TOP - 100);
-    enter(&told, 2, TOP + 200);
-    leave(&told, 2, TOP + 200);
+    feed_together(&told, steps, 6);
     finish(&told, false);
-    assert_told(&told, 1, "+8 [8:0,0] +1 - | ");
+    assert_told(&told, 1, "+8 [8:0,0] +1 +4 - - | ");
     assert_told(&told, 2, "+2 - | ");
+    close_story(&told);
+}
+
+static void test_nor_does_a_call_open_below_the_stack(void **state)
+{
+    (void)state;
+    static const sj_frame open[] = {{.function = 7, .stack = TOP - 50},
+                                    {.function = 8, .stack = LOW - 100}};
+    static const step_record steps[] = {{SJ_RECORD_ENTER, 5, LOW - 200},
+                                        {SJ_RECORD_LEAVE, 5, LOW - 200}};
+    story told = open_story();
+    open_with(&told, 0);
+    assert_int_equal(sj_assembler_preopen(told.assembler, open, 2, 1000), SJ_OK);
+    feed_together(&told, steps, 2);
+    finish(&told, false);
+    assert_told(&told, 1, "+7 +8 [8:0,0] | ");
+    assert_told(&told, 2, "+5 - | ");
     close_story(&told);
 }
 
@@ -710,7 +764,9 @@ int main(void)
         cmocka_unit_test(test_a_tail_call_is_an_exit_and_an_entry_at_one_address),
         cmocka_unit_test(test_exits_of_calls_open_before_recording_are_orphans),
         cmocka_unit_test(test_calls_open_before_recording_are_entered_at_its_beginning),
+        cmocka_unit_test(test_other_stacks_are_told_apart_among_records_that_come_together),
         cmocka_unit_test(test_a_call_open_beyond_the_stack_takes_no_calls_of_others),
+        cmocka_unit_test(test_nor_does_a_call_open_below_the_stack),
         cmocka_unit_test(test_coroutines_have_streams_of_their_own_and_unwind_nothing),
         cmocka_unit_test(test_adjacent_small_coroutine_stacks_are_told_apart),
         cmocka_unit_test(test_a_handler_on_an_alternate_stack),
