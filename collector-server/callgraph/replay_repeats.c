@@ -75,22 +75,23 @@ static __attribute__((noinline)) sj_status leave_stretch(replay *run, walker *at
                                    : leave_odd(run, at, event);
 }
 
-/* A call within the stretch whose duration is not quiet. */
-static __attribute__((noinline)) sj_status count_odd_word(replay *run, uint64_t word,
+/* A call within the stretch whose duration is not quiet. The endings before its own are counted
+ * now: no later call has to look at them once more. */
+static __attribute__((noinline)) sj_status count_odd_word(replay *run, const walker *at,
+                                                          stretch *part, uint64_t word,
                                                           sj_replay_frame *frame, uint64_t self)
 {
     const sj_block *block = run->block;
     const size_t enter = enter_and_1_of(word) - 1;
-    size_t next = run->ending;
-    while (next < block->ending_count && block->endings[next].event < leave_of(word)) {
-        next++;
-    }
-    const bool is_odd = next < block->ending_count && block->endings[next].event == leave_of(word);
+    const size_t leave = leave_of(word);
+    count_unwound(run, at, part, leave);
+    const bool is_odd =
+        run->ending < block->ending_count && block->endings[run->ending].event == leave;
     frame->start = block->ticks[enter];
     frame->place = (uint32_t)enter;
-    return sj_replay_count_odd(run, node_of(word), frame,
-                               block->ticks[leave_of(word)] - frame->start, self,
-                               is_odd ? block->endings[next].ending : (uint32_t)SJ_ENDING_RETURNED);
+    return sj_replay_count_odd(run, node_of(word), frame, block->ticks[leave] - frame->start, self,
+                               is_odd ? block->endings[run->ending].ending
+                                      : (uint32_t)SJ_ENDING_RETURNED);
 }
 
 /* Ends the calls of a stretch. */
@@ -123,7 +124,7 @@ static sj_status replay_words(replay *run, walker *at, stretch *part)
         frame[-1].child += duration;
         longest = duration > longest ? duration : longest;
         if (!sj_path_node_count_quiet(node, duration, self)) {
-            SJ_TRY(count_odd_word(run, word, frame, self));
+            SJ_TRY(count_odd_word(run, at, part, word, frame, self));
         }
     }
     at->longest = longest > at->longest ? longest : at->longest;

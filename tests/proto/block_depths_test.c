@@ -6,7 +6,7 @@
 
 #include <cmocka.h>
 
-enum { MOST = 300, PIECE = 64 };
+enum { MOST = 300, PIECE = 16 };
 
 static sj_block_depths walk(const uint16_t *symbols, size_t count, uint32_t open)
 {
@@ -53,7 +53,7 @@ static void test_every_pattern_of_eight(void **state)
     }
 }
 
-/* Pieces of 64 symbols behind the first ENTER are what is measured by eights. */
+/* Pieces of 16 symbols behind the first ENTER are what is measured by eights. */
 static void test_every_pattern_of_eight_within_a_piece(void **state)
 {
     (void)state;
@@ -133,6 +133,23 @@ static void test_steps_are_cut_where_the_stream_has_them(void **state)
     }
 }
 
+/* Within a piece or some of them, depths are reckoned in 16 bits. */
+static void test_depths_of_more_than_sixteen_bits(void **state)
+{
+    (void)state;
+    const size_t count = sizeof(many) / sizeof(many[0]);
+    sj_block block = {.header = {.event_count = (uint32_t)count, .open_depth = 50000},
+                      .symbols16 = many};
+    for (uint16_t symbol = 0; symbol < 2; symbol++) {
+        for (size_t i = 0; i < count; i++) {
+            many[i] = i == 0 ? 1 : symbol;
+        }
+        const sj_block_depths expected = walk(many, count, block.header.open_depth);
+        const sj_block_depths depths = sj_block_measure_depths(&block);
+        assert_memory_equal(&depths, &expected, sizeof(expected));
+    }
+}
+
 static void test_nothing_is_measured_behind_a_leave_without_a_call(void **state)
 {
     (void)state;
@@ -153,6 +170,7 @@ int main(void)
         cmocka_unit_test(test_every_pattern_of_eight_within_a_piece),
         cmocka_unit_test(test_random_symbols_of_any_value),
         cmocka_unit_test(test_steps_are_cut_where_the_stream_has_them),
+        cmocka_unit_test(test_depths_of_more_than_sixteen_bits),
         cmocka_unit_test(test_nothing_is_measured_behind_a_leave_without_a_call),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

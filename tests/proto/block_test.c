@@ -196,6 +196,31 @@ static void gaps_at_the_edges_of_32_and_64_bits_round_trip(void **state)
     }
 }
 
+/* So few gaps are long that a byte a gap is the least; every pattern of them among eight occurs. */
+static void long_gaps_anywhere_among_eight_round_trip(void **state)
+{
+    enum { EVERY = 32, COUNT = 256 * EVERY + 5 };
+    const uint32_t steps[] = {1, 26, UINT32_MAX};
+    static sj_event events[COUNT];
+    for (size_t k = 0; k < sizeof(steps) / sizeof(steps[0]); k++) {
+        uint64_t ticks = 9;
+        for (uint32_t i = 0; i < COUNT; i++) {
+            const bool is_long = i % EVERY < 8 && (i / EVERY >> i % EVERY & 1) != 0;
+            const uint64_t gap = is_long ? 255 + i % 3 * (uint64_t)1000000 : 20 + i % 235;
+            ticks += i > 0 ? gap * steps[k] : 0;
+            events[i] = (sj_event){.ticks = ticks, .function = 1 + i % 5};
+        }
+        const sj_block_input input = {
+            .header = {.kind = SJ_BLOCK_CALLS, .event_count = COUNT, .clock_step = steps[k]},
+            .events = events};
+        sj_block block;
+        assert_int_equal(encode(*state, &input), SJ_OK);
+        decode(*state, SJ_WANT_ALL, &block);
+        assert_int_equal(block.header.clock_step, steps[k]);
+        stream_check(&input, &block, SJ_WANT_ALL);
+    }
+}
+
 /* The same stream encoded after others gives the same bytes: nothing leaks from block to block. */
 static void a_used_encoder_and_decoder_do_as_fresh_ones_do(void **state)
 {
@@ -436,6 +461,7 @@ int main(void)
         BLOCK_TEST(function_ids_that_share_a_slot_round_trip),
         BLOCK_TEST(a_step_that_does_not_divide_all_gaps_becomes_1),
         BLOCK_TEST(gaps_at_the_edges_of_32_and_64_bits_round_trip),
+        BLOCK_TEST(long_gaps_anywhere_among_eight_round_trip),
         BLOCK_TEST(a_used_encoder_and_decoder_do_as_fresh_ones_do),
         BLOCK_TEST(tables_survive_the_wrap_of_their_epoch),
         BLOCK_TEST(a_deep_regular_recursion_costs_about_nothing),

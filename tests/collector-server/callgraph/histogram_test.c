@@ -26,6 +26,10 @@ static void test_every_value_lies_in_its_bin(void **state)
         }
     }
     assert_int_equal(sj_histogram_high(SJ_HISTOGRAM_BINS - 1), UINT64_MAX);
+    for (uint64_t value = 0; value < 2 * (uint64_t)SJ_HISTOGRAM_SHORT; value++) {
+        const uint32_t bin = sj_histogram_bin(value);
+        assert_true(value >= sj_histogram_low(bin) && value <= sj_histogram_high(bin));
+    }
 }
 
 static void test_quantiles_are_within_five_percent(void **state)
