@@ -80,8 +80,10 @@ class Subject:
         self.hooked, self.functions = told["hooked"], told["functions"]
 
     def record_for_a_lab_elsewhere(self, sojourn, scratch):
-        spool, summary = os.path.join(scratch, "spool"), os.path.join(scratch, "summary.json")
+        spool, summary = os.path.join(scratch, "spool"), os.path.join(scratch, "away.json")
         shutil.rmtree(spool, ignore_errors=True)
+        if os.path.exists(summary):
+            os.unlink(summary)
         # Port 9 is "discard", and closed: the spool keeps everything, and `record` says so.
         with open(self.stdin or os.devnull, "rb") as source:
             subprocess.run([sojourn, "record", "--quiet", "--collector", "tcp://127.0.0.1:9", "--wait", "0",
@@ -89,7 +91,7 @@ class Subject:
                            stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, check=False)
         with open(summary, encoding="utf-8") as file:
             told = json.load(file)
-        if abs(told["calls"] - self.calls) > self.calls / 1000: # cc1 hashes addresses
+        if abs(told["calls"] - self.calls) > self.calls / 1000:  # cc1 hashes addresses
             sys.exit(f"{self.name}: {told['calls']} calls without a lab, {self.calls} with one")
         self.away = min(self.away, told["traced_cpu_ns"] / 1e9)
 
@@ -120,8 +122,8 @@ class Subject:
 
 
 HEADER = ["program", "calls", "lost", "hooked", "floor ns", "app ns/call", "app/floor",
-          "lab elsewhere", "/floor", "beside", "chain ns/call", "bytes/call", "uftrace ns/call", "uftrace/app", "uftrace/chain",
-          "uftrace bytes/call"]
+          "lab elsewhere", "/floor", "beside", "chain ns/call", "bytes/call", "uftrace ns/call",
+          "uftrace/app", "uftrace/chain", "uftrace bytes/call"]
 
 
 def print_table(rows, markdown):
