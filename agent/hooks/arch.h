@@ -19,6 +19,17 @@
 #define SJ_ARCH_RETURN_CODE UINT32_C(0xccccccc3) /* ret */
 #endif
 
+/* What probes share where they can call it without losing a register (x86-64). */
+typedef enum sj_shared_part {
+    SJ_SHARED_ENTER,
+    SJ_SHARED_LEAVE,
+    SJ_SHARED_ENTER_FREE_FLAGS,
+    SJ_SHARED_LEAVE_FREE_FLAGS,
+    SJ_SHARED_FIRST_RECEIVER,
+    SJ_SHARED_SECOND_RECEIVER,
+    SJ_SHARED_PARTS
+} sj_shared_part;
+
 /* Writes machine code. Addresses are those that the code will run at, which is where it is written:
  * the memory is made executable afterwards. A measuring emitter only counts. */
 typedef struct sj_emitter {
@@ -29,6 +40,7 @@ typedef struct sj_emitter {
     uint64_t jump_gate; /* to sj_arch_jump_entry */
     uint64_t thunk;     /* entries look whether they were jumped to by a call that returns here; 0:
                          * there are none (sj_hooks_meet_dispatch) */
+    uint64_t shared[SJ_SHARED_PARTS]; /* from sj_emit_shared */
     bool measuring;
     bool frees_flags; /* the status flags need not be kept by the next probe (x86-64) */
     bool too_far;     /* a displacement did not fit */
@@ -43,6 +55,10 @@ void sj_emit_bytes(sj_emitter *emitter, const uint8_t *bytes, uint32_t count);
 
 /* sj_emit_gate emits a jump to `target`, at any distance. */
 void sj_emit_gate(sj_emitter *emitter, uint64_t target);
+
+/* sj_emit_shared emits the code that the probes share (nothing on aarch64), before any of them: the
+ * gates, the thunk and cold_at must be set. */
+void sj_emit_shared(sj_emitter *emitter);
 
 /* sj_emit_probe emits the recording of one record with `tag`: all registers are kept, and the flags
  * unless emitter->frees_flags; the red zone below the stack pointer must be dead; the stack pointer

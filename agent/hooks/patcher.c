@@ -27,8 +27,8 @@ static uint64_t round_to_pages(uint64_t bytes)
 
 static void *map_private(uint64_t bytes)
 {
-    void *memory =
-        sj_sys_map(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    void *memory = sj_sys_map(NULL, bytes, PROT_READ | PROT_WRITE,
+                              MAP_PRIVATE | MAP_ANONYMOUS | MAP_POPULATE, -1, 0);
     return sj_sys_failed(memory) ? NULL : memory;
 }
 
@@ -80,6 +80,17 @@ static sj_skip make_patch(const sj_application *application, const sj_plan_patch
     return SJ_SKIP_NONE;
 }
 
+/* The patches of a plan are in the order of their functions: the text is read from end to end. */
+static void prefetch_text(const sj_application *application, uint32_t patch)
+{
+    enum { PATCHES_AHEAD = 24 };
+    const sj_plan_header *plan = application->plan;
+    if (plan->patch_count - patch > PATCHES_AHEAD) {
+        const sj_plan_patch *ahead = sj_plan_patches(plan) + patch + PATCHES_AHEAD;
+        __builtin_prefetch((const void *)(uintptr_t)(application->bias + ahead->offset));
+    }
+}
+
 /* A function is hooked wholly or not at all: its patches are tried before any is written. */
 static sj_skip check_function(const sj_application *application, uint32_t index)
 {
@@ -88,6 +99,7 @@ static sj_skip check_function(const sj_application *application, uint32_t index)
     uint8_t bytes[SJ_PATCH_MAX_BYTES];
     sj_skip skip = (sj_skip)application->function_skips[index];
     for (uint32_t i = 0; i < function->patch_count && skip == SJ_SKIP_NONE; i++) {
+        prefetch_text(application, function->first_patch + i);
         skip = make_patch(application, &patches[i], bytes);
     }
     return skip;

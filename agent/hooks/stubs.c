@@ -1,7 +1,8 @@
 /* Design notes
  *
- * The area of a module: the gates, then the main lines of all stubs, then the slow parts of all
- * probes, which are never run in the common case and so do not share cache lines with the rest.
+ * The area of a module: the gates, what the probes share, then the main lines of all stubs, then
+ * the slow parts, which are never run in the common case and so do not share cache lines with the
+ * rest.
  * Stubs may jump to stubs further on, so they are gone through twice: once to measure, which also
  * finds every address relative to the area, and once to write. */
 #include "agent/hooks/internal.h"
@@ -224,6 +225,7 @@ static void measure_stubs(sj_application *application, uint64_t thunk, uint64_t 
                           uint64_t *cold_bytes)
 {
     sj_emitter emitter = {.at = AREA_START, .measuring = true, .thunk = thunk};
+    sj_emit_shared(&emitter);
     for (uint32_t i = 0; i < application->plan->stub_count; i++) {
         if (application->function_skips[stub_at(application, i)->function] != SJ_SKIP_NONE) {
             continue;
@@ -294,6 +296,8 @@ sj_status sj_stubs_build(sj_application *application, sj_hooked_module *module)
     emitter.at = emitter.jump_gate;
     sj_emit_gate(&emitter, (uint64_t)(uintptr_t)&sj_arch_jump_entry);
     emitter.cold_at = (uint64_t)(uintptr_t)area + main_bytes;
+    emitter.at = (uint64_t)(uintptr_t)area + AREA_START;
+    sj_emit_shared(&emitter);
     for (uint32_t i = 0; i < plan->stub_count; i++) {
         write_stub(application, &emitter, i);
     }

@@ -59,7 +59,8 @@ static inline probe_function make_receiver_probe(uint32_t function, uint8_t rece
     const uint8_t ret[] = {0xc3};
 #endif
     sj_emit_gate(&emitter, (uint64_t)(uintptr_t)&sj_arch_slow_entry);
-    emitter.cold_at = (uint64_t)(uintptr_t)code + 1024;
+    emitter.cold_at = (uint64_t)(uintptr_t)code + 2048;
+    sj_emit_shared(&emitter);
     const uint64_t start = emitter.at;
     if (receiver != 0) {
         sj_emit_receiver_probe(&emitter, function, receiver);
@@ -76,7 +77,7 @@ static inline probe_function make_receiver_probe(uint32_t function, uint8_t rece
  */
 static inline probe_function make_values_probe(uint32_t function, uint32_t descriptors)
 {
-    enum { VALUES_GATE = 32, CODE = 64 };
+    enum { VALUES_GATE = 32, SHARED = 64 };
     uint8_t *code =
         mmap(NULL, 4096, PROT_READ | PROT_WRITE | PROT_EXEC, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     CHECK(code != MAP_FAILED);
@@ -85,8 +86,10 @@ static inline probe_function make_values_probe(uint32_t function, uint32_t descr
     sj_emit_gate(&emitter, (uint64_t)(uintptr_t)&sj_arch_slow_entry);
     emitter.at = emitter.values_gate;
     sj_emit_gate(&emitter, (uint64_t)(uintptr_t)&sj_arch_values_entry);
-    emitter.at = start + CODE;
-    emitter.cold_at = start + 1024;
+    emitter.at = start + SHARED;
+    emitter.cold_at = start + 2048;
+    sj_emit_shared(&emitter);
+    const uint64_t code_start = emitter.at;
     sj_emit_values(&emitter, function, descriptors);
     sj_emit_probe(&emitter, function & SJ_RECORD_FUNCTION_MASK);
     sj_emit_probe(&emitter,
@@ -99,7 +102,7 @@ static inline probe_function make_values_probe(uint32_t function, uint32_t descr
     CHECK(sj_arch_is_return(ret, sizeof(ret)) && !sj_arch_is_return(ret, 0));
     sj_emit_bytes(&emitter, ret, sizeof(ret));
     sj_arch_sync_code(start, 4096);
-    return (probe_function)(uintptr_t)(start + CODE);
+    return (probe_function)(uintptr_t)code_start;
 }
 
 static inline probe_function make_probe(uint32_t function)

@@ -124,18 +124,18 @@ sj_arch_dispatch_entry:
     .type sj_arch_jump_entry, @function
 sj_arch_jump_entry:
     .cfi_startproc
-    mov %rdx, -40(%rsp)
-    mov %r9, -48(%rsp)
-    mov %r10, -56(%rsp)
+    mov %rdx, -56(%rsp)
+    mov %r9, -64(%rsp)
+    mov %r10, -72(%rsp)
     FIND_SLOT %r10, .Lmet
     mov (%rdx), %rcx
     mov 8(%rdx), %r9d
     mov %rcx, (%rsp)
     RECORD %r9d, %r9, %r10
 .Lmet:
-    mov -48(%rsp), %r9
-    mov -56(%rsp), %r10
-    jmp *-40(%rsp)
+    mov -64(%rsp), %r9
+    mov -72(%rsp), %r10
+    jmp *-56(%rsp)
     .cfi_endproc
     .size sj_arch_jump_entry, . - sj_arch_jump_entry
 

@@ -1,10 +1,15 @@
 /* Design notes
  *
- * A probe hides behind its rdtsc: as long as it is short its other instructions cost nothing. It
- * keeps three registers and the flags below the stack pointer, in the red zone, which is dead at
- * function heads and exits and which signal handlers leave alone. The clock is read before the slot
- * is reserved: whatever interrupts the probe, slots are then in the order of their events. Flags go
- * through lahf/seto and back through add/sahf, much cheaper than pushf/popf. */
+ * A probe hides behind its rdtsc: as long as it is short its other instructions cost nothing. So
+ * does a call: all probes of a module share one piece of code, to which each passes its tag. Inline
+ * probes were three times as large, no faster in small programs and slower in large ones, whose
+ * stubs do not stay in the caches.
+ *
+ * The shared code keeps three registers and the flags below the stack pointer, in the red zone,
+ * which is dead at function heads and exits and which signal handlers leave alone. The clock is
+ * read before the slot is reserved: whatever interrupts the probe, slots are then in the order of
+ * their events. Flags go through lahf/seto and back through add/sahf, much cheaper than
+ * pushf/popf. */
 #include "agent/hooks/arch.h"
 #include "agent/planner/plan.h"
 #include "agent/recorder/record.h"
@@ -73,16 +78,23 @@ static uint32_t cursor_offset(void)
     return (uint32_t)((uint64_t)(uintptr_t)&sj_recorder_self.cursor - thread_pointer);
 }
 
+/* What the probes share lies at `shared`. A probe has put its tag at -8(%rsp) when it gets there,
+ * and its own return address lies at (%rsp): the stack pointer of the function is 8 above. */
+enum { SHARED_ALIGNMENT = 64, VALUE_BITS = 0xc0 /* of the tag's last byte */ };
+
 /* The slow part: steps over the red zone, passes the tag, comes back with the record in %rcx and
  * the clock, which a wait has made old, read again. */
-static uint64_t emit_slow_part(sj_emitter *emitter, uint32_t tag, uint64_t back)
+static uint64_t emit_slow_part(sj_emitter *emitter, sj_record_kind kind, uint64_t back)
 {
     const uint64_t start = emitter->cold_at;
     uint64_t *at = &emitter->cold_at;
+    EMIT(at, 0x8b, 0x44, 0x24, 0xf8); /* mov -8(%rsp), %eax */
+    if (kind == SJ_RECORD_VALUE) {
+        EMIT(at, 0x0d, 0, 0, 0, VALUE_BITS); /* or $0xc0000000, %eax */
+    }
     EMIT(at, 0x48, 0x8d, 0xa4, 0x24, 0x68, 0xff, 0xff, 0xff); /* lea -152(%rsp), %rsp */
-    EMIT(at, 0x68);                                           /* push $tag */
-    put_32(at, emitter->measuring, tag);
-    EMIT(at, 0xe8); /* call gate */
+    EMIT(at, 0x50);                                           /* push %rax */
+    EMIT(at, 0xe8);                                           /* call gate */
     put_displacement(emitter, at, emitter->gate);
     EMIT(at, 0x48, 0x8d, 0xa4, 0x24, 0xa0, 0x00, 0x00, 0x00); /* lea 160(%rsp), %rsp */
     EMIT(at, 0x0f, 0x31);                                     /* rdtsc */
@@ -95,12 +107,12 @@ static uint64_t emit_slow_part(sj_emitter *emitter, uint32_t tag, uint64_t back)
 static void emit_keep(sj_emitter *emitter)
 {
     uint64_t *at = &emitter->at;
-    EMIT(at, 0x48, 0x89, 0x44, 0x24, 0xf8); /* mov %rax, -8(%rsp) */
-    EMIT(at, 0x48, 0x89, 0x4c, 0x24, 0xf0); /* mov %rcx, -16(%rsp) */
-    EMIT(at, 0x48, 0x89, 0x54, 0x24, 0xe8); /* mov %rdx, -24(%rsp) */
+    EMIT(at, 0x48, 0x89, 0x44, 0x24, 0xf0); /* mov %rax, -16(%rsp) */
+    EMIT(at, 0x48, 0x89, 0x4c, 0x24, 0xe8); /* mov %rcx, -24(%rsp) */
+    EMIT(at, 0x48, 0x89, 0x54, 0x24, 0xe0); /* mov %rdx, -32(%rsp) */
     if (!emitter->frees_flags) {
         EMIT(at, 0x9f, 0x0f, 0x90, 0xc0); /* lahf; seto %al */
-        EMIT(at, 0x89, 0x44, 0x24, 0xe0); /* mov %eax, -32(%rsp) */
+        EMIT(at, 0x89, 0x44, 0x24, 0xd8); /* mov %eax, -40(%rsp) */
     }
 }
 
@@ -108,12 +120,13 @@ static void emit_give_back(sj_emitter *emitter)
 {
     uint64_t *at = &emitter->at;
     if (!emitter->frees_flags) {
-        EMIT(at, 0x8b, 0x44, 0x24, 0xe0); /* mov -32(%rsp), %eax */
+        EMIT(at, 0x8b, 0x44, 0x24, 0xd8); /* mov -40(%rsp), %eax */
         EMIT(at, 0x04, 0x7f, 0x9e);       /* add $127, %al; sahf */
     }
-    EMIT(at, 0x48, 0x8b, 0x44, 0x24, 0xf8); /* mov -8(%rsp), %rax */
-    EMIT(at, 0x48, 0x8b, 0x4c, 0x24, 0xf0); /* mov -16(%rsp), %rcx */
-    EMIT(at, 0x48, 0x8b, 0x54, 0x24, 0xe8); /* mov -24(%rsp), %rdx */
+    EMIT(at, 0x48, 0x8b, 0x44, 0x24, 0xf0); /* mov -16(%rsp), %rax */
+    EMIT(at, 0x48, 0x8b, 0x4c, 0x24, 0xe8); /* mov -24(%rsp), %rcx */
+    EMIT(at, 0x48, 0x8b, 0x54, 0x24, 0xe0); /* mov -32(%rsp), %rdx */
+    EMIT(at, 0xc3);                         /* ret */
 }
 
 /* The call that jumps here returns to the thunk: it leaves first. */
@@ -127,17 +140,20 @@ static void emit_meet(sj_emitter *emitter)
     EMIT(at, 0x48, 0xb8); /* mov $thunk, %rax */
     put_32(at, emitter->measuring, (uint32_t)emitter->thunk);
     put_32(at, emitter->measuring, (uint32_t)(emitter->thunk >> 32));
-    EMIT(at, 0x48, 0x3b, 0x04, 0x24); /* cmp (%rsp), %rax */
-    EMIT(at, 0x0f, 0x84);             /* je cold part */
+    EMIT(at, 0x48, 0x3b, 0x44, 0x24, 0x08); /* cmp 8(%rsp), %rax */
+    EMIT(at, 0x0f, 0x84);                   /* je cold part */
     put_displacement(emitter, at, *cold_at);
-    EMIT(cold_at, 0x48, 0x8d, 0x15); /* lea back(%rip), %rdx */
-    put_displacement(emitter, cold_at, *at);
+    EMIT(cold_at, 0x48, 0x8d, 0x64, 0x24, 0x08); /* lea 8(%rsp), %rsp */
+    EMIT(cold_at, 0x48, 0x8d, 0x15, 5, 0, 0, 0); /* lea back(%rip), %rdx */
     EMIT(cold_at, OPCODE_JMP32);
     put_displacement(emitter, cold_at, emitter->jump_gate);
+    EMIT(cold_at, 0x48, 0x8d, 0x64, 0x24, 0xf8); /* back: lea -8(%rsp), %rsp */
+    EMIT(cold_at, OPCODE_JMP32);
+    put_displacement(emitter, cold_at, *at);
 }
 
 /* A slot: its address in %rcx. */
-static void emit_reserve(sj_emitter *emitter, uint32_t tag)
+static void emit_reserve(sj_emitter *emitter, sj_record_kind kind)
 {
     uint64_t *at = &emitter->at;
     EMIT(at, 0xb9, 0x10, 0x00, 0x00, 0x00);       /* mov $16, %ecx */
@@ -145,56 +161,100 @@ static void emit_reserve(sj_emitter *emitter, uint32_t tag)
     put_32(at, emitter->measuring, cursor_offset());
     EMIT(at, 0xf7, 0xc1, 0x00, 0xf0, 0x00, 0x00); /* test $0xf000, %ecx */
     EMIT(at, 0x0f, 0x84);                         /* jz slow part */
-    const uint64_t slow = emit_slow_part(emitter, tag, *at + 4);
+    const uint64_t slow = emit_slow_part(emitter, kind, *at + 4);
     put_displacement(emitter, at, slow);
 }
 
-static void emit_tag(sj_emitter *emitter, uint32_t tag)
-{
-    EMIT(&emitter->at, 0xc7, 0x41, 0x0c); /* movl $tag, 12(%rcx) */
-    put_32(&emitter->at, emitter->measuring, tag);
-}
-
-static void emit_record(sj_emitter *emitter, uint32_t tag)
+static void emit_record(sj_emitter *emitter)
 {
     uint64_t *at = &emitter->at;
     EMIT(at, 0x0f, 0x31); /* rdtsc */
-    emit_reserve(emitter, tag);
-    EMIT(at, 0x89, 0x01);             /* mov %eax, (%rcx) */
-    EMIT(at, 0x66, 0x89, 0x51, 0x04); /* mov %dx, 4(%rcx) */
-    EMIT(at, 0x48, 0x89, 0x61, 0x06); /* mov %rsp, 6(%rcx) */
-    emit_tag(emitter, tag);
+    emit_reserve(emitter, SJ_RECORD_ENTER);
+    EMIT(at, 0x89, 0x01);                   /* mov %eax, (%rcx) */
+    EMIT(at, 0x66, 0x89, 0x51, 0x04);       /* mov %dx, 4(%rcx) */
+    EMIT(at, 0x48, 0x8d, 0x54, 0x24, 0x08); /* lea 8(%rsp), %rdx */
+    EMIT(at, 0x48, 0x89, 0x51, 0x06);       /* mov %rdx, 6(%rcx) */
+    EMIT(at, 0x8b, 0x44, 0x24, 0xf8);       /* mov -8(%rsp), %eax */
+    EMIT(at, 0x89, 0x41, 0x0c);             /* mov %eax, 12(%rcx) */
 }
 
-void sj_emit_probe(sj_emitter *emitter, uint32_t tag)
+/* In front of the record, one of the first word of the object in %rdi (or %rsi), if it is one. */
+static void emit_receiver(sj_emitter *emitter, bool is_second)
 {
-    emit_keep(emitter);
-    if (tag >> SJ_RECORD_FUNCTION_BITS == SJ_RECORD_ENTER) {
-        emit_meet(emitter);
-    }
-    emit_record(emitter, tag);
-    emit_give_back(emitter);
-}
-
-void sj_emit_receiver_probe(sj_emitter *emitter, uint32_t function, uint8_t receiver)
-{
-    enum { VALUE_BYTES = 43 }; /* of the code that is jumped over */
-    const uint8_t is_second = receiver == 2 ? 1 : 0;
-    const uint32_t tag = (uint32_t)SJ_RECORD_VALUE << SJ_RECORD_FUNCTION_BITS | function;
+    enum { VALUE_BYTES = 52 }; /* of the code that is jumped over */
     uint64_t *at = &emitter->at;
-    emit_keep(emitter);
-    emit_meet(emitter);
     EMIT(at, 0x48, 0x85, is_second ? 0xf6 : 0xff);       /* test %rdi, %rdi (or %rsi) */
     EMIT(at, 0x74, VALUE_BYTES + 6);                     /* jz */
     EMIT(at, 0x40, 0xf6, is_second ? 0xc6 : 0xc7, 0x07); /* test $7, %dil (or %sil) */
     EMIT(at, 0x75, VALUE_BYTES);                         /* jnz */
-    emit_reserve(emitter, tag);
-    EMIT(at, 0x48, 0x8b, is_second ? 0x06 : 0x07); /* mov (%rdi), %rax (or (%rsi)) */
-    EMIT(at, 0x48, 0x89, 0x01);                    /* mov %rax, (%rcx) */
-    EMIT(at, 0x89, 0x61, 0x08);                    /* mov %esp, 8(%rcx) */
-    emit_tag(emitter, tag);
-    emit_record(emitter, (uint32_t)SJ_RECORD_ENTER << SJ_RECORD_FUNCTION_BITS | function);
+    emit_reserve(emitter, SJ_RECORD_VALUE);              /* 27 bytes */
+    EMIT(at, 0x48, 0x8b, is_second ? 0x06 : 0x07);       /* mov (%rdi), %rax (or (%rsi)) */
+    EMIT(at, 0x48, 0x89, 0x01);                          /* mov %rax, (%rcx) */
+    EMIT(at, 0x8d, 0x44, 0x24, 0x08);                    /* lea 8(%rsp), %eax */
+    EMIT(at, 0x89, 0x41, 0x08);                          /* mov %eax, 8(%rcx) */
+    EMIT(at, 0x8b, 0x44, 0x24, 0xf8);                    /* mov -8(%rsp), %eax */
+    EMIT(at, 0x0d, 0, 0, 0, VALUE_BITS);                 /* or $0xc0000000, %eax */
+    EMIT(at, 0x89, 0x41, 0x0c);                          /* mov %eax, 12(%rcx) */
+}
+
+static void begin_shared(sj_emitter *emitter, sj_shared_part part)
+{
+    emitter->at = (emitter->at + SHARED_ALIGNMENT - 1) & ~(uint64_t)(SHARED_ALIGNMENT - 1);
+    emitter->shared[part] = emitter->at;
+    emit_keep(emitter);
+}
+
+static void end_shared(sj_emitter *emitter)
+{
+    emit_record(emitter);
     emit_give_back(emitter);
+}
+
+void sj_emit_shared(sj_emitter *emitter)
+{
+    emitter->frees_flags = true;
+    begin_shared(emitter, SJ_SHARED_LEAVE_FREE_FLAGS);
+    end_shared(emitter);
+    begin_shared(emitter, SJ_SHARED_ENTER_FREE_FLAGS);
+    emit_meet(emitter);
+    end_shared(emitter);
+    emitter->frees_flags = false;
+    begin_shared(emitter, SJ_SHARED_LEAVE);
+    end_shared(emitter);
+    begin_shared(emitter, SJ_SHARED_ENTER);
+    emit_meet(emitter);
+    end_shared(emitter);
+    begin_shared(emitter, SJ_SHARED_FIRST_RECEIVER);
+    emit_meet(emitter);
+    emit_receiver(emitter, false);
+    end_shared(emitter);
+    begin_shared(emitter, SJ_SHARED_SECOND_RECEIVER);
+    emit_meet(emitter);
+    emit_receiver(emitter, true);
+    end_shared(emitter);
+}
+
+static void emit_call(sj_emitter *emitter, uint32_t tag, sj_shared_part part)
+{
+    uint64_t *at = &emitter->at;
+    EMIT(at, 0xc7, 0x44, 0x24, 0xf0); /* movl $tag, -16(%rsp) */
+    put_32(at, emitter->measuring, tag);
+    EMIT(at, 0xe8); /* call */
+    put_displacement(emitter, at, emitter->shared[part]);
+}
+
+void sj_emit_probe(sj_emitter *emitter, uint32_t tag)
+{
+    const bool enters = tag >> SJ_RECORD_FUNCTION_BITS == SJ_RECORD_ENTER;
+    const sj_shared_part keeping = enters ? SJ_SHARED_ENTER : SJ_SHARED_LEAVE;
+    const sj_shared_part freeing = enters ? SJ_SHARED_ENTER_FREE_FLAGS : SJ_SHARED_LEAVE_FREE_FLAGS;
+    emit_call(emitter, tag, emitter->frees_flags ? freeing : keeping);
+}
+
+void sj_emit_receiver_probe(sj_emitter *emitter, uint32_t function, uint8_t receiver)
+{
+    emit_call(emitter, (uint32_t)SJ_RECORD_ENTER << SJ_RECORD_FUNCTION_BITS | function,
+              receiver == 2 ? SJ_SHARED_SECOND_RECEIVER : SJ_SHARED_FIRST_RECEIVER);
 }
 
 void sj_emit_values(sj_emitter *emitter, uint32_t function, uint32_t descriptors)
