@@ -66,9 +66,9 @@ void sj_emit_shared(sj_emitter *emitter);
  * first (emitter->thunk). */
 void sj_emit_probe(sj_emitter *emitter, uint32_t tag);
 
-/* sj_emit_receiver_probe does as sj_emit_probe for the entry of `function` and, in front of it,
- * records the first word of the object that argument number `receiver` (from 1) is, unless that
- * cannot be one (0, or not a multiple of 8). */
+/* sj_emit_receiver_probe does as sj_emit_probe, the flags kept always, for the entry of `function`
+ * and, in front of it, records the first word of the object that argument number `receiver` (from
+ * 1) is, unless that cannot be one (0, or not a multiple of 8). */
 void sj_emit_receiver_probe(sj_emitter *emitter, uint32_t function, uint8_t receiver);
 
 /* sj_emit_values emits a call of sj_recorder_values, with every register and flag kept, where a

@@ -152,16 +152,19 @@ def main():
     subprocess.run([os.path.join(HERE, "build_subjects"), subjects_folder], check=True)
     lua = os.path.join(subjects_folder, "lua")
     script = os.path.join(WORKLOADS, "lua.lua")
-    source = os.path.join(subjects_folder, "lua-source", "src", "lparser.c")
+    sources = os.path.join(subjects_folder, "lua-source", "src")
     cc1 = subprocess.run(["gcc", "-print-prog-name=cc1"], capture_output=True, text=True,
                          check=True).stdout.strip()
     multiarch = subprocess.run(["gcc", "-print-multiarch"], capture_output=True, text=True,
                                check=True).stdout.strip()
+    compile = [cc1, "-quiet", "-imultiarch", multiarch, "-O2", "-o", os.devnull]
     subjects = [
         Subject("lua", [lua, script, "3"]),
         Subject("sqlite3", [os.path.join(subjects_folder, "sqlite3"), ":memory:"],
                 os.path.join(WORKLOADS, "sqlite.sql")),
-        Subject("cc1 -O2 (stripped)", [cc1, "-quiet", "-imultiarch", multiarch, "-O2", source, "-o", os.devnull]),
+        Subject("cc1 -O2 (stripped)", [*compile, os.path.join(sources, "lparser.c")]),
+        # As many calls as the prototype's figure in DESIGN.md is of.
+        Subject("cc1 -O2 (stripped), long", [*compile, os.path.join(sources, "lvm.c")]),
     ]
     if options.long:
         subjects = [Subject("lua, long", [lua, script, "30"])]

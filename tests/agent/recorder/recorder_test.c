@@ -4,6 +4,7 @@
 #include <dirent.h>
 #include <errno.h>
 #include <pthread.h>
+#include <sched.h>
 #include <setjmp.h>
 #include <signal.h>
 #include <stdarg.h>
@@ -190,6 +191,7 @@ static void test_blocking_ring_with_a_drain_loses_nothing(void **state)
 }
 
 static _Atomic uint64_t handler_calls;
+static _Atomic uint64_t handler_runs;
 
 static void call_in_handler(int number)
 {
@@ -197,15 +199,28 @@ static void call_in_handler(int number)
     const uint32_t count = 1 + (uint32_t)(atomic_load(&handler_calls) % 7);
     call_times(count);
     atomic_fetch_add(&handler_calls, count);
+    atomic_fetch_add(&handler_runs, 1);
 }
 
+static void spin_for(uint32_t turns)
+{
+    for (volatile uint32_t spin = turns; spin > 0; spin--) {
+    }
+}
+
+/* Both signals, the second perhaps while the first is handled. What they interrupt then gets its
+ * time: where each instruction is slow, handlers would take all of it. */
 static void *signal_main_thread(void *target)
 {
     const pid_t tid = *(const pid_t *)target;
     for (uint32_t i = 0; !atomic_load(&stop_draining); i++) {
         syscall(SYS_tgkill, getpid(), tid, i % 2 == 0 ? SIGUSR1 : SIGUSR2);
-        for (volatile uint32_t spin = i % 977; spin > 0; spin--) {
+        spin_for(i % 89);
+        syscall(SYS_tgkill, getpid(), tid, i % 2 == 0 ? SIGUSR2 : SIGUSR1);
+        while (!atomic_load(&stop_draining) && atomic_load(&handler_runs) < 2 * ((uint64_t)i + 1)) {
+            sched_yield();
         }
+        spin_for(i % 977);
     }
     return NULL;
 }
@@ -213,7 +228,7 @@ static void *signal_main_thread(void *target)
 /* Two signals, each handler interruptible by the other, hammer a thread that itself records. */
 static void hammer(const char *directory, sj_full_policy policy, bool drain)
 {
-    enum { ROUNDS = 400, CALLS = 997, HANDLER_CALLS = 1000 };
+    enum { ROUNDS = 400, CALLS = 997, HANDLER_CALLS = 250 /* a round */ };
     const char *fewer = getenv("SJ_HAMMER_ROUNDS"); /* where each instruction takes its time */
     const uint64_t rounds = fewer != NULL ? strtoull(fewer, NULL, 10) : ROUNDS;
     pthread_t signaller;
@@ -232,7 +247,7 @@ static void hammer(const char *directory, sj_full_policy policy, bool drain)
     CHECK(!drain || pthread_create(&drainer, NULL, drain_all_the_time, NULL) == 0);
     pthread_sigmask(SIG_UNBLOCK, &both, NULL);
     uint64_t calls = 0;
-    for (uint32_t i = 0; i < rounds || atomic_load(&handler_calls) < HANDLER_CALLS; i++) {
+    for (uint32_t i = 0; i < rounds || atomic_load(&handler_calls) < rounds * HANDLER_CALLS; i++) {
         call_times(CALLS);
         calls += CALLS;
     }

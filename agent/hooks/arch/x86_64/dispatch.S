@@ -117,8 +117,9 @@ sj_arch_dispatch_entry:
     .cfi_endproc
     .size sj_arch_dispatch_entry, . - sj_arch_dispatch_entry
 
-/* From the cold part of an entry's probe, which keeps %rax, %rcx, %rdx and the flags in the red zone
- * and goes on at %rdx: what returns through the slot jumps to a function that is patched itself. */
+/* From the cold part of an entry's probe, which keeps %rax, %rcx, %rdx and the flags in the red
+ * zone, down to -48(%rsp), and goes on at %rdx: what returns through the slot jumps to a function
+ * that is patched itself. */
     .globl sj_arch_jump_entry
     .hidden sj_arch_jump_entry
     .type sj_arch_jump_entry, @function

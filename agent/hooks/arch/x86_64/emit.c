@@ -1,9 +1,9 @@
 /* Design notes
  *
  * A probe hides behind its rdtsc: as long as it is short its other instructions cost nothing. So
- * does a call: all probes of a module share one piece of code, to which each passes its tag. Inline
- * probes were three times as large, no faster in small programs and slower in large ones, whose
- * stubs do not stay in the caches.
+ * does a call: all probes of a module share one piece of code, to which each passes its tag. With
+ * inline probes stubs were five times as large, no faster in small programs and slower in large
+ * ones, whose stubs do not stay in the caches.
  *
  * The shared code keeps three registers and the flags below the stack pointer, in the red zone,
  * which is dead at function heads and exits and which signal handlers leave alone. The clock is
@@ -84,12 +84,12 @@ enum { SHARED_ALIGNMENT = 64, VALUE_BITS = 0xc0 /* of the tag's last byte */ };
 
 /* The slow part: steps over the red zone, passes the tag, comes back with the record in %rcx and
  * the clock, which a wait has made old, read again. */
-static uint64_t emit_slow_part(sj_emitter *emitter, sj_record_kind kind, uint64_t back)
+static uint64_t emit_slow_part(sj_emitter *emitter, bool is_value, uint64_t back)
 {
     const uint64_t start = emitter->cold_at;
     uint64_t *at = &emitter->cold_at;
     EMIT(at, 0x8b, 0x44, 0x24, 0xf8); /* mov -8(%rsp), %eax */
-    if (kind == SJ_RECORD_VALUE) {
+    if (is_value) {
         EMIT(at, 0x0d, 0, 0, 0, VALUE_BITS); /* or $0xc0000000, %eax */
     }
     EMIT(at, 0x48, 0x8d, 0xa4, 0x24, 0x68, 0xff, 0xff, 0xff); /* lea -152(%rsp), %rsp */
@@ -103,7 +103,9 @@ static uint64_t emit_slow_part(sj_emitter *emitter, sj_record_kind kind, uint64_
     return start;
 }
 
-/* Keeps what a probe uses: %rax, %rcx, %rdx and, where they matter, the flags. */
+/* Keeps what a probe uses: %rax, %rcx, %rdx and, where they matter, the flags. The probe's return
+ * address lies at (%rsp) and its tag at -8(%rsp): the function's stack pointer is 8 above. Seen
+ * from there, all this ends at -48; sj_arch_jump_entry goes on below. */
 static void emit_keep(sj_emitter *emitter)
 {
     uint64_t *at = &emitter->at;
@@ -152,8 +154,8 @@ static void emit_meet(sj_emitter *emitter)
     put_displacement(emitter, cold_at, *at);
 }
 
-/* A slot: its address in %rcx. */
-static void emit_reserve(sj_emitter *emitter, sj_record_kind kind)
+/* A slot for a value, or for an entry or exit: its address in %rcx. */
+static void emit_reserve(sj_emitter *emitter, bool is_value)
 {
     uint64_t *at = &emitter->at;
     EMIT(at, 0xb9, 0x10, 0x00, 0x00, 0x00);       /* mov $16, %ecx */
@@ -161,7 +163,7 @@ static void emit_reserve(sj_emitter *emitter, sj_record_kind kind)
     put_32(at, emitter->measuring, cursor_offset());
     EMIT(at, 0xf7, 0xc1, 0x00, 0xf0, 0x00, 0x00); /* test $0xf000, %ecx */
     EMIT(at, 0x0f, 0x84);                         /* jz slow part */
-    const uint64_t slow = emit_slow_part(emitter, kind, *at + 4);
+    const uint64_t slow = emit_slow_part(emitter, is_value, *at + 4);
     put_displacement(emitter, at, slow);
 }
 
@@ -169,7 +171,7 @@ static void emit_record(sj_emitter *emitter)
 {
     uint64_t *at = &emitter->at;
     EMIT(at, 0x0f, 0x31); /* rdtsc */
-    emit_reserve(emitter, SJ_RECORD_ENTER);
+    emit_reserve(emitter, false);
     EMIT(at, 0x89, 0x01);                   /* mov %eax, (%rcx) */
     EMIT(at, 0x66, 0x89, 0x51, 0x04);       /* mov %dx, 4(%rcx) */
     EMIT(at, 0x48, 0x8d, 0x54, 0x24, 0x08); /* lea 8(%rsp), %rdx */
@@ -187,7 +189,7 @@ static void emit_receiver(sj_emitter *emitter, bool is_second)
     EMIT(at, 0x74, VALUE_BYTES + 6);                     /* jz */
     EMIT(at, 0x40, 0xf6, is_second ? 0xc6 : 0xc7, 0x07); /* test $7, %dil (or %sil) */
     EMIT(at, 0x75, VALUE_BYTES);                         /* jnz */
-    emit_reserve(emitter, SJ_RECORD_VALUE);              /* 27 bytes */
+    emit_reserve(emitter, true);                         /* 27 bytes */
     EMIT(at, 0x48, 0x8b, is_second ? 0x06 : 0x07);       /* mov (%rdi), %rax (or (%rsi)) */
     EMIT(at, 0x48, 0x89, 0x01);                          /* mov %rax, (%rcx) */
     EMIT(at, 0x8d, 0x44, 0x24, 0x08);                    /* lea 8(%rsp), %eax */
@@ -197,15 +199,19 @@ static void emit_receiver(sj_emitter *emitter, bool is_second)
     EMIT(at, 0x89, 0x41, 0x0c);                          /* mov %eax, 12(%rcx) */
 }
 
-static void begin_shared(sj_emitter *emitter, sj_shared_part part)
+typedef enum receiver_kind { RECEIVER_NONE, RECEIVER_FIRST, RECEIVER_SECOND } receiver_kind;
+
+static void emit_part(sj_emitter *emitter, sj_shared_part part, bool enters, receiver_kind receiver)
 {
     emitter->at = (emitter->at + SHARED_ALIGNMENT - 1) & ~(uint64_t)(SHARED_ALIGNMENT - 1);
     emitter->shared[part] = emitter->at;
     emit_keep(emitter);
-}
-
-static void end_shared(sj_emitter *emitter)
-{
+    if (enters) {
+        emit_meet(emitter);
+    }
+    if (receiver != RECEIVER_NONE) {
+        emit_receiver(emitter, receiver == RECEIVER_SECOND);
+    }
     emit_record(emitter);
     emit_give_back(emitter);
 }
@@ -213,25 +219,13 @@ static void end_shared(sj_emitter *emitter)
 void sj_emit_shared(sj_emitter *emitter)
 {
     emitter->frees_flags = true;
-    begin_shared(emitter, SJ_SHARED_LEAVE_FREE_FLAGS);
-    end_shared(emitter);
-    begin_shared(emitter, SJ_SHARED_ENTER_FREE_FLAGS);
-    emit_meet(emitter);
-    end_shared(emitter);
+    emit_part(emitter, SJ_SHARED_ENTER_FREE_FLAGS, true, RECEIVER_NONE);
+    emit_part(emitter, SJ_SHARED_LEAVE_FREE_FLAGS, false, RECEIVER_NONE);
     emitter->frees_flags = false;
-    begin_shared(emitter, SJ_SHARED_LEAVE);
-    end_shared(emitter);
-    begin_shared(emitter, SJ_SHARED_ENTER);
-    emit_meet(emitter);
-    end_shared(emitter);
-    begin_shared(emitter, SJ_SHARED_FIRST_RECEIVER);
-    emit_meet(emitter);
-    emit_receiver(emitter, false);
-    end_shared(emitter);
-    begin_shared(emitter, SJ_SHARED_SECOND_RECEIVER);
-    emit_meet(emitter);
-    emit_receiver(emitter, true);
-    end_shared(emitter);
+    emit_part(emitter, SJ_SHARED_ENTER, true, RECEIVER_NONE);
+    emit_part(emitter, SJ_SHARED_LEAVE, false, RECEIVER_NONE);
+    emit_part(emitter, SJ_SHARED_FIRST_RECEIVER, true, RECEIVER_FIRST);
+    emit_part(emitter, SJ_SHARED_SECOND_RECEIVER, true, RECEIVER_SECOND);
 }
 
 static void emit_call(sj_emitter *emitter, uint32_t tag, sj_shared_part part)
