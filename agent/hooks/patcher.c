@@ -27,8 +27,8 @@ static uint64_t round_to_pages(uint64_t bytes)
 
 static void *map_private(uint64_t bytes)
 {
-    void *memory = sj_sys_map(NULL, bytes, PROT_READ | PROT_WRITE,
-                              MAP_PRIVATE | MAP_ANONYMOUS | MAP_POPULATE, -1, 0);
+    void *memory =
+        sj_sys_map(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     return sj_sys_failed(memory) ? NULL : memory;
 }
 

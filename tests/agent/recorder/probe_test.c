@@ -312,7 +312,7 @@ static void test_an_entry_ends_the_dispatched_call_that_jumped_to_it(void **stat
 
 static void store_exact_record(const char *directory)
 {
-    const uint8_t *base = start_recorder(directory);
+    uint8_t *base = start_recorder(directory);
     const uint64_t before = __builtin_ia32_rdtsc();
     make_probe(0x3fffffff)();
     const uint64_t after = __builtin_ia32_rdtsc();
@@ -328,7 +328,7 @@ static void store_exact_record(const char *directory)
     CHECK(sj_record_ticks48(&records[0]) >= (before & mask));
     CHECK(sj_record_ticks48(&records[1]) > sj_record_ticks48(&records[0]));
     CHECK(sj_record_ticks48(&records[1]) <= (after & mask));
-    const sj_thread_slot *slot = arena_slot((uint8_t *)(uintptr_t)base, 0);
+    const sj_thread_slot *slot = arena_slot(base, 0);
     CHECK(slot->tid == (uint32_t)getpid());
     CHECK(slot->stack_low < sj_record_stack(&records[0]));
     CHECK(slot->stack_high > sj_record_stack(&records[0]));

@@ -2,8 +2,7 @@
  *
  * A probe hides behind its rdtsc: as long as it is short its other instructions cost nothing. So
  * does a call: all probes of a module share one piece of code, to which each passes its tag. With
- * inline probes stubs were five times as large, no faster in small programs and slower in large
- * ones, whose stubs do not stay in the caches.
+ * inline probes the stubs of a large program were five times as large, and no faster.
  *
  * The shared code keeps three registers and the flags below the stack pointer, in the red zone,
  * which is dead at function heads and exits and which signal handlers leave alone. The clock is
@@ -78,9 +77,9 @@ static uint32_t cursor_offset(void)
     return (uint32_t)((uint64_t)(uintptr_t)&sj_recorder_self.cursor - thread_pointer);
 }
 
-/* What the probes share lies at `shared`. A probe has put its tag at -8(%rsp) when it gets there,
- * and its own return address lies at (%rsp): the stack pointer of the function is 8 above. */
-enum { SHARED_ALIGNMENT = 64, VALUE_BITS = 0xc0 /* of the tag's last byte */ };
+/* The tag of a value is that of an entry with these bits of its last byte set. */
+enum { SHARED_ALIGNMENT = 64, VALUE_BITS = SJ_RECORD_VALUE << (SJ_RECORD_FUNCTION_BITS - 24) };
+_Static_assert(SJ_RECORD_ENTER == 0, "the tag of an entry is the number of its function");
 
 /* The slow part: steps over the red zone, passes the tag, comes back with the record in %rcx and
  * the clock, which a wait has made old, read again. */
