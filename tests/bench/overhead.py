@@ -4,7 +4,7 @@ dynamic) on the same unmodified programs in the same run, as ratios to the machi
 floor.
 
   tests/bench/overhead.py BUILD_FOLDER [--rounds N] [--long] [--no-uftrace] [--markdown]
-                          [--only NAME] [--beside "LD_PRELOAD=... OTHER=..." [--beside-base "..."]]
+                          [--only NAME]
 
 CPU figures are minima over interleaved rounds of (user + system of the traced program) minus those of
 the plain run, divided by the calls. "whole chain" adds everything Sojourn's recorder and collector
@@ -14,9 +14,7 @@ whose file nobody has read yet.
 "app ns/call" is with recorder and lab on the same machine: on two cores they need more than the one
 that the program leaves, so that it waits for them and comes back to cold caches. "lab elsewhere" is
 as on a device: the records are drained, encoded and spooled, but no lab is there to take them.
---beside runs the program unrecorded with these variables as well: another recorder that is loaded by
-them, such as the prototype of DESIGN.md. Its figure is per call of Sojourn's, net of the plain run or
-of one with the variables of --beside-base: the same recorder, loaded and patching nothing.
+app_cost.py measures that more exactly.
 """
 import argparse
 import json
@@ -27,8 +25,7 @@ import subprocess
 import sys
 import tempfile
 
-HERE = os.path.dirname(os.path.abspath(__file__))
-WORKLOADS = os.path.join(HERE, "workloads")
+import subjects
 
 
 def children_cpu():
@@ -53,22 +50,15 @@ class Subject:
     def __init__(self, name, command, stdin=None):
         self.name, self.command, self.stdin = name, command, stdin
         self.plain = self.app = self.away = self.chain = self.uftrace = float("inf")
-        self.other = self.other_base = float("inf")
         self.calls = self.bytes = 0
         self.uftrace_calls = self.uftrace_bytes = 0
 
-    def round(self, sojourn, scratch, with_uftrace, beside, beside_base):
+    def round(self, sojourn, scratch, with_uftrace):
         self.plain = min(self.plain, cpu_of(self.command, self.stdin))
-        if beside:
-            self.other = min(self.other, self.cpu_with(beside))
-            self.other_base = min(self.other_base, self.cpu_with(beside_base))
         self.record(sojourn, scratch)
         self.record_for_a_lab_elsewhere(sojourn, scratch)
         if with_uftrace:
             self.record_uftrace(scratch)
-
-    def cpu_with(self, variables):
-        return cpu_of(self.command, self.stdin, env=dict(os.environ, **variables))
 
     def record(self, sojourn, scratch):
         database, summary = os.path.join(scratch, "bench.db"), os.path.join(scratch, "summary.json")
@@ -114,10 +104,9 @@ class Subject:
     def row(self, floor):
         app, away, chain = ((seconds - self.plain) / self.calls * 1e9
                             for seconds in (self.app, self.away, self.chain))
-        other = (self.other - self.other_base) / self.calls * 1e9
         row = [self.name, f"{self.calls:,}", str(self.lost), f"{self.hooked}/{self.functions}",
                f"{floor:.1f}", f"{app:.1f}", f"{app / floor:.2f}", f"{away:.1f}",
-               f"{away / floor:.2f}", f"{other:.1f}" if self.other != float("inf") else "-", f"{chain:.1f}",
+               f"{away / floor:.2f}", f"{chain:.1f}",
                f"{self.bytes / self.calls:.2f}"]
         if self.uftrace_calls:
             uftrace = (self.uftrace - self.plain) / self.uftrace_calls * 1e9
@@ -129,18 +118,8 @@ class Subject:
 
 
 HEADER = ["program", "calls", "lost", "hooked", "floor ns", "app ns/call", "app/floor",
-          "lab elsewhere", "/floor", "beside", "chain ns/call", "bytes/call", "uftrace ns/call",
+          "lab elsewhere", "/floor", "chain ns/call", "bytes/call", "uftrace ns/call",
           "uftrace/app", "uftrace/chain", "uftrace bytes/call"]
-
-
-def print_table(rows, markdown):
-    rows = [HEADER, *rows]
-    widths = [max(len(row[i]) for row in rows) for i in range(len(HEADER))]
-    for number, row in enumerate(rows):
-        cells = [cell.ljust(width) for cell, width in zip(row, widths)]
-        print("| " + " | ".join(cells) + " |" if markdown else "  ".join(cells))
-        if markdown and number == 0:
-            print("|" + "|".join("-" * (width + 2) for width in widths) + "|")
 
 
 def main():
@@ -151,43 +130,21 @@ def main():
     parser.add_argument("--long", action="store_true", help="100 million calls of lua, without uftrace")
     parser.add_argument("--only", help="subjects whose name contains this")
     parser.add_argument("--no-uftrace", action="store_true")
-    parser.add_argument("--beside", help="variables of another recorder, NAME=VALUE, separated by spaces")
-    parser.add_argument("--beside-base", help="likewise: that one without its patches")
     options = parser.parse_args()
-    beside, beside_base = (dict(word.split("=", 1) for word in (words or "").split())
-                           for words in (options.beside, options.beside_base))
     build = os.path.abspath(options.build)
-    subjects_folder = os.path.join(build, "subjects")
-    subprocess.run([os.path.join(HERE, "build_subjects"), subjects_folder], check=True)
-    lua = os.path.join(subjects_folder, "lua")
-    script = os.path.join(WORKLOADS, "lua.lua")
-    sources = os.path.join(subjects_folder, "lua-source", "src")
-    cc1 = subprocess.run(["gcc", "-print-prog-name=cc1"], capture_output=True, text=True,
-                         check=True).stdout.strip()
-    multiarch = subprocess.run(["gcc", "-print-multiarch"], capture_output=True, text=True,
-                               check=True).stdout.strip()
-    compiler = [cc1, "-quiet", "-imultiarch", multiarch, "-O2", "-o", os.devnull]
-    subjects = [
-        Subject("lua", [lua, script, "3"]),
-        Subject("sqlite3", [os.path.join(subjects_folder, "sqlite3"), ":memory:"],
-                os.path.join(WORKLOADS, "sqlite.sql")),
-        Subject("cc1 -O2 (stripped)", [*compiler, os.path.join(sources, "lparser.c")]),
-        # As many calls as the prototype's figure in DESIGN.md is of.
-        Subject("cc1 -O2 (stripped), long", [*compiler, os.path.join(sources, "lvm.c")]),
-    ]
+    measured = [Subject(*program) for program in subjects.programs(build)]
     if options.long:
-        subjects = [Subject("lua, long", [lua, script, "30"])]
+        measured = [Subject("lua, long", subjects.lua(build, 30))]
     if options.only:
-        subjects = [subject for subject in subjects if options.only in subject.name]
+        measured = [subject for subject in measured if options.only in subject.name]
     sojourn = os.path.join(build, "bin", "sojourn")
-    floor = float(subprocess.run([os.path.join(build, "bench", "floor")], capture_output=True, text=True,
-                                 check=True).stdout)
+    floor = subjects.two_clocks_ns(build)
     with tempfile.TemporaryDirectory(prefix="sojourn-bench-") as scratch:
         for number in range(options.rounds):
-            for subject in subjects:
+            for subject in measured:
                 print(f"round {number + 1}/{options.rounds}: {subject.name}", file=sys.stderr)
-                subject.round(sojourn, scratch, not options.long and not options.no_uftrace, beside, beside_base)
-    print_table([subject.row(floor) for subject in subjects], options.markdown)
+                subject.round(sojourn, scratch, not options.long and not options.no_uftrace)
+    subjects.print_table([HEADER, *(subject.row(floor) for subject in measured)], options.markdown)
 
 
 if __name__ == "__main__":

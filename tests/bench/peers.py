@@ -17,7 +17,8 @@ import subprocess
 import sys
 import tempfile
 
-from overhead import WORKLOADS, Subject, cpu_of
+from overhead import Subject, cpu_of
+from subjects import WORKLOADS
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 LUA = ["-std=gnu99", "-O2", "-DLUA_USE_LINUX", "-Dluai_makeseed(L)=42u", "-DSTRCACHE_N=1", "-DSTRCACHE_M=1"]
