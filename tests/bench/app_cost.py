@@ -8,7 +8,7 @@ of CPU time per call, as a ratio to the machine's own two-clock floor and beside
 The lab is elsewhere, as on a device: the records are drained, encoded and spooled, but no lab is there
 to take them. A virtual core that shares its hardware with someone else's runs at three quarters of its
 speed or less, for seconds or hours: a sample counts only when all cores ran at their full speed right
-before and right after it. Figures are differences of medians, and of minima, of at least two such
+before and right after it, at that of the fastest that this run has seen. Figures are differences of medians, and of minima, of at least two such
 samples (always one of the case with the fewest next, until all have N or the minutes are over).
 
 "net of plain" is against the program run without anything. "net of base" is against the same recorder
@@ -89,6 +89,8 @@ class Recording:
                            stderr=subprocess.DEVNULL, check=False)
         with open(self.summary, encoding="utf-8") as file:
             told = json.load(file)
+        if told["exit_code"] != 0:
+            sys.exit(f"{self.command[-1]}: exit status {told['exit_code']}")
         if told["lost_calls"] != 0:
             sys.exit(f"{self.command[-1]}: {told['lost_calls']} calls lost")
         self.calls = told["calls"]
@@ -127,7 +129,7 @@ def collect(cases, cores, samples, end):
 
 
 def measure(program, options, build, scratch, cores):
-    name, command, stdin = program
+    _, command, stdin = program
     recording = Recording(build, scratch, command, stdin, [])
     base = Recording(build, scratch, command, stdin, ["--function", "no such function", "--allow-unmatched"])
     cases = [Case("plain", runner(command, stdin)), Case("base", base.run), Case("recorded", recording.run)]
@@ -168,6 +170,8 @@ def main():
     parser.add_argument("--beside", help="variables of another recorder, NAME=VALUE, separated by spaces")
     parser.add_argument("--beside-base", help="likewise: that one without its patches")
     options = parser.parse_args()
+    if (options.beside is None) != (options.beside_base is None):
+        parser.error("--beside and --beside-base go together")
     build = os.path.abspath(options.build)
     programs = [program for program in subjects.programs(build) if (options.only or "") in program[0]]
     cores = Cores(build)

@@ -12,9 +12,8 @@ used to plan, drain, encode, store durably and rebuild; for uftrace it adds `uft
 whose file nobody has read yet.
 
 "app ns/call" is with recorder and lab on the same machine: on two cores they need more than the one
-that the program leaves, so that it waits for them and comes back to cold caches. "lab elsewhere" is
-as on a device: the records are drained, encoded and spooled, but no lab is there to take them.
-app_cost.py measures that more exactly.
+that the program leaves, so that it waits for them and comes back to cold caches. app_cost.py measures
+the program alone, with the lab elsewhere, as on a device.
 """
 import argparse
 import json
@@ -49,14 +48,13 @@ def folder_bytes(folder):
 class Subject:
     def __init__(self, name, command, stdin=None):
         self.name, self.command, self.stdin = name, command, stdin
-        self.plain = self.app = self.away = self.chain = self.uftrace = float("inf")
+        self.plain = self.app = self.chain = self.uftrace = float("inf")
         self.calls = self.bytes = 0
         self.uftrace_calls = self.uftrace_bytes = 0
 
     def round(self, sojourn, scratch, with_uftrace):
         self.plain = min(self.plain, cpu_of(self.command, self.stdin))
         self.record(sojourn, scratch)
-        self.record_for_a_lab_elsewhere(sojourn, scratch)
         if with_uftrace:
             self.record_uftrace(scratch)
 
@@ -75,22 +73,6 @@ class Subject:
         self.bytes = os.path.getsize(database)
         self.hooked, self.functions = told["hooked"], told["functions"]
 
-    def record_for_a_lab_elsewhere(self, sojourn, scratch):
-        spool, summary = os.path.join(scratch, "spool"), os.path.join(scratch, "away.json")
-        shutil.rmtree(spool, ignore_errors=True)
-        if os.path.exists(summary):
-            os.unlink(summary)
-        # Port 9 is "discard", and closed: the spool keeps everything, and `record` says so.
-        with open(self.stdin or os.devnull, "rb") as source:
-            subprocess.run([sojourn, "record", "--quiet", "--collector", "tcp://127.0.0.1:9", "--wait", "0",
-                            "--spool", spool, "--summary", summary, "--", *self.command], stdin=source,
-                           stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, check=False)
-        with open(summary, encoding="utf-8") as file:
-            told = json.load(file)
-        if abs(told["calls"] - self.calls) > self.calls / 1000:  # cc1 hashes addresses
-            sys.exit(f"{self.name}: {told['calls']} calls without a lab, {self.calls} with one")
-        self.away = min(self.away, told["traced_cpu_ns"] / 1e9)
-
     def record_uftrace(self, scratch):
         folder = os.path.join(scratch, "uftrace.data")
         shutil.rmtree(folder, ignore_errors=True)
@@ -102,11 +84,9 @@ class Subject:
         self.uftrace_calls = data // 32
 
     def row(self, floor):
-        app, away, chain = ((seconds - self.plain) / self.calls * 1e9
-                            for seconds in (self.app, self.away, self.chain))
+        app, chain = ((seconds - self.plain) / self.calls * 1e9 for seconds in (self.app, self.chain))
         row = [self.name, f"{self.calls:,}", str(self.lost), f"{self.hooked}/{self.functions}",
-               f"{floor:.1f}", f"{app:.1f}", f"{app / floor:.2f}", f"{away:.1f}",
-               f"{away / floor:.2f}", f"{chain:.1f}",
+               f"{floor:.1f}", f"{app:.1f}", f"{app / floor:.2f}", f"{chain:.1f}",
                f"{self.bytes / self.calls:.2f}"]
         if self.uftrace_calls:
             uftrace = (self.uftrace - self.plain) / self.uftrace_calls * 1e9
@@ -118,7 +98,7 @@ class Subject:
 
 
 HEADER = ["program", "calls", "lost", "hooked", "floor ns", "app ns/call", "app/floor",
-          "lab elsewhere", "/floor", "chain ns/call", "bytes/call", "uftrace ns/call",
+          "chain ns/call", "bytes/call", "uftrace ns/call",
           "uftrace/app", "uftrace/chain", "uftrace bytes/call"]
 
 
