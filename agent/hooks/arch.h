@@ -27,6 +27,7 @@ typedef enum sj_shared_part {
     SJ_SHARED_LEAVE_FREE_FLAGS,
     SJ_SHARED_FIRST_RECEIVER,
     SJ_SHARED_SECOND_RECEIVER,
+    SJ_SHARED_TAIL_CALL,
     SJ_SHARED_PARTS
 } sj_shared_part;
 
@@ -47,6 +48,15 @@ typedef struct sj_emitter {
     bool lacks_label; /* a label further on was needed */
 } sj_emitter;
 
+/* The door of a function: where exits by a jump to its start lead. */
+typedef struct sj_door {
+    uint32_t enter_tag;
+    uint8_t patch[4]; /* what the bytes at `head` begin with while they are patched */
+    uint64_t head;
+    uint64_t stub;  /* where the patch leads: a stub that begins with a plain probe */
+    uint64_t start; /* of the function */
+} sj_door;
+
 /* sj_arch_machine is the ELF e_machine of the plans that this code applies. */
 uint16_t sj_arch_machine(void);
 
@@ -65,6 +75,18 @@ void sj_emit_shared(sj_emitter *emitter);
  * must hold the return address's address. That of an entry ends a dispatched call that jumps here
  * first (emitter->thunk). */
 void sj_emit_probe(sj_emitter *emitter, uint32_t tag);
+
+/* sj_arch_has_doors tells whether functions may have doors: not on aarch64, and not while entries
+ * look who called (emitter->thunk). */
+bool sj_arch_has_doors(const sj_emitter *emitter);
+
+/* sj_emit_to_door emits the exit with this tag through a door: the flags are not kept. */
+void sj_emit_to_door(sj_emitter *emitter, uint32_t leave_tag, uint64_t door);
+
+/* sj_emit_door emits a door. It records the exit and the function's entry as one moment and goes on
+ * behind the stub's probe; while the head is not patched, as the running code finds out by itself,
+ * it records the exit alone and goes on at the function's start. */
+void sj_emit_door(sj_emitter *emitter, const sj_door *door);
 
 /* sj_emit_receiver_probe does as sj_emit_probe, the flags kept always, for the entry of `function`
  * and, in front of it, records the first word of the object that argument number `receiver` (from

@@ -15,6 +15,7 @@ typedef struct sj_application {
     uint64_t bias;
     uint32_t first_function;
     uint64_t *stub_addresses; /* [stub_count] */
+    uint64_t *doors;          /* [function_count] 0: none is wanted */
     uint64_t *labels;         /* [SJ_LABELS_PER_STUB] of the stub at hand; 0 unknown */
     uint32_t label_limit;     /* labels from here on are 0 */
     uint8_t *function_skips;  /* [function_count] sj_skip; SJ_SKIP_NONE while all is well */
@@ -59,6 +60,13 @@ sj_hook_change *sj_keep_change(sj_hooked_module *module, uint64_t address, const
 
 /* sj_report_failure notes that function[i] of a plan is not hooked. */
 void sj_report_failure(sj_hooks_report *report, uint32_t function, sj_skip skip);
+
+/* sj_emit_tail_call emits the recording of an exit of function `index` by a jump to the start of
+ * function `callee`, and the jump. `callee` < function_count. sj_emit_doors then emits the doors
+ * that these want, with which the doors get their addresses while it measures. */
+void sj_emit_tail_call(const sj_application *application, sj_emitter *emitter, uint32_t index,
+                       uint32_t callee);
+void sj_emit_doors(const sj_application *application, sj_emitter *emitter);
 
 /* sj_near_map maps writable memory that lies within reach of every address of [low, high); NULL
  * when there is none. */

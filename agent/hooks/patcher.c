@@ -36,14 +36,17 @@ static sj_status open_application(sj_application *application)
 {
     const sj_plan_header *plan = application->plan;
     const uint64_t addresses = (uint64_t)plan->stub_count * sizeof(uint64_t);
+    const uint64_t doors = (uint64_t)plan->function_count * sizeof(uint64_t);
     const uint64_t labels = (SJ_LABELS_PER_STUB + 1) * sizeof(uint64_t);
-    application->scratch_bytes = round_to_pages(addresses + labels + plan->function_count + 1);
+    application->scratch_bytes =
+        round_to_pages(addresses + doors + labels + plan->function_count + 1);
     application->scratch = map_private(application->scratch_bytes);
     if (application->scratch == NULL) {
         return SJ_ENOMEM;
     }
     application->stub_addresses = application->scratch;
-    application->labels = application->stub_addresses + plan->stub_count;
+    application->doors = application->stub_addresses + plan->stub_count;
+    application->labels = application->doors + plan->function_count;
     application->function_skips = (uint8_t *)(application->labels + SJ_LABELS_PER_STUB + 1);
     return SJ_OK;
 }

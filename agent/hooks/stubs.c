@@ -1,10 +1,10 @@
 /* Design notes
  *
  * The area of a module: the gates, what the probes share, then the main lines of all stubs, then
- * the slow parts, which are never run in the common case and so do not share cache lines with the
- * rest.
- * Stubs may jump to stubs further on, so they are gone through twice: once to measure, which also
- * finds every address relative to the area, and once to write. */
+ * the doors (tail_calls.c), then the slow parts, which are never run in the common case and so do
+ * not share cache lines with the rest. Stubs may jump to stubs further on, so they are gone through
+ * twice: once to measure, which also finds every address relative to the area, and once to write.
+ */
 #include "agent/hooks/internal.h"
 #include "agent/recorder/record.h"
 #include "agent/recorder/sys.h"
@@ -93,6 +93,17 @@ static void emit_copy(sj_application *application, sj_reader *reader, sj_emitter
         return;
     }
     sj_emit_relative(emitter, bytes, (uint32_t)count, (uint32_t)position, target);
+}
+
+static void read_tail_call(const sj_application *application, sj_reader *reader,
+                           sj_emitter *emitter, uint32_t function)
+{
+    const uint64_t callee = sj_read_varint(reader);
+    if (callee >= application->plan->function_count) {
+        reader->bad = true;
+    } else {
+        sj_emit_tail_call(application, emitter, function, (uint32_t)callee);
+    }
 }
 
 static const sj_plan_function *function_at(const sj_application *application, uint32_t index)
@@ -192,6 +203,9 @@ static void emit_operation(sj_application *application, sj_reader *reader, sj_em
     case SJ_OPERATION_LABEL:
         *read_label(application, reader) = emitter->at;
         break;
+    case SJ_OPERATION_TAIL_CALL:
+        read_tail_call(application, reader, emitter, function);
+        break;
     case SJ_OPERATION_DISPATCH:
         reader->bad |= !sj_emit_dispatch(application, emitter, function);
         break;
@@ -236,6 +250,7 @@ static void measure_stubs(sj_application *application, uint64_t thunk, uint64_t 
             application->function_skips[stub_at(application, i)->function] = SJ_SKIP_UNDECODABLE;
         }
     }
+    sj_emit_doors(application, &emitter);
     *main_bytes = emitter.at;
     *cold_bytes = emitter.cold_at;
 }
@@ -285,6 +300,9 @@ sj_status sj_stubs_build(sj_application *application, sj_hooked_module *module)
     for (uint32_t i = 0; i < plan->stub_count; i++) {
         application->stub_addresses[i] += (uint64_t)(uintptr_t)area;
     }
+    for (uint32_t i = 0; i < plan->function_count; i++) {
+        application->doors[i] += application->doors[i] != 0 ? (uint64_t)(uintptr_t)area : 0;
+    }
     sj_emitter emitter = {.at = (uint64_t)(uintptr_t)area,
                           .gate = (uint64_t)(uintptr_t)area,
                           .values_gate = (uint64_t)(uintptr_t)area + VALUES_GATE,
@@ -301,6 +319,7 @@ sj_status sj_stubs_build(sj_application *application, sj_hooked_module *module)
     for (uint32_t i = 0; i < plan->stub_count; i++) {
         write_stub(application, &emitter, i);
     }
+    sj_emit_doors(application, &emitter);
     module->stubs = area;
     module->stubs_bytes = bytes;
     sj_arch_sync_code((uint64_t)(uintptr_t)area, bytes);

@@ -151,6 +151,12 @@ static bool skip_copy(sj_reader *operations, bool has_field, uint64_t *code_byte
     return !operations->bad;
 }
 
+static bool is_callee_valid(const sj_plan_header *header, uint64_t callee)
+{
+    return callee < header->function_count &&
+           sj_plan_functions(header)[callee].source != SJ_SYMBOL_IMPORT;
+}
+
 static bool is_operation_valid(const sj_plan_header *header, sj_reader *operations,
                                uint64_t *code_bytes)
 {
@@ -187,6 +193,9 @@ static bool is_operation_valid(const sj_plan_header *header, sj_reader *operatio
         return true;
     case SJ_OPERATION_FREE_FLAGS:
         return true;
+    case SJ_OPERATION_TAIL_CALL:
+        *code_bytes += SJ_PLAN_PROBE_BYTES + SJ_PLAN_JUMP_BYTES;
+        return is_callee_valid(header, sj_read_varint(operations));
     default:
         return false;
     }

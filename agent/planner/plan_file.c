@@ -14,7 +14,7 @@
 
 enum { ALIGNMENT = 8 };
 
-const char sj_plan_version[] = "1.7.2";
+const char sj_plan_version[] = "1.8.0";
 
 typedef struct plan_layout {
     uint64_t functions;

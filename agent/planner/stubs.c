@@ -84,6 +84,22 @@ static void emit_leave(sj_builder *builder, const sj_code *exit)
     sj_emit_probe(builder, SJ_OPERATION_LEAVE, frees_flags);
 }
 
+/* The function that a jump to an offset calls, which it may change the flags for; or none. */
+static uint32_t callee_at(const sj_module *module, int64_t target)
+{
+    const uint32_t callee = sj_module_piece_at(module, target);
+    const bool is_start = callee != SJ_PIECE_NONE && target == module->pieces[callee].start &&
+                          module->pieces[callee].parent == callee;
+    return is_start && module->pieces[callee].frees_flags_at_head ? callee : SJ_PIECE_NONE;
+}
+
+static void emit_tail_call(sj_builder *builder, uint32_t callee)
+{
+    sj_writer writer = begin_operation(builder, SJ_OPERATION_TAIL_CALL);
+    sj_write_varint(&writer, callee);
+    end_operation(builder, &writer, SJ_PLAN_PROBE_BYTES + SJ_PLAN_JUMP_BYTES);
+}
+
 static int64_t address_of(const sj_builder *builder, int64_t offset)
 {
     return (int64_t)sj_module_address(builder->module, offset);
@@ -237,18 +253,28 @@ void sj_emit_to_label(sj_builder *builder, const sj_code *code, uint32_t label)
 
 void sj_emit_exit(sj_builder *builder, const sj_code *code)
 {
-    emit_leave(builder, code);
-    sj_emit_moved(builder, code);
+    const uint32_t callee = code->kind == SJ_CODE_JUMP
+                                ? callee_at(builder->module, sj_code_target(code))
+                                : SJ_PIECE_NONE;
+    if (callee != SJ_PIECE_NONE) {
+        emit_tail_call(builder, callee);
+    } else {
+        emit_leave(builder, code);
+        sj_emit_moved(builder, code);
+    }
 }
 
 uint32_t sj_emit_leave_stub(sj_builder *builder, const sj_code *jump, const sj_code *exit)
 {
     const uint32_t stub = sj_stub_begin(builder);
-    emit_leave(builder, exit);
-    if (exit == jump) {
-        sj_emit_jump(builder, sj_code_target(jump));
+    const uint32_t callee = callee_at(builder->module, sj_code_target(jump));
+    if (exit != jump) {
+        sj_emit_exit(builder, exit);
+    } else if (callee != SJ_PIECE_NONE) {
+        emit_tail_call(builder, callee);
     } else {
-        sj_emit_moved(builder, exit);
+        emit_leave(builder, jump);
+        sj_emit_jump(builder, sj_code_target(jump));
     }
     sj_stub_end(builder);
     return stub;

@@ -142,6 +142,13 @@ static void put_operation(emitter *e, const sj_plan_stub *stub, sj_reader *opera
     case SJ_OPERATION_JUMP:
         put_jump(e, e->bias + (uint64_t)sj_read_zigzag(operations));
         return;
+    case SJ_OPERATION_TAIL_CALL: {
+        const sj_plan_function *callee = sj_plan_functions(e->header) + sj_read_varint(operations);
+        put_other_flags(e);
+        put_probe(e, &e->applied->exits[stub->function]);
+        put_jump(e, e->bias + callee->offset);
+        return;
+    }
     case SJ_OPERATION_PUSH_RETURN:
         put_push(e, e->bias + (uint64_t)sj_read_zigzag(operations));
         return;

@@ -1,60 +1,12 @@
 /* The probe leaves the machine as it found it, on its fast path and on its slow one. */
 #include "agent/hooks/dispatch.h"
-#include "tests/agent/recorder/probe_code.h"
+#include "tests/agent/recorder/call_checked.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
 
 #include <cmocka.h>
-
-enum { VECTORS_BEFORE = 512, VECTORS_AFTER = 4096, MASKS_AFTER = VECTORS_AFTER + 2048 };
-
-extern void registers_call(probe_function probe, uint64_t flags, uint8_t *work);
-
-static _Alignas(64) uint8_t work[8192];
-
-static void check_general(uint64_t flags)
-{
-    static const uint64_t expected[] = {0x1111111111111111, 0x2222222222222222, 0x3333333333333333,
-                                        0x4444444444444444, 0x5555555555555555, 0x6666666666666666,
-                                        0x7777777777777777, 0x0808080808080808, 0x0909090909090909,
-                                        0x1010101010101010, 0x1111111111111101, 0x1212121212121212,
-                                        0x1313131313131313, 0x1414141414141414, 0x1515151515151515};
-    for (size_t i = 0; i < sizeof(expected) / sizeof(expected[0]); i++) {
-        uint64_t found;
-        memcpy(&found, work + 64 + 8 * i, sizeof(found));
-        CHECK(found == expected[i]);
-    }
-    uint64_t found_flags;
-    memcpy(&found_flags, work + 184, sizeof(found_flags));
-    CHECK((found_flags & 0xcd5) == (flags & 0xcd5));
-}
-
-static void check_vectors(bool wide)
-{
-    const size_t count = wide ? 32 : 16;
-    const size_t bytes = wide ? 64 : 32;
-    for (size_t i = 0; i < count; i++) {
-        CHECK(memcmp(work + VECTORS_BEFORE + 64 * i, work + VECTORS_AFTER + 64 * i, bytes) == 0);
-    }
-    if (wide) {
-        CHECK(memcmp(work + VECTORS_BEFORE + 8, work + MASKS_AFTER + 8, 56) == 0);
-    }
-}
-
-/* Calls the probe once with known registers; tells whether the slow path ran. */
-static void call_checked(probe_function probe, uint64_t flags)
-{
-    const bool wide = __builtin_cpu_supports("avx512bw");
-    for (size_t i = 1; i < sizeof(work); i++) {
-        work[i] = (uint8_t)(i * 37 + 11);
-    }
-    work[0] = wide;
-    registers_call(probe, flags, work);
-    check_general(flags);
-    check_vectors(wide);
-}
 
 /* All arithmetic flags and the direction flag, in turns, over several chunk changes, a full ring
  * with its waits and its discarding: each of those enters the slow path in another way. */
@@ -70,7 +22,7 @@ static void keep_registers(const char *directory)
         for (uint32_t bit = 0; bit < 7; bit++) {
             flags |= i * 5 >> bit & 1 ? single_flags[bit] : 0;
         }
-        call_checked(probe, flags);
+        call_checked(probe, flags, ALL_FLAGS);
     }
 }
 
@@ -88,7 +40,7 @@ static void keep_registers_of_methods(const char *directory)
     for (uint8_t receiver = 1; receiver <= 2; receiver++) {
         const probe_function probe = make_receiver_probe(7, receiver);
         for (uint32_t i = 0; i < 2 * SJ_CHUNK_RECORDS; i++) {
-            call_checked(probe, 0x202 | (i & 1) | (i & 4));
+            call_checked(probe, 0x202 | (i & 1) | (i & 4), ALL_FLAGS);
         }
     }
 }
@@ -122,7 +74,7 @@ static void keep_registers_of_values(const char *directory)
                                  (uint32_t)sj_value_descriptor(0, SJ_VALUE_LONG) << 16 |
                                  (uint32_t)sj_value_descriptor(0, SJ_VALUE_FLOAT) << 24);
     for (uint32_t i = 0; i < SJ_CHUNK_RECORDS; i++) {
-        call_checked(probe, 0x202 | (i & 1) | (i & 4) | (i & 2) << 9);
+        call_checked(probe, 0x202 | (i & 1) | (i & 4) | (i & 2) << 9, ALL_FLAGS);
     }
 }
 
@@ -144,7 +96,7 @@ static void keep_registers_disarmed(const char *directory)
     (void)directory;
     const probe_function probe = make_probe(7);
     for (uint32_t i = 0; i < 3 * SJ_CHUNK_RECORDS; i++) {
-        call_checked(probe, 0x202 | (i & 1) | (i & 4));
+        call_checked(probe, 0x202 | (i & 1) | (i & 4), ALL_FLAGS);
     }
 }
 
@@ -251,7 +203,7 @@ static void call_dispatched(probe_function probe, const uint64_t *object)
 {
     static const uint64_t flags = 0x202 | 0x041;
     if (object == NULL) {
-        call_checked(probe, flags);
+        call_checked(probe, flags, ALL_FLAGS);
     } else {
         ((method_function)(uintptr_t)probe)(object, object);
     }

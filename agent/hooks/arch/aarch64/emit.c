@@ -220,6 +220,25 @@ void sj_emit_probe(sj_emitter *emitter, uint32_t tag)
     emit_give_back(emitter);
 }
 
+bool sj_arch_has_doors(const sj_emitter *emitter)
+{
+    (void)emitter;
+    return false;
+}
+
+void sj_emit_to_door(sj_emitter *emitter, uint32_t leave_tag, uint64_t door)
+{
+    (void)emitter;
+    (void)leave_tag;
+    (void)door;
+}
+
+void sj_emit_door(sj_emitter *emitter, const sj_door *door)
+{
+    (void)emitter;
+    (void)door;
+}
+
 void sj_emit_receiver_probe(sj_emitter *emitter, uint32_t function, uint8_t receiver)
 {
     enum { VALUE_WORDS = 19, WORD_CBZ_X0 = 0xb4000000, WORD_CBNZ_X16 = 0xb5000010 };

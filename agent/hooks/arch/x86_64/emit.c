@@ -81,14 +81,22 @@ static uint32_t cursor_offset(void)
 enum { SHARED_ALIGNMENT = 64, VALUE_BITS = SJ_RECORD_VALUE << (SJ_RECORD_FUNCTION_BITS - 24) };
 _Static_assert(SJ_RECORD_ENTER == 0, "the tag of an entry is the number of its function");
 
+/* What a slot is for. Tags lie below the stack pointer of the shared code. */
+typedef enum slot_use { SLOT_OF_EVENT, SLOT_OF_VALUE, SLOT_OF_CALLEE } slot_use;
+
+static uint8_t tag_at(slot_use use)
+{
+    return use == SLOT_OF_CALLEE ? 0xfc /* -4 */ : 0xf8 /* -8 */;
+}
+
 /* The slow part: steps over the red zone, passes the tag, comes back with the record in %rcx and
  * the clock, which a wait has made old, read again. */
-static uint64_t emit_slow_part(sj_emitter *emitter, bool is_value, uint64_t back)
+static uint64_t emit_slow_part(sj_emitter *emitter, slot_use use, uint64_t back)
 {
     const uint64_t start = emitter->cold_at;
     uint64_t *at = &emitter->cold_at;
-    EMIT(at, 0x8b, 0x44, 0x24, 0xf8); /* mov -8(%rsp), %eax */
-    if (is_value) {
+    EMIT(at, 0x8b, 0x44, 0x24, tag_at(use)); /* mov tag, %eax */
+    if (use == SLOT_OF_VALUE) {
         EMIT(at, 0x0d, 0, 0, 0, VALUE_BITS); /* or $0xc0000000, %eax */
     }
     EMIT(at, 0x48, 0x8d, 0xa4, 0x24, 0x68, 0xff, 0xff, 0xff); /* lea -152(%rsp), %rsp */
@@ -153,8 +161,8 @@ static void emit_meet(sj_emitter *emitter)
     put_displacement(emitter, cold_at, *at);
 }
 
-/* A slot for a value, or for an entry or exit: its address in %rcx. */
-static void emit_reserve(sj_emitter *emitter, bool is_value)
+/* The address of a slot in %rcx. */
+static void emit_reserve(sj_emitter *emitter, slot_use use)
 {
     uint64_t *at = &emitter->at;
     EMIT(at, 0xb9, 0x10, 0x00, 0x00, 0x00);       /* mov $16, %ecx */
@@ -162,7 +170,7 @@ static void emit_reserve(sj_emitter *emitter, bool is_value)
     put_32(at, emitter->measuring, cursor_offset());
     EMIT(at, 0xf7, 0xc1, 0x00, 0xf0, 0x00, 0x00); /* test $0xf000, %ecx */
     EMIT(at, 0x0f, 0x84);                         /* jz slow part */
-    const uint64_t slow = emit_slow_part(emitter, is_value, *at + 4);
+    const uint64_t slow = emit_slow_part(emitter, use, *at + 4);
     put_displacement(emitter, at, slow);
 }
 
@@ -170,13 +178,26 @@ static void emit_record(sj_emitter *emitter)
 {
     uint64_t *at = &emitter->at;
     EMIT(at, 0x0f, 0x31); /* rdtsc */
-    emit_reserve(emitter, false);
+    emit_reserve(emitter, SLOT_OF_EVENT);
     EMIT(at, 0x89, 0x01);                   /* mov %eax, (%rcx) */
     EMIT(at, 0x66, 0x89, 0x51, 0x04);       /* mov %dx, 4(%rcx) */
     EMIT(at, 0x48, 0x8d, 0x54, 0x24, 0x08); /* lea 8(%rsp), %rdx */
     EMIT(at, 0x48, 0x89, 0x51, 0x06);       /* mov %rdx, 6(%rcx) */
     EMIT(at, 0x8b, 0x44, 0x24, 0xf8);       /* mov -8(%rsp), %eax */
     EMIT(at, 0x89, 0x41, 0x0c);             /* mov %eax, 12(%rcx) */
+}
+
+/* One of two records of the moment in %rdx:%rax, both of which are kept. %rsi is lost. */
+static void emit_tail_call_record(sj_emitter *emitter, slot_use use)
+{
+    uint64_t *at = &emitter->at;
+    emit_reserve(emitter, use);
+    EMIT(at, 0x89, 0x01);                    /* mov %eax, (%rcx) */
+    EMIT(at, 0x66, 0x89, 0x51, 0x04);        /* mov %dx, 4(%rcx) */
+    EMIT(at, 0x48, 0x8d, 0x74, 0x24, 0x08);  /* lea 8(%rsp), %rsi */
+    EMIT(at, 0x48, 0x89, 0x71, 0x06);        /* mov %rsi, 6(%rcx) */
+    EMIT(at, 0x8b, 0x74, 0x24, tag_at(use)); /* mov tag, %esi */
+    EMIT(at, 0x89, 0x71, 0x0c);              /* mov %esi, 12(%rcx) */
 }
 
 /* In front of the record, one of the first word of the object in %rdi (or %rsi), if it is one. */
@@ -188,7 +209,7 @@ static void emit_receiver(sj_emitter *emitter, bool is_second)
     EMIT(at, 0x74, VALUE_BYTES + 6);                     /* jz */
     EMIT(at, 0x40, 0xf6, is_second ? 0xc6 : 0xc7, 0x07); /* test $7, %dil (or %sil) */
     EMIT(at, 0x75, VALUE_BYTES);                         /* jnz */
-    emit_reserve(emitter, true);                         /* 27 bytes */
+    emit_reserve(emitter, SLOT_OF_VALUE);                /* 27 bytes */
     EMIT(at, 0x48, 0x8b, is_second ? 0x06 : 0x07);       /* mov (%rdi), %rax (or (%rsi)) */
     EMIT(at, 0x48, 0x89, 0x01);                          /* mov %rax, (%rcx) */
     EMIT(at, 0x8d, 0x44, 0x24, 0x08);                    /* lea 8(%rsp), %eax */
@@ -200,11 +221,16 @@ static void emit_receiver(sj_emitter *emitter, bool is_second)
 
 typedef enum receiver_kind { RECEIVER_NONE, RECEIVER_FIRST, RECEIVER_SECOND } receiver_kind;
 
-static void emit_part(sj_emitter *emitter, sj_shared_part part, bool enters, receiver_kind receiver)
+static void begin_part(sj_emitter *emitter, sj_shared_part part)
 {
     emitter->at = (emitter->at + SHARED_ALIGNMENT - 1) & ~(uint64_t)(SHARED_ALIGNMENT - 1);
     emitter->shared[part] = emitter->at;
     emit_keep(emitter);
+}
+
+static void emit_part(sj_emitter *emitter, sj_shared_part part, bool enters, receiver_kind receiver)
+{
+    begin_part(emitter, part);
     if (enters) {
         emit_meet(emitter);
     }
@@ -215,11 +241,24 @@ static void emit_part(sj_emitter *emitter, sj_shared_part part, bool enters, rec
     emit_give_back(emitter);
 }
 
+static void emit_tail_call_part(sj_emitter *emitter)
+{
+    uint64_t *at = &emitter->at;
+    begin_part(emitter, SJ_SHARED_TAIL_CALL);
+    EMIT(at, 0x48, 0x89, 0x74, 0x24, 0xd8); /* mov %rsi, -40(%rsp) */
+    EMIT(at, 0x0f, 0x31);                   /* rdtsc */
+    emit_tail_call_record(emitter, SLOT_OF_EVENT);
+    emit_tail_call_record(emitter, SLOT_OF_CALLEE);
+    EMIT(at, 0x48, 0x8b, 0x74, 0x24, 0xd8); /* mov -40(%rsp), %rsi */
+    emit_give_back(emitter);
+}
+
 void sj_emit_shared(sj_emitter *emitter)
 {
     emitter->frees_flags = true;
     emit_part(emitter, SJ_SHARED_ENTER_FREE_FLAGS, true, RECEIVER_NONE);
     emit_part(emitter, SJ_SHARED_LEAVE_FREE_FLAGS, false, RECEIVER_NONE);
+    emit_tail_call_part(emitter);
     emitter->frees_flags = false;
     emit_part(emitter, SJ_SHARED_ENTER, true, RECEIVER_NONE);
     emit_part(emitter, SJ_SHARED_LEAVE, false, RECEIVER_NONE);
@@ -227,6 +266,9 @@ void sj_emit_shared(sj_emitter *emitter)
     emit_part(emitter, SJ_SHARED_SECOND_RECEIVER, true, RECEIVER_SECOND);
 }
 
+enum { PROBE_BYTES = 13 };
+
+/* PROBE_BYTES of code. */
 static void emit_call(sj_emitter *emitter, uint32_t tag, sj_shared_part part)
 {
     uint64_t *at = &emitter->at;
@@ -242,6 +284,36 @@ void sj_emit_probe(sj_emitter *emitter, uint32_t tag)
     const sj_shared_part keeping = enters ? SJ_SHARED_ENTER : SJ_SHARED_LEAVE;
     const sj_shared_part freeing = enters ? SJ_SHARED_ENTER_FREE_FLAGS : SJ_SHARED_LEAVE_FREE_FLAGS;
     emit_call(emitter, tag, emitter->frees_flags ? freeing : keeping);
+}
+
+bool sj_arch_has_doors(const sj_emitter *emitter)
+{
+    return emitter->thunk == 0; /* or each entry looks who called */
+}
+
+void sj_emit_to_door(sj_emitter *emitter, uint32_t leave_tag, uint64_t door)
+{
+    uint64_t *at = &emitter->at;
+    EMIT(at, 0xc7, 0x44, 0x24, 0xf0); /* movl $leave, -16(%rsp) */
+    put_32(at, emitter->measuring, leave_tag);
+    sj_emit_jump(emitter, door);
+}
+
+void sj_emit_door(sj_emitter *emitter, const sj_door *door)
+{
+    uint64_t *at = &emitter->at;
+    EMIT(at, 0x81, 0x3d); /* cmpl $patch, head(%rip) */
+    put_displacement(emitter, at, door->head - sizeof(door->patch));
+    put_bytes(at, emitter->measuring, door->patch, sizeof(door->patch));
+    EMIT(at, 0x75, 18);               /* jne */
+    EMIT(at, 0xc7, 0x44, 0x24, 0xf4); /* movl $enter, -12(%rsp) */
+    put_32(at, emitter->measuring, door->enter_tag);
+    EMIT(at, 0xe8); /* call */
+    put_displacement(emitter, at, emitter->shared[SJ_SHARED_TAIL_CALL]);
+    sj_emit_jump(emitter, door->stub + PROBE_BYTES);
+    EMIT(at, 0xe8); /* call */
+    put_displacement(emitter, at, emitter->shared[SJ_SHARED_LEAVE_FREE_FLAGS]);
+    sj_emit_jump(emitter, door->start);
 }
 
 void sj_emit_receiver_probe(sj_emitter *emitter, uint32_t function, uint8_t receiver)

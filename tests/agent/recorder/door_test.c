@@ -1,0 +1,222 @@
+/* An exit by a jump to another function's start: one moment, two records, in every state that the
+ * other function may be in. */
+#include "tests/agent/recorder/call_checked.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+
+#include <cmocka.h>
+
+enum { CALLER = 7, CALLEE = 8, SINGLE = 9, PAGE = 4096, COLD = 2048, HEAD = 3072, HEAD_BYTES = 5 };
+
+/* Two functions of a page: the caller jumps to the callee, whose head is patched by turns. */
+typedef struct two_functions {
+    uint8_t *page;
+    probe_function caller; /* entry, exit through the door */
+    probe_function single; /* one entry of SINGLE */
+    uint8_t original[HEAD_BYTES];
+    uint8_t patched[HEAD_BYTES];
+} two_functions;
+
+static uint32_t leave_tag(uint32_t function)
+{
+    return UINT32_C(1) << SJ_RECORD_FUNCTION_BITS | function;
+}
+
+static void patch_head(two_functions *made, bool on)
+{
+    memcpy(made->page + HEAD, on ? made->patched : made->original, HEAD_BYTES);
+}
+
+static two_functions make_functions(void)
+{
+    static const uint8_t ret[] = {0xc3};
+    two_functions made = {.original = {0xc3, 0x90, 0x90, 0x90, 0x90}};
+    made.page =
+        mmap(NULL, PAGE, PROT_READ | PROT_WRITE | PROT_EXEC, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    CHECK(made.page != MAP_FAILED);
+    const uint64_t start = (uint64_t)(uintptr_t)made.page;
+    sj_emitter emitter = {.at = start, .gate = start, .cold_at = start + COLD};
+    sj_emit_gate(&emitter, (uint64_t)(uintptr_t)&sj_arch_slow_entry);
+    sj_emit_shared(&emitter);
+    CHECK(sj_arch_has_doors(&emitter));
+    sj_door door = {.enter_tag = CALLEE, .head = start + HEAD, .start = start + HEAD};
+
+    door.stub = emitter.at;
+    sj_emit_probe(&emitter, CALLEE);
+    sj_emit_probe(&emitter, leave_tag(CALLEE));
+    sj_emit_bytes(&emitter, ret, sizeof(ret));
+
+    bool too_far;
+    CHECK(sj_arch_patch_bytes(SJ_ARCH_JUMP_PATCH, door.head, door.stub, made.original, HEAD_BYTES,
+                              made.patched, &too_far));
+    memcpy(door.patch, made.patched, sizeof(door.patch));
+    const uint64_t door_at = emitter.at;
+    sj_emit_door(&emitter, &door);
+
+    made.caller = (probe_function)(uintptr_t)emitter.at;
+    sj_emit_probe(&emitter, CALLER);
+    sj_emit_to_door(&emitter, leave_tag(CALLER), door_at);
+
+    made.single = (probe_function)(uintptr_t)emitter.at;
+    sj_emit_probe(&emitter, SINGLE);
+    sj_emit_bytes(&emitter, ret, sizeof(ret));
+    CHECK(emitter.at < start + COLD && emitter.cold_at < start + HEAD);
+    patch_head(&made, true);
+    return made;
+}
+
+static void start_with_chunks(const char *directory, uint32_t chunks, sj_full_policy policy)
+{
+    const sj_link_welcome welcome = make_welcome(2, chunks, policy);
+    CHECK(sj_recorder_start(directory, "1.1.arena", &welcome) == SJ_OK);
+}
+
+/* Each of the four records of a call is the last of a chunk once, and the first. */
+static void keep_registers(const char *directory)
+{
+    start_with_chunks(directory, 3, SJ_FULL_BLOCK);
+    two_functions made = make_functions();
+    for (uint32_t i = 0; i < SJ_CHUNK_RECORDS; i++) {
+        if (i % (SJ_CHUNK_RECORDS / 8) == 0) {
+            made.single();
+        }
+        patch_head(&made, i % 3 != 0);
+        call_checked(made.caller, 0x202 | (i & 1) | (i & 4) | (i & 2) << 9, DIRECTION_FLAG);
+    }
+}
+
+static void test_a_door_keeps_registers_and_vectors(void **state)
+{
+    (void)state;
+    assert_int_equal(run_in_child(keep_registers), 0);
+}
+
+static void keep_registers_disarmed(const char *directory)
+{
+    (void)directory;
+    const two_functions made = make_functions();
+    for (uint32_t i = 0; i < SJ_CHUNK_RECORDS; i++) {
+        call_checked(made.caller, 0x202, DIRECTION_FLAG);
+    }
+}
+
+static void test_a_door_keeps_registers_when_disarmed(void **state)
+{
+    (void)state;
+    assert_int_equal(run_in_child(keep_registers_disarmed), 0);
+}
+
+/* The records of all chunks in the order in which they were taken. */
+typedef struct record_list {
+    const uint8_t *base;
+    uint32_t chunks;
+    uint32_t next;
+} record_list;
+
+static const sj_record *next_record(record_list *list)
+{
+    const uint32_t chunk = list->next / SJ_CHUNK_RECORDS;
+    CHECK(chunk < list->chunks);
+    const uint8_t *records = list->base + sj_arena_chunk_offset(2, list->chunks, 0, chunk);
+    return (const sj_record *)(records + SJ_CHUNK_HEADER_BYTES) + list->next++ % SJ_CHUNK_RECORDS;
+}
+
+static void check_call(record_list *list, bool is_patched)
+{
+    const bool is_first_of_chunk = (list->next + 2) % SJ_CHUNK_RECORDS == 0;
+    const sj_record *enter = next_record(list);
+    const sj_record *leave = next_record(list);
+    CHECK(sj_record_tag(enter) == CALLER && sj_record_tag(leave) == leave_tag(CALLER));
+    CHECK(sj_record_stack(enter) == sj_record_stack(leave));
+    CHECK(sj_record_ticks48(enter) <= sj_record_ticks48(leave));
+    if (!is_patched) {
+        return;
+    }
+    const sj_record *entered = next_record(list);
+    const sj_record *left = next_record(list);
+    CHECK(sj_record_tag(entered) == CALLEE && sj_record_tag(left) == leave_tag(CALLEE));
+    CHECK(sj_record_stack(entered) == sj_record_stack(enter));
+    CHECK(sj_record_stack(left) == sj_record_stack(enter));
+    CHECK(sj_record_ticks48(entered) <= sj_record_ticks48(left));
+    /* The slow path, which may have waited, reads the clock again. */
+    CHECK(is_first_of_chunk ? sj_record_ticks48(entered) >= sj_record_ticks48(leave)
+                            : sj_record_ticks48(entered) == sj_record_ticks48(leave));
+}
+
+static void record_calls(const char *directory, bool is_patched, uint32_t singles)
+{
+    enum { CHUNKS = 4, CALLS = SJ_CHUNK_RECORDS / 2 + 9 };
+    char path[128];
+    start_with_chunks(directory, CHUNKS, SJ_FULL_DROP_NEW);
+    snprintf(path, sizeof(path), "%s/1.1.arena", directory);
+    record_list list = {.base = map_arena_file(path), .chunks = CHUNKS};
+    CHECK(list.base != NULL);
+    two_functions made = make_functions();
+    patch_head(&made, is_patched);
+    for (uint32_t i = 0; i < singles; i++) {
+        made.single();
+    }
+    for (uint32_t i = 0; i < CALLS; i++) {
+        made.caller();
+    }
+    for (uint32_t i = 0; i < singles; i++) {
+        CHECK(sj_record_tag(next_record(&list)) == SINGLE);
+    }
+    for (uint32_t i = 0; i < CALLS; i++) {
+        check_call(&list, is_patched);
+    }
+    CHECK(sj_record_tag(next_record(&list)) == 0);
+}
+
+static void record_aligned(const char *directory)
+{
+    record_calls(directory, true, 0);
+}
+
+static void record_one_off(const char *directory)
+{
+    record_calls(directory, true, 1);
+}
+
+static void record_two_off(const char *directory)
+{
+    record_calls(directory, true, 2);
+}
+
+static void record_three_off(const char *directory)
+{
+    record_calls(directory, true, 3);
+}
+
+static void test_a_tail_call_is_one_moment(void **state)
+{
+    (void)state;
+    assert_int_equal(run_in_child(record_aligned), 0);
+    assert_int_equal(run_in_child(record_one_off), 0);
+    assert_int_equal(run_in_child(record_two_off), 0);
+    assert_int_equal(run_in_child(record_three_off), 0);
+}
+
+static void record_unpatched(const char *directory)
+{
+    record_calls(directory, false, 1);
+}
+
+static void test_a_function_set_free_is_jumped_to(void **state)
+{
+    (void)state;
+    assert_int_equal(run_in_child(record_unpatched), 0);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_a_door_keeps_registers_and_vectors),
+        cmocka_unit_test(test_a_door_keeps_registers_when_disarmed),
+        cmocka_unit_test(test_a_tail_call_is_one_moment),
+        cmocka_unit_test(test_a_function_set_free_is_jumped_to),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
