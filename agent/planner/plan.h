@@ -162,8 +162,8 @@ typedef enum sj_plan_operation {
     SJ_OPERATION_JUMP_STUB = 8, /* s: jump to stub number s's code */
     /* n, n bytes, p, l: copy n bytes; the 32-bit field at p is relative to local label l */
     SJ_OPERATION_COPY_TO_LABEL = 9,
-    SJ_OPERATION_LABEL = 10,     /* l: local label l of this stub is here */
-    SJ_OPERATION_DISPATCH = 11,  /* record the call of the stub's import, and its return */
+    SJ_OPERATION_LABEL = 10,      /* l: local label l of this stub is here */
+    SJ_OPERATION_DISPATCH = 11,   /* record the call of the stub's import, and its return */
     SJ_OPERATION_FREE_FLAGS = 12, /* the probe that follows may change the status flags */
     /* f: record an exit of the stub's function and jump to the start of function number f, whose
      * entry is the same moment; the status flags may change */
