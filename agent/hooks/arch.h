@@ -54,7 +54,7 @@ typedef struct sj_door {
     uint8_t patch[4]; /* what the bytes at `head` begin with while they are patched */
     uint64_t head;
     uint64_t stub;  /* where the patch leads: a stub that begins with a plain probe */
-    uint64_t start; /* of the function */
+    uint64_t start; /* of the function: `head`, or in front of it a landing mark */
 } sj_door;
 
 /* sj_arch_machine is the ELF e_machine of the plans that this code applies. */
@@ -84,8 +84,9 @@ bool sj_arch_has_doors(const sj_emitter *emitter);
 void sj_emit_to_door(sj_emitter *emitter, uint32_t leave_tag, uint64_t door);
 
 /* sj_emit_door emits a door. It records the exit and the function's entry as one moment and goes on
- * behind the stub's probe; while the head is not patched, as the running code finds out by itself,
- * it records the exit alone and goes on at the function's start. */
+ * behind the stub's probe. Where the running code finds that the head is not patched, or that
+ * somebody else has written to the mark, or has no room at hand for both records, it records the
+ * exit alone and goes on at the function's start. */
 void sj_emit_door(sj_emitter *emitter, const sj_door *door);
 
 /* sj_emit_receiver_probe does as sj_emit_probe, the flags kept always, for the entry of `function`

@@ -62,8 +62,8 @@ sj_hook_change *sj_keep_change(sj_hooked_module *module, uint64_t address, const
 void sj_report_failure(sj_hooks_report *report, uint32_t function, sj_skip skip);
 
 /* sj_emit_tail_call emits the recording of an exit of function `index` by a jump to the start of
- * function `callee`, and the jump. `callee` < function_count. sj_emit_doors then emits the doors
- * that these want, with which the doors get their addresses while it measures. */
+ * function `callee`, and the jump. `callee` < function_count. sj_emit_doors, behind all stubs,
+ * emits the doors that these want; measuring, it decides where they will be. */
 void sj_emit_tail_call(const sj_application *application, sj_emitter *emitter, uint32_t index,
                        uint32_t callee);
 void sj_emit_doors(const sj_application *application, sj_emitter *emitter);

@@ -6,7 +6,10 @@
  *
  * Functions are hooked and set free at any time, each by itself, from outside, by changes of the
  * text and of nothing else. So the text is what a door goes by: when the function's head is the
- * patch, jumping there would lead to its probe at once; otherwise the door jumps there.
+ * patch, and the landing mark in front of it as ever, jumping there would lead to its probe at
+ * once; otherwise (a breakpoint, say) the door jumps there. So it does when a thread has to wait
+ * for room: the text may have changed meanwhile. A program that makes its own text unreadable
+ * while it runs (execute-only, by protection keys) cannot be recorded with doors.
  *
  * A door for each function rather than this code in each exit: exits get shorter than with a probe
  * of their own, which tells in programs whose code does not fit the caches. */
@@ -56,12 +59,13 @@ void sj_emit_tail_call(const sj_application *application, sj_emitter *emitter, u
     if (sj_arch_has_doors(emitter) && find_head(application->plan, callee) != NULL) {
         application->doors[callee] |= emitter->measuring;
         sj_emit_to_door(emitter, tag, application->doors[callee]);
-        return;
+    } else {
+        emitter->frees_flags = true;
+        sj_emit_probe(emitter, tag);
+        sj_emit_jump(emitter,
+                     application->bias + sj_plan_functions(application->plan)[callee].offset);
     }
-    emitter->frees_flags = true;
-    sj_emit_probe(emitter, tag);
     emitter->frees_flags = false;
-    sj_emit_jump(emitter, application->bias + sj_plan_functions(application->plan)[callee].offset);
 }
 
 static void emit_door(const sj_application *application, sj_emitter *emitter, uint32_t index)

@@ -130,7 +130,7 @@ static inline bool sj_plan_is_hooked(const sj_plan_function *function)
 }
 
 /* What the planner counts for the code of one operation, as an upper bound, besides copied bytes:
- * a probe (ENTER, LEAVE), PUSH_RETURN, any jump, and DISPATCH. */
+ * a probe (ENTER, LEAVE), PUSH_RETURN, any jump, and DISPATCH; TAIL_CALL is a probe and a jump. */
 enum {
     SJ_PLAN_PROBE_BYTES = 320,
     SJ_PLAN_PUSH_BYTES = 24,

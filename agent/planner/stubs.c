@@ -84,7 +84,8 @@ static void emit_leave(sj_builder *builder, const sj_code *exit)
     sj_emit_probe(builder, SJ_OPERATION_LEAVE, frees_flags);
 }
 
-/* The function that a jump to an offset calls, which it may change the flags for; or none. */
+/* The function that a jump to an offset calls, when the flags need not be kept until then; or
+ * none. */
 static uint32_t callee_at(const sj_module *module, int64_t target)
 {
     const uint32_t callee = sj_module_piece_at(module, target);

@@ -235,7 +235,7 @@ static void test_a_jump_that_others_put_there_is_no_patch(void **state)
     assert_int_equal(run_in_child(patch_by_others), 0);
 }
 
-static void refuse_doors(const char *directory)
+static void record_without_door(const char *directory)
 {
     start(directory);
     make_text();
@@ -271,10 +271,10 @@ static void refuse_doors(const char *directory)
     CHECK(have_been_two);
 }
 
-static void test_a_function_without_a_plain_probe_has_no_door(void **state)
+static void test_where_there_is_no_door_the_functions_own_probe_records(void **state)
 {
     (void)state;
-    assert_int_equal(run_in_child(refuse_doors), 0);
+    assert_int_equal(run_in_child(record_without_door), 0);
 }
 
 static void build_import_plan(uint8_t callee)
@@ -302,7 +302,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_both_functions_are_hooked_and_set_free_by_themselves),
         cmocka_unit_test(test_a_jump_that_others_put_there_is_no_patch),
-        cmocka_unit_test(test_a_function_without_a_plain_probe_has_no_door),
+        cmocka_unit_test(test_where_there_is_no_door_the_functions_own_probe_records),
         cmocka_unit_test(test_plans_with_wrong_callees_are_refused),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -2,6 +2,7 @@
  * other function may be in. */
 #include "tests/agent/recorder/call_checked.h"
 
+#include <pthread.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -29,7 +30,7 @@ static void patch_head(two_functions *made, bool on)
     memcpy(made->page + HEAD, on ? made->patched : made->original, HEAD_BYTES);
 }
 
-static two_functions make_functions(void)
+static two_functions make_functions(uint32_t mark_bytes)
 {
     static const uint8_t ret[] = {0xc3};
     two_functions made = {.original = {0xc3, 0x90, 0x90, 0x90, 0x90}};
@@ -41,7 +42,7 @@ static two_functions make_functions(void)
     sj_emit_gate(&emitter, (uint64_t)(uintptr_t)&sj_arch_slow_entry);
     sj_emit_shared(&emitter);
     CHECK(sj_arch_has_doors(&emitter));
-    sj_door door = {.enter_tag = CALLEE, .head = start + HEAD, .start = start + HEAD};
+    sj_door door = {.enter_tag = CALLEE, .head = start + HEAD, .start = start + HEAD - mark_bytes};
 
     door.stub = emitter.at;
     sj_emit_probe(&emitter, CALLEE);
@@ -77,7 +78,7 @@ static void start_with_chunks(const char *directory, uint32_t chunks, sj_full_po
 static void keep_registers(const char *directory)
 {
     start_with_chunks(directory, 3, SJ_FULL_BLOCK);
-    two_functions made = make_functions();
+    two_functions made = make_functions(0);
     for (uint32_t i = 0; i < SJ_CHUNK_RECORDS; i++) {
         if (i % (SJ_CHUNK_RECORDS / 8) == 0) {
             made.single();
@@ -96,7 +97,7 @@ static void test_a_door_keeps_registers_and_vectors(void **state)
 static void keep_registers_disarmed(const char *directory)
 {
     (void)directory;
-    const two_functions made = make_functions();
+    const two_functions made = make_functions(0);
     for (uint32_t i = 0; i < SJ_CHUNK_RECORDS; i++) {
         call_checked(made.caller, 0x202, DIRECTION_FLAG);
     }
@@ -125,7 +126,8 @@ static const sj_record *next_record(record_list *list)
 
 static void check_call(record_list *list, bool is_patched)
 {
-    const bool is_first_of_chunk = (list->next + 2) % SJ_CHUNK_RECORDS == 0;
+    const uint32_t place = list->next % SJ_CHUNK_RECORDS;
+    const bool needs_chunk = place == SJ_CHUNK_RECORDS - 1 || place == SJ_CHUNK_RECORDS - 2;
     const sj_record *enter = next_record(list);
     const sj_record *leave = next_record(list);
     CHECK(sj_record_tag(enter) == CALLER && sj_record_tag(leave) == leave_tag(CALLER));
@@ -140,9 +142,9 @@ static void check_call(record_list *list, bool is_patched)
     CHECK(sj_record_stack(entered) == sj_record_stack(enter));
     CHECK(sj_record_stack(left) == sj_record_stack(enter));
     CHECK(sj_record_ticks48(entered) <= sj_record_ticks48(left));
-    /* The slow path, which may have waited, reads the clock again. */
-    CHECK(is_first_of_chunk ? sj_record_ticks48(entered) >= sj_record_ticks48(leave)
-                            : sj_record_ticks48(entered) == sj_record_ticks48(leave));
+    /* A thread that may have waited reads the clock again. */
+    CHECK(needs_chunk ? sj_record_ticks48(entered) >= sj_record_ticks48(leave)
+                      : sj_record_ticks48(entered) == sj_record_ticks48(leave));
 }
 
 static void record_calls(const char *directory, bool is_patched, uint32_t singles)
@@ -153,7 +155,7 @@ static void record_calls(const char *directory, bool is_patched, uint32_t single
     snprintf(path, sizeof(path), "%s/1.1.arena", directory);
     record_list list = {.base = map_arena_file(path), .chunks = CHUNKS};
     CHECK(list.base != NULL);
-    two_functions made = make_functions();
+    two_functions made = make_functions(0);
     patch_head(&made, is_patched);
     for (uint32_t i = 0; i < singles; i++) {
         made.single();
@@ -210,6 +212,81 @@ static void test_a_function_set_free_is_jumped_to(void **state)
     assert_int_equal(run_in_child(record_unpatched), 0);
 }
 
+/* A breakpoint there, or the probe of another tool: here a return. */
+static void write_to_mark(const char *directory)
+{
+    static const uint8_t endbr64[] = {0xf3, 0x0f, 0x1e, 0xfa};
+    char path[128];
+    start_with_chunks(directory, 2, SJ_FULL_DROP_NEW);
+    snprintf(path, sizeof(path), "%s/1.1.arena", directory);
+    record_list list = {.base = map_arena_file(path), .chunks = 2};
+    CHECK(list.base != NULL);
+    two_functions made = make_functions(sizeof(endbr64));
+    uint8_t *mark = made.page + HEAD - sizeof(endbr64);
+    for (int i = 0; i < 3; i++) {
+        memcpy(mark, endbr64, sizeof(endbr64));
+        made.caller();
+        check_call(&list, true);
+        mark[0] = 0xc3;
+        made.caller();
+        check_call(&list, false);
+    }
+    CHECK(sj_record_tag(next_record(&list)) == 0);
+}
+
+static void test_what_others_write_to_the_landing_mark_runs(void **state)
+{
+    (void)state;
+    assert_int_equal(run_in_child(write_to_mark), 0);
+}
+
+static two_functions waited_for;
+static uint8_t *arena;
+
+/* Sets the callee free and makes room as soon as somebody waits for it. */
+static void *free_callee(void *unused)
+{
+    const sj_arena_header *header = (const sj_arena_header *)arena;
+    tally drained = {0};
+    while (atomic_load(&header->drain_waiters) == 0) {
+        usleep(100);
+    }
+    patch_head(&waited_for, false);
+    drain_thread(arena, 0, true, &drained);
+    return unused;
+}
+
+static void free_during_wait(const char *directory)
+{
+    enum { CHUNKS = 2 };
+    sj_link_welcome welcome = make_welcome(2, CHUNKS, SJ_FULL_BLOCK);
+    char path[128];
+    pthread_t other;
+    welcome.block_ms = 20000;
+    CHECK(sj_recorder_start(directory, "1.1.arena", &welcome) == SJ_OK);
+    snprintf(path, sizeof(path), "%s/1.1.arena", directory);
+    arena = map_arena_file(path);
+    CHECK(arena != NULL);
+    waited_for = make_functions(0);
+    for (uint32_t i = 0; i < CHUNKS * SJ_CHUNK_RECORDS - 1; i++) {
+        waited_for.single();
+    }
+    CHECK(pthread_create(&other, NULL, free_callee, NULL) == 0);
+    waited_for.caller();
+    pthread_join(other, NULL);
+    record_list list = {.base = arena, .chunks = CHUNKS};
+    CHECK(sj_record_tag(next_record(&list)) ==
+          ((uint32_t)SJ_RECORD_NOTE << SJ_RECORD_FUNCTION_BITS | SJ_NOTE_WAITED));
+    CHECK(sj_record_tag(next_record(&list)) == leave_tag(CALLER));
+    CHECK(sj_record_tag(next_record(&list)) == 0);
+}
+
+static void test_a_function_set_free_while_its_caller_waits_is_jumped_to(void **state)
+{
+    (void)state;
+    assert_int_equal(run_in_child(free_during_wait), 0);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -217,6 +294,8 @@ int main(void)
         cmocka_unit_test(test_a_door_keeps_registers_when_disarmed),
         cmocka_unit_test(test_a_tail_call_is_one_moment),
         cmocka_unit_test(test_a_function_set_free_is_jumped_to),
+        cmocka_unit_test(test_a_function_set_free_while_its_caller_waits_is_jumped_to),
+        cmocka_unit_test(test_what_others_write_to_the_landing_mark_runs),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -4,10 +4,10 @@
  * does a call: all probes of a module share one piece of code, to which each passes its tag. With
  * inline probes the stubs of a large program were five times as large, and no faster.
  *
- * The shared code keeps three registers and the flags below the stack pointer, in the red zone,
- * which is dead at function heads and exits and which signal handlers leave alone. The clock is
- * read before the slot is reserved: whatever interrupts the probe, slots are then in the order of
- * their events. Flags go through lahf/seto and back through add/sahf, much cheaper than
+ * The shared code keeps the registers that it uses and the flags below the stack pointer, in the
+ * red zone, which is dead at function heads and exits and which signal handlers leave alone. The
+ * clock is read before the slot is reserved: whatever interrupts the probe, slots are then in the
+ * order of their events. Flags go through lahf/seto and back through add/sahf, much cheaper than
  * pushf/popf. */
 #include "agent/hooks/arch.h"
 #include "agent/planner/plan.h"
@@ -19,6 +19,8 @@
 #include <string.h>
 
 enum { OPCODE_JMP32 = 0xe9, OPCODE_JMP8 = 0xeb, OPCODE_INT3 = 0xcc };
+
+static const uint8_t endbr64[] = {0xf3, 0x0f, 0x1e, 0xfa};
 
 uint16_t sj_arch_machine(void)
 {
@@ -81,22 +83,13 @@ static uint32_t cursor_offset(void)
 enum { SHARED_ALIGNMENT = 64, VALUE_BITS = SJ_RECORD_VALUE << (SJ_RECORD_FUNCTION_BITS - 24) };
 _Static_assert(SJ_RECORD_ENTER == 0, "the tag of an entry is the number of its function");
 
-/* What a slot is for. Tags lie below the stack pointer of the shared code. */
-typedef enum slot_use { SLOT_OF_EVENT, SLOT_OF_VALUE, SLOT_OF_CALLEE } slot_use;
-
-static uint8_t tag_at(slot_use use)
-{
-    return use == SLOT_OF_CALLEE ? 0xfc /* -4 */ : 0xf8 /* -8 */;
-}
-
 /* The slow part: steps over the red zone, passes the tag, comes back with the record in %rcx and
- * the clock, which a wait has made old, read again. */
-static uint64_t emit_slow_part(sj_emitter *emitter, slot_use use, uint64_t back)
+ * the clock, which a wait has made old, read again. It goes on with what is emitted next. */
+static void emit_slow_part(sj_emitter *emitter, bool is_value)
 {
-    const uint64_t start = emitter->cold_at;
     uint64_t *at = &emitter->cold_at;
-    EMIT(at, 0x8b, 0x44, 0x24, tag_at(use)); /* mov tag, %eax */
-    if (use == SLOT_OF_VALUE) {
+    EMIT(at, 0x8b, 0x44, 0x24, 0xf8); /* mov -8(%rsp), %eax */
+    if (is_value) {
         EMIT(at, 0x0d, 0, 0, 0, VALUE_BITS); /* or $0xc0000000, %eax */
     }
     EMIT(at, 0x48, 0x8d, 0xa4, 0x24, 0x68, 0xff, 0xff, 0xff); /* lea -152(%rsp), %rsp */
@@ -105,9 +98,6 @@ static uint64_t emit_slow_part(sj_emitter *emitter, slot_use use, uint64_t back)
     put_displacement(emitter, at, emitter->gate);
     EMIT(at, 0x48, 0x8d, 0xa4, 0x24, 0xa0, 0x00, 0x00, 0x00); /* lea 160(%rsp), %rsp */
     EMIT(at, 0x0f, 0x31);                                     /* rdtsc */
-    EMIT(at, OPCODE_JMP32);
-    put_displacement(emitter, at, back);
-    return start;
 }
 
 /* Keeps what a probe uses: %rax, %rcx, %rdx and, where they matter, the flags. The probe's return
@@ -125,9 +115,9 @@ static void emit_keep(sj_emitter *emitter)
     }
 }
 
-static void emit_give_back(sj_emitter *emitter)
+/* `at`: in the main line or in a slow part. */
+static void emit_give_back(sj_emitter *emitter, uint64_t *at)
 {
-    uint64_t *at = &emitter->at;
     if (!emitter->frees_flags) {
         EMIT(at, 0x8b, 0x44, 0x24, 0xd8); /* mov -40(%rsp), %eax */
         EMIT(at, 0x04, 0x7f, 0x9e);       /* add $127, %al; sahf */
@@ -161,8 +151,9 @@ static void emit_meet(sj_emitter *emitter)
     put_displacement(emitter, cold_at, *at);
 }
 
-/* The address of a slot in %rcx. */
-static void emit_reserve(sj_emitter *emitter, slot_use use)
+/* The address of a slot in %rcx, and the carry flag clear; where there is none, to the slow part
+ * that is emitted next. */
+static void emit_try(sj_emitter *emitter)
 {
     uint64_t *at = &emitter->at;
     EMIT(at, 0xb9, 0x10, 0x00, 0x00, 0x00);       /* mov $16, %ecx */
@@ -170,34 +161,29 @@ static void emit_reserve(sj_emitter *emitter, slot_use use)
     put_32(at, emitter->measuring, cursor_offset());
     EMIT(at, 0xf7, 0xc1, 0x00, 0xf0, 0x00, 0x00); /* test $0xf000, %ecx */
     EMIT(at, 0x0f, 0x84);                         /* jz slow part */
-    const uint64_t slow = emit_slow_part(emitter, use, *at + 4);
-    put_displacement(emitter, at, slow);
+    put_displacement(emitter, at, emitter->cold_at);
+}
+
+/* A slot for a value, or for an entry or exit: its address in %rcx. */
+static void emit_reserve(sj_emitter *emitter, bool is_value)
+{
+    emit_try(emitter);
+    emit_slow_part(emitter, is_value);
+    EMIT(&emitter->cold_at, OPCODE_JMP32);
+    put_displacement(emitter, &emitter->cold_at, emitter->at);
 }
 
 static void emit_record(sj_emitter *emitter)
 {
     uint64_t *at = &emitter->at;
     EMIT(at, 0x0f, 0x31); /* rdtsc */
-    emit_reserve(emitter, SLOT_OF_EVENT);
+    emit_reserve(emitter, false);
     EMIT(at, 0x89, 0x01);                   /* mov %eax, (%rcx) */
     EMIT(at, 0x66, 0x89, 0x51, 0x04);       /* mov %dx, 4(%rcx) */
     EMIT(at, 0x48, 0x8d, 0x54, 0x24, 0x08); /* lea 8(%rsp), %rdx */
     EMIT(at, 0x48, 0x89, 0x51, 0x06);       /* mov %rdx, 6(%rcx) */
     EMIT(at, 0x8b, 0x44, 0x24, 0xf8);       /* mov -8(%rsp), %eax */
     EMIT(at, 0x89, 0x41, 0x0c);             /* mov %eax, 12(%rcx) */
-}
-
-/* One of two records of the moment in %rdx:%rax, both of which are kept. %rsi is lost. */
-static void emit_tail_call_record(sj_emitter *emitter, slot_use use)
-{
-    uint64_t *at = &emitter->at;
-    emit_reserve(emitter, use);
-    EMIT(at, 0x89, 0x01);                    /* mov %eax, (%rcx) */
-    EMIT(at, 0x66, 0x89, 0x51, 0x04);        /* mov %dx, 4(%rcx) */
-    EMIT(at, 0x48, 0x8d, 0x74, 0x24, 0x08);  /* lea 8(%rsp), %rsi */
-    EMIT(at, 0x48, 0x89, 0x71, 0x06);        /* mov %rsi, 6(%rcx) */
-    EMIT(at, 0x8b, 0x74, 0x24, tag_at(use)); /* mov tag, %esi */
-    EMIT(at, 0x89, 0x71, 0x0c);              /* mov %esi, 12(%rcx) */
 }
 
 /* In front of the record, one of the first word of the object in %rdi (or %rsi), if it is one. */
@@ -209,7 +195,7 @@ static void emit_receiver(sj_emitter *emitter, bool is_second)
     EMIT(at, 0x74, VALUE_BYTES + 6);                     /* jz */
     EMIT(at, 0x40, 0xf6, is_second ? 0xc6 : 0xc7, 0x07); /* test $7, %dil (or %sil) */
     EMIT(at, 0x75, VALUE_BYTES);                         /* jnz */
-    emit_reserve(emitter, SLOT_OF_VALUE);                /* 27 bytes */
+    emit_reserve(emitter, true);                         /* 27 bytes */
     EMIT(at, 0x48, 0x8b, is_second ? 0x06 : 0x07);       /* mov (%rdi), %rax (or (%rsi)) */
     EMIT(at, 0x48, 0x89, 0x01);                          /* mov %rax, (%rcx) */
     EMIT(at, 0x8d, 0x44, 0x24, 0x08);                    /* lea 8(%rsp), %eax */
@@ -238,19 +224,48 @@ static void emit_part(sj_emitter *emitter, sj_shared_part part, bool enters, rec
         emit_receiver(emitter, receiver == RECEIVER_SECOND);
     }
     emit_record(emitter);
-    emit_give_back(emitter);
+    emit_give_back(emitter, &emitter->at);
 }
 
+/* One of two records of the moment in %rdx:%rax, both of which are kept. %rsi is lost. */
+static void emit_tail_call_record(sj_emitter *emitter, uint64_t *at, uint8_t tag_at)
+{
+    EMIT(at, 0x89, 0x01);                   /* mov %eax, (%rcx) */
+    EMIT(at, 0x66, 0x89, 0x51, 0x04);       /* mov %dx, 4(%rcx) */
+    EMIT(at, 0x48, 0x8d, 0x74, 0x24, 0x08); /* lea 8(%rsp), %rsi */
+    EMIT(at, 0x48, 0x89, 0x71, 0x06);       /* mov %rsi, 6(%rcx) */
+    EMIT(at, 0x8b, 0x74, 0x24, tag_at);     /* mov tag, %esi */
+    EMIT(at, 0x89, 0x71, 0x0c);             /* mov %esi, 12(%rcx) */
+}
+
+static void emit_tail_call_end(sj_emitter *emitter, uint64_t *at)
+{
+    EMIT(at, 0x48, 0x8b, 0x74, 0x24, 0xd8); /* mov -40(%rsp), %rsi */
+    emit_give_back(emitter, at);
+}
+
+/* Records an exit and an entry and returns with the carry flag clear; or, where a slot is not at
+ * hand, the exit alone and returns with it set: the thread may have waited, so what its caller knew
+ * of the callee is old. */
 static void emit_tail_call_part(sj_emitter *emitter)
 {
+    enum { LEAVE_TAG_AT = 0xf8 /* -8 */, ENTER_TAG_AT = 0xfc /* -4 */ };
     uint64_t *at = &emitter->at;
+    uint64_t *cold_at = &emitter->cold_at;
     begin_part(emitter, SJ_SHARED_TAIL_CALL);
     EMIT(at, 0x48, 0x89, 0x74, 0x24, 0xd8); /* mov %rsi, -40(%rsp) */
     EMIT(at, 0x0f, 0x31);                   /* rdtsc */
-    emit_tail_call_record(emitter, SLOT_OF_EVENT);
-    emit_tail_call_record(emitter, SLOT_OF_CALLEE);
-    EMIT(at, 0x48, 0x8b, 0x74, 0x24, 0xd8); /* mov -40(%rsp), %rsi */
-    emit_give_back(emitter);
+    emit_try(emitter);
+    emit_slow_part(emitter, false);
+    emit_tail_call_record(emitter, cold_at, LEAVE_TAG_AT);
+    EMIT(cold_at, 0xf9); /* stc */
+    emit_tail_call_end(emitter, cold_at);
+    emit_tail_call_record(emitter, at, LEAVE_TAG_AT);
+    emit_try(emitter);
+    EMIT(cold_at, 0xf9); /* stc */
+    emit_tail_call_end(emitter, cold_at);
+    emit_tail_call_record(emitter, at, ENTER_TAG_AT);
+    emit_tail_call_end(emitter, at);
 }
 
 void sj_emit_shared(sj_emitter *emitter)
@@ -299,21 +314,34 @@ void sj_emit_to_door(sj_emitter *emitter, uint32_t leave_tag, uint64_t door)
     sj_emit_jump(emitter, door);
 }
 
-void sj_emit_door(sj_emitter *emitter, const sj_door *door)
+/* Goes on `distance` bytes further where the four bytes at an address are not these. */
+static void emit_compare(sj_emitter *emitter, uint64_t address, const uint8_t bytes[4],
+                         uint8_t distance)
 {
     uint64_t *at = &emitter->at;
-    EMIT(at, 0x81, 0x3d); /* cmpl $patch, head(%rip) */
-    put_displacement(emitter, at, door->head - sizeof(door->patch));
-    put_bytes(at, emitter->measuring, door->patch, sizeof(door->patch));
-    EMIT(at, 0x75, 18);               /* jne */
+    EMIT(at, 0x81, 0x3d); /* cmpl $bytes, address(%rip) */
+    put_displacement(emitter, at, address - 4);
+    put_bytes(at, emitter->measuring, bytes, 4);
+    EMIT(at, 0x75, distance); /* jne */
+}
+
+void sj_emit_door(sj_emitter *emitter, const sj_door *door)
+{
+    enum { COMPARE_BYTES = 12, RECORD_BYTES = 20, ALONE_BYTES = 10 };
+    uint64_t *at = &emitter->at;
+    if (door->start != door->head) {
+        emit_compare(emitter, door->start, endbr64, COMPARE_BYTES + RECORD_BYTES);
+    }
+    emit_compare(emitter, door->head, door->patch, RECORD_BYTES);
     EMIT(at, 0xc7, 0x44, 0x24, 0xf4); /* movl $enter, -12(%rsp) */
     put_32(at, emitter->measuring, door->enter_tag);
     EMIT(at, 0xe8); /* call */
     put_displacement(emitter, at, emitter->shared[SJ_SHARED_TAIL_CALL]);
+    EMIT(at, 0x72, ALONE_BYTES); /* jc start */
     sj_emit_jump(emitter, door->stub + PROBE_BYTES);
     EMIT(at, 0xe8); /* call */
     put_displacement(emitter, at, emitter->shared[SJ_SHARED_LEAVE_FREE_FLAGS]);
-    sj_emit_jump(emitter, door->start);
+    sj_emit_jump(emitter, door->start); /* start: */
 }
 
 void sj_emit_receiver_probe(sj_emitter *emitter, uint32_t function, uint8_t receiver)
@@ -431,7 +459,6 @@ static bool is_padding(uint8_t byte)
 /* Bytes of the landing mark that a function may begin with. */
 static int32_t mark_bytes(const uint8_t *code)
 {
-    static const uint8_t endbr64[] = {0xf3, 0x0f, 0x1e, 0xfa};
     int32_t bytes = sizeof(endbr64);
     for (size_t i = 0; i < sizeof(endbr64); i++) {
         bytes = code[i] == endbr64[i] ? bytes : 0;
