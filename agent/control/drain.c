@@ -452,6 +452,7 @@ static sj_status note_reselection(sj_drain *drain, const void *context)
     for (size_t i = 0; i < drain->process_count; i++) {
         sj_drained_process *process = drain->processes[i];
         if (process->number == reselection->process) {
+            sj_freed_remove(&process->freed, reselection->hooked, reselection->hooked_count);
             if (reselection->freed_count != 0) {
                 sj_freed_add(&process->freed, reselection->freed, reselection->freed_count,
                              reselection->ticks);

@@ -91,12 +91,14 @@ void sj_drain_resume(sj_drain *drain);
 SJ_MUST_CHECK sj_status sj_drain_set_policy(sj_drain *drain, const sj_policy *policy,
                                             sj_rules *rules);
 
-/* Functions of a process that were set free at `ticks`. */
+/* Functions of a process that were set free at `ticks`, and that were hooked again. */
 typedef struct sj_drain_reselection {
     uint64_t process;
     uint64_t ticks;
     const uint32_t *freed;
     size_t freed_count;
+    const uint32_t *hooked;
+    size_t hooked_count;
 } sj_drain_reselection;
 
 /* sj_drain_reselected tells the drain which functions' calls have no exit any more. As

@@ -192,7 +192,9 @@ static void init_sifter(sj_drained_thread *thread, const sj_thread_slot *slot)
     uint64_t ticks;
     sifter->governed = thread->process->governed;
     sifter->freed = &thread->process->freed;
-    sifter->seen_changes = sj_freed_changes(sifter->freed, &ticks);
+    /* A thread that recorded before it is looked at may have open calls from before a change. */
+    const uint32_t changes = sj_freed_changes(sifter->freed, &ticks);
+    sifter->seen_changes = slot->start_ticks < ticks ? 0 : changes;
     sifter->view = &thread->process->view;
     sifter->thread = thread->number;
     sifter->thread_name = thread->name;

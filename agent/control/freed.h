@@ -17,7 +17,8 @@
 enum { SJ_FREED_FUNCTIONS = 1 << 22 }; /* ids from here on are never in it */
 
 typedef struct sj_freed {
-    _Atomic uint32_t *changes_of; /* [SJ_FREED_FUNCTIONS]: the last change of each; mapped lazily */
+    _Atomic uint32_t *changes_of; /* [SJ_FREED_FUNCTIONS]: the last change of each, twice, and
+                                   * 1 while it is free; mapped lazily */
     _Atomic uint32_t changes;     /* how often functions were set free */
     _Atomic uint64_t ticks;       /* when they last were */
 } sj_freed;
@@ -34,10 +35,17 @@ void sj_freed_deinit(sj_freed *freed);                  /* safe on a zeroed one 
 /* sj_freed_add notes functions that are free from `ticks` on. */
 void sj_freed_add(sj_freed *freed, const uint32_t *functions, size_t count, uint64_t ticks);
 
+/* sj_freed_remove notes functions that are about to be hooked again. */
+void sj_freed_remove(sj_freed *freed, const uint32_t *functions, size_t count);
+
 /* sj_freed_changes returns the number of the last change, and its time. */
 uint32_t sj_freed_changes(const sj_freed *freed, uint64_t *ticks);
 
 /* sj_freed_has tells whether a function was set free since; `since` is a sj_freed_since. */
 bool sj_freed_has(void *since, uint32_t function);
+
+/* sj_freed_is_free tells whether a function has been free since the change of this number, or an
+ * earlier one. */
+bool sj_freed_is_free(const sj_freed *freed, uint32_t function, uint32_t change);
 
 #endif

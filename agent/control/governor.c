@@ -265,6 +265,9 @@ static bool toggle(sj_governor *governor, sj_governed *governed, uint32_t *ids, 
     sj_toggle_report report = {0};
     sj_error error = {0};
     qsort(ids, count, sizeof(*ids), compare_ids);
+    if (on) {
+        sj_freed_remove(governed->freed, ids, count);
+    }
     const sj_status status = sj_toggle_functions(governed->pid, ids, count, on, &report, &error);
     if (status != SJ_OK) {
         governor->counters.failures++;

@@ -121,7 +121,9 @@ static void reselect_one(sj_recording *recording, pid_t pid, const sj_function_s
     const sj_drain_reselection reselection = {.process = process,
                                               .ticks = report.ticks,
                                               .freed = report.freed,
-                                              .freed_count = report.freed_count};
+                                              .freed_count = report.freed_count,
+                                              .hooked = report.hooked,
+                                              .hooked_count = report.hooked_count};
     (void)!sj_drain_reselected(recording->drain, &reselection);
     size_t told = 0;
     (void)!sj_roster_tell_missed(recording->roster, process, report.missed, report.missed_count,

@@ -2,6 +2,8 @@
 
 #include <stdlib.h>
 
+enum { LATE_RECORDS = 4096 };
+
 #define TICKS48_MASK ((UINT64_C(1) << 48) - 1)
 
 static sj_status feed_sifted(sj_sifter *sifter, const sj_record *records, size_t count,
@@ -24,9 +26,14 @@ static void count_calls(const sj_sifter *sifter, const sj_record *records, size_
     sj_governed_count(sifter->governed, counted, highest);
 }
 
+static bool is_of_kind(const sj_record *record, sj_record_kind kind)
+{
+    return sj_record_tag(record) >> SJ_RECORD_FUNCTION_BITS == (uint32_t)kind;
+}
+
 static bool is_value(const sj_record *record)
 {
-    return sj_record_tag(record) >> SJ_RECORD_FUNCTION_BITS == SJ_RECORD_VALUE;
+    return is_of_kind(record, SJ_RECORD_VALUE);
 }
 
 /* is_before compares 48-bit times that lie near to each other. */
@@ -41,9 +48,30 @@ static sj_status note_change(sj_sifter *sifter, uint32_t changes, uint64_t now_t
 {
     sj_freed_since since = {.freed = sifter->freed, .seen = sifter->seen_changes};
     sifter->seen_changes = changes;
+    sifter->late_records = LATE_RECORDS;
     return sj_assembler_has_open(sifter->assembler, sj_freed_has, &since)
                ? sj_assembler_lost(sifter->assembler, SJ_GAP_PAUSED, 0, 0, now_ticks)
                : SJ_OK;
+}
+
+/* feed_late feeds records behind a change. A thread that was stopped in an entry's probe, or waited
+ * there for room, tells that entry of a free function once signal handlers have come back: a gap
+ * follows it, because its exit will not be seen. */
+static sj_status feed_late(sj_sifter *sifter, const sj_record *records, size_t count,
+                           uint64_t now_ticks)
+{
+    size_t fed = 0;
+    for (size_t i = 0; i < count && sifter->late_records > 0; i++) {
+        sifter->late_records--;
+        if (is_of_kind(&records[i], SJ_RECORD_ENTER) &&
+            sj_freed_is_free(sifter->freed, sj_record_tag(&records[i]), sifter->seen_changes)) {
+            fed = i + 1;
+            sifter->late_records = 0;
+            SJ_TRY(feed_sifted(sifter, records, fed, now_ticks));
+            SJ_TRY(sj_assembler_lost(sifter->assembler, SJ_GAP_PAUSED, 0, 0, now_ticks));
+        }
+    }
+    return feed_sifted(sifter, records + fed, count - fed, now_ticks);
 }
 
 /* note_freed feeds what was recorded before functions were set free, and notes that. */
@@ -69,7 +97,7 @@ static sj_status note_freed(sj_sifter *sifter, const sj_record *records, size_t 
         return SJ_OK;
     }
     *count = before;
-    SJ_TRY(feed_sifted(sifter, records, before, now_ticks));
+    SJ_TRY(feed_late(sifter, records, before, now_ticks));
     return note_change(sifter, changes, now_ticks);
 }
 
@@ -444,7 +472,7 @@ sj_status sj_sifter_feed(sj_sifter *sifter, const sj_record *records, size_t cou
         fed = count;
         SJ_TRY(note_freed(sifter, records, &fed, now_ticks));
     }
-    return feed_sifted(sifter, records + fed, count - fed, now_ticks);
+    return feed_late(sifter, records + fed, count - fed, now_ticks);
 }
 
 /* tell_all tells the calls that are held back. */

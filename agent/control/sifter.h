@@ -21,6 +21,7 @@ typedef struct sj_sifter {
     sj_governed *governed; /* NULL: no budget */
     sj_freed *freed;       /* of the process; NULL: functions stay hooked */
     uint32_t seen_changes; /* of `freed` */
+    uint32_t late_records; /* so many may still bring an entry that a change overtook */
     /* what the policy asks of calls; all NULL or 0: nothing */
     const sj_policy *policy;
     sj_rules *rules;

@@ -25,6 +25,8 @@ static uint32_t told_step;     /* of the clock, to the assembler */
 static unsigned offered;       /* blocks with events */
 static unsigned first_refused; /* the blocks that are, by number */
 static unsigned last_refused;
+static unsigned pauses;      /* gaps that say so */
+static unsigned pause_event; /* the event in front of which the last one lies */
 
 /* The linker leads the thread's calls here: blocks are short, and refused when the test says so. */
 sj_status __real_sj_assembler_new(const sj_assembler_options *options,
@@ -40,6 +42,21 @@ sj_status __wrap_sj_assembler_new(const sj_assembler_options *options,
     return __real_sj_assembler_new(&small, sink, assembler);
 }
 
+static void note_pauses(sj_slice bytes)
+{
+    sj_block_decoder *decoder;
+    sj_block block;
+    assert_int_equal(sj_block_decoder_new(&decoder), SJ_OK);
+    assert_int_equal(sj_block_decode(decoder, bytes, SJ_WANT_ALL, &block), SJ_OK);
+    for (size_t i = 0; i < block.gap_count; i++) {
+        if (block.gaps[i].reason == SJ_GAP_PAUSED) {
+            pauses++;
+            pause_event = block.gaps[i].before_event;
+        }
+    }
+    sj_block_decoder_free(decoder);
+}
+
 sj_status __wrap_sj_drained_process_block(const sj_drained_process *process, uint64_t thread,
                                           const sj_block_header *header, sj_slice bytes);
 sj_status __wrap_sj_drained_process_block(const sj_drained_process *process, uint64_t thread,
@@ -47,7 +64,7 @@ sj_status __wrap_sj_drained_process_block(const sj_drained_process *process, uin
 {
     (void)process;
     (void)thread;
-    (void)bytes;
+    note_pauses(bytes);
     offered += header->event_count != 0;
     return offered >= first_refused && offered <= last_refused ? SJ_EFULL : SJ_OK;
 }
@@ -57,6 +74,9 @@ static int set_up(void **state)
     fixture *f = calloc(1, sizeof(*f));
     sj_error error = {0};
     offered = 0;
+    first_refused = 0;
+    last_refused = 0;
+    pauses = 0;
     fake_arena_make(&f->arena, "1.0.arena", 1, CHUNKS);
     fake_thread_start(&f->thread, &f->arena, 0, 77);
     snprintf(f->folder, sizeof(f->folder), "/tmp/sj_drained_XXXXXX");
@@ -71,6 +91,7 @@ static int set_up(void **state)
     f->shared.buffer = malloc(SJ_CHUNK_RECORDS * sizeof(sj_record));
     assert_int_equal(sj_block_encoder_new(&f->shared.encoder), SJ_OK);
     f->process = (sj_drained_process){.shared = &f->shared, .pid = 1, .view = f->arena.view};
+    assert_int_equal(sj_freed_init(&f->process.freed), SJ_OK);
     assert_int_equal(sj_drained_thread_new(&f->process, 0, &f->drained), SJ_OK);
     *state = f;
     return 0;
@@ -82,6 +103,7 @@ static int tear_down(void **state)
     char command[96];
     snprintf(command, sizeof(command), "rm -rf %s", f->folder);
     sj_drained_thread_free(f->drained);
+    sj_freed_deinit(&f->process.freed);
     sj_emitter_free(f->emitter);
     sj_spool_close(f->spool);
     sj_block_encoder_free(f->shared.encoder);
@@ -151,12 +173,107 @@ static void blocks_may_be_told_in_steps_of_the_clock(void **state)
     assert_int_equal(told_step, CLOCK_STEP);
 }
 
+/* Two calls of FUNCTION, one in the other; FUNCTION + 1 is set free at 1,500. */
+static void free_next_function(fixture *f)
+{
+    static const uint32_t freed = FUNCTION + 1;
+    f->thread.ticks = 1000;
+    assert_true(fake_thread_put(&f->thread, SJ_RECORD_ENTER, FUNCTION, STACK));
+    assert_true(fake_thread_put(&f->thread, SJ_RECORD_ENTER, FUNCTION, STACK - 16));
+    sj_freed_add(&f->process.freed, &freed, 1, 1500);
+    f->thread.ticks = 2000;
+}
+
+static void end_calls(fixture *f)
+{
+    assert_true(fake_thread_put(&f->thread, SJ_RECORD_LEAVE, FUNCTION, STACK));
+    read_all(f);
+    assert_int_equal(sj_drained_thread_flush(f->drained), SJ_OK);
+}
+
+/* Its end will not be seen. */
+static void an_entry_under_way_when_its_function_is_set_free_is_followed_by_a_gap(void **state)
+{
+    fixture *f = *state;
+    free_next_function(f);
+    assert_true(fake_thread_put(&f->thread, SJ_RECORD_NOTE, SJ_NOTE_WAITED, 800));
+    assert_true(fake_thread_put(&f->thread, SJ_RECORD_ENTER, FUNCTION + 1, STACK - 32));
+    end_calls(f);
+    assert_int_equal(pauses, 1);
+    assert_int_equal(pause_event, 3);
+}
+
+static void so_is_one_at_the_moment_of_an_exit(void **state)
+{
+    fixture *f = *state;
+    free_next_function(f);
+    assert_true(fake_thread_put(&f->thread, SJ_RECORD_LEAVE, FUNCTION, STACK - 16));
+    f->thread.ticks--;
+    assert_true(fake_thread_put(&f->thread, SJ_RECORD_ENTER, FUNCTION + 1, STACK - 16));
+    end_calls(f);
+    assert_int_equal(pauses, 1);
+    assert_int_equal(pause_event, 4);
+}
+
+/* A signal handler's call comes first: the clock of the entry was read before the change. */
+static void so_is_one_that_a_handler_interrupted(void **state)
+{
+    fixture *f = *state;
+    free_next_function(f);
+    assert_true(fake_thread_put(&f->thread, SJ_RECORD_ENTER, FUNCTION, STACK - 64));
+    assert_true(fake_thread_put(&f->thread, SJ_RECORD_LEAVE, FUNCTION, STACK - 64));
+    f->thread.ticks = 1400;
+    assert_true(fake_thread_put(&f->thread, SJ_RECORD_ENTER, FUNCTION + 1, STACK - 32));
+    f->thread.ticks = 3000;
+    end_calls(f);
+    assert_int_equal(pauses, 1);
+    assert_int_equal(pause_event, 5);
+}
+
+static void entries_of_functions_hooked_again_are_not(void **state)
+{
+    static const uint32_t hooked = FUNCTION + 1;
+    fixture *f = *state;
+    free_next_function(f);
+    sj_freed_remove(&f->process.freed, &hooked, 1);
+    assert_true(fake_thread_put(&f->thread, SJ_RECORD_ENTER, FUNCTION + 1, STACK - 32));
+    assert_true(fake_thread_put(&f->thread, SJ_RECORD_LEAVE, FUNCTION + 1, STACK - 32));
+    end_calls(f);
+    assert_int_equal(pauses, 0);
+}
+
+static void a_thread_first_looked_at_after_a_change_has_calls_from_before(void **state)
+{
+    fixture *f = *state;
+    static const uint32_t freed = FUNCTION + 1;
+    sj_drained_thread_free(f->drained);
+    sj_arena_view_slot(&f->arena.view, 0)->start_ticks = 900;
+    f->thread.ticks = 1000;
+    assert_true(fake_thread_put(&f->thread, SJ_RECORD_ENTER, FUNCTION, STACK));
+    assert_true(fake_thread_put(&f->thread, SJ_RECORD_ENTER, FUNCTION + 1, STACK - 16));
+    sj_freed_add(&f->process.freed, &freed, 1, 1500);
+    assert_int_equal(sj_drained_thread_new(&f->process, 0, &f->drained), SJ_OK);
+    f->thread.ticks = 2000;
+    end_calls(f);
+    assert_int_equal(pauses, 1);
+    assert_int_equal(pause_event, 2);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(endings_of_refused_blocks_are_no_records_of_the_next,
                                         set_up, tear_down),
         cmocka_unit_test_setup_teardown(nor_are_they_told_off_twice, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(
+            an_entry_under_way_when_its_function_is_set_free_is_followed_by_a_gap, set_up,
+            tear_down),
+        cmocka_unit_test_setup_teardown(so_is_one_at_the_moment_of_an_exit, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(so_is_one_that_a_handler_interrupted, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(
+            a_thread_first_looked_at_after_a_change_has_calls_from_before, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(entries_of_functions_hooked_again_are_not, set_up,
+                                        tear_down),
         cmocka_unit_test_setup_teardown(blocks_may_be_told_in_steps_of_the_clock, set_up,
                                         tear_down),
     };
