@@ -1,0 +1,57 @@
+/* Calls that end by a jump to another function: at once, by a condition, from one to the next, to
+ * a function without calls that loops to its own head. */
+#include <stdio.h>
+
+#if defined(__clang__)
+#define PART __attribute__((noinline))
+#else
+#define PART __attribute__((noipa))
+#endif
+
+enum { ROUNDS = 20000 };
+
+PART long tail_end(long value)
+{
+    return value * 5 + (value >> 3); /* not by addresses alone: flags are overwritten */
+}
+
+PART long tail_loop(long value)
+{
+    do {
+        value = value / 2 + 1;
+    } while (value > 2);
+    return value;
+}
+
+PART long tail_start(long value)
+{
+    return tail_end(value ^ 5);
+}
+
+PART long tail_chain(long value)
+{
+    return tail_start(value + 7);
+}
+
+PART long tail_maybe(long value)
+{
+    if (value & 1) {
+        return tail_end(value);
+    }
+    return value;
+}
+
+PART long tail_to_loop(long value)
+{
+    return tail_loop(value + 3);
+}
+
+int main(void)
+{
+    long sum = 0;
+    for (long i = 0; i < ROUNDS; i++) {
+        sum += tail_start(i) + tail_chain(i) + tail_maybe(i) + tail_to_loop(i);
+    }
+    printf("%ld\n", sum);
+    return 0;
+}
