@@ -91,7 +91,7 @@ void sj_drain_resume(sj_drain *drain);
 SJ_MUST_CHECK sj_status sj_drain_set_policy(sj_drain *drain, const sj_policy *policy,
                                             sj_rules *rules);
 
-/* Functions of a process that were set free at `ticks`, and that were hooked again. */
+/* Functions of a process that were set free at `ticks`, and that were hooked. */
 typedef struct sj_drain_reselection {
     uint64_t process;
     uint64_t ticks;

@@ -192,9 +192,10 @@ static void init_sifter(sj_drained_thread *thread, const sj_thread_slot *slot)
     uint64_t ticks;
     sifter->governed = thread->process->governed;
     sifter->freed = &thread->process->freed;
-    /* A thread that recorded before it is looked at may have open calls from before a change. */
     const uint32_t changes = sj_freed_changes(sifter->freed, &ticks);
+    /* A thread that recorded before it is looked at may have open calls from before a change. */
     sifter->seen_changes = slot->start_ticks < ticks ? 0 : changes;
+    sifter->late_records = changes != 0 ? SJ_SIFTER_LATE_RECORDS : 0;
     sifter->view = &thread->process->view;
     sifter->thread = thread->number;
     sifter->thread_name = thread->name;

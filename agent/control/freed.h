@@ -1,9 +1,10 @@
 /* The functions of a process that were hooked and have been set free: calls of them that were open
  * at that moment have no exit any more, which whoever pairs entries and exits has to know, also
- * when they are hooked again before it looks.
+ * when they are hooked again before it looks; so have calls whose entry was under way and is told
+ * later, as long as they stay free.
  *
- * One thread at a time adds to it (the governor's, or the one that changes the policy while the
- * governor rests); any thread asks. */
+ * One thread at a time changes it (the governor's, or the drain's for a change of the policy while
+ * the governor rests); any thread asks. */
 #ifndef SJ_AGENT_CONTROL_FREED_H
 #define SJ_AGENT_CONTROL_FREED_H
 
@@ -17,10 +18,11 @@
 enum { SJ_FREED_FUNCTIONS = 1 << 22 }; /* ids from here on are never in it */
 
 typedef struct sj_freed {
-    _Atomic uint32_t *changes_of; /* [SJ_FREED_FUNCTIONS]: the last change of each, twice, and
-                                   * 1 while it is free; mapped lazily */
-    _Atomic uint32_t changes;     /* how often functions were set free */
-    _Atomic uint64_t ticks;       /* when they last were */
+    /* [SJ_FREED_FUNCTIONS]: twice the number of its last change, plus 1 while it is free; mapped
+     * lazily */
+    _Atomic uint32_t *changes_of;
+    _Atomic uint32_t changes; /* how often functions were set free */
+    _Atomic uint64_t ticks;   /* when they last were */
 } sj_freed;
 
 /* Those that were set free after the change number `seen`. */
@@ -35,7 +37,7 @@ void sj_freed_deinit(sj_freed *freed);                  /* safe on a zeroed one 
 /* sj_freed_add notes functions that are free from `ticks` on. */
 void sj_freed_add(sj_freed *freed, const uint32_t *functions, size_t count, uint64_t ticks);
 
-/* sj_freed_remove notes functions that are about to be hooked again. */
+/* sj_freed_remove notes functions that are about to be hooked, or may not be free. */
 void sj_freed_remove(sj_freed *freed, const uint32_t *functions, size_t count);
 
 /* sj_freed_changes returns the number of the last change, and its time. */

@@ -282,6 +282,9 @@ static bool toggle(sj_governor *governor, sj_governed *governed, uint32_t *ids, 
     }
     if (!on) {
         sj_freed_add(governed->freed, ids, count, report.ticks);
+        if (report.refused != 0) {
+            sj_freed_remove(governed->freed, ids, count); /* some of them have their exits still */
+        }
     }
     governor->counters.stopped_ns += report.stopped_ns;
     spend(governed, TOGGLE_NS);

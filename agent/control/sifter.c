@@ -2,12 +2,11 @@
 
 #include <stdlib.h>
 
-enum { LATE_RECORDS = 4096 };
-
 #define TICKS48_MASK ((UINT64_C(1) << 48) - 1)
 
 static sj_status feed_sifted(sj_sifter *sifter, const sj_record *records, size_t count,
                              uint64_t now_ticks);
+static sj_status tell_all(sj_sifter *sifter, uint64_t now_ticks);
 
 static void count_calls(const sj_sifter *sifter, const sj_record *records, size_t count)
 {
@@ -42,33 +41,44 @@ static bool is_before(uint64_t ticks48, uint64_t other)
     return ((ticks48 - other) & TICKS48_MASK) > TICKS48_MASK / 2;
 }
 
-/* note_change tells the assembler of calls that were open when their functions were set free: they
- * have no exit any more, which a gap says. */
-static sj_status note_change(sj_sifter *sifter, uint32_t changes, uint64_t now_ticks)
+/* note_open tells the assembler of calls that are open while they have no exit any more. */
+static sj_status note_open(sj_sifter *sifter, bool (*is_endless)(void *context, uint32_t function),
+                           void *context, uint64_t now_ticks)
 {
-    sj_freed_since since = {.freed = sifter->freed, .seen = sifter->seen_changes};
-    sifter->seen_changes = changes;
-    sifter->late_records = LATE_RECORDS;
-    return sj_assembler_has_open(sifter->assembler, sj_freed_has, &since)
+    SJ_TRY(tell_all(sifter, now_ticks));
+    return sj_assembler_has_open(sifter->assembler, is_endless, context)
                ? sj_assembler_lost(sifter->assembler, SJ_GAP_PAUSED, 0, 0, now_ticks)
                : SJ_OK;
 }
 
+/* note_change does so for functions that were set free. */
+static sj_status note_change(sj_sifter *sifter, uint32_t changes, uint64_t now_ticks)
+{
+    sj_freed_since since = {.freed = sifter->freed, .seen = sifter->seen_changes};
+    sifter->seen_changes = changes;
+    sifter->late_records = SJ_SIFTER_LATE_RECORDS;
+    return note_open(sifter, sj_freed_has, &since, now_ticks);
+}
+
+static bool is_same(void *context, uint32_t function)
+{
+    return function == *(const uint32_t *)context;
+}
+
 /* feed_late feeds records behind a change. A thread that was stopped in an entry's probe, or waited
- * there for room, tells that entry of a free function once signal handlers have come back: a gap
- * follows it, because its exit will not be seen. */
+ * there for room, tells that entry of a free function only now, and its exit never. */
 static sj_status feed_late(sj_sifter *sifter, const sj_record *records, size_t count,
                            uint64_t now_ticks)
 {
     size_t fed = 0;
     for (size_t i = 0; i < count && sifter->late_records > 0; i++) {
+        uint32_t function = sj_record_tag(&records[i]);
         sifter->late_records--;
         if (is_of_kind(&records[i], SJ_RECORD_ENTER) &&
-            sj_freed_is_free(sifter->freed, sj_record_tag(&records[i]), sifter->seen_changes)) {
+            sj_freed_is_free(sifter->freed, function, sifter->seen_changes)) {
+            SJ_TRY(feed_sifted(sifter, records + fed, i + 1 - fed, now_ticks));
+            SJ_TRY(note_open(sifter, is_same, &function, now_ticks));
             fed = i + 1;
-            sifter->late_records = 0;
-            SJ_TRY(feed_sifted(sifter, records, fed, now_ticks));
-            SJ_TRY(sj_assembler_lost(sifter->assembler, SJ_GAP_PAUSED, 0, 0, now_ticks));
         }
     }
     return feed_sifted(sifter, records + fed, count - fed, now_ticks);
@@ -397,7 +407,6 @@ static sj_status feed_sifted(sj_sifter *sifter, const sj_record *records, size_t
         return sj_assembler_feed(sifter->assembler, records, count, now_ticks);
     }
     sifter->now_ticks = now_ticks;
-    sifter->has_request = false;
     sifter->output_count = 0;
     for (size_t i = 0; i < count; i++) {
         sift(sifter, &records[i]);
@@ -455,6 +464,7 @@ sj_status sj_sifter_set(sj_sifter *sifter, const sj_sifter_rules *rules, uint64_
     sifter->keeps_nothing = rules->keeps_nothing;
     sifter->last_tick = 0;
     take_over(sifter);
+    sifter->late_records = 0; /* functions may be hooked again before that is noted */
     const bool asks = asks_of_calls(rules->policy);
     sifter->is_finishing = !asks && has_out(sifter);
     sifter->is_needed = asks || sifter->is_finishing;
@@ -472,7 +482,9 @@ sj_status sj_sifter_feed(sj_sifter *sifter, const sj_record *records, size_t cou
         fed = count;
         SJ_TRY(note_freed(sifter, records, &fed, now_ticks));
     }
-    return feed_late(sifter, records + fed, count - fed, now_ticks);
+    const sj_status status = feed_late(sifter, records + fed, count - fed, now_ticks);
+    sifter->has_request = false;
+    return status;
 }
 
 /* tell_all tells the calls that are held back. */

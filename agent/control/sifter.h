@@ -16,6 +16,10 @@
 /* A call that is open, as far as the sifter knows. */
 typedef struct sj_sifted_call sj_sifted_call;
 
+/* A thread that was stopped in a probe goes on with it when signal handlers have returned: how many
+ * records these may make. */
+enum { SJ_SIFTER_LATE_RECORDS = 4096 };
+
 typedef struct sj_sifter {
     sj_assembler *assembler;
     sj_governed *governed; /* NULL: no budget */

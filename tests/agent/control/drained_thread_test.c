@@ -230,6 +230,27 @@ static void so_is_one_that_a_handler_interrupted(void **state)
     assert_int_equal(pause_event, 5);
 }
 
+/* Calls shorter than some time are not told; what is held back until then gets its gap, too. */
+static void so_is_one_that_is_held_back(void **state)
+{
+    static const sj_policy policy = {.minimum_ns = 5000};
+    static const uint32_t freed = FUNCTION + 1;
+    fixture *f = *state;
+    sj_sifter_rules rules = {.policy = &policy, .minimum_ticks = 5000};
+    assert_int_equal(sj_rules_new(&policy, &rules.rules), SJ_OK);
+    assert_int_equal(sj_sifter_set(&f->drained->reader.sifter, &rules, 1), SJ_OK);
+    f->thread.ticks = 1000;
+    assert_true(fake_thread_put(&f->thread, SJ_RECORD_ENTER, FUNCTION, STACK));
+    assert_true(fake_thread_put(&f->thread, SJ_RECORD_ENTER, FUNCTION + 1, STACK - 16));
+    read_all(f);
+    sj_freed_add(&f->process.freed, &freed, 1, 1500);
+    f->thread.ticks = 9000;
+    end_calls(f);
+    assert_int_equal(pauses, 1);
+    assert_int_equal(pause_event, 2);
+    sj_rules_free(rules.rules);
+}
+
 static void entries_of_functions_hooked_again_are_not(void **state)
 {
     static const uint32_t hooked = FUNCTION + 1;
@@ -238,6 +259,22 @@ static void entries_of_functions_hooked_again_are_not(void **state)
     sj_freed_remove(&f->process.freed, &hooked, 1);
     assert_true(fake_thread_put(&f->thread, SJ_RECORD_ENTER, FUNCTION + 1, STACK - 32));
     assert_true(fake_thread_put(&f->thread, SJ_RECORD_LEAVE, FUNCTION + 1, STACK - 32));
+    end_calls(f);
+    assert_int_equal(pauses, 0);
+}
+
+static void a_call_between_two_changes_is_whole(void **state)
+{
+    static const uint32_t changed = FUNCTION + 1;
+    fixture *f = *state;
+    free_next_function(f);
+    assert_true(fake_thread_put(&f->thread, SJ_RECORD_LEAVE, FUNCTION, STACK - 16));
+    read_all(f);
+    sj_freed_remove(&f->process.freed, &changed, 1);
+    assert_true(fake_thread_put(&f->thread, SJ_RECORD_ENTER, FUNCTION + 1, STACK - 16));
+    assert_true(fake_thread_put(&f->thread, SJ_RECORD_LEAVE, FUNCTION + 1, STACK - 16));
+    sj_freed_add(&f->process.freed, &changed, 1, 3000);
+    f->thread.ticks = 4000;
     end_calls(f);
     assert_int_equal(pauses, 0);
 }
@@ -272,6 +309,8 @@ int main(void)
         cmocka_unit_test_setup_teardown(so_is_one_that_a_handler_interrupted, set_up, tear_down),
         cmocka_unit_test_setup_teardown(
             a_thread_first_looked_at_after_a_change_has_calls_from_before, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(a_call_between_two_changes_is_whole, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(so_is_one_that_is_held_back, set_up, tear_down),
         cmocka_unit_test_setup_teardown(entries_of_functions_hooked_again_are_not, set_up,
                                         tear_down),
         cmocka_unit_test_setup_teardown(blocks_may_be_told_in_steps_of_the_clock, set_up,
