@@ -69,10 +69,11 @@ static void build_tail_plan(uint8_t callee)
     plan.stubs[1] = (sj_plan_stub){
         .function = CALLER, .operations = used, .operations_bytes = sizeof(tail_call)};
     used += sizeof(tail_call);
+    plan.operations[used] = SJ_OPERATION_FREE_FLAGS; /* as a planner says of such a callee */
     plan.stubs[2] =
         (sj_plan_stub){.function = CALLEE,
                        .operations = used,
-                       .operations_bytes = put_head(plan.operations + used, CALLEE_OFFSET)};
+                       .operations_bytes = 1 + put_head(plan.operations + used + 1, CALLEE_OFFSET)};
     used += plan.stubs[2].operations_bytes;
     plan.stubs[3] = (sj_plan_stub){.function = CALLEE,
                                    .operations = used,
