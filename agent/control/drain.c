@@ -446,26 +446,47 @@ sj_status sj_drain_set_policy(sj_drain *drain, const sj_policy *policy, sj_rules
     return give_order(drain, change_policy, &wanted);
 }
 
-static sj_status note_reselection(sj_drain *drain, const void *context)
+static sj_drained_process *find_process(const sj_drain *drain, uint64_t number)
 {
-    const sj_drain_reselection *reselection = context;
     for (size_t i = 0; i < drain->process_count; i++) {
-        sj_drained_process *process = drain->processes[i];
-        if (process->number == reselection->process) {
-            sj_freed_remove(&process->freed, reselection->hooked, reselection->hooked_count);
-            if (reselection->freed_count != 0) {
-                sj_freed_add(&process->freed, reselection->freed, reselection->freed_count,
-                             reselection->ticks);
-            }
-            return sj_drained_process_catch_up(process, sj_clock_ns(CLOCK_MONOTONIC));
+        if (drain->processes[i]->number == number) {
+            return drain->processes[i];
         }
     }
+    return NULL;
+}
+
+typedef struct freed_wanted {
+    uint64_t process;
+    sj_freed **freed;
+} freed_wanted;
+
+static sj_status share_freed(sj_drain *drain, const void *context)
+{
+    const freed_wanted *wanted = context;
+    SJ_TRY(take_added(drain)); /* it may be among those */
+    sj_drained_process *process = find_process(drain, wanted->process);
+    *wanted->freed = process != NULL ? sj_freed_share(process->freed) : NULL;
     return SJ_OK;
 }
 
-sj_status sj_drain_reselected(sj_drain *drain, const sj_drain_reselection *reselection)
+sj_status sj_drain_share_freed(sj_drain *drain, uint64_t process, sj_freed **freed)
 {
-    return give_order(drain, note_reselection, reselection);
+    const freed_wanted wanted = {.process = process, .freed = freed};
+    *freed = NULL;
+    return give_order(drain, share_freed, &wanted);
+}
+
+static sj_status catch_up(sj_drain *drain, const void *context)
+{
+    sj_drained_process *process = find_process(drain, *(const uint64_t *)context);
+    return process != NULL ? sj_drained_process_catch_up(process, sj_clock_ns(CLOCK_MONOTONIC))
+                           : SJ_OK;
+}
+
+sj_status sj_drain_catch_up(sj_drain *drain, uint64_t process)
+{
+    return give_order(drain, catch_up, &process);
 }
 
 sj_status sj_drain_start(const sj_drain_options *options, sj_drain **drain, sj_error *error)

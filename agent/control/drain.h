@@ -91,20 +91,14 @@ void sj_drain_resume(sj_drain *drain);
 SJ_MUST_CHECK sj_status sj_drain_set_policy(sj_drain *drain, const sj_policy *policy,
                                             sj_rules *rules);
 
-/* Functions of a process that were set free at `ticks`, and that were hooked. */
-typedef struct sj_drain_reselection {
-    uint64_t process;
-    uint64_t ticks;
-    const uint32_t *freed;
-    size_t freed_count;
-    const uint32_t *hooked;
-    size_t hooked_count;
-} sj_drain_reselection;
+/* sj_drain_share_freed shares what the drain knows of functions of a process that were set free
+ * (freed.h), with who is about to change that: `*freed` is to be released; NULL: there is no such
+ * process. As sj_drain_set_policy. */
+SJ_MUST_CHECK sj_status sj_drain_share_freed(sj_drain *drain, uint64_t process, sj_freed **freed);
 
-/* sj_drain_reselected tells the drain which functions' calls have no exit any more. As
+/* sj_drain_catch_up reads and sends what a process, if it is there, has recorded until now. As
  * sj_drain_set_policy. */
-SJ_MUST_CHECK sj_status sj_drain_reselected(sj_drain *drain,
-                                            const sj_drain_reselection *reselection);
+SJ_MUST_CHECK sj_status sj_drain_catch_up(sj_drain *drain, uint64_t process);
 
 /* sj_drain_signal hands a mark or a command from outside to the triggers. Any thread. */
 void sj_drain_signal(sj_drain *drain, sj_trigger_event event, const char *name);

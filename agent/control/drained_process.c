@@ -35,7 +35,7 @@ sj_status sj_drained_process_new(sj_drain_shared *shared, uint64_t number, pid_t
     made->pid = pid;
     made->pidfd = (int)syscall(SYS_pidfd_open, pid, 0);
     made->view.fd = -1;
-    if (sj_freed_init(&made->freed) != SJ_OK) {
+    if (sj_freed_new(&made->freed) != SJ_OK) {
         sj_drained_process_free(made);
         return SJ_ENOMEM;
     }
@@ -59,7 +59,7 @@ void sj_drained_process_free(sj_drained_process *process)
     if (process->governed != NULL) {
         sj_governor_remove(process->shared->governor, process->governed);
     }
-    sj_freed_deinit(&process->freed);
+    sj_freed_release(process->freed);
     sj_arena_view_close(&process->view);
     if (process->pidfd >= 0) {
         close(process->pidfd);
@@ -201,7 +201,7 @@ static void govern(sj_drained_process *process)
         return;
     }
     process->was_governed = true;
-    if (sj_governor_add(governor, process->number, process->pid, &process->freed,
+    if (sj_governor_add(governor, process->number, process->pid, process->freed,
                         &process->governed) != SJ_OK) {
         process->governed = NULL;
     }

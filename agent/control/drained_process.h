@@ -51,7 +51,7 @@ typedef struct sj_drained_process {
     pid_t pid;
     sj_governed *governed; /* NULL: not */
     bool was_governed;     /* it has been tried */
-    sj_freed freed;
+    sj_freed *freed;
     int pidfd; /* -1: the kernel has none; /proc is asked */
     char arena_path[PATH_MAX];
     bool is_open;

@@ -189,13 +189,11 @@ sj_status sj_drained_thread_set_policy(sj_drained_thread *thread)
 static void init_sifter(sj_drained_thread *thread, const sj_thread_slot *slot)
 {
     sj_sifter *sifter = &thread->reader.sifter;
-    uint64_t ticks;
     sifter->governed = thread->process->governed;
-    sifter->freed = &thread->process->freed;
-    const uint32_t changes = sj_freed_changes(sifter->freed, &ticks);
+    sifter->freed = thread->process->freed;
     /* A thread that recorded before it is looked at may have open calls from before a change. */
-    sifter->seen_changes = slot->start_ticks < ticks ? 0 : changes;
-    sifter->late_records = changes != 0 ? SJ_SIFTER_LATE_RECORDS : 0;
+    sifter->seen_changes = sj_freed_changes_until(sifter->freed, slot->start_ticks);
+    sifter->late_records = sj_freed_changes(sifter->freed) != 0 ? SJ_SIFTER_LATE_RECORDS : 0;
     sifter->view = &thread->process->view;
     sifter->thread = thread->number;
     sifter->thread_name = thread->name;

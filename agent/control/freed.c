@@ -1,22 +1,50 @@
 #include "agent/control/freed.h"
 
+#include <stdatomic.h>
+#include <stdlib.h>
 #include <sys/mman.h>
 
-enum { MAPPED_BYTES = SJ_FREED_FUNCTIONS * sizeof(uint32_t), IS_FREE = 1 };
+enum {
+    MAPPED_BYTES = SJ_FREED_FUNCTIONS * sizeof(uint32_t),
+    IS_FREE = 1,
+    TIMES = 64 /* kept, of the last changes */
+};
 
-sj_status sj_freed_init(sj_freed *freed)
+struct sj_freed {
+    _Atomic uint32_t owners;
+    _Atomic uint32_t changes;
+    _Atomic uint64_t times[TIMES];
+    /* [SJ_FREED_FUNCTIONS]: twice the number of its last change, plus 1 while it is free; mapped
+     * lazily */
+    _Atomic uint32_t *changes_of;
+};
+
+sj_status sj_freed_new(sj_freed **freed)
 {
+    sj_freed *made = calloc(1, sizeof(*made));
     void *memory = mmap(NULL, MAPPED_BYTES, PROT_READ | PROT_WRITE,
                         MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-    *freed = (sj_freed){.changes_of = memory != MAP_FAILED ? memory : NULL};
-    return memory != MAP_FAILED ? SJ_OK : SJ_ENOMEM;
+    if (made == NULL || memory == MAP_FAILED) {
+        free(made);
+        return SJ_ENOMEM;
+    }
+    made->owners = 1;
+    made->changes_of = memory;
+    *freed = made;
+    return SJ_OK;
 }
 
-void sj_freed_deinit(sj_freed *freed)
+sj_freed *sj_freed_share(sj_freed *freed)
 {
-    if (freed->changes_of != NULL) {
+    atomic_fetch_add(&freed->owners, 1);
+    return freed;
+}
+
+void sj_freed_release(sj_freed *freed)
+{
+    if (freed != NULL && atomic_fetch_sub(&freed->owners, 1) == 1) {
         munmap(freed->changes_of, MAPPED_BYTES);
-        freed->changes_of = NULL;
+        free(freed);
     }
 }
 
@@ -29,7 +57,7 @@ void sj_freed_add(sj_freed *freed, const uint32_t *functions, size_t count, uint
                                   memory_order_relaxed);
         }
     }
-    atomic_store(&freed->ticks, ticks);
+    atomic_store(&freed->times[change % TIMES], ticks);
     /* Pairs with the load in sj_freed_changes: who sees the change sees its functions and time. */
     atomic_store(&freed->changes, change);
 }
@@ -43,11 +71,25 @@ void sj_freed_remove(sj_freed *freed, const uint32_t *functions, size_t count)
     }
 }
 
-uint32_t sj_freed_changes(const sj_freed *freed, uint64_t *ticks)
+uint32_t sj_freed_changes(const sj_freed *freed)
 {
-    const uint32_t changes = atomic_load(&freed->changes);
-    *ticks = atomic_load(&freed->ticks);
-    return changes;
+    return atomic_load(&freed->changes);
+}
+
+uint64_t sj_freed_time(const sj_freed *freed, uint32_t change)
+{
+    const uint32_t changes = sj_freed_changes(freed);
+    const uint32_t oldest = changes >= TIMES ? changes - TIMES + 1 : 0;
+    return atomic_load(&freed->times[(change > oldest ? change : oldest) % TIMES]);
+}
+
+uint32_t sj_freed_changes_until(const sj_freed *freed, uint64_t ticks)
+{
+    uint32_t change = sj_freed_changes(freed);
+    while (change > 0 && sj_freed_time(freed, change) > ticks) {
+        change--;
+    }
+    return change;
 }
 
 bool sj_freed_has(void *context, uint32_t function)

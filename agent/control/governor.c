@@ -258,17 +258,15 @@ static int compare_ids(const void *left, const void *right)
     return a < b ? -1 : a > b;
 }
 
-/* toggle changes the functions and notes the moment; false when it was refused. */
+/* toggle changes the functions; false when it was refused. */
 static bool toggle(sj_governor *governor, sj_governed *governed, uint32_t *ids, size_t count,
                    bool on, uint64_t now_ns)
 {
     sj_toggle_report report = {0};
     sj_error error = {0};
     qsort(ids, count, sizeof(*ids), compare_ids);
-    if (on) {
-        sj_freed_remove(governed->freed, ids, count);
-    }
-    const sj_status status = sj_toggle_functions(governed->pid, ids, count, on, &report, &error);
+    const sj_status status =
+        sj_toggle_functions(governed->pid, ids, count, on, governed->freed, &report, &error);
     if (status != SJ_OK) {
         governor->counters.failures++;
         governed->quiet_until_ns = now_ns + REFUSED_PAUSE_NS;
@@ -279,12 +277,6 @@ static bool toggle(sj_governor *governor, sj_governed *governed, uint32_t *ids, 
     }
     for (size_t i = 0; i < count; i++) {
         governed->functions[ids[i]].is_free = !on;
-    }
-    if (!on) {
-        sj_freed_add(governed->freed, ids, count, report.ticks);
-        if (report.refused != 0) {
-            sj_freed_remove(governed->freed, ids, count); /* some of them have their exits still */
-        }
     }
     governor->counters.stopped_ns += report.stopped_ns;
     spend(governed, TOGGLE_NS);

@@ -113,18 +113,15 @@ static void reselect_one(sj_recording *recording, pid_t pid, const sj_function_s
     if (sj_roster_find_process(recording->roster, pid, &process) != SJ_OK) {
         return;
     }
+    sj_freed *freed = NULL;
+    (void)!sj_drain_share_freed(recording->drain, process, &freed);
     const sj_status status =
-        sj_reselect_process(recording->roster, process, pid, states, &report, &error);
+        sj_reselect_process(recording->roster, process, pid, states, freed, &report, &error);
+    sj_freed_release(freed);
     if (status != SJ_OK && kill(pid, 0) == 0) {
         note_problem(sums, error.text);
     }
-    const sj_drain_reselection reselection = {.process = process,
-                                              .ticks = report.ticks,
-                                              .freed = report.freed,
-                                              .freed_count = report.freed_count,
-                                              .hooked = report.hooked,
-                                              .hooked_count = report.hooked_count};
-    (void)!sj_drain_reselected(recording->drain, &reselection);
+    (void)!sj_drain_catch_up(recording->drain, process);
     size_t told = 0;
     (void)!sj_roster_tell_missed(recording->roster, process, report.missed, report.missed_count,
                                  &told);

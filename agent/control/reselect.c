@@ -16,6 +16,7 @@ typedef struct reselection {
     sj_roster *roster;
     uint64_t process;
     const sj_function_states *states;
+    sj_freed *freed; /* NULL: nobody is told */
     sj_target target;
     sj_remote_agent agent;
     sj_reselect_report *report;
@@ -157,17 +158,32 @@ static sj_status note_overwritten(reselection *selecting)
     return SJ_OK;
 }
 
+static void tell_freed(const reselection *selecting, uint64_t ticks)
+{
+    const sj_reselect_report *report = selecting->report;
+    if (selecting->freed == NULL) {
+        return;
+    }
+    sj_freed_remove(selecting->freed, report->hooked, report->hooked_count);
+    if (report->freed_count != 0) {
+        sj_freed_add(selecting->freed, report->freed, report->freed_count, ticks);
+    }
+}
+
 static sj_status toggle_stopped(reselection *selecting)
 {
     SJ_TRY(note_overwritten(selecting));
     uint8_t *before = mark_functions(selecting, true);
     sj_status status = before != NULL ? SJ_OK : SJ_ENOMEM;
-    selecting->report->ticks = sj_clock_ticks();
+    const uint64_t ticks = sj_clock_ticks();
     if (status == SJ_OK) {
         status = toggle_all(selecting);
     }
     if (status == SJ_OK) {
         status = list_differences(selecting, before);
+    }
+    if (status == SJ_OK) {
+        tell_freed(selecting, ticks);
     }
     free(before);
     return status;
@@ -260,11 +276,11 @@ static sj_status reselect(reselection *selecting, sj_error *error)
 }
 
 sj_status sj_reselect_process(sj_roster *roster, uint64_t process, pid_t pid,
-                              const sj_function_states *states, sj_reselect_report *report,
-                              sj_error *error)
+                              const sj_function_states *states, sj_freed *freed,
+                              sj_reselect_report *report, sj_error *error)
 {
     reselection selecting = {
-        .roster = roster, .process = process, .states = states, .report = report};
+        .roster = roster, .process = process, .states = states, .freed = freed, .report = report};
     *report = (sj_reselect_report){0};
     sj_target_lock();
     sj_status status = sj_target_open(pid, &selecting.target, error);

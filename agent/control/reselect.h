@@ -5,11 +5,11 @@
 #ifndef SJ_AGENT_CONTROL_RESELECT_H
 #define SJ_AGENT_CONTROL_RESELECT_H
 
+#include "agent/control/freed.h"
 #include "agent/control/roster.h"
 
 typedef struct sj_reselect_report {
     uint64_t stopped_ns; /* all threads */
-    uint64_t ticks;      /* a moment in the stop */
     uint32_t *hooked;    /* functions, ascending; owned by the report */
     size_t hooked_count;
     uint32_t *freed; /* likewise */
@@ -21,12 +21,13 @@ typedef struct sj_reselect_report {
 } sj_reselect_report;
 
 /* sj_reselect_process makes the process number `process` of the session, whose pid is `pid`, obey
- * `states` (sj_roster_select). The link must be served meanwhile. Blocking: the time that planning
- * of new modules takes. One thread, which may trace the process. Release the report with
- * sj_reselect_report_deinit, also after a failure. SJ_ENOTFOUND no agent is in it, SJ_EPERM,
- * SJ_EAGAIN it loads modules all the time, SJ_ECLOSED it has ended, SJ_ENOMEM, SJ_EIO. */
+ * `states` (sj_roster_select), and tells `freed`, unless NULL, while it is stopped. The link must
+ * be served meanwhile. Blocking: the time that planning of new modules takes. One thread, which may
+ * trace the process. Release the report with sj_reselect_report_deinit, also after a failure.
+ * SJ_ENOTFOUND no agent is in it, SJ_EPERM, SJ_EAGAIN it loads modules all the time, SJ_ECLOSED it
+ * has ended, SJ_ENOMEM, SJ_EIO. */
 SJ_MUST_CHECK sj_status sj_reselect_process(sj_roster *roster, uint64_t process, pid_t pid,
-                                            const sj_function_states *states,
+                                            const sj_function_states *states, sj_freed *freed,
                                             sj_reselect_report *report, sj_error *error);
 void sj_reselect_report_deinit(sj_reselect_report *report);
 

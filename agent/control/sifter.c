@@ -84,31 +84,38 @@ static sj_status feed_late(sj_sifter *sifter, const sj_record *records, size_t c
     return feed_sifted(sifter, records + fed, count - fed, now_ticks);
 }
 
-/* note_freed feeds what was recorded before functions were set free, and notes that. */
-static sj_status note_freed(sj_sifter *sifter, const sj_record *records, size_t *count,
-                            uint64_t now_ticks)
+/* count_before returns how many of the records come before a change. */
+static size_t count_before(const sj_record *records, size_t count, uint64_t ticks)
 {
-    uint64_t ticks = 0;
     size_t before = 0;
-    const uint32_t changes = sj_freed_changes(sifter->freed, &ticks);
-    if (changes == sifter->seen_changes) {
-        *count = 0;
-        return SJ_OK;
-    }
-    while (before < *count &&
+    while (before < count &&
            (is_value(&records[before]) || is_before(sj_record_ticks48(&records[before]), ticks))) {
         before++;
     }
     while (before > 0 && is_value(&records[before - 1])) {
         before--; /* it has no time, and belongs to the record behind it */
     }
-    if (before == *count) {
-        *count = 0; /* the moment is still to come */
-        return SJ_OK;
+    return before;
+}
+
+/* note_freed feeds what was recorded before functions were set free, and notes that: each change
+ * that the records have come to, in its place. `*fed` is how many it fed. */
+static sj_status note_freed(sj_sifter *sifter, const sj_record *records, size_t count, size_t *fed,
+                            uint64_t now_ticks)
+{
+    const uint32_t changes = sj_freed_changes(sifter->freed);
+    while (sifter->seen_changes != changes) {
+        const uint32_t change = sifter->seen_changes + 1;
+        const size_t before =
+            count_before(records + *fed, count - *fed, sj_freed_time(sifter->freed, change));
+        if (*fed + before == count) {
+            return SJ_OK; /* its moment is still to come */
+        }
+        SJ_TRY(feed_late(sifter, records + *fed, before, now_ticks));
+        *fed += before;
+        SJ_TRY(note_change(sifter, change, now_ticks));
     }
-    *count = before;
-    SJ_TRY(feed_late(sifter, records, before, now_ticks));
-    return note_change(sifter, changes, now_ticks);
+    return SJ_OK;
 }
 
 /* What becomes of an open call. */
@@ -479,8 +486,7 @@ sj_status sj_sifter_feed(sj_sifter *sifter, const sj_record *records, size_t cou
         count_calls(sifter, records, count);
     }
     if (sifter->freed != NULL) {
-        fed = count;
-        SJ_TRY(note_freed(sifter, records, &fed, now_ticks));
+        SJ_TRY(note_freed(sifter, records, count, &fed, now_ticks));
     }
     const sj_status status = feed_late(sifter, records + fed, count - fed, now_ticks);
     sifter->has_request = false;
@@ -503,8 +509,7 @@ static sj_status tell_all(sj_sifter *sifter, uint64_t now_ticks)
 
 sj_status sj_sifter_end(sj_sifter *sifter, uint64_t now_ticks)
 {
-    uint64_t ticks;
     SJ_TRY(tell_all(sifter, now_ticks));
-    const uint32_t changes = sifter->freed != NULL ? sj_freed_changes(sifter->freed, &ticks) : 0;
+    const uint32_t changes = sifter->freed != NULL ? sj_freed_changes(sifter->freed) : 0;
     return changes != sifter->seen_changes ? note_change(sifter, changes, now_ticks) : SJ_OK;
 }

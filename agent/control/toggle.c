@@ -6,10 +6,12 @@
 #include <stdlib.h>
 #include <time.h>
 
-typedef struct id_list {
+typedef struct toggling {
     const uint32_t *functions; /* sorted; NULL: all */
     size_t count;
-} id_list;
+    bool on;
+    sj_freed *freed; /* NULL: nobody is told */
+} toggling;
 
 static int compare_ids(const void *left, const void *right)
 {
@@ -21,15 +23,28 @@ static int compare_ids(const void *left, const void *right)
 /* The loader's hook (function 0) is not a function: it stays while anything may be recorded. */
 static bool is_listed(void *context, const sj_hook_change *change)
 {
-    const id_list *list = context;
+    const toggling *wanted = context;
     if (change->function == 0) {
         return false;
     }
-    return list->functions == NULL || bsearch(&change->function, list->functions, list->count,
-                                              sizeof(uint32_t), compare_ids) != NULL;
+    return wanted->functions == NULL || bsearch(&change->function, wanted->functions, wanted->count,
+                                                sizeof(uint32_t), compare_ids) != NULL;
 }
 
-static sj_status toggle(sj_target *target, sj_remote_agent *agent, const id_list *list, bool on,
+static void tell_freed(const toggling *wanted, uint64_t ticks, bool is_complete)
+{
+    if (wanted->freed == NULL) {
+        return;
+    }
+    if (!wanted->on) {
+        sj_freed_add(wanted->freed, wanted->functions, wanted->count, ticks);
+    }
+    if (wanted->on || !is_complete) { /* some of them have their exits still */
+        sj_freed_remove(wanted->freed, wanted->functions, wanted->count);
+    }
+}
+
+static sj_status toggle(sj_target *target, sj_remote_agent *agent, const toggling *wanted,
                         sj_toggle_report *report, sj_error *error)
 {
     sj_text_patch_report done;
@@ -42,8 +57,11 @@ static sj_status toggle(sj_target *target, sj_remote_agent *agent, const id_list
     SJ_TRY(sj_remote_agent_stop_current(target, agent, &start_ns, error));
     report->threads = (uint32_t)target->count;
     report->ticks = sj_clock_ticks();
-    const sj_status status =
-        sj_remote_agent_change(target, agent, on, is_listed, (void *)(uintptr_t)list, &done);
+    const sj_status status = sj_remote_agent_change(target, agent, wanted->on, is_listed,
+                                                    (void *)(uintptr_t)wanted, &done);
+    if (status == SJ_OK) {
+        tell_freed(wanted, report->ticks, done.refused == 0);
+    }
     sj_target_resume_all(target);
     report->stopped_ns = sj_clock_ns(CLOCK_MONOTONIC) - start_ns;
     report->changed = done.changed;
@@ -55,16 +73,16 @@ static sj_status toggle(sj_target *target, sj_remote_agent *agent, const id_list
 }
 
 sj_status sj_toggle_functions(pid_t pid, const uint32_t *functions, size_t count, bool on,
-                              sj_toggle_report *report, sj_error *error)
+                              sj_freed *freed, sj_toggle_report *report, sj_error *error)
 {
     sj_target target;
     sj_remote_agent agent = {0};
-    const id_list list = {.functions = functions, .count = count};
+    const toggling wanted = {.functions = functions, .count = count, .on = on, .freed = freed};
     *report = (sj_toggle_report){0};
     sj_target_lock();
     sj_status status = sj_target_open(pid, &target, error);
     if (status == SJ_OK) {
-        status = toggle(&target, &agent, &list, on, report, error);
+        status = toggle(&target, &agent, &wanted, report, error);
         sj_remote_agent_deinit(&agent);
         sj_target_close(&target);
     }

@@ -13,6 +13,7 @@
 #define SJ_AGENT_CONTROL_TOGGLE_H
 
 #include "agent/control/error.h"
+#include "agent/control/freed.h"
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -32,10 +33,12 @@ typedef struct sj_toggle_report {
 /* sj_toggle_functions hooks (`on`) or sets free the functions with these ids (of the session;
  * sorted ascending) in the process `pid`, launched by `record` or attached to. Functions that were
  * not planned, and those that are so already, are passed over. NULL for `functions` means all.
+ * `freed`, unless NULL, is told of the change while the threads are stopped; only with `functions`.
  * Blocking: milliseconds. Any thread; traces the process for the time of the call, so nobody else
  * may. SJ_ENOTFOUND no process or no agent in it, SJ_EPERM ptrace is refused (the error says why),
  * SJ_EAGAIN the agent was busy with modules for too long. On failure nothing was changed. */
 SJ_MUST_CHECK sj_status sj_toggle_functions(pid_t pid, const uint32_t *functions, size_t count,
-                                            bool on, sj_toggle_report *report, sj_error *error);
+                                            bool on, sj_freed *freed, sj_toggle_report *report,
+                                            sj_error *error);
 
 #endif

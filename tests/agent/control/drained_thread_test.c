@@ -91,7 +91,7 @@ static int set_up(void **state)
     f->shared.buffer = malloc(SJ_CHUNK_RECORDS * sizeof(sj_record));
     assert_int_equal(sj_block_encoder_new(&f->shared.encoder), SJ_OK);
     f->process = (sj_drained_process){.shared = &f->shared, .pid = 1, .view = f->arena.view};
-    assert_int_equal(sj_freed_init(&f->process.freed), SJ_OK);
+    assert_int_equal(sj_freed_new(&f->process.freed), SJ_OK);
     assert_int_equal(sj_drained_thread_new(&f->process, 0, &f->drained), SJ_OK);
     *state = f;
     return 0;
@@ -103,7 +103,7 @@ static int tear_down(void **state)
     char command[96];
     snprintf(command, sizeof(command), "rm -rf %s", f->folder);
     sj_drained_thread_free(f->drained);
-    sj_freed_deinit(&f->process.freed);
+    sj_freed_release(f->process.freed);
     sj_emitter_free(f->emitter);
     sj_spool_close(f->spool);
     sj_block_encoder_free(f->shared.encoder);
@@ -180,7 +180,7 @@ static void free_next_function(fixture *f)
     f->thread.ticks = 1000;
     assert_true(fake_thread_put(&f->thread, SJ_RECORD_ENTER, FUNCTION, STACK));
     assert_true(fake_thread_put(&f->thread, SJ_RECORD_ENTER, FUNCTION, STACK - 16));
-    sj_freed_add(&f->process.freed, &freed, 1, 1500);
+    sj_freed_add(f->process.freed, &freed, 1, 1500);
     f->thread.ticks = 2000;
 }
 
@@ -243,7 +243,7 @@ static void so_is_one_that_is_held_back(void **state)
     assert_true(fake_thread_put(&f->thread, SJ_RECORD_ENTER, FUNCTION, STACK));
     assert_true(fake_thread_put(&f->thread, SJ_RECORD_ENTER, FUNCTION + 1, STACK - 16));
     read_all(f);
-    sj_freed_add(&f->process.freed, &freed, 1, 1500);
+    sj_freed_add(f->process.freed, &freed, 1, 1500);
     f->thread.ticks = 9000;
     end_calls(f);
     assert_int_equal(pauses, 1);
@@ -256,7 +256,7 @@ static void entries_of_functions_hooked_again_are_not(void **state)
     static const uint32_t hooked = FUNCTION + 1;
     fixture *f = *state;
     free_next_function(f);
-    sj_freed_remove(&f->process.freed, &hooked, 1);
+    sj_freed_remove(f->process.freed, &hooked, 1);
     assert_true(fake_thread_put(&f->thread, SJ_RECORD_ENTER, FUNCTION + 1, STACK - 32));
     assert_true(fake_thread_put(&f->thread, SJ_RECORD_LEAVE, FUNCTION + 1, STACK - 32));
     end_calls(f);
@@ -270,13 +270,33 @@ static void a_call_between_two_changes_is_whole(void **state)
     free_next_function(f);
     assert_true(fake_thread_put(&f->thread, SJ_RECORD_LEAVE, FUNCTION, STACK - 16));
     read_all(f);
-    sj_freed_remove(&f->process.freed, &changed, 1);
+    sj_freed_remove(f->process.freed, &changed, 1);
     assert_true(fake_thread_put(&f->thread, SJ_RECORD_ENTER, FUNCTION + 1, STACK - 16));
     assert_true(fake_thread_put(&f->thread, SJ_RECORD_LEAVE, FUNCTION + 1, STACK - 16));
-    sj_freed_add(&f->process.freed, &changed, 1, 3000);
+    sj_freed_add(f->process.freed, &changed, 1, 3000);
     f->thread.ticks = 4000;
     end_calls(f);
     assert_int_equal(pauses, 0);
+}
+
+/* Each change has its own moment: this call ended after the first. */
+static void calls_that_end_between_two_changes_are_behind_the_first(void **state)
+{
+    static const uint32_t other = FUNCTION + 2;
+    static const uint32_t freed = FUNCTION + 1;
+    fixture *f = *state;
+    f->thread.ticks = 1000;
+    assert_true(fake_thread_put(&f->thread, SJ_RECORD_ENTER, FUNCTION, STACK));
+    assert_true(fake_thread_put(&f->thread, SJ_RECORD_ENTER, FUNCTION + 1, STACK - 16));
+    sj_freed_add(f->process.freed, &freed, 1, 1500);
+    f->thread.ticks = 2000;
+    assert_true(fake_thread_put(&f->thread, SJ_RECORD_ENTER, FUNCTION, STACK - 16));
+    assert_true(fake_thread_put(&f->thread, SJ_RECORD_LEAVE, FUNCTION, STACK - 16));
+    sj_freed_add(f->process.freed, &other, 1, 3000);
+    f->thread.ticks = 4000;
+    end_calls(f);
+    assert_int_equal(pauses, 1);
+    assert_int_equal(pause_event, 2);
 }
 
 static void a_thread_first_looked_at_after_a_change_has_calls_from_before(void **state)
@@ -288,7 +308,7 @@ static void a_thread_first_looked_at_after_a_change_has_calls_from_before(void *
     f->thread.ticks = 1000;
     assert_true(fake_thread_put(&f->thread, SJ_RECORD_ENTER, FUNCTION, STACK));
     assert_true(fake_thread_put(&f->thread, SJ_RECORD_ENTER, FUNCTION + 1, STACK - 16));
-    sj_freed_add(&f->process.freed, &freed, 1, 1500);
+    sj_freed_add(f->process.freed, &freed, 1, 1500);
     assert_int_equal(sj_drained_thread_new(&f->process, 0, &f->drained), SJ_OK);
     f->thread.ticks = 2000;
     end_calls(f);
@@ -310,6 +330,8 @@ int main(void)
         cmocka_unit_test_setup_teardown(
             a_thread_first_looked_at_after_a_change_has_calls_from_before, set_up, tear_down),
         cmocka_unit_test_setup_teardown(a_call_between_two_changes_is_whole, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(calls_that_end_between_two_changes_are_behind_the_first,
+                                        set_up, tear_down),
         cmocka_unit_test_setup_teardown(so_is_one_that_is_held_back, set_up, tear_down),
         cmocka_unit_test_setup_teardown(entries_of_functions_hooked_again_are_not, set_up,
                                         tear_down),

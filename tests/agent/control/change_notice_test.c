@@ -1,0 +1,187 @@
+/* Whoever changes the hooks of a process tells who pairs its calls before the threads run on. */
+#include "agent/control/loader_lock.h"
+#include "agent/control/remote_agent.h"
+#include "agent/control/reselect.h"
+#include "agent/control/toggle.h"
+#include "tests/agent/control/check.h"
+
+#include <unistd.h>
+
+enum { FREED = 5, HOOKED = 6, FUNCTIONS = 7 };
+
+static sj_freed *freed;
+static uint32_t changes_at_resumption;
+static bool is_free_at_resumption;
+static sj_hook_change written[2];
+static uint32_t refused;
+
+sj_status __wrap_sj_target_open(pid_t pid, sj_target *target, sj_error *error);
+sj_status __wrap_sj_target_open(pid_t pid, sj_target *target, sj_error *error)
+{
+    (void)error;
+    *target = (sj_target){.pid = pid};
+    return SJ_OK;
+}
+
+void __wrap_sj_target_close(sj_target *target);
+void __wrap_sj_target_close(sj_target *target)
+{
+    (void)target;
+}
+
+void __wrap_sj_target_resume_all(sj_target *target);
+void __wrap_sj_target_resume_all(sj_target *target)
+{
+    (void)target;
+    changes_at_resumption = sj_freed_changes(freed);
+    is_free_at_resumption = sj_freed_is_free(freed, FREED, changes_at_resumption);
+}
+
+sj_status __wrap_sj_remote_agent_find(const sj_target *target, sj_remote_agent *agent);
+sj_status __wrap_sj_remote_agent_find(const sj_target *target, sj_remote_agent *agent)
+{
+    static sj_remote_table table = {.module.change_count = 2, .changes = written};
+    (void)target;
+    agent->tables = &table;
+    agent->table_count = 1;
+    return SJ_OK;
+}
+
+void __wrap_sj_remote_agent_deinit(sj_remote_agent *agent);
+void __wrap_sj_remote_agent_deinit(sj_remote_agent *agent)
+{
+    (void)agent;
+}
+
+sj_status __wrap_sj_remote_agent_stop_current(sj_target *target, sj_remote_agent *agent,
+                                              uint64_t *start_ns, sj_error *error);
+sj_status __wrap_sj_remote_agent_stop_current(sj_target *target, sj_remote_agent *agent,
+                                              uint64_t *start_ns, sj_error *error)
+{
+    (void)target;
+    (void)agent;
+    (void)error;
+    *start_ns = 1;
+    return SJ_OK;
+}
+
+sj_status __wrap_sj_remote_agent_change(sj_target *target, sj_remote_agent *agent, bool on,
+                                        sj_remote_agent_wants wants, void *context,
+                                        sj_text_patch_report *report);
+sj_status __wrap_sj_remote_agent_change(sj_target *target, sj_remote_agent *agent, bool on,
+                                        sj_remote_agent_wants wants, void *context,
+                                        sj_text_patch_report *report)
+{
+    (void)target;
+    (void)agent;
+    for (size_t i = 0; i < 2; i++) {
+        if (wants(context, &written[i])) {
+            written[i].written = on;
+        }
+    }
+    *report = (sj_text_patch_report){.changed = 1, .refused = refused};
+    return SJ_OK;
+}
+
+uint64_t __wrap_sj_loader_lock_find(const sj_target *target);
+uint64_t __wrap_sj_loader_lock_find(const sj_target *target)
+{
+    (void)target;
+    return 0;
+}
+
+static int set_up(void **state)
+{
+    (void)state;
+    written[0] = (sj_hook_change){.function = FREED, .written = 1};
+    written[1] = (sj_hook_change){.function = HOOKED, .written = 0};
+    refused = 0;
+    assert_int_equal(sj_freed_new(&freed), SJ_OK);
+    return 0;
+}
+
+static int tear_down(void **state)
+{
+    (void)state;
+    sj_freed_release(freed);
+    return 0;
+}
+
+static void toggle(uint32_t function, bool on)
+{
+    sj_toggle_report report;
+    sj_error error = {0};
+    assert_int_equal(sj_toggle_functions(getpid(), &function, 1, on, freed, &report, &error),
+                     SJ_OK);
+}
+
+static void functions_are_told_to_be_free_before_threads_run_on(void **state)
+{
+    (void)state;
+    toggle(FREED, false);
+    assert_int_equal(changes_at_resumption, 1);
+    assert_true(is_free_at_resumption);
+    toggle(FREED, true);
+    assert_int_equal(changes_at_resumption, 1);
+    assert_false(is_free_at_resumption);
+}
+
+/* Their calls may lack an exit, and may have one. */
+static void those_that_may_not_be_free_are_told_to_have_been(void **state)
+{
+    (void)state;
+    refused = 1;
+    toggle(FREED, false);
+    assert_int_equal(changes_at_resumption, 1);
+    assert_false(is_free_at_resumption);
+}
+
+static void another_selection_is_told_before_threads_run_on(void **state)
+{
+    uint8_t states[FUNCTIONS] = {0};
+    const sj_function_states wanted = {.states = states, .count = FUNCTIONS};
+    static const uint32_t was_free = HOOKED;
+    sj_reselect_report report;
+    sj_error error = {0};
+    (void)state;
+    states[FREED] = SJ_FUNCTION_UNWANTED;
+    states[HOOKED] = SJ_FUNCTION_WANTED;
+    sj_freed_add(freed, &was_free, 1, 1);
+    assert_int_equal(sj_reselect_process(NULL, 1, getpid(), &wanted, freed, &report, &error),
+                     SJ_OK);
+    assert_int_equal(changes_at_resumption, 2);
+    assert_true(is_free_at_resumption);
+    assert_false(sj_freed_is_free(freed, HOOKED, 2));
+    sj_reselect_report_deinit(&report);
+}
+
+static void changes_have_their_own_times(void **state)
+{
+    static const uint32_t function = FREED;
+    enum { MANY = 1000 };
+    (void)state;
+    assert_int_equal(sj_freed_changes_until(freed, 0), 0);
+    for (uint32_t i = 1; i <= MANY; i++) {
+        sj_freed_add(freed, &function, 1, UINT64_C(10) * i);
+    }
+    assert_int_equal(sj_freed_time(freed, MANY), 10 * MANY);
+    assert_int_equal(sj_freed_time(freed, MANY - 5), 10 * (MANY - 5));
+    assert_true(sj_freed_time(freed, 1) > 10); /* forgotten */
+    assert_int_equal(sj_freed_changes_until(freed, 10 * (MANY - 5) + 3), MANY - 5);
+    assert_int_equal(sj_freed_changes_until(freed, UINT64_MAX), MANY);
+    assert_int_equal(sj_freed_changes_until(freed, 5), 0);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup_teardown(functions_are_told_to_be_free_before_threads_run_on, set_up,
+                                        tear_down),
+        cmocka_unit_test_setup_teardown(those_that_may_not_be_free_are_told_to_have_been, set_up,
+                                        tear_down),
+        cmocka_unit_test_setup_teardown(another_selection_is_told_before_threads_run_on, set_up,
+                                        tear_down),
+        cmocka_unit_test_setup_teardown(changes_have_their_own_times, set_up, tear_down),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
