@@ -93,7 +93,7 @@ SJ_MUST_CHECK sj_status sj_drain_set_policy(sj_drain *drain, const sj_policy *po
 
 /* sj_drain_share_freed shares what the drain knows of functions of a process that were set free
  * (freed.h), with who is about to change that: `*freed` is to be released; NULL: there is no such
- * process. As sj_drain_set_policy. */
+ * process, or the drain has failed. As sj_drain_set_policy. */
 SJ_MUST_CHECK sj_status sj_drain_share_freed(sj_drain *drain, uint64_t process, sj_freed **freed);
 
 /* sj_drain_catch_up reads and sends what a process, if it is there, has recorded until now. As

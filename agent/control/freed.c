@@ -22,9 +22,12 @@ struct sj_freed {
 sj_status sj_freed_new(sj_freed **freed)
 {
     sj_freed *made = calloc(1, sizeof(*made));
+    if (made == NULL) {
+        return SJ_ENOMEM;
+    }
     void *memory = mmap(NULL, MAPPED_BYTES, PROT_READ | PROT_WRITE,
                         MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-    if (made == NULL || memory == MAP_FAILED) {
+    if (memory == MAP_FAILED) {
         free(made);
         return SJ_ENOMEM;
     }

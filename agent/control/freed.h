@@ -35,7 +35,7 @@ void sj_freed_release(sj_freed *freed);
 /* sj_freed_add notes functions that are free from `ticks` on. */
 void sj_freed_add(sj_freed *freed, const uint32_t *functions, size_t count, uint64_t ticks);
 
-/* sj_freed_remove notes functions that are about to be hooked, or may not be free. */
+/* sj_freed_remove notes functions that are hooked again, or may not be free. */
 void sj_freed_remove(sj_freed *freed, const uint32_t *functions, size_t count);
 
 /* sj_freed_changes returns how often functions were set free: the number of the last change. The

@@ -108,31 +108,61 @@ static sj_status toggle_all(reselection *selecting)
                                   &done);
 }
 
-/* list_differences tells which functions have become hooked, and which free. */
-static sj_status list_differences(reselection *selecting, const uint8_t *before)
+static bool is_in_state(const reselection *selecting, uint32_t id, sj_function_state state)
+{
+    return id < selecting->states->count && selecting->states->states[id] == state;
+}
+
+/* compare tells what has become of the functions that were hooked `before`. */
+static sj_status compare(reselection *selecting, const uint8_t *before, const uint8_t *after)
 {
     sj_reselect_report *report = selecting->report;
     const uint32_t count = count_functions(selecting);
-    uint8_t *after = mark_functions(selecting, true);
-    report->hooked = calloc(count, sizeof(uint32_t));
-    report->freed = calloc(count, sizeof(uint32_t));
-    report->missed = calloc(count, sizeof(uint32_t));
-    const bool complete =
-        after != NULL && report->hooked != NULL && report->freed != NULL && report->missed != NULL;
-    for (uint32_t id = 1; complete && id < count; id++) {
-        if (after[id] > before[id]) {
-            report->hooked[report->hooked_count++] = id;
-        } else if (after[id] < before[id]) {
-            report->freed[report->freed_count++] = id;
-        }
-        const uint8_t state = id < selecting->states->count ? selecting->states->states[id] : 0;
-        if (state == SJ_FUNCTION_WANTED && after[id] == 0) {
+    report->missed = calloc(count, sizeof(*report->missed));
+    if (report->missed == NULL) {
+        return SJ_ENOMEM;
+    }
+    for (uint32_t id = 1; id < count; id++) {
+        report->hooked_count += after[id] > before[id];
+        report->freed_count += after[id] < before[id];
+        report->kept_count += is_in_state(selecting, id, SJ_FUNCTION_UNWANTED) && after[id] != 0;
+        if (is_in_state(selecting, id, SJ_FUNCTION_WANTED) && after[id] == 0) {
             report->missed[report->missed_count++] = id;
         }
-        report->kept_count += state == SJ_FUNCTION_UNWANTED && after[id] != 0;
     }
-    free(after);
-    return complete ? SJ_OK : SJ_ENOMEM;
+    return SJ_OK;
+}
+
+/* tell_freed tells of functions that are to be set free: before they are, for a failure may leave
+ * some of them so, and threads may run on for a moment before others are hooked. */
+static sj_status tell_freed(const reselection *selecting, const uint8_t *before)
+{
+    const uint32_t count = count_functions(selecting);
+    uint32_t *freed = calloc(count, sizeof(*freed));
+    size_t freed_count = 0;
+    if (freed == NULL) {
+        return SJ_ENOMEM;
+    }
+    for (uint32_t id = 1; id < count; id++) {
+        if (before[id] != 0 && is_in_state(selecting, id, SJ_FUNCTION_UNWANTED)) {
+            freed[freed_count++] = id;
+        }
+    }
+    if (freed_count != 0) {
+        sj_freed_add(selecting->freed, freed, freed_count, sj_clock_ticks());
+    }
+    free(freed);
+    return SJ_OK;
+}
+
+/* tell_hooked tells of those that have hooks now, also of such that could not be set free. */
+static void tell_hooked(const reselection *selecting, const uint8_t *after)
+{
+    for (uint32_t id = 1; id < count_functions(selecting); id++) {
+        if (after[id] != 0) {
+            sj_freed_remove(selecting->freed, &id, 1);
+        }
+    }
 }
 
 /* note_overwritten finds the slots that the loader has written over since they were written: a call
@@ -158,33 +188,27 @@ static sj_status note_overwritten(reselection *selecting)
     return SJ_OK;
 }
 
-static void tell_freed(const reselection *selecting, uint64_t ticks)
+static sj_status toggle_marked(reselection *selecting, const uint8_t *before)
 {
-    const sj_reselect_report *report = selecting->report;
-    if (selecting->freed == NULL) {
-        return;
+    SJ_TRY(selecting->freed != NULL ? tell_freed(selecting, before) : SJ_OK);
+    const sj_status status = toggle_all(selecting);
+    uint8_t *after = mark_functions(selecting, true);
+    if (after == NULL) {
+        return SJ_ENOMEM;
     }
-    sj_freed_remove(selecting->freed, report->hooked, report->hooked_count);
-    if (report->freed_count != 0) {
-        sj_freed_add(selecting->freed, report->freed, report->freed_count, ticks);
+    if (selecting->freed != NULL) {
+        tell_hooked(selecting, after);
     }
+    const sj_status compared = compare(selecting, before, after);
+    free(after);
+    return status == SJ_OK ? compared : status;
 }
 
 static sj_status toggle_stopped(reselection *selecting)
 {
     SJ_TRY(note_overwritten(selecting));
     uint8_t *before = mark_functions(selecting, true);
-    sj_status status = before != NULL ? SJ_OK : SJ_ENOMEM;
-    const uint64_t ticks = sj_clock_ticks();
-    if (status == SJ_OK) {
-        status = toggle_all(selecting);
-    }
-    if (status == SJ_OK) {
-        status = list_differences(selecting, before);
-    }
-    if (status == SJ_OK) {
-        tell_freed(selecting, ticks);
-    }
+    const sj_status status = before != NULL ? toggle_marked(selecting, before) : SJ_ENOMEM;
     free(before);
     return status;
 }
@@ -295,8 +319,6 @@ sj_status sj_reselect_process(sj_roster *roster, uint64_t process, pid_t pid,
 
 void sj_reselect_report_deinit(sj_reselect_report *report)
 {
-    free(report->hooked);
-    free(report->freed);
     free(report->missed);
     *report = (sj_reselect_report){0};
 }

@@ -10,11 +10,10 @@
 
 typedef struct sj_reselect_report {
     uint64_t stopped_ns; /* all threads */
-    uint32_t *hooked;    /* functions, ascending; owned by the report */
-    size_t hooked_count;
-    uint32_t *freed; /* likewise */
-    size_t freed_count;
-    uint32_t *missed; /* that are wanted and have no hooks; also of modules that are not mapped */
+    size_t hooked_count; /* functions that have become hooked */
+    size_t freed_count;  /* that have become free */
+    uint32_t *missed;    /* that are wanted and have no hooks, ascending; also of modules that are
+                            not mapped; owned by the report */
     size_t missed_count;
     size_t kept_count; /* functions that are not wanted and could not be set free */
     bool is_unsure;    /* a thread waits in the loader, which may lead a call past its hook */

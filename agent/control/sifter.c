@@ -35,10 +35,10 @@ static bool is_value(const sj_record *record)
     return is_of_kind(record, SJ_RECORD_VALUE);
 }
 
-/* is_before compares 48-bit times that lie near to each other. */
-static bool is_before(uint64_t ticks48, uint64_t other)
+/* whole_ticks extends a time of records that were made by `now_ticks`. */
+static uint64_t whole_ticks(uint64_t now_ticks, uint64_t ticks48)
 {
-    return ((ticks48 - other) & TICKS48_MASK) > TICKS48_MASK / 2;
+    return now_ticks - ((now_ticks - ticks48) & TICKS48_MASK);
 }
 
 /* note_open tells the assembler of calls that are open while they have no exit any more. */
@@ -85,11 +85,13 @@ static sj_status feed_late(sj_sifter *sifter, const sj_record *records, size_t c
 }
 
 /* count_before returns how many of the records come before a change. */
-static size_t count_before(const sj_record *records, size_t count, uint64_t ticks)
+static size_t count_before(const sj_record *records, size_t count, uint64_t ticks,
+                           uint64_t now_ticks)
 {
     size_t before = 0;
     while (before < count &&
-           (is_value(&records[before]) || is_before(sj_record_ticks48(&records[before]), ticks))) {
+           (is_value(&records[before]) ||
+            whole_ticks(now_ticks, sj_record_ticks48(&records[before])) < ticks)) {
         before++;
     }
     while (before > 0 && is_value(&records[before - 1])) {
@@ -99,15 +101,16 @@ static size_t count_before(const sj_record *records, size_t count, uint64_t tick
 }
 
 /* note_freed feeds what was recorded before functions were set free, and notes that: each change
- * that the records have come to, in its place. `*fed` is how many it fed. */
+ * that the records have come to, in its place. Of functions that were set free only by a later one
+ * calls that are open at the first are noted, too. `*fed` is how many it fed. */
 static sj_status note_freed(sj_sifter *sifter, const sj_record *records, size_t count, size_t *fed,
                             uint64_t now_ticks)
 {
     const uint32_t changes = sj_freed_changes(sifter->freed);
     while (sifter->seen_changes != changes) {
         const uint32_t change = sifter->seen_changes + 1;
-        const size_t before =
-            count_before(records + *fed, count - *fed, sj_freed_time(sifter->freed, change));
+        const size_t before = count_before(records + *fed, count - *fed,
+                                           sj_freed_time(sifter->freed, change), now_ticks);
         if (*fed + before == count) {
             return SJ_OK; /* its moment is still to come */
         }
@@ -158,12 +161,6 @@ static void put(sj_sifter *sifter, const sj_record *record)
     sifter->output[sifter->output_count++] = *record;
 }
 
-/* whole_ticks extends a time of the records being fed. */
-static uint64_t whole_ticks(const sj_sifter *sifter, uint64_t ticks48)
-{
-    return sifter->now_ticks - ((sifter->now_ticks - ticks48) & TICKS48_MASK);
-}
-
 static uint64_t age(uint64_t now48, uint64_t then48)
 {
     const uint64_t ticks = (now48 - then48) & TICKS48_MASK;
@@ -201,8 +198,8 @@ static void end_call(sj_sifter *sifter, uint64_t now48, bool seen)
                        call->function, duration);
     }
     if (seen && call->triggers != 0) {
-        sj_triggers_call(sifter->triggers, call->triggers, duration, whole_ticks(sifter, now48),
-                         sifter->thread);
+        sj_triggers_call(sifter->triggers, call->triggers, duration,
+                         whole_ticks(sifter->now_ticks, now48), sifter->thread);
     }
 }
 
@@ -293,14 +290,14 @@ static void take_request(sj_sifter *sifter, uint64_t what, uint64_t ticks48)
         sj_triggers_pause(sifter->triggers, what == SJ_REQUEST_STOP);
         break;
     case SJ_REQUEST_DUMP:
-        sj_triggers_event(sifter->triggers, SJ_TRIGGER_APP, "", 0, whole_ticks(sifter, ticks48),
-                          sifter->thread);
+        sj_triggers_event(sifter->triggers, SJ_TRIGGER_APP, "", 0,
+                          whole_ticks(sifter->now_ticks, ticks48), sifter->thread);
         break;
     case SJ_REQUEST_FRAME:
         if (sifter->last_tick != 0) {
             sj_triggers_event(sifter->triggers, SJ_TRIGGER_JANK, "",
-                              age(ticks48, sifter->last_tick), whole_ticks(sifter, ticks48),
-                              sifter->thread);
+                              age(ticks48, sifter->last_tick),
+                              whole_ticks(sifter->now_ticks, ticks48), sifter->thread);
         }
         sifter->last_tick = ticks48;
         break;
@@ -310,7 +307,7 @@ static void take_request(sj_sifter *sifter, uint64_t what, uint64_t ticks48)
     case SJ_REQUEST_WAIT:
         if (sifter->woke != 0) {
             sj_triggers_loop(sifter->triggers, sifter->thread_name, age(ticks48, sifter->woke),
-                             whole_ticks(sifter, ticks48), sifter->thread);
+                             whole_ticks(sifter->now_ticks, ticks48), sifter->thread);
         }
         sifter->woke = 0;
         break;
@@ -325,8 +322,8 @@ static void take_mark(sj_sifter *sifter, const sj_record *record, uint64_t ticks
     char name[SJ_ARENA_MARK_BYTES + 1] = "";
     const uint32_t index = (uint32_t)sj_record_stack(record) % SJ_ARENA_MARKS;
     memcpy(name, sj_arena_view_mark(sifter->view, index)->name, SJ_ARENA_MARK_BYTES);
-    sj_triggers_event(sifter->triggers, SJ_TRIGGER_MARK, name, 0, whole_ticks(sifter, ticks48),
-                      sifter->thread);
+    sj_triggers_event(sifter->triggers, SJ_TRIGGER_MARK, name, 0,
+                      whole_ticks(sifter->now_ticks, ticks48), sifter->thread);
 }
 
 static void take_note(sj_sifter *sifter, const sj_record *record, uint64_t ticks48)
@@ -463,7 +460,7 @@ static void take_over(sj_sifter *sifter)
 
 sj_status sj_sifter_set(sj_sifter *sifter, const sj_sifter_rules *rules, uint64_t now_ticks)
 {
-    SJ_TRY(sj_sifter_end(sifter, now_ticks));
+    SJ_TRY(tell_all(sifter, now_ticks));
     sifter->policy = rules->policy;
     sifter->rules = rules->rules;
     sifter->triggers = rules->triggers;
@@ -471,7 +468,6 @@ sj_status sj_sifter_set(sj_sifter *sifter, const sj_sifter_rules *rules, uint64_
     sifter->keeps_nothing = rules->keeps_nothing;
     sifter->last_tick = 0;
     take_over(sifter);
-    sifter->late_records = 0; /* functions may be hooked again before that is noted */
     const bool asks = asks_of_calls(rules->policy);
     sifter->is_finishing = !asks && has_out(sifter);
     sifter->is_needed = asks || sifter->is_finishing;

@@ -31,23 +31,28 @@ static bool is_listed(void *context, const sj_hook_change *change)
                                                 sizeof(uint32_t), compare_ids) != NULL;
 }
 
-static void tell_freed(const toggling *wanted, uint64_t ticks, bool is_complete)
+/* tell_and_change tells of functions that are set free before they are, for a failure may leave
+ * some of them so, and of hooked ones when they are. */
+static sj_status tell_and_change(sj_target *target, sj_remote_agent *agent, const toggling *wanted,
+                                 sj_text_patch_report *done)
 {
-    if (wanted->freed == NULL) {
-        return;
+    if (wanted->freed != NULL && !wanted->on) {
+        sj_freed_add(wanted->freed, wanted->functions, wanted->count, sj_clock_ticks());
     }
-    if (!wanted->on) {
-        sj_freed_add(wanted->freed, wanted->functions, wanted->count, ticks);
-    }
-    if (wanted->on || !is_complete) { /* some of them have their exits still */
+    const sj_status status = sj_remote_agent_change(target, agent, wanted->on, is_listed,
+                                                    (void *)(uintptr_t)wanted, done);
+    const bool may_have_exits =
+        wanted->on ? status == SJ_OK : status != SJ_OK || done->refused != 0;
+    if (wanted->freed != NULL && may_have_exits) {
         sj_freed_remove(wanted->freed, wanted->functions, wanted->count);
     }
+    return status;
 }
 
 static sj_status toggle(sj_target *target, sj_remote_agent *agent, const toggling *wanted,
                         sj_toggle_report *report, sj_error *error)
 {
-    sj_text_patch_report done;
+    sj_text_patch_report done = {0};
     uint64_t start_ns = 0;
     const sj_status found = sj_remote_agent_find(target, agent);
     if (found != SJ_OK && found != SJ_EAGAIN) {
@@ -56,12 +61,7 @@ static sj_status toggle(sj_target *target, sj_remote_agent *agent, const togglin
     }
     SJ_TRY(sj_remote_agent_stop_current(target, agent, &start_ns, error));
     report->threads = (uint32_t)target->count;
-    report->ticks = sj_clock_ticks();
-    const sj_status status = sj_remote_agent_change(target, agent, wanted->on, is_listed,
-                                                    (void *)(uintptr_t)wanted, &done);
-    if (status == SJ_OK) {
-        tell_freed(wanted, report->ticks, done.refused == 0);
-    }
+    const sj_status status = tell_and_change(target, agent, wanted, &done);
     sj_target_resume_all(target);
     report->stopped_ns = sj_clock_ns(CLOCK_MONOTONIC) - start_ns;
     report->changed = done.changed;

@@ -22,7 +22,6 @@
 
 typedef struct sj_toggle_report {
     uint64_t stopped_ns; /* from the first thread's stop to the last one's resumption */
-    uint64_t ticks;      /* a moment at which all threads were stopped */
     uint32_t threads;
     uint32_t changed; /* pieces of text written: a head and each tail of a function */
     uint32_t
@@ -33,7 +32,7 @@ typedef struct sj_toggle_report {
 /* sj_toggle_functions hooks (`on`) or sets free the functions with these ids (of the session;
  * sorted ascending) in the process `pid`, launched by `record` or attached to. Functions that were
  * not planned, and those that are so already, are passed over. NULL for `functions` means all.
- * `freed`, unless NULL, is told of the change while the threads are stopped; only with `functions`.
+ * `freed`, unless NULL, is told while the threads are stopped; only with `functions`.
  * Blocking: milliseconds. Any thread; traces the process for the time of the call, so nobody else
  * may. SJ_ENOTFOUND no process or no agent in it, SJ_EPERM ptrace is refused (the error says why),
  * SJ_EAGAIN the agent was busy with modules for too long. On failure nothing was changed. */

@@ -20,8 +20,9 @@ counted, with HOOK_FB=c, so that it records nearly all the calls that Sojourn do
   --beside "LD_PRELOAD=agent.so HOOK_REC=8 HOOK_FB=c HOOK_MODE=b"
   --beside-base "LD_PRELOAD=agent.so HOOK_REC=8 HOOK_FB=c HOOK_MODE=n"
 
-All figures are per call that Sojourn records. "more than beside" is the difference of the two figures
-net of base, as the interval in which it lies with a probability of 0.9 (bootstrap).
+All figures are per call that Sojourn records. "more than beside" is what it costs more than the other
+recorder, both net of base, round by round: the median, and the interval in which that lies with a
+probability of 0.9 (bootstrap).
 """
 import argparse
 import json
@@ -154,19 +155,16 @@ def net(counted, case, base, calls, of):
 
 
 def more_than_beside(counted, calls):
-    """What recording costs more than the other recorder, ns a call of medians: nine in ten draws of as many
-    samples, with repetition (bootstrap), lie between these two."""
+    """What recording costs more than the other recorder, ns a call: the median over the rounds, and between
+    which two nine in ten of the medians of as many rounds lie, drawn with repetition (bootstrap)."""
+    rounds = list(zip(*(counted.get(case, []) for case in ("recorded", "base", "beside", "beside base"))))
+    if len(rounds) < 2:
+        return "-"
+    differences = [((recorded - base) - (beside - beside_base)) / calls
+                   for recorded, base, beside, beside_base in rounds]
     draws = random.Random(1)
-    differences = []
-    for _ in range(2000):
-        drawn = {case: draws.choices(samples, k=len(samples)) for case, samples in counted.items() if samples}
-        ours, other = (net(drawn, *pair, calls, statistics.median)
-                       for pair in (("recorded", "base"), ("beside", "beside base")))
-        if ours is None or other is None:
-            return "-"
-        differences.append(ours - other)
-    differences.sort()
-    return f"{differences[100]:+.2f} to {differences[-101]:+.2f}"
+    medians = sorted(statistics.median(draws.choices(differences, k=len(differences))) for _ in range(2000))
+    return f"{statistics.median(differences):+.2f} ({medians[100]:+.2f} to {medians[-101]:+.2f})"
 
 
 def row_of(name, calls, cases, cores, floor):

@@ -12,8 +12,11 @@ enum { FREED = 5, HOOKED = 6, FUNCTIONS = 7 };
 static sj_freed *freed;
 static uint32_t changes_at_resumption;
 static bool is_free_at_resumption;
+static bool other_is_free_at_resumption;
+static bool is_free_at_change; /* the first one */
 static sj_hook_change written[2];
 static uint32_t refused;
+static bool hooking_fails;
 
 sj_status __wrap_sj_target_open(pid_t pid, sj_target *target, sj_error *error);
 sj_status __wrap_sj_target_open(pid_t pid, sj_target *target, sj_error *error)
@@ -35,6 +38,7 @@ void __wrap_sj_target_resume_all(sj_target *target)
     (void)target;
     changes_at_resumption = sj_freed_changes(freed);
     is_free_at_resumption = sj_freed_is_free(freed, FREED, changes_at_resumption);
+    other_is_free_at_resumption = sj_freed_is_free(freed, HOOKED, changes_at_resumption);
 }
 
 sj_status __wrap_sj_remote_agent_find(const sj_target *target, sj_remote_agent *agent);
@@ -74,6 +78,12 @@ sj_status __wrap_sj_remote_agent_change(sj_target *target, sj_remote_agent *agen
 {
     (void)target;
     (void)agent;
+    if (!on) {
+        is_free_at_change = sj_freed_is_free(freed, FREED, UINT32_MAX);
+    }
+    if (on && hooking_fails) {
+        return SJ_EAGAIN;
+    }
     for (size_t i = 0; i < 2; i++) {
         if (wants(context, &written[i])) {
             written[i].written = on;
@@ -96,6 +106,8 @@ static int set_up(void **state)
     written[0] = (sj_hook_change){.function = FREED, .written = 1};
     written[1] = (sj_hook_change){.function = HOOKED, .written = 0};
     refused = 0;
+    hooking_fails = false;
+    is_free_at_change = false;
     assert_int_equal(sj_freed_new(&freed), SJ_OK);
     return 0;
 }
@@ -119,6 +131,7 @@ static void functions_are_told_to_be_free_before_threads_run_on(void **state)
 {
     (void)state;
     toggle(FREED, false);
+    assert_true(is_free_at_change);
     assert_int_equal(changes_at_resumption, 1);
     assert_true(is_free_at_resumption);
     toggle(FREED, true);
@@ -136,23 +149,43 @@ static void those_that_may_not_be_free_are_told_to_have_been(void **state)
     assert_false(is_free_at_resumption);
 }
 
-static void another_selection_is_told_before_threads_run_on(void **state)
+static sj_status reselect(void)
 {
     uint8_t states[FUNCTIONS] = {0};
     const sj_function_states wanted = {.states = states, .count = FUNCTIONS};
     static const uint32_t was_free = HOOKED;
     sj_reselect_report report;
     sj_error error = {0};
-    (void)state;
     states[FREED] = SJ_FUNCTION_UNWANTED;
     states[HOOKED] = SJ_FUNCTION_WANTED;
     sj_freed_add(freed, &was_free, 1, 1);
-    assert_int_equal(sj_reselect_process(NULL, 1, getpid(), &wanted, freed, &report, &error),
-                     SJ_OK);
+    const sj_status status =
+        sj_reselect_process(NULL, 1, getpid(), &wanted, freed, &report, &error);
+    assert_int_equal(report.freed_count, 1);
+    assert_int_equal(report.hooked_count, hooking_fails ? 0 : 1);
+    assert_int_equal(report.missed_count, hooking_fails ? 1 : 0);
+    sj_reselect_report_deinit(&report);
+    return status;
+}
+
+static void another_selection_is_told_before_threads_run_on(void **state)
+{
+    (void)state;
+    assert_int_equal(reselect(), SJ_OK);
+    assert_int_equal(changes_at_resumption, 2);
+    assert_true(is_free_at_change); /* threads run on for a moment before the next */
+    assert_true(is_free_at_resumption);
+    assert_false(other_is_free_at_resumption);
+}
+
+static void what_a_failed_selection_has_set_free_is_told(void **state)
+{
+    (void)state;
+    hooking_fails = true;
+    assert_int_equal(reselect(), SJ_EAGAIN);
     assert_int_equal(changes_at_resumption, 2);
     assert_true(is_free_at_resumption);
-    assert_false(sj_freed_is_free(freed, HOOKED, 2));
-    sj_reselect_report_deinit(&report);
+    assert_true(other_is_free_at_resumption);
 }
 
 static void changes_have_their_own_times(void **state)
@@ -180,6 +213,8 @@ int main(void)
         cmocka_unit_test_setup_teardown(those_that_may_not_be_free_are_told_to_have_been, set_up,
                                         tear_down),
         cmocka_unit_test_setup_teardown(another_selection_is_told_before_threads_run_on, set_up,
+                                        tear_down),
+        cmocka_unit_test_setup_teardown(what_a_failed_selection_has_set_free_is_told, set_up,
                                         tear_down),
         cmocka_unit_test_setup_teardown(changes_have_their_own_times, set_up, tear_down),
     };

@@ -1,5 +1,6 @@
 /* What of a thread's records is read and not yet sent, when blocks are refused: what a recorder
  * that was killed then leaves to be told as lost. */
+#include "agent/control/clock.h"
 #include "agent/control/drained_thread.h"
 
 #include "tests/agent/control/check.h"
@@ -19,6 +20,7 @@ typedef struct fixture {
     sj_journal_data journal;
     sj_drained_process process;
     sj_drained_thread *drained;
+    uint64_t start; /* of the tests' clocks */
 } fixture;
 
 static uint32_t told_step;     /* of the clock, to the assembler */
@@ -73,6 +75,7 @@ static int set_up(void **state)
 {
     fixture *f = calloc(1, sizeof(*f));
     sj_error error = {0};
+    f->start = sj_clock_ticks() - 1000000;
     offered = 0;
     first_refused = 0;
     last_refused = 0;
@@ -177,11 +180,11 @@ static void blocks_may_be_told_in_steps_of_the_clock(void **state)
 static void free_next_function(fixture *f)
 {
     static const uint32_t freed = FUNCTION + 1;
-    f->thread.ticks = 1000;
+    f->thread.ticks = f->start + 1000;
     assert_true(fake_thread_put(&f->thread, SJ_RECORD_ENTER, FUNCTION, STACK));
     assert_true(fake_thread_put(&f->thread, SJ_RECORD_ENTER, FUNCTION, STACK - 16));
-    sj_freed_add(f->process.freed, &freed, 1, 1500);
-    f->thread.ticks = 2000;
+    sj_freed_add(f->process.freed, &freed, 1, f->start + 1500);
+    f->thread.ticks = f->start + 2000;
 }
 
 static void end_calls(fixture *f)
@@ -222,9 +225,9 @@ static void so_is_one_that_a_handler_interrupted(void **state)
     free_next_function(f);
     assert_true(fake_thread_put(&f->thread, SJ_RECORD_ENTER, FUNCTION, STACK - 64));
     assert_true(fake_thread_put(&f->thread, SJ_RECORD_LEAVE, FUNCTION, STACK - 64));
-    f->thread.ticks = 1400;
+    f->thread.ticks = f->start + 1400;
     assert_true(fake_thread_put(&f->thread, SJ_RECORD_ENTER, FUNCTION + 1, STACK - 32));
-    f->thread.ticks = 3000;
+    f->thread.ticks = f->start + 3000;
     end_calls(f);
     assert_int_equal(pauses, 1);
     assert_int_equal(pause_event, 5);
@@ -239,12 +242,12 @@ static void so_is_one_that_is_held_back(void **state)
     sj_sifter_rules rules = {.policy = &policy, .minimum_ticks = 5000};
     assert_int_equal(sj_rules_new(&policy, &rules.rules), SJ_OK);
     assert_int_equal(sj_sifter_set(&f->drained->reader.sifter, &rules, 1), SJ_OK);
-    f->thread.ticks = 1000;
+    f->thread.ticks = f->start + 1000;
     assert_true(fake_thread_put(&f->thread, SJ_RECORD_ENTER, FUNCTION, STACK));
     assert_true(fake_thread_put(&f->thread, SJ_RECORD_ENTER, FUNCTION + 1, STACK - 16));
     read_all(f);
-    sj_freed_add(f->process.freed, &freed, 1, 1500);
-    f->thread.ticks = 9000;
+    sj_freed_add(f->process.freed, &freed, 1, f->start + 1500);
+    f->thread.ticks = f->start + 9000;
     end_calls(f);
     assert_int_equal(pauses, 1);
     assert_int_equal(pause_event, 2);
@@ -273,8 +276,8 @@ static void a_call_between_two_changes_is_whole(void **state)
     sj_freed_remove(f->process.freed, &changed, 1);
     assert_true(fake_thread_put(&f->thread, SJ_RECORD_ENTER, FUNCTION + 1, STACK - 16));
     assert_true(fake_thread_put(&f->thread, SJ_RECORD_LEAVE, FUNCTION + 1, STACK - 16));
-    sj_freed_add(f->process.freed, &changed, 1, 3000);
-    f->thread.ticks = 4000;
+    sj_freed_add(f->process.freed, &changed, 1, f->start + 3000);
+    f->thread.ticks = f->start + 4000;
     end_calls(f);
     assert_int_equal(pauses, 0);
 }
@@ -285,32 +288,56 @@ static void calls_that_end_between_two_changes_are_behind_the_first(void **state
     static const uint32_t other = FUNCTION + 2;
     static const uint32_t freed = FUNCTION + 1;
     fixture *f = *state;
-    f->thread.ticks = 1000;
+    f->thread.ticks = f->start + 1000;
     assert_true(fake_thread_put(&f->thread, SJ_RECORD_ENTER, FUNCTION, STACK));
     assert_true(fake_thread_put(&f->thread, SJ_RECORD_ENTER, FUNCTION + 1, STACK - 16));
-    sj_freed_add(f->process.freed, &freed, 1, 1500);
-    f->thread.ticks = 2000;
+    sj_freed_add(f->process.freed, &freed, 1, f->start + 1500);
+    f->thread.ticks = f->start + 2000;
     assert_true(fake_thread_put(&f->thread, SJ_RECORD_ENTER, FUNCTION, STACK - 16));
     assert_true(fake_thread_put(&f->thread, SJ_RECORD_LEAVE, FUNCTION, STACK - 16));
-    sj_freed_add(f->process.freed, &other, 1, 3000);
-    f->thread.ticks = 4000;
+    sj_freed_add(f->process.freed, &other, 1, f->start + 3000);
+    f->thread.ticks = f->start + 4000;
     end_calls(f);
+    assert_int_equal(pauses, 1);
+    assert_int_equal(pause_event, 2);
+}
+
+/* Longer ago than half of what a record's clock can tell. */
+static void a_change_of_long_ago_is_noted(void **state)
+{
+    static const uint32_t freed = FUNCTION + 1;
+    fixture *f = *state;
+    const uint64_t early = f->start + 1000;
+    const uint64_t late = early + (UINT64_C(3) << 46);
+    sj_sifter *sifter = &f->drained->reader.sifter;
+    sj_record records[2];
+    fake_record_write(&records[0], early, SJ_RECORD_ENTER, FUNCTION, STACK);
+    fake_record_write(&records[1], early, SJ_RECORD_ENTER, FUNCTION + 1, STACK - 16);
+    assert_int_equal(sj_sifter_feed(sifter, records, 2, early + 100), SJ_OK);
+    sj_freed_add(f->process.freed, &freed, 1, 1500);
+    fake_record_write(&records[0], late, SJ_RECORD_LEAVE, FUNCTION, STACK);
+    assert_int_equal(sj_sifter_feed(sifter, records, 1, late + 100), SJ_OK);
+    assert_int_equal(sj_assembler_flush(f->drained->assembler, late), SJ_OK);
     assert_int_equal(pauses, 1);
     assert_int_equal(pause_event, 2);
 }
 
 static void a_thread_first_looked_at_after_a_change_has_calls_from_before(void **state)
 {
-    fixture *f = *state;
+    static const sj_policy policy = {.budget_percent = 5};
     static const uint32_t freed = FUNCTION + 1;
+    fixture *f = *state;
+    f->shared.options.policy = &policy;
+    f->shared.options.ns_per_tick = 1;
     sj_drained_thread_free(f->drained);
-    sj_arena_view_slot(&f->arena.view, 0)->start_ticks = 900;
-    f->thread.ticks = 1000;
+    sj_arena_view_slot(&f->arena.view, 0)->start_ticks = f->start + 900;
+    f->thread.ticks = f->start + 1000;
     assert_true(fake_thread_put(&f->thread, SJ_RECORD_ENTER, FUNCTION, STACK));
     assert_true(fake_thread_put(&f->thread, SJ_RECORD_ENTER, FUNCTION + 1, STACK - 16));
-    sj_freed_add(f->process.freed, &freed, 1, 1500);
+    sj_freed_add(f->process.freed, &freed, 1, f->start + 1500);
+    sj_freed_remove(f->process.freed, &freed, 1); /* hooked again */
     assert_int_equal(sj_drained_thread_new(&f->process, 0, &f->drained), SJ_OK);
-    f->thread.ticks = 2000;
+    f->thread.ticks = f->start + 2000;
     end_calls(f);
     assert_int_equal(pauses, 1);
     assert_int_equal(pause_event, 2);
@@ -327,6 +354,7 @@ int main(void)
             tear_down),
         cmocka_unit_test_setup_teardown(so_is_one_at_the_moment_of_an_exit, set_up, tear_down),
         cmocka_unit_test_setup_teardown(so_is_one_that_a_handler_interrupted, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(a_change_of_long_ago_is_noted, set_up, tear_down),
         cmocka_unit_test_setup_teardown(
             a_thread_first_looked_at_after_a_change_has_calls_from_before, set_up, tear_down),
         cmocka_unit_test_setup_teardown(a_call_between_two_changes_is_whole, set_up, tear_down),
