@@ -314,7 +314,7 @@ static void a_change_of_long_ago_is_noted(void **state)
     fake_record_write(&records[0], early, SJ_RECORD_ENTER, FUNCTION, STACK);
     fake_record_write(&records[1], early, SJ_RECORD_ENTER, FUNCTION + 1, STACK - 16);
     assert_int_equal(sj_sifter_feed(sifter, records, 2, early + 100), SJ_OK);
-    sj_freed_add(f->process.freed, &freed, 1, 1500);
+    sj_freed_add(f->process.freed, &freed, 1, early + 500);
     fake_record_write(&records[0], late, SJ_RECORD_LEAVE, FUNCTION, STACK);
     assert_int_equal(sj_sifter_feed(sifter, records, 1, late + 100), SJ_OK);
     assert_int_equal(sj_assembler_flush(f->drained->assembler, late), SJ_OK);
