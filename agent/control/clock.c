@@ -110,7 +110,7 @@ static uint64_t greatest_divisor(uint64_t left, uint64_t right)
 
 /* A processor raises readings of the same step by one so that no two are equal: readings that are
  * some way apart do not show that. */
-static uint64_t read_apart(void)
+static uint64_t read_raw_apart(void)
 {
     for (volatile int i = 0; i < STEP_PAUSE_LOOPS; i++) {
     }
@@ -118,6 +118,11 @@ static uint64_t read_apart(void)
 }
 
 uint32_t sj_clock_step(void)
+{
+    return sj_clock_step_of(read_raw_apart);
+}
+
+uint32_t sj_clock_step_of(uint64_t (*read_apart)(void))
 {
     uint64_t greatest = 1;
     /* A thread that is moved to another processor meanwhile may see a step of nothing. */

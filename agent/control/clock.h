@@ -51,8 +51,10 @@ typedef struct sj_clock_rate {
 enum { SJ_CLOCK_RATE_NS = 20 * 1000 * 1000 };
 void sj_clock_rate_finish(const sj_clock_pair *start, sj_clock_rate *rate);
 
-/* sj_clock_step finds the smallest step of the raw clock, in ticks (1 on most machines). */
+/* sj_clock_step finds the smallest step of the raw clock, in ticks (1 on most machines);
+ * sj_clock_step_of that of another clock, whose readings are some way apart. */
 uint32_t sj_clock_step(void);
+uint32_t sj_clock_step_of(uint64_t (*read_apart)(void));
 
 /* sj_clock_probe_ticks measures what two readings of the clock and two 16-byte stores cost, in
  * ticks per pair: the floor of the cost of one recorded call on this machine. */
