@@ -191,8 +191,9 @@ static void init_sifter(sj_drained_thread *thread, const sj_thread_slot *slot)
     sj_sifter *sifter = &thread->reader.sifter;
     sifter->governed = thread->process->governed;
     sifter->freed = thread->process->freed;
-    /* A thread that recorded before it is looked at may have open calls from before a change. */
-    sifter->seen_changes = sj_freed_changes_until(sifter->freed, slot->start_ticks);
+    /* A thread that recorded before it is looked at, or had calls open when it was attached to, may
+     * have open calls from before a change. */
+    sifter->seen_changes = sj_freed_changes_until(sifter->freed, thread->start_ticks);
     sifter->late_records = sj_freed_changes(sifter->freed) != 0 ? SJ_SIFTER_LATE_RECORDS : 0;
     sifter->view = &thread->process->view;
     sifter->thread = thread->number;
@@ -233,6 +234,7 @@ sj_status sj_drained_thread_new(sj_drained_process *process, uint32_t slot_numbe
         sj_drained_thread_follow_name(made);
         made->reader.receivers.roster = process->shared->options.roster;
         made->reader.receivers.process = process->number;
+        made->reader.receivers.freed = process->freed;
     }
     if (status == SJ_OK) {
         status = sj_drained_thread_set_policy(made);

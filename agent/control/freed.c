@@ -5,7 +5,7 @@
 #include <sys/mman.h>
 
 enum {
-    MAPPED_BYTES = SJ_FREED_FUNCTIONS * sizeof(uint32_t),
+    MAPPED_BYTES = 2 * SJ_FREED_FUNCTIONS * sizeof(uint32_t), /* of both arrays */
     IS_FREE = 1,
     TIMES = 64 /* kept, of the last changes */
 };
@@ -17,6 +17,7 @@ struct sj_freed {
     /* [SJ_FREED_FUNCTIONS]: twice the number of its last change, plus 1 while it is free; mapped
      * lazily */
     _Atomic uint32_t *changes_of;
+    _Atomic uint32_t *hooked_as; /* likewise: the function that is hooked for this one; 0: itself */
 };
 
 sj_status sj_freed_new(sj_freed **freed)
@@ -33,6 +34,7 @@ sj_status sj_freed_new(sj_freed **freed)
     }
     made->owners = 1;
     made->changes_of = memory;
+    made->hooked_as = made->changes_of + SJ_FREED_FUNCTIONS;
     *freed = made;
     return SJ_OK;
 }
@@ -74,6 +76,24 @@ void sj_freed_remove(sj_freed *freed, const uint32_t *functions, size_t count)
     }
 }
 
+void sj_freed_follow(sj_freed *freed, uint32_t function, uint32_t hooked)
+{
+    if (function < SJ_FREED_FUNCTIONS && hooked < SJ_FREED_FUNCTIONS) {
+        atomic_store_explicit(&freed->hooked_as[function], hooked, memory_order_relaxed);
+    }
+}
+
+/* last_change returns what changes_of tells of the function that is hooked for this one. */
+static uint32_t last_change(const sj_freed *freed, uint32_t function)
+{
+    if (function >= SJ_FREED_FUNCTIONS) {
+        return 0;
+    }
+    const uint32_t hooked = atomic_load_explicit(&freed->hooked_as[function], memory_order_relaxed);
+    return atomic_load_explicit(&freed->changes_of[hooked != 0 ? hooked : function],
+                                memory_order_relaxed);
+}
+
 uint32_t sj_freed_changes(const sj_freed *freed)
 {
     return atomic_load(&freed->changes);
@@ -98,16 +118,11 @@ uint32_t sj_freed_changes_until(const sj_freed *freed, uint64_t ticks)
 bool sj_freed_has(void *context, uint32_t function)
 {
     const sj_freed_since *since = context;
-    return function < SJ_FREED_FUNCTIONS &&
-           atomic_load_explicit(&since->freed->changes_of[function], memory_order_relaxed) >> 1 >
-               since->seen;
+    return last_change(since->freed, function) >> 1 > since->seen;
 }
 
 bool sj_freed_is_free(const sj_freed *freed, uint32_t function, uint32_t change)
 {
-    const uint32_t last =
-        function < SJ_FREED_FUNCTIONS
-            ? atomic_load_explicit(&freed->changes_of[function], memory_order_relaxed)
-            : 0;
+    const uint32_t last = last_change(freed, function);
     return (last & IS_FREE) != 0 && last >> 1 <= change;
 }

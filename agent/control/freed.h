@@ -32,11 +32,14 @@ SJ_MUST_CHECK sj_status sj_freed_new(sj_freed **freed); /* SJ_ENOMEM */
 sj_freed *sj_freed_share(sj_freed *freed);
 void sj_freed_release(sj_freed *freed);
 
-/* sj_freed_add notes functions that are free from `ticks` on. */
+/* sj_freed_add notes functions that may be free from `ticks` on. */
 void sj_freed_add(sj_freed *freed, const uint32_t *functions, size_t count, uint64_t ticks);
 
 /* sj_freed_remove notes functions that are hooked again, or may not be free. */
 void sj_freed_remove(sj_freed *freed, const uint32_t *functions, size_t count);
+
+/* sj_freed_follow notes that the calls that are told as of `function` are of `hooked`. */
+void sj_freed_follow(sj_freed *freed, uint32_t function, uint32_t hooked);
 
 /* sj_freed_changes returns how often functions were set free: the number of the last change. The
  * first is 1. */

@@ -200,6 +200,15 @@ static void keep_libraries(const sj_recording *recording, sj_selection *selectio
     }
 }
 
+/* keep_budget: by receiver there would be many functions of one that can be set free. */
+static void keep_budget(sj_policy *policy, change_sums *sums)
+{
+    if (policy->budget_percent > 0 && policy->selection.objc_receivers) {
+        note_problem(sums, "budget: receivers are recorded, so nothing is set free");
+        policy->budget_percent = 0;
+    }
+}
+
 /* note_loops: event loops are watched by what was put into the program when it was started. */
 static void note_loops(const sj_recording *recording, const sj_policy *policy, change_sums *sums)
 {
@@ -331,6 +340,7 @@ static sj_status change(sj_recording *recording, sj_slice document, char **answe
     }
     keep_runtimes(&recording->options.selection, &policy->selection, &sums);
     keep_libraries(recording, &policy->selection, &sums);
+    keep_budget(policy, &sums);
     note_loops(recording, policy, &sums);
     sj_drain_rest(recording->drain);
     sj_policy_change_settle(recording, unmatched, sizeof(unmatched));

@@ -55,6 +55,9 @@ static sj_status learn(sj_receivers *receivers, const sj_record *records, uint32
     for (size_t i = 0; i < pair_count && status == SJ_OK && receivers->roster != NULL; i++) {
         sj_pair *known = sj_pair_map_find(&receivers->known, pairs[i].isa, pairs[i].function);
         known->first = pairs[i].result;
+        if (receivers->freed != NULL && pairs[i].result != pairs[i].function) {
+            sj_freed_follow(receivers->freed, pairs[i].result, pairs[i].function);
+        }
     }
     free(pairs);
     return status;

@@ -7,6 +7,7 @@
 #ifndef SJ_AGENT_CONTROL_RECEIVERS_H
 #define SJ_AGENT_CONTROL_RECEIVERS_H
 
+#include "agent/control/freed.h"
 #include "agent/control/pair_map.h"
 #include "agent/control/roster.h"
 #include "agent/recorder/record.h"
@@ -19,10 +20,11 @@ typedef struct sj_waiting_value {
     uint32_t result; /* the function to record instead */
 } sj_waiting_value;
 
-/* Zeroed but for the first two is the right start. */
+/* Zeroed but for the first three is the right start. */
 typedef struct sj_receivers {
     sj_roster *roster; /* borrowed; NULL: they are left out and that is all */
     uint64_t process;
+    sj_freed *freed; /* borrowed, told which functions stand for which; NULL: nobody is */
     sj_waiting_value waiting[SJ_RECEIVERS_WAITING]; /* for their entries, innermost last */
     size_t waiting_count;
     sj_pair_map open;  /* by stack pointer: calls whose exit is to be renamed */

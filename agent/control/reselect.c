@@ -113,8 +113,20 @@ static bool is_in_state(const reselection *selecting, uint32_t id, sj_function_s
     return id < selecting->states->count && selecting->states->states[id] == state;
 }
 
-/* compare tells what has become of the functions that were hooked `before`. */
-static sj_status compare(reselection *selecting, const uint8_t *before, const uint8_t *after)
+/* compare counts what has become of the functions that were hooked `before`. */
+static void compare(const reselection *selecting, const uint8_t *before, const uint8_t *after)
+{
+    sj_reselect_report *report = selecting->report;
+    const uint32_t count = count_functions(selecting);
+    for (uint32_t id = 1; id < count; id++) {
+        report->hooked_count += after[id] > before[id];
+        report->freed_count += after[id] < before[id];
+        report->kept_count += is_in_state(selecting, id, SJ_FUNCTION_UNWANTED) && after[id] != 0;
+    }
+}
+
+/* list_missed is for a selection that was made: what it lacks then cannot be hooked. */
+static sj_status list_missed(const reselection *selecting, const uint8_t *after)
 {
     sj_reselect_report *report = selecting->report;
     const uint32_t count = count_functions(selecting);
@@ -123,9 +135,6 @@ static sj_status compare(reselection *selecting, const uint8_t *before, const ui
         return SJ_ENOMEM;
     }
     for (uint32_t id = 1; id < count; id++) {
-        report->hooked_count += after[id] > before[id];
-        report->freed_count += after[id] < before[id];
-        report->kept_count += is_in_state(selecting, id, SJ_FUNCTION_UNWANTED) && after[id] != 0;
         if (is_in_state(selecting, id, SJ_FUNCTION_WANTED) && after[id] == 0) {
             report->missed[report->missed_count++] = id;
         }
@@ -158,7 +167,8 @@ static sj_status tell_freed(const reselection *selecting, const uint8_t *before)
 /* tell_hooked tells of those that have hooks now, also of such that could not be set free. */
 static void tell_hooked(const reselection *selecting, const uint8_t *after)
 {
-    for (uint32_t id = 1; id < count_functions(selecting); id++) {
+    const uint32_t count = count_functions(selecting);
+    for (uint32_t id = 1; id < count; id++) {
         if (after[id] != 0) {
             sj_freed_remove(selecting->freed, &id, 1);
         }
@@ -191,7 +201,7 @@ static sj_status note_overwritten(reselection *selecting)
 static sj_status toggle_marked(reselection *selecting, const uint8_t *before)
 {
     SJ_TRY(selecting->freed != NULL ? tell_freed(selecting, before) : SJ_OK);
-    const sj_status status = toggle_all(selecting);
+    sj_status status = toggle_all(selecting);
     uint8_t *after = mark_functions(selecting, true);
     if (after == NULL) {
         return SJ_ENOMEM;
@@ -199,9 +209,12 @@ static sj_status toggle_marked(reselection *selecting, const uint8_t *before)
     if (selecting->freed != NULL) {
         tell_hooked(selecting, after);
     }
-    const sj_status compared = compare(selecting, before, after);
+    compare(selecting, before, after);
+    if (status == SJ_OK) {
+        status = list_missed(selecting, after);
+    }
     free(after);
-    return status == SJ_OK ? compared : status;
+    return status;
 }
 
 static sj_status toggle_stopped(reselection *selecting)

@@ -13,7 +13,7 @@ typedef struct sj_reselect_report {
     size_t hooked_count; /* functions that have become hooked */
     size_t freed_count;  /* that have become free */
     uint32_t *missed;    /* that are wanted and have no hooks, ascending; also of modules that are
-                            not mapped; owned by the report */
+                            not mapped; owned by the report. Of a success only */
     size_t missed_count;
     size_t kept_count; /* functions that are not wanted and could not be set free */
     bool is_unsure;    /* a thread waits in the loader, which may lead a call past its hook */

@@ -94,7 +94,7 @@ static size_t count_before(const sj_record *records, size_t count, uint64_t tick
             whole_ticks(now_ticks, sj_record_ticks48(&records[before])) < ticks)) {
         before++;
     }
-    while (before > 0 && is_value(&records[before - 1])) {
+    while (before < count && before > 0 && is_value(&records[before - 1])) {
         before--; /* it has no time, and belongs to the record behind it */
     }
     return before;

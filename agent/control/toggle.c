@@ -32,7 +32,7 @@ static bool is_listed(void *context, const sj_hook_change *change)
 }
 
 /* tell_and_change tells of functions that are set free before they are, for a failure may leave
- * some of them so, and of hooked ones when they are. */
+ * some of them so, and of such that are hooked, or may be, when they are. */
 static sj_status tell_and_change(sj_target *target, sj_remote_agent *agent, const toggling *wanted,
                                  sj_text_patch_report *done)
 {
@@ -41,8 +41,7 @@ static sj_status tell_and_change(sj_target *target, sj_remote_agent *agent, cons
     }
     const sj_status status = sj_remote_agent_change(target, agent, wanted->on, is_listed,
                                                     (void *)(uintptr_t)wanted, done);
-    const bool may_have_exits =
-        wanted->on ? status == SJ_OK : status != SJ_OK || done->refused != 0;
+    const bool may_have_exits = wanted->on || status != SJ_OK || done->refused != 0;
     if (wanted->freed != NULL && may_have_exits) {
         sj_freed_remove(wanted->freed, wanted->functions, wanted->count);
     }

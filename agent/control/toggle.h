@@ -35,7 +35,8 @@ typedef struct sj_toggle_report {
  * `freed`, unless NULL, is told while the threads are stopped; only with `functions`.
  * Blocking: milliseconds. Any thread; traces the process for the time of the call, so nobody else
  * may. SJ_ENOTFOUND no process or no agent in it, SJ_EPERM ptrace is refused (the error says why),
- * SJ_EAGAIN the agent was busy with modules for too long. On failure nothing was changed. */
+ * SJ_EAGAIN the agent was busy with modules for too long. After SJ_EIO some may
+ * have been changed, else a failure changes nothing. */
 SJ_MUST_CHECK sj_status sj_toggle_functions(pid_t pid, const uint32_t *functions, size_t count,
                                             bool on, sj_freed *freed, sj_toggle_report *report,
                                             sj_error *error);

@@ -342,6 +342,18 @@ def budgets_begin_and_end(sojourn, programs):
     check(answer["processes"] == 1 and not answer["not_applied"], f"{answer}")
 
 
+def no_budget_with_receivers(sojourn, programs):
+    """By receiver there would be many functions of one that can be set free: refused at the start, told later."""
+    database = sojourn.path("receivers.db")
+    recorder, pid = start_recorded(sojourn, os.path.join(programs, "attach_target"), database,
+                                   ["--receivers"])
+    answer = set_policy(sojourn, pid, "--budget", "1%")
+    check("receivers" in str(answer["not_applied"]), f"{answer}")
+    finish(recorder)
+    freed = sojourn.sql(database, "SELECT * FROM decisions")
+    check(not freed, f"set free: {freed}")
+
+
 def nonsense_is_refused(sojourn, programs):
     target = Target([os.path.join(programs, "policy_target")]).ready()
     recorder = start_attach(sojourn, target.pid, sojourn.path("nonsense.db"), ALL)
@@ -374,7 +386,8 @@ def nonsense_is_refused(sojourn, programs):
 
 
 TESTS = [modes_add_up, functions_come_and_go, killed_in_a_change, a_killed_profile_is_finished,
-         drops_are_told_by_whoever_finishes, children_follow, libraries_follow, budgets_begin_and_end, nonsense_is_refused]
+         drops_are_told_by_whoever_finishes, children_follow, libraries_follow, budgets_begin_and_end,
+         no_budget_with_receivers, nonsense_is_refused]
 
 
 def test(sojourn, arguments):

@@ -322,6 +322,47 @@ static void a_change_of_long_ago_is_noted(void **state)
     assert_int_equal(pause_event, 2);
 }
 
+/* A value has no time; the record that it belongs to is still to come. */
+static void values_alone_do_not_come_after_a_change(void **state)
+{
+    static const uint32_t freed = FUNCTION + 1;
+    fixture *f = *state;
+    f->thread.ticks = f->start + 1000;
+    assert_true(fake_thread_put(&f->thread, SJ_RECORD_ENTER, FUNCTION, STACK));
+    assert_true(fake_thread_put(&f->thread, SJ_RECORD_ENTER, FUNCTION + 1, STACK - 16));
+    assert_true(fake_thread_put(&f->thread, SJ_RECORD_VALUE, FUNCTION + 1, STACK - 16));
+    sj_freed_add(f->process.freed, &freed, 1, f->start + 1500);
+    read_all(f);
+    assert_true(fake_thread_put(&f->thread, SJ_RECORD_LEAVE, FUNCTION + 1, STACK - 16));
+    f->thread.ticks = f->start + 4000;
+    end_calls(f);
+    assert_int_equal(pauses, 0);
+}
+
+/* What was open when the program was attached to has no record: it may end before the thread's
+ * first one, unseen. */
+static void calls_open_from_before_are_behind_changes_since(void **state)
+{
+    static const uint32_t freed = FUNCTION + 1;
+    fixture *f = *state;
+    sj_preopened_call open[] = {{.tid = 77, .function = FUNCTION, .stack = STACK},
+                                {.tid = 77, .function = FUNCTION + 1, .stack = STACK - 16}};
+    sj_drained_thread_free(f->drained);
+    f->shared.preopened = open;
+    f->shared.preopened_count = 2;
+    f->shared.preopened_pid = f->process.pid;
+    f->shared.preopened_ticks = f->start + 1000;
+    sj_freed_add(f->process.freed, &freed, 1, f->start + 1500);
+    sj_arena_view_slot(&f->arena.view, 0)->start_ticks = f->start + 2000;
+    assert_int_equal(sj_drained_thread_new(&f->process, 0, &f->drained), SJ_OK);
+    f->thread.ticks = f->start + 2000;
+    assert_true(fake_thread_put(&f->thread, SJ_RECORD_ENTER, FUNCTION, STACK - 32));
+    assert_true(fake_thread_put(&f->thread, SJ_RECORD_LEAVE, FUNCTION, STACK - 32));
+    end_calls(f);
+    assert_int_equal(pauses, 1);
+    assert_int_equal(pause_event, 2);
+}
+
 static void a_thread_first_looked_at_after_a_change_has_calls_from_before(void **state)
 {
     static const sj_policy policy = {.budget_percent = 5};
@@ -354,6 +395,9 @@ int main(void)
             tear_down),
         cmocka_unit_test_setup_teardown(so_is_one_at_the_moment_of_an_exit, set_up, tear_down),
         cmocka_unit_test_setup_teardown(so_is_one_that_a_handler_interrupted, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(values_alone_do_not_come_after_a_change, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(calls_open_from_before_are_behind_changes_since, set_up,
+                                        tear_down),
         cmocka_unit_test_setup_teardown(a_change_of_long_ago_is_noted, set_up, tear_down),
         cmocka_unit_test_setup_teardown(
             a_thread_first_looked_at_after_a_change_has_calls_from_before, set_up, tear_down),
