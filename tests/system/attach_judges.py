@@ -146,7 +146,7 @@ def judge_cpython(sojourn, name, chance):
     calls = 0
     for _ in range(1 if IS_LONG else 20):  # it may be too short to be met at once
         _, status, rounds, calls = run_attached(sojourn, command, chance,
-                                                ["--module", "python3.11"])
+                                                ["--module", "python3.11"], forks_threads=True)
         check(status == plain.returncode, f"{name}: {status}, unattached {plain.returncode}")
         if calls > 0:
             break
