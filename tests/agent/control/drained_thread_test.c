@@ -1,5 +1,6 @@
 /* What of a thread's records is read and not yet sent, when blocks are refused: what a recorder
- * that was killed then leaves to be told as lost. */
+ * that was killed then leaves to be told as lost. And what becomes of calls whose function is set
+ * free while they are open, or under way. */
 #include "agent/control/clock.h"
 #include "agent/control/drained_thread.h"
 
@@ -174,6 +175,12 @@ static void blocks_may_be_told_in_steps_of_the_clock(void **state)
 {
     read_all(*state);
     assert_int_equal(told_step, CLOCK_STEP);
+}
+
+static void receivers_tell_whose_hooks_are_theirs(void **state)
+{
+    const fixture *f = *state;
+    assert_ptr_equal(f->drained->reader.receivers.freed, f->process.freed);
 }
 
 /* Two calls of FUNCTION, one in the other; FUNCTION + 1 is set free at 1,500. */
@@ -407,6 +414,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(so_is_one_that_is_held_back, set_up, tear_down),
         cmocka_unit_test_setup_teardown(entries_of_functions_hooked_again_are_not, set_up,
                                         tear_down),
+        cmocka_unit_test_setup_teardown(receivers_tell_whose_hooks_are_theirs, set_up, tear_down),
         cmocka_unit_test_setup_teardown(blocks_may_be_told_in_steps_of_the_clock, set_up,
                                         tear_down),
     };

@@ -75,6 +75,38 @@ static void test_entry_and_exit_take_the_receivers_function(void **state)
     sj_receivers_deinit(&receivers);
 }
 
+/* The linker leads look-ups of names here: the method on OTHER_ISA is inherited, too. */
+sj_status __wrap_sj_roster_add_receivers(sj_roster *roster, uint64_t process,
+                                         sj_receiver_pair *pairs, size_t count, uint64_t now_ticks);
+sj_status __wrap_sj_roster_add_receivers(sj_roster *roster, uint64_t process,
+                                         sj_receiver_pair *pairs, size_t count, uint64_t now_ticks)
+{
+    (void)roster;
+    (void)process;
+    (void)now_ticks;
+    for (size_t i = 0; i < count; i++) {
+        pairs[i].result = INHERITED + 2;
+    }
+    return SJ_OK;
+}
+
+/* Its hooks are those of the method that it stands for. */
+static void test_a_receivers_function_is_free_when_its_method_is(void **state)
+{
+    static const uint32_t method = METHOD;
+    static char roster;
+    sj_receivers receivers = make_receivers();
+    (void)state;
+    assert_int_equal(sj_freed_new(&receivers.freed), SJ_OK);
+    receivers.roster = (sj_roster *)(void *)&roster;
+    EXPECT(&receivers, "E102", VALUE(METHOD, OTHER_ISA, 0x700), ENTER(METHOD, 0x700));
+    sj_freed_add(receivers.freed, &method, 1, 1);
+    assert_true(sj_freed_is_free(receivers.freed, INHERITED + 2, 1));
+    assert_false(sj_freed_is_free(receivers.freed, INHERITED + 3, 1));
+    sj_freed_release(receivers.freed);
+    sj_receivers_deinit(&receivers);
+}
+
 static void test_a_value_waits_for_the_next_records(void **state)
 {
     sj_receivers receivers = make_receivers();
@@ -157,6 +189,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_entry_and_exit_take_the_receivers_function),
+        cmocka_unit_test(test_a_receivers_function_is_free_when_its_method_is),
         cmocka_unit_test(test_a_value_waits_for_the_next_records),
         cmocka_unit_test(test_a_handler_between_value_and_entry),
         cmocka_unit_test(test_a_handler_that_never_comes_back),
