@@ -2,13 +2,15 @@
  *
  * First the text is restored, all threads stopped; from then on nobody enters a stub. Whoever is in
  * one leaves it within nanoseconds, so a few moments later all threads are stopped again, and when
- * none stands in a stub or in the agent, the agent gives its memory back and is unloaded. A thread
- * that stays there (a signal handler that interrupted a stub and blocks) keeps the agent, its
- * stubs and its arena mapped, harmless; they are counted and go when somebody attaches or detaches
- * again. */
+ * none stands in a stub or in the agent or has to do with it otherwise (quiet.h), the agent gives
+ * its memory back. Then its fork handlers are unregistered, and once no thread is in a fork that
+ * began before, it is unloaded. A thread that stays there (a signal handler that interrupted a stub
+ * and blocks) keeps the agent, its stubs and its arena mapped, harmless; they are counted and go
+ * when somebody attaches or detaches again. */
 #include "agent/control/attach_check.h"
 #include "agent/control/attach_parts.h"
 #include "agent/control/clock.h"
+#include "agent/control/quiet.h"
 
 #include <fcntl.h>
 #include <stddef.h>
@@ -20,7 +22,7 @@
 #include <time.h>
 #include <unistd.h>
 
-enum { ATTEMPTS = 200, PAUSE_NS = 2000000, FRAMES_MAX = 64, COPY_BYTES = 64 * 1024 };
+enum { ATTEMPTS = 200, PAUSE_NS = 2000000 };
 
 #define RESTORE_NS UINT64_C(10000000000)
 
@@ -28,6 +30,8 @@ typedef struct departure {
     sj_target target;
     sj_remote_agent agent;
     sj_remote_choice choice;
+    sj_unwinder *unwinder;
+    sj_quiet_places places;
     sj_leave_report *report;
 } departure;
 
@@ -44,6 +48,23 @@ static void note_stop(departure *leaving, sj_stop_clock *clock)
         leaving->report->stopped_ns = clock->wall_ns;
         leaving->report->stopped_cpu_ns = clock->cpu_ns;
     }
+}
+
+/* restore_stopped does so while all threads are stopped. The agent hooks nothing from then on: a
+ * thread may be in it for a module that is being loaded, and has not changed the tables yet. */
+static sj_status restore_stopped(departure *leaving, sj_text_patch_report *done)
+{
+    const uint32_t yes = 1;
+    if (!sj_remote_agent_is_unchanged(&leaving->target, &leaving->agent)) {
+        return SJ_EAGAIN;
+    }
+    SJ_TRY(sj_target_write(&leaving->target,
+                           leaving->agent.face_address + offsetof(sj_face, is_leaving), &yes,
+                           sizeof(yes)));
+    const sj_status status =
+        sj_remote_agent_toggle(&leaving->target, &leaving->agent, &leaving->choice, done);
+    leaving->report->restored += done->changed;
+    return status;
 }
 
 /* restore_text takes every change back; what could not be is counted. */
@@ -64,12 +85,7 @@ static sj_status restore_text(departure *leaving, sj_error *error)
             sj_stop_clock clock;
             sj_stop_clock_start(&clock);
             SJ_TRY(sj_target_stop_all(&leaving->target, error));
-            status = SJ_EAGAIN;
-            if (sj_remote_agent_is_unchanged(&leaving->target, &leaving->agent)) {
-                status = sj_remote_agent_toggle(&leaving->target, &leaving->agent, &leaving->choice,
-                                                &done);
-                leaving->report->restored += done.changed;
-            }
+            status = restore_stopped(leaving, &done);
             sj_target_resume_all(&leaving->target);
             note_stop(leaving, &clock);
             /* A thread that could not be moved out of a window may be elsewhere a moment later. */
@@ -86,61 +102,6 @@ static sj_status restore_text(departure *leaving, sj_error *error)
                          (int)leaving->target.pid, sj_status_text(status));
 }
 
-static bool is_ours(const departure *leaving, uint64_t pc)
-{
-    const sj_remote_agent *agent = &leaving->agent;
-    if (pc >= agent->module.low && pc < agent->module.high) {
-        return true;
-    }
-    for (size_t i = 0; i < agent->table_count; i++) {
-        const sj_hooked_module *module = &agent->tables[i].module;
-        if (pc - (uint64_t)(uintptr_t)module->stubs < module->stubs_bytes) {
-            return true;
-        }
-    }
-    return false;
-}
-
-/* has_interrupted_context looks for signal handlers that interrupted code of ours, or may have. */
-static bool has_interrupted_context(const departure *leaving, const sj_stack_copy *copy)
-{
-    if (sj_machine_context_start(&copy->state, leaving->agent.restorer) !=
-        (copy->low & ~UINT64_C(7))) {
-        return true;
-    }
-    for (size_t at = 0; at + sizeof(uint64_t) <= copy->size; at += sizeof(uint64_t)) {
-        uint64_t word;
-        uint64_t pc = 0;
-        memcpy(&word, copy->bytes + at, sizeof(word));
-        if (word == leaving->agent.restorer && word != 0 &&
-            sj_target_read(&leaving->target, sj_machine_signal_pc(copy->low + at), &pc,
-                           sizeof(pc)) == SJ_OK &&
-            is_ours(leaving, pc)) {
-            return true;
-        }
-    }
-    return false;
-}
-
-/* is_quiet tells whether no thread stands in, or will return to, code of ours. */
-static bool is_quiet(const departure *leaving, sj_unwinder *unwinder)
-{
-    sj_native_frame frames[FRAMES_MAX];
-    bool quiet = true;
-    for (size_t i = 0; i < leaving->target.count && quiet; i++) {
-        sj_stack_copy copy;
-        quiet = sj_stack_copy_take(&leaving->target, leaving->target.threads[i].tid, COPY_BYTES,
-                                   &copy) == SJ_OK &&
-                !is_ours(leaving, copy.state.pc) && !has_interrupted_context(leaving, &copy);
-        const size_t count = quiet ? sj_unwinder_walk(unwinder, &copy, frames, FRAMES_MAX) : 0;
-        for (size_t j = 0; j < count && quiet; j++) {
-            quiet = !is_ours(leaving, frames[j].pc);
-        }
-        sj_stack_copy_deinit(&copy);
-    }
-    return quiet;
-}
-
 /* call_leave makes any thread with room on its stack call sojourn_agent_leave, which takes no
  * lock. */
 static sj_status call_leave(departure *leaving)
@@ -155,26 +116,44 @@ static sj_status call_leave(departure *leaving)
     return SJ_EAGAIN;
 }
 
-/* give_back lets the agent unmap what it made, when nobody is in it. */
-static sj_status give_back(departure *leaving, sj_unwinder *unwinder)
+/* when_quiet does something (NULL: nothing) while all threads are stopped and none has to do with
+ * the agent any more, whose tables are read again where threads have changed them meanwhile.
+ * SJ_EAGAIN some thread always has. */
+static sj_status when_quiet(departure *leaving, sj_status (*act)(departure *leaving))
 {
+    sj_target *target = &leaving->target;
     sj_status status = SJ_EAGAIN;
     for (uint32_t i = 0; i < ATTEMPTS && status == SJ_EAGAIN; i++) {
-        pause_between(i);
         sj_stop_clock clock;
-        sj_stop_clock_start(&clock);
-        SJ_TRY(sj_target_stop_all(&leaving->target, NULL));
-        if (sj_remote_agent_is_unchanged(&leaving->target, &leaving->agent) &&
-            is_quiet(leaving, unwinder)) {
-            status = call_leave(leaving);
+        pause_between(i);
+        if (!sj_remote_agent_is_unchanged(target, &leaving->agent) &&
+            sj_remote_agent_reload(target, &leaving->agent) != SJ_OK) {
+            continue;
         }
-        sj_target_resume_all(&leaving->target);
+        sj_stop_clock_start(&clock);
+        SJ_TRY(sj_target_stop_all(target, NULL));
+        if (sj_remote_agent_is_unchanged(target, &leaving->agent) &&
+            sj_quiet_is_reached(target, &leaving->agent, leaving->unwinder, &leaving->places)) {
+            status = act != NULL ? act(leaving) : SJ_OK;
+        }
+        sj_target_resume_all(target);
         note_stop(leaving, &clock);
     }
     return status;
 }
 
-static sj_status unload(departure *leaving, sj_unwinder *unwinder)
+/* unregister makes sure that fork calls nothing of the agent any more. */
+static sj_status unregister(departure *leaving)
+{
+    size_t thread = 0;
+    SJ_TRY(sj_safe_point_find(&leaving->target, leaving->unwinder, &thread));
+    const sj_status status =
+        sj_attach_call_agent(&leaving->target, &leaving->agent, thread, SJ_FACE_UNREGISTER);
+    sj_target_resume_all(&leaving->target);
+    return status == SJ_OK ? when_quiet(leaving, NULL) : status;
+}
+
+static sj_status unload(departure *leaving)
 {
     size_t thread = 0;
     /* The agent may still be in its loading by a tracer that is gone. */
@@ -187,8 +166,9 @@ static sj_status unload(departure *leaving, sj_unwinder *unwinder)
     if (call.arguments[0] == 0) {
         return SJ_EUNSUPPORTED; /* forked in the middle of that */
     }
+    SJ_TRY(unregister(leaving));
     SJ_TRY(sj_attach_find_function(&leaving->target, "dlclose", &call.function));
-    SJ_TRY(sj_safe_point_find(&leaving->target, unwinder, &thread));
+    SJ_TRY(sj_safe_point_find(&leaving->target, leaving->unwinder, &thread));
     const sj_status status = sj_machine_call(&leaving->target, thread, &call, 30000);
     sj_target_resume_all(&leaving->target);
     return status;
@@ -196,13 +176,13 @@ static sj_status unload(departure *leaving, sj_unwinder *unwinder)
 
 /* unbind gives the modules their dispatcher back; as for dlclose, no thread may be in the loader.
  */
-static sj_status unbind(departure *leaving, sj_unwinder *unwinder, sj_error *error)
+static sj_status unbind(departure *leaving, sj_error *error)
 {
     size_t thread = 0;
     if (atomic_load(&leaving->agent.face.binding) != SJ_FACE_BOUND) {
         return SJ_OK;
     }
-    sj_status status = sj_safe_point_find(&leaving->target, unwinder, &thread);
+    sj_status status = sj_safe_point_find(&leaving->target, leaving->unwinder, &thread);
     if (status == SJ_OK) {
         status = sj_attach_call_agent(&leaving->target, &leaving->agent, thread, SJ_FACE_UNBIND);
         sj_target_resume_all(&leaving->target);
@@ -235,7 +215,6 @@ static uint64_t count_left(const departure *leaving, bool given_back)
 
 static sj_status leave(departure *leaving, sj_error *error)
 {
-    sj_unwinder *unwinder = NULL;
     bool given_back = false;
     const uint32_t phase = atomic_load(&leaving->agent.face.phase);
     leaving->report->had_agent = true;
@@ -243,25 +222,21 @@ static sj_status leave(departure *leaving, sj_error *error)
     if (phase != SJ_FACE_LEFT) {
         SJ_TRY(restore_text(leaving, error));
     }
-    if (sj_unwinder_new(&leaving->target, &unwinder) != SJ_OK) {
+    if (sj_unwinder_new(&leaving->target, &leaving->unwinder) != SJ_OK) {
         return sj_fail(error, SJ_EIO, "the modules of process %d cannot be read",
                        (int)leaving->target.pid);
     }
-    const sj_status unbound = unbind(leaving, unwinder, error);
-    if (unbound != SJ_OK) {
-        sj_unwinder_free(unwinder);
-        return unbound;
-    }
+    SJ_TRY(unbind(leaving, error));
     /* A preloaded agent is there for good: its thread-local variables may not start afresh. So is
      * one whose stubs the program may have kept. */
     if (leaving->report->kept == 0 && phase != SJ_FACE_LAUNCHED &&
         atomic_load(&leaving->agent.face.binding) == SJ_FACE_UNBOUND) {
-        given_back = phase == SJ_FACE_LEFT || give_back(leaving, unwinder) == SJ_OK;
+        sj_quiet_find_places(&leaving->target, &leaving->places);
+        given_back = phase == SJ_FACE_LEFT || when_quiet(leaving, call_leave) == SJ_OK;
     }
     if (given_back) {
-        leaving->report->stays = unload(leaving, unwinder) == SJ_EUNSUPPORTED;
+        leaving->report->stays = unload(leaving) == SJ_EUNSUPPORTED;
     }
-    sj_unwinder_free(unwinder);
     leaving->report->left_bytes = count_left(leaving, given_back);
     leaving->report->stays |=
         phase == SJ_FACE_LAUNCHED || atomic_load(&leaving->agent.face.binding) != SJ_FACE_UNBOUND;
@@ -301,6 +276,7 @@ sj_status sj_attach_leave(pid_t pid, sj_leave_report *report, sj_error *error)
         status = sj_fail(error, status, "the agent in process %d cannot be read: %s", (int)pid,
                          sj_status_text(status));
     }
+    sj_unwinder_free(leaving.unwinder);
     sj_remote_choice_deinit(&leaving.choice);
     sj_remote_agent_deinit(&leaving.agent);
     sj_target_close(&leaving.target);

@@ -106,6 +106,13 @@ bool sj_loader_lock_is_awaited(const sj_target *target, uint64_t address)
     return false;
 }
 
+bool sj_loader_lock_is_held(const sj_target *target, uint64_t address)
+{
+    mutex_words mutex;
+    return address != 0 && sj_target_read(target, address, &mutex, sizeof(mutex)) == SJ_OK &&
+           mutex.lock != 0 && has_owner(target->pid, mutex.owner);
+}
+
 bool sj_loader_lock_is_orphaned(const sj_target *target)
 {
     const uint64_t first = sj_loader_lock_find(target);

@@ -124,7 +124,7 @@ static uint32_t hash_name(const char *name)
 
 /* match tells whether symbol number `index` has the name and is defined. */
 static sj_status match(const sj_target *target, const symbol_tables *tables, uint32_t index,
-                       const char *name, uint64_t *address)
+                       const char *name, sj_remote_range *range)
 {
     Elf64_Sym symbol;
     char found[NAME_MAX_BYTES] = "";
@@ -138,12 +138,13 @@ static sj_status match(const sj_target *target, const symbol_tables *tables, uin
     if (symbol.st_shndx == SHN_UNDEF || memcmp(found, name, bytes) != 0) {
         return SJ_ENOTFOUND;
     }
-    *address = tables->bias + symbol.st_value;
+    range->low = tables->bias + symbol.st_value;
+    range->high = range->low + symbol.st_size;
     return SJ_OK;
 }
 
-sj_status sj_remote_symbol(const sj_target *target, const sj_remote_module *module,
-                           const char *name, uint64_t *address)
+sj_status sj_remote_symbol_range(const sj_target *target, const sj_remote_module *module,
+                                 const char *name, sj_remote_range *range)
 {
     symbol_tables tables;
     hash_head head;
@@ -162,12 +163,20 @@ sj_status sj_remote_symbol(const sj_target *target, const sj_remote_module *modu
         uint32_t hash = 0;
         SJ_TRY(sj_target_read(target, chains + (index - head.first_symbol) * sizeof(hash), &hash,
                               sizeof(hash)));
-        const sj_status status = (hash | 1) == (wanted | 1)
-                                     ? match(target, &tables, index, name, address)
-                                     : SJ_ENOTFOUND;
+        const sj_status status =
+            (hash | 1) == (wanted | 1) ? match(target, &tables, index, name, range) : SJ_ENOTFOUND;
         if (status != SJ_ENOTFOUND || (hash & 1) != 0) {
             return status;
         }
     }
     return SJ_ENOTFOUND;
+}
+
+sj_status sj_remote_symbol(const sj_target *target, const sj_remote_module *module,
+                           const char *name, uint64_t *address)
+{
+    sj_remote_range range;
+    SJ_TRY(sj_remote_symbol_range(target, module, name, &range));
+    *address = range.low;
+    return SJ_OK;
 }

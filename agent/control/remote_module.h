@@ -20,9 +20,19 @@ typedef struct sj_remote_module {
 SJ_MUST_CHECK sj_status sj_remote_module_find(pid_t pid, const char *prefix,
                                               sj_remote_module *module);
 
+typedef struct sj_remote_range {
+    uint64_t low;
+    uint64_t high;
+} sj_remote_range;
+
 /* sj_remote_symbol looks an exported name up. The memory is foreign: every read is checked.
  * SJ_ENOTFOUND, SJ_ECORRUPT. */
 SJ_MUST_CHECK sj_status sj_remote_symbol(const sj_target *target, const sj_remote_module *module,
                                          const char *name, uint64_t *address);
+
+/* sj_remote_symbol_range does so and tells the end, too, as the symbol has it. */
+SJ_MUST_CHECK sj_status sj_remote_symbol_range(const sj_target *target,
+                                               const sj_remote_module *module, const char *name,
+                                               sj_remote_range *range);
 
 #endif

@@ -90,6 +90,10 @@ void sj_library_calls_prepare(sj_hooked_module *module, bool (*may_call)(uint64_
  * (SJ_SKIP_NOT_BOUND), and so are weak imports that nothing defines (SJ_SKIP_UNDEFINED). */
 void sj_library_calls_defer(sj_hooked_module *module, sj_hooks_report *report);
 
+/* sj_library_calls_release lets the initialisation of a deferred module go on, its imports as they
+ * are. */
+void sj_library_calls_release(sj_hooked_module *module);
+
 /* sj_library_calls_is_deferred tells whether a module waits for its initialisation. */
 bool sj_library_calls_is_deferred(const sj_hooked_module *module);
 

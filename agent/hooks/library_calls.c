@@ -306,6 +306,23 @@ void sj_library_calls_defer(sj_hooked_module *module, sj_hooks_report *report)
     }
 }
 
+static int release_module(struct dl_phdr_info *info, size_t size, void *context)
+{
+    sj_hooked_module *module = context;
+    sj_dynamic_view view;
+    (void)size;
+    if (info->dlpi_addr != module->bias || !sj_dynamic_view_read(info, &view)) {
+        return 0;
+    }
+    sj_initialisation_begin(&module->calls->init, &view);
+    return 1;
+}
+
+void sj_library_calls_release(sj_hooked_module *module)
+{
+    (void)dl_iterate_phdr(release_module, module);
+}
+
 bool sj_library_calls_is_deferred(const sj_hooked_module *module)
 {
     return module->calls != NULL && module->calls->init.place != 0;

@@ -16,6 +16,7 @@
 #define SJ_FACE_REVIEW "sojourn_agent_review"
 #define SJ_FACE_BIND "sojourn_agent_bind"
 #define SJ_FACE_UNBIND "sojourn_agent_unbind"
+#define SJ_FACE_UNREGISTER "sojourn_agent_unregister"
 #define SJ_FACE_MAGIC UINT64_C(0x45434146524a53) /* "SJRFACE" */
 
 enum { SJ_FACE_VERSION = 1, SJ_FACE_PATH_BYTES = 4096 };
@@ -61,6 +62,9 @@ typedef struct sj_face {
     char runtime_directory[SJ_FACE_PATH_BYTES];
     uint64_t message_stubs;  /* of the dispatcher: the program may have kept any, so they stay */
     uint64_t api_gate_bytes; /* of the gates (api_gates.h), which stay */
+    /* 1: a tracer takes the agent out, so nothing is hooked any more. Set while all threads are
+     * stopped and the tables are not being changed. */
+    _Atomic uint32_t is_leaving;
 } sj_face;
 
 /* What one module of the loader's list adds to `known_modules`: its bias and its link_map. */

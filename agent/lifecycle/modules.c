@@ -481,6 +481,13 @@ static void end_change(void)
     atomic_fetch_add(&sojourn_agent_face.changing, 1);
 }
 
+/* is_leaving is asked where nobody else can find the tables unchanged: who is in the agent for a
+ * module that is being loaded while the text is restored comes too late to hook it. */
+static bool is_leaving(void)
+{
+    return atomic_load(&sojourn_agent_face.is_leaving) != 0;
+}
+
 void sj_modules_forget_unloaded(void)
 {
     begin_change();
@@ -495,7 +502,7 @@ sj_status sj_modules_announce(sj_link *link, bool is_loading)
     begin_change();
     (void)visit_modules(NULL, false);
     sj_status status = drop_unloaded(link);
-    if (status == SJ_OK) {
+    if (status == SJ_OK && !is_leaving()) {
         status = visit_modules(link, is_loading).status;
     }
     end_change();
@@ -507,7 +514,11 @@ void sj_modules_on_initialisation(void)
     begin_change();
     for (uint32_t i = 0; i < MAX_MODULES; i++) {
         if (sj_library_calls_is_deferred(&modules[i].hooked)) {
-            sj_library_calls_bind(&modules[i].hooked, NULL);
+            if (is_leaving()) {
+                sj_library_calls_release(&modules[i].hooked);
+            } else {
+                sj_library_calls_bind(&modules[i].hooked, NULL);
+            }
         }
     }
     end_change();
