@@ -65,8 +65,7 @@ sj_status sj_attach_find_function(const sj_target *target, const char *name, uin
 uint64_t sj_attach_find_restorer(const sj_target *target)
 {
     sj_remote_module libc;
-    if (sj_remote_module_find(target->pid, "libc.so.", &libc) != SJ_OK &&
-        sj_remote_module_find(target->pid, "libc-", &libc) != SJ_OK) {
+    if (sj_remote_libc_find(target->pid, &libc) != SJ_OK) {
         return 0;
     }
     return sj_machine_find_restorer(target, libc.code_low, libc.code_high);
@@ -101,7 +100,7 @@ static sj_status refuse_recorded(pid_t pid, sj_error *error)
         : recorded.stays
             ? "process %d was recorded by its Objective-C dispatcher, and may have kept stubs of "
               "that; it has to be started again to be recorded again"
-            : "a thread of process %d still stands in code of an earlier recording; "
+            : "a thread of process %d may still come to code of an earlier recording; "
               "try again later",
         (int)pid);
 }
@@ -398,7 +397,8 @@ static sj_status commit_forked(sj_target *target, sj_remote_agent *agent, sj_err
 {
     sj_text_patch_report done;
     sj_status status = sj_remote_agent_find(target, agent);
-    if (status == SJ_OK && agent->face.prepare_only != 0) {
+    if (status == SJ_OK && agent->face.prepare_only != 0 &&
+        atomic_load(&agent->face.is_leaving) == 0) {
         sj_remote_choice choice = {0};
         status = sj_remote_agent_choose(target, agent, true, NULL, NULL, &choice);
         if (status == SJ_OK) {

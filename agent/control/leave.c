@@ -2,11 +2,12 @@
  *
  * First the text is restored, all threads stopped; from then on nobody enters a stub. Whoever is in
  * one leaves it within nanoseconds, so a few moments later all threads are stopped again, and when
- * none stands in a stub or in the agent or has to do with it otherwise (quiet.h), the agent gives
- * its memory back. Then its fork handlers are unregistered, and once no thread is in a fork that
- * began before, it is unloaded. A thread that stays there (a signal handler that interrupted a stub
- * and blocks) keeps the agent, its stubs and its arena mapped, harmless; they are counted and go
- * when somebody attaches or detaches again. */
+ * none stands in a stub or in the agent, the agent gives its memory back. Then it is unloaded, all
+ * threads but the one that does it stopped, when none is about to come to it (quiet.h): fork copies
+ * a handler's address, lets its lock go and calls it, and dlclose both unregisters and unmaps. A
+ * thread that stays there (a signal handler that interrupted a stub and blocks) keeps the agent,
+ * its stubs and its arena mapped, harmless; they are counted and go when somebody attaches or
+ * detaches again. */
 #include "agent/control/attach_check.h"
 #include "agent/control/attach_parts.h"
 #include "agent/control/clock.h"
@@ -22,9 +23,10 @@
 #include <time.h>
 #include <unistd.h>
 
-enum { ATTEMPTS = 200, PAUSE_NS = 2000000 };
+enum { ATTEMPTS = 200, PAUSE_NS = 2000000, CALL_TIMEOUT_MS = 30000, ALONE_MS = 10 };
 
 #define RESTORE_NS UINT64_C(10000000000)
+#define CLOSE_NS UINT64_C(1000000000)
 
 typedef struct departure {
     sj_target target;
@@ -58,13 +60,11 @@ static sj_status restore_stopped(departure *leaving, sj_text_patch_report *done)
     if (!sj_remote_agent_is_unchanged(&leaving->target, &leaving->agent)) {
         return SJ_EAGAIN;
     }
-    SJ_TRY(sj_target_write(&leaving->target,
-                           leaving->agent.face_address + offsetof(sj_face, is_leaving), &yes,
-                           sizeof(yes)));
-    const sj_status status =
-        sj_remote_agent_toggle(&leaving->target, &leaving->agent, &leaving->choice, done);
+    SJ_TRY(sj_remote_agent_toggle(&leaving->target, &leaving->agent, &leaving->choice, done));
     leaving->report->restored += done->changed;
-    return status;
+    return sj_target_write(&leaving->target,
+                           leaving->agent.face_address + offsetof(sj_face, is_leaving), &yes,
+                           sizeof(yes));
 }
 
 /* restore_text takes every change back; what could not be is counted. */
@@ -116,25 +116,26 @@ static sj_status call_leave(departure *leaving)
     return SJ_EAGAIN;
 }
 
-/* when_quiet does something (NULL: nothing) while all threads are stopped and none has to do with
- * the agent any more, whose tables are read again where threads have changed them meanwhile.
- * SJ_EAGAIN some thread always has. */
-static sj_status when_quiet(departure *leaving, sj_status (*act)(departure *leaving))
+/* give_back lets the agent unmap what it made, when nobody is in it; its tables are read again
+ * where threads have changed them meanwhile. SJ_EAGAIN somebody always is. */
+static sj_status give_back(departure *leaving)
 {
     sj_target *target = &leaving->target;
     sj_status status = SJ_EAGAIN;
+    bool is_read = false;
     for (uint32_t i = 0; i < ATTEMPTS && status == SJ_EAGAIN; i++) {
         sj_stop_clock clock;
         pause_between(i);
-        if (!sj_remote_agent_is_unchanged(target, &leaving->agent) &&
-            sj_remote_agent_reload(target, &leaving->agent) != SJ_OK) {
+        is_read = (is_read && sj_remote_agent_is_unchanged(target, &leaving->agent)) ||
+                  sj_remote_agent_reload(target, &leaving->agent) == SJ_OK;
+        if (!is_read) {
             continue;
         }
         sj_stop_clock_start(&clock);
         SJ_TRY(sj_target_stop_all(target, NULL));
         if (sj_remote_agent_is_unchanged(target, &leaving->agent) &&
-            sj_quiet_is_reached(target, &leaving->agent, leaving->unwinder, &leaving->places)) {
-            status = act != NULL ? act(leaving) : SJ_OK;
+            sj_quiet_is_left(target, &leaving->agent, leaving->unwinder)) {
+            status = call_leave(leaving);
         }
         sj_target_resume_all(target);
         note_stop(leaving, &clock);
@@ -142,36 +143,51 @@ static sj_status when_quiet(departure *leaving, sj_status (*act)(departure *leav
     return status;
 }
 
-/* unregister makes sure that fork calls nothing of the agent any more. */
-static sj_status unregister(departure *leaving)
+/* close_agent has a thread that holds none of its locks call dlclose. SJ_EAGAIN threads come to the
+ * agent all the time, SJ_EIO the thread has crashed in it or is still there; errors of
+ * sj_safe_point_find. */
+static sj_status close_agent(departure *leaving, const sj_remote_call *call)
 {
-    size_t thread = 0;
-    SJ_TRY(sj_safe_point_find(&leaving->target, leaving->unwinder, &thread));
-    const sj_status status =
-        sj_attach_call_agent(&leaving->target, &leaving->agent, thread, SJ_FACE_UNREGISTER);
-    sj_target_resume_all(&leaving->target);
-    return status == SJ_OK ? when_quiet(leaving, NULL) : status;
+    sj_target *target = &leaving->target;
+    sj_status status = SJ_EAGAIN;
+    const uint64_t deadline_ns = sj_clock_ns(CLOCK_MONOTONIC) + CLOSE_NS;
+    for (uint32_t i = 0; i < ATTEMPTS && status == SJ_EAGAIN &&
+                         (i == 0 || sj_clock_ns(CLOCK_MONOTONIC) < deadline_ns);
+         i++) {
+        size_t thread = 0;
+        sj_stop_clock clock;
+        pause_between(i);
+        SJ_TRY(sj_safe_point_find(target, leaving->unwinder, &thread));
+        const pid_t tid = target->threads[thread].tid;
+        sj_stop_clock_start(&clock);
+        SJ_TRY(sj_target_stop_all(target, NULL));
+        if (sj_quiet_is_reached(target, &leaving->agent, leaving->unwinder, &leaving->places) &&
+            sj_target_stop_one(target, tid, &thread) == SJ_OK) {
+            status = sj_machine_call(target, thread, call, CALL_TIMEOUT_MS);
+            status = status == SJ_ETIMEDOUT ? SJ_EIO : status;
+        }
+        sj_target_resume_all(target);
+        note_stop(leaving, &clock);
+    }
+    return status;
 }
 
 static sj_status unload(departure *leaving)
 {
-    size_t thread = 0;
     /* The agent may still be in its loading by a tracer that is gone. */
     for (uint32_t i = 0; i < ATTEMPTS && leaving->agent.face.handle == 0; i++) {
         pause_between(i);
         (void)!sj_remote_agent_reload(&leaving->target, &leaving->agent);
     }
     sj_remote_call call = {.restorer = leaving->agent.restorer,
-                           .arguments = {leaving->agent.face.handle, 0, 0}};
+                           .arguments = {leaving->agent.face.handle, 0, 0},
+                           .alone_ms = ALONE_MS};
     if (call.arguments[0] == 0) {
         return SJ_EUNSUPPORTED; /* forked in the middle of that */
     }
-    SJ_TRY(unregister(leaving));
     SJ_TRY(sj_attach_find_function(&leaving->target, "dlclose", &call.function));
-    SJ_TRY(sj_safe_point_find(&leaving->target, leaving->unwinder, &thread));
-    const sj_status status = sj_machine_call(&leaving->target, thread, &call, 30000);
-    sj_target_resume_all(&leaving->target);
-    return status;
+    sj_quiet_find_places(&leaving->target, &leaving->places);
+    return close_agent(leaving, &call);
 }
 
 /* unbind gives the modules their dispatcher back; as for dlclose, no thread may be in the loader.
@@ -198,14 +214,42 @@ static sj_status unbind(departure *leaving, sj_error *error)
                          (int)leaving->target.pid, sj_status_text(status));
 }
 
-/* count_left sums up what is still mapped. */
+/* count_resident tells how much memory the mappings of the session's files take. */
+static uint64_t count_resident(const departure *leaving)
+{
+    char path[64];
+    char line[PATH_MAX + 128];
+    uint64_t kib = 0;
+    bool is_ours = false;
+    const char *directory = leaving->agent.face.runtime_directory;
+    const size_t length = strnlen(directory, SJ_FACE_PATH_BYTES);
+    snprintf(path, sizeof(path), "/proc/%d/smaps", (int)leaving->target.pid);
+    FILE *file = fopen(path, "re");
+    while (file != NULL && fgets(line, sizeof(line), file) != NULL) {
+        unsigned long number;
+        unsigned long high;
+        const char *name = strchr(line, '/');
+        if (sscanf(line, "%lx-%lx", &number, &high) == 2) {
+            is_ours = length != 0 && name != NULL && strncmp(name, directory, length) == 0 &&
+                      name[length] == '/';
+        } else if (is_ours && sscanf(line, "Rss: %lu", &number) == 1) {
+            kib += number;
+        }
+    }
+    if (file != NULL) {
+        fclose(file);
+    }
+    return kib * 1024;
+}
+
+/* count_left sums up what is still mapped; of the arena, which is sparse, what it takes. */
 static uint64_t count_left(const departure *leaving, bool given_back)
 {
     sj_remote_module module;
     if (sj_remote_module_find(leaving->target.pid, "libsojourn-agent", &module) != SJ_OK) {
         return 0; /* unloaded, or the process has ended with all that was in it */
     }
-    uint64_t bytes = module.high - module.low;
+    uint64_t bytes = module.high - module.low + count_resident(leaving);
     for (size_t i = 0; i < leaving->agent.table_count && !given_back; i++) {
         bytes += leaving->agent.tables[i].module.stubs_bytes +
                  leaving->agent.tables[i].module.changes_bytes;
@@ -213,13 +257,38 @@ static uint64_t count_left(const departure *leaving, bool given_back)
     return bytes;
 }
 
+/* is_told: what stays tells of it, and whether that is for good. */
+static bool is_told(sj_status status)
+{
+    return status == SJ_OK || status == SJ_EAGAIN || status == SJ_ETIMEDOUT ||
+           status == SJ_EUNSUPPORTED || status == SJ_ECLOSED;
+}
+
+/* take_out gives everything back that the agent has, then the agent. */
+static sj_status take_out(departure *leaving, bool *given_back)
+{
+    const uint32_t phase = atomic_load(&leaving->agent.face.phase);
+    /* A preloaded agent is there for good: its thread-local variables may not start afresh. So is
+     * one whose stubs the program may have kept. */
+    if (phase == SJ_FACE_LAUNCHED || atomic_load(&leaving->agent.face.binding) != SJ_FACE_UNBOUND) {
+        return SJ_EUNSUPPORTED;
+    }
+    if (leaving->report->kept != 0) {
+        return SJ_EAGAIN;
+    }
+    if (phase != SJ_FACE_LEFT) {
+        SJ_TRY(give_back(leaving));
+    }
+    *given_back = true;
+    return unload(leaving);
+}
+
 static sj_status leave(departure *leaving, sj_error *error)
 {
     bool given_back = false;
-    const uint32_t phase = atomic_load(&leaving->agent.face.phase);
     leaving->report->had_agent = true;
     leaving->report->api_gate_bytes = leaving->agent.face.api_gate_bytes;
-    if (phase != SJ_FACE_LEFT) {
+    if (atomic_load(&leaving->agent.face.phase) != SJ_FACE_LEFT) {
         SJ_TRY(restore_text(leaving, error));
     }
     if (sj_unwinder_new(&leaving->target, &leaving->unwinder) != SJ_OK) {
@@ -227,20 +296,13 @@ static sj_status leave(departure *leaving, sj_error *error)
                        (int)leaving->target.pid);
     }
     SJ_TRY(unbind(leaving, error));
-    /* A preloaded agent is there for good: its thread-local variables may not start afresh. So is
-     * one whose stubs the program may have kept. */
-    if (leaving->report->kept == 0 && phase != SJ_FACE_LAUNCHED &&
-        atomic_load(&leaving->agent.face.binding) == SJ_FACE_UNBOUND) {
-        sj_quiet_find_places(&leaving->target, &leaving->places);
-        given_back = phase == SJ_FACE_LEFT || when_quiet(leaving, call_leave) == SJ_OK;
-    }
-    if (given_back) {
-        leaving->report->stays = unload(leaving) == SJ_EUNSUPPORTED;
-    }
+    const sj_status status = take_out(leaving, &given_back);
+    leaving->report->stays = status == SJ_EUNSUPPORTED;
     leaving->report->left_bytes = count_left(leaving, given_back);
-    leaving->report->stays |=
-        phase == SJ_FACE_LAUNCHED || atomic_load(&leaving->agent.face.binding) != SJ_FACE_UNBOUND;
-    return SJ_OK;
+    return is_told(status)
+               ? SJ_OK
+               : sj_fail(error, status, "the agent in process %d cannot be unloaded: %s",
+                         (int)leaving->target.pid, sj_status_text(status));
 }
 
 static bool is_there(pid_t pid)

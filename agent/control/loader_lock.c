@@ -106,25 +106,33 @@ bool sj_loader_lock_is_awaited(const sj_target *target, uint64_t address)
     return false;
 }
 
-bool sj_loader_lock_is_held(const sj_target *target, uint64_t address)
+/* read_lock reads one of the locks; false when there is none. */
+static bool read_lock(const sj_target *target, uint64_t address, mutex_words *mutex)
+{
+    return sj_target_read(target, address, mutex, sizeof(*mutex)) == SJ_OK && is_recursive(mutex);
+}
+
+bool sj_loader_lock_is_held(const sj_target *target, uint64_t first)
 {
     mutex_words mutex;
-    return address != 0 && sj_target_read(target, address, &mutex, sizeof(mutex)) == SJ_OK &&
-           mutex.lock != 0 && has_owner(target->pid, mutex.owner);
+    bool held = false;
+    for (uint32_t i = 0; i < LOCKS && first != 0 && !held &&
+                         read_lock(target, first + i * sizeof(pthread_mutex_t), &mutex);
+         i++) {
+        held = mutex.lock != 0 && has_owner(target->pid, mutex.owner);
+    }
+    return held;
 }
 
 bool sj_loader_lock_is_orphaned(const sj_target *target)
 {
+    mutex_words mutex;
+    bool orphaned = false;
     const uint64_t first = sj_loader_lock_find(target);
-    for (uint32_t i = 0; i < LOCKS && first != 0; i++) {
-        mutex_words mutex;
-        const uint64_t at = first + i * sizeof(pthread_mutex_t);
-        if (sj_target_read(target, at, &mutex, sizeof(mutex)) != SJ_OK || !is_recursive(&mutex)) {
-            return false;
-        }
-        if (mutex.lock != 0 && mutex.owner != 0 && !has_owner(target->pid, mutex.owner)) {
-            return true;
-        }
+    for (uint32_t i = 0; i < LOCKS && first != 0 && !orphaned &&
+                         read_lock(target, first + i * sizeof(pthread_mutex_t), &mutex);
+         i++) {
+        orphaned = mutex.lock != 0 && mutex.owner != 0 && !has_owner(target->pid, mutex.owner);
     }
-    return false;
+    return orphaned;
 }

@@ -14,9 +14,10 @@ bool sj_loader_lock_is_orphaned(const sj_target *target);
  * binds a call may wait for; 0: not known, as above. */
 uint64_t sj_loader_lock_find(const sj_target *target);
 
-/* sj_loader_lock_is_held tells whether a thread of the process holds the lock at `address`, from
- * before it maps a module until that is initialised; false for 0. Threads are stopped. */
-bool sj_loader_lock_is_held(const sj_target *target, uint64_t address);
+/* sj_loader_lock_is_held tells whether a thread of the process holds one of the locks that begin
+ * with that at `first`: from before it maps a module until that is initialised, and while it goes
+ * over their list. False for 0. Threads are stopped. */
+bool sj_loader_lock_is_held(const sj_target *target, uint64_t first);
 
 /* sj_loader_lock_is_awaited tells whether a thread waits for the lock at `address`. Threads are
  * stopped. */

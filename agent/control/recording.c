@@ -240,7 +240,9 @@ static void leave_processes(sj_recording *recording)
         }
     }
     uint64_t left_bytes;
+    sj_target_lock();
     (void)sj_attach_leave_strays(&recording->session, pids, count, &left_bytes);
+    sj_target_unlock();
     summary->leave.left_bytes += left_bytes;
 }
 

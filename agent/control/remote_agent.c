@@ -110,8 +110,7 @@ sj_status sj_remote_agent_find(const sj_target *target, sj_remote_agent *agent)
     *agent = (sj_remote_agent){0};
     SJ_TRY(sj_remote_module_find(target->pid, "libsojourn-agent", &agent->module));
     SJ_TRY(sj_remote_symbol(target, &agent->module, SJ_FACE_SYMBOL, &agent->face_address));
-    if (sj_remote_module_find(target->pid, "libc.so.", &libc) == SJ_OK ||
-        sj_remote_module_find(target->pid, "libc-", &libc) == SJ_OK) {
+    if (sj_remote_libc_find(target->pid, &libc) == SJ_OK) {
         agent->restorer = sj_machine_find_restorer(target, libc.code_low, libc.code_high);
     }
     return sj_remote_agent_reload(target, agent);

@@ -67,6 +67,12 @@ sj_status sj_remote_module_find(pid_t pid, const char *prefix, sj_remote_module 
     return module->low != 0 ? SJ_OK : SJ_ENOTFOUND;
 }
 
+sj_status sj_remote_libc_find(pid_t pid, sj_remote_module *module)
+{
+    const sj_status status = sj_remote_module_find(pid, "libc.so.", module);
+    return status == SJ_OK ? SJ_OK : sj_remote_module_find(pid, "libc-", module);
+}
+
 static uint64_t relocated(uint64_t value, uint64_t bias)
 {
     /* Some loaders add the bias to these in memory, some do not. */
@@ -179,4 +185,15 @@ sj_status sj_remote_symbol(const sj_target *target, const sj_remote_module *modu
     SJ_TRY(sj_remote_symbol_range(target, module, name, &range));
     *address = range.low;
     return SJ_OK;
+}
+
+sj_remote_range sj_remote_fork_find(const sj_target *target)
+{
+    sj_remote_range range = {0};
+    sj_remote_module libc;
+    if (sj_remote_libc_find(target->pid, &libc) != SJ_OK ||
+        sj_remote_symbol_range(target, &libc, "fork", &range) != SJ_OK) {
+        return (sj_remote_range){0};
+    }
+    return range;
 }

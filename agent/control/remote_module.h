@@ -20,6 +20,9 @@ typedef struct sj_remote_module {
 SJ_MUST_CHECK sj_status sj_remote_module_find(pid_t pid, const char *prefix,
                                               sj_remote_module *module);
 
+/* sj_remote_libc_find finds the C library likewise. */
+SJ_MUST_CHECK sj_status sj_remote_libc_find(pid_t pid, sj_remote_module *module);
+
 typedef struct sj_remote_range {
     uint64_t low;
     uint64_t high;
@@ -34,5 +37,14 @@ SJ_MUST_CHECK sj_status sj_remote_symbol(const sj_target *target, const sj_remot
 SJ_MUST_CHECK sj_status sj_remote_symbol_range(const sj_target *target,
                                                const sj_remote_module *module, const char *name,
                                                sj_remote_range *range);
+
+/* sj_remote_fork_find tells where the C library's fork is, empty when that is not found: a thread
+ * in it may hold every lock of the C library, and goes over the handlers of fork. */
+sj_remote_range sj_remote_fork_find(const sj_target *target);
+
+static inline bool sj_remote_is_in(const sj_remote_range *range, uint64_t pc)
+{
+    return pc >= range->low && pc < range->high;
+}
 
 #endif

@@ -2,7 +2,8 @@
  *
  * A thread that runs in libc or in an allocator may hold its locks, and is not used. One inside of
  * a system call may be, unless it is a call that libc makes with such a lock held, or a frame of
- * the loader is on its stack. What a signal handler has interrupted counts likewise. */
+ * the loader or of fork is on its stack: fork holds all locks of the allocator and lets go of them
+ * one by one, each by a system call. What a signal handler has interrupted counts likewise. */
 #include "agent/control/safe_point.h"
 
 #include "agent/control/clock.h"
@@ -25,6 +26,7 @@ typedef struct safe_search {
     sj_remote_module libc;
     sj_remote_module loader;
     sj_remote_module allocators[3];
+    sj_remote_range fork;
 } safe_search;
 
 static bool is_in(const sj_remote_module *module, uint64_t pc)
@@ -79,7 +81,8 @@ bool sj_safe_point_has_room(const sj_target *target, uint64_t sp)
 static bool may_hold_lock(const safe_search *search, const sj_native_frame *frame,
                           bool is_innermost, bool in_syscall)
 {
-    if (is_in(&search->loader, frame->pc) || is_in_allocator(search, frame->pc)) {
+    if (is_in(&search->loader, frame->pc) || is_in_allocator(search, frame->pc) ||
+        sj_remote_is_in(&search->fork, frame->pc)) {
         return true;
     }
     if (is_in(&search->libc, frame->pc)) {
@@ -161,9 +164,8 @@ sj_status sj_safe_point_find(sj_target *target, sj_unwinder *unwinder, size_t *t
     if (sj_loader_lock_is_orphaned(target)) {
         return SJ_EUNSUPPORTED;
     }
-    if (sj_remote_module_find(target->pid, "libc.so.", &search.libc) != SJ_OK) {
-        (void)!sj_remote_module_find(target->pid, "libc-", &search.libc);
-    }
+    search.fork = sj_remote_fork_find(target);
+    (void)!sj_remote_libc_find(target->pid, &search.libc);
     (void)!sj_remote_module_find(target->pid, "ld-", &search.loader);
     (void)!sj_remote_module_find(target->pid, "libjemalloc", &search.allocators[0]);
     (void)!sj_remote_module_find(target->pid, "libtcmalloc", &search.allocators[1]);

@@ -204,9 +204,15 @@ static sj_status await_stop(sj_target *target, size_t thread)
         if (is_event_stop(wait_status)) {
             return SJ_OK;
         }
-        const int signal = wait_status >> 16 != 0 ? 0 : WSTOPSIG(wait_status);
+        /* In a call that it was made to do it stops at the end of a system call first, and has
+         * forgotten the request then. */
+        const bool at_syscall = WSTOPSIG(wait_status) == (SIGTRAP | 0x80);
+        const int signal = wait_status >> 16 != 0 || at_syscall ? 0 : WSTOPSIG(wait_status);
         target->threads[thread].stopped = false;
         (void)ptrace(PTRACE_CONT, target->threads[thread].tid, NULL, (void *)(intptr_t)signal);
+        if (at_syscall) {
+            (void)ptrace(PTRACE_INTERRUPT, target->threads[thread].tid, NULL, NULL);
+        }
     }
 }
 
@@ -302,9 +308,9 @@ sj_status sj_target_stop_one(sj_target *target, pid_t tid, size_t *thread)
     return target->threads[*thread].stopped ? SJ_OK : await_stop(target, *thread);
 }
 
-void sj_target_resume_all(sj_target *target)
+static void resume_until(sj_target *target, size_t kept)
 {
-    while (target->count != 0) {
+    while (target->count > kept) {
         const size_t last = target->count - 1;
         if (!target->threads[last].stopped) {
             (void)ptrace(PTRACE_INTERRUPT, target->threads[last].tid, NULL, NULL);
@@ -314,6 +320,19 @@ void sj_target_resume_all(sj_target *target)
         target->count--;
     }
     calm_down(target);
+}
+
+void sj_target_resume_all(sj_target *target)
+{
+    resume_until(target, 0);
+}
+
+void sj_target_resume_others(sj_target *target, size_t thread)
+{
+    const sj_target_thread kept = target->threads[thread];
+    target->threads[thread] = target->threads[0];
+    target->threads[0] = kept;
+    resume_until(target, 1);
 }
 
 /* count_slices tells how often a thread has been given a core; 0 where the kernel does not tell. */

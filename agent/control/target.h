@@ -60,6 +60,9 @@ SJ_MUST_CHECK sj_status sj_target_stop_one(sj_target *target, pid_t tid, size_t 
 /* sj_target_resume_all lets the stopped threads run and traces none any more. */
 void sj_target_resume_all(sj_target *target);
 
+/* sj_target_resume_others does so with all but one, whose index is 0 then. */
+void sj_target_resume_others(sj_target *target, size_t thread);
+
 /* sj_target_wait waits for the next stop of a thread that was resumed with a ptrace request.
  * `*wait_status` is as waitpid(2) gives it. SJ_ECLOSED, SJ_ETIMEDOUT. */
 SJ_MUST_CHECK sj_status sj_target_wait(sj_target *target, size_t thread, int timeout_ms,

@@ -22,7 +22,8 @@ void sojourn_agent_attach(void);
 void sojourn_agent_review(void);
 
 /* sojourn_agent_leave gives everything back but the agent itself. Called by a tracer after it has
- * restored the text and found no thread in the stubs or in the agent. */
+ * restored the text and found no thread in the stubs or in the agent, while all others are stopped:
+ * it takes no lock. */
 void sojourn_agent_leave(void);
 
 /* sojourn_agent_bind leads the Objective-C dispatcher of every module here, when the session asks
@@ -32,10 +33,6 @@ void sojourn_agent_bind(void);
 /* sojourn_agent_unbind gives every module the Objective-C dispatcher back that it had. Called by a
  * tracer in a thread that holds no lock of the loader; other threads run on. */
 void sojourn_agent_unbind(void);
-
-/* sojourn_agent_unregister makes the C library forget the fork handlers, for good: called by a
- * tracer after sojourn_agent_leave, in a thread that holds no lock of the C library. */
-void sojourn_agent_unregister(void);
 
 /* sj_agent_begin_conversation waits until no other thread talks with the companion. False when the
  * calling thread does itself (it was interrupted by a signal). */

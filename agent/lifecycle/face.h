@@ -16,10 +16,9 @@
 #define SJ_FACE_REVIEW "sojourn_agent_review"
 #define SJ_FACE_BIND "sojourn_agent_bind"
 #define SJ_FACE_UNBIND "sojourn_agent_unbind"
-#define SJ_FACE_UNREGISTER "sojourn_agent_unregister"
 #define SJ_FACE_MAGIC UINT64_C(0x45434146524a53) /* "SJRFACE" */
 
-enum { SJ_FACE_VERSION = 1, SJ_FACE_PATH_BYTES = 4096 };
+enum { SJ_FACE_VERSION = 2, SJ_FACE_PATH_BYTES = 4096 };
 
 typedef enum sj_face_phase {
     SJ_FACE_IDLE = 0,     /* loaded, no session */
@@ -54,10 +53,6 @@ typedef struct sj_face {
     uint64_t loader_state;    /* address of the loader's struct r_debug; 0: unknown */
     uint64_t known_modules;   /* sum that tells whether the loader's list has changed since */
     uint64_t handle;          /* what dlclose takes */
-    uint64_t code_low;        /* the agent's own executable segment */
-    uint64_t code_high;
-    uint64_t arena; /* address and length of the mapped arena; 0 when there is none */
-    uint64_t arena_bytes;
     sj_session_id session;
     char runtime_directory[SJ_FACE_PATH_BYTES];
     uint64_t message_stubs;  /* of the dispatcher: the program may have kept any, so they stay */

@@ -549,7 +549,7 @@ void sj_modules_forget_all(void)
         modules[i] = (module_entry){0};
     }
     sj_hooks_forget(&loader_hook);
-    end_change();
+    atomic_fetch_add(&sojourn_agent_face.changing, 1); /* end_change takes a lock of the loader */
 }
 
 bool sj_modules_changed(void)

@@ -35,7 +35,7 @@ void sj_modules_restore(void);
 void sj_modules_show(sj_face *face);
 
 /* sj_modules_forget_all unmaps the stubs and changes of all modules. Their text has been restored
- * and no thread runs in the stubs. */
+ * and no thread runs in the stubs. Takes no lock. */
 void sj_modules_forget_all(void);
 
 /* sj_modules_on_loader_event is called in place of the loader's debug hook, under its lock. */

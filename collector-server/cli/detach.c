@@ -25,7 +25,7 @@ static int detach(pid_t pid)
                (unsigned long long)report.leave.left_bytes / 1024,
                report.recorded.is_launched || report.leave.stays
                    ? "it ends"
-                   : "no thread stands in them: detach again later");
+                   : "no thread can come to them: detach again later");
     }
     if (report.leave.message_stubs != 0) {
         printf("; %llu stubs of messages stay mapped with it",

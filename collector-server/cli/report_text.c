@@ -170,7 +170,7 @@ static void tell_attach(const sj_recording_summary *summary)
                 summary->leave.stays
                     ? "stay until the process ends, which may have kept stubs of messages, or "
                       "whose loader was locked when it was forked"
-                    : "a thread still stands in; gone at the next attach or detach");
+                    : "a thread may still come to; gone at the next attach or detach");
     }
     if (summary->leave.api_gate_bytes != 0) {
         fprintf(stderr, "  left over  %llu KiB that its calls by sojourn.h go through\n",

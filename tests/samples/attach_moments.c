@@ -1,12 +1,19 @@
 /* A program to leave at moments at which a thread of it has to do with the agent, or is about to.
- * The first thread works; another does what its input says, one order at a time:
- *   f  forks, and stays where the C library has taken the address of the agent's fork handler and
- *      has not called it yet
+ * attach_moments MODULE WAITING DELAY; threads work, and one does what the input says:
+ *   f  forks, and stays where the C library has the address of the agent's fork handler and has
+ *      not called it yet
+ *   d  the same, many calls deep in a signal handler
  *   u  the same in a fork that begins when the agent has given its memory back; until then no
- * thread is where anything could be unloaded l  loads MODULE, and stays at the agent's first
- * instruction after that is mapped until the text of what is recorded is as it was w  loads
- * WAITING, which calls moment_wait before it is initialised or in that, and tells what has been
- * initialised and how many of its import slots lead to no module g  whoever stays goes on, except l
+ *      thread is where anything could be unloaded
+ *   h  forks, and stays in a handler of its own; no other thread is where anything could be
+ *      loaded
+ *   l  loads MODULE, and stays at the agent's first instruction after that is mapped until the
+ *      text of what is recorded is as it was
+ *   w  loads WAITING, which calls moment_wait before it is initialised or in that, and tells
+ *      what has been initialised and how many of its import slots lead to no module
+ *   c  the same, DELAY microseconds after the agent has given its memory back
+ *   p  goes over the list of modules, and stays in that
+ *   g  whoever stays goes on, except l
  * It says "there" when it stays and "done" when it has come through. To know where it is, it takes
  * single steps: the trap flag raises SIGTRAP after each instruction. */
 #include <dlfcn.h>
@@ -24,7 +31,7 @@
 #include <ucontext.h>
 #include <unistd.h>
 
-enum { TRAP_FLAG = 0x100, HEAD_BYTES = 16 };
+enum { TRAP_FLAG = 0x100, HEAD_BYTES = 16, DEEP = 600, LIFETIME_S = 240 };
 
 typedef enum step_goal { GOAL_NONE, GOAL_CALL, GOAL_ENTRY } step_goal;
 
@@ -38,10 +45,14 @@ static atomic_bool is_unsafe;
 static atomic_int unsafe_threads;
 static unsigned char head[HEAD_BYTES];
 static __thread volatile step_goal goal;
+static __thread volatile int depth;
+static __thread volatile bool waits_in_fork;
 static const char *module;
 static const char *waiting;
+static unsigned delay_us;
 
 void moment_wait(void);
+int wait_deep(int level);
 
 __attribute__((noinline)) void moment_step(unsigned long value)
 {
@@ -63,26 +74,58 @@ __attribute__((noinline)) void moment_wait(void)
     (void)!read(goes_on[0], &byte, 1);
 }
 
-/* stay_unsafe: who is interrupted in the C library may hold its locks. */
-static void stay_unsafe(int signal)
-{
-    (void)signal;
-    atomic_fetch_add(&unsafe_threads, 1);
-    while (atomic_load(&is_unsafe)) {
-        usleep(1000);
-    }
-}
-
 /* await_giving_back waits until the agent's arena is unmapped. */
 static void await_giving_back(void)
 {
     unsigned char resident;
-    while (atomic_load(&unsafe_threads) != 2) {
-        usleep(1000);
-    }
-    say("there\n");
     while (mincore((void *)(uintptr_t)arena, 1, &resident) == 0) {
     }
+}
+
+static void read_orders(void);
+
+/* Who is interrupted in the C library may hold its locks. */
+static void stay_unsafe(int signal)
+{
+    if (signal == SIGUSR2) {
+        await_giving_back();
+        return;
+    }
+    atomic_fetch_add(&unsafe_threads, 1);
+    if (gettid() == getpid()) {
+        read_orders();
+    }
+    while (atomic_load(&is_unsafe)) {
+        usleep(1000);
+    }
+    atomic_fetch_sub(&unsafe_threads, 1);
+}
+
+/* read_orders hands them on, until the end or, called by itself, until whoever stays goes on. */
+static void read_orders(void)
+{
+    char order;
+    while (read(STDIN_FILENO, &order, 1) == 1) {
+        if (order == 'g') {
+            atomic_store(&is_unsafe, false);
+        }
+        (void)!write(order == 'g' ? goes_on[1] : orders[1], &order, 1);
+        if (order == 'u' || order == 'h') {
+            atomic_store(&is_unsafe, true);
+            raise(SIGUSR1);
+        } else if (order == 'g' && atomic_load(&unsafe_threads) != 0) {
+            break;
+        }
+    }
+}
+
+__attribute__((noinline)) int wait_deep(int level)
+{
+    if (level == 0) {
+        moment_wait();
+        return 0;
+    }
+    return wait_deep(level - 1) + (total != 0);
 }
 
 static void find_agent(void)
@@ -143,7 +186,7 @@ static void on_step(int signal, siginfo_t *info, void *context)
         is_there = calls_agent(registers);
         if (is_there) {
             atomic_store(&is_unsafe, false);
-            moment_wait();
+            wait_deep(depth);
         }
     } else if (goal == GOAL_ENTRY) {
         const struct r_debug *loader = (const struct r_debug *)find_tag(_DYNAMIC, DT_DEBUG);
@@ -167,6 +210,13 @@ static void take_steps(void)
                      :
                      : "i"(TRAP_FLAG)
                      : "cc", "memory");
+}
+
+static void before_fork(void)
+{
+    if (waits_in_fork) {
+        moment_wait();
+    }
 }
 
 /* Registered before the agent's handler and so called before it. */
@@ -207,27 +257,61 @@ static void load_waiting(void)
     fflush(stdout);
 }
 
+static void fork_somehow(char order)
+{
+    while ((order == 'u' || order == 'h') && atomic_load(&unsafe_threads) != 2) {
+        usleep(1000);
+    }
+    if (order == 'u') {
+        say("there\n");
+        raise(SIGUSR2);
+    }
+    depth = order == 'd' ? DEEP : 0;
+    goal = order == 'h' ? GOAL_NONE : GOAL_CALL;
+    waits_in_fork = order == 'h';
+    const pid_t pid = fork();
+    if (pid == 0) {
+        _exit(0);
+    }
+    waits_in_fork = false;
+    waitpid(pid, NULL, 0);
+}
+
+static int stay_in_list(struct dl_phdr_info *info, size_t size, void *unused)
+{
+    (void)info;
+    (void)size;
+    (void)unused;
+    moment_wait();
+    return 1;
+}
+
 static void obey(char order)
 {
     find_agent();
-    if (order == 'u') {
-        await_giving_back();
-    }
-    if (order == 'f' || order == 'u') {
-        goal = GOAL_CALL;
-        const pid_t pid = fork();
-        if (pid == 0) {
-            _exit(0);
-        }
-        waitpid(pid, NULL, 0);
-    } else if (order == 'l') {
+    switch (order) {
+    case 'l':
         goal = GOAL_ENTRY;
         take_steps();
         if (dlopen(module, RTLD_NOW) == NULL) {
             say("not loaded\n");
         }
-    } else if (order == 'w') {
+        break;
+    case 'c':
+        say("there\n");
+        await_giving_back();
+        usleep(delay_us);
         load_waiting();
+        break;
+    case 'w':
+        load_waiting();
+        break;
+    case 'p':
+        (void)dl_iterate_phdr(stay_in_list, NULL);
+        break;
+    default:
+        fork_somehow(order);
+        break;
     }
     if (goal != GOAL_NONE) {
         say("never there\n");
@@ -263,25 +347,21 @@ int main(int argc, char **argv)
 {
     struct sigaction action = {.sa_sigaction = on_step, .sa_flags = SA_SIGINFO};
     pthread_t threads[2];
-    char order;
     memcpy(head, (const void *)(uintptr_t)&moment_step, HEAD_BYTES);
     module = argc > 1 ? argv[1] : NULL;
     waiting = argc > 2 ? argv[2] : NULL;
+    delay_us = argc > 3 ? (unsigned)strtoul(argv[3], NULL, 10) : 0;
+    alarm(LIFETIME_S);
     if (pipe(orders) != 0 || pipe(goes_on) != 0 || sigaction(SIGTRAP, &action, NULL) != 0 ||
         signal(SIGINT, SIG_IGN) == SIG_ERR || signal(SIGUSR1, stay_unsafe) == SIG_ERR ||
-        pthread_atfork(NULL, after_fork, NULL) != 0 ||
+        signal(SIGUSR2, stay_unsafe) == SIG_ERR ||
+        pthread_atfork(before_fork, after_fork, NULL) != 0 ||
         pthread_create(&threads[0], NULL, obey_all, NULL) != 0 ||
         pthread_create(&threads[1], NULL, work, NULL) != 0) {
         return 1;
     }
     say("ready\n");
-    while (read(STDIN_FILENO, &order, 1) == 1) {
-        (void)!write(order == 'g' ? goes_on[1] : orders[1], &order, 1);
-        if (order == 'u') {
-            atomic_store(&is_unsafe, true);
-            raise(SIGUSR1);
-        }
-    }
+    read_orders();
     close(orders[1]);
     return pthread_join(threads[0], NULL) == 0 && total != 0 ? 0 : 1;
 }

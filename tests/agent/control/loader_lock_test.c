@@ -47,6 +47,7 @@ static bool is_orphaned(pid_t child)
     sj_target target;
     assert_int_equal(sj_target_open(child, &target, NULL), SJ_OK);
     const bool answer = sj_loader_lock_is_orphaned(&target);
+    assert_false(sj_loader_lock_is_held(&target, sj_loader_lock_find(&target)));
     sj_target_close(&target);
     kill(child, SIGKILL);
     assert_int_equal(waitpid(child, NULL, 0), child);
@@ -69,10 +70,51 @@ static void test_a_lock_whose_owner_is_not_in_the_child_is_orphaned(void **state
     assert_false(is_orphaned(fork_child()));
 }
 
+static bool is_held(pid_t child)
+{
+    sj_target target;
+    assert_int_equal(sj_target_open(child, &target, NULL), SJ_OK);
+    const uint64_t first = sj_loader_lock_find(&target);
+    assert_true(first != 0);
+    assert_int_equal(sj_target_stop_all(&target, NULL), SJ_OK);
+    const bool answer = sj_loader_lock_is_held(&target, first);
+    sj_target_close(&target);
+    return answer;
+}
+
+static void test_a_lock_is_held_while_a_thread_goes_over_the_list(void **state)
+{
+    char byte = 0;
+    int pipes[2];
+    (void)state;
+    assert_int_equal(pipe(pipes), 0);
+    const pid_t child = fork();
+    if (child == 0) {
+        pthread_t thread;
+        pthread_barrier_init(&inside, NULL, 2);
+        pthread_barrier_init(&done, NULL, 2);
+        pthread_create(&thread, NULL, use_loader, NULL);
+        pthread_barrier_wait(&inside);
+        (void)!write(pipes[1], &byte, 1);
+        pause();
+    }
+    assert_int_equal(read(pipes[0], &byte, 1), 1);
+    assert_true(is_held(child));
+    kill(child, SIGKILL);
+    assert_int_equal(waitpid(child, NULL, 0), child);
+    const pid_t idle = fork_child();
+    assert_false(is_held(idle));
+    kill(idle, SIGKILL);
+    assert_int_equal(waitpid(idle, NULL, 0), idle);
+    close(pipes[0]);
+    close(pipes[1]);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_a_lock_whose_owner_is_not_in_the_child_is_orphaned),
+        cmocka_unit_test(test_a_lock_is_held_while_a_thread_goes_over_the_list),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -230,9 +230,24 @@ static sj_status put_back(pid_t tid, thread_context *context)
     return done ? SJ_OK : SJ_ECLOSED;
 }
 
+/* await_stop waits for the thread's next stop. It may need what another holds that is stopped. */
+static sj_status await_stop(sj_target *target, size_t *thread, const sj_remote_call *call,
+                            int timeout_ms, int *wait_status)
+{
+    if (call->alone_ms != 0 && target->count > 1) {
+        const sj_status status = sj_target_wait(target, *thread, call->alone_ms, wait_status);
+        if (status != SJ_ETIMEDOUT) {
+            return status;
+        }
+        sj_target_resume_others(target, *thread);
+        *thread = 0;
+    }
+    return sj_target_wait(target, *thread, timeout_ms, wait_status);
+}
+
 /* await_return lets the thread run until it is back where it was. */
-static sj_status await_return(sj_target *target, size_t thread, uint64_t frame,
-                              thread_context *before, int timeout_ms)
+static sj_status await_return(sj_target *target, size_t thread, const sj_remote_call *call,
+                              uint64_t frame, thread_context *before, int timeout_ms)
 {
     const pid_t tid = target->threads[thread].tid;
     struct user_regs_struct now;
@@ -243,7 +258,7 @@ static sj_status await_return(sj_target *target, size_t thread, uint64_t frame,
         if (ptrace(PTRACE_SYSCALL, tid, NULL, NULL) != 0) {
             return SJ_ECLOSED;
         }
-        SJ_TRY(sj_target_wait(target, thread, timeout_ms, &wait_status));
+        SJ_TRY(await_stop(target, &thread, call, timeout_ms, &wait_status));
         if (target->replaced) {
             return SJ_ECLOSED;
         }
@@ -286,7 +301,7 @@ static sj_status make_call(sj_target *target, size_t thread, const sj_remote_cal
         ptrace(PTRACE_SETSIGMASK, tid, (void *)sizeof(held), &held) != 0) {
         return SJ_ECLOSED;
     }
-    return await_return(target, thread, registers.rsp, &before, timeout_ms);
+    return await_return(target, thread, call, registers.rsp, &before, timeout_ms);
 }
 
 sj_status sj_machine_call(sj_target *target, size_t thread, const sj_remote_call *call,
