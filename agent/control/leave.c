@@ -2,12 +2,13 @@
  *
  * First the text is restored, all threads stopped; from then on nobody enters a stub. Whoever is in
  * one leaves it within nanoseconds, so a few moments later all threads are stopped again, and when
- * none stands in a stub or in the agent, the agent gives its memory back. Then it is unloaded, all
- * threads but the one that does it stopped, when none is about to come to it (quiet.h): fork copies
- * a handler's address, lets its lock go and calls it, and dlclose both unregisters and unmaps. A
- * thread that stays there (a signal handler that interrupted a stub and blocks) keeps the agent,
- * its stubs and its arena mapped, harmless; they are counted and go when somebody attaches or
- * detaches again. */
+ * none stands in a stub or in the agent, the agent gives its memory back. Then its fork handlers
+ * are unregistered, and then it is unloaded, each by one thread while all others are stopped and
+ * none is about to come to it (quiet.h). In two steps, because the others run on where one of them
+ * holds a lock that is needed: fork copies a handler's address, lets its lock go and calls it, and
+ * dlclose both unregisters and unmaps. A thread that stays there (a signal handler that interrupted
+ * a stub and blocks) keeps the agent, its stubs and its arena mapped, harmless; they are counted
+ * and go when somebody attaches or detaches again. */
 #include "agent/control/attach_check.h"
 #include "agent/control/attach_parts.h"
 #include "agent/control/clock.h"
@@ -25,8 +26,9 @@
 
 enum { ATTEMPTS = 200, PAUSE_NS = 2000000, CALL_TIMEOUT_MS = 30000, ALONE_MS = 10 };
 
-#define RESTORE_NS UINT64_C(10000000000)
-#define CLOSE_NS UINT64_C(1000000000)
+#define SECOND_NS UINT64_C(1000000000)
+#define RESTORE_NS (10 * SECOND_NS)
+#define LEAVE_NS (2 * SECOND_NS) /* for each step */
 
 typedef struct departure {
     sj_target target;
@@ -34,20 +36,33 @@ typedef struct departure {
     sj_remote_choice choice;
     sj_unwinder *unwinder;
     sj_quiet_places places;
+    uint64_t last_stop_ns;
     sj_leave_report *report;
 } departure;
 
-static void pause_between(uint32_t attempt)
+/* pause_between lets the threads run for no less than they have just been stopped. */
+static void pause_between(const departure *leaving, uint32_t attempt)
 {
-    const struct timespec pause = {.tv_nsec = attempt < 20 ? PAUSE_NS / 10 : PAUSE_NS};
+    uint64_t pause_ns = attempt < 20 ? PAUSE_NS / 10 : PAUSE_NS;
+    pause_ns = leaving->last_stop_ns > pause_ns ? leaving->last_stop_ns : pause_ns;
+    const struct timespec pause = {.tv_sec = (time_t)(pause_ns / SECOND_NS),
+                                   .tv_nsec = (long)(pause_ns % SECOND_NS)};
     nanosleep(&pause, NULL);
+}
+
+/* is_due: one more attempt, at least one. */
+static bool is_due(uint32_t attempt, uint64_t deadline_ns)
+{
+    return attempt == 0 || (attempt < ATTEMPTS && sj_clock_ns(CLOCK_MONOTONIC) < deadline_ns);
 }
 
 static void note_stop(departure *leaving, sj_stop_clock *clock)
 {
+    const uint64_t stopped_ns = leaving->target.resumed_ns - clock->wall_ns;
+    leaving->last_stop_ns = stopped_ns;
     sj_stop_clock_read(clock);
-    if (clock->wall_ns > leaving->report->stopped_ns) {
-        leaving->report->stopped_ns = clock->wall_ns;
+    if (stopped_ns > leaving->report->stopped_ns) {
+        leaving->report->stopped_ns = stopped_ns;
         leaving->report->stopped_cpu_ns = clock->cpu_ns;
     }
 }
@@ -73,9 +88,7 @@ static sj_status restore_text(departure *leaving, sj_error *error)
     sj_text_patch_report done = {0};
     sj_status status = SJ_EAGAIN;
     const uint64_t deadline_ns = sj_clock_ns(CLOCK_MONOTONIC) + RESTORE_NS;
-    for (uint32_t i = 0; i < ATTEMPTS && (status == SJ_EAGAIN || status == SJ_EIO) &&
-                         (i == 0 || sj_clock_ns(CLOCK_MONOTONIC) < deadline_ns);
-         i++) {
+    for (uint32_t i = 0; is_due(i, deadline_ns) && (status == SJ_EAGAIN || status == SJ_EIO); i++) {
         status = sj_remote_agent_reload(&leaving->target, &leaving->agent);
         if (status == SJ_OK) {
             status = sj_remote_agent_choose(&leaving->target, &leaving->agent, false, NULL, NULL,
@@ -92,7 +105,7 @@ static sj_status restore_text(departure *leaving, sj_error *error)
             status = status == SJ_OK && done.refused != 0 ? SJ_EAGAIN : status;
         }
         if (status != SJ_OK) {
-            pause_between(i);
+            pause_between(leaving, i);
         }
     }
     leaving->report->kept = done.refused;
@@ -123,9 +136,10 @@ static sj_status give_back(departure *leaving)
     sj_target *target = &leaving->target;
     sj_status status = SJ_EAGAIN;
     bool is_read = false;
-    for (uint32_t i = 0; i < ATTEMPTS && status == SJ_EAGAIN; i++) {
+    const uint64_t deadline_ns = sj_clock_ns(CLOCK_MONOTONIC) + LEAVE_NS;
+    for (uint32_t i = 0; is_due(i, deadline_ns) && status == SJ_EAGAIN; i++) {
         sj_stop_clock clock;
-        pause_between(i);
+        pause_between(leaving, i);
         is_read = (is_read && sj_remote_agent_is_unchanged(target, &leaving->agent)) ||
                   sj_remote_agent_reload(target, &leaving->agent) == SJ_OK;
         if (!is_read) {
@@ -143,20 +157,18 @@ static sj_status give_back(departure *leaving)
     return status;
 }
 
-/* close_agent has a thread that holds none of its locks call dlclose. SJ_EAGAIN threads come to the
- * agent all the time, SJ_EIO the thread has crashed in it or is still there; errors of
- * sj_safe_point_find. */
-static sj_status close_agent(departure *leaving, const sj_remote_call *call)
+/* call_quietly has a thread that holds no lock of the C library call what takes some, while all
+ * others are stopped and none has to do with the agent. SJ_EAGAIN some thread always has, SJ_EIO
+ * the thread has crashed in it or is still there; errors of sj_safe_point_find. */
+static sj_status call_quietly(departure *leaving, const sj_remote_call *call)
 {
     sj_target *target = &leaving->target;
     sj_status status = SJ_EAGAIN;
-    const uint64_t deadline_ns = sj_clock_ns(CLOCK_MONOTONIC) + CLOSE_NS;
-    for (uint32_t i = 0; i < ATTEMPTS && status == SJ_EAGAIN &&
-                         (i == 0 || sj_clock_ns(CLOCK_MONOTONIC) < deadline_ns);
-         i++) {
+    const uint64_t deadline_ns = sj_clock_ns(CLOCK_MONOTONIC) + LEAVE_NS;
+    for (uint32_t i = 0; is_due(i, deadline_ns) && status == SJ_EAGAIN; i++) {
         size_t thread = 0;
         sj_stop_clock clock;
-        pause_between(i);
+        pause_between(leaving, i);
         SJ_TRY(sj_safe_point_find(target, leaving->unwinder, &thread));
         const pid_t tid = target->threads[thread].tid;
         sj_stop_clock_start(&clock);
@@ -176,18 +188,22 @@ static sj_status unload(departure *leaving)
 {
     /* The agent may still be in its loading by a tracer that is gone. */
     for (uint32_t i = 0; i < ATTEMPTS && leaving->agent.face.handle == 0; i++) {
-        pause_between(i);
+        pause_between(leaving, i);
         (void)!sj_remote_agent_reload(&leaving->target, &leaving->agent);
     }
-    sj_remote_call call = {.restorer = leaving->agent.restorer,
-                           .arguments = {leaving->agent.face.handle, 0, 0},
-                           .alone_ms = ALONE_MS};
-    if (call.arguments[0] == 0) {
+    if (leaving->agent.face.handle == 0) {
         return SJ_EUNSUPPORTED; /* forked in the middle of that */
     }
-    SJ_TRY(sj_attach_find_function(&leaving->target, "dlclose", &call.function));
+    sj_remote_call unregister = {.restorer = leaving->agent.restorer, .alone_ms = ALONE_MS};
+    sj_remote_call close = {.restorer = leaving->agent.restorer,
+                            .alone_ms = ALONE_MS,
+                            .arguments = {leaving->agent.face.handle, 0, 0}};
+    SJ_TRY(sj_remote_symbol(&leaving->target, &leaving->agent.module, SJ_FACE_UNREGISTER,
+                            &unregister.function));
+    SJ_TRY(sj_attach_find_function(&leaving->target, "dlclose", &close.function));
     sj_quiet_find_places(&leaving->target, &leaving->places);
-    return close_agent(leaving, &call);
+    SJ_TRY(call_quietly(leaving, &unregister));
+    return call_quietly(leaving, &close);
 }
 
 /* unbind gives the modules their dispatcher back; as for dlclose, no thread may be in the loader.
@@ -278,6 +294,7 @@ static sj_status take_out(departure *leaving, bool *given_back)
     }
     if (phase != SJ_FACE_LEFT) {
         SJ_TRY(give_back(leaving));
+        (void)!sj_remote_agent_reload(&leaving->target, &leaving->agent); /* nothing is in it now */
     }
     *given_back = true;
     return unload(leaving);
@@ -328,8 +345,11 @@ sj_status sj_attach_leave(pid_t pid, sj_leave_report *report, sj_error *error)
     if (!is_there(pid)) {
         return SJ_OK;
     }
-    SJ_TRY(sj_target_open(pid, &leaving.target, error));
-    sj_status status = sj_remote_agent_find(&leaving.target, &leaving.agent);
+    sj_status status = sj_target_open(pid, &leaving.target, error);
+    if (status != SJ_OK) {
+        return status != SJ_ENOTFOUND && is_there(pid) ? status : SJ_OK;
+    }
+    status = sj_remote_agent_find(&leaving.target, &leaving.agent);
     if (status == SJ_OK || status == SJ_EAGAIN) {
         status = leave(&leaving, error);
     } else if (status == SJ_ENOTFOUND) {
@@ -386,7 +406,7 @@ sj_status sj_attach_look(pid_t pid, sj_recorded *recorded, sj_error *error)
     sj_remote_agent agent;
     *recorded = (sj_recorded){0};
     SJ_TRY(sj_target_open(pid, &target, error));
-    const sj_status status = sj_remote_agent_find(&target, &agent);
+    sj_status status = sj_remote_agent_find(&target, &agent);
     if (status == SJ_OK || status == SJ_EAGAIN) {
         agent.face.runtime_directory[SJ_FACE_PATH_BYTES - 1] = '\0';
         recorded->has_agent = true;
@@ -403,5 +423,10 @@ sj_status sj_attach_look(pid_t pid, sj_recorded *recorded, sj_error *error)
     }
     sj_remote_agent_deinit(&agent);
     sj_target_close(&target);
-    return SJ_OK;
+    return status != SJ_EVERSION
+               ? SJ_OK
+               : sj_fail(error, status,
+                         "in process %d is the agent of another version of Sojourn, whose `sojourn "
+                         "detach` takes it out",
+                         (int)pid);
 }

@@ -119,7 +119,8 @@ bool sj_loader_lock_is_held(const sj_target *target, uint64_t first)
     for (uint32_t i = 0; i < LOCKS && first != 0 && !held &&
                          read_lock(target, first + i * sizeof(pthread_mutex_t), &mutex);
          i++) {
-        held = mutex.lock != 0 && has_owner(target->pid, mutex.owner);
+        /* Whoever has just taken it has not noted itself yet. */
+        held = mutex.lock != 0 && (mutex.owner == 0 || has_owner(target->pid, mutex.owner));
     }
     return held;
 }

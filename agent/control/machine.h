@@ -51,7 +51,8 @@ typedef struct sj_remote_call {
     uint64_t restorer;
     const char *text; /* passed as first argument when not NULL; else `arguments[0]` */
     uint64_t arguments[3];
-    int alone_ms; /* not 0: other threads that are stopped run on when it has to wait for so long */
+    /* Not 0: other threads that are stopped run on when it waits for something for so long. */
+    int alone_ms;
 } sj_remote_call;
 
 /* sj_machine_call makes a stopped thread call a function and waits until it has returned; the

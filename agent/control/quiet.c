@@ -2,9 +2,10 @@
 
 #include "agent/control/loader_lock.h"
 
+#include <stdio.h>
 #include <string.h>
 
-enum { FRAMES_MAX = 512, COPY_BYTES = 64 * 1024 };
+enum { FRAMES_MAX = 512, COPY_BYTES = 64 * 1024, STACK_MAX_BYTES = 64 * 1024 * 1024 };
 
 /* What one look at all threads carries along. */
 typedef struct quiet_look {
@@ -13,12 +14,6 @@ typedef struct quiet_look {
     const sj_quiet_places *places;
     sj_unwinder *unwinder;
 } quiet_look;
-
-/* What the copied top of a stack tells of signal handlers. */
-typedef struct interruptions {
-    bool in_ours; /* one interrupted code of ours, or may have */
-    bool any;
-} interruptions;
 
 void sj_quiet_find_places(const sj_target *target, sj_quiet_places *places)
 {
@@ -45,20 +40,65 @@ static bool is_ours(const quiet_look *look, uint64_t pc)
     return false;
 }
 
-static interruptions find_interruptions(const quiet_look *look, const sj_stack_copy *copy)
+/* is_interrupted: at `address` lies the return address of a signal handler that interrupted code of
+ * ours. */
+static bool is_interrupted(const quiet_look *look, uint64_t word, uint64_t address)
 {
-    interruptions found = {.in_ours =
-                               sj_machine_context_start(&copy->state, look->agent->restorer) !=
-                               (copy->low & ~UINT64_C(7))};
-    for (size_t at = 0; at + sizeof(uint64_t) <= copy->size && !found.in_ours; at += 8) {
+    uint64_t pc = 0;
+    return word == look->agent->restorer && word != 0 &&
+           sj_target_read(look->target, sj_machine_signal_pc(address), &pc, sizeof(pc)) == SJ_OK &&
+           is_ours(look, pc);
+}
+
+/* has_interrupted_context looks for signal handlers that interrupted code of ours, or may have. */
+static bool has_interrupted_context(const quiet_look *look, const sj_stack_copy *copy)
+{
+    bool found =
+        sj_machine_context_start(&copy->state, look->agent->restorer) != (copy->low & ~UINT64_C(7));
+    for (size_t at = 0; at + sizeof(uint64_t) <= copy->size && !found; at += sizeof(uint64_t)) {
         uint64_t word;
-        uint64_t pc = 0;
         memcpy(&word, copy->bytes + at, sizeof(word));
-        if (word == look->agent->restorer && word != 0 &&
-            sj_target_read(look->target, sj_machine_signal_pc(copy->low + at), &pc, sizeof(pc)) ==
-                SJ_OK) {
-            found.any = true;
-            found.in_ours = is_ours(look, pc);
+        found = is_interrupted(look, word, copy->low + at);
+    }
+    return found;
+}
+
+static uint64_t find_end_of_mapping(pid_t pid, uint64_t address)
+{
+    char path[64];
+    char line[PATH_MAX + 128];
+    uint64_t end = address;
+    snprintf(path, sizeof(path), "/proc/%d/maps", (int)pid);
+    FILE *file = fopen(path, "re");
+    while (file != NULL && fgets(line, sizeof(line), file) != NULL) {
+        unsigned long low;
+        unsigned long high;
+        if (sscanf(line, "%lx-%lx", &low, &high) == 2 && address >= low && address < high) {
+            end = high;
+            break;
+        }
+    }
+    if (file != NULL) {
+        fclose(file);
+    }
+    return end;
+}
+
+/* may_hide: words of a stack that cannot be followed to its end may be return addresses into fork,
+ * or of a signal handler that interrupted us. What is left there of earlier calls looks the same.
+ */
+static bool may_hide(const quiet_look *look, uint64_t low)
+{
+    static uint64_t words[COPY_BYTES / sizeof(uint64_t)];
+    const uint64_t end = find_end_of_mapping(look->target->pid, low);
+    bool found = false;
+    low &= ~UINT64_C(7);
+    for (uint64_t at = low; at < end && at - low < STACK_MAX_BYTES && !found; at += sizeof(words)) {
+        const size_t bytes = end - at < sizeof(words) ? (size_t)(end - at) : sizeof(words);
+        found = sj_target_read(look->target, at, words, bytes) != SJ_OK;
+        for (size_t i = 0; i < bytes / sizeof(words[0]) && !found; i++) {
+            found = is_interrupted(look, words[i], at + i * sizeof(words[0])) ||
+                    (look->places != NULL && sj_remote_is_in(&look->places->fork, words[i]));
         }
     }
     return found;
@@ -72,23 +112,18 @@ static bool is_in_place(const quiet_look *look, uint64_t pc)
                               (places->loader_lock == 0 && sj_remote_is_in(&places->loader, pc)));
 }
 
-/* has_left tells so of one thread. Where fork is about to call us, its frame is the innermost but
- * one, unless a signal handler lies between: it does no harm that other stacks are followed to no
- * end, or not at all. */
 static bool has_left(const quiet_look *look, pid_t tid)
 {
     sj_native_frame frames[FRAMES_MAX];
     sj_stack_copy copy;
-    size_t count = 0;
-    bool left = false;
-    if (sj_stack_copy_take(look->target, tid, COPY_BYTES, &copy) == SJ_OK &&
-        !is_ours(look, copy.state.pc)) {
-        const interruptions found = find_interruptions(look, &copy);
-        count = found.in_ours ? 0 : sj_unwinder_walk(look->unwinder, &copy, frames, FRAMES_MAX);
-        left = !found.in_ours && !(found.any && count == FRAMES_MAX);
-    }
+    bool left = sj_stack_copy_take(look->target, tid, COPY_BYTES, &copy) == SJ_OK &&
+                !is_ours(look, copy.state.pc) && !has_interrupted_context(look, &copy);
+    const size_t count = left ? sj_unwinder_walk(look->unwinder, &copy, frames, FRAMES_MAX) : 0;
     for (size_t i = 0; i < count && left; i++) {
         left = !is_ours(look, frames[i].pc) && !is_in_place(look, frames[i].pc);
+    }
+    if (left && !sj_unwinder_came_to_end(look->unwinder)) {
+        left = !may_hide(look, copy.low);
     }
     sj_stack_copy_deinit(&copy);
     return left;

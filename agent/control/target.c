@@ -1,5 +1,7 @@
 #include "agent/control/target.h"
 
+#include "agent/control/clock.h"
+
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -49,7 +51,7 @@ sj_status sj_target_open(pid_t pid, sj_target *target, sj_error *error)
     if (target->memory >= 0) {
         return SJ_OK;
     }
-    if (errno == ENOENT) {
+    if (errno == ENOENT || errno == ESRCH) {
         return sj_fail(error, SJ_ENOTFOUND, "there is no process %d", (int)pid);
     }
     return sj_fail(error, SJ_EPERM, "the memory of process %d cannot be reached: %s", (int)pid,
@@ -277,6 +279,7 @@ static sj_status stop_all(sj_target *target)
 sj_status sj_target_stop_all(sj_target *target, sj_error *error)
 {
     hurry(target);
+    target->resumed_ns = 0;
     const sj_status status = stop_all(target);
     if (status == SJ_OK) {
         return SJ_OK;
@@ -319,6 +322,8 @@ static void resume_until(sj_target *target, size_t kept)
         (void)ptrace(PTRACE_DETACH, target->threads[last].tid, NULL, NULL);
         target->count--;
     }
+    target->resumed_ns =
+        target->resumed_ns == 0 ? sj_clock_ns(CLOCK_MONOTONIC) : target->resumed_ns;
     calm_down(target);
 }
 
@@ -333,6 +338,22 @@ void sj_target_resume_others(sj_target *target, size_t thread)
     target->threads[thread] = target->threads[0];
     target->threads[0] = kept;
     resume_until(target, 1);
+}
+
+bool sj_target_is_asleep(const sj_target *target, size_t thread)
+{
+    char path[64];
+    char state = '?';
+    snprintf(path, sizeof(path), "/proc/%d/task/%d/stat", (int)target->pid,
+             (int)target->threads[thread].tid);
+    FILE *file = fopen(path, "re");
+    if (file != NULL) {
+        if (fscanf(file, "%*d (%*[^)]) %c", &state) != 1) {
+            state = '?';
+        }
+        fclose(file);
+    }
+    return state == 'S';
 }
 
 /* count_slices tells how often a thread has been given a core; 0 where the kernel does not tell. */

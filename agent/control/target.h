@@ -22,8 +22,9 @@ typedef struct sj_target {
     int memory; /* /proc/PID/mem */
     sj_target_thread *threads;
     size_t count;
-    bool replaced; /* it executed another program while it was traced */
-    bool hurries;  /* this thread goes before others, as it may, while all threads are stopped */
+    uint64_t resumed_ns; /* monotonic: when threads ran on after the last sj_target_stop_all */
+    bool replaced;       /* it executed another program while it was traced */
+    bool hurries; /* this thread goes before others, as it may, while all threads are stopped */
 } sj_target;
 
 /* sj_target_lock and sj_target_unlock bracket the use of a target where several threads of this
@@ -67,6 +68,9 @@ void sj_target_resume_others(sj_target *target, size_t thread);
  * `*wait_status` is as waitpid(2) gives it. SJ_ECLOSED, SJ_ETIMEDOUT. */
 SJ_MUST_CHECK sj_status sj_target_wait(sj_target *target, size_t thread, int timeout_ms,
                                        int *wait_status);
+
+/* sj_target_is_asleep tells whether a thread that runs waits for something. */
+bool sj_target_is_asleep(const sj_target *target, size_t thread);
 
 /* sj_target_run_on lets one stopped thread run for about so long from when it is given a core, with
  * its signals, and stops it again. It may have made threads and processes, or loaded modules: see

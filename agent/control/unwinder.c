@@ -14,6 +14,7 @@ struct sj_unwinder {
     sj_native_frame *frames;
     size_t capacity;
     size_t count;
+    bool came_to_end;
 };
 
 /* Debug files are not looked for: unwind tables are part of the programs. */
@@ -156,8 +157,14 @@ size_t sj_unwinder_walk(sj_unwinder *unwinder, const sj_stack_copy *copy, sj_nat
     unwinder->frames = frames;
     unwinder->capacity = capacity;
     unwinder->count = 0;
-    (void)dwfl_getthread_frames(unwinder->dwfl, copy->tid, take_frame, unwinder);
+    unwinder->came_to_end =
+        dwfl_getthread_frames(unwinder->dwfl, copy->tid, take_frame, unwinder) == DWARF_CB_OK;
     return unwinder->count;
+}
+
+bool sj_unwinder_came_to_end(const sj_unwinder *unwinder)
+{
+    return unwinder->came_to_end;
 }
 
 const char *sj_unwinder_name(sj_unwinder *unwinder, uint64_t pc)

@@ -37,6 +37,9 @@ void sj_stack_copy_deinit(sj_stack_copy *copy);
 size_t sj_unwinder_walk(sj_unwinder *unwinder, const sj_stack_copy *copy, sj_native_frame *frames,
                         size_t capacity);
 
+/* sj_unwinder_came_to_end tells whether the last walk did. */
+bool sj_unwinder_came_to_end(const sj_unwinder *unwinder);
+
 /* Where an address lies. All texts are borrowed from the unwinder. */
 typedef struct sj_code_place {
     const char *function; /* symbol; NULL: none */

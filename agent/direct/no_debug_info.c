@@ -62,6 +62,12 @@ size_t sj_unwinder_walk(sj_unwinder *unwinder, const sj_stack_copy *copy, sj_nat
     return 0;
 }
 
+bool sj_unwinder_came_to_end(const sj_unwinder *unwinder)
+{
+    (void)unwinder;
+    return false;
+}
+
 void sj_unwinder_locate(sj_unwinder *unwinder, uint64_t pc, sj_code_place *place)
 {
     (void)unwinder;

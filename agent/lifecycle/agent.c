@@ -28,6 +28,9 @@
 #define SJ_EXPORTED __attribute__((visibility("default")))
 #define FORK_WAIT_NS UINT64_C(1000000000)
 
+extern void *__dso_handle;
+extern void __cxa_finalize(void *module);
+
 SJ_EXPORTED sj_face sojourn_agent_face = {.magic = SJ_FACE_MAGIC, .version = SJ_FACE_VERSION};
 
 static char arena_name[sizeof(((sj_link_hello *)NULL)->arena_name)];
@@ -324,6 +327,12 @@ SJ_EXPORTED void sojourn_agent_leave(void)
     sj_modules_forget_all();
     sj_recorder_leave();
     atomic_store(&sojourn_agent_face.phase, SJ_FACE_LEFT);
+}
+
+/* What the C library does at the end of a module; dlclose does it again. */
+SJ_EXPORTED void sojourn_agent_unregister(void)
+{
+    __cxa_finalize(__dso_handle);
 }
 
 SJ_EXPORTED void sojourn_agent_unbind(void)

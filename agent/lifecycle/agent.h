@@ -34,6 +34,10 @@ void sojourn_agent_bind(void);
  * tracer in a thread that holds no lock of the loader; other threads run on. */
 void sojourn_agent_unbind(void);
 
+/* sojourn_agent_unregister makes the C library forget the fork handlers, for good: called by a
+ * tracer after sojourn_agent_leave, in a thread that holds no lock of the C library. */
+void sojourn_agent_unregister(void);
+
 /* sj_agent_begin_conversation waits until no other thread talks with the companion. False when the
  * calling thread does itself (it was interrupted by a signal). */
 bool sj_agent_begin_conversation(void);

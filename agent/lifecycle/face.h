@@ -16,6 +16,7 @@
 #define SJ_FACE_REVIEW "sojourn_agent_review"
 #define SJ_FACE_BIND "sojourn_agent_bind"
 #define SJ_FACE_UNBIND "sojourn_agent_unbind"
+#define SJ_FACE_UNREGISTER "sojourn_agent_unregister"
 #define SJ_FACE_MAGIC UINT64_C(0x45434146524a53) /* "SJRFACE" */
 
 enum { SJ_FACE_VERSION = 2, SJ_FACE_PATH_BYTES = 4096 };

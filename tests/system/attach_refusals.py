@@ -8,7 +8,7 @@ import time
 
 sys.path.insert(0, os.path.dirname(__file__))
 from attaching import (Target, attach, check_same, code_bytes, copy_for_everybody, look,
-                       start_attach)
+                       mappings, start_attach)
 from sojourn_testing import check, main
 
 
@@ -68,6 +68,47 @@ def wait_for_state(pid, wanted):
             return
         time.sleep(0.02)
     check(False, f"{pid} is in state {state(pid)}, not {wanted}")
+
+
+FACE_MAGIC = 0x45434146524a53
+
+
+def set_version(pid, version):
+    """Of the agent in a process; returns what it was."""
+    with open(f"/proc/{pid}/mem", "r+b", buffering=0) as memory:
+        for low, high, protection, path in mappings(pid):
+            if "libsojourn-agent" in path and "w" in protection:
+                memory.seek(low)
+                at = memory.read(high - low).find(struct.pack("<Q", FACE_MAGIC))
+                if at >= 0:
+                    memory.seek(low + at + 8)
+                    before = struct.unpack("<I", memory.read(4))[0]
+                    memory.seek(low + at + 8)
+                    memory.write(struct.pack("<I", version))
+                    return before
+    check(False, "the agent's face was not found")
+    return None
+
+
+def test_other_version(sojourn, sample):
+    """What an agent of another version has left is neither touched nor taken for nothing."""
+    target = Target([sample]).ready()
+    before, code = look(target.pid), code_bytes(target.pid)
+    recorder = start_attach(sojourn, target.pid, sojourn.path("version.db"))
+    recorder.kill()
+    recorder.wait()
+    version = set_version(target.pid, 999)
+    hooked = code_bytes(target.pid)
+    refused(sojourn, target.pid, ["another version of Sojourn", "sojourn detach"])
+    done = sojourn.run(["detach", str(target.pid)], capture_output=True, text=True)
+    check(done.returncode == 1 and "another version" in done.stderr, f"{done}")
+    check(code_bytes(target.pid) == hooked, "its text has been changed")
+    set_version(target.pid, version)
+    done = sojourn.run(["detach", str(target.pid)], capture_output=True, text=True)
+    check(done.returncode == 0, f"{done}")
+    check_same(before, look(target.pid), code, code_bytes(target.pid), "in the end")
+    status, output = target.finish()
+    check(status == 0 and "mistakes 0" in output, f"it ends with {status}: {output}")
 
 
 def test(sojourn, arguments):
@@ -150,6 +191,7 @@ def test(sojourn, arguments):
     output, _ = other.communicate(timeout=30)
     check("mistakes 0" in output, f"the namespaced target: {output}")
     test_foreign_program(sojourn)
+    test_other_version(sojourn, sample)
 
     other = subprocess.Popen(["sleep", "60"])
     time.sleep(0.2)

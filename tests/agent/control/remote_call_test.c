@@ -10,6 +10,7 @@
 #include <stdatomic.h>
 #include <stddef.h>
 #include <sys/mman.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -26,6 +27,7 @@ typedef struct scene {
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static scene *shared;
+static bool stops;
 
 static void *hold_lock(void *argument)
 {
@@ -77,10 +79,18 @@ static sj_status call(int alone_ms, int timeout_ms, size_t *stopped, bool *is_ca
     const sj_remote_call wanted = {.function = (uint64_t)(uintptr_t)take_lock,
                                    .restorer = sj_attach_find_restorer(&target),
                                    .alone_ms = alone_ms};
+    if (stops) {
+        assert_int_equal(syscall(SYS_tgkill, child, child, SIGSTOP), 0);
+    }
     const sj_status status = sj_machine_call(&target, thread, &wanted, timeout_ms);
     *stopped = target.count;
     *is_called = atomic_load(&shared->is_called);
     sj_target_close(&target);
+    if (stops) {
+        int how = 0;
+        assert_int_equal(waitpid(child, &how, WUNTRACED), child);
+        assert_true(WIFSTOPPED(how) && WSTOPSIG(how) == SIGSTOP);
+    }
     kill(child, SIGKILL);
     assert_int_equal(waitpid(child, NULL, 0), child);
     return status;
@@ -106,11 +116,24 @@ static void test_others_stay_stopped_unless_that_is_asked_for(void **state)
     assert_false(is_called);
 }
 
+/* A thread in such a call has all signals held back but this one. */
+static void test_a_process_that_is_told_to_stop_meanwhile_stops(void **state)
+{
+    size_t stopped = 0;
+    bool is_called = false;
+    (void)state;
+    stops = true;
+    assert_int_equal(call(ALONE_MS, LONG_MS, &stopped, &is_called), SJ_OK);
+    stops = false;
+    assert_true(is_called);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_others_run_on_when_the_call_waits_for_one_of_them),
         cmocka_unit_test(test_others_stay_stopped_unless_that_is_asked_for),
+        cmocka_unit_test(test_a_process_that_is_told_to_stop_meanwhile_stops),
     };
     shared = mmap(NULL, sizeof(*shared), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
     return shared == MAP_FAILED ? 1 : cmocka_run_group_tests(tests, NULL, NULL);

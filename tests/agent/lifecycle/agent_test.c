@@ -3,10 +3,15 @@
 #include "tests/agent/lifecycle/companion.h"
 #include "tests/agent/recorder/probe_code.h"
 
+#include <dlfcn.h>
 #include <limits.h>
 #include <setjmp.h>
+#include <signal.h>
 #include <stdarg.h>
 #include <stddef.h>
+#include <sys/mman.h>
+#include <sys/resource.h>
+#include <sys/wait.h>
 
 #include <cmocka.h>
 
@@ -222,7 +227,8 @@ static void test_the_object_needs_libc_only_and_exports_its_api_only(void **unus
                                 "sojourn_agent_leave\n"
                                 "sojourn_agent_mark_begin\nsojourn_agent_mark_end\n"
                                 "sojourn_agent_request\nsojourn_agent_review\n"
-                                "sojourn_agent_unbind\n");
+                                "sojourn_agent_unbind\n"
+                                "sojourn_agent_unregister\n");
     read_command("nm -D --undefined-only " SJ_TEST_AGENT, output, sizeof(output));
     assert_non_null(strstr(output, "dl_iterate_phdr"));
     for (size_t i = 0; i < sizeof(forbidden) / sizeof(forbidden[0]); i++) {
@@ -247,6 +253,66 @@ static void test_no_instruction_of_the_agent_changes_a_vector_register(void **un
     assert_true(atoi(output) > 0);
 }
 
+/* forbid_code takes the right to execute from what is mapped of the agent's code. */
+static void forbid_code(void)
+{
+    char line[PATH_MAX + 128];
+    FILE *maps = fopen("/proc/self/maps", "re");
+    while (fgets(line, sizeof(line), maps) != NULL) {
+        unsigned long low;
+        unsigned long high;
+        if (strstr(line, "libsojourn-agent") != NULL && strstr(line, " r-xp ") != NULL &&
+            sscanf(line, "%lx-%lx", &low, &high) == 2) {
+            mprotect((void *)low, high - low, PROT_READ);
+        }
+    }
+    fclose(maps);
+}
+
+/* fork_with_agent is a process that forks when the agent has been there; never returns. */
+static void fork_with_agent(bool unregisters)
+{
+    int status = 1;
+    void *agent = dlopen(SJ_TEST_AGENT, RTLD_NOW);
+    void (*attach)(void) = (void (*)(void))dlsym(agent, "sojourn_agent_attach");
+    void (*unregister)(void) = (void (*)(void))dlsym(agent, "sojourn_agent_unregister");
+    const struct rlimit no_core = {0};
+    setrlimit(RLIMIT_CORE, &no_core);
+    signal(SIGSEGV, SIG_DFL);
+    if (attach == NULL || unregister == NULL) {
+        _exit(2);
+    }
+    attach(); /* nobody answers, which is no matter here */
+    if (unregisters) {
+        unregister();
+    }
+    forbid_code();
+    const pid_t pid = fork();
+    if (pid == 0) {
+        _exit(0);
+    }
+    waitpid(pid, &status, 0);
+    _exit(status != 0);
+}
+
+static void test_no_fork_handler_is_called_when_they_are_unregistered(void **unused)
+{
+    (void)unused;
+    for (int unregisters = 0; unregisters <= 1; unregisters++) {
+        int status = 0;
+        const pid_t pid = fork();
+        if (pid == 0) {
+            fork_with_agent(unregisters != 0);
+        }
+        assert_int_equal(waitpid(pid, &status, 0), pid);
+        if (unregisters != 0) {
+            assert_int_equal(status, 0);
+        } else {
+            assert_true(WIFSIGNALED(status) && WTERMSIG(status) == SIGSEGV);
+        }
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -260,6 +326,7 @@ int main(void)
         cmocka_unit_test(test_a_forked_child_that_is_not_followed_records_nothing),
         cmocka_unit_test(test_the_object_needs_libc_only_and_exports_its_api_only),
         cmocka_unit_test(test_no_instruction_of_the_agent_changes_a_vector_register),
+        cmocka_unit_test(test_no_fork_handler_is_called_when_they_are_unregistered),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -30,6 +30,7 @@ enum {
     SOFTWARE_OFFSET = 464, /* of the bytes in the legacy area that are the kernel's */
     HEADER_OFFSET = 512,
     STATE_LEAF = 0xd,
+    NO_CORE_MS = 1000,
     MATRIX_FEATURES = 3 << 17, /* tiles, which a thread has room for only when it asked */
     FRAME_FLAGS = 7            /* vector state, stack segment, strictly restored */
 };
@@ -230,24 +231,31 @@ static sj_status put_back(pid_t tid, thread_context *context)
     return done ? SJ_OK : SJ_ECLOSED;
 }
 
-/* await_stop waits for the thread's next stop. It may need what another holds that is stopped. */
+/* await_stop waits for the thread's next stop. It may need what another holds that is stopped; one
+ * that is only not given a core does not. */
 static sj_status await_stop(sj_target *target, size_t *thread, const sj_remote_call *call,
                             int timeout_ms, int *wait_status)
 {
-    if (call->alone_ms != 0 && target->count > 1) {
+    int waited_ms = 0;
+    while (call->alone_ms != 0 && target->count > 1) {
         const sj_status status = sj_target_wait(target, *thread, call->alone_ms, wait_status);
         if (status != SJ_ETIMEDOUT) {
             return status;
         }
-        sj_target_resume_others(target, *thread);
-        *thread = 0;
+        waited_ms += call->alone_ms;
+        if (sj_target_is_asleep(target, *thread) || waited_ms >= NO_CORE_MS) {
+            sj_target_resume_others(target, *thread);
+            *thread = 0;
+        }
     }
     return sj_target_wait(target, *thread, timeout_ms, wait_status);
 }
 
-/* await_return lets the thread run until it is back where it was. */
+/* await_return lets the thread run until it is back where it was. `*is_to_stop`: the process was
+ * told to stop meanwhile, by the one signal that cannot be held back. */
 static sj_status await_return(sj_target *target, size_t thread, const sj_remote_call *call,
-                              uint64_t frame, thread_context *before, int timeout_ms)
+                              uint64_t frame, thread_context *before, int timeout_ms,
+                              bool *is_to_stop)
 {
     const pid_t tid = target->threads[thread].tid;
     struct user_regs_struct now;
@@ -276,6 +284,8 @@ static sj_status await_return(sj_target *target, size_t thread, const sj_remote_
         } else if (wait_status >> 16 == 0 && is_crash(WSTOPSIG(wait_status))) {
             const sj_status status = put_back(tid, before);
             return status == SJ_OK ? SJ_EIO : status;
+        } else if (wait_status >> 16 == 0 && WSTOPSIG(wait_status) == SIGSTOP) {
+            *is_to_stop = true;
         }
     }
 }
@@ -301,7 +311,13 @@ static sj_status make_call(sj_target *target, size_t thread, const sj_remote_cal
         ptrace(PTRACE_SETSIGMASK, tid, (void *)sizeof(held), &held) != 0) {
         return SJ_ECLOSED;
     }
-    return await_return(target, thread, call, registers.rsp, &before, timeout_ms);
+    bool is_to_stop = false;
+    const sj_status status =
+        await_return(target, thread, call, registers.rsp, &before, timeout_ms, &is_to_stop);
+    if (is_to_stop) {
+        (void)kill(target->pid, SIGSTOP);
+    }
+    return status;
 }
 
 sj_status sj_machine_call(sj_target *target, size_t thread, const sj_remote_call *call,
