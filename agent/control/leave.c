@@ -187,23 +187,24 @@ static sj_status call_quietly(departure *leaving, const sj_remote_call *call)
 static sj_status unload(departure *leaving)
 {
     /* The agent may still be in its loading by a tracer that is gone. */
-    for (uint32_t i = 0; i < ATTEMPTS && leaving->agent.face.handle == 0; i++) {
+    const uint64_t deadline_ns = sj_clock_ns(CLOCK_MONOTONIC) + LEAVE_NS;
+    for (uint32_t i = 0; is_due(i, deadline_ns) && leaving->agent.face.handle == 0; i++) {
         pause_between(leaving, i);
         (void)!sj_remote_agent_reload(&leaving->target, &leaving->agent);
     }
     if (leaving->agent.face.handle == 0) {
         return SJ_EUNSUPPORTED; /* forked in the middle of that */
     }
-    sj_remote_call unregister = {.restorer = leaving->agent.restorer, .alone_ms = ALONE_MS};
-    sj_remote_call close = {.restorer = leaving->agent.restorer,
-                            .alone_ms = ALONE_MS,
-                            .arguments = {leaving->agent.face.handle, 0, 0}};
+    sj_remote_call unregistering = {.restorer = leaving->agent.restorer, .alone_ms = ALONE_MS};
+    sj_remote_call unloading = {.restorer = leaving->agent.restorer,
+                                .alone_ms = ALONE_MS,
+                                .arguments = {leaving->agent.face.handle, 0, 0}};
     SJ_TRY(sj_remote_symbol(&leaving->target, &leaving->agent.module, SJ_FACE_UNREGISTER,
-                            &unregister.function));
-    SJ_TRY(sj_attach_find_function(&leaving->target, "dlclose", &close.function));
+                            &unregistering.function));
+    SJ_TRY(sj_attach_find_function(&leaving->target, "dlclose", &unloading.function));
     sj_quiet_find_places(&leaving->target, &leaving->places);
-    SJ_TRY(call_quietly(leaving, &unregister));
-    return call_quietly(leaving, &close);
+    SJ_TRY(call_quietly(leaving, &unregistering));
+    return call_quietly(leaving, &unloading);
 }
 
 /* unbind gives the modules their dispatcher back; as for dlclose, no thread may be in the loader.

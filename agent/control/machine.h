@@ -51,7 +51,8 @@ typedef struct sj_remote_call {
     uint64_t restorer;
     const char *text; /* passed as first argument when not NULL; else `arguments[0]` */
     uint64_t arguments[3];
-    /* Not 0: other threads that are stopped run on when it waits for something for so long. */
+    /* Not 0: other threads that are stopped run on when it waits for something for so long, or is
+     * given no core for a second; the target has only this one then, with index 0. */
     int alone_ms;
 } sj_remote_call;
 

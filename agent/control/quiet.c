@@ -2,7 +2,6 @@
 
 #include "agent/control/loader_lock.h"
 
-#include <stdio.h>
 #include <string.h>
 
 enum { FRAMES_MAX = 512, COPY_BYTES = 64 * 1024, STACK_MAX_BYTES = 64 * 1024 * 1024 };
@@ -63,38 +62,20 @@ static bool has_interrupted_context(const quiet_look *look, const sj_stack_copy 
     return found;
 }
 
-static uint64_t find_end_of_mapping(pid_t pid, uint64_t address)
-{
-    char path[64];
-    char line[PATH_MAX + 128];
-    uint64_t end = address;
-    snprintf(path, sizeof(path), "/proc/%d/maps", (int)pid);
-    FILE *file = fopen(path, "re");
-    while (file != NULL && fgets(line, sizeof(line), file) != NULL) {
-        unsigned long low;
-        unsigned long high;
-        if (sscanf(line, "%lx-%lx", &low, &high) == 2 && address >= low && address < high) {
-            end = high;
-            break;
-        }
-    }
-    if (file != NULL) {
-        fclose(file);
-    }
-    return end;
-}
-
 /* may_hide: words of a stack that cannot be followed to its end may be return addresses into fork,
  * or of a signal handler that interrupted us. What is left there of earlier calls looks the same.
  */
 static bool may_hide(const quiet_look *look, uint64_t low)
 {
     static uint64_t words[COPY_BYTES / sizeof(uint64_t)];
-    const uint64_t end = find_end_of_mapping(look->target->pid, low);
-    bool found = false;
+    sj_remote_range stack;
+    bool grows;
+    bool found = sj_remote_mapping_find(look->target->pid, low, &stack, &grows) != SJ_OK;
     low &= ~UINT64_C(7);
-    for (uint64_t at = low; at < end && at - low < STACK_MAX_BYTES && !found; at += sizeof(words)) {
-        const size_t bytes = end - at < sizeof(words) ? (size_t)(end - at) : sizeof(words);
+    for (uint64_t at = low; !found && at < stack.high && at - low < STACK_MAX_BYTES;
+         at += sizeof(words)) {
+        const size_t bytes =
+            stack.high - at < sizeof(words) ? (size_t)(stack.high - at) : sizeof(words);
         found = sj_target_read(look->target, at, words, bytes) != SJ_OK;
         for (size_t i = 0; i < bytes / sizeof(words[0]) && !found; i++) {
             found = is_interrupted(look, words[i], at + i * sizeof(words[0])) ||

@@ -7,9 +7,9 @@
 
 /* Where a thread is that may come to the agent, or wait for who unloads it. */
 typedef struct sj_quiet_places {
-    sj_remote_range fork; /* may have taken the address of a fork handler already */
-    uint64_t loader_lock; /* held while a module is loaded; 0: not known */
-    sj_remote_range loader;
+    sj_remote_range fork;   /* may have taken the address of a fork handler already */
+    uint64_t loader_lock;   /* held while a module is loaded; 0: not known */
+    sj_remote_range loader; /* its frames are looked for where the lock is not known */
 } sj_quiet_places;
 
 /* sj_quiet_find_places looks them up while threads run. What is not found is empty. */

@@ -67,6 +67,28 @@ sj_status sj_remote_module_find(pid_t pid, const char *prefix, sj_remote_module 
     return module->low != 0 ? SJ_OK : SJ_ENOTFOUND;
 }
 
+sj_status sj_remote_mapping_find(pid_t pid, uint64_t address, sj_remote_range *range, bool *grows)
+{
+    char path[64];
+    char line[PATH_MAX + 128];
+    sj_status status = SJ_ENOTFOUND;
+    snprintf(path, sizeof(path), "/proc/%d/maps", (int)pid);
+    FILE *file = fopen(path, "re");
+    while (file != NULL && status != SJ_OK && fgets(line, sizeof(line), file) != NULL) {
+        unsigned long low;
+        unsigned long high;
+        if (sscanf(line, "%lx-%lx", &low, &high) == 2 && address >= low && address < high) {
+            *range = (sj_remote_range){.low = low, .high = high};
+            *grows = strstr(line, "[stack]") != NULL;
+            status = SJ_OK;
+        }
+    }
+    if (file != NULL) {
+        fclose(file);
+    }
+    return status;
+}
+
 sj_status sj_remote_libc_find(pid_t pid, sj_remote_module *module)
 {
     const sj_status status = sj_remote_module_find(pid, "libc.so.", module);

@@ -28,6 +28,11 @@ typedef struct sj_remote_range {
     uint64_t high;
 } sj_remote_range;
 
+/* sj_remote_mapping_find finds the mapping around an address; `*grows`: it is the first thread's
+ * stack, which grows downwards. SJ_ENOTFOUND. */
+SJ_MUST_CHECK sj_status sj_remote_mapping_find(pid_t pid, uint64_t address, sj_remote_range *range,
+                                               bool *grows);
+
 /* sj_remote_symbol looks an exported name up. The memory is foreign: every read is checked.
  * SJ_ENOTFOUND, SJ_ECORRUPT. */
 SJ_MUST_CHECK sj_status sj_remote_symbol(const sj_target *target, const sj_remote_module *module,

@@ -58,23 +58,10 @@ static bool is_in_allocator(const safe_search *search, uint64_t pc)
 
 bool sj_safe_point_has_room(const sj_target *target, uint64_t sp)
 {
-    char path[64];
-    char line[PATH_MAX + 128];
-    bool has_room = false;
-    snprintf(path, sizeof(path), "/proc/%d/maps", (int)target->pid);
-    FILE *file = fopen(path, "re");
-    while (file != NULL && fgets(line, sizeof(line), file) != NULL) {
-        unsigned long low;
-        unsigned long high;
-        if (sscanf(line, "%lx-%lx", &low, &high) == 2 && sp >= low && sp < high) {
-            has_room = sp - low >= SJ_CALL_STACK_BYTES || strstr(line, "[stack]") != NULL;
-            break;
-        }
-    }
-    if (file != NULL) {
-        fclose(file);
-    }
-    return has_room;
+    sj_remote_range stack;
+    bool grows = false;
+    return sj_remote_mapping_find(target->pid, sp, &stack, &grows) == SJ_OK &&
+           (grows || sp - stack.low >= SJ_CALL_STACK_BYTES);
 }
 
 /* may_hold_lock looks at one frame. */

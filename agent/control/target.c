@@ -106,21 +106,33 @@ static size_t find_thread(const sj_target *target, pid_t tid)
     return at;
 }
 
-/* is_dead: a zombie, such as a first thread that has ended before the others. */
-static bool is_dead(const sj_target *target, pid_t tid)
+/* read_state gives a thread's state as /proc tells it; 0: it is gone. */
+static char read_state(const sj_target *target, pid_t tid)
 {
     char path[64];
     char text[512];
     snprintf(path, sizeof(path), "/proc/%d/task/%d/stat", (int)target->pid, (int)tid);
     FILE *file = fopen(path, "re");
     if (file == NULL) {
-        return true;
+        return '\0';
     }
     const size_t bytes = fread(text, 1, sizeof(text) - 1, file);
     fclose(file);
     text[bytes] = '\0';
-    const char *end = strrchr(text, ')');
-    return end == NULL || end[1] == '\0' || end[2] == 'Z' || end[2] == 'X';
+    const char *end = strrchr(text, ')'); /* its name may have others */
+    return end != NULL && end[1] != '\0' ? end[2] : '\0';
+}
+
+/* is_dead: a zombie, such as a first thread that has ended before the others. */
+static bool is_dead(const sj_target *target, pid_t tid)
+{
+    const char state = read_state(target, tid);
+    return state == '\0' || state == 'Z' || state == 'X';
+}
+
+bool sj_target_is_asleep(const sj_target *target, size_t thread)
+{
+    return read_state(target, target->threads[thread].tid) == 'S';
 }
 
 /* seize traces a thread without stopping it; a thread that ends meanwhile is no error. */
@@ -338,22 +350,6 @@ void sj_target_resume_others(sj_target *target, size_t thread)
     target->threads[thread] = target->threads[0];
     target->threads[0] = kept;
     resume_until(target, 1);
-}
-
-bool sj_target_is_asleep(const sj_target *target, size_t thread)
-{
-    char path[64];
-    char state = '?';
-    snprintf(path, sizeof(path), "/proc/%d/task/%d/stat", (int)target->pid,
-             (int)target->threads[thread].tid);
-    FILE *file = fopen(path, "re");
-    if (file != NULL) {
-        if (fscanf(file, "%*d (%*[^)]) %c", &state) != 1) {
-            state = '?';
-        }
-        fclose(file);
-    }
-    return state == 'S';
 }
 
 /* count_slices tells how often a thread has been given a core; 0 where the kernel does not tell. */

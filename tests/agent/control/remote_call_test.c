@@ -16,7 +16,7 @@
 
 #include <cmocka.h>
 
-enum { ALONE_MS = 5, SHORT_MS = 300, LONG_MS = 20000 };
+enum { ALONE_MS = 5, SHORT_MS = 300, LONG_MS = 20000, STOP_MS = 5000 };
 
 /* Shared by the test and the child. */
 typedef struct scene {
@@ -27,7 +27,6 @@ typedef struct scene {
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static scene *shared;
-static bool stops;
 
 static void *hold_lock(void *argument)
 {
@@ -66,10 +65,28 @@ static pid_t start_child(void)
     return child;
 }
 
-static sj_status call(int alone_ms, int timeout_ms, size_t *stopped, bool *is_called)
+typedef struct outcome {
+    sj_status status;
+    size_t stopped; /* threads, at its end */
+    bool is_called;
+    bool is_stopped; /* the process, by SIGSTOP */
+} outcome;
+
+static bool is_stopped(pid_t child)
+{
+    int how = 0;
+    for (int i = 0; i < STOP_MS && waitpid(child, &how, WUNTRACED | WNOHANG) != child; i++) {
+        usleep(1000);
+    }
+    return WIFSTOPPED(how) && WSTOPSIG(how) == SIGSTOP;
+}
+
+/* call lets a child's first thread call take_lock; `signal` is for that thread meanwhile. */
+static outcome call(int alone_ms, int timeout_ms, int signal)
 {
     sj_target target;
     size_t thread = 0;
+    outcome told = {0};
     const pid_t child = start_child();
     assert_int_equal(sj_target_open(child, &target, NULL), SJ_OK);
     assert_int_equal(sj_target_stop_all(&target, NULL), SJ_OK);
@@ -79,53 +96,42 @@ static sj_status call(int alone_ms, int timeout_ms, size_t *stopped, bool *is_ca
     const sj_remote_call wanted = {.function = (uint64_t)(uintptr_t)take_lock,
                                    .restorer = sj_attach_find_restorer(&target),
                                    .alone_ms = alone_ms};
-    if (stops) {
-        assert_int_equal(syscall(SYS_tgkill, child, child, SIGSTOP), 0);
-    }
-    const sj_status status = sj_machine_call(&target, thread, &wanted, timeout_ms);
-    *stopped = target.count;
-    *is_called = atomic_load(&shared->is_called);
+    assert_int_equal(syscall(SYS_tgkill, child, child, signal), 0);
+    told.status = sj_machine_call(&target, thread, &wanted, timeout_ms);
+    told.stopped = target.count;
+    told.is_called = atomic_load(&shared->is_called);
     sj_target_close(&target);
-    if (stops) {
-        int how = 0;
-        assert_int_equal(waitpid(child, &how, WUNTRACED), child);
-        assert_true(WIFSTOPPED(how) && WSTOPSIG(how) == SIGSTOP);
-    }
+    told.is_stopped = signal != 0 && is_stopped(child);
     kill(child, SIGKILL);
     assert_int_equal(waitpid(child, NULL, 0), child);
-    return status;
+    return told;
 }
 
 static void test_others_run_on_when_the_call_waits_for_one_of_them(void **state)
 {
-    size_t stopped = 0;
-    bool is_called = false;
+    const outcome told = call(ALONE_MS, LONG_MS, 0);
     (void)state;
-    assert_int_equal(call(ALONE_MS, LONG_MS, &stopped, &is_called), SJ_OK);
-    assert_int_equal(stopped, 1);
-    assert_true(is_called);
+    assert_int_equal(told.status, SJ_OK);
+    assert_int_equal(told.stopped, 1);
+    assert_true(told.is_called);
 }
 
 static void test_others_stay_stopped_unless_that_is_asked_for(void **state)
 {
-    size_t stopped = 0;
-    bool is_called = false;
+    const outcome told = call(0, SHORT_MS, 0);
     (void)state;
-    assert_int_equal(call(0, SHORT_MS, &stopped, &is_called), SJ_ETIMEDOUT);
-    assert_int_equal(stopped, 2);
-    assert_false(is_called);
+    assert_int_equal(told.status, SJ_ETIMEDOUT);
+    assert_int_equal(told.stopped, 2);
+    assert_false(told.is_called);
 }
 
 /* A thread in such a call has all signals held back but this one. */
 static void test_a_process_that_is_told_to_stop_meanwhile_stops(void **state)
 {
-    size_t stopped = 0;
-    bool is_called = false;
+    const outcome told = call(ALONE_MS, LONG_MS, SIGSTOP);
     (void)state;
-    stops = true;
-    assert_int_equal(call(ALONE_MS, LONG_MS, &stopped, &is_called), SJ_OK);
-    stops = false;
-    assert_true(is_called);
+    assert_int_equal(told.status, SJ_OK);
+    assert_true(told.is_called && told.is_stopped);
 }
 
 int main(void)

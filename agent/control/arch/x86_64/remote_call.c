@@ -30,7 +30,7 @@ enum {
     SOFTWARE_OFFSET = 464, /* of the bytes in the legacy area that are the kernel's */
     HEADER_OFFSET = 512,
     STATE_LEAF = 0xd,
-    NO_CORE_MS = 1000,
+    NO_CORE_MS = 1000,         /* so long others stay stopped for a thread that is only not run */
     MATRIX_FEATURES = 3 << 17, /* tiles, which a thread has room for only when it asked */
     FRAME_FLAGS = 7            /* vector state, stack segment, strictly restored */
 };
