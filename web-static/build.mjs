@@ -26,23 +26,27 @@ if (check.status !== 0) {
 }
 
 const esbuild = require("esbuild");
-const result = await esbuild.build({
-    entryPoints: [path.join(copy, "app.tsx"), path.join(copy, "theme.css")],
-    absWorkingDir: buildDir,
-    outdir: dist,
-    bundle: true,
-    minify: true,
-    format: "esm",
-    target: ["es2022"],
-    jsx: "automatic",
-    jsxImportSource: "preact",
-    entryNames: "assets/[name].[hash]",
-    metafile: true,
-    legalComments: "eof",
-    logLevel: "warning",
-});
+const outputs = [];
 
-const outputs = Object.keys(result.metafile.outputs).map((name) => path.basename(name));
+async function bundle(names, options) {
+    const result = await esbuild.build({
+        entryPoints: names.map((name) => path.join(copy, name)),
+        absWorkingDir: buildDir,
+        outdir: dist,
+        bundle: true,
+        minify: true,
+        target: ["es2022"],
+        jsx: "automatic",
+        jsxImportSource: "preact",
+        entryNames: "assets/[name].[hash]",
+        metafile: true,
+        legalComments: "eof",
+        logLevel: "warning",
+        ...options,
+    });
+    outputs.push(...Object.keys(result.metafile.outputs).map((name) => path.basename(name)));
+}
+
 const nameOf = (start, end) => {
     const found = outputs.find((name) => name.startsWith(start) && name.endsWith(end));
     if (!found) {
@@ -50,7 +54,14 @@ const nameOf = (start, end) => {
     }
     return `/assets/${found}`;
 };
+
+await bundle(["events_worker.ts", "first_paint.ts"], { format: "iife" });
+await bundle(["app.tsx", "theme.css"], {
+    format: "esm",
+    define: { EVENTS_WORKER: JSON.stringify(nameOf("events_worker.", ".js")) },
+});
 const page = readFileSync(path.join(copy, "index.html"), "utf8")
+    .replace("{{first}}", nameOf("first_paint.", ".js"))
     .replace("{{script}}", nameOf("app.", ".js"))
     .replace("{{style}}", nameOf("theme.", ".css"));
 writeFileSync(path.join(dist, "index.html"), page);

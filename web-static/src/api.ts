@@ -5,6 +5,18 @@ export interface List<T> {
     truncated: boolean;
 }
 
+export interface SessionPage extends List<Session> {
+    totals: {
+        sessions: number; // in the database
+        matching: number;
+        recording: number;
+        devices: number;
+        calls: number;
+        most_calls: number;
+        lost_calls: number;
+    };
+}
+
 export interface Session {
     id: string;
     uuid: string;
@@ -146,6 +158,21 @@ export interface GapRow {
     end_ns: number;
 }
 
+export interface TimelineStep {
+    stream_id: string;
+    thread_number: number | null;
+    thread_name: string | null;
+    level: number;
+    steps: number; // merged into this one
+    start_ns: number;
+    end_ns: number;
+    calls: number;
+    max_depth: number;
+    path_id: string | null;
+    function_id: string | null;
+    function: string | null;
+}
+
 export interface UnhookedRow {
     id: string;
     name: string;
@@ -157,6 +184,25 @@ export interface UnhookedRow {
 
 type Parameters = Record<string, string | number | undefined>;
 
+const NAME_LENGTH_MAX = 400;
+
+// parse reads what the server sends. Names come from traced programs: characters that turn the
+// direction of text around are spelled out, and what no page has room for is cut, with its length.
+export function parse(text: string) {
+    const inert = text.replace(
+        /[\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069]/g,
+        (letter) => `⟨U+${letter.codePointAt(0)!.toString(16).toUpperCase().padStart(4, "0")}⟩`,
+    );
+    const isLong = new RegExp(`[^"]{${NAME_LENGTH_MAX}}`).test(inert);
+    return JSON.parse(inert, isLong ? shortened : undefined);
+}
+
+function shortened(_key: string, value: unknown): unknown {
+    return typeof value === "string" && value.length > NAME_LENGTH_MAX
+        ? `${[...value.slice(0, NAME_LENGTH_MAX)].slice(0, -1).join("")}… (${value.length} characters)`
+        : value;
+}
+
 async function get<T>(path: string, parameters: Parameters = {}, signal?: AbortSignal): Promise<T> {
     const query = new URLSearchParams();
     for (const [name, value] of Object.entries(parameters)) {
@@ -167,7 +213,7 @@ async function get<T>(path: string, parameters: Parameters = {}, signal?: AbortS
     const text = query.toString();
     const url = `/api/v1/${path}${text ? `?${text}` : ""}`;
     const response = await fetch(url, signal ? { signal } : {});
-    const body = await response.json();
+    const body = parse(await response.text());
     if (!response.ok) {
         throw new Error(body.error ?? `the server answered ${response.status}`);
     }
@@ -175,12 +221,15 @@ async function get<T>(path: string, parameters: Parameters = {}, signal?: AbortS
 }
 
 export const api = {
-    sessions: (before?: string) => get<List<Session>>("sessions", { before }),
+    sessions: (search: string, before?: string) =>
+        get<SessionPage>("sessions", { search, before }),
     overview: (id: string) => get<Overview>(`sessions/${id}`),
     functions: (id: string, parameters: Parameters, signal?: AbortSignal) =>
         get<FunctionPage>(`sessions/${id}/functions`, parameters, signal),
     callTree: (id: string, parameters: Parameters) =>
         get<TreePage>(`sessions/${id}/call-tree`, parameters),
+    timeline: (id: string, parameters: Parameters, signal?: AbortSignal) =>
+        get<List<TimelineStep>>(`sessions/${id}/timeline`, parameters, signal),
     gaps: (id: string, offset = 0) =>
         get<List<GapRow>>(`sessions/${id}/gaps`, { limit: 500, offset }),
     unhooked: (id: string, offset = 0) =>

@@ -20,7 +20,7 @@ function App() {
                 Skip to content
             </a>
             <Header />
-            <main id="main">
+            <main id="main" tabIndex={-1}>
                 {session ? <SessionPage key={session} id={session} /> : <SessionsPage />}
             </main>
             <Help />

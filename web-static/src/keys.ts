@@ -11,9 +11,11 @@ export interface KeyBinding {
 export const bindings: readonly KeyBinding[] = [
     { keys: "?", does: "show or hide this help", where: "Everywhere" },
     { keys: "/", does: "search", where: "Everywhere" },
+    { keys: "Esc", does: "in a search: clear it, then leave it", where: "Everywhere" },
     { keys: "g s", does: "go to the list of sessions", where: "Everywhere" },
     { keys: "t", does: "switch between light, dark and automatic colours", where: "Everywhere" },
-    { keys: "1 2 3 4", does: "functions, call tree, overview, missing", where: "Session" },
+    { keys: "1 2 3 4 5", does: "functions, call tree, overview, missing, timeline", where: "Session" },
+    { keys: "W S A D, Home", does: "zoom, move, show all", where: "Timeline" },
     { keys: "↑ ↓", does: "previous or next row", where: "Tables and call tree" },
     { keys: "Page ↑ ↓, Home, End", does: "walk by pages, to the ends", where: "Tables and call tree" },
     { keys: "Enter", does: "show a function's hottest path in the call tree", where: "Functions" },
@@ -23,7 +25,7 @@ export const bindings: readonly KeyBinding[] = [
     { keys: "Enter", does: "on “n more”: load them; else open or close", where: "Call tree" },
 ];
 
-const views: Record<string, string> = { "1": "", "2": "tree", "3": "overview", "4": "missing" };
+const views: Record<string, string> = { "1": "", "2": "tree", "3": "overview", "4": "missing", "5": "timeline" };
 let leader = "";
 
 function isTyping(target: EventTarget | null): boolean {
@@ -37,13 +39,23 @@ function focusSearch(): boolean {
     return search !== null;
 }
 
+// Escape removes the filter, then leaves the field.
+function clearSearch(field: HTMLInputElement): void {
+    if (field.type === "search" && field.value !== "") {
+        setParameters({ q: "" }, true);
+        field.value = "";
+    } else {
+        field.blur();
+    }
+}
+
 function nextTheme(): void {
     setTheme(theme.value === "auto" ? "light" : theme.value === "light" ? "dark" : "auto");
 }
 
 export function handleKey(event: KeyboardEvent): void {
     if (event.key === "Escape" && isTyping(event.target)) {
-        (event.target as HTMLElement).blur();
+        clearSearch(event.target as HTMLInputElement);
         return;
     }
     if (event.ctrlKey || event.metaKey || event.altKey || isTyping(event.target)) {

@@ -46,6 +46,11 @@ export function followLink(event: MouseEvent): void {
     if (event.button !== 0 || event.metaKey || event.ctrlKey || event.shiftKey || event.altKey) {
         return;
     }
+    if (link.hash !== "" && link.pathname === location.pathname && link.search === location.search) {
+        event.preventDefault();
+        document.getElementById(link.hash.slice(1))?.focus();
+        return;
+    }
     if (link.pathname === "/" || readRoute(link.pathname, "").session) {
         event.preventDefault();
         navigate(link.href);

@@ -1,10 +1,13 @@
 // What outlives a page: the sessions, the connection to the server, the theme.
-import { signal } from "@preact/signals";
-import { api, type Session } from "./api";
+import { effect, signal } from "@preact/signals";
+import { api, parse, type Session, type SessionPage } from "./api";
+import { type Notice, openLink } from "./event_link";
+import { route } from "./router";
 
 export type Theme = "auto" | "light" | "dark";
 
 export const sessions = signal<Session[] | null>(null);
+export const sessionTotals = signal<SessionPage["totals"] | null>(null);
 export const olderSessions = signal(false);
 export const sessionsError = signal("");
 export const connected = signal(false);
@@ -13,6 +16,9 @@ export const theme = signal<Theme>(readTheme());
 
 // changeOf counts the changes of each session that the server told of, so that pages can reload.
 export const changeOf = signal<Record<string, number>>({});
+
+// resyncs counts how often events may have been missed: whatever is shown loads again.
+export const resyncs = signal(0);
 
 function readTheme(): Theme {
     const stored = localStorage.getItem("theme");
@@ -37,55 +43,114 @@ function countChanges(changed: Session[]): void {
     changeOf.value = changes;
 }
 
-export async function loadSessions(): Promise<void> {
+let search = "";
+let loadedSearch = "";
+let turn = 0;
+let reload: ReturnType<typeof setTimeout> | undefined;
+
+// The newest page again; pages that were loaded after it stay, they are older than its last row.
+async function loadSessions(): Promise<void> {
+    const mine = ++turn;
     try {
-        const list = await api.sessions();
-        if (sessions.value) {
-            countChanges(list.items); // whatever was missed since the last list
+        const page = await api.sessions(search);
+        if (mine !== turn) {
+            return;
         }
-        sessions.value = list.items;
-        olderSessions.value = list.truncated;
+        const last = BigInt(page.items[page.items.length - 1]?.id ?? 0);
+        const older =
+            search === loadedSearch && page.truncated
+                ? (sessions.value ?? []).filter((session) => BigInt(session.id) < last)
+                : [];
+        loadedSearch = search;
+        sessions.value = [...page.items, ...older];
+        olderSessions.value = older.length > 0 ? olderSessions.value : page.truncated;
+        sessionTotals.value = page.totals;
         sessionsError.value = "";
     } catch (failure) {
-        sessionsError.value = String((failure as Error).message);
+        sessionsError.value = mine === turn ? (failure as Error).message : sessionsError.value;
     }
+}
+
+function loadSessionsIn(delayMs: number): void {
+    reload ??= setTimeout(() => {
+        reload = undefined;
+        void loadSessions();
+    }, delayMs);
+}
+
+// showSessions loads the sessions that match a text, soon: more letters may follow.
+export function showSessions(text: string): void {
+    search = text;
+    loadSessionsIn(text === "" ? 0 : 120);
 }
 
 export async function loadOlderSessions(): Promise<void> {
+    const mine = turn;
     const known = sessions.value ?? [];
-    const list = await api.sessions(known[known.length - 1]?.id);
-    sessions.value = [...known, ...list.items];
-    olderSessions.value = list.truncated;
-}
-
-function byAge(a: Session, b: Session): number {
-    return BigInt(b.id) > BigInt(a.id) ? 1 : -1;
-}
-
-function adopt(changed: Session[]): void {
-    const byId = new Map((sessions.value ?? []).map((session) => [session.id, session]));
-    for (const session of changed) {
-        byId.set(session.id, session);
+    try {
+        const page = await api.sessions(loadedSearch, known[known.length - 1]?.id);
+        if (mine === turn) {
+            sessions.value = [...known, ...page.items];
+            olderSessions.value = page.truncated;
+        }
+    } catch (failure) {
+        sessionsError.value = (failure as Error).message;
     }
-    sessions.value = [...byId.values()].sort(byAge);
-    countChanges(changed);
 }
 
-// listen follows the server's events; EventSource reconnects by itself, and everything is loaded
-// anew then, because changes may have been missed.
-export function listen(): void {
-    const events = new EventSource("/api/v1/events");
-    events.addEventListener("open", () => {
-        connected.value = true;
-        void loadSessions();
-    });
-    events.addEventListener("error", () => {
+// Rows that are shown change at once; whether a session belongs to the list, and the totals, are
+// the server's to say.
+function adopt(changed: Session[]): void {
+    const byId = new Map(changed.map((session) => [session.id, session]));
+    countChanges(changed);
+    if (sessions.value && !route.value.session) {
+        sessions.value = sessions.value.map((session) => byId.get(session.id) ?? session);
+        loadSessionsIn(300);
+    }
+}
+
+function reloadAll(): void {
+    resyncs.value++;
+    if (!route.value.session) {
+        loadSessionsIn(0);
+    }
+}
+
+function take(notice: Notice): void {
+    if (notice.kind === "sessions") {
+        adopt((parse(notice.data) as { items: Session[] }).items);
+    } else if (notice.kind === "closed") {
         connected.value = false;
-    });
-    events.addEventListener("sessions", (event) => {
-        adopt((JSON.parse((event as MessageEvent<string>).data) as { items: Session[] }).items);
-    });
-    events.addEventListener("resync", () => {
-        void loadSessions();
+        missedEvents = true;
+    } else if (notice.kind === "resync" || missedEvents) {
+        connected.value = true;
+        missedEvents = false;
+        reloadAll();
+    } else {
+        connected.value = true;
+    }
+}
+
+let missedEvents = true; // what is shown may be older than the stream
+
+declare const EVENTS_WORKER: string; // its address; build.mjs puts it in
+
+// listen follows the server's events through the worker that all tabs share, or by a stream of its
+// own where the browser has no such workers. The pages' data never waits for it.
+export function listen(): void {
+    if (typeof SharedWorker === "undefined") {
+        openLink(take);
+        return;
+    }
+    const worker = new SharedWorker(EVENTS_WORKER);
+    worker.onerror = () => openLink(take);
+    worker.port.onmessage = (message: MessageEvent<Notice>) => take(message.data);
+    effect(() => worker.port.postMessage({ watch: route.value.session ?? "" }));
+    addEventListener("pagehide", () => worker.port.postMessage({ leaves: true }));
+    addEventListener("pageshow", (event) => {
+        if (event.persisted) {
+            worker.port.postMessage({ watch: route.value.session ?? "" });
+            reloadAll();
+        }
     });
 }

@@ -1,4 +1,4 @@
-import { useEffect, useMemo, useState } from "preact/hooks";
+import { useEffect, useMemo, useRef, useState } from "preact/hooks";
 import type { Overview, PathNode } from "../api";
 import { compact, count, duration, fileName, percent } from "../format";
 import { route, setParameters } from "../router";
@@ -142,18 +142,36 @@ async function openHottest(model: TreeModel, start: PathNode): Promise<string> {
     return node.id;
 }
 
-export function CallTreeView({ session }: { session: Overview }) {
+type Focus = Parameters<TreeModel["loadFocus"]>[0];
+
+export function CallTreeView({ session, changes }: { session: Overview; changes: number }) {
     const { model, rows, problem, update } = useTree(session.id);
+    const [vanished, setVanished] = useState("");
     const parameters = route.value.parameters;
     const selected = parameters.get("path") ?? "";
     const wantedFunction = parameters.get("function") ?? "";
     const select = (key: string) => setParameters({ path: key, function: "" }, true);
 
+    // A path or function that is not there (any more) leaves the whole tree, and a word about it.
+    const focusOn = (target: Focus) =>
+        model.loadFocus(target).catch(async (failure: Error) => {
+            await model.loadRoots();
+            setVanished(`${failure.message}: this is the whole tree.`);
+            return "";
+        });
+    const first = useRef(changes);
+    useEffect(() => {
+        if (changes !== first.current) {
+            first.current = changes;
+            void update(model.refresh());
+        }
+    }, [model, changes]);
+
     useEffect(() => {
         if (wantedFunction) {
-            void update(model.loadFocus({ function: wantedFunction }).then(select));
-        } else if (/^[0-9]+$/.test(selected)) {
-            void update(model.loadFocus({ focus: selected }));
+            void update(focusOn({ function: wantedFunction }).then((id) => id && select(id)));
+        } else if (/^[0-9]{1,18}$/.test(selected)) {
+            void update(focusOn({ focus: selected }));
         } else {
             void update(model.loadRoots());
         }
@@ -187,11 +205,14 @@ export function CallTreeView({ session }: { session: Overview }) {
             void update(openHottest(model, row.node).then(select));
         }
     };
-    if (problem) {
-        return <Problem message={problem} />;
-    }
     return (
         <section class="fill" aria-label="Call tree">
+            {problem ? <Problem message={problem} /> : null}
+            {vanished ? (
+                <p class="banner warn" role="status">
+                    {vanished}
+                </p>
+            ) : null}
             <div class="tools">
                 <span class="dim">
                     All threads together, by time. <kbd>→</kbd> opens, <kbd>←</kbd> closes,{" "}
@@ -203,6 +224,7 @@ export function CallTreeView({ session }: { session: Overview }) {
                         class="quiet"
                         onClick={() => {
                             setParameters({ path: "" });
+                            setVanished("");
                             void update(model.loadRoots());
                         }}
                     >

@@ -31,7 +31,7 @@ function Spread({ row }: { row: FunctionRow }) {
     );
 }
 
-function columnsOf(sessionSelf: number): Column<FunctionRow>[] {
+function columnsOf(sessionSelf: number, session = ""): Column<FunctionRow>[] {
     const time = (key: string, title: string, hint: string, pick: (r: FunctionRow) => number | null) => ({
         key,
         title,
@@ -48,9 +48,14 @@ function columnsOf(sessionSelf: number): Column<FunctionRow>[] {
             sortable: true,
             cell: (row) => (
                 <>
-                    <span class="mono" title={row.name}>
+                    <a
+                        class="mono"
+                        title={row.name}
+                        tabIndex={-1}
+                        href={`/sessions/${session}?view=tree&function=${row.id}`}
+                    >
                         {row.name}
-                    </span>
+                    </a>
                     <span class="module" title={row.module}>
                         {fileName(row.module)}
                     </span>
@@ -76,7 +81,15 @@ function columnsOf(sessionSelf: number): Column<FunctionRow>[] {
                 </>
             ),
         },
-        time("total", "Total", "time in the function and its callees", (row) => row.total_ns),
+        {
+            ...time("total", "Total", "time in the function and its callees", (row) => row.total_ns),
+            cell: (row) =>
+                row.calls === 0 ? (
+                    <span title="no end of a call is known: open, or lost">no end</span>
+                ) : (
+                    duration(row.total_ns)
+                ),
+        },
         {
             key: "calls",
             title: "Calls",
@@ -100,6 +113,9 @@ function columnsOf(sessionSelf: number): Column<FunctionRow>[] {
         },
     ];
 }
+
+const sortKeys = new Set(columnsOf(0).filter((column) => column.sortable).map((column) => column.key));
+const orders = new Set(["asc", "desc"]);
 
 interface Loaded {
     query: string; // what the pages were loaded for
@@ -163,12 +179,11 @@ function useFunctions(id: string, query: FunctionQuery, changes: number) {
 export function FunctionsView({ session, changes }: { session: Overview; changes: number }) {
     const parameters = route.value.parameters;
     const search = parameters.get("q") ?? "";
-    const sort = parameters.get("sort") ?? "self";
-    const order = parameters.get("order") ?? (sort === "name" ? "asc" : "desc");
+    const asked = parameters.get("sort") ?? "";
+    const sort = sortKeys.has(asked) ? asked : "self"; // an address is typed by people, too
+    const askedOrder = parameters.get("order") ?? "";
+    const order = orders.has(askedOrder) ? askedOrder : sort === "name" ? "asc" : "desc";
     const { loaded, problem, rowAt } = useFunctions(session.id, { sort, order, search }, changes);
-    if (problem) {
-        return <Problem message={problem} />;
-    }
     const totals = loaded?.totals;
     const onSort = (key: string) => {
         const flipped = key === sort ? (order === "desc" ? "asc" : "desc") : "";
@@ -176,6 +191,7 @@ export function FunctionsView({ session, changes }: { session: Overview; changes
     };
     return (
         <section class="fill" aria-label="Functions">
+            {problem ? <Problem message={problem} /> : null}
             <div class="tools">
                 <input
                     type="search"
@@ -193,7 +209,7 @@ export function FunctionsView({ session, changes }: { session: Overview; changes
             <VirtualTable
                 label="Functions"
                 className="functions card"
-                columns={columnsOf(totals?.session_self_ns ?? 0)}
+                columns={columnsOf(totals?.session_self_ns ?? 0, session.id)}
                 rowCount={totals?.matching ?? 0}
                 rowAt={rowAt}
                 sort={sort}

@@ -8,7 +8,10 @@ function useList<Row>(load: (offset: number) => Promise<List<Row>>, key: string)
     const [problem, setProblem] = useState("");
     const fail = (failure: Error) => setProblem(failure.message);
     useEffect(() => {
-        load(0).then(setList, fail);
+        load(0).then((first) => {
+            setList(first);
+            setProblem("");
+        }, fail);
     }, [key]);
     const more = () => {
         load(list.items.length).then(
@@ -19,10 +22,10 @@ function useList<Row>(load: (offset: number) => Promise<List<Row>>, key: string)
     return { list, problem, more };
 }
 
-function Gaps({ session }: { session: Overview }) {
+function Gaps({ session, changes }: { session: Overview; changes: number }) {
     const { list, problem, more } = useList<GapRow>(
         (offset) => api.gaps(session.id, offset),
-        session.id,
+        `${session.id} ${changes}`,
     );
     if (problem) {
         return <Problem message={problem} />;
@@ -45,7 +48,7 @@ function Gaps({ session }: { session: Overview }) {
                     <tbody>
                         {list.items.map((gap) => (
                             <tr key={gap.id}>
-                                <td>{gap.thread_name || gap.thread_number || "–"}</td>
+                                <td>{gap.thread_name || (gap.thread_number === null ? "–" : `thread ${gap.thread_number}`)}</td>
                                 <td>{gap.reason.replaceAll("_", " ")}</td>
                                 <td>{count(gap.calls)}</td>
                                 <td>{duration(gap.start_ns)}</td>
@@ -64,10 +67,10 @@ function Gaps({ session }: { session: Overview }) {
     );
 }
 
-function Unhooked({ session }: { session: Overview }) {
+function Unhooked({ session, changes }: { session: Overview; changes: number }) {
     const { list, problem, more } = useList<UnhookedRow>(
         (offset) => api.unhooked(session.id, offset),
-        session.id,
+        `${session.id} ${changes}`,
     );
     if (problem) {
         return <Problem message={problem} />;
@@ -106,11 +109,11 @@ function Unhooked({ session }: { session: Overview }) {
     );
 }
 
-export function MissingView({ session }: { session: Overview }) {
+export function MissingView({ session, changes }: { session: Overview; changes: number }) {
     return (
         <div class="lists">
-            <Gaps session={session} />
-            <Unhooked session={session} />
+            <Gaps session={session} changes={changes} />
+            <Unhooked session={session} changes={changes} />
         </div>
     );
 }

@@ -2,18 +2,20 @@ import { useEffect, useState } from "preact/hooks";
 import { api, type LossRow, type Overview } from "../api";
 import { bytes, compact, count, dateTime, duration } from "../format";
 import { route } from "../router";
-import { changeOf } from "../store";
+import { changeOf, resyncs } from "../store";
 import { Problem, StatePill, Tile } from "../widgets/small";
 import { CallTreeView } from "./call_tree";
 import { FunctionsView } from "./functions";
 import { MissingView } from "./missing";
 import { OverviewView } from "./overview";
+import { TimelineView } from "./timeline";
 
 const views: readonly (readonly [string, string])[] = [
     ["", "Functions"],
     ["tree", "Call tree"],
     ["overview", "Overview"],
     ["missing", "Missing"],
+    ["timeline", "Timeline"],
 ];
 
 const reasons: Record<string, string> = {
@@ -41,31 +43,50 @@ function losslessText(session: Overview): string {
     return "Every call of every hooked function is here.";
 }
 
-function isLossless(session: Overview): boolean {
-    return (
-        session.lost_calls === 0 &&
-        session.loss.items.length === 0 &&
-        session.counts.quarantined_blocks === 0 &&
-        (session.sent_calls === null || session.sent_calls <= session.stored_calls)
-    );
+// Calls that the device counted and that are neither stored nor known as lost.
+function notArrived(session: Overview): number {
+    const known = session.stored_calls + session.lost_calls;
+    return Math.max(0, (session.sent_calls ?? 0) - known);
+}
+
+function countsOf(loss: LossRow): string {
+    return [
+        ...(loss.calls > 0 ? [countOf(loss.calls, "call")] : []),
+        ...(loss.calls === 0 && loss.events > 0 ? [countOf(loss.events, "event")] : []),
+        countOf(loss.gaps, "gap"),
+    ].join(", ");
 }
 
 function explain(loss: LossRow): string {
-    return `${reasons[loss.reason] ?? loss.reason} (${countOf(loss.calls, "call")}, ${countOf(loss.gaps, "gap")})`;
+    return `${reasons[loss.reason] ?? loss.reason} (${countsOf(loss)})`;
 }
 
-function otherLoss(session: Overview): string[] {
+// What is missing, in words; empty when no loss is known.
+function lossOf(session: Overview): string[] {
     const blocks = session.counts.quarantined_blocks;
-    const missing = (session.sent_calls ?? 0) - session.stored_calls;
+    const missing = notArrived(session);
     return [
+        ...session.loss.items.filter((loss) => loss.calls > 0 || loss.events > 0).map(explain),
         ...(blocks > 0 ? [`${countOf(blocks, "block")} cannot be read`] : []),
-        ...(missing > 0 ? [`${countOf(missing, "call")} were sent and have not arrived`] : []),
+        ...(missing > 0
+            ? [`${countOf(missing, "call")} ${missing === 1 ? "was" : "were"} sent and did not arrive`]
+            : []),
     ];
+}
+
+function lossTitle(session: Overview): string {
+    if (session.lost_calls > 0) {
+        return `${countOf(session.lost_calls, "call")} lost.`;
+    }
+    return session.loss.items.some((loss) => loss.events > 0)
+        ? "Events were lost."
+        : "Some of what was sent is missing.";
 }
 
 function LossBanner({ session }: { session: Overview }) {
     const untrusted = session.counts.untrusted_calls;
-    if (isLossless(session)) {
+    const loss = lossOf(session);
+    if (loss.length === 0 && session.lost_calls === 0) {
         return (
             <p class="banner good">
                 <strong>✓ No loss is known.</strong> {losslessText(session)}
@@ -74,8 +95,7 @@ function LossBanner({ session }: { session: Overview }) {
     }
     return (
         <p class="banner warn" role="note">
-            <strong>▲ {countOf(session.lost_calls, "call")} lost.</strong>{" "}
-            {[...session.loss.items.map(explain), ...otherLoss(session)].join("; ")}
+            <strong>▲ {lossTitle(session)}</strong> {loss.join("; ")}
             {untrusted > 0 ? `. The times of ${count(untrusted)} calls are not exact because of it` : ""}
             .{" "}
             <a href={`/sessions/${session.id}?view=missing`}>Where</a>
@@ -118,14 +138,27 @@ function SessionHeader({ session }: { session: Overview }) {
 function View({ session, view, changes }: { session: Overview; view: string; changes: number }) {
     switch (view) {
         case "tree":
-            return <CallTreeView session={session} />;
+            return <CallTreeView session={session} changes={changes} />;
         case "overview":
             return <OverviewView session={session} />;
         case "missing":
-            return <MissingView session={session} />;
+            return <MissingView session={session} changes={changes} />;
+        case "timeline":
+            return <TimelineView session={session} changes={changes} />;
         default:
             return <FunctionsView session={session} changes={changes} />;
     }
+}
+
+// The way to another view of the same session: filter, order and selection stay in the address.
+function viewAddress(id: string, view: string): string {
+    const parameters = new URLSearchParams(route.value.parameters);
+    parameters.delete("view");
+    if (view) {
+        parameters.set("view", view);
+    }
+    const text = parameters.toString();
+    return `/sessions/${id}${text ? `?${text}` : ""}`;
 }
 
 function Tabs({ id, view }: { id: string; view: string }) {
@@ -134,7 +167,7 @@ function Tabs({ id, view }: { id: string; view: string }) {
             {views.map(([key, title]) => (
                 <a
                     key={key}
-                    href={`/sessions/${id}${key ? `?view=${key}` : ""}`}
+                    href={viewAddress(id, key)}
                     {...(key === view ? { "aria-current": "page" as const } : {})}
                 >
                     {title}
@@ -147,7 +180,7 @@ function Tabs({ id, view }: { id: string; view: string }) {
 export function SessionPage({ id }: { id: string }) {
     const [session, setSession] = useState<Overview | null>(null);
     const [problem, setProblem] = useState("");
-    const changes = changeOf.value[id] ?? 0;
+    const changes = (changeOf.value[id] ?? 0) + resyncs.value;
     useEffect(() => {
         api.overview(id).then(
             (loaded) => {
@@ -158,15 +191,13 @@ export function SessionPage({ id }: { id: string }) {
             (failure: Error) => setProblem(failure.message),
         );
     }, [id, changes]);
-    if (problem) {
-        return <Problem message={problem} />;
-    }
     if (!session) {
-        return <p class="empty">Loading…</p>;
+        return problem ? <Problem message={problem} /> : <p class="empty">Loading…</p>;
     }
     const view = route.value.parameters.get("view") ?? "";
     return (
         <div class="page session">
+            {problem ? <Problem message={problem} /> : null}
             <SessionHeader session={session} />
             <Tabs id={id} view={view} />
             <View session={session} view={view} changes={changes} />

@@ -1,17 +1,16 @@
 import { useEffect, useState } from "preact/hooks";
-import type { Session } from "../api";
+import type { Session, SessionPage } from "../api";
 import { ago, compact, count, dateTime, duration } from "../format";
 import { route, setParameters } from "../router";
-import { loadOlderSessions, olderSessions, sessions, sessionsError } from "../store";
+import {
+    loadOlderSessions,
+    olderSessions,
+    sessions,
+    sessionsError,
+    sessionTotals,
+    showSessions,
+} from "../store";
 import { Bar, Problem, StatePill, Tile } from "../widgets/small";
-
-function matches(session: Session, search: string): boolean {
-    const text = [session.command, session.name, session.device_name, session.device_model]
-        .concat(session.state)
-        .join("\n")
-        .toLowerCase();
-    return text.includes(search.toLowerCase());
-}
 
 function Lost({ session }: { session: Session }) {
     return session.lost_calls > 0 ? (
@@ -53,19 +52,18 @@ function SessionRow({ session, most, now }: { session: Session; most: number; no
     );
 }
 
-function Summary({ list }: { list: Session[] }) {
-    const sum = (pick: (session: Session) => number) =>
-        list.reduce((total, session) => total + pick(session), 0);
-    const recording = list.filter((session) => session.state === "recording").length;
-    const lost = sum((session) => session.lost_calls);
+function Summary({ totals }: { totals: SessionPage["totals"] }) {
+    const { sessions, matching, recording, devices, calls, lost_calls: lost } = totals;
     return (
         <dl class="tiles">
-            <Tile label="Sessions">{count(list.length)}</Tile>
-            <Tile label="Recording now">
-                {recording > 0 ? <span class="good-text">● {recording}</span> : "none"}
+            <Tile label="Sessions">
+                {matching === sessions ? count(sessions) : `${count(matching)} of ${count(sessions)}`}
             </Tile>
-            <Tile label="Calls">{compact(sum((session) => session.stored_calls))}</Tile>
-            <Tile label="Devices">{new Set(list.map((session) => session.device_name)).size}</Tile>
+            <Tile label="Recording now">
+                {recording > 0 ? <span class="good-text">● {count(recording)}</span> : "none"}
+            </Tile>
+            <Tile label="Calls">{compact(calls)}</Tile>
+            <Tile label="Devices">{count(devices)}</Tile>
             <Tile label="Calls lost">
                 {lost > 0 ? <span class="warn-text">{compact(lost)}</span> : "none"}
             </Tile>
@@ -82,11 +80,10 @@ function useClock(): number {
     return now;
 }
 
-function SessionTable({ list }: { list: Session[] }) {
+function SessionTable({ list, most }: { list: Session[]; most: number }) {
     const now = useClock();
-    const most = Math.max(1, ...list.map((session) => session.stored_calls));
     return (
-        <div class="card scroll-x">
+        <div class="card scroll-x" tabIndex={0} role="region" aria-label="Sessions">
             <table class="sessions">
                 <thead>
                     <tr>
@@ -120,14 +117,16 @@ export function SessionsPage() {
         document.title = "Sessions · Sojourn";
     }, []);
     const search = route.value.parameters.get("q") ?? "";
-    const all = sessions.value;
-    if (sessionsError.value) {
-        return <Problem message={sessionsError.value} />;
+    useEffect(() => showSessions(search), [search]);
+    const list = sessions.value;
+    const totals = sessionTotals.value;
+    if (!list || !totals) {
+        return sessionsError.value ? (
+            <Problem message={sessionsError.value} />
+        ) : (
+            <p class="empty">Loading…</p>
+        );
     }
-    if (!all) {
-        return <p class="empty">Loading…</p>;
-    }
-    const shown = all.filter((session) => matches(session, search));
     return (
         <div class="page">
             <div class="title-line">
@@ -135,25 +134,30 @@ export function SessionsPage() {
                 <input
                     type="search"
                     aria-label="Search sessions"
-                    placeholder="Search command, device, state…  /"
+                    placeholder="Search command, device, state, tag…  /"
+                    maxLength={60}
                     value={search}
                     onInput={(event) => setParameters({ q: event.currentTarget.value }, true)}
                 />
             </div>
-            <Summary list={all} />
-            {shown.length > 0 ? (
-                <SessionTable list={shown} />
+            {sessionsError.value ? <Problem message={sessionsError.value} /> : null}
+            <Summary totals={totals} />
+            {list.length > 0 ? (
+                <SessionTable list={list} most={totals.most_calls} />
             ) : (
                 <p class="empty">
-                    {search
+                    {totals.sessions > 0
                         ? "No session matches."
                         : "Nothing recorded yet. Try: sojourn record -- ./your-program"}
                 </p>
             )}
             {olderSessions.value ? (
-                <button type="button" class="quiet" onClick={() => void loadOlderSessions()}>
-                    Load older sessions
-                </button>
+                <p class="dim">
+                    The newest {count(list.length)} of {count(totals.matching)} are shown.{" "}
+                    <button type="button" class="quiet" onClick={() => void loadOlderSessions()}>
+                        Load older sessions
+                    </button>
+                </p>
             ) : null}
         </div>
     );

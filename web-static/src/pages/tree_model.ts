@@ -68,6 +68,17 @@ export class TreeModel {
         known.rest = page.rest;
     }
 
+    // refresh loads again what is shown, as many children of each path as before.
+    async refresh(): Promise<void> {
+        for (const [parent, known] of [...this.children]) {
+            const isShown = parent === "" || this.opened.has(parent);
+            if (isShown && !known.partial) {
+                const limit = Math.max(FIRST_CHILDREN, known.nodes.length);
+                await this.load(parent, Math.min(limit, MORE_CHILDREN));
+            }
+        }
+    }
+
     async open(node: PathNode): Promise<void> {
         if (node.child_count === 0) {
             return;
