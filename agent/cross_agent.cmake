@@ -5,7 +5,8 @@ find_program(AARCH64_GCC aarch64-linux-gnu-gcc REQUIRED)
 set(cross_folder ${CMAKE_CURRENT_BINARY_DIR}/aarch64)
 file(MAKE_DIRECTORY ${cross_folder})
 set(cross_objects)
-foreach(target sj_recorder sj_hooks sj_runtimes_agent sj_lifecycle sj_launcher)
+foreach(target sj_recorder sj_hooks sj_inproc_objc sj_inproc_mono sj_inproc_jvm sj_inproc_zombies sj_inproc_core
+    sj_inproc_launcher)
     get_target_property(sources ${target} SOURCES)
     get_target_property(folder ${target} SOURCE_DIR)
     get_filename_component(room ${folder} NAME)
@@ -16,7 +17,7 @@ foreach(target sj_recorder sj_hooks sj_runtimes_agent sj_lifecycle sj_launcher)
         set(object ${cross_folder}/${room}-${name}.o)
         add_custom_command(OUTPUT ${object}
             COMMAND ${AARCH64_GCC} -std=c17 -D_GNU_SOURCE -DSJ_VERSION="${PROJECT_VERSION}"
-                -I${CMAKE_SOURCE_DIR} -O2 -g -fPIC -fvisibility=hidden -fno-strict-aliasing
+                -I${CMAKE_SOURCE_DIR} -isystem ${JVMTI_INCLUDE} -isystem ${JVMTI_INCLUDE}/linux -O2 -g -fPIC -fvisibility=hidden -fno-strict-aliasing
                 -mgeneral-regs-only -mno-outline-atomics -fno-stack-protector
                 -fno-tree-loop-distribute-patterns -ftls-model=initial-exec
                 -Wall -Wextra -Wshadow -Wcast-align -Wundef -Werror

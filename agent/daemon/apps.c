@@ -1,7 +1,7 @@
 #include "agent/daemon/apps.h"
 
 #include "agent/daemon/state_file.h"
-#include "agent/policy/nearest.h"
+#include "agent/policy/suggest.h"
 
 #include <stdint.h>
 #include <string.h>
@@ -107,7 +107,7 @@ static sj_status check_entry(const json_t *apps, size_t place, sj_error *error)
             known++;
         }
         if (known == KEYS) {
-            const char *nearest = sj_nearest(key, keys, KEYS);
+            const char *nearest = sj_suggest(key, keys, KEYS);
             return sj_fail(error, SJ_EINVAL, "%.100s: there is no key \"%.40s\"%s%s%s", name, key,
                            nearest != NULL ? "; did you mean \"" : "",
                            nearest != NULL ? nearest : "", nearest != NULL ? "\"?" : "");

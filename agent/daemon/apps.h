@@ -5,12 +5,12 @@
  *              "policy": "jank"}]}
  *
  * Before the app is started each step of "prepare" has to end with status 0. "policy" is a document
- * or the name of a shipped one; policies of the lab come before it.
+ * or the name of a shipped one; policies of the collector come before it.
  */
 #ifndef SJ_AGENT_DAEMON_APPS_H
 #define SJ_AGENT_DAEMON_APPS_H
 
-#include "agent/control/error.h"
+#include "proto/base/error.h"
 
 #include <jansson.h>
 #include <stdbool.h>

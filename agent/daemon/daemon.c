@@ -1,11 +1,11 @@
 #include "agent/daemon/daemon.h"
 
-#include "agent/control/directories.h"
-#include "agent/control/log.h"
-#include "agent/daemon/lab_client.h"
-#include "agent/daemon/orders.h"
+#include "agent/daemon/collector_client.h"
+#include "agent/daemon/commands.h"
 #include "agent/daemon/shipper.h"
 #include "agent/daemon/state_file.h"
+#include "agent/host/directories.h"
+#include "proto/base/log.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -34,18 +34,19 @@ static const char last_command_file[] = "last-command.json";
 #define DEFAULT_SPOOL_BYTES (UINT64_C(4) << 30)
 
 typedef struct sj_daemon {
-    sj_enrolment lab;
+    sj_enrolment enrolment;
     sj_device device;
     char directory[PATH_MAX];
     char spool_root[PATH_MAX];
     int lock;
-    sj_order_context orders;
+    sj_device_command_context commands;
     sj_shipper shipper;
-    sj_lab_client *client;
+    sj_server_client *client;
     uint64_t last_command;
     bool told_refusal;
-    bool is_away;                /* the lab does not answer */
-    struct timespec names_known; /* of the file with name and tags, as the lab has been told */
+    bool is_away; /* the collector does not answer */
+    struct timespec
+        names_known; /* of the file with name and tags, as the collector has been told */
 } sj_daemon;
 
 static void pause_ms(const sj_daemon *daemon, int ms)
@@ -80,62 +81,62 @@ static sj_status keep_last_command(sj_daemon *daemon, uint64_t command, sj_error
 }
 
 static sj_status ask(sj_daemon *daemon, sj_frame_type type, const ProtobufCMessage *message,
-                     sj_lab_answer *answer, sj_error *error)
+                     sj_server_answer *answer, sj_error *error)
 {
     uint8_t *frame = NULL;
     size_t size = 0;
-    SJ_TRY(sj_lab_client_frame(type, message, &frame, &size));
-    const sj_status status = sj_lab_client_ask(
+    SJ_TRY(sj_server_client_frame(type, message, &frame, &size));
+    const sj_status status = sj_server_client_ask(
         daemon->client, (sj_slice){.data = frame, .size = size}, ANSWER_MS, answer, error);
     free(frame);
     return status;
 }
 
-/* send_result tries until the lab has it or the daemon ends. */
+/* send_result tries until the collector has it or the daemon ends. */
 static void send_result(sj_daemon *daemon, uint64_t command, bool failed, const char *text)
 {
     Sojourn__CommandResult result = SOJOURN__COMMAND_RESULT__INIT;
     result.device_id.len = SJ_DEVICE_ID_BYTES;
     result.device_id.data = daemon->device.id;
-    result.token = daemon->lab.token;
+    result.token = daemon->enrolment.token;
     result.command = command;
     result.failed = failed;
     result.result = (char *)(uintptr_t)text;
     for (bool sent = false; !sent && !atomic_load(&daemon->shipper.stop);) {
-        sj_lab_answer answer;
+        sj_server_answer answer;
         sj_error error = {0};
         const sj_status status = ask(daemon, SJ_FRAME_RESULT, &result.base, &answer, &error);
         sent = status == SJ_OK || status == SJ_ELIMIT;
-        sj_lab_answer_deinit(&answer);
+        sj_server_answer_deinit(&answer);
         if (!sent) {
             pause_ms(daemon, PAUSE_MS);
         }
     }
 }
 
-/* fetch asks for a part of a file that the lab has made; see orders.h. */
-static sj_status fetch(void *lab, uint64_t file, uint64_t offset, uint8_t *bytes, size_t capacity,
-                       size_t *got, sj_error *error)
+/* fetch asks for a part of a file that the collector has made; see commands.h. */
+static sj_status fetch(void *context, uint64_t file, uint64_t offset, uint8_t *bytes,
+                       size_t capacity, size_t *got, sj_error *error)
 {
-    sj_daemon *daemon = lab;
-    sj_lab_answer answer;
+    sj_daemon *daemon = context;
+    sj_server_answer answer;
     Sojourn__Fetch question = SOJOURN__FETCH__INIT;
     question.device_id.len = SJ_DEVICE_ID_BYTES;
     question.device_id.data = daemon->device.id;
-    question.token = daemon->lab.token;
+    question.token = daemon->enrolment.token;
     question.file = file;
     question.offset = offset;
     SJ_TRY(ask(daemon, SJ_FRAME_FETCH, &question.base, &answer, error));
     sj_status status = SJ_OK;
     if (answer.part == NULL || answer.payload_bytes > capacity || answer.part->offset != offset) {
-        status = sj_fail(error, SJ_ECORRUPT, "the lab's answer is odd");
+        status = sj_fail(error, SJ_ECORRUPT, "the collector's answer is odd");
     } else if (answer.part->status != SJ_OK) {
         status = sj_fail(error, SJ_EIO, "%s", answer.part->message);
     } else {
         memcpy(bytes, answer.payload, answer.payload_bytes);
         *got = answer.payload_bytes;
     }
-    sj_lab_answer_deinit(&answer);
+    sj_server_answer_deinit(&answer);
     return status;
 }
 
@@ -149,8 +150,8 @@ static void carry_out(sj_daemon *daemon, const Sojourn__Command *command)
         send_result(daemon, command->command, true, error.text);
         return;
     }
-    const sj_status status = sj_order_run(
-        &daemon->orders, command->kind, command->arguments,
+    const sj_status status = sj_device_command_run(
+        &daemon->commands, command->kind, command->arguments,
         command->timeout_ms < ANSWER_MS ? (int)command->timeout_ms : ANSWER_MS, &result, &error);
     char *text = status == SJ_OK ? json_dumps(result, JSON_COMPACT | JSON_ENCODE_ANY) : NULL;
     if (text != NULL && strlen(text) > SJ_FRAME_MAX_HEADER_BYTES - 1024) {
@@ -164,49 +165,51 @@ static void carry_out(sj_daemon *daemon, const Sojourn__Command *command)
     json_decref(result);
 }
 
-static void take_answer(sj_daemon *daemon, const sj_lab_answer *answer)
+static void take_answer(sj_daemon *daemon, const sj_server_answer *answer)
 {
     if (answer->command != NULL) {
         daemon->told_refusal = false;
         carry_out(daemon, answer->command);
     } else if (answer->ack != NULL && answer->ack->status != SJ_OK) {
         if (!daemon->told_refusal) {
-            sj_log(SJ_LOG_ERROR, "refused", "the lab refuses: %s", answer->ack->message);
+            sj_log(SJ_LOG_ERROR, "refused", "the collector refuses: %s", answer->ack->message);
         }
         daemon->told_refusal = true;
         pause_ms(daemon, 5 * PAUSE_MS);
     }
 }
 
-/* say_hello tells the lab who this is: at the start, and when name or tags were changed. */
+/* say_hello reports to the collector who this is: at the start, and when name or tags were changed.
+ */
 static sj_status say_hello(const sj_daemon *daemon, sj_error *error)
 {
     sj_device device;
-    sj_lab_answer answer = {0};
-    sj_lab_client *client = NULL;
+    sj_server_answer answer = {0};
+    sj_server_client *client = NULL;
     uint8_t *hello = NULL;
     size_t hello_bytes = 0;
     SJ_TRY(sj_enrolment_device(&device, error));
-    SJ_TRY(sj_device_hello(&device, daemon->lab.token, &hello, &hello_bytes));
+    SJ_TRY(sj_device_hello(&device, daemon->enrolment.token, (sj_slice){0}, &hello, &hello_bytes));
     /* Over a connection of its own: the other one waits for commands. */
-    sj_status status = sj_lab_client_open(daemon->lab.lab, daemon->lab.certificate, &client, error);
+    sj_status status = sj_server_client_open(daemon->enrolment.collector,
+                                             daemon->enrolment.certificate, &client, error);
     if (status == SJ_OK) {
-        status = sj_lab_client_ask(client, (sj_slice){.data = hello, .size = hello_bytes}, HELLO_MS,
-                                   &answer, error);
+        status = sj_server_client_ask(client, (sj_slice){.data = hello, .size = hello_bytes},
+                                      HELLO_MS, &answer, error);
     }
-    sj_lab_answer_deinit(&answer);
-    sj_lab_client_close(client);
+    sj_server_answer_deinit(&answer);
+    sj_server_client_close(client);
     free(hello);
     return status;
 }
 
-/* tell_names says hello when the file with name and tags is another than the lab knows. */
-static void tell_names(sj_daemon *daemon)
+/* report_names says hello when the file with name and tags is another than the collector knows. */
+static void report_names(sj_daemon *daemon)
 {
     char path[PATH_MAX];
     struct stat about;
     sj_error error = {0};
-    if (sj_state_file_path("lab.json", path, sizeof(path), &error) != SJ_OK ||
+    if (sj_state_file_path("collector.json", path, sizeof(path), &error) != SJ_OK ||
         stat(path, &about) != 0 ||
         (about.st_mtim.tv_sec == daemon->names_known.tv_sec &&
          about.st_mtim.tv_nsec == daemon->names_known.tv_nsec)) {
@@ -217,40 +220,40 @@ static void tell_names(sj_daemon *daemon)
     }
 }
 
-/* note_reach logs when the lab goes and when it is back. */
-static void note_reach(sj_daemon *daemon, bool is_away, const char *text)
+/* log_reach logs when the collector goes and when it is back. */
+static void log_reach(sj_daemon *daemon, bool is_away, const char *text)
 {
     if (is_away && !daemon->is_away) {
         sj_log(SJ_LOG_WARN, "away", "%s; sessions are kept on disk", text);
     } else if (!is_away && daemon->is_away) {
-        sj_log(SJ_LOG_INFO, "back", "the lab answers again");
+        sj_log(SJ_LOG_INFO, "back", "the collector answers again");
     }
     daemon->is_away = is_away;
 }
 
-static void *run_orders(void *argument)
+static void *run_commands(void *argument)
 {
     sj_daemon *daemon = argument;
     while (!atomic_load(&daemon->shipper.stop)) {
         Sojourn__Poll poll = SOJOURN__POLL__INIT;
-        sj_lab_answer answer = {0};
+        sj_server_answer answer = {0};
         sj_error error = {0};
-        json_t *status = sj_order_status(&daemon->orders);
+        json_t *status = sj_device_command_status(&daemon->commands);
         char *text = json_dumps(status, JSON_COMPACT);
         poll.device_id.len = SJ_DEVICE_ID_BYTES;
         poll.device_id.data = daemon->device.id;
-        poll.token = daemon->lab.token;
+        poll.token = daemon->enrolment.token;
         poll.last_command = daemon->last_command;
         poll.wait_ms = WAIT_MS;
         poll.status = text != NULL ? text : (char *)(uintptr_t) "{}";
         if (ask(daemon, SJ_FRAME_POLL, &poll.base, &answer, &error) == SJ_OK) {
-            note_reach(daemon, false, "");
+            log_reach(daemon, false, "");
             take_answer(daemon, &answer);
         } else {
-            note_reach(daemon, true, error.text);
+            log_reach(daemon, true, error.text);
             pause_ms(daemon, PAUSE_MS);
         }
-        sj_lab_answer_deinit(&answer);
+        sj_server_answer_deinit(&answer);
         free(text);
         json_decref(status);
     }
@@ -263,7 +266,7 @@ static void *run_shipper(void *argument)
     while (!atomic_load(&daemon->shipper.stop)) {
         (void)sj_shipper_round(&daemon->shipper);
         for (int waited = 0; waited < SHIP_PAUSE_MS; waited += NAMES_PAUSE_MS) {
-            tell_names(daemon);
+            report_names(daemon);
             pause_ms(daemon, NAMES_PAUSE_MS);
         }
     }
@@ -288,36 +291,38 @@ static sj_status prepare(sj_daemon *daemon, const sj_daemon_options *options, sj
     SJ_TRY(sj_state_directory("device", daemon->directory, PATH_MAX, error));
     SJ_TRY(sj_state_directory("device/spool", daemon->spool_root, PATH_MAX, error));
     SJ_TRY(be_alone(daemon, error));
-    SJ_TRY(sj_enrolment_load(&daemon->lab, error));
+    SJ_TRY(sj_enrolment_load(&daemon->enrolment, error));
     SJ_TRY(sj_enrolment_device(&daemon->device, error));
     load_last_command(daemon);
-    daemon->orders = (sj_order_context){
+    daemon->commands = (sj_device_command_context){
         .spool_root = daemon->spool_root,
         .spool_bytes = options->spool_bytes != 0 ? options->spool_bytes : DEFAULT_SPOOL_BYTES,
-        .lab = daemon,
+        .collector = daemon,
         .fetch = fetch};
     daemon->shipper.spool_root = daemon->spool_root;
-    daemon->shipper.lab = &daemon->lab;
+    daemon->shipper.enrolment = &daemon->enrolment;
     daemon->shipper.device = &daemon->device;
-    return sj_lab_client_open(daemon->lab.lab, daemon->lab.certificate, &daemon->client, error);
+    return sj_server_client_open(daemon->enrolment.collector, daemon->enrolment.certificate,
+                                 &daemon->client, error);
 }
 
 static sj_status work(sj_daemon *daemon, const sigset_t *signals, sj_error *error)
 {
-    pthread_t orders;
+    pthread_t commands;
     pthread_t shipper;
     int signal_number = 0;
-    if (pthread_create(&orders, NULL, run_orders, daemon) != 0) {
+    if (pthread_create(&commands, NULL, run_commands, daemon) != 0) {
         return sj_fail(error, SJ_EIO, "cannot start a thread");
     }
     const bool ships = pthread_create(&shipper, NULL, run_shipper, daemon) == 0;
-    sj_log(SJ_LOG_INFO, "started", "%s reports to %s", daemon->device.name, daemon->lab.lab);
+    sj_log(SJ_LOG_INFO, "started", "%s reports to %s", daemon->device.name,
+           daemon->enrolment.collector);
     if (ships) {
         (void)sigwait(signals, &signal_number);
     }
     atomic_store(&daemon->shipper.stop, true);
-    sj_lab_client_stop(daemon->client);
-    pthread_join(orders, NULL);
+    sj_server_client_stop(daemon->client);
+    pthread_join(commands, NULL);
     if (ships) {
         pthread_join(shipper, NULL);
     }
@@ -341,8 +346,8 @@ sj_status sj_daemon_run(const sj_daemon_options *options, sj_error *error)
     if (status == SJ_OK) {
         status = work(&daemon, &signals, error);
     }
-    sj_lab_client_close(daemon.client);
-    sj_enrolment_deinit(&daemon.lab);
+    sj_server_client_close(daemon.client);
+    sj_enrolment_deinit(&daemon.enrolment);
     if (daemon.lock >= 0) {
         close(daemon.lock);
     }

@@ -1,8 +1,9 @@
-/* The daemon's two loops: asking the lab for commands, and shipping what lies in the spool. */
+/* The daemon's two loops: asking the collector for commands, and shipping what lies in the spool.
+ */
 #ifndef SJ_AGENT_DAEMON_DAEMON_H
 #define SJ_AGENT_DAEMON_DAEMON_H
 
-#include "agent/control/error.h"
+#include "proto/base/error.h"
 
 #include <stdint.h>
 

@@ -1,7 +1,7 @@
 #include "agent/daemon/device_policies.h"
 
-#include "agent/control/directories.h"
 #include "agent/daemon/state_file.h"
+#include "agent/host/directories.h"
 #include "agent/policy/policy.h"
 
 #include <stdio.h>

@@ -1,10 +1,11 @@
-/* The policies that the lab has set for this device: device/policies.json in the state directory,
+/* The policies that the collector has set for this device: device/policies.json in the state
+ * directory,
  * {"digest": TEXT, "rules": [{"rule": N, "app": NAME or "", "policy": DOCUMENT}, ...]}, the one
  * that wins first. */
 #ifndef SJ_AGENT_DAEMON_DEVICE_POLICIES_H
 #define SJ_AGENT_DAEMON_DEVICE_POLICIES_H
 
-#include "agent/control/error.h"
+#include "proto/base/error.h"
 
 #include <jansson.h>
 #include <stddef.h>

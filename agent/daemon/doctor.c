@@ -1,9 +1,9 @@
 #include "agent/daemon/doctor.h"
 
-#include "agent/control/directories.h"
 #include "agent/daemon/apps.h"
+#include "agent/daemon/collector_client.h"
 #include "agent/daemon/enrolment.h"
-#include "agent/daemon/lab_client.h"
+#include "agent/host/directories.h"
 
 #include <limits.h>
 #include <stdlib.h>
@@ -12,55 +12,57 @@
 enum { ANSWER_MS = 5000, FILES_WANTED = 1024 };
 
 /* check_answer says hello as the daemon does: TLS with the pinned certificate, token, versions. */
-static void check_answer(json_t *checks, const sj_enrolment *lab)
+static void check_answer(json_t *checks, const sj_enrolment *collector)
 {
     sj_device device;
     sj_error error = {0};
-    sj_lab_client *client = NULL;
-    sj_lab_answer answer = {0};
+    sj_server_client *client = NULL;
+    sj_server_answer answer = {0};
     uint8_t *hello = NULL;
     size_t size = 0;
     sj_status status = sj_enrolment_device(&device, &error);
     if (status == SJ_OK) {
-        status = sj_device_hello(&device, lab->token, &hello, &size);
+        status = sj_device_hello(&device, collector->token, (sj_slice){0}, &hello, &size);
     }
     if (status == SJ_OK) {
-        status = sj_lab_client_open(lab->lab, lab->certificate, &client, &error);
+        status =
+            sj_server_client_open(collector->collector, collector->certificate, &client, &error);
     }
     if (status == SJ_OK) {
-        status = sj_lab_client_ask(client, (sj_slice){.data = hello, .size = size}, ANSWER_MS,
-                                   &answer, &error);
+        status = sj_server_client_ask(client, (sj_slice){.data = hello, .size = size}, ANSWER_MS,
+                                      &answer, &error);
     }
     const bool answers = status == SJ_OK && answer.ack != NULL;
-    sj_doctor_add(checks, "certificate", answers, answers ? "the pinned one" : error.text,
-                  "the port is open, but no lab with the pinned certificate speaks there: was the "
-                  "lab set up anew, or is the device's date wrong? Enrol again with a new "
-                  "invitation");
+    sj_doctor_add(
+        checks, "certificate", answers, answers ? "the pinned one" : error.text,
+        "the port is open, but no collector with the pinned certificate speaks there: was the "
+        "collector set up anew, or is the device's date wrong? Enrol again with a new "
+        "invitation");
     if (answers) {
         const bool ok = answer.ack->status == SJ_OK;
         sj_doctor_add(checks, "token", ok, ok ? "accepted" : answer.ack->message,
-                      "the lab revoked it; enrol again with a new invitation");
+                      "the collector revoked it; enrol again with a new invitation");
         sj_doctor_add(checks, "versions", answer.ack->major == SJ_FRAME_MAJOR,
                       answer.ack->server_version,
-                      "lab and device speak different versions; update the older one");
+                      "collector and device speak different versions; update the older one");
     }
-    sj_lab_answer_deinit(&answer);
-    sj_lab_client_close(client);
+    sj_server_answer_deinit(&answer);
+    sj_server_client_close(client);
     free(hello);
 }
 
 static void check_enrolment(json_t *checks)
 {
-    sj_enrolment lab;
+    sj_enrolment collector;
     sj_error error = {0};
-    const bool ok = sj_enrolment_load(&lab, &error) == SJ_OK;
-    sj_doctor_add(checks, "enrolment", ok, ok ? lab.lab : error.text,
+    const bool ok = sj_enrolment_load(&collector, &error) == SJ_OK;
+    sj_doctor_add(checks, "enrolment", ok, ok ? collector.collector : error.text,
                   "enrol with \"sojourn-device enroll --token-file FILE\"");
     if (ok) {
-        if (sj_doctor_check_reach(checks, lab.lab)) {
-            check_answer(checks, &lab);
+        if (sj_doctor_check_reach(checks, collector.collector)) {
+            check_answer(checks, &collector);
         }
-        sj_enrolment_deinit(&lab);
+        sj_enrolment_deinit(&collector);
     }
 }
 

@@ -2,10 +2,11 @@
 #ifndef SJ_AGENT_DAEMON_DOCTOR_H
 #define SJ_AGENT_DAEMON_DOCTOR_H
 
-#include "agent/control/host_doctor.h"
+#include "agent/host/host_checks.h"
 
-/* sj_device_doctor examines the device and asks its lab, which takes seconds when that does not
- * answer. A list of checks (host_doctor.h), released by the caller; NULL when memory is short. */
+/* sj_device_doctor examines the device and asks its collector, which takes seconds when that does
+ * not answer. A list of checks (host_doctor.h), released by the caller; NULL when memory is short.
+ */
 json_t *sj_device_doctor(void);
 
 #endif

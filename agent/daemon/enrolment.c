@@ -1,6 +1,6 @@
 #include "agent/daemon/enrolment.h"
 
-#include "agent/daemon/lab_client.h"
+#include "agent/daemon/collector_client.h"
 #include "agent/daemon/state_file.h"
 
 #include <stdio.h>
@@ -9,7 +9,7 @@
 
 enum { ANSWER_MS = 15000, TOKEN_DIGITS = 64 };
 
-static const char file_name[] = "lab.json";
+static const char file_name[] = "collector.json";
 
 static char *dup_text(const json_t *object, const char *key)
 {
@@ -25,23 +25,24 @@ sj_status sj_enrolment_load(sj_enrolment *enrolment, sj_error *error)
     if (status == SJ_ENOTFOUND) {
         return sj_fail(error, SJ_ENOTFOUND,
                        "this device is not enrolled; run \"sojourn-device enroll --token-file "
-                       "FILE\" with a file made by \"sojourn device invite\" in the lab");
+                       "FILE\" with a file made by \"sojourn device invite\" on the collector");
     }
     SJ_TRY(status);
-    enrolment->lab = dup_text(object, "lab");
+    enrolment->collector = dup_text(object, "collector");
     enrolment->token = dup_text(object, "token");
     enrolment->certificate = dup_text(object, "certificate");
     json_decref(object);
-    if (enrolment->lab == NULL || enrolment->token == NULL) {
+    if (enrolment->collector == NULL || enrolment->token == NULL) {
         sj_enrolment_deinit(enrolment);
-        return sj_fail(error, SJ_ECORRUPT, "%s names no lab or no token; enrol again", file_name);
+        return sj_fail(error, SJ_ECORRUPT, "%s names no collector or no token; enrol again",
+                       file_name);
     }
     return SJ_OK;
 }
 
 void sj_enrolment_deinit(sj_enrolment *enrolment)
 {
-    free(enrolment->lab);
+    free(enrolment->collector);
     free(enrolment->token);
     free(enrolment->certificate);
     *enrolment = (sj_enrolment){0};
@@ -149,12 +150,12 @@ sj_status sj_enrolment_rename(const sj_enrolment_names *names, sj_error *error)
 
 sj_status sj_invitation_check(const json_t *invitation, sj_error *error)
 {
-    const char *lab = json_string_value(json_object_get(invitation, "lab"));
+    const char *collector = json_string_value(json_object_get(invitation, "collector"));
     const char *token = json_string_value(json_object_get(invitation, "token"));
     const char *certificate = json_string_value(json_object_get(invitation, "certificate"));
-    if (lab == NULL || strstr(lab, "://") == NULL) {
+    if (collector == NULL || strstr(collector, "://") == NULL) {
         return sj_fail(error, SJ_EINVAL,
-                       "the invitation's \"lab\" is no address such as "
+                       "the invitation's \"collector\" is no address such as "
                        "tls+tcp://lab:7655");
     }
     if (token == NULL || strlen(token) != TOKEN_DIGITS ||
@@ -162,48 +163,49 @@ sj_status sj_invitation_check(const json_t *invitation, sj_error *error)
         return sj_fail(error, SJ_EINVAL, "the invitation's \"token\" is no token of %d digits",
                        TOKEN_DIGITS);
     }
-    if (strncmp(lab, "tls+", 4) == 0 &&
+    if (strncmp(collector, "tls+", 4) == 0 &&
         (certificate == NULL || strstr(certificate, "-----BEGIN CERTIFICATE-----") == NULL)) {
         return sj_fail(error, SJ_EINVAL,
-                       "the invitation has no \"certificate\", which %.100s needs", lab);
+                       "the invitation has no \"certificate\", which %.100s needs", collector);
     }
     return SJ_OK;
 }
 
-/* ask_lab sends the invitation's token and puts the device's own into `object`. */
-static sj_status ask_lab(json_t *object, const sj_device *device, const char *token, char *hint,
-                         sj_error *error)
+/* ask_collector sends the invitation's token and puts the device's own into `object`. */
+static sj_status ask_collector(json_t *object, const sj_device *device, const char *token,
+                               char *hint, sj_error *error)
 {
-    const char *lab = json_string_value(json_object_get(object, "lab"));
-    sj_lab_client *client = NULL;
-    sj_lab_answer answer = {0};
+    const char *collector = json_string_value(json_object_get(object, "collector"));
+    sj_server_client *client = NULL;
+    sj_server_answer answer = {0};
     uint8_t *frame = NULL;
     size_t size = 0;
-    SJ_TRY(sj_lab_client_open(lab, json_string_value(json_object_get(object, "certificate")),
-                              &client, error));
-    sj_status status = sj_device_hello(device, token, &frame, &size);
+    SJ_TRY(sj_server_client_open(
+        collector, json_string_value(json_object_get(object, "certificate")), &client, error));
+    sj_status status = sj_device_hello(device, token, (sj_slice){0}, &frame, &size);
     if (status == SJ_OK) {
-        status = sj_lab_client_retype(frame, size, SJ_FRAME_ENROL);
+        status = sj_server_client_retype(frame, size, SJ_FRAME_ENROL);
     }
     if (status == SJ_OK) {
-        status = sj_lab_client_ask(client, (sj_slice){.data = frame, .size = size}, ANSWER_MS,
-                                   &answer, error);
+        status = sj_server_client_ask(client, (sj_slice){.data = frame, .size = size}, ANSWER_MS,
+                                      &answer, error);
     }
     if (status == SJ_OK && answer.enrolled == NULL) {
-        status = sj_fail(error, SJ_EUNSUPPORTED, "%s is not a Sojourn lab with a fleet", lab);
+        status = sj_fail(error, SJ_EUNSUPPORTED, "%s is not a Sojourn collector with a fleet",
+                         collector);
     } else if (status == SJ_OK && answer.enrolled->status != SJ_OK) {
-        status = sj_fail(error, SJ_EPERM, "the lab refuses: %s", answer.enrolled->message);
+        status = sj_fail(error, SJ_EPERM, "the collector refuses: %s", answer.enrolled->message);
     } else if (status == SJ_OK) {
         json_object_set_new(object, "token", json_string(answer.enrolled->token));
         snprintf(hint, SJ_ERROR_TEXT_BYTES, "%s", answer.enrolled->message);
     }
-    sj_lab_answer_deinit(&answer);
-    sj_lab_client_close(client);
+    sj_server_answer_deinit(&answer);
+    sj_server_client_close(client);
     free(frame);
     return status;
 }
 
-sj_status sj_enrolment_make(const char *invitation_path, const char *lab,
+sj_status sj_enrolment_make(const char *invitation_path, const char *collector,
                             const sj_enrolment_names *names, char *hint, sj_error *error)
 {
     json_t *object = NULL;
@@ -211,8 +213,8 @@ sj_status sj_enrolment_make(const char *invitation_path, const char *lab,
     hint[0] = '\0';
     SJ_TRY(sj_device_read(&device, error));
     SJ_TRY(sj_state_file_read(invitation_path, &object, error));
-    if (lab != NULL) {
-        json_object_set_new(object, "lab", json_string(lab));
+    if (collector != NULL) {
+        json_object_set_new(object, "collector", json_string(collector));
     }
     json_object_set_new(object, "name", json_string(device.name));
     char *token = dup_text(object, "token");
@@ -222,7 +224,7 @@ sj_status sj_enrolment_make(const char *invitation_path, const char *lab,
     }
     if (status == SJ_OK) {
         take_names(object, &device);
-        status = ask_lab(object, &device, token, hint, error);
+        status = ask_collector(object, &device, token, hint, error);
     }
     if (status == SJ_OK) {
         status = sj_state_file_keep(file_name, object, error);

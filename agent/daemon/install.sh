@@ -1,8 +1,8 @@
 #!/bin/sh
-# Installs Sojourn on a device and enrols it in a lab, in one step:
+# Installs Sojourn on a device and enrols it in a collector, in one step:
 #
 #   sojourn-device-install --token-file phone7.invitation [--name NAME] [--tag KEY=VALUE]...
-#                          [--lab URL] [--root DIR]
+#                          [--collector URL] [--root DIR]
 #
 # The files are those beside this script. With --root they go into the image of a device instead of
 # this machine, and nothing is started. Everything can be done again; an enrolled device stays as it
@@ -24,7 +24,7 @@ while [ $# -gt 0 ]; do
         sed -n '2,10s/^# \{0,1\}//p' "$0"
         exit 0
         ;;
-    --root | --token-file | --name | --tag | --lab)
+    --root | --token-file | --name | --tag | --collector)
         [ $# -ge 2 ] || fail "$1 needs a value"
         case $1 in
         --root) root=$2 ;;

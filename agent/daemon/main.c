@@ -3,8 +3,8 @@
 #include "agent/daemon/doctor.h"
 #include "agent/daemon/enrolment.h"
 #include "agent/daemon/worker.h"
+#include "proto/base/units.h"
 
-#include <errno.h>
 #include <getopt.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -15,13 +15,15 @@ enum { EXIT_USAGE = 2, LEAST_SPOOL_BYTES = 1 << 20 };
 static int print_help(void)
 {
     printf("Usage: sojourn-device COMMAND [OPTIONS]\n\n"
-           "Records programs on this device for a lab, and keeps what the lab has not yet taken.\n"
-           "Nothing here listens on the network: the device asks the lab.\n\n"
+           "Records programs on this device for a collector, and keeps what the collector has not "
+           "yet taken.\n"
+           "Nothing here listens on the network: the device asks the collector.\n\n"
            "Commands:\n"
-           "  enroll --token-file FILE [--lab URL] [--name NAME] [--tag KEY=VALUE]...\n"
+           "  enroll --token-file FILE [--collector URL] [--name NAME] [--tag KEY=VALUE]...\n"
            "                        take an invitation (\"sojourn device invite\" makes it)\n"
            "  run [--spool-bytes N] work until SIGTERM; recordings go on without it; all sessions\n"
-           "                        that the lab has not taken may have N bytes (default 4 GiB)\n"
+           "                        that the collector has not taken may have N bytes (default 4 "
+           "GiB)\n"
            "  set [--name NAME] [--tag KEY=VALUE]...\n"
            "                        change what the device is called; KEY= takes a tag away\n"
            "  doctor [--json]       say what could keep it from working, and what to do\n"
@@ -45,10 +47,10 @@ static int fail(const sj_error *error)
     return EXIT_FAILURE;
 }
 
-/* What `enroll` and `set` are told. */
+/* The arguments of `enroll` and `set`. */
 typedef struct named_options {
     const char *file;
-    const char *lab;
+    const char *collector;
     sj_enrolment_names names;
 } named_options;
 
@@ -58,7 +60,7 @@ static int take_names(int argc, char **argv, bool is_enrolment, named_options *o
     static const struct option long_options[] = {{"name", required_argument, NULL, 'n'},
                                                  {"tag", required_argument, NULL, 'g'},
                                                  {"token-file", required_argument, NULL, 't'},
-                                                 {"lab", required_argument, NULL, 'l'},
+                                                 {"collector", required_argument, NULL, 'l'},
                                                  {NULL, 0, NULL, 0}};
     int option;
     opterr = 0;
@@ -70,7 +72,7 @@ static int take_names(int argc, char **argv, bool is_enrolment, named_options *o
         } else if (option == 't' && is_enrolment) {
             options->file = optarg;
         } else if (option == 'l' && is_enrolment) {
-            options->lab = optarg;
+            options->collector = optarg;
         } else {
             return usage_error("unknown option, no value, or too many", argv[optind - 1]);
         }
@@ -90,7 +92,7 @@ static int enroll(int argc, char **argv)
     if (options.file == NULL) {
         return usage_error("needs --token-file FILE", "enroll");
     }
-    if (sj_enrolment_make(options.file, options.lab, &options.names, hint, &error) != SJ_OK) {
+    if (sj_enrolment_make(options.file, options.collector, &options.names, hint, &error) != SJ_OK) {
         return fail(&error);
     }
     printf("This device is enrolled; \"sojourn-device run\" (or its systemd unit) starts it.\n");
@@ -120,17 +122,14 @@ static int run(int argc, char **argv)
                                                  {NULL, 0, NULL, 0}};
     sj_daemon_options options = {0};
     sj_error error = {0};
-    char *end = NULL;
     int option;
     opterr = 0;
     while ((option = getopt_long(argc, argv, "", long_options, NULL)) != -1) {
         if (option != 's') {
             return usage_error("unknown option or no value", argv[optind - 1]);
         }
-        errno = 0;
-        options.spool_bytes = strtoull(optarg, &end, 10);
-        if (optarg[0] < '0' || optarg[0] > '9' || *end != '\0' || errno != 0) {
-            return usage_error("not a number of bytes", optarg);
+        if (!sj_size_parse(optarg, &options.spool_bytes)) {
+            return usage_error("not a size as 1048576, 64M or 1G", optarg);
         }
         if (options.spool_bytes < LEAST_SPOOL_BYTES) {
             return usage_error("a spool has at least 1048576 bytes", optarg);

@@ -1,7 +1,7 @@
 #include "agent/daemon/session_list.h"
 
-#include "agent/control/salvage.h"
-#include "agent/uplink/spool_room.h"
+#include "agent/recording/recovery.h"
+#include "agent/uplink/spool_quota.h"
 
 #include <dirent.h>
 #include <errno.h>
@@ -54,7 +54,7 @@ sj_status sj_session_list(const char *spool_root,
     }
     for (struct dirent *entry = readdir(folder); entry != NULL && go_on; entry = readdir(folder)) {
         sj_listed_session session;
-        if (sj_salvage_is_claim_name(entry->d_name)) {
+        if (sj_recovery_is_claim_name(entry->d_name)) {
             describe(spool_root, entry->d_name, &session);
             go_on = visit(context, &session);
         }

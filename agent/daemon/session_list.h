@@ -3,7 +3,7 @@
 #ifndef SJ_AGENT_DAEMON_SESSION_LIST_H
 #define SJ_AGENT_DAEMON_SESSION_LIST_H
 
-#include "agent/control/directories.h"
+#include "agent/host/directories.h"
 
 #include <stdbool.h>
 #include <stdint.h>

@@ -1,10 +1,11 @@
 #include "agent/daemon/shipper.h"
 
-#include "agent/control/log.h"
-#include "agent/control/salvage.h"
 #include "agent/daemon/session_list.h"
+#include "agent/recording/recovery.h"
 #include "agent/uplink/nng_channel.h"
+#include "agent/uplink/spool_secret.h"
 #include "agent/uplink/uplink.h"
+#include "proto/base/log.h"
 
 #include <stdlib.h>
 
@@ -15,7 +16,7 @@ typedef struct shipping {
     unsigned kept;
 } shipping;
 
-/* wait_for_delivery waits as long as the lab takes frames; false: it does not (any more). */
+/* wait_for_delivery waits as long as the collector takes frames; false: it does not (any more). */
 static bool wait_for_delivery(const sj_shipper *shipper, sj_uplink *uplink)
 {
     uint64_t last = 0;
@@ -28,7 +29,7 @@ static bool wait_for_delivery(const sj_shipper *shipper, sj_uplink *uplink)
             return true;
         }
         if (status == SJ_EPERM) {
-            sj_log(SJ_LOG_ERROR, "refused", "the lab refuses: %s", told.message);
+            sj_log(SJ_LOG_ERROR, "refused", "the collector refuses: %s", told.message);
             return false;
         }
         stalled = told.acknowledged_frames == last ? stalled + 1 : 0;
@@ -44,13 +45,19 @@ static sj_status deliver(const sj_shipper *shipper, const char *directory, sj_er
     sj_uplink *uplink = NULL;
     uint8_t *hello = NULL;
     size_t hello_bytes = 0;
+    uint8_t secret[SJ_SPOOL_SECRET_BYTES];
     SJ_TRY(sj_spool_open(&options, &spool, error));
-    sj_status status = sj_device_hello(shipper->device, shipper->lab->token, &hello, &hello_bytes);
+    sj_status status = sj_spool_secret_read(directory, secret, error);
+    if (status == SJ_OK) {
+        status = sj_device_hello(shipper->device, shipper->enrolment->token,
+                                 (sj_slice){.data = secret, .size = sizeof(secret)}, &hello,
+                                 &hello_bytes);
+    }
     if (status == SJ_OK) {
         const sj_uplink_options link = {.channel = &sj_channel_nng,
-                                        .url = shipper->lab->lab,
+                                        .url = shipper->enrolment->collector,
                                         .hello = {.data = hello, .size = hello_bytes},
-                                        .certificate = shipper->lab->certificate};
+                                        .certificate = shipper->enrolment->certificate};
         status = sj_uplink_start(spool, &link, &uplink, error);
     }
     free(hello);
@@ -69,14 +76,14 @@ static sj_status deliver(const sj_shipper *shipper, const char *directory, sj_er
 static bool ship_session(void *context, const sj_listed_session *session)
 {
     shipping *all = context;
-    sj_salvage_claim claim;
-    sj_salvage_result salvaged;
+    sj_recovery_claim claim;
+    sj_recovery_result salvaged;
     sj_error error = {0};
-    if (session->is_recording || sj_salvage_claim_session(session->path, &claim) != SJ_OK) {
+    if (session->is_recording || sj_recovery_claim_session(session->path, &claim) != SJ_OK) {
         return true;
     }
-    sj_status status = sj_salvage_session(&claim, &salvaged, &error);
-    if (salvaged.salvaged) {
+    sj_status status = sj_recovery_session(&claim, &salvaged, &error);
+    if (salvaged.recovered) {
         sj_log(SJ_LOG_WARN, "salvaged", "finished session %s, whose recorder was killed",
                session->session);
     }
@@ -89,8 +96,8 @@ static bool ship_session(void *context, const sj_listed_session *session)
             sj_log(SJ_LOG_ERROR, "undelivered", "session %s: %s", session->session, error.text);
         }
     }
-    sj_salvage_release(&claim, status == SJ_OK);
-    /* When the lab is away, the others would wait as long in vain. */
+    sj_recovery_release(&claim, status == SJ_OK);
+    /* When the collector is away, the others would wait as long in vain. */
     return status != SJ_ETIMEDOUT && !atomic_load(&all->shipper->stop);
 }
 

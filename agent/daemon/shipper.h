@@ -1,18 +1,19 @@
 /* The shipper: finishes sessions of killed recorders and delivers what recorders left in the spool,
- * again and again, one session at a time. Also right after a reboot and after days without a lab.
+ * again and again, one session at a time. Also right after a reboot and after days without a
+ * collector.
  */
 #ifndef SJ_AGENT_DAEMON_SHIPPER_H
 #define SJ_AGENT_DAEMON_SHIPPER_H
 
-#include "agent/control/device.h"
 #include "agent/daemon/enrolment.h"
+#include "agent/host/device.h"
 
 #include <stdatomic.h>
 #include <stdbool.h>
 
 typedef struct sj_shipper {
     const char *spool_root;
-    const sj_enrolment *lab;
+    const sj_enrolment *enrolment;
     const sj_device *device;
     atomic_bool stop;
 } sj_shipper;

@@ -1,6 +1,6 @@
 #include "agent/daemon/state_file.h"
 
-#include "agent/control/directories.h"
+#include "agent/host/directories.h"
 
 #include <errno.h>
 #include <fcntl.h>

@@ -2,7 +2,7 @@
 #ifndef SJ_AGENT_DAEMON_STATE_FILE_H
 #define SJ_AGENT_DAEMON_STATE_FILE_H
 
-#include "agent/control/error.h"
+#include "proto/base/error.h"
 
 #include <jansson.h>
 #include <stddef.h>

@@ -79,7 +79,7 @@ static sj_status converse(const json_t *order, int to, int from, int timeout_ms,
     const int result = json_dumpfd(order, to, JSON_COMPACT);
     close(to);
     if (result != 0) {
-        return sj_fail(error, SJ_EIO, "the recorder does not take its order");
+        return sj_fail(error, SJ_EIO, "the recorder does not accept its command");
     }
     SJ_TRY(read_line(from, timeout_ms, line, error));
     json_t *answer = json_loads(line, 0, NULL);

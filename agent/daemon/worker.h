@@ -8,7 +8,7 @@
 #ifndef SJ_AGENT_DAEMON_WORKER_H
 #define SJ_AGENT_DAEMON_WORKER_H
 
-#include "agent/control/error.h"
+#include "proto/base/error.h"
 
 #include <jansson.h>
 

@@ -1,10 +1,10 @@
-#include "agent/control/directories.h"
-#include "agent/control/recording.h"
+#include "agent/abi/link.h"
 #include "agent/daemon/apps.h"
 #include "agent/daemon/enrolment.h"
 #include "agent/daemon/worker.h"
-#include "agent/lifecycle/link.h"
+#include "agent/host/directories.h"
 #include "agent/policy/draft.h"
+#include "agent/recording/recording.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -19,7 +19,7 @@ enum { DELIVER_MS = 5000, WORDS_MAX = 1024 };
 
 extern char **environ;
 
-/* One worker: what it was told and what it makes of it. */
+/* One worker: its work and the recording that it makes. */
 typedef struct worker {
     const json_t *order;
     int answer; /* -1: the daemon has been told */
@@ -28,7 +28,7 @@ typedef struct worker {
     sj_program program;
     sj_policy policy;
     sj_device device;
-    sj_enrolment lab;
+    sj_enrolment collector;
     sj_recording *recording;
     sj_recording_summary summary;
 } worker;
@@ -200,18 +200,18 @@ static sj_status find_program(worker *self, sj_recording_options *options, sj_er
 static sj_status prepare_recording(worker *self, sj_error *error)
 {
     const sj_policy *policy = &self->policy;
-    SJ_TRY(sj_enrolment_load(&self->lab, error));
+    SJ_TRY(sj_enrolment_load(&self->collector, error));
     SJ_TRY(sj_state_directory("device/spool", self->spool_root, sizeof(self->spool_root), error));
     SJ_TRY(sj_enrolment_device(&self->device, error));
     SJ_TRY(take_policy(self->order, &self->policy, error));
     sj_recording_options options = {.device = &self->device,
                                     .name = text_of(self->order, "name"),
                                     .spool_root = self->spool_root,
-                                    .destination = self->lab.lab,
+                                    .destination = self->collector.collector,
                                     .selection = policy->selection,
                                     .chunks_per_thread = policy->chunks_per_thread,
                                     .full_policy =
-                                        policy->drop_when_full ? SJ_FULL_DROP_NEW : SJ_FULL_BLOCK,
+                                        policy->drop_when_full ? SJ_FULL_DROP_NEW : SJ_FULL_WAIT,
                                     .block_ms = policy->block_ms,
                                     .max_bytes = number_of(self, "max_bytes"),
                                     .spool_root_bytes = number_of(self, "spool_bytes"),
@@ -234,9 +234,9 @@ static int record(worker *self)
     int exec_errno = 0;
     sj_status status = prepare_recording(self, &error);
     if (status == SJ_OK) {
-        const sj_recording_link link = {.url = self->lab.lab,
-                                        .token = self->lab.token,
-                                        .certificate = self->lab.certificate,
+        const sj_recording_link link = {.url = self->collector.collector,
+                                        .token = self->collector.token,
+                                        .certificate = self->collector.certificate,
                                         .wait_ms = DELIVER_MS,
                                         .stays_for_spool = true};
         status = sj_recording_run(self->recording, &link, &self->summary, &exec_errno, &error);
@@ -249,7 +249,7 @@ static int record(worker *self)
     }
     sj_recording_free(self->recording);
     sj_policy_free(&self->policy);
-    sj_enrolment_deinit(&self->lab);
+    sj_enrolment_deinit(&self->collector);
     return status == SJ_OK ? EXIT_SUCCESS : EXIT_FAILURE;
 }
 

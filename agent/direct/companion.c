@@ -1,17 +1,17 @@
 /* Design notes
  *
- * The agent of this library meets its companion in a thread that is started here, before the
+ * The agent of this library meets its recorder in a thread that is started here, before the
  * program's first instruction, and talks with it over the same socket as with one outside. The
- * program waits for the thread twice, never for ever: until it listens, and, when it ends, until
+ * program waits for the thread twice, never forever: until it listens, and, when it ends, until
  * the last calls are delivered. A forked child has no such thread: it joins its parent's session
  * over the socket, as long as the parent lives, and so does a program that a child runs. When the
  * process itself becomes another program, its session ends, and that one begins its own. */
-#include "agent/lifecycle/companion.h"
+#include "agent/inproc/core/recorder_peer.h"
 
-#include "agent/control/clock.h"
 #include "agent/direct/direct.h"
 #include "agent/direct/settings.h"
-#include "agent/lifecycle/environment.h"
+#include "agent/host/clock.h"
+#include "agent/inproc/core/environment.h"
 
 #include <errno.h>
 #include <limits.h>
@@ -91,7 +91,8 @@ static bool start_thread(char **arguments)
     return result == 0;
 }
 
-bool sj_companion_meet(char **arguments, char **environment, char *runtime, size_t runtime_bytes)
+bool sj_recorder_peer_meet(char **arguments, char **environment, char *runtime,
+                           size_t runtime_bytes)
 {
     if (getauxval(AT_SECURE) != 0) {
         return false; /* whoever started it may not say where files are written */
@@ -118,21 +119,21 @@ bool sj_companion_meet(char **arguments, char **environment, char *runtime, size
     if (!is_there) {
         atomic_store(&is_over, true);
     }
-    (void)!at_quick_exit(sj_companion_part);
+    (void)!at_quick_exit(sj_recorder_peer_part);
     errno = kept_errno;
     return is_there;
 }
 
-void sj_companion_exec(const char *const **entries)
+void sj_recorder_peer_exec(const char *const **entries)
 {
     *entries = NULL;
     if (owner == getpid()) {
-        sj_companion_part();
+        sj_recorder_peer_part();
         *entries = settings.entries;
     }
 }
 
-void sj_companion_part(void)
+void sj_recorder_peer_part(void)
 {
     /* The thread itself comes here when it was the last of the program. */
     if (owner != getpid() || pthread_equal(thread, pthread_self())) {
@@ -148,7 +149,7 @@ void sj_companion_part(void)
  * async-signal-safe, and in children nothing but libc's. */
 __attribute__((visibility("default"), noreturn)) void _exit(int status)
 {
-    sj_companion_part();
+    sj_recorder_peer_part();
     for (;;) {
         (void)syscall(SYS_exit_group, status);
     }

@@ -10,13 +10,16 @@
  * this one looks four times a second whether it is alone. */
 #include "agent/direct/direct.h"
 
-#include "agent/control/clock.h"
-#include "agent/control/log.h"
-#include "agent/control/recording_parts.h"
 #include "agent/direct/options.h"
 #include "agent/direct/own_descriptors.h"
-#include "agent/recorder/recorder.h"
+#include "agent/host/clock.h"
+#include "agent/host/directories.h"
+#include "agent/inproc/recorder/recorder.h"
+#include "agent/ptrace/proc_status.h"
+#include "agent/recording/pipeline.h"
 #include "agent/uplink/sp_channel.h"
+#include "proto/base/log.h"
+#include "proto/base/units.h"
 
 #include <fcntl.h>
 #include <stdio.h>
@@ -28,12 +31,12 @@
 
 enum {
     DEFAULT_WAIT_MS = 2000,
-    MAX_WAIT_S = 3600,
+    MAX_WAIT_MS = 3600 * 1000,
     RESEND_MS = 60000,
     SLEEP_MS = 2,
     RESTING_SLEEP_MS = 8,
     RESTING_ROUNDS = 100,
-    WAITING_MAX = 1000 /* control frames in memory */
+    WAITING_MAX = 1000 /* metadata frames in memory */
 };
 
 #define LONELY_NS UINT64_C(250000000)
@@ -49,20 +52,19 @@ typedef struct direct {
 
 uint64_t sj_direct_wait_ms(const sj_direct_settings *settings)
 {
-    char *end = NULL;
-    const unsigned long seconds = strtoul(settings->wait, &end, 10);
-    const bool is_number = settings->wait[0] >= '0' && settings->wait[0] <= '9' && *end == '\0' &&
-                           seconds <= MAX_WAIT_S;
-    return is_number ? seconds * 1000 : DEFAULT_WAIT_MS;
+    uint64_t ns = 0;
+    const bool is_time = sj_duration_parse(settings->wait, &ns) && ns / 1000000 <= MAX_WAIT_MS;
+    return is_time ? ns / 1000000 : DEFAULT_WAIT_MS;
 }
 
 static sj_status process_joined(void *context, const sj_link_process *process)
 {
     sj_recording *recording = context;
     if (process->pid == getpid()) {
-        atomic_store(&recording->main_process, process->number);
+        sj_pipeline_set_main_process(recording, process->number);
     }
-    return sj_drain_add(recording->drain, process->number, process->pid, process->arena_name);
+    return sj_drain_add(sj_pipeline_drain(recording), process->number, process->pid,
+                        process->arena_name);
 }
 
 static sj_status choose_log(const sj_direct_settings *settings, char *path, size_t capacity,
@@ -86,52 +88,36 @@ static sj_status begin(direct *self, char **arguments, sj_error *error)
     sj_recording_options options;
     const sj_direct_settings *settings = self->settings;
     SJ_TRY(sj_direct_options(settings, arguments, &self->policy, &options, error));
-    SJ_TRY(sj_rooms_new(&options, &self->recording, error));
-    sj_clock_take_pair(0, &self->recording->start_clock);
-    SJ_TRY(sj_rooms_place(self->recording, error));
-    SJ_TRY(sj_rooms_keep(self->recording, error));
+    SJ_TRY(sj_pipeline_new(&options, &self->recording, error));
+    SJ_TRY(sj_pipeline_place(self->recording, error));
+    SJ_TRY(sj_pipeline_keep(self->recording, error));
     const sj_recording_link link = {.url = settings->url,
                                     .token = settings->token[0] != '\0' ? settings->token : NULL};
-    const sj_rooms_means means = {.channel = &sj_channel_sp,
-                                  .link = &link,
-                                  .resend_ms = RESEND_MS,
-                                  .threadless = true,
-                                  .joined = process_joined};
-    return sj_rooms_start(self->recording, &means, error);
+    const sj_pipeline_options means = {.channel = &sj_channel_sp,
+                                       .link = &link,
+                                       .resend_ms = RESEND_MS,
+                                       .threadless = true,
+                                       .joined = process_joined};
+    return sj_pipeline_start(self->recording, &means, error);
 }
 
 /* release lets the collector hear of the session when the agent has done its work. */
 static void release(direct *self)
 {
     sj_link_server_counters link;
-    sj_link_server_get_counters(self->recording->link, &link);
+    sj_link_server_get_counters(sj_pipeline_link(self->recording), &link);
     if (!self->is_released && link.ready != 0) {
         self->is_released = true;
-        sj_uplink_release(self->recording->uplink);
+        sj_uplink_release(sj_pipeline_uplink(self->recording));
     }
 }
 
-/* is_alone tells that all other threads have ended; the first of a process stays as a zombie. */
+/* is_alone: all other threads have ended; the first one of a process stays as a zombie. */
 static bool is_alone(void)
 {
-    char line[512];
-    char state = '?';
-    long threads = 0;
-    const int file = open("/proc/self/stat", O_RDONLY | O_CLOEXEC);
-    const ssize_t bytes = file >= 0 ? read(file, line, sizeof(line) - 1) : -1;
-    if (file >= 0) {
-        close(file);
-    }
-    if (bytes <= 0) {
-        return false;
-    }
-    line[bytes] = '\0';
-    const char *name_end = strrchr(line, ')');
-    return name_end != NULL &&
-           sscanf(name_end + 1,
-                  " %c %*d %*d %*d %*d %*d %*u %*u %*u %*u %*u %*u %*u %*d %*d %*d %*d %ld", &state,
-                  &threads) == 2 &&
-           state == 'Z' && threads == 2;
+    sj_proc_thread first;
+    return sj_proc_thread_read(getpid(), getpid(), &first) == SJ_OK && first.state == 'Z' &&
+           first.threads == 2;
 }
 
 /* keep_time does what is done now and then; false when the thread is alone. */
@@ -139,11 +125,11 @@ static bool keep_time(direct *self)
 {
     const uint64_t now_ns = sj_clock_ns(CLOCK_MONOTONIC);
     if (now_ns >= self->next_pair_ns) {
-        sj_emitter_counters counters;
+        sj_frame_writer_counters counters;
         self->next_pair_ns = now_ns + SJ_CLOCK_PAIR_NS;
-        sj_emitter_get_counters(self->recording->emitter, &counters);
+        sj_frame_writer_get_counters(sj_pipeline_frame_writer(self->recording), &counters);
         if (counters.waiting_frames < WAITING_MAX) { /* a full disk must not fill the memory */
-            sj_rooms_tell_clock(self->recording);
+            sj_pipeline_send_clock(self->recording);
         }
     }
     if (now_ns < self->next_lonely_ns) {
@@ -161,13 +147,13 @@ static void serve(direct *self, const atomic_bool *is_over)
     int sleep_ms = 0;
     while (!atomic_load(is_over) && keep_time(self)) {
         bool busy = false;
-        sj_link_server_step(recording->link, sleep_ms);
+        sj_link_server_step(sj_pipeline_link(recording), sleep_ms);
         release(self);
-        if (sj_drain_step(recording->drain, &busy) != SJ_OK) {
+        if (sj_drain_step(sj_pipeline_drain(recording), &busy) != SJ_OK) {
             sj_log(SJ_LOG_ERROR, "drain", "out of memory: the recording ends here");
             return;
         }
-        sj_uplink_step(recording->uplink);
+        sj_uplink_step(sj_pipeline_uplink(recording));
         idle_rounds = busy ? 0 : idle_rounds + (idle_rounds < RESTING_ROUNDS);
         sleep_ms = idle_rounds == RESTING_ROUNDS ? resting_ms
                    : idle_rounds < SLEEP_MS      ? idle_rounds
@@ -186,23 +172,24 @@ static uint64_t cpu_ns(clockid_t clock)
 static void deliver(direct *self)
 {
     sj_recording *recording = self->recording;
-    sj_uplink_status told;
+    sj_uplink_status uplink;
     const uint64_t end_ns =
         sj_clock_ns(CLOCK_MONOTONIC) + sj_direct_wait_ms(self->settings) * UINT64_C(1000000);
     sj_status status = SJ_ETIMEDOUT;
     size_t waiting = 1;
     for (uint64_t now_ns = 0; (status == SJ_ETIMEDOUT || waiting != 0) && now_ns < end_ns;
          now_ns = sj_clock_ns(CLOCK_MONOTONIC)) {
-        waiting = sj_emitter_retry(recording->emitter);
-        status = sj_uplink_drain(recording->uplink, 100);
+        waiting = sj_frame_writer_retry(sj_pipeline_frame_writer(recording));
+        status = sj_uplink_drain(sj_pipeline_uplink(recording), 100);
     }
-    sj_uplink_get_status(recording->uplink, &told);
-    recording->summary.delivered = status == SJ_OK && waiting == 0 && told.rejected_frames == 0;
-    if (!recording->summary.delivered) {
+    sj_uplink_get_status(sj_pipeline_uplink(recording), &uplink);
+    const bool delivered = status == SJ_OK && waiting == 0 && uplink.rejected_frames == 0;
+    sj_pipeline_set_delivered(recording, delivered);
+    if (!delivered) {
         sj_log(SJ_LOG_WARN, "undelivered",
                "%s has not taken everything%s%s: the rest is in %s; `sojourn flush` delivers it",
-               self->settings->url, told.message[0] != '\0' ? ": " : "", told.message,
-               recording->spool_directory);
+               self->settings->url, uplink.message[0] != '\0' ? ": " : "", uplink.message,
+               sj_pipeline_spool_directory(recording));
     }
 }
 
@@ -210,20 +197,18 @@ static void finish(direct *self)
 {
     sj_recording *recording = self->recording;
     const sj_process_end end = {.ended_ticks = sj_clock_ticks()};
-    const uint64_t main_process = atomic_load(&recording->main_process);
-    sj_drain_finish(recording->drain);
-    sj_link_server_stop(recording->link);
-    recording->link = NULL;
+    sj_link_server_counters link;
+    sj_pipeline_stop_collecting(recording, &link);
     if (!self->is_released) {
         return; /* the agent never came: there is nothing that the collector should hear of */
     }
-    (void)!sj_roster_end_process(recording->roster, main_process, &end);
-    recording->summary.traced_cpu_ns =
-        cpu_ns(CLOCK_PROCESS_CPUTIME_ID) - cpu_ns(CLOCK_THREAD_CPUTIME_ID);
-    sj_rooms_sum(recording, "completed");
-    (void)!sj_rooms_end_session(recording);
+    sj_pipeline_end_main_process(recording, &end);
+    sj_pipeline_set_traced_cpu(recording,
+                               cpu_ns(CLOCK_PROCESS_CPUTIME_ID) - cpu_ns(CLOCK_THREAD_CPUTIME_ID));
+    sj_pipeline_summarize(recording, "completed");
+    (void)!sj_pipeline_end_session(recording);
     deliver(self);
-    sj_rooms_close_spool(recording);
+    sj_pipeline_close_spool(recording);
 }
 
 /* complain_outside writes to the log with a descriptor of the program's, for one moment. */
@@ -255,14 +240,14 @@ void sj_direct_record(const sj_direct_settings *settings, char **arguments,
     }
     status = begin(&self, arguments, &error);
     if (status == SJ_OK) {
-        announce(self.recording->runtime_directory);
+        announce(sj_pipeline_runtime_directory(self.recording));
         serve(&self, is_over);
         finish(&self);
     } else {
         sj_log(SJ_LOG_ERROR, "start", "%s (%s is not recorded)", error.text, arguments[0]);
     }
     if (self.recording != NULL) {
-        sj_rooms_free(self.recording);
+        sj_pipeline_free(self.recording);
     }
     sj_policy_free(&self.policy);
 }

@@ -10,9 +10,10 @@
 #include <stdint.h>
 
 /* sj_direct_record records until `is_over` or until the calling thread is the last of the process,
- * and delivers the rest. `announce` is told the runtime directory as soon as the agent is listened
- * to; when the recording cannot be made it is never called, and the log says why. The calling
- * thread is Sojourn's own: it gets descriptors of its own, which no one else in the process has. */
+ * and delivers the rest. `announce` is called with the runtime directory as soon as the agent is
+ * listened to; when the recording cannot be made it is never called, and the log says why. The
+ * calling thread is Sojourn's own: it gets descriptors of its own, which no one else in the process
+ * has. */
 void sj_direct_record(const sj_direct_settings *settings, char **arguments,
                       void (*announce)(const char *runtime), const atomic_bool *is_over);
 

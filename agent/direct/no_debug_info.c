@@ -2,10 +2,11 @@
  *
  * elfutils' libdw reads DWARF for filters by source file and for stacks of other processes'
  * threads. Loading it opens further libraries (libdebuginfod, and with it curl), which no program
- * may get from us: here its two users have nothing to read, and options.c refuses policies that
+ * may get from us: here its users have nothing to read, and options.c refuses policies that
  * need it. */
-#include "agent/control/source_map.h"
-#include "agent/control/unwinder.h"
+#include "agent/objfile/source_map.h"
+#include "agent/ptrace/unwinder.h"
+#include "agent/zombies/stack_walk.h"
 
 sj_status sj_source_map_new(const char *path, sj_source_map **map)
 {
@@ -26,7 +27,7 @@ const char *sj_source_map_find(const sj_source_map *map, uint64_t offset)
     return NULL;
 }
 
-sj_status sj_unwinder_new(const sj_target *target, sj_unwinder **unwinder)
+sj_status sj_unwinder_new(const sj_tracee *target, sj_unwinder **unwinder)
 {
     (void)target;
     *unwinder = NULL;
@@ -38,7 +39,7 @@ void sj_unwinder_free(sj_unwinder *unwinder)
     (void)unwinder;
 }
 
-sj_status sj_stack_copy_take(const sj_target *target, pid_t tid, size_t limit, sj_stack_copy *copy)
+sj_status sj_stack_copy_take(const sj_tracee *target, pid_t tid, size_t limit, sj_stack_copy *copy)
 {
     (void)target;
     (void)tid;
@@ -79,4 +80,30 @@ const char *sj_unwinder_name(sj_unwinder *unwinder, uint64_t pc)
     (void)unwinder;
     (void)pc;
     return NULL;
+}
+
+sj_status sj_stack_walker_new(const sj_zombie_module *modules, size_t count,
+                              sj_stack_walker **walker)
+{
+    (void)modules;
+    (void)count;
+    *walker = NULL;
+    return SJ_EUNSUPPORTED;
+}
+
+void sj_stack_walker_free(sj_stack_walker *walker)
+{
+    (void)walker;
+}
+
+size_t sj_stack_walk(sj_stack_walker *walker, const sj_zombie_trace *trace, const uint8_t *stack,
+                     bool is_fault, sj_walked_frame *frames, size_t capacity)
+{
+    (void)walker;
+    (void)trace;
+    (void)stack;
+    (void)is_fault;
+    (void)frames;
+    (void)capacity;
+    return 0;
 }

@@ -1,15 +1,16 @@
 #include "agent/direct/options.h"
 
-#include "agent/lifecycle/link.h"
+#include "agent/abi/link.h"
 #include "agent/policy/draft.h"
 #include "agent/uplink/sp_address.h"
+#include "proto/base/units.h"
 
 #include <stdlib.h>
 #include <string.h>
 
 #define DEFAULT_SPOOL_BYTES (UINT64_C(256) << 20)
 
-/* check_places: where things are kept must be told by the environment, because asking the system's
+/* check_places: where things are kept must come from the environment, because asking the system's
  * user database may load libraries into the program. */
 static sj_status check_places(sj_error *error)
 {
@@ -59,22 +60,15 @@ static sj_status read_children(const char *text, uint32_t *children, sj_error *e
 
 static sj_status read_bytes(const char *text, uint64_t *bytes, sj_error *error)
 {
-    static const char units[] = "kMG";
-    char *end = NULL;
     if (text[0] == '\0') {
         *bytes = DEFAULT_SPOOL_BYTES;
         return SJ_OK;
     }
-    const unsigned long long number = strtoull(text, &end, 10);
-    const char *unit = *end != '\0' ? strchr(units, *end) : NULL;
-    const unsigned shift = unit != NULL ? 10 * (unsigned)(unit - units + 1) : 0;
-    if (text[0] < '0' || text[0] > '9' || (*end != '\0' && (unit == NULL || end[1] != '\0')) ||
-        number == 0 || number > (UINT64_C(1) << 50) >> shift) {
+    if (!sj_size_parse(text, bytes) || *bytes == 0) {
         return sj_fail(error, SJ_EINVAL,
-                       "SOJOURN_DIRECT_SPOOL_BYTES needs a number with k, M or G, not \"%s\"",
+                       "SOJOURN_DIRECT_SPOOL_BYTES needs a size such as 256M or 1G, not \"%s\"",
                        text);
     }
-    *bytes = (uint64_t)number << shift;
     return SJ_OK;
 }
 
@@ -138,7 +132,7 @@ sj_status sj_direct_options(const sj_direct_settings *settings, char **arguments
     SJ_TRY(read_policy(settings->policy, policy, error));
     options->selection = policy->selection;
     options->chunks_per_thread = policy->chunks_per_thread;
-    options->full_policy = policy->drop_when_full ? SJ_FULL_DROP_NEW : SJ_FULL_BLOCK;
+    options->full_policy = policy->drop_when_full ? SJ_FULL_DROP_NEW : SJ_FULL_WAIT;
     options->block_ms = policy->block_ms;
     return SJ_OK;
 }

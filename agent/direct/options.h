@@ -2,8 +2,8 @@
 #ifndef SJ_AGENT_DIRECT_OPTIONS_H
 #define SJ_AGENT_DIRECT_OPTIONS_H
 
-#include "agent/control/recording.h"
 #include "agent/direct/settings.h"
+#include "agent/recording/recording.h"
 
 /* sj_direct_options reads everything that the settings name; `policy` and what `settings` and
  * `arguments` hold are borrowed by `options`. An error names the variable. SJ_EINVAL, SJ_ENOTFOUND,

@@ -2,7 +2,7 @@
 #ifndef SJ_AGENT_DIRECT_OWN_DESCRIPTORS_H
 #define SJ_AGENT_DIRECT_OWN_DESCRIPTORS_H
 
-#include "agent/control/error.h"
+#include "proto/base/error.h"
 
 /* sj_own_descriptors separates the thread's descriptors from those of the process and closes all:
  * what it opens takes no number of the program's, is closed by nobody else and is inherited by no

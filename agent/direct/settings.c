@@ -1,6 +1,6 @@
 #include "agent/direct/settings.h"
 
-#include "agent/lifecycle/environment.h"
+#include "agent/inproc/core/environment.h"
 
 #include <stddef.h>
 #include <string.h>
@@ -42,7 +42,7 @@ static void copy_all(char **environment, sj_direct_settings *settings)
     settings->entries[count] = NULL;
 }
 
-/* is_own tells whether an element of LD_PRELOAD is this library. */
+/* is_own returns whether an element of LD_PRELOAD is this library. */
 static bool is_own(const char *element, size_t length)
 {
     const size_t name_length = sizeof(own_name) - 1;

@@ -1,4 +1,4 @@
-/* Sojourn: what a program may tell its tracer. C89 and C++.
+/* Sojourn: a program's interface to its tracer. C89 and C++.
  *
  * Nothing has to be linked. When the program is not traced, every call is one comparison; once it
  * has been attached to, a call and a return. (Position
@@ -22,10 +22,10 @@ extern void sojourn_agent_mark_end(const char *name) __attribute__((weak));
     (sojourn_agent_mark_begin ? sojourn_agent_mark_begin(name) : (void)0)
 #define sojourn_mark_end(name) (sojourn_agent_mark_end ? sojourn_agent_mark_end(name) : (void)0)
 
-/* Requests to whoever records. sojourn_start and sojourn_stop: record from here on, or not;
+/* Requests to the recorder. sojourn_start and sojourn_stop: record from here on, or not;
  * sojourn_dump_flight: in flight mode, keep the last seconds (a trigger "app" of the policy
  * decides); sojourn_frame_tick: a frame begins; the time between two of one thread is what "jank"
- * triggers without a function look at. Any thread, signal handlers too; a handful of nanoseconds.
+ * triggers without a function look at. Any thread, signal handlers too; a few nanoseconds each.
  */
 extern void sojourn_agent_request(int request) __attribute__((weak));
 #define sojourn_start() (sojourn_agent_request ? sojourn_agent_request(1) : (void)0)

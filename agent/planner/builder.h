@@ -23,7 +23,7 @@ typedef struct sj_claim {
 
 typedef struct sj_builder {
     sj_module *module;
-    sj_plan_function *functions; /* one per piece, same index */
+    sj_plan_function *functions; /* one per range, same index */
     sj_plan_patch *patches;
     size_t patch_count;
     size_t patch_capacity;
@@ -57,53 +57,11 @@ SJ_MUST_CHECK sj_status sj_builder_sum(sj_builder *builder);
 
 void sj_builder_free(sj_builder *builder);
 
-/* sj_hook_in_place patches the head and every exit of the function at work; false (with
- * builder->reason) when a site cannot be patched. */
-bool sj_hook_in_place(sj_builder *builder);
-
-/* sj_hook_by_copy leads the head of a call-free function to a copy with probes at its exits. */
-bool sj_hook_by_copy(sj_builder *builder);
-
-/* sj_leaving_code returns the exit that an instruction of the function at work amounts to: itself,
- * the exit that it jumps to when exits are folded, or NULL when it stays in the function. `exit` is
- * what sj_exit_of says of it. */
-const sj_code *sj_leaving_code(const sj_builder *builder, const sj_code *code, sj_exit exit);
-
-/* sj_is_folded tells whether an instruction is an exit that only the jumps of the function at work
- * lead to, which all leave by themselves: nothing has to be able to arrive at it any more. */
-bool sj_is_folded(const sj_builder *builder, const sj_code *code);
-
-/* sj_window_make fills the window of instructions `first` to `last` of a piece; false when it is
- * smaller than `need` bytes, has an inner target, or cannot be moved. */
-bool sj_window_make(const sj_builder *builder, const sj_piece *piece, uint32_t first, uint32_t last,
-                    uint32_t need, sj_window *window);
-
-/* sj_window_head finds the window at the function's head; false with builder->reason. */
-bool sj_window_head(sj_builder *builder, uint32_t need, sj_window *window);
-
-/* sj_window_exit finds the window that holds an exit; false with builder->reason. */
-bool sj_window_exit(sj_builder *builder, const sj_piece *piece, uint32_t exit, uint32_t need,
-                    sj_window *window);
-
 /* sj_claim_bytes makes bytes the property of the function at work. */
 void sj_claim_bytes(sj_builder *builder, uint32_t start, uint32_t bytes);
 
-/* sj_free_padding counts the unclaimed bytes of padding at an offset, `most` at most. */
-uint32_t sj_free_padding(const sj_module *module, uint32_t at, uint32_t most);
-
-/* sj_take_window makes and claims the window of an exit, or of the head: of five bytes, or of two
- * with a jump in an island near by, else SJ_PIECE_NONE. False with builder->reason. */
-bool sj_take_window(sj_builder *builder, const sj_piece *piece, uint32_t exit, bool is_head,
-                    sj_window *window, uint32_t *island);
-
-/* sj_make_island_at moves code so that a jump can stand at an offset; sj_take_pun makes and claims
- * the window of an exit of one byte whose short jump has the byte behind it as its distance. */
-bool sj_make_island_at(sj_builder *builder, uint32_t island);
-bool sj_take_pun(sj_builder *builder, const sj_piece *piece, uint32_t exit, sj_window *window,
-                 uint32_t *island);
-
-/* sj_patch_window adds the patch (and, for `island` != SJ_PIECE_NONE, the jump in padding) that
- * leads a claimed window to a stub. */
+/* sj_patch_window adds the patch (and, for `island` != SJ_CODE_RANGE_NONE, the jump in padding)
+ * that leads a claimed window to a stub. */
 void sj_patch_window(sj_builder *builder, const sj_window *window, uint32_t island, uint32_t stub);
 
 /* sj_patch_distance adds the patch that retargets a claimed 32-bit jump. */
@@ -120,12 +78,12 @@ uint32_t sj_stub_begin(sj_builder *builder);
 void sj_stub_end(sj_builder *builder);
 
 /* Operations of the open stub; targets are offsets in the text. */
-void sj_emit_probe(sj_builder *builder, sj_plan_operation operation, bool frees_flags);
+void sj_emit_probe(sj_builder *builder, sj_plan_operation operation, bool has_dead_flags);
 void sj_emit_enter(sj_builder *builder); /* the probe of the entry of the function at work */
+void sj_emit_tail_call(sj_builder *builder, uint32_t callee); /* a range of the module */
 void sj_emit_jump(sj_builder *builder, int64_t target);
 void sj_emit_label(sj_builder *builder, uint32_t label);
 void sj_emit_jump_if_stub(sj_builder *builder, uint8_t condition, uint32_t stub);
-void sj_emit_to_label(sj_builder *builder, const sj_code *code, uint32_t label);
 
 /* The same for any machine: bytes as they are, or with a field that leads to a target or label. */
 void sj_emit_copy(sj_builder *builder, const uint8_t *bytes, uint8_t size);
@@ -138,19 +96,5 @@ void sj_emit_jump_stub(sj_builder *builder, uint32_t stub);
 
 /* sj_emit_dispatch_stub makes the stub of an import, the function at work. */
 uint32_t sj_emit_dispatch_stub(sj_builder *builder);
-
-/* sj_emit_moved emits an instruction that does not leave the function. */
-void sj_emit_moved(sj_builder *builder, const sj_code *code);
-
-/* sj_emit_exit emits a probe and an unconditional exit. */
-void sj_emit_exit(sj_builder *builder, const sj_code *code);
-
-/* sj_emit_leave_stub makes a stub of its own for a jump that amounts to an exit (sj_leaving_code):
- * a probe, then that exit. */
-uint32_t sj_emit_leave_stub(sj_builder *builder, const sj_code *jump, const sj_code *exit);
-
-/* sj_emit_window makes the stub of a window. */
-uint32_t sj_emit_window(sj_builder *builder, const sj_piece *piece, const sj_window *window,
-                        bool is_head);
 
 #endif

@@ -1,5 +1,4 @@
-#define _GNU_SOURCE
-#include "agent/planner/debug_file.h"
+#include "agent/objfile/debug_file.h"
 #include "agent/planner/plan_file.h"
 
 #include <stdio.h>
@@ -12,7 +11,7 @@ typedef struct content_hash {
     uint64_t b;
 } content_hash;
 
-static void mix(content_hash *hash, uint64_t word)
+static void mix_word(content_hash *hash, uint64_t word)
 {
     hash->a = (hash->a ^ word) * UINT64_C(0x9fb21c651e98df25);
     hash->a ^= hash->a >> 32;
@@ -24,12 +23,12 @@ static void mix_bytes(content_hash *hash, const void *bytes, size_t size)
 {
     sj_reader reader = sj_reader_of(bytes, size);
     while (sj_reader_left(&reader) >= sizeof(uint64_t)) {
-        mix(hash, sj_read_u64(&reader));
+        mix_word(hash, sj_read_u64(&reader));
     }
     while (sj_reader_left(&reader) > 0) {
-        mix(hash, sj_read_u8(&reader));
+        mix_word(hash, sj_read_u8(&reader));
     }
-    mix(hash, size);
+    mix_word(hash, size);
 }
 
 static void mix_text(content_hash *hash, const char *text)
@@ -43,9 +42,9 @@ static void mix_file(content_hash *hash, const char *path)
     struct stat status;
     mix_text(hash, path);
     if (stat(path, &status) == 0) {
-        mix(hash, (uint64_t)status.st_size);
-        mix(hash, (uint64_t)status.st_mtim.tv_sec);
-        mix(hash, (uint64_t)status.st_mtim.tv_nsec);
+        mix_word(hash, (uint64_t)status.st_size);
+        mix_word(hash, (uint64_t)status.st_mtim.tv_sec);
+        mix_word(hash, (uint64_t)status.st_mtim.tv_nsec);
     }
 }
 
@@ -72,7 +71,7 @@ bool sj_cache_path(const sj_planner_options *options, const sj_elf *elf, sj_slic
     }
     content_hash key = {.a = 3, .b = 4};
     mix_text(&key, options->module_path);
-    mix(&key, options->only_imports ? 2 : options->library_calls ? 1 : 0);
+    mix_word(&key, options->only_imports ? 2 : options->library_calls ? 1 : 0);
     if (options->map_file != NULL) {
         mix_file(&key, options->map_file);
     }

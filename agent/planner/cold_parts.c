@@ -2,20 +2,20 @@
 
 #include <stdlib.h>
 
-/* Design notes. Pieces that jump into each other are one function: a forest of sets joins them.
- * Exactly one member of a set may be a function; when there are more, their exits cannot be told
- * apart and all are left alone. */
+/* Design notes. Ranges that jump into each other are one function: a forest of sets joins them.
+ * Exactly one member of a set may be a function; when there are more, their exits cannot be
+ * assigned to one and all are excluded. */
 
-static uint32_t find_root(uint32_t *parents, uint32_t piece)
+static uint32_t find_root(uint32_t *parents, uint32_t range)
 {
-    while (parents[piece] != piece) {
-        parents[piece] = parents[parents[piece]];
-        piece = parents[piece];
+    while (parents[range] != range) {
+        parents[range] = parents[parents[range]];
+        range = parents[range];
     }
-    return piece;
+    return range;
 }
 
-static void join(uint32_t *parents, uint32_t a, uint32_t b)
+static void join_sets(uint32_t *parents, uint32_t a, uint32_t b)
 {
     a = find_root(parents, a);
     b = find_root(parents, b);
@@ -35,9 +35,9 @@ static size_t base_name_bytes(const char *name)
 static void join_by_name(const sj_module *module, uint32_t *parents, uint32_t *slots, size_t mask)
 {
     for (unsigned round = 0; round < 2; round++) {
-        for (uint32_t i = 0; i < module->piece_count; i++) {
-            const char *name = module->pieces[i].name;
-            const bool is_part = module->pieces[i].is_cold;
+        for (uint32_t i = 0; i < module->range_count; i++) {
+            const char *name = module->ranges[i].name;
+            const bool is_part = module->ranges[i].is_cold;
             const size_t bytes = base_name_bytes(name);
             if (name[0] == 0 || is_part != (round == 1)) {
                 continue;
@@ -47,8 +47,8 @@ static void join_by_name(const sj_module *module, uint32_t *parents, uint32_t *s
                 hash = (hash ^ (uint8_t)name[k]) * UINT64_C(1099511628211);
             }
             size_t slot = (hash ^ hash >> 32) & mask;
-            while (slots[slot] != SJ_PIECE_NONE) {
-                const char *other = module->pieces[slots[slot]].name;
+            while (slots[slot] != SJ_CODE_RANGE_NONE) {
+                const char *other = module->ranges[slots[slot]].name;
                 if (strlen(other) == bytes && memcmp(other, name, bytes) == 0) {
                     break;
                 }
@@ -56,8 +56,8 @@ static void join_by_name(const sj_module *module, uint32_t *parents, uint32_t *s
             }
             if (round == 0) {
                 slots[slot] = i;
-            } else if (slots[slot] != SJ_PIECE_NONE && find_root(parents, i) == i) {
-                join(parents, slots[slot], i);
+            } else if (slots[slot] != SJ_CODE_RANGE_NONE && find_root(parents, i) == i) {
+                join_sets(parents, slots[slot], i);
             }
         }
     }
@@ -66,14 +66,14 @@ static void join_by_name(const sj_module *module, uint32_t *parents, uint32_t *s
 static sj_status join_named(const sj_module *module, uint32_t *parents)
 {
     bool is_needed = false;
-    for (uint32_t i = 0; i < module->piece_count && !is_needed; i++) {
-        is_needed = module->pieces[i].is_cold && module->pieces[i].name[0] != 0 && parents[i] == i;
+    for (uint32_t i = 0; i < module->range_count && !is_needed; i++) {
+        is_needed = module->ranges[i].is_cold && module->ranges[i].name[0] != 0 && parents[i] == i;
     }
     if (!is_needed) {
         return SJ_OK;
     }
     size_t slots_count = 64;
-    while (slots_count < 2 * module->piece_count) {
+    while (slots_count < 2 * module->range_count) {
         slots_count *= 2;
     }
     uint32_t *slots = malloc(slots_count * sizeof(*slots));
@@ -89,76 +89,76 @@ static sj_status join_named(const sj_module *module, uint32_t *parents)
 /* Chooses each set's function and hangs the parts on it. `owners` is scratch. */
 static void assign_parts(sj_module *module, uint32_t *parents, uint32_t *owners)
 {
-    for (uint32_t i = 0; i < module->piece_count; i++) {
-        owners[i] = SJ_PIECE_NONE;
+    for (uint32_t i = 0; i < module->range_count; i++) {
+        owners[i] = SJ_CODE_RANGE_NONE;
     }
-    for (uint32_t i = 0; i < module->piece_count; i++) {
-        if (module->pieces[i].is_cold) {
+    for (uint32_t i = 0; i < module->range_count; i++) {
+        if (module->ranges[i].is_cold) {
             continue;
         }
         const uint32_t root = find_root(parents, i);
-        if (owners[root] == SJ_PIECE_NONE) {
+        if (owners[root] == SJ_CODE_RANGE_NONE) {
             owners[root] = i;
         } else {
-            module->pieces[i].skip = SJ_SKIP_OVERLAP;
-            module->pieces[owners[root]].skip = SJ_SKIP_OVERLAP;
+            module->ranges[i].skip = SJ_SKIP_OVERLAP;
+            module->ranges[owners[root]].skip = SJ_SKIP_OVERLAP;
         }
     }
-    for (uint32_t i = (uint32_t)module->piece_count; i-- > 0;) {
-        sj_piece *piece = &module->pieces[i];
+    for (uint32_t i = (uint32_t)module->range_count; i-- > 0;) {
+        sj_code_range *range = &module->ranges[i];
         const uint32_t owner = owners[find_root(parents, i)];
-        if (!piece->is_cold) {
+        if (!range->is_cold) {
             continue;
         }
-        if (owner != SJ_PIECE_NONE) {
-            sj_piece *function = &module->pieces[owner];
-            piece->parent = owner;
-            piece->next_part = function->next_part;
+        if (owner != SJ_CODE_RANGE_NONE) {
+            sj_code_range *function = &module->ranges[owner];
+            range->parent = owner;
+            range->next_part = function->next_part;
             function->next_part = i;
             function->part_count++;
-            function->table_count += piece->table_count;
-            if (piece->skip != SJ_SKIP_NONE && function->skip == SJ_SKIP_NONE) {
-                function->skip = piece->skip;
+            function->table_count += range->table_count;
+            if (range->skip != SJ_SKIP_NONE && function->skip == SJ_SKIP_NONE) {
+                function->skip = range->skip;
             }
         }
-        piece->skip = SJ_SKIP_COLD_PART;
+        range->skip = SJ_SKIP_COLD_PART;
     }
 }
 
 /* Weak links only join sets of parts that have no function yet. */
 static void join_weak(sj_module *module, uint32_t *parents, uint32_t *has, const sj_links *weak)
 {
-    memset(has, 0, module->piece_count * sizeof(*has));
-    for (uint32_t i = 0; i < module->piece_count; i++) {
-        if (!module->pieces[i].is_cold) {
+    memset(has, 0, module->range_count * sizeof(*has));
+    for (uint32_t i = 0; i < module->range_count; i++) {
+        if (!module->ranges[i].is_cold) {
             has[find_root(parents, i)] = 1;
         }
     }
     for (size_t i = 0; i < weak->count; i++) {
         const sj_link *link = &weak->items[i];
         if (has[find_root(parents, link->from)] == 0 || has[find_root(parents, link->to)] == 0) {
-            join(parents, link->from, link->to);
+            join_sets(parents, link->from, link->to);
         }
     }
 }
 
 sj_status sj_join_parts(sj_module *module, sj_links *strong, const sj_links *weak)
 {
-    if (module->piece_count == 0) {
+    if (module->range_count == 0) {
         return SJ_OK;
     }
-    uint32_t *parents = malloc(module->piece_count * sizeof(*parents));
-    uint32_t *scratch = malloc(module->piece_count * sizeof(*scratch));
+    uint32_t *parents = malloc(module->range_count * sizeof(*parents));
+    uint32_t *scratch = malloc(module->range_count * sizeof(*scratch));
     if (parents == NULL || scratch == NULL) {
         free(parents);
         free(scratch);
         return SJ_ENOMEM;
     }
-    for (uint32_t i = 0; i < module->piece_count; i++) {
+    for (uint32_t i = 0; i < module->range_count; i++) {
         parents[i] = i;
     }
     for (size_t i = 0; i < strong->count; i++) {
-        join(parents, strong->items[i].from, strong->items[i].to);
+        join_sets(parents, strong->items[i].from, strong->items[i].to);
     }
     const sj_status status = join_named(module, parents);
     if (status == SJ_OK) {

@@ -14,9 +14,9 @@ static void mark_address(sj_module *module, uint64_t address)
 static void mark_resolver(sj_module *module, uint64_t address)
 {
     mark_address(module, address);
-    const uint32_t resolver = sj_module_piece_at(module, (int64_t)(address - module->text_low));
-    if (resolver != SJ_PIECE_NONE) {
-        module->pieces[resolver].skip = SJ_SKIP_RUNTIME_SUPPORT;
+    const uint32_t resolver = sj_module_range_at(module, (int64_t)(address - module->text_low));
+    if (resolver != SJ_CODE_RANGE_NONE) {
+        module->ranges[resolver].skip = SJ_SKIP_RUNTIME_SUPPORT;
     }
 }
 

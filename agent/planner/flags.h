@@ -1,5 +1,5 @@
-/* Who may look at the status flags (free_flags.c), and what it takes to see that: all code of the
- * text, and which slots lead to other modules. */
+/* Which code may read the status flags (dead_flags.c), and what it takes to see that: all code of
+ * the text, and which slots lead to other modules. */
 #ifndef SJ_AGENT_PLANNER_FLAGS_H
 #define SJ_AGENT_PLANNER_FLAGS_H
 
@@ -31,34 +31,34 @@ SJ_MUST_CHECK sj_status sj_import_slots_read(const sj_module *module, sj_import_
 const sj_import_slot *sj_import_slot_of(const sj_module *module, const sj_import_slots *slots,
                                         const sj_code *code);
 
-/* sj_read_loose_code disassembles text between two pieces into module->codes. SJ_ENOMEM. */
-SJ_MUST_CHECK sj_status sj_read_loose_code(sj_module *module, const sj_decoder *decoder,
-                                           uint32_t start, uint32_t end);
+/* sj_read_unowned_code disassembles text between two ranges into module->codes. SJ_ENOMEM. */
+SJ_MUST_CHECK sj_status sj_read_unowned_code(sj_module *module, const sj_decoder *decoder,
+                                             uint32_t start, uint32_t end);
 
-/* sj_any_code_behind is what an instruction goes on to, in a piece or not; NULL: there is none. */
+/* sj_any_code_behind is what an instruction goes on to, in a range or not; NULL: there is none. */
 const sj_code *sj_any_code_behind(const sj_module *module, const sj_code *code);
 
-/* sj_is_last_call tells of a call that it ends its piece and alignment follows: it never returns.
+/* sj_is_last_call returns whether a call ends its range and alignment follows: it never returns.
  */
 bool sj_is_last_call(const sj_module *module, const sj_code *code);
 
 /* What may happen to flags when control goes on somewhere; none of it: they are overwritten. */
-typedef enum sj_flags_fate {
-    SJ_FATE_READ = 1,     /* or not understood */
-    SJ_FATE_RETURNED = 2, /* the function returns with them */
-    SJ_FATE_POINTED = 4,  /* they go to whatever is called by pointer */
-    SJ_FATE_GONE = 8      /* they go to another module */
-} sj_flags_fate;
+typedef enum sj_flags_use {
+    SJ_USE_READ = 1,     /* or not understood */
+    SJ_USE_RETURNED = 2, /* the function returns with them */
+    SJ_USE_POINTED = 4,  /* they go to whatever is called by pointer */
+    SJ_USE_GONE = 8      /* they go to another module */
+} sj_flags_use;
 
 /* What is known of the module when flags are followed; zeroed as far as it is not. */
 typedef struct sj_flags_view {
     const sj_module *module;
     const sj_import_slots *slots;
-    const uint8_t *label_fates; /* by function: of all places that its switches go on to */
-    uint32_t labels_of;         /* function whose switches do not count, or SJ_PIECE_NONE */
+    const uint8_t *label_uses; /* by function: of all places that its switches go on to */
+    uint32_t labels_of;        /* function whose switches do not count, or SJ_CODE_RANGE_NONE */
 } sj_flags_view;
 
-/* sj_flags_fates returns the fates of all flags from an instruction on. */
-uint32_t sj_flags_fates(const sj_flags_view *view, const sj_code *code);
+/* sj_flags_uses returns the uses of all flags from an instruction on. */
+uint32_t sj_flags_uses(const sj_flags_view *view, const sj_code *code);
 
 #endif

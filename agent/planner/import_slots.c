@@ -1,9 +1,10 @@
 #include "agent/planner/flags.h"
 
-#include "agent/planner/growable.h"
 #include "agent/planner/machine.h"
+#include "proto/base/array.h"
 
 #include <elf.h>
+#include <stdlib.h>
 
 /* Design notes. What the loader fills a slot with: the function of this module that its symbol
  * names, unless another module defines it as well, which is then as good as an import. */
@@ -40,7 +41,8 @@ sj_status sj_import_slots_read(const sj_module *module, sj_import_slots *slots)
             relocation.type != machine->relocation_data) {
             continue;
         }
-        SJ_TRY(sj_grow(&slots->items, &slots->capacity, slots->count, 1, sizeof(*slots->items)));
+        SJ_TRY(sj_array_reserve(&slots->items, &slots->capacity, slots->count, 1,
+                                sizeof(*slots->items)));
         slots->items[slots->count++] = read_slot(&relocation, walk.symbols);
     }
     if (slots->count > 0) {

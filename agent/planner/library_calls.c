@@ -1,13 +1,14 @@
 #include "agent/planner/builder.h"
-#include "agent/planner/growable.h"
 #include "agent/planner/machine.h"
+#include "proto/base/array.h"
 
 #include <elf.h>
 #include <stdio.h>
+#include <stdlib.h>
 
 /* Design notes. A module calls another through a slot that the loader fills. A slot of the linkage
  * table is used by calls only. One of the data kind may also be loaded, as the address of the
- * function: a program may compare it, so such a slot is left as it is; the code tells. Symbol
+ * function: a program may compare it, so such a slot is excluded; the code shows it. Symbol
  * versions name the library; where there is none, the name begins with the '!' alone. */
 
 enum { SLOT_BYTES = 8, NAME_MAX_BYTES = 4096 };
@@ -156,11 +157,12 @@ static sj_status collect_slots(const sj_module *module, import_list *list)
             !read_import(&module->elf, list->symbols, relocation.symbol).is_function) {
             continue;
         }
-        SJ_TRY(sj_grow(&list->items, &list->capacity, list->count, 1, sizeof(*list->items)));
+        SJ_TRY(
+            sj_array_reserve(&list->items, &list->capacity, list->count, 1, sizeof(*list->items)));
         list->items[list->count++] = (import_slot){.address = address,
                                                    .symbol = relocation.symbol,
                                                    .is_data = is_data,
-                                                   .is_loaded = is_data && !machine->tells_loads};
+                                                   .is_loaded = is_data && !machine->shows_loads};
     }
     return SJ_OK;
 }
@@ -179,13 +181,13 @@ static import_slot *find_slot(const import_list *list, uint64_t address)
 }
 
 /* Notes the slots that code reads other than to call or jump through them. */
-static void note_loads(const sj_module *module, const import_list *list)
+static void record_loads(const sj_module *module, const import_list *list)
 {
     for (size_t i = 0; i < module->code_count; i++) {
         const sj_code *code = &module->codes[i];
         const bool is_call =
             code->kind == SJ_CODE_CALL_INDIRECT || code->kind == SJ_CODE_JUMP_INDIRECT;
-        if ((code->flags & (SJ_CODE_RELATIVE | SJ_CODE_LOOSE)) != SJ_CODE_RELATIVE || is_call) {
+        if ((code->flags & (SJ_CODE_RELATIVE | SJ_CODE_UNOWNED)) != SJ_CODE_RELATIVE || is_call) {
             continue;
         }
         import_slot *slot = find_slot(list, sj_module_address(module, sj_code_target(code)));
@@ -206,7 +208,7 @@ static void remove_doubles(import_list *list)
     list->count = kept;
 }
 
-static sj_skip judge_import(const import_slot *slot, const char *name)
+static sj_skip decide_import(const import_slot *slot, const char *name)
 {
     if (is_support(name)) {
         return SJ_SKIP_RUNTIME_SUPPORT;
@@ -223,19 +225,19 @@ static sj_status add_import(sj_builder *builder, const import_list *list, const 
     char name[NAME_MAX_BYTES];
     const char *symbol = read_import(&module->elf, list->symbols, slot->symbol).name;
     snprintf(name, sizeof(name), "%s!%s", find_library(&module->elf, slot->symbol), symbol);
-    sj_piece piece = {.start = (uint32_t)(slot->address - module->text_low),
-                      .size = SLOT_BYTES,
-                      .source = SJ_SYMBOL_IMPORT};
-    SJ_TRY(sj_module_keep_name(module, name, &piece.name));
-    SJ_TRY(
-        sj_grow(&module->pieces, &module->piece_capacity, module->piece_count, 1, sizeof(piece)));
-    const uint32_t index = (uint32_t)module->piece_count;
-    module->pieces[module->piece_count++] = piece;
+    sj_code_range range = {.start = (uint32_t)(slot->address - module->text_low),
+                           .size = SLOT_BYTES,
+                           .source = SJ_SYMBOL_IMPORT};
+    SJ_TRY(sj_module_keep_name(module, name, &range.name));
+    SJ_TRY(sj_array_reserve(&module->ranges, &module->range_capacity, module->range_count, 1,
+                            sizeof(range)));
+    const uint32_t index = (uint32_t)module->range_count;
+    module->ranges[module->range_count++] = range;
     sj_plan_function *function = &builder->functions[index];
     *function = (sj_plan_function){.offset = slot->address,
                                    .size = SLOT_BYTES,
                                    .source = SJ_SYMBOL_IMPORT,
-                                   .skip = (uint8_t)judge_import(slot, symbol)};
+                                   .skip = (uint8_t)decide_import(slot, symbol)};
     if (function->skip == SJ_SKIP_NONE) {
         function->technique = SJ_TECHNIQUE_GOT;
         function->first_patch = (uint32_t)builder->patch_count;
@@ -248,12 +250,9 @@ static sj_status add_import(sj_builder *builder, const import_list *list, const 
 
 static sj_status add_imports(sj_builder *builder, const import_list *list)
 {
-    const size_t count = builder->module->piece_count + list->count + 1;
-    sj_plan_function *functions = realloc(builder->functions, count * sizeof(*functions));
-    if (functions == NULL) {
-        return SJ_ENOMEM;
-    }
-    builder->functions = functions;
+    size_t capacity = builder->module->range_count + 1;
+    SJ_TRY(sj_array_reserve(&builder->functions, &capacity, capacity, list->count,
+                            sizeof(*builder->functions)));
     for (size_t i = 0; i < list->count; i++) {
         SJ_TRY(add_import(builder, list, &list->items[i]));
     }
@@ -271,7 +270,7 @@ sj_status sj_plan_library_calls(sj_builder *builder)
     if (status == SJ_OK && list.count > 0) {
         qsort(list.items, list.count, sizeof(*list.items), compare_slots);
         remove_doubles(&list);
-        note_loads(module, &list);
+        record_loads(module, &list);
         status = add_imports(builder, &list);
     }
     free(list.items);

@@ -1,21 +1,18 @@
-#define _GNU_SOURCE
-#include "agent/planner/module.h"
+#include "agent/planner/map_evidence.h"
 
-#include "agent/planner/debug_file.h"
-#include "agent/planner/growable.h"
-#include "agent/planner/machine.h"
-#include "agent/planner/map_file.h"
+#include "agent/objfile/debug_file.h"
+#include "agent/objfile/map_file.h"
 #include "agent/runtimes/runtime.h"
+#include "proto/base/array.h"
 
 #include <elf.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
-
-enum { BLOCK_SHIFT = 6 }; /* of module->pieces_before */
 
 static sj_status find_text(sj_module *module, sj_error *error)
 {
@@ -75,12 +72,20 @@ static sj_status load_map(const char *path, sj_module *module, sj_error *error)
         return sj_fail(error, SJ_ECORRUPT, "map file %s is empty or not a regular file", path);
     }
     const sj_slice slice = {.data = bytes, .size = (size_t)status.st_size};
-    const sj_status parsed = sj_map_parse(slice, &module->map_names, &module->symbols);
-    munmap(bytes, (size_t)status.st_size);
-    if (parsed != SJ_OK) {
-        return sj_fail(error, parsed, "map file %s has no line of a known format", path);
+    const size_t own_count = module->symbols.count;
+    sj_status result = sj_map_parse(slice, &module->map_names, &module->symbols);
+    if (result != SJ_OK) {
+        (void)sj_fail(error, result, "map file %s has no line of a known format", path);
+    } else {
+        const sj_map_symbols map = {.path = path,
+                                    .bytes = slice,
+                                    .names = module->map_names,
+                                    .items = module->symbols.items + own_count,
+                                    .count = module->symbols.count - own_count};
+        result = sj_map_evidence_check(module, own_count, &map, error);
     }
-    return SJ_OK;
+    munmap(bytes, (size_t)status.st_size);
+    return result;
 }
 
 /* Owns the text of one name that is not in the file. */
@@ -149,10 +154,11 @@ static sj_status load_symbols(const sj_planner_options *options, sj_module *modu
     return SJ_OK;
 }
 
-sj_status sj_module_load(const sj_planner_options *options, sj_module *module, sj_error *error)
+sj_status sj_module_load(const sj_planner_options *options, sj_machine_finder find_machine,
+                         sj_module *module, sj_error *error)
 {
     SJ_TRY(sj_elf_open(options->module_path, &module->elf, error));
-    module->machine = sj_machine_of(module->elf.machine);
+    module->machine = find_machine(module->elf.machine);
     if (module->machine == NULL || (module->elf.type != ET_EXEC && module->elf.type != ET_DYN)) {
         return sj_fail(error, SJ_EUNSUPPORTED, "%s is not an x86-64 or AArch64 program or library",
                        options->module_path);
@@ -160,14 +166,14 @@ sj_status sj_module_load(const sj_planner_options *options, sj_module *module, s
     SJ_TRY(find_text(module, error));
     module->is_go = sj_elf_find_section(&module->elf, ".gopclntab") != NULL ||
                     sj_elf_find_section(&module->elf, ".note.go.buildid") != NULL;
-    const sj_status status = load_symbols(options, module, error);
-    if (status != SJ_OK) {
-        return status == SJ_ENOMEM ? sj_fail(error, status, "out of memory for symbols") : status;
-    }
     const sj_elf_section *frames = sj_elf_find_section(&module->elf, ".eh_frame");
     if (frames != NULL) {
         const sj_slice bytes = sj_elf_section_bytes(&module->elf, frames);
-        SJ_TRY(sj_unwind_read(bytes, frames->address, &module->unwind));
+        SJ_TRY(sj_eh_frame_read(bytes, frames->address, &module->unwind));
+    }
+    const sj_status status = load_symbols(options, module, error);
+    if (status != SJ_OK) {
+        return status == SJ_ENOMEM ? sj_fail(error, status, "out of memory for symbols") : status;
     }
     return SJ_OK;
 }
@@ -175,58 +181,16 @@ sj_status sj_module_load(const sj_planner_options *options, sj_module *module, s
 void sj_module_close(sj_module *module)
 {
     sj_symbols_free(&module->symbols);
-    sj_unwind_free(&module->unwind);
+    sj_eh_frame_free(&module->unwind);
     sj_elf_close(&module->elf);
     sj_elf_close(&module->debug);
     sj_elf_close(&module->mini);
     free(module->map_names);
     free_kept_names(module);
-    free(module->pieces);
+    free(module->ranges);
     free(module->codes);
     free(module->first_codes);
-    free(module->pieces_before);
+    free(module->ranges_before);
     free(module->targets); /* one allocation holds all bit sets */
     *module = (sj_module){0};
-}
-
-sj_status sj_module_index_pieces(sj_module *module)
-{
-    const uint32_t blocks = (module->text_bytes >> BLOCK_SHIFT) + 1;
-    module->pieces_before = malloc(blocks * sizeof(*module->pieces_before));
-    if (module->pieces_before == NULL) {
-        return SJ_ENOMEM;
-    }
-    uint32_t count = 0;
-    for (uint32_t block = 0; block < blocks; block++) {
-        while (count < module->piece_count && module->pieces[count].start < (uint64_t)block
-                                                                                << BLOCK_SHIFT) {
-            count++;
-        }
-        module->pieces_before[block] = count;
-    }
-    return SJ_OK;
-}
-
-uint32_t sj_module_pieces_before(const sj_module *module, int64_t offset)
-{
-    if (offset < 0 || module->piece_count == 0) {
-        return 0;
-    }
-    const int64_t last = module->text_bytes;
-    const uint32_t block = (uint32_t)((offset < last ? offset : last) >> BLOCK_SHIFT);
-    uint32_t count = module->pieces_before[block];
-    while (count < module->piece_count && (int64_t)module->pieces[count].start <= offset) {
-        count++;
-    }
-    return count;
-}
-
-uint32_t sj_module_piece_at(const sj_module *module, int64_t offset)
-{
-    const uint32_t count = sj_module_pieces_before(module, offset);
-    if (count == 0) {
-        return SJ_PIECE_NONE;
-    }
-    const sj_piece *piece = &module->pieces[count - 1];
-    return offset < (int64_t)piece->start + piece->size ? count - 1 : SJ_PIECE_NONE;
 }

@@ -1,24 +1,24 @@
-/* A module under planning: its text, its pieces of code, its instructions and what is known of
- * each byte of text. Filled step by step: sj_module_load, sj_module_find_pieces,
+/* A module under planning: its text, its code ranges, its instructions and what is known of
+ * each byte of text. Filled step by step: sj_module_load, sj_module_find_ranges,
  * sj_module_find_targets; the techniques read it and claim bytes. One thread per module. */
 #ifndef SJ_AGENT_PLANNER_MODULE_H
 #define SJ_AGENT_PLANNER_MODULE_H
 
-#include "agent/planner/decode.h"
-#include "agent/planner/elf_view.h"
-#include "agent/planner/plan.h"
+#include "agent/abi/plan.h"
+#include "agent/objfile/eh_frame.h"
+#include "agent/objfile/elf_view.h"
+#include "agent/objfile/symbols.h"
+#include "agent/planner/decoder.h"
 #include "agent/planner/planner.h"
-#include "agent/planner/symbols.h"
-#include "agent/planner/unwind.h"
 
-enum { SJ_PIECE_NONE = UINT32_MAX };
+enum { SJ_CODE_RANGE_NONE = UINT32_MAX };
 
 /* A contiguous range of code: a function, or a cold part that belongs to one. */
-typedef struct sj_piece {
+typedef struct sj_code_range {
     uint32_t start; /* offset from the start of the text */
     uint32_t size;
-    uint32_t head; /* offset of the first instruction behind marks of branch targets (endbr64, bti,
-                    * paciasp), which have to stay where they are */
+    uint32_t entry; /* offset of the first instruction behind marks of branch targets (endbr64, bti,
+                     * paciasp), which have to stay where they are */
     uint32_t first_code;
     uint32_t code_count;
     uint32_t parent; /* own index for functions */
@@ -26,8 +26,8 @@ typedef struct sj_piece {
     uint32_t part_count;  /* of a function: cold parts */
     uint32_t table_count; /* jump tables that its instructions name */
     const char *name;
-    const sj_frame_range *frame; /* that the start lies in; NULL: none */
-    uint8_t source;              /* sj_symbol_source */
+    const sj_fde *frame; /* that the start lies in; NULL: none */
+    uint8_t source;      /* sj_symbol_source */
     uint8_t receiver;
     uint8_t skip; /* sj_skip that was found before any technique was tried */
     bool is_cold;
@@ -37,9 +37,9 @@ typedef struct sj_piece {
     bool has_frame;   /* somewhere the stack is not as at the entry */
     bool has_labels;  /* labels inside whose address is taken */
     bool has_entries; /* the same of labels that are entries of a jump table that code names */
-    bool frees_flags_at_head; /* what the status flags are at the entry is of no matter */
-    bool frees_flags_at_return;
-} sj_piece;
+    bool dead_flags_at_entry; /* the status flags are overwritten before anything reads them */
+    bool dead_flags_at_return;
+} sj_code_range;
 
 typedef struct sj_module {
     const sj_machine *machine;
@@ -50,16 +50,16 @@ typedef struct sj_module {
     struct sj_kept_name *kept_names; /* list */
     char debug_path[512];            /* "" when there is no debug file */
     sj_symbols symbols;
-    sj_unwind unwind;
+    sj_eh_frame unwind;
     uint64_t text_low;
     uint32_t text_bytes;
     const uint8_t *text;
     bool is_go;
-    sj_piece *pieces; /* sorted by start */
-    size_t piece_count;
-    size_t piece_capacity;
-    uint32_t *pieces_before; /* by block of text: how many pieces start before it */
-    sj_code *codes;          /* by address; of pieces and, where flags matter, between them */
+    sj_code_range *ranges; /* sorted by start */
+    size_t range_count;
+    size_t range_capacity;
+    uint32_t *ranges_before; /* by block of text: how many ranges start before it */
+    sj_code *codes;          /* by address; of ranges and, where flags matter, between them */
     size_t code_count;
     size_t code_capacity;
     uint32_t *first_codes; /* by word of code_starts: number of its first instruction */
@@ -74,17 +74,21 @@ typedef struct sj_module {
     uint64_t *table_entries; /* targets of jump tables (kept for the tests' truth check) */
 } sj_module;
 
+typedef const sj_machine *(*sj_machine_finder)(uint16_t elf_machine);
+
 /* sj_module_load opens the module and reads symbols, debug files, the map file and unwind tables.
- * SJ_ENOTFOUND, SJ_EUNSUPPORTED, SJ_ECORRUPT, SJ_ENOMEM. Release with sj_module_close, also after
- * a failure. */
-SJ_MUST_CHECK sj_status sj_module_load(const sj_planner_options *options, sj_module *module,
+ * `find_machine` is sj_machine_of: passed, so that no machine stands below the module.
+ * SJ_ENOTFOUND, SJ_EUNSUPPORTED, SJ_ECORRUPT, SJ_ENOMEM. Release with sj_module_close, also after a
+ * failure. */
+SJ_MUST_CHECK sj_status sj_module_load(const sj_planner_options *options,
+                                       sj_machine_finder find_machine, sj_module *module,
                                        sj_error *error);
 
-/* sj_module_find_pieces turns symbols and unwind ranges into pieces, with the reasons to leave
+/* sj_module_find_ranges turns symbols and FDEs into code ranges, with the reasons to leave
  * some alone. */
-SJ_MUST_CHECK sj_status sj_module_find_pieces(sj_module *module);
+SJ_MUST_CHECK sj_status sj_module_find_ranges(sj_module *module);
 
-/* sj_module_find_targets disassembles every piece, marks everything that control may reach other
+/* sj_module_find_targets disassembles every range, marks everything that control may reach other
  * than by falling through, joins cold parts with their functions and finds padding. */
 SJ_MUST_CHECK sj_status sj_module_find_targets(sj_module *module);
 
@@ -93,20 +97,21 @@ SJ_MUST_CHECK sj_status sj_module_keep_name(sj_module *module, const char *name,
 
 void sj_module_close(sj_module *module);
 
-/* sj_module_index_pieces prepares the two below, once all pieces are sorted. SJ_ENOMEM. */
-SJ_MUST_CHECK sj_status sj_module_index_pieces(sj_module *module);
+/* sj_module_skip_notifiers excludes what calls the agent when Mono enters or leaves a method: its
+ * calls would lie around the beginning, or the end, of the method's. They have no names in a
+ * stripped runtime, and lie behind functions that have. The ranges are sorted. */
+void sj_module_skip_notifiers(sj_module *module);
 
-/* sj_module_pieces_before counts the pieces that start at an offset or before. */
-uint32_t sj_module_pieces_before(const sj_module *module, int64_t offset);
+/* sj_module_index_ranges prepares the two below, once all ranges are sorted. SJ_ENOMEM. */
+SJ_MUST_CHECK sj_status sj_module_index_ranges(sj_module *module);
 
-/* sj_module_piece_at returns the index of the piece that holds an offset, or SJ_PIECE_NONE. */
-uint32_t sj_module_piece_at(const sj_module *module, int64_t offset);
+/* sj_module_ranges_before counts the ranges that start at an offset or before. */
+uint32_t sj_module_ranges_before(const sj_module *module, int64_t offset);
 
-/* sj_module_is_runtime tells whether a module is one that is left alone as a whole: the dynamic
- * loader, libc and its companions, the vDSO. `name` is a path or a soname. */
-bool sj_module_is_runtime(const char *name);
+/* sj_module_range_at returns the index of the range that holds an offset, or SJ_CODE_RANGE_NONE. */
+uint32_t sj_module_range_at(const sj_module *module, int64_t offset);
 
-/* sj_name_is_runtime tells whether a function belongs to the start files or the linker. */
+/* sj_name_is_runtime returns whether a function belongs to the start files or the linker. */
 bool sj_name_is_runtime(const char *name);
 
 static inline bool sj_bit_get(const uint64_t *bits, uint32_t at)

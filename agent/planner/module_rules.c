@@ -10,28 +10,6 @@ static bool is_listed(const char *name, size_t size, const char *const *list, si
     return false;
 }
 
-bool sj_module_is_runtime(const char *name)
-{
-    static const char *const stems[] = {
-        "libc",         "libpthread",   "libdl",      "librt",   "libresolv",
-        "libthread_db", "libnss_files", "libnss_dns", "libutil", "libsojourn-agent"};
-    const char *slash = strrchr(name, '/');
-    const char *base = slash != NULL ? slash + 1 : name;
-    if (strncmp(base, "ld-", 3) == 0 || strncmp(base, "ld.so", 5) == 0 ||
-        strncmp(base, "linux-vdso", 10) == 0 || strncmp(base, "linux-gate", 10) == 0 ||
-        strcmp(base, "[vdso]") == 0) {
-        return true;
-    }
-    /* libc.so.6 and the older libc-2.31.so. */
-    const size_t stem = strcspn(base, ".");
-    const char *dash = strstr(base, "-2.");
-    if (dash != NULL && dash < base + stem) {
-        return is_listed(base, (size_t)(dash - base), stems, sizeof(stems) / sizeof(stems[0]));
-    }
-    return strncmp(base + stem, ".so", 3) == 0 &&
-           is_listed(base, stem, stems, sizeof(stems) / sizeof(stems[0]));
-}
-
 bool sj_name_is_runtime(const char *name)
 {
     static const char *const names[] = {"_start",
@@ -53,4 +31,21 @@ bool sj_name_is_runtime(const char *name)
            strncmp(name, "__x86_indirect_thunk", 20) == 0 ||
            strncmp(name, "__llvm_retpoline", 16) == 0 ||
            is_listed(name, strlen(name), names, sizeof(names) / sizeof(names[0]));
+}
+
+void sj_module_skip_notifiers(sj_module *module)
+{
+    static const char prefix[] = "mono_profiler_";
+    static const char raise[] = "mono_profiler_raise_";
+    bool is_among = false;
+    for (size_t i = 0; i < module->range_count; i++) {
+        sj_code_range *range = &module->ranges[i];
+        const char *name = range->name;
+        if (name[0] != '\0') {
+            is_among = strncmp(name, prefix, sizeof(prefix) - 1) == 0;
+        }
+        if (is_among && (name[0] == '\0' || strncmp(name, raise, sizeof(raise) - 1) == 0)) {
+            range->skip = SJ_SKIP_RUNTIME_SUPPORT;
+        }
+    }
 }

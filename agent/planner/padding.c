@@ -4,13 +4,13 @@
 
 enum { GAP_MAX_BYTES = 256 };
 
-/* Alignment bytes inside a piece: no-ops behind an instruction that never goes on, up to the next
+/* Alignment bytes inside a range: no-ops behind an instruction that never goes on, up to the next
  * place that control may reach. */
-static void mark_inside(sj_module *module, const sj_piece *piece)
+static void mark_inside(sj_module *module, const sj_code_range *range)
 {
     bool is_dead = false;
-    for (uint32_t i = 0; i < piece->code_count; i++) {
-        const sj_code *code = &module->codes[piece->first_code + i];
+    for (uint32_t i = 0; i < range->code_count; i++) {
+        const sj_code *code = &module->codes[range->first_code + i];
         const bool is_filler = code->kind == SJ_CODE_NOP || code->kind == SJ_CODE_BREAK;
         if (is_dead && is_filler && !sj_bit_get(module->targets, code->at)) {
             for (uint32_t at = code->at; at < sj_code_end(code); at++) {
@@ -36,7 +36,7 @@ static uint32_t section_end(const sj_module *module, uint32_t at)
     return at;
 }
 
-/* Filler between two pieces: no-ops, int3 or zeros directly behind a piece. */
+/* Filler between two ranges: no-ops, int3 or zeros directly behind a range. */
 static void mark_gap(sj_module *module, const sj_decoder *decoder, uint32_t start, uint32_t end)
 {
     uint32_t at = start;
@@ -61,28 +61,28 @@ static void mark_gap(sj_module *module, const sj_decoder *decoder, uint32_t star
 }
 
 /* Code by hand may run through the alignment behind it into the next function. */
-static bool runs_on(const sj_module *module, const sj_piece *piece)
+static bool runs_on(const sj_module *module, const sj_code_range *range)
 {
-    if (piece->code_count == 0) {
+    if (range->code_count == 0) {
         return false;
     }
-    const sj_code *last = &module->codes[piece->first_code + piece->code_count - 1];
+    const sj_code *last = &module->codes[range->first_code + range->code_count - 1];
     return last->kind == SJ_CODE_PLAIN || last->kind == SJ_CODE_JUMP_IF;
 }
 
 void sj_find_padding(sj_module *module, const sj_decoder *decoder)
 {
     uint32_t section = 0; /* end of the section that the last gap lay in */
-    for (size_t i = 0; i < module->piece_count; i++) {
-        const sj_piece *piece = &module->pieces[i];
-        const uint8_t skip = module->pieces[piece->parent].skip;
+    for (size_t i = 0; i < module->range_count; i++) {
+        const sj_code_range *range = &module->ranges[i];
+        const uint8_t skip = module->ranges[range->parent].skip;
         if (skip == SJ_SKIP_NONE || skip == SJ_SKIP_RUNTIME_SUPPORT) {
-            mark_inside(module, piece);
+            mark_inside(module, range);
         }
-        const uint32_t start = piece->start + piece->size;
+        const uint32_t start = range->start + range->size;
         uint32_t end =
-            i + 1 < module->piece_count ? module->pieces[i + 1].start : module->text_bytes;
-        if (start >= end || piece->size == 0 || runs_on(module, piece)) {
+            i + 1 < module->range_count ? module->ranges[i + 1].start : module->text_bytes;
+        if (start >= end || range->size == 0 || runs_on(module, range)) {
             continue;
         }
         section = start < section && section != 0 ? section : section_end(module, start);

@@ -1,7 +1,6 @@
-#define _GNU_SOURCE
 #include "agent/planner/plan_file.h"
 
-#include "agent/planner/plan_crc.h"
+#include "agent/abi/plan_crc.h"
 
 #include <elf.h>
 #include <errno.h>
@@ -14,7 +13,7 @@
 
 enum { ALIGNMENT = 8 };
 
-const char sj_plan_version[] = "1.8.0";
+const char sj_plan_version[] = "1.9.1";
 
 typedef struct plan_layout {
     uint64_t functions;
@@ -26,7 +25,7 @@ typedef struct plan_layout {
     uint64_t size;
 } plan_layout;
 
-static uint64_t align(uint64_t offset)
+static uint64_t align_offset(uint64_t offset)
 {
     return (offset + ALIGNMENT - 1) & ~(uint64_t)(ALIGNMENT - 1);
 }
@@ -34,17 +33,17 @@ static uint64_t align(uint64_t offset)
 static plan_layout lay_out(const sj_builder *builder, const char *module_path)
 {
     const sj_module *module = builder->module;
-    plan_layout layout = {.functions = align(sizeof(sj_plan_header)), .strings_bytes = 1};
-    layout.stubs = align(layout.functions + module->piece_count * sizeof(sj_plan_function));
-    layout.operations = align(layout.stubs + builder->stub_count * sizeof(sj_plan_stub));
-    layout.patches = align(layout.operations + builder->operations_bytes);
-    layout.strings = align(layout.patches + builder->patch_count * sizeof(sj_plan_patch));
+    plan_layout layout = {.functions = align_offset(sizeof(sj_plan_header)), .strings_bytes = 1};
+    layout.stubs = align_offset(layout.functions + module->range_count * sizeof(sj_plan_function));
+    layout.operations = align_offset(layout.stubs + builder->stub_count * sizeof(sj_plan_stub));
+    layout.patches = align_offset(layout.operations + builder->operations_bytes);
+    layout.strings = align_offset(layout.patches + builder->patch_count * sizeof(sj_plan_patch));
     layout.strings_bytes += strlen(module_path) + 1;
-    for (size_t i = 0; i < module->piece_count; i++) {
-        const size_t bytes = strlen(module->pieces[i].name);
+    for (size_t i = 0; i < module->range_count; i++) {
+        const size_t bytes = strlen(module->ranges[i].name);
         layout.strings_bytes += bytes > 0 ? bytes + 1 : 0;
     }
-    layout.size = align(layout.strings + layout.strings_bytes);
+    layout.size = align_offset(layout.strings + layout.strings_bytes);
     return layout;
 }
 
@@ -71,7 +70,7 @@ static void fill_header(sj_plan_header *header, const sj_builder *builder,
     copy_bytes(header->planner_version, sj_plan_version, version_bytes);
     header->text_low = module->text_low;
     header->text_high = module->text_low + module->text_bytes;
-    header->function_count = (uint32_t)module->piece_count;
+    header->function_count = (uint32_t)module->range_count;
     header->functions_offset = (uint32_t)layout->functions;
     header->stub_count = (uint32_t)builder->stub_count;
     header->stubs_offset = (uint32_t)layout->stubs;
@@ -108,17 +107,17 @@ sj_status sj_plan_serialize(const sj_builder *builder, const char *module_path, 
     const size_t path_bytes = strlen(module_path) + 1;
     memcpy(strings + next, module_path, path_bytes);
     next += (uint32_t)path_bytes;
-    for (size_t i = 0; i < module->piece_count; i++) {
-        const size_t name_bytes = strlen(module->pieces[i].name);
+    for (size_t i = 0; i < module->range_count; i++) {
+        const size_t name_bytes = strlen(module->ranges[i].name);
         builder->functions[i].name = name_bytes > 0 ? next : 0;
         builder->functions[i].own_skip = builder->functions[i].skip;
         if (name_bytes > 0) {
-            memcpy(strings + next, module->pieces[i].name, name_bytes + 1);
+            memcpy(strings + next, module->ranges[i].name, name_bytes + 1);
             next += (uint32_t)name_bytes + 1;
         }
     }
     copy_bytes(bytes + layout.functions, builder->functions,
-               module->piece_count * sizeof(*builder->functions));
+               module->range_count * sizeof(*builder->functions));
     header->crc32c = sj_plan_crc(bytes, (size_t)layout.size);
     *plan = (sj_plan){.header = header, .size_bytes = (size_t)layout.size};
     return SJ_OK;

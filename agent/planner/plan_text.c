@@ -33,13 +33,13 @@ const char *sj_skip_text(sj_skip skip)
     case SJ_SKIP_FILTERED:
         return "not selected by the policy";
     case SJ_SKIP_TOO_SHORT:
-        return "no room for a jump at the head";
+        return "no room for a jump at the entry";
     case SJ_SKIP_HEAD_IS_TARGET:
-        return "a branch lands inside the head";
+        return "a branch lands inside the entry";
     case SJ_SKIP_HEAD_CALL:
-        return "a call in the head cannot be moved";
+        return "a call in the entry cannot be moved";
     case SJ_SKIP_HEAD_LOOP:
-        return "the function jumps back to its own head";
+        return "the function jumps back to its own entry";
     case SJ_SKIP_TAIL_IS_TARGET:
         return "a branch lands on an exit that is too short for a jump";
     case SJ_SKIP_TAIL_BLOCKED:
@@ -65,13 +65,17 @@ const char *sj_skip_text(sj_skip skip)
     case SJ_SKIP_GO_RUNTIME:
         return "Go code moves its stacks";
     case SJ_SKIP_MODULE:
-        return "the whole module is left alone";
+        return "the whole module is excluded";
     case SJ_SKIP_CROSSES_PAGE:
         return "a patch would cross a page, which is not written into a running process";
     case SJ_SKIP_NOT_BOUND:
         return "an import that cannot be bound in a running program";
     case SJ_SKIP_UNDEFINED:
         return "an import that nothing defines";
+    case SJ_SKIP_NO_CODE:
+        return "an abstract or native method";
+    case SJ_SKIP_CLASS_FULL:
+        return "no room for probes in its class file";
     case SJ_SKIP_ADDRESS_TAKEN:
         return "an import whose address is taken";
     case SJ_SKIP_CALLER_MATTERS:

@@ -1,7 +1,8 @@
 #include "agent/planner/planner.h"
 
+#include "agent/abi/plan_crc.h"
 #include "agent/planner/builder.h"
-#include "agent/planner/plan_crc.h"
+#include "agent/planner/machine.h"
 #include "agent/planner/plan_file.h"
 
 #include <stdlib.h>
@@ -9,18 +10,18 @@
 static sj_status start_functions(sj_builder *builder)
 {
     const sj_module *module = builder->module;
-    builder->functions = calloc(module->piece_count + 1, sizeof(*builder->functions));
+    builder->functions = calloc(module->range_count + 1, sizeof(*builder->functions));
     if (builder->functions == NULL) {
         return SJ_ENOMEM;
     }
-    for (size_t i = 0; i < module->piece_count; i++) {
-        const sj_piece *piece = &module->pieces[i];
+    for (size_t i = 0; i < module->range_count; i++) {
+        const sj_code_range *range = &module->ranges[i];
         sj_plan_function *function = &builder->functions[i];
-        function->offset = sj_module_address(module, piece->start);
-        function->size = piece->size;
-        function->source = piece->source;
-        function->receiver = piece->receiver;
-        function->skip = piece->is_cold ? (uint8_t)SJ_SKIP_COLD_PART : piece->skip;
+        function->offset = sj_module_address(module, range->start);
+        function->size = range->size;
+        function->source = range->source;
+        function->receiver = range->receiver;
+        function->skip = range->is_cold ? (uint8_t)SJ_SKIP_COLD_PART : range->skip;
     }
     return SJ_OK;
 }
@@ -29,10 +30,10 @@ static sj_status plan_module(const sj_planner_options *options, sj_module *modul
 {
     uint8_t hash[20];
     sj_builder builder = {.module = module};
-    SJ_TRY(sj_module_find_pieces(module));
+    SJ_TRY(sj_module_find_ranges(module));
     SJ_TRY(sj_module_find_targets(module));
     if (options->only_imports) {
-        module->piece_count = 0;
+        module->range_count = 0;
     }
     sj_status status = start_functions(&builder);
     if (status == SJ_OK) {
@@ -144,7 +145,7 @@ static sj_status clear_receivers(sj_plan *plan)
 }
 
 /* set_values marks a function. Of a method the arguments are counted behind its selector; where the
- * receiver is not known, neither are they. Its calls are not told apart by receivers. */
+ * receiver is not known, neither are they. Its calls are not distinguished by receivers. */
 static void set_values(const sj_planner_options *options, const sj_plan_header *header,
                        sj_plan_function *function)
 {
@@ -206,7 +207,7 @@ sj_status sj_plan_make(const sj_planner_options *options, sj_plan *plan, sj_erro
         return select_wanted(options, plan, error);
     }
     sj_module module = {0};
-    sj_status status = sj_module_load(options, &module, error);
+    sj_status status = sj_module_load(options, sj_machine_of, &module, error);
     if (status == SJ_OK) {
         status = plan_module(options, &module, plan);
         if (status != SJ_OK) {

@@ -1,12 +1,13 @@
 /* The planner: finds the functions of a module and decides how each can be hooked.
  * Runs outside the traced app. Every parser in it is bounds-checked; damaged files give SJ_ECORRUPT
- * or functions left alone, never a wrong patch. Thread-safe: no global state. */
+ * or functions excluded, never a wrong patch. Thread-safe: no global state. */
 #ifndef SJ_AGENT_PLANNER_PLANNER_H
 #define SJ_AGENT_PLANNER_PLANNER_H
 
-#include "agent/control/error.h"
-#include "agent/planner/plan.h"
-#include "proto/status.h"
+#include "agent/abi/plan.h"
+#include "agent/abi/plan_check.h"
+#include "proto/base/error.h"
+#include "proto/base/status.h"
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -48,7 +49,7 @@ SJ_MUST_CHECK sj_status sj_plan_make(const sj_planner_options *options, sj_plan 
                                      sj_error *error);
 
 /* sj_plan_select marks the functions that `wanted` does not name as SJ_SKIP_FILTERED, and the
- * others as what they are, whatever was selected before. `*changed` tells whether any was marked
+ * others as what they are, whatever was selected before. `*changed` is set when any was marked
  * anew; NULL is allowed. SJ_ENOMEM: the plan stays as it was. */
 SJ_MUST_CHECK sj_status sj_plan_select(sj_plan *plan, sj_function_wanted wanted, void *context,
                                        bool *changed);
@@ -56,33 +57,8 @@ SJ_MUST_CHECK sj_status sj_plan_select(sj_plan *plan, sj_function_wanted wanted,
 /* sj_plan_write stores a plan at `path` (created, mode 0600, renamed into place). */
 SJ_MUST_CHECK sj_status sj_plan_write(const sj_plan *plan, const char *path, sj_error *error);
 
-/* sj_plan_check verifies a plan file's bytes: magic, version, crc and every offset and index in it.
- * The agent runs the same checks (it is freestanding: no allocation). */
-SJ_MUST_CHECK sj_status sj_plan_check(const void *bytes, size_t size_bytes);
-
 /* sj_plan_free releases a plan; safe on a zeroed one. */
 void sj_plan_free(sj_plan *plan);
-
-/* Accessors into a checked plan: borrowed, valid until sj_plan_free. */
-static inline const sj_plan_function *sj_plan_functions(const sj_plan_header *header)
-{
-    return (const void *)((const char *)header + header->functions_offset);
-}
-
-static inline const sj_plan_stub *sj_plan_stubs(const sj_plan_header *header)
-{
-    return (const void *)((const char *)header + header->stubs_offset);
-}
-
-static inline const sj_plan_patch *sj_plan_patches(const sj_plan_header *header)
-{
-    return (const void *)((const char *)header + header->patches_offset);
-}
-
-static inline const char *sj_plan_string(const sj_plan_header *header, uint32_t string)
-{
-    return (const char *)header + header->strings_offset + string;
-}
 
 /* sj_technique_text and sj_skip_text return short English phrases. Static storage. */
 const char *sj_technique_text(sj_technique technique);

@@ -1,12 +1,12 @@
-#define _GNU_SOURCE
 #include "agent/planner/targets.h"
 
 #include "agent/planner/exits.h"
 #include "agent/planner/flags.h"
-#include "agent/planner/growable.h"
 #include "agent/planner/machine.h"
+#include "proto/base/array.h"
 
 #include <elf.h>
+#include <stdlib.h>
 #include <sys/mman.h>
 
 enum { BIT_SETS = 8 };
@@ -15,22 +15,15 @@ enum { BIT_SETS = 8 };
 typedef struct scan {
     sj_module *module;
     sj_decoder decoder;
-    sj_links jumps; /* from = piece, to = code: leaves its piece */
+    sj_links jumps; /* from = range, to = code: leaves its range */
     sj_links strong;
     sj_links weak;
-    sj_links labels; /* from = piece, to = offset inside of another whose address the code takes */
-    uint32_t landing_piece;
+    sj_links labels; /* from = range, to = offset inside of another whose address the code takes */
+    uint32_t landing_range;
     sj_status status;
-    bool is_fixed;       /* not position independent: immediates may be addresses */
-    bool asks_for_flags; /* whose readers are looked for, also between pieces; not of Go */
+    bool is_fixed;      /* not position independent: immediates may be addresses */
+    bool follows_flags; /* whose readers are looked for, also between ranges; not of Go */
 } scan;
-
-sj_status sj_links_add(sj_links *links, uint32_t from, uint32_t to)
-{
-    SJ_TRY(sj_grow(&links->items, &links->capacity, links->count, 1, sizeof(*links->items)));
-    links->items[links->count++] = (sj_link){.from = from, .to = to};
-    return SJ_OK;
-}
 
 /* What is filled from end to end takes fewer faults in larger pages, where there are any. */
 static void prefer_large_pages(void *items, size_t bytes)
@@ -69,39 +62,39 @@ static void visit_landing_pad(void *context, uint64_t pad)
     sj_module *module = state->module;
     const int64_t offset = (int64_t)(pad - module->text_low);
     sj_mark(module, offset, false);
-    const uint32_t piece = sj_module_piece_at(module, offset);
-    if (piece != SJ_PIECE_NONE && piece != state->landing_piece &&
-        state->landing_piece != SJ_PIECE_NONE && state->status == SJ_OK) {
-        state->status = sj_links_add(&state->strong, state->landing_piece, piece);
+    const uint32_t range = sj_module_range_at(module, offset);
+    if (range != SJ_CODE_RANGE_NONE && range != state->landing_range &&
+        state->landing_range != SJ_CODE_RANGE_NONE && state->status == SJ_OK) {
+        state->status = sj_links_add(&state->strong, state->landing_range, range);
     }
 }
 
 static sj_status mark_known_places(scan *state)
 {
     sj_module *module = state->module;
-    for (size_t i = 0; i < module->piece_count; i++) {
-        sj_bit_set(module->targets, module->pieces[i].start);
+    for (size_t i = 0; i < module->range_count; i++) {
+        sj_bit_set(module->targets, module->ranges[i].start);
     }
     for (size_t i = 0; i < module->symbols.count; i++) {
         sj_mark(module, (int64_t)(module->symbols.items[i].address - module->text_low), false);
     }
     for (size_t i = 0; i < module->unwind.count; i++) {
-        const sj_frame_range *range = &module->unwind.ranges[i];
-        sj_mark(module, (int64_t)(range->start - module->text_low), false);
-        if (range->landing != 0) {
-            state->landing_piece =
-                sj_module_piece_at(module, (int64_t)(range->start - module->text_low));
-            sj_landing_pads(&module->elf, range, visit_landing_pad, state);
+        const sj_fde *fde = &module->unwind.ranges[i];
+        sj_mark(module, (int64_t)(fde->start - module->text_low), false);
+        if (fde->landing != 0) {
+            state->landing_range =
+                sj_module_range_at(module, (int64_t)(fde->start - module->text_low));
+            sj_landing_pads(&module->elf, fde, visit_landing_pad, state);
         }
     }
     sj_mark_data(module);
     return state->status;
 }
 
-static sj_status note_branch(scan *state, uint32_t piece_index, const sj_code *code)
+static sj_status record_branch(scan *state, uint32_t range_index, const sj_code *code)
 {
     sj_module *module = state->module;
-    const sj_piece *piece = &module->pieces[piece_index];
+    const sj_code_range *range = &module->ranges[range_index];
     const int64_t target = sj_code_target(code);
     if (code->kind != SJ_CODE_JUMP && code->kind != SJ_CODE_JUMP_IF) {
         sj_mark(module, target, false);
@@ -114,60 +107,60 @@ static sj_status note_branch(scan *state, uint32_t piece_index, const sj_code *c
         }
         return SJ_OK;
     }
-    if (target < piece->start || target >= (int64_t)piece->start + piece->size) {
-        return sj_links_add(&state->jumps, piece_index, (uint32_t)(code - module->codes));
+    if (target < range->start || target >= (int64_t)range->start + range->size) {
+        return sj_links_add(&state->jumps, range_index, (uint32_t)(code - module->codes));
     }
     return SJ_OK;
 }
 
 /* An address that code takes. Labels of a function can only be named by its own code, so one inside
- * of another piece counts once that has turned out to be a part of the same function. */
-static sj_status note_address(scan *state, uint32_t piece_index, int64_t target)
+ * of another range counts once that has turned out to be a part of the same function. */
+static sj_status record_address(scan *state, uint32_t range_index, int64_t target)
 {
     sj_module *module = state->module;
     sj_mark(module, target, false);
-    const uint32_t at = sj_module_piece_at(module, target);
-    if (at == SJ_PIECE_NONE) {
+    const uint32_t at = sj_module_range_at(module, target);
+    if (at == SJ_CODE_RANGE_NONE) {
         return SJ_OK;
     }
-    if (at != piece_index && target != module->pieces[at].start) {
-        return sj_links_add(&state->labels, piece_index, (uint32_t)target);
+    if (at != range_index && target != module->ranges[at].start) {
+        return sj_links_add(&state->labels, range_index, (uint32_t)target);
     }
     sj_bit_set(module->addressed, (uint32_t)target);
     return SJ_OK;
 }
 
-static sj_status note_code(scan *state, uint32_t piece_index, const sj_code *code)
+static sj_status record_code(scan *state, uint32_t range_index, const sj_code *code)
 {
     sj_module *module = state->module;
-    sj_piece *piece = &module->pieces[piece_index];
+    sj_code_range *range = &module->ranges[range_index];
     switch (code->kind) {
     case SJ_CODE_CALL:
     case SJ_CODE_CALL_INDIRECT:
-        piece->has_call = true;
+        range->has_call = true;
         sj_mark(module, sj_code_end(code), false);
         break;
     case SJ_CODE_JUMP_INDIRECT:
-        piece->has_indirect = true;
+        range->has_indirect = true;
         break;
     case SJ_CODE_BAD:
-        piece->is_undecodable = true;
+        range->is_undecodable = true;
         break;
     default:
         break;
     }
     if ((code->flags & SJ_CODE_RELATIVE) != 0 && (code->flags & SJ_CODE_ADDRESS) != 0) {
-        SJ_TRY(note_address(state, piece_index, sj_code_target(code)));
+        SJ_TRY(record_address(state, range_index, sj_code_target(code)));
     } else if ((code->flags & SJ_CODE_RELATIVE) != 0) {
         sj_mark(module, sj_code_target(code), false);
     }
-    return (code->flags & SJ_CODE_BRANCH) != 0 ? note_branch(state, piece_index, code) : SJ_OK;
+    return (code->flags & SJ_CODE_BRANCH) != 0 ? record_branch(state, range_index, code) : SJ_OK;
 }
 
 /* Goes on to the row of an address of a range, or behind it; without a range there is no rule. */
-static bool is_entry_frame(const sj_frame_range *range, const sj_frame_row **row, uint64_t address)
+static bool is_entry_frame(const sj_fde *fde, const sj_cfi_row **row, uint64_t address)
 {
-    if (range == NULL || address >= range->end) {
+    if (fde == NULL || address >= fde->end) {
         return false;
     }
     while (address >= (*row)->end) {
@@ -176,71 +169,71 @@ static bool is_entry_frame(const sj_frame_range *range, const sj_frame_row **row
     return (*row)->is_entry;
 }
 
-static sj_status scan_piece(scan *state, uint32_t piece_index)
+static sj_status scan_range(scan *state, uint32_t range_index)
 {
     sj_module *module = state->module;
-    sj_piece *piece = &module->pieces[piece_index];
-    const uint64_t address = sj_module_address(module, piece->start);
-    const sj_frame_range *range = piece->frame;
-    const sj_frame_row *row = range != NULL ? sj_unwind_row(&module->unwind, range, address) : NULL;
-    const uint32_t end = piece->start + piece->size;
-    SJ_TRY(sj_grow(&module->codes, &module->code_capacity, module->code_count, piece->size,
-                   sizeof(*module->codes)));
-    piece->first_code = (uint32_t)module->code_count;
-    for (uint32_t at = piece->start; at < end;) {
+    sj_code_range *range = &module->ranges[range_index];
+    const uint64_t address = sj_module_address(module, range->start);
+    const sj_fde *fde = range->frame;
+    const sj_cfi_row *row = fde != NULL ? sj_eh_frame_row(&module->unwind, fde, address) : NULL;
+    const uint32_t end = range->start + range->size;
+    SJ_TRY(sj_array_reserve(&module->codes, &module->code_capacity, module->code_count, range->size,
+                            sizeof(*module->codes)));
+    range->first_code = (uint32_t)module->code_count;
+    for (uint32_t at = range->start; at < end;) {
         sj_code *code = &module->codes[module->code_count++];
         uint64_t immediate;
         sj_decode(&state->decoder, module->text + at, end - at, at, code, &immediate);
         sj_module_index_code(module, code);
-        if (is_entry_frame(range, &row, sj_module_address(module, at))) {
+        if (is_entry_frame(fde, &row, sj_module_address(module, at))) {
             code->flags |= SJ_CODE_ENTRY_FRAME;
         } else {
-            piece->has_frame = true;
+            range->has_frame = true;
         }
         if (state->is_fixed && immediate >= module->text_low) {
-            SJ_TRY(note_address(state, piece_index, (int64_t)(immediate - module->text_low)));
+            SJ_TRY(record_address(state, range_index, (int64_t)(immediate - module->text_low)));
         }
-        SJ_TRY(note_code(state, piece_index, code));
+        SJ_TRY(record_code(state, range_index, code));
         at += code->length;
     }
-    piece->code_count = (uint32_t)module->code_count - piece->first_code;
-    piece->head = module->machine->head(module, piece);
-    if (module->machine->finish_piece != NULL) {
-        module->machine->finish_piece(module, piece);
+    range->code_count = (uint32_t)module->code_count - range->first_code;
+    range->entry = module->machine->entry(module, range);
+    if (module->machine->finish_range != NULL) {
+        module->machine->finish_range(module, range);
     }
-    return piece->has_indirect ? module->machine->read_tables(module, piece_index, &state->weak)
+    return range->has_indirect ? module->machine->read_tables(module, range_index, &state->weak)
                                : SJ_OK;
 }
 
-/* A piece without a name that nobody calls is a part of what it jumps into. */
-static bool may_be_part(const sj_module *module, const sj_piece *piece)
+/* A range without a name that no code calls is a part of what it jumps into. */
+static bool may_be_part(const sj_module *module, const sj_code_range *range)
 {
-    return piece->source == SJ_SYMBOL_EH_FRAME && !sj_bit_get(module->called, piece->start) &&
-           !sj_bit_get(module->addressed, piece->start);
+    return range->source == SJ_SYMBOL_EH_FRAME && !sj_bit_get(module->called, range->start) &&
+           !sj_bit_get(module->addressed, range->start);
 }
 
 static sj_status link_jump(scan *state, uint32_t from, const sj_code *code)
 {
     sj_module *module = state->module;
     const int64_t target = sj_code_target(code);
-    const uint32_t to = sj_module_piece_at(module, target);
-    if (to == SJ_PIECE_NONE) {
+    const uint32_t to = sj_module_range_at(module, target);
+    if (to == SJ_CODE_RANGE_NONE) {
         return SJ_OK;
     }
-    sj_piece *source = &module->pieces[from];
-    sj_piece *piece = &module->pieces[to];
-    const bool is_start = target == piece->start;
-    if ((is_start && !piece->is_cold) || sj_is_never_taken(module, code)) {
+    sj_code_range *source = &module->ranges[from];
+    sj_code_range *range = &module->ranges[to];
+    const bool is_start = target == range->start;
+    if ((is_start && !range->is_cold) || sj_is_never_taken(module, code)) {
         return SJ_OK;
     }
     if (is_start) {
         return sj_links_add(&state->strong, from, to);
     }
-    if (!source->is_cold && !piece->is_cold) {
+    if (!source->is_cold && !range->is_cold) {
         if (may_be_part(module, source)) {
             source->is_cold = true;
-        } else if (may_be_part(module, piece)) {
-            piece->is_cold = true;
+        } else if (may_be_part(module, range)) {
+            range->is_cold = true;
         }
     }
     return sj_links_add(&state->strong, from, to);
@@ -251,23 +244,23 @@ static void mark_labels(sj_module *module, const sj_links *labels)
 {
     for (size_t i = 0; i < labels->count; i++) {
         const sj_link *label = &labels->items[i];
-        const uint32_t at = sj_module_piece_at(module, label->to);
-        if (module->pieces[at].parent == module->pieces[label->from].parent) {
+        const uint32_t at = sj_module_range_at(module, label->to);
+        if (module->ranges[at].parent == module->ranges[label->from].parent) {
             sj_bit_set(module->addressed, label->to);
         }
     }
-    for (size_t i = 0; i < module->piece_count; i++) {
-        sj_piece *piece = &module->pieces[i];
-        const uint32_t end = piece->start + piece->size;
-        for (uint32_t at = piece->start + 1; at < end && !piece->has_labels;) {
+    for (size_t i = 0; i < module->range_count; i++) {
+        sj_code_range *range = &module->ranges[i];
+        const uint32_t end = range->start + range->size;
+        for (uint32_t at = range->start + 1; at < end && !range->has_labels;) {
             if ((at & 63) == 0 && module->addressed[at >> 6] == 0) {
                 at += 64;
                 continue;
             }
             if (sj_bit_get(module->addressed, at) && sj_code_at(module, at) != NULL) {
                 const bool is_entry = sj_bit_get(module->table_entries, at);
-                piece->has_entries |= is_entry;
-                piece->has_labels |= !is_entry;
+                range->has_entries |= is_entry;
+                range->has_labels |= !is_entry;
             }
             at++;
         }
@@ -277,12 +270,12 @@ static void mark_labels(sj_module *module, const sj_links *labels)
 static sj_status link_jumps(scan *state)
 {
     sj_module *module = state->module;
-    for (size_t i = 0; i < module->piece_count; i++) {
-        sj_piece *piece = &module->pieces[i];
+    for (size_t i = 0; i < module->range_count; i++) {
+        sj_code_range *range = &module->ranges[i];
         /* LLVM outlines cold blocks as functions of their own, which are called. */
-        if (piece->is_cold && sj_bit_get(module->called, piece->start) && piece->code_count > 0 &&
-            (module->codes[piece->first_code].flags & SJ_CODE_ENTRY_FRAME) != 0) {
-            piece->is_cold = false;
+        if (range->is_cold && sj_bit_get(module->called, range->start) && range->code_count > 0 &&
+            (module->codes[range->first_code].flags & SJ_CODE_ENTRY_FRAME) != 0) {
+            range->is_cold = false;
         }
     }
     /* Twice: the first round may find parts whose starts the second can then join. */
@@ -298,16 +291,16 @@ static sj_status link_jumps(scan *state)
 static sj_status scan_text(scan *state)
 {
     sj_module *module = state->module;
-    uint32_t end = 0; /* of the piece before */
-    for (uint32_t i = 0; i <= module->piece_count; i++) {
-        const bool is_piece = i < module->piece_count;
-        if (state->asks_for_flags) {
-            const uint32_t next = is_piece ? module->pieces[i].start : module->text_bytes;
-            SJ_TRY(sj_read_loose_code(module, &state->decoder, end, next));
+    uint32_t end = 0; /* of the range before */
+    for (uint32_t i = 0; i <= module->range_count; i++) {
+        const bool is_range = i < module->range_count;
+        if (state->follows_flags) {
+            const uint32_t next = is_range ? module->ranges[i].start : module->text_bytes;
+            SJ_TRY(sj_read_unowned_code(module, &state->decoder, end, next));
         }
-        if (is_piece) {
-            SJ_TRY(scan_piece(state, i));
-            end = module->pieces[i].start + module->pieces[i].size;
+        if (is_range) {
+            SJ_TRY(scan_range(state, i));
+            end = module->ranges[i].start + module->ranges[i].size;
         }
     }
     return SJ_OK;
@@ -317,17 +310,17 @@ static sj_status scan_module(scan *state)
 {
     sj_module *module = state->module;
     SJ_TRY(mark_known_places(state));
-    /* Instructions are four bytes long on average; pieces add what they need. */
-    SJ_TRY(sj_grow(&module->codes, &module->code_capacity, 0, module->text_bytes / 3 + 64,
-                   sizeof(*module->codes)));
+    /* Instructions are four bytes long on average; ranges add what they need. */
+    SJ_TRY(sj_array_reserve(&module->codes, &module->code_capacity, 0, module->text_bytes / 3 + 64,
+                            sizeof(*module->codes)));
     prefer_large_pages(module->codes, module->code_capacity * sizeof(*module->codes));
     SJ_TRY(scan_text(state));
     SJ_TRY(link_jumps(state));
     SJ_TRY(sj_join_parts(module, &state->strong, &state->weak));
     mark_labels(module, &state->labels);
-    sj_judge_pieces(module);
+    sj_decide_ranges(module);
     sj_find_padding(module, &state->decoder);
-    return state->asks_for_flags ? sj_find_free_flags(module) : SJ_OK;
+    return state->follows_flags ? sj_find_dead_flags(module) : SJ_OK;
 }
 
 sj_status sj_module_find_targets(sj_module *module)
@@ -335,7 +328,7 @@ sj_status sj_module_find_targets(sj_module *module)
     SJ_TRY(allocate_bits(module));
     scan state = {.module = module,
                   .is_fixed = module->elf.type == ET_EXEC,
-                  .asks_for_flags = module->machine->tells_flags && !module->is_go};
+                  .follows_flags = module->machine->shows_flags && !module->is_go};
     SJ_TRY(sj_decoder_open(&state.decoder, module->machine, module->text_low));
     const sj_status status = scan_module(&state);
     sj_decoder_close(&state.decoder);

@@ -4,7 +4,7 @@
 
 #include "agent/planner/module.h"
 
-/* A piece whose code leads into the inside of another, or to a cold part. */
+/* A range whose code leads into the inside of another, or to a cold part. */
 typedef struct sj_link {
     uint32_t from;
     uint32_t to;
@@ -33,26 +33,22 @@ static inline void sj_mark(sj_module *module, int64_t offset, bool is_addressed)
 /* sj_mark_data marks what relocations and (without position independence) data point to. */
 void sj_mark_data(sj_module *module);
 
-/* sj_read_tables follows the jump tables of one disassembled piece. Cold parts that a table leads
- * to are added to `links`. SJ_ENOMEM. */
-SJ_MUST_CHECK sj_status sj_read_tables(sj_module *module, uint32_t piece, sj_links *links);
-
 /* sj_join_parts gives every cold part to its function. `strong` links are jumps, `weak` ones come
  * from tables and only count for parts that no jump leads to. SJ_ENOMEM. */
 SJ_MUST_CHECK sj_status sj_join_parts(sj_module *module, sj_links *strong, const sj_links *weak);
 
-/* sj_judge_pieces leaves alone the functions with code or jumps that are not understood. */
-void sj_judge_pieces(sj_module *module);
+/* sj_decide_ranges excludes the functions with code or jumps that are not understood. */
+void sj_decide_ranges(sj_module *module);
 
-/* sj_find_free_flags tells of every function whether the status flags matter at its entry and when
- * it returns. The last step: SJ_ENOMEM. */
-SJ_MUST_CHECK sj_status sj_find_free_flags(sj_module *module);
+/* sj_find_dead_flags decides for every function whether the status flags are dead at its entry and
+ * when it returns. The last step: SJ_ENOMEM. */
+SJ_MUST_CHECK sj_status sj_find_dead_flags(sj_module *module);
 
-/* sj_flags_are_free tells whether the flags are overwritten before anything can read them when
+/* sj_flags_are_dead returns whether the flags are overwritten before anything can read them when
  * control goes on at an offset. */
-bool sj_flags_are_free(const sj_module *module, int64_t offset);
+bool sj_flags_are_dead(const sj_module *module, int64_t offset);
 
-/* sj_find_padding marks bytes between and inside of pieces that are never executed. */
+/* sj_find_padding marks bytes between and inside of ranges that are never executed. */
 void sj_find_padding(sj_module *module, const sj_decoder *decoder);
 
 #endif

@@ -1,5 +1,7 @@
 #include "agent/policy/draft.h"
 
+#include "agent/policy/value_signature.h"
+
 #include <errno.h>
 #include <fcntl.h>
 #include <jansson.h>
@@ -127,7 +129,7 @@ static json_t *find_parent(sj_policy_draft *draft, const char *key, const char *
     return parent;
 }
 
-static sj_status set(sj_policy_draft *draft, const char *key, json_t *value)
+static sj_status set_value(sj_policy_draft *draft, const char *key, json_t *value)
 {
     const char *last;
     json_t *parent = find_parent(draft, key, &last);
@@ -136,25 +138,25 @@ static sj_status set(sj_policy_draft *draft, const char *key, json_t *value)
 
 sj_status sj_policy_draft_text(sj_policy_draft *draft, const char *key, const char *value)
 {
-    return set(draft, key, json_string(value));
+    return set_value(draft, key, json_string(value));
 }
 
 sj_status sj_policy_draft_number(sj_policy_draft *draft, const char *key, uint64_t value)
 {
-    return set(draft, key, json_integer((json_int_t)value));
+    return set_value(draft, key, json_integer((json_int_t)value));
 }
 
 sj_status sj_policy_draft_true(sj_policy_draft *draft, const char *key)
 {
-    return set(draft, key, json_true());
+    return set_value(draft, key, json_true());
 }
 
 sj_status sj_policy_draft_false(sj_policy_draft *draft, const char *key)
 {
-    return set(draft, key, json_false());
+    return set_value(draft, key, json_false());
 }
 
-static sj_status append(sj_policy_draft *draft, const char *key, json_t *value)
+static sj_status append_value(sj_policy_draft *draft, const char *key, json_t *value)
 {
     const char *last;
     json_t *parent = find_parent(draft, key, &last);
@@ -171,7 +173,31 @@ static sj_status append(sj_policy_draft *draft, const char *key, json_t *value)
 
 sj_status sj_policy_draft_append(sj_policy_draft *draft, const char *key, const char *value)
 {
-    return append(draft, key, json_string(value));
+    return append_value(draft, key, json_string(value));
+}
+
+/* is_numbered returns whether a rule about a value is "FUNCTION(NUMBER:KIND)" or
+ * "FUNCTION(result:KIND)"; `open` is its last bracket. */
+static bool is_numbered(const char *open)
+{
+    const char *after = open + 1;
+    const bool is_digit = *after >= '0' && *after <= '9';
+    return is_digit || (strncmp(after, "result:", 7) == 0 && strpbrk(after, ",>") == NULL);
+}
+
+static sj_status append_signature(sj_policy_draft *draft, const char *text, const char *open,
+                                  sj_error *error)
+{
+    sj_signature signature;
+    sj_error reason = {0};
+    if (sj_signature_parse(open, SJ_CONVENTION_NATIVE, sj_signature_is_method(text), &signature,
+                           &reason) != SJ_OK) {
+        return sj_fail(error, SJ_EINVAL, "--value %.200s: %s", text, reason.text);
+    }
+    json_t *rule =
+        json_pack("{s: s%, s: s}", "function", text, (size_t)(open - text), "signature", open);
+    return rule != NULL ? append_value(draft, "values", rule)
+                        : sj_fail(error, SJ_EINVAL, "--value %.200s is no text", text);
 }
 
 sj_status sj_policy_draft_value(sj_policy_draft *draft, const char *text, sj_error *error)
@@ -181,10 +207,14 @@ sj_status sj_policy_draft_value(sj_policy_draft *draft, const char *text, sj_err
     const char *colon = open != NULL ? strchr(open, ':') : NULL;
     const size_t bytes = strlen(text);
     char *end = NULL;
+    if (open != NULL && open != text && !is_numbered(open)) {
+        return append_signature(draft, text, open, error);
+    }
     if (colon == NULL || open == text || text[bytes - 1] != ')' || colon == text + bytes - 2) {
-        return sj_fail(
-            error, SJ_EINVAL,
-            "--value needs FUNCTION(NUMBER:KIND) or FUNCTION(result:KIND), not \"%.200s\"", text);
+        return sj_fail(error, SJ_EINVAL,
+                       "--value needs FUNCTION(NAME:KIND, ...) -> KIND, FUNCTION(NUMBER:KIND) or "
+                       "FUNCTION(result:KIND), not \"%.200s\"",
+                       text);
     }
     const bool is_result = (size_t)(colon - open - 1) == sizeof(result) - 1 &&
                            memcmp(open + 1, result, sizeof(result) - 1) == 0;
@@ -204,7 +234,7 @@ sj_status sj_policy_draft_value(sj_policy_draft *draft, const char *text, sj_err
         json_decref(rule);
         return sj_fail(error, SJ_EINVAL, "--value %.200s is no text", text);
     }
-    return append(draft, "values", rule);
+    return append_value(draft, "values", rule);
 }
 
 void sj_policy_draft_origin(const sj_policy_draft *draft, const sj_json_step *steps, size_t count,

@@ -8,7 +8,7 @@ typedef struct json_scan {
     size_t at;
 } json_scan;
 
-static char peek(const json_scan *scan)
+static char peek_byte(const json_scan *scan)
 {
     return scan->at < scan->size ? scan->text[scan->at] : '\0';
 }
@@ -35,7 +35,7 @@ static void skip_value(json_scan *scan)
     size_t depth = 0;
     do {
         skip_blanks(scan);
-        const char c = peek(scan);
+        const char c = peek_byte(scan);
         if (c == '"') {
             skip_string(scan);
         } else if (c == '{' || c == '[') {
@@ -47,7 +47,7 @@ static void skip_value(json_scan *scan)
         } else if (c == ',' || c == ':') {
             scan->at++;
         } else {
-            while (scan->at < scan->size && strchr(",:]}[{\" \t\r\n", peek(scan)) == NULL) {
+            while (scan->at < scan->size && strchr(",:]}[{\" \t\r\n", peek_byte(scan)) == NULL) {
                 scan->at++;
             }
         }
@@ -65,7 +65,7 @@ static bool enter_object(json_scan *scan, const char *key, size_t *key_at)
     for (;;) {
         skip_blanks(scan);
         const size_t start = scan->at;
-        if (peek(scan) != '"') {
+        if (peek_byte(scan) != '"') {
             break;
         }
         skip_string(scan);
@@ -79,7 +79,7 @@ static bool enter_object(json_scan *scan, const char *key, size_t *key_at)
             found = scan->at;
         }
         skip_value(scan);
-        if (peek(scan) != ',') {
+        if (peek_byte(scan) != ',') {
             break;
         }
         scan->at++;
@@ -93,13 +93,13 @@ static bool enter_array(json_scan *scan, size_t index)
     scan->at++;
     for (size_t i = 0; i < index; i++) {
         skip_value(scan);
-        if (peek(scan) != ',') {
+        if (peek_byte(scan) != ',') {
             return false;
         }
         scan->at++;
     }
     skip_blanks(scan);
-    return scan->at < scan->size && peek(scan) != ']';
+    return scan->at < scan->size && peek_byte(scan) != ']';
 }
 
 static sj_json_place place_at(const char *text, size_t at)
@@ -121,7 +121,7 @@ sj_json_place sj_json_find(const char *text, size_t size, const sj_json_step *st
     for (size_t i = 0; i < count; i++) {
         size_t key_at = scan.at;
         const bool is_object = steps[i].key != NULL;
-        if (peek(&scan) != (is_object ? '{' : '[') ||
+        if (peek_byte(&scan) != (is_object ? '{' : '[') ||
             !(is_object ? enter_object(&scan, steps[i].key, &key_at)
                         : enter_array(&scan, steps[i].index))) {
             break;

@@ -1,6 +1,6 @@
 #include "agent/policy/pattern.h"
 
-#include "collector-server/symbolize/demangle.h"
+#include "agent/objfile/demangle.h"
 
 #include <fnmatch.h>
 #include <stdlib.h>
@@ -8,7 +8,8 @@
 
 enum { NAME_BYTES = 1024 };
 
-static sj_status compile(const char *text, size_t bytes, sj_pattern *pattern, sj_error *error)
+static sj_status compile_pattern(const char *text, size_t bytes, sj_pattern *pattern,
+                                 sj_error *error)
 {
     char expression[SJ_PATTERN_MAX_BYTES + 1] = "";
     char reason[128];
@@ -47,7 +48,7 @@ sj_status sj_pattern_make(const char *text, sj_pattern *pattern, sj_error *error
         return sj_fail(error, SJ_ELIMIT, "a pattern has more than %d bytes", SJ_PATTERN_MAX_BYTES);
     }
     if (text[0] == '/' && bytes > 2 && text[bytes - 1] == '/') {
-        SJ_TRY(compile(text, bytes, pattern, error));
+        SJ_TRY(compile_pattern(text, bytes, pattern, error));
     }
     pattern->text = strdup(text);
     if (pattern->text == NULL) {
@@ -67,7 +68,7 @@ void sj_pattern_free(sj_pattern *pattern)
     *pattern = (sj_pattern){0};
 }
 
-/* names_method tells whether a glob begins as names of Objective-C methods do: its bracket is
+/* names_method returns whether a glob begins as the names -[Class selector] do: its bracket is
  * nothing but that. */
 static bool names_method(const char *glob)
 {
@@ -98,6 +99,19 @@ bool sj_pattern_matches_any(const sj_pattern *patterns, size_t count, const char
     return false;
 }
 
+/* Matches a name without the types in brackets at its end. */
+static bool matches_bare(const sj_pattern *pattern, const char *name)
+{
+    char bare[NAME_BYTES];
+    const char *parameters = strchr(name, '(');
+    if (parameters == NULL || parameters == name || (size_t)(parameters - name) >= sizeof(bare)) {
+        return false;
+    }
+    memcpy(bare, name, (size_t)(parameters - name));
+    bare[parameters - name] = '\0';
+    return sj_pattern_matches(pattern, bare);
+}
+
 bool sj_pattern_matches_symbol(const sj_pattern *pattern, const char *symbol)
 {
     char name[NAME_BYTES];
@@ -105,16 +119,9 @@ bool sj_pattern_matches_symbol(const sj_pattern *pattern, const char *symbol)
         return true;
     }
     if (symbol[0] != '_' || (symbol[1] != 'Z' && symbol[1] != 'R')) {
-        return false;
+        /* A managed method's name has its types; that of an Objective-C category is no list. */
+        return symbol[0] != '-' && symbol[0] != '+' && matches_bare(pattern, symbol);
     }
     sj_demangle(symbol, name, sizeof(name));
-    if (sj_pattern_matches(pattern, name)) {
-        return true;
-    }
-    char *parameters = strchr(name, '(');
-    if (parameters == NULL || parameters == name) {
-        return false;
-    }
-    *parameters = '\0';
-    return sj_pattern_matches(pattern, name);
+    return sj_pattern_matches(pattern, name) || matches_bare(pattern, name);
 }

@@ -1,10 +1,10 @@
 /* Patterns of names: a glob (fnmatch(3)), or between slashes an extended regular expression:
  * "net_*", "std::*", "-[Foo set*:]", "/^(read|write)_[0-9]+$/". Matched against symbols and what
- * people read. A glob that begins with "-[" or "+[" is about Objective-C methods. */
+ * people read. A glob that begins with "-[" or "+[" is about methods. */
 #ifndef SJ_AGENT_POLICY_PATTERN_H
 #define SJ_AGENT_POLICY_PATTERN_H
 
-#include "agent/control/error.h"
+#include "proto/base/error.h"
 
 #include <regex.h>
 #include <stdbool.h>
@@ -27,7 +27,7 @@ void sj_pattern_free(sj_pattern *pattern); /* safe on a zeroed one */
 /* sj_pattern_matches compares one text. Thread-safe. */
 bool sj_pattern_matches(const sj_pattern *pattern, const char *text);
 
-/* sj_pattern_matches_any tells whether one of `count` patterns matches. */
+/* sj_pattern_matches_any returns whether one of `count` patterns matches. */
 bool sj_pattern_matches_any(const sj_pattern *patterns, size_t count, const char *text);
 
 /* sj_pattern_matches_symbol compares a symbol, and when it is mangled its source name as well: the

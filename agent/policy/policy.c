@@ -1,15 +1,13 @@
 /* Design notes
  *
  * jansson parses; the reader below walks what it gave along tables of known keys and keeps the path
- * to the value at hand, so that any complaint can be placed in the text (json_place.h). A document
+ * to the value at hand, so that any error can be placed in the text (json_place.h). A document
  * is laid over its "base": what it does not say stays as the base says it; a list replaces one. */
 #include "agent/policy/policy.h"
 
 #include "agent/policy/json_place.h"
-#include "agent/policy/nearest.h"
 #include "agent/policy/policy_reader.h"
 
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -19,182 +17,6 @@ static const char *const mode_words[] = {"trace", "profile", "flight"};
 const char *sj_policy_mode_text(sj_policy_mode mode)
 {
     return mode_words[mode];
-}
-
-bool sj_policy_duration(const char *text, uint64_t *ns)
-{
-    static const struct {
-        const char *unit;
-        uint64_t ns;
-    } units[] = {
-        {"ns", 1}, {"us", 1000}, {"ms", 1000000}, {"s", 1000000000}, {"m", UINT64_C(60000000000)}};
-    char *end;
-    const double value = strtod(text, &end);
-    if (text[0] < '0' || text[0] > '9' || strpbrk(text, "xXpPeE") != NULL) {
-        return false;
-    }
-    for (size_t i = 0; i < sizeof(units) / sizeof(units[0]); i++) {
-        if (strcmp(end, units[i].unit) == 0 && value * (double)units[i].ns <= 8.64e13) {
-            *ns = (uint64_t)(value * (double)units[i].ns + 0.5);
-            return true;
-        }
-    }
-    return false;
-}
-
-sj_status sj_policy_fail(sj_policy_reader *reader, bool at_key, const char *format, ...)
-{
-    char message[384];
-    va_list arguments;
-    va_start(arguments, format);
-    vsnprintf(message, sizeof(message), format, arguments);
-    va_end(arguments);
-    const sj_json_place place =
-        sj_json_find(reader->text, reader->size, reader->path, reader->depth, at_key);
-    return sj_fail(reader->error, SJ_EINVAL, "%.200s:%u:%u: %s", reader->origin, place.line,
-                   place.column, message);
-}
-
-void sj_policy_enter(sj_policy_reader *reader, const char *key, size_t index)
-{
-    reader->path[reader->depth++] = (sj_json_step){.key = key, .index = index};
-}
-
-void sj_policy_leave(sj_policy_reader *reader)
-{
-    reader->depth--;
-}
-
-/* complain_of_key names what was probably meant, else all that could be. */
-static sj_status complain_of_key(sj_policy_reader *reader, const char *key,
-                                 const sj_policy_key *known, size_t count)
-{
-    const char *words[SJ_POLICY_KEYS];
-    char list[256] = "";
-    size_t used = 0;
-    for (size_t i = 0; i < count; i++) {
-        words[i] = known[i].name;
-        const int written =
-            snprintf(list + used, sizeof(list) - used, "%s%s", i != 0 ? ", " : "", known[i].name);
-        used += written > 0 && used + (size_t)written < sizeof(list) ? (size_t)written : 0;
-    }
-    const char *meant = sj_nearest(key, words, count);
-    sj_policy_enter(reader, key, 0);
-    const sj_status status =
-        meant != NULL
-            ? sj_policy_fail(reader, true, "unknown key \"%.64s\"; did you mean \"%s\"?", key,
-                             meant)
-            : sj_policy_fail(reader, true, "unknown key \"%.64s\"; known here: %s", key, list);
-    sj_policy_leave(reader);
-    return status;
-}
-
-sj_status sj_policy_object(sj_policy_reader *reader, json_t *object, const sj_policy_key *known,
-                           size_t count)
-{
-    const char *key;
-    json_t *value;
-    if (!json_is_object(object)) {
-        return sj_policy_fail(reader, false, "an object { } is needed here");
-    }
-    json_object_foreach(object, key, value)
-    {
-        const sj_policy_key *found = NULL;
-        for (size_t i = 0; i < count; i++) {
-            found = strcmp(known[i].name, key) == 0 ? &known[i] : found;
-        }
-        if (found == NULL) {
-            return complain_of_key(reader, key, known, count);
-        }
-        if (found->read != NULL) {
-            sj_policy_enter(reader, found->name, 0);
-            SJ_TRY(found->read(reader, value));
-            sj_policy_leave(reader);
-        }
-    }
-    return SJ_OK;
-}
-
-sj_status sj_policy_number(sj_policy_reader *reader, json_t *value, uint64_t least, uint64_t most,
-                           uint64_t *number)
-{
-    if (!json_is_integer(value) || json_integer_value(value) < (json_int_t)least ||
-        json_integer_value(value) > (json_int_t)most) {
-        return sj_policy_fail(reader, false, "a whole number from %llu to %llu is needed",
-                              (unsigned long long)least, (unsigned long long)most);
-    }
-    *number = (uint64_t)json_integer_value(value);
-    return SJ_OK;
-}
-
-sj_status sj_policy_word(sj_policy_reader *reader, json_t *value, const char *const *words,
-                         size_t count, size_t *index)
-{
-    const char *text = json_string_value(value);
-    char list[160] = "";
-    for (size_t i = 0; i < count; i++) {
-        if (text != NULL && strcmp(text, words[i]) == 0) {
-            *index = i;
-            return SJ_OK;
-        }
-        const size_t used = strlen(list);
-        snprintf(list + used, sizeof(list) - used, "%s\"%s\"", i != 0 ? ", " : "", words[i]);
-    }
-    const char *meant = text != NULL ? sj_nearest(text, words, count) : NULL;
-    if (meant != NULL) {
-        return sj_policy_fail(reader, false, "\"%.64s\" is not known; did you mean \"%s\"?", text,
-                              meant);
-    }
-    return sj_policy_fail(reader, false, "one of %s is needed", list);
-}
-
-sj_status sj_policy_time(sj_policy_reader *reader, json_t *value, uint64_t least_ns, uint64_t *ns)
-{
-    const char *text = json_string_value(value);
-    if (text == NULL || !sj_policy_duration(text, ns) || *ns < least_ns) {
-        return sj_policy_fail(reader, false,
-                              "a time such as \"250us\", \"16ms\", \"2s\" or \"5m\" is needed%s",
-                              least_ns > 0 ? ", more than none" : "");
-    }
-    return SJ_OK;
-}
-
-sj_status sj_policy_pattern(sj_policy_reader *reader, json_t *value, sj_pattern *pattern)
-{
-    sj_error error = {0};
-    const char *text = json_string_value(value);
-    if (text == NULL) {
-        return sj_policy_fail(reader, false, "a pattern (a text) is needed");
-    }
-    sj_pattern made = {0};
-    if (sj_pattern_make(text, &made, &error) != SJ_OK) {
-        return sj_policy_fail(reader, false, "%s", error.text);
-    }
-    sj_pattern_free(pattern);
-    *pattern = made;
-    return SJ_OK;
-}
-
-sj_status sj_policy_patterns(sj_policy_reader *reader, json_t *list, sj_pattern *patterns,
-                             size_t capacity, size_t *count)
-{
-    if (!json_is_array(list)) {
-        return sj_policy_fail(reader, false, "a list [ ] of patterns is needed");
-    }
-    if (json_array_size(list) > capacity) {
-        return sj_policy_fail(reader, false, "at most %zu patterns are possible", capacity);
-    }
-    for (size_t i = 0; i < *count; i++) {
-        sj_pattern_free(&patterns[i]);
-    }
-    *count = 0;
-    for (size_t i = 0; i < json_array_size(list); i++) {
-        sj_policy_enter(reader, NULL, i);
-        SJ_TRY(sj_policy_pattern(reader, json_array_get(list, i), &patterns[i]));
-        *count = i + 1;
-        sj_policy_leave(reader);
-    }
-    return SJ_OK;
 }
 
 static sj_status read_format(sj_policy_reader *reader, json_t *value)
@@ -290,15 +112,6 @@ static sj_status read_modules_exclude(sj_policy_reader *reader, json_t *value)
     sj_selection *selection = &reader->policy->selection;
     return sj_policy_patterns(reader, value, selection->modules_excluded, SJ_SELECTION_GLOBS,
                               &selection->modules_excluded_count);
-}
-
-sj_status sj_policy_boolean(sj_policy_reader *reader, json_t *value, bool *is_true)
-{
-    if (!json_is_boolean(value)) {
-        return sj_policy_fail(reader, false, "true or false is needed");
-    }
-    *is_true = json_is_true(value);
-    return SJ_OK;
 }
 
 static sj_status read_modules_system(sj_policy_reader *reader, json_t *value)
@@ -458,15 +271,8 @@ static sj_status read_after(sj_policy_reader *reader, json_t *value)
 
 static sj_status read_memory(sj_policy_reader *reader, json_t *value)
 {
-    const char *text = json_string_value(value);
-    char *end = NULL;
-    const unsigned long long number =
-        text != NULL && text[0] >= '1' && text[0] <= '9' ? strtoull(text, &end, 10) : 0;
-    if (end == NULL || (strcmp(end, "M") != 0 && strcmp(end, "G") != 0) || number > 1024) {
-        return sj_policy_fail(reader, false, "an amount such as \"64M\" or \"1G\" is needed");
-    }
-    reader->policy->flight_bytes = (uint64_t)number << (*end == 'M' ? 20 : 30);
-    return SJ_OK;
+    return sj_policy_size(reader, value, UINT64_C(1) << 20, UINT64_C(1) << 40,
+                          &reader->policy->flight_bytes);
 }
 
 static sj_status read_flight(sj_policy_reader *reader, json_t *value)
@@ -536,6 +342,17 @@ static sj_status read_base(sj_policy_reader *reader, json_t *root)
     return status;
 }
 
+/* read_runtime finds the runtime by the key that is read. */
+static sj_status read_runtime(sj_policy_reader *reader, json_t *value)
+{
+    const char *key = reader->path[reader->depth - 1].key;
+    size_t runtime = 0;
+    while (runtime + 1 < SJ_RUNTIMES && strcmp(sj_runtimes[runtime]->name, key) != 0) {
+        runtime++;
+    }
+    return sj_policy_read_runtime(reader, runtime, value);
+}
+
 static sj_status read_document(sj_policy_reader *reader, json_t *root)
 {
     static const sj_policy_key keys[] = {{"policy", read_format},
@@ -550,18 +367,25 @@ static sj_status read_document(sj_policy_reader *reader, json_t *root)
                                          {"modules", read_modules},
                                          {"functions", read_functions},
                                          {"sources", read_sources},
-                                         {"objc", sj_policy_read_objc},
+                                         {"java", sj_policy_read_java},
                                          {"calls", read_calls},
                                          {"values", sj_policy_read_values},
                                          {"profile", read_profile},
                                          {"flight", read_flight},
                                          {"triggers", sj_policy_read_triggers},
-                                         {"buffer", read_buffer}};
+                                         {"buffer", read_buffer},
+                                         {"zombies", sj_policy_read_zombies}};
+    enum { FIXED = sizeof(keys) / sizeof(keys[0]) };
+    sj_policy_key all[FIXED + SJ_RUNTIMES];
+    memcpy(all, keys, sizeof(keys));
+    for (size_t i = 0; i < SJ_RUNTIMES; i++) {
+        all[FIXED + i] = (sj_policy_key){sj_runtimes[i]->name, read_runtime};
+    }
     if (json_is_object(root) && json_object_get(root, "policy") == NULL) {
         return sj_policy_fail(reader, false, "the key \"policy\": %d is missing", SJ_POLICY_FORMAT);
     }
     SJ_TRY(read_base(reader, root));
-    return sj_policy_object(reader, root, keys, sizeof(keys) / sizeof(keys[0]));
+    return sj_policy_object(reader, root, all, FIXED + SJ_RUNTIMES);
 }
 
 /* check_whole finds what is wrong only together. */
@@ -588,7 +412,7 @@ static sj_status check_whole(sj_policy_reader *reader)
             "one of the two");
     }
     /* The budget counts and frees functions; by receiver there would be many of one. */
-    if (policy->budget_percent > 0 && policy->selection.objc_receivers) {
+    if (policy->budget_percent > 0 && sj_selection_has_receivers(&policy->selection)) {
         return sj_policy_fail(reader, false,
                               "receivers are not recorded under a budget: remove one of the two");
     }
@@ -597,11 +421,13 @@ static sj_status check_whole(sj_policy_reader *reader)
 
 static void set_defaults(sj_policy *policy)
 {
-    *policy = (sj_policy){.version = 1,
-                          .profile_interval_ns = UINT64_C(10000000000),
-                          .flight_before_ns = UINT64_C(10000000000),
-                          .flight_after_ns = UINT64_C(1000000000),
-                          .flight_bytes = UINT64_C(64) << 20};
+    *policy =
+        (sj_policy){.version = 1,
+                    .profile_interval_ns = UINT64_C(10000000000),
+                    .flight_before_ns = UINT64_C(10000000000),
+                    .flight_after_ns = UINT64_C(1000000000),
+                    .flight_bytes = UINT64_C(64) << 20,
+                    .zombies = {.slots = 4096, .stack_bytes = 2048, .reports_per_minute = 60}};
 }
 
 sj_status sj_policy_parse(const char *text, size_t size, const char *origin, sj_policy *policy,
@@ -651,6 +477,9 @@ size_t sj_policy_missed(const sj_policy *policy, const char *texts[SJ_POLICY_MIS
     }
     if (policy->selection.library_calls) {
         texts[count++] = SJ_POLICY_LIBRARIES_UNBOUND;
+    }
+    if (policy->zombies.one_in != 0) {
+        texts[count++] = SJ_POLICY_ZOMBIES_UNWATCHED;
     }
     return count;
 }

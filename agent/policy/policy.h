@@ -3,8 +3,9 @@
 #ifndef SJ_AGENT_POLICY_POLICY_H
 #define SJ_AGENT_POLICY_POLICY_H
 
-#include "agent/control/selection.h"
+#include "agent/abi/zombies.h"
 #include "agent/policy/pattern.h"
+#include "agent/policy/selection.h"
 
 #include <stdint.h>
 
@@ -90,7 +91,8 @@ typedef struct sj_policy {
     size_t trigger_count;
     uint32_t chunks_per_thread; /* 0: all */
     bool drop_when_full;
-    uint32_t block_ms; /* 0: the default */
+    uint32_t block_ms;          /* 0: the default */
+    sj_zombie_settings zombies; /* one_in 0: uses of freed memory are not watched */
 } sj_policy;
 
 /* sj_policy_parse reads a document. `origin` (a file's name, "flags") begins the message of an
@@ -108,7 +110,7 @@ const char *sj_policy_mode_text(sj_policy_mode mode);
 const char *sj_trigger_event_text(sj_trigger_event event);
 const char *sj_trigger_action_text(unsigned place); /* of bit `place` */
 
-/* sj_policy_watches_loops tells that a trigger is about event loops. */
+/* sj_policy_watches_loops returns whether a trigger is about event loops. */
 bool sj_policy_watches_loops(const sj_policy *policy);
 
 /* What is to be said of such a policy that a process gets which was not started with one. A call
@@ -118,14 +120,12 @@ bool sj_policy_watches_loops(const sj_policy *policy);
 #define SJ_POLICY_LIBRARIES_UNBOUND                                                                \
     "modules.library_calls: only in programs that `sojourn record` started; one in which a call "  \
     "waits in a library could not be left"
+#define SJ_POLICY_ZOMBIES_UNWATCHED "zombies: only in programs that `sojourn record` started"
 
-enum { SJ_POLICY_MISSED = 2 };
+enum { SJ_POLICY_MISSED = 3 };
 
 /* sj_policy_missed lists what of a policy a process does not get that is attached to; returns how
  * many texts. */
 size_t sj_policy_missed(const sj_policy *policy, const char *texts[SJ_POLICY_MISSED]);
-
-/* sj_policy_duration reads "250us", "16ms", "2s", "5m"; false when it is none. */
-bool sj_policy_duration(const char *text, uint64_t *ns);
 
 #endif

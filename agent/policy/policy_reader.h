@@ -16,6 +16,7 @@ typedef struct sj_policy_reader {
     sj_json_step path[SJ_POLICY_PATH]; /* to the value at hand; stays where an error was found */
     size_t depth;
     sj_policy *policy;
+    size_t runtime; /* whose part is read: a row of sj_runtimes */
     sj_error *error;
 } sj_policy_reader;
 
@@ -40,6 +41,8 @@ SJ_MUST_CHECK sj_status sj_policy_word(sj_policy_reader *reader, json_t *value,
                                        const char *const *words, size_t count, size_t *index);
 SJ_MUST_CHECK sj_status sj_policy_time(sj_policy_reader *reader, json_t *value, uint64_t least_ns,
                                        uint64_t *ns);
+SJ_MUST_CHECK sj_status sj_policy_size(sj_policy_reader *reader, json_t *value, uint64_t least,
+                                       uint64_t most, uint64_t *bytes);
 SJ_MUST_CHECK sj_status sj_policy_pattern(sj_policy_reader *reader, json_t *value,
                                           sj_pattern *pattern);
 
@@ -48,11 +51,18 @@ SJ_MUST_CHECK sj_status sj_policy_patterns(sj_policy_reader *reader, json_t *lis
                                            sj_pattern *patterns, size_t capacity, size_t *count);
 SJ_MUST_CHECK sj_status sj_policy_boolean(sj_policy_reader *reader, json_t *value, bool *is_true);
 
-/* sj_policy_read_objc reads what is asked of Objective-C (policy_objc.c). */
-SJ_MUST_CHECK sj_status sj_policy_read_objc(sj_policy_reader *reader, json_t *value);
+/* sj_policy_read_java reads what is asked of Java (policy_java.c). */
+SJ_MUST_CHECK sj_status sj_policy_read_java(sj_policy_reader *reader, json_t *value);
+
+/* sj_policy_read_runtime reads the part about row `runtime` of sj_runtimes (policy_runtimes.c). */
+SJ_MUST_CHECK sj_status sj_policy_read_runtime(sj_policy_reader *reader, size_t runtime,
+                                               json_t *value);
 
 /* sj_policy_read_values reads the list of rules about values (policy_values.c). */
 SJ_MUST_CHECK sj_status sj_policy_read_values(sj_policy_reader *reader, json_t *value);
+
+/* sj_policy_read_zombies reads what is asked about freed memory (policy_zombies.c). */
+SJ_MUST_CHECK sj_status sj_policy_read_zombies(sj_policy_reader *reader, json_t *value);
 
 /* sj_policy_read_triggers reads the list of triggers (policy_triggers.c). */
 SJ_MUST_CHECK sj_status sj_policy_read_triggers(sj_policy_reader *reader, json_t *value);

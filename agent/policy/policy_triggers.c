@@ -27,7 +27,7 @@ bool sj_policy_watches_loops(const sj_policy *policy)
     return false;
 }
 
-static sj_trigger *current(const sj_policy_reader *reader)
+static sj_trigger *current_trigger(const sj_policy_reader *reader)
 {
     return &reader->policy->triggers[reader->policy->trigger_count];
 }
@@ -36,43 +36,43 @@ static sj_status read_on(sj_policy_reader *reader, json_t *value)
 {
     size_t index = 0;
     SJ_TRY(sj_policy_word(reader, value, event_words, SJ_TRIGGER_EVENTS, &index));
-    current(reader)->event = (sj_trigger_event)index;
+    current_trigger(reader)->event = (sj_trigger_event)index;
     return SJ_OK;
 }
 
 static sj_status read_subject(sj_policy_reader *reader, json_t *value)
 {
-    return sj_policy_pattern(reader, value, &current(reader)->subject);
+    return sj_policy_pattern(reader, value, &current_trigger(reader)->subject);
 }
 
 static sj_status read_loop(sj_policy_reader *reader, json_t *value)
 {
-    return sj_policy_pattern(reader, value, &current(reader)->loop);
+    return sj_policy_pattern(reader, value, &current_trigger(reader)->loop);
 }
 
 static sj_status read_longer_than(sj_policy_reader *reader, json_t *value)
 {
-    return sj_policy_time(reader, value, 1, &current(reader)->limit_ns);
+    return sj_policy_time(reader, value, 1, &current_trigger(reader)->limit_ns);
 }
 
 static sj_status read_times(sj_policy_reader *reader, json_t *value)
 {
-    return sj_policy_number(reader, value, 1, UINT32_MAX, &current(reader)->times);
+    return sj_policy_number(reader, value, 1, UINT32_MAX, &current_trigger(reader)->times);
 }
 
 static sj_status read_within(sj_policy_reader *reader, json_t *value)
 {
-    return sj_policy_time(reader, value, 1, &current(reader)->within_ns);
+    return sj_policy_time(reader, value, 1, &current_trigger(reader)->within_ns);
 }
 
 static sj_status read_pause(sj_policy_reader *reader, json_t *value)
 {
-    return sj_policy_time(reader, value, 0, &current(reader)->pause_ns);
+    return sj_policy_time(reader, value, 0, &current_trigger(reader)->pause_ns);
 }
 
 static sj_status read_most(sj_policy_reader *reader, json_t *value)
 {
-    return sj_policy_number(reader, value, 1, UINT32_MAX, &current(reader)->most);
+    return sj_policy_number(reader, value, 1, UINT32_MAX, &current_trigger(reader)->most);
 }
 
 static sj_status read_actions(sj_policy_reader *reader, json_t *value)
@@ -87,7 +87,7 @@ static sj_status read_actions(sj_policy_reader *reader, json_t *value)
         sj_policy_enter(reader, NULL, i);
         SJ_TRY(sj_policy_word(reader, json_array_get(value, i), action_words, SJ_TRIGGER_ACTIONS,
                               &index));
-        current(reader)->actions |= 1U << index;
+        current_trigger(reader)->actions |= 1U << index;
         sj_policy_leave(reader);
     }
     return SJ_OK;
@@ -96,7 +96,7 @@ static sj_status read_actions(sj_policy_reader *reader, json_t *value)
 /* check_trigger: what an event needs to make sense. */
 static sj_status check_trigger(sj_policy_reader *reader, json_t *value)
 {
-    const sj_trigger *trigger = current(reader);
+    const sj_trigger *trigger = current_trigger(reader);
     const char *event = sj_trigger_event_text(trigger->event);
     const bool needs_function =
         trigger->event == SJ_TRIGGER_RATE || trigger->event == SJ_TRIGGER_NTH_CALL;
@@ -131,7 +131,7 @@ static sj_status read_trigger(sj_policy_reader *reader, json_t *value)
                                          {"loop", read_loop},     {"times", read_times},
                                          {"within", read_within}, {"pause", read_pause},
                                          {"most", read_most},     {"do", read_actions}};
-    sj_trigger *trigger = current(reader);
+    sj_trigger *trigger = current_trigger(reader);
     *trigger = (sj_trigger){.within_ns = UINT64_C(1000000000), .pause_ns = UINT64_C(1000000000)};
     SJ_TRY(sj_policy_object(reader, value, keys, sizeof(keys) / sizeof(keys[0])));
     SJ_TRY(check_trigger(reader, value));

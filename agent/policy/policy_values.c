@@ -1,11 +1,12 @@
 /* The part of a policy that is about values of arguments and results. */
 #include "agent/policy/policy_reader.h"
+#include "agent/policy/value_signature.h"
 
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
-static sj_value_rule *current(const sj_policy_reader *reader)
+static sj_value_rule *current_rule(const sj_policy_reader *reader)
 {
     sj_value_rules *rules = reader->policy->selection.values;
     return &rules->items[rules->count];
@@ -18,20 +19,20 @@ static sj_status read_name(sj_policy_reader *reader, json_t *value)
         return sj_policy_fail(reader, false, "a name of at most %d bytes is needed",
                               SJ_VALUE_RULE_BYTES - 1);
     }
-    memcpy(current(reader)->name, text, strlen(text) + 1);
+    memcpy(current_rule(reader)->name, text, strlen(text) + 1);
     return SJ_OK;
 }
 
 static sj_status read_function(sj_policy_reader *reader, json_t *value)
 {
-    return sj_policy_pattern(reader, value, &current(reader)->function);
+    return sj_policy_pattern(reader, value, &current_rule(reader)->function);
 }
 
 static sj_status read_argument(sj_policy_reader *reader, json_t *value)
 {
     uint64_t number = 0;
     SJ_TRY(sj_policy_number(reader, value, 1, SJ_VALUE_LAST_POSITION, &number));
-    current(reader)->descriptor |= (uint8_t)number;
+    current_rule(reader)->descriptor |= (uint8_t)number;
     return SJ_OK;
 }
 
@@ -44,7 +45,7 @@ static sj_status read_as(sj_policy_reader *reader, json_t *value)
 {
     size_t index = 0;
     SJ_TRY(sj_policy_word(reader, value, sj_value_kind_words + 1, SJ_VALUE_KINDS - 1, &index));
-    current(reader)->descriptor |= sj_value_descriptor(0, (uint32_t)index + 1);
+    current_rule(reader)->descriptor |= sj_value_descriptor(0, (uint32_t)index + 1);
     return SJ_OK;
 }
 
@@ -53,7 +54,7 @@ static sj_status read_comparison(sj_policy_reader *reader, json_t *value)
     size_t index = 0;
     SJ_TRY(sj_policy_word(reader, value, sj_value_comparison_words + 1, SJ_VALUE_COMPARISONS - 1,
                           &index));
-    current(reader)->comparison = (sj_value_comparison)(index + 1);
+    current_rule(reader)->comparison = (sj_value_comparison)(index + 1);
     return SJ_OK;
 }
 
@@ -64,12 +65,12 @@ static sj_status read_bits(sj_policy_reader *reader, json_t *value, bool is_sign
     char *end = NULL;
     if (text != NULL && text[0] >= '0' && text[0] <= '9') {
         errno = 0;
-        current(reader)->bits = strtoull(text, &end, 0);
+        current_rule(reader)->bits = strtoull(text, &end, 0);
     }
     if (json_is_boolean(value)) {
-        current(reader)->bits = json_is_true(value) ? 1 : 0;
+        current_rule(reader)->bits = json_is_true(value) ? 1 : 0;
     } else if (json_is_integer(value) && (is_signed || json_integer_value(value) >= 0)) {
-        current(reader)->bits = (uint64_t)json_integer_value(value);
+        current_rule(reader)->bits = (uint64_t)json_integer_value(value);
     } else if (end == NULL || *end != '\0' || errno != 0) {
         return sj_policy_fail(reader, false,
                               "a whole number%s is needed, or a text such as \"0x7f00\"",
@@ -81,7 +82,7 @@ static sj_status read_bits(sj_policy_reader *reader, json_t *value, bool is_sign
 /* read_operand: what it may be depends on "as". */
 static sj_status read_operand(sj_policy_reader *reader, json_t *value)
 {
-    sj_value_rule *rule = current(reader);
+    sj_value_rule *rule = current_rule(reader);
     const uint32_t kind = sj_value_kind_of(rule->descriptor);
     if (kind == SJ_VALUE_STRING) {
         return sj_policy_pattern(reader, value, &rule->text);
@@ -103,16 +104,17 @@ static sj_status read_when(sj_policy_reader *reader, json_t *value)
     if (json_object_get(value, "op") == NULL || json_object_get(value, "value") == NULL) {
         return sj_policy_fail(reader, false, "both \"op\" and \"value\" are needed");
     }
-    if (sj_value_kind_of(current(reader)->descriptor) == SJ_VALUE_STRING &&
-        current(reader)->comparison > SJ_VALUE_UNEQUAL) {
+    if (sj_value_kind_of(current_rule(reader)->descriptor) == SJ_VALUE_STRING &&
+        current_rule(reader)->comparison > SJ_VALUE_UNEQUAL) {
         return sj_policy_fail(reader, false, "texts are compared with \"==\" and \"!=\" only");
     }
     return SJ_OK;
 }
 
 /* finish names a rule that has no name after its function. */
-static void finish(sj_value_rule *rule)
+static void finish_rule(sj_value_rule *rule, size_t row)
 {
+    rule->row = row;
     if (rule->name[0] == '\0') {
         const size_t bytes = strlen(rule->function.text);
         const size_t most = SJ_VALUE_RULE_BYTES - 1;
@@ -120,16 +122,39 @@ static void finish(sj_value_rule *rule)
     }
 }
 
-static sj_status read_rule(sj_policy_reader *reader, json_t *value)
+/* check_room: so many values can be had of one function, and their positions have one meaning.
+ * Patterns that are written alike are about the same functions. */
+static sj_status check_room(sj_policy_reader *reader)
 {
-    /* "when" is read last: it needs to know the kind. */
-    static const sj_policy_key keys[] = {{"name", read_name},
-                                         {"function", read_function},
-                                         {"argument", read_argument},
-                                         {"result", read_result},
-                                         {"as", read_as},
-                                         {"when", NULL}};
-    SJ_TRY(sj_policy_object(reader, value, keys, sizeof(keys) / sizeof(keys[0])));
+    const sj_value_rules *rules = reader->policy->selection.values;
+    const sj_value_rule *added = current_rule(reader);
+    uint8_t seen[SJ_VALUE_RULES + 1] = {0};
+    size_t count = 0;
+    for (size_t i = 0; i <= rules->count; i++) {
+        const sj_value_rule *rule = &rules->items[i];
+        if (strcmp(rule->function.text, added->function.text) != 0) {
+            continue;
+        }
+        if (rule->is_source != added->is_source) {
+            return sj_policy_fail(reader, false,
+                                  "\"%.100s\" has rules by signature and by argument number, which "
+                                  "count differently: write all of them in one way",
+                                  added->function.text);
+        }
+        if (memchr(seen, rule->descriptor, sizeof(seen)) == NULL) {
+            seen[count++] = rule->descriptor;
+        }
+    }
+    return count <= SJ_VALUES_PER_FUNCTION
+               ? SJ_OK
+               : sj_policy_fail(reader, false, "at most %d values of a function can be recorded%s",
+                                SJ_VALUES_PER_FUNCTION,
+                                added->is_source ? ": name the other arguments \"_\"" : "");
+}
+
+/* read_numbered reads the rest of a rule that counts registers: one value, by its number. */
+static sj_status read_numbered(sj_policy_reader *reader, json_t *value, size_t row)
+{
     if (json_object_get(value, "function") == NULL || json_object_get(value, "as") == NULL) {
         return sj_policy_fail(reader, false, "both \"function\" and \"as\" are needed");
     }
@@ -144,29 +169,79 @@ static sj_status read_rule(sj_policy_reader *reader, json_t *value)
         SJ_TRY(read_when(reader, when));
         sj_policy_leave(reader);
     }
-    finish(current(reader));
+    current_rule(reader)->stored = current_rule(reader)->descriptor;
+    finish_rule(current_rule(reader), row);
+    SJ_TRY(check_room(reader));
+    reader->policy->selection.values->count++;
     return SJ_OK;
 }
 
-/* check_room: so many values can be had of one function. Patterns that are written alike are about
- * the same functions. */
-static sj_status check_room(sj_policy_reader *reader)
+/* add_source_rule makes a rule for one value of a signature. The first takes what was read of the
+ * row, the others a copy of it. */
+static sj_status add_source_rule(sj_policy_reader *reader, json_t *value,
+                                 const sj_signature_value *of, size_t row)
 {
-    const sj_value_rules *rules = reader->policy->selection.values;
-    const sj_value_rule *added = current(reader);
-    uint8_t seen[SJ_VALUE_RULES + 1] = {0};
-    size_t count = 0;
-    for (size_t i = 0; i <= rules->count; i++) {
-        const sj_value_rule *rule = &rules->items[i];
-        if (strcmp(rule->function.text, added->function.text) == 0 &&
-            memchr(seen, rule->descriptor, sizeof(seen)) == NULL) {
-            seen[count++] = rule->descriptor;
+    sj_value_rule *rule = current_rule(reader);
+    if (reader->policy->selection.values->count == SJ_VALUE_RULES) {
+        return sj_policy_fail(reader, false, "at most %d values can be recorded", SJ_VALUE_RULES);
+    }
+    if (rule->function.text == NULL) {
+        SJ_TRY(read_function(reader, json_object_get(value, "function")));
+        if (json_object_get(value, "name") != NULL) {
+            SJ_TRY(read_name(reader, json_object_get(value, "name")));
         }
     }
-    return count <= SJ_VALUES_PER_FUNCTION
-               ? SJ_OK
-               : sj_policy_fail(reader, false, "at most %d values of a function can be recorded",
-                                SJ_VALUES_PER_FUNCTION);
+    rule->descriptor = of->place;
+    rule->stored = of->source;
+    rule->is_source = true;
+    finish_rule(rule, row);
+    SJ_TRY(check_room(reader));
+    reader->policy->selection.values->count++;
+    return SJ_OK;
+}
+
+/* read_signature reads the rest of a rule in source order: a value for each of its parameters. */
+static sj_status read_signature(sj_policy_reader *reader, json_t *value, size_t row)
+{
+    const char *text = json_string_value(json_object_get(value, "signature"));
+    sj_signature signature;
+    sj_error error = {0};
+    if (json_object_get(value, "function") == NULL || json_object_get(value, "as") != NULL ||
+        json_object_get(value, "argument") != NULL || json_object_get(value, "result") != NULL ||
+        json_object_get(value, "when") != NULL) {
+        return sj_policy_fail(reader, false,
+                              "a \"signature\" needs a \"function\", and goes without \"as\", "
+                              "\"argument\", \"result\" and \"when\"");
+    }
+    const char *function = current_rule(reader)->function.text;
+    sj_policy_enter(reader, "signature", 0);
+    if (text == NULL) {
+        return sj_policy_fail(reader, false, "a text such as \"(path:str, flags:hex) -> int\"");
+    }
+    if (sj_signature_parse(text, SJ_CONVENTION_NATIVE, sj_signature_is_method(function), &signature,
+                           &error) != SJ_OK) {
+        return sj_policy_fail(reader, false, "%s", error.text);
+    }
+    for (size_t i = 0; i < signature.count; i++) {
+        SJ_TRY(add_source_rule(reader, value, &signature.values[i], row));
+    }
+    sj_policy_leave(reader);
+    return SJ_OK;
+}
+
+static sj_status read_rule(sj_policy_reader *reader, json_t *value, size_t row)
+{
+    /* "when" is read last: it needs to know the kind. */
+    static const sj_policy_key keys[] = {{"name", read_name},     {"function", read_function},
+                                         {"signature", NULL},     {"argument", read_argument},
+                                         {"result", read_result}, {"as", read_as},
+                                         {"when", NULL}};
+    if (reader->policy->selection.values->count == SJ_VALUE_RULES) {
+        return sj_policy_fail(reader, false, "at most %d values can be recorded", SJ_VALUE_RULES);
+    }
+    SJ_TRY(sj_policy_object(reader, value, keys, sizeof(keys) / sizeof(keys[0])));
+    return json_object_get(value, "signature") != NULL ? read_signature(reader, value, row)
+                                                       : read_numbered(reader, value, row);
 }
 
 sj_status sj_policy_read_values(sj_policy_reader *reader, json_t *value)
@@ -181,9 +256,7 @@ sj_status sj_policy_read_values(sj_policy_reader *reader, json_t *value)
     SJ_TRY(sj_value_rules_new(&selection->values));
     for (size_t i = 0; i < json_array_size(value); i++) {
         sj_policy_enter(reader, NULL, i);
-        SJ_TRY(read_rule(reader, json_array_get(value, i)));
-        SJ_TRY(check_room(reader));
-        selection->values->count++;
+        SJ_TRY(read_rule(reader, json_array_get(value, i), i));
         sj_policy_leave(reader);
     }
     return SJ_OK;

@@ -2,7 +2,8 @@
 
 #include <string.h>
 
-const char *const sj_policy_presets[] = {"default", "everything", "jank", "coverage", NULL};
+const char *const sj_policy_presets[] = {"default", "everything",    "jank", "coverage",
+                                         "zombies", "zombies-field", NULL};
 
 static const char *const documents[] = {
     "{\n"
@@ -39,6 +40,23 @@ static const char *const documents[] = {
     "  \"name\": \"coverage\",\n"
     "  \"description\": \"Which functions were called at all: sums per call path, no budget\",\n"
     "  \"mode\": \"profile\"\n"
+    "}\n",
+    "{\n"
+    "  \"policy\": 1,\n"
+    "  \"name\": \"zombies\",\n"
+    "  \"description\": \"Uses of freed memory: every heap block is guarded while there is "
+    "room\",\n"
+    "  \"mode\": \"profile\",\n"
+    "  \"budget\": \"3%\",\n"
+    "  \"zombies\": {\"heap\": {\"one_in\": 1, \"blocks\": 16000}}\n"
+    "}\n",
+    "{\n"
+    "  \"policy\": 1,\n"
+    "  \"name\": \"zombies-field\",\n"
+    "  \"description\": \"Uses of freed memory, in sampled heap blocks: for programs in use\",\n"
+    "  \"mode\": \"profile\",\n"
+    "  \"budget\": \"1%\",\n"
+    "  \"zombies\": {\"heap\": {\"one_in\": 5000, \"blocks\": 512}}\n"
     "}\n",
 };
 

@@ -50,9 +50,9 @@ static bool same_text(const char *left, const char *right)
 static bool same_rule(const sj_value_rule *left, const sj_value_rule *right)
 {
     return strcmp(left->name, right->name) == 0 && left->descriptor == right->descriptor &&
-           left->comparison == right->comparison && left->bits == right->bits &&
-           !(left->real < right->real) && !(left->real > right->real) &&
-           same_text(left->function.text, right->function.text) &&
+           left->stored == right->stored && left->comparison == right->comparison &&
+           left->bits == right->bits && !(left->real < right->real) &&
+           !(left->real > right->real) && same_text(left->function.text, right->function.text) &&
            same_text(left->text.text, right->text.text);
 }
 
@@ -81,6 +81,14 @@ uint32_t sj_value_rules_match(const sj_value_rules *rules, const char *symbol)
     return matched;
 }
 
+uint32_t sj_value_rules_of_managed(const sj_value_rules *rules, uint32_t matched)
+{
+    for (size_t i = 0; i < rules->count; i++) {
+        matched &= rules->items[i].is_source ? ~(UINT32_C(1) << i) : UINT32_MAX;
+    }
+    return matched;
+}
+
 void sj_value_rules_list(const sj_value_rules *rules, uint32_t matched,
                          uint8_t descriptors[SJ_VALUES_PER_FUNCTION])
 {
@@ -101,7 +109,7 @@ static int compare_real(double left, double right)
     return (left > right) - (left < right);
 }
 
-static bool holds(sj_value_comparison comparison, int order)
+static bool holds_condition(sj_value_comparison comparison, int order)
 {
     switch (comparison) {
     case SJ_VALUE_EQUAL:
@@ -150,13 +158,14 @@ bool sj_value_rule_holds(const sj_value_rule *rule, const sj_block_value *value)
         memcpy(&single, &value->bits, sizeof(single));
         real = kind == SJ_VALUE_FLOAT ? (double)single : real;
         /* What is not a number is equal to none, and neither less nor greater. */
-        return real == real ? holds(rule->comparison, compare_real(real, rule->real))
+        return real == real ? holds_condition(rule->comparison, compare_real(real, rule->real))
                             : rule->comparison == SJ_VALUE_UNEQUAL;
     }
     if (sj_value_is_signed(kind)) {
         const int64_t left = (int64_t)value->bits;
         const int64_t right = (int64_t)rule->bits;
-        return holds(rule->comparison, (left > right) - (left < right));
+        return holds_condition(rule->comparison, (left > right) - (left < right));
     }
-    return holds(rule->comparison, (value->bits > rule->bits) - (value->bits < rule->bits));
+    return holds_condition(rule->comparison,
+                           (value->bits > rule->bits) - (value->bits < rule->bits));
 }

@@ -5,7 +5,7 @@
 #define SJ_AGENT_POLICY_VALUE_RULES_H
 
 #include "agent/policy/pattern.h"
-#include "proto/block.h"
+#include "proto/block/block.h"
 
 #include <stdatomic.h>
 
@@ -24,7 +24,10 @@ enum { SJ_VALUE_COMPARISONS = 7 };
 typedef struct sj_value_rule {
     char name[SJ_VALUE_RULE_BYTES];
     sj_pattern function;
-    uint8_t descriptor;
+    uint8_t descriptor; /* its position counts the registers of a class, as the probe does */
+    uint8_t stored;     /* the same value with the position under which it is stored */
+    bool is_source;     /* made of a signature: stored by the position in source order */
+    size_t row;         /* of the document's list; a signature makes several rules */
     sj_value_comparison comparison;
     uint64_t bits; /* what is compared with, as its kind says; float as a double */
     double real;
@@ -51,12 +54,16 @@ bool sj_value_rules_same(const sj_value_rules *left, const sj_value_rules *right
 /* sj_value_rules_match gives the rules about a function, a bit each. */
 uint32_t sj_value_rules_match(const sj_value_rules *rules, const char *symbol);
 
+/* sj_value_rules_of_managed leaves of matched rules those that are possible for methods of managed
+ * runtimes: without those of signatures, whose registers are the native convention's. */
+uint32_t sj_value_rules_of_managed(const sj_value_rules *rules, uint32_t matched);
+
 /* sj_value_rules_list writes what is to be recorded of a function for these rules: each value once;
  * the rest 0. */
 void sj_value_rules_list(const sj_value_rules *rules, uint32_t matched,
                          uint8_t descriptors[SJ_VALUES_PER_FUNCTION]);
 
-/* sj_value_rule_holds tells whether a value is one that the rule keeps. */
+/* sj_value_rule_holds returns whether a value is one that the rule keeps. */
 bool sj_value_rule_holds(const sj_value_rule *rule, const sj_block_value *value);
 
 /* The words of a policy. */

@@ -1,12 +1,24 @@
 /* Runtimes: what Sojourn knows of languages whose functions have better names than their symbols.
  *
- * Each runtime is one constant descriptor in the table of runtime.c. The planner asks every runtime
- * for the functions that it finds in a module's file; what it names is hooked like any other
- * function, in place, and costs nothing more. Thread-safe: no state. */
+ * Each runtime is one constant descriptor in the table of runtime.c; a new one is a folder here, a
+ * line in that table and, where it has a part in the traced program, a room in agent/inproc. The
+ * planner asks every runtime for the functions that it finds in a module's file: they are hooked
+ * like any other function, in place, at no extra cost. The policy has one part for each runtime,
+ * under the runtime's name. Thread-safe: no state. */
 #ifndef SJ_AGENT_RUNTIMES_RUNTIME_H
 #define SJ_AGENT_RUNTIMES_RUNTIME_H
 
-#include "agent/planner/elf_view.h"
+#include "agent/abi/link.h"
+#include "agent/objfile/elf_view.h"
+
+#include <stdbool.h>
+#include <sys/types.h>
+
+enum {
+    SJ_RUNTIMES = 2, /* rows of sj_runtimes */
+    SJ_LIVE_CLASS_BYTES = 256,
+    SJ_METHOD_PART_BYTES = 1024
+};
 
 /* A function as the tables of a file describe it. */
 typedef struct sj_runtime_function {
@@ -27,15 +39,54 @@ typedef struct sj_runtime_class {
 
 typedef sj_status (*sj_runtime_class_sink)(void *context, const sj_runtime_class *class);
 
+/* A class as a living process has it: for classes that no file describes. */
+typedef struct sj_live_class {
+    char name[SJ_LIVE_CLASS_BYTES];
+    char super[SJ_LIVE_CLASS_BYTES]; /* "": a root class, or not known */
+    bool is_meta;                    /* it is the class of the class `name` */
+} sj_live_class;
+
+/* The two parts of a method's name that filters match. */
+typedef struct sj_method_parts {
+    char class[SJ_METHOD_PART_BYTES]; /* the receiver's where the name has it, else the owner's */
+    char selector[SJ_METHOD_PART_BYTES];
+} sj_method_parts;
+
 typedef struct sj_runtime {
-    const char *name;
+    const char *name;      /* key of its part of a policy; prefix of its groups of methods */
+    const char *library;   /* how the file name of its own library begins */
+    uint32_t dispatch_bit; /* sj_link_runtime that records where it dispatches; 0: it cannot */
+
     /* Hands every function that the runtime's own tables in the file describe to `sink`. SJ_OK also
      * when there are none or the tables are damaged: what cannot be read is left out. SJ_ENOMEM, or
      * what the sink returned. */
     sj_status (*find_functions)(const sj_elf *elf, sj_runtime_sink sink, void *context);
     /* Hands every class to `sink`, as find_functions does functions. */
     sj_status (*find_classes)(const sj_elf *elf, sj_runtime_class_sink sink, void *context);
+
+    /* Whether a name is that of one of its methods. */
+    bool (*is_method)(const char *name);
+    /* Splits the name of a method; false when it is damaged or too long. */
+    bool (*split_method)(const char *name, sj_method_parts *parts);
+    /* Guesses from its name whether a class of unknown origin belongs to the system. */
+    bool (*is_system_class)(const char *name);
+    /* Reads what lies at an address of a process, which runs on, as a class; false when it is none.
+     */
+    bool (*read_live_class)(pid_t pid, uint64_t address, sj_live_class *class);
 } sj_runtime;
+
+/* The rows: a policy's parts and a selection's have the same order. */
+extern const sj_runtime *const sj_runtimes[SJ_RUNTIMES];
+
+/* sj_runtime_of_method returns the place in sj_runtimes of the runtime that a method's name belongs
+ * to; false: it is no method's. */
+bool sj_runtime_of_method(const char *name, size_t *place);
+
+/* sj_runtimes_is_system_class asks every runtime for its guess. */
+bool sj_runtimes_is_system_class(const char *name);
+
+/* sj_runtimes_read_live_class asks every runtime until one knows the class. */
+bool sj_runtimes_read_live_class(pid_t pid, uint64_t address, sj_live_class *class);
 
 /* sj_runtimes_find_functions asks every runtime. As find_functions. */
 SJ_MUST_CHECK sj_status sj_runtimes_find_functions(const sj_elf *elf, sj_runtime_sink sink,
@@ -45,6 +96,27 @@ SJ_MUST_CHECK sj_status sj_runtimes_find_functions(const sj_elf *elf, sj_runtime
 SJ_MUST_CHECK sj_status sj_runtimes_find_classes(const sj_elf *elf, sj_runtime_class_sink sink,
                                                  void *context);
 
-extern const sj_runtime sj_runtime_objc;
+/* Takes the name of the method with this token. Tokens come in order, from 1, none left out; the
+ * name is borrowed for the call. */
+typedef sj_status (*sj_container_sink)(void *context, uint32_t token, const char *name);
+
+/* Takes a class and the one that it extends; NULL: none. Borrowed for the call. */
+typedef sj_status (*sj_container_class_sink)(void *context, const char *name, const char *super);
+
+/* Of a language whose functions come at run time, in containers that files describe. */
+typedef struct sj_container_reader {
+    const char *name; /* of the language: first part of the names of groups without a file */
+    /* Hands every method that the container at `path` has to `sink`. The file may be anything.
+     * NULL: no file describes the language's containers. SJ_ENOTFOUND, SJ_EIO; SJ_ECORRUPT: it is
+     * no such file, or damaged; SJ_EVERSION: not the one with this module id; SJ_ELIMIT too many
+     * methods; SJ_ENOMEM; or what the sink returned. */
+    sj_status (*read)(const char *path, sj_slice id, sj_container_sink sink, void *context);
+    /* Hands every class that the container has to `sink`, as `read` does methods. */
+    sj_status (*read_classes)(const char *path, sj_slice id, sj_container_class_sink sink,
+                              void *context);
+} sj_container_reader;
+
+/* sj_container_reader_of returns the reader of a language; NULL: it is unknown. */
+const sj_container_reader *sj_container_reader_of(uint32_t language);
 
 #endif

@@ -7,8 +7,8 @@
 #ifndef SJ_AGENT_UPLINK_CHANNEL_H
 #define SJ_AGENT_UPLINK_CHANNEL_H
 
-#include "agent/control/error.h"
-#include "proto/cursor.h"
+#include "proto/base/cursor.h"
+#include "proto/base/error.h"
 
 #include <time.h>
 
@@ -32,17 +32,19 @@ typedef struct sj_channel_event {
 } sj_channel_event;
 
 typedef struct sj_channel_options {
-    const char *url;         /* borrowed for the call */
-    const char *certificate; /* of the lab (PEM); for tls+tcp:// only; borrowed for the call */
-    uint32_t slots;          /* at most SJ_CHANNEL_SLOTS */
-    uint32_t resend_ms;      /* a question without an answer for so long is asked again */
+    const char *url; /* borrowed for the call */
+    const char
+        *certificate;   /* of the collector (PEM); for tls+tcp:// only; borrowed for the call */
+    uint32_t slots;     /* at most SJ_CHANNEL_SLOTS */
+    uint32_t resend_ms; /* a question without an answer for so long is asked again */
 } sj_channel_options;
 
 typedef struct sj_channel_kind {
-    /* open begins to connect, and connects again for ever, with jittered pauses of 0.1 s to 5 s.
+    /* open begins to connect, and connects again forever, with jittered pauses of 0.1 s to 5 s.
      * SJ_EINVAL the address, SJ_EIO, SJ_ENOMEM. */
     sj_status (*open)(const sj_channel_options *options, sj_channel **channel, sj_error *error);
-    /* ask sends a copy of `question` in an idle slot; what becomes of it is told by an event. */
+    /* ask sends a copy of `question` in an idle slot; what becomes of it is reported by an event.
+     */
     sj_status (*ask)(sj_channel *channel, uint32_t slot, sj_slice question);
     /* take gives the next event; false: none now. Does not block. */
     bool (*take)(sj_channel *channel, sj_channel_event *event);

@@ -11,19 +11,19 @@ static bool is_sound(int64_t time_ns)
 bool sj_clock_offset_of(const sj_clock_exchange *exchange, sj_clock_offset *offset)
 {
     if (!is_sound(exchange->sent_ns) || !is_sound(exchange->received_ns) ||
-        !is_sound(exchange->lab_received_ns) || !is_sound(exchange->lab_sent_ns)) {
+        !is_sound(exchange->collector_received_ns) || !is_sound(exchange->collector_sent_ns)) {
         return false;
     }
     const int64_t round_ns = exchange->received_ns - exchange->sent_ns;
-    const int64_t lab_ns = exchange->lab_sent_ns - exchange->lab_received_ns;
-    if (lab_ns < 0 || lab_ns > round_ns) {
+    const int64_t collector_ns = exchange->collector_sent_ns - exchange->collector_received_ns;
+    if (collector_ns < 0 || collector_ns > round_ns) {
         return false;
     }
-    const int64_t there_ns = exchange->lab_received_ns - exchange->sent_ns; /* offset + way */
-    const int64_t back_ns = exchange->lab_sent_ns - exchange->received_ns;  /* offset - way */
+    const int64_t there_ns = exchange->collector_received_ns - exchange->sent_ns; /* offset + way */
+    const int64_t back_ns = exchange->collector_sent_ns - exchange->received_ns;  /* offset - way */
     *offset = (sj_clock_offset){.boottime_ns = exchange->sent_ns + round_ns / 2,
                                 .offset_ns = there_ns - (there_ns - back_ns) / 2,
-                                .uncertainty_ns = (round_ns - lab_ns + 1) / 2};
+                                .uncertainty_ns = (round_ns - collector_ns + 1) / 2};
     return true;
 }
 

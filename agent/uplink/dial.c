@@ -8,12 +8,12 @@
 
 /* SILENCE_MS: a question for commands is answered after 20 s when there are none. Both double with
  * each replacement, so many times: patience until there is a connection, silence until there is an
- * answer, as a fleet would otherwise ask a lab that is too busy to give any everything again every
- * half a minute. */
+ * answer, as a fleet would otherwise ask a collector that is too busy to give any everything again
+ * every half a minute. */
 enum { PATIENCE_MS = 3000, PATIENCE_DOUBLINGS = 4, SILENCE_MS = 25000, SILENCE_DOUBLINGS = 2 };
 
 /* The name in certificates that `sojournd` makes for itself. */
-static const char lab_name[] = "sojourn-lab";
+static const char collector_name[] = "sojourn-collector";
 
 static int set_trust(nng_dialer dialer, const char *certificate)
 {
@@ -23,7 +23,7 @@ static int set_trust(nng_dialer dialer, const char *certificate)
         return result;
     }
     if ((result = nng_tls_config_auth_mode(trust, NNG_TLS_AUTH_MODE_REQUIRED)) == 0 &&
-        (result = nng_tls_config_server_name(trust, lab_name)) == 0 &&
+        (result = nng_tls_config_server_name(trust, collector_name)) == 0 &&
         (result = nng_tls_config_ca_chain(trust, certificate, NULL)) == 0) {
         result = nng_dialer_set_ptr(dialer, NNG_OPT_TLS_CONFIG, trust);
     }

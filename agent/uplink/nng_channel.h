@@ -1,4 +1,4 @@
-/* NNG's channel (sj_channel_nng, channel.h): any address that NNG knows, TLS with the lab's
+/* NNG's channel (sj_channel_nng, channel.h): any address that NNG knows, TLS with the collector's
  * certificate, 14 and more threads. */
 #ifndef SJ_AGENT_UPLINK_NNG_CHANNEL_H
 #define SJ_AGENT_UPLINK_NNG_CHANNEL_H

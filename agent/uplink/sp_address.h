@@ -2,7 +2,7 @@
 #ifndef SJ_AGENT_UPLINK_SP_ADDRESS_H
 #define SJ_AGENT_UPLINK_SP_ADDRESS_H
 
-#include "agent/control/error.h"
+#include "proto/base/error.h"
 
 #include <stdbool.h>
 #include <sys/socket.h>

@@ -8,7 +8,7 @@
 #ifndef SJ_AGENT_UPLINK_SP_WIRE_H
 #define SJ_AGENT_UPLINK_SP_WIRE_H
 
-#include "proto/cursor.h"
+#include "proto/base/cursor.h"
 
 enum {
     SJ_SP_GREETING_BYTES = 8,

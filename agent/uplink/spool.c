@@ -14,9 +14,12 @@
  * without it: only the reader thread closes them. */
 #include "agent/uplink/spool.h"
 
-#include "agent/uplink/spool_ledger.h"
-#include "agent/uplink/spool_room.h"
+#include "agent/uplink/spool_secret.h"
+
+#include "agent/uplink/spool_ack_log.h"
+#include "agent/uplink/spool_quota.h"
 #include "agent/uplink/spool_segment.h"
+#include "proto/base/array.h"
 
 #include <dirent.h>
 #include <errno.h>
@@ -31,6 +34,7 @@
 #include <unistd.h>
 
 enum {
+    FLOWING_BYTES = 4 << 20, /* unacknowledged, that a disk without its reserve still takes */
     BUFFERS = 64,
     BUFFER_KEEP_BYTES = 1 << 20, /* a longer buffer is given back when it is reused */
     DEFAULT_SEGMENT_BYTES = 4 << 20,
@@ -56,8 +60,8 @@ struct sj_spool {
     uint64_t budget_bytes;
     uint64_t reserve_bytes;
     uint32_t segment_bytes;
-    sj_spool_room room;
-    sj_spool_ledger ledger;
+    sj_spool_quota room;
+    sj_spool_ack_log ledger;
     sj_spool_segment *segments; /* oldest first; appends go to the last */
     size_t segment_count;
     size_t segment_capacity;
@@ -86,21 +90,6 @@ static uint32_t number_of(uint64_t position)
 static uint64_t offset_of(uint64_t position)
 {
     return position & UINT32_MAX;
-}
-
-static sj_status grow(void **array, size_t *capacity, size_t count, size_t element_bytes)
-{
-    if (count < *capacity) {
-        return SJ_OK;
-    }
-    const size_t wanted = *capacity == 0 ? 16 : *capacity * 2;
-    void *moved = realloc(*array, wanted * element_bytes);
-    if (moved == NULL) {
-        return SJ_ENOMEM;
-    }
-    *array = moved;
-    *capacity = wanted;
-    return SJ_OK;
 }
 
 /* Keeps bytes that cannot be delivered, so that nothing is destroyed. Best effort: bounded. */
@@ -162,7 +151,7 @@ static sj_status list_segments(const char *directory, uint32_t **numbers, size_t
     while (status == SJ_OK && (entry = readdir(folder)) != NULL) {
         const uint32_t number = sj_spool_segment_number(entry->d_name);
         if (number != 0) {
-            status = grow((void **)numbers, &capacity, *count, sizeof(**numbers));
+            status = sj_array_reserve(numbers, &capacity, *count, 1, sizeof(**numbers));
             if (status == SJ_OK) {
                 (*numbers)[(*count)++] = number;
             }
@@ -177,8 +166,8 @@ static sj_status list_segments(const char *directory, uint32_t **numbers, size_t
 
 static sj_status add_segment(sj_spool *spool, uint32_t number, bool create, sj_error *error)
 {
-    SJ_TRY(grow((void **)&spool->segments, &spool->segment_capacity, spool->segment_count,
-                sizeof(*spool->segments)));
+    SJ_TRY(sj_array_reserve(&spool->segments, &spool->segment_capacity, spool->segment_count, 1,
+                            sizeof(*spool->segments)));
     sj_spool_segment segment;
     SJ_TRY(sj_spool_segment_open(spool->directory, number, create, &segment, error));
     spool->segments[spool->segment_count++] = segment;
@@ -286,7 +275,7 @@ sj_status sj_spool_open(const sj_spool_options *options, sj_spool **spool, sj_er
     char path[PATH_BYTES];
     snprintf(path, sizeof(path), "%s/acked", made->directory);
     made->ledger.file = -1;
-    sj_status status = sj_spool_ledger_open(path, &made->ledger, error);
+    sj_status status = sj_spool_ack_log_open(path, &made->ledger, error);
     if (status == SJ_OK) {
         status = load_segments(made, error);
     }
@@ -316,14 +305,14 @@ static bool is_bulk(sj_slice frame)
     (void)sj_read_u8(&reader);
     (void)sj_read_u8(&reader);
     const uint16_t type = sj_read_u16(&reader);
-    return type == SJ_FRAME_BLOCK || type == SJ_FRAME_PROFILE;
+    return type == SJ_FRAME_BLOCK || type == SJ_FRAME_PROFILE || type == SJ_FRAME_REPORT;
 }
 
 static sj_status check_room(sj_spool *spool, size_t size, sj_error *error)
 {
     struct statvfs disk;
-    if (sj_spool_room_left(&spool->room, spool->directory, bytes_on_disk(spool),
-                           spool->segment_bytes) < size) {
+    if (sj_spool_quota_left(&spool->room, spool->directory, bytes_on_disk(spool),
+                            spool->segment_bytes) < size) {
         return sj_fail(error, SJ_EFULL, "the spools beside %s have reached their %llu bytes",
                        spool->directory, (unsigned long long)spool->room.budget_bytes);
     }
@@ -331,8 +320,13 @@ static sj_status check_room(sj_spool *spool, size_t size, sj_error *error)
         return sj_fail(error, SJ_EFULL, "the spool %s has reached its %llu bytes", spool->directory,
                        (unsigned long long)spool->budget_bytes);
     }
-    if (statvfs(spool->directory, &disk) == 0 &&
-        (uint64_t)disk.f_bavail * disk.f_frsize < spool->reserve_bytes + size) {
+    if (statvfs(spool->directory, &disk) != 0) {
+        return SJ_OK;
+    }
+    const uint64_t left = (uint64_t)disk.f_bavail * disk.f_frsize;
+    const bool is_flowing =
+        spool->counters.pending_bytes + size <= FLOWING_BYTES && left >= 2 * FLOWING_BYTES + size;
+    if (left < spool->reserve_bytes + size && !is_flowing) {
         return sj_fail(error, SJ_EFULL, "the disk of the spool %s is full", spool->directory);
     }
     return SJ_OK;
@@ -465,7 +459,7 @@ static void release_segments(sj_spool *spool)
         }
         done++;
     }
-    if (done == 0 || sj_spool_ledger_sync(&spool->ledger) != SJ_OK) {
+    if (done == 0 || sj_spool_ack_log_sync(&spool->ledger) != SJ_OK) {
         return;
     }
     for (size_t i = 0; i < done; ++i) {
@@ -494,15 +488,15 @@ static sj_status settle(sj_spool *spool)
     if (spool->counters.pending_bytes == 0) {
         spool->counters.pending_frames = 0; /* damage makes the count at open an estimate */
     }
-    SJ_TRY(sj_spool_ledger_advance(&spool->ledger, last.position + last.length));
+    SJ_TRY(sj_spool_ack_log_advance(&spool->ledger, last.position + last.length));
     release_segments(spool);
     return SJ_OK;
 }
 
 static sj_status note_given(sj_spool *spool, uint64_t position, size_t length, bool acknowledged)
 {
-    SJ_TRY(grow((void **)&spool->given, &spool->given_capacity, spool->given_count,
-                sizeof(*spool->given)));
+    SJ_TRY(sj_array_reserve(&spool->given, &spool->given_capacity, spool->given_count, 1,
+                            sizeof(*spool->given)));
     spool->given[spool->given_count++] = (given_frame){
         .position = position, .length = (uint32_t)length, .acknowledged = acknowledged};
     spool->cursor = spool->given_count;
@@ -670,7 +664,7 @@ void sj_spool_close(sj_spool *spool)
     for (size_t i = 0; i < spool->segment_count; ++i) {
         sj_spool_segment_close(&spool->segments[i]);
     }
-    sj_spool_ledger_close(&spool->ledger);
+    sj_spool_ack_log_close(&spool->ledger);
     for (unsigned i = 0; i < BUFFERS; ++i) {
         free(spool->buffers[i].bytes);
     }
@@ -693,6 +687,7 @@ sj_status sj_spool_remove(sj_spool *spool, sj_error *error)
     char path[PATH_BYTES];
     snprintf(path, sizeof(path), "%s/acked", spool->directory);
     unlink(path);
+    sj_spool_secret_remove(spool->directory);
     rmdir(spool->directory); /* stays when something was put aside */
     sj_spool_close(spool);
     return SJ_OK;

@@ -1,16 +1,16 @@
-/* The spool: frames on disk between the drain and the lab, one directory a session.
+/* The spool: frames on disk between the drain and the collector, one directory a session.
  *
  * `<spool>/<session hex>/00000001.frames ...` hold frames exactly as sent, appended; `acked` holds
- * how far the lab has acknowledged. A segment is deleted when all of it is acknowledged and that is
- * on disk. Appends are write-ahead: a frame is in the page cache (survives kill -9 of anyone) when
- * sj_spool_append returns. Torn tails are cut at the last whole frame when a spool is opened.
- * One appender thread and one reader thread may work at the same time. */
+ * how far the collector has acknowledged. A segment is deleted when all of it is acknowledged and
+ * that is on disk. Appends are write-ahead: a frame is in the page cache (survives kill -9 of
+ * anyone) when sj_spool_append returns. Torn tails are cut at the last whole frame when a spool is
+ * opened. One appender thread and one reader thread may work at the same time. */
 #ifndef SJ_AGENT_UPLINK_SPOOL_H
 #define SJ_AGENT_UPLINK_SPOOL_H
 
-#include "agent/control/error.h"
-#include "proto/frame.h"
-#include "proto/ids.h"
+#include "proto/base/error.h"
+#include "proto/base/ids.h"
+#include "proto/wire/frame.h"
 
 #include <stdint.h>
 
@@ -18,10 +18,11 @@ typedef struct sj_spool sj_spool;
 
 typedef struct sj_spool_options {
     const char *directory; /* of this session; created (0700) when missing */
-    /* Budgets and reserve are for blocks and profiles; the small frames that describe them, and the
-     * end of the session, are refused by a full disk only. */
+    /* Budgets and reserve are for blocks, profiles and reports; the small frames that describe
+     * them, and the end of the session, are refused by a full disk only. */
     uint64_t budget_bytes;  /* unacknowledged bytes at most; 0: 4 GiB */
-    uint64_t reserve_bytes; /* free disk space to leave; 0: 64 MiB */
+    uint64_t reserve_bytes; /* free disk space to leave; 0: 64 MiB. With less, the spool holds 4 MiB
+                               at most, which is enough while the lab acknowledges */
     uint32_t segment_bytes; /* a new file is begun after so many; 0: 4 MiB */
     /* of this and all spools beside it, acknowledged bytes that are still on disk included; 0: no
      * limit; see spool_room.h for how exactly it is kept */
@@ -49,7 +50,7 @@ SJ_MUST_CHECK sj_status sj_spool_next(sj_spool *spool, sj_slice *frame, uint64_t
 SJ_MUST_CHECK sj_status sj_spool_acknowledge(sj_spool *spool, uint64_t position);
 
 /* sj_spool_reject puts the frame at `position` aside (`<directory>/aside/`, at most 64 MiB a run),
- * counts it and acknowledges it: the lab said that it can never be stored. */
+ * counts it and acknowledges it: the collector said that it can never be stored. */
 SJ_MUST_CHECK sj_status sj_spool_reject(sj_spool *spool, uint64_t position);
 
 /* sj_spool_rewind starts again at the first frame not acknowledged. */

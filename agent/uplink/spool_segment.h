@@ -2,8 +2,8 @@
 #ifndef SJ_AGENT_UPLINK_SPOOL_SEGMENT_H
 #define SJ_AGENT_UPLINK_SPOOL_SEGMENT_H
 
-#include "agent/control/error.h"
-#include "proto/frame.h"
+#include "proto/base/error.h"
+#include "proto/wire/frame.h"
 
 #include <stdbool.h>
 #include <stdint.h>

@@ -15,7 +15,7 @@
 
 #include "agent/uplink/clock_offset.h"
 
-#include "proto/sojourn.pb-c.h"
+#include "proto/wire/sojourn.pb-c.h"
 
 #include <pthread.h>
 #include <stdbool.h>
@@ -79,7 +79,7 @@ struct sj_uplink {
     sj_uplink_status status;
     Sojourn__Hello *about; /* the HELLO, unpacked: who the device is */
     sj_clock_offsets clocks;
-    sj_clock_offset clock; /* to be told */
+    sj_clock_offset clock; /* to be reported */
     bool clock_wanted;
     slot slots[MAX_WINDOW];
 };
@@ -258,13 +258,14 @@ static void take_hello_verdict(sj_uplink *uplink, const Sojourn__Ack *ack)
     }
 }
 
-/* Offsets come with every answer; one that the lab did not get is made up for by a later one. */
+/* Offsets come with every answer; one that the collector did not get is made up for by a later one.
+ */
 static void take_times(sj_uplink *uplink, const slot *done, int64_t received_ns,
                        const Sojourn__Ack *ack)
 {
     const sj_clock_exchange exchange = {.sent_ns = done->sent_ns,
-                                        .lab_received_ns = (int64_t)ack->received_realtime_ns,
-                                        .lab_sent_ns = (int64_t)ack->sent_realtime_ns,
+                                        .collector_received_ns = (int64_t)ack->received_realtime_ns,
+                                        .collector_sent_ns = (int64_t)ack->sent_realtime_ns,
                                         .received_ns = received_ns};
     if (sj_clock_offsets_take(&uplink->clocks, &exchange, &uplink->clock)) {
         uplink->clock_wanted = uplink->about->boot_id[0] != '\0';
@@ -276,7 +277,7 @@ static void take_ack(sj_uplink *uplink, const slot *done, int64_t received_ns,
 {
     take_times(uplink, done, received_ns, ack);
     if (done->rank == RANK_CLOCK) {
-        return; /* a lab that knows no such frame does without */
+        return; /* a collector that knows no such frame does without */
     }
     uplink->window = ack->window < uplink->window_max ? ack->window : uplink->window_max;
     if (done->rank == RANK_HELLO) {
@@ -451,7 +452,7 @@ static void step(sj_uplink *uplink)
     pthread_cond_broadcast(&uplink->changed);
 }
 
-/* end_of_pause is until when a step would do nothing without an event; NULL: for ever. */
+/* end_of_pause is until when a step would do nothing without an event; NULL: forever. */
 static const struct timespec *end_of_pause(const sj_uplink *uplink)
 {
     return uplink->pause_ms != 0 && !has_passed(&uplink->resume) ? &uplink->resume : NULL;

@@ -10,13 +10,14 @@ typedef struct sj_uplink sj_uplink;
 
 typedef struct sj_uplink_options {
     const sj_channel_kind *channel;
-    const char *url;         /* inproc://, ipc://, tcp://, tls+tcp://: what the channel knows */
-    sj_slice hello;          /* whole HELLO frame; copied */
-    uint32_t window;         /* at most; the collector's ACK may lower it; 0: 8 */
-    uint32_t resend_ms;      /* 0: 10 s */
-    bool waits;              /* sends nothing of the spool before sj_uplink_release */
-    const char *certificate; /* of the lab (PEM); for tls+tcp:// only; borrowed for the call */
-    bool threadless;         /* the owner makes the steps; all calls come from its thread */
+    const char *url;    /* inproc://, ipc://, tcp://, tls+tcp://: what the channel knows */
+    sj_slice hello;     /* whole HELLO frame; copied */
+    uint32_t window;    /* at most; the collector's ACK may lower it; 0: 8 */
+    uint32_t resend_ms; /* 0: 10 s */
+    bool waits;         /* sends nothing of the spool before sj_uplink_release */
+    const char
+        *certificate; /* of the collector (PEM); for tls+tcp:// only; borrowed for the call */
+    bool threadless;  /* the owner makes the steps; all calls come from its thread */
 } sj_uplink_options;
 
 typedef enum sj_uplink_state {
@@ -49,7 +50,7 @@ void sj_uplink_wake(sj_uplink *uplink);
 void sj_uplink_step(sj_uplink *uplink);
 
 /* sj_uplink_drain waits until everything in the spool is acknowledged. SJ_ETIMEDOUT after
- * `timeout_ms` (-1: for ever), SJ_EPERM when refused. */
+ * `timeout_ms` (-1: forever), SJ_EPERM when refused. */
 SJ_MUST_CHECK sj_status sj_uplink_drain(sj_uplink *uplink, int64_t timeout_ms);
 
 /* sj_uplink_stop closes the channel; what is not acknowledged stays in the spool. */

@@ -5,7 +5,12 @@
 
 int sj_command_help(const sj_command *command)
 {
-    printf("Usage: %s\n\n%s.\n\n%s", command->usage, command->summary, command->help);
+    printf("Usage: %s\n\n%s.\n\n", command->usage, command->summary);
+    if (command->help != NULL) {
+        printf("%s\n", command->help);
+    }
+    sj_options_print(command->options);
+    printf("\n%s", command->examples);
     return SJ_EXIT_OK;
 }
 

@@ -1,8 +1,8 @@
 #include "collector-server/cli/commands.h"
 
-#include "agent/policy/nearest.h"
+#include "agent/policy/suggest.h"
 
-#include <stddef.h>
+#include <stdio.h>
 #include <string.h>
 
 const sj_command *const sj_commands[] = {
@@ -24,14 +24,17 @@ const sj_command *const sj_commands[] = {
     &sj_command_session,
     &sj_command_report,
     &sj_command_tree,
+    &sj_command_replay,
     &sj_command_flame,
     &sj_command_diff,
     &sj_command_check,
+    &sj_command_zombies,
     &sj_command_sql,
     &sj_command_export,
     &sj_command_symbols,
     &sj_command_verify,
     &sj_ui_command,
+    &sj_command_completion,
     &sj_command_help_page,
     &sj_command_version,
     NULL,
@@ -58,5 +61,40 @@ const char *sj_command_nearest(const char *name)
         names[count] = sj_commands[count]->name;
         count++;
     }
-    return sj_nearest(name, names, count);
+    return sj_suggest(name, names, count);
 }
+
+static int run_help(int argc, char **argv)
+{
+    const char *topic = argc > 1 && argv[1][0] != '-' ? argv[1] : NULL;
+    if (argc > 2) {
+        return sj_command_usage_error(&sj_command_help_page, "one command at most");
+    }
+    if (topic != NULL && sj_command_find(argv[0]) == &sj_command_help_page) {
+        const sj_command *command = sj_command_find(topic);
+        if (command == NULL) {
+            return sj_command_usage_error(&sj_command_help_page, "there is no command \"%s\"",
+                                          topic);
+        }
+        return sj_command_help(command);
+    }
+    printf("Usage: sojourn COMMAND [OPTIONS] [ARGUMENTS]\n\n"
+           "Records when every call of a program entered and left.\n\n"
+           "Commands:\n");
+    for (size_t i = 0; sj_commands[i] != NULL; i++) {
+        printf("  %-12s %s\n", sj_commands[i]->name, sj_commands[i]->summary);
+    }
+    printf("\n\"sojourn COMMAND --help\" shows the options of each. To begin with:\n"
+           "  sojourn record -- ./app\n");
+    return SJ_EXIT_OK;
+}
+
+const sj_command sj_command_help_page = {
+    .name = "help",
+    .summary = "list the commands, or show the options of one",
+    .usage = "sojourn help [COMMAND]",
+    .examples = "Examples:\n"
+                "  sojourn help\n"
+                "  sojourn help record\n",
+    .run = run_help,
+};

@@ -1,6 +1,6 @@
 /* The commands of the `sojourn` program, one file each. */
-#ifndef SJ_COLLECTOR_CLI_COMMANDS_H
-#define SJ_COLLECTOR_CLI_COMMANDS_H
+#ifndef SJ_COLLECTOR_SERVER_CLI_COMMANDS_H
+#define SJ_COLLECTOR_SERVER_CLI_COMMANDS_H
 
 #include "collector-server/cli/command.h"
 
@@ -19,6 +19,8 @@ extern const sj_command sj_command_doctor;
 extern const sj_command sj_command_sessions;
 extern const sj_command sj_command_session;
 extern const sj_command sj_command_report;
+extern const sj_command sj_command_completion;
+extern const sj_command sj_command_replay;
 extern const sj_command sj_command_tree;
 extern const sj_command sj_command_sql;
 extern const sj_command sj_command_flame;
@@ -27,6 +29,7 @@ extern const sj_command sj_command_verify;
 extern const sj_command sj_command_diff;
 extern const sj_command sj_command_check;
 extern const sj_command sj_command_export;
+extern const sj_command sj_command_zombies;
 extern const sj_command sj_ui_command;
 extern const sj_command sj_command_help_page; /* `sojourn help` */
 extern const sj_command sj_command_version;

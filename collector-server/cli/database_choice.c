@@ -41,21 +41,30 @@ static bool find_newest(char path[PATH_MAX])
     return found;
 }
 
+sj_status sj_database_path(const char *named, char path[PATH_MAX], sj_error *error)
+{
+    if (named == NULL) {
+        named = getenv(SJ_ENV_DATABASE);
+    }
+    if (named == NULL || named[0] == '\0') {
+        return find_newest(path)
+                   ? SJ_OK
+                   : sj_fail(error, SJ_ENOTFOUND,
+                             "no database: name a FILE, set " SJ_ENV_DATABASE
+                             ", or go to a folder that holds a sojourn-*.db (`sojourn record` "
+                             "makes one)");
+    }
+    if (strlen(named) >= PATH_MAX) {
+        return sj_fail(error, SJ_EINVAL, "the name of the database is too long");
+    }
+    snprintf(path, PATH_MAX, "%s", named);
+    return SJ_OK;
+}
+
 sj_status sj_database_choose(const char *named, sqlite3 **database, sj_error *error)
 {
-    char newest[PATH_MAX];
-    const char *path = named;
-    if (path == NULL) {
-        path = getenv(SJ_ENV_DATABASE);
-    }
-    if (path == NULL || path[0] == '\0') {
-        if (!find_newest(newest)) {
-            return sj_fail(error, SJ_ENOTFOUND,
-                           "no database: name a FILE, set " SJ_ENV_DATABASE ", or go to a folder "
-                           "that holds a sojourn-*.db (`sojourn record` makes one)");
-        }
-        path = newest;
-    }
+    char path[PATH_MAX];
+    SJ_TRY(sj_database_path(named, path, error));
     sj_status status = sj_database_open_reader(path, database, error);
     if (status == SJ_EVERSION &&
         sj_database_open(path, SJ_DATABASE_WRITE, database, error) == SJ_OK) {
@@ -63,14 +72,14 @@ sj_status sj_database_choose(const char *named, sqlite3 **database, sj_error *er
         status = sj_database_open_reader(path, database, error);
     }
     sj_error settling;
-    if (status == SJ_OK && sj_store_settle(path, *database, &settling) != SJ_OK) {
+    if (status == SJ_OK && sj_store_recover_file(path, *database, &settling) != SJ_OK) {
         fprintf(stderr, "sojourn: the sums of %s lag behind its blocks: %s\n", path, settling.text);
     }
     return status;
 }
 
-static sj_status pick(sqlite3_stmt *statement, const char *wanted, int64_t *session_id,
-                      sj_error *error)
+static sj_status pick_session(sqlite3_stmt *statement, const char *wanted, int64_t *session_id,
+                              sj_error *error)
 {
     int count = 0;
     int result;
@@ -117,7 +126,7 @@ sj_status sj_session_choose(sqlite3 *database, const char *wanted, int64_t *sess
     if (sqlite3_bind_parameter_count(statement) > 0) {
         sqlite3_bind_text(statement, 1, wanted, -1, SQLITE_STATIC);
     }
-    const sj_status status = pick(statement, wanted, session_id, error);
+    const sj_status status = pick_session(statement, wanted, session_id, error);
     sqlite3_finalize(statement);
     return status;
 }

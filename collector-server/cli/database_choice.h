@@ -1,13 +1,18 @@
 /* Which database a command reads, and which session of it. */
-#ifndef SJ_COLLECTOR_CLI_DATABASE_CHOICE_H
-#define SJ_COLLECTOR_CLI_DATABASE_CHOICE_H
+#ifndef SJ_COLLECTOR_SERVER_CLI_DATABASE_CHOICE_H
+#define SJ_COLLECTOR_SERVER_CLI_DATABASE_CHOICE_H
 
-#include "agent/control/error.h"
+#include "proto/base/error.h"
 
+#include <limits.h>
 #include <sqlite3.h>
 #include <stdint.h>
 
 #define SJ_ENV_DATABASE "SOJOURN_DATABASE"
+
+/* sj_database_path copies the path of the database: `named`, else $SOJOURN_DATABASE, else the
+ * newest sojourn-*.db of the current directory. SJ_ENOTFOUND: none of them; SJ_EINVAL: too long. */
+SJ_MUST_CHECK sj_status sj_database_path(const char *named, char path[PATH_MAX], sj_error *error);
 
 /* sj_database_choose opens for reading: `named`, else $SOJOURN_DATABASE, else the newest
  * sojourn-*.db of the current directory. SJ_ENOTFOUND with what to do, or why it cannot be opened.

@@ -3,6 +3,7 @@
 #include "agent/policy/draft.h"
 #include "collector-server/cli/query_command.h"
 
+#include <stdlib.h>
 #include <string.h>
 
 /* The words after the device, as they are being read. */
@@ -20,7 +21,7 @@ static void put_text(const words *read, const char *key, const char *text)
     }
 }
 
-/* put_policy takes a shipped policy by its name, or a file, whose mistakes are told by line. */
+/* put_policy takes a shipped policy by its name, or a file, whose mistakes are reported by line. */
 static sj_status put_policy(const words *read, const char *name, sj_error *error)
 {
     sj_policy_draft *draft = NULL;
@@ -46,8 +47,9 @@ static sj_status put_recording(const words *read, sj_error *error)
 
 static sj_status read_pid(const words *read, sj_error *error)
 {
-    int64_t pid = 0;
-    if (read->count != 1 || !sj_query_number(read->word[0], 1, &pid) || pid > INT32_MAX) {
+    char *end = NULL;
+    const long pid = read->count == 1 ? strtol(read->word[0], &end, 10) : 0;
+    if (pid <= 0 || pid > INT32_MAX || *end != '\0') {
         return sj_fail(error, SJ_EINVAL, "name one process by its number");
     }
     json_object_set_new(read->arguments, "pid", json_integer((json_int_t)pid));
@@ -81,9 +83,8 @@ static sj_status read_launch(const words *read, sj_error *error)
 static sj_status read_attach(const words *read, sj_error *error)
 {
     SJ_TRY(read_pid(read, error));
-    if (read->options->for_s != 0) {
-        json_object_set_new(read->arguments, "duration_ms",
-                            json_integer((json_int_t)read->options->for_s * 1000));
+    if (read->options->for_ms != 0) {
+        json_object_set_new(read->arguments, "duration_ms", json_integer(read->options->for_ms));
     }
     return put_recording(read, error);
 }

@@ -1,8 +1,8 @@
-/* `sojourn device`: what people type, as a command of the lab. */
-#ifndef SJ_COLLECTOR_CLI_DEVICE_REQUEST_H
-#define SJ_COLLECTOR_CLI_DEVICE_REQUEST_H
+/* `sojourn device`: what people type, as a command to devices. */
+#ifndef SJ_COLLECTOR_SERVER_CLI_DEVICE_REQUEST_H
+#define SJ_COLLECTOR_SERVER_CLI_DEVICE_REQUEST_H
 
-#include "agent/control/error.h"
+#include "proto/base/error.h"
 
 #include <jansson.h>
 #include <stdbool.h>
@@ -10,17 +10,17 @@
 
 typedef struct sj_device_options {
     const char *database;
-    const char *lab;  /* invite: address that devices reach the lab at */
-    const char *tls;  /* invite: where the lab's certificate is */
-    const char *name; /* launch, attach: label of the session */
+    const char *collector; /* invite: address at which devices reach the collector */
+    const char *tls;       /* invite: where the collector's certificate is */
+    const char *name;      /* launch, attach: label of the session */
     const char *policy;
     const char *app;
     const char *session;
     const char *format;
     const char *output;    /* export: file here; NULL: standard output */
     const char *directory; /* export: on the device */
-    int64_t timeout_s;     /* 0: as long as the command usually may take */
-    int64_t for_s;         /* attach; 0: until it is told to leave */
+    int64_t timeout_ms;    /* 0: as long as the command usually may take */
+    int64_t for_ms;        /* attach; 0: until a detach command */
     int64_t hours;
     bool no_wait;
 } sj_device_options;

@@ -24,7 +24,7 @@ sj_status sj_embedded_start(const char *path, sj_embedded **embedded, sj_error *
     snprintf(made->url, sizeof(made->url), "inproc://sojourn-%d", (int)getpid());
     made->created = access(path, F_OK) != 0;
     const sj_store_options store = {
-        .path = made->path, .create = true, .sums_delay_ms = SJ_SUMS_DELAY_MS};
+        .path = made->path, .create = true, .aggregates_delay_ms = SJ_AGGREGATES_DELAY_MS};
     const char *const urls[] = {made->url};
     const sj_ingest_options ingest = {.urls = urls, .url_count = 1};
     sj_status status = sj_store_open(&store, &made->store, error);

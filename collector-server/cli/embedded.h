@@ -1,8 +1,8 @@
 /* The embedded collector: store and ingest in this process, for commands that need no server. */
-#ifndef SJ_COLLECTOR_CLI_EMBEDDED_H
-#define SJ_COLLECTOR_CLI_EMBEDDED_H
+#ifndef SJ_COLLECTOR_SERVER_CLI_EMBEDDED_H
+#define SJ_COLLECTOR_SERVER_CLI_EMBEDDED_H
 
-#include "agent/control/error.h"
+#include "proto/base/error.h"
 
 #include <limits.h>
 #include <stdbool.h>

@@ -1,7 +1,7 @@
 #include "collector-server/cli/policy_set.h"
 
-#include "agent/control/attach.h"
-#include "agent/control/live.h"
+#include "agent/attach/detach.h"
+#include "agent/link/link_requests.h"
 #include "collector-server/cli/commands.h"
 #include "collector-server/cli/policy_options.h"
 
@@ -10,12 +10,59 @@
 #include <stdlib.h>
 #include <string.h>
 
-static int fail(sj_status status, const sj_error *error)
-{
-    return sj_command_error(&sj_command_policy,
-                            status == SJ_ENOTFOUND ? SJ_EXIT_NOT_FOUND : SJ_EXIT_FAILED, "%s",
-                            error->text);
-}
+typedef struct set_options {
+    sj_policy_draft *draft;
+    bool as_json;
+} set_options;
+
+#define DRAFT offsetof(set_options, draft)
+
+static const sj_option set_table[] = {
+    {.name = "json",
+     .kind = SJ_ARG_FLAG,
+     .offset = offsetof(set_options, as_json),
+     .help = "say what was done as JSON"},
+    SJ_POLICY_FILE_OPTION(DRAFT, "a policy, or a shipped one; the options of `sojourn "
+                                 "record`\nthat change a policy mean the same here"),
+    SJ_POLICY_OPTION(DRAFT, "libs", NULL, NULL),
+    SJ_POLICY_OPTION(DRAFT, "library-calls", NULL, NULL),
+    SJ_POLICY_OPTION(DRAFT, "module", "VALUE", NULL),
+    SJ_POLICY_OPTION(DRAFT, "function", "VALUE", NULL),
+    SJ_POLICY_OPTION(DRAFT, "exclude", "VALUE", NULL),
+    SJ_POLICY_OPTION(DRAFT, "source", "VALUE", NULL),
+    SJ_POLICY_OPTION(DRAFT, "exclude-source", "VALUE", NULL),
+    SJ_POLICY_OPTION(DRAFT, "allow-unmatched", NULL, NULL),
+    SJ_POLICY_OPTION(DRAFT, "thread", "VALUE", NULL),
+    SJ_POLICY_OPTION(DRAFT, "budget", "VALUE", NULL),
+    SJ_POLICY_OPTION(DRAFT, "mode", "VALUE", NULL),
+    SJ_POLICY_OPTION(DRAFT, "profile", NULL, NULL),
+    SJ_POLICY_OPTION(DRAFT, "flight", NULL, NULL),
+    SJ_POLICY_OPTION(DRAFT, "depth", "VALUE", NULL),
+    SJ_POLICY_OPTION(DRAFT, "minimum", "VALUE", NULL),
+    SJ_POLICY_OPTION(DRAFT, "buffer", "VALUE", NULL),
+    SJ_POLICY_OPTION(DRAFT, "when-full", "VALUE", NULL),
+    SJ_POLICY_OPTION(DRAFT, "block-ms", "VALUE", NULL),
+    SJ_POLICY_OPTION(DRAFT, "java-class", "VALUE", NULL),
+    SJ_POLICY_OPTION(DRAFT, "java-system", "VALUE", NULL),
+    SJ_POLICY_OPTION(DRAFT, "objc", "VALUE", NULL),
+    SJ_POLICY_OPTION(DRAFT, "receivers", NULL, NULL),
+    SJ_POLICY_OPTION(DRAFT, "class", "VALUE", NULL),
+    SJ_POLICY_OPTION(DRAFT, "selector", "VALUE", NULL),
+    SJ_POLICY_OPTION(DRAFT, "subclasses-of", "VALUE", NULL),
+    SJ_POLICY_OPTION(DRAFT, "no-system-classes", NULL, NULL),
+    SJ_POLICY_OPTION(DRAFT, "value", "VALUE", NULL),
+    {0}};
+
+/* `sojourn policy set`: a command of its own for its options. */
+static const sj_command set_command = {
+    .name = "policy",
+    .summary = "change what is recorded of a process, without a restart",
+    .usage = "sojourn policy set [OPTIONS] PID",
+    .options = set_table,
+    .examples = "Examples:\n"
+                "  sojourn policy set 4711 --mode trace --function 'net_*'\n"
+                "  sojourn policy set --policy nightly.json 4711\n",
+};
 
 /* find_session finds the recording of a process. */
 static sj_status find_session(const char *pid_text, char session[SJ_SESSION_TEXT_BYTES],
@@ -26,8 +73,8 @@ static sj_status find_session(const char *pid_text, char session[SJ_SESSION_TEXT
     if (sj_option_number("", pid_text, INT32_MAX, &pid, NULL) != SJ_OK || pid == 0) {
         return sj_fail(error, SJ_EINVAL, "\"%s\" is no number of a process", pid_text);
     }
-    SJ_TRY(sj_attach_look((pid_t)pid, &recorded, error));
-    if (recorded.companion == 0) {
+    SJ_TRY(sj_detach_look((pid_t)pid, &recorded, error));
+    if (recorded.recorder == 0) {
         return sj_fail(error, SJ_ENOTFOUND,
                        "process %d is not being recorded; `sojourn ps --recorded` lists those that "
                        "are",
@@ -46,7 +93,7 @@ static void print_answer(const char *pid, const json_t *answer)
            json_integer_value(json_object_get(answer, "policy")),
            json_string_value(json_object_get(answer, "mode")));
     if (json_integer_value(json_object_get(answer, "processes")) != 0) {
-        printf("; %lld functions hooked, %lld set free in %lld processes, stopped for %.2f ms",
+        printf("; %lld functions hooked, %lld unhooked in %lld processes, stopped for %.2f ms",
                json_integer_value(json_object_get(answer, "hooked")),
                json_integer_value(json_object_get(answer, "freed")),
                json_integer_value(json_object_get(answer, "processes")),
@@ -66,11 +113,11 @@ static int set_policy(const char *pid, const sj_policy *policy, bool as_json)
     sj_error error = {0};
     sj_status status = find_session(pid, session, &error);
     if (status == SJ_OK) {
-        status = sj_live_request(session, SJ_LINK_POLICY, NULL, 0, policy->document, text,
+        status = sj_link_request(session, SJ_LINK_POLICY, NULL, 0, policy->document, text,
                                  sizeof(text), &error);
     }
     if (status != SJ_OK) {
-        return fail(status, &error);
+        return sj_command_failed(&set_command, &error);
     }
     json_t *answer = json_loads(text, 0, NULL);
     if (as_json || answer == NULL) {
@@ -82,55 +129,27 @@ static int set_policy(const char *pid, const sj_policy *policy, bool as_json)
     return SJ_EXIT_OK;
 }
 
-/* take_options returns -1, or an exit code. */
-static int take_options(int argc, char **argv, sj_policy_draft **draft, bool *as_json)
-{
-    static const struct option options[] = {SJ_POLICY_OPTIONS,
-                                            {"json", no_argument, NULL, 'j'},
-                                            {"help", no_argument, NULL, 'h'},
-                                            {NULL, 0, NULL, 0}};
-    sj_error error = {0};
-    int option;
-    const sj_status status = sj_policy_options_load(argc, argv, ":h", options, draft, &error);
-    if (status != SJ_OK) {
-        return fail(status, &error);
-    }
-    while ((option = getopt_long(argc, argv, ":h", options, NULL)) != -1) {
-        bool taken = false;
-        if (option == 'h') {
-            return sj_command_help(&sj_command_policy);
-        }
-        if (option == 'j') {
-            *as_json = true;
-            continue;
-        }
-        if (option == ':' || option == '?') {
-            return sj_command_usage_error(&sj_command_policy, "%s: unknown option or no value",
-                                          argv[optind - 1]);
-        }
-        if (sj_policy_options_take(*draft, option, optarg, &taken, &error) != SJ_OK) {
-            return sj_command_usage_error(&sj_command_policy, "%s", error.text);
-        }
-    }
-    return optind + 1 == argc
-               ? -1
-               : sj_command_usage_error(&sj_command_policy, "name one process by its number");
-}
-
 int sj_policy_set_run(int argc, char **argv)
 {
-    sj_policy_draft *draft = NULL;
+    set_options options = {0};
     sj_policy policy = {0};
     sj_error error = {0};
-    bool as_json = false;
-    int code = take_options(argc, argv, &draft, &as_json);
+    int first = 0;
+    sj_status status = sj_policy_draft_new(&options.draft, &error);
+    if (status != SJ_OK) {
+        return sj_command_failed(&set_command, &error);
+    }
+    int code = sj_options_parse(&set_command, argc, argv, &options, &first);
+    if (code < 0 && first + 1 != argc) {
+        code = sj_command_usage_error(&set_command, "name one process by its number");
+    }
     if (code < 0) {
-        code = sj_policy_draft_finish(draft, &policy, &error) == SJ_OK
-                   ? set_policy(argv[optind], &policy, as_json)
-                   : sj_command_usage_error(&sj_command_policy, "%s", error.text);
+        code = sj_policy_draft_finish(options.draft, &policy, &error) == SJ_OK
+                   ? set_policy(argv[first], &policy, options.as_json)
+                   : sj_command_usage_error(&set_command, "%s", error.text);
     }
     sj_policy_free(&policy);
-    sj_policy_draft_free(draft);
+    sj_policy_draft_free(options.draft);
     return code;
 }
 
@@ -142,10 +161,10 @@ int sj_policy_show_running(const char *pid)
     sj_status status = find_session(pid, session, &error);
     if (status == SJ_OK) {
         status =
-            sj_live_request(session, SJ_LINK_POLICY_ASK, NULL, 0, "", text, sizeof(text), &error);
+            sj_link_request(session, SJ_LINK_POLICY_ASK, NULL, 0, "", text, sizeof(text), &error);
     }
     if (status != SJ_OK) {
-        return fail(status, &error);
+        return sj_command_failed(&set_command, &error);
     }
     puts(text);
     return SJ_EXIT_OK;

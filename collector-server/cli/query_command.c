@@ -1,42 +1,18 @@
 #include "collector-server/cli/query_command.h"
 
-#include "collector-server/cli/apart.h"
 #include "collector-server/cli/database_choice.h"
+#include "collector-server/cli/quarantine_reason.h"
 #include "collector-server/query/query.h"
 
-#include <errno.h>
 #include <stdlib.h>
 
-bool sj_query_common_option(sj_query_options *options, int option, const char *value)
-{
-    switch (option) {
-    case SJ_OPTION_JSON:
-        options->format = SJ_RESULT_JSON;
-        return true;
-    case SJ_OPTION_CSV:
-        options->format = SJ_RESULT_CSV;
-        return true;
-    case SJ_OPTION_MARKDOWN:
-        options->format = SJ_RESULT_MARKDOWN;
-        return true;
-    case SJ_OPTION_SESSION:
-        options->session = value;
-        return true;
-    case SJ_OPTION_WIDE:
-        options->wide = true;
-        return true;
-    default:
-        return false;
-    }
-}
-
 /* What is asked for is a sum, mostly, and this session's lack calls. */
-static void warn_if_apart(const sj_command *command, sqlite3 *database, int64_t session_id)
+static void warn_if_quarantined(const sj_command *command, sqlite3 *database, int64_t session_id)
 {
-    char reason[SJ_APART_TEXT_BYTES];
-    if (sj_apart_reason(database, session_id, reason)) {
-        fprintf(stderr, "sojourn %s: warning: the sums of session %lld lack calls: %s; %s\n",
-                command->name, (long long)session_id, reason, SJ_APART_NEXT);
+    char reason[SJ_QUARANTINE_TEXT_BYTES];
+    if (sj_quarantine_reason(database, session_id, reason)) {
+        fprintf(stderr, "sojourn %s: warning: the aggregates of session %lld lack calls: %s; %s\n",
+                command->name, (long long)session_id, reason, SJ_QUARANTINE_NEXT);
     }
 }
 
@@ -52,11 +28,10 @@ int sj_query_open(const sj_command *command, const sj_query_options *options, sq
         }
     }
     if (status != SJ_OK) {
-        return sj_command_error(
-            command, status == SJ_ENOTFOUND ? SJ_EXIT_NOT_FOUND : SJ_EXIT_FAILED, "%s", error.text);
+        return sj_command_failed(command, &error);
     }
     if (session_id != NULL) {
-        warn_if_apart(command, *database, *session_id);
+        warn_if_quarantined(command, *database, *session_id);
     }
     return SJ_EXIT_OK;
 }
@@ -92,16 +67,4 @@ int sj_query_print(const sj_command *command, const sj_query_options *options,
     sqlite3_finalize(statement);
     sj_query_print_warnings(command, database);
     return exit_code;
-}
-
-bool sj_query_number(const char *text, int64_t least, int64_t *number)
-{
-    char *end;
-    errno = 0;
-    const long long value = strtoll(text, &end, 10);
-    if (errno != 0 || end == text || *end != '\0' || value < least) {
-        return false;
-    }
-    *number = value;
-    return true;
 }

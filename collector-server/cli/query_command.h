@@ -1,6 +1,6 @@
 /* What the commands that ask a database share: options, the session, one query as output. */
-#ifndef SJ_COLLECTOR_CLI_QUERY_COMMAND_H
-#define SJ_COLLECTOR_CLI_QUERY_COMMAND_H
+#ifndef SJ_COLLECTOR_SERVER_CLI_QUERY_COMMAND_H
+#define SJ_COLLECTOR_SERVER_CLI_QUERY_COMMAND_H
 
 #include "collector-server/cli/command.h"
 #include "collector-server/cli/result_writer.h"
@@ -15,25 +15,23 @@ typedef struct sj_query_options {
     bool wide;
 } sj_query_options;
 
-/* sj_query_common_option takes --json --csv --markdown --session and --wide (numbered from
- * SJ_OPTION_JSON on in the command's table); false when it is none of them. */
-enum {
-    SJ_OPTION_JSON = 1000,
-    SJ_OPTION_CSV,
-    SJ_OPTION_MARKDOWN,
-    SJ_OPTION_SESSION,
-    SJ_OPTION_WIDE
-};
-bool sj_query_common_option(sj_query_options *options, int option, const char *value);
-
-/* The rows of a getopt_long table for them. */
-#define SJ_QUERY_OPTIONS                                                                           \
-    {"json", no_argument, NULL, SJ_OPTION_JSON}, {"csv", no_argument, NULL, SJ_OPTION_CSV},        \
-        {"markdown", no_argument, NULL, SJ_OPTION_MARKDOWN},                                       \
-        {"session", required_argument, NULL, SJ_OPTION_SESSION},                                   \
-    {                                                                                              \
-        "wide", no_argument, NULL, SJ_OPTION_WIDE                                                  \
-    }
+/* Rows of a table of options; `base` is the offset of the sj_query_options in the structure. */
+/* clang-format off */
+#define SJ_QUERY_SESSION_OPTION(base) \
+    {.name = "session", .argument = "ID", .kind = SJ_ARG_TEXT, \
+     .offset = (base) + offsetof(sj_query_options, session), \
+     .help = "a session_id, the beginning of a uuid, or `last` (default)"}
+#define SJ_QUERY_FORMAT_OPTIONS(base) \
+    {.name = "wide", .kind = SJ_ARG_FLAG, .offset = (base) + offsetof(sj_query_options, wide), \
+     .help = "do not cut long values"}, \
+    {.name = "json", .kind = SJ_ARG_CHOICE, .least = SJ_RESULT_JSON, \
+     .offset = (base) + offsetof(sj_query_options, format), \
+     .help = "as JSON, with times in nanoseconds"}, \
+    {.name = "csv", .kind = SJ_ARG_CHOICE, .least = SJ_RESULT_CSV, \
+     .offset = (base) + offsetof(sj_query_options, format), .help = "as CSV, likewise"}, \
+    {.name = "markdown", .kind = SJ_ARG_CHOICE, .least = SJ_RESULT_MARKDOWN, \
+     .offset = (base) + offsetof(sj_query_options, format), .help = "as a table in Markdown"}
+/* clang-format on */
 
 /* sj_query_open opens the database and, when `session_id` is not NULL, finds the session. Returns
  * an exit code, after a message when it is not SJ_EXIT_OK. */
@@ -46,8 +44,5 @@ int sj_query_print(const sj_command *command, const sj_query_options *options,
 
 /* sj_query_print_warnings says on standard error which blocks were left out. */
 void sj_query_print_warnings(const sj_command *command, sqlite3 *database);
-
-/* sj_query_number reads a whole number of at least `least`; false when it is none. */
-bool sj_query_number(const char *text, int64_t least, int64_t *number);
 
 #endif

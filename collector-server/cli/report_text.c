@@ -1,13 +1,13 @@
 #include "collector-server/cli/report_text.h"
 
-#include "agent/control/directories.h"
+#include "agent/host/directories.h"
 #include "collector-server/export/json_text.h"
 
 #include <sys/wait.h>
 
 enum { TOP_REASONS = 3 };
 
-static const char *amount(char *text, size_t capacity, uint64_t count)
+static const char *format_amount(char *text, size_t capacity, uint64_t count)
 {
     static const char *const units[] = {"", " k", " M", " G", " T"};
     double value = (double)count;
@@ -55,11 +55,12 @@ void sj_report_text_progress(void *context, const sj_recording_progress *progres
         return;
     }
     fprintf(stderr, "\r\033[Ksojourn: %.1f s  %s calls  %llu threads  %sB%s",
-            (double)progress->elapsed_ns / 1e9, amount(calls, sizeof(calls), progress->drain.calls),
+            (double)progress->elapsed_ns / 1e9,
+            format_amount(calls, sizeof(calls), progress->drain.calls),
             (unsigned long long)progress->drain.threads,
-            amount(bytes, sizeof(bytes), progress->emitter.bytes),
+            format_amount(bytes, sizeof(bytes), progress->writer.bytes),
             progress->drain.lost_events != 0 ? "  (losing some)" : "");
-    if (progress->emitter.reached_max_bytes) {
+    if (progress->writer.reached_max_bytes) {
         fputs("  (size limit reached: not recording)", stderr);
     }
     text->line_shown = true;
@@ -67,12 +68,12 @@ void sj_report_text_progress(void *context, const sj_recording_progress *progres
 
 static void tell_reasons(const sj_recording_summary *summary)
 {
-    const uint64_t *skips = summary->roster.skips;
+    const uint64_t *skips = summary->registry.skips;
     uint64_t bound = UINT64_MAX;
     int last = -1;
-    for (int told = 0; told < TOP_REASONS; told++) {
+    for (int reported = 0; reported < TOP_REASONS; reported++) {
         int best = -1;
-        for (int i = 1; i < SJ_ROSTER_SKIPS; i++) {
+        for (int i = 1; i < SJ_REGISTRY_SKIPS; i++) {
             const bool is_next = skips[i] < bound || (skips[i] == bound && i > last);
             if (skips[i] != 0 && is_next && (best < 0 || skips[i] > skips[best])) {
                 best = i;
@@ -81,7 +82,7 @@ static void tell_reasons(const sj_recording_summary *summary)
         if (best < 0) {
             break;
         }
-        fprintf(stderr, "%s%llu %s", told == 0 ? " (" : ", ", (unsigned long long)skips[best],
+        fprintf(stderr, "%s%llu %s", reported == 0 ? " (" : ", ", (unsigned long long)skips[best],
                 sj_skip_text((sj_skip)best));
         bound = skips[best];
         last = best;
@@ -89,12 +90,39 @@ static void tell_reasons(const sj_recording_summary *summary)
     fputs(last >= 0 ? ")\n" : "\n", stderr);
 }
 
-/* slowdown estimates how much longer the program took on its CPUs than without probes. */
-static double slowdown(const sj_recording_summary *summary)
+/* report_unknown_code: code without symbols and unwind tables is recorded as nothing. */
+static void report_unknown_code(const sj_registry_counters *registry)
 {
-    const double cpu = (double)summary->traced_cpu_ns;
-    const double probes = (double)summary->estimated_probe_ns;
-    return cpu > probes && probes > 0 ? cpu / (cpu - probes) : 0;
+    if (registry->poor_modules == 0) {
+        return;
+    }
+    fprintf(stderr, "  code       %llu %% of the code of %s is in no known function",
+            (unsigned long long)registry->poor_module_percent, registry->poor_module);
+    if (registry->poor_modules > 1) {
+        fprintf(stderr, ", and much of %llu other modules",
+                (unsigned long long)registry->poor_modules - 1);
+    }
+    fputs("; its debug package, or --map with its linker map, names it\n", stderr);
+}
+
+static double seconds(uint64_t ns)
+{
+    return (double)ns / 1e9;
+}
+
+/* report_cost: what recording added, part by part; times in different units do not add up. */
+static void report_cost(const sj_recording_cost *cost)
+{
+    bool at_least;
+    const double times = sj_recording_cost_times(cost, &at_least);
+    fprintf(stderr, "  cost       CPU: about %.3f s in probes, %.3f s hooking",
+            seconds(cost->probe_cpu_ns), seconds(cost->hook_cpu_ns));
+    if (times > 0) {
+        fprintf(stderr, " (%s%.1f times the CPU of a plain run)",
+                at_least ? "more than " : "about ", times);
+    }
+    fprintf(stderr, "; waits: %.3f s for plans, %.3f s for room; recorder: %.3f s CPU\n",
+            seconds(cost->plan_wall_ns), seconds(cost->waited_ns), seconds(cost->recorder_cpu_ns));
 }
 
 static void tell_unmatched(const sj_recording_summary *summary)
@@ -106,11 +134,11 @@ static void tell_unmatched(const sj_recording_summary *summary)
 
 static void tell_budget(const sj_recording_summary *summary)
 {
-    const sj_governor_counters *budget = &summary->drain.budget;
+    const sj_overhead_governor_counters *budget = &summary->drain.budget;
     if (budget->unhooked == 0 && budget->failures == 0 && budget->overhead_percent <= 0) {
         return;
     }
-    fprintf(stderr, "  budget     about %.2f %% spent, %llu functions set free, %llu hooked again",
+    fprintf(stderr, "  budget     about %.2f %% spent, %llu functions unhooked, %llu hooked again",
             budget->overhead_percent, (unsigned long long)budget->unhooked,
             (unsigned long long)budget->rehooked);
     if (budget->failures != 0) {
@@ -119,36 +147,83 @@ static void tell_budget(const sj_recording_summary *summary)
     fputc('\n', stderr);
 }
 
-static void tell_calls(const sj_recording_summary *summary)
+/* tell_losses names the option that prevents each kind of loss. */
+static void tell_losses(const sj_report_text *text, const sj_recording_summary *summary)
 {
-    const uint64_t stored = summary->emitter.block_calls;
-    fprintf(stderr, "  calls      %llu by %llu threads of %llu processes\n",
-            (unsigned long long)summary->calls, (unsigned long long)summary->drain.threads,
-            (unsigned long long)summary->roster.processes);
-    if (stored != 0) {
-        fprintf(stderr, "  size       %llu bytes sent, %.2f per call\n",
-                (unsigned long long)summary->emitter.bytes,
-                (double)summary->emitter.bytes / (double)stored);
+    const uint64_t untold = text->quiet ? summary->drain.dropped_events : summary->lost_events;
+    if (summary->lost_calls == 0 && untold == 0 && summary->drain.refused_threads == 0) {
+        if (!text->quiet) {
+            fputs("  lost       nothing\n", stderr);
+        }
+        return;
     }
-    fprintf(stderr, "  time       %.2f s, %.2f s CPU", (double)summary->elapsed_ns / 1e9,
-            (double)summary->traced_cpu_ns / 1e9);
-    if (slowdown(summary) > 0) {
-        fprintf(stderr, ", about %.2f s of it recording (%.1f times slower)",
-                (double)summary->estimated_probe_ns / 1e9, slowdown(summary));
+    fprintf(stderr, "%s%llu calls, %llu events; marked as gaps\n",
+            text->quiet ? "sojourn: lost " : "  lost       ",
+            (unsigned long long)summary->lost_calls, (unsigned long long)summary->lost_events);
+    if (summary->drain.refused_threads != 0) {
+        fprintf(stderr,
+                "sojourn: %llu threads found no place among those that are recorded at once; a "
+                "larger --threads makes room\n",
+                (unsigned long long)summary->drain.refused_threads);
     }
-    fputc('\n', stderr);
-    tell_unmatched(summary);
-    tell_budget(summary);
-    if (summary->lost_calls == 0 && summary->lost_events == 0) {
-        fputs("  lost       nothing\n", stderr);
-    } else {
-        fprintf(stderr, "  lost       %llu calls, %llu events; marked as gaps\n",
-                (unsigned long long)summary->lost_calls, (unsigned long long)summary->lost_events);
+    if (summary->drain.dropped_events != 0) {
+        fprintf(stderr, "sojourn: %llu events found a full buffer; %s\n",
+                (unsigned long long)summary->drain.dropped_events,
+                text->drops ? "--when-full block lets the program wait for room"
+                            : "a longer --block-ms lets the program wait, fewer functions or "
+                              "--mode profile make less to take (not in signal handlers, nor "
+                              "behind a filter of system calls)");
     }
 }
 
-/* tell_attach tells what attaching did to the process. */
-static void tell_attach(const sj_recording_summary *summary)
+static const char *const unrecorded_texts[SJ_UNRECORDED_KINDS] = {
+    [SJ_UNRECORDED_KIND] = "static or for another machine",
+    [SJ_UNRECORDED_SET_USER] = "set-user-id or set-group-id",
+    [SJ_UNRECORDED_SANITIZER] = "built with AddressSanitizer's shared runtime",
+    [SJ_UNRECORDED_ROOT] = "under a root directory without the agent or the recorder",
+    [SJ_UNRECORDED_FILTER] = "behind a filter of system calls",
+    [SJ_UNRECORDED_USER] = "of a user who may not reach the recorder"};
+
+/* tell_unrecorded tells which programs were run as they are. */
+static void tell_unrecorded(const sj_recording_summary *summary)
+{
+    const char *separator = "  not recorded  ";
+    for (int i = 0; i < SJ_UNRECORDED_KINDS; i++) {
+        const uint64_t count = summary->drain.unrecorded[i];
+        if (count != 0 && unrecorded_texts[i] != NULL) {
+            fprintf(stderr, "%s%llu programs run that are %s", separator, (unsigned long long)count,
+                    unrecorded_texts[i]);
+            separator = ", ";
+        }
+    }
+    if (separator[0] == ',') {
+        fputc('\n', stderr);
+    }
+}
+
+static void tell_calls(const sj_report_text *text, const sj_recording_summary *summary)
+{
+    const uint64_t stored = summary->writer.block_calls;
+    fprintf(stderr, "  calls      %llu by %llu threads of %llu processes\n",
+            (unsigned long long)summary->calls, (unsigned long long)summary->drain.threads,
+            (unsigned long long)summary->registry.processes);
+    if (stored != 0) {
+        fprintf(stderr, "  size       %llu bytes sent, %.2f per call\n",
+                (unsigned long long)summary->writer.bytes,
+                (double)summary->writer.bytes / (double)stored);
+    }
+    fprintf(stderr, "  time       %.2f s, %.2f s CPU", (double)summary->elapsed_ns / 1e9,
+            (double)summary->traced_cpu_ns / 1e9);
+    fputc('\n', stderr);
+    report_cost(&summary->cost);
+    tell_unmatched(summary);
+    tell_budget(summary);
+    tell_unrecorded(summary);
+    tell_losses(text, summary);
+}
+
+/* report_attach prints what attaching did to the process. */
+static void report_attach(const sj_recording_summary *summary)
 {
     const sj_attach_report *attach = &summary->attach;
     if (attach->prepare_ns == 0) {
@@ -156,7 +231,7 @@ static void tell_attach(const sj_recording_summary *summary)
     }
     fprintf(stderr, "  attached   in %.1f ms, stopped for %.2f ms; left, stopped for %.2f ms\n",
             (double)attach->prepare_ns / 1e6, (double)attach->stopped_ns / 1e6,
-            (double)summary->leave.stopped_ns / 1e6);
+            (double)summary->detach.stopped_ns / 1e6);
     if (summary->open_calls != 0) {
         fprintf(stderr, "  open       %u calls were open when recording began\n",
                 summary->open_calls);
@@ -164,17 +239,17 @@ static void tell_attach(const sj_recording_summary *summary)
     if (summary->replaced) {
         fputs("  ended      the process executed another program, which is not recorded\n", stderr);
     }
-    if (summary->leave.left_bytes != 0) {
+    if (summary->detach.left_bytes != 0) {
         fprintf(stderr, "  left over  %llu KiB that %s\n",
-                (unsigned long long)summary->leave.left_bytes / 1024,
-                summary->leave.stays
+                (unsigned long long)summary->detach.left_bytes / 1024,
+                summary->detach.stays
                     ? "stay until the process ends, which may have kept stubs of messages, or "
                       "whose loader was locked when it was forked"
                     : "a thread may still come to; gone at the next attach or detach");
     }
-    if (summary->leave.api_gate_bytes != 0) {
+    if (summary->detach.api_trampoline_bytes != 0) {
         fprintf(stderr, "  left over  %llu KiB that its calls by sojourn.h go through\n",
-                (unsigned long long)summary->leave.api_gate_bytes / 1024);
+                (unsigned long long)summary->detach.api_trampoline_bytes / 1024);
     }
 }
 
@@ -185,21 +260,25 @@ static void tell_problems(const sj_report_text *text, const sj_recording_summary
               "was recorded; \"sojourn functions\" shows what can be recorded\n",
               stderr);
     }
-    if (summary->roster.plan_failures != 0) {
+    if (summary->empty_because[0] != '\0') {
+        fprintf(stderr, "sojourn: nothing was recorded: %s\n", summary->empty_because);
+    }
+    if (summary->registry.plan_failures != 0) {
         fprintf(stderr, "sojourn: %llu modules were left alone; the first: %s\n",
-                (unsigned long long)summary->roster.plan_failures, summary->roster.plan_failure);
+                (unsigned long long)summary->registry.plan_failures,
+                summary->registry.plan_failure);
     }
     if (summary->drain.failure != SJ_OK) {
         fprintf(stderr, "sojourn: recording ended early: %s\n",
                 sj_status_text(summary->drain.failure));
     }
-    if (summary->emitter.reached_max_bytes) {
+    if (summary->writer.reached_max_bytes) {
         fputs("sojourn: the size limit was reached; what came later is counted as lost (see "
               "--max-bytes)\n",
               stderr);
     }
-    if (summary->leave_problem[0] != '\0') {
-        fprintf(stderr, "sojourn: the process could not be left: %s\n", summary->leave_problem);
+    if (summary->detach_problem[0] != '\0') {
+        fprintf(stderr, "sojourn: the agent could not be detached: %s\n", summary->detach_problem);
     }
     if (summary->program_left && summary->attach.prepare_ns == 0) {
         fputs("sojourn: recording was stopped; the program goes on without it\n", stderr);
@@ -212,9 +291,9 @@ static void tell_problems(const sj_report_text *text, const sj_recording_summary
                 summary->undelivered_reason[0] != '\0' ? summary->undelivered_reason : "no answer",
                 summary->spool_directory);
     }
-    if (text->apart_because[0] != '\0') {
+    if (text->quarantine_reason[0] != '\0') {
         fprintf(stderr, "sojourn: the session has no sums (tree, functions, report): %s; %s\n",
-                text->apart_because, SJ_APART_NEXT);
+                text->quarantine_reason, SJ_QUARANTINE_NEXT);
     }
 }
 
@@ -230,12 +309,15 @@ void sj_report_text_summary(sj_report_text *text, const sj_recording_summary *su
             fprintf(stderr, " (%llu bytes)", (unsigned long long)file_bytes);
         }
         fprintf(stderr, "\n  functions  %llu of %llu hooked in %llu modules",
-                (unsigned long long)summary->roster.hooked,
-                (unsigned long long)summary->roster.functions,
-                (unsigned long long)summary->roster.modules);
+                (unsigned long long)summary->registry.hooked,
+                (unsigned long long)summary->registry.functions,
+                (unsigned long long)summary->registry.modules);
         tell_reasons(summary);
-        tell_attach(summary);
-        tell_calls(summary);
+        report_unknown_code(&summary->registry);
+        report_attach(summary);
+        tell_calls(text, summary);
+    } else {
+        tell_losses(text, summary);
     }
     tell_problems(text, summary);
 }
@@ -249,15 +331,29 @@ static void json_reasons(FILE *file, const sj_recording_summary *summary)
 {
     const char *separator = "";
     fputs(",\n  \"left_out\": {", file);
-    for (int i = 1; i < SJ_ROSTER_SKIPS; i++) {
-        if (summary->roster.skips[i] != 0) {
+    for (int i = 1; i < SJ_REGISTRY_SKIPS; i++) {
+        if (summary->registry.skips[i] != 0) {
             fputs(separator, file);
             sj_json_text(file, sj_skip_text((sj_skip)i));
-            fprintf(file, ": %llu", (unsigned long long)summary->roster.skips[i]);
+            fprintf(file, ": %llu", (unsigned long long)summary->registry.skips[i]);
             separator = ", ";
         }
     }
     fputc('}', file);
+}
+
+static void json_unrecorded(FILE *file, const sj_recording_summary *summary)
+{
+    const char *separator = "";
+    fputs(",\n  \"unrecorded_programs\": {", file);
+    for (int i = 0; i < SJ_UNRECORDED_KINDS; i++) {
+        if (summary->drain.unrecorded[i] != 0 && unrecorded_texts[i] != NULL) {
+            fprintf(file, "%s\"%s\": %llu", separator, unrecorded_texts[i],
+                    (unsigned long long)summary->drain.unrecorded[i]);
+            separator = ", ";
+        }
+    }
+    fputs("}", file);
 }
 
 void sj_report_text_json(FILE *file, const sj_report_text *text,
@@ -274,38 +370,43 @@ void sj_report_text_json(FILE *file, const sj_report_text *text,
         fputs(",\n  \"spool\": ", file);
         sj_json_text(file, summary->spool_directory);
     }
-    if (text->apart_because[0] != '\0') {
-        fputs(",\n  \"unsummed_because\": ", file);
-        sj_json_text(file, text->apart_because);
-        fputs(",\n  \"unsummed_next\": ", file);
-        sj_json_text(file, SJ_APART_NEXT);
+    if (text->quarantine_reason[0] != '\0') {
+        fputs(",\n  \"quarantine_reason\": ", file);
+        sj_json_text(file, text->quarantine_reason);
+        fputs(",\n  \"quarantine_remedy\": ", file);
+        sj_json_text(file, SJ_QUARANTINE_NEXT);
     }
     const int status = summary->wait_status;
     json_number(file, "exit_code", WIFEXITED(status) ? (uint64_t)WEXITSTATUS(status) : 0);
     json_number(file, "exit_signal", WIFSIGNALED(status) ? (uint64_t)WTERMSIG(status) : 0);
-    json_number(file, "processes", summary->roster.processes);
+    json_number(file, "processes", summary->registry.processes);
     json_number(file, "threads", summary->drain.threads);
-    json_number(file, "modules", summary->roster.modules);
-    json_number(file, "functions", summary->roster.functions);
-    json_number(file, "hooked", summary->roster.hooked);
+    json_number(file, "modules", summary->registry.modules);
+    json_number(file, "functions", summary->registry.functions);
+    json_number(file, "hooked", summary->registry.hooked);
     json_reasons(file, summary);
+    json_number(file, "text_bytes", summary->registry.text_bytes);
+    json_number(file, "unknown_text_bytes", summary->registry.unknown_text_bytes);
     json_number(file, "records", summary->drain.records);
     json_number(file, "calls", summary->calls);
     json_number(file, "lost_calls", summary->lost_calls);
     json_number(file, "lost_events", summary->lost_events);
     json_number(file, "orphan_exits", summary->drain.orphan_exits);
+    json_number(file, "dropped_events", summary->drain.dropped_events);
+    json_number(file, "refused_threads", summary->drain.refused_threads);
+    json_unrecorded(file, summary);
     json_number(file, "torn", summary->drain.torn);
     json_number(file, "waited_ns",
                 (uint64_t)((double)summary->drain.waited_ticks * summary->ns_per_tick));
-    json_number(file, "blocks", summary->emitter.blocks);
-    json_number(file, "block_bytes", summary->emitter.block_bytes);
-    json_number(file, "sent_bytes", summary->emitter.bytes);
+    json_number(file, "blocks", summary->writer.blocks);
+    json_number(file, "block_bytes", summary->writer.block_bytes);
+    json_number(file, "sent_bytes", summary->writer.bytes);
     json_number(file, "file_bytes", file_bytes);
     json_number(file, "elapsed_ns", summary->elapsed_ns);
     json_number(file, "traced_cpu_ns", summary->traced_cpu_ns);
     json_number(file, "estimated_probe_ns", summary->estimated_probe_ns);
-    json_number(file, "hook_ns", summary->roster.hook_ns);
-    json_number(file, "plan_ns", summary->roster.plan_ns);
+    json_number(file, "hook_ns", summary->registry.hook_ns);
+    json_number(file, "plan_ns", summary->registry.plan_ns);
     json_number(file, "attach_ns", summary->attach.prepare_ns);
     json_number(file, "attach_stopped_ns", summary->attach.stopped_ns);
     json_number(file, "attach_stopped_cpu_ns", summary->attach.stopped_cpu_ns);
@@ -313,11 +414,15 @@ void sj_report_text_json(FILE *file, const sj_report_text *text,
     json_number(file, "attach_refused", summary->attach.refused);
     json_number(file, "attach_moved", summary->attach.moved);
     json_number(file, "open_calls", summary->open_calls);
-    json_number(file, "leave_stopped_ns", summary->leave.stopped_ns);
-    json_number(file, "leave_stopped_cpu_ns", summary->leave.stopped_cpu_ns);
-    json_number(file, "left_bytes", summary->leave.left_bytes);
-    json_number(file, "message_stubs", summary->leave.message_stubs);
-    json_number(file, "api_gate_bytes", summary->leave.api_gate_bytes);
+    json_number(file, "detach_stopped_ns", summary->detach.stopped_ns);
+    json_number(file, "detach_stopped_cpu_ns", summary->detach.stopped_cpu_ns);
+    json_number(file, "left_bytes", summary->detach.left_bytes);
+    json_number(file, "message_stubs", summary->detach.message_stubs);
+    json_number(file, "api_trampoline_bytes", summary->detach.api_trampoline_bytes);
+    if (summary->empty_because[0] != '\0') {
+        fputs(",\n  \"empty_because\": ", file);
+        sj_json_text(file, summary->empty_because);
+    }
     fprintf(file, ",\n  \"replaced\": %s", summary->replaced ? "true" : "false");
     json_number(file, "drain_cpu_ns", summary->drain.cpu_ns);
     fputs("\n}\n", file);

@@ -1,27 +1,28 @@
-/* What `sojourn record` tells while it records and at the end, always on standard error. */
-#ifndef SJ_COLLECTOR_CLI_REPORT_TEXT_H
-#define SJ_COLLECTOR_CLI_REPORT_TEXT_H
+/* What `sojourn record` prints while it records and at the end, always on standard error. */
+#ifndef SJ_COLLECTOR_SERVER_CLI_REPORT_TEXT_H
+#define SJ_COLLECTOR_SERVER_CLI_REPORT_TEXT_H
 
-#include "agent/control/recording.h"
-#include "collector-server/cli/apart.h"
+#include "agent/recording/recording.h"
+#include "collector-server/cli/quarantine_reason.h"
 
 #include <stdio.h>
 
 /* How much of it is wanted, and where it goes. */
 typedef struct sj_report_text {
-    bool quiet;         /* nothing but errors */
+    bool quiet;         /* nothing but errors and losses */
     bool is_terminal;   /* standard error: progress line and colours */
+    bool drops;         /* full rings do not wait: --when-full drop */
     const char *target; /* database file or collector URL */
     bool line_shown;    /* a progress line has to be cleared */
     bool waiting_told;
-    char apart_because[SJ_APART_TEXT_BYTES]; /* why the stored session has no sums; "": it has, or
-                                                somebody else stores it */
+    char quarantine_reason[SJ_QUARANTINE_TEXT_BYTES]; /* why the stored session has no totals; "":
+                                                it has, or somebody else stores it */
 } sj_report_text;
 
 /* sj_report_text_progress is the `progress` of sj_recording_options; `context` a sj_report_text. */
 void sj_report_text_progress(void *context, const sj_recording_progress *progress);
 
-/* sj_report_text_summary tells how it went; `file_bytes` is the size of the database, 0 when it
+/* sj_report_text_summary prints the result; `file_bytes` is the size of the database, 0 when it
  * is elsewhere. */
 void sj_report_text_summary(sj_report_text *text, const sj_recording_summary *summary,
                             uint64_t file_bytes);

@@ -8,7 +8,7 @@
 #include <wchar.h>
 
 /* One character: its bytes, and the columns it takes. Bytes that are not UTF-8 stand alone. */
-static size_t character(const char *text, int *width)
+static size_t measure_character(const char *text, int *width)
 {
     const unsigned char *bytes = (const unsigned char *)text;
     size_t length = bytes[0] < 0x80   ? 1
@@ -42,7 +42,7 @@ int sj_text_width(const char *text)
     int sum = 0;
     while (*text != '\0') {
         int width;
-        text += character(text, &width);
+        text += measure_character(text, &width);
         sum += width;
     }
     return sum;
@@ -53,7 +53,7 @@ size_t sj_text_cut(const char *text, int width)
     size_t used = 0;
     while (text[used] != '\0') {
         int one;
-        const size_t length = character(text + used, &one);
+        const size_t length = measure_character(text + used, &one);
         if (one > width) {
             break;
         }

@@ -1,6 +1,6 @@
 /* Rows of a query as text: aligned table, CSV, JSON or markdown. */
-#ifndef SJ_COLLECTOR_CLI_RESULT_WRITER_H
-#define SJ_COLLECTOR_CLI_RESULT_WRITER_H
+#ifndef SJ_COLLECTOR_SERVER_CLI_RESULT_WRITER_H
+#define SJ_COLLECTOR_SERVER_CLI_RESULT_WRITER_H
 
 #include <sqlite3.h>
 #include <stdbool.h>

@@ -1,6 +1,7 @@
 #include "collector-server/cli/sql_completion.h"
 
 #include "collector-server/query/shipped_queries.h"
+#include "proto/base/array.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -18,14 +19,9 @@ static void add_word(sj_word_list *list, const char *word, const char *prefix)
             return;
         }
     }
-    if (list->count == list->capacity) {
-        const size_t capacity = list->capacity != 0 ? list->capacity * 2 : 32;
-        char **words = realloc(list->words, capacity * sizeof(*words));
-        if (words == NULL) {
-            return;
-        }
-        list->words = words;
-        list->capacity = capacity;
+    if (sj_array_reserve(&list->words, &list->capacity, list->count, 1, sizeof(*list->words)) !=
+        SJ_OK) {
+        return;
     }
     char *copy = strdup(word);
     if (copy != NULL) {

@@ -1,7 +1,7 @@
 /* Words that the SQL shell completes: keywords, tables, columns, functions of SQL, shipped queries,
  * dot commands, and inside of quotes the names of recorded functions. */
-#ifndef SJ_COLLECTOR_CLI_SQL_COMPLETION_H
-#define SJ_COLLECTOR_CLI_SQL_COMPLETION_H
+#ifndef SJ_COLLECTOR_SERVER_CLI_SQL_COMPLETION_H
+#define SJ_COLLECTOR_SERVER_CLI_SQL_COMPLETION_H
 
 #include <sqlite3.h>
 #include <stdbool.h>

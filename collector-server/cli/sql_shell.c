@@ -2,7 +2,7 @@
  * of the process is a static variable. What is typed runs under the same guard as everything. */
 #include "collector-server/cli/sql_shell.h"
 
-#include "agent/control/directories.h"
+#include "agent/host/directories.h"
 #include "collector-server/cli/commands.h"
 #include "collector-server/cli/sql_completion.h"
 
@@ -18,7 +18,7 @@ static sqlite3 *completed_database; /* for the completion callbacks */
 static bool completes_quoted;
 
 typedef struct sql_shell {
-    sj_asker *asker;
+    sj_statement_runner *runner;
     sj_query_options *options;
     bool terminal;
     bool done;
@@ -54,7 +54,7 @@ static void start_editing(sql_shell *shell)
 {
     sj_error error = {0};
     char folder[PATH_MAX];
-    completed_database = shell->asker->database;
+    completed_database = shell->runner->database;
     rl_readline_name = "sojourn";
     rl_attempted_completion_function = complete_line;
     using_history();
@@ -75,7 +75,7 @@ static void start_editing(sql_shell *shell)
 static char *read_line(const sql_shell *shell, bool continued)
 {
     if (shell->terminal) {
-        /* Before the prompt: whoever has seen it may type Ctrl-D. */
+        /* Before the prompt: a user who has seen it may type Ctrl-D. */
         rl_prep_terminal(1);
         return readline(continued ? "    ...> " : "sojourn> ");
     }
@@ -100,7 +100,7 @@ static int print_help(void)
          "  .show NAME          the text of one\n"
          "  .mode FORMAT        table, csv, json, markdown\n"
          "  .wide on|off        do not cut long values\n"
-         "  .timer on|off       tell how long each statement took\n"
+         "  .timer on|off       show how long each statement took\n"
          "  .session ID         session that :session means\n"
          "  .help, .quit");
     return SJ_EXIT_OK;
@@ -115,26 +115,26 @@ static int set_mode(sql_shell *shell, const char *word)
             return SJ_EXIT_OK;
         }
     }
-    return sj_command_error(&sj_command_sql, SJ_EXIT_USAGE,
+    return sj_command_error(shell->runner->command, SJ_EXIT_USAGE,
                             ".mode takes table, csv, json or markdown");
 }
 
 static int run_named(sql_shell *shell, char **words, size_t count)
 {
-    sj_asker *asker = shell->asker;
-    const size_t former = asker->parameter_count;
-    for (size_t i = 2; i < count && asker->parameter_count < SJ_ASKER_PARAMETERS; ++i) {
-        asker->parameters[asker->parameter_count++] = words[i];
+    sj_statement_runner *runner = shell->runner;
+    const size_t former = runner->parameter_count;
+    for (size_t i = 2; i < count && runner->parameter_count < SJ_STATEMENT_RUNNER_PARAMETERS; ++i) {
+        runner->parameters[runner->parameter_count++] = words[i];
     }
-    const int exit_code = sj_asker_run_query(asker, words[1]);
-    asker->parameter_count = former;
+    const int exit_code = sj_statement_runner_run_query(runner, words[1]);
+    runner->parameter_count = former;
     return exit_code;
 }
 
 static int print_tables(sql_shell *shell)
 {
-    return sj_asker_run(
-        shell->asker,
+    return sj_statement_runner_run(
+        shell->runner,
         "SELECT name, type FROM sqlite_schema WHERE type IN ('table', 'view') AND name NOT LIKE "
         "'sqlite_%' UNION ALL SELECT value, 'function' FROM json_each('[\"calls\", "
         "\"call_aggregate\", \"descendants\", \"ancestors\", \"call_tree\", \"flame\", "
@@ -160,24 +160,24 @@ static int run_dot_command(sql_shell *shell, char *line)
         return print_tables(shell);
     }
     if (strcmp(words[0], ".schema") == 0) {
-        return sj_asker_print_schema(argument);
+        return sj_statement_runner_print_schema(shell->runner->command, argument);
     }
     if (strcmp(words[0], ".mode") == 0) {
         return set_mode(shell, argument);
     }
     if (strcmp(words[0], ".queries") == 0) {
-        sj_asker_list_queries();
+        sj_statement_runner_list_queries();
         return SJ_EXIT_OK;
     }
     if (strcmp(words[0], ".show") == 0 && argument != NULL) {
-        return sj_asker_describe_query(argument);
+        return sj_statement_runner_describe_query(shell->runner->command, argument);
     }
     if (strcmp(words[0], ".query") == 0 && argument != NULL) {
         return run_named(shell, words, count);
     }
     if (strcmp(words[0], ".wide") == 0 || strcmp(words[0], ".timer") == 0) {
         const bool on = argument == NULL || strcmp(argument, "on") == 0;
-        *(words[0][1] == 'w' ? &shell->options->wide : &shell->asker->timing) = on;
+        *(words[0][1] == 'w' ? &shell->options->wide : &shell->runner->timing) = on;
         return SJ_EXIT_OK;
     }
     if (strcmp(words[0], ".session") == 0 && argument != NULL) {
@@ -188,11 +188,11 @@ static int run_dot_command(sql_shell *shell, char *line)
     if (strcmp(words[0], ".help") == 0) {
         return print_help();
     }
-    return sj_command_error(&sj_command_sql, SJ_EXIT_USAGE, "cannot understand %s; .help helps",
-                            words[0]);
+    return sj_command_error(shell->runner->command, SJ_EXIT_USAGE,
+                            "cannot understand %s; .help helps", words[0]);
 }
 
-static void remember(sql_shell *shell, const char *statement)
+static void remember_statement(sql_shell *shell, const char *statement)
 {
     if (shell->terminal) {
         add_history(statement);
@@ -226,12 +226,12 @@ static char *read_statement(sql_shell *shell)
     return statement;
 }
 
-int sj_sql_shell(sj_asker *asker, sj_query_options *options)
+int sj_sql_shell(sj_statement_runner *runner, sj_query_options *options)
 {
-    sql_shell shell = {.asker = asker, .options = options};
+    sql_shell shell = {.runner = runner, .options = options};
     shell.terminal = isatty(STDIN_FILENO) && isatty(STDOUT_FILENO);
     options->session = strdup(options->session != NULL ? options->session : "last");
-    asker->progress = shell.terminal;
+    runner->progress = shell.terminal;
     if (shell.terminal) {
         start_editing(&shell);
         puts("SQL ends with a semicolon; .help helps, .queries lists questions, Tab completes.");
@@ -239,9 +239,9 @@ int sj_sql_shell(sj_asker *asker, sj_query_options *options)
     char *statement;
     while (!shell.done && (statement = read_statement(&shell)) != NULL) {
         if (statement[strspn(statement, " \t")] != '\0') {
-            remember(&shell, statement);
+            remember_statement(&shell, statement);
             shell.exit_code = statement[0] == '.' ? run_dot_command(&shell, statement)
-                                                  : sj_asker_run(asker, statement);
+                                                  : sj_statement_runner_run(runner, statement);
             fflush(stdout);
         }
         free(statement);

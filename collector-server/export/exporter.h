@@ -1,8 +1,8 @@
 /* An exporter: one file that exports one constant descriptor, listed in exporters.c. */
-#ifndef SJ_COLLECTOR_EXPORT_EXPORTER_H
-#define SJ_COLLECTOR_EXPORT_EXPORTER_H
+#ifndef SJ_COLLECTOR_SERVER_EXPORT_EXPORTER_H
+#define SJ_COLLECTOR_SERVER_EXPORT_EXPORTER_H
 
-#include "agent/control/error.h"
+#include "proto/base/error.h"
 
 #include <sqlite3.h>
 #include <stdint.h>

@@ -2,6 +2,8 @@
  * Semicolons and line ends in names become ':' and ' '. */
 #include "collector-server/export/exporter.h"
 
+#include "proto/base/array.h"
+
 #include <stdlib.h>
 #include <string.h>
 
@@ -28,15 +30,8 @@ static void cut_stack(name_stack *stack, size_t depth)
 
 static sj_status push_name(name_stack *stack, const char *name)
 {
-    if (stack->depth == stack->capacity) {
-        const size_t capacity = stack->capacity * 2 + 64;
-        char **names = realloc(stack->names, capacity * sizeof(*names));
-        if (names == NULL) {
-            return SJ_ENOMEM;
-        }
-        stack->names = names;
-        stack->capacity = capacity;
-    }
+    SJ_TRY(
+        sj_array_reserve(&stack->names, &stack->capacity, stack->depth, 1, sizeof(*stack->names)));
     stack->names[stack->depth] = plain_name(name);
     return stack->names[stack->depth++] != NULL ? SJ_OK : SJ_ENOMEM;
 }

@@ -1,109 +1,254 @@
-/* function.txt: one line for each entry and exit, in the order in which they happened on a stream:
+/* function.txt: one line for each entry and exit, of all threads in the order of time:
  *
- *   TID[ENTER,DURATION]enter:NAME         TID: kernel thread id
- *   TID[LEAVE,DURATION]leave:NAME ret:0   ENTER, LEAVE: ns since the session's start
+ *   N[SECONDS,NANOSECONDS]enter:NAME
+ *   N[SECONDS,NANOSECONDS]leave:NAMEret:RESULT
  *
- * DURATION is the call's, in ns; 0 in lines of calls that are still open. Return values are not
- * recorded yet, so that `ret` is always 0. Line ends in names become spaces.
+ * N counts the lines of the session from 1; the time is real time. NAME has the arguments in
+ * brackets, values where they were recorded, else types. RESULT is the recorded result; 0 of a
+ * function that returns nothing or whose result nobody asked for; ! when an exception or a jump
+ * ended the call; ? when its end was lost. A call that is still open has no exit. Line ends and
+ * other control characters in texts become spaces.
  *
- * Design notes. Calls come by call id, which is the order of entry; exits are written when a call
- * comes that is not deeper. Only the open calls are held. */
+ * Design notes. Within a stream calls come by call id, which is the order of entry, and an exit is
+ * due before the next call that is not deeper. Each stream is read by a statement of its own; a
+ * heap gives the stream whose next line is the earliest. Only open calls are held. */
 #include "collector-server/export/exporter.h"
+#include "collector-server/export/function_line.h"
+#include "proto/base/array.h"
 
 #include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
 
-typedef struct open_line {
-    char *name;
-    int64_t tid, depth, end_ns, duration_ns;
-    bool ended;
-} open_line;
+#define NS_PER_S INT64_C(1000000000)
 
-typedef struct line_stack {
-    open_line *lines;
+typedef struct open_call {
+    char *name; /* and, behind its end, the result; owned */
+    int64_t depth, end_ns;
+    bool has_ended;
+} open_call;
+
+/* The columns of `calls_sql`. */
+enum { COLUMN_CALL, COLUMN_NAME, COLUMN_START, COLUMN_END, COLUMN_DEPTH, COLUMN_ENDING };
+
+typedef struct line_stream {
+    sqlite3_stmt *calls;
+    bool has_call; /* the statement stands on one */
+    open_call *open;
     size_t count, capacity;
-} line_stack;
+    int64_t next_ns; /* of its next line */
+} line_stream;
 
-static void close_calls(line_stack *stack, int64_t depth, FILE *output)
+typedef struct line_writer {
+    FILE *output;
+    sj_function_values values;
+    int64_t started_ns, number;
+    line_stream **heap; /* by next_ns: the earliest first */
+    size_t heap_count;
+} line_writer;
+
+static bool closes_next(const line_stream *stream)
 {
-    while (stack->count != 0 && stack->lines[stack->count - 1].depth >= depth) {
-        open_line *line = &stack->lines[--stack->count];
-        if (line->ended) {
-            fprintf(output, "%lld[%lld,%lld]leave:%sret:0\n", (long long)line->tid,
-                    (long long)line->end_ns, (long long)line->duration_ns, line->name);
+    return stream->count != 0 &&
+           (!stream->has_call || stream->open[stream->count - 1].depth >=
+                                     sqlite3_column_int64(stream->calls, COLUMN_DEPTH));
+}
+
+/* Drops calls without an exit that are due; false: the stream has no further line. */
+static bool find_next(line_stream *stream)
+{
+    while (closes_next(stream) && !stream->open[stream->count - 1].has_ended) {
+        free(stream->open[--stream->count].name);
+    }
+    if (closes_next(stream)) {
+        stream->next_ns = stream->open[stream->count - 1].end_ns;
+        return true;
+    }
+    if (stream->has_call) {
+        stream->next_ns = sqlite3_column_int64(stream->calls, COLUMN_START);
+    }
+    return stream->has_call;
+}
+
+static void write_start(line_writer *writer, int64_t at_ns, const char *what, const char *name)
+{
+    const int64_t real_ns = writer->started_ns + at_ns;
+    fprintf(writer->output, "%lld[%lld,%lld]%s:%s", (long long)++writer->number,
+            (long long)(real_ns / NS_PER_S), (long long)(real_ns % NS_PER_S), what, name);
+}
+
+static sj_status open_next(line_writer *writer, line_stream *stream)
+{
+    sj_function_line line;
+    const char *ending = (const char *)sqlite3_column_text(stream->calls, COLUMN_ENDING);
+    sj_function_line_make(&writer->values, sqlite3_column_int64(stream->calls, COLUMN_CALL),
+                          (const char *)sqlite3_column_text(stream->calls, COLUMN_NAME),
+                          ending != NULL ? ending : "", &line);
+    write_start(writer, stream->next_ns, "enter", line.name);
+    fputc('\n', writer->output);
+    SJ_TRY(sj_array_reserve(&stream->open, &stream->capacity, stream->count, 1,
+                            sizeof(*stream->open)));
+    const size_t name_bytes = strlen(line.name) + 1;
+    const size_t result_bytes = strlen(line.result) + 1;
+    char *texts = malloc(name_bytes + result_bytes);
+    if (texts == NULL) {
+        return SJ_ENOMEM;
+    }
+    memcpy(texts, line.name, name_bytes);
+    memcpy(texts + name_bytes, line.result, result_bytes);
+    stream->open[stream->count++] =
+        (open_call){.name = texts,
+                    .depth = sqlite3_column_int64(stream->calls, COLUMN_DEPTH),
+                    .end_ns = sqlite3_column_int64(stream->calls, COLUMN_END),
+                    .has_ended = sqlite3_column_type(stream->calls, COLUMN_END) != SQLITE_NULL};
+    const int result = sqlite3_step(stream->calls);
+    stream->has_call = result == SQLITE_ROW;
+    return result == SQLITE_ROW || result == SQLITE_DONE ? SJ_OK : SJ_EIO;
+}
+
+static void close_next(line_writer *writer, line_stream *stream)
+{
+    const open_call *call = &stream->open[--stream->count];
+    write_start(writer, stream->next_ns, "leave", call->name);
+    fprintf(writer->output, "ret:%s\n", call->name + strlen(call->name) + 1);
+    free(call->name);
+}
+
+static void sink_down(line_writer *writer, size_t at)
+{
+    for (;;) {
+        size_t least = at;
+        for (size_t child = 2 * at + 1; child <= 2 * at + 2 && child < writer->heap_count;
+             child++) {
+            least = writer->heap[child]->next_ns < writer->heap[least]->next_ns ? child : least;
         }
-        free(line->name);
+        if (least == at) {
+            return;
+        }
+        line_stream *moved = writer->heap[at];
+        writer->heap[at] = writer->heap[least];
+        writer->heap[least] = moved;
+        at = least;
     }
 }
 
-static sj_status open_call(line_stack *stack, sqlite3_stmt *row, FILE *output)
+static sj_status write_lines(line_writer *writer)
 {
-    if (stack->count == stack->capacity) {
-        const size_t capacity = stack->capacity * 2 + 64;
-        open_line *lines = realloc(stack->lines, capacity * sizeof(*lines));
-        if (lines == NULL) {
-            return SJ_ENOMEM;
+    for (size_t i = writer->heap_count; i-- > 0;) {
+        sink_down(writer, i);
+    }
+    while (writer->heap_count != 0) {
+        line_stream *stream = writer->heap[0];
+        if (closes_next(stream)) {
+            close_next(writer, stream);
+        } else {
+            SJ_TRY(open_next(writer, stream));
         }
-        stack->lines = lines;
-        stack->capacity = capacity;
+        if (!find_next(stream)) {
+            writer->heap[0] = writer->heap[--writer->heap_count];
+        }
+        sink_down(writer, 0);
     }
-    const char *name = (const char *)sqlite3_column_text(row, 0);
-    open_line line = {.name = strdup(name != NULL ? name : "(unknown function)"),
-                      .tid = sqlite3_column_int64(row, 4),
-                      .depth = sqlite3_column_int64(row, 5),
-                      .end_ns = sqlite3_column_int64(row, 2),
-                      .duration_ns = sqlite3_column_int64(row, 3),
-                      .ended = sqlite3_column_type(row, 2) != SQLITE_NULL};
-    if (line.name == NULL) {
-        return SJ_ENOMEM;
-    }
-    for (char *at = line.name; *at != '\0'; ++at) {
-        *at = *at == '\n' || *at == '\r' ? ' ' : *at;
-    }
-    fprintf(output, "%lld[%lld,%lld]enter:%s\n", (long long)line.tid,
-            (long long)sqlite3_column_int64(row, 1), (long long)line.duration_ns, line.name);
-    stack->lines[stack->count++] = line;
     return SJ_OK;
 }
 
-static sj_status write_function_txt(sqlite3 *database, int64_t session_id, FILE *output,
-                                    sj_error *error)
+static sj_status open_stream(sqlite3 *database, int64_t session_id, int64_t stream_id,
+                             line_stream *stream)
 {
-    static const char sql[] =
-        "SELECT f.name, c.start_ns, c.end_ns, c.duration_ns, "
-        "coalesce(nullif(t.tid, 0), c.stream_id), c.depth, c.stream_id FROM calls AS c "
+    static const char calls_sql[] =
+        "SELECT c.call_id, f.name, c.start_ns, c.end_ns, c.depth, c.ending FROM calls AS c "
         "LEFT JOIN functions AS f ON f.function_id = c.function_id "
-        "LEFT JOIN threads AS t ON t.thread_id = c.thread_id "
-        "WHERE c.session_id = ?1 ORDER BY c.call_id";
-    sqlite3_stmt *row;
-    if (sqlite3_prepare_v2(database, sql, -1, &row, NULL) != SQLITE_OK) {
-        return sj_fail(error, SJ_EIO, "cannot read the calls: %s", sqlite3_errmsg(database));
+        "WHERE c.session_id = ?1 AND c.stream_id = ?2 ORDER BY c.call_id";
+    if (sqlite3_prepare_v2(database, calls_sql, -1, &stream->calls, NULL) != SQLITE_OK) {
+        return SJ_EIO;
     }
+    sqlite3_bind_int64(stream->calls, 1, session_id);
+    sqlite3_bind_int64(stream->calls, 2, stream_id);
+    const int result = sqlite3_step(stream->calls);
+    stream->has_call = result == SQLITE_ROW;
+    return result == SQLITE_ROW || result == SQLITE_DONE ? SJ_OK : SJ_EIO;
+}
+
+static void free_stream(line_stream *stream)
+{
+    while (stream->count != 0) {
+        free(stream->open[--stream->count].name);
+    }
+    free(stream->open);
+    sqlite3_finalize(stream->calls);
+}
+
+/* One number of the session; `fallback` when there is none. */
+static int64_t ask(sqlite3 *database, const char *sql, int64_t session_id, int64_t fallback)
+{
+    sqlite3_stmt *row = NULL;
+    int64_t number = fallback;
+    if (sqlite3_prepare_v2(database, sql, -1, &row, NULL) == SQLITE_OK) {
+        sqlite3_bind_int64(row, 1, session_id);
+        number = sqlite3_step(row) == SQLITE_ROW ? sqlite3_column_int64(row, 0) : fallback;
+    }
+    sqlite3_finalize(row);
+    return number;
+}
+
+static sj_status open_streams(sqlite3 *database, int64_t session_id, line_writer *writer,
+                              line_stream *streams, size_t count)
+{
+    static const char sql[] = "SELECT stream_id FROM streams WHERE session_id = ?1 ORDER BY 1";
+    sqlite3_stmt *row = NULL;
+    size_t opened = 0;
+    sj_status status =
+        sqlite3_prepare_v2(database, sql, -1, &row, NULL) == SQLITE_OK ? SJ_OK : SJ_EIO;
     sqlite3_bind_int64(row, 1, session_id);
-    line_stack stack = {0};
-    sj_status status = SJ_OK;
-    int64_t stream_id = 0;
-    int result = SQLITE_DONE;
-    while (status == SJ_OK && (result = sqlite3_step(row)) == SQLITE_ROW) {
-        const bool same = sqlite3_column_int64(row, 6) == stream_id;
-        close_calls(&stack, same ? sqlite3_column_int64(row, 5) : 0, output);
-        stream_id = sqlite3_column_int64(row, 6);
-        status = open_call(&stack, row, output);
-    }
-    close_calls(&stack, 0, output);
-    free(stack.lines);
-    if (status != SJ_OK) {
-        (void)sj_fail(error, status, "no memory for the open calls");
-    } else if (result != SQLITE_DONE) {
-        status = sj_fail(error, SJ_EIO, "cannot read the calls: %s", sqlite3_errmsg(database));
+    while (status == SJ_OK && opened < count && sqlite3_step(row) == SQLITE_ROW) {
+        line_stream *stream = &streams[opened++];
+        status = open_stream(database, session_id, sqlite3_column_int64(row, 0), stream);
+        if (status == SJ_OK && find_next(stream)) {
+            writer->heap[writer->heap_count++] = stream;
+        }
     }
     sqlite3_finalize(row);
     return status;
 }
 
+static sj_status write_function_txt(sqlite3 *database, int64_t session_id, FILE *output,
+                                    sj_error *error)
+{
+    line_writer writer = {.output = output,
+                          .started_ns =
+                              ask(database,
+                                  "SELECT started_realtime_ns FROM sessions WHERE session_id = ?1",
+                                  session_id, 0)};
+    const size_t count =
+        (size_t)ask(database, "SELECT count(*) FROM streams WHERE session_id = ?1", session_id, 0);
+    line_stream *streams = calloc(count + 1, sizeof(*streams));
+    writer.heap = calloc(count + 1, sizeof(*writer.heap));
+    sj_status status = streams != NULL && writer.heap != NULL ? SJ_OK : SJ_ENOMEM;
+    if (status == SJ_OK) {
+        status = sj_function_values_open(database, session_id, &writer.values, error);
+    }
+    if (status == SJ_OK) {
+        status = open_streams(database, session_id, &writer, streams, count);
+    }
+    if (status == SJ_OK) {
+        status = write_lines(&writer);
+    }
+    for (size_t i = 0; streams != NULL && i < count; i++) {
+        free_stream(&streams[i]);
+    }
+    free(streams);
+    free(writer.heap);
+    if (status == SJ_ENOMEM) {
+        (void)!sj_fail(error, status, "no memory for the open calls");
+    } else if (status != SJ_OK) {
+        (void)!sj_fail(error, status, "cannot read the calls: %s", sqlite3_errmsg(database));
+    }
+    sj_function_values_close(&writer.values);
+    return status;
+}
+
 const sj_exporter sj_exporter_function_txt = {
     .name = "function.txt",
-    .summary = "one line for each entry and exit: TID[TIME,DURATION]leave:NAMEret:0",
+    .summary = "one line for each entry and exit: N[SECONDS,NANOSECONDS]leave:NAMEret:RESULT",
     .write = write_function_txt,
 };

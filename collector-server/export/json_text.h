@@ -1,6 +1,6 @@
 /* JSON text to a stream. */
-#ifndef SJ_COLLECTOR_EXPORT_JSON_TEXT_H
-#define SJ_COLLECTOR_EXPORT_JSON_TEXT_H
+#ifndef SJ_COLLECTOR_SERVER_EXPORT_JSON_TEXT_H
+#define SJ_COLLECTOR_SERVER_EXPORT_JSON_TEXT_H
 
 #include <stdio.h>
 

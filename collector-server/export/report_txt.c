@@ -29,9 +29,10 @@ static sj_status write_report(sqlite3 *database, int64_t session_id, FILE *outpu
 {
     static const char sql[] =
         "SELECT s.calls, s.total_ns, s.self_ns, s.min_ns, s.max_ns,"
-        " s.total_ns / nullif(s.calls, 0), histogram_quantile(s.histogram, 0.5, s.session_id),"
-        " histogram_quantile(s.histogram, 0.95, s.session_id),"
-        " histogram_quantile(s.histogram, 0.99, s.session_id), s.untrusted,"
+        " s.total_ns / nullif(s.calls, 0), histogram_quantile(s.histogram, 0.5, s.session_id, "
+        "s.min_ns, s.max_ns),"
+        " histogram_quantile(s.histogram, 0.95, s.session_id, s.min_ns, s.max_ns),"
+        " histogram_quantile(s.histogram, 0.99, s.session_id, s.min_ns, s.max_ns), s.untrusted,"
         " coalesce(f.name, '(function ' || s.function_id || ')') FROM function_stats AS s"
         " LEFT JOIN functions AS f USING (function_id) WHERE s.session_id = ?1"
         " ORDER BY s.total_ns DESC, s.function_id";

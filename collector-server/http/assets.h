@@ -1,7 +1,7 @@
 /* Files of the dashboard, embedded at build time (web-static/embed.mjs writes the table). There is
  * no file system behind a URL: what is not in the table does not exist. */
-#ifndef SJ_COLLECTOR_HTTP_ASSETS_H
-#define SJ_COLLECTOR_HTTP_ASSETS_H
+#ifndef SJ_COLLECTOR_SERVER_HTTP_ASSETS_H
+#define SJ_COLLECTOR_SERVER_HTTP_ASSETS_H
 
 #include <stdbool.h>
 #include <stddef.h>

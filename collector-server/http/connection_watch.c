@@ -4,19 +4,31 @@
 #include "collector-server/http/connection_watch.h"
 
 #include <pthread.h>
+#include <stdbool.h>
 #include <stdlib.h>
 #include <sys/socket.h>
 #include <time.h>
+
+/* In the order in which connections make way. */
+typedef enum sj_phase {
+    SJ_PHASE_REQUEST,
+    SJ_PHASE_RESPONSE,
+    SJ_PHASE_STREAM,
+    SJ_PHASE_GONE /* shut down: libmicrohttpd closes it soon */
+} sj_phase;
 
 typedef struct watched {
     struct MHD_Connection *connection; /* NULL: free */
     int socket;
     uint64_t deadline_ns;
+    uint64_t since_ns; /* in this phase */
+    sj_phase phase;
 } watched;
 
 struct sj_connection_watch {
     pthread_mutex_t lock;
-    watched entries[SJ_HTTP_CONNECTIONS_MAX];
+    watched entries[SJ_HTTP_CONNECTIONS_AT_ONCE];
+    unsigned open; /* entries that are not gone */
 };
 
 static uint64_t in_seconds(unsigned seconds)
@@ -47,12 +59,46 @@ void sj_connection_watch_free(sj_connection_watch *watch)
 
 static watched *find_entry(sj_connection_watch *watch, const struct MHD_Connection *connection)
 {
-    for (size_t i = 0; i < SJ_HTTP_CONNECTIONS_MAX; i++) {
+    for (size_t i = 0; i < SJ_HTTP_CONNECTIONS_AT_ONCE; i++) {
         if (watch->entries[i].connection == connection) {
             return &watch->entries[i];
         }
     }
     return NULL;
+}
+
+/* end_connection shuts a connection down; it keeps its entry until libmicrohttpd has closed it. */
+static void end_connection(sj_connection_watch *watch, watched *entry)
+{
+    shutdown(entry->socket, SHUT_RDWR);
+    entry->deadline_ns = UINT64_MAX;
+    entry->phase = SJ_PHASE_GONE;
+    watch->open--;
+}
+
+static bool goes_before(const watched *one, const watched *other)
+{
+    return other == NULL || one->phase < other->phase ||
+           (one->phase == other->phase && one->since_ns < other->since_ns);
+}
+
+/* make_way ends the connection that goes first when there are too many. */
+static void make_way(sj_connection_watch *watch)
+{
+    watched *first = NULL;
+    if (watch->open < SJ_HTTP_CONNECTIONS_MAX) {
+        return;
+    }
+    for (size_t i = 0; i < SJ_HTTP_CONNECTIONS_AT_ONCE; i++) {
+        watched *entry = &watch->entries[i];
+        if (entry->connection != NULL && entry->phase != SJ_PHASE_GONE &&
+            goes_before(entry, first)) {
+            first = entry;
+        }
+    }
+    if (first != NULL) {
+        end_connection(watch, first);
+    }
 }
 
 void sj_connection_watch_notify(void *context, struct MHD_Connection *connection,
@@ -62,29 +108,35 @@ void sj_connection_watch_notify(void *context, struct MHD_Connection *connection
     (void)socket_context;
     pthread_mutex_lock(&watch->lock);
     if (code == MHD_CONNECTION_NOTIFY_STARTED) {
+        make_way(watch);
         watched *free_entry = find_entry(watch, NULL);
         const union MHD_ConnectionInfo *info =
             MHD_get_connection_info(connection, MHD_CONNECTION_INFO_CONNECTION_FD);
         if (free_entry != NULL && info != NULL) {
             *free_entry = (watched){.connection = connection,
                                     .socket = info->connect_fd,
+                                    .since_ns = in_seconds(0),
                                     .deadline_ns = in_seconds(SJ_HTTP_REQUEST_SECONDS)};
+            watch->open++;
         }
     } else {
         watched *entry = find_entry(watch, connection);
         if (entry != NULL) {
+            watch->open -= entry->phase != SJ_PHASE_GONE;
             *entry = (watched){0};
         }
     }
     pthread_mutex_unlock(&watch->lock);
 }
 
-static void set_deadline(sj_connection_watch *watch, const struct MHD_Connection *connection,
-                         uint64_t deadline_ns)
+static void enter_phase(sj_connection_watch *watch, const struct MHD_Connection *connection,
+                        sj_phase phase, uint64_t deadline_ns)
 {
     pthread_mutex_lock(&watch->lock);
     watched *entry = find_entry(watch, connection);
-    if (entry != NULL) {
+    if (entry != NULL && entry->phase != SJ_PHASE_GONE) {
+        entry->phase = phase;
+        entry->since_ns = in_seconds(0);
         entry->deadline_ns = deadline_ns;
     }
     pthread_mutex_unlock(&watch->lock);
@@ -93,22 +145,22 @@ static void set_deadline(sj_connection_watch *watch, const struct MHD_Connection
 void sj_connection_watch_answering(sj_connection_watch *watch, struct MHD_Connection *connection,
                                    int unlimited)
 {
-    set_deadline(watch, connection, unlimited ? UINT64_MAX : in_seconds(SJ_HTTP_RESPONSE_SECONDS));
+    enter_phase(watch, connection, unlimited ? SJ_PHASE_STREAM : SJ_PHASE_RESPONSE,
+                unlimited ? UINT64_MAX : in_seconds(SJ_HTTP_RESPONSE_SECONDS));
 }
 
 void sj_connection_watch_answered(sj_connection_watch *watch, struct MHD_Connection *connection)
 {
-    set_deadline(watch, connection, in_seconds(SJ_HTTP_REQUEST_SECONDS));
+    enter_phase(watch, connection, SJ_PHASE_REQUEST, in_seconds(SJ_HTTP_REQUEST_SECONDS));
 }
 
 void sj_connection_watch_sweep(sj_connection_watch *watch, uint64_t now_ns)
 {
     pthread_mutex_lock(&watch->lock);
-    for (size_t i = 0; i < SJ_HTTP_CONNECTIONS_MAX; i++) {
+    for (size_t i = 0; i < SJ_HTTP_CONNECTIONS_AT_ONCE; i++) {
         watched *entry = &watch->entries[i];
         if (entry->connection != NULL && now_ns > entry->deadline_ns) {
-            shutdown(entry->socket, SHUT_RDWR);
-            entry->deadline_ns = UINT64_MAX;
+            end_connection(watch, entry);
         }
     }
     pthread_mutex_unlock(&watch->lock);

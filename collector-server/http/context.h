@@ -1,6 +1,6 @@
 /* What the requests of one server share. */
-#ifndef SJ_COLLECTOR_HTTP_CONTEXT_H
-#define SJ_COLLECTOR_HTTP_CONTEXT_H
+#ifndef SJ_COLLECTOR_SERVER_HTTP_CONTEXT_H
+#define SJ_COLLECTOR_SERVER_HTTP_CONTEXT_H
 
 #include "collector-server/http/connection_watch.h"
 #include "collector-server/http/database_pool.h"

@@ -1,6 +1,6 @@
 #include "collector-server/http/database_pool.h"
 
-#include "collector-server/callgraph/histogram.h"
+#include "proto/callgraph/histogram.h"
 
 #include <pthread.h>
 #include <stdbool.h>
@@ -42,15 +42,21 @@ static void histogram_ns(sqlite3_context *context, int count, sqlite3_value **va
     sj_histogram histogram = {0};
     const int64_t numerator = sqlite3_value_int64(values[2]);
     const int64_t denominator = sqlite3_value_int64(values[3]);
-    if (sqlite3_value_type(values[0]) != SQLITE_BLOB || numerator <= 0 || denominator <= 0) {
+    if (sqlite3_value_type(values[0]) != SQLITE_BLOB || numerator <= 0 || denominator <= 0 ||
+        sqlite3_value_type(values[4]) == SQLITE_NULL ||
+        sqlite3_value_type(values[5]) == SQLITE_NULL) {
         return;
     }
     const uint8_t *bytes = sqlite3_value_blob(values[0]);
     const sj_slice slice = {.data = bytes, .size = (size_t)sqlite3_value_bytes(values[0])};
     if (sj_histogram_decode(slice, &histogram) == SJ_OK && histogram.octave_count > 0) {
-        const uint64_t ticks = sj_histogram_quantile(&histogram, sqlite3_value_double(values[1]));
-        const double ns = (double)ticks * (double)numerator / (double)denominator;
-        sqlite3_result_int64(context, ns < 9e18 ? (sqlite3_int64)(ns + 0.5) : INT64_MAX);
+        const sj_quantile found =
+            sj_histogram_find_quantile(&histogram, sqlite3_value_double(values[1]));
+        const double ns = (double)found.value * (double)numerator / (double)denominator;
+        sqlite3_result_int64(context,
+                             sj_quantile_within(&found, ns < 9e18 ? (int64_t)(ns + 0.5) : INT64_MAX,
+                                                sqlite3_value_int64(values[4]),
+                                                sqlite3_value_int64(values[5])));
     }
     sj_histogram_deinit(&histogram);
 }
@@ -76,7 +82,7 @@ sj_status sj_database_pool_open(const sj_database_pool *pool, sqlite3 **database
     int code = sqlite3_open_v2(pool->path, &opened, flags, NULL);
     if (code == SQLITE_OK) {
         sqlite3_busy_timeout(opened, BUSY_TIMEOUT_MS);
-        code = sqlite3_create_function_v2(opened, "histogram_ns", 4,
+        code = sqlite3_create_function_v2(opened, "histogram_ns", 6,
                                           SQLITE_UTF8 | SQLITE_DETERMINISTIC, NULL, histogram_ns,
                                           NULL, NULL, NULL);
     }

@@ -1,8 +1,8 @@
 /* Read-only connections to the database, one for each request that runs at a time. */
-#ifndef SJ_COLLECTOR_HTTP_DATABASE_POOL_H
-#define SJ_COLLECTOR_HTTP_DATABASE_POOL_H
+#ifndef SJ_COLLECTOR_SERVER_HTTP_DATABASE_POOL_H
+#define SJ_COLLECTOR_SERVER_HTTP_DATABASE_POOL_H
 
-#include "agent/control/error.h"
+#include "proto/base/error.h"
 
 #include <sqlite3.h>
 

@@ -5,9 +5,10 @@
 #include "collector-server/http/event_hub.h"
 
 #include "collector-server/http/reply.h"
-#include "collector-server/http/session_changes.h"
+#include "collector-server/query/session_changes.h"
 
 #include <errno.h>
+#include <inttypes.h>
 #include <pthread.h>
 #include <stdbool.h>
 #include <stdio.h>
@@ -18,10 +19,16 @@
 
 enum { RING_SIZE = 16, HEARTBEAT_POLLS = 30 };
 
+typedef struct hub_message {
+    char *text;    /* for streams about all sessions; owned */
+    json_t *items; /* the sessions in it; NULL: it is for every stream; owned */
+} hub_message;
+
 typedef struct event_stream {
     sj_event_hub *hub;
     struct event_stream *next;
     struct MHD_Connection *connection;
+    int64_t session; /* the only one it is about; 0: all */
     uint64_t next_message;
     size_t offset; /* bytes of the current text that are gone */
     char *text;    /* being sent; owned */
@@ -39,7 +46,7 @@ struct sj_event_hub {
     sj_connection_watch *watch;
     event_stream *streams;
     size_t stream_count;
-    char *ring[RING_SIZE]; /* message n at n % RING_SIZE */
+    hub_message ring[RING_SIZE]; /* message n at n % RING_SIZE */
     uint64_t next_message;
     bool stopping;
 };
@@ -51,18 +58,53 @@ static uint64_t now_ns(void)
     return (uint64_t)now.tv_sec * UINT64_C(1000000000) + (uint64_t)now.tv_nsec;
 }
 
+/* The event that tells of sessions ({"items": items}); NULL: no memory. */
+static char *event_text(json_t *items)
+{
+    char *data = json_dumps(items, JSON_COMPACT);
+    char *text = NULL;
+    if (data != NULL && asprintf(&text, "event: sessions\ndata: {\"items\":%s}\n\n", data) < 0) {
+        text = NULL;
+    }
+    free(data);
+    return text;
+}
+
+/* What a message says to a stream about one session; NULL: nothing. */
+static char *text_about(const hub_message *message, int64_t session)
+{
+    char id[24];
+    size_t index;
+    json_t *item;
+    snprintf(id, sizeof(id), "%" PRId64, session);
+    json_array_foreach(message->items, index, item)
+    {
+        const char *of = json_string_value(json_object_get(item, "id"));
+        if (of != NULL && strcmp(of, id) == 0) {
+            json_t *alone = json_pack("[O]", item);
+            char *text = alone != NULL ? event_text(alone) : NULL;
+            json_decref(alone);
+            return text;
+        }
+    }
+    return NULL;
+}
+
 /* The next text of a stream, or NULL when there is none; the lock is held. */
 static char *next_text(event_stream *stream)
 {
     const sj_event_hub *hub = stream->hub;
-    if (stream->next_message == hub->next_message) {
-        return NULL;
-    }
+    char *text = NULL;
     if (hub->next_message - stream->next_message > RING_SIZE) {
         stream->next_message = hub->next_message;
         return strdup("event: resync\ndata: {}\n\n");
     }
-    return strdup(hub->ring[stream->next_message++ % RING_SIZE]);
+    while (text == NULL && stream->next_message != hub->next_message) {
+        const hub_message *message = &hub->ring[stream->next_message++ % RING_SIZE];
+        text = stream->session != 0 && message->items != NULL ? text_about(message, stream->session)
+                                                              : strdup(message->text);
+    }
+    return text;
 }
 
 static ssize_t give_bytes(void *context, uint64_t position, char *buffer, size_t capacity)
@@ -111,7 +153,8 @@ static void end_stream(void *context)
     free(stream);
 }
 
-static event_stream *add_stream(sj_event_hub *hub, struct MHD_Connection *connection)
+static event_stream *add_stream(sj_event_hub *hub, struct MHD_Connection *connection,
+                                int64_t session)
 {
     event_stream *stream = calloc(1, sizeof(*stream));
     const union MHD_ConnectionInfo *info =
@@ -125,6 +168,7 @@ static event_stream *add_stream(sj_event_hub *hub, struct MHD_Connection *connec
                                  .next = hub->streams,
                                  .connection = connection,
                                  .socket = info->connect_fd,
+                                 .session = session,
                                  .next_message = hub->next_message,
                                  .text = greeting};
         hub->streams = stream;
@@ -139,12 +183,13 @@ static event_stream *add_stream(sj_event_hub *hub, struct MHD_Connection *connec
     return stream;
 }
 
-enum MHD_Result sj_event_hub_subscribe(sj_event_hub *hub, struct MHD_Connection *connection)
+enum MHD_Result sj_event_hub_subscribe(sj_event_hub *hub, struct MHD_Connection *connection,
+                                       int64_t session)
 {
-    event_stream *stream = add_stream(hub, connection);
+    event_stream *stream = add_stream(hub, connection, session);
     if (stream == NULL) {
         return sj_reply_error(connection, MHD_HTTP_SERVICE_UNAVAILABLE,
-                              "too many event streams are open; close a tab");
+                              "too many event streams are open");
     }
     struct MHD_Response *response =
         MHD_create_response_from_callback(MHD_SIZE_UNKNOWN, 4096, give_bytes, stream, end_stream);
@@ -185,30 +230,20 @@ static void end_streams_of_gone_peers(sj_event_hub *hub)
     pthread_mutex_unlock(&hub->lock);
 }
 
-/* Owns `message`. */
-static void publish(sj_event_hub *hub, char *message)
+/* Takes over `text` and borrows `items`. */
+static void publish(sj_event_hub *hub, char *text, json_t *items)
 {
-    if (message == NULL) {
+    if (text == NULL) {
         return;
     }
     pthread_mutex_lock(&hub->lock);
-    char **slot = &hub->ring[hub->next_message % RING_SIZE];
-    free(*slot);
-    *slot = message;
+    hub_message *slot = &hub->ring[hub->next_message % RING_SIZE];
+    free(slot->text);
+    json_decref(slot->items);
+    *slot = (hub_message){.text = text, .items = json_incref(items)};
     hub->next_message++;
     resume_all(hub);
     pthread_mutex_unlock(&hub->lock);
-}
-
-static char *event_text(json_t *changed)
-{
-    char *data = json_dumps(changed, JSON_COMPACT);
-    char *text = NULL;
-    if (data != NULL && asprintf(&text, "event: sessions\ndata: %s\n\n", data) < 0) {
-        text = NULL;
-    }
-    free(data);
-    return text;
 }
 
 /* Waits for the next poll; false when the hub is to stop. */
@@ -233,10 +268,11 @@ static void *run_hub(void *context)
     for (unsigned polls = 1; wait_for_poll(hub); polls++) {
         json_t *changed = sj_session_changes_poll(hub->changes, hub->database);
         if (changed != NULL) {
-            publish(hub, event_text(changed));
+            json_t *items = json_object_get(changed, "items");
+            publish(hub, event_text(items), items);
             json_decref(changed);
         } else if (polls % HEARTBEAT_POLLS == 0) {
-            publish(hub, strdup(": still here\n\n"));
+            publish(hub, strdup(": still here\n\n"), NULL);
         }
         end_streams_of_gone_peers(hub);
         sj_connection_watch_sweep(hub->watch, now_ns());
@@ -300,7 +336,8 @@ void sj_event_hub_free(sj_event_hub *hub)
         return;
     }
     for (size_t i = 0; i < RING_SIZE; i++) {
-        free(hub->ring[i]);
+        free(hub->ring[i].text);
+        json_decref(hub->ring[i].items);
     }
     sj_session_changes_free(hub->changes);
     sqlite3_close(hub->database);

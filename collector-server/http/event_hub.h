@@ -1,8 +1,8 @@
 /* Tells browsers what changed: one thread looks at the database twice a second and hands each
  * change to every event stream. Streams are bounded in number and hold no queue of their own: one
- * that is too slow to take each message is told to reload. */
-#ifndef SJ_COLLECTOR_HTTP_EVENT_HUB_H
-#define SJ_COLLECTOR_HTTP_EVENT_HUB_H
+ * that is too slow to take each message gets a message to reload. */
+#ifndef SJ_COLLECTOR_SERVER_HTTP_EVENT_HUB_H
+#define SJ_COLLECTOR_SERVER_HTTP_EVENT_HUB_H
 
 #include "collector-server/http/connection_watch.h"
 #include "collector-server/http/database_pool.h"
@@ -11,7 +11,7 @@
 
 typedef struct sj_event_hub sj_event_hub;
 
-enum { SJ_EVENT_STREAMS_MAX = 32, SJ_EVENT_POLL_MS = 500 };
+enum { SJ_EVENT_STREAMS_MAX = 64, SJ_EVENT_POLL_MS = 500 };
 
 /* sj_event_hub_start starts the thread, which also sweeps the watch (borrowed, as `databases`). */
 SJ_MUST_CHECK sj_status sj_event_hub_start(sj_database_pool *databases, sj_connection_watch *watch,
@@ -23,7 +23,9 @@ void sj_event_hub_stop(sj_event_hub *hub);
 void sj_event_hub_free(sj_event_hub *hub);
 
 /* sj_event_hub_subscribe queues an endless text/event-stream response; 503 when there are
- * SJ_EVENT_STREAMS_MAX streams. Any thread of libmicrohttpd. */
-enum MHD_Result sj_event_hub_subscribe(sj_event_hub *hub, struct MHD_Connection *connection);
+ * SJ_EVENT_STREAMS_MAX streams. `session` is the id of the one session that the stream is about;
+ * 0: all. Any thread of libmicrohttpd. */
+enum MHD_Result sj_event_hub_subscribe(sj_event_hub *hub, struct MHD_Connection *connection,
+                                       int64_t session);
 
 #endif

@@ -4,12 +4,12 @@
  * GETs read through connections that cannot write. Loopback addresses are served without login; the
  * Host header must name the loopback, so that a page of another site cannot reach the server
  * through a name that it controls. Any other address is served by TLS 1.2 or newer, to those who
- * show the lab's token (login.h). What changes something is a POST with the token (post.h).
+ * show the collector's token (login.h). What changes something is a POST with the token (post.h).
  */
-#ifndef SJ_COLLECTOR_HTTP_HTTP_H
-#define SJ_COLLECTOR_HTTP_HTTP_H
+#ifndef SJ_COLLECTOR_SERVER_HTTP_HTTP_H
+#define SJ_COLLECTOR_SERVER_HTTP_HTTP_H
 
-#include "agent/control/error.h"
+#include "proto/base/error.h"
 
 #include <stdint.h>
 #include <stdio.h>
@@ -18,10 +18,10 @@ typedef struct sj_http sj_http;
 
 typedef struct sj_http_options {
     const char *database_path;
-    const char *address;     /* numeric IPv4 or IPv6 address, or "localhost"; NULL: 127.0.0.1 */
-    uint16_t port;           /* 0: one that is free */
-    const char *token_path;  /* of the lab's token, made when missing; NULL: POSTs are refused, and
-                                addresses beyond the loopback */
+    const char *address;    /* numeric IPv4 or IPv6 address, or "localhost"; NULL: 127.0.0.1 */
+    uint16_t port;          /* 0: one that is free */
+    const char *token_path; /* of the collector's token, made when missing; NULL: POSTs are refused,
+                               and addresses beyond the loopback */
     const char *certificate; /* PEM, with its key, for addresses beyond the loopback; else NULL */
     const char *key;
     void *metrics_context;

@@ -1,7 +1,7 @@
 #include "collector-server/http/list_route.h"
 
 #include "collector-server/http/parameters.h"
-#include "collector-server/http/rows.h"
+#include "collector-server/query/json_rows.h"
 
 enum { LIMIT_DEFAULT = 200, LIMIT_MAX = 1000, OFFSET_MAX = 100000000 };
 

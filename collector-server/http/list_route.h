@@ -1,6 +1,6 @@
 /* A route that shows one list of a session, cut at `limit` from `offset`. */
-#ifndef SJ_COLLECTOR_HTTP_LIST_ROUTE_H
-#define SJ_COLLECTOR_HTTP_LIST_ROUTE_H
+#ifndef SJ_COLLECTOR_SERVER_HTTP_LIST_ROUTE_H
+#define SJ_COLLECTOR_SERVER_HTTP_LIST_ROUTE_H
 
 #include "collector-server/http/route.h"
 

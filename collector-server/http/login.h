@@ -1,13 +1,13 @@
-/* Who a request comes from: the lab's token, in a file beside its database.
+/* Who a request comes from: the collector's token, in a file beside its database.
  *
  * `Authorization: Bearer TOKEN` is what programs show; browsers ask their user for a name and a
  * password (RFC 7617), send them with each request to this server, and the token is the password.
  * What a browser sends by itself is enough to read, never to change something. Any thread. */
-#ifndef SJ_COLLECTOR_HTTP_LOGIN_H
-#define SJ_COLLECTOR_HTTP_LOGIN_H
+#ifndef SJ_COLLECTOR_SERVER_HTTP_LOGIN_H
+#define SJ_COLLECTOR_SERVER_HTTP_LOGIN_H
 
-#include "agent/control/error.h"
-#include "collector-server/control/secret.h"
+#include "collector-server/fleet/secret.h"
+#include "proto/base/error.h"
 
 #include <microhttpd.h>
 #include <stdbool.h>
@@ -22,11 +22,11 @@ typedef struct sj_login {
  * others may read the file. */
 SJ_MUST_CHECK sj_status sj_login_load(const char *path, sj_login *login, sj_error *error);
 
-/* sj_login_bears_token tells whether a request shows the token as Bearer. The time that it takes
+/* sj_login_bears_token returns whether a request shows the token as Bearer. The time that it takes
  * does not depend on how much of a wrong token is right. */
 bool sj_login_bears_token(const sj_login *login, struct MHD_Connection *connection);
 
-/* sj_login_may_read tells whether a request shows the token, as Bearer or as password. */
+/* sj_login_may_read returns whether a request shows the token, as Bearer or as password. */
 bool sj_login_may_read(const sj_login *login, struct MHD_Connection *connection);
 
 #endif

@@ -1,7 +1,7 @@
 /* Query-string parameters of a request. Unknown ones are ignored; a wrong value is an error that
  * names the parameter and what it may be. */
-#ifndef SJ_COLLECTOR_HTTP_PARAMETERS_H
-#define SJ_COLLECTOR_HTTP_PARAMETERS_H
+#ifndef SJ_COLLECTOR_SERVER_HTTP_PARAMETERS_H
+#define SJ_COLLECTOR_SERVER_HTTP_PARAMETERS_H
 
 #include "collector-server/http/route.h"
 

@@ -31,7 +31,7 @@ const char *sj_post_refusal(const sj_login *login, struct MHD_Connection *connec
     if (!sj_login_bears_token(login, connection)) {
         *code = MHD_HTTP_UNAUTHORIZED;
         return "the header \"Authorization: Bearer TOKEN\" is missing or wrong; the token is in "
-               "the file DATABASE.token beside the lab's database";
+               "the file DATABASE.token beside the collector's database";
     }
     if (!is_json(header_of(connection, MHD_HTTP_HEADER_CONTENT_TYPE))) {
         *code = MHD_HTTP_UNSUPPORTED_MEDIA_TYPE;
@@ -39,7 +39,7 @@ const char *sj_post_refusal(const sj_login *login, struct MHD_Connection *connec
     }
     if (length == NULL || header_of(connection, MHD_HTTP_HEADER_TRANSFER_ENCODING) != NULL) {
         *code = MHD_HTTP_LENGTH_REQUIRED;
-        return "the length of the body has to be told";
+        return "the request needs a Content-Length";
     }
     if (strlen(length) > 6 || strtoul(length, NULL, 10) > SJ_POST_MAX_BYTES) {
         *code = MHD_HTTP_CONTENT_TOO_LARGE;

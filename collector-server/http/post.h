@@ -1,10 +1,10 @@
 /* Requests that change something: what they have to bring, and their bodies.
  *
  * Reading needs no login on the loopback, where any page in any browser of this machine can send
- * requests as well. So a POST needs the lab's token in `Authorization: Bearer`, which no page
+ * requests as well. So a POST needs the collector's token in `Authorization: Bearer`, which no page
  * knows, a body of JSON, and no sign of another site. */
-#ifndef SJ_COLLECTOR_HTTP_POST_H
-#define SJ_COLLECTOR_HTTP_POST_H
+#ifndef SJ_COLLECTOR_SERVER_HTTP_POST_H
+#define SJ_COLLECTOR_SERVER_HTTP_POST_H
 
 #include "collector-server/http/login.h"
 #include "collector-server/http/route.h"
@@ -18,12 +18,12 @@ typedef struct sj_post_body {
     bool is_too_long;
 } sj_post_body;
 
-/* sj_post_refusal tells what is wrong with a POST before its body is read, and its HTTP status;
+/* sj_post_refusal returns what is wrong with a POST before its body is read, and its HTTP status;
  * NULL: nothing. */
 const char *sj_post_refusal(const sj_login *login, struct MHD_Connection *connection,
                             unsigned *code);
 
-/* sj_post_body_add takes in a piece; what is too long is dropped and told by `is_too_long`. */
+/* sj_post_body_add takes in a piece; what is too long is dropped and sets `is_too_long`. */
 void sj_post_body_add(sj_post_body *body, const char *piece, size_t size);
 void sj_post_body_free(sj_post_body *body); /* NULL is allowed */
 

@@ -1,6 +1,6 @@
 /* Responses: every one of them leaves through here and carries the security headers. */
-#ifndef SJ_COLLECTOR_HTTP_REPLY_H
-#define SJ_COLLECTOR_HTTP_REPLY_H
+#ifndef SJ_COLLECTOR_SERVER_HTTP_REPLY_H
+#define SJ_COLLECTOR_SERVER_HTTP_REPLY_H
 
 #include "collector-server/http/assets.h"
 

@@ -1,8 +1,8 @@
 /* A resource of the API: one file that exports one constant descriptor, listed in routes.c. */
-#ifndef SJ_COLLECTOR_HTTP_ROUTE_H
-#define SJ_COLLECTOR_HTTP_ROUTE_H
+#ifndef SJ_COLLECTOR_SERVER_HTTP_ROUTE_H
+#define SJ_COLLECTOR_SERVER_HTTP_ROUTE_H
 
-#include "agent/control/error.h"
+#include "proto/base/error.h"
 
 #include <jansson.h>
 #include <microhttpd.h>
@@ -22,6 +22,7 @@ typedef struct sj_request {
 
 typedef struct sj_route {
     const char *pattern; /* exact path; one segment may be {id}, a positive decimal number */
+    bool is_public;      /* read without the token, also beyond the loopback */
 
     /* JSON routes: makes the body (`*body` owned by the caller). SJ_EINVAL gives 400,
      * SJ_ENOTFOUND 404, SJ_ETIMEDOUT 503, anything else 500, with the error's text. */
@@ -38,7 +39,7 @@ typedef struct sj_route {
 /* sj_routes lists every route, NULL-terminated. */
 extern const sj_route *const sj_routes[];
 
-/* sj_route_match tells whether a decoded path is the pattern's; `*id` gets {id}, or 0. */
+/* sj_route_match returns whether a decoded path is the pattern's; `*id` gets {id}, or 0. */
 bool sj_route_match(const char *pattern, const char *path, int64_t *id);
 
 /* sj_route_find returns the route of a path, or NULL. Any thread. */

@@ -4,7 +4,7 @@
 #include "collector-server/http/route.h"
 
 #include "collector-server/http/parameters.h"
-#include "collector-server/http/rows.h"
+#include "collector-server/query/json_rows.h"
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -17,10 +17,9 @@ enum { LIMIT_DEFAULT = 50, LIMIT_MAX = 500, OFFSET_MAX = 100000000, FOCUS_DEPTH_
     " ELSE 0 END FROM open JOIN call_paths o ON o.path_id = open.id AND o.calls = 0"               \
     " JOIN call_paths c ON c.parent_path_id = o.path_id) SELECT sum(ns) FROM open), 0) END"
 
-/* The middle of a bin may lie outside of what was measured. */
 #define QUANTILE(q)                                                                                \
-    "max(min(histogram_ns(p.histogram, " q ", s.tick_ns_numerator, s.tick_ns_denominator),"        \
-    " p.max_ns), p.min_ns)"
+    "histogram_ns(p.histogram, " q ", s.tick_ns_numerator, s.tick_ns_denominator, p.min_ns,"       \
+    " p.max_ns)"
 
 #define NODE_COLUMNS                                                                               \
     "p.path_id AS id, p.parent_path_id AS parent_id, p.function_id, f.name, m.path AS module,"     \
@@ -183,7 +182,7 @@ static sj_status add_focus(const sj_request *request, int64_t focus, json_t *bod
     return SJ_OK;
 }
 
-static sj_status run(sj_request *request, json_t **body, sj_error *error)
+static sj_status answer_call_tree(sj_request *request, json_t **body, sj_error *error)
 {
     tree_query query;
     int64_t session_ns = 0;
@@ -205,4 +204,5 @@ static sj_status run(sj_request *request, json_t **body, sj_error *error)
     return SJ_OK;
 }
 
-const sj_route sj_route_call_tree = {.pattern = "/api/v1/sessions/{id}/call-tree", .run = run};
+const sj_route sj_route_call_tree = {.pattern = "/api/v1/sessions/{id}/call-tree",
+                                     .run = answer_call_tree};

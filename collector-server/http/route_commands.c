@@ -1,11 +1,11 @@
 /* Commands to devices: giving them, and what came of them. */
-#include "collector-server/control/control.h"
-#include "collector-server/control/file_maker.h"
+#include "collector-server/fleet/control.h"
+#include "collector-server/fleet/export_jobs.h"
 #include "collector-server/http/context.h"
 #include "collector-server/http/parameters.h"
 #include "collector-server/http/reply.h"
 #include "collector-server/http/route.h"
-#include "collector-server/http/rows.h"
+#include "collector-server/query/json_rows.h"
 
 #include <fcntl.h>
 #include <limits.h>

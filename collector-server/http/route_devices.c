@@ -1,7 +1,7 @@
 #include "collector-server/http/route.h"
 
 #include "collector-server/http/parameters.h"
-#include "collector-server/http/rows.h"
+#include "collector-server/query/json_rows.h"
 
 enum { LIMIT_DEFAULT = 500, LIMIT_MAX = 1000 };
 
@@ -16,7 +16,7 @@ static const char sql[] =
     " coalesce(s.status, '{}') AS status FROM devices d LEFT JOIN device_tokens t USING (device_id)"
     " LEFT JOIN device_status s USING (device_id) ORDER BY d.name, d.device_id LIMIT ?1 OFFSET ?2";
 
-static sj_status run(sj_request *request, json_t **body, sj_error *error)
+static sj_status answer_devices(sj_request *request, json_t **body, sj_error *error)
 {
     int64_t limit;
     int64_t offset;
@@ -31,4 +31,4 @@ static sj_status run(sj_request *request, json_t **body, sj_error *error)
     return sj_rows_list(statement, (size_t)limit, body, error);
 }
 
-const sj_route sj_route_devices = {.pattern = "/api/v1/devices", .run = run};
+const sj_route sj_route_devices = {.pattern = "/api/v1/devices", .run = answer_devices};

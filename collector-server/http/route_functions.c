@@ -4,7 +4,7 @@
 #include "collector-server/http/route.h"
 
 #include "collector-server/http/parameters.h"
-#include "collector-server/http/rows.h"
+#include "collector-server/query/json_rows.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -22,7 +22,7 @@ typedef struct sort_key {
     "(SELECT sum(p.total_ns) / max(sum(p.calls), 1) FROM call_paths p"                             \
     " WHERE p.session_id = x.session_id AND p.function_id = x.function_id)"
 /* The middle of a bin may lie outside of what was measured. */
-#define QUANTILE(q) "max(min(histogram_ns(x.histogram, " q ", ?3, ?4), x.max_ns), x.min_ns)"
+#define QUANTILE(q) "histogram_ns(x.histogram, " q ", ?3, ?4, x.min_ns, x.max_ns)"
 
 static const sort_key sort_keys[] = {
     {"self", "x.self_ns", "DESC"},
@@ -187,7 +187,7 @@ static sj_status take_rows(const sj_request *request, const function_query *quer
     return sj_rows_take(statement, (size_t)query->limit, rows, NULL, error);
 }
 
-static sj_status run(sj_request *request, json_t **body, sj_error *error)
+static sj_status answer_functions(sj_request *request, json_t **body, sj_error *error)
 {
     function_query query;
     sqlite3_stmt *statement = NULL;
@@ -213,4 +213,5 @@ static sj_status run(sj_request *request, json_t **body, sj_error *error)
     return *body != NULL ? SJ_OK : sj_fail(error, SJ_ENOMEM, "out of memory");
 }
 
-const sj_route sj_route_functions = {.pattern = "/api/v1/sessions/{id}/functions", .run = run};
+const sj_route sj_route_functions = {.pattern = "/api/v1/sessions/{id}/functions",
+                                     .run = answer_functions};

@@ -47,7 +47,7 @@ static void write_database(FILE *text, sqlite3 *database)
     }
 }
 
-static enum MHD_Result respond(sj_request *request)
+static enum MHD_Result respond_metrics(sj_request *request)
 {
     char *bytes = NULL;
     size_t size = 0;
@@ -87,4 +87,4 @@ static enum MHD_Result respond(sj_request *request)
     return sj_reply_send(request->connection, MHD_HTTP_OK, response);
 }
 
-const sj_route sj_route_metrics = {.pattern = "/metrics", .respond = respond};
+const sj_route sj_route_metrics = {.pattern = "/metrics", .respond = respond_metrics};

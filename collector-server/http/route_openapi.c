@@ -3,7 +3,7 @@
 
 static const char path[] = "/api/v1/openapi.json";
 
-static enum MHD_Result respond(sj_request *request)
+static enum MHD_Result respond_openapi(sj_request *request)
 {
     const sj_asset *asset = sj_asset_find(path);
     return asset != NULL
@@ -11,4 +11,4 @@ static enum MHD_Result respond(sj_request *request)
                : sj_reply_error(request->connection, MHD_HTTP_NOT_FOUND, "there is nothing here");
 }
 
-const sj_route sj_route_openapi = {.pattern = path, .respond = respond};
+const sj_route sj_route_openapi = {.pattern = path, .respond = respond_openapi};

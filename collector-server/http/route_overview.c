@@ -1,7 +1,7 @@
 #include "collector-server/http/route.h"
 
-#include "collector-server/http/rows.h"
-#include "collector-server/http/session_columns.h"
+#include "collector-server/query/json_rows.h"
+#include "collector-server/query/session_columns.h"
 
 enum { LIST_MAX = 500 };
 
@@ -24,7 +24,8 @@ static const overview_list lists[] = {
      " FROM threads t LEFT JOIN streams s ON s.thread_id = t.thread_id"
      " WHERE t.session_id = ?1 GROUP BY t.thread_id ORDER BY calls DESC, t.number LIMIT ?2"},
     {"modules",
-     "SELECT sm.number, m.module_id, m.path, m.machine, m.build_id AS build, sm.function_count,"
+     "SELECT sm.number, m.module_id, coalesce(sm.path, m.path) AS path, m.machine, m.build_id AS "
+     "build, sm.function_count,"
      " sm.hooked_count FROM session_modules sm JOIN modules m ON m.module_id = sm.module_id"
      " WHERE sm.session_id = ?1 ORDER BY sm.hooked_count DESC, sm.number LIMIT ?2"},
     {"marks", "SELECT number, name, is_end, at_ns, thread_number, source FROM marks"
@@ -70,7 +71,7 @@ static sj_status add_parts(sqlite3 *database, int64_t session, json_t *body, sj_
     return SJ_OK;
 }
 
-static sj_status run(sj_request *request, json_t **body, sj_error *error)
+static sj_status answer_overview(sj_request *request, json_t **body, sj_error *error)
 {
     json_t *overview = NULL;
     SJ_TRY(sj_rows_require_session(request->database, request->id, error));
@@ -85,4 +86,4 @@ static sj_status run(sj_request *request, json_t **body, sj_error *error)
     return SJ_OK;
 }
 
-const sj_route sj_route_overview = {.pattern = "/api/v1/sessions/{id}", .run = run};
+const sj_route sj_route_overview = {.pattern = "/api/v1/sessions/{id}", .run = answer_overview};

@@ -1,10 +1,10 @@
 #include "collector-server/http/route.h"
 
-#include "collector-server/http/rows.h"
+#include "collector-server/query/json_rows.h"
 
 enum { LIMIT = 1000 };
 
-static sj_status run(sj_request *request, json_t **body, sj_error *error)
+static sj_status answer_policies(sj_request *request, json_t **body, sj_error *error)
 {
     sqlite3_stmt *statement = NULL;
     SJ_TRY(sj_rows_prepare(request->database,
@@ -16,4 +16,4 @@ static sj_status run(sj_request *request, json_t **body, sj_error *error)
     return sj_rows_list(statement, LIMIT, body, error);
 }
 
-const sj_route sj_route_policies = {.pattern = "/api/v1/policies", .run = run};
+const sj_route sj_route_policies = {.pattern = "/api/v1/policies", .run = answer_policies};

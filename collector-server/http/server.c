@@ -77,12 +77,20 @@ static enum MHD_Result answer_post(const sj_route *route, sj_request *request,
     return queued;
 }
 
-/* takes_post tells whether a path can be posted to. */
+/* takes_post returns whether a path can be posted to. */
 static bool takes_post(const char *path)
 {
     int64_t id = 0;
     const sj_route *route = sj_route_find(path, &id);
     return route != NULL && route->post != NULL;
+}
+
+/* is_public returns whether a path is read without the token. */
+static bool is_public(const char *path)
+{
+    int64_t id;
+    const sj_route *route = sj_route_find(path, &id);
+    return route != NULL && route->is_public;
 }
 
 /* refuse_site: what is wrong with where a request comes from; NULL: nothing. */
@@ -115,11 +123,12 @@ static const char *refuse_request(const sj_http_context *context, struct MHD_Con
     if (refusal != NULL) {
         return refusal;
     }
-    if (context->is_remote && !sj_login_may_read(&context->login, connection)) {
+    if (context->is_remote && !(reads && is_public(path)) &&
+        !sj_login_may_read(&context->login, connection)) {
         *code = MHD_HTTP_UNAUTHORIZED;
-        return "show the lab's token, as password (any name) or as \"Authorization: Bearer "
+        return "show the collector's token, as password (any name) or as \"Authorization: Bearer "
                "TOKEN\"; "
-               "it is in the file DATABASE.token beside the lab's database";
+               "it is in the file DATABASE.token beside the collector's database";
     }
     if (strcmp(method, "POST") == 0 && takes_post(path)) {
         return sj_post_refusal(&context->login, connection, code);
@@ -245,7 +254,7 @@ static sj_status open_listener(sj_http *server, const struct sockaddr_storage *a
         return sj_fail(error, SJ_EIO, "cannot make a socket: %s", strerror(errno));
     }
     setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &yes, sizeof(yes));
-    if (bind(fd, (const struct sockaddr *)address, length) != 0 || listen(fd, 64) != 0 ||
+    if (bind(fd, (const struct sockaddr *)address, length) != 0 || listen(fd, 1024) != 0 ||
         getsockname(fd, (struct sockaddr *)&bound, &length) != 0) {
         const int code = errno;
         close(fd);
@@ -265,8 +274,8 @@ static sj_status open_listener(sj_http *server, const struct sockaddr_storage *a
     return SJ_OK;
 }
 
-/* A decoded NUL would hide the rest of a path from every check; what has one stays as it was
- * written, and so is no path that exists. */
+/* A decoded NUL would hide the rest of a path from every check; such a path is not decoded, and
+ * none of that spelling exists. */
 static size_t unescape(void *context, struct MHD_Connection *connection, char *text)
 {
     (void)context;
@@ -296,7 +305,7 @@ static sj_status start_daemon(sj_http *server, const sj_http_options *options, i
         0, NULL, NULL, answer, server, MHD_OPTION_EXTERNAL_LOGGER, log_nothing,
         NULL, /* first: peers' mistakes are not ours */
         MHD_OPTION_LISTEN_SOCKET, socket_fd, MHD_OPTION_THREAD_POOL_SIZE, (unsigned)WORKER_THREADS,
-        MHD_OPTION_CONNECTION_LIMIT, (unsigned)SJ_HTTP_CONNECTIONS_MAX,
+        MHD_OPTION_CONNECTION_LIMIT, (unsigned)SJ_HTTP_CONNECTIONS_AT_ONCE,
         MHD_OPTION_CONNECTION_MEMORY_LIMIT, (size_t)CONNECTION_MEMORY_BYTES,
         MHD_OPTION_CONNECTION_TIMEOUT, (unsigned)SJ_HTTP_RESPONSE_SECONDS,
         MHD_OPTION_STRICT_FOR_CLIENT, 1, MHD_OPTION_UNESCAPE_CALLBACK, unescape, NULL,

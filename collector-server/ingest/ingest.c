@@ -1,54 +1,52 @@
 /* Design notes
  *
- * Three threads. The receiver takes messages off a raw REP socket (the reply's way back lies in the
- * message header, so any number of requests may be open) and answers PINGs at once; when the queue
- * holds `queue_bytes` it stops receiving, and NNG and the kernel slow the senders. The writer takes
- * all that is queued, stores it in one transaction, and sends the replies after COMMIT: under load
- * a commit covers what arrived during the one before. A commit writes whole pages of every index,
- * however few blocks it has: while many senders send (so that none waits for its window), it
- * gathers for GATHER_MS. The watchdog pings listeners.
+ * The listeners' threads bring messages, each with its way back, have admission judge them, answer
+ * PINGs and refusals at once and put frames into the queue; when that holds `queue_bytes` they are
+ * told so, read no more from those who have sent something, and the kernel slows the senders. The
+ * writer takes all that is queued, stores it in one transaction, and sends the replies after
+ * COMMIT: under load a commit covers what arrived during the one before. A commit writes whole
+ * pages of every index, however few blocks it has: while many senders send (so that none waits for
+ * its window), it gathers for GATHER_MS. The watchdog pings the addresses.
  *
- * A reply that cannot be delivered is dropped by NNG; the sender asks again and is told
- * "duplicate". */
+ * A reply that cannot be delivered is dropped; the sender asks again and gets "duplicate". */
 #include "collector-server/ingest/ingest.h"
 
-#include "collector-server/ingest/complaints.h"
-#include "collector-server/ingest/known_pipes.h"
 #include "collector-server/ingest/listener.h"
-#include "proto/sojourn.pb-c.h"
+#include "collector-server/ingest/rate_limited_log.h"
+#include "proto/base/array.h"
+#include "proto/wire/sojourn.pb-c.h"
 
 #include <malloc.h>
-#include <nng/nng.h>
-#include <nng/protocol/reqrep0/rep.h>
-#include <nng/supplemental/util/platform.h>
 #include <pthread.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/resource.h>
 #include <time.h>
 
 enum {
     DEFAULT_QUEUE_BYTES = 64 << 20,
     DEFAULT_WINDOW = 16,
-    MAX_WINDOW = 48, /* NNG keeps 64 replies a connection and drops what is beyond */
-    DEFAULT_WATCHDOG_MS = 500,
+    MAX_WINDOW = 48, /* the edge reads 64 ahead */
+    DEFAULT_WATCHDOG_MS = 10000,
     MANY_SENDERS = 8,
     GATHER_MS = 10,
     IDLE_MAINTAIN_MS = 1000,
     KEPT_HEAP_BYTES = 16 << 20,
-    REPLY_TIMEOUT_MS = 100,
+    PROBE_MS = 5000,
     ACK_BYTES = 1024,
-    MESSAGE_OVERHEAD_BYTES = 256
+    KEPT_FRAMES = 4096
 };
 
 typedef struct queued_frame {
-    nng_msg *message;
-    int sender; /* its connection */
+    sj_inbound inbound;
     uint64_t received_ns;
     sj_status status;
     bool duplicate;
     sj_error error;
 } queued_frame;
+
+/* What a queued frame takes beside its bytes. */
+#define MESSAGE_OVERHEAD_BYTES (2 * sizeof(queued_frame))
 
 typedef struct frame_list {
     queued_frame *frames;
@@ -59,28 +57,25 @@ typedef struct frame_list {
 
 struct sj_ingest {
     sj_store *store;
-    nng_socket socket;
-    sj_listener *listeners;
-    size_t listener_count;
+    sj_listener *listener;
+    char **urls; /* that the watchdog pings */
+    size_t url_count;
+    char *certificate; /* that it trusts */
     size_t queue_bytes;
     uint32_t window;
     uint32_t watchdog_ms;
-    nng_aio *receive;
-    pthread_mutex_t lock;
+    pthread_mutex_t lock;   /* the queue, the counters and the three flags */
     pthread_cond_t arrived; /* something is queued, or stopping */
-    pthread_cond_t taken;   /* the queue has room, or stopping */
+    pthread_cond_t stopped;
     bool stopping;
-    bool receiver_done;
-    bool paused; /* the receiver waits for room */
-    sj_ingest_gate gate;
-    sj_known_pipes *known; /* connections that said a good HELLO; NULL: all may speak */
-    nng_tls_config *tls;
-    char *certificate;
+    bool receiving_done;
+    bool was_full;          /* it was logged */
+    sj_admission admission; /* of the edge's thread */
     frame_list queue;
-    pthread_t receiver, writer, watchdog;
+    pthread_t writer, watchdog;
     unsigned threads_started;
     sj_ingest_counters counters;
-    sj_complaints complaints;
+    sj_rate_limited_log complaints;
 };
 
 static void deadline_after(struct timespec *deadline, uint32_t ms)
@@ -101,8 +96,8 @@ static uint64_t realtime_ns(void)
     return (uint64_t)now.tv_sec * 1000000000 + (uint64_t)now.tv_nsec;
 }
 
-/* Sends the answer along the way that the message came; takes the message. */
-static void reply(sj_ingest *ingest, nng_msg *message, uint64_t received_ns, sj_status status,
+/* Answers a message and frees it. */
+static void reply(sj_ingest *ingest, sj_inbound *inbound, uint64_t received_ns, sj_status status,
                   const char *text, bool duplicate)
 {
     const bool no_credit =
@@ -121,173 +116,112 @@ static void reply(sj_ingest *ingest, nng_msg *message, uint64_t received_ns, sj_
     ack.received_realtime_ns = received_ns;
     ack.sent_realtime_ns = realtime_ns();
     const sj_slice packed = {.data = header, .size = sojourn__ack__pack(&ack, header)};
-    nng_msg_clear(message);
-    if (sj_frame_write(SJ_FRAME_ACK, packed, (sj_slice){0}, frame, sizeof(frame), &size) != SJ_OK ||
-        nng_msg_append(message, frame, size) != 0 || nng_sendmsg(ingest->socket, message, 0) != 0) {
-        nng_msg_free(message);
+    if (sj_frame_write(SJ_FRAME_ACK, packed, (sj_slice){0}, frame, sizeof(frame), &size) == SJ_OK) {
+        sj_listener_reply(ingest->listener, inbound, (sj_slice){.data = frame, .size = size},
+                          false);
     }
+    sj_listener_free_message(inbound);
 }
 
-static sj_status enqueue(frame_list *list, nng_msg *message, uint64_t received_ns)
+/* Puts a frame into the queue; SJ_EFULL when it holds enough. */
+static sj_status enqueue(sj_ingest *ingest, const sj_inbound *inbound, uint64_t received_ns)
 {
-    if (list->count == list->capacity) {
-        const size_t wanted = list->capacity == 0 ? 64 : list->capacity * 2;
-        queued_frame *moved = realloc(list->frames, wanted * sizeof(*moved));
-        if (moved == NULL) {
-            return SJ_ENOMEM;
-        }
-        list->frames = moved;
-        list->capacity = wanted;
-    }
-    list->frames[list->count++] = (queued_frame){.message = message,
-                                                 .sender = nng_pipe_id(nng_msg_get_pipe(message)),
-                                                 .received_ns = received_ns};
-    list->bytes += nng_msg_len(message) + MESSAGE_OVERHEAD_BYTES;
-    return SJ_OK;
-}
-
-static void count_stranger(sj_ingest *ingest)
-{
+    frame_list *list = &ingest->queue;
+    sj_status status = SJ_EFULL;
     pthread_mutex_lock(&ingest->lock);
-    ingest->counters.strangers++;
-    pthread_mutex_unlock(&ingest->lock);
-}
-
-/* judge_hello decides on a sender that says who it is; when it is refused, the message has been
- * answered. */
-static bool judge_hello(sj_ingest *ingest, nng_msg *message, const sj_frame_view *view,
-                        uint64_t received_ns)
-{
-    sj_error error = {0};
-    int64_t pass = 0;
-    Sojourn__Hello *hello = sojourn__hello__unpack(NULL, view->header.size, view->header.data);
-    sj_status status = hello != NULL
-                           ? ingest->gate.hello(ingest->gate.context, hello, &pass, &error)
-                           : sj_fail(&error, SJ_ECORRUPT, "the HELLO cannot be read");
-    if (hello != NULL) {
-        sojourn__hello__free_unpacked(hello, NULL);
+    const bool is_full = ingest->stopping || list->bytes >= ingest->queue_bytes;
+    ingest->was_full = ingest->was_full || is_full;
+    if (!is_full) {
+        status =
+            sj_array_reserve(&list->frames, &list->capacity, list->count, 1, sizeof(*list->frames));
     }
     if (status == SJ_OK) {
-        const int pipe = nng_pipe_id(nng_msg_get_pipe(message));
-        status = sj_known_pipes_add(ingest->known, (uint32_t)pipe, pass);
-    }
-    if (status != SJ_OK) {
-        sj_complain(&ingest->complaints, nng_msg_get_pipe(message), error.text);
-        count_stranger(ingest);
-        reply(ingest, message, received_ns, status, error.text, false);
-    }
-    return status == SJ_OK;
-}
-
-/* is_welcome judges the sender of a frame; when it is not, the message has been answered. */
-static bool is_welcome(sj_ingest *ingest, nng_msg *message, const sj_frame_view *view,
-                       uint64_t received_ns)
-{
-    if (ingest->known == NULL) {
-        return true;
-    }
-    if (view->type == SJ_FRAME_HELLO) {
-        return judge_hello(ingest, message, view, received_ns);
-    }
-    const uint32_t pipe = (uint32_t)nng_pipe_id(nng_msg_get_pipe(message));
-    const int64_t pass = sj_known_pipes_pass(ingest->known, pipe);
-    if (pass != 0 && ingest->gate.has_pass(ingest->gate.context, pass)) {
-        return true;
-    }
-    count_stranger(ingest);
-    if (pass != 0) {
-        sj_known_pipes_remove(ingest->known, pipe);
-        reply(ingest, message, received_ns, SJ_EPERM, "the device's token was revoked or renewed",
-              false);
-    } else {
-        /* Not final: NNG sends again over a new connection before the uplink says hello on it. */
-        reply(ingest, message, received_ns, SJ_EAGAIN, "say hello first", false);
-    }
-    return false;
-}
-
-/* take_aside handles what is not for the store; false: it is. */
-static bool take_aside(sj_ingest *ingest, nng_msg *message, const sj_frame_view *view,
-                       uint64_t received_ns)
-{
-    if (view->type == SJ_FRAME_PING) {
-        reply(ingest, message, received_ns, SJ_OK, "", false);
-        return true;
-    }
-    if (view->type >= SJ_FRAME_ENROL && view->type <= SJ_FRAME_FLEET_LAST) {
-        if (ingest->gate.fleet != NULL) {
-            ingest->gate.fleet(ingest->gate.context, ingest->socket, message);
-        } else {
-            reply(ingest, message, received_ns, SJ_EUNSUPPORTED, "this collector has no fleet",
-                  false);
+        list->frames[list->count++] =
+            (queued_frame){.inbound = *inbound, .received_ns = received_ns};
+        list->bytes += inbound->edge.body.size + MESSAGE_OVERHEAD_BYTES;
+        ingest->counters.frames++;
+        ingest->counters.bytes += inbound->edge.body.size;
+        if (list->bytes > ingest->counters.queue_peak_bytes) {
+            ingest->counters.queue_peak_bytes = list->bytes;
         }
-        return true;
+        pthread_cond_signal(&ingest->arrived);
     }
-    return !is_welcome(ingest, message, view, received_ns);
+    pthread_mutex_unlock(&ingest->lock);
+    return status;
 }
 
-static void take_message(sj_ingest *ingest, nng_msg *message)
+static void count_one(sj_ingest *ingest, uint64_t *counter)
 {
+    pthread_mutex_lock(&ingest->lock);
+    ++*counter;
+    pthread_mutex_unlock(&ingest->lock);
+}
+
+/* A message that is no whole frame of this version. */
+static sj_edge_verdict reject(sj_ingest *ingest, sj_inbound *inbound, uint64_t received_ns,
+                              sj_status status)
+{
+    const bool is_named = status == SJ_EVERSION || status == SJ_ELIMIT;
+    count_one(ingest, &ingest->counters.rejected);
+    sj_complain(&ingest->complaints, &inbound->edge.peer,
+                "the message is not one whole frame of this version");
+    reply(ingest, inbound, received_ns, is_named ? status : SJ_ECORRUPT,
+          status == SJ_EVERSION ? "the frame is of another major version"
+                                : "the message is not one whole frame",
+          false);
+    return SJ_EDGE_TAKEN;
+}
+
+static sj_edge_verdict hand_to_fleet(sj_ingest *ingest, sj_inbound *inbound, uint64_t received_ns)
+{
+    const sj_ingest_gate *gate = &ingest->admission.gate;
+    if (gate->fleet(gate->context, sj_listener_edge(ingest->listener), &inbound->edge) != SJ_OK) {
+        if (!inbound->edge.is_stranger) {
+            return SJ_EDGE_FULL; /* a device does not give its results again */
+        }
+        reply(ingest, inbound, received_ns, SJ_EAGAIN, "the collector is busy; ask again", false);
+    }
+    return SJ_EDGE_TAKEN;
+}
+
+/* In a listener's thread. */
+static sj_edge_verdict take_message(void *context, sj_inbound *inbound)
+{
+    sj_ingest *ingest = context;
     const uint64_t received_ns = realtime_ns();
+    sj_error error = {0};
     sj_frame_view view;
-    const sj_slice bytes = {.data = nng_msg_body(message), .size = nng_msg_len(message)};
-    const sj_status status = sj_frame_read(bytes, &view);
-    const bool whole = status == SJ_OK && view.frame_bytes == bytes.size;
-    if (whole && take_aside(ingest, message, &view, received_ns)) {
-        return;
-    }
-    pthread_mutex_lock(&ingest->lock);
-    ingest->counters.frames++;
-    ingest->counters.bytes += bytes.size;
-    sj_status queued = SJ_ECORRUPT;
-    if (whole) {
-        queued = enqueue(&ingest->queue, message, received_ns);
-    } else {
-        ingest->counters.rejected++;
-    }
-    if (ingest->queue.bytes > ingest->counters.queue_peak_bytes) {
-        ingest->counters.queue_peak_bytes = ingest->queue.bytes;
-    }
-    pthread_cond_signal(&ingest->arrived);
-    pthread_mutex_unlock(&ingest->lock);
-    if (!whole) {
-        sj_complain(&ingest->complaints, nng_msg_get_pipe(message),
-                    "the message is not one whole frame of this version");
-        reply(ingest, message, received_ns,
-              status == SJ_EVERSION || status == SJ_ELIMIT ? status : SJ_ECORRUPT,
-              status == SJ_EVERSION ? "the frame is of another major version"
-                                    : "the message is not one whole frame",
-              false);
-    } else if (queued != SJ_OK) {
-        reply(ingest, message, received_ns, SJ_ENOMEM, "the collector is short of memory", false);
-    }
-}
-
-static void *run_receiver(void *argument)
-{
-    sj_ingest *ingest = argument;
-    pthread_mutex_lock(&ingest->lock);
-    while (!ingest->stopping) {
-        ingest->paused = ingest->queue.bytes >= ingest->queue_bytes;
-        if (ingest->paused) {
-            pthread_cond_wait(&ingest->taken, &ingest->lock);
-            continue;
+    sj_status status = SJ_OK;
+    if (!inbound->edge.is_cut) {
+        status = sj_frame_read(inbound->edge.body, &view);
+        if (status != SJ_OK || view.frame_bytes != inbound->edge.body.size) {
+            return reject(ingest, inbound, received_ns, status);
         }
-        pthread_mutex_unlock(&ingest->lock);
-        nng_recv_aio(ingest->socket, ingest->receive);
-        nng_aio_wait(ingest->receive);
-        const int result = nng_aio_result(ingest->receive);
-        if (result == 0) {
-            take_message(ingest, nng_aio_get_msg(ingest->receive));
-        } else if (result != NNG_ECANCELED) {
-            nng_msleep(10); /* out of memory or the like: do not spin */
-        }
-        pthread_mutex_lock(&ingest->lock);
     }
-    ingest->receiver_done = true;
-    pthread_cond_broadcast(&ingest->arrived);
-    pthread_mutex_unlock(&ingest->lock);
-    return NULL;
+    const sj_admission_verdict verdict = sj_admission_judge(
+        &ingest->admission, ingest->listener != NULL ? sj_listener_edge(ingest->listener) : NULL,
+        &inbound->edge, inbound->edge.is_cut ? NULL : &view, &status, &error);
+    if (verdict == SJ_ADMIT_TO_FLEET) {
+        return hand_to_fleet(ingest, inbound, received_ns);
+    }
+    if (verdict == SJ_ADMIT_TO_STORE) {
+        status = enqueue(ingest, inbound, received_ns);
+        if (status != SJ_ENOMEM) {
+            return status == SJ_OK ? SJ_EDGE_TAKEN : SJ_EDGE_FULL;
+        }
+        sj_fail(&error, status, "the collector is short of memory");
+    }
+    if (verdict == SJ_ADMIT_REFUSE) {
+        count_one(ingest, &ingest->counters.strangers);
+        if (status == SJ_ECLOSED) {
+            return SJ_EDGE_HANG_UP; /* the edge frees the message */
+        }
+        if (status != SJ_EAGAIN) {
+            sj_complain(&ingest->complaints, &inbound->edge.peer, error.text);
+        }
+    }
+    reply(ingest, inbound, received_ns, status, error.text, false);
+    return SJ_EDGE_TAKEN;
 }
 
 static bool ends_batch(sj_status status)
@@ -316,12 +250,11 @@ static void store_batch(sj_ingest *ingest, frame_list *batch)
     for (size_t i = 0; i < batch->count && !ends_batch(status); ++i) {
         queued_frame *queued = &batch->frames[i];
         sj_frame_view view;
-        const sj_slice bytes = {.data = nng_msg_body(queued->message),
-                                .size = nng_msg_len(queued->message)};
         queued->error.text[0] = '\0';
-        status = sj_frame_read(bytes, &view);
+        status = sj_frame_read(queued->inbound.edge.body, &view);
         if (status == SJ_OK) {
-            status = sj_store_apply(ingest->store, &view, &queued->duplicate, &queued->error);
+            status = sj_store_apply(ingest->store, &view, &queued->inbound.edge.sender,
+                                    &queued->duplicate, &queued->error);
         }
         queued->status = status;
         error = queued->error;
@@ -354,6 +287,7 @@ static void count_batch(sj_ingest *ingest, const frame_list *batch)
         ingest->counters.refused += ends_batch(queued->status);
         ingest->counters.rejected += queued->status != SJ_OK && !ends_batch(queued->status);
     }
+    ingest->counters.foreign = sj_store_foreign_frames(ingest->store);
     ingest->counters.calls = sj_store_stored_calls(ingest->store);
     ingest->counters.writer_cpu_ns = thread_cpu_ns();
     pthread_mutex_unlock(&ingest->lock);
@@ -363,10 +297,10 @@ static void count_batch(sj_ingest *ingest, const frame_list *batch)
 static unsigned count_senders(const frame_list *batch)
 {
     unsigned count = 0;
-    int last = -1;
+    uint64_t last = UINT64_MAX;
     for (size_t i = 0; i < batch->count && count < MANY_SENDERS; ++i) {
-        count += batch->frames[i].sender != last;
-        last = batch->frames[i].sender;
+        count += batch->frames[i].inbound.edge.connection != last;
+        last = batch->frames[i].inbound.edge.connection;
     }
     return count;
 }
@@ -377,10 +311,11 @@ static bool take_batch(sj_ingest *ingest, frame_list *batch)
     bool maintained = false;
     unsigned idle_ms = IDLE_MAINTAIN_MS;
     if (count_senders(batch) >= MANY_SENDERS) {
-        nng_msleep(GATHER_MS);
+        const struct timespec gather = {.tv_nsec = GATHER_MS * 1000000L};
+        nanosleep(&gather, NULL);
     }
     pthread_mutex_lock(&ingest->lock);
-    while (ingest->queue.count == 0 && !ingest->receiver_done) {
+    while (ingest->queue.count == 0 && !ingest->receiving_done) {
         struct timespec deadline;
         deadline_after(&deadline, idle_ms);
         if (maintained) {
@@ -397,8 +332,12 @@ static bool take_batch(sj_ingest *ingest, frame_list *batch)
     ingest->queue = empty;
     ingest->queue.count = 0;
     ingest->queue.bytes = 0;
-    pthread_cond_broadcast(&ingest->taken);
+    const bool was_full = ingest->was_full && !ingest->stopping;
+    ingest->was_full = false;
     pthread_mutex_unlock(&ingest->lock);
+    if (was_full) {
+        sj_listener_go_on(ingest->listener);
+    }
     return batch->count > 0;
 }
 
@@ -412,29 +351,32 @@ static void *run_writer(void *argument)
         for (size_t i = 0; i < batch.count; ++i) {
             queued_frame *queued = &batch.frames[i];
             if (queued->status != SJ_OK && !ends_batch(queued->status)) {
-                sj_complain(&ingest->complaints, nng_msg_get_pipe(queued->message),
-                            queued->error.text);
+                sj_complain(&ingest->complaints, &queued->inbound.edge.peer, queued->error.text);
             }
-            reply(ingest, queued->message, queued->received_ns, queued->status,
+            reply(ingest, &queued->inbound, queued->received_ns, queued->status,
                   queued->status == SJ_OK ? "" : queued->error.text, queued->duplicate);
         }
-        sj_store_mend(ingest->store);
+        sj_listener_flush(ingest->listener);
+        if (batch.capacity > KEPT_FRAMES) {
+            free(batch.frames);
+            batch = (frame_list){0};
+        }
+        sj_store_recover(ingest->store);
     }
     free(batch.frames);
     return NULL;
 }
 
 /* Waits; true when the ingest is stopping. */
-static bool sleep_watchdog(sj_ingest *ingest, bool *paused)
+static bool sleep_watchdog(sj_ingest *ingest)
 {
     struct timespec deadline;
     deadline_after(&deadline, ingest->watchdog_ms);
     pthread_mutex_lock(&ingest->lock);
     while (!ingest->stopping &&
-           pthread_cond_timedwait(&ingest->taken, &ingest->lock, &deadline) == 0) {
+           pthread_cond_timedwait(&ingest->stopped, &ingest->lock, &deadline) == 0) {
     }
     const bool stopping = ingest->stopping;
-    *paused = ingest->paused;
     pthread_mutex_unlock(&ingest->lock);
     return stopping;
 }
@@ -442,22 +384,18 @@ static bool sleep_watchdog(sj_ingest *ingest, bool *paused)
 static void *run_watchdog(void *argument)
 {
     sj_ingest *ingest = argument;
-    bool paused = false;
-    while (!sleep_watchdog(ingest, &paused)) {
-        for (size_t i = 0; i < ingest->listener_count && !paused; ++i) {
-            sj_listener *listener = &ingest->listeners[i];
-            if (!sj_listener_needs_watch(listener) ||
-                sj_listener_answers(listener, (int)ingest->watchdog_ms)) {
+    const sj_edge_peer self = {0};
+    char line[256];
+    while (!sleep_watchdog(ingest)) {
+        for (size_t i = 0; i < ingest->url_count; ++i) {
+            if (!sj_endpoint_is_url(ingest->urls[i]) ||
+                sj_listener_answers(ingest->urls[i], ingest->certificate, PROBE_MS)) {
                 continue;
             }
-            pthread_mutex_lock(&ingest->lock);
-            paused = ingest->paused; /* then silence means nothing */
-            pthread_mutex_unlock(&ingest->lock);
-            if (!paused && sj_listener_recreate(listener)) {
-                pthread_mutex_lock(&ingest->lock);
-                ingest->counters.listeners_recreated++;
-                pthread_mutex_unlock(&ingest->lock);
-            }
+            count_one(ingest, &ingest->counters.unanswered_probes);
+            snprintf(line, sizeof(line), "no answer at %.200s within %d s", ingest->urls[i],
+                     PROBE_MS / 1000);
+            sj_complain(&ingest->complaints, &self, line);
         }
     }
     return NULL;
@@ -472,84 +410,30 @@ static void keep_heap(void)
     mallopt(M_TOP_PAD, KEPT_HEAP_BYTES / 32);
 }
 
-static void raise_file_limit(void)
+static sj_status note_urls(sj_ingest *ingest, const sj_ingest_options *options)
 {
-    struct rlimit files;
-    if (getrlimit(RLIMIT_NOFILE, &files) == 0 && files.rlim_cur < files.rlim_max) {
-        files.rlim_cur = files.rlim_max;
-        setrlimit(RLIMIT_NOFILE, &files);
+    ingest->urls = calloc(options->url_count + 1, sizeof(*ingest->urls));
+    if (ingest->urls == NULL) {
+        return SJ_ENOMEM;
     }
-}
-
-static void forget_pipe(nng_pipe pipe, nng_pipe_ev event, void *argument)
-{
-    sj_ingest *ingest = argument;
-    (void)event;
-    sj_known_pipes_remove(ingest->known, (uint32_t)nng_pipe_id(pipe));
-}
-
-/* open_gate makes what strangers are told apart by, and the certificate that we show. */
-static sj_status open_gate(sj_ingest *ingest, const sj_ingest_options *options, sj_error *error)
-{
-    ingest->gate = options->gate;
-    if (options->gate.hello != NULL) {
-        if (sj_known_pipes_new(&ingest->known) != SJ_OK ||
-            nng_pipe_notify(ingest->socket, NNG_PIPE_EV_REM_POST, forget_pipe, ingest) != 0) {
-            return sj_fail(error, SJ_ENOMEM, "no memory for the ingest");
+    for (; ingest->url_count < options->url_count; ingest->url_count++) {
+        ingest->urls[ingest->url_count] = strdup(options->urls[ingest->url_count]);
+        if (ingest->urls[ingest->url_count] == NULL) {
+            return SJ_ENOMEM;
         }
     }
-    if (options->certificate == NULL) {
-        return SJ_OK;
+    if (options->certificate != NULL) {
+        ingest->certificate = strdup(options->certificate);
     }
-    ingest->certificate = strdup(options->certificate);
-    int result = nng_tls_config_alloc(&ingest->tls, NNG_TLS_MODE_SERVER);
-    if (result == 0) {
-        result = nng_tls_config_own_cert(ingest->tls, options->certificate, options->key, NULL);
-    }
-    return result == 0 && ingest->certificate != NULL
-               ? SJ_OK
-               : sj_fail(error, SJ_EIO, "the certificate cannot be used: %s", nng_strerror(result));
-}
-
-static sj_status open_socket(sj_ingest *ingest, const sj_ingest_options *options, sj_error *error)
-{
-    int result = nng_rep0_open_raw(&ingest->socket);
-    if (result == 0) {
-        result = nng_socket_set_size(ingest->socket, NNG_OPT_RECVMAXSZ, SJ_FRAME_MAX_BYTES);
-    }
-    if (result == 0) {
-        result = nng_socket_set_int(ingest->socket, NNG_OPT_SENDBUF, 1024);
-    }
-    if (result == 0) {
-        result = nng_socket_set_ms(ingest->socket, NNG_OPT_SENDTIMEO, REPLY_TIMEOUT_MS);
-    }
-    if (result == 0) {
-        result = nng_aio_alloc(&ingest->receive, NULL, NULL);
-    }
-    if (result != 0) {
-        return sj_fail(error, SJ_EIO, "cannot open the collector's socket: %s",
-                       nng_strerror(result));
-    }
-    nng_aio_set_timeout(ingest->receive, NNG_DURATION_INFINITE);
-    SJ_TRY(open_gate(ingest, options, error));
-    ingest->listeners = calloc(options->url_count, sizeof(*ingest->listeners));
-    if (ingest->listeners == NULL) {
-        return sj_fail(error, SJ_ENOMEM, "no memory for listeners");
-    }
-    for (size_t i = 0; i < options->url_count; ++i) {
-        ingest->listener_count++;
-        SJ_TRY(sj_listener_open(&ingest->listeners[i], ingest->socket, options->urls[i],
-                                ingest->tls, ingest->certificate, error));
-    }
-    return SJ_OK;
+    return options->certificate == NULL || ingest->certificate != NULL ? SJ_OK : SJ_ENOMEM;
 }
 
 static sj_status start_threads(sj_ingest *ingest, sj_error *error)
 {
-    void *(*const bodies[])(void *) = {run_writer, run_receiver, run_watchdog};
-    static const char *const names[] = {"ingest:writer", "ingest:receive", "ingest:watch"};
-    pthread_t *const threads[] = {&ingest->writer, &ingest->receiver, &ingest->watchdog};
-    for (unsigned i = 0; i < 3; ++i) {
+    void *(*const bodies[])(void *) = {run_writer, run_watchdog};
+    static const char *const names[] = {"ingest:writer", "ingest:watch"};
+    pthread_t *const threads[] = {&ingest->writer, &ingest->watchdog};
+    for (unsigned i = 0; i < 2; ++i) {
         if (pthread_create(threads[i], NULL, bodies[i], ingest) != 0) {
             return sj_fail(error, SJ_EIO, "cannot start the ingest's threads");
         }
@@ -557,6 +441,22 @@ static sj_status start_threads(sj_ingest *ingest, sj_error *error)
         ingest->threads_started++;
     }
     return SJ_OK;
+}
+
+static sj_status start_all(sj_ingest *ingest, const sj_ingest_options *options, sj_error *error)
+{
+    const sj_listener_options listener = {.urls = options->urls,
+                                          .url_count = options->url_count,
+                                          .certificate = options->certificate,
+                                          .key = options->key,
+                                          .limits = options->limits,
+                                          .take = take_message,
+                                          .context = ingest};
+    if (note_urls(ingest, options) != SJ_OK) {
+        return sj_fail(error, SJ_ENOMEM, "no memory for the ingest");
+    }
+    SJ_TRY(sj_listener_start(&listener, &ingest->listener, error));
+    return start_threads(ingest, error);
 }
 
 sj_status sj_ingest_start(sj_store *store, const sj_ingest_options *options, sj_ingest **ingest,
@@ -567,25 +467,22 @@ sj_status sj_ingest_start(sj_store *store, const sj_ingest_options *options, sj_
         return sj_fail(error, SJ_ENOMEM, "no memory for the ingest");
     }
     made->store = store;
+    made->admission.gate = options->gate;
     made->queue_bytes = options->queue_bytes != 0 ? options->queue_bytes : DEFAULT_QUEUE_BYTES;
     made->window = options->window == 0           ? DEFAULT_WINDOW
                    : options->window > MAX_WINDOW ? MAX_WINDOW
                                                   : options->window;
     made->watchdog_ms = options->watchdog_ms != 0 ? options->watchdog_ms : DEFAULT_WATCHDOG_MS;
-    sj_complaints_init(&made->complaints, options->complain, options->complain_context);
+    sj_rate_limited_log_init(&made->complaints, options->complain, options->complain_context);
     pthread_mutex_init(&made->lock, NULL);
     pthread_condattr_t clock;
     pthread_condattr_init(&clock);
     pthread_condattr_setclock(&clock, CLOCK_MONOTONIC);
     pthread_cond_init(&made->arrived, &clock);
-    pthread_cond_init(&made->taken, &clock);
+    pthread_cond_init(&made->stopped, &clock);
     pthread_condattr_destroy(&clock);
-    raise_file_limit();
     keep_heap();
-    sj_status status = open_socket(made, options, error);
-    if (status == SJ_OK) {
-        status = start_threads(made, error);
-    }
+    const sj_status status = start_all(made, options, error);
     if (status != SJ_OK) {
         sj_ingest_stop(made);
         return status;
@@ -594,18 +491,13 @@ sj_status sj_ingest_start(sj_store *store, const sj_ingest_options *options, sj_
     return SJ_OK;
 }
 
-/* Ends the receiver, which may be about to wait for a message that never comes. */
-static void stop_receiver(sj_ingest *ingest)
+/* What is queued and has no writer was never acknowledged. */
+static void free_queue(sj_ingest *ingest)
 {
-    bool done = false;
-    while (!done) {
-        nng_aio_cancel(ingest->receive);
-        nng_msleep(1);
-        pthread_mutex_lock(&ingest->lock);
-        done = ingest->receiver_done;
-        pthread_mutex_unlock(&ingest->lock);
+    for (size_t i = 0; i < ingest->queue.count; i++) {
+        sj_listener_free_message(&ingest->queue.frames[i].inbound);
     }
-    pthread_join(ingest->receiver, NULL);
+    free(ingest->queue.frames);
 }
 
 void sj_ingest_stop(sj_ingest *ingest)
@@ -614,39 +506,33 @@ void sj_ingest_stop(sj_ingest *ingest)
         return;
     }
     pthread_mutex_lock(&ingest->lock);
-    ingest->stopping = true;
-    ingest->receiver_done = ingest->threads_started < 2;
-    pthread_cond_broadcast(&ingest->taken);
-    pthread_cond_broadcast(&ingest->arrived);
+    ingest->stopping = true; /* from here on the queue takes nothing */
+    pthread_cond_broadcast(&ingest->stopped);
     pthread_mutex_unlock(&ingest->lock);
-    if (ingest->threads_started > 2) {
+    if (ingest->threads_started > 1) {
         pthread_join(ingest->watchdog, NULL);
     }
-    if (ingest->threads_started > 1) {
-        stop_receiver(ingest);
+    if (ingest->listener != NULL) {
+        sj_listener_pause(ingest->listener);
     }
+    pthread_mutex_lock(&ingest->lock);
+    ingest->receiving_done = true;
+    pthread_cond_broadcast(&ingest->arrived);
+    pthread_mutex_unlock(&ingest->lock);
     if (ingest->threads_started > 0) {
         pthread_join(ingest->writer, NULL);
-        nng_msleep(20); /* lets NNG hand the last replies to the kernel */
     }
-    for (size_t i = 0; i < ingest->listener_count; ++i) {
-        sj_listener_close(&ingest->listeners[i]);
+    sj_listener_stop(ingest->listener);
+    free_queue(ingest);
+    for (size_t i = 0; i < ingest->url_count; i++) {
+        free(ingest->urls[i]);
     }
-    nng_close(ingest->socket);
-    if (ingest->receive != NULL) {
-        nng_aio_free(ingest->receive);
-    }
-    if (ingest->tls != NULL) {
-        nng_tls_config_free(ingest->tls);
-    }
+    free(ingest->urls);
     free(ingest->certificate);
-    sj_known_pipes_free(ingest->known);
     pthread_cond_destroy(&ingest->arrived);
-    pthread_cond_destroy(&ingest->taken);
+    pthread_cond_destroy(&ingest->stopped);
     pthread_mutex_destroy(&ingest->lock);
-    sj_complaints_deinit(&ingest->complaints);
-    free(ingest->queue.frames);
-    free(ingest->listeners);
+    sj_rate_limited_log_deinit(&ingest->complaints);
     free(ingest);
 }
 
@@ -655,4 +541,7 @@ void sj_ingest_get_counters(sj_ingest *ingest, sj_ingest_counters *counters)
     pthread_mutex_lock(&ingest->lock);
     *counters = ingest->counters;
     pthread_mutex_unlock(&ingest->lock);
+    if (ingest->listener != NULL && sj_listener_edge(ingest->listener) != NULL) {
+        sj_edge_get_counters(sj_listener_edge(ingest->listener), &counters->edge);
+    }
 }

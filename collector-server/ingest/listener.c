@@ -1,68 +1,286 @@
 #include "collector-server/ingest/listener.h"
 
 #include "agent/uplink/dial.h"
-#include "proto/frame.h"
+#include "proto/wire/frame.h"
 
+#include <nng/protocol/reqrep0/rep.h>
 #include <nng/protocol/reqrep0/req.h>
 #include <nng/supplemental/util/platform.h>
+#include <pthread.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-enum { RELISTEN_TRIES = 50, RELISTEN_PAUSE_MS = 5 };
+enum { REPLY_TIMEOUT_MS = 100, LAST_REPLIES_MS = 20 };
 
-/* begin_listening makes the NNG listener anew. */
-static int begin_listening(sj_listener *listener)
+struct sj_listener {
+    sj_edge *edge;
+    sj_edge_verdict (*take)(void *, sj_inbound *);
+    void *context;
+    nng_socket inproc;
+    bool has_inproc;
+    nng_aio *receive;
+    pthread_t receiver;
+    bool receiver_started;
+    pthread_mutex_t lock; /* the three below */
+    pthread_cond_t changed;
+    bool stopping, goes_on, receiver_done;
+};
+
+static sj_edge_verdict take_from_edge(void *context, sj_edge_message *message)
 {
-    int result = nng_listener_create(&listener->listener, listener->socket, listener->url);
-    if (result == 0 && listener->tls != NULL) {
-        result = nng_listener_set_ptr(listener->listener, NNG_OPT_TLS_CONFIG, listener->tls);
-    }
-    if (result == 0) {
-        result = nng_listener_start(listener->listener, 0);
-        if (result != 0) {
-            nng_listener_close(listener->listener);
-        }
-    }
-    listener->listening = result == 0;
-    return result;
+    sj_listener *listener = context;
+    sj_inbound inbound = {.edge = *message};
+    return listener->take(listener->context, &inbound);
 }
 
-sj_status sj_listener_open(sj_listener *listener, nng_socket socket, const char *url,
-                           nng_tls_config *tls, const char *certificate, sj_error *error)
+/* Offers a message until it is taken; false: the listener stops. */
+static bool offer(sj_listener *listener, nng_msg *message)
 {
-    const bool is_tls = strncmp(url, "tls+", 4) == 0;
-    *listener = (sj_listener){.socket = socket,
-                              .url = strdup(url),
-                              .tls = is_tls ? tls : NULL,
-                              .certificate = certificate};
-    if (listener->url == NULL) {
-        return sj_fail(error, SJ_ENOMEM, "no memory for a listener");
+    sj_inbound inbound = {
+        .message = message,
+        .edge = {.body = {.data = nng_msg_body(message), .size = nng_msg_len(message)}}};
+    while (listener->take(listener->context, &inbound) == SJ_EDGE_FULL) {
+        pthread_mutex_lock(&listener->lock);
+        while (!listener->goes_on && !listener->stopping) {
+            pthread_cond_wait(&listener->changed, &listener->lock);
+        }
+        listener->goes_on = false;
+        const bool stopping = listener->stopping;
+        pthread_mutex_unlock(&listener->lock);
+        if (stopping) {
+            nng_msg_free(message);
+            return false;
+        }
     }
-    if (is_tls && tls == NULL) {
-        return sj_fail(error, SJ_EINVAL, "%s needs a certificate", url);
+    return true;
+}
+
+static bool is_stopping(sj_listener *listener)
+{
+    pthread_mutex_lock(&listener->lock);
+    const bool stopping = listener->stopping;
+    pthread_mutex_unlock(&listener->lock);
+    return stopping;
+}
+
+static void *receive_inproc(void *argument)
+{
+    sj_listener *listener = argument;
+    bool goes_on = true;
+    while (goes_on && !is_stopping(listener)) {
+        nng_recv_aio(listener->inproc, listener->receive);
+        nng_aio_wait(listener->receive);
+        const int result = nng_aio_result(listener->receive);
+        if (result == 0) {
+            goes_on = offer(listener, nng_aio_get_msg(listener->receive));
+        } else if (result != NNG_ECANCELED) {
+            nng_msleep(10); /* out of memory or the like: do not spin */
+        }
     }
-    const int result = begin_listening(listener);
+    pthread_mutex_lock(&listener->lock);
+    listener->receiver_done = true;
+    pthread_mutex_unlock(&listener->lock);
+    return NULL;
+}
+
+static sj_status start_inproc(sj_listener *listener, const char *const *urls, size_t count,
+                              sj_error *error)
+{
+    int result = nng_rep0_open_raw(&listener->inproc);
+    listener->has_inproc = result == 0;
+    if (result == 0) {
+        result = nng_socket_set_size(listener->inproc, NNG_OPT_RECVMAXSZ, SJ_FRAME_MAX_BYTES);
+    }
+    if (result == 0) {
+        result = nng_socket_set_ms(listener->inproc, NNG_OPT_SENDTIMEO, REPLY_TIMEOUT_MS);
+    }
+    if (result == 0) {
+        result = nng_aio_alloc(&listener->receive, NULL, NULL);
+    }
+    for (size_t i = 0; i < count && result == 0; i++) {
+        if (!sj_endpoint_is_url(urls[i])) {
+            result = nng_listen(listener->inproc, urls[i], NULL, 0);
+        }
+    }
     if (result != 0) {
-        return sj_fail(error, SJ_EIO, "cannot listen on %s: %s", url, nng_strerror(result));
+        return sj_fail(error, SJ_EIO, "cannot open the collector's socket: %s",
+                       nng_strerror(result));
     }
+    nng_aio_set_timeout(listener->receive, NNG_DURATION_INFINITE);
+    if (pthread_create(&listener->receiver, NULL, receive_inproc, listener) != 0) {
+        return sj_fail(error, SJ_EIO, "cannot start the ingest's threads");
+    }
+    pthread_setname_np(listener->receiver, "ingest:receive");
+    listener->receiver_started = true;
     return SJ_OK;
 }
 
-bool sj_listener_answers(const sj_listener *listener, int timeout_ms)
+static sj_status start_all(sj_listener *listener, const sj_listener_options *options,
+                           sj_error *error)
+{
+    const char **urls = calloc(options->url_count + 1, sizeof(*urls));
+    sj_edge_options edge = {.urls = urls,
+                            .certificate = options->certificate,
+                            .key = options->key,
+                            .limits = options->limits,
+                            .take = take_from_edge,
+                            .context = listener};
+    bool has_inproc = false;
+    if (urls == NULL) {
+        return sj_fail(error, SJ_ENOMEM, "no memory for listeners");
+    }
+    for (size_t i = 0; i < options->url_count; i++) {
+        if (strncmp(options->urls[i], "inproc://", 9) == 0) {
+            has_inproc = true;
+        } else {
+            urls[edge.url_count++] = options->urls[i];
+        }
+    }
+    sj_status status = SJ_OK;
+    if (edge.url_count > 0) {
+        status = sj_edge_start(&edge, &listener->edge, error);
+    }
+    if (status == SJ_OK && has_inproc) {
+        status = start_inproc(listener, options->urls, options->url_count, error);
+    }
+    free(urls);
+    return status;
+}
+
+sj_status sj_listener_start(const sj_listener_options *options, sj_listener **listener,
+                            sj_error *error)
+{
+    sj_listener *made = calloc(1, sizeof(*made));
+    if (made == NULL) {
+        return sj_fail(error, SJ_ENOMEM, "no memory for listeners");
+    }
+    made->take = options->take;
+    made->context = options->context;
+    pthread_mutex_init(&made->lock, NULL);
+    pthread_cond_init(&made->changed, NULL);
+    /* Before anything can come in: who takes it may want to answer. */
+    *listener = made;
+    const sj_status status = start_all(made, options, error);
+    if (status != SJ_OK) {
+        *listener = NULL;
+        sj_listener_stop(made);
+    }
+    return status;
+}
+
+sj_edge *sj_listener_edge(sj_listener *listener)
+{
+    return listener->edge;
+}
+
+void sj_listener_reply(sj_listener *listener, sj_inbound *inbound, sj_slice answer, bool is_last)
+{
+    if (inbound->message == NULL) {
+        sj_edge_reply(listener->edge, &inbound->edge, answer, is_last);
+        return;
+    }
+    nng_msg_clear(inbound->message);
+    if (nng_msg_append(inbound->message, answer.data, answer.size) == 0 &&
+        nng_sendmsg(listener->inproc, inbound->message, 0) == 0) {
+        inbound->message = NULL; /* NNG's */
+    }
+}
+
+void sj_listener_free_message(sj_inbound *inbound)
+{
+    if (inbound->message != NULL) {
+        nng_msg_free(inbound->message);
+    }
+    free(inbound->edge.memory);
+    inbound->message = NULL;
+    inbound->edge.memory = NULL;
+    inbound->edge.body = (sj_slice){0};
+}
+
+void sj_listener_flush(sj_listener *listener)
+{
+    if (listener->edge != NULL) {
+        sj_edge_flush(listener->edge);
+    }
+}
+
+void sj_listener_go_on(sj_listener *listener)
+{
+    pthread_mutex_lock(&listener->lock);
+    listener->goes_on = true;
+    pthread_cond_signal(&listener->changed);
+    pthread_mutex_unlock(&listener->lock);
+    if (listener->edge != NULL) {
+        sj_edge_go_on(listener->edge);
+    }
+}
+
+void sj_listener_pause(sj_listener *listener)
+{
+    bool done = !listener->receiver_started;
+    pthread_mutex_lock(&listener->lock);
+    listener->stopping = true;
+    pthread_cond_signal(&listener->changed);
+    pthread_mutex_unlock(&listener->lock);
+    while (!done) { /* it may be about to wait for a message that never comes */
+        nng_aio_cancel(listener->receive);
+        nng_msleep(1);
+        pthread_mutex_lock(&listener->lock);
+        done = listener->receiver_done;
+        pthread_mutex_unlock(&listener->lock);
+    }
+    if (listener->receiver_started) {
+        pthread_join(listener->receiver, NULL);
+        listener->receiver_started = false;
+    }
+}
+
+void sj_listener_stop(sj_listener *listener)
+{
+    if (listener == NULL) {
+        return;
+    }
+    sj_listener_pause(listener);
+    sj_edge_stop(listener->edge);
+    if (listener->has_inproc) {
+        nng_msleep(LAST_REPLIES_MS); /* lets NNG hand the last replies over */
+        nng_close(listener->inproc);
+    }
+    if (listener->receive != NULL) {
+        nng_aio_free(listener->receive);
+    }
+    pthread_cond_destroy(&listener->changed);
+    pthread_mutex_destroy(&listener->lock);
+    free(listener);
+}
+
+/* Where to dial: "*" is for listening only. */
+static const char *dialled(const char *url, char *text, size_t bytes)
+{
+    const char *star = strstr(url, "://*:");
+    if (star == NULL) {
+        return url;
+    }
+    snprintf(text, bytes, "%.*s127.0.0.1%s", (int)(star + 3 - url), url, star + 4);
+    return text;
+}
+
+bool sj_listener_answers(const char *url, const char *certificate, int timeout_ms)
 {
     uint8_t ping[SJ_FRAME_PREFIX_BYTES];
+    char place[128];
     size_t size = 0;
     nng_socket probe;
     nng_msg *answer = NULL;
-    if (!listener->listening ||
-        sj_frame_write(SJ_FRAME_PING, (sj_slice){0}, (sj_slice){0}, ping, sizeof(ping), &size) !=
+    if (sj_frame_write(SJ_FRAME_PING, (sj_slice){0}, (sj_slice){0}, ping, sizeof(ping), &size) !=
             SJ_OK ||
         nng_req0_open(&probe) != 0) {
         return false;
     }
     const bool answered = nng_socket_set_ms(probe, NNG_OPT_SENDTIMEO, timeout_ms) == 0 &&
                           nng_socket_set_ms(probe, NNG_OPT_RECVTIMEO, timeout_ms) == 0 &&
-                          sj_dial(probe, listener->url, listener->certificate) == 0 &&
+                          sj_dial(probe, dialled(url, place, sizeof(place)), certificate) == 0 &&
                           nng_send(probe, ping, size, 0) == 0 &&
                           nng_recvmsg(probe, &answer, 0) == 0;
     if (answer != NULL) {
@@ -70,32 +288,4 @@ bool sj_listener_answers(const sj_listener *listener, int timeout_ms)
     }
     nng_close(probe);
     return answered;
-}
-
-bool sj_listener_recreate(sj_listener *listener)
-{
-    if (listener->listening) {
-        nng_listener_close(listener->listener);
-        listener->listening = false;
-    }
-    for (int i = 0; i < RELISTEN_TRIES && !listener->listening; ++i) {
-        if (begin_listening(listener) != 0) {
-            nng_msleep(RELISTEN_PAUSE_MS);
-        }
-    }
-    return listener->listening;
-}
-
-bool sj_listener_needs_watch(const sj_listener *listener)
-{
-    return strncmp(listener->url, "inproc:", 7) != 0;
-}
-
-void sj_listener_close(sj_listener *listener)
-{
-    if (listener->listening) {
-        nng_listener_close(listener->listener);
-    }
-    free(listener->url);
-    *listener = (sj_listener){0};
 }

@@ -1,41 +1,55 @@
-/* A listening address that is watched: NNG 1.5.2 stops accepting for ever when one connection
- * breaks at the wrong moment (its bug #1518: ECLOSED in the negotiation counts as the listener's
- * own end). The watchdog dials it as a client would and re-creates it when no answer comes;
- * connections that exist belong to the socket and survive. */
-#ifndef SJ_COLLECTOR_INGEST_LISTENER_H
-#define SJ_COLLECTOR_INGEST_LISTENER_H
+/* Where frames come in: the edge for addresses that others can reach, and NNG's raw REP for
+ * inproc://, by which a program speaks to the collector that it embeds. */
+#ifndef SJ_COLLECTOR_SERVER_INGEST_LISTENER_H
+#define SJ_COLLECTOR_SERVER_INGEST_LISTENER_H
 
-#include "agent/control/error.h"
+#include "collector-server/edge/edge.h"
 
 #include <nng/nng.h>
-#include <nng/supplemental/tls/tls.h>
-#include <stdbool.h>
 
-typedef struct sj_listener {
-    nng_socket socket; /* borrowed */
-    nng_listener listener;
-    char *url;
-    bool listening;
-    nng_tls_config *tls;     /* borrowed; NULL: plain */
-    const char *certificate; /* what the watchdog trusts; borrowed */
-} sj_listener;
+typedef struct sj_listener sj_listener;
 
-/* sj_listener_open listens; `tls` and `certificate` are for tls+tcp URLs and borrowed until the
- * listener is closed. */
-SJ_MUST_CHECK sj_status sj_listener_open(sj_listener *listener, nng_socket socket, const char *url,
-                                         nng_tls_config *tls, const char *certificate,
-                                         sj_error *error);
+/* A message from either. */
+typedef struct sj_inbound {
+    sj_edge_message edge; /* `memory` is NULL for those of inproc:// */
+    nng_msg *message;     /* NULL for those of the edge */
+} sj_inbound;
 
-/* sj_listener_answers sends a PING over a new connection and waits for the answer. Blocking. */
-bool sj_listener_answers(const sj_listener *listener, int timeout_ms);
+typedef struct sj_listener_options {
+    const char *const *urls;
+    size_t url_count;
+    const char *certificate; /* of tls+tcp addresses (PEM), with its key; borrowed for the call */
+    const char *key;
+    const sj_edge_limits *limits; /* NULL: the edge's own */
+    /* takes a message, as sj_edge_options.take does; called in one thread for the edge, in another
+     * for inproc:// */
+    sj_edge_verdict (*take)(void *context, sj_inbound *inbound);
+    void *context;
+} sj_listener_options;
 
-/* sj_listener_recreate closes and listens again; false when the address cannot be had (try again).
- */
-bool sj_listener_recreate(sj_listener *listener);
+/* sj_listener_start: as sj_edge_start. */
+SJ_MUST_CHECK sj_status sj_listener_start(const sj_listener_options *options,
+                                          sj_listener **listener, sj_error *error);
 
-/* sj_listener_needs_watch is false for inproc addresses, which cannot break. */
-bool sj_listener_needs_watch(const sj_listener *listener);
+/* sj_listener_edge borrows the edge; NULL: there is only inproc://. */
+sj_edge *sj_listener_edge(sj_listener *listener);
 
-void sj_listener_close(sj_listener *listener);
+/* sj_listener_reply answers a message; sj_listener_free_message frees it, answered or not. Answers
+ * go out at the next sj_listener_flush at the latest. Any thread; does not block. */
+void sj_listener_reply(sj_listener *listener, sj_inbound *inbound, sj_slice answer, bool is_last);
+void sj_listener_free_message(sj_inbound *inbound);
+void sj_listener_flush(sj_listener *listener);
+
+/* sj_listener_go_on has messages that found the taker full offered again. */
+void sj_listener_go_on(sj_listener *listener);
+
+/* sj_listener_pause: from here on `take` is no longer called for inproc://. Before the last answers
+ * are sent; sj_listener_stop: after them. */
+void sj_listener_pause(sj_listener *listener);
+void sj_listener_stop(sj_listener *listener);
+
+/* sj_listener_answers sends a PING over a connection of its own to `url` and waits for the answer.
+ * Blocking. Any thread. */
+bool sj_listener_answers(const char *url, const char *certificate, int timeout_ms);
 
 #endif

@@ -4,7 +4,7 @@
  * know nothing of trust, made by inlining one body with constants. */
 #include "collector-server/query/block_rows.h"
 
-#include "proto/call_trust.h"
+#include "proto/block/call_trust.h"
 
 #include <stdlib.h>
 

@@ -3,10 +3,10 @@
  * A row is a call that was entered in the block. A call whose exit lies in a later block is listed
  * in `open`; its end, self time, ending and flags come from the late leaves of that later block.
  * Memory is reused from block to block and grows to the largest block seen. */
-#ifndef SJ_COLLECTOR_QUERY_BLOCK_ROWS_H
-#define SJ_COLLECTOR_QUERY_BLOCK_ROWS_H
+#ifndef SJ_COLLECTOR_SERVER_QUERY_BLOCK_ROWS_H
+#define SJ_COLLECTOR_SERVER_QUERY_BLOCK_ROWS_H
 
-#include "proto/block.h"
+#include "proto/block/block.h"
 
 #define SJ_ROW_NO_PARENT UINT32_MAX /* the caller is no row of the block: see `parents` */
 

@@ -1,12 +1,12 @@
 /* Design notes. Streams are walked by id. Within a stream the filter's time and call bounds become
  * a range of `first_call`, found through the two indexes of `blocks`; the rest of the tests read
- * small columns, and the block's bytes last. The late leaves of a block's open calls are looked for
- * in the following blocks until all are found, which most often is the next one. */
+ * small columns, and the block's bytes last. Ends of calls that a later block holds: late_exits.h.
+ */
 #include "collector-server/query/block_scan.h"
 
 #include "collector-server/query/scan_session.h"
+#include "collector-server/store/deferred_exits.h"
 #include "collector-server/store/function_bitmap.h"
-#include "collector-server/store/late_leaves.h"
 
 #include <stdlib.h>
 
@@ -35,25 +35,26 @@ static const char blocks_sql[] =
     "WHERE stream_id = ?1 AND kind = 1 AND first_call BETWEEN ?2 AND ?3 AND call_count > 0 "
     "ORDER BY first_call";
 
-/* Call number of the first block that may hold call ?2 or time ?3, and of the last by ?4. */
+/* Call number of the first block that may hold call ?2 or time ?3, and of the last by ?4. Without
+ * INDEXED BY SQLite takes min() and max() from blocks_by_call, through every block of the stream.
+ */
 static const char bounds_sql[] =
     "SELECT (SELECT max(first_call) FROM blocks WHERE stream_id = ?1 AND kind = 1 "
     "        AND first_call <= ?2 AND call_count > 0), "
-    "(SELECT min(first_call) FROM blocks WHERE stream_id = ?1 AND kind = 1 AND first_ticks = "
-    "   (SELECT first_ticks FROM blocks WHERE stream_id = ?1 AND kind = 1 AND call_count > 0 "
+    "(SELECT min(first_call) FROM blocks INDEXED BY blocks_by_time "
+    " WHERE stream_id = ?1 AND kind = 1 AND first_ticks = "
+    "   (SELECT first_ticks FROM blocks INDEXED BY blocks_by_time "
+    "    WHERE stream_id = ?1 AND kind = 1 AND call_count > 0 "
     "    AND first_ticks <= ?3 ORDER BY first_ticks DESC LIMIT 1)), "
-    "(SELECT max(first_call) FROM blocks WHERE stream_id = ?1 AND kind = 1 AND first_ticks = "
-    "   (SELECT first_ticks FROM blocks WHERE stream_id = ?1 AND kind = 1 "
+    "(SELECT max(first_call) FROM blocks INDEXED BY blocks_by_time "
+    " WHERE stream_id = ?1 AND kind = 1 AND first_ticks = "
+    "   (SELECT first_ticks FROM blocks INDEXED BY blocks_by_time "
+    "    WHERE stream_id = ?1 AND kind = 1 "
     "    AND first_ticks <= ?4 ORDER BY first_ticks DESC LIMIT 1))";
 
-static const char late_sql[] =
-    "SELECT late, first_ticks, block_id FROM blocks INDEXED BY blocks_by_call "
-    "WHERE stream_id = ?1 AND kind = 1 AND first_call >= ?2 AND late_first_call <= ?3 "
-    "AND late_last_call >= ?4 ORDER BY first_call, first_event";
-
 static const char longest_sql[] =
-    "SELECT late, first_ticks FROM blocks WHERE stream_id = ?1 AND late IS NOT NULL "
-    "AND max_duration_ticks >= ?2";
+    "SELECT late, first_ticks FROM blocks WHERE stream_id = ?1 AND kind = 1 "
+    "AND late IS NOT NULL AND max_duration_ticks >= ?2";
 
 static const char stacks_sql[] =
     "SELECT data FROM blocks WHERE stream_id = ?1 AND kind = 2 AND first_event = ?2 "
@@ -71,9 +72,8 @@ int sj_block_scan_open(sj_block_scan *scan, sj_query_state *state)
         const char *sql;
         sqlite3_stmt **statement;
     } statements[] = {
-        {streams_sql, &scan->streams}, {blocks_sql, &scan->blocks},   {bounds_sql, &scan->bounds},
-        {late_sql, &scan->late},       {modules_sql, &scan->modules}, {stacks_sql, &scan->stacks},
-        {longest_sql, &scan->longest},
+        {streams_sql, &scan->streams}, {blocks_sql, &scan->blocks}, {bounds_sql, &scan->bounds},
+        {modules_sql, &scan->modules}, {stacks_sql, &scan->stacks}, {longest_sql, &scan->longest},
     };
     for (size_t i = 0; i < sizeof(statements) / sizeof(statements[0]); ++i) {
         const int result =
@@ -83,6 +83,10 @@ int sj_block_scan_open(sj_block_scan *scan, sj_query_state *state)
             return result;
         }
     }
+    const int opened = sj_late_exits_open(&scan->late, state->database);
+    if (opened != SQLITE_OK) {
+        return opened;
+    }
     return sj_block_decoder_new(&scan->decoder) == SJ_OK ? SQLITE_OK : SQLITE_NOMEM;
 }
 
@@ -91,7 +95,7 @@ void sj_block_scan_close(sj_block_scan *scan)
     sqlite3_finalize(scan->streams);
     sqlite3_finalize(scan->blocks);
     sqlite3_finalize(scan->bounds);
-    sqlite3_finalize(scan->late);
+    sj_late_exits_close(&scan->late);
     sqlite3_finalize(scan->longest);
     sqlite3_finalize(scan->clock);
     sqlite3_finalize(scan->modules);
@@ -172,12 +176,12 @@ static int find_range(sj_block_scan *scan, int64_t *first, int64_t *last)
 
 static void add_long_calls(sj_block_scan *scan, sj_slice list, uint64_t first_ticks)
 {
-    sj_late_leaves_reader reader;
-    sj_late_leave leave;
-    if (sj_late_leaves_open(list, first_ticks, &reader) != SJ_OK) {
+    sj_deferred_exits_reader reader;
+    sj_deferred_exit leave;
+    if (sj_deferred_exits_open(list, first_ticks, &reader) != SJ_OK) {
         return;
     }
-    while (sj_late_leaves_next(&reader, &leave) == SJ_OK) {
+    while (sj_deferred_exits_next(&reader, &leave) == SJ_OK) {
         if (scan->long_count == SJ_SCAN_MAX_LONG_CALLS) {
             scan->long_overflow = true;
             return;
@@ -409,60 +413,14 @@ int sj_block_scan_next(sj_block_scan *scan)
     }
 }
 
-/* Looks up in `indexes` (rising) the leaves of one block's list; returns how many were there. */
-static size_t match_leaves(sj_slice list, uint64_t first_ticks, const uint64_t *indexes,
-                           size_t count, sj_scan_late found, void *context)
-{
-    sj_late_leaves_reader reader;
-    if (sj_late_leaves_open(list, first_ticks, &reader) != SJ_OK) {
-        return 0;
-    }
-    size_t matched = 0;
-    size_t position = 0;
-    sj_late_leave leave;
-    while (position < count && sj_late_leaves_next(&reader, &leave) == SJ_OK) {
-        while (position < count && indexes[position] < leave.call_index) {
-            ++position;
-        }
-        if (position < count && indexes[position] == leave.call_index) {
-            found(context, position, leave.end_ticks, leave.self_ticks, leave.ending, leave.flags);
-            ++matched;
-        }
-    }
-    return matched;
-}
-
-int sj_block_scan_leaves(sj_block_scan *scan, const uint64_t *indexes, size_t count,
-                         sj_scan_late found, void *context)
-{
-    if (count == 0) {
-        return SQLITE_OK;
-    }
-    sqlite3_bind_int64(scan->late, 1, scan->stream_id);
-    sqlite3_bind_int64(scan->late, 2, (sqlite3_int64)indexes[count - 1]);
-    sqlite3_bind_int64(scan->late, 3, (sqlite3_int64)indexes[count - 1]);
-    sqlite3_bind_int64(scan->late, 4, (sqlite3_int64)indexes[0]);
-    size_t left = count;
-    int result = SQLITE_DONE;
-    while (left > 0 && (result = sqlite3_step(scan->late)) == SQLITE_ROW) {
-        const sj_slice list = {sqlite3_column_blob(scan->late, 0),
-                               (size_t)sqlite3_column_bytes(scan->late, 0)};
-        left -= match_leaves(list, (uint64_t)sqlite3_column_int64(scan->late, 1), indexes, count,
-                             found, context);
-    }
-    sqlite3_reset(scan->late);
-    return result == SQLITE_ROW || result == SQLITE_DONE ? SQLITE_OK : result;
-}
-
-static void set_late(void *context, size_t position, uint64_t end_ticks, uint64_t self_ticks,
-                     uint32_t ending, uint32_t flags)
+static void set_late(void *context, size_t position, const sj_deferred_exit *leave)
 {
     sj_block_rows *rows = context;
     const uint32_t row = rows->open[position];
-    rows->ends[row] = end_ticks;
-    rows->selves[row] = self_ticks;
-    rows->endings[row] = (uint8_t)ending;
-    rows->flags[row] = (uint8_t)flags;
+    rows->ends[row] = leave->end_ticks;
+    rows->selves[row] = leave->self_ticks;
+    rows->endings[row] = (uint8_t)leave->ending;
+    rows->flags[row] = (uint8_t)leave->flags;
 }
 
 int sj_block_scan_rows(sj_block_scan *scan, bool resolve)
@@ -487,14 +445,15 @@ int sj_block_scan_rows(sj_block_scan *scan, bool resolve)
     for (size_t i = 0; i < scan->rows.open_count; ++i) {
         indexes[i] = scan->rows.indexes[scan->rows.open[i]];
     }
-    const int result =
-        sj_block_scan_leaves(scan, indexes, scan->rows.open_count, set_late, &scan->rows);
+    const int result = sj_late_exits_find(&scan->late, scan->stream_id, indexes,
+                                          scan->rows.open_count, set_late, &scan->rows);
     sqlite3_free(indexes);
     return result;
 }
 
 /* Finds a frame of the stack block numbered `number`, or of one below it. */
-static int find_deep_frame(sj_block_scan *scan, uint32_t number, uint32_t depth, sj_frame *frame)
+static int find_deep_frame(sj_block_scan *scan, uint32_t number, uint32_t depth,
+                           sj_stack_frame *frame)
 {
     if (scan->stack_decoder == NULL && sj_block_decoder_new(&scan->stack_decoder) != SJ_OK) {
         return SQLITE_NOMEM;
@@ -530,7 +489,7 @@ static int find_deep_frame(sj_block_scan *scan, uint32_t number, uint32_t depth,
     return SQLITE_NOTFOUND;
 }
 
-int sj_block_scan_frame(sj_block_scan *scan, uint32_t depth, sj_frame *frame)
+int sj_block_scan_frame(sj_block_scan *scan, uint32_t depth, sj_stack_frame *frame)
 {
     const sj_block *block = &scan->block;
     const uint32_t deep = block->header.stack_frames;

@@ -7,10 +7,11 @@
  * A block that cannot be read is named in the connection's warnings and left out.
  *
  * One thread at a time; steps statements of the connection that it was opened on. */
-#ifndef SJ_COLLECTOR_QUERY_BLOCK_SCAN_H
-#define SJ_COLLECTOR_QUERY_BLOCK_SCAN_H
+#ifndef SJ_COLLECTOR_SERVER_QUERY_BLOCK_SCAN_H
+#define SJ_COLLECTOR_SERVER_QUERY_BLOCK_SCAN_H
 
 #include "collector-server/query/block_rows.h"
+#include "collector-server/query/late_exits.h"
 #include "collector-server/query/query_state.h"
 #include "collector-server/query/tick_scale.h"
 
@@ -31,6 +32,11 @@ typedef struct sj_scan_filter {
     int64_t thread_id;
     bool by_function;
     int64_t function_id;
+    /* decided row by row: the walk leaves no block out for these */
+    bool by_parent;
+    int64_t parent_id;
+    bool by_caller;
+    int64_t caller_function_id;
 } sj_scan_filter;
 
 extern const sj_scan_filter sj_scan_everything;
@@ -66,7 +72,8 @@ typedef struct sj_block_scan {
     sj_query_state *state;
     sj_scan_filter filter;
     unsigned want; /* sj_scan_want; 0: headers only */
-    sqlite3_stmt *streams, *blocks, *late, *longest, *clock, *modules, *bounds, *stacks;
+    sqlite3_stmt *streams, *blocks, *longest, *clock, *modules, *bounds, *stacks;
+    sj_late_exits late;
     sj_block_decoder *decoder;
     sj_block_decoder *stack_decoder;
     sj_scan_session session;
@@ -106,16 +113,9 @@ int sj_block_scan_rows(sj_block_scan *scan, bool resolve);
 /* sj_block_scan_warn names the current block in the warnings: its calls are left out, and why. */
 void sj_block_scan_warn(sj_block_scan *scan, const char *why);
 
-/* sj_block_scan_leaves calls `found` for each of the `count` calls in `indexes` (rising) that ended
- * in a later block. */
-typedef void (*sj_scan_late)(void *context, size_t position, uint64_t end_ticks,
-                             uint64_t self_ticks, uint32_t ending, uint32_t flags);
-int sj_block_scan_leaves(sj_block_scan *scan, const uint64_t *indexes, size_t count,
-                         sj_scan_late found, void *context);
-
 /* sj_block_scan_frame gives the call that was open at the start of the block at `depth`; deep ones
  * are read from their stack block. SQLITE_NOTFOUND when that is missing. */
-int sj_block_scan_frame(sj_block_scan *scan, uint32_t depth, sj_frame *frame);
+int sj_block_scan_frame(sj_block_scan *scan, uint32_t depth, sj_stack_frame *frame);
 
 /* sj_scan_function_id maps a session-wide function id; 0 when its module is not known. */
 int64_t sj_scan_function_id(const sj_scan_session *session, uint32_t function);

@@ -4,12 +4,13 @@
  * Design notes. Counts the calls that began in [from_ns, to_ns) and have ended, whenever that was,
  * so that windows that touch add up. It walks the events of each block with a small stack and adds
  * up per dictionary entry; rows are never made. Calls that end in a later block take their end from
- * that block's late leaves. Counting calls that stay open are carried to the next block of their
- * stream, so that recursion is seen across blocks. Sums are made of ticks and converted once, like
- * function_stats. total_ns counts the time of recursive activations once; duration_ns is the plain
- * sum. */
+ * that block's late leaves. Counted calls that are still open are carried to the next block of
+ * their stream, so that recursion is seen across blocks. Sums are made of ticks and converted once,
+ * like function_stats. total_ns counts the time of recursive activations once; duration_ns is the
+ * plain sum. */
 #include "collector-server/query/block_scan.h"
 #include "collector-server/query/table_function.h"
+#include "proto/base/array.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -280,14 +281,9 @@ static void begin_block(aggregate_cursor *cursor)
 
 static int carry(aggregate_cursor *cursor, const carried_call *call)
 {
-    if (cursor->carried_count == cursor->carried_capacity) {
-        const size_t capacity = cursor->carried_capacity != 0 ? cursor->carried_capacity * 2 : 64;
-        carried_call *grown = realloc(cursor->carried, capacity * sizeof(*grown));
-        if (grown == NULL) {
-            return SQLITE_NOMEM;
-        }
-        cursor->carried = grown;
-        cursor->carried_capacity = capacity;
+    if (sj_array_reserve(&cursor->carried, &cursor->carried_capacity, cursor->carried_count, 1,
+                         sizeof(*cursor->carried)) != SJ_OK) {
+        return SQLITE_NOMEM;
     }
     cursor->carried[cursor->carried_count++] = *call;
     ++cursor->sums[call->function].active;
@@ -313,15 +309,13 @@ static uint64_t lost_before(const sj_block *block, uint32_t row)
     return lost;
 }
 
-static void add_late(void *context, size_t position, uint64_t end_ticks, uint64_t self_ticks,
-                     uint32_t ending, uint32_t flags)
+static void add_late(void *context, size_t position, const sj_deferred_exit *leave)
 {
-    (void)flags;
     aggregate_cursor *cursor = context;
     open_call *call = &cursor->stack[position];
     function_sum *sum = &cursor->slots[call->slot];
-    if (ending != SJ_ENDING_OPEN && sum->open != 0) {
-        add_call(sum, end_ticks - call->start, self_ticks, call->outermost);
+    if (leave->ending != SJ_ENDING_OPEN && sum->open != 0) {
+        add_call(sum, leave->end_ticks - call->start, leave->self_ticks, call->outermost);
         --sum->open;
     }
 }
@@ -359,7 +353,8 @@ static int finish_open(aggregate_cursor *cursor, size_t top)
             return result;
         }
     }
-    return sj_block_scan_leaves(&cursor->scan, cursor->open_indexes, count, add_late, cursor);
+    return sj_late_exits_find(&cursor->scan.late, cursor->scan.stream_id, cursor->open_indexes,
+                              count, add_late, cursor);
 }
 
 static void add_up(aggregate_cursor *cursor)

@@ -1,6 +1,6 @@
 /* Design notes. idxStr holds two characters for each constraint taken: the column ('a' + number)
  * and the operator (= < { > }, where { is <= and } is >=). Every one of them is decided exactly by
- * the cursor, so SQLite is told not to check again. Estimates count blocks: a block costs about 1
+ * the cursor, so SQLite does not check again. Estimates count blocks: a block costs about 1
  * ms to decode, and a row costs the same whichever way it is found. */
 #include "collector-server/query/calls_plan.h"
 
@@ -41,6 +41,8 @@ static bool can_take(int column, char op)
         return true;
     case SJ_CALLS_THREAD_ID:
     case SJ_CALLS_FUNCTION_ID:
+    case SJ_CALLS_PARENT_ID:
+    case SJ_CALLS_CALLER_FUNCTION_ID:
         return op == '=';
     case SJ_CALLS_DURATION_NS:
         return op == '>' || op == '}';
@@ -88,6 +90,10 @@ static selectivity estimate(const totals *sum, int column, char op)
                          : (selectivity){0.5, 0.5};
     case SJ_CALLS_FUNCTION_ID:
         return (selectivity){1.0 / sqrt(sum->functions), 0.3};
+    case SJ_CALLS_PARENT_ID:
+        return (selectivity){4.0 / sum->calls, 2.0 * one_block};
+    case SJ_CALLS_CALLER_FUNCTION_ID:
+        return (selectivity){1.0 / sqrt(sum->functions), 1.0};
     case SJ_CALLS_START_NS:
         return op == '=' ? (selectivity){10.0 / sum->calls, one_block} : (selectivity){0.1, 0.1};
     case SJ_CALLS_DURATION_NS:
@@ -271,10 +277,29 @@ bool sj_calls_filter(const char *plan, int argc, sqlite3_value **argv, sj_scan_f
                 return false;
             }
             break;
+        case SJ_CALLS_PARENT_ID:
+            if (!fix(&filter->by_parent, &filter->parent_id, bound)) {
+                return false;
+            }
+            break;
+        case SJ_CALLS_CALLER_FUNCTION_ID:
+            if (!fix(&filter->by_caller, &filter->caller_function_id, bound)) {
+                return false;
+            }
+            break;
         default:
             if (!fix(&filter->by_function, &filter->function_id, bound)) {
                 return false;
             }
+        }
+    }
+    if (filter->by_parent) {
+        /* callees are numbered after their caller, in its stream */
+        const int64_t top = filter->parent_id | ((INT64_C(1) << SJ_CALL_INDEX_BITS) - 1);
+        narrow(&filter->first_call, &filter->last_call, '>', filter->parent_id);
+        narrow(&filter->first_call, &filter->last_call, '{', top);
+        if (filter->parent_id < 0) {
+            return false;
         }
     }
     return filter->first_call <= filter->last_call &&

@@ -1,6 +1,6 @@
 /* From the constraints of an SQL query to a walk over blocks; see calls_table.c. */
-#ifndef SJ_COLLECTOR_QUERY_CALLS_PLAN_H
-#define SJ_COLLECTOR_QUERY_CALLS_PLAN_H
+#ifndef SJ_COLLECTOR_SERVER_QUERY_CALLS_PLAN_H
+#define SJ_COLLECTOR_SERVER_QUERY_CALLS_PLAN_H
 
 #include "collector-server/query/block_scan.h"
 

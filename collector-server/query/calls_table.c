@@ -4,7 +4,8 @@
  * over rows within a block. Rows come by call id. For GROUP BY and ORDER BY function_id the cursor
  * sorts by function itself (function_groups.c): SQLite's own sorter costs about ten times as much.
  * A call that ended in a later block than it began is one row, with the end that its late leave
- * tells; only queries that look at ends pay for finding it. */
+ * tells; only queries that look at ends pay for finding it. Joins by call id (to parents, callees,
+ * values) ask for one call at a time: the blocks of the last ones stay decoded. */
 #include "collector-server/query/calls_plan.h"
 #include "collector-server/query/function_groups.h"
 #include "collector-server/query/table_function.h"
@@ -14,10 +15,25 @@
 
 #define NO_VALUE INT64_MIN
 
+/* Blocks that stay decoded for single calls: that of the row at hand, and those of its callers that
+ * run for long. A block takes about 5 MB. */
+enum { HELD_BLOCKS = 4 };
+
+typedef struct held_block {
+    sj_block_scan scan;
+    bool open;
+    bool holds; /* rows of a block, made with `want` and `resolve` */
+    bool resolve;
+    unsigned want;
+    uint64_t last_use;
+} held_block;
+
 typedef struct calls_cursor {
     sqlite3_vtab_cursor base;
-    sj_block_scan scan;
-    bool scan_open;
+    sj_block_scan *scan; /* that of one of `held`; a walk uses the first */
+    held_block held[HELD_BLOCKS];
+    uint64_t uses;
+    bool in_block; /* what is left lies in this block: rows before `row_count` */
     bool end;
     bool grouped;
     bool check_rows; /* rows of a block may not match */
@@ -28,7 +44,7 @@ typedef struct calls_cursor {
     size_t row_count;
     /* the calls open at the start of the block that callers were asked of last */
     uint32_t frame_depth; /* UINT32_MAX: none yet */
-    sj_frame frame;
+    sj_stack_frame frame;
     bool frame_known;
     sj_function_groups groups;
     uint32_t *picked; /* rows of the block that match, and their dictionary entries */
@@ -65,8 +81,10 @@ static int open_cursor(sqlite3_vtab *base, sqlite3_vtab_cursor **out)
 static int close_cursor(sqlite3_vtab_cursor *base)
 {
     calls_cursor *cursor = (calls_cursor *)base;
-    if (cursor->scan_open) {
-        sj_block_scan_close(&cursor->scan);
+    for (size_t i = 0; i < HELD_BLOCKS; ++i) {
+        if (cursor->held[i].open) {
+            sj_block_scan_close(&cursor->held[i].scan);
+        }
     }
     sj_function_groups_deinit(&cursor->groups);
     free(cursor->picked);
@@ -78,7 +96,7 @@ static int close_cursor(sqlite3_vtab_cursor *base)
 
 static int64_t call_id(const calls_cursor *cursor, uint64_t index)
 {
-    return (int64_t)sj_call_id_of((uint64_t)cursor->scan.stream_id, index);
+    return (int64_t)sj_call_id_of((uint64_t)cursor->scan->stream_id, index);
 }
 
 static bool has_ended(const sj_block_rows *rows, size_t row)
@@ -88,30 +106,47 @@ static bool has_ended(const sj_block_rows *rows, size_t row)
 
 static int64_t start_ns(const calls_cursor *cursor, size_t row)
 {
-    return sj_scan_ns(&cursor->scan.session, cursor->scan.rows.starts[row]);
+    return sj_scan_ns(&cursor->scan->session, cursor->scan->rows.starts[row]);
 }
 
 static int64_t end_ns(const calls_cursor *cursor, size_t row)
 {
-    return sj_scan_ns(&cursor->scan.session, cursor->scan.rows.ends[row]);
+    return sj_scan_ns(&cursor->scan->session, cursor->scan->rows.ends[row]);
 }
 
-static bool row_matches(const calls_cursor *cursor, size_t row)
+static int64_t parent_of(calls_cursor *cursor, size_t row);
+static int64_t caller_of(calls_cursor *cursor, size_t row);
+
+static bool caller_matches(calls_cursor *cursor, size_t row)
 {
-    const sj_scan_filter *filter = &cursor->scan.filter;
-    const sj_block_rows *rows = &cursor->scan.rows;
-    if (filter->by_function && !cursor->scan.function_matches[rows->symbols[row]]) {
+    const sj_scan_filter *filter = &cursor->scan->filter;
+    if (filter->by_parent && parent_of(cursor, row) != filter->parent_id) {
+        return false;
+    }
+    if (!filter->by_caller) {
+        return true;
+    }
+    const int64_t caller = caller_of(cursor, row);
+    return caller != NO_VALUE && caller == filter->caller_function_id;
+}
+
+static bool row_matches(calls_cursor *cursor, size_t row)
+{
+    const sj_scan_filter *filter = &cursor->scan->filter;
+    const sj_block_rows *rows = &cursor->scan->rows;
+    if (filter->by_function && !cursor->scan->function_matches[rows->symbols[row]]) {
         return false;
     }
     const int64_t id = call_id(cursor, rows->indexes[row]);
     if (id < filter->first_call || id > filter->last_call ||
-        rows->depths[row] < filter->min_depth || rows->depths[row] > filter->max_depth) {
+        rows->depths[row] < filter->min_depth || rows->depths[row] > filter->max_depth ||
+        !caller_matches(cursor, row)) {
         return false;
     }
-    if (!cursor->scan.rows_have_times) {
+    if (!cursor->scan->rows_have_times) {
         return true;
     }
-    const sj_scan_session *session = &cursor->scan.session;
+    const sj_scan_session *session = &cursor->scan->session;
     if (rows->starts[row] < session->first_start || rows->starts[row] > session->last_start) {
         return false;
     }
@@ -125,16 +160,16 @@ static bool row_matches(const calls_cursor *cursor, size_t row)
 static int next_block(calls_cursor *cursor)
 {
     for (;;) {
-        int result = sj_block_scan_next(&cursor->scan);
+        int result = sj_block_scan_next(cursor->scan);
         if (result != SQLITE_ROW) {
             cursor->end = true;
             return result == SQLITE_DONE ? SQLITE_OK : result;
         }
         cursor->row = 0;
-        cursor->row_count = cursor->scan.block.header.call_count;
+        cursor->row_count = cursor->scan->block.header.call_count;
         cursor->frame_depth = UINT32_MAX;
         if (cursor->need_rows) {
-            result = sj_block_scan_rows(&cursor->scan, cursor->resolve);
+            result = sj_block_scan_rows(cursor->scan, cursor->resolve);
             if (result == SQLITE_CORRUPT) {
                 continue;
             }
@@ -155,6 +190,10 @@ static int find_row(calls_cursor *cursor)
             }
             ++cursor->row;
         }
+        if (cursor->in_block) {
+            cursor->end = true; /* and the block stays */
+            return SQLITE_OK;
+        }
         const int result = next_block(cursor);
         if (result != SQLITE_OK) {
             return result;
@@ -166,44 +205,44 @@ static int find_row(calls_cursor *cursor)
 /* The key-frame's call that called `row`; false when there is none or it cannot be found. */
 static bool find_caller_frame(calls_cursor *cursor, size_t row)
 {
-    const uint32_t depth = cursor->scan.rows.depths[row];
+    const uint32_t depth = cursor->scan->rows.depths[row];
     if (depth == 0) {
         return false;
     }
     if (cursor->frame_depth != depth) {
         cursor->frame_depth = depth;
         cursor->frame_known =
-            sj_block_scan_frame(&cursor->scan, depth - 1, &cursor->frame) == SQLITE_OK;
+            sj_block_scan_frame(cursor->scan, depth - 1, &cursor->frame) == SQLITE_OK;
     }
     return cursor->frame_known;
 }
 
 static int64_t parent_of(calls_cursor *cursor, size_t row)
 {
-    const uint32_t parent = cursor->scan.rows.parents[row];
+    const uint32_t parent = cursor->scan->rows.parents[row];
     if (parent != SJ_ROW_NO_PARENT) {
-        return call_id(cursor, cursor->scan.rows.indexes[parent]);
+        return call_id(cursor, cursor->scan->rows.indexes[parent]);
     }
     return find_caller_frame(cursor, row) ? call_id(cursor, cursor->frame.call_index) : NO_VALUE;
 }
 
 static int64_t caller_of(calls_cursor *cursor, size_t row)
 {
-    const uint32_t parent = cursor->scan.rows.parents[row];
+    const uint32_t parent = cursor->scan->rows.parents[row];
     int64_t function = 0;
     if (parent != SJ_ROW_NO_PARENT) {
-        function = cursor->scan.function_ids[cursor->scan.rows.symbols[parent]];
+        function = cursor->scan->function_ids[cursor->scan->rows.symbols[parent]];
     } else if (find_caller_frame(cursor, row)) {
-        function = sj_scan_function_id(&cursor->scan.session, cursor->frame.function);
+        function = sj_scan_function_id(&cursor->scan->session, cursor->frame.function);
     }
     return function != 0 ? function : NO_VALUE;
 }
 
 static int64_t column_value(calls_cursor *cursor, size_t row, int column)
 {
-    const sj_block_scan *scan = &cursor->scan;
+    const sj_block_scan *scan = cursor->scan;
     const sj_block_rows *rows = &scan->rows;
-    switch (column) {
+    switch ((sj_calls_column)column) { /* no default: the compiler names a forgotten column */
     case SJ_CALLS_CALL_ID:
         return call_id(cursor, rows->indexes[row]);
     case SJ_CALLS_SESSION_ID:
@@ -233,9 +272,12 @@ static int64_t column_value(calls_cursor *cursor, size_t row, int column)
         return rows->endings[row];
     case SJ_CALLS_FLAGS:
         return rows->flags[row];
-    default:
+    case SJ_CALLS_CALLER_FUNCTION_ID:
         return caller_of(cursor, row);
+    case SJ_CALLS_COLUMN_COUNT:
+        break;
     }
+    return NO_VALUE;
 }
 
 static int next_row(sqlite3_vtab_cursor *base)
@@ -280,7 +322,7 @@ static int reserve_batch(calls_cursor *cursor, size_t rows)
 
 static void fill_durations(const calls_cursor *cursor, size_t count, int64_t *values)
 {
-    const sj_block_rows *rows = &cursor->scan.rows;
+    const sj_block_rows *rows = &cursor->scan->rows;
     for (size_t i = 0; i < count; ++i) {
         const size_t row = cursor->picked[i];
         values[i] = has_ended(rows, row) ? end_ns(cursor, row) - start_ns(cursor, row) : NO_VALUE;
@@ -314,18 +356,18 @@ static int give_batch(void *context, sj_group_batch *batch)
     for (size_t row = 0; row < cursor->row_count; ++row) {
         if (!cursor->check_rows || row_matches(cursor, row)) {
             cursor->picked[count] = (uint32_t)row;
-            cursor->entries[count++] = cursor->scan.rows.symbols[row];
+            cursor->entries[count++] = cursor->scan->rows.symbols[row];
         }
     }
     /* functions of no known module are one group, that of NULL */
-    for (size_t i = 0; i < cursor->scan.block.function_count; ++i) {
-        cursor->scan.function_ids[i] =
-            cursor->scan.function_ids[i] != 0 ? cursor->scan.function_ids[i] : NO_VALUE;
+    for (size_t i = 0; i < cursor->scan->block.function_count; ++i) {
+        cursor->scan->function_ids[i] =
+            cursor->scan->function_ids[i] != 0 ? cursor->scan->function_ids[i] : NO_VALUE;
     }
     *batch = (sj_group_batch){.row_count = count,
                               .entries = cursor->entries,
-                              .function_ids = cursor->scan.function_ids,
-                              .function_count = cursor->scan.block.function_count};
+                              .function_ids = cursor->scan->function_ids,
+                              .function_count = cursor->scan->block.function_count};
     for (size_t i = 0; i < cursor->groups.column_count; ++i) {
         int64_t *values = cursor->values + i * cursor->row_count;
         fill_column(cursor, cursor->groups.columns[i], count, values);
@@ -354,33 +396,150 @@ static unsigned wanted(unsigned used, const sj_scan_filter *filter)
                        filter->first_start_ns != INT64_MIN || filter->last_start_ns != INT64_MAX;
     const bool rows = times || (used & ROW_COLUMNS) != 0 || filter->by_function ||
                       filter->first_call != INT64_MIN || filter->last_call != INT64_MAX ||
-                      filter->min_depth != INT64_MIN || filter->max_depth != INT64_MAX;
+                      filter->min_depth != INT64_MIN || filter->max_depth != INT64_MAX ||
+                      filter->by_parent || filter->by_caller;
     return times ? SJ_SCAN_TIMES : rows ? SJ_SCAN_STRUCTURE : 0;
 }
 
-static int filter_rows(sqlite3_vtab_cursor *base, int plan_number, const char *plan, int argc,
-                       sqlite3_value **argv)
+/* Whether nothing but call ids, and the caller, narrow the filter. */
+static bool is_by_id(const sj_scan_filter *filter)
 {
-    calls_cursor *cursor = (calls_cursor *)base;
-    cursor->end = false;
-    cursor->grouped = false;
-    cursor->row = cursor->row_count = 0;
-    sj_scan_filter filter;
-    if (!sj_calls_filter(plan, argc, argv, &filter)) {
-        cursor->end = true;
-        return SQLITE_OK;
+    const sj_scan_filter *all = &sj_scan_everything;
+    return !filter->by_thread && !filter->by_function && !filter->ended && !filter->by_caller &&
+           filter->first_session == all->first_session &&
+           filter->last_session == all->last_session && filter->first_stream == all->first_stream &&
+           filter->last_stream == all->last_stream &&
+           filter->first_start_ns == all->first_start_ns &&
+           filter->last_start_ns == all->last_start_ns && filter->min_depth == all->min_depth &&
+           filter->max_depth == all->max_depth;
+}
+
+/* The row of a call in a held block; false: it is not there. */
+static bool find_in_block(const held_block *held, int64_t id, size_t *row)
+{
+    const sj_block_rows *rows = &held->scan.rows;
+    const uint64_t index = (uint64_t)id & ((UINT64_C(1) << SJ_CALL_INDEX_BITS) - 1);
+    if (!held->holds || id < 0 || id >> SJ_CALL_INDEX_BITS != held->scan.stream_id) {
+        return false;
     }
-    if (!cursor->scan_open) {
-        const int opened = sj_block_scan_open(&cursor->scan, sj_table_of(base)->state);
-        cursor->scan_open = true;
-        if (opened != SQLITE_OK) {
-            return opened;
+    size_t low = 0;
+    size_t high = held->scan.block.header.call_count;
+    while (low < high) {
+        const size_t middle = low + (high - low) / 2;
+        if (rows->indexes[middle] < index) {
+            low = middle + 1;
+        } else {
+            high = middle;
         }
     }
-    cursor->used = (unsigned)plan_number & ((1u << SJ_CALLS_COLUMN_COUNT) - 1);
-    cursor->resolve = (cursor->used & LATE_COLUMNS) != 0 || filter.ended;
-    const bool grouped = ((unsigned)plan_number & SJ_CALLS_GROUPED) != 0;
-    unsigned want = wanted(cursor->used, &filter);
+    *row = low;
+    return low < held->scan.block.header.call_count && rows->indexes[low] == index;
+}
+
+/* Takes a call from a block that is held. */
+static bool take_held(calls_cursor *cursor, int64_t id, unsigned want, bool resolve)
+{
+    for (size_t i = 0; i < HELD_BLOCKS; ++i) {
+        held_block *held = &cursor->held[i];
+        size_t row;
+        if (held->want == want && held->resolve == resolve && find_in_block(held, id, &row)) {
+            if (cursor->scan != &held->scan) {
+                cursor->frame_depth = UINT32_MAX;
+            }
+            cursor->scan = &held->scan;
+            cursor->row = row;
+            cursor->row_count = row + 1;
+            held->last_use = ++cursor->uses;
+            return true;
+        }
+    }
+    return false;
+}
+
+/* The place for the walk to come: for a single call that which was not used longest. */
+static int choose_place(calls_cursor *cursor, bool single, held_block **chosen)
+{
+    held_block *place = &cursor->held[0];
+    for (size_t i = 1; single && i < HELD_BLOCKS; ++i) {
+        place = cursor->held[i].last_use < place->last_use ? &cursor->held[i] : place;
+    }
+    place->holds = false;
+    place->last_use = ++cursor->uses;
+    cursor->scan = &place->scan;
+    cursor->frame_depth = UINT32_MAX;
+    *chosen = place;
+    if (place->open) {
+        return SQLITE_OK;
+    }
+    place->open = true;
+    return sj_block_scan_open(&place->scan, sj_table_of(&cursor->base)->state);
+}
+
+/* Makes a single call the only row; the cursor is at its end when there is no such call. */
+static int seek(calls_cursor *cursor, int64_t id, unsigned want, bool resolve)
+{
+    cursor->in_block = true;
+    if (take_held(cursor, id, want, resolve)) {
+        return SQLITE_OK;
+    }
+    sj_scan_filter filter = sj_scan_everything;
+    filter.first_call = filter.last_call = id;
+    held_block *place;
+    int result = choose_place(cursor, true, &place);
+    if (result == SQLITE_OK) {
+        result = sj_block_scan_start(cursor->scan, &filter, want);
+    }
+    if (result != SQLITE_OK) {
+        return result;
+    }
+    const bool asked = cursor->resolve;
+    cursor->in_block = false;
+    cursor->resolve = resolve;
+    cursor->need_rows = want != 0;
+    cursor->check_rows = true;
+    result = find_row(cursor);
+    cursor->resolve = asked;
+    cursor->in_block = true;
+    cursor->row_count = cursor->row + 1;
+    place->holds = result == SQLITE_OK && !cursor->end;
+    place->want = want;
+    place->resolve = resolve;
+    return result;
+}
+
+/* Finds the caller that the filter names, and so where its callees lie: `*all_in_block` when the
+ * rows at hand are all that can be; else the time of its end narrows the walk. */
+static int narrow_to_callees(calls_cursor *cursor, sj_scan_filter *filter, bool *all_in_block)
+{
+    *all_in_block = false;
+    const int result = seek(cursor, filter->parent_id, SJ_SCAN_TIMES, true);
+    const bool found = result == SQLITE_OK && !cursor->end;
+    cursor->in_block = cursor->end = false;
+    if (!found) {
+        return result;
+    }
+    const sj_block_rows *rows = &cursor->scan->rows;
+    const size_t caller = cursor->row;
+    size_t after = caller + 1;
+    while (after < cursor->scan->block.header.call_count &&
+           rows->depths[after] > rows->depths[caller]) {
+        ++after;
+    }
+    if (after < cursor->scan->block.header.call_count && is_by_id(filter)) {
+        *all_in_block = true;
+        cursor->scan->filter = *filter;
+        cursor->row = caller + 1;
+        cursor->row_count = after;
+    } else if (has_ended(rows, caller) && end_ns(cursor, caller) < filter->last_start_ns) {
+        filter->last_start_ns = end_ns(cursor, caller);
+    }
+    return SQLITE_OK;
+}
+
+/* What the columns used and the filter need of each block. */
+static unsigned choose_want(calls_cursor *cursor, const sj_scan_filter *filter, bool grouped)
+{
+    unsigned want = wanted(cursor->used, filter);
     if (grouped && want == 0) {
         want = SJ_SCAN_STRUCTURE;
     }
@@ -388,19 +547,61 @@ static int filter_rows(sqlite3_vtab_cursor *base, int plan_number, const char *p
         want = SJ_SCAN_TIMES; /* late ends are put into the columns of times */
     }
     cursor->need_rows = want != 0;
-    cursor->check_rows = filter.by_function || filter.ended || filter.first_call != INT64_MIN ||
-                         filter.last_call != INT64_MAX || filter.min_depth != INT64_MIN ||
-                         filter.max_depth != INT64_MAX || filter.first_start_ns != INT64_MIN ||
-                         filter.last_start_ns != INT64_MAX;
-    const int started = sj_block_scan_start(&cursor->scan, &filter, want);
-    if (started != SQLITE_OK) {
-        return started;
+    cursor->check_rows = filter->by_function || filter->ended || filter->first_call != INT64_MIN ||
+                         filter->last_call != INT64_MAX || filter->min_depth != INT64_MIN ||
+                         filter->max_depth != INT64_MAX || filter->first_start_ns != INT64_MIN ||
+                         filter->last_start_ns != INT64_MAX || filter->by_parent ||
+                         filter->by_caller;
+    return want;
+}
+
+static int start_walk(calls_cursor *cursor, const sj_scan_filter *filter, bool grouped)
+{
+    held_block *place;
+    cursor->row = cursor->row_count = 0;
+    const unsigned want = choose_want(cursor, filter, grouped);
+    int result = choose_place(cursor, false, &place);
+    if (result == SQLITE_OK) {
+        result = sj_block_scan_start(cursor->scan, filter, want);
     }
-    if (grouped) {
-        cursor->grouped = true;
-        return start_groups(cursor);
+    if (result != SQLITE_OK) {
+        return result;
     }
-    return find_row(cursor);
+    cursor->grouped = grouped;
+    return grouped ? start_groups(cursor) : find_row(cursor);
+}
+
+static int filter_rows(sqlite3_vtab_cursor *base, int plan_number, const char *plan, int argc,
+                       sqlite3_value **argv)
+{
+    calls_cursor *cursor = (calls_cursor *)base;
+    cursor->end = cursor->grouped = cursor->in_block = false;
+    cursor->row = cursor->row_count = 0;
+    sj_scan_filter filter;
+    if (!sj_calls_filter(plan, argc, argv, &filter)) {
+        cursor->end = true;
+        return SQLITE_OK;
+    }
+    cursor->used = (unsigned)plan_number & ((1u << SJ_CALLS_COLUMN_COUNT) - 1);
+    cursor->resolve = (cursor->used & LATE_COLUMNS) != 0 || filter.ended;
+    const bool grouped = ((unsigned)plan_number & SJ_CALLS_GROUPED) != 0;
+    const unsigned want = choose_want(cursor, &filter, grouped);
+    if (!grouped && !filter.by_parent && filter.first_call == filter.last_call &&
+        is_by_id(&filter)) {
+        return seek(cursor, filter.first_call, want, cursor->resolve);
+    }
+    bool in_block = false;
+    if (filter.by_parent && !grouped) {
+        const int result = narrow_to_callees(cursor, &filter, &in_block);
+        if (result != SQLITE_OK) {
+            return result;
+        }
+    }
+    if (in_block) {
+        cursor->in_block = cursor->check_rows = cursor->need_rows = true;
+        return find_row(cursor);
+    }
+    return start_walk(cursor, &filter, grouped);
 }
 
 static void give_ending(sqlite3_context *context, int64_t ending)

@@ -2,8 +2,8 @@
  *
  * Functions are matched by functions.symbol_key (module file name and name), so that builds can be
  * compared; call paths by the chain of such keys. Each session of a set is one measurement. */
-#ifndef SJ_COLLECTOR_QUERY_COMPARE_H
-#define SJ_COLLECTOR_QUERY_COMPARE_H
+#ifndef SJ_COLLECTOR_SERVER_QUERY_COMPARE_H
+#define SJ_COLLECTOR_SERVER_QUERY_COMPARE_H
 
 #include "collector-server/query/session_set.h"
 #include "collector-server/query/statistics.h"
@@ -12,7 +12,7 @@ typedef enum sj_compare_verdict {
     SJ_COMPARE_SAME,   /* sure to lie within the least effect */
     SJ_COMPARE_SLOWER, /* sure, and by at least the least effect */
     SJ_COMPARE_FASTER,
-    SJ_COMPARE_UNCLEAR, /* too few sessions or too much noise to tell */
+    SJ_COMPARE_UNCLEAR, /* too few sessions or too much noise to decide */
     SJ_COMPARE_ADDED,   /* called in B only */
     SJ_COMPARE_REMOVED,
     SJ_COMPARE_MINOR /* takes too small a share of the time to be judged */
@@ -39,7 +39,8 @@ typedef enum sj_compare_by {
 } sj_compare_by;
 
 typedef struct sj_compare_test {
-    double ratio, ratio_low, ratio_high; /* self time B / A, and its 95 % interval; 0: unknown */
+    double ratio, ratio_low, ratio_high; /* self time B / A, and its 95 % interval; 0: unknown, or
+                                          * too few sessions for an interval */
     double p_value, p_adjusted;          /* 1: not tested */
 } sj_compare_test;
 
@@ -71,7 +72,7 @@ void sj_compare_free(sj_compare *compare); /* NULL is allowed */
 /* sj_compare_rows borrows the rows: row 0 is the sum, parents stand before their children. */
 const sj_compare_row *sj_compare_rows(const sj_compare *compare, size_t *count);
 
-/* sj_compare_samples tells how many samples a side (0: A, 1: B) has, and how many calls were lost
+/* sj_compare_samples returns how many samples a side (0: A, 1: B) has, and how many calls were lost
  * in them: those make times inexact. */
 size_t sj_compare_samples(const sj_compare *compare, int side, int64_t *lost_calls);
 

@@ -1,7 +1,7 @@
-/* What the two halves of the comparison share: measuring (compare_measure.c) fills the values,
- * judging (compare.c) reads them. Nobody else includes it. */
-#ifndef SJ_COLLECTOR_QUERY_COMPARE_INTERNAL_H
-#define SJ_COLLECTOR_QUERY_COMPARE_INTERNAL_H
+/* Internal to the comparison: compare_rows.c holds the rows, compare_measure.c fills their values,
+ * compare.c decides on them. */
+#ifndef SJ_COLLECTOR_SERVER_QUERY_COMPARE_INTERNAL_H
+#define SJ_COLLECTOR_SERVER_QUERY_COMPARE_INTERNAL_H
 
 #include "collector-server/query/compare.h"
 

@@ -7,12 +7,11 @@
 #include "collector-server/query/compare_internal.h"
 
 #include "collector-server/query/typical.h"
+#include "proto/base/array.h"
 
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
-
-enum { FIRST_CAPACITY = 1024 };
 
 enum {
     COLUMN_KEY,
@@ -68,15 +67,7 @@ static measured_path *find_path(const path_list *list, int64_t path_id)
 
 static sj_status append_path(path_list *list, const measured_path *path)
 {
-    if (list->count == list->capacity) {
-        const size_t capacity = list->capacity != 0 ? list->capacity * 2 : FIRST_CAPACITY;
-        measured_path *paths = realloc(list->paths, capacity * sizeof(*paths));
-        if (paths == NULL) {
-            return SJ_ENOMEM;
-        }
-        list->paths = paths;
-        list->capacity = capacity;
-    }
+    SJ_TRY(sj_array_reserve(&list->paths, &list->capacity, list->count, 1, sizeof(*path)));
     list->paths[list->count++] = *path;
     return SJ_OK;
 }

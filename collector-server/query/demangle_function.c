@@ -1,6 +1,6 @@
 /* demangle(symbol): the name in the source of a C++, Rust or D symbol; any other text as it is. */
+#include "agent/objfile/demangle.h"
 #include "collector-server/query/query_state.h"
-#include "collector-server/symbolize/demangle.h"
 
 static void demangle(sqlite3_context *context, int argc, sqlite3_value **argv)
 {

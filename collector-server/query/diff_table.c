@@ -227,7 +227,9 @@ static int give_column(sqlite3_vtab_cursor *base, sqlite3_context *context, int 
     case COLUMN_RATIO_HIGH:
     case COLUMN_P_VALUE:
     case COLUMN_P_ADJUSTED:
-        give_real(context, reals[column - COLUMN_RATIO], test->ratio > 0);
+        give_real(context, reals[column - COLUMN_RATIO],
+                  test->ratio > 0 && ((column != COLUMN_RATIO_LOW && column != COLUMN_RATIO_HIGH) ||
+                                      test->ratio_low > 0));
         return SQLITE_OK;
     case COLUMN_CALLS_CHANGE:
         sqlite3_result_text(context, calls_change(row), -1, SQLITE_STATIC);

@@ -2,8 +2,8 @@
  *
  * Rows come in batches and are kept apart by function, a few bytes each. When they do not fit, they
  * go to a temporary file, one run a function each time, and are read back in long pieces. */
-#ifndef SJ_COLLECTOR_QUERY_FUNCTION_GROUPS_H
-#define SJ_COLLECTOR_QUERY_FUNCTION_GROUPS_H
+#ifndef SJ_COLLECTOR_SERVER_QUERY_FUNCTION_GROUPS_H
+#define SJ_COLLECTOR_SERVER_QUERY_FUNCTION_GROUPS_H
 
 #include "collector-server/query/spill_file.h"
 

@@ -1,8 +1,8 @@
 /* histogram(blob [, session_id]): the bins of a stored histogram, lowest first; with the session in
  * nanoseconds, as histogram_quantile. Bins without values are left out. */
-#include "collector-server/callgraph/histogram.h"
 #include "collector-server/query/session_clock.h"
 #include "collector-server/query/table_function.h"
+#include "proto/callgraph/histogram.h"
 
 enum { COLUMN_LOW, COLUMN_HIGH, COLUMN_COUNT, COLUMN_SHARE, COLUMN_HISTOGRAM, COLUMN_SESSION_ID };
 

@@ -4,9 +4,9 @@
  * session and makes the answer nanoseconds; without it the answer has the unit of the blob, which
  * is nanoseconds for what histogram_merge(blob, session_id) gives. That merge moves each bin to the
  * bin of its middle in nanoseconds, so that sessions of devices with different clocks add up. */
-#include "collector-server/callgraph/histogram.h"
 #include "collector-server/query/query_state.h"
 #include "collector-server/query/session_clock.h"
+#include "proto/callgraph/histogram.h"
 
 #include <stdbool.h>
 
@@ -83,7 +83,7 @@ static void histogram_quantile(sqlite3_context *context, int argc, sqlite3_value
         return;
     }
     sj_tick_scale scale;
-    if (argc == 3 && !find_scale(context, argv[2], &scale)) {
+    if (argc >= 3 && !find_scale(context, argv[2], &scale)) {
         return;
     }
     sj_histogram histogram = {0};
@@ -91,9 +91,15 @@ static void histogram_quantile(sqlite3_context *context, int argc, sqlite3_value
     if (status != SJ_OK) {
         fail_status(context, status);
     } else if (histogram.octave_count != 0) {
-        const uint64_t value = sj_histogram_quantile(&histogram, q);
-        sqlite3_result_int64(context,
-                             argc == 3 ? sj_ticks_to_ns(&scale, value) : (sqlite3_int64)value);
+        const sj_quantile found = sj_histogram_find_quantile(&histogram, q);
+        const bool has_ends = argc == 5 && sqlite3_value_type(argv[3]) != SQLITE_NULL &&
+                              sqlite3_value_type(argv[4]) != SQLITE_NULL;
+        const int64_t value =
+            argc >= 3 ? sj_ticks_to_ns(&scale, found.value) : (sqlite3_int64)found.value;
+        sqlite3_result_int64(context, has_ends ? sj_quantile_within(&found, value,
+                                                                    sqlite3_value_int64(argv[3]),
+                                                                    sqlite3_value_int64(argv[4]))
+                                               : value);
     }
     sj_histogram_deinit(&histogram);
 }
@@ -185,8 +191,9 @@ int sj_register_histograms(sj_query_state *state)
 {
     const int flags = SQLITE_UTF8;
     int result = SQLITE_OK;
-    for (int argc = 2; argc <= 3 && result == SQLITE_OK; ++argc) {
-        result = sqlite3_create_function_v2(state->database, "histogram_quantile", argc, flags,
+    static const int counts[] = {2, 3, 5};
+    for (size_t i = 0; i < sizeof(counts) / sizeof(counts[0]) && result == SQLITE_OK; ++i) {
+        result = sqlite3_create_function_v2(state->database, "histogram_quantile", counts[i], flags,
                                             sj_query_state_hold(state), histogram_quantile, NULL,
                                             NULL, sj_query_state_release);
     }

@@ -1,13 +1,14 @@
 /* percentile(value, p) and histogram(value): aggregates over values that are asked for, in the bins
  * of stored histograms, so that memory does not depend on how many there are. */
-#include "collector-server/callgraph/histogram.h"
 #include "collector-server/query/query_state.h"
+#include "proto/callgraph/histogram.h"
 
 #include <stdbool.h>
 
 typedef struct value_bins {
     bool used; /* a value was given */
     double percent;
+    int64_t least, most; /* valid when used */
     sj_histogram bins;
 } value_bins;
 
@@ -32,6 +33,8 @@ static value_bins *add_value(sqlite3_context *context, sqlite3_value *value)
             -1);
         return NULL;
     }
+    made->least = made->used && made->least < number ? made->least : number;
+    made->most = made->used && made->most > number ? made->most : number;
     made->used = true;
     if (sj_histogram_add(&made->bins, (uint64_t)number, 1) != SJ_OK) {
         sqlite3_result_error_nomem(context);
@@ -58,8 +61,9 @@ static void percentile_final(sqlite3_context *context)
 {
     value_bins *made = sqlite3_aggregate_context(context, 0);
     if (made != NULL && made->used) {
+        const sj_quantile found = sj_histogram_find_quantile(&made->bins, made->percent / 100);
         sqlite3_result_int64(
-            context, (sqlite3_int64)sj_histogram_quantile(&made->bins, made->percent / 100));
+            context, sj_quantile_within(&found, (int64_t)found.value, made->least, made->most));
     }
     if (made != NULL) {
         sj_histogram_deinit(&made->bins);

@@ -11,13 +11,13 @@
  *   diff_tree(a, b)                the same by call path
  *   histogram(blob [, session_id]) the bins of a stored histogram (histogram_table.c)
  *   percentile(value, p), histogram(value): aggregates over any values; demangle(symbol),
- *   histogram_quantile(blob, q [, session_id]), histogram_merge(blob [, session_id]),
- *   format_duration(ns), query_warnings()
- * All of them only read. Everything belongs to the connection and ends with it. */
-#ifndef SJ_COLLECTOR_QUERY_QUERY_H
-#define SJ_COLLECTOR_QUERY_QUERY_H
+ *   histogram_quantile(blob, q [, session_id [, min_ns, max_ns]]), histogram_merge(blob [,
+ * session_id]), format_duration(ns), query_warnings() All of them only read. Everything belongs to
+ * the connection and ends with it. */
+#ifndef SJ_COLLECTOR_SERVER_QUERY_QUERY_H
+#define SJ_COLLECTOR_SERVER_QUERY_QUERY_H
 
-#include "agent/control/error.h"
+#include "proto/base/error.h"
 
 #include <sqlite3.h>
 #include <stdint.h>

@@ -1,6 +1,6 @@
 /* What the tables and functions of one connection share: which blocks could not be read. */
-#ifndef SJ_COLLECTOR_QUERY_QUERY_STATE_H
-#define SJ_COLLECTOR_QUERY_QUERY_STATE_H
+#ifndef SJ_COLLECTOR_SERVER_QUERY_QUERY_STATE_H
+#define SJ_COLLECTOR_SERVER_QUERY_QUERY_STATE_H
 
 #include <sqlite3.h>
 #include <stdint.h>
@@ -26,6 +26,7 @@ void sj_query_warn(sj_query_state *state, int64_t block_id, char *text);
 
 /* Registration, one function a file; each returns an SQLite result code. `state` is borrowed until
  * sj_query_state_release is called for it as the destructor of the module or function. */
+int sj_register_warnings(sj_query_state *state);
 int sj_register_calls(sj_query_state *state);
 int sj_register_call_aggregate(sj_query_state *state);
 int sj_register_lineage(sj_query_state *state);
@@ -41,6 +42,8 @@ int sj_register_demangle(sj_query_state *state);
 struct sj_histogram;
 void sj_result_histogram(sqlite3_context *context, const struct sj_histogram *histogram);
 
+/* The state is freed with its last reference: sj_query_state_hold adds one, sj_query_state_release
+ * gives one back and has the signature of an SQLite destructor. */
 sj_query_state *sj_query_state_hold(sj_query_state *state);
 void sj_query_state_release(void *state);
 

@@ -2,6 +2,7 @@
 #include "collector-server/query/scan_session.h"
 
 #include "collector-server/query/session_clock.h"
+#include "proto/base/array.h"
 
 #include <stdlib.h>
 
@@ -28,14 +29,9 @@ int64_t sj_scan_function_id(const sj_scan_session *session, uint32_t function)
 
 static int add_module(sj_scan_session *session, const sj_module_range *range)
 {
-    if (session->module_count == session->module_capacity) {
-        const size_t capacity = session->module_capacity != 0 ? session->module_capacity * 2 : 16;
-        sj_module_range *grown = realloc(session->modules, capacity * sizeof(*grown));
-        if (grown == NULL) {
-            return SQLITE_NOMEM;
-        }
-        session->modules = grown;
-        session->module_capacity = capacity;
+    if (sj_array_reserve(&session->modules, &session->module_capacity, session->module_count, 1,
+                         sizeof(*session->modules)) != SJ_OK) {
+        return SQLITE_NOMEM;
     }
     session->modules[session->module_count++] = *range;
     return SQLITE_OK;

@@ -1,6 +1,6 @@
 /* The session's side of a walk over blocks; see block_scan.h. */
-#ifndef SJ_COLLECTOR_QUERY_SCAN_SESSION_H
-#define SJ_COLLECTOR_QUERY_SCAN_SESSION_H
+#ifndef SJ_COLLECTOR_SERVER_QUERY_SCAN_SESSION_H
+#define SJ_COLLECTOR_SERVER_QUERY_SCAN_SESSION_H
 
 #include "collector-server/query/block_scan.h"
 

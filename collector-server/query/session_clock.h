@@ -1,6 +1,6 @@
 /* The clock of a session as the store keeps it: its first tick and the length of a tick. */
-#ifndef SJ_COLLECTOR_QUERY_SESSION_CLOCK_H
-#define SJ_COLLECTOR_QUERY_SESSION_CLOCK_H
+#ifndef SJ_COLLECTOR_SERVER_QUERY_SESSION_CLOCK_H
+#define SJ_COLLECTOR_SERVER_QUERY_SESSION_CLOCK_H
 
 #include "collector-server/query/tick_scale.h"
 

@@ -3,6 +3,8 @@
  * a quoted value in it. */
 #include "collector-server/query/session_set.h"
 
+#include "proto/base/array.h"
+
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -154,13 +156,9 @@ static sj_status read_samples(sqlite3_stmt *statement, sj_session_set *set, sj_e
             return sj_fail(error, SJ_ELIMIT, "a set of more than %d samples; narrow it",
                            (int)SJ_SESSION_SET_MAX_SAMPLES);
         }
-        if (set->count == capacity) {
-            capacity = capacity != 0 ? capacity * 2 : 16;
-            sj_sample *moved = realloc(set->samples, capacity * sizeof(*moved));
-            if (moved == NULL) {
-                return sj_fail(error, SJ_ENOMEM, "no memory for a set of sessions");
-            }
-            set->samples = moved;
+        if (sj_array_reserve(&set->samples, &capacity, set->count, 1, sizeof(*set->samples)) !=
+            SJ_OK) {
+            return sj_fail(error, SJ_ENOMEM, "no memory for a set of sessions");
         }
         set->samples[set->count++] = (sj_sample){
             .session_id = sqlite3_column_int64(statement, 0),

@@ -10,10 +10,10 @@
  *
  * Each session of a set is one sample. With "mark:" each begin-end pair of that mark is one: the
  * time between them. */
-#ifndef SJ_COLLECTOR_QUERY_SESSION_SET_H
-#define SJ_COLLECTOR_QUERY_SESSION_SET_H
+#ifndef SJ_COLLECTOR_SERVER_QUERY_SESSION_SET_H
+#define SJ_COLLECTOR_SERVER_QUERY_SESSION_SET_H
 
-#include "agent/control/error.h"
+#include "proto/base/error.h"
 
 #include <sqlite3.h>
 #include <stdbool.h>

@@ -2,8 +2,8 @@
  *
  * A question is a text of SQL that begins with lines "-- KEY: VALUE": title, question, parameter
  * ("NAME = DEFAULT | meaning"), column ("NAME | meaning"), example. */
-#ifndef SJ_COLLECTOR_QUERY_SHIPPED_QUERIES_H
-#define SJ_COLLECTOR_QUERY_SHIPPED_QUERIES_H
+#ifndef SJ_COLLECTOR_SERVER_QUERY_SHIPPED_QUERIES_H
+#define SJ_COLLECTOR_SERVER_QUERY_SHIPPED_QUERIES_H
 
 #include <stdbool.h>
 #include <stddef.h>

@@ -5,6 +5,8 @@
  */
 #include "collector-server/query/sql_guard.h"
 
+#include "collector-server/query/sql_format.h"
+
 #include <stdio.h>
 #include <string.h>
 #include <time.h>
@@ -165,6 +167,10 @@ sj_status sj_sql_guard_new(sqlite3 *database, const sj_sql_limits *limits, sj_sq
     sqlite3_limit(database, SQLITE_LIMIT_COMPOUND_SELECT, 64);
     sqlite3_limit(database, SQLITE_LIMIT_LIKE_PATTERN_LENGTH, 1000);
     sqlite3_limit(database, SQLITE_LIMIT_ATTACHED, 0);
+    if (sj_sql_format_register(database, guard->limits.max_value_bytes) != SQLITE_OK) {
+        sqlite3_free(guard);
+        return sj_fail(error, SJ_ENOMEM, "no memory for the SQL guard");
+    }
     guard->former_heap_limit =
         limits->heap_bytes > 0 ? sqlite3_hard_heap_limit64(limits->heap_bytes) : -1;
     sqlite3_set_authorizer(database, authorize, guard);
@@ -180,6 +186,7 @@ void sj_sql_guard_free(sj_sql_guard *guard)
     }
     sqlite3_set_authorizer(guard->database, NULL, NULL);
     sqlite3_progress_handler(guard->database, 0, NULL, NULL);
+    sj_sql_format_remove(guard->database);
     if (guard->former_heap_limit >= 0) {
         sqlite3_hard_heap_limit64(guard->former_heap_limit);
     }
@@ -219,8 +226,10 @@ static sj_status explain(sj_sql_guard *guard, int result, sj_error *error)
                        "the query needs more memory than it may have (%lld bytes)",
                        (long long)guard->limits.heap_bytes);
     case SQLITE_TOOBIG:
-        return sj_fail(error, SJ_ELIMIT, "a value or the query is larger than %lld bytes",
-                       (long long)guard->limits.max_value_bytes);
+        return strncmp(message, "the widths", 10) == 0
+                   ? sj_fail(error, SJ_ELIMIT, "%s", message)
+                   : sj_fail(error, SJ_ELIMIT, "a value or the query is larger than %lld bytes",
+                             (long long)guard->limits.max_value_bytes);
     case SQLITE_AUTH:
     case SQLITE_READONLY:
     case SQLITE_PERM:

@@ -1,10 +1,10 @@
 /* The guard for SQL that someone else wrote: it can read the tables, views and functions of Sojourn
  * and nothing else, within limits of time, rows and memory. Works on a connection of its own that
- * was opened with sj_database_open_reader; the guard stays on it until the connection is closed. */
-#ifndef SJ_COLLECTOR_QUERY_SQL_GUARD_H
-#define SJ_COLLECTOR_QUERY_SQL_GUARD_H
+ * was opened with sj_database_open_reader; the guard holds until the connection is closed. */
+#ifndef SJ_COLLECTOR_SERVER_QUERY_SQL_GUARD_H
+#define SJ_COLLECTOR_SERVER_QUERY_SQL_GUARD_H
 
-#include "agent/control/error.h"
+#include "proto/base/error.h"
 
 #include <sqlite3.h>
 #include <stdbool.h>

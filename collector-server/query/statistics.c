@@ -1,7 +1,7 @@
 /* Design notes. Run times have long tails and single outliers, so everything here works on ranks.
  * The exact test counts, by dynamic programming over doubled midranks, how many of all ways to pick
  * the values of B out of the pool give a rank sum as far from the middle as the one seen; that
- * stays exact with ties, which equal counts and coarse clocks bring. */
+ * is exact with ties, which equal counts and coarse clocks bring. */
 #include "collector-server/query/statistics.h"
 
 #include <math.h>
@@ -139,6 +139,18 @@ double sj_median(double *values, size_t count)
     return count % 2 != 0 ? values[count / 2] : (values[count / 2 - 1] + values[count / 2]) / 2;
 }
 
+/* can_be_sure returns whether even values that are all apart give an interval of 95 %: the chance
+ * of that order is 2 in all ways to split them. */
+static bool can_be_sure(size_t a_count, size_t b_count)
+{
+    const size_t fewer = a_count < b_count ? a_count : b_count;
+    double splits = 1;
+    for (size_t i = 1; i <= fewer && splits < 40; ++i) {
+        splits = splits * (double)(a_count + b_count - fewer + i) / (double)i;
+    }
+    return splits >= 40;
+}
+
 sj_status sj_rank_shift(const double *a, size_t a_count, const double *b, size_t b_count,
                         sj_shift *shift)
 {
@@ -154,8 +166,9 @@ sj_status sj_rank_shift(const double *a, size_t a_count, const double *b, size_t
     const double spread = 1.959964 * sqrt((double)pairs * (double)(a_count + b_count + 1) / 12.0);
     const double place = floor((double)pairs / 2.0 - spread);
     const size_t low = place > 0 ? (size_t)place : 0;
-    shift->low = pairs != 0 ? differences[low] : 0;
-    shift->high = pairs != 0 ? differences[pairs - 1 - low] : 0;
+    shift->has_interval = can_be_sure(a_count, b_count);
+    shift->low = shift->has_interval ? differences[low] : 0;
+    shift->high = shift->has_interval ? differences[pairs - 1 - low] : 0;
     free(differences);
     return SJ_OK;
 }

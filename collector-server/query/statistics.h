@@ -2,11 +2,12 @@
  * how they are distributed.
  *
  * Pure functions on arrays; any thread; nothing is kept. */
-#ifndef SJ_COLLECTOR_QUERY_STATISTICS_H
-#define SJ_COLLECTOR_QUERY_STATISTICS_H
+#ifndef SJ_COLLECTOR_SERVER_QUERY_STATISTICS_H
+#define SJ_COLLECTOR_SERVER_QUERY_STATISTICS_H
 
-#include "proto/status.h"
+#include "proto/base/status.h"
 
+#include <stdbool.h>
 #include <stddef.h>
 
 /* sj_rank_test gives the two-sided p-value of the Mann-Whitney test: how likely a separation at
@@ -20,6 +21,8 @@ SJ_MUST_CHECK sj_status sj_rank_test(const double *a, size_t a_count, const doub
 typedef struct sj_shift {
     double middle; /* Hodges-Lehmann: median of all differences b - a */
     double low, high;
+    bool has_interval; /* there are values enough for 95 %: 4 a side, or 3 and 5; else low and high
+                        * are 0 */
 } sj_shift;
 
 /* sj_rank_shift estimates the shift from `a` to `b` (both not empty). SJ_ENOMEM. */

@@ -1,7 +1,7 @@
 /* What the virtual tables of this room have in common: they exist without CREATE, only read, and
  * take arguments as hidden columns behind those that they give. */
-#ifndef SJ_COLLECTOR_QUERY_TABLE_FUNCTION_H
-#define SJ_COLLECTOR_QUERY_TABLE_FUNCTION_H
+#ifndef SJ_COLLECTOR_SERVER_QUERY_TABLE_FUNCTION_H
+#define SJ_COLLECTOR_SERVER_QUERY_TABLE_FUNCTION_H
 
 #include "collector-server/query/query_state.h"
 

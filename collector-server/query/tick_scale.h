@@ -3,8 +3,8 @@
  * ns = floor(ticks * numerator / denominator), by one multiplication with a rounded-up reciprocal:
  * exact while ticks * denominator < 2^shift, and in any case monotone, so that a nested call never
  * seems to end after its caller. */
-#ifndef SJ_COLLECTOR_QUERY_TICK_SCALE_H
-#define SJ_COLLECTOR_QUERY_TICK_SCALE_H
+#ifndef SJ_COLLECTOR_SERVER_QUERY_TICK_SCALE_H
+#define SJ_COLLECTOR_SERVER_QUERY_TICK_SCALE_H
 
 #include <stdbool.h>
 #include <stdint.h>

@@ -7,8 +7,9 @@
  *
  * Design notes. Paths are loaded once per query and linked by parent, because SQL's own recursion
  * cannot order and add up at the same time; 64 bytes a path. */
-#include "collector-server/callgraph/callgraph.h"
 #include "collector-server/query/table_function.h"
+#include "proto/base/array.h"
+#include "proto/callgraph/callgraph.h"
 
 #include <stdbool.h>
 #include <stdlib.h>
@@ -102,14 +103,9 @@ static int close_cursor(sqlite3_vtab_cursor *base)
 
 static int add_row(tree_cursor *cursor, const path_row *row)
 {
-    if (cursor->count == cursor->capacity) {
-        const size_t capacity = cursor->capacity != 0 ? cursor->capacity * 2 : 256;
-        path_row *rows = realloc(cursor->rows, capacity * sizeof(*rows));
-        if (rows == NULL) {
-            return SQLITE_NOMEM;
-        }
-        cursor->rows = rows;
-        cursor->capacity = capacity;
+    if (sj_array_reserve(&cursor->rows, &cursor->capacity, cursor->count, 1,
+                         sizeof(*cursor->rows)) != SJ_OK) {
+        return SQLITE_NOMEM;
     }
     cursor->rows[cursor->count++] = *row;
     return SQLITE_OK;

@@ -3,7 +3,7 @@
  * it: below by the low, above by the high end of every undisturbed call's bin. */
 #include "collector-server/query/typical.h"
 
-#include "collector-server/callgraph/histogram.h"
+#include "proto/callgraph/histogram.h"
 
 #include <math.h>
 

@@ -1,8 +1,8 @@
 /* What calls take when nothing disturbs them. */
-#ifndef SJ_COLLECTOR_QUERY_TYPICAL_H
-#define SJ_COLLECTOR_QUERY_TYPICAL_H
+#ifndef SJ_COLLECTOR_SERVER_QUERY_TYPICAL_H
+#define SJ_COLLECTOR_SERVER_QUERY_TYPICAL_H
 
-#include "proto/cursor.h"
+#include "proto/base/cursor.h"
 
 /* sj_typical_total_ns gives the time that the calls of a path would have taken together had those
  * that took more than twice the median (preempted, paged, throttled) taken what the others do:

@@ -1,12 +1,13 @@
 /* Design notes
  *
  * A flush writes rows only for what the blocks since the last one changed. The graph lists its
- * dirty nodes; folding a node adds its gain to the sums of its function and of its (caller, callee)
- * edge, which are kept exactly, in ticks. A function's histogram is the sum of its paths',
+ * dirty nodes; folding a node adds its gain to the aggregates of its function and of its (caller,
+ * callee) edge, which are kept exactly, in ticks. A function's histogram is the sum of its paths',
  * kept by the graph: a path that changes is taken out of it and put in again at the next flush.
  * `state` holds the exact ticks of a path: nanoseconds are rounded and could not be added to after
  * a restart. */
 #include "collector-server/store/session_state.h"
+#include "proto/base/array.h"
 
 #include <stdlib.h>
 
@@ -23,14 +24,7 @@ typedef struct flush_run {
 static sj_status encode_histogram(flush_run *run, const sj_histogram *histogram, sj_slice *encoded)
 {
     const size_t bound = sj_histogram_encoded_bound(histogram);
-    if (run->capacity < bound) {
-        uint8_t *moved = realloc(run->bytes, bound * 2);
-        if (moved == NULL) {
-            return SJ_ENOMEM;
-        }
-        run->bytes = moved;
-        run->capacity = bound * 2;
-    }
+    SJ_TRY(sj_array_reserve(&run->bytes, &run->capacity, 0, bound, 1));
     *encoded = (sj_slice){.data = run->bytes,
                           .size = sj_histogram_encode(histogram, run->bytes, run->capacity)};
     return SJ_OK;
@@ -74,35 +68,35 @@ static sj_status put_path(flush_run *run, uint32_t number)
                       &exact);
 }
 
-static sj_status put_function(flush_run *run, const sj_function_sums *sums)
+static sj_status put_function(flush_run *run, const sj_function_totals *totals)
 {
     const sj_tick_clock *clock = &run->state->clock;
     int64_t function_id = 0;
-    SJ_TRY(find_function(run, sums->function, &function_id));
+    SJ_TRY(find_function(run, totals->function, &function_id));
     const sj_histogram none = {0};
-    const sj_histogram *sum = sj_callgraph_function_histogram(run->state->graph, sums->function);
+    const sj_histogram *sum = sj_callgraph_function_histogram(run->state->graph, totals->function);
     sj_slice histogram = {0};
     SJ_TRY(encode_histogram(run, sum != NULL ? sum : &none, &histogram));
-    const int64_t least = sj_ticks_span_ns(clock, sums->min_ticks);
-    const int64_t most = sj_ticks_span_ns(clock, sums->max_ticks);
-    return sj_sql_run(run->sql, SJ_SQL_FUNCTION_STATS_PUT, run->error, "iiiiioouub",
-                      run->state->session_id, function_id, (int64_t)sums->calls,
-                      sj_ticks_span_ns(clock, sums->total_ticks),
-                      sj_ticks_span_ns(clock, sums->self_ticks), sums->calls != 0 ? &least : NULL,
-                      sums->calls != 0 ? &most : NULL, sums->unwound, sums->untrusted, &histogram);
+    const int64_t least = sj_ticks_span_ns(clock, totals->min_ticks);
+    const int64_t most = sj_ticks_span_ns(clock, totals->max_ticks);
+    return sj_sql_run(
+        run->sql, SJ_SQL_FUNCTION_STATS_PUT, run->error, "iiiiioouub", run->state->session_id,
+        function_id, (int64_t)totals->calls, sj_ticks_span_ns(clock, totals->total_ticks),
+        sj_ticks_span_ns(clock, totals->self_ticks), totals->calls != 0 ? &least : NULL,
+        totals->calls != 0 ? &most : NULL, totals->unwound, totals->untrusted, &histogram);
 }
 
-static sj_status put_edge(flush_run *run, const sj_edge_sums *sums)
+static sj_status put_edge(flush_run *run, const sj_edge_totals *totals)
 {
     const sj_tick_clock *clock = &run->state->clock;
     int64_t caller = 0;
     int64_t callee = 0;
-    SJ_TRY(find_function(run, sums->caller, &caller));
-    SJ_TRY(find_function(run, sums->callee, &callee));
+    SJ_TRY(find_function(run, totals->caller, &caller));
+    SJ_TRY(find_function(run, totals->callee, &callee));
     return sj_sql_run(run->sql, SJ_SQL_EDGE_PUT, run->error, "iiiiii", run->state->session_id,
-                      caller, callee, (int64_t)sums->calls,
-                      sj_ticks_span_ns(clock, sums->total_ticks),
-                      sj_ticks_span_ns(clock, sums->self_ticks));
+                      caller, callee, (int64_t)totals->calls,
+                      sj_ticks_span_ns(clock, totals->total_ticks),
+                      sj_ticks_span_ns(clock, totals->self_ticks));
 }
 
 static sj_status put_node(flush_run *run, uint32_t node)
@@ -172,10 +166,11 @@ static sj_status put_streams(flush_run *run)
 
 sj_status sj_session_flush(sj_statements *sql, sj_session_state *state, sj_error *error)
 {
-    const sj_session_sums *sums = &state->sums;
+    const sj_session_totals *totals = &state->totals;
     flush_run run = {.sql = sql, .state = state, .error = error};
-    SJ_TRY(sj_sql_run(sql, SJ_SQL_SESSION_SUMS, error, "iuuuuuu", state->session_id, sums->blocks,
-                      sums->bytes, sums->calls, sums->events, sums->lost_calls, sums->lost_events));
+    SJ_TRY(sj_sql_run(sql, SJ_SQL_SESSION_TOTALS, error, "iuuuuuu", state->session_id,
+                      totals->blocks, totals->bytes, totals->calls, totals->events,
+                      totals->lost_calls, totals->lost_events));
     const bool is_removed = sqlite3_changes(sql->database) == 0;
     if (!is_removed) {
         const sj_status status = put_graph(&run);
@@ -184,12 +179,12 @@ sj_status sj_session_flush(sj_statements *sql, sj_session_state *state, sj_error
         SJ_TRY(put_streams(&run));
     }
     state->dirty = false;
-    state->sum_now = false;
-    state->is_anew = false;
-    state->is_apart = false;
+    state->write_now = false;
+    state->is_rebuild = false;
+    state->is_quarantined = false;
     state->dirty_since_ns = 0;
-    state->unsummed_block = 0;
-    state->unsummed_in_store = 0;
-    state->late_count = 0;
+    state->first_uncounted_block = 0;
+    state->stored_uncounted_from = 0;
+    state->uncounted_count = 0;
     return SJ_OK;
 }

@@ -5,17 +5,22 @@
  * nothing. A failure after that point rolls the batch back and drops the graph.
  *
  * Overlap: the same events may come from the drain and, re-cut, from a salvager. A range that lies
- * within one stored block is stored already; one that only overlaps is refused, because storing it
- * would count calls twice. */
+ * within one stored block is stored already when its events are equal to the stored ones; one that
+ * differs, or only overlaps, is refused and quarantined, because storing it would count calls
+ * twice, and to acknowledge it would make its sender delete what may be the truth. */
+#include "collector-server/store/deferred_exits.h"
+#include "collector-server/store/enum_text.h"
 #include "collector-server/store/function_bitmap.h"
-#include "collector-server/store/late_leaves.h"
 #include "collector-server/store/store_internal.h"
-#include "collector-server/store/words.h"
+#include "proto/base/array.h"
 
 #include <stdlib.h>
 #include <string.h>
 
-enum { BUSY_BLOCK_EVENTS = 8192 };
+enum {
+    TRIM_PERIOD = 64,
+    /* blocks after which memory is checked within a batch */ BUSY_BLOCK_EVENTS = 8192
+};
 
 typedef struct block_run {
     sj_store *store;
@@ -40,7 +45,30 @@ static sj_status check_ranges(const sj_block_header *header, sj_error *error)
     return SJ_OK;
 }
 
-/* SJ_OK: new; SJ_EEXIST with *duplicate: stored already; SJ_EEXIST: overlaps. */
+/* What a stored block that has all events of this one makes of it: *duplicate when it says the same
+ * of them, else it is kept aside: one of the two lies, and the second must not be acknowledged. */
+static sj_status judge_repeat(block_run *run, const sj_block_header *header, int64_t stored_block,
+                              bool *duplicate)
+{
+    const sj_status status =
+        sj_store_compare_block(run->store, stored_block, run->bytes, run->error);
+    if (status == SJ_OK) {
+        *duplicate = true;
+        return SJ_EEXIST;
+    }
+    if (status != SJ_EEXIST) {
+        return status;
+    }
+    SJ_TRY(sj_store_quarantine(run->store, run->state, header, run->bytes, run->error->text,
+                               run->error));
+    return sj_fail(run->error, SJ_EEXIST,
+                   "events %lld to %lld of stream %u are stored with other contents; this block is "
+                   "quarantined",
+                   (long long)header->first_event,
+                   (long long)(header->first_event + header->event_count), header->stream);
+}
+
+/* SJ_OK: new; SJ_EEXIST with *duplicate: stored already; SJ_EEXIST: contradicts what is stored. */
 static sj_status check_duplicate(block_run *run, const sj_block_header *header, int64_t stream_id,
                                  bool *duplicate)
 {
@@ -50,8 +78,7 @@ static sj_status check_duplicate(block_run *run, const sj_block_header *header, 
         sql, SJ_SQL_BLOCK_FIND, &found, run->error, "iiii", stream_id, (int64_t)header->kind,
         (int64_t)header->first_event, (int64_t)header->event_count);
     if (status != SJ_ENOTFOUND) {
-        *duplicate = status == SJ_OK;
-        return status == SJ_OK ? SJ_EEXIST : status;
+        return status == SJ_OK ? judge_repeat(run, header, found, duplicate) : status;
     }
     if (header->event_count == 0) {
         return SJ_OK;
@@ -66,15 +93,18 @@ static sj_status check_duplicate(block_run *run, const sj_block_header *header, 
     sqlite3_stmt *row = sj_sql_row(sql, SJ_SQL_BLOCK_BEFORE);
     const int64_t first = sqlite3_column_int64(row, 0);
     const int64_t stop = first + sqlite3_column_int64(row, 1);
+    const int64_t stored_block = sqlite3_column_int64(row, 2);
     sj_sql_reset(sql, SJ_SQL_BLOCK_BEFORE);
     if (stop <= (int64_t)header->first_event) {
         return SJ_OK;
     }
-    *duplicate = first <= (int64_t)header->first_event && stop >= end;
-    return *duplicate ? SJ_EEXIST
-                      : sj_fail(run->error, SJ_EEXIST,
-                                "events %lld to %lld of stream %u overlap a stored block",
-                                (long long)header->first_event, (long long)end, header->stream);
+    if (first <= (int64_t)header->first_event && stop >= end) {
+        return judge_repeat(run, header, stored_block, duplicate);
+    }
+    SJ_TRY(sj_store_quarantine(run->store, run->state, header, run->bytes,
+                               "it overlaps a stored block in part", run->error));
+    return sj_fail(run->error, SJ_EEXIST, "events %lld to %lld of stream %u overlap a stored block",
+                   (long long)header->first_event, (long long)end, header->stream);
 }
 
 static sj_status check_functions(block_run *run)
@@ -96,63 +126,29 @@ static sj_status check_functions(block_run *run)
     return SJ_OK;
 }
 
-sj_status sj_store_stack_frames(void *context, uint32_t stream, uint32_t stack_reference,
-                                uint32_t count, sj_frame *frames)
-{
-    const sj_stack_context *stack = context;
-    sj_store *store = stack->store;
-    (void)stream;
-    uint32_t wanted = count; /* frames [0, wanted) are still missing */
-    while (wanted > 0) {
-        sj_statements *sql = &store->sql;
-        sj_block block;
-        if (stack_reference == 0) {
-            return SJ_ENOTFOUND;
-        }
-        SJ_TRY(sj_sql_bind(sql, SJ_SQL_BLOCK_STACK, NULL, "ii", stack->stream_id,
-                           (int64_t)stack_reference));
-        SJ_TRY(sj_sql_step(sql, SJ_SQL_BLOCK_STACK, NULL));
-        sqlite3_stmt *row = sj_sql_row(sql, SJ_SQL_BLOCK_STACK);
-        const sj_slice bytes = {.data = sqlite3_column_blob(row, 0),
-                                .size = (size_t)sqlite3_column_bytes(row, 0)};
-        const sj_status status = sj_block_decode(store->stack_decoder, bytes, 0, &block);
-        sj_sql_reset(sql, SJ_SQL_BLOCK_STACK);
-        SJ_TRY(status);
-        const uint32_t first = block.header.stack_frames;
-        if (first >= wanted || block.frame_count < wanted - first ||
-            block.header.stack_reference >= stack_reference) {
-            return SJ_ECORRUPT;
-        }
-        memcpy(frames + first, block.frames, (wanted - first) * sizeof(*frames));
-        wanted = first;
-        stack_reference = block.header.stack_reference;
-    }
-    return SJ_OK;
-}
-
 static int compare_leaves(const void *left, const void *right)
 {
-    const uint64_t a = ((const sj_late_leave *)left)->call_index;
-    const uint64_t b = ((const sj_late_leave *)right)->call_index;
+    const uint64_t a = ((const sj_deferred_exit *)left)->call_index;
+    const uint64_t b = ((const sj_deferred_exit *)right)->call_index;
     return a < b ? -1 : a > b;
 }
 
-/* Encodes the late leaves, sorted, into the store's scratch memory. */
+/* Encodes the deferred exits, sorted, into the store's scratch memory. */
 static sj_status encode_late(block_run *run, sj_slice *encoded, int64_t *first, int64_t *last)
 {
     const size_t count = run->summary.late_count;
-    const size_t sorted_bytes = count * sizeof(sj_late_leave);
-    const size_t capacity = sj_late_leaves_bound(count);
+    const size_t sorted_bytes = count * sizeof(sj_deferred_exit);
+    const size_t capacity = sj_deferred_exits_bound(count);
     uint8_t *scratch = NULL;
     size_t size = 0;
     SJ_TRY(sj_store_scratch(run->store, sorted_bytes + capacity, &scratch));
     memcpy(scratch, run->summary.late, sorted_bytes);
-    sj_late_leave *sorted = (sj_late_leave *)(void *)scratch;
+    sj_deferred_exit *sorted = (sj_deferred_exit *)(void *)scratch;
     qsort(sorted, count, sizeof(*sorted), compare_leaves);
     *first = (int64_t)sorted[0].call_index;
     *last = (int64_t)sorted[count - 1].call_index;
-    SJ_TRY(sj_late_leaves_encode(sorted, count, run->block.header.first_ticks,
-                                 scratch + sorted_bytes, capacity, &size));
+    SJ_TRY(sj_deferred_exits_encode(sorted, count, run->block.header.first_ticks,
+                                    scratch + sorted_bytes, capacity, &size));
     *encoded = (sj_slice){.data = scratch + sorted_bytes, .size = size};
     return SJ_OK;
 }
@@ -197,7 +193,7 @@ static sj_status insert_gaps(block_run *run)
         }
         SJ_TRY(sj_sql_run(&run->store->sql, SJ_SQL_GAP_ADD, run->error, "iioiotuuii",
                           run->state->session_id, run->stream->stream_id, (int64_t *)NULL,
-                          run->block_id, (int64_t *)NULL, sj_word_of_gap_reason(gap->reason),
+                          run->block_id, (int64_t *)NULL, sj_text_of_gap_reason(gap->reason),
                           gap->calls, gap->events, sj_ticks_at_ns(clock, gap->start_ticks),
                           sj_ticks_at_ns(clock, gap->end_ticks)));
     }
@@ -213,17 +209,17 @@ static sj_status store_block(block_run *run)
     SJ_TRY(insert_gaps(run));
     SJ_TRY(sj_store_add_values(&run->store->sql, run->state->session_id, run->stream->stream_id,
                                &run->block, run->error));
-    if (!run->state->is_behind) {
+    if (!run->state->is_invalid) {
         sj_session_count_block(run->state, run->stream, &run->block, &run->summary,
                                run->bytes.size);
     }
     run->state->dirty = true;
-    SJ_TRY(sj_array_grow((void **)&run->state->late_blocks, &run->state->late_capacity,
-                         run->state->late_count, sizeof(*run->state->late_blocks)));
-    run->state->late_blocks[run->state->late_count++] = run->block_id;
+    SJ_TRY(sj_array_reserve(&run->state->uncounted_blocks, &run->state->uncounted_capacity,
+                            run->state->uncounted_count, 1, sizeof(*run->state->uncounted_blocks)));
+    run->state->uncounted_blocks[run->state->uncounted_count++] = run->block_id;
     run->store->stored_calls += header->kind == SJ_BLOCK_CALLS ? header->call_count : 0;
-    if (run->state->unsummed_block == 0) {
-        run->state->unsummed_block = run->block_id;
+    if (run->state->first_uncounted_block == 0) {
+        run->state->first_uncounted_block = run->block_id;
     }
     SJ_TRY(sj_store_note_timeline(run->store, run->state, run->stream->stream_id, &run->block,
                                   &run->summary, run->error));
@@ -262,7 +258,7 @@ static sj_status replay_block(block_run *run)
     state->is_busy = run->block.header.event_count >= BUSY_BLOCK_EVENTS;
     bool is_held = sj_store_may_hold_graph(store, state);
     sj_status status = is_held ? sj_session_load_graph(&store->sql, state, run->error) : SJ_OK;
-    if (sj_store_is_own_fault(status)) { /* not the block's: its sums fail when due */
+    if (sj_store_is_own_fault(status)) { /* not the block's: its aggregates fail when due */
         is_held = false;
     } else if (status != SJ_OK) {
         return status;
@@ -272,25 +268,24 @@ static sj_status replay_block(block_run *run)
                                     &run->summary);
     }
     if (status == SJ_ELIMIT) { /* too many call paths: likewise */
-        sj_store_fall_behind(state);
+        sj_store_invalidate(state);
         is_held = false;
     }
     if (!is_held) {
-        status = sj_callgraph_measure(store->gauge, &run->block, sj_store_stack_frames, &stack,
-                                      &run->summary);
+        status = sj_callgraph_measure(store->scratch_graph, &run->block, sj_store_stack_frames,
+                                      &stack, &run->summary);
     }
     if (status != SJ_OK) {
         return sj_fail(run->error, status, "a block of stream %u contradicts itself (%s)",
                        run->block.header.stream, sj_status_text(status));
     }
-    if (!is_held && !state->is_behind) {
-        state->is_behind = true;
+    if (!is_held && !state->is_invalid) {
+        state->is_invalid = true;
     }
     return SJ_OK;
 }
 
-sj_status sj_store_apply_block(sj_store *store, const sj_frame_view *frame, bool *duplicate,
-                               sj_error *error)
+static sj_status apply_block(sj_store *store, sj_frame_input *frame, sj_error *error)
 {
     block_run run = {.store = store, .bytes = frame->payload, .error = error};
     sj_block_header header;
@@ -303,15 +298,16 @@ sj_status sj_store_apply_block(sj_store *store, const sj_frame_view *frame, bool
                             error));
     run.stream = sj_session_find_stream(run.state, header.stream);
     if (run.stream != NULL) {
-        status = check_duplicate(&run, &header, run.stream->stream_id, duplicate);
-        if (status == SJ_EEXIST && *duplicate) {
+        status = check_duplicate(&run, &header, run.stream->stream_id, &frame->is_duplicate);
+        if (status == SJ_EEXIST && frame->is_duplicate) {
             run.block.header = header;
             return note_end_of_stream(&run);
         }
         SJ_TRY(status);
     }
     if (store->full) {
-        return sj_fail(error, SJ_EFULL, "the lab's store is full; recordings wait on the device");
+        return sj_fail(error, SJ_EFULL,
+                       "the collector's store is full; recordings wait on the device");
     }
     status = sj_block_decode(store->decoder, frame->payload, SJ_WANT_ALL, &run.block);
     if (status != SJ_OK) {
@@ -324,4 +320,11 @@ sj_status sj_store_apply_block(sj_store *store, const sj_frame_view *frame, bool
     status = store_block(&run);
     /* the graph has the block already: only a rollback makes both agree again */
     return status == SJ_ECORRUPT || status == SJ_ENOTFOUND || status == SJ_EINVAL ? SJ_EIO : status;
+}
+
+sj_status sj_store_apply_block(sj_store *store, sj_frame_input *frame, sj_error *error)
+{
+    SJ_TRY(apply_block(store, frame, error));
+    return ++store->applied_blocks % TRIM_PERIOD == 0 ? sj_store_trim_sessions(store, error)
+                                                      : SJ_OK;
 }

@@ -1,8 +1,12 @@
 #include "collector-server/store/database.h"
 
+#include <fcntl.h>
+#include <limits.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/stat.h>
+#include <sys/statvfs.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -169,6 +173,94 @@ static sj_status prepare_reader(sqlite3 *database, const char *path, sj_error *e
                error);
 }
 
+/* Whether nobody but root can write beside the file: a read-only medium, or a folder without write
+ * permission. */
+static bool is_frozen(const char *path)
+{
+    char folder[PATH_MAX];
+    struct stat status;
+    struct statvfs medium;
+    const char *slash = strrchr(path, '/');
+    const int length = slash == NULL ? 1 : slash == path ? 1 : (int)(slash - path);
+    snprintf(folder, sizeof(folder), "%.*s", length, slash == NULL ? "." : path);
+    return (statvfs(path, &medium) == 0 && (medium.f_flag & ST_RDONLY) != 0) ||
+           (stat(folder, &status) == 0 && (status.st_mode & (S_IWUSR | S_IWGRP | S_IWOTH)) == 0);
+}
+
+static bool has_log(const char *path)
+{
+    char name[PATH_MAX + 8];
+    struct stat status;
+    snprintf(name, sizeof(name), "%s-wal", path);
+    return stat(name, &status) == 0 && status.st_size != 0;
+}
+
+/* The name of the file as a URI that says that it does not change; NULL: no memory. */
+static char *frozen_name(const char *path)
+{
+    sqlite3_str *name = sqlite3_str_new(NULL);
+    sqlite3_str_appendall(name, "file:");
+    for (const char *at = path; *at != '\0'; ++at) {
+        if (strchr("%?#", *at) != NULL) {
+            sqlite3_str_appendf(name, "%%%02X", (unsigned)(unsigned char)*at);
+        } else {
+            sqlite3_str_appendchar(name, 1, *at);
+        }
+    }
+    sqlite3_str_appendall(name, "?immutable=1");
+    return sqlite3_str_finish(name);
+}
+
+/* A reader of a file with a log wants to make the log's files beside it, which a read-only medium
+ * refuses. SQLite then opens the file as immutable, which is so where nobody can write.
+ */
+static sj_status open_frozen(const char *path, sqlite3 **database, sj_error *error)
+{
+    if (!is_frozen(path)) {
+        return sj_fail(
+            error, SJ_EIO,
+            "cannot read %s: you may not write to its folder, and others may be writing; "
+            "copy it, with its -wal file if there is one, to a folder of yours",
+            path);
+    }
+    if (has_log(path)) {
+        return sj_fail(error, SJ_EIO,
+                       "cannot read %s on a read-only medium: its last changes are in %s-wal; copy "
+                       "both files to a folder that can be written",
+                       path, path);
+    }
+    char *name = frozen_name(path);
+    if (name == NULL) {
+        return sj_fail(error, SJ_ENOMEM, "no memory to open %s", path);
+    }
+    const int result = sqlite3_open_v2(
+        name, database, SQLITE_OPEN_READONLY | SQLITE_OPEN_NOMUTEX | SQLITE_OPEN_URI, NULL);
+    sqlite3_free(name);
+    if (result != SQLITE_OK) {
+        return sj_fail(error, sj_database_status(result), "cannot open %s: %s", path,
+                       *database != NULL ? sqlite3_errmsg(*database) : "no memory");
+    }
+    sqlite3_extended_result_codes(*database, 1);
+    return prepare_reader(*database, path, error);
+}
+
+/* Whether the file itself could be opened and read, only not with files beside it. */
+static bool lacks_log_files(sqlite3 *database)
+{
+    const int code = sqlite3_errcode(database) & 0xff;
+    return code == SQLITE_CANTOPEN || code == SQLITE_READONLY;
+}
+
+/* Recordings are for their owner, whatever the umask: SQLite's own files beside the database take
+ * its mode. An error is told by the opening that follows. */
+static void make_private(const char *path)
+{
+    const int file = open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
+    if (file >= 0) {
+        close(file);
+    }
+}
+
 sj_status sj_database_open(const char *path, sj_database_mode mode, sqlite3 **database,
                            sj_error *error)
 {
@@ -180,6 +272,9 @@ sj_status sj_database_open(const char *path, sj_database_mode mode, sqlite3 **da
     if (mode != SJ_DATABASE_CREATE && access(path, F_OK) != 0) {
         return sj_fail(error, SJ_ENOTFOUND, "there is no database %s", path);
     }
+    if (mode == SJ_DATABASE_CREATE) {
+        make_private(path);
+    }
     const int result = sqlite3_open_v2(path, &opened, flags | SQLITE_OPEN_NOMUTEX, NULL);
     sj_status status = SJ_OK;
     if (result != SQLITE_OK) {
@@ -190,6 +285,15 @@ sj_status sj_database_open(const char *path, sj_database_mode mode, sqlite3 **da
         sqlite3_extended_result_codes(opened, 1);
         status = mode == SJ_DATABASE_READ ? prepare_reader(opened, path, error)
                                           : prepare_writer(opened, path, error);
+    }
+    if (status != SJ_OK && mode == SJ_DATABASE_READ && opened != NULL && access(path, R_OK) == 0 &&
+        lacks_log_files(opened)) {
+        sqlite3_close(opened);
+        opened = NULL;
+        status = open_frozen(path, &opened, error);
+    }
+    if (status == SJ_EFULL) {
+        sj_fail(error, status, "no room for %s: the disk is full; free some of it", path);
     }
     if (status != SJ_OK) {
         sqlite3_close(opened);

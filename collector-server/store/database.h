@@ -1,9 +1,9 @@
 /* The database file: opening, pragmas, migrations. Everything else about it is in statements.h and
  * the files that use them. */
-#ifndef SJ_COLLECTOR_STORE_DATABASE_H
-#define SJ_COLLECTOR_STORE_DATABASE_H
+#ifndef SJ_COLLECTOR_SERVER_STORE_DATABASE_H
+#define SJ_COLLECTOR_SERVER_STORE_DATABASE_H
 
-#include "agent/control/error.h"
+#include "proto/base/error.h"
 
 #include <sqlite3.h>
 #include <stdbool.h>
@@ -22,7 +22,9 @@ typedef enum sj_database_mode {
 /* sj_database_open opens a store with its pragmas. A writer brings an older schema up to date in
  * one transaction. SJ_ENOTFOUND: no such file; SJ_ECORRUPT: not a Sojourn store; SJ_EVERSION:
  * written by a newer Sojourn, or older than this reader and so to be opened by a writer first;
- * SJ_EIO. The caller closes `*database` with sqlite3_close. */
+ * SJ_EIO. A reader opens a file on a read-only medium, or in a folder that nobody may write to, as
+ * one that does not change; SJ_EIO when its last changes are still in its log. The caller closes
+ * `*database` with sqlite3_close. */
 SJ_MUST_CHECK sj_status sj_database_open(const char *path, sj_database_mode mode,
                                          sqlite3 **database, sj_error *error);
 

@@ -3,8 +3,8 @@
  * A power of two of bytes, 8 to 1,024; bit number sj_function_bit(function, bits) is set for each
  * session-wide function id that the block enters. A clear bit proves that the block does not enter
  * the function, so that a query by function need not decode it; a set bit proves nothing. */
-#ifndef SJ_COLLECTOR_STORE_FUNCTION_BITMAP_H
-#define SJ_COLLECTOR_STORE_FUNCTION_BITMAP_H
+#ifndef SJ_COLLECTOR_SERVER_STORE_FUNCTION_BITMAP_H
+#define SJ_COLLECTOR_SERVER_STORE_FUNCTION_BITMAP_H
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -37,8 +37,8 @@ static inline size_t sj_function_bitmap_fill(const uint32_t *functions, size_t c
     return size;
 }
 
-/* sj_function_bitmap_may_have tells whether a block may enter a function. Bitmaps of a size that is
- * not a power of two (from another version) say yes. */
+/* sj_function_bitmap_may_have returns whether a block may enter a function. Bitmaps of a size that
+ * is not a power of two (from another version) say yes. */
 static inline bool sj_function_bitmap_may_have(const uint8_t *bitmap, size_t size_bytes,
                                                uint32_t function)
 {

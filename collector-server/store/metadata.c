@@ -1,22 +1,14 @@
 /* Metadata frames: each an idempotent upsert by the identity that the message carries. */
+#include "collector-server/store/enum_text.h"
 #include "collector-server/store/store_internal.h"
 #include "collector-server/store/tags.h"
-#include "collector-server/store/words.h"
 
 #include <stdio.h>
 #include <string.h>
-#include <time.h>
 
 static sj_slice slice_of(const ProtobufCBinaryData *data)
 {
     return (sj_slice){.data = data->data, .size = data->len};
-}
-
-static int64_t realtime_ns(void)
-{
-    struct timespec now;
-    clock_gettime(CLOCK_REALTIME, &now);
-    return (int64_t)now.tv_sec * 1000000000 + now.tv_nsec;
 }
 
 static sj_status put_device(sj_store *store, const sj_slice *uuid, const Sojourn__Hello *hello,
@@ -29,16 +21,27 @@ static sj_status put_device(sj_store *store, const sj_slice *uuid, const Sojourn
     if (tags == NULL) {
         return sj_fail(error, SJ_ENOMEM, "no memory for tags");
     }
-    const sj_status status = sj_sql_run(&store->sql, SJ_SQL_DEVICE_HELLO, error, "bttttttit", uuid,
-                                        hello->device_name, hello->model, hello->os, hello->machine,
-                                        hello->product_version, tags, realtime_ns(), hello->build);
+    const sj_status status =
+        sj_sql_run(&store->sql, SJ_SQL_DEVICE_HELLO, error, "bttttttit", uuid, hello->device_name,
+                   hello->model, hello->os, hello->machine, hello->product_version, tags,
+                   sj_store_realtime_ns(), hello->build);
     sqlite3_free(tags);
     return status;
 }
 
-static sj_status apply_hello(sj_store *store, const Sojourn__Hello *hello, sj_error *error)
+/* A device speaks of itself only. */
+static sj_status check_device(const sj_store *store, const sj_slice *uuid, sj_error *error)
 {
+    return sj_store_is_own_device(store, uuid->data, uuid->size)
+               ? SJ_OK
+               : sj_fail(error, SJ_EINVAL, "the frame names another device than its sender");
+}
+
+sj_status sj_store_apply_hello(sj_store *store, sj_frame_input *frame, sj_error *error)
+{
+    const Sojourn__Hello *hello = frame->message;
     const sj_slice uuid = slice_of(&hello->device_id);
+    SJ_TRY(check_device(store, &uuid, error));
     return put_device(store, &uuid, hello, error);
 }
 
@@ -56,45 +59,85 @@ static sj_status find_device(sj_store *store, const sj_slice *uuid, int64_t *dev
     return sj_sql_get_number(&store->sql, SJ_SQL_DEVICE_FIND, device_id, error, "b", uuid);
 }
 
-static sj_status apply_session(sj_store *store, const Sojourn__Session *session, sj_error *error)
+/* A parent is a session of the same device; one that is not known is left out. */
+static sj_status find_parent(sj_store *store, const ProtobufCBinaryData *id, int64_t *parent_id,
+                             bool *has_parent, sj_error *error)
 {
+    sj_session_state *parent = NULL;
+    *has_parent = false;
+    if (id->len != SJ_SESSION_ID_BYTES) {
+        return SJ_OK;
+    }
+    const sj_sender *sender = store->sender;
+    store->sender = NULL; /* its secret is its own */
+    const sj_status status = sj_store_session(store, id->data, id->len, &parent, error);
+    store->sender = sender;
+    if (status != SJ_OK) {
+        return status == SJ_ENOTFOUND ? SJ_OK : status;
+    }
+    if (!sj_store_is_own_device(store, parent->owner.device, sizeof(parent->owner.device))) {
+        store->foreign_session = parent->session_id;
+        return sj_fail(error, SJ_EINVAL, "the parent of a session is another device's");
+    }
+    *parent_id = parent->session_id;
+    *has_parent = true;
+    return SJ_OK;
+}
+
+/* check_session refuses a session that another sender began. */
+static sj_status check_session(sj_store *store, const Sojourn__Session *session, sj_error *error)
+{
+    const sj_slice device = slice_of(&session->device_id);
+    sj_session_state *known = NULL;
+    SJ_TRY(check_device(store, &device, error));
+    const sj_status status =
+        sj_store_session(store, session->session_id.data, session->session_id.len, &known, error);
+    return status == SJ_ENOTFOUND ? SJ_OK : status;
+}
+
+static sj_slice secret_of(const sj_sender *sender)
+{
+    static const uint8_t none[SJ_SENDER_SECRET_BYTES];
+    return sender != NULL && memcmp(sender->secret, none, sizeof(none)) != 0
+               ? (sj_slice){.data = sender->secret, .size = sizeof(sender->secret)}
+               : (sj_slice){0};
+}
+
+sj_status sj_store_apply_session(sj_store *store, sj_frame_input *frame, sj_error *error)
+{
+    const Sojourn__Session *session = frame->message;
     const sj_slice uuid = slice_of(&session->session_id);
     const sj_slice device = slice_of(&session->device_id);
+    const sj_slice secret = secret_of(store->sender);
     const sj_tick_clock clock = {.started_ticks = session->started_ticks,
                                  .numerator = session->tick_ns_numerator,
                                  .denominator = session->tick_ns_denominator};
+    int64_t device_id = 0;
+    int64_t parent_id = 0;
+    bool has_parent = false;
     if (uuid.size != SJ_SESSION_ID_BYTES || !sj_tick_clock_is_sound(&clock)) {
         return sj_fail(error, SJ_ECORRUPT, "a session's id or clock makes no sense");
     }
-    int64_t device_id = 0;
+    SJ_TRY(check_session(store, session, error));
+    SJ_TRY(find_parent(store, &session->parent_session_id, &parent_id, &has_parent, error));
     SJ_TRY(find_device(store, &device, &device_id, error));
-    int64_t parent_id = 0;
-    bool has_parent = false;
-    if (session->parent_session_id.len == SJ_SESSION_ID_BYTES) {
-        const sj_slice parent = slice_of(&session->parent_session_id);
-        const sj_status status =
-            sj_sql_get_number(&store->sql, SJ_SQL_SESSION_FIND, &parent_id, error, "b", &parent);
-        if (status != SJ_OK && status != SJ_ENOTFOUND) {
-            return status;
-        }
-        has_parent = status == SJ_OK;
-    }
     char *tags = sj_tags_json(session->tags, session->n_tags);
     if (tags == NULL) {
         return sj_fail(error, SJ_ENOMEM, "no memory for tags");
     }
     const sj_status status = sj_sql_run(
-        &store->sql, SJ_SQL_SESSION_PUT, error, "bitttuuuuitotit", &uuid, device_id, session->name,
+        &store->sql, SJ_SQL_SESSION_PUT, error, "bitttuuuuitotitb", &uuid, device_id, session->name,
         session->command, session->mode, session->started_realtime_ns, session->started_ticks,
         session->tick_ns_numerator, session->tick_ns_denominator, (int64_t)session->clock_step,
         session->clock_name, has_parent ? &parent_id : NULL, session->cause,
-        (int64_t)session->policy_version, tags);
+        (int64_t)session->policy_version, tags, &secret);
     sqlite3_free(tags);
     return status;
 }
 
-static sj_status apply_process(sj_store *store, const Sojourn__Process *process, sj_error *error)
+sj_status sj_store_apply_process(sj_store *store, sj_frame_input *frame, sj_error *error)
 {
+    const Sojourn__Process *process = frame->message;
     sj_session_state *state = NULL;
     SJ_TRY(
         sj_store_session(store, process->session_id.data, process->session_id.len, &state, error));
@@ -108,11 +151,12 @@ static sj_status apply_process(sj_store *store, const Sojourn__Process *process,
         process->command, process->how, sj_ticks_at_ns(clock, process->started_ticks),
         process->ended_ticks != 0 ? &ended : NULL, process->has_exit && signal == 0 ? &code : NULL,
         process->has_exit && signal != 0 ? &signal : NULL, (int64_t)process->core_dumped,
-        sj_word_of_disarming(process->disarm_reason));
+        sj_text_of_disarming(process->disarm_reason));
 }
 
-static sj_status apply_thread(sj_store *store, const Sojourn__Thread *thread, sj_error *error)
+sj_status sj_store_apply_thread(sj_store *store, sj_frame_input *frame, sj_error *error)
 {
+    const Sojourn__Thread *thread = frame->message;
     sj_session_state *state = NULL;
     SJ_TRY(sj_store_session(store, thread->session_id.data, thread->session_id.len, &state, error));
     const sj_tick_clock *clock = &state->clock;
@@ -133,8 +177,9 @@ static sj_status apply_thread(sj_store *store, const Sojourn__Thread *thread, sj
     return SJ_OK;
 }
 
-static sj_status apply_clock(sj_store *store, const Sojourn__ClockPairs *pairs, sj_error *error)
+sj_status sj_store_apply_clock_pairs(sj_store *store, sj_frame_input *frame, sj_error *error)
 {
+    const Sojourn__ClockPairs *pairs = frame->message;
     sj_session_state *state = NULL;
     SJ_TRY(sj_store_session(store, pairs->session_id.data, pairs->session_id.len, &state, error));
     for (size_t i = 0; i < pairs->n_pair; ++i) {
@@ -146,21 +191,21 @@ static sj_status apply_clock(sj_store *store, const Sojourn__ClockPairs *pairs, 
     return SJ_OK;
 }
 
-static sj_status apply_mark(sj_store *store, const Sojourn__Mark *mark, bool *duplicate,
-                            sj_error *error)
+sj_status sj_store_apply_mark(sj_store *store, sj_frame_input *frame, sj_error *error)
 {
+    const Sojourn__Mark *mark = frame->message;
     sj_session_state *state = NULL;
     SJ_TRY(sj_store_session(store, mark->session_id.data, mark->session_id.len, &state, error));
     SJ_TRY(sj_sql_run(&store->sql, SJ_SQL_MARK_ADD, error, "iutiiut", state->session_id, mark->mark,
                       mark->name, (int64_t)mark->end, sj_ticks_at_ns(&state->clock, mark->ticks),
                       mark->thread, mark->source));
-    *duplicate = sqlite3_changes(store->database) == 0;
+    frame->is_duplicate = sqlite3_changes(store->database) == 0;
     return SJ_OK;
 }
 
-static sj_status apply_gap(sj_store *store, const Sojourn__Gap *gap, bool *duplicate,
-                           sj_error *error)
+sj_status sj_store_apply_gap(sj_store *store, sj_frame_input *frame, sj_error *error)
 {
+    const Sojourn__Gap *gap = frame->message;
     sj_session_state *state = NULL;
     SJ_TRY(sj_store_session(store, gap->session_id.data, gap->session_id.len, &state, error));
     if (gap->calls > INT64_MAX / 2 || gap->events > INT64_MAX / 2 || gap->gap > INT64_MAX) {
@@ -174,23 +219,24 @@ static sj_status apply_gap(sj_store *store, const Sojourn__Gap *gap, bool *dupli
     const int64_t number = (int64_t)gap->gap;
     SJ_TRY(sj_sql_run(&store->sql, SJ_SQL_GAP_ADD, error, "iooootuuii", state->session_id,
                       stream != NULL ? &stream->stream_id : NULL, gap->thread != 0 ? &thread : NULL,
-                      (int64_t *)NULL, &number, sj_word_of_gap_reason(gap->reason), gap->calls,
+                      (int64_t *)NULL, &number, sj_text_of_gap_reason(gap->reason), gap->calls,
                       gap->events, sj_ticks_at_ns(&state->clock, gap->start_ticks),
                       sj_ticks_at_ns(&state->clock, gap->end_ticks)));
-    *duplicate = sqlite3_changes(store->database) == 0;
-    if (*duplicate) {
+    frame->is_duplicate = sqlite3_changes(store->database) == 0;
+    if (frame->is_duplicate) {
         return SJ_OK;
     }
-    /* into the row at once, as no block tells it again; memory adds to what it read of that */
+    /* into the row at once, as no block holds it; memory adds to what it read of that */
     SJ_TRY(sj_sql_run(&store->sql, SJ_SQL_SESSION_LOST, error, "iuu", state->session_id, gap->calls,
                       gap->events));
-    state->sums.lost_calls += gap->calls;
-    state->sums.lost_events += gap->events;
+    state->totals.lost_calls += gap->calls;
+    state->totals.lost_events += gap->events;
     return SJ_OK;
 }
 
-static sj_status apply_end(sj_store *store, const Sojourn__SessionEnd *end, sj_error *error)
+sj_status sj_store_apply_session_end(sj_store *store, sj_frame_input *frame, sj_error *error)
 {
+    const Sojourn__SessionEnd *end = frame->message;
     static const char *const words[] = {"completed", "interrupted", "crashed", "killed", "lost"};
     sj_session_state *state = NULL;
     SJ_TRY(sj_store_session(store, end->session_id.data, end->session_id.len, &state, error));
@@ -201,15 +247,16 @@ static sj_status apply_end(sj_store *store, const Sojourn__SessionEnd *end, sj_e
     if (how == NULL) {
         return sj_fail(error, SJ_ECORRUPT, "a session cannot end as \"%.40s\"", end->how);
     }
-    state->sum_now = state->dirty;
+    state->write_now = state->dirty;
     return sj_sql_run(&store->sql, SJ_SQL_SESSION_END, error, "ituuuuuuuuu", state->session_id, how,
                       end->ended_ticks, end->ended_realtime_ns, end->records, end->calls,
                       end->lost_calls, end->lost_events, end->blocks, end->traced_cpu_ns,
                       end->estimated_probe_ns);
 }
 
-static sj_status apply_mapping(sj_store *store, const Sojourn__Mapping *mapping, sj_error *error)
+sj_status sj_store_apply_mapping(sj_store *store, sj_frame_input *frame, sj_error *error)
 {
+    const Sojourn__Mapping *mapping = frame->message;
     sj_session_state *state = NULL;
     SJ_TRY(
         sj_store_session(store, mapping->session_id.data, mapping->session_id.len, &state, error));
@@ -220,8 +267,9 @@ static sj_status apply_mapping(sj_store *store, const Sojourn__Mapping *mapping,
                       mapping->unloaded_ticks != 0 ? &unloaded : NULL);
 }
 
-static sj_status apply_unhooked(sj_store *store, const Sojourn__Unhooked *unhooked, sj_error *error)
+sj_status sj_store_apply_unhooked(sj_store *store, sj_frame_input *frame, sj_error *error)
 {
+    const Sojourn__Unhooked *unhooked = frame->message;
     sj_session_state *state = NULL;
     SJ_TRY(sj_store_session(store, unhooked->session_id.data, unhooked->session_id.len, &state,
                             error));
@@ -232,100 +280,24 @@ static sj_status apply_unhooked(sj_store *store, const Sojourn__Unhooked *unhook
     for (size_t i = 0; i < unhooked->n_function; ++i) {
         SJ_TRY(sj_sql_run(&store->sql, SJ_SQL_REFUSED_ADD, error, "iuit", state->session_id,
                           unhooked->process, (int64_t)unhooked->function[i],
-                          sj_word_of_skip(unhooked->skip[i])));
+                          sj_text_of_skip(unhooked->skip[i])));
     }
     return SJ_OK;
 }
 
-static sj_status apply_device_clock(sj_store *store, const Sojourn__DeviceClock *clock,
-                                    bool *duplicate, sj_error *error)
+sj_status sj_store_apply_device_clock(sj_store *store, sj_frame_input *frame, sj_error *error)
 {
+    const Sojourn__DeviceClock *clock = frame->message;
     const sj_slice device = slice_of(&clock->device_id);
     int64_t device_id = 0;
     if (clock->boottime_ns > INT64_MAX / 4 || clock->uncertainty_ns > INT64_MAX / 4 ||
         clock->offset_ns > INT64_MAX / 4 || clock->offset_ns < -INT64_MAX / 4) {
         return sj_fail(error, SJ_ECORRUPT, "a device's clock makes no sense");
     }
+    SJ_TRY(check_device(store, &device, error));
     SJ_TRY(find_device(store, &device, &device_id, error));
     SJ_TRY(sj_sql_run(&store->sql, SJ_SQL_DEVICE_CLOCK_ADD, error, "ituiu", device_id,
                       clock->boot_id, clock->boottime_ns, clock->offset_ns, clock->uncertainty_ns));
-    *duplicate = sqlite3_changes(store->database) == 0;
+    frame->is_duplicate = sqlite3_changes(store->database) == 0;
     return SJ_OK;
-}
-
-static const ProtobufCMessageDescriptor *descriptor_of(uint16_t type)
-{
-    switch (type) {
-    case SJ_FRAME_HELLO:
-        return &sojourn__hello__descriptor;
-    case SJ_FRAME_SESSION:
-        return &sojourn__session__descriptor;
-    case SJ_FRAME_PROCESS:
-        return &sojourn__process__descriptor;
-    case SJ_FRAME_THREAD:
-        return &sojourn__thread__descriptor;
-    case SJ_FRAME_CLOCK:
-        return &sojourn__clock_pairs__descriptor;
-    case SJ_FRAME_MARK:
-        return &sojourn__mark__descriptor;
-    case SJ_FRAME_GAP:
-        return &sojourn__gap__descriptor;
-    case SJ_FRAME_SESSION_END:
-        return &sojourn__session_end__descriptor;
-    case SJ_FRAME_MAPPING:
-        return &sojourn__mapping__descriptor;
-    case SJ_FRAME_UNHOOKED:
-        return &sojourn__unhooked__descriptor;
-    case SJ_FRAME_DEVICE_CLOCK:
-        return &sojourn__device_clock__descriptor;
-    default:
-        return NULL;
-    }
-}
-
-static sj_status apply_message(sj_store *store, uint16_t type, const void *message, bool *duplicate,
-                               sj_error *error)
-{
-    switch (type) {
-    case SJ_FRAME_HELLO:
-        return apply_hello(store, message, error);
-    case SJ_FRAME_SESSION:
-        return apply_session(store, message, error);
-    case SJ_FRAME_PROCESS:
-        return apply_process(store, message, error);
-    case SJ_FRAME_THREAD:
-        return apply_thread(store, message, error);
-    case SJ_FRAME_CLOCK:
-        return apply_clock(store, message, error);
-    case SJ_FRAME_MARK:
-        return apply_mark(store, message, duplicate, error);
-    case SJ_FRAME_GAP:
-        return apply_gap(store, message, duplicate, error);
-    case SJ_FRAME_SESSION_END:
-        return apply_end(store, message, error);
-    case SJ_FRAME_MAPPING:
-        return apply_mapping(store, message, error);
-    case SJ_FRAME_DEVICE_CLOCK:
-        return apply_device_clock(store, message, duplicate, error);
-    default:
-        return apply_unhooked(store, message, error);
-    }
-}
-
-sj_status sj_store_apply_metadata(sj_store *store, const sj_frame_view *frame, bool *duplicate,
-                                  sj_error *error)
-{
-    const ProtobufCMessageDescriptor *descriptor = descriptor_of(frame->type);
-    if (descriptor == NULL) {
-        return sj_fail(error, SJ_EUNSUPPORTED, "this collector does not know frame type %u",
-                       frame->type);
-    }
-    ProtobufCAllocator allocator = sj_store_allocator(store);
-    const void *message =
-        protobuf_c_message_unpack(descriptor, &allocator, frame->header.size, frame->header.data);
-    if (message == NULL) {
-        return sj_fail(error, SJ_ECORRUPT, "the header of a frame of type %u cannot be read",
-                       frame->type);
-    }
-    return apply_message(store, frame->type, message, duplicate, error);
 }

@@ -6,11 +6,12 @@
  * blocks that use its functions are refused as "not found" until then, and sent again. A module
  * comes again when other functions of it are hooked: then it has another hook plan from now on. */
 #include "collector-server/store/store_internal.h"
+#include "proto/base/array.h"
 
-#include "agent/planner/plan.h"
-#include "collector-server/store/words.h"
-#include "collector-server/symbolize/demangle.h"
-#include "proto/function_table.h"
+#include "agent/abi/plan.h"
+#include "agent/objfile/demangle.h"
+#include "collector-server/store/enum_text.h"
+#include "proto/wire/function_table.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -105,7 +106,7 @@ static sj_status add_function(module_run *run, uint32_t number, const sj_functio
                       run->first_function_id + number, run->module_id, entry->offset,
                       (int64_t)entry->size_bytes, run->name, entry->name,
                       sj_store_symbol_key(module, run->name),
-                      sj_word_of_symbol_source(entry->source));
+                      sj_text_of_symbol_source(entry->source));
 }
 
 /* A cold part is no function that was left alone: it is recorded with its function. */
@@ -115,9 +116,9 @@ static sj_status add_plan_function(module_run *run, uint32_t number, const sj_fu
         return SJ_OK;
     }
     const char *technique =
-        entry->skip == SJ_SKIP_COLD_PART ? "part" : sj_word_of_technique(entry->technique);
+        entry->skip == SJ_SKIP_COLD_PART ? "part" : sj_text_of_technique(entry->technique);
     return sj_sql_run(&run->store->sql, SJ_SQL_PLAN_FUNCTION_ADD, run->error, "iitt", run->plan_id,
-                      run->first_function_id + number, technique, sj_word_of_skip(entry->skip));
+                      run->first_function_id + number, technique, sj_text_of_skip(entry->skip));
 }
 
 static sj_status put_module(module_run *run)
@@ -167,10 +168,10 @@ static sj_status put_all(module_run *run)
     SJ_TRY(visit_functions(run, digest_function));
     SJ_TRY(put_module(run));
     SJ_TRY(put_plan(run));
-    SJ_TRY(sj_sql_run(&run->store->sql, SJ_SQL_SESSION_MODULE_ADD, run->error, "iiiiiii",
+    SJ_TRY(sj_sql_run(&run->store->sql, SJ_SQL_SESSION_MODULE_ADD, run->error, "iiiiiiit",
                       run->state->session_id, (int64_t)module->module, run->module_id, run->plan_id,
                       (int64_t)module->first_function, (int64_t)module->function_count,
-                      (int64_t)module->hooked_count));
+                      (int64_t)module->hooked_count, module->path));
     run->is_new = sqlite3_changes(run->store->database) != 0;
     SJ_TRY(sj_sql_run(&run->store->sql, SJ_SQL_PART_DELETE, run->error, "ii",
                       run->state->session_id, (int64_t)module->module));
@@ -213,10 +214,10 @@ static sj_status gather_parts(module_run *run)
             status = SJ_EAGAIN;
             break;
         }
-        status = raw_bytes > SJ_FUNCTION_TABLE_MAX_BYTES - raw_used
-                     ? SJ_ELIMIT
-                     : sj_array_grow((void **)&run->parts, &capacity, run->part_count,
-                                     sizeof(*run->parts));
+        status =
+            raw_bytes > SJ_FUNCTION_TABLE_MAX_BYTES - raw_used
+                ? SJ_ELIMIT
+                : sj_array_reserve(&run->parts, &capacity, run->part_count, 1, sizeof(*run->parts));
         if (status == SJ_OK) {
             status = decompress(run, packed, run->raw + raw_used, raw_bytes);
         }
@@ -233,7 +234,7 @@ static sj_status gather_parts(module_run *run)
     return next < function_count ? SJ_EAGAIN : SJ_OK;
 }
 
-static sj_status check_module(const module_run *run, const sj_frame_view *frame, bool *known)
+static sj_status check_module(const module_run *run, const sj_frame_input *frame, bool *known)
 {
     const Sojourn__Module *module = run->module;
     const uint64_t end = (uint64_t)module->first_function + module->function_count;
@@ -263,7 +264,7 @@ static sj_status check_module(const module_run *run, const sj_frame_view *frame,
     return SJ_OK;
 }
 
-static sj_status apply_part(module_run *run, const sj_frame_view *frame)
+static sj_status apply_part(module_run *run, const sj_frame_input *frame)
 {
     const Sojourn__Module *module = run->module;
     const uint32_t count = module->part_count != 0 ? module->part_count : module->function_count;
@@ -283,15 +284,9 @@ static sj_status apply_part(module_run *run, const sj_frame_view *frame)
     return run->name != NULL ? put_all(run) : SJ_ENOMEM;
 }
 
-sj_status sj_store_apply_module(sj_store *store, const sj_frame_view *frame, bool *duplicate,
-                                sj_error *error)
+sj_status sj_store_apply_module(sj_store *store, sj_frame_input *frame, sj_error *error)
 {
-    ProtobufCAllocator allocator = sj_store_allocator(store);
-    const Sojourn__Module *module =
-        sojourn__module__unpack(&allocator, frame->header.size, frame->header.data);
-    if (module == NULL) {
-        return sj_fail(error, SJ_ECORRUPT, "the header of a module cannot be read");
-    }
+    const Sojourn__Module *module = frame->message;
     module_run run = {.store = store,
                       .module = module,
                       .functions_digest = {UINT64_C(0xcbf29ce484222325), 1},
@@ -302,7 +297,7 @@ sj_status sj_store_apply_module(sj_store *store, const sj_frame_view *frame, boo
     bool known = false;
     SJ_TRY(check_module(&run, frame, &known));
     const sj_status status = apply_part(&run, frame);
-    *duplicate = known && !run.is_new;
+    frame->is_duplicate = known && !run.is_new;
     free(run.raw);
     free(run.parts);
     free(run.name);

@@ -1,20 +1,21 @@
 /* The calls that are still open when a stream ends: the end state of its last block. */
 #include "collector-server/store/store_internal.h"
-#include "proto/call_trust.h"
+#include "proto/base/array.h"
+#include "proto/block/call_trust.h"
 
 #include <stdlib.h>
 #include <string.h>
 
 typedef struct open_stack {
-    sj_frame *frames;
+    sj_stack_frame *frames;
     size_t count;
     size_t capacity;
 } open_stack;
 
-static sj_status push(open_stack *stack, sj_frame frame)
+static sj_status push(open_stack *stack, sj_stack_frame frame)
 {
-    SJ_TRY(sj_array_grow((void **)&stack->frames, &stack->capacity, stack->count,
-                         sizeof(*stack->frames)));
+    SJ_TRY(sj_array_reserve(&stack->frames, &stack->capacity, stack->count, 1,
+                            sizeof(*stack->frames)));
     stack->frames[stack->count++] = frame;
     return SJ_OK;
 }
@@ -68,10 +69,10 @@ static sj_status replay(const sj_block *block, open_stack *stack)
             block->symbols16 != NULL ? block->symbols16[i] : block->symbols32[i];
         if (symbol != SJ_EVENT_LEAVE) {
             const uint32_t function = block->functions[symbol - 1];
-            SJ_TRY(push(stack, (sj_frame){.call_index = call_index++,
-                                          .start_ticks = block->ticks[i],
-                                          .function = function,
-                                          .flags = sj_call_trust_enter(&trust, function)}));
+            SJ_TRY(push(stack, (sj_stack_frame){.call_index = call_index++,
+                                                .start_ticks = block->ticks[i],
+                                                .function = function,
+                                                .flags = sj_call_trust_enter(&trust, function)}));
         } else if (stack->count > 0) {
             stack->count--;
             sj_call_trust_leave(&trust, (uint32_t)stack->count,
@@ -93,7 +94,7 @@ sj_status sj_store_note_open_calls(sj_store *store, const sj_session_state *stat
         status = replay(block, &stack);
     }
     for (size_t i = 0; status == SJ_OK && i < stack.count; ++i) {
-        const sj_frame *frame = &stack.frames[i];
+        const sj_stack_frame *frame = &stack.frames[i];
         int64_t function_id = 0;
         if (!sj_session_function_id(state, frame->function, &function_id)) {
             status = sj_fail(error, SJ_ENOTFOUND, "function %u has no module", frame->function);

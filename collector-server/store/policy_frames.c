@@ -1,22 +1,25 @@
 /* Frames of policies, and of what they did: each has a number in its session and is taken once. */
 #include "collector-server/store/store_internal.h"
 
-#include "collector-server/callgraph/profile.h"
+#include "proto/callgraph/profile.h"
 
 #include <stdlib.h>
 #include <zstd.h>
 
 enum { PROFILE_MAX_BYTES = 64 << 20 };
 
-static sj_status apply_policy(sj_store *store, const Sojourn__Policy *policy, sj_error *error)
+sj_status sj_store_apply_policy(sj_store *store, sj_frame_input *frame, sj_error *error)
 {
+    const Sojourn__Policy *policy = frame->message;
     sj_session_state *state = NULL;
     SJ_TRY(sj_store_session(store, policy->session_id.data, policy->session_id.len, &state, error));
-    return sj_sql_run(&store->sql, SJ_SQL_POLICY_ADD, error, "iutititti", state->session_id,
+    SJ_TRY(sj_sql_run(&store->sql, SJ_SQL_POLICY_ADD, error, "iutititti", state->session_id,
                       policy->policy, policy->name, (int64_t)policy->version, policy->mode,
                       (int64_t)policy->budget_ppm, policy->document,
                       policy->not_applied[0] != '\0' ? policy->not_applied : "[]",
-                      sj_ticks_at_ns(&state->clock, policy->ticks));
+                      sj_ticks_at_ns(&state->clock, policy->ticks)));
+    frame->is_duplicate = sqlite3_changes(store->database) == 0;
+    return SJ_OK;
 }
 
 /* find_function gives NULL for "none in particular". */
@@ -34,23 +37,27 @@ static sj_status find_function(const sj_session_state *state, uint32_t function,
     return SJ_OK;
 }
 
-static sj_status apply_decision(sj_store *store, const Sojourn__Decision *decision, sj_error *error)
+sj_status sj_store_apply_decision(sj_store *store, sj_frame_input *frame, sj_error *error)
 {
+    const Sojourn__Decision *decision = frame->message;
     sj_session_state *state = NULL;
     int64_t id = 0;
     const int64_t *function = NULL;
     SJ_TRY(sj_store_session(store, decision->session_id.data, decision->session_id.len, &state,
                             error));
     SJ_TRY(find_function(state, decision->function, &id, &function, error));
-    return sj_sql_run(&store->sql, SJ_SQL_DECISION_ADD, error, "iuiuottuuii", state->session_id,
+    SJ_TRY(sj_sql_run(&store->sql, SJ_SQL_DECISION_ADD, error, "iuiuottuuii", state->session_id,
                       decision->decision, sj_ticks_at_ns(&state->clock, decision->ticks),
                       decision->process, function, decision->what, decision->reason,
                       decision->calls, decision->total_calls, (int64_t)decision->overhead_ppm,
-                      (int64_t)decision->budget_ppm);
+                      (int64_t)decision->budget_ppm));
+    frame->is_duplicate = sqlite3_changes(store->database) == 0;
+    return SJ_OK;
 }
 
-static sj_status apply_trigger(sj_store *store, const Sojourn__Trigger *trigger, sj_error *error)
+sj_status sj_store_apply_trigger(sj_store *store, sj_frame_input *frame, sj_error *error)
 {
+    const Sojourn__Trigger *trigger = frame->message;
     sj_session_state *state = NULL;
     const sj_slice child = {.data = trigger->child_session_id.data,
                             .size = trigger->child_session_id.len};
@@ -69,11 +76,16 @@ static sj_status apply_trigger(sj_store *store, const Sojourn__Trigger *trigger,
         sqlite3_bind_null(sj_sql_row(&store->sql, SJ_SQL_TRIGGER_ADD), 11);
     }
     const sj_status status = sj_sql_step(&store->sql, SJ_SQL_TRIGGER_ADD, error);
-    return status == SJ_ENOTFOUND ? SJ_OK : status;
+    if (status != SJ_OK && status != SJ_ENOTFOUND) {
+        return status;
+    }
+    frame->is_duplicate = sqlite3_changes(store->database) == 0;
+    return SJ_OK;
 }
 
-static sj_status apply_stack(sj_store *store, const Sojourn__Stack *stack, sj_error *error)
+sj_status sj_store_apply_stack(sj_store *store, sj_frame_input *frame, sj_error *error)
 {
+    const Sojourn__Stack *stack = frame->message;
     sj_session_state *state = NULL;
     SJ_TRY(sj_store_session(store, stack->session_id.data, stack->session_id.len, &state, error));
     if (stack->n_function != stack->n_offset || stack->n_function != stack->n_module) {
@@ -92,12 +104,13 @@ static sj_status apply_stack(sj_store *store, const Sojourn__Stack *stack, sj_er
             (int64_t)stack->tid, stack->thread_name, stack->cause, stack->function[i],
             module != 0 ? stack->path[module - 1] : "", stack->offset[i], (int64_t)stack->cut));
     }
+    frame->is_duplicate = sqlite3_changes(store->database) == 0;
     return SJ_OK;
 }
 
-static sj_status apply_filtered(sj_store *store, const Sojourn__Filtered *filtered, bool *duplicate,
-                                sj_error *error)
+sj_status sj_store_apply_filtered(sj_store *store, sj_frame_input *frame, sj_error *error)
 {
+    const Sojourn__Filtered *filtered = frame->message;
     sj_session_state *state = NULL;
     SJ_TRY(sj_store_session(store, filtered->session_id.data, filtered->session_id.len, &state,
                             error));
@@ -107,8 +120,8 @@ static sj_status apply_filtered(sj_store *store, const Sojourn__Filtered *filter
     }
     SJ_TRY(sj_sql_run(&store->sql, SJ_SQL_FILTERED_FRAME_ADD, error, "iu", state->session_id,
                       filtered->filtered));
-    *duplicate = sqlite3_changes(store->database) == 0;
-    for (size_t i = 0; i < filtered->n_function && !*duplicate; i++) {
+    frame->is_duplicate = sqlite3_changes(store->database) == 0;
+    for (size_t i = 0; i < filtered->n_function && !frame->is_duplicate; i++) {
         int64_t id = 0;
         const int64_t *function = NULL;
         SJ_TRY(find_function(state, filtered->function[i], &id, &function, error));
@@ -153,7 +166,7 @@ static sj_status merge(sj_store *store, sj_session_state *state, sj_slice bytes,
     }
     status = check_functions(state, nodes, count, error);
     if (status == SJ_OK) {
-        status = sj_store_catch_up(store, state, error);
+        status = sj_store_rebuild_aggregates(store, state, error);
     }
     if (status == SJ_OK) {
         status = sj_session_load_graph(&store->sql, state, error);
@@ -163,16 +176,16 @@ static sj_status merge(sj_store *store, sj_session_state *state, sj_slice bytes,
         if (status == SJ_ELIMIT || status == SJ_ENOMEM) { /* half of it is in */
             sj_fail(error, status, "a profile cannot be added: %s",
                     status == SJ_ELIMIT ? "too many call paths" : "out of memory");
-            sj_store_fall_behind(state);
+            sj_store_invalidate(state);
         }
     }
     sj_profile_free(nodes, count);
     return status;
 }
 
-static sj_status apply_profile(sj_store *store, const Sojourn__Profile *profile, sj_slice payload,
-                               bool *duplicate, sj_error *error)
+sj_status sj_store_apply_profile(sj_store *store, sj_frame_input *frame, sj_error *error)
 {
+    const Sojourn__Profile *profile = frame->message;
     sj_session_state *state = NULL;
     uint8_t *raw = NULL;
     SJ_TRY(
@@ -183,76 +196,26 @@ static sj_status apply_profile(sj_store *store, const Sojourn__Profile *profile,
     SJ_TRY(sj_sql_run(&store->sql, SJ_SQL_PROFILE_ADD, error, "iuiiuuu", state->session_id,
                       profile->profile, sj_ticks_at_ns(&state->clock, profile->first_ticks),
                       sj_ticks_at_ns(&state->clock, profile->last_ticks), profile->calls,
-                      profile->events, (uint64_t)payload.size));
-    *duplicate = sqlite3_changes(store->database) == 0;
-    if (*duplicate) {
+                      profile->events, (uint64_t)frame->payload.size));
+    frame->is_duplicate = sqlite3_changes(store->database) == 0;
+    if (frame->is_duplicate) {
         return SJ_OK;
     }
-    SJ_TRY(decompress(payload, profile->raw_bytes, &raw, error));
+    SJ_TRY(decompress(frame->payload, profile->raw_bytes, &raw, error));
     const sj_slice bytes = {.data = raw, .size = profile->raw_bytes};
     const sj_status status = merge(store, state, bytes, error);
     free(raw);
     SJ_TRY(status);
-    state->sums.calls += profile->calls;
-    state->sums.events += profile->events;
-    state->sums.bytes += payload.size;
+    state->totals.calls += profile->calls;
+    state->totals.events += profile->events;
+    state->totals.bytes += frame->payload.size;
     state->dirty = true;
-    /* at once, as no block tells it again: who cannot be written has this frame refused */
+    /* at once, as no block holds it: who cannot be written has this frame refused */
     const sj_status written = sj_store_write_session(store, state, error);
     if (written != SJ_OK) {
-        sj_store_fall_behind(state);
+        sj_store_invalidate(state);
         return written;
     }
     store->stored_calls += profile->calls;
-    return SJ_OK;
-}
-
-static const ProtobufCMessageDescriptor *descriptor_of(uint16_t type)
-{
-    switch (type) {
-    case SJ_FRAME_POLICY:
-        return &sojourn__policy__descriptor;
-    case SJ_FRAME_PROFILE:
-        return &sojourn__profile__descriptor;
-    case SJ_FRAME_DECISION:
-        return &sojourn__decision__descriptor;
-    case SJ_FRAME_TRIGGER:
-        return &sojourn__trigger__descriptor;
-    case SJ_FRAME_STACK:
-        return &sojourn__stack__descriptor;
-    default:
-        return &sojourn__filtered__descriptor;
-    }
-}
-
-sj_status sj_store_apply_policy(sj_store *store, const sj_frame_view *frame, bool *duplicate,
-                                sj_error *error)
-{
-    ProtobufCAllocator allocator = sj_store_allocator(store);
-    const void *message = protobuf_c_message_unpack(descriptor_of(frame->type), &allocator,
-                                                    frame->header.size, frame->header.data);
-    if (message == NULL) {
-        return sj_fail(error, SJ_ECORRUPT, "the header of a frame of type %u cannot be read",
-                       frame->type);
-    }
-    switch (frame->type) {
-    case SJ_FRAME_POLICY:
-        SJ_TRY(apply_policy(store, message, error));
-        break;
-    case SJ_FRAME_PROFILE:
-        return apply_profile(store, message, frame->payload, duplicate, error);
-    case SJ_FRAME_DECISION:
-        SJ_TRY(apply_decision(store, message, error));
-        break;
-    case SJ_FRAME_TRIGGER:
-        SJ_TRY(apply_trigger(store, message, error));
-        break;
-    case SJ_FRAME_STACK:
-        SJ_TRY(apply_stack(store, message, error));
-        break;
-    default:
-        return apply_filtered(store, message, duplicate, error);
-    }
-    *duplicate = sqlite3_changes(store->database) == 0;
     return SJ_OK;
 }

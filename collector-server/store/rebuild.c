@@ -1,5 +1,5 @@
-/* The sums of a session made anew from its blocks: taken away, and then made good by the way that
- * those of a killed collector are (late_sums.c). */
+/* The aggregates of a session rebuilt from its blocks: taken away, and then recomputed by the way
+ * that those of a killed collector are (deferred_aggregates.c). */
 #include "collector-server/store/database.h"
 #include "collector-server/store/store_internal.h"
 
@@ -21,7 +21,8 @@ static const char forget_sql[] =
     "UPDATE sessions SET stored_blocks = 0, stored_bytes = 0, stored_calls = 0, stored_events = 0,"
     " (lost_calls, lost_events) = (SELECT coalesce(sum(calls), 0), coalesce(sum(events), 0)"
     "  FROM gaps WHERE session_id = %1$lld AND block_id IS NULL),"
-    " unsummed_from_block = (SELECT min(block_id) FROM streams JOIN blocks USING (stream_id)"
+    " aggregates_valid_before_block = (SELECT min(block_id) FROM streams JOIN blocks USING "
+    "(stream_id)"
     "  WHERE session_id = %1$lld) WHERE session_id = %1$lld";
 
 static sj_status get_session(sj_store *store, int64_t session_id, uint8_t uuid[16], sj_error *error)
@@ -40,7 +41,7 @@ static sj_status get_session(sj_store *store, int64_t session_id, uint8_t uuid[1
     } else if (sqlite3_column_int(row, 1) != 0) {
         status =
             sj_fail(error, SJ_EUNSUPPORTED,
-                    "session %lld has profiles: those came as sums, which no block tells again",
+                    "session %lld has profiles: those came as aggregates, which no block holds",
                     (long long)session_id);
     } else {
         memcpy(uuid, sqlite3_column_blob(row, 0), 16);
@@ -49,7 +50,7 @@ static sj_status get_session(sj_store *store, int64_t session_id, uint8_t uuid[1
     return status;
 }
 
-static sj_status make_anew(sj_store *store, int64_t session_id, sj_error *error)
+static sj_status rebuild(sj_store *store, int64_t session_id, sj_error *error)
 {
     char sql[2048];
     uint8_t uuid[16];
@@ -62,14 +63,14 @@ static sj_status make_anew(sj_store *store, int64_t session_id, sj_error *error)
     }
     sj_store_forget_sessions(store, false); /* what memory held of it is no longer so */
     SJ_TRY(sj_store_session(store, uuid, sizeof(uuid), &state, error));
-    state->is_anew = true;
+    state->is_rebuild = true;
     return sj_store_write_session(store, state, error);
 }
 
 sj_status sj_store_rebuild(sj_store *store, int64_t session_id, sj_error *error)
 {
     SJ_TRY(sj_store_begin(store, error));
-    const sj_status status = make_anew(store, session_id, error);
+    const sj_status status = rebuild(store, session_id, error);
     if (status != SJ_OK) {
         sj_store_rollback(store);
         return status;

@@ -1,15 +1,18 @@
 /* What the writer keeps in memory of a session that is being received: its ids, clock, modules,
- * streams, call graph and the sums that its aggregate rows are written from. Everything in it can
- * be read back from the database (sums that were not written yet are made again from their blocks:
- * late_sums.c), so it may be dropped at any time after a commit, and is dropped after a rollback.
+ * streams, call graph and the aggregates that its aggregate rows are written from. Everything in it
+ * can be read back from the database (aggregates that were not written yet are made again from
+ * their blocks: deferred_aggregates.c), so it may be dropped at any time after a commit, and is
+ * dropped after a rollback.
  */
-#ifndef SJ_COLLECTOR_STORE_SESSION_STATE_H
-#define SJ_COLLECTOR_STORE_SESSION_STATE_H
+#ifndef SJ_COLLECTOR_SERVER_STORE_SESSION_STATE_H
+#define SJ_COLLECTOR_SERVER_STORE_SESSION_STATE_H
 
-#include "collector-server/callgraph/callgraph.h"
+#include "collector-server/store/sender.h"
 #include "collector-server/store/statements.h"
 #include "collector-server/store/ticks.h"
-#include "proto/ids.h"
+#include "proto/base/hash_map.h"
+#include "proto/base/ids.h"
+#include "proto/callgraph/callgraph.h"
 
 #include <stdbool.h>
 
@@ -35,7 +38,7 @@ typedef struct sj_module_range {
     int64_t first_function_id; /* in the functions table */
 } sj_module_range;
 
-/* Values of a node as they were last added to the sums below. */
+/* Values of a node as they were last added to the aggregates below. */
 typedef struct sj_node_shadow {
     uint64_t calls;
     uint64_t total_ticks;
@@ -45,7 +48,7 @@ typedef struct sj_node_shadow {
     bool stored;
 } sj_node_shadow;
 
-typedef struct sj_function_sums {
+typedef struct sj_function_totals {
     uint32_t function;
     bool dirty;
     uint64_t calls;
@@ -55,52 +58,45 @@ typedef struct sj_function_sums {
     uint64_t max_ticks;
     uint64_t unwound;
     uint64_t untrusted;
-} sj_function_sums;
+} sj_function_totals;
 
-typedef struct sj_edge_sums {
+typedef struct sj_edge_totals {
     uint32_t caller; /* 0: nothing recorded */
     uint32_t callee;
     bool dirty;
     uint64_t calls;
     uint64_t total_ticks;
     uint64_t self_ticks;
-} sj_edge_sums;
-
-/* Numbers of entries by 64-bit key; open addressing. */
-typedef struct sj_number_map {
-    uint64_t *keys;
-    uint32_t *values; /* entry + 1; 0: free */
-    size_t capacity;
-    size_t count;
-} sj_number_map;
+} sj_edge_totals;
 
 /* What is stored of a session. */
-typedef struct sj_session_sums {
+typedef struct sj_session_totals {
     uint64_t blocks, bytes, calls, events, lost_calls, lost_events;
-} sj_session_sums;
+} sj_session_totals;
 
 typedef struct sj_session_state {
     sj_session_id id;
     int64_t session_id;
+    sj_sender owner; /* its device and, unless `secret` is zeroes, its secret */
     sj_tick_clock clock;
     struct sj_session_state *next_in_bucket; /* the store's */
     uint64_t last_used;
-    bool dirty;                /* the sums below differ from their rows */
-    bool is_busy;              /* its last block was large */
-    bool is_behind;            /* the sums below lack blocks; they are made anew before use */
-    bool is_anew;              /* its timeline is made anew, too (rebuild.c) */
-    bool is_guest;             /* loaded only to write its sums */
-    bool sum_now;              /* the next commit writes them: the session has ended */
-    bool is_apart;             /* its sums could not be made: see late_sums.c */
-    uint64_t apart_until_ns;   /* MONOTONIC; then they are tried again */
-    uint64_t dirty_since_ns;   /* MONOTONIC; 0: not known yet */
-    int64_t unsummed_block;    /* first block of the open batch that no row counts; 0: none */
-    int64_t unsummed_in_store; /* as loaded: sessions.unsummed_from_block; 0: none, so that
-                                  late_blocks has all */
-    int64_t *late_blocks;      /* ids of those that no row counts, as far as they came since the
-                                  state was loaded or written; rising */
-    size_t late_count, late_capacity;
-    sj_session_sums sums;
+    bool dirty;          /* the aggregates below differ from their rows */
+    bool is_busy;        /* its last block was large */
+    bool is_invalid;     /* the aggregates below lack blocks; they are rebuilt before use */
+    bool is_rebuild;     /* its timeline is rebuilt, too (rebuild.c) */
+    bool is_borrowed;    /* loaded only to write its aggregates */
+    bool write_now;      /* the next commit writes them: the session has ended */
+    bool is_quarantined; /* its aggregates could not be computed: see deferred_aggregates.c */
+    uint64_t quarantined_until_ns; /* MONOTONIC; then they are tried again */
+    uint64_t dirty_since_ns;       /* MONOTONIC; 0: not known yet */
+    int64_t first_uncounted_block; /* first block of the open batch that no row counts; 0: none */
+    int64_t stored_uncounted_from; /* as loaded: sessions.aggregates_valid_before_block; 0: none, so
+                                  that uncounted_blocks has all */
+    int64_t *uncounted_blocks;     /* ids of those that no row counts, as far as they came since the
+                                 state was loaded or written; rising */
+    size_t uncounted_count, uncounted_capacity;
+    sj_session_totals totals;
     sj_stream_state *streams; /* by rising number */
     size_t stream_count, stream_capacity;
     sj_module_range *modules; /* by rising first_function */
@@ -111,12 +107,12 @@ typedef struct sj_session_state {
     uint32_t stored_nodes; /* nodes below this number have rows */
     sj_node_shadow *shadows;
     size_t shadow_count, shadow_capacity;
-    sj_function_sums *functions;
+    sj_function_totals *functions;
     size_t function_count, function_capacity;
-    sj_edge_sums *edges;
+    sj_edge_totals *edges;
     size_t edge_count, edge_capacity;
-    sj_number_map function_map;
-    sj_number_map edge_map;
+    sj_hash_map function_map;
+    sj_hash_map edge_map;
 } sj_session_state;
 
 /* sj_session_state_load makes the state of a stored session, which may have `most_paths` call
@@ -126,7 +122,7 @@ SJ_MUST_CHECK sj_status sj_session_state_load(sj_statements *sql, const sj_sessi
                                               sj_error *error);
 void sj_session_state_free(sj_session_state *state);
 
-/* sj_session_drop_graph forgets the call graph and the sums made of it. */
+/* sj_session_drop_graph forgets the call graph and the aggregates made of it. */
 void sj_session_drop_graph(sj_session_state *state);
 
 /* sj_session_state_replace puts what was loaded anew into the place of an older state of the same
@@ -156,23 +152,23 @@ SJ_MUST_CHECK sj_status sj_session_add_stream(sj_statements *sql, sj_session_sta
                                               uint32_t number, sj_stream_state **stream,
                                               sj_error *error);
 
-/* sj_session_fold_node adds what a node gained since its last fold to the sums of its function and
- * its edge. SJ_ENOMEM. */
+/* sj_session_fold_node adds what a node gained since its last fold to the aggregates of its
+ * function and its edge. SJ_ENOMEM. */
 SJ_MUST_CHECK sj_status sj_session_fold_node(sj_session_state *state, uint32_t node);
 
-/* sj_session_count_block adds a stored block, already replayed, to the sums of its stream and its
- * session (block_sums.c). */
+/* sj_session_count_block adds a stored block, already replayed, to the aggregates of its stream and
+ * its session (block_totals.c). */
 void sj_session_count_block(sj_session_state *state, sj_stream_state *stream, const sj_block *block,
                             const sj_block_summary *summary, size_t bytes);
 
-/* sj_session_flush writes everything that changed: call paths, function and edge sums, streams,
- * sums of the session; afterwards no block is unsummed (aggregates.c). Does nothing when the
- * session has been removed. */
+/* sj_session_flush writes everything that changed: call paths, function and edge aggregates,
+ * streams, aggregates of the session; afterwards every block is counted (aggregates.c). Does
+ * nothing when the session has been removed. */
 SJ_MUST_CHECK sj_status sj_session_flush(sj_statements *sql, sj_session_state *state,
                                          sj_error *error);
 
 /* sj_session_load_slow_calls reads the longest calls back into the graph;
- * sj_session_flush_slow_calls writes those that changed (slow_rows.c). */
+ * sj_session_flush_slow_calls writes those that changed (slowest_calls_rows.c). */
 SJ_MUST_CHECK sj_status sj_session_load_slow_calls(sj_statements *sql, sj_session_state *state,
                                                    sj_error *error);
 SJ_MUST_CHECK sj_status sj_session_flush_slow_calls(sj_statements *sql, sj_session_state *state,
@@ -182,9 +178,5 @@ SJ_MUST_CHECK sj_status sj_session_flush_slow_calls(sj_statements *sql, sj_sessi
  * (timeline.c). */
 SJ_MUST_CHECK sj_status sj_session_flush_timeline(sj_statements *sql, sj_stream_state *stream,
                                                   sj_error *error);
-
-/* sj_array_grow makes room for `count` + 1 elements; new memory is zeroed. */
-SJ_MUST_CHECK sj_status sj_array_grow(void **array, size_t *capacity, size_t count,
-                                      size_t element_bytes);
 
 #endif

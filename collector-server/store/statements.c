@@ -20,37 +20,43 @@ static const char *const texts[SJ_SQL_STATEMENTS] = {
         " ON CONFLICT (uuid) DO UPDATE SET name = excluded.name, model = excluded.model,"
         " os = excluded.os, machine = excluded.machine, agent_version = excluded.agent_version,"
         " own_tags = excluded.own_tags, build = excluded.build,"
-        " tags = json_patch(excluded.own_tags, devices.lab_tags),"
+        " tags = json_patch(excluded.own_tags, devices.collector_tags),"
         " last_seen_realtime_ns = max(last_seen_realtime_ns, excluded.last_seen_realtime_ns)",
     [SJ_SQL_SESSION_FIND] =
         "SELECT session_id, started_ticks, tick_ns_numerator, tick_ns_denominator, device_id,"
         " stored_blocks, stored_bytes, stored_calls, stored_events, lost_calls, lost_events,"
-        " unsummed_from_block, unsummed_because IS NOT NULL FROM sessions WHERE uuid = ?1",
+        " aggregates_valid_before_block, quarantine_reason IS NOT NULL,"
+        " (SELECT d.uuid FROM devices d WHERE d.device_id = sessions.device_id), secret_digest"
+        " FROM sessions WHERE uuid = ?1",
     [SJ_SQL_SESSION_PUT] =
         "INSERT INTO sessions (uuid, device_id, name, command, mode, started_realtime_ns,"
         " started_ticks, tick_ns_numerator, tick_ns_denominator, clock_step, clock_name,"
-        " parent_session_id, cause, policy_version, tags)"
-        " VALUES (?1,?2,?3,?4,?5,?6,?7,?8,?9,?10,?11,?12,?13,?14,?15)"
+        " parent_session_id, cause, policy_version, tags, secret_digest)"
+        " VALUES (?1,?2,?3,?4,?5,?6,?7,?8,?9,?10,?11,?12,?13,?14,?15,"
+        "  iif(length(?16) = 32, ?16, NULL))"
         " ON CONFLICT (uuid) DO UPDATE SET name = excluded.name, command = excluded.command,"
         " clock_step = excluded.clock_step, cause = excluded.cause, tags = excluded.tags,"
         " policy_version = max(policy_version, excluded.policy_version)",
-    [SJ_SQL_SESSION_SUMS] =
+    [SJ_SQL_SESSION_TOTALS] =
         "UPDATE sessions SET stored_blocks = ?2, stored_bytes = ?3, stored_calls = ?4,"
-        " stored_events = ?5, lost_calls = ?6, lost_events = ?7, unsummed_from_block = NULL,"
-        " unsummed_because = NULL WHERE session_id = ?1",
+        " stored_events = ?5, lost_calls = ?6, lost_events = ?7, aggregates_valid_before_block = "
+        "NULL,"
+        " quarantine_reason = NULL WHERE session_id = ?1",
     [SJ_SQL_SESSION_LOST] = "UPDATE sessions SET lost_calls = lost_calls + ?2,"
                             " lost_events = lost_events + ?3 WHERE session_id = ?1",
-    [SJ_SQL_SESSION_UNSUMMED] = "UPDATE sessions SET unsummed_from_block = ?2"
-                                " WHERE session_id = ?1 AND unsummed_from_block IS NULL",
-    [SJ_SQL_SESSION_UNSUMMED_NEXT] = "SELECT uuid, session_id FROM sessions"
-                                     " WHERE unsummed_from_block IS NOT NULL AND session_id > ?1"
-                                     " AND (?2 OR unsummed_because IS NULL)"
-                                     " ORDER BY session_id LIMIT 1",
-    [SJ_SQL_SESSION_SET_APART] =
-        "UPDATE sessions SET unsummed_from_block = coalesce(unsummed_from_block, ?2),"
-        " unsummed_because = iif(coalesce(unsummed_from_block, ?2) IS NULL, NULL, ?3)"
+    [SJ_SQL_SESSION_STALE] = "UPDATE sessions SET aggregates_valid_before_block = ?2"
+                             " WHERE session_id = ?1 AND aggregates_valid_before_block IS NULL",
+    [SJ_SQL_SESSION_STALE_NEXT] =
+        "SELECT uuid, session_id FROM sessions"
+        " WHERE aggregates_valid_before_block IS NOT NULL AND session_id > ?1"
+        " AND (?2 OR quarantine_reason IS NULL)"
+        " ORDER BY session_id LIMIT 1",
+    [SJ_SQL_SESSION_QUARANTINE] =
+        "UPDATE sessions SET aggregates_valid_before_block = "
+        "coalesce(aggregates_valid_before_block, ?2),"
+        " quarantine_reason = iif(coalesce(aggregates_valid_before_block, ?2) IS NULL, NULL, ?3)"
         " WHERE session_id = ?1",
-    [SJ_SQL_BLOCK_UNSUMMED_LIST] =
+    [SJ_SQL_BLOCK_UNCOUNTED_LIST] =
         "SELECT b.block_id FROM streams st CROSS JOIN blocks b ON b.stream_id = st.stream_id"
         " WHERE st.session_id = ?1 AND +b.block_id >= ?2 ORDER BY b.block_id",
     [SJ_SQL_BLOCK_READ] = "SELECT st.number, b.data FROM blocks b JOIN streams st USING (stream_id)"
@@ -113,7 +119,7 @@ static const char *const texts[SJ_SQL_STATEMENTS] = {
         " VALUES (?1,?2,?3,?4)",
     [SJ_SQL_SESSION_MODULE_ADD] =
         "INSERT INTO session_modules (session_id, number, module_id, hook_plan_id, first_function,"
-        " function_count, hooked_count) VALUES (?1,?2,?3,?4,?5,?6,?7)"
+        " function_count, hooked_count, path) VALUES (?1,?2,?3,?4,?5,?6,?7,?8)"
         " ON CONFLICT DO UPDATE SET hook_plan_id = excluded.hook_plan_id,"
         " hooked_count = excluded.hooked_count WHERE module_id = excluded.module_id"
         " AND hook_plan_id <> excluded.hook_plan_id",
@@ -133,7 +139,8 @@ static const char *const texts[SJ_SQL_STATEMENTS] = {
         " ON CONFLICT DO UPDATE SET unloaded_ns = coalesce(excluded.unloaded_ns, unloaded_ns)",
     [SJ_SQL_REFUSED_ADD] = "INSERT OR IGNORE INTO refused_functions VALUES (?1,?2,?3,?4)",
     [SJ_SQL_BLOCK_BEFORE] =
-        "SELECT first_event, event_count FROM blocks WHERE stream_id = ?1 AND kind = ?2"
+        "SELECT first_event, event_count, block_id, quarantined IS NULL FROM blocks"
+        " WHERE stream_id = ?1 AND kind = ?2"
         " AND first_event < ?3 AND event_count > 0"
         " ORDER BY first_event DESC, event_count DESC LIMIT 1",
     [SJ_SQL_BLOCK_FIND] = "SELECT block_id FROM blocks WHERE stream_id = ?1 AND kind = ?2"
@@ -145,6 +152,22 @@ static const char *const texts[SJ_SQL_STATEMENTS] = {
         " first_ticks, last_ticks, open_depth, max_depth, max_duration_ticks, lost_calls,"
         " lost_events, functions, late_first_call, late_last_call, late, data)"
         " VALUES (?1,?2,?3,?4,?5,?6,?7,?8,?9,?10,?11,?12,?13,?14,?15,?16,?17,?18)",
+    [SJ_SQL_REFUSED_NOTE] =
+        "INSERT INTO refused_frames (session_id, sender_uuid, frames, reason, first_realtime_ns,"
+        " last_realtime_ns) SELECT ?1,?2,1,?3,?4,?4"
+        " WHERE (SELECT count(*) FROM refused_frames) < 1000"
+        " OR EXISTS (SELECT 1 FROM refused_frames WHERE session_id = ?1 AND sender_uuid = ?2)"
+        " ON CONFLICT DO UPDATE SET frames = frames + 1, reason = excluded.reason,"
+        " last_realtime_ns = excluded.last_realtime_ns",
+    [SJ_SQL_BLOCK_KEEP_ASIDE] =
+        "INSERT INTO quarantined_blocks (session_id, stream, first_event, event_count, sender_uuid,"
+        " reason, arrived_realtime_ns, data) SELECT ?1,?2,?3,?4,iif(length(?5) = 16, ?5, NULL),?6,"
+        "?7,?8 WHERE (SELECT count(*) FROM quarantined_blocks) < 256"
+        " AND (SELECT count(*) FROM quarantined_blocks WHERE session_id = ?1) < 16"
+        " AND (SELECT coalesce(sum(length(data)), 0) FROM quarantined_blocks) < 67108864",
+    [SJ_SQL_BLOCK_IS_ASIDE] = "SELECT 1 FROM quarantined_blocks WHERE session_id = ?1"
+                              " AND stream = ?2 AND first_event = ?3 AND event_count = ?4"
+                              " AND data = ?5",
     [SJ_SQL_GAP_ADD] =
         "INSERT OR IGNORE INTO gaps (session_id, stream_id, thread_number, block_id, number,"
         " reason, calls, events, start_ns, end_ns) VALUES (?1,?2,?3,?4,?5,?6,?7,?8,?9,?10)",
@@ -196,6 +219,30 @@ static const char *const texts[SJ_SQL_STATEMENTS] = {
     [SJ_SQL_STACK_ADD] =
         "INSERT OR IGNORE INTO stacks (session_id, number, level, taken, at_ns, process_number,"
         " tid, thread_name, cause, function, module, offset, is_cut)"
+        " VALUES (?1,?2,?3,?4,?5,?6,?7,?8,?9,?10,?11,?12,?13)",
+    [SJ_SQL_REPORT_ADD] =
+        "INSERT OR IGNORE INTO reports (session_id, number, at_ns, process_number, thread_number,"
+        " monitor, kind, payload) VALUES (?1,?2,?3,?4,?5,?6,?7,?8)",
+    [SJ_SQL_ZOMBIE_PUT] =
+        "INSERT INTO zombies (fingerprint, kind, used_in, freed_in, allocated_in, reports,"
+        " first_seen_realtime_ns, last_seen_realtime_ns, state)"
+        " SELECT ?1,?2,?3,?4,?5,1,started_realtime_ns + ?7,started_realtime_ns + ?7,'open'"
+        " FROM sessions WHERE session_id = ?6"
+        " ON CONFLICT (fingerprint) DO UPDATE SET reports = reports + 1,"
+        " first_seen_realtime_ns = min(first_seen_realtime_ns, excluded.first_seen_realtime_ns),"
+        " last_seen_realtime_ns = max(last_seen_realtime_ns, excluded.last_seen_realtime_ns),"
+        " state = CASE WHEN state = 'resolved'"
+        " AND excluded.last_seen_realtime_ns > resolved_realtime_ns THEN 'reopened' ELSE state END",
+    [SJ_SQL_ZOMBIE_FIND] = "SELECT zombie_id FROM zombies WHERE fingerprint = ?1",
+    [SJ_SQL_ZOMBIE_REPORT_ADD] =
+        "INSERT INTO zombie_reports (report_id, zombie_id, session_id, at_ns, thread_name, tid,"
+        " access, size, offset) VALUES (?1,?2,?3,?4,?5,?6,?7,?8,?9)",
+    [SJ_SQL_ZOMBIE_FRAME_ADD] =
+        "INSERT INTO zombie_frames (report_id, stack, depth, tid, function, module, offset, is_own)"
+        " VALUES (?1,?2,?3,?4,?5,?6,?7,?8)",
+    [SJ_SQL_ZOMBIE_ACCOUNT_ADD] =
+        "INSERT INTO zombie_accounts (report_id, session_id, process_number, not_watched, one_in,"
+        " guarded, released, evicted, refused_size, refused_room, refused_memory, uses, suppressed)"
         " VALUES (?1,?2,?3,?4,?5,?6,?7,?8,?9,?10,?11,?12,?13)",
     [SJ_SQL_FILTERED_FRAME_ADD] =
         "INSERT OR IGNORE INTO filtered_frames (session_id, number) VALUES (?1,?2)",
@@ -267,6 +314,18 @@ static int bind_slice(sqlite3_stmt *statement, int position, const sj_slice *sli
     return sqlite3_bind_blob64(statement, position, slice->data, slice->size, SQLITE_STATIC);
 }
 
+static int bind_text(sqlite3_stmt *statement, int position, const sj_slice *text)
+{
+    return sqlite3_bind_text64(statement, position, (const char *)text->data, text->size,
+                               SQLITE_STATIC, SQLITE_UTF8);
+}
+
+static int bind_optional(sqlite3_stmt *statement, int position, const int64_t *value)
+{
+    return value != NULL ? sqlite3_bind_int64(statement, position, *value)
+                         : sqlite3_bind_null(statement, position);
+}
+
 static int bind_all(sqlite3_stmt *statement, const char *format, va_list arguments)
 {
     int result = SQLITE_OK;
@@ -288,12 +347,15 @@ static int bind_all(sqlite3_stmt *statement, const char *format, va_list argumen
         case 'b':
             result = bind_slice(statement, i, va_arg(arguments, const sj_slice *));
             break;
-        default: {
-            const int64_t *value = va_arg(arguments, const int64_t *);
-            result = value != NULL ? sqlite3_bind_int64(statement, i, *value)
-                                   : sqlite3_bind_null(statement, i);
+        case 's':
+            result = bind_text(statement, i, va_arg(arguments, const sj_slice *));
             break;
-        }
+        case 'o':
+            result = bind_optional(statement, i, va_arg(arguments, const int64_t *));
+            break;
+        default:
+            result = SQLITE_MISUSE;
+            break;
         }
     }
     return result;

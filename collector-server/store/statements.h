@@ -1,9 +1,9 @@
 /* The writer's SQL: every statement prepared once, run by name. */
-#ifndef SJ_COLLECTOR_STORE_STATEMENTS_H
-#define SJ_COLLECTOR_STORE_STATEMENTS_H
+#ifndef SJ_COLLECTOR_SERVER_STORE_STATEMENTS_H
+#define SJ_COLLECTOR_SERVER_STORE_STATEMENTS_H
 
-#include "agent/control/error.h"
-#include "proto/cursor.h"
+#include "proto/base/cursor.h"
+#include "proto/base/error.h"
 
 #include <sqlite3.h>
 
@@ -18,11 +18,11 @@ typedef enum sj_statement {
     SJ_SQL_DEVICE_HELLO,
     SJ_SQL_SESSION_FIND,
     SJ_SQL_SESSION_PUT,
-    SJ_SQL_SESSION_SUMS,
-    SJ_SQL_SESSION_UNSUMMED,
+    SJ_SQL_SESSION_TOTALS,
+    SJ_SQL_SESSION_STALE,
     SJ_SQL_SESSION_LOST,
-    SJ_SQL_SESSION_UNSUMMED_NEXT,
-    SJ_SQL_SESSION_SET_APART,
+    SJ_SQL_SESSION_STALE_NEXT,
+    SJ_SQL_SESSION_QUARANTINE,
     SJ_SQL_SESSION_END,
     SJ_SQL_PROCESS_PUT,
     SJ_SQL_THREAD_PUT,
@@ -49,9 +49,12 @@ typedef enum sj_statement {
     SJ_SQL_BLOCK_FIND,
     SJ_SQL_BLOCK_STACK,
     SJ_SQL_BLOCK_ADD,
-    SJ_SQL_BLOCK_UNSUMMED_LIST,
+    SJ_SQL_BLOCK_UNCOUNTED_LIST,
     SJ_SQL_BLOCK_READ,
     SJ_SQL_BLOCK_QUARANTINE,
+    SJ_SQL_REFUSED_NOTE,
+    SJ_SQL_BLOCK_KEEP_ASIDE,
+    SJ_SQL_BLOCK_IS_ASIDE,
     SJ_SQL_GAP_ADD,
     SJ_SQL_VALUE_ADD,
     SJ_SQL_OPEN_CALL_ADD,
@@ -67,6 +70,12 @@ typedef enum sj_statement {
     SJ_SQL_DECISION_ADD,
     SJ_SQL_TRIGGER_ADD,
     SJ_SQL_STACK_ADD,
+    SJ_SQL_REPORT_ADD,
+    SJ_SQL_ZOMBIE_PUT,
+    SJ_SQL_ZOMBIE_FIND,
+    SJ_SQL_ZOMBIE_REPORT_ADD,
+    SJ_SQL_ZOMBIE_FRAME_ADD,
+    SJ_SQL_ZOMBIE_ACCOUNT_ADD,
     SJ_SQL_FILTERED_FRAME_ADD,
     SJ_SQL_FILTERED_ADD,
     SJ_SQL_SLOW_LIST,
@@ -90,7 +99,7 @@ void sj_statements_finalize(sj_statements *statements);
 
 /* sj_sql_bind resets a statement and binds one argument a letter of `format`: i int64_t, u uint64_t
  * (beyond INT64_MAX: that), t const char * (NULL: null), b sj_slice * (borrowed until the next
- * reset), o const int64_t * (NULL: null). SJ_ENOMEM, SJ_EIO. */
+ * reset), s sj_slice * of text (likewise), o const int64_t * (NULL: null). SJ_ENOMEM, SJ_EIO. */
 SJ_MUST_CHECK sj_status sj_sql_bind(sj_statements *statements, sj_statement which, sj_error *error,
                                     const char *format, ...);
 

@@ -1,12 +1,17 @@
 /* The store's parts know each other by this; nobody else includes it. */
-#ifndef SJ_COLLECTOR_STORE_STORE_INTERNAL_H
-#define SJ_COLLECTOR_STORE_STORE_INTERNAL_H
+#ifndef SJ_COLLECTOR_SERVER_STORE_STORE_INTERNAL_H
+#define SJ_COLLECTOR_SERVER_STORE_STORE_INTERNAL_H
 
+#include "collector-server/store/frame_handlers.h"
 #include "collector-server/store/session_state.h"
 #include "collector-server/store/store.h"
-#include "proto/sojourn.pb-c.h"
+#include "proto/wire/sojourn.pb-c.h"
+
+#include <time.h>
 
 enum { SJ_STORE_BUCKETS = 1024 };
+
+enum { SJ_STORE_ARENA_BYTES = 8 << 20 };
 
 struct sj_store {
     sqlite3 *database;
@@ -18,7 +23,10 @@ struct sj_store {
     uint32_t most_paths;
     size_t held_bytes; /* of all sessions, about */
     bool in_batch;
-    bool full; /* found at the begin of the batch: no more blocks */
+    bool full;               /* found at the begin of the batch: no more blocks */
+    const sj_sender *sender; /* of the frame at hand; NULL: none is */
+    int64_t foreign_session; /* session_id, when the frame is refused because it is not its */
+    uint64_t foreign_frames;
     uint64_t use_count;
     uint64_t applied_blocks;
     sj_session_state **sessions; /* cached, in no order */
@@ -26,36 +34,43 @@ struct sj_store {
     sj_session_state *buckets[SJ_STORE_BUCKETS]; /* the same by id */
     sj_block_decoder *decoder;
     sj_block_decoder *stack_decoder;
-    sj_callgraph *gauge; /* measures blocks of sessions without a graph */
+    sj_callgraph *scratch_graph; /* measures blocks of sessions without a graph */
     uint8_t *scratch;
     size_t scratch_capacity;
     uint64_t stored_calls; /* by blocks committed or in the batch, for the ingest's counters */
     int wal_pages;         /* at the last commit */
-    uint64_t sums_delay_ns;
-    bool has_leftovers;    /* others may have put off sums before this store was opened */
-    int64_t mended_to;     /* session_id up to which they were looked for */
-    uint64_t next_mend_ns; /* MONOTONIC */
+    uint64_t aggregates_delay_ns;
+    bool has_leftovers;        /* others may have put off aggregates before this store was opened */
+    int64_t recovered_to;      /* session_id up to which they were looked for */
+    uint64_t next_recovery_ns; /* MONOTONIC */
     struct {
         uint8_t *bytes; /* bump memory for unpacked headers, reused from frame to frame */
         size_t used;
     } arena;
 };
 
-/* sj_store_session finds a session by the 16 bytes of a message. SJ_ENOTFOUND says which. */
+/* sj_store_session finds a session by the 16 bytes of a message. SJ_ENOTFOUND says which;
+ * SJ_EINVAL: it is not the sender's. */
 SJ_MUST_CHECK sj_status sj_store_session(sj_store *store, const uint8_t *id, size_t id_bytes,
                                          sj_session_state **state, sj_error *error);
 
-/* sj_store_forget_sessions drops what memory holds of all sessions, or of guests (sums are not
- * written). */
-void sj_store_forget_sessions(sj_store *store, bool only_guests);
+/* sj_store_realtime_ns returns CLOCK_REALTIME. */
+int64_t sj_store_realtime_ns(void);
 
-/* sj_store_may_hold_graph tells whether a session has a call graph in memory or may get one. */
+/* sj_store_is_own_device tells whether the frame at hand comes from the device that it names. */
+bool sj_store_is_own_device(const sj_store *store, const uint8_t *uuid, size_t uuid_bytes);
+
+/* sj_store_forget_sessions drops what memory holds of all sessions, or of guests (aggregates are
+ * not written). */
+void sj_store_forget_sessions(sj_store *store, bool only_borrowed);
+
+/* sj_store_may_hold_graph returns whether a session has a call graph in memory or may get one. */
 bool sj_store_may_hold_graph(sj_store *store, const sj_session_state *state);
 
-/* sj_store_forget_graph drops a session's graph and sums; its blocks tell them again. */
+/* sj_store_forget_graph drops a session's graph and totals; they are rebuilt from its blocks. */
 void sj_store_forget_graph(sj_store *store, sj_session_state *state);
 
-/* sj_store_holds_too_much tells whether a graph that is held has no room. */
+/* sj_store_holds_too_much returns whether a graph that is held has no room. */
 bool sj_store_holds_too_much(const sj_store *store, const sj_session_state *state);
 
 /* sj_store_trim_sessions forgets graphs, and then sessions, that were used longest ago until the
@@ -70,60 +85,89 @@ SJ_MUST_CHECK sj_status sj_store_scratch(sj_store *store, size_t size, uint8_t *
  * has is refused. Everything in it ends with the next frame. */
 ProtobufCAllocator sj_store_allocator(sj_store *store);
 
-/* Each applies one kind of frame; see sj_store_apply. */
-SJ_MUST_CHECK sj_status sj_store_apply_block(sj_store *store, const sj_frame_view *frame,
-                                             bool *duplicate, sj_error *error);
-SJ_MUST_CHECK sj_status sj_store_apply_module(sj_store *store, const sj_frame_view *frame,
-                                              bool *duplicate, sj_error *error);
-SJ_MUST_CHECK sj_status sj_store_apply_metadata(sj_store *store, const sj_frame_view *frame,
-                                                bool *duplicate, sj_error *error);
+/* sj_store_compare_block tells whether a block says the same of its events as the stored one that
+ * has all of them. SJ_OK: it does; SJ_EEXIST: it does not; else why it cannot be told. Uses both
+ * decoders. */
+SJ_MUST_CHECK sj_status sj_store_compare_block(sj_store *store, int64_t stored_block,
+                                               sj_slice bytes, sj_error *error);
 
-SJ_MUST_CHECK sj_status sj_store_apply_policy(sj_store *store, const sj_frame_view *frame,
-                                              bool *duplicate, sj_error *error);
+/* sj_store_quarantine keeps a block aside whose events contradict stored ones; with too many of
+ * them it keeps nothing. */
+SJ_MUST_CHECK sj_status sj_store_quarantine(sj_store *store, const sj_session_state *state,
+                                            const sj_block_header *header, sj_slice bytes,
+                                            const char *reason, sj_error *error);
 
-/* sj_store_fall_behind drops what memory holds of a session's sums, which is no longer so: its rows
- * and its blocks tell all of it. */
-void sj_store_fall_behind(sj_session_state *state);
+/* sj_store_invalidate drops what memory holds of a session's aggregates, which is no longer so: its
+ * rows and its blocks hold all of it. */
+void sj_store_invalidate(sj_session_state *state);
 
-/* sj_store_catch_up makes the state of a session that is behind whole: read anew, with the blocks
- * replayed that its rows do not count. Pointers to its streams end. SJ_ENOTFOUND: the session has
- * been removed. SJ_ECORRUPT, SJ_EVERSION: its rows cannot be read back. SJ_ENOMEM, SJ_EIO. It stays
- * behind when it fails. */
-SJ_MUST_CHECK sj_status sj_store_catch_up(sj_store *store, sj_session_state *state,
-                                          sj_error *error);
+/* sj_store_rebuild_aggregates makes the state of a session that is behind whole: read anew, with
+ * the blocks replayed that its rows do not count. Pointers to its streams end. SJ_ENOTFOUND: the
+ * session has been removed. SJ_ECORRUPT, SJ_EVERSION: its rows cannot be read back. SJ_ENOMEM,
+ * SJ_EIO. It stays behind when it fails. */
+SJ_MUST_CHECK sj_status sj_store_rebuild_aggregates(sj_store *store, sj_session_state *state,
+                                                    sj_error *error);
 
-/* sj_store_is_own_fault tells whether a failure is that of the session at hand, so that others can
- * go on without it, and not one of disk or memory. False for SJ_OK. */
+/* sj_store_is_own_fault returns whether a failure is that of the session at hand, so that others
+ * can go on without it, and not one of disk or memory. False for SJ_OK. */
 static inline bool sj_store_is_own_fault(sj_status status)
 {
     return status != SJ_OK && status != SJ_EFULL && status != SJ_EIO && status != SJ_ENOMEM &&
            status != SJ_EAGAIN;
 }
 
-/* sj_store_write_or_set_apart writes the sums of one session now, or, when that is impossible, sets
- * it apart with the reason (sessions.unsummed_because): its blocks go on being stored, and its sums
- * are tried again later. Fails only with what is not the session's fault. In a batch. */
-SJ_MUST_CHECK sj_status sj_store_write_or_set_apart(sj_store *store, sj_session_state *state,
-                                                    sj_error *error);
+/* sj_store_write_or_quarantine writes the aggregates of one session now, or, when that is
+ * impossible, sets it apart with the reason (sessions.quarantine_reason): its blocks go on being
+ * stored, and its aggregates are tried again later. Fails only with what is not the session's
+ * fault. In a batch. */
+SJ_MUST_CHECK sj_status sj_store_write_or_quarantine(sj_store *store, sj_session_state *state,
+                                                     sj_error *error);
 
-/* sj_store_write_session writes the sums of one session now. */
+/* sj_store_write_session writes the aggregates of one session now. */
 SJ_MUST_CHECK sj_status sj_store_write_session(sj_store *store, sj_session_state *state,
                                                sj_error *error);
 
-/* sj_store_write_sums writes, as part of a commit, the sums of the sessions that must be or have
- * been due for longest, and notes of the others which block the rows do not count. With `all`
- * every session is due; as many are written as one commit should write. */
-SJ_MUST_CHECK sj_status sj_store_write_sums(sj_store *store, bool all, sj_error *error);
+/* sj_store_write_aggregates writes, as part of a commit, the aggregates of the sessions that must
+ * be or have been due for longest, and notes of the others which block the rows do not count. With
+ * `all` every session is due; as many are written as one commit should write. */
+SJ_MUST_CHECK sj_status sj_store_write_aggregates(sj_store *store, bool all, sj_error *error);
 
-/* sj_store_load_unsummed brings the state of sessions with sums put off into memory, as whoever
- * wrote their blocks may be gone. Those that were not there already are guests: whoever writes them
- * may still be there, too, so they must be dropped once their sums are written. */
-SJ_MUST_CHECK sj_status sj_store_load_unsummed(sj_store *store, sj_error *error);
+/* sj_store_forget_session drops what memory holds of sessions[place]. */
+void sj_store_forget_session(sj_store *store, size_t place);
 
-/* sj_store_mend_some writes the sums of some sessions that were put off before the store was
- * opened, in a transaction of its own; false when it could not. At least one of them, if there is
- * any. */
-bool sj_store_mend_some(sj_store *store, bool is_idle);
+/* sj_store_now_ns reads CLOCK_MONOTONIC. */
+static inline uint64_t sj_store_now_ns(void)
+{
+    struct timespec now;
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return (uint64_t)now.tv_sec * 1000000000 + (uint64_t)now.tv_nsec;
+}
+
+/* sj_store_has_stale returns whether any session, in memory or not, has aggregates to be written.
+ * sj_store_write_some_aggregates writes those of up to 64 sessions in a transaction of its own,
+ * sj_store_write_all_aggregates all of them. No batch may be open. SJ_ENOMEM, SJ_EIO, SJ_EFULL. */
+bool sj_store_has_stale(sj_store *store);
+SJ_MUST_CHECK sj_status sj_store_write_some_aggregates(sj_store *store, sj_error *error);
+SJ_MUST_CHECK sj_status sj_store_write_all_aggregates(sj_store *store, sj_error *error);
+
+/* sj_store_checkpoint moves the log into the file (SQLITE_CHECKPOINT_*), as far as readers allow.
+ */
+void sj_store_checkpoint(sj_store *store, int mode);
+
+/* sj_store_recover_next writes the aggregates of the next session behind `recovered_to`, also of a
+ * quarantined one: this collector may be a newer one. SJ_ENOTFOUND: none is left. */
+SJ_MUST_CHECK sj_status sj_store_recover_next(sj_store *store, sj_error *error);
+
+/* sj_store_load_stale brings the state of sessions with aggregates put off into memory, as the
+ * process that wrote their blocks may be gone. Those that were not there already are guests:
+ * whoever writes them may still be there, too, so they must be dropped once their aggregates are
+ * written. */
+SJ_MUST_CHECK sj_status sj_store_load_stale(sj_store *store, sj_error *error);
+
+/* sj_store_recover_some writes the aggregates of some sessions that were put off before the store
+ * was opened, in a transaction of its own; false when it could not. At least one of them, if there
+ * is any. */
+bool sj_store_recover_some(sj_store *store, bool is_idle);
 
 /* sj_store_add_values writes the values of a block's calls (values.c). */
 SJ_MUST_CHECK sj_status sj_store_add_values(sj_statements *sql, int64_t session_id,
@@ -154,6 +198,20 @@ typedef struct sj_stack_context {
 } sj_stack_context;
 
 sj_status sj_store_stack_frames(void *context, uint32_t stream, uint32_t stack_reference,
-                                uint32_t count, sj_frame *frames);
+                                uint32_t count, sj_stack_frame *frames);
+
+/* Where a report of the monitor "zombies" belongs; texts are borrowed. */
+typedef struct sj_zombie_row {
+    int64_t report_id;
+    int64_t session_id;
+    int64_t at_ns;
+    const int64_t *process; /* NULL: none */
+    const char *kind;
+} sj_zombie_row;
+
+/* sj_store_zombie_add stores what such a report says, whose payload is a JSON object. A key that is
+ * missing or of another type counts as 0 or "". */
+SJ_MUST_CHECK sj_status sj_store_zombie_add(sj_store *store, const sj_zombie_row *row,
+                                            sj_slice payload, sj_error *error);
 
 #endif

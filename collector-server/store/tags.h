@@ -1,6 +1,6 @@
 /* Tags as devices send them: "key=value". */
-#ifndef SJ_COLLECTOR_STORE_TAGS_H
-#define SJ_COLLECTOR_STORE_TAGS_H
+#ifndef SJ_COLLECTOR_SERVER_STORE_TAGS_H
+#define SJ_COLLECTOR_SERVER_STORE_TAGS_H
 
 #include <stddef.h>
 

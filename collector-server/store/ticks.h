@@ -1,6 +1,6 @@
 /* Ticks of a device's clock as the store writes them. */
-#ifndef SJ_COLLECTOR_STORE_TICKS_H
-#define SJ_COLLECTOR_STORE_TICKS_H
+#ifndef SJ_COLLECTOR_SERVER_STORE_TICKS_H
+#define SJ_COLLECTOR_SERVER_STORE_TICKS_H
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -11,7 +11,7 @@ typedef struct sj_tick_clock {
     uint64_t denominator;
 } sj_tick_clock;
 
-/* sj_tick_clock_is_sound tells whether conversions cannot overflow. */
+/* sj_tick_clock_is_sound returns whether conversions cannot overflow. */
 static inline bool sj_tick_clock_is_sound(const sj_tick_clock *clock)
 {
     return clock->numerator != 0 && clock->denominator != 0 &&

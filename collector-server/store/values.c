@@ -1,12 +1,12 @@
 /* Values of arguments and results, as rows. */
 #include "collector-server/store/store_internal.h"
 
-#include "collector-server/store/words.h"
+#include "collector-server/store/enum_text.h"
 
 #include <stdio.h>
 #include <string.h>
 
-/* is_utf8 tells whether bytes are text that SQLite and JSON can hold: well-formed, no NUL. */
+/* is_utf8 returns whether bytes are text that SQLite and JSON can hold: well-formed, no NUL. */
 static bool is_utf8(const char *text, size_t bytes)
 {
     enum { TAIL_BITS = 6, TAIL_MASK = 0xc0, TAIL = 0x80 };
@@ -97,8 +97,8 @@ sj_status sj_store_add_values(sj_statements *sql, int64_t session_id, int64_t st
         SJ_TRY(sj_sql_bind(sql, SJ_SQL_VALUE_ADD, error, "iiittit", session_id,
                            (int64_t)sj_call_id_of((uint64_t)stream_id, value->call_index),
                            (int64_t)sj_value_position(value->descriptor),
-                           sj_word_of_value_kind(sj_value_kind_of(value->descriptor)), rule,
-                           (int64_t)0, sj_word_of_value_note(value->note)));
+                           sj_text_of_value_kind(sj_value_kind_of(value->descriptor)), rule,
+                           (int64_t)0, sj_text_of_value_note(value->note)));
         if (bind_value(sj_sql_row(sql, SJ_SQL_VALUE_ADD), VALUE_PLACE, value) != SQLITE_OK) {
             return sj_fail(error, SJ_ENOMEM, "no memory for a value");
         }

@@ -1,4 +1,5 @@
 #include "collector-server/store/verify.h"
+#include "proto/base/array.h"
 
 #include "collector-server/store/database.h"
 #include "collector-server/store/store_internal.h"
@@ -33,26 +34,28 @@ static const char row_sql[] =
     " b.first_call, b.call_count, b.lost_calls, b.quarantined IS NOT NULL, b.data FROM blocks b"
     " JOIN streams st USING (stream_id) JOIN sessions s USING (session_id) WHERE b.block_id = ?1";
 
-/* Sums count all blocks, or those that are not marked: made when they came, or anew. */
+/* Aggregates count all blocks, or those that are not marked: made when they came, or anew. */
 static const char sums_sql[] =
     "WITH stored AS (SELECT st.session_id, count(*) AS blocks, sum(b.quarantined IS NULL) AS sound,"
     "  sum(iif(b.kind = 1, b.call_count, 0)) AS calls,"
     "  sum(iif(b.kind = 1 AND b.quarantined IS NULL, b.call_count, 0)) AS sound_calls"
     "  FROM streams st JOIN blocks b USING (stream_id) GROUP BY st.session_id),"
-    " told AS (SELECT s.session_id, s.stored_blocks, s.stored_calls - coalesce((SELECT sum(calls)"
+    " counted AS (SELECT s.session_id, s.stored_blocks, s.stored_calls - coalesce((SELECT "
+    "sum(calls)"
     "  FROM profiles p WHERE p.session_id = s.session_id), 0) AS stored_calls, coalesce(t.blocks, "
     "0)"
     "  AS blocks, coalesce(t.calls, 0) AS calls, coalesce(t.sound, 0) AS sound,"
     "  coalesce(t.sound_calls, 0) AS sound_calls FROM sessions s LEFT JOIN stored t"
-    "  USING (session_id) WHERE s.unsummed_from_block IS NULL AND s.state <> 'removing')"
+    "  USING (session_id) WHERE s.aggregates_valid_before_block IS NULL AND s.state <> 'removing')"
     " SELECT session_id, stored_blocks, stored_calls, blocks, calls,"
     " (stored_blocks = blocks AND stored_calls = calls)"
     " OR (stored_blocks = sound AND stored_calls = sound_calls),"
-    " coalesce((SELECT sum(calls) FROM call_paths c WHERE c.session_id = told.session_id), 0),"
-    " coalesce((SELECT sum(calls) FROM function_stats f WHERE f.session_id = told.session_id), 0),"
-    " coalesce((SELECT sum(calls) FROM call_edges e WHERE e.session_id = told.session_id), 0),"
+    " coalesce((SELECT sum(calls) FROM call_paths c WHERE c.session_id = counted.session_id), 0),"
+    " coalesce((SELECT sum(calls) FROM function_stats f WHERE f.session_id = counted.session_id), "
+    "0),"
+    " coalesce((SELECT sum(calls) FROM call_edges e WHERE e.session_id = counted.session_id), 0),"
     " calls > 0 AND NOT EXISTS (SELECT 1 FROM timeline JOIN streams st USING (stream_id)"
-    "  WHERE st.session_id = told.session_id) FROM told ORDER BY 1";
+    "  WHERE st.session_id = counted.session_id) FROM counted ORDER BY 1";
 
 static sj_status fail(const verify_run *run)
 {
@@ -68,17 +71,17 @@ static sj_status prepare(const verify_run *run, const char *sql, sqlite3_stmt **
                : fail(run);
 }
 
-static void tell(const verify_run *run, const sj_finding *finding)
+static void report(const verify_run *run, const sj_finding *finding)
 {
-    if (run->options->tell != NULL) {
-        run->options->tell(run->options->context, finding);
+    if (run->options->report != NULL) {
+        run->options->report(run->options->context, finding);
     }
 }
 
 static void tell_other(const verify_run *run, int64_t session_id, const char *what)
 {
     run->verified->other++;
-    tell(run, &(sj_finding){.session_id = session_id, .what = what});
+    report(run, &(sj_finding){.session_id = session_id, .what = what});
 }
 
 /* The end of rows: damage is a finding, anything else ends the look. */
@@ -151,7 +154,8 @@ static const char *find_fault(const verify_run *run, const block_row *row)
     if (block.header.kind != SJ_BLOCK_CALLS) {
         return NULL;
     }
-    status = sj_callgraph_measure(store->gauge, &block, sj_store_stack_frames, &stack, &summary);
+    status =
+        sj_callgraph_measure(store->scratch_graph, &block, sj_store_stack_frames, &stack, &summary);
     return status == SJ_OK          ? NULL
            : status == SJ_ENOTFOUND ? "the stack that it refers to is missing"
                                     : "its events contradict each other";
@@ -198,7 +202,7 @@ static sj_status check_block(const verify_run *run, sqlite3_stmt *statement, int
     if (fault != NULL) {
         run->verified->bad_blocks++;
         row.finding.what = fault;
-        tell(run, &row.finding);
+        report(run, &row.finding);
     } else if (row.is_marked) {
         run->verified->freed_blocks++;
     }
@@ -218,7 +222,7 @@ static sj_status list_blocks(const verify_run *run, int64_t **ids, size_t *count
     sj_status status = SJ_OK;
     int result = SQLITE_ROW;
     while (status == SJ_OK && (result = sqlite3_step(row)) == SQLITE_ROW) {
-        status = sj_array_grow((void **)ids, &capacity, *count, sizeof(**ids));
+        status = sj_array_reserve(ids, &capacity, *count, 1, sizeof(**ids));
         if (status == SJ_OK) {
             (*ids)[(*count)++] = sqlite3_column_int64(row, 0);
         }
@@ -258,7 +262,7 @@ static void check_session(const verify_run *run, sqlite3_stmt *row)
     run->verified->sessions++;
     if (of[5] == 0) {
         snprintf(text, sizeof(text),
-                 "its sums count %lld blocks and %lld calls, stored are %lld and %lld", of[1],
+                 "its aggregates count %lld blocks and %lld calls, stored are %lld and %lld", of[1],
                  of[2], of[3], of[4]);
         tell_other(run, session_id, text);
     } else if (of[6] != of[7] || of[7] != of[8]) {
@@ -288,15 +292,16 @@ static sj_status check_sums(const verify_run *run)
 static sj_status check_apart(const verify_run *run)
 {
     sqlite3_stmt *row = NULL;
-    SJ_TRY(prepare(run,
-                   "SELECT session_id, unsummed_from_block, unsummed_because FROM sessions"
-                   " WHERE unsummed_because IS NOT NULL AND state <> 'removing' ORDER BY 1",
-                   &row));
+    SJ_TRY(
+        prepare(run,
+                "SELECT session_id, aggregates_valid_before_block, quarantine_reason FROM sessions"
+                " WHERE quarantine_reason IS NOT NULL AND state <> 'removing' ORDER BY 1",
+                &row));
     int result;
     while ((result = sqlite3_step(row)) == SQLITE_ROW) {
         char text[400];
         snprintf(text, sizeof(text),
-                 "its sums lack its blocks from %lld on, as %s (--rebuild makes them anew)",
+                 "its aggregates lack its blocks from %lld on, as %s (--rebuild rebuilds them)",
                  (long long)sqlite3_column_int64(row, 1), sqlite3_column_text(row, 2));
         run->verified->sessions++;
         tell_other(run, sqlite3_column_int64(row, 0), text);

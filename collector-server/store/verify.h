@@ -1,12 +1,12 @@
 /* Verify: looks whether what a database holds can be read, and marks what cannot.
  *
- * Every stored block is decoded, compared with its row and replayed; sums are compared with the
- * blocks that they were made of; SQLite looks at the file itself. A block that cannot be read is
- * marked (blocks.quarantined), so that questions leave it out and name it; one that was marked and
- * reads sound again is let free. Others may write to the file meanwhile: marks are transactions of
- * their own. */
-#ifndef SJ_COLLECTOR_STORE_VERIFY_H
-#define SJ_COLLECTOR_STORE_VERIFY_H
+ * Every stored block is decoded, compared with its row and replayed; aggregates are compared with
+ * the blocks that they were made of; SQLite looks at the file itself. A block that cannot be read
+ * is marked (blocks.quarantined), so that questions leave it out and name it; one that was marked
+ * and reads sound again is let free. Others may write to the file meanwhile: marks are transactions
+ * of their own. */
+#ifndef SJ_COLLECTOR_SERVER_STORE_VERIFY_H
+#define SJ_COLLECTOR_SERVER_STORE_VERIFY_H
 
 #include "collector-server/store/store.h"
 
@@ -20,7 +20,7 @@ typedef struct sj_finding {
 
 typedef struct sj_verify_options {
     bool only_look; /* mark nothing */
-    void (*tell)(void *context, const sj_finding *finding);
+    void (*report)(void *context, const sj_finding *finding);
     void *context;
 } sj_verify_options;
 
@@ -36,9 +36,9 @@ typedef struct sj_verified {
 SJ_MUST_CHECK sj_status sj_store_verify(sj_store *store, const sj_verify_options *options,
                                         sj_verified *verified, sj_error *error);
 
-/* sj_store_rebuild makes all sums of a session anew from its blocks, in one transaction: call
+/* sj_store_rebuild rebuilds all aggregates of a session  from its blocks, in one transaction: call
  * paths, functions, edges, streams, slow calls and timeline, also those that its collector did not
- * make yet. SJ_ENOTFOUND; SJ_EUNSUPPORTED: it has profiles, which came as sums. */
+ * make yet. SJ_ENOTFOUND; SJ_EUNSUPPORTED: it has profiles, which came as aggregates. */
 SJ_MUST_CHECK sj_status sj_store_rebuild(sj_store *store, int64_t session_id, sj_error *error);
 
 #endif

@@ -12,8 +12,8 @@
 -- example: sojourn sql --query waiting_calls --param factor=100
 SELECT function, calls, p50_ns, p99_ns, max_ns, max_ns / max(p50_ns, 1) AS times
 FROM (SELECT f.name AS function, s.calls, s.max_ns,
-             histogram_quantile(s.histogram, 0.5, s.session_id) AS p50_ns,
-             histogram_quantile(s.histogram, 0.99, s.session_id) AS p99_ns
+             histogram_quantile(s.histogram, 0.5, s.session_id, s.min_ns, s.max_ns) AS p50_ns,
+             histogram_quantile(s.histogram, 0.99, s.session_id, s.min_ns, s.max_ns) AS p99_ns
       FROM function_stats AS s LEFT JOIN functions AS f USING (function_id)
       WHERE s.session_id = :session AND s.max_ns >= :least_ns)
 WHERE max_ns > :factor * p50_ns

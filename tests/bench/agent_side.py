@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 """What recording takes on the device: threads, memory and CPU per million calls, of the app, of the
-recorder beside it, and of the lab; and the same in direct mode, where the app is its own recorder.
+recorder beside it, and of the collector; and the same in direct mode, where the app is its own recorder.
 
 agent_side.py BUILD_FOLDER COMMAND...     e.g. build/release build/release/subjects/lua lua.lua 3
 """
@@ -78,8 +78,8 @@ def alone(command, environment=None):
     return highest, after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
 
 
-class Lab:
-    """A lab of one run."""
+class Collector:
+    """A collector of one run."""
 
     def __init__(self, build, folder, name):
         self.database = os.path.join(folder, name + ".db")
@@ -91,7 +91,7 @@ class Lab:
             time.sleep(0.05)
 
     def end(self):
-        """Stored and lost calls; CPU, threads and memory of the lab."""
+        """Stored and lost calls; CPU, threads and memory of the collector."""
         cpu, (threads, megabytes) = cpu_of(self.process.pid), status(self.process.pid)
         self.process.send_signal(signal.SIGTERM)
         self.process.wait()
@@ -101,25 +101,25 @@ class Lab:
         return calls, lost, cpu, threads, megabytes
 
 
-def print_calls(how, lab):
-    calls, lost, cpu, threads, megabytes = lab.end()
+def print_calls(how, collector):
+    calls, lost, cpu, threads, megabytes = collector.end()
     million = calls / 1e6
     print(f"{how}: {calls} calls stored, {lost} lost; CPU per million calls, net of the plain run's")
-    print(f"  lab: {threads} threads, {megabytes:.1f} MB, {1000 * cpu / million:.1f} ms")
+    print(f"  collector: {threads} threads, {megabytes:.1f} MB, {1000 * cpu / million:.1f} ms")
     return million
 
 
 def measure_recorder(build, folder, command, environment, plain):
     (plain_threads, plain_mb), plain_cpu = plain
-    lab = Lab(build, folder, "recorder")
+    collector = Collector(build, folder, "recorder")
     before = resource.getrusage(resource.RUSAGE_CHILDREN)
-    recorder = subprocess.Popen([f"{build}/bin/sojourn", "record", "-q", "--collector", lab.url,
+    recorder = subprocess.Popen([f"{build}/bin/sojourn", "record", "-q", "--collector", collector.url,
                                  "--wait", "300", "--", *command],
                                 env=environment, stdout=subprocess.DEVNULL)
     highest, app_cpu = watch(recorder)
     after = resource.getrusage(resource.RUSAGE_CHILDREN)
     both_cpu = after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
-    million = print_calls("recorder beside the app", lab)
+    million = print_calls("recorder beside the app", collector)
     print(f"  app: {highest['app'][0] - plain_threads:+d} threads, "
           f"{highest['app'][1] - plain_mb:+.1f} MB, {1000 * (app_cpu - plain_cpu) / million:.1f} ms")
     print(f"  recorder: {highest['recorder'][0]} threads, {highest['recorder'][1]:.1f} MB, "
@@ -128,11 +128,11 @@ def measure_recorder(build, folder, command, environment, plain):
 
 def measure_direct(build, folder, command, environment, plain):
     (plain_threads, plain_mb), plain_cpu = plain
-    lab = Lab(build, folder, "direct")
+    collector = Collector(build, folder, "direct")
     environment = dict(environment, LD_PRELOAD=f"{build}/lib/libsojourn-direct.so",
-                       SOJOURN_DIRECT=lab.url, SOJOURN_DIRECT_WAIT="300")
+                       SOJOURN_DIRECT=collector.url, SOJOURN_DIRECT_WAIT="300")
     (threads, megabytes), cpu = alone(command, environment)
-    million = print_calls("direct", lab)
+    million = print_calls("direct", collector)
     print(f"  app, its recorder included: {threads - plain_threads:+d} threads, "
           f"{megabytes - plain_mb:+.1f} MB, {1000 * (cpu - plain_cpu) / million:.1f} ms")
 

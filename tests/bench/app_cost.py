@@ -5,7 +5,7 @@ of CPU time per call, as a ratio to the machine's own two-clock floor and beside
   tests/bench/app_cost.py BUILD_FOLDER [--samples N] [--minutes N] [--only NAME] [--markdown] [--any-speed]
                           [--beside "LD_PRELOAD=... OTHER=..." --beside-base "..."]
 
-The lab is elsewhere, as on a device: the records are drained, encoded and spooled, but no lab is there
+The collector is elsewhere, as on a device: the records are drained, encoded and spooled, but no collector is there
 to take them. A virtual core that shares its hardware with someone else's runs at three quarters of its
 speed or less, for seconds or hours: a sample counts only when all cores ran at their full speed right
 before and right after it, at that of the fastest that this run has seen. Figures are differences of
@@ -75,7 +75,7 @@ def runner(command, stdin, variables=None):
 
 
 class Recording:
-    """The program recorded for a lab that is not there: port 9 is "discard", and closed."""
+    """The program recorded for a collector that is not there: port 9 is "discard", and closed."""
 
     def __init__(self, build, scratch, command, stdin, options):
         self.summary = os.path.join(scratch, "summary.json")

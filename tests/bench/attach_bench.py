@@ -53,7 +53,7 @@ def measure_stops(sojourn, name, busy, waiting, rounds):
     first, later = summaries[0], summaries[1:]
     print(f"| {name} | {first['hooked']:,} of {first['functions']:,} | {first['attach_patches']:,} | "
           f"{spread([s['attach_stopped_ns'] for s in later])} | "
-          f"{spread([s['leave_stopped_ns'] for s in later])} | {first['attach_ns'] / 1e6:.0f} | "
+          f"{spread([s['detach_stopped_ns'] for s in later])} | {first['attach_ns'] / 1e6:.0f} | "
           f"{spread([s['attach_ns'] for s in later])} |", flush=True)
 
 

@@ -1,7 +1,7 @@
 /* How fast raw records become blocks, and blocks a call graph: ns an event and M calls/s on one
  * core, CPU time, best of some rounds. In order, shuffled, and with calls open across all blocks.
  */
-#include "collector-server/callgraph/callgraph.h"
+#include "proto/callgraph/callgraph.h"
 #include "tests/support/call_rows.h"
 #include "tests/support/call_trace.h"
 

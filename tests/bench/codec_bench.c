@@ -7,7 +7,7 @@
  * function has a few bodies, chosen with a bias, so that structure repeats but does not loop.
  * --dither adds uniform noise of 0..N-1 ticks to every time, a stand-in for a fine clock. */
 #define _POSIX_C_SOURCE 200809L
-#include "proto/block.h"
+#include "proto/block/block.h"
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -15,7 +15,7 @@
 #include <string.h>
 #include <time.h>
 
-#include "agent/recorder/record.h"
+#include "agent/abi/record.h"
 
 enum { MAX_DEPTH = 1 << 20, PASSES = 5 };
 
@@ -203,7 +203,7 @@ typedef struct bench_state {
     sj_block_decoder *decoder;
     uint8_t *output;
     size_t capacity;
-    sj_frame *frames; /* the calls open at the start of the block at hand */
+    sj_stack_frame *frames; /* the calls open at the start of the block at hand */
     size_t depth;
     uint64_t calls;
 } bench_state;
@@ -213,17 +213,17 @@ static void follow(bench_state *bench, const sj_event *events, size_t count)
 {
     for (size_t i = 0; i < count; i++) {
         if (events[i].function == SJ_EVENT_LEAVE) {
-            const sj_frame *ended = &bench->frames[--bench->depth];
+            const sj_stack_frame *ended = &bench->frames[--bench->depth];
             if (bench->depth > 0) {
                 bench->frames[bench->depth - 1].child_ticks += events[i].ticks - ended->start_ticks;
             }
             continue;
         }
-        sj_frame *frame = &bench->frames[bench->depth++];
-        *frame = (sj_frame){.call_index = bench->calls++,
-                            .start_ticks = events[i].ticks,
-                            .stack = 0x7ffc00000000 - bench->depth * 96,
-                            .function = events[i].function};
+        sj_stack_frame *frame = &bench->frames[bench->depth++];
+        *frame = (sj_stack_frame){.call_index = bench->calls++,
+                                  .start_ticks = events[i].ticks,
+                                  .stack = 0x7ffc00000000 - bench->depth * 96,
+                                  .function = events[i].function};
     }
 }
 

@@ -4,8 +4,8 @@
  * The blocks of the longest stream of a recording are turned back into the records that made them
  * (calls that ended without an exit get none) and fed to an assembler, a chunk at a time. The
  * blocks made must hold as many calls, or the bench fails. */
-#include "agent/recorder/arena.h"
-#include "agent/uplink/assembler.h"
+#include "agent/abi/arena.h"
+#include "agent/assembler/assembler.h"
 
 #include <inttypes.h>
 #include <sqlite3.h>

@@ -33,7 +33,7 @@ enum {
     OUTPUT_BYTES = 256 << 10
 };
 
-/* NNG drops an answer now and then on a busy machine. A real device asks again, the simulated ones
+/* An answer is lost with its connection. A real device asks again, the simulated ones
  * give it up; what they were not told of may be stored. */
 #define PATIENCE_NS UINT64_C(15000000000)
 
@@ -95,7 +95,7 @@ static void collect(int end, int ready)
     snprintf(url, sizeof(url), "tcp://127.0.0.1:%u", port);
     const char *urls[] = {url};
     const sj_store_options store_options = {
-        .path = database, .create = true, .sums_delay_ms = SJ_SUMS_DELAY_MS};
+        .path = database, .create = true, .aggregates_delay_ms = SJ_AGGREGATES_DELAY_MS};
     const sj_ingest_options ingest_options = {.urls = urls, .url_count = 1};
     sj_error error = {0};
     sj_store *store = NULL;

@@ -100,7 +100,7 @@ int main(int argc, char **argv)
     }
     const sj_spool_options spool_options = {.directory = "ingest_bench.spool"};
     const sj_store_options store_options = {
-        .path = "ingest_bench.db", .create = true, .sums_delay_ms = SJ_SUMS_DELAY_MS};
+        .path = "ingest_bench.db", .create = true, .aggregates_delay_ms = SJ_AGGREGATES_DELAY_MS};
     const sj_ingest_options ingest_options = {.urls = &url, .url_count = 1};
     must(sj_spool_open(&spool_options, &spool, &error), "spool", &error);
     const size_t sent = fill_spool(spool, &maker, blocks, events, &recorded);

@@ -11,9 +11,9 @@ the plain run, divided by the calls. "whole chain" adds everything Sojourn's rec
 used to plan, drain, encode, store durably and rebuild; for uftrace it adds `uftrace record` itself,
 whose file nobody has read yet.
 
-"app ns/call" is with recorder and lab on the same machine: on two cores they need more than the one
+"app ns/call" is with recorder and collector on the same machine: on two cores they need more than the one
 that the program leaves, so that it waits for them and comes back to cold caches. app_cost.py measures
-the program alone, with the lab elsewhere, as on a device.
+the program alone, with the collector elsewhere, as on a device.
 """
 import argparse
 import json

@@ -1,6 +1,6 @@
 /* What a call costs that is recorded at both ends, against the floor: two reads of the clock.
  * Usage: probe_bench [rounds]. Prints ns of CPU per call, the smallest of all rounds. */
-#include "tests/agent/recorder/probe_code.h"
+#include "tests/agent/inproc/recorder/probe_code.h"
 
 #include <pthread.h>
 #include <time.h>

@@ -15,9 +15,9 @@ typedef struct cutter {
     bool started;
     sj_block_encoder *encoder;
     uint32_t *new_ids; /* by the recording's; 0: not seen yet */
-    sj_frame stack[MAX_DEPTH];
+    sj_stack_frame stack[MAX_DEPTH];
     uint32_t depth;
-    sj_frame key_frame[MAX_DEPTH];
+    sj_stack_frame key_frame[MAX_DEPTH];
     uint32_t key_depth;
     sj_event *events;
     uint32_t event_count;
@@ -74,15 +74,15 @@ static void enter(cutter *cut, uint32_t function, uint64_t ticks)
     if (cut->depth == MAX_DEPTH) {
         fail("the recording is too deep");
     }
-    cut->stack[cut->depth++] = (sj_frame){.call_index = cut->next_call++,
-                                          .start_ticks = ticks,
-                                          .stack = 0x7fff00000000 - cut->depth * UINT64_C(64),
-                                          .function = function};
+    cut->stack[cut->depth++] = (sj_stack_frame){.call_index = cut->next_call++,
+                                                .start_ticks = ticks,
+                                                .stack = 0x7fff00000000 - cut->depth * UINT64_C(64),
+                                                .function = function};
 }
 
 static void leave(cutter *cut, uint64_t ticks)
 {
-    const sj_frame *ended = &cut->stack[--cut->depth];
+    const sj_stack_frame *ended = &cut->stack[--cut->depth];
     if (cut->depth > 0) {
         cut->stack[cut->depth - 1].child_ticks += ticks - ended->start_ticks;
     }

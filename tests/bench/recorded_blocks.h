@@ -1,8 +1,8 @@
 /* Blocks of a real recording, cut to a size: what simulated devices send. */
-#ifndef SJ_TESTS_RECORDED_BLOCKS_H
-#define SJ_TESTS_RECORDED_BLOCKS_H
+#ifndef SJ_TESTS_BENCH_RECORDED_BLOCKS_H
+#define SJ_TESTS_BENCH_RECORDED_BLOCKS_H
 
-#include "proto/block.h"
+#include "proto/block/block.h"
 
 typedef struct recorded_block {
     uint8_t *bytes; /* for sj_block_set_session */

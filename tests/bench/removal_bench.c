@@ -4,9 +4,9 @@
  *   removal_bench [megabytes] [seconds]
  * The large session has 50 blocks that were received and copies of them up to its size; nobody
  * reads them. The other session receives a block of 4,096 events every 5 ms. */
+#include "collector-server/maintenance/removal.h"
 #include "collector-server/store/database.h"
 #include "collector-server/store/store.h"
-#include "collector-server/upkeep/removal.h"
 #include "tests/collector-server/store/frame_maker.h"
 
 #include <pthread.h>
@@ -50,7 +50,7 @@ static void put(sj_store *store, sj_slice bytes)
     sj_frame_view view;
     bool duplicate;
     must(sj_frame_read(bytes, &view), "frame", &error);
-    must(sj_store_apply(store, &view, &duplicate, &error), "apply", &error);
+    must(sj_store_apply(store, &view, NULL, &duplicate, &error), "apply", &error);
 }
 
 static void announce(sj_store *store, frame_maker *maker, bool end)
@@ -144,7 +144,7 @@ int main(int argc, char **argv)
 {
     const long megabytes = argc > 1 ? strtol(argv[1], NULL, 10) : 1000;
     const double seconds = argc > 2 ? strtod(argv[2], NULL) : 5;
-    const sj_store_options options = {.path = path, .create = true, .sums_delay_ms = 1000};
+    const sj_store_options options = {.path = path, .create = true, .aggregates_delay_ms = 1000};
     sj_error error = {0};
     sj_store *store = NULL;
     frame_maker large;

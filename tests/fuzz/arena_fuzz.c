@@ -1,8 +1,8 @@
 /* An arena as a crashed or hostile program left it: the input is words to write at places of the
  * header, the slots, the chunk headers and the records, the rest is as an orderly program leaves
  * it. What is read of it is accounted for to the last record. */
-#include "agent/control/thread_reader.h"
-#include "proto/cursor.h"
+#include "agent/drain/chunk_reader.h"
+#include "proto/base/cursor.h"
 #include "tests/support/assembler_check.h"
 #include "tests/support/call_trace.h"
 
@@ -84,19 +84,19 @@ static void read_thread(const sj_arena_view *view, uint32_t slot_number, sj_bloc
     const sj_assembler_sink sink = block_store_sink(&store);
     sj_assembler_options options = {.start_ticks = slot->start_ticks, .encoder = encoder};
     sj_assembler *assembler;
-    sj_thread_reader reader;
+    sj_chunk_reader reader;
     sj_arena_view_stack(slot, &options.stack_low, &options.stack_high);
     must(sj_assembler_new(&options, &sink, &assembler) == SJ_OK);
-    sj_thread_reader_init(&reader, view, slot_number, assembler, buffer);
+    sj_chunk_reader_init(&reader, view, slot_number, assembler, buffer);
     if (resumes) {
-        sj_thread_reader_resume(&reader);
+        sj_chunk_reader_resume(&reader);
     }
     for (sj_read_mode mode = SJ_READ_CLOSED; mode <= SJ_READ_LAST; mode++) {
         uint64_t count;
-        must(sj_thread_reader_read(&reader, mode, 1, &count) == SJ_OK);
+        must(sj_chunk_reader_read(&reader, mode, 1, &count) == SJ_OK);
     }
-    sj_thread_reader_save(&reader);
-    must(sj_assembler_end(assembler, UINT64_MAX / 2, false, SJ_BLOCK_SALVAGED) == SJ_OK);
+    sj_chunk_reader_save(&reader);
+    must(sj_assembler_end(assembler, UINT64_MAX / 2, false, SJ_BLOCK_RECOVERED) == SJ_OK);
     sj_assembler_counters counters;
     sj_assembler_get_counters(assembler, &counters);
     const char *wrong = assembler_check(&counters, &store);
@@ -108,8 +108,8 @@ static void read_thread(const sj_arena_view *view, uint32_t slot_number, sj_bloc
     sj_arena_view_discarded(view, slot_number, &calls, &events);
     must(calls <= events);
     sj_arena_view_recycle(view, slot_number);
-    sj_sifter_deinit(&reader.sifter);
-    sj_receivers_deinit(&reader.receivers);
+    sj_call_filter_deinit(&reader.filter);
+    sj_receiver_rewriter_deinit(&reader.receivers);
     sj_assembler_free(assembler);
     block_store_free(&store);
 }

@@ -1,5 +1,5 @@
 /* Any records, losses, flushes and refusals: no crash, and everything fed is accounted for. */
-#include "agent/uplink/assembler.h"
+#include "agent/assembler/assembler.h"
 #include "tests/support/assembler_check.h"
 
 #include <stdio.h>

@@ -1,7 +1,7 @@
 /* Blocks as a hostile device could make them: what the decoder lets through, and raw block
  * structures that it never would. A refused block changes nothing; the rows agree with the graph.
  */
-#include "collector-server/callgraph/callgraph.h"
+#include "proto/callgraph/callgraph.h"
 #include "tests/support/call_rows.h"
 
 #include <stdlib.h>
@@ -9,7 +9,7 @@
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 static sj_status no_frames(void *context, uint32_t stream, uint32_t reference, uint32_t count,
-                           sj_frame *frames)
+                           sj_stack_frame *frames)
 {
     (void)context;
     (void)stream;
@@ -50,7 +50,7 @@ static void apply_twice(const sj_block *block)
 static void apply_raw(sj_reader *reader)
 {
     enum { MOST = 64 };
-    sj_frame frames[4];
+    sj_stack_frame frames[4];
     uint32_t functions[4];
     uint16_t symbols[MOST];
     uint64_t ticks[MOST];
@@ -76,11 +76,11 @@ static void apply_raw(sj_reader *reader)
     block.header.gap_depth = sj_read_u8(reader);
     block.header.first_event = sj_read_u8(reader) % 2;
     for (size_t i = 0; i < 4; i++) {
-        frames[i] = (sj_frame){.call_index = i + sj_read_u8(reader) % 2,
-                               .start_ticks = 10 * i,
-                               .child_ticks = sj_read_u8(reader) % 12,
-                               .function = sj_read_u8(reader) % 8,
-                               .flags = sj_read_u8(reader) % 32};
+        frames[i] = (sj_stack_frame){.call_index = i + sj_read_u8(reader) % 2,
+                                     .start_ticks = 10 * i,
+                                     .child_ticks = sj_read_u8(reader) % 12,
+                                     .function = sj_read_u8(reader) % 8,
+                                     .flags = sj_read_u8(reader) % 32};
         functions[i] = sj_read_u8(reader) % 8;
     }
     uint64_t now = 100;

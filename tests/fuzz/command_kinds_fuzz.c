@@ -1,5 +1,5 @@
 /* Commands as they come over HTTP: taken, or refused with a sentence. */
-#include "collector-server/control/command_kinds.h"
+#include "collector-server/fleet/command_kinds.h"
 
 #include <stdlib.h>
 

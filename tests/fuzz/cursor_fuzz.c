@@ -1,6 +1,6 @@
 /* The first bytes choose reads, all bytes are what is read; varints read must be written back to
  * the same value. */
-#include "proto/cursor.h"
+#include "proto/base/cursor.h"
 
 #include <stdlib.h>
 

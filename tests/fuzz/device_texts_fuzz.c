@@ -1,5 +1,5 @@
-/* What a device reads from files and from its lab: the first byte says which. Each is taken, or
- * refused with a sentence. */
+/* What a device reads from files and from its collector: the first byte says which. Each is taken,
+ * or refused with a sentence. */
 #include "agent/daemon/apps.h"
 #include "agent/daemon/device_policies.h"
 #include "agent/daemon/enrolment.h"

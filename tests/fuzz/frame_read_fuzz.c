@@ -1,5 +1,5 @@
 /* Any bytes as a spool file: frame after frame until something is wrong. */
-#include "proto/frame.h"
+#include "proto/wire/frame.h"
 
 #include <stdlib.h>
 

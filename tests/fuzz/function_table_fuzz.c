@@ -1,5 +1,5 @@
 /* Any bytes as a function table: an accepted one gives exactly the entries that it announces. */
-#include "proto/function_table.h"
+#include "proto/wire/function_table.h"
 
 #include <stdlib.h>
 

@@ -1,4 +1,4 @@
-#include "collector-server/callgraph/histogram.h"
+#include "proto/callgraph/histogram.h"
 
 #include <stdlib.h>
 

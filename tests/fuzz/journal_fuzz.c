@@ -1,6 +1,6 @@
 /* A journal that holds arbitrary bytes: byte 0 says how much of the file is there (in 1/255), the
  * next 8 the length of the spool, the rest lies at the journal's begin. */
-#include "agent/control/journal.h"
+#include "agent/session/journal.h"
 
 #include <fcntl.h>
 #include <stdio.h>

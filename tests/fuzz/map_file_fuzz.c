@@ -1,5 +1,5 @@
 /* Any bytes as a map file: names end inside their copy. */
-#include "agent/planner/map_file.h"
+#include "agent/objfile/map_file.h"
 
 #include <stdlib.h>
 

@@ -1,5 +1,5 @@
 /* Any bytes as a plan, with the checksum set right so that the other checks are reached. */
-#include "agent/planner/plan_crc.h"
+#include "agent/abi/plan_crc.h"
 #include "agent/planner/planner.h"
 
 #include <stdlib.h>

@@ -1,5 +1,4 @@
 /* Any bytes as a module: the planner refuses them or makes a plan that passes its own check. */
-#define _GNU_SOURCE
 #include "agent/planner/planner.h"
 
 #include <stdio.h>

@@ -1,10 +1,10 @@
 /* What a killed recorder left in its runtime directory, beside arenas and journal, holds arbitrary
  * bytes: two lengths (16 bits each), then the control frames, the profile's sums and a flight
  * block. All are read as a salvager does. */
-#include "agent/control/control_store.h"
-#include "agent/control/flight.h"
-#include "agent/control/profiler.h"
-#include "proto/cursor.h"
+#include "agent/modes/flight_recorder.h"
+#include "agent/modes/profile.h"
+#include "agent/session/metadata_store.h"
+#include "proto/base/cursor.h"
 
 #include <fcntl.h>
 #include <stdio.h>
@@ -33,28 +33,28 @@ static void write_file(const char *directory, const char *name, sj_slice bytes)
 
 static sj_status remember(void *context, sj_frame_type type, sj_slice header, sj_slice payload)
 {
-    return sj_emitter_remember(context, type, header, payload);
+    return sj_frame_writer_remember(context, type, header, payload);
 }
 
 /* Bad bytes are left out or end the salvage with a status; they never do harm. */
-static void salvage(const char *directory, const sj_journal *journal, sj_emitter *emitter)
+static void salvage(const char *directory, const sj_journal *journal, sj_frame_writer *writer)
 {
-    const sj_flight_options flight_options = {.emitter = emitter,
-                                              .before_ticks = UINT64_MAX,
-                                              .max_bytes = UINT64_MAX,
-                                              .directory = directory};
+    const sj_flight_recorder_options flight_options = {.writer = writer,
+                                                       .before_ticks = UINT64_MAX,
+                                                       .max_bytes = UINT64_MAX,
+                                                       .directory = directory};
     const sj_profiler_options profiler = {
-        .emitter = emitter, .journal = journal, .runtime_directory = directory};
-    sj_flight *flight;
+        .writer = writer, .journal = journal, .runtime_directory = directory};
+    sj_flight_recorder *flight;
     sj_session_id child;
     (void)!sj_profiler_recover(&profiler);
-    must(sj_control_store_read(directory, emitter, remember) != SJ_ENOTFOUND);
-    sj_emitter_keep_threads(emitter, true);
-    must(sj_flight_new(&flight_options, &flight) == SJ_OK);
-    must(sj_flight_load(flight, directory) == SJ_OK);
-    must(sj_flight_dump(flight, 1000, "fuzz", &child) == SJ_OK);
-    (void)!sj_flight_ship(flight, 1000);
-    sj_flight_free(flight);
+    must(sj_metadata_store_read(directory, writer, remember) != SJ_ENOTFOUND);
+    sj_frame_writer_keep_threads(writer, true);
+    must(sj_flight_recorder_new(&flight_options, &flight) == SJ_OK);
+    must(sj_flight_recorder_load(flight, directory) == SJ_OK);
+    must(sj_flight_recorder_dump(flight, 1000, "fuzz", &child) == SJ_OK);
+    (void)!sj_flight_recorder_ship(flight, 1000);
+    sj_flight_recorder_free(flight);
 }
 
 static sj_slice take(sj_reader *reader, size_t wanted)
@@ -70,7 +70,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     const sj_session_id session = {.bytes = {1}};
     sj_journal journal;
     sj_spool *spool;
-    sj_emitter *emitter;
+    sj_frame_writer *writer;
     sj_error error = {0};
     sj_reader reader = sj_reader_of(data, size);
     const uint16_t control_bytes = sj_read_u16(&reader);
@@ -87,10 +87,11 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     must(sj_journal_create(directory, &session, &journal, &error) == SJ_OK);
     const sj_spool_options spool_options = {.directory = spool_directory, .reserve_bytes = 1};
     must(sj_spool_open(&spool_options, &spool, &error) == SJ_OK);
-    const sj_emitter_options options = {.session = session, .spool = spool, .journal = &journal};
-    must(sj_emitter_new(&options, &emitter) == SJ_OK);
-    salvage(directory, &journal, emitter);
-    sj_emitter_free(emitter);
+    const sj_frame_writer_options options = {
+        .session = session, .spool = spool, .journal = &journal};
+    must(sj_frame_writer_new(&options, &writer) == SJ_OK);
+    salvage(directory, &journal, writer);
+    sj_frame_writer_free(writer);
     sj_spool_close(spool);
     sj_journal_close(&journal);
     snprintf(command, sizeof(command), "rm -rf %s", directory);

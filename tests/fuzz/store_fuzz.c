@@ -2,7 +2,8 @@
  * header, payload, applied after a true session and module. The crc of a block's payload is made
  * right, so that what it guards is reached. A frame may be refused; the batch must commit. */
 #include "collector-server/store/store.h"
-#include "proto/block.h"
+#include "proto/base/crc32c.h"
+#include "proto/block/block.h"
 #include "tests/collector-server/store/frame_maker.h"
 
 #include <stdio.h>
@@ -15,7 +16,7 @@ static bool apply(sj_store *store, const sj_frame_view *view)
 {
     bool duplicate = false;
     sj_error error = {0};
-    const sj_status status = sj_store_apply(store, view, &duplicate, &error);
+    const sj_status status = sj_store_apply(store, view, NULL, &duplicate, &error);
     if (status == SJ_EIO || status == SJ_ENOMEM || status == SJ_EFULL) {
         fprintf(stderr, "a lying frame was taken for a failing disk: %s\n", error.text);
         abort();

@@ -1,18 +1,18 @@
 /* Any bytes as .eh_frame: reading ends, stays inside, and gives every range rows up to its end;
  * ranges are found. */
-#include "agent/planner/unwind.h"
+#include "agent/objfile/eh_frame.h"
 
 #include <stdlib.h>
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
-static void check_rows(const sj_unwind *unwind, const sj_frame_range *range)
+static void check_rows(const sj_eh_frame *unwind, const sj_fde *range)
 {
     uint64_t start = range->start;
     for (uint32_t i = 0; i < range->row_count; i++) {
-        const sj_frame_row *row = &unwind->rows[range->first_row + i];
-        if (row->end <= start || sj_unwind_row(unwind, range, start) != row ||
-            sj_unwind_row(unwind, range, row->end - 1) != row) {
+        const sj_cfi_row *row = &unwind->rows[range->first_row + i];
+        if (row->end <= start || sj_eh_frame_row(unwind, range, start) != row ||
+            sj_eh_frame_row(unwind, range, row->end - 1) != row) {
             abort();
         }
         start = row->end;
@@ -23,11 +23,12 @@ static void check_rows(const sj_unwind *unwind, const sj_frame_range *range)
 }
 
 /* Ranges may overlap: being near must not tell another one. */
-static void check_near(const sj_unwind *unwind, const sj_frame_range *range)
+static void check_near(const sj_eh_frame *unwind, const sj_fde *range)
 {
     const uint64_t places[] = {range->start - 1, range->start, range->end - 1, range->end};
     for (size_t i = 0; i < sizeof(places) / sizeof(places[0]); i++) {
-        if (sj_unwind_find_near(unwind, range, places[i]) != sj_unwind_find(unwind, places[i])) {
+        if (sj_eh_frame_find_near(unwind, range, places[i]) !=
+            sj_eh_frame_find(unwind, places[i])) {
             abort();
         }
     }
@@ -35,17 +36,17 @@ static void check_near(const sj_unwind *unwind, const sj_frame_range *range)
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
-    sj_unwind unwind = {0};
+    sj_eh_frame unwind = {0};
     const sj_slice bytes = {.data = data, .size = size};
-    if (sj_unwind_read(bytes, 0x1000, &unwind) == SJ_OK) {
+    if (sj_eh_frame_read(bytes, 0x1000, &unwind) == SJ_OK) {
         for (size_t i = 0; i < unwind.count; i++) {
             check_rows(&unwind, &unwind.ranges[i]);
             check_near(&unwind, &unwind.ranges[i]);
-            if (sj_unwind_find(&unwind, unwind.ranges[i].start) == NULL) {
+            if (sj_eh_frame_find(&unwind, unwind.ranges[i].start) == NULL) {
                 abort();
             }
         }
     }
-    sj_unwind_free(&unwind);
+    sj_eh_frame_free(&unwind);
     return 0;
 }

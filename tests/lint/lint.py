@@ -16,18 +16,18 @@ MAX_FILE_LINES, MAX_FUNCTION_LINES = 800, 70
 LONG_FUNCTIONS = {"spoil": 80}  # one switch, a way to damage a block in each case
 
 
-def tracked(*endings):
-    listed = subprocess.run(["git", "ls-files", "-co", "--exclude-standard"], cwd=ROOT,
+def tracked(*endings, root=ROOT):
+    listed = subprocess.run(["git", "ls-files", "-co", "--exclude-standard"], cwd=root,
                             capture_output=True, text=True)
     if listed.returncode == 0:
         names = listed.stdout.splitlines()
     else:
-        names = [os.path.relpath(os.path.join(folder, name), ROOT)
-                 for folder, folders, files in os.walk(ROOT)
+        names = [os.path.relpath(os.path.join(folder, name), root)
+                 for folder, folders, files in os.walk(root)
                  if not folders.__setitem__(slice(None), [f for f in folders if f not in
                                                           ("build", "node_modules", ".git")])
                  for name in files]
-    names = [name for name in names if name.endswith(endings) and os.path.exists(os.path.join(ROOT, name))]
+    names = [name for name in names if name.endswith(endings) and os.path.exists(os.path.join(root, name))]
     if not names:
         sys.exit("no files found")
     return names
@@ -81,7 +81,7 @@ def check_length(_build):
 
 
 def check_words(_build):
-    wrong = re.compile(r"\b(TODO|FIXME|XXX|HACK)\b|not (yet )?implemented|placeholder", re.ASCII)
+    wrong = re.compile(r"^(<{7}|>{7}) |\b(TODO|FIXME|XXX|HACK)\b|not (yet )?implemented|placeholder", re.ASCII)
     paths = re.compile(r"/(work|farm)/|/root/")
     unsafe = re.compile(r"\b(strcpy|strcat|sprintf|vsprintf|gets|atoi|atol)\s*\(")
     in_app = re.compile(r"\b(abort|exit|_exit|assert|printf|fprintf|malloc|calloc|realloc)\s*\(")
@@ -98,19 +98,108 @@ def check_words(_build):
                 if name.endswith((".c", ".h")) and not name.startswith("tests/samples"):
                     if unsafe.search(line) and not name.startswith("tests/"):
                         problems.append(f"{name}:{number}: unbounded call: {line.strip()}")
-                    inside = name.startswith(("agent/recorder/", "agent/hooks/", "agent/lifecycle/",
-                                              "agent/runtimes/"))
+                    inside = name.startswith("agent/inproc/")
                     code = line.split("/*")[0].strip()
                     if inside and not code.startswith("*") and in_app.search(code):
                         problems.append(f"{name}:{number}: not in the traced app: {line.strip()}")
     fail(problems)
 
 
+# The house, lower floors first. A room may include what stands above its own line here, so there is
+# no circle. What runs inside the traced program may include even less: INSIDE.
+FLOORS = """
+    proto/base agent/include
+    proto/wire proto/block
+    proto/callgraph agent/abi
+    agent/inproc/recorder
+    agent/inproc/hooks
+    agent/inproc/objc agent/inproc/mono agent/inproc/jvm agent/inproc/zombies
+    agent/inproc/core
+    agent/uplink
+    agent/objfile agent/host
+    agent/runtimes
+    agent/policy agent/ptrace
+    agent/assembler
+    agent/planner
+    agent/session
+    agent/registry
+    agent/livepatch agent/link agent/launch
+    agent/attach agent/modes agent/zombies
+    agent/drain
+    agent/recording
+    agent/daemon agent/direct
+    collector-server/store
+    collector-server/edge
+    collector-server/ingest collector-server/query
+    collector-server/export collector-server/maintenance
+    collector-server/fleet
+    collector-server/http
+    collector-server/cli
+    collector-server/sojournd
+"""
+INSIDE = ("agent/inproc/", "agent/abi/", "agent/include/", "proto/base/", "proto/block/value.h")
+
+
+def room_of(name):
+    parts = name.split("/")
+    return "/".join(parts[:3 if parts[1] == "inproc" else 2])
+
+
+# Registered with SJ_LONG=1 only.
+LONG_TESTS = {"system.fleet_spool"}
+
+
+def check_promises(build):
+    """Each line of tests/PROMISES.md has an id of its own, and the tests that it names exist."""
+    listed = subprocess.run(["ctest", "-N", "--test-dir", build], capture_output=True, text=True)
+    tests = set(re.findall(r"Test +#\d+: (\S+)", listed.stdout)) | LONG_TESTS
+    problems, ids = [], set()
+    with open(os.path.join(ROOT, "tests", "PROMISES.md"), encoding="utf-8") as file:
+        rows = re.findall(r"^\| ([A-Z0-9]+-\d+) \| .* \| (.*) \|$", file.read(), re.MULTILINE)
+    for number, proof in rows:
+        if number in ids:
+            problems.append(f"{number} stands twice")
+        ids.add(number)
+        named = r"(?<![\w/.])(?:aarch64|agent|collector-server|fuzz|lint|proto|system|web)\.[\w.-]*\w"
+        for name in re.findall(named, proof):
+            if name not in tests and not any(test.startswith(name + ".") for test in tests):
+                problems.append(f"{number}: there is no test {name}")
+    fail(problems if rows and tests > LONG_TESTS else ["no promises or no tests found"])
+
+
+def check_rooms(_build, root=ROOT):
+    floor = {room: number for number, line in enumerate(FLOORS.strip().splitlines())
+             for room in line.split()}
+    problems = []
+    for name in tracked(".c", ".h", ".S", root=root):
+        if not name.startswith(("proto/", "agent/", "collector-server/")):
+            continue
+        room = room_of(name)
+        if room not in floor:
+            problems.append(f"{name}: room {room} has no floor in FLOORS")
+            continue
+        with open(os.path.join(root, name), encoding="utf-8") as file:
+            for number, line in enumerate(file, 1):
+                include = re.match(r'#\s*include\s*"([^"]+)"', line)
+                if not include or not os.path.exists(os.path.join(root, include[1])):
+                    continue
+                used = include[1]
+                if room_of(used) != room and floor.get(room_of(used), len(floor)) >= floor[room]:
+                    problems.append(f"{name}:{number}: {used} is not on a lower floor")
+                if name.startswith("agent/inproc/") and not used.startswith(INSIDE):
+                    problems.append(f"{name}:{number}: {used} is not for the traced program")
+    fail(problems)
+
+
 def check_headers(_build):
+    # Where Debian's JDK has the interface of the JVM.
+    jvm = [option for folder in ("include", "include/linux") for option in
+           ("-isystem", os.path.join("/usr/lib/jvm/java-17-openjdk-amd64", folder))]
+
     def alone(name):
         done = subprocess.run(
             [tool("gcc"), "-std=c17", "-D_GNU_SOURCE", "-Wall", "-Wextra", "-Werror", "-I", ROOT, "-I",
-             os.path.join(sys.argv[2], "generated"), "-fsyntax-only", "-xc", "-"],
+             os.path.join(sys.argv[2], "generated"), *jvm, "-fsyntax-only", "-xc", "-"],
             input=f'#include "{name}"\n', capture_output=True, text=True, cwd=ROOT)
         return f"{name}: {done.stderr}" if done.returncode else None
 

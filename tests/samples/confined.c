@@ -1,6 +1,7 @@
 /* A program that takes nearly all system calls away from itself: whoever makes another one is
- * killed. It tells "confined", waits for a line, and then makes many calls on its first thread and
- * on one that has made few before. Prints how many. */
+ * killed. At once it makes many calls on its first thread and on one that has made few before.
+ * Prints how many. How it does so: by "seccomp" for all threads, by "prctl" for the first one, or
+ * by strict mode of either, "strict" alone or "strict-threads" beside another thread. */
 #include <linux/filter.h>
 #include <linux/seccomp.h>
 #include <pthread.h>
@@ -48,41 +49,71 @@ static void *wait_and_call(void *argument)
     return argument;
 }
 
-static int confine(void)
+static int set_filter(const char *how)
 {
     struct sock_filter filter[] = {
         BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr)),
         ALLOW(SYS_read),
         ALLOW(SYS_write),
         ALLOW(SYS_exit_group),
-        ALLOW(SYS_gettid),
         BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_KILL_PROCESS),
     };
     struct sock_fprog program = {.len = sizeof(filter) / sizeof(filter[0]), .filter = filter};
-    return prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) != 0 ||
-           syscall(SYS_seccomp, SECCOMP_SET_MODE_FILTER, SECCOMP_FILTER_FLAG_TSYNC, &program) != 0;
+    if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) != 0) {
+        return -1;
+    }
+    if (strcmp(how, "prctl") == 0) {
+        return prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program, 0, 0);
+    }
+    return (int)syscall(SYS_seccomp, SECCOMP_SET_MODE_FILTER, SECCOMP_FILTER_FLAG_TSYNC, &program);
 }
 
-int main(void)
+static void tell_and_end(int number)
 {
     char text[64];
+    const int length = snprintf(text, sizeof(text), "calls %d\n", number);
+    (void)!write(1, text, (size_t)length);
+    syscall(SYS_exit, 0); /* what strict mode allows */
+}
+
+static int run_strict(int is_alone)
+{
     pthread_t other;
+    if (!is_alone && pthread_create(&other, NULL, wait_and_call, NULL) != 0) {
+        return 2;
+    }
+    while (!is_alone && !is_there) {
+    }
+    call_often(OTHER_CALLS);
+    if (prctl(PR_SET_SECCOMP, SECCOMP_MODE_STRICT, 0, 0, 0) != 0) {
+        (void)!write(1, "refused\n", 8);
+        return 4;
+    }
+    call_often(FIRST_CALLS);
+    tell_and_end(OTHER_CALLS + FIRST_CALLS);
+    return 0;
+}
+
+int main(int argc, char **argv)
+{
+    pthread_t other;
+    const char *how = argc == 2 ? argv[1] : "seccomp";
+    if (strncmp(how, "strict", strlen("strict")) == 0) {
+        return run_strict(strcmp(how, "strict") == 0);
+    }
     if (pthread_create(&other, NULL, wait_and_call, NULL) != 0) {
         return 2;
     }
     while (!is_there) {
     }
-    if (confine() != 0) {
-        return 2;
-    }
-    (void)!write(1, "confined\n", 9);
-    if (read(0, text, 1) != 1) {
+    if (set_filter(how) != 0) {
         return 3;
     }
     call_often(FIRST_CALLS);
     may_begin = 1;
     while (may_begin != 2) {
     }
+    char text[64];
     const int length = snprintf(text, sizeof(text), "calls %d\n", FIRST_CALLS + OTHER_CALLS);
     (void)!write(1, text, (size_t)length);
     return 0;

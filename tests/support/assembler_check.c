@@ -42,7 +42,7 @@ const char *assembler_check(const sj_assembler_counters *counters, const block_s
         }
     }
     if (counters->records != counters->calls - counters->preopened + counters->returned +
-                                 counters->orphan_exits + counters->notes +
+                                 counters->thrown + counters->orphan_exits + counters->notes +
                                  counters->value_records + counters->bad_records) {
         return "records fed are not accounted for";
     }

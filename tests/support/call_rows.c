@@ -1,7 +1,7 @@
 #include "tests/support/call_rows.h"
 
-#include "collector-server/callgraph/block_check.h"
-#include "proto/call_trust.h"
+#include "proto/block/call_trust.h"
+#include "proto/callgraph/block_check.h"
 
 #include <stdlib.h>
 
@@ -11,7 +11,7 @@
 struct sj_call_reader {
     sj_call_rows rows;
     size_t row_capacity;
-    sj_frame *stack;
+    sj_stack_frame *stack;
     uint32_t *stack_row;
     size_t stack_capacity;
 };
@@ -94,7 +94,7 @@ static sj_status reserve_stack(sj_call_reader *reader, size_t count)
     return SJ_OK;
 }
 
-static void push_row(row_walk *walk, const sj_frame *frame)
+static void push_row(row_walk *walk, const sj_stack_frame *frame)
 {
     sj_call_rows *rows = &walk->reader->rows;
     const size_t row = rows->count++;
@@ -114,10 +114,10 @@ static void push_row(row_walk *walk, const sj_frame *frame)
 
 static void enter_call(row_walk *walk, uint32_t function, uint64_t ticks)
 {
-    const sj_frame frame = {.call_index = walk->next_index++,
-                            .start_ticks = ticks,
-                            .function = function,
-                            .flags = sj_call_trust_enter(&walk->trust, function)};
+    const sj_stack_frame frame = {.call_index = walk->next_index++,
+                                  .start_ticks = ticks,
+                                  .function = function,
+                                  .flags = sj_call_trust_enter(&walk->trust, function)};
     push_row(walk, &frame);
 }
 
@@ -125,7 +125,7 @@ static void leave_call(row_walk *walk, uint64_t ticks, uint32_t ending)
 {
     sj_call_rows *rows = &walk->reader->rows;
     const uint32_t index = --walk->depth;
-    const sj_frame *frame = &walk->reader->stack[index];
+    const sj_stack_frame *frame = &walk->reader->stack[index];
     const uint32_t row = walk->reader->stack_row[index];
     if (row != NO_ROW) {
         rows->end_ticks[row] = ticks;
@@ -192,7 +192,7 @@ static sj_status load_frames(sj_call_reader *reader, const sj_block *block, sj_s
                       reader->stack));
     }
     if (block->frame_count > 0) {
-        memcpy(reader->stack + prefix, block->frames, block->frame_count * sizeof(sj_frame));
+        memcpy(reader->stack + prefix, block->frames, block->frame_count * sizeof(sj_stack_frame));
     }
     return sj_block_check_frames(reader->stack, block->header.open_depth,
                                  block->header.first_ticks);
@@ -215,7 +215,7 @@ sj_status sj_call_reader_read(sj_call_reader *reader, const sj_block *block, sj_
     reader->rows.count = 0;
     for (uint32_t i = 0; i < opened; i++) {
         if (gives_frames && (reader->stack[i].flags & SJ_CALL_BEFORE_RECORDING) != 0) {
-            const sj_frame frame = reader->stack[i];
+            const sj_stack_frame frame = reader->stack[i];
             push_row(&walk, &frame);
         } else {
             reader->stack_row[walk.depth++] = NO_ROW;

@@ -11,7 +11,7 @@
 #ifndef SJ_TESTS_SUPPORT_CALL_ROWS_H
 #define SJ_TESTS_SUPPORT_CALL_ROWS_H
 
-#include "collector-server/callgraph/callgraph.h"
+#include "proto/callgraph/callgraph.h"
 
 #define SJ_CALL_NOT_ENDED UINT64_MAX
 #define SJ_CALL_NO_PARENT UINT64_MAX
@@ -28,7 +28,7 @@ typedef struct sj_call_rows {
     uint8_t *flags;        /* sj_call_flag, as far as this block knows */
     uint8_t *ending;       /* sj_ending; SJ_ENDING_OPEN while not ended */
     /* All calls open at the end of the block, outermost first, as the next key-frame has them. */
-    const sj_frame *open;
+    const sj_stack_frame *open;
     size_t open_count;
 } sj_call_rows;
 

@@ -256,7 +256,7 @@ static const stored_block *find_stack_block(const block_store *store, uint32_t s
 {
     for (size_t i = 0; i < store->count; i++) {
         const sj_block_header *header = &store->blocks[i].header;
-        if (header->kind == SJ_BLOCK_STACK && header->stream == stream &&
+        if (header->kind == SJ_BLOCK_DEEP_FRAMES && header->stream == stream &&
             header->first_event == number) {
             return &store->blocks[i];
         }
@@ -265,7 +265,7 @@ static const stored_block *find_stack_block(const block_store *store, uint32_t s
 }
 
 sj_status block_store_lookup(void *context, uint32_t stream, uint32_t reference, uint32_t count,
-                             sj_frame *frames)
+                             sj_stack_frame *frames)
 {
     const block_store *store = context;
     sj_block_decoder *decoder;

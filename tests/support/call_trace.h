@@ -3,7 +3,7 @@
 #ifndef SJ_TESTS_SUPPORT_CALL_TRACE_H
 #define SJ_TESTS_SUPPORT_CALL_TRACE_H
 
-#include "agent/uplink/assembler.h"
+#include "agent/assembler/assembler.h"
 
 typedef struct trace_call {
     uint64_t start;
@@ -70,7 +70,7 @@ void block_store_free(block_store *store);
 
 /* block_store_lookup is an sj_stack_lookup over the STACK blocks of a store. */
 sj_status block_store_lookup(void *store, uint32_t stream, uint32_t reference, uint32_t count,
-                             sj_frame *frames);
+                             sj_stack_frame *frames);
 
 /* trace_assemble feeds a whole trace and ends it. Aborts on failure. */
 void trace_assemble(const call_trace *trace, uint32_t block_events, block_store *store,

@@ -1,11 +1,11 @@
 #include "tests/support/trace_maker.h"
 
-#include "collector-server/callgraph/callgraph.h"
 #include "collector-server/store/database.h"
+#include "collector-server/store/deferred_exits.h"
 #include "collector-server/store/function_bitmap.h"
-#include "collector-server/store/late_leaves.h"
-#include "proto/block.h"
-#include "proto/call_trust.h"
+#include "proto/block/block.h"
+#include "proto/block/call_trust.h"
+#include "proto/callgraph/callgraph.h"
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -38,7 +38,7 @@ typedef struct stream_maker {
     sj_block_ending *endings;
     uint32_t event_count, ending_count;
     uint64_t first_event, first_call, calls;
-    sj_frame *frames; /* open at the start of the block */
+    sj_stack_frame *frames; /* open at the start of the block */
     uint32_t frame_count;
     uint64_t block_start;
 } stream_maker;
@@ -97,17 +97,17 @@ static void begin_block(stream_maker *maker)
     maker->frame_count = maker->depth;
     for (uint32_t i = 0; i < maker->depth; ++i) {
         const open_call *call = &maker->stack[i];
-        maker->frames[i] = (sj_frame){.call_index = call->index,
-                                      .start_ticks = call->start,
-                                      .child_ticks = call->child,
-                                      .function = call->function};
+        maker->frames[i] = (sj_stack_frame){.call_index = call->index,
+                                            .start_ticks = call->start,
+                                            .child_ticks = call->child,
+                                            .function = call->function};
     }
 }
 
 static int compare_late(const void *left, const void *right)
 {
-    const sj_late_leave *a = left;
-    const sj_late_leave *b = right;
+    const sj_deferred_exit *a = left;
+    const sj_deferred_exit *b = right;
     return (a->call_index > b->call_index) - (a->call_index < b->call_index);
 }
 
@@ -138,14 +138,14 @@ static void insert_block(stream_maker *maker, const sj_block *block, sj_slice by
     sqlite3_bind_null(insert, 14);
     sqlite3_bind_null(insert, 15);
     if (summary.late_count != 0) {
-        sj_late_leave *late = malloc(summary.late_count * sizeof(*late));
+        sj_deferred_exit *late = malloc(summary.late_count * sizeof(*late));
         memcpy(late, summary.late, summary.late_count * sizeof(*late));
         qsort(late, summary.late_count, sizeof(*late), compare_late);
-        const size_t bound = sj_late_leaves_bound(summary.late_count);
+        const size_t bound = sj_deferred_exits_bound(summary.late_count);
         uint8_t *output = malloc(bound);
         size_t size;
-        REQUIRE(sj_late_leaves_encode(late, summary.late_count, block->header.first_ticks, output,
-                                      bound, &size) == SJ_OK);
+        REQUIRE(sj_deferred_exits_encode(late, summary.late_count, block->header.first_ticks,
+                                         output, bound, &size) == SJ_OK);
         sqlite3_bind_int64(insert, 13, (sqlite3_int64)late[0].call_index);
         sqlite3_bind_int64(insert, 14, (sqlite3_int64)late[summary.late_count - 1].call_index);
         sqlite3_bind_blob64(insert, 15, output, size, free);
@@ -436,8 +436,8 @@ static void make_session(sqlite3 *database, const trace_shape *shape, trace *mad
                   TICKS_NUMERATOR, TICKS_DENOMINATOR, (long long)shape->calls * shape->streams);
     run_formatted(database,
                   "INSERT INTO hook_plans VALUES (%d, 1, x'0%d'), (%d, 2, x'0%d');"
-                  "INSERT INTO session_modules VALUES (%d, 1, 2, %d, 1, %u, %u),"
-                  "(%d, 2, 1, %d, %u, %u, %u)",
+                  "INSERT INTO session_modules VALUES (%d, 1, 2, %d, 1, %u, %u, NULL),"
+                  "(%d, 2, 1, %d, %u, %u, %u, NULL)",
                   number * 2, number, number * 2 + 1, number, number, number * 2 + 1,
                   shape->functions, shape->functions, number, number * 2, shape->functions + 1,
                   shape->functions, shape->functions);

@@ -3,7 +3,8 @@
  *   web_fixture FILE EXTRA_FUNCTIONS
  *
  * prints the URL, then obeys one line at a time on standard input ("add COMMAND", "grow CALLS":
- * session 3 has so many calls now) and answers "done"; ends at the end of the input. */
+ * session 3 has so many calls now, "sql STATEMENTS") and answers "done"; ends at the end of the
+ * input. */
 #include "collector-server/http/http.h"
 #include "tests/collector-server/http/fixture.h"
 
@@ -22,6 +23,8 @@ static void obey(sqlite3 *database, char *line)
                          "UPDATE sessions SET stored_calls = %lld WHERE session_id = 3",
                          atoll(line + 5));
         fixture_run(database, sql);
+    } else if (strncmp(line, "sql ", 4) == 0) {
+        fixture_run(database, line + 4);
     } else {
         fprintf(stderr, "unknown order: %s\n", line);
         exit(2);
@@ -46,7 +49,7 @@ int main(int argc, char **argv)
     }
     printf("%s\n", sj_http_url(server));
     fflush(stdout);
-    char line[256];
+    char line[2048];
     while (fgets(line, sizeof(line), stdin) != NULL) {
         obey(database, line);
     }

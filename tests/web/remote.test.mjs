@@ -1,4 +1,4 @@
-// The dashboard and the API beyond the loopback: by TLS, to those who show the lab's token. The
+// The dashboard and the API beyond the loopback: by TLS, to those who show the collector's token. The
 // server listens on all addresses and is reached by the loopback's. Environment: SJ_BIN (folder of
 // the built programs), SJ_WEB_PACKAGES, SJ_WEB_OUTPUT, SJ_CHROMIUM.
 import assert from "node:assert/strict";
@@ -59,7 +59,7 @@ const basic = (password) => ({
 });
 const bearer = (text) => ({ authorization: `Bearer ${text}` });
 
-// Speaks to nobody but the holder of the lab's own certificate, by whatever name.
+// Speaks to nobody but the holder of the collector's own certificate, by whatever name.
 function request(target, headers = {}, options = {}) {
     return new Promise((resolve, reject) => {
         const asked = https.request(
@@ -94,14 +94,24 @@ function request(target, headers = {}, options = {}) {
 }
 
 test("nothing is told without the token, and how to show it is", async () => {
-    for (const target of ["/", "/api/v1/sessions", "/metrics", "/healthz", "/nowhere"]) {
+    for (const target of ["/", "/api/v1/sessions", "/api/v1/health", "/metrics", "/nowhere"]) {
         for (const headers of [{}, bearer("guess"), basic("guess"), bearer(""), basic("")]) {
             const answer = await request(target, headers);
             assert.equal(answer.status, 401, `${target} ${JSON.stringify(headers)}`);
             assert.match(answer.headers["www-authenticate"], /^Basic realm="Sojourn"/);
-            assert.match(JSON.parse(answer.body).error, /lab's token/);
+            assert.match(JSON.parse(answer.body).error, /collector's token/);
         }
     }
+});
+
+test("a supervisor asks for health without the token, and learns nothing else", async () => {
+    for (const headers of [{}, bearer("guess"), bearer(token)]) {
+        const answer = await request("/healthz", headers);
+        assert.equal(answer.status, 200);
+        assert.deepEqual(JSON.parse(answer.body), { status: "ok" });
+    }
+    const post = { method: "POST", body: "{}" };
+    assert.equal((await request("/healthz", { "content-length": "2" }, post)).status, 401);
 });
 
 test("the token opens everything that can be read, as password or as bearer", async () => {
@@ -198,7 +208,7 @@ test("the token is in no log, and names for --http are refused", () => {
     assert.match(done.stderr.toString(), /'nowhere' is no numeric IPv4 or IPv6 address/);
 });
 
-test("the certificate that is shown is the lab's own", async () => {
+test("the certificate that is shown is the collector's own", async () => {
     const shown = await new Promise((resolve, reject) => {
         const peer = tls.connect({ host: "127.0.0.1", port, rejectUnauthorized: false }, () => {
             resolve(peer.getPeerX509Certificate().toString());

@@ -21,7 +21,7 @@ typedef struct type_size {
 
 static type_size read_type(type_reader *reader);
 
-static type_size fail(type_reader *reader)
+static type_size fail_reading(type_reader *reader)
 {
     reader->bad = true;
     return (type_size){0, 1};
@@ -34,7 +34,7 @@ static void skip_qualifiers(type_reader *reader)
     }
 }
 
-static uint32_t align(uint32_t bytes, uint32_t alignment)
+static uint32_t align_offset(uint32_t bytes, uint32_t alignment)
 {
     return (bytes + alignment - 1) / alignment * alignment;
 }
@@ -46,16 +46,16 @@ static type_size read_members(type_reader *reader, char end)
     const char *start = reader->at;
     reader->at += strcspn(reader->at, "=})({");
     if (*reader->at++ != '=') {
-        return fail(reader);
+        return fail_reading(reader);
     }
     while (*reader->at != end && !reader->bad) {
         const type_size member = read_type(reader);
-        const uint32_t offset = end == '}' ? align(whole.bytes, member.alignment) : 0;
+        const uint32_t offset = end == '}' ? align_offset(whole.bytes, member.alignment) : 0;
         const uint32_t bytes = offset + member.bytes;
         whole.bytes = bytes > whole.bytes ? bytes : whole.bytes;
         whole.alignment = member.alignment > whole.alignment ? member.alignment : whole.alignment;
         if (whole.bytes > SIZE_MAX_BYTES) {
-            return fail(reader);
+            return fail_reading(reader);
         }
     }
     if (reader->bad) {
@@ -65,7 +65,7 @@ static type_size read_members(type_reader *reader, char end)
         reader->is_mixed = true;
     }
     reader->at++;
-    whole.bytes = align(whole.bytes, whole.alignment);
+    whole.bytes = align_offset(whole.bytes, whole.alignment);
     return whole;
 }
 
@@ -77,13 +77,13 @@ static type_size read_array(type_reader *reader)
     type_size element = read_type(reader);
     if (reader->bad || *reader->at++ != ']' || count > SIZE_MAX_BYTES ||
         (uint64_t)count * element.bytes > SIZE_MAX_BYTES) {
-        return fail(reader);
+        return fail_reading(reader);
     }
     element.bytes *= (uint32_t)count;
     return element;
 }
 
-static type_size scalar(char code)
+static type_size scalar_size(char code)
 {
     static const struct {
         const char *codes;
@@ -108,7 +108,7 @@ static type_size read_pointer(type_reader *reader)
             const char code = *reader->at++;
             if (code == '\0') {
                 reader->at--;
-                return fail(reader);
+                return fail_reading(reader);
             }
             depth += strchr("{([", code) != NULL;
             depth -= strchr("})]", code) != NULL;
@@ -127,7 +127,7 @@ static type_size read_type(type_reader *reader)
     type_size size;
     skip_qualifiers(reader);
     if (*reader->at == '\0' || reader->depth == DEPTH_MAX) {
-        return fail(reader);
+        return fail_reading(reader);
     }
     const char code = *reader->at++;
     reader->depth++;
@@ -149,7 +149,7 @@ static type_size read_type(type_reader *reader)
         size.bytes *= 2;
         break;
     default:
-        size = scalar(code);
+        size = scalar_size(code);
         reader->bad |= size.bytes == 0;
         break;
     }

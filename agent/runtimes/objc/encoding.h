@@ -8,7 +8,7 @@ typedef enum sj_objc_result {
     SJ_OBJC_RESULT_MEMORY = 2 /* its address is passed in front of the receiver (x86-64) */
 } sj_objc_result;
 
-/* sj_objc_encoding_result tells how a method with these types returns by the C ABI of x86-64. */
+/* sj_objc_encoding_result returns how a method with these types returns by the C ABI of x86-64. */
 sj_objc_result sj_objc_encoding_result(const char *types);
 
 #endif

@@ -1,6 +1,6 @@
 #include "agent/runtimes/objc/image.h"
 
-#include "agent/planner/growable.h"
+#include "proto/base/array.h"
 
 #include <elf.h>
 #include <stdlib.h>
@@ -38,7 +38,8 @@ static sj_status read_relocations(sj_image *image)
         }
         const sj_image_pointer pointer = {.place = relocation.place,
                                           .value = value_of(&walk, &relocation)};
-        SJ_TRY(sj_grow(&image->pointers, &image->capacity, image->count, 1, sizeof(pointer)));
+        SJ_TRY(
+            sj_array_reserve(&image->pointers, &image->capacity, image->count, 1, sizeof(pointer)));
         image->pointers[image->count++] = pointer;
     }
     return SJ_OK;

@@ -2,7 +2,7 @@
 #ifndef SJ_AGENT_RUNTIMES_OBJC_IMAGE_H
 #define SJ_AGENT_RUNTIMES_OBJC_IMAGE_H
 
-#include "agent/planner/elf_view.h"
+#include "agent/objfile/elf_view.h"
 
 #include <stdbool.h>
 

@@ -11,7 +11,7 @@
  * true, and a method that is filtered out costs nothing. */
 #include "agent/runtimes/objc/encoding.h"
 #include "agent/runtimes/objc/image.h"
-#include "agent/runtimes/runtime.h"
+#include "agent/runtimes/objc/objc.h"
 
 #include <elf.h>
 #include <stdio.h>
@@ -204,7 +204,7 @@ static bool names_runtime(const sj_elf *elf)
     return false;
 }
 
-static sj_status scan(const sj_elf *elf, metadata_run *run)
+static sj_status scan_sections(const sj_elf *elf, metadata_run *run)
 {
     if (!names_runtime(elf)) {
         return SJ_OK;
@@ -223,17 +223,14 @@ static sj_status scan(const sj_elf *elf, metadata_run *run)
     return status;
 }
 
-static sj_status find_functions(const sj_elf *elf, sj_runtime_sink sink, void *context)
+sj_status sj_objc_find_functions(const sj_elf *elf, sj_runtime_sink sink, void *context)
 {
     metadata_run run = {.sink = sink, .context = context};
-    return scan(elf, &run);
+    return scan_sections(elf, &run);
 }
 
-static sj_status find_classes(const sj_elf *elf, sj_runtime_class_sink sink, void *context)
+sj_status sj_objc_find_classes(const sj_elf *elf, sj_runtime_class_sink sink, void *context)
 {
     metadata_run run = {.class_sink = sink, .context = context};
-    return scan(elf, &run);
+    return scan_sections(elf, &run);
 }
-
-const sj_runtime sj_runtime_objc = {
-    .name = "objc", .find_functions = find_functions, .find_classes = find_classes};

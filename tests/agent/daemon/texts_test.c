@@ -1,4 +1,4 @@
-/* What a device reads: catalogue, invitation, policies of the lab, its own files. */
+/* What a device reads: catalogue, invitation, policies of the collector, its own files. */
 #include "agent/daemon/apps.h"
 #include "agent/daemon/device_policies.h"
 #include "agent/daemon/enrolment.h"
@@ -121,17 +121,18 @@ static void invitations_that_cannot_be_good_are_refused_before_anyone_is_asked(v
 {
     (void)state;
     static const char *const mistakes[][2] = {
-        {"{}", "\"lab\""},
-        {"{\"lab\": 1, \"token\": \"" TOKEN "\"}", "\"lab\""},
-        {"{\"lab\": \"lab:7655\", \"token\": \"" TOKEN "\"}", "\"lab\""},
-        {"{\"lab\": \"tcp://lab:1\"}", "\"token\""},
-        {"{\"lab\": \"tcp://lab:1\", \"token\": \"abc\"}", "\"token\""},
-        {"{\"lab\": \"tcp://lab:1\", \"token\": \"" TOKEN "0\"}", "\"token\""},
-        {"{\"lab\": \"tls+tcp://lab:1\", \"token\": \"" TOKEN "\"}", "\"certificate\""},
-        {"{\"lab\": \"tls+tcp://lab:1\", \"token\": \"" TOKEN "\", \"certificate\": \"x\"}",
+        {"{}", "\"collector\""},
+        {"{\"collector\": 1, \"token\": \"" TOKEN "\"}", "\"collector\""},
+        {"{\"collector\": \"lab:7655\", \"token\": \"" TOKEN "\"}", "\"collector\""},
+        {"{\"collector\": \"tcp://lab:1\"}", "\"token\""},
+        {"{\"collector\": \"tcp://lab:1\", \"token\": \"abc\"}", "\"token\""},
+        {"{\"collector\": \"tcp://lab:1\", \"token\": \"" TOKEN "0\"}", "\"token\""},
+        {"{\"collector\": \"tls+tcp://lab:1\", \"token\": \"" TOKEN "\"}", "\"certificate\""},
+        {"{\"collector\": \"tls+tcp://lab:1\", \"token\": \"" TOKEN "\", \"certificate\": \"x\"}",
          "\"certificate\""}};
     expect_refusals(sj_invitation_check, mistakes, sizeof(mistakes) / sizeof(mistakes[0]));
-    json_t *good = json_loads("{\"lab\": \"tcp://lab:1\", \"token\": \"" TOKEN "\"}", 0, NULL);
+    json_t *good =
+        json_loads("{\"collector\": \"tcp://lab:1\", \"token\": \"" TOKEN "\"}", 0, NULL);
     sj_error error = {0};
     assert_int_equal(sj_invitation_check(good, &error), SJ_OK);
     json_decref(good);
@@ -145,7 +146,7 @@ static void names_and_tags_are_checked_and_kept(void **state)
     sj_enrolment_names names = {
         .name = "shelf 3", .tags = {"site=oslo", "a.b-c_d=1=2"}, .tag_count = 2};
     assert_int_equal(sj_enrolment_rename(&names, &error), SJ_ENOTFOUND);
-    write_state("lab.json", "{\"lab\": \"tcp://lab:1\", \"token\": \"t\"}");
+    write_state("collector.json", "{\"collector\": \"tcp://lab:1\", \"token\": \"t\"}");
     assert_int_equal(sj_enrolment_rename(&names, &error), SJ_OK);
     assert_int_equal(sj_enrolment_device(&device, &error), SJ_OK);
     assert_string_equal(device.name, "shelf 3");
@@ -164,12 +165,12 @@ static void names_and_tags_are_checked_and_kept(void **state)
     assert_int_equal(device.tag_count, 1);
     char path[512];
     struct stat about;
-    assert_int_equal(sj_state_file_path("lab.json", path, sizeof(path), &error), SJ_OK);
+    assert_int_equal(sj_state_file_path("collector.json", path, sizeof(path), &error), SJ_OK);
     assert_int_equal(stat(path, &about), 0);
     assert_int_equal(about.st_mode & 0777, 0600);
 }
 
-static void rules_of_the_lab_are_checked_as_a_whole(void **state)
+static void rules_of_the_collector_are_checked_as_a_whole(void **state)
 {
     (void)state;
     static const char *const mistakes[][2] = {
@@ -211,7 +212,7 @@ static void the_first_rule_that_fits_holds(void **state)
     }
     write_state("policies.json", "{\"digest\": ");
     sj_device_policies_digest(digest);
-    assert_string_equal(digest, "?"); /* so that the lab sends them again */
+    assert_string_equal(digest, "?"); /* so that the collector sends them again */
     assert_int_equal(sj_device_policies_find("shop", &policy, &error), SJ_ECORRUPT);
 }
 
@@ -223,7 +224,7 @@ int main(void)
         CASE(a_catalogue_is_read_anew_and_its_place_is_told),
         CASE(invitations_that_cannot_be_good_are_refused_before_anyone_is_asked),
         CASE(names_and_tags_are_checked_and_kept),
-        CASE(rules_of_the_lab_are_checked_as_a_whole),
+        CASE(rules_of_the_collector_are_checked_as_a_whole),
         CASE(the_first_rule_that_fits_holds),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

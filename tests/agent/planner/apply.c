@@ -1,8 +1,7 @@
-#define _GNU_SOURCE
 #include "tests/agent/planner/apply.h"
 
 #include "agent/planner/planner.h"
-#include "proto/cursor.h"
+#include "proto/base/cursor.h"
 
 #include <stdlib.h>
 #include <sys/mman.h>

@@ -1,10 +1,10 @@
 /* A small applier of plans for tests: emits the stubs of a plan with counting probes and writes the
  * patches into the running program. It knows plan.h only: no disassembler, nothing of the planner.
  */
-#ifndef SJ_TESTS_APPLY_H
-#define SJ_TESTS_APPLY_H
+#ifndef SJ_TESTS_AGENT_PLANNER_APPLY_H
+#define SJ_TESTS_AGENT_PLANNER_APPLY_H
 
-#include "agent/planner/plan.h"
+#include "agent/abi/plan.h"
 
 #include <stdbool.h>
 #include <stdint.h>

@@ -1,12 +1,14 @@
 /* What the planner says that instructions do to the status flags, against the tables of the
  * disassembler: every opcode of the four maps with its prefixes and operands. */
-#include "agent/planner/decode.h"
+#include "agent/planner/decoder.h"
 #include "agent/planner/machine.h"
 
 #include <elf.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <string.h>
+
+#include <Zydis/Zydis.h>
 
 #include <cmocka.h>
 

@@ -1,6 +1,5 @@
 /* A preloaded library that plans the program it is loaded into, applies the plan, and tells at exit
  * how often functions were entered and left. Only its preloading test uses it. */
-#define _GNU_SOURCE
 #include "agent/planner/planner.h"
 #include "tests/agent/planner/apply.h"
 

@@ -1,5 +1,4 @@
 /* Plans are applied to running programs: output must not change, every entry must have its exit. */
-#define _GNU_SOURCE
 #include <fcntl.h>
 #include <setjmp.h>
 #include <stdarg.h>

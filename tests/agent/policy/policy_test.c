@@ -52,6 +52,14 @@ static void test_mistakes_are_named_with_their_place(void **state)
          "needs \"function\""},
         {"{\"policy\": 1, \"triggers\": [{\"on\": \"crash\", \"do\": [\"dump\"]}]}",
          "needs \"mode\": \"flight\""},
+        {"{\"policy\": 1, \"values\": [{\"function\": \"f\",\n\"signature\": \"(a:ints)\"}]}",
+         "t:2:14: \"ints\" is not a type"},
+        {"{\"policy\": 1, \"values\": [{\"function\": \"f\", \"signature\": 3}]}",
+         "a text such as"},
+        {"{\"policy\": 1, \"values\": [{\"signature\": \"(a:int)\"}]}", "needs a \"function\""},
+        {"{\"policy\": 1, \"values\": [{\"function\": \"f\", \"signature\": \"(a:int)\","
+         " \"as\": \"int\"}]}",
+         "goes without \"as\""},
         {"{\"policy\": 1, \"policy\": 1}", "t:1:"},
         {"{\"policy\": 1, \"base\": \"defualt\"}", "did you mean \"default\"?"},
     };
@@ -163,8 +171,8 @@ static void test_what_is_asked_of_objective_c(void **state)
     sj_error error = {0};
     (void)state;
     assert_int_equal(sj_policy_parse(text, strlen(text), "t", &policy, &error), SJ_OK);
-    const sj_class_filter *objc = &policy.selection.objc;
-    assert_true(policy.selection.objc_dispatch && objc->without_system);
+    const sj_class_filter *objc = &policy.selection.runtimes[0].classes;
+    assert_true(policy.selection.runtimes[0].dispatch && objc->without_system);
     assert_int_equal(objc->class_count, 1);
     assert_int_equal(objc->excluded_count, 1);
     assert_int_equal(objc->ancestor_count, 2);
@@ -231,6 +239,34 @@ static void test_rules_about_values(void **state)
     sj_value_rules_free(rules);
 }
 
+static void test_signatures_become_rules(void **state)
+{
+    static const char text[] =
+        "{\"policy\": 1, \"values\": ["
+        "{\"function\": \"f\", \"signature\": \"(x:double, n:int, _:long, m:int) -> int\"},"
+        "{\"function\": \"g\", \"argument\": 1, \"as\": \"int\"}]}";
+    uint8_t listed[SJ_VALUES_PER_FUNCTION];
+    sj_policy policy;
+    sj_error error = {0};
+    (void)state;
+    assert_int_equal(sj_policy_parse(text, strlen(text), "t", &policy, &error), SJ_OK);
+    const sj_value_rules *rules = policy.selection.values;
+    assert_int_equal(rules->count, 5);
+    assert_int_equal(sj_value_rules_match(rules, "f"), 0xf);
+    assert_int_equal(sj_value_rules_of_managed(rules, 0x1f), 0x10);
+    assert_int_equal(rules->items[3].row, 0);
+    assert_int_equal(rules->items[4].row, 1);
+    sj_value_rules_list(rules, 0xf, listed);
+    assert_true(listed[0] == sj_value_descriptor(1, SJ_VALUE_DOUBLE) &&
+                listed[1] == sj_value_descriptor(1, SJ_VALUE_INT) &&
+                listed[2] == sj_value_descriptor(3, SJ_VALUE_INT) &&
+                listed[3] == sj_value_descriptor(SJ_VALUE_RESULT, SJ_VALUE_INT));
+    assert_int_equal(rules->items[1].stored, sj_value_descriptor(2, SJ_VALUE_INT));
+    assert_int_equal(rules->items[2].stored, sj_value_descriptor(4, SJ_VALUE_INT));
+    assert_int_equal(rules->items[4].stored, rules->items[4].descriptor);
+    sj_policy_free(&policy);
+}
+
 static void test_globs_of_methods_mean_their_bracket(void **state)
 {
     sj_pattern pattern = {0};
@@ -267,6 +303,7 @@ int main(void)
         cmocka_unit_test(test_flags_are_the_same_document),
         cmocka_unit_test(test_what_is_asked_of_objective_c),
         cmocka_unit_test(test_rules_about_values),
+        cmocka_unit_test(test_signatures_become_rules),
         cmocka_unit_test(test_globs_of_methods_mean_their_bracket),
         cmocka_unit_test(test_places_in_nested_text),
     };

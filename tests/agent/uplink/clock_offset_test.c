@@ -8,18 +8,18 @@
 
 #include <cmocka.h>
 
-static const int64_t lab_offset_ns = INT64_C(1700000000000000000);
+static const int64_t collector_offset_ns = INT64_C(1700000000000000000);
 static const int64_t second_ns = 1000000000;
 
-/* An exchange that begins at `sent_ns` and takes so long there, in the lab and back. */
-static sj_clock_exchange exchange(int64_t sent_ns, int64_t there_ns, int64_t lab_ns,
+/* An exchange that begins at `sent_ns` and takes so long there, in the collector and back. */
+static sj_clock_exchange exchange(int64_t sent_ns, int64_t there_ns, int64_t collector_ns,
                                   int64_t back_ns)
 {
     const int64_t arrived_ns = sent_ns + there_ns;
     return (sj_clock_exchange){.sent_ns = sent_ns,
-                               .lab_received_ns = arrived_ns + lab_offset_ns,
-                               .lab_sent_ns = arrived_ns + lab_ns + lab_offset_ns,
-                               .received_ns = arrived_ns + lab_ns + back_ns};
+                               .collector_received_ns = arrived_ns + collector_offset_ns,
+                               .collector_sent_ns = arrived_ns + collector_ns + collector_offset_ns,
+                               .received_ns = arrived_ns + collector_ns + back_ns};
 }
 
 static void the_truth_lies_within_the_bound_however_lopsided_the_way(void **state)
@@ -31,19 +31,19 @@ static void the_truth_lies_within_the_bound_however_lopsided_the_way(void **stat
                                                i % 2 == 0 ? 0 : rand() % 1000000);
         sj_clock_offset offset;
         assert_true(sj_clock_offset_of(&one, &offset));
-        assert_true(llabs(offset.offset_ns - lab_offset_ns) <= offset.uncertainty_ns);
+        assert_true(llabs(offset.offset_ns - collector_offset_ns) <= offset.uncertainty_ns);
         assert_in_range(offset.boottime_ns, one.sent_ns, one.received_ns);
     }
 }
 
-static void the_time_in_the_lab_does_not_count(void **state)
+static void the_time_in_the_collector_does_not_count(void **state)
 {
     (void)state;
     const sj_clock_exchange slow = exchange(second_ns, 1000, 30 * second_ns, 1000);
     sj_clock_offset offset;
     assert_true(sj_clock_offset_of(&slow, &offset));
     assert_int_equal(offset.uncertainty_ns, 1000);
-    assert_int_equal(offset.offset_ns, lab_offset_ns);
+    assert_int_equal(offset.offset_ns, collector_offset_ns);
 }
 
 static void contradictions_are_refused(void **state)
@@ -51,20 +51,20 @@ static void contradictions_are_refused(void **state)
     (void)state;
     sj_clock_offset offset;
     sj_clock_exchange odd = exchange(second_ns, 10, 10, 10);
-    odd.lab_sent_ns = odd.lab_received_ns - 1; /* set back between */
+    odd.collector_sent_ns = odd.collector_received_ns - 1; /* set back between */
     assert_false(sj_clock_offset_of(&odd, &offset));
     odd = exchange(second_ns, 10, 10, 10);
-    odd.lab_sent_ns += second_ns; /* set forward between */
+    odd.collector_sent_ns += second_ns; /* set forward between */
     assert_false(sj_clock_offset_of(&odd, &offset));
     odd = exchange(second_ns, 10, 10, 10);
-    odd.lab_received_ns = 0; /* a lab that tells no times */
-    odd.lab_sent_ns = 0;
+    odd.collector_received_ns = 0; /* a collector that tells no times */
+    odd.collector_sent_ns = 0;
     assert_false(sj_clock_offset_of(&odd, &offset));
     odd = exchange(second_ns, 10, 10, 10);
     odd.received_ns = odd.sent_ns - 1;
     assert_false(sj_clock_offset_of(&odd, &offset));
-    odd.lab_received_ns = INT64_MIN;
-    odd.lab_sent_ns = INT64_MAX;
+    odd.collector_received_ns = INT64_MIN;
+    odd.collector_sent_ns = INT64_MAX;
     assert_false(sj_clock_offset_of(&odd, &offset));
 }
 
@@ -86,14 +86,14 @@ static void the_first_the_better_and_one_in_ten_minutes_are_told(void **state)
     next = exchange(603 * second_ns, 9000, 0, 9000); /* due; the best since then is told */
     assert_true(sj_clock_offsets_take(&offsets, &next, &tell));
     assert_int_equal(tell.uncertainty_ns, 500);
-    assert_int_equal(tell.offset_ns, lab_offset_ns);
+    assert_int_equal(tell.offset_ns, collector_offset_ns);
 }
 
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(the_truth_lies_within_the_bound_however_lopsided_the_way),
-        cmocka_unit_test(the_time_in_the_lab_does_not_count),
+        cmocka_unit_test(the_time_in_the_collector_does_not_count),
         cmocka_unit_test(contradictions_are_refused),
         cmocka_unit_test(the_first_the_better_and_one_in_ten_minutes_are_told),
     };

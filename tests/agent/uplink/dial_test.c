@@ -66,7 +66,7 @@ static void a_dialer_without_a_connection_is_replaced_ever_later(void **state)
     expect_wait(dialing, &now, 3000);
 }
 
-/* A lab too busy to answer is connected to anew each time; that is no answer. */
+/* A collector too busy to answer is connected to anew each time; that is no answer. */
 static void a_silent_connection_is_replaced_ever_later(void **state)
 {
     static const int64_t waits_ms[] = {50000, 100000, 100000};

@@ -61,14 +61,14 @@ static void a_socket_is_closed_when_no_call_uses_its_contexts(void **state)
     static const uint8_t question[] = "question";
     const sj_channel_options options = {
         .url = "inproc://nng_channel_test", .slots = SLOTS, .resend_ms = 60000};
-    nng_socket lab;
+    nng_socket collector;
     sj_channel *channel;
     sj_error error = {0};
     pthread_t closer;
     struct timespec until;
     (void)state;
-    assert_int_equal(nng_rep0_open_raw(&lab), 0);
-    assert_int_equal(nng_listen(lab, options.url, NULL, 0), 0);
+    assert_int_equal(nng_rep0_open_raw(&collector), 0);
+    assert_int_equal(nng_listen(collector, options.url, NULL, 0), 0);
     assert_int_equal(sj_channel_nng.open(&options, &channel, &error), SJ_OK);
     for (uint32_t i = 0; i < SLOTS; ++i) {
         const sj_slice bytes = {.data = question, .size = sizeof(question)};
@@ -84,7 +84,7 @@ static void a_socket_is_closed_when_no_call_uses_its_contexts(void **state)
     sem_post(&may_go_on);
     assert_int_equal(pthread_join(closer, NULL), 0);
     assert_false(atomic_load(&closed_meanwhile));
-    __real_nng_close(lab);
+    __real_nng_close(collector);
 }
 
 int main(void)

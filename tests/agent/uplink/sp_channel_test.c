@@ -2,7 +2,7 @@
 #include "agent/uplink/sp_channel.h"
 #include "agent/uplink/sp_wire.h"
 #include "agent/uplink/uplink.h"
-#include "proto/sojourn.pb-c.h"
+#include "proto/wire/sojourn.pb-c.h"
 #include "tests/collector-server/store/frame_maker.h"
 
 #include <fcntl.h>
@@ -411,8 +411,8 @@ static void answer_frame(nng_socket door, nng_msg *message)
     answer_with(door, message, frame, size);
 }
 
-/* A whole spool goes through; the lab goes away in the middle and everything it did not confirm
- * comes again. */
+/* A whole spool goes through; the collector goes away in the middle and everything it did not
+ * confirm comes again. */
 static void an_uplink_without_threads_delivers(void **state)
 {
     (void)state;

@@ -220,6 +220,26 @@ static void a_damaged_frame_is_skipped_counted_and_kept_aside(void **state)
 }
 
 /* Power loss may shorten a file below what was acknowledged: new frames must not land there. */
+/* On a disk without its reserve little may wait, and nothing is lost while it is acknowledged. */
+static void a_disk_below_the_reserve_still_lets_frames_through(void **state)
+{
+    fixture *test = *state;
+    const sj_spool_options options = {.directory = test->directory,
+                                      .reserve_bytes = UINT64_MAX / 2};
+    uint32_t held = 0;
+    sj_spool_close(test->spool);
+    assert_int_equal(sj_spool_open(&options, &test->spool, &test->error), SJ_OK);
+    for (uint32_t i = 0; i < 500; ++i) {
+        assert_int_equal(append(test, i, 60000), SJ_OK);
+        assert_int_equal(sj_spool_acknowledge(test->spool, expect_next(test, i)), SJ_OK);
+    }
+    while (append(test, held, 60000) == SJ_OK) {
+        assert_true(++held < 100);
+    }
+    assert_true(held >= 60);
+    assert_non_null(strstr(test->error.text, "is full"));
+}
+
 static void a_file_shorter_than_the_ledger_says_is_not_appended_to(void **state)
 {
     fixture *test = *state;
@@ -411,6 +431,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         CASE(frames_come_back_in_order_and_once),
+        CASE(a_disk_below_the_reserve_still_lets_frames_through),
         CASE(what_is_not_acknowledged_comes_again_after_rewind_and_restart),
         CASE(a_torn_tail_is_cut_and_the_rest_is_kept),
         CASE(a_damaged_frame_is_skipped_counted_and_kept_aside),

@@ -1,8 +1,9 @@
-/* The uplink against a lab that the test plays itself: how many frames are under way, what happens
- * without credit, with a lab of an older or a newer version, and when a connection breaks. */
+/* The uplink against a collector that the test plays itself: how many frames are under way, what
+ * happens without credit, with a collector of an older or a newer version, and when a connection
+ * breaks. */
 #include "agent/uplink/nng_channel.h"
 #include "agent/uplink/uplink.h"
-#include "proto/sojourn.pb-c.h"
+#include "proto/wire/sojourn.pb-c.h"
 #include "tests/collector-server/store/frame_maker.h"
 
 #include <nng/nng.h>
@@ -18,7 +19,7 @@
 
 enum { HELD_MAX = 64, QUIET_MS = 250, PATIENCE_MS = 20000 };
 
-typedef struct lab {
+typedef struct collector {
     char url[96];
     char spool_path[64];
     nng_socket socket;
@@ -28,9 +29,9 @@ typedef struct lab {
     nng_msg *held[HELD_MAX]; /* asked and not answered */
     unsigned held_count;
     unsigned seen[SJ_FRAME_PING + 1]; /* frames by type */
-} lab;
+} collector;
 
-static void open_door(lab *one)
+static void open_door(collector *one)
 {
     assert_int_equal(nng_rep0_open_raw(&one->socket), 0);
     assert_int_equal(nng_listen(one->socket, one->url, NULL, 0), 0);
@@ -41,7 +42,7 @@ static int set_up(void **state)
     static int runs;
     char command[128];
     sj_error error = {0};
-    lab *one = calloc(1, sizeof(*one));
+    collector *one = calloc(1, sizeof(*one));
     snprintf(one->url, sizeof(one->url), "ipc://./uplink_test.%d.%d.ipc", (int)getpid(), ++runs);
     snprintf(one->spool_path, sizeof(one->spool_path), "uplink_test.%d.spool", (int)getpid());
     snprintf(command, sizeof(command), "rm -rf %s", one->spool_path);
@@ -56,7 +57,7 @@ static int set_up(void **state)
 
 static int tear_down(void **state)
 {
-    lab *one = *state;
+    collector *one = *state;
     char command[128];
     sj_uplink_stop(one->uplink);
     for (unsigned i = 0; i < one->held_count; ++i) {
@@ -70,7 +71,7 @@ static int tear_down(void **state)
     return system(command);
 }
 
-static void append_frames(lab *one, int blocks)
+static void append_frames(collector *one, int blocks)
 {
     sj_error error = {0};
     const bool is_first = one->maker.next_event == 0;
@@ -84,7 +85,7 @@ static void append_frames(lab *one, int blocks)
     }
 }
 
-static void start_uplink_that(lab *one, uint32_t window, bool waits)
+static void start_uplink_that(collector *one, uint32_t window, bool waits)
 {
     sj_error error = {0};
     const sj_uplink_options options = {.channel = &sj_channel_nng,
@@ -96,7 +97,7 @@ static void start_uplink_that(lab *one, uint32_t window, bool waits)
     assert_int_equal(sj_uplink_start(one->spool, &options, &one->uplink, &error), SJ_OK);
 }
 
-static void start_uplink(lab *one, uint32_t window)
+static void start_uplink(collector *one, uint32_t window)
 {
     start_uplink_that(one, window, false);
 }
@@ -110,7 +111,7 @@ static unsigned type_of(nng_msg *message)
 }
 
 /* Takes a question within `ms`; NULL: none came. */
-static nng_msg *take_question(lab *one, int ms)
+static nng_msg *take_question(collector *one, int ms)
 {
     nng_msg *message = NULL;
     assert_int_equal(nng_socket_set_ms(one->socket, NNG_OPT_RECVTIMEO, ms), 0);
@@ -122,7 +123,7 @@ static nng_msg *take_question(lab *one, int ms)
 }
 
 /* Holds what comes: `wanted` frames, however long they take, and all that follow at once. */
-static void hold_all(lab *one, unsigned wanted)
+static void hold_all(collector *one, unsigned wanted)
 {
     nng_msg *message;
     while (one->held_count < HELD_MAX &&
@@ -132,7 +133,7 @@ static void hold_all(lab *one, unsigned wanted)
     }
 }
 
-static void answer(lab *one, nng_msg *message, Sojourn__Ack ack, uint8_t major)
+static void answer(collector *one, nng_msg *message, Sojourn__Ack ack, uint8_t major)
 {
     uint8_t header[256];
     uint8_t frame[sizeof(header) + SJ_FRAME_PREFIX_BYTES];
@@ -147,21 +148,21 @@ static void answer(lab *one, nng_msg *message, Sojourn__Ack ack, uint8_t major)
 }
 
 /* An answer of the first version: it tells no times. */
-static void accept(lab *one, nng_msg *message, uint32_t window)
+static void accept(collector *one, nng_msg *message, uint32_t window)
 {
     Sojourn__Ack ack = SOJOURN__ACK__INIT;
     ack.window = window;
     answer(one, message, ack, SJ_FRAME_MAJOR);
 }
 
-static void expect_question(lab *one, unsigned type, nng_msg **message)
+static void expect_question(collector *one, unsigned type, nng_msg **message)
 {
     *message = take_question(one, PATIENCE_MS);
     assert_non_null(*message);
     assert_int_equal(type_of(*message), type);
 }
 
-static void introduce(lab *one, uint32_t window)
+static void introduce(collector *one, uint32_t window)
 {
     nng_msg *message;
     expect_question(one, SJ_FRAME_HELLO, &message);
@@ -171,7 +172,7 @@ static void introduce(lab *one, uint32_t window)
 }
 
 /* Accepts what comes until the uplink has nothing left to send and to wait for. */
-static void serve(lab *one)
+static void serve(collector *one)
 {
     sj_status status = SJ_ETIMEDOUT;
     for (unsigned i = 0; i < one->held_count; ++i) {
@@ -188,9 +189,9 @@ static void serve(lab *one)
     assert_int_equal(status, SJ_OK);
 }
 
-static void no_more_is_under_way_than_the_lab_allows(void **state)
+static void no_more_is_under_way_than_the_collector_allows(void **state)
 {
-    lab *one = *state;
+    collector *one = *state;
     append_frames(one, 40);
     start_uplink(one, 16);
     introduce(one, 5);
@@ -202,7 +203,7 @@ static void no_more_is_under_way_than_the_lab_allows(void **state)
 
 static void nothing_but_hello_is_sent_before_it_is_released(void **state)
 {
-    lab *one = *state;
+    collector *one = *state;
     nng_msg *message;
     append_frames(one, 5);
     start_uplink_that(one, 8, true);
@@ -218,7 +219,7 @@ static void nothing_but_hello_is_sent_before_it_is_released(void **state)
 
 static void nor_than_the_device_does(void **state)
 {
-    lab *one = *state;
+    collector *one = *state;
     append_frames(one, 40);
     start_uplink(one, 3);
     introduce(one, 48);
@@ -229,7 +230,7 @@ static void nor_than_the_device_does(void **state)
 
 static void without_credit_one_frame_at_a_time_asks_for_it(void **state)
 {
-    lab *one = *state;
+    collector *one = *state;
     nng_msg *message;
     Sojourn__Ack full = SOJOURN__ACK__INIT;
     full.status = SJ_EFULL;
@@ -251,9 +252,9 @@ static void without_credit_one_frame_at_a_time_asks_for_it(void **state)
     assert_int_equal(counters.acknowledged_frames, 11);
 }
 
-static void a_lab_that_tells_no_times_is_asked_for_none(void **state)
+static void a_collector_that_tells_no_times_is_asked_for_none(void **state)
 {
-    lab *one = *state;
+    collector *one = *state;
     append_frames(one, 5);
     start_uplink(one, 8);
     introduce(one, 8);
@@ -262,9 +263,9 @@ static void a_lab_that_tells_no_times_is_asked_for_none(void **state)
 }
 
 /* Tells times, but does not know the frame that they lead to. */
-static void a_lab_that_knows_no_clock_frame_gets_everything_else(void **state)
+static void a_collector_that_knows_no_clock_frame_gets_everything_else(void **state)
 {
-    lab *one = *state;
+    collector *one = *state;
     nng_msg *message;
     Sojourn__Ack timed = SOJOURN__ACK__INIT;
     Sojourn__Ack unknown = SOJOURN__ACK__INIT;
@@ -295,9 +296,9 @@ static void a_lab_that_knows_no_clock_frame_gets_everything_else(void **state)
     assert_int_equal(status.rejected_frames, 0);
 }
 
-static void a_lab_of_another_major_version_is_told_and_nothing_is_lost(void **state)
+static void a_collector_of_another_major_version_is_told_and_nothing_is_lost(void **state)
 {
-    lab *one = *state;
+    collector *one = *state;
     nng_msg *message;
     Sojourn__Ack ack = SOJOURN__ACK__INIT;
     append_frames(one, 5);
@@ -316,7 +317,7 @@ static void a_lab_of_another_major_version_is_told_and_nothing_is_lost(void **st
 
 static void each_connection_begins_with_hello_and_goes_on_where_it_broke(void **state)
 {
-    lab *one = *state;
+    collector *one = *state;
     append_frames(one, 6);
     start_uplink(one, 8);
     introduce(one, 8);
@@ -339,19 +340,19 @@ static void each_connection_begins_with_hello_and_goes_on_where_it_broke(void **
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup_teardown(no_more_is_under_way_than_the_lab_allows, set_up,
+        cmocka_unit_test_setup_teardown(no_more_is_under_way_than_the_collector_allows, set_up,
                                         tear_down),
         cmocka_unit_test_setup_teardown(nor_than_the_device_does, set_up, tear_down),
         cmocka_unit_test_setup_teardown(nothing_but_hello_is_sent_before_it_is_released, set_up,
                                         tear_down),
         cmocka_unit_test_setup_teardown(without_credit_one_frame_at_a_time_asks_for_it, set_up,
                                         tear_down),
-        cmocka_unit_test_setup_teardown(a_lab_that_tells_no_times_is_asked_for_none, set_up,
+        cmocka_unit_test_setup_teardown(a_collector_that_tells_no_times_is_asked_for_none, set_up,
                                         tear_down),
-        cmocka_unit_test_setup_teardown(a_lab_that_knows_no_clock_frame_gets_everything_else,
+        cmocka_unit_test_setup_teardown(a_collector_that_knows_no_clock_frame_gets_everything_else,
                                         set_up, tear_down),
-        cmocka_unit_test_setup_teardown(a_lab_of_another_major_version_is_told_and_nothing_is_lost,
-                                        set_up, tear_down),
+        cmocka_unit_test_setup_teardown(
+            a_collector_of_another_major_version_is_told_and_nothing_is_lost, set_up, tear_down),
         cmocka_unit_test_setup_teardown(
             each_connection_begins_with_hello_and_goes_on_where_it_broke, set_up, tear_down),
     };

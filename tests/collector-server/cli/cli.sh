@@ -1,5 +1,5 @@
 # The command line itself: help, versions, wrong use, suggestions, exit codes.
-. "$(dirname "$0")/../../system/lib.sh"
+. "$(dirname "$0")/../../system/support/lib.sh"
 
 # says EXIT STREAM WORDS COMMAND...: what a command says on one stream; nothing on the other
 says() {
@@ -21,7 +21,7 @@ says 2 2 'did you mean "record"' "$sojourn" recrod
 says 2 2 'did you mean "functions"' "$sojourn" function
 says 2 2 '"sojourn help" lists them' "$sojourn" entirely-else
 says 2 2 'no command "nothing"' "$sojourn" help nothing
-for command in record mark policy trigger functions flush help version; do
+for command in record attach tree sql device mark policy trigger functions flush help version; do
     [ "$command" = help ] || says 0 1 "^Usage: sojourn $command" "$sojourn" "$command" --help
     says 0 1 "Examples:" "$sojourn" help "$command"
     [ "$(grep -c '^  sojourn ' 1.txt)" -ge 2 ] || fail "$command: two examples at least"
@@ -29,11 +29,13 @@ done
 says 125 2 "name the program" "$sojourn" record
 says 125 2 "no option --nothing" "$sojourn" record --nothing -- true
 says 125 2 "needs a value" "$sojourn" record --wait
-says 125 2 "needs a number" "$sojourn" record --wait soon -- true
+says 125 2 "needs a time" "$sojourn" record --wait soon -- true
 says 125 2 "needs a number up to 64" "$sojourn" record --buffer 65 -- true
 says 125 2 "exclude each other" "$sojourn" record -o a --collector b -- true
 says 125 2 '"block", "drop"' "$sojourn" record --when-full never -- true
 says 125 2 "No such file" "$sojourn" record --map missing.map -- true
+echo "no map" >run/garbage.map
+says 125 2 "no line of a known format" "$sojourn" record --no-plan-cache --map run/garbage.map -- true
 says 2 2 "begin or end, and a name" "$sojourn" mark begin
 says 2 2 "begin or end, and a name" "$sojourn" mark middle phase
 says 2 2 "at most 255 bytes" "$sojourn" mark begin "$(printf '%0256d' 0)"
@@ -43,7 +45,7 @@ says 3 2 "no such program" "$sojourn" functions sojourn-no-such-program
 says 1 2 "/etc/passwd" "$sojourn" functions /etc/passwd
 says 0 1 "functions, .* hookable" "$sojourn" functions "$samples/ends"
 says 0 1 "0 sessions delivered" "$sojourn" flush
-says 2 2 "seconds" "$sojourn" flush --wait soon
+says 2 2 "needs a time" "$sojourn" flush --wait soon
 says 0 1 "^Usage: sojournd" "$sojournd" --help
 says 2 2 "unknown option" "$sojournd" --nothing
 says 2 2 "needs a value" "$sojournd" --listen

@@ -1,14 +1,14 @@
 # Every manual page is sound, and every option of a command is in its page.
-. "$(dirname "$0")/../../system/lib.sh"
-manuals=$2
+. "$(dirname "$0")/../../system/support/lib.sh"
+root=$2
 
-for page in "$manuals"/*.[18]; do
+for page in "$root"/agent/man/*.[178] "$root"/collector-server/man/*.[178]; do
     mandoc -Tlint -Wwarning "$page" >lint.txt 2>&1 || fail "$page: $(cat lint.txt)"
 done
 
 # documented PAGE COMMAND...
 documented() {
-    page=$manuals/$1
+    page=$(ls "$root"/*/man/"$1")
     shift
     "$@" >help.txt
     for option in $(grep -o '^ *\(-[a-z], \)\?--[a-z-]*' help.txt | grep -o '\-\-[a-z-]*'); do
@@ -21,9 +21,31 @@ documented() {
 
 documented sojournd.8 "$sojournd" --help
 for command in $("$sojourn" help | sed -n 's/^  \([a-z]*\)  .*/\1/p'); do
-    grep -q "^.It Cm $command$" "$manuals/sojourn.1" || fail "$command is not in sojourn.1"
+    grep -q "^.It Cm $command$" "$root/collector-server/man/sojourn.1" || fail "$command is not in sojourn.1"
     case $command in
     help | version) ;;
     *) documented "sojourn-$command.1" "$sojourn" "$command" --help ;;
     esac
 done
+
+# The table of exit codes in sojourn(1) has each code of command.h, and what they are is so.
+codes=$(sed -n 's/^ *SJ_EXIT_[A-Z_]* = \([0-9]*\).*/\1/p' "$root/collector-server/cli/command.h")
+[ "$(echo "$codes" | wc -l)" -ge 8 ] || fail "exit codes are not found in command.h"
+for code in $codes; do
+    grep -q "^.It $code$" "$root/collector-server/man/sojourn.1" || fail "exit code $code is not in sojourn.1"
+done
+# exits CODE COMMAND...
+exits() {
+    code=$1
+    shift
+    "$@" >out.txt 2>&1
+    equal "exit code of $*" "$code" "$?"
+}
+exits 0 "$sojourn" version
+exits 1 "$sojourn" report /etc/passwd
+exits 2 "$sojourn" report --nothing
+exits 3 "$sojourn" report missing.db
+exits 125 "$sojourn" record --nothing
+exits 126 "$sojourn" record -o run.db -- /etc/passwd
+exits 127 "$sojourn" record -o run.db -- ./missing
+exits 143 "$sojourn" record -o run.db -- sh -c 'kill -TERM $$'

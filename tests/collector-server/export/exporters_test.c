@@ -89,7 +89,32 @@ static void function_txt_has_an_entry_and_an_exit_for_every_call(void **state)
     (void)state;
     char *text = export_text("function.txt");
     assert_int_equal(count_of(text, "]enter:"), 1200);
-    assert_int_equal(count_of(text, "ret:0\n"), ask("SELECT count(end_ns) FROM calls", NULL));
+    assert_int_equal(count_of(text, "]leave:"), ask("SELECT count(end_ns) FROM calls", NULL));
+    assert_int_equal(count_of(text, "ret:0\n"),
+                     ask("SELECT count(*) FROM calls WHERE ending = 'returned'", NULL));
+    assert_int_equal(count_of(text, "ret:!\n"),
+                     ask("SELECT count(*) FROM calls WHERE ending = 'unwound'", NULL));
+    free(text);
+}
+
+static void function_txt_counts_lines_in_the_order_of_time(void **state)
+{
+    (void)state;
+    char *text = export_text("function.txt");
+    long long last_ns = 0;
+    long long number = 0;
+    for (char *line = strtok(text, "\n"); line != NULL; line = strtok(NULL, "\n")) {
+        char *end;
+        assert_int_equal(strtoll(line, &end, 10), ++number);
+        assert_int_equal(*end, '[');
+        const long long seconds = strtoll(end + 1, &end, 10);
+        assert_int_equal(*end, ',');
+        const long long at_ns = seconds * 1000000000 + strtoll(end + 1, &end, 10);
+        assert_int_equal(*end, ']');
+        assert_true(at_ns >= last_ns);
+        last_ns = at_ns;
+    }
+    assert_true(number > 1200);
     free(text);
 }
 
@@ -117,6 +142,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(chrome_json_is_json_with_every_call),
         cmocka_unit_test(function_txt_has_an_entry_and_an_exit_for_every_call),
+        cmocka_unit_test(function_txt_counts_lines_in_the_order_of_time),
         cmocka_unit_test(folded_self_times_add_up),
         cmocka_unit_test(an_unknown_format_is_not_found),
     };

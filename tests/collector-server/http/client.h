@@ -1,6 +1,6 @@
 /* A plain HTTP client for the tests: it sends whatever bytes it is given. */
-#ifndef SJ_TESTS_HTTP_CLIENT_H
-#define SJ_TESTS_HTTP_CLIENT_H
+#ifndef SJ_TESTS_COLLECTOR_SERVER_HTTP_CLIENT_H
+#define SJ_TESTS_COLLECTOR_SERVER_HTTP_CLIENT_H
 
 #include "collector-server/http/http.h"
 

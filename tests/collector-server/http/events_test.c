@@ -38,12 +38,19 @@ static int stop_server(void **state)
     return unlink(database_path);
 }
 
+static int open_stream_at(const char *target)
+{
+    char request[128];
+    const int length =
+        snprintf(request, sizeof(request), "GET %s HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n", target);
+    const int fd = client_connect(server);
+    assert_int_equal(send(fd, request, (size_t)length, MSG_NOSIGNAL), length);
+    return fd;
+}
+
 static int open_stream(void)
 {
-    static const char request[] = "GET /api/v1/events HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n";
-    const int fd = client_connect(server);
-    assert_int_equal(send(fd, request, sizeof(request) - 1, MSG_NOSIGNAL), sizeof(request) - 1);
-    return fd;
+    return open_stream_at("/api/v1/events");
 }
 
 /* Reads until `wanted` has come or nothing comes for `patience_ms`. */
@@ -77,6 +84,47 @@ static void a_stream_tells_of_changed_sessions_only(void **state)
     assert_non_null(strstr(text, "editor --live"));
     assert_null(strstr(text, "editor --crash"));
     close(fd);
+}
+
+static void a_stream_about_one_session_leaves_out_the_others(void **state)
+{
+    (void)state;
+    char text[16384];
+    const int fd = open_stream_at("/api/v1/events?session=2");
+    const int all = open_stream();
+    assert_true(read_until(fd, "event: hello", 5000, text, sizeof(text)));
+    assert_true(read_until(all, "event: hello", 5000, text, sizeof(text)));
+    fixture_run(database, "UPDATE sessions SET stored_calls = 31313 WHERE session_id = 3");
+    assert_true(read_until(all, "31313", 5000, text, sizeof(text)));
+    fixture_run(database, "UPDATE sessions SET stored_calls = stored_calls + 1");
+    /* The first thing that comes is of the second change, and of session 2 alone. */
+    assert_true(read_until(fd, "\n\n", 5000, text, sizeof(text)));
+    assert_non_null(strstr(text, "editor --crash"));
+    assert_null(strstr(text, "editor --live"));
+    assert_null(strstr(text, "31313"));
+    close(fd);
+    close(all);
+}
+
+static void an_old_session_that_is_recorded_is_watched_to_its_end(void **state)
+{
+    (void)state;
+    char text[16384];
+    fixture_run(database,
+                "INSERT INTO sessions (session_id, uuid, device_id, command, state,"
+                " started_realtime_ns, ended_realtime_ns, started_ticks, tick_ns_numerator,"
+                " tick_ns_denominator) WITH RECURSIVE n(i) AS (SELECT 0 UNION ALL SELECT i + 1 FROM"
+                " n WHERE i < 299) SELECT 1000 + i, randomblob(16), 1, 'crowd', 'completed', 1, 2,"
+                " 0, 1, 2 FROM n");
+    const int fd = open_stream_at("/api/v1/events?session=3");
+    assert_true(read_until(fd, "event: hello", 5000, text, sizeof(text)));
+    fixture_run(database, "UPDATE sessions SET stored_calls = 515151 WHERE session_id = 3");
+    assert_true(read_until(fd, "515151", 5000, text, sizeof(text)));
+    fixture_run(database, "UPDATE sessions SET state = 'killed', cause = 'at last',"
+                          " ended_realtime_ns = 5 WHERE session_id = 3");
+    assert_true(read_until(fd, "at last", 5000, text, sizeof(text)));
+    close(fd);
+    fixture_run(database, "DELETE FROM sessions WHERE session_id >= 1000");
 }
 
 static void a_new_session_reaches_every_stream(void **state)
@@ -151,9 +199,11 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_stream_tells_of_changed_sessions_only),
+        cmocka_unit_test(a_stream_about_one_session_leaves_out_the_others),
         cmocka_unit_test(a_new_session_reaches_every_stream),
         cmocka_unit_test(a_write_that_changes_no_session_says_nothing),
         cmocka_unit_test(streams_are_bounded_and_places_come_back),
+        cmocka_unit_test(an_old_session_that_is_recorded_is_watched_to_its_end),
         cmocka_unit_test(stopping_ends_streams_that_are_open),
     };
     return cmocka_run_group_tests(tests, start_server, stop_server);

@@ -1,7 +1,7 @@
 #include "tests/collector-server/http/fixture.h"
 
-#include "collector-server/callgraph/histogram.h"
 #include "collector-server/store/database.h"
+#include "proto/callgraph/histogram.h"
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -158,8 +158,8 @@ static void add_session_row(sqlite3 *database, int64_t id, const char *command, 
         " (%lld * 10 + 1, %lld, 2, 1, 4243, 'worker', 0);"
         "INSERT INTO streams (session_id, number, thread_id, calls, first_enter_ns, last_leave_ns,"
         " max_depth) VALUES (%lld, 1, %lld * 10, %lld, 100, 2500000000, 12);"
-        "INSERT INTO session_modules VALUES (%lld, 1, 1, 1, 1, 200000, 1990),"
-        " (%lld, 2, 2, 2, 200001, 100, 98)",
+        "INSERT INTO session_modules VALUES (%lld, 1, 1, 1, 1, 200000, 1990, NULL),"
+        " (%lld, 2, 2, 2, 200001, 100, 98, NULL)",
         id, command, state, id, ended ? "1760000003000000000 + 3600000000000" : "NULL", calls,
         calls, calls * 2, lost, lost * 2, id, command, ended ? "0" : "NULL", id, id, id, id, id, id,
         calls, id, id);

@@ -1,6 +1,6 @@
 /* A database as the store leaves it, filled by SQL, for the tests of HTTP and dashboard. */
-#ifndef SJ_TESTS_HTTP_FIXTURE_H
-#define SJ_TESTS_HTTP_FIXTURE_H
+#ifndef SJ_TESTS_COLLECTOR_SERVER_HTTP_FIXTURE_H
+#define SJ_TESTS_COLLECTOR_SERVER_HTTP_FIXTURE_H
 
 #include <sqlite3.h>
 #include <stdint.h>

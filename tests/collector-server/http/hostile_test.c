@@ -289,6 +289,26 @@ static void slow_peers_lose_their_place_and_stop_nobody(void **state)
     assert_still_well();
 }
 
+/* More slow connections than the server has places: health is answered all the same. */
+static void health_answers_beside_a_crowd(void **state)
+{
+    (void)state;
+    enum { CROWD = 450 };
+    static int slow[CROWD];
+    for (int i = 0; i < CROWD; i++) {
+        slow[i] = client_connect(server);
+        send(slow[i], "GET /", 5, MSG_NOSIGNAL);
+    }
+    for (int i = 0; i < 5; i++) {
+        client_response answer = client_get(server, "/healthz", NULL);
+        assert_int_equal(answer.status, 200);
+        client_free(&answer);
+    }
+    for (int i = 0; i < CROWD; i++) {
+        close(slow[i]);
+    }
+}
+
 static void starting_fails_with_a_sentence(void **state)
 {
     (void)state;
@@ -327,6 +347,7 @@ int main(void)
         cmocka_unit_test(oversized_requests_are_refused),
         cmocka_unit_test(bytes_that_are_no_http_end_the_connection),
         cmocka_unit_test(two_requests_share_a_connection),
+        cmocka_unit_test(health_answers_beside_a_crowd),
         cmocka_unit_test(slow_peers_lose_their_place_and_stop_nobody),
         cmocka_unit_test(starting_fails_with_a_sentence),
     };

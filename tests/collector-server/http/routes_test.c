@@ -1,5 +1,5 @@
 /* What each resource says about the fixture's sessions. */
-#include "collector-server/control/command_kinds.h"
+#include "collector-server/fleet/command_kinds.h"
 #include "collector-server/http/assets.h"
 #include "collector-server/http/route.h"
 #include "tests/collector-server/http/client.h"
@@ -85,6 +85,43 @@ static void a_cut_list_of_sessions_says_so_and_continues(void **state)
     assert_string_equal(text_of(json_array_get(items_of(body), 0), "id"), "1");
     assert_true(json_is_false(json_object_get(body, "truncated")));
     json_decref(body);
+}
+
+static void sessions_are_searched_and_counted_by_the_server(void **state)
+{
+    (void)state;
+    json_t *body = client_json(server, "/api/v1/sessions?limit=1", 200);
+    const json_t *totals = json_object_get(body, "totals");
+    assert_int_equal(json_array_size(items_of(body)), 1);
+    assert_int_equal(number_of(totals, "sessions"), 3);
+    assert_int_equal(number_of(totals, "matching"), 3);
+    assert_int_equal(number_of(totals, "recording"), 1);
+    assert_int_equal(number_of(totals, "devices"), 1);
+    assert_int_equal(number_of(totals, "calls"), 63610 + 63610 + 5000);
+    assert_int_equal(number_of(totals, "most_calls"), 63610);
+    assert_int_equal(number_of(totals, "lost_calls"), 934);
+    json_decref(body);
+    body = client_json(server, "/api/v1/sessions?search=--CRASH&before=2", 200);
+    totals = json_object_get(body, "totals");
+    assert_int_equal(json_array_size(items_of(body)), 0);
+    assert_int_equal(number_of(totals, "matching"), 1);
+    assert_int_equal(number_of(totals, "sessions"), 3);
+    json_decref(body);
+    body = client_json(server, "/api/v1/sessions?search=%25", 200);
+    assert_int_equal(json_array_size(items_of(body)), 0);
+    assert_int_equal(number_of(json_object_get(body, "totals"), "calls"), 0);
+    json_decref(body);
+}
+
+static void losses_that_overflow_a_sum_do_not_stop_the_list(void **state)
+{
+    (void)state;
+    fixture_run(database, "UPDATE sessions SET device_lost_calls = 9223372036854775807"
+                          " WHERE session_id IN (1, 2)");
+    json_t *body = client_json(server, "/api/v1/sessions", 200);
+    assert_int_equal(number_of(json_object_get(body, "totals"), "lost_calls"), INT64_MAX);
+    json_decref(body);
+    fixture_run(database, "UPDATE sessions SET device_lost_calls = NULL");
 }
 
 static void the_overview_names_device_threads_modules_and_loss(void **state)
@@ -225,7 +262,8 @@ static void wrong_parameters_are_refused_with_their_name(void **state)
         {"/api/v1/sessions/1/functions?offset=-1", "offset"},
         {"/api/v1/sessions/1/call-tree?parent=x", "parent"},
         {"/api/v1/sessions/1/call-tree?parent=4294967297&focus=4294967297", "parent"},
-        {"/api/v1/sessions?limit=1e3", "limit"}};
+        {"/api/v1/sessions?limit=1e3", "limit"},
+        {"/api/v1/events?session=evil", "session"}};
     for (size_t i = 0; i < sizeof(targets) / sizeof(targets[0]); i++) {
         json_t *body = client_json(server, targets[i][0], 400);
         assert_non_null(strstr(text_of(body, "error"), targets[i][1]));
@@ -341,6 +379,63 @@ static void the_timeline_comes_in_steps_as_fine_as_the_width_wants(void **state)
     assert_int_equal(number_of(json_array_get(items_of(part), 0), "level"), 14);
     json_decref(part);
     json_decref(client_json(server, "/api/v1/sessions/1/timeline?width=0", 400));
+}
+
+static void a_long_timeline_has_one_row_a_pixel_and_loses_no_call(void **state)
+{
+    (void)state;
+    enum { STEPS = 5000, WIDTH = 100 };
+    fixture_run(database, "WITH RECURSIVE n(i) AS (SELECT 0 UNION ALL SELECT i + 1 FROM n"
+                          " WHERE i < 4999) INSERT INTO timeline SELECT 3, 14, i,"
+                          " i * 1000000000000, i * 1000000000000 + 999, 3, i % 40,"
+                          " iif(i % 50 = 0, 12884901889, NULL) FROM n");
+    json_t *body = client_json(server, "/api/v1/sessions/3/timeline?width=100", 200);
+    assert_int_equal(json_array_size(items_of(body)), WIDTH);
+    json_int_t calls = 0;
+    json_int_t end_ns = -1;
+    size_t index;
+    json_t *row;
+    json_array_foreach(items_of(body), index, row)
+    {
+        calls += number_of(row, "calls");
+        assert_true(number_of(row, "start_ns") > end_ns);
+        end_ns = number_of(row, "end_ns");
+        assert_int_equal(number_of(row, "steps"), STEPS / WIDTH);
+        assert_int_equal(number_of(row, "max_depth"), 39);
+        assert_string_equal(text_of(row, "path_id"), "12884901889"); /* of the first step */
+    }
+    assert_int_equal(calls, STEPS * 3);
+    json_decref(body);
+    body = client_json(server,
+                       "/api/v1/sessions/3/timeline?width=10&from_ns=1000000000000000"
+                       "&to_ns=1019000000000999",
+                       200);
+    assert_int_equal(json_array_size(items_of(body)), 10);
+    assert_int_equal(number_of(json_array_get(items_of(body), 0), "steps"), 2);
+    json_decref(body);
+    fixture_run(database, "DELETE FROM timeline WHERE stream_id = 3");
+}
+
+static void a_gap_of_a_stream_names_the_thread_of_the_stream(void **state)
+{
+    (void)state;
+    fixture_run(database, "INSERT INTO gaps (session_id, stream_id, number, reason, calls, events,"
+                          " start_ns, end_ns) VALUES (3, 3, 9, 'ring_full', 4, 8, 10, 20)");
+    json_t *body = client_json(server, "/api/v1/sessions/3/gaps", 200);
+    const json_t *gap = json_array_get(items_of(body), 0);
+    assert_int_equal(number_of(gap, "thread_number"), 1);
+    assert_string_equal(text_of(gap, "thread_name"), "editor");
+    json_decref(body);
+    fixture_run(database, "DELETE FROM gaps WHERE session_id = 3");
+}
+
+static void healthz_says_that_it_is_well_and_nothing_of_what_is_stored(void **state)
+{
+    (void)state;
+    json_t *body = client_json(server, "/healthz", 200);
+    assert_string_equal(text_of(body, "status"), "ok");
+    assert_int_equal(json_object_size(body), 1);
+    json_decref(body);
 }
 
 static void gaps_and_unhooked_functions_give_their_reasons(void **state)
@@ -494,6 +589,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(sessions_come_newest_first_with_ids_as_strings),
         cmocka_unit_test(a_cut_list_of_sessions_says_so_and_continues),
+        cmocka_unit_test(sessions_are_searched_and_counted_by_the_server),
+        cmocka_unit_test(losses_that_overflow_a_sum_do_not_stop_the_list),
         cmocka_unit_test(the_overview_names_device_threads_modules_and_loss),
         cmocka_unit_test(functions_sort_by_every_column_both_ways),
         cmocka_unit_test(quantiles_are_nanoseconds_between_minimum_and_maximum),
@@ -507,6 +604,9 @@ int main(void)
         cmocka_unit_test(a_running_main_shows_the_time_of_its_callees),
         cmocka_unit_test(focus_gives_the_way_from_the_root),
         cmocka_unit_test(paths_and_sessions_that_are_not_there_give_404),
+        cmocka_unit_test(a_long_timeline_has_one_row_a_pixel_and_loses_no_call),
+        cmocka_unit_test(a_gap_of_a_stream_names_the_thread_of_the_stream),
+        cmocka_unit_test(healthz_says_that_it_is_well_and_nothing_of_what_is_stored),
         cmocka_unit_test(gaps_and_unhooked_functions_give_their_reasons),
         cmocka_unit_test(the_timeline_comes_in_steps_as_fine_as_the_width_wants),
         cmocka_unit_test(the_description_and_the_table_of_routes_agree),

@@ -43,7 +43,7 @@ static void run_collector(void)
     const sj_store_options options = {.path = database,
                                       .create = true,
                                       .callgraph_memory_bytes = shared->collectors++ % 2,
-                                      .sums_delay_ms = SUMS_DELAY_MS};
+                                      .aggregates_delay_ms = SUMS_DELAY_MS};
     const sj_ingest_options ingest_options = {.urls = urls, .url_count = 1, .watchdog_ms = 100};
     if (sj_store_open(&options, &store, &error) != SJ_OK ||
         sj_ingest_start(store, &ingest_options, &ingest, &error) != SJ_OK) {

@@ -1,3 +1,4 @@
+#include "collector-server/query/block_scan.h"
 #include "collector-server/query/query.h"
 #include "collector-server/store/store.h"
 #include "tests/support/trace_maker.h"
@@ -169,11 +170,11 @@ static void counting_reads_no_columns_and_counts_all(void **state)
 
 static void add_condition(char *where, size_t size, uint64_t *random)
 {
-    static const char *const columns[] = {"call_id",  "session_id",  "stream_id", "thread_id",
-                                          "start_ns", "function_id", "depth",     "duration_ns",
-                                          "end_ns",   "self_ns",     "parent_id"};
+    static const char *const columns[] = {
+        "call_id", "session_id",  "stream_id", "thread_id", "start_ns",  "function_id",
+        "depth",   "duration_ns", "end_ns",    "self_ns",   "parent_id", "caller_function_id"};
     static const char *const operators[] = {"=", "<", "<=", ">", ">="};
-    const char *column = columns[next_random(random) % 11];
+    const char *column = columns[next_random(random) % 12];
     const char *op = operators[next_random(random) % 5];
     const char *suffix = next_random(random) % 12 == 0 ? " + 0.5" : "";
     const size_t used = strlen(where);
@@ -331,6 +332,93 @@ static void calls_cannot_be_written(void **state)
     assert_int_not_equal(sqlite3_exec(database, "DELETE FROM calls", NULL, NULL, NULL), SQLITE_OK);
 }
 
+static void a_range_is_found_without_a_walk_through_the_stream(void **state)
+{
+    (void)state;
+    sj_query_state query = {.database = database};
+    sj_block_scan scan;
+    assert_int_equal(sj_block_scan_open(&scan, &query), SQLITE_OK);
+    char *explain = sqlite3_mprintf("EXPLAIN QUERY PLAN %s", sqlite3_sql(scan.bounds));
+    sqlite3_stmt *plan = prepare(explain);
+    int searches = 0;
+    while (sqlite3_step(plan) == SQLITE_ROW) {
+        const char *step = (const char *)sqlite3_column_text(plan, 3);
+        if (strncmp(step, "SEARCH", 6) == 0) {
+            assert_non_null(strstr(step, "AND first_")); /* first_call or first_ticks is a bound */
+            ++searches;
+        }
+    }
+    assert_int_equal(searches, 5);
+    sqlite3_finalize(plan);
+    sqlite3_free(explain);
+    sj_block_scan_close(&scan);
+}
+
+static int block_walks;
+
+static int count_walks(unsigned event, void *context, void *statement, void *text)
+{
+    (void)event;
+    (void)context;
+    (void)statement;
+    block_walks += strncmp(text, "-- SELECT block_id, first_call", 30) == 0 ||
+                   strncmp(text, "SELECT block_id, first_call", 27) == 0;
+    return 0;
+}
+
+static void joins_by_id_keep_blocks_decoded(void **state)
+{
+    (void)state;
+    const int64_t rows = number_of("SELECT count(*) FROM naive WHERE parent_id IS NOT NULL");
+    block_walks = 0;
+    sqlite3_trace_v2(database, SQLITE_TRACE_STMT, count_walks, NULL);
+    assert_int_equal(number_of("SELECT count(*) FROM naive AS c CROSS JOIN calls AS p ON "
+                               "p.call_id = c.parent_id CROSS JOIN naive AS n ON n.call_id = "
+                               "p.call_id WHERE n.start_ns = p.start_ns AND n.duration_ns IS "
+                               "p.duration_ns AND n.parent_id IS p.parent_id AND n.function_id = "
+                               "p.function_id AND n.self_ns IS p.self_ns AND n.depth = c.depth - 1 "
+                               "AND n.caller_function_id IS p.caller_function_id"),
+                     rows);
+    sqlite3_trace_v2(database, 0, NULL, NULL);
+    assert_true(rows > 4000);
+    assert_true(block_walks > 0);
+    assert_true(block_walks < rows / 10);
+    /* ids that are not there, between those that are */
+    assert_int_equal(number_of("SELECT count(*) FROM naive AS c CROSS JOIN calls AS p ON p.call_id "
+                               "= c.call_id + 100000000 * (c.rowid % 2)"),
+                     number_of("SELECT count(*) FROM naive WHERE rowid % 2 = 0"));
+}
+
+static void callees_are_found_where_their_caller_runs(void **state)
+{
+    (void)state;
+    const int64_t rows = number_of("SELECT count(*) FROM naive WHERE parent_id IS NOT NULL");
+    const int64_t callers = number_of("SELECT count(*) FROM naive");
+    const int64_t blocks = number_of("SELECT count(*) FROM blocks WHERE kind = 1");
+    block_walks = 0;
+    sqlite3_trace_v2(database, SQLITE_TRACE_STMT, count_walks, NULL);
+    assert_int_equal(number_of("SELECT count(*) FROM naive AS p CROSS JOIN calls AS c ON "
+                               "c.parent_id = p.call_id CROSS JOIN naive AS n ON n.call_id = "
+                               "c.call_id WHERE n.parent_id = p.call_id AND n.start_ns = "
+                               "c.start_ns AND n.duration_ns IS c.duration_ns"),
+                     rows);
+    sqlite3_trace_v2(database, 0, NULL, NULL);
+    /* a walk for each block, and for the calls that are open at the end of one */
+    assert_true(blocks > 50);
+    assert_true(block_walks > 0);
+    assert_true(block_walks < callers / 2);
+    assert_int_equal(number_of("SELECT count(*) FROM naive AS p CROSS JOIN calls AS c ON "
+                               "c.parent_id = p.call_id AND c.call_id > p.call_id + 1 AND c.depth "
+                               "< 9"),
+                     number_of("SELECT count(*) FROM naive WHERE call_id > parent_id + 1 AND "
+                               "depth < 9"));
+    assert_int_equal(number_of("SELECT count(*) FROM calls WHERE parent_id = -5"), 0);
+    assert_int_equal(
+        number_of("SELECT count(*) FROM calls WHERE parent_id = (1 << 63) OR caller_function_id = "
+                  "(1 << 63)"),
+        0);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -342,6 +430,9 @@ int main(void)
         cmocka_unit_test(descendants_and_ancestors_follow_the_tree),
         cmocka_unit_test(a_corrupt_block_is_named_and_the_rest_is_read),
         cmocka_unit_test(calls_cannot_be_written),
+        cmocka_unit_test(joins_by_id_keep_blocks_decoded),
+        cmocka_unit_test(callees_are_found_where_their_caller_runs),
+        cmocka_unit_test(a_range_is_found_without_a_walk_through_the_stream),
     };
     return cmocka_run_group_tests(tests, open_trace, close_trace);
 }

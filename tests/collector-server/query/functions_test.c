@@ -1,8 +1,8 @@
-#include "collector-server/callgraph/callgraph.h"
 #include "collector-server/query/function_groups.h"
 #include "collector-server/query/query.h"
 #include "collector-server/query/tick_scale.h"
 #include "collector-server/store/store.h"
+#include "proto/callgraph/callgraph.h"
 #include "tests/support/trace_maker.h"
 
 #include <setjmp.h>
@@ -128,6 +128,16 @@ static void wrong_arguments_of_histograms_are_told(void **state)
     assert_fails("SELECT histogram_quantile(histogram, 1.5) FROM call_paths");
     assert_fails("SELECT histogram_quantile(histogram, 0.5, 99) FROM call_paths");
     assert_int_equal(number_of("SELECT histogram_quantile(NULL, 0.5) IS NULL"), 1);
+    assert_int_equal(
+        number_of("SELECT count(*) FROM call_paths, json_each('[0, 0.01, 0.5, 0.95, 1]') WHERE "
+                  "histogram_quantile(histogram, value, session_id, min_ns, max_ns) NOT BETWEEN "
+                  "min_ns AND max_ns"),
+        0);
+    assert_int_equal(
+        number_of("SELECT count(*) FROM call_paths WHERE histogram_quantile(histogram, 1, "
+                  "session_id, min_ns, max_ns) <> max_ns OR histogram_quantile(histogram, 0, "
+                  "session_id, min_ns, max_ns) <> min_ns"),
+        0);
 }
 
 /* Against the exact answers of SQLite's own window functions. */
@@ -144,13 +154,19 @@ static void percentiles_of_any_values_are_near_the_exact_ones(void **state)
             "function_id, duration_ns AS d, row_number() OVER w - 1 AS r, count(*) OVER "
             "(PARTITION BY function_id) AS n FROM calls WHERE duration_ns IS NOT NULL WINDOW w "
             "AS (PARTITION BY function_id ORDER BY duration_ns)) AS e USING (function_id) "
-            "WHERE e.r = CAST(%d / 100.0 * (e.n - 1) AS INTEGER)",
+            "WHERE e.r = max((%d * e.n + 99) / 100 - 1, 0)",
             percents[i], percents[i]);
         const double off = number_of(sql);
         assert_true(off < 0.035);
     }
     assert_int_equal(number_of("SELECT percentile(NULL, 50) IS NULL"), 1);
     assert_int_equal(number_of("SELECT percentile(value, 100) FROM json_each('[7, null, 3]')"), 7);
+    assert_int_equal(number_of("SELECT percentile(value, 99) FROM json_each('[1000, 5, 1001]')"),
+                     1001);
+    assert_int_equal(number_of("SELECT percentile(value, 1) FROM json_each('[1000, 1003, 1001]')"),
+                     1000);
+    assert_int_equal(number_of("SELECT percentile(value, 50) FROM json_each('[1003, 1003]')"),
+                     1003);
     assert_fails("SELECT percentile(1, 101)");
     assert_fails("SELECT percentile(1, 'x')");
     assert_fails("SELECT percentile(-1, 50)");

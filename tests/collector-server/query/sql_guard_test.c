@@ -153,6 +153,37 @@ static void huge_values_are_refused(void **state)
     assert_int_equal(run("SELECT hex(randomblob(900000))", &rows, &error), SJ_ELIMIT);
 }
 
+static void padding_beyond_the_limit_is_refused_before_it_is_written(void **state)
+{
+    (void)state;
+    static const char *const refused[] = {
+        "SELECT printf('%.*c', 2000000000, 'x')",
+        "SELECT format('%.2000000000c', 'x')",
+        "SELECT printf('%*d', -2000000000, 1)",
+        "SELECT printf('%d %s %-*.*lld', 1, 'a', 900000, 900000, 1)",
+        "SELECT printf(replace(hex(zeroblob(100)), '00', '%.900000c'), 'x')",
+    };
+    int rows;
+    sj_error error;
+    for (size_t i = 0; i < sizeof(refused) / sizeof(refused[0]); ++i) {
+        assert_int_equal(run(refused[i], &rows, &error), SJ_ELIMIT);
+        assert_non_null(strstr(error.text, "widths and precisions"));
+    }
+    /* what fits is answered as SQLite answers it: the row is there only then */
+    rows = 0;
+    assert_int_equal(run("SELECT 1 WHERE printf('%5.2f|%-6s|%06d|%,d|%%|%Q|%*d|%.3c', 3.14159, "
+                         "'ab', 42, 1234567, 'it''s', 4, 7, 'x') = "
+                         "' 3.14|ab    |000042|1,234,567|%|''it''''s''|   7|xxx'",
+                         &rows, &error),
+                     SJ_OK);
+    assert_int_equal(rows, 1);
+    assert_int_equal(run("SELECT 1 WHERE printf(NULL) IS NULL AND format('%s', x'4142') = 'AB' "
+                         "AND length(printf('%.*c', 1000, 'x')) = 1000",
+                         &rows, &error),
+                     SJ_OK);
+    assert_int_equal(rows, 1);
+}
+
 static void rows_beyond_the_limit_are_cut_and_said_so(void **state)
 {
     (void)state;
@@ -179,6 +210,7 @@ int main(void)
         cmocka_unit_test(two_statements_or_none_are_refused),
         cmocka_unit_test(endless_recursion_ends_at_the_time_limit),
         cmocka_unit_test(huge_values_are_refused),
+        cmocka_unit_test(padding_beyond_the_limit_is_refused_before_it_is_written),
         cmocka_unit_test(rows_beyond_the_limit_are_cut_and_said_so),
     };
     return cmocka_run_group_tests(tests, open_guarded, close_guarded);

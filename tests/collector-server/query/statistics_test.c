@@ -1,7 +1,7 @@
 #include "collector-server/query/statistics.h"
 
-#include "collector-server/callgraph/histogram.h"
 #include "collector-server/query/typical.h"
+#include "proto/callgraph/histogram.h"
 
 #include <math.h>
 #include <setjmp.h>
@@ -119,6 +119,24 @@ static void shift_is_the_median_difference(void **state)
     assert_true(shift.low <= shift.middle && shift.middle <= shift.high);
 }
 
+static void few_values_give_no_interval(void **state)
+{
+    (void)state;
+    const double a[] = {10, 11, 12, 13};
+    const double b[] = {15, 16, 17, 18, 19};
+    const struct {
+        size_t a, b;
+        bool has_interval;
+    } cases[] = {{1, 1, false}, {1, 5, false}, {2, 5, false},
+                 {3, 4, false}, {3, 5, true},  {4, 4, true}};
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); ++i) {
+        sj_shift shift;
+        assert_int_equal(sj_rank_shift(a, cases[i].a, b, cases[i].b, &shift), SJ_OK);
+        assert_int_equal(shift.has_interval, cases[i].has_interval);
+        assert_true(shift.middle > 0);
+    }
+}
+
 static void holm_adjusts_for_the_number_of_tests(void **state)
 {
     (void)state;
@@ -165,6 +183,7 @@ int main(void)
         cmocka_unit_test(p_values_equal_those_counted_out),
         cmocka_unit_test(large_sets_are_tested_alike),
         cmocka_unit_test(shift_is_the_median_difference),
+        cmocka_unit_test(few_values_give_no_interval),
         cmocka_unit_test(holm_adjusts_for_the_number_of_tests),
         cmocka_unit_test(typical_time_leaves_disturbances_out),
     };

@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <cmocka.h>
@@ -171,9 +172,87 @@ static void two_that_open_one_of_an_older_version_at_once_both_have_it(void **st
     sqlite3_close(opened);
 }
 
+static void a_new_database_is_for_its_owner_only(void **state)
+{
+    (void)state;
+    static const char *const suffixes[] = {"", "-wal", "-shm"};
+    char name[96];
+    struct stat about;
+    sqlite3 *opened = NULL;
+    sj_error error = {0};
+    const mode_t before = umask(022);
+    assert_int_equal(sj_database_open(path, SJ_DATABASE_CREATE, &opened, &error), SJ_OK);
+    (void)umask(before);
+    for (size_t i = 0; i < sizeof(suffixes) / sizeof(suffixes[0]); i++) {
+        snprintf(name, sizeof(name), "%s%s", path, suffixes[i]);
+        assert_int_equal(stat(name, &about), 0);
+        assert_int_equal(about.st_mode & 0777, 0600);
+    }
+    sqlite3_close(opened);
+}
+
+enum { NOBODY = 65534 };
+
+static sj_status open_as_nobody(const char *name, sj_error *error)
+{
+    sqlite3 *opened = NULL;
+    const uid_t user = geteuid();
+    if (user == 0) {
+        assert_int_equal(seteuid(NOBODY), 0);
+    }
+    const sj_status status = sj_database_open(name, SJ_DATABASE_READ, &opened, error);
+    if (status == SJ_OK) {
+        assert_int_equal(ask_number(opened, "SELECT count(*) FROM sessions"), 0);
+        sqlite3_close(opened);
+    }
+    assert_int_equal(seteuid(user), 0);
+    return status;
+}
+
+static void a_database_that_nobody_can_write_beside_is_read(void **state)
+{
+    (void)state;
+    char folder[] = "/tmp/database_test.XXXXXX";
+    char name[96];
+    char log[128];
+    sqlite3 *opened = NULL;
+    sj_error error = {0};
+    assert_non_null(mkdtemp(folder));
+    snprintf(name, sizeof(name), "%s/100%%20 ?#.db", folder);
+    snprintf(log, sizeof(log), "%s-wal", name);
+    assert_int_equal(sj_database_open(name, SJ_DATABASE_CREATE, &opened, &error), SJ_OK);
+    sqlite3_close(opened);
+    assert_int_equal(chmod(name, 0444), 0);
+    assert_int_equal(chmod(folder, 0555), 0);
+    assert_int_equal(open_as_nobody(name, &error), SJ_OK);
+
+    /* what is only in the log must not be missing without a word */
+    assert_int_equal(chmod(folder, 0755), 0);
+    FILE *file = fopen(log, "w");
+    assert_non_null(file);
+    fputs("changes", file);
+    fclose(file);
+    assert_int_equal(chmod(log, 0444), 0);
+    assert_int_equal(chmod(folder, 0555), 0);
+    assert_int_equal(open_as_nobody(name, &error), SJ_EIO);
+    assert_non_null(strstr(error.text, "-wal"));
+
+    assert_int_equal(chmod(folder, 0755), 0);
+    unlink(log);
+    if (geteuid() == 0) { /* the folder is another's, who may write to it at any time */
+        assert_int_equal(open_as_nobody(name, &error), SJ_EIO);
+        assert_non_null(strstr(error.text, "others may be writing"));
+    }
+    unlink(name);
+    assert_int_equal(rmdir(folder), 0);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_database_that_nobody_can_write_beside_is_read),
+        cmocka_unit_test_setup_teardown(a_new_database_is_for_its_owner_only, remove_file,
+                                        remove_file),
         cmocka_unit_test_setup_teardown(two_that_make_a_database_at_once_both_have_it, remove_file,
                                         remove_file),
         cmocka_unit_test_setup_teardown(one_that_is_made_while_it_is_looked_at_is_ours, remove_file,

@@ -1,8 +1,8 @@
 #include "tests/collector-server/store/frame_maker.h"
 
-#include "agent/planner/plan.h"
-#include "proto/function_table.h"
-#include "proto/sojourn.pb-c.h"
+#include "agent/abi/plan.h"
+#include "proto/wire/function_table.h"
+#include "proto/wire/sojourn.pb-c.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -178,6 +178,21 @@ sj_slice frame_maker_mark(frame_maker *maker, uint64_t number)
     return wrap_message(maker, SJ_FRAME_MARK, &mark, (sj_slice){0});
 }
 
+sj_slice frame_maker_report(frame_maker *maker, uint64_t number, const char *kind,
+                            const char *payload)
+{
+    uint8_t id[16];
+    Sojourn__Report report = SOJOURN__REPORT__INIT;
+    report.session_id = session_id(maker, id);
+    report.report = number;
+    report.ticks = FRAME_MAKER_STARTED_TICKS + 1000 * number;
+    report.process = 1;
+    report.monitor = (char *)(uintptr_t) "heap";
+    report.kind = (char *)(uintptr_t)kind;
+    return wrap_message(maker, SJ_FRAME_REPORT, &report,
+                        (sj_slice){.data = (const uint8_t *)payload, .size = strlen(payload)});
+}
+
 sj_slice frame_maker_end(frame_maker *maker)
 {
     uint8_t id[16];
@@ -212,7 +227,7 @@ static uint32_t next_random(frame_maker *maker)
 
 static void leave(frame_maker *maker)
 {
-    const sj_frame *ended = &maker->stack[--maker->depth];
+    const sj_stack_frame *ended = &maker->stack[--maker->depth];
     if (maker->depth > 0) {
         maker->stack[maker->depth - 1].child_ticks += maker->ticks - ended->start_ticks;
     }
@@ -246,7 +261,7 @@ static uint32_t choose_event(frame_maker *maker, uint32_t random)
 
 sj_slice frame_maker_block(frame_maker *maker, uint32_t event_count, unsigned flags)
 {
-    sj_frame key_frame[64];
+    sj_stack_frame key_frame[64];
     const uint32_t open_depth = maker->depth;
     memcpy(key_frame, maker->stack, sizeof(key_frame));
     uint32_t calls = 0;
@@ -258,10 +273,11 @@ sj_slice frame_maker_block(frame_maker *maker, uint32_t event_count, unsigned fl
         maker->events[i] = (sj_event){.ticks = maker->ticks, .function = function};
         if (function != SJ_EVENT_LEAVE) {
             maker->children[maker->depth] = 0;
-            maker->stack[maker->depth++] = (sj_frame){.call_index = maker->next_call + calls++,
-                                                      .start_ticks = maker->ticks,
-                                                      .stack = 0x7fff0000u - maker->depth * 64u,
-                                                      .function = function};
+            maker->stack[maker->depth++] =
+                (sj_stack_frame){.call_index = maker->next_call + calls++,
+                                 .start_ticks = maker->ticks,
+                                 .stack = 0x7fff0000u - maker->depth * 64u,
+                                 .function = function};
         } else {
             leave(maker);
         }

@@ -1,9 +1,9 @@
 /* Makes the frames of a synthetic session, for tests and benches of store, ingest and uplink. */
-#ifndef SJ_TESTS_FRAME_MAKER_H
-#define SJ_TESTS_FRAME_MAKER_H
+#ifndef SJ_TESTS_COLLECTOR_SERVER_STORE_FRAME_MAKER_H
+#define SJ_TESTS_COLLECTOR_SERVER_STORE_FRAME_MAKER_H
 
-#include "proto/block.h"
-#include "proto/frame.h"
+#include "proto/block/block.h"
+#include "proto/wire/frame.h"
 
 typedef struct frame_maker {
     uint8_t session_tag;     /* byte that fills the session's id */
@@ -23,7 +23,7 @@ typedef struct frame_maker {
     uint32_t children[64]; /* calls made so far by each open call */
     uint32_t roots;
     /* one open stack, carried from block to block */
-    sj_frame stack[64];
+    sj_stack_frame stack[64];
     uint32_t depth;
 } frame_maker;
 
@@ -39,6 +39,10 @@ sj_slice frame_maker_module(frame_maker *maker);
 sj_slice frame_maker_thread(frame_maker *maker);
 sj_slice frame_maker_end(frame_maker *maker);
 sj_slice frame_maker_mark(frame_maker *maker, uint64_t number);
+
+/* A report of the monitor "heap" with `payload` as its JSON. */
+sj_slice frame_maker_report(frame_maker *maker, uint64_t number, const char *kind,
+                            const char *payload);
 
 /* A gap that lies in no block. */
 sj_slice frame_maker_gap(frame_maker *maker, uint64_t number, uint64_t lost_calls);

@@ -59,7 +59,7 @@ sj_status lab_file_apply(lab_file *lab, sj_slice frame, bool *duplicate)
 {
     sj_frame_view view;
     assert_int_equal(sj_frame_read(frame, &view), SJ_OK);
-    return sj_store_apply(lab->store, &view, duplicate, &lab->error);
+    return sj_store_apply(lab->store, &view, NULL, duplicate, &lab->error);
 }
 
 void lab_file_put(lab_file *lab, sj_slice frame)

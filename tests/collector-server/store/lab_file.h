@@ -1,7 +1,7 @@
 /* A store in a file of its own and the maker of its frames, for cmocka tests; what fails fails the
  * test. */
-#ifndef SJ_TESTS_LAB_FILE_H
-#define SJ_TESTS_LAB_FILE_H
+#ifndef SJ_TESTS_COLLECTOR_SERVER_STORE_LAB_FILE_H
+#define SJ_TESTS_COLLECTOR_SERVER_STORE_LAB_FILE_H
 
 #include "collector-server/store/store.h"
 #include "tests/collector-server/store/frame_maker.h"
@@ -13,7 +13,7 @@ typedef struct lab_file {
     sj_error error;
 } lab_file;
 
-/* All the sums of the database, in one order. */
+/* All the aggregates of the database, in one order. */
 extern const char lab_file_sums_sql[];
 
 int lab_file_set_up(void **state);

@@ -1,7 +1,7 @@
 /* The store: one frame once, whatever the order, the repetition or the lies. */
 #include "collector-server/store/database.h"
 #include "collector-server/store/store.h"
-#include "proto/sojourn.pb-c.h"
+#include "proto/wire/sojourn.pb-c.h"
 #include "tests/collector-server/store/lab_file.h"
 
 #include <setjmp.h>
@@ -87,7 +87,7 @@ static void a_frame_that_comes_twice_is_stored_once(void **state)
 }
 
 /* Blocks in another order, with a restart between, and with no memory for call graphs: the same
- * sums. Nodes are numbered by arrival, so functions and edges are compared. */
+ * aggregates. Nodes are numbered by arrival, so functions and edges are compared. */
 static void order_and_restarts_do_not_change_the_sums(void **state)
 {
     static const char sums_sql[] =
@@ -208,6 +208,52 @@ static void liars_are_told_and_the_batch_goes_on(void **state)
     free(copy);
     lab_file_commit(lab);
     lab_file_expect(lab, "SELECT count(*), (SELECT count(*) FROM sessions) FROM blocks", "1|1|\n");
+}
+
+static void reports_are_stored_once_and_only_json_objects(void **state)
+{
+    static const struct {
+        const char *kind, *payload;
+        sj_status status;
+    } cases[] = {
+        {"use_after_free", "{\"bytes\": 48, \"name\": \"\u00fc\"}", SJ_OK},
+        {"use_after_free", "", SJ_ECORRUPT},
+        {"use_after_free", "[1]", SJ_ECORRUPT},
+        {"use_after_free", "{\"a\": 1} x", SJ_ECORRUPT},
+        {"use_after_free", "{\"a\": 1, \"a\": 2}", SJ_ECORRUPT},
+        {"use_after_free", "{\"a\": \"\xff\"}", SJ_ECORRUPT},
+        {"", "{}", SJ_ECORRUPT},
+        {"two words", "{}", SJ_ECORRUPT},
+    };
+    lab_file *lab = *state;
+    lab_file_put_metadata(lab);
+    lab_file_begin(lab);
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); ++i) {
+        bool duplicate = true;
+        assert_int_equal(
+            lab_file_apply(lab,
+                           frame_maker_report(&lab->maker, i + 1, cases[i].kind, cases[i].payload),
+                           &duplicate),
+            cases[i].status);
+        assert_false(duplicate);
+    }
+    bool duplicate = false;
+    assert_int_equal(
+        lab_file_apply(lab, frame_maker_report(&lab->maker, 1, "other", "{}"), &duplicate), SJ_OK);
+    assert_true(duplicate);
+    char *big = malloc(SJ_REPORT_MAX_BYTES + 2);
+    memset(big, ' ', SJ_REPORT_MAX_BYTES + 1);
+    big[SJ_REPORT_MAX_BYTES + 1] = '\0';
+    memcpy(big, "{}", 2);
+    assert_int_equal(lab_file_apply(lab, frame_maker_report(&lab->maker, 20, "x", big), &duplicate),
+                     SJ_ELIMIT);
+    free(big);
+    lab_file_commit(lab);
+    lab_file_expect(lab,
+                    "SELECT number, at_ns = 1000 * tick_ns_numerator / tick_ns_denominator, "
+                    "process_number, thread_number IS NULL, monitor, kind,"
+                    " payload ->> 'bytes' FROM reports JOIN sessions USING (session_id)",
+                    "1|1|1|1|heap|use_after_free|48|\n");
 }
 
 /* Nothing but the database finds out that these calls are those of no function: the sender is told
@@ -385,6 +431,8 @@ int main(void)
                                         lab_file_tear_down),
         cmocka_unit_test_setup_teardown(liars_are_told_and_the_batch_goes_on, lab_file_set_up,
                                         lab_file_tear_down),
+        cmocka_unit_test_setup_teardown(reports_are_stored_once_and_only_json_objects,
+                                        lab_file_set_up, lab_file_tear_down),
         cmocka_unit_test_setup_teardown(a_frame_that_runs_into_a_constraint_is_refused_alone,
                                         lab_file_set_up, lab_file_tear_down),
         cmocka_unit_test_setup_teardown(blocks_that_overlap_are_not_counted_twice, lab_file_set_up,

@@ -1,4 +1,4 @@
-/* Damage is found, named and set apart; what can be made anew is. */
+/* Damage is found, named and quarantined; what can be rebuilt is. */
 #include "collector-server/store/verify.h"
 
 #include "tests/collector-server/store/lab_file.h"
@@ -30,7 +30,7 @@ static const char rows_sql[] =
     " FROM (SELECT level, number, start_ns, end_ns, calls, max_depth, path_id FROM timeline"
     " ORDER BY 1, 2) UNION ALL SELECT number, calls, first_enter_ns, last_leave_ns, max_depth,"
     " ended, 0 FROM streams UNION ALL SELECT stored_blocks, stored_bytes, stored_calls,"
-    " stored_events, lost_calls, lost_events, unsummed_from_block FROM sessions";
+    " stored_events, lost_calls, lost_events, aggregates_valid_before_block FROM sessions";
 
 static void note(void *context, const sj_finding *finding)
 {
@@ -45,7 +45,7 @@ static sj_verified verify(lab_file *lab, bool only_look, told *all)
 {
     sj_verified verified;
     *all = (told){0};
-    const sj_verify_options options = {.only_look = only_look, .tell = note, .context = all};
+    const sj_verify_options options = {.only_look = only_look, .report = note, .context = all};
     assert_int_equal(sj_store_verify(lab->store, &options, &verified, &lab->error), SJ_OK);
     return verified;
 }
@@ -142,7 +142,7 @@ static void wrong_sums_are_told_and_made_anew(void **state)
     char *before = lab_file_ask(lab, rows_sql);
     run_sql(lab, "UPDATE sessions SET stored_calls = 3");
     assert_int_equal(verify(lab, false, &all).other, 1);
-    assert_non_null(strstr(all.text, "its sums count 5 blocks and 3 calls"));
+    assert_non_null(strstr(all.text, "its aggregates count 5 blocks and 3 calls"));
     assert_int_equal(sj_store_rebuild(lab->store, 1, &lab->error), SJ_OK);
     assert_int_equal(verify(lab, false, &all).other, 0);
     lab_file_expect(lab, rows_sql, before);
@@ -217,7 +217,7 @@ static void damaged_pages_are_told(void **state)
         const sj_store_options options = {.path = lab->path};
         sj_store *store = NULL;
         if (sj_store_open(&options, &store, &lab->error) == SJ_OK) {
-            const sj_verify_options look = {.only_look = true, .tell = note, .context = &all};
+            const sj_verify_options look = {.only_look = true, .report = note, .context = &all};
             const sj_status status = sj_store_verify(store, &look, &verified, &lab->error);
             const bool is_free_page = verified.other + verified.bad_blocks == 0;
             sj_store_close(store);

@@ -4,7 +4,8 @@
  *   versions_test FILE   with SJ_MAKE_GOLDEN set it writes FILE, for a version that is new */
 #include "tests/collector-server/store/lab_file.h"
 
-#include "proto/sojourn.pb-c.h"
+#include "proto/base/crc32c.h"
+#include "proto/wire/sojourn.pb-c.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -60,7 +61,7 @@ static void frames_of_version_1_are_stored_as_ever(void **state)
         assert_int_equal(sj_frame_read((sj_slice){.data = bytes + at, .size = size - at}, &view),
                          SJ_OK);
         assert_int_equal(view.major, 1);
-        assert_int_equal(sj_store_apply(lab->store, &view, &duplicate, &lab->error), SJ_OK);
+        assert_int_equal(sj_store_apply(lab->store, &view, NULL, &duplicate, &lab->error), SJ_OK);
         assert_false(duplicate);
         at += view.frame_bytes;
     }

@@ -1,0 +1,75 @@
+/* The agent's state: what another process (attach, detach, ps, the overhead budget) reads of it in
+ * the program's memory, found by the exported name SJ_AGENT_STATE_SYMBOL. It holds all that a
+ * tracer needs to detach, so that a later tracer can detach after the first one was killed. Native
+ * layout: both ends are on one machine. */
+#ifndef SJ_AGENT_ABI_AGENT_STATE_H
+#define SJ_AGENT_ABI_AGENT_STATE_H
+
+#include "proto/base/ids.h"
+
+#include <stdatomic.h>
+#include <stdint.h>
+
+#define SJ_AGENT_STATE_SYMBOL "sojourn_agent_state"
+#define SJ_AGENT_STATE_ATTACH "sojourn_agent_attach"
+#define SJ_AGENT_STATE_DETACH "sojourn_agent_detach"
+#define SJ_AGENT_STATE_TRANSITION_REQUEST "sojourn_agent_transition"
+#define SJ_AGENT_STATE_BIND "sojourn_agent_bind"
+#define SJ_AGENT_STATE_UNBIND "sojourn_agent_unbind"
+#define SJ_AGENT_STATE_UNREGISTER "sojourn_agent_unregister"
+#define SJ_AGENT_STATE_MAGIC UINT64_C(0x45544154534a53) /* "SJSTATE" */
+
+enum { SJ_AGENT_STATE_VERSION = 2, SJ_AGENT_STATE_PATH_BYTES = 4096 };
+
+typedef enum sj_agent_state_phase {
+    SJ_AGENT_STATE_IDLE = 0,     /* loaded, no session */
+    SJ_AGENT_STATE_LAUNCHED = 1, /* joined at the program's start (sojourn record) */
+    SJ_AGENT_STATE_PREPARED = 2, /* attached: stubs are made, nothing needs to be written yet */
+    SJ_AGENT_STATE_DETACHED =
+        3, /* sojourn_agent_detach has run: the agent uses nothing of the program */
+    SJ_AGENT_STATE_FAILED = 4 /* the recorder did not answer; nothing was changed */
+} sj_agent_state_phase;
+
+/* Whether a monitor that can stop has changed references of modules (sojourn_agent_bind), or has
+ * restored them (sojourn_agent_unbind). Both take the loader's lock. */
+typedef enum sj_agent_state_binding {
+    SJ_AGENT_STATE_UNBOUND = 0,
+    SJ_AGENT_STATE_BOUND = 1,
+    SJ_AGENT_STATE_RESTORED = 2 /* the program may have kept stubs: the agent stays for good */
+} sj_agent_state_binding;
+
+typedef struct sj_agent_state {
+    uint64_t magic;
+    uint32_t version;
+    _Atomic uint32_t phase; /* sj_agent_state_phase */
+    /* Odd while the tables below are being changed: a tracer then lets the threads run on and
+     * checks again. */
+    _Atomic uint32_t changing;
+    uint32_t hooked_count; /* elements of the array of modules */
+    uint32_t prepare_only; /* 1: changes are kept for the tracer, which sets 0 when it has written
+                              them */
+    _Atomic uint32_t binding; /* sj_agent_state_binding */
+    uint64_t first_hooked;    /* address of the first sj_hooked_module */
+    uint64_t hooked_stride;   /* bytes from one to the next */
+    uint64_t loader_hook;     /* address of the sj_hooked_module of the loader's debug hook */
+    uint64_t loader_state;    /* address of the loader's struct r_debug; 0: unknown */
+    uint64_t
+        known_modules; /* sum over the loader's list, by which a tracer sees later changes of it */
+    uint64_t handle;   /* what dlclose takes */
+    sj_session_id session;
+    char runtime_directory[SJ_AGENT_STATE_PATH_BYTES];
+    uint64_t message_stubs;        /* of dispatch: the program may have kept some, so they stay */
+    uint64_t api_trampoline_bytes; /* of the trampolines (core/api_trampolines.h), which stay */
+    /* 1: a tracer is detaching, so nothing is hooked any more. Set while all threads are
+     * stopped and the tables are not being changed. */
+    _Atomic uint32_t is_detaching;
+} sj_agent_state;
+
+/* What one module of the loader's list adds to `known_modules`: its bias and its link_map. */
+#define SJ_AGENT_STATE_MODULE_SUM(bias, map)                                                       \
+    (((bias) ^ (map) << 7) * UINT64_C(0x9e3779b97f4a7c15) | 1)
+
+/* The agent's own; other processes find it by its name. */
+extern sj_agent_state sojourn_agent_state;
+
+#endif

@@ -1,0 +1,218 @@
+/* The arena: shared memory between one traced process (producer) and its drain (consumer).
+ *
+ * A sparse file `<runtime directory>/<pid>.<n>.arena` on tmpfs, mapped shared by the agent at
+ * attach; it outlives the process, so that the recorder, the daemon or the next start of either
+ * recovers what a crash left. Each thread that meets a probe owns one slot and up to 64 chunks.
+ *
+ * A chunk is 64 KiB, aligned to 64 KiB in the process. Its first 4 KiB hold the header and are
+ * never recorded into: a probe that reserves a slot there calls the slow path (one `test` of the
+ * address bits). Reservation is one instruction (`xadd %reg, %fs:cursor`, flags saved), so a
+ * signal handler that interrupts a probe gets slots of its own, and nothing is overwritten.
+ *
+ * Ownership of a chunk passes through `free_chunks` of the thread slot, one bit per chunk:
+ *   producer: takes a set bit (acquire; pairs with the consumer's release), fills the header,
+ *             stores the chunk's sequence (release)
+ *   consumer: reads records until a slot is 0; when the chunk is closed (`closed_records` set with
+ *             release by the producer) and read, zeroes it and sets the bit (release).
+ * A chunk with a slot that is reserved but never written (a handler left by longjmp) is not freed
+ * while its thread lives.
+ *
+ * While a thread drops, its cursor points into its discard window: the last SJ_DISCARD_RECORDS
+ * records of a further chunk of its own. A record there with a tag other than 0 has been dropped
+ * and is not yet in the slot's dropped_* counters: the producer counts and zeroes the window each
+ * time it is full, the consumer does so once when the thread has ended.
+ *
+ * The layout is fixed per SJ_ARENA_VERSION; all integers native-endian (same machine). */
+#ifndef SJ_AGENT_ABI_ARENA_H
+#define SJ_AGENT_ABI_ARENA_H
+
+#include "proto/base/ids.h"
+
+#include <stdatomic.h>
+#include <stdint.h>
+
+enum {
+    SJ_ARENA_VERSION = 1,
+    SJ_CHUNK_BYTES = 64 * 1024,
+    SJ_CHUNK_HEADER_BYTES = 4096,
+    SJ_CHUNK_RECORDS = (SJ_CHUNK_BYTES - SJ_CHUNK_HEADER_BYTES) / 16,
+    SJ_DISCARD_RECORDS = 256,
+    SJ_DISCARD_OFFSET = SJ_CHUNK_BYTES - SJ_DISCARD_RECORDS * 16, /* in the discard chunk */
+    SJ_ARENA_HEADER_BYTES = 64 * 1024,
+    SJ_ARENA_MAX_THREADS = 1024,
+    SJ_ARENA_MAX_CHUNKS = 64, /* per thread: bits of free_chunks */
+    SJ_ARENA_MARKS = 512,
+    SJ_ARENA_MARK_BYTES = 64
+};
+
+#define SJ_ARENA_MAGIC UINT64_C(0x414e4552414a53) /* "SJARENA" */
+
+/* What the agent does when a thread has no free chunk. */
+typedef enum sj_full_policy {
+    SJ_FULL_WAIT = 0, /* wait at most wait_ms, never in a signal handler; then drop */
+    SJ_FULL_DROP_NEW = 1
+} sj_full_policy;
+
+typedef enum sj_arena_state {
+    SJ_ARENA_STARTING = 0,
+    SJ_ARENA_RECORDING = 1,
+    SJ_ARENA_DISARMED = 2, /* the agent stopped recording; see `disarm_reason` */
+    SJ_ARENA_ENDED = 3     /* the process ended in an orderly way (exit or last detach) */
+} sj_arena_state;
+
+typedef enum sj_disarm_reason {
+    SJ_DISARM_NONE = 0,
+    SJ_DISARM_NO_RECORDER = 1,
+    SJ_DISARM_NO_MEMORY = 2,
+    SJ_DISARM_BAD_PLAN = 3,
+    SJ_DISARM_PROTECT_FAILED = 4,
+    SJ_DISARM_FORKED_WITHOUT_HANDLER = 5,
+    SJ_DISARM_REQUESTED = 6,
+    SJ_DISARM_CONFINED =
+        7 /* the agent still records, but is_confined is set; reported by the consumer */
+} sj_disarm_reason;
+
+typedef enum sj_thread_state {
+    SJ_THREAD_FREE = 0,
+    SJ_THREAD_CLAIMED = 1, /* being filled by its owner */
+    SJ_THREAD_LIVE = 2,
+    SJ_THREAD_ENDED = 3 /* set by the consumer when the tid is gone, before it frees the slot */
+} sj_thread_state;
+
+/* How far the consumer has read a thread: its own data, kept beside the records so that another
+ * consumer can continue after it was killed. The producer never touches it. */
+typedef struct sj_slot_cursor {
+    uint64_t thread;      /* number in the session; 0: never looked at */
+    uint64_t sequence;    /* of the chunk to be read next, */
+    uint64_t position;    /* from this record on; all before it are in the spool, or */
+    uint64_t unsent;      /* counted here: events before it, dropped ones included, that are not */
+    uint64_t noted_calls; /* drops reported by notes before it */
+    uint64_t noted_events;
+} sj_slot_cursor;
+
+typedef struct sj_thread_slot {
+    _Atomic uint32_t state; /* sj_thread_state */
+    uint32_t tid;
+    uint64_t start_ticks; /* clock when the slot was claimed */
+    uint64_t stack_low;   /* bounds of the thread's own stack; 0,0 when unknown */
+    uint64_t stack_high;
+    _Atomic uint64_t free_chunks;
+    _Atomic uint64_t chunk_sequence; /* chunks taken so far; the next gets this number */
+    _Atomic uint64_t dropped_calls;  /* entries dropped, total */
+    _Atomic uint64_t dropped_events; /* records dropped, total */
+    _Atomic uint64_t waited_ticks;   /* time spent waiting for the drain, total */
+    uint64_t unused;
+    char name[16]; /* comm at registration */
+    sj_slot_cursor cursor;
+    _Atomic uint32_t has_exited; /* set at the program's end: the thread had ended before */
+    uint32_t unused_word;
+    uint64_t unsent_calls; /* of the consumer: calls that are known to be among `cursor.unsent` */
+    uint8_t reserved[256 - 8 - 8 - 16 - 8 * 6 - 16 - sizeof(sj_slot_cursor) - 8 - 8];
+} sj_thread_slot;
+
+_Static_assert(sizeof(sj_thread_slot) == 256, "thread slots are one page in sixteen");
+
+typedef struct sj_chunk_header {
+    _Atomic uint64_t sequence;       /* 1 + number of the chunk in its thread; 0 while free */
+    _Atomic uint32_t closed_records; /* records reserved when closed; UINT32_MAX while open */
+    uint32_t thread_slot;
+    uint64_t opened_ticks;
+    uint8_t reserved[40];
+} sj_chunk_header;
+
+_Static_assert(sizeof(sj_chunk_header) == 64, "one cache line");
+
+/* Why a program that a process runs does not join the session. */
+typedef enum sj_unrecorded {
+    SJ_UNRECORDED_NONE = 0,
+    SJ_UNRECORDED_UNKNOWN = 1,   /* not told: it cannot be run either */
+    SJ_UNRECORDED_KIND = 2,      /* static, or for another machine */
+    SJ_UNRECORDED_SET_USER = 3,  /* set-user-id or set-group-id */
+    SJ_UNRECORDED_SANITIZER = 4, /* AddressSanitizer's runtime has to come first */
+    SJ_UNRECORDED_ROOT = 5,      /* the agent or the recorder is not in its root directory */
+    SJ_UNRECORDED_USER = 6,      /* of another user, who may not reach the recorder */
+    SJ_UNRECORDED_FILTER = 7,    /* a filter of system calls would end the agent's */
+    SJ_UNRECORDED_KINDS = 8
+} sj_unrecorded;
+
+typedef struct sj_arena_header {
+    uint64_t magic; /* SJ_ARENA_MAGIC, written last by the agent */
+    uint32_t version;
+    uint32_t chunks_per_thread;
+    uint32_t max_threads;
+    uint32_t pid;
+    uint32_t parent_pid;
+    uint32_t full_policy; /* sj_full_policy */
+    uint32_t wait_ms;
+    _Atomic uint32_t state;         /* sj_arena_state */
+    _Atomic uint32_t disarm_reason; /* sj_disarm_reason */
+    _Atomic uint32_t drain_waiters; /* threads asleep for a chunk: futex word */
+    sj_session_id session;
+    uint64_t attach_ticks;
+    uint64_t attach_realtime_ns;
+    _Atomic uint64_t threads_refused; /* threads that found no slot */
+    _Atomic uint64_t events_refused;  /* dropped by them, or before they found one: all, */
+    _Atomic uint64_t slow_path_reentries;
+    _Atomic uint64_t mark_count; /* marks written to the table, total */
+    uint64_t clock_hz; /* of the ticks, as the machine reports it (cntfrq_el0); 0: unknown (tsc) */
+    /* Set by the consumer: the process has a seccomp filter, which may kill it for a system call of
+     * the agent's. The agent makes none from then on: it drops where it would wait. */
+    _Atomic uint32_t is_confined;
+    _Atomic uint32_t slot_waiters; /* threads that wait for a slot of one that has ended */
+    _Atomic uint32_t consumer;     /* process that reads the arena; 0: none has opened it */
+    uint32_t unused;
+    _Atomic uint64_t calls_refused;  /* and the calls among events_refused */
+    _Atomic uint64_t slot_requests;  /* looks for a slot: each shows that the process runs */
+    _Atomic uint64_t slots_recycled; /* by the consumer, total */
+    _Atomic uint32_t unrecorded[SJ_UNRECORDED_KINDS]; /* programs run, by sj_unrecorded */
+} sj_arena_header;
+
+/* A mark of the app (sojourn.h): slots are used round robin. */
+typedef struct sj_arena_mark {
+    _Atomic uint64_t sequence; /* 1 + number of the mark, written last */
+    uint64_t ticks;
+    uint32_t tid;
+    uint32_t end; /* 0 begin, 1 end */
+    char name[SJ_ARENA_MARK_BYTES];
+} sj_arena_mark;
+
+/* Offsets in the file:
+ *   0                        sj_arena_header (4 KiB)
+ *   SJ_ARENA_MARKS_OFFSET    sj_arena_mark[SJ_ARENA_MARKS]
+ *   SJ_ARENA_HEADER_BYTES    sj_thread_slot[max_threads]
+ *   sj_arena_chunk_offset()  chunks, thread by thread; after the last
+ *                            of each thread its discard chunk (sparse: one page is ever used) */
+enum { SJ_ARENA_MARKS_OFFSET = 4096 };
+
+_Static_assert(sizeof(sj_arena_header) <= SJ_ARENA_MARKS_OFFSET, "header page");
+_Static_assert(SJ_ARENA_MARKS_OFFSET + SJ_ARENA_MARKS * sizeof(sj_arena_mark) <=
+                   SJ_ARENA_HEADER_BYTES,
+               "marks fit the header area");
+
+static inline uint64_t sj_arena_chunks_start(uint32_t max_threads)
+{
+    const uint64_t end = SJ_ARENA_HEADER_BYTES + (uint64_t)max_threads * sizeof(sj_thread_slot);
+    return (end + SJ_CHUNK_BYTES - 1) / SJ_CHUNK_BYTES * SJ_CHUNK_BYTES;
+}
+
+static inline uint64_t sj_arena_chunk_offset(uint32_t max_threads, uint32_t chunks_per_thread,
+                                             uint32_t thread, uint32_t chunk)
+{
+    const uint64_t number = (uint64_t)thread * (chunks_per_thread + 1) + chunk;
+    return sj_arena_chunks_start(max_threads) + number * SJ_CHUNK_BYTES;
+}
+
+/* sj_arena_discard_offset returns where a thread's discard window lies. */
+static inline uint64_t sj_arena_discard_offset(uint32_t max_threads, uint32_t chunks_per_thread,
+                                               uint32_t thread)
+{
+    return sj_arena_chunk_offset(max_threads, chunks_per_thread, thread, chunks_per_thread) +
+           SJ_DISCARD_OFFSET;
+}
+
+static inline uint64_t sj_arena_bytes(uint32_t max_threads, uint32_t chunks_per_thread)
+{
+    return sj_arena_chunk_offset(max_threads, chunks_per_thread, max_threads, 0);
+}
+
+#endif

@@ -1,0 +1,36 @@
+/* The changes of one module: kept by the agent, read by a tracer, which writes the text
+ * accordingly.
+ */
+#ifndef SJ_AGENT_ABI_HOOKED_MODULE_H
+#define SJ_AGENT_ABI_HOOKED_MODULE_H
+
+#include "agent/abi/plan.h"
+
+#include <stdint.h>
+
+/* One change of the text, kept so that it can be undone and made again, by this process or by a
+ * tracer (agent/livepatch/toggle.h). */
+typedef struct sj_hook_change {
+    uint64_t address;
+    uint32_t function; /* id; 0: not of a function */
+    uint8_t bytes;
+    uint8_t window;  /* bytes that no thread may stand in while they are written */
+    uint8_t written; /* 1: `patched` is in the text, 0: `original` is */
+    uint8_t is_slot; /* 1: an import's slot, which the loader may write, too */
+    uint8_t original[SJ_PATCH_MAX_BYTES];
+    uint8_t patched[SJ_PATCH_MAX_BYTES];
+} sj_hook_change;
+
+/* What was done to one module. Zeroed is a module with nothing done; owned by the caller. */
+typedef struct sj_hooked_module {
+    uint64_t bias;
+    uint8_t *stubs; /* executable memory of the stubs; NULL: none */
+    uint64_t stubs_bytes;
+    sj_hook_change *changes; /* mapped */
+    uint64_t changes_bytes;
+    uint32_t change_count;
+    uint32_t first_function;
+    struct sj_library_calls *calls; /* mapped; NULL: the plan has no imports */
+} sj_hooked_module;
+
+#endif

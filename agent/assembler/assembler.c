@@ -1,0 +1,606 @@
+/* Design notes.
+ * A probe reads the clock before it reserves its slot, so the order of the slots is the true order
+ * whatever interrupts it, and a time that goes back is a clock's fault (a handler ran between the
+ * two, or the thread moved to a processor whose clock is a little behind): it becomes the time of
+ * the record before. A gap found in the records goes to the stack that the thread was on; the other
+ * stacks of the thread learn of it when the thread comes back to them (`gap_serial`), so a gap
+ * costs the same however many coroutines are suspended. */
+#include "agent/assembler/assembler.h"
+
+#include "agent/assembler/call_stack.h"
+#include "agent/assembler/managed_calls.h"
+#include "agent/assembler/stack_map.h"
+#include "agent/assembler/value_queue.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#define TICKS48_MASK ((UINT64_C(1) << 48) - 1)
+
+enum {
+    DEFAULT_BLOCK_EVENTS = 128 * 1024,
+    MAX_FOREIGN_STACKS = 1024 /* before idle ones are retired */
+};
+
+typedef struct timed_record {
+    uint64_t ticks;
+    uint64_t stack;
+    uint32_t tag;
+} timed_record;
+
+struct sj_assembler {
+    sj_stream_context context;
+    sj_record_run run; /* the thread's own stack; a span of 0: unknown */
+    uint64_t start_ticks;
+    uint64_t last_ticks;
+    sj_call_stack *own;     /* the first stream; NULL before anything was seen on it */
+    sj_call_stack *current; /* the one that the thread is on */
+    sj_stack_map foreign;
+    uint32_t foreign_limit;
+    uint64_t gap_serial;
+    sj_gap last_gap;  /* what gap_serial counts, for stacks that learn later */
+    bool gap_pending; /* a gap whose end is not known yet */
+    sj_gap pending;
+    uint64_t paused_since; /* 0: recording is on */
+    sj_value_queue values; /* that wait for their calls */
+};
+
+sj_status sj_assembler_new(const sj_assembler_options *options, const sj_assembler_sink *sink,
+                           sj_assembler **assembler)
+{
+    if (options->block_events > SJ_BLOCK_MAX_EVENTS || options->encoder == NULL ||
+        options->stack_high < options->stack_low) {
+        return SJ_EINVAL;
+    }
+    sj_assembler *made = calloc(1, sizeof(*made));
+    if (made == NULL) {
+        return SJ_ENOMEM;
+    }
+    made->context.session = options->session;
+    made->context.encoder = options->encoder;
+    made->context.sink = *sink;
+    made->context.value_rules = options->value_rules;
+    made->context.block_events =
+        options->block_events > 0 ? options->block_events : DEFAULT_BLOCK_EVENTS;
+    made->context.clock_step = options->clock_step > 0 ? options->clock_step : 1;
+    made->run.stack_low = options->stack_low;
+    made->run.stack_span = options->stack_high - options->stack_low;
+    made->start_ticks = options->start_ticks;
+    made->last_ticks = options->start_ticks;
+    made->foreign_limit = MAX_FOREIGN_STACKS;
+    *assembler = made;
+    return SJ_OK;
+}
+
+void sj_assembler_free(sj_assembler *assembler)
+{
+    if (assembler == NULL) {
+        return;
+    }
+    sj_call_stack_free(assembler->own);
+    sj_stack_map_deinit(&assembler->foreign);
+    free(assembler->context.output);
+    free(assembler);
+}
+
+static sj_status ensure_own(sj_assembler *assembler, uint64_t stack, uint64_t ticks)
+{
+    if (assembler->own == NULL) {
+        SJ_TRY(sj_call_stack_new(&assembler->context, stack, true, ticks, &assembler->own));
+        assembler->own->gap_serial = assembler->gap_serial;
+    }
+    return SJ_OK;
+}
+
+/* Tells a stack of the gaps that happened while the thread was on others. */
+static sj_status catch_up(sj_assembler *assembler, sj_call_stack *stream)
+{
+    if (stream->gap_serial == assembler->gap_serial) {
+        return SJ_OK;
+    }
+    stream->gap_serial = assembler->gap_serial;
+    if (stream->depth == 0) {
+        return SJ_OK;
+    }
+    sj_gap gap = assembler->last_gap;
+    gap.calls = 0; /* counted where the thread was */
+    gap.events = 0;
+    return sj_call_stack_gap(stream, &gap);
+}
+
+static sj_status note_gap(sj_assembler *assembler, const sj_gap *gap)
+{
+    if (assembler->current == NULL) {
+        SJ_TRY(ensure_own(assembler, assembler->run.stack_low + assembler->run.stack_span,
+                          gap->start_ticks));
+        assembler->current = assembler->own;
+    }
+    /* A wait concerns suspended stacks, too, but must not hide a loss that they do not know yet. */
+    const bool hides = gap->reason == SJ_GAP_WAITED && assembler->gap_serial > 0 &&
+                       assembler->last_gap.reason != SJ_GAP_WAITED;
+    if (!hides) {
+        assembler->last_gap = *gap;
+    }
+    assembler->gap_serial++;
+    assembler->current->gap_serial = assembler->gap_serial;
+    return sj_call_stack_gap(assembler->current, gap);
+}
+
+static sj_status settle_gap(sj_assembler *assembler, uint64_t end_ticks)
+{
+    if (!assembler->gap_pending) {
+        return SJ_OK;
+    }
+    assembler->gap_pending = false;
+    sj_gap gap = assembler->pending;
+    gap.end_ticks = end_ticks > gap.start_ticks ? end_ticks : gap.start_ticks;
+    if (gap.events < gap.calls) {
+        gap.events = gap.calls;
+    }
+    assembler->context.counters.lost_calls += gap.calls;
+    assembler->context.counters.lost_events += gap.events;
+    return note_gap(assembler, &gap);
+}
+
+static sj_status begin_gap(sj_assembler *assembler, sj_gap_reason reason, uint64_t calls,
+                           uint64_t events)
+{
+    assembler->values.count = 0; /* whose entry may be among what is missing */
+    if (assembler->gap_pending && assembler->pending.reason != (uint32_t)reason) {
+        SJ_TRY(settle_gap(assembler, assembler->last_ticks));
+    }
+    if (!assembler->gap_pending) {
+        assembler->gap_pending = true;
+        assembler->pending = (sj_gap){.reason = reason, .start_ticks = assembler->last_ticks};
+    }
+    assembler->pending.calls += calls;
+    assembler->pending.events += events;
+    return SJ_OK;
+}
+
+static bool on_own_stack(const sj_assembler *assembler, uint64_t stack)
+{
+    return stack - assembler->run.stack_low < assembler->run.stack_span;
+}
+
+/* Ends the streams of stacks that have nothing open, when there are very many. */
+static sj_status retire_idle_stacks(sj_assembler *assembler)
+{
+    sj_stack_map *map = &assembler->foreign;
+    uint32_t kept = 0;
+    sj_status status = SJ_OK;
+    for (uint32_t i = 0; i < map->count; i++) {
+        sj_call_stack *stream = map->streams[i];
+        if (status == SJ_OK && stream->depth == 0 && stream != assembler->current) {
+            status = sj_call_stack_cut(stream, assembler->last_ticks, SJ_BLOCK_LAST);
+            sj_call_stack_free(stream);
+        } else {
+            map->streams[kept++] = stream;
+        }
+    }
+    map->count = kept;
+    if (kept > assembler->foreign_limit / 2) {
+        assembler->foreign_limit *= 2;
+    }
+    return status;
+}
+
+/* Makes the stream that an address belongs to the current one; the fast path has failed. */
+static sj_status switch_stack(sj_assembler *assembler, uint64_t stack, uint64_t ticks)
+{
+    sj_call_stack *stream;
+    const bool bounds_known = assembler->run.stack_span > 0;
+    if (on_own_stack(assembler, stack)) {
+        SJ_TRY(ensure_own(assembler, stack, ticks));
+        stream = assembler->own;
+    } else {
+        stream = sj_stack_map_find(&assembler->foreign, stack);
+    }
+    if (stream == NULL) {
+        const bool first = !bounds_known && assembler->context.counters.streams == 0;
+        if (assembler->foreign.count >= assembler->foreign_limit) {
+            SJ_TRY(retire_idle_stacks(assembler));
+        }
+        SJ_TRY(sj_call_stack_new(&assembler->context, stack, first, ticks, &stream));
+        stream->gap_serial = assembler->gap_serial;
+        const sj_status added = sj_stack_map_add(&assembler->foreign, stream);
+        if (added != SJ_OK) {
+            sj_call_stack_free(stream);
+            return added;
+        }
+    }
+    assembler->current = stream;
+    return catch_up(assembler, stream);
+}
+
+static inline sj_status select_stack(sj_assembler *assembler, uint64_t stack, uint64_t ticks)
+{
+    if (assembler->current != NULL && assembler->current == assembler->own &&
+        on_own_stack(assembler, stack)) {
+        return SJ_OK;
+    }
+    return switch_stack(assembler, stack, ticks);
+}
+
+/* Runtimes run on the stacks of their threads, and their records name none. */
+static sj_status select_own_stack(sj_assembler *assembler, uint64_t ticks)
+{
+    if (assembler->current != NULL && assembler->current == assembler->own) {
+        return SJ_OK;
+    }
+    SJ_TRY(ensure_own(assembler, sj_managed_base(&assembler->run), ticks));
+    assembler->current = assembler->own;
+    return catch_up(assembler, assembler->own);
+}
+
+static sj_status take_unwound_note(sj_assembler *assembler, uint64_t stack, uint64_t ticks)
+{
+    sj_call_stack *stream = on_own_stack(assembler, stack)
+                                ? assembler->own
+                                : sj_stack_map_find(&assembler->foreign, stack);
+    if (stream == NULL) {
+        return SJ_OK;
+    }
+    assembler->current = stream;
+    SJ_TRY(catch_up(assembler, stream));
+    return sj_call_stack_skip(stream, stack, false, ticks);
+}
+
+static sj_status take_recording_note(sj_assembler *assembler, bool on, uint64_t ticks)
+{
+    if (!on) {
+        assembler->paused_since = ticks > 0 ? ticks : 1;
+        return SJ_OK;
+    }
+    if (assembler->paused_since == 0) {
+        return SJ_OK;
+    }
+    const sj_gap gap = {
+        .reason = SJ_GAP_PAUSED, .start_ticks = assembler->paused_since, .end_ticks = ticks};
+    assembler->paused_since = 0;
+    return note_gap(assembler, &gap);
+}
+
+static sj_status take_waited_note(sj_assembler *assembler, uint64_t waited, uint64_t ticks)
+{
+    const sj_gap gap = {.reason = SJ_GAP_WAITED,
+                        .start_ticks = ticks > waited ? ticks - waited : 0,
+                        .end_ticks = ticks};
+    return note_gap(assembler, &gap);
+}
+
+static sj_status take_note(sj_assembler *assembler, const timed_record *record)
+{
+    const uint64_t argument = record->stack;
+    const uint32_t note = record->tag & SJ_RECORD_FUNCTION_MASK;
+    assembler->context.counters.notes++;
+    if (note == SJ_NOTE_DROPPED_CALLS) {
+        return begin_gap(assembler, SJ_GAP_RING_FULL, argument, 0);
+    }
+    if (note == SJ_NOTE_DROPPED_EVENTS) {
+        SJ_TRY(begin_gap(assembler, SJ_GAP_RING_FULL, 0, argument));
+        return settle_gap(assembler, record->ticks);
+    }
+    SJ_TRY(settle_gap(assembler, record->ticks));
+    switch (note) {
+    case SJ_NOTE_WAITED:
+        return take_waited_note(assembler, argument, record->ticks);
+    case SJ_NOTE_MARK_BEGIN:
+    case SJ_NOTE_MARK_END:
+        assembler->context.sink.mark(assembler->context.sink.context, (uint32_t)argument,
+                                     note == SJ_NOTE_MARK_END, record->ticks);
+        return SJ_OK;
+    case SJ_NOTE_UNWOUND:
+        return take_unwound_note(assembler, argument, record->ticks);
+    case SJ_NOTE_REQUEST: /* not of the assembler's business */
+        return SJ_OK;
+    case SJ_NOTE_RECORDING:
+        return take_recording_note(assembler, argument != 0, record->ticks);
+    default:
+        assembler->context.counters.notes--;
+        assembler->context.counters.bad_records++;
+        return SJ_OK;
+    }
+}
+
+/* Anything but an entry or an exit in the ordinary course of things. */
+static sj_status take_odd(sj_assembler *assembler, const timed_record *record)
+{
+    const uint32_t function = record->tag & SJ_RECORD_FUNCTION_MASK;
+    const uint32_t kind = record->tag >> SJ_RECORD_FUNCTION_BITS;
+    if (kind == SJ_RECORD_NOTE && function != 0) {
+        return take_note(assembler, record);
+    }
+    assembler->context.counters.bad_records++;
+    return SJ_OK;
+}
+
+/* Stores a value once without a rule's name for each position that rules without condition store it
+ * under, and once for each rule whose condition it meets. */
+static sj_status keep_value(sj_assembler *assembler, uint32_t function, uint64_t ticks,
+                            sj_block_value *value)
+{
+    const sj_value_rules *rules = assembler->context.value_rules;
+    const sj_assembler_sink *sink = &assembler->context.sink;
+    const uint32_t kept =
+        rules != NULL ? sink->value(sink->context, function, value, ticks) : UINT32_MAX;
+    uint8_t seen[SJ_VALUE_RULES] = {0}; /* what is stored without a name */
+    size_t count = 0;
+    for (uint32_t i = 0; rules != NULL && i < rules->count; i++) {
+        const uint8_t stored = rules->items[i].stored;
+        const bool has_name = rules->items[i].comparison != SJ_VALUE_ALWAYS;
+        if ((kept >> i & 1) != 0 && (has_name || memchr(seen, stored, count) == NULL)) {
+            value->rule = has_name ? (uint8_t)(i + 1) : 0;
+            value->descriptor = stored;
+            if (!has_name) {
+                seen[count++] = stored;
+            }
+            SJ_TRY(sj_call_stack_value(assembler->current, value));
+        }
+    }
+    return rules != NULL ? SJ_OK : sj_call_stack_value(assembler->current, value);
+}
+
+static sj_status keep_values(sj_assembler *assembler, const timed_record *record,
+                             uint64_t call_index)
+{
+    const uint32_t function = record->tag & SJ_RECORD_FUNCTION_MASK;
+    const bool at_entry = record->tag >> SJ_RECORD_FUNCTION_BITS == SJ_RECORD_ENTER;
+    sj_block_value value;
+    while (sj_value_queue_take(&assembler->values, function, record->stack, at_entry, &value)) {
+        value.call_index = call_index;
+        SJ_TRY(keep_value(assembler, function, record->ticks, &value));
+    }
+    return SJ_OK;
+}
+
+/* Each may be kept by every rule. */
+static sj_status make_value_room(const sj_assembler *assembler)
+{
+    return assembler->values.count == 0
+               ? SJ_OK
+               : sj_call_stack_make_value_room(assembler->current, SJ_VALUE_QUEUE * SJ_VALUE_RULES);
+}
+
+static sj_status take_enter(sj_assembler *assembler, const timed_record *record)
+{
+    const uint32_t function = record->tag & SJ_RECORD_FUNCTION_MASK;
+    sj_call_stack *stream = assembler->current;
+    assembler->context.counters.calls++;
+    SJ_TRY(make_value_room(assembler));
+    SJ_TRY(sj_record_is_managed(record->stack)
+               ? sj_managed_enter(stream, &assembler->run, function, record->ticks)
+               : sj_call_stack_enter(stream, function, record->stack, record->ticks));
+    return assembler->values.count == 0
+               ? SJ_OK
+               : keep_values(assembler, record, stream->frames[stream->depth - 1].call_index);
+}
+
+static sj_status take_exit(sj_assembler *assembler, const timed_record *record)
+{
+    const uint32_t function = record->tag & SJ_RECORD_FUNCTION_MASK;
+    sj_call_stack *stream = assembler->current;
+    const uint64_t returned = assembler->context.counters.returned;
+    SJ_TRY(make_value_room(assembler));
+    SJ_TRY(sj_record_is_managed(record->stack)
+               ? sj_managed_leave(stream, function, record->stack, record->ticks)
+               : sj_call_stack_leave(stream, function, record->stack, record->ticks));
+    /* The frame of the call that has returned is still there, above the top. */
+    return assembler->values.count == 0 || assembler->context.counters.returned == returned
+               ? SJ_OK
+               : keep_values(assembler, record, stream->frames[stream->depth].call_index);
+}
+
+/* Takes one record, in its final place. */
+static inline sj_status take_record(sj_assembler *assembler, timed_record *record)
+{
+    if (record->ticks < assembler->last_ticks) {
+        record->ticks = assembler->last_ticks;
+    }
+    const uint32_t function = record->tag & SJ_RECORD_FUNCTION_MASK;
+    const uint32_t kind = record->tag >> SJ_RECORD_FUNCTION_BITS;
+    const uint64_t ticks = record->ticks;
+    if (kind > SJ_RECORD_LEAVE || function == 0) {
+        const sj_status status = take_odd(assembler, record);
+        assembler->last_ticks = ticks;
+        return status;
+    }
+    if (assembler->gap_pending) {
+        SJ_TRY(settle_gap(assembler, ticks));
+    }
+    assembler->last_ticks = ticks;
+    SJ_TRY(sj_record_is_managed(record->stack) ? select_own_stack(assembler, ticks)
+                                               : select_stack(assembler, record->stack, ticks));
+    return kind == SJ_RECORD_ENTER ? take_enter(assembler, record) : take_exit(assembler, record);
+}
+
+/* 48-bit clock to 64 bits: the time nearest to `now_ticks`. The clocks of two processors may differ
+ * a little, so a record can seem to come from the near future. */
+static inline uint64_t extend_ticks(uint64_t ticks48, uint64_t now_ticks)
+{
+    const uint64_t ahead = (ticks48 - now_ticks) & TICKS48_MASK;
+    if (ahead <= TICKS48_MASK / 2) {
+        return now_ticks + ahead;
+    }
+    const uint64_t ago = TICKS48_MASK + 1 - ahead;
+    return ago <= now_ticks ? now_ticks - ago : 0;
+}
+
+static void take_value(sj_assembler *assembler, const sj_record *record)
+{
+    assembler->context.counters.records++;
+    if (sj_value_queue_put(&assembler->values, record)) {
+        assembler->context.counters.value_records++;
+    } else {
+        assembler->context.counters.bad_records++;
+    }
+}
+
+/* Takes what the fast ways take, native and managed records in turn; returns how many. */
+static inline size_t take_ordinary(sj_assembler *assembler, const sj_record *records, size_t count)
+{
+    const sj_record_run *run = &assembler->run;
+    size_t taken = 0;
+    size_t managed;
+    do {
+        taken += sj_call_stack_take(assembler->own, run, records + taken, count - taken,
+                                    &assembler->last_ticks);
+        managed = taken == count || !sj_record_is_managed(sj_record_stack(&records[taken]))
+                      ? 0
+                      : sj_managed_take(assembler->own, run, records + taken, count - taken,
+                                        &assembler->last_ticks);
+        taken += managed;
+    } while (managed != 0 && taken != count);
+    return taken;
+}
+
+sj_status sj_assembler_feed(sj_assembler *assembler, const sj_record *records, size_t count,
+                            uint64_t now_ticks)
+{
+    if (now_ticks < assembler->last_ticks) {
+        now_ticks = assembler->last_ticks;
+    }
+    assembler->run.now_ticks = now_ticks;
+    for (size_t i = 0; i < count; i++) {
+        if (assembler->current != NULL && assembler->current == assembler->own &&
+            !assembler->gap_pending && assembler->values.count == 0) {
+            i += take_ordinary(assembler, records + i, count - i);
+            if (i == count) {
+                break;
+            }
+        }
+        if (sj_record_tag(&records[i]) >> SJ_RECORD_FUNCTION_BITS == SJ_RECORD_VALUE) {
+            take_value(assembler, &records[i]);
+            continue;
+        }
+        timed_record record = {.ticks = extend_ticks(sj_record_ticks48(&records[i]), now_ticks),
+                               .stack = sj_record_stack(&records[i]),
+                               .tag = sj_record_tag(&records[i])};
+        assembler->context.counters.records++;
+        SJ_TRY(take_record(assembler, &record));
+    }
+    return SJ_OK;
+}
+
+sj_status sj_assembler_lost(sj_assembler *assembler, sj_gap_reason reason, uint64_t calls,
+                            uint64_t events, uint64_t now_ticks)
+{
+    (void)now_ticks; /* the gap ends at the next record, or when the pending is cut */
+    return begin_gap(assembler, reason, calls, events);
+}
+
+static bool stack_has_open(const sj_call_stack *stream, bool (*is_one)(void *, uint32_t),
+                           void *context)
+{
+    for (uint32_t i = 0; i < stream->depth; i++) {
+        if (is_one(context, stream->frames[i].function)) {
+            return true;
+        }
+    }
+    return false;
+}
+
+bool sj_assembler_has_open(const sj_assembler *assembler,
+                           bool (*is_one)(void *context, uint32_t function), void *context)
+{
+    if (assembler->own != NULL && stack_has_open(assembler->own, is_one, context)) {
+        return true;
+    }
+    for (uint32_t i = 0; i < assembler->foreign.count; i++) {
+        if (stack_has_open(assembler->foreign.streams[i], is_one, context)) {
+            return true;
+        }
+    }
+    return false;
+}
+
+void sj_assembler_visit_open(const sj_assembler *assembler,
+                             void (*visit)(void *context, const sj_stack_frame *call),
+                             void *context)
+{
+    for (uint32_t i = 0; assembler->own != NULL && i < assembler->own->depth; i++) {
+        visit(context, &assembler->own->frames[i]);
+    }
+}
+
+sj_status sj_assembler_preopen(sj_assembler *assembler, const sj_stack_frame *calls, size_t count,
+                               uint64_t ticks)
+{
+    if (assembler->context.counters.records > 0 || assembler->context.counters.calls > 0) {
+        return SJ_EINVAL;
+    }
+    for (size_t i = 0; i < count; i++) {
+        SJ_TRY(ensure_own(assembler, calls[i].stack, ticks));
+        assembler->current = assembler->own;
+        assembler->context.counters.calls++;
+        assembler->context.counters.preopened++;
+        SJ_TRY(sj_call_stack_enter(assembler->own, calls[i].function, calls[i].stack, ticks));
+    }
+    const sj_gap gap = {
+        .reason = SJ_GAP_BEFORE_RECORDING, .start_ticks = ticks, .end_ticks = ticks};
+    assembler->last_ticks = ticks > assembler->last_ticks ? ticks : assembler->last_ticks;
+    return count > 0 ? sj_call_stack_gap(assembler->own, &gap) : SJ_OK;
+}
+
+/* Everything held or half known becomes part of the streams. */
+static sj_status settle(sj_assembler *assembler, uint64_t now_ticks)
+{
+    if (now_ticks > assembler->last_ticks) {
+        SJ_TRY(settle_gap(assembler, now_ticks));
+        assembler->last_ticks = now_ticks;
+    }
+    return settle_gap(assembler, assembler->last_ticks);
+}
+
+sj_status sj_assembler_flush(sj_assembler *assembler, uint64_t now_ticks)
+{
+    SJ_TRY(settle_gap(assembler, assembler->last_ticks));
+    if (assembler->own != NULL) {
+        SJ_TRY(sj_call_stack_cut(assembler->own, now_ticks, 0));
+    }
+    for (uint32_t i = 0; i < assembler->foreign.count; i++) {
+        SJ_TRY(sj_call_stack_cut(assembler->foreign.streams[i], now_ticks, 0));
+        sj_call_stack_trim(assembler->foreign.streams[i]);
+    }
+    return SJ_OK;
+}
+
+sj_status sj_assembler_renew(sj_assembler *assembler)
+{
+    if (assembler->own != NULL) {
+        SJ_TRY(sj_call_stack_renew(assembler->own));
+    }
+    for (uint32_t i = 0; i < assembler->foreign.count; i++) {
+        SJ_TRY(sj_call_stack_renew(assembler->foreign.streams[i]));
+    }
+    return SJ_OK;
+}
+
+static sj_status end_stream(sj_assembler *assembler, sj_call_stack *stream, bool left,
+                            unsigned flags)
+{
+    SJ_TRY(catch_up(assembler, stream));
+    if (left) {
+        SJ_TRY(sj_call_stack_skip(stream, UINT64_MAX, true, assembler->last_ticks));
+    }
+    return sj_call_stack_cut(stream, assembler->last_ticks, flags | SJ_BLOCK_LAST);
+}
+
+sj_status sj_assembler_end(sj_assembler *assembler, uint64_t now_ticks, bool orderly,
+                           unsigned flags)
+{
+    SJ_TRY(settle(assembler, now_ticks));
+    if (assembler->own != NULL) {
+        SJ_TRY(end_stream(assembler, assembler->own, orderly, flags));
+    }
+    for (uint32_t i = 0; i < assembler->foreign.count; i++) {
+        sj_call_stack *stream = assembler->foreign.streams[i];
+        SJ_TRY(end_stream(assembler, stream, orderly && stream->own_stack, flags));
+    }
+    return SJ_OK;
+}
+
+void sj_assembler_get_counters(const sj_assembler *assembler, sj_assembler_counters *counters)
+{
+    *counters = assembler->context.counters;
+}

@@ -1,0 +1,422 @@
+/* Design notes.
+ * Events go straight into the arrays that the encoder takes. The key-frame of a block is a copy of
+ * the innermost frames made when the block begins. When the stack is deeper than a key-frame may
+ * be, its outer part is delivered once in STACK blocks; `stored_depth` frames of it are still true:
+ * leaving a call changes the callee time of its caller, so what is stored counts only up to the
+ * frame below that one. A block that the sink refuses becomes a gap at the start of the next. */
+#include "agent/assembler/call_stack.h"
+
+#include <stdlib.h>
+
+enum {
+    FIRST_EVENTS = 64,
+    MAX_GAPS = SJ_BLOCK_MAX_GAPS / 2,
+    /* Frames left inline when a stack block is made, so that one is not needed at each cut. */
+    INLINE_TARGET = SJ_BLOCK_MAX_INLINE_FRAMES / 2
+};
+
+static sj_status reserve(void **array, uint32_t *capacity, uint32_t needed, size_t size)
+{
+    if (needed <= *capacity) {
+        return SJ_OK;
+    }
+    uint32_t grown = *capacity > 0 ? *capacity : 16;
+    while (grown < needed) {
+        grown *= 2;
+    }
+    void *moved = realloc(*array, grown * size);
+    if (moved == NULL) {
+        return SJ_ENOMEM;
+    }
+    *array = moved;
+    *capacity = grown;
+    return SJ_OK;
+}
+
+static void set_key_flags(sj_call_stack *stream, sj_stack_frame *frames, uint32_t first,
+                          uint32_t count)
+{
+    for (uint32_t i = 0; i < count; i++) {
+        frames[i].flags |= sj_call_trust_flags(&stream->trust, first + i);
+    }
+}
+
+/* Encodes and hands over; a block that cannot be encoded is as good as refused. */
+static sj_status deliver(sj_call_stack *stream, const sj_block_input *input)
+{
+    sj_stream_context *context = stream->context;
+    const size_t bound = sj_block_bound(input);
+    if (bound > context->output_capacity) {
+        uint8_t *grown = realloc(context->output, bound);
+        if (grown == NULL) {
+            return SJ_ENOMEM;
+        }
+        context->output = grown;
+        context->output_capacity = bound;
+    }
+    size_t size;
+    SJ_TRY(
+        sj_block_encode(context->encoder, input, context->output, context->output_capacity, &size));
+    sj_block_header header;
+    const sj_slice bytes = {.data = context->output, .size = size};
+    SJ_TRY(sj_block_read_header(bytes, &header));
+    SJ_TRY(context->sink.block(context->sink.context, &header, bytes));
+    context->counters.blocks++;
+    context->counters.block_bytes += size;
+    return SJ_OK;
+}
+
+static sj_block_header new_header(const sj_call_stack *stream, sj_block_kind kind)
+{
+    return (sj_block_header){.version = SJ_BLOCK_VERSION,
+                             .kind = (uint8_t)kind,
+                             .session = stream->context->session,
+                             .stream = stream->number,
+                             .clock_step = stream->context->clock_step};
+}
+
+/* Delivers frames stored_depth..end as one STACK block. */
+static sj_status store_frames(sj_call_stack *stream, uint32_t end, uint64_t ticks)
+{
+    const uint32_t first = stream->stored_depth;
+    SJ_TRY(reserve((void **)&stream->stored, &stream->stored_capacity, stream->stored_count + 1,
+                   sizeof(*stream->stored)));
+    SJ_TRY(
+        reserve((void **)&stream->key, &stream->key_capacity, end - first, sizeof(*stream->key)));
+    memcpy(stream->key, stream->frames + first, (end - first) * sizeof(*stream->key));
+    set_key_flags(stream, stream->key, first, end - first);
+    sj_block_input input = {.header = new_header(stream, SJ_BLOCK_DEEP_FRAMES),
+                            .frames = stream->key};
+    sj_block_header *header = &input.header;
+    header->first_event = stream->next_stack_block;
+    header->first_ticks = ticks;
+    header->last_ticks = ticks;
+    header->open_depth = end;
+    header->end_depth = end;
+    header->stack_frames = first;
+    header->stack_reference =
+        stream->stored_count > 0 ? stream->stored[stream->stored_count - 1].number : 0;
+    SJ_TRY(deliver(stream, &input));
+    stream->stored[stream->stored_count++] =
+        (sj_stored_frames){.number = stream->next_stack_block++, .first = first, .end = end};
+    stream->stored_depth = end;
+    return SJ_OK;
+}
+
+/* Makes the outer part of a deep stack known to the reader. */
+static sj_status store_deep_frames(sj_call_stack *stream, uint64_t ticks)
+{
+    while (stream->stored_count > 0 &&
+           stream->stored[stream->stored_count - 1].first >= stream->stored_depth) {
+        stream->stored_count--;
+    }
+    if (stream->depth - stream->stored_depth <= SJ_BLOCK_MAX_INLINE_FRAMES) {
+        return SJ_OK;
+    }
+    const uint32_t target = stream->depth - INLINE_TARGET;
+    while (stream->stored_depth < target) {
+        const uint32_t left = target - stream->stored_depth;
+        const uint32_t count =
+            left < SJ_BLOCK_MAX_INLINE_FRAMES ? left : SJ_BLOCK_MAX_INLINE_FRAMES;
+        SJ_TRY(store_frames(stream, stream->stored_depth + count, ticks));
+    }
+    return SJ_OK;
+}
+
+static sj_status begin_block(sj_call_stack *stream)
+{
+    stream->trust.truncated_function = 0; /* a reader of the next block does not know it */
+    stream->event_count = 0;
+    stream->ending_count = 0;
+    stream->thrown_count = 0;
+    stream->gap_count = 0;
+    stream->value_count = 0;
+    const sj_status stored = store_deep_frames(stream, stream->last_ticks);
+    if (stored == SJ_ENOMEM) {
+        return stored;
+    }
+    stream->rootless = stored != SJ_OK;
+    const uint32_t outer = stream->stored_count > 0 ? stream->stored_depth : 0;
+    const uint32_t inner = stream->rootless ? 0 : stream->depth - outer;
+    SJ_TRY(reserve((void **)&stream->key, &stream->key_capacity, inner, sizeof(*stream->key)));
+    if (inner > 0) {
+        memcpy(stream->key, stream->frames + outer, inner * sizeof(*stream->key));
+        set_key_flags(stream, stream->key, outer, inner);
+    }
+    stream->header = new_header(stream, SJ_BLOCK_CALLS);
+    sj_block_header *header = &stream->header;
+    header->first_event = stream->next_event;
+    header->first_call = stream->next_call;
+    header->open_depth = stream->depth;
+    header->stack_frames = outer;
+    header->stack_reference = outer > 0 ? stream->stored[stream->stored_count - 1].number : 0;
+    header->gap_depth = stream->trust.gap_depth;
+    header->waited_depth = stream->trust.waited_depth;
+    header->uncertain_depth = stream->trust.uncertain_depth;
+    return SJ_OK;
+}
+
+sj_status sj_call_stack_new(sj_stream_context *context, uint64_t stack_address, bool own_stack,
+                            uint64_t ticks, sj_call_stack **stream)
+{
+    sj_call_stack *made = calloc(1, sizeof(*made));
+    if (made == NULL) {
+        return SJ_ENOMEM;
+    }
+    made->context = context;
+    made->own_stack = own_stack;
+    made->base = stack_address;
+    made->lowest = stack_address;
+    made->next_stack_block = 1;
+    made->last_ticks = ticks;
+    made->number =
+        context->sink.open_stream(context->sink.context, stack_address, own_stack, ticks);
+    const sj_status status = begin_block(made);
+    if (status != SJ_OK) {
+        sj_call_stack_free(made);
+        return status;
+    }
+    context->counters.streams++;
+    *stream = made;
+    return SJ_OK;
+}
+
+void sj_call_stack_free(sj_call_stack *stream)
+{
+    if (stream == NULL) {
+        return;
+    }
+    free(stream->frames);
+    free(stream->stored);
+    free(stream->key);
+    free(stream->events);
+    free(stream->endings);
+    free(stream->gaps);
+    free(stream->values);
+    free(stream);
+}
+
+static sj_status add_gap(sj_call_stack *stream, const sj_gap *gap)
+{
+    sj_gap *last = stream->gap_count > 0 ? &stream->gaps[stream->gap_count - 1] : NULL;
+    if (last != NULL && last->before_event == stream->event_count && last->reason == gap->reason) {
+        last->calls += gap->calls;
+        last->events += gap->events;
+        last->end_ticks = gap->end_ticks;
+    } else {
+        SJ_TRY(reserve((void **)&stream->gaps, &stream->gap_capacity, stream->gap_count + 1,
+                       sizeof(*stream->gaps)));
+        stream->gaps[stream->gap_count] = *gap;
+        stream->gaps[stream->gap_count++].before_event = stream->event_count;
+    }
+    stream->header.lost_calls += gap->calls;
+    stream->header.lost_events += gap->events;
+    stream->next_call += gap->calls;
+    sj_call_trust_gap(&stream->trust, gap->reason, stream->depth);
+    stream->last_ticks = gap->end_ticks > stream->last_ticks ? gap->end_ticks : stream->last_ticks;
+    return SJ_OK;
+}
+
+sj_status sj_call_stack_gap(sj_call_stack *stream, const sj_gap *gap)
+{
+    if (stream->gap_count >= MAX_GAPS && stream->event_count > 0) {
+        SJ_TRY(sj_call_stack_cut(stream, gap->start_ticks, 0));
+    }
+    return add_gap(stream, gap);
+}
+
+sj_status sj_call_stack_value(sj_call_stack *stream, const sj_block_value *value)
+{
+    SJ_TRY(reserve((void **)&stream->values, &stream->value_capacity, stream->value_count + 1,
+                   sizeof(*stream->values)));
+    stream->values[stream->value_count++] = *value;
+    return SJ_OK;
+}
+
+sj_status sj_call_stack_make_value_room(sj_call_stack *stream, uint32_t count)
+{
+    return stream->value_count + count <= SJ_BLOCK_MAX_VALUES
+               ? SJ_OK
+               : sj_call_stack_cut(stream, stream->last_ticks, 0);
+}
+
+/* The block was not delivered: its numbers are reported by a gap in the one that follows. */
+static sj_status become_gap(sj_call_stack *stream, uint64_t calls, uint64_t now_ticks)
+{
+    const sj_block_header lost = stream->header;
+    const uint32_t events = stream->event_count;
+    const uint64_t next_call = stream->next_call;
+    stream->context->counters.refused_blocks++;
+    stream->context->counters.refused_events += events;
+    stream->context->counters.refused_calls += calls;
+    stream->context->counters.refused_values += stream->value_count;
+    SJ_TRY(begin_block(stream));
+    stream->header.first_event = lost.first_event;
+    stream->header.first_call = lost.first_call;
+    const sj_gap gap = {.reason = SJ_GAP_SPOOL_FULL,
+                        .calls = calls + lost.lost_calls,
+                        .events = events + lost.lost_events,
+                        .start_ticks = lost.first_ticks,
+                        .end_ticks = now_ticks};
+    SJ_TRY(add_gap(stream, &gap));
+    stream->next_call = next_call;
+    return SJ_OK;
+}
+
+static void complete_header(sj_call_stack *stream, uint64_t calls, uint64_t now_ticks,
+                            unsigned flags)
+{
+    sj_block_header *header = &stream->header;
+    const uint32_t count = stream->event_count;
+    const uint64_t quiet = now_ticks > stream->last_ticks ? now_ticks : stream->last_ticks;
+    header->flags = (uint8_t)flags;
+    header->event_count = count;
+    header->call_count = (uint32_t)calls;
+    header->first_ticks = count > 0 ? stream->events[0].ticks : quiet;
+    header->last_ticks = count > 0 ? stream->events[count - 1].ticks : quiet;
+    header->end_depth = stream->depth;
+}
+
+sj_status sj_call_stack_cut(sj_call_stack *stream, uint64_t now_ticks, unsigned flags)
+{
+    if (flags == 0 && stream->event_count == 0 && stream->header.lost_events == 0) {
+        return SJ_OK; /* an empty block that moves no number could be taken for another one */
+    }
+    const uint64_t calls =
+        stream->next_call - stream->header.first_call - stream->header.lost_calls;
+    const sj_value_rules *rules = stream->context->value_rules;
+    complete_header(stream, calls, now_ticks, flags);
+    const sj_block_input input = {.header = stream->header,
+                                  .frames = stream->key,
+                                  .events = stream->events,
+                                  .endings = stream->endings,
+                                  .ending_count = stream->ending_count,
+                                  .gaps = stream->gaps,
+                                  .gap_count = stream->gap_count,
+                                  .values = stream->values,
+                                  .value_count = stream->value_count,
+                                  .rules = rules != NULL ? rules->names : NULL,
+                                  .rule_count = rules != NULL ? rules->count : 0};
+    stream->next_event =
+        stream->header.first_event + stream->event_count + stream->header.lost_events;
+    stream->context->counters.offered_endings += stream->ending_count - stream->thrown_count;
+    if (stream->rootless || deliver(stream, &input) != SJ_OK) {
+        return become_gap(stream, calls, stream->header.last_ticks);
+    }
+    stream->context->counters.events += stream->event_count;
+    stream->context->counters.values += stream->value_count;
+    return begin_block(stream);
+}
+
+sj_status sj_call_stack_grow(sj_call_stack *stream)
+{
+    if (stream->event_count == stream->context->block_events) {
+        SJ_TRY(sj_call_stack_cut(stream, stream->last_ticks, 0));
+    }
+    if (stream->event_count == stream->event_capacity) {
+        const uint32_t most = stream->context->block_events;
+        uint32_t capacity = stream->event_capacity > 0 ? stream->event_capacity * 2 : FIRST_EVENTS;
+        capacity = capacity < most ? capacity : most;
+        sj_event *moved = realloc(stream->events, capacity * sizeof(*moved));
+        if (moved == NULL) {
+            return SJ_ENOMEM;
+        }
+        stream->events = moved;
+        stream->event_capacity = capacity;
+    }
+    if (stream->depth == stream->frame_capacity) {
+        SJ_TRY(reserve((void **)&stream->frames, &stream->frame_capacity, stream->depth + 1,
+                       sizeof(*stream->frames)));
+    }
+    return SJ_OK;
+}
+
+/* Ends the innermost call by other than a return. */
+static sj_status end_as(sj_call_stack *stream, uint64_t ticks, sj_ending ending)
+{
+    if (sj_call_stack_full(stream)) {
+        SJ_TRY(sj_call_stack_grow(stream));
+    }
+    SJ_TRY(reserve((void **)&stream->endings, &stream->ending_capacity, stream->ending_count + 1,
+                   sizeof(*stream->endings)));
+    stream->endings[stream->ending_count++] =
+        (sj_block_ending){.event = stream->event_count, .ending = ending};
+    sj_call_stack_pop(stream, ticks, ending);
+    return SJ_OK;
+}
+
+sj_status sj_call_stack_end_unseen(sj_call_stack *stream, uint64_t ticks)
+{
+    if (stream->depth <= stream->trust.uncertain_depth) {
+        /* The last time that is known is no earlier than the end of the gap. */
+        SJ_TRY(end_as(stream, stream->last_ticks, SJ_ENDING_TRUNCATED));
+        stream->context->counters.truncated++;
+        return SJ_OK;
+    }
+    SJ_TRY(end_as(stream, ticks, SJ_ENDING_UNWOUND));
+    stream->context->counters.unwound++;
+    return SJ_OK;
+}
+
+sj_status sj_call_stack_throw(sj_call_stack *stream, uint64_t ticks)
+{
+    SJ_TRY(end_as(stream, ticks, SJ_ENDING_UNWOUND));
+    stream->thrown_count++;
+    stream->context->counters.unwound++;
+    stream->context->counters.thrown++;
+    return SJ_OK;
+}
+
+sj_status sj_call_stack_skip(sj_call_stack *stream, uint64_t stack, bool inclusive, uint64_t ticks)
+{
+    while (stream->depth > 0) {
+        const uint64_t innermost = stream->frames[stream->depth - 1].stack;
+        if (innermost > stack || (innermost == stack && !inclusive)) {
+            break;
+        }
+        SJ_TRY(sj_call_stack_end_unseen(stream, ticks));
+    }
+    return SJ_OK;
+}
+
+sj_status sj_call_stack_orphan(sj_call_stack *stream, uint32_t function, uint64_t stack,
+                               uint64_t ticks)
+{
+    if (stream->depth > 0 && stream->depth <= stream->trust.uncertain_depth &&
+        stream->frames[stream->depth - 1].stack == stack) {
+        /* Another function leaves from the place of a call that a gap may have ended: it has. */
+        SJ_TRY(sj_call_stack_end_unseen(stream, ticks));
+        if (stream->depth > 0 && stream->frames[stream->depth - 1].stack == stack &&
+            stream->frames[stream->depth - 1].function == function) {
+            return sj_call_stack_leave(stream, function, stack, ticks);
+        }
+    }
+    stream->context->counters.orphan_exits++;
+    const sj_gap gap = {.reason = SJ_GAP_ORPHAN,
+                        .events = 1,
+                        .start_ticks = stream->last_ticks,
+                        .end_ticks = ticks};
+    return sj_call_stack_gap(stream, &gap);
+}
+
+sj_status sj_call_stack_renew(sj_call_stack *stream)
+{
+    const uint32_t gap_count = stream->gap_count;
+    if (stream->stored_count == 0 || stream->event_count != 0) {
+        return SJ_OK;
+    }
+    stream->stored_count = 0;
+    stream->stored_depth = 0;
+    SJ_TRY(begin_block(stream));
+    stream->gap_count = gap_count;
+    return SJ_OK;
+}
+
+void sj_call_stack_trim(sj_call_stack *stream)
+{
+    if (stream->event_count == 0 && stream->event_capacity > FIRST_EVENTS) {
+        free(stream->events);
+        stream->events = NULL;
+        stream->event_capacity = 0;
+    }
+}

@@ -1,0 +1,196 @@
+/* Open stack: one execution stack's open calls and the block that is being filled from it.
+ * The inner half of the assembler; one thread at a time. */
+#ifndef SJ_AGENT_ASSEMBLER_CALL_STACK_H
+#define SJ_AGENT_ASSEMBLER_CALL_STACK_H
+
+#include "agent/assembler/assembler.h"
+#include "proto/block/call_trust.h"
+
+/* A STACK block that was delivered and whose frames may still be open. */
+typedef struct sj_stored_frames {
+    uint32_t number;
+    uint32_t first; /* depth of its first frame */
+    uint32_t end;   /* depth after its last */
+} sj_stored_frames;
+
+/* What the streams of a thread share. */
+typedef struct sj_stream_context {
+    sj_session_id session;
+    sj_block_encoder *encoder;
+    sj_assembler_sink sink;
+    const sj_value_rules *value_rules; /* NULL: values are kept as they are */
+    uint32_t block_events;
+    uint32_t clock_step;
+    uint8_t *output; /* of the encoder */
+    size_t output_capacity;
+    sj_assembler_counters counters;
+} sj_stream_context;
+
+typedef struct sj_call_stack {
+    sj_stream_context *context;
+    uint32_t number;
+    bool own_stack;
+    uint64_t base;       /* highest stack address seen */
+    uint64_t lowest;     /* lowest */
+    uint64_t gap_serial; /* of the thread's gaps, the last one noted here */
+    uint64_t last_ticks; /* of its last event or gap */
+    sj_call_trust trust;
+
+    sj_stack_frame *frames; /* open calls, outermost first */
+    uint32_t depth;
+    uint32_t frame_capacity;
+    uint32_t stored_depth; /* so many outermost frames are as in `stored` */
+    sj_stored_frames *stored;
+    uint32_t stored_count;
+    uint32_t stored_capacity;
+    uint32_t next_stack_block;
+
+    /* The outermost managed call that an exception has left while native calls above it go on;
+     * 0: none. */
+    uint32_t thrown_depth;
+
+    uint64_t next_event; /* numbers */
+    uint64_t next_call;
+
+    /* the block being filled */
+    sj_block_header header;
+    bool rootless;       /* its STACK block could not be delivered, so it cannot be either */
+    sj_stack_frame *key; /* key-frame */
+    uint32_t key_capacity;
+    sj_event *events;
+    uint32_t event_count;
+    uint32_t event_capacity;
+    sj_block_ending *endings;
+    uint32_t ending_count;
+    uint32_t ending_capacity;
+    uint32_t thrown_count; /* among the endings: with a record of their own */
+    sj_gap *gaps;
+    uint32_t gap_count;
+    uint32_t gap_capacity;
+    sj_block_value *values;
+    uint32_t value_count;
+    uint32_t value_capacity;
+} sj_call_stack;
+
+SJ_MUST_CHECK sj_status sj_call_stack_new(sj_stream_context *context, uint64_t stack_address,
+                                          bool own_stack, uint64_t ticks, sj_call_stack **stream);
+void sj_call_stack_free(sj_call_stack *stream);
+
+/* sj_call_stack_cut delivers the block being filled and begins the next. Without `flags`, nothing
+ * is done while the block has nothing to tell. */
+SJ_MUST_CHECK sj_status sj_call_stack_cut(sj_call_stack *stream, uint64_t now_ticks,
+                                          unsigned flags);
+
+/* sj_call_stack_gap notes that something is missing here. */
+SJ_MUST_CHECK sj_status sj_call_stack_gap(sj_call_stack *stream, const sj_gap *gap);
+
+/* sj_call_stack_make_value_room cuts the block when it has no room for so many values; before the
+ * event that they belong to. sj_call_stack_value adds a value, of the call that was entered or left
+ * last. */
+SJ_MUST_CHECK sj_status sj_call_stack_make_value_room(sj_call_stack *stream, uint32_t count);
+SJ_MUST_CHECK sj_status sj_call_stack_value(sj_call_stack *stream, const sj_block_value *value);
+
+/* sj_call_stack_renew stores again what is stored apart, for another sink; nothing may be pending
+ * but gaps without losses. */
+SJ_MUST_CHECK sj_status sj_call_stack_renew(sj_call_stack *stream);
+
+/* sj_call_stack_trim gives back the event array of a stream that has nothing pending. */
+void sj_call_stack_trim(sj_call_stack *stream);
+
+/* The slow halves of the functions below. */
+SJ_MUST_CHECK sj_status sj_call_stack_grow(sj_call_stack *stream);
+SJ_MUST_CHECK sj_status sj_call_stack_skip(sj_call_stack *stream, uint64_t stack, bool inclusive,
+                                           uint64_t ticks);
+/* sj_call_stack_end_unseen ends the innermost call, whose LEAVE was not seen; sj_call_stack_throw
+ * one whose LEAVE says that an exception ended it. */
+SJ_MUST_CHECK sj_status sj_call_stack_end_unseen(sj_call_stack *stream, uint64_t ticks);
+SJ_MUST_CHECK sj_status sj_call_stack_throw(sj_call_stack *stream, uint64_t ticks);
+SJ_MUST_CHECK sj_status sj_call_stack_orphan(sj_call_stack *stream, uint32_t function,
+                                             uint64_t stack, uint64_t ticks);
+
+/* Bounds of a run of records: those of the stack that the stream is of, and a time that none of the
+ * records is later than. */
+typedef struct sj_record_run {
+    uint64_t stack_low;
+    uint64_t stack_span;
+    uint64_t now_ticks;
+} sj_record_run;
+
+/* sj_call_stack_take takes records as long as they are ordinary entries and exits, and returns how
+ * many it took; the next one, if any, needs the functions below. `*last_ticks` is the time of the
+ * thread's last record, kept up to date. */
+size_t sj_call_stack_take(sj_call_stack *stream, const sj_record_run *run, const sj_record *records,
+                          size_t count, uint64_t *last_ticks);
+
+/* sj_call_stack_ordinary_depth: leaving calls deeper than this changes nothing of what gaps or
+ * stored frames say. */
+static inline uint32_t sj_call_stack_ordinary_depth(const sj_call_stack *stream)
+{
+    const uint32_t stored = stream->stored_depth > 0 ? stream->stored_depth + 1 : 0;
+    const uint32_t depth = sj_call_trust_flagged(&stream->trust);
+    return stored > depth ? stored : depth;
+}
+
+static inline bool sj_call_stack_full(const sj_call_stack *stream)
+{
+    return stream->event_count == stream->event_capacity || stream->depth == stream->frame_capacity;
+}
+
+/* sj_call_stack_enter: calls at or below `stack` have ended; a new one opens. */
+SJ_MUST_CHECK static inline sj_status sj_call_stack_enter(sj_call_stack *stream, uint32_t function,
+                                                          uint64_t stack, uint64_t ticks)
+{
+    if (stream->depth > 0 && stream->frames[stream->depth - 1].stack <= stack) {
+        SJ_TRY(sj_call_stack_skip(stream, stack, true, ticks));
+    }
+    if (sj_call_stack_full(stream)) {
+        SJ_TRY(sj_call_stack_grow(stream));
+    }
+    stream->events[stream->event_count++] = (sj_event){.ticks = ticks, .function = function};
+    stream->frames[stream->depth++] =
+        (sj_stack_frame){.call_index = stream->next_call++,
+                         .start_ticks = ticks,
+                         .stack = stack,
+                         .function = function,
+                         .flags = sj_call_trust_enter(&stream->trust, function)};
+    stream->last_ticks = ticks;
+    return SJ_OK;
+}
+
+/* Ends the innermost call by its LEAVE; the block has room for one more event. */
+static inline void sj_call_stack_pop(sj_call_stack *stream, uint64_t ticks, sj_ending ending)
+{
+    const sj_stack_frame *frame = &stream->frames[--stream->depth];
+    const uint32_t depth = stream->depth;
+    stream->events[stream->event_count++] = (sj_event){.ticks = ticks};
+    stream->last_ticks = ticks;
+    if (depth > 0) {
+        stream->frames[depth - 1].child_ticks += ticks - frame->start_ticks;
+    }
+    if (depth <= stream->stored_depth) {
+        stream->stored_depth = depth > 0 ? depth - 1 : 0; /* the caller's callee time changed */
+    }
+    sj_call_trust_leave(&stream->trust, depth, frame->function, ending);
+}
+
+/* sj_call_stack_leave: calls below `stack` have ended; the innermost left returns when it is this
+ * one, else the exit is an orphan. */
+SJ_MUST_CHECK static inline sj_status sj_call_stack_leave(sj_call_stack *stream, uint32_t function,
+                                                          uint64_t stack, uint64_t ticks)
+{
+    if (stream->depth > 0 && stream->frames[stream->depth - 1].stack < stack) {
+        SJ_TRY(sj_call_stack_skip(stream, stack, false, ticks));
+    }
+    if (stream->depth == 0 || stream->frames[stream->depth - 1].stack != stack ||
+        stream->frames[stream->depth - 1].function != function) {
+        return sj_call_stack_orphan(stream, function, stack, ticks);
+    }
+    if (sj_call_stack_full(stream)) {
+        SJ_TRY(sj_call_stack_grow(stream));
+    }
+    stream->context->counters.returned++;
+    sj_call_stack_pop(stream, ticks, SJ_ENDING_RETURNED);
+    return SJ_OK;
+}
+
+#endif

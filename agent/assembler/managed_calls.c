@@ -1,0 +1,178 @@
+#include "agent/assembler/managed_calls.h"
+
+#define TICKS48_MASK ((UINT64_C(1) << 48) - 1)
+
+static uint64_t address_of_next(const sj_call_stack *stream, const sj_record_run *run)
+{
+    return stream->depth > 0 ? sj_managed_address(stream->frames[stream->depth - 1].stack)
+                             : sj_managed_base(run);
+}
+
+/* Ends the calls that an exception has left, and what the runtime called to do so. */
+static sj_status settle_thrown(sj_call_stack *stream, uint64_t ticks)
+{
+    const uint32_t depth = stream->thrown_depth;
+    while (depth != 0 && stream->depth >= depth) {
+        SJ_TRY(sj_call_stack_end_unseen(stream, ticks));
+    }
+    stream->thrown_depth = 0;
+    return SJ_OK;
+}
+
+sj_status sj_managed_enter(sj_call_stack *stream, const sj_record_run *run, uint32_t function,
+                           uint64_t ticks)
+{
+    SJ_TRY(settle_thrown(stream, ticks));
+    const uint64_t stack = address_of_next(stream, run);
+    if (sj_call_stack_full(stream)) {
+        SJ_TRY(sj_call_stack_grow(stream));
+    }
+    stream->events[stream->event_count++] = (sj_event){.ticks = ticks, .function = function};
+    stream->frames[stream->depth++] =
+        (sj_stack_frame){.call_index = stream->next_call++,
+                         .start_ticks = ticks,
+                         .stack = stack,
+                         .function = function,
+                         .flags = sj_call_trust_enter(&stream->trust, function)};
+    stream->last_ticks = ticks;
+    return SJ_OK;
+}
+
+static bool is_call_of(const sj_stack_frame *frame, uint32_t function)
+{
+    return frame->function == function && sj_managed_is_call(frame->stack);
+}
+
+/* The depth of the innermost call of a function among those up to `depth`; 0: there is none. */
+static uint32_t find_call(const sj_call_stack *stream, uint32_t depth, uint32_t function)
+{
+    const uint32_t reach = depth < SJ_MANAGED_REACH ? depth : SJ_MANAGED_REACH;
+    for (uint32_t i = 0; i < reach; i++) {
+        if (is_call_of(&stream->frames[depth - i - 1], function)) {
+            return depth - i;
+        }
+    }
+    return 0;
+}
+
+static sj_status note_orphan(sj_call_stack *stream, uint64_t ticks)
+{
+    stream->context->counters.orphan_exits++;
+    const sj_gap gap = {.reason = SJ_GAP_ORPHAN,
+                        .events = 1,
+                        .start_ticks = stream->last_ticks,
+                        .end_ticks = ticks};
+    return sj_call_stack_gap(stream, &gap);
+}
+
+static bool has_native_above(const sj_call_stack *stream, uint32_t depth)
+{
+    while (depth < stream->depth && sj_managed_is_call(stream->frames[depth].stack)) {
+        depth++;
+    }
+    return depth < stream->depth;
+}
+
+static sj_status leave_thrown(sj_call_stack *stream, uint32_t function, uint64_t ticks)
+{
+    const bool is_unwinding = stream->thrown_depth != 0 && stream->depth >= stream->thrown_depth;
+    const uint32_t depth =
+        find_call(stream, is_unwinding ? stream->thrown_depth - 1 : stream->depth, function);
+    if (depth == 0) {
+        return note_orphan(stream, ticks);
+    }
+    if (is_unwinding || has_native_above(stream, depth)) {
+        stream->thrown_depth = depth;
+        stream->context->counters.thrown++;
+        return SJ_OK;
+    }
+    while (stream->depth > depth) {
+        SJ_TRY(sj_call_stack_end_unseen(stream, ticks));
+    }
+    return sj_call_stack_throw(stream, ticks);
+}
+
+sj_status sj_managed_leave(sj_call_stack *stream, uint32_t function, uint64_t stack, uint64_t ticks)
+{
+    if (stack == SJ_MANAGED_THROWN) {
+        return leave_thrown(stream, function, ticks);
+    }
+    SJ_TRY(settle_thrown(stream, ticks));
+    const uint32_t depth = find_call(stream, stream->depth, function);
+    if (depth == 0) {
+        return note_orphan(stream, ticks);
+    }
+    while (stream->depth > depth) {
+        SJ_TRY(sj_call_stack_end_unseen(stream, ticks));
+    }
+    if (sj_call_stack_full(stream)) {
+        SJ_TRY(sj_call_stack_grow(stream));
+    }
+    stream->context->counters.returned++;
+    sj_call_stack_pop(stream, ticks, SJ_ENDING_RETURNED);
+    return SJ_OK;
+}
+
+/* Takes one ordinary record; false: it is none. */
+static inline bool take_one(sj_call_stack *stream, const sj_record_run *run, uint32_t least,
+                            const sj_record *record, uint64_t ticks)
+{
+    const uint32_t tag = sj_record_tag(record);
+    if (tag - 1 < SJ_RECORD_FUNCTION_MASK) { /* an ENTER of a function */
+        if (stream->depth == stream->frame_capacity) {
+            return false;
+        }
+        const uint64_t stack = address_of_next(stream, run);
+        stream->events[stream->event_count++] = (sj_event){.ticks = ticks, .function = tag};
+        stream->frames[stream->depth++] = (sj_stack_frame){.call_index = stream->next_call++,
+                                                           .start_ticks = ticks,
+                                                           .stack = stack,
+                                                           .function = tag};
+        return true;
+    }
+    const uint32_t function = tag & SJ_RECORD_FUNCTION_MASK;
+    if (tag >> SJ_RECORD_FUNCTION_BITS != SJ_RECORD_LEAVE || stream->depth <= least ||
+        sj_record_stack(record) != SJ_MANAGED_CALL ||
+        !is_call_of(&stream->frames[stream->depth - 1], function)) {
+        return false;
+    }
+    const sj_stack_frame *frame = &stream->frames[--stream->depth];
+    stream->events[stream->event_count++] = (sj_event){.ticks = ticks};
+    if (stream->depth > 0) {
+        stream->frames[stream->depth - 1].child_ticks += ticks - frame->start_ticks;
+    }
+    return true;
+}
+
+size_t sj_managed_take(sj_call_stack *stream, const sj_record_run *run, const sj_record *records,
+                       size_t count, uint64_t *last_ticks)
+{
+    const size_t room = stream->event_capacity - stream->event_count;
+    if (room == 0 || stream->thrown_depth != 0 || stream->trust.uncertain_depth != 0 ||
+        stream->trust.truncated_function != 0 || run->now_ticks - *last_ticks > TICKS48_MASK / 2) {
+        return 0;
+    }
+    const uint32_t least = sj_call_stack_ordinary_depth(stream);
+    const uint64_t epoch = *last_ticks & ~TICKS48_MASK;
+    const uint64_t first_call = stream->next_call;
+    const size_t most = count < room ? count : room;
+    uint64_t last = *last_ticks;
+    size_t taken = 0;
+    for (; taken < most; taken++) {
+        const uint64_t ticks = epoch | sj_record_ticks48(&records[taken]);
+        if (!sj_record_is_managed(sj_record_stack(&records[taken])) || ticks < last ||
+            ticks > run->now_ticks || !take_one(stream, run, least, &records[taken], ticks)) {
+            break;
+        }
+        last = ticks;
+    }
+    if (taken != 0) {
+        const uint64_t entered = stream->next_call - first_call;
+        stream->context->counters.calls += entered;
+        stream->context->counters.returned += taken - entered;
+        stream->context->counters.records += taken;
+        stream->last_ticks = last;
+        *last_ticks = last;
+    }
+    return taken;
+}

@@ -1,0 +1,98 @@
+#include "agent/assembler/value_queue.h"
+
+enum { PART_BYTES = 8, LENGTH_MASK = 0xff, NOTE_SHIFT = 8 };
+
+static void drop(sj_value_queue *queue, size_t place)
+{
+    queue->count--;
+    memmove(&queue->items[place], &queue->items[place + 1],
+            (queue->count - place) * sizeof(queue->items[0]));
+}
+
+/* Finds the value of a call that a record is about; `count` when there is none. */
+static size_t find(const sj_value_queue *queue, uint32_t function, uint32_t stack,
+                   uint8_t descriptor)
+{
+    size_t i = 0;
+    while (i < queue->count &&
+           (queue->items[i].function != function || queue->items[i].stack != stack ||
+            queue->items[i].value.descriptor != descriptor)) {
+        i++;
+    }
+    return i;
+}
+
+/* Makes the first record of a text, or the only one of another kind, a value. */
+static bool begin(sj_waiting_call_value *item, uint64_t bits)
+{
+    const uint32_t kind = sj_value_kind_of(item->value.descriptor);
+    if (kind != SJ_VALUE_STRING) {
+        item->value.bits = sj_value_narrow(kind, bits);
+        return true;
+    }
+    const uint64_t length = bits & LENGTH_MASK;
+    const uint64_t note = bits >> NOTE_SHIFT;
+    if (length > SJ_VALUE_TEXT_BYTES || note > SJ_VALUE_NULL) {
+        return false;
+    }
+    item->value.note = (uint8_t)note;
+    item->value.text_bytes = (uint8_t)length;
+    item->missing = (uint8_t)length;
+    return true;
+}
+
+static bool add_text(sj_waiting_call_value *item, const sj_record *record)
+{
+    const uint8_t bytes = item->missing < PART_BYTES ? item->missing : PART_BYTES;
+    if (bytes == 0) {
+        return false;
+    }
+    memcpy(item->value.text + item->value.text_bytes - item->missing, record->bytes, bytes);
+    item->missing -= bytes;
+    return true;
+}
+
+bool sj_value_queue_put(sj_value_queue *queue, const sj_record *record)
+{
+    const uint32_t function = sj_record_tag(record) & SJ_RECORD_FUNCTION_MASK;
+    const uint32_t stack = sj_record_value_stack(record) & SJ_RECORD_VALUE_STACK_MASK;
+    const uint8_t descriptor = record->bytes[11];
+    const size_t place = find(queue, function, stack, descriptor);
+    if (sj_record_part_of(record) == SJ_PART_TEXT) {
+        return place < queue->count && add_text(&queue->items[place], record);
+    }
+    sj_waiting_call_value item = {
+        .function = function, .stack = stack, .value = {.descriptor = descriptor}};
+    if (sj_record_part_of(record) != SJ_PART_VALUE || !sj_value_is_sound(descriptor) ||
+        !begin(&item, sj_record_value(record))) {
+        return false;
+    }
+    if (place < queue->count) {
+        drop(queue, place);
+    } else if (queue->count == SJ_VALUE_QUEUE) {
+        drop(queue, 0);
+    }
+    queue->items[queue->count++] = item;
+    return true;
+}
+
+bool sj_value_queue_take(sj_value_queue *queue, uint32_t function, uint64_t stack, bool at_entry,
+                         sj_block_value *value)
+{
+    for (size_t i = 0; i < queue->count;) {
+        const sj_waiting_call_value *item = &queue->items[i];
+        const bool is_result = sj_value_position(item->value.descriptor) == SJ_VALUE_RESULT;
+        if (item->function != function || is_result == at_entry ||
+            item->stack != ((uint32_t)stack & SJ_RECORD_VALUE_STACK_MASK)) {
+            i++;
+            continue;
+        }
+        const bool is_whole = item->missing == 0;
+        *value = item->value;
+        drop(queue, i);
+        if (is_whole) {
+            return true;
+        }
+    }
+    return false;
+}

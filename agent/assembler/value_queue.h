@@ -1,0 +1,34 @@
+/* The values of a thread that wait for the entry or the exit that they belong to: records of values
+ * in, whole values out. A value whose record does not come (a handler was left by longjmp in
+ * between, a policy keeps the call out) gives way to the next of its kind. One thread at a time. */
+#ifndef SJ_AGENT_ASSEMBLER_VALUE_QUEUE_H
+#define SJ_AGENT_ASSEMBLER_VALUE_QUEUE_H
+
+#include "agent/abi/record.h"
+#include "proto/block/block.h"
+
+enum { SJ_VALUE_QUEUE = 16 };
+
+typedef struct sj_waiting_call_value {
+    uint32_t function;
+    uint32_t stack;       /* its bits of SJ_RECORD_VALUE_STACK_MASK */
+    uint8_t missing;      /* bytes of its text that are to come */
+    sj_block_value value; /* call_index is not known yet */
+} sj_waiting_call_value;
+
+/* Zeroed is empty. */
+typedef struct sj_value_queue {
+    size_t count;
+    sj_waiting_call_value items[SJ_VALUE_QUEUE]; /* in the order of their records */
+} sj_value_queue;
+
+/* sj_value_queue_put takes a record; false when it is none of a value, or a part of a text whose
+ * beginning is not there. */
+bool sj_value_queue_put(sj_value_queue *queue, const sj_record *record);
+
+/* sj_value_queue_take gives the next value of a call, in the order of the records: arguments at its
+ * entry, results at its exit. False: there is no (more) whole one; what is not whole is dropped. */
+bool sj_value_queue_take(sj_value_queue *queue, uint32_t function, uint64_t stack, bool at_entry,
+                         sj_block_value *value);
+
+#endif

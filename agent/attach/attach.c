@@ -1,0 +1,469 @@
+#include "agent/attach/attach.h"
+
+#include "agent/attach/detach.h"
+#include "agent/attach/preflight.h"
+#include "agent/attach/stop_clock.h"
+#include "agent/host/clock.h"
+#include "agent/host/directories.h"
+#include "agent/livepatch/remote_agent.h"
+#include "agent/ptrace/safepoint.h"
+
+#include <dlfcn.h>
+#include <stddef.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/file.h>
+#include <time.h>
+
+enum {
+    LOAD_TIMEOUT_MS = 30000,
+    JOIN_TIMEOUT_MS = 180000,
+    COMMIT_ATTEMPTS = 50,
+    CLEAN_ATTEMPTS = 50,
+    PATIENT_ATTEMPTS = 4, /* in which threads run between the look and the stop */
+    STACK_COPY_BYTES = 256 * 1024,
+    FRAMES_MAX = 65536,
+    PAUSE_NS = 1000000
+};
+
+struct sj_attach {
+    sj_tracee target;
+    sj_unwinder *unwinder;
+    sj_remote_agent agent;
+    sj_remote_choice choice; /* all hooks */
+    sj_stack_copy *copies;
+    size_t copy_count;
+    sj_attach_report report;
+};
+
+static void sleep_a_little(void)
+{
+    const struct timespec pause = {.tv_nsec = PAUSE_NS};
+    nanosleep(&pause, NULL);
+}
+
+/* refuse_recorded names who records the process already, and cleans up after the dead. */
+static sj_status refuse_recorded(pid_t pid, sj_error *error)
+{
+    sj_recorded recorded;
+    sj_detach_process_report left;
+    char session[SJ_SESSION_TEXT_BYTES];
+    SJ_TRY(sj_detach_look(pid, &recorded, error));
+    if (!recorded.has_agent) {
+        return SJ_OK;
+    }
+    if (recorded.recorder != 0) {
+        sj_session_text(&recorded.session, session);
+        return sj_fail(error, SJ_EEXIST,
+                       "process %d is recorded already, as session %s, by process %d; "
+                       "`sojourn detach %d` ends that",
+                       (int)pid, session, (int)recorded.recorder, (int)pid);
+    }
+    /* What a thread stands in goes when the thread has left it. */
+    for (uint32_t attempt = 0; attempt < CLEAN_ATTEMPTS; attempt++) {
+        SJ_TRY(sj_detach_process(pid, &left, error));
+        if (left.left_bytes == 0) {
+            return SJ_OK;
+        }
+        if (recorded.stays || recorded.is_launched) {
+            break;
+        }
+        sleep_a_little();
+    }
+    return sj_fail(
+        error, recorded.stays ? SJ_EUNSUPPORTED : SJ_EAGAIN,
+        recorded.is_launched
+            ? "process %d was started by a `sojourn record` that is gone; its hooks have "
+              "been taken out, but it has to be started again to be recorded again"
+        : recorded.stays
+            ? "process %d was recorded by its Objective-C dispatcher, and may have kept stubs of "
+              "that; it has to be started again to be recorded again"
+            : "a thread of process %d may still come to code of an earlier recording; "
+              "try again later",
+        (int)pid);
+}
+
+static sj_status load_agent(sj_attach *attach, size_t thread, const char *agent_path,
+                            sj_error *error)
+{
+    sj_tracee *target = &attach->target;
+    sj_inferior_call call = {.restorer = sj_remote_restorer_find(target),
+                             .text = agent_path,
+                             .arguments = {0, RTLD_NOW, 0}};
+    if (call.restorer == 0 ||
+        (sj_remote_function_find(target, "dlopen", &call.function) != SJ_OK &&
+         sj_remote_function_find(target, "__libc_dlopen_mode", &call.function) != SJ_OK)) {
+        return sj_fail(error, SJ_EUNSUPPORTED,
+                       "the C library of process %d is none that agents can be loaded with",
+                       (int)target->pid);
+    }
+    const uint64_t start_ns = sj_clock_ns(CLOCK_MONOTONIC);
+    const sj_status status = sj_inferior_call_run(target, thread, &call, LOAD_TIMEOUT_MS);
+    attach->report.loading_ns = sj_clock_ns(CLOCK_MONOTONIC) - start_ns;
+    if (status != SJ_OK) {
+        return sj_fail(error, status, "process %d could not load the agent: %s", (int)target->pid,
+                       sj_status_text(status));
+    }
+    if (sj_remote_agent_find(target, &attach->agent) != SJ_OK) {
+        return sj_fail(error, SJ_EUNSUPPORTED,
+                       "the loader of process %d refused %.200s (another C library, no room for "
+                       "thread-local variables, or a security policy)",
+                       (int)target->pid, agent_path);
+    }
+    return SJ_OK;
+}
+
+static sj_status join_session(sj_attach *attach, size_t thread, const char *runtime_directory,
+                              sj_error *error)
+{
+    sj_tracee *target = &attach->target;
+    sj_remote_agent *agent = &attach->agent;
+    const size_t bytes = strlen(runtime_directory) + 1;
+    sj_status status = bytes <= SJ_AGENT_STATE_PATH_BYTES ? SJ_OK : SJ_ELIMIT;
+    if (status == SJ_OK) {
+        status = sj_tracee_write(target,
+                                 agent->state_address + offsetof(sj_agent_state, runtime_directory),
+                                 runtime_directory, bytes);
+    }
+    if (status == SJ_OK) {
+        status = sj_remote_agent_call(target, agent, thread, SJ_AGENT_STATE_ATTACH);
+    }
+    if (status == SJ_OK) {
+        status = sj_remote_agent_reload(target, agent);
+    }
+    if (status == SJ_OK && atomic_load(&agent->state.phase) == SJ_AGENT_STATE_PREPARED) {
+        return SJ_OK;
+    }
+    return sj_fail(error, status == SJ_OK ? SJ_EIO : status,
+                   "the agent in process %d could not join the session%s%s", (int)target->pid,
+                   status == SJ_OK ? "" : ": ", status == SJ_OK ? "" : sj_status_text(status));
+}
+
+static sj_status find_safepoint(sj_attach *attach, size_t *thread, sj_error *error)
+{
+    const sj_status status = sj_safepoint_find(&attach->target, attach->unwinder, thread);
+    switch (status) {
+    case SJ_OK:
+        return SJ_OK;
+    case SJ_ETIMEDOUT:
+        return sj_fail(error, status,
+                       "no thread of process %d came to a point at which the agent can be loaded "
+                       "(all in the loader, the allocator, or on very small stacks); try again",
+                       (int)attach->target.pid);
+    case SJ_EUNSUPPORTED:
+        return sj_fail(error, status,
+                       "process %d was forked while another thread loaded a library, so its loader "
+                       "is locked forever; nothing can be loaded in it: start it with "
+                       "`sojourn record`",
+                       (int)attach->target.pid);
+    case SJ_EPERM:
+        return sj_fail(error, status,
+                       "process %d is traced already, by something that began at the same time; "
+                       "try again when it has left",
+                       (int)attach->target.pid);
+    default:
+        return sj_fail(error, status, "process %d cannot be traced or has ended",
+                       (int)attach->target.pid);
+    }
+}
+
+/* claim keeps everybody else from attaching meanwhile: two that choose different threads to begin
+ * with would not meet in ptrace. The kernel gives the lock back when this process ends. */
+static sj_status claim(const sj_tracee *target, sj_error *error)
+{
+    if (flock(target->memory, LOCK_EX | LOCK_NB) == 0) {
+        return SJ_OK;
+    }
+    return sj_fail(error, SJ_EEXIST,
+                   "process %d is being attached to already, by another sojourn; "
+                   "`sojourn ps` shows the session that records it then",
+                   (int)target->pid);
+}
+
+/* explain replaces what an attach failed of by its cause where the process ended or executed
+ * another program: what is found then, half a program, says nothing. */
+static sj_status explain(const sj_attach *attach, sj_status status, sj_error *error)
+{
+    if (status == SJ_OK || attach->target.memory < 0 || sj_tracee_is_there(&attach->target)) {
+        return status;
+    }
+    return sj_fail(error, SJ_ECLOSED, "process %d has ended or runs another program",
+                   (int)attach->target.pid);
+}
+
+static sj_status begin(sj_attach *attach, pid_t pid, const char *agent_path,
+                       const char *runtime_directory, sj_error *error)
+{
+    const uint64_t start_ns = sj_clock_ns(CLOCK_MONOTONIC);
+    size_t thread = 0;
+    SJ_TRY(sj_preflight_check(pid, agent_path, error));
+    SJ_TRY(sj_tracee_open(pid, &attach->target, error));
+    SJ_TRY(claim(&attach->target, error));
+    SJ_TRY(refuse_recorded(pid, error));
+    if (sj_unwinder_new(&attach->target, &attach->unwinder) != SJ_OK) {
+        return sj_fail(error, SJ_EIO, "the modules of process %d cannot be read", (int)pid);
+    }
+    SJ_TRY(find_safepoint(attach, &thread, error));
+    SJ_TRY(load_agent(attach, thread, agent_path, error));
+    SJ_TRY(join_session(attach, thread, runtime_directory, error));
+    sj_tracee_resume_all(&attach->target);
+    attach->report.prepare_ns = sj_clock_ns(CLOCK_MONOTONIC) - start_ns;
+    return SJ_OK;
+}
+
+sj_status sj_attach_begin(pid_t pid, const char *agent_path, const char *runtime_directory,
+                          sj_attach **attach, sj_error *error)
+{
+    sj_detach_process_report left;
+    sj_attach *made = calloc(1, sizeof(*made));
+    if (made == NULL) {
+        return sj_fail(error, SJ_ENOMEM, "out of memory");
+    }
+    made->target.memory = -1;
+    const sj_status status =
+        explain(made, begin(made, pid, agent_path, runtime_directory, error), error);
+    if (status == SJ_OK) {
+        *attach = made;
+        return SJ_OK;
+    }
+    const bool is_loaded = made->agent.module.low != 0;
+    sj_attach_free(made);
+    if (is_loaded) {
+        (void)!sj_detach_process(pid, &left, NULL);
+    }
+    return status;
+}
+
+/* choose_current reads what the agent has prepared; SJ_EAGAIN when that has changed meanwhile. */
+static sj_status choose_current(sj_attach *attach)
+{
+    SJ_TRY(sj_remote_agent_reload(&attach->target, &attach->agent));
+    const sj_status status =
+        sj_remote_agent_choose(&attach->target, &attach->agent, true, NULL, NULL, &attach->choice);
+    /* A module was unloaded meanwhile, or the process has ended: the next turn decides. */
+    return status == SJ_EIO ? SJ_EAGAIN : status;
+}
+
+/* announce_again lets the agent report modules that were loaded after it prepared. With
+ * `stay_stopped`, what it prepared is chosen before any thread runs on; `*is_current`: all threads
+ * are stopped, and it knows every module. */
+static sj_status announce_again(sj_attach *attach, bool stay_stopped, bool *is_current,
+                                sj_error *error)
+{
+    size_t thread = 0;
+    SJ_TRY(find_safepoint(attach, &thread, error));
+    const sj_status status =
+        sj_remote_agent_call(&attach->target, &attach->agent, thread, SJ_AGENT_STATE_ATTACH);
+    *is_current = stay_stopped && status == SJ_OK && choose_current(attach) == SJ_OK &&
+                  sj_remote_agent_is_current(&attach->target, &attach->agent);
+    if (!*is_current) {
+        sj_tracee_resume_all(&attach->target);
+    }
+    return status == SJ_OK ? SJ_OK
+                           : sj_fail(error, status, "the agent in process %d does not answer: %s",
+                                     (int)attach->target.pid, sj_status_text(status));
+}
+
+/* stop_current stops all threads at a moment at which the agent knows every module. */
+static sj_status stop_current(sj_attach *attach, sj_stop_clock *clock, sj_error *error)
+{
+    for (uint32_t attempt = 0; attempt < COMMIT_ATTEMPTS; attempt++) {
+        const bool stay_stopped = attempt >= PATIENT_ATTEMPTS;
+        bool is_current = false;
+        const sj_status status = stay_stopped ? SJ_OK : choose_current(attach);
+        if (status != SJ_OK && status != SJ_EAGAIN) {
+            return sj_fail(error, SJ_ECLOSED, "process %d has ended", (int)attach->target.pid);
+        }
+        sj_stop_clock_start(clock);
+        if (status == SJ_OK && !stay_stopped) {
+            SJ_TRY(sj_tracee_stop_all(&attach->target, error));
+            if (sj_remote_agent_is_current(&attach->target, &attach->agent)) {
+                return SJ_OK;
+            }
+            sj_tracee_resume_all(&attach->target);
+        }
+        if (status == SJ_OK) {
+            SJ_TRY(announce_again(attach, stay_stopped, &is_current, error));
+        }
+        if (is_current) {
+            return SJ_OK;
+        }
+        sleep_a_little();
+    }
+    return sj_fail(error, SJ_EAGAIN, "process %d loads modules all the time; try again",
+                   (int)attach->target.pid);
+}
+
+static sj_status copy_stacks(sj_attach *attach)
+{
+    sj_tracee *target = &attach->target;
+    attach->copies = calloc(target->count, sizeof(*attach->copies));
+    if (attach->copies == NULL) {
+        return SJ_ENOMEM;
+    }
+    for (size_t i = 0; i < target->count; i++) {
+        SJ_TRY(sj_stack_copy_take(target, target->threads[i].tid, STACK_COPY_BYTES,
+                                  &attach->copies[attach->copy_count]));
+        attach->copy_count++;
+    }
+    return SJ_OK;
+}
+
+static sj_status write_hooks(sj_tracee *target, sj_remote_agent *agent, sj_remote_choice *choice,
+                             sj_text_patch_report *done)
+{
+    const uint32_t off = 0;
+    SJ_TRY(sj_remote_agent_toggle(target, agent, choice, done));
+    /* Modules that are loaded from now on are hooked by the agent itself, before they run. */
+    return sj_tracee_write(target, agent->state_address + offsetof(sj_agent_state, prepare_only),
+                           &off, sizeof(off));
+}
+
+static sj_status commit_stopped(sj_attach *attach)
+{
+    sj_text_patch_report done;
+    sj_tracee *target = &attach->target;
+    attach->report.threads = (uint32_t)target->count;
+    SJ_TRY(write_hooks(target, &attach->agent, &attach->choice, &done));
+    attach->report.patches = done.changed;
+    attach->report.refused = done.refused;
+    attach->report.moved = done.moved;
+    return copy_stacks(attach);
+}
+
+static sj_status commit(sj_attach *attach, sj_attach_report *report, sj_error *error)
+{
+    sj_stop_clock clock = {0};
+    sj_status status = SJ_EAGAIN;
+    for (uint32_t attempt = 0; attempt < COMMIT_ATTEMPTS && status == SJ_EAGAIN; attempt++) {
+        SJ_TRY(stop_current(attach, &clock, error));
+        status = commit_stopped(attach);
+        sj_tracee_resume_all(&attach->target);
+        sj_stop_clock_read(&clock);
+    }
+    attach->report.stopped_ns = clock.wall_ns;
+    attach->report.stopped_cpu_ns = clock.cpu_ns;
+    *report = attach->report;
+    return status == SJ_OK ? SJ_OK
+                           : sj_fail(error, status, "the text of process %d cannot be written: %s",
+                                     (int)attach->target.pid, sj_status_text(status));
+}
+
+sj_status sj_attach_commit(sj_attach *attach, sj_attach_report *report, sj_error *error)
+{
+    return explain(attach, commit(attach, report, error), error);
+}
+
+static sj_status bind_references(sj_attach *attach, sj_error *error)
+{
+    size_t thread = 0;
+    SJ_TRY(find_safepoint(attach, &thread, error));
+    sj_status status =
+        sj_remote_agent_call(&attach->target, &attach->agent, thread, SJ_AGENT_STATE_BIND);
+    sj_tracee_resume_all(&attach->target);
+    if (status == SJ_OK) {
+        /* Tables that change meanwhile are not what is asked for. */
+        status = sj_remote_agent_reload(&attach->target, &attach->agent);
+        status = status == SJ_EAGAIN ? SJ_OK : status;
+    }
+    if (status == SJ_OK && atomic_load(&attach->agent.state.binding) != SJ_AGENT_STATE_BOUND) {
+        return sj_fail(error, SJ_EUNSUPPORTED,
+                       "process %d has no Objective-C dispatcher that could be led elsewhere "
+                       "(--objc dispatch)",
+                       (int)attach->target.pid);
+    }
+    return status == SJ_OK ? SJ_OK
+                           : sj_fail(error, status, "the dispatcher of process %d: %s",
+                                     (int)attach->target.pid, sj_status_text(status));
+}
+
+sj_status sj_attach_bind(sj_attach *attach, sj_error *error)
+{
+    return explain(attach, bind_references(attach, error), error);
+}
+
+static sj_status commit_forked(sj_tracee *target, sj_remote_agent *agent, sj_error *error)
+{
+    sj_text_patch_report done;
+    sj_status status = sj_remote_agent_find(target, agent);
+    if (status == SJ_OK && agent->state.prepare_only != 0 &&
+        atomic_load(&agent->state.is_detaching) == 0) {
+        sj_remote_choice choice = {0};
+        status = sj_remote_agent_choose(target, agent, true, NULL, NULL, &choice);
+        if (status == SJ_OK) {
+            status = sj_tracee_stop_all(target, error);
+        }
+        if (status == SJ_OK) {
+            status = write_hooks(target, agent, &choice, &done);
+        }
+        sj_tracee_resume_all(target);
+        sj_remote_choice_deinit(&choice);
+    }
+    return status == SJ_OK ? SJ_OK
+                           : sj_fail(error, status, "the forked process %d cannot be recorded: %s",
+                                     (int)target->pid, sj_status_text(status));
+}
+
+sj_status sj_attach_commit_forked(pid_t pid, sj_error *error)
+{
+    sj_tracee target;
+    sj_remote_agent agent = {0};
+    SJ_TRY(sj_tracee_open(pid, &target, error));
+    const sj_status status = commit_forked(&target, &agent, error);
+    sj_remote_agent_deinit(&agent);
+    sj_tracee_close(&target);
+    return status;
+}
+
+static sj_status add_thread_calls(sj_attach *attach, const sj_stack_copy *copy,
+                                  sj_native_frame *frames, sj_open_call **calls, size_t *count)
+{
+    const size_t found = sj_unwinder_walk(attach->unwinder, copy, frames, FRAMES_MAX);
+    sj_open_call *grown = realloc(*calls, (*count + found + 1) * sizeof(*grown));
+    if (grown == NULL) {
+        return SJ_ENOMEM;
+    }
+    *calls = grown;
+    for (size_t i = found; i-- > 0;) {
+        if (frames[i].stack != 0) {
+            grown[(*count)++] = (sj_open_call){.tid = copy->tid,
+                                               .pc = frames[i].pc,
+                                               .stack = frames[i].stack,
+                                               .is_next = frames[i].is_activation};
+        }
+    }
+    return SJ_OK;
+}
+
+sj_status sj_attach_open_calls(sj_attach *attach, sj_open_call **calls, size_t *count)
+{
+    sj_native_frame *frames = malloc(FRAMES_MAX * sizeof(*frames));
+    sj_status status = frames != NULL ? SJ_OK : SJ_ENOMEM;
+    *calls = NULL;
+    *count = 0;
+    for (size_t i = 0; i < attach->copy_count && status == SJ_OK; i++) {
+        status = add_thread_calls(attach, &attach->copies[i], frames, calls, count);
+    }
+    free(frames);
+    if (status != SJ_OK) {
+        free(*calls);
+        *calls = NULL;
+    }
+    return status;
+}
+
+void sj_attach_free(sj_attach *attach)
+{
+    if (attach == NULL) {
+        return;
+    }
+    for (size_t i = 0; i < attach->copy_count; i++) {
+        sj_stack_copy_deinit(&attach->copies[i]);
+    }
+    free(attach->copies);
+    sj_remote_choice_deinit(&attach->choice);
+    sj_remote_agent_deinit(&attach->agent);
+    sj_tracee_close(&attach->target);
+    sj_unwinder_free(attach->unwinder);
+    free(attach);
+}

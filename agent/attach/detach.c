@@ -1,0 +1,439 @@
+/* Design notes
+ *
+ * First the text is restored, all threads stopped; from then on nobody enters a stub. A thread in
+ * one leaves it within nanoseconds, so a few moments later all threads are stopped again, and when
+ * none stands in a stub or in the agent, the agent gives its memory back. Then its fork handlers
+ * are unregistered, and then it is unloaded, each by one thread while all others are stopped and
+ * none is about to come to it (quiet.h). In two steps, because the others run on where one of them
+ * holds a lock that is needed: fork copies a handler's address, lets its lock go and calls it, and
+ * dlclose both unregisters and unmaps. A thread that stays there (a signal handler that interrupted
+ * a stub and blocks) keeps the agent, its stubs and its arena mapped, harmless; they are counted
+ * and go when somebody attaches or detaches again. */
+#include "agent/attach/detach.h"
+#include "agent/attach/quiescence.h"
+#include "agent/attach/stop_clock.h"
+#include "agent/host/clock.h"
+#include "agent/livepatch/remote_agent.h"
+#include "agent/ptrace/proc_status.h"
+#include "agent/ptrace/safepoint.h"
+
+#include <fcntl.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+#include <time.h>
+#include <unistd.h>
+
+enum { ATTEMPTS = 200, PAUSE_NS = 2000000, CALL_TIMEOUT_MS = 30000, ALONE_MS = 10 };
+
+#define SECOND_NS UINT64_C(1000000000)
+#define RESTORE_NS (10 * SECOND_NS)
+#define LEAVE_NS (2 * SECOND_NS) /* for each step */
+
+typedef struct detaching {
+    sj_tracee target;
+    sj_remote_agent agent;
+    sj_remote_choice choice;
+    sj_unwinder *unwinder;
+    sj_quiescence_regions regions;
+    uint64_t last_stop_ns;
+    sj_detach_process_report *report;
+} detaching;
+
+/* pause_between lets the threads run for no less than they have just been stopped. */
+static void pause_between(const detaching *detach, uint32_t attempt)
+{
+    uint64_t pause_ns = attempt < 20 ? PAUSE_NS / 10 : PAUSE_NS;
+    pause_ns = detach->last_stop_ns > pause_ns ? detach->last_stop_ns : pause_ns;
+    const struct timespec pause = {.tv_sec = (time_t)(pause_ns / SECOND_NS),
+                                   .tv_nsec = (long)(pause_ns % SECOND_NS)};
+    nanosleep(&pause, NULL);
+}
+
+/* is_due: one more attempt, at least one. */
+static bool is_due(uint32_t attempt, uint64_t deadline_ns)
+{
+    return attempt == 0 || (attempt < ATTEMPTS && sj_clock_ns(CLOCK_MONOTONIC) < deadline_ns);
+}
+
+static void record_stop(detaching *detach, sj_stop_clock *clock)
+{
+    const uint64_t stopped_ns = detach->target.resumed_ns - clock->wall_ns;
+    detach->last_stop_ns = stopped_ns;
+    sj_stop_clock_read(clock);
+    if (stopped_ns > detach->report->stopped_ns) {
+        detach->report->stopped_ns = stopped_ns;
+        detach->report->stopped_cpu_ns = clock->cpu_ns;
+    }
+}
+
+/* restore_stopped does so while all threads are stopped. The agent hooks nothing from then on: a
+ * thread may be in it for a module that is being loaded, and has not changed the tables yet. */
+static sj_status restore_stopped(detaching *detach, sj_text_patch_report *done)
+{
+    const uint32_t yes = 1;
+    if (!sj_remote_agent_is_unchanged(&detach->target, &detach->agent)) {
+        return SJ_EAGAIN;
+    }
+    SJ_TRY(sj_remote_agent_toggle(&detach->target, &detach->agent, &detach->choice, done));
+    detach->report->restored += done->changed;
+    return sj_tracee_write(&detach->target,
+                           detach->agent.state_address + offsetof(sj_agent_state, is_detaching),
+                           &yes, sizeof(yes));
+}
+
+/* restore_text takes every change back; what could not be is counted. */
+static sj_status restore_text(detaching *detach, sj_error *error)
+{
+    sj_text_patch_report done = {0};
+    sj_status status = SJ_EAGAIN;
+    const uint64_t deadline_ns = sj_clock_ns(CLOCK_MONOTONIC) + RESTORE_NS;
+    for (uint32_t i = 0; is_due(i, deadline_ns) && (status == SJ_EAGAIN || status == SJ_EIO); i++) {
+        status = sj_remote_agent_reload(&detach->target, &detach->agent);
+        if (status == SJ_OK) {
+            status = sj_remote_agent_choose(&detach->target, &detach->agent, false, NULL, NULL,
+                                            &detach->choice);
+        }
+        if (status == SJ_OK) {
+            sj_stop_clock clock;
+            sj_stop_clock_start(&clock);
+            SJ_TRY(sj_tracee_stop_all(&detach->target, error));
+            status = restore_stopped(detach, &done);
+            sj_tracee_resume_all(&detach->target);
+            record_stop(detach, &clock);
+            /* A thread that could not be moved out of a window may be elsewhere a moment later. */
+            status = status == SJ_OK && done.refused != 0 ? SJ_EAGAIN : status;
+        }
+        if (status != SJ_OK) {
+            pause_between(detach, i);
+        }
+    }
+    detach->report->kept = done.refused;
+    return status == SJ_OK || done.refused != 0
+               ? SJ_OK
+               : sj_fail(error, status, "the text of process %d cannot be restored now: %s",
+                         (int)detach->target.pid, sj_status_text(status));
+}
+
+/* call_detach makes any thread with room on its stack call sojourn_agent_detach, which takes no
+ * lock. */
+static sj_status call_detach(detaching *detach)
+{
+    for (size_t i = 0; i < detach->target.count; i++) {
+        sj_registers state;
+        SJ_TRY(sj_registers_get(detach->target.threads[i].tid, &state));
+        if (sj_safepoint_has_room(&detach->target, state.sp)) {
+            return sj_remote_agent_call(&detach->target, &detach->agent, i, SJ_AGENT_STATE_DETACH);
+        }
+    }
+    return SJ_EAGAIN;
+}
+
+/* release_memory lets the agent unmap what it made, when nobody is in it; its tables are read again
+ * where threads have changed them meanwhile. SJ_EAGAIN somebody always is. */
+static sj_status release_memory(detaching *detach)
+{
+    sj_tracee *target = &detach->target;
+    sj_status status = SJ_EAGAIN;
+    bool is_read = false;
+    const uint64_t deadline_ns = sj_clock_ns(CLOCK_MONOTONIC) + LEAVE_NS;
+    for (uint32_t i = 0; is_due(i, deadline_ns) && status == SJ_EAGAIN; i++) {
+        sj_stop_clock clock;
+        pause_between(detach, i);
+        is_read = (is_read && sj_remote_agent_is_unchanged(target, &detach->agent)) ||
+                  sj_remote_agent_reload(target, &detach->agent) == SJ_OK;
+        if (!is_read) {
+            continue;
+        }
+        sj_stop_clock_start(&clock);
+        SJ_TRY(sj_tracee_stop_all(target, NULL));
+        if (sj_remote_agent_is_unchanged(target, &detach->agent) &&
+            sj_quiescence_is_left(target, &detach->agent, detach->unwinder)) {
+            status = call_detach(detach);
+        }
+        sj_tracee_resume_all(target);
+        record_stop(detach, &clock);
+    }
+    return status;
+}
+
+/* call_quietly has a thread that holds no lock of the C library call what takes some, while all
+ * others are stopped and none has to do with the agent. SJ_EAGAIN some thread always has, SJ_EIO
+ * the thread has crashed in it or is still there; errors of sj_safepoint_find. */
+static sj_status call_quietly(detaching *detach, const sj_inferior_call *call)
+{
+    sj_tracee *target = &detach->target;
+    sj_status status = SJ_EAGAIN;
+    const uint64_t deadline_ns = sj_clock_ns(CLOCK_MONOTONIC) + LEAVE_NS;
+    for (uint32_t i = 0; is_due(i, deadline_ns) && status == SJ_EAGAIN; i++) {
+        size_t thread = 0;
+        sj_stop_clock clock;
+        pause_between(detach, i);
+        SJ_TRY(sj_safepoint_find(target, detach->unwinder, &thread));
+        const pid_t tid = target->threads[thread].tid;
+        sj_stop_clock_start(&clock);
+        SJ_TRY(sj_tracee_stop_all(target, NULL));
+        if (sj_quiescence_is_reached(target, &detach->agent, detach->unwinder, &detach->regions) &&
+            sj_tracee_stop_one(target, tid, &thread) == SJ_OK) {
+            status = sj_inferior_call_run(target, thread, call, CALL_TIMEOUT_MS);
+            status = status == SJ_ETIMEDOUT ? SJ_EIO : status;
+        }
+        sj_tracee_resume_all(target);
+        record_stop(detach, &clock);
+    }
+    return status;
+}
+
+static sj_status unload(detaching *detach)
+{
+    /* The agent may still be in its loading by a tracer that is gone. */
+    const uint64_t deadline_ns = sj_clock_ns(CLOCK_MONOTONIC) + LEAVE_NS;
+    for (uint32_t i = 0; is_due(i, deadline_ns) && detach->agent.state.handle == 0; i++) {
+        pause_between(detach, i);
+        (void)!sj_remote_agent_reload(&detach->target, &detach->agent);
+    }
+    if (detach->agent.state.handle == 0) {
+        return SJ_EUNSUPPORTED; /* forked in the middle of that */
+    }
+    sj_inferior_call unregistering = {.restorer = detach->agent.restorer, .alone_ms = ALONE_MS};
+    sj_inferior_call unloading = {.restorer = detach->agent.restorer,
+                                  .alone_ms = ALONE_MS,
+                                  .arguments = {detach->agent.state.handle, 0, 0}};
+    SJ_TRY(sj_remote_symbol(&detach->target, &detach->agent.module, SJ_AGENT_STATE_UNREGISTER,
+                            &unregistering.function));
+    SJ_TRY(sj_remote_function_find(&detach->target, "dlclose", &unloading.function));
+    sj_quiescence_find_regions(&detach->target, &detach->regions);
+    SJ_TRY(call_quietly(detach, &unregistering));
+    return call_quietly(detach, &unloading);
+}
+
+/* unbind gives the modules their dispatcher back; as for dlclose, no thread may be in the loader.
+ */
+static sj_status unbind(detaching *detach, sj_error *error)
+{
+    size_t thread = 0;
+    if (atomic_load(&detach->agent.state.binding) != SJ_AGENT_STATE_BOUND) {
+        return SJ_OK;
+    }
+    sj_status status = sj_safepoint_find(&detach->target, detach->unwinder, &thread);
+    if (status == SJ_OK) {
+        status =
+            sj_remote_agent_call(&detach->target, &detach->agent, thread, SJ_AGENT_STATE_UNBIND);
+        sj_tracee_resume_all(&detach->target);
+    }
+    if (status == SJ_OK) {
+        status = sj_remote_agent_reload(&detach->target, &detach->agent);
+        detach->report->message_stubs = detach->agent.state.message_stubs;
+    }
+    return status == SJ_OK
+               ? SJ_OK
+               : sj_fail(error, status,
+                         "the Objective-C dispatcher of process %d cannot be given back now: %s",
+                         (int)detach->target.pid, sj_status_text(status));
+}
+
+/* count_resident returns how much memory the mappings of the session's files take. */
+static uint64_t count_resident(const detaching *detach)
+{
+    char path[64];
+    char line[PATH_MAX + 128];
+    uint64_t kib = 0;
+    bool is_ours = false;
+    const char *directory = detach->agent.state.runtime_directory;
+    const size_t length = strnlen(directory, SJ_AGENT_STATE_PATH_BYTES);
+    snprintf(path, sizeof(path), "/proc/%d/smaps", (int)detach->target.pid);
+    FILE *file = fopen(path, "re");
+    while (file != NULL && fgets(line, sizeof(line), file) != NULL) {
+        unsigned long number;
+        unsigned long high;
+        const char *name = strchr(line, '/');
+        if (sscanf(line, "%lx-%lx", &number, &high) == 2) {
+            is_ours = length != 0 && name != NULL && strncmp(name, directory, length) == 0 &&
+                      name[length] == '/';
+        } else if (is_ours && sscanf(line, "Rss: %lu", &number) == 1) {
+            kib += number;
+        }
+    }
+    if (file != NULL) {
+        fclose(file);
+    }
+    return kib * 1024;
+}
+
+/* count_left sums up what is still mapped; of the arena, which is sparse, what it takes. */
+static uint64_t count_left(const detaching *detach, bool given_back)
+{
+    sj_remote_module module;
+    if (sj_remote_module_find(detach->target.pid, "libsojourn-agent", &module) != SJ_OK) {
+        return 0; /* unloaded, or the process has ended with all that was in it */
+    }
+    uint64_t bytes = module.high - module.low + count_resident(detach);
+    for (size_t i = 0; i < detach->agent.table_count && !given_back; i++) {
+        bytes += detach->agent.tables[i].module.stubs_bytes +
+                 detach->agent.tables[i].module.changes_bytes;
+    }
+    return bytes;
+}
+
+/* is_final: the report says what stays, and whether it stays for good. */
+static bool is_final(sj_status status)
+{
+    return status == SJ_OK || status == SJ_EAGAIN || status == SJ_ETIMEDOUT ||
+           status == SJ_EUNSUPPORTED || status == SJ_ECLOSED;
+}
+
+/* take_out gives everything back that the agent has, then the agent. */
+static sj_status take_out(detaching *detach, bool *given_back)
+{
+    const uint32_t phase = atomic_load(&detach->agent.state.phase);
+    /* A preloaded agent is there for good: its thread-local variables may not start afresh. So is
+     * one whose stubs the program may have kept. */
+    if (phase == SJ_AGENT_STATE_LAUNCHED ||
+        atomic_load(&detach->agent.state.binding) != SJ_AGENT_STATE_UNBOUND) {
+        return SJ_EUNSUPPORTED;
+    }
+    if (detach->report->kept != 0) {
+        return SJ_EAGAIN;
+    }
+    if (phase != SJ_AGENT_STATE_DETACHED) {
+        SJ_TRY(release_memory(detach));
+        (void)!sj_remote_agent_reload(&detach->target, &detach->agent); /* nothing is in it now */
+    }
+    *given_back = true;
+    return unload(detach);
+}
+
+static sj_status detach_process(detaching *detach, sj_error *error)
+{
+    bool given_back = false;
+    detach->report->had_agent = true;
+    detach->report->api_trampoline_bytes = detach->agent.state.api_trampoline_bytes;
+    if (atomic_load(&detach->agent.state.phase) != SJ_AGENT_STATE_DETACHED) {
+        SJ_TRY(restore_text(detach, error));
+    }
+    if (sj_unwinder_new(&detach->target, &detach->unwinder) != SJ_OK) {
+        return sj_fail(error, SJ_EIO, "the modules of process %d cannot be read",
+                       (int)detach->target.pid);
+    }
+    SJ_TRY(unbind(detach, error));
+    const sj_status status = take_out(detach, &given_back);
+    detach->report->stays = status == SJ_EUNSUPPORTED;
+    detach->report->left_bytes = count_left(detach, given_back);
+    return is_final(status)
+               ? SJ_OK
+               : sj_fail(error, status, "the agent in process %d cannot be unloaded: %s",
+                         (int)detach->target.pid, sj_status_text(status));
+}
+
+static bool is_there(pid_t pid)
+{
+    sj_proc_status facts;
+    return sj_proc_status_read(pid, &facts) == SJ_OK && facts.state != 'Z' && facts.state != 'X';
+}
+
+bool sj_detach_is_replaced(pid_t pid)
+{
+    sj_remote_module agent;
+    sj_proc_status facts;
+    /* In this order: one that ends has no modules any more, and a moment later no life. */
+    return sj_remote_module_find(pid, "libsojourn-agent", &agent) == SJ_ENOTFOUND &&
+           sj_proc_status_read(pid, &facts) == SJ_OK && facts.state != 'Z' && facts.state != 'X' &&
+           !facts.is_ending;
+}
+
+sj_status sj_detach_process(pid_t pid, sj_detach_process_report *report, sj_error *error)
+{
+    detaching detach = {.report = report};
+    *report = (sj_detach_process_report){0};
+    if (!is_there(pid)) {
+        return SJ_OK;
+    }
+    sj_status status = sj_tracee_open(pid, &detach.target, error);
+    if (status != SJ_OK) {
+        return status != SJ_ENOTFOUND && is_there(pid) ? status : SJ_OK;
+    }
+    status = sj_remote_agent_find(&detach.target, &detach.agent);
+    if (status == SJ_OK || status == SJ_EAGAIN) {
+        status = detach_process(&detach, error);
+    } else if (status == SJ_ENOTFOUND) {
+        status = SJ_OK;
+    } else {
+        status = sj_fail(error, status, "the agent in process %d cannot be read: %s", (int)pid,
+                         sj_status_text(status));
+    }
+    sj_unwinder_free(detach.unwinder);
+    sj_remote_choice_deinit(&detach.choice);
+    sj_remote_agent_deinit(&detach.agent);
+    sj_tracee_close(&detach.target);
+    return status == SJ_OK || is_there(pid) ? status : SJ_OK;
+}
+
+/* find_recorder asks the socket of the session whether somebody listens, and who. */
+static pid_t find_recorder(const char *runtime_directory)
+{
+    struct sockaddr_un address = {.sun_family = AF_UNIX};
+    struct ucred peer = {0};
+    socklen_t bytes = sizeof(peer);
+    const int folder = open(runtime_directory, O_PATH | O_DIRECTORY | O_CLOEXEC);
+    const int fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
+    snprintf(address.sun_path, sizeof(address.sun_path), "/proc/self/fd/%d/control", folder);
+    if (folder < 0 || fd < 0 ||
+        connect(fd, (const struct sockaddr *)&address, sizeof(address)) != 0 ||
+        getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &peer, &bytes) != 0) {
+        peer.pid = 0;
+    }
+    if (fd >= 0) {
+        close(fd);
+    }
+    if (folder >= 0) {
+        close(folder);
+    }
+    return peer.pid;
+}
+
+static bool has_written(const sj_remote_agent *agent)
+{
+    for (size_t i = 0; i < agent->table_count; i++) {
+        for (uint32_t j = 0; j < agent->tables[i].module.change_count; j++) {
+            if (agent->tables[i].changes[j].written != 0) {
+                return true;
+            }
+        }
+    }
+    return false;
+}
+
+sj_status sj_detach_look(pid_t pid, sj_recorded *recorded, sj_error *error)
+{
+    sj_tracee target;
+    sj_remote_agent agent;
+    *recorded = (sj_recorded){0};
+    SJ_TRY(sj_tracee_open(pid, &target, error));
+    sj_status status = sj_remote_agent_find(&target, &agent);
+    if (status == SJ_OK || status == SJ_EAGAIN) {
+        agent.state.runtime_directory[SJ_AGENT_STATE_PATH_BYTES - 1] = '\0';
+        recorded->has_agent = true;
+        /* Tables that change: of a module that is loaded, or of the first ones, at attach. */
+        const uint32_t phase = atomic_load(&agent.state.phase);
+        recorded->is_active =
+            (status == SJ_EAGAIN && phase != SJ_AGENT_STATE_IDLE) || has_written(&agent);
+        recorded->is_launched = phase == SJ_AGENT_STATE_LAUNCHED;
+        recorded->stays =
+            recorded->is_launched || atomic_load(&agent.state.binding) != SJ_AGENT_STATE_UNBOUND;
+        recorded->recorder = agent.state.runtime_directory[0] != '\0'
+                                 ? find_recorder(agent.state.runtime_directory)
+                                 : 0;
+        recorded->session = agent.state.session;
+    }
+    sj_remote_agent_deinit(&agent);
+    sj_tracee_close(&target);
+    return status != SJ_EVERSION
+               ? SJ_OK
+               : sj_fail(error, status,
+                         "in process %d is the agent of another version of Sojourn, whose `sojourn "
+                         "detach` takes it out",
+                         (int)pid);
+}

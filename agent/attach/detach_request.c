@@ -1,0 +1,52 @@
+#include "agent/attach/detach_request.h"
+
+#include "agent/ptrace/proc_status.h"
+
+#include <errno.h>
+#include <signal.h>
+#include <time.h>
+
+enum { WAIT_ATTEMPTS = 600, PAUSE_NS = 50000000 };
+
+/* ask_recorder ends the recording that is under way, so that its session ends properly; false when
+ * the process is not left in time. */
+static bool ask_recorder(pid_t pid, pid_t recorder)
+{
+    sj_recorded recorded;
+    if (kill(recorder, SIGTERM) != 0) {
+        return errno == ESRCH;
+    }
+    for (int i = 0; i < WAIT_ATTEMPTS; i++) {
+        const struct timespec pause = {.tv_nsec = PAUSE_NS};
+        nanosleep(&pause, NULL);
+        if (sj_detach_look(pid, &recorded, NULL) != SJ_OK || recorded.recorder != recorder) {
+            return true;
+        }
+    }
+    return false;
+}
+
+sj_status sj_detach(pid_t pid, sj_detach_report *report, sj_error *error)
+{
+    sj_proc_status facts;
+    *report = (sj_detach_report){0};
+    const sj_recorded *recorded = &report->recorded;
+    if (sj_proc_status_read(pid, &facts) != SJ_OK) {
+        return sj_fail(error, SJ_ENOTFOUND, "there is no process %d", (int)pid);
+    }
+    SJ_TRY(sj_detach_look(pid, &report->recorded, error));
+    if (!recorded->has_agent) {
+        return SJ_OK;
+    }
+    if (recorded->recorder != 0 && recorded->is_launched) {
+        return sj_fail(error, SJ_EUNSUPPORTED,
+                       "process %d was started under trace by process %d, which records it to its "
+                       "end; two Ctrl-C there, or `stop` for a device, end that",
+                       (int)pid, (int)recorded->recorder);
+    }
+    if (recorded->recorder != 0 && !ask_recorder(pid, recorded->recorder)) {
+        return sj_fail(error, SJ_ETIMEDOUT, "process %d, which records, does not end",
+                       (int)recorded->recorder);
+    }
+    return sj_detach_process(pid, &report->process, error);
+}

@@ -1,0 +1,217 @@
+#include "agent/attach/preflight.h"
+
+#include <string.h>
+
+enum { CAPABILITY_PTRACE = 19 };
+
+static bool may_trace_all(const sj_preflight_facts *facts)
+{
+    return (facts->own_capabilities >> CAPABILITY_PTRACE & 1) != 0;
+}
+
+/* check_user: the agent works as the user of its process, and reaches only that user's session. */
+static sj_status check_user(const sj_preflight_facts *facts, sj_error *error)
+{
+    const uint32_t user = facts->process.effective_user;
+    if (user == facts->own_user) {
+        return SJ_OK;
+    }
+    if (may_trace_all(facts)) {
+        return sj_fail(error, SJ_EPERM,
+                       "process %d belongs to user %u, whose files its recorder must share; become "
+                       "that user: setpriv --reuid=%u --clear-groups --inh-caps=+sys_ptrace "
+                       "--ambient-caps=+sys_ptrace sojourn attach %d",
+                       (int)facts->pid, user, user, (int)facts->pid);
+    }
+    return sj_fail(
+        error, SJ_EPERM,
+        "process %d belongs to user %u; become that user: sudo -u '#%u' sojourn attach %d",
+        (int)facts->pid, user, user, (int)facts->pid);
+}
+
+static sj_status check_permission(const sj_preflight_facts *facts, sj_error *error)
+{
+    if (facts->yama == 3) {
+        return sj_fail(error, SJ_EPERM,
+                       "this kernel forbids ptrace until it is restarted "
+                       "(kernel.yama.ptrace_scope is 3); use `sojourn record` instead");
+    }
+    SJ_TRY(check_user(facts, error));
+    if (may_trace_all(facts)) {
+        return SJ_OK;
+    }
+    if (facts->yama == 2) {
+        return sj_fail(error, SJ_EPERM,
+                       "Yama allows ptrace with the capability SYS_PTRACE only "
+                       "(kernel.yama.ptrace_scope is 2); attach as root");
+    }
+    if (facts->yama != 0) {
+        return sj_fail(error, SJ_EPERM,
+                       "Yama forbids attaching to processes that are not descendants; as root, "
+                       "`sysctl kernel.yama.ptrace_scope=0` allows it until the next restart");
+    }
+    if ((facts->process.capabilities & ~facts->own_capabilities) != 0) {
+        return sj_fail(error, SJ_EPERM,
+                       "process %d has capabilities that sojourn has not; give it SYS_PTRACE (in a "
+                       "container: --cap-add=SYS_PTRACE)",
+                       (int)facts->pid);
+    }
+    if (facts->is_closed) {
+        return sj_fail(error, SJ_EPERM,
+                       "process %d has changed its user, or forbids to be looked at "
+                       "(PR_SET_DUMPABLE); give sojourn SYS_PTRACE (in a container: "
+                       "--cap-add=SYS_PTRACE)",
+                       (int)facts->pid);
+    }
+    return SJ_OK;
+}
+
+static sj_status check_tracer(const sj_preflight_facts *facts, sj_error *error)
+{
+    const int tracer = (int)facts->process.tracer;
+    if (tracer == 0) {
+        return SJ_OK;
+    }
+    if (strncmp(facts->tracer_name, "sojourn", strlen("sojourn")) == 0) {
+        return sj_fail(error, SJ_EEXIST,
+                       "process %d is recorded already, by process %d (%s), which attaches or "
+                       "leaves right now; `sojourn detach %d` ends that",
+                       (int)facts->pid, tracer, facts->tracer_name, (int)facts->pid);
+    }
+    return sj_fail(error, SJ_EEXIST,
+                   "process %d is traced by process %d (%s) already; let that leave it first",
+                   (int)facts->pid, tracer, facts->tracer_name);
+}
+
+static sj_status check_life(const sj_preflight_facts *facts, sj_error *error)
+{
+    const sj_proc_status *process = &facts->process;
+    const int pid = (int)facts->pid;
+    if ((process->state == 'Z' || process->state == 'X') && process->threads > 1) {
+        return sj_fail(error, SJ_EUNSUPPORTED,
+                       "the first thread of process %d has ended before the others, so that it "
+                       "cannot be looked at; start it with `sojourn record` instead",
+                       pid);
+    }
+    if (process->state == 'Z' || process->state == 'X') {
+        return sj_fail(error, SJ_ENOTFOUND,
+                       "process %d has ended; its parent %d has not taken note yet", pid,
+                       (int)process->parent);
+    }
+    if (process->is_ending) {
+        return sj_fail(error, SJ_ENOTFOUND, "process %d has all but ended", pid);
+    }
+    if (process->is_kernel) {
+        return sj_fail(error, SJ_EUNSUPPORTED, "process %d is a thread of the kernel", pid);
+    }
+    return SJ_OK;
+}
+
+static sj_status check_state(const sj_preflight_facts *facts, sj_error *error)
+{
+    const int pid = (int)facts->pid;
+    SJ_TRY(check_life(facts, error));
+    SJ_TRY(check_tracer(facts, error));
+    if (facts->process.state == 'T' || facts->process.state == 't') {
+        return sj_fail(error, SJ_EUNSUPPORTED,
+                       "process %d is stopped; `kill -CONT %d` lets it run, then attach", pid, pid);
+    }
+    if (facts->process.is_confined) {
+        return sj_fail(error, SJ_EUNSUPPORTED,
+                       "process %d has a seccomp filter, which may kill it for the system calls "
+                       "that attaching needs; start it with `sojourn record` instead",
+                       pid);
+    }
+    return SJ_OK;
+}
+
+static sj_status check_program(const sj_preflight_facts *facts, sj_error *error)
+{
+    const int pid = (int)facts->pid;
+    switch (facts->program) {
+    case SJ_PROGRAM_FITS:
+        return SJ_OK;
+    case SJ_PROGRAM_UNREADABLE:
+        return sj_fail(error, SJ_EPERM, "the program of process %d cannot be read; attach as root",
+                       pid);
+    case SJ_PROGRAM_FOREIGN:
+        return sj_fail(error, SJ_EUNSUPPORTED,
+                       "process %d runs a program for another machine than this sojourn; use a "
+                       "sojourn for that machine",
+                       pid);
+    case SJ_PROGRAM_EMULATOR:
+        return sj_fail(error, SJ_EUNSUPPORTED,
+                       "process %d is an emulator (%s), and what it runs cannot be attached to; "
+                       "start the program with `sojourn record` instead",
+                       pid, facts->process.name);
+    case SJ_PROGRAM_STATIC:
+        break;
+    }
+    return sj_fail(error, SJ_EUNSUPPORTED,
+                   "process %d runs a statically linked program, which cannot load the agent; "
+                   "link it dynamically",
+                   pid);
+}
+
+static sj_status check_namespace(const sj_preflight_facts *facts, sj_error *error)
+{
+    const int pid = (int)facts->pid;
+    if (facts->is_other_pid_namespace && facts->pid_inside == 1) {
+        return sj_fail(error, SJ_EUNSUPPORTED,
+                       "process %d is the first one of another PID namespace (a container), which "
+                       "is left alone; start the program with `sojourn record` inside of it",
+                       pid);
+    }
+    if (facts->is_other_pid_namespace) {
+        return sj_fail(error, SJ_EUNSUPPORTED,
+                       "process %d lives in another PID namespace (a container), as process %d; "
+                       "run sojourn inside of it: nsenter -t %d -p -m sojourn attach %d",
+                       pid, (int)facts->pid_inside, pid, (int)facts->pid_inside);
+    }
+    return SJ_OK;
+}
+
+sj_status sj_preflight_decide(const sj_preflight_facts *facts, sj_error *error)
+{
+    const int pid = (int)facts->pid;
+    if (pid == 1) {
+        return sj_fail(error, SJ_EUNSUPPORTED,
+                       "process 1 keeps the system running and is left alone");
+    }
+    if (facts->pid == facts->own_pid) {
+        return sj_fail(error, SJ_EUNSUPPORTED, "a process cannot attach to itself");
+    }
+    if (facts->process.leader != 0 && facts->process.leader != facts->pid) {
+        return sj_fail(error, SJ_EUNSUPPORTED,
+                       "%d is a thread of process %d; `sojourn attach %d` records all of them", pid,
+                       (int)facts->process.leader, (int)facts->process.leader);
+    }
+    SJ_TRY(check_state(facts, error));
+    SJ_TRY(check_namespace(facts, error));
+    SJ_TRY(check_permission(facts, error));
+    SJ_TRY(check_program(facts, error));
+    if (facts->has_direct) {
+        return sj_fail(
+            error, SJ_EEXIST,
+            "process %d has libsojourn-direct.so in it, which bears no other agent beside "
+            "it; let it record itself (SOJOURN_DIRECT), or start it without",
+            pid);
+    }
+    if (facts->is_agent_hidden) {
+        return sj_fail(error, SJ_EUNSUPPORTED,
+                       "process %d does not see the agent's file: it lives in another container or "
+                       "root directory; run sojourn inside of it",
+                       pid);
+    }
+    return SJ_OK;
+}
+
+sj_status sj_preflight_check(pid_t pid, const char *agent_path, sj_error *error)
+{
+    sj_preflight_facts facts;
+    if (pid <= 0 || sj_preflight_facts_read(pid, agent_path, &facts) != SJ_OK) {
+        return sj_fail(error, SJ_ENOTFOUND,
+                       "there is no process %d; `sojourn ps` lists those that are there", (int)pid);
+    }
+    return sj_preflight_decide(&facts, error);
+}

@@ -1,0 +1,135 @@
+#include "agent/attach/quiescence.h"
+
+#include "agent/ptrace/loader_lock.h"
+
+#include <string.h>
+
+enum { FRAMES_MAX = 512, COPY_BYTES = 64 * 1024, STACK_MAX_BYTES = 64 * 1024 * 1024 };
+
+/* What one look at all threads carries along. */
+typedef struct quiet_look {
+    const sj_tracee *target;
+    const sj_remote_agent *agent;
+    const sj_quiescence_regions *places;
+    sj_unwinder *unwinder;
+} quiet_look;
+
+void sj_quiescence_find_regions(const sj_tracee *target, sj_quiescence_regions *places)
+{
+    sj_remote_module module;
+    *places = (sj_quiescence_regions){.loader_lock = sj_loader_lock_find(target),
+                                      .fork = sj_remote_fork_find(target)};
+    if (sj_remote_module_find(target->pid, "ld-", &module) == SJ_OK) {
+        places->loader = (sj_remote_range){.low = module.code_low, .high = module.code_high};
+    }
+}
+
+static bool is_ours(const quiet_look *look, uint64_t pc)
+{
+    const sj_remote_agent *agent = look->agent;
+    if (pc >= agent->module.low && pc < agent->module.high) {
+        return true;
+    }
+    for (size_t i = 0; i < agent->table_count; i++) {
+        const sj_hooked_module *module = &agent->tables[i].module;
+        if (pc - (uint64_t)(uintptr_t)module->stubs < module->stubs_bytes) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/* is_interrupted: at `address` lies the return address of a signal handler that interrupted code of
+ * ours. */
+static bool is_interrupted(const quiet_look *look, uint64_t word, uint64_t address)
+{
+    uint64_t pc = 0;
+    return word == look->agent->restorer && word != 0 &&
+           sj_tracee_read(look->target, sj_signal_pc_place(address), &pc, sizeof(pc)) == SJ_OK &&
+           is_ours(look, pc);
+}
+
+/* has_interrupted_context looks for signal handlers that interrupted code of ours, or may have. */
+static bool has_interrupted_context(const quiet_look *look, const sj_stack_copy *copy)
+{
+    bool found =
+        sj_signal_context_start(&copy->state, look->agent->restorer) != (copy->low & ~UINT64_C(7));
+    for (size_t at = 0; at + sizeof(uint64_t) <= copy->size && !found; at += sizeof(uint64_t)) {
+        uint64_t word;
+        memcpy(&word, copy->bytes + at, sizeof(word));
+        found = is_interrupted(look, word, copy->low + at);
+    }
+    return found;
+}
+
+/* may_hide: words of a stack that cannot be followed to its end may be return addresses into fork,
+ * or of a signal handler that interrupted us. What is left there of earlier calls looks the same.
+ */
+static bool may_hide(const quiet_look *look, uint64_t low)
+{
+    static uint64_t words[COPY_BYTES / sizeof(uint64_t)];
+    sj_remote_range stack;
+    bool grows;
+    bool found = sj_remote_mapping_find(look->target->pid, low, &stack, &grows) != SJ_OK;
+    low &= ~UINT64_C(7);
+    for (uint64_t at = low; !found && at < stack.high && at - low < STACK_MAX_BYTES;
+         at += sizeof(words)) {
+        const size_t bytes =
+            stack.high - at < sizeof(words) ? (size_t)(stack.high - at) : sizeof(words);
+        found = sj_tracee_read(look->target, at, words, bytes) != SJ_OK;
+        for (size_t i = 0; i < bytes / sizeof(words[0]) && !found; i++) {
+            found = is_interrupted(look, words[i], at + i * sizeof(words[0])) ||
+                    (look->places != NULL && sj_remote_is_in(&look->places->fork, words[i]));
+        }
+    }
+    return found;
+}
+
+/* is_in_place: where the loader's lock is known, it tells more than frames do. */
+static bool is_in_place(const quiet_look *look, uint64_t pc)
+{
+    const sj_quiescence_regions *places = look->places;
+    return places != NULL && (sj_remote_is_in(&places->fork, pc) ||
+                              (places->loader_lock == 0 && sj_remote_is_in(&places->loader, pc)));
+}
+
+static bool is_outside(const quiet_look *look, pid_t tid)
+{
+    sj_native_frame frames[FRAMES_MAX];
+    sj_stack_copy copy;
+    bool outside = sj_stack_copy_take(look->target, tid, COPY_BYTES, &copy) == SJ_OK &&
+                   !is_ours(look, copy.state.pc) && !has_interrupted_context(look, &copy);
+    const size_t count = outside ? sj_unwinder_walk(look->unwinder, &copy, frames, FRAMES_MAX) : 0;
+    for (size_t i = 0; i < count && outside; i++) {
+        outside = !is_ours(look, frames[i].pc) && !is_in_place(look, frames[i].pc);
+    }
+    if (outside && !sj_unwinder_came_to_end(look->unwinder)) {
+        outside = !may_hide(look, copy.low);
+    }
+    sj_stack_copy_deinit(&copy);
+    return outside;
+}
+
+static bool are_all_outside(const quiet_look *look)
+{
+    bool outside = true;
+    for (size_t i = 0; i < look->target->count && outside; i++) {
+        outside = is_outside(look, look->target->threads[i].tid);
+    }
+    return outside;
+}
+
+bool sj_quiescence_is_left(const sj_tracee *target, const sj_remote_agent *agent,
+                           sj_unwinder *unwinder)
+{
+    const quiet_look look = {.target = target, .agent = agent, .unwinder = unwinder};
+    return are_all_outside(&look);
+}
+
+bool sj_quiescence_is_reached(const sj_tracee *target, const sj_remote_agent *agent,
+                              sj_unwinder *unwinder, const sj_quiescence_regions *places)
+{
+    const quiet_look look = {
+        .target = target, .agent = agent, .places = places, .unwinder = unwinder};
+    return !sj_loader_lock_is_held(target, places->loader_lock) && are_all_outside(&look);
+}

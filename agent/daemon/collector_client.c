@@ -1,0 +1,256 @@
+#include "agent/daemon/collector_client.h"
+
+#include "agent/uplink/dial.h"
+
+#include <nng/nng.h>
+#include <nng/protocol/reqrep0/req.h>
+#include <pthread.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+/* Longer than any answer takes: NNG itself asks again when a connection breaks. */
+enum {
+    RESEND_MS = 60000,
+    RECONNECT_MIN_MS = 500,
+    RECONNECT_MAX_MS = 30000,
+    ANSWER_BYTES = 1 << 17
+};
+
+struct sj_server_client {
+    nng_socket socket;
+    sj_dialing dialing;
+    nng_aio *aio; /* of what is asked */
+    pthread_mutex_t mutex;
+    pthread_cond_t changed;
+    bool is_done; /* `aio` */
+    int connections;
+    uint64_t connected; /* see sj_dialing_state, as the next; all above under the mutex */
+    uint64_t answers;   /* of the thread that asks */
+};
+
+/* Runs on a thread of NNG, as the next. */
+static void on_completion(void *argument)
+{
+    sj_server_client *client = argument;
+    pthread_mutex_lock(&client->mutex);
+    client->is_done = true;
+    pthread_cond_signal(&client->changed);
+    pthread_mutex_unlock(&client->mutex);
+}
+
+static void on_connection(nng_pipe pipe, nng_pipe_ev event, void *argument)
+{
+    sj_server_client *client = argument;
+    (void)pipe;
+    pthread_mutex_lock(&client->mutex);
+    client->connections += event == NNG_PIPE_EV_ADD_POST ? 1 : -1;
+    client->connected += event == NNG_PIPE_EV_ADD_POST;
+    pthread_cond_signal(&client->changed);
+    pthread_mutex_unlock(&client->mutex);
+}
+
+static int open_socket(sj_server_client *client, const char *url, const char *certificate)
+{
+    int result = nng_req0_open(&client->socket);
+    if (result == 0) {
+        result = nng_aio_alloc(&client->aio, on_completion, client);
+    }
+    if (result == 0 &&
+        (result = nng_socket_set_size(client->socket, NNG_OPT_RECVMAXSZ, ANSWER_BYTES)) == 0 &&
+        (result = nng_socket_set_ms(client->socket, NNG_OPT_RECONNMINT, RECONNECT_MIN_MS)) == 0 &&
+        (result = nng_socket_set_ms(client->socket, NNG_OPT_RECONNMAXT, RECONNECT_MAX_MS)) == 0 &&
+        (result = nng_socket_set_ms(client->socket, NNG_OPT_REQ_RESENDTIME, RESEND_MS)) == 0 &&
+        (result = nng_pipe_notify(client->socket, NNG_PIPE_EV_ADD_POST, on_connection, client)) ==
+            0 &&
+        (result = nng_pipe_notify(client->socket, NNG_PIPE_EV_REM_POST, on_connection, client)) ==
+            0) {
+        result = sj_dialing_start(&client->dialing, client->socket, url, certificate);
+    }
+    return result;
+}
+
+sj_status sj_server_client_open(const char *url, const char *certificate, sj_server_client **client,
+                                sj_error *error)
+{
+    sj_server_client *made = calloc(1, sizeof(*made));
+    pthread_condattr_t clock;
+    if (made == NULL) {
+        return sj_fail(error, SJ_ENOMEM, "out of memory");
+    }
+    pthread_mutex_init(&made->mutex, NULL);
+    pthread_condattr_init(&clock);
+    pthread_condattr_setclock(&clock, CLOCK_MONOTONIC);
+    pthread_cond_init(&made->changed, &clock);
+    pthread_condattr_destroy(&clock);
+    const int result = open_socket(made, url, certificate);
+    if (result != 0) {
+        sj_server_client_close(made);
+        return sj_fail(error, SJ_EIO, "cannot dial %s: %s", url, nng_strerror(result));
+    }
+    *client = made;
+    return SJ_OK;
+}
+
+void sj_server_client_stop(sj_server_client *client)
+{
+    nng_close(client->socket);
+}
+
+void sj_server_client_close(sj_server_client *client)
+{
+    if (client == NULL) {
+        return;
+    }
+    nng_close(client->socket);
+    if (client->aio != NULL) {
+        nng_aio_stop(client->aio);
+        nng_aio_free(client->aio);
+    }
+    sj_dialing_deinit(&client->dialing);
+    pthread_cond_destroy(&client->changed);
+    pthread_mutex_destroy(&client->mutex);
+    free(client);
+}
+
+/* await waits until `aio` is done, and sees to it that there is a connection; NNG's result. */
+static int await(sj_server_client *client)
+{
+    pthread_mutex_lock(&client->mutex);
+    while (!client->is_done) {
+        const sj_dialing_state state = {.connections = client->connections,
+                                        .connected = client->connected,
+                                        .answers = client->answers,
+                                        .is_asking = true};
+        pthread_mutex_unlock(&client->mutex);
+        const int64_t look_ns = sj_dialing_look(&client->dialing, &state);
+        const struct timespec look = {.tv_sec = look_ns / 1000000000,
+                                      .tv_nsec = look_ns % 1000000000};
+        pthread_mutex_lock(&client->mutex);
+        if (!client->is_done && client->connections == state.connections &&
+            client->connected == state.connected) {
+            pthread_cond_timedwait(&client->changed, &client->mutex, &look);
+        }
+    }
+    const int result = nng_aio_result(client->aio);
+    client->is_done = false;
+    pthread_mutex_unlock(&client->mutex);
+    return result;
+}
+
+static sj_status read_answer(sj_slice bytes, sj_server_answer *answer, sj_error *error)
+{
+    sj_frame_view view;
+    const sj_status status = sj_frame_read(bytes, &view);
+    if (status != SJ_OK) {
+        return sj_fail(error, status, "the collector's answer cannot be read: %s",
+                       sj_status_text(status));
+    }
+    switch (view.type) {
+    case SJ_FRAME_ACK:
+        answer->ack = sojourn__ack__unpack(NULL, view.header.size, view.header.data);
+        break;
+    case SJ_FRAME_COMMAND:
+        answer->command = sojourn__command__unpack(NULL, view.header.size, view.header.data);
+        break;
+    case SJ_FRAME_ENROLLED:
+        answer->enrolled = sojourn__enrolled__unpack(NULL, view.header.size, view.header.data);
+        break;
+    case SJ_FRAME_PART:
+        answer->payload = malloc(view.payload.size + 1);
+        if (answer->payload == NULL) {
+            return sj_fail(error, SJ_ENOMEM, "out of memory");
+        }
+        memcpy(answer->payload, view.payload.data, view.payload.size);
+        answer->payload_bytes = view.payload.size;
+        answer->part = sojourn__part__unpack(NULL, view.header.size, view.header.data);
+        break;
+    default:
+        break;
+    }
+    return answer->ack != NULL || answer->command != NULL || answer->enrolled != NULL ||
+                   answer->part != NULL
+               ? SJ_OK
+               : sj_fail(error, SJ_ECORRUPT, "the collector's answer is of an unknown kind");
+}
+
+sj_status sj_server_client_ask(sj_server_client *client, sj_slice frame, int timeout_ms,
+                               sj_server_answer *answer, sj_error *error)
+{
+    nng_msg *message = NULL;
+    *answer = (sj_server_answer){0};
+    int result = nng_msg_alloc(&message, 0);
+    if (result == 0 && (result = nng_msg_append(message, frame.data, frame.size)) != 0) {
+        nng_msg_free(message);
+    }
+    if (result == 0) {
+        nng_aio_set_timeout(client->aio, timeout_ms);
+        nng_aio_set_msg(client->aio, message);
+        nng_send_aio(client->socket, client->aio);
+        if ((result = await(client)) != 0) {
+            nng_msg_free(nng_aio_get_msg(client->aio));
+        }
+    }
+    if (result == 0) {
+        nng_recv_aio(client->socket, client->aio);
+        result = await(client);
+        client->answers += result == 0;
+    }
+    if (result != 0) {
+        return sj_fail(error, result == NNG_ETIMEDOUT ? SJ_ETIMEDOUT : SJ_ECLOSED,
+                       "the collector does not answer: %s", nng_strerror(result));
+    }
+    message = nng_aio_get_msg(client->aio);
+    const sj_slice bytes = {.data = nng_msg_body(message), .size = nng_msg_len(message)};
+    const sj_status status = read_answer(bytes, answer, error);
+    nng_msg_free(message);
+    return status;
+}
+
+void sj_server_answer_deinit(sj_server_answer *answer)
+{
+    sojourn__ack__free_unpacked(answer->ack, NULL);
+    sojourn__command__free_unpacked(answer->command, NULL);
+    sojourn__enrolled__free_unpacked(answer->enrolled, NULL);
+    sojourn__part__free_unpacked(answer->part, NULL);
+    free(answer->payload);
+    *answer = (sj_server_answer){0};
+}
+
+sj_status sj_server_client_frame(sj_frame_type type, const ProtobufCMessage *message,
+                                 uint8_t **frame, size_t *size)
+{
+    const size_t header_bytes = protobuf_c_message_get_packed_size(message);
+    const size_t capacity = header_bytes + SJ_FRAME_PREFIX_BYTES;
+    uint8_t *header = malloc(header_bytes + 1);
+    uint8_t *made = malloc(capacity);
+    sj_status status = SJ_ENOMEM;
+    if (header != NULL && made != NULL) {
+        protobuf_c_message_pack(message, header);
+        status = sj_frame_write((uint16_t)type, (sj_slice){.data = header, .size = header_bytes},
+                                (sj_slice){0}, made, capacity, size);
+    }
+    free(header);
+    if (status != SJ_OK) {
+        free(made);
+        return status;
+    }
+    *frame = made;
+    return SJ_OK;
+}
+
+sj_status sj_server_client_retype(uint8_t *frame, size_t size, sj_frame_type type)
+{
+    sj_frame_view view;
+    SJ_TRY(sj_frame_read((sj_slice){.data = frame, .size = size}, &view));
+    uint8_t *header = malloc(view.header.size + 1);
+    if (header == NULL) {
+        return SJ_ENOMEM;
+    }
+    memcpy(header, view.header.data, view.header.size);
+    const sj_slice kept = {.data = header, .size = view.header.size};
+    const sj_status status =
+        sj_frame_write((uint16_t)type, kept, (sj_slice){0}, frame, size, &size);
+    free(header);
+    return status;
+}

@@ -1,0 +1,189 @@
+#include "agent/attach/detach_request.h"
+#include "agent/daemon/apps.h"
+#include "agent/daemon/command_kinds.h"
+#include "agent/daemon/device_policies.h"
+#include "agent/daemon/session_list.h"
+#include "agent/daemon/worker.h"
+
+#include <limits.h>
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+#include <time.h>
+
+static sj_status find_app(const char *name, json_t **app, sj_error *error)
+{
+    json_t *apps = NULL;
+    json_t *one;
+    size_t index;
+    SJ_TRY(sj_apps_load(&apps, error));
+    json_array_foreach(apps, index, one)
+    {
+        const char *own = json_string_value(json_object_get(one, "name"));
+        if (own != NULL && strcmp(own, name) == 0) {
+            *app = json_incref(one);
+        }
+    }
+    json_decref(apps);
+    return *app != NULL
+               ? SJ_OK
+               : sj_fail(error, SJ_ENOTFOUND,
+                         "the catalogue has no app \"%s\"; the command `apps` lists it", name);
+}
+
+/* add_policy: what the command says comes before the collector's rules, and those before the
+ * catalogue. */
+static sj_status add_policy(json_t *order, const json_t *arguments, const char *app,
+                            sj_error *error)
+{
+    json_t *policy = NULL;
+    if (json_object_get(arguments, "policy") != NULL) {
+        json_object_set_new(order, "policy_from", json_string("command"));
+        return SJ_OK;
+    }
+    SJ_TRY(sj_device_policies_find(app, &policy, error));
+    if (policy != NULL) {
+        json_object_set_new(order, "policy", policy);
+        json_object_set_new(order, "policy_from", json_string("collector"));
+    } else if (json_object_get(order, "policy") != NULL) {
+        json_object_set_new(order, "policy_from", json_string("catalogue"));
+    }
+    return SJ_OK;
+}
+
+/* add_limits gives the recording what the spool still may hold. */
+static sj_status add_limits(json_t *order, const sj_device_command_context *context,
+                            sj_error *error)
+{
+    char stamp[32];
+    struct timespec now;
+    const uint64_t used = sj_device_command_spool_bytes(context);
+    if (used >= context->spool_bytes) {
+        return sj_fail(
+            error, SJ_EFULL,
+            "the spool holds %llu MB and may hold no more; it empties when the collector "
+            "can be reached",
+            (unsigned long long)(used >> 20));
+    }
+    clock_gettime(CLOCK_REALTIME, &now);
+    snprintf(stamp, sizeof(stamp), "%lld-%09ld", (long long)now.tv_sec, now.tv_nsec);
+    json_object_set_new(order, "stamp", json_string(stamp));
+    json_object_set_new(order, "spool_bytes", json_integer((json_int_t)context->spool_bytes));
+    return SJ_OK;
+}
+
+/* start makes an order for a worker out of the catalogue's app and the arguments. */
+static sj_status start(const sj_device_command *command, const char *name, const json_t *app,
+                       json_t **result, sj_error *error)
+{
+    json_t *work = app != NULL ? json_deep_copy(app) : json_object();
+    if (work == NULL || json_object_update(work, (json_t *)(uintptr_t)command->arguments) != 0) {
+        json_decref(work);
+        return sj_fail(error, SJ_ENOMEM, "out of memory");
+    }
+    if (app != NULL && json_object_get(command->arguments, "name") == NULL) {
+        json_object_del(work, "name"); /* the app's, not the session's */
+    }
+    sj_status status = add_limits(work, command->context, error);
+    if (status == SJ_OK) {
+        status = add_policy(work, command->arguments, name, error);
+    }
+    if (status == SJ_OK) {
+        status = sj_worker_start(work, command->timeout_ms, result, error);
+    }
+    json_decref(work);
+    return status;
+}
+
+sj_status sj_device_command_run_launch(const sj_device_command *command, json_t **result,
+                                       sj_error *error)
+{
+    json_t *app = NULL;
+    const char *name = json_string_value(json_object_get(command->arguments, "app"));
+    sj_status status = SJ_OK;
+    if (name != NULL) {
+        status = find_app(name, &app, error);
+    } else {
+        status = sj_apps_check(command->arguments, error);
+    }
+    if (status == SJ_OK) {
+        status = start(command, name, app, result, error);
+    }
+    json_decref(app);
+    return status;
+}
+
+static sj_status read_pid(const sj_device_command *command, pid_t *pid, sj_error *error)
+{
+    const json_int_t number = json_integer_value(json_object_get(command->arguments, "pid"));
+    *pid = (pid_t)number;
+    return number > 0 && number <= INT_MAX
+               ? SJ_OK
+               : sj_fail(error, SJ_EINVAL, "\"pid\" has to be the number of a process");
+}
+
+sj_status sj_device_command_run_attach(const sj_device_command *command, json_t **result,
+                                       sj_error *error)
+{
+    pid_t pid = 0;
+    sj_recorded recorded;
+    SJ_TRY(read_pid(command, &pid, error));
+    /* Asked before a session is begun, which the collector would see without an end. */
+    if (sj_detach_look(pid, &recorded, NULL) == SJ_OK && recorded.recorder != 0) {
+        return sj_fail(error, SJ_EEXIST,
+                       "process %d is recorded already, by process %d; `detach` ends that",
+                       (int)pid, (int)recorded.recorder);
+    }
+    return start(command, NULL, NULL, result, error);
+}
+
+sj_status sj_device_command_run_detach(const sj_device_command *command, json_t **result,
+                                       sj_error *error)
+{
+    pid_t pid = 0;
+    sj_detach_report report;
+    SJ_TRY(read_pid(command, &pid, error));
+    SJ_TRY(sj_detach(pid, &report, error));
+    if (!report.recorded.has_agent) {
+        return sj_fail(error, SJ_ENOTFOUND, "process %d is not recorded", (int)pid);
+    }
+    *result =
+        json_pack("{si sI}", "left", (int)pid, "left_bytes", (json_int_t)report.process.left_bytes);
+    return SJ_OK;
+}
+
+typedef struct stop_request {
+    const char *session; /* beginning of its id; NULL: all */
+    json_t *stopped;
+} stop_request;
+
+static bool stop_session(void *context, const sj_listed_session *session)
+{
+    stop_request *request = context;
+    if (session->is_recording && session->recorder > 0 &&
+        (request->session == NULL ||
+         strncmp(session->session, request->session, strlen(request->session)) == 0) &&
+        kill(session->recorder, SIGTERM) == 0) {
+        json_array_append_new(request->stopped, json_string(session->session));
+    }
+    return true;
+}
+
+/* sj_device_command_run_stop ends recordings: launched programs get SIGTERM, attached ones are
+ * left. */
+sj_status sj_device_command_run_stop(const sj_device_command *command, json_t **result,
+                                     sj_error *error)
+{
+    stop_request request = {.session =
+                                json_string_value(json_object_get(command->arguments, "session")),
+                            .stopped = json_array()};
+    const sj_status status =
+        sj_session_list(command->context->spool_root, stop_session, &request, error);
+    if (status == SJ_OK && request.session != NULL && json_array_size(request.stopped) == 0) {
+        json_decref(request.stopped);
+        return sj_fail(error, SJ_ENOTFOUND, "no session \"%.40s\" is being recorded",
+                       request.session);
+    }
+    *result = json_pack("{so}", "stopped", request.stopped);
+    return status;
+}

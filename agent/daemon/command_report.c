@@ -1,0 +1,139 @@
+#include "agent/daemon/apps.h"
+#include "agent/daemon/command_kinds.h"
+#include "agent/daemon/device_policies.h"
+#include "agent/daemon/doctor.h"
+#include "agent/daemon/session_list.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+enum { PROCESSES_MAX = 2000 };
+
+static bool count_session(void *context, const sj_listed_session *session)
+{
+    uint64_t *sums = context;
+    sums[0] += session->is_recording;
+    sums[1] += !session->is_recording;
+    sums[2] += session->spool_bytes;
+    return true;
+}
+
+uint64_t sj_device_command_spool_bytes(const sj_device_command_context *context)
+{
+    uint64_t sums[3] = {0};
+    (void)!sj_session_list(context->spool_root, count_session, sums, NULL);
+    return sums[2];
+}
+
+json_t *sj_device_command_status(const sj_device_command_context *context)
+{
+    uint64_t sums[3] = {0};
+    char digest[SJ_POLICIES_DIGEST_BYTES];
+    json_t *apps = NULL;
+    sj_error error = {0};
+    (void)!sj_session_list(context->spool_root, count_session, sums, &error);
+    const size_t app_count = sj_apps_load(&apps, &error) == SJ_OK ? json_array_size(apps) : 0;
+    json_decref(apps);
+    sj_device_policies_digest(digest);
+    /* Whole megabytes: what is reported changes the collector's database each time. */
+    return json_pack("{ss sI sI sI sb sI ss ss}", "version", SJ_VERSION, "recording",
+                     (json_int_t)sums[0], "undelivered", (json_int_t)sums[1], "spool_mb",
+                     (json_int_t)(sums[2] >> 20), "spool_full", sums[2] >= context->spool_bytes,
+                     "apps", (json_int_t)app_count, "policies", digest, "problem", error.text);
+}
+
+static sj_status or_no_memory(const json_t *result, sj_error *error)
+{
+    return result != NULL ? SJ_OK : sj_fail(error, SJ_ENOMEM, "out of memory");
+}
+
+sj_status sj_device_command_run_status(const sj_device_command *command, json_t **result,
+                                       sj_error *error)
+{
+    *result = sj_device_command_status(command->context);
+    return or_no_memory(*result, error);
+}
+
+sj_status sj_device_command_run_apps(const sj_device_command *command, json_t **result,
+                                     sj_error *error)
+{
+    (void)command;
+    return sj_apps_load(result, error);
+}
+
+sj_status sj_device_command_run_doctor(const sj_device_command *command, json_t **result,
+                                       sj_error *error)
+{
+    (void)command;
+    *result = sj_device_doctor();
+    return or_no_memory(*result, error);
+}
+
+static bool list_session(void *context, const sj_listed_session *session)
+{
+    json_array_append_new(context, json_pack("{ss sb sI}", "session", session->session, "recording",
+                                             session->is_recording, "spool_bytes",
+                                             (json_int_t)session->spool_bytes));
+    return true;
+}
+
+sj_status sj_device_command_run_sessions(const sj_device_command *command, json_t **result,
+                                         sj_error *error)
+{
+    *result = json_array();
+    return sj_session_list(command->context->spool_root, list_session, *result, error);
+}
+
+static void read_command(const char *pid, char *text, size_t capacity)
+{
+    char path[300];
+    snprintf(path, sizeof(path), "/proc/%.32s/cmdline", pid);
+    const int file = open(path, O_RDONLY | O_CLOEXEC);
+    const ssize_t got = file >= 0 ? read(file, text, capacity - 1) : 0;
+    if (file >= 0) {
+        close(file);
+    }
+    text[got > 0 ? got : 0] = '\0';
+    for (ssize_t i = 0; i + 1 < got; i++) {
+        text[i] = text[i] == '\0' ? ' ' : text[i];
+    }
+}
+
+/* sj_device_command_run_ps lists the processes that this daemon may trace: its own user's, or all
+ * for root.
+ */
+sj_status sj_device_command_run_ps(const sj_device_command *command, json_t **result,
+                                   sj_error *error)
+{
+    (void)command;
+    DIR *folder = opendir("/proc");
+    if (folder == NULL) {
+        return sj_fail(error, SJ_EIO, "cannot read /proc: %s", strerror(errno));
+    }
+    *result = json_array();
+    for (struct dirent *entry = readdir(folder);
+         entry != NULL && json_array_size(*result) < PROCESSES_MAX; entry = readdir(folder)) {
+        struct stat about;
+        char line[256];
+        if (entry->d_name[strspn(entry->d_name, "0123456789")] != '\0' ||
+            fstatat(dirfd(folder), entry->d_name, &about, 0) != 0 ||
+            (geteuid() != 0 && about.st_uid != geteuid())) {
+            continue;
+        }
+        read_command(entry->d_name, line, sizeof(line));
+        if (line[0] != '\0') {
+            json_t *text = json_string(line);
+            json_array_append_new(*result, json_pack("{si so? si}", "pid",
+                                                     (int)strtol(entry->d_name, NULL, 10),
+                                                     "command", text, "uid", (int)about.st_uid));
+        }
+    }
+    closedir(folder);
+    return SJ_OK;
+}

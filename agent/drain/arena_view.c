@@ -1,0 +1,128 @@
+#include "agent/drain/arena_view.h"
+
+#include <fcntl.h>
+#include <limits.h>
+#include <linux/falloc.h>
+#include <linux/futex.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+static sj_status read_geometry(int fd, sj_arena_view *view)
+{
+    sj_arena_header header;
+    struct stat status;
+    if (fstat(fd, &status) != 0) {
+        return SJ_EIO;
+    }
+    if (pread(fd, &header, sizeof(header), 0) != (ssize_t)sizeof(header) || header.magic == 0) {
+        return SJ_EAGAIN;
+    }
+    if (header.magic != SJ_ARENA_MAGIC) {
+        return SJ_ECORRUPT;
+    }
+    if (header.version != SJ_ARENA_VERSION) {
+        return SJ_EVERSION;
+    }
+    if (header.max_threads == 0 || header.max_threads > SJ_ARENA_MAX_THREADS ||
+        header.chunks_per_thread == 0 || header.chunks_per_thread > SJ_ARENA_MAX_CHUNKS) {
+        return SJ_ECORRUPT;
+    }
+    view->max_threads = header.max_threads;
+    view->chunks_per_thread = header.chunks_per_thread;
+    view->bytes = sj_arena_bytes(header.max_threads, header.chunks_per_thread);
+    return (uint64_t)status.st_size >= view->bytes ? SJ_OK : SJ_ECORRUPT;
+}
+
+sj_status sj_arena_view_open(const char *path, sj_arena_view *view)
+{
+    *view = (sj_arena_view){.fd = open(path, O_RDWR | O_CLOEXEC | O_NOFOLLOW)};
+    if (view->fd < 0) {
+        return SJ_EAGAIN;
+    }
+    sj_status status = read_geometry(view->fd, view);
+    if (status == SJ_OK) {
+        void *base = mmap(NULL, view->bytes, PROT_READ | PROT_WRITE, MAP_SHARED, view->fd, 0);
+        view->base = base != MAP_FAILED ? base : NULL;
+        status = base != MAP_FAILED ? SJ_OK : SJ_EIO;
+    }
+    if (status != SJ_OK) {
+        close(view->fd);
+        view->fd = -1;
+    }
+    return status;
+}
+
+void sj_arena_view_close(sj_arena_view *view)
+{
+    if (view->base != NULL) {
+        munmap(view->base, view->bytes);
+        close(view->fd);
+    }
+    *view = (sj_arena_view){.fd = -1};
+}
+
+void sj_arena_view_wake(const sj_arena_view *view)
+{
+    _Atomic uint32_t *waiters = &sj_arena_view_header(view)->drain_waiters;
+    /* After the release of the chunk: a thread that counts itself later sees the free chunk. */
+    atomic_thread_fence(memory_order_seq_cst);
+    if (atomic_load_explicit(waiters, memory_order_relaxed) != 0) {
+        syscall(SYS_futex, waiters, FUTEX_WAKE, INT_MAX, NULL, NULL, 0);
+    }
+}
+
+void sj_arena_view_release(const sj_arena_view *view, uint32_t slot, uint32_t chunk)
+{
+    sj_chunk_header *header = sj_arena_view_chunk(view, slot, chunk);
+    atomic_store_explicit(&header->sequence, 0, memory_order_relaxed);
+    memset(sj_arena_chunk_records(header), 0, SJ_CHUNK_BYTES - SJ_CHUNK_HEADER_BYTES);
+    /* Pairs with the producer's acquire load before it takes a chunk. */
+    atomic_fetch_or_explicit(&sj_arena_view_slot(view, slot)->free_chunks, UINT64_C(1) << chunk,
+                             memory_order_release);
+    sj_arena_view_wake(view);
+}
+
+void sj_arena_view_discarded(const sj_arena_view *view, uint32_t slot, uint64_t *calls,
+                             uint64_t *events)
+{
+    const sj_record *window =
+        (const sj_record *)(const void *)(view->base +
+                                          sj_arena_discard_offset(view->max_threads,
+                                                                  view->chunks_per_thread, slot));
+    *calls = 0;
+    *events = 0;
+    for (size_t i = 0; i < SJ_DISCARD_RECORDS; i++) {
+        const uint32_t tag = sj_arena_record_tag(&window[i]);
+        *events += tag != 0;
+        *calls += tag != 0 && tag >> SJ_RECORD_FUNCTION_BITS == SJ_RECORD_ENTER;
+    }
+}
+
+void sj_arena_view_recycle(const sj_arena_view *view, uint32_t slot)
+{
+    const uint32_t chunks = view->chunks_per_thread;
+    const uint64_t first = sj_arena_chunk_offset(view->max_threads, chunks, slot, 0);
+    const uint64_t next = sj_arena_chunk_offset(view->max_threads, chunks, slot + 1, 0);
+    sj_thread_slot *thread = sj_arena_view_slot(view, slot);
+    atomic_store(&thread->state, SJ_THREAD_ENDED);
+    if (fallocate(view->fd, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, (off_t)first,
+                  (off_t)(next - first)) != 0) {
+        memset(view->base + first, 0, next - first);
+    }
+    atomic_store(&thread->chunk_sequence, 0);
+    atomic_store(&thread->dropped_calls, 0);
+    atomic_store(&thread->dropped_events, 0);
+    atomic_store(&thread->waited_ticks, 0);
+    thread->tid = 0;
+    thread->cursor = (sj_slot_cursor){0};
+    thread->unsent_calls = 0;
+    atomic_store(&thread->free_chunks,
+                 chunks == SJ_ARENA_MAX_CHUNKS ? UINT64_MAX : (UINT64_C(1) << chunks) - 1);
+    /* Pairs with the acquire in which a new thread claims the slot. */
+    atomic_store_explicit(&thread->state, SJ_THREAD_FREE, memory_order_release);
+    /* Pairs with the acquire of a thread that found no slot before. */
+    atomic_fetch_add_explicit(&sj_arena_view_header(view)->slots_recycled, 1, memory_order_release);
+}

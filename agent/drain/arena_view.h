@@ -1,0 +1,88 @@
+/* The arena view: the consumer's mapping of one process's arena (recorder/arena.h).
+ *
+ * The arena is written by a foreign program that may be going wrong: its geometry is read once and
+ * checked, and nothing in it is ever used as an address. */
+#ifndef SJ_AGENT_DRAIN_ARENA_VIEW_H
+#define SJ_AGENT_DRAIN_ARENA_VIEW_H
+
+#include "agent/abi/arena.h"
+#include "agent/abi/record.h"
+#include "proto/base/status.h"
+
+#include <stdbool.h>
+#include <stddef.h>
+
+typedef struct sj_arena_view {
+    int fd;
+    uint8_t *base;
+    size_t bytes;
+    uint32_t max_threads;
+    uint32_t chunks_per_thread;
+} sj_arena_view;
+
+/* sj_arena_view_open maps the arena at `path`. SJ_EAGAIN: not there or not written yet;
+ * SJ_ECORRUPT, SJ_EVERSION, SJ_EIO. */
+SJ_MUST_CHECK sj_status sj_arena_view_open(const char *path, sj_arena_view *view);
+void sj_arena_view_close(sj_arena_view *view);
+
+static inline sj_arena_header *sj_arena_view_header(const sj_arena_view *view)
+{
+    return (sj_arena_header *)(void *)view->base;
+}
+
+static inline sj_thread_slot *sj_arena_view_slot(const sj_arena_view *view, uint32_t slot)
+{
+    return (sj_thread_slot *)(void *)(view->base + SJ_ARENA_HEADER_BYTES) + slot;
+}
+
+static inline sj_arena_mark *sj_arena_view_mark(const sj_arena_view *view, uint32_t mark)
+{
+    return (sj_arena_mark *)(void *)(view->base + SJ_ARENA_MARKS_OFFSET) + mark % SJ_ARENA_MARKS;
+}
+
+static inline sj_chunk_header *sj_arena_view_chunk(const sj_arena_view *view, uint32_t slot,
+                                                   uint32_t chunk)
+{
+    return (sj_chunk_header *)(void *)(view->base + sj_arena_chunk_offset(view->max_threads,
+                                                                          view->chunks_per_thread,
+                                                                          slot, chunk));
+}
+
+static inline sj_record *sj_arena_chunk_records(sj_chunk_header *chunk)
+{
+    return (sj_record *)(void *)((uint8_t *)chunk + SJ_CHUNK_HEADER_BYTES);
+}
+
+/* sj_arena_record_tag reads a record's tag before its other bytes; 0: not written yet. */
+static inline uint32_t sj_arena_record_tag(const sj_record *record)
+{
+    /* Pairs with the producer, which writes the tag last. */
+    return atomic_load_explicit((const _Atomic uint32_t *)(const void *)(record->bytes + 12),
+                                memory_order_acquire);
+}
+
+/* sj_arena_view_release gives a chunk that was read completely back to its thread: zeroes it, sets
+ * its bit and wakes threads that wait for one. */
+void sj_arena_view_release(const sj_arena_view *view, uint32_t slot, uint32_t chunk);
+
+/* sj_arena_view_stack gives the bounds of a thread's own stack; 0, 0 when they are not known, or
+ * cannot be: the program may have written anywhere. */
+static inline void sj_arena_view_stack(const sj_thread_slot *slot, uint64_t *low, uint64_t *high)
+{
+    const bool is_sound = slot->stack_low <= slot->stack_high;
+    *low = is_sound ? slot->stack_low : 0;
+    *high = is_sound ? slot->stack_high : 0;
+}
+
+/* sj_arena_view_discarded counts what an ended thread dropped after it counted the last time. */
+void sj_arena_view_discarded(const sj_arena_view *view, uint32_t slot, uint64_t *calls,
+                             uint64_t *events);
+
+/* sj_arena_view_wake wakes threads that wait for what was given back. */
+void sj_arena_view_wake(const sj_arena_view *view);
+
+/* sj_arena_view_recycle makes the slot of an ended thread free again and returns the memory of its
+ * chunks to the system. Threads that wait for a slot are not woken. */
+void sj_arena_view_recycle(const sj_arena_view *view, uint32_t slot);
+
+#endif

@@ -1,0 +1,583 @@
+#include "agent/drain/call_filter.h"
+
+#include "agent/assembler/managed_calls.h"
+#include "proto/base/array.h"
+
+#include <stdlib.h>
+
+enum { OUTPUT_RECORDS = 4096 /* least room */ };
+
+#define TICKS48_MASK ((UINT64_C(1) << 48) - 1)
+
+static sj_status feed_filtered(sj_call_filter *filter, const sj_record *records, size_t count,
+                               uint64_t now_ticks);
+static sj_status pass_all(sj_call_filter *filter, uint64_t now_ticks);
+
+static void count_calls(const sj_call_filter *filter, const sj_record *records, size_t count)
+{
+    uint64_t *calls = sj_governed_process_calls(filter->governed);
+    uint64_t counted = 0;
+    uint32_t highest = 0;
+    for (size_t i = 0; i < count; i++) {
+        const uint32_t tag = sj_record_tag(&records[i]);
+        /* An ENTER is a tag of nothing but a function. */
+        if (tag < SJ_GOVERNED_PROCESS_FUNCTIONS) {
+            __atomic_store_n(&calls[tag], calls[tag] + 1, __ATOMIC_RELAXED);
+            counted++;
+            highest = tag > highest ? tag : highest;
+        }
+    }
+    sj_governed_process_count(filter->governed, counted, highest);
+}
+
+static bool is_of_kind(const sj_record *record, sj_record_kind kind)
+{
+    return sj_record_tag(record) >> SJ_RECORD_FUNCTION_BITS == (uint32_t)kind;
+}
+
+static bool is_value(const sj_record *record)
+{
+    return is_of_kind(record, SJ_RECORD_VALUE);
+}
+
+/* whole_ticks extends a time of records that were made by `now_ticks`. */
+static uint64_t whole_ticks(uint64_t now_ticks, uint64_t ticks48)
+{
+    return now_ticks - ((now_ticks - ticks48) & TICKS48_MASK);
+}
+
+/* record_open reports open calls that have no exit any more to the assembler. */
+static sj_status record_open(sj_call_filter *filter,
+                             bool (*is_endless)(void *context, uint32_t function), void *context,
+                             uint64_t now_ticks)
+{
+    SJ_TRY(pass_all(filter, now_ticks));
+    return sj_assembler_has_open(filter->assembler, is_endless, context)
+               ? sj_assembler_lost(filter->assembler, SJ_GAP_PAUSED, 0, 0, now_ticks)
+               : SJ_OK;
+}
+
+/* record_change does so for functions that were unhooked. */
+static sj_status record_change(sj_call_filter *filter, uint32_t changes, uint64_t now_ticks)
+{
+    sj_unhooked_set_since since = {.freed = filter->freed, .seen = filter->seen_changes};
+    filter->seen_changes = changes;
+    filter->late_records = SJ_CALL_FILTER_LATE_RECORDS;
+    return record_open(filter, sj_unhooked_set_has, &since, now_ticks);
+}
+
+static bool is_same(void *context, uint32_t function)
+{
+    return function == *(const uint32_t *)context;
+}
+
+/* feed_late feeds records behind a change. A thread that was stopped in an entry's probe, or waited
+ * there for room, records that entry of an unhooked function only now, and its exit never. */
+static sj_status feed_late(sj_call_filter *filter, const sj_record *records, size_t count,
+                           uint64_t now_ticks)
+{
+    size_t fed = 0;
+    for (size_t i = 0; i < count && filter->late_records > 0; i++) {
+        uint32_t function = sj_record_tag(&records[i]);
+        filter->late_records--;
+        if (is_of_kind(&records[i], SJ_RECORD_ENTER) &&
+            sj_unhooked_set_is_free(filter->freed, function, filter->seen_changes)) {
+            SJ_TRY(feed_filtered(filter, records + fed, i + 1 - fed, now_ticks));
+            SJ_TRY(record_open(filter, is_same, &function, now_ticks));
+            fed = i + 1;
+        }
+    }
+    return feed_filtered(filter, records + fed, count - fed, now_ticks);
+}
+
+/* count_before returns how many of the records come before a change. */
+static size_t count_before(const sj_record *records, size_t count, uint64_t ticks,
+                           uint64_t now_ticks)
+{
+    size_t before = 0;
+    while (before < count &&
+           (is_value(&records[before]) ||
+            whole_ticks(now_ticks, sj_record_ticks48(&records[before])) < ticks)) {
+        before++;
+    }
+    while (before < count && before > 0 && is_value(&records[before - 1])) {
+        before--; /* it has no time, and belongs to the record behind it */
+    }
+    return before;
+}
+
+/* feed_until_changes feeds what was recorded before functions were unhooked, and notes that: each
+ * change that the records have come to, in its place. Of functions that were unhooked only by a
+ * later one calls that are open at the first are noted, too. `*fed` is how many it fed. */
+static sj_status feed_until_changes(sj_call_filter *filter, const sj_record *records, size_t count,
+                                    size_t *fed, uint64_t now_ticks)
+{
+    const uint32_t changes = sj_unhooked_set_changes(filter->freed);
+    while (filter->seen_changes != changes) {
+        const uint32_t change = filter->seen_changes + 1;
+        const size_t before = count_before(records + *fed, count - *fed,
+                                           sj_unhooked_set_time(filter->freed, change), now_ticks);
+        if (*fed + before == count) {
+            return SJ_OK; /* its moment is still to come */
+        }
+        SJ_TRY(feed_late(filter, records + *fed, before, now_ticks));
+        *fed += before;
+        SJ_TRY(record_change(filter, change, now_ticks));
+    }
+    return SJ_OK;
+}
+
+/* What becomes of an open call. */
+typedef enum call_state {
+    CALL_PASSED = 0, /* the assembler has its ENTER */
+    CALL_HELD = 1,   /* it waits until it has lasted long enough */
+    CALL_DROPPED = 2 /* counted only */
+} call_state;
+
+struct sj_filtered_call {
+    sj_record enter;
+    uint64_t stack;
+    uint64_t ticks48;
+    uint32_t function;
+    uint32_t triggers;
+    uint8_t state;  /* call_state */
+    uint8_t reason; /* sj_filter_reason */
+};
+
+void sj_call_filter_init(sj_call_filter *filter, sj_assembler *assembler,
+                         const sj_call_filter_thread *thread)
+{
+    const uint32_t changes = thread->freed != NULL ? sj_unhooked_set_changes(thread->freed) : 0;
+    *filter = (sj_call_filter){
+        .assembler = assembler,
+        .governed = thread->governed,
+        .freed = thread->freed,
+        /* A thread that recorded before it was found, or had calls open at attach, may have open
+         * calls from before a change. */
+        .seen_changes = thread->freed != NULL
+                            ? sj_unhooked_set_changes_until(thread->freed, thread->start_ticks)
+                            : 0,
+        .late_records = changes != 0 ? SJ_CALL_FILTER_LATE_RECORDS : 0,
+        .view = thread->view,
+        .thread = thread->thread,
+        .thread_name = thread->name,
+        .stack_low = thread->stack_low,
+        .stack_high = thread->stack_high != 0 ? thread->stack_high : UINT64_MAX};
+}
+
+void sj_call_filter_set_governed(sj_call_filter *filter, sj_governed_process *governed)
+{
+    filter->governed = governed;
+}
+
+void sj_call_filter_drop_all(sj_call_filter *filter, bool drops)
+{
+    filter->keeps_nothing = drops;
+}
+
+void sj_call_filter_expect_request(sj_call_filter *filter)
+{
+    filter->has_request = true;
+}
+
+void sj_call_filter_deinit(sj_call_filter *filter)
+{
+    free(filter->calls);
+    free(filter->output);
+    filter->calls = NULL;
+    filter->output = NULL;
+}
+
+static void put(sj_call_filter *filter, const sj_record *record)
+{
+    if (filter->output_count == filter->output_capacity &&
+        sj_array_reserve(&filter->output, &filter->output_capacity, filter->output_count,
+                         OUTPUT_RECORDS, sizeof(*filter->output)) != SJ_OK) {
+        filter->failed = true;
+        return;
+    }
+    filter->output[filter->output_count++] = *record;
+}
+
+static uint64_t age(uint64_t now48, uint64_t then48)
+{
+    const uint64_t ticks = (now48 - then48) & TICKS48_MASK;
+    return ticks <= TICKS48_MASK / 2 ? ticks : 0; /* a clock that went back */
+}
+
+/* pass_held passes on the calls that have lasted for `least` ticks, outermost first. */
+static void pass_held(sj_call_filter *filter, uint64_t now48, uint64_t least)
+{
+    while (filter->held_from < filter->depth) {
+        sj_filtered_call *call = &filter->calls[filter->held_from];
+        if (call->state == CALL_HELD) {
+            if (age(now48, call->ticks48) < least) {
+                return;
+            }
+            call->state = CALL_PASSED;
+            put(filter, &call->enter);
+        }
+        filter->held_from++;
+    }
+}
+
+/* end_call removes the innermost call; `seen`: by its exit. */
+static void end_call(sj_call_filter *filter, uint64_t now48, bool seen)
+{
+    const sj_filtered_call *call = &filter->calls[--filter->depth];
+    const uint64_t duration = age(now48, call->ticks48);
+    if (filter->held_from > filter->depth) {
+        filter->held_from = filter->depth;
+    }
+    if (call->state != CALL_PASSED) {
+        sj_function_rules_count(filter->rules,
+                                call->state == CALL_HELD ? SJ_FILTERED_MINIMUM
+                                                         : (sj_filter_reason)call->reason,
+                                call->function, duration);
+    }
+    if (seen && call->triggers != 0) {
+        sj_triggers_call(filter->triggers, call->triggers, duration,
+                         whole_ticks(filter->now_ticks, now48), filter->thread);
+    }
+}
+
+/* decide decides what becomes of a call. */
+static void decide(sj_call_filter *filter, sj_filtered_call *call, uint32_t one_in)
+{
+    const sj_policy *policy = filter->policy;
+    call->state = CALL_DROPPED;
+    if (filter->keeps_nothing) {
+        call->reason = SJ_FILTERED_THREAD;
+    } else if (policy->max_depth != 0 && filter->depth >= policy->max_depth) {
+        call->reason = SJ_FILTERED_DEPTH;
+    } else if (one_in > 1 && !sj_function_rules_sample(filter->rules, call->function, one_in)) {
+        call->reason = SJ_FILTERED_SAMPLED;
+    } else {
+        call->state = filter->minimum_ticks != 0 ? CALL_HELD : CALL_PASSED;
+    }
+}
+
+/* room_for_call returns where the next call goes; NULL when memory is short. */
+static sj_filtered_call *room_for_call(sj_call_filter *filter)
+{
+    if (filter->depth == filter->capacity &&
+        sj_array_reserve(&filter->calls, &filter->capacity, filter->depth, 1,
+                         sizeof(*filter->calls)) != SJ_OK) {
+        filter->failed = true;
+        return NULL;
+    }
+    return &filter->calls[filter->depth];
+}
+
+/* Managed calls get the addresses that the assembler gives them. */
+static uint64_t managed_address(const sj_call_filter *filter)
+{
+    const sj_record_run own = {.stack_low = filter->stack_low,
+                               .stack_span = filter->stack_high - filter->stack_low};
+    return filter->depth > 0 ? sj_managed_address(filter->calls[filter->depth - 1].stack)
+                             : sj_managed_base(&own);
+}
+
+static void take_enter(sj_call_filter *filter, const sj_record *record, uint64_t stack,
+                       uint64_t ticks48)
+{
+    const bool is_managed = sj_record_is_managed(stack);
+    stack = is_managed ? managed_address(filter) : stack;
+    while (!is_managed && filter->depth > 0 && filter->calls[filter->depth - 1].stack <= stack) {
+        end_call(filter, ticks48, false);
+    }
+    sj_filtered_call *call = room_for_call(filter);
+    if (call == NULL) {
+        return;
+    }
+    const uint32_t function = sj_record_tag(record) & SJ_RECORD_FUNCTION_MASK;
+    const sj_function_rule rule = sj_function_rules_get(filter->rules, function);
+    *call = (sj_filtered_call){.enter = *record,
+                               .stack = stack,
+                               .ticks48 = ticks48,
+                               .function = function,
+                               .triggers = rule.triggers};
+    decide(filter, call, rule.one_in);
+    filter->depth++;
+    if (call->state == CALL_PASSED) {
+        put(filter, record);
+    }
+    if (call->state != CALL_HELD && filter->held_from == filter->depth - 1) {
+        filter->held_from = filter->depth;
+    }
+}
+
+/* The depth of the managed call that a LEAVE of `function` ends; 0: there is none. */
+static uint32_t find_managed(const sj_call_filter *filter, uint32_t function)
+{
+    for (uint32_t i = 0; i < filter->depth && i < SJ_MANAGED_REACH; i++) {
+        const sj_filtered_call *call = &filter->calls[filter->depth - i - 1];
+        if (call->function == function && sj_managed_is_call(call->stack)) {
+            return filter->depth - i;
+        }
+    }
+    return 0;
+}
+
+static void take_exit(sj_call_filter *filter, const sj_record *record, uint64_t stack,
+                      uint64_t ticks48)
+{
+    const uint32_t function = sj_record_tag(record) & SJ_RECORD_FUNCTION_MASK;
+    if (sj_record_is_managed(stack)) {
+        const uint32_t depth = find_managed(filter, function);
+        if (depth == 0) {
+            put(filter, record); /* the assembler counts it */
+            return;
+        }
+        while (filter->depth > depth) {
+            end_call(filter, ticks48, false);
+        }
+        stack = filter->calls[depth - 1].stack;
+    }
+    while (filter->depth > 0 && filter->calls[filter->depth - 1].stack < stack) {
+        end_call(filter, ticks48, false);
+    }
+    const sj_filtered_call *call = filter->depth > 0 ? &filter->calls[filter->depth - 1] : NULL;
+    if (call == NULL || call->stack != stack || call->function != function) {
+        put(filter, record); /* the assembler counts it */
+        return;
+    }
+    pass_held(filter, ticks48, filter->minimum_ticks);
+    if (call->state == CALL_PASSED) {
+        put(filter, record);
+    }
+    end_call(filter, ticks48, true);
+}
+
+static void take_request(sj_call_filter *filter, uint64_t what, uint64_t ticks48)
+{
+    if (filter->triggers == NULL) {
+        return;
+    }
+    switch (what) {
+    case SJ_REQUEST_START:
+    case SJ_REQUEST_STOP:
+        sj_triggers_pause(filter->triggers, what == SJ_REQUEST_STOP);
+        break;
+    case SJ_REQUEST_DUMP:
+        sj_triggers_event(filter->triggers, SJ_TRIGGER_APP, "", 0,
+                          whole_ticks(filter->now_ticks, ticks48), filter->thread);
+        break;
+    case SJ_REQUEST_VSYNC:
+        if (filter->last_tick != 0) {
+            sj_triggers_event(filter->triggers, SJ_TRIGGER_JANK, "",
+                              age(ticks48, filter->last_tick),
+                              whole_ticks(filter->now_ticks, ticks48), filter->thread);
+        }
+        filter->last_tick = ticks48;
+        break;
+    case SJ_REQUEST_WOKE:
+        filter->woke = ticks48;
+        break;
+    case SJ_REQUEST_WAIT:
+        if (filter->woke != 0) {
+            sj_triggers_loop(filter->triggers, filter->thread_name, age(ticks48, filter->woke),
+                             whole_ticks(filter->now_ticks, ticks48), filter->thread);
+        }
+        filter->woke = 0;
+        break;
+    default:
+        break;
+    }
+}
+
+/* take_mark: a trigger may start or stop recording right here. */
+static void take_mark(sj_call_filter *filter, const sj_record *record, uint64_t ticks48)
+{
+    char name[SJ_ARENA_MARK_BYTES + 1] = "";
+    const uint32_t index = (uint32_t)sj_record_stack(record) % SJ_ARENA_MARKS;
+    memcpy(name, sj_arena_view_mark(filter->view, index)->name, SJ_ARENA_MARK_BYTES);
+    sj_triggers_event(filter->triggers, SJ_TRIGGER_MARK, name, 0,
+                      whole_ticks(filter->now_ticks, ticks48), filter->thread);
+}
+
+static void take_note(sj_call_filter *filter, const sj_record *record, uint64_t ticks48)
+{
+    const uint32_t note = sj_record_tag(record) & SJ_RECORD_FUNCTION_MASK;
+    if (note == SJ_NOTE_REQUEST) {
+        take_request(filter, sj_record_stack(record), ticks48);
+        return;
+    }
+    pass_held(filter, ticks48, 0); /* a note's place is among calls that were passed on */
+    put(filter, record);
+    if (note == SJ_NOTE_MARK_BEGIN && filter->triggers != NULL) {
+        take_mark(filter, record, ticks48);
+    }
+}
+
+/* put_recording_note notes for the assembler that calls are not recorded from here on, or again. */
+static void put_recording_note(sj_call_filter *filter, uint64_t ticks48, bool on)
+{
+    sj_record note;
+    const uint64_t argument = on;
+    const uint32_t tag = (uint32_t)SJ_RECORD_NOTE << SJ_RECORD_FUNCTION_BITS | SJ_NOTE_RECORDING;
+    memcpy(note.bytes, &ticks48, 6);
+    memcpy(note.bytes + 6, &argument, 6);
+    memcpy(note.bytes + 12, &tag, sizeof(tag));
+    put(filter, &note);
+}
+
+static void follow_pause(sj_call_filter *filter, uint64_t ticks48)
+{
+    const bool paused = filter->triggers != NULL && sj_triggers_is_paused(filter->triggers);
+    if (paused == filter->paused) {
+        return;
+    }
+    pass_held(filter, ticks48, 0);
+    filter->paused = paused;
+    filter->depth = 0;
+    filter->held_from = 0;
+    put_recording_note(filter, ticks48, !paused);
+}
+
+static void filter_record(sj_call_filter *filter, const sj_record *record)
+{
+    const uint64_t ticks48 = sj_record_ticks48(record);
+    const uint64_t stack = sj_record_stack(record);
+    const uint32_t kind = sj_record_tag(record) >> SJ_RECORD_FUNCTION_BITS;
+    if (is_value(record)) {
+        if (!filter->paused) {
+            put(filter, record); /* the assembler drops it when its call does not come */
+        }
+        return;
+    }
+    follow_pause(filter, ticks48);
+    if (kind == SJ_RECORD_NOTE) {
+        take_note(filter, record, ticks48);
+    } else if (filter->paused) {
+        return;
+    } else if (!sj_record_is_managed(stack) &&
+               (stack < filter->stack_low || stack >= filter->stack_high)) {
+        pass_held(filter, ticks48, 0);
+        put(filter, record);
+    } else if (kind == SJ_RECORD_ENTER) {
+        pass_held(filter, ticks48, filter->minimum_ticks);
+        take_enter(filter, record, stack, ticks48);
+    } else {
+        take_exit(filter, record, stack, ticks48);
+    }
+}
+
+static bool has_out(const sj_call_filter *filter)
+{
+    for (uint32_t i = 0; i < filter->depth; i++) {
+        if (filter->calls[i].state == CALL_DROPPED) {
+            return true;
+        }
+    }
+    return false;
+}
+
+static sj_status feed_filtered(sj_call_filter *filter, const sj_record *records, size_t count,
+                               uint64_t now_ticks)
+{
+    const bool pauses = filter->triggers != NULL && (filter->paused || filter->has_request ||
+                                                     sj_triggers_is_paused(filter->triggers));
+    if (!filter->is_needed && !pauses) {
+        return sj_assembler_feed(filter->assembler, records, count, now_ticks);
+    }
+    filter->now_ticks = now_ticks;
+    filter->output_count = 0;
+    for (size_t i = 0; i < count; i++) {
+        filter_record(filter, &records[i]);
+    }
+    if (filter->failed) {
+        return SJ_ENOMEM;
+    }
+    if (filter->is_finishing && !has_out(filter)) {
+        filter->is_finishing = false;
+        filter->is_needed = false;
+    }
+    return sj_assembler_feed(filter->assembler, filter->output, filter->output_count, now_ticks);
+}
+
+static bool asks_of_calls(const sj_policy *policy)
+{
+    return policy->max_depth != 0 || policy->minimum_ns != 0 || policy->thread_count != 0 ||
+           policy->sampled_count != 0 || policy->trigger_count != 0 || policy->begins_paused;
+}
+
+static void adopt(void *context, const sj_stack_frame *call)
+{
+    sj_call_filter *filter = context;
+    sj_filtered_call *room = room_for_call(filter);
+    if (room != NULL) {
+        *room = (sj_filtered_call){.stack = call->stack,
+                                   .ticks48 = call->start_ticks & TICKS48_MASK,
+                                   .function = call->function,
+                                   .state = CALL_PASSED};
+        filter->depth++;
+    }
+}
+
+/* take_over makes the calls that are open those of the new policy. */
+static void take_over(sj_call_filter *filter)
+{
+    if (!filter->is_needed || filter->paused) {
+        filter->depth = 0;
+        sj_assembler_visit_open(filter->assembler, adopt, filter);
+    }
+    filter->held_from = filter->depth;
+    for (uint32_t i = 0; i < filter->depth; i++) {
+        sj_filtered_call *call = &filter->calls[i];
+        call->triggers = sj_function_rules_get(filter->rules, call->function).triggers;
+    }
+}
+
+sj_status sj_call_filter_set(sj_call_filter *filter, const sj_call_filter_rules *rules,
+                             uint64_t now_ticks)
+{
+    SJ_TRY(pass_all(filter, now_ticks));
+    filter->policy = rules->policy;
+    filter->rules = rules->rules;
+    filter->triggers = rules->triggers;
+    filter->minimum_ticks = rules->minimum_ticks;
+    filter->keeps_nothing = rules->keeps_nothing;
+    filter->last_tick = 0;
+    take_over(filter);
+    const bool asks = asks_of_calls(rules->policy);
+    filter->is_finishing = !asks && has_out(filter);
+    filter->is_needed = asks || filter->is_finishing;
+    return filter->failed ? SJ_ENOMEM : SJ_OK;
+}
+
+sj_status sj_call_filter_feed(sj_call_filter *filter, const sj_record *records, size_t count,
+                              uint64_t now_ticks)
+{
+    size_t fed = 0;
+    if (filter->governed != NULL) {
+        count_calls(filter, records, count);
+    }
+    if (filter->freed != NULL) {
+        SJ_TRY(feed_until_changes(filter, records, count, &fed, now_ticks));
+    }
+    const sj_status status = feed_late(filter, records + fed, count - fed, now_ticks);
+    filter->has_request = false;
+    return status;
+}
+
+/* pass_all passes on the calls that are held back. */
+static sj_status pass_all(sj_call_filter *filter, uint64_t now_ticks)
+{
+    if (!filter->is_needed || filter->paused) {
+        return SJ_OK;
+    }
+    filter->output_count = 0;
+    pass_held(filter, now_ticks & TICKS48_MASK, 0);
+    if (filter->failed) {
+        return SJ_ENOMEM;
+    }
+    return sj_assembler_feed(filter->assembler, filter->output, filter->output_count, now_ticks);
+}
+
+sj_status sj_call_filter_end(sj_call_filter *filter, uint64_t now_ticks)
+{
+    SJ_TRY(pass_all(filter, now_ticks));
+    const uint32_t changes = filter->freed != NULL ? sj_unhooked_set_changes(filter->freed) : 0;
+    return changes != filter->seen_changes ? record_change(filter, changes, now_ticks) : SJ_OK;
+}

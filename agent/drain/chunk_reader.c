@@ -1,0 +1,320 @@
+#include "agent/drain/chunk_reader.h"
+
+#include "agent/host/clock.h"
+
+/* Clocks of two processors may differ by so much. */
+enum { CLOCK_SLACK_TICKS = 1 << 20 };
+
+void sj_chunk_reader_init(sj_chunk_reader *reader, const sj_arena_view *view, uint32_t slot,
+                          sj_assembler *assembler, sj_record *buffer)
+{
+    *reader = (sj_chunk_reader){.view = view,
+                                .slot = slot,
+                                .assembler = assembler,
+                                .filter = {.assembler = assembler},
+                                .buffer = buffer,
+                                .sequence = 1,
+                                .chunk = -1};
+}
+
+static sj_thread_slot *slot_of(const sj_chunk_reader *reader)
+{
+    return sj_arena_view_slot(reader->view, reader->slot);
+}
+
+void sj_chunk_reader_resume(sj_chunk_reader *reader)
+{
+    const sj_slot_cursor *cursor = &slot_of(reader)->cursor;
+    reader->sequence = cursor->sequence != 0 ? cursor->sequence : 1;
+    reader->resume_at = cursor->position <= SJ_CHUNK_RECORDS ? (uint32_t)cursor->position : 0;
+    reader->noted_calls = cursor->noted_calls;
+    reader->noted_events = cursor->noted_events;
+}
+
+/* write_unsent is ordered against what comes before and after it: each place that it is called from
+ * counts so that a kill on either side makes the loss that is reported too large, never too small.
+ */
+static void write_unsent(const sj_chunk_reader *reader)
+{
+    sj_thread_slot *slot = slot_of(reader);
+    atomic_signal_fence(memory_order_seq_cst);
+    slot->cursor.unsent = reader->unsent;
+    slot->unsent_calls = reader->unsent_calls;
+    atomic_signal_fence(memory_order_seq_cst);
+}
+
+/* move_cursor writes what is not sent before the place, and what notes have reported after it. */
+static void move_cursor(sj_chunk_reader *reader, uint64_t sequence, uint64_t position)
+{
+    sj_slot_cursor *cursor = &slot_of(reader)->cursor;
+    write_unsent(reader);
+    cursor->position = position;
+    cursor->sequence = sequence;
+    atomic_signal_fence(memory_order_seq_cst);
+    cursor->noted_calls = reader->noted_calls;
+    cursor->noted_events = reader->noted_events;
+    atomic_signal_fence(memory_order_seq_cst);
+}
+
+void sj_chunk_reader_save(sj_chunk_reader *reader)
+{
+    move_cursor(reader, reader->sequence, reader->position + reader->feeding);
+}
+
+void sj_chunk_reader_sent(sj_chunk_reader *reader, uint64_t calls, uint64_t events)
+{
+    reader->unsent = reader->unsent > events ? reader->unsent - events : 0;
+    reader->unsent_calls = reader->unsent_calls > calls ? reader->unsent_calls - calls : 0;
+    write_unsent(reader);
+}
+
+void sj_chunk_reader_settle(sj_chunk_reader *reader, uint64_t calls, uint64_t events)
+{
+    reader->unsent = events;
+    reader->unsent_calls = calls;
+    write_unsent(reader);
+}
+
+/* find_chunk looks for the chunk with the wanted sequence among those that are not free, so that
+ * chunks never used stay unallocated. Records the lowest later sequence in `*later` (0: none). */
+static int find_chunk(const sj_chunk_reader *reader, uint64_t *later)
+{
+    const sj_thread_slot *slot = sj_arena_view_slot(reader->view, reader->slot);
+    const uint64_t free_chunks = atomic_load_explicit(&slot->free_chunks, memory_order_acquire);
+    *later = 0;
+    for (uint32_t i = 0; i < reader->view->chunks_per_thread; i++) {
+        if ((free_chunks >> i & 1) != 0 || (reader->kept_chunks >> i & 1) != 0) {
+            continue;
+        }
+        /* Pairs with the producer's release when the chunk is ready to be read. */
+        const uint64_t sequence = atomic_load_explicit(
+            &sj_arena_view_chunk(reader->view, reader->slot, i)->sequence, memory_order_acquire);
+        if (sequence == reader->sequence) {
+            return (int)i;
+        }
+        if (sequence > reader->sequence && (*later == 0 || sequence < *later)) {
+            *later = sequence;
+        }
+    }
+    return -1;
+}
+
+static void count_note(sj_chunk_reader *reader, const sj_record *record, uint32_t tag)
+{
+    const uint32_t note = tag & SJ_RECORD_FUNCTION_MASK;
+    if (tag >> SJ_RECORD_FUNCTION_BITS != SJ_RECORD_NOTE) {
+        reader->has_values = true;
+        return;
+    }
+    if (note == SJ_NOTE_REQUEST) {
+        sj_call_filter_expect_request(&reader->filter);
+    } else if (note == SJ_NOTE_DROPPED_CALLS) {
+        reader->noted_calls += sj_record_stack(record);
+        reader->unsent_calls += sj_record_stack(record);
+    } else if (note == SJ_NOTE_DROPPED_EVENTS) {
+        reader->noted_events += sj_record_stack(record);
+        reader->unsent += sj_record_stack(record);
+    }
+}
+
+/* copy_ready copies the written records from `from` on; the program could still change them. */
+static uint32_t copy_ready(sj_chunk_reader *reader, const sj_record *records, uint32_t from,
+                           uint32_t limit)
+{
+    uint32_t at = from;
+    uint32_t others = 0;
+    for (; at < limit; at++) {
+        const uint32_t tag = sj_arena_record_tag(&records[at]);
+        if (tag == 0) {
+            break;
+        }
+        if (tag >= (uint32_t)SJ_RECORD_NOTE << SJ_RECORD_FUNCTION_BITS) {
+            count_note(reader, &records[at], tag);
+            others++;
+        }
+    }
+    reader->unsent += at - from - others;
+    memcpy(reader->buffer, records + from, (size_t)(at - from) * sizeof(*records));
+    return at - from;
+}
+
+static bool has_unwritten(const sj_record *records, uint32_t count)
+{
+    for (uint32_t i = 0; i < count; i++) {
+        if (sj_arena_record_tag(&records[i]) == 0) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/* reserved_records is how many records of a chunk can hold something. */
+static uint32_t reserved_records(sj_chunk_header *header)
+{
+    /* Pairs with the producer's release when it closes the chunk. */
+    const uint32_t closed = atomic_load_explicit(&header->closed_records, memory_order_acquire);
+    return closed < SJ_CHUNK_RECORDS ? closed : SJ_CHUNK_RECORDS;
+}
+
+static void finish_chunk(sj_chunk_reader *reader, sj_chunk_header *header)
+{
+    const uint32_t chunk = (uint32_t)reader->chunk;
+    /* Before the chunk is given back: its records cannot be read again. */
+    move_cursor(reader, reader->sequence + 1, 0);
+    if (reader->has_holes &&
+        has_unwritten(sj_arena_chunk_records(header), reserved_records(header))) {
+        reader->kept_chunks |= UINT64_C(1) << chunk;
+    } else {
+        sj_arena_view_release(reader->view, reader->slot, chunk);
+    }
+    reader->chunk = -1;
+    reader->position = 0;
+    reader->has_holes = false;
+    reader->stalled_ns = 0;
+    reader->sequence++;
+}
+
+/* release_kept gives chunks back whose holes were written after all. */
+static void release_kept(sj_chunk_reader *reader)
+{
+    for (uint32_t i = 0; reader->kept_chunks != 0 && i < SJ_ARENA_MAX_CHUNKS; i++) {
+        sj_chunk_header *header;
+        if ((reader->kept_chunks >> i & 1) == 0) {
+            continue;
+        }
+        header = sj_arena_view_chunk(reader->view, reader->slot, i);
+        if (!has_unwritten(sj_arena_chunk_records(header), reserved_records(header))) {
+            reader->kept_chunks &= ~(UINT64_C(1) << i);
+            sj_arena_view_release(reader->view, reader->slot, i);
+        }
+    }
+}
+
+/* skip_hole passes the unwritten slots at `position` when records follow them, counting them as
+ * torn; false when there is nothing behind them (yet). */
+static sj_status skip_hole(sj_chunk_reader *reader, const sj_record *records, uint32_t limit,
+                           bool is_closed, bool *skipped)
+{
+    uint32_t next = reader->position;
+    while (next < limit && sj_arena_record_tag(&records[next]) == 0) {
+        next++;
+    }
+    *skipped = next < limit || is_closed;
+    if (!*skipped) {
+        return SJ_OK;
+    }
+    const uint32_t count = next - reader->position;
+    reader->torn += count;
+    reader->unsent += count;
+    reader->has_holes = true;
+    reader->position = next;
+    /* What the slots would have said is not known: events, not calls. */
+    return sj_assembler_lost(reader->assembler, SJ_GAP_TORN, 0, count, sj_clock_ticks());
+}
+
+/* feed hands the `ready` records of the buffer on. */
+static sj_status feed(sj_chunk_reader *reader, uint32_t ready)
+{
+    /* After the copy: no record may be later than the clock that extends it. */
+    const uint64_t now_ticks = sj_clock_ticks() + CLOCK_SLACK_TICKS;
+    uint32_t count = ready;
+    if (reader->has_values || !sj_receiver_rewriter_are_idle(&reader->receivers)) {
+        reader->has_values = false;
+        SJ_TRY(
+            sj_receiver_rewriter_translate(&reader->receivers, reader->buffer, &count, now_ticks));
+    }
+    return sj_call_filter_feed(&reader->filter, reader->buffer, count, now_ticks);
+}
+
+/* read_chunk feeds what is readable of the current chunk; `*more` when another chunk follows. */
+static sj_status read_chunk(sj_chunk_reader *reader, sj_read_mode mode, uint64_t now_ns,
+                            uint64_t *count, bool *more)
+{
+    sj_chunk_header *header =
+        sj_arena_view_chunk(reader->view, reader->slot, (uint32_t)reader->chunk);
+    const sj_record *records = sj_arena_chunk_records(header);
+    for (;;) {
+        /* Pairs with the producer's release when it closes the chunk. */
+        const uint32_t closed = atomic_load_explicit(&header->closed_records, memory_order_acquire);
+        const bool is_closed = closed != UINT32_MAX;
+        const uint32_t limit = closed < SJ_CHUNK_RECORDS ? closed : SJ_CHUNK_RECORDS;
+        if (mode == SJ_READ_CLOSED && !is_closed) {
+            return SJ_OK;
+        }
+        if (reader->position < limit) {
+            const uint32_t ready = copy_ready(reader, records, reader->position, limit);
+            if (ready != 0) {
+                reader->feeding = ready;
+                SJ_TRY(feed(reader, ready));
+                reader->position += ready;
+                reader->records += ready;
+                reader->feeding = 0;
+                reader->stalled_ns = 0;
+                *count += ready;
+            }
+        }
+        if (is_closed && reader->position >= limit) {
+            finish_chunk(reader, header);
+            *more = true;
+            return SJ_OK;
+        }
+        if (reader->position >= limit) {
+            break;
+        }
+        if (reader->stalled_ns == 0) {
+            reader->stalled_ns = now_ns;
+        }
+        bool skipped = false;
+        if (mode == SJ_READ_LAST || now_ns - reader->stalled_ns >= SJ_TORN_NS) {
+            SJ_TRY(skip_hole(reader, records, limit, is_closed, &skipped));
+            /* Nothing behind it: the thread is idle. Looked at again after as long. */
+            reader->stalled_ns = now_ns;
+        }
+        if (!skipped) {
+            break;
+        }
+    }
+    /* The last chunk of a thread that is gone stays open; one left open in a crash may not be the
+     * last. */
+    if (mode == SJ_READ_LAST) {
+        reader->kept_chunks |= UINT64_C(1) << reader->chunk;
+        reader->chunk = -1;
+        reader->position = 0;
+        reader->sequence++;
+        *more = true;
+    }
+    return SJ_OK;
+}
+
+sj_status sj_chunk_reader_read(sj_chunk_reader *reader, sj_read_mode mode, uint64_t now_ns,
+                               uint64_t *count)
+{
+    bool more = true;
+    /* Who writes as fast as is read keeps nobody from other work. */
+    uint32_t chunks_left = reader->view->chunks_per_thread + 1;
+    *count = 0;
+    if (mode == SJ_READ_ALL && reader->kept_chunks != 0) {
+        release_kept(reader);
+    }
+    while (more && (chunks_left != 0 || mode == SJ_READ_LAST)) {
+        more = false;
+        chunks_left -= mode != SJ_READ_LAST;
+        if (reader->chunk < 0) {
+            uint64_t later = 0;
+            reader->chunk = find_chunk(reader, &later);
+            if (reader->chunk < 0 && mode == SJ_READ_LAST && later != 0) {
+                reader->sequence = later;
+                reader->resume_at = 0;
+                more = true;
+                continue;
+            }
+            if (reader->chunk < 0) {
+                return SJ_OK;
+            }
+            reader->position = reader->resume_at;
+            reader->resume_at = 0;
+        }
+        SJ_TRY(read_chunk(reader, mode, now_ns, count, &more));
+    }
+    return SJ_OK;
+}

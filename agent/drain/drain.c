@@ -1,0 +1,665 @@
+/* Design notes
+ *
+ * The thread polls. A busy thread fills its ring of 64 chunks in a few milliseconds, so a pass
+ * that found records is followed by another at once; idle passes are a quarter of a millisecond
+ * apart at first and up to two later. Open chunks are read fifty times a second only, because
+ * every look takes the cache line from the thread that writes it. */
+#include "agent/drain/drain.h"
+
+#include "agent/abi/link.h"
+#include "agent/drain/process_drain.h"
+#include "agent/host/clock.h"
+#include "proto/base/array.h"
+
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+/* How often the figures for the progress line are summed and ended processes are looked for. */
+#define HOUSEKEEPING_NS UINT64_C(20000000)
+
+typedef struct added_process {
+    struct added_process *next;
+    uint64_t number;
+    pid_t pid;
+    char arena_name[SJ_ARENA_MARK_BYTES];
+} added_process;
+
+/* What came from outside for the triggers. */
+typedef struct drain_signal {
+    struct drain_signal *next;
+    sj_trigger_event event;
+    char name[SJ_LINK_MARK_NAME_BYTES + 1];
+} drain_signal;
+
+/* What another thread wants done by the drain's, and waits for. */
+typedef struct drain_order {
+    sj_status (*carry_out)(sj_drain *drain, const void *context);
+    const void *context;
+    sj_status status;
+} drain_order;
+
+enum { SIGNALS_MAX = 1024, FILTERED_NS = 1000000000, CHECKPOINT_NS = 1000000000 };
+
+struct sj_drain {
+    sj_drain_shared shared; /* of the drain's thread */
+    sj_process_drain **processes;
+    size_t process_count;
+    size_t process_capacity;
+    pthread_t thread;
+    bool thread_started;
+    bool takes_signals; /* there is a policy */
+    atomic_bool finish;
+    uint64_t next_filtered_ns;
+    uint64_t next_house_ns;
+    pthread_mutex_t mutex; /* guards all below */
+    pthread_cond_t obeyed;
+    drain_order *order; /* to be carried out by the drain's thread; NULL: none */
+    bool ended;         /* the thread takes no orders any more */
+    drain_signal *signals;
+    size_t signal_count;
+    added_process *added;
+    sj_drain_counters counters;
+};
+
+static sj_status remove_process(sj_drain *drain, size_t index, bool is_gone)
+{
+    sj_process_drain *process = drain->processes[index];
+    if (drain->shared.options.zombies != NULL) {
+        sj_zombies_end(drain->shared.options.zombies, process->number);
+    }
+    const sj_status status = sj_process_drain_finish(process, is_gone);
+    sj_process_drain_free(process);
+    drain->processes[index] = drain->processes[--drain->process_count];
+    return status;
+}
+
+static sj_status take_one(sj_drain *drain, const added_process *added)
+{
+    for (size_t i = drain->process_count; i-- > 0;) {
+        if (drain->processes[i]->tracked.pid == added->pid) {
+            SJ_TRY(remove_process(drain, i, true));
+        }
+    }
+    SJ_TRY(sj_array_reserve(&drain->processes, &drain->process_capacity, drain->process_count, 1,
+                            sizeof(sj_process_drain *)));
+    SJ_TRY(sj_process_drain_new(&drain->shared, added->number, added->pid, added->arena_name,
+                                &drain->processes[drain->process_count]));
+    drain->process_count++;
+    return SJ_OK;
+}
+
+/* take_added takes over the processes that the link's thread announced, oldest first. */
+static sj_status take_added(sj_drain *drain)
+{
+    pthread_mutex_lock(&drain->mutex);
+    added_process *newest = drain->added;
+    drain->added = NULL;
+    pthread_mutex_unlock(&drain->mutex);
+    added_process *oldest = NULL;
+    while (newest != NULL) {
+        added_process *next = newest->next;
+        newest->next = oldest;
+        oldest = newest;
+        newest = next;
+    }
+    sj_status status = SJ_OK;
+    while (oldest != NULL) {
+        added_process *next = oldest->next;
+        if (status == SJ_OK) {
+            status = take_one(drain, oldest);
+        }
+        free(oldest);
+        oldest = next;
+    }
+    return status;
+}
+
+static void publish_counters(sj_drain *drain)
+{
+    sj_drain_counters counters = drain->shared.ended;
+    for (size_t i = 0; i < drain->process_count; i++) {
+        sj_process_drain_add_counters(drain->processes[i], &counters);
+    }
+    if (drain->shared.governor != NULL) {
+        sj_overhead_governor_get_counters(drain->shared.governor, &counters.budget);
+    }
+    counters.cpu_ns = sj_clock_ns(CLOCK_THREAD_CPUTIME_ID);
+    pthread_mutex_lock(&drain->mutex);
+    counters.failure = drain->counters.failure;
+    drain->counters = counters;
+    pthread_mutex_unlock(&drain->mutex);
+}
+
+/* send_profile sends the sums of all that was read so far. */
+static sj_status send_profile(sj_drain *drain)
+{
+    for (size_t i = 0; i < drain->process_count; i++) {
+        SJ_TRY(sj_process_drain_flush(drain->processes[i]));
+    }
+    return sj_profiler_send(drain->shared.profiler);
+}
+
+/* report_profile sends sums when their time has come, or when they are many. */
+static sj_status report_profile(sj_drain *drain)
+{
+    sj_drain_shared *shared = &drain->shared;
+    const uint64_t now_ns = sj_clock_ns(CLOCK_MONOTONIC);
+    if (shared->window_end_ns != 0 && now_ns >= shared->window_end_ns) {
+        shared->window_end_ns = 0;
+        sj_triggers_pause(shared->triggers, true);
+    }
+    if (shared->profiler != NULL && now_ns >= shared->next_checkpoint_ns) {
+        shared->next_checkpoint_ns = now_ns + CHECKPOINT_NS;
+        sj_profiler_checkpoint(shared->profiler);
+    }
+    if (shared->profiler == NULL ||
+        (now_ns < shared->next_profile_ns && !sj_profiler_is_large(shared->profiler))) {
+        return SJ_OK;
+    }
+    shared->next_profile_ns = now_ns + shared->options.policy->profile_interval_ns;
+    return send_profile(drain);
+}
+
+static void take_signals(sj_drain *drain)
+{
+    pthread_mutex_lock(&drain->mutex);
+    drain_signal *signals = drain->signals;
+    drain->signals = NULL;
+    drain->signal_count = 0;
+    pthread_mutex_unlock(&drain->mutex);
+    while (signals != NULL) {
+        drain_signal *gone = signals;
+        signals = gone->next;
+        sj_triggers_event(drain->shared.triggers, gone->event, gone->name, 0, sj_clock_ticks(), 0);
+        free(gone);
+    }
+}
+
+/* ship_dump sends a child session when its time has come, with all that was recorded until then. */
+static sj_status ship_dump(sj_drain *drain, bool at_end)
+{
+    sj_flight_recorder *flight = drain->shared.flight;
+    if (flight == NULL || !sj_flight_recorder_is_due(flight, sj_clock_ticks(), at_end)) {
+        return SJ_OK;
+    }
+    const uint64_t now_ns = sj_clock_ns(CLOCK_MONOTONIC);
+    for (size_t i = 0; i < drain->process_count; i++) {
+        SJ_TRY(sj_process_drain_catch_up(drain->processes[i], now_ns));
+    }
+    drain->shared.ended.dumps++;
+    return sj_flight_recorder_ship(flight, sj_clock_ticks());
+}
+
+static sj_status report_filtered(sj_drain *drain, bool at_end)
+{
+    const uint64_t now_ns = sj_clock_ns(CLOCK_MONOTONIC);
+    if (drain->shared.options.rules == NULL || (!at_end && now_ns < drain->next_filtered_ns)) {
+        return SJ_OK;
+    }
+    drain->next_filtered_ns = now_ns + FILTERED_NS;
+    return sj_function_rules_send(drain->shared.options.rules, drain->shared.options.writer);
+}
+
+/* take_order carries out what another thread waits for; `closed`: nothing is any more. What fails
+ * leaves the drain half changed: it ends. */
+static sj_status take_order(sj_drain *drain, bool closed)
+{
+    pthread_mutex_lock(&drain->mutex);
+    drain_order *order = drain->order;
+    drain->ended = drain->ended || closed;
+    pthread_mutex_unlock(&drain->mutex);
+    if (order == NULL) {
+        return SJ_OK;
+    }
+    const sj_status status = closed ? SJ_ECLOSED : order->carry_out(drain, order->context);
+    order->status = status;
+    pthread_mutex_lock(&drain->mutex);
+    drain->order = NULL;
+    pthread_cond_broadcast(&drain->obeyed);
+    pthread_mutex_unlock(&drain->mutex);
+    return status;
+}
+
+static sj_status give_order(sj_drain *drain, sj_status (*carry_out)(sj_drain *, const void *),
+                            const void *context)
+{
+    drain_order order = {.carry_out = carry_out, .context = context, .status = SJ_ECLOSED};
+    pthread_mutex_lock(&drain->mutex);
+    if (!drain->ended) {
+        drain->order = &order;
+    }
+    while (drain->order == &order) {
+        pthread_cond_wait(&drain->obeyed, &drain->mutex);
+    }
+    pthread_mutex_unlock(&drain->mutex);
+    return order.status;
+}
+
+static sj_status keep_house(sj_drain *drain)
+{
+    SJ_TRY(take_order(drain, false));
+    /* Before what may ask for a dump: a process that has come meanwhile belongs to it. */
+    SJ_TRY(take_added(drain));
+    take_signals(drain);
+    SJ_TRY(report_profile(drain));
+    SJ_TRY(report_filtered(drain, false));
+    SJ_TRY(ship_dump(drain, false));
+    if (drain->shared.options.zombies != NULL) {
+        sj_zombies_poll(drain->shared.options.zombies);
+    }
+    for (size_t i = drain->process_count; i-- > 0;) {
+        if (sj_tracked_process_has_ended(&drain->processes[i]->tracked)) {
+            SJ_TRY(remove_process(drain, i, true));
+        }
+    }
+    (void)sj_frame_writer_retry(drain->shared.options.writer);
+    publish_counters(drain);
+    return SJ_OK;
+}
+
+/* start_window: preparing a program for recording is not part of the window. */
+static void start_window(sj_drain_shared *shared, uint64_t now_ns)
+{
+    if (shared->window_ns != 0) {
+        shared->window_end_ns = now_ns + shared->window_ns;
+        shared->window_ns = 0;
+    }
+}
+
+sj_status sj_drain_step(sj_drain *drain, bool *busy)
+{
+    const uint64_t now_ns = sj_clock_ns(CLOCK_MONOTONIC);
+    uint64_t records = 0;
+    if (now_ns >= drain->next_house_ns) {
+        drain->next_house_ns = now_ns + HOUSEKEEPING_NS;
+        SJ_TRY(keep_house(drain));
+    }
+    for (size_t i = 0; i < drain->process_count; i++) {
+        SJ_TRY(sj_process_drain_poll(drain->processes[i], now_ns, &records));
+    }
+    if (records != 0) {
+        start_window(&drain->shared, now_ns);
+    }
+    *busy = records != 0;
+    return SJ_OK;
+}
+
+static sj_status poll_all(sj_drain *drain)
+{
+    uint64_t idle_ns = SJ_DRAIN_IDLE_MIN_NS;
+    while (!atomic_load(&drain->finish)) {
+        bool busy = false;
+        SJ_TRY(sj_drain_step(drain, &busy));
+        if (busy) {
+            idle_ns = SJ_DRAIN_IDLE_MIN_NS;
+            continue;
+        }
+        const struct timespec pause = {.tv_nsec = (long)idle_ns};
+        nanosleep(&pause, NULL);
+        idle_ns = idle_ns * 2 > SJ_DRAIN_IDLE_MAX_NS ? SJ_DRAIN_IDLE_MAX_NS : idle_ns * 2;
+    }
+    return SJ_OK;
+}
+
+static sj_status finish_all(sj_drain *drain)
+{
+    SJ_TRY(take_added(drain));
+    while (drain->process_count != 0) {
+        const size_t last = drain->process_count - 1;
+        SJ_TRY(remove_process(drain, last,
+                              sj_tracked_process_has_ended(&drain->processes[last]->tracked)));
+    }
+    take_signals(drain);
+    if (drain->shared.triggers != NULL) {
+        sj_triggers_finish(drain->shared.triggers, sj_clock_ticks());
+    }
+    SJ_TRY(report_filtered(drain, true));
+    SJ_TRY(ship_dump(drain, true));
+    return drain->shared.profiler != NULL ? send_profile(drain) : SJ_OK;
+}
+
+/* end ends the drain after `status`, the outcome of its steps. */
+static void end(sj_drain *drain, sj_status status)
+{
+    if (status == SJ_OK) {
+        status = finish_all(drain);
+    }
+    (void)!take_order(drain, true);
+    pthread_mutex_lock(&drain->mutex);
+    drain->counters.failure = status;
+    pthread_mutex_unlock(&drain->mutex);
+    publish_counters(drain);
+}
+
+static void *run(void *argument)
+{
+    sj_drain *drain = argument;
+    end(drain, poll_all(drain));
+    return NULL;
+}
+
+static sj_status start_governor(sj_drain *drain, sj_error *error)
+{
+    const sj_policy *policy = drain->shared.options.policy;
+    if (policy->budget_percent <= 0 || drain->shared.governor != NULL) {
+        return SJ_OK;
+    }
+    const sj_overhead_governor_options options = {.writer = drain->shared.options.writer,
+                                                  .call_ns = drain->shared.options.call_ns};
+    return sj_overhead_governor_start(&options, &drain->shared.governor, error);
+}
+
+static sj_status start_flight(sj_drain *drain)
+{
+    const sj_policy *policy = drain->shared.options.policy;
+    const double ticks_per_ns = 1 / drain->shared.options.ns_per_tick;
+    const sj_flight_recorder_options options = {
+        .writer = drain->shared.options.writer,
+        .before_ticks = (uint64_t)((double)policy->flight_before_ns * ticks_per_ns),
+        .after_ticks = (uint64_t)((double)policy->flight_after_ns * ticks_per_ns),
+        .max_bytes = policy->flight_bytes,
+        .directory = drain->shared.options.runtime_directory};
+    return sj_flight_recorder_new(&options, &drain->shared.flight);
+}
+
+/* start_policy makes what the policy needs in the drain. */
+static sj_status start_policy(sj_drain *drain, sj_error *error)
+{
+    sj_drain_shared *shared = &drain->shared;
+    const sj_policy *policy = shared->options.policy;
+    sj_status status = SJ_OK;
+    shared->flight = shared->options.flight;
+    if (policy == NULL) {
+        return SJ_OK;
+    }
+    if (policy->mode == SJ_POLICY_PROFILE) {
+        const uint64_t now_ns = sj_clock_ns(CLOCK_MONOTONIC);
+        shared->next_profile_ns = now_ns + policy->profile_interval_ns;
+        shared->window_ns = policy->profile_window_ns;
+        const sj_profiler_options profiler = {.writer = shared->options.writer,
+                                              .journal = shared->options.journal,
+                                              .runtime_directory =
+                                                  shared->options.runtime_directory};
+        status = sj_profiler_new(&profiler, &shared->profiler);
+    } else if (policy->mode == SJ_POLICY_FLIGHT) {
+        sj_frame_writer_keep_threads(shared->options.writer, true);
+        status = start_flight(drain);
+    }
+    for (size_t i = 0; i < policy->trigger_count && shared->stacks == NULL; i++) {
+        if ((policy->triggers[i].actions & SJ_ACTION_STACKS) != 0) {
+            SJ_TRY(sj_stack_sampler_start(shared->options.writer, shared->options.registry,
+                                          &shared->stacks, error));
+        }
+    }
+    shared->journal->mode = (uint32_t)policy->mode; /* recovery relies on it */
+    const sj_triggers_options triggers = {.policy = policy,
+                                          .writer = shared->options.writer,
+                                          .flight = shared->flight,
+                                          .stacks = shared->stacks,
+                                          .ns_per_tick = shared->options.ns_per_tick};
+    if (status == SJ_OK) {
+        status = sj_triggers_new(&triggers, &shared->triggers);
+    }
+    return status == SJ_OK ? start_governor(drain, error) : sj_fail(error, status, "out of memory");
+}
+
+/* end_policy sends what the old mode has kept, and takes everything away that start_policy makes
+ * but the governor. */
+static sj_status end_policy(sj_drain *drain)
+{
+    sj_drain_shared *shared = &drain->shared;
+    const uint64_t now_ns = sj_clock_ns(CLOCK_MONOTONIC);
+    for (size_t i = 0; i < drain->process_count; i++) {
+        SJ_TRY(sj_process_drain_catch_up(drain->processes[i], now_ns));
+    }
+    SJ_TRY(report_filtered(drain, true));
+    SJ_TRY(ship_dump(drain, true));
+    SJ_TRY(shared->profiler != NULL ? send_profile(drain) : SJ_OK);
+    if (shared->triggers != NULL) {
+        sj_triggers_finish(shared->triggers, sj_clock_ticks());
+    }
+    sj_profiler_free(shared->profiler);
+    sj_flight_recorder_free(shared->flight);
+    sj_triggers_free(shared->triggers);
+    sj_frame_writer_keep_threads(shared->options.writer, false);
+    shared->profiler = NULL;
+    shared->flight = NULL;
+    shared->triggers = NULL;
+    shared->window_ns = 0;
+    shared->window_end_ns = 0;
+    return SJ_OK;
+}
+
+static sj_status change_policy(sj_drain *drain, const void *context)
+{
+    const sj_drain_options *wanted = context;
+    SJ_TRY(end_policy(drain));
+    drain->shared.options.policy = wanted->policy;
+    drain->shared.options.rules = wanted->rules;
+    SJ_TRY(start_policy(drain, NULL));
+    for (size_t i = 0; i < drain->process_count; i++) {
+        SJ_TRY(sj_process_drain_set_policy(drain->processes[i], drain->shared.flight != NULL));
+    }
+    return SJ_OK;
+}
+
+sj_status sj_drain_set_policy(sj_drain *drain, const sj_policy *policy, sj_function_rules *rules)
+{
+    const sj_drain_options wanted = {.policy = policy, .rules = rules};
+    return give_order(drain, change_policy, &wanted);
+}
+
+static sj_process_drain *find_process(const sj_drain *drain, uint64_t number)
+{
+    for (size_t i = 0; i < drain->process_count; i++) {
+        if (drain->processes[i]->number == number) {
+            return drain->processes[i];
+        }
+    }
+    return NULL;
+}
+
+typedef struct freed_wanted {
+    uint64_t process;
+    sj_unhooked_set **freed;
+} freed_wanted;
+
+static sj_status share_freed(sj_drain *drain, const void *context)
+{
+    const freed_wanted *wanted = context;
+    SJ_TRY(take_added(drain)); /* it may be among those */
+    sj_process_drain *process = find_process(drain, wanted->process);
+    *wanted->freed = process != NULL ? sj_unhooked_set_share(process->freed) : NULL;
+    return SJ_OK;
+}
+
+sj_status sj_drain_share_freed(sj_drain *drain, uint64_t process, sj_unhooked_set **freed)
+{
+    const freed_wanted wanted = {.process = process, .freed = freed};
+    *freed = NULL;
+    return give_order(drain, share_freed, &wanted);
+}
+
+static sj_status catch_up(sj_drain *drain, const void *context)
+{
+    sj_process_drain *process = find_process(drain, *(const uint64_t *)context);
+    return process != NULL ? sj_process_drain_catch_up(process, sj_clock_ns(CLOCK_MONOTONIC))
+                           : SJ_OK;
+}
+
+sj_status sj_drain_catch_up(sj_drain *drain, uint64_t process)
+{
+    return give_order(drain, catch_up, &process);
+}
+
+sj_status sj_drain_start(const sj_drain_options *options, sj_drain **drain, sj_error *error)
+{
+    sj_drain *made = calloc(1, sizeof(*made));
+    if (made == NULL) {
+        return sj_fail(error, SJ_ENOMEM, "out of memory");
+    }
+    made->shared.options = *options;
+    made->shared.clock_step = sj_clock_step();
+    made->takes_signals = options->policy != NULL;
+    made->shared.journal =
+        options->journal != NULL ? options->journal->data : calloc(1, sizeof(sj_journal_data));
+    pthread_mutex_init(&made->mutex, NULL);
+    pthread_cond_init(&made->obeyed, NULL);
+    made->shared.buffer = malloc(SJ_CHUNK_RECORDS * sizeof(*made->shared.buffer));
+    if (made->shared.journal == NULL || made->shared.buffer == NULL ||
+        sj_block_encoder_new(&made->shared.encoder) != SJ_OK) {
+        sj_drain_free(made);
+        return sj_fail(error, SJ_ENOMEM, "out of memory");
+    }
+    const sj_status status = start_policy(made, error);
+    if (status != SJ_OK) {
+        sj_drain_free(made);
+        return status;
+    }
+    sj_drain_resume_budget(made);
+    if (!options->threadless && pthread_create(&made->thread, NULL, run, made) != 0) {
+        sj_drain_free(made);
+        return sj_fail(error, SJ_EIO, "cannot start the thread of the drain");
+    }
+    made->thread_started = !options->threadless;
+    *drain = made;
+    return SJ_OK;
+}
+
+sj_status sj_drain_add(sj_drain *drain, uint64_t process, pid_t pid, const char *arena_name)
+{
+    added_process *added = calloc(1, sizeof(*added));
+    if (added == NULL) {
+        return SJ_ENOMEM;
+    }
+    added->number = process;
+    added->pid = pid;
+    strncpy(added->arena_name, arena_name, sizeof(added->arena_name) - 1);
+    pthread_mutex_lock(&drain->mutex);
+    added->next = drain->added;
+    drain->added = added;
+    pthread_mutex_unlock(&drain->mutex);
+    return SJ_OK;
+}
+
+void sj_drain_hold(sj_drain *drain, pid_t pid)
+{
+    atomic_store(&drain->shared.held_pid, pid);
+}
+
+sj_status sj_drain_preopen(sj_drain *drain, pid_t pid, const sj_open_call_at_attach *calls,
+                           size_t count, uint64_t ticks)
+{
+    sj_drain_shared *shared = &drain->shared;
+    sj_status status = SJ_OK;
+    if (count != 0) {
+        free(shared->preopened);
+        shared->preopened = malloc(count * sizeof(*calls));
+        status = shared->preopened != NULL ? SJ_OK : SJ_ENOMEM;
+    }
+    if (count != 0 && status == SJ_OK) {
+        memcpy(shared->preopened, calls, count * sizeof(*calls));
+        shared->preopened_count = count;
+        shared->preopened_pid = pid;
+        shared->preopened_ticks = ticks;
+    }
+    /* Pairs with the acquire load of the drain's thread, which reads the list only after it. */
+    atomic_store(&shared->held_pid, 0);
+    return status;
+}
+
+void sj_drain_suspend_budget(sj_drain *drain)
+{
+    if (drain->shared.governor != NULL) {
+        sj_overhead_governor_suspend(drain->shared.governor);
+    }
+}
+
+void sj_drain_resume_budget(sj_drain *drain)
+{
+    if (drain->shared.governor != NULL) {
+        sj_overhead_governor_resume(drain->shared.governor,
+                                    drain->shared.options.policy->budget_percent);
+    }
+}
+
+void sj_drain_signal(sj_drain *drain, sj_trigger_event event, const char *name)
+{
+    if (!drain->takes_signals) {
+        return;
+    }
+    drain_signal *made = calloc(1, sizeof(*made));
+    if (made == NULL) {
+        return;
+    }
+    made->event = event;
+    strncpy(made->name, name, sizeof(made->name) - 1);
+    pthread_mutex_lock(&drain->mutex);
+    if (drain->signal_count < SIGNALS_MAX) {
+        drain->signal_count++;
+        made->next = drain->signals;
+        drain->signals = made;
+        made = NULL;
+    }
+    pthread_mutex_unlock(&drain->mutex);
+    free(made);
+}
+
+void sj_drain_get_counters(sj_drain *drain, sj_drain_counters *counters)
+{
+    pthread_mutex_lock(&drain->mutex);
+    *counters = drain->counters;
+    pthread_mutex_unlock(&drain->mutex);
+}
+
+void sj_drain_finish(sj_drain *drain)
+{
+    if (drain->thread_started) {
+        atomic_store(&drain->finish, true);
+        pthread_join(drain->thread, NULL);
+        drain->thread_started = false;
+    } else if (drain->shared.options.threadless && !drain->ended) {
+        end(drain, SJ_OK);
+    }
+}
+
+void sj_drain_free(sj_drain *drain)
+{
+    if (drain == NULL) {
+        return;
+    }
+    sj_drain_finish(drain);
+    sj_stack_sampler_stop(drain->shared.stacks);
+    for (size_t i = 0; i < drain->process_count; i++) {
+        sj_process_drain_free(drain->processes[i]);
+    }
+    sj_overhead_governor_stop(drain->shared.governor);
+    while (drain->added != NULL) {
+        added_process *next = drain->added->next;
+        free(drain->added);
+        drain->added = next;
+    }
+    free(drain->processes);
+    free(drain->shared.preopened);
+    if (drain->shared.options.journal == NULL) {
+        free(drain->shared.journal);
+    }
+    free(drain->shared.buffer);
+    sj_block_encoder_free(drain->shared.encoder);
+    sj_profiler_free(drain->shared.profiler);
+    sj_triggers_free(drain->shared.triggers);
+    if (drain->shared.options.flight == NULL) {
+        sj_flight_recorder_free(drain->shared.flight);
+    }
+    while (drain->signals != NULL) {
+        drain_signal *gone = drain->signals;
+        drain->signals = gone->next;
+        free(gone);
+    }
+    pthread_cond_destroy(&drain->obeyed);
+    pthread_mutex_destroy(&drain->mutex);
+    free(drain);
+}

@@ -1,0 +1,46 @@
+/* What all processes and threads of one drain share. Used by the drain's thread only, except for
+ * what is atomic. */
+#ifndef SJ_AGENT_DRAIN_DRAIN_CONTEXT_H
+#define SJ_AGENT_DRAIN_DRAIN_CONTEXT_H
+
+#include "agent/abi/record.h"
+#include "agent/drain/drain.h"
+#include "agent/modes/profile.h"
+#include "agent/modes/stack_sampler.h"
+#include "agent/modes/triggers.h"
+
+typedef struct sj_drain_shared {
+    sj_drain_options options;
+    sj_block_encoder *encoder;
+    uint32_t clock_step;
+    sj_record *buffer;        /* SJ_CHUNK_RECORDS */
+    sj_journal_data *journal; /* where numbers are taken from; the drain's own when none is given */
+    sj_drain_counters ended;  /* sums over threads that have ended */
+    _Atomic pid_t held_pid;   /* not to be read yet; 0: none */
+    sj_open_call_at_attach *preopened; /* of preopened_pid; set before held_pid becomes 0 */
+    size_t preopened_count;
+    pid_t preopened_pid;
+    uint64_t preopened_ticks;
+    sj_triggers *triggers;          /* NULL: no policy */
+    sj_flight_recorder *flight;     /* NULL: not in flight mode */
+    sj_stack_sampler *stacks;       /* NULL: no trigger asks for stacks */
+    sj_overhead_governor *governor; /* NULL: no budget */
+    sj_profiler *profiler;          /* NULL: blocks are sent */
+    uint64_t next_profile_ns;
+    uint64_t next_checkpoint_ns;
+    uint64_t window_ns;     /* of profiling; 0: until the end, or `window_end_ns` is known */
+    uint64_t window_end_ns; /* a window after the first record; 0: not known */
+} sj_drain_shared;
+
+/* sj_drain_next_thread and sj_drain_next_stream take the next number of the session. */
+static inline uint64_t sj_drain_next_thread(const sj_drain_shared *shared)
+{
+    return atomic_fetch_add(&shared->journal->next_thread, 1) + 1;
+}
+
+static inline uint32_t sj_drain_next_stream(const sj_drain_shared *shared)
+{
+    return atomic_fetch_add(&shared->journal->next_stream, 1) + 1;
+}
+
+#endif

@@ -1,0 +1,382 @@
+#include "agent/drain/process_drain.h"
+
+#include "agent/drain/open_calls.h"
+#include "agent/drain/thread_drain.h"
+#include "agent/host/clock.h"
+#include "agent/ptrace/proc_status.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+/* Open chunks and ended threads are looked at so often. */
+#define LOOK_NS UINT64_C(20000000)
+/* A thread that has just begun may be about to name itself; its records wait while there is room.
+ */
+#define NAMING_NS 20e6
+/* A tid that is gone may be the first sign of the end of its process: what it means is decided
+ * after this time. */
+#define GONE_NS UINT64_C(60000000)
+/* A process that looks for a slot so long after one of its threads has gone did not end with it. */
+#define GONE_ALIVE_NS UINT64_C(1000000)
+/* While slots are short, ended threads are looked for so often. */
+#define END_LOOK_NS UINT64_C(1000000)
+/* Waiting threads are woken when so many slots have come back. */
+enum { WOKEN_AFTER = 32 };
+
+sj_status sj_process_drain_new(sj_drain_shared *shared, uint64_t number, pid_t pid,
+                               const char *arena_name, sj_process_drain **process)
+{
+    sj_process_drain *made = calloc(1, sizeof(*made));
+    if (made == NULL) {
+        return SJ_ENOMEM;
+    }
+    made->shared = shared;
+    made->number = number;
+    sj_tracked_process_open(pid, &made->tracked);
+    made->view.fd = -1;
+    if (sj_unhooked_set_new(&made->freed) != SJ_OK) {
+        sj_process_drain_free(made);
+        return SJ_ENOMEM;
+    }
+    snprintf(made->arena_path, sizeof(made->arena_path), "%s/%s", shared->options.runtime_directory,
+             arena_name);
+    *process = made;
+    return SJ_OK;
+}
+
+void sj_process_drain_free(sj_process_drain *process)
+{
+    if (process == NULL) {
+        return;
+    }
+    if (process->threads != NULL) {
+        for (uint32_t i = 0; i < process->view.max_threads; i++) {
+            sj_thread_drain_free(process->threads[i]);
+        }
+        free(process->threads);
+    }
+    if (process->governed != NULL) {
+        sj_overhead_governor_remove(process->shared->governor, process->governed);
+    }
+    sj_unhooked_set_release(process->freed);
+    sj_arena_view_close(&process->view);
+    sj_tracked_process_close(&process->tracked);
+    free(process);
+}
+
+static sj_status open_arena(sj_process_drain *process)
+{
+    const sj_status status = sj_arena_view_open(process->arena_path, &process->view);
+    if (status == SJ_EAGAIN) {
+        return SJ_OK;
+    }
+    if (status != SJ_OK || !sj_clock_is_of(sj_arena_view_header(&process->view))) {
+        process->is_bad = true;
+        return SJ_OK;
+    }
+    process->threads = calloc(process->view.max_threads, sizeof(*process->threads));
+    if (process->threads == NULL) {
+        return SJ_ENOMEM;
+    }
+    process->is_open = true;
+    atomic_store(&sj_arena_view_header(&process->view)->consumer, (uint32_t)getpid());
+    process->shared->ended.processes++;
+    return SJ_OK;
+}
+
+/* has_successor: a later slot of the same tid says that the number was given to a new thread. */
+static bool has_successor(const sj_process_drain *process, const sj_thread_drain *thread)
+{
+    for (uint32_t i = 0; i < process->view.max_threads; i++) {
+        const sj_thread_drain *other = process->threads[i];
+        if (other != NULL && other != thread && other->tid == thread->tid &&
+            other->start_ticks > thread->start_ticks) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/* end_thread reads the remainder of a thread that is gone and frees its slot for others. */
+static sj_status end_thread(sj_process_drain *process, uint32_t slot, bool orderly, unsigned flags,
+                            sj_read_mode mode, uint64_t now_ns)
+{
+    sj_thread_drain *thread = process->threads[slot];
+    uint64_t records = 0;
+    SJ_TRY(sj_thread_drain_read(thread, mode, now_ns, &records));
+    SJ_TRY(sj_thread_drain_end(thread, orderly, flags));
+    sj_thread_drain_add_counters(thread, &process->shared->ended);
+    if (mode == SJ_READ_LAST) {
+        sj_arena_view_recycle(&process->view, slot);
+    }
+    sj_thread_drain_free(thread);
+    process->threads[slot] = NULL;
+    process->thread_count--;
+    return SJ_OK;
+}
+
+static uint64_t slot_requests(const sj_process_drain *process)
+{
+    return atomic_load(&sj_arena_view_header(&process->view)->slot_requests) + 1;
+}
+
+/* is_ended_alone tells whether a thread that is gone left a process that goes on. */
+static bool is_ended_alone(const sj_process_drain *process, sj_thread_drain *thread,
+                           uint64_t now_ns)
+{
+    if (now_ns - thread->gone_ns < GONE_ALIVE_NS) {
+        return false;
+    }
+    if (thread->gone_requests == 0) {
+        thread->gone_requests = slot_requests(process);
+    }
+    if (now_ns - thread->gone_ns < GONE_NS && thread->gone_requests == slot_requests(process)) {
+        return false;
+    }
+    return !sj_tracked_process_has_ended(&process->tracked) &&
+           atomic_load(&sj_arena_view_header(&process->view)->state) != SJ_ARENA_ENDED;
+}
+
+/* look_for_end ends a thread whose tid has been gone for long enough. */
+static sj_status look_for_end(sj_process_drain *process, uint32_t slot, uint64_t now_ns)
+{
+    sj_thread_drain *thread = process->threads[slot];
+    if (sj_tracked_process_has_thread(&process->tracked, thread->tid) &&
+        !has_successor(process, thread)) {
+        thread->gone_ns = 0;
+        return SJ_OK;
+    }
+    if (thread->gone_ns == 0) {
+        thread->gone_ns = now_ns;
+        thread->gone_requests = 0;
+        return SJ_OK;
+    }
+    return is_ended_alone(process, thread, now_ns)
+               ? end_thread(process, slot, true, 0, SJ_READ_LAST, now_ns)
+               : SJ_OK;
+}
+
+/* is_too_young: which threads are recorded goes by their names, and this one may have none yet. */
+static bool is_too_young(const sj_process_drain *process, const sj_thread_slot *slot)
+{
+    const sj_drain_options *options = &process->shared->options;
+    return options->policy != NULL && options->policy->thread_count != 0 &&
+           !process->is_finishing &&
+           atomic_load(&slot->chunk_sequence) <= process->view.chunks_per_thread / 2 &&
+           (double)(sj_clock_ticks() - slot->start_ticks) * options->ns_per_tick < NAMING_NS;
+}
+
+static sj_status poll_slot(sj_process_drain *process, uint32_t slot, bool look, bool flush,
+                           uint64_t now_ns, uint64_t *records)
+{
+    /* Pairs with the release of the thread that filled the slot. */
+    const sj_thread_slot *shown = sj_arena_view_slot(&process->view, slot);
+    const uint32_t state = atomic_load_explicit(&shown->state, memory_order_acquire);
+    if (process->threads[slot] == NULL) {
+        if (state != SJ_THREAD_LIVE || is_too_young(process, shown)) {
+            return SJ_OK;
+        }
+        SJ_TRY(sj_thread_drain_new(process, slot, &process->threads[slot]));
+        process->thread_count++;
+    }
+    sj_thread_drain *thread = process->threads[slot];
+    if (look) {
+        sj_thread_drain_follow_name(thread);
+    }
+    SJ_TRY(sj_thread_drain_read(thread, look ? SJ_READ_ALL : SJ_READ_CLOSED, now_ns, records));
+    if (flush) {
+        SJ_TRY(sj_thread_drain_flush(thread));
+    }
+    return look ? look_for_end(process, slot, now_ns) : SJ_OK;
+}
+
+/* govern hands the process to the governor when it may be traced: not while it is attached to. */
+static void govern(sj_process_drain *process)
+{
+    sj_overhead_governor *governor = process->shared->governor;
+    if (governor == NULL || process->was_governed) {
+        return;
+    }
+    process->was_governed = true;
+    if (sj_overhead_governor_add(governor, process->number, process->tracked.pid, process->freed,
+                                 &process->governed) != SJ_OK) {
+        process->governed = NULL;
+    }
+    for (uint32_t i = 0; i < process->view.max_threads; i++) {
+        if (process->threads[i] != NULL) {
+            sj_call_filter_set_governed(&process->threads[i]->reader.filter, process->governed);
+        }
+    }
+}
+
+/* look_for_filter notifies the agent that system calls may end its process. */
+static void look_for_filter(sj_process_drain *process)
+{
+    sj_proc_status facts;
+    if (!process->is_confined && sj_proc_status_read(process->tracked.pid, &facts) == SJ_OK &&
+        facts.is_confined) {
+        process->is_confined = true;
+        atomic_store(&sj_arena_view_header(&process->view)->is_confined, 1);
+    }
+}
+
+/* look_for_ends gives slots back soon when a thread waits for one, or few are left while threads
+ * come and go. */
+static sj_status look_for_ends(sj_process_drain *process, uint64_t now_ns)
+{
+    const sj_arena_header *header = sj_arena_view_header(&process->view);
+    const uint64_t requests = slot_requests(process);
+    const bool is_short = process->thread_count > process->view.max_threads / 2 &&
+                          requests != process->seen_slot_requests;
+    if (now_ns < process->next_end_look_ns ||
+        (!is_short && atomic_load(&header->slot_waiters) == 0)) {
+        return SJ_OK;
+    }
+    process->next_end_look_ns = now_ns + END_LOOK_NS;
+    process->seen_slot_requests = requests;
+    uint32_t ended = 0;
+    for (uint32_t slot = 0; slot < process->view.max_threads; slot++) {
+        if (process->threads[slot] == NULL) {
+            continue;
+        }
+        SJ_TRY(look_for_end(process, slot, now_ns));
+        ended += process->threads[slot] == NULL;
+        if (ended == WOKEN_AFTER) {
+            sj_arena_view_wake(&process->view);
+            ended = 0;
+        }
+    }
+    sj_arena_view_wake(&process->view);
+    return SJ_OK;
+}
+
+sj_status sj_process_drain_poll(sj_process_drain *process, uint64_t now_ns, uint64_t *records)
+{
+    if (!process->is_open && !process->is_bad) {
+        SJ_TRY(open_arena(process));
+    }
+    if (!process->is_open || atomic_load(&process->shared->held_pid) == process->tracked.pid) {
+        return SJ_OK;
+    }
+    govern(process);
+    const bool look = now_ns >= process->next_look_ns;
+    const bool flush = now_ns >= process->next_flush_ns;
+    if (look) {
+        process->next_look_ns = now_ns + LOOK_NS;
+        look_for_filter(process);
+    }
+    if (flush) {
+        const uint32_t flush_ms = process->shared->options.flush_ms;
+        process->next_flush_ns = now_ns + UINT64_C(1000000) * (flush_ms != 0 ? flush_ms : 1000);
+    }
+    for (uint32_t slot = 0; slot < process->view.max_threads; slot++) {
+        SJ_TRY(poll_slot(process, slot, look || flush, flush, now_ns, records));
+    }
+    return look_for_ends(process, now_ns);
+}
+
+sj_status sj_process_drain_flush(sj_process_drain *process)
+{
+    for (uint32_t slot = 0; process->is_open && slot < process->view.max_threads; slot++) {
+        if (process->threads[slot] != NULL) {
+            SJ_TRY(sj_thread_drain_flush(process->threads[slot]));
+        }
+    }
+    return SJ_OK;
+}
+
+sj_status sj_process_drain_catch_up(sj_process_drain *process, uint64_t now_ns)
+{
+    uint64_t records = 0;
+    process->next_look_ns = now_ns;
+    SJ_TRY(sj_process_drain_poll(process, now_ns, &records));
+    return sj_process_drain_flush(process);
+}
+
+sj_status sj_process_drain_set_policy(sj_process_drain *process, bool announce)
+{
+    for (uint32_t slot = 0; process->is_open && slot < process->view.max_threads; slot++) {
+        if (process->threads[slot] != NULL) {
+            SJ_TRY(sj_thread_drain_set_policy(process->threads[slot]));
+            SJ_TRY(announce ? sj_thread_drain_announce(process->threads[slot]) : SJ_OK);
+        }
+    }
+    return SJ_OK;
+}
+
+/* report_refused reports the calls of threads that found no slot. */
+static sj_status report_refused(sj_process_drain *process)
+{
+    const sj_arena_header *header = sj_arena_view_header(&process->view);
+    const uint64_t events = atomic_load(&header->events_refused);
+    const uint64_t calls = atomic_load(&header->calls_refused);
+    if (events == 0 && atomic_load(&header->threads_refused) == 0) {
+        return SJ_OK;
+    }
+    process->shared->ended.refused_threads += atomic_load(&header->threads_refused);
+    process->shared->ended.lost_calls += calls;
+    process->shared->ended.lost_events += events;
+    return sj_frame_writer_gap(process->shared->options.writer, SJ_GAP_NO_THREAD_SLOT, 0, 0, calls,
+                               events, header->attach_ticks, sj_clock_ticks());
+}
+
+static sj_status finish_arena(sj_process_drain *process, bool is_gone, sj_process_end *process_end)
+{
+    const sj_arena_header *header = sj_arena_view_header(&process->view);
+    const uint32_t state = atomic_load(&header->state);
+    /* A process that replaced its program (exec) lost nothing by that. */
+    const bool is_salvaged =
+        process->shared->options.salvage || (sj_tracked_process_has_ended(&process->tracked) &&
+                                             state != SJ_ARENA_ENDED && state != SJ_ARENA_DISARMED);
+    uint64_t records = 0;
+    process->is_finishing = true;
+    SJ_TRY(sj_process_drain_poll(process, process->next_flush_ns, &records));
+    SJ_TRY(sj_open_calls_report_remaining(process));
+    for (uint32_t slot = 0; slot < process->view.max_threads; slot++) {
+        if (process->threads[slot] != NULL) {
+            const bool has_exited =
+                atomic_load(&sj_arena_view_slot(&process->view, slot)->has_exited);
+            SJ_TRY(end_thread(process, slot, has_exited, is_salvaged ? SJ_BLOCK_RECOVERED : 0,
+                              is_gone ? SJ_READ_LAST : SJ_READ_ALL, process->next_flush_ns));
+        }
+    }
+    process_end->disarm_reason = atomic_load(&header->disarm_reason);
+    if (process_end->disarm_reason == SJ_DISARM_NONE && atomic_load(&header->is_confined) != 0) {
+        process_end->disarm_reason = SJ_DISARM_CONFINED;
+    }
+    if (process->shared->ended.disarm_reason == 0) {
+        process->shared->ended.disarm_reason = process_end->disarm_reason;
+    }
+    for (uint32_t i = 0; i < SJ_UNRECORDED_KINDS; i++) {
+        process->shared->ended.unrecorded[i] += atomic_load(&header->unrecorded[i]);
+    }
+    process->shared->ended.salvaged_processes += is_salvaged;
+    if (is_salvaged && process->shared->triggers != NULL) {
+        sj_triggers_event(process->shared->triggers, SJ_TRIGGER_CRASH, "", 0, sj_clock_ticks(), 0);
+    }
+    return report_refused(process);
+}
+
+sj_status sj_process_drain_finish(sj_process_drain *process, bool is_gone)
+{
+    sj_process_end end = {.ended_ticks = is_gone ? sj_clock_ticks() : 0};
+    if (!process->is_open && !process->is_bad) {
+        SJ_TRY(open_arena(process));
+    }
+    if (process->is_open) {
+        SJ_TRY(finish_arena(process, is_gone, &end));
+        unlink(process->arena_path);
+    }
+    return sj_registry_end_process(process->shared->options.registry, process->number, &end);
+}
+
+void sj_process_drain_add_counters(const sj_process_drain *process, sj_drain_counters *counters)
+{
+    counters->live_processes++;
+    for (uint32_t i = 0; process->is_open && i < process->view.max_threads; i++) {
+        if (process->threads[i] != NULL) {
+            sj_thread_drain_add_counters(process->threads[i], counters);
+        }
+    }
+}

@@ -1,0 +1,373 @@
+#include "agent/drain/thread_drain.h"
+
+#include "agent/drain/block_sink.h"
+#include "agent/drain/open_calls.h"
+#include "agent/host/clock.h"
+#include "proto/base/array.h"
+
+#include <stdlib.h>
+
+static const sj_slice no_payload = {0};
+
+static sj_status send_thread(const sj_thread_drain *thread)
+{
+    Sojourn__Thread message = SOJOURN__THREAD__INIT;
+    sj_frame_writer *writer = thread->process->shared->options.writer;
+    const sj_thread_slot *slot = sj_arena_view_slot(&thread->process->view, thread->reader.slot);
+    message.session_id = sj_frame_writer_session_bytes(writer);
+    message.process = thread->process->number;
+    message.thread = thread->number;
+    message.tid = thread->tid;
+    message.name = (char *)(uintptr_t)thread->name;
+    message.started_ticks = thread->start_ticks;
+    message.ended_ticks = thread->ended_ticks;
+    message.n_stream = thread->stream_count;
+    message.stream = thread->streams;
+    message.is_main = thread->tid == (uint32_t)thread->process->tracked.pid;
+    message.dropped_calls = atomic_load(&slot->dropped_calls);
+    message.dropped_events = atomic_load(&slot->dropped_events);
+    message.waited_ticks = atomic_load(&slot->waited_ticks);
+    return sj_frame_writer_send(writer, SJ_FRAME_THREAD, &message.base, no_payload);
+}
+
+static uint32_t open_stream(void *context, uint64_t stack_address, bool own_stack,
+                            uint64_t first_ticks)
+{
+    sj_thread_drain *thread = context;
+    const uint32_t stream = sj_drain_next_stream(thread->process->shared);
+    (void)stack_address;
+    (void)own_stack;
+    (void)first_ticks;
+    if (sj_array_reserve(&thread->streams, &thread->stream_capacity, thread->stream_count, 1,
+                         sizeof(*thread->streams)) == SJ_OK) {
+        thread->streams[thread->stream_count++] = stream;
+        /* A failure shows at the next frame of the thread, which says the same again. */
+        (void)!send_thread(thread);
+    }
+    return stream;
+}
+
+/* record_sent subtracts what a block holds from what the spool lacks: its records, and losses.
+ * Endings without a record are none, be they its own or those of a refused block that it tells. */
+static void record_sent(sj_thread_drain *thread, const sj_block_header *header)
+{
+    sj_assembler_counters counters;
+    sj_assembler_get_counters(thread->assembler, &counters);
+    const uint64_t offered = counters.offered_endings - thread->known_endings;
+    const uint64_t told = header->event_count + header->lost_events;
+    const uint64_t endings = offered < told ? offered : told;
+    thread->known_endings += endings;
+    sj_chunk_reader_sent(&thread->reader, header->lost_calls, told - endings);
+}
+
+static sj_status take_block(void *context, const sj_block_header *header, sj_slice bytes)
+{
+    sj_thread_drain *thread = context;
+    sj_chunk_reader_save(&thread->reader);
+    const sj_status status =
+        sj_block_sink_take(thread->process->shared, thread->number, header, bytes);
+    if (status == SJ_OK) {
+        record_sent(thread, header);
+        thread->reported_lost_calls += header->lost_calls;
+        thread->reported_lost_events += header->lost_events;
+    }
+    return status;
+}
+
+static void take_mark(void *context, uint32_t mark_index, bool end, uint64_t ticks)
+{
+    const sj_thread_drain *thread = context;
+    const sj_drain_shared *shared = thread->process->shared;
+    const sj_arena_mark *mark = sj_arena_view_mark(&thread->process->view, mark_index);
+    char name[SJ_ARENA_MARK_BYTES + 1] = "";
+    memcpy(name, mark->name, SJ_ARENA_MARK_BYTES);
+    (void)!sj_frame_writer_mark(shared->options.writer, name, end, ticks, thread->number, "app");
+}
+
+/* take_value asks the rules about a value, and fires the triggers of those whose condition it
+ * meets.
+ */
+static uint32_t take_value(void *context, uint32_t function, const sj_block_value *value,
+                           uint64_t ticks)
+{
+    const sj_thread_drain *thread = context;
+    const sj_drain_shared *shared = thread->process->shared;
+    const sj_value_rules *values = shared->options.policy->selection.values;
+    const uint32_t asked = shared->options.rules != NULL
+                               ? sj_function_rules_get(shared->options.rules, function).values
+                               : 0;
+    uint32_t kept = 0;
+    for (size_t i = 0; i < values->count; i++) {
+        const sj_value_rule *rule = &values->items[i];
+        if ((asked >> i & 1) == 0 || !sj_value_rule_holds(rule, value)) {
+            continue;
+        }
+        kept |= UINT32_C(1) << i;
+        if (rule->comparison != SJ_VALUE_ALWAYS && shared->triggers != NULL) {
+            sj_triggers_event(shared->triggers, SJ_TRIGGER_VALUE, rule->name, 0, ticks,
+                              thread->number);
+        }
+    }
+    return kept;
+}
+
+static sj_status new_assembler(sj_thread_drain *thread, const sj_thread_slot *slot)
+{
+    const sj_drain_shared *shared = thread->process->shared;
+    const sj_policy *policy = shared->options.policy;
+    sj_assembler_options options = {
+        .session = *sj_frame_writer_session(shared->options.writer),
+        .start_ticks = slot->start_ticks,
+        .clock_step = shared->clock_step,
+        .encoder = shared->encoder,
+        .value_rules = policy != NULL ? policy->selection.values : NULL,
+    };
+    sj_arena_view_stack(slot, &options.stack_low, &options.stack_high);
+    const sj_assembler_sink sink = {.context = thread,
+                                    .open_stream = open_stream,
+                                    .block = take_block,
+                                    .mark = take_mark,
+                                    .value = take_value};
+    return sj_assembler_new(&options, &sink, &thread->assembler);
+}
+
+/* report_unsent: what a killed recorder had read and not yet brought to the spool. */
+static sj_status report_unsent(sj_thread_drain *thread, const sj_thread_slot *slot)
+{
+    const uint64_t calls = slot->unsent_calls;
+    const uint64_t events = slot->cursor.unsent > calls ? slot->cursor.unsent : calls;
+    if (events == 0) {
+        return SJ_OK;
+    }
+    SJ_TRY(sj_frame_writer_gap(thread->process->shared->options.writer, SJ_GAP_TORN, thread->number,
+                               0, calls, events, thread->start_ticks, sj_clock_ticks()));
+    sj_chunk_reader_settle(&thread->reader, 0, 0);
+    return SJ_OK;
+}
+
+static bool asks_of_names(const sj_policy *policy)
+{
+    return policy->thread_count != 0 || sj_policy_watches_loops(policy);
+}
+
+/* is_wanted decides on a thread by its name, which the rules note. */
+static bool is_wanted(const sj_drain_shared *shared, const char *name)
+{
+    return shared->options.rules != NULL ? sj_function_rules_thread(shared->options.rules, name)
+                                         : sj_thread_is_wanted(shared->options.policy, name);
+}
+
+void sj_thread_drain_follow_name(sj_thread_drain *thread)
+{
+    const sj_policy *policy = thread->process->shared->options.policy;
+    char name[sizeof(thread->name)];
+    if (policy == NULL || !asks_of_names(policy) ||
+        !sj_thread_read_name(thread->process->tracked.pid, thread->tid, name) ||
+        strcmp(name, thread->name) == 0) {
+        return;
+    }
+    memcpy(thread->name, name, sizeof(name));
+    sj_call_filter_drop_all(&thread->reader.filter, !is_wanted(thread->process->shared, name));
+    /* A failure shows at the next frame of the thread, which says the same again. */
+    (void)!send_thread(thread);
+}
+
+sj_status sj_thread_drain_announce(const sj_thread_drain *thread)
+{
+    return send_thread(thread);
+}
+
+sj_status sj_thread_drain_set_policy(sj_thread_drain *thread)
+{
+    const sj_drain_shared *shared = thread->process->shared;
+    const sj_policy *policy = shared->options.policy;
+    if (policy == NULL) {
+        return SJ_OK;
+    }
+    const sj_call_filter_rules rules = {
+        .policy = policy,
+        .rules = shared->options.rules,
+        .triggers = shared->triggers,
+        .minimum_ticks = (uint64_t)((double)policy->minimum_ns / shared->options.ns_per_tick + 0.5),
+        .keeps_nothing = !is_wanted(shared, thread->name)};
+    SJ_TRY(sj_assembler_renew(thread->assembler));
+    return sj_call_filter_set(&thread->reader.filter, &rules, sj_clock_ticks());
+}
+
+static void init_filter(sj_thread_drain *thread, const sj_thread_slot *slot)
+{
+    sj_call_filter_thread about = {.governed = thread->process->governed,
+                                   .freed = thread->process->freed,
+                                   .view = &thread->process->view,
+                                   .thread = thread->number,
+                                   .name = thread->name,
+                                   .start_ticks = thread->start_ticks};
+    sj_arena_view_stack(slot, &about.stack_low, &about.stack_high);
+    sj_call_filter_init(&thread->reader.filter, thread->assembler, &about);
+}
+
+sj_status sj_thread_drain_new(sj_process_drain *process, uint32_t slot_number,
+                              sj_thread_drain **thread)
+{
+    sj_thread_slot *slot = sj_arena_view_slot(&process->view, slot_number);
+    sj_thread_drain *made = calloc(1, sizeof(*made));
+    if (made == NULL) {
+        return SJ_ENOMEM;
+    }
+    made->process = process;
+    const bool is_known = process->shared->options.salvage && slot->cursor.thread != 0;
+    made->number = is_known ? slot->cursor.thread : sj_drain_next_thread(process->shared);
+    made->tid = slot->tid;
+    made->start_ticks = slot->start_ticks;
+    memcpy(made->name, slot->name, sizeof(slot->name));
+    sj_status status = new_assembler(made, slot);
+    if (status == SJ_OK) {
+        status = sj_open_calls_enter(process, made);
+    }
+    if (status == SJ_OK) {
+        sj_chunk_reader_init(&made->reader, &process->view, slot_number, made->assembler,
+                             process->shared->buffer);
+        made->reader.unsent = made->unflushed; /* calls that were open before */
+        if (is_known) {
+            sj_chunk_reader_resume(&made->reader);
+            status = report_unsent(made, slot);
+        }
+        slot->cursor.thread = made->number;
+        init_filter(made, slot);
+        sj_thread_drain_follow_name(made);
+        made->reader.receivers.registry = process->shared->options.registry;
+        made->reader.receivers.process = process->number;
+        made->reader.receivers.freed = process->freed;
+    }
+    if (status == SJ_OK) {
+        status = sj_thread_drain_set_policy(made);
+    }
+    if (status == SJ_OK) {
+        status = send_thread(made);
+    }
+    if (status != SJ_OK) {
+        sj_thread_drain_free(made);
+        return status;
+    }
+    *thread = made;
+    return SJ_OK;
+}
+
+void sj_thread_drain_free(sj_thread_drain *thread)
+{
+    if (thread != NULL) {
+        sj_call_filter_deinit(&thread->reader.filter);
+        sj_receiver_rewriter_deinit(&thread->reader.receivers);
+        sj_assembler_free(thread->assembler);
+        free(thread->streams);
+        free(thread);
+    }
+}
+
+sj_status sj_thread_drain_read(sj_thread_drain *thread, sj_read_mode mode, uint64_t now_ns,
+                               uint64_t *records)
+{
+    uint64_t count = 0;
+    const sj_status status = sj_chunk_reader_read(&thread->reader, mode, now_ns, &count);
+    thread->unflushed += count;
+    *records += count;
+    return status;
+}
+
+static uint64_t positive_difference(uint64_t all, uint64_t known)
+{
+    return all > known ? all - known : 0;
+}
+
+/* count_unreported gives what the assembler counted as lost and no block that was taken has told.
+ * Refused blocks and orphan exits are reported by gaps, too, when a later block is taken. */
+static void count_unreported(const sj_thread_drain *thread, const sj_assembler_counters *counters,
+                             uint64_t *calls, uint64_t *events)
+{
+    *calls = positive_difference(counters->lost_calls + counters->refused_calls,
+                                 thread->reported_lost_calls);
+    *events = positive_difference(counters->lost_events + counters->refused_events +
+                                      counters->orphan_exits,
+                                  thread->reported_lost_events);
+}
+
+sj_status sj_thread_drain_flush(sj_thread_drain *thread)
+{
+    sj_assembler_counters counters;
+    uint64_t calls;
+    uint64_t events;
+    if (thread->unflushed == 0) {
+        return SJ_OK;
+    }
+    thread->unflushed = 0;
+    sj_chunk_reader_save(&thread->reader);
+    SJ_TRY(sj_assembler_flush(thread->assembler, sj_clock_ticks()));
+    sj_assembler_get_counters(thread->assembler, &counters);
+    count_unreported(thread, &counters, &calls, &events);
+    sj_chunk_reader_settle(&thread->reader, calls, events);
+    thread->known_endings = counters.offered_endings; /* those of refused blocks are in `events` */
+    return SJ_OK;
+}
+
+/* report_unnoted_drops: a thread that ended while it dropped left no note in its stream. */
+static sj_status report_unnoted_drops(sj_thread_drain *thread, uint64_t now_ticks)
+{
+    sj_thread_slot *slot = sj_arena_view_slot(&thread->process->view, thread->reader.slot);
+    uint64_t calls = 0;
+    uint64_t events = 0;
+    sj_arena_view_discarded(&thread->process->view, thread->reader.slot, &calls, &events);
+    atomic_fetch_add(&slot->dropped_calls, calls);
+    atomic_fetch_add(&slot->dropped_events, events);
+    calls = positive_difference(atomic_load(&slot->dropped_calls), thread->reader.noted_calls);
+    events = positive_difference(atomic_load(&slot->dropped_events), thread->reader.noted_events);
+    if (calls == 0 && events == 0) {
+        return SJ_OK;
+    }
+    return sj_assembler_lost(thread->assembler, SJ_GAP_RING_FULL, calls, events, now_ticks);
+}
+
+/* report_unreported: what the assembler counted as lost and no appended block could say. */
+static sj_status report_unreported(sj_thread_drain *thread, uint64_t now_ticks)
+{
+    sj_frame_writer *writer = thread->process->shared->options.writer;
+    sj_assembler_counters counters;
+    uint64_t calls;
+    uint64_t events;
+    sj_assembler_get_counters(thread->assembler, &counters);
+    count_unreported(thread, &counters, &calls, &events);
+    if (calls != 0 || events != 0) {
+        SJ_TRY(sj_frame_writer_gap(writer, SJ_GAP_SPOOL_FULL, thread->number,
+                                   thread->stream_count != 0 ? thread->streams[0] : 0, calls,
+                                   events, thread->start_ticks, now_ticks));
+    }
+    return SJ_OK;
+}
+
+sj_status sj_thread_drain_end(sj_thread_drain *thread, bool orderly, unsigned block_flags)
+{
+    const uint64_t now_ticks = sj_clock_ticks();
+    SJ_TRY(sj_call_filter_end(&thread->reader.filter, now_ticks));
+    SJ_TRY(report_unnoted_drops(thread, now_ticks));
+    SJ_TRY(sj_assembler_end(thread->assembler, now_ticks, orderly, block_flags));
+    SJ_TRY(report_unreported(thread, now_ticks));
+    thread->ended_ticks = now_ticks;
+    return send_thread(thread);
+}
+
+void sj_thread_drain_add_counters(const sj_thread_drain *thread, sj_drain_counters *counters)
+{
+    const sj_thread_slot *slot = sj_arena_view_slot(&thread->process->view, thread->reader.slot);
+    sj_assembler_counters own;
+    sj_assembler_get_counters(thread->assembler, &own);
+    counters->threads++;
+    counters->records += own.records;
+    counters->calls += own.calls;
+    counters->returned += own.returned;
+    counters->unwound += own.unwound;
+    counters->orphan_exits += own.orphan_exits;
+    counters->lost_calls += own.lost_calls + own.refused_calls;
+    counters->lost_events += own.lost_events + own.refused_events;
+    counters->dropped_events += atomic_load(&slot->dropped_events);
+    counters->torn += thread->reader.torn;
+    counters->waited_ticks += atomic_load(&slot->waited_ticks);
+}

@@ -1,0 +1,25 @@
+/* A process whose end is watched: by a pidfd, or by its number where the kernel has none. */
+#ifndef SJ_AGENT_DRAIN_TRACKED_PROCESS_H
+#define SJ_AGENT_DRAIN_TRACKED_PROCESS_H
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+typedef struct sj_tracked_process {
+    pid_t pid;
+    int pidfd; /* -1: the kernel has none */
+} sj_tracked_process;
+
+/* sj_tracked_process_open begins to watch `pid`; it always succeeds. Not blocking. */
+void sj_tracked_process_open(pid_t pid, sj_tracked_process *process);
+void sj_tracked_process_close(sj_tracked_process *process);
+
+/* sj_tracked_process_has_ended returns whether the process has ended; one that waits to be reaped
+ * has. */
+bool sj_tracked_process_has_ended(const sj_tracked_process *process);
+
+/* sj_tracked_process_has_thread returns whether it has a living thread `tid`. */
+bool sj_tracked_process_has_thread(const sj_tracked_process *process, uint32_t tid);
+
+#endif

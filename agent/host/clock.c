@@ -1,0 +1,159 @@
+#include "agent/host/clock.h"
+
+#include <string.h>
+#include <time.h>
+
+enum { READING_ATTEMPTS = 16, PROBE_LOOPS = 20000, RATE_SHIFT = 24 };
+enum { STEP_ROUNDS = 5, STEP_SAMPLES = 200, STEP_PAUSE_LOOPS = 200 };
+
+/* QEMU's user mode makes cntvct_el0 of the real-time clock, at the rate that it claims. */
+enum { EMULATED_NS_PER_TICK = 16 };
+
+static bool follows_emulator;
+
+uint64_t sj_clock_ns(clockid_t clock)
+{
+    struct timespec now;
+    clock_gettime(clock, &now);
+    return (uint64_t)now.tv_sec * UINT64_C(1000000000) + (uint64_t)now.tv_nsec;
+}
+
+void sj_clock_follow_emulator(void)
+{
+    follows_emulator = true;
+}
+
+bool sj_clock_is_of(const sj_arena_header *arena)
+{
+    if (arena->clock_hz == 0) {
+        return !follows_emulator;
+    }
+#if defined(__aarch64__)
+    return !follows_emulator;
+#else
+    return follows_emulator && arena->clock_hz == UINT64_C(1000000000) / EMULATED_NS_PER_TICK;
+#endif
+}
+
+uint64_t sj_clock_ticks(void)
+{
+    if (follows_emulator) {
+        return sj_clock_ns(CLOCK_REALTIME) / EMULATED_NS_PER_TICK;
+    }
+#if defined(__x86_64__)
+    return __builtin_ia32_rdtsc();
+#elif defined(__aarch64__)
+    uint64_t ticks;
+    __asm__ volatile("mrs %0, cntvct_el0" : "=r"(ticks));
+    return ticks;
+#else
+#error "no raw clock for this machine"
+#endif
+}
+
+const char *sj_clock_name(void)
+{
+#if defined(__x86_64__)
+    return follows_emulator ? "cntvct" : "tsc";
+#else
+    return "cntvct";
+#endif
+}
+
+void sj_clock_take_pair(double ns_per_tick, sj_clock_pair *pair)
+{
+    uint64_t best_width = UINT64_MAX;
+    for (int attempt = 0; attempt < READING_ATTEMPTS; attempt++) {
+        sj_clock_pair reading;
+        const uint64_t before = sj_clock_ticks();
+        reading.monotonic_raw_ns = sj_clock_ns(CLOCK_MONOTONIC_RAW);
+        reading.monotonic_ns = sj_clock_ns(CLOCK_MONOTONIC);
+        reading.boottime_ns = sj_clock_ns(CLOCK_BOOTTIME);
+        reading.realtime_ns = sj_clock_ns(CLOCK_REALTIME);
+        const uint64_t width = sj_clock_ticks() - before;
+        if (width < best_width) {
+            best_width = width;
+            *pair = reading;
+            pair->ticks = before + width / 2;
+            pair->uncertainty_ns = (uint64_t)((double)width * ns_per_tick / 2);
+        }
+    }
+}
+
+void sj_clock_rate_finish(const sj_clock_pair *start, sj_clock_rate *rate)
+{
+    const uint64_t passed_ns = sj_clock_ns(CLOCK_MONOTONIC_RAW) - start->monotonic_raw_ns;
+    if (passed_ns < SJ_CLOCK_RATE_NS) {
+        const struct timespec rest = {.tv_nsec = (long)(SJ_CLOCK_RATE_NS - passed_ns)};
+        nanosleep(&rest, NULL);
+    }
+    const uint64_t before = sj_clock_ticks();
+    sj_clock_pair end;
+    sj_clock_take_pair(0, &end);
+    const double spent_ticks = (double)(sj_clock_ticks() - before) / READING_ATTEMPTS;
+    const double ticks = (double)(end.ticks - start->ticks);
+    const double ns = (double)(end.monotonic_raw_ns - start->monotonic_raw_ns);
+    rate->denominator = UINT64_C(1) << RATE_SHIFT;
+    rate->numerator = (uint64_t)(ns / ticks * (double)rate->denominator + 0.5);
+    rate->uncertainty_ppm = spent_ticks / ticks * 1e6;
+}
+
+static uint64_t greatest_divisor(uint64_t left, uint64_t right)
+{
+    while (right != 0) {
+        const uint64_t rest = left % right;
+        left = right;
+        right = rest;
+    }
+    return left;
+}
+
+/* A processor raises readings of the same step by one so that no two are equal: readings that are
+ * some way apart do not show that. */
+static uint64_t read_raw_apart(void)
+{
+    for (volatile int i = 0; i < STEP_PAUSE_LOOPS; i++) {
+    }
+    return sj_clock_ticks();
+}
+
+uint32_t sj_clock_step(void)
+{
+    return sj_clock_step_of(read_raw_apart);
+}
+
+uint32_t sj_clock_step_of(uint64_t (*read_apart)(void))
+{
+    uint64_t greatest = 1;
+    /* A thread that is moved to another processor meanwhile may see a step of nothing. */
+    for (int round = 0; round < STEP_ROUNDS; round++) {
+        uint64_t step = 0;
+        uint64_t last = read_apart();
+        for (int i = 0; i < STEP_SAMPLES; i++) {
+            const uint64_t now = read_apart();
+            step = greatest_divisor(now - last, step);
+            last = now;
+        }
+        greatest = step > greatest ? step : greatest;
+    }
+    return greatest <= UINT32_MAX ? (uint32_t)greatest : 1;
+}
+
+double sj_clock_probe_ticks(void)
+{
+    uint64_t words[4];
+    volatile uint64_t *record = words;
+    uint64_t best = UINT64_MAX;
+    for (int round = 0; round < 5; round++) {
+        const uint64_t start = sj_clock_ticks();
+        for (int i = 0; i < PROBE_LOOPS; i++) {
+            record[0] = sj_clock_ticks();
+            record[1] = (uint64_t)i;
+            record[2] = sj_clock_ticks();
+            record[3] = (uint64_t)i;
+        }
+        const uint64_t spent = sj_clock_ticks() - start;
+        best = spent < best ? spent : best;
+    }
+    return (double)best / PROBE_LOOPS;
+}

@@ -1,0 +1,135 @@
+#include "agent/host/direct_checks.h"
+
+#include "agent/host/directories.h"
+#include "agent/host/host_checks.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <ftw.h>
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#define SUBJECT "/bin/true"
+
+enum { SAID_BYTES = 2048, MORE_ENTRIES = 8, PLACE_BYTES = 60 };
+
+typedef struct direct_trial {
+    char folder[PLACE_BYTES + 32]; /* for spool and log */
+    char library[PATH_MAX];
+    char said[SAID_BYTES]; /* by the library's log, and on standard error */
+} direct_trial;
+
+static int remove_one(const char *path, const struct stat *about, int type, struct FTW *place)
+{
+    (void)about;
+    (void)type;
+    (void)place;
+    return remove(path);
+}
+
+/* set_up makes this process, a child, what a user makes for direct mode. */
+static bool set_up(const direct_trial *trial)
+{
+    char value[PATH_MAX + 96];
+    const int null = open("/dev/null", O_RDWR | O_CLOEXEC);
+    snprintf(value, sizeof(value), "%s/said", trial->folder);
+    const int said = open(value, O_WRONLY | O_CREAT | O_CLOEXEC, 0600);
+    bool ok = null >= 0 && said >= 0 && dup2(null, 0) == 0 && dup2(null, 1) == 1 &&
+              dup2(said, 2) == 2 && setenv("LD_PRELOAD", trial->library, 1) == 0 &&
+              setenv("SOJOURN_DIRECT_WAIT", "0", 1) == 0;
+    snprintf(value, sizeof(value), "ipc://%s/nobody", trial->folder);
+    ok = ok && setenv("SOJOURN_DIRECT", value, 1) == 0;
+    snprintf(value, sizeof(value), "%s/spool", trial->folder);
+    ok = ok && setenv("SOJOURN_DIRECT_SPOOL", value, 1) == 0;
+    snprintf(value, sizeof(value), "%s/log", trial->folder);
+    return ok && setenv("SOJOURN_DIRECT_LOG", value, 1) == 0;
+}
+
+static bool run_subject(const direct_trial *trial)
+{
+    int status = 0;
+    const pid_t child = fork();
+    if (child == 0) {
+        if (set_up(trial)) {
+            execl(SUBJECT, SUBJECT, (char *)NULL);
+        }
+        _exit(127);
+    }
+    while (child > 0 && waitpid(child, &status, 0) < 0 && errno == EINTR) {
+    }
+    return child > 0 && WIFEXITED(status) && WEXITSTATUS(status) == 0;
+}
+
+/* read_said adds a file's text, without its last line's end. */
+static void read_said(direct_trial *trial, const char *name)
+{
+    char path[PLACE_BYTES + 64];
+    const size_t used = strlen(trial->said);
+    snprintf(path, sizeof(path), "%s/%s", trial->folder, name);
+    FILE *file = fopen(path, "re");
+    if (file != NULL) {
+        const size_t bytes = fread(trial->said + used, 1, sizeof(trial->said) - used - 1, file);
+        trial->said[used + bytes] = '\0';
+        fclose(file);
+    }
+}
+
+/* message_of gives what the log's last line tells the user. */
+static const char *message_of(char *said)
+{
+    static const char begin[] = "message=\"";
+    char *found = NULL;
+    for (char *at = strstr(said, begin); at != NULL; at = strstr(at + 1, begin)) {
+        found = at + sizeof(begin) - 1;
+    }
+    if (found == NULL) {
+        found = said;
+    }
+    found[strcspn(found, "\"\n")] = '\0';
+    return found[0] != '\0' ? found : "the program ran and nothing was recorded";
+}
+
+static void try_it(json_t *checks, direct_trial *trial)
+{
+    const bool ran = run_subject(trial);
+    read_said(trial, "said");
+    read_said(trial, "log");
+    /* Nobody collects: that this is what it complains of says that it recorded. */
+    if (ran && strstr(trial->said, "event=undelivered") != NULL) {
+        sj_doctor_add(checks, "direct mode", true, trial->library, "");
+        return;
+    }
+    sj_doctor_add(
+        checks, "direct mode", false,
+        ran ? message_of(trial->said) : "the library keeps programs from starting",
+        "programs cannot record themselves here (sojourn-direct(7)) until this is mended; "
+        "\"sojourn record\" and sojourn-device(8) need none of it");
+}
+
+void sj_doctor_check_direct(json_t *checks)
+{
+    direct_trial trial = {.said = ""};
+    const char *place = getenv("TMPDIR");
+    /* A socket's path may have a hundred characters. */
+    const bool is_usual = place == NULL || place[0] != '/' || strlen(place) > PLACE_BYTES;
+    sj_error error = {0};
+    if (sj_library_find("libsojourn-direct.so", trial.library, sizeof(trial.library), &error) !=
+        SJ_OK) {
+        sj_doctor_add(checks, "direct mode", false, error.text,
+                      "install the library where programs are to record themselves; others need it "
+                      "not");
+        return;
+    }
+    snprintf(trial.folder, sizeof(trial.folder), "%s/sojourn-doctor-XXXXXX",
+             is_usual ? "/tmp" : place);
+    if (mkdtemp(trial.folder) == NULL) {
+        sj_doctor_add(checks, "direct mode", false, trial.folder, "make this directory writable");
+        return;
+    }
+    try_it(checks, &trial);
+    (void)nftw(trial.folder, remove_one, MORE_ENTRIES, FTW_DEPTH | FTW_PHYS);
+}

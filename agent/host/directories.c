@@ -1,0 +1,218 @@
+#include "agent/host/directories.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <limits.h>
+#include <linux/magic.h>
+#include <pwd.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/vfs.h>
+#include <unistd.h>
+
+void sj_session_text(const sj_session_id *session, char *text)
+{
+    for (size_t i = 0; i < SJ_SESSION_ID_BYTES; i++) {
+        snprintf(text + 2 * i, 3, "%02x", session->bytes[i]);
+    }
+}
+
+static sj_status check_owner(const char *path, sj_error *error)
+{
+    struct stat status;
+    if (lstat(path, &status) != 0) {
+        return sj_fail(error, SJ_EIO, "cannot look at %s: %s", path, strerror(errno));
+    }
+    if (!S_ISDIR(status.st_mode) && !S_ISLNK(status.st_mode)) {
+        return sj_fail(error, SJ_EIO, "%s is in the way: it is not a directory", path);
+    }
+    if (status.st_uid != geteuid()) {
+        return sj_fail(error, SJ_EPERM,
+                       "%s belongs to another user; remove it or choose another "
+                       "place",
+                       path);
+    }
+    return SJ_OK;
+}
+
+sj_status sj_directory_make(const char *path, sj_error *error)
+{
+    char partial[PATH_MAX];
+    if (path[0] == '\0' || strlen(path) >= sizeof(partial)) {
+        return sj_fail(error, SJ_EINVAL, "the path of a directory is empty or too long");
+    }
+    snprintf(partial, sizeof(partial), "%s", path);
+    for (char *slash = strchr(partial + 1, '/');; slash = strchr(slash + 1, '/')) {
+        if (slash != NULL) {
+            *slash = '\0';
+        }
+        if (mkdir(partial, 0700) != 0 && errno != EEXIST) {
+            return sj_fail(error, SJ_EIO, "cannot make the directory %s: %s", partial,
+                           strerror(errno));
+        }
+        if (slash == NULL) {
+            return check_owner(partial, error);
+        }
+        *slash = '/';
+    }
+}
+
+static sj_status join_path(char *path, size_t capacity, sj_error *error, const char *root,
+                           const char *middle, const char *name)
+{
+    const int written =
+        snprintf(path, capacity, "%s%s%s%s", root, middle, name[0] != '\0' ? "/" : "", name);
+    if (written < 0 || (size_t)written >= capacity) {
+        return sj_fail(error, SJ_ELIMIT, "the path %s%s/%s is too long", root, middle, name);
+    }
+    return SJ_OK;
+}
+
+static sj_status user_directory(const char *variable, const char *usual, const char *name,
+                                char *path, size_t capacity, sj_error *error)
+{
+    const char *root = getenv(variable);
+    char home_root[PATH_MAX];
+    if (root == NULL || root[0] != '/') {
+        const char *home = getenv("HOME");
+        if (home == NULL || home[0] != '/') {
+            const struct passwd *user = getpwuid(geteuid());
+            home = user != NULL ? user->pw_dir : NULL;
+        }
+        if (home == NULL) {
+            return sj_fail(error, SJ_EIO, "no home directory is known; set %s", variable);
+        }
+        SJ_TRY(join_path(home_root, sizeof(home_root), error, home, usual, ""));
+        root = home_root;
+    }
+    SJ_TRY(join_path(path, capacity, error, root, "/sojourn", name));
+    return sj_directory_make(path, error);
+}
+
+sj_status sj_state_directory(const char *name, char *path, size_t capacity, sj_error *error)
+{
+    return user_directory("XDG_STATE_HOME", "/.local/state", name, path, capacity, error);
+}
+
+sj_status sj_cache_directory(const char *name, char *path, size_t capacity, sj_error *error)
+{
+    return user_directory("XDG_CACHE_HOME", "/.cache", name, path, capacity, error);
+}
+
+/* Whether nobody else can put anything into a directory. */
+static bool is_own(const char *path)
+{
+    struct stat about;
+    return lstat(path, &about) == 0 && S_ISDIR(about.st_mode) && about.st_uid == geteuid() &&
+           (about.st_mode & (S_IWGRP | S_IWOTH)) == 0;
+}
+
+/* /run is root's own, but on some machines it lies on a disk. */
+static bool is_memory(const char *path)
+{
+    struct statfs about;
+    return statfs(path, &about) == 0 && about.f_type == TMPFS_MAGIC;
+}
+
+sj_status sj_runtime_root(char *path, size_t capacity, sj_error *error)
+{
+    const char *root = getenv("XDG_RUNTIME_DIR");
+    char user[32];
+    char shared[64];
+    if (root != NULL && root[0] == '/' && is_own(root)) {
+        return join_path(path, capacity, error, root, "/sojourn", "");
+    }
+    if (geteuid() == 0 && is_own("/run") && is_memory("/run")) {
+        return join_path(path, capacity, error, "/run", "/sojourn", "");
+    }
+    /* Everybody may write to /dev/shm: what lies there under our name must be ours. */
+    snprintf(user, sizeof(user), "/sojourn-%u", (unsigned)geteuid());
+    snprintf(shared, sizeof(shared), "/dev/shm%s", user);
+    if (is_own(shared) || (access(shared, F_OK) != 0 && errno == ENOENT)) {
+        return join_path(path, capacity, error, "/dev/shm", user, "");
+    }
+    return sj_cache_directory("run", path, capacity, error);
+}
+
+sj_status sj_runtime_directory_make(const sj_session_id *session, char *path, size_t capacity,
+                                    sj_error *error)
+{
+    char text[SJ_SESSION_TEXT_BYTES];
+    char parent[PATH_MAX];
+    sj_session_text(session, text);
+    SJ_TRY(sj_runtime_root(parent, sizeof(parent), error));
+    /* Its owner is checked by making it; who was faster with another one is gone round once. */
+    if (sj_directory_make(parent, error) != SJ_OK) {
+        SJ_TRY(sj_runtime_root(parent, sizeof(parent), error));
+        SJ_TRY(sj_directory_make(parent, error));
+    }
+    SJ_TRY(join_path(path, capacity, error, parent, "", text));
+    return sj_directory_make(path, error);
+}
+
+void sj_directory_remove(const char *path)
+{
+    DIR *directory = opendir(path);
+    if (directory == NULL) {
+        return;
+    }
+    for (struct dirent *entry = readdir(directory); entry != NULL; entry = readdir(directory)) {
+        if (strcmp(entry->d_name, ".") != 0 && strcmp(entry->d_name, "..") != 0) {
+            unlinkat(dirfd(directory), entry->d_name, 0);
+        }
+    }
+    closedir(directory);
+    rmdir(path);
+}
+
+static sj_status check_agent(const char *path, sj_error *error)
+{
+    if (strpbrk(path, " :") != NULL) {
+        return sj_fail(error, SJ_EINVAL,
+                       "the agent's path \"%s\" has a blank or a colon, which LD_PRELOAD cannot "
+                       "name; install Sojourn elsewhere",
+                       path);
+    }
+    return SJ_OK;
+}
+
+sj_status sj_library_find(const char *name, char *path, size_t capacity, sj_error *error)
+{
+    static const char *const places[] = {"/../lib/sojourn/", "/../lib/", "/"};
+    char self[PATH_MAX];
+    char candidate[PATH_MAX];
+    char real[PATH_MAX];
+    const ssize_t bytes = readlink("/proc/self/exe", self, sizeof(self) - 1);
+    if (bytes <= 0) {
+        return sj_fail(error, SJ_EIO, "cannot tell where sojourn itself is: %s", strerror(errno));
+    }
+    self[bytes] = '\0';
+    *strrchr(self, '/') = '\0';
+    for (size_t i = 0; i < sizeof(places) / sizeof(places[0]); i++) {
+        SJ_TRY(join_path(candidate, sizeof(candidate), error, self, places[i], name));
+        if (realpath(candidate, real) != NULL) {
+            SJ_TRY(join_path(path, capacity, error, real, "", ""));
+            return check_agent(path, error);
+        }
+    }
+    return sj_fail(error, SJ_ENOTFOUND,
+                   "%s is not in %s/../lib; reinstall Sojourn or name the agent with --agent", name,
+                   self);
+}
+
+sj_status sj_agent_find(const char *given, bool is_emulated, char *path, size_t capacity,
+                        sj_error *error)
+{
+    char real[PATH_MAX];
+    if (given == NULL) {
+        return sj_library_find(is_emulated ? "libsojourn-agent-aarch64.so" : "libsojourn-agent.so",
+                               path, capacity, error);
+    }
+    if (realpath(given, real) == NULL) {
+        return sj_fail(error, SJ_ENOTFOUND, "%s: %s", given, strerror(errno));
+    }
+    SJ_TRY(join_path(path, capacity, error, real, "", ""));
+    return check_agent(path, error);
+}

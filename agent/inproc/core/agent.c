@@ -1,0 +1,291 @@
+/* Design notes
+ *
+ * Whatever fails, the program runs on unpatched: nothing is patched before the recorder has
+ * answered, and what was patched is restored when the first conversation breaks. After it, the
+ * agent runs only inside probes, forks and the loader's events. */
+#include "agent/inproc/core/agent.h"
+
+#include "agent/inproc/core/api_trampolines.h"
+#include "agent/inproc/core/conversation.h"
+#include "agent/inproc/core/exec.h"
+#include "agent/inproc/core/filters.h"
+#include "agent/inproc/core/modules.h"
+#include "agent/inproc/core/monitor.h"
+#include "agent/inproc/core/recorder_peer.h"
+#include "agent/inproc/hooks/hooks.h"
+#include "agent/inproc/hooks/libc_calls.h"
+#include "agent/inproc/recorder/recorder.h"
+
+#include <link.h>
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <string.h>
+#include <unistd.h>
+
+#define SJ_EXPORTED __attribute__((visibility("default")))
+#define FORK_WAIT_NS UINT64_C(1000000000)
+
+extern void *__dso_handle;
+extern void __cxa_finalize(void *module);
+
+static uint32_t follow_children;
+static bool is_attached;
+/* This thread forks, and has the turn to talk until it has forked: the tables of modules are
+ * complete. */
+static __thread bool holds_turn __attribute__((tls_model("initial-exec")));
+
+/* Before plans are applied: their code depends on what else is recorded. */
+static void prepare_for_plans(const sj_link *link)
+{
+    if ((link->runtimes & SJ_LINK_RUNTIME_LIBRARY_CALLS) != 0) {
+        sj_hooks_expect_dispatch();
+    }
+    sj_monitors_prepare(link->runtimes);
+}
+
+/* The first conversation of a process. A forked child has its parent's patches already. */
+static sj_status join(sj_link *link, sj_link_occasion occasion)
+{
+    sj_link_welcome welcome;
+    const char *arena_name = sj_conversation_name_arena();
+    SJ_TRY(sj_conversation_open(link, occasion, &welcome));
+    prepare_for_plans(link);
+    SJ_TRY(sj_recorder_start(sojourn_agent_state.runtime_directory, arena_name, &welcome));
+    sojourn_agent_state.session = welcome.session;
+    follow_children = welcome.follow_children;
+    sj_monitors_choose(welcome.runtimes);
+    if (occasion != SJ_OCCASION_FORK) {
+        SJ_TRY(sj_modules_announce(link, false));
+    }
+    sj_recorder_set_state(SJ_ARENA_RECORDING);
+    return sj_conversation_finish(link);
+}
+
+/* A child inherits the tables of modules: a fork waits until no thread changes them, for at most
+ * FORK_WAIT_NS. After that its child is not recorded. */
+static void before_fork(void)
+{
+    if (sj_recorder_begin_calls()) {
+        holds_turn = sj_conversation_begin_within(FORK_WAIT_NS);
+        sj_recorder_end_calls();
+    }
+    sj_recorder_park();
+}
+
+static void after_fork_in_parent(void)
+{
+    sj_recorder_unpark();
+    if (holds_turn) {
+        holds_turn = false;
+        sj_conversation_end();
+    }
+}
+
+static void after_fork_in_child(void)
+{
+    const bool can_join = holds_turn && sj_recorder_is_armed() && sj_recorder_may_call();
+    sj_link link = {.socket = -1};
+    holds_turn = false;
+    sj_recorder_after_fork();
+    sj_monitors_after_fork();
+    sj_conversation_end();
+    if (can_join && (follow_children & SJ_FOLLOW_FORK) != 0 &&
+        join(&link, SJ_OCCASION_FORK) != SJ_OK) {
+        sj_recorder_disarm(SJ_DISARM_NO_RECORDER);
+    }
+    sj_link_close(&link);
+}
+
+static sj_status talk_about_modules(sj_link *link)
+{
+    SJ_TRY(sj_conversation_open_again(link));
+    prepare_for_plans(link);
+    SJ_TRY(sj_modules_announce(link, true));
+    return sj_conversation_finish(link);
+}
+
+/* The weak references of sojourn.h in modules that were loaded before the agent are 0. */
+static void bind_api_calls(void)
+{
+    if (is_attached && sj_recorder_is_armed()) {
+        sojourn_agent_state.api_trampoline_bytes = sj_api_trampolines_bind();
+    }
+}
+
+/* Under the loader's lock. Without a recorder, new modules stay unhooked. */
+static void on_modules(void)
+{
+    if (!sj_recorder_begin_calls()) {
+        return;
+    }
+    if (!sj_conversation_begin()) {
+        sj_recorder_end_calls();
+        return;
+    }
+    sj_link link = {.socket = -1};
+    if (talk_about_modules(&link) != SJ_OK) {
+        sj_modules_forget_unloaded();
+    }
+    sj_link_close(&link);
+    if (sj_recorder_is_armed()) {
+        sj_monitors_on_modules();
+    }
+    bind_api_calls();
+    sj_conversation_end();
+    sj_recorder_end_calls();
+}
+
+/* What pthread_atfork calls: in glibc that is no function of the library. */
+extern int __register_atfork(void (*prepare)(void), void (*parent)(void), void (*child)(void),
+                             void *module) __attribute__((weak));
+
+/* Meets forks by what the program's C library has. */
+static bool meet_forks(void)
+{
+    int (*register_for_all)(void (*)(void), void (*)(void), void (*)(void));
+    if (__register_atfork != NULL) {
+        return __register_atfork(before_fork, after_fork_in_parent, after_fork_in_child,
+                                 __dso_handle) == 0;
+    }
+    void *found = dlsym(RTLD_DEFAULT, "pthread_atfork");
+    memcpy(&register_for_all, &found, sizeof(found));
+    return found != NULL &&
+           register_for_all(before_fork, after_fork_in_parent, after_fork_in_child) == 0;
+}
+
+/* What tracers pass to dlclose. */
+static void publish_handle(void)
+{
+    Dl_info info;
+    struct link_map *map = NULL;
+    if (dladdr1 != NULL &&
+        dladdr1(&sojourn_agent_state, &info, (void **)&map, RTLD_DL_LINKMAP) != 0) {
+        sojourn_agent_state.handle = (uint64_t)(uintptr_t)map;
+    }
+}
+
+SJ_EXPORTED void sojourn_agent_bind(void)
+{
+    if (sj_recorder_is_armed()) {
+        sj_monitors_start(true);
+    }
+}
+
+__attribute__((constructor)) static void start_agent(int argc, char **argv, char **environment)
+{
+    (void)argc;
+    publish_handle();
+    if (__register_atfork == NULL) { /* musl passes nothing to constructors */
+        environment = environ;
+    }
+    if (!sj_recorder_peer_meet(argv, environment, sojourn_agent_state.runtime_directory,
+                               sizeof(sojourn_agent_state.runtime_directory))) {
+        return;
+    }
+    sj_link link;
+    sj_modules_publish(&sojourn_agent_state);
+    sj_program_environment = environment;
+    atomic_store(&sojourn_agent_state.phase, SJ_AGENT_STATE_LAUNCHED);
+    if (join(&link, SJ_OCCASION_START) != SJ_OK) {
+        sj_modules_restore();
+        sj_recorder_disarm(SJ_DISARM_NO_RECORDER);
+    } else if (!meet_forks()) {
+        sj_modules_restore();
+        sj_recorder_disarm(SJ_DISARM_NO_MEMORY);
+    } else {
+        /* Without these, modules loaded later and programs run are not recorded; all else is. */
+        (void)!sj_modules_follow(on_modules);
+        if ((follow_children & SJ_FOLLOW_EXEC) != 0) {
+            (void)!sj_exec_follow(sojourn_agent_state.runtime_directory);
+        }
+        (void)!sj_filters_follow();
+    }
+    sj_link_close(&link);
+    if (sj_recorder_is_armed()) {
+        sj_monitors_start(false);
+    }
+}
+
+/* Attaches for the first time. The text is not written. */
+static sj_status attach_first(void)
+{
+    sj_link link = {.socket = -1};
+    sj_modules_publish(&sojourn_agent_state);
+    sojourn_agent_state.prepare_only = 1;
+    is_attached = true;
+    sj_hooks_avoid_page_crossings();
+    /* First: a child forked from now on inherits the tables that are made here. */
+    if (!meet_forks()) {
+        return SJ_ENOMEM;
+    }
+    const sj_status status = join(&link, SJ_OCCASION_ATTACH);
+    sj_link_close(&link);
+    if (status == SJ_OK) {
+        (void)!sj_modules_follow(on_modules);
+        bind_api_calls();
+    }
+    return status;
+}
+
+SJ_EXPORTED void sojourn_agent_attach(void)
+{
+    if (!sj_conversation_begin()) {
+        atomic_store(&sojourn_agent_state.phase, SJ_AGENT_STATE_FAILED);
+        return;
+    }
+    if (atomic_load(&sojourn_agent_state.phase) == SJ_AGENT_STATE_PREPARED) {
+        sj_link link = {.socket = -1};
+        (void)!talk_about_modules(&link);
+        sj_link_close(&link);
+    } else if (attach_first() == SJ_OK) {
+        atomic_store(&sojourn_agent_state.phase, SJ_AGENT_STATE_PREPARED);
+    } else {
+        sj_recorder_disarm(SJ_DISARM_NO_RECORDER);
+        atomic_store(&sojourn_agent_state.phase, SJ_AGENT_STATE_FAILED);
+    }
+    sj_conversation_end();
+}
+
+SJ_EXPORTED void sojourn_agent_transition(void)
+{
+    sj_link link = {.socket = -1};
+    if (!sj_conversation_begin()) {
+        return;
+    }
+    if (sj_conversation_open_again(&link) == SJ_OK) {
+        prepare_for_plans(&link);
+        if (sj_modules_prepare_transition(&link) == SJ_OK) {
+            (void)!sj_conversation_finish(&link);
+        }
+    }
+    sj_link_close(&link);
+    sj_conversation_end();
+}
+
+SJ_EXPORTED void sojourn_agent_detach(void)
+{
+    sj_recorder_set_state(SJ_ARENA_ENDED);
+    sj_api_trampolines_close();
+    sj_modules_forget_all();
+    sj_recorder_unmap();
+    atomic_store(&sojourn_agent_state.phase, SJ_AGENT_STATE_DETACHED);
+}
+
+/* What the C library does at the end of a module; dlclose does it again. */
+SJ_EXPORTED void sojourn_agent_unregister(void)
+{
+    __cxa_finalize(__dso_handle);
+}
+
+SJ_EXPORTED void sojourn_agent_unbind(void)
+{
+    sj_monitors_stop();
+    sj_recorder_retire(); /* stubs that the program kept run on without recording */
+    atomic_store(&sojourn_agent_state.binding, SJ_AGENT_STATE_RESTORED);
+}
+
+__attribute__((destructor)) static void end_agent(void)
+{
+    sj_recorder_end();
+    sj_recorder_peer_part();
+}

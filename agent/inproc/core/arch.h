@@ -1,0 +1,30 @@
+/* Trampolines: machine code between patched places of the C library and of modules and the agent.
+ * None of them is called from C. They are the assembly half of modules.c and exec.c. One file a
+ * machine: arch/<machine>/trampolines.S. */
+#ifndef SJ_AGENT_INPROC_CORE_ARCH_H
+#define SJ_AGENT_INPROC_CORE_ARCH_H
+
+#include <stdint.h>
+
+/* sj_arch_state_entry replaces the loader's debug hook: calls sj_modules_on_loader_event with every
+ * register kept. */
+void sj_arch_state_entry(void);
+
+/* sj_arch_init_entry stands in front of a module's initialisation function: calls
+ * sj_modules_on_initialisation, then goes on to the record's target. */
+void sj_arch_init_entry(void);
+
+/* sj_arch_exec_entry stands in front of libc's execve: calls sj_exec_try with its arguments, then
+ * goes on as execve does, at sj_arch_exec_resume. */
+void sj_arch_exec_entry(void);
+extern __attribute__((visibility("hidden"))) uint64_t sj_arch_exec_resume;
+
+/* sj_arch_prctl_entry and sj_arch_syscall_entry stand in front of the system call in libc's prctl
+ * and syscall: call sj_filters_on_call with its number and first arguments, then go on at the call,
+ * which follows at sj_arch_prctl_resume and sj_arch_syscall_resume, or behind it with EINVAL. */
+void sj_arch_prctl_entry(void);
+void sj_arch_syscall_entry(void);
+extern __attribute__((visibility("hidden"))) uint64_t sj_arch_prctl_resume;
+extern __attribute__((visibility("hidden"))) uint64_t sj_arch_syscall_resume;
+
+#endif

@@ -1,0 +1,96 @@
+/* Trampolines for AArch64: between patched places of the C library and of modules and the agent. */
+    .text
+
+#include "agent/inproc/hooks/arch/aarch64/keep_registers.inc"
+
+/* Stands in for the loader's empty debug hook, an ordinary function of the C ABI: the vector
+ * registers are dead there, the general ones are kept all the same but x16 and x17, which belong to
+ * the linker at every call. */
+    .globl sj_arch_state_entry
+    .hidden sj_arch_state_entry
+    .type sj_arch_state_entry, %function
+    .p2align 4
+sj_arch_state_entry:
+    hint #38 /* bti jc */
+    stp x0, x1, [sp, #-16]!
+    keep_registers
+    bl sj_modules_on_loader_event
+    restore_registers
+    ldp x0, x1, [sp], #16
+    ret
+    .size sj_arch_state_entry, . - sj_arch_state_entry
+
+/* A function of the C ABI with the arguments of a constructor; x16 is the record of the true one. */
+    .globl sj_arch_init_entry
+    .hidden sj_arch_init_entry
+    .type sj_arch_init_entry, %function
+    .p2align 4
+sj_arch_init_entry:
+    hint #38 /* bti jc */
+    stp x0, x1, [sp, #-48]!
+    stp x2, x16, [sp, #16]
+    str x30, [sp, #32]
+    bl sj_modules_on_initialisation
+    ldr x30, [sp, #32]
+    ldp x2, x16, [sp, #16]
+    ldp x0, x1, [sp], #48
+    ldr x17, [x16, #8] /* sj_dispatch_record: target */
+    br x17
+    .size sj_arch_init_entry, . - sj_arch_init_entry
+
+/* An ordinary function of the C ABI up to the system call. */
+    .globl sj_arch_exec_entry
+    .hidden sj_arch_exec_entry
+    .type sj_arch_exec_entry, %function
+    .p2align 4
+sj_arch_exec_entry:
+    hint #38 /* bti jc */
+    stp x29, x30, [sp, #-48]!
+    mov x29, sp
+    stp x0, x1, [sp, #16]
+    str x2, [sp, #32]
+    bl sj_exec_try
+    ldp x0, x1, [sp, #16]
+    ldr x2, [sp, #32]
+    ldp x29, x30, [sp], #48
+    mov x8, #221 /* execve: the instruction that was replaced */
+    adrp x16, sj_arch_exec_resume
+    ldr x16, [x16, #:lo12:sj_arch_exec_resume]
+    br x16
+    .size sj_arch_exec_entry, . - sj_arch_exec_entry
+
+/* Never led to: sj_arch_find_inner_call finds nothing here. */
+    .globl sj_arch_prctl_entry
+    .hidden sj_arch_prctl_entry
+    .type sj_arch_prctl_entry, %function
+    .globl sj_arch_syscall_entry
+    .hidden sj_arch_syscall_entry
+    .type sj_arch_syscall_entry, %function
+sj_arch_prctl_entry:
+sj_arch_syscall_entry:
+    brk #0
+    .size sj_arch_prctl_entry, . - sj_arch_prctl_entry
+    .size sj_arch_syscall_entry, . - sj_arch_syscall_entry
+
+    .bss
+    .balign 8
+    .globl sj_arch_exec_resume
+    .hidden sj_arch_exec_resume
+    .type sj_arch_exec_resume, %object
+sj_arch_exec_resume:
+    .zero 8
+    .size sj_arch_exec_resume, 8
+    .globl sj_arch_prctl_resume
+    .hidden sj_arch_prctl_resume
+    .type sj_arch_prctl_resume, %object
+sj_arch_prctl_resume:
+    .zero 8
+    .size sj_arch_prctl_resume, 8
+    .globl sj_arch_syscall_resume
+    .hidden sj_arch_syscall_resume
+    .type sj_arch_syscall_resume, %object
+sj_arch_syscall_resume:
+    .zero 8
+    .size sj_arch_syscall_resume, 8
+
+    .section .note.GNU-stack, "", %progbits

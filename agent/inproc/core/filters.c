@@ -1,0 +1,95 @@
+/* Design notes
+ *
+ * A program makes its filter by prctl or, through syscall, by seccomp. In both functions of libc a
+ * jump to a gate replaces the instruction in front of the system call. What is set is said before
+ * the call is made, and threads that are in calls of ours are waited for, so nothing of the agent
+ * meets the filter. A filter that the kernel then refuses costs waiting only: full buffers drop.
+ *
+ * Strict mode makes the clock's instruction end the thread. Where it is the only one, the text is
+ * given back first and the recording ends; threads beside it could be running what is written, so
+ * there strict mode is refused. */
+#include "agent/inproc/core/filters.h"
+
+#include "agent/inproc/core/arch.h"
+#include "agent/inproc/core/modules.h"
+#include "agent/inproc/hooks/arch.h"
+#include "agent/inproc/hooks/hooks.h"
+#include "agent/inproc/recorder/recorder.h"
+#include "agent/inproc/recorder/sys.h"
+
+#include <fcntl.h>
+#include <linux/seccomp.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+static sj_hooked_module hooks[2];
+
+/* The kernel counts threads as links of the folder. */
+static bool is_only_thread(void)
+{
+    enum { OWN_LINKS = 2 };
+    struct stat status;
+    const long folder = sj_sys_open_at(AT_FDCWD, "/proc/self/task", O_PATH | O_CLOEXEC, 0);
+    if (folder < 0) {
+        return false;
+    }
+    const bool is_read = SJ_SYS(SYS_fstat, folder, &status, 0, 0, 0, 0) == 0;
+    (void)sj_sys_close((int)folder);
+    return is_read && status.st_nlink == OWN_LINKS + 1;
+}
+
+static bool leave_for_strict_mode(void)
+{
+    if (!is_only_thread()) {
+        return false;
+    }
+    sj_recorder_disarm(SJ_DISARM_CONFINED);
+    sj_modules_restore();
+    return true;
+}
+
+bool sj_filters_on_call(uint64_t number, uint64_t first, uint64_t second, uint64_t third)
+{
+    const bool is_prctl = number == SYS_prctl && first == PR_SET_SECCOMP;
+    const bool is_strict = (is_prctl && second == SECCOMP_MODE_STRICT) ||
+                           (number == SYS_seccomp && first == SECCOMP_SET_MODE_STRICT);
+    const bool is_filter = (is_prctl && second == SECCOMP_MODE_FILTER) ||
+                           (number == SYS_seccomp && first == SECCOMP_SET_MODE_FILTER);
+    if (!sj_recorder_is_armed()) {
+        return true;
+    }
+    if (is_strict) {
+        return leave_for_strict_mode();
+    }
+    if (is_filter && third != 0) { /* without a filter it asks what the kernel can do */
+        sj_recorder_confine();
+    }
+    return true;
+}
+
+static sj_status watch(uint64_t function, bool is_prctl, uint64_t gate, uint64_t *resume,
+                       sj_hooked_module *hook)
+{
+    uint8_t original[SJ_PATCH_MAX_BYTES];
+    const int32_t at = sj_arch_find_inner_call(function, is_prctl);
+    if (at < 0) {
+        return SJ_EUNSUPPORTED;
+    }
+    const uint64_t address = function + (uint64_t)at;
+    *resume = address + SJ_RETURN_ROOM_BYTES;
+    memcpy(original, (const void *)(uintptr_t)address, SJ_RETURN_ROOM_BYTES);
+    return sj_hooks_redirect(address, original, SJ_RETURN_ROOM_BYTES, gate, false, hook);
+}
+
+sj_status sj_filters_follow(void)
+{
+    const sj_status prctl_status =
+        watch((uint64_t)(uintptr_t)&prctl, true, (uint64_t)(uintptr_t)&sj_arch_prctl_entry,
+              &sj_arch_prctl_resume, &hooks[0]);
+    const sj_status status =
+        watch((uint64_t)(uintptr_t)&syscall, false, (uint64_t)(uintptr_t)&sj_arch_syscall_entry,
+              &sj_arch_syscall_resume, &hooks[1]);
+    return status != SJ_OK ? status : prctl_status;
+}

@@ -1,0 +1,614 @@
+/* Design notes
+ *
+ * The loader calls an empty function (r_brk) for debuggers each time that it has mapped or unmapped
+ * modules: before relocations and constructors, and under its own lock. Replacing that function is
+ * the one place where later modules can be hooked before any of their code runs, however they came
+ * (dlopen, dlmopen, NSS, iconv), without interposing anything. */
+#include "agent/inproc/core/modules.h"
+#include "agent/inproc/core/arch.h"
+
+#include "agent/inproc/hooks/arch.h"
+#include "agent/inproc/hooks/hooks.h"
+#include "agent/inproc/recorder/recorder.h"
+#include "agent/inproc/recorder/sys.h"
+
+#include <elf.h>
+#include <fcntl.h>
+#include <link.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <time.h>
+
+enum { MAX_MODULES = 1024, MAX_PATH_BYTES = 4096, NOTE_ALIGNMENT = 4 };
+
+typedef struct module_entry {
+    uint64_t bias;
+    uint64_t text_low;
+    uint64_t text_high;    /* 0: the entry is free */
+    uint32_t seen;         /* last sweep in which the loader had it */
+    bool is_excluded;      /* the recorder has no plan for it */
+    bool expects_dispatch; /* dispatched calls may lead to its functions (sj_hooks_expect_dispatch)
+                            */
+    sj_hooked_module hooked;
+} module_entry;
+
+static module_entry modules[MAX_MODULES];
+static uint32_t sweep;
+static struct r_debug *loader_state;
+static sj_hooked_module loader_hook;
+static void (*on_modules)(void);
+
+/* State of one sweep over the loader's list. */
+typedef struct sweep_state {
+    sj_link *link; /* NULL: only check whether something is new */
+    sj_status status;
+    bool found_new;
+    bool is_loading; /* new modules are not relocated yet */
+    bool is_first;   /* the program itself comes first */
+} sweep_state;
+
+/* Finds the executable segment and the loader's debug structure. */
+static bool read_segments(const struct dl_phdr_info *info, sj_link_module *module)
+{
+    module->bias = info->dlpi_addr;
+    for (uint32_t i = 0; i < info->dlpi_phnum; i++) {
+        const ElfW(Phdr) *segment = &info->dlpi_phdr[i];
+        if (segment->p_type == PT_LOAD && (segment->p_flags & PF_X) != 0 &&
+            module->text_high == 0) {
+            module->text_low = info->dlpi_addr + segment->p_vaddr;
+            module->text_high = module->text_low + segment->p_memsz;
+        }
+        const ElfW(Dyn) *entry = (const ElfW(Dyn) *)(info->dlpi_addr + segment->p_vaddr);
+        while (segment->p_type == PT_DYNAMIC && module->is_main && entry->d_tag != DT_NULL) {
+            if (entry->d_tag == DT_DEBUG) {
+                loader_state = (struct r_debug *)entry->d_un.d_ptr;
+            }
+            entry++;
+        }
+    }
+    return module->text_high != 0;
+}
+
+static uint32_t align_note(uint32_t bytes)
+{
+    return (bytes + NOTE_ALIGNMENT - 1) & ~(uint32_t)(NOTE_ALIGNMENT - 1);
+}
+
+/* Copies the build-id when the notes of [at, end) have one. */
+static void read_notes(const uint8_t *at, const uint8_t *end, sj_link_module *module)
+{
+    ElfW(Nhdr) note;
+    while ((size_t)(end - at) >= sizeof(note)) {
+        memcpy(&note, at, sizeof(note));
+        const uint8_t *name = at + sizeof(note);
+        const size_t left = (size_t)(end - name);
+        const uint64_t bytes = (uint64_t)align_note(note.n_namesz) + align_note(note.n_descsz);
+        if (bytes > left) {
+            return;
+        }
+        if (note.n_type == NT_GNU_BUILD_ID && note.n_namesz == 4 && memcmp(name, "GNU", 4) == 0 &&
+            note.n_descsz <= SJ_BUILD_ID_MAX_BYTES) {
+            memcpy(module->build_id, name + 4, note.n_descsz);
+            module->build_id_bytes = note.n_descsz;
+            return;
+        }
+        at = name + bytes;
+    }
+}
+
+static void read_build_id(const struct dl_phdr_info *info, sj_link_module *module)
+{
+    for (uint32_t i = 0; i < info->dlpi_phnum && module->build_id_bytes == 0; i++) {
+        const ElfW(Phdr) *segment = &info->dlpi_phdr[i];
+        if (segment->p_type == PT_NOTE) {
+            const uint8_t *notes = (const uint8_t *)(info->dlpi_addr + segment->p_vaddr);
+            read_notes(notes, notes + segment->p_memsz, module);
+        }
+    }
+}
+
+/* Writes the module's absolute path; 0 when it has no file. */
+static uint32_t read_path(const char *name, bool is_main, char *path)
+{
+    uint32_t used = 0;
+    if (is_main) {
+        const long count =
+            SJ_SYS(SYS_readlinkat, AT_FDCWD, "/proc/self/exe", path, MAX_PATH_BYTES, 0, 0);
+        return count > 0 && count < MAX_PATH_BYTES ? (uint32_t)count : 0;
+    }
+    if (strchr(name, '/') == NULL) {
+        return 0;
+    }
+    if (name[0] != '/') {
+        const long count = SJ_SYS(SYS_getcwd, path, MAX_PATH_BYTES, 0, 0, 0, 0);
+        if (count <= 1) {
+            return 0;
+        }
+        used = (uint32_t)count - 1;
+        path[used++] = '/';
+    }
+    const size_t length = strlen(name);
+    if (used + length >= MAX_PATH_BYTES) {
+        return 0;
+    }
+    memcpy(path + used, name, length);
+    return used + (uint32_t)length;
+}
+
+static bool is_entry_of(const module_entry *entry, uint64_t bias, uint64_t text_low)
+{
+    return entry->text_high != 0 && entry->bias == bias && entry->text_low == text_low;
+}
+
+static module_entry *find_entry(uint64_t bias, uint64_t text_low)
+{
+    for (uint32_t i = 0; i < MAX_MODULES; i++) {
+        if (is_entry_of(&modules[i], bias, text_low)) {
+            return &modules[i];
+        }
+    }
+    return NULL;
+}
+
+/* A module whose selection was changed has several entries, each with hooks of its own. */
+static bool mark_seen(uint64_t bias, uint64_t text_low)
+{
+    bool found = false;
+    for (uint32_t i = 0; i < MAX_MODULES; i++) {
+        if (is_entry_of(&modules[i], bias, text_low)) {
+            modules[i].seen = sweep;
+            found = true;
+        }
+    }
+    return found;
+}
+
+static module_entry *add_entry(const sj_link_module *module)
+{
+    for (uint32_t i = 0; i < MAX_MODULES; i++) {
+        if (modules[i].text_high == 0) {
+            modules[i] = (module_entry){.bias = module->bias,
+                                        .text_low = module->text_low,
+                                        .text_high = module->text_high,
+                                        .seen = sweep};
+            return &modules[i];
+        }
+    }
+    return NULL;
+}
+
+/* Maps a plan file for reading; NULL when it cannot be. */
+static void *map_plan(const char *path, size_t *size_bytes)
+{
+    struct stat status;
+    const long file = sj_sys_open_at(AT_FDCWD, path, O_RDONLY | O_CLOEXEC, 0);
+    if (file < 0) {
+        return NULL;
+    }
+    void *bytes = NULL;
+    if (SJ_SYS(SYS_fstat, file, &status, 0, 0, 0, 0) == 0 && status.st_size > 0) {
+        *size_bytes = (size_t)status.st_size;
+        bytes = sj_sys_map(NULL, *size_bytes, PROT_READ, MAP_PRIVATE | MAP_POPULATE, (int)file, 0);
+        bytes = sj_sys_failed(bytes) ? NULL : bytes;
+    }
+    (void)sj_sys_close((int)file);
+    return bytes;
+}
+
+/* If an entry probe does not check for dispatched calls, a call dispatched to its function would be
+ * recorded as unwound. */
+static bool may_dispatch_to(uint64_t target)
+{
+    for (uint32_t i = 0; i < MAX_MODULES; i++) {
+        const module_entry *entry = &modules[i];
+        if (target >= entry->text_low && target < entry->text_high &&
+            entry->hooked.change_count != 0 && !entry->expects_dispatch) {
+            return false;
+        }
+    }
+    return true;
+}
+
+/* How a plan is applied: to a relocated module none of whose code runs yet, to one that the loader
+ * is mapping, to one that runs. */
+typedef enum plan_manner { PLAN_APPLY, PLAN_APPLY_LOADING, PLAN_PREPARE } plan_manner;
+
+static sj_status write_plan(const sj_link_plan *plan, plan_manner manner, const void *bytes,
+                            size_t size_bytes, module_entry *entry, sj_hooks_report *report)
+{
+    sj_hooked_module *hooked = &entry->hooked;
+    entry->expects_dispatch = sj_hooks_expects_dispatch();
+    if (manner == PLAN_PREPARE) {
+        SJ_TRY(
+            sj_hooks_prepare(bytes, size_bytes, entry->bias, plan->first_function, hooked, report));
+        sj_library_calls_prepare(hooked, may_dispatch_to, report);
+        return SJ_OK;
+    }
+    SJ_TRY(sj_hooks_apply(bytes, size_bytes, entry->bias, plan->first_function, hooked, report));
+    if (manner == PLAN_APPLY_LOADING) {
+        sj_library_calls_defer(hooked, sj_arch_init_entry, report);
+    } else {
+        sj_library_calls_bind(hooked, report);
+    }
+    return SJ_OK;
+}
+
+/* Applies the plan that the recorder answered with, and reports the outcome. */
+static sj_status apply_plan(sj_link *link, module_entry *entry, plan_manner manner)
+{
+    sj_link_plan plan;
+    char path[MAX_PATH_BYTES];
+    if (link->packet.payload_bytes < sizeof(plan)) {
+        return SJ_ECORRUPT;
+    }
+    memcpy(&plan, link->payload, sizeof(plan));
+    if (plan.path_bytes != link->packet.payload_bytes - sizeof(plan) ||
+        plan.path_bytes >= sizeof(path)) {
+        return SJ_ECORRUPT;
+    }
+    memcpy(path, link->payload + sizeof(plan), plan.path_bytes);
+    path[plan.path_bytes] = '\0';
+
+    const uint64_t start_ns = sj_sys_clock_ns(CLOCK_THREAD_CPUTIME_ID);
+    uint8_t *payload = sj_link_payload(link);
+    sj_hooks_report report = {
+        .failures = (sj_link_failure *)(void *)(payload + sizeof(sj_link_applied)),
+        .failures_room = (SJ_LINK_MAX_BYTES - sizeof(sj_link_packet) - sizeof(sj_link_applied)) /
+                         sizeof(sj_link_failure)};
+    size_t size_bytes = 0;
+    void *bytes = map_plan(path, &size_bytes);
+    if (bytes != NULL) {
+        if (write_plan(&plan, manner, bytes, size_bytes, entry, &report) != SJ_OK) {
+            report.hooked = 0;
+            report.failed = 0;
+        }
+        (void)sj_sys_unmap(bytes, size_bytes);
+    }
+    const uint32_t reported =
+        report.failed < report.failures_room ? report.failed : report.failures_room;
+    const sj_link_applied applied = {.bias = entry->bias,
+                                     .first_function = plan.first_function,
+                                     .hooked = report.hooked,
+                                     .failed = reported,
+                                     .stub_bytes = report.stub_bytes,
+                                     .cpu_ns = sj_sys_clock_ns(CLOCK_THREAD_CPUTIME_ID) - start_ns};
+    memcpy(payload, &applied, sizeof(applied));
+    return sj_link_send(link, SJ_LINK_APPLIED,
+                        (uint32_t)(sizeof(applied) + reported * sizeof(sj_link_failure)));
+}
+
+static sj_status ask_recorder(sj_link *link, sj_link_type type, const sj_link_module *module,
+                              const char *path)
+{
+    uint8_t *payload = sj_link_payload(link);
+    memcpy(payload, module, sizeof(*module));
+    memcpy(payload + sizeof(*module), path, module->path_bytes);
+    SJ_TRY(sj_link_send(link, type, (uint32_t)sizeof(*module) + module->path_bytes));
+    return sj_link_receive(link);
+}
+
+/* Asks for the imports of a module that were not in its plan: they get an entry of their own. */
+static sj_status ask_for_imports(sj_link *link, const sj_link_module *module, const char *path,
+                                 plan_manner manner, module_entry **entry)
+{
+    *entry = NULL;
+    if ((link->runtimes & SJ_LINK_RUNTIME_LIBRARY_CALLS) == 0) {
+        return SJ_OK;
+    }
+    SJ_TRY(ask_recorder(link, SJ_LINK_IMPORTS, module, path));
+    if (link->packet.type != SJ_LINK_PLAN) {
+        return link->packet.type == SJ_LINK_SKIP ? SJ_OK : SJ_ECORRUPT;
+    }
+    *entry = add_entry(module);
+    return *entry != NULL ? apply_plan(link, *entry, manner) : SJ_OK;
+}
+
+static sj_status announce_module(sj_link *link, const sj_link_module *module, const char *path,
+                                 plan_manner manner, module_entry *entry)
+{
+    module_entry *imports;
+    SJ_TRY(ask_recorder(link, SJ_LINK_MODULE, module, path));
+    if (link->packet.type == SJ_LINK_PLAN) {
+        SJ_TRY(apply_plan(link, entry, manner));
+        return entry->hooked.calls != NULL ? SJ_OK
+                                           : ask_for_imports(link, module, path, manner, &imports);
+    }
+    entry->is_excluded = true;
+    return link->packet.type == SJ_LINK_SKIP ? SJ_OK : SJ_ECORRUPT;
+}
+
+bool sj_modules_is_excluded(uint64_t address)
+{
+    for (uint32_t i = 0; i < MAX_MODULES; i++) {
+        if (address >= modules[i].text_low && address < modules[i].text_high) {
+            return modules[i].is_excluded;
+        }
+    }
+    return false;
+}
+
+static bool is_agent(const sj_link_module *module)
+{
+    const uint64_t here = (uint64_t)(uintptr_t)&sj_modules_announce;
+    return here >= module->text_low && here < module->text_high;
+}
+
+static int visit_module(struct dl_phdr_info *info, size_t size, void *context)
+{
+    (void)size;
+    sweep_state *state = context;
+    sj_link_module module = {.is_main = state->is_first};
+    char path[MAX_PATH_BYTES];
+    state->is_first = false;
+    if (!read_segments(info, &module) || is_agent(&module)) {
+        return 0;
+    }
+    if (mark_seen(module.bias, module.text_low)) {
+        return 0;
+    }
+    module.path_bytes = read_path(info->dlpi_name, module.is_main != 0, path);
+    if (module.path_bytes == 0) {
+        return 0;
+    }
+    state->found_new = true;
+    if (state->link == NULL) {
+        return 0;
+    }
+    module_entry *entry = add_entry(&module);
+    if (entry == NULL) {
+        return 0;
+    }
+    read_build_id(info, &module);
+    const plan_manner as_loaded = state->is_loading ? PLAN_APPLY_LOADING : PLAN_APPLY;
+    state->status =
+        announce_module(state->link, &module, path,
+                        sojourn_agent_state.prepare_only != 0 ? PLAN_PREPARE : as_loaded, entry);
+    return state->status != SJ_OK;
+}
+
+/* The entry for the hooks of a transition: the module's first one if that has none, else a new one.
+ */
+static module_entry *entry_for_more(const sj_link_module *module)
+{
+    module_entry *first = find_entry(module->bias, module->text_low);
+    if (first->hooked.change_count != 0 || first->hooked.calls != NULL) {
+        return add_entry(module);
+    }
+    sj_hooks_forget(&first->hooked);
+    first->is_excluded = false;
+    return first;
+}
+
+/* The next transition asks again for what this one could not hook: unused entries would pile up. */
+static void drop_unused(module_entry *entry)
+{
+    uint32_t same = 0;
+    if (entry == NULL || entry->hooked.change_count != 0) {
+        return;
+    }
+    for (uint32_t i = 0; i < MAX_MODULES; i++) {
+        same += is_entry_of(&modules[i], entry->bias, entry->text_low);
+    }
+    if (same > 1) {
+        sj_hooks_forget(&entry->hooked);
+        *entry = (module_entry){0};
+    }
+}
+
+static sj_status prepare_more(sj_link *link, const sj_link_module *module, const char *path)
+{
+    module_entry *entry;
+    SJ_TRY(ask_recorder(link, SJ_LINK_TRANSITION, module, path));
+    if (link->packet.type == SJ_LINK_PLAN) {
+        entry = entry_for_more(module);
+        SJ_TRY(entry != NULL ? apply_plan(link, entry, PLAN_PREPARE) : SJ_OK);
+        drop_unused(entry);
+    } else if (link->packet.type != SJ_LINK_SKIP) {
+        return SJ_ECORRUPT;
+    }
+    SJ_TRY(ask_for_imports(link, module, path, PLAN_PREPARE, &entry));
+    drop_unused(entry);
+    return SJ_OK;
+}
+
+static int prepare_known(struct dl_phdr_info *info, size_t size, void *context)
+{
+    (void)size;
+    sweep_state *state = context;
+    sj_link_module module = {.is_main = state->is_first};
+    char path[MAX_PATH_BYTES];
+    state->is_first = false;
+    if (!read_segments(info, &module) || find_entry(module.bias, module.text_low) == NULL) {
+        return 0;
+    }
+    module.path_bytes = read_path(info->dlpi_name, module.is_main != 0, path);
+    if (module.path_bytes != 0) {
+        read_build_id(info, &module);
+        state->status = prepare_more(state->link, &module, path);
+    }
+    return state->status != SJ_OK;
+}
+
+/* Visits the loader's list; entries whose `seen` is older than `sweep` were unloaded. */
+static sweep_state visit_modules(sj_link *link, bool is_loading)
+{
+    sweep_state state = {.link = link, .status = SJ_OK, .is_loading = is_loading, .is_first = true};
+    sweep++;
+    (void)dl_iterate_phdr(visit_module, &state);
+    return state;
+}
+
+/* Drops the modules that the last sweep did not find, and reports them as long as the link works.
+ */
+static sj_status drop_unloaded(sj_link *link)
+{
+    sj_status status = link != NULL ? SJ_OK : SJ_ECLOSED;
+    for (uint32_t i = 0; i < MAX_MODULES; i++) {
+        if (modules[i].text_high == 0 || modules[i].seen == sweep) {
+            continue;
+        }
+        const sj_link_module module = {.bias = modules[i].bias,
+                                       .text_low = modules[i].text_low,
+                                       .text_high = modules[i].text_high};
+        sj_hooks_forget(&modules[i].hooked);
+        modules[i] = (module_entry){0};
+        if (status == SJ_OK) {
+            memcpy(sj_link_payload(link), &module, sizeof(module));
+            status = sj_link_send(link, SJ_LINK_UNLOADED, sizeof(module));
+        }
+    }
+    return status;
+}
+
+static int sum_modules(struct dl_phdr_info *info, size_t size, void *context)
+{
+    (void)size;
+    (void)info;
+    uint64_t *sum = context;
+    const struct link_map *map = loader_state != NULL ? loader_state->r_map : NULL;
+    for (*sum = 0; map != NULL; map = map->l_next) {
+        *sum += SJ_AGENT_STATE_MODULE_SUM(map->l_addr, (uint64_t)(uintptr_t)map);
+    }
+    return 1;
+}
+
+/* begin_change and end_change bracket changes of the tables that tracers read. */
+static void begin_change(void)
+{
+    atomic_fetch_add(&sojourn_agent_state.changing, 1);
+}
+
+static void end_change(void)
+{
+    /* The loader's list does not change during the call. */
+    (void)dl_iterate_phdr(sum_modules, &sojourn_agent_state.known_modules);
+    sojourn_agent_state.loader_state = (uint64_t)(uintptr_t)loader_state;
+    atomic_fetch_add(&sojourn_agent_state.changing, 1);
+}
+
+/* Asked while `changing` is odd, so that no tracer finds the tables unchanged. A thread that is in
+ * the agent because it loads a module while a tracer restores the text must not hook it any more.
+ */
+static bool is_detaching(void)
+{
+    return atomic_load(&sojourn_agent_state.is_detaching) != 0;
+}
+
+void sj_modules_forget_unloaded(void)
+{
+    begin_change();
+    (void)visit_modules(NULL, false);
+    (void)!drop_unloaded(NULL);
+    end_change();
+}
+
+/* Unloaded modules go first: a new one may lie where they were. */
+sj_status sj_modules_announce(sj_link *link, bool is_loading)
+{
+    begin_change();
+    (void)visit_modules(NULL, false);
+    sj_status status = drop_unloaded(link);
+    if (status == SJ_OK && !is_detaching()) {
+        status = visit_modules(link, is_loading).status;
+    }
+    end_change();
+    return status;
+}
+
+void sj_modules_on_initialisation(void)
+{
+    begin_change();
+    for (uint32_t i = 0; i < MAX_MODULES; i++) {
+        if (sj_library_calls_is_deferred(&modules[i].hooked)) {
+            if (is_detaching()) {
+                sj_library_calls_release(&modules[i].hooked);
+            } else {
+                sj_library_calls_bind(&modules[i].hooked, NULL);
+            }
+        }
+    }
+    end_change();
+}
+
+sj_status sj_modules_prepare_transition(sj_link *link)
+{
+    sweep_state state = {.link = link, .status = SJ_OK, .is_first = true};
+    begin_change();
+    (void)dl_iterate_phdr(prepare_known, &state);
+    end_change();
+    return state.status;
+}
+
+void sj_modules_publish(sj_agent_state *state)
+{
+    state->hooked_count = MAX_MODULES;
+    state->first_hooked = (uint64_t)(uintptr_t)&modules[0].hooked;
+    state->hooked_stride = sizeof(modules[0]);
+    state->loader_hook = (uint64_t)(uintptr_t)&loader_hook;
+}
+
+void sj_modules_forget_all(void)
+{
+    begin_change();
+    for (uint32_t i = 0; i < MAX_MODULES; i++) {
+        sj_hooks_forget(&modules[i].hooked);
+        modules[i] = (module_entry){0};
+    }
+    sj_hooks_forget(&loader_hook);
+    atomic_fetch_add(&sojourn_agent_state.changing,
+                     1); /* not end_change, which takes a lock of the loader */
+}
+
+bool sj_modules_changed(void)
+{
+    bool changed = visit_modules(NULL, false).found_new;
+    for (uint32_t i = 0; i < MAX_MODULES; i++) {
+        changed = changed || (modules[i].text_high != 0 && modules[i].seen != sweep);
+    }
+    return changed;
+}
+
+sj_status sj_modules_follow(void (*on_change)(void))
+{
+    if (loader_state == NULL || loader_state->r_brk == 0) {
+        return SJ_EUNSUPPORTED;
+    }
+    const int32_t at = sj_arch_find_return(loader_state->r_brk);
+    if (at < 0) {
+        return SJ_EUNSUPPORTED;
+    }
+    uint8_t original[SJ_RETURN_ROOM_BYTES];
+    const uint64_t address = loader_state->r_brk + (uint64_t)at;
+    memcpy(original, (const void *)(uintptr_t)address, sizeof(original));
+    on_modules = on_change;
+    return sj_hooks_redirect(address, original, sizeof(original),
+                             (uint64_t)(uintptr_t)&sj_arch_state_entry,
+                             sojourn_agent_state.prepare_only != 0, &loader_hook);
+}
+
+void sj_modules_restore(void)
+{
+    for (uint32_t i = 0; i < MAX_MODULES; i++) {
+        (void)!sj_hooks_unpatch(&modules[i].hooked);
+    }
+    (void)!sj_hooks_unpatch(&loader_hook);
+}
+
+void sj_modules_on_loader_event(void)
+{
+    if (loader_state->r_state == RT_CONSISTENT && sj_recorder_is_armed() && sj_modules_changed()) {
+        on_modules();
+    }
+}
+
+uint64_t sj_modules_find_original(uint64_t address)
+{
+    for (uint32_t i = 0; i < MAX_MODULES; i++) {
+        const uint64_t original = sj_hooks_find_original(&modules[i].hooked, address);
+        if (original != 0) {
+            return original;
+        }
+    }
+    return address;
+}

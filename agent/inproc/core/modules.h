@@ -1,0 +1,57 @@
+/* The modules of the process: announces them to the recorder, applies the plans it answers with,
+ * and follows what the loader maps and unmaps later. */
+#ifndef SJ_AGENT_INPROC_CORE_MODULES_H
+#define SJ_AGENT_INPROC_CORE_MODULES_H
+
+#include "agent/abi/agent_state.h"
+#include "agent/inproc/core/link_client.h"
+
+#include <stdbool.h>
+
+/* sj_modules_announce announces to the recorder each module that it does not know, applies its
+ * plans, and reports those that were unloaded. `is_loading`: the loader has mapped but not yet
+ * relocated those that are new. The link is open, after WELCOME. Errors of the link; a plan that
+ * cannot be applied is reported, and its module stays unpatched. */
+SJ_MUST_CHECK sj_status sj_modules_announce(sj_link *link, bool is_loading);
+
+/* sj_modules_prepare_transition asks the recorder which further functions of the known modules it
+ * wants, and prepares their hooks without writing them. Errors of the link. */
+SJ_MUST_CHECK sj_status sj_modules_prepare_transition(sj_link *link);
+
+/* sj_modules_forget_unloaded drops the entries of unloaded modules without a report. */
+void sj_modules_forget_unloaded(void);
+
+/* sj_modules_changed: sj_modules_announce would have something to report. */
+bool sj_modules_changed(void);
+
+/* sj_modules_follow hooks the loader's debug hook, so that modules loaded later are announced
+ * before their constructors run: `on_change` is called under the loader's lock after modules
+ * were loaded or unloaded. SJ_EUNSUPPORTED when the loader's code is not as expected. */
+SJ_MUST_CHECK sj_status sj_modules_follow(void (*on_change)(void));
+
+/* sj_modules_restore unpatches all modules and the loader. */
+void sj_modules_restore(void);
+
+/* sj_modules_publish writes the addresses of the tables of changes to the agent's state. */
+void sj_modules_publish(sj_agent_state *state);
+
+/* sj_modules_forget_all unmaps the stubs and changes of all modules. Their text has been restored
+ * and no thread runs in the stubs. Takes no lock. */
+void sj_modules_forget_all(void);
+
+/* sj_modules_on_loader_event is called in place of the loader's debug hook, under its lock. */
+void sj_modules_on_loader_event(void);
+
+/* sj_modules_on_initialisation is called by the loader before it initialises a module whose imports
+ * were deferred (sj_library_calls_defer), under the loader's lock: all of these are relocated now.
+ */
+void sj_modules_on_initialisation(void);
+
+/* sj_modules_find_original is sj_hooks_find_original over all modules; `address` itself when it is
+ * in no stub. Async-signal-safe. */
+uint64_t sj_modules_find_original(uint64_t address);
+
+/* sj_modules_is_excluded: the recorder wants nothing of the module that holds this code. */
+bool sj_modules_is_excluded(uint64_t address);
+
+#endif

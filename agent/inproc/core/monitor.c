@@ -1,0 +1,89 @@
+#include "agent/inproc/core/monitor.h"
+
+#include "agent/abi/agent_state.h"
+
+#include <stddef.h>
+
+#define SJ_DECLARE(name) extern const sj_monitor sj_monitor_##name;
+#define SJ_ROW(name) &sj_monitor_##name,
+
+SJ_MONITORS(SJ_DECLARE)
+
+static const sj_monitor *const monitors[] = {SJ_MONITORS(SJ_ROW)};
+
+enum { MONITORS = sizeof(monitors) / sizeof(monitors[0]) };
+
+static uint32_t chosen_bits;
+static uint32_t started_bits;
+
+void sj_monitors_prepare(uint32_t runtimes)
+{
+    for (uint32_t i = 0; i < MONITORS; i++) {
+        if ((runtimes & monitors[i]->bit) != 0 && monitors[i]->prepare != NULL) {
+            monitors[i]->prepare();
+        }
+    }
+}
+
+void sj_monitors_choose(uint32_t runtimes)
+{
+    chosen_bits = runtimes;
+}
+
+bool sj_monitors_are_chosen(uint32_t runtimes)
+{
+    return (chosen_bits & runtimes) == runtimes;
+}
+
+/* `binding` is set before the start: a tracer that comes while references are being rebound has to
+ * give them back. */
+static void start_monitor(const sj_monitor *monitor, bool *is_bound)
+{
+    if (monitor->stop != NULL) {
+        atomic_store(&sojourn_agent_state.binding, SJ_AGENT_STATE_BOUND);
+    }
+    if (monitor->start == NULL || monitor->start()) {
+        started_bits |= monitor->bit;
+        *is_bound = *is_bound || monitor->stop != NULL;
+    } else if (monitor->stop != NULL && !*is_bound) {
+        atomic_store(&sojourn_agent_state.binding, SJ_AGENT_STATE_UNBOUND);
+    }
+}
+
+void sj_monitors_start(bool is_attached)
+{
+    bool is_bound = false;
+    for (uint32_t i = 0; i < MONITORS; i++) {
+        if ((chosen_bits & monitors[i]->bit) != 0 && (!is_attached || monitors[i]->stop != NULL)) {
+            start_monitor(monitors[i], &is_bound);
+        }
+    }
+}
+
+void sj_monitors_on_modules(void)
+{
+    for (uint32_t i = 0; i < MONITORS; i++) {
+        if ((started_bits & monitors[i]->bit) != 0 && monitors[i]->on_modules != NULL) {
+            monitors[i]->on_modules();
+        }
+    }
+}
+
+void sj_monitors_after_fork(void)
+{
+    for (uint32_t i = 0; i < MONITORS; i++) {
+        if (monitors[i]->after_fork != NULL) {
+            monitors[i]->after_fork();
+        }
+    }
+}
+
+void sj_monitors_stop(void)
+{
+    for (uint32_t i = 0; i < MONITORS; i++) {
+        if ((started_bits & monitors[i]->bit) != 0 && monitors[i]->stop != NULL) {
+            monitors[i]->stop();
+            started_bits &= ~(uint32_t)monitors[i]->bit;
+        }
+    }
+}

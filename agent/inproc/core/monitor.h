@@ -1,0 +1,56 @@
+/* Monitors: what the agent does inside the program besides hooking functions. Each is one file with
+ * one constant descriptor and one line in SJ_MONITORS; the recorder asks for it by its bit in
+ * sj_link_welcome.runtimes. */
+#ifndef SJ_AGENT_INPROC_CORE_MONITOR_H
+#define SJ_AGENT_INPROC_CORE_MONITOR_H
+
+#include "agent/abi/link.h"
+
+#include <stdbool.h>
+
+/* Every function may be NULL. All but after_fork and prepare are called for a started monitor only,
+ * by one thread at a time; none may use locks of the C library's allocator. */
+typedef struct sj_monitor {
+    sj_link_runtime bit; /* of sj_link_welcome.runtimes */
+    const char *name;    /* for people: "event loops" */
+    /* The recorder has asked for this monitor, and no plan is applied yet. */
+    void (*prepare)(void);
+    /* Starts to record: at the start of the program, or, if the monitor has a `stop`, in an
+     * attached process by sojourn_agent_bind. The caller holds no lock of the loader. Again after
+     * `stop`, and after `start` itself. False: the program has nothing to monitor, or there is no
+     * memory. */
+    bool (*start)(void);
+    /* Modules were loaded or unloaded. Called under the loader's lock. */
+    void (*on_modules)(void);
+    /* The only thread of a forked child, before it joins the session; started or not. */
+    void (*after_fork)(void);
+    /* Gives the program back what `start` changed while other threads run on, and writes what stays
+     * behind to sojourn_agent_state. The caller holds no lock of the loader. NULL: what `start`
+     * changes stays until the process ends, so attached processes are not monitored. */
+    void (*stop)(void);
+} sj_monitor;
+
+/* The monitors in the order in which they start: row(NAME) is sj_monitor_NAME. */
+#define SJ_MONITORS(row) row(objc) row(loops) row(mono_anew) row(mono) row(jvm) row(zombies)
+
+/* sj_monitors_prepare readies the monitors of `runtimes` (sj_link_runtime bits) before plans are
+ * applied. */
+void sj_monitors_prepare(uint32_t runtimes);
+
+/* sj_monitors_choose says which monitors this session has. */
+void sj_monitors_choose(uint32_t runtimes);
+
+/* sj_monitors_are_chosen: the recorder asked for all of these (sj_link_runtime bits). */
+bool sj_monitors_are_chosen(uint32_t runtimes);
+
+/* sj_monitors_start starts the chosen ones; of an attached process those that can stop again. It
+ * sets the agent's `binding` as long as one of these runs. */
+void sj_monitors_start(bool is_attached);
+
+/* sj_monitors_on_modules, sj_monitors_after_fork and sj_monitors_stop call what their names say of
+ * the descriptors above. */
+void sj_monitors_on_modules(void);
+void sj_monitors_after_fork(void);
+void sj_monitors_stop(void);
+
+#endif

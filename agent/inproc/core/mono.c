@@ -1,0 +1,284 @@
+/* The monitor of Mono's methods: asks the recorder which are wanted. Where these may have been
+ * compiled ahead of time, Mono is asked by its environment to compile them anew; the program finds
+ * its environment as it was.
+ */
+#include "agent/inproc/mono/mono.h"
+#include "agent/abi/agent_state.h"
+#include "agent/abi/plan.h"
+#include "agent/inproc/core/conversation.h"
+#include "agent/inproc/core/environment.h"
+#include "agent/inproc/core/monitor.h"
+#include "agent/inproc/hooks/rebind.h"
+#include "agent/inproc/recorder/sys.h"
+
+#include <fcntl.h>
+#include <stddef.h>
+#include <string.h>
+#include <sys/mman.h>
+
+#define OPTIONS "MONO_ENV_OPTIONS"
+#define COMPILE_ANEW "-O=-aot"
+
+enum { OPTIONS_BYTES = 4096, PATH_BYTES = 4096, NAME_BYTES = 2048 };
+
+extern char **environ;
+
+/* The variable that Mono reads at its start, and what stood in its place: NULL, nothing. */
+static char options_text[OPTIONS_BYTES];
+static char *original;
+static bool wants_precompiled;
+static bool was_started;
+
+/* One conversation of one question; `ask_one` sends it and takes the answer. */
+static bool converse(sj_status (*ask_one)(sj_link *link, void *question), void *question)
+{
+    sj_link link = {.socket = -1};
+    if (!sj_conversation_begin()) {
+        return false;
+    }
+    sj_status status = sj_conversation_open_again(&link);
+    if (status == SJ_OK) {
+        status = ask_one(&link, question);
+    }
+    if (status == SJ_OK) {
+        status = sj_conversation_finish(&link);
+    }
+    sj_link_close(&link);
+    sj_conversation_end();
+    return status == SJ_OK;
+}
+
+typedef struct assembly_question {
+    const char *path;
+    const uint8_t *id;
+    uint32_t id_bytes;
+    bool is_main;
+    sj_mono_assembly *answer;
+} assembly_question;
+
+static sj_status take_assembly(const sj_link *link, sj_mono_assembly *answer)
+{
+    sj_link_container_added added;
+    sj_link_skip skip;
+    const uint32_t bytes = link->packet.payload_bytes;
+    if (link->packet.type == SJ_LINK_SKIP && bytes == sizeof(skip)) {
+        memcpy(&skip, link->payload, sizeof(skip));
+        answer->is_unreadable = skip.reason == SJ_SKIP_UNDECODABLE;
+        return SJ_OK;
+    }
+    if (link->packet.type != SJ_LINK_CONTAINER_ADDED || bytes < sizeof(added)) {
+        return SJ_EPERM;
+    }
+    memcpy(&added, link->payload, sizeof(added));
+    const uint32_t bits_bytes = (added.count + 7) / 8;
+    const uint32_t values_bytes = added.value_count * (uint32_t)sizeof(sj_link_method_values);
+    const size_t room = sj_mono_assembly_bytes(added.count, added.value_count);
+    if (added.count == 0 || added.count > SJ_LINK_CONTAINER_TOKENS || added.first_function == 0 ||
+        added.value_count > SJ_LINK_CONTAINER_VALUES ||
+        bytes != sizeof(added) + bits_bytes + values_bytes) {
+        return SJ_ECORRUPT;
+    }
+    uint8_t *bits =
+        sj_sys_map(NULL, room, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    if (sj_sys_failed(bits)) {
+        return SJ_ENOMEM;
+    }
+    memcpy(bits, link->payload + sizeof(added), bits_bytes);
+    memcpy(bits + room - values_bytes, link->payload + sizeof(added) + bits_bytes, values_bytes);
+    answer->first_function = added.first_function;
+    answer->count = added.count;
+    answer->value_count = added.value_count;
+    answer->wanted = bits;
+    return SJ_OK;
+}
+
+static sj_status ask_assembly(sj_link *link, void *context)
+{
+    const assembly_question *question = context;
+    sj_link_container container = {.language = SJ_LINK_LANGUAGE_MONO,
+                                   .is_main = question->is_main,
+                                   .id_bytes = question->id_bytes,
+                                   .path_bytes = (uint32_t)strlen(question->path)};
+    if (container.path_bytes >= PATH_BYTES) {
+        return SJ_ELIMIT;
+    }
+    memcpy(container.id, question->id, question->id_bytes);
+    uint8_t *payload = sj_link_payload(link);
+    memcpy(payload, &container, sizeof(container));
+    memcpy(payload + sizeof(container), question->path, container.path_bytes);
+    SJ_TRY(
+        sj_link_send(link, SJ_LINK_CONTAINER, (uint32_t)sizeof(container) + container.path_bytes));
+    SJ_TRY(sj_link_receive(link));
+    return take_assembly(link, question->answer);
+}
+
+static bool add_assembly(const char *path, const uint8_t *id, uint32_t id_bytes, bool is_main,
+                         sj_mono_assembly *assembly)
+{
+    assembly_question question = {
+        .path = path, .id = id, .id_bytes = id_bytes, .is_main = is_main, .answer = assembly};
+    return converse(ask_assembly, &question);
+}
+
+typedef struct method_question {
+    const char *container;
+    const char *name;
+    uint32_t *function;
+} method_question;
+
+static sj_status ask_method(sj_link *link, void *context)
+{
+    const method_question *question = context;
+    const size_t container_bytes = strnlen(question->container, NAME_BYTES) + 1;
+    const size_t name_bytes = strnlen(question->name, NAME_BYTES) + 1;
+    const sj_link_methods methods = {.count = 1,
+                                     .lineage_bytes = (uint32_t)container_bytes,
+                                     .names_bytes = (uint32_t)name_bytes,
+                                     .language = SJ_LINK_LANGUAGE_MONO};
+    uint8_t *at = sj_link_payload(link);
+    memcpy(at, &methods, sizeof(methods));
+    at += sizeof(methods);
+    memcpy(at, question->container, container_bytes - 1);
+    at[container_bytes - 1] = 0;
+    at += container_bytes;
+    memcpy(at, question->name, name_bytes - 1);
+    at[name_bytes - 1] = 0;
+    at[name_bytes] = 0; /* its module is not left alone */
+    SJ_TRY(sj_link_send(link, SJ_LINK_METHODS,
+                        (uint32_t)(sizeof(methods) + container_bytes + name_bytes + 1)));
+    SJ_TRY(sj_link_receive(link));
+    sj_link_methods_added added;
+    if (link->packet.type != SJ_LINK_METHODS_ADDED ||
+        link->packet.payload_bytes != sizeof(added) + 1) {
+        return SJ_EPERM;
+    }
+    memcpy(&added, link->payload, sizeof(added));
+    *question->function = link->payload[sizeof(added)] != 0 ? added.first_function : 0;
+    return SJ_OK;
+}
+
+static bool add_method(const char *container, const char *name, uint32_t *function)
+{
+    method_question question = {.container = container, .name = name, .function = function};
+    return converse(ask_method, &question);
+}
+
+/* The runtime has read its options; the C library's list may be another one by now. */
+static void give_environment_back(void)
+{
+    for (char **at = environ; at != NULL && *at != NULL; at++) {
+        if (*at != options_text) {
+            continue;
+        }
+        *at = original;
+        while (original == NULL && *at != NULL) {
+            at[0] = at[1];
+            at++;
+        }
+        return;
+    }
+}
+
+static const sj_mono_registrar registrar = {
+    .add_assembly = add_assembly, .add_method = add_method, .runtime_is_up = give_environment_back};
+
+static bool is_file(const char *path)
+{
+    return SJ_SYS(SYS_faccessat, AT_FDCWD, path, 0, 0, 0, 0) == 0;
+}
+
+static size_t append(char *text, size_t used, size_t capacity, const char *more)
+{
+    while (*more != '\0' && used + 1 < capacity) {
+        text[used++] = *more++;
+    }
+    text[used] = '\0';
+    return used;
+}
+
+/* Where code that was compiled ahead of time lies: beside the assembly, or in the system's cache.
+ */
+static bool is_precompiled(const char *assembly)
+{
+    char path[PATH_BYTES];
+    const char *slash = strrchr(assembly, '/');
+    size_t used = append(path, 0, sizeof(path), assembly);
+    (void)append(path, used, sizeof(path), ".so");
+    if (is_file(path)) {
+        return true;
+    }
+    used = append(path, 0, sizeof(path), "/usr/lib/mono/aot-cache/amd64/");
+    used = append(path, used, sizeof(path), slash != NULL ? slash + 1 : assembly);
+    (void)append(path, used, sizeof(path), ".so");
+    return is_file(path);
+}
+
+/* The program that `mono` is to run is the first argument that ends like one. */
+static bool runs_precompiled(void)
+{
+    enum { ENDING_BYTES = 4 };
+    char arguments[PATH_BYTES];
+    const long file = sj_sys_open_at(AT_FDCWD, "/proc/self/cmdline", O_RDONLY | O_CLOEXEC, 0);
+    const long got = file >= 0 ? sj_sys_read((int)file, arguments, sizeof(arguments) - 1) : 0;
+    if (file >= 0) {
+        (void)sj_sys_close((int)file);
+    }
+    arguments[got > 0 ? got : 0] = '\0';
+    for (long at = 0; at < got;) {
+        const size_t bytes = strlen(arguments + at);
+        if (at != 0 && bytes > ENDING_BYTES &&
+            strcmp(arguments + at + bytes - ENDING_BYTES, ".exe") == 0) {
+            return is_precompiled(arguments + at);
+        }
+        at += (long)bytes + 1;
+    }
+    return false;
+}
+
+/* Before main only: the runtime reads its options when it starts. */
+static void ask_to_compile_anew(void)
+{
+    char **at = sj_program_environment;
+    size_t used = append(options_text, 0, OPTIONS_BYTES, OPTIONS "=");
+    if (at == NULL || sj_rebind_find("mono_profiler_create") == 0 ||
+        !(wants_precompiled || runs_precompiled())) {
+        return;
+    }
+    while (*at != NULL && sj_environment_value(*at, OPTIONS) == NULL) {
+        at++;
+    }
+    original = *at;
+    if (original != NULL) {
+        used = append(options_text, used, OPTIONS_BYTES - sizeof(COMPILE_ANEW),
+                      sj_environment_value(original, OPTIONS));
+        used = append(options_text, used, OPTIONS_BYTES, " ");
+    } else {
+        at[1] = NULL;
+    }
+    (void)append(options_text, used, OPTIONS_BYTES, COMPILE_ANEW);
+    *at = options_text;
+}
+
+static bool start_methods(void)
+{
+    if (!was_started && atomic_load(&sojourn_agent_state.phase) == SJ_AGENT_STATE_LAUNCHED) {
+        ask_to_compile_anew();
+    }
+    was_started = true;
+    return sj_mono_start(&registrar) == SJ_OK;
+}
+
+static void want_precompiled(void)
+{
+    wants_precompiled = true;
+}
+
+const sj_monitor sj_monitor_mono = {.bit = SJ_LINK_RUNTIME_MONO,
+                                    .name = "Mono",
+                                    .start = start_methods,
+                                    .after_fork = sj_mono_after_fork,
+                                    .stop = sj_mono_stop};
+
+const sj_monitor sj_monitor_mono_anew = {.bit = SJ_LINK_RUNTIME_MONO_ANEW,
+                                         .name = "Mono, methods compiled ahead of time",
+                                         .prepare = want_precompiled};

@@ -1,0 +1,157 @@
+/* What hooks/ needs to know about a machine: one folder per architecture implements this. */
+#ifndef SJ_AGENT_INPROC_HOOKS_ARCH_H
+#define SJ_AGENT_INPROC_HOOKS_ARCH_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+/* How far jumps reach, less room for what lies between; the end of the address space; what every
+ * page size divides; four bytes of code that return. */
+#if defined(__aarch64__)
+#define SJ_ARCH_REACH_BYTES ((UINT64_C(1) << 27) - (UINT64_C(1) << 20))
+#define SJ_ARCH_ADDRESS_END (UINT64_C(1) << 48)
+#define SJ_ARCH_PAGE_MULTIPLE UINT64_C(65536)
+#define SJ_ARCH_RETURN_CODE UINT32_C(0xd65f03c0) /* ret */
+#else
+#define SJ_ARCH_REACH_BYTES (UINT64_C(0x7fffffff) - (UINT64_C(1) << 20))
+#define SJ_ARCH_ADDRESS_END (UINT64_C(1) << 47)
+#define SJ_ARCH_PAGE_MULTIPLE UINT64_C(4096)
+#define SJ_ARCH_RETURN_CODE UINT32_C(0xccccccc3) /* ret */
+#endif
+
+/* What probes share where they can call it without losing a register (x86-64). */
+typedef enum sj_shared_part {
+    SJ_SHARED_ENTER,
+    SJ_SHARED_LEAVE,
+    SJ_SHARED_ENTER_FREE_FLAGS,
+    SJ_SHARED_LEAVE_FREE_FLAGS,
+    SJ_SHARED_FIRST_RECEIVER,
+    SJ_SHARED_SECOND_RECEIVER,
+    SJ_SHARED_TAIL_CALL,
+    SJ_SHARED_PARTS
+} sj_shared_part;
+
+/* Writes machine code. Addresses are those that the code will run at, which is where it is written:
+ * the memory is made executable afterwards. A measuring emitter only counts. */
+typedef struct sj_code_emitter {
+    uint64_t at;                /* next byte of the main line */
+    uint64_t cold_at;           /* next byte of the probes' slow parts */
+    uint64_t slow_trampoline;   /* address of the trampoline to sj_arch_slow_entry */
+    uint64_t values_trampoline; /* to sj_arch_values_entry */
+    uint64_t jump_trampoline;   /* to sj_arch_jump_entry */
+    uint64_t thunk; /* entries check whether a call that returns here has jumped to them; 0: there
+                     * are no such calls (sj_hooks_expect_dispatch) */
+    uint64_t shared[SJ_SHARED_PARTS]; /* from sj_code_emit_shared */
+    bool measuring;
+    bool frees_flags; /* the status flags need not be kept by the next probe (x86-64) */
+    bool too_far;     /* a displacement did not fit */
+    bool lacks_label; /* a label was needed before its place was known */
+} sj_code_emitter;
+
+/* The tail-call entry of a function: exits that jump to the function's start go there instead. */
+typedef struct sj_tail_call_entry {
+    uint32_t enter_tag;
+    uint8_t patch[4]; /* the first bytes at `entry` while the function is patched */
+    uint64_t entry;   /* the patched instruction */
+    uint64_t stub;    /* where the patch leads: a stub that begins with a plain probe */
+    uint64_t start;   /* of the function: `entry`, or the landing instruction in front of it */
+} sj_tail_call_entry;
+
+/* sj_arch_machine is the ELF e_machine of the plans that this code applies. */
+uint16_t sj_arch_machine(void);
+
+/* sj_code_emit_bytes copies bytes as they are. */
+void sj_code_emit_bytes(sj_code_emitter *emitter, const uint8_t *bytes, uint32_t count);
+
+/* sj_code_emit_trampoline emits a jump to `target` at any distance. */
+void sj_code_emit_trampoline(sj_code_emitter *emitter, uint64_t target);
+
+/* sj_code_emit_shared emits the code that the probes share (nothing on aarch64), before any of
+ * them: the trampolines, the thunk and cold_at must be set. */
+void sj_code_emit_shared(sj_code_emitter *emitter);
+
+/* sj_code_emit_probe emits the recording of one record with `tag`: all registers are kept, and the
+ * flags unless emitter->frees_flags; the red zone below the stack pointer must be dead; the stack
+ * pointer must hold the return address's address. An entry's probe first
+ * ends a dispatched call that has jumped here (emitter->thunk). */
+void sj_code_emit_probe(sj_code_emitter *emitter, uint32_t tag);
+
+/* sj_arch_has_tail_call_entries: functions may have tail-call entries: not on aarch64, and not
+ * if entries check for dispatched calls (emitter->thunk). */
+bool sj_arch_has_tail_call_entries(const sj_code_emitter *emitter);
+
+/* sj_code_emit_tail_call_exit emits the exit with this tag, which goes to a tail-call entry: the
+ * flags are not kept. */
+void sj_code_emit_tail_call_exit(sj_code_emitter *emitter, uint32_t leave_tag, uint64_t entry);
+
+/* sj_code_emit_tail_call_entry emits a tail-call entry. It records the exit and the function's
+ * entry with one clock value and goes on behind the stub's probe. If at run time the function is
+ * not patched, its landing instruction was overwritten (a breakpoint), or the chunk has no room for
+ * both records, it records the exit alone and goes on at the function's start. */
+void sj_code_emit_tail_call_entry(sj_code_emitter *emitter, const sj_tail_call_entry *entry);
+
+/* sj_code_emit_receiver_probe does as sj_code_emit_probe, the flags kept always, for the entry of
+ * `function` and, in front of it, records the first word of the object that argument number
+ * `receiver` (from 1) is, unless that cannot be an object (0, or not a multiple of 8). */
+void sj_code_emit_receiver_probe(sj_code_emitter *emitter, uint32_t function, uint8_t receiver);
+
+/* sj_code_emit_values emits a call of sj_recorder_values, with every register and flag kept, where
+ * a probe may be. */
+void sj_code_emit_values(sj_code_emitter *emitter, uint32_t function, uint32_t descriptors);
+
+/* sj_arch_is_return: an instruction is a function's return to its caller. */
+bool sj_arch_is_return(const uint8_t *bytes, uint32_t count);
+
+/* sj_code_emit_jump, sj_code_emit_jump_if (machine condition code) and sj_code_emit_push_return
+ * (flags and registers kept) emit a jump, a conditional jump, and a push of a return address. */
+void sj_code_emit_jump(sj_code_emitter *emitter, uint64_t target);
+void sj_code_emit_jump_if(sj_code_emitter *emitter, uint32_t condition, uint64_t target);
+void sj_code_emit_push_return(sj_code_emitter *emitter, uint64_t address);
+
+/* sj_code_emit_relative copies `count` bytes and sets the 32-bit field at `position` so that it
+ * leads to `target` from the end of the bytes. On aarch64 the bytes are one instruction, which
+ * becomes as many as it takes to reach `target`. */
+void sj_code_emit_relative(sj_code_emitter *emitter, const uint8_t *bytes, uint32_t count,
+                           uint32_t position, uint64_t target);
+
+/* sj_arch_patch_bytes makes the `count` bytes to write at `address` for a patch of `kind`
+ * (sj_patch_kind) that leads to `target`, from the original bytes. False when this kind is not
+ * possible here or the target out of reach (`*too_far`). */
+bool sj_arch_patch_bytes(uint32_t kind, uint64_t address, uint64_t target, const uint8_t *original,
+                         uint32_t count, uint8_t *bytes, bool *too_far);
+
+/* sj_arch_find_return finds the return instruction of an empty function: bytes from `address` to
+ * it, or -1 when the function does something or less than SJ_RETURN_ROOM_BYTES can be replaced
+ * there. */
+#if defined(__aarch64__)
+enum { SJ_RETURN_ROOM_BYTES = 4, SJ_ARCH_JUMP_PATCH = 5 /* SJ_PATCH_BRANCH26 */ };
+#else
+enum { SJ_RETURN_ROOM_BYTES = 5, SJ_ARCH_JUMP_PATCH = 1 /* SJ_PATCH_JUMP32 */ };
+#endif
+
+int32_t sj_arch_find_return(uint64_t address);
+
+/* sj_arch_sync_code makes the processor see code that was written at `address`. */
+void sj_arch_sync_code(uint64_t address, uint64_t bytes);
+
+/* sj_arch_find_system_call finds the instruction that loads the number of a system call at the very
+ * start of a function: bytes from `address` to it, or -1 when the function begins otherwise. Its
+ * SJ_RETURN_ROOM_BYTES can be replaced. */
+int32_t sj_arch_find_system_call(uint64_t address, uint32_t number);
+
+/* sj_arch_find_inner_call finds the instruction in front of the system call in libc's prctl (its
+ * number is loaded there) or syscall (its sixth argument): bytes from `address` to it, or -1 when
+ * there is none of SJ_RETURN_ROOM_BYTES. */
+int32_t sj_arch_find_inner_call(uint64_t address, bool is_prctl);
+
+/* sj_arch_slow_entry is the target of a stub's slow trampoline: calls sj_recorder_slow with every
+ * register kept. Never called from C. */
+void sj_arch_slow_entry(void);
+void sj_arch_values_entry(void); /* likewise, to sj_recorder_values */
+
+/* sj_arch_jump_entry is called by an entry probe if a dispatched call has jumped to its function:
+ * records the exit of that call and restores the return address, with every register kept. Never
+ * called from C. */
+void sj_arch_jump_entry(void);
+
+#endif

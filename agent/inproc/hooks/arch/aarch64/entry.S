@@ -1,0 +1,50 @@
+/* From generated machine code into C for AArch64. That C is built -mgeneral-regs-only and
+ * calls nothing of libc on the slow path, so the vector state needs no saving there. */
+    .text
+
+#include "agent/inproc/hooks/arch/aarch64/keep_registers.inc"
+
+/* In: w1 tag. Out: x0 address of the record. Keeps everything but x0, x1, x16 and x17, which the
+ * stub has saved. */
+    .globl sj_arch_slow_entry
+    .hidden sj_arch_slow_entry
+    .type sj_arch_slow_entry, %function
+    .p2align 4
+sj_arch_slow_entry:
+    hint #38 /* bti jc */
+    keep_registers
+    mov w0, w1
+    bl sj_recorder_slow
+    restore_registers
+    ret
+    .size sj_arch_slow_entry, . - sj_arch_slow_entry
+
+/* In: w0 function, w1 descriptors; above the stack pointer what the stub has saved: x29 and x30,
+ * x16 and x17, x0 and x1, and then the stack address of the records. Keeps all other registers. */
+    .globl sj_arch_values_entry
+    .hidden sj_arch_values_entry
+    .type sj_arch_values_entry, %function
+    .p2align 4
+sj_arch_values_entry:
+    hint #38 /* bti jc */
+    keep_registers
+    sub sp, sp, #144 /* sj_value_registers */
+    ldp x16, x17, [x29, #192]
+    stp x16, x17, [sp]
+    stp x2, x3, [sp, #16]
+    stp x4, x5, [sp, #32]
+    stp x6, x7, [sp, #48]
+    stp d0, d1, [sp, #64]
+    stp d2, d3, [sp, #80]
+    stp d4, d5, [sp, #96]
+    stp d6, d7, [sp, #112]
+    str x16, [sp, #128]
+    add x2, x29, #208
+    mov x3, sp
+    bl sj_recorder_values
+    mov sp, x29
+    restore_registers
+    ret
+    .size sj_arch_values_entry, . - sj_arch_values_entry
+
+    .section .note.GNU-stack, "", %progbits

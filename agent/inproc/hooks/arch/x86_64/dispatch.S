@@ -1,0 +1,197 @@
+/* Dispatch hooks for x86-64: entry of a dispatched call, and the thunk that it returns to.
+ * The contract is in agent/inproc/hooks/dispatch.h; offsets are those of its structures. */
+
+#define TARGET 8
+#define ENTER_TAG 16
+#define LEAVE_TAG 20
+#define REGION_SHIFT 30
+#define REGION_MASK 0x3fffffff
+
+    .text
+
+/* Records at (%rsp): the tag is in `tag` (register or memory), `wide` is the same as 64 bits to
+ * push. %rax, %rcx, %rdx and `scratch` are lost. The slow path steps over the red zone, where
+ * registers are saved. */
+.macro RECORD tag, wide, scratch
+    rdtsc
+    mov $16, %ecx
+    mov sj_recorder_self@GOTTPOFF(%rip), \scratch
+    xadd %rcx, %fs:(\scratch)
+    test $0xf000, %ecx
+    jnz 1f
+    lea -152(%rsp), %rsp
+    .cfi_adjust_cfa_offset 152
+    pushq \wide
+    .cfi_adjust_cfa_offset 8
+    call sj_arch_slow_entry
+    lea 160(%rsp), %rsp
+    .cfi_adjust_cfa_offset -160
+    rdtsc
+1:  mov %eax, (%rcx)
+    mov %dx, 4(%rcx)
+    mov %rsp, 6(%rcx)
+    mov \tag, %eax
+    mov %eax, 12(%rcx)
+.endm
+
+/* %rdx = address of the slot entry of the word at (%rsp); \missing when it has no region. */
+.macro FIND_SLOT scratch, missing
+    mov %rsp, %rdx
+    shr $REGION_SHIFT, %rdx
+    lea sj_return_regions(%rip), \scratch
+    mov (\scratch,%rdx,8), %rdx
+    mov %rsp, \scratch
+    and $REGION_MASK, \scratch
+    test %rdx, %rdx
+    jz \missing
+    lea (%rdx,\scratch,2), %rdx
+.endm
+
+    .globl sj_arch_dispatch_entry
+    .hidden sj_arch_dispatch_entry
+    .type sj_arch_dispatch_entry, @function
+sj_arch_dispatch_entry:
+    .cfi_startproc
+    mov %rax, -8(%rsp)
+    mov %rcx, -16(%rsp)
+    mov %rdx, -24(%rsp)
+    mov %r10, -32(%rsp)
+.Lfind:
+    FIND_SLOT %r10, .Lreserve
+    mov (%rsp), %rcx
+    lea sj_arch_return_thunk(%rip), %rax
+    cmp %rax, %rcx
+    je .Ltail_call
+    mov %rcx, (%rdx)
+    mov %rax, (%rsp)
+.Lenter:
+    mov LEAVE_TAG(%r11), %ecx
+    mov %ecx, 8(%rdx)
+    RECORD ENTER_TAG(%r11), ENTER_TAG(%r11), %r10
+.Lgo:
+    mov -8(%rsp), %rax
+    mov -16(%rsp), %rcx
+    mov -24(%rsp), %rdx
+    mov -32(%rsp), %r10
+    jmp *TARGET(%r11)
+
+/* A recorded call ends by jumping to another: its exit is recorded before the other's entry, and
+ * both return through one slot. */
+.Ltail_call:
+    mov %rdx, -40(%rsp)
+    mov %r9, -48(%rsp)
+    mov 8(%rdx), %r9d
+    RECORD %r9d, %r9, %r10
+    mov -40(%rsp), %rdx
+    mov -48(%rsp), %r9
+    jmp .Lenter
+
+.Lreserve:
+    lea -160(%rsp), %rsp
+    .cfi_adjust_cfa_offset 160
+    push %rdi
+    push %rsi
+    push %r8
+    push %r9
+    push %r11
+    push %rbp
+    .cfi_adjust_cfa_offset 48
+    mov %rsp, %rbp
+    .cfi_def_cfa_register %rbp
+    lea 208(%rsp), %rdi
+    and $-16, %rsp
+    call sj_return_slots_reserve
+    mov %rbp, %rsp
+    .cfi_def_cfa_register %rsp
+    pop %rbp
+    pop %r11
+    pop %r9
+    pop %r8
+    pop %rsi
+    pop %rdi
+    lea 160(%rsp), %rsp
+    .cfi_adjust_cfa_offset -208
+    test %al, %al
+    jnz .Lfind
+    jmp .Lgo
+    .cfi_endproc
+    .size sj_arch_dispatch_entry, . - sj_arch_dispatch_entry
+
+/* From the cold part of an entry's probe, which keeps %rax, %rcx, %rdx and the flags in the red
+ * zone, down to -48(%rsp), and goes on at %rdx: a call that returns through the slot has jumped
+ * to a patched function. */
+    .globl sj_arch_jump_entry
+    .hidden sj_arch_jump_entry
+    .type sj_arch_jump_entry, @function
+sj_arch_jump_entry:
+    .cfi_startproc
+    mov %rdx, -56(%rsp)
+    mov %r9, -64(%rsp)
+    mov %r10, -72(%rsp)
+    FIND_SLOT %r10, .Lmet
+    mov (%rdx), %rcx
+    mov 8(%rdx), %r9d
+    mov %rcx, (%rsp)
+    RECORD %r9d, %r9, %r10
+.Lmet:
+    mov -64(%rsp), %r9
+    mov -72(%rsp), %r10
+    jmp *-56(%rsp)
+    .cfi_endproc
+    .size sj_arch_jump_entry, . - sj_arch_jump_entry
+
+/* The thunk begins a block of 64 bytes, so that its unwind information finds the block, and in it
+ * the distance to the table, from any program counter inside. Before the return address is
+ * restored:
+ *   CFA = %rsp - 8, the address of the slot: not %rsp, which is the CFA of the frame below, and the
+ *         unwinder of libgcc tells frames apart by their CFA;
+ *   %rsp of the caller = CFA + 8;
+ *   the return address lies at regions[CFA >> 30] + (CFA & 0x3fffffff) * 2. */
+    .p2align 6
+.Lblock:
+    .cfi_startproc
+    .cfi_escape 0x0f, 2, 0x77, 0x78 /* CFA: breg7 - 8 */
+    .cfi_escape 0x16, 7, 2, 0x38, 0x22 /* %rsp: CFA, lit8, plus */
+    .cfi_escape 0x10, 16, 29, \
+        0x12, 0x08, 0x1e, 0x25, 0x33, 0x24, /* dup, const1u 30, shr, lit3, shl */ \
+        0x80, 0x00, 0x09, 0xc0, 0x1a, /* breg16, const1s -64, and: the block */ \
+        0x12, 0x23, 0x38, 0x94, 0x04, 0x22, /* dup, plus_uconst 56, deref_size 4, plus */ \
+        0x22, 0x06, /* plus, deref: the region */ \
+        0x16, 0x0c, 0xff, 0xff, 0xff, 0x3f, 0x1a, /* swap, const4u mask, and */ \
+        0x31, 0x24, 0x22 /* lit1, shl, plus */
+    nop
+    .globl sj_arch_return_thunk
+    .hidden sj_arch_return_thunk
+    .type sj_arch_return_thunk, @function
+sj_arch_return_thunk:
+    mov %rax, %r8
+    mov %rdx, %r9
+    lea -8(%rsp), %rdx
+    mov %rdx, %rcx
+    shr $REGION_SHIFT, %rdx
+    lea sj_return_regions(%rip), %r10
+    mov (%r10,%rdx,8), %rdx
+    and $REGION_MASK, %ecx
+    lea (%rdx,%rcx,2), %rdx
+    mov (%rdx), %rdi
+    mov 8(%rdx), %esi
+    push %rdi
+    .cfi_def_cfa %rsp, 8
+    .cfi_restore %rsp
+    .cfi_offset %rip, -8
+    jmp .Lleave
+    .org .Lblock + 56
+    .long sj_return_regions - .Lblock
+    .long 0
+.Lleave:
+    RECORD %esi, %rsi, %r10
+    mov %r8, %rax
+    mov %r9, %rdx
+    lea 8(%rsp), %rsp
+    .cfi_def_cfa %rsp, 0
+    .cfi_register %rip, %rdi
+    jmp *%rdi
+    .cfi_endproc
+    .size sj_arch_return_thunk, . - sj_arch_return_thunk
+
+    .section .note.GNU-stack, "", @progbits

@@ -1,0 +1,521 @@
+/* Design notes
+ *
+ * rdtsc dominates a probe: as long as a probe is short, its other instructions cost nothing, a call
+ * included. So all probes of a module share one piece of code, to which each passes its tag. With
+ * inline probes the stubs of a large program were five times as large, and no faster.
+ *
+ * The shared code keeps the registers that it uses and the flags below the stack pointer, in the
+ * red zone, which is dead at function entries and exits and which signal handlers do not touch. The
+ * clock is read before the slot is reserved, so that slots are in the order of their events even if
+ * a signal handler interrupts the probe. Flags go through lahf/seto and back through add/sahf, much
+ * cheaper than pushf/popf. */
+#include "agent/abi/plan.h"
+#include "agent/abi/record.h"
+#include "agent/inproc/hooks/arch.h"
+#include "agent/inproc/recorder/recorder.h"
+
+#include <elf.h>
+#include <stddef.h>
+#include <string.h>
+
+enum { OPCODE_JMP32 = 0xe9, OPCODE_JMP8 = 0xeb, OPCODE_INT3 = 0xcc };
+
+static const uint8_t endbr64[] = {0xf3, 0x0f, 0x1e, 0xfa};
+
+uint16_t sj_arch_machine(void)
+{
+    return EM_X86_64;
+}
+
+/* Inlined, so that constant counts become plain stores: a large program has 100,000 probes to be
+ * written before it starts. */
+static inline void put_bytes(uint64_t *at, bool measuring, const void *bytes, uint32_t count)
+{
+    if (!measuring) {
+        memcpy((void *)(uintptr_t)*at, bytes, count);
+    }
+    *at += count;
+}
+
+void sj_code_emit_bytes(sj_code_emitter *emitter, const uint8_t *bytes, uint32_t count)
+{
+    for (uint32_t i = 0; i < count; i++) {
+        put_bytes(&emitter->at, emitter->measuring, bytes + i, 1);
+    }
+}
+
+static void put_32(uint64_t *at, bool measuring, uint32_t value)
+{
+    put_bytes(at, measuring, &value, sizeof(value));
+}
+
+/* Writes a displacement from the end of its own field. */
+static void put_displacement(sj_code_emitter *emitter, uint64_t *at, uint64_t target)
+{
+    const int64_t distance = (int64_t)(target - (*at + 4));
+    if (!emitter->measuring && distance != (int32_t)distance) {
+        emitter->too_far = true;
+    }
+    put_32(at, emitter->measuring, (uint32_t)distance);
+}
+
+#define EMIT(at, ...)                                                                              \
+    do {                                                                                           \
+        const uint8_t emit_bytes_[] = {__VA_ARGS__};                                               \
+        put_bytes((at), emitter->measuring, emit_bytes_, sizeof(emit_bytes_));                     \
+    } while (0)
+
+void sj_code_emit_trampoline(sj_code_emitter *emitter, uint64_t target)
+{
+    EMIT(&emitter->at, 0xff, 0x25, 0, 0, 0, 0); /* jmp *0(%rip) */
+    put_32(&emitter->at, emitter->measuring, (uint32_t)target);
+    put_32(&emitter->at, emitter->measuring, (uint32_t)(target >> 32));
+}
+
+static uint32_t cursor_offset(void)
+{
+    uint64_t thread_pointer;
+    __asm__("mov %%fs:0, %0" : "=r"(thread_pointer));
+    return (uint32_t)((uint64_t)(uintptr_t)&sj_recorder_self.cursor - thread_pointer);
+}
+
+/* The tag of a value is that of an entry with these bits of its last byte set. */
+enum { SHARED_ALIGNMENT = 64, VALUE_BITS = SJ_RECORD_VALUE << (SJ_RECORD_FUNCTION_BITS - 24) };
+_Static_assert(SJ_RECORD_ENTER == 0, "the tag of an entry is the number of its function");
+
+/* The slow part: steps over the red zone, passes the tag, returns with the record in %rcx, and
+ * reads the clock again, because the thread may have waited. It goes on with what is emitted next.
+ */
+static void emit_slow_part(sj_code_emitter *emitter, bool is_value)
+{
+    uint64_t *at = &emitter->cold_at;
+    EMIT(at, 0x8b, 0x44, 0x24, 0xf8); /* mov -8(%rsp), %eax */
+    if (is_value) {
+        EMIT(at, 0x0d, 0, 0, 0, VALUE_BITS); /* or $0xc0000000, %eax */
+    }
+    EMIT(at, 0x48, 0x8d, 0xa4, 0x24, 0x68, 0xff, 0xff, 0xff); /* lea -152(%rsp), %rsp */
+    EMIT(at, 0x50);                                           /* push %rax */
+    EMIT(at, 0xe8);                                           /* call trampoline */
+    put_displacement(emitter, at, emitter->slow_trampoline);
+    EMIT(at, 0x48, 0x8d, 0xa4, 0x24, 0xa0, 0x00, 0x00, 0x00); /* lea 160(%rsp), %rsp */
+    EMIT(at, 0x0f, 0x31);                                     /* rdtsc */
+}
+
+/* Saves what a probe uses: %rax, %rcx, %rdx and, where they matter, the flags. The probe's return
+ * address lies at (%rsp) and its tag at -8(%rsp): the function's stack pointer is 8 above. Seen
+ * from there, all this ends at -48; sj_arch_jump_entry goes on below. */
+static void emit_save(sj_code_emitter *emitter)
+{
+    uint64_t *at = &emitter->at;
+    EMIT(at, 0x48, 0x89, 0x44, 0x24, 0xf0); /* mov %rax, -16(%rsp) */
+    EMIT(at, 0x48, 0x89, 0x4c, 0x24, 0xe8); /* mov %rcx, -24(%rsp) */
+    EMIT(at, 0x48, 0x89, 0x54, 0x24, 0xe0); /* mov %rdx, -32(%rsp) */
+    if (!emitter->frees_flags) {
+        EMIT(at, 0x9f, 0x0f, 0x90, 0xc0); /* lahf; seto %al */
+        EMIT(at, 0x89, 0x44, 0x24, 0xd8); /* mov %eax, -40(%rsp) */
+    }
+}
+
+/* `at`: in the main line or in a slow part. */
+static void emit_restore(sj_code_emitter *emitter, uint64_t *at)
+{
+    if (!emitter->frees_flags) {
+        EMIT(at, 0x8b, 0x44, 0x24, 0xd8); /* mov -40(%rsp), %eax */
+        EMIT(at, 0x04, 0x7f, 0x9e);       /* add $127, %al; sahf */
+    }
+    EMIT(at, 0x48, 0x8b, 0x44, 0x24, 0xf0); /* mov -16(%rsp), %rax */
+    EMIT(at, 0x48, 0x8b, 0x4c, 0x24, 0xe8); /* mov -24(%rsp), %rcx */
+    EMIT(at, 0x48, 0x8b, 0x54, 0x24, 0xe0); /* mov -32(%rsp), %rdx */
+    EMIT(at, 0xc3);                         /* ret */
+}
+
+/* If the call that jumps here returns to the thunk, its exit is recorded first. */
+static void emit_dispatch_check(sj_code_emitter *emitter)
+{
+    uint64_t *at = &emitter->at;
+    uint64_t *cold_at = &emitter->cold_at;
+    if (emitter->thunk == 0) {
+        return;
+    }
+    EMIT(at, 0x48, 0xb8); /* mov $thunk, %rax */
+    put_32(at, emitter->measuring, (uint32_t)emitter->thunk);
+    put_32(at, emitter->measuring, (uint32_t)(emitter->thunk >> 32));
+    EMIT(at, 0x48, 0x3b, 0x44, 0x24, 0x08); /* cmp 8(%rsp), %rax */
+    EMIT(at, 0x0f, 0x84);                   /* je cold part */
+    put_displacement(emitter, at, *cold_at);
+    EMIT(cold_at, 0x48, 0x8d, 0x64, 0x24, 0x08); /* lea 8(%rsp), %rsp */
+    EMIT(cold_at, 0x48, 0x8d, 0x15, 5, 0, 0, 0); /* lea back(%rip), %rdx */
+    EMIT(cold_at, OPCODE_JMP32);
+    put_displacement(emitter, cold_at, emitter->jump_trampoline);
+    EMIT(cold_at, 0x48, 0x8d, 0x64, 0x24, 0xf8); /* back: lea -8(%rsp), %rsp */
+    EMIT(cold_at, OPCODE_JMP32);
+    put_displacement(emitter, cold_at, *at);
+}
+
+/* The address of a slot in %rcx, and the carry flag clear; without a slot, a jump to the slow part
+ * that is emitted next. */
+static void emit_try(sj_code_emitter *emitter)
+{
+    uint64_t *at = &emitter->at;
+    EMIT(at, 0xb9, 0x10, 0x00, 0x00, 0x00);       /* mov $16, %ecx */
+    EMIT(at, 0x64, 0x48, 0x0f, 0xc1, 0x0c, 0x25); /* xadd %rcx, %fs:cursor */
+    put_32(at, emitter->measuring, cursor_offset());
+    EMIT(at, 0xf7, 0xc1, 0x00, 0xf0, 0x00, 0x00); /* test $0xf000, %ecx */
+    EMIT(at, 0x0f, 0x84);                         /* jz slow part */
+    put_displacement(emitter, at, emitter->cold_at);
+}
+
+/* A slot for a value, or for an entry or exit: its address in %rcx. */
+static void emit_reserve(sj_code_emitter *emitter, bool is_value)
+{
+    emit_try(emitter);
+    emit_slow_part(emitter, is_value);
+    EMIT(&emitter->cold_at, OPCODE_JMP32);
+    put_displacement(emitter, &emitter->cold_at, emitter->at);
+}
+
+static void emit_record(sj_code_emitter *emitter)
+{
+    uint64_t *at = &emitter->at;
+    EMIT(at, 0x0f, 0x31); /* rdtsc */
+    emit_reserve(emitter, false);
+    EMIT(at, 0x89, 0x01);                   /* mov %eax, (%rcx) */
+    EMIT(at, 0x66, 0x89, 0x51, 0x04);       /* mov %dx, 4(%rcx) */
+    EMIT(at, 0x48, 0x8d, 0x54, 0x24, 0x08); /* lea 8(%rsp), %rdx */
+    EMIT(at, 0x48, 0x89, 0x51, 0x06);       /* mov %rdx, 6(%rcx) */
+    EMIT(at, 0x8b, 0x44, 0x24, 0xf8);       /* mov -8(%rsp), %eax */
+    EMIT(at, 0x89, 0x41, 0x0c);             /* mov %eax, 12(%rcx) */
+}
+
+/* In front of the record, one of the first word of the object in %rdi (or %rsi), if it is one. */
+static void emit_receiver(sj_code_emitter *emitter, bool is_second)
+{
+    enum { VALUE_BYTES = 52 }; /* of the code that is jumped over */
+    uint64_t *at = &emitter->at;
+    EMIT(at, 0x48, 0x85, is_second ? 0xf6 : 0xff);       /* test %rdi, %rdi (or %rsi) */
+    EMIT(at, 0x74, VALUE_BYTES + 6);                     /* jz */
+    EMIT(at, 0x40, 0xf6, is_second ? 0xc6 : 0xc7, 0x07); /* test $7, %dil (or %sil) */
+    EMIT(at, 0x75, VALUE_BYTES);                         /* jnz */
+    emit_reserve(emitter, true);                         /* 27 bytes */
+    EMIT(at, 0x48, 0x8b, is_second ? 0x06 : 0x07);       /* mov (%rdi), %rax (or (%rsi)) */
+    EMIT(at, 0x48, 0x89, 0x01);                          /* mov %rax, (%rcx) */
+    EMIT(at, 0x8d, 0x44, 0x24, 0x08);                    /* lea 8(%rsp), %eax */
+    EMIT(at, 0x89, 0x41, 0x08);                          /* mov %eax, 8(%rcx) */
+    EMIT(at, 0x8b, 0x44, 0x24, 0xf8);                    /* mov -8(%rsp), %eax */
+    EMIT(at, 0x0d, 0, 0, 0, VALUE_BITS);                 /* or $0xc0000000, %eax */
+    EMIT(at, 0x89, 0x41, 0x0c);                          /* mov %eax, 12(%rcx) */
+}
+
+typedef enum receiver_kind { RECEIVER_NONE, RECEIVER_FIRST, RECEIVER_SECOND } receiver_kind;
+
+static void begin_part(sj_code_emitter *emitter, sj_shared_part part)
+{
+    emitter->at = (emitter->at + SHARED_ALIGNMENT - 1) & ~(uint64_t)(SHARED_ALIGNMENT - 1);
+    emitter->shared[part] = emitter->at;
+    emit_save(emitter);
+}
+
+static void emit_part(sj_code_emitter *emitter, sj_shared_part part, bool enters,
+                      receiver_kind receiver)
+{
+    begin_part(emitter, part);
+    if (enters) {
+        emit_dispatch_check(emitter);
+    }
+    if (receiver != RECEIVER_NONE) {
+        emit_receiver(emitter, receiver == RECEIVER_SECOND);
+    }
+    emit_record(emitter);
+    emit_restore(emitter, &emitter->at);
+}
+
+/* One of two records with the clock in %rdx:%rax, both of which are kept. %rsi is lost. */
+static void emit_tail_call_record(sj_code_emitter *emitter, uint64_t *at, uint8_t tag_at)
+{
+    EMIT(at, 0x89, 0x01);                   /* mov %eax, (%rcx) */
+    EMIT(at, 0x66, 0x89, 0x51, 0x04);       /* mov %dx, 4(%rcx) */
+    EMIT(at, 0x48, 0x8d, 0x74, 0x24, 0x08); /* lea 8(%rsp), %rsi */
+    EMIT(at, 0x48, 0x89, 0x71, 0x06);       /* mov %rsi, 6(%rcx) */
+    EMIT(at, 0x8b, 0x74, 0x24, tag_at);     /* mov tag, %esi */
+    EMIT(at, 0x89, 0x71, 0x0c);             /* mov %esi, 12(%rcx) */
+}
+
+static void emit_tail_call_end(sj_code_emitter *emitter, uint64_t *at)
+{
+    EMIT(at, 0x48, 0x8b, 0x74, 0x24, 0xd8); /* mov -40(%rsp), %rsi */
+    emit_restore(emitter, at);
+}
+
+/* Records an exit and an entry and returns with the carry flag clear. Without room for both it
+ * records the exit alone and returns with the flag set: the thread may have waited, so its caller
+ * has to check the callee again. */
+static void emit_tail_call_part(sj_code_emitter *emitter)
+{
+    enum { LEAVE_TAG_AT = 0xf8 /* -8 */, ENTER_TAG_AT = 0xfc /* -4 */ };
+    uint64_t *at = &emitter->at;
+    uint64_t *cold_at = &emitter->cold_at;
+    begin_part(emitter, SJ_SHARED_TAIL_CALL);
+    EMIT(at, 0x48, 0x89, 0x74, 0x24, 0xd8); /* mov %rsi, -40(%rsp) */
+    EMIT(at, 0x0f, 0x31);                   /* rdtsc */
+    emit_try(emitter);
+    emit_slow_part(emitter, false);
+    emit_tail_call_record(emitter, cold_at, LEAVE_TAG_AT);
+    EMIT(cold_at, 0xf9); /* stc */
+    emit_tail_call_end(emitter, cold_at);
+    emit_tail_call_record(emitter, at, LEAVE_TAG_AT);
+    emit_try(emitter);
+    EMIT(cold_at, 0xf9); /* stc */
+    emit_tail_call_end(emitter, cold_at);
+    emit_tail_call_record(emitter, at, ENTER_TAG_AT);
+    emit_tail_call_end(emitter, at);
+}
+
+void sj_code_emit_shared(sj_code_emitter *emitter)
+{
+    emitter->frees_flags = true;
+    emit_part(emitter, SJ_SHARED_ENTER_FREE_FLAGS, true, RECEIVER_NONE);
+    emit_part(emitter, SJ_SHARED_LEAVE_FREE_FLAGS, false, RECEIVER_NONE);
+    emit_tail_call_part(emitter);
+    emitter->frees_flags = false;
+    emit_part(emitter, SJ_SHARED_ENTER, true, RECEIVER_NONE);
+    emit_part(emitter, SJ_SHARED_LEAVE, false, RECEIVER_NONE);
+    emit_part(emitter, SJ_SHARED_FIRST_RECEIVER, true, RECEIVER_FIRST);
+    emit_part(emitter, SJ_SHARED_SECOND_RECEIVER, true, RECEIVER_SECOND);
+}
+
+enum { PROBE_BYTES = 13 };
+
+/* PROBE_BYTES of code. */
+static void emit_call(sj_code_emitter *emitter, uint32_t tag, sj_shared_part part)
+{
+    uint64_t *at = &emitter->at;
+    EMIT(at, 0xc7, 0x44, 0x24, 0xf0); /* movl $tag, -16(%rsp) */
+    put_32(at, emitter->measuring, tag);
+    EMIT(at, 0xe8); /* call */
+    put_displacement(emitter, at, emitter->shared[part]);
+}
+
+void sj_code_emit_probe(sj_code_emitter *emitter, uint32_t tag)
+{
+    const bool enters = tag >> SJ_RECORD_FUNCTION_BITS == SJ_RECORD_ENTER;
+    const sj_shared_part keeping = enters ? SJ_SHARED_ENTER : SJ_SHARED_LEAVE;
+    const sj_shared_part freeing = enters ? SJ_SHARED_ENTER_FREE_FLAGS : SJ_SHARED_LEAVE_FREE_FLAGS;
+    emit_call(emitter, tag, emitter->frees_flags ? freeing : keeping);
+}
+
+bool sj_arch_has_tail_call_entries(const sj_code_emitter *emitter)
+{
+    return emitter->thunk == 0; /* else each entry checks for dispatched calls */
+}
+
+void sj_code_emit_tail_call_exit(sj_code_emitter *emitter, uint32_t leave_tag, uint64_t entry)
+{
+    uint64_t *at = &emitter->at;
+    EMIT(at, 0xc7, 0x44, 0x24, 0xf0); /* movl $leave, -16(%rsp) */
+    put_32(at, emitter->measuring, leave_tag);
+    sj_code_emit_jump(emitter, entry);
+}
+
+/* Skips `distance` bytes if the four bytes at an address are not these. */
+static void emit_compare(sj_code_emitter *emitter, uint64_t address, const uint8_t bytes[4],
+                         uint8_t distance)
+{
+    uint64_t *at = &emitter->at;
+    EMIT(at, 0x81, 0x3d); /* cmpl $bytes, address(%rip) */
+    put_displacement(emitter, at, address - 4);
+    put_bytes(at, emitter->measuring, bytes, 4);
+    EMIT(at, 0x75, distance); /* jne */
+}
+
+void sj_code_emit_tail_call_entry(sj_code_emitter *emitter, const sj_tail_call_entry *entry)
+{
+    enum { COMPARE_BYTES = 12, RECORD_BYTES = 20, ALONE_BYTES = 10 };
+    uint64_t *at = &emitter->at;
+    if (entry->start != entry->entry) {
+        emit_compare(emitter, entry->start, endbr64, COMPARE_BYTES + RECORD_BYTES);
+    }
+    emit_compare(emitter, entry->entry, entry->patch, RECORD_BYTES);
+    EMIT(at, 0xc7, 0x44, 0x24, 0xf4); /* movl $enter, -12(%rsp) */
+    put_32(at, emitter->measuring, entry->enter_tag);
+    EMIT(at, 0xe8); /* call */
+    put_displacement(emitter, at, emitter->shared[SJ_SHARED_TAIL_CALL]);
+    EMIT(at, 0x72, ALONE_BYTES); /* jc start */
+    sj_code_emit_jump(emitter, entry->stub + PROBE_BYTES);
+    EMIT(at, 0xe8); /* call */
+    put_displacement(emitter, at, emitter->shared[SJ_SHARED_LEAVE_FREE_FLAGS]);
+    sj_code_emit_jump(emitter, entry->start); /* start: */
+}
+
+void sj_code_emit_receiver_probe(sj_code_emitter *emitter, uint32_t function, uint8_t receiver)
+{
+    emit_call(emitter, sj_record_make_tag(SJ_RECORD_ENTER, function),
+              receiver == 2 ? SJ_SHARED_SECOND_RECEIVER : SJ_SHARED_FIRST_RECEIVER);
+}
+
+void sj_code_emit_values(sj_code_emitter *emitter, uint32_t function, uint32_t descriptors)
+{
+    uint64_t *at = &emitter->at;
+    EMIT(at, 0x48, 0x8d, 0xa4, 0x24, 0x68, 0xff, 0xff, 0xff); /* lea -152(%rsp), %rsp */
+    EMIT(at, 0x68);                                           /* push $descriptors */
+    put_32(at, emitter->measuring, descriptors);
+    EMIT(at, 0x68); /* push $function */
+    put_32(at, emitter->measuring, function);
+    EMIT(at, 0xe8); /* call trampoline */
+    put_displacement(emitter, at, emitter->values_trampoline);
+    EMIT(at, 0x48, 0x8d, 0xa4, 0x24, 0xa8, 0x00, 0x00, 0x00); /* lea 168(%rsp), %rsp */
+}
+
+bool sj_arch_is_return(const uint8_t *bytes, uint32_t count)
+{
+    enum { RET = 0xc3, RET_POPPING = 0xc2, PREFIX_REP = 0xf3, PREFIX_BND = 0xf2 };
+    if (count == 2 && (bytes[0] == PREFIX_REP || bytes[0] == PREFIX_BND)) {
+        return bytes[1] == RET;
+    }
+    return (count == 1 && bytes[0] == RET) || (count == 3 && bytes[0] == RET_POPPING);
+}
+
+void sj_code_emit_jump(sj_code_emitter *emitter, uint64_t target)
+{
+    EMIT(&emitter->at, OPCODE_JMP32);
+    put_displacement(emitter, &emitter->at, target);
+}
+
+void sj_code_emit_jump_if(sj_code_emitter *emitter, uint32_t condition, uint64_t target)
+{
+    EMIT(&emitter->at, 0x0f, (uint8_t)(0x80 | (condition & 15)));
+    put_displacement(emitter, &emitter->at, target);
+}
+
+void sj_code_emit_push_return(sj_code_emitter *emitter, uint64_t address)
+{
+    EMIT(&emitter->at, 0x48, 0x8d, 0x64, 0x24, 0xf8); /* lea -8(%rsp), %rsp */
+    EMIT(&emitter->at, 0xc7, 0x04, 0x24);             /* movl $low, (%rsp) */
+    put_32(&emitter->at, emitter->measuring, (uint32_t)address);
+    EMIT(&emitter->at, 0xc7, 0x44, 0x24, 0x04); /* movl $high, 4(%rsp) */
+    put_32(&emitter->at, emitter->measuring, (uint32_t)(address >> 32));
+}
+
+void sj_code_emit_relative(sj_code_emitter *emitter, const uint8_t *bytes, uint32_t count,
+                           uint32_t position, uint64_t target)
+{
+    const uint64_t start = emitter->at;
+    const int64_t distance = (int64_t)(target - (start + count));
+    if (!emitter->measuring && distance != (int32_t)distance) {
+        emitter->too_far = true;
+    }
+    sj_code_emit_bytes(emitter, bytes, count);
+    uint64_t field = start + position;
+    put_32(&field, emitter->measuring, (uint32_t)distance);
+}
+
+/* Writes a 32-bit displacement that ends at `address` + `end`. */
+static bool set_displacement(uint64_t address, uint64_t target, uint8_t *bytes, uint32_t end)
+{
+    const int64_t distance = (int64_t)(target - (address + end));
+    for (uint32_t i = 0; i < 4; i++) {
+        bytes[end - 4 + i] = (uint8_t)((uint64_t)distance >> (8 * i));
+    }
+    return distance == (int32_t)distance;
+}
+
+bool sj_arch_patch_bytes(uint32_t kind, uint64_t address, uint64_t target, const uint8_t *original,
+                         uint32_t count, uint8_t *bytes, bool *too_far)
+{
+    *too_far = false;
+    for (uint32_t i = 0; i < count; i++) {
+        bytes[i] = kind == SJ_PATCH_REL32 ? original[i] : OPCODE_INT3;
+    }
+    if (kind == SJ_PATCH_JUMP32 && count >= 5) {
+        bytes[0] = OPCODE_JMP32;
+        *too_far = !set_displacement(address, target, bytes, 5);
+        return !*too_far;
+    }
+    if (kind == SJ_PATCH_REL32 && count >= 4) {
+        *too_far = !set_displacement(address, target, bytes, count);
+        return !*too_far;
+    }
+    if (kind == SJ_PATCH_JUMP8) {
+        const int64_t distance = (int64_t)(target - (address + 2));
+        bytes[0] = OPCODE_JMP8;
+        if (count > 1) {
+            bytes[1] = (uint8_t)distance;
+        }
+        *too_far = distance != (int8_t)distance;
+        return !*too_far && (count > 1 || original[1] == (uint8_t)distance);
+    }
+    return false;
+}
+
+static bool is_padding(uint8_t byte)
+{
+    static const uint8_t parts[] = {0x00, 0x0f, 0x1f, 0x2e, 0x40,       0x44,
+                                    0x66, 0x80, 0x84, 0x90, OPCODE_INT3};
+    for (size_t i = 0; i < sizeof(parts); i++) {
+        if (byte == parts[i]) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/* Bytes of the landing instruction that a function may begin with. */
+static int32_t landing_bytes(const uint8_t *code)
+{
+    int32_t bytes = sizeof(endbr64);
+    for (size_t i = 0; i < sizeof(endbr64); i++) {
+        bytes = code[i] == endbr64[i] ? bytes : 0;
+    }
+    return bytes;
+}
+
+int32_t sj_arch_find_system_call(uint64_t address, uint32_t number)
+{
+    enum { OPCODE_MOV_EAX = 0xb8, OPCODE_SYSCALL_LOW = 0x0f, OPCODE_SYSCALL_HIGH = 0x05 };
+    const uint8_t *code = (const uint8_t *)(uintptr_t)address;
+    const int32_t at = landing_bytes(code);
+    code += at;
+    const uint32_t loaded = (uint32_t)code[1] | (uint32_t)code[2] << 8 | (uint32_t)code[3] << 16 |
+                            (uint32_t)code[4] << 24;
+    return code[0] == OPCODE_MOV_EAX && loaded == number && code[5] == OPCODE_SYSCALL_LOW &&
+                   code[6] == OPCODE_SYSCALL_HIGH
+               ? at
+               : -1;
+}
+
+int32_t sj_arch_find_inner_call(uint64_t address, bool is_prctl)
+{
+    enum { FUNCTION_BYTES = 128 };
+    static const uint8_t loads[2][SJ_RETURN_ROOM_BYTES + 2] = {
+        {0x4c, 0x8b, 0x4c, 0x24, 0x08, 0x0f, 0x05},  /* mov 8(%rsp), %r9; syscall */
+        {0xb8, 0x9d, 0x00, 0x00, 0x00, 0x0f, 0x05}}; /* mov $157, %eax; syscall */
+    const uint8_t *code = (const uint8_t *)(uintptr_t)address;
+    for (int32_t at = 0; at < FUNCTION_BYTES; at++) {
+        if (memcmp(code + at, loads[is_prctl], sizeof(loads[0])) == 0) {
+            return at;
+        }
+    }
+    return -1;
+}
+
+int32_t sj_arch_find_return(uint64_t address)
+{
+    enum { FUNCTION_ALIGNMENT = 16, OPCODE_RET = 0xc3 };
+    const uint8_t *code = (const uint8_t *)(uintptr_t)address;
+    const int32_t at = landing_bytes(code);
+    if (address % FUNCTION_ALIGNMENT != 0 || code[at] != OPCODE_RET) {
+        return -1;
+    }
+    for (int32_t i = at + 1; i < FUNCTION_ALIGNMENT; i++) {
+        if (!is_padding(code[i])) {
+            return -1;
+        }
+    }
+    return at;
+}
+
+void sj_arch_sync_code(uint64_t address, uint64_t bytes)
+{
+    /* x86-64 keeps its instruction caches coherent. */
+    (void)address;
+    (void)bytes;
+}

@@ -1,0 +1,102 @@
+/* Design notes
+ *
+ * A module that is loaded later is seen before it is relocated, and the first code that the loader
+ * runs after that is the module's own initialisation. Its dynamic section is changed until then:
+ * DT_INIT points to a stub, or, without DT_INIT, DT_INIT_ARRAY points to a copy of the array that
+ * begins with one. The stub fills in the copy's other entries, because the array is relocated only
+ * by then. A module without initialisers is not seen again. */
+#include "agent/inproc/hooks/initialisation.h"
+
+#include "agent/inproc/recorder/sys.h"
+
+#include <sys/mman.h>
+
+enum { PAGE = 4096 };
+
+/* What the dynamic section says. */
+typedef struct init_entries {
+    ElfW(Dyn) * function; /* NULL: none; also below */
+    ElfW(Dyn) * array;
+    uint64_t array_bytes;
+} init_entries;
+
+static init_entries find_entries(ElfW(Dyn) * entry)
+{
+    init_entries found = {0};
+    for (; entry->d_tag != DT_NULL; entry++) {
+        if (entry->d_tag == DT_INIT) {
+            found.function = entry;
+        } else if (entry->d_tag == DT_INIT_ARRAY) {
+            found.array = entry;
+        } else if (entry->d_tag == DT_INIT_ARRAYSZ) {
+            found.array_bytes = entry->d_un.d_val;
+        }
+    }
+    return found;
+}
+
+/* The stub's page, and behind it room for the copy of the array. */
+static bool map_room(sj_initialisation *init, uint64_t array_bytes, void (*entry)(void))
+{
+    const uint64_t bytes = PAGE + ((array_bytes + PAGE - 1) & ~(uint64_t)(PAGE - 1));
+    uint8_t *room = sj_sys_allocate(bytes);
+    if (room == NULL) {
+        return false;
+    }
+    init->room = room;
+    init->room_bytes = bytes;
+    init->record.entry = entry;
+    sj_arch_write_stub(room, &init->record);
+    return sj_sys_protect(room, PAGE, PROT_READ | PROT_EXEC) == 0;
+}
+
+bool sj_initialisation_defer(sj_initialisation *init, const sj_dynamic_view *view,
+                             void (*entry_point)(void))
+{
+    const init_entries entries = find_entries(view->dynamic);
+    const uint64_t count = entries.function == NULL && entries.array != NULL
+                               ? entries.array_bytes / sizeof(uint64_t)
+                               : 0;
+    if (!view->dynamic_is_writable || (entries.function == NULL && count == 0) ||
+        !map_room(init, count * sizeof(uint64_t), entry_point)) {
+        return false;
+    }
+    ElfW(Dyn) *entry = count != 0 ? entries.array : entries.function;
+    uint64_t *copy = (uint64_t *)(void *)(init->room + PAGE);
+    if (count != 0) {
+        copy[0] = (uint64_t)(uintptr_t)init->room;
+    }
+    init->count = count;
+    init->word = entry->d_un.d_ptr;
+    init->place = (uint64_t)(uintptr_t)&entry->d_un.d_ptr;
+    entry->d_un.d_ptr =
+        (uint64_t)(uintptr_t)(count != 0 ? (uint8_t *)copy : init->room) - view->bias;
+    return true;
+}
+
+void sj_initialisation_begin(sj_initialisation *init, const sj_dynamic_view *view)
+{
+    const uint64_t true_address = view->bias + init->word;
+    uint64_t *copy = (uint64_t *)(void *)(init->room + PAGE);
+    if (init->place == 0) {
+        return;
+    }
+    init->record.target = true_address;
+    if (init->count != 0) {
+        const uint64_t *array = (const uint64_t *)true_address;
+        init->record.target = array[0];
+        for (uint64_t i = 1; i < init->count; i++) {
+            copy[i] = array[i];
+        }
+    }
+    (void)sj_slot_write(view, init->place, init->word);
+    init->place = 0;
+}
+
+void sj_initialisation_deinit(sj_initialisation *init)
+{
+    if (init->room != NULL) {
+        (void)sj_sys_unmap(init->room, init->room_bytes);
+    }
+    *init = (sj_initialisation){0};
+}

@@ -1,0 +1,339 @@
+#include "agent/abi/plan_check.h"
+#include "agent/abi/record.h"
+#include "agent/inproc/hooks/internal.h"
+#include "agent/inproc/recorder/sys.h"
+
+#include <string.h>
+#include <sys/mman.h>
+
+enum { PAGE = 4096 };
+
+static bool avoids_page_crossings;
+
+void sj_hooks_avoid_page_crossings(void)
+{
+    avoids_page_crossings = true;
+}
+
+static bool crosses_page(uint64_t address, uint32_t bytes)
+{
+    return address / PAGE != (address + bytes - 1) / PAGE;
+}
+
+static uint64_t round_to_pages(uint64_t bytes)
+{
+    return (bytes + PAGE - 1) & ~(uint64_t)(PAGE - 1);
+}
+
+static sj_status open_application(sj_application *application)
+{
+    const sj_plan_header *plan = application->plan;
+    const uint64_t addresses = (uint64_t)plan->stub_count * sizeof(uint64_t);
+    const uint64_t entries = (uint64_t)plan->function_count * sizeof(uint64_t);
+    const uint64_t labels = (SJ_LABELS_PER_STUB + 1) * sizeof(uint64_t);
+    application->scratch_bytes =
+        round_to_pages(addresses + entries + labels + plan->function_count + 1);
+    application->scratch = sj_sys_allocate(application->scratch_bytes);
+    if (application->scratch == NULL) {
+        return SJ_ENOMEM;
+    }
+    application->stub_addresses = application->scratch;
+    application->tail_call_entries = application->stub_addresses + plan->stub_count;
+    application->labels = application->tail_call_entries + plan->function_count;
+    application->function_skips = (uint8_t *)(application->labels + SJ_LABELS_PER_STUB + 1);
+    return SJ_OK;
+}
+
+/* Makes the bytes of one patch; the reason if it cannot be applied. */
+static sj_skip make_patch(const sj_application *application, const sj_plan_patch *patch,
+                          uint8_t *bytes)
+{
+    const sj_plan_header *plan = application->plan;
+    const uint64_t address = application->bias + patch->offset;
+    if (patch->kind == SJ_PATCH_SLOT) { /* written after relocation */
+        return SJ_SKIP_NONE;
+    }
+    if (patch->bytes == 0 || patch->bytes > patch->window || patch->window > SJ_PATCH_MAX_BYTES ||
+        patch->offset < plan->text_low || patch->offset > plan->text_high ||
+        plan->text_high - patch->offset < patch->window) {
+        return SJ_SKIP_OUT_OF_TEXT;
+    }
+    if (memcmp((const void *)(uintptr_t)address, patch->original, patch->window) != 0) {
+        return SJ_SKIP_CODE_DIFFERS;
+    }
+    if (avoids_page_crossings && crosses_page(address, patch->bytes)) {
+        return SJ_SKIP_CROSSES_PAGE;
+    }
+    uint64_t target = application->stub_addresses[patch->stub];
+    if (patch->kind == SJ_PATCH_JUMP8) {
+        target = application->bias + sj_plan_patches(plan)[patch->via].offset;
+    }
+    bool too_far = false;
+    if (!sj_arch_patch_bytes(patch->kind, address, target, patch->original, patch->bytes, bytes,
+                             &too_far)) {
+        return too_far ? SJ_SKIP_STUB_TOO_FAR : SJ_SKIP_TAIL_BLOCKED;
+    }
+    return SJ_SKIP_NONE;
+}
+
+/* The patches of a plan are mostly in the order of the text, which is read from end to end and does
+ * not fit the caches: in the time of two dozen comparisons the memory answers. */
+static void prefetch_text(const sj_application *application, uint32_t patch)
+{
+    enum { PATCHES_AHEAD = 24 };
+    const sj_plan_header *plan = application->plan;
+    if (plan->patch_count - patch > PATCHES_AHEAD) {
+        const sj_plan_patch *ahead = sj_plan_patches(plan) + patch + PATCHES_AHEAD;
+        __builtin_prefetch((const void *)(uintptr_t)(application->bias + ahead->offset));
+    }
+}
+
+/* All patches of a function are checked before one is written: it is hooked completely or not at
+ * all. */
+static sj_skip check_function(const sj_application *application, uint32_t index)
+{
+    const sj_plan_function *function = sj_plan_functions(application->plan) + index;
+    const sj_plan_patch *patches = sj_plan_patches(application->plan) + function->first_patch;
+    uint8_t bytes[SJ_PATCH_MAX_BYTES];
+    sj_skip skip = (sj_skip)application->function_skips[index];
+    for (uint32_t i = 0; i < function->patch_count && skip == SJ_SKIP_NONE; i++) {
+        prefetch_text(application, function->first_patch + i);
+        skip = make_patch(application, &patches[i], bytes);
+    }
+    return skip;
+}
+
+static void write_bytes(uint64_t address, const uint8_t *bytes, uint32_t count)
+{
+    volatile uint8_t *text = (volatile uint8_t *)(uintptr_t)address;
+    uint32_t word;
+    if (count == sizeof(word) && address % sizeof(word) == 0) {
+        memcpy(&word, bytes, sizeof(word));
+        *(volatile uint32_t *)(uintptr_t)address = word;
+    } else {
+        for (uint32_t i = 0; i < count; i++) {
+            text[i] = bytes[i];
+        }
+    }
+    sj_arch_sync_code(address, count);
+}
+
+static void write_change(sj_hook_change *change)
+{
+    write_bytes(change->address, change->patched, change->bytes);
+    change->written = 1;
+}
+
+static void patch_function(const sj_application *application, uint32_t index,
+                           sj_hooked_module *module)
+{
+    const sj_plan_function *function = sj_plan_functions(application->plan) + index;
+    const sj_plan_patch *patches = sj_plan_patches(application->plan) + function->first_patch;
+    uint8_t bytes[SJ_PATCH_MAX_BYTES];
+    for (uint32_t i = 0; i < function->patch_count; i++) {
+        const uint64_t address = application->bias + patches[i].offset;
+        if (patches[i].kind == SJ_PATCH_SLOT) {
+            sj_library_calls_add(module, index, address,
+                                 application->stub_addresses[patches[i].stub]);
+        } else if (make_patch(application, &patches[i], bytes) == SJ_SKIP_NONE) {
+            sj_hook_change *change =
+                sj_changes_add(module, address, patches[i].original, bytes, patches[i].bytes);
+            change->function = application->first_function + index;
+            change->window = patches[i].window;
+            if (!application->prepare_only) {
+                write_change(change);
+            }
+        }
+    }
+}
+
+/* Checks all functions against the unchanged text first, then patches them. */
+static sj_status patch_functions(sj_application *application, sj_hooked_module *module,
+                                 sj_hooks_report *report)
+{
+    const sj_plan_header *plan = application->plan;
+    const sj_plan_function *functions = sj_plan_functions(plan);
+    sj_text text;
+    for (uint32_t i = 0; i < plan->function_count; i++) {
+        if (sj_plan_is_hooked(&functions[i])) {
+            application->function_skips[i] = (uint8_t)check_function(application, i);
+        }
+    }
+    if (application->prepare_only) {
+        text.count = 0;
+    } else {
+        SJ_TRY(sj_text_open(&text, application->bias + plan->text_low,
+                            application->bias + plan->text_high));
+    }
+    for (uint32_t i = 0; i < plan->function_count; i++) {
+        if (!sj_plan_is_hooked(&functions[i])) {
+            continue;
+        }
+        if (application->function_skips[i] == SJ_SKIP_NONE) {
+            patch_function(application, i, module);
+            report->hooked++;
+        } else {
+            sj_report_failure(report, i, (sj_skip)application->function_skips[i]);
+        }
+    }
+    sj_text_close(&text);
+    return SJ_OK;
+}
+
+static sj_status apply_checked(sj_application *application, sj_hooked_module *module,
+                               sj_hooks_report *report)
+{
+    const sj_plan_header *plan = application->plan;
+    uint64_t patch_count = 0;
+    for (uint32_t i = 0; i < plan->function_count; i++) {
+        const sj_plan_function *function = &sj_plan_functions(plan)[i];
+        patch_count += sj_plan_is_hooked(function) ? function->patch_count : 0;
+        /* No stubs are made for functions that the policy does not want now. */
+        application->function_skips[i] = function->skip;
+    }
+    module->changes_bytes = round_to_pages(patch_count * sizeof(sj_hook_change) + 1);
+    module->changes = sj_sys_allocate(module->changes_bytes);
+    if (module->changes == NULL) {
+        return SJ_ENOMEM;
+    }
+    SJ_TRY(sj_library_calls_new(plan, module));
+    application->calls = module->calls;
+    SJ_TRY(sj_stubs_build(application, module));
+    report->stub_bytes = (uint32_t)module->stubs_bytes;
+    return patch_functions(application, module, report);
+}
+
+static sj_status apply_plan(const void *bytes, size_t size_bytes, bool prepare_only, uint64_t bias,
+                            uint32_t first_function, const sj_hooks_heads *heads,
+                            sj_hooked_module *module, sj_hooks_report *report)
+{
+    report->hooked = 0;
+    report->failed = 0;
+    report->stub_bytes = 0;
+    SJ_TRY(sj_plan_check(bytes, size_bytes));
+    sj_application application = {.plan = bytes,
+                                  .bias = bias,
+                                  .first_function = first_function,
+                                  .prepare_only = prepare_only,
+                                  .heads = heads};
+    if (application.plan->machine != sj_arch_machine()) {
+        return SJ_EUNSUPPORTED;
+    }
+    if (first_function == 0 ||
+        first_function > SJ_RECORD_FUNCTION_MASK - application.plan->function_count) {
+        return SJ_EINVAL;
+    }
+    *module = (sj_hooked_module){.bias = bias, .first_function = first_function};
+    SJ_TRY(open_application(&application));
+    const sj_status status = apply_checked(&application, module, report);
+    (void)sj_sys_unmap(application.scratch, application.scratch_bytes);
+    if (status != SJ_OK) {
+        sj_hooks_forget(module);
+    }
+    return status;
+}
+
+sj_status sj_hooks_apply(const void *bytes, size_t size_bytes, uint64_t bias,
+                         uint32_t first_function, sj_hooked_module *module, sj_hooks_report *report)
+{
+    return apply_plan(bytes, size_bytes, false, bias, first_function, NULL, module, report);
+}
+
+sj_status sj_hooks_apply_heads(const void *bytes, size_t size_bytes, uint64_t bias,
+                               const sj_hooks_heads *heads, sj_hooked_module *module,
+                               sj_hooks_report *report)
+{
+    return apply_plan(bytes, size_bytes, false, bias, 1, heads, module, report);
+}
+
+sj_status sj_hooks_prepare(const void *bytes, size_t size_bytes, uint64_t bias,
+                           uint32_t first_function, sj_hooked_module *module,
+                           sj_hooks_report *report)
+{
+    return apply_plan(bytes, size_bytes, true, bias, first_function, NULL, module, report);
+}
+
+static sj_status restore_changes(sj_hooked_module *module)
+{
+    uint64_t low = UINT64_MAX;
+    uint64_t high = 0;
+    sj_text text;
+    for (uint32_t i = 0; i < module->change_count; i++) {
+        const sj_hook_change *change = &module->changes[i];
+        if (change->written != 0) {
+            low = change->address < low ? change->address : low;
+            high = change->address + change->bytes > high ? change->address + change->bytes : high;
+        }
+    }
+    if (low < high) {
+        SJ_TRY(sj_text_open(&text, low, high));
+        while (module->change_count > 0) {
+            const sj_hook_change *change = &module->changes[--module->change_count];
+            if (change->written != 0) {
+                write_bytes(change->address, change->original, change->bytes);
+            }
+        }
+        sj_text_close(&text);
+    }
+    module->change_count = 0;
+    return SJ_OK;
+}
+
+sj_status sj_hooks_unpatch(sj_hooked_module *module)
+{
+    return module->change_count == 0 ? SJ_OK : restore_changes(module);
+}
+
+void sj_hooks_forget(sj_hooked_module *module)
+{
+    if (module->stubs != NULL) {
+        (void)sj_sys_unmap(module->stubs, module->stubs_bytes);
+    }
+    if (module->changes != NULL) {
+        (void)sj_sys_unmap(module->changes, module->changes_bytes);
+    }
+    sj_library_calls_free(module);
+    *module = (sj_hooked_module){0};
+}
+
+sj_status sj_hooks_redirect(uint64_t address, const uint8_t *original, uint8_t bytes,
+                            uint64_t target, bool prepare_only, sj_hooked_module *module)
+{
+    uint8_t patch[SJ_PATCH_MAX_BYTES];
+    bool too_far = false;
+    sj_text text;
+    if (memcmp((const void *)(uintptr_t)address, original, bytes) != 0) {
+        return SJ_EINVAL;
+    }
+    if (avoids_page_crossings && crosses_page(address, bytes)) {
+        return SJ_EUNSUPPORTED;
+    }
+    *module = (sj_hooked_module){.stubs_bytes = PAGE, .changes_bytes = PAGE};
+    module->changes = sj_sys_allocate(PAGE);
+    module->stubs = sj_near_map(address, address + bytes, PAGE);
+    sj_status status = SJ_ENOMEM;
+    if (module->stubs != NULL && module->changes != NULL) {
+        sj_code_emitter emitter = {.at = (uint64_t)(uintptr_t)module->stubs};
+        sj_code_emit_trampoline(&emitter, target);
+        sj_arch_sync_code((uint64_t)(uintptr_t)module->stubs, PAGE);
+        status = sj_sys_protect(module->stubs, PAGE, PROT_READ | PROT_EXEC) == 0 &&
+                         sj_arch_patch_bytes(SJ_ARCH_JUMP_PATCH, address,
+                                             (uint64_t)(uintptr_t)module->stubs, original, bytes,
+                                             patch, &too_far)
+                     ? SJ_OK
+                     : SJ_EPERM;
+    }
+    if (status == SJ_OK && !prepare_only) {
+        status = sj_text_open(&text, address, address + bytes);
+    }
+    if (status != SJ_OK) {
+        sj_hooks_forget(module);
+        return status;
+    }
+    sj_hook_change *change = sj_changes_add(module, address, original, patch, bytes);
+    if (!prepare_only) {
+        write_change(change);
+        sj_text_close(&text);
+    }
+    return SJ_OK;
+}

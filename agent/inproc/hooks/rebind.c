@@ -1,0 +1,84 @@
+/* Design notes
+ *
+ * Nothing is kept about changed slots, because their module may have been unloaded since: the slots
+ * to restore are found like those to change, by their relocation and their value. A lazily bound
+ * slot is restored as a bound one. */
+#include "agent/inproc/hooks/rebind.h"
+
+#include "agent/inproc/hooks/dynamic_view.h"
+
+#include <elf.h>
+#include <stddef.h>
+#include <string.h>
+
+typedef struct rebind_run {
+    const sj_rebinding *rebindings;
+    uint32_t count;
+    bool restore;
+    uint32_t changed;
+} rebind_run;
+
+static void rebind_slot(rebind_run *run, const sj_dynamic_view *view, const sj_slot *slot)
+{
+    for (uint32_t i = 0; i < run->count; i++) {
+        const sj_rebinding *rebinding = &run->rebindings[i];
+        const uint64_t wanted = run->restore ? rebinding->real : rebinding->replacement;
+        const uint64_t held = *(const volatile uint64_t *)slot->address;
+        if (rebinding->real == 0 || strcmp(slot->name, rebinding->name) != 0 || held == wanted ||
+            (run->restore && held != rebinding->replacement)) {
+            continue;
+        }
+        run->changed += sj_slot_write(view, slot->address, wanted) ? 1 : 0;
+    }
+}
+
+static int rebind_module(struct dl_phdr_info *info, size_t size, void *context)
+{
+    rebind_run *run = context;
+    sj_dynamic_view view;
+    (void)size;
+    if (sj_dynamic_view_read(info, &view)) {
+        for (sj_slot slot = {0}; sj_slot_next(&view, &slot);) {
+            rebind_slot(run, &view, &slot);
+        }
+    }
+    return 0;
+}
+
+uint32_t sj_rebind(const sj_rebinding *rebindings, uint32_t count, bool restore)
+{
+    rebind_run run = {.rebindings = rebindings, .count = count, .restore = restore};
+    (void)dl_iterate_phdr(rebind_module, &run);
+    return run.changed;
+}
+
+typedef struct find_run {
+    const char *name;
+    uint32_t hash;
+    uint64_t found;
+} find_run;
+
+static int find_in_module(struct dl_phdr_info *info, size_t size, void *context)
+{
+    find_run *run = context;
+    sj_dynamic_view view;
+    (void)size;
+    if (!sj_dynamic_view_read(info, &view)) {
+        return 0;
+    }
+    for (uint32_t index = 0; sj_symbol_next(&view, run->name, run->hash, &index);) {
+        const ElfW(Sym) *symbol = &view.symbols[index];
+        if (ELF64_ST_TYPE(symbol->st_info) == STT_FUNC) {
+            run->found = view.bias + symbol->st_value;
+            return 1;
+        }
+    }
+    return 0;
+}
+
+uint64_t sj_rebind_find(const char *name)
+{
+    find_run run = {.name = name, .hash = sj_symbol_hash(name)};
+    (void)dl_iterate_phdr(find_in_module, &run);
+    return run.found;
+}

@@ -1,0 +1,39 @@
+#include "agent/inproc/hooks/dispatch.h"
+#include "agent/inproc/recorder/sys.h"
+
+#include <stdatomic.h>
+#include <stddef.h>
+#include <sys/mman.h>
+
+/* Twice the size of the addresses served: 16 bytes of slot for each word of stack. */
+#define REGION_BYTES (UINT64_C(2) << SJ_RETURN_REGION_SHIFT)
+
+_Static_assert(sizeof(sj_return_slot) == 2 * sizeof(uint64_t), "the assembly and its CFI say so");
+_Static_assert(offsetof(sj_dispatch_record, target) == 8 &&
+                   offsetof(sj_dispatch_record, enter_tag) == 16 &&
+                   offsetof(sj_dispatch_record, leave_tag) == 20,
+               "the assembly says so");
+
+sj_return_slot *sj_return_regions[SJ_RETURN_REGIONS];
+
+bool sj_return_slots_reserve(uint64_t stack)
+{
+    const uint64_t region = stack >> SJ_RETURN_REGION_SHIFT;
+    if (region >= SJ_RETURN_REGIONS) {
+        return false;
+    }
+    sj_return_slot *_Atomic *place = (sj_return_slot * _Atomic *)&sj_return_regions[region];
+    if (atomic_load(place) != NULL) {
+        return true;
+    }
+    sj_return_slot *slots = sj_sys_map(NULL, REGION_BYTES, PROT_READ | PROT_WRITE,
+                                       MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    if (sj_sys_failed(slots)) {
+        return false;
+    }
+    sj_return_slot *expected = NULL;
+    if (!atomic_compare_exchange_strong(place, &expected, slots)) {
+        (void)sj_sys_unmap(slots, REGION_BYTES); /* another thread or a handler was first */
+    }
+    return true;
+}

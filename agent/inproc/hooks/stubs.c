@@ -1,0 +1,334 @@
+/* Design notes
+ *
+ * The area of a module: the trampolines, the code that probes share, the main lines of all stubs,
+ * the tail-call entries (tail_calls.c), and the slow parts, which rarely run and so do not share
+ * cache lines with the others. Stubs may jump to later stubs, so there are two passes: one to
+ * measure, which finds every address relative to the area, and one to write.
+ */
+#include "agent/abi/record.h"
+#include "agent/inproc/hooks/internal.h"
+#include "agent/inproc/recorder/sys.h"
+#include "agent/inproc/recorder/values.h"
+#include "proto/base/cursor.h"
+
+#include <sys/mman.h>
+
+enum {
+    PAGE = 4096,
+    STUB_ALIGNMENT = 16,
+    VALUES_TRAMPOLINE = 16,
+    JUMP_TRAMPOLINE = 32,
+    AREA_START = 64
+};
+
+static bool expects_dispatch;
+
+void sj_hooks_expect_dispatch(void)
+{
+    expects_dispatch = true;
+}
+
+bool sj_hooks_expects_dispatch(void)
+{
+    return expects_dispatch;
+}
+
+/* Dispatched calls return to the thunk; their functions may jump to patched functions. */
+static uint64_t find_thunk(void)
+{
+    return expects_dispatch ? (uint64_t)(uintptr_t)&sj_arch_return_thunk : 0;
+}
+
+static uint64_t read_target(const sj_application *application, sj_reader *reader)
+{
+    return application->bias + (uint64_t)sj_read_zigzag(reader);
+}
+
+static uint64_t read_stub(const sj_application *application, sj_reader *reader)
+{
+    const uint64_t index = sj_read_varint(reader);
+    if (index >= application->plan->stub_count) {
+        reader->bad = true;
+        return 0;
+    }
+    return application->stub_addresses[index];
+}
+
+static uint64_t *read_label(sj_application *application, sj_reader *reader)
+{
+    const uint64_t label = sj_read_varint(reader);
+    if (label >= SJ_LABELS_PER_STUB) {
+        reader->bad = true;
+        return &application->labels[0];
+    }
+    if (label >= application->label_limit) {
+        application->label_limit = (uint32_t)label + 1;
+    }
+    return &application->labels[label];
+}
+
+/* COPY and its kin: bytes, then for the relative ones the field's position and its target. */
+static void emit_copy(sj_application *application, sj_reader *reader, sj_code_emitter *emitter,
+                      sj_plan_operation operation)
+{
+    const uint64_t count = sj_read_varint(reader);
+    const uint8_t *bytes = sj_reader_take(reader, (size_t)count);
+    if (bytes == NULL) {
+        return;
+    }
+    if (operation == SJ_OPERATION_COPY) {
+        sj_code_emit_bytes(emitter, bytes, (uint32_t)count);
+        return;
+    }
+    const uint64_t position = sj_read_varint(reader);
+    uint64_t target = 0;
+    if (operation == SJ_OPERATION_COPY_RELATIVE) {
+        target = read_target(application, reader);
+    } else {
+        target = *read_label(application, reader);
+        emitter->lacks_label |= target == 0;
+    }
+    if (reader->bad || count < 4 || position > count - 4) {
+        reader->bad = true;
+        return;
+    }
+    sj_code_emit_relative(emitter, bytes, (uint32_t)count, (uint32_t)position, target);
+}
+
+static void read_tail_call(const sj_application *application, sj_reader *reader,
+                           sj_code_emitter *emitter, uint32_t function)
+{
+    const uint64_t callee = sj_read_varint(reader);
+    if (callee >= application->plan->function_count) {
+        reader->bad = true;
+    } else if (application->heads != NULL) {
+        sj_code_emit_jump(emitter,
+                          application->bias + sj_plan_functions(application->plan)[callee].offset);
+    } else {
+        sj_code_emit_tail_call(application, emitter, function, (uint32_t)callee);
+    }
+}
+
+/* Emits the recording of the function's arguments, or of its result. */
+static void emit_values(const sj_application *application, sj_code_emitter *emitter, uint32_t index,
+                        bool of_result)
+{
+    const sj_plan_function *function = sj_plan_functions(application->plan) + index;
+    const uint32_t id = application->first_function + index;
+    uint32_t descriptors = 0;
+    for (uint32_t i = SJ_VALUES_PER_FUNCTION; i-- > 0;) {
+        const uint8_t value = function->values[i];
+        const bool is_result = sj_value_position(value) == SJ_VALUE_RESULT;
+        if (value != 0 && is_result == of_result) {
+            descriptors = descriptors << 8 | value;
+        }
+    }
+    if (descriptors != 0) {
+        sj_code_emit_values(emitter, (uint32_t)function->value_shift << SJ_VALUE_SHIFT_BIT | id,
+                            descriptors);
+    }
+}
+
+static void emit_enter(const sj_application *application, sj_code_emitter *emitter, uint32_t index)
+{
+    if (application->heads != NULL) {
+        application->heads->emit(application->heads->context, emitter, index);
+        return;
+    }
+    const sj_plan_function *function = sj_plan_functions(application->plan) + index;
+    const uint32_t id = application->first_function + index;
+    emit_values(application, emitter, index, false);
+    if (function->receiver != 0) {
+        sj_code_emit_receiver_probe(emitter, id, function->receiver);
+    } else {
+        sj_code_emit_probe(emitter, sj_record_make_tag(SJ_RECORD_ENTER, id));
+    }
+}
+
+/* The result register is valid in front of a return, not in front of a jump to another function. */
+static bool is_before_return(sj_reader reader)
+{
+    if (sj_read_u8(&reader) != SJ_OPERATION_COPY) {
+        return false;
+    }
+    const uint64_t count = sj_read_varint(&reader);
+    const uint8_t *bytes = sj_reader_take(&reader, (size_t)count);
+    return bytes != NULL && sj_arch_is_return(bytes, (uint32_t)count);
+}
+
+static void emit_leave(const sj_application *application, sj_code_emitter *emitter, uint32_t index,
+                       const sj_reader *next)
+{
+    if (application->heads != NULL) {
+        return;
+    }
+    const uint32_t id = application->first_function + index;
+    if (is_before_return(*next)) {
+        emit_values(application, emitter, index, true);
+    }
+    sj_code_emit_probe(emitter, sj_record_make_tag(SJ_RECORD_LEAVE, id));
+}
+
+static void emit_operation(sj_application *application, sj_reader *reader, sj_code_emitter *emitter,
+                           uint32_t function)
+{
+    const sj_plan_operation operation = (sj_plan_operation)sj_read_u8(reader);
+    switch (operation) {
+    case SJ_OPERATION_ENTER:
+        emit_enter(application, emitter, function);
+        emitter->frees_flags = false;
+        break;
+    case SJ_OPERATION_LEAVE:
+        emit_leave(application, emitter, function, reader);
+        emitter->frees_flags = false;
+        break;
+    case SJ_OPERATION_FREE_FLAGS:
+        emitter->frees_flags = true;
+        break;
+    case SJ_OPERATION_COPY:
+    case SJ_OPERATION_COPY_RELATIVE:
+    case SJ_OPERATION_COPY_TO_LABEL:
+        emit_copy(application, reader, emitter, operation);
+        break;
+    case SJ_OPERATION_JUMP:
+        sj_code_emit_jump(emitter, read_target(application, reader));
+        break;
+    case SJ_OPERATION_PUSH_RETURN:
+        sj_code_emit_push_return(emitter, read_target(application, reader));
+        break;
+    case SJ_OPERATION_JUMP_IF_STUB: {
+        const uint32_t condition = (uint32_t)sj_read_varint(reader);
+        sj_code_emit_jump_if(emitter, condition, read_stub(application, reader));
+        break;
+    }
+    case SJ_OPERATION_JUMP_STUB:
+        sj_code_emit_jump(emitter, read_stub(application, reader));
+        break;
+    case SJ_OPERATION_LABEL:
+        *read_label(application, reader) = emitter->at;
+        break;
+    case SJ_OPERATION_TAIL_CALL:
+        read_tail_call(application, reader, emitter, function);
+        break;
+    case SJ_OPERATION_DISPATCH:
+        reader->bad |= !sj_code_emit_dispatch(application, emitter, function);
+        break;
+    default:
+        reader->bad = true;
+        break;
+    }
+}
+
+/* Emits one stub; false if its operations are not valid. */
+static bool emit_stub(sj_application *application, sj_code_emitter *emitter, uint32_t index)
+{
+    const sj_plan_stub *stub = sj_plan_stubs(application->plan) + index;
+    const uint8_t *operations = (const uint8_t *)application->plan +
+                                application->plan->operations_offset + stub->operations;
+    sj_reader reader = sj_reader_of(operations, stub->operations_bytes);
+    emitter->frees_flags = false; /* left over from a stub that ended without a probe */
+    while (!reader.bad && sj_reader_left(&reader) != 0) {
+        emit_operation(application, &reader, emitter, stub->function);
+    }
+    return !reader.bad;
+}
+
+static uint64_t align_up(uint64_t value, uint64_t alignment)
+{
+    return (value + alignment - 1) & ~(alignment - 1);
+}
+
+/* Finds the address of each stub relative to the area, and the sizes of its two halves. */
+static void measure_stubs(sj_application *application, uint64_t thunk, uint64_t *main_bytes,
+                          uint64_t *cold_bytes)
+{
+    sj_code_emitter emitter = {.at = AREA_START, .measuring = true, .thunk = thunk};
+    sj_code_emit_shared(&emitter);
+    for (uint32_t i = 0; i < application->plan->stub_count; i++) {
+        if (application->function_skips[sj_plan_stubs(application->plan)[i].function] !=
+            SJ_SKIP_NONE) {
+            continue;
+        }
+        emitter.at = align_up(emitter.at, STUB_ALIGNMENT);
+        application->stub_addresses[i] = emitter.at;
+        if (!emit_stub(application, &emitter, i)) {
+            application->function_skips[sj_plan_stubs(application->plan)[i].function] =
+                SJ_SKIP_UNDECODABLE;
+        }
+    }
+    sj_code_emit_tail_call_entries(application, &emitter);
+    *main_bytes = emitter.at;
+    *cold_bytes = emitter.cold_at;
+}
+
+/* Writes one stub; a second time if it used a label before its place was known. */
+static void write_stub(sj_application *application, sj_code_emitter *emitter, uint32_t index)
+{
+    const uint32_t function = sj_plan_stubs(application->plan)[index].function;
+    while (application->label_limit != 0) {
+        application->labels[--application->label_limit] = 0;
+    }
+    emitter->at = application->stub_addresses[index];
+    if (application->function_skips[function] != SJ_SKIP_NONE) {
+        return;
+    }
+    const sj_code_emitter start = *emitter;
+    bool is_valid = emit_stub(application, emitter, index);
+    if (is_valid && emitter->lacks_label) {
+        *emitter = start;
+        is_valid = emit_stub(application, emitter, index) && !emitter->lacks_label;
+    }
+    if (!is_valid) {
+        application->function_skips[function] = SJ_SKIP_UNDECODABLE;
+    } else if (emitter->too_far) {
+        application->function_skips[function] = SJ_SKIP_STUB_TOO_FAR;
+    }
+    emitter->too_far = false;
+    emitter->lacks_label = false;
+}
+
+sj_status sj_stubs_build(sj_application *application, sj_hooked_module *module)
+{
+    const sj_plan_header *plan = application->plan;
+    uint64_t main_bytes = 0;
+    uint64_t cold_bytes = 0;
+    const uint64_t thunk = find_thunk();
+    measure_stubs(application, thunk, &main_bytes, &cold_bytes);
+    const uint64_t bytes = align_up(main_bytes + cold_bytes, PAGE);
+    uint8_t *area =
+        sj_near_map(application->bias + plan->text_low, application->bias + plan->text_high, bytes);
+    if (area == NULL) {
+        for (uint32_t i = 0; i < plan->function_count; i++) {
+            application->function_skips[i] = SJ_SKIP_STUB_TOO_FAR;
+        }
+        return SJ_OK;
+    }
+    for (uint32_t i = 0; i < plan->stub_count; i++) {
+        application->stub_addresses[i] += (uint64_t)(uintptr_t)area;
+    }
+    for (uint32_t i = 0; i < plan->function_count; i++) {
+        application->tail_call_entries[i] +=
+            application->tail_call_entries[i] != 0 ? (uint64_t)(uintptr_t)area : 0;
+    }
+    sj_code_emitter emitter = {.at = (uint64_t)(uintptr_t)area,
+                               .slow_trampoline = (uint64_t)(uintptr_t)area,
+                               .values_trampoline = (uint64_t)(uintptr_t)area + VALUES_TRAMPOLINE,
+                               .jump_trampoline = (uint64_t)(uintptr_t)area + JUMP_TRAMPOLINE,
+                               .thunk = thunk};
+    sj_code_emit_trampoline(&emitter, (uint64_t)(uintptr_t)&sj_arch_slow_entry);
+    emitter.at = emitter.values_trampoline;
+    sj_code_emit_trampoline(&emitter, (uint64_t)(uintptr_t)&sj_arch_values_entry);
+    emitter.at = emitter.jump_trampoline;
+    sj_code_emit_trampoline(&emitter, (uint64_t)(uintptr_t)&sj_arch_jump_entry);
+    emitter.cold_at = (uint64_t)(uintptr_t)area + main_bytes;
+    emitter.at = (uint64_t)(uintptr_t)area + AREA_START;
+    sj_code_emit_shared(&emitter);
+    for (uint32_t i = 0; i < plan->stub_count; i++) {
+        write_stub(application, &emitter, i);
+    }
+    sj_code_emit_tail_call_entries(application, &emitter);
+    module->stubs = area;
+    module->stubs_bytes = bytes;
+    sj_arch_sync_code((uint64_t)(uintptr_t)area, bytes);
+    return sj_sys_protect(area, bytes, PROT_READ | PROT_EXEC) == 0 ? SJ_OK : SJ_EPERM;
+}

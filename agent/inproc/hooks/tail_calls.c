@@ -1,0 +1,106 @@
+/* Design notes
+ *
+ * A jump to the start of another function ends one call and begins another at the same moment. Such
+ * an exit goes to the tail-call entry of that function, which records both with one reading of the
+ * clock, the main cost of a probe. One call in ten of real programs is made so.
+ *
+ * A tracer hooks and unhooks each function by itself at any time, from outside, by changes of the
+ * text only. So a tail-call entry reads the text: if the function's entry holds the patch, and the
+ * landing instruction in front of it is intact, a jump there would lead straight to its probe.
+ * Otherwise (a breakpoint, say) it jumps to the function's start. It does so, too, when a thread
+ * had to wait for room, because the text may have changed meanwhile. A program that makes its own
+ * text unreadable at run time (execute-only, by protection keys) cannot be recorded with tail-call
+ * entries.
+ *
+ * One entry for each function, not this code in each exit: exits are then shorter than with a probe
+ * of their own, which is faster in programs whose code does not fit the caches. */
+#include "agent/abi/plan_check.h"
+#include "agent/abi/record.h"
+#include "agent/inproc/hooks/internal.h"
+#include "proto/base/cursor.h"
+
+#include <string.h>
+
+enum { ENTRY_ALIGNMENT = 8 };
+
+static bool begins_with_plain_probe(const sj_plan_header *plan, uint32_t index)
+{
+    const sj_plan_stub *stub = sj_plan_stubs(plan) + index;
+    sj_reader reader = sj_reader_of(
+        (const uint8_t *)plan + plan->operations_offset + stub->operations, stub->operations_bytes);
+    uint8_t operation = sj_read_u8(&reader);
+    if (operation == SJ_OPERATION_FREE_FLAGS) {
+        operation = sj_read_u8(&reader);
+    }
+    return operation == SJ_OPERATION_ENTER;
+}
+
+/* The patch of a function's entry, if the function can have a tail-call entry. Depends on the plan
+ * only, so that measuring and writing agree. */
+static const sj_plan_patch *find_entry_patch(const sj_plan_header *plan, uint32_t index)
+{
+    const sj_plan_function *function = sj_plan_functions(plan) + index;
+    bool is_plain = sj_plan_is_hooked(function) && function->receiver == 0;
+    for (uint32_t i = 0; i < SJ_VALUES_PER_FUNCTION; i++) {
+        is_plain = is_plain && function->values[i] == 0;
+    }
+    if (!is_plain) {
+        return NULL;
+    }
+    const sj_plan_patch *patch_at_entry =
+        sj_plan_patches(plan) + function->first_patch + function->patch_count - 1;
+    return patch_at_entry->kind == SJ_PATCH_JUMP32 &&
+                   begins_with_plain_probe(plan, patch_at_entry->stub)
+               ? patch_at_entry
+               : NULL;
+}
+
+void sj_code_emit_tail_call(const sj_application *application, sj_code_emitter *emitter,
+                            uint32_t index, uint32_t callee)
+{
+    const uint32_t tag = sj_record_make_tag(SJ_RECORD_LEAVE, application->first_function + index);
+    if (sj_arch_has_tail_call_entries(emitter) &&
+        find_entry_patch(application->plan, callee) != NULL) {
+        application->tail_call_entries[callee] |= emitter->measuring;
+        sj_code_emit_tail_call_exit(emitter, tag, application->tail_call_entries[callee]);
+    } else {
+        emitter->frees_flags = true;
+        sj_code_emit_probe(emitter, tag);
+        sj_code_emit_jump(emitter,
+                          application->bias + sj_plan_functions(application->plan)[callee].offset);
+    }
+    emitter->frees_flags = false;
+}
+
+static void emit_entry(const sj_application *application, sj_code_emitter *emitter, uint32_t index)
+{
+    const sj_plan_patch *patch_at_entry = find_entry_patch(application->plan, index);
+    uint8_t patch[SJ_PATCH_MAX_BYTES];
+    bool too_far;
+    sj_tail_call_entry entry = {
+        .enter_tag = sj_record_make_tag(SJ_RECORD_ENTER, application->first_function + index),
+        .entry = application->bias + patch_at_entry->offset,
+        .stub = application->stub_addresses[patch_at_entry->stub],
+        .start = application->bias + sj_plan_functions(application->plan)[index].offset};
+    if (!sj_arch_patch_bytes(patch_at_entry->kind, entry.entry, entry.stub,
+                             patch_at_entry->original, patch_at_entry->bytes, patch, &too_far)) {
+        memset(patch, 0, sizeof(patch)); /* no jump: the function is never patched */
+    }
+    memcpy(entry.patch, patch, sizeof(entry.patch));
+    sj_code_emit_tail_call_entry(emitter, &entry);
+}
+
+void sj_code_emit_tail_call_entries(const sj_application *application, sj_code_emitter *emitter)
+{
+    for (uint32_t i = 0; i < application->plan->function_count; i++) {
+        if (application->tail_call_entries[i] == 0) {
+            continue;
+        }
+        if (emitter->measuring) {
+            emitter->at = (emitter->at + ENTRY_ALIGNMENT - 1) & ~(uint64_t)(ENTRY_ALIGNMENT - 1);
+            application->tail_call_entries[i] = emitter->at;
+        }
+        emitter->at = application->tail_call_entries[i];
+        emit_entry(application, emitter, i);
+    }
+}

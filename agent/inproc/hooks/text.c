@@ -1,0 +1,62 @@
+#include "agent/inproc/hooks/internal.h"
+#include "agent/inproc/recorder/maps.h"
+#include "agent/inproc/recorder/sys.h"
+
+#include <sys/auxv.h>
+#include <sys/mman.h>
+
+static sj_status collect_parts(sj_text *text, uint64_t low, uint64_t high)
+{
+    sj_maps maps;
+    sj_mapping mapping;
+    uint64_t covered = low;
+    text->count = 0;
+    if (!sj_maps_open(&maps)) {
+        return SJ_EPERM;
+    }
+    while (covered < high && sj_maps_next(&maps, &mapping)) {
+        if (mapping.high <= covered) {
+            continue;
+        }
+        if (mapping.low > covered || text->count == SJ_TEXT_PARTS) {
+            break;
+        }
+        text->parts[text->count].low = covered;
+        text->parts[text->count].high = mapping.high < high ? mapping.high : high;
+        text->parts[text->count].protection = mapping.protection;
+        covered = text->parts[text->count].high;
+        text->count++;
+    }
+    sj_maps_close(&maps);
+    return covered >= high ? SJ_OK : SJ_EPERM;
+}
+
+void sj_text_close(sj_text *text)
+{
+    for (uint32_t i = 0; i < text->count; i++) {
+        (void)sj_sys_protect((void *)(uintptr_t)text->parts[i].low,
+                             text->parts[i].high - text->parts[i].low, text->parts[i].protection);
+    }
+    text->count = 0;
+}
+
+sj_status sj_text_open(sj_text *text, uint64_t low, uint64_t high)
+{
+    const uint64_t page = getauxval(AT_PAGESZ);
+    low &= ~(page - 1);
+    high = (high + page - 1) & ~(page - 1);
+    SJ_TRY(collect_parts(text, low, high));
+    for (uint32_t i = 0; i < text->count; i++) {
+        void *start = (void *)(uintptr_t)text->parts[i].low;
+        const uint64_t bytes = text->parts[i].high - text->parts[i].low;
+        /* Other threads may run other functions of these pages, so they stay executable; where a
+         * system forbids pages that are writable and executable, they are not for a moment. */
+        if (sj_sys_protect(start, bytes, PROT_WRITE | text->parts[i].protection) != 0 &&
+            sj_sys_protect(start, bytes, PROT_READ | PROT_WRITE) != 0) {
+            text->count = i;
+            sj_text_close(text);
+            return SJ_EPERM;
+        }
+    }
+    return SJ_OK;
+}

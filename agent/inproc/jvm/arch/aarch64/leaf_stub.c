@@ -1,0 +1,30 @@
+/* No wrapper is known here: the probes stay native methods. */
+#include "agent/inproc/jvm/leaf.h"
+
+uint32_t sj_arch_leaf_entry_bytes(uint64_t entry)
+{
+    (void)entry;
+    return 0;
+}
+
+void sj_arch_leaf_emit(uint8_t stub[SJ_LEAF_STUB_BYTES], sj_record_kind kind, uint64_t entry)
+{
+    (void)stub;
+    (void)kind;
+    (void)entry;
+}
+
+bool sj_arch_leaf_lead(uint64_t entry, uint64_t stub, uint64_t *was)
+{
+    (void)entry;
+    (void)stub;
+    (void)was;
+    return false;
+}
+
+void sj_arch_leaf_restore(uint64_t entry, uint64_t stub, uint64_t was)
+{
+    (void)entry;
+    (void)stub;
+    (void)was;
+}

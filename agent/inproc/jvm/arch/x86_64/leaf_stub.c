@@ -1,0 +1,102 @@
+/* Java calls pass the first int in %esi and keep no register but %rsp, %rbp, %r12 and %r15. The
+ * wrapper of a native method begins with the probe of the stack's end, mov %eax, -N(%rsp), seven
+ * bytes that begin at a multiple of eight: HotSpot itself replaces them by a jump when it discards
+ * the wrapper. */
+#include "agent/inproc/jvm/leaf.h"
+
+#include "agent/inproc/recorder/recorder.h"
+
+#include <string.h>
+
+enum { BANG_BYTES = 7, JUMP_BYTES = 5, JUMP = 0xe9, LEAVE_BIT = 0x40 };
+
+uint32_t sj_arch_leaf_entry_bytes(uint64_t entry)
+{
+    const uint8_t *code = (const uint8_t *)(uintptr_t)entry;
+    int32_t displacement;
+    if ((entry & 7) != 0 || code[0] != 0x89 || code[1] != 0x84 || code[2] != 0x24) {
+        return 0;
+    }
+    memcpy(&displacement, code + 3, sizeof(displacement));
+    return displacement < 0 ? BANG_BYTES : 0;
+}
+
+static uint8_t *put(uint8_t *at, const void *bytes, size_t size)
+{
+    memcpy(at, bytes, size);
+    return at + size;
+}
+
+static uint8_t *put_jump(uint8_t *at, uint64_t target)
+{
+    const int32_t displacement = (int32_t)(target - ((uint64_t)(uintptr_t)at + JUMP_BYTES));
+    *at++ = JUMP;
+    return put(at, &displacement, sizeof(displacement));
+}
+
+static uint32_t cursor_offset(void)
+{
+    uint64_t thread_pointer;
+    __asm__("mov %%fs:0, %0" : "=r"(thread_pointer));
+    return (uint32_t)((uint64_t)(uintptr_t)&sj_recorder_self.cursor - thread_pointer);
+}
+
+void sj_arch_leaf_emit(uint8_t stub[SJ_LEAF_STUB_BYTES], sj_record_kind kind, uint64_t entry)
+{
+    static const uint8_t reserve[] = {0x0f, 0x31,                          /* rdtsc */
+                                      0xb9, 0x10, 0x00, 0x00, 0x00,        /* mov $16, %ecx */
+                                      0x64, 0x48, 0x0f, 0xc1, 0x0c, 0x25}; /* xadd %rcx, %fs:... */
+    static const uint8_t test[] = {0xf7, 0xc1, 0x00, 0xf0, 0x00, 0x00,     /* test $0xf000, %ecx */
+                                   0x74, 0x00};                            /* jz slow */
+    static const uint8_t ticks[] = {0x0f, 0xb7, 0xd2,                      /* movzwl %dx, %edx */
+                                    0x48, 0xc1, 0xe2, 0x20,                /* shl $32, %rdx */
+                                    0x48, 0x09, 0xd0,                      /* or %rdx, %rax */
+                                    0x48, 0x89, 0x01};                     /* mov %rax, (%rcx) */
+    static const uint8_t as_leave[] = {0x81, 0xce, 0, 0, 0, LEAVE_BIT};    /* or $..., %esi */
+    static const uint8_t tag[] = {0x48, 0xc1, 0xe6, 0x20,                  /* shl $32, %rsi */
+                                  0x48, 0x89, 0x71, 0x08,                  /* mov %rsi, 8(%rcx) */
+                                  0xc3};                                   /* ret */
+    const uint32_t offset = cursor_offset();
+    uint8_t *at = put(stub, reserve, sizeof(reserve));
+    at = put(at, &offset, sizeof(offset));
+    at = put(at, test, sizeof(test));
+    uint8_t *slow = at - 1;
+    at = put(at, ticks, sizeof(ticks));
+    if (kind == SJ_RECORD_LEAVE) {
+        at = put(at, as_leave, sizeof(as_leave));
+    }
+    at = put(at, tag, sizeof(tag));
+    *slow = (uint8_t)(at - (slow + 1));
+    at = put(at, (const void *)(uintptr_t)entry, BANG_BYTES);
+    (void)put_jump(at, entry + BANG_BYTES);
+}
+
+static uint64_t jump_to(uint64_t entry, uint64_t stub, uint64_t was)
+{
+    const int32_t displacement = (int32_t)(stub - (entry + JUMP_BYTES));
+    uint8_t bytes[sizeof(was)];
+    memcpy(bytes, &was, sizeof(was));
+    bytes[0] = JUMP;
+    memcpy(bytes + 1, &displacement, sizeof(displacement));
+    memcpy(&was, bytes, sizeof(was));
+    return was;
+}
+
+bool sj_arch_leaf_lead(uint64_t entry, uint64_t stub, uint64_t *was)
+{
+    const int64_t distance = (int64_t)(stub - (entry + JUMP_BYTES));
+    if (distance != (int32_t)distance) {
+        return false;
+    }
+    uint64_t expected = *(const volatile uint64_t *)(uintptr_t)entry;
+    *was = expected;
+    return sj_arch_leaf_entry_bytes(entry) != 0 &&
+           atomic_compare_exchange_strong((_Atomic uint64_t *)(uintptr_t)entry, &expected,
+                                          jump_to(entry, stub, *was));
+}
+
+void sj_arch_leaf_restore(uint64_t entry, uint64_t stub, uint64_t was)
+{
+    uint64_t expected = jump_to(entry, stub, was);
+    (void)atomic_compare_exchange_strong((_Atomic uint64_t *)(uintptr_t)entry, &expected, was);
+}

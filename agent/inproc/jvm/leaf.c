@@ -1,0 +1,144 @@
+/* Design notes
+ *
+ * The wrapper that HotSpot compiles for a native method can be called by any thread at any time; it
+ * is changed by one aligned store to its first instruction, in the way and at the place that
+ * HotSpot itself uses to discard it. Everything is read from HotSpot's own tables and compared with
+ * what is expected: at the first difference the wrapper stays as it is, and the probe a native
+ * method. A wrapper that HotSpot makes anew is led again. */
+#include "agent/inproc/jvm/leaf.h"
+
+#include "agent/inproc/hooks/internal.h"
+#include "agent/inproc/jvm/vm_structs.h"
+#include "agent/inproc/recorder/maps.h"
+#include "agent/inproc/recorder/sys.h"
+
+#include <string.h>
+
+enum { PAGE = 4096, STUBS = PAGE / SJ_LEAF_STUB_BYTES };
+
+typedef struct led_wrapper {
+    uint64_t entry;
+    uint64_t was; /* the eight bytes there */
+    uint64_t stub;
+} led_wrapper;
+
+static sj_vm_offsets offsets;
+static jmethodID enter_method;
+static jmethodID leave_method;
+static uint8_t *stubs; /* NULL: none made yet */
+static led_wrapper wrappers[STUBS];
+static uint32_t wrapper_count;
+
+static bool is_known_version(jvmtiEnv *jvmti)
+{
+    char *version = NULL;
+    if ((*jvmti)->GetSystemProperty(jvmti, "java.vm.specification.version", &version) !=
+        JVMTI_ERROR_NONE) {
+        return false;
+    }
+    const bool is_known = strcmp(version, "17") == 0;
+    (void)(*jvmti)->Deallocate(jvmti, (unsigned char *)version);
+    return is_known;
+}
+
+bool sj_jvm_leaf_prepare(jvmtiEnv *jvmti, JNIEnv *env, jclass probe_class)
+{
+    if (!is_known_version(jvmti) || !sj_vm_structs_read(&offsets)) {
+        return false;
+    }
+    enter_method = (*env)->GetStaticMethodID(env, probe_class, "enter", "(I)V");
+    leave_method = (*env)->GetStaticMethodID(env, probe_class, "leave", "(I)V");
+    if ((*env)->ExceptionCheck(env)) {
+        (*env)->ExceptionClear(env);
+    }
+    return enter_method != NULL && leave_method != NULL;
+}
+
+/* Where the compiled code of a method is entered; 0: not inside of `code`, or it has none. */
+static uint64_t find_entry(jmethodID method, uint64_t code, uint64_t size)
+{
+    const uint8_t *described = *(const uint8_t *const *)method;
+    const uint8_t *compiled;
+    uint64_t entry;
+    memcpy(&compiled, described + offsets.method_code, sizeof(compiled));
+    if (compiled == NULL || (uint64_t)(uintptr_t)compiled > code ||
+        code - (uint64_t)(uintptr_t)compiled > PAGE) {
+        return 0; /* another one by now */
+    }
+    memcpy(&entry, compiled + offsets.verified_entry, sizeof(entry));
+    return entry >= code && entry - code + sizeof(uint64_t) <= size ? entry : 0;
+}
+
+static bool is_writable_code(uint64_t address)
+{
+    sj_maps maps;
+    sj_mapping mapping;
+    bool is_writable = false;
+    if (!sj_maps_open(&maps)) {
+        return false;
+    }
+    while (sj_maps_next(&maps, &mapping)) {
+        if (address >= mapping.low && address < mapping.high) {
+            is_writable =
+                (mapping.protection & (PROT_WRITE | PROT_EXEC)) == (PROT_WRITE | PROT_EXEC);
+            break;
+        }
+    }
+    sj_maps_close(&maps);
+    return is_writable;
+}
+
+/* A stub for a wrapper; 0: there is no room. Stubs are never used again for another wrapper,
+ * because threads may still run in them. */
+static uint64_t make_stub(sj_record_kind kind, uint64_t entry)
+{
+    if (stubs == NULL) {
+        stubs = sj_near_map(entry, entry + sizeof(uint64_t), PAGE);
+    }
+    if (stubs == NULL || wrapper_count == STUBS) {
+        return 0;
+    }
+    uint8_t *stub = stubs + (size_t)wrapper_count * SJ_LEAF_STUB_BYTES;
+    /* Other stubs of the page may run meanwhile. */
+    if (sj_sys_protect(stubs, PAGE, PROT_READ | PROT_WRITE | PROT_EXEC) != 0) {
+        return 0;
+    }
+    sj_arch_leaf_emit(stub, kind, entry);
+    if (sj_sys_protect(stubs, PAGE, PROT_READ | PROT_EXEC) != 0) {
+        return 0;
+    }
+    return (uint64_t)(uintptr_t)stub;
+}
+
+void JNICALL sj_jvm_on_compiled(jvmtiEnv *jvmti, jmethodID method, jint size, const void *code,
+                                jint map_size, const jvmtiAddrLocationMap *map, const void *info)
+{
+    (void)jvmti;
+    (void)map_size;
+    (void)map;
+    (void)info;
+    if (method == NULL || (method != enter_method && method != leave_method) || size <= 0 ||
+        atomic_load(&sj_jvm.enabled) == 0) {
+        return;
+    }
+    const uint64_t entry = find_entry(method, (uint64_t)(uintptr_t)code, (uint64_t)size);
+    if (entry == 0 || sj_arch_leaf_entry_bytes(entry) == 0 || !is_writable_code(entry)) {
+        atomic_fetch_add(&sj_jvm.unled, 1);
+        return;
+    }
+    const sj_record_kind kind = method == enter_method ? SJ_RECORD_ENTER : SJ_RECORD_LEAVE;
+    led_wrapper wrapper = {.entry = entry, .stub = make_stub(kind, entry)};
+    if (wrapper.stub == 0 || !sj_arch_leaf_lead(entry, wrapper.stub, &wrapper.was)) {
+        atomic_fetch_add(&sj_jvm.unled, 1);
+        return;
+    }
+    wrappers[wrapper_count++] = wrapper;
+    atomic_fetch_add(&sj_jvm.led, 1);
+}
+
+void sj_jvm_leaf_stop(void)
+{
+    for (uint32_t i = 0; i < wrapper_count; i++) {
+        sj_arch_leaf_restore(wrappers[i].entry, wrappers[i].stub, wrappers[i].was);
+    }
+}

@@ -1,0 +1,37 @@
+/* Leaf probes: where the JVM is one that is known, calls of the probes from compiled code go to a
+ * stub that records and returns, without the change of the thread's state that a native method
+ * costs. Where the stub finds no room, the call goes on into the native method, where it may wait.
+ */
+#ifndef SJ_AGENT_INPROC_JVM_LEAF_H
+#define SJ_AGENT_INPROC_JVM_LEAF_H
+
+#include "agent/inproc/jvm/internal.h"
+
+/* sj_jvm_leaf_prepare finds what is needed of the JVM. False: it is not one that is known. Once,
+ * after sj_jvm_define_probes. */
+bool sj_jvm_leaf_prepare(jvmtiEnv *jvmti, JNIEnv *env, jclass probe_class);
+
+/* sj_jvm_on_compiled is JVMTI's CompiledMethodLoad: leads the wrapper of a probe to its stub. */
+void JNICALL sj_jvm_on_compiled(jvmtiEnv *jvmti, jmethodID method, jint size, const void *code,
+                                jint map_size, const jvmtiAddrLocationMap *map, const void *info);
+
+/* sj_jvm_leaf_stop gives the wrappers their own code back. Threads may still run in the stubs. */
+void sj_jvm_leaf_stop(void);
+
+/* The machine's part. */
+enum { SJ_LEAF_STUB_BYTES = 128 };
+
+/* sj_arch_leaf_entry_bytes gives the size of the one instruction at the entry of a wrapper if it is
+ * of the kind that can be replaced; 0: it is not. */
+uint32_t sj_arch_leaf_entry_bytes(uint64_t entry);
+
+/* sj_arch_leaf_emit writes the stub that records `kind` for the wrapper at `entry`. */
+void sj_arch_leaf_emit(uint8_t stub[SJ_LEAF_STUB_BYTES], sj_record_kind kind, uint64_t entry);
+
+/* sj_arch_leaf_lead replaces the instruction at `entry` by a jump to `stub` with one store and
+ * keeps what was there; false when the stub is out of reach. sj_arch_leaf_restore undoes it, unless
+ * the JVM has replaced the jump itself. */
+bool sj_arch_leaf_lead(uint64_t entry, uint64_t stub, uint64_t *was);
+void sj_arch_leaf_restore(uint64_t entry, uint64_t stub, uint64_t was);
+
+#endif

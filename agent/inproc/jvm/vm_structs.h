@@ -1,0 +1,16 @@
+/* HotSpot's own description of its structures, as its serviceability agent reads it. */
+#ifndef SJ_AGENT_INPROC_JVM_VM_STRUCTS_H
+#define SJ_AGENT_INPROC_JVM_VM_STRUCTS_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+typedef struct sj_vm_offsets {
+    uint64_t method_code;    /* of Method::_code in a Method */
+    uint64_t verified_entry; /* of nmethod::_verified_entry_point in an nmethod */
+} sj_vm_offsets;
+
+/* sj_vm_structs_read fills the offsets. False: the JVM is not HotSpot, or has no such fields. */
+bool sj_vm_structs_read(sj_vm_offsets *offsets);
+
+#endif

@@ -1,0 +1,54 @@
+#include "agent/inproc/hooks/rebind.h"
+#include "agent/inproc/mono/internal.h"
+
+sj_mono_api sj_mono_runtime;
+
+typedef struct wanted_symbol {
+    const char *name;
+    void *slot; /* of a function pointer in sj_mono_runtime */
+} wanted_symbol;
+
+static const wanted_symbol symbols[] = {
+    {"mono_profiler_create", &sj_mono_runtime.profiler_create},
+    {"mono_profiler_set_call_instrumentation_filter_callback", &sj_mono_runtime.set_filter},
+    {"mono_profiler_set_method_enter_callback", &sj_mono_runtime.set_enter},
+    {"mono_profiler_set_method_leave_callback", &sj_mono_runtime.set_leave},
+    {"mono_profiler_set_method_tail_call_callback", &sj_mono_runtime.set_tail_call},
+    {"mono_profiler_set_method_exception_leave_callback", &sj_mono_runtime.set_exception_leave},
+    {"mono_profiler_set_method_free_callback", &sj_mono_runtime.set_method_free},
+    {"mono_profiler_set_image_unloading_callback", &sj_mono_runtime.set_image_unloading},
+    {"mono_profiler_set_runtime_initialized_callback", &sj_mono_runtime.set_initialized},
+    {"mono_method_get_class", &sj_mono_runtime.method_class},
+    {"mono_method_get_token", &sj_mono_runtime.method_token},
+    {"mono_method_full_name", &sj_mono_runtime.method_full_name},
+    {"mono_free", &sj_mono_runtime.free},
+    {"mono_class_get_image", &sj_mono_runtime.class_image},
+    {"mono_image_get_filename", &sj_mono_runtime.image_filename},
+    {"mono_image_get_name", &sj_mono_runtime.image_name},
+    {"mono_image_get_guid", &sj_mono_runtime.image_guid},
+    {"mono_image_is_dynamic", &sj_mono_runtime.image_is_dynamic},
+    {"mono_image_get_entry_point", &sj_mono_runtime.image_entry_point},
+    {"mono_image_get_assembly", &sj_mono_runtime.image_assembly},
+    {"mono_method_signature", &sj_mono_runtime.method_signature},
+    {"mono_signature_is_instance", &sj_mono_runtime.signature_is_instance},
+    {"mono_signature_get_params", &sj_mono_runtime.signature_params},
+    {"mono_signature_get_return_type", &sj_mono_runtime.signature_return},
+    {"mono_type_get_type", &sj_mono_runtime.type_get_type},
+    {"mono_type_get_underlying_type", &sj_mono_runtime.type_underlying},
+    {"mono_type_is_byref", &sj_mono_runtime.type_is_byref},
+    {"mono_string_chars", &sj_mono_runtime.string_chars},
+    {"mono_string_length", &sj_mono_runtime.string_length},
+    {"mono_assembly_get_main", &sj_mono_runtime.main_assembly},
+};
+
+bool sj_mono_find_api(void)
+{
+    for (size_t i = 0; i < sizeof(symbols) / sizeof(symbols[0]); i++) {
+        const uint64_t address = sj_rebind_find(symbols[i].name);
+        if (address == 0) {
+            return false;
+        }
+        *(uint64_t *)symbols[i].slot = address;
+    }
+    return true;
+}

@@ -1,0 +1,117 @@
+/* What the files of this room share. */
+#ifndef SJ_AGENT_INPROC_MONO_INTERNAL_H
+#define SJ_AGENT_INPROC_MONO_INTERNAL_H
+
+#include "agent/inproc/mono/mono.h"
+
+#include <stdatomic.h>
+
+/* The runtime's functions (mono/metadata/profiler.h and others), by what they return. */
+typedef struct sj_mono_api {
+    void *(*profiler_create)(void *self);
+    void (*set_filter)(void *profiler, uint32_t (*filter)(void *self, void *method));
+    void (*set_enter)(void *profiler, void (*enter)(void *self, void *method, void *context));
+    void (*set_leave)(void *profiler, void (*leave)(void *self, void *method, void *context));
+    void (*set_tail_call)(void *profiler, void (*tail)(void *self, void *method, void *target));
+    void (*set_exception_leave)(void *profiler,
+                                void (*leave)(void *self, void *method, void *exception));
+    void (*set_method_free)(void *profiler, void (*freed)(void *self, void *method));
+    void (*set_image_unloading)(void *profiler, void (*unloading)(void *self, void *image));
+    void (*set_initialized)(void *profiler, void (*initialized)(void *self));
+    void *(*method_class)(void *method);
+    uint32_t (*method_token)(void *method);
+    char *(*method_full_name)(void *method, int32_t with_signature);
+    void (*free)(void *memory);
+    void *(*class_image)(void *class);
+    const char *(*image_filename)(void *image);
+    const char *(*image_name)(void *image);
+    const char *(*image_guid)(void *image);
+    int32_t (*image_is_dynamic)(void *image);
+    uint32_t (*image_entry_point)(void *image);
+    void *(*image_assembly)(void *image);
+    void *(*method_signature)(void *method);
+    int32_t (*signature_is_instance)(void *signature);
+    void *(*signature_params)(void *signature, void **iterator);
+    void *(*signature_return)(void *signature);
+    int32_t (*type_get_type)(void *type);
+    void *(*type_underlying)(void *type);
+    int32_t (*type_is_byref)(void *type);
+    uint16_t *(*string_chars)(void *string);
+    int32_t (*string_length)(void *string);
+    void *(*main_assembly)(void);
+} sj_mono_api;
+
+extern sj_mono_api sj_mono_runtime;
+
+/* sj_mono_find_api fills sj_mono_runtime; false: the process has no runtime, or another one. */
+bool sj_mono_find_api(void);
+
+/* A method that was compiled with calls of ours. */
+typedef struct sj_mono_method {
+    _Atomic uint64_t method; /* MonoMethod*; 0: free; written last */
+    _Atomic uint32_t function;
+    _Atomic uint32_t was_entered;
+} sj_mono_method;
+
+enum { SJ_MONO_METHODS_ROOM = 1 << 18 };
+
+extern sj_mono_method sj_mono_methods[SJ_MONO_METHODS_ROOM];
+
+static inline uint32_t sj_mono_place_of(uint64_t pointer)
+{
+    enum { BITS = 18 };
+    _Static_assert(1 << BITS == SJ_MONO_METHODS_ROOM, "the hash has as many bits");
+    return (uint32_t)((pointer >> 3) * UINT64_C(0x9e3779b97f4a7c15) >> (64 - BITS));
+}
+
+/* sj_mono_find_method returns the entry of a method; NULL: it has none. Any thread, no lock. */
+static inline sj_mono_method *sj_mono_find_method(const void *method)
+{
+    const uint64_t key = (uint64_t)(uintptr_t)method;
+    for (uint32_t place = sj_mono_place_of(key);; place = (place + 1) % SJ_MONO_METHODS_ROOM) {
+        sj_mono_method *entry = &sj_mono_methods[place];
+        /* Pairs with the release store in sj_mono_set_method. */
+        const uint64_t held = atomic_load_explicit(&entry->method, memory_order_acquire);
+        if (held == key) {
+            return entry;
+        }
+        if (held == 0) {
+            return NULL;
+        }
+    }
+}
+
+/* sj_mono_set_method says which function a method is from now on; a pointer that comes again is
+ * another method. False: there is no room. */
+bool sj_mono_set_method(const void *method, uint32_t function);
+
+/* sj_mono_forget_method says that a method was freed. */
+void sj_mono_forget_method(const void *method);
+
+/* sj_mono_function_of returns the function of a method that is being compiled, 0: it is not
+ * recorded; and the sj_value_descriptor of its values, one a byte, lowest first. */
+uint32_t sj_mono_function_of(void *method, uint32_t *descriptors);
+
+/* Of the methods, by their places in the table: what they record besides their calls. */
+extern _Atomic uint32_t sj_mono_descriptors[SJ_MONO_METHODS_ROOM];
+
+/* sj_mono_record_values records what is asked of a call of `method`, in front of its entry
+ * (`at_entry`) or exit. `context` is Mono's call context. */
+void sj_mono_record_values(void *method, uint32_t function, uint32_t descriptors,
+                           const uint64_t *context, bool at_entry);
+
+/* sj_mono_forget_image says that an assembly's image is being unloaded. */
+void sj_mono_forget_image(const void *image);
+
+void sj_mono_runtime_is_up(void);
+void sj_mono_set_registrar(const sj_mono_registrar *registrar);
+
+/* The room's lock, of the slow paths only. False: a handler interrupted its owner. */
+bool sj_mono_lock(void);
+void sj_mono_unlock(void);
+
+extern _Atomic uint32_t sj_mono_refused;
+extern _Atomic uint32_t sj_mono_assembly_count;
+extern _Atomic uint32_t sj_mono_method_count;
+
+#endif

@@ -1,0 +1,87 @@
+/* Design notes
+ *
+ * One table from MonoMethod* to function, read by every call without a lock. Entries keep their
+ * place for good; a pointer that Mono gives to another method gets that one's function before the
+ * method can run, because Mono asks about every method that it compiles. */
+#include "agent/inproc/mono/internal.h"
+
+#include "agent/inproc/recorder/sys.h"
+
+enum { METHODS_MAX = SJ_MONO_METHODS_ROOM / 4 * 3 };
+
+sj_mono_method sj_mono_methods[SJ_MONO_METHODS_ROOM];
+_Atomic uint32_t sj_mono_descriptors[SJ_MONO_METHODS_ROOM];
+_Atomic uint32_t sj_mono_method_count;
+_Atomic uint32_t sj_mono_refused;
+
+static _Atomic uint32_t lock_owner; /* tid; 0: free */
+
+bool sj_mono_lock(void)
+{
+    const uint32_t self = sj_sys_tid();
+    for (;;) {
+        uint32_t owner = 0;
+        if (atomic_compare_exchange_strong(&lock_owner, &owner, self)) {
+            return true;
+        }
+        if (owner == self) {
+            return false;
+        }
+        (void)SJ_SYS(SYS_sched_yield, 0, 0, 0, 0, 0, 0);
+    }
+}
+
+void sj_mono_unlock(void)
+{
+    atomic_store(&lock_owner, 0);
+}
+
+static bool add_locked(uint64_t key, uint32_t function)
+{
+    uint32_t place = sj_mono_place_of(key);
+    while (atomic_load(&sj_mono_methods[place].method) != 0) {
+        if (atomic_load(&sj_mono_methods[place].method) == key) {
+            atomic_store(&sj_mono_methods[place].function, function);
+            return true;
+        }
+        place = (place + 1) % SJ_MONO_METHODS_ROOM;
+    }
+    if (atomic_load(&sj_mono_method_count) >= METHODS_MAX) {
+        return false;
+    }
+    atomic_fetch_add(&sj_mono_method_count, 1);
+    atomic_store(&sj_mono_methods[place].function, function);
+    atomic_store_explicit(&sj_mono_methods[place].method, key, memory_order_release);
+    return true;
+}
+
+bool sj_mono_set_method(const void *method, uint32_t function)
+{
+    sj_mono_method *known = sj_mono_find_method(method);
+    if (known != NULL) {
+        if (atomic_exchange(&known->function, function) != function) {
+            atomic_store(&known->was_entered, 0);
+        }
+        return true;
+    }
+    if (!sj_mono_lock()) {
+        return false;
+    }
+    const bool is_added = add_locked((uint64_t)(uintptr_t)method, function);
+    sj_mono_unlock();
+    return is_added;
+}
+
+void sj_mono_forget_method(const void *method)
+{
+    sj_mono_method *known = sj_mono_find_method(method);
+    if (known != NULL) {
+        atomic_store(&known->function, 0);
+        atomic_store(&known->was_entered, 0);
+    }
+}
+
+void sj_mono_after_fork(void)
+{
+    atomic_store(&lock_owner, 0);
+}

@@ -1,0 +1,66 @@
+/* Mono from inside: its methods, recorded by the runtime's own profiler interface.
+ *
+ * When Mono compiles a method it asks whether the method is wanted; a wanted one gets calls of ours
+ * at its entry and its exits, and is never inlined; any other is compiled as ever and costs
+ * nothing. Return addresses stay true. Methods that were compiled before, or ahead of time, make no
+ * calls of ours. Found by symbol, so both `mono` and programs that embed the runtime are.
+ *
+ * Which functions methods are is decided by container: an assembly is asked about once. A method
+ * of an assembly without a file, or of none, is named by itself. */
+#ifndef SJ_AGENT_INPROC_MONO_MONO_H
+#define SJ_AGENT_INPROC_MONO_MONO_H
+
+#include "agent/abi/link.h"
+#include "proto/base/status.h"
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+/* The answer about an assembly. */
+typedef struct sj_mono_assembly {
+    uint32_t first_function; /* of token 1; 0: the assembly is left alone */
+    uint32_t count;          /* of tokens */
+    uint32_t value_count;    /* of methods that record values */
+    uint8_t *wanted;    /* a bit each, in sj_mono_assembly_bytes mapped for it, which become the
+                           receiver's; at their end the sj_link_method_values */
+    bool is_unreadable; /* no file tells its methods: each is named by itself */
+} sj_mono_assembly;
+
+/* sj_mono_assembly_bytes is the size of the memory that `wanted` leads to. */
+static inline size_t sj_mono_assembly_bytes(uint32_t count, uint32_t value_count)
+{
+    return (count + 31) / 32 * 4 + value_count * sizeof(sj_link_method_values);
+}
+
+/* How functions of the session are made. Called in a thread of the app that compiles a method. */
+typedef struct sj_mono_registrar {
+    /* False: nobody could be asked; ask again next time. */
+    bool (*add_assembly)(const char *path, const uint8_t *id, uint32_t id_bytes, bool is_main,
+                         sj_mono_assembly *assembly);
+    /* A method that no file tells of; 0: it is left alone. False as above. */
+    bool (*add_method)(const char *container, const char *name, uint32_t *function);
+    /* The runtime has read its options. */
+    void (*runtime_is_up)(void);
+} sj_mono_registrar;
+
+typedef struct sj_mono_counters {
+    uint32_t assemblies; /* asked about */
+    uint32_t methods;    /* compiled with calls of ours */
+    uint32_t refused;    /* wanted, but there was no room or nobody to ask: not recorded */
+} sj_mono_counters;
+
+/* sj_mono_start registers with the runtime of the process. Again after sj_mono_stop. SJ_ENOTFOUND:
+ * there is none. One thread at a time. */
+SJ_MUST_CHECK sj_status sj_mono_start(const sj_mono_registrar *registrar);
+
+/* sj_mono_stop makes the runtime call nothing of ours any more. Calls under way may still be in
+ * our code, so it stays mapped. One thread at a time. */
+void sj_mono_stop(void);
+
+/* sj_mono_after_fork frees what another thread of the parent held. The child's only thread. */
+void sj_mono_after_fork(void);
+
+void sj_mono_get_counters(sj_mono_counters *counters);
+
+#endif

@@ -1,0 +1,198 @@
+/* Design notes
+ *
+ * Hot path: enter and leave, called by compiled code with the MonoMethod*. The clock is read, the
+ * method's function looked up in one probe of a table, a record reserved and written with two
+ * stores. Mono may stop the world at any instruction of it; nothing here waits for Mono.
+ * An exit by exception is told of methods that Mono never asked us about when they were compiled
+ * (ahead of time, or before we came), too: only those count that were entered. */
+#include "agent/inproc/mono/internal.h"
+
+#include "agent/inproc/recorder/internal.h"
+
+/* MonoProfilerCallInstrumentationFlags. */
+enum {
+    ENTER = 1 << 1,
+    ENTER_CONTEXT = 1 << 2,
+    LEAVE = 1 << 3,
+    LEAVE_CONTEXT = 1 << 4,
+    TAIL_CALL = 1 << 5,
+    EXCEPTION_LEAVE = 1 << 6
+};
+
+#define TICKS48_MASK ((UINT64_C(1) << 48) - 1)
+
+static char self; /* what stands for us in the runtime */
+static void *profiler;
+static _Atomic uint32_t enabled;
+
+static inline void write_record(uint32_t function, sj_record_kind kind, uint64_t stack,
+                                uint64_t ticks)
+{
+    const uint32_t tag = (uint32_t)kind << SJ_RECORD_FUNCTION_BITS | function;
+    uint64_t address = sj_arch_reserve(&sj_recorder_self.cursor, SJ_RECORD_BYTES);
+    if (!sj_recorder_usable(address)) {
+        address = sj_recorder_slow(tag);
+    }
+    *(volatile uint64_t *)address = (ticks & TICKS48_MASK) | stack << 48;
+    /* The tag, in the upper half, tells the consumer that the record is whole. */
+    atomic_store_explicit((_Atomic uint64_t *)(address + 8), (uint64_t)tag << 32,
+                          memory_order_release);
+}
+
+/* Only methods whose values are asked for have a context. */
+static void record_values(void *method, const sj_mono_method *entry, const void *context,
+                          bool at_entry)
+{
+    const uint32_t descriptors = atomic_load(&sj_mono_descriptors[entry - sj_mono_methods]);
+    const uint32_t function = atomic_load(&entry->function);
+    if (descriptors != 0 && function != 0 && sj_recorder_is_armed()) {
+        sj_mono_record_values(method, function, descriptors, context, at_entry);
+    }
+}
+
+static void on_enter(void *ours, void *method, void *context)
+{
+    const uint64_t ticks = sj_arch_ticks();
+    sj_mono_method *entry = sj_mono_find_method(method);
+    (void)ours;
+    if (entry == NULL) {
+        return;
+    }
+    const uint32_t function = atomic_load_explicit(&entry->function, memory_order_relaxed);
+    if (function == 0) {
+        return;
+    }
+    if (atomic_load_explicit(&entry->was_entered, memory_order_relaxed) == 0) {
+        atomic_store_explicit(&entry->was_entered, 1, memory_order_relaxed);
+    }
+    if (context != NULL) {
+        record_values(method, entry, context, true);
+    }
+    write_record(function, SJ_RECORD_ENTER, SJ_MANAGED_CALL, ticks);
+}
+
+static inline void leave(const void *method, sj_managed_stack how, uint64_t ticks)
+{
+    const sj_mono_method *entry = sj_mono_find_method(method);
+    if (entry == NULL || atomic_load_explicit(&entry->was_entered, memory_order_relaxed) == 0) {
+        return;
+    }
+    const uint32_t function = atomic_load_explicit(&entry->function, memory_order_relaxed);
+    if (function != 0) {
+        write_record(function, SJ_RECORD_LEAVE, how, ticks);
+    }
+}
+
+static void on_leave(void *ours, void *method, void *context)
+{
+    (void)ours;
+    if (context != NULL) {
+        const sj_mono_method *entry = sj_mono_find_method(method);
+        if (entry != NULL) {
+            record_values(method, entry, context, false);
+        }
+    }
+    leave(method, SJ_MANAGED_CALL, sj_arch_ticks());
+}
+
+static void on_tail_call(void *ours, void *method, void *target)
+{
+    (void)ours;
+    (void)target;
+    leave(method, SJ_MANAGED_CALL, sj_arch_ticks());
+}
+
+static void on_exception_leave(void *ours, void *method, void *exception)
+{
+    (void)ours;
+    (void)exception;
+    leave(method, SJ_MANAGED_THROWN, sj_arch_ticks());
+}
+
+/* Asked when a method is compiled, when one might be inlined, and when an exception passes one. */
+static uint32_t choose(void *ours, void *method)
+{
+    (void)ours;
+    if (atomic_load_explicit(&enabled, memory_order_relaxed) == 0 || !sj_recorder_is_armed() ||
+        !sj_recorder_may_call()) {
+        return 0;
+    }
+    uint32_t descriptors = 0;
+    const uint32_t function = sj_mono_function_of(method, &descriptors);
+    if (function == 0) {
+        return 0;
+    }
+    if (!sj_mono_set_method(method, function)) {
+        atomic_fetch_add(&sj_mono_refused, 1);
+        return 0;
+    }
+    const uint32_t calls = ENTER | LEAVE | TAIL_CALL | EXCEPTION_LEAVE;
+    if (descriptors == 0) {
+        return calls;
+    }
+    atomic_store(&sj_mono_descriptors[sj_mono_find_method(method) - sj_mono_methods], descriptors);
+    return calls | ENTER_CONTEXT | LEAVE_CONTEXT;
+}
+
+static void on_method_free(void *ours, void *method)
+{
+    (void)ours;
+    sj_mono_forget_method(method);
+}
+
+static void on_image_unloading(void *ours, void *image)
+{
+    (void)ours;
+    sj_mono_forget_image(image);
+}
+
+static void on_initialized(void *ours)
+{
+    (void)ours;
+    sj_mono_runtime_is_up();
+}
+
+sj_status sj_mono_start(const sj_mono_registrar *registrar)
+{
+    const sj_mono_api *api = &sj_mono_runtime;
+    if (!sj_mono_find_api()) {
+        return SJ_ENOTFOUND;
+    }
+    sj_mono_set_registrar(registrar);
+    if (profiler == NULL) {
+        profiler = api->profiler_create(&self);
+    }
+    atomic_store(&enabled, 1);
+    api->set_enter(profiler, on_enter);
+    api->set_leave(profiler, on_leave);
+    api->set_tail_call(profiler, on_tail_call);
+    api->set_exception_leave(profiler, on_exception_leave);
+    api->set_method_free(profiler, on_method_free);
+    api->set_image_unloading(profiler, on_image_unloading);
+    api->set_initialized(profiler, on_initialized);
+    api->set_filter(profiler, choose); /* last: what it chooses has somewhere to call */
+    return SJ_OK;
+}
+
+void sj_mono_stop(void)
+{
+    const sj_mono_api *api = &sj_mono_runtime;
+    if (atomic_exchange(&enabled, 0) == 0) {
+        return;
+    }
+    api->set_filter(profiler, NULL);
+    api->set_enter(profiler, NULL);
+    api->set_leave(profiler, NULL);
+    api->set_tail_call(profiler, NULL);
+    api->set_exception_leave(profiler, NULL);
+    api->set_method_free(profiler, NULL);
+    api->set_image_unloading(profiler, NULL);
+    api->set_initialized(profiler, NULL);
+}
+
+void sj_mono_get_counters(sj_mono_counters *counters)
+{
+    *counters = (sj_mono_counters){.assemblies = atomic_load(&sj_mono_assembly_count),
+                                   .methods = atomic_load(&sj_mono_method_count),
+                                   .refused = atomic_load(&sj_mono_refused)};
+}

@@ -1,0 +1,337 @@
+/* Design notes
+ *
+ * Hot path: one probe of a table of (class, selector, code). An entry's class is stored last and
+ * read first; entries are never removed, because stubs cannot be.
+ * Slow path: the runtime is asked for names before our lock is taken, since a thread that holds the
+ * runtime's lock may wait for ours. A handler that interrupts the owner of the lock goes on
+ * unrecorded, which is counted.
+ * The dispatcher also answers methodForSelector:, whose result is compared and kept: there
+ * stubs are translated into the code that they enter, so calls of kept code are not recorded. Code
+ * that is not in the class's method list (forwarding makes some for one call) must not be kept: it
+ * is called directly. */
+#include "agent/inproc/objc/internal.h"
+
+#include "agent/inproc/hooks/rebind.h"
+#include "agent/inproc/recorder/recorder.h"
+#include "agent/inproc/recorder/sys.h"
+
+#include <stdatomic.h>
+#include <string.h>
+#include <sys/mman.h>
+
+enum { SITES_ROOM = 1 << 17, SITES_MAX = SITES_ROOM / 4 * 3 };
+
+typedef struct site_entry {
+    const void *_Atomic class; /* NULL: free; written last */
+    const void *selector;
+    uint64_t target;
+    const sj_dispatch_record *record; /* NULL: not wanted */
+} site_entry;
+
+/* struct objc_super of GCC's runtime. */
+typedef struct super_call {
+    const void *receiver;
+    const void *class;
+} super_call;
+
+typedef uint64_t (*lookup_function)(const void *receiver, const void *selector);
+typedef uint64_t (*super_function)(const super_call *super, const void *selector);
+typedef void (*selectors_function)(void *selectors);
+
+static site_entry sites[SITES_ROOM];
+static uint32_t site_count;
+static _Atomic uint32_t lock_owner; /* tid; 0: free */
+static _Atomic uint32_t enabled;
+static _Atomic uint32_t refused;
+static _Atomic uint32_t slots;
+static sj_objc_register register_methods;
+
+uint64_t sj_objc_real_message;
+uint64_t sj_objc_real_message_stret;
+static lookup_function real_lookup;
+static super_function real_super;
+static selectors_function real_selectors;
+
+static bool lock_sites(void)
+{
+    const uint32_t self = sj_sys_tid();
+    for (;;) {
+        uint32_t owner = 0;
+        if (atomic_compare_exchange_strong(&lock_owner, &owner, self)) {
+            return true;
+        }
+        if (owner == self) {
+            return false;
+        }
+        (void)SJ_SYS(SYS_sched_yield, 0, 0, 0, 0, 0, 0);
+    }
+}
+
+static void unlock_sites(void)
+{
+    atomic_store(&lock_owner, 0);
+}
+
+static uint32_t site_hash(const void *class, const void *selector)
+{
+    const uint64_t hash = ((uint64_t)(uintptr_t) class >> 4) * UINT64_C(0x9e3779b97f4a7c15) ^
+                          ((uint64_t)(uintptr_t)selector >> 3) * UINT64_C(0xc2b2ae3d27d4eb4f);
+    return (uint32_t)(hash >> 40) & (SITES_ROOM - 1);
+}
+
+/* The entry of a site, or the free one where it belongs. */
+static inline site_entry *find_site(const void *class, const void *selector, uint64_t target)
+{
+    for (uint32_t place = site_hash(class, selector);; place = (place + 1) & (SITES_ROOM - 1)) {
+        site_entry *site = &sites[place];
+        /* Pairs with the release store in add_site. */
+        const void *held = atomic_load_explicit(&site->class, memory_order_acquire);
+        if (held == NULL ||
+            (held == class && site->selector == selector && site->target == target)) {
+            return site;
+        }
+    }
+}
+
+static void add_site(site_entry *site, const void *class, const void *selector, uint64_t target,
+                     const sj_dispatch_record *record)
+{
+    site->selector = selector;
+    site->target = target;
+    site->record = record;
+    site_count++;
+    atomic_store_explicit(&site->class, class, memory_order_release);
+}
+
+static bool is_method_known(const sj_objc_method *key)
+{
+    const bool owned = lock_sites();
+    const bool is_known = owned && sj_objc_find_method(key) != NULL;
+    if (owned) {
+        unlock_sites();
+    }
+    return is_known;
+}
+
+/* The record of a message that goes on at `target`; NULL: there is no room, or no record is needed.
+ * Programs compare what methodForSelector: returns with code that they were given elsewhere, so it
+ * must not be a stub, although the method itself only calls the dispatcher. */
+static const sj_dispatch_record *make_record(const sj_objc_method *method, uint64_t target)
+{
+    const bool is_wanted = method->function != 0;
+    if (strcmp(method->selector, "methodForSelector:") == 0) {
+        const sj_dispatch_record *plain = sj_objc_stub_make_plain(target);
+        if (plain == NULL || !is_wanted) {
+            return plain;
+        }
+        target = sj_objc_stub_of(plain);
+    }
+    return is_wanted ? sj_objc_stub_make(method->function, target) : NULL;
+}
+
+/* `batch` is NULL when the method is known. */
+static site_entry *make_site_locked(const sj_objc_method *key, const void *selector,
+                                    uint64_t target, sj_objc_batch *batch)
+{
+    site_entry *site = find_site(key->class, selector, target);
+    if (atomic_load_explicit(&site->class, memory_order_relaxed) != NULL) {
+        return site; /* another thread was first */
+    }
+    if (site_count == SITES_MAX ||
+        (batch != NULL && !sj_objc_register_batch(batch, register_methods))) {
+        return NULL;
+    }
+    const sj_objc_method *method = sj_objc_find_method(key);
+    const sj_dispatch_record *record = NULL;
+    if (method != NULL) {
+        record = make_record(method, target);
+        if (record == NULL && method->function != 0) {
+            return NULL;
+        }
+    }
+    add_site(site, key->class, selector, target, record);
+    return site;
+}
+
+/* Makes the site of a message met for the first time; NULL when it is not to be recorded now. */
+__attribute__((noinline)) static const site_entry *make_site(const void *class, const void *from,
+                                                             const void *selector, uint64_t target,
+                                                             bool target_is_code)
+{
+    uint64_t code = target_is_code ? target : 0;
+    sj_objc_method key = {.class = class, .selector = sj_objc_runtime.selector_name(selector)};
+    key.owner = key.selector == NULL || !sj_recorder_is_armed()
+                    ? NULL
+                    : sj_objc_find_owner(from, selector, key.selector, &code);
+    if (key.owner == NULL) {
+        return NULL;
+    }
+    sj_objc_batch *batch = NULL;
+    const site_entry *site = NULL;
+    const bool is_known = is_method_known(&key);
+    if (!is_known) {
+        batch = sj_sys_allocate(sizeof(*batch));
+        if (batch != NULL) {
+            sj_objc_collect(&key, code, batch);
+        }
+    }
+    if ((batch != NULL || is_known) && lock_sites()) {
+        site = make_site_locked(&key, selector, target, batch);
+        unlock_sites();
+    }
+    if (batch != NULL) {
+        (void)sj_sys_unmap(batch, sizeof(*batch));
+    }
+    if (site == NULL) {
+        atomic_fetch_add(&refused, 1);
+    }
+    return site;
+}
+
+/* Where the caller of a look-up goes on: a stub, or the code itself. */
+static inline uint64_t recorded_code(const void *class, const void *from, const void *selector,
+                                     uint64_t target)
+{
+    const site_entry *site = find_site(class, selector, target);
+    if (atomic_load_explicit(&site->class, memory_order_acquire) == NULL) {
+        site = make_site(class, from, selector, target, true);
+    }
+    return site != NULL && site->record != NULL ? sj_objc_stub_of(site->record) : target;
+}
+
+static uint64_t lookup(const void *receiver, const void *selector)
+{
+    const uint64_t target = real_lookup(receiver, selector);
+    if (receiver == NULL || atomic_load_explicit(&enabled, memory_order_relaxed) == 0) {
+        return target;
+    }
+    const void *class = *(const void *const *)receiver;
+    return recorded_code(class, class, selector, target);
+}
+
+static uint64_t lookup_super(const super_call *super, const void *selector)
+{
+    const uint64_t target = real_super(super, selector);
+    if (super->receiver == NULL || atomic_load_explicit(&enabled, memory_order_relaxed) == 0) {
+        return target;
+    }
+    return recorded_code(*(const void *const *)super->receiver, super->class, selector, target);
+}
+
+const sj_dispatch_record *sj_objc_message(const void *receiver, const void *selector,
+                                          uint64_t target)
+{
+    if (receiver == NULL || atomic_load_explicit(&enabled, memory_order_relaxed) == 0) {
+        return NULL;
+    }
+    const site_entry *site = find_site(*(const void *const *)receiver, selector, target);
+    const bool is_known = atomic_load_explicit(&site->class, memory_order_acquire) != NULL;
+    return is_known ? site->record : SJ_OBJC_UNKNOWN;
+}
+
+const sj_dispatch_record *sj_objc_new_message(const void *receiver, const void *selector,
+                                              uint64_t target)
+{
+    const void *class = *(const void *const *)receiver;
+    const site_entry *site = make_site(class, class, selector, target, false);
+    return site != NULL ? site->record : NULL;
+}
+
+/* The runtime calls this, through its own PLT, first of all for each module that registers. */
+static void register_selectors(void *selectors)
+{
+    if (atomic_load_explicit(&enabled, memory_order_relaxed) != 0) {
+        sj_objc_follow();
+    }
+    real_selectors(selectors);
+}
+
+enum { REBINDINGS = 5 };
+
+static void list_rebindings(sj_rebinding rebindings[REBINDINGS])
+{
+    const sj_rebinding list[REBINDINGS] = {
+        {"objc_msg_lookup", (uint64_t)(uintptr_t)real_lookup, (uint64_t)(uintptr_t)&lookup},
+        {"objc_msg_lookup_super", (uint64_t)(uintptr_t)real_super,
+         (uint64_t)(uintptr_t)&lookup_super},
+        {"__objc_register_selectors_from_module", (uint64_t)(uintptr_t)real_selectors,
+         (uint64_t)(uintptr_t)&register_selectors},
+        {"objc_msgSend", sj_objc_real_message, (uint64_t)(uintptr_t)&sj_arch_objc_message},
+        {"objc_msgSend_stret", sj_objc_real_message_stret,
+         (uint64_t)(uintptr_t)&sj_arch_objc_message_stret}};
+    for (uint32_t i = 0; i < REBINDINGS; i++) {
+        rebindings[i] = list[i];
+    }
+}
+
+static bool find_runtime(void)
+{
+    sj_objc_api *api = &sj_objc_runtime;
+    *(uint64_t *)&real_lookup = sj_rebind_find("objc_msg_lookup");
+    *(uint64_t *)&real_super = sj_rebind_find("objc_msg_lookup_super");
+    *(uint64_t *)&real_selectors = sj_rebind_find("__objc_register_selectors_from_module");
+    sj_objc_real_message = sj_rebind_find("objc_msgSend");
+    sj_objc_real_message_stret = sj_rebind_find("objc_msgSend_stret");
+    *(uint64_t *)&api->class_name = sj_rebind_find("class_getName");
+    *(uint64_t *)&api->selector_name = sj_rebind_find("sel_getName");
+    *(uint64_t *)&api->superclass = sj_rebind_find("class_getSuperclass");
+    *(uint64_t *)&api->is_meta = sj_rebind_find("class_isMetaClass");
+    *(uint64_t *)&api->instance_method = sj_rebind_find("class_getInstanceMethod");
+    *(uint64_t *)&api->implementation = sj_rebind_find("method_getImplementation");
+    if (!sj_arch_objc_can_keep_vectors()) {
+        sj_objc_real_message = 0;
+        sj_objc_real_message_stret = 0;
+    }
+    /* Only GCC's runtime has this function, and with it the structure of its classes. */
+    api->has_method_lists = real_selectors != NULL;
+    return (real_lookup != NULL || sj_objc_real_message != 0) && api->class_name != NULL &&
+           api->selector_name != NULL && api->superclass != NULL && api->is_meta != NULL &&
+           api->instance_method != NULL && api->implementation != NULL;
+}
+
+sj_status sj_objc_start(sj_objc_register registers)
+{
+    if (!find_runtime()) {
+        return SJ_ENOTFOUND;
+    }
+    if (!sj_objc_stubs_open()) {
+        return SJ_ENOMEM;
+    }
+    register_methods = registers;
+    /* A module that asks for code while the sender's module is not bound yet would be given a stub:
+     * all modules are bound before any lookup returns one. */
+    sj_objc_follow();
+    atomic_store(&enabled, 1);
+    sj_objc_follow(); /* what was loaded meanwhile */
+    return SJ_OK;
+}
+
+void sj_objc_follow(void)
+{
+    sj_rebinding rebindings[REBINDINGS];
+    list_rebindings(rebindings);
+    atomic_fetch_add(&slots, sj_rebind(rebindings, REBINDINGS, false));
+}
+
+void sj_objc_stop(void)
+{
+    sj_rebinding rebindings[REBINDINGS];
+    if (atomic_exchange(&enabled, 0) != 0) {
+        list_rebindings(rebindings);
+        (void)sj_rebind(rebindings, REBINDINGS, true);
+    }
+}
+
+void sj_objc_after_fork(void)
+{
+    atomic_store(&lock_owner, 0);
+    (void)!sj_objc_stubs_after_fork();
+}
+
+void sj_objc_get_counters(sj_objc_counters *counters)
+{
+    *counters = (sj_objc_counters){.methods = sj_objc_method_count(),
+                                   .stubs = sj_objc_stub_count(),
+                                   .slots = atomic_load(&slots),
+                                   .refused = atomic_load(&refused)};
+}

@@ -1,0 +1,258 @@
+#include "agent/inproc/objc/internal.h"
+
+#include <string.h>
+
+enum {
+    METHODS_ROOM = 1 << 17,
+    METHODS_MAX = METHODS_ROOM / 4 * 3,
+    NAME_MAX_BYTES = 2048,
+    CLASS_NAME_MAX_BYTES = 1023
+};
+
+/* GCC's runtime: words of a class, and its method lists. */
+enum { CLASS_METHODS = 7, LISTS_MAX = 64 };
+
+typedef struct gcc_method {
+    const void *selector;
+    const char *types;
+    uint64_t implementation;
+} gcc_method;
+
+typedef struct gcc_method_list {
+    const struct gcc_method_list *next;
+    int32_t count;
+    gcc_method methods[];
+} gcc_method_list;
+
+sj_objc_api sj_objc_runtime;
+
+static sj_objc_method known[METHODS_ROOM];
+static uint32_t known_count;
+
+static uint32_t method_hash(const sj_objc_method *key)
+{
+    uint64_t hash = (uint64_t)(uintptr_t)key->class >> 4;
+    hash = hash * UINT64_C(0x9e3779b97f4a7c15) + ((uint64_t)(uintptr_t)key->selector >> 1);
+    hash = hash * UINT64_C(0xd6e8feb86659fd93) + ((uint64_t)(uintptr_t)key->owner >> 4);
+    hash *= UINT64_C(0x9e3779b97f4a7c15);
+    return (uint32_t)(hash >> 40) & (METHODS_ROOM - 1);
+}
+
+static bool is_same(const sj_objc_method *a, const sj_objc_method *b)
+{
+    return a->class == b->class && a->owner == b->owner && a->selector == b->selector;
+}
+
+/* The entry of a key, or the free one where it belongs. */
+static sj_objc_method *find_method_entry(const sj_objc_method *key)
+{
+    uint32_t place = method_hash(key);
+    while (known[place].class != NULL && !is_same(&known[place], key)) {
+        place = (place + 1) & (METHODS_ROOM - 1);
+    }
+    return &known[place];
+}
+
+const sj_objc_method *sj_objc_find_method(const sj_objc_method *key)
+{
+    const sj_objc_method *found = find_method_entry(key);
+    return found->class != NULL ? found : NULL;
+}
+
+static void append_text(char *name, uint32_t *used, const char *text)
+{
+    while (*text != '\0' && *used < NAME_MAX_BYTES) {
+        name[(*used)++] = *text++;
+    }
+}
+
+/* -[Class selector], or -[Class:Owner selector] when the class inherits the method. */
+static void add_method(sj_objc_batch *batch, const sj_objc_method *method, uint64_t code)
+{
+    if (batch->count == SJ_OBJC_BATCH_METHODS ||
+        SJ_OBJC_BATCH_BYTES - batch->names_bytes <= NAME_MAX_BYTES) {
+        return;
+    }
+    char *name = batch->names + batch->names_bytes;
+    uint32_t used = 0;
+    append_text(name, &used, sj_objc_runtime.is_meta(method->class) ? "+[" : "-[");
+    append_text(name, &used, sj_objc_runtime.class_name(method->class));
+    if (method->owner != method->class) {
+        append_text(name, &used, ":");
+        append_text(name, &used, sj_objc_runtime.class_name(method->owner));
+    }
+    append_text(name, &used, " ");
+    append_text(name, &used, method->selector);
+    append_text(name, &used, "]");
+    name[used++] = '\0';
+    batch->names_bytes += used;
+    batch->codes[batch->count] = code;
+    batch->methods[batch->count++] = *method;
+}
+
+static bool is_collected(const sj_objc_batch *batch, const char *selector)
+{
+    for (uint32_t i = 0; i < batch->count; i++) {
+        if (batch->methods[i].selector == selector) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/* Lists are only ever added in front, so they can be read while another thread adds one. */
+static const gcc_method_list *lists_of(const void *class)
+{
+    return ((const gcc_method_list *const *)class)[CLASS_METHODS];
+}
+
+static const gcc_method *find_in_lists(const void *class, const char *name)
+{
+    const gcc_method_list *list = lists_of(class);
+    for (uint32_t lists = 0; list != NULL && lists < LISTS_MAX; lists++, list = list->next) {
+        for (int32_t i = 0; i < list->count; i++) {
+            if (sj_objc_runtime.selector_name(list->methods[i].selector) == name) {
+                return &list->methods[i];
+            }
+        }
+    }
+    return NULL;
+}
+
+/* A method's code is the expected one; `*code` 0 expects any and is filled in. */
+static bool is_expected_code(uint64_t implementation, uint64_t *code)
+{
+    if (*code == 0) {
+        *code = implementation;
+    }
+    return *code == implementation;
+}
+
+static const void *find_owner_in_lists(const void *from, const char *name, uint64_t *code)
+{
+    for (const void *at = from; at != NULL; at = sj_objc_runtime.superclass(at)) {
+        const gcc_method *method = find_in_lists(at, name);
+        if (method != NULL) {
+            return is_expected_code(method->implementation, code) ? at : NULL;
+        }
+    }
+    return NULL;
+}
+
+const void *sj_objc_find_owner(const void *from, const void *selector, const char *name,
+                               uint64_t *code)
+{
+    if (sj_objc_runtime.has_method_lists) {
+        return find_owner_in_lists(from, name, code);
+    }
+    const void *method = sj_objc_runtime.instance_method(from, selector);
+    if (method == NULL || !is_expected_code(sj_objc_runtime.implementation(method), code)) {
+        return NULL;
+    }
+    const void *owner = from;
+    for (const void *at = from; at != NULL; at = sj_objc_runtime.superclass(at)) {
+        if (sj_objc_runtime.instance_method(at, selector) != method) {
+            break;
+        }
+        owner = at;
+    }
+    return owner;
+}
+
+static void collect_class(const sj_objc_method *key, const void *owner, sj_objc_batch *batch)
+{
+    const gcc_method_list *list = lists_of(owner);
+    for (uint32_t lists = 0; list != NULL && lists < LISTS_MAX; lists++, list = list->next) {
+        for (int32_t i = 0; i < list->count; i++) {
+            const char *selector = sj_objc_runtime.selector_name(list->methods[i].selector);
+            if (selector != NULL && !is_collected(batch, selector)) {
+                const sj_objc_method method = {
+                    .class = key->class, .owner = owner, .selector = selector};
+                add_method(batch, &method, list->methods[i].implementation);
+            }
+        }
+    }
+}
+
+/* The class of the receivers and its ancestors, as far as there is room: a name is whole, but that
+ * of the class itself may be cut. */
+static void collect_lineage(const void *class, sj_objc_batch *batch)
+{
+    batch->lineage_bytes = 0;
+    for (; class != NULL; class = sj_objc_runtime.superclass(class)) {
+        const char *name = sj_objc_runtime.class_name(class);
+        const uint32_t used = batch->lineage_bytes;
+        const size_t bytes = strnlen(name, CLASS_NAME_MAX_BYTES);
+        if (used != 0 && (name[bytes] != '\0' || bytes >= SJ_OBJC_LINEAGE_BYTES - used)) {
+            return;
+        }
+        memcpy(batch->lineage + used, name, bytes);
+        batch->lineage[used + bytes] = '\0';
+        batch->lineage_bytes += (uint32_t)bytes + 1;
+    }
+}
+
+void sj_objc_collect(const sj_objc_method *key, uint64_t code, sj_objc_batch *batch)
+{
+    batch->count = 0;
+    batch->names_bytes = 0;
+    collect_lineage(key->class, batch);
+    add_method(batch, key, code);
+    if (!sj_objc_runtime.has_method_lists) {
+        return;
+    }
+    for (const void *owner = key->class; owner != NULL; owner = sj_objc_runtime.superclass(owner)) {
+        collect_class(key, owner, batch);
+    }
+}
+
+/* Drops known methods: classes gain methods, and a batch may be collected twice. */
+static void drop_known(sj_objc_batch *batch)
+{
+    const char *name = batch->names;
+    uint32_t kept = 0;
+    uint32_t bytes = 0;
+    for (uint32_t i = 0; i < batch->count; i++) {
+        const uint32_t size = (uint32_t)strlen(name) + 1;
+        if (sj_objc_find_method(&batch->methods[i]) == NULL) {
+            batch->codes[kept] = batch->codes[i];
+            batch->methods[kept++] = batch->methods[i];
+            memmove(batch->names + bytes, name, size);
+            bytes += size;
+        }
+        name += size;
+    }
+    batch->count = kept;
+    batch->names_bytes = bytes;
+}
+
+bool sj_objc_register_batch(sj_objc_batch *batch, sj_objc_register register_methods)
+{
+    uint32_t first = 0;
+    drop_known(batch);
+    if (batch->count == 0) {
+        return true;
+    }
+    const sj_objc_methods methods = {.count = batch->count,
+                                     .names_bytes = batch->names_bytes,
+                                     .lineage_bytes = batch->lineage_bytes,
+                                     .names = batch->names,
+                                     .lineage = batch->lineage,
+                                     .codes = batch->codes};
+    if (known_count + batch->count > METHODS_MAX ||
+        !register_methods(&methods, &first, batch->wanted)) {
+        return false;
+    }
+    for (uint32_t i = 0; i < batch->count; i++) {
+        sj_objc_method *place = find_method_entry(&batch->methods[i]);
+        *place = batch->methods[i];
+        place->function = batch->wanted[i] != 0 ? first + i : 0;
+    }
+    known_count += batch->count;
+    return true;
+}
+
+uint32_t sj_objc_method_count(void)
+{
+    return known_count;
+}

@@ -1,0 +1,88 @@
+/* Machine-dependent primitives of the recorder for AArch64 Linux: one file of this name per
+ * architecture. No function here touches errno, vector registers or libc. */
+#ifndef SJ_AGENT_INPROC_RECORDER_ARCH_AARCH64_SYS_CALL_H
+#define SJ_AGENT_INPROC_RECORDER_ARCH_AARCH64_SYS_CALL_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+/* sj_sys_call6 enters the kernel; the result is negative errno on failure. Async-signal-safe. */
+static inline long sj_sys_call6(long number, long a, long b, long c, long d, long e, long f)
+{
+    register long x8 __asm__("x8") = number;
+    register long x0 __asm__("x0") = a;
+    register long x1 __asm__("x1") = b;
+    register long x2 __asm__("x2") = c;
+    register long x3 __asm__("x3") = d;
+    register long x4 __asm__("x4") = e;
+    register long x5 __asm__("x5") = f;
+    __asm__ volatile("svc #0"
+                     : "+r"(x0)
+                     : "r"(x8), "r"(x1), "r"(x2), "r"(x3), "r"(x4), "r"(x5)
+                     : "memory", "cc");
+    return x0;
+}
+
+/* sj_arch_ticks reads the raw clock. */
+static inline uint64_t sj_arch_ticks(void)
+{
+    uint64_t ticks;
+    __asm__ volatile("mrs %0, cntvct_el0" : "=r"(ticks));
+    return ticks;
+}
+
+/* sj_arch_ticks_hz is the rate that the machine claims for its clock; 0: it does not say. */
+static inline uint64_t sj_arch_ticks_hz(void)
+{
+    uint64_t hz;
+    __asm__ volatile("mrs %0, cntfrq_el0" : "=r"(hz));
+    return hz;
+}
+
+/* sj_arch_reserve adds `bytes` to the calling thread's cursor and returns its old value. A signal
+ * handler runs before or after it: one in between clears the exclusive monitor on its return, and
+ * the reservation starts again. */
+static inline uint64_t sj_arch_reserve(uint64_t *cursor, uint64_t bytes)
+{
+    uint64_t old;
+    uint64_t next;
+    uint32_t failed;
+    __asm__ volatile("1: ldxr %0, %3\n"
+                     "   add %1, %0, %4\n"
+                     "   stxr %w2, %1, %3\n"
+                     "   cbnz %w2, 1b\n"
+                     : "=&r"(old), "=&r"(next), "=&r"(failed), "+Q"(*cursor)
+                     : "r"(bytes)
+                     : "memory");
+    return old;
+}
+
+/* No restorer marks a handler's frame here; what does is the header of the vector registers that
+ * the kernel saves in every frame. */
+#define SJ_ARCH_SIGNAL_WORD UINT64_C(0x0000021046508001)
+
+/* sj_arch_thread_pointer is the address of the thread's control block, which on the stacks that a C
+ * library makes lies above all frames. */
+static inline uint64_t sj_arch_thread_pointer(void)
+{
+    uint64_t pointer;
+    __asm__("mrs %0, tpidr_el0" : "=r"(pointer));
+    return pointer;
+}
+
+/* sj_arch_is_signal_frame tells whether the word at `at` belongs to a frame that the kernel made:
+ * before it lie the stack pointer that was interrupted, which is further out, an instruction's
+ * address, and the state of a 64-bit program. `words` is a copy of the stack around `at`. */
+enum { SJ_ARCH_SIGNAL_WORDS_BEFORE = 4, SJ_ARCH_SIGNAL_WORDS_BEHIND = 0 };
+
+static inline bool sj_arch_is_signal_frame(const uint64_t *words, uint64_t at)
+{
+    enum { STACK = -4, COUNTER = -3, STATE = -2, ALIGNMENT = 16, MODE_BITS = 0x1f };
+    enum { LONGEST_FRAME_BYTES = 1 << 17, LOWEST_CODE = 4096, ADDRESS_BITS = 48 };
+    return at % ALIGNMENT == 0 && words[STACK] > at && words[STACK] % ALIGNMENT == 0 &&
+           words[STACK] - at < LONGEST_FRAME_BYTES && words[COUNTER] % 4 == 0 &&
+           words[COUNTER] >= LOWEST_CODE && words[COUNTER] >> ADDRESS_BITS == 0 &&
+           (words[STATE] & MODE_BITS) == 0 && words[STATE] >> 32 == 0;
+}
+
+#endif

@@ -1,0 +1,67 @@
+/* Machine-dependent primitives of the recorder for x86-64 Linux: one file of this name per
+ * architecture. No function here touches errno, vector registers or libc. */
+#ifndef SJ_AGENT_INPROC_RECORDER_ARCH_X86_64_SYS_CALL_H
+#define SJ_AGENT_INPROC_RECORDER_ARCH_X86_64_SYS_CALL_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+/* sj_sys_call6 enters the kernel; the result is negative errno on failure. Async-signal-safe. */
+static inline long sj_sys_call6(long number, long a, long b, long c, long d, long e, long f)
+{
+    register long r10 __asm__("r10") = d;
+    register long r8 __asm__("r8") = e;
+    register long r9 __asm__("r9") = f;
+    long result;
+    __asm__ volatile("syscall"
+                     : "=a"(result)
+                     : "a"(number), "D"(a), "S"(b), "d"(c), "r"(r10), "r"(r8), "r"(r9)
+                     : "rcx", "r11", "memory");
+    return result;
+}
+
+/* sj_arch_ticks reads the raw clock. */
+static inline uint64_t sj_arch_ticks(void)
+{
+    uint32_t low;
+    uint32_t high;
+    __asm__ volatile("rdtsc" : "=a"(low), "=d"(high));
+    return (uint64_t)high << 32 | low;
+}
+
+/* sj_arch_ticks_hz is the rate that the machine claims for its clock; 0: it does not say. */
+static inline uint64_t sj_arch_ticks_hz(void)
+{
+    return 0;
+}
+
+/* sj_arch_reserve adds `bytes` to the calling thread's cursor and returns its old value, in one
+ * instruction: a signal handler runs before or after it, never in between. */
+static inline uint64_t sj_arch_reserve(uint64_t *cursor, uint64_t bytes)
+{
+    __asm__ volatile("xaddq %0, %1" : "+r"(bytes), "+m"(*cursor) : : "memory", "cc");
+    return bytes;
+}
+
+/* sj_arch_thread_pointer is the address of the thread's control block, which on the stacks that a C
+ * library makes lies above all frames. */
+static inline uint64_t sj_arch_thread_pointer(void)
+{
+    uint64_t pointer;
+    __asm__("mov %%fs:0, %0" : "=r"(pointer));
+    return pointer;
+}
+
+/* sj_arch_is_signal_frame tells whether a handler's return address belongs to a frame that the
+ * kernel made: behind it lies a ucontext without successor and with the user code segment. `words`
+ * is a copy of the stack around that address, `at`. */
+enum { SJ_ARCH_SIGNAL_WORDS_BEFORE = 0, SJ_ARCH_SIGNAL_WORDS_BEHIND = 25 };
+
+static inline bool sj_arch_is_signal_frame(const uint64_t *words, uint64_t at)
+{
+    enum { FLAGS = 1, LINK = 2, SEGMENTS = 24, FLAG_BITS = 0xf, USER_CODE = 0x33 };
+    (void)at;
+    return words[FLAGS] <= FLAG_BITS && words[LINK] == 0 && (words[SEGMENTS] & 0xffff) == USER_CODE;
+}
+
+#endif

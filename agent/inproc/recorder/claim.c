@@ -1,0 +1,169 @@
+/* Design notes
+ *
+ * A thread's first probe looks for the bounds of its stack. glibc writes them into the thread's
+ * control block, at a place that differs between versions: two words that describe memory which
+ * holds both this frame and the block are what is looked for. Else /proc/self/maps is read, which
+ * takes a hundred times as long. */
+#include "agent/inproc/recorder/internal.h"
+#include "agent/inproc/recorder/maps.h"
+#include "agent/inproc/recorder/sys.h"
+
+#include <sys/prctl.h>
+#include <sys/resource.h>
+
+enum { PAGE_BYTES = 4096, BLOCK_ROOM_BYTES = 16384 };
+#define STACK_MAX_BYTES (UINT64_C(1) << 36) /* no stack lies that low, also in emulators */
+
+/* The block lies at the thread pointer (x86-64) or below it (AArch64); only the page of the pointer
+ * is sure to be readable. */
+static bool find_in_control_block(uint64_t here, sj_stack_bounds *bounds)
+{
+    const uint64_t block = sj_arch_thread_pointer();
+    const uint64_t page = block & ~(uint64_t)(PAGE_BYTES - 1);
+    const volatile uint64_t *words = (const volatile uint64_t *)page;
+    for (uint32_t i = 0; block > here && i + 1 < PAGE_BYTES / sizeof(*words); i++) {
+        const uint64_t low = words[i];
+        const uint64_t bytes = words[i + 1];
+        if (low > STACK_MAX_BYTES && low <= here && bytes < STACK_MAX_BYTES &&
+            low + bytes > block && low + bytes - block < BLOCK_ROOM_BYTES) {
+            *bounds = (sj_stack_bounds){low, block};
+            return true;
+        }
+    }
+    return false;
+}
+
+/* Bounds of the mapping that the thread runs on; the main thread's may still grow to its limit.
+ * Stacks without guard pages share one mapping with whatever lies beside them: the thread's control
+ * block, which a C library puts above the first frame, ends its own. */
+static sj_stack_bounds find_in_maps(uint64_t here)
+{
+    const uint64_t block = sj_arch_thread_pointer();
+    sj_stack_bounds bounds = {0, 0};
+    sj_maps maps;
+    sj_mapping mapping;
+    if (!sj_maps_open(&maps)) {
+        return bounds;
+    }
+    while (sj_maps_next(&maps, &mapping)) {
+        if (here < mapping.low || here >= mapping.high) {
+            continue;
+        }
+        bounds.low = mapping.low;
+        bounds.high = block > here && block < mapping.high ? block : mapping.high;
+        struct rlimit limit;
+        if (mapping.is_stack && SJ_SYS(SYS_prlimit64, 0, RLIMIT_STACK, NULL, &limit, 0, 0) == 0 &&
+            limit.rlim_cur > mapping.high - mapping.low && limit.rlim_cur < mapping.high) {
+            bounds.low = mapping.high - limit.rlim_cur;
+        }
+        break;
+    }
+    sj_maps_close(&maps);
+    return bounds;
+}
+
+sj_stack_bounds sj_recorder_find_stack(void)
+{
+    const uint64_t here = (uint64_t)(uintptr_t)__builtin_frame_address(0);
+    sj_stack_bounds bounds;
+    return find_in_control_block(here, &bounds) ? bounds : find_in_maps(here);
+}
+
+/* Where in its control block a C library keeps a thread's number: found while calls may be made,
+ * for threads that claim a slot when none may be. 0: not known. */
+static _Atomic int32_t tid_distance;
+
+static uint32_t tid_at(int32_t distance)
+{
+    return *(const volatile uint32_t *)(sj_arch_thread_pointer() + (uint64_t)(int64_t)distance);
+}
+
+static void learn_tid_distance(uint32_t tid)
+{
+    const uint64_t block = sj_arch_thread_pointer();
+    const int32_t in_page = (int32_t)(block % PAGE_BYTES);
+    const int32_t known = atomic_load_explicit(&tid_distance, memory_order_relaxed);
+    if (known != 0 && known < PAGE_BYTES - in_page && known >= -in_page && tid_at(known) == tid) {
+        return;
+    }
+    for (int32_t at = 4; at < PAGE_BYTES; at += 4) {
+        /* Behind the block first, which is where it lies on x86-64. */
+        const bool is_behind = at + 4 <= PAGE_BYTES - in_page;
+        if (is_behind && tid_at(at) == tid) {
+            atomic_store_explicit(&tid_distance, at, memory_order_relaxed);
+            return;
+        }
+    }
+    for (int32_t at = -4; at >= -in_page; at -= 4) {
+        if (tid_at(at) == tid) {
+            atomic_store_explicit(&tid_distance, at, memory_order_relaxed);
+            return;
+        }
+    }
+}
+
+/* 0: not known. */
+static uint32_t tid_without_call(void)
+{
+    const uint64_t block = sj_arch_thread_pointer();
+    const int32_t in_page = (int32_t)(block % PAGE_BYTES);
+    const int32_t known = atomic_load_explicit(&tid_distance, memory_order_relaxed);
+    const bool is_readable = known != 0 && known < PAGE_BYTES - in_page && known >= -in_page;
+    return is_readable ? tid_at(known) : 0;
+}
+
+static void fill_slot(sj_thread_slot *slot)
+{
+    sj_stack_bounds bounds = {0, 0};
+    slot->start_ticks = sj_arch_ticks();
+    for (size_t i = 0; i < sizeof(slot->name); i++) {
+        slot->name[i] = '\0';
+    }
+    if (sj_recorder_begin_calls()) {
+        slot->tid = sj_sys_tid();
+        learn_tid_distance(slot->tid);
+        bounds = sj_recorder_find_stack();
+        (void)SJ_SYS(SYS_prctl, PR_GET_NAME, slot->name, 0, 0, 0, 0);
+        sj_recorder_end_calls();
+    } else {
+        slot->tid = tid_without_call();
+    }
+    slot->stack_low = bounds.low;
+    slot->stack_high = bounds.high;
+    atomic_store_explicit(&slot->chunk_sequence, 0, memory_order_relaxed);
+    atomic_store_explicit(&slot->dropped_calls, 0, memory_order_relaxed);
+    atomic_store_explicit(&slot->dropped_events, 0, memory_order_relaxed);
+    atomic_store_explicit(&slot->waited_ticks, 0, memory_order_relaxed);
+    atomic_store_explicit(&slot->has_exited, 0, memory_order_relaxed);
+}
+
+static bool claim_slot(sj_recorder_thread *self, sj_thread_slot *slot)
+{
+    uint32_t expected = SJ_THREAD_FREE;
+    if (atomic_load_explicit(&slot->state, memory_order_relaxed) != SJ_THREAD_FREE ||
+        !atomic_compare_exchange_strong_explicit(&slot->state, &expected, SJ_THREAD_CLAIMED,
+                                                 memory_order_acquire, memory_order_relaxed)) {
+        return false;
+    }
+    fill_slot(slot);
+    /* Pairs with the consumer's acquire load of the state. */
+    atomic_store_explicit(&slot->state, SJ_THREAD_LIVE, memory_order_release);
+    self->window_low = 0;
+    self->slot = slot;
+    return true;
+}
+
+bool sj_recorder_claim(sj_recorder_thread *self)
+{
+    const uint32_t count = sj_recorder.arena->max_threads;
+    const uint32_t first = atomic_load_explicit(&sj_recorder.next_slot, memory_order_relaxed);
+    atomic_fetch_add_explicit(&sj_recorder.arena->slot_requests, 1, memory_order_relaxed);
+    for (uint32_t i = 0; i < count; i++) {
+        const uint32_t number = (first + i) % count;
+        if (claim_slot(self, &sj_recorder.slots[number])) {
+            atomic_store_explicit(&sj_recorder.next_slot, number + 1, memory_order_relaxed);
+            return true;
+        }
+    }
+    return false;
+}

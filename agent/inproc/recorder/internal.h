@@ -1,0 +1,87 @@
+/* What the recorder's own files share. */
+#ifndef SJ_AGENT_INPROC_RECORDER_INTERNAL_H
+#define SJ_AGENT_INPROC_RECORDER_INTERNAL_H
+
+#include "agent/inproc/recorder/recorder.h"
+#include "agent/inproc/recorder/sys.h"
+
+/* The process-wide state, written by sj_recorder_start only. */
+typedef struct sj_recorder_state {
+    _Atomic uint32_t armed;
+    _Atomic uint32_t *fork_flag; /* 1; the kernel zeroes its page in a forked child */
+    uint32_t owner_pid;          /* if it does not: the process that records; else 0 */
+    sj_arena_header *arena;      /* base of the mapping */
+    uint64_t arena_bytes;
+    sj_thread_slot *slots;
+    _Atomic uint32_t next_slot; /* where the search for a free one begins */
+    _Atomic uint32_t calling;   /* threads between sj_recorder_begin_calls and _end_calls */
+} sj_recorder_state;
+
+extern sj_recorder_state sj_recorder __attribute__((visibility("hidden")));
+
+/* sj_recorder_usable: a reserved address can hold a record. The same test as in the stubs. */
+static inline bool sj_recorder_usable(uint64_t address)
+{
+    return (address & 0xf000) != 0;
+}
+
+/* sj_recorder_add counts, for readers that need no order. */
+static inline void sj_recorder_add(_Atomic uint64_t *counter, uint64_t count)
+{
+    atomic_fetch_add_explicit(counter, count, memory_order_relaxed);
+}
+
+/* sj_recorder_is_forked: this process inherited the recorder by a fork without our fork handlers. A
+ * vfork child shares its parent's memory and is not one. */
+static inline bool sj_recorder_is_forked(void)
+{
+    return atomic_load_explicit(sj_recorder.fork_flag, memory_order_relaxed) == 0 ||
+           (sj_recorder.owner_pid != 0 && sj_recorder.owner_pid != sj_sys_pid());
+}
+
+/* Bounds of a stack; 0, 0: unknown. */
+typedef struct sj_stack_bounds {
+    uint64_t low;
+    uint64_t high;
+} sj_stack_bounds;
+
+/* sj_recorder_find_stack finds the bounds of the stack that the calling thread runs on. */
+sj_stack_bounds sj_recorder_find_stack(void);
+
+/* sj_recorder_claim gives the calling thread a slot; false when none is free. */
+bool sj_recorder_claim(sj_recorder_thread *self);
+
+/* sj_recorder_wait_for_slot waits, as the policy allows, for a slot whose thread has ended; true
+ * when the calling thread has got one. */
+bool sj_recorder_wait_for_slot(sj_recorder_thread *self);
+
+/* sj_recorder_wait waits for a free chunk for as long as the policy allows; true when there is one.
+ */
+bool sj_recorder_wait(sj_recorder_thread *self);
+
+/* sj_recorder_count_window counts and zeroes the discarded records of the thread. */
+void sj_recorder_count_window(sj_recorder_thread *self);
+
+/* sj_recorder_arm_window points the cursor into the thread's discard window; false when it has no
+ * room (a probe was interrupted on its last record): the current record is dropped alone. */
+bool sj_recorder_arm_window(sj_recorder_thread *self);
+
+/* sj_recorder_arm_void points the cursor at the last `records` records of memory that nobody
+ * reads. */
+void sj_recorder_arm_void(sj_recorder_thread *self, uint32_t records);
+
+/* sj_recorder_count_drop counts events into the thread's totals and into its next notes. The thread
+ * has a slot. */
+void sj_recorder_count_drop(sj_recorder_thread *self, uint64_t calls, uint64_t events);
+
+/* sj_recorder_reserve gives the calling thread a record to write outside of a probe. */
+static inline uint64_t sj_recorder_reserve(uint32_t tag)
+{
+    const uint64_t address = sj_arch_reserve(&sj_recorder_self.cursor, SJ_RECORD_BYTES);
+    return sj_recorder_usable(address) ? address : sj_recorder_slow(tag);
+}
+
+/* sj_recorder_put writes a whole record. */
+void sj_recorder_put(uint64_t address, uint64_t ticks, uint64_t stack, uint32_t tag);
+
+#endif

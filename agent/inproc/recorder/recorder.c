@@ -1,0 +1,310 @@
+/* Design notes
+ *
+ * The arena is one sparse file, mapped shared at an address aligned to a chunk. A page that the
+ * kernel wipes on fork distinguishes a forked child from its parent without a system call. A vfork
+ * child, which shares its parent's memory and thread, rightly sees the parent's value.
+ */
+#include "agent/inproc/recorder/recorder.h"
+
+#include "agent/inproc/recorder/internal.h"
+#include "agent/inproc/recorder/sys.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <sys/mman.h>
+#include <sys/resource.h>
+#include <time.h>
+
+#define CALLS_END_NS UINT64_C(1000000000)
+
+#ifndef MADV_WIPEONFORK
+#define MADV_WIPEONFORK 18
+#endif
+
+__thread sj_recorder_thread sj_recorder_self;
+
+sj_recorder_state sj_recorder;
+
+/* Beyond RLIMIT_FSIZE the arena's file would get the program a SIGXFSZ. */
+static bool may_be_large(uint64_t bytes)
+{
+    struct rlimit limit;
+    return SJ_SYS(SYS_prlimit64, 0, RLIMIT_FSIZE, NULL, &limit, 0, 0) != 0 ||
+           limit.rlim_cur >= bytes;
+}
+
+/* Creates the file and maps it with chunks aligned; `*base` is the mapping. */
+static sj_status map_arena(const char *directory, const char *name, uint64_t bytes, uint8_t **base)
+{
+    if (!may_be_large(bytes)) {
+        return SJ_ELIMIT;
+    }
+    const long folder = sj_sys_open_at(AT_FDCWD, directory, O_PATH | O_DIRECTORY | O_CLOEXEC, 0);
+    if (folder < 0) {
+        return SJ_EIO;
+    }
+    const long file =
+        sj_sys_open_at((int)folder, name, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
+    (void)sj_sys_close((int)folder);
+    if (file < 0) {
+        return file == -EEXIST ? SJ_EEXIST : SJ_EIO;
+    }
+    sj_status status = SJ_ENOMEM;
+    uint8_t *room = sj_sys_map(NULL, bytes + SJ_CHUNK_BYTES, PROT_NONE,
+                               MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    if (!sj_sys_failed(room) && SJ_SYS(SYS_ftruncate, file, bytes, 0, 0, 0, 0) == 0) {
+        const uint64_t skip = (SJ_CHUNK_BYTES - (uintptr_t)room % SJ_CHUNK_BYTES) % SJ_CHUNK_BYTES;
+        *base = sj_sys_map(room + skip, bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED,
+                           (int)file, 0);
+        status = sj_sys_failed(*base) ? SJ_ENOMEM : SJ_OK;
+        if (skip != 0) {
+            (void)sj_sys_unmap(room, skip);
+        }
+        (void)sj_sys_unmap(room + skip + bytes, SJ_CHUNK_BYTES - skip);
+    }
+    (void)sj_sys_close((int)file);
+    return status;
+}
+
+/* Emulators accept the advice and ignore it; a kernel refuses it for a shared file. Emulators also
+ * treat a vfork as a fork, so there the pid identifies a child. */
+static bool is_advice_ignored(void *shared)
+{
+    return SJ_SYS(SYS_madvise, shared, 4096, MADV_WIPEONFORK, 0, 0, 0) == 0;
+}
+
+static sj_status map_fork_flag(void *shared)
+{
+    sj_recorder.owner_pid = is_advice_ignored(shared) ? sj_sys_pid() : 0;
+    if (sj_recorder.fork_flag != NULL) {
+        atomic_store(sj_recorder.fork_flag, 1);
+        return SJ_OK;
+    }
+    void *page = sj_sys_allocate(4096);
+    if (page == NULL) {
+        return SJ_ENOMEM;
+    }
+    if (SJ_SYS(SYS_madvise, page, 4096, MADV_WIPEONFORK, 0, 0, 0) != 0) {
+        (void)sj_sys_unmap(page, 4096);
+        return SJ_EUNSUPPORTED;
+    }
+    sj_recorder.fork_flag = page;
+    atomic_store(sj_recorder.fork_flag, 1);
+    return SJ_OK;
+}
+
+static void fill_header(sj_arena_header *arena, const sj_link_welcome *welcome)
+{
+    arena->version = SJ_ARENA_VERSION;
+    arena->chunks_per_thread = welcome->chunks_per_thread;
+    arena->max_threads = welcome->max_threads;
+    arena->pid = sj_sys_pid();
+    arena->parent_pid = sj_sys_parent_pid();
+    arena->full_policy = welcome->full_policy;
+    arena->wait_ms = welcome->wait_ms;
+    for (uint32_t i = 0; i < SJ_SESSION_ID_BYTES; i++) {
+        arena->session.bytes[i] = welcome->session.bytes[i];
+    }
+    arena->clock_hz = sj_arch_ticks_hz();
+    arena->attach_ticks = sj_arch_ticks();
+    arena->attach_realtime_ns = sj_sys_clock_ns(CLOCK_REALTIME);
+    const uint64_t all = welcome->chunks_per_thread == SJ_ARENA_MAX_CHUNKS
+                             ? UINT64_MAX
+                             : (UINT64_C(1) << welcome->chunks_per_thread) - 1;
+    sj_thread_slot *slots = (sj_thread_slot *)((uint8_t *)arena + SJ_ARENA_HEADER_BYTES);
+    for (uint32_t i = 0; i < welcome->max_threads; i++) {
+        atomic_store_explicit(&slots[i].free_chunks, all, memory_order_relaxed);
+    }
+    atomic_thread_fence(memory_order_release);
+    *(volatile uint64_t *)&arena->magic = SJ_ARENA_MAGIC;
+}
+
+sj_status sj_recorder_start(const char *directory, const char *name, const sj_link_welcome *welcome)
+{
+    if (welcome->max_threads == 0 || welcome->max_threads > SJ_ARENA_MAX_THREADS ||
+        welcome->chunks_per_thread == 0 || welcome->chunks_per_thread > SJ_ARENA_MAX_CHUNKS ||
+        welcome->full_policy > SJ_FULL_DROP_NEW) {
+        return SJ_EINVAL;
+    }
+    const uint64_t bytes = sj_arena_bytes(welcome->max_threads, welcome->chunks_per_thread);
+    uint8_t *base = NULL;
+    SJ_TRY(map_arena(directory, name, bytes, &base));
+    const sj_status marked = map_fork_flag(base);
+    if (marked != SJ_OK) {
+        (void)sj_sys_unmap(base, bytes);
+        return marked;
+    }
+    fill_header((sj_arena_header *)base, welcome);
+    sj_recorder.arena = (sj_arena_header *)base;
+    sj_recorder.arena_bytes = bytes;
+    sj_recorder.slots = (sj_thread_slot *)(base + SJ_ARENA_HEADER_BYTES);
+    atomic_store(&sj_recorder.next_slot, 0);
+    /* Pairs with the acquire load in the slow path's advance_cursor. */
+    atomic_store_explicit(&sj_recorder.armed, 1, memory_order_release);
+    if (sj_recorder_self.mode == SJ_MODE_OFF) {
+        sj_recorder_self.mode = SJ_MODE_NEW;
+        sj_recorder_self.cursor = 0;
+    }
+    return SJ_OK;
+}
+
+bool sj_recorder_may_call(void)
+{
+    return sj_recorder.arena == NULL ||
+           atomic_load_explicit(&sj_recorder.arena->is_confined, memory_order_relaxed) == 0;
+}
+
+bool sj_recorder_begin_calls(void)
+{
+    /* Both in one order with sj_recorder_confine: it sees this thread, or this one its word. */
+    atomic_fetch_add(&sj_recorder.calling, 1);
+    if (sj_recorder.arena != NULL && atomic_load(&sj_recorder.arena->is_confined) != 0) {
+        atomic_fetch_sub(&sj_recorder.calling, 1);
+        return false;
+    }
+    return true;
+}
+
+void sj_recorder_end_calls(void)
+{
+    atomic_fetch_sub(&sj_recorder.calling, 1);
+}
+
+void sj_recorder_confine(void)
+{
+    const uint64_t start_ns = sj_sys_clock_ns(CLOCK_MONOTONIC);
+    if (sj_recorder.arena == NULL || atomic_exchange(&sj_recorder.arena->is_confined, 1) != 0) {
+        return;
+    }
+    while (atomic_load(&sj_recorder.calling) != 0 &&
+           sj_sys_clock_ns(CLOCK_MONOTONIC) - start_ns < CALLS_END_NS) {
+        (void)SJ_SYS(SYS_sched_yield, 0, 0, 0, 0, 0, 0);
+    }
+}
+
+/* A signal 0 to a thread that is gone fails; one that is just ending may still be found, and then
+ * its calls are recorded as open, which they were. */
+static void record_ended_threads(void)
+{
+    const int64_t pid = SJ_SYS(SYS_getpid, 0, 0, 0, 0, 0, 0);
+    for (uint32_t i = 0; i < sj_recorder.arena->max_threads; i++) {
+        sj_thread_slot *slot = &sj_recorder.slots[i];
+        if (atomic_load_explicit(&slot->state, memory_order_acquire) == SJ_THREAD_LIVE &&
+            SJ_SYS(SYS_tgkill, pid, slot->tid, 0, 0, 0, 0) == -ESRCH) {
+            atomic_store_explicit(&slot->has_exited, 1, memory_order_relaxed);
+        }
+    }
+}
+
+void sj_recorder_end(void)
+{
+    if (sj_recorder.arena != NULL && !sj_recorder_is_forked() && sj_recorder_may_call()) {
+        record_ended_threads();
+    }
+    /* Pairs with the consumer's load of the state: has_exited is set before it. */
+    sj_recorder_set_state(SJ_ARENA_ENDED);
+}
+
+void sj_recorder_set_state(sj_arena_state state)
+{
+    if (sj_recorder_is_armed() && !sj_recorder_is_forked()) {
+        atomic_store_explicit(&sj_recorder.arena->state, state, memory_order_release);
+    }
+}
+
+bool sj_recorder_is_armed(void)
+{
+    return atomic_load_explicit(&sj_recorder.armed, memory_order_acquire) != 0;
+}
+
+void sj_recorder_disarm(sj_disarm_reason reason)
+{
+    if (atomic_exchange(&sj_recorder.armed, 0) != 0 && !sj_recorder_is_forked()) {
+        atomic_store(&sj_recorder.arena->disarm_reason, reason);
+        atomic_store(&sj_recorder.arena->state, SJ_ARENA_DISARMED);
+    }
+}
+
+void sj_recorder_exempt(void)
+{
+    sj_recorder_self.cursor = 0;
+    sj_recorder_self.mode = SJ_MODE_EXEMPT;
+}
+
+void sj_recorder_count_unrecorded(sj_unrecorded reason)
+{
+    if (reason != SJ_UNRECORDED_NONE && sj_recorder_is_armed() && sj_recorder.arena != NULL) {
+        atomic_fetch_add(&sj_recorder.arena->unrecorded[reason], 1);
+    }
+}
+
+void sj_recorder_retire(void)
+{
+    sj_recorder_set_state(SJ_ARENA_ENDED);
+    atomic_store(&sj_recorder.armed, 0);
+}
+
+void sj_recorder_park(void)
+{
+    sj_recorder_thread *self = &sj_recorder_self;
+    self->busy = 1;
+    atomic_signal_fence(memory_order_seq_cst);
+    self->parked = self->cursor;
+    self->cursor = 0;
+    self->is_forking = 1;
+    atomic_signal_fence(memory_order_seq_cst);
+    self->busy = 0;
+}
+
+void sj_recorder_unpark(void)
+{
+    sj_recorder_thread *self = &sj_recorder_self;
+    self->busy = 1;
+    atomic_signal_fence(memory_order_seq_cst);
+    if (self->is_forking) {
+        self->cursor = self->parked;
+        self->is_forking = 0;
+    }
+    atomic_signal_fence(memory_order_seq_cst);
+    self->busy = 0;
+}
+
+void sj_recorder_after_fork(void)
+{
+    sj_recorder_thread *self = &sj_recorder_self;
+    self->busy = 1;
+    atomic_signal_fence(memory_order_seq_cst);
+    atomic_store(&sj_recorder.armed, 0);
+    atomic_store(&sj_recorder.calling, 0);
+    if (sj_recorder.arena != NULL) {
+        (void)sj_sys_unmap(sj_recorder.arena, sj_recorder.arena_bytes);
+        sj_recorder.arena = NULL;
+    }
+    self->cursor = 0;
+    self->mode = SJ_MODE_NEW;
+    self->slot = NULL;
+    self->chunk = NULL;
+    self->is_forking = 0;
+    self->drop_calls = 0;
+    self->drop_events = 0;
+    self->waited_ticks = 0;
+    atomic_store(&self->nested, 0);
+    self->wait_failed = 0;
+    self->refusal_counted = 0;
+    atomic_signal_fence(memory_order_seq_cst);
+    self->busy = 0;
+}
+
+void sj_recorder_unmap(void)
+{
+    enum { FORK_FLAG_BYTES = 4096 };
+    atomic_store(&sj_recorder.armed, 0);
+    if (sj_recorder.arena != NULL) {
+        (void)sj_sys_unmap(sj_recorder.arena, sj_recorder.arena_bytes);
+        sj_recorder.arena = NULL;
+    }
+    if (sj_recorder.fork_flag != NULL) {
+        (void)sj_sys_unmap(sj_recorder.fork_flag, FORK_FLAG_BYTES);
+        sj_recorder.fork_flag = NULL;
+    }
+}

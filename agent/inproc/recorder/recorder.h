@@ -1,0 +1,121 @@
+/* The recorder: the part of the agent that owns the arena and gives each thread room to record.
+ *
+ * The probes that hooks/ emits reserve a record by adding 16 to the calling thread's cursor. Where
+ * the address so reserved lies in the first 4 KiB of a 64 KiB chunk, they call sj_recorder_slow.
+ * Nothing here touches libc, errno, vector registers (built -mgeneral-regs-only) or a lock, and
+ * nothing is allocated after sj_recorder_start. */
+#ifndef SJ_AGENT_INPROC_RECORDER_RECORDER_H
+#define SJ_AGENT_INPROC_RECORDER_RECORDER_H
+
+#include "agent/abi/arena.h"
+#include "agent/abi/link.h"
+#include "agent/abi/record.h"
+#include "proto/base/status.h"
+
+#include <stdbool.h>
+
+/* Where a thread's cursor points. */
+typedef enum sj_thread_mode {
+    SJ_MODE_NEW = 0,     /* nowhere: the thread has not run a probe */
+    SJ_MODE_CHUNK = 1,   /* into a chunk of its slot */
+    SJ_MODE_DISCARD = 2, /* into its discard window: no chunk was free */
+    SJ_MODE_REFUSED = 3, /* nowhere: no thread slot was free, each record is counted by itself */
+    SJ_MODE_OFF = 4,     /* into memory that nobody reads: the recorder is not armed */
+    SJ_MODE_EXEMPT = 5   /* the same, for good: the thread is Sojourn's own */
+} sj_thread_mode;
+
+/* What the recorder keeps per thread. Zeroed is the right start. Only its thread touches it. */
+typedef struct sj_recorder_thread {
+    uint64_t cursor; /* address of the next record; what the probes add to */
+    uint32_t busy;   /* 1 while the slow path runs: signal handlers only count and drop */
+    uint32_t mode;   /* sj_thread_mode */
+    sj_thread_slot *slot;
+    sj_chunk_header *chunk;
+    uint64_t window_low;          /* first record of the armed window */
+    uint64_t parked;              /* the cursor while is_forking */
+    uint64_t drop_calls;          /* dropped and not yet in a note */
+    uint64_t drop_events;         /* likewise */
+    uint64_t waited_ticks;        /* likewise */
+    _Atomic uint64_t nested;      /* dropped by handlers: calls << 32 | events */
+    uint64_t seen_recycled;       /* slots, when the thread found none */
+    uint32_t wait_failed;         /* a wait timed out; no further one until a chunk is free */
+    uint32_t refusal_counted;     /* the thread is in threads_refused */
+    uint32_t is_forking;          /* between sj_recorder_park and sj_recorder_unpark */
+    _Alignas(16) sj_record trash; /* where a single dropped record is written */
+} sj_recorder_thread;
+
+extern __thread sj_recorder_thread sj_recorder_self
+    __attribute__((tls_model("initial-exec"), visibility("hidden")));
+
+/* sj_recorder_start creates the arena `directory/name` (mode 0600; it must not exist), maps it and
+ * arms the recorder. Once per process: a forked child calls sj_recorder_after_fork before. One
+ * thread at a time. SJ_EINVAL sizes out of range, SJ_EEXIST, SJ_EIO, SJ_ENOMEM. */
+SJ_MUST_CHECK sj_status sj_recorder_start(const char *directory, const char *name,
+                                          const sj_link_welcome *welcome);
+
+/* sj_recorder_set_state publishes the arena's state; RECORDING after the plans were applied. */
+void sj_recorder_set_state(sj_arena_state state);
+
+/* sj_recorder_end marks the arena as ended by a normal exit, and the threads that had ended before:
+ * their open calls ended by pthread_exit or cancellation. Called once, at exit. */
+void sj_recorder_end(void);
+
+/* sj_recorder_disarm stops recording for good: threads run on at full speed, their records are
+ * discarded. The reason is stored in the arena unless the arena belongs to a parent. Any thread. */
+void sj_recorder_disarm(sj_disarm_reason reason);
+
+/* sj_recorder_retire ends a recording whose probes stay in use: the arena stays mapped, further
+ * records are discarded. Any thread. */
+void sj_recorder_retire(void);
+
+/* sj_recorder_is_armed: records are kept. Any thread. */
+bool sj_recorder_is_armed(void);
+
+/* sj_recorder_may_call: the agent may make system calls. False once the consumer has found that a
+ * seccomp filter may kill the process for one. Any thread. */
+bool sj_recorder_may_call(void);
+
+/* sj_recorder_begin_calls is sj_recorder_may_call for whoever then makes calls, and, if true, says
+ * by sj_recorder_end_calls that they are made. Any thread, also in handlers. */
+bool sj_recorder_begin_calls(void);
+void sj_recorder_end_calls(void);
+
+/* sj_recorder_confine makes that no call is made from now on, before the program gives itself a
+ * filter of system calls: returns when other threads have ended theirs, or after a second. */
+void sj_recorder_confine(void);
+
+/* sj_recorder_exempt makes the calling thread, which is Sojourn's own, one whose calls are neither
+ * recorded nor counted. Before its first probe. */
+void sj_recorder_exempt(void);
+
+/* sj_recorder_park and sj_recorder_unpark bracket a fork in the forking thread, so that its next
+ * probe, in the parent or in the child, takes the slow path. */
+void sj_recorder_park(void);
+void sj_recorder_unpark(void);
+
+/* sj_recorder_after_fork makes a forked child stop recording into its parent's arena; a following
+ * sj_recorder_start lets it record into its own. Called by the only thread of the child. */
+void sj_recorder_after_fork(void);
+
+/* sj_recorder_unmap unmaps the arena. The recorder is not armed any more and no thread is in a
+ * probe or will run one. */
+void sj_recorder_unmap(void);
+
+/* sj_recorder_mark stores a mark in the arena's table and a note in the thread's stream; nothing
+ * when not armed. `name` is cut to SJ_ARENA_MARK_BYTES - 1 bytes. Async-signal-safe. */
+void sj_recorder_mark(const char *name, bool end);
+
+/* sj_recorder_request writes a request to the recorder process into the thread's stream; nothing
+ * when not armed. Async-signal-safe. */
+void sj_recorder_request(sj_request request);
+
+/* sj_recorder_count_unrecorded counts a program that the process runs; nothing for those that join
+ * the session. Also in a vforked child; async-signal-safe. */
+void sj_recorder_count_unrecorded(sj_unrecorded reason);
+
+/* sj_recorder_slow gives a probe a record when its reservation failed, and returns its address:
+ * in a chunk, or in memory that is counted as dropped. May wait (SJ_FULL_WAIT, at most wait_ms)
+ * unless the thread runs a signal handler. `tag` is the record's tag. Async-signal-safe. */
+uint64_t sj_recorder_slow(uint32_t tag);
+
+#endif

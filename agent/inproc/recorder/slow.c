@@ -1,0 +1,254 @@
+/* Design notes
+ *
+ * The slow path owns the thread while `busy` is set. Probes in signal handlers that interrupt it
+ * find either a cursor that has room (they record) or one without: they count the record as dropped
+ * and set the cursor to 0, so that it can never advance out of a header. Hence a cursor without
+ * room means that its chunk is full, whatever its value.
+ *
+ * A thread that finds no chunk free goes on into its discard window at full speed, and checks again
+ * each time the window is full. Counting is exact: a record that was reserved but not yet
+ * written when the window is counted (its probe was interrupted) stays, is counted next time, and
+ * the window is armed behind it.
+ *
+ * A thread without a slot has no window. All its probes come here, so that each of its records is
+ * counted at once: it may end after any of them. */
+#include "agent/inproc/recorder/internal.h"
+#include "agent/inproc/recorder/sys.h"
+
+enum { OFF_RECORDS = SJ_CHUNK_RECORDS, MAX_NOTES = 3 };
+
+void sj_recorder_put(uint64_t address, uint64_t ticks, uint64_t stack, uint32_t tag)
+{
+    volatile uint8_t *record = (volatile uint8_t *)address;
+    *(volatile uint32_t *)record = (uint32_t)ticks;
+    *(volatile uint16_t *)(record + 4) = (uint16_t)(ticks >> 32);
+    *(volatile uint16_t *)(record + 6) = (uint16_t)stack;
+    *(volatile uint32_t *)(record + 8) = (uint32_t)(stack >> 16);
+    /* A tag other than 0 means a complete record. */
+    atomic_store_explicit((_Atomic uint32_t *)(address + 12), tag, memory_order_release);
+}
+
+/* Counts a record of a thread that has no slot. */
+static void count_refused(uint32_t tag)
+{
+    sj_recorder_add(&sj_recorder.arena->calls_refused, sj_record_calls(tag));
+    sj_recorder_add(&sj_recorder.arena->events_refused, 1);
+}
+
+/* A signal handler's probe found no room while the slow path runs beneath it. */
+static uint64_t drop_nested(sj_recorder_thread *self, uint32_t tag)
+{
+    if (!sj_recorder_usable(self->cursor)) {
+        self->cursor = 0;
+    }
+    if (sj_recorder_is_armed()) {
+        const uint64_t calls = sj_record_calls(tag);
+        sj_recorder_add(&sj_recorder.arena->slow_path_reentries, 1);
+        if (self->slot != NULL) {
+            sj_recorder_add(&self->slot->dropped_calls, calls);
+            sj_recorder_add(&self->slot->dropped_events, 1);
+            sj_recorder_add(&self->nested, calls << 32 | 1);
+        } else {
+            count_refused(tag);
+        }
+    }
+    return (uint64_t)(uintptr_t)&self->trash;
+}
+
+/* Moves the counts of handlers to the thread's own. */
+static void collect_nested(sj_recorder_thread *self)
+{
+    const uint64_t counted = atomic_exchange_explicit(&self->nested, 0, memory_order_relaxed);
+    self->drop_calls += counted >> 32;
+    self->drop_events += (uint32_t)counted;
+}
+
+/* Writes the thread's pending notes at `address`, at most MAX_NOTES records; returns their end. */
+static uint64_t put_notes(sj_recorder_thread *self, uint64_t address)
+{
+    const uint64_t ticks = sj_arch_ticks();
+    if (self->waited_ticks != 0) {
+        sj_recorder_put(address, ticks, self->waited_ticks,
+                        sj_record_make_tag(SJ_RECORD_NOTE, SJ_NOTE_WAITED));
+        self->waited_ticks = 0;
+        address += SJ_RECORD_BYTES;
+    }
+    if (self->drop_events != 0) {
+        sj_recorder_put(address, ticks, self->drop_calls,
+                        sj_record_make_tag(SJ_RECORD_NOTE, SJ_NOTE_DROPPED_CALLS));
+        sj_recorder_put(address + SJ_RECORD_BYTES, ticks, self->drop_events,
+                        sj_record_make_tag(SJ_RECORD_NOTE, SJ_NOTE_DROPPED_EVENTS));
+        self->drop_calls = 0;
+        self->drop_events = 0;
+        address += 2 * SJ_RECORD_BYTES;
+    }
+    return address;
+}
+
+static void close_chunk(sj_recorder_thread *self)
+{
+    /* Pairs with the consumer's acquire load before it frees the chunk. */
+    atomic_store_explicit(&self->chunk->closed_records, SJ_CHUNK_RECORDS, memory_order_release);
+    self->chunk = NULL;
+}
+
+/* Takes a free chunk, writes the notes into it and points the cursor behind them. */
+static bool open_chunk(sj_recorder_thread *self)
+{
+    sj_thread_slot *slot = self->slot;
+    /* Pairs with the consumer's release when it gives the zeroed chunk back. */
+    const uint64_t free_chunks = atomic_load_explicit(&slot->free_chunks, memory_order_acquire);
+    if (free_chunks == 0) {
+        return false;
+    }
+    const uint32_t number = (uint32_t)__builtin_ctzll(free_chunks);
+    atomic_fetch_and_explicit(&slot->free_chunks, ~(UINT64_C(1) << number), memory_order_acq_rel);
+    const uint32_t thread = (uint32_t)(slot - sj_recorder.slots);
+    sj_chunk_header *chunk =
+        (sj_chunk_header *)((uint8_t *)sj_recorder.arena +
+                            sj_arena_chunk_offset(sj_recorder.arena->max_threads,
+                                                  sj_recorder.arena->chunks_per_thread, thread,
+                                                  number));
+    chunk->opened_ticks = sj_arch_ticks();
+    chunk->thread_slot = thread;
+    atomic_store_explicit(&chunk->closed_records, UINT32_MAX, memory_order_relaxed);
+    const uint64_t sequence = atomic_load_explicit(&slot->chunk_sequence, memory_order_relaxed) + 1;
+    collect_nested(self);
+    const uint64_t next = put_notes(self, (uint64_t)(uintptr_t)chunk + SJ_CHUNK_HEADER_BYTES);
+    /* Pairs with the consumer's acquire load that finds the chunk. */
+    atomic_store_explicit(&chunk->sequence, sequence, memory_order_release);
+    atomic_store_explicit(&slot->chunk_sequence, sequence, memory_order_release);
+    self->chunk = chunk;
+    self->mode = SJ_MODE_CHUNK;
+    self->wait_failed = 0;
+    atomic_signal_fence(memory_order_seq_cst);
+    self->cursor = next;
+    return true;
+}
+
+/* Finishes what the cursor pointed to. */
+static void close_mode(sj_recorder_thread *self)
+{
+    if (self->mode == SJ_MODE_CHUNK) {
+        close_chunk(self);
+    } else if (self->mode == SJ_MODE_DISCARD) {
+        sj_recorder_count_window(self);
+    }
+    self->mode = SJ_MODE_NEW;
+}
+
+/* Gives the thread a slot; one that found none looks again when some have come back. */
+static bool find_slot(sj_recorder_thread *self)
+{
+    /* Pairs with the consumer's release after it made a slot free. */
+    const uint64_t recycled =
+        atomic_load_explicit(&sj_recorder.arena->slots_recycled, memory_order_acquire);
+    if (self->refusal_counted && self->seen_recycled == recycled) {
+        return false;
+    }
+    if (sj_recorder_claim(self) || sj_recorder_wait_for_slot(self)) {
+        return true;
+    }
+    if (!self->refusal_counted) {
+        self->refusal_counted = 1;
+        sj_recorder_add(&sj_recorder.arena->threads_refused, 1);
+    }
+    self->seen_recycled = recycled;
+    return false;
+}
+
+/* Finds a place for the cursor; false when the current record has to be dropped alone. */
+static bool advance_cursor(sj_recorder_thread *self)
+{
+    if (self->mode == SJ_MODE_EXEMPT) {
+        sj_recorder_arm_void(self, OFF_RECORDS);
+        return true;
+    }
+    if (!sj_recorder_is_armed() || sj_recorder_is_forked()) {
+        atomic_store(&sj_recorder.armed, 0);
+        self->mode = SJ_MODE_OFF;
+        sj_recorder_arm_void(self, OFF_RECORDS);
+        return true;
+    }
+    close_mode(self);
+    if (self->slot == NULL && !find_slot(self)) {
+        self->mode = SJ_MODE_REFUSED;
+        return false;
+    }
+    if (open_chunk(self) || (sj_recorder_wait(self) && open_chunk(self))) {
+        return true;
+    }
+    self->mode = SJ_MODE_DISCARD;
+    return sj_recorder_arm_window(self);
+}
+
+/* Writes notes at once about what handlers dropped during the slow path. Two records are reserved
+ * in one instruction, so that nothing comes between them; at a chunk's end the next chunk has the
+ * notes. */
+static void put_nested_notes(sj_recorder_thread *self)
+{
+    const uint64_t at = self->cursor & (SJ_CHUNK_BYTES - 1);
+    if (self->mode != SJ_MODE_CHUNK || !sj_recorder_usable(at) ||
+        at > SJ_CHUNK_BYTES - MAX_NOTES * SJ_RECORD_BYTES || self->waited_ticks != 0) {
+        return;
+    }
+    const uint64_t address = sj_arch_reserve(&self->cursor, UINT64_C(2) * SJ_RECORD_BYTES);
+    if ((address & (SJ_CHUNK_BYTES - 1)) >= SJ_CHUNK_HEADER_BYTES &&
+        (address & (SJ_CHUNK_BYTES - 1)) <= SJ_CHUNK_BYTES - 2 * SJ_RECORD_BYTES) {
+        collect_nested(self);
+        (void)put_notes(self, address);
+    } else if (sj_recorder_usable(address)) {
+        sj_recorder_put(address, sj_arch_ticks(), 0,
+                        sj_record_make_tag(SJ_RECORD_NOTE, SJ_NOTE_WAITED));
+    }
+}
+
+/* The fork that is under way has made this process. */
+static bool is_forked_child(void)
+{
+    return sj_recorder_is_armed() && sj_recorder_is_forked();
+}
+
+static void drop_one(sj_recorder_thread *self, uint32_t tag)
+{
+    if (self->slot != NULL) {
+        sj_recorder_count_drop(self, sj_record_calls(tag), 1);
+    } else {
+        count_refused(tag);
+    }
+}
+
+uint64_t sj_recorder_slow(uint32_t tag)
+{
+    sj_recorder_thread *self = &sj_recorder_self;
+    if (self->busy != 0) {
+        return drop_nested(self, tag);
+    }
+    self->busy = 1;
+    atomic_signal_fence(memory_order_seq_cst);
+    /* While a fork is under way every probe takes the slow path, to find out which side it is on.
+     */
+    if (self->is_forking) {
+        self->cursor = is_forked_child() ? 0 : self->parked;
+    }
+    uint64_t address = sj_arch_reserve(&self->cursor, SJ_RECORD_BYTES);
+    while (!sj_recorder_usable(address)) {
+        self->cursor = 0;
+        if (!advance_cursor(self)) {
+            drop_one(self, tag);
+            address = (uint64_t)(uintptr_t)&self->trash;
+            break;
+        }
+        if (atomic_load_explicit(&self->nested, memory_order_relaxed) != 0) {
+            put_nested_notes(self);
+        }
+        address = sj_arch_reserve(&self->cursor, SJ_RECORD_BYTES);
+    }
+    if (self->is_forking) {
+        self->parked = self->cursor;
+        self->cursor = 0;
+    }
+    atomic_signal_fence(memory_order_seq_cst);
+    self->busy = 0;
+    return address;
+}

@@ -1,0 +1,94 @@
+/* Raw system calls for code that runs inside the program: no libc, no errno, no locks, no
+ * allocation. Every function returns what the kernel returns: negative errno on failure.
+ * Async-signal-safe. */
+#ifndef SJ_AGENT_INPROC_RECORDER_SYS_H
+#define SJ_AGENT_INPROC_RECORDER_SYS_H
+
+#if defined(__x86_64__)
+#include "agent/inproc/recorder/arch/x86_64/sys_call.h"
+#elif defined(__aarch64__)
+#include "agent/inproc/recorder/arch/aarch64/sys_call.h"
+#else
+#error "no recorder for this architecture"
+#endif
+
+#include <stddef.h>
+#include <sys/mman.h>
+#include <sys/syscall.h>
+
+#define SJ_SYS(number, a, b, c, d, e, f)                                                           \
+    sj_sys_call6((number), (long)(a), (long)(b), (long)(c), (long)(d), (long)(e), (long)(f))
+
+static inline long sj_sys_open_at(int directory, const char *path, int flags, int mode)
+{
+    return SJ_SYS(SYS_openat, directory, path, flags, mode, 0, 0);
+}
+
+static inline long sj_sys_close(int descriptor)
+{
+    return SJ_SYS(SYS_close, descriptor, 0, 0, 0, 0, 0);
+}
+
+static inline long sj_sys_read(int descriptor, void *bytes, size_t count)
+{
+    return SJ_SYS(SYS_read, descriptor, bytes, count, 0, 0, 0);
+}
+
+/* sj_sys_map maps memory; sj_sys_failed: its result is an error. */
+static inline void *sj_sys_map(void *address, size_t bytes, int protection, int flags,
+                               int descriptor, uint64_t offset)
+{
+    return (void *)SJ_SYS(SYS_mmap, address, bytes, protection, flags, descriptor, offset);
+}
+
+static inline int sj_sys_failed(const void *mapped)
+{
+    return (uintptr_t)mapped >= (uintptr_t)-4095;
+}
+
+/* sj_sys_allocate maps private, zeroed, writable memory; NULL when there is none. */
+static inline void *sj_sys_allocate(size_t bytes)
+{
+    void *memory =
+        sj_sys_map(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    return sj_sys_failed(memory) ? NULL : memory;
+}
+
+static inline long sj_sys_unmap(void *address, size_t bytes)
+{
+    return SJ_SYS(SYS_munmap, address, bytes, 0, 0, 0, 0);
+}
+
+static inline long sj_sys_protect(void *address, size_t bytes, int protection)
+{
+    return SJ_SYS(SYS_mprotect, address, bytes, protection, 0, 0, 0);
+}
+
+static inline uint32_t sj_sys_pid(void)
+{
+    return (uint32_t)SJ_SYS(SYS_getpid, 0, 0, 0, 0, 0, 0);
+}
+
+static inline uint32_t sj_sys_parent_pid(void)
+{
+    return (uint32_t)SJ_SYS(SYS_getppid, 0, 0, 0, 0, 0, 0);
+}
+
+static inline uint32_t sj_sys_tid(void)
+{
+    return (uint32_t)SJ_SYS(SYS_gettid, 0, 0, 0, 0, 0, 0);
+}
+
+/* sj_sys_clock_ns reads a kernel clock (CLOCK_MONOTONIC, CLOCK_REALTIME, CLOCK_THREAD_CPUTIME_ID)
+ * in nanoseconds. */
+static inline uint64_t sj_sys_clock_ns(int clock)
+{
+    struct {
+        int64_t seconds;
+        int64_t nanoseconds;
+    } now = {0, 0};
+    (void)SJ_SYS(SYS_clock_gettime, clock, &now, 0, 0, 0, 0);
+    return (uint64_t)now.seconds * UINT64_C(1000000000) + (uint64_t)now.nanoseconds;
+}
+
+#endif

@@ -1,0 +1,120 @@
+#include "agent/inproc/recorder/values.h"
+
+#include "agent/inproc/recorder/internal.h"
+
+#include <sys/uio.h>
+
+enum { PAGE = 4096, WORD_BYTES = 8 };
+
+static void put_value(uint32_t tag, uint64_t stack, uint8_t descriptor, sj_record_part part,
+                      uint64_t value)
+{
+    const uint64_t address = sj_recorder_reserve(tag);
+    volatile uint32_t *words = (volatile uint32_t *)address;
+    words[0] = (uint32_t)value;
+    words[1] = (uint32_t)(value >> 32);
+    words[2] = ((uint32_t)stack & SJ_RECORD_VALUE_STACK_MASK) | part | (uint32_t)descriptor << 24;
+    /* A tag other than 0 means a complete record. */
+    atomic_store_explicit((_Atomic uint32_t *)(address + 12), tag, memory_order_release);
+}
+
+/* Reads up to `capacity` bytes; the kernel copies a part whole or not at all, so parts end with
+ * their page. */
+static size_t read_memory(uint64_t address, uint8_t *bytes, size_t capacity)
+{
+    const size_t in_page = PAGE - (size_t)(address % PAGE);
+    const size_t first = capacity < in_page ? capacity : in_page;
+    const struct iovec here = {.iov_base = bytes, .iov_len = capacity};
+    const struct iovec there[2] = {
+        {.iov_base = (void *)address, .iov_len = first},
+        {.iov_base = (void *)(address + first), .iov_len = capacity - first}};
+    const long got = SJ_SYS(SYS_process_vm_readv, sj_sys_pid(), (long)(uintptr_t)&here, 1,
+                            (long)(uintptr_t)there, first < capacity ? 2 : 1, 0);
+    return got > 0 ? (size_t)got : 0;
+}
+
+static void put_text(uint32_t tag, uint64_t stack, uint8_t descriptor, uint64_t pointer)
+{
+    union {
+        uint8_t bytes[SJ_VALUE_TEXT_BYTES];
+        uint64_t words[SJ_VALUE_TEXT_BYTES / WORD_BYTES];
+    } text;
+    /* No initialiser, which would call memset, which uses vector registers. */
+    for (size_t i = 0; i < SJ_VALUE_TEXT_BYTES / WORD_BYTES; i++) {
+        text.words[i] = 0;
+    }
+    const bool may_read = pointer != 0 && sj_recorder_begin_calls();
+    const size_t got = may_read ? read_memory(pointer, text.bytes, SJ_VALUE_TEXT_BYTES) : 0;
+    if (may_read) {
+        sj_recorder_end_calls();
+    }
+    size_t length = 0;
+    while (length < got && text.bytes[length] != 0) {
+        length++;
+    }
+    sj_value_note note = length < got ? SJ_VALUE_WHOLE : SJ_VALUE_CUT;
+    if (got == 0) {
+        note = pointer != 0 ? SJ_VALUE_UNREADABLE : SJ_VALUE_NULL;
+    }
+    put_value(tag, stack, descriptor, SJ_PART_VALUE, length | (uint64_t)note << 8);
+    for (size_t i = 0; i * WORD_BYTES < length; i++) {
+        put_value(tag, stack, descriptor, SJ_PART_TEXT, text.words[i]);
+    }
+}
+
+/* `*bits` is the register that holds the value; false if that is not known. */
+static bool find_register(uint8_t descriptor, uint32_t shift, const sj_value_registers *registers,
+                          uint64_t *bits)
+{
+    const uint32_t position = sj_value_position(descriptor);
+    const bool is_real = sj_value_is_real(sj_value_kind_of(descriptor));
+    const uint32_t place = is_real ? position - 1 : position - 1 + shift;
+    if (position == SJ_VALUE_RESULT) {
+        *bits = is_real ? registers->real[0] : registers->result;
+        return true;
+    }
+    if (place >= SJ_VALUE_REGISTERS) {
+        return false;
+    }
+    *bits = is_real ? registers->real[place] : registers->whole[place];
+    return true;
+}
+
+void sj_recorder_values(uint32_t function, uint32_t descriptors, uint64_t stack,
+                        const sj_value_registers *registers)
+{
+    const uint32_t shift = function >> SJ_VALUE_SHIFT_BIT;
+    const uint32_t tag = sj_record_make_tag(SJ_RECORD_VALUE, function & SJ_RECORD_FUNCTION_MASK);
+    for (; descriptors != 0; descriptors >>= 8) {
+        const uint8_t descriptor = (uint8_t)descriptors;
+        uint64_t bits = 0;
+        if (descriptor == 0 || !find_register(descriptor, shift, registers, &bits)) {
+            continue;
+        }
+        if (sj_value_kind_of(descriptor) == SJ_VALUE_STRING) {
+            put_text(tag, stack, descriptor, bits);
+        } else {
+            put_value(tag, stack, descriptor, SJ_PART_VALUE, bits);
+        }
+    }
+}
+
+void sj_recorder_value(uint32_t function, uint8_t descriptor, uint64_t bits)
+{
+    put_value(sj_record_make_tag(SJ_RECORD_VALUE, function), SJ_MANAGED_CALL, descriptor,
+              SJ_PART_VALUE, bits);
+}
+
+void sj_recorder_text(uint32_t function, uint8_t descriptor, const char *text, uint32_t length,
+                      sj_value_note note)
+{
+    const uint32_t tag = sj_record_make_tag(SJ_RECORD_VALUE, function);
+    put_value(tag, SJ_MANAGED_CALL, descriptor, SJ_PART_VALUE, length | (uint64_t)note << 8);
+    for (uint32_t at = 0; at < length; at += WORD_BYTES) {
+        uint64_t word = 0;
+        for (uint32_t i = 0; i < WORD_BYTES && at + i < length; i++) {
+            word |= (uint64_t)(uint8_t)text[at + i] << (8 * i);
+        }
+        put_value(tag, SJ_MANAGED_CALL, descriptor, SJ_PART_TEXT, word);
+    }
+}

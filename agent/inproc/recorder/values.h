@@ -1,0 +1,34 @@
+/* Values: arguments and results of a function that a policy asks for, written by its probes in
+ * front of the entry or the exit. Any thread, also in handlers. */
+#ifndef SJ_AGENT_INPROC_RECORDER_VALUES_H
+#define SJ_AGENT_INPROC_RECORDER_VALUES_H
+
+#include "proto/block/value.h"
+
+enum {
+    SJ_VALUE_SHIFT_BIT = 30, /* of the first word below: integer arguments before number 1 */
+    SJ_VALUE_REGISTERS = 8
+};
+
+/* The registers that values are passed in, saved by sj_arch_values_entry. The assembly knows the
+ * layout. */
+typedef struct sj_value_registers {
+    uint64_t whole[SJ_VALUE_REGISTERS];
+    uint64_t real[SJ_VALUE_REGISTERS]; /* low halves; the first is a result, too */
+    uint64_t result;
+} sj_value_registers;
+
+/* sj_recorder_values records what the descriptors, one a byte, lowest first, ask for. `function` is
+ * its id and, in the two highest bits, the shift; `stack` the stack pointer of the records. A text
+ * is read by a system call, so that an invalid pointer does no harm. Async-signal-safe;
+ * errno is kept. */
+void sj_recorder_values(uint32_t function, uint32_t descriptors, uint64_t stack,
+                        const sj_value_registers *registers);
+
+/* sj_recorder_value records one value of a managed call, sj_recorder_text one that is a text: the
+ * first of `length` bytes, at most SJ_VALUE_TEXT_BYTES of them. */
+void sj_recorder_value(uint32_t function, uint8_t descriptor, uint64_t bits);
+void sj_recorder_text(uint32_t function, uint8_t descriptor, const char *text, uint32_t length,
+                      sj_value_note note);
+
+#endif

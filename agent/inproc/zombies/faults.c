@@ -1,0 +1,189 @@
+/* Design notes
+ *
+ * The kernel knows our handler only; the program's is kept here and called for every fault that is
+ * not about the pool. sigaction's entry is patched, so that a handler that the program installs
+ * later takes that place. Entries of the table are written once, then published by their number,
+ * so that a handler reads a whole one. errno is never written: system calls are raw. */
+#include "agent/inproc/zombies/internal.h"
+
+#include "agent/inproc/recorder/sys.h"
+#include "agent/inproc/zombies/trace.h"
+
+#include <string.h>
+
+enum { KEPT = 64, SET_BYTES = 8, NUMBERS = 2 };
+
+typedef int (*sigaction_function)(int signal, const struct sigaction *action,
+                                  struct sigaction *old);
+typedef void (*plain_handler)(int signal);
+
+typedef struct program_action {
+    struct sigaction kept[KEPT];
+    _Atomic uint32_t latest; /* of kept, modulo KEPT */
+} program_action;
+
+uint64_t (*sj_zombies_find_code)(uint64_t address);
+
+static program_action actions[NUMBERS]; /* of SIGSEGV and SIGBUS */
+
+static program_action *action_of(int signal)
+{
+    return signal == SIGSEGV ? &actions[0] : signal == SIGBUS ? &actions[1] : NULL;
+}
+
+static void handle_fault(int signal, siginfo_t *info, void *context);
+
+static int register_ours(int signal, int program_flags)
+{
+    struct sigaction ours = {.sa_flags = SA_SIGINFO | SA_NODEFER |
+                                         (program_flags & (SA_ONSTACK | SA_RESTART))};
+    ours.sa_sigaction = handle_fault;
+    return ((sigaction_function)sj_zombie_originals[SJ_HEAD_SIGACTION])(signal, &ours, NULL);
+}
+
+static void keep_action(program_action *action, const struct sigaction *given)
+{
+    const uint32_t next = atomic_load(&action->latest) + 1;
+    action->kept[next % KEPT] = *given;
+    atomic_store_explicit(&action->latest, next, memory_order_release);
+}
+
+static struct sigaction kept_action(const program_action *action)
+{
+    return action->kept[atomic_load_explicit(&action->latest, memory_order_acquire) % KEPT];
+}
+
+int sj_faults_sigaction(int signal, const struct sigaction *action, struct sigaction *old)
+{
+    const sigaction_function real = (sigaction_function)sj_zombie_originals[SJ_HEAD_SIGACTION];
+    program_action *kept = action_of(signal);
+    if (kept == NULL || atomic_load(&kept->latest) == 0) {
+        return real(signal, action, old);
+    }
+    const struct sigaction before = kept_action(kept);
+    if (action != NULL) {
+        const int result = register_ours(signal, action->sa_flags);
+        if (result != 0) {
+            return result;
+        }
+        keep_action(kept, action);
+    }
+    if (old != NULL) {
+        *old = before;
+    }
+    return 0;
+}
+
+/* The default action is the kernel's: the fault comes again, or what was sent is sent again. */
+static void leave_to_kernel(int signal, const siginfo_t *info)
+{
+    const struct sigaction usual = {.sa_handler = SIG_DFL};
+    (void)((sigaction_function)sj_zombie_originals[SJ_HEAD_SIGACTION])(signal, &usual, NULL);
+    if (info->si_code <= 0) {
+        (void)SJ_SYS(SYS_tgkill, sj_sys_pid(), sj_sys_tid(), signal, 0, 0, 0);
+    }
+}
+
+static void call_program(int signal, siginfo_t *info, void *context)
+{
+    program_action *kept = action_of(signal);
+    const struct sigaction action = kept_action(kept);
+    const bool is_sent = info->si_code <= 0;
+    if (action.sa_handler == SIG_IGN && is_sent) {
+        return;
+    }
+    if (action.sa_handler == SIG_DFL || action.sa_handler == SIG_IGN) {
+        leave_to_kernel(signal, info);
+        return;
+    }
+    sigset_t blocked = action.sa_mask;
+    if ((action.sa_flags & SA_NODEFER) == 0) {
+        blocked.__val[0] |= UINT64_C(1) << (signal - 1);
+    }
+    (void)SJ_SYS(SYS_rt_sigprocmask, SIG_BLOCK, &blocked, 0, SET_BYTES, 0, 0);
+    if ((action.sa_flags & (int)SA_RESETHAND) != 0) {
+        const struct sigaction usual = {.sa_handler = SIG_DFL};
+        keep_action(kept, &usual);
+    }
+    if ((action.sa_flags & SA_SIGINFO) != 0) {
+        action.sa_sigaction(signal, info, context);
+    } else {
+        ((plain_handler)action.sa_handler)(signal);
+    }
+}
+
+/* The block behind whose end, or in front of whose beginning, an address of a guard page lies. */
+static sj_pool_slot *find_neighbour(uint64_t address, sj_pool_slot *slot, sj_zombie_kind *kind)
+{
+    sj_pool_slot *before =
+        address - SJ_POOL_PAGE >= sj_zombie_pool.base ? sj_pool_find(address - SJ_POOL_PAGE) : NULL;
+    const uint64_t page = address & ~(uint64_t)(SJ_POOL_PAGE - 1);
+    const bool is_behind = before != NULL && before != slot && before->address != 0 &&
+                           before->address + before->size + 16 > page;
+    const bool is_before = slot != NULL && slot->address == page + SJ_POOL_PAGE;
+    *kind = is_behind ? SJ_ZOMBIE_OVERFLOW : SJ_ZOMBIE_UNDERFLOW;
+    return is_behind ? before : is_before ? slot : NULL;
+}
+
+static sj_pool_slot *explain(uint64_t address, sj_zombie_kind *kind)
+{
+    sj_pool_slot *slot = sj_pool_find(address);
+    const bool is_guard = slot == NULL || (address - sj_pool_room(slot)) / SJ_POOL_PAGE == 0;
+    if (is_guard) {
+        slot = find_neighbour(address, slot, kind);
+    } else {
+        *kind = address >= slot->address ? SJ_ZOMBIE_OVERFLOW : SJ_ZOMBIE_UNDERFLOW;
+    }
+    if (slot == NULL || slot->address == 0) {
+        *kind = SJ_ZOMBIE_WILD_ACCESS;
+        return NULL;
+    }
+    if (atomic_load(&slot->state) == SJ_SLOT_FREED) {
+        *kind = SJ_ZOMBIE_USE_AFTER_FREE;
+    }
+    return slot;
+}
+
+static void take_fault(int signal, uint64_t address, const siginfo_t *info, void *context)
+{
+    sj_zombie_trace use = {0};
+    sj_zombie_kind kind;
+    sj_pool_slot *slot = explain(address, &kind);
+    sj_trace_of_context(&use, context);
+    if (sj_zombies_find_code != NULL) {
+        use.registers[SJ_TRACE_COUNTER] = sj_zombies_find_code(use.registers[SJ_TRACE_COUNTER]);
+    }
+    if (sj_report_use(slot, kind, address, sj_context_is_write(context), &use,
+                      use.registers[SJ_TRACE_COUNTER]) == SJ_ZOMBIE_STOP) {
+        leave_to_kernel(signal, info);
+    } else {
+        sj_pool_open_pages(sj_pool_find(address), address);
+    }
+}
+
+static void handle_fault(int signal, siginfo_t *info, void *context)
+{
+    const uint64_t address = (uint64_t)(uintptr_t)info->si_addr;
+    if (info->si_code == SEGV_ACCERR && sj_pool_has(address)) {
+        take_fault(signal, address, info, context);
+    } else {
+        call_program(signal, info, context);
+    }
+}
+
+bool sj_faults_begin(void)
+{
+    static const int numbers[NUMBERS] = {SIGSEGV, SIGBUS};
+    for (uint32_t i = 0; i < NUMBERS; i++) {
+        struct sigaction before;
+        if (((sigaction_function)sj_zombie_originals[SJ_HEAD_SIGACTION])(numbers[i], NULL,
+                                                                         &before) != 0) {
+            return false;
+        }
+        keep_action(&actions[i], &before);
+        if (register_ours(numbers[i], SA_ONSTACK) != 0) {
+            return false;
+        }
+    }
+    return true;
+}

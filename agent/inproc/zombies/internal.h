@@ -1,0 +1,104 @@
+/* What the files of zombies/ share. */
+#ifndef SJ_AGENT_INPROC_ZOMBIES_INTERNAL_H
+#define SJ_AGENT_INPROC_ZOMBIES_INTERNAL_H
+
+#include "agent/abi/zombies.h"
+#include "agent/inproc/hooks/arch.h"
+#include "agent/inproc/zombies/zombies.h"
+
+#include <signal.h>
+#include <stddef.h>
+
+enum { SJ_POOL_PAGE = 4096, SJ_POOL_DATA_PAGES = 4 };
+enum { SJ_POOL_BLOCK_MAX_BYTES = SJ_POOL_DATA_PAGES * SJ_POOL_PAGE };
+
+/* What is known of one block's room. */
+typedef enum sj_slot_state {
+    SJ_SLOT_UNUSED = 0, /* never used, or being filled */
+    SJ_SLOT_LIVE = 1,
+    SJ_SLOT_FREED = 2
+} sj_slot_state;
+
+typedef struct sj_pool_slot {
+    _Atomic uint32_t state;   /* sj_slot_state */
+    _Atomic uint32_t is_open; /* after a use: pages that should be closed are not */
+    _Atomic uint32_t is_told; /* a use of this block has been reported */
+    uint32_t size;
+    uint64_t address;
+    sj_zombie_trace allocation; /* its stack lies behind the slot, then that of the release */
+    sj_zombie_trace release;
+} sj_pool_slot;
+
+typedef struct sj_pool {
+    uint64_t base;
+    uint32_t shift; /* the mapping has 1 << shift bytes */
+    uint32_t slots;
+    uint32_t stack_bytes;
+    uint32_t queue_mask;
+    uint8_t *records;        /* sj_pool_slot and two stacks each */
+    _Atomic uint32_t *queue; /* 1 + slot: freed rooms, first in, first out */
+    _Atomic uint32_t fresh;  /* slots that were used at least once */
+    _Atomic uint32_t head;   /* of the queue: next to take */
+    _Atomic uint32_t tail;   /* next to put */
+} sj_pool;
+
+extern sj_pool sj_zombie_pool;
+extern sj_zombie_region *_Atomic sj_zombie_region_now; /* NULL: nothing is reported */
+extern uint64_t
+    sj_zombie_originals[SJ_HEADS]; /* what entries go on with when we have nothing to do */
+extern __thread int64_t sj_zombie_countdown
+    __attribute__((tls_model("initial-exec"), visibility("hidden")));
+
+/* sj_pool_open maps the pool. False: no memory. */
+bool sj_pool_open(const sj_zombie_settings *settings);
+
+/* sj_pool_take gives a zeroed block; NULL, counted: none. Async-signal-safe. */
+void *sj_pool_take(size_t bytes);
+
+/* sj_pool_put frees a block of the pool, or reports why it cannot be freed. `site` is where the
+ * function that was called to free it returns to. */
+void sj_pool_put(void *block, uint64_t site);
+
+/* sj_pool_has: an address lies in the pool. */
+static inline bool sj_pool_has(uint64_t address)
+{
+    return (address - sj_zombie_pool.base) >> sj_zombie_pool.shift == 0;
+}
+
+/* sj_pool_find returns the slot in whose data pages, or in the guard page in front of them, an
+ * address of the pool lies; NULL: behind the last. */
+sj_pool_slot *sj_pool_find(uint64_t address);
+sj_pool_slot *sj_pool_slot_at(uint32_t index);
+uint64_t sj_pool_room(const sj_pool_slot *slot); /* address of its first guard page */
+
+/* sj_pool_open_pages opens what a use has met, so that the program can go on. */
+void sj_pool_open_pages(sj_pool_slot *slot, uint64_t address);
+
+/* sj_report_use reports a use of a slot's block; `use` is borrowed, its stack is read here. `site`
+ * is the address of the code that made the mistake: one site fills no more than its share of the
+ * reports. Returns what the program is to do next. */
+sj_zombie_on_use sj_report_use(sj_pool_slot *slot, sj_zombie_kind kind, uint64_t address,
+                               bool is_write, const sj_zombie_trace *use, uint64_t site);
+
+/* sj_trace_stack copies the top of the stack of a trace; bytes that cannot be read are left out. */
+void sj_trace_stack(sj_zombie_trace *trace, void *stack, uint32_t bytes);
+
+/* sj_faults_begin handles SIGSEGV and SIGBUS in front of the program's handlers. False: not
+ * possible. sj_faults_sigaction is sigaction as the program sees it from then on. */
+bool sj_faults_begin(void);
+int sj_faults_sigaction(int signal, const struct sigaction *action, struct sigaction *old);
+
+/* sj_heads_emit is sj_hooks_heads.emit; its context is the region. */
+void sj_heads_emit(void *context, sj_code_emitter *emitter, uint32_t index);
+
+/* sj_heads_supported: the machine is. */
+bool sj_heads_supported(void);
+
+/* What the entries call instead. */
+void *sj_allocation_new(size_t bytes);
+void *sj_allocation_new_zeroed(size_t count, size_t bytes);
+void sj_allocation_free(void *block);
+void *sj_allocation_resize(void *block, size_t bytes);
+size_t sj_allocation_size(void *block);
+
+#endif

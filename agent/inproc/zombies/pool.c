@@ -1,0 +1,266 @@
+/* Design notes
+ *
+ * Rooms of equal size: a closed page, then data pages; behind the last room one more closed page.
+ * A block lies at either end of its pages, at random, so that what runs over one of its ends meets
+ * a closed page half of the time. Freed rooms wait in a queue, first in, first out; the room of a
+ * block that was freed last is used again last. A room that cannot be put into the queue, because a
+ * thread has stopped in the middle of taking one, is not used again. */
+#include "agent/inproc/zombies/internal.h"
+
+#include "agent/inproc/recorder/sys.h"
+#include "agent/inproc/zombies/trace.h"
+
+#include <string.h>
+
+enum { ROOM_BYTES = (SJ_POOL_DATA_PAGES + 1) * SJ_POOL_PAGE, ALIGNMENT = 16, PATTERN = 0xa5 };
+
+sj_pool sj_zombie_pool;
+
+static uint32_t record_bytes(const sj_pool *pool)
+{
+    return (uint32_t)sizeof(sj_pool_slot) + 2 * pool->stack_bytes;
+}
+
+sj_pool_slot *sj_pool_slot_at(uint32_t index)
+{
+    sj_pool *pool = &sj_zombie_pool;
+    return (sj_pool_slot *)(pool->records + (uint64_t)index * record_bytes(pool));
+}
+
+static uint32_t index_of(const sj_pool_slot *slot)
+{
+    const sj_pool *pool = &sj_zombie_pool;
+    return (uint32_t)((uint64_t)((const uint8_t *)slot - pool->records) / record_bytes(pool));
+}
+
+uint64_t sj_pool_room(const sj_pool_slot *slot)
+{
+    return sj_zombie_pool.base + (uint64_t)index_of(slot) * ROOM_BYTES;
+}
+
+sj_pool_slot *sj_pool_find(uint64_t address)
+{
+    const uint64_t index = (address - sj_zombie_pool.base) / ROOM_BYTES;
+    return index < sj_zombie_pool.slots ? sj_pool_slot_at((uint32_t)index) : NULL;
+}
+
+static uint32_t round_to_power(uint64_t bytes)
+{
+    uint32_t shift = 0;
+    while ((UINT64_C(1) << shift) < bytes) {
+        shift++;
+    }
+    return shift;
+}
+
+bool sj_pool_open(const sj_zombie_settings *settings)
+{
+    sj_pool *pool = &sj_zombie_pool;
+    pool->slots = settings->slots;
+    pool->stack_bytes = settings->stack_bytes & ~(uint32_t)(ALIGNMENT - 1);
+    pool->shift = round_to_power((uint64_t)pool->slots * ROOM_BYTES + SJ_POOL_PAGE);
+    const uint32_t queue_shift = round_to_power((uint64_t)pool->slots * 2);
+    pool->queue_mask = (UINT32_C(1) << queue_shift) - 1;
+    void *rooms = sj_sys_map(NULL, UINT64_C(1) << pool->shift, PROT_NONE,
+                             MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    pool->records =
+        sj_sys_map(NULL, (uint64_t)pool->slots * record_bytes(pool), PROT_READ | PROT_WRITE,
+                   MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    pool->queue = sj_sys_allocate(sizeof(uint32_t) << queue_shift);
+    if (sj_sys_failed(rooms) || sj_sys_failed(pool->records) || pool->queue == NULL) {
+        return false; /* the little that was mapped stays */
+    }
+    pool->base = (uint64_t)(uintptr_t)rooms;
+    return true;
+}
+
+static void count(size_t offset)
+{
+    sj_zombie_region *region = atomic_load(&sj_zombie_region_now);
+    if (region != NULL) {
+        atomic_fetch_add((_Atomic uint64_t *)((char *)region + offset), 1);
+    }
+}
+
+#define COUNT(name) count(offsetof(sj_zombie_region, counters.name))
+
+static sj_pool_slot *take_freed(void)
+{
+    sj_pool *pool = &sj_zombie_pool;
+    uint32_t head = atomic_load(&pool->head);
+    while (head != atomic_load(&pool->tail)) {
+        _Atomic uint32_t *cell = &pool->queue[head & pool->queue_mask];
+        if (atomic_load(cell) == 0) {
+            return NULL; /* another thread is about to fill it */
+        }
+        if (atomic_compare_exchange_strong(&pool->head, &head, head + 1)) {
+            const uint32_t held = atomic_exchange(cell, 0);
+            return held != 0 ? sj_pool_slot_at(held - 1) : NULL;
+        }
+    }
+    return NULL;
+}
+
+static void put_freed(const sj_pool_slot *slot)
+{
+    sj_pool *pool = &sj_zombie_pool;
+    uint32_t empty = 0;
+    const uint32_t tail = atomic_fetch_add(&pool->tail, 1);
+    (void)atomic_compare_exchange_strong(&pool->queue[tail & pool->queue_mask], &empty,
+                                         index_of(slot) + 1);
+}
+
+/* Rooms are used for the first time one after another, then again in the order of the frees. */
+static sj_pool_slot *take_room(void)
+{
+    sj_pool *pool = &sj_zombie_pool;
+    uint32_t fresh = atomic_load(&pool->fresh);
+    while (fresh < pool->slots) {
+        if (atomic_compare_exchange_strong(&pool->fresh, &fresh, fresh + 1)) {
+            return sj_pool_slot_at(fresh);
+        }
+    }
+    sj_pool_slot *slot = take_freed();
+    if (slot != NULL) {
+        COUNT(evicted);
+    }
+    return slot;
+}
+
+static bool prepare_room(sj_pool_slot *slot, uint64_t first_page, uint64_t bytes)
+{
+    void *data = (void *)(uintptr_t)(sj_pool_room(slot) + SJ_POOL_PAGE);
+    if (atomic_exchange(&slot->is_open, 0) != 0) {
+        (void)sj_sys_protect((void *)(uintptr_t)sj_pool_room(slot), ROOM_BYTES, PROT_NONE);
+    }
+    if (slot->address != 0) { /* used before */
+        (void)SJ_SYS(SYS_madvise, data, SJ_POOL_BLOCK_MAX_BYTES, MADV_DONTNEED, 0, 0, 0);
+    }
+    return sj_sys_protect((void *)(uintptr_t)first_page, bytes, PROT_READ | PROT_WRITE) == 0;
+}
+
+static void fill_margins(const sj_pool_slot *slot, uint64_t page, uint64_t bytes)
+{
+    memset((void *)(uintptr_t)page, PATTERN, slot->address - page);
+    const uint64_t end = slot->address + slot->size;
+    memset((void *)(uintptr_t)end, PATTERN, page + bytes - end);
+}
+
+static bool has_pattern(uint64_t low, uint64_t high)
+{
+    for (const uint8_t *at = (const uint8_t *)(uintptr_t)low; at < (const uint8_t *)(uintptr_t)high;
+         at++) {
+        if (*at != PATTERN) {
+            return false;
+        }
+    }
+    return true;
+}
+
+static uint64_t bytes_of_pages(const sj_pool_slot *slot)
+{
+    return ((uint64_t)slot->size + SJ_POOL_PAGE - 1) & ~(uint64_t)(SJ_POOL_PAGE - 1);
+}
+
+static void take_trace(sj_zombie_trace *trace, const sj_zombie_trace *here, uint8_t *stack)
+{
+    *trace = *here;
+    trace->ticks = sj_arch_ticks();
+    trace->tid = sj_sys_tid();
+    sj_trace_stack(trace, stack, sj_zombie_pool.stack_bytes);
+}
+
+static void *place_block(sj_pool_slot *slot, size_t bytes, bool at_end, const sj_zombie_trace *here)
+{
+    const uint64_t pages = (bytes + SJ_POOL_PAGE - 1) & ~(uint64_t)(SJ_POOL_PAGE - 1);
+    const uint64_t data = sj_pool_room(slot) + SJ_POOL_PAGE;
+    const uint64_t page = at_end ? data + SJ_POOL_BLOCK_MAX_BYTES - pages : data;
+    if (!prepare_room(slot, page, pages)) {
+        COUNT(refused_memory);
+        put_freed(slot);
+        return NULL;
+    }
+    const uint64_t rounded = (bytes + ALIGNMENT - 1) & ~(uint64_t)(ALIGNMENT - 1);
+    slot->size = (uint32_t)bytes;
+    slot->address = at_end ? page + pages - rounded : page;
+    fill_margins(slot, page, pages);
+    slot->release.ticks = 0;
+    take_trace(&slot->allocation, here, (uint8_t *)(slot + 1));
+    atomic_store(&slot->is_told, 0);
+    atomic_store_explicit(&slot->state, SJ_SLOT_LIVE, memory_order_release);
+    COUNT(guarded);
+    return (void *)(uintptr_t)slot->address;
+}
+
+void *sj_pool_take(size_t bytes)
+{
+    sj_zombie_trace here = {0};
+    if (bytes == 0 || bytes > SJ_POOL_BLOCK_MAX_BYTES) {
+        COUNT(refused_size);
+        return NULL;
+    }
+    sj_pool_slot *slot = take_room();
+    if (slot == NULL) {
+        COUNT(refused_room);
+        return NULL;
+    }
+    atomic_store(&slot->state, SJ_SLOT_UNUSED);
+    sj_trace_here(&here);
+    return place_block(slot, bytes, (sj_arch_ticks() >> 5 & 1) != 0, &here);
+}
+
+static void stop_or_go_on(sj_zombie_on_use next)
+{
+    if (next == SJ_ZOMBIE_STOP) {
+        (void)SJ_SYS(SYS_tgkill, sj_sys_pid(), sj_sys_tid(), SIGABRT, 0, 0, 0);
+    }
+}
+
+static void report_free(sj_pool_slot *slot, sj_zombie_kind kind, uint64_t address,
+                        const sj_zombie_trace *here, uint64_t site)
+{
+    stop_or_go_on(sj_report_use(slot, kind, address, true, here, site));
+}
+
+/* Bytes around the block that no closed page guards. */
+static void check_margins(sj_pool_slot *slot, const sj_zombie_trace *here, uint64_t site)
+{
+    const uint64_t page = slot->address & ~(uint64_t)(SJ_POOL_PAGE - 1);
+    const uint64_t end = slot->address + slot->size;
+    if (!has_pattern(end, page + bytes_of_pages(slot))) {
+        report_free(slot, SJ_ZOMBIE_OVERFLOW_AT_FREE, end, here, site);
+    } else if (!has_pattern(page, slot->address)) {
+        report_free(slot, SJ_ZOMBIE_UNDERFLOW_AT_FREE, slot->address - 1, here, site);
+    }
+}
+
+void sj_pool_put(void *block, uint64_t site)
+{
+    sj_zombie_trace here = {0};
+    const uint64_t address = (uint64_t)(uintptr_t)block;
+    sj_pool_slot *slot = sj_pool_find(address);
+    uint32_t live = SJ_SLOT_LIVE;
+    sj_trace_here(&here);
+    if (slot == NULL || slot->address != address ||
+        !atomic_compare_exchange_strong(&slot->state, &live, SJ_SLOT_FREED)) {
+        const bool is_double = slot != NULL && slot->address == address && live == SJ_SLOT_FREED;
+        report_free(slot, is_double ? SJ_ZOMBIE_DOUBLE_FREE : SJ_ZOMBIE_INVALID_FREE, address,
+                    &here, site);
+        return;
+    }
+    check_margins(slot, &here, site);
+    take_trace(&slot->release, &here, (uint8_t *)(slot + 1) + sj_zombie_pool.stack_bytes);
+    void *page = (void *)(uintptr_t)(address & ~(uint64_t)(SJ_POOL_PAGE - 1));
+    (void)sj_sys_protect(page, bytes_of_pages(slot), PROT_NONE);
+    COUNT(released);
+    put_freed(slot);
+}
+
+void sj_pool_open_pages(sj_pool_slot *slot, uint64_t address)
+{
+    const uint64_t page = address & ~(uint64_t)(SJ_POOL_PAGE - 1);
+    if (slot != NULL) {
+        atomic_store(&slot->is_open, 1);
+    }
+    (void)sj_sys_protect((void *)(uintptr_t)page, SJ_POOL_PAGE, PROT_READ | PROT_WRITE);
+}

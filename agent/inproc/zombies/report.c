@@ -1,0 +1,132 @@
+#include "agent/inproc/zombies/internal.h"
+
+#include "agent/inproc/recorder/recorder.h"
+#include "agent/inproc/recorder/sys.h"
+#include "agent/inproc/zombies/trace.h"
+
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/uio.h>
+#include <time.h>
+
+#define NS_PER_MINUTE UINT64_C(60000000000)
+
+/* The minute since boot in the upper half, reports in it in the lower. */
+static _Atomic uint64_t reported;
+
+void sj_trace_stack(sj_zombie_trace *trace, void *stack, uint32_t bytes)
+{
+    const uint64_t from = trace->registers[SJ_TRACE_STACK_POINTER];
+    const struct iovec to_part = {.iov_base = stack, .iov_len = bytes};
+    const struct iovec from_part = {.iov_base = (void *)(uintptr_t)from, .iov_len = bytes};
+    long got = -1;
+    if (bytes != 0 && sj_recorder_may_call()) {
+        got = SJ_SYS(SYS_process_vm_readv, sj_sys_pid(), &to_part, 1, &from_part, 1, 0);
+    }
+    if (got < 0 && bytes != 0) { /* refused: as much as certainly can be read */
+        const uint64_t page_end = (from | (SJ_POOL_PAGE - 1)) + 1;
+        got = (long)(page_end - from < bytes ? page_end - from : bytes);
+        memcpy(stack, (const void *)(uintptr_t)from, (size_t)got);
+    }
+    trace->stack_bytes = (uint32_t)got;
+}
+
+static bool is_within_limit(uint32_t per_minute)
+{
+    const uint64_t minute = sj_sys_clock_ns(CLOCK_MONOTONIC) / NS_PER_MINUTE + 1;
+    uint64_t seen = atomic_load(&reported);
+    for (;;) {
+        const uint64_t made = seen >> 32 == minute ? (uint32_t)seen : 0;
+        if (made >= per_minute) {
+            return false;
+        }
+        if (atomic_compare_exchange_weak(&reported, &seen, minute << 32 | (made + 1))) {
+            return true;
+        }
+    }
+}
+
+/* Sites and how many of their reports were made, in a small table without chains: two sites at one
+ * place take turns, so that a limit may be exceeded, never a report be lost for another's sake. */
+static bool is_within_share(uint64_t site, sj_zombie_kind kind)
+{
+    enum { SITES = 256, SHARE = 8, COUNT_BITS = 8 };
+    static _Atomic uint64_t sites[SITES]; /* hash with the count in its lowest bits */
+    const uint64_t hash = (site ^ (uint64_t)kind << 56) * UINT64_C(0x9e3779b97f4a7c15);
+    const uint64_t tag = hash & ~(uint64_t)((1 << COUNT_BITS) - 1);
+    _Atomic uint64_t *place = &sites[hash >> 56];
+    const uint64_t seen = atomic_load(place);
+    const bool is_same = (seen ^ tag) >> COUNT_BITS == 0;
+    const uint64_t made = is_same ? seen & ((1 << COUNT_BITS) - 1) : 0;
+    if (made < SHARE) {
+        atomic_store(place, tag | (made + 1));
+    }
+    return made < SHARE;
+}
+
+static sj_zombie_report *claim_room(sj_zombie_region *region)
+{
+    for (uint32_t i = 0; i < SJ_ZOMBIE_REPORTS; i++) {
+        uint32_t is_free = SJ_ZOMBIE_REPORT_FREE;
+        if (atomic_compare_exchange_strong(&region->reports[i].state, &is_free,
+                                           SJ_ZOMBIE_REPORT_WRITING)) {
+            return &region->reports[i];
+        }
+    }
+    return NULL;
+}
+
+static void copy_traces(sj_zombie_report *report, const sj_pool_slot *slot)
+{
+    const uint32_t bytes = sj_zombie_pool.stack_bytes;
+    const uint8_t *stacks = (const uint8_t *)(slot + 1);
+    report->allocation = slot->allocation;
+    report->release = slot->release;
+    memcpy(report->allocation_stack, stacks, bytes);
+    memcpy(report->release_stack, stacks + bytes, bytes);
+}
+
+static void write_report(sj_zombie_report *report, const sj_pool_slot *slot, sj_zombie_kind kind,
+                         uint64_t address, bool is_write, const sj_zombie_trace *use)
+{
+    report->kind = kind;
+    report->address = address;
+    report->is_write = is_write;
+    report->size = slot != NULL ? slot->size : 0;
+    report->block = slot != NULL ? slot->address : 0;
+    report->allocation.ticks = 0;
+    report->release.ticks = 0;
+    if (slot != NULL) {
+        copy_traces(report, slot);
+    }
+    report->use = *use;
+    report->use.ticks = sj_arch_ticks();
+    report->use.tid = sj_sys_tid();
+    sj_trace_stack(&report->use, report->use_stack, SJ_ZOMBIE_USE_STACK_BYTES);
+    (void)SJ_SYS(SYS_prctl, PR_GET_NAME, report->thread_name, 0, 0, 0, 0);
+    atomic_store_explicit(&report->state, SJ_ZOMBIE_REPORT_FULL, memory_order_release);
+}
+
+sj_zombie_on_use sj_report_use(sj_pool_slot *slot, sj_zombie_kind kind, uint64_t address,
+                               bool is_write, const sj_zombie_trace *use, uint64_t site)
+{
+    sj_zombie_region *region = atomic_load(&sj_zombie_region_now);
+    if (region == NULL) {
+        return SJ_ZOMBIE_GO_ON;
+    }
+    const sj_zombie_on_use next = (sj_zombie_on_use)region->settings.on_use;
+    if (slot != NULL && atomic_exchange(&slot->is_told, 1) != 0) {
+        return next; /* one report for each block */
+    }
+    atomic_fetch_add(&region->counters.uses, 1);
+    sj_zombie_report *report =
+        is_within_share(site, kind) && is_within_limit(region->settings.reports_per_minute)
+            ? claim_room(region)
+            : NULL;
+    if (report == NULL) {
+        atomic_fetch_add(&region->counters.suppressed, 1);
+    } else {
+        write_report(report, slot, kind, address, is_write, use);
+    }
+    return next;
+}

@@ -1,0 +1,30 @@
+/* Zombies: guarded blocks for sampled allocations of the C library. A block has pages of its own
+ * between closed pages; when it is freed its pages are closed too, until the room is needed again.
+ * What touches a closed page is reported to the recorder (agent/abi/zombies.h) and goes on.
+ *
+ * Everything runs in the program's threads, in signal handlers and within malloc: no lock, no
+ * function of the C library's allocator, errno kept. */
+#ifndef SJ_AGENT_INPROC_ZOMBIES_ZOMBIES_H
+#define SJ_AGENT_INPROC_ZOMBIES_ZOMBIES_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+/* sj_zombies_find_code says where code that a fault met is the program's own: the address that a
+ * recorded function's instruction was copied from. Async-signal-safe; NULL: nothing is copied. */
+extern uint64_t (*sj_zombies_find_code)(uint64_t address);
+
+/* sj_zombies_prepare maps the region `name` in the directory `runtime` and, the first time, patches
+ * the entries of the allocator. False, and the region says why, if it exists: nothing is changed.
+ * No other thread runs. */
+bool sj_zombies_prepare(const char *runtime, const char *name);
+
+/* sj_zombies_note_modules adds the modules that were loaded since to the region. One thread at a
+ * time. Takes the loader's lock. */
+void sj_zombies_note_modules(void);
+
+/* sj_zombies_after_fork makes a forked child stop reporting into its parent's region; a following
+ * sj_zombies_prepare lets it report into its own. The only thread of the child. */
+void sj_zombies_after_fork(void);
+
+#endif

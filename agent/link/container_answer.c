@@ -1,0 +1,77 @@
+#include "agent/link/container_answer.h"
+
+#include "agent/host/clock.h"
+
+#include <limits.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+
+_Static_assert(sizeof(sj_link_packet) + sizeof(sj_link_container_added) +
+                       (SJ_LINK_CONTAINER_TOKENS + 7) / 8 +
+                       SJ_LINK_CONTAINER_VALUES * sizeof(sj_link_method_values) <=
+                   SJ_LINK_MAX_BYTES,
+               "an answer fits one packet");
+
+static sj_status send_parts(int fd, sj_link_type type, const void *payload, size_t bytes,
+                            const uint8_t *rest, size_t rest_bytes, const void *end,
+                            size_t end_bytes)
+{
+    const sj_link_packet head = {.version = SJ_LINK_VERSION,
+                                 .type = (uint16_t)type,
+                                 .payload_bytes = (uint32_t)(bytes + rest_bytes + end_bytes)};
+    struct iovec parts[] = {{.iov_base = (void *)(uintptr_t)&head, .iov_len = sizeof(head)},
+                            {.iov_base = (void *)(uintptr_t)payload, .iov_len = bytes},
+                            {.iov_base = (void *)(uintptr_t)rest, .iov_len = rest_bytes},
+                            {.iov_base = (void *)(uintptr_t)end, .iov_len = end_bytes}};
+    const struct msghdr message = {.msg_iov = parts, .msg_iovlen = 4};
+    return sendmsg(fd, &message, MSG_NOSIGNAL | MSG_DONTWAIT) ==
+                   (ssize_t)(sizeof(head) + bytes + rest_bytes + end_bytes)
+               ? SJ_OK
+               : SJ_ECLOSED;
+}
+
+static sj_status read_container(sj_reader *reader, sj_link_container *container,
+                                char path[PATH_MAX])
+{
+    const uint8_t *bytes = sj_reader_take(reader, sizeof(*container));
+    if (bytes == NULL) {
+        return SJ_ECORRUPT;
+    }
+    memcpy(container, bytes, sizeof(*container));
+    const uint8_t *text = sj_reader_take(reader, container->path_bytes);
+    if (text == NULL || container->path_bytes >= PATH_MAX || container->path_bytes == 0 ||
+        container->id_bytes > SJ_BUILD_ID_MAX_BYTES || container->language >= SJ_LINK_LANGUAGES ||
+        memchr(text, '\0', container->path_bytes) != NULL) {
+        return SJ_ECORRUPT;
+    }
+    memcpy(path, text, container->path_bytes);
+    path[container->path_bytes] = '\0';
+    return SJ_OK;
+}
+
+sj_status sj_link_answer_container(sj_registry *registry, uint64_t process, sj_reader *reader,
+                                   int fd)
+{
+    sj_link_container container;
+    char path[PATH_MAX];
+    sj_container_answer answer = {0};
+    SJ_TRY(read_container(reader, &container, path));
+    sj_status status =
+        sj_registry_add_container(registry, process, &container, path, sj_clock_ticks(), &answer);
+    if (status == SJ_EUNSUPPORTED || status == SJ_ENOTFOUND) {
+        const sj_link_skip skip = {.reason = status == SJ_ENOTFOUND ? SJ_SKIP_UNDECODABLE
+                                                                    : SJ_SKIP_MODULE};
+        return send_parts(fd, SJ_LINK_SKIP, &skip, sizeof(skip), NULL, 0, NULL, 0);
+    }
+    if (status == SJ_OK) {
+        const sj_link_container_added added = {.first_function = answer.first_function,
+                                               .count = answer.count,
+                                               .value_count = answer.value_count};
+        status = send_parts(fd, SJ_LINK_CONTAINER_ADDED, &added, sizeof(added), answer.wanted,
+                            (answer.count + 7) / 8, answer.values,
+                            answer.value_count * sizeof(*answer.values));
+    }
+    free(answer.wanted);
+    return status;
+}

@@ -1,0 +1,546 @@
+#include "agent/link/link_server.h"
+
+#include "agent/host/clock.h"
+#include "agent/link/class_answer.h"
+#include "agent/link/container_answer.h"
+#include "agent/registry/method_group.h"
+#include "agent/runtimes/runtime.h"
+
+#include <errno.h>
+#include <limits.h>
+#include <poll.h>
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/eventfd.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+enum { CLIENTS_MAX = 128, BACKLOG = 128 };
+
+typedef struct link_client {
+    int fd;
+    uint64_t process; /* 0 until HELLO */
+} link_client;
+
+struct sj_link_server {
+    sj_link_server_options options;
+    char socket_path[PATH_MAX];
+    int listener;
+    int wake; /* eventfd: stop */
+    pthread_t thread;
+    bool thread_started;
+    link_client clients[CLIENTS_MAX];
+    size_t client_count;
+    uint8_t packet[SJ_LINK_MAX_BYTES]; /* of the server's thread */
+    int file;                          /* that came with the packet; -1: none */
+    _Atomic uint64_t connections;
+    _Atomic uint64_t joined;
+    _Atomic uint64_t ready;
+    _Atomic uint64_t bad_packets;
+};
+
+static sj_status send_packet(int fd, sj_link_type type, const void *payload, size_t bytes,
+                             const void *text, size_t text_bytes)
+{
+    uint8_t packet[sizeof(sj_link_packet) + 256 + PATH_MAX];
+    sj_writer writer = sj_writer_of(packet, sizeof(packet));
+    const sj_link_packet head = {.version = SJ_LINK_VERSION,
+                                 .type = (uint16_t)type,
+                                 .payload_bytes = (uint32_t)(bytes + text_bytes)};
+    sj_write_bytes(&writer, &head, sizeof(head));
+    sj_write_bytes(&writer, payload, bytes);
+    sj_write_bytes(&writer, text, text_bytes);
+    const size_t size = sj_writer_used(&writer);
+    if (writer.bad || send(fd, packet, size, MSG_NOSIGNAL | MSG_DONTWAIT) != (ssize_t)size) {
+        return SJ_ECLOSED;
+    }
+    return SJ_OK;
+}
+
+/* is_file_name keeps an agent from naming a file outside of the runtime directory. */
+static bool is_file_name(const char *name, size_t capacity)
+{
+    const size_t bytes = strnlen(name, capacity);
+    return bytes != 0 && bytes < capacity && memchr(name, '/', bytes) == NULL && name[0] != '.';
+}
+
+static sj_status answer_hello(sj_link_server *server, link_client *client, sj_reader *reader)
+{
+    sj_link_hello hello;
+    const uint8_t *bytes = sj_reader_take(reader, sizeof(hello));
+    if (bytes == NULL) {
+        return SJ_ECORRUPT;
+    }
+    memcpy(&hello, bytes, sizeof(hello));
+    if (!is_file_name(hello.arena_name, sizeof(hello.arena_name)) ||
+        hello.occasion > SJ_OCCASION_ATTACH) {
+        return SJ_ECORRUPT;
+    }
+    if (hello.occasion == SJ_OCCASION_DLOPEN) {
+        SJ_TRY(
+            sj_registry_find_process(server->options.registry, (pid_t)hello.pid, &client->process));
+    } else {
+        SJ_TRY(sj_registry_add_process(server->options.registry, (pid_t)hello.pid,
+                                       (pid_t)hello.parent_pid, (sj_link_occasion)hello.occasion,
+                                       sj_clock_ticks(), &client->process));
+        const sj_link_process process = {
+            .number = client->process, .pid = (pid_t)hello.pid, .arena_name = hello.arena_name};
+        /* Before anything is read of it: the recovery of a killed recorder's session looks there.
+         */
+        sj_registry_note_arena(server->options.registry, client->process, hello.arena_name);
+        SJ_TRY(server->options.joined(server->options.context, &process));
+        atomic_fetch_add(&server->joined, 1);
+    }
+    sj_link_welcome welcome = server->options.welcome;
+    if (sj_registry_wants_library_calls(server->options.registry)) {
+        welcome.runtimes |= SJ_LINK_RUNTIME_LIBRARY_CALLS;
+    }
+    return send_packet(client->fd, SJ_LINK_WELCOME, &welcome, sizeof(welcome), NULL, 0);
+}
+
+/* read_module takes the structure and the path behind it. */
+static sj_status read_module(sj_reader *reader, sj_link_module *module, char *path, size_t capacity)
+{
+    const uint8_t *bytes = sj_reader_take(reader, sizeof(*module));
+    if (bytes == NULL) {
+        return SJ_ECORRUPT;
+    }
+    memcpy(module, bytes, sizeof(*module));
+    const uint8_t *text = sj_reader_take(reader, module->path_bytes);
+    if (text == NULL || module->path_bytes >= capacity ||
+        module->build_id_bytes > SJ_BUILD_ID_MAX_BYTES ||
+        memchr(text, '\0', module->path_bytes) != NULL) {
+        return SJ_ECORRUPT;
+    }
+    memcpy(path, text, module->path_bytes);
+    path[module->path_bytes] = '\0';
+    return SJ_OK;
+}
+
+/* planner_of returns what answers a question about a module. */
+typedef sj_status (*module_planner)(sj_registry *registry, const sj_plan_request *request,
+                                    sj_plan_answer *answer);
+
+static module_planner planner_of(sj_link_type type)
+{
+    switch (type) {
+    case SJ_LINK_TRANSITION:
+        return sj_registry_review_module;
+    case SJ_LINK_IMPORTS:
+        return sj_registry_plan_imports;
+    default:
+        return sj_registry_plan_module;
+    }
+}
+
+static sj_status answer_module(sj_link_server *server, link_client *client, sj_reader *reader,
+                               sj_link_type type)
+{
+    sj_link_module module;
+    char path[PATH_MAX];
+    sj_plan_answer planned = {0};
+    SJ_TRY(read_module(reader, &module, path, sizeof(path)));
+    const sj_plan_request request = {
+        .process = client->process, .module = &module, .path = path, .now_ticks = sj_clock_ticks()};
+    if (planner_of(type)(server->options.registry, &request, &planned) != SJ_OK) {
+        const sj_link_skip skip = {.reason = SJ_SKIP_MODULE};
+        return send_packet(client->fd, SJ_LINK_SKIP, &skip, sizeof(skip), NULL, 0);
+    }
+    const sj_link_plan answer = {.first_function = planned.first_function,
+                                 .path_bytes = (uint32_t)strlen(planned.plan_path)};
+    return send_packet(client->fd, SJ_LINK_PLAN, &answer, sizeof(answer), planned.plan_path,
+                       answer.path_bytes);
+}
+
+static sj_status answer_applied(sj_link_server *server, link_client *client, sj_reader *reader)
+{
+    sj_link_applied applied;
+    const uint8_t *bytes = sj_reader_take(reader, sizeof(applied));
+    if (bytes == NULL) {
+        return SJ_ECORRUPT;
+    }
+    memcpy(&applied, bytes, sizeof(applied));
+    const size_t count = sj_reader_left(reader) / sizeof(sj_link_failure);
+    sj_link_failure *failures = calloc(count + 1, sizeof(*failures));
+    if (failures == NULL) {
+        return SJ_ENOMEM;
+    }
+    memcpy(failures, sj_reader_take(reader, count * sizeof(*failures)), count * sizeof(*failures));
+    const sj_status status =
+        sj_registry_applied(server->options.registry, client->process, &applied, failures, count);
+    free(failures);
+    return status;
+}
+
+static bool is_terminated(const uint8_t *texts, uint32_t bytes)
+{
+    return texts != NULL && bytes > 1 && texts[0] != '\0' && texts[bytes - 1] == '\0';
+}
+
+/* answer_methods: the methods that a class of the app's runtime understands, as a group that is
+ * named after it. */
+static sj_status answer_methods(sj_link_server *server, link_client *client, sj_reader *reader)
+{
+    enum { CLASS_BYTES = 1024, LANGUAGE_BYTES = 16 };
+    char path[LANGUAGE_BYTES + CLASS_BYTES];
+    uint8_t wanted[SJ_METHOD_GROUP_MAX];
+    sj_link_methods methods;
+    sj_link_methods_added added = {0};
+    const uint8_t *bytes = sj_reader_take(reader, sizeof(methods));
+    if (bytes == NULL) {
+        return SJ_ECORRUPT;
+    }
+    memcpy(&methods, bytes, sizeof(methods));
+    const uint8_t *lineage = sj_reader_take(reader, methods.lineage_bytes);
+    const uint8_t *names = sj_reader_take(reader, methods.names_bytes);
+    const uint8_t *left_alone = sj_reader_take(reader, methods.count);
+    const sj_container_reader *language = sj_container_reader_of(methods.language);
+    if (!is_terminated(lineage, methods.lineage_bytes) || left_alone == NULL || language == NULL ||
+        strlen((const char *)lineage) > CLASS_BYTES || methods.count > SJ_METHOD_GROUP_MAX ||
+        !is_terminated(names, methods.names_bytes)) {
+        return SJ_ECORRUPT;
+    }
+    for (uint32_t i = 0; i < methods.count; i++) {
+        wanted[i] = left_alone[i] == 0;
+    }
+    snprintf(path, sizeof(path), "%s:%s", language->name, (const char *)lineage);
+    const sj_slice slice = {.data = names, .size = methods.names_bytes};
+    if (methods.language == SJ_LINK_LANGUAGE_OBJC) {
+        SJ_TRY(sj_registry_learn_class(server->options.registry, client->process,
+                                       (sj_slice){.data = lineage, .size = methods.lineage_bytes}));
+    }
+    SJ_TRY(sj_registry_add_methods(server->options.registry, client->process, path, slice,
+                                   methods.count, sj_clock_ticks(), &added.first_function, wanted));
+    added.count = methods.count;
+    return send_packet(client->fd, SJ_LINK_METHODS_ADDED, &added, sizeof(added), wanted,
+                       added.count);
+}
+
+static sj_status answer_unloaded(sj_link_server *server, link_client *client, sj_reader *reader)
+{
+    sj_link_module module;
+    char path[PATH_MAX];
+    SJ_TRY(read_module(reader, &module, path, sizeof(path)));
+    const sj_status status = sj_registry_unloaded(server->options.registry, client->process,
+                                                  module.bias, sj_clock_ticks());
+    /* Modules that were never planned have no mapping. */
+    return status == SJ_ENOTFOUND ? SJ_OK : status;
+}
+
+static sj_status send_refusal(const link_client *client, const char *reason)
+{
+    return send_packet(client->fd, SJ_LINK_REFUSED, NULL, 0, reason, strlen(reason));
+}
+
+void sj_link_answer(int fd, sj_link_type type, const char *text)
+{
+    const size_t most = SJ_LINK_MAX_BYTES - sizeof(sj_link_packet);
+    const size_t bytes = strlen(text) < most ? strlen(text) : most;
+    const sj_link_packet head = {
+        .version = SJ_LINK_VERSION, .type = (uint16_t)type, .payload_bytes = (uint32_t)bytes};
+    const struct iovec parts[] = {{.iov_base = (void *)(uintptr_t)&head, .iov_len = sizeof(head)},
+                                  {.iov_base = (void *)(uintptr_t)text, .iov_len = bytes}};
+    const struct msghdr message = {.msg_iov = (struct iovec *)(uintptr_t)parts, .msg_iovlen = 2};
+    (void)!sendmsg(fd, &message, MSG_NOSIGNAL | MSG_DONTWAIT);
+}
+
+static sj_status answer_policy(const sj_link_server *server, const link_client *client,
+                               sj_reader *reader)
+{
+    const size_t bytes = sj_reader_left(reader);
+    const sj_slice document = {.data = sj_reader_take(reader, bytes), .size = bytes};
+    if (document.data == NULL || bytes == 0) {
+        return SJ_ECORRUPT;
+    }
+    const sj_status status =
+        server->options.policy != NULL
+            ? server->options.policy(server->options.context, document, client->fd)
+            : SJ_EUNSUPPORTED;
+    switch (status) {
+    case SJ_OK:
+        return SJ_OK;
+    case SJ_EAGAIN:
+        return send_refusal(client, "its policy is being changed already; try again");
+    case SJ_EUNSUPPORTED:
+        return send_refusal(client, "its policy cannot be changed");
+    default:
+        return send_refusal(client, sj_status_text(status));
+    }
+}
+
+static sj_status answer_policy_question(const sj_link_server *server, const link_client *client)
+{
+    if (server->options.tell_policy == NULL) {
+        return send_refusal(client, "this recording has no policy");
+    }
+    server->options.tell_policy(server->options.context, client->fd);
+    return SJ_OK;
+}
+
+static sj_status answer_trigger(const sj_link_server *server, const link_client *client,
+                                const char *name)
+{
+    if (server->options.trigger == NULL) {
+        return send_refusal(client, "this recording takes no triggers");
+    }
+    if (server->options.trigger(server->options.context, name) != SJ_OK) {
+        return send_refusal(client, "no trigger \"command\" of its policy has that name");
+    }
+    return send_packet(client->fd, SJ_LINK_DONE, NULL, 0, NULL, 0);
+}
+
+/* answer_mark serves `sojourn mark` and `sojourn trigger`, which come without HELLO. */
+static sj_status answer_mark(sj_link_server *server, const link_client *client, sj_reader *reader,
+                             bool is_trigger)
+{
+    sj_link_mark mark;
+    char name[SJ_LINK_MARK_NAME_BYTES + 1] = "";
+    const uint8_t *bytes = sj_reader_take(reader, sizeof(mark));
+    if (bytes == NULL) {
+        return SJ_ECORRUPT;
+    }
+    memcpy(&mark, bytes, sizeof(mark));
+    if (mark.end > 1 || mark.name_bytes == 0 || mark.name_bytes > SJ_LINK_MARK_NAME_BYTES ||
+        mark.name_bytes != sj_reader_left(reader)) {
+        return SJ_ECORRUPT;
+    }
+    memcpy(name, sj_reader_take(reader, mark.name_bytes), mark.name_bytes);
+    if (strlen(name) != mark.name_bytes) {
+        return SJ_ECORRUPT;
+    }
+    if (is_trigger) {
+        return answer_trigger(server, client, name);
+    }
+    if (server->options.mark == NULL) {
+        return send_refusal(client, "this recording takes no marks");
+    }
+    if (server->options.mark(server->options.context, name, mark.end != 0) != SJ_OK) {
+        return send_refusal(client, "the recording could not keep the mark");
+    }
+    return send_packet(client->fd, SJ_LINK_DONE, NULL, 0, NULL, 0);
+}
+
+static sj_status answer_packet(sj_link_server *server, link_client *client, size_t size)
+{
+    sj_reader reader = sj_reader_of(server->packet, size);
+    sj_link_packet head;
+    const uint8_t *bytes = sj_reader_take(&reader, sizeof(head));
+    if (bytes == NULL) {
+        return SJ_ECORRUPT;
+    }
+    memcpy(&head, bytes, sizeof(head));
+    if (head.version != SJ_LINK_VERSION) {
+        static const char reason[] = "the agent speaks another version of the link";
+        (void)send_packet(client->fd, SJ_LINK_REFUSED, NULL, 0, reason, sizeof(reason) - 1);
+        return SJ_EVERSION;
+    }
+    if (head.payload_bytes != sj_reader_left(&reader)) {
+        return SJ_ECORRUPT;
+    }
+    if (head.type == SJ_LINK_HELLO) {
+        return answer_hello(server, client, &reader);
+    }
+    if (head.type == SJ_LINK_MARK || head.type == SJ_LINK_TRIGGER) {
+        return answer_mark(server, client, &reader, head.type == SJ_LINK_TRIGGER);
+    }
+    if (head.type == SJ_LINK_POLICY) {
+        return answer_policy(server, client, &reader);
+    }
+    if (head.type == SJ_LINK_POLICY_ASK) {
+        return answer_policy_question(server, client);
+    }
+    if (client->process == 0) {
+        return SJ_ECORRUPT;
+    }
+    switch (head.type) {
+    case SJ_LINK_MODULE:
+    case SJ_LINK_TRANSITION:
+    case SJ_LINK_IMPORTS:
+        return answer_module(server, client, &reader, (sj_link_type)head.type);
+    case SJ_LINK_APPLIED:
+        return answer_applied(server, client, &reader);
+    case SJ_LINK_UNLOADED:
+        return answer_unloaded(server, client, &reader);
+    case SJ_LINK_METHODS:
+        return answer_methods(server, client, &reader);
+    case SJ_LINK_CONTAINER:
+        return sj_link_answer_container(server->options.registry, client->process, &reader,
+                                        client->fd);
+    case SJ_LINK_CLASS:
+        return sj_link_answer_class(server->options.registry, client->process, &reader,
+                                    server->file, client->fd);
+    case SJ_LINK_JVM_STATE:
+        return sj_link_take_jvm_state(server->options.registry, client->process, &reader);
+    case SJ_LINK_DONE:
+        atomic_fetch_add(&server->ready, 1);
+        return send_packet(client->fd, SJ_LINK_DONE, NULL, 0, NULL, 0);
+    default:
+        return SJ_ECORRUPT;
+    }
+}
+
+/* serve_client handles one packet; false when the connection is over. */
+static bool serve_client(sj_link_server *server, link_client *client)
+{
+    const ssize_t got =
+        sj_link_receive_file(client->fd, server->packet, sizeof(server->packet), &server->file);
+    if (got < 0 && (errno == EAGAIN || errno == EINTR)) {
+        return true;
+    }
+    if (got <= 0) {
+        return false;
+    }
+    const sj_status status = answer_packet(server, client, (size_t)got);
+    if (server->file >= 0) {
+        close(server->file);
+    }
+    if (status != SJ_OK && status != SJ_ECLOSED) {
+        atomic_fetch_add(&server->bad_packets, 1);
+    }
+    return status == SJ_OK;
+}
+
+static bool is_same_user(int fd)
+{
+    struct ucred peer;
+    socklen_t size = sizeof(peer);
+    return getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &peer, &size) == 0 &&
+           (peer.uid == geteuid() || peer.uid == 0);
+}
+
+static void accept_client(sj_link_server *server)
+{
+    const int fd = accept4(server->listener, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
+    if (fd < 0) {
+        return;
+    }
+    if (server->client_count == CLIENTS_MAX || !is_same_user(fd)) {
+        close(fd);
+        return;
+    }
+    server->clients[server->client_count++] = (link_client){.fd = fd};
+    atomic_fetch_add(&server->connections, 1);
+}
+
+/* serve_waiting answers what is asked within `timeout_ms`; false: it was woken, or cannot go on. */
+static bool serve_waiting(sj_link_server *server, int timeout_ms)
+{
+    struct pollfd polled[2 + CLIENTS_MAX] = {{.fd = server->wake, .events = POLLIN},
+                                             {.fd = server->listener, .events = POLLIN}};
+    const size_t count = server->client_count;
+    for (size_t i = 0; i < count; i++) {
+        polled[2 + i] = (struct pollfd){.fd = server->clients[i].fd, .events = POLLIN};
+    }
+    const int ready = poll(polled, 2 + count, timeout_ms);
+    if (ready <= 0) {
+        return ready == 0 || errno == EINTR;
+    }
+    if (polled[0].revents != 0) {
+        return false;
+    }
+    /* From the last to the first, because the last takes the place of one that goes. */
+    for (size_t i = count; i-- > 0;) {
+        if (polled[2 + i].revents != 0 && !serve_client(server, &server->clients[i])) {
+            close(server->clients[i].fd);
+            server->clients[i] = server->clients[--server->client_count];
+        }
+    }
+    if (polled[1].revents != 0) {
+        accept_client(server);
+    }
+    return true;
+}
+
+static void *serve_clients(void *argument)
+{
+    sj_link_server *server = argument;
+    while (serve_waiting(server, -1)) {
+    }
+    return NULL;
+}
+
+void sj_link_server_step(sj_link_server *server, int timeout_ms)
+{
+    (void)!serve_waiting(server, timeout_ms);
+}
+
+static sj_status listen_at(sj_link_server *server, sj_error *error)
+{
+    struct sockaddr_un address = {.sun_family = AF_UNIX};
+    if (strlen(server->socket_path) >= sizeof(address.sun_path)) {
+        return sj_fail(error, SJ_ELIMIT, "the path of the control socket %s is too long",
+                       server->socket_path);
+    }
+    memcpy(address.sun_path, server->socket_path, strlen(server->socket_path) + 1);
+    server->listener = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+    if (server->listener < 0 ||
+        bind(server->listener, (const struct sockaddr *)&address, sizeof(address)) != 0 ||
+        chmod(server->socket_path, 0600) != 0 || /* no connection is possible before listen */
+        listen(server->listener, BACKLOG) != 0) {
+        return sj_fail(error, SJ_EIO, "cannot listen at %s: %s", server->socket_path,
+                       strerror(errno));
+    }
+    return SJ_OK;
+}
+
+sj_status sj_link_server_start(const sj_link_server_options *options, sj_link_server **server,
+                               sj_error *error)
+{
+    sj_link_server *made = calloc(1, sizeof(*made));
+    if (made == NULL) {
+        return sj_fail(error, SJ_ENOMEM, "out of memory");
+    }
+    made->options = *options;
+    made->listener = -1;
+    made->wake = eventfd(0, EFD_CLOEXEC);
+    snprintf(made->socket_path, sizeof(made->socket_path), "%s/control",
+             options->runtime_directory);
+    sj_status status = made->wake < 0
+                           ? sj_fail(error, SJ_EIO, "cannot make an event: %s", strerror(errno))
+                           : listen_at(made, error);
+    if (status == SJ_OK && !options->threadless &&
+        pthread_create(&made->thread, NULL, serve_clients, made) != 0) {
+        status = sj_fail(error, SJ_EIO, "cannot start the thread of the control socket");
+    }
+    if (status != SJ_OK) {
+        sj_link_server_stop(made);
+        return status;
+    }
+    made->thread_started = !options->threadless;
+    *server = made;
+    return SJ_OK;
+}
+
+void sj_link_server_get_counters(sj_link_server *server, sj_link_server_counters *counters)
+{
+    counters->connections = atomic_load(&server->connections);
+    counters->joined = atomic_load(&server->joined);
+    counters->ready = atomic_load(&server->ready);
+    counters->bad_packets = atomic_load(&server->bad_packets);
+}
+
+void sj_link_server_stop(sj_link_server *server)
+{
+    if (server == NULL) {
+        return;
+    }
+    if (server->thread_started) {
+        (void)eventfd_write(server->wake, 1);
+        pthread_join(server->thread, NULL);
+    }
+    for (size_t i = 0; i < server->client_count; i++) {
+        close(server->clients[i].fd);
+    }
+    if (server->listener >= 0) {
+        close(server->listener);
+        unlink(server->socket_path);
+    }
+    if (server->wake >= 0) {
+        close(server->wake);
+    }
+    free(server);
+}

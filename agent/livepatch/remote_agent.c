@@ -1,0 +1,321 @@
+#include "agent/livepatch/remote_agent.h"
+
+#include "agent/host/clock.h"
+#include "agent/ptrace/arch.h"
+#include "proto/base/array.h"
+
+#include <link.h>
+#include <stddef.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+enum { MODULES_MAX = 65536, STRIDE_MAX = 4096, CHANGES_MAX = 1 << 24, LOADED_MAX = 65536 };
+enum { ATTEMPTS = 100, PAUSE_NS = 2000000 };
+
+static void drop_tables(sj_remote_agent *agent)
+{
+    for (size_t i = 0; i < agent->table_count; i++) {
+        free(agent->tables[i].changes);
+    }
+    free(agent->tables);
+    agent->tables = NULL;
+    agent->table_count = 0;
+    agent->table_capacity = 0;
+}
+
+void sj_remote_agent_deinit(sj_remote_agent *agent)
+{
+    drop_tables(agent);
+}
+
+static sj_status add_table(const sj_tracee *target, sj_remote_agent *agent,
+                           const sj_hooked_module *module)
+{
+    if (module->change_count == 0) {
+        return SJ_OK;
+    }
+    if (module->change_count > CHANGES_MAX) {
+        return SJ_ECORRUPT;
+    }
+    SJ_TRY(sj_array_reserve(&agent->tables, &agent->table_capacity, agent->table_count, 1,
+                            sizeof(*agent->tables)));
+    sj_remote_table *table = &agent->tables[agent->table_count];
+    const size_t bytes = module->change_count * sizeof(*table->changes);
+    *table = (sj_remote_table){.module = *module, .changes = malloc(bytes)};
+    if (table->changes == NULL) {
+        return SJ_ENOMEM;
+    }
+    agent->table_count++;
+    SJ_TRY(sj_tracee_read(target, (uint64_t)(uintptr_t)module->changes, table->changes, bytes));
+    for (uint32_t i = 0; i < module->change_count; i++) {
+        if (table->changes[i].bytes > SJ_PATCH_MAX_BYTES ||
+            table->changes[i].window > SJ_PATCH_MAX_BYTES || table->changes[i].bytes == 0) {
+            return SJ_ECORRUPT;
+        }
+    }
+    return SJ_OK;
+}
+
+static sj_status read_tables(const sj_tracee *target, sj_remote_agent *agent)
+{
+    const sj_agent_state *state = &agent->state;
+    sj_hooked_module module;
+    if (state->first_hooked == 0) {
+        return SJ_OK;
+    }
+    if (state->hooked_count > MODULES_MAX || state->hooked_stride < sizeof(module) ||
+        state->hooked_stride > STRIDE_MAX) {
+        return SJ_ECORRUPT;
+    }
+    const size_t bytes = (state->hooked_count - 1) * state->hooked_stride + sizeof(module);
+    uint8_t *array = malloc(bytes);
+    if (array == NULL) {
+        return SJ_ENOMEM;
+    }
+    sj_status status = sj_tracee_read(target, state->first_hooked, array, bytes);
+    for (uint32_t i = 0; i < state->hooked_count && status == SJ_OK; i++) {
+        memcpy(&module, array + i * state->hooked_stride, sizeof(module));
+        status = add_table(target, agent, &module);
+    }
+    free(array);
+    SJ_TRY(status);
+    SJ_TRY(sj_tracee_read(target, state->loader_hook, &module, sizeof(module)));
+    return add_table(target, agent, &module);
+}
+
+sj_status sj_remote_agent_reload(const sj_tracee *target, sj_remote_agent *agent)
+{
+    drop_tables(agent);
+    SJ_TRY(sj_tracee_read(target, agent->state_address, &agent->state, sizeof(agent->state)));
+    if (agent->state.magic != SJ_AGENT_STATE_MAGIC ||
+        agent->state.version != SJ_AGENT_STATE_VERSION) {
+        return SJ_EVERSION;
+    }
+    const uint32_t changing = atomic_load(&agent->state.changing);
+    uint32_t after = 0;
+    if (changing % 2 != 0) {
+        return SJ_EAGAIN;
+    }
+    SJ_TRY(read_tables(target, agent));
+    SJ_TRY(sj_tracee_read(target, agent->state_address + offsetof(sj_agent_state, changing), &after,
+                          sizeof(after)));
+    return after == changing ? SJ_OK : SJ_EAGAIN;
+}
+
+sj_status sj_remote_agent_find(const sj_tracee *target, sj_remote_agent *agent)
+{
+    sj_remote_module libc;
+    *agent = (sj_remote_agent){0};
+    SJ_TRY(sj_remote_module_find(target->pid, "libsojourn-agent", &agent->module));
+    SJ_TRY(sj_remote_symbol(target, &agent->module, SJ_AGENT_STATE_SYMBOL, &agent->state_address));
+    if (sj_remote_libc_find(target->pid, &libc) == SJ_OK) {
+        agent->restorer = sj_restorer_find_in(target, libc.code_low, libc.code_high);
+    }
+    return sj_remote_agent_reload(target, agent);
+}
+
+/* sum_modules goes over the loader's list as the agent did (modules.c). */
+static sj_status sum_modules(const sj_tracee *target, uint64_t loader_state, uint64_t *sum)
+{
+    struct r_debug state;
+    struct link_map map;
+    *sum = 0;
+    SJ_TRY(sj_tracee_read(target, loader_state, &state, sizeof(state)));
+    if (state.r_state != RT_CONSISTENT) {
+        return SJ_EAGAIN;
+    }
+    uint64_t at = (uint64_t)(uintptr_t)state.r_map;
+    for (uint32_t i = 0; at != 0 && i < LOADED_MAX; i++) {
+        SJ_TRY(sj_tracee_read(target, at, &map, sizeof(map)));
+        *sum += SJ_AGENT_STATE_MODULE_SUM(map.l_addr, at);
+        at = (uint64_t)(uintptr_t)map.l_next;
+    }
+    return SJ_OK;
+}
+
+bool sj_remote_agent_is_unchanged(const sj_tracee *target, const sj_remote_agent *agent)
+{
+    uint32_t changing = 0;
+    return sj_tracee_read(target, agent->state_address + offsetof(sj_agent_state, changing),
+                          &changing, sizeof(changing)) == SJ_OK &&
+           changing == atomic_load(&agent->state.changing);
+}
+
+bool sj_remote_agent_is_current(const sj_tracee *target, const sj_remote_agent *agent)
+{
+    uint64_t sum = 0;
+    if (!sj_remote_agent_is_unchanged(target, agent)) {
+        return false;
+    }
+    return agent->state.loader_state == 0 ||
+           (sum_modules(target, agent->state.loader_state, &sum) == SJ_OK &&
+            sum == agent->state.known_modules);
+}
+
+static void add_patch(sj_text_patch *patch, const sj_hook_change *change, bool on)
+{
+    *patch = (sj_text_patch){.address = change->address,
+                             .group = change->function,
+                             .bytes = change->bytes,
+                             .window = change->window,
+                             .is_removal = !on};
+    memcpy(patch->expected, on ? change->original : change->patched, change->bytes);
+    memcpy(patch->wanted, on ? change->patched : change->original, change->bytes);
+}
+
+static bool is_chosen(const sj_remote_choice *choice, const sj_hook_change *change)
+{
+    return change->written != (choice->on ? 1 : 0) &&
+           (choice->wants == NULL || choice->wants(choice->context, change));
+}
+
+/* mark_written notes in the app what lies in the text. */
+static sj_status mark_written(const sj_tracee *target, sj_remote_agent *agent,
+                              const sj_remote_choice *choice)
+{
+    for (size_t i = 0; i < agent->table_count; i++) {
+        sj_remote_table *table = &agent->tables[i];
+        bool touched = false;
+        for (uint32_t j = 0; j < table->module.change_count; j++) {
+            sj_hook_change *change = &table->changes[j];
+            if (is_chosen(choice, change)) {
+                change->written = choice->on ? 1 : 0;
+                touched = true;
+            }
+        }
+        if (touched) {
+            SJ_TRY(sj_tracee_write(target, (uint64_t)(uintptr_t)table->module.changes,
+                                   table->changes,
+                                   table->module.change_count * sizeof(*table->changes)));
+        }
+    }
+    return SJ_OK;
+}
+
+/* unmark_refused takes the note back for groups that were left as they were. */
+static sj_status unmark_refused(const sj_tracee *target, sj_remote_agent *agent,
+                                const sj_remote_choice *choice)
+{
+    const sj_text_patch *patches = choice->change.patches;
+    for (size_t k = 0; k < choice->change.count; k++) {
+        for (size_t i = 0; patches[k].refused && i < agent->table_count; i++) {
+            sj_remote_table *table = &agent->tables[i];
+            for (uint32_t j = 0; j < table->module.change_count; j++) {
+                sj_hook_change *change = &table->changes[j];
+                if (change->address == patches[k].address && change->function == patches[k].group) {
+                    change->written = choice->on ? 0 : 1;
+                    SJ_TRY(sj_tracee_write(target, (uint64_t)(uintptr_t)(table->module.changes + j),
+                                           change, sizeof(*change)));
+                }
+            }
+        }
+    }
+    return SJ_OK;
+}
+
+static size_t count_changes(const sj_remote_agent *agent)
+{
+    size_t count = 0;
+    for (size_t i = 0; i < agent->table_count; i++) {
+        count += agent->tables[i].module.change_count;
+    }
+    return count;
+}
+
+void sj_remote_choice_deinit(sj_remote_choice *choice)
+{
+    sj_text_change_deinit(&choice->change);
+}
+
+sj_status sj_remote_agent_choose(const sj_tracee *target, const sj_remote_agent *agent, bool on,
+                                 sj_remote_agent_wants wants, void *context,
+                                 sj_remote_choice *choice)
+{
+    size_t count = 0;
+    sj_text_patch *patches = malloc((count_changes(agent) + 1) * sizeof(*patches));
+    sj_remote_choice_deinit(choice);
+    *choice = (sj_remote_choice){.on = on, .wants = wants, .context = context};
+    if (patches == NULL) {
+        return SJ_ENOMEM;
+    }
+    for (size_t i = 0; i < agent->table_count; i++) {
+        for (uint32_t j = 0; j < agent->tables[i].module.change_count; j++) {
+            const sj_hook_change *change = &agent->tables[i].changes[j];
+            if (is_chosen(choice, change)) {
+                add_patch(&patches[count++], change, on);
+            }
+        }
+    }
+    return sj_text_change_init(target, patches, count, &choice->change);
+}
+
+sj_status sj_remote_agent_toggle(sj_tracee *target, sj_remote_agent *agent,
+                                 sj_remote_choice *choice, sj_text_patch_report *report)
+{
+    const bool on = choice->on;
+    *report = (sj_text_patch_report){0};
+    SJ_TRY(sj_text_change_clear(target, agent->restorer, &choice->change, report));
+    if (!(on ? sj_remote_agent_is_current(target, agent)
+             : sj_remote_agent_is_unchanged(target, agent))) {
+        return SJ_EAGAIN;
+    }
+    /* A writer that dies in between leaves notes of changes that are not there, never the reverse.
+     */
+    sj_status status = on ? mark_written(target, agent, choice) : SJ_OK;
+    if (status == SJ_OK) {
+        status = sj_text_change_apply(target, &choice->change, report);
+    }
+    if (status == SJ_OK && !on) {
+        status = mark_written(target, agent, choice);
+    }
+    if (status == SJ_OK && report->refused != 0) {
+        status = unmark_refused(target, agent, choice);
+    }
+    return status;
+}
+
+sj_status sj_remote_agent_stop_current(sj_tracee *target, sj_remote_agent *agent,
+                                       uint64_t *start_ns, sj_error *error)
+{
+    for (uint32_t attempt = 0; attempt < ATTEMPTS; attempt++) {
+        const struct timespec pause = {.tv_nsec = PAUSE_NS};
+        const sj_status status = sj_remote_agent_reload(target, agent);
+        if (status == SJ_OK) {
+            *start_ns = sj_clock_ns(CLOCK_MONOTONIC);
+            SJ_TRY(sj_tracee_stop_all(target, error));
+            if (sj_remote_agent_is_current(target, agent)) {
+                return SJ_OK;
+            }
+            sj_tracee_resume_all(target);
+        } else if (status != SJ_EAGAIN) {
+            return sj_fail(error, status, "the agent's tables cannot be read: %s",
+                           sj_status_text(status));
+        }
+        nanosleep(&pause, NULL);
+    }
+    return sj_fail(error, SJ_EAGAIN, "the process loads modules all the time; try again");
+}
+
+sj_status sj_remote_agent_change(sj_tracee *target, sj_remote_agent *agent, bool on,
+                                 sj_remote_agent_wants wants, void *context,
+                                 sj_text_patch_report *report)
+{
+    sj_remote_choice choice = {0};
+    sj_status status = sj_remote_agent_choose(target, agent, on, wants, context, &choice);
+    if (status == SJ_OK) {
+        status = sj_remote_agent_toggle(target, agent, &choice, report);
+    }
+    sj_remote_choice_deinit(&choice);
+    return status;
+}
+
+enum { CALL_TIMEOUT_MS = 180000 };
+
+sj_status sj_remote_agent_call(sj_tracee *target, const sj_remote_agent *agent, size_t thread,
+                               const char *name)
+{
+    sj_inferior_call call = {.restorer = agent->restorer};
+    SJ_TRY(sj_remote_symbol(target, &agent->module, name, &call.function));
+    return sj_inferior_call_run(target, thread, &call, CALL_TIMEOUT_MS);
+}

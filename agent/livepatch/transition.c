@@ -1,0 +1,359 @@
+#include "agent/livepatch/transition.h"
+
+#include "agent/abi/record.h"
+#include "agent/host/clock.h"
+#include "agent/livepatch/remote_agent.h"
+#include "agent/ptrace/arch.h"
+#include "agent/ptrace/loader_lock.h"
+#include "agent/ptrace/safepoint.h"
+#include "agent/ptrace/tracee_modules.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+enum { ATTEMPTS = 100, WAIT_ATTEMPTS = 25, PAUSE_NS = 2000000 };
+
+typedef struct transition {
+    sj_registry *registry;
+    uint64_t process;
+    const sj_function_states *states;
+    sj_unhooked_set *freed; /* NULL: not recorded */
+    sj_tracee target;
+    sj_remote_agent agent;
+    sj_transition_report *report;
+} transition;
+
+/* request_hooks makes the agent ask its recorder which functions more are wanted and prepare hooks
+ * for them, in one of its threads while the others run; the link must be served meanwhile. The
+ * agent's tables change. Blocking: the time of planning. SJ_ETIMEDOUT no thread reached a
+ * safepoint, SJ_ECLOSED the process has ended, SJ_ENOTFOUND the agent is an older one, SJ_EIO. */
+static sj_status request_hooks(sj_tracee *target, const sj_remote_agent *agent, sj_error *error)
+{
+    sj_unwinder *unwinder = NULL;
+    size_t thread = 0;
+    if (sj_unwinder_new(target, &unwinder) != SJ_OK) {
+        return sj_fail(error, SJ_EIO, "the modules of process %d cannot be read", (int)target->pid);
+    }
+    sj_status status = sj_safepoint_find(target, unwinder, &thread);
+    if (status == SJ_OK) {
+        status = sj_remote_agent_call(target, agent, thread, SJ_AGENT_STATE_TRANSITION_REQUEST);
+        sj_tracee_resume_all(target);
+    }
+    sj_unwinder_free(unwinder);
+    return status == SJ_OK ? SJ_OK
+                           : sj_fail(error, status, "process %d cannot prepare more hooks now: %s",
+                                     (int)target->pid, sj_status_text(status));
+}
+
+/* Functions of modules that are planned meanwhile are wanted: no hooks are made
+ * of others. */
+static bool is_wanted(void *context, const sj_hook_change *change)
+{
+    const sj_function_states *states = context;
+    return change->function >= states->count ||
+           states->states[change->function] == SJ_FUNCTION_WANTED;
+}
+
+static bool is_unwanted(void *context, const sj_hook_change *change)
+{
+    const sj_function_states *states = context;
+    return change->function < states->count &&
+           states->states[change->function] == SJ_FUNCTION_UNWANTED;
+}
+
+/* count_functions returns the number of ids that the agent's tables and the states may name. */
+static uint32_t count_functions(const transition *self)
+{
+    uint32_t count = self->states->count;
+    for (size_t i = 0; i < self->agent.table_count; i++) {
+        const sj_remote_table *table = &self->agent.tables[i];
+        for (uint32_t j = 0; j < table->module.change_count; j++) {
+            const uint32_t function = table->changes[j].function;
+            count = function >= count && function <= SJ_RECORD_FUNCTION_MASK ? function + 1 : count;
+        }
+    }
+    return count;
+}
+
+/* mark_functions sets bytes by id: of functions that have changes, or (`written`) hooks now. */
+static uint8_t *mark_functions(const transition *self, bool written)
+{
+    const uint32_t count = count_functions(self);
+    uint8_t *marks = calloc(count, 1);
+    for (size_t i = 0; marks != NULL && i < self->agent.table_count; i++) {
+        const sj_remote_table *table = &self->agent.tables[i];
+        for (uint32_t j = 0; j < table->module.change_count; j++) {
+            const sj_hook_change *change = &table->changes[j];
+            if (change->function < count && (!written || change->written != 0)) {
+                marks[change->function] = 1;
+            }
+        }
+    }
+    return marks;
+}
+
+static bool is_complete(const sj_function_states *states, const uint8_t *prepared)
+{
+    for (uint32_t id = 1; id < states->count; id++) {
+        if (states->states[id] == SJ_FUNCTION_WANTED && prepared[id] == 0) {
+            return false;
+        }
+    }
+    return !states->other_modules;
+}
+
+/* prepare_missing lets the agent make the hooks that it lacks. */
+static sj_status prepare_missing(transition *self, sj_error *error)
+{
+    uint8_t *prepared = mark_functions(self, false);
+    if (prepared == NULL) {
+        return sj_fail(error, SJ_ENOMEM, "out of memory");
+    }
+    if (is_complete(self->states, prepared)) {
+        free(prepared);
+        return SJ_OK;
+    }
+    sj_registry_begin_review(self->registry, self->process, prepared, count_functions(self));
+    const sj_status status = request_hooks(&self->target, &self->agent, error);
+    sj_registry_end_review(self->registry);
+    free(prepared);
+    return status;
+}
+
+static sj_status toggle_all(transition *self)
+{
+    sj_text_patch_report done;
+    void *states = (void *)(uintptr_t)self->states;
+    SJ_TRY(sj_remote_agent_change(&self->target, &self->agent, false, is_unwanted, states, &done));
+    return sj_remote_agent_change(&self->target, &self->agent, true, is_wanted, states, &done);
+}
+
+static bool is_in_state(const transition *self, uint32_t id, sj_function_state state)
+{
+    return id < self->states->count && self->states->states[id] == state;
+}
+
+/* compare counts what has become of the functions that were hooked `before`. */
+static void compare(const transition *self, const uint8_t *before, const uint8_t *after)
+{
+    sj_transition_report *report = self->report;
+    const uint32_t count = count_functions(self);
+    for (uint32_t id = 1; id < count; id++) {
+        report->hooked_count += after[id] > before[id];
+        report->freed_count += after[id] < before[id];
+        report->kept_count += is_in_state(self, id, SJ_FUNCTION_UNWANTED) && after[id] != 0;
+    }
+}
+
+/* list_missed runs after a success: what has no hooks then cannot be hooked. */
+static sj_status list_missed(const transition *self, const uint8_t *after)
+{
+    sj_transition_report *report = self->report;
+    const uint32_t count = count_functions(self);
+    report->missed = calloc(count, sizeof(*report->missed));
+    if (report->missed == NULL) {
+        return SJ_ENOMEM;
+    }
+    for (uint32_t id = 1; id < count; id++) {
+        if (is_in_state(self, id, SJ_FUNCTION_WANTED) && after[id] == 0) {
+            report->missed[report->missed_count++] = id;
+        }
+    }
+    return SJ_OK;
+}
+
+/* record_unhooked records functions that are to be unhooked, before they are: a failure may leave
+ * some of them so, and threads may run for a moment before others are hooked. */
+static sj_status record_unhooked(const transition *self, const uint8_t *before)
+{
+    const uint32_t count = count_functions(self);
+    uint32_t *freed = calloc(count, sizeof(*freed));
+    size_t freed_count = 0;
+    if (freed == NULL) {
+        return SJ_ENOMEM;
+    }
+    for (uint32_t id = 1; id < count; id++) {
+        if (before[id] != 0 && is_in_state(self, id, SJ_FUNCTION_UNWANTED)) {
+            freed[freed_count++] = id;
+        }
+    }
+    if (freed_count != 0) {
+        sj_unhooked_set_add(self->freed, freed, freed_count, sj_clock_ticks());
+    }
+    free(freed);
+    return SJ_OK;
+}
+
+/* record_hooked records those that have hooks now, also such that could not be unhooked. */
+static void record_hooked(const transition *self, const uint8_t *after)
+{
+    const uint32_t count = count_functions(self);
+    for (uint32_t id = 1; id < count; id++) {
+        if (after[id] != 0) {
+            sj_unhooked_set_remove(self->freed, &id, 1);
+        }
+    }
+}
+
+/* find_overwritten finds the slots that the loader has written over since they were written: a call
+ * that was being bound then is bound there. They are written again. */
+static sj_status find_overwritten(transition *self)
+{
+    for (size_t i = 0; i < self->agent.table_count; i++) {
+        const sj_remote_table *table = &self->agent.tables[i];
+        for (uint32_t j = 0; j < table->module.change_count; j++) {
+            sj_hook_change *change = &table->changes[j];
+            uint8_t held[SJ_PATCH_MAX_BYTES];
+            if (change->is_slot == 0 || change->written == 0 ||
+                sj_tracee_read(&self->target, change->address, held, change->bytes) != SJ_OK ||
+                memcmp(held, change->original, change->bytes) != 0) {
+                continue;
+            }
+            change->written = 0;
+            SJ_TRY(sj_tracee_write(&self->target, (uint64_t)(uintptr_t)(table->module.changes + j),
+                                   change, sizeof(*change)));
+        }
+    }
+    return SJ_OK;
+}
+
+static sj_status toggle_marked(transition *self, const uint8_t *before)
+{
+    SJ_TRY(self->freed != NULL ? record_unhooked(self, before) : SJ_OK);
+    sj_status status = toggle_all(self);
+    uint8_t *after = mark_functions(self, true);
+    if (after == NULL) {
+        return SJ_ENOMEM;
+    }
+    if (self->freed != NULL) {
+        record_hooked(self, after);
+    }
+    compare(self, before, after);
+    if (status == SJ_OK) {
+        status = list_missed(self, after);
+    }
+    free(after);
+    return status;
+}
+
+static sj_status toggle_stopped(transition *self)
+{
+    SJ_TRY(find_overwritten(self));
+    uint8_t *before = mark_functions(self, true);
+    const sj_status status = before != NULL ? toggle_marked(self, before) : SJ_ENOMEM;
+    free(before);
+    return status;
+}
+
+/* find_agent waits until the agent's tables hold still. */
+static sj_status find_agent(transition *self, sj_error *error)
+{
+    const struct timespec pause = {.tv_nsec = PAUSE_NS};
+    sj_status status = sj_remote_agent_find(&self->target, &self->agent);
+    for (uint32_t i = 0; i < ATTEMPTS && status == SJ_EAGAIN; i++) {
+        nanosleep(&pause, NULL);
+        status = sj_remote_agent_reload(&self->target, &self->agent);
+    }
+    return status == SJ_OK ? SJ_OK
+                           : sj_fail(error, status, "no agent was found in process %d: %s",
+                                     (int)self->target.pid, sj_status_text(status));
+}
+
+/* may_write_slots returns whether the loader may be about to bind a call, which would write over
+ * what is written to its slot now: it does so without a system call. */
+static bool may_write_slots(const transition *self, const sj_remote_module *loader)
+{
+    for (size_t i = 0; i < self->target.count; i++) {
+        sj_registers state;
+        if (sj_registers_get(self->target.threads[i].tid, &state) == SJ_OK && !state.in_syscall &&
+            state.pc >= loader->code_low && state.pc < loader->code_high) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/* has_slots returns whether there are slots, or (`wanted`) ones that are to be written now. */
+static bool has_slots(const transition *self, bool wanted)
+{
+    void *states = (void *)(uintptr_t)self->states;
+    for (size_t i = 0; i < self->agent.table_count; i++) {
+        const sj_remote_table *table = &self->agent.tables[i];
+        for (uint32_t j = 0; j < table->module.change_count; j++) {
+            const sj_hook_change *change = &table->changes[j];
+            if (change->is_slot != 0 &&
+                (!wanted || (change->written == 0 && is_wanted(states, change)))) {
+                return true;
+            }
+        }
+    }
+    return false;
+}
+
+/* stop_all stops the process at a moment when its text and slots hold still. A thread that waits
+ * for another one that loads a module may wait for long: that is reported. */
+static sj_status stop_all(transition *self, uint64_t *start_ns, sj_error *error)
+{
+    const struct timespec pause = {.tv_nsec = PAUSE_NS};
+    sj_remote_module loader = {0};
+    (void)!sj_remote_module_find(self->target.pid, "ld-", &loader);
+    const uint64_t lock = sj_loader_lock_find(&self->target);
+    for (uint32_t i = 0;; i++) {
+        SJ_TRY(sj_remote_agent_stop_current(&self->target, &self->agent, start_ns, error));
+        const bool writes = has_slots(self, false) && may_write_slots(self, &loader);
+        self->report->is_unsure =
+            has_slots(self, true) && sj_loader_lock_is_awaited(&self->target, lock);
+        if (!writes && (!self->report->is_unsure || i >= WAIT_ATTEMPTS)) {
+            return SJ_OK;
+        }
+        sj_tracee_resume_all(&self->target);
+        if (i == ATTEMPTS) {
+            return sj_fail(error, SJ_EAGAIN, "process %d is in its loader all the time; try again",
+                           (int)self->target.pid);
+        }
+        nanosleep(&pause, NULL);
+    }
+}
+
+static sj_status apply(transition *self, sj_error *error)
+{
+    uint64_t start_ns = 0;
+    SJ_TRY(find_agent(self, error));
+    /* What can be done without more hooks is done in any case. */
+    const sj_status reviewed = prepare_missing(self, error);
+    SJ_TRY(stop_all(self, &start_ns, error));
+    const sj_status status = toggle_stopped(self);
+    sj_tracee_resume_all(&self->target);
+    self->report->stopped_ns = sj_clock_ns(CLOCK_MONOTONIC) - start_ns;
+    return status == SJ_OK ? reviewed
+                           : sj_fail(error, status, "the text of process %d cannot be written: %s",
+                                     (int)self->target.pid, sj_status_text(status));
+}
+
+sj_status sj_transition_process(sj_registry *registry, uint64_t process, pid_t pid,
+                                const sj_function_states *states, sj_unhooked_set *freed,
+                                sj_transition_report *report, sj_error *error)
+{
+    transition self = {.registry = registry,
+                       .process = process,
+                       .states = states,
+                       .freed = freed,
+                       .report = report};
+    *report = (sj_transition_report){0};
+    sj_tracee_lock();
+    sj_status status = sj_tracee_open(pid, &self.target, error);
+    if (status == SJ_OK) {
+        status = apply(&self, error);
+        sj_remote_agent_deinit(&self.agent);
+        sj_tracee_close(&self.target);
+    }
+    sj_tracee_unlock();
+    return status;
+}
+
+void sj_transition_report_deinit(sj_transition_report *report)
+{
+    free(report->missed);
+    *report = (sj_transition_report){0};
+}

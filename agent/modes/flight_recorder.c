@@ -1,0 +1,306 @@
+/* Design notes
+ *
+ * Blocks can be read alone, so a dump is any set of them. STACK blocks, which others refer to, give
+ * way only when memory is short. A dump leaves the blocks where they are: the next one may overlap
+ * it. The child session begins with the metadata frames of its parent (modules, threads, ...) under
+ * its own id, which the frame writer kept.
+ *
+ * A block lies in a file of its own in the runtime directory (memory, as that is a tmpfs), so that
+ * the blocks of a recorder that was killed are still there. */
+#include "agent/modes/flight_recorder.h"
+
+#include "proto/base/array.h"
+#include "proto/base/crc32c.h"
+
+#include <dirent.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/mman.h>
+#include <sys/random.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+static const char file_prefix[] = "flight-";
+
+typedef struct kept_block {
+    struct kept_block *newer;
+    sj_block_header header;
+    size_t size;
+    uint8_t *bytes;  /* mapped when it has a file, else allocated */
+    uint64_t number; /* of its file; 0: none */
+} kept_block;
+
+struct sj_flight_recorder {
+    sj_flight_recorder_options options;
+    kept_block *oldest;
+    kept_block **end;
+    uint64_t bytes;
+    uint64_t next_number;
+    bool pending;
+    uint64_t dump_ticks;
+    char cause[160];
+    sj_session_id child;
+};
+
+sj_status sj_flight_recorder_new(const sj_flight_recorder_options *options,
+                                 sj_flight_recorder **flight)
+{
+    sj_flight_recorder *made = calloc(1, sizeof(*made));
+    if (made == NULL) {
+        return SJ_ENOMEM;
+    }
+    made->options = *options;
+    made->end = &made->oldest;
+    *flight = made;
+    return SJ_OK;
+}
+
+static const char *name_file(const char *directory, uint64_t number, char path[PATH_MAX])
+{
+    snprintf(path, PATH_MAX, "%.4000s/%s%llu", directory, file_prefix, (unsigned long long)number);
+    return path;
+}
+
+static void drop_at(sj_flight_recorder *flight, kept_block **at)
+{
+    kept_block *gone = *at;
+    *at = gone->newer;
+    if (*at == NULL) {
+        flight->end = at;
+    }
+    flight->bytes -= gone->size;
+    if (gone->number != 0) {
+        char path[PATH_MAX];
+        munmap(gone->bytes, gone->size);
+        unlink(name_file(flight->options.directory, gone->number, path));
+    } else {
+        free(gone->bytes);
+    }
+    free(gone);
+}
+
+void sj_flight_recorder_free(sj_flight_recorder *flight)
+{
+    if (flight != NULL) {
+        while (flight->oldest != NULL) {
+            drop_at(flight, &flight->oldest);
+        }
+        free(flight);
+    }
+}
+
+static uint64_t earliest(const sj_flight_recorder *flight, uint64_t ticks)
+{
+    return ticks > flight->options.before_ticks ? ticks - flight->options.before_ticks : 0;
+}
+
+/* make_room drops what is too old for any dump, then what does not fit. */
+static void make_room(sj_flight_recorder *flight, uint64_t now_ticks, size_t wanted)
+{
+    const uint64_t base = flight->pending ? flight->dump_ticks : now_ticks;
+    kept_block **at = &flight->oldest;
+    while (*at != NULL) {
+        if ((*at)->header.kind == SJ_BLOCK_CALLS &&
+            (*at)->header.last_ticks < earliest(flight, base)) {
+            drop_at(flight, at);
+        } else {
+            at = &(*at)->newer;
+        }
+    }
+    while (flight->oldest != NULL && flight->bytes + wanted > flight->options.max_bytes) {
+        drop_at(flight, &flight->oldest);
+    }
+}
+
+/* map_file maps the block's file, made with `size` bytes when `flags` say so; NULL when that fails.
+ */
+static uint8_t *map_file(const char *path, int flags, size_t size)
+{
+    const int fd = open(path, flags | O_RDWR | O_CLOEXEC | O_NOFOLLOW, 0600);
+    void *bytes = MAP_FAILED;
+    /* Reserved, not sparse: a full tmpfs is an error here and not a SIGBUS later. */
+    if (fd >= 0 && ((flags & O_CREAT) == 0 || posix_fallocate(fd, 0, (off_t)size) == 0)) {
+        bytes = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+    }
+    if (fd >= 0) {
+        close(fd);
+    }
+    if (bytes == MAP_FAILED && fd >= 0 && (flags & O_CREAT) != 0) {
+        unlink(path);
+    }
+    return bytes != MAP_FAILED ? bytes : NULL;
+}
+
+/* take_room gives a block its bytes: in a file, else in memory. */
+static bool take_room(sj_flight_recorder *flight, kept_block *kept)
+{
+    char path[PATH_MAX];
+    if (flight->options.directory != NULL) {
+        kept->number = ++flight->next_number;
+        kept->bytes = map_file(name_file(flight->options.directory, kept->number, path),
+                               O_CREAT | O_EXCL, kept->size);
+    }
+    if (kept->bytes == NULL) {
+        kept->number = 0;
+        kept->bytes = malloc(kept->size);
+    }
+    return kept->bytes != NULL;
+}
+
+static void append(sj_flight_recorder *flight, kept_block *kept)
+{
+    *flight->end = kept;
+    flight->end = &kept->newer;
+    flight->bytes += kept->size;
+}
+
+sj_status sj_flight_recorder_block(sj_flight_recorder *flight, const sj_block_header *header,
+                                   sj_slice bytes)
+{
+    make_room(flight, header->last_ticks, bytes.size);
+    kept_block *kept = calloc(1, sizeof(*kept));
+    if (kept == NULL) {
+        return SJ_ENOMEM;
+    }
+    kept->header = *header;
+    kept->size = bytes.size;
+    if (!take_room(flight, kept)) {
+        free(kept);
+        return SJ_ENOMEM;
+    }
+    memcpy(kept->bytes, bytes.data, bytes.size);
+    append(flight, kept);
+    return SJ_OK;
+}
+
+static int compare_numbers(const void *left, const void *right)
+{
+    const uint64_t a = *(const uint64_t *)left;
+    const uint64_t b = *(const uint64_t *)right;
+    return a < b ? -1 : a > b;
+}
+
+/* list_files finds the numbers of the blocks, oldest first. `*numbers` is the caller's. */
+static sj_status list_files(const char *directory, uint64_t **numbers, size_t *count)
+{
+    DIR *folder = opendir(directory);
+    size_t capacity = 0;
+    sj_status status = SJ_OK;
+    while (folder != NULL && status == SJ_OK) {
+        const struct dirent *entry = readdir(folder);
+        if (entry == NULL) {
+            break;
+        }
+        if (strncmp(entry->d_name, file_prefix, sizeof(file_prefix) - 1) != 0) {
+            continue;
+        }
+        status = sj_array_reserve(numbers, &capacity, *count, 1, sizeof(**numbers));
+        if (status == SJ_OK) {
+            (*numbers)[(*count)++] = strtoull(entry->d_name + sizeof(file_prefix) - 1, NULL, 10);
+        }
+    }
+    if (folder != NULL) {
+        closedir(folder);
+    }
+    if (*count != 0) {
+        qsort(*numbers, *count, sizeof(**numbers), compare_numbers);
+    }
+    return status;
+}
+
+/* is_whole: its checksum, the last four bytes, is right. */
+static bool is_whole(sj_slice bytes)
+{
+    uint32_t checksum;
+    const size_t checked = bytes.size - sizeof(checksum);
+    memcpy(&checksum, bytes.data + checked, sizeof(checksum));
+    return sj_crc32c(0, bytes.data, checked) == checksum;
+}
+
+/* load_file takes one block; one that was being written is none. */
+static sj_status load_file(sj_flight_recorder *flight, uint64_t number)
+{
+    char path[PATH_MAX];
+    struct stat about;
+    kept_block *kept = calloc(1, sizeof(*kept));
+    if (kept == NULL) {
+        return SJ_ENOMEM;
+    }
+    name_file(flight->options.directory, number, path);
+    if (stat(path, &about) == 0 && about.st_uid == geteuid() && about.st_size > 0) {
+        kept->number = number;
+        kept->size = (size_t)about.st_size;
+        kept->bytes = map_file(path, 0, kept->size);
+    }
+    const sj_slice bytes = {.data = kept->bytes, .size = kept->size};
+    if (kept->bytes == NULL || sj_block_read_header(bytes, &kept->header) != SJ_OK ||
+        !is_whole(bytes)) {
+        if (kept->bytes != NULL) {
+            munmap(kept->bytes, kept->size);
+        }
+        free(kept);
+        return SJ_OK;
+    }
+    append(flight, kept);
+    flight->next_number = number;
+    return SJ_OK;
+}
+
+sj_status sj_flight_recorder_load(sj_flight_recorder *flight, const char *directory)
+{
+    uint64_t *numbers = NULL;
+    size_t count = 0;
+    sj_status status = list_files(directory, &numbers, &count);
+    for (size_t i = 0; i < count && status == SJ_OK; i++) {
+        status = load_file(flight, numbers[i]);
+    }
+    free(numbers);
+    return status;
+}
+
+sj_status sj_flight_recorder_dump(sj_flight_recorder *flight, uint64_t ticks, const char *cause,
+                                  sj_session_id *child)
+{
+    if (flight->pending) {
+        return SJ_EAGAIN;
+    }
+    if (getrandom(flight->child.bytes, SJ_SESSION_ID_BYTES, 0) != SJ_SESSION_ID_BYTES) {
+        return SJ_EIO;
+    }
+    flight->pending = true;
+    flight->dump_ticks = ticks;
+    snprintf(flight->cause, sizeof(flight->cause), "%s", cause);
+    *child = flight->child;
+    return SJ_OK;
+}
+
+bool sj_flight_recorder_is_due(const sj_flight_recorder *flight, uint64_t now_ticks, bool at_end)
+{
+    return flight->pending &&
+           (at_end || now_ticks >= flight->dump_ticks + flight->options.after_ticks);
+}
+
+static sj_status send_blocks(sj_flight_recorder *flight, uint64_t now_ticks)
+{
+    const uint64_t from = earliest(flight, flight->dump_ticks);
+    sj_child_sums sums = {.ended_ticks = now_ticks};
+    for (kept_block *each = flight->oldest; each != NULL; each = each->newer) {
+        if (each->header.kind == SJ_BLOCK_CALLS && each->header.last_ticks < from) {
+            continue;
+        }
+        const sj_slice bytes = {.data = each->bytes, .size = each->size};
+        SJ_TRY(sj_block_set_session(each->bytes, each->size, &flight->child));
+        SJ_TRY(sj_frame_writer_child_block(flight->options.writer, &flight->child, &each->header,
+                                           bytes, &sums));
+    }
+    return sj_frame_writer_child_end(flight->options.writer, &flight->child, &sums);
+}
+
+sj_status sj_flight_recorder_ship(sj_flight_recorder *flight, uint64_t now_ticks)
+{
+    flight->pending = false;
+    SJ_TRY(sj_frame_writer_child_begin(flight->options.writer, &flight->child, flight->cause));
+    return send_blocks(flight, now_ticks);
+}

@@ -1,0 +1,554 @@
+/* Design notes
+ *
+ * Least information for its cost has the function that is called most: its calls are many and
+ * short, and one function less keeps the most others. So functions are unhooked in the order of
+ * their calls in the last interval until what is left fits.
+ *
+ * What a program does changes from one moment to the next, and until the first look at a new hot
+ * function everything of it is recorded. So the drain, which counts the calls, wakes the governor
+ * when they may have used up what was left (the quota); between such moments it looks a few times a
+ * second only.
+ *
+ * CPU time is that of the process's clock, which includes what recording spends; the rest is the
+ * program's own, and the budget is a share of that. `balance_ns` is what may be spent: it grows
+ * with the program's own time, up to a cap, so that a long quiet time does not pay for a slow
+ * second, and falls with every call; debts are never forgotten. It pays for bursts and for attempts
+ * to hook a function again. */
+#include "agent/modes/overhead_governor.h"
+
+#include "agent/host/clock.h"
+#include "proto/base/array.h"
+
+#include <pthread.h>
+#include <semaphore.h>
+#include <stdatomic.h>
+#include <stdlib.h>
+#include <sys/mman.h>
+#include <time.h>
+
+enum {
+    FIRST_TICK_NS = 4 * 1000 * 1000,
+    LAST_TICK_NS = 250 * 1000 * 1000,
+    LEAST_CPU_NS = 500 * 1000,    /* less says nothing */
+    LEAST_QUOTA_NS = 250 * 1000,  /* of recording: calls worth so much are worth a look */
+    NOTICED_NS = 4 * 1000 * 1000, /* of CPU time, until a function that became hot is free again */
+    TOGGLE_NS = 200 * 1000,       /* CPU time that a stop costs the program, about */
+    SUSPENDED_TICK_NS = 20 * 1000 * 1000,
+    CHOSEN_MAX = 4096, /* in one decision */
+    RETRIED_MAX = 256
+};
+
+#define FIRST_BACK_OFF_NS UINT64_C(1000000000)
+#define LAST_BACK_OFF_NS UINT64_C(64000000000)
+#define REFUSED_PAUSE_NS UINT64_C(5000000000)
+#define SHARE_WANTED 0.85 /* of the budget: room for what the estimate misses */
+#define SHARE_WHEN_IN_DEBT 0.3
+#define BALANCE_CAP_NS 1e9 /* of the program's own time: what that earns can be saved */
+
+typedef struct function_state {
+    uint64_t last_calls;
+    uint64_t retry_ns;
+    uint64_t back_off_ns;
+    double calls_per_ns; /* of CPU time, when it was unhooked */
+    bool is_free;
+} function_state;
+
+struct sj_governed_process {
+    sj_governed_process *next;
+    uint64_t process;
+    pid_t pid;
+    clockid_t clock;
+    uint64_t *calls;           /* [SJ_GOVERNED_PROCESS_FUNCTIONS], of the drain */
+    function_state *functions; /* [SJ_GOVERNED_PROCESS_FUNCTIONS] */
+    sj_unhooked_set *freed;    /* of the process; borrowed */
+    _Atomic uint32_t highest;  /* id counted so far, and one */
+    uint64_t last_cpu_ns;
+    double own_ns; /* CPU time without recording */
+    double spent_ns;
+    double balance_ns;       /* what may be spent; below 0: debt */
+    sem_t *wake;             /* the governor's */
+    uint64_t pending;        /* calls since the governor was woken last; of the drain */
+    _Atomic uint64_t quota;  /* calls that are worth a look */
+    uint64_t retry_after_ns; /* after toggling was refused */
+};
+
+typedef struct candidate {
+    uint32_t function;
+    uint64_t calls; /* in the interval */
+} candidate;
+
+/* One interval of one process. */
+typedef struct budget_interval {
+    uint64_t calls;
+    double own_ns;
+    double overhead; /* share of the program's own CPU time */
+    candidate *candidates;
+    size_t count;
+} budget_interval;
+
+struct sj_overhead_governor {
+    sj_overhead_governor_options options;
+    pthread_t thread;
+    bool thread_started;
+    atomic_bool finish;
+    sem_t wake;
+    pthread_mutex_t mutex; /* guards everything below */
+    bool is_suspended;
+    double budget_percent;
+    sj_governed_process *processes;
+    sj_overhead_governor_counters counters;
+    double own_ns; /* of processes that are gone */
+    double spent_ns;
+    uint64_t next_decision;
+    candidate *candidates;
+    size_t candidate_capacity;
+};
+
+static uint64_t read_clock_ns(clockid_t clock)
+{
+    struct timespec now;
+    return clock_gettime(clock, &now) == 0
+               ? (uint64_t)now.tv_sec * UINT64_C(1000000000) + (uint64_t)now.tv_nsec
+               : 0;
+}
+
+static void *map_lazily(size_t bytes)
+{
+    void *memory = mmap(NULL, bytes, PROT_READ | PROT_WRITE,
+                        MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    return memory != MAP_FAILED ? memory : NULL;
+}
+
+static void unmap(void *memory, size_t bytes)
+{
+    if (memory != NULL) {
+        munmap(memory, bytes);
+    }
+}
+
+static void free_governed(sj_governed_process *governed)
+{
+    unmap(governed->calls, SJ_GOVERNED_PROCESS_FUNCTIONS * sizeof(*governed->calls));
+    unmap(governed->functions, SJ_GOVERNED_PROCESS_FUNCTIONS * sizeof(*governed->functions));
+    free(governed);
+}
+
+uint64_t *sj_governed_process_calls(sj_governed_process *governed)
+{
+    return governed->calls;
+}
+
+void sj_governed_process_count(sj_governed_process *governed, uint64_t calls, uint32_t highest)
+{
+    if (highest >= atomic_load_explicit(&governed->highest, memory_order_relaxed)) {
+        atomic_store_explicit(&governed->highest, highest + 1, memory_order_relaxed);
+    }
+    governed->pending += calls;
+    if (governed->pending >= atomic_load_explicit(&governed->quota, memory_order_relaxed)) {
+        governed->pending = 0;
+        sem_post(governed->wake);
+    }
+}
+
+static double budget_of(const sj_overhead_governor *governor)
+{
+    return governor->budget_percent / 100;
+}
+
+static void send_decision(sj_overhead_governor *governor, const sj_governed_process *governed,
+                          uint32_t function, const char *what, const char *reason, uint64_t calls,
+                          double overhead)
+{
+    const sj_slice no_payload = {0};
+    Sojourn__Decision message = SOJOURN__DECISION__INIT;
+    message.session_id = sj_frame_writer_session_bytes(governor->options.writer);
+    message.decision = ++governor->next_decision;
+    message.ticks = sj_clock_ticks();
+    message.process = governed->process;
+    message.function = function;
+    message.what = (char *)(uintptr_t)what;
+    message.reason = (char *)(uintptr_t)reason;
+    message.calls = calls;
+    message.total_calls =
+        function != 0 ? __atomic_load_n(&governed->calls[function], __ATOMIC_RELAXED) : 0;
+    message.overhead_ppm = overhead > 0 && overhead < 4000 ? (uint32_t)(overhead * 1e6) : 0;
+    message.budget_ppm = (uint32_t)(budget_of(governor) * 1e6 + 0.5);
+    (void)!sj_frame_writer_send(governor->options.writer, SJ_FRAME_DECISION, &message.base,
+                                no_payload);
+}
+
+static void spend(sj_governed_process *governed, double ns)
+{
+    governed->spent_ns += ns;
+    governed->balance_ns -= ns;
+}
+
+static void earn(const sj_overhead_governor *governor, sj_governed_process *governed, double own_ns)
+{
+    const double cap_ns = budget_of(governor) * BALANCE_CAP_NS;
+    governed->balance_ns += budget_of(governor) * own_ns;
+    governed->balance_ns = governed->balance_ns < cap_ns ? governed->balance_ns : cap_ns;
+}
+
+/* set_quota: a part of what is left may be spent before the next look. */
+static void set_quota(const sj_overhead_governor *governor, sj_governed_process *governed)
+{
+    const double quarter_ns = governed->balance_ns / 4;
+    const double quota_ns = quarter_ns > LEAST_QUOTA_NS ? quarter_ns : LEAST_QUOTA_NS;
+    const uint64_t quota =
+        budget_of(governor) > 0 ? (uint64_t)(quota_ns / governor->options.call_ns) + 1 : UINT64_MAX;
+    atomic_store_explicit(&governed->quota, quota, memory_order_relaxed);
+}
+
+/* measure takes the interval since the last one; SJ_EAGAIN when too little happened. */
+static sj_status measure(sj_overhead_governor *governor, sj_governed_process *governed,
+                         budget_interval *interval)
+{
+    const uint64_t cpu_ns = governor->options.clock_ns(governed->clock);
+    if (cpu_ns < governed->last_cpu_ns + LEAST_CPU_NS) {
+        return SJ_EAGAIN;
+    }
+    const uint32_t highest = atomic_load_explicit(&governed->highest, memory_order_relaxed);
+    SJ_TRY(sj_array_reserve(&governor->candidates, &governor->candidate_capacity, 0,
+                            (size_t)highest + 1, sizeof(*governor->candidates)));
+    interval->candidates = governor->candidates;
+    for (uint32_t id = 1; id < highest; id++) {
+        const uint64_t now = __atomic_load_n(&governed->calls[id], __ATOMIC_RELAXED);
+        const uint64_t calls = now - governed->functions[id].last_calls;
+        if (calls != 0) {
+            governed->functions[id].last_calls = now;
+            interval->calls += calls;
+            interval->candidates[interval->count++] = (candidate){.function = id, .calls = calls};
+        }
+    }
+    const double passed_ns = (double)(cpu_ns - governed->last_cpu_ns);
+    const double spent_ns = (double)interval->calls * governor->options.call_ns;
+    /* Calls that were read late can seem to have cost more than there was. */
+    const double own_ns = passed_ns - spent_ns;
+    interval->own_ns = own_ns > passed_ns / 20 ? own_ns : passed_ns / 20;
+    interval->overhead = spent_ns / interval->own_ns;
+    governed->last_cpu_ns = cpu_ns;
+    governed->own_ns += interval->own_ns;
+    spend(governed, spent_ns);
+    earn(governor, governed, interval->own_ns);
+    return SJ_OK;
+}
+
+static int compare_calls_down(const void *left, const void *right)
+{
+    const uint64_t a = ((const candidate *)left)->calls;
+    const uint64_t b = ((const candidate *)right)->calls;
+    return a < b ? 1 : a > b ? -1 : 0;
+}
+
+static int compare_ids(const void *left, const void *right)
+{
+    const uint32_t a = *(const uint32_t *)left;
+    const uint32_t b = *(const uint32_t *)right;
+    return a < b ? -1 : a > b;
+}
+
+/* toggle changes the functions; false when it was refused. */
+static bool toggle(sj_overhead_governor *governor, sj_governed_process *governed, uint32_t *ids,
+                   size_t count, bool on, uint64_t now_ns)
+{
+    sj_hook_functions_report report = {0};
+    sj_error error = {0};
+    qsort(ids, count, sizeof(*ids), compare_ids);
+    const sj_status status = governor->options.hook_functions(governed->pid, ids, count, on,
+                                                              governed->freed, &report, &error);
+    if (status != SJ_OK) {
+        governor->counters.failures++;
+        governed->retry_after_ns = now_ns + REFUSED_PAUSE_NS;
+        if (governor->options.clock_ns(governed->clock) != 0) {
+            send_decision(governor, governed, 0, "refused", error.text, 0, 0);
+        }
+        return false;
+    }
+    for (size_t i = 0; i < count; i++) {
+        governed->functions[ids[i]].is_free = !on;
+    }
+    governor->counters.stopped_ns += report.stopped_ns;
+    spend(governed, TOGGLE_NS);
+    return true;
+}
+
+static void record_unhooked(sj_governed_process *governed, const candidate *chosen, double own_ns,
+                            uint64_t now_ns)
+{
+    function_state *state = &governed->functions[chosen->function];
+    state->back_off_ns = state->back_off_ns == 0 ? FIRST_BACK_OFF_NS : state->back_off_ns * 2;
+    if (state->back_off_ns > LAST_BACK_OFF_NS) {
+        state->back_off_ns = LAST_BACK_OFF_NS;
+    }
+    state->retry_ns = now_ns + state->back_off_ns;
+    state->calls_per_ns = (double)chosen->calls / own_ns;
+}
+
+/* reduce unhooks functions until the interval would have been inside of `wanted`. */
+static void reduce(sj_overhead_governor *governor, sj_governed_process *governed,
+                   budget_interval *interval, double wanted, uint64_t now_ns)
+{
+    static const char reason[] = "most calls for their cost";
+    uint32_t ids[CHOSEN_MAX];
+    size_t count = 0;
+    uint64_t left = interval->calls;
+    qsort(interval->candidates, interval->count, sizeof(*interval->candidates), compare_calls_down);
+    for (size_t i = 0; i < interval->count && count < CHOSEN_MAX &&
+                       (double)left * governor->options.call_ns > wanted * interval->own_ns;
+         i++) {
+        left -= interval->candidates[i].calls;
+        if (!governed->functions[interval->candidates[i].function].is_free) {
+            interval->candidates[count] = interval->candidates[i];
+            ids[count++] = interval->candidates[i].function;
+        }
+    }
+    if (count == 0 || !toggle(governor, governed, ids, count, false, now_ns)) {
+        return;
+    }
+    governor->counters.unhooked += count;
+    for (size_t i = 0; i < count; i++) {
+        record_unhooked(governed, &interval->candidates[i], interval->own_ns, now_ns);
+        send_decision(governor, governed, interval->candidates[i].function, "unhook", reason,
+                      interval->candidates[i].calls, interval->overhead);
+    }
+}
+
+/* retry hooks functions again whose pause is over, as many as the balance pays for. */
+static void retry(sj_overhead_governor *governor, sj_governed_process *governed,
+                  const budget_interval *interval, uint64_t now_ns)
+{
+    uint32_t ids[RETRIED_MAX];
+    size_t count = 0;
+    double balance_ns = governed->balance_ns / 2 - TOGGLE_NS;
+    const uint32_t highest = atomic_load_explicit(&governed->highest, memory_order_relaxed);
+    for (uint32_t id = 1; id < highest && count < RETRIED_MAX; id++) {
+        const function_state *state = &governed->functions[id];
+        const double cost_ns = state->calls_per_ns * governor->options.call_ns * NOTICED_NS;
+        if (!state->is_free || state->retry_ns > now_ns || cost_ns > balance_ns) {
+            continue;
+        }
+        balance_ns -= cost_ns;
+        ids[count++] = id;
+    }
+    if (count == 0 || !toggle(governor, governed, ids, count, true, now_ns)) {
+        return;
+    }
+    governor->counters.rehooked += count;
+    for (size_t i = 0; i < count; i++) {
+        send_decision(governor, governed, ids[i], "rehook", "its pause is over", 0,
+                      interval->overhead);
+    }
+}
+
+static void govern(sj_overhead_governor *governor, sj_governed_process *governed, uint64_t now_ns)
+{
+    budget_interval interval = {0};
+    if (now_ns < governed->retry_after_ns || measure(governor, governed, &interval) != SJ_OK) {
+        return;
+    }
+    /* What was saved pays for a short burst, not for a lasting one. */
+    const bool in_debt = governed->balance_ns < 0;
+    const double wanted = budget_of(governor) * (in_debt ? SHARE_WHEN_IN_DEBT : SHARE_WANTED);
+    const double burst_ns = in_debt ? 0 : governed->balance_ns / 8;
+    if (interval.overhead * interval.own_ns > wanted * interval.own_ns + burst_ns) {
+        reduce(governor, governed, &interval, wanted, now_ns);
+    } else if (!in_debt) {
+        retry(governor, governed, &interval, now_ns);
+    }
+    set_quota(governor, governed);
+}
+
+static void publish(sj_overhead_governor *governor)
+{
+    double own_ns = governor->own_ns;
+    double spent_ns = governor->spent_ns;
+    for (const sj_governed_process *each = governor->processes; each != NULL; each = each->next) {
+        own_ns += each->own_ns;
+        spent_ns += each->spent_ns;
+    }
+    governor->counters.overhead_percent = own_ns > 0 ? 100 * spent_ns / own_ns : 0;
+}
+
+/* wait_for_calls sleeps until the drain has counted many calls, or for `pause_ns`. */
+static void wait_for_calls(sj_overhead_governor *governor, uint64_t pause_ns)
+{
+    const uint64_t until_ns = read_clock_ns(CLOCK_MONOTONIC) + pause_ns;
+    const struct timespec until = {.tv_sec = (time_t)(until_ns / UINT64_C(1000000000)),
+                                   .tv_nsec = (long)(until_ns % UINT64_C(1000000000))};
+    (void)sem_clockwait(&governor->wake, CLOCK_MONOTONIC, &until);
+    while (sem_trywait(&governor->wake) == 0) {
+    }
+}
+
+bool sj_overhead_governor_look(sj_overhead_governor *governor)
+{
+    pthread_mutex_lock(&governor->mutex);
+    const uint64_t now_ns = governor->options.clock_ns(CLOCK_MONOTONIC);
+    const uint64_t decisions = governor->next_decision;
+    for (sj_governed_process *each = governor->processes; each != NULL && !governor->is_suspended;
+         each = each->next) {
+        govern(governor, each, now_ns);
+    }
+    publish(governor);
+    const bool changed = governor->next_decision != decisions;
+    pthread_mutex_unlock(&governor->mutex);
+    return changed;
+}
+
+/* choose_pause: after a change its effect is looked at soon; else ever more seldom. */
+static uint64_t choose_pause(sj_overhead_governor *governor, uint64_t last_ns, bool changed)
+{
+    pthread_mutex_lock(&governor->mutex);
+    const bool idle = governor->processes == NULL;
+    const bool is_suspended = governor->is_suspended;
+    pthread_mutex_unlock(&governor->mutex);
+    const uint64_t pause_ns = changed || idle ? FIRST_TICK_NS : last_ns + last_ns / 4;
+    return is_suspended ? SUSPENDED_TICK_NS : pause_ns > LAST_TICK_NS ? LAST_TICK_NS : pause_ns;
+}
+
+static void *run(void *argument)
+{
+    sj_overhead_governor *governor = argument;
+    uint64_t pause_ns = FIRST_TICK_NS;
+    while (!atomic_load(&governor->finish)) {
+        wait_for_calls(governor, pause_ns);
+        const bool changed = sj_overhead_governor_look(governor);
+        pause_ns = choose_pause(governor, pause_ns, changed);
+    }
+    return NULL;
+}
+
+sj_status sj_overhead_governor_start(const sj_overhead_governor_options *options,
+                                     sj_overhead_governor **governor, sj_error *error)
+{
+    sj_overhead_governor *made = calloc(1, sizeof(*made));
+    if (made == NULL) {
+        return sj_fail(error, SJ_ENOMEM, "out of memory");
+    }
+    made->options = *options;
+    if (options->clock_ns == NULL) {
+        made->options.clock_ns = read_clock_ns;
+    }
+    if (options->hook_functions == NULL) {
+        made->options.hook_functions = sj_hook_functions;
+    }
+    made->is_suspended = true;
+    pthread_mutex_init(&made->mutex, NULL);
+    sem_init(&made->wake, 0, 0);
+    if (!options->threadless && pthread_create(&made->thread, NULL, run, made) != 0) {
+        sj_overhead_governor_stop(made);
+        return sj_fail(error, SJ_EIO, "cannot start the thread of the overhead budget");
+    }
+    made->thread_started = !options->threadless;
+    *governor = made;
+    return SJ_OK;
+}
+
+void sj_overhead_governor_stop(sj_overhead_governor *governor)
+{
+    if (governor == NULL) {
+        return;
+    }
+    if (governor->thread_started) {
+        atomic_store(&governor->finish, true);
+        sem_post(&governor->wake);
+        pthread_join(governor->thread, NULL);
+    }
+    while (governor->processes != NULL) {
+        sj_governed_process *gone = governor->processes;
+        governor->processes = gone->next;
+        free_governed(gone);
+    }
+    pthread_mutex_destroy(&governor->mutex);
+    sem_destroy(&governor->wake);
+    free(governor->candidates);
+    free(governor);
+}
+
+void sj_overhead_governor_suspend(sj_overhead_governor *governor)
+{
+    pthread_mutex_lock(&governor->mutex);
+    governor->is_suspended = true;
+    pthread_mutex_unlock(&governor->mutex);
+}
+
+/* start_afresh forgets the past of a process; its calls are counted on. */
+static void start_afresh(const sj_overhead_governor *governor, sj_governed_process *governed)
+{
+    const uint32_t highest = atomic_load_explicit(&governed->highest, memory_order_relaxed);
+    governed->last_cpu_ns = governor->options.clock_ns(governed->clock);
+    governed->own_ns = (double)governed->last_cpu_ns;
+    governed->spent_ns = 0;
+    governed->balance_ns = 0;
+    governed->retry_after_ns = 0;
+    for (uint32_t id = 0; id < highest; id++) {
+        governed->functions[id] =
+            (function_state){.last_calls = __atomic_load_n(&governed->calls[id], __ATOMIC_RELAXED)};
+    }
+    earn(governor, governed, governed->own_ns);
+    set_quota(governor, governed);
+}
+
+void sj_overhead_governor_resume(sj_overhead_governor *governor, double budget_percent)
+{
+    pthread_mutex_lock(&governor->mutex);
+    governor->budget_percent = budget_percent;
+    for (sj_governed_process *each = governor->processes; each != NULL && governor->is_suspended;
+         each = each->next) {
+        start_afresh(governor, each);
+    }
+    governor->is_suspended = budget_percent <= 0;
+    pthread_mutex_unlock(&governor->mutex);
+}
+
+sj_status sj_overhead_governor_add(sj_overhead_governor *governor, uint64_t process, pid_t pid,
+                                   sj_unhooked_set *freed, sj_governed_process **governed)
+{
+    sj_governed_process *made = calloc(1, sizeof(*made));
+    if (made == NULL) {
+        return SJ_ENOMEM;
+    }
+    made->process = process;
+    made->pid = pid;
+    made->freed = freed;
+    made->calls = map_lazily(SJ_GOVERNED_PROCESS_FUNCTIONS * sizeof(*made->calls));
+    made->functions = map_lazily(SJ_GOVERNED_PROCESS_FUNCTIONS * sizeof(*made->functions));
+    if (made->calls == NULL || made->functions == NULL ||
+        clock_getcpuclockid(pid, &made->clock) != 0) {
+        free_governed(made);
+        return SJ_ENOMEM;
+    }
+    made->wake = &governor->wake;
+    pthread_mutex_lock(&governor->mutex);
+    start_afresh(governor, made);
+    made->next = governor->processes;
+    governor->processes = made;
+    pthread_mutex_unlock(&governor->mutex);
+    *governed = made;
+    return SJ_OK;
+}
+
+void sj_overhead_governor_remove(sj_overhead_governor *governor, sj_governed_process *governed)
+{
+    pthread_mutex_lock(&governor->mutex);
+    for (sj_governed_process **at = &governor->processes; *at != NULL; at = &(*at)->next) {
+        if (*at == governed) {
+            *at = governed->next;
+            break;
+        }
+    }
+    governor->own_ns += governed->own_ns;
+    governor->spent_ns += governed->spent_ns;
+    publish(governor);
+    pthread_mutex_unlock(&governor->mutex);
+    free_governed(governed);
+}
+
+void sj_overhead_governor_get_counters(sj_overhead_governor *governor,
+                                       sj_overhead_governor_counters *counters)
+{
+    pthread_mutex_lock(&governor->mutex);
+    *counters = governor->counters;
+    pthread_mutex_unlock(&governor->mutex);
+}

@@ -1,0 +1,378 @@
+/* Design notes
+ *
+ * A block is decoded and replayed by the same code that the collector runs, so a profile is what
+ * the collector would have summed up from the blocks. Each report begins with an empty graph: a
+ * block knows the calls that were open before it, so sums of calls that ended can be added
+ * anywhere. STACK blocks, which later blocks of deep stacks refer to, are kept while they may be
+ * needed. */
+#include "agent/modes/profile.h"
+
+#include "agent/host/clock.h"
+#include "proto/base/crc32c.h"
+#include "proto/callgraph/profile.h"
+
+#include <fcntl.h>
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/uio.h>
+#include <unistd.h>
+#include <zstd.h>
+
+enum {
+    LARGE_NODES = 16 * 1024, /* some 100 bytes each when sent */
+    STACKS_MAX_BYTES = 32 << 20,
+    COMPRESSION_LEVEL = 3
+};
+
+typedef struct kept_stack {
+    struct kept_stack *older;
+    uint32_t stream;
+    uint64_t number;
+    size_t size;
+    uint8_t bytes[];
+} kept_stack;
+
+struct sj_profiler {
+    sj_profiler_options options;
+    sj_callgraph *graph;
+    sj_block_decoder *decoder;
+    sj_block_decoder *stack_decoder;
+    kept_stack *stacks; /* the newest first */
+    size_t stacks_bytes;
+    sj_profile_sums sums;
+    uint64_t checkpoint_events; /* of the sums when they were kept last */
+};
+
+static bool name_checkpoint(const char *directory, const char *suffix, char path[PATH_MAX])
+{
+    const int written = snprintf(path, PATH_MAX, "%s/profile-sums%s", directory, suffix);
+    return written > 0 && written < PATH_MAX;
+}
+
+/* begin_sums: another mode may have sent calls before; a checkpoint of that time is none. */
+static void begin_sums(const sj_profiler_options *options)
+{
+    char path[PATH_MAX];
+    sj_frame_writer_counters sent;
+    if (options->journal == NULL) {
+        return;
+    }
+    sj_frame_writer_get_counters(options->writer, &sent);
+    if (name_checkpoint(options->runtime_directory, "", path)) {
+        unlink(path);
+    }
+    atomic_store(&options->journal->data->summed_calls, sent.block_calls);
+    atomic_store(&options->journal->data->summed_events, sent.block_events);
+}
+
+sj_status sj_profiler_new(const sj_profiler_options *options, sj_profiler **profiler)
+{
+    sj_profiler *made = calloc(1, sizeof(*made));
+    if (made == NULL) {
+        return SJ_ENOMEM;
+    }
+    made->options = *options;
+    begin_sums(options);
+    if (sj_callgraph_new(&made->graph) != SJ_OK || sj_block_decoder_new(&made->decoder) != SJ_OK ||
+        sj_block_decoder_new(&made->stack_decoder) != SJ_OK) {
+        sj_profiler_free(made);
+        return SJ_ENOMEM;
+    }
+    *profiler = made;
+    return SJ_OK;
+}
+
+void sj_profiler_free(sj_profiler *profiler)
+{
+    if (profiler == NULL) {
+        return;
+    }
+    while (profiler->stacks != NULL) {
+        kept_stack *gone = profiler->stacks;
+        profiler->stacks = gone->older;
+        free(gone);
+    }
+    sj_callgraph_free(profiler->graph);
+    sj_block_decoder_free(profiler->decoder);
+    sj_block_decoder_free(profiler->stack_decoder);
+    free(profiler);
+}
+
+static sj_status keep_stack(sj_profiler *profiler, const sj_block_header *header, sj_slice bytes)
+{
+    if (profiler->stacks_bytes + bytes.size > STACKS_MAX_BYTES) {
+        return SJ_EFULL;
+    }
+    kept_stack *kept = malloc(sizeof(*kept) + bytes.size);
+    if (kept == NULL) {
+        return SJ_ENOMEM;
+    }
+    *kept = (kept_stack){.older = profiler->stacks,
+                         .stream = header->stream,
+                         .number = header->first_event,
+                         .size = bytes.size};
+    memcpy(kept->bytes, bytes.data, bytes.size);
+    profiler->stacks = kept;
+    profiler->stacks_bytes += bytes.size;
+    return SJ_OK;
+}
+
+/* forget_stacks drops those of a stream that ended. */
+static void forget_stacks(sj_profiler *profiler, uint32_t stream)
+{
+    kept_stack **at = &profiler->stacks;
+    while (*at != NULL) {
+        kept_stack *kept = *at;
+        if (kept->stream == stream) {
+            *at = kept->older;
+            profiler->stacks_bytes -= kept->size;
+            free(kept);
+        } else {
+            at = &kept->older;
+        }
+    }
+}
+
+static const kept_stack *find_stack(const sj_profiler *profiler, uint32_t stream, uint64_t number)
+{
+    const kept_stack *kept = profiler->stacks;
+    while (kept != NULL && (kept->stream != stream || kept->number != number)) {
+        kept = kept->older;
+    }
+    return kept;
+}
+
+static sj_status look_up(void *context, uint32_t stream, uint32_t reference, uint32_t count,
+                         sj_stack_frame *frames)
+{
+    sj_profiler *profiler = context;
+    uint32_t wanted = count;
+    while (wanted > 0) {
+        sj_block block;
+        const kept_stack *kept = find_stack(profiler, stream, reference);
+        if (kept == NULL) {
+            return SJ_ENOTFOUND;
+        }
+        const sj_slice bytes = {.data = kept->bytes, .size = kept->size};
+        SJ_TRY(sj_block_decode(profiler->stack_decoder, bytes, 0, &block));
+        const uint32_t first = block.header.stack_frames;
+        if (first >= wanted || block.frame_count < wanted - first) {
+            return SJ_ECORRUPT;
+        }
+        memcpy(frames + first, block.frames, (wanted - first) * sizeof(*frames));
+        wanted = first;
+        reference = block.header.stack_reference;
+    }
+    return SJ_OK;
+}
+
+static sj_status tell_gaps(sj_profiler *profiler, uint64_t thread, const sj_block *block)
+{
+    for (size_t i = 0; i < block->gap_count; i++) {
+        const sj_gap *gap = &block->gaps[i];
+        if (gap->reason == SJ_GAP_BEFORE_RECORDING) {
+            continue;
+        }
+        SJ_TRY(sj_frame_writer_gap(profiler->options.writer, (sj_gap_reason)gap->reason, thread,
+                                   block->header.stream, gap->calls, gap->events, gap->start_ticks,
+                                   gap->end_ticks));
+    }
+    return SJ_OK;
+}
+
+static void add_sums(sj_profile_sums *sums, const sj_block_header *header)
+{
+    if (sums->events == 0 || header->first_ticks < sums->first_ticks) {
+        sums->first_ticks = header->first_ticks;
+    }
+    sums->last_ticks =
+        header->last_ticks > sums->last_ticks ? header->last_ticks : sums->last_ticks;
+    sums->calls += header->call_count;
+    sums->events += header->event_count;
+}
+
+sj_status sj_profiler_block(sj_profiler *profiler, uint64_t thread, sj_slice bytes)
+{
+    sj_block block;
+    sj_block_summary summary;
+    sj_block_header header;
+    SJ_TRY(sj_block_read_header(bytes, &header));
+    if (header.kind == SJ_BLOCK_DEEP_FRAMES) {
+        return keep_stack(profiler, &header, bytes);
+    }
+    SJ_TRY(sj_block_decode(profiler->decoder, bytes, SJ_WANT_ALL, &block));
+    SJ_TRY(sj_callgraph_apply(profiler->graph, &block, look_up, profiler, &summary));
+    add_sums(&profiler->sums, &header);
+    if (profiler->options.journal != NULL) {
+        sj_journal_data *journal = profiler->options.journal->data;
+        atomic_fetch_add(&journal->summed_calls, header.call_count);
+        atomic_fetch_add(&journal->summed_events, header.event_count);
+    }
+    if ((header.flags & SJ_BLOCK_LAST) != 0) {
+        forget_stacks(profiler, header.stream);
+    }
+    return tell_gaps(profiler, thread, &block);
+}
+
+bool sj_profiler_is_large(const sj_profiler *profiler)
+{
+    return sj_callgraph_node_count(profiler->graph) >= LARGE_NODES;
+}
+
+static sj_status compress(const uint8_t *raw, size_t size, uint8_t **packed, size_t *packed_size)
+{
+    const size_t bound = ZSTD_compressBound(size);
+    *packed = malloc(bound);
+    if (*packed == NULL) {
+        return SJ_ENOMEM;
+    }
+    *packed_size = ZSTD_compress(*packed, bound, raw, size, COMPRESSION_LEVEL);
+    if (ZSTD_isError(*packed_size)) {
+        free(*packed);
+        return SJ_ENOMEM;
+    }
+    return SJ_OK;
+}
+
+/* pack gives the sums as they are sent; `*packed` is the caller's. */
+static sj_status pack(sj_profiler *profiler, uint8_t **packed, size_t *packed_size)
+{
+    uint8_t *raw = NULL;
+    size_t size = 0;
+    SJ_TRY(sj_profile_encode(profiler->graph, &raw, &size));
+    profiler->sums.raw_bytes = (uint32_t)size;
+    const sj_status status = compress(raw, size, packed, packed_size);
+    free(raw);
+    return status;
+}
+
+sj_status sj_profiler_send(sj_profiler *profiler)
+{
+    uint8_t *packed = NULL;
+    sj_profile_sums *sums = &profiler->sums;
+    size_t packed_size = 0;
+    if (sums->events == 0) {
+        return SJ_OK;
+    }
+    SJ_TRY(pack(profiler, &packed, &packed_size));
+    const sj_slice payload = {.data = packed, .size = packed_size};
+    const sj_status status = sj_frame_writer_profile(profiler->options.writer, sums, payload);
+    free(packed);
+    SJ_TRY(status);
+    *sums = (sj_profile_sums){0};
+    profiler->checkpoint_events = 0;
+    sj_callgraph_free(profiler->graph);
+    profiler->graph = NULL;
+    return sj_callgraph_new(&profiler->graph);
+}
+
+/* What a checkpoint begins with; the packed sums follow. Read on the same machine only. */
+typedef struct checkpoint_header {
+    uint64_t magic;
+    uint64_t events_before; /* that were sent before these */
+    sj_profile_sums sums;
+    uint64_t payload_bytes;
+    uint32_t payload_crc;
+    uint32_t reserved;
+} checkpoint_header;
+
+#define CHECKPOINT_MAGIC UINT64_C(0x325453434a53) /* "SJCST2" */
+
+static bool write_checkpoint(const char *path, const checkpoint_header *header, sj_slice payload)
+{
+    const int fd = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW, 0600);
+    const struct iovec parts[] = {
+        {.iov_base = (void *)(uintptr_t)header, .iov_len = sizeof(*header)},
+        {.iov_base = (void *)(uintptr_t)payload.data, .iov_len = payload.size}};
+    const bool is_written =
+        fd >= 0 && writev(fd, parts, 2) == (ssize_t)(sizeof(*header) + payload.size);
+    if (fd >= 0) {
+        close(fd);
+    }
+    return is_written;
+}
+
+void sj_profiler_checkpoint(sj_profiler *profiler)
+{
+    char fresh[PATH_MAX];
+    char path[PATH_MAX];
+    uint8_t *packed = NULL;
+    size_t packed_size = 0;
+    const sj_profiler_options *options = &profiler->options;
+    if (options->journal == NULL || profiler->sums.events == profiler->checkpoint_events ||
+        !name_checkpoint(options->runtime_directory, ".new", fresh) ||
+        !name_checkpoint(options->runtime_directory, "", path) ||
+        pack(profiler, &packed, &packed_size) != SJ_OK) {
+        return;
+    }
+    const sj_slice payload = {.data = packed, .size = packed_size};
+    const checkpoint_header header = {.magic = CHECKPOINT_MAGIC,
+                                      .events_before =
+                                          atomic_load(&options->journal->data->summed_events) -
+                                          profiler->sums.events,
+                                      .sums = profiler->sums,
+                                      .payload_bytes = packed_size,
+                                      .payload_crc = sj_crc32c(0, packed, packed_size)};
+    if (write_checkpoint(fresh, &header, payload) && rename(fresh, path) == 0) {
+        profiler->checkpoint_events = profiler->sums.events;
+    }
+    free(packed);
+}
+
+/* read_checkpoint reads a whole one; `*payload` is the caller's. SJ_ENOTFOUND. */
+static sj_status read_checkpoint(const char *directory, checkpoint_header *header,
+                                 uint8_t **payload)
+{
+    char path[PATH_MAX];
+    const int fd =
+        name_checkpoint(directory, "", path) ? open(path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW) : -1;
+    sj_status status = SJ_ENOTFOUND;
+    if (fd < 0) {
+        return status;
+    }
+    if (read(fd, header, sizeof(*header)) == (ssize_t)sizeof(*header) &&
+        header->magic == CHECKPOINT_MAGIC && header->payload_bytes <= SJ_FRAME_MAX_BYTES) {
+        *payload = malloc((size_t)header->payload_bytes + 1);
+        status = *payload != NULL ? SJ_OK : SJ_ENOMEM;
+    }
+    if (status == SJ_OK &&
+        (read(fd, *payload, (size_t)header->payload_bytes) != (ssize_t)header->payload_bytes ||
+         sj_crc32c(0, *payload, (size_t)header->payload_bytes) != header->payload_crc)) {
+        free(*payload);
+        *payload = NULL;
+        status = SJ_ENOTFOUND;
+    }
+    close(fd);
+    return status;
+}
+
+sj_status sj_profiler_recover(const sj_profiler_options *options)
+{
+    checkpoint_header header;
+    uint8_t *packed = NULL;
+    sj_frame_writer_counters sent;
+    const sj_journal_data *journal = options->journal->data;
+    sj_status status = read_checkpoint(options->runtime_directory, &header, &packed);
+    sj_frame_writer_get_counters(options->writer, &sent);
+    /* Sums that were sent after all are not sent again. Events tell: sums of exits alone have no
+     * calls. */
+    if (status == SJ_OK && header.events_before == sent.block_events) {
+        const sj_slice payload = {.data = packed, .size = (size_t)header.payload_bytes};
+        status = sj_frame_writer_profile(options->writer, &header.sums, payload);
+    }
+    free(packed);
+    if (status != SJ_OK && status != SJ_ENOTFOUND) {
+        return status;
+    }
+    sj_frame_writer_get_counters(options->writer, &sent);
+    const uint64_t calls = atomic_load(&journal->summed_calls);
+    const uint64_t events = atomic_load(&journal->summed_events);
+    if (calls <= sent.block_calls && events <= sent.block_events) {
+        return SJ_OK;
+    }
+    return sj_frame_writer_gap(options->writer, SJ_GAP_TORN, 0, 0,
+                               calls > sent.block_calls ? calls - sent.block_calls : 0,
+                               events > sent.block_events ? events - sent.block_events : 0,
+                               status == SJ_OK ? header.sums.last_ticks : 0, sj_clock_ticks());
+}

@@ -1,0 +1,154 @@
+#include "agent/objfile/map_file.h"
+
+#include <stdlib.h>
+
+/* Design notes. The three formats are distinguished line by line:
+ *
+ *   nm -S    0000000000001139 000000000000000b T name
+ *   lld      1139  1139  b  1  name       (VMA LMA Size Align, then output, input or symbol by
+ * indent) GNU ld     <spaces> 0x0000000000001139  <spaces> name
+ *
+ * An lld line names a symbol when its name is indented by 16 columns behind the alignment; input
+ * sections contain ":(", output sections begin with no indent. A GNU ld symbol line consists of an
+ * address and one word; section lines have a name before the address or a size behind it, and
+ * assignments have "= ". Only names inside code survive: the planner drops those whose address is
+ * not in an executable section. */
+
+enum { LINE_MAX_FIELDS = 5, LLD_SYMBOL_GAP = 16, LD_SYMBOL_INDENT = 8 };
+
+typedef struct map_line {
+    char *fields[LINE_MAX_FIELDS]; /* the last is the rest of the line */
+    char *end;
+    unsigned count;
+    unsigned indent;   /* spaces before the first field */
+    unsigned last_gap; /* spaces before the last field */
+} map_line;
+
+static map_line split_line(char *at, char *end)
+{
+    if (end > at && end[-1] == '\r') {
+        *--end = 0;
+    }
+    map_line line = {.end = end};
+    while (line.count < LINE_MAX_FIELDS) {
+        char *start = at;
+        while (at < end && (*at == ' ' || *at == '\t')) {
+            at++;
+        }
+        if (at >= end) {
+            break;
+        }
+        line.last_gap = (unsigned)(at - start) + (line.count > 0 ? 1 : 0);
+        line.indent = line.count == 0 ? line.last_gap : line.indent;
+        line.fields[line.count++] = at;
+        if (line.count < LINE_MAX_FIELDS) {
+            while (at < end && *at != ' ' && *at != '\t') {
+                at++;
+            }
+            if (at < end) {
+                *at++ = 0;
+            }
+        }
+    }
+    return line;
+}
+
+static bool parse_hexadecimal(const char *text, bool with_prefix, uint64_t *value)
+{
+    if (with_prefix) {
+        if (text[0] != '0' || text[1] != 'x') {
+            return false;
+        }
+        text += 2;
+    }
+    uint64_t sum = 0;
+    unsigned digits = 0;
+    for (; *text != 0; text++, digits++) {
+        unsigned digit;
+        if (*text >= '0' && *text <= '9') {
+            digit = (unsigned)(*text - '0');
+        } else if (*text >= 'a' && *text <= 'f') {
+            digit = (unsigned)(*text - 'a') + 10;
+        } else {
+            return false;
+        }
+        sum = sum << 4 | digit;
+    }
+    *value = sum;
+    return digits > 0 && digits <= 16;
+}
+
+static bool read_listing_line(const map_line *line, sj_symbol *symbol)
+{
+    if (line->count != 4 || line->indent != 0 || line->fields[2][1] != 0 ||
+        strchr("tTwWiV", line->fields[2][0]) == NULL) {
+        return false;
+    }
+    symbol->name = line->fields[3];
+    symbol->kind = line->fields[2][0] == 'i' ? SJ_SYMBOL_RESOLVER : SJ_SYMBOL_FUNCTION;
+    symbol->is_local = line->fields[2][0] == 't';
+    return parse_hexadecimal(line->fields[0], false, &symbol->address) &&
+           parse_hexadecimal(line->fields[1], false, &symbol->size);
+}
+
+static bool read_lld_line(const map_line *line, sj_symbol *symbol)
+{
+    uint64_t load;
+    uint64_t align;
+    if (line->count != LINE_MAX_FIELDS || line->last_gap < LLD_SYMBOL_GAP ||
+        strchr(line->fields[4], '=') != NULL) {
+        return false;
+    }
+    symbol->name = line->fields[4];
+    symbol->kind = SJ_SYMBOL_FUNCTION;
+    return parse_hexadecimal(line->fields[0], false, &symbol->address) &&
+           parse_hexadecimal(line->fields[1], false, &load) && load == symbol->address &&
+           parse_hexadecimal(line->fields[2], false, &symbol->size) &&
+           parse_hexadecimal(line->fields[3], false, &align);
+}
+
+static bool read_ld_line(const map_line *line, sj_symbol *symbol)
+{
+    if (line->count < 2 || line->indent < LD_SYMBOL_INDENT ||
+        !parse_hexadecimal(line->fields[0], true, &symbol->address)) {
+        return false;
+    }
+    const char first = line->fields[1][0];
+    if (!((first >= 'a' && first <= 'z') || (first >= 'A' && first <= 'Z') || first == '_')) {
+        return false;
+    }
+    /* C++ names are demangled in these maps: put the spaces back that split them. */
+    for (char *c = line->fields[1]; c < line->end; c++) {
+        *c = *c == 0 ? ' ' : *c;
+    }
+    symbol->name = line->fields[1];
+    symbol->kind = SJ_SYMBOL_FUNCTION;
+    return strstr(symbol->name, " = ") == NULL;
+}
+
+sj_status sj_map_parse(sj_slice bytes, char **names, sj_symbols *symbols)
+{
+    *names = malloc(bytes.size + 1);
+    if (*names == NULL) {
+        return SJ_ENOMEM;
+    }
+    if (bytes.size > 0) {
+        memcpy(*names, bytes.data, bytes.size);
+    }
+    (*names)[bytes.size] = 0;
+    const size_t before = symbols->count;
+    char *const end = *names + bytes.size;
+    for (char *at = *names; at < end;) {
+        char *newline = memchr(at, '\n', (size_t)(end - at));
+        char *const line_end = newline != NULL ? newline : end;
+        *line_end = 0;
+        const map_line line = split_line(at, line_end);
+        sj_symbol symbol = {.source = SJ_SYMBOL_MAP_FILE};
+        if (read_listing_line(&line, &symbol) || read_lld_line(&line, &symbol) ||
+            read_ld_line(&line, &symbol)) {
+            SJ_TRY(sj_symbols_add(symbols, symbol));
+        }
+        at = line_end + 1;
+    }
+    return symbols->count > before ? SJ_OK : SJ_ECORRUPT;
+}

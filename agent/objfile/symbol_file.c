@@ -1,0 +1,240 @@
+/* Design notes. elfutils reads both the file and its DWARF. The tree of DIEs is walked once;
+ * inlined functions are reported below the concrete function around them, each with the depth at
+ * which it was inlined. Depth is bounded, for files come from anywhere. */
+#include "agent/objfile/symbol_file.h"
+
+#include <dwarf.h>
+#include <elfutils/libdw.h>
+#include <elfutils/libdwelf.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <gelf.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+enum { DEEPEST = 200 };
+
+struct sj_symbol_file {
+    int descriptor;
+    Elf *elf;
+    Dwarf *dwarf; /* NULL: the file has none */
+    uint8_t build_id[SJ_BUILD_ID_MAX_BYTES];
+    size_t build_id_bytes;
+};
+
+/* Where the walk is. */
+typedef struct die_place {
+    uint64_t function; /* address of the concrete function around; 0: none */
+    int inline_depth;
+    int depth;
+} die_place;
+
+void sj_symbol_file_close(sj_symbol_file *file)
+{
+    if (file == NULL) {
+        return;
+    }
+    if (file->dwarf != NULL) {
+        dwarf_end(file->dwarf);
+    }
+    if (file->elf != NULL) {
+        elf_end(file->elf);
+    }
+    if (file->descriptor >= 0) {
+        close(file->descriptor);
+    }
+    free(file);
+}
+
+static sj_status open_elf(sj_symbol_file *file, const char *path, sj_error *error)
+{
+    const void *build_id = NULL;
+    elf_version(EV_CURRENT);
+    file->elf = elf_begin(file->descriptor, ELF_C_READ_MMAP, NULL);
+    if (file->elf == NULL || elf_kind(file->elf) != ELF_K_ELF) {
+        return sj_fail(error, SJ_EUNSUPPORTED, "%s is no ELF file", path);
+    }
+    const ssize_t size = dwelf_elf_gnu_build_id(file->elf, &build_id);
+    if (size <= 0 || (size_t)size > sizeof(file->build_id)) {
+        return sj_fail(error, SJ_EUNSUPPORTED, "%s has no build-id", path);
+    }
+    memcpy(file->build_id, build_id, (size_t)size);
+    file->build_id_bytes = (size_t)size;
+    file->dwarf = dwarf_begin_elf(file->elf, DWARF_C_READ, NULL);
+    return SJ_OK;
+}
+
+sj_status sj_symbol_file_open(const char *path, sj_symbol_file **file, sj_error *error)
+{
+    sj_symbol_file *made = calloc(1, sizeof(*made));
+    if (made == NULL) {
+        return sj_fail(error, SJ_ENOMEM, "no memory for symbols");
+    }
+    made->descriptor = open(path, O_RDONLY | O_CLOEXEC);
+    const sj_status status =
+        made->descriptor < 0
+            ? sj_fail(error, SJ_ENOTFOUND, "cannot open %s: %s", path, strerror(errno))
+            : open_elf(made, path, error);
+    if (status != SJ_OK) {
+        sj_symbol_file_close(made);
+        return status;
+    }
+    *file = made;
+    return SJ_OK;
+}
+
+const uint8_t *sj_symbol_file_build_id(const sj_symbol_file *file, size_t *size)
+{
+    *size = file->build_id_bytes;
+    return file->build_id;
+}
+
+/* report_symbol reports one entry of a symbol table; `*file` is what the last entry of a file
+ * named: local symbols stand behind that of their source file. */
+static sj_status report_symbol(const GElf_Sym *symbol, const char *name, const char **file,
+                               const sj_symbol_visitor *visitor)
+{
+    const int type = GELF_ST_TYPE(symbol->st_info);
+    if (type == STT_FILE) {
+        *file = name;
+    }
+    if (type != STT_FUNC || symbol->st_shndx == SHN_UNDEF || name[0] == '\0') {
+        return SJ_OK;
+    }
+    if (visitor->symbol != NULL) {
+        SJ_TRY(visitor->symbol(visitor->context, symbol->st_value, name));
+    }
+    const bool has_file = *file != NULL && **file != '\0' &&
+                          GELF_ST_BIND(symbol->st_info) == STB_LOCAL && visitor->source != NULL;
+    return has_file ? visitor->source(visitor->context, symbol->st_value, *file) : SJ_OK;
+}
+
+static sj_status read_table(const sj_symbol_file *file, Elf_Data *data, const GElf_Shdr *header,
+                            const sj_symbol_visitor *visitor)
+{
+    const uint64_t count = header->sh_size / header->sh_entsize;
+    const char *source = NULL;
+    for (uint64_t i = 0; i < count && i <= INT32_MAX; ++i) {
+        GElf_Sym symbol;
+        const char *name = NULL;
+        if (gelf_getsym(data, (int)i, &symbol) != NULL) {
+            name = elf_strptr(file->elf, header->sh_link, symbol.st_name);
+        }
+        if (name != NULL) {
+            SJ_TRY(report_symbol(&symbol, name, &source, visitor));
+        }
+    }
+    return SJ_OK;
+}
+
+static sj_status read_symbols(const sj_symbol_file *file, const sj_symbol_visitor *visitor)
+{
+    Elf_Scn *section = NULL;
+    while ((section = elf_nextscn(file->elf, section)) != NULL) {
+        GElf_Shdr header;
+        Elf_Data *data;
+        if (gelf_getshdr(section, &header) == NULL ||
+            (header.sh_type != SHT_SYMTAB && header.sh_type != SHT_DYNSYM) ||
+            header.sh_entsize == 0 || (data = elf_getdata(section, NULL)) == NULL) {
+            continue;
+        }
+        SJ_TRY(read_table(file, data, &header, visitor));
+    }
+    return SJ_OK;
+}
+
+/* The name that the symbol table would have, else that of the source. */
+static const char *linkage_name(Dwarf_Die *die)
+{
+    Dwarf_Attribute attribute;
+    const char *name = NULL;
+    if (dwarf_attr_integrate(die, DW_AT_linkage_name, &attribute) != NULL) {
+        name = dwarf_formstring(&attribute);
+    }
+    if (name == NULL && dwarf_attr_integrate(die, DW_AT_name, &attribute) != NULL) {
+        name = dwarf_formstring(&attribute);
+    }
+    return name;
+}
+
+static sj_status tell_function(Dwarf_Die *die, uint64_t address, const sj_symbol_visitor *visitor)
+{
+    int line = 0;
+    const char *file = dwarf_decl_file(die);
+    const char *name = linkage_name(die);
+    if (name != NULL && visitor->symbol != NULL) {
+        SJ_TRY(visitor->symbol(visitor->context, address, name));
+    }
+    return visitor->line != NULL && file != NULL && dwarf_decl_line(die, &line) == 0
+               ? visitor->line(visitor->context, address, file, line)
+               : SJ_OK;
+}
+
+static sj_status tell_inlined(Dwarf_Die *die, const die_place *place,
+                              const sj_symbol_visitor *visitor)
+{
+    Dwarf_Attribute attribute;
+    Dwarf_Word line = 0;
+    Dwarf_Word file_number = 0;
+    Dwarf_Die unit;
+    Dwarf_Files *files = NULL;
+    size_t file_count = 0;
+    const char *file = "";
+    const char *name = linkage_name(die);
+    if (dwarf_attr(die, DW_AT_call_line, &attribute) != NULL) {
+        dwarf_formudata(&attribute, &line);
+    }
+    if (dwarf_attr(die, DW_AT_call_file, &attribute) != NULL &&
+        dwarf_formudata(&attribute, &file_number) == 0 &&
+        dwarf_diecu(die, &unit, NULL, NULL) != NULL &&
+        dwarf_getsrcfiles(&unit, &files, &file_count) == 0 && file_number < file_count) {
+        const char *path = dwarf_filesrc(files, file_number, NULL, NULL);
+        file = path != NULL ? path : "";
+    }
+    return name != NULL ? visitor->inlined(visitor->context, place->function, place->inline_depth,
+                                           name, file, line > INT32_MAX ? 0 : (int)line)
+                        : SJ_OK;
+}
+
+static sj_status walk_lines(Dwarf_Die *die, die_place place, const sj_symbol_visitor *visitor)
+{
+    Dwarf_Die child;
+    Dwarf_Addr address = 0;
+    const int tag = dwarf_tag(die);
+    if (tag == DW_TAG_subprogram && dwarf_entrypc(die, &address) == 0 && address != 0) {
+        place.function = address;
+        place.inline_depth = 0;
+        SJ_TRY(tell_function(die, address, visitor));
+    } else if (tag == DW_TAG_inlined_subroutine && place.function != 0 &&
+               visitor->inlined != NULL) {
+        ++place.inline_depth;
+        SJ_TRY(tell_inlined(die, &place, visitor));
+    }
+    if (++place.depth > DEEPEST || dwarf_child(die, &child) != 0) {
+        return SJ_OK;
+    }
+    do {
+        SJ_TRY(walk_lines(&child, place, visitor));
+    } while (dwarf_siblingof(&child, &child) == 0);
+    return SJ_OK;
+}
+
+sj_status sj_symbol_file_read(sj_symbol_file *file, const sj_symbol_visitor *visitor)
+{
+    Dwarf_Off offset = 0;
+    Dwarf_Off next = 0;
+    size_t header_bytes = 0;
+    SJ_TRY(read_symbols(file, visitor));
+    if (file->dwarf == NULL) {
+        return SJ_OK;
+    }
+    while (dwarf_nextcu(file->dwarf, offset, &next, &header_bytes, NULL, NULL, NULL) == 0) {
+        Dwarf_Die unit;
+        if (dwarf_offdie(file->dwarf, offset + header_bytes, &unit) != NULL) {
+            SJ_TRY(walk_lines(&unit, (die_place){0}, visitor));
+        }
+        offset = next;
+    }
+    return SJ_OK;
+}

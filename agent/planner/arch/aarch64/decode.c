@@ -1,0 +1,305 @@
+#include "agent/planner/arch/aarch64/aarch64.h"
+
+#include "agent/abi/aarch64_words.h"
+
+#include <capstone/capstone.h>
+#include <stdlib.h>
+
+/* Design notes. Every instruction is one word, so nothing hangs on lengths; the few kinds that
+ * matter here are distinguished by their encodings (words.h), which the agent shares, and Capstone
+ * distinguishes the other words that are instructions from those that are not. It may be older than
+ * the program: a word that it does not know, that control falls through to, and that is of a group
+ * without branches and pc-relative operands is taken for an instruction of a later version. */
+
+enum {
+    WORD_NOP = 0xd503201f,
+    BRANCH_OPERATION_SHIFT = 21,
+    /* Operations of the branches through registers; the last bit but three is set where the address
+     * is authenticated. */
+    OPERATION_BR = 0,
+    OPERATION_BLR = 1,
+    OPERATION_RET = 2,
+    OPERATION_BRAA = 8,
+    OPERATION_BLRAA = 9,
+    EPILOGUE_REGISTER = SJ_WORD_LINK_REGISTER
+};
+
+/* The state of a decoder. */
+typedef struct disassembler {
+    csh handle;
+    cs_insn *instruction; /* room for one */
+} disassembler;
+
+sj_status sj_aarch64_open_decoder(sj_decoder *decoder)
+{
+    disassembler *made = calloc(1, sizeof(*made));
+    if (made == NULL || cs_open(CS_ARCH_ARM64, CS_MODE_LITTLE_ENDIAN, &made->handle) != CS_ERR_OK) {
+        free(made);
+        return SJ_ENOMEM;
+    }
+    made->instruction = cs_malloc(made->handle);
+    if (made->instruction == NULL) {
+        cs_close(&made->handle);
+        free(made);
+        return SJ_ENOMEM;
+    }
+    decoder->state = made;
+    return SJ_OK;
+}
+
+void sj_aarch64_close_decoder(sj_decoder *decoder)
+{
+    disassembler *state = decoder->state;
+    cs_free(state->instruction, 1);
+    cs_close(&state->handle);
+    free(state);
+}
+
+static bool is_instruction(const sj_decoder *decoder, const uint8_t *bytes)
+{
+    size_t size = SJ_WORD_BYTES;
+    uint64_t address = 0;
+    const disassembler *state = decoder->state;
+    return cs_disasm_iter(state->handle, &bytes, &size, &address, state->instruction);
+}
+
+/* br, blr, ret and their authenticating kin; the rest belongs to the kernel. */
+static sj_code_kind register_branch_kind(uint32_t word)
+{
+    const uint32_t reg = word >> 5 & 31;
+    const bool is_authenticated = (word >> 11 & 1) != 0;
+    switch (word >> BRANCH_OPERATION_SHIFT & 15) {
+    case OPERATION_BR:
+    case OPERATION_BRAA:
+        return SJ_CODE_JUMP_INDIRECT;
+    case OPERATION_BLR:
+    case OPERATION_BLRAA:
+        /* A moved call has to set the link register before it reads its target. */
+        return reg == SJ_WORD_LINK_REGISTER || (word & 31) == SJ_WORD_LINK_REGISTER
+                   ? SJ_CODE_PINNED
+                   : SJ_CODE_CALL_INDIRECT;
+    case OPERATION_RET:
+        /* Returns through another register are no returns of this function's call. */
+        return is_authenticated || reg == SJ_WORD_LINK_REGISTER ? SJ_CODE_RETURN : SJ_CODE_PINNED;
+    default:
+        return SJ_CODE_PINNED;
+    }
+}
+
+/* udf, brk and hlt never go on. */
+static bool is_stop(uint32_t word)
+{
+    return (word & UINT32_C(0xffff0000)) == 0 ||
+           (word & UINT32_C(0xffe0001f)) == UINT32_C(0xd4200000) ||
+           (word & UINT32_C(0xffe0001f)) == UINT32_C(0xd4400000);
+}
+
+static sj_code_kind other_kind(uint32_t word)
+{
+    if (word == (uint32_t)WORD_NOP) {
+        return SJ_CODE_NOP;
+    }
+    if (is_stop(word)) {
+        return SJ_CODE_STOP;
+    }
+    if ((word & UINT32_C(0xfe000000)) == UINT32_C(0xd6000000)) {
+        return register_branch_kind(word);
+    }
+    return sj_word_is_fixed_literal(word) ? SJ_CODE_PINNED : SJ_CODE_PLAIN;
+}
+
+static void decode_relative(const sj_decoder *decoder, uint32_t word, sj_word_class class,
+                            sj_code *code)
+{
+    int64_t value = sj_word_distance(word) - SJ_WORD_BYTES;
+    code->flags = SJ_CODE_BRANCH;
+    switch (class) {
+    case SJ_WORD_B:
+        code->kind = SJ_CODE_JUMP;
+        break;
+    case SJ_WORD_BL:
+        code->kind = SJ_CODE_CALL;
+        break;
+    case SJ_WORD_ADRP:
+        /* From the page, not from the instruction. */
+        value -= (int64_t)((decoder->text_low + code->at) & ((1 << SJ_WORD_PAGE_BITS) - 1));
+        code->kind = SJ_CODE_PLAIN;
+        code->flags = SJ_CODE_RELATIVE;
+        break;
+    case SJ_WORD_ADR:
+    case SJ_WORD_LITERAL:
+        code->kind = SJ_CODE_PLAIN;
+        code->flags = SJ_CODE_RELATIVE;
+        break;
+    default:
+        code->kind = SJ_CODE_JUMP_IF;
+        break;
+    }
+    code->value = (int32_t)value;
+    if (code->value != value) {
+        code->kind = SJ_CODE_PINNED;
+        code->flags = 0;
+        code->value = 0;
+    }
+}
+
+void sj_aarch64_decode(const sj_decoder *decoder, const uint8_t *bytes, size_t size, uint32_t at,
+                       sj_code *code, uint64_t *immediate)
+{
+    *immediate = 0;
+    *code = (sj_code){.at = at, .length = 1, .kind = SJ_CODE_BAD};
+    if (size < SJ_WORD_BYTES || (decoder->text_low + at) % SJ_WORD_BYTES != 0) {
+        return;
+    }
+    const uint32_t word = sj_word_read(bytes);
+    const sj_word_class class = sj_word_class_of(word);
+    code->length = SJ_WORD_BYTES;
+    if (class != SJ_WORD_PLAIN) {
+        decode_relative(decoder, word, class, code);
+        return;
+    }
+    code->kind = (uint8_t)other_kind(word);
+    if (code->kind == SJ_CODE_PLAIN && !is_instruction(decoder, bytes)) {
+        code->kind = SJ_CODE_BAD;
+    }
+}
+
+uint32_t sj_aarch64_entry(const sj_module *module, const sj_code_range *range)
+{
+    /* bti in its four forms, paciasp, pacibsp: indirect calls have to land on them. */
+    static const uint32_t marks[] = {0xd503241f, 0xd503245f, 0xd503249f,
+                                     0xd50324df, 0xd503233f, 0xd503237f};
+    uint32_t entry = range->start;
+    while (entry + 2 * SJ_WORD_BYTES <= range->start + range->size) {
+        const uint32_t word = sj_word_read(module->text + entry);
+        bool is_mark = false;
+        for (size_t i = 0; i < sizeof(marks) / sizeof(marks[0]); i++) {
+            is_mark = is_mark || word == marks[i];
+        }
+        if (!is_mark) {
+            break;
+        }
+        entry += SJ_WORD_BYTES;
+    }
+    return entry;
+}
+
+/* What an epilogue does last, in the order of its steps. */
+typedef enum epilogue_step {
+    STEP_OTHER,
+    STEP_LOAD_LINK, /* the return address is back in its register */
+    STEP_POP_LINK,  /* the same, and the frame is gone */
+    STEP_POP
+} epilogue_step;
+
+static epilogue_step step_of(uint32_t word)
+{
+    const bool is_stack = (word >> 5 & 31) == 31;
+    const bool pair_has_link =
+        is_stack && ((word & 31) == EPILOGUE_REGISTER || (word >> 10 & 31) == EPILOGUE_REGISTER);
+    const bool one_is_link = is_stack && (word & 31) == EPILOGUE_REGISTER;
+    switch (word & UINT32_C(0xffc00000)) {
+    case UINT32_C(0xa8c00000): /* ldp, post-indexed */
+        return pair_has_link ? STEP_POP_LINK : STEP_OTHER;
+    case UINT32_C(0xa9400000): /* ldp */
+        return pair_has_link ? STEP_LOAD_LINK : STEP_OTHER;
+    case UINT32_C(0xf9400000): /* ldr */
+        return one_is_link ? STEP_LOAD_LINK : STEP_OTHER;
+    case UINT32_C(0x91000000): /* add */
+    case UINT32_C(0x91400000):
+        return is_stack && (word & 31) == 31 ? STEP_POP : STEP_OTHER;
+    default:
+        break;
+    }
+    const bool is_post_load = (word & UINT32_C(0xffe00c00)) == UINT32_C(0xf8400400);
+    return is_post_load && one_is_link ? STEP_POP_LINK : STEP_OTHER;
+}
+
+/* Compilers that describe no epilogues (LLVM before 15) leave the frame's rule standing until the
+ * end; what the epilogue does says as surely that the stack is as at the entry. A return to
+ * the link register is that by the rules of calls. */
+static void find_entry_frames(sj_module *module, const sj_code_range *range)
+{
+    bool has_link = false;
+    bool is_popped = false;
+    for (uint32_t i = 0; i < range->code_count; i++) {
+        sj_code *code = &module->codes[range->first_code + i];
+        if (sj_bit_get(module->targets, code->at)) {
+            has_link = false;
+            is_popped = false;
+        }
+        if (is_popped || code->kind == SJ_CODE_RETURN) {
+            code->flags |= SJ_CODE_ENTRY_FRAME;
+        }
+        const epilogue_step step = code->length == SJ_WORD_BYTES && code->kind == SJ_CODE_PLAIN
+                                       ? step_of(sj_word_read(module->text + code->at))
+                                       : STEP_OTHER;
+        has_link = has_link || step == STEP_LOAD_LINK || step == STEP_POP_LINK;
+        is_popped = is_popped || step == STEP_POP_LINK || (step == STEP_POP && has_link);
+        if (sj_code_is_final(code) || code->kind == SJ_CODE_CALL ||
+            code->kind == SJ_CODE_CALL_INDIRECT) {
+            has_link = false;
+            is_popped = false;
+        }
+    }
+}
+
+/* adr, and adrp with the add behind it, take addresses. The base of a switch is none that a jump
+ * could be made to from elsewhere. */
+static void mark_addresses(sj_module *module, const sj_code_range *range)
+{
+    enum { LOOK_ON = 8 };
+    const sj_code *codes = module->codes + range->first_code;
+    for (uint32_t i = 0; i < range->code_count; i++) {
+        if ((codes[i].flags & SJ_CODE_RELATIVE) == 0) {
+            continue;
+        }
+        const uint32_t word = sj_word_read(module->text + codes[i].at);
+        const sj_word_class class = sj_word_class_of(word);
+        bool is_base = false;
+        for (uint32_t k = i + 1; k < range->code_count && k <= i + LOOK_ON; k++) {
+            const uint32_t next =
+                codes[k].length == SJ_WORD_BYTES ? sj_word_read(module->text + codes[k].at) : 0;
+            const bool is_of = (next >> 5 & 31) == (word & 31);
+            if (class == SJ_WORD_ADRP && is_of &&
+                (next & UINT32_C(0xffc00000)) == UINT32_C(0x91000000)) {
+                sj_mark(module, sj_code_target(&codes[i]) + (next >> 10 & 0xfff), true);
+            }
+            /* add of registers, plain or extended */
+            is_base = is_base || (is_of && (next & UINT32_C(0xff000000)) == UINT32_C(0x8b000000));
+        }
+        if (class == SJ_WORD_ADR && !is_base) {
+            sj_mark(module, sj_code_target(&codes[i]), true);
+        }
+    }
+}
+
+/* The groups of encodings by bits 25 to 28: reserved ones, and that of branches and system
+ * instructions, have no place for later data processing. */
+static bool may_be_later_version(uint32_t word)
+{
+    const uint32_t group = word >> 25 & 15;
+    return group != 0 && group != 1 && group != 3 && (group & 14) != 10;
+}
+
+static void decide_unknown_words(sj_module *module, sj_code_range *range)
+{
+    bool falls_through = false;
+    range->is_undecodable = false;
+    for (uint32_t i = 0; i < range->code_count; i++) {
+        sj_code *code = &module->codes[range->first_code + i];
+        if (code->kind == SJ_CODE_BAD && falls_through && code->length == SJ_WORD_BYTES &&
+            may_be_later_version(sj_word_read(module->text + code->at))) {
+            code->kind = SJ_CODE_PLAIN;
+        }
+        range->is_undecodable = range->is_undecodable || code->kind == SJ_CODE_BAD;
+        falls_through = !sj_code_is_final(code);
+    }
+}
+
+void sj_aarch64_finish_range(sj_module *module, sj_code_range *range)
+{
+    decide_unknown_words(module, range);
+    mark_addresses(module, range);
+    find_entry_frames(module, range);
+}

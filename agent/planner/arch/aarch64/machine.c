@@ -1,0 +1,20 @@
+#include "agent/planner/arch/aarch64/aarch64.h"
+
+#include <elf.h>
+
+const sj_machine sj_machine_aarch64 = {
+    .elf_machine = EM_AARCH64,
+    .relocation_relative = R_AARCH64_RELATIVE,
+    .relocation_absolute = R_AARCH64_ABS64,
+    .relocation_resolver = R_AARCH64_IRELATIVE,
+    .relocation_slot = R_AARCH64_JUMP_SLOT,
+    .relocation_data = R_AARCH64_GLOB_DAT,
+    .open_decoder = sj_aarch64_open_decoder,
+    .close_decoder = sj_aarch64_close_decoder,
+    .decode = sj_aarch64_decode,
+    .finish_range = sj_aarch64_finish_range,
+    .read_tables = sj_aarch64_read_tables,
+    .entry = sj_aarch64_entry,
+    .find_switch = sj_aarch64_find_switch,
+    .hook = sj_aarch64_hook,
+};

@@ -1,0 +1,217 @@
+#include "agent/planner/arch/aarch64/aarch64.h"
+
+#include "agent/abi/aarch64_words.h"
+
+/* Design notes. A switch ends in `br` to the sum of a base and an entry of a table:
+ *
+ *   cmp w0, #count-1; b.hi default
+ *   ldrb w1, [table, w0, uxtw]      (or ldrh, ldr, ldrsw, ...)
+ *   adr x2, base                    (or the table itself)
+ *   add x1, x2, w1, sxtb #2         (or x1, lsl #2)
+ *   br x1
+ *
+ * A patch covers one instruction, so a table's entries matter here in one respect only: none may
+ * lead to the entry. And what a sum leads to is known to be a part of the function once its table
+ * was found and read. */
+
+enum {
+    LOOK_BACK = 16,
+    ADDRESS_LOOK_BACK = 512,
+    ENTRIES_UNBOUNDED = 256,
+    ENTRIES_MAX = 1 << 16,
+    REGISTERS = 32
+};
+
+typedef struct jump_table {
+    uint64_t table;
+    uint64_t base;
+    uint32_t entry_bytes;
+    uint32_t shift;
+    uint32_t count;
+    bool is_signed;
+} jump_table;
+
+static uint32_t word_of(const sj_module *module, const sj_code *code)
+{
+    return code->length == SJ_WORD_BYTES ? sj_word_read(module->text + code->at) : 0;
+}
+
+static bool is_sum(uint32_t word)
+{
+    /* add x, x, register: shifted (lsl only) or extended */
+    return (word & UINT32_C(0xffe00000)) == UINT32_C(0x8b000000) ||
+           (word & UINT32_C(0xffe00000)) == UINT32_C(0x8b200000);
+}
+
+/* Returns whether a word writes a general register that it names in its lowest bits. */
+static bool writes_register(uint32_t word, uint32_t reg)
+{
+    const bool is_memory = (word & UINT32_C(0x0a000000)) == UINT32_C(0x08000000);
+    const bool is_store = is_memory && (word >> 22 & 3) == 0;
+    const bool is_pair_store = (word & UINT32_C(0x3a400000)) == UINT32_C(0x28000000);
+    const bool is_vector = (is_memory && (word >> 26 & 1) != 0) ||
+                           (word & UINT32_C(0x0e000000)) == UINT32_C(0x0e000000);
+    return (word & 31) == reg && !is_store && !is_pair_store && !is_vector;
+}
+
+/* Finds the last instruction before `from` that writes a register; NULL: none near by. */
+static const sj_code *find_writer(const sj_module *module, const sj_code_range *range,
+                                  const sj_code *from, uint32_t reg, uint32_t limit)
+{
+    const sj_code *first = module->codes + range->first_code;
+    for (const sj_code *code = from; code > first && (uint32_t)(from - code) < limit;) {
+        code--;
+        if ((code->kind == SJ_CODE_PLAIN) && writes_register(word_of(module, code), reg)) {
+            return code;
+        }
+        if (code->kind == SJ_CODE_CALL || code->kind == SJ_CODE_CALL_INDIRECT) {
+            return NULL;
+        }
+    }
+    return NULL;
+}
+
+sj_switch_shape sj_aarch64_find_switch(const sj_module *module, const sj_code_range *range,
+                                       const sj_code *jump)
+{
+    const uint32_t reg = word_of(module, jump) >> 5 & (REGISTERS - 1);
+    const sj_code *writer = find_writer(module, range, jump, reg, LOOK_BACK);
+    return (sj_switch_shape){.has_sum = writer != NULL && is_sum(word_of(module, writer))};
+}
+
+/* Finds what address a register holds: adr, or adrp with an add to it. It may have been made far
+ * away, before a loop. */
+static bool find_address(const sj_module *module, const sj_code_range *range, const sj_code *from,
+                         uint32_t reg, uint64_t *address)
+{
+    const sj_code *first = module->codes + range->first_code;
+    uint64_t rest = 0;
+    for (const sj_code *code = from; code > first && from - code < ADDRESS_LOOK_BACK;) {
+        code--;
+        const uint32_t word = word_of(module, code);
+        if ((word & 31) != reg || code->kind != SJ_CODE_PLAIN) {
+            continue;
+        }
+        if ((code->flags & SJ_CODE_RELATIVE) != 0 && sj_word_class_of(word) != SJ_WORD_LITERAL) {
+            *address = sj_module_address(module, sj_code_target(code)) + rest;
+            return true;
+        }
+        if ((word & UINT32_C(0xffc00000)) == UINT32_C(0x91000000)) { /* add x, x, #n */
+            rest += word >> 10 & 0xfff;
+            reg = word >> 5 & 31;
+        }
+    }
+    return false;
+}
+
+/* Loads with a register offset: how many bytes, and whether they are signed. */
+static bool read_load(uint32_t word, jump_table *table)
+{
+    if ((word & UINT32_C(0x3f200c00)) != UINT32_C(0x38200800) || (word >> 22 & 3) == 0) {
+        return false;
+    }
+    table->entry_bytes = 1U << (word >> 30);
+    table->is_signed = (word >> 22 & 3) != 1;
+    return table->entry_bytes <= sizeof(uint32_t);
+}
+
+static void read_sum(uint32_t word, jump_table *table)
+{
+    const bool is_extended = (word >> 21 & 1) != 0;
+    table->shift = is_extended ? word >> 10 & 7 : word >> 10 & 63;
+    table->is_signed = table->is_signed || (is_extended && (word >> 13 & 7) >= 4);
+}
+
+/* The bound that the index was compared with, as far as it is found near by. */
+static uint32_t find_count(const sj_module *module, const sj_code_range *range, const sj_code *from)
+{
+    const sj_code *first = module->codes + range->first_code;
+    for (const sj_code *code = from; code > first && from - code < LOOK_BACK;) {
+        code--;
+        const uint32_t word = word_of(module, code);
+        if ((word & UINT32_C(0x7fc0001f)) == UINT32_C(0x7100001f)) { /* cmp r, #n */
+            return (word >> 10 & 0xfff) + 1;
+        }
+    }
+    return ENTRIES_UNBOUNDED;
+}
+
+static bool find_table(const sj_module *module, const sj_code_range *range, const sj_code *jump,
+                       jump_table *table)
+{
+    const uint32_t reg = word_of(module, jump) >> 5 & (REGISTERS - 1);
+    const sj_code *sum = find_writer(module, range, jump, reg, LOOK_BACK);
+    if (sum == NULL || !is_sum(word_of(module, sum))) {
+        return false;
+    }
+    const uint32_t sum_word = word_of(module, sum);
+    const sj_code *load = find_writer(module, range, sum, sum_word >> 16 & 31, LOOK_BACK);
+    *table = (jump_table){0};
+    if (load == NULL || !read_load(word_of(module, load), table)) {
+        return false;
+    }
+    read_sum(sum_word, table);
+    table->count = find_count(module, range, load);
+    return table->shift <= 3 &&
+           find_address(module, range, load, word_of(module, load) >> 5 & 31, &table->table) &&
+           find_address(module, range, sum, sum_word >> 5 & 31, &table->base);
+}
+
+static int64_t read_entry(sj_reader *reader, const jump_table *table)
+{
+    switch (table->entry_bytes) {
+    case 1: {
+        const uint8_t value = sj_read_u8(reader);
+        return table->is_signed ? (int8_t)value : value;
+    }
+    case 2: {
+        const uint16_t value = sj_read_u16(reader);
+        return table->is_signed ? (int16_t)value : value;
+    }
+    default: {
+        const uint32_t value = sj_read_u32(reader);
+        return table->is_signed ? (int64_t)(int32_t)value : value;
+    }
+    }
+}
+
+/* Marks where the entries lead. Reading too far only marks more places than there are. */
+static sj_status mark_entries(sj_module *module, uint32_t range_index, const jump_table *table,
+                              sj_links *links)
+{
+    sj_code_range *range = &module->ranges[range_index];
+    const sj_slice bytes = sj_elf_at(&module->elf, table->table);
+    sj_reader reader = sj_reader_of(bytes.data, bytes.size);
+    uint32_t read = 0;
+    while (read < table->count && read < ENTRIES_MAX) {
+        const int64_t entry = read_entry(&reader, table);
+        const int64_t target =
+            (int64_t)(table->base - module->text_low) + entry * ((int64_t)1 << table->shift);
+        const uint32_t at = sj_module_range_at(module, target);
+        if (reader.bad || at == SJ_CODE_RANGE_NONE || target % SJ_WORD_BYTES != 0 ||
+            (at != range_index && !range->is_cold && !module->ranges[at].is_cold)) {
+            break;
+        }
+        sj_mark(module, target, false);
+        sj_bit_set(module->table_entries, (uint32_t)target);
+        if (at != range_index) {
+            SJ_TRY(sj_links_add(links, range_index, at));
+        }
+        read++;
+    }
+    range->table_count += read > 0 ? 1 : 0;
+    return SJ_OK;
+}
+
+sj_status sj_aarch64_read_tables(sj_module *module, uint32_t range_index, sj_links *links)
+{
+    const sj_code_range *range = &module->ranges[range_index];
+    for (uint32_t i = 0; i < range->code_count; i++) {
+        const sj_code *code = &module->codes[range->first_code + i];
+        jump_table table;
+        if (code->kind == SJ_CODE_JUMP_INDIRECT && find_table(module, range, code, &table)) {
+            SJ_TRY(mark_entries(module, range_index, &table, links));
+        }
+    }
+    return SJ_OK;
+}

@@ -1,0 +1,27 @@
+#include "agent/planner/arch/x86_64/x86_64.h"
+
+#include <elf.h>
+
+static bool hook_x86_64(sj_builder *builder, sj_technique technique)
+{
+    return technique == SJ_TECHNIQUE_LEAF_COPY ? sj_hook_by_copy(builder)
+                                               : sj_hook_in_place(builder);
+}
+
+const sj_machine sj_machine_x86_64 = {
+    .elf_machine = EM_X86_64,
+    .relocation_relative = R_X86_64_RELATIVE,
+    .relocation_absolute = R_X86_64_64,
+    .relocation_resolver = R_X86_64_IRELATIVE,
+    .relocation_slot = R_X86_64_JUMP_SLOT,
+    .relocation_data = R_X86_64_GLOB_DAT,
+    .shows_loads = true,
+    .shows_flags = true,
+    .open_decoder = sj_x86_64_open_decoder,
+    .close_decoder = sj_x86_64_close_decoder,
+    .decode = sj_x86_64_decode,
+    .read_tables = sj_x86_64_read_tables,
+    .entry = sj_x86_64_entry,
+    .find_switch = sj_x86_64_find_switch,
+    .hook = hook_x86_64,
+};

@@ -1,0 +1,349 @@
+#include "agent/planner/exits.h"
+#include "agent/planner/flags.h"
+#include "agent/planner/machine.h"
+#include "agent/planner/targets.h"
+
+#include <elf.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* Design notes. Calling conventions give the status flags no meaning where a function is entered or
+ * left, but code written by hand does (`stc; ret`), and a probe must not change what such code
+ * sees. So the code decides. At an entry, the instructions from there on decide. At a return, those
+ * behind all calls of the module show which functions' flags are looked at: directly, or by being
+ * handed on, because what follows the call is a return, or because the function that is called
+ * leaves by a jump to another or runs into it. Calls by pointer may lead to every function whose
+ * address is taken or that nothing calls otherwise. Callers in other modules are held to the
+ * convention.
+ *
+ * Whose flags: of nodes. A function with its parts is one, the pointer that stands for all calls by
+ * pointer, and each stretch of code between two ranges. */
+
+typedef struct search {
+    sj_module *module;
+    sj_import_slots slots;
+    sj_flags_view view;
+    size_t node_count;
+    uint32_t range;      /* whose code is looked at; most jumps stay in it */
+    bool *is_read;       /* by node: somebody looks at the flags that it returns with */
+    bool *is_called;     /* by node: by its name, from another node */
+    bool *is_pointed;    /* by node: calls by pointer may lead there */
+    sj_links links;      /* who reads what `from` returns with, reads what `to` does */
+    bool *is_filler;     /* by node: alignment, which no code calls */
+    bool *may_push;      /* by node: it has a label that may be a return address, and reads them */
+    uint8_t *label_uses; /* by node: of places that its switches go on to */
+    bool pointed_read;   /* a function that may be called by pointer reads flags at its entry */
+} search;
+
+static uint32_t pointer_node(const search *state)
+{
+    return (uint32_t)state->module->range_count;
+}
+
+/* SJ_CODE_RANGE_NONE outside of the text. */
+static uint32_t node_at(const search *state, int64_t offset)
+{
+    const sj_module *module = state->module;
+    if (!sj_module_holds(module, offset)) {
+        return SJ_CODE_RANGE_NONE;
+    }
+    const sj_code_range *here = &module->ranges[state->range];
+    if (offset >= here->start && offset < (int64_t)here->start + here->size) {
+        return here->parent;
+    }
+    const uint32_t before = sj_module_ranges_before(module, offset);
+    const sj_code_range *range = before > 0 ? &module->ranges[before - 1] : NULL;
+    return range != NULL && offset < (int64_t)range->start + range->size
+               ? range->parent
+               : pointer_node(state) + 1 + before;
+}
+
+static uint32_t node_through(const search *state, const sj_code *code)
+{
+    const sj_import_slot *slot = sj_import_slot_of(state->module, &state->slots, code);
+    if (slot == NULL || slot->kind == SJ_SLOT_ANY) {
+        return pointer_node(state);
+    }
+    return slot->kind == SJ_SLOT_OWN
+               ? node_at(state, (int64_t)(slot->function - state->module->text_low))
+               : (uint32_t)SJ_CODE_RANGE_NONE;
+}
+
+/* Where a call or a jump leads to; SJ_CODE_RANGE_NONE: another module. Calls of a linkage table
+ * lead to where its jump does, which a landing mark may precede. */
+static uint32_t callee_of(const search *state, const sj_code *code)
+{
+    const sj_module *module = state->module;
+    if ((code->flags & SJ_CODE_BRANCH) == 0) {
+        return node_through(state, code);
+    }
+    const int64_t target = sj_code_target(code);
+    const uint32_t node = node_at(state, target);
+    if (node == SJ_CODE_RANGE_NONE || node <= pointer_node(state)) {
+        return node;
+    }
+    const sj_code *first = sj_any_code_at(module, target);
+    if (first == NULL) {
+        return node;
+    }
+    const sj_code *jump =
+        first->kind == SJ_CODE_JUMP_INDIRECT ? first : sj_any_code_behind(module, first);
+    const bool is_linkage = jump != NULL && jump->kind == SJ_CODE_JUMP_INDIRECT &&
+                            (jump->flags & SJ_CODE_RELATIVE) != 0;
+    return is_linkage ? node_through(state, jump) : node;
+}
+
+static sj_status record_call(search *state, uint32_t caller, const sj_code *call)
+{
+    const sj_code *next = sj_any_code_behind(state->module, call);
+    const uint32_t uses = next != NULL ? sj_flags_uses(&state->view, next) : 0;
+    if (uses == 0 || sj_is_last_call(state->module, call)) {
+        return SJ_OK; /* of nearly all calls it is the former, which is found fastest */
+    }
+    const uint32_t callee = callee_of(state, call);
+    if (callee == SJ_CODE_RANGE_NONE) {
+        return SJ_OK;
+    }
+    state->is_read[callee] |=
+        (uses & SJ_USE_READ) != 0 || ((uses & SJ_USE_POINTED) != 0 && state->pointed_read);
+    return (uses & SJ_USE_RETURNED) != 0 ? sj_links_add(&state->links, caller, callee) : SJ_OK;
+}
+
+static bool is_switch(const search *state, const sj_code *code)
+{
+    const sj_module *module = state->module;
+    const uint32_t range = sj_module_range_at(module, code->at);
+    return code->kind == SJ_CODE_JUMP_INDIRECT && range != SJ_CODE_RANGE_NONE &&
+           sj_exit_of(module, &module->ranges[range], code) == SJ_EXIT_NOT;
+}
+
+/* A jump that may leave, a return to what was pushed as if it were a return address. */
+static sj_status record_jump(search *state, uint32_t caller, const sj_code *jump)
+{
+    const uint32_t to = jump->kind == SJ_CODE_RETURN ? pointer_node(state) : callee_of(state, jump);
+    if (to == SJ_CODE_RANGE_NONE || to == caller || is_switch(state, jump)) {
+        return SJ_OK;
+    }
+    state->is_read[to] |= state->may_push[caller];
+    return sj_links_add(&state->links, caller, to);
+}
+
+static bool is_filler(const sj_code *code)
+{
+    return code->kind == SJ_CODE_NOP || code->kind == SJ_CODE_BREAK;
+}
+
+/* Code that runs into what follows, through alignment, too. */
+static sj_status record_end(search *state, uint32_t node, const sj_code *first, size_t count)
+{
+    const sj_code *last = &first[count - 1];
+    const uint32_t next = node_at(state, sj_code_end(last));
+    while (last > first && is_filler(last) && !sj_bit_get(state->module->targets, last->at)) {
+        last--;
+    }
+    const bool is_end = sj_code_is_final(last) || sj_is_last_call(state->module, last);
+    return next != SJ_CODE_RANGE_NONE && next != node && !is_end
+               ? sj_links_add(&state->links, node, next)
+               : SJ_OK;
+}
+
+static sj_status record_code(search *state, uint32_t node, const sj_code *code)
+{
+    switch (code->kind) {
+    case SJ_CODE_CALL:
+    case SJ_CODE_CALL_INDIRECT:
+        return record_call(state, node, code);
+    case SJ_CODE_JUMP:
+    case SJ_CODE_JUMP_IF:
+    case SJ_CODE_JUMP_INDIRECT:
+        return record_jump(state, node, code);
+    case SJ_CODE_PINNED:
+        return (code->flags & SJ_CODE_BRANCH) != 0 ? record_jump(state, node, code) : SJ_OK;
+    case SJ_CODE_RETURN:
+        return node < pointer_node(state) && (code->flags & SJ_CODE_ENTRY_FRAME) == 0
+                   ? record_jump(state, node, code)
+                   : SJ_OK;
+    default:
+        return SJ_OK;
+    }
+}
+
+/* A run of code that belongs to one node; there is at least one instruction. */
+typedef sj_status record_run(search *state, uint32_t node, const sj_code *first, size_t count);
+
+static sj_status record_flow(search *state, uint32_t node, const sj_code *first, size_t count)
+{
+    for (size_t i = 0; i < count; i++) {
+        SJ_TRY(record_code(state, node, &first[i]));
+    }
+    return record_end(state, node, first, count);
+}
+
+static sj_status record_called(search *state, uint32_t node, const sj_code *first, size_t count)
+{
+    for (const sj_code *code = first; code < first + count; code++) {
+        const bool is_transfer = (code->flags & SJ_CODE_BRANCH) != 0 ||
+                                 code->kind == SJ_CODE_CALL_INDIRECT ||
+                                 code->kind == SJ_CODE_JUMP_INDIRECT;
+        const uint32_t to = is_transfer ? callee_of(state, code) : node;
+        state->is_filler[node] = state->is_filler[node] && is_filler(code);
+        if (to != node && to != SJ_CODE_RANGE_NONE) {
+            state->is_called[to] = true;
+        }
+    }
+    return SJ_OK;
+}
+
+static sj_status take_gap(search *state, record_run *take, size_t start, size_t end)
+{
+    const sj_code *first = state->module->codes + start;
+    return start < end ? take(state, node_at(state, first->at), first, end - start) : SJ_OK;
+}
+
+static sj_status for_all_code(search *state, record_run *take)
+{
+    const sj_module *module = state->module;
+    size_t gap = 0; /* where the code in front of a range begins */
+    for (size_t i = 0; i < module->range_count; i++) {
+        const sj_code_range *range = &module->ranges[i];
+        state->range = (uint32_t)i;
+        SJ_TRY(take_gap(state, take, gap, range->first_code));
+        if (range->code_count > 0) {
+            SJ_TRY(
+                take(state, range->parent, module->codes + range->first_code, range->code_count));
+        }
+        gap = (size_t)range->first_code + range->code_count;
+    }
+    return take_gap(state, take, gap, module->code_count);
+}
+
+/* A place that pointers and switches lead to. When no switch is known to, it may be a return
+ * address that code pushes, or outside of ranges a function. */
+static void record_label(search *state, uint32_t at)
+{
+    const sj_module *module = state->module;
+    const uint32_t range = sj_module_range_at(module, at);
+    const uint32_t node = node_at(state, at);
+    const sj_code *code = sj_any_code_at(module, at);
+    if (code == NULL || (range != SJ_CODE_RANGE_NONE && at == module->ranges[range].start)) {
+        return; /* the starts of functions are looked at later, all of them */
+    }
+    state->view.labels_of = range != SJ_CODE_RANGE_NONE ? node : (uint32_t)SJ_CODE_RANGE_NONE;
+    const uint32_t uses = sj_flags_uses(&state->view, code);
+    state->label_uses[node] |= (uint8_t)uses;
+    if ((uses & SJ_USE_READ) != 0 && !sj_bit_get(module->table_entries, at)) {
+        state->may_push[node] = true;
+        state->pointed_read |= range == SJ_CODE_RANGE_NONE;
+    }
+}
+
+/* Addresses that are taken: of labels, and of what calls by pointer may lead to. */
+static void find_labels(search *state)
+{
+    const sj_module *module = state->module;
+    for (uint32_t at = 0; at < module->text_bytes; at++) {
+        if ((at & 63) == 0 && (module->addressed[at >> 6] | module->table_entries[at >> 6]) == 0) {
+            at += 63;
+            continue;
+        }
+        const bool is_addressed = sj_bit_get(module->addressed, at);
+        if (is_addressed) {
+            state->is_pointed[node_at(state, at)] = true;
+        }
+        if (is_addressed || sj_bit_get(module->table_entries, at)) {
+            record_label(state, at);
+        }
+    }
+    state->view.labels_of = SJ_CODE_RANGE_NONE;
+}
+
+static void find_pointed(search *state)
+{
+    const sj_module *module = state->module;
+    for (size_t i = 0; i < state->node_count; i++) {
+        state->is_pointed[i] |= !state->is_called[i] && !state->is_filler[i];
+    }
+    for (size_t i = 0; i < module->range_count && !state->pointed_read; i++) {
+        const sj_code *entry = sj_any_code_at(module, module->ranges[i].start);
+        state->pointed_read = state->is_pointed[i] && !module->ranges[i].is_cold && entry != NULL &&
+                              (sj_flags_uses(&state->view, entry) & SJ_USE_READ) != 0;
+    }
+}
+
+/* Hands reading on along the links until nothing changes. */
+static void hand_on(search *state)
+{
+    bool *is_read = state->is_read;
+    bool is_changed = true;
+    while (is_changed) {
+        is_changed = false;
+        for (size_t i = 0; i < state->node_count && is_read[pointer_node(state)]; i++) {
+            is_changed |= state->is_pointed[i] && !is_read[i];
+            is_read[i] |= state->is_pointed[i];
+        }
+        for (size_t i = 0; i < state->links.count; i++) {
+            const sj_link *link = &state->links.items[i];
+            is_changed |= is_read[link->from] && !is_read[link->to];
+            is_read[link->to] |= is_read[link->from];
+        }
+    }
+}
+
+static sj_status run_search(search *state)
+{
+    SJ_TRY(sj_import_slots_read(state->module, &state->slots));
+    SJ_TRY(for_all_code(state, record_called));
+    find_labels(state);
+    find_pointed(state);
+    SJ_TRY(for_all_code(state, record_flow));
+    hand_on(state);
+    return SJ_OK;
+}
+
+/* Code in another segment is not seen. */
+static bool has_other_text(const sj_module *module)
+{
+    unsigned count = 0;
+    for (uint32_t i = 0; i < module->elf.segment_count; i++) {
+        const sj_elf_segment *segment = &module->elf.segments[i];
+        count += segment->type == PT_LOAD && (segment->flags & PF_X) != 0;
+    }
+    return count > 1;
+}
+
+sj_status sj_find_dead_flags(sj_module *module)
+{
+    if (module->range_count == 0) {
+        return SJ_OK;
+    }
+    /* The ranges, the pointer, what lies in front of each range and behind the last. */
+    search state = {.module = module, .node_count = 2 * module->range_count + 2};
+    uint8_t *label_uses = calloc(state.node_count, 1);
+    bool *flags = calloc(5 * state.node_count, sizeof(bool));
+    state.is_read = flags;
+    state.is_called = flags + state.node_count;
+    state.is_pointed = flags + 2 * state.node_count;
+    state.may_push = flags + 3 * state.node_count;
+    state.is_filler = flags + 4 * state.node_count;
+    state.label_uses = label_uses;
+    state.view = (sj_flags_view){.module = module,
+                                 .slots = &state.slots,
+                                 .label_uses = label_uses,
+                                 .labels_of = SJ_CODE_RANGE_NONE};
+    sj_status status = SJ_ENOMEM;
+    if (flags != NULL && label_uses != NULL) {
+        memset(state.is_filler, true, state.node_count * sizeof(bool));
+        status = run_search(&state);
+    }
+    const bool sees_all = !has_other_text(module);
+    for (size_t i = 0; i < module->range_count && status == SJ_OK; i++) {
+        sj_code_range *range = &module->ranges[i];
+        range->dead_flags_at_entry = sj_flags_are_dead(module, range->entry);
+        range->dead_flags_at_return = sees_all && !state.is_read[i];
+    }
+    free(flags);
+    free(label_uses);
+    free(state.links.items);
+    free(state.slots.items);
+    return status;
+}

@@ -1,0 +1,77 @@
+/* The parts of a policy that are about runtimes: each has the same keys, under its name. */
+#include "agent/policy/policy_reader.h"
+
+static sj_runtime_selection *runtime_of(sj_policy_reader *reader)
+{
+    return &reader->policy->selection.runtimes[reader->runtime];
+}
+
+static sj_class_filter *filter_of(sj_policy_reader *reader)
+{
+    return &runtime_of(reader)->classes;
+}
+
+static sj_status read_technique(sj_policy_reader *reader, json_t *value)
+{
+    static const char *const words[] = {"methods", "dispatch"};
+    size_t index = 0;
+    SJ_TRY(sj_policy_word(reader, value, words, 2, &index));
+    runtime_of(reader)->dispatch = index == 1;
+    return SJ_OK;
+}
+
+static sj_status read_receivers(sj_policy_reader *reader, json_t *value)
+{
+    return sj_policy_boolean(reader, value, &runtime_of(reader)->receivers);
+}
+
+static sj_status read_classes(sj_policy_reader *reader, json_t *value)
+{
+    sj_class_filter *filter = filter_of(reader);
+    return sj_policy_patterns(reader, value, filter->classes, SJ_CLASS_PATTERNS,
+                              &filter->class_count);
+}
+
+static sj_status read_exclude(sj_policy_reader *reader, json_t *value)
+{
+    sj_class_filter *filter = filter_of(reader);
+    return sj_policy_patterns(reader, value, filter->excluded, SJ_CLASS_PATTERNS,
+                              &filter->excluded_count);
+}
+
+static sj_status read_subclasses(sj_policy_reader *reader, json_t *value)
+{
+    sj_class_filter *filter = filter_of(reader);
+    return sj_policy_patterns(reader, value, filter->ancestors, SJ_CLASS_PATTERNS,
+                              &filter->ancestor_count);
+}
+
+static sj_status read_selectors(sj_policy_reader *reader, json_t *value)
+{
+    sj_class_filter *filter = filter_of(reader);
+    return sj_policy_patterns(reader, value, filter->selectors, SJ_CLASS_PATTERNS,
+                              &filter->selector_count);
+}
+
+static sj_status read_system(sj_policy_reader *reader, json_t *value)
+{
+    bool with_system = true;
+    SJ_TRY(sj_policy_boolean(reader, value, &with_system));
+    filter_of(reader)->without_system = !with_system;
+    return SJ_OK;
+}
+
+sj_status sj_policy_read_runtime(sj_policy_reader *reader, size_t runtime, json_t *value)
+{
+    enum { PATCHED_KEYS = 2 }; /* of runtimes whose methods are patched or dispatched */
+    static const sj_policy_key keys[] = {{"technique", read_technique},
+                                         {"receivers", read_receivers},
+                                         {"classes", read_classes},
+                                         {"exclude", read_exclude},
+                                         {"subclasses_of", read_subclasses},
+                                         {"selectors", read_selectors},
+                                         {"system", read_system}};
+    reader->runtime = runtime;
+    const size_t first = sj_runtimes[runtime]->dispatch_bit != 0 ? 0 : PATCHED_KEYS;
+    return sj_policy_object(reader, value, keys + first, sizeof(keys) / sizeof(keys[0]) - first);
+}

@@ -1,0 +1,270 @@
+#include "agent/policy/selection.h"
+
+#include "agent/objfile/system_library.h"
+
+#include <string.h>
+
+static const char *file_name(const char *path)
+{
+    const char *slash = strrchr(path, '/');
+    return slash != NULL ? slash + 1 : path;
+}
+
+static bool starts_with(const char *text, const char *prefix)
+{
+    return strncmp(text, prefix, strlen(prefix)) == 0;
+}
+
+sj_status sj_selection_add(sj_pattern *patterns, size_t *count, const char *text, sj_error *error)
+{
+    if (*count == SJ_SELECTION_GLOBS) {
+        return sj_fail(error, SJ_ELIMIT, "more than %d patterns of one kind", SJ_SELECTION_GLOBS);
+    }
+    SJ_TRY(sj_pattern_make(text, &patterns[*count], error));
+    (*count)++;
+    return SJ_OK;
+}
+
+static void free_patterns(sj_pattern *patterns)
+{
+    for (size_t i = 0; i < SJ_SELECTION_GLOBS; i++) {
+        sj_pattern_free(&patterns[i]);
+    }
+}
+
+void sj_selection_free(sj_selection *selection)
+{
+    free_patterns(selection->modules);
+    free_patterns(selection->modules_excluded);
+    free_patterns(selection->functions);
+    free_patterns(selection->excluded);
+    free_patterns(selection->sources);
+    free_patterns(selection->sources_excluded);
+    for (size_t i = 0; i < SJ_RUNTIMES; i++) {
+        sj_class_filter_free(&selection->runtimes[i].classes);
+    }
+    sj_java_filter_free(&selection->java);
+    sj_value_rules_free(selection->values);
+    selection->values = NULL;
+}
+
+bool sj_selection_names_file(const sj_pattern *pattern, const char *path)
+{
+    return sj_pattern_matches(pattern, path) || sj_pattern_matches(pattern, file_name(path));
+}
+
+static bool names_file(const sj_pattern *patterns, size_t count, const char *path)
+{
+    for (size_t i = 0; i < count; i++) {
+        if (sj_selection_names_file(&patterns[i], path)) {
+            return true;
+        }
+    }
+    return false;
+}
+
+static bool names_function(const sj_pattern *patterns, size_t count, const char *symbol)
+{
+    for (size_t i = 0; i < count; i++) {
+        if (sj_pattern_matches_symbol(&patterns[i], symbol)) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/* is_untouchable: what the agent itself stands on, whatever the user asks for. */
+static bool is_untouchable(const char *path)
+{
+    static const char *const names[] = {"ld-linux",   "ld.so",      "libc.so",    "libc-",
+                                        "libpthread", "linux-vdso", "libsojourn-"};
+    const char *name = file_name(path);
+    for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
+        if (starts_with(name, names[i])) {
+            return true;
+        }
+    }
+    return path[0] == '\0';
+}
+
+/* What a runtime's library calls to find methods is not the program's, where it is recorded. */
+static bool is_dispatcher(const sj_selection *selection, const char *name)
+{
+    for (size_t i = 0; i < SJ_RUNTIMES; i++) {
+        if (selection->runtimes[i].dispatch && starts_with(name, sj_runtimes[i]->library)) {
+            return true;
+        }
+    }
+    return false;
+}
+
+bool sj_selection_is_launcher(const char *path)
+{
+    static const char *const names[] = {"mono", "mono-sgen", "mono-boehm"};
+    for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
+        if (strcmp(file_name(path), names[i]) == 0) {
+            return true;
+        }
+    }
+    return false;
+}
+
+bool sj_selection_wants_module(const sj_selection *selection, const char *path, bool is_main)
+{
+    if (!is_main && is_untouchable(path)) {
+        return false;
+    }
+    if (is_dispatcher(selection, file_name(path))) {
+        return false;
+    }
+    if (names_file(selection->modules_excluded, selection->modules_excluded_count, path)) {
+        return false;
+    }
+    if (selection->module_count != 0) {
+        return names_file(selection->modules, selection->module_count, path);
+    }
+    const bool is_program = is_main && !sj_selection_is_launcher(path);
+    return is_program || selection->all_libraries || !(is_main || sj_is_system_library(path));
+}
+
+bool sj_selection_wants_function(void *context, const char *name, uint64_t offset,
+                                 uint32_t size_bytes)
+{
+    const sj_selection *selection = context;
+    size_t runtime = 0;
+    (void)offset;
+    (void)size_bytes;
+    return !(sj_runtime_of_method(name, &runtime) && selection->runtimes[runtime].dispatch) &&
+           sj_selection_wants_method(selection, name);
+}
+
+bool sj_selection_has_sources(const sj_selection *selection)
+{
+    return selection->source_count != 0 || selection->sources_excluded_count != 0;
+}
+
+bool sj_selection_wants_source(const sj_selection *selection, const char *file)
+{
+    if (file == NULL) {
+        return selection->source_count == 0;
+    }
+    if (selection->source_count != 0 &&
+        !names_file(selection->sources, selection->source_count, file)) {
+        return false;
+    }
+    return !names_file(selection->sources_excluded, selection->sources_excluded_count, file);
+}
+
+bool sj_selection_wants_method(const sj_selection *selection, const char *name)
+{
+    if (selection->function_count != 0 &&
+        !names_function(selection->functions, selection->function_count, name)) {
+        return false;
+    }
+    if (names_function(selection->excluded, selection->excluded_count, name)) {
+        return false;
+    }
+    size_t runtime = 0;
+    return !sj_runtime_of_method(name, &runtime) ||
+           sj_class_filter_wants(&selection->runtimes[runtime].classes, name);
+}
+
+bool sj_selection_wants_class(const sj_selection *selection, const char *name, bool is_system)
+{
+    return (selection->all_libraries ||
+            !(is_system || sj_java_filter_is_system(&selection->java, name))) &&
+           sj_java_filter_wants(&selection->java, name);
+}
+
+static bool same_patterns(const sj_pattern *left, size_t left_count, const sj_pattern *right,
+                          size_t right_count)
+{
+    for (size_t i = 0; i < left_count && left_count == right_count; i++) {
+        if (strcmp(left[i].text, right[i].text) != 0) {
+            return false;
+        }
+    }
+    return left_count == right_count;
+}
+
+bool sj_selection_same_modules(const sj_selection *left, const sj_selection *right)
+{
+    return left->all_libraries == right->all_libraries &&
+           same_patterns(left->modules, left->module_count, right->modules, right->module_count) &&
+           same_patterns(left->modules_excluded, left->modules_excluded_count,
+                         right->modules_excluded, right->modules_excluded_count);
+}
+
+static bool same_classes(const sj_class_filter *left, const sj_class_filter *right)
+{
+    return left->without_system == right->without_system &&
+           same_patterns(left->classes, left->class_count, right->classes, right->class_count) &&
+           same_patterns(left->excluded, left->excluded_count, right->excluded,
+                         right->excluded_count) &&
+           same_patterns(left->selectors, left->selector_count, right->selectors,
+                         right->selector_count) &&
+           same_patterns(left->ancestors, left->ancestor_count, right->ancestors,
+                         right->ancestor_count);
+}
+
+static bool same_runtimes(const sj_selection *left, const sj_selection *right)
+{
+    for (size_t i = 0; i < SJ_RUNTIMES; i++) {
+        if (!same_classes(&left->runtimes[i].classes, &right->runtimes[i].classes)) {
+            return false;
+        }
+    }
+    return true;
+}
+
+bool sj_selection_same(const sj_selection *left, const sj_selection *right)
+{
+    return left->library_calls == right->library_calls &&
+           sj_java_filter_same(&left->java, &right->java) &&
+           sj_selection_same_modules(left, right) &&
+           same_patterns(left->functions, left->function_count, right->functions,
+                         right->function_count) &&
+           same_patterns(left->excluded, left->excluded_count, right->excluded,
+                         right->excluded_count) &&
+           same_patterns(left->sources, left->source_count, right->sources, right->source_count) &&
+           same_patterns(left->sources_excluded, left->sources_excluded_count,
+                         right->sources_excluded, right->sources_excluded_count) &&
+           same_runtimes(left, right) && sj_value_rules_same(left->values, right->values);
+}
+
+bool sj_selection_has_receivers(const sj_selection *selection)
+{
+    for (size_t i = 0; i < SJ_RUNTIMES; i++) {
+        if (selection->runtimes[i].receivers) {
+            return true;
+        }
+    }
+    return false;
+}
+
+bool sj_selection_needs_classes(const sj_selection *selection)
+{
+    for (size_t i = 0; i < SJ_RUNTIMES; i++) {
+        if (sj_class_filter_needs_classes(&selection->runtimes[i].classes)) {
+            return true;
+        }
+    }
+    return sj_selection_has_receivers(selection);
+}
+
+uint32_t sj_selection_dispatch_bits(const sj_selection *selection)
+{
+    uint32_t bits = 0;
+    for (size_t i = 0; i < SJ_RUNTIMES; i++) {
+        bits |= selection->runtimes[i].dispatch ? sj_runtimes[i]->dispatch_bit : 0;
+    }
+    return bits;
+}
+
+void sj_selection_set_classes(sj_selection *selection, sj_class_find find, void *context)
+{
+    for (size_t i = 0; i < SJ_RUNTIMES; i++) {
+        selection->runtimes[i].classes.find = find;
+        selection->runtimes[i].classes.context = context;
+    }
+}

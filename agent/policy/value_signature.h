@@ -1,0 +1,55 @@
+/* Signatures of functions in source order, as "(path:str, flags:hex, mode:int) -> int", and where
+ * the calling convention puts each value. Pure functions; any thread; no allocation.
+ *
+ *     signature = "(" [parameter {"," parameter}] ["," "..."] ")" ["->" kind]
+ *     parameter = [name ":"] kind            the name "_": not recorded
+ *     kind      = a word of sj_value_kind_words, "str", "struct" or (result only) "void"
+ *
+ * "struct" is a structure that is passed or returned in memory: over 16 bytes. It is not recorded,
+ * but counts: System V passes the address of such a result in the first general register and copies
+ * an argument to the stack; AAPCS64 has a register of its own for the result (x8) and passes the
+ * address of an argument's copy. Smaller structures, __int128 and long double cannot be written. */
+#ifndef SJ_AGENT_POLICY_VALUE_SIGNATURE_H
+#define SJ_AGENT_POLICY_VALUE_SIGNATURE_H
+
+#include "proto/base/error.h"
+#include "proto/block/value.h"
+
+#include <stdbool.h>
+#include <stddef.h>
+
+typedef enum sj_calling_convention {
+    SJ_CONVENTION_SYSTEM_V = 0, /* x86-64 */
+    SJ_CONVENTION_AAPCS64 = 1,
+#if defined(__aarch64__)
+    SJ_CONVENTION_NATIVE = SJ_CONVENTION_AAPCS64
+#else
+    SJ_CONVENTION_NATIVE = SJ_CONVENTION_SYSTEM_V
+#endif
+} sj_calling_convention;
+
+typedef struct sj_signature_value {
+    uint8_t place;  /* descriptor whose position counts the registers of its class */
+    uint8_t source; /* descriptor whose position counts the parameters in source order */
+} sj_signature_value;
+
+typedef struct sj_signature {
+    size_t count;
+    sj_signature_value values[SJ_VALUE_LAST_POSITION + 1]; /* arguments in order, then the result */
+} sj_signature;
+
+/* sj_signature_is_method returns whether a pattern is about methods of Objective-C. */
+static inline bool sj_signature_is_method(const char *function)
+{
+    return (function[0] == '-' || function[0] == '+') && function[1] == '[';
+}
+
+/* sj_signature_parse reads `text`. With `is_method`, a method of Objective-C, whose hidden
+ * parameters the planner counts, a result in memory takes no register. SJ_EINVAL with a sentence:
+ * not of that form, a value that is on the stack or behind position SJ_VALUE_LAST_POSITION is
+ * asked for, or none is. */
+SJ_MUST_CHECK sj_status sj_signature_parse(const char *text, sj_calling_convention convention,
+                                           bool is_method, sj_signature *signature,
+                                           sj_error *error);
+
+#endif

@@ -1,0 +1,168 @@
+/* Design notes
+ *
+ * A thread that runs in libc or in an allocator may hold its locks, and is not used. One inside of
+ * a system call may be, unless it is a call that libc makes with such a lock held, or a frame of
+ * the loader or of fork is on its stack: fork holds all locks of the allocator and lets go of them
+ * one by one, each by a system call. What a signal handler has interrupted counts likewise. */
+#include "agent/ptrace/safepoint.h"
+
+#include "agent/host/clock.h"
+#include "agent/ptrace/loader_lock.h"
+#include "agent/ptrace/tracee_modules.h"
+
+#include <dirent.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+enum { FRAMES_MAX = 512, COPY_BYTES = 64 * 1024, THREADS_MAX = 64, PAUSE_NS = 500000 };
+
+#define SEARCH_NS UINT64_C(5000000000)
+
+typedef struct safe_search {
+    sj_tracee *target;
+    sj_unwinder *unwinder;
+    sj_remote_module libc;
+    sj_remote_module loader;
+    sj_remote_module allocators[3];
+    sj_remote_range fork;
+} safe_search;
+
+static bool is_in(const sj_remote_module *module, uint64_t pc)
+{
+    return pc >= module->code_low && pc < module->code_high;
+}
+
+static bool is_allocator_name(const char *name)
+{
+    static const char *const names[] = {"malloc", "calloc", "realloc", "free", "memalign", "je_",
+                                        "tc_",    "mi_",    "arena_",  "_Znw", "_Zna",     "_Zdl"};
+    for (size_t i = 0; name != NULL && i < sizeof(names) / sizeof(names[0]); i++) {
+        if (strncmp(name, names[i], strlen(names[i])) == 0) {
+            return true;
+        }
+    }
+    return false;
+}
+
+static bool is_in_allocator(const safe_search *search, uint64_t pc)
+{
+    for (size_t i = 0; i < sizeof(search->allocators) / sizeof(search->allocators[0]); i++) {
+        if (is_in(&search->allocators[i], pc)) {
+            return true;
+        }
+    }
+    return false;
+}
+
+bool sj_safepoint_has_room(const sj_tracee *target, uint64_t sp)
+{
+    sj_remote_range stack;
+    bool grows = false;
+    return sj_remote_mapping_find(target->pid, sp, &stack, &grows) == SJ_OK &&
+           (grows || sp - stack.low >= SJ_CALL_STACK_BYTES);
+}
+
+/* may_hold_lock looks at one frame. */
+static bool may_hold_lock(const safe_search *search, const sj_native_frame *frame,
+                          bool is_innermost, bool in_syscall)
+{
+    if (is_in(&search->loader, frame->pc) || is_in_allocator(search, frame->pc) ||
+        sj_remote_is_in(&search->fork, frame->pc)) {
+        return true;
+    }
+    if (is_in(&search->libc, frame->pc)) {
+        return frame->is_activation && !(is_innermost && in_syscall);
+    }
+    return is_allocator_name(sj_unwinder_name(search->unwinder, frame->pc));
+}
+
+static sj_status is_safe(const safe_search *search, size_t thread, bool *safe)
+{
+    static sj_native_frame frames[FRAMES_MAX];
+    sj_stack_copy copy;
+    *safe = false;
+    SJ_TRY(
+        sj_stack_copy_take(search->target, search->target->threads[thread].tid, COPY_BYTES, &copy));
+    if (copy.state.in_syscall
+            ? !sj_inferior_call_is_allowed(copy.state.syscall)
+            : is_in(&search->libc, copy.state.pc) || is_in(&search->loader, copy.state.pc)) {
+        sj_stack_copy_deinit(&copy);
+        return SJ_OK;
+    }
+    const size_t count = sj_unwinder_walk(search->unwinder, &copy, frames, FRAMES_MAX);
+    *safe = sj_safepoint_has_room(search->target, copy.state.sp);
+    for (size_t i = 0; i < count && *safe; i++) {
+        *safe = !may_hold_lock(search, &frames[i], i == 0, copy.state.in_syscall);
+    }
+    sj_stack_copy_deinit(&copy);
+    return SJ_OK;
+}
+
+/* list_threads writes thread ids, the first thread first. */
+static size_t list_threads(pid_t pid, pid_t *tids, size_t capacity)
+{
+    char path[64];
+    size_t count = 0;
+    snprintf(path, sizeof(path), "/proc/%d/task", (int)pid);
+    DIR *folder = opendir(path);
+    tids[count++] = pid;
+    for (struct dirent *entry = folder != NULL ? readdir(folder) : NULL;
+         entry != NULL && count < capacity; entry = readdir(folder)) {
+        const pid_t tid = (pid_t)strtol(entry->d_name, NULL, 10);
+        if (tid > 0 && tid != pid) {
+            tids[count++] = tid;
+        }
+    }
+    if (folder != NULL) {
+        closedir(folder);
+    }
+    return count;
+}
+
+static sj_status try_threads(safe_search *search, size_t *thread, bool *found)
+{
+    pid_t tids[THREADS_MAX];
+    const size_t count = list_threads(search->target->pid, tids, THREADS_MAX);
+    size_t gone = 0;
+    for (size_t i = 0; i < count; i++) {
+        const sj_status status = sj_tracee_stop_one(search->target, tids[i], thread);
+        if (status == SJ_ECLOSED) {
+            sj_tracee_resume_all(search->target);
+            gone++;
+            continue;
+        }
+        SJ_TRY(status);
+        SJ_TRY(is_safe(search, *thread, found));
+        if (*found) {
+            return SJ_OK;
+        }
+        sj_tracee_resume_all(search->target);
+    }
+    return gone == count ? SJ_ECLOSED : SJ_OK;
+}
+
+sj_status sj_safepoint_find(sj_tracee *target, sj_unwinder *unwinder, size_t *thread)
+{
+    safe_search search = {.target = target, .unwinder = unwinder};
+    const uint64_t deadline_ns = sj_clock_ns(CLOCK_MONOTONIC) + SEARCH_NS;
+    bool found = false;
+    if (sj_loader_lock_is_orphaned(target)) {
+        return SJ_EUNSUPPORTED;
+    }
+    search.fork = sj_remote_fork_find(target);
+    (void)!sj_remote_libc_find(target->pid, &search.libc);
+    (void)!sj_remote_module_find(target->pid, "ld-", &search.loader);
+    (void)!sj_remote_module_find(target->pid, "libjemalloc", &search.allocators[0]);
+    (void)!sj_remote_module_find(target->pid, "libtcmalloc", &search.allocators[1]);
+    (void)!sj_remote_module_find(target->pid, "libmimalloc", &search.allocators[2]);
+    while (!found && sj_clock_ns(CLOCK_MONOTONIC) < deadline_ns) {
+        const struct timespec pause = {.tv_nsec = PAUSE_NS};
+        SJ_TRY(try_threads(&search, thread, &found));
+        if (!found) {
+            nanosleep(&pause, NULL);
+        }
+    }
+    return found ? SJ_OK : SJ_ETIMEDOUT;
+}

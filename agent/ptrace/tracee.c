@@ -1,0 +1,378 @@
+#include "agent/ptrace/tracee.h"
+
+#include "agent/host/clock.h"
+#include "agent/ptrace/proc_status.h"
+#include "proto/base/array.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <pthread.h>
+#include <sched.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/ptrace.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+enum { STOP_TIMEOUT_MS = 5000, CORE_TIMEOUT_MS = 200, SPINS = 200, PAUSE_NS = 50000 };
+
+static uint64_t now_ms(void)
+{
+    struct timespec now;
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return (uint64_t)now.tv_sec * 1000 + (uint64_t)now.tv_nsec / 1000000;
+}
+
+static bool is_event_stop(int wait_status)
+{
+    return WIFSTOPPED(wait_status) && wait_status >> 16 == PTRACE_EVENT_STOP;
+}
+
+static pthread_mutex_t tracing = PTHREAD_MUTEX_INITIALIZER;
+
+void sj_tracee_lock(void)
+{
+    pthread_mutex_lock(&tracing);
+}
+
+void sj_tracee_unlock(void)
+{
+    pthread_mutex_unlock(&tracing);
+}
+
+sj_status sj_tracee_open(pid_t pid, sj_tracee *target, sj_error *error)
+{
+    char path[64];
+    *target = (sj_tracee){.pid = pid, .memory = -1};
+    snprintf(path, sizeof(path), "/proc/%d/mem", (int)pid);
+    target->memory = open(path, O_RDWR | O_CLOEXEC);
+    if (target->memory >= 0) {
+        return SJ_OK;
+    }
+    if (errno == ENOENT || errno == ESRCH) {
+        return sj_fail(error, SJ_ENOTFOUND, "there is no process %d", (int)pid);
+    }
+    return sj_fail(error, SJ_EPERM, "the memory of process %d cannot be reached: %s", (int)pid,
+                   strerror(errno));
+}
+
+bool sj_tracee_is_there(const sj_tracee *target)
+{
+    char byte;
+    /* Linux: memory that nobody uses any more ends at 0; an address where nothing lies is EIO. */
+    return pread(target->memory, &byte, 1, 0) != 0;
+}
+
+static sj_status move_memory(const sj_tracee *target, uint64_t address, void *in, const void *out,
+                             size_t size)
+{
+    size_t moved = 0;
+    while (moved < size) {
+        const off_t at = (off_t)(address + moved);
+        const ssize_t count =
+            in != NULL ? pread(target->memory, (char *)in + moved, size - moved, at)
+                       : pwrite(target->memory, (const char *)out + moved, size - moved, at);
+        if (count <= 0 && !(count < 0 && errno == EINTR)) {
+            return SJ_EIO;
+        }
+        moved += count > 0 ? (size_t)count : 0;
+    }
+    return SJ_OK;
+}
+
+sj_status sj_tracee_read(const sj_tracee *target, uint64_t address, void *bytes, size_t size)
+{
+    return move_memory(target, address, bytes, NULL, size);
+}
+
+sj_status sj_tracee_write(const sj_tracee *target, uint64_t address, const void *bytes, size_t size)
+{
+    return move_memory(target, address, NULL, bytes, size);
+}
+
+static void forget_thread(sj_tracee *target, size_t thread)
+{
+    target->threads[thread] = target->threads[--target->count];
+}
+
+static size_t find_thread(const sj_tracee *target, pid_t tid)
+{
+    size_t at = 0;
+    while (at < target->count && target->threads[at].tid != tid) {
+        at++;
+    }
+    return at;
+}
+
+/* read_state returns a thread's state; 0: it is gone. */
+static char read_state(const sj_tracee *target, pid_t tid)
+{
+    sj_proc_thread thread;
+    return sj_proc_thread_read(target->pid, tid, &thread) == SJ_OK ? thread.state : '\0';
+}
+
+/* is_dead: a zombie, such as a first thread that has ended before the others. */
+static bool is_dead(const sj_tracee *target, pid_t tid)
+{
+    const char state = read_state(target, tid);
+    return state == '\0' || state == 'Z' || state == 'X';
+}
+
+bool sj_tracee_is_asleep(const sj_tracee *target, size_t thread)
+{
+    return read_state(target, target->threads[thread].tid) == 'S';
+}
+
+/* seize traces a thread without stopping it; a thread that ends meanwhile is no error. */
+static sj_status seize(sj_tracee *target, pid_t tid, bool *added)
+{
+    *added = false;
+    SJ_TRY(sj_array_reserve(&target->threads, &target->capacity, target->count, 1,
+                            sizeof(*target->threads)));
+    if (ptrace(PTRACE_SEIZE, tid, NULL, (void *)PTRACE_O_TRACEEXEC) != 0) {
+        return errno == ESRCH || is_dead(target, tid) ? SJ_OK : SJ_EPERM;
+    }
+    target->threads[target->count++] = (sj_tracee_thread){.tid = tid};
+    *added = true;
+    (void)ptrace(PTRACE_INTERRUPT, tid, NULL, NULL);
+    return SJ_OK;
+}
+
+/* has_ended_child: a child of this process has ended. Its exit status is left for the code that
+ * started it. */
+static bool has_ended_child(const sj_tracee *target, pid_t tid)
+{
+    siginfo_t info = {0};
+    sj_proc_thread thread;
+    if (tid != target->pid ||
+        waitid(P_PID, (id_t)tid, &info, WEXITED | WSTOPPED | WNOHANG | WNOWAIT | __WALL) != 0 ||
+        info.si_pid != tid ||
+        (info.si_code != CLD_EXITED && info.si_code != CLD_KILLED && info.si_code != CLD_DUMPED)) {
+        return false;
+    }
+    return sj_proc_thread_read(tid, tid, &thread) == SJ_OK && thread.parent == getpid();
+}
+
+sj_status sj_tracee_wait(sj_tracee *target, size_t thread, int timeout_ms, int *wait_status)
+{
+    const pid_t tid = target->threads[thread].tid;
+    const uint64_t deadline_ms = now_ms() + (uint64_t)timeout_ms;
+    for (unsigned spins = 0;; spins++) {
+        if (has_ended_child(target, tid)) {
+            target->threads[thread].stopped = false;
+            return SJ_ECLOSED;
+        }
+        const pid_t got = waitpid(tid, wait_status, __WALL | WNOHANG);
+        if (got == tid) {
+            target->threads[thread].stopped = WIFSTOPPED(*wait_status);
+            target->replaced |= *wait_status >> 16 == PTRACE_EVENT_EXEC;
+            return WIFSTOPPED(*wait_status) ? SJ_OK : SJ_ECLOSED;
+        }
+        if (got < 0 && errno != EINTR) {
+            return SJ_ECLOSED;
+        }
+        if (spins >= SPINS) {
+            const struct timespec pause = {.tv_nsec = PAUSE_NS};
+            if (now_ms() >= deadline_ms) {
+                return SJ_ETIMEDOUT;
+            }
+            if (is_dead(target, tid)) {
+                return SJ_ECLOSED;
+            }
+            nanosleep(&pause, NULL);
+        }
+    }
+}
+
+/* await_stop waits for a requested stop; signals that arrive first are handed on. */
+static sj_status await_stop(sj_tracee *target, size_t thread)
+{
+    int wait_status = 0;
+    for (;;) {
+        SJ_TRY(sj_tracee_wait(target, thread, STOP_TIMEOUT_MS, &wait_status));
+        if (is_event_stop(wait_status)) {
+            return SJ_OK;
+        }
+        /* In a call that it was made to do it stops at the end of a system call first, and has
+         * forgotten the request then. */
+        const bool at_syscall = WSTOPSIG(wait_status) == (SIGTRAP | 0x80);
+        const int signal = wait_status >> 16 != 0 || at_syscall ? 0 : WSTOPSIG(wait_status);
+        target->threads[thread].stopped = false;
+        (void)ptrace(PTRACE_CONT, target->threads[thread].tid, NULL, (void *)(intptr_t)signal);
+        if (at_syscall) {
+            (void)ptrace(PTRACE_INTERRUPT, target->threads[thread].tid, NULL, NULL);
+        }
+    }
+}
+
+static sj_status seize_new(sj_tracee *target, bool *found)
+{
+    char path[64];
+    sj_status status = SJ_OK;
+    *found = false;
+    snprintf(path, sizeof(path), "/proc/%d/task", (int)target->pid);
+    DIR *folder = opendir(path);
+    if (folder == NULL) {
+        return SJ_ECLOSED;
+    }
+    for (struct dirent *entry = readdir(folder); entry != NULL && status == SJ_OK;
+         entry = readdir(folder)) {
+        const pid_t tid = (pid_t)strtol(entry->d_name, NULL, 10);
+        bool added = false;
+        if (tid > 0 && find_thread(target, tid) == target->count) {
+            status = seize(target, tid, &added);
+            *found |= added;
+        }
+    }
+    closedir(folder);
+    return status;
+}
+
+/* hurry lets this thread go before all others while a whole process waits for it: with more to do
+ * than cores it would be put aside for many milliseconds. Those who may not stay as they are. */
+static void hurry(sj_tracee *target)
+{
+    const struct sched_param first = {.sched_priority = 1};
+    target->hurries = target->hurries || (sched_getscheduler(0) == SCHED_OTHER &&
+                                          sched_setscheduler(0, SCHED_FIFO, &first) == 0);
+}
+
+static void calm_down(sj_tracee *target)
+{
+    const struct sched_param usual = {.sched_priority = 0};
+    if (target->hurries) {
+        target->hurries = false;
+        (void)sched_setscheduler(0, SCHED_OTHER, &usual);
+    }
+}
+
+static sj_status stop_all(sj_tracee *target)
+{
+    bool found = true;
+    while (found) {
+        SJ_TRY(seize_new(target, &found));
+        for (size_t i = target->count; i-- > 0;) {
+            const sj_status status = target->threads[i].stopped ? SJ_OK : await_stop(target, i);
+            if (status == SJ_ECLOSED && !target->replaced) {
+                forget_thread(target, i);
+            } else if (status != SJ_OK) {
+                return status;
+            }
+        }
+    }
+    return target->count == 0 || target->replaced ? SJ_ECLOSED : SJ_OK;
+}
+
+sj_status sj_tracee_stop_all(sj_tracee *target, sj_error *error)
+{
+    hurry(target);
+    target->resumed_ns = 0;
+    const sj_status status = stop_all(target);
+    if (status == SJ_OK) {
+        return SJ_OK;
+    }
+    sj_tracee_resume_all(target);
+    switch (status) {
+    case SJ_ECLOSED:
+        return sj_fail(error, status, "process %d has ended or runs another program",
+                       (int)target->pid);
+    case SJ_EPERM:
+        return sj_fail(error, status, "threads of process %d may not be traced", (int)target->pid);
+    default:
+        return sj_fail(error, status,
+                       "a thread of process %d does not stop: it hangs in the kernel",
+                       (int)target->pid);
+    }
+}
+
+sj_status sj_tracee_stop_one(sj_tracee *target, pid_t tid, size_t *thread)
+{
+    bool added = false;
+    *thread = find_thread(target, tid);
+    if (*thread == target->count) {
+        SJ_TRY(seize(target, tid, &added));
+        if (!added) {
+            return SJ_ECLOSED;
+        }
+    }
+    return target->threads[*thread].stopped ? SJ_OK : await_stop(target, *thread);
+}
+
+static void resume_until(sj_tracee *target, size_t kept)
+{
+    while (target->count > kept) {
+        const size_t last = target->count - 1;
+        if (!target->threads[last].stopped) {
+            (void)ptrace(PTRACE_INTERRUPT, target->threads[last].tid, NULL, NULL);
+            (void)!await_stop(target, last);
+        }
+        (void)ptrace(PTRACE_DETACH, target->threads[last].tid, NULL, NULL);
+        target->count--;
+    }
+    target->resumed_ns =
+        target->resumed_ns == 0 ? sj_clock_ns(CLOCK_MONOTONIC) : target->resumed_ns;
+    calm_down(target);
+}
+
+void sj_tracee_resume_all(sj_tracee *target)
+{
+    resume_until(target, 0);
+}
+
+void sj_tracee_resume_others(sj_tracee *target, size_t thread)
+{
+    const sj_tracee_thread kept = target->threads[thread];
+    target->threads[thread] = target->threads[0];
+    target->threads[0] = kept;
+    resume_until(target, 1);
+}
+
+/* count_slices returns how often a thread has been given a core; 0 where the kernel does not report
+ * it. */
+static uint64_t count_slices(const sj_tracee *target, pid_t tid)
+{
+    char path[64];
+    unsigned long long count = 0;
+    snprintf(path, sizeof(path), "/proc/%d/task/%d/schedstat", (int)target->pid, (int)tid);
+    FILE *file = fopen(path, "re");
+    if (file != NULL) {
+        if (fscanf(file, "%*u %*u %llu", &count) != 1) {
+            count = 0;
+        }
+        fclose(file);
+    }
+    return count;
+}
+
+sj_status sj_tracee_run_on(sj_tracee *target, size_t thread, uint32_t nanoseconds)
+{
+    const struct timespec pause = {.tv_nsec = nanoseconds};
+    const pid_t tid = target->threads[thread].tid;
+    const uint64_t slices = count_slices(target, tid);
+    const uint64_t deadline_ms = now_ms() + CORE_TIMEOUT_MS;
+    target->threads[thread].stopped = false;
+    if (ptrace(PTRACE_CONT, tid, NULL, NULL) != 0) {
+        return SJ_ECLOSED;
+    }
+    do {
+        nanosleep(&pause, NULL);
+    } while (slices != 0 && count_slices(target, tid) == slices && now_ms() < deadline_ms);
+    (void)ptrace(PTRACE_INTERRUPT, tid, NULL, NULL);
+    return await_stop(target, thread);
+}
+
+void sj_tracee_close(sj_tracee *target)
+{
+    sj_tracee_resume_all(target);
+    free(target->threads);
+    target->threads = NULL;
+    target->capacity = 0;
+    if (target->memory >= 0) {
+        close(target->memory);
+        target->memory = -1;
+    }
+}

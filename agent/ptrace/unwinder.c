@@ -1,0 +1,190 @@
+#include "agent/ptrace/unwinder.h"
+
+#include <elfutils/libdwfl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+enum { RETURN_ADDRESS_BYTES = sizeof(uint64_t), DWARF_SP = 7 };
+
+struct sj_unwinder {
+    Dwfl *dwfl;
+    const sj_tracee *target;
+    const sj_stack_copy *copy; /* of the thread at hand */
+    sj_native_frame *frames;
+    size_t capacity;
+    size_t count;
+    bool came_to_end;
+};
+
+/* Debug files are not looked for: unwind tables are part of the programs. */
+static int find_no_debug_file(Dwfl_Module *module, void **user_data, const char *name,
+                              Dwarf_Addr base, const char *file_name, const char *link,
+                              GElf_Word crc, char **found)
+{
+    (void)module;
+    (void)user_data;
+    (void)name;
+    (void)base;
+    (void)file_name;
+    (void)link;
+    (void)crc;
+    (void)found;
+    return -1;
+}
+
+static pid_t next_thread(Dwfl *dwfl, void *context, void **thread_context)
+{
+    const sj_unwinder *unwinder = context;
+    (void)dwfl;
+    if (*thread_context != NULL) {
+        return 0;
+    }
+    *thread_context = context;
+    return unwinder->copy->tid;
+}
+
+static bool get_thread(Dwfl *dwfl, pid_t tid, void *context, void **thread_context)
+{
+    const sj_unwinder *unwinder = context;
+    (void)dwfl;
+    *thread_context = context;
+    return tid == unwinder->copy->tid;
+}
+
+static bool read_word(Dwfl *dwfl, Dwarf_Addr address, Dwarf_Word *word, void *context)
+{
+    const sj_unwinder *unwinder = context;
+    const sj_stack_copy *copy = unwinder->copy;
+    (void)dwfl;
+    if (address >= copy->low && address - copy->low + sizeof(*word) <= copy->size) {
+        memcpy(word, copy->bytes + (address - copy->low), sizeof(*word));
+        return true;
+    }
+    return sj_tracee_read(unwinder->target, address, word, sizeof(*word)) == SJ_OK;
+}
+
+static bool set_registers(Dwfl_Thread *thread, void *context)
+{
+    const sj_unwinder *unwinder = context;
+    const sj_registers *state = &unwinder->copy->state;
+    Dwarf_Word registers[sizeof(state->registers) / sizeof(state->registers[0])];
+    for (uint32_t i = 0; i < state->register_count; i++) {
+        registers[i] = state->registers[i];
+    }
+    return dwfl_thread_state_registers(thread, 0, state->register_count, registers);
+}
+
+static const Dwfl_Callbacks module_callbacks = {.find_elf = dwfl_linux_proc_find_elf,
+                                                .find_debuginfo = find_no_debug_file};
+static const Dwfl_Thread_Callbacks thread_callbacks = {.next_thread = next_thread,
+                                                       .get_thread = get_thread,
+                                                       .memory_read = read_word,
+                                                       .set_initial_registers = set_registers};
+
+sj_status sj_unwinder_new(const sj_tracee *target, sj_unwinder **unwinder)
+{
+    sj_unwinder *made = calloc(1, sizeof(*made));
+    static const sj_stack_copy nobody;
+    if (made == NULL) {
+        return SJ_ENOMEM;
+    }
+    made->target = target;
+    made->copy = &nobody;
+    made->dwfl = dwfl_begin(&module_callbacks);
+    if (made->dwfl == NULL || dwfl_linux_proc_report(made->dwfl, target->pid) != 0 ||
+        dwfl_report_end(made->dwfl, NULL, NULL) != 0 ||
+        !dwfl_attach_state(made->dwfl, NULL, target->pid, &thread_callbacks, made)) {
+        sj_unwinder_free(made);
+        return SJ_EIO;
+    }
+    *unwinder = made;
+    return SJ_OK;
+}
+
+void sj_unwinder_free(sj_unwinder *unwinder)
+{
+    if (unwinder != NULL) {
+        if (unwinder->dwfl != NULL) {
+            dwfl_end(unwinder->dwfl);
+        }
+        free(unwinder);
+    }
+}
+
+sj_status sj_stack_copy_take(const sj_tracee *target, pid_t tid, size_t limit, sj_stack_copy *copy)
+{
+    *copy = (sj_stack_copy){.tid = tid};
+    SJ_TRY(sj_registers_get(tid, &copy->state));
+    copy->low = copy->state.sp;
+    copy->bytes = malloc(limit);
+    if (copy->bytes == NULL) {
+        return SJ_ENOMEM;
+    }
+    const ssize_t got = pread(target->memory, copy->bytes, limit, (off_t)copy->low);
+    copy->size = got > 0 ? (size_t)got : 0;
+    return SJ_OK;
+}
+
+void sj_stack_copy_deinit(sj_stack_copy *copy)
+{
+    free(copy->bytes);
+    copy->bytes = NULL;
+}
+
+static int take_frame(Dwfl_Frame *state, void *context)
+{
+    sj_unwinder *unwinder = context;
+    Dwarf_Addr pc = 0;
+    Dwarf_Word stack = 0;
+    bool is_activation = false;
+    if (unwinder->count == unwinder->capacity || !dwfl_frame_pc(state, &pc, &is_activation)) {
+        return DWARF_CB_ABORT;
+    }
+    /* A caller's stack pointer is the callee's frame address, behind its return address. */
+    if (dwfl_frame_reg(state, DWARF_SP, &stack) == 0 && unwinder->count != 0) {
+        unwinder->frames[unwinder->count - 1].stack = stack - RETURN_ADDRESS_BYTES;
+    }
+    unwinder->frames[unwinder->count++] =
+        (sj_native_frame){.pc = pc, .is_activation = is_activation};
+    return DWARF_CB_OK;
+}
+
+size_t sj_unwinder_walk(sj_unwinder *unwinder, const sj_stack_copy *copy, sj_native_frame *frames,
+                        size_t capacity)
+{
+    unwinder->copy = copy;
+    unwinder->frames = frames;
+    unwinder->capacity = capacity;
+    unwinder->count = 0;
+    unwinder->came_to_end =
+        dwfl_getthread_frames(unwinder->dwfl, copy->tid, take_frame, unwinder) == DWARF_CB_OK;
+    return unwinder->count;
+}
+
+bool sj_unwinder_came_to_end(const sj_unwinder *unwinder)
+{
+    return unwinder->came_to_end;
+}
+
+const char *sj_unwinder_name(sj_unwinder *unwinder, uint64_t pc)
+{
+    Dwfl_Module *module = dwfl_addrmodule(unwinder->dwfl, pc);
+    return module != NULL ? dwfl_module_addrname(module, pc) : NULL;
+}
+
+void sj_unwinder_locate(sj_unwinder *unwinder, uint64_t pc, sj_code_place *place)
+{
+    Dwarf_Addr bias = 0;
+    Dwfl_Module *module = dwfl_addrmodule(unwinder->dwfl, pc);
+    *place = (sj_code_place){.offset = pc};
+    if (module == NULL) {
+        return;
+    }
+    place->function = dwfl_module_addrname(module, pc);
+    const char *name = dwfl_module_info(module, NULL, NULL, NULL, NULL, NULL, &place->path, NULL);
+    place->path = place->path != NULL ? place->path : name;
+    if (dwfl_module_getelf(module, &bias) != NULL) {
+        place->offset = pc - bias;
+    }
+}

@@ -1,0 +1,71 @@
+#include "agent/recording/empty_recording.h"
+
+#include <stdio.h>
+#include <string.h>
+
+enum { NAMES_BYTES = 640 };
+
+static unsigned long long number(uint64_t value)
+{
+    return (unsigned long long)value;
+}
+
+static void explain_modules(const sj_policy *policy, sj_function_rules *rules, char *text,
+                            size_t capacity)
+{
+    char names[NAMES_BYTES];
+    sj_seen_names_describe(sj_function_rules_modules(rules), "none", names, sizeof(names));
+    snprintf(text, capacity, "no module was selected%s; loaded were %s",
+             policy->selection.module_count != 0 ? " by --module" : "", names);
+}
+
+static void explain_functions(const sj_registry_counters *registry, char *text, size_t capacity)
+{
+    if (registry->filtered != 0) {
+        snprintf(text, capacity,
+                 "the policy selects none of the functions that can be hooked: "
+                 "%llu of %llu are left out by it",
+                 number(registry->filtered), number(registry->functions));
+    } else {
+        snprintf(text, capacity,
+                 "none of %llu functions could be hooked; \"sojourn functions\" says why",
+                 number(registry->functions));
+    }
+}
+
+static void explain_threads(sj_function_rules *rules, char *text, size_t capacity)
+{
+    char names[NAMES_BYTES];
+    sj_seen_names_describe(sj_function_rules_threads(rules), "none that called a hooked function",
+                           names, sizeof(names));
+    snprintf(text, capacity, "no thread matched --thread; threads were %s", names);
+}
+
+void sj_empty_recording_explain(const sj_recording_summary *summary, const sj_policy *policy,
+                                sj_function_rules *rules, char *text, size_t capacity)
+{
+    const bool has_rules = policy != NULL && rules != NULL;
+    text[0] = '\0';
+    if (summary->calls != 0 || summary->lost_events != 0 || !summary->agent_reported ||
+        summary->drain.dumps != 0) {
+        return;
+    }
+    if (has_rules && summary->registry.modules == 0) {
+        explain_modules(policy, rules, text, capacity);
+    } else if (summary->registry.hooked == 0) {
+        explain_functions(&summary->registry, text, capacity);
+    } else if (has_rules && policy->thread_count != 0 && !sj_function_rules_has_thread(rules)) {
+        explain_threads(rules, text, capacity);
+    } else if (summary->drain.calls == 0) {
+        snprintf(text, capacity, "none of the %llu hooked functions was called",
+                 number(summary->registry.hooked));
+    } else if (has_rules && policy->mode == SJ_POLICY_FLIGHT) {
+        snprintf(text, capacity,
+                 "no trigger fired, so the flight recorder shipped none of %llu calls; name one "
+                 "with --trigger, or run \"sojourn trigger\" meanwhile",
+                 number(summary->drain.calls));
+    } else {
+        snprintf(text, capacity, "the policy filtered all %llu calls",
+                 number(summary->drain.calls));
+    }
+}

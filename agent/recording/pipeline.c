@@ -1,0 +1,563 @@
+#include "agent/recording/pipeline.h"
+
+#include "agent/host/clock.h"
+#include "agent/recording/empty_recording.h"
+#include "agent/recording/recording_state.h"
+#include "agent/session/session_frames.h"
+#include "agent/uplink/spool_secret.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <jansson.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/file.h>
+#include <sys/random.h>
+#include <time.h>
+#include <unistd.h>
+
+enum {
+    DEFAULT_THREADS = 512,
+    DEFAULT_BLOCK_MS = 2000,
+    /* What a probe costs in a program with much code and data, beside a loop of it, where all that
+     * it touches is warm: 1.9 and 2.3 times on python3 and perl (tests/bench/budget.py). Programs
+     * that are cheaper to record keep somewhat fewer calls than they might. */
+    COLD_PROBE = 2
+};
+
+static sj_status make_session_id(sj_recording *recording, sj_error *error)
+{
+    if (getrandom(recording->session.bytes, SJ_SESSION_ID_BYTES, 0) != SJ_SESSION_ID_BYTES) {
+        return sj_fail(error, SJ_EIO, "no random numbers for the session: %s", strerror(errno));
+    }
+    sj_session_text(&recording->session, recording->session_text);
+    return SJ_OK;
+}
+
+static sj_status choose_directories(sj_recording *recording, sj_error *error)
+{
+    const char *root = recording->options.spool_root;
+    char usual[PATH_MAX];
+    if (root == NULL) {
+        SJ_TRY(sj_state_directory("spool", usual, sizeof(usual), error));
+        root = usual;
+    } else {
+        SJ_TRY(sj_directory_make(root, error));
+    }
+    if (strlen(root) + SJ_SESSION_TEXT_BYTES + 8 >= PATH_MAX) {
+        return sj_fail(error, SJ_ELIMIT, "%.64s...: the path is too long", root);
+    }
+    snprintf(recording->spool_directory, PATH_MAX, "%.4000s/%s", root, recording->session_text);
+    snprintf(recording->destination_path, PATH_MAX, "%.4000s/%s.to", root, recording->session_text);
+    if (!recording->options.no_plan_cache) {
+        SJ_TRY(sj_cache_directory("plans", recording->cache_directory, PATH_MAX, error));
+    }
+    return sj_runtime_directory_make(&recording->session, recording->runtime_directory, PATH_MAX,
+                                     error);
+}
+
+sj_status sj_pipeline_new(const sj_recording_options *options, sj_recording **recording,
+                          sj_error *error)
+{
+    sj_recording *made = calloc(1, sizeof(*made));
+    if (made == NULL) {
+        return sj_fail(error, SJ_ENOMEM, "out of memory");
+    }
+    made->options = *options;
+    made->destination = -1;
+    made->journal.fd = -1;
+    made->signals = -1;
+    made->launch = (sj_launch){.pid = -1, .go = -1, .failed = -1};
+    const sj_status status = sj_policy_changes_init(&made->changes, options->policy, error);
+    if (status != SJ_OK) {
+        free(made);
+        return status;
+    }
+    *recording = made;
+    return SJ_OK;
+}
+
+sj_status sj_pipeline_place(sj_recording *recording, sj_error *error)
+{
+    const sj_recording_options *options = &recording->options;
+    sj_clock_take_pair(0, &recording->start_clock);
+    SJ_TRY(make_session_id(recording, error));
+    if (options->device != NULL) {
+        recording->device = *options->device;
+    } else {
+        SJ_TRY(sj_device_read(&recording->device, error));
+    }
+    return choose_directories(recording, error);
+}
+
+/* keep_destination writes where the frames belong and locks the file, so that `sojourn flush`
+ * delivers what a killed recorder left and leaves living ones alone. */
+static sj_status keep_destination(sj_recording *recording, sj_error *error)
+{
+    const char *address = recording->options.destination;
+    char text[2 * PATH_MAX + 128];
+    snprintf(text, sizeof(text), "%.4200s\n%.4000s\n%d\n", address != NULL ? address : "",
+             recording->runtime_directory, (int)getpid());
+    /* Locked and whole before anyone can find it under its name. */
+    char fresh[PATH_MAX + 8];
+    snprintf(fresh, sizeof(fresh), "%s.new", recording->destination_path);
+    recording->destination = open(fresh, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
+    if (recording->destination < 0 || flock(recording->destination, LOCK_EX | LOCK_NB) != 0 ||
+        write(recording->destination, text, strlen(text)) != (ssize_t)strlen(text) ||
+        rename(fresh, recording->destination_path) != 0) {
+        return sj_fail(error, SJ_EIO, "cannot write %s: %s", recording->destination_path,
+                       strerror(errno));
+    }
+    return SJ_OK;
+}
+
+sj_status sj_pipeline_keep(sj_recording *recording, sj_error *error)
+{
+    SJ_TRY(sj_journal_create(recording->runtime_directory, &recording->session, &recording->journal,
+                             error));
+    return keep_destination(recording, error);
+}
+
+static sj_status mark_from_outside(void *context, const char *name, bool end)
+{
+    const sj_recording *recording = context;
+    if (!end) {
+        sj_drain_signal(recording->drain, SJ_TRIGGER_MARK, name);
+    }
+    return sj_frame_writer_mark(recording->writer, name, end, sj_clock_ticks(), 0, "cli");
+}
+
+/* trigger_from_outside passes on what a trigger of the policy waits for. */
+static sj_status trigger_from_outside(void *context, const char *name)
+{
+    sj_recording *recording = context;
+    sj_status status = SJ_ENOTFOUND;
+    pthread_mutex_lock(&recording->changes.mutex);
+    const sj_policy *policy = recording->changes.policy;
+    for (size_t i = 0; policy != NULL && i < policy->trigger_count; i++) {
+        const sj_trigger *trigger = &policy->triggers[i];
+        if (trigger->event == SJ_TRIGGER_COMMAND &&
+            (trigger->subject.text == NULL || sj_pattern_matches(&trigger->subject, name))) {
+            status = SJ_OK;
+        }
+    }
+    pthread_mutex_unlock(&recording->changes.mutex);
+    if (status == SJ_OK) {
+        sj_drain_signal(recording->drain, SJ_TRIGGER_COMMAND, name);
+    }
+    return status;
+}
+
+static void answer_policy(void *context, int fd)
+{
+    sj_recording *recording = context;
+    pthread_mutex_lock(&recording->changes.mutex);
+    const sj_policy *policy = recording->changes.policy;
+    sj_link_answer(fd, policy != NULL ? SJ_LINK_DONE : SJ_LINK_REFUSED,
+                   policy != NULL ? policy->document : "this recording has no policy");
+    pthread_mutex_unlock(&recording->changes.mutex);
+}
+
+static sj_status start_uplink(sj_recording *recording, const sj_pipeline_options *means,
+                              sj_error *error)
+{
+    const sj_spool_options spool = {.directory = recording->spool_directory,
+                                    .budget_bytes = recording->options.spool_bytes,
+                                    .root_budget_bytes = recording->options.spool_root_bytes};
+    uint8_t *hello = NULL;
+    size_t hello_bytes = 0;
+    uint8_t secret[SJ_SPOOL_SECRET_BYTES];
+    SJ_TRY(sj_spool_open(&spool, &recording->spool, error));
+    SJ_TRY(sj_spool_secret_read(recording->spool_directory, secret, error));
+    if (sj_device_hello(&recording->device, means->link->token,
+                        (sj_slice){.data = secret, .size = sizeof(secret)}, &hello,
+                        &hello_bytes) != SJ_OK) {
+        return sj_fail(error, SJ_ENOMEM, "out of memory");
+    }
+    const sj_uplink_options uplink = {.channel = means->channel,
+                                      .url = means->link->url,
+                                      .hello = {.data = hello, .size = hello_bytes},
+                                      .waits = true,
+                                      .certificate = means->link->certificate,
+                                      .resend_ms = means->resend_ms,
+                                      .threadless = means->threadless};
+    const sj_status status = sj_uplink_start(recording->spool, &uplink, &recording->uplink, error);
+    free(hello);
+    return status;
+}
+
+static double ns_per_tick(const sj_recording *recording)
+{
+    sj_clock_rate rate;
+    sj_clock_rate_finish(&recording->start_clock, &rate);
+    return (double)rate.numerator / (double)rate.denominator;
+}
+
+/* Programs of this machine that were started with it only: guarded blocks may live as long as their
+ * process. */
+static bool watches_zombies(const sj_recording_options *options)
+{
+    return options->policy != NULL && options->attach_pid == 0 && options->program != NULL &&
+           options->program->emulator[0] == '\0' && options->policy->zombies.one_in != 0;
+}
+
+static sj_status start_zombies(sj_recording *recording, sj_error *error)
+{
+    const sj_zombies_options options = {.runtime_directory = recording->runtime_directory,
+                                        .cache_directory = recording->cache_directory[0] != '\0'
+                                                               ? recording->cache_directory
+                                                               : NULL,
+                                        .writer = recording->writer,
+                                        .settings = recording->options.policy->zombies};
+    return sj_zombies_new(&options, &recording->zombies) == SJ_OK
+               ? SJ_OK
+               : sj_fail(error, SJ_ENOMEM, "out of memory");
+}
+
+static sj_status start_drain(sj_recording *recording, bool threadless, sj_error *error)
+{
+    const sj_policy *policy = recording->options.policy;
+    const double tick_ns = policy != NULL ? ns_per_tick(recording) : 0;
+    if (policy != NULL && sj_function_rules_new(policy, &recording->rules) != SJ_OK) {
+        return sj_fail(error, SJ_ENOMEM, "out of memory");
+    }
+    if (policy != NULL &&
+        sj_metadata_store_new(recording->runtime_directory, &recording->control) != SJ_OK) {
+        return sj_fail(error, SJ_EIO, "cannot write to %s", recording->runtime_directory);
+    }
+    const sj_frame_writer_options writer = {.session = recording->session,
+                                            .spool = recording->spool,
+                                            .uplink = recording->uplink,
+                                            .journal = &recording->journal,
+                                            .control_store = recording->control,
+                                            .max_bytes = recording->options.max_bytes};
+    if (sj_frame_writer_new(&writer, &recording->writer) != SJ_OK ||
+        sj_class_table_new(&recording->classes) != SJ_OK) {
+        return sj_fail(error, SJ_ENOMEM, "out of memory");
+    }
+    sj_selection_set_classes(&recording->options.selection, sj_class_table_find,
+                             recording->classes);
+    const sj_registry_options registry = {
+        .writer = recording->writer,
+        .classes = recording->classes,
+        .selection = &recording->options.selection,
+        .sysroot = recording->options.program != NULL ? recording->options.program->sysroot : NULL,
+        .runtime_directory = recording->runtime_directory,
+        .cache_directory =
+            recording->cache_directory[0] != '\0' ? recording->cache_directory : NULL,
+        .rules = recording->rules,
+        .journal = &recording->journal};
+    if (sj_registry_new(&registry, &recording->registry) != SJ_OK) {
+        return sj_fail(error, SJ_ENOMEM, "out of memory");
+    }
+    if (watches_zombies(&recording->options)) {
+        SJ_TRY(start_zombies(recording, error));
+    }
+    const sj_drain_options drain = {.writer = recording->writer,
+                                    .zombies = recording->zombies,
+                                    .registry = recording->registry,
+                                    .journal = &recording->journal,
+                                    .policy = policy,
+                                    .rules = recording->rules,
+                                    .ns_per_tick = tick_ns,
+                                    .call_ns = tick_ns * sj_clock_probe_ticks() * COLD_PROBE,
+                                    .runtime_directory = recording->runtime_directory,
+                                    .threadless = threadless};
+    return sj_drain_start(&drain, &recording->drain, error);
+}
+
+/* names_assemblies: modules that are asked for may be assemblies, which may have been compiled
+ * ahead of time. */
+static bool names_assemblies(const sj_selection *selection)
+{
+    for (size_t i = 0; i < selection->module_count; i++) {
+        const char *text = selection->modules[i].text;
+        if (strstr(text, ".dll") != NULL || strstr(text, ".exe") != NULL) {
+            return true;
+        }
+    }
+    return selection->all_libraries;
+}
+
+/* list_runtimes: what the agent does besides applying plans. Loops are watched in programs that
+ * were started with it only: what their calls were led through could not be taken out again. */
+static uint32_t list_runtimes(const sj_recording_options *options)
+{
+    const bool watches_loops = options->policy != NULL && options->attach_pid == 0 &&
+                               sj_policy_watches_loops(options->policy);
+    return sj_selection_dispatch_bits(&options->selection) |
+           (watches_loops ? (uint32_t)SJ_LINK_RUNTIME_LOOPS : 0) |
+           (options->selection.library_calls ? (uint32_t)SJ_LINK_RUNTIME_LIBRARY_CALLS : 0) |
+           (uint32_t)SJ_LINK_RUNTIME_MONO | (uint32_t)SJ_LINK_RUNTIME_JVM |
+           (watches_zombies(options) ? (uint32_t)SJ_LINK_RUNTIME_ZOMBIES : 0) |
+           (names_assemblies(&options->selection) ? (uint32_t)SJ_LINK_RUNTIME_MONO_ANEW : 0) |
+           (options->selection.all_libraries ? (uint32_t)SJ_LINK_RUNTIME_JVM_SYSTEM : 0);
+}
+
+static sj_status start_link(sj_recording *recording, const sj_pipeline_options *means,
+                            sj_error *error)
+{
+    const sj_recording_options *options = &recording->options;
+    const sj_link_server_options link = {
+        .runtime_directory = recording->runtime_directory,
+        .welcome = {.session = recording->session,
+                    .runtimes = list_runtimes(options),
+                    .max_threads =
+                        options->max_threads != 0 ? options->max_threads : DEFAULT_THREADS,
+                    .chunks_per_thread = options->chunks_per_thread != 0
+                                             ? options->chunks_per_thread
+                                             : SJ_ARENA_MAX_CHUNKS,
+                    .full_policy = (uint32_t)options->full_policy,
+                    .wait_ms = options->block_ms != 0 ? options->block_ms : DEFAULT_BLOCK_MS,
+                    .follow_children = options->children},
+        .registry = recording->registry,
+        .context = recording,
+        .joined = means->joined,
+        .mark = mark_from_outside,
+        .trigger = trigger_from_outside,
+        .policy = means->policy,
+        .tell_policy = answer_policy,
+        .threadless = means->threadless};
+    return sj_link_server_start(&link, &recording->link, error);
+}
+
+/* join_arguments writes the command line as one text, cut when too long. */
+static void join_arguments(char *const *arguments, char *text, size_t capacity)
+{
+    size_t used = 0;
+    text[0] = '\0';
+    for (size_t i = 0; arguments[i] != NULL && used + 1 < capacity; i++) {
+        const int written =
+            snprintf(text + used, capacity - used, "%s%s", i != 0 ? " " : "", arguments[i]);
+        used += written > 0 ? (size_t)written : 0;
+    }
+}
+
+/* list_missed writes what of the policy the process does not get as a JSON list; NULL: nothing. */
+static char *list_missed(const sj_recording *recording)
+{
+    const char *texts[SJ_POLICY_MISSED];
+    const size_t count =
+        recording->options.attach_pid != 0 ? sj_policy_missed(recording->options.policy, texts) : 0;
+    json_t *list = count != 0 ? json_array() : NULL;
+    for (size_t i = 0; i < count; i++) {
+        (void)json_array_append_new(list, json_string(texts[i]));
+    }
+    char *text = list != NULL ? json_dumps(list, 0) : NULL;
+    json_decref(list);
+    return text;
+}
+
+static sj_status announce_session(sj_recording *recording, sj_error *error)
+{
+    char command[4096];
+    const sj_policy *policy = recording->options.policy;
+    sj_clock_rate_finish(&recording->start_clock, &recording->rate);
+    recording->ns_per_tick =
+        (double)recording->rate.numerator / (double)recording->rate.denominator;
+    sj_clock_take_pair(recording->ns_per_tick, &recording->start_clock);
+    recording->journal.data->ns_per_tick = recording->ns_per_tick;
+    if (recording->options.attach_pid != 0) {
+        snprintf(command, sizeof(command), "attached to %d", (int)recording->options.attach_pid);
+    } else {
+        join_arguments(recording->options.arguments, command, sizeof(command));
+    }
+    const sj_session_start start = {
+        .device = &recording->device,
+        .name = recording->options.name,
+        .command = command,
+        .mode = sj_policy_mode_text(policy != NULL ? policy->mode : SJ_POLICY_TRACE),
+        .policy_version = policy != NULL ? policy->version : 0,
+        .clock = recording->start_clock,
+        .rate = recording->rate};
+    sj_status status = sj_session_frame_send(recording->writer, &start);
+    if (status == SJ_OK && policy != NULL) {
+        sj_policy_changes *changes = &recording->changes;
+        changes->not_applied = list_missed(recording);
+        changes->ticks = recording->start_clock.ticks;
+        status = sj_policy_frame_send(recording->writer, 1, policy, changes->ticks,
+                                      changes->not_applied != NULL ? changes->not_applied : "");
+    }
+    if (status == SJ_OK) {
+        status =
+            sj_clock_frame_send(recording->writer, &recording->device, &recording->start_clock);
+    }
+    return status == SJ_OK ? SJ_OK
+                           : sj_fail(error, status, "cannot begin the session in %s: %s",
+                                     recording->spool_directory, sj_status_text(status));
+}
+
+sj_status sj_pipeline_start(sj_recording *recording, const sj_pipeline_options *means,
+                            sj_error *error)
+{
+    SJ_TRY(start_uplink(recording, means, error));
+    SJ_TRY(start_drain(recording, means->threadless, error));
+    SJ_TRY(start_link(recording, means, error));
+    return announce_session(recording, error);
+}
+
+void sj_pipeline_send_clock(sj_recording *recording)
+{
+    sj_clock_pair pair;
+    sj_clock_take_pair(recording->ns_per_tick, &pair);
+    (void)!sj_clock_frame_send(recording->writer, &recording->device, &pair);
+}
+
+/* What a probe costs in a program, beside two readings of the clock and their stores: 1.3 times in
+ * a loop of calls, 1.65 in perl (tests/bench/cost_summary.py). */
+static const double probe_in_use = 1.4;
+
+void sj_pipeline_summarize(sj_recording *recording, const char *how)
+{
+    sj_recording_summary *summary = &recording->summary;
+    if (recording->rules != NULL) {
+        sj_policy_change_settle(recording, summary->unmatched, sizeof(summary->unmatched));
+    }
+    summary->session = recording->session;
+    summary->how = how;
+    summary->elapsed_ns = sj_clock_ns(CLOCK_MONOTONIC) - recording->start_clock.monotonic_ns;
+    summary->ns_per_tick = recording->ns_per_tick;
+    snprintf(summary->spool_directory, sizeof(summary->spool_directory), "%s",
+             recording->spool_directory);
+    sj_drain_get_counters(recording->drain, &summary->drain);
+    sj_registry_get_counters(recording->registry, &summary->registry);
+    sj_frame_writer_get_counters(recording->writer, &summary->writer);
+    summary->lost_calls = summary->writer.block_lost_calls + summary->writer.gap_calls;
+    summary->lost_events = summary->writer.block_lost_events + summary->writer.gap_events;
+    summary->calls = summary->writer.block_calls + summary->lost_calls;
+    sj_empty_recording_explain(summary, recording->changes.policy, recording->rules,
+                               summary->empty_because, sizeof(summary->empty_because));
+    summary->estimated_probe_ns =
+        (uint64_t)(probe_in_use * sj_clock_probe_ticks() * summary->ns_per_tick *
+                   (double)(summary->drain.records + summary->lost_events) / 2);
+    summary->cost = (sj_recording_cost){
+        .cpu_ns = summary->traced_cpu_ns,
+        .probe_cpu_ns = summary->estimated_probe_ns,
+        .hook_cpu_ns = summary->registry.hook_ns,
+        .plan_wall_ns = summary->registry.plan_ns,
+        .waited_ns = (uint64_t)((double)summary->drain.waited_ticks * summary->ns_per_tick),
+        .recorder_cpu_ns = summary->drain.cpu_ns};
+}
+
+sj_status sj_pipeline_end_session(sj_recording *recording)
+{
+    const sj_recording_summary *summary = &recording->summary;
+    sj_session_finish finish = {.how = summary->how,
+                                .records = summary->drain.records,
+                                .calls = summary->calls,
+                                .lost_calls = summary->lost_calls,
+                                .lost_events = summary->lost_events,
+                                .blocks = summary->writer.blocks,
+                                .traced_cpu_ns = summary->traced_cpu_ns,
+                                .estimated_probe_ns = summary->estimated_probe_ns};
+    sj_clock_take_pair(recording->ns_per_tick, &finish.clock);
+    SJ_TRY(sj_clock_frame_send(recording->writer, &recording->device, &finish.clock));
+    return sj_session_end_frame_send(recording->writer, &finish);
+}
+
+void sj_pipeline_close_spool(sj_recording *recording)
+{
+    sj_uplink_stop(recording->uplink);
+    recording->uplink = NULL;
+    if (recording->summary.delivered && sj_spool_remove(recording->spool, NULL) == SJ_OK) {
+        unlink(recording->destination_path);
+    } else {
+        recording->summary.delivered = false;
+        sj_spool_close(recording->spool);
+    }
+    recording->spool = NULL;
+    recording->is_spool_closed = true;
+}
+
+void sj_pipeline_free(sj_recording *recording)
+{
+    sj_link_server_stop(recording->link);
+    sj_drain_free(recording->drain);
+    sj_zombies_free(recording->zombies);
+    sj_registry_free(recording->registry);
+    sj_class_table_free(recording->classes);
+    sj_function_rules_free(recording->rules);
+    sj_policy_changes_deinit(&recording->changes);
+    if (recording->uplink != NULL) {
+        sj_uplink_stop(recording->uplink);
+    }
+    sj_frame_writer_free(recording->writer);
+    sj_metadata_store_free(recording->control);
+    if (recording->spool != NULL) {
+        sj_spool_close(recording->spool);
+        sj_directory_remove(recording->spool_directory);
+    }
+    if (recording->destination >= 0) {
+        if (!recording->is_spool_closed) {
+            unlink(recording->destination_path);
+        }
+        close(recording->destination);
+    }
+    sj_journal_close(&recording->journal);
+    if (recording->runtime_directory[0] != '\0') {
+        sj_directory_remove(recording->runtime_directory);
+    }
+    free(recording);
+}
+
+sj_drain *sj_pipeline_drain(const sj_recording *recording)
+{
+    return recording->drain;
+}
+
+sj_link_server *sj_pipeline_link(const sj_recording *recording)
+{
+    return recording->link;
+}
+
+sj_uplink *sj_pipeline_uplink(const sj_recording *recording)
+{
+    return recording->uplink;
+}
+
+sj_frame_writer *sj_pipeline_frame_writer(const sj_recording *recording)
+{
+    return recording->writer;
+}
+
+const char *sj_pipeline_runtime_directory(const sj_recording *recording)
+{
+    return recording->runtime_directory;
+}
+
+const char *sj_pipeline_spool_directory(const sj_recording *recording)
+{
+    return recording->spool_directory;
+}
+
+void sj_pipeline_set_main_process(sj_recording *recording, uint64_t process)
+{
+    atomic_store(&recording->main_process, process);
+}
+
+void sj_pipeline_stop_collecting(sj_recording *recording, sj_link_server_counters *link)
+{
+    sj_drain_finish(recording->drain);
+    sj_link_server_get_counters(recording->link, link);
+    sj_link_server_stop(recording->link);
+    recording->link = NULL;
+}
+
+void sj_pipeline_end_main_process(sj_recording *recording, const sj_process_end *end)
+{
+    const uint64_t process = atomic_load(&recording->main_process);
+    if (process != 0) {
+        (void)!sj_registry_end_process(recording->registry, process, end);
+    }
+}
+
+void sj_pipeline_set_traced_cpu(sj_recording *recording, uint64_t cpu_ns)
+{
+    recording->summary.traced_cpu_ns = cpu_ns;
+}
+
+void sj_pipeline_set_delivered(sj_recording *recording, bool delivered)
+{
+    recording->summary.delivered = delivered;
+}

@@ -1,0 +1,429 @@
+/* Design notes
+ *
+ * A request comes to the link's thread and is carried out by the recording's, which attaches to
+ * processes and leaves them too, so that nobody else traces them meanwhile; the link's thread
+ * answers the agents that are asked to make more hooks. The order: the budget rests; plans and
+ * rules are selected anew; the drain changes its mode and filters; the processes' hooks follow; the
+ * budget begins afresh. What cannot be changed in a process that runs (its buffers) is reported. */
+#include "agent/host/clock.h"
+#include "agent/livepatch/transition.h"
+#include "agent/recording/recording_state.h"
+#include "agent/session/session_frames.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <jansson.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/eventfd.h>
+#include <unistd.h>
+
+enum { PROCESSES_MAX = 1024, UNMATCHED_BYTES = 1024, ROUNDS = 8 };
+
+/* What a change did, over all processes. */
+typedef struct change_sums {
+    json_t *not_applied; /* list of texts */
+    size_t processes;
+    size_t hooked;
+    size_t freed;
+    size_t refused;      /* functions that are wanted and could not be hooked */
+    size_t kept;         /* that are not and could not be unhooked */
+    size_t unsure;       /* processes in which a call may have been led past its hook */
+    uint64_t stopped_ns; /* the longest stop of one process */
+} change_sums;
+
+sj_status sj_policy_changes_init(sj_policy_changes *changes, const sj_policy *policy,
+                                 sj_error *error)
+{
+    *changes = (sj_policy_changes){.policy = policy, .number = 1, .answer = -1};
+    pthread_mutex_init(&changes->mutex, NULL);
+    changes->wake = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+    return changes->wake >= 0 ? SJ_OK
+                              : sj_fail(error, SJ_EIO, "cannot make an event: %s", strerror(errno));
+}
+
+static void free_policy(sj_policy *policy)
+{
+    if (policy != NULL) {
+        sj_policy_free(policy);
+        free(policy);
+    }
+}
+
+void sj_policy_changes_deinit(sj_policy_changes *changes)
+{
+    if (changes->wake >= 0) {
+        close(changes->wake);
+    }
+    if (changes->answer >= 0) {
+        close(changes->answer);
+    }
+    free_policy(changes->owned);
+    free(changes->requested);
+    free(changes->not_applied);
+    pthread_mutex_destroy(&changes->mutex);
+}
+
+static sj_status keep_request(sj_policy_changes *changes, sj_slice document, int fd)
+{
+    if (changes->policy == NULL) {
+        return SJ_EUNSUPPORTED;
+    }
+    if (changes->requested != NULL) {
+        return SJ_EAGAIN;
+    }
+    char *copy = malloc(document.size + 1);
+    const int answer = fcntl(fd, F_DUPFD_CLOEXEC, 0);
+    if (copy == NULL || answer < 0) {
+        free(copy);
+        return SJ_ENOMEM;
+    }
+    memcpy(copy, document.data, document.size);
+    changes->requested = copy;
+    changes->requested_bytes = document.size;
+    changes->answer = answer;
+    return SJ_OK;
+}
+
+sj_status sj_policy_change_request(sj_recording *recording, sj_slice document, int fd)
+{
+    sj_policy_changes *changes = &recording->changes;
+    pthread_mutex_lock(&changes->mutex);
+    const sj_status status = keep_request(changes, document, fd);
+    pthread_mutex_unlock(&changes->mutex);
+    if (status == SJ_OK) {
+        (void)eventfd_write(changes->wake, 1);
+    }
+    return status;
+}
+
+static void note_problem(change_sums *sums, const char *text)
+{
+    (void)json_array_append_new(sums->not_applied, json_string(text));
+}
+
+/* reselect_one lets one process follow; one that ends meanwhile needs nothing. */
+static void reselect_one(sj_recording *recording, pid_t pid, const sj_function_states *states,
+                         change_sums *sums)
+{
+    uint64_t process = 0;
+    sj_error error = {0};
+    sj_transition_report report;
+    if (sj_registry_find_process(recording->registry, pid, &process) != SJ_OK) {
+        return;
+    }
+    sj_unhooked_set *freed = NULL;
+    (void)!sj_drain_share_freed(recording->drain, process, &freed);
+    const sj_status status =
+        sj_transition_process(recording->registry, process, pid, states, freed, &report, &error);
+    sj_unhooked_set_release(freed);
+    if (status != SJ_OK && kill(pid, 0) == 0) {
+        note_problem(sums, error.text);
+    }
+    (void)!sj_drain_catch_up(recording->drain, process);
+    size_t told = 0;
+    (void)!sj_registry_report_missed(recording->registry, process, report.missed,
+                                     report.missed_count, &told);
+    sums->processes++;
+    sums->hooked += report.hooked_count;
+    sums->freed += report.freed_count;
+    sums->refused += told;
+    sums->kept += report.kept_count;
+    sums->unsure += report.is_unsure;
+    sums->stopped_ns = report.stopped_ns > sums->stopped_ns ? report.stopped_ns : sums->stopped_ns;
+    sj_transition_report_deinit(&report);
+}
+
+static bool is_listed(const pid_t *pids, size_t count, pid_t pid)
+{
+    for (size_t i = 0; i < count; i++) {
+        if (pids[i] == pid) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/* reselect_all goes over the processes again while there are new ones: who forks hands its hooks of
+ * that moment down. */
+static void reselect_all(sj_recording *recording, const sj_function_states *states,
+                         change_sums *sums)
+{
+    pid_t done[PROCESSES_MAX];
+    pid_t living[PROCESSES_MAX];
+    size_t done_count = 0;
+    for (size_t round = 0, found = 1; round < ROUNDS && found != 0; round++) {
+        const size_t count = sj_registry_list_living(recording->registry, living, PROCESSES_MAX);
+        found = 0;
+        for (size_t i = 0; i < count && done_count < PROCESSES_MAX; i++) {
+            if (!is_listed(done, done_count, living[i])) {
+                reselect_one(recording, living[i], states, sums);
+                done[done_count++] = living[i];
+                found++;
+            }
+        }
+    }
+}
+
+/* keep_runtime keeps the technique that the processes joined with. */
+static void keep_runtime(const sj_runtime *runtime, const sj_runtime_selection *fixed,
+                         sj_runtime_selection *selection, change_sums *sums)
+{
+    char text[160];
+    if (selection->dispatch != fixed->dispatch || selection->receivers != fixed->receivers) {
+        snprintf(text, sizeof(text),
+                 "%s.technique, %s.receivers: stay as they were at the beginning", runtime->name,
+                 runtime->name);
+        note_problem(sums, text);
+    }
+    selection->dispatch = fixed->dispatch;
+    selection->receivers = fixed->receivers;
+    if (fixed->dispatch) {
+        snprintf(text, sizeof(text), "%s: messages that have been sent before stay as they are",
+                 runtime->name);
+        note_problem(sums, text);
+    }
+}
+
+/* keep_runtimes leaves what was decided when the processes were joined as it is. */
+static void keep_runtimes(const sj_selection *fixed, sj_selection *selection, change_sums *sums)
+{
+    for (size_t i = 0; i < SJ_RUNTIMES; i++) {
+        keep_runtime(sj_runtimes[i], &fixed->runtimes[i], &selection->runtimes[i], sums);
+    }
+    if (!sj_value_rules_same(selection->values, fixed->values)) {
+        note_problem(sums, "values: stay as they were at the beginning");
+    }
+    sj_value_rules_free(selection->values);
+    selection->values = sj_value_rules_share(fixed->values);
+}
+
+static bool same_buffers(const sj_policy *left, const sj_policy *right)
+{
+    return left->chunks_per_thread == right->chunks_per_thread &&
+           left->drop_when_full == right->drop_when_full && left->block_ms == right->block_ms;
+}
+
+static void keep_libraries(const sj_recording *recording, sj_selection *selection,
+                           change_sums *sums)
+{
+    if (selection->library_calls && recording->options.attach_pid != 0) {
+        note_problem(sums, SJ_POLICY_LIBRARIES_UNBOUND);
+        selection->library_calls = false;
+    }
+}
+
+/* keep_budget: by receiver there would be many functions of one that can be unhooked. */
+static void keep_budget(sj_policy *policy, change_sums *sums)
+{
+    if (policy->budget_percent > 0 && sj_selection_has_receivers(&policy->selection)) {
+        note_problem(sums, "budget: receivers are recorded, so nothing is unhooked");
+        policy->budget_percent = 0;
+    }
+}
+
+/* note_loops: event loops are watched by what was put into the program when it was started. */
+static void note_loops(const sj_recording *recording, const sj_policy *policy, change_sums *sums)
+{
+    const sj_recording_options *options = &recording->options;
+    if (sj_policy_watches_loops(policy) &&
+        (options->attach_pid != 0 || !sj_policy_watches_loops(options->policy))) {
+        note_problem(sums, SJ_POLICY_LOOPS_UNSEEN);
+    }
+}
+
+/* change_zombies: the monitor of freed memory is put into a program when that is started; how much
+ * it watches can change. */
+static void change_zombies(sj_recording *recording, const sj_policy *policy, change_sums *sums)
+{
+    if (recording->zombies != NULL) {
+        sj_zombies_set(recording->zombies, &policy->zombies);
+    } else if (policy->zombies.one_in != 0) {
+        note_problem(sums,
+                     "zombies: freed memory is watched only when the program was started with "
+                     "such a policy");
+    }
+}
+
+/* follow makes the drain and the processes obey `policy`, whose plans are selected. */
+static sj_status follow(sj_recording *recording, const sj_policy *policy, sj_function_rules *rules,
+                        const sj_function_states *states, change_sums *sums, sj_error *error)
+{
+    const sj_policy *before = recording->changes.policy;
+    /* What the budget had unhooked is hooked again, too. */
+    const bool same_hooks = sj_selection_same(&before->selection, &policy->selection) &&
+                            before->budget_percent <= 0 && !recording->changes.is_unsure;
+    const sj_status status = sj_drain_set_policy(recording->drain, policy, rules);
+    if (status != SJ_OK) {
+        return sj_fail(error, status, "the recording has failed: %s", sj_status_text(status));
+    }
+    if (!same_hooks) {
+        reselect_all(recording, states, sums);
+    }
+    if (sums->kept != 0) {
+        note_problem(sums, "functions: some are still recorded, a thread stands in their hooks");
+    }
+    recording->changes.is_unsure = sums->unsure != 0;
+    if (sums->unsure != 0) {
+        note_problem(sums, "modules.library_calls: a thread waits for another that loads a module; "
+                           "what it calls first may stay unrecorded until the next policy");
+    }
+    if (!same_buffers(before, policy)) {
+        note_problem(sums, "buffer: stays unchanged when the process was joined");
+    }
+    return SJ_OK;
+}
+
+/* adopt puts the policy in the place of the one before, which nobody uses any more. */
+static void adopt(sj_recording *recording, sj_policy *policy, sj_function_rules *rules,
+                  uint64_t ticks, char *not_applied)
+{
+    sj_policy_changes *changes = &recording->changes;
+    pthread_mutex_lock(&changes->mutex);
+    sj_policy *gone = changes->owned;
+    changes->policy = policy;
+    changes->owned = policy;
+    changes->number++;
+    changes->ticks = ticks;
+    free(changes->not_applied);
+    changes->not_applied = not_applied;
+    pthread_mutex_unlock(&changes->mutex);
+    sj_function_rules_free(recording->rules);
+    recording->rules = rules;
+    free_policy(gone);
+    (void)!sj_policy_frame_send(recording->writer, changes->number, policy, ticks,
+                                not_applied != NULL ? not_applied : "");
+}
+
+static char *describe(const sj_recording *recording, const change_sums *sums)
+{
+    const sj_policy_changes *changes = &recording->changes;
+    json_t *answer = json_pack(
+        "{s:I, s:s, s:s, s:I, s:I, s:I, s:I, s:I, s:O}", "policy", (json_int_t)changes->number,
+        "name", changes->policy->name, "mode", sj_policy_mode_text(changes->policy->mode),
+        "processes", (json_int_t)sums->processes, "hooked", (json_int_t)sums->hooked, "freed",
+        (json_int_t)sums->freed, "refused", (json_int_t)sums->refused, "stopped_ns",
+        (json_int_t)sums->stopped_ns, "not_applied", sums->not_applied);
+    char *text = answer != NULL ? json_dumps(answer, JSON_COMPACT) : NULL;
+    json_decref(answer);
+    return text;
+}
+
+static sj_status read_policy(const sj_recording *recording, sj_slice document, sj_policy **policy,
+                             sj_error *error)
+{
+    const sj_selection *fixed = &recording->options.selection;
+    sj_policy *made = calloc(1, sizeof(*made));
+    if (made == NULL) {
+        return sj_fail(error, SJ_ENOMEM, "out of memory");
+    }
+    const sj_status status =
+        sj_policy_parse((const char *)document.data, document.size, "policy", made, error);
+    if (status != SJ_OK) {
+        free(made);
+        return status;
+    }
+    made->selection.map_file = fixed->map_file;
+    sj_selection_set_classes(&made->selection, fixed->runtimes[0].classes.find,
+                             fixed->runtimes[0].classes.context);
+    *policy = made;
+    return SJ_OK;
+}
+
+/* replace puts `policy` in the place of the present one; both it and `rules` are taken. */
+static sj_status replace(sj_recording *recording, sj_policy *policy, sj_function_rules *rules,
+                         change_sums *sums, sj_error *error)
+{
+    sj_function_states states = {0};
+    sj_status status = sj_registry_select(recording->registry, &policy->selection, rules, &states);
+    if (status != SJ_OK) {
+        sj_function_rules_free(rules);
+        free_policy(policy);
+        free(states.states);
+        return sj_fail(error, status, "the functions cannot be selected anew: %s",
+                       sj_status_text(status));
+    }
+    status = follow(recording, policy, rules, &states, sums, error);
+    free(states.states);
+    /* From here on it is obeyed by all; some began a little before. */
+    adopt(recording, policy, rules, sj_clock_ticks(),
+          json_array_size(sums->not_applied) != 0 ? json_dumps(sums->not_applied, 0) : NULL);
+    return status;
+}
+
+/* change obeys a document; `*answer` (allocated) says what that did. */
+static sj_status change(sj_recording *recording, sj_slice document, char **answer, sj_error *error)
+{
+    char unmatched[UNMATCHED_BYTES];
+    sj_policy *policy = NULL;
+    sj_function_rules *rules = NULL;
+    SJ_TRY(read_policy(recording, document, &policy, error));
+    change_sums sums = {.not_applied = json_array()};
+    if (sums.not_applied == NULL || sj_function_rules_new(policy, &rules) != SJ_OK) {
+        free_policy(policy);
+        json_decref(sums.not_applied);
+        return sj_fail(error, SJ_ENOMEM, "out of memory");
+    }
+    keep_runtimes(&recording->options.selection, &policy->selection, &sums);
+    keep_libraries(recording, &policy->selection, &sums);
+    keep_budget(policy, &sums);
+    note_loops(recording, policy, &sums);
+    change_zombies(recording, policy, &sums);
+    sj_drain_suspend_budget(recording->drain);
+    sj_policy_change_settle(recording, unmatched, sizeof(unmatched));
+    const sj_status status = replace(recording, policy, rules, &sums, error);
+    sj_drain_resume_budget(recording->drain);
+    if (status == SJ_OK) {
+        *answer = describe(recording, &sums);
+    }
+    json_decref(sums.not_applied);
+    return status;
+}
+
+void sj_policy_change_settle(sj_recording *recording, char *unmatched, size_t capacity)
+{
+    const sj_policy_changes *changes = &recording->changes;
+    sj_function_rules_unmatched(recording->rules, unmatched, capacity);
+    json_t *list = json_loads(unmatched, 0, NULL);
+    json_t *problems =
+        changes->not_applied != NULL ? json_loads(changes->not_applied, 0, NULL) : json_array();
+    if (json_array_size(list) == 0) {
+        unmatched[0] = '\0';
+    } else if (problems != NULL && json_array_extend(problems, list) == 0) {
+        char *text = json_dumps(problems, 0);
+        (void)!sj_policy_frame_send(recording->writer, changes->number, changes->policy,
+                                    changes->ticks, text != NULL ? text : "");
+        free(text);
+    }
+    json_decref(list);
+    json_decref(problems);
+}
+
+void sj_policy_change_take(sj_recording *recording)
+{
+    sj_policy_changes *changes = &recording->changes;
+    sj_error error = {0};
+    char *answer = NULL;
+    eventfd_t count;
+    (void)eventfd_read(changes->wake, &count);
+    pthread_mutex_lock(&changes->mutex);
+    const sj_slice document = {.data = (const uint8_t *)changes->requested,
+                               .size = changes->requested_bytes};
+    pthread_mutex_unlock(&changes->mutex);
+    if (document.data == NULL) {
+        return;
+    }
+    const sj_status status = change(recording, document, &answer, &error);
+    pthread_mutex_lock(&changes->mutex);
+    free(changes->requested);
+    changes->requested = NULL;
+    const int fd = changes->answer;
+    changes->answer = -1;
+    pthread_mutex_unlock(&changes->mutex);
+    sj_link_answer(fd, status == SJ_OK ? SJ_LINK_DONE : SJ_LINK_REFUSED,
+                   status == SJ_OK ? (answer != NULL ? answer : "{}") : error.text);
+    close(fd);
+    free(answer);
+}

@@ -1,0 +1,436 @@
+/* Design notes
+ *
+ * prepare: session id, directories, fork. The child waits. Signals that concern both are then
+ * blocked here (the child keeps what it inherited) and read through a signalfd, so that every
+ * thread that starts later leaves them to this one.
+ * run: the pipeline is started; go; wait; and stopped. */
+#include "agent/recording/recording_state.h"
+
+#include "agent/attach/live_runtimes.h"
+#include "agent/attach/preflight.h"
+#include "agent/host/clock.h"
+#include "agent/host/device.h"
+#include "agent/host/directories.h"
+#include "agent/launch/launch.h"
+#include "agent/link/link_server.h"
+#include "agent/ptrace/tracee.h"
+#include "agent/recording/open_calls_at_attach.h"
+#include "agent/uplink/nng_channel.h"
+
+#include <errno.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <sys/signalfd.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+enum { TICK_MS = 250 };
+
+static sj_status block_signals(sj_recording *recording, sj_error *error)
+{
+    sigset_t set;
+    sigemptyset(&set);
+    sigaddset(&set, SIGINT);
+    sigaddset(&set, SIGQUIT);
+    sigaddset(&set, SIGTERM);
+    sigaddset(&set, SIGHUP);
+    sigprocmask(SIG_BLOCK, &set, NULL);
+    signal(SIGPIPE, SIG_IGN);
+    recording->signals = signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
+    return recording->signals >= 0
+               ? SJ_OK
+               : sj_fail(error, SJ_EIO, "cannot read signals: %s", strerror(errno));
+}
+
+static sj_status prepare_launch(sj_recording *recording, sj_error *error)
+{
+    const sj_recording_options *options = &recording->options;
+    const sj_program *program = options->program;
+    const sj_launch_options launch = {.path = program->path,
+                                      .emulator =
+                                          program->emulator[0] != '\0' ? program->emulator : NULL,
+                                      .sysroot = program->sysroot,
+                                      .arguments = options->arguments,
+                                      .agent_path = recording->agent_path,
+                                      .runtime_directory = recording->runtime_directory};
+    return sj_launch_prepare(&launch, &recording->launch, error);
+}
+
+static sj_status prepare(sj_recording *recording, sj_error *error)
+{
+    const sj_recording_options *options = &recording->options;
+    const bool is_emulated = options->program != NULL && options->program->emulator[0] != '\0';
+    if (is_emulated) {
+        sj_clock_follow_emulator();
+    }
+    SJ_TRY(sj_agent_find(options->agent_path, is_emulated, recording->agent_path, PATH_MAX, error));
+    if (options->attach_pid != 0) {
+        recording->options.selection.library_calls = false; /* SJ_POLICY_LIBRARIES_UNBOUND */
+        SJ_TRY(sj_preflight_check(options->attach_pid, recording->agent_path, error));
+    }
+    SJ_TRY(sj_pipeline_place(recording, error));
+    if (options->attach_pid == 0) {
+        SJ_TRY(prepare_launch(recording, error));
+    }
+    SJ_TRY(sj_pipeline_keep(recording, error));
+    return block_signals(recording, error);
+}
+
+sj_status sj_recording_prepare(const sj_recording_options *options, sj_recording **recording,
+                               sj_error *error)
+{
+    sj_recording *made = NULL;
+    SJ_TRY(sj_pipeline_new(options, &made, error));
+    const sj_status status = prepare(made, error);
+    if (status != SJ_OK) {
+        sj_recording_free(made);
+        return status;
+    }
+    *recording = made;
+    return SJ_OK;
+}
+
+const sj_session_id *sj_recording_session(const sj_recording *recording)
+{
+    return &recording->session;
+}
+
+static sj_status process_joined(void *context, const sj_link_process *process)
+{
+    sj_recording *recording = context;
+    if (process->pid == recording->launch.pid || process->pid == recording->options.attach_pid) {
+        atomic_store(&recording->main_process, process->number);
+    } else if (recording->options.attach_pid != 0) {
+        const sj_status status = sj_attach_commit_forked(process->pid, NULL);
+        if (status != SJ_OK) {
+            /* Or what it calls its number is that of another process, in another container. */
+            const sj_process_end end = {.ended_ticks = sj_clock_ticks(),
+                                        .disarm_reason = SJ_DISARM_NO_RECORDER};
+            (void)!sj_registry_end_process(recording->registry, process->number, &end);
+            return status;
+        }
+    }
+    if (recording->zombies != NULL) {
+        sj_zombies_join(recording->zombies, process->number, process->pid, process->arena_name);
+    }
+    return sj_drain_add(recording->drain, process->number, process->pid, process->arena_name);
+}
+
+static sj_status policy_from_outside(void *context, sj_slice document, int fd)
+{
+    return sj_policy_change_request(context, document, fd);
+}
+
+static void tell_progress(sj_recording *recording, sj_recording_phase phase)
+{
+    sj_recording_progress progress = {.phase = phase};
+    if (recording->options.progress == NULL) {
+        return;
+    }
+    progress.elapsed_ns = sj_clock_ns(CLOCK_MONOTONIC) - recording->start_clock.monotonic_ns;
+    sj_drain_get_counters(recording->drain, &progress.drain);
+    sj_frame_writer_get_counters(recording->writer, &progress.writer);
+    sj_spool_get_counters(recording->spool, &progress.spool);
+    sj_uplink_get_status(recording->uplink, &progress.uplink);
+    recording->options.progress(recording->options.context, &progress);
+}
+
+/* take_signals forwards what reached only the recorder; what the terminal sends goes to the whole
+ * process group, the program included. */
+static void take_signals(sj_recording *recording)
+{
+    struct signalfd_siginfo info;
+    while (read(recording->signals, &info, sizeof(info)) == (ssize_t)sizeof(info)) {
+        const bool from_terminal = info.ssi_code == SI_KERNEL;
+        if (recording->options.attach_pid != 0 || recording->is_delivering) {
+            /* An attached process is not ours to end: any signal here means leaving it. When the
+             * program has ended its number may be another's: it means to wait no longer. */
+            recording->interrupts += info.ssi_signo != SIGINT;
+        } else if (!from_terminal && recording->launch.pid > 0) {
+            kill(recording->launch.pid, (int)info.ssi_signo);
+        }
+        recording->interrupts += info.ssi_signo == SIGINT;
+    }
+}
+
+/* has_ended asks the pidfd: waiting for a program that runs would take the stops from the thread
+ * that hooks and unhooks its functions. */
+static bool has_ended(int pidfd)
+{
+    struct pollfd polled = {.fd = pidfd, .events = POLLIN};
+    return pidfd < 0 || poll(&polled, 1, 0) > 0;
+}
+
+/* reap takes the program's end; false when it still runs. */
+static bool reap(sj_recording *recording, int pidfd)
+{
+    struct rusage usage;
+    if (!has_ended(pidfd)) {
+        return false;
+    }
+    const pid_t got =
+        wait4(recording->launch.pid, &recording->summary.wait_status, WNOHANG, &usage);
+    if (got != recording->launch.pid || WIFSTOPPED(recording->summary.wait_status)) {
+        return false;
+    }
+    recording->summary.traced_cpu_ns =
+        UINT64_C(1000000000) * (uint64_t)(usage.ru_utime.tv_sec + usage.ru_stime.tv_sec) +
+        UINT64_C(1000) * (uint64_t)(usage.ru_utime.tv_usec + usage.ru_stime.tv_usec);
+    return true;
+}
+
+/* wait_for_something waits for a signal, the program's end or a request, but not for long. */
+static void wait_for_something(const sj_recording *recording, int pidfd, int timeout_ms)
+{
+    struct pollfd polled[] = {{.fd = recording->signals, .events = POLLIN},
+                              {.fd = recording->changes.wake, .events = POLLIN},
+                              {.fd = pidfd, .events = POLLIN}};
+    (void)poll(polled, sizeof(polled) / sizeof(polled[0]), timeout_ms);
+}
+
+static void wait_for_program(sj_recording *recording)
+{
+    const int pidfd = (int)syscall(SYS_pidfd_open, recording->launch.pid, 0);
+    uint64_t next_pair_ns = sj_clock_ns(CLOCK_MONOTONIC) + SJ_CLOCK_PAIR_NS;
+    while (!reap(recording, pidfd)) {
+        wait_for_something(recording, pidfd, TICK_MS);
+        take_signals(recording);
+        sj_policy_change_take(recording);
+        if (recording->interrupts >= 2) {
+            recording->summary.program_left = !reap(recording, pidfd);
+            break;
+        }
+        if (sj_clock_ns(CLOCK_MONOTONIC) >= next_pair_ns) {
+            next_pair_ns += SJ_CLOCK_PAIR_NS;
+            sj_pipeline_send_clock(recording);
+        }
+        tell_progress(recording, SJ_PHASE_RECORDING);
+    }
+    if (pidfd >= 0) {
+        close(pidfd);
+    }
+}
+
+/* detach_processes removes Sojourn from the process and from the children that it has forked. */
+static void detach_processes(sj_recording *recording)
+{
+    enum { PROCESSES_MAX = 1024 };
+    pid_t pids[PROCESSES_MAX];
+    sj_recording_summary *summary = &recording->summary;
+    sj_drain_suspend_budget(recording->drain);
+    const size_t count = sj_registry_list_living(recording->registry, pids, PROCESSES_MAX);
+    for (size_t i = 0; i < count; i++) {
+        sj_detach_process_report report;
+        sj_error error = {0};
+        sj_tracee_lock(); /* stacks may be taken */
+        const sj_status status = sj_detach_process(pids[i], &report, &error);
+        sj_tracee_unlock();
+        if (status != SJ_OK) {
+            snprintf(summary->detach_problem, sizeof(summary->detach_problem), "%.250s",
+                     error.text);
+        }
+        if (pids[i] == recording->options.attach_pid) {
+            summary->detach = report;
+            summary->replaced =
+                recording->is_attached && !report.had_agent && sj_detach_is_replaced(pids[i]);
+        } else {
+            summary->detach.left_bytes += report.left_bytes;
+        }
+    }
+    uint64_t left_bytes;
+    sj_tracee_lock();
+    (void)sj_detach_orphans(&recording->session, pids, count, &left_bytes);
+    sj_tracee_unlock();
+    summary->detach.left_bytes += left_bytes;
+}
+
+static sj_status join_process(sj_recording *recording, sj_error *error)
+{
+    sj_attach *attach = NULL;
+    const pid_t pid = recording->options.attach_pid;
+    sj_drain_hold(recording->drain, pid);
+    sj_tracee_lock();
+    sj_status status =
+        sj_attach_begin(pid, recording->agent_path, recording->runtime_directory, &attach, error);
+    const uint64_t ticks = sj_clock_ticks();
+    if (status == SJ_OK) {
+        status = sj_attach_commit(attach, &recording->summary.attach, error);
+    }
+    if (status == SJ_OK && (sj_selection_dispatch_bits(&recording->options.selection) != 0 ||
+                            sj_live_runtimes_has_mono(pid))) {
+        status = sj_attach_bind(attach, error);
+    }
+    if (status == SJ_OK) {
+        recording->is_attached = true;
+        recording->summary.open_calls =
+            sj_open_calls_at_attach(attach, pid, atomic_load(&recording->main_process),
+                                    recording->registry, recording->drain, ticks);
+    }
+    sj_attach_free(attach);
+    sj_tracee_unlock();
+    if (status != SJ_OK) {
+        detach_processes(recording);
+    }
+    return status;
+}
+
+/* wait_for_process records an attached process until it ends, a signal comes or the time is up. */
+static void wait_for_process(sj_recording *recording)
+{
+    const pid_t pid = recording->options.attach_pid;
+    const int pidfd = (int)syscall(SYS_pidfd_open, pid, 0);
+    const uint64_t duration_ns = recording->options.duration_ms * UINT64_C(1000000);
+    const uint64_t start_ns = sj_clock_ns(CLOCK_MONOTONIC);
+    uint64_t next_pair_ns = start_ns + SJ_CLOCK_PAIR_NS;
+    recording->summary.program_left = true;
+    while (recording->interrupts == 0) {
+        const uint64_t now_ns = sj_clock_ns(CLOCK_MONOTONIC);
+        uint64_t wait_ms = TICK_MS;
+        if (duration_ns != 0) {
+            if (now_ns - start_ns >= duration_ns) {
+                break;
+            }
+            const uint64_t left_ms = (duration_ns - (now_ns - start_ns)) / 1000000 + 1;
+            wait_ms = left_ms < wait_ms ? left_ms : wait_ms;
+        }
+        wait_for_something(recording, pidfd, (int)wait_ms);
+        if (pidfd >= 0 ? has_ended(pidfd) : kill(pid, 0) != 0) {
+            recording->summary.program_left = false;
+            break;
+        }
+        recording->summary.replaced = sj_detach_is_replaced(pid);
+        if (recording->summary.replaced) {
+            break;
+        }
+        take_signals(recording);
+        sj_policy_change_take(recording);
+        if (now_ns >= next_pair_ns) {
+            next_pair_ns += SJ_CLOCK_PAIR_NS;
+            sj_pipeline_send_clock(recording);
+        }
+        tell_progress(recording, SJ_PHASE_RECORDING);
+    }
+    if (pidfd >= 0) {
+        close(pidfd);
+    }
+    detach_processes(recording);
+}
+
+static const char *describe_end(const sj_recording_summary *summary)
+{
+    if (summary->program_left) {
+        return summary->detach.had_agent || summary->replaced ? "completed" : "interrupted";
+    }
+    if (!WIFSIGNALED(summary->wait_status)) {
+        return "completed";
+    }
+    switch (WTERMSIG(summary->wait_status)) {
+    case SIGSEGV:
+    case SIGBUS:
+    case SIGILL:
+    case SIGFPE:
+    case SIGABRT:
+    case SIGTRAP:
+    case SIGSYS:
+        return "crashed";
+    case SIGINT:
+    case SIGQUIT:
+        return "interrupted";
+    default:
+        return "killed";
+    }
+}
+
+static void stop_rooms(sj_recording *recording)
+{
+    sj_link_server_counters link;
+    sj_pipeline_stop_collecting(recording, &link);
+    recording->summary.agent_reported = link.ready != 0;
+    if (!recording->summary.program_left && !recording->is_attached) {
+        const sj_process_end end = {.ended_ticks = sj_clock_ticks(),
+                                    .has_status = true,
+                                    .wait_status = recording->summary.wait_status};
+        sj_pipeline_end_main_process(recording, &end);
+    }
+}
+
+/* deliver waits for acknowledgements, telling what it waits for; another Ctrl-C ends the wait. */
+static void deliver(sj_recording *recording, const sj_recording_link *link)
+{
+    sj_recording_summary *summary = &recording->summary;
+    const uint64_t start_ns = sj_clock_ns(CLOCK_MONOTONIC);
+    sj_uplink_status uplink;
+    recording->is_delivering = true;
+    for (;;) {
+        const size_t waiting = sj_frame_writer_retry(recording->writer);
+        const sj_status status = sj_uplink_drain(recording->uplink, TICK_MS);
+        sj_uplink_get_status(recording->uplink, &uplink);
+        if (status == SJ_OK && waiting == 0) {
+            summary->delivered = uplink.rejected_frames == 0;
+            break;
+        }
+        const int64_t waited_ms = (int64_t)((sj_clock_ns(CLOCK_MONOTONIC) - start_ns) / 1000000);
+        const int interrupts = recording->interrupts;
+        take_signals(recording);
+        const bool is_over =
+            status == SJ_EPERM || (link->wait_ms >= 0 && waited_ms >= link->wait_ms);
+        if (recording->interrupts > interrupts ||
+            (is_over && (waiting == 0 || !link->stays_for_spool ||
+                         access(recording->spool_directory, F_OK) != 0))) {
+            break;
+        }
+        tell_progress(recording, SJ_PHASE_WAITING_FOR_COLLECTOR);
+    }
+    if (!summary->delivered) {
+        snprintf(summary->undelivered_reason, sizeof(summary->undelivered_reason), "%s",
+                 uplink.message);
+    }
+}
+
+sj_status sj_recording_run(sj_recording *recording, const sj_recording_link *link,
+                           sj_recording_summary *summary, int *exec_errno, sj_error *error)
+{
+    *exec_errno = 0;
+    const sj_pipeline_options means = {.channel = &sj_channel_nng,
+                                       .link = link,
+                                       .joined = process_joined,
+                                       .policy = policy_from_outside};
+    SJ_TRY(sj_pipeline_start(recording, &means, error));
+    if (recording->options.attach_pid != 0) {
+        SJ_TRY(join_process(recording, error));
+        sj_uplink_release(recording->uplink); /* the collector hears of no session that is not */
+        wait_for_process(recording);
+    } else {
+        if (sj_launch_go(&recording->launch, exec_errno) != SJ_OK) {
+            return sj_fail(error, SJ_EIO, "%s: %s", recording->options.program->path,
+                           strerror(*exec_errno));
+        }
+        sj_uplink_release(recording->uplink);
+        wait_for_program(recording);
+    }
+    stop_rooms(recording);
+    sj_pipeline_summarize(recording, describe_end(&recording->summary));
+    (void)!sj_pipeline_end_session(recording);
+    deliver(recording, link);
+    sj_pipeline_close_spool(recording);
+    *summary = recording->summary;
+    return SJ_OK;
+}
+
+void sj_recording_free(sj_recording *recording)
+{
+    if (recording == NULL) {
+        return;
+    }
+    sj_launch_abandon(&recording->launch);
+    if (recording->signals >= 0) {
+        close(recording->signals);
+    }
+    sj_pipeline_free(recording);
+}

@@ -1,0 +1,116 @@
+/* One recording: a program run under trace from its launch, or a running process from its attach,
+ * to the last acknowledged frame.
+ *
+ * Two steps, because the program must be forked before the collector (embedded or not) starts
+ * threads: sj_recording_prepare, then sj_recording_run. One thread; one recording a process. */
+#ifndef SJ_AGENT_RECORDING_RECORDING_H
+#define SJ_AGENT_RECORDING_RECORDING_H
+
+#include "agent/abi/arena.h"
+#include "agent/attach/attach.h"
+#include "agent/attach/detach.h"
+#include "agent/drain/drain.h"
+#include "agent/host/device.h"
+#include "agent/launch/program.h"
+#include "agent/policy/policy.h"
+#include "agent/policy/selection.h"
+#include "agent/recording/recording_cost.h"
+
+typedef struct sj_recording sj_recording;
+
+typedef enum sj_recording_phase {
+    SJ_PHASE_RECORDING,
+    SJ_PHASE_WAITING_FOR_COLLECTOR /* the program has ended; frames are not yet acknowledged */
+} sj_recording_phase;
+
+/* What is known while it goes on. */
+typedef struct sj_recording_progress {
+    sj_recording_phase phase;
+    uint64_t elapsed_ns;
+    sj_drain_counters drain;
+    sj_frame_writer_counters writer;
+    sj_spool_counters spool;
+    sj_uplink_status uplink;
+} sj_recording_progress;
+
+typedef struct sj_recording_options {
+    const sj_program *program; /* borrowed, checked; NULL when attaching */
+    char *const *arguments;    /* of the program, NULL-terminated; borrowed */
+    pid_t attach_pid;          /* record this running process instead; 0: launch `program` */
+    uint64_t duration_ms;      /* attached: leave after so long; 0: at a signal or its end */
+    const char *agent_path;    /* NULL: found beside the running program */
+    const char *name;          /* label of the session; NULL: none */
+    const sj_device *device;   /* who this is; NULL: as sj_device_read says; borrowed */
+    const char *spool_root;    /* NULL: the state directory's */
+    const char *destination;   /* kept beside the spool for `sojourn flush`; borrowed */
+    sj_selection selection;
+    const sj_policy *policy;    /* NULL: trace everything selected; borrowed */
+    uint64_t max_bytes;         /* of frames; 0: no limit */
+    uint64_t spool_bytes;       /* unacknowledged at most; 0: 4 GiB */
+    uint64_t spool_root_bytes;  /* of all sessions in the spool root; 0: no such limit */
+    uint32_t chunks_per_thread; /* 0: all 64 */
+    uint32_t max_threads;       /* 0: 512 */
+    uint32_t children;          /* sj_follow bits: which children join */
+    sj_full_policy full_policy;
+    uint32_t block_ms; /* 0: 2000 */
+    bool no_plan_cache;
+    void *context;
+    void (*progress)(void *context, const sj_recording_progress *progress); /* NULL: none */
+} sj_recording_options;
+
+typedef struct sj_recording_link {
+    const char *url;         /* collector */
+    const char *token;       /* NULL: none */
+    const char *certificate; /* of the collector (PEM), for tls+tcp://; NULL: none */
+    int64_t wait_ms;         /* for acknowledgements after the program's end; -1: forever */
+    bool stays_for_spool;    /* wait longer, however long, while a full disk keeps the last frames
+                                in memory: with them the session's end would be lost */
+} sj_recording_link;
+
+typedef struct sj_recording_summary {
+    sj_session_id session;
+    const char *how;     /* completed, interrupted, crashed, killed */
+    bool agent_reported; /* the agent was loaded and finished its start */
+    bool program_left;   /* recording was stopped while the program went on */
+    int wait_status;
+    sj_attach_report attach; /* when attached */
+    sj_detach_process_report detach;
+    uint32_t open_calls;      /* found open at attach and sent to the collector */
+    bool replaced;            /* the attached process executed another program */
+    char detach_problem[256]; /* "" when the process was left as it was found */
+    uint64_t elapsed_ns;
+    uint64_t traced_cpu_ns;
+    uint64_t estimated_probe_ns;
+    sj_recording_cost cost;
+    double ns_per_tick;
+    char unmatched[1024]; /* JSON list of the policy's patterns that matched nothing; "": none */
+    char empty_because[1024]; /* why there is no call; "": there are some, or were some lost */
+    uint64_t calls;           /* all, the lost ones included */
+    uint64_t lost_calls;
+    uint64_t lost_events;
+    bool delivered; /* everything is acknowledged */
+    char spool_directory[PATH_MAX];
+    char undelivered_reason[256];
+    sj_drain_counters drain;
+    sj_frame_writer_counters writer;
+    sj_registry_counters registry;
+} sj_recording_summary;
+
+/* sj_recording_prepare makes the session, its directories and the waiting child. Nothing stays
+ * behind when it fails. */
+SJ_MUST_CHECK sj_status sj_recording_prepare(const sj_recording_options *options,
+                                             sj_recording **recording, sj_error *error);
+
+const sj_session_id *sj_recording_session(const sj_recording *recording);
+
+/* sj_recording_run runs the program to its end and delivers the rest. Blocking. Errors before the
+ * program started: `*exec_errno` is set when it could not be executed. After that it always
+ * succeeds, with what went wrong in the summary. */
+SJ_MUST_CHECK sj_status sj_recording_run(sj_recording *recording, const sj_recording_link *link,
+                                         sj_recording_summary *summary, int *exec_errno,
+                                         sj_error *error);
+
+/* sj_recording_free removes the runtime directory, and the program when it was never let go. */
+void sj_recording_free(sj_recording *recording);
+
+#endif

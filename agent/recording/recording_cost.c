@@ -1,0 +1,20 @@
+#include "agent/recording/recording_cost.h"
+
+static const double most_of_all = 0.75;
+
+uint64_t sj_recording_cost_cpu_ns(const sj_recording_cost *cost)
+{
+    return cost->probe_cpu_ns + cost->hook_cpu_ns;
+}
+
+double sj_recording_cost_times(const sj_recording_cost *cost, bool *at_least)
+{
+    const double all = (double)cost->cpu_ns;
+    const double added = (double)sj_recording_cost_cpu_ns(cost);
+    *at_least = added > most_of_all * all;
+    if (cost->cpu_ns == 0 || added <= 0) {
+        *at_least = false;
+        return 0;
+    }
+    return *at_least ? 1 / (1 - most_of_all) : all / (all - added);
+}

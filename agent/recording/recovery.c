@@ -1,0 +1,287 @@
+#include "agent/recording/recovery.h"
+
+#include "agent/drain/drain.h"
+#include "agent/host/clock.h"
+#include "agent/host/device.h"
+#include "agent/host/directories.h"
+#include "agent/modes/flight_recorder.h"
+#include "agent/modes/profile.h"
+#include "agent/session/session_frames.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/file.h>
+#include <unistd.h>
+
+static const char suffix[] = ".to";
+
+enum { SUFFIX_BYTES = sizeof(suffix) - 1 };
+
+bool sj_recovery_is_claim_name(const char *name)
+{
+    return strlen(name) == SJ_SESSION_TEXT_BYTES - 1 + SUFFIX_BYTES &&
+           strspn(name, "0123456789abcdef") == SJ_SESSION_TEXT_BYTES - 1 &&
+           strcmp(name + SJ_SESSION_TEXT_BYTES - 1, suffix) == 0;
+}
+
+sj_status sj_recovery_claim_session(const char *path, sj_recovery_claim *claim)
+{
+    char text[sizeof(claim->destination) + sizeof(claim->runtime_directory)] = "";
+    *claim = (sj_recovery_claim){.fd = open(path, O_RDWR | O_CLOEXEC | O_NOFOLLOW)};
+    if (claim->fd < 0 || strlen(path) >= sizeof(claim->path)) {
+        sj_recovery_release(claim, false);
+        return SJ_ENOTFOUND;
+    }
+    if (flock(claim->fd, LOCK_EX | LOCK_NB) != 0) {
+        sj_recovery_release(claim, false);
+        return SJ_EAGAIN;
+    }
+    snprintf(claim->path, sizeof(claim->path), "%s", path);
+    snprintf(claim->spool_directory, sizeof(claim->spool_directory), "%.*s",
+             (int)(strlen(path) - SUFFIX_BYTES), path);
+    if (read(claim->fd, text, sizeof(text) - 1) > 0) {
+        char *line_end = strchr(text, '\n');
+        if (line_end != NULL) {
+            *line_end = '\0';
+            snprintf(claim->runtime_directory, sizeof(claim->runtime_directory), "%.*s",
+                     (int)strcspn(line_end + 1, "\n"), line_end + 1);
+        }
+        snprintf(claim->destination, sizeof(claim->destination), "%.4100s", text);
+    }
+    return SJ_OK;
+}
+
+void sj_recovery_release(sj_recovery_claim *claim, bool delivered)
+{
+    if (delivered) {
+        unlink(claim->path);
+    }
+    if (claim->fd >= 0) {
+        close(claim->fd);
+    }
+    *claim = (sj_recovery_claim){.fd = -1};
+}
+
+/* The parts of a recording as far as its end needs them. */
+typedef struct recovery_state {
+    sj_journal journal;
+    sj_spool *spool;
+    sj_frame_writer *writer;
+    sj_registry *registry;
+    sj_drain *drain;
+    sj_zombies *zombies;
+    sj_device device;
+    sj_selection selection;
+    sj_flight_recorder *flight; /* NULL: not in flight mode */
+} recovery_state;
+
+static sj_status remember(void *context, sj_frame_type type, sj_slice header, sj_slice payload)
+{
+    return sj_frame_writer_remember(context, type, header, payload);
+}
+
+/* open_flight takes over the sealed blocks: they become a child session, as at a crash. */
+static sj_status open_flight(recovery_state *recovery, const sj_recovery_claim *claim)
+{
+    sj_session_id child;
+    const sj_flight_recorder_options options = {.writer = recovery->writer,
+                                                .before_ticks = UINT64_MAX,
+                                                .max_bytes = UINT64_MAX,
+                                                .directory = claim->runtime_directory};
+    const sj_status status =
+        sj_metadata_store_read(claim->runtime_directory, recovery->writer, remember);
+    if (status != SJ_OK) {
+        return status == SJ_ENOTFOUND ? SJ_OK : status;
+    }
+    sj_frame_writer_keep_threads(recovery->writer, true);
+    SJ_TRY(sj_flight_recorder_new(&options, &recovery->flight));
+    SJ_TRY(sj_flight_recorder_load(recovery->flight, claim->runtime_directory));
+    return sj_flight_recorder_dump(recovery->flight, sj_clock_ticks(), "the recorder was killed",
+                                   &child);
+}
+
+/* recover_mode brings back what the recorder held besides the arenas. */
+static sj_status recover_mode(recovery_state *recovery, const sj_recovery_claim *claim,
+                              sj_error *error)
+{
+    sj_status status = SJ_OK;
+    if (recovery->journal.data->mode == SJ_POLICY_PROFILE) {
+        const sj_profiler_options profiler = {.writer = recovery->writer,
+                                              .journal = &recovery->journal,
+                                              .runtime_directory = claim->runtime_directory};
+        status = sj_profiler_recover(&profiler);
+    } else if (recovery->journal.data->mode == SJ_POLICY_FLIGHT) {
+        status = open_flight(recovery, claim);
+    }
+    return status == SJ_OK ? SJ_OK
+                           : sj_fail(error, status, "%s: what the recorder held cannot be used: %s",
+                                     claim->runtime_directory, sj_status_text(status));
+}
+
+static sj_status open_pipeline(recovery_state *recovery, const sj_recovery_claim *claim,
+                               sj_error *error)
+{
+    const sj_spool_options spool = {.directory = claim->spool_directory};
+    SJ_TRY(sj_device_read(&recovery->device, error));
+    SJ_TRY(sj_spool_open(&spool, &recovery->spool, error));
+    const sj_frame_writer_options writer = {.session = recovery->journal.data->session,
+                                            .spool = recovery->spool,
+                                            .journal = &recovery->journal};
+    if (sj_frame_writer_new(&writer, &recovery->writer) != SJ_OK) {
+        return sj_fail(error, SJ_ENOMEM, "out of memory");
+    }
+    sj_frame_writer_resume(recovery->writer);
+    SJ_TRY(recover_mode(recovery, claim, error));
+    const sj_registry_options registry = {.writer = recovery->writer,
+                                          .selection = &recovery->selection,
+                                          .runtime_directory = claim->runtime_directory};
+    if (sj_registry_new(&registry, &recovery->registry) != SJ_OK) {
+        return sj_fail(error, SJ_ENOMEM, "out of memory");
+    }
+    const sj_zombies_options zombies = {.runtime_directory = claim->runtime_directory,
+                                        .writer = recovery->writer};
+    if (sj_zombies_new(&zombies, &recovery->zombies) != SJ_OK) {
+        return sj_fail(error, SJ_ENOMEM, "out of memory");
+    }
+    const sj_drain_options drain = {.writer = recovery->writer,
+                                    .zombies = recovery->zombies,
+                                    .registry = recovery->registry,
+                                    .runtime_directory = claim->runtime_directory,
+                                    .journal = &recovery->journal,
+                                    .flight = recovery->flight,
+                                    .salvage = true};
+    return sj_drain_start(&drain, &recovery->drain, error);
+}
+
+static void close_pipeline(recovery_state *recovery)
+{
+    sj_drain_free(recovery->drain);
+    sj_zombies_free(recovery->zombies);
+    sj_flight_recorder_free(recovery->flight);
+    sj_registry_free(recovery->registry);
+    sj_frame_writer_free(recovery->writer);
+    if (recovery->spool != NULL) {
+        sj_spool_close(recovery->spool);
+    }
+    sj_journal_close(&recovery->journal);
+}
+
+/* adopt_processes hands those over whose arena is still there: the others had ended before. */
+static sj_status adopt_processes(recovery_state *recovery, const char *runtime_directory,
+                                 sj_error *error)
+{
+    const sj_journal_data *journal = recovery->journal.data;
+    const uint32_t count = journal->process_count;
+    for (uint32_t i = 0; i < count; i++) {
+        sj_journal_process process = journal->processes[i];
+        char path[PATH_MAX + SJ_JOURNAL_NAME_BYTES + 2];
+        process.arena_name[sizeof(process.arena_name) - 1] = '\0';
+        sj_status status = sj_registry_adopt_process(recovery->registry, &process);
+        snprintf(path, sizeof(path), "%s/%s", runtime_directory, process.arena_name);
+        if (status == SJ_OK && strchr(process.arena_name, '/') == NULL && access(path, F_OK) == 0) {
+            sj_zombies_adopt(recovery->zombies, process.number, process.arena_name);
+            status = sj_drain_add(recovery->drain, process.number, (pid_t)process.pid,
+                                  process.arena_name);
+        }
+        if (status != SJ_OK) {
+            return sj_fail(error, status, "%s: the journal cannot be used: %s", runtime_directory,
+                           sj_status_text(status));
+        }
+    }
+    return SJ_OK;
+}
+
+static sj_status end_session(recovery_state *recovery, sj_recovery_result *result, sj_error *error)
+{
+    sj_drain_counters drain;
+    sj_frame_writer_counters writer;
+    sj_drain_get_counters(recovery->drain, &drain);
+    sj_frame_writer_get_counters(recovery->writer, &writer);
+    const uint64_t lost_calls = writer.block_lost_calls + writer.gap_calls;
+    sj_session_finish finish = {.how = "lost",
+                                .records = writer.block_events,
+                                .calls = writer.block_calls + lost_calls,
+                                .lost_calls = lost_calls,
+                                .lost_events = writer.block_lost_events + writer.gap_events,
+                                .blocks = writer.blocks};
+    sj_clock_take_pair(recovery->journal.data->ns_per_tick, &finish.clock);
+    sj_status status = drain.failure;
+    if (status == SJ_OK) {
+        status = sj_clock_frame_send(recovery->writer, &recovery->device, &finish.clock);
+    }
+    if (status == SJ_OK) {
+        status = sj_session_end_frame_send(recovery->writer, &finish);
+    }
+    if (status == SJ_OK && sj_frame_writer_retry(recovery->writer) != 0) {
+        status = SJ_EFULL;
+    }
+    *result =
+        (sj_recovery_result){.recovered = true, .records = drain.records, .calls = drain.calls};
+    return status == SJ_OK ? SJ_OK
+                           : sj_fail(error, status, "the session cannot be finished: %s",
+                                     sj_status_text(status));
+}
+
+static sj_status recover_session(recovery_state *recovery, const sj_recovery_claim *claim,
+                                 sj_recovery_result *result, sj_error *error)
+{
+    SJ_TRY(open_pipeline(recovery, claim, error));
+    SJ_TRY(adopt_processes(recovery, claim->runtime_directory, error));
+    sj_drain_finish(recovery->drain);
+    return end_session(recovery, result, error);
+}
+
+sj_status sj_recovery_session(const sj_recovery_claim *claim, sj_recovery_result *result,
+                              sj_error *error)
+{
+    recovery_state recovery = {.journal = {.fd = -1}};
+    *result = (sj_recovery_result){0};
+    if (claim->runtime_directory[0] != '/') {
+        return SJ_OK;
+    }
+    sj_status status = sj_journal_open(claim->runtime_directory, &recovery.journal, error);
+    if (status == SJ_ENOTFOUND) {
+        sj_directory_remove(claim->runtime_directory);
+        return SJ_OK;
+    }
+    SJ_TRY(status);
+    /* Without a rate the session was never announced: nobody could read its blocks. */
+    if (recovery.journal.data->ns_per_tick > 0) {
+        status = recover_session(&recovery, claim, result, error);
+    }
+    close_pipeline(&recovery);
+    if (status == SJ_OK) {
+        sj_directory_remove(claim->runtime_directory);
+    }
+    return status;
+}
+
+sj_status sj_recovery_all(const char *spool_root, unsigned *count, sj_error *error)
+{
+    sj_status worst = SJ_OK;
+    DIR *directory = opendir(spool_root);
+    *count = 0;
+    if (directory == NULL) {
+        return errno == ENOENT ? SJ_OK
+                               : sj_fail(error, SJ_EIO, "%s: %s", spool_root, strerror(errno));
+    }
+    for (struct dirent *entry = readdir(directory); entry != NULL; entry = readdir(directory)) {
+        char path[PATH_MAX];
+        sj_recovery_claim claim;
+        sj_recovery_result result;
+        const int written = snprintf(path, sizeof(path), "%s/%s", spool_root, entry->d_name);
+        if (!sj_recovery_is_claim_name(entry->d_name) || written < 0 ||
+            (size_t)written >= sizeof(path) || sj_recovery_claim_session(path, &claim) != SJ_OK) {
+            continue;
+        }
+        const sj_status status = sj_recovery_session(&claim, &result, error);
+        worst = status != SJ_OK ? status : worst;
+        *count += result.recovered;
+        sj_recovery_release(&claim, false);
+    }
+    closedir(directory);
+    return worst;
+}

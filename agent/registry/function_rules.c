@@ -1,0 +1,363 @@
+#include "agent/registry/function_rules.h"
+
+#include "agent/policy/thread_filter.h"
+
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/mman.h>
+
+enum { SENT_AT_ONCE = 2048 };
+
+typedef struct filtered_count {
+    uint64_t calls;
+    uint64_t ticks;
+} filtered_count;
+
+struct sj_function_rules {
+    const sj_policy *policy;
+    sj_function_rule *functions;                 /* [SJ_RULED_FUNCTIONS], mapped lazily */
+    uint32_t *samples;                           /* likewise; calls of sampled functions */
+    filtered_count *counts[SJ_FILTERED_REASONS]; /* likewise */
+    uint32_t highest;                            /* id that was counted */
+    uint32_t matched_triggers;
+    uint32_t matched_sampled;
+    uint32_t matched_values;
+    uint64_t matched_functions;
+    uint64_t matched_excluded;
+    uint64_t matched_sources;
+    uint64_t matched_sources_excluded;
+    uint64_t matched_modules;
+    uint64_t matched_modules_excluded;
+    sj_seen_names modules;
+    sj_seen_names threads;
+    _Atomic bool has_thread;
+};
+
+static void *map_lazily(size_t bytes)
+{
+    void *memory = mmap(NULL, bytes, PROT_READ | PROT_WRITE,
+                        MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    return memory != MAP_FAILED ? memory : NULL;
+}
+
+sj_status sj_function_rules_new(const sj_policy *policy, sj_function_rules **rules)
+{
+    sj_function_rules *made = calloc(1, sizeof(*made));
+    if (made == NULL) {
+        return SJ_ENOMEM;
+    }
+    made->policy = policy;
+    sj_seen_names_init(&made->modules);
+    sj_seen_names_init(&made->threads);
+    made->functions = map_lazily(SJ_RULED_FUNCTIONS * sizeof(*made->functions));
+    made->samples = map_lazily(SJ_RULED_FUNCTIONS * sizeof(*made->samples));
+    bool complete = made->functions != NULL && made->samples != NULL;
+    for (size_t i = 0; i < SJ_FILTERED_REASONS; i++) {
+        made->counts[i] = map_lazily(SJ_RULED_FUNCTIONS * sizeof(*made->counts[i]));
+        complete = complete && made->counts[i] != NULL;
+    }
+    if (!complete) {
+        sj_function_rules_free(made);
+        return SJ_ENOMEM;
+    }
+    *rules = made;
+    return SJ_OK;
+}
+
+void sj_function_rules_free(sj_function_rules *rules)
+{
+    if (rules == NULL) {
+        return;
+    }
+    if (rules->functions != NULL) {
+        munmap(rules->functions, SJ_RULED_FUNCTIONS * sizeof(*rules->functions));
+    }
+    if (rules->samples != NULL) {
+        munmap(rules->samples, SJ_RULED_FUNCTIONS * sizeof(*rules->samples));
+    }
+    for (size_t i = 0; i < SJ_FILTERED_REASONS; i++) {
+        if (rules->counts[i] != NULL) {
+            munmap(rules->counts[i], SJ_RULED_FUNCTIONS * sizeof(*rules->counts[i]));
+        }
+    }
+    sj_seen_names_deinit(&rules->modules);
+    sj_seen_names_deinit(&rules->threads);
+    free(rules);
+}
+
+static bool is_about_functions(const sj_trigger *trigger)
+{
+    return trigger->event == SJ_TRIGGER_RATE || trigger->event == SJ_TRIGGER_NTH_CALL ||
+           trigger->event == SJ_TRIGGER_SLOW_CALL ||
+           (trigger->event == SJ_TRIGGER_JANK && trigger->subject.text != NULL);
+}
+
+static uint64_t matching_symbols(const sj_pattern *patterns, size_t count, const char *symbol)
+{
+    uint64_t bits = 0;
+    for (size_t i = 0; i < count; i++) {
+        bits |= sj_pattern_matches_symbol(&patterns[i], symbol) ? UINT64_C(1) << i : 0;
+    }
+    return bits;
+}
+
+void sj_function_rules_name(sj_function_rules *rules, uint32_t function, const char *symbol)
+{
+    const sj_policy *policy = rules->policy;
+    const sj_selection *selection = &policy->selection;
+    if (function >= SJ_RULED_FUNCTIONS) {
+        return;
+    }
+    sj_function_rule *rule = &rules->functions[function];
+    rules->matched_functions |=
+        matching_symbols(selection->functions, selection->function_count, symbol);
+    rules->matched_excluded |=
+        matching_symbols(selection->excluded, selection->excluded_count, symbol);
+    for (size_t i = 0; i < policy->trigger_count; i++) {
+        const sj_trigger *trigger = &policy->triggers[i];
+        if (is_about_functions(trigger) && (trigger->subject.text == NULL ||
+                                            sj_pattern_matches_symbol(&trigger->subject, symbol))) {
+            rule->triggers |= UINT32_C(1) << i;
+            rules->matched_triggers |= UINT32_C(1) << i;
+        }
+    }
+    rule->values = sj_value_rules_match(selection->values, symbol);
+    rules->matched_values |= rule->values;
+    for (size_t i = 0; i < policy->sampled_count; i++) {
+        if (sj_pattern_matches_symbol(&policy->sampled[i].function, symbol)) {
+            rule->one_in = policy->sampled[i].n;
+            rules->matched_sampled |= UINT32_C(1) << i;
+        }
+    }
+}
+
+static uint64_t matching_files(const sj_pattern *patterns, size_t count, const char *path)
+{
+    uint64_t bits = 0;
+    for (size_t i = 0; i < count; i++) {
+        bits |= sj_selection_names_file(&patterns[i], path) ? UINT64_C(1) << i : 0;
+    }
+    return bits;
+}
+
+void sj_function_rules_module(sj_function_rules *rules, const char *path)
+{
+    const sj_selection *selection = &rules->policy->selection;
+    sj_seen_names_add(&rules->modules, path);
+    rules->matched_modules |= matching_files(selection->modules, selection->module_count, path);
+    rules->matched_modules_excluded |=
+        matching_files(selection->modules_excluded, selection->modules_excluded_count, path);
+}
+
+bool sj_function_rules_thread(sj_function_rules *rules, const char *name)
+{
+    const bool is_wanted = sj_thread_is_wanted(rules->policy, name);
+    sj_seen_names_add(&rules->threads, name);
+    if (is_wanted) {
+        atomic_store(&rules->has_thread, true);
+    }
+    return is_wanted;
+}
+
+sj_seen_names *sj_function_rules_modules(sj_function_rules *rules)
+{
+    return &rules->modules;
+}
+
+sj_seen_names *sj_function_rules_threads(sj_function_rules *rules)
+{
+    return &rules->threads;
+}
+
+bool sj_function_rules_has_thread(const sj_function_rules *rules)
+{
+    return atomic_load(&rules->has_thread);
+}
+
+void sj_function_rules_source(sj_function_rules *rules, const char *file)
+{
+    const sj_selection *selection = &rules->policy->selection;
+    rules->matched_sources |= matching_files(selection->sources, selection->source_count, file);
+    rules->matched_sources_excluded |=
+        matching_files(selection->sources_excluded, selection->sources_excluded_count, file);
+}
+
+sj_function_rule sj_function_rules_get(const sj_function_rules *rules, uint32_t function)
+{
+    return function < SJ_RULED_FUNCTIONS ? rules->functions[function] : (sj_function_rule){0};
+}
+
+bool sj_function_rules_sample(sj_function_rules *rules, uint32_t function, uint32_t one_in)
+{
+    return function >= SJ_RULED_FUNCTIONS || rules->samples[function]++ % one_in == 0;
+}
+
+void sj_function_rules_count(sj_function_rules *rules, sj_filter_reason reason, uint32_t function,
+                             uint64_t ticks)
+{
+    if (function < SJ_RULED_FUNCTIONS) {
+        rules->counts[reason][function].calls++;
+        rules->counts[reason][function].ticks += ticks;
+        rules->highest = function > rules->highest ? function : rules->highest;
+    }
+}
+
+static sj_status send_reason(sj_function_rules *rules, sj_filter_reason reason,
+                             sj_frame_writer *writer)
+{
+    static const char *const words[] = {"depth", "minimum", "sampled", "thread"};
+    static uint32_t functions[SENT_AT_ONCE];
+    static uint64_t calls[SENT_AT_ONCE];
+    static uint64_t ticks[SENT_AT_ONCE];
+    filtered_count *counts = rules->counts[reason];
+    size_t count = 0;
+    for (uint32_t id = 1; id <= rules->highest; id++) {
+        if (counts[id].calls != 0) {
+            functions[count] = id;
+            calls[count] = counts[id].calls;
+            ticks[count++] = counts[id].ticks;
+            counts[id] = (filtered_count){0};
+        }
+        if (count == SENT_AT_ONCE || (id == rules->highest && count != 0)) {
+            Sojourn__Filtered message = SOJOURN__FILTERED__INIT;
+            message.reason = (char *)(uintptr_t)words[reason];
+            message.n_function = message.n_calls = message.n_ticks = count;
+            message.function = functions;
+            message.calls = calls;
+            message.ticks = ticks;
+            SJ_TRY(sj_frame_writer_filtered(writer, &message));
+            count = 0;
+        }
+    }
+    return SJ_OK;
+}
+
+sj_status sj_function_rules_send(sj_function_rules *rules, sj_frame_writer *writer)
+{
+    for (int reason = 0; reason < SJ_FILTERED_REASONS && rules->highest != 0; reason++) {
+        SJ_TRY(send_reason(rules, (sj_filter_reason)reason, writer));
+    }
+    return SJ_OK;
+}
+
+/* A list of patterns under two keys: what of it matched, one bit each. */
+typedef struct pattern_list {
+    const char *kind;
+    const char *key;
+    const char *inner_key;
+    const sj_pattern *patterns;
+    size_t count;
+    uint64_t matched;
+} pattern_list;
+
+static void visit_list(const pattern_list *list, void *context,
+                       void (*visit)(void *context, const sj_unmatched *unmatched))
+{
+    for (size_t i = 0; i < list->count; i++) {
+        if ((list->matched >> i & 1) == 0) {
+            const sj_unmatched unmatched = {
+                .kind = list->kind,
+                .pattern = &list->patterns[i],
+                .steps = {{.key = list->key}, {.key = list->inner_key}, {.index = i}},
+                .step_count = 3};
+            visit(context, &unmatched);
+        }
+    }
+}
+
+static void visit_lists(const sj_function_rules *rules, void *context,
+                        void (*visit)(void *context, const sj_unmatched *unmatched))
+{
+    const sj_selection *selection = &rules->policy->selection;
+    const pattern_list lists[] = {
+        {"module", "modules", "include", selection->modules, selection->module_count,
+         rules->matched_modules},
+        {"module", "modules", "exclude", selection->modules_excluded,
+         selection->modules_excluded_count, rules->matched_modules_excluded},
+        {"function", "functions", "include", selection->functions, selection->function_count,
+         rules->matched_functions},
+        {"function", "functions", "exclude", selection->excluded, selection->excluded_count,
+         rules->matched_excluded},
+        {"source file", "sources", "include", selection->sources, selection->source_count,
+         rules->matched_sources},
+        {"source file", "sources", "exclude", selection->sources_excluded,
+         selection->sources_excluded_count, rules->matched_sources_excluded}};
+    for (size_t i = 0; i < sizeof(lists) / sizeof(lists[0]); i++) {
+        visit_list(&lists[i], context, visit);
+    }
+}
+
+void sj_function_rules_each_unmatched(const sj_function_rules *rules, void *context,
+                                      void (*visit)(void *context, const sj_unmatched *unmatched))
+{
+    const sj_policy *policy = rules->policy;
+    visit_lists(rules, context, visit);
+    for (size_t i = 0; i < policy->sampled_count; i++) {
+        if ((rules->matched_sampled >> i & 1) == 0) {
+            const sj_unmatched unmatched = {
+                .kind = "function",
+                .pattern = &policy->sampled[i].function,
+                .steps = {{.key = "calls"}, {.key = "one_in"}, {.index = i}, {.key = "function"}},
+                .step_count = 4};
+            visit(context, &unmatched);
+        }
+    }
+    const sj_value_rules *values = policy->selection.values;
+    for (size_t i = 0; values != NULL && i < values->count; i++) {
+        const bool is_first = i == 0 || values->items[i - 1].row != values->items[i].row;
+        if (is_first && (rules->matched_values >> i & 1) == 0) {
+            const sj_unmatched unmatched = {
+                .kind = "function",
+                .pattern = &values->items[i].function,
+                .steps = {{.key = "values"}, {.index = values->items[i].row}, {.key = "function"}},
+                .step_count = 3};
+            visit(context, &unmatched);
+        }
+    }
+    for (size_t i = 0; i < policy->trigger_count; i++) {
+        const sj_trigger *trigger = &policy->triggers[i];
+        if (is_about_functions(trigger) && trigger->subject.text != NULL &&
+            (rules->matched_triggers >> i & 1) == 0) {
+            const sj_unmatched unmatched = {
+                .kind = "function",
+                .pattern = &trigger->subject,
+                .steps = {{.key = "triggers"}, {.index = i}, {.key = "function"}},
+                .step_count = 3};
+            visit(context, &unmatched);
+        }
+    }
+}
+
+typedef struct text_list {
+    char *text;
+    size_t capacity;
+} text_list;
+
+static void list_pattern(void *context, const sj_unmatched *unmatched)
+{
+    const text_list *list = context;
+    const size_t used = strlen(list->text);
+    char quoted[2 * SJ_PATTERN_MAX_BYTES + 8];
+    size_t at = 0;
+    for (const char *from = unmatched->pattern->text; *from != '\0'; from++) {
+        if (*from == '"' || *from == '\\') {
+            quoted[at++] = '\\';
+        }
+        quoted[at++] = *from;
+    }
+    quoted[at] = '\0';
+    if (used + at + 6 < list->capacity) {
+        snprintf(list->text + used, list->capacity - used, "%s\"%s\"", used > 1 ? ", " : "",
+                 quoted);
+    }
+}
+
+void sj_function_rules_unmatched(const sj_function_rules *rules, char *text, size_t capacity)
+{
+    text_list list = {.text = text, .capacity = capacity};
+    snprintf(text, capacity, "[");
+    sj_function_rules_each_unmatched(rules, &list, list_pattern);
+    const size_t used = strlen(text);
+    snprintf(text + used, capacity - used, "]");
+}

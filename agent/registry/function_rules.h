@@ -1,0 +1,78 @@
+/* The rules of a policy by function, and the counts of calls that it does not keep. Rules are set
+ * when a module is planned (the link's thread, before the program runs its code) and read by the
+ * drain's thread, which alone counts. */
+#ifndef SJ_AGENT_REGISTRY_FUNCTION_RULES_H
+#define SJ_AGENT_REGISTRY_FUNCTION_RULES_H
+
+#include "agent/policy/json_place.h"
+#include "agent/policy/policy.h"
+#include "agent/registry/seen_names.h"
+#include "agent/session/frame_writer.h"
+
+typedef struct sj_function_rules sj_function_rules;
+
+enum { SJ_RULED_FUNCTIONS = 1 << 22 }; /* ids from here on follow no rules of their own */
+
+typedef enum sj_filter_reason {
+    SJ_FILTERED_DEPTH = 0,
+    SJ_FILTERED_MINIMUM = 1,
+    SJ_FILTERED_SAMPLED = 2,
+    SJ_FILTERED_THREAD = 3,
+    SJ_FILTERED_REASONS = 4
+} sj_filter_reason;
+
+typedef struct sj_function_rule {
+    uint32_t triggers; /* bits: places in the policy's list */
+    uint32_t one_in;   /* 0, 1: all */
+    uint32_t values;   /* bits: places in the policy's rules about values */
+} sj_function_rule;
+
+SJ_MUST_CHECK sj_status sj_function_rules_new(const sj_policy *policy, sj_function_rules **rules);
+void sj_function_rules_free(sj_function_rules *rules);
+
+/* sj_function_rules_name sets the rules of a function by its symbol. */
+void sj_function_rules_name(sj_function_rules *rules, uint32_t function, const char *symbol);
+
+/* sj_function_rules_module notes the path of a module, sj_function_rules_source a source file:
+ * their patterns have a match. */
+void sj_function_rules_module(sj_function_rules *rules, const char *path);
+void sj_function_rules_source(sj_function_rules *rules, const char *file);
+
+/* sj_function_rules_thread notes the name of a thread and returns whether the policy wants it. */
+bool sj_function_rules_thread(sj_function_rules *rules, const char *name);
+
+/* sj_function_rules_modules and _threads are the names noted so far (borrowed), _has_thread whether
+ * a wanted thread was among them. */
+sj_seen_names *sj_function_rules_modules(sj_function_rules *rules);
+sj_seen_names *sj_function_rules_threads(sj_function_rules *rules);
+bool sj_function_rules_has_thread(const sj_function_rules *rules);
+
+sj_function_rule sj_function_rules_get(const sj_function_rules *rules, uint32_t function);
+
+/* sj_function_rules_sample counts a call of a function of which one in `one_in` is kept; true for
+ * the first of each. */
+bool sj_function_rules_sample(sj_function_rules *rules, uint32_t function, uint32_t one_in);
+
+/* sj_function_rules_count notes a call that is not kept; its time is 0 when unknown. */
+void sj_function_rules_count(sj_function_rules *rules, sj_filter_reason reason, uint32_t function,
+                             uint64_t ticks);
+
+/* sj_function_rules_send sends what was counted since the last time. */
+SJ_MUST_CHECK sj_status sj_function_rules_send(sj_function_rules *rules, sj_frame_writer *writer);
+
+/* A pattern that named nothing so far, with the way to it in the document. */
+typedef struct sj_unmatched {
+    const char *kind; /* "function", "source file", "module" */
+    const sj_pattern *pattern;
+    sj_json_step steps[4];
+    size_t step_count;
+} sj_unmatched;
+
+/* sj_function_rules_each_unmatched visits them. */
+void sj_function_rules_each_unmatched(const sj_function_rules *rules, void *context,
+                                      void (*visit)(void *context, const sj_unmatched *unmatched));
+
+/* sj_function_rules_unmatched writes their patterns as a JSON list. */
+void sj_function_rules_unmatched(const sj_function_rules *rules, char *text, size_t capacity);
+
+#endif

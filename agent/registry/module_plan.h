@@ -1,0 +1,27 @@
+/* The plan of one module under a selection: by names, and by source files where those are asked. */
+#ifndef SJ_AGENT_REGISTRY_MODULE_PLAN_H
+#define SJ_AGENT_REGISTRY_MODULE_PLAN_H
+
+#include "agent/planner/planner.h"
+#include "agent/policy/selection.h"
+#include "agent/registry/function_rules.h"
+
+typedef struct sj_module_plan_options {
+    const sj_selection *selection; /* borrowed */
+    sj_function_rules *rules;      /* gets the source files; borrowed; NULL: none */
+    const char *cache_directory;   /* NULL: plans are not cached */
+    const char *path;              /* of the module's file */
+    bool is_main;                  /* the map file is about it */
+    bool only_imports;             /* see planner.h */
+} sj_module_plan_options;
+
+/* sj_module_plan_make is sj_plan_make for a selection. Same errors; blocking. */
+SJ_MUST_CHECK sj_status sj_module_plan_make(const sj_module_plan_options *options, sj_plan *plan,
+                                            sj_error *error);
+
+/* sj_module_plan_select is sj_plan_select for a selection; `wants_module` false: none of its
+ * functions. SJ_ENOMEM. */
+SJ_MUST_CHECK sj_status sj_module_plan_select(const sj_module_plan_options *options,
+                                              bool wants_module, sj_plan *plan, bool *changed);
+
+#endif

@@ -1,0 +1,302 @@
+#include "agent/abi/record.h"
+#include "agent/host/clock.h"
+#include "agent/planner/text_coverage.h"
+#include "agent/registry/method_group.h"
+#include "agent/registry/module_plan.h"
+#include "agent/registry/registry_internal.h"
+#include "agent/session/module_frames.h"
+#include "proto/base/array.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+static sj_registry_module *find_module(sj_registry *registry, const sj_link_module *module,
+                                       const char *path, bool only_imports)
+{
+    for (size_t i = 0; i < registry->module_count; i++) {
+        sj_registry_module *entry = &registry->modules[i];
+        if (entry->build_id_bytes == module->build_id_bytes &&
+            memcmp(entry->build_id, module->build_id, module->build_id_bytes) == 0 &&
+            entry->is_main == (module->is_main != 0) && entry->only_imports == only_imports &&
+            strcmp(entry->path, path) == 0) {
+            return entry;
+        }
+    }
+    return NULL;
+}
+
+void sj_registry_note_plan_failure(sj_registry *registry, const char *path, const sj_error *error)
+{
+    if (registry->counters.plan_failures++ == 0) {
+        snprintf(registry->counters.plan_failure, sizeof(registry->counters.plan_failure),
+                 "%.200s: %.300s", path, error->text);
+    }
+}
+
+const char *sj_registry_find_file(const sj_registry *registry, const char *path,
+                                  char in_root[PATH_MAX])
+{
+    const char *sysroot = registry->options.sysroot;
+    if (sysroot == NULL || sysroot[0] == '\0' ||
+        snprintf(in_root, PATH_MAX, "%s%s", sysroot, path) >= PATH_MAX ||
+        access(in_root, R_OK) != 0) {
+        return path;
+    }
+    return in_root;
+}
+
+sj_status sj_registry_read_classes(sj_registry *registry, uint64_t process,
+                                   const sj_link_module *module, const char *path)
+{
+    pthread_mutex_lock(&registry->mutex);
+    const sj_selection *selection = registry->options.selection;
+    const bool is_needed =
+        registry->options.classes != NULL && sj_selection_needs_classes(selection) &&
+        (path == NULL || sj_selection_wants_module(selection, path, module->is_main != 0));
+    const pid_t pid =
+        process - 1 < registry->process_count ? registry->processes[process - 1].pid : 0;
+    pthread_mutex_unlock(&registry->mutex);
+    return is_needed ? sj_class_table_read_process(registry->options.classes, process, pid,
+                                                   registry->options.sysroot)
+                     : SJ_OK;
+}
+
+static sj_status make_plan(const sj_registry *registry, const sj_link_module *module,
+                           const char *path, bool only_imports, sj_plan *plan, sj_error *error)
+{
+    char in_root[PATH_MAX];
+    const sj_module_plan_options options = {.selection = registry->options.selection,
+                                            .rules = registry->options.rules,
+                                            .cache_directory = registry->options.cache_directory,
+                                            .path = sj_registry_find_file(registry, path, in_root),
+                                            .is_main = module->is_main != 0,
+                                            .only_imports = only_imports};
+    return sj_module_plan_make(&options, plan, error);
+}
+
+/* Appends a zeroed entry. */
+static sj_status append_module(sj_registry *registry, sj_registry_module **entry)
+{
+    SJ_TRY(sj_array_reserve(&registry->modules, &registry->module_capacity, registry->module_count,
+                            1, sizeof(*registry->modules)));
+    *entry = &registry->modules[registry->module_count++];
+    **entry = (sj_registry_module){0};
+    return SJ_OK;
+}
+
+/* note_coverage counts how much of a module's code is in no function. */
+static void note_coverage(sj_registry_counters *counters, const sj_plan_header *plan,
+                          const char *path)
+{
+    const sj_text_coverage coverage = sj_text_coverage_of(plan);
+    counters->text_bytes += coverage.text_bytes;
+    counters->unknown_text_bytes += coverage.unknown_bytes;
+    if (sj_text_coverage_is_poor(coverage) && counters->poor_modules++ == 0) {
+        snprintf(counters->poor_module, sizeof(counters->poor_module), "%s", path);
+        counters->poor_module_percent = 100 * coverage.unknown_bytes / coverage.text_bytes;
+    }
+}
+
+static sj_status add_module(sj_registry *registry, const sj_link_module *module, const char *path,
+                            bool only_imports, const sj_plan *plan, sj_error *error,
+                            sj_registry_module **added)
+{
+    const uint32_t count = plan->header->function_count;
+    sj_registry_module *entry = NULL;
+    if (append_module(registry, &entry) != SJ_OK) {
+        return sj_fail(error, SJ_ENOMEM, "out of memory for module %s", path);
+    }
+    memcpy(entry->build_id, module->build_id, module->build_id_bytes);
+    entry->build_id_bytes = (uint8_t)module->build_id_bytes;
+    entry->is_main = module->is_main != 0;
+    entry->has_imports = registry->options.selection->library_calls;
+    entry->only_imports = only_imports;
+    entry->first_function = registry->next_function;
+    entry->function_count = count;
+    snprintf(entry->path, sizeof(entry->path), "%s", path);
+    snprintf(entry->plan_path, sizeof(entry->plan_path), "%s/%zu.plan",
+             registry->options.runtime_directory, registry->module_count);
+    const sj_plan_function *functions = sj_plan_functions(plan->header);
+    for (uint32_t i = 0; i < count; i++) {
+        if (functions[i].skip != SJ_SKIP_NONE && functions[i].skip < SJ_REGISTRY_SKIPS) {
+            entry->skips[functions[i].skip]++;
+        }
+        if (registry->options.rules != NULL) {
+            sj_function_rules_name(registry->options.rules, entry->first_function + i,
+                                   sj_plan_string(plan->header, functions[i].name));
+        }
+    }
+    sj_status status = sj_plan_write(plan, entry->plan_path, error);
+    if (status == SJ_OK && sj_selection_has_receivers(registry->options.selection)) {
+        status = sj_method_names_add(&registry->method_names, plan->header, entry->first_function);
+    }
+    if (status == SJ_OK) {
+        status = sj_module_frames_send(registry->options.writer, plan->header, path,
+                                       (uint32_t)registry->module_count, entry->first_function);
+    }
+    if (status != SJ_OK) {
+        registry->module_count--;
+        return sj_fail(error, status, "cannot announce module %s: %s", path,
+                       sj_status_text(status));
+    }
+    if (!only_imports) {
+        note_coverage(&registry->counters, plan->header, path);
+    }
+    /* At least one id, so that the first id names one module even when it has no functions. */
+    registry->next_function += count != 0 ? count : 1;
+    *added = entry;
+    return SJ_OK;
+}
+
+static sj_status plan_new_module(sj_registry *registry, const sj_link_module *module,
+                                 const char *path, bool only_imports, sj_registry_module **entry)
+{
+    sj_plan plan = {0};
+    sj_error error = {0};
+    const uint64_t start_ns = sj_clock_ns(CLOCK_MONOTONIC);
+    sj_status status = make_plan(registry, module, path, only_imports, &plan, &error);
+    if (status == SJ_OK &&
+        (uint64_t)registry->next_function + plan.header->function_count > SJ_RECORD_FUNCTION_MASK) {
+        status = sj_fail(&error, SJ_ELIMIT, "%s: the session has too many functions", path);
+    }
+    const bool is_empty = status == SJ_OK && only_imports && plan.header->function_count == 0;
+    if (status == SJ_OK && !is_empty) {
+        status = add_module(registry, module, path, only_imports, &plan, &error, entry);
+    }
+    registry->counters.plan_ns += sj_clock_ns(CLOCK_MONOTONIC) - start_ns;
+    sj_plan_free(&plan);
+    if (is_empty) {
+        return SJ_EUNSUPPORTED;
+    }
+    if (status != SJ_OK) {
+        sj_registry_note_plan_failure(registry, path, &error);
+        return SJ_EUNSUPPORTED;
+    }
+    return SJ_OK;
+}
+
+static sj_status map_module(sj_registry *registry, const sj_plan_request *request,
+                            const sj_registry_module *entry)
+{
+    const sj_registry_mapping mapping = {.process = request->process,
+                                         .bias = request->module->bias,
+                                         .loaded_ticks = request->now_ticks,
+                                         .module = (uint32_t)(entry - registry->modules) + 1};
+    return sj_registry_add_mapping(registry, &mapping);
+}
+
+sj_status sj_registry_plan_locked(sj_registry *registry, const sj_plan_request *request,
+                                  sj_registry_module **planned)
+{
+    if (registry->options.rules != NULL) {
+        sj_function_rules_module(registry->options.rules, request->path);
+    }
+    if (!sj_selection_wants_module(registry->options.selection, request->path,
+                                   request->module->is_main != 0)) {
+        return SJ_EUNSUPPORTED;
+    }
+    sj_registry_module *entry = find_module(registry, request->module, request->path, false);
+    if (entry == NULL) {
+        SJ_TRY(plan_new_module(registry, request->module, request->path, false, &entry));
+    }
+    *planned = entry;
+    return map_module(registry, request, entry);
+}
+
+sj_status sj_registry_plan_imports_locked(sj_registry *registry, const sj_plan_request *request,
+                                          sj_registry_module **planned)
+{
+    const sj_selection *selection = registry->options.selection;
+    const sj_registry_module *whole = find_module(registry, request->module, request->path, false);
+    if (!selection->library_calls || whole == NULL || whole->has_imports ||
+        !sj_selection_wants_module(selection, request->path, request->module->is_main != 0)) {
+        return SJ_EUNSUPPORTED;
+    }
+    sj_registry_module *entry = find_module(registry, request->module, request->path, true);
+    if (entry == NULL) {
+        SJ_TRY(plan_new_module(registry, request->module, request->path, true, &entry));
+    }
+    *planned = entry;
+    return map_module(registry, request, entry);
+}
+
+sj_status sj_registry_plan_module(sj_registry *registry, const sj_plan_request *request,
+                                  sj_plan_answer *answer)
+{
+    sj_registry_module *entry = NULL;
+    SJ_TRY(sj_registry_read_classes(registry, request->process, request->module, request->path));
+    pthread_mutex_lock(&registry->mutex);
+    const sj_status status = sj_registry_plan_locked(registry, request, &entry);
+    if (status == SJ_OK) {
+        answer->first_function = entry->first_function;
+        snprintf(answer->plan_path, sizeof(answer->plan_path), "%s", entry->plan_path);
+    }
+    pthread_mutex_unlock(&registry->mutex);
+    return status;
+}
+
+sj_status sj_registry_add_group(sj_registry *registry, const sj_registry_mapping *mapping,
+                                const sj_plan_header *group, const char *path,
+                                uint32_t *first_function)
+{
+    if ((uint64_t)registry->next_function + group->function_count > SJ_RECORD_FUNCTION_MASK) {
+        return SJ_ELIMIT;
+    }
+    sj_registry_module *entry = NULL;
+    SJ_TRY(append_module(registry, &entry));
+    memcpy(entry->build_id, group->build_id, group->build_id_bytes);
+    entry->build_id_bytes = group->build_id_bytes;
+    entry->first_function = registry->next_function;
+    entry->function_count = group->function_count;
+    snprintf(entry->path, sizeof(entry->path), "%s", path);
+    const sj_status status =
+        sj_module_frames_send(registry->options.writer, group, path,
+                              (uint32_t)registry->module_count, entry->first_function);
+    if (status != SJ_OK) {
+        registry->module_count--;
+        return status;
+    }
+    registry->next_function += group->function_count;
+    *first_function = entry->first_function;
+    sj_registry_mapping made = *mapping;
+    made.module = (uint32_t)registry->module_count;
+    return sj_registry_add_mapping(registry, &made);
+}
+
+sj_status sj_registry_add_methods(sj_registry *registry, uint64_t process, const char *path,
+                                  sj_slice names, uint32_t count, uint64_t now_ticks,
+                                  uint32_t *first_function, uint8_t *wanted)
+{
+    sj_plan_header *group = NULL;
+    const sj_registry_mapping mapping = {.process = process, .loaded_ticks = now_ticks};
+    pthread_mutex_lock(&registry->mutex);
+    sj_status status =
+        sj_method_group_make(registry->options.selection, path, names, count, wanted, &group);
+    if (status != SJ_OK) {
+        pthread_mutex_unlock(&registry->mutex);
+        return status;
+    }
+    status = sj_registry_add_group(registry, &mapping, group, path, first_function);
+    registry->counters.modules += status == SJ_OK ? 1 : 0;
+    registry->counters.functions += status == SJ_OK ? count : 0;
+    for (uint32_t i = 0; i < count && status == SJ_OK; i++) {
+        const uint32_t skip = sj_plan_functions(group)[i].skip;
+        registry->counters.hooked += wanted[i];
+        registry->counters.filtered += skip == SJ_SKIP_FILTERED;
+        registry->counters.skips[skip] += skip != SJ_SKIP_NONE;
+    }
+    pthread_mutex_unlock(&registry->mutex);
+    free(group);
+    return status;
+}
+
+sj_status sj_registry_learn_class(sj_registry *registry, uint64_t process, sj_slice lineage)
+{
+    SJ_TRY(sj_registry_read_classes(registry, process, NULL, NULL));
+    return registry->options.classes != NULL
+               ? sj_class_table_learn(registry->options.classes, lineage)
+               : SJ_OK;
+}

@@ -1,0 +1,190 @@
+#include "agent/registry/registry.h"
+
+#include "agent/registry/registry_internal.h"
+#include "proto/base/array.h"
+
+#include <stdlib.h>
+
+enum { UNHOOKED_PER_FRAME = 4096 };
+
+static const sj_slice no_payload = {0};
+
+sj_status sj_registry_new(const sj_registry_options *options, sj_registry **registry)
+{
+    sj_registry *made = calloc(1, sizeof(*made));
+    if (made == NULL) {
+        return SJ_ENOMEM;
+    }
+    made->options = *options;
+    made->next_function = 1;
+    pthread_mutex_init(&made->mutex, NULL);
+    *registry = made;
+    return SJ_OK;
+}
+
+void sj_registry_free(sj_registry *registry)
+{
+    if (registry == NULL) {
+        return;
+    }
+    pthread_mutex_destroy(&registry->mutex);
+    free(registry->processes);
+    free(registry->modules);
+    free(registry->mappings);
+    sj_registry_free_containers(registry);
+    sj_method_names_deinit(&registry->method_names);
+    sj_hash_map_deinit(&registry->receiver_functions);
+    free(registry);
+}
+
+static sj_status send_mapping(sj_registry *registry, const sj_registry_mapping *mapping,
+                              uint64_t unloaded_ticks)
+{
+    Sojourn__Mapping message = SOJOURN__MAPPING__INIT;
+    message.session_id = sj_frame_writer_session_bytes(registry->options.writer);
+    message.process = mapping->process;
+    message.module = mapping->module;
+    message.bias = mapping->bias;
+    message.loaded_ticks = mapping->loaded_ticks;
+    message.unloaded_ticks = unloaded_ticks;
+    return sj_frame_writer_send(registry->options.writer, SJ_FRAME_MAPPING, &message.base,
+                                no_payload);
+}
+
+/* add_mapping keeps and sends one mapping; a known one is not changed. */
+sj_status sj_registry_add_mapping(sj_registry *registry, const sj_registry_mapping *mapping)
+{
+    for (size_t i = 0; i < registry->mapping_count; i++) {
+        const sj_registry_mapping *known = &registry->mappings[i];
+        if (known->process == mapping->process && known->module == mapping->module &&
+            known->bias == mapping->bias) {
+            return SJ_OK;
+        }
+    }
+    SJ_TRY(sj_array_reserve(&registry->mappings, &registry->mapping_capacity,
+                            registry->mapping_count, 1, sizeof(*registry->mappings)));
+    sj_registry_mapping *added = &registry->mappings[registry->mapping_count++];
+    *added = *mapping;
+    return send_mapping(registry, added, 0);
+}
+
+static sj_registry_module *module_of_function(sj_registry *registry, uint32_t first_function)
+{
+    for (size_t i = 0; i < registry->module_count; i++) {
+        if (registry->modules[i].first_function == first_function) {
+            return &registry->modules[i];
+        }
+    }
+    return NULL;
+}
+
+/* count_applied adds a module to the figures of the summary, once per session. Cold parts are no
+ * functions: they count with the function that they belong to. */
+static void count_applied(sj_registry *registry, sj_registry_module *entry,
+                          const sj_link_applied *applied, const sj_link_failure *failures,
+                          size_t failure_count)
+{
+    sj_registry_counters *counters = &registry->counters;
+    counters->hook_ns += applied->cpu_ns;
+    if (entry->counted) {
+        return;
+    }
+    entry->counted = true;
+    counters->modules += entry->only_imports ? 0 : 1;
+    counters->functions += entry->function_count - entry->skips[SJ_SKIP_COLD_PART];
+    counters->hooked += applied->hooked;
+    counters->failed += applied->failed;
+    for (size_t i = 0; i < SJ_REGISTRY_SKIPS; i++) {
+        counters->skips[i] += i == SJ_SKIP_COLD_PART ? 0 : entry->skips[i];
+    }
+    counters->filtered += entry->skips[SJ_SKIP_FILTERED];
+    for (size_t i = 0; i < failure_count; i++) {
+        counters->skips[failures[i].skip < SJ_REGISTRY_SKIPS ? failures[i].skip : 0]++;
+    }
+}
+
+sj_status sj_registry_send_unhooked(sj_registry *registry, uint64_t process,
+                                    const sj_registry_module *entry,
+                                    const sj_link_failure *failures, size_t count)
+{
+    uint32_t functions[UNHOOKED_PER_FRAME];
+    uint32_t skips[UNHOOKED_PER_FRAME];
+    Sojourn__Unhooked message = SOJOURN__UNHOOKED__INIT;
+    message.session_id = sj_frame_writer_session_bytes(registry->options.writer);
+    message.process = process;
+    message.module = (uint32_t)(entry - registry->modules) + 1;
+    message.function = functions;
+    message.skip = skips;
+    for (size_t i = 0; i < count; i++) {
+        if (failures[i].function < entry->function_count) {
+            functions[message.n_function] = entry->first_function + failures[i].function;
+            skips[message.n_function++] = failures[i].skip;
+        }
+        if (message.n_function == UNHOOKED_PER_FRAME ||
+            (i + 1 == count && message.n_function != 0)) {
+            message.n_skip = message.n_function;
+            SJ_TRY(sj_frame_writer_send(registry->options.writer, SJ_FRAME_UNHOOKED, &message.base,
+                                        no_payload));
+            message.n_function = 0;
+        }
+    }
+    return SJ_OK;
+}
+
+sj_status sj_registry_applied(sj_registry *registry, uint64_t process,
+                              const sj_link_applied *applied, const sj_link_failure *failures,
+                              size_t failure_count)
+{
+    pthread_mutex_lock(&registry->mutex);
+    sj_status status = SJ_ENOTFOUND;
+    sj_registry_module *entry = module_of_function(registry, applied->first_function);
+    if (entry != NULL) {
+        count_applied(registry, entry, applied, failures, failure_count);
+        status = sj_registry_send_unhooked(registry, process, entry, failures, failure_count);
+    }
+    pthread_mutex_unlock(&registry->mutex);
+    return status;
+}
+
+sj_status sj_registry_unloaded(sj_registry *registry, uint64_t process, uint64_t bias,
+                               uint64_t now_ticks)
+{
+    pthread_mutex_lock(&registry->mutex);
+    sj_status status = SJ_ENOTFOUND;
+    for (size_t i = registry->mapping_count; i-- > 0;) {
+        sj_registry_mapping *mapping = &registry->mappings[i];
+        if (mapping->process == process && mapping->bias == bias) {
+            status = send_mapping(registry, mapping, now_ticks);
+            *mapping = registry->mappings[--registry->mapping_count];
+        }
+    }
+    pthread_mutex_unlock(&registry->mutex);
+    return status;
+}
+
+sj_status sj_registry_index_functions(sj_registry *registry, uint64_t process,
+                                      sj_function_index *index)
+{
+    sj_status status = SJ_OK;
+    *index = (sj_function_index){0};
+    pthread_mutex_lock(&registry->mutex);
+    for (size_t i = 0; i < registry->mapping_count && status == SJ_OK; i++) {
+        const sj_registry_mapping *mapping = &registry->mappings[i];
+        const sj_registry_module *module = &registry->modules[mapping->module - 1];
+        /* Groups of methods lie at no addresses. */
+        if (mapping->process == process && module->plan_path[0] != '\0') {
+            status = sj_function_index_add(index, module->plan_path, mapping->bias,
+                                           module->first_function);
+        }
+    }
+    pthread_mutex_unlock(&registry->mutex);
+    sj_function_index_finish(index);
+    return status;
+}
+
+void sj_registry_get_counters(sj_registry *registry, sj_registry_counters *counters)
+{
+    pthread_mutex_lock(&registry->mutex);
+    *counters = registry->counters;
+    pthread_mutex_unlock(&registry->mutex);
+}

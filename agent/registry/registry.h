@@ -1,0 +1,245 @@
+/* The registry: processes and modules of the session, with their numbers, and the frames that
+ * report them to the collector before any block that needs them. Any thread. */
+#ifndef SJ_AGENT_REGISTRY_REGISTRY_H
+#define SJ_AGENT_REGISTRY_REGISTRY_H
+
+#include "agent/abi/link.h"
+#include "agent/planner/planner.h"
+#include "agent/policy/selection.h"
+#include "agent/registry/function_index.h"
+#include "agent/registry/function_rules.h"
+#include "agent/runtimes/class_table.h"
+#include "agent/session/frame_writer.h"
+
+#include <limits.h>
+#include <sys/types.h>
+
+typedef struct sj_registry sj_registry;
+
+typedef struct sj_registry_options {
+    sj_frame_writer *writer;       /* borrowed */
+    const sj_selection *selection; /* borrowed */
+    sj_function_rules *rules;      /* gets the names of functions; borrowed; NULL: none */
+    const char *runtime_directory; /* plan files are put there; borrowed */
+    const char *cache_directory;   /* NULL: plans are not cached */
+    const sj_journal *journal;     /* borrowed; NULL: none */
+    sj_class_table *classes;       /* read where the selection needs it; borrowed; NULL: none */
+    /* Where an emulator looks for modules first; NULL or "": nowhere. */
+    const char *sysroot;
+} sj_registry_options;
+
+enum { SJ_REGISTRY_SKIPS = 32 }; /* more than the reasons of sj_skip */
+
+typedef struct sj_registry_counters {
+    uint64_t processes;
+    uint64_t modules;
+    uint64_t functions;                /* in the tables of planned modules */
+    uint64_t hooked;                   /* in the first process that used each module */
+    uint64_t failed;                   /* planned, refused by the agent */
+    uint64_t filtered;                 /* left out because the user asked so */
+    uint64_t skips[SJ_REGISTRY_SKIPS]; /* by sj_skip: why functions were left out */
+    uint64_t text_bytes;               /* of code, in modules that were planned */
+    uint64_t unknown_text_bytes;       /* of it in no known function */
+    uint64_t poor_modules;             /* of whose code a tenth or more is in no known function */
+    char poor_module[256];             /* the first of them: its path */
+    uint64_t poor_module_percent;      /* of its code that is in no known function */
+    uint64_t hook_ns;                  /* CPU time that agents spent on modules */
+    uint64_t plan_ns;
+    uint64_t plan_failures;                 /* wanted modules that could not be planned */
+    char plan_failure[SJ_ERROR_TEXT_BYTES]; /* the first of them, as text */
+} sj_registry_counters;
+
+SJ_MUST_CHECK sj_status sj_registry_new(const sj_registry_options *options, sj_registry **registry);
+void sj_registry_free(sj_registry *registry);
+
+/* sj_registry_add_process numbers a process that said HELLO and sends its Process frame. A pid that
+ * is already known and alive has replaced its program (exec): its old entry ends. */
+SJ_MUST_CHECK sj_status sj_registry_add_process(sj_registry *registry, pid_t pid, pid_t parent_pid,
+                                                sj_link_occasion occasion, uint64_t now_ticks,
+                                                uint64_t *number);
+
+/* sj_registry_note_arena writes a process into the journal, with the name of its arena. */
+void sj_registry_note_arena(sj_registry *registry, uint64_t number, const char *arena_name);
+
+/* sj_registry_adopt_process takes a process of a killed recorder's journal over. The numbers must
+ * come in order. SJ_ENOMEM, SJ_ECORRUPT. */
+SJ_MUST_CHECK sj_status sj_registry_adopt_process(sj_registry *registry,
+                                                  const sj_journal_process *process);
+
+/* sj_registry_find_process gives the number of the living process `pid`. SJ_ENOTFOUND. */
+SJ_MUST_CHECK sj_status sj_registry_find_process(sj_registry *registry, pid_t pid,
+                                                 uint64_t *number);
+
+/* sj_registry_list_living writes the pids of processes that have not ended, at most `capacity`;
+ * returns how many. */
+size_t sj_registry_list_living(sj_registry *registry, pid_t *pids, size_t capacity);
+
+/* sj_registry_index_functions collects the planned functions of all modules of a process. Release
+ * with sj_function_index_deinit. SJ_ENOMEM, SJ_EIO, SJ_ECORRUPT. */
+SJ_MUST_CHECK sj_status sj_registry_index_functions(sj_registry *registry, uint64_t process,
+                                                    sj_function_index *index);
+
+/* How a process ended, as far as it is known. */
+typedef struct sj_process_end {
+    uint64_t ended_ticks;
+    bool has_status;
+    int wait_status; /* as wait(2) gives it */
+    uint32_t disarm_reason;
+} sj_process_end;
+
+/* sj_registry_end_process sends the Process frame of the end; later calls only add what is new. */
+SJ_MUST_CHECK sj_status sj_registry_end_process(sj_registry *registry, uint64_t number,
+                                                const sj_process_end *end);
+
+/* A module of a process that an agent asks about. Pointers are borrowed for the call. */
+typedef struct sj_plan_request {
+    uint64_t process;
+    const sj_link_module *module;
+    const char *path; /* of the module's file, as the process has it */
+    uint64_t now_ticks;
+} sj_plan_request;
+
+typedef struct sj_plan_answer {
+    uint32_t first_function;
+    char plan_path[PATH_MAX];
+} sj_plan_answer;
+
+/* sj_registry_plan_module answers a MODULE: plans it (once per session and build-id) and sends
+ * Module and Mapping frames. SJ_OK: `*answer` is filled. SJ_EUNSUPPORTED: excluded by the selection
+ * or because it cannot be planned. Blocking: up to seconds for large ones. */
+SJ_MUST_CHECK sj_status sj_registry_plan_module(sj_registry *registry,
+                                                const sj_plan_request *request,
+                                                sj_plan_answer *answer);
+
+/* What is to become of the functions of a session, by id. */
+typedef enum sj_function_state {
+    SJ_FUNCTION_FIXED = 0, /* cannot be hooked in place: stays as it is */
+    SJ_FUNCTION_WANTED = 1,
+    SJ_FUNCTION_UNWANTED = 2
+} sj_function_state;
+
+typedef struct sj_function_states {
+    uint8_t *states; /* [count] sj_function_state; ids from `count` on are of later modules */
+    uint32_t count;
+    bool other_modules; /* modules that were excluded may be wanted now */
+} sj_function_states;
+
+/* sj_registry_select puts another selection, and the rules that get the names, in the place of
+ * those before (borrowed, like them): plans that are asked for from now on obey it, and the
+ * collector is notified. `states` says what that means for functions that are planned already; the
+ * caller frees states->states. SJ_ENOMEM, SJ_EIO, SJ_ECORRUPT: nothing is selected anew, or only
+ * some modules are. */
+SJ_MUST_CHECK sj_status sj_registry_select(sj_registry *registry, const sj_selection *selection,
+                                           sj_function_rules *rules, sj_function_states *states);
+
+/* sj_registry_report_missed reports to the collector that functions (ids, ascending) which are
+ * wanted could not be hooked in a process, as far as it has their modules; `*reported` is how many
+ * that were. SJ_ENOMEM, errors of the frame writer. */
+SJ_MUST_CHECK sj_status sj_registry_report_missed(sj_registry *registry, uint64_t process,
+                                                  const uint32_t *functions, size_t count,
+                                                  size_t *reported);
+
+/* sj_registry_begin_review says which functions (bytes by id, borrowed until
+ * sj_registry_end_review) have hooks in a process that is going to ask for more. One process at a
+ * time. */
+void sj_registry_begin_review(sj_registry *registry, uint64_t process, const uint8_t *prepared,
+                              uint32_t count);
+void sj_registry_end_review(sj_registry *registry);
+
+/* sj_registry_review_module answers a REVIEW like sj_registry_plan_module, with the functions that
+ * are wanted and have no hooks yet. SJ_EUNSUPPORTED: there is none, or no review was begun. */
+SJ_MUST_CHECK sj_status sj_registry_review_module(sj_registry *registry,
+                                                  const sj_plan_request *request,
+                                                  sj_plan_answer *answer);
+
+/* sj_registry_plan_imports answers an IMPORTS like sj_registry_plan_module; in a review, with those
+ * that have no hooks yet. SJ_EUNSUPPORTED: there is none, the module's plan has them, or calls of
+ * libraries are not wanted. */
+SJ_MUST_CHECK sj_status sj_registry_plan_imports(sj_registry *registry,
+                                                 const sj_plan_request *request,
+                                                 sj_plan_answer *answer);
+
+/* sj_registry_wants_library_calls returns whether the selection of this moment asks for them. */
+bool sj_registry_wants_library_calls(sj_registry *registry);
+
+/* sj_registry_learn_class takes what a runtime of a process says of a class: its name and those of
+ * its ancestors, nearest first, NUL-terminated. For classes that no file describes. SJ_ENOMEM. */
+SJ_MUST_CHECK sj_status sj_registry_learn_class(sj_registry *registry, uint64_t process,
+                                                sj_slice lineage);
+
+/* sj_registry_add_methods makes functions of the methods that a runtime of a process named, as a
+ * module called `path`, and sends Module and Mapping frames. wanted[i] returns whether the module
+ * of the method's code is recorded, and afterwards whether the method is. SJ_ECORRUPT, SJ_ELIMIT,
+ * SJ_ENOMEM. */
+SJ_MUST_CHECK sj_status sj_registry_add_methods(sj_registry *registry, uint64_t process,
+                                                const char *path, sj_slice names, uint32_t count,
+                                                uint64_t now_ticks, uint32_t *first_function,
+                                                uint8_t *wanted);
+
+/* The answer to the agent about a container. */
+typedef struct sj_container_answer {
+    uint32_t first_function; /* of token 1 */
+    uint32_t count;          /* of tokens */
+    uint8_t *wanted;         /* (count + 7) / 8 bytes, a bit each; the caller frees them */
+    const sj_link_method_values *values; /* borrowed: lasts as long as the registry */
+    uint32_t value_count;
+} sj_container_answer;
+
+/* sj_registry_add_container makes functions of the methods of a container that a runtime of a
+ * process has loaded, as a module, once per session and module id, and sends Module and Mapping
+ * frames. SJ_EUNSUPPORTED: nothing of it is wanted; SJ_ENOTFOUND: its file cannot be read.
+ * SJ_ELIMIT, SJ_ENOMEM, errors of the writer. Reads the file. */
+SJ_MUST_CHECK sj_status sj_registry_add_container(sj_registry *registry, uint64_t process,
+                                                  const sj_link_container *container,
+                                                  const char *path, uint64_t now_ticks,
+                                                  sj_container_answer *answer);
+
+/* What is to become of a Java class. */
+typedef struct sj_class_answer {
+    uint32_t first_function; /* of the first method */
+    uint32_t count;          /* of methods */
+    uint32_t rewritten;      /* methods with probes */
+    uint8_t *bytes;          /* the rewritten class; NULL: no method can have probes; the caller
+                                frees it */
+    size_t size;
+} sj_class_answer;
+
+/* sj_registry_add_class makes functions of the methods of a Java class that a process is about to
+ * define, as a module, once per session, loader and bytes, sends Module and Mapping frames, and
+ * puts probes into the methods that are wanted. SJ_EUNSUPPORTED: nothing of it is wanted, it has
+ * probes already, or it is no class file. SJ_ELIMIT, SJ_ENOMEM, errors of the frame writer. */
+SJ_MUST_CHECK sj_status sj_registry_add_class(sj_registry *registry, uint64_t process,
+                                              const sj_link_class *class, sj_slice bytes,
+                                              uint64_t now_ticks, sj_class_answer *answer);
+
+/* sj_registry_report_jvm sends what became of a process's Java classes, as a report of the monitor
+ * "jvm". Errors of sj_frame_writer_report. */
+SJ_MUST_CHECK sj_status sj_registry_report_jvm(sj_registry *registry, uint64_t process,
+                                               const sj_link_jvm_state *state, uint64_t now_ticks);
+
+/* A method that was called on an object of some class, for the first time. */
+typedef struct sj_receiver_pair {
+    uint64_t isa;      /* first word of the object */
+    uint32_t function; /* the method's */
+    uint32_t result;   /* out: the function of the method for that class, or `function` itself when
+                        * the class defines it or is not known */
+} sj_receiver_pair;
+
+/* sj_registry_add_receivers makes functions of the pairs, and sends their frames. SJ_ENOMEM,
+ * SJ_ELIMIT, errors of the frame writer. */
+SJ_MUST_CHECK sj_status sj_registry_add_receivers(sj_registry *registry, uint64_t process,
+                                                  sj_receiver_pair *pairs, size_t count,
+                                                  uint64_t now_ticks);
+
+/* sj_registry_applied notes what the agent did with a plan; sends Unhooked when it refused some. */
+SJ_MUST_CHECK sj_status sj_registry_applied(sj_registry *registry, uint64_t process,
+                                            const sj_link_applied *applied,
+                                            const sj_link_failure *failures, size_t failure_count);
+
+/* sj_registry_unloaded sends the end of a mapping. SJ_ENOTFOUND. */
+SJ_MUST_CHECK sj_status sj_registry_unloaded(sj_registry *registry, uint64_t process, uint64_t bias,
+                                             uint64_t now_ticks);
+
+void sj_registry_get_counters(sj_registry *registry, sj_registry_counters *counters);
+
+#endif

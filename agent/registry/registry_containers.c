@@ -1,0 +1,279 @@
+/* Containers of methods that come at run time: each is a module of the session, whose functions
+ * have their tokens for offsets. */
+#include "agent/registry/method_group.h"
+#include "agent/registry/registry_internal.h"
+#include "agent/runtimes/runtime.h"
+#include "proto/base/array.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+/* What is read of a container, as it comes. */
+typedef struct container_draft {
+    const sj_selection *selection;
+    sj_plan_function *functions;
+    size_t count;
+    size_t capacity;
+    char *strings;
+    size_t strings_bytes;
+    size_t strings_capacity;
+    sj_link_method_values *values;
+    size_t value_count;
+    size_t value_capacity;
+} container_draft;
+
+/* Notes which values of a method are recorded, as far as an answer has room. */
+static sj_status take_values(container_draft *draft, uint32_t token, const char *name)
+{
+    const sj_value_rules *rules = draft->selection != NULL ? draft->selection->values : NULL;
+    const uint32_t matched =
+        rules != NULL ? sj_value_rules_of_managed(rules, sj_value_rules_match(rules, name)) : 0;
+    if (matched == 0 || draft->value_count == SJ_LINK_CONTAINER_VALUES) {
+        return SJ_OK;
+    }
+    SJ_TRY(sj_array_reserve(&draft->values, &draft->value_capacity, draft->value_count, 1,
+                            sizeof(*draft->values)));
+    sj_link_method_values *values = &draft->values[draft->value_count++];
+    values->token = token;
+    sj_value_rules_list(rules, matched, values->descriptors);
+    return SJ_OK;
+}
+
+static sj_status take_method(void *context, uint32_t token, const char *name)
+{
+    container_draft *draft = context;
+    const size_t bytes = strlen(name) + 1;
+    if (token != draft->count + 1 || token > SJ_LINK_CONTAINER_TOKENS) {
+        return SJ_ELIMIT;
+    }
+    SJ_TRY(sj_array_reserve(&draft->functions, &draft->capacity, draft->count, 1,
+                            sizeof(*draft->functions)));
+    SJ_TRY(sj_array_reserve(&draft->strings, &draft->strings_capacity, draft->strings_bytes, bytes,
+                            1));
+    const bool is_wanted =
+        draft->selection == NULL || (sj_selection_wants_method(draft->selection, name) &&
+                                     sj_selection_wants_source(draft->selection, NULL));
+    draft->functions[draft->count++] =
+        (sj_plan_function){.offset = token,
+                           .name = (uint32_t)draft->strings_bytes,
+                           .technique = is_wanted ? SJ_TECHNIQUE_RUNTIME : SJ_TECHNIQUE_NONE,
+                           .skip = is_wanted ? SJ_SKIP_NONE : SJ_SKIP_FILTERED,
+                           .source = SJ_SYMBOL_RUNTIME};
+    memcpy(draft->strings + draft->strings_bytes, name, bytes);
+    draft->strings_bytes += bytes;
+    return is_wanted ? take_values(draft, token, name) : SJ_OK;
+}
+
+static void free_draft(container_draft *draft)
+{
+    free(draft->functions);
+    free(draft->strings);
+    free(draft->values);
+}
+
+static sj_status learn_class(void *context, const char *name, const char *super)
+{
+    const sj_registry *registry = context;
+    return sj_class_table_add(registry->options.classes, name, super);
+}
+
+static sj_status read_methods(sj_registry *registry, const sj_link_container *container,
+                              const char *path, container_draft *draft)
+{
+    char in_root[PATH_MAX];
+    const sj_container_reader *reader = sj_container_reader_of(container->language);
+    const sj_slice id = {.data = container->id, .size = container->id_bytes};
+    if (reader == NULL || reader->read == NULL) {
+        return SJ_ENOTFOUND;
+    }
+    /* Offset 0 of the strings is the empty name. */
+    SJ_TRY(sj_array_reserve(&draft->strings, &draft->strings_capacity, 0, 1, 1));
+    draft->strings_bytes = 1;
+    const char *file = sj_registry_find_file(registry, path, in_root);
+    /* A file that cannot be read says so below. */
+    if (reader->read_classes != NULL && registry->options.classes != NULL &&
+        sj_selection_needs_classes(registry->options.selection) &&
+        reader->read_classes(file, id, learn_class, registry) == SJ_ENOMEM) {
+        return SJ_ENOMEM;
+    }
+    const sj_status status = reader->read(file, id, take_method, draft);
+    if (status == SJ_OK) {
+        return draft->count != 0 ? SJ_OK : SJ_EUNSUPPORTED;
+    }
+    if (status != SJ_ENOMEM) {
+        sj_error error = {0};
+        (void)!sj_fail(&error, status, "its methods cannot be read: %s", sj_status_text(status));
+        sj_registry_note_plan_failure(registry, path, &error);
+        return SJ_ENOTFOUND;
+    }
+    return status;
+}
+
+static sj_registry_container *find_container(sj_registry *registry,
+                                             const sj_link_container *container, const char *path)
+{
+    for (size_t i = 0; i < registry->container_count; i++) {
+        sj_registry_container *known = &registry->containers[i];
+        const sj_registry_module *module = &registry->modules[known->module - 1];
+        if (known->language == container->language &&
+            module->build_id_bytes == container->id_bytes &&
+            memcmp(module->build_id, container->id, container->id_bytes) == 0 &&
+            strcmp(module->path, path) == 0) {
+            return known;
+        }
+    }
+    return NULL;
+}
+
+/* A bit for each function that is wanted. */
+static uint8_t *make_bits(const container_draft *draft)
+{
+    uint8_t *bits = calloc(1, (draft->count + 7) / 8);
+    for (size_t i = 0; bits != NULL && i < draft->count; i++) {
+        const unsigned bit = draft->functions[i].skip == SJ_SKIP_NONE ? 1U : 0U;
+        bits[i / 8] = (uint8_t)(bits[i / 8] | bit << (i % 8));
+    }
+    return bits;
+}
+
+static sj_status make_group(const sj_link_container *container, const container_draft *draft,
+                            sj_plan_header **group)
+{
+    const size_t functions_bytes = draft->count * sizeof(*draft->functions);
+    const size_t size = sizeof(**group) + functions_bytes + draft->strings_bytes;
+    if (size > UINT32_MAX) {
+        return SJ_ELIMIT;
+    }
+    uint8_t *bytes = calloc(1, size);
+    if (bytes == NULL) {
+        return SJ_ENOMEM;
+    }
+    sj_plan_header *header = (sj_plan_header *)(void *)bytes;
+    *header = (sj_plan_header){.magic = SJ_PLAN_MAGIC,
+                               .version = SJ_PLAN_VERSION,
+                               .machine = sj_method_group_machine(),
+                               .file_bytes = (uint32_t)size,
+                               .build_id_bytes = (uint8_t)container->id_bytes,
+                               .function_count = (uint32_t)draft->count,
+                               .functions_offset = sizeof(*header),
+                               .strings_bytes = (uint32_t)draft->strings_bytes,
+                               .strings_offset = (uint32_t)(sizeof(*header) + functions_bytes)};
+    memcpy(header->build_id, container->id, container->id_bytes);
+    memcpy(bytes + header->functions_offset, draft->functions, functions_bytes);
+    memcpy(bytes + header->strings_offset, draft->strings, draft->strings_bytes);
+    *group = header;
+    return SJ_OK;
+}
+
+static void count_container(sj_registry *registry, const container_draft *draft,
+                            uint32_t first_function)
+{
+    registry->counters.modules++;
+    registry->counters.functions += draft->count;
+    for (size_t i = 0; i < draft->count; i++) {
+        const sj_plan_function *function = &draft->functions[i];
+        const bool is_wanted = function->skip == SJ_SKIP_NONE;
+        registry->counters.hooked += is_wanted;
+        registry->counters.filtered += !is_wanted;
+        registry->counters.skips[function->skip] += !is_wanted;
+        if (registry->options.rules != NULL) {
+            sj_function_rules_name(registry->options.rules, first_function + (uint32_t)i,
+                                   draft->strings + function->name);
+        }
+    }
+}
+
+/* Makes a module of a container that was read. The caller holds the mutex. */
+static sj_status add_read(sj_registry *registry, const sj_registry_mapping *mapping,
+                          const sj_link_container *container, const char *path,
+                          container_draft *draft)
+{
+    sj_plan_header *group = NULL;
+    uint32_t first_function = 0;
+    SJ_TRY(sj_array_reserve(&registry->containers, &registry->container_capacity,
+                            registry->container_count, 1, sizeof(*registry->containers)));
+    uint8_t *wanted = make_bits(draft);
+    sj_status status = wanted != NULL ? make_group(container, draft, &group) : SJ_ENOMEM;
+    if (status == SJ_OK) {
+        status = sj_registry_add_group(registry, mapping, group, path, &first_function);
+    }
+    free(group);
+    if (status != SJ_OK) {
+        free(wanted);
+        return status;
+    }
+    count_container(registry, draft, first_function);
+    registry->containers[registry->container_count++] =
+        (sj_registry_container){.language = container->language,
+                                .module = (uint32_t)registry->module_count,
+                                .wanted = wanted,
+                                .values = draft->values,
+                                .value_count = (uint32_t)draft->value_count};
+    draft->values = NULL;
+    return SJ_OK;
+}
+
+static sj_status answer_known(const sj_registry *registry, const sj_registry_container *known,
+                              sj_container_answer *answer)
+{
+    const sj_registry_module *module = &registry->modules[known->module - 1];
+    const size_t bytes = (module->function_count + 7) / 8;
+    answer->first_function = module->first_function;
+    answer->count = module->function_count;
+    answer->values = known->values;
+    answer->value_count = known->value_count;
+    answer->wanted = malloc(bytes);
+    if (answer->wanted == NULL) {
+        return SJ_ENOMEM;
+    }
+    memcpy(answer->wanted, known->wanted, bytes);
+    return SJ_OK;
+}
+
+static sj_status add_locked(sj_registry *registry, const sj_link_container *container,
+                            const char *path, const sj_registry_mapping *mapping,
+                            sj_container_answer *answer)
+{
+    const sj_registry_container *known = find_container(registry, container, path);
+    if (known == NULL) {
+        container_draft draft = {.selection = registry->options.selection};
+        sj_status status = read_methods(registry, container, path, &draft);
+        if (status == SJ_OK) {
+            status = add_read(registry, mapping, container, path, &draft);
+        }
+        free_draft(&draft);
+        SJ_TRY(status);
+        return answer_known(registry, &registry->containers[registry->container_count - 1], answer);
+    }
+    sj_registry_mapping another = *mapping;
+    another.module = known->module;
+    SJ_TRY(sj_registry_add_mapping(registry, &another));
+    return answer_known(registry, known, answer);
+}
+
+sj_status sj_registry_add_container(sj_registry *registry, uint64_t process,
+                                    const sj_link_container *container, const char *path,
+                                    uint64_t now_ticks, sj_container_answer *answer)
+{
+    const sj_registry_mapping mapping = {.process = process, .loaded_ticks = now_ticks};
+    sj_status status = SJ_EUNSUPPORTED;
+    pthread_mutex_lock(&registry->mutex);
+    if (registry->options.rules != NULL) {
+        sj_function_rules_module(registry->options.rules, path);
+    }
+    if (sj_selection_wants_module(registry->options.selection, path, container->is_main != 0)) {
+        status = add_locked(registry, container, path, &mapping, answer);
+    }
+    pthread_mutex_unlock(&registry->mutex);
+    return status;
+}
+
+void sj_registry_free_containers(sj_registry *registry)
+{
+    for (size_t i = 0; i < registry->container_count; i++) {
+        free(registry->containers[i].wanted);
+        free(registry->containers[i].values);
+    }
+    free(registry->containers);
+    free(registry->classes);
+}

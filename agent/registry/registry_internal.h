@@ -1,0 +1,134 @@
+/* What the files of the registry share. */
+#ifndef SJ_AGENT_REGISTRY_REGISTRY_INTERNAL_H
+#define SJ_AGENT_REGISTRY_REGISTRY_INTERNAL_H
+
+#include "agent/registry/method_names.h"
+#include "agent/registry/registry.h"
+#include "proto/base/hash_map.h"
+
+#include <limits.h>
+#include <pthread.h>
+
+enum { SJ_REGISTRY_COMMAND_BYTES = 4096 };
+
+typedef struct sj_registry_process {
+    pid_t pid;
+    uint64_t parent;
+    uint64_t started_ticks;
+    char how[12];
+    char executable[PATH_MAX];
+    char command[SJ_REGISTRY_COMMAND_BYTES];
+    sj_process_end end;
+    bool ended;
+} sj_registry_process;
+
+typedef struct sj_registry_module {
+    uint8_t build_id[SJ_BUILD_ID_MAX_BYTES];
+    uint8_t build_id_bytes;
+    bool is_main;      /* the map file belongs to the main program only */
+    bool has_imports;  /* its plan was made with them, whether there are any or not */
+    bool only_imports; /* of a module whose plan was made without */
+    uint32_t first_function;
+    uint32_t function_count;
+    bool counted; /* its APPLIED went into the counters */
+    char path[PATH_MAX];
+    char plan_path[PATH_MAX];
+    uint32_t skips[SJ_REGISTRY_SKIPS];
+} sj_registry_module;
+
+typedef struct sj_registry_mapping {
+    uint64_t process;
+    uint64_t bias;
+    uint64_t loaded_ticks;
+    uint32_t module;
+} sj_registry_mapping;
+
+/* A container whose methods are functions; in the order of their numbers. */
+typedef struct sj_registry_container {
+    uint32_t language;
+    uint32_t module;               /* number */
+    uint8_t *wanted;               /* a bit for each function; owned */
+    sj_link_method_values *values; /* of those that record some; owned */
+    uint32_t value_count;
+} sj_registry_container;
+
+/* A Java class whose methods are functions. */
+typedef struct sj_registry_class {
+    uint64_t id[2];  /* of its bytes and its loader */
+    uint32_t module; /* number */
+} sj_registry_class;
+
+struct sj_registry {
+    sj_registry_options options;
+    pthread_mutex_t mutex;          /* guards everything below */
+    sj_registry_process *processes; /* number - 1 */
+    size_t process_count;
+    size_t process_capacity;
+    sj_registry_module *modules; /* number - 1 */
+    size_t module_count;
+    size_t module_capacity;
+    sj_registry_mapping *mappings;
+    size_t mapping_count;
+    size_t mapping_capacity;
+    sj_registry_container *containers;
+    size_t container_count;
+    size_t container_capacity;
+    sj_registry_class *classes;
+    size_t class_count;
+    size_t class_capacity;
+    uint32_t next_function;
+    sj_method_names method_names;   /* of methods that record their receivers */
+    sj_hash_map receiver_functions; /* by class (its name's address, + 1: metaclass) and method */
+    sj_registry_counters counters;
+    uint64_t reviewed; /* process that may ask for more functions; 0: none */
+    const uint8_t *prepared;
+    uint32_t prepared_count;
+};
+
+/* sj_registry_find_file returns the file of a module: an emulator leads the program to the files of
+ * its own machine where there are some. */
+const char *sj_registry_find_file(const sj_registry *registry, const char *path,
+                                  char in_root[PATH_MAX]);
+
+/* sj_registry_read_classes is called before anything is decided by class, without the mutex: a
+ * class may descend from one of a module that is named later. `path` NULL: not for a module. Errors
+ * of sj_class_table_read_process. */
+SJ_MUST_CHECK sj_status sj_registry_read_classes(sj_registry *registry, uint64_t process,
+                                                 const sj_link_module *module, const char *path);
+
+/* sj_registry_add_mapping keeps and sends one mapping; a known one is not changed.
+ * SJ_ENOMEM, errors of the frame writer. The caller holds the mutex, here and below. */
+SJ_MUST_CHECK sj_status sj_registry_add_mapping(sj_registry *registry,
+                                                const sj_registry_mapping *mapping);
+
+/* sj_registry_add_group makes a module called `path` of functions that a runtime has, with the
+ * mapping of a process. SJ_ELIMIT, SJ_ENOMEM, errors of the frame writer. */
+SJ_MUST_CHECK sj_status sj_registry_add_group(sj_registry *registry,
+                                              const sj_registry_mapping *mapping,
+                                              const sj_plan_header *group, const char *path,
+                                              uint32_t *first_function);
+
+/* sj_registry_note_plan_failure counts a module that could not be planned. */
+void sj_registry_note_plan_failure(sj_registry *registry, const char *path, const sj_error *error);
+
+/* sj_registry_free_containers frees what add_container and add_class keep. */
+void sj_registry_free_containers(sj_registry *registry);
+
+/* sj_registry_send_unhooked reports which functions of a module (places in it) a
+ * process has no hooks of. Errors of the frame writer. */
+SJ_MUST_CHECK sj_status sj_registry_send_unhooked(sj_registry *registry, uint64_t process,
+                                                  const sj_registry_module *entry,
+                                                  const sj_link_failure *failures, size_t count);
+
+/* sj_registry_plan_locked is sj_registry_plan_module; `*planned` is the entry. */
+SJ_MUST_CHECK sj_status sj_registry_plan_locked(sj_registry *registry,
+                                                const sj_plan_request *request,
+                                                sj_registry_module **planned);
+
+/* sj_registry_plan_imports_locked does so for the imports of a module whose plan has none.
+ * SJ_EUNSUPPORTED also where it has, or where calls of libraries are not wanted. */
+SJ_MUST_CHECK sj_status sj_registry_plan_imports_locked(sj_registry *registry,
+                                                        const sj_plan_request *request,
+                                                        sj_registry_module **planned);
+
+#endif

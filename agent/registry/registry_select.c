@@ -1,0 +1,270 @@
+/* Design notes
+ *
+ * A plan holds all functions of its module and a mark on those that are not wanted, so another
+ * selection only moves marks. What a process has no hooks for yet it is given as a second plan of
+ * the same module, with all that it has marked as not wanted: both come from one plan, so that
+ * their patches never overlap. */
+#include "agent/planner/plan_file.h"
+#include "agent/registry/module_plan.h"
+#include "agent/registry/registry_internal.h"
+#include "agent/session/module_frames.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+
+/* count_marks notes how the functions of a module stand now, in place of how they stood. */
+static void count_marks(sj_registry *registry, sj_registry_module *entry,
+                        const sj_plan_header *plan)
+{
+    sj_registry_counters *counters = &registry->counters;
+    const sj_plan_function *functions = sj_plan_functions(plan);
+    uint32_t skips[SJ_REGISTRY_SKIPS] = {0};
+    for (uint32_t i = 0; i < plan->function_count; i++) {
+        skips[functions[i].skip % SJ_REGISTRY_SKIPS]++;
+    }
+    for (size_t i = 1; i < SJ_REGISTRY_SKIPS; i++) {
+        if (entry->counted && i != SJ_SKIP_COLD_PART) {
+            const uint64_t more = (uint64_t)skips[i] - entry->skips[i]; /* may be less: it wraps */
+            counters->skips[i] += more;
+            counters->hooked -= more;
+        }
+        entry->skips[i] = skips[i];
+    }
+    counters->filtered = counters->skips[SJ_SKIP_FILTERED];
+}
+
+static void set_names(sj_function_rules *rules, const sj_registry_module *entry,
+                      const sj_plan_header *plan)
+{
+    const sj_plan_function *functions = sj_plan_functions(plan);
+    for (uint32_t i = 0; i < plan->function_count && rules != NULL; i++) {
+        sj_function_rules_name(rules, entry->first_function + i,
+                               sj_plan_string(plan, functions[i].name));
+    }
+}
+
+static void record_states(const sj_registry_module *entry, const sj_plan_header *plan,
+                          uint8_t *states)
+{
+    const sj_plan_function *functions = sj_plan_functions(plan);
+    for (uint32_t i = 0; i < plan->function_count; i++) {
+        if (functions[i].technique != SJ_TECHNIQUE_NONE) {
+            states[entry->first_function + i] =
+                sj_plan_is_hooked(&functions[i]) ? SJ_FUNCTION_WANTED : SJ_FUNCTION_UNWANTED;
+        }
+    }
+}
+
+static sj_status select_module(sj_registry *registry, sj_registry_module *entry,
+                               const sj_selection *selection, sj_function_rules *rules,
+                               uint8_t *states)
+{
+    sj_plan plan = {0};
+    bool changed = false;
+    char in_root[PATH_MAX];
+    const sj_module_plan_options choice = {
+        .selection = selection,
+        .rules = rules,
+        .path = sj_registry_find_file(registry, entry->path, in_root),
+        .is_main = entry->is_main};
+    if (rules != NULL) {
+        sj_function_rules_module(rules, entry->path);
+    }
+    SJ_TRY(sj_plan_map(entry->plan_path, &plan));
+    sj_status status = sj_module_plan_select(
+        &choice, sj_selection_wants_module(selection, entry->path, entry->is_main), &plan,
+        &changed);
+    if (status == SJ_OK && changed) {
+        status = sj_plan_write(&plan, entry->plan_path, NULL);
+    }
+    if (status == SJ_OK && changed) {
+        count_marks(registry, entry, plan.header);
+        status =
+            sj_module_frames_send(registry->options.writer, plan.header, entry->path,
+                                  (uint32_t)(entry - registry->modules) + 1, entry->first_function);
+    }
+    if (status == SJ_OK) {
+        set_names(rules, entry, plan.header);
+        record_states(entry, plan.header, states);
+    }
+    sj_plan_free(&plan);
+    return status;
+}
+
+sj_status sj_registry_select(sj_registry *registry, const sj_selection *selection,
+                             sj_function_rules *rules, sj_function_states *states)
+{
+    sj_status status = SJ_OK;
+    pthread_mutex_lock(&registry->mutex);
+    *states = (sj_function_states){
+        .states = calloc(registry->next_function, 1),
+        .count = registry->next_function,
+        .other_modules =
+            (selection->library_calls && !registry->options.selection->library_calls) ||
+            !sj_selection_same_modules(registry->options.selection, selection)};
+    status = states->states != NULL ? SJ_OK : SJ_ENOMEM;
+    for (size_t i = 0; i < registry->module_count && status == SJ_OK; i++) {
+        /* Methods that a runtime named have no plan: they stay as they are. */
+        if (registry->modules[i].plan_path[0] != '\0') {
+            status =
+                select_module(registry, &registry->modules[i], selection, rules, states->states);
+        }
+    }
+    if (status == SJ_OK) {
+        registry->options.selection = selection;
+        registry->options.rules = rules;
+    }
+    pthread_mutex_unlock(&registry->mutex);
+    return status;
+}
+
+/* is_mapped returns whether a process has the module. */
+static bool is_mapped(const sj_registry *registry, uint64_t process, uint32_t module)
+{
+    for (size_t i = 0; i < registry->mapping_count; i++) {
+        if (registry->mappings[i].process == process && registry->mappings[i].module == module) {
+            return true;
+        }
+    }
+    return false;
+}
+
+sj_status sj_registry_report_missed(sj_registry *registry, uint64_t process,
+                                    const uint32_t *functions, size_t count, size_t *reported)
+{
+    sj_status status = SJ_OK;
+    size_t next = 0;
+    *reported = 0;
+    pthread_mutex_lock(&registry->mutex);
+    for (size_t i = 0; i < registry->module_count && status == SJ_OK; i++) {
+        const sj_registry_module *entry = &registry->modules[i];
+        sj_link_failure *failures = calloc(count + 1, sizeof(*failures));
+        size_t found = 0;
+        status = failures != NULL ? SJ_OK : SJ_ENOMEM;
+        for (; next < count && functions[next] < entry->first_function + entry->function_count;
+             next++) {
+            if (status == SJ_OK && functions[next] >= entry->first_function) {
+                failures[found++] =
+                    (sj_link_failure){.function = functions[next] - entry->first_function,
+                                      .skip = SJ_SKIP_CODE_DIFFERS};
+            }
+        }
+        if (found != 0 && is_mapped(registry, process, (uint32_t)i + 1)) {
+            *reported += found;
+            status = sj_registry_send_unhooked(registry, process, entry, failures, found);
+        }
+        free(failures);
+    }
+    pthread_mutex_unlock(&registry->mutex);
+    return status;
+}
+
+void sj_registry_begin_review(sj_registry *registry, uint64_t process, const uint8_t *prepared,
+                              uint32_t count)
+{
+    pthread_mutex_lock(&registry->mutex);
+    registry->reviewed = process;
+    registry->prepared = prepared;
+    registry->prepared_count = count;
+    pthread_mutex_unlock(&registry->mutex);
+}
+
+void sj_registry_end_review(sj_registry *registry)
+{
+    sj_registry_begin_review(registry, 0, NULL, 0);
+}
+
+/* What a process lacks of a module: functions that are wanted and have no hooks. */
+typedef struct missing_functions {
+    const sj_registry *registry;
+    const sj_plan_function *functions;
+    uint32_t first_function;
+    uint32_t at; /* in the plan's order */
+    uint32_t count;
+} missing_functions;
+
+static bool is_missing(void *context, const char *name, uint64_t offset, uint32_t size_bytes)
+{
+    missing_functions *missing = context;
+    const sj_plan_function *function = &missing->functions[missing->at];
+    const uint32_t id = missing->first_function + missing->at++;
+    (void)name;
+    (void)offset;
+    (void)size_bytes;
+    const bool is_one = sj_plan_is_hooked(function) && (id >= missing->registry->prepared_count ||
+                                                        missing->registry->prepared[id] == 0);
+    missing->count += is_one;
+    return is_one;
+}
+
+/* write_missing writes the plan of what is missing beside the module's own. */
+static sj_status write_missing(const sj_registry *registry, const sj_registry_module *entry,
+                               char *path, size_t capacity)
+{
+    sj_plan plan = {0};
+    sj_plan whole = {0};
+    SJ_TRY(sj_plan_map(entry->plan_path, &whole));
+    sj_status status = sj_plan_map(entry->plan_path, &plan);
+    missing_functions missing = {.registry = registry,
+                                 .functions = sj_plan_functions(whole.header),
+                                 .first_function = entry->first_function};
+    if (status == SJ_OK) {
+        status = sj_plan_select(&plan, is_missing, &missing, NULL);
+    }
+    if (status == SJ_OK && missing.count == 0) {
+        status = SJ_EUNSUPPORTED;
+    }
+    if (status == SJ_OK) {
+        const int written = snprintf(path, capacity, "%s.more", entry->plan_path);
+        status = written > 0 && (size_t)written < capacity ? sj_plan_write(&plan, path, NULL)
+                                                           : SJ_ELIMIT;
+    }
+    sj_plan_free(&plan);
+    sj_plan_free(&whole);
+    return status;
+}
+
+sj_status sj_registry_review_module(sj_registry *registry, const sj_plan_request *request,
+                                    sj_plan_answer *answer)
+{
+    sj_registry_module *entry = NULL;
+    SJ_TRY(sj_registry_read_classes(registry, request->process, request->module, request->path));
+    pthread_mutex_lock(&registry->mutex);
+    sj_status status =
+        registry->reviewed == request->process && request->process != 0 ? SJ_OK : SJ_EUNSUPPORTED;
+    if (status == SJ_OK) {
+        status = sj_registry_plan_locked(registry, request, &entry);
+    }
+    if (status == SJ_OK) {
+        answer->first_function = entry->first_function;
+        status = write_missing(registry, entry, answer->plan_path, sizeof(answer->plan_path));
+    }
+    pthread_mutex_unlock(&registry->mutex);
+    return status;
+}
+
+sj_status sj_registry_plan_imports(sj_registry *registry, const sj_plan_request *request,
+                                   sj_plan_answer *answer)
+{
+    sj_registry_module *entry = NULL;
+    pthread_mutex_lock(&registry->mutex);
+    sj_status status = sj_registry_plan_imports_locked(registry, request, &entry);
+    if (status == SJ_OK) {
+        answer->first_function = entry->first_function;
+        if (registry->reviewed == request->process) {
+            status = write_missing(registry, entry, answer->plan_path, sizeof(answer->plan_path));
+        } else {
+            snprintf(answer->plan_path, sizeof(answer->plan_path), "%s", entry->plan_path);
+        }
+    }
+    pthread_mutex_unlock(&registry->mutex);
+    return status;
+}
+
+bool sj_registry_wants_library_calls(sj_registry *registry)
+{
+    pthread_mutex_lock(&registry->mutex);
+    const bool wants = registry->options.selection->library_calls;
+    pthread_mutex_unlock(&registry->mutex);
+    return wants;
+}

@@ -1,0 +1,37 @@
+/* Big-endian bytes, as class files have them: reading through the cursor, and a growing output. */
+#ifndef SJ_AGENT_RUNTIMES_JVM_BIG_ENDIAN_H
+#define SJ_AGENT_RUNTIMES_JVM_BIG_ENDIAN_H
+
+#include "proto/base/cursor.h"
+
+static inline uint16_t sj_read_be16(sj_reader *reader)
+{
+    const uint8_t *bytes = sj_reader_take(reader, 2);
+    return bytes != NULL ? (uint16_t)(bytes[0] << 8 | bytes[1]) : 0;
+}
+
+static inline uint32_t sj_read_be32(sj_reader *reader)
+{
+    const uint32_t high = sj_read_be16(reader);
+    return high << 16 | sj_read_be16(reader);
+}
+
+/* An output that grows. Zeroed is empty. After a failed allocation `bad` is set and what is put is
+ * dropped, so that a caller may check once. Free `data` with free(). One thread. */
+typedef struct sj_be_output {
+    uint8_t *data;
+    size_t size;
+    size_t capacity;
+    bool bad;
+} sj_be_output;
+
+void sj_be_put(sj_be_output *output, const void *bytes, size_t size);
+void sj_be_put8(sj_be_output *output, uint8_t value);
+void sj_be_put16(sj_be_output *output, uint16_t value);
+void sj_be_put32(sj_be_output *output, uint32_t value);
+
+/* sj_be_set16 and sj_be_set32 replace what was put at `at`; nothing beyond the output's end. */
+void sj_be_set16(sj_be_output *output, size_t at, uint16_t value);
+void sj_be_set32(sj_be_output *output, size_t at, uint32_t value);
+
+#endif

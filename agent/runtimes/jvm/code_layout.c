@@ -1,0 +1,98 @@
+#include "agent/runtimes/jvm/code_layout.h"
+
+#include "agent/runtimes/jvm/bytecode.h"
+
+#include <stdlib.h>
+
+/* The constructor's call of the other constructor, in the order of the code: the first <init> that
+ * is called of nothing that was made by `new` since. */
+typedef struct constructor_search {
+    bool is_constructor;
+    uint32_t made; /* objects that are not initialised yet */
+} constructor_search;
+
+static bool calls_other_constructor(constructor_search *search, const sj_class_file *file,
+                                    const sj_bytecode *instruction, sj_slice code)
+{
+    if (instruction->opcode == SJ_BYTECODE_NEW) {
+        search->made++;
+    }
+    if (instruction->opcode != SJ_BYTECODE_INVOKESPECIAL) {
+        return false;
+    }
+    const uint8_t *operand = code.data + instruction->at + 1;
+    const uint16_t index = (uint16_t)(operand[0] << 8 | operand[1]);
+    if (!sj_class_text_is(sj_class_reference_name(file, index), "<init>")) {
+        return false;
+    }
+    if (search->made > 0) {
+        search->made--;
+        return false;
+    }
+    return true;
+}
+
+/* The size of an instruction at its new place. */
+static uint32_t size_at(const sj_bytecode *instruction, uint32_t place)
+{
+    if (instruction->kind != SJ_BYTECODE_SWITCH) {
+        return instruction->size;
+    }
+    return instruction->size - sj_bytecode_padding(instruction->at) + sj_bytecode_padding(place);
+}
+
+static sj_status place_all(const sj_class_file *file, constructor_search *search,
+                           sj_code_layout *layout)
+{
+    sj_bytecode instruction;
+    uint32_t place = SJ_PROBE_BYTES;
+    uint32_t at = 0;
+    bool is_covered = !search->is_constructor;
+    layout->covered_from = SJ_PROBE_BYTES;
+    for (; at < layout->code.size; at += instruction.size) {
+        SJ_TRY(sj_bytecode_read(layout->code, at, &instruction));
+        if (place >= SJ_CODE_MAX_BYTES) {
+            return SJ_ELIMIT;
+        }
+        layout->place[at] = (uint16_t)place;
+        place += instruction.kind == SJ_BYTECODE_RETURN ? SJ_PROBE_BYTES : 0;
+        place += size_at(&instruction, place);
+        if (!is_covered && calls_other_constructor(search, file, &instruction, layout->code)) {
+            is_covered = true;
+            layout->covered_from = (uint16_t)place;
+        }
+    }
+    if (place + SJ_PROBE_BYTES + 1 > SJ_CODE_MAX_BYTES) {
+        return SJ_ELIMIT;
+    }
+    layout->place[at] = (uint16_t)place;
+    layout->has_handler = is_covered;
+    return SJ_OK;
+}
+
+sj_status sj_code_layout_make(const sj_class_file *file, const sj_class_method *method,
+                              sj_slice code, sj_code_layout *layout)
+{
+    *layout = (sj_code_layout){.code = code};
+    if (code.size == 0) {
+        return SJ_ECORRUPT;
+    }
+    if (code.size > SJ_CODE_MAX_BYTES) {
+        return SJ_ELIMIT;
+    }
+    layout->place = malloc((code.size + 1) * sizeof(*layout->place));
+    if (layout->place == NULL) {
+        return SJ_ENOMEM;
+    }
+    for (size_t i = 0; i <= code.size; i++) {
+        layout->place[i] = SJ_CODE_NOWHERE;
+    }
+    constructor_search search = {.is_constructor = sj_class_text_is(method->name, "<init>")};
+    return place_all(file, &search, layout);
+}
+
+void sj_code_layout_deinit(sj_code_layout *layout)
+{
+    free(layout->place);
+    layout->place = NULL;
+}

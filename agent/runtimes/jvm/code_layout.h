@@ -1,0 +1,35 @@
+/* Where the instructions of a method stand once the probes are in. */
+#ifndef SJ_AGENT_RUNTIMES_JVM_CODE_LAYOUT_H
+#define SJ_AGENT_RUNTIMES_JVM_CODE_LAYOUT_H
+
+#include "agent/runtimes/jvm/class_file.h"
+
+enum {
+    SJ_PROBE_BYTES = 6, /* push, invokestatic */
+    SJ_CODE_NOWHERE = UINT16_MAX,
+    SJ_CODE_MAX_BYTES = 65535
+};
+
+typedef struct sj_code_layout {
+    sj_slice code;
+    uint16_t *place; /* [code.size + 1] new offset of each instruction; SJ_CODE_NOWHERE: inside one;
+                        the last: end of the old code */
+    uint16_t covered_from; /* new offset from which a handler may cover the code */
+    bool has_handler;
+} sj_code_layout;
+
+/* sj_code_layout_make places the instructions of `code`. Release with sj_code_layout_deinit, also
+ * after a failure. SJ_ECORRUPT, SJ_ELIMIT too large, SJ_ENOMEM. Any thread. */
+SJ_MUST_CHECK sj_status sj_code_layout_make(const sj_class_file *file,
+                                            const sj_class_method *method, sj_slice code,
+                                            sj_code_layout *layout);
+void sj_code_layout_deinit(sj_code_layout *layout);
+
+/* sj_code_layout_at gives the new offset of the instruction at `at`; SJ_CODE_NOWHERE when none
+ * begins there. */
+static inline uint16_t sj_code_layout_at(const sj_code_layout *layout, uint64_t at)
+{
+    return at <= layout->code.size ? layout->place[at] : SJ_CODE_NOWHERE;
+}
+
+#endif

@@ -1,0 +1,380 @@
+#include "agent/runtimes/jvm/code_rewrite.h"
+
+#include "agent/runtimes/jvm/bytecode.h"
+#include "agent/runtimes/jvm/code_layout.h"
+#include "agent/runtimes/jvm/stack_map.h"
+
+enum { EXCEPTION_BYTES = 8, SHORT_ID_MAX = INT16_MAX };
+
+/* The contents of a Code attribute. */
+typedef struct code_parts {
+    uint16_t max_stack;
+    uint16_t max_locals;
+    sj_slice code;
+    uint16_t exception_count;
+    sj_slice exceptions;
+    sj_slice attributes; /* from attributes_count on */
+} code_parts;
+
+typedef struct code_run {
+    const sj_class_file *file;
+    const sj_probe_constants *constants;
+    uint32_t function;
+    code_parts parts;
+    sj_code_layout layout;
+    sj_be_output *output;
+    size_t code_at; /* in the output: where the new code begins */
+    bool is_far;    /* a jump does not reach */
+} code_run;
+
+static sj_slice take_slice(sj_reader *reader, size_t size)
+{
+    const uint8_t *data = sj_reader_take(reader, size);
+    return data != NULL ? (sj_slice){data, size} : (sj_slice){0};
+}
+
+static bool read_parts(const sj_class_file *file, const sj_class_method *method, code_parts *parts)
+{
+    sj_reader reader = sj_reader_of(file->bytes.data + method->code, method->code_bytes);
+    parts->max_stack = sj_read_be16(&reader);
+    parts->max_locals = sj_read_be16(&reader);
+    parts->code = take_slice(&reader, sj_read_be32(&reader));
+    parts->exception_count = sj_read_be16(&reader);
+    parts->exceptions = take_slice(&reader, (size_t)parts->exception_count * EXCEPTION_BYTES);
+    parts->attributes = take_slice(&reader, sj_reader_left(&reader));
+    return !reader.bad && parts->code.size != 0 && parts->max_stack < UINT16_MAX;
+}
+
+static void put_probe(code_run *run, uint16_t method)
+{
+    if (run->function <= SHORT_ID_MAX) {
+        sj_be_put8(run->output, SJ_BYTECODE_SIPUSH);
+        sj_be_put16(run->output, (uint16_t)run->function);
+    } else {
+        sj_be_put8(run->output, SJ_BYTECODE_LDC_W);
+        sj_be_put16(run->output, run->constants->id);
+    }
+    sj_be_put8(run->output, SJ_BYTECODE_INVOKESTATIC);
+    sj_be_put16(run->output, method);
+}
+
+/* The new distance of a jump from the instruction at `from`; false: it leads to no instruction. */
+static bool move_jump(const code_run *run, uint32_t from, int64_t distance, int32_t *moved)
+{
+    const int64_t to = (int64_t)from + distance;
+    const uint16_t place = to < 0 ? SJ_CODE_NOWHERE : sj_code_layout_at(&run->layout, (uint64_t)to);
+    const size_t here = run->output->size - run->code_at;
+    *moved = (int32_t)place - (int32_t)here;
+    return place != SJ_CODE_NOWHERE && (uint64_t)to < run->parts.code.size;
+}
+
+static bool put_jump(code_run *run, const sj_bytecode *instruction)
+{
+    sj_reader operands =
+        sj_reader_of(run->parts.code.data + instruction->at + 1, instruction->size - 1);
+    const bool is_wide = instruction->kind == SJ_BYTECODE_WIDE_JUMP;
+    const int64_t distance =
+        is_wide ? (int32_t)sj_read_be32(&operands) : (int16_t)sj_read_be16(&operands);
+    int32_t moved;
+    if (!move_jump(run, instruction->at, distance, &moved)) {
+        return false;
+    }
+    sj_be_put8(run->output, instruction->opcode);
+    if (is_wide) {
+        sj_be_put32(run->output, (uint32_t)moved);
+    } else {
+        run->is_far = run->is_far || moved != (int16_t)moved;
+        sj_be_put16(run->output, (uint16_t)moved);
+    }
+    return true;
+}
+
+static bool put_switch(code_run *run, const sj_bytecode *instruction)
+{
+    const uint32_t end = instruction->at + instruction->size;
+    const size_t here = run->output->size - run->code_at;
+    sj_reader operands =
+        sj_reader_of(run->parts.code.data + instruction->table, end - instruction->table);
+    const bool is_table = instruction->opcode == SJ_BYTECODE_TABLESWITCH;
+    sj_be_output jumps = *run->output; /* distances count from the opcode, which is put last */
+    int32_t moved;
+    if (!move_jump(run, instruction->at, (int32_t)sj_read_be32(&operands), &moved)) {
+        return false;
+    }
+    sj_be_put8(&jumps, instruction->opcode);
+    sj_be_put(&jumps, "\0\0", sj_bytecode_padding((uint32_t)here));
+    sj_be_put32(&jumps, (uint32_t)moved);
+    sj_be_put32(&jumps, sj_read_be32(&operands)); /* low, or the number of pairs */
+    if (is_table) {
+        sj_be_put32(&jumps, sj_read_be32(&operands)); /* high */
+    }
+    bool is_sound = true;
+    while (is_sound && sj_reader_left(&operands) > 0) {
+        if (!is_table) {
+            sj_be_put32(&jumps, sj_read_be32(&operands)); /* match */
+        }
+        is_sound = move_jump(run, instruction->at, (int32_t)sj_read_be32(&operands), &moved);
+        sj_be_put32(&jumps, (uint32_t)moved);
+    }
+    *run->output = jumps;
+    return is_sound && !operands.bad;
+}
+
+static bool put_instructions(code_run *run)
+{
+    sj_bytecode instruction;
+    put_probe(run, run->constants->enter);
+    for (uint32_t at = 0; at < run->parts.code.size; at += instruction.size) {
+        if (sj_bytecode_read(run->parts.code, at, &instruction) != SJ_OK) {
+            return false;
+        }
+        bool is_sound = true;
+        if (instruction.kind == SJ_BYTECODE_RETURN) {
+            put_probe(run, run->constants->leave);
+            sj_be_put8(run->output, instruction.opcode);
+        } else if (instruction.kind == SJ_BYTECODE_SWITCH) {
+            is_sound = put_switch(run, &instruction);
+        } else if (instruction.kind == SJ_BYTECODE_PLAIN) {
+            sj_be_put(run->output, run->parts.code.data + at, instruction.size);
+        } else {
+            is_sound = put_jump(run, &instruction);
+        }
+        if (!is_sound) {
+            return false;
+        }
+    }
+    if (run->layout.has_handler) {
+        put_probe(run, run->constants->unwind);
+        sj_be_put8(run->output, SJ_BYTECODE_ATHROW);
+    }
+    return true;
+}
+
+static void put_exception(code_run *run, uint32_t start, uint32_t end, uint32_t handler,
+                          uint16_t type)
+{
+    sj_be_put16(run->output, (uint16_t)start);
+    sj_be_put16(run->output, (uint16_t)end);
+    sj_be_put16(run->output, (uint16_t)handler);
+    sj_be_put16(run->output, type);
+}
+
+/* The handler of everything: the code without the returns, whose exit is recorded already. */
+static uint32_t put_own_exceptions(code_run *run)
+{
+    const uint32_t handler = run->layout.place[run->parts.code.size];
+    uint32_t start = run->layout.covered_from;
+    uint32_t count = 0;
+    sj_bytecode instruction = {.size = 1};
+    for (uint32_t at = 0; at < run->parts.code.size; at += instruction.size) {
+        if (sj_bytecode_read(run->parts.code, at, &instruction) != SJ_OK) {
+            return count; /* cannot be: the instructions were put by the same reading */
+        }
+        const uint32_t place = run->layout.place[at];
+        if (instruction.kind == SJ_BYTECODE_RETURN && place >= run->layout.covered_from) {
+            if (start < place) {
+                put_exception(run, start, place, handler, 0);
+                count++;
+            }
+            start = place + SJ_PROBE_BYTES + 1;
+        }
+    }
+    if (start < handler) {
+        put_exception(run, start, handler, handler, 0);
+        count++;
+    }
+    return count;
+}
+
+static bool put_exceptions(code_run *run)
+{
+    sj_reader reader = sj_reader_of(run->parts.exceptions.data, run->parts.exceptions.size);
+    const size_t count_at = run->output->size;
+    uint32_t count = run->parts.exception_count;
+    sj_be_put16(run->output, 0);
+    for (uint32_t i = 0; i < run->parts.exception_count; i++) {
+        const uint16_t start = sj_code_layout_at(&run->layout, sj_read_be16(&reader));
+        const uint16_t end = sj_code_layout_at(&run->layout, sj_read_be16(&reader));
+        const uint16_t handler = sj_code_layout_at(&run->layout, sj_read_be16(&reader));
+        if (start == SJ_CODE_NOWHERE || end == SJ_CODE_NOWHERE || handler == SJ_CODE_NOWHERE) {
+            return false;
+        }
+        put_exception(run, start, end, handler, sj_read_be16(&reader));
+    }
+    count += run->layout.has_handler ? put_own_exceptions(run) : 0;
+    sj_be_set16(run->output, count_at, (uint16_t)count);
+    return count <= UINT16_MAX && !reader.bad;
+}
+
+/* LineNumberTable: pairs of a place and a line. */
+static bool put_lines(code_run *run, sj_reader *table)
+{
+    const uint16_t count = sj_read_be16(table);
+    sj_be_put16(run->output, count);
+    for (uint32_t i = 0; i < count; i++) {
+        const uint16_t place = sj_code_layout_at(&run->layout, sj_read_be16(table));
+        sj_be_put16(run->output, place);
+        sj_be_put16(run->output, sj_read_be16(table));
+        if (place == SJ_CODE_NOWHERE || table->bad) {
+            return false;
+        }
+    }
+    return true;
+}
+
+/* LocalVariableTable and LocalVariableTypeTable: a place, a length, and six bytes more. */
+static bool put_variables(code_run *run, sj_reader *table)
+{
+    enum { REST = 6 };
+    const uint16_t count = sj_read_be16(table);
+    sj_be_put16(run->output, count);
+    for (uint32_t i = 0; i < count; i++) {
+        const uint32_t from = sj_read_be16(table);
+        const uint32_t to = from + sj_read_be16(table);
+        const uint8_t *rest = sj_reader_take(table, REST);
+        const uint16_t start = sj_code_layout_at(&run->layout, from);
+        const uint16_t end = sj_code_layout_at(&run->layout, to);
+        if (rest == NULL || start == SJ_CODE_NOWHERE || end == SJ_CODE_NOWHERE) {
+            return false;
+        }
+        sj_be_put16(run->output, start);
+        sj_be_put16(run->output, (uint16_t)(end - start));
+        sj_be_put(run->output, rest, REST);
+    }
+    return true;
+}
+
+typedef bool (*table_mover)(code_run *run, sj_reader *table);
+
+static table_mover mover_of(sj_slice name)
+{
+    if (sj_class_text_is(name, "LineNumberTable")) {
+        return put_lines;
+    }
+    return sj_class_text_is(name, "LocalVariableTable") ||
+                   sj_class_text_is(name, "LocalVariableTypeTable")
+               ? put_variables
+               : NULL;
+}
+
+/* Puts name, length and contents of one attribute; `contents` puts the last and may fail. */
+static bool put_attribute(code_run *run, uint16_t name, table_mover mover, sj_slice table)
+{
+    sj_reader reader = sj_reader_of(table.data, table.size);
+    sj_be_put16(run->output, name);
+    const size_t length_at = run->output->size;
+    sj_be_put32(run->output, 0);
+    if (!mover(run, &reader)) {
+        return false;
+    }
+    sj_be_set32(run->output, length_at, (uint32_t)(run->output->size - length_at - 4));
+    return true;
+}
+
+static sj_status put_stack_map(code_run *run, sj_slice old)
+{
+    sj_be_put16(run->output, run->constants->stack_map_name);
+    const size_t length_at = run->output->size;
+    sj_be_put32(run->output, 0);
+    SJ_TRY(sj_stack_map_move(old, &run->layout, run->constants->throwable, run->output));
+    sj_be_set32(run->output, length_at, (uint32_t)(run->output->size - length_at - 4));
+    return SJ_OK;
+}
+
+/* What the JVM does not read of a method's code (type annotations, other compilers' tables) is left
+ * out: it names places that have moved. */
+static sj_status put_attributes(code_run *run)
+{
+    sj_reader reader = sj_reader_of(run->parts.attributes.data, run->parts.attributes.size);
+    const size_t count_at = run->output->size;
+    uint16_t count = 0;
+    sj_slice stack_map = {0};
+    sj_be_put16(run->output, 0);
+    for (uint16_t left = sj_read_be16(&reader); left > 0 && !reader.bad; left--) {
+        const uint16_t name_index = sj_read_be16(&reader);
+        const sj_slice name = sj_class_utf8(run->file, name_index);
+        const sj_slice contents = take_slice(&reader, sj_read_be32(&reader));
+        if (sj_class_text_is(name, "StackMapTable")) {
+            stack_map = contents;
+        } else if (mover_of(name) != NULL) {
+            if (!put_attribute(run, name_index, mover_of(name), contents)) {
+                return SJ_ECORRUPT;
+            }
+            count++;
+        }
+    }
+    if (stack_map.size != 0 ||
+        (run->layout.has_handler && run->file->major >= SJ_CLASS_STACK_MAPS_SINCE)) {
+        SJ_TRY(put_stack_map(run, stack_map));
+        count++;
+    }
+    sj_be_set16(run->output, count_at, count);
+    return reader.bad ? SJ_ECORRUPT : SJ_OK;
+}
+
+static sj_status put_all(code_run *run)
+{
+    sj_be_put16(run->output, (uint16_t)(run->parts.max_stack + 2)); /* exception and id */
+    sj_be_put16(run->output, run->parts.max_locals);
+    const size_t length_at = run->output->size;
+    sj_be_put32(run->output, 0);
+    run->code_at = run->output->size;
+    if (!put_instructions(run)) {
+        return SJ_ECORRUPT;
+    }
+    sj_be_set32(run->output, length_at, (uint32_t)(run->output->size - run->code_at));
+    if (!put_exceptions(run)) {
+        return SJ_ECORRUPT;
+    }
+    return put_attributes(run);
+}
+
+static sj_java_skip rewrite(code_run *run)
+{
+    const size_t start = run->output->size;
+    sj_status status = put_all(run);
+    if (status == SJ_EUNSUPPORTED) { /* a constructor that no handler can be in */
+        run->layout.has_handler = false;
+        run->output->size = start;
+        status = put_all(run);
+    }
+    sj_java_skip skip = run->is_far ? SJ_JAVA_SKIP_FAR_JUMP : SJ_JAVA_REWRITTEN;
+    if (status != SJ_OK) {
+        skip = SJ_JAVA_SKIP_DAMAGED;
+    }
+    run->output->size = skip != SJ_JAVA_REWRITTEN ? start : run->output->size;
+    return skip;
+}
+
+sj_java_skip sj_code_rewrite(const sj_class_file *file, const sj_class_method *method,
+                             uint32_t function, const sj_probe_constants *constants,
+                             sj_be_output *output)
+{
+    code_run run = {.file = file, .constants = constants, .function = function, .output = output};
+    if (method->code == 0) {
+        return SJ_JAVA_SKIP_NO_CODE;
+    }
+    if (!read_parts(file, method, &run.parts)) {
+        return SJ_JAVA_SKIP_DAMAGED;
+    }
+    const sj_status status = sj_code_layout_make(file, method, run.parts.code, &run.layout);
+    sj_java_skip skip = status == SJ_ELIMIT ? SJ_JAVA_SKIP_TOO_LARGE : SJ_JAVA_SKIP_DAMAGED;
+    if (status == SJ_OK) {
+        skip = rewrite(&run);
+    }
+    sj_code_layout_deinit(&run.layout);
+    return skip;
+}
+
+const char *sj_java_skip_text(sj_java_skip skip)
+{
+    static const char *const texts[SJ_JAVA_SKIPS] = {
+        [SJ_JAVA_REWRITTEN] = "recorded",
+        [SJ_JAVA_SKIP_NOT_WANTED] = "filtered by the policy",
+        [SJ_JAVA_SKIP_NO_CODE] = "abstract or native",
+        [SJ_JAVA_SKIP_DAMAGED] = "bytecode that follows no format",
+        [SJ_JAVA_SKIP_TOO_LARGE] = "more than 64 KiB of bytecode with probes",
+        [SJ_JAVA_SKIP_FAR_JUMP] = "a jump of more than 32 KiB with probes",
+        [SJ_JAVA_SKIP_POOL_FULL] = "the class has no constant left"};
+    return (unsigned)skip < SJ_JAVA_SKIPS ? texts[skip] : "unknown";
+}

@@ -1,0 +1,58 @@
+/* An assembly's file: a PE file with a CLI header and metadata tables (ECMA-335, partition II).
+ *
+ * The bytes are foreign. Everything that lies outside of them reads as 0 or as nothing: a damaged
+ * file gives wrong names, never wrong memory. No state; any thread. */
+#ifndef SJ_AGENT_RUNTIMES_MONO_ASSEMBLY_H
+#define SJ_AGENT_RUNTIMES_MONO_ASSEMBLY_H
+
+#include "proto/base/cursor.h"
+
+enum { SJ_ASSEMBLY_TABLES = 0x2d, SJ_ASSEMBLY_COLUMNS = 9, SJ_ASSEMBLY_ID_BYTES = 16 };
+
+/* Tables, by their numbers, and columns of them. */
+enum {
+    SJ_TABLE_MODULE = 0x00,
+    SJ_TABLE_TYPE_REF = 0x01,
+    SJ_TABLE_TYPE_DEF = 0x02,
+    SJ_TABLE_METHOD_DEF = 0x06,
+    SJ_TABLE_TYPE_SPEC = 0x1b,
+    SJ_TABLE_NESTED_CLASS = 0x29,
+    SJ_TABLE_GENERIC_PARAM = 0x2a
+};
+
+typedef struct sj_assembly_table {
+    uint32_t rows;
+    uint32_t row_bytes;
+    const uint8_t *first;
+    uint8_t offsets[SJ_ASSEMBLY_COLUMNS]; /* of the columns in a row */
+    uint8_t sizes[SJ_ASSEMBLY_COLUMNS];   /* 0: there is no such column */
+} sj_assembly_table;
+
+typedef struct sj_assembly {
+    sj_slice strings;
+    sj_slice blobs;
+    sj_slice guids;
+    sj_assembly_table tables[SJ_ASSEMBLY_TABLES];
+} sj_assembly;
+
+/* sj_assembly_open finds the tables and heaps in a file's bytes, which must outlive it.
+ * SJ_ECORRUPT: it is no assembly, or its tables do not fit it. */
+SJ_MUST_CHECK sj_status sj_assembly_open(sj_slice file, sj_assembly *assembly);
+
+/* sj_assembly_cell reads a column of a row (from 1); 0 when there is none. */
+uint32_t sj_assembly_cell(const sj_assembly *assembly, uint32_t table, uint32_t row,
+                          uint32_t column);
+
+/* sj_assembly_string borrows a NUL-terminated text of the heap, "" when there is none. */
+const char *sj_assembly_string(const sj_assembly *assembly, uint32_t index);
+
+/* sj_assembly_blob borrows bytes of the heap. */
+sj_slice sj_assembly_blob(const sj_assembly *assembly, uint32_t index);
+
+/* sj_assembly_id borrows the module id (MVID), NULL when there is none. */
+const uint8_t *sj_assembly_id(const sj_assembly *assembly);
+
+/* sj_assembly_compressed reads a number as signatures hold it (II.23.2). */
+uint32_t sj_assembly_compressed(sj_reader *reader);
+
+#endif

@@ -1,0 +1,149 @@
+#include "agent/runtimes/mono/methods.h"
+
+#include "agent/runtimes/mono/type_names.h"
+
+#include <fcntl.h>
+#include <stdlib.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+enum { FILE_MAX_BYTES = 512 * 1024 * 1024 };
+
+enum { METHOD_NAME = 3, METHOD_SIGNATURE = 4, TYPE_METHODS = 5 };
+
+/* The type that a method belongs to is the last one whose list begins no later. */
+static uint32_t next_owner(const sj_assembly *assembly, uint32_t owner, uint32_t method)
+{
+    const uint32_t types = assembly->tables[SJ_TABLE_TYPE_DEF].rows;
+    while (owner < types &&
+           sj_assembly_cell(assembly, SJ_TABLE_TYPE_DEF, owner + 1, TYPE_METHODS) <= method) {
+        owner++;
+    }
+    return owner;
+}
+
+static void write_name(const sj_type_names *names, uint32_t owner, uint32_t method,
+                       sj_name_text *text)
+{
+    const sj_assembly *assembly = names->assembly;
+    const char *name = sj_assembly_string(
+        assembly, sj_assembly_cell(assembly, SJ_TABLE_METHOD_DEF, method, METHOD_NAME));
+    const sj_slice signature = sj_assembly_blob(
+        assembly, sj_assembly_cell(assembly, SJ_TABLE_METHOD_DEF, method, METHOD_SIGNATURE));
+    const sj_type_scope scope = {.type = owner, .method = method};
+    sj_type_names_add_definition(names, owner, text);
+    sj_name_add(text, ":");
+    sj_name_add(text, name[0] != '\0' ? name : "?");
+    sj_name_add(text, "(");
+    sj_type_names_add_parameters(names, &scope, signature, text);
+    sj_name_add(text, ")");
+}
+
+sj_status sj_mono_each_method(const sj_assembly *assembly, sj_container_sink sink, void *context)
+{
+    sj_type_names names;
+    uint32_t owner = 0;
+    sj_status status = sj_type_names_open(assembly, &names);
+    const uint32_t count = assembly->tables[SJ_TABLE_METHOD_DEF].rows;
+    for (uint32_t method = 1; method <= count && status == SJ_OK; method++) {
+        sj_name_text text = {.capacity = SJ_MONO_NAME_BYTES};
+        owner = next_owner(assembly, owner, method);
+        write_name(&names, owner, method, &text);
+        status = sink(context, method, sj_name_finish(&text));
+    }
+    sj_type_names_close(&names);
+    return status;
+}
+
+static sj_status read_whole(int file, uint8_t *bytes, size_t size)
+{
+    for (size_t at = 0; at < size;) {
+        const ssize_t got = read(file, bytes + at, size - at);
+        if (got <= 0) {
+            return SJ_EIO;
+        }
+        at += (size_t)got;
+    }
+    return SJ_OK;
+}
+
+/* A copy, because a mapped file may be cut while it is read. */
+static sj_status load_file(const char *path, uint8_t **bytes, size_t *size)
+{
+    struct stat facts;
+    const int file = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+    if (file < 0) {
+        return SJ_ENOTFOUND;
+    }
+    sj_status status = SJ_ECORRUPT;
+    if (fstat(file, &facts) == 0 && S_ISREG(facts.st_mode) && facts.st_size > 0 &&
+        facts.st_size <= FILE_MAX_BYTES) {
+        *size = (size_t)facts.st_size;
+        *bytes = malloc(*size);
+        status = *bytes != NULL ? read_whole(file, *bytes, *size) : SJ_ENOMEM;
+    }
+    close(file);
+    return status;
+}
+
+/* An assembly's file in memory. */
+typedef struct loaded_assembly {
+    uint8_t *bytes;
+    sj_assembly assembly;
+} loaded_assembly;
+
+/* Free loaded->bytes also when it failed. */
+static sj_status load_assembly(const char *path, sj_slice id, loaded_assembly *loaded)
+{
+    size_t size = 0;
+    *loaded = (loaded_assembly){0};
+    SJ_TRY(load_file(path, &loaded->bytes, &size));
+    SJ_TRY(sj_assembly_open((sj_slice){.data = loaded->bytes, .size = size}, &loaded->assembly));
+    const uint8_t *found = sj_assembly_id(&loaded->assembly);
+    const bool is_same = id.size == 0 || (found != NULL && id.size == SJ_ASSEMBLY_ID_BYTES &&
+                                          memcmp(found, id.data, id.size) == 0);
+    return is_same ? SJ_OK : SJ_EVERSION;
+}
+
+sj_status sj_mono_read_file(const char *path, sj_slice id, sj_container_sink sink, void *context)
+{
+    loaded_assembly loaded;
+    sj_status status = load_assembly(path, id, &loaded);
+    if (status == SJ_OK) {
+        status = sj_mono_each_method(&loaded.assembly, sink, context);
+    }
+    free(loaded.bytes);
+    return status;
+}
+
+static sj_status each_class(const sj_assembly *assembly, sj_container_class_sink sink,
+                            void *context)
+{
+    sj_type_names names;
+    sj_status status = sj_type_names_open(assembly, &names);
+    const uint32_t count = assembly->tables[SJ_TABLE_TYPE_DEF].rows;
+    for (uint32_t type = 1; type <= count && status == SJ_OK; type++) {
+        sj_name_text name = {.capacity = SJ_MONO_NAME_BYTES};
+        sj_name_text super = {.capacity = SJ_MONO_NAME_BYTES};
+        sj_type_names_add_definition(&names, type, &name);
+        sj_type_names_add_super(&names, type, &super);
+        const char *text = sj_name_finish(&super);
+        if (name.used != 0) {
+            status = sink(context, sj_name_finish(&name), text[0] != '\0' ? text : NULL);
+        }
+    }
+    sj_type_names_close(&names);
+    return status;
+}
+
+sj_status sj_mono_read_classes(const char *path, sj_slice id, sj_container_class_sink sink,
+                               void *context)
+{
+    loaded_assembly loaded;
+    sj_status status = load_assembly(path, id, &loaded);
+    if (status == SJ_OK) {
+        status = each_class(&loaded.assembly, sink, context);
+    }
+    free(loaded.bytes);
+    return status;
+}

@@ -1,0 +1,84 @@
+/* Names of methods: Namespace.Class:Method(types), Outer/Inner:Method(types). */
+#include "agent/runtimes/mono/mono.h"
+
+#include <string.h>
+
+/* The colon between class and method; NULL: the name is no method's. C++ has two in its place. */
+static const char *find_colon(const char *name)
+{
+    const char *open = strchr(name, '(');
+    const char *colon = strchr(name, ':');
+    const bool is_one = open != NULL && colon != NULL && colon < open && colon != name &&
+                        colon[1] != ':' && name[0] != '-' && name[0] != '+';
+    return is_one ? colon : NULL;
+}
+
+static bool is_method(const char *name)
+{
+    return find_colon(name) != NULL;
+}
+
+static bool copy_part(char part[SJ_METHOD_PART_BYTES], const char *from, size_t bytes)
+{
+    if (bytes == 0 || bytes >= SJ_METHOD_PART_BYTES) {
+        return false;
+    }
+    memcpy(part, from, bytes);
+    part[bytes] = '\0';
+    return true;
+}
+
+static bool split_method(const char *name, sj_method_parts *parts)
+{
+    const char *colon = find_colon(name);
+    return colon != NULL && copy_part(parts->class, name, (size_t)(colon - name)) &&
+           copy_part(parts->selector, colon + 1, strcspn(colon + 1, "("));
+}
+
+static bool is_system_class(const char *name)
+{
+    static const char *const prefixes[] = {"System.", "Microsoft.", "Mono.", "Interop/",
+                                           "MS.Internal."};
+    for (size_t i = 0; i < sizeof(prefixes) / sizeof(prefixes[0]); i++) {
+        if (strncmp(name, prefixes[i], strlen(prefixes[i])) == 0) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/* Methods come at run time: no ELF file tells of them. */
+static sj_status find_functions(const sj_elf *elf, sj_runtime_sink sink, void *context)
+{
+    (void)elf;
+    (void)sink;
+    (void)context;
+    return SJ_OK;
+}
+
+static sj_status find_classes(const sj_elf *elf, sj_runtime_class_sink sink, void *context)
+{
+    (void)elf;
+    (void)sink;
+    (void)context;
+    return SJ_OK;
+}
+
+static bool read_live_class(pid_t pid, uint64_t address, sj_live_class *class)
+{
+    (void)pid;
+    (void)address;
+    (void)class;
+    return false;
+}
+
+const sj_runtime sj_runtime_mono = {
+    .name = "mono",
+    .library = "libmonosgen-",
+    .find_functions = find_functions,
+    .find_classes = find_classes,
+    .is_method = is_method,
+    .split_method = split_method,
+    .is_system_class = is_system_class,
+    .read_live_class = read_live_class,
+};

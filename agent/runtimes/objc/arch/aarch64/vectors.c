@@ -1,6 +1,0 @@
-#include "agent/runtimes/objc/internal.h"
-
-bool sj_arch_objc_can_keep_vectors(void)
-{
-    return true;
-}

@@ -1,0 +1,80 @@
+/* Classes of GCC's runtime in a living process. */
+#include "agent/runtimes/objc/objc.h"
+
+#include <string.h>
+#include <sys/uio.h>
+
+/* struct objc_class of GCC's runtime, its beginning, and bits of `info`. */
+typedef struct class_head {
+    uint64_t meta;
+    uint64_t super; /* a class once it is resolved, a name before */
+    uint64_t name;
+    uint64_t version;
+    uint64_t info;
+} class_head;
+
+enum { IS_CLASS = 1, IS_META = 2, IS_RESOLVED = 8, PAGE = 4096 };
+
+static size_t read_memory(pid_t pid, uint64_t address, void *bytes, size_t count)
+{
+    const struct iovec here = {.iov_base = bytes, .iov_len = count};
+    const struct iovec there = {.iov_base = (void *)(uintptr_t)address, .iov_len = count};
+    const ssize_t got = process_vm_readv(pid, &here, 1, &there, 1, 0);
+    return got > 0 ? (size_t)got : 0;
+}
+
+static bool is_name_byte(char byte)
+{
+    return (byte >= 'a' && byte <= 'z') || (byte >= 'A' && byte <= 'Z') ||
+           (byte >= '0' && byte <= '9') || byte == '_' || byte == '$' || byte == '.' || byte == '-';
+}
+
+/* Reads page by page, because a name may end right before memory that cannot be read. */
+static bool read_name(pid_t pid, uint64_t address, char name[SJ_LIVE_CLASS_BYTES])
+{
+    size_t used = 0;
+    while (used < SJ_LIVE_CLASS_BYTES) {
+        const size_t in_page = PAGE - (size_t)((address + used) % PAGE);
+        const size_t left = SJ_LIVE_CLASS_BYTES - used;
+        const size_t got =
+            read_memory(pid, address + used, name + used, in_page < left ? in_page : left);
+        if (got == 0) {
+            return false;
+        }
+        for (const size_t end = used + got; used < end; used++) {
+            if (name[used] == '\0') {
+                return used > 0;
+            }
+            if (!is_name_byte(name[used])) {
+                return false;
+            }
+        }
+    }
+    return false;
+}
+
+static bool read_head(pid_t pid, uint64_t address, class_head *head)
+{
+    const uint64_t kinds = IS_CLASS | IS_META;
+    return address % sizeof(uint64_t) == 0 &&
+           read_memory(pid, address, head, sizeof(*head)) == sizeof(*head) &&
+           ((head->info & kinds) == IS_CLASS || (head->info & kinds) == IS_META);
+}
+
+bool sj_objc_read_live_class(pid_t pid, uint64_t address, sj_live_class *class)
+{
+    class_head head;
+    class_head super;
+    *class = (sj_live_class){0};
+    if (!read_head(pid, address, &head) || !read_name(pid, head.name, class->name)) {
+        return false;
+    }
+    class->is_meta = (head.info & IS_META) != 0;
+    const bool has_super = (head.info & IS_RESOLVED) != 0 && head.super != 0 &&
+                           read_head(pid, head.super, &super) &&
+                           read_name(pid, super.name, class->super);
+    if (!has_super) {
+        class->super[0] = '\0';
+    }
+    return true;
+}

@@ -1,0 +1,82 @@
+#include "agent/uplink/spool_quota.h"
+
+#include <dirent.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <time.h>
+
+uint64_t sj_spool_directory_bytes(const char *directory)
+{
+    uint64_t sum = 0;
+    struct stat about;
+    DIR *folder = opendir(directory);
+    if (folder == NULL) {
+        return 0;
+    }
+    for (struct dirent *entry = readdir(folder); entry != NULL; entry = readdir(folder)) {
+        if (fstatat(dirfd(folder), entry->d_name, &about, AT_SYMLINK_NOFOLLOW) == 0 &&
+            S_ISREG(about.st_mode)) {
+            sum += (uint64_t)about.st_size;
+        }
+    }
+    closedir(folder);
+    return sum;
+}
+
+/* sum_others walks the spools beside `directory`. */
+static uint64_t sum_others(const char *directory)
+{
+    char root[PATH_MAX];
+    char path[2 * PATH_MAX];
+    uint64_t sum = 0;
+    snprintf(root, sizeof(root), "%.4000s", directory);
+    char *slash = strrchr(root, '/');
+    DIR *folder = NULL;
+    if (slash != NULL) {
+        *slash = '\0';
+        folder = opendir(root);
+    }
+    for (struct dirent *entry = folder != NULL ? readdir(folder) : NULL; entry != NULL;
+         entry = readdir(folder)) {
+        if (entry->d_name[0] != '.' && strcmp(entry->d_name, slash + 1) != 0) {
+            snprintf(path, sizeof(path), "%s/%.255s", root, entry->d_name);
+            sum += sj_spool_directory_bytes(path);
+        }
+    }
+    if (folder != NULL) {
+        closedir(folder);
+    }
+    return sum;
+}
+
+static int64_t now_ns(void)
+{
+    struct timespec now;
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return (int64_t)now.tv_sec * 1000000000 + now.tv_nsec;
+}
+
+uint64_t sj_spool_quota_left(sj_spool_quota *room, const char *directory, uint64_t own_bytes,
+                             uint64_t segment_bytes)
+{
+    if (room->budget_bytes == 0) {
+        return UINT64_MAX;
+    }
+    if (own_bytes < room->own_bytes) {
+        room->own_bytes = own_bytes; /* the collector has taken some */
+    }
+    const uint64_t known = room->others_bytes + own_bytes;
+    const bool is_scarce = known + segment_bytes >= room->budget_bytes;
+    if (room->looked_ns == 0 || own_bytes >= room->own_bytes + segment_bytes ||
+        (is_scarce && now_ns() - room->looked_ns > 1000000000)) {
+        room->others_bytes = sum_others(directory);
+        room->own_bytes = own_bytes;
+        room->looked_ns = now_ns();
+    }
+    const uint64_t used = room->others_bytes + own_bytes;
+    return used < room->budget_bytes ? room->budget_bytes - used : 0;
+}

@@ -1,0 +1,322 @@
+/* Design notes
+ *
+ * A region's file is allocated in full when it is made: a program that wrote to a hole of a full
+ * file system would be killed. All that is read of a region is copied or checked, because the
+ * program can write to it. */
+#include "agent/zombies/zombies.h"
+
+#include "agent/host/clock.h"
+#include "agent/zombies/heads.h"
+#include "agent/zombies/zombie_report.h"
+
+#include <fcntl.h>
+#include <limits.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+static const char monitor[] = "zombies";
+
+typedef struct watched_process {
+    struct watched_process *next;
+    uint64_t number;
+    sj_zombie_region *region;
+    sj_stack_walker *walker; /* NULL: not needed yet */
+    uint32_t walker_modules; /* that it knows */
+    char path[PATH_MAX];
+} watched_process;
+
+struct sj_zombies {
+    sj_zombies_options options;
+    pthread_mutex_t mutex; /* guards all below */
+    watched_process *processes;
+    char library[PATH_MAX]; /* that was planned last, with what came of it: */
+    bool is_planned;
+    uint32_t heads[SJ_HEADS];
+    uint64_t malloc_offset;
+    char plan_path[512];
+};
+
+sj_status sj_zombies_new(const sj_zombies_options *options, sj_zombies **zombies)
+{
+    sj_zombies *made = calloc(1, sizeof(*made));
+    if (made == NULL) {
+        return SJ_ENOMEM;
+    }
+    made->options = *options;
+    pthread_mutex_init(&made->mutex, NULL);
+    *zombies = made;
+    return SJ_OK;
+}
+
+/* Sends a report; what the spool has no room for is counted there. */
+static void send_json(const sj_zombies *zombies, uint64_t process, const char *kind, uint64_t ticks,
+                      char *json)
+{
+    if (json != NULL) {
+        const sj_report report = {.ticks = ticks,
+                                  .process = process,
+                                  .monitor = monitor,
+                                  .kind = kind,
+                                  .json = json,
+                                  .json_bytes = strlen(json)};
+        (void)!sj_frame_writer_report(zombies->options.writer, &report);
+    }
+    free(json);
+}
+
+/* The path of the C library that a process has mapped, "" when it has none. */
+static void find_library(pid_t pid, char *path, size_t capacity)
+{
+    char name[64];
+    char line[PATH_MAX + 128];
+    path[0] = '\0';
+    snprintf(name, sizeof(name), "/proc/%d/maps", (int)pid);
+    FILE *maps = fopen(name, "re");
+    while (maps != NULL && path[0] == '\0' && fgets(line, sizeof(line), maps) != NULL) {
+        const char *file = strchr(line, '/');
+        const char *slash = strrchr(line, '/');
+        if (file != NULL && strcmp(slash, "/libc.so.6\n") == 0) {
+            snprintf(path, capacity, "%.*s", (int)strcspn(file, "\n"), file);
+        }
+    }
+    if (maps != NULL) {
+        fclose(maps);
+    }
+}
+
+/* Plans the process's C library unless that was planned last. */
+static void plan_library(sj_zombies *zombies, pid_t pid)
+{
+    char library[PATH_MAX];
+    sj_error error = {0};
+    find_library(pid, library, sizeof(library));
+    if (library[0] == '\0' || strcmp(library, zombies->library) == 0) {
+        zombies->is_planned = zombies->is_planned && library[0] != '\0';
+        return;
+    }
+    const int written =
+        snprintf(zombies->plan_path, sizeof(zombies->plan_path), "%s/zombies-%d.plan",
+                 zombies->options.runtime_directory, (int)pid);
+    snprintf(zombies->library, sizeof(zombies->library), "%s", library);
+    zombies->is_planned =
+        written > 0 && (size_t)written < sizeof(zombies->plan_path) &&
+        sj_heads_plan(library, zombies->options.cache_directory, zombies->plan_path, zombies->heads,
+                      &zombies->malloc_offset, &error) == SJ_OK;
+}
+
+static sj_zombie_region *make_region(const char *path)
+{
+    const int file = open(path, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
+    void *mapped = MAP_FAILED;
+    if (file < 0) {
+        return NULL;
+    }
+    if (posix_fallocate(file, 0, sizeof(sj_zombie_region)) == 0) {
+        mapped = mmap(NULL, sizeof(sj_zombie_region), PROT_READ | PROT_WRITE, MAP_SHARED, file, 0);
+    }
+    close(file);
+    if (mapped == MAP_FAILED) {
+        unlink(path);
+        return NULL;
+    }
+    return mapped;
+}
+
+static void fill_region(const sj_zombies *zombies, sj_zombie_region *region)
+{
+    region->version = SJ_ZOMBIES_VERSION;
+    region->settings = zombies->options.settings;
+    atomic_store(&region->refusal, SJ_ZOMBIE_NOT_STARTED);
+    if (zombies->is_planned) {
+        memcpy(region->heads, zombies->heads, sizeof(region->heads));
+        region->libc_offset = zombies->malloc_offset;
+        memcpy(region->plan_path, zombies->plan_path, sizeof(region->plan_path));
+    }
+    region->magic = SJ_ZOMBIES_MAGIC;
+}
+
+static sj_zombie_region *map_region(const char *path)
+{
+    struct stat status;
+    const int file = open(path, O_RDWR | O_CLOEXEC | O_NOFOLLOW);
+    void *mapped = MAP_FAILED;
+    if (file < 0) {
+        return NULL;
+    }
+    if (fstat(file, &status) == 0 && status.st_size == (off_t)sizeof(sj_zombie_region)) {
+        mapped = mmap(NULL, sizeof(sj_zombie_region), PROT_READ | PROT_WRITE, MAP_SHARED, file, 0);
+    }
+    close(file);
+    sj_zombie_region *region = mapped != MAP_FAILED ? mapped : NULL;
+    if (region != NULL &&
+        (region->magic != SJ_ZOMBIES_MAGIC || region->version != SJ_ZOMBIES_VERSION)) {
+        munmap(mapped, sizeof(sj_zombie_region));
+        return NULL;
+    }
+    return region;
+}
+
+static watched_process *new_process(sj_zombies *zombies, uint64_t number, const char *arena_name,
+                                    sj_zombie_region *(*open_region)(const char *path))
+{
+    watched_process *made = calloc(1, sizeof(*made));
+    const char *end = strrchr(arena_name, '.');
+    if (made == NULL) {
+        return NULL;
+    }
+    made->number = number;
+    const int stem = end != NULL ? (int)(end - arena_name) : (int)strlen(arena_name);
+    snprintf(made->path, sizeof(made->path), "%s/%.*s.zombies", zombies->options.runtime_directory,
+             stem, arena_name);
+    made->region = open_region(made->path);
+    if (made->region == NULL) {
+        free(made);
+        return NULL;
+    }
+    made->next = zombies->processes;
+    zombies->processes = made;
+    return made;
+}
+
+void sj_zombies_join(sj_zombies *zombies, uint64_t process, pid_t pid, const char *arena_name)
+{
+    pthread_mutex_lock(&zombies->mutex);
+    plan_library(zombies, pid);
+    const watched_process *made = new_process(zombies, process, arena_name, make_region);
+    if (made != NULL) {
+        fill_region(zombies, made->region);
+    } else {
+        send_json(zombies, process, "account", sj_clock_ticks(),
+                  strdup("{\"not_watched\":\"its shared memory cannot be made\"}"));
+    }
+    pthread_mutex_unlock(&zombies->mutex);
+}
+
+void sj_zombies_adopt(sj_zombies *zombies, uint64_t process, const char *arena_name)
+{
+    pthread_mutex_lock(&zombies->mutex);
+    (void)new_process(zombies, process, arena_name, map_region);
+    pthread_mutex_unlock(&zombies->mutex);
+}
+
+static void copy_changeable(sj_zombie_settings *target, const sj_zombie_settings *source)
+{
+    target->one_in = source->one_in;
+    target->on_use = source->on_use;
+    target->reports_per_minute = source->reports_per_minute;
+}
+
+void sj_zombies_set(sj_zombies *zombies, const sj_zombie_settings *settings)
+{
+    pthread_mutex_lock(&zombies->mutex);
+    copy_changeable(&zombies->options.settings, settings);
+    for (watched_process *at = zombies->processes; at != NULL; at = at->next) {
+        copy_changeable(&at->region->settings, settings);
+    }
+    pthread_mutex_unlock(&zombies->mutex);
+}
+
+/* The walker that knows the modules of this moment; NULL: none can be made. */
+static sj_stack_walker *walker_of(watched_process *process)
+{
+    uint32_t count = atomic_load_explicit(&process->region->module_count, memory_order_acquire);
+    count = count < SJ_ZOMBIE_MODULES ? count : SJ_ZOMBIE_MODULES;
+    if (process->walker == NULL || process->walker_modules != count) {
+        sj_stack_walker_free(process->walker);
+        process->walker = NULL;
+        process->walker_modules = count;
+        if (sj_stack_walker_new(process->region->modules, count, &process->walker) != SJ_OK) {
+            process->walker = NULL;
+        }
+    }
+    return process->walker;
+}
+
+static void send_reports(const sj_zombies *zombies, watched_process *process)
+{
+    for (uint32_t i = 0; i < SJ_ZOMBIE_REPORTS; i++) {
+        sj_zombie_report *report = &process->region->reports[i];
+        if (atomic_load_explicit(&report->state, memory_order_acquire) != SJ_ZOMBIE_REPORT_FULL) {
+            continue;
+        }
+        const char *kind = sj_zombie_kind_text(report->kind);
+        const uint64_t ticks = report->use.ticks;
+        if (kind != NULL) {
+            send_json(zombies, process->number, kind, ticks,
+                      sj_zombie_report_json(walker_of(process), report));
+        }
+        atomic_store_explicit(&report->state, SJ_ZOMBIE_REPORT_FREE, memory_order_release);
+    }
+}
+
+void sj_zombies_poll(sj_zombies *zombies)
+{
+    pthread_mutex_lock(&zombies->mutex);
+    for (watched_process *at = zombies->processes; at != NULL; at = at->next) {
+        send_reports(zombies, at);
+    }
+    pthread_mutex_unlock(&zombies->mutex);
+}
+
+static void free_process(watched_process *process)
+{
+    sj_stack_walker_free(process->walker);
+    munmap(process->region, sizeof(*process->region));
+    unlink(process->path);
+    free(process);
+}
+
+static void end_process(sj_zombies *zombies, watched_process **link)
+{
+    watched_process *process = *link;
+    send_reports(zombies, process);
+    const uint32_t refusal = atomic_load(&process->region->refusal);
+    send_json(zombies, process->number, "account", sj_clock_ticks(),
+              sj_zombie_account_json(process->region, refusal));
+    *link = process->next;
+    free_process(process);
+}
+
+void sj_zombies_end(sj_zombies *zombies, uint64_t process)
+{
+    pthread_mutex_lock(&zombies->mutex);
+    for (watched_process **link = &zombies->processes; *link != NULL;) {
+        if ((*link)->number == process) {
+            end_process(zombies, link);
+        } else {
+            link = &(*link)->next;
+        }
+    }
+    pthread_mutex_unlock(&zombies->mutex);
+}
+
+void sj_zombies_end_all(sj_zombies *zombies)
+{
+    pthread_mutex_lock(&zombies->mutex);
+    while (zombies->processes != NULL) {
+        end_process(zombies, &zombies->processes);
+    }
+    pthread_mutex_unlock(&zombies->mutex);
+}
+
+void sj_zombies_free(sj_zombies *zombies)
+{
+    if (zombies == NULL) {
+        return;
+    }
+    while (zombies->processes != NULL) {
+        watched_process *gone = zombies->processes;
+        zombies->processes = gone->next;
+        free_process(gone);
+    }
+    if (zombies->plan_path[0] != '\0') {
+        unlink(zombies->plan_path);
+    }
+    pthread_mutex_destroy(&zombies->mutex);
+    free(zombies);
+}

@@ -1,0 +1,50 @@
+/* Uses of freed memory: makes the zombie regions (agent/abi/zombies.h) of a session's processes,
+ * and turns what their monitors write into reports of the monitor "zombies". Two threads: one that
+ * lets processes join, one that polls. */
+#ifndef SJ_AGENT_ZOMBIES_ZOMBIES_H
+#define SJ_AGENT_ZOMBIES_ZOMBIES_H
+
+#include "agent/abi/zombies.h"
+#include "agent/session/frame_writer.h"
+
+#include <sys/types.h>
+
+typedef struct sj_zombies sj_zombies;
+
+typedef struct sj_zombies_options {
+    const char *runtime_directory; /* borrowed */
+    const char *cache_directory;   /* of plans; borrowed; NULL: none */
+    sj_frame_writer *writer;       /* borrowed */
+    sj_zombie_settings settings;
+} sj_zombies_options;
+
+/* sj_zombies_new makes it of no process. SJ_ENOMEM. */
+SJ_MUST_CHECK sj_status sj_zombies_new(const sj_zombies_options *options, sj_zombies **zombies);
+
+/* sj_zombies_join makes the region of a process that is about to map it. A process that gets none
+ * is not monitored; that is reported. Blocking: up to some 100 ms, when the C library is planned
+ * for the first time. */
+void sj_zombies_join(sj_zombies *zombies, uint64_t process, pid_t pid, const char *arena_name);
+
+/* sj_zombies_adopt takes over the region that a killed recorder made for a process; one that is not
+ * there or not sound is left out. A report that was being sent when it was killed may come twice.
+ */
+void sj_zombies_adopt(sj_zombies *zombies, uint64_t process, const char *arena_name);
+
+/* sj_zombies_set changes how many allocations are guarded, what follows a use and how many reports
+ * a minute are made, in all processes from their next decisions on; one_in 0: none is guarded any
+ * more. Blocks and stacks keep their number and size. */
+void sj_zombies_set(sj_zombies *zombies, const sj_zombie_settings *settings);
+
+/* sj_zombies_poll sends the reports that are complete. */
+void sj_zombies_poll(sj_zombies *zombies);
+
+/* sj_zombies_end sends the last reports of a process that has ended, and its account: what was
+ * watched, and what was not and why. sj_zombies_end_all does so for all. */
+void sj_zombies_end(sj_zombies *zombies, uint64_t process);
+void sj_zombies_end_all(sj_zombies *zombies);
+
+/* sj_zombies_free; NULL is allowed. */
+void sj_zombies_free(sj_zombies *zombies);
+
+#endif

@@ -1,0 +1,70 @@
+#include "agent/attach/detach_request.h"
+#include "collector-server/cli/commands.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+
+static int detach_process(pid_t pid)
+{
+    sj_error error = {0};
+    sj_detach_report report;
+    const sj_status status = sj_detach(pid, &report, &error);
+    if (status != SJ_OK) {
+        return sj_command_failed(&sj_command_detach, &error);
+    }
+    if (!report.recorded.has_agent) {
+        printf("process %d is not recorded\n", (int)pid);
+        return SJ_EXIT_OK;
+    }
+    printf("process %d is left", (int)pid);
+    if (report.process.left_bytes != 0) {
+        printf("; %llu KiB stay mapped until %s",
+               (unsigned long long)report.process.left_bytes / 1024,
+               report.recorded.is_launched || report.process.stays
+                   ? "it ends"
+                   : "no thread can come to them: detach again later");
+    }
+    if (report.process.message_stubs != 0) {
+        printf("; %llu stubs of messages stay mapped with it",
+               (unsigned long long)report.process.message_stubs);
+    }
+    if (report.process.api_trampoline_bytes != 0) {
+        printf("; %llu KiB that its calls by sojourn.h go through stay mapped",
+               (unsigned long long)report.process.api_trampoline_bytes / 1024);
+    }
+    putchar('\n');
+    return SJ_EXIT_OK;
+}
+
+static int run_detach(int argc, char **argv)
+{
+    char *end = NULL;
+    int first = 0;
+    const int code = sj_options_parse(&sj_command_detach, argc, argv, NULL, &first);
+    if (code >= 0) {
+        return code;
+    }
+    if (first + 1 != argc) {
+        return sj_command_usage_error(&sj_command_detach, "name one process by its number");
+    }
+    const long pid = strtol(argv[first], &end, 10);
+    if (*end != '\0' || pid <= 0 || pid > INT32_MAX) {
+        return sj_command_usage_error(&sj_command_detach, "\"%s\" is no number of a process",
+                                      argv[first]);
+    }
+    return detach_process((pid_t)pid);
+}
+
+const sj_command sj_command_detach = {
+    .name = "detach",
+    .summary = "end the recording of a process and remove all hooks from it",
+    .usage = "sojourn detach PID",
+    .help =
+        "A recording that is under way is ended as Ctrl-C in `sojourn attach` ends it. When its\n"
+        "recorder was killed, what it left in the process is cleaned up: every byte of code is\n"
+        "restored and the agent is unloaded. A process that is not recorded is not modified.\n",
+    .examples = "Examples:\n"
+                "  sojourn detach 4711\n"
+                "  sojourn detach $(pidof app)\n",
+    .run = run_detach,
+};

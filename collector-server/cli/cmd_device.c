@@ -1,0 +1,453 @@
+#include "collector-server/cli/commands.h"
+#include "collector-server/cli/database_choice.h"
+#include "collector-server/cli/device_request.h"
+#include "collector-server/cli/query_command.h"
+#include "collector-server/fleet/certificate.h"
+#include "collector-server/fleet/control.h"
+#include "collector-server/fleet/export_jobs.h"
+#include "collector-server/fleet/fleet_commands.h"
+#include "collector-server/fleet/fleet_devices.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <limits.h>
+#include <pwd.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <time.h>
+#include <unistd.h>
+
+enum { DEFAULT_HOURS = 24, LOOK_MS = 50, COPY_BYTES = 1 << 16 };
+
+static const char *user_name(void)
+{
+    const struct passwd *user = getpwuid(geteuid());
+    return user != NULL ? user->pw_name : "?";
+}
+
+/* invite_device prints what a device needs to enrol; it holds a secret, so a file is made 0600. */
+static int invite_device(sj_fleet *fleet, const sj_device_options *options, const char *path,
+                         const char *device)
+{
+    int64_t for_device = 0;
+    char token[SJ_SECRET_TEXT_BYTES];
+    char certificate[SJ_PEM_MAX_BYTES] = "";
+    char usual[PATH_MAX];
+    sj_error error = {0};
+    if (options->collector == NULL || path == NULL) {
+        return sj_command_usage_error(&sj_command_device,
+                                      "invite needs --collector URL and the FILE to write");
+    }
+    snprintf(usual, sizeof(usual), "%.4000s.tls/certificate.pem", options->database);
+    if (strncmp(options->collector, "tls+", 4) == 0 &&
+        sj_certificate_read(options->tls != NULL ? options->tls : usual, certificate, &error) !=
+            SJ_OK) {
+        return sj_command_failed(&sj_command_device, &error);
+    }
+    if (device != NULL && sj_fleet_find_device(fleet, device, &for_device, &error) != SJ_OK) {
+        return sj_command_failed(&sj_command_device, &error);
+    }
+    const int file = open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
+    if (file < 0) {
+        return sj_command_error(&sj_command_device, SJ_EXIT_FAILED, "%s: %s", path,
+                                strerror(errno));
+    }
+    sj_status status = sj_fleet_invite(fleet, (unsigned)options->hours, for_device, token, &error);
+    if (status == SJ_OK) {
+        json_t *object = json_pack("{ss ss ss}", "collector", options->collector, "token", token,
+                                   "certificate", certificate);
+        if (object == NULL || json_dumpfd(object, file, JSON_INDENT(2)) != 0) {
+            status = sj_fail(&error, SJ_EIO, "cannot write %s", path);
+        }
+        json_decref(object);
+    }
+    close(file);
+    if (status != SJ_OK) {
+        unlink(path);
+        return sj_command_failed(&sj_command_device, &error);
+    }
+    printf("%s enrols one device within %lld hours; bring it there by a safe way and run\n"
+           "  sojourn-device enroll --token-file FILE\n",
+           path, (long long)options->hours);
+    return SJ_EXIT_OK;
+}
+
+/* wait_for_result looks at the command's row until it is finished. */
+static sj_status wait_for_result(sj_fleet *fleet, int64_t command_id, bool *done, json_t **result,
+                                 sj_error *error)
+{
+    sqlite3_stmt *statement;
+    const struct timespec pause = {.tv_nsec = LOOK_MS * 1000000};
+    if (sqlite3_prepare_v2(sj_fleet_database(fleet),
+                           "SELECT state, result FROM commands WHERE command_id = ?1"
+                           " AND state NOT IN ('preparing', 'queued', 'sent')",
+                           -1, &statement, NULL) != SQLITE_OK) {
+        return sj_fail(error, SJ_EIO, "%s", sqlite3_errmsg(sj_fleet_database(fleet)));
+    }
+    sqlite3_bind_int64(statement, 1, command_id);
+    int found;
+    while ((found = sqlite3_step(statement)) == SQLITE_DONE) {
+        sqlite3_reset(statement);
+        nanosleep(&pause, NULL);
+        /* Also when no server runs, a command comes to its end. */
+        (void)!sj_fleet_expire(fleet, error);
+    }
+    if (found == SQLITE_ROW) {
+        const char *state = (const char *)sqlite3_column_text(statement, 0);
+        const char *text = (const char *)sqlite3_column_text(statement, 1);
+        *done = strcmp(state, "done") == 0;
+        *result =
+            *done ? json_loads(text, JSON_DECODE_ANY, NULL) : json_sprintf("%s: %s", state, text);
+    }
+    sqlite3_finalize(statement);
+    return found == SQLITE_ROW && *result != NULL
+               ? SJ_OK
+               : sj_fail(error, SJ_EIO, "cannot read the command's result");
+}
+
+static void print_json(const json_t *value)
+{
+    char *text = json_dumps(value, JSON_INDENT(2) | JSON_ENCODE_ANY);
+    puts(text != NULL ? text : "null");
+    free(text);
+}
+
+/* write_file copies what an export has made to where it is wanted. */
+static int write_file(const sj_device_options *options, int64_t command_id)
+{
+    char path[PATH_MAX];
+    char bytes[COPY_BYTES];
+    size_t got;
+    sj_command_file_path(options->database, (uint64_t)command_id, path, sizeof(path));
+    FILE *from = fopen(path, "re");
+    FILE *to = options->output != NULL ? fopen(options->output, "we") : stdout;
+    bool is_copied = from != NULL && to != NULL;
+    while (is_copied && (got = fread(bytes, 1, sizeof(bytes), from)) != 0) {
+        is_copied = fwrite(bytes, 1, got, to) == got;
+    }
+    is_copied = is_copied && ferror(from) == 0 && fflush(to) == 0;
+    const int problem = errno;
+    if (from != NULL) {
+        fclose(from);
+    }
+    if (to != NULL && to != stdout && fclose(to) != 0) {
+        is_copied = false;
+    }
+    return is_copied ? SJ_EXIT_OK
+                     : sj_command_error(&sj_command_device, SJ_EXIT_FAILED,
+                                        "cannot copy the export: %s", strerror(problem));
+}
+
+/* finish_export: what is wanted here is written here; what is wanted there goes on as a command. */
+static int finish_export(sj_fleet *fleet, const sj_device_options *options, int64_t command_id,
+                         const json_t *made)
+{
+    sj_error error = {0};
+    bool done = false;
+    json_t *result = NULL;
+    const json_t *next = json_object_get(made, "next_command");
+    if (next == NULL) {
+        return write_file(options, command_id);
+    }
+    if (wait_for_result(fleet, json_integer_value(next), &done, &result, &error) != SJ_OK) {
+        return sj_command_failed(&sj_command_device, &error);
+    }
+    int code = SJ_EXIT_OK;
+    if (done) {
+        print_json(result);
+    } else {
+        code =
+            sj_command_error(&sj_command_device, SJ_EXIT_FAILED, "%s", json_string_value(result));
+    }
+    json_decref(result);
+    return code;
+}
+
+/* wait_for_one waits for the one command that was given. */
+static int wait_for_one(sj_fleet *fleet, const sj_device_options *options, const char *kind,
+                        const json_t *given)
+{
+    sj_error error = {0};
+    bool done = false;
+    json_t *result = NULL;
+    const int64_t command_id = json_integer_value(json_object_get(given, "command"));
+    if (wait_for_result(fleet, command_id, &done, &result, &error) != SJ_OK) {
+        return sj_command_failed(&sj_command_device, &error);
+    }
+    int code = SJ_EXIT_OK;
+    if (!done) {
+        code =
+            sj_command_error(&sj_command_device, SJ_EXIT_FAILED, "%s", json_string_value(result));
+    } else if (strcmp(kind, "export") == 0) {
+        code = finish_export(fleet, options, command_id, result);
+    } else {
+        print_json(result);
+    }
+    json_decref(result);
+    return code;
+}
+
+/* wait_for_all waits for the commands of several devices and prints a list. */
+static int wait_for_all(sj_fleet *fleet, json_t *given)
+{
+    sj_error error = {0};
+    size_t index;
+    json_t *one;
+    int code = SJ_EXIT_OK;
+    json_array_foreach(given, index, one)
+    {
+        bool done = false;
+        json_t *result = NULL;
+        const int64_t command_id = json_integer_value(json_object_get(one, "command"));
+        if (wait_for_result(fleet, command_id, &done, &result, &error) != SJ_OK) {
+            return sj_command_failed(&sj_command_device, &error);
+        }
+        json_object_set_new(one, done ? "result" : "failed", result);
+        code = done ? code : SJ_EXIT_FAILED;
+    }
+    print_json(given);
+    return code;
+}
+
+static bool is_set(const char *devices)
+{
+    return strcmp(devices, "all") == 0 || strncmp(devices, "tag:", 4) == 0;
+}
+
+static int give_command(sj_fleet *fleet, const sj_device_options *options, const char *devices,
+                        int argc, char **argv)
+{
+    sj_error error = {0};
+    const char *kind = NULL;
+    json_t *arguments = NULL;
+    json_t *given = NULL;
+    const sj_status read = sj_device_request(options, argc, argv, &kind, &arguments, &error);
+    if (read == SJ_EINVAL) {
+        return sj_command_usage_error(&sj_command_device, "%s", error.text);
+    }
+    if (read != SJ_OK) {
+        return sj_command_failed(&sj_command_device, &error);
+    }
+    const sj_control_request request = {.devices = devices,
+                                        .kind = kind,
+                                        .arguments = arguments,
+                                        .requested_by = user_name(),
+                                        .timeout_ms = options->timeout_ms};
+    const sj_status status = sj_control_give(fleet, &request, &given, &error);
+    json_decref(arguments);
+    if (status == SJ_EINVAL || status == SJ_EUNSUPPORTED) {
+        return sj_command_usage_error(&sj_command_device, "%s", error.text);
+    }
+    if (status != SJ_OK) {
+        return sj_command_failed(&sj_command_device, &error);
+    }
+    int code = SJ_EXIT_OK;
+    if (options->no_wait) {
+        print_json(given);
+    } else if (is_set(devices) || json_array_size(given) != 1) {
+        code = wait_for_all(fleet, given);
+    } else {
+        code = wait_for_one(fleet, options, kind, json_array_get(given, 0));
+    }
+    json_decref(given);
+    return code;
+}
+
+/* print_audit lists the commands that a device was given, the latest first. */
+static int print_audit(sj_fleet *fleet, int64_t device_id)
+{
+    static const char sql[] =
+        "SELECT command_id AS command, kind, state, requested_by,"
+        " datetime(created_realtime_ns / 1000000000, 'unixepoch') AS created,"
+        " (coalesce(finished_realtime_ns, created_realtime_ns) - created_realtime_ns) / 1000000"
+        " AS took_ms, timeout_ms, arguments, result FROM commands WHERE device_id = ?1"
+        " ORDER BY command_id DESC LIMIT 200";
+    const sj_query_options options = {.format = SJ_RESULT_JSON};
+    sqlite3_stmt *statement = NULL;
+    if (sqlite3_prepare_v2(sj_fleet_database(fleet), sql, -1, &statement, NULL) != SQLITE_OK) {
+        return sj_command_error(&sj_command_device, SJ_EXIT_FAILED, "%s",
+                                sqlite3_errmsg(sj_fleet_database(fleet)));
+    }
+    sqlite3_bind_int64(statement, 1, device_id);
+    return sj_query_print(&sj_command_device, &options, statement);
+}
+
+static int run_words(sj_fleet *fleet, const sj_device_options *options, int argc, char **argv)
+{
+    sj_error error = {0};
+    int64_t device_id = 0;
+    if (strcmp(argv[0], "invite") == 0) {
+        return invite_device(fleet, options, argc == 2 || argc == 3 ? argv[1] : NULL,
+                             argc == 3 ? argv[2] : NULL);
+    }
+    if (argc < 2) {
+        return sj_command_usage_error(&sj_command_device, "name the device and the command");
+    }
+    const bool is_revoke = strcmp(argv[1], "revoke") == 0;
+    if (!is_revoke && strcmp(argv[1], "commands") != 0) {
+        return give_command(fleet, options, argv[0], argc - 1, argv + 1);
+    }
+    if (argc != 2) {
+        return sj_command_usage_error(&sj_command_device, "%s takes no arguments", argv[1]);
+    }
+    if (sj_fleet_find_device(fleet, argv[0], &device_id, &error) != SJ_OK) {
+        return sj_command_failed(&sj_command_device, &error);
+    }
+    if (!is_revoke) {
+        return print_audit(fleet, device_id);
+    }
+    if (sj_fleet_revoke(fleet, device_id, user_name(), &error) != SJ_OK) {
+        return sj_command_failed(&sj_command_device, &error);
+    }
+    printf("the token of %s is revoked\n", argv[0]);
+    return SJ_EXIT_OK;
+}
+
+static int run_device(int argc, char **argv)
+{
+    sj_device_options options = {.hours = DEFAULT_HOURS};
+    sj_error error = {0};
+    sj_fleet *fleet = NULL;
+    int first = 0;
+    const int code = sj_options_parse(&sj_command_device, argc, argv, &options, &first);
+    if (code >= 0) {
+        return code;
+    }
+    if (first == argc) {
+        return sj_command_usage_error(&sj_command_device, "name the device and the command");
+    }
+    if (options.database == NULL) {
+        const char *usual = getenv(SJ_ENV_DATABASE);
+        options.database = usual != NULL && usual[0] != '\0' ? usual : "lab.db";
+    }
+    if (sj_fleet_open(options.database, &fleet, &error) != SJ_OK) {
+        return sj_command_failed(&sj_command_device, &error);
+    }
+    const int exit_code = run_words(fleet, &options, argc - first, argv + first);
+    sj_fleet_close(fleet);
+    return exit_code;
+}
+
+static const sj_option device_options[] = {
+    {.name = "database",
+     .argument = "FILE",
+     .kind = SJ_ARG_TEXT,
+     .offset = offsetof(sj_device_options, database),
+     .help = "the collector's database (default $SOJOURN_DATABASE, else lab.db)"},
+    {.name = "timeout",
+     .argument = "TIME",
+     .kind = SJ_ARG_TIME,
+     .offset = offsetof(sj_device_options, timeout_ms),
+     .least = 1000,
+     .most = 86400 * 1000,
+     .help = "give up after so long (default: a minute; export: ten)"},
+    {.name = "no-wait",
+     .kind = SJ_ARG_FLAG,
+     .offset = offsetof(sj_device_options, no_wait),
+     .help = "print the commands' numbers instead of their results"},
+    {.name = "name",
+     .argument = "TEXT",
+     .kind = SJ_ARG_TEXT,
+     .offset = offsetof(sj_device_options, name),
+     .help = "launch, attach: label of the session"},
+    {.name = "policy",
+     .argument = "FILE|NAME",
+     .kind = SJ_ARG_TEXT,
+     .offset = offsetof(sj_device_options, policy),
+     .help = "launch, attach: a policy for this session only"},
+    {.name = "for",
+     .argument = "TIME",
+     .kind = SJ_ARG_TIME,
+     .offset = offsetof(sj_device_options, for_ms),
+     .least = 1000,
+     .most = 86400 * 1000,
+     .help = "attach: detach after so long"},
+    {.name = "session",
+     .argument = "ID",
+     .kind = SJ_ARG_TEXT,
+     .offset = offsetof(sj_device_options, session),
+     .help = "mark, dump: only this recording"},
+    {.name = "format",
+     .argument = "FORMAT",
+     .kind = SJ_ARG_TEXT,
+     .offset = offsetof(sj_device_options, format),
+     .help = "export: function.txt (default), report.txt, folded, chrome-json"},
+    {.name = "output",
+     .letter = 'o',
+     .argument = "FILE",
+     .kind = SJ_ARG_TEXT,
+     .offset = offsetof(sj_device_options, output),
+     .help = "export: write here (default: standard output)"},
+    {.name = "to",
+     .argument = "DIR",
+     .kind = SJ_ARG_TEXT,
+     .offset = offsetof(sj_device_options, directory),
+     .help = "export: write it into a directory on the device instead"},
+    {.name = "app",
+     .argument = "NAME",
+     .kind = SJ_ARG_TEXT,
+     .offset = offsetof(sj_device_options, app),
+     .help = "policy: for this app of the catalogue only"},
+    {.name = "collector",
+     .argument = "URL",
+     .kind = SJ_ARG_TEXT,
+     .offset = offsetof(sj_device_options, collector),
+     .help = "invite: the address at which devices reach the collector"},
+    {.name = "certificate",
+     .argument = "FILE",
+     .kind = SJ_ARG_TEXT,
+     .offset = offsetof(sj_device_options, tls),
+     .help = "invite: the collector's certificate (default DATABASE.tls/...)"},
+    {.name = "hours",
+     .argument = "N",
+     .kind = SJ_ARG_NUMBER,
+     .offset = offsetof(sj_device_options, hours),
+     .least = 1,
+     .most = 86400,
+     .help = "invite: valid for so long (default 24)"},
+    {0}};
+
+const sj_command sj_command_device = {
+    .name = "device",
+    .summary = "give devices a command, tags, a policy; invite or revoke one",
+    .usage = "sojourn device [OPTIONS] DEVICE COMMAND [ARGUMENTS]\n"
+             "       sojourn device [OPTIONS] --collector URL invite FILE [DEVICE]",
+    .help =
+        "A DEVICE is named by its name, its number or the beginning of its UUID; `all` is every\n"
+        "enrolled one, `tag:KEY=VALUE` those with a tag. It carries the command out when it asks\n"
+        "the collector next, at once as a rule; its result is printed as JSON. Every command "
+        "stays\n"
+        "in the table `commands`, with who gave it and its result.\n"
+        "\n"
+        "Commands:\n"
+        "  status                what it records and holds\n"
+        "  apps | ps | sessions  its catalogue, its processes, its undelivered sessions\n"
+        "  launch APP            start an app of the catalogue under trace\n"
+        "  launch /PATH ARGS...  start a program under trace\n"
+        "  attach PID            record a running process\n"
+        "  detach PID            restore it\n"
+        "  stop [SESSION]        end one recording (by the beginning of its id), or all\n"
+        "  mark begin|end NAME   mark a phase in what is being recorded\n"
+        "  dump [TRIGGER]        set off the policy's trigger \"command\" of that name (default\n"
+        "                        dump): in flight mode, the last seconds are shipped\n"
+        "  export SESSION        function.txt of a session, when it has come to its end; `last`\n"
+        "  policy FILE|NAME      what it records from the next start on; `none` ends that\n"
+        "  tag KEY=VALUE...      tags in the collector; KEY= takes one away\n"
+        "  doctor                what could keep it from working, and what to do\n"
+        "  commands              the commands it was given, and their results\n"
+        "  revoke                its token ends: nothing is taken from it any more\n"
+        "  invite FILE           write what one new device needs to enrol\n"
+        "  invite FILE DEVICE    the same for an enrolled device: its new user takes it over,\n"
+        "                        and its token ends\n",
+    .options = device_options,
+    .examples = "Examples:\n"
+                "  sojourn device --collector tls+tcp://lab:7655 invite phone7.invitation\n"
+                "  sojourn device --name cold phone7 launch shop\n"
+                "  sojourn device -o function.txt phone7 export last\n"
+                "  sojourn device --app shop tag:site=berlin policy jank\n",
+    .stops_at_argument = true,
+    .run = run_device,
+};

@@ -1,0 +1,80 @@
+#include "collector-server/cli/commands.h"
+#include "collector-server/cli/query_command.h"
+
+static const char devices_sql[] =
+    "SELECT d.device_id AS id, d.name, lower(substr(hex(d.uuid), 1, 8)) AS uuid, d.model, d.os,"
+    " d.build, d.machine, d.agent_version AS version, d.tags,"
+    " CASE WHEN t.device_id IS NULL THEN 'no' WHEN t.revoked_realtime_ns IS NOT NULL THEN 'revoked'"
+    "  ELSE 'yes' END AS enrolled,"
+    " datetime(max(d.last_seen_realtime_ns, coalesce(s.polled_realtime_ns, 0)) / 1000000000,"
+    "  'unixepoch') AS last_seen,"
+    " coalesce(s.status ->> 'recording', '') AS recording,"
+    " (SELECT count(*) FROM sessions WHERE sessions.device_id = d.device_id) AS sessions,"
+    " (SELECT count(*) FROM commands c WHERE c.device_id = d.device_id"
+    "  AND c.state IN ('queued', 'sent')) AS open_commands,"
+    " iif(count(*) OVER (PARTITION BY d.name) > 1,"
+    "  'another device has this name: use id or uuid', coalesce((SELECT 'taken over '"
+    "  || datetime(e.realtime_ns / 1000000000, 'unixepoch') FROM token_events e"
+    "  WHERE e.device_id = d.device_id AND e.what = 'taken over'"
+    "  ORDER BY e.event_id DESC LIMIT 1), '')) AS note"
+    " FROM devices d LEFT JOIN device_tokens t USING (device_id)"
+    " LEFT JOIN device_status s USING (device_id) ORDER BY d.name, d.device_id";
+
+static const char policies_sql[] =
+    "SELECT r.rule_id AS rule, r.scope, CASE r.scope WHEN 'device' THEN (SELECT name FROM devices"
+    "  WHERE device_id = CAST(r.subject AS INTEGER)) ELSE r.subject END AS subject, r.app,"
+    " coalesce(r.document ->> 'name', '') AS policy, coalesce(r.document ->> 'mode', 'trace')"
+    " AS mode, r.set_by, datetime(r.set_realtime_ns / 1000000000, 'unixepoch') AS since"
+    " FROM policy_rules r WHERE r.ended_realtime_ns IS NULL ORDER BY r.rule_id";
+
+typedef struct devices_request {
+    sj_query_options query;
+    bool policies;
+} devices_request;
+
+static int run_devices(int argc, char **argv)
+{
+    devices_request request = {0};
+    sqlite3 *database = NULL;
+    sqlite3_stmt *statement = NULL;
+    int first = 0;
+    const int code = sj_options_parse(&sj_command_devices, argc, argv, &request, &first);
+    if (code >= 0) {
+        return code;
+    }
+    if (argc - first > 1) {
+        return sj_command_usage_error(&sj_command_devices, "one database at most");
+    }
+    request.query.file = argv[first];
+    int exit_code = sj_query_open(&sj_command_devices, &request.query, &database, NULL);
+    if (exit_code != SJ_EXIT_OK) {
+        return exit_code;
+    }
+    const char *sql = request.policies ? policies_sql : devices_sql;
+    exit_code =
+        sqlite3_prepare_v2(database, sql, -1, &statement, NULL) == SQLITE_OK
+            ? sj_query_print(&sj_command_devices, &request.query, statement)
+            : sj_command_error(&sj_command_devices, SJ_EXIT_FAILED, "%s", sqlite3_errmsg(database));
+    sqlite3_close(database);
+    return exit_code;
+}
+
+static const sj_option devices_options[] = {
+    {.name = "policies",
+     .kind = SJ_ARG_FLAG,
+     .offset = offsetof(devices_request, policies),
+     .help = "list the policies that are set instead"},
+    SJ_QUERY_FORMAT_OPTIONS(offsetof(devices_request, query)),
+    {0}};
+
+const sj_command sj_command_devices = {
+    .name = "devices",
+    .summary = "list the devices of a collector",
+    .usage = "sojourn devices [OPTIONS] [FILE]",
+    .help = "Lists every device that has sent a session or enrolled, with what it said last.\n",
+    .options = devices_options,
+    .examples = "Examples:\n"
+                "  sojourn devices lab.db\n"
+                "  sojourn devices --json lab.db\n",
+    .run = run_devices,
+};

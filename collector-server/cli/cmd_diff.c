@@ -1,0 +1,177 @@
+#include "collector-server/cli/commands.h"
+#include "collector-server/cli/query_command.h"
+
+#include <math.h>
+#include <string.h>
+
+typedef struct diff_request {
+    sj_query_options options;
+    const char *a;
+    const char *b;
+    bool tree;
+    bool all;
+    bool exit_code;
+    int64_t limit;
+} diff_request;
+
+/* Says what the whole comparison comes to, for people. */
+static void print_whole(sqlite3_stmt *whole, const diff_request *request)
+{
+    const char *verdict = (const char *)sqlite3_column_text(whole, 0);
+    const double ratio = sqlite3_column_double(whole, 1);
+    printf("A: %s (%d sessions)  B: %s (%d sessions)\n", request->a, sqlite3_column_int(whole, 5),
+           request->b, sqlite3_column_int(whole, 6));
+    printf("Everything: %+.1f %% (", (ratio - 1) * 100);
+    if (sqlite3_column_type(whole, 2) == SQLITE_NULL) {
+        printf("too few sessions for an interval");
+    } else {
+        printf("95 %% sure between %+.1f and %+.1f %%", (sqlite3_column_double(whole, 2) - 1) * 100,
+               (sqlite3_column_double(whole, 3) - 1) * 100);
+    }
+    printf("), p = %.2g: %s\n\n", sqlite3_column_double(whole, 4), verdict);
+}
+
+static char *rows_sql(const diff_request *request)
+{
+    const sj_result_format format = request->options.format;
+    const char *table = request->tree ? "diff_tree" : "diff_functions";
+    if (format == SJ_RESULT_JSON || format == SJ_RESULT_CSV) {
+        return sqlite3_mprintf("SELECT * FROM %s(?1, ?2) ORDER BY row LIMIT ?3", table);
+    }
+    const char *which = request->all ? ""
+                                     : "AND (verdict NOT IN ('same', 'minor') OR "
+                                       "calls_change IN ('more', 'fewer'))";
+    if (request->tree) {
+        return sqlite3_mprintf(
+            "WITH d AS MATERIALIZED (SELECT * FROM diff_tree(?1, ?2)), "
+            "walk(row, level) AS (SELECT row, 0 FROM d WHERE row > 0 AND parent_row IS NULL "
+            "UNION ALL SELECT d.row, level + 1 FROM walk JOIN d ON d.parent_row = walk.row "
+            "ORDER BY 2 DESC) SELECT verdict, iif(ratio > 0, printf('%%+.1f %%%%', (ratio - 1) * "
+            "100), '') AS change, format_duration(total_ns_a) AS total_a, "
+            "format_duration(total_ns_b) AS total_b, format_duration(self_ns_b - self_ns_a) AS "
+            "self_change, calls_change AS calls, printf('%%.*c', level * 2, ' ') || name AS "
+            "function FROM walk JOIN d USING (row) WHERE 1 %s LIMIT ?3",
+            which);
+    }
+    return sqlite3_mprintf(
+        "SELECT verdict, iif(ratio > 0, printf('%%+.1f %%%%', (ratio - 1) * 100), '') AS change, "
+        "iif(ratio_low > 0, printf('%%+.1f..%%+.1f %%%%', (ratio_low - 1) * 100, (ratio_high - 1) "
+        "* "
+        "100), '') AS sure_between, iif(ratio > 0, printf('%%.2g', p_adjusted), '') AS p, "
+        "format_duration(iif(decided_by = 'sum', self_ns_a, typical_ns_a)) AS self_a, "
+        "format_duration(iif(decided_by = 'sum', self_ns_b, typical_ns_b)) AS self_b, decided_by, "
+        "calls_a, calls_b, calls_change, name AS function FROM diff_functions(?1, ?2) WHERE "
+        "row > 0 %s ORDER BY abs(iif(decided_by = 'sum', self_ns_b - self_ns_a, typical_ns_b - "
+        "typical_ns_a)) DESC LIMIT ?3",
+        which);
+}
+
+static int prepare_diff(sqlite3 *database, const char *sql, const diff_request *request,
+                        sqlite3_stmt **statement)
+{
+    if (sql == NULL || sqlite3_prepare_v2(database, sql, -1, statement, NULL) != SQLITE_OK) {
+        return sj_command_error(&sj_command_diff, SJ_EXIT_FAILED, "%s", sqlite3_errmsg(database));
+    }
+    sqlite3_bind_text(*statement, 1, request->a, -1, SQLITE_STATIC);
+    sqlite3_bind_text(*statement, 2, request->b, -1, SQLITE_STATIC);
+    return SJ_EXIT_OK;
+}
+
+static int print_diff(sqlite3 *database, const diff_request *request)
+{
+    static const char whole_sql[] =
+        "SELECT verdict, ratio, ratio_low, ratio_high, p_adjusted, sessions_a, sessions_b, "
+        "(SELECT count(*) FROM diff_functions(?1, ?2) WHERE verdict IN ('slower', 'faster', "
+        "'added', 'removed')) FROM diff_functions(?1, ?2) WHERE row = 0";
+    sqlite3_stmt *statement = NULL;
+    int exit_code = prepare_diff(database, whole_sql, request, &statement);
+    if (exit_code != SJ_EXIT_OK) {
+        return exit_code;
+    }
+    if (sqlite3_step(statement) != SQLITE_ROW) {
+        exit_code =
+            sj_command_error(&sj_command_diff, SJ_EXIT_NOT_FOUND, "%s", sqlite3_errmsg(database));
+        sqlite3_finalize(statement);
+        return exit_code;
+    }
+    const bool differs = sqlite3_column_int64(statement, 7) != 0;
+    const bool table =
+        request->options.format == SJ_RESULT_TABLE || request->options.format == SJ_RESULT_MARKDOWN;
+    if (table) {
+        print_whole(statement, request);
+    }
+    sqlite3_finalize(statement);
+    char *sql = rows_sql(request);
+    exit_code = prepare_diff(database, sql, request, &statement);
+    sqlite3_free(sql);
+    if (exit_code == SJ_EXIT_OK) {
+        sqlite3_bind_int64(statement, 3, request->limit);
+        exit_code = sj_query_print(&sj_command_diff, &request->options, statement);
+    }
+    return exit_code == SJ_EXIT_OK && request->exit_code && differs ? SJ_EXIT_DIFFERS : exit_code;
+}
+
+static int run_diff(int argc, char **argv)
+{
+    diff_request request = {.limit = -1};
+    int first = 0;
+    const int code = sj_options_parse(&sj_command_diff, argc, argv, &request, &first);
+    if (code >= 0) {
+        return code;
+    }
+    if (argc - first < 2 || argc - first > 3) {
+        return sj_command_usage_error(&sj_command_diff,
+                                      "give two sets of sessions, and one FILE at most");
+    }
+    request.a = argv[first];
+    request.b = argv[first + 1];
+    request.options.file = argv[first + 2];
+    sqlite3 *database;
+    int exit_code = sj_query_open(&sj_command_diff, &request.options, &database, NULL);
+    if (exit_code == SJ_EXIT_OK) {
+        exit_code = print_diff(database, &request);
+        sqlite3_close(database);
+    }
+    return exit_code;
+}
+
+static const sj_option diff_options[] = {
+    {.name = "tree",
+     .kind = SJ_ARG_FLAG,
+     .offset = offsetof(diff_request, tree),
+     .help = "call paths instead of functions"},
+    {.name = "all",
+     .kind = SJ_ARG_FLAG,
+     .offset = offsetof(diff_request, all),
+     .help = "also what is the same or takes less than 0.5 % of the time"},
+    {.name = "limit",
+     .argument = "N",
+     .kind = SJ_ARG_NUMBER,
+     .offset = offsetof(diff_request, limit),
+     .least = 1,
+     .help = "only the first N rows"},
+    {.name = "exit-code",
+     .kind = SJ_ARG_FLAG,
+     .offset = offsetof(diff_request, exit_code),
+     .help = "end with 4 when a function became slower or faster, was added or removed"},
+    SJ_QUERY_FORMAT_OPTIONS(offsetof(diff_request, options)),
+    {0}};
+
+const sj_command sj_command_diff = {
+    .name = "diff",
+    .summary = "compare two sets of sessions, with the certainty of each change",
+    .usage = "sojourn diff [OPTIONS] A B [FILE]",
+    .help =
+        "A and B are sets of sessions: a session_id, the beginning of a uuid, last, last:N, all,\n"
+        "device:NAME, device-tag:KEY[=VALUE], build:ID, tag:KEY[=VALUE], name:GLOB, command:GLOB,\n"
+        "since:TIME, until:TIME,\n"
+        "mark:NAME (each time between its begin and end); + joins filters (and), a comma sets\n"
+        "(or). Each session is one measurement: with four or more a side, verdicts are sure\n"
+        "(adjusted p at most 0.05, and at least 2 %); with fewer they stay `unclear`.\n",
+    .options = diff_options,
+    .examples = "Examples:\n"
+                "  sojourn diff 1 2\n"
+                "  sojourn diff tag:build=41 tag:build=42 lab.db\n"
+                "  sojourn diff device:pi+mark:start device:desk+mark:start lab.db\n",
+    .run = run_diff,
+};

@@ -1,0 +1,217 @@
+#include "agent/host/direct_checks.h"
+#include "agent/host/host_checks.h"
+#include "collector-server/cli/commands.h"
+#include "collector-server/cli/database_choice.h"
+#include "collector-server/fleet/certificate.h"
+#include "collector-server/store/database.h"
+
+#include <inttypes.h>
+#include <libgen.h>
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+enum { FILES_WANTED = 4096 };
+
+typedef struct doctor_options {
+    const char *database;
+    const char *tls;
+    const char *collector;
+    bool is_named; /* the database was */
+    bool as_json;
+} doctor_options;
+
+static void check_database(json_t *checks, sqlite3 *database, const char *path)
+{
+    char found[PATH_MAX + 64];
+    struct stat about = {0};
+    (void)stat(path, &about);
+    snprintf(found, sizeof(found), "%.4000s, schema %d, %lld MB", path, sj_database_version(),
+             (long long)about.st_size >> 20);
+    sqlite3_stmt *statement = NULL;
+    const bool ok = sqlite3_prepare_v2(database, "SELECT count(*) FROM sessions", -1, &statement,
+                                       NULL) == SQLITE_OK &&
+                    sqlite3_step(statement) == SQLITE_ROW;
+    sqlite3_finalize(statement);
+    sj_doctor_add(checks, "database", ok, ok ? found : sqlite3_errmsg(database),
+                  "try \"sqlite3 FILE .recover\", or go back to a copy");
+}
+
+/* check_devices asks a question whose rows are each a problem. */
+static void check_devices(json_t *checks, sqlite3 *database, const char *check, const char *sql,
+                          const char *advice)
+{
+    char found[512] = "";
+    size_t used = 0;
+    size_t count = 0;
+    sqlite3_stmt *statement = NULL;
+    int result = sqlite3_prepare_v2(database, sql, -1, &statement, NULL);
+    while (result == SQLITE_OK && sqlite3_step(statement) == SQLITE_ROW) {
+        const int written =
+            snprintf(found + used, sizeof(found) - used, "%s%.60s", count != 0 ? ", " : "",
+                     (const char *)sqlite3_column_text(statement, 0));
+        used += written > 0 && (size_t)written < sizeof(found) - used ? (size_t)written : 0;
+        count++;
+    }
+    sqlite3_finalize(statement);
+    const bool ok = result == SQLITE_OK && count == 0;
+    sj_doctor_add(checks, check, ok,
+                  result != SQLITE_OK ? sqlite3_errmsg(database)
+                  : ok                ? "none"
+                                      : found,
+                  advice);
+}
+
+static void check_fleet(json_t *checks, sqlite3 *database)
+{
+    check_devices(checks, database, "namesakes",
+                  "SELECT name || ' (' || count(*) || ')' FROM devices GROUP BY name"
+                  " HAVING count(*) > 1",
+                  "name these by id or UUID, or rename them: \"sojourn-device set --name NAME\"");
+    check_devices(
+        checks, database, "silent devices",
+        "SELECT d.name FROM devices d JOIN device_tokens t USING (device_id)"
+        " LEFT JOIN device_status s USING (device_id)"
+        " WHERE t.revoked_realtime_ns IS NULL AND max(d.last_seen_realtime_ns,"
+        "  coalesce(s.polled_realtime_ns, 0)) < (unixepoch('now') - 86400) * 1000000000",
+        "they did not ask for a day; run \"sojourn-device doctor\" there, or revoke them");
+    check_devices(
+        checks, database, "full spools",
+        "SELECT d.name FROM device_status s JOIN devices d USING (device_id)"
+        " WHERE s.status ->> 'spool_full'",
+        "these record nothing more until the collector has taken what they hold; see their "
+        "log, or give them a larger --spool-bytes");
+    check_devices(checks, database, "versions",
+                  "SELECT name || ' ' || agent_version FROM devices WHERE agent_version NOT IN"
+                  " ('', '" SJ_VERSION "')",
+                  "these devices run another version than this (" SJ_VERSION "); update them");
+}
+
+static void check_certificate(json_t *checks, const doctor_options *options)
+{
+    char directory[PATH_MAX];
+    char path[PATH_MAX + 32];
+    char pem[SJ_PEM_MAX_BYTES];
+    char text[SJ_MOMENT_BYTES] = "";
+    char found[64];
+    bool is_valid = false;
+    struct stat key;
+    sj_error error = {0};
+    snprintf(directory, sizeof(directory), "%.4000s.tls", options->database);
+    const char *place = options->tls != NULL ? options->tls : directory;
+    snprintf(path, sizeof(path), "%.4000s/certificate.pem", place);
+    sj_status status = sj_certificate_read(path, pem, &error);
+    if (status == SJ_ENOTFOUND && options->tls == NULL) {
+        return; /* no TLS address was ever listened at */
+    }
+    if (status == SJ_OK) {
+        status = sj_certificate_ends(pem, text, &is_valid, &error);
+    }
+    snprintf(found, sizeof(found), "valid until %s UTC", text);
+    sj_doctor_add(checks, "certificate", status == SJ_OK && is_valid,
+                  status == SJ_OK ? found : error.text,
+                  "move the directory away, start sojournd anew and enrol the devices again");
+    snprintf(path, sizeof(path), "%.4000s/key.pem", place);
+    const bool is_private = stat(path, &key) == 0 && (key.st_mode & 077) == 0;
+    sj_doctor_add(checks, "private key", is_private, path,
+                  "\"chmod 600\" it, or others can be the "
+                  "collector");
+}
+
+static void check_collector(json_t *checks, const doctor_options *options)
+{
+    char directory[PATH_MAX];
+    sqlite3 *database = NULL;
+    sj_error error = {0};
+    if (!options->is_named && access(options->database, F_OK) != 0) {
+        return; /* no collector here: `sojourn record` needs none */
+    }
+    if (sj_database_open(options->database, SJ_DATABASE_READ, &database, &error) != SJ_OK) {
+        sj_doctor_add(checks, "database", false, error.text,
+                      "name the collector's database with --database, or start sojournd once");
+        return;
+    }
+    check_database(checks, database, options->database);
+    check_fleet(checks, database);
+    sqlite3_close(database);
+    snprintf(directory, sizeof(directory), "%.4000s", options->database);
+    sj_doctor_check_room(checks, "disk", dirname(directory));
+    check_certificate(checks, options);
+}
+
+static int run_doctor(int argc, char **argv)
+{
+    doctor_options options = {0};
+    int first = 0;
+    const int code = sj_options_parse(&sj_command_doctor, argc, argv, &options, &first);
+    if (code >= 0) {
+        return code;
+    }
+    if (first != argc) {
+        return sj_command_usage_error(&sj_command_doctor, "there are no arguments");
+    }
+    options.is_named = options.database != NULL;
+    if (!options.is_named) {
+        const char *usual = getenv(SJ_ENV_DATABASE);
+        options.database = usual != NULL && usual[0] != '\0' ? usual : "lab.db";
+    }
+    json_t *checks = json_array();
+    sj_doctor_check_agent(checks);
+    sj_doctor_check_ptrace(checks);
+    sj_doctor_check_direct(checks);
+    sj_doctor_check_files(checks, FILES_WANTED);
+    sj_doctor_check_clock(checks);
+    sj_doctor_check_room(checks, "shared memory", "/dev/shm");
+    check_collector(checks, &options);
+    if (options.collector != NULL) {
+        (void)sj_doctor_check_reach(checks, options.collector);
+    }
+    const bool all_ok = sj_doctor_print(checks, options.as_json, stdout);
+    json_decref(checks);
+    return all_ok ? SJ_EXIT_OK : SJ_EXIT_FAILED;
+}
+
+static const sj_option doctor_table[] = {
+    {.name = "database",
+     .argument = "FILE",
+     .kind = SJ_ARG_TEXT,
+     .offset = offsetof(doctor_options, database),
+     .help = "the collector's database (default $SOJOURN_DATABASE, else lab.db)"},
+    {.name = "tls",
+     .argument = "DIR",
+     .kind = SJ_ARG_TEXT,
+     .offset = offsetof(doctor_options, tls),
+     .help = "where the collector's certificate is (default DATABASE.tls)"},
+    {.name = "collector",
+     .argument = "URL",
+     .kind = SJ_ARG_TEXT,
+     .offset = offsetof(doctor_options, collector),
+     .help = "try whether this address of the collector answers"},
+    {.name = "json",
+     .kind = SJ_ARG_FLAG,
+     .offset = offsetof(doctor_options, as_json),
+     .help = "a list of {check, ok, found, advice}"},
+    {0}};
+
+const sj_command sj_command_doctor = {
+    .name = "doctor",
+    .summary = "say what could keep recording or the collector from working, and what to do",
+    .usage = "sojourn doctor [OPTIONS]",
+    .help =
+        "Looks at this machine: whether processes may be traced, whether programs can record\n"
+        "themselves (a small one is run), limits, clock, disks; and, when there is a collector's\n"
+        "database, at that: versions, certificate, devices that share a name, are silent, full or\n"
+        "of another version. For a device: `sojourn-device doctor` there, or\n"
+        "`sojourn device NAME doctor` here.\n",
+    .options = doctor_table,
+    .examples =
+        "Exit status: 0 when all is well, 1 when something is not.\n"
+        "\n"
+        "Examples:\n"
+        "  sojourn doctor\n"
+        "  sojourn doctor --database /var/lib/sojourn/lab.db --collector tls+tcp://lab:7655\n",
+    .run = run_doctor,
+};

@@ -1,0 +1,96 @@
+#include "collector-server/cli/commands.h"
+#include "collector-server/cli/query_command.h"
+#include "collector-server/export/exporter.h"
+
+#include <errno.h>
+#include <stddef.h>
+#include <string.h>
+#include <unistd.h>
+
+static int write_export(sqlite3 *database, int64_t session_id, const sj_exporter *exporter,
+                        const char *path)
+{
+    FILE *output = path != NULL ? fopen(path, "we") : stdout;
+    if (output == NULL) {
+        return sj_command_error(&sj_command_export, SJ_EXIT_FAILED, "cannot write %s: %s", path,
+                                strerror(errno));
+    }
+    sj_error error = {0};
+    const sj_status status = exporter->write(database, session_id, output, &error);
+    const bool failed = ferror(output) != 0;
+    const bool closed = path != NULL ? fclose(output) == 0 : fflush(output) == 0;
+    sj_query_print_warnings(&sj_command_export, database);
+    if (status != SJ_OK) {
+        return sj_command_failed(&sj_command_export, &error);
+    }
+    if (failed || !closed) {
+        return sj_command_error(&sj_command_export, SJ_EXIT_FAILED, "cannot write %s: %s",
+                                path != NULL ? path : "standard output", strerror(errno));
+    }
+    return SJ_EXIT_OK;
+}
+
+typedef struct export_request {
+    sj_query_options query;
+    const char *format;
+    const char *output;
+} export_request;
+
+static int run_export(int argc, char **argv)
+{
+    export_request request = {.format = "function.txt", .output = "-"};
+    int first = 0;
+    const int code = sj_options_parse(&sj_command_export, argc, argv, &request, &first);
+    if (code >= 0) {
+        return code;
+    }
+    const sj_exporter *exporter = sj_exporter_find(request.format);
+    if (exporter == NULL) {
+        return sj_command_usage_error(
+            &sj_command_export,
+            "--format takes function.txt, folded, chrome-json or report.txt, not '%s'",
+            request.format);
+    }
+    if (argc - first > 1) {
+        return sj_command_usage_error(&sj_command_export, "one FILE at most");
+    }
+    request.query.file = argv[first];
+    sqlite3 *database;
+    int64_t session_id;
+    int exit_code = sj_query_open(&sj_command_export, &request.query, &database, &session_id);
+    if (exit_code == SJ_EXIT_OK) {
+        const char *path = strcmp(request.output, "-") == 0 ? NULL : request.output;
+        exit_code = write_export(database, session_id, exporter, path);
+        sqlite3_close(database);
+    }
+    return exit_code;
+}
+
+static const sj_option export_options[] = {
+    {.name = "format",
+     .argument = "FORMAT",
+     .kind = SJ_ARG_TEXT,
+     .offset = offsetof(export_request, format),
+     .help = "function.txt (default): one line an entry or exit,\n"
+             "folded: call paths with self time, for flame graph tools,\n"
+             "chrome-json: trace events for chrome://tracing and Perfetto,\n"
+             "report.txt: what each function cost"},
+    {.name = "output",
+     .letter = 'o',
+     .argument = "OUT",
+     .kind = SJ_ARG_TEXT,
+     .offset = offsetof(export_request, output),
+     .help = "write to OUT (default: standard output)"},
+    SJ_QUERY_SESSION_OPTION(offsetof(export_request, query)),
+    {0}};
+
+const sj_command sj_command_export = {
+    .name = "export",
+    .summary = "write a session for other tools: function.txt, folded, chrome-json, report.txt",
+    .usage = "sojourn export [OPTIONS] [FILE]",
+    .options = export_options,
+    .examples = "Examples:\n"
+                "  sojourn export -o function.txt\n"
+                "  sojourn export --format chrome-json --session 3 -o trace.json lab.db\n",
+    .run = run_export,
+};

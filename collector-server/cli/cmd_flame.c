@@ -1,0 +1,285 @@
+/* Design notes. The graph is drawn here, in fixed coordinates, so that the file shows without
+ * scripts; the small script in it only zooms and searches. Paths too narrow to be seen are left out
+ * and counted, so that the reader knows what is missing. */
+#include "collector-server/cli/commands.h"
+#include "collector-server/cli/query_command.h"
+#include "collector-server/query/query.h"
+
+#include <errno.h>
+#include <stdint.h>
+#include <string.h>
+
+enum { WIDTH = 1200, ROW = 18, HEAD = 56, LETTER = 7 };
+
+static const double narrowest = 0.3; /* pixels */
+
+/* What runs in the viewer: click zooms to a path, a click on the title zooms out, Ctrl-F searches.
+ */
+static const char script[] =
+    "const svg=document.currentScript.closest('svg'),W=1200;"
+    "const all=[...svg.querySelectorAll('g.p')];"
+    "function label(t,w){const s=t.dataset.n,k=Math.floor((w-6)/7);"
+    "t.textContent=k<3?'':s.length<=k?s:s.slice(0,k-1)+'\\u2026'}"
+    "function show(x0,x1,d){const k=W/(x1-x0);for(const g of all){const r=g.children[1],"
+    "t=g.children[2],x=+g.dataset.x,w=+g.dataset.w;const above=+g.dataset.d<d;"
+    "const a=above&&x<=x0+1e-6&&x+w>=x1-1e-6;const vis=a||(!above&&x<x1-1e-9&&x+w>x0+1e-9);"
+    "g.style.display=vis?'':'none';if(!vis)continue;const nx=a?0:(x-x0)*k,nw=a?W:w*k;"
+    "r.setAttribute('x',nx);r.setAttribute('width',Math.max(nw,.1));t.setAttribute('x',nx+3);"
+    "g.style.opacity=a?.6:1;label(t,nw)}}"
+    "all.forEach(g=>g.addEventListener('click',()=>show(+g.dataset.x,+g.dataset.x+ +g.dataset.w,"
+    "+g.dataset.d)));"
+    "svg.querySelector('#title').addEventListener('click',()=>show(0,W,0));"
+    "function find(q){let n=0,s=0;for(const g of all){const hit=q&&"
+    "g.children[2].dataset.n.toLowerCase().includes(q.toLowerCase());"
+    "g.children[1].setAttribute('stroke',hit?'#c0c':'none');if(hit){n++;s+=+g.dataset.s}}"
+    "svg.querySelector('#found').textContent=q?n+' paths match \"'+q+'\", '+"
+    "(100*s).toFixed(1)+' % self time':''}"
+    "addEventListener('keydown',e=>{if((e.ctrlKey||e.metaKey)&&e.key==='f'){e.preventDefault();"
+    "find(prompt('Search functions')||'')}if(e.key==='Escape')show(0,W,0)});";
+
+typedef struct flame_totals {
+    double whole_ns;
+    int64_t depth; /* deepest row, counted from 1 */
+    int64_t shown, hidden;
+    char title[256];
+} flame_totals;
+
+static void write_escaped(FILE *output, const char *text)
+{
+    for (; *text != '\0'; ++text) {
+        const unsigned char byte = (unsigned char)*text;
+        switch (byte) {
+        case '&':
+            fputs("&amp;", output);
+            break;
+        case '<':
+            fputs("&lt;", output);
+            break;
+        case '>':
+            fputs("&gt;", output);
+            break;
+        case '"':
+            fputs("&quot;", output);
+            break;
+        default:
+            fputc(byte < 0x20 ? '?' : byte, output);
+            break;
+        }
+    }
+}
+
+/* One hue a function, the same in every file. */
+static void write_colour(FILE *output, const char *name)
+{
+    uint32_t hash = 2166136261u;
+    for (; *name != '\0'; ++name) {
+        hash = (hash ^ (unsigned char)*name) * 16777619u;
+    }
+    fprintf(output, "hsl(%u,%u%%,%u%%)", 15 + hash % 45, 65 + hash / 64 % 30,
+            58 + hash / 4096 % 14);
+}
+
+/* Columns: name, depth, left, total, self, calls. */
+static void write_path(FILE *output, sqlite3_stmt *row, flame_totals *totals)
+{
+    char total[SJ_DURATION_TEXT_BYTES];
+    char self[SJ_DURATION_TEXT_BYTES];
+    const char *name = (const char *)sqlite3_column_text(row, 0);
+    const int64_t depth = sqlite3_column_int64(row, 1);
+    const double x = sqlite3_column_double(row, 2) / totals->whole_ns * WIDTH;
+    const double width = sqlite3_column_double(row, 3) / totals->whole_ns * WIDTH;
+    if (width < narrowest) {
+        ++totals->hidden;
+        return;
+    }
+    ++totals->shown;
+    name = name != NULL ? name : "(unknown function)";
+    const long long y = HEAD + depth * ROW;
+    fprintf(output,
+            "<g class=\"p\" data-x=\"%.4f\" data-w=\"%.4f\" data-d=\"%lld\" data-s=\"%.6f\">", x,
+            width, (long long)depth, sqlite3_column_double(row, 4) / totals->whole_ns);
+    fputs("<title>", output);
+    write_escaped(output, name);
+    fprintf(output,
+            "\n%s (%.2f %%), self %s, %lld calls</title><rect x=\"%.2f\" y=\"%lld\" "
+            "width=\"%.2f\" height=\"%d\" rx=\"1\" fill=\"",
+            sj_format_duration(sqlite3_column_int64(row, 3), total),
+            100.0 * sqlite3_column_double(row, 3) / totals->whole_ns,
+            sj_format_duration(sqlite3_column_int64(row, 4), self),
+            (long long)sqlite3_column_int64(row, 5), x, y, width, ROW - 1);
+    write_colour(output, name);
+    fprintf(output, "\"/><text x=\"%.2f\" y=\"%lld\" data-n=\"", x + 3, y + ROW - 5);
+    write_escaped(output, name);
+    fputs("\">", output);
+    const int letters = (int)((width - 6) / LETTER);
+    if (letters >= 3) {
+        char cut[256];
+        const size_t bytes = sj_text_cut(name, letters < 200 ? letters : 200);
+        const bool whole = name[bytes] == '\0';
+        const size_t kept = whole ? bytes : sj_text_cut(name, letters - 1);
+        snprintf(cut, sizeof(cut), "%.*s%s", (int)(kept < 240 ? kept : 240), name,
+                 whole ? "" : "\xe2\x80\xa6");
+        write_escaped(output, cut);
+    }
+    fputs("</text></g>\n", output);
+}
+
+static void write_head(FILE *output, const flame_totals *totals, bool html)
+{
+    char whole[SJ_DURATION_TEXT_BYTES];
+    const long long height = HEAD + totals->depth * ROW + 28;
+    fputs(html ? "<!doctype html><meta charset=\"utf-8\"><title>Flame graph</title>\n"
+               : "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n",
+          output);
+    fprintf(output,
+            "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"%d\" height=\"%lld\" viewBox=\"0 0 "
+            "%d %lld\" role=\"img\">\n<style>text{font:12px monospace;fill:#222}g.p{cursor:pointer}"
+            "g.p:hover rect{stroke:#000}#title{font-size:15px;cursor:pointer}</style>\n"
+            "<rect width=\"100%%\" height=\"100%%\" fill=\"#fdfaf4\"/>\n"
+            "<text id=\"title\" x=\"8\" y=\"22\">",
+            WIDTH, height, WIDTH, height);
+    write_escaped(output, totals->title);
+    fprintf(output,
+            "</text>\n<text x=\"8\" y=\"42\">%s in all recorded calls; click: zoom, title or "
+            "Escape: all, Ctrl-F: search. <tspan id=\"found\"></tspan></text>\n",
+            sj_format_duration((int64_t)totals->whole_ns, whole));
+}
+
+static void write_foot(FILE *output, const flame_totals *totals)
+{
+    fprintf(output, "<text x=\"8\" y=\"%lld\">%lld call paths shown",
+            (long long)(HEAD + totals->depth * ROW + 18), (long long)totals->shown);
+    if (totals->hidden != 0) {
+        fprintf(output, ", %lld narrower than %.1f pixels left out", (long long)totals->hidden,
+                narrowest);
+    }
+    fprintf(output, "</text>\n<script><![CDATA[%s]]></script>\n</svg>\n", script);
+}
+
+static int read_totals(sqlite3 *database, int64_t session_id, flame_totals *totals)
+{
+    static const char sql[] =
+        "SELECT (SELECT coalesce(sum(total_ns), 0) FROM flame(?1) WHERE depth = 0), (SELECT "
+        "coalesce(max(depth), 0) + 1 FROM flame(?1)), 'Session ' || s.session_id || ': ' || "
+        "iif(s.name = '', s.command, s.name) || ' on ' || d.name FROM sessions AS s JOIN devices "
+        "AS d USING (device_id) WHERE s.session_id = ?1";
+    sqlite3_stmt *statement = NULL;
+    int exit_code = SJ_EXIT_FAILED;
+    if (sqlite3_prepare_v2(database, sql, -1, &statement, NULL) == SQLITE_OK) {
+        sqlite3_bind_int64(statement, 1, session_id);
+        if (sqlite3_step(statement) == SQLITE_ROW) {
+            totals->whole_ns = sqlite3_column_double(statement, 0);
+            totals->depth = sqlite3_column_int64(statement, 1);
+            snprintf(totals->title, sizeof(totals->title), "%s",
+                     (const char *)sqlite3_column_text(statement, 2));
+            exit_code = SJ_EXIT_OK;
+        }
+    }
+    sqlite3_finalize(statement);
+    if (exit_code != SJ_EXIT_OK) {
+        return sj_command_error(&sj_command_flame, exit_code, "%s", sqlite3_errmsg(database));
+    }
+    return totals->whole_ns > 0
+               ? SJ_EXIT_OK
+               : sj_command_error(&sj_command_flame, SJ_EXIT_NOT_FOUND,
+                                  "no call of session %lld has ended", (long long)session_id);
+}
+
+static int write_flame(sqlite3 *database, int64_t session_id, FILE *output, bool html)
+{
+    flame_totals totals = {0};
+    sqlite3_stmt *row = NULL;
+    int exit_code = read_totals(database, session_id, &totals);
+    if (exit_code != SJ_EXIT_OK) {
+        return exit_code;
+    }
+    int result = sqlite3_prepare_v2(
+        database, "SELECT name, depth, left_ns, total_ns, self_ns, calls FROM flame(?1)", -1, &row,
+        NULL);
+    sqlite3_bind_int64(row, 1, session_id);
+    write_head(output, &totals, html);
+    while (result == SQLITE_OK && (result = sqlite3_step(row)) == SQLITE_ROW) {
+        write_path(output, row, &totals);
+        result = SQLITE_OK;
+    }
+    sqlite3_finalize(row);
+    write_foot(output, &totals);
+    if (result != SQLITE_DONE) {
+        return sj_command_error(&sj_command_flame, SJ_EXIT_FAILED, "%s", sqlite3_errmsg(database));
+    }
+    return SJ_EXIT_OK;
+}
+
+static int draw_session(const sj_query_options *options, const char *path)
+{
+    sqlite3 *database;
+    int64_t session_id;
+    int exit_code = sj_query_open(&sj_command_flame, options, &database, &session_id);
+    if (exit_code != SJ_EXIT_OK) {
+        return exit_code;
+    }
+    const size_t length = strlen(path);
+    const bool html = length > 5 && strcmp(path + length - 5, ".html") == 0;
+    const bool to_stdout = strcmp(path, "-") == 0;
+    FILE *output = to_stdout ? stdout : fopen(path, "w");
+    if (output == NULL) {
+        exit_code = sj_command_error(&sj_command_flame, SJ_EXIT_FAILED, "cannot write %s: %s", path,
+                                     strerror(errno));
+    } else {
+        exit_code = write_flame(database, session_id, output, html);
+        const bool failed = fflush(output) != 0 || ferror(output) != 0;
+        if (!to_stdout) {
+            fclose(output);
+        }
+        if (failed && exit_code == SJ_EXIT_OK) {
+            exit_code =
+                sj_command_error(&sj_command_flame, SJ_EXIT_FAILED, "cannot write %s", path);
+        }
+    }
+    sqlite3_close(database);
+    return exit_code;
+}
+
+typedef struct flame_request {
+    sj_query_options query;
+    const char *output;
+} flame_request;
+
+static int run_flame(int argc, char **argv)
+{
+    flame_request request = {.output = "flame.svg"};
+    int first = 0;
+    const int code = sj_options_parse(&sj_command_flame, argc, argv, &request, &first);
+    if (code >= 0) {
+        return code;
+    }
+    if (argc - first > 1) {
+        return sj_command_usage_error(&sj_command_flame, "one FILE at most");
+    }
+    request.query.file = argv[first];
+    return draw_session(&request.query, request.output);
+}
+
+static const sj_option flame_options[] = {
+    SJ_QUERY_SESSION_OPTION(offsetof(flame_request, query)),
+    {.name = "output",
+     .letter = 'o',
+     .argument = "FILE",
+     .kind = SJ_ARG_TEXT,
+     .offset = offsetof(flame_request, output),
+     .help = "where to (default flame.svg; - is standard output)"},
+    {0}};
+
+const sj_command sj_command_flame = {
+    .name = "flame",
+    .summary = "draw the call tree of a session as a flame graph",
+    .usage = "sojourn flame [OPTIONS] [FILE]",
+    .help =
+        "Writes one file that needs nothing else: SVG, or HTML when its name ends so. Click to\n"
+        "zoom, Ctrl-F to search.\n",
+    .options = flame_options,
+    .examples = "Examples:\n"
+                "  sojourn flame\n"
+                "  sojourn flame --session 7 -o slow.html lab.db\n",
+    .run = run_flame,
+};

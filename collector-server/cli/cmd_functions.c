@@ -1,0 +1,255 @@
+#include "agent/launch/program.h"
+#include "agent/planner/planner.h"
+#include "agent/planner/text_coverage.h"
+#include "agent/policy/selection.h"
+#include "collector-server/cli/commands.h"
+#include "collector-server/export/json_text.h"
+
+#include <limits.h>
+#include <string.h>
+
+enum { REASONS = 32 };
+
+typedef struct functions_options {
+    sj_selection selection;
+    bool json;
+    bool all;
+} functions_options;
+
+typedef struct function_totals {
+    uint64_t functions;
+    uint64_t hookable;
+    uint64_t techniques[REASONS];
+    uint64_t skips[REASONS];
+} function_totals;
+
+/* Cold parts are no functions: they count with the function that they belong to. */
+static void count_function(function_totals *totals, const sj_plan_function *function)
+{
+    if (function->skip == SJ_SKIP_COLD_PART) {
+        return;
+    }
+    totals->functions++;
+    totals->hookable += sj_plan_is_hooked(function);
+    totals->techniques[function->technique % REASONS]++;
+    if (!sj_plan_is_hooked(function)) {
+        totals->skips[function->skip % REASONS]++;
+    }
+}
+
+/* is_listed: functions that are no functions of their own, or that nobody asked for, are listed on
+ * request only. */
+static bool is_listed(const functions_options *options, const sj_plan_function *function)
+{
+    return options->all ||
+           (function->skip != SJ_SKIP_FILTERED && function->skip != SJ_SKIP_COLD_PART &&
+            function->skip != SJ_SKIP_RUNTIME_SUPPORT);
+}
+
+static void print_row(const sj_plan_header *plan, const sj_plan_function *function)
+{
+    const char *name = sj_plan_string(plan, function->name);
+    const bool is_hookable = sj_plan_is_hooked(function);
+    printf("%#12llx %8u  %-10s  %s", (unsigned long long)function->offset, function->size,
+           is_hookable ? sj_technique_text(function->technique) : "-",
+           name[0] != '\0' ? name : "(no name)");
+    if (!is_hookable) {
+        printf("  [%s]", sj_skip_text(function->skip));
+    }
+    printf("\n");
+}
+
+static void print_json_row(const sj_plan_header *plan, const sj_plan_function *function,
+                           bool is_first)
+{
+    printf("%s\n    {\"offset\": %llu, \"size\": %u, \"name\": ", is_first ? "" : ",",
+           (unsigned long long)function->offset, function->size);
+    sj_json_text(stdout, sj_plan_string(plan, function->name));
+    printf(", \"hookable\": %s, \"technique\": ", sj_plan_is_hooked(function) ? "true" : "false");
+    sj_json_text(stdout, sj_technique_text(function->technique));
+    printf(", \"reason\": ");
+    sj_json_text(stdout, sj_plan_is_hooked(function) ? "" : sj_skip_text(function->skip));
+    printf("}");
+}
+
+static void print_coverage(sj_text_coverage coverage)
+{
+    printf("%llu of %llu bytes of code (%.1f %%) are in no known function%s\n",
+           (unsigned long long)coverage.unknown_bytes, (unsigned long long)coverage.text_bytes,
+           coverage.text_bytes != 0
+               ? 100.0 * (double)coverage.unknown_bytes / (double)coverage.text_bytes
+               : 0,
+           sj_text_coverage_is_poor(coverage)
+               ? ": its debug package, or --map with its linker map, names them"
+               : "");
+}
+
+static void print_totals(const function_totals *totals)
+{
+    printf("\n%llu functions, %llu hookable (%.2f %%)\n", (unsigned long long)totals->functions,
+           (unsigned long long)totals->hookable,
+           totals->functions != 0 ? 100.0 * (double)totals->hookable / (double)totals->functions
+                                  : 0);
+    for (int i = 1; i < REASONS; i++) {
+        if (totals->techniques[i] != 0) {
+            printf("%10llu  %s\n", (unsigned long long)totals->techniques[i],
+                   sj_technique_text((sj_technique)i));
+        }
+    }
+    for (int i = 1; i < REASONS; i++) {
+        if (totals->skips[i] != 0) {
+            printf("%10llu  left out: %s\n", (unsigned long long)totals->skips[i],
+                   sj_skip_text((sj_skip)i));
+        }
+    }
+}
+
+static void print_json_totals(const function_totals *totals, sj_text_coverage coverage)
+{
+    const char *separator = "";
+    printf("\n  ],\n  \"totals\": {\"functions\": %llu, \"hookable\": %llu, \"left_out\": {",
+           (unsigned long long)totals->functions, (unsigned long long)totals->hookable);
+    for (int i = 1; i < REASONS; i++) {
+        if (totals->skips[i] != 0) {
+            printf("%s", separator);
+            sj_json_text(stdout, sj_skip_text((sj_skip)i));
+            printf(": %llu", (unsigned long long)totals->skips[i]);
+            separator = ", ";
+        }
+    }
+    printf("}, \"text_bytes\": %llu, \"unknown_text_bytes\": %llu}\n}\n",
+           (unsigned long long)coverage.text_bytes, (unsigned long long)coverage.unknown_bytes);
+}
+
+static void print_plan(const functions_options *options, const char *path,
+                       const sj_plan_header *plan)
+{
+    const sj_plan_function *functions = sj_plan_functions(plan);
+    function_totals totals = {0};
+    bool is_first = true;
+    if (options->json) {
+        printf("{\n  \"path\": ");
+        sj_json_text(stdout, path);
+        printf(",\n  \"functions\": [");
+    } else {
+        printf("%12s %8s  %-10s  %s\n", "offset", "bytes", "technique", "function");
+    }
+    for (uint32_t i = 0; i < plan->function_count; i++) {
+        count_function(&totals, &functions[i]);
+        if (!is_listed(options, &functions[i])) {
+            continue;
+        }
+        if (options->json) {
+            print_json_row(plan, &functions[i], is_first);
+        } else {
+            print_row(plan, &functions[i]);
+        }
+        is_first = false;
+    }
+    if (options->json) {
+        print_json_totals(&totals, sj_text_coverage_of(plan));
+    } else {
+        print_totals(&totals);
+        print_coverage(sj_text_coverage_of(plan));
+    }
+}
+
+static int list_functions(const functions_options *options, const char *name)
+{
+    char path[PATH_MAX];
+    sj_error error = {0};
+    sj_plan plan = {0};
+    if (sj_program_resolve(name, path, sizeof(path), &error) != SJ_OK) {
+        return sj_command_error(&sj_command_functions, SJ_EXIT_NOT_FOUND, "%s", error.text);
+    }
+    const sj_planner_options planner = {.module_path = path,
+                                        .map_file = options->selection.map_file,
+                                        .wanted = sj_selection_wants_function,
+                                        .context = (void *)(uintptr_t)&options->selection,
+                                        .library_calls = options->selection.library_calls};
+    const sj_status status = sj_plan_make(&planner, &plan, &error);
+    if (status != SJ_OK) {
+        return sj_command_error(&sj_command_functions, sj_exit_code(status), "%s: %s", path,
+                                error.text);
+    }
+    print_plan(options, path, plan.header);
+    sj_plan_free(&plan);
+    if (fflush(stdout) != 0 || ferror(stdout)) {
+        return sj_command_error(&sj_command_functions, SJ_EXIT_FAILED,
+                                "cannot write the list to standard output");
+    }
+    return SJ_EXIT_OK;
+}
+
+static sj_status parse_function(const sj_option *option, void *values, const char *text,
+                                sj_error *error)
+{
+    (void)option;
+    sj_selection *selection = &((functions_options *)values)->selection;
+    return sj_selection_add(selection->functions, &selection->function_count, text, error);
+}
+
+static sj_status parse_exclude(const sj_option *option, void *values, const char *text,
+                               sj_error *error)
+{
+    (void)option;
+    sj_selection *selection = &((functions_options *)values)->selection;
+    return sj_selection_add(selection->excluded, &selection->excluded_count, text, error);
+}
+
+static int run_functions(int argc, char **argv)
+{
+    functions_options options = {0};
+    int first = 0;
+    const int code = sj_options_parse(&sj_command_functions, argc, argv, &options, &first);
+    if (code >= 0) {
+        return code;
+    }
+    if (argc - first != 1) {
+        return sj_command_usage_error(&sj_command_functions, "name one program or library");
+    }
+    return list_functions(&options, argv[first]);
+}
+
+static const sj_option functions_table[] = {
+    {.name = "all",
+     .kind = SJ_ARG_FLAG,
+     .offset = offsetof(functions_options, all),
+     .help = "also cold parts, run-time support and what the filters leave out"},
+    {.name = "function",
+     .argument = "GLOB",
+     .kind = SJ_ARG_PARSED,
+     .parse = parse_function,
+     .help = "only functions whose name matches (may be repeated)"},
+    {.name = "exclude",
+     .argument = "GLOB",
+     .kind = SJ_ARG_PARSED,
+     .parse = parse_exclude,
+     .help = "without functions whose name matches (may be repeated)"},
+    {.name = "library-calls",
+     .kind = SJ_ARG_FLAG,
+     .offset = offsetof(functions_options, selection.library_calls),
+     .help = "also the functions of libraries that it calls (FILE!NAME)"},
+    {.name = "map",
+     .argument = "FILE",
+     .kind = SJ_ARG_TEXT,
+     .offset = offsetof(functions_options, selection.map_file),
+     .help = "take functions from a linker map or from `nm -S`"},
+    {.name = "json",
+     .kind = SJ_ARG_FLAG,
+     .offset = offsetof(functions_options, json),
+     .help = "as JSON"},
+    {0}};
+
+const sj_command sj_command_functions = {
+    .name = "functions",
+    .summary = "list the functions of a program: which can be recorded, how, and why not",
+    .usage = "sojourn functions [OPTIONS] PROGRAM",
+    .help = "PROGRAM is a path, a name in PATH, or a shared library.\n",
+    .options = functions_table,
+    .examples = "Examples:\n"
+                "  sojourn functions ./app\n"
+                "  sojourn functions --function 'net_*' ./app\n"
+                "  sojourn functions --json /usr/bin/git | jq .totals\n",
+    .run = run_functions,
+};

@@ -1,0 +1,207 @@
+#include "agent/policy/draft.h"
+#include "collector-server/cli/commands.h"
+#include "collector-server/cli/policy_set.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+static sj_status load_policy(const char *name, sj_policy *policy, sj_error *error)
+{
+    sj_policy_draft *draft = NULL;
+    SJ_TRY(sj_policy_draft_new(&draft, error));
+    sj_status status = sj_policy_draft_load(draft, name, error);
+    if (status == SJ_OK) {
+        status = sj_policy_draft_finish(draft, policy, error);
+    }
+    sj_policy_draft_free(draft);
+    return status;
+}
+
+static void print_seconds(const char *label, uint64_t ns)
+{
+    printf("  %-10s %g s\n", label, (double)ns / 1e9);
+}
+
+static void print_patterns(const char *label, const sj_pattern *patterns, size_t count)
+{
+    for (size_t i = 0; i < count; i++) {
+        printf("  %-10s %s\n", i == 0 ? label : "", patterns[i].text);
+    }
+}
+
+static void print_classes(const sj_class_filter *filter)
+{
+    print_patterns("classes", filter->classes, filter->class_count);
+    print_patterns("without", filter->excluded, filter->excluded_count);
+    print_patterns("below", filter->ancestors, filter->ancestor_count);
+    print_patterns("selectors", filter->selectors, filter->selector_count);
+    if (filter->without_system) {
+        printf("  %-10s %s\n", "classes", "not the system's");
+    }
+}
+
+static void print_filters(const sj_policy *policy)
+{
+    const sj_selection *selection = &policy->selection;
+    print_patterns("modules", selection->modules, selection->module_count);
+    print_patterns("without", selection->modules_excluded, selection->modules_excluded_count);
+    if (selection->module_count == 0) {
+        printf("  %-10s %s\n", "modules", selection->all_libraries ? "all" : "the program's own");
+    }
+    if (selection->library_calls) {
+        printf("  %-10s %s\n", "with", "calls into libraries");
+    }
+    print_patterns("functions", selection->functions, selection->function_count);
+    print_patterns("without", selection->excluded, selection->excluded_count);
+    print_patterns("sources", selection->sources, selection->source_count);
+    print_patterns("without", selection->sources_excluded, selection->sources_excluded_count);
+    for (size_t i = 0; i < SJ_RUNTIMES; i++) {
+        print_classes(&selection->runtimes[i].classes);
+    }
+    print_patterns("java", selection->java.classes, selection->java.class_count);
+    print_patterns("without", selection->java.excluded, selection->java.excluded_count);
+    print_patterns("java system", selection->java.system, selection->java.system_count);
+    print_patterns("threads", policy->threads, policy->thread_count);
+    if (policy->max_depth != 0) {
+        printf("  %-10s %" PRIu32 "\n", "depth", policy->max_depth);
+    }
+    if (policy->minimum_ns != 0) {
+        print_seconds("minimum", policy->minimum_ns);
+    }
+    for (size_t i = 0; i < policy->sampled_count; i++) {
+        printf("  %-10s 1 in %" PRIu32 " of %s\n", i == 0 ? "sampled" : "", policy->sampled[i].n,
+               policy->sampled[i].function.text);
+    }
+}
+
+static void print_values(const sj_value_rules *rules)
+{
+    for (size_t i = 0; rules != NULL && i < rules->count; i++) {
+        const sj_value_rule *rule = &rules->items[i];
+        const uint32_t position = sj_value_position(rule->stored);
+        char which[16] = "result";
+        if (position != SJ_VALUE_RESULT) {
+            snprintf(which, sizeof(which), "%" PRIu32, position);
+        }
+        printf("  %-10s %s(%s:%s)%s%s%s\n", i == 0 ? "values" : "", rule->function.text, which,
+               sj_value_kind_words[sj_value_kind_of(rule->descriptor)],
+               rule->is_source ? " in source order" : "",
+               rule->comparison != SJ_VALUE_ALWAYS ? ", some: " : "",
+               rule->comparison != SJ_VALUE_ALWAYS ? rule->name : "");
+    }
+}
+
+static void print_policy(const char *name, const sj_policy *policy)
+{
+    printf("%s: policy \"%s\", version %" PRIu32 "\n  %-10s %s\n", name, policy->name,
+           policy->version, "mode", sj_policy_mode_text(policy->mode));
+    if (policy->begins_paused) {
+        printf("  %-10s %s\n", "begin", "when a trigger or the program says so");
+    }
+    if (policy->budget_percent > 0) {
+        printf("  %-10s %g %% of the program's CPU time\n", "budget", policy->budget_percent);
+    }
+    print_filters(policy);
+    print_values(policy->selection.values);
+    if (policy->mode == SJ_POLICY_PROFILE) {
+        print_seconds("interval", policy->profile_interval_ns);
+    }
+    if (policy->mode == SJ_POLICY_FLIGHT) {
+        print_seconds("before", policy->flight_before_ns);
+        print_seconds("after", policy->flight_after_ns);
+    }
+    for (size_t i = 0; i < policy->trigger_count; i++) {
+        const sj_trigger *trigger = &policy->triggers[i];
+        printf("  %-10s %s %s\n", i == 0 ? "triggers" : "", sj_trigger_event_text(trigger->event),
+               trigger->subject.text != NULL ? trigger->subject.text : "");
+    }
+}
+
+static int check_policy(const char *name)
+{
+    sj_policy policy;
+    sj_error error = {0};
+    const sj_status status = load_policy(name, &policy, &error);
+    if (status != SJ_OK) {
+        return sj_command_failed(&sj_command_policy, &error);
+    }
+    print_policy(name, &policy);
+    sj_policy_free(&policy);
+    return SJ_EXIT_OK;
+}
+
+static int show_policy(const char *name)
+{
+    sj_policy policy;
+    sj_error error = {0};
+    const sj_status status = load_policy(name, &policy, &error);
+    if (status != SJ_OK) {
+        return sj_command_failed(&sj_command_policy, &error);
+    }
+    const char *preset = sj_policy_preset(name);
+    fputs(preset != NULL ? preset : policy.document, stdout);
+    if (preset == NULL) {
+        putchar('\n');
+    }
+    sj_policy_free(&policy);
+    return SJ_EXIT_OK;
+}
+
+static int list_presets(void)
+{
+    for (size_t i = 0; sj_policy_presets[i] != NULL; i++) {
+        puts(sj_policy_presets[i]);
+    }
+    return SJ_EXIT_OK;
+}
+
+static int run_policy(int argc, char **argv)
+{
+    int first = 0;
+    if (argc > 1 && strcmp(argv[1], "set") == 0) {
+        return sj_policy_set_run(argc - 1, argv + 1);
+    }
+    const int code = sj_options_parse(&sj_command_policy, argc, argv, NULL, &first);
+    if (code >= 0) {
+        return code;
+    }
+    const char *verb = first < argc ? argv[first] : "";
+    const int values = argc - first - 1;
+    if (strcmp(verb, "list") == 0 && values == 0) {
+        return list_presets();
+    }
+    if (strcmp(verb, "check") == 0 && values == 1) {
+        return check_policy(argv[first + 1]);
+    }
+    if (strcmp(verb, "show") == 0 && values == 1) {
+        const char *name = argv[first + 1];
+        return name[strspn(name, "0123456789")] == '\0' ? sj_policy_show_running(name)
+                                                        : show_policy(name);
+    }
+    return sj_command_usage_error(
+        &sj_command_policy, "say check or show and a file or shipped policy, set and a process, or "
+                            "list");
+}
+
+const sj_command sj_command_policy = {
+    .name = "policy",
+    .summary = "check, show, list and set policies: what is recorded, how, at what cost",
+    .usage = "sojourn policy check|show FILE|NAME | show PID | set [OPTIONS] PID | list",
+    .help =
+        "A policy is one JSON document that says what is recorded. check reads one and says\n"
+        "what it means, or where in it the first mistake is; show prints the document; list\n"
+        "names the shipped ones: default, everything, jank, coverage, zombies,\n"
+        "zombies-field.\n"
+        "\n"
+        "set changes what is recorded of a process that is being recorded, begun by `sojourn\n"
+        "record` or `sojourn attach`, without a restart: from then on it is recorded as these\n"
+        "commands would with the same options (--policy, --mode, --profile, --flight, --budget,\n"
+        "--module, --function, --exclude, --libs, --depth, --minimum, --thread). Nothing is\n"
+        "kept of the policy before. show PID prints the current one.\n",
+    .examples = "Examples:\n"
+                "  sojourn policy check nightly.json\n"
+                "  sojourn policy show default >mine.json\n"
+                "  sojourn policy set 4711 --mode trace --function 'net_*'\n",
+    .run = run_policy,
+};

@@ -1,0 +1,126 @@
+#include "agent/attach/detach.h"
+#include "agent/attach/preflight.h"
+#include "agent/host/directories.h"
+#include "collector-server/cli/commands.h"
+#include "proto/base/array.h"
+
+#include <dirent.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+typedef struct ps_options {
+    bool all;      /* of every user, and what cannot be attached to */
+    bool recorded; /* only what is recorded */
+} ps_options;
+
+/* describe_process writes what can be done with a process; false when it is not to be listed. */
+static bool describe_process(pid_t pid, const ps_options *options, char *text, size_t capacity)
+{
+    sj_error error = {0};
+    sj_recorded recorded = {0};
+    char session[SJ_SESSION_TEXT_BYTES];
+    if (sj_detach_look(pid, &recorded, &error) == SJ_OK && recorded.has_agent) {
+        sj_session_text(&recorded.session, session);
+        if (recorded.recorder != 0) {
+            snprintf(text, capacity, "%s: session %.8s, by process %d",
+                     recorded.is_active ? "recorded" : "being attached to or left", session,
+                     (int)recorded.recorder);
+        } else {
+            snprintf(text, capacity,
+                     recorded.is_active ? "hooked by a recorder that is gone: `sojourn detach %d`"
+                                        : "left by a recorder; `sojourn detach %d` cleans up",
+                     (int)pid);
+        }
+        return true;
+    }
+    const bool can = sj_preflight_check(pid, NULL, &error) == SJ_OK;
+    snprintf(text, capacity, "%s", can ? "can be attached to" : error.text);
+    return !options->recorded && (can || options->all);
+}
+
+static int compare_pids(const void *left, const void *right)
+{
+    return *(const pid_t *)left - *(const pid_t *)right;
+}
+
+static size_t list_pids(pid_t **pids)
+{
+    size_t count = 0;
+    size_t capacity = 0;
+    DIR *folder = opendir("/proc");
+    *pids = NULL;
+    for (struct dirent *entry = folder != NULL ? readdir(folder) : NULL; entry != NULL;
+         entry = readdir(folder)) {
+        const pid_t pid = (pid_t)strtol(entry->d_name, NULL, 10);
+        if (pid > 0 && sj_array_reserve(pids, &capacity, count, 1, sizeof(**pids)) == SJ_OK) {
+            (*pids)[count++] = pid;
+        }
+    }
+    if (folder != NULL) {
+        closedir(folder);
+    }
+    if (count != 0) {
+        qsort(*pids, count, sizeof(**pids), compare_pids);
+    }
+    return count;
+}
+
+static void list_processes(const ps_options *options)
+{
+    pid_t *pids = NULL;
+    const size_t count = list_pids(&pids);
+    printf("%7s  %-16s  %7s  %s\n", "pid", "name", "threads", "state");
+    for (size_t i = 0; i < count; i++) {
+        sj_proc_status facts;
+        char text[SJ_ERROR_TEXT_BYTES];
+        if (pids[i] == getpid() || sj_proc_status_read(pids[i], &facts) != SJ_OK ||
+            (facts.user != geteuid() && !options->all && geteuid() != 0) ||
+            (facts.is_kernel && !options->all) ||
+            !describe_process(pids[i], options, text, sizeof(text))) {
+            continue;
+        }
+        printf("%7d  %-16s  %7u  %s\n", (int)pids[i], facts.name, facts.threads, text);
+    }
+    free(pids);
+}
+
+static int run_ps(int argc, char **argv)
+{
+    ps_options chosen = {0};
+    int first = 0;
+    const int code = sj_options_parse(&sj_command_ps, argc, argv, &chosen, &first);
+    if (code >= 0) {
+        return code;
+    }
+    if (first != argc) {
+        return sj_command_usage_error(&sj_command_ps, "there are no arguments");
+    }
+    list_processes(&chosen);
+    return SJ_EXIT_OK;
+}
+
+static const sj_option ps_table[] = {
+    {.name = "all",
+     .letter = 'a',
+     .kind = SJ_ARG_FLAG,
+     .offset = offsetof(ps_options, all),
+     .help = "of all users, and those that cannot be attached to, with the reason"},
+    {.name = "recorded",
+     .letter = 'r',
+     .kind = SJ_ARG_FLAG,
+     .offset = offsetof(ps_options, recorded),
+     .help = "only those that are recorded"},
+    {0}};
+
+const sj_command sj_command_ps = {
+    .name = "ps",
+    .summary = "list processes that can be attached to, and those that are recorded",
+    .usage = "sojourn ps [OPTIONS]",
+    .options = ps_table,
+    .examples = "Examples:\n"
+                "  sojourn ps\n"
+                "  sojourn ps --recorded\n",
+    .run = run_ps,
+};

@@ -1,0 +1,448 @@
+#include "agent/abi/link.h"
+#include "agent/attach/preflight.h"
+#include "agent/daemon/enrolment.h"
+#include "agent/host/directories.h"
+#include "agent/launch/policy_check.h"
+#include "agent/recording/recording.h"
+#include "agent/recording/recovery.h"
+#include "collector-server/cli/commands.h"
+#include "collector-server/cli/embedded.h"
+#include "collector-server/cli/policy_options.h"
+#include "collector-server/cli/record_options.h"
+#include "collector-server/cli/report_text.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+#define DEFAULT_MAX_BYTES (UINT64_C(4) << 30)
+
+enum { DEFAULT_WAIT_MS = 10000, SIGNAL_EXIT_BASE = 128, STOPPED_EXIT = 130 };
+
+/* `record` or `attach`: they differ in what is recorded, not in how. */
+static const sj_command *command = &sj_command_record;
+
+static int failure_code(void)
+{
+    return command == &sj_command_attach ? SJ_EXIT_FAILED : SJ_EXIT_RECORD_FAILED;
+}
+
+/* finish_policy reads flags and file as one document and hands it to the recording. */
+static sj_status finish_policy(sj_record_values *options, sj_error *error)
+{
+    sj_recording_options *recording = &options->recording;
+    const sj_policy *policy = &options->policy;
+    SJ_TRY(sj_policy_draft_finish(options->draft, &options->policy, error));
+    recording->policy = policy;
+    recording->selection = policy->selection;
+    recording->selection.map_file = options->map_file;
+    recording->chunks_per_thread = policy->chunks_per_thread;
+    recording->full_policy = policy->drop_when_full ? SJ_FULL_DROP_NEW : SJ_FULL_WAIT;
+    recording->block_ms = policy->block_ms;
+    return SJ_OK;
+}
+
+/* parse_options returns -1 when the command can run, else the exit code. */
+static int parse_options(int argc, char **argv, sj_record_values *options)
+{
+    sj_error error = {0};
+    int first = 0;
+    if (sj_policy_draft_new(&options->draft, &error) != SJ_OK) {
+        return sj_command_error(command, failure_code(), "%s", error.text);
+    }
+    const int code = sj_options_parse(command, argc, argv, options, &first);
+    if (code >= 0) {
+        return code;
+    }
+    if (first == argc) {
+        return sj_command_usage_error(command, command == &sj_command_attach
+                                                   ? "name the process to attach to"
+                                                   : "name the program to record");
+    }
+    if (options->has_output && options->collector != NULL) {
+        return sj_command_usage_error(command, "--output and --collector exclude each other");
+    }
+    if (finish_policy(options, &error) != SJ_OK) {
+        return sj_command_usage_error(command, "%s", error.text);
+    }
+    options->recording.arguments = argv + first;
+    return -1;
+}
+
+/* choose_output names the file after the program and the moment, in the working directory. */
+static void choose_output(sj_record_values *options, const char *program_path)
+{
+    char stamp[32] = "";
+    const time_t now = time(NULL);
+    struct tm local;
+    const char *slash = strrchr(program_path, '/');
+    const char *program = slash != NULL ? slash + 1 : program_path;
+    if (localtime_r(&now, &local) != NULL) {
+        strftime(stamp, sizeof(stamp), "%Y%m%d-%H%M%S", &local);
+    }
+    snprintf(options->output, sizeof(options->output), "sojourn-%.200s-%s.db", program, stamp);
+    for (int i = 2; access(options->output, F_OK) == 0 && i < 1000; i++) {
+        snprintf(options->output, sizeof(options->output), "sojourn-%.200s-%s-%d.db", program,
+                 stamp, i);
+    }
+}
+
+/* describe_destination is what `sojourn flush` reads: a URL, or "file " and an absolute path. */
+static sj_status describe_destination(sj_record_values *options, sj_error *error)
+{
+    char directory[PATH_MAX];
+    if (options->collector != NULL) {
+        snprintf(options->destination, sizeof(options->destination), "%s", options->collector);
+        /* Another name would rename the device for everybody. */
+        SJ_TRY(sj_enrolment_device(&options->device, error));
+        options->recording.device = &options->device;
+        return SJ_OK;
+    }
+    if (options->output[0] == '/') {
+        snprintf(options->destination, sizeof(options->destination), "file %s", options->output);
+        return SJ_OK;
+    }
+    if (getcwd(directory, sizeof(directory)) == NULL) {
+        return sj_fail(error, SJ_EIO, "the working directory has no path: %s", strerror(errno));
+    }
+    const int written = snprintf(options->destination, sizeof(options->destination), "file %s/%s",
+                                 directory, options->output);
+    if (written < 0 || (size_t)written >= sizeof(options->destination)) {
+        return sj_fail(error, SJ_ELIMIT, "the path of the database is too long");
+    }
+    return SJ_OK;
+}
+
+static uint64_t size_of_file(const char *path)
+{
+    struct stat status;
+    return path != NULL && stat(path, &status) == 0 ? (uint64_t)status.st_size : 0;
+}
+
+static void write_summary(const sj_record_values *options, const sj_recording_summary *summary,
+                          const sj_report_text *text, uint64_t file_bytes)
+{
+    if (options->summary_path == NULL) {
+        return;
+    }
+    FILE *file = fopen(options->summary_path, "we");
+    if (file != NULL) {
+        sj_report_text_json(file, text, summary, file_bytes);
+    }
+    if (file == NULL || fclose(file) != 0) {
+        (void)sj_command_error(command, SJ_EXIT_FAILED, "cannot write %s: %s",
+                               options->summary_path, strerror(errno));
+    }
+}
+
+static int exit_code_of(const sj_recording_summary *summary)
+{
+    if (command == &sj_command_attach) {
+        return summary->detach_problem[0] == '\0' ? SJ_EXIT_OK : SJ_EXIT_FAILED;
+    }
+    if (summary->program_left) {
+        return STOPPED_EXIT;
+    }
+    return WIFSIGNALED(summary->wait_status) ? SIGNAL_EXIT_BASE + WTERMSIG(summary->wait_status)
+                                             : WEXITSTATUS(summary->wait_status);
+}
+
+/* print_report: who profiles a running process wants to see what it did. */
+static int print_report(sj_record_values *options, const sj_recording_summary *summary)
+{
+    char session[SJ_SESSION_TEXT_BYTES];
+    char *arguments[] = {"report", "--session", session, options->output, NULL};
+    if (command != &sj_command_attach || options->quiet || options->collector != NULL ||
+        options->policy.mode != SJ_POLICY_PROFILE || !summary->delivered) {
+        return SJ_EXIT_OK;
+    }
+    sj_session_text(&summary->session, session);
+    return sj_command_report.run(4, arguments);
+}
+
+static int run_recording(sj_record_values *options, sj_recording *recording, sj_report_text *text)
+{
+    sj_embedded *embedded = NULL;
+    sj_error error = {0};
+    sj_recording_summary summary;
+    int exec_errno = 0;
+    if (options->collector == NULL &&
+        sj_embedded_start(options->output, &embedded, &error) != SJ_OK) {
+        sj_recording_free(recording);
+        return sj_command_error(command, failure_code(), "%s", error.text);
+    }
+    const sj_recording_link link = {.url = embedded != NULL ? sj_embedded_url(embedded)
+                                                            : options->collector,
+                                    .token = getenv("SOJOURN_TOKEN"),
+                                    .wait_ms = embedded != NULL ? -1 : options->wait_ms};
+    const sj_status status = sj_recording_run(recording, &link, &summary, &exec_errno, &error);
+    sj_recording_free(recording);
+    sj_embedded_stop(embedded, status != SJ_OK);
+    if (status != SJ_OK) {
+        return sj_command_error(command, exec_errno != 0 ? SJ_EXIT_NOT_EXECUTABLE : failure_code(),
+                                "%s", error.text);
+    }
+    const uint64_t file_bytes = embedded != NULL ? size_of_file(options->output) : 0;
+    if (embedded != NULL) {
+        (void)sj_quarantine_reason_in(options->output, &summary.session, text->quarantine_reason);
+    }
+    sj_report_text_summary(text, &summary, file_bytes);
+    write_summary(options, &summary, text, file_bytes);
+    const int reported = print_report(options, &summary);
+    return reported == SJ_EXIT_OK ? exit_code_of(&summary) : reported;
+}
+
+/* salvage_earlier finishes sessions of recorders that were killed; `flush` delivers them. */
+static void salvage_earlier(const sj_record_values *options)
+{
+    char usual[PATH_MAX];
+    unsigned count = 0;
+    sj_error error = {0};
+    const char *root = options->recording.spool_root;
+    if (root == NULL) {
+        if (sj_state_directory("spool", usual, sizeof(usual), &error) != SJ_OK) {
+            return;
+        }
+        root = usual;
+    }
+    if (sj_recovery_all(root, &count, &error) != SJ_OK) {
+        fprintf(stderr, "sojourn record: an earlier recording: %s\n", error.text);
+    }
+    if (count != 0 && !options->quiet) {
+        fprintf(stderr,
+                "sojourn record: %u earlier recordings were cut short; \"sojourn flush\" "
+                "delivers what they hold\n",
+                count);
+    }
+}
+
+static void tell_missed(const sj_recording_options *options)
+{
+    const char *texts[SJ_POLICY_MISSED];
+    const size_t count = options->attach_pid != 0 && options->policy != NULL
+                             ? sj_policy_missed(options->policy, texts)
+                             : 0;
+    for (size_t i = 0; i < count; i++) {
+        fprintf(stderr, "sojourn attach: %s\n", texts[i]);
+    }
+}
+
+static int start_recording(sj_record_values *options, const char *program_path)
+{
+    sj_error error = {0};
+    sj_recording *recording = NULL;
+    if (!options->has_output) {
+        choose_output(options, program_path);
+    }
+    sj_report_text text = {.quiet = options->quiet,
+                           .is_terminal = isatty(STDERR_FILENO) == 1,
+                           .drops = options->policy.drop_when_full,
+                           .target =
+                               options->collector != NULL ? options->collector : options->output};
+    options->recording.destination = options->destination;
+    options->recording.context = &text;
+    options->recording.progress = sj_report_text_progress;
+    salvage_earlier(options);
+    tell_missed(&options->recording);
+    sj_status status = describe_destination(options, &error);
+    if (status == SJ_OK) {
+        status = sj_recording_prepare(&options->recording, &recording, &error);
+    }
+    if (status != SJ_OK) {
+        return sj_command_error(command, failure_code(), "%s", error.text);
+    }
+    return run_recording(options, recording, &text);
+}
+
+/* The first name that matches nothing, as a sentence. */
+typedef struct unmatched_names {
+    const sj_record_values *options;
+    size_t count;
+    sj_error error;
+} unmatched_names;
+
+static void note_unmatched(void *context, const sj_unmatched *unmatched)
+{
+    unmatched_names *names = context;
+    char origin[PATH_MAX + 32];
+    if (names->count++ == 0) {
+        sj_policy_draft_origin(names->options->draft, unmatched->steps, unmatched->step_count,
+                               origin, sizeof(origin));
+        (void)sj_fail(&names->error, SJ_EINVAL,
+                      "%.200s: no %s of the program matches \"%.100s\"; if it comes with a library "
+                      "that is loaded later, say --allow-unmatched or \"unmatched\": \"allow\"",
+                      origin, unmatched->kind, unmatched->pattern->text);
+    }
+}
+
+/* plan_cache returns the directory of plans; NULL: none is wanted or can be had. */
+static const char *plan_cache(const sj_recording_options *recording, char path[PATH_MAX])
+{
+    return !recording->no_plan_cache && sj_cache_directory("plans", path, PATH_MAX, NULL) == SJ_OK
+               ? path
+               : NULL;
+}
+
+/* check_map refuses a map file that cannot be read, or that the program contradicts. */
+static sj_status check_map(const sj_record_values *options, const char *binary, sj_error *error)
+{
+    char cache[PATH_MAX];
+    return sj_map_check(&options->recording.selection, binary,
+                        plan_cache(&options->recording, cache), error);
+}
+
+/* check_names refuses names that match nothing: a misspelt filter would record the wrong calls. */
+static sj_status check_names(const sj_record_values *options, const sj_program *program,
+                             sj_error *error)
+{
+    char cache[PATH_MAX];
+    unmatched_names names = {.options = options};
+    const sj_recording_options *recording = &options->recording;
+    const sj_status status = sj_name_check(recording->policy, &recording->selection, program,
+                                           plan_cache(recording, cache), &names, note_unmatched);
+    if (status == SJ_ENOTFOUND) {
+        return sj_fail(error, SJ_EINVAL,
+                       "the policy selects no function: what --function takes, --exclude leaves "
+                       "out; --allow-unmatched records what is loaded later");
+    }
+    if (status != SJ_OK) {
+        return sj_fail(error, SJ_ENOMEM, "out of memory");
+    }
+    *error = names.count != 0 ? names.error : *error;
+    return names.count != 0 ? SJ_EINVAL : SJ_OK;
+}
+
+static int launch_recording(sj_record_values *options)
+{
+    sj_program program;
+    sj_error error = {0};
+    switch (sj_program_find(options->recording.arguments[0], &program, &error)) {
+    case SJ_PROGRAM_FINE:
+        break;
+    case SJ_PROGRAM_NOT_FOUND:
+        return sj_command_error(command, SJ_EXIT_PROGRAM_NOT_FOUND, "%s", error.text);
+    case SJ_PROGRAM_NOT_EXECUTABLE:
+        return sj_command_error(command, SJ_EXIT_NOT_EXECUTABLE, "%s", error.text);
+    case SJ_PROGRAM_NOT_RECORDABLE:
+        return sj_command_error(command, failure_code(), "%s", error.text);
+    }
+    if (check_map(options, program.binary, &error) != SJ_OK ||
+        check_names(options, &program, &error) != SJ_OK) {
+        return sj_command_error(command, failure_code(), "%s", error.text);
+    }
+    options->recording.program = &program;
+    return start_recording(options, program.path);
+}
+
+/* attach_recording records a running process; its name names the file. */
+static int attach_recording(sj_record_values *options)
+{
+    char name[64];
+    char link[64];
+    char binary[PATH_MAX];
+    sj_error error = {0};
+    uint64_t pid = 0;
+    sj_proc_status facts;
+    const char *text = options->recording.arguments[0];
+    if (sj_option_number("", text, INT32_MAX, &pid, NULL) != SJ_OK || pid == 0 ||
+        options->recording.arguments[1] != NULL) {
+        return sj_command_usage_error(command, "attach to one process, by its number");
+    }
+    options->recording.attach_pid = (pid_t)pid;
+    snprintf(link, sizeof(link), "/proc/%llu/exe", (unsigned long long)pid);
+    if (realpath(link, binary) != NULL && check_map(options, binary, &error) != SJ_OK) {
+        return sj_command_error(command, failure_code(), "%s", error.text);
+    }
+    snprintf(name, sizeof(name), "%s", text);
+    if (sj_proc_status_read((pid_t)pid, &facts) == SJ_OK) {
+        snprintf(name, sizeof(name), "%s", facts.name);
+        for (char *at = name; *at != '\0'; at++) {
+            *at = *at == '/' || *at == ' ' ? '_' : *at;
+        }
+    }
+    return start_recording(options, name);
+}
+
+static int run_record(int argc, char **argv)
+{
+    sj_record_values options = {
+        .recording = {.max_bytes = DEFAULT_MAX_BYTES, .children = SJ_FOLLOW_FORK | SJ_FOLLOW_EXEC},
+        .wait_ms = DEFAULT_WAIT_MS};
+    int code = parse_options(argc, argv, &options);
+    if (code < 0) {
+        code = launch_recording(&options);
+    } else if (code != SJ_EXIT_OK) {
+        /* As env(1) and timeout(1) do: wrong use of the command is distinguished from the program.
+         */
+        code = SJ_EXIT_RECORD_FAILED;
+    }
+    sj_policy_free(&options.policy);
+    sj_policy_draft_free(options.draft);
+    return code;
+}
+
+static int run_attach(int argc, char **argv)
+{
+    sj_record_values options = {
+        .recording = {.max_bytes = DEFAULT_MAX_BYTES, .children = SJ_FOLLOW_FORK},
+        .wait_ms = DEFAULT_WAIT_MS};
+    command = &sj_command_attach;
+    int code = parse_options(argc, argv, &options);
+    if (code < 0) {
+        code = attach_recording(&options);
+    }
+    sj_policy_free(&options.policy);
+    sj_policy_draft_free(options.draft);
+    return code;
+}
+
+const sj_command sj_command_attach = {
+    .name = "attach",
+    .summary = "record all calls of a running process, and restore it",
+    .usage = "sojourn attach [OPTIONS] PID",
+    .help =
+        "The process runs on: its threads are stopped once for some milliseconds at the beginning\n"
+        "and at the end. Ctrl-C, or `sojourn detach PID`, ends the recording and removes "
+        "everything\n"
+        "out of the process again. Calls that were open at the beginning are part of the "
+        "recording.\n",
+    .options = sj_attach_options,
+    .examples =
+        "All other options of `sojourn record` mean the same here: --policy, --budget, --module,\n"
+        "--function, --exclude, --map, --collector, --max-bytes, --quiet, ... What is recorded "
+        "can\n"
+        "be changed meanwhile: `sojourn policy set`.\n"
+        "\n"
+        "Exit status: 0, 1 when the process could not be attached to or detached.\n"
+        "\n"
+        "Examples:\n"
+        "  sojourn attach 4711 --profile --for 30s --map app.map\n"
+        "  sojourn attach -o run.db --exclude '*_unlock' 4711\n",
+    .run = run_attach,
+};
+
+const sj_command sj_command_record = {
+    .name = "record",
+    .summary = "run a program and record all its calls",
+    .usage = "sojourn record [OPTIONS] [--] PROGRAM [ARGUMENTS]",
+    .help =
+        "Without options the calls of the program and of its own libraries go to a database in\n"
+        "the working directory. It ends as the program does; a second Ctrl-C stops the recording\n"
+        "and leaves the program alone. Messages go to standard error.\n",
+    .options = sj_record_options,
+    .examples =
+        "Exit status: that of the program, 128 + N when signal N ended it; 125 when recording\n"
+        "failed, 126 when the program cannot be executed, 127 when it was not found.\n"
+        "\n"
+        "Examples:\n"
+        "  sojourn record -- ./app --its-option\n"
+        "  sojourn record -o run.db --exclude '*_unlock' -- ./app\n"
+        "  sojourn record --collector tcp://lab:7654 --name nightly -- ./app\n",
+    .stops_at_argument = true,
+    .run = run_record,
+};

@@ -1,0 +1,238 @@
+#include "collector-server/cli/commands.h"
+#include "collector-server/cli/query_command.h"
+#include "collector-server/cli/report_table.h"
+
+#include <string.h>
+
+/* Lines of a screen that are no functions: blank line, heading, blank line, what is hidden, and the
+ * prompt that comes after. */
+enum { OTHER_LINES = SJ_SESSION_HEADER_LINES + 5, LEAST_ROWS = 5 };
+
+typedef struct report_request {
+    sj_query_options query;
+    const char *sort;
+    const char *columns; /* NULL: what fits */
+    int64_t limit;       /* 0: a screenful on a terminal, else all */
+    bool all;
+    /* derived */
+    sj_report_selection selection;
+    sj_terminal terminal;
+} report_request;
+
+static const char *sort_expression(const char *name)
+{
+    if (strcmp(name, "name") == 0) {
+        return "f.name";
+    }
+    const sj_report_column *column = sj_report_column_find(name, strlen(name));
+    return column != NULL && (column->kind == SJ_REPORT_DURATION || column->kind == SJ_REPORT_COUNT)
+               ? column->expression
+               : NULL;
+}
+
+/* Tables give durations as people read them; in data, names of columns carry the unit. */
+static void append_column(sqlite3_str *sql, const report_request *request,
+                          const sj_report_column *column)
+{
+    const bool is_duration = column->kind == SJ_REPORT_DURATION;
+    const sj_result_format format = request->query.format;
+    if (column->expression == NULL) {
+        sqlite3_str_appendf(sql, "CAST(s.%s AS REAL) / nullif(?2, 0) AS %s",
+                            strcmp(request->sort, "self") == 0 ? "self_ns" : "total_ns",
+                            column->name);
+    } else if (is_duration && format == SJ_RESULT_MARKDOWN) {
+        sqlite3_str_appendf(sql, "format_duration(%s) AS %s", column->expression, column->name);
+    } else {
+        sqlite3_str_appendf(sql, "%s AS %s%s", column->expression, column->name,
+                            is_duration ? "_ns" : "");
+    }
+}
+
+/* The rows of a report, most costly first; ?1 is the session, ?2 all recorded time, ?3 how many. */
+static char *make_sql(const report_request *request)
+{
+    sqlite3_str *sql = sqlite3_str_new(NULL);
+    sqlite3_str_appendall(sql, "SELECT ");
+    for (size_t i = 0; i < request->selection.count; i++) {
+        sqlite3_str_appendall(sql, i == 0 ? "" : ", ");
+        append_column(sql, request, request->selection.columns[i]);
+    }
+    sqlite3_str_appendf(sql,
+                        " FROM function_stats AS s LEFT JOIN functions AS f "
+                        "ON f.function_id = s.function_id "
+                        "LEFT JOIN modules AS m ON m.module_id = f.module_id "
+                        "WHERE s.session_id = ?1 ORDER BY %s %s, s.function_id LIMIT ?3",
+                        sort_expression(request->sort),
+                        strcmp(request->sort, "name") == 0 ? "ASC" : "DESC");
+    return sqlite3_str_finish(sql);
+}
+
+/* How many functions are shown; -1: all. */
+static int64_t count_shown(const report_request *request)
+{
+    if (request->limit != 0 || request->all) {
+        return request->all ? -1 : request->limit;
+    }
+    const int room = request->terminal.rows - OTHER_LINES;
+    return request->terminal.rows == SJ_TERMINAL_UNLIMITED
+               ? -1
+               : (room < LEAST_ROWS ? LEAST_ROWS : room);
+}
+
+static int print_table(report_request *request, sqlite3_stmt *statement, int64_t session_id,
+                       const sj_session_summary *summary)
+{
+    sqlite3 *database = sqlite3_db_handle(statement);
+    sj_terminal *terminal = &request->terminal;
+    sj_error error = {0};
+    int64_t shown = 0;
+    int result = SQLITE_DONE;
+    if (request->all || request->limit > terminal->rows - OTHER_LINES) {
+        sj_terminal_page(terminal);
+    }
+    const sj_status header =
+        sj_session_header_print(database, session_id, summary, terminal, &error);
+    if (header == SJ_OK) {
+        putchar('\n');
+        sj_report_heading_print(&request->selection, terminal);
+        while (!ferror(stdout) && (result = sqlite3_step(statement)) == SQLITE_ROW) {
+            sj_report_row_print(&request->selection, terminal, request->query.wide, statement);
+            shown++;
+        }
+    }
+    if (result == SQLITE_DONE && shown < summary->functions) {
+        printf("\n%lld more functions; --all shows them\n",
+               (long long)(summary->functions - shown));
+    }
+    const bool written = sj_terminal_close(terminal);
+    if (header != SJ_OK) {
+        return sj_command_failed(&sj_command_report, &error);
+    }
+    if (result != SQLITE_DONE && result != SQLITE_ROW) {
+        return sj_command_error(&sj_command_report, SJ_EXIT_FAILED, "%s", sqlite3_errmsg(database));
+    }
+    return written
+               ? SJ_EXIT_OK
+               : sj_command_error(&sj_command_report, SJ_EXIT_FAILED, "cannot write the result");
+}
+
+static int print_report(report_request *request)
+{
+    sqlite3 *database;
+    int64_t session_id;
+    int exit_code = sj_query_open(&sj_command_report, &request->query, &database, &session_id);
+    if (exit_code != SJ_EXIT_OK) {
+        return exit_code;
+    }
+    sj_session_summary summary;
+    sj_error error = {0};
+    sqlite3_stmt *statement = NULL;
+    char *sql = make_sql(request);
+    if (sj_session_summary_read(database, session_id, &summary, &error) != SJ_OK) {
+        exit_code = sj_command_failed(&sj_command_report, &error);
+    } else if (sql == NULL ||
+               sqlite3_prepare_v2(database, sql, -1, &statement, NULL) != SQLITE_OK) {
+        exit_code =
+            sj_command_error(&sj_command_report, SJ_EXIT_FAILED, "%s", sqlite3_errmsg(database));
+    } else {
+        sqlite3_bind_int64(statement, 1, session_id);
+        sqlite3_bind_int64(statement, 2, summary.self_ns);
+        sqlite3_bind_int64(statement, 3, count_shown(request));
+        if (request->query.format == SJ_RESULT_TABLE) {
+            exit_code = print_table(request, statement, session_id, &summary);
+            sqlite3_finalize(statement);
+        } else {
+            exit_code = sj_query_print(&sj_command_report, &request->query, statement);
+        }
+    }
+    sqlite3_free(sql);
+    sqlite3_close(database);
+    return exit_code;
+}
+
+/* choose_columns selects what is shown: as asked, else what fits the output. */
+static sj_status choose_columns(report_request *request, sj_error *error)
+{
+    sj_report_selection *selection = &request->selection;
+    if (request->query.format == SJ_RESULT_TABLE) {
+        sj_terminal_open(&request->terminal);
+    }
+    if (request->columns != NULL) {
+        return sj_report_columns_parse(request->columns, selection, error);
+    }
+    if (request->query.format != SJ_RESULT_TABLE) {
+        sj_report_columns_data(selection);
+    } else {
+        sj_report_columns_fit(request->query.wide ? 0 : request->terminal.columns, selection);
+    }
+    return SJ_OK;
+}
+
+static int run_report(int argc, char **argv)
+{
+    report_request request = {.sort = "total"};
+    int first = 0;
+    const int code = sj_options_parse(&sj_command_report, argc, argv, &request, &first);
+    if (code >= 0) {
+        return code;
+    }
+    if (sort_expression(request.sort) == NULL) {
+        return sj_command_usage_error(&sj_command_report,
+                                      "--sort takes calls, total, self, mean, min, max, p50, p95, "
+                                      "p99, untrusted or name, not '%s'",
+                                      request.sort);
+    }
+    if (argc - first > 1) {
+        return sj_command_usage_error(&sj_command_report, "one FILE at most");
+    }
+    if (request.all && request.limit != 0) {
+        return sj_command_usage_error(&sj_command_report, "--all and --limit exclude each other");
+    }
+    sj_error error = {0};
+    if (choose_columns(&request, &error) != SJ_OK) {
+        return sj_command_usage_error(&sj_command_report, "%s", error.text);
+    }
+    request.query.file = argv[first];
+    return print_report(&request);
+}
+
+static const sj_option report_options[] = {
+    SJ_QUERY_SESSION_OPTION(offsetof(report_request, query)),
+    {.name = "sort",
+     .argument = "KEY",
+     .kind = SJ_ARG_TEXT,
+     .offset = offsetof(report_request, sort),
+     .help = "calls, total (default), self, mean, min, max, p50, p95, p99, untrusted, name"},
+    {.name = "columns",
+     .argument = "LIST",
+     .kind = SJ_ARG_TEXT,
+     .offset = offsetof(report_request, columns),
+     .help = "share, bar, module, function and those above but name, separated by commas;\n"
+             "default: as many as fit"},
+    {.name = "all",
+     .kind = SJ_ARG_FLAG,
+     .offset = offsetof(report_request, all),
+     .help = "every function, through a pager; default on a terminal: a screenful"},
+    {.name = "limit",
+     .argument = "N",
+     .kind = SJ_ARG_NUMBER,
+     .offset = offsetof(report_request, limit),
+     .least = 1,
+     .help = "only the first N functions"},
+    SJ_QUERY_FORMAT_OPTIONS(offsetof(report_request, query)),
+    {0}};
+
+const sj_command sj_command_report = {
+    .name = "report",
+    .summary = "show how often each function was called and how long it took",
+    .usage = "sojourn report [OPTIONS] [FILE]",
+    .help = "The most costly functions come first, with their share of all recorded time: of self\n"
+            "time when sorted by self, else of total time.\n"
+            "Without FILE: $SOJOURN_DATABASE, else the newest sojourn-*.db here.\n",
+    .options = report_options,
+    .examples = "Examples:\n"
+                "  sojourn report --sort self --limit 20\n"
+                "  sojourn report --columns share,calls,p99,function --all\n"
+                "  sojourn report --session last --csv lab.db > functions.csv\n",
+    .run = run_report,
+};

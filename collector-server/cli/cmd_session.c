@@ -1,0 +1,361 @@
+#include "collector-server/cli/commands.h"
+#include "collector-server/cli/database_choice.h"
+#include "collector-server/maintenance/removal.h"
+#include "collector-server/maintenance/retention.h"
+#include "collector-server/maintenance/session_copy.h"
+#include "collector-server/query/query.h"
+#include "collector-server/store/database.h"
+#include "collector-server/store/store.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+typedef struct session_request {
+    const char *file;
+    bool force;
+    bool dry_run;
+    const char *at; /* FROM..TO, ns */
+    const char *call;
+    const char *author;
+    char **words; /* after the verb */
+    int count;
+    sqlite3 *database; /* writable, with Sojourn's tables */
+    int64_t session_id;
+} session_request;
+
+typedef struct session_verb {
+    const char *name;
+    int least, most; /* words after it */
+    bool of_session; /* the first word names one */
+    int (*run)(session_request *request);
+} session_verb;
+
+/* Runs SQL that changes the database: ?1 the session, ?2 and ?3 texts (NULL: none). */
+static int change_session(const session_request *request, const char *sql, const char *first,
+                          const char *second)
+{
+    sqlite3_stmt *statement = NULL;
+    int result = sqlite3_prepare_v2(request->database, sql, -1, &statement, NULL);
+    if (result == SQLITE_OK) {
+        sqlite3_bind_int64(statement, 1, request->session_id);
+        const char *const texts[] = {first, second};
+        for (int i = 0; i < 2 && i + 2 <= sqlite3_bind_parameter_count(statement); ++i) {
+            sqlite3_bind_text(statement, i + 2, texts[i], -1, SQLITE_STATIC);
+        }
+        result = sqlite3_step(statement);
+    }
+    sqlite3_finalize(statement);
+    return result == SQLITE_DONE ? SJ_EXIT_OK
+                                 : sj_command_error(&sj_command_session, SJ_EXIT_FAILED, "%s",
+                                                    sqlite3_errmsg(request->database));
+}
+
+static int run_pin(session_request *request)
+{
+    return change_session(request, "UPDATE sessions SET pinned = 1 WHERE session_id = ?1", NULL,
+                          NULL);
+}
+
+static int run_unpin(session_request *request)
+{
+    return change_session(request, "UPDATE sessions SET pinned = 0 WHERE session_id = ?1", NULL,
+                          NULL);
+}
+
+static int run_name(session_request *request)
+{
+    return change_session(request, "UPDATE sessions SET name = ?2 WHERE session_id = ?1",
+                          request->words[1], NULL);
+}
+
+static int run_tag(session_request *request)
+{
+    int exit_code = SJ_EXIT_OK;
+    for (int i = 1; i < request->count && exit_code == SJ_EXIT_OK; ++i) {
+        char *equals = strchr(request->words[i], '=');
+        const char *value = equals != NULL ? equals + 1 : "";
+        if (equals != NULL) {
+            *equals = '\0';
+        }
+        exit_code =
+            change_session(request,
+                           "UPDATE sessions SET tags = json_patch(tags, json_object(?2, ?3)) "
+                           "WHERE session_id = ?1",
+                           request->words[i], value);
+    }
+    return exit_code;
+}
+
+static int run_untag(session_request *request)
+{
+    return change_session(
+        request,
+        "UPDATE sessions SET tags = json_patch(tags, json_object(?2, NULL)) WHERE "
+        "session_id = ?1",
+        request->words[1], NULL);
+}
+
+/* Reads "FROM..TO" in ns, or leaves both NULL. */
+static bool read_span(const char *text, char **from, char **to)
+{
+    char *dots = text != NULL ? strstr(text, "..") : NULL;
+    *from = *to = NULL;
+    if (text == NULL) {
+        return true;
+    }
+    if (dots == NULL || text[strspn(text, "0123456789.-")] != '\0') {
+        return false;
+    }
+    *from = strndup(text, (size_t)(dots - text));
+    *to = strdup(dots + 2);
+    return *from != NULL && *to != NULL;
+}
+
+static int run_note(session_request *request)
+{
+    char *from;
+    char *to;
+    if (!read_span(request->at, &from, &to)) {
+        return sj_command_usage_error(&sj_command_session, "--at takes FROM..TO in ns");
+    }
+    char *sql = sqlite3_mprintf(
+        "INSERT INTO annotations(session_id, call_id, start_ns, end_ns, author, note, "
+        "created_realtime_ns) VALUES (?1, CAST(%Q AS INTEGER), CAST(%Q AS INTEGER), CAST(%Q AS "
+        "INTEGER), ?3, ?2, unixepoch() * 1000000000)",
+        request->call, from, to);
+    const char *author = request->author != NULL ? request->author : getenv("USER");
+    const int exit_code =
+        sql == NULL ? SJ_EXIT_FAILED
+                    : change_session(request, sql, request->words[1], author != NULL ? author : "");
+    sqlite3_free(sql);
+    free(from);
+    free(to);
+    return exit_code;
+}
+
+static int run_remove(session_request *request)
+{
+    sj_error error = {0};
+    const sj_status status = sj_session_remove(request->database, request->session_id,
+                                               "sojourn session remove", request->force, &error);
+    return status == SJ_OK ? SJ_EXIT_OK : sj_command_failed(&sj_command_session, &error);
+}
+
+static int run_export(session_request *request)
+{
+    sj_error error = {0};
+    sqlite3 *target = NULL;
+    int64_t copied;
+    const char *path = request->words[1];
+    if (access(path, F_OK) == 0) {
+        return sj_command_error(&sj_command_session, SJ_EXIT_FAILED, "%s exists already", path);
+    }
+    sj_status status = sj_database_open(path, SJ_DATABASE_CREATE, &target, &error);
+    if (status == SJ_OK) {
+        status = sj_session_copy(sqlite3_db_filename(request->database, "main"),
+                                 request->session_id, target, &copied, &error);
+        /* one file, nothing beside it */
+        sqlite3_exec(target, "PRAGMA journal_mode=DELETE", NULL, NULL, NULL);
+        sqlite3_close(target);
+    }
+    if (status != SJ_OK) {
+        unlink(path);
+        return sj_command_failed(&sj_command_session, &error);
+    }
+    return SJ_EXIT_OK;
+}
+
+static int import_all(const session_request *request, sqlite3 *source, const char *path)
+{
+    sqlite3_stmt *sessions = NULL;
+    sj_error error = {0};
+    int exit_code = SJ_EXIT_OK;
+    if (sqlite3_prepare_v2(source,
+                           "SELECT session_id FROM sessions WHERE state <> 'removing' ORDER "
+                           "BY started_realtime_ns",
+                           -1, &sessions, NULL) != SQLITE_OK) {
+        return sj_command_error(&sj_command_session, SJ_EXIT_FAILED, "%s", sqlite3_errmsg(source));
+    }
+    while (exit_code == SJ_EXIT_OK && sqlite3_step(sessions) == SQLITE_ROW) {
+        int64_t copied;
+        const int64_t session_id = sqlite3_column_int64(sessions, 0);
+        const sj_status status =
+            sj_session_copy(path, session_id, request->database, &copied, &error);
+        if (status == SJ_EEXIST) {
+            fprintf(stderr, "sojourn session: session %lld of %s is there already\n",
+                    (long long)session_id, path);
+        } else if (status != SJ_OK) {
+            exit_code = sj_command_failed(&sj_command_session, &error);
+        } else {
+            printf("session %lld of %s is session %lld now\n", (long long)session_id, path,
+                   (long long)copied);
+        }
+    }
+    sqlite3_finalize(sessions);
+    return exit_code;
+}
+
+static int run_import(session_request *request)
+{
+    sj_error error = {0};
+    sqlite3 *source = NULL;
+    if (sj_database_open(request->words[0], SJ_DATABASE_READ, &source, &error) != SJ_OK) {
+        return sj_command_failed(&sj_command_session, &error);
+    }
+    const int exit_code = import_all(request, source, request->words[0]);
+    sqlite3_close(source);
+    return exit_code;
+}
+
+static bool tell_removal(void *context, int64_t session_id, int64_t bytes)
+{
+    const session_request *request = context;
+    printf("%s session %lld (%lld bytes)\n", request->dry_run ? "would remove" : "removing",
+           (long long)session_id, (long long)bytes);
+    return !request->dry_run;
+}
+
+static int run_retain(session_request *request)
+{
+    sj_error error = {0};
+    sj_status status = request->dry_run ? SJ_OK : sj_removal_resume(request->database, &error);
+    for (int i = 0; i < request->count && status == SJ_OK; ++i) {
+        sj_retention_rule rule;
+        int64_t removed;
+        status = sj_retention_rule_read(request->words[i], &rule, &error);
+        if (status == SJ_OK) {
+            status = sj_retention_apply(request->database, &rule, tell_removal, request, &removed,
+                                        &error);
+        }
+    }
+    return status == SJ_OK ? SJ_EXIT_OK : sj_command_failed(&sj_command_session, &error);
+}
+
+static const session_verb verbs[] = {
+    {"pin", 1, 1, true, run_pin},        {"unpin", 1, 1, true, run_unpin},
+    {"name", 2, 2, true, run_name},      {"tag", 2, 32, true, run_tag},
+    {"untag", 2, 2, true, run_untag},    {"note", 2, 2, true, run_note},
+    {"remove", 1, 1, true, run_remove},  {"export", 2, 2, true, run_export},
+    {"import", 1, 1, false, run_import}, {"retain", 1, 32, false, run_retain},
+};
+
+static int run_verb(session_request *request, const session_verb *verb)
+{
+    sj_error error = {0};
+    sqlite3 *reader = NULL;
+    char path[4096];
+    sj_status status = sj_database_choose(request->file, &reader, &error);
+    if (status == SJ_OK) {
+        snprintf(path, sizeof(path), "%s", sqlite3_db_filename(reader, "main"));
+        status = verb->of_session
+                     ? sj_session_choose(reader, request->words[0], &request->session_id, &error)
+                     : SJ_OK;
+        sqlite3_close(reader);
+    } else if (strcmp(verb->name, "import") == 0 && request->file != NULL) {
+        snprintf(path, sizeof(path), "%s", request->file); /* made by the import */
+        status = SJ_OK;
+    }
+    if (status == SJ_OK) {
+        status = sj_database_open(path, verb->of_session ? SJ_DATABASE_WRITE : SJ_DATABASE_CREATE,
+                                  &request->database, &error);
+    }
+    if (status == SJ_OK && sj_query_register(request->database, &error) != SJ_OK) {
+        status = error.status;
+        sqlite3_close(request->database);
+    }
+    if (status != SJ_OK) {
+        return sj_command_failed(&sj_command_session, &error);
+    }
+    const int exit_code = verb->run(request);
+    sqlite3_close(request->database);
+    return exit_code;
+}
+
+static sj_status parse_call(const sj_option *option, void *values, const char *text,
+                            sj_error *error)
+{
+    (void)option;
+    ((session_request *)values)->call = text;
+    return text[strspn(text, "0123456789")] == '\0'
+               ? SJ_OK
+               : sj_fail(error, SJ_EINVAL, "--call needs a call_id, not \"%s\"", text);
+}
+
+static int run_session(int argc, char **argv)
+{
+    session_request request = {0};
+    int first = 0;
+    const int code = sj_options_parse(&sj_command_session, argc, argv, &request, &first);
+    if (code >= 0) {
+        return code;
+    }
+    const char *name = first < argc ? argv[first] : "";
+    request.words = argv + first + 1;
+    request.count = argc - first - 1;
+    for (size_t i = 0; i < sizeof(verbs) / sizeof(verbs[0]); ++i) {
+        if (strcmp(verbs[i].name, name) != 0) {
+            continue;
+        }
+        if (request.count < verbs[i].least || request.count > verbs[i].most) {
+            return sj_command_usage_error(&sj_command_session, "%s: wrong number of words", name);
+        }
+        return run_verb(&request, &verbs[i]);
+    }
+    return sj_command_usage_error(&sj_command_session, "there is no action '%s'", name);
+}
+
+static const sj_option session_options[] = {
+    {.name = "database",
+     .argument = "FILE",
+     .kind = SJ_ARG_TEXT,
+     .offset = offsetof(session_request, file),
+     .help = "else $SOJOURN_DATABASE or the newest sojourn-*.db here"},
+    {.name = "force",
+     .kind = SJ_ARG_FLAG,
+     .offset = offsetof(session_request, force),
+     .help = "remove a session that is still recording"},
+    {.name = "dry-run",
+     .kind = SJ_ARG_FLAG,
+     .offset = offsetof(session_request, dry_run),
+     .help = "retain: only print what would be removed"},
+    {.name = "at",
+     .argument = "FROM..TO",
+     .kind = SJ_ARG_TEXT,
+     .offset = offsetof(session_request, at),
+     .help = "note: this time, ns since the session's start"},
+    {.name = "call",
+     .argument = "ID",
+     .kind = SJ_ARG_PARSED,
+     .parse = parse_call,
+     .help = "note: this call"},
+    {.name = "author",
+     .argument = "NAME",
+     .kind = SJ_ARG_TEXT,
+     .offset = offsetof(session_request, author),
+     .help = "note: by whom (default $USER)"},
+    {0}};
+
+const sj_command sj_command_session = {
+    .name = "session",
+    .summary = "pin, tag, note, remove, export or import sessions",
+    .usage = "sojourn session [OPTIONS] ACTION [SESSION] [WORDS]",
+    .help =
+        "Actions:\n"
+        "  pin SESSION, unpin SESSION     retention keeps pinned sessions\n"
+        "  name SESSION TEXT              label it\n"
+        "  tag SESSION KEY=VALUE...       tag it; untag SESSION KEY takes a tag away\n"
+        "  note SESSION TEXT              annotate it, or a time or call of it\n"
+        "  remove SESSION                 remove it and give its space back; the server goes on\n"
+        "  export SESSION FILE            write it to a database of its own\n"
+        "  import FILE                    take all sessions of another database\n"
+        "  retain SET=LIMIT...            remove what is older (all=30d) or too much "
+        "(tag:nightly=50G)\n",
+    .options = session_options,
+    .examples = "Examples:\n"
+                "  sojourn session tag last build=42 branch=main\n"
+                "  sojourn session export 7 crash.db --database lab.db\n"
+                "  sojourn session retain all=90d tag:nightly=7d --database lab.db\n",
+    .run = run_session,
+};

@@ -1,0 +1,57 @@
+#include "collector-server/cli/commands.h"
+#include "collector-server/cli/query_command.h"
+
+static int print_sessions(const sj_query_options *options)
+{
+    static const char sql[] =
+        "SELECT s.session_id AS id, lower(substr(hex(s.uuid), 1, 8)) AS uuid, s.state, "
+        "strftime('%Y-%m-%d %H:%M:%S', s.started_realtime_ns / 1000000000, 'unixepoch') AS "
+        "started_utc, coalesce(format_duration(s.ended_realtime_ns - s.started_realtime_ns), '') "
+        "AS length, s.stored_calls AS calls, s.lost_calls AS lost, s.lost_events, s.stored_bytes "
+        "AS bytes, "
+        "d.name AS device, CASE s.name WHEN '' THEN s.command ELSE s.name END AS session "
+        "FROM sessions AS s JOIN devices AS d USING (device_id) "
+        "ORDER BY s.started_realtime_ns DESC, s.session_id DESC";
+    sqlite3 *database;
+    int exit_code = sj_query_open(&sj_command_sessions, options, &database, NULL);
+    if (exit_code != SJ_EXIT_OK) {
+        return exit_code;
+    }
+    sqlite3_stmt *statement;
+    if (sqlite3_prepare_v2(database, sql, -1, &statement, NULL) != SQLITE_OK) {
+        exit_code =
+            sj_command_error(&sj_command_sessions, SJ_EXIT_FAILED, "%s", sqlite3_errmsg(database));
+    } else {
+        exit_code = sj_query_print(&sj_command_sessions, options, statement);
+    }
+    sqlite3_close(database);
+    return exit_code;
+}
+
+static int run_sessions(int argc, char **argv)
+{
+    sj_query_options options = {0};
+    int first = 0;
+    const int code = sj_options_parse(&sj_command_sessions, argc, argv, &options, &first);
+    if (code >= 0) {
+        return code;
+    }
+    if (argc - first > 1) {
+        return sj_command_usage_error(&sj_command_sessions, "one FILE at most");
+    }
+    options.file = argv[first];
+    return print_sessions(&options);
+}
+
+static const sj_option sessions_options[] = {SJ_QUERY_FORMAT_OPTIONS(0), {0}};
+
+const sj_command sj_command_sessions = {
+    .name = "sessions",
+    .summary = "list the sessions of a database, newest first",
+    .usage = "sojourn sessions [OPTIONS] [FILE]",
+    .options = sessions_options,
+    .examples = "Examples:\n"
+                "  sojourn sessions\n"
+                "  sojourn sessions --json lab.db\n",
+    .run = run_sessions,
+};

@@ -1,0 +1,164 @@
+#include "collector-server/cli/commands.h"
+#include "collector-server/cli/database_choice.h"
+#include "collector-server/cli/query_command.h"
+#include "collector-server/maintenance/symbols.h"
+#include "collector-server/store/database.h"
+
+#include <errno.h>
+#include <ftw.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+enum { OPEN_FOLDERS = 32 };
+
+typedef struct symbols_run {
+    sqlite3 *database;
+    bool listing; /* of a folder: files that fit nothing are passed over */
+    int64_t files, taken;
+    int exit_code;
+} symbols_run;
+
+static symbols_run *walked; /* nftw hands no context to its callback */
+
+static void add_file(symbols_run *run, const char *path)
+{
+    sj_late_symbols added;
+    sj_error error = {0};
+    ++run->files;
+    const sj_status status = sj_late_symbols_add(run->database, path, &added, &error);
+    if (status == SJ_OK) {
+        ++run->taken;
+        printf("%s: %lld functions named, %lld with file and line, %lld inlined\n", path,
+               (long long)added.named, (long long)added.lined, (long long)added.inlined);
+    } else if (!run->listing || (status != SJ_ENOTFOUND && status != SJ_EUNSUPPORTED)) {
+        run->exit_code =
+            sj_command_error(&sj_command_symbols, sj_exit_code(status), "%s: %s", path, error.text);
+    }
+}
+
+static int visit_file(const char *path, const struct stat *status, int kind, struct FTW *place)
+{
+    (void)place;
+    if (kind == FTW_F && S_ISREG(status->st_mode)) {
+        add_file(walked, path);
+    }
+    return 0;
+}
+
+static void add_path(symbols_run *run, const char *path)
+{
+    struct stat status;
+    char whole[4096];
+    if (realpath(path, whole) == NULL || stat(whole, &status) != 0) {
+        run->exit_code = sj_command_error(&sj_command_symbols, SJ_EXIT_NOT_FOUND, "%s: %s", path,
+                                          strerror(errno));
+        return;
+    }
+    run->listing = S_ISDIR(status.st_mode);
+    if (!run->listing) {
+        add_file(run, whole);
+        return;
+    }
+    const int64_t before = run->taken;
+    walked = run;
+    nftw(whole, visit_file, OPEN_FOLDERS, FTW_PHYS);
+    if (run->taken == before) {
+        run->exit_code =
+            sj_command_error(&sj_command_symbols, SJ_EXIT_NOT_FOUND,
+                             "%s: no file has the build-id of a recorded module", path);
+    }
+}
+
+/* Reads the files again that were added before: modules may have come since. */
+static void add_known(symbols_run *run)
+{
+    sqlite3_stmt *files = NULL;
+    char *paths[1024];
+    size_t count = 0;
+    if (sqlite3_prepare_v2(run->database, "SELECT DISTINCT path FROM symbol_files", -1, &files,
+                           NULL) == SQLITE_OK) {
+        while (count < sizeof(paths) / sizeof(paths[0]) && sqlite3_step(files) == SQLITE_ROW) {
+            char *path = strdup((const char *)sqlite3_column_text(files, 0));
+            if (path != NULL) {
+                paths[count++] = path;
+            }
+        }
+    }
+    sqlite3_finalize(files);
+    for (size_t i = 0; i < count; ++i) {
+        add_path(run, paths[i]);
+        free(paths[i]);
+    }
+}
+
+static int run_action(const char *file, int count, char **words)
+{
+    sj_error error = {0};
+    sqlite3 *reader = NULL;
+    symbols_run run = {0};
+    const bool again = strcmp(words[0], "refresh") == 0;
+    if (again ? count != 1 : strcmp(words[0], "add") != 0 || count < 2) {
+        return sj_command_usage_error(&sj_command_symbols, "give add PATH... or refresh");
+    }
+    sj_status status = sj_database_choose(file, &reader, &error);
+    if (status == SJ_OK) {
+        status = sj_database_open(sqlite3_db_filename(reader, "main"), SJ_DATABASE_WRITE,
+                                  &run.database, &error);
+        sqlite3_close(reader);
+    }
+    if (status != SJ_OK) {
+        return sj_command_failed(&sj_command_symbols, &error);
+    }
+    for (int i = 1; i < count; ++i) {
+        add_path(&run, words[i]);
+    }
+    if (again) {
+        add_known(&run);
+    }
+    sqlite3_close(run.database);
+    return run.exit_code;
+}
+
+typedef struct symbols_options {
+    const char *database;
+} symbols_options;
+
+static int run_symbols(int argc, char **argv)
+{
+    symbols_options options = {0};
+    int first = 0;
+    const int code = sj_options_parse(&sj_command_symbols, argc, argv, &options, &first);
+    if (code >= 0) {
+        return code;
+    }
+    if (first == argc) {
+        return sj_command_usage_error(&sj_command_symbols, "give add PATH... or refresh");
+    }
+    return run_action(options.database, argc - first, argv + first);
+}
+
+static const sj_option symbols_table[] = {
+    {.name = "database",
+     .argument = "FILE",
+     .kind = SJ_ARG_TEXT,
+     .offset = offsetof(symbols_options, database),
+     .help = "else $SOJOURN_DATABASE or the newest sojourn-*.db here"},
+    {0}};
+
+const sj_command sj_command_symbols = {
+    .name = "symbols",
+    .summary = "add names, lines and inlined functions to stored sessions",
+    .usage = "sojourn symbols [OPTIONS] add PATH... | refresh",
+    .help =
+        "Takes programs, libraries and separate debug files (or folders of them) whose build-id\n"
+        "is that of a recorded module: names of functions that have none, file and line\n"
+        "(function_lines), inlined functions (inlined_functions). `refresh` reads the files\n"
+        "again that were added before, for sessions that came since.\n",
+    .options = symbols_table,
+    .examples = "Examples:\n"
+                "  sojourn symbols add build/app.debug\n"
+                "  sojourn symbols add /usr/lib/debug --database lab.db\n",
+    .run = run_symbols,
+};

@@ -1,0 +1,124 @@
+#include "collector-server/cli/command.h"
+#include "collector-server/cli/database_choice.h"
+
+#include "collector-server/http/http.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <signal.h>
+#include <spawn.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+extern char **environ;
+extern const sj_command sj_ui_command;
+
+typedef struct ui_options {
+    int64_t port; /* 0: one that is free */
+    bool no_open;
+} ui_options;
+
+/* A browser that does not come is no failure: the URL is on the screen. */
+static void open_browser(const char *url)
+{
+    const char *display = getenv("DISPLAY");
+    const char *wayland = getenv("WAYLAND_DISPLAY");
+    const bool has_display =
+        (display != NULL && display[0] != '\0') || (wayland != NULL && wayland[0] != '\0');
+    if (!has_display) {
+        return;
+    }
+    char *const argv[] = {"xdg-open", (char *)url, NULL};
+    posix_spawn_file_actions_t quiet;
+    pid_t child;
+    posix_spawn_file_actions_init(&quiet);
+    posix_spawn_file_actions_addopen(&quiet, STDOUT_FILENO, "/dev/null", O_WRONLY, 0);
+    posix_spawn_file_actions_addopen(&quiet, STDERR_FILENO, "/dev/null", O_WRONLY, 0);
+    posix_spawnattr_t attributes;
+    sigset_t none;
+    sigemptyset(&none);
+    posix_spawnattr_init(&attributes);
+    posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETPGROUP);
+    posix_spawnattr_setsigmask(&attributes, &none);
+    posix_spawnp(&child, argv[0], &quiet, &attributes, argv, environ);
+    posix_spawnattr_destroy(&attributes);
+    posix_spawn_file_actions_destroy(&quiet);
+}
+
+static int run_ui(int argc, char **argv)
+{
+    ui_options options = {0};
+    int first = 0;
+    const int code = sj_options_parse(&sj_ui_command, argc, argv, &options, &first);
+    if (code >= 0) {
+        return code;
+    }
+    if (argc - first > 1) {
+        return sj_command_usage_error(&sj_ui_command, "one FILE at most");
+    }
+    char file[PATH_MAX];
+    sj_error error;
+    if (sj_database_path(argv[first], file, &error) != SJ_OK) {
+        return sj_command_failed(&sj_ui_command, &error);
+    }
+    /* Blocked before the server's threads are made, so that only sigwait gets them. */
+    sigset_t wanted;
+    sigset_t before;
+    sigemptyset(&wanted);
+    sigaddset(&wanted, SIGINT);
+    sigaddset(&wanted, SIGTERM);
+    pthread_sigmask(SIG_BLOCK, &wanted, &before);
+    const sj_http_options http = {.database_path = file, .port = (uint16_t)options.port};
+    sj_http *server = NULL;
+    const sj_status status = sj_http_start(&http, &server, &error);
+    if (status != SJ_OK) {
+        pthread_sigmask(SIG_SETMASK, &before, NULL);
+        return sj_command_failed(&sj_ui_command, &error);
+    }
+    printf("%s shows %s; Ctrl-C ends it.\n", sj_http_url(server), file);
+    fflush(stdout);
+    if (!options.no_open) {
+        open_browser(sj_http_url(server));
+    }
+    int received;
+    sigwait(&wanted, &received);
+    sj_http_stop(server);
+    pthread_sigmask(SIG_SETMASK, &before, NULL);
+    return SJ_EXIT_OK;
+}
+
+static const sj_option ui_table[] = {
+    {.name = "port",
+     .argument = "N",
+     .kind = SJ_ARG_NUMBER,
+     .offset = offsetof(ui_options, port),
+     .least = 0,
+     .most = 65535,
+     .letter = 'p',
+     .help = "listen on port N (default: one that is free)"},
+    {.name = "no-open",
+     .kind = SJ_ARG_FLAG,
+     .offset = offsetof(ui_options, no_open),
+     .letter = 'n',
+     .help = "do not start a browser (none is started without a display)"},
+    {0}};
+
+const sj_command sj_ui_command = {
+    .name = "ui",
+    .summary = "show a recording in the browser",
+    .usage = "sojourn ui [--port N] [--no-open] [FILE]",
+    .help = "Serves the dashboard for FILE, a database of `sojourn record` or of the collector,\n"
+            "on 127.0.0.1 and prints its address. A recording that is still being made is shown\n"
+            "live. Nothing is written to FILE. Ends with Ctrl-C.\n"
+            "Without FILE: $SOJOURN_DATABASE, else the newest sojourn-*.db here.\n",
+    .options = ui_table,
+    .examples = "Examples:\n"
+                "  sojourn ui\n"
+                "  sojourn ui --port 8377 --no-open lab.db\n"
+                "  ssh -L 8377:127.0.0.1:8377 collector sojourn ui --port 8377 lab.db\n",
+    .run = run_ui,
+};

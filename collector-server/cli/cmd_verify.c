@@ -1,0 +1,175 @@
+#include "collector-server/store/verify.h"
+
+#include "collector-server/cli/commands.h"
+#include "collector-server/cli/database_choice.h"
+#include "collector-server/store/database.h"
+#include "proto/base/array.h"
+
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+typedef struct verify_request {
+    const char *file;
+    const char *rebuild; /* session, or "all"; NULL: none */
+    bool only_look;
+    char path[PATH_MAX];
+    int64_t *sessions; /* to be rebuilt */
+    size_t session_count;
+} verify_request;
+
+static void print_finding(void *context, const sj_finding *finding)
+{
+    (void)context;
+    if (finding->block_id != 0) {
+        printf("block %lld of session %lld, stream %lld: %s; %lld calls cannot be read\n",
+               (long long)finding->block_id, (long long)finding->session_id,
+               (long long)finding->stream_id, finding->what, (long long)finding->calls);
+    } else if (finding->session_id != 0) {
+        printf("session %lld: %s\n", (long long)finding->session_id, finding->what);
+    } else {
+        printf("file: %s\n", finding->what);
+    }
+}
+
+static sj_status list_sessions(sqlite3 *reader, verify_request *request, sj_error *error)
+{
+    sqlite3_stmt *row = NULL;
+    const bool all = strcmp(request->rebuild, "all") == 0;
+    int64_t wanted = 0;
+    size_t capacity = 0;
+    if (!all) {
+        SJ_TRY(sj_session_choose(reader, request->rebuild, &wanted, error));
+    }
+    if (sqlite3_prepare_v2(reader,
+                           "SELECT session_id FROM sessions s WHERE session_id = ?1 OR (?1 = 0 AND"
+                           " NOT EXISTS (SELECT 1 FROM profiles p WHERE p.session_id ="
+                           " s.session_id)) ORDER BY 1",
+                           -1, &row, NULL) != SQLITE_OK) {
+        return sj_fail(error, SJ_EIO, "%s", sqlite3_errmsg(reader));
+    }
+    sqlite3_bind_int64(row, 1, wanted);
+    sj_status status = SJ_OK;
+    while (status == SJ_OK && sqlite3_step(row) == SQLITE_ROW) {
+        status = sj_array_reserve(&request->sessions, &capacity, request->session_count, 1,
+                                  sizeof(*request->sessions));
+        if (status == SJ_OK) {
+            request->sessions[request->session_count++] = sqlite3_column_int64(row, 0);
+        }
+    }
+    sqlite3_finalize(row);
+    return status == SJ_OK ? SJ_OK : sj_fail(error, status, "no memory for sessions");
+}
+
+/* Finds the file, and the sessions that are meant. */
+static sj_status choose_sessions(verify_request *request, sj_error *error)
+{
+    sqlite3 *reader = NULL;
+    SJ_TRY(sj_database_choose(request->file, &reader, error));
+    snprintf(request->path, sizeof(request->path), "%s", sqlite3_db_filename(reader, "main"));
+    const sj_status status =
+        request->rebuild != NULL ? list_sessions(reader, request, error) : SJ_OK;
+    sqlite3_close(reader);
+    return status;
+}
+
+static int look_at_sessions(const verify_request *request, sj_store *store)
+{
+    const sj_verify_options options = {.only_look = request->only_look, .report = print_finding};
+    sj_verified verified;
+    sj_error error = {0};
+    if (sj_store_verify(store, &options, &verified, &error) != SJ_OK) {
+        return sj_command_failed(&sj_command_verify, &error);
+    }
+    printf("%llu sessions, %llu blocks: ", (unsigned long long)verified.sessions,
+           (unsigned long long)verified.blocks);
+    if (verified.freed_blocks != 0) {
+        printf("%llu marked blocks can be read again, ", (unsigned long long)verified.freed_blocks);
+    }
+    if (verified.bad_blocks + verified.other == 0) {
+        printf("sound\n");
+        return SJ_EXIT_OK;
+    }
+    printf("%llu blocks cannot be read%s, %llu other findings\n",
+           (unsigned long long)verified.bad_blocks, request->only_look ? "" : " and are left out",
+           (unsigned long long)verified.other);
+    return SJ_EXIT_FAILED;
+}
+
+static int verify_database(verify_request *request)
+{
+    sj_error error = {0};
+    sj_store *store = NULL;
+    if (choose_sessions(request, &error) != SJ_OK) {
+        return sj_command_failed(&sj_command_verify, &error);
+    }
+    const sj_store_options options = {.path = request->path};
+    if (sj_store_open(&options, &store, &error) != SJ_OK) {
+        return sj_command_failed(&sj_command_verify, &error);
+    }
+    sj_status status = SJ_OK;
+    for (size_t i = 0; i < request->session_count && status == SJ_OK; ++i) {
+        status = sj_store_rebuild(store, request->sessions[i], &error);
+    }
+    if (request->rebuild != NULL && status == SJ_OK) {
+        printf("%zu sessions: aggregates rebuilt\n", request->session_count);
+    }
+    const int exit_code = status == SJ_OK ? look_at_sessions(request, store)
+                                          : sj_command_failed(&sj_command_verify, &error);
+    sj_store_close(store);
+    return exit_code;
+}
+
+static int run_verify(int argc, char **argv)
+{
+    verify_request request = {0};
+    int first = 0;
+    const int code = sj_options_parse(&sj_command_verify, argc, argv, &request, &first);
+    if (code >= 0) {
+        return code;
+    }
+    if (request.only_look && request.rebuild != NULL) {
+        return sj_command_usage_error(&sj_command_verify, "--look changes nothing, --rebuild does");
+    }
+    if (first + 1 < argc) {
+        return sj_command_usage_error(&sj_command_verify, "unexpected argument \"%s\"",
+                                      argv[first + 1]);
+    }
+    request.file = first < argc ? argv[first] : NULL;
+    const int exit_code = verify_database(&request);
+    free(request.sessions);
+    return exit_code;
+}
+
+static const sj_option verify_options[] = {
+    {.name = "look",
+     .kind = SJ_ARG_FLAG,
+     .offset = offsetof(verify_request, only_look),
+     .help = "change nothing"},
+    {.name = "rebuild",
+     .argument = "SESSION",
+     .kind = SJ_ARG_TEXT,
+     .offset = offsetof(verify_request, rebuild),
+     .help = "rebuild the aggregates of a session (or `all`) from its blocks\n"
+             "first; also slow calls and timeline of sessions that were\n"
+             "stored by older versions"},
+    {0}};
+
+const sj_command sj_command_verify = {
+    .name = "verify",
+    .summary = "find stored calls that cannot be read, and quarantine them",
+    .usage = "sojourn verify [OPTIONS] [DATABASE]",
+    .help = "Reads every stored block, compares sums with the blocks that they were made of, and\n"
+            "the file with itself. Blocks that cannot be read are named and marked: questions\n"
+            "leave them out and say so (`sojourn sql --query quarantined` lists them), the rest\n"
+            "stays readable. Marked blocks that can be read are released from quarantine. The "
+            "server may run.\n",
+    .options = verify_options,
+    .examples = "Exit status: 0 sound, 1 something was found or failed, 3 no such database.\n"
+                "\n"
+                "Examples:\n"
+                "  sojourn verify lab.db\n"
+                "  sojourn verify --rebuild last\n",
+    .run = run_verify,
+};

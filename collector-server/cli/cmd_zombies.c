@@ -1,0 +1,277 @@
+#include "collector-server/cli/commands.h"
+#include "collector-server/cli/database_choice.h"
+#include "collector-server/cli/query_command.h"
+#include "collector-server/store/database.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+typedef struct zombies_request {
+    sj_query_options query;
+    bool all;
+    char **words; /* after the verb */
+} zombies_request;
+
+typedef struct zombies_verb {
+    const char *name;
+    int words; /* that it needs */
+    int (*run)(zombies_request *request);
+} zombies_verb;
+
+static const char list_sql[] =
+    "SELECT z.zombie_id AS id, z.kind, z.state, z.reports,"
+    " (SELECT count(DISTINCT r.session_id) FROM zombie_reports r WHERE r.zombie_id = z.zombie_id)"
+    "  AS sessions,"
+    " (SELECT count(DISTINCT s.device_id) FROM zombie_reports r JOIN sessions s USING (session_id)"
+    "  WHERE r.zombie_id = z.zombie_id) AS devices,"
+    " z.used_in, z.freed_in, z.allocated_in,"
+    " datetime(z.last_seen_realtime_ns / 1000000000, 'unixepoch') AS last_seen, z.note"
+    " FROM zombies z WHERE ?1 OR z.state <> 'resolved' ORDER BY z.last_seen_realtime_ns DESC";
+
+static int fail(const sj_error *error)
+{
+    return sj_command_error(&sj_command_zombies,
+                            error->status == SJ_ENOTFOUND ? SJ_EXIT_NOT_FOUND : SJ_EXIT_FAILED,
+                            "%s", error->text);
+}
+
+static int fail_sql(sqlite3 *database)
+{
+    return sj_command_error(&sj_command_zombies, SJ_EXIT_FAILED, "%s", sqlite3_errmsg(database));
+}
+
+/* Says which processes were not watched: no finding then means nothing. */
+static void warn_unwatched(sqlite3 *database)
+{
+    sqlite3_stmt *statement = NULL;
+    if (sqlite3_prepare_v2(database,
+                           "SELECT count(*), not_watched FROM zombie_accounts"
+                           " WHERE not_watched <> '' GROUP BY not_watched",
+                           -1, &statement, NULL) != SQLITE_OK) {
+        return;
+    }
+    while (sqlite3_step(statement) == SQLITE_ROW) {
+        fprintf(stderr, "sojourn zombies: warning: %lld processes were not watched: %s\n",
+                (long long)sqlite3_column_int64(statement, 0),
+                (const char *)sqlite3_column_text(statement, 1));
+    }
+    sqlite3_finalize(statement);
+}
+
+static int run_list(zombies_request *request)
+{
+    sqlite3 *database = NULL;
+    sqlite3_stmt *statement = NULL;
+    int exit_code = sj_query_open(&sj_command_zombies, &request->query, &database, NULL);
+    if (exit_code != SJ_EXIT_OK) {
+        return exit_code;
+    }
+    if (sqlite3_prepare_v2(database, list_sql, -1, &statement, NULL) != SQLITE_OK) {
+        exit_code = fail_sql(database);
+    } else {
+        sqlite3_bind_int(statement, 1, request->all);
+        exit_code = sj_query_print(&sj_command_zombies, &request->query, statement);
+        warn_unwatched(database);
+    }
+    sqlite3_close(database);
+    return exit_code;
+}
+
+static bool parse_id(const char *text, int64_t *id)
+{
+    char *end;
+    *id = strtoll(text, &end, 10);
+    return end != text && *end == '\0' && *id > 0;
+}
+
+static void print_stack(sqlite3 *database, int64_t report, const char *stack, const char *heading)
+{
+    sqlite3_stmt *statement = NULL;
+    if (sqlite3_prepare_v2(database,
+                           "SELECT tid, depth, function, module, offset FROM zombie_frames"
+                           " WHERE report_id = ?1 AND stack = ?2 ORDER BY depth",
+                           -1, &statement, NULL) != SQLITE_OK) {
+        return;
+    }
+    sqlite3_bind_int64(statement, 1, report);
+    sqlite3_bind_text(statement, 2, stack, -1, SQLITE_STATIC);
+    for (int row = 0; sqlite3_step(statement) == SQLITE_ROW; row++) {
+        const char *function = (const char *)sqlite3_column_text(statement, 2);
+        if (row == 0) {
+            printf("\n%s by thread %lld\n", heading, (long long)sqlite3_column_int64(statement, 0));
+        }
+        printf("  #%-2d %s  %s+0x%" PRIx64 "\n", sqlite3_column_int(statement, 1),
+               function[0] != '\0' ? function : "(unnamed)",
+               (const char *)sqlite3_column_text(statement, 3),
+               (uint64_t)sqlite3_column_int64(statement, 4));
+    }
+    sqlite3_finalize(statement);
+}
+
+/* Prints the finding and its last report; the row has both. */
+static void print_finding(sqlite3 *database, sqlite3_stmt *row)
+{
+    const char *access = (const char *)sqlite3_column_text(row, 5);
+    printf("%s, %s, %lld reports\n", (const char *)sqlite3_column_text(row, 0),
+           (const char *)sqlite3_column_text(row, 1), (long long)sqlite3_column_int64(row, 2));
+    printf("%s at byte %lld of a block of %lld, in thread \"%s\", session %lld\n",
+           access != NULL ? access : "free", (long long)sqlite3_column_int64(row, 7),
+           (long long)sqlite3_column_int64(row, 6), (const char *)sqlite3_column_text(row, 4),
+           (long long)sqlite3_column_int64(row, 8));
+    const char *note = (const char *)sqlite3_column_text(row, 9);
+    if (note[0] != '\0') {
+        printf("note: %s\n", note);
+    }
+    const int64_t report = sqlite3_column_int64(row, 3);
+    print_stack(database, report, "use", "used");
+    print_stack(database, report, "free", "freed");
+    print_stack(database, report, "allocation", "allocated");
+}
+
+static const char show_sql[] =
+    "SELECT z.kind, z.state, z.reports, r.report_id, r.thread_name, r.access, r.size, r.offset,"
+    " r.session_id, z.note FROM zombies z JOIN zombie_reports r USING (zombie_id)"
+    " WHERE z.zombie_id = ?1 ORDER BY r.report_id DESC LIMIT 1";
+
+static int run_show(zombies_request *request)
+{
+    sqlite3 *database = NULL;
+    sqlite3_stmt *statement = NULL;
+    int64_t id;
+    if (!parse_id(request->words[0], &id)) {
+        return sj_command_usage_error(&sj_command_zombies, "show needs a finding's number");
+    }
+    int exit_code = sj_query_open(&sj_command_zombies, &request->query, &database, NULL);
+    if (exit_code != SJ_EXIT_OK) {
+        return exit_code;
+    }
+    if (sqlite3_prepare_v2(database, show_sql, -1, &statement, NULL) != SQLITE_OK) {
+        exit_code = fail_sql(database);
+    } else {
+        sqlite3_bind_int64(statement, 1, id);
+        if (sqlite3_step(statement) == SQLITE_ROW) {
+            print_finding(database, statement);
+        } else {
+            exit_code = sj_command_error(&sj_command_zombies, SJ_EXIT_NOT_FOUND,
+                                         "there is no finding %s with a report", request->words[0]);
+        }
+    }
+    sqlite3_finalize(statement);
+    sqlite3_close(database);
+    return exit_code;
+}
+
+/* Opens the chosen database for writing. */
+static sj_status open_writable(const zombies_request *request, sqlite3 **database, sj_error *error)
+{
+    sqlite3 *reader = NULL;
+    SJ_TRY(sj_database_choose(request->query.file, &reader, error));
+    char *path = strdup(sqlite3_db_filename(reader, "main"));
+    sqlite3_close(reader);
+    if (path == NULL) {
+        return sj_fail(error, SJ_ENOMEM, "out of memory");
+    }
+    const sj_status status = sj_database_open(path, SJ_DATABASE_WRITE, database, error);
+    free(path);
+    return status;
+}
+
+/* Runs SQL that changes one finding: ?1 its number, ?2 a text. */
+static int change(const zombies_request *request, const char *sql, const char *text)
+{
+    sqlite3 *database = NULL;
+    sqlite3_stmt *statement = NULL;
+    sj_error error = {0};
+    int64_t id;
+    if (!parse_id(request->words[0], &id)) {
+        return sj_command_usage_error(&sj_command_zombies, "a finding's number is needed");
+    }
+    if (open_writable(request, &database, &error) != SJ_OK) {
+        return fail(&error);
+    }
+    int exit_code = SJ_EXIT_OK;
+    if (sqlite3_prepare_v2(database, sql, -1, &statement, NULL) == SQLITE_OK) {
+        sqlite3_bind_int64(statement, 1, id);
+        sqlite3_bind_text(statement, 2, text, -1, SQLITE_STATIC);
+    }
+    if (sqlite3_step(statement) != SQLITE_DONE) {
+        exit_code = fail_sql(database);
+    } else if (sqlite3_changes(database) == 0) {
+        exit_code = sj_command_error(&sj_command_zombies, SJ_EXIT_NOT_FOUND,
+                                     "there is no finding %s", request->words[0]);
+    }
+    sqlite3_finalize(statement);
+    sqlite3_close(database);
+    return exit_code;
+}
+
+static int run_resolve(zombies_request *request)
+{
+    return change(request,
+                  "UPDATE zombies SET state = 'resolved',"
+                  " resolved_realtime_ns = unixepoch() * 1000000000"
+                  " WHERE zombie_id = ?1 AND ?2 IS NULL",
+                  NULL);
+}
+
+static int run_note(zombies_request *request)
+{
+    return change(request, "UPDATE zombies SET note = ?2 WHERE zombie_id = ?1", request->words[1]);
+}
+
+static const zombies_verb verbs[] = {
+    {"show", 1, run_show}, {"resolve", 1, run_resolve}, {"note", 2, run_note}};
+
+static int run_zombies(int argc, char **argv)
+{
+    zombies_request request = {0};
+    int first = 0;
+    const int code = sj_options_parse(&sj_command_zombies, argc, argv, &request, &first);
+    if (code >= 0) {
+        return code;
+    }
+    if (first == argc) {
+        return run_list(&request);
+    }
+    for (size_t i = 0; i < sizeof(verbs) / sizeof(verbs[0]); i++) {
+        if (strcmp(verbs[i].name, argv[first]) == 0 && argc - first - 1 == verbs[i].words) {
+            request.words = argv + first + 1;
+            return verbs[i].run(&request);
+        }
+    }
+    return sj_command_usage_error(&sj_command_zombies,
+                                  "say nothing, show ID, resolve ID or note ID TEXT");
+}
+
+static const sj_option zombies_options[] = {
+    {.name = "database",
+     .argument = "FILE",
+     .kind = SJ_ARG_TEXT,
+     .offset = offsetof(zombies_request, query.file),
+     .help = "the database (default: as for the other commands)"},
+    {.name = "all",
+     .kind = SJ_ARG_FLAG,
+     .offset = offsetof(zombies_request, all),
+     .help = "list resolved findings, too"},
+    SJ_QUERY_FORMAT_OPTIONS(offsetof(zombies_request, query)),
+    {0}};
+
+const sj_command sj_command_zombies = {
+    .name = "zombies",
+    .summary = "list uses of freed memory, and show their stacks",
+    .usage = "sojourn zombies [OPTIONS] [show ID | resolve ID | note ID TEXT]",
+    .help = "Without a word lists the open findings of sessions that were recorded with\n"
+            "--zombies. A finding is one mistake, in however many sessions and builds.\n"
+            "\n"
+            "  show ID        its last report: stacks of the use, the free and the allocation\n"
+            "  resolve ID     it is fixed; a report that comes later reopens it\n"
+            "  note ID TEXT   keep a text with it\n",
+    .options = zombies_options,
+    .examples = "Examples:\n"
+                "  sojourn record --zombies heap -o app.db -- ./app\n"
+                "  sojourn zombies --database app.db\n"
+                "  sojourn zombies show 1 --database app.db\n",
+    .run = run_zombies,
+};

@@ -1,0 +1,88 @@
+#include "collector-server/cli/function_name.h"
+
+#include "collector-server/cli/result_writer.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#define ELLIPSIS "\xe2\x80\xa6"
+
+/* The part of a qualified name without its arguments, and where in it the method name begins. */
+typedef struct name_parts {
+    size_t method;    /* after the last scope */
+    size_t arguments; /* the '(' of the arguments, or the end */
+} name_parts;
+
+/* Nothing inside of <> or () is a scope or begins the arguments; "operator()", "operator<" and
+ * "(anonymous namespace)" are names. */
+static name_parts split_name(const char *name)
+{
+    name_parts parts = {0, strlen(name)};
+    int nested = 0;
+    for (size_t i = 0; name[i] != '\0'; i++) {
+        if (nested == 0 && i == parts.method && strncmp(name + i, "operator", 8) == 0) {
+            i += 8;
+            i += strncmp(name + i, "()", 2) == 0 ? 2 : strspn(name + i, "<>=-");
+            if (name[i] == '\0') {
+                break;
+            }
+        }
+        if (name[i] == '(' && nested == 0 && i != parts.method) {
+            parts.arguments = i;
+            break;
+        }
+        if (name[i] == '<' || name[i] == '(') {
+            nested++;
+        } else if ((name[i] == '>' || name[i] == ')') && nested > 0) {
+            nested--;
+        } else if (name[i] == ':' && name[i + 1] == ':' && nested == 0) {
+            parts.method = i + 2;
+            i++;
+        }
+    }
+    return parts;
+}
+
+static void clean_controls(char *text)
+{
+    for (; *text != '\0'; text++) {
+        if ((unsigned char)*text < 0x20 || *text == 0x7f) {
+            *text = '?';
+        }
+    }
+}
+
+/* Bytes to leave out on the left so that at most `columns` are left. */
+static size_t skip_left(const char *text, int columns)
+{
+    return sj_text_cut(text, sj_text_width(text) - columns > 0 ? sj_text_width(text) - columns : 0);
+}
+
+const char *sj_function_name_fit(const char *name, int columns, char text[SJ_FUNCTION_NAME_BYTES])
+{
+    snprintf(text, SJ_FUNCTION_NAME_BYTES, "%s", name);
+    clean_controls(text);
+    if (columns <= 0 || sj_text_width(text) <= columns) {
+        return text;
+    }
+    char whole[SJ_FUNCTION_NAME_BYTES];
+    memcpy(whole, text, sizeof(whole));
+    const name_parts parts = split_name(whole);
+    const char *tail = whole[parts.arguments] != '\0' ? "(" ELLIPSIS ")" : "";
+    whole[parts.arguments] = '\0';
+    const int room = columns - sj_text_width(tail);
+    if (sj_text_width(whole) <= room) {
+        enum { TAIL_BYTES = sizeof("(" ELLIPSIS ")") };
+        snprintf(text, SJ_FUNCTION_NAME_BYTES, "%.*s%s", SJ_FUNCTION_NAME_BYTES - TAIL_BYTES, whole,
+                 tail);
+    } else if (sj_text_width(whole + parts.method) < room) {
+        const size_t skipped = skip_left(whole, room - 1);
+        snprintf(text, SJ_FUNCTION_NAME_BYTES, ELLIPSIS "%s%s", whole + skipped, tail);
+    } else {
+        const char *method = whole + parts.method;
+        const size_t bytes = sj_text_cut(method, columns - 1);
+        snprintf(text, SJ_FUNCTION_NAME_BYTES, "%.*s%s", (int)bytes, method,
+                 method[bytes] != '\0' ? ELLIPSIS : "");
+    }
+    return text;
+}

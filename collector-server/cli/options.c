@@ -1,0 +1,164 @@
+#include "collector-server/cli/options.h"
+
+#include "collector-server/cli/command.h"
+#include "proto/base/units.h"
+
+#include <errno.h>
+#include <getopt.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { OPTIONS_MAX = 64, FIRST_VALUE = 256, HELP_VALUE = 255 };
+
+/* What getopt_long(3) takes, made of a table. */
+typedef struct getopt_tables {
+    struct option names[OPTIONS_MAX + 1];
+    char letters[2 * OPTIONS_MAX + 4];
+} getopt_tables;
+
+static const sj_option no_options[] = {{0}};
+
+static void make_tables(const sj_option *options, bool stops_at_argument, getopt_tables *tables)
+{
+    size_t count = 0;
+    char *letter = tables->letters;
+    if (stops_at_argument) {
+        *letter++ = '+';
+    }
+    *letter++ = ':';
+    *letter++ = 'h';
+    for (int i = 0; !sj_option_is_last(&options[i]); i++) {
+        const sj_option *option = &options[i];
+        if (option->kind == SJ_ARG_HEADING || count + 1 >= OPTIONS_MAX) {
+            continue;
+        }
+        tables->names[count++] = (struct option){option->name,
+                                                 option->argument == NULL ? no_argument
+                                                 : option->is_optional    ? optional_argument
+                                                                          : required_argument,
+                                                 NULL, FIRST_VALUE + i};
+        if (option->letter != '\0') {
+            *letter++ = option->letter;
+            if (option->argument != NULL) {
+                *letter++ = ':';
+            }
+        }
+    }
+    *letter = '\0';
+    tables->names[count++] = (struct option){"help", no_argument, NULL, HELP_VALUE};
+    tables->names[count] = (struct option){0};
+}
+
+static const sj_option *find_option(const sj_option *options, int found)
+{
+    if (found >= FIRST_VALUE) {
+        return &options[found - FIRST_VALUE];
+    }
+    for (int i = 0; !sj_option_is_last(&options[i]); i++) {
+        if (options[i].letter == found) {
+            return &options[i];
+        }
+    }
+    return NULL;
+}
+
+static sj_status parse_number(const sj_option *option, const char *text, int64_t *number,
+                              sj_error *error)
+{
+    char *end;
+    errno = 0;
+    const long long value = strtoll(text, &end, 10);
+    const bool is_number = errno == 0 && end != text && *end == '\0' && value >= option->least &&
+                           (option->most == 0 || value <= option->most);
+    if (is_number) {
+        *number = value;
+        return SJ_OK;
+    }
+    return option->most == 0
+               ? sj_fail(error, SJ_EINVAL, "--%s needs a number from %lld on, not \"%s\"",
+                         option->name, (long long)option->least, text)
+               : sj_fail(error, SJ_EINVAL, "--%s needs a number from %lld to %lld, not \"%s\"",
+                         option->name, (long long)option->least, (long long)option->most, text);
+}
+
+static sj_status parse_time(const sj_option *option, const char *text, int64_t *ms, sj_error *error)
+{
+    const uint64_t ms_ns = 1000000;
+    uint64_t ns = 0;
+    if (!sj_duration_parse(text, &ns) || ns / ms_ns < (uint64_t)option->least ||
+        (option->most != 0 && ns / ms_ns > (uint64_t)option->most)) {
+        return sj_fail(error, SJ_EINVAL,
+                       "--%s needs a time as 30, 500ms or 2m, from %g to %g seconds, not \"%s\"",
+                       option->name, (double)option->least / 1e3,
+                       option->most != 0 ? (double)option->most / 1e3 : 1e9, text);
+    }
+    *ms = (int64_t)(ns / ms_ns);
+    return SJ_OK;
+}
+
+static sj_status set_value(const sj_option *option, const char *text, void *values, sj_error *error)
+{
+    void *member = (char *)values + option->offset;
+    switch (option->kind) {
+    case SJ_ARG_FLAG:
+        *(bool *)member = true;
+        return SJ_OK;
+    case SJ_ARG_CHOICE:
+        *(int *)member = (int)option->least;
+        return SJ_OK;
+    case SJ_ARG_TEXT:
+        *(const char **)member = text != NULL ? text : "";
+        return SJ_OK;
+    case SJ_ARG_NUMBER:
+        return parse_number(option, text, member, error);
+    case SJ_ARG_TIME:
+        return parse_time(option, text, member, error);
+    case SJ_ARG_PARSED:
+        return option->parse(option, values, text, error);
+    case SJ_ARG_HEADING:
+        break;
+    }
+    return SJ_OK;
+}
+
+/* parse_pass parses the options that are to come first, or all others; as sj_options_parse. */
+static int parse_pass(const sj_command *command, const getopt_tables *tables, int argc, char **argv,
+                      bool is_first, void *values)
+{
+    const sj_option *options = command->options != NULL ? command->options : no_options;
+    sj_error error = {0};
+    int found;
+    optind = 0; /* begins anew, whatever was scanned before */
+    opterr = 0;
+    while ((found = getopt_long(argc, argv, tables->letters, tables->names, NULL)) != -1) {
+        if (found == 'h' || found == HELP_VALUE) {
+            return sj_command_help(command);
+        }
+        if (found == ':' || found == '?') {
+            return sj_command_usage_error(
+                command, found == ':' ? "%s needs a value" : "there is no option %s",
+                argv[optind - 1]);
+        }
+        const sj_option *option = find_option(options, found);
+        if (option != NULL && option->is_first == is_first &&
+            set_value(option, optarg, values, &error) != SJ_OK) {
+            return !is_first ? sj_command_usage_error(command, "%s", error.text)
+                             : sj_command_failed(command, &error);
+        }
+    }
+    return -1;
+}
+
+int sj_options_parse(const sj_command *command, int argc, char **argv, void *values, int *first)
+{
+    getopt_tables tables;
+    make_tables(command->options != NULL ? command->options : no_options,
+                command->stops_at_argument, &tables);
+    int code = parse_pass(command, &tables, argc, argv, true, values);
+    if (code < 0) {
+        code = parse_pass(command, &tables, argc, argv, false, values);
+    }
+    *first = optind;
+    return code;
+}

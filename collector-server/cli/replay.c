@@ -1,0 +1,319 @@
+#include "collector-server/cli/replay.h"
+
+#include "collector-server/cli/function_name.h"
+#include "collector-server/query/query.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { FIRST_STREAMS = 16, MAX_LEVELS = 40, FIGURES = 29, THREAD = 7, LEAST_NAME = 15 };
+
+typedef enum call_column {
+    CALL_ID,
+    CALL_START,
+    CALL_DURATION,
+    CALL_DEPTH,
+    CALL_ENDING,
+    CALL_NAME
+} call_column;
+
+/* A stream whose calls are read in order; its statement stands on the next call. */
+typedef struct replay_stream {
+    int64_t stream_id, thread, first_enter_ns;
+    sqlite3_stmt *calls; /* NULL: not begun yet, or at its end */
+    bool begun, printed;
+} replay_stream;
+
+typedef struct replay {
+    sqlite3 *database;
+    const sj_replay_request *request;
+    const sj_terminal *terminal;
+    replay_stream *streams; /* by rising first_enter_ns */
+    size_t count, capacity, begun;
+    sqlite3_stmt *gaps; /* NULL: no more */
+    int64_t printed;
+    int result; /* of SQLite, when it is an error */
+} replay;
+
+static int prepare(replay *self, const char *sql, sqlite3_stmt **statement)
+{
+    const int result = sqlite3_prepare_v2(self->database, sql, -1, statement, NULL);
+    if (result == SQLITE_OK) {
+        sqlite3_bind_int64(*statement, 1, self->request->session_id);
+        sqlite3_bind_int64(*statement, 2, self->request->from_ns);
+        sqlite3_bind_int64(*statement, 3, self->request->to_ns);
+    }
+    return result;
+}
+
+/* step moves a statement to its next row; at the end it is finalized. */
+static void step(replay *self, sqlite3_stmt **statement)
+{
+    const int result = sqlite3_step(*statement);
+    if (result != SQLITE_ROW) {
+        self->result = result != SQLITE_DONE ? result : self->result;
+        sqlite3_finalize(*statement);
+        *statement = NULL;
+    }
+}
+
+static bool add_stream(replay *self, sqlite3_stmt *row)
+{
+    if (self->count == self->capacity) {
+        const size_t capacity = self->capacity == 0 ? FIRST_STREAMS : self->capacity * 2;
+        replay_stream *grown = reallocarray(self->streams, capacity, sizeof(*grown));
+        if (grown == NULL) {
+            self->result = SQLITE_NOMEM;
+            return false;
+        }
+        self->streams = grown;
+        self->capacity = capacity;
+    }
+    self->streams[self->count++] = (replay_stream){.stream_id = sqlite3_column_int64(row, 0),
+                                                   .thread = sqlite3_column_int64(row, 1),
+                                                   .first_enter_ns = sqlite3_column_int64(row, 2)};
+    return true;
+}
+
+static void find_streams(replay *self)
+{
+    sqlite3_stmt *row = NULL;
+    self->result = prepare(
+        self,
+        "SELECT s.stream_id, t.number, coalesce(s.first_enter_ns, 0) FROM streams AS s "
+        "LEFT JOIN threads AS t ON t.thread_id = s.thread_id WHERE s.session_id = ?1 "
+        "AND coalesce(s.first_enter_ns, 0) <= ?3 AND (?4 IS NULL OR t.name = ?4 "
+        "OR CAST(t.tid AS TEXT) = ?4 OR CAST(t.number AS TEXT) = ?4) "
+        "AND s.stream_id BETWEEN ?5 >> 38 AND ?6 >> 38 ORDER BY s.first_enter_ns, s.stream_id",
+        &row);
+    if (self->result != SQLITE_OK) {
+        return;
+    }
+    sqlite3_bind_text(row, 4, self->request->thread, -1, SQLITE_STATIC);
+    sqlite3_bind_int64(row, 5, self->request->first_call);
+    sqlite3_bind_int64(row, 6, self->request->last_call);
+    step(self, &row);
+    while (row != NULL && add_stream(self, row)) {
+        step(self, &row);
+    }
+    sqlite3_finalize(row);
+}
+
+static void begin_stream(replay *self, replay_stream *stream)
+{
+    stream->begun = true;
+    const int result = prepare(
+        self,
+        "SELECT c.call_id, c.start_ns, c.duration_ns, c.depth, c.ending, f.name FROM calls AS c "
+        "LEFT JOIN functions AS f ON f.function_id = c.function_id WHERE c.session_id = ?1 "
+        "AND c.stream_id = ?4 AND c.start_ns BETWEEN ?2 AND ?3 AND c.call_id BETWEEN ?5 AND ?6 "
+        "ORDER BY c.start_ns, c.call_id",
+        &stream->calls);
+    if (result != SQLITE_OK) {
+        self->result = result;
+        return;
+    }
+    sqlite3_bind_int64(stream->calls, 4, stream->stream_id);
+    sqlite3_bind_int64(stream->calls, 5, self->request->first_call);
+    sqlite3_bind_int64(stream->calls, 6, self->request->last_call);
+    step(self, &stream->calls);
+}
+
+/* The stream whose next call comes first; NULL: none has any. Streams are begun only when their
+ * first call can be that one. */
+static replay_stream *first_stream(replay *self)
+{
+    replay_stream *first = NULL;
+    int64_t start = INT64_MAX;
+    for (size_t i = 0; i < self->count && self->result == SQLITE_OK; i++) {
+        replay_stream *stream = &self->streams[i];
+        if (!stream->begun && stream->first_enter_ns <= start) {
+            begin_stream(self, stream);
+        }
+        if (stream->calls != NULL && sqlite3_column_int64(stream->calls, CALL_START) < start) {
+            first = stream;
+            start = sqlite3_column_int64(stream->calls, CALL_START);
+        }
+    }
+    return first;
+}
+
+static void print_name(const replay *self, const char *name, int64_t depth, int extra)
+{
+    char fitted[SJ_FUNCTION_NAME_BYTES];
+    const int columns = self->terminal->columns;
+    const int left = columns - FIGURES - (self->count > 1 ? THREAD : 0) - extra;
+    int most = columns == SJ_TERMINAL_UNLIMITED ? MAX_LEVELS : (left - LEAST_NAME) / 2;
+    most = most < 0 ? 0 : most < MAX_LEVELS ? most : MAX_LEVELS;
+    int used = 2 * (depth > most ? most : (int)depth);
+    printf("%*s", used, "");
+    if (depth > most) {
+        used += printf("(%lld) ", (long long)depth);
+    }
+    const int room = left - used < LEAST_NAME ? LEAST_NAME : left - used;
+    const bool whole = columns == SJ_TERMINAL_UNLIMITED || self->request->wide;
+    fputs(
+        sj_function_name_fit(name != NULL ? name : "(unknown function)", whole ? 0 : room, fitted),
+        stdout);
+}
+
+static void print_figures(const replay *self, const char *sign, int64_t start_ns,
+                          const char *duration, int64_t thread)
+{
+    printf("%s %14.9f %10s ", sign, (double)start_ns / 1e9, duration);
+    if (self->count > 1) {
+        char text[32];
+        snprintf(text, sizeof(text), "[%lld]", (long long)thread);
+        printf("%*s ", THREAD - 1, text);
+    }
+    putchar(' ');
+}
+
+/* print_callers prints what was open when the first call of a stream that is shown was entered. */
+static void print_callers(replay *self, const replay_stream *stream, int64_t call_id)
+{
+    sqlite3_stmt *row = NULL;
+    const int result = sqlite3_prepare_v2(
+        self->database,
+        "SELECT c.start_ns, c.duration_ns, c.depth, f.name FROM ancestors(?1) AS c "
+        "LEFT JOIN functions AS f ON f.function_id = c.function_id ORDER BY c.depth",
+        -1, &row, NULL);
+    if (result != SQLITE_OK) {
+        self->result = result;
+        return;
+    }
+    sqlite3_bind_int64(row, 1, call_id);
+    for (step(self, &row); row != NULL; step(self, &row)) {
+        char text[SJ_DURATION_TEXT_BYTES] = "open";
+        if (sqlite3_column_type(row, 1) != SQLITE_NULL) {
+            sj_format_duration(sqlite3_column_int64(row, 1), text);
+        }
+        fputs(self->terminal->colour ? "\033[2m" : "", stdout);
+        print_figures(self, "^", sqlite3_column_int64(row, 0), text, stream->thread);
+        print_name(self, (const char *)sqlite3_column_text(row, 3), sqlite3_column_int64(row, 2),
+                   0);
+        puts(self->terminal->colour ? "\033[0m" : "");
+    }
+}
+
+static void print_call(replay *self, replay_stream *stream)
+{
+    sqlite3_stmt *row = stream->calls;
+    const int64_t call_id = sqlite3_column_int64(row, CALL_ID);
+    char text[SJ_DURATION_TEXT_BYTES] = "open";
+    if (!stream->printed && sqlite3_column_int64(row, CALL_DEPTH) > 0) {
+        print_callers(self, stream, call_id);
+    }
+    stream->printed = true;
+    if (sqlite3_column_type(row, CALL_DURATION) != SQLITE_NULL) {
+        sj_format_duration(sqlite3_column_int64(row, CALL_DURATION), text);
+    }
+    const bool marked = call_id == self->request->marked_call;
+    const char *ending = (const char *)sqlite3_column_text(row, CALL_ENDING);
+    const bool is_usual =
+        ending == NULL || strcmp(ending, "returned") == 0 || strcmp(ending, "open") == 0;
+    fputs(marked && self->terminal->colour ? "\033[1;33m" : "", stdout);
+    print_figures(self, marked ? ">" : " ", sqlite3_column_int64(row, CALL_START), text,
+                  stream->thread);
+    print_name(self, (const char *)sqlite3_column_text(row, CALL_NAME),
+               sqlite3_column_int64(row, CALL_DEPTH), is_usual ? 0 : (int)strlen(ending) + 3);
+    if (!is_usual) {
+        printf(" (%s)", ending);
+    }
+    puts(marked && self->terminal->colour ? "\033[0m" : "");
+    self->printed++;
+    step(self, &stream->calls);
+}
+
+/* print_gaps prints the gaps that begin before `until_ns`. */
+static void print_gaps(replay *self, int64_t until_ns)
+{
+    while (self->gaps != NULL && sqlite3_column_int64(self->gaps, 0) <= until_ns) {
+        char text[SJ_DURATION_TEXT_BYTES];
+        fputs(self->terminal->colour ? "\033[1;31m" : "", stdout);
+        print_figures(self, "!", sqlite3_column_int64(self->gaps, 0),
+                      sj_format_duration(sqlite3_column_int64(self->gaps, 1), text),
+                      sqlite3_column_int64(self->gaps, 4));
+        printf("gap: %lld calls lost (%s)%s\n", (long long)sqlite3_column_int64(self->gaps, 2),
+               (const char *)sqlite3_column_text(self->gaps, 3),
+               self->terminal->colour ? "\033[0m" : "");
+        step(self, &self->gaps);
+    }
+}
+
+static void open_gaps(replay *self)
+{
+    const int result =
+        prepare(self,
+                "SELECT g.start_ns, g.end_ns - g.start_ns, g.calls, g.reason, "
+                "coalesce(g.thread_number, t.number) AS thread FROM gaps AS g "
+                "LEFT JOIN streams AS s ON s.stream_id = g.stream_id "
+                "LEFT JOIN threads AS t ON t.thread_id = s.thread_id "
+                "WHERE g.session_id = ?1 AND g.start_ns <= ?3 AND g.end_ns >= ?2 "
+                "AND (g.stream_id IS NULL OR g.stream_id BETWEEN ?4 >> 38 AND ?5 >> 38) "
+                "AND (?6 IS NULL OR t.name = ?6 OR CAST(t.tid AS TEXT) = ?6 "
+                "OR CAST(coalesce(t.number, g.thread_number) AS TEXT) = ?6) ORDER BY g.start_ns",
+                &self->gaps);
+    if (result != SQLITE_OK) {
+        self->result = result;
+        return;
+    }
+    sqlite3_bind_int64(self->gaps, 4, self->request->first_call);
+    sqlite3_bind_int64(self->gaps, 5, self->request->last_call);
+    sqlite3_bind_text(self->gaps, 6, self->request->thread, -1, SQLITE_STATIC);
+    step(self, &self->gaps);
+}
+
+static void print_heading(const replay *self)
+{
+    printf("  %14s %10s  %sfunction\n", "entered, s", "duration", self->count > 1 ? "thread " : "");
+}
+
+static void print_all(replay *self)
+{
+    const int64_t count = self->request->count;
+    replay_stream *stream = first_stream(self);
+    if (stream != NULL) {
+        print_heading(self);
+    }
+    while (stream != NULL && (count < 0 || self->printed < count) && !ferror(stdout)) {
+        print_gaps(self, sqlite3_column_int64(stream->calls, CALL_START));
+        print_call(self, stream);
+        stream = first_stream(self);
+    }
+    if (stream == NULL && self->printed != 0 && self->result == SQLITE_OK) {
+        print_gaps(self, self->request->marked_call != 0 ? INT64_MIN : INT64_MAX);
+    } else if (stream != NULL) {
+        printf("\nmore calls follow from %.9fs on; --all shows them\n",
+               (double)sqlite3_column_int64(stream->calls, CALL_START) / 1e9);
+    }
+}
+
+sj_status sj_replay_print(sqlite3 *database, const sj_replay_request *request,
+                          const sj_terminal *terminal, sj_error *error)
+{
+    replay self = {.database = database, .request = request, .terminal = terminal};
+    find_streams(&self);
+    if (self.result == SQLITE_OK && self.count != 0) {
+        open_gaps(&self);
+        print_all(&self);
+    }
+    sj_status status = SJ_OK;
+    if (self.result != SQLITE_OK) {
+        status = sj_fail(error, SJ_EIO, "%s", sqlite3_errstr(self.result));
+    } else if (self.count == 0 && request->thread != NULL) {
+        status = sj_fail(error, SJ_ENOTFOUND,
+                         "no thread '%s' in this window; `sojourn sql "
+                         "\"SELECT number, tid, name FROM threads\"` lists them",
+                         request->thread);
+    } else if (self.printed == 0) {
+        status = sj_fail(error, SJ_ENOTFOUND, "no call was entered in this window");
+    }
+    for (size_t i = 0; i < self.count; i++) {
+        sqlite3_finalize(self.streams[i].calls);
+    }
+    sqlite3_finalize(self.gaps);
+    free(self.streams);
+    return status;
+}

@@ -1,0 +1,99 @@
+#include "collector-server/cli/report_columns.h"
+
+#include <limits.h>
+#include <string.h>
+
+enum { NAME_WIDTH = 30, NEVER = INT_MAX };
+
+#define QUANTILE(q) "histogram_quantile(s.histogram, " q ", s.session_id, s.min_ns, s.max_ns)"
+
+/* In the order of the table. */
+static const sj_report_column all_columns[] = {
+    {"share", NULL, SJ_REPORT_SHARE, 7, 0, false},
+    {"bar", NULL, SJ_REPORT_BAR, 10, 4, false},
+    {"calls", "s.calls", SJ_REPORT_COUNT, 10, 2, true},
+    {"total", "s.total_ns", SJ_REPORT_DURATION, 9, 1, true},
+    {"self", "s.self_ns", SJ_REPORT_DURATION, 9, 3, true},
+    {"min", "s.min_ns", SJ_REPORT_DURATION, 9, 8, true},
+    {"max", "s.max_ns", SJ_REPORT_DURATION, 9, 7, true},
+    {"mean", "s.total_ns / nullif(s.calls, 0)", SJ_REPORT_DURATION, 9, 5, true},
+    {"p50", QUANTILE("0.5"), SJ_REPORT_DURATION, 9, 9, true},
+    {"p95", QUANTILE("0.95"), SJ_REPORT_DURATION, 9, 6, true},
+    {"p99", QUANTILE("0.99"), SJ_REPORT_DURATION, 9, 10, true},
+    {"untrusted", "s.untrusted", SJ_REPORT_COUNT, 9, NEVER, true},
+    {"module", "m.path", SJ_REPORT_MODULE, 20, 11, false},
+    {"function", "coalesce(f.name, '(function ' || s.function_id || ')')", SJ_REPORT_FUNCTION,
+     NAME_WIDTH, 0, true},
+};
+
+enum { COLUMN_COUNT = sizeof(all_columns) / sizeof(all_columns[0]) };
+_Static_assert(sizeof(all_columns) / sizeof(all_columns[0]) <= (size_t)SJ_REPORT_COLUMNS_MAX,
+               "all columns can be selected");
+
+const sj_report_column *sj_report_column_find(const char *name, size_t length)
+{
+    for (size_t i = 0; i < COLUMN_COUNT; i++) {
+        if (strlen(all_columns[i].name) == length &&
+            strncmp(all_columns[i].name, name, length) == 0) {
+            return &all_columns[i];
+        }
+    }
+    return NULL;
+}
+
+sj_status sj_report_columns_parse(const char *list, sj_report_selection *selection, sj_error *error)
+{
+    selection->count = 0;
+    for (const char *name = list;; name++) {
+        const size_t length = strcspn(name, ",");
+        const sj_report_column *column = sj_report_column_find(name, length);
+        if (column == NULL) {
+            return sj_fail(error, SJ_EINVAL,
+                           "--columns takes share, bar, calls, total, self, min, max, mean, p50, "
+                           "p95, p99, untrusted, module and function, not '%.*s'",
+                           (int)length, name);
+        }
+        if (selection->count == SJ_REPORT_COLUMNS_MAX) {
+            return sj_fail(error, SJ_EINVAL, "--columns takes each column once");
+        }
+        selection->columns[selection->count++] = column;
+        name += length;
+        if (*name == '\0') {
+            return SJ_OK;
+        }
+    }
+}
+
+static void select_up_to(int rank, sj_report_selection *selection)
+{
+    selection->count = 0;
+    for (size_t i = 0; i < COLUMN_COUNT; i++) {
+        if (all_columns[i].rank <= rank) {
+            selection->columns[selection->count++] = &all_columns[i];
+        }
+    }
+}
+
+void sj_report_columns_fit(int width, sj_report_selection *selection)
+{
+    int best = 1;
+    for (int rank = 1; rank < (int)COLUMN_COUNT; rank++) {
+        int used = 0;
+        select_up_to(rank, selection);
+        for (size_t i = 0; i < selection->count; i++) {
+            used += selection->columns[i]->width + 1;
+        }
+        best = width == 0 || used <= width ? rank : best;
+    }
+    select_up_to(best, selection);
+}
+
+void sj_report_columns_data(sj_report_selection *selection)
+{
+    selection->count = 0;
+    for (size_t i = 0; i < COLUMN_COUNT; i++) {
+        if (all_columns[i].is_data) {
+            selection->columns[selection->count++] = &all_columns[i];
+        }
+    }
+}

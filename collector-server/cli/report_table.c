@@ -1,0 +1,239 @@
+#include "collector-server/cli/report_table.h"
+
+#include "collector-server/cli/function_name.h"
+#include "collector-server/cli/result_writer.h"
+#include "collector-server/query/query.h"
+
+#include <stdio.h>
+#include <string.h>
+#include <time.h>
+
+enum { BAR_COLUMNS = 10, EIGHTHS = 8, HOT_PERCENT = 10, LEAST_NAME = 15 };
+
+static const char *colour(const sj_terminal *terminal, const char *code)
+{
+    return terminal->colour ? code : "";
+}
+
+sj_status sj_session_summary_read(sqlite3 *database, int64_t session_id,
+                                  sj_session_summary *summary, sj_error *error)
+{
+    static const char sql[] =
+        "SELECT count(*), coalesce(sum(calls), 0), coalesce(sum(untrusted), 0), "
+        "coalesce(sum(self_ns), 0) FROM function_stats WHERE session_id = ?1";
+    sqlite3_stmt *row = NULL;
+    *summary = (sj_session_summary){0};
+    int result = sqlite3_prepare_v2(database, sql, -1, &row, NULL);
+    if (result == SQLITE_OK) {
+        sqlite3_bind_int64(row, 1, session_id);
+        result = sqlite3_step(row);
+    }
+    if (result != SQLITE_ROW) {
+        sqlite3_finalize(row);
+        return sj_fail(error, SJ_EIO, "cannot read the sums: %s", sqlite3_errmsg(database));
+    }
+    summary->functions = sqlite3_column_int64(row, 0);
+    summary->calls = sqlite3_column_int64(row, 1);
+    summary->inexact = sqlite3_column_int64(row, 2);
+    summary->self_ns = sqlite3_column_int64(row, 3);
+    sqlite3_finalize(row);
+    return SJ_OK;
+}
+
+static void print_cut(const char *text, const sj_terminal *terminal)
+{
+    const bool cut = terminal->columns > 0 && sj_text_width(text) > terminal->columns;
+    const size_t bytes = cut ? sj_text_cut(text, terminal->columns - 1) : strlen(text);
+    printf("%.*s%s", (int)bytes, text, cut ? "\xe2\x80\xa6" : "");
+}
+
+static void print_when(sqlite3_stmt *row, const sj_terminal *terminal)
+{
+    char when[64] = "";
+    char text[256];
+    char duration[SJ_DURATION_TEXT_BYTES];
+    struct tm parts;
+    const time_t started = (time_t)(sqlite3_column_int64(row, 3) / 1000000000);
+    if (localtime_r(&started, &parts) != NULL) {
+        strftime(when, sizeof(when), "%Y-%m-%d %H:%M:%S %Z", &parts);
+    }
+    const bool ended = sqlite3_column_type(row, 4) != SQLITE_NULL;
+    snprintf(text, sizeof(text), "%s, %s%s%s", when,
+             ended ? sj_format_duration(sqlite3_column_int64(row, 4) - sqlite3_column_int64(row, 3),
+                                        duration)
+                   : "",
+             ended ? ", " : "", (const char *)sqlite3_column_text(row, 5));
+    print_cut(text, terminal);
+    putchar('\n');
+}
+
+static void print_trust(sqlite3_stmt *row, const sj_session_summary *summary,
+                        const sj_terminal *terminal)
+{
+    char text[256];
+    const int64_t lost = sqlite3_column_int64(row, 6);
+    char losses[64] = "none lost";
+    char inexact[64] = "";
+    if (lost != 0) {
+        snprintf(losses, sizeof(losses), "%lld LOST", (long long)lost);
+    }
+    if (summary->inexact != 0) {
+        snprintf(inexact, sizeof(inexact), "; %lld inexact times", (long long)summary->inexact);
+    }
+    const int64_t threads = sqlite3_column_int64(row, 7);
+    snprintf(text, sizeof(text), "%lld calls, %lld functions, %lld thread%s; %s%s",
+             (long long)summary->calls, (long long)summary->functions, (long long)threads,
+             threads == 1 ? "" : "s", losses, inexact);
+    fputs(lost != 0 ? colour(terminal, "\033[1;31m") : "", stdout);
+    print_cut(text, terminal);
+    printf("%s\n", lost != 0 ? colour(terminal, "\033[0m") : "");
+}
+
+sj_status sj_session_header_print(sqlite3 *database, int64_t session_id,
+                                  const sj_session_summary *summary, const sj_terminal *terminal,
+                                  sj_error *error)
+{
+    static const char sql[] =
+        "SELECT session_id, name, command, started_realtime_ns, ended_realtime_ns, state, "
+        "max(lost_calls, coalesce(device_lost_calls, 0)), "
+        "(SELECT count(*) FROM threads WHERE session_id = ?1) FROM sessions "
+        "WHERE session_id = ?1";
+    sqlite3_stmt *row = NULL;
+    int result = sqlite3_prepare_v2(database, sql, -1, &row, NULL);
+    if (result == SQLITE_OK) {
+        sqlite3_bind_int64(row, 1, session_id);
+        result = sqlite3_step(row);
+    }
+    if (result != SQLITE_ROW) {
+        sqlite3_finalize(row);
+        return sj_fail(error, SJ_EIO, "cannot read the session: %s", sqlite3_errmsg(database));
+    }
+    char title[SJ_FUNCTION_NAME_BYTES];
+    char clean[SJ_FUNCTION_NAME_BYTES];
+    snprintf(title, sizeof(title), "session %lld: %s", (long long)session_id,
+             (const char *)sqlite3_column_text(row, 2));
+    fputs(colour(terminal, "\033[1m"), stdout);
+    print_cut(sj_function_name_fit(title, 0, clean), terminal);
+    printf("%s\n", colour(terminal, "\033[0m"));
+    print_when(row, terminal);
+    print_trust(row, summary, terminal);
+    sqlite3_finalize(row);
+    return SJ_OK;
+}
+
+static bool is_left(const sj_report_column *column)
+{
+    return column->kind >= SJ_REPORT_MODULE || column->kind == SJ_REPORT_BAR;
+}
+
+void sj_report_heading_print(const sj_report_selection *selection, const sj_terminal *terminal)
+{
+    fputs(colour(terminal, "\033[4m"), stdout);
+    for (size_t i = 0; i < selection->count; i++) {
+        const sj_report_column *column = selection->columns[i];
+        const bool last = i + 1 == selection->count;
+        const char *name = column->kind == SJ_REPORT_BAR ? "" : column->name;
+        printf(is_left(column) ? "%-*s%s" : "%*s%s", last && is_left(column) ? 0 : column->width,
+               name, last ? "" : " ");
+    }
+    printf("%s\n", colour(terminal, "\033[0m"));
+}
+
+/* A bar in eighths of a column, padded to its width. */
+static void print_bar(double share)
+{
+    static const char *const parts[EIGHTHS] = {"",
+                                               "\xe2\x96\x8f",
+                                               "\xe2\x96\x8e",
+                                               "\xe2\x96\x8d",
+                                               "\xe2\x96\x8c",
+                                               "\xe2\x96\x8b",
+                                               "\xe2\x96\x8a",
+                                               "\xe2\x96\x89"};
+    share = share < 0 ? 0 : share > 1 ? 1 : share;
+    const int eighths = (int)(share * BAR_COLUMNS * EIGHTHS + 0.5);
+    int columns = 0;
+    for (; columns < eighths / EIGHTHS; columns++) {
+        fputs("\xe2\x96\x88", stdout);
+    }
+    if (eighths % EIGHTHS != 0) {
+        fputs(parts[eighths % EIGHTHS], stdout);
+        columns++;
+    }
+    printf("%*s", BAR_COLUMNS - columns, "");
+}
+
+static void print_share(double share, const sj_terminal *terminal)
+{
+    const bool hot = share * 100 >= HOT_PERCENT;
+    printf("%s%5.1f %%%s", hot ? colour(terminal, "\033[1;33m") : "", share * 100,
+           hot ? colour(terminal, "\033[0m") : "");
+}
+
+/* The columns that a text may take: the rest of the line, or its column's width. */
+static int room_of(const sj_report_selection *selection, const sj_terminal *terminal, size_t at)
+{
+    if (at + 1 < selection->count) {
+        return selection->columns[at]->width;
+    }
+    int room = terminal->columns;
+    for (size_t i = 0; i < at; i++) {
+        room -= selection->columns[i]->width + 1;
+    }
+    return terminal->columns == SJ_TERMINAL_UNLIMITED ? 0 : room < LEAST_NAME ? LEAST_NAME : room;
+}
+
+static void print_text(const char *text, int room, int padded)
+{
+    char fitted[SJ_FUNCTION_NAME_BYTES];
+    sj_function_name_fit(text != NULL ? text : "", room, fitted);
+    const int padding = padded - sj_text_width(fitted);
+    printf("%s%*s", fitted, padding > 0 ? padding : 0, "");
+}
+
+static void print_cell(const sj_report_column *column, const sj_terminal *terminal, int room,
+                       bool last, sqlite3_value *value)
+{
+    char duration[SJ_DURATION_TEXT_BYTES] = "";
+    const char *text = (const char *)sqlite3_value_text(value);
+    const char *slash = text != NULL ? strrchr(text, '/') : NULL;
+    switch (column->kind) {
+    case SJ_REPORT_SHARE:
+        print_share(sqlite3_value_double(value), terminal);
+        break;
+    case SJ_REPORT_BAR:
+        print_bar(sqlite3_value_double(value));
+        break;
+    case SJ_REPORT_DURATION:
+        if (text != NULL) {
+            sj_format_duration(sqlite3_value_int64(value), duration);
+        }
+        printf("%*s", column->width, duration);
+        break;
+    case SJ_REPORT_COUNT:
+        printf("%*lld", column->width, (long long)sqlite3_value_int64(value));
+        break;
+    case SJ_REPORT_MODULE:
+        print_text(slash != NULL ? slash + 1 : text, room, last ? 0 : column->width);
+        break;
+    case SJ_REPORT_FUNCTION:
+        print_text(text, room, last ? 0 : column->width);
+        break;
+    }
+}
+
+void sj_report_row_print(const sj_report_selection *selection, const sj_terminal *terminal,
+                         bool wide, sqlite3_stmt *statement)
+{
+    for (size_t i = 0; i < selection->count; i++) {
+        const bool last = i + 1 == selection->count;
+        /* a copy: a value of a row cannot be converted to text and read as a number in turn */
+        sqlite3_value *value = sqlite3_value_dup(sqlite3_column_value(statement, (int)i));
+        const int room = wide ? 0 : room_of(selection, terminal, i);
+        if (value != NULL) {
+            print_cell(selection->columns[i], terminal, room, last, value);
+        }
+        sqlite3_value_free(value);
+        fputs(last ? "\n" : " ", stdout);
+    }
+}

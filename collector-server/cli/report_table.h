@@ -1,0 +1,39 @@
+/* A report for people: the session, its functions with their share of the time, what is hidden. */
+#ifndef SJ_COLLECTOR_SERVER_CLI_REPORT_TABLE_H
+#define SJ_COLLECTOR_SERVER_CLI_REPORT_TABLE_H
+
+#include "collector-server/cli/report_columns.h"
+#include "collector-server/cli/terminal.h"
+
+#include <sqlite3.h>
+#include <stdint.h>
+
+/* A session in a few figures, as report and replay show it first. */
+typedef struct sj_session_summary {
+    int64_t functions; /* with calls */
+    int64_t calls;     /* that ended */
+    int64_t inexact;   /* of those, whose time a gap or a wait makes inexact */
+    int64_t self_ns;   /* all recorded time */
+} sj_session_summary;
+
+enum { SJ_SESSION_HEADER_LINES = 3 };
+
+/* sj_session_summary_read adds up the functions of a session. SJ_EIO. Blocks on the database. */
+SJ_MUST_CHECK sj_status sj_session_summary_read(sqlite3 *database, int64_t session_id,
+                                                sj_session_summary *summary, sj_error *error);
+
+/* sj_session_header_print prints SJ_SESSION_HEADER_LINES lines: program and session; when, how
+ * long, state; calls, threads, losses. SJ_EIO. Blocks on the database. */
+SJ_MUST_CHECK sj_status sj_session_header_print(sqlite3 *database, int64_t session_id,
+                                                const sj_session_summary *summary,
+                                                const sj_terminal *terminal, sj_error *error);
+
+/* sj_report_heading_print prints the names of the columns. */
+void sj_report_heading_print(const sj_report_selection *selection, const sj_terminal *terminal);
+
+/* sj_report_row_print prints the row that `statement` stands on: one value a selected column, in
+ * their order. Names are cut to the terminal's width, unless `wide`. */
+void sj_report_row_print(const sj_report_selection *selection, const sj_terminal *terminal,
+                         bool wide, sqlite3_stmt *statement);
+
+#endif

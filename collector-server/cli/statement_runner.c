@@ -1,0 +1,207 @@
+#include "collector-server/cli/statement_runner.h"
+
+#include "collector-server/cli/database_choice.h"
+
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+enum { VALUE_BYTES = 256, PROGRESS_AFTER_TENTHS = 10, TENTH_NS = 100000000 };
+
+static volatile sig_atomic_t interrupted; /* set by SIGINT, cleared before each statement */
+
+static void note_interrupt(int signal_number)
+{
+    (void)signal_number;
+    interrupted = 1;
+}
+
+static int64_t now_ns(void)
+{
+    struct timespec now;
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return (int64_t)now.tv_sec * 1000000000 + now.tv_nsec;
+}
+
+static bool watch_interrupt(void *held)
+{
+    sj_statement_runner *runner = held;
+    const int64_t tenths = (now_ns() - runner->started_ns) / TENTH_NS;
+    if (runner->progress && tenths > PROGRESS_AFTER_TENTHS && tenths != runner->shown_tenths) {
+        fprintf(stderr, "\r... %.1f s (Ctrl-C stops)", (double)tenths / 10);
+        runner->shown_tenths = tenths;
+    }
+    return interrupted == 0;
+}
+
+static const char *given_value(const sj_statement_runner *runner, const char *name)
+{
+    const size_t length = strlen(name);
+    for (size_t i = runner->parameter_count; i-- > 0;) {
+        if (strncmp(runner->parameters[i], name, length) == 0 &&
+            runner->parameters[i][length] == '=') {
+            return runner->parameters[i] + length + 1;
+        }
+    }
+    return NULL;
+}
+
+/* Numbers are bound as numbers, everything else as text. */
+static void bind_value(sqlite3_stmt *statement, int number, const char *value)
+{
+    char *end;
+    const long long integer = strtoll(value, &end, 10);
+    if (end != value && *end == '\0') {
+        sqlite3_bind_int64(statement, number, integer);
+        return;
+    }
+    const double real = strtod(value, &end);
+    if (end != value && *end == '\0') {
+        sqlite3_bind_double(statement, number, real);
+        return;
+    }
+    sqlite3_bind_text(statement, number, value, -1, SQLITE_TRANSIENT);
+}
+
+static sj_status bind_parameters(void *held, sqlite3_stmt *statement, sj_error *error)
+{
+    const sj_statement_runner *runner = held;
+    for (int i = 1; i <= sqlite3_bind_parameter_count(statement); ++i) {
+        char value[VALUE_BYTES];
+        const char *name = sqlite3_bind_parameter_name(statement, i);
+        const char *text = name != NULL ? given_value(runner, name + 1) : NULL;
+        if (text == NULL && name != NULL && runner->query != NULL &&
+            sj_shipped_query_default(runner->query, name + 1, value, sizeof(value))) {
+            text = value;
+        }
+        if (name != NULL && strcmp(name + 1, "session") == 0) {
+            int64_t session_id;
+            text = text != NULL ? text : runner->options->session;
+            if (text == value && runner->options->session != NULL) {
+                text = runner->options->session;
+            }
+            SJ_TRY(sj_session_choose(runner->database, text, &session_id, error));
+            sqlite3_bind_int64(statement, i, session_id);
+        } else if (text == NULL) {
+            return sj_fail(error, SJ_EINVAL,
+                           "the query has the parameter %s: give --param %s=VALUE",
+                           name != NULL ? name : "?", name != NULL ? name + 1 : "NAME");
+        } else {
+            bind_value(statement, i, text);
+        }
+    }
+    return SJ_OK;
+}
+
+int sj_statement_runner_init(sj_statement_runner *runner, const sj_command *command,
+                             sqlite3 *database, const sj_query_options *options,
+                             const sj_sql_limits *limits)
+{
+    sj_error error = {0};
+    struct sigaction action = {.sa_handler = note_interrupt};
+    runner->command = command;
+    runner->database = database;
+    runner->options = options;
+    if (sj_sql_guard_new(database, limits, &runner->guard, &error) != SJ_OK) {
+        return sj_command_failed(runner->command, &error);
+    }
+    sj_sql_guard_set_prepared(runner->guard, bind_parameters, runner);
+    sj_sql_guard_set_watch(runner->guard, watch_interrupt, runner);
+    sigemptyset(&action.sa_mask);
+    sigaction(SIGINT, &action, NULL);
+    return SJ_EXIT_OK;
+}
+
+void sj_statement_runner_deinit(sj_statement_runner *runner)
+{
+    sj_sql_guard_free(runner->guard);
+    signal(SIGINT, SIG_DFL);
+}
+
+int sj_statement_runner_run(sj_statement_runner *runner, const char *sql)
+{
+    sj_error error = {0};
+    sj_sql_outcome outcome;
+    sj_result_writer writer;
+    sj_result_writer_init(&writer, stdout, runner->options->format);
+    writer.wide = runner->options->wide;
+    interrupted = 0;
+    runner->shown_tenths = 0;
+    runner->started_ns = now_ns();
+    const sj_status status =
+        sj_sql_guard_run(runner->guard, sql, sj_result_writer_row, &writer, &outcome, &error);
+    if (runner->shown_tenths != 0) {
+        fprintf(stderr, "\r\033[K");
+    }
+    const bool written = sj_result_writer_end(&writer);
+    sj_query_print_warnings(runner->command, runner->database);
+    if (status != SJ_OK) {
+        return sj_command_failed(runner->command, &error);
+    }
+    if (!written) {
+        return sj_command_error(runner->command, SJ_EXIT_FAILED, "cannot write the result");
+    }
+    if (outcome.truncated) {
+        fprintf(stderr, "sojourn sql: cut after %lld rows (--limit)\n", (long long)outcome.rows);
+    }
+    if (runner->timing) {
+        fprintf(stderr, "%lld rows in %.3f s\n", (long long)outcome.rows,
+                (double)(now_ns() - runner->started_ns) / 1e9);
+    }
+    return SJ_EXIT_OK;
+}
+
+int sj_statement_runner_run_query(sj_statement_runner *runner, const char *name)
+{
+    runner->query = sj_shipped_query_find(name);
+    if (runner->query == NULL) {
+        return sj_command_error(runner->command, SJ_EXIT_NOT_FOUND,
+                                "there is no query '%s'; --queries lists them", name);
+    }
+    const int exit_code = sj_statement_runner_run(runner, runner->query->text);
+    runner->query = NULL;
+    return exit_code;
+}
+
+void sj_statement_runner_list_queries(void)
+{
+    size_t count;
+    const sj_shipped_query *queries = sj_shipped_queries(&count);
+    for (size_t i = 0; i < count; ++i) {
+        char question[VALUE_BYTES] = "";
+        sj_shipped_query_field(&queries[i], "question", 0, question, sizeof(question));
+        printf("%-20s %s\n", queries[i].name, question);
+    }
+}
+
+int sj_statement_runner_describe_query(const sj_command *command, const char *name)
+{
+    const sj_shipped_query *query = sj_shipped_query_find(name);
+    if (query == NULL) {
+        return sj_command_error(command, SJ_EXIT_NOT_FOUND,
+                                "there is no query '%s'; --queries lists them", name);
+    }
+    fputs(query->text, stdout);
+    return SJ_EXIT_OK;
+}
+
+int sj_statement_runner_print_schema(const sj_command *command, const char *table)
+{
+    const char *text = sj_schema_text();
+    if (table == NULL) {
+        fputs(text, stdout);
+        return SJ_EXIT_OK;
+    }
+    char heading[VALUE_BYTES];
+    snprintf(heading, sizeof(heading), "\n## %s\n", table);
+    const char *found = strstr(text, heading);
+    if (found == NULL) {
+        return sj_command_error(command, SJ_EXIT_NOT_FOUND,
+                                "the schema has no table '%s'; --schema shows all", table);
+    }
+    const char *end = strstr(found + 1, "\n## ");
+    printf("%.*s", (int)(end != NULL ? (size_t)(end - found - 1) : strlen(found + 1)), found + 1);
+    return SJ_EXIT_OK;
+}

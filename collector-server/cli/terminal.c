@@ -1,0 +1,135 @@
+#include "collector-server/cli/terminal.h"
+
+#include <errno.h>
+#include <limits.h>
+#include <spawn.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+extern char **environ;
+
+/* The number in an environment variable; 0: there is none that can be a size. */
+static int size_in(const char *variable)
+{
+    const char *text = getenv(variable);
+    char *end = NULL;
+    const long number = text != NULL ? strtol(text, &end, 10) : 0;
+    return end != NULL && end != text && *end == '\0' && number > 0 && number <= SHRT_MAX
+               ? (int)number
+               : 0;
+}
+
+static int first_size(int wanted, int measured, int usual)
+{
+    return wanted != 0 ? wanted : measured != 0 ? measured : usual;
+}
+
+void sj_terminal_open(sj_terminal *terminal)
+{
+    struct winsize size = {0};
+    *terminal = (sj_terminal){.is_terminal = isatty(STDOUT_FILENO) != 0};
+    if (!terminal->is_terminal) {
+        return;
+    }
+    if (ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) != 0) {
+        size = (struct winsize){0};
+    }
+    terminal->columns = first_size(size_in("COLUMNS"), size.ws_col, 80);
+    terminal->rows = first_size(size_in("LINES"), size.ws_row, 24);
+    const char *no_colour = getenv("NO_COLOR");
+    const char *kind = getenv("TERM");
+    terminal->colour = (no_colour == NULL || no_colour[0] == '\0') && kind != NULL &&
+                       kind[0] != '\0' && strcmp(kind, "dumb") != 0;
+}
+
+/* Whether the first word of a command line is a program that can be run. */
+static bool can_run(const char *command)
+{
+    char word[PATH_MAX];
+    char file[PATH_MAX];
+    snprintf(word, sizeof(word), "%.*s", (int)strcspn(command, " \t"), command);
+    if (strchr(word, '/') != NULL) {
+        return access(word, X_OK) == 0;
+    }
+    const char *path = getenv("PATH");
+    while (path != NULL && *path != '\0') {
+        const size_t length = strcspn(path, ":");
+        const int written = snprintf(file, sizeof(file), "%.*s/%s", (int)length, path, word);
+        if (written > 0 && (size_t)written < sizeof(file) && access(file, X_OK) == 0) {
+            return true;
+        }
+        path += length + (path[length] == ':');
+    }
+    return false;
+}
+
+static const char *choose_pager(void)
+{
+    const char *pager = getenv("SOJOURN_PAGER");
+    pager = pager != NULL ? pager : getenv("PAGER");
+    pager = pager != NULL ? pager : "less";
+    return pager[0] == '\0' || strcmp(pager, "cat") == 0 || !can_run(pager) ? NULL : pager;
+}
+
+/* start_pager runs the pager with `pipe_end` as its standard input. 0: it could not be started. */
+static pid_t start_pager(const char *pager, const int pipe_ends[2])
+{
+    /* colours pass, a result that fits the screen does not stay in the pager, the screen is kept */
+    if (setenv("LESS", "FRX", 0) != 0) {
+        return 0;
+    }
+    char *const arguments[] = {(char *)"sh", (char *)"-c", (char *)pager, NULL};
+    posix_spawn_file_actions_t actions;
+    if (posix_spawn_file_actions_init(&actions) != 0) {
+        return 0;
+    }
+    pid_t child = 0;
+    if (posix_spawn_file_actions_adddup2(&actions, pipe_ends[0], STDIN_FILENO) != 0 ||
+        posix_spawn_file_actions_addclose(&actions, pipe_ends[0]) != 0 ||
+        posix_spawn_file_actions_addclose(&actions, pipe_ends[1]) != 0 ||
+        posix_spawn(&child, "/bin/sh", &actions, NULL, arguments, environ) != 0) {
+        child = 0;
+    }
+    posix_spawn_file_actions_destroy(&actions);
+    return child;
+}
+
+void sj_terminal_page(sj_terminal *terminal)
+{
+    int pipe_ends[2];
+    const char *pager = terminal->is_terminal ? choose_pager() : NULL;
+    if (pager == NULL || terminal->pager != 0 || fflush(stdout) != 0 || pipe(pipe_ends) != 0) {
+        return;
+    }
+    const int screen = dup(STDOUT_FILENO);
+    const pid_t child = screen >= 0 ? start_pager(pager, pipe_ends) : 0;
+    if (child != 0 && dup2(pipe_ends[1], STDOUT_FILENO) >= 0) {
+        terminal->pager = child;
+        terminal->screen = screen;
+    } else if (screen >= 0) {
+        close(screen);
+    }
+    close(pipe_ends[0]);
+    close(pipe_ends[1]);
+}
+
+bool sj_terminal_close(sj_terminal *terminal)
+{
+    const bool written = fflush(stdout) == 0 && !ferror(stdout);
+    if (terminal->pager != 0) {
+        /* the pager sees the end of its input when the last write end is gone */
+        const bool restored = dup2(terminal->screen, STDOUT_FILENO) >= 0;
+        close(terminal->screen);
+        if (!restored) {
+            close(STDOUT_FILENO);
+        }
+        while (waitpid(terminal->pager, NULL, 0) < 0 && errno == EINTR) {
+        }
+        terminal->pager = 0;
+    }
+    return written;
+}

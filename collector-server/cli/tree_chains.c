@@ -1,0 +1,92 @@
+#include "collector-server/cli/tree_chains.h"
+
+#include <stdbool.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { FIRST_CAPACITY = 64, LEAST_FOLDED = 2 };
+
+/* The caller of a path at `depth` that is appended next; the list's length: none. */
+static size_t find_parent(const sj_tree_paths *paths, int64_t depth)
+{
+    size_t at = paths->count;
+    if (depth == 0 || at == 0) {
+        return paths->count;
+    }
+    at--;
+    while (paths->paths[at].depth >= depth && paths->paths[at].parent != at) {
+        at = paths->paths[at].parent;
+    }
+    return paths->paths[at].depth < depth ? at : paths->count;
+}
+
+sj_status sj_tree_paths_add(sj_tree_paths *paths, const sj_tree_path *path)
+{
+    if (paths->count == paths->capacity) {
+        const size_t capacity = paths->capacity == 0 ? FIRST_CAPACITY : paths->capacity * 2;
+        sj_tree_path *grown = reallocarray(paths->paths, capacity, sizeof(*grown));
+        if (grown == NULL) {
+            return SJ_ENOMEM;
+        }
+        paths->paths = grown;
+        paths->capacity = capacity;
+    }
+    char *copy = strdup(path->name != NULL ? path->name : "(unknown function)");
+    if (copy == NULL) {
+        return SJ_ENOMEM;
+    }
+    sj_tree_path *added = &paths->paths[paths->count];
+    *added = *path;
+    added->name = copy;
+    added->level = path->depth;
+    added->callees = 0;
+    added->folded = 0;
+    added->parent = find_parent(paths, path->depth);
+    if (added->parent != paths->count) {
+        paths->paths[added->parent].callees++;
+    }
+    paths->count++;
+    return SJ_OK;
+}
+
+static bool is_link(const sj_tree_paths *paths, size_t at, double least_share)
+{
+    const sj_tree_path *path = &paths->paths[at];
+    if (path->parent == at || path->callees != 1 || paths->paths[path->parent].callees != 1) {
+        return false;
+    }
+    const double self_share =
+        path->total_ns > 0 ? path->share * (double)path->self_ns / (double)path->total_ns : 0;
+    return self_share < least_share;
+}
+
+void sj_tree_paths_fold(sj_tree_paths *paths, double least_share)
+{
+    size_t at = 0;
+    while (at < paths->count) {
+        sj_tree_path *path = &paths->paths[at];
+        path->level = path->parent == at ? 0 : paths->paths[path->parent].level + 1;
+        size_t run = 0;
+        while (at + run < paths->count && is_link(paths, at + run, least_share)) {
+            run++;
+        }
+        if (run < LEAST_FOLDED) {
+            at++;
+            continue;
+        }
+        path->folded = run;
+        for (size_t i = 0; i < run; i++) {
+            paths->paths[at + i].level = path->level;
+        }
+        at += run;
+    }
+}
+
+void sj_tree_paths_deinit(sj_tree_paths *paths)
+{
+    for (size_t i = 0; i < paths->count; i++) {
+        free(paths->paths[i].name);
+    }
+    free(paths->paths);
+    *paths = (sj_tree_paths){0};
+}

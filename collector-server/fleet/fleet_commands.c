@@ -1,0 +1,182 @@
+#include "collector-server/fleet/fleet_commands.h"
+
+#include "collector-server/fleet/fleet_internal.h"
+
+#include <stdio.h>
+#include <string.h>
+
+sj_status sj_fleet_order_add(sj_fleet *fleet, const sj_fleet_order *order, int64_t *command_id,
+                             sj_error *error)
+{
+    sqlite3_stmt *statement;
+    if (strlen(order->kind) >= SJ_FLEET_KIND_BYTES ||
+        strlen(order->arguments) >= SJ_FLEET_ARGUMENTS_BYTES) {
+        return sj_fail(error, SJ_ELIMIT, "the command has more than %d bytes of arguments",
+                       (int)SJ_FLEET_ARGUMENTS_BYTES);
+    }
+    SJ_TRY(sj_fleet_prepare(
+        fleet,
+        "INSERT INTO commands (device_id, kind, arguments, requested_by, timeout_ms,"
+        " created_realtime_ns, state) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)"
+        " RETURNING command_id",
+        &statement, error));
+    sqlite3_bind_int64(statement, 1, order->device_id);
+    sqlite3_bind_text(statement, 2, order->kind, -1, SQLITE_TRANSIENT);
+    sqlite3_bind_text(statement, 3, order->arguments, -1, SQLITE_TRANSIENT);
+    sqlite3_bind_text(statement, 4, order->requested_by, -1, SQLITE_TRANSIENT);
+    sqlite3_bind_int64(statement, 5, order->timeout_ms);
+    sqlite3_bind_int64(statement, 6, sj_fleet_now_ns());
+    sj_fleet_bind_text(statement, 7, order->is_for_collector ? "preparing" : "queued");
+    return sj_fleet_take_number(fleet, statement, command_id, error);
+}
+
+sj_status sj_fleet_note_poll(sj_fleet *fleet, int64_t device_id, uint64_t last_command,
+                             const char *status_text, sj_error *error)
+{
+    sqlite3_stmt *statement;
+    SJ_TRY(sj_fleet_prepare(
+        fleet,
+        "INSERT INTO device_status (device_id, polled_realtime_ns, status)"
+        " VALUES (?1, ?2, ?3) ON CONFLICT (device_id) DO UPDATE SET"
+        " polled_realtime_ns = excluded.polled_realtime_ns, status = excluded.status"
+        /* A thousand devices that wait cost no transaction each time they ask. */
+        " WHERE status <> excluded.status"
+        " OR polled_realtime_ns < excluded.polled_realtime_ns - 60000000000",
+        &statement, error));
+    sqlite3_bind_int64(statement, 1, device_id);
+    sqlite3_bind_int64(statement, 2, sj_fleet_now_ns());
+    sqlite3_bind_text(statement, 3, status_text, -1, SQLITE_TRANSIENT);
+    SJ_TRY(sj_fleet_finish_statement(fleet, statement, error));
+    SJ_TRY(sj_fleet_prepare(fleet,
+                            "UPDATE commands SET state = 'failed', finished_realtime_ns = ?3,"
+                            " result = 'the device was restarted before it could answer'"
+                            " WHERE device_id = ?1 AND state = 'sent' AND command_id <= ?2",
+                            &statement, error));
+    sqlite3_bind_int64(statement, 1, device_id);
+    sqlite3_bind_int64(statement, 2, (int64_t)(last_command & INT64_MAX));
+    sqlite3_bind_int64(statement, 3, sj_fleet_now_ns());
+    return sj_fleet_finish_statement(fleet, statement, error);
+}
+
+/* take_command takes the row of a statement that gives one command. SJ_ENOTFOUND. */
+static sj_status take_command(sj_fleet *fleet, sqlite3_stmt *statement, sj_fleet_command *command,
+                              sj_error *error)
+{
+    const int result = sqlite3_step(statement);
+    if (result == SQLITE_ROW) {
+        command->command_id = sqlite3_column_int64(statement, 0);
+        command->device_id = sqlite3_column_int64(statement, 1);
+        command->timeout_ms = (uint32_t)sqlite3_column_int64(statement, 2);
+        snprintf(command->kind, sizeof(command->kind), "%s",
+                 (const char *)sqlite3_column_text(statement, 3));
+        snprintf(command->arguments, sizeof(command->arguments), "%s",
+                 (const char *)sqlite3_column_text(statement, 4));
+        return sj_fleet_finish_statement(fleet, statement, error);
+    }
+    const sj_status status = result == SQLITE_DONE ? SJ_ENOTFOUND : sj_fleet_failed(fleet, error);
+    sqlite3_finalize(statement);
+    return status;
+}
+
+sj_status sj_fleet_next(sj_fleet *fleet, int64_t device_id, uint64_t last_command,
+                        sj_fleet_command *command, sj_error *error)
+{
+    sqlite3_stmt *statement;
+    SJ_TRY(sj_fleet_prepare(
+        fleet,
+        "UPDATE commands SET state = 'sent', sent_realtime_ns = ?3 WHERE command_id ="
+        " (SELECT min(command_id) FROM commands WHERE device_id = ?1"
+        "  AND state IN ('queued', 'sent') AND command_id > ?2)"
+        " AND EXISTS (SELECT 1 FROM device_tokens WHERE device_id = ?1"
+        "  AND revoked_realtime_ns IS NULL)"
+        " RETURNING command_id, device_id, timeout_ms, kind, arguments",
+        &statement, error));
+    sqlite3_bind_int64(statement, 1, device_id);
+    sqlite3_bind_int64(statement, 2, (int64_t)(last_command & INT64_MAX));
+    sqlite3_bind_int64(statement, 3, sj_fleet_now_ns());
+    return take_command(fleet, statement, command, error);
+}
+
+sj_status sj_fleet_next_for_collector(sj_fleet *fleet, int64_t after, sj_fleet_command *command,
+                                      sj_error *error)
+{
+    sqlite3_stmt *statement;
+    SJ_TRY(sj_fleet_prepare(fleet,
+                            "SELECT command_id, device_id, timeout_ms, kind, arguments"
+                            " FROM commands WHERE state = 'preparing' AND command_id > ?1"
+                            " ORDER BY command_id LIMIT 1",
+                            &statement, error));
+    sqlite3_bind_int64(statement, 1, after);
+    return take_command(fleet, statement, command, error);
+}
+
+sj_status sj_fleet_finish(sj_fleet *fleet, int64_t device_id, uint64_t command_id, bool has_failed,
+                          const char *result, sj_error *error)
+{
+    sqlite3_stmt *statement;
+    /* A result that comes after the time-out is still worth having; one that comes twice is not. */
+    SJ_TRY(sj_fleet_prepare(
+        fleet,
+        "UPDATE commands SET state = ?3, result = ?4, finished_realtime_ns = ?5"
+        " WHERE command_id = ?2 AND device_id = ?1 AND state IN ('preparing', 'sent', 'timed_out')",
+        &statement, error));
+    sqlite3_bind_int64(statement, 1, device_id);
+    sqlite3_bind_int64(statement, 2, (int64_t)(command_id & INT64_MAX));
+    sqlite3_bind_text(statement, 3, has_failed ? "failed" : "done", -1, SQLITE_STATIC);
+    sqlite3_bind_text(statement, 4, result, -1, SQLITE_TRANSIENT);
+    sqlite3_bind_int64(statement, 5, sj_fleet_now_ns());
+    return sj_fleet_finish_statement(fleet, statement, error);
+}
+
+sj_status sj_fleet_note_file(sj_fleet *fleet, int64_t command_id, int64_t bytes, sj_error *error)
+{
+    sqlite3_stmt *statement;
+    SJ_TRY(sj_fleet_prepare(fleet, "UPDATE commands SET file_bytes = ?2 WHERE command_id = ?1",
+                            &statement, error));
+    sqlite3_bind_int64(statement, 1, command_id);
+    sqlite3_bind_int64(statement, 2, bytes);
+    return sj_fleet_finish_statement(fleet, statement, error);
+}
+
+sj_status sj_fleet_may_fetch(sj_fleet *fleet, int64_t device_id, uint64_t file, sj_error *error)
+{
+    sqlite3_stmt *statement;
+    int64_t found = 0;
+    SJ_TRY(sj_fleet_prepare(fleet,
+                            "SELECT 1 FROM commands WHERE device_id = ?1 AND kind = 'write'"
+                            " AND state IN ('queued', 'sent') AND state = 'sent'"
+                            " AND arguments ->> 'file' = ?2 LIMIT 1",
+                            &statement, error));
+    sqlite3_bind_int64(statement, 1, device_id);
+    sqlite3_bind_int64(statement, 2, (int64_t)(file & INT64_MAX));
+    const sj_status status = sj_fleet_take_number(fleet, statement, &found, error);
+    return status == SJ_ENOTFOUND
+               ? sj_fail(error, SJ_EPERM, "the device was not sent a command with this file")
+               : status;
+}
+
+sj_status sj_fleet_expire(sj_fleet *fleet, sj_error *error)
+{
+    sqlite3_stmt *statement;
+    int64_t late = 0;
+    SJ_TRY(sj_fleet_prepare(fleet,
+                            "SELECT 1 FROM commands WHERE state IN ('preparing', 'queued', 'sent')"
+                            " AND created_realtime_ns + timeout_ms * 1000000 < ?1 LIMIT 1",
+                            &statement, error));
+    sqlite3_bind_int64(statement, 1, sj_fleet_now_ns());
+    const sj_status status = sj_fleet_take_number(fleet, statement, &late, error);
+    if (status != SJ_OK) {
+        return status == SJ_ENOTFOUND ? SJ_OK : status;
+    }
+    SJ_TRY(sj_fleet_prepare(fleet,
+                            "UPDATE commands SET state = 'timed_out', finished_realtime_ns = ?1,"
+                            " result = CASE state WHEN 'preparing' THEN"
+                            " 'the session did not come to its end in time'"
+                            " WHEN 'queued' THEN 'the device did not ask for commands in time'"
+                            " ELSE 'the device did not answer in time' END"
+                            " WHERE state IN ('preparing', 'queued', 'sent')"
+                            " AND created_realtime_ns + timeout_ms * 1000000 < ?1",
+                            &statement, error));
+    sqlite3_bind_int64(statement, 1, sj_fleet_now_ns());
+    return sj_fleet_finish_statement(fleet, statement, error);
+}

@@ -1,0 +1,157 @@
+#include "collector-server/fleet/fleet_devices.h"
+
+#include "collector-server/fleet/fleet_internal.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+sj_status sj_fleet_find_device(sj_fleet *fleet, const char *wanted, int64_t *device_id,
+                               sj_error *error)
+{
+    sqlite3_stmt *statement;
+    int64_t count = 0;
+    SJ_TRY(sj_fleet_prepare(
+        fleet,
+        "SELECT device_id FROM devices WHERE name = ?1"
+        " OR CAST(device_id AS TEXT) = ?1"
+        " OR (length(?1) >= 4 AND hex(uuid) LIKE ?1 || '%' AND ?1 NOT GLOB '*[%_]*')",
+        &statement, error));
+    sqlite3_bind_text(statement, 1, wanted, -1, SQLITE_STATIC);
+    while (sqlite3_step(statement) == SQLITE_ROW) {
+        *device_id = sqlite3_column_int64(statement, 0);
+        count++;
+    }
+    SJ_TRY(sj_fleet_finish_statement(fleet, statement, error));
+    if (count == 0) {
+        return sj_fail(error, SJ_ENOTFOUND,
+                       "there is no device \"%s\"; `sojourn devices` lists them", wanted);
+    }
+    return count == 1 ? SJ_OK
+                      : sj_fail(error, SJ_EINVAL,
+                                "%lld devices are called \"%s\"; name one by its id or the "
+                                "beginning of its UUID (`sojourn devices`)",
+                                (long long)count, wanted);
+}
+
+/* take_devices runs a statement that gives device_ids. */
+static sj_status take_devices(sj_fleet *fleet, sqlite3_stmt *statement, sj_fleet_set *set,
+                              sj_error *error)
+{
+    set->devices = calloc(SJ_FLEET_SET_MAX, sizeof(*set->devices));
+    int result = SQLITE_NOMEM;
+    while (set->devices != NULL && (result = sqlite3_step(statement)) == SQLITE_ROW &&
+           set->count < SJ_FLEET_SET_MAX) {
+        set->devices[set->count++] = sqlite3_column_int64(statement, 0);
+    }
+    sj_status status = SJ_OK;
+    if (result == SQLITE_ROW) {
+        status = sj_fail(error, SJ_ELIMIT, "more than %d devices; name fewer by a tag",
+                         (int)SJ_FLEET_SET_MAX);
+    } else if (result != SQLITE_DONE) {
+        status = set->devices == NULL ? sj_fail(error, SJ_ENOMEM, "out of memory")
+                                      : sj_fleet_failed(fleet, error);
+    }
+    sqlite3_finalize(statement);
+    if (status != SJ_OK) {
+        sj_fleet_set_deinit(set);
+    }
+    return status;
+}
+
+static sj_status find_tagged(sj_fleet *fleet, const char *tag, sj_fleet_set *set, sj_error *error)
+{
+    sqlite3_stmt *statement;
+    const char *equals = strchr(tag, '=');
+    if (tag[0] == '\0' || tag[0] == '=' || strlen(tag) >= sizeof(set->subject)) {
+        return sj_fail(error, SJ_EINVAL,
+                       "\"tag:%.64s\" names no tag; write tag:KEY or "
+                       "tag:KEY=VALUE",
+                       tag);
+    }
+    SJ_TRY(sj_fleet_prepare(
+        fleet,
+        "SELECT DISTINCT d.device_id FROM devices d JOIN device_tokens t USING (device_id),"
+        " json_each(d.tags) AS tag WHERE t.revoked_realtime_ns IS NULL AND tag.key = ?1"
+        " AND (?2 IS NULL OR CAST(tag.value AS TEXT) = ?2) ORDER BY d.device_id",
+        &statement, error));
+    snprintf(set->subject, sizeof(set->subject), "%s", tag);
+    sqlite3_bind_text(statement, 1, tag, equals != NULL ? (int)(equals - tag) : -1, SQLITE_STATIC);
+    if (equals != NULL) {
+        sj_fleet_bind_text(statement, 2, equals + 1);
+    }
+    return take_devices(fleet, statement, set, error);
+}
+
+sj_status sj_fleet_find_set(sj_fleet *fleet, const char *wanted, sj_fleet_set *set, sj_error *error)
+{
+    static const char tag[] = "tag:";
+    sqlite3_stmt *statement;
+    *set = (sj_fleet_set){.scope = SJ_FLEET_DEVICE};
+    if (strncmp(wanted, tag, sizeof(tag) - 1) == 0) {
+        set->scope = SJ_FLEET_TAG;
+        return find_tagged(fleet, wanted + sizeof(tag) - 1, set, error);
+    }
+    if (strcmp(wanted, "all") == 0) {
+        set->scope = SJ_FLEET_ALL;
+        SJ_TRY(sj_fleet_prepare(fleet,
+                                "SELECT device_id FROM device_tokens"
+                                " WHERE revoked_realtime_ns IS NULL ORDER BY device_id",
+                                &statement, error));
+        return take_devices(fleet, statement, set, error);
+    }
+    int64_t device_id = 0;
+    SJ_TRY(sj_fleet_find_device(fleet, wanted, &device_id, error));
+    set->devices = malloc(sizeof(*set->devices));
+    if (set->devices == NULL) {
+        return sj_fail(error, SJ_ENOMEM, "out of memory");
+    }
+    set->devices[set->count++] = device_id;
+    snprintf(set->subject, sizeof(set->subject), "%" PRId64, device_id);
+    return SJ_OK;
+}
+
+void sj_fleet_set_deinit(sj_fleet_set *set)
+{
+    free(set->devices);
+    set->devices = NULL;
+    set->count = 0;
+}
+
+sj_status sj_fleet_tag(sj_fleet *fleet, int64_t device_id, const json_t *changes, sj_error *error)
+{
+    sqlite3_stmt *statement;
+    const char *key;
+    json_t *value;
+    SJ_TRY(sj_fleet_begin(fleet, error));
+    sj_status status = SJ_OK;
+    json_object_foreach((json_t *)(uintptr_t)changes, key, value)
+    {
+        if (status == SJ_OK) {
+            /* json_set of a path, because json_patch would forget a null. */
+            status = sj_fleet_prepare(fleet,
+                                      "UPDATE devices SET collector_tags ="
+                                      " json_set(collector_tags, '$.\"' || ?2 || '\"', ?3)"
+                                      " WHERE device_id = ?1",
+                                      &statement, error);
+        }
+        if (status == SJ_OK) {
+            sqlite3_bind_int64(statement, 1, device_id);
+            sj_fleet_bind_text(statement, 2, key);
+            sqlite3_bind_text(statement, 3, json_string_value(value), -1, SQLITE_STATIC);
+            status = sj_fleet_finish_statement(fleet, statement, error);
+        }
+    }
+    if (status == SJ_OK) {
+        status = sj_fleet_prepare(fleet,
+                                  "UPDATE devices SET tags = json_patch(own_tags, collector_tags)"
+                                  " WHERE device_id = ?1",
+                                  &statement, error);
+    }
+    if (status == SJ_OK) {
+        sqlite3_bind_int64(statement, 1, device_id);
+        status = sj_fleet_finish_statement(fleet, statement, error);
+    }
+    return sj_fleet_end(fleet, status, error);
+}

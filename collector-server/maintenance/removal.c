@@ -1,0 +1,235 @@
+#include "collector-server/maintenance/removal.h"
+
+#include "collector-server/store/database.h"
+
+#include <time.h>
+
+enum {
+    LEAST_PAUSE_NS = 2000000, /* between transactions: lets a waiting writer in */
+    BLOCKS_A_SLICE = 16,
+    ROWS_A_SLICE = 1000,
+    VACUUM_PAGES_A_SLICE = 64 /* 1 MB */
+};
+
+/* What goes first, in pieces; the rest goes with the row in `sessions` by its foreign keys. */
+static const char *const slices[] = {
+    "DELETE FROM blocks WHERE block_id IN (SELECT b.block_id FROM streams AS s JOIN blocks AS b "
+    "USING (stream_id) WHERE s.session_id = ?1 LIMIT ?2)",
+    "DELETE FROM call_paths WHERE path_id IN (SELECT path_id FROM call_paths WHERE session_id = ?1 "
+    "LIMIT ?2)",
+    "DELETE FROM call_edges WHERE (session_id, caller_function_id, callee_function_id) IN (SELECT "
+    "session_id, caller_function_id, callee_function_id FROM call_edges WHERE session_id = ?1 "
+    "LIMIT ?2)",
+    "DELETE FROM function_stats WHERE (session_id, function_id) IN (SELECT session_id, function_id "
+    "FROM function_stats WHERE session_id = ?1 LIMIT ?2)",
+    "DELETE FROM timeline WHERE (stream_id, level, number) IN (SELECT t.stream_id, level, t.number "
+    "FROM streams AS s JOIN timeline AS t USING (stream_id) WHERE s.session_id = ?1 LIMIT ?2)",
+    "DELETE FROM slow_calls WHERE (session_id, function_id, place) IN (SELECT session_id, "
+    "function_id, place FROM slow_calls WHERE session_id = ?1 LIMIT ?2)",
+    "DELETE FROM arguments WHERE (session_id, call_id, position, kind, rule) IN (SELECT "
+    "session_id, "
+    "call_id, position, kind, rule FROM arguments WHERE session_id = ?1 LIMIT ?2)",
+    "DELETE FROM gaps WHERE gap_id IN (SELECT gap_id FROM gaps WHERE session_id = ?1 LIMIT ?2)",
+};
+
+/* What no session refers to any more. */
+static const char orphans_sql[] =
+    "DELETE FROM hook_plans WHERE hook_plan_id NOT IN (SELECT hook_plan_id FROM session_modules);"
+    "DELETE FROM functions WHERE module_id NOT IN (SELECT module_id FROM session_modules);"
+    "DELETE FROM modules WHERE module_id NOT IN (SELECT module_id FROM session_modules)";
+
+static int64_t now_ns(void)
+{
+    struct timespec now;
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return now.tv_sec * INT64_C(1000000000) + now.tv_nsec;
+}
+
+/* Leaves the database to others for as long as a transaction that began at `start_ns` had it. */
+static void pause_after(int64_t start_ns)
+{
+    const int64_t spent = now_ns() - start_ns;
+    const int64_t pause_ns = spent > LEAST_PAUSE_NS ? spent : LEAST_PAUSE_NS;
+    const struct timespec pause = {.tv_sec = pause_ns / 1000000000,
+                                   .tv_nsec = pause_ns % 1000000000};
+    nanosleep(&pause, NULL);
+}
+
+static sj_status fail_sql(sqlite3 *database, sj_error *error)
+{
+    const int result = sqlite3_extended_errcode(database);
+    return sj_fail(error, sj_database_status(result), "cannot remove the session: %s",
+                   sqlite3_errmsg(database));
+}
+
+/* Runs one statement with the session as ?1 and `limit` as ?2. */
+static sj_status run_bound(sqlite3 *database, const char *sql, int64_t session_id, int64_t limit,
+                           const char *text, sj_error *error)
+{
+    sqlite3_stmt *statement = NULL;
+    if (sqlite3_prepare_v2(database, sql, -1, &statement, NULL) != SQLITE_OK) {
+        return fail_sql(database, error);
+    }
+    const int parameters = sqlite3_bind_parameter_count(statement);
+    sqlite3_bind_int64(statement, 1, session_id);
+    if (parameters >= 2) {
+        sqlite3_bind_int64(statement, 2, limit);
+    }
+    if (parameters >= 3) {
+        sqlite3_bind_text(statement, 3, text, -1, SQLITE_STATIC);
+    }
+    const int result = sqlite3_step(statement);
+    const sj_status status = result == SQLITE_DONE ? SJ_OK : fail_sql(database, error);
+    sqlite3_finalize(statement);
+    return status;
+}
+
+/* The rows of one table, a transaction a piece. */
+static sj_status remove_pieces(sqlite3 *database, const char *sql, int64_t session_id,
+                               int64_t piece, sj_error *error)
+{
+    do {
+        const int64_t start_ns = now_ns();
+        SJ_TRY(run_bound(database, sql, session_id, piece, NULL, error));
+        pause_after(start_ns);
+    } while (sqlite3_changes(database) >= piece);
+    return SJ_OK;
+}
+
+static sj_status give_space_back(sqlite3 *database, sj_error *error)
+{
+    char sql[64];
+    int64_t before = INT64_MAX;
+    sqlite3_snprintf(sizeof(sql), sql, "PRAGMA incremental_vacuum(%d)", (int)VACUUM_PAGES_A_SLICE);
+    for (;;) {
+        sqlite3_stmt *statement = NULL;
+        if (sqlite3_prepare_v2(database, "PRAGMA freelist_count", -1, &statement, NULL) !=
+                SQLITE_OK ||
+            sqlite3_step(statement) != SQLITE_ROW) {
+            sqlite3_finalize(statement);
+            return fail_sql(database, error);
+        }
+        const int64_t free_pages = sqlite3_column_int64(statement, 0);
+        sqlite3_finalize(statement);
+        if (free_pages == 0 || free_pages >= before) { /* no progress: another writer took them */
+            break;
+        }
+        before = free_pages;
+        const int64_t start_ns = now_ns();
+        if (sqlite3_exec(database, sql, NULL, NULL, NULL) != SQLITE_OK) {
+            return fail_sql(database, error);
+        }
+        pause_after(start_ns);
+    }
+    sqlite3_wal_checkpoint_v2(database, NULL, SQLITE_CHECKPOINT_PASSIVE, NULL, NULL);
+    return SJ_OK;
+}
+
+static sj_status run_transaction(sqlite3 *database, const char *sql, sj_error *error)
+{
+    if (sqlite3_exec(database, "BEGIN IMMEDIATE", NULL, NULL, NULL) != SQLITE_OK) {
+        return fail_sql(database, error);
+    }
+    if (sqlite3_exec(database, sql, NULL, NULL, NULL) != SQLITE_OK ||
+        sqlite3_exec(database, "COMMIT", NULL, NULL, NULL) != SQLITE_OK) {
+        const sj_status status = fail_sql(database, error);
+        sqlite3_exec(database, "ROLLBACK", NULL, NULL, NULL);
+        return status;
+    }
+    return SJ_OK;
+}
+
+static sj_status finish(sqlite3 *database, int64_t session_id, sj_error *error)
+{
+    for (size_t i = 0; i < sizeof(slices) / sizeof(slices[0]); ++i) {
+        SJ_TRY(remove_pieces(database, slices[i], session_id,
+                             i == 0 ? BLOCKS_A_SLICE : ROWS_A_SLICE, error));
+    }
+    SJ_TRY(run_bound(database,
+                     "UPDATE sessions SET parent_session_id = NULL WHERE "
+                     "parent_session_id = ?1",
+                     session_id, 0, NULL, error));
+    SJ_TRY(run_bound(database, "DELETE FROM sessions WHERE session_id = ?1", session_id, 0, NULL,
+                     error));
+    SJ_TRY(run_transaction(database, orphans_sql, error));
+    return give_space_back(database, error);
+}
+
+static sj_status check_removable(sqlite3 *database, int64_t session_id, bool force, sj_error *error)
+{
+    sqlite3_stmt *statement = NULL;
+    if (sqlite3_prepare_v2(database,
+                           "SELECT pinned, state = 'recording' FROM sessions WHERE session_id = ?1",
+                           -1, &statement, NULL) != SQLITE_OK) {
+        return fail_sql(database, error);
+    }
+    sqlite3_bind_int64(statement, 1, session_id);
+    const bool found = sqlite3_step(statement) == SQLITE_ROW;
+    const bool pinned = found && sqlite3_column_int(statement, 0) != 0;
+    const bool recording = found && sqlite3_column_int(statement, 1) != 0;
+    sqlite3_finalize(statement);
+    if (!found) {
+        return sj_fail(error, SJ_ENOTFOUND, "there is no session %lld", (long long)session_id);
+    }
+    if (pinned) {
+        return sj_fail(error, SJ_EPERM, "session %lld is pinned; unpin it first",
+                       (long long)session_id);
+    }
+    if (recording && !force) {
+        return sj_fail(error, SJ_EPERM, "session %lld is still recording", (long long)session_id);
+    }
+    return SJ_OK;
+}
+
+/* Takes the session off the lists and notes why, both or neither. */
+static sj_status announce(sqlite3 *database, int64_t session_id, const char *reason,
+                          sj_error *error)
+{
+    static const char note_sql[] =
+        "INSERT INTO removals(session_uuid, name, device, stored_calls, stored_bytes, reason, "
+        "removed_realtime_ns) SELECT s.uuid, s.name, d.name, s.stored_calls, s.stored_bytes, ?3, "
+        "unixepoch() * 1000000000 + ?2 FROM sessions AS s JOIN devices AS d USING (device_id) "
+        "WHERE s.session_id = ?1";
+    if (sqlite3_exec(database, "BEGIN IMMEDIATE", NULL, NULL, NULL) != SQLITE_OK) {
+        return fail_sql(database, error);
+    }
+    sj_status status = run_bound(database, note_sql, session_id, 0, reason, error);
+    if (status == SJ_OK) {
+        status = run_bound(database, "UPDATE sessions SET state = 'removing' WHERE session_id = ?1",
+                           session_id, 0, NULL, error);
+    }
+    if (status == SJ_OK && sqlite3_exec(database, "COMMIT", NULL, NULL, NULL) != SQLITE_OK) {
+        status = fail_sql(database, error);
+    }
+    if (status != SJ_OK) {
+        sqlite3_exec(database, "ROLLBACK", NULL, NULL, NULL);
+    }
+    return status;
+}
+
+sj_status sj_session_remove(sqlite3 *database, int64_t session_id, const char *reason, bool force,
+                            sj_error *error)
+{
+    SJ_TRY(check_removable(database, session_id, force, error));
+    SJ_TRY(announce(database, session_id, reason, error));
+    return finish(database, session_id, error);
+}
+
+sj_status sj_removal_resume(sqlite3 *database, sj_error *error)
+{
+    for (;;) {
+        sqlite3_stmt *statement = NULL;
+        if (sqlite3_prepare_v2(database,
+                               "SELECT session_id FROM sessions WHERE state = 'removing' LIMIT 1",
+                               -1, &statement, NULL) != SQLITE_OK) {
+            return fail_sql(database, error);
+        }
+        const bool found = sqlite3_step(statement) == SQLITE_ROW;
+        const int64_t session_id = found ? sqlite3_column_int64(statement, 0) : 0;
+        sqlite3_finalize(statement);
+        if (!found) {
+            return SJ_OK;
+        }
+        SJ_TRY(finish(database, session_id, error));
+    }
+}

@@ -1,0 +1,143 @@
+#include "collector-server/maintenance/retention.h"
+
+#include "collector-server/maintenance/removal.h"
+#include "collector-server/query/session_set.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+typedef struct candidate {
+    int64_t session_id;
+    int64_t started_ns; /* realtime */
+    int64_t bytes;
+    bool kept; /* pinned, recording or annotated */
+} candidate;
+
+typedef struct limit_unit {
+    char letter;
+    bool age;
+    int64_t factor;
+} limit_unit;
+
+sj_status sj_retention_rule_read(const char *text, sj_retention_rule *rule, sj_error *error)
+{
+    static const limit_unit units[] = {
+        {'d', true, INT64_C(86400000000000)},
+        {'h', true, INT64_C(3600000000000)},
+        {'s', true, INT64_C(1000000000)},
+        {'k', false, 1 << 10},
+        {'M', false, 1 << 20},
+        {'G', false, 1 << 30},
+    };
+    const char *equals = strrchr(text, '=');
+    *rule = (sj_retention_rule){0};
+    if (equals != NULL && equals != text && (size_t)(equals - text) < sizeof(rule->set)) {
+        char *end;
+        const long long number = strtoll(equals + 1, &end, 10);
+        memcpy(rule->set, text, (size_t)(equals - text));
+        for (size_t i = 0; i < sizeof(units) / sizeof(units[0]); ++i) {
+            if (number > 0 && number <= INT64_MAX / units[i].factor && end[0] == units[i].letter &&
+                end[1] == '\0') {
+                *(units[i].age ? &rule->max_age_ns : &rule->max_bytes) = number * units[i].factor;
+                return SJ_OK;
+            }
+        }
+    }
+    return sj_fail(error, SJ_EINVAL,
+                   "'%s' is no rule: give SET=LIMIT with an age (30d, 12h) or a size (50G, 500M), "
+                   "as in all=30d or tag:nightly=7d",
+                   text);
+}
+
+static int compare_age(const void *left, const void *right)
+{
+    const candidate *a = left;
+    const candidate *b = right;
+    return (a->started_ns > b->started_ns) - (a->started_ns < b->started_ns);
+}
+
+/* Reads the sessions of a set, the oldest first. */
+static sj_status read_candidates(sqlite3 *database, const sj_session_set *set,
+                                 candidate *candidates, sj_error *error)
+{
+    static const char sql[] =
+        "SELECT started_realtime_ns, stored_bytes, pinned <> 0 OR state = 'recording' OR EXISTS "
+        "(SELECT 1 FROM annotations AS a WHERE a.session_id = s.session_id) FROM sessions AS s "
+        "WHERE session_id = ?1";
+    sqlite3_stmt *statement = NULL;
+    if (sqlite3_prepare_v2(database, sql, -1, &statement, NULL) != SQLITE_OK) {
+        return sj_fail(error, SJ_EIO, "cannot read the sessions: %s", sqlite3_errmsg(database));
+    }
+    for (size_t i = 0; i < set->count; ++i) {
+        candidates[i] = (candidate){.session_id = set->samples[i].session_id, .kept = true};
+        if (i != 0 && set->samples[i - 1].session_id == candidates[i].session_id) {
+            continue; /* another mark of the same session */
+        }
+        sqlite3_bind_int64(statement, 1, candidates[i].session_id);
+        if (sqlite3_step(statement) == SQLITE_ROW) {
+            candidates[i].started_ns = sqlite3_column_int64(statement, 0);
+            candidates[i].bytes = sqlite3_column_int64(statement, 1);
+            candidates[i].kept = sqlite3_column_int(statement, 2) != 0;
+        }
+        sqlite3_reset(statement);
+    }
+    sqlite3_finalize(statement);
+    qsort(candidates, set->count, sizeof(*candidates), compare_age);
+    return SJ_OK;
+}
+
+static sj_status apply_to(sqlite3 *database, const sj_retention_rule *rule,
+                          const candidate *candidates, size_t count, sj_retention_verdict verdict,
+                          void *context, int64_t *removed, sj_error *error)
+{
+    struct timespec now;
+    int64_t bytes = 0;
+    clock_gettime(CLOCK_REALTIME, &now);
+    const int64_t now_ns = (int64_t)now.tv_sec * 1000000000 + now.tv_nsec;
+    for (size_t i = 0; i < count; ++i) {
+        bytes += candidates[i].bytes;
+    }
+    for (size_t i = 0; i < count; ++i) {
+        const candidate *one = &candidates[i];
+        const bool old = rule->max_age_ns > 0 && now_ns - one->started_ns > rule->max_age_ns;
+        const bool too_much = rule->max_bytes > 0 && bytes > rule->max_bytes;
+        if (one->kept || (!old && !too_much)) {
+            continue;
+        }
+        if (verdict == NULL || verdict(context, one->session_id, one->bytes)) {
+            char reason[SJ_RETENTION_SET_BYTES + 32];
+            snprintf(reason, sizeof(reason), "retention: %s of %s", old ? "age" : "size",
+                     rule->set);
+            SJ_TRY(sj_session_remove(database, one->session_id, reason, false, error));
+            ++*removed;
+        }
+        bytes -= one->bytes;
+    }
+    return SJ_OK;
+}
+
+sj_status sj_retention_apply(sqlite3 *database, const sj_retention_rule *rule,
+                             sj_retention_verdict verdict, void *context, int64_t *removed,
+                             sj_error *error)
+{
+    sj_session_set set;
+    *removed = 0;
+    sj_status status = sj_session_set_read(database, rule->set, &set, error);
+    if (status == SJ_ENOTFOUND) {
+        return SJ_OK;
+    }
+    if (status != SJ_OK) {
+        return status;
+    }
+    candidate *candidates = malloc(set.count * sizeof(*candidates));
+    status = candidates == NULL ? sj_fail(error, SJ_ENOMEM, "no memory for retention")
+                                : read_candidates(database, &set, candidates, error);
+    if (status == SJ_OK) {
+        status = apply_to(database, rule, candidates, set.count, verdict, context, removed, error);
+    }
+    free(candidates);
+    sj_session_set_deinit(&set);
+    return status;
+}

@@ -1,0 +1,323 @@
+/* Design notes
+ *
+ * The source is attached. Functions, modules and plans are matched by what identifies them; every
+ * other id is moved by an offset, so that relations between rows hold. Which columns hold which ids
+ * follows from their names, as everywhere in the schema, so tables that come with later migrations
+ * are copied, too: any table with a session_id or a stream_id belongs to a session. */
+#include "collector-server/maintenance/session_copy.h"
+
+#include "collector-server/store/database.h"
+
+#include <stdbool.h>
+#include <string.h>
+
+typedef struct session_copy {
+    sqlite3 *target;
+    int64_t from; /* session_id in the source */
+    int64_t to;
+    sj_error *error;
+} session_copy;
+
+typedef struct column_rule {
+    const char *column;
+    const char *value; /* of the row `r` of the source */
+} column_rule;
+
+/* Offsets and ids are in the temporary table `moved`, one row. */
+static const column_rule rules[] = {
+    {"session_id", "m.session_id"},
+    {"parent_session_id", "NULL"},
+    {"device_id", "m.device_id"},
+    {"thread_id", "r.thread_id + m.thread_offset"},
+    {"stream_id", "r.stream_id + m.stream_offset"},
+    {"block_id", "r.block_id + m.block_offset"},
+    {"aggregates_valid_before_block", "r.aggregates_valid_before_block + m.block_offset"},
+    {"call_id", "r.call_id + (m.stream_offset << 38)"},
+    {"path_id", "(m.session_id << 32) | (r.path_id & 4294967295)"},
+    {"parent_path_id", "iif(r.parent_path_id IS NULL, NULL, (m.session_id << 32) | "
+                       "(r.parent_path_id & 4294967295))"},
+    {"module_id", "(SELECT new_id FROM moved_modules WHERE old_id = r.module_id)"},
+    {"hook_plan_id", "(SELECT new_id FROM moved_plans WHERE old_id = r.hook_plan_id)"},
+};
+
+static const char *const function_columns[] = {"function_id", "caller_function_id",
+                                               "callee_function_id"};
+
+static sj_status fail_sql(const session_copy *copy, const char *what)
+{
+    const int result = sqlite3_extended_errcode(copy->target);
+    return sj_fail(copy->error, sj_database_status(result), "cannot copy the session (%s): %s",
+                   what, sqlite3_errmsg(copy->target));
+}
+
+static sj_status run(const session_copy *copy, const char *what, const char *sql)
+{
+    return sqlite3_exec(copy->target, sql, NULL, NULL, NULL) == SQLITE_OK ? SJ_OK
+                                                                          : fail_sql(copy, what);
+}
+
+/* Runs SQL made by sqlite3_mprintf, which it frees. */
+static sj_status run_made(const session_copy *copy, const char *what, char *sql)
+{
+    if (sql == NULL) {
+        return sj_fail(copy->error, SJ_ENOMEM, "no memory for copying a session");
+    }
+    const sj_status status = run(copy, what, sql);
+    sqlite3_free(sql);
+    return status;
+}
+
+static sj_status read_number(const session_copy *copy, const char *sql, int64_t *number)
+{
+    sqlite3_stmt *statement = NULL;
+    sj_status status = SJ_OK;
+    if (sqlite3_prepare_v2(copy->target, sql, -1, &statement, NULL) != SQLITE_OK) {
+        return fail_sql(copy, "reading");
+    }
+    if (sqlite3_bind_parameter_count(statement) > 0) {
+        sqlite3_bind_int64(statement, 1, copy->from);
+    }
+    if (sqlite3_step(statement) == SQLITE_ROW) {
+        *number = sqlite3_column_int64(statement, 0);
+    } else {
+        status = SJ_ENOTFOUND;
+    }
+    sqlite3_finalize(statement);
+    return status;
+}
+
+/* Modules, their functions and plans: found by identity, or copied. */
+static sj_status copy_modules(const session_copy *copy)
+{
+    static const char modules_sql[] =
+        "CREATE TEMP TABLE moved_modules AS SELECT sm.module_id AS old_id, 0 AS new_id, "
+        "sm.first_function_id AS old_first, sm.function_count AS functions, 0 AS new_first, "
+        "(SELECT coalesce(max(first_function_id + function_count), 1) FROM main.modules) + "
+        "coalesce(sum(sm.function_count) OVER (ORDER BY sm.module_id ROWS BETWEEN UNBOUNDED "
+        "PRECEDING AND 1 PRECEDING), 0) AS free_first FROM source.modules AS sm WHERE sm.module_id "
+        "IN (SELECT module_id FROM source.session_modules WHERE session_id = %lld);"
+        "INSERT INTO main.modules(build_id, functions_digest, path, machine, first_function_id, "
+        "function_count) SELECT s.build_id, s.functions_digest, s.path, s.machine, v.free_first, "
+        "s.function_count FROM temp.moved_modules AS v JOIN source.modules AS s ON s.module_id = "
+        "v.old_id WHERE NOT EXISTS (SELECT 1 FROM main.modules AS t WHERE t.build_id = s.build_id "
+        "AND t.functions_digest = s.functions_digest);"
+        "UPDATE temp.moved_modules SET (new_id, new_first) = (SELECT t.module_id, "
+        "t.first_function_id FROM source.modules AS s JOIN main.modules AS t ON t.build_id = "
+        "s.build_id AND t.functions_digest = s.functions_digest WHERE s.module_id = old_id)";
+    static const char functions_sql[] =
+        "INSERT OR IGNORE INTO main.functions SELECT f.function_id - v.old_first + v.new_first, "
+        "v.new_id, f.offset, f.size_bytes, f.name, f.symbol, f.symbol_key, f.source FROM "
+        "temp.moved_modules AS v JOIN source.functions AS f ON f.module_id = v.old_id;"
+        "INSERT OR IGNORE INTO main.function_lines SELECT l.function_id - v.old_first + "
+        "v.new_first, l.file, l.line FROM temp.moved_modules AS v JOIN source.function_lines AS l "
+        "ON l.function_id BETWEEN v.old_first AND v.old_first + v.functions - 1;"
+        "INSERT OR IGNORE INTO main.inlined_functions SELECT i.function_id - v.old_first + "
+        "v.new_first, i.number, i.depth, i.name, i.call_file, i.call_line FROM temp.moved_modules "
+        "AS v JOIN source.inlined_functions AS i ON i.function_id BETWEEN v.old_first AND "
+        "v.old_first + v.functions - 1";
+    static const char plans_sql[] =
+        "INSERT OR IGNORE INTO main.hook_plans(module_id, digest) SELECT v.new_id, p.digest FROM "
+        "source.hook_plans AS p JOIN temp.moved_modules AS v ON v.old_id = p.module_id WHERE "
+        "p.hook_plan_id IN (SELECT hook_plan_id FROM source.session_modules WHERE session_id = "
+        "%lld);"
+        "CREATE TEMP TABLE moved_plans AS SELECT p.hook_plan_id AS old_id, t.hook_plan_id AS "
+        "new_id, v.old_first, v.new_first FROM source.hook_plans AS p JOIN temp.moved_modules AS v "
+        "ON v.old_id = p.module_id JOIN main.hook_plans AS t ON t.module_id = v.new_id AND "
+        "t.digest = p.digest;"
+        "INSERT OR IGNORE INTO main.hook_plan_functions SELECT p.new_id, h.function_id - "
+        "p.old_first + p.new_first, h.technique, h.reason FROM temp.moved_plans AS p JOIN "
+        "source.hook_plan_functions AS h ON h.hook_plan_id = p.old_id";
+    SJ_TRY(run_made(copy, "modules", sqlite3_mprintf(modules_sql, (long long)copy->from)));
+    SJ_TRY(run(copy, "functions", functions_sql));
+    return run_made(copy, "plans", sqlite3_mprintf(plans_sql, (long long)copy->from));
+}
+
+/* The device, and how far the ids of this session move. */
+static sj_status prepare_ids(session_copy *copy)
+{
+    static const char device_sql[] =
+        "INSERT OR IGNORE INTO main.devices(uuid, name, model, os, machine, agent_version, tags, "
+        "first_seen_realtime_ns, last_seen_realtime_ns) SELECT d.uuid, d.name, d.model, d.os, "
+        "d.machine, d.agent_version, d.tags, d.first_seen_realtime_ns, d.last_seen_realtime_ns "
+        "FROM source.devices AS d JOIN source.sessions AS s USING (device_id) WHERE s.session_id = "
+        "%lld";
+    static const char moved_sql[] =
+        "CREATE TEMP TABLE moved AS SELECT "
+        "(SELECT coalesce(max(session_id), 0) + 1 FROM main.sessions) AS session_id, "
+        "(SELECT t.device_id FROM main.devices AS t JOIN source.devices AS d ON d.uuid = t.uuid "
+        "WHERE d.device_id = s.device_id) AS device_id, "
+        "(SELECT coalesce(max(thread_id), 0) FROM main.threads) + 1 - coalesce((SELECT "
+        "min(thread_id) FROM source.threads AS x WHERE x.session_id = s.session_id), 1) AS "
+        "thread_offset, "
+        "(SELECT coalesce(max(stream_id), 0) FROM main.streams) + 1 - coalesce((SELECT "
+        "min(stream_id) FROM source.streams AS x WHERE x.session_id = s.session_id), 1) AS "
+        "stream_offset, "
+        "(SELECT coalesce(max(block_id), 0) FROM main.blocks) + 1 - coalesce((SELECT min(block_id) "
+        "FROM source.blocks WHERE stream_id IN (SELECT stream_id FROM source.streams AS x WHERE "
+        "x.session_id = s.session_id)), 1) AS block_offset "
+        "FROM source.sessions AS s WHERE s.session_id = %lld";
+    SJ_TRY(run_made(copy, "device", sqlite3_mprintf(device_sql, (long long)copy->from)));
+    SJ_TRY(run_made(copy, "ids", sqlite3_mprintf(moved_sql, (long long)copy->from)));
+    static const char clocks_sql[] =
+        "INSERT OR IGNORE INTO main.device_clocks SELECT m.device_id, c.boot_id, c.boottime_ns, "
+        "c.offset_ns, c.uncertainty_ns FROM temp.moved AS m CROSS JOIN source.sessions AS s JOIN "
+        "source.device_clocks AS c ON c.device_id = s.device_id WHERE s.session_id = %lld";
+    SJ_TRY(run_made(copy, "clocks", sqlite3_mprintf(clocks_sql, (long long)copy->from)));
+    return read_number(copy, "SELECT session_id FROM temp.moved", &copy->to);
+}
+
+static bool is_function_column(const char *name)
+{
+    for (size_t i = 0; i < sizeof(function_columns) / sizeof(function_columns[0]); ++i) {
+        if (strcmp(name, function_columns[i]) == 0) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/* Appends the value of a column of the copied row; false: the column is left to the target. */
+static bool append_value(sqlite3_str *values, const char *column, bool own_key)
+{
+    for (size_t i = 0; i < sizeof(rules) / sizeof(rules[0]); ++i) {
+        if (strcmp(column, rules[i].column) == 0) {
+            sqlite3_str_appendf(values, ", %s", rules[i].value);
+            return true;
+        }
+    }
+    if (own_key) {
+        return false;
+    }
+    if (is_function_column(column)) {
+        sqlite3_str_appendf(values,
+                            ", coalesce((SELECT r.%s - v.old_first + v.new_first FROM "
+                            "temp.moved_modules AS v WHERE r.%s BETWEEN v.old_first AND "
+                            "v.old_first + v.functions - 1), r.%s)",
+                            column, column, column);
+    } else {
+        sqlite3_str_appendf(values, ", r.\"%w\"", column);
+    }
+    return true;
+}
+
+/* Copies the rows of one table that belong to the session, by its session_id or stream_id. */
+static sj_status copy_table(const session_copy *copy, const char *table, bool by_session)
+{
+    sqlite3_stmt *columns = NULL;
+    if (sqlite3_prepare_v2(copy->target,
+                           "SELECT name, pk = 1 AND type = 'INTEGER' AND (SELECT sum(pk > 0) FROM "
+                           "pragma_table_info(?1)) = 1 FROM pragma_table_info(?1)",
+                           -1, &columns, NULL) != SQLITE_OK) {
+        return fail_sql(copy, table);
+    }
+    sqlite3_bind_text(columns, 1, table, -1, SQLITE_STATIC);
+    sqlite3_str *names = sqlite3_str_new(NULL);
+    sqlite3_str *values = sqlite3_str_new(NULL);
+    while (sqlite3_step(columns) == SQLITE_ROW) {
+        const char *column = (const char *)sqlite3_column_text(columns, 0);
+        if (append_value(values, column, sqlite3_column_int(columns, 1) != 0)) {
+            sqlite3_str_appendf(names, ", \"%w\"", column);
+        }
+    }
+    sqlite3_finalize(columns);
+    char *name_list = sqlite3_str_finish(names);
+    char *value_list = sqlite3_str_finish(values);
+    sj_status status = SJ_ENOMEM;
+    if (name_list != NULL && value_list != NULL) {
+        status = run_made(
+            copy, table,
+            sqlite3_mprintf("INSERT INTO main.\"%w\"(%s) SELECT %s FROM temp.moved AS m CROSS JOIN "
+                            "source.\"%w\" AS r WHERE r.%s",
+                            table, name_list + 2, value_list + 2, table,
+                            by_session ? "session_id = (SELECT id FROM temp.wanted)"
+                                       : "stream_id IN (SELECT stream_id FROM source.streams WHERE "
+                                         "session_id = (SELECT id FROM temp.wanted))"));
+    }
+    sqlite3_free(name_list);
+    sqlite3_free(value_list);
+    return status;
+}
+
+/* All tables of a session: those that others refer to first. */
+static sj_status copy_tables(const session_copy *copy)
+{
+    static const char sql[] =
+        "SELECT t.name, EXISTS (SELECT 1 FROM pragma_table_info(t.name) AS c WHERE c.name = "
+        "'session_id') AS by_session FROM main.sqlite_schema AS t WHERE t.type = 'table' AND "
+        "EXISTS "
+        "(SELECT 1 FROM source.sqlite_schema AS o WHERE o.name = t.name) AND EXISTS (SELECT 1 FROM "
+        "pragma_table_info(t.name) AS c WHERE c.name IN ('session_id', 'stream_id')) ORDER BY "
+        "CASE t.name WHEN 'sessions' THEN 0 WHEN 'threads' THEN 1 WHEN 'streams' THEN 2 ELSE 3 END";
+    sqlite3_stmt *tables = NULL;
+    if (sqlite3_prepare_v2(copy->target, sql, -1, &tables, NULL) != SQLITE_OK) {
+        return fail_sql(copy, "tables");
+    }
+    sj_status status = SJ_OK;
+    while (status == SJ_OK && sqlite3_step(tables) == SQLITE_ROW) {
+        status = copy_table(copy, (const char *)sqlite3_column_text(tables, 0),
+                            sqlite3_column_int(tables, 1) != 0);
+    }
+    sqlite3_finalize(tables);
+    return status;
+}
+
+static sj_status copy_all(session_copy *copy)
+{
+    int64_t there = 0;
+    const sj_status found =
+        read_number(copy,
+                    "SELECT EXISTS (SELECT 1 FROM main.sessions AS t WHERE t.uuid = s.uuid) FROM "
+                    "source.sessions AS s WHERE s.session_id = ?1",
+                    &there);
+    if (found == SJ_ENOTFOUND) {
+        return sj_fail(copy->error, SJ_ENOTFOUND, "there is no session %lld",
+                       (long long)copy->from);
+    }
+    if (found != SJ_OK) {
+        return found;
+    }
+    if (there != 0) {
+        return sj_fail(copy->error, SJ_EEXIST, "the session is there already");
+    }
+    SJ_TRY(run_made(
+        copy, "ids",
+        sqlite3_mprintf("CREATE TEMP TABLE wanted AS SELECT %lld AS id", (long long)copy->from)));
+    SJ_TRY(copy_modules(copy));
+    SJ_TRY(prepare_ids(copy));
+    return copy_tables(copy);
+}
+
+static sj_status copy_attached(session_copy *copy)
+{
+    /* BEGIN IMMEDIATE would lock the source for writing, too; the empty UPDATE locks the target */
+    SJ_TRY(run(copy, "begin", "BEGIN; PRAGMA defer_foreign_keys=ON"));
+    sj_status status = run(copy, "begin", "UPDATE main.sessions SET pinned = pinned WHERE 0");
+    if (status == SJ_OK) {
+        status = copy_all(copy);
+    }
+    if (status == SJ_OK) {
+        status = run(copy, "commit", "COMMIT");
+    }
+    if (status != SJ_OK) {
+        sqlite3_exec(copy->target, "ROLLBACK", NULL, NULL, NULL);
+    }
+    sqlite3_exec(copy->target,
+                 "DROP TABLE IF EXISTS temp.moved; DROP TABLE IF EXISTS temp.moved_modules;"
+                 "DROP TABLE IF EXISTS temp.moved_plans; DROP TABLE IF EXISTS temp.wanted",
+                 NULL, NULL, NULL);
+    return status;
+}
+
+sj_status sj_session_copy(const char *source_path, int64_t session_id, sqlite3 *target,
+                          int64_t *copied_id, sj_error *error)
+{
+    session_copy copy = {.target = target, .from = session_id, .error = error};
+    sqlite3 *checked = NULL;
+    SJ_TRY(sj_database_open(source_path, SJ_DATABASE_READ, &checked, error)); /* one of ours? */
+    sqlite3_close(checked);
+    SJ_TRY(run_made(&copy, "attach", sqlite3_mprintf("ATTACH %Q AS source", source_path)));
+    const sj_status status = copy_attached(&copy);
+    sqlite3_exec(target, "DETACH source", NULL, NULL, NULL);
+    *copied_id = copy.to;
+    return status;
+}

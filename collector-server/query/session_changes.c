@@ -1,0 +1,150 @@
+#include "collector-server/query/session_changes.h"
+
+#include "collector-server/query/json_rows.h"
+#include "collector-server/query/session_columns.h"
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+struct sj_session_changes {
+    int64_t data_version;
+    json_t *known;    /* id -> row */
+    json_t *recorded; /* ids of the sessions that were being recorded at the last poll */
+};
+
+sj_session_changes *sj_session_changes_new(void)
+{
+    sj_session_changes *changes = calloc(1, sizeof(*changes));
+    if (changes != NULL &&
+        ((changes->known = json_object()) == NULL || (changes->recorded = json_array()) == NULL)) {
+        sj_session_changes_free(changes);
+        changes = NULL;
+    }
+    return changes;
+}
+
+void sj_session_changes_free(sj_session_changes *changes)
+{
+    if (changes != NULL) {
+        json_decref(changes->known);
+        json_decref(changes->recorded);
+        free(changes);
+    }
+}
+
+static bool read_data_version(sqlite3 *database, int64_t *version)
+{
+    sqlite3_stmt *statement = NULL;
+    bool found = false;
+    if (sqlite3_prepare_v2(database, "PRAGMA data_version", -1, &statement, NULL) == SQLITE_OK &&
+        sqlite3_step(statement) == SQLITE_ROW) {
+        *version = sqlite3_column_int64(statement, 0);
+        found = true;
+    }
+    sqlite3_finalize(statement);
+    return found;
+}
+
+/* The newest sessions, those being recorded, and those that were at the last poll: an old session
+ * may have just ended. NULL: they cannot be read now. */
+static json_t *watched_sessions(sqlite3 *database, const json_t *recorded)
+{
+    sqlite3_stmt *statement = NULL;
+    json_t *rows = NULL;
+    char *ids = json_dumps(recorded, JSON_COMPACT);
+    if (ids != NULL &&
+        sj_rows_prepare(database,
+                        SJ_SESSION_SELECT
+                        " WHERE s.state = 'recording' OR s.session_id IN (SELECT session_id"
+                        " FROM sessions ORDER BY session_id DESC LIMIT ?1)"
+                        " OR s.session_id IN (SELECT CAST(value AS INTEGER) FROM json_each(?2))"
+                        " ORDER BY s.session_id DESC LIMIT ?3",
+                        &statement, NULL) == SJ_OK) {
+        sqlite3_bind_int64(statement, 1, SJ_SESSION_CHANGES_NEWEST);
+        sqlite3_bind_text(statement, 2, ids, -1, SQLITE_STATIC);
+        sqlite3_bind_int64(statement, 3, SJ_SESSION_CHANGES_MAX);
+        if (sj_rows_take(statement, SJ_SESSION_CHANGES_MAX, &rows, NULL, NULL) != SJ_OK) {
+            rows = NULL;
+        }
+    }
+    free(ids);
+    return rows;
+}
+
+/* The ids of those that are being recorded (owned by the caller). */
+static json_t *recorded_of(const json_t *rows)
+{
+    json_t *ids = json_array();
+    size_t index;
+    json_t *row;
+    json_array_foreach(rows, index, row)
+    {
+        const char *state = json_string_value(json_object_get(row, "state"));
+        if (state != NULL && strcmp(state, "recording") == 0) {
+            json_array_append(ids, json_object_get(row, "id"));
+        }
+    }
+    return ids;
+}
+
+/* The rows that are not as they were known (owned by the caller). */
+static json_t *changed_of(const json_t *rows, const json_t *known)
+{
+    json_t *items = json_array();
+    size_t index;
+    json_t *row;
+    json_array_foreach(rows, index, row)
+    {
+        const char *id = json_string_value(json_object_get(row, "id"));
+        if (!json_equal(json_object_get(known, id), row)) {
+            json_array_append(items, row);
+        }
+    }
+    return items;
+}
+
+static json_t *by_id(const json_t *rows)
+{
+    json_t *known = json_object();
+    size_t index;
+    json_t *row;
+    json_array_foreach(rows, index, row)
+    {
+        json_object_set(known, json_string_value(json_object_get(row, "id")), row);
+    }
+    return known;
+}
+
+json_t *sj_session_changes_poll(sj_session_changes *changes, sqlite3 *database)
+{
+    int64_t version = 0;
+    if (!read_data_version(database, &version) || version == changes->data_version) {
+        return NULL;
+    }
+    json_t *rows = watched_sessions(database, changes->recorded);
+    if (rows == NULL) {
+        return NULL;
+    }
+    json_t *known = by_id(rows);
+    json_t *recorded = recorded_of(rows);
+    json_t *items = changed_of(rows, changes->known);
+    json_decref(rows);
+    if (known == NULL || recorded == NULL || items == NULL) {
+        json_decref(known);
+        json_decref(recorded);
+        json_decref(items);
+        return NULL;
+    }
+    json_decref(changes->known);
+    json_decref(changes->recorded);
+    changes->known = known;
+    changes->recorded = recorded;
+    changes->data_version = version;
+    if (json_array_size(items) == 0) {
+        json_decref(items);
+        return NULL;
+    }
+    return json_pack("{s:o}", "items", items);
+}

@@ -1,0 +1,21 @@
+/* The fields of a session wherever the API shows one. */
+#ifndef SJ_COLLECTOR_SERVER_QUERY_SESSION_COLUMNS_H
+#define SJ_COLLECTOR_SERVER_QUERY_SESSION_COLUMNS_H
+
+/* While a session is recorded its duration is what its calls have reached so far. */
+#define SJ_SESSION_SELECT                                                                          \
+    "SELECT s.session_id AS id, s.uuid, s.name, s.command, s.mode, s.state, s.cause,"              \
+    " s.parent_session_id, s.started_realtime_ns, s.ended_realtime_ns,"                            \
+    " CASE WHEN s.ended_realtime_ns IS NOT NULL"                                                   \
+    "  THEN max(s.ended_realtime_ns - s.started_realtime_ns, 0)"                                   \
+    "  ELSE (SELECT max(t.last_leave_ns) FROM streams t WHERE t.session_id = s.session_id)"        \
+    " END AS duration_ns, s.pinned AS is_pinned, s.tags,"                                          \
+    " s.stored_calls, s.stored_events, s.stored_blocks, s.stored_bytes,"                           \
+    " max(s.lost_calls, coalesce(s.device_lost_calls, 0)) AS lost_calls,"                          \
+    " max(s.lost_events, coalesce(s.device_lost_events, 0)) AS lost_events,"                       \
+    " s.sent_calls, s.clock_name, s.clock_step, s.traced_cpu_ns, s.estimated_probe_ns,"            \
+    " d.device_id, d.name AS device_name, d.model AS device_model, d.os AS device_os,"             \
+    " d.machine AS device_machine"                                                                 \
+    " FROM sessions s JOIN devices d ON d.device_id = s.device_id"
+
+#endif

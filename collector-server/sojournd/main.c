@@ -1,0 +1,445 @@
+/* sojournd: the collector. */
+#include "collector-server/cli/command.h"
+#include "collector-server/fleet/certificate.h"
+#include "collector-server/fleet/export_jobs.h"
+#include "collector-server/fleet/fleet_service.h"
+#include "collector-server/http/guard.h"
+#include "collector-server/http/http.h"
+#include "collector-server/ingest/ingest.h"
+#include "collector-server/sojournd/disk_watch.h"
+#include "collector-server/sojournd/retainer.h"
+#include "proto/base/log.h"
+#include "proto/base/units.h"
+
+#include <getopt.h>
+#include <limits.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+enum {
+    URLS_MAX = 16,
+    RULES_MAX = 32,
+    DEFAULT_RESERVE_BYTES = 256000000,
+    DISK_LOOK_S = 2,
+    DISK_TEXT_BYTES = 4500
+};
+
+static const char default_url[] = "tcp://127.0.0.1:7654";
+static const char default_database[] = "lab.db";
+
+typedef struct server_options {
+    const char *urls[URLS_MAX];
+    size_t url_count;
+    const char *database;
+    const char *http; /* ADDRESS:PORT of the dashboard; NULL: none */
+    uint64_t max_bytes;
+    uint64_t reserve_bytes; /* of the disk */
+    sj_retention_rule rules[RULES_MAX];
+    size_t rule_count;
+    unsigned retain_period_s;
+    const char *tls; /* directory of certificate.pem and key.pem; NULL: beside the database */
+    bool is_open;    /* sessions are taken from devices that never enrolled */
+} server_options;
+
+static void print_help(void)
+{
+    printf("Usage: sojournd [OPTIONS]\n\n"
+           "Collects the sessions of a collector's devices into one database, until SIGTERM or "
+           "SIGINT;\n"
+           "then stores what it has received and ends.\n\n"
+           "Options:\n"
+           "  --listen URL      where devices send to (repeatable; default %s)\n"
+           "  --database FILE   the database, created when missing (default %s)\n"
+           "  --http ADDR:PORT  serve the dashboard and the API: a loopback address as it is, any\n"
+           "                    other by HTTPS to those who show the token in DATABASE.token\n"
+           "  --tls DIR         certificate.pem and key.pem for tls+tcp:// addresses and HTTPS;\n"
+           "                    made when missing (default: DATABASE.tls)\n"
+           "  --open            take sessions of devices that never enrolled, from anywhere\n"
+           "  --max-bytes N     refuse sessions beyond this size of the database\n"
+           "  --reserve-bytes N keep that much of the disk free: recordings wait on their devices\n"
+           "                    meanwhile, and less than four times that is said (default 256 MB)\n"
+           "  --retain RULE     remove sessions by age or size: all=30d, tag:nightly=50G\n"
+           "                    (repeatable; pinned and annotated sessions are kept)\n"
+           "  --retain-every S  seconds from one look to the next (default 60)\n"
+           "  --help            this text\n"
+           "  --version         the version\n\n"
+           "Examples:\n"
+           "  sojournd --database lab.db --http 127.0.0.1:8440\n"
+           "  sojournd --listen tls+tcp://0.0.0.0:7655 --http 0.0.0.0:8440 \\\n"
+           "           --database /var/lib/sojourn/lab.db\n",
+           default_url, default_database);
+}
+
+static int usage_error(const char *problem, const char *argument)
+{
+    fprintf(stderr, "sojournd: %s: %s\nTry \"sojournd --help\".\n", argument, problem);
+    return SJ_EXIT_USAGE;
+}
+
+static int take_rule(server_options *options)
+{
+    sj_error error = {0};
+    if (options->rule_count == RULES_MAX) {
+        return usage_error("too many --retain", optarg);
+    }
+    if (sj_retention_rule_read(optarg, &options->rules[options->rule_count], &error) != SJ_OK) {
+        return usage_error(error.text, "--retain");
+    }
+    ++options->rule_count;
+    return -1;
+}
+
+/* Reads the argument of an option as bytes; -1 to go on, else the exit code. */
+static int read_bytes(uint64_t *bytes)
+{
+    return sj_size_parse(optarg, bytes) ? -1 : usage_error("not a size as 4096, 64k or 2G", optarg);
+}
+
+/* The same of a time, rounded to whole seconds, at least one. */
+static int read_seconds(unsigned *seconds)
+{
+    const uint64_t second_ns = 1000000000;
+    uint64_t ns = 0;
+    const bool is_read = sj_duration_parse(optarg, &ns) && ns >= second_ns / 2;
+    *seconds = (unsigned)((ns + second_ns / 2) / second_ns);
+    return is_read ? -1 : usage_error("not a time as 60, 10m or 1h", optarg);
+}
+
+/* take_option returns -1 to go on, else the exit code. */
+static int take_option(server_options *options, int option, const char *word)
+{
+    switch (option) {
+    case 'l':
+        if (options->url_count == URLS_MAX) {
+            return usage_error("too many --listen", optarg);
+        }
+        options->urls[options->url_count++] = optarg;
+        return -1;
+    case 'd':
+        options->database = optarg;
+        return -1;
+    case 'w':
+        options->http = optarg;
+        return -1;
+    case 't':
+        options->tls = optarg;
+        return -1;
+    case 'o':
+        options->is_open = true;
+        return -1;
+    case 'm':
+        return read_bytes(&options->max_bytes);
+    case 'f':
+        return read_bytes(&options->reserve_bytes);
+    case 'r':
+        return take_rule(options);
+    case 'e':
+        return read_seconds(&options->retain_period_s);
+    case 'h':
+        print_help();
+        return SJ_EXIT_OK;
+    case 'v':
+        printf("sojournd %s\n", SJ_VERSION);
+        return SJ_EXIT_OK;
+    default:
+        return usage_error(option == ':' ? "needs a value" : "unknown option", word);
+    }
+}
+
+static int parse_options(int argc, char **argv, server_options *options)
+{
+    static const struct option long_options[] = {{"listen", required_argument, NULL, 'l'},
+                                                 {"database", required_argument, NULL, 'd'},
+                                                 {"http", required_argument, NULL, 'w'},
+                                                 {"max-bytes", required_argument, NULL, 'm'},
+                                                 {"reserve-bytes", required_argument, NULL, 'f'},
+                                                 {"retain", required_argument, NULL, 'r'},
+                                                 {"retain-every", required_argument, NULL, 'e'},
+                                                 {"tls", required_argument, NULL, 't'},
+                                                 {"open", no_argument, NULL, 'o'},
+                                                 {"help", no_argument, NULL, 'h'},
+                                                 {"version", no_argument, NULL, 'v'},
+                                                 {NULL, 0, NULL, 0}};
+    int option;
+    opterr = 0;
+    while ((option = getopt_long(argc, argv, ":", long_options, NULL)) != -1) {
+        const int code = take_option(options, option, argv[optind - 1]);
+        if (code >= 0) {
+            return code;
+        }
+    }
+    if (optind != argc) {
+        return usage_error("unexpected argument", argv[optind]);
+    }
+    if (options->url_count == 0) {
+        options->urls[options->url_count++] = default_url;
+    }
+    return -1;
+}
+
+/* What the collector shows to devices and browsers. */
+static struct {
+    char certificate[SJ_PEM_MAX_BYTES];
+    char key[SJ_PEM_MAX_BYTES];
+} identity;
+
+static sj_status load_identity(const server_options *options, sj_error *error)
+{
+    char directory[PATH_MAX];
+    snprintf(directory, sizeof(directory), "%.4000s.tls", options->database);
+    return sj_certificate_load(options->tls != NULL ? options->tls : directory,
+                               identity.certificate, identity.key, error);
+}
+
+static void write_counter(FILE *text, const char *name, const char *help, uint64_t value)
+{
+    fprintf(text, "# HELP sojourn_%s %s\n# TYPE sojourn_%s counter\nsojourn_%s %llu\n", name, help,
+            name, name, (unsigned long long)value);
+}
+
+static void write_edge_metrics(FILE *text, const sj_edge_counters *edge)
+{
+    write_counter(text, "connections_total", "Connections accepted.", edge->accepted);
+    write_counter(text, "connections_displaced_total",
+                  "Connections without a device that made room for newer ones.", edge->displaced);
+    write_counter(text, "connections_timed_out_total", "Connections that took too long.",
+                  edge->timed_out);
+    write_counter(text, "connections_broken_total", "Connections that did not speak the protocol.",
+                  edge->broken);
+    write_counter(text, "connections_slow_total", "Connections that did not read their answers.",
+                  edge->slow);
+}
+
+/* write_metrics prints what the ingest counts. */
+static void write_metrics(void *context, FILE *text)
+{
+    sj_ingest_counters counters;
+    sj_ingest_get_counters(context, &counters);
+    write_counter(text, "frames_total", "Frames received.", counters.frames);
+    write_counter(text, "bytes_total", "Bytes received.", counters.bytes);
+    write_counter(text, "commits_total", "Transactions committed.", counters.commits);
+    write_counter(text, "ingested_calls_total", "Calls stored since the start.", counters.calls);
+    write_counter(text, "duplicates_total", "Frames that had been stored before.",
+                  counters.duplicates);
+    write_counter(text, "refused_total", "Frames that could not be taken then.", counters.refused);
+    write_counter(text, "rejected_total", "Frames that can never be taken.", counters.rejected);
+    write_counter(text, "strangers_total", "Frames of connections without a valid token.",
+                  counters.strangers);
+    write_counter(text, "foreign_total", "Frames for sessions of another device.",
+                  counters.foreign);
+    write_counter(text, "unanswered_probes_total", "Times that an address did not answer.",
+                  counters.unanswered_probes);
+    write_edge_metrics(text, &counters.edge);
+    write_counter(text, "writer_cpu_seconds_total", "CPU time of the writer thread, rounded.",
+                  counters.writer_cpu_ns / 1000000000);
+}
+
+/* read_place reads --http ADDRESS:PORT. */
+static sj_status read_place(const char *place, char address[64], uint16_t *port_number,
+                            sj_error *error)
+{
+    char *end = NULL;
+    const char *colon = strrchr(place, ':');
+    if (colon == NULL || colon == place || (size_t)(colon - place) >= 64) {
+        return sj_fail(error, SJ_EINVAL, "--http %s: give ADDRESS:PORT, as in 127.0.0.1:8440",
+                       place);
+    }
+    memcpy(address, place, (size_t)(colon - place));
+    address[colon - place] = '\0';
+    const unsigned long port = strtoul(colon + 1, &end, 10);
+    if (colon[1] < '0' || colon[1] > '9' || *end != '\0' || port > UINT16_MAX) {
+        return sj_fail(error, SJ_EINVAL, "--http %s: \"%s\" is not a port", place, colon + 1);
+    }
+    *port_number = (uint16_t)port;
+    return SJ_OK;
+}
+
+/* start_http starts the dashboard at --http ADDRESS:PORT, if it was given. */
+static sj_status start_http(const server_options *server, sj_ingest *ingest, sj_http **http,
+                            sj_error *error)
+{
+    char address[64];
+    uint16_t port = 0;
+    if (server->http == NULL) {
+        return SJ_OK;
+    }
+    SJ_TRY(read_place(server->http, address, &port, error));
+    if (!sj_guard_address_is_loopback(address)) {
+        SJ_TRY(load_identity(server, error));
+    }
+    char token_path[PATH_MAX];
+    snprintf(token_path, sizeof(token_path), "%.4000s.token", server->database);
+    const sj_http_options options = {.database_path = server->database,
+                                     .token_path = token_path,
+                                     .address = address,
+                                     .port = port,
+                                     .certificate = identity.certificate,
+                                     .key = identity.key,
+                                     .metrics_context = ingest,
+                                     .write_metrics = write_metrics};
+    return sj_http_start(&options, http, error);
+}
+
+static void wait_for_end(const server_options *options, const sj_http *http,
+                         const sigset_t *signals)
+{
+    const struct timespec period = {.tv_sec = DISK_LOOK_S};
+    sj_disk_watch disk = {.path = options->database, .reserve_bytes = options->reserve_bytes};
+    char said[DISK_TEXT_BYTES];
+    int signal_number = 0;
+    for (size_t i = 0; i < options->url_count; i++) {
+        sj_log(SJ_LOG_INFO, "listening", "collecting into %s at %s", options->database,
+               options->urls[i]);
+    }
+    if (http != NULL) {
+        sj_log(SJ_LOG_INFO, "serving", "dashboard at %s", sj_http_url(http));
+    }
+    do {
+        if (sj_disk_watch_look(&disk, sj_disk_free_bytes(disk.path), said, sizeof(said))) {
+            sj_log(disk.state == SJ_DISK_ROOMY ? SJ_LOG_INFO : SJ_LOG_WARN, "disk", "%s", said);
+        }
+        signal_number = sigtimedwait(signals, NULL, &period);
+    } while (signal_number < 0);
+    sj_log(SJ_LOG_INFO, "ending", "%s: storing what was received",
+           signal_number == SIGINT ? "interrupted" : "asked to end");
+}
+
+/* is_local returns whether only this machine's own users reach an address. */
+static bool is_local(const char *url)
+{
+    static const char *const starts[] = {"inproc://",  "ipc://",      "abstract://",
+                                         "tcp://127.", "tcp://[::1]", "tcp://localhost:"};
+    url += strncmp(url, "tls+", 4) == 0 ? 4 : 0;
+    for (size_t i = 0; i < sizeof(starts) / sizeof(starts[0]); i++) {
+        if (strncmp(url, starts[i], strlen(starts[i])) == 0) {
+            return true;
+        }
+    }
+    return false;
+}
+
+static bool needs_tls(const server_options *options)
+{
+    for (size_t i = 0; i < options->url_count; i++) {
+        if (strncmp(options->urls[i], "tls+", 4) == 0) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/* requires_tokens: loopback needs no login, anything else does. */
+static bool requires_tokens(const server_options *options)
+{
+    for (size_t i = 0; i < options->url_count; i++) {
+        if (!is_local(options->urls[i])) {
+            return !options->is_open;
+        }
+    }
+    return false;
+}
+
+typedef struct server {
+    sj_store *store;
+    sj_fleet_service *fleet;
+    sj_ingest *ingest;
+    sj_http *http;
+    sj_retainer *retainer;
+    sj_export_jobs *files;
+} server;
+
+static void log_complaint(void *context, const char *line)
+{
+    (void)context;
+    sj_log(SJ_LOG_WARN, "dropped", "%s", line);
+}
+
+static sj_status start_ingest(server *rooms, const server_options *options, sj_error *error)
+{
+    sj_ingest_options ingest = {.urls = options->urls,
+                                .url_count = options->url_count,
+                                .gate = sj_fleet_service_gate(rooms->fleet),
+                                .complain = log_complaint};
+    if (needs_tls(options)) {
+        SJ_TRY(load_identity(options, error));
+        ingest.certificate = identity.certificate;
+        ingest.key = identity.key;
+    }
+    return sj_ingest_start(rooms->store, &ingest, &rooms->ingest, error);
+}
+
+static sj_status start_rooms(server *rooms, const server_options *options, sj_error *error)
+{
+    const sj_store_options store = {.path = options->database,
+                                    .create = true,
+                                    .max_bytes = options->max_bytes,
+                                    .reserve_bytes = options->reserve_bytes,
+                                    .aggregates_delay_ms = SJ_AGGREGATES_DELAY_MS};
+    const sj_fleet_service_options fleet = {.database = options->database,
+                                            .requires_tokens = requires_tokens(options)};
+    SJ_TRY(sj_store_open(&store, &rooms->store, error));
+    SJ_TRY(sj_fleet_service_start(&fleet, &rooms->fleet, error));
+    SJ_TRY(start_ingest(rooms, options, error));
+    SJ_TRY(sj_retainer_start(options->database, options->rules, options->rule_count,
+                             options->retain_period_s, &rooms->retainer, error));
+    SJ_TRY(sj_export_jobs_start(options->database, &rooms->files, error));
+    return start_http(options, rooms->ingest, &rooms->http, error);
+}
+
+static int serve(const server_options *options, const sigset_t *signals)
+{
+    server rooms = {0};
+    sj_ingest_counters counters = {0};
+    sj_error error = {0};
+    const sj_status status = start_rooms(&rooms, options, &error);
+    if (status == SJ_OK) {
+        wait_for_end(options, rooms.http, signals);
+    } else {
+        fprintf(stderr, "sojournd: %s\n", error.text);
+    }
+    sj_http_stop(rooms.http);
+    sj_export_jobs_stop(rooms.files);
+    sj_retainer_stop(rooms.retainer);
+    sj_fleet_service_stop(rooms.fleet);
+    if (rooms.ingest != NULL) {
+        sj_ingest_get_counters(rooms.ingest, &counters);
+        sj_ingest_stop(rooms.ingest);
+    }
+    sj_fleet_service_free(rooms.fleet);
+    if (rooms.store != NULL) {
+        sj_store_close(rooms.store);
+    }
+    if (status == SJ_OK) {
+        sj_log(SJ_LOG_INFO, "ended",
+               "%llu frames, %llu calls, %llu duplicates, %llu rejected, %llu of strangers",
+               (unsigned long long)counters.frames, (unsigned long long)counters.calls,
+               (unsigned long long)counters.duplicates, (unsigned long long)counters.rejected,
+               (unsigned long long)counters.strangers);
+    }
+    return status == SJ_OK ? SJ_EXIT_OK : SJ_EXIT_FAILED;
+}
+
+int main(int argc, char **argv)
+{
+    server_options options = {.database = default_database,
+                              .retain_period_s = 60,
+                              .reserve_bytes = DEFAULT_RESERVE_BYTES};
+    sigset_t signals;
+    const int code = parse_options(argc, argv, &options);
+    if (code >= 0) {
+        return code;
+    }
+    sj_log_open("sojournd");
+    /* Before any thread starts, so that all of them leave these signals to this one. */
+    sigemptyset(&signals);
+    sigaddset(&signals, SIGTERM);
+    sigaddset(&signals, SIGINT);
+    sigprocmask(SIG_BLOCK, &signals, NULL);
+    signal(SIGPIPE, SIG_IGN);
+    /* What devices send is for the collector only, whatever the shell's umask is. */
+    umask(0077);
+    return serve(&options, &signals);
+}

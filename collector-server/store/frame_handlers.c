@@ -1,0 +1,93 @@
+/* Design notes
+ *
+ * Metadata frames run in a savepoint: one that turns out to contradict itself changes nothing, and
+ * the batch continues. A frame of a type that has no row is refused, never read as another. */
+#include "collector-server/store/frame_handlers.h"
+#include "collector-server/store/store_internal.h"
+
+typedef struct frame_handler {
+    sj_frame_type type;
+    const ProtobufCMessageDescriptor *descriptor; /* NULL: the header is not unpacked */
+    sj_frame_apply *apply;
+    bool in_savepoint;
+} frame_handler;
+
+#define HANDLER_ROW(type, message)                                                                 \
+    {SJ_FRAME_##type, &sojourn__##message##__descriptor, sj_store_apply_##message, true},
+
+static const frame_handler handlers[] = {{SJ_FRAME_BLOCK, NULL, sj_store_apply_block, false},
+                                         SJ_FRAME_HANDLERS(HANDLER_ROW)};
+
+static const frame_handler *find_handler(uint16_t type)
+{
+    for (size_t i = 0; i < sizeof(handlers) / sizeof(handlers[0]); ++i) {
+        if (handlers[i].type == type) {
+            return &handlers[i];
+        }
+    }
+    return NULL;
+}
+
+static sj_status apply_in_savepoint(sj_store *store, const frame_handler *handler,
+                                    sj_frame_input *input, sj_error *error)
+{
+    sj_error ignored;
+    SJ_TRY(sj_sql_run(&store->sql, SJ_SQL_SAVEPOINT, error, ""));
+    const sj_status status = handler->apply(store, input, error);
+    if (status != SJ_OK) {
+        SJ_TRY(sj_sql_run(&store->sql, SJ_SQL_ROLLBACK_TO, &ignored, ""));
+    }
+    SJ_TRY(sj_sql_run(&store->sql, SJ_SQL_RELEASE, &ignored, ""));
+    return status;
+}
+
+static sj_status apply(sj_store *store, const sj_frame_view *frame, bool *duplicate,
+                       sj_error *error)
+{
+    const frame_handler *handler = find_handler(frame->type);
+    if (handler == NULL) {
+        return sj_fail(error, SJ_EUNSUPPORTED, "this collector does not know frame type %u",
+                       frame->type);
+    }
+    sj_frame_input input = {.payload = frame->payload};
+    ProtobufCAllocator allocator = sj_store_allocator(store);
+    if (handler->descriptor != NULL) {
+        input.message = protobuf_c_message_unpack(handler->descriptor, &allocator,
+                                                  frame->header.size, frame->header.data);
+        if (input.message == NULL) {
+            return sj_fail(error, SJ_ECORRUPT, "the header of a frame of type %u cannot be read",
+                           frame->type);
+        }
+    }
+    const sj_status status = handler->in_savepoint
+                                 ? apply_in_savepoint(store, handler, &input, error)
+                                 : handler->apply(store, &input, error);
+    *duplicate = input.is_duplicate;
+    return status;
+}
+
+sj_status sj_store_apply(sj_store *store, const sj_frame_view *frame, const sj_sender *sender,
+                         bool *duplicate, sj_error *error)
+{
+    *duplicate = false;
+    if (!store->in_batch) {
+        return sj_fail(error, SJ_EINVAL, "no batch is open");
+    }
+    store->sender = sender != NULL && sender->is_peer ? sender : NULL;
+    store->foreign_session = 0;
+    sj_status status = apply(store, frame, duplicate, error);
+    store->sender = NULL;
+    if (status == SJ_EINVAL && store->foreign_session != 0) {
+        const sj_slice uuid = {.data = sender->device, .size = sizeof(sender->device)};
+        sj_error problem = {0};
+        store->foreign_frames++;
+        const sj_status noted =
+            sj_sql_run(&store->sql, SJ_SQL_REFUSED_NOTE, &problem, "ibti", store->foreign_session,
+                       &uuid, error->text, sj_store_realtime_ns());
+        if (noted != SJ_OK) {
+            *error = problem;
+            status = noted;
+        }
+    }
+    return status;
+}

@@ -1,0 +1,57 @@
+/* Reports of monitors: any monitor writes to one table, so a new one needs no migration. */
+#include "collector-server/store/store_internal.h"
+
+#include <jansson.h>
+
+/* Identifiers that people write in queries: letters, digits, '_', '-' and '.'. */
+static bool is_name(const char *text)
+{
+    const size_t length = strlen(text);
+    return length > 0 && length <= SJ_REPORT_NAME_BYTES &&
+           strspn(text, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-.") ==
+               length;
+}
+
+static sj_status check_payload(sj_slice payload, sj_error *error)
+{
+    json_error_t where;
+    if (payload.size > SJ_REPORT_MAX_BYTES) {
+        return sj_fail(error, SJ_ELIMIT, "a report has %zu bytes, more than %d", payload.size,
+                       (int)SJ_REPORT_MAX_BYTES);
+    }
+    json_t *object =
+        json_loadb((const char *)payload.data, payload.size, JSON_REJECT_DUPLICATES, &where);
+    const bool is_object = json_is_object(object);
+    json_decref(object);
+    return is_object ? SJ_OK
+           : object != NULL
+               ? sj_fail(error, SJ_ECORRUPT, "a report's payload is not a JSON object")
+               : sj_fail(error, SJ_ECORRUPT, "a report's payload is not JSON: %.100s", where.text);
+}
+
+sj_status sj_store_apply_report(sj_store *store, sj_frame_input *frame, sj_error *error)
+{
+    const Sojourn__Report *report = frame->message;
+    sj_session_state *state = NULL;
+    SJ_TRY(sj_store_session(store, report->session_id.data, report->session_id.len, &state, error));
+    if (report->report == 0 || !is_name(report->monitor) || !is_name(report->kind)) {
+        return sj_fail(error, SJ_ECORRUPT, "a report lacks its number, monitor or kind");
+    }
+    SJ_TRY(check_payload(frame->payload, error));
+    const int64_t process = (int64_t)(report->process & INT64_MAX);
+    const int64_t thread = (int64_t)(report->thread & INT64_MAX);
+    SJ_TRY(sj_sql_run(&store->sql, SJ_SQL_REPORT_ADD, error, "iuiootts", state->session_id,
+                      report->report, sj_ticks_at_ns(&state->clock, report->ticks),
+                      process != 0 ? &process : NULL, thread != 0 ? &thread : NULL, report->monitor,
+                      report->kind, &frame->payload));
+    frame->is_duplicate = sqlite3_changes(store->database) == 0;
+    if (frame->is_duplicate || strcmp(report->monitor, "zombies") != 0) {
+        return SJ_OK;
+    }
+    const sj_zombie_row row = {.report_id = sqlite3_last_insert_rowid(store->database),
+                               .session_id = state->session_id,
+                               .at_ns = sj_ticks_at_ns(&state->clock, report->ticks),
+                               .process = process != 0 ? &process : NULL,
+                               .kind = report->kind};
+    return sj_store_zombie_add(store, &row, frame->payload, error);
+}

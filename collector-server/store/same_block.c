@@ -1,0 +1,155 @@
+/* Whether two blocks say the same of the same events, and what becomes of one that does not.
+ *
+ * Recovery cuts blocks anew from the ring of a recorder that died: same events, other borders, and
+ * so other bytes, key-frames and dictionaries. What has to agree is each event: its time, its
+ * function or that it is a LEAVE, how calls ended, and what was lost where. Depths and values
+ * follow from those or are checked by whoever decodes. */
+#include "collector-server/store/store_internal.h"
+
+#include <string.h>
+
+static uint32_t function_at(const sj_block *block, size_t event)
+{
+    const uint32_t symbol =
+        block->symbols16 != NULL ? block->symbols16[event] : block->symbols32[event];
+    return symbol == 0 ? SJ_EVENT_LEAVE : block->functions[symbol - 1];
+}
+
+/* The endings of `count` events from `first` on, as one place after the other. */
+static bool has_same_endings(const sj_block *stored, size_t first, const sj_block *repeat)
+{
+    size_t at = 0;
+    size_t same = 0;
+    while (at < stored->ending_count && stored->endings[at].event < first) {
+        at++;
+    }
+    for (; at < stored->ending_count && same < repeat->ending_count; at++, same++) {
+        if (stored->endings[at].event - first != repeat->endings[same].event ||
+            stored->endings[at].ending != repeat->endings[same].ending) {
+            return false;
+        }
+    }
+    return same == repeat->ending_count &&
+           (at == stored->ending_count ||
+            stored->endings[at].event >= first + repeat->header.event_count);
+}
+
+/* Times are kept in steps from the first event of a block, so another border may round them to the
+ * step beside. */
+static bool is_same_time(uint64_t left, uint64_t right, uint64_t step)
+{
+    const uint64_t apart = left > right ? left - right : right - left;
+    return apart == 0 || apart < step;
+}
+
+static bool has_same_events(const sj_block *stored, const sj_block *repeat)
+{
+    const size_t first = (size_t)(repeat->header.first_event - stored->header.first_event);
+    const uint64_t step = stored->header.clock_step > repeat->header.clock_step
+                              ? stored->header.clock_step
+                              : repeat->header.clock_step;
+    for (size_t i = 0; i < repeat->header.event_count; i++) {
+        if (function_at(stored, first + i) != function_at(repeat, i) ||
+            !is_same_time(stored->ticks[first + i], repeat->ticks[i], step)) {
+            return false;
+        }
+    }
+    return has_same_endings(stored, first, repeat);
+}
+
+/* Deep frames have no events: the frames are what they say. */
+static bool has_same_frames(const sj_block *stored, const sj_block *repeat)
+{
+    if (stored->frame_count != repeat->frame_count) {
+        return false;
+    }
+    for (size_t i = 0; i < stored->frame_count; i++) {
+        if (stored->frames[i].call_index != repeat->frames[i].call_index ||
+            stored->frames[i].function != repeat->frames[i].function ||
+            stored->frames[i].start_ticks != repeat->frames[i].start_ticks) {
+            return false;
+        }
+    }
+    return true;
+}
+
+/* A block without events tells losses, or only that its stream has ended. */
+static bool has_same_gaps(const sj_block *stored, const sj_block *repeat)
+{
+    if (repeat->gap_count != 0 && repeat->gap_count != stored->gap_count) {
+        return false;
+    }
+    for (size_t i = 0; i < repeat->gap_count; i++) {
+        if (stored->gaps[i].reason != repeat->gaps[i].reason ||
+            stored->gaps[i].calls != repeat->gaps[i].calls ||
+            stored->gaps[i].events != repeat->gaps[i].events) {
+            return false;
+        }
+    }
+    return true;
+}
+
+static bool says_the_same(const sj_block *stored, const sj_block *repeat)
+{
+    if (repeat->header.event_count == 0) {
+        return repeat->header.kind == SJ_BLOCK_DEEP_FRAMES ? has_same_frames(stored, repeat)
+                                                           : has_same_gaps(stored, repeat);
+    }
+    return has_same_events(stored, repeat);
+}
+
+sj_status sj_store_compare_block(sj_store *store, int64_t stored_block, sj_slice bytes,
+                                 sj_error *error)
+{
+    sj_statements *sql = &store->sql;
+    sj_block repeat;
+    sj_block stored;
+    SJ_TRY(sj_sql_bind(sql, SJ_SQL_BLOCK_READ, error, "i", stored_block));
+    const sj_status found = sj_sql_step(sql, SJ_SQL_BLOCK_READ, error);
+    if (found != SJ_OK) { /* what is stored was found unreadable: this one may be the truth */
+        return found == SJ_ENOTFOUND ? sj_fail(error, SJ_EEXIST, "the stored block cannot be read")
+                                     : found;
+    }
+    sqlite3_stmt *row = sj_sql_row(sql, SJ_SQL_BLOCK_READ);
+    const sj_slice old = {.data = sqlite3_column_blob(row, 1),
+                          .size = (size_t)sqlite3_column_bytes(row, 1)};
+    if (old.size == bytes.size && memcmp(old.data, bytes.data, bytes.size) == 0) {
+        sj_sql_reset(sql, SJ_SQL_BLOCK_READ);
+        return SJ_OK;
+    }
+    sj_status status = sj_block_decode(store->decoder, bytes, SJ_WANT_ALL, &repeat);
+    if (status != SJ_OK) {
+        sj_sql_reset(sql, SJ_SQL_BLOCK_READ);
+        return sj_fail(error, status, "a block cannot be decoded");
+    }
+    status = sj_block_decode(store->stack_decoder, old, SJ_WANT_ALL, &stored);
+    sj_sql_reset(sql, SJ_SQL_BLOCK_READ);
+    if (status != SJ_OK) {
+        return sj_fail(error, SJ_EEXIST, "the stored block cannot be decoded");
+    }
+    return says_the_same(&stored, &repeat)
+               ? SJ_OK
+               : sj_fail(error, SJ_EEXIST, "its events are not the stored ones");
+}
+
+sj_status sj_store_quarantine(sj_store *store, const sj_session_state *state,
+                              const sj_block_header *header, sj_slice bytes, const char *reason,
+                              sj_error *error)
+{
+    int64_t found = 0;
+    const sj_slice sender =
+        store->sender != NULL
+            ? (sj_slice){.data = store->sender->device, .size = sizeof(store->sender->device)}
+            : (sj_slice){0};
+    const sj_status known =
+        sj_sql_get_number(&store->sql, SJ_SQL_BLOCK_IS_ASIDE, &found, error, "iiiib",
+                          state->session_id, (int64_t)header->stream, (int64_t)header->first_event,
+                          (int64_t)header->event_count, &bytes);
+    if (known != SJ_ENOTFOUND) {
+        return known;
+    }
+    return sj_sql_run(&store->sql, SJ_SQL_BLOCK_KEEP_ASIDE, error, "iiiibtib", state->session_id,
+                      (int64_t)header->stream, (int64_t)header->first_event,
+                      (int64_t)header->event_count, &sender, reason, sj_store_realtime_ns(),
+                      &bytes);
+}

@@ -1,0 +1,134 @@
+/* Which sessions the writer holds in memory, and how much of them.
+ *
+ * Design notes. A session costs a few KB, its call graph and aggregates about a KB for each call
+ * path. So graphs are held as long as they fit; a session that gets none is *behind*: its blocks
+ * are only checked and stored, and when its aggregates are due they are made from its blocks as
+ * after a crash (deferred_aggregates.c), whereupon its graph goes again. That costs decoding its
+ * blocks twice, and bounds the memory of a fleet. Busy sessions, whose blocks hold many calls for
+ * each path, may take ten times as much: for them it is the decoding that counts. Forgetting a
+ * graph costs nothing at that moment, since what its rows lack is always known. */
+#include "collector-server/store/store_internal.h"
+#include "proto/base/array.h"
+
+#include <string.h>
+
+enum { FIRST_GRAPH_BYTES = 64 << 10, BUSY_SHARE = 10 };
+
+/* Ids are random; a liar's that are not cost time, and only as long as its sessions are used. */
+static sj_session_state **bucket_of(sj_store *store, const sj_session_id *id)
+{
+    uint64_t halves[2];
+    memcpy(halves, id->bytes, sizeof(halves));
+    const uint64_t mixed = (halves[0] ^ halves[1]) * UINT64_C(0x9e3779b97f4a7c15);
+    return &store->buckets[(mixed >> 32) % SJ_STORE_BUCKETS];
+}
+
+/* With a token the device decides; without, as anybody may claim to be any device, its session's
+ * secret, too. Compared in full: how far they agree is nobody's business. */
+static bool is_owner(const sj_sender *sender, const sj_session_state *state)
+{
+    static const uint8_t none[SJ_SENDER_SECRET_BYTES];
+    uint8_t difference = 0;
+    for (size_t i = 0; i < sizeof(sender->secret); i++) {
+        difference |= sender->secret[i] ^ state->owner.secret[i];
+    }
+    const bool needs_secret =
+        !sender->has_token && memcmp(state->owner.secret, none, sizeof(none)) != 0;
+    return memcmp(sender->device, state->owner.device, sizeof(sender->device)) == 0 &&
+           (!needs_secret || difference == 0);
+}
+
+static sj_status check_owner(sj_store *store, const sj_session_state *state, sj_error *error)
+{
+    if (store->sender == NULL || is_owner(store->sender, state)) {
+        return SJ_OK;
+    }
+    store->foreign_session = state->session_id;
+    return sj_fail(error, SJ_EINVAL, "the session %02x%02x%02x%02x... is another recorder's",
+                   state->id.bytes[0], state->id.bytes[1], state->id.bytes[2], state->id.bytes[3]);
+}
+
+sj_status sj_store_session(sj_store *store, const uint8_t *id, size_t id_bytes,
+                           sj_session_state **state, sj_error *error)
+{
+    sj_session_id wanted;
+    if (id_bytes != sizeof(wanted.bytes)) {
+        return sj_fail(error, SJ_ECORRUPT, "a session id has %zu bytes, not 16", id_bytes);
+    }
+    memcpy(wanted.bytes, id, sizeof(wanted.bytes));
+    *state = *bucket_of(store, &wanted);
+    while (*state != NULL && memcmp(&(*state)->id, &wanted, sizeof(wanted)) != 0) {
+        *state = (*state)->next_in_bucket;
+    }
+    if (*state != NULL) {
+        (*state)->last_used = ++store->use_count;
+        return check_owner(store, *state, error);
+    }
+    SJ_TRY(sj_array_reserve(&store->sessions, &store->session_capacity, store->session_count, 1,
+                            sizeof(sj_session_state *)));
+    const sj_status status =
+        sj_session_state_load(&store->sql, &wanted, store->most_paths, state, error);
+    if (status == SJ_ENOTFOUND) {
+        return sj_fail(error, SJ_ENOTFOUND, "a session that was not announced: %02x%02x%02x%02x...",
+                       id[0], id[1], id[2], id[3]);
+    }
+    SJ_TRY(status);
+    (*state)->last_used = ++store->use_count;
+    (*state)->is_invalid = (*state)->dirty = (*state)->stored_uncounted_from != 0;
+    (*state)->next_in_bucket = *bucket_of(store, &wanted);
+    *bucket_of(store, &wanted) = *state;
+    store->sessions[store->session_count++] = *state;
+    return check_owner(store, *state, error);
+}
+
+void sj_store_forget_session(sj_store *store, size_t place)
+{
+    sj_session_state *state = store->sessions[place];
+    sj_session_state **link = bucket_of(store, &state->id);
+    while (*link != state) {
+        link = &(*link)->next_in_bucket;
+    }
+    *link = state->next_in_bucket;
+    sj_session_state_free(state);
+    store->sessions[place] = store->sessions[--store->session_count];
+}
+
+void sj_store_forget_sessions(sj_store *store, bool only_borrowed)
+{
+    for (size_t i = store->session_count; i > 0; --i) {
+        if (!only_borrowed || store->sessions[i - 1]->is_borrowed) {
+            sj_store_forget_session(store, i - 1);
+        }
+    }
+}
+
+static size_t limit_for(const sj_store *store, const sj_session_state *state)
+{
+    return store->callgraph_memory_bytes * (state->is_busy ? BUSY_SHARE : 1);
+}
+
+bool sj_store_may_hold_graph(sj_store *store, const sj_session_state *state)
+{
+    if (state->is_invalid) {
+        return false;
+    }
+    if (state->graph != NULL || state->write_now) {
+        return true;
+    }
+    const bool fits = store->held_bytes + FIRST_GRAPH_BYTES <= limit_for(store, state);
+    store->held_bytes += fits ? FIRST_GRAPH_BYTES : 0; /* counted anew by the next trim */
+    return fits;
+}
+
+void sj_store_forget_graph(sj_store *store, sj_session_state *state)
+{
+    const size_t before = sj_session_state_bytes(state);
+    sj_session_drop_graph(state);
+    state->is_invalid = state->is_invalid || state->dirty;
+    store->held_bytes -= before - sj_session_state_bytes(state);
+}
+
+bool sj_store_holds_too_much(const sj_store *store, const sj_session_state *state)
+{
+    return store->held_bytes > limit_for(store, state);
+}

@@ -1,0 +1,55 @@
+/* Which sessions and graphs leave memory when it is short (session_cache.c says why). */
+#include "collector-server/store/store_internal.h"
+
+/* The session used longest ago that may go: of those with a graph one beyond what it may take, else
+ * any without one. Not the one used last, nor one that must be written first. session_count: there
+ * is none. */
+static size_t find_oldest(const sj_store *store, bool with_graph)
+{
+    size_t oldest = store->session_count;
+    for (size_t i = 0; i < store->session_count; ++i) {
+        const sj_session_state *state = store->sessions[i];
+        if (state->last_used != store->use_count && !state->write_now &&
+            (state->graph != NULL) == with_graph &&
+            (!with_graph || sj_store_holds_too_much(store, state)) &&
+            (oldest == store->session_count ||
+             state->last_used < store->sessions[oldest]->last_used)) {
+            oldest = i;
+        }
+    }
+    return oldest;
+}
+
+/* Counts what is held of sessions, and of those without a graph. */
+static size_t count_bytes(sj_store *store)
+{
+    size_t thin = 0;
+    store->held_bytes = 0;
+    for (size_t i = 0; i < store->session_count; ++i) {
+        const size_t bytes = sj_session_state_bytes(store->sessions[i]);
+        store->held_bytes += bytes;
+        thin += store->sessions[i]->graph == NULL ? bytes : 0;
+    }
+    return thin;
+}
+
+sj_status sj_store_trim_sessions(sj_store *store, sj_error *error)
+{
+    size_t oldest;
+    (void)count_bytes(store);
+    while ((oldest = find_oldest(store, true)) < store->session_count) {
+        sj_store_forget_graph(store, store->sessions[oldest]);
+    }
+    size_t thin = count_bytes(store);
+    while (thin > store->callgraph_memory_bytes &&
+           (oldest = find_oldest(store, false)) < store->session_count) {
+        sj_session_state *state = store->sessions[oldest];
+        const size_t bytes = sj_session_state_bytes(state);
+        if (state->dirty) {
+            SJ_TRY(sj_store_write_or_quarantine(store, state, error));
+        }
+        thin -= bytes;
+        sj_store_forget_session(store, oldest);
+    }
+    return SJ_OK;
+}

@@ -1,0 +1,80 @@
+/* The call graph of a session, read back from its rows. */
+#include "collector-server/store/session_state.h"
+
+static sj_status restore_row(sj_session_state *state, sqlite3_stmt *row)
+{
+    const int64_t parent = sqlite3_column_int64(row, 1);
+    const void *bytes = sqlite3_column_blob(row, 8);
+    sj_reader reader = sj_reader_of(bytes, (size_t)sqlite3_column_bytes(row, 8));
+    sj_path_node node = {.parent = (uint32_t)(parent & UINT32_MAX),
+                         .depth = (uint32_t)sqlite3_column_int64(row, 2),
+                         .recursive = sqlite3_column_int(row, 3) != 0,
+                         .calls = (uint64_t)sqlite3_column_int64(row, 4),
+                         .unwound = (uint64_t)sqlite3_column_int64(row, 5),
+                         .untrusted = (uint64_t)sqlite3_column_int64(row, 6)};
+    node.function = (uint32_t)sj_read_varint(&reader);
+    node.total_ticks = sj_read_varint(&reader);
+    node.self_ticks = sj_read_varint(&reader);
+    node.min_ticks = sj_read_varint(&reader);
+    node.max_ticks = sj_read_varint(&reader);
+    const uint32_t number = (uint32_t)(sqlite3_column_int64(row, 0) & UINT32_MAX);
+    if (reader.bad || number != sj_callgraph_node_count(state->graph)) {
+        return SJ_ECORRUPT;
+    }
+    const sj_slice histogram = {.data = sqlite3_column_blob(row, 7),
+                                .size = (size_t)sqlite3_column_bytes(row, 7)};
+    if (histogram.size != 0) {
+        SJ_TRY(sj_histogram_decode(histogram, &node.histogram));
+    }
+    sj_status status = sj_callgraph_restore(state->graph, &node);
+    sj_histogram_deinit(&node.histogram);
+    if (status == SJ_OK) {
+        status = sj_session_fold_node(state, number);
+    }
+    if (status == SJ_OK) {
+        state->shadows[number].stored = true;
+        state->stored_nodes = number + 1;
+    }
+    return status;
+}
+
+static void clear_dirty_totals(sj_session_state *state)
+{
+    for (size_t i = 0; i < state->function_count; ++i) {
+        state->functions[i].dirty = false;
+    }
+    for (size_t i = 0; i < state->edge_count; ++i) {
+        state->edges[i].dirty = false;
+    }
+}
+
+sj_status sj_session_load_graph(sj_statements *sql, sj_session_state *state, sj_error *error)
+{
+    if (state->graph != NULL) {
+        return SJ_OK;
+    }
+    SJ_TRY(sj_callgraph_new(&state->graph));
+    sj_callgraph_limit(state->graph, state->most_paths);
+    const int64_t base = state->session_id << 32;
+    SJ_TRY(sj_sql_bind(sql, SJ_SQL_PATH_LIST, error, "ii", base, base + ((int64_t)1 << 32)));
+    sqlite3_stmt *row = sj_sql_row(sql, SJ_SQL_PATH_LIST);
+    sj_status status;
+    while ((status = sj_sql_step(sql, SJ_SQL_PATH_LIST, error)) == SJ_OK) {
+        status = restore_row(state, row);
+        if (status != SJ_OK) {
+            sj_fail(error, status, "the call paths of session %lld cannot be read back",
+                    (long long)state->session_id);
+            break;
+        }
+    }
+    sj_sql_reset(sql, SJ_SQL_PATH_LIST);
+    clear_dirty_totals(state);
+    if (status == SJ_ENOTFOUND) {
+        status = sj_session_load_slow_calls(sql, state, error);
+    }
+    if (status == SJ_OK) {
+        return SJ_OK;
+    }
+    sj_session_drop_graph(state);
+    return status;
+}

@@ -1,0 +1,121 @@
+/* Batches: a transaction from begin to commit, with the aggregates that are due. */
+#include "collector-server/store/database.h"
+#include "collector-server/store/store_internal.h"
+
+#include <stdio.h>
+#include <sys/stat.h>
+#include <sys/statvfs.h>
+
+enum { WAL_RESTART_PAGES = 4096 }; /* 64 MiB: try to begin the log anew */
+
+static uint64_t file_bytes(const char *path, const char *suffix)
+{
+    char name[4096];
+    struct stat status;
+    snprintf(name, sizeof(name), "%s%s", path, suffix);
+    return stat(name, &status) == 0 ? (uint64_t)status.st_size : 0;
+}
+
+static bool is_full(const sj_store *store)
+{
+    struct statvfs disk;
+    if (store->max_bytes != 0 &&
+        file_bytes(store->path, "") + file_bytes(store->path, "-wal") >= store->max_bytes) {
+        return true;
+    }
+    return store->reserve_bytes != 0 && statvfs(store->path, &disk) == 0 &&
+           (uint64_t)disk.f_bavail * disk.f_frsize < store->reserve_bytes;
+}
+
+sj_status sj_store_begin(sj_store *store, sj_error *error)
+{
+    if (store->in_batch) {
+        return sj_fail(error, SJ_EINVAL, "a batch is open already");
+    }
+    store->full = is_full(store);
+    SJ_TRY(sj_sql_run(&store->sql, SJ_SQL_BEGIN, error, ""));
+    store->in_batch = true;
+    return SJ_OK;
+}
+
+void sj_store_checkpoint(sj_store *store, int mode)
+{
+    int frames = 0;
+    sj_database_set_patience(store->database,
+                             false); /* a reader in the way is tried again next time */
+    sqlite3_wal_checkpoint_v2(store->database, NULL, mode, &frames, NULL);
+    sj_database_set_patience(store->database, true);
+}
+
+static sj_status commit(sj_store *store, bool all_aggregates, sj_error *error)
+{
+    sj_status status = sj_store_write_aggregates(store, all_aggregates, error);
+    if (status == SJ_OK) {
+        status = sj_store_trim_sessions(store, error);
+    }
+    if (status == SJ_OK) {
+        status = sj_sql_run(&store->sql, SJ_SQL_COMMIT, error, "");
+    }
+    if (status != SJ_OK) {
+        sj_store_rollback(store);
+        return status;
+    }
+    store->in_batch = false;
+    if (store->wal_pages >= WAL_RESTART_PAGES) {
+        sj_store_checkpoint(store, SQLITE_CHECKPOINT_RESTART);
+    } else if (store->wal_pages >= WAL_RESTART_PAGES / 4) {
+        sj_store_checkpoint(store, SQLITE_CHECKPOINT_PASSIVE);
+    }
+    sj_store_forget_sessions(store, true);
+    return SJ_OK;
+}
+
+sj_status sj_store_commit(sj_store *store, sj_error *error)
+{
+    return commit(store, false, error);
+}
+
+bool sj_store_has_stale(sj_store *store)
+{
+    sj_error ignored;
+    for (size_t i = 0; i < store->session_count; ++i) {
+        if (store->sessions[i]->dirty && !store->sessions[i]->is_quarantined) {
+            return true;
+        }
+    }
+    const bool found = sj_sql_bind(&store->sql, SJ_SQL_SESSION_STALE_NEXT, &ignored, "ii",
+                                   (int64_t)0, (int64_t)0) == SJ_OK &&
+                       sj_sql_step(&store->sql, SJ_SQL_SESSION_STALE_NEXT, &ignored) == SJ_OK;
+    sj_sql_reset(&store->sql, SJ_SQL_SESSION_STALE_NEXT);
+    return found;
+}
+
+sj_status sj_store_write_some_aggregates(sj_store *store, sj_error *error)
+{
+    SJ_TRY(sj_store_begin(store, error));
+    const sj_status status = sj_store_load_stale(store, error);
+    if (status != SJ_OK) {
+        sj_store_rollback(store);
+        return status;
+    }
+    return commit(store, true, error);
+}
+
+sj_status sj_store_write_all_aggregates(sj_store *store, sj_error *error)
+{
+    while (sj_store_has_stale(store)) {
+        SJ_TRY(sj_store_write_some_aggregates(store, error));
+    }
+    return SJ_OK;
+}
+
+void sj_store_rollback(sj_store *store)
+{
+    sj_error ignored;
+    if (store->in_batch && sqlite3_get_autocommit(store->database) == 0 &&
+        sj_sql_run(&store->sql, SJ_SQL_ROLLBACK, &ignored, "") != SJ_OK) {
+        sqlite3_exec(store->database, "ROLLBACK", NULL, NULL, NULL);
+    }
+    store->in_batch = false;
+    sj_store_forget_sessions(store, false);
+}

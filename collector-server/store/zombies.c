@@ -1,0 +1,159 @@
+/* Reports of the monitor "zombies" as rows: findings, their reports, stacks and accounts.
+ *
+ * A finding is known by its kind and the program's own functions on the stacks of use and free, so
+ * that it is one row over sessions, devices and builds. */
+#include "collector-server/store/store_internal.h"
+
+#include <inttypes.h>
+#include <jansson.h>
+#include <stdio.h>
+
+enum { STACKS = 3, FRAMES_MAX = 256, OWN_FRAMES = 6, FINGERPRINT_BYTES = 17, NAME_BYTES = 512 };
+
+static const char *const stack_names[STACKS] = {"use", "free", "allocation"};
+
+static const char *text_of(const json_t *object, const char *key)
+{
+    const char *text = json_string_value(json_object_get(object, key));
+    return text != NULL ? text : "";
+}
+
+static int64_t number_of(const json_t *object, const char *key)
+{
+    return json_integer_value(json_object_get(object, key));
+}
+
+static const json_t *frames_of(const json_t *report, const char *stack)
+{
+    return json_object_get(json_object_get(report, stack), "frames");
+}
+
+/* A function's name without what compilers append to those that they split or specialise, which
+ * differs between builds. */
+static void plain_name(const json_t *frame, char name[NAME_BYTES])
+{
+    static const char *const marks[] = {" [clone ", ".constprop.", ".isra.", ".part.",
+                                        ".cold",    ".lto_priv.",  ".llvm."};
+    snprintf(name, NAME_BYTES, "%s", text_of(frame, "function"));
+    for (size_t i = 0; i < sizeof(marks) / sizeof(marks[0]); i++) {
+        char *mark = strstr(name, marks[i]);
+        if (mark != NULL && mark != name) {
+            *mark = '\0';
+        }
+    }
+}
+
+/* Writes the innermost function of the program's own; "" when there is none with a name. */
+static void own_function(const json_t *report, const char *stack, char name[NAME_BYTES])
+{
+    const json_t *frames = frames_of(report, stack);
+    for (size_t i = 0; i < json_array_size(frames); i++) {
+        const json_t *frame = json_array_get(frames, i);
+        plain_name(frame, name);
+        if (json_is_true(json_object_get(frame, "own")) && name[0] != '\0') {
+            return;
+        }
+    }
+    name[0] = '\0';
+}
+
+static uint64_t hash_text(uint64_t hash, const char *text)
+{
+    for (; *text != '\0'; text++) {
+        hash = (hash ^ (uint8_t)*text) * UINT64_C(0x100000001b3);
+    }
+    return (hash ^ 0xff) * UINT64_C(0x100000001b3);
+}
+
+/* Functions without a name count as their module: offsets differ between builds. */
+static uint64_t hash_stack(uint64_t hash, const json_t *report, const char *stack)
+{
+    const json_t *frames = frames_of(report, stack);
+    unsigned taken = 0;
+    char name[NAME_BYTES];
+    for (size_t i = 0; i < json_array_size(frames) && taken < OWN_FRAMES; i++) {
+        const json_t *frame = json_array_get(frames, i);
+        if (json_is_true(json_object_get(frame, "own"))) {
+            plain_name(frame, name);
+            const char *slash = strrchr(text_of(frame, "module"), '/');
+            hash = hash_text(hash, name[0] != '\0' ? name : slash != NULL ? slash : "");
+            taken++;
+        }
+    }
+    return hash_text(hash, stack);
+}
+
+static void make_fingerprint(const char *kind, const json_t *report, char text[FINGERPRINT_BYTES])
+{
+    uint64_t hash = hash_text(UINT64_C(0xcbf29ce484222325), kind);
+    hash = hash_stack(hash, report, "use");
+    hash = hash_stack(hash, report, "free");
+    snprintf(text, FINGERPRINT_BYTES, "%016" PRIx64, hash);
+}
+
+static sj_status add_stack(sj_store *store, int64_t report_id, const json_t *report,
+                           const char *stack, sj_error *error)
+{
+    const json_t *frames = frames_of(report, stack);
+    const int64_t tid = number_of(json_object_get(report, stack), "tid");
+    const size_t count =
+        json_array_size(frames) < FRAMES_MAX ? json_array_size(frames) : FRAMES_MAX;
+    for (size_t i = 0; i < count; i++) {
+        const json_t *frame = json_array_get(frames, i);
+        SJ_TRY(sj_sql_run(&store->sql, SJ_SQL_ZOMBIE_FRAME_ADD, error, "itiittii", report_id, stack,
+                          (int64_t)i, tid, text_of(frame, "function"), text_of(frame, "module"),
+                          number_of(frame, "offset"),
+                          (int64_t)json_is_true(json_object_get(frame, "own"))));
+    }
+    return SJ_OK;
+}
+
+static sj_status add_finding(sj_store *store, const sj_zombie_row *row, const json_t *report,
+                             sj_error *error)
+{
+    char fingerprint[FINGERPRINT_BYTES];
+    char functions[STACKS][NAME_BYTES];
+    int64_t zombie_id = 0;
+    const char *access = json_string_value(json_object_get(report, "access"));
+    make_fingerprint(row->kind, report, fingerprint);
+    for (int i = 0; i < STACKS; i++) {
+        own_function(report, stack_names[i], functions[i]);
+    }
+    SJ_TRY(sj_sql_run(&store->sql, SJ_SQL_ZOMBIE_PUT, error, "tttttii", fingerprint, row->kind,
+                      functions[0], functions[1], functions[2], row->session_id, row->at_ns));
+    SJ_TRY(sj_sql_get_number(&store->sql, SJ_SQL_ZOMBIE_FIND, &zombie_id, error, "t", fingerprint));
+    SJ_TRY(sj_sql_run(&store->sql, SJ_SQL_ZOMBIE_REPORT_ADD, error, "iiiititii", row->report_id,
+                      zombie_id, row->session_id, row->at_ns, text_of(report, "thread"),
+                      number_of(json_object_get(report, "use"), "tid"), access,
+                      number_of(report, "size"), number_of(report, "offset")));
+    for (int i = 0; i < STACKS; i++) {
+        SJ_TRY(add_stack(store, row->report_id, report, stack_names[i], error));
+    }
+    return SJ_OK;
+}
+
+static sj_status add_account(sj_store *store, const sj_zombie_row *row, const json_t *account,
+                             sj_error *error)
+{
+    return sj_sql_run(&store->sql, SJ_SQL_ZOMBIE_ACCOUNT_ADD, error, "iiotiiiiiiiii",
+                      row->report_id, row->session_id, row->process,
+                      text_of(account, "not_watched"), number_of(account, "one_in"),
+                      number_of(account, "guarded"), number_of(account, "released"),
+                      number_of(account, "evicted"), number_of(account, "refused_size"),
+                      number_of(account, "refused_room"), number_of(account, "refused_memory"),
+                      number_of(account, "uses"), number_of(account, "suppressed"));
+}
+
+sj_status sj_store_zombie_add(sj_store *store, const sj_zombie_row *row, sj_slice payload,
+                              sj_error *error)
+{
+    json_t *report = json_loadb((const char *)payload.data, payload.size, 0, NULL);
+    if (report == NULL) {
+        return sj_fail(error, SJ_ENOMEM, "out of memory");
+    }
+    const sj_status status = strcmp(row->kind, "account") == 0
+                                 ? add_account(store, row, report, error)
+                                 : add_finding(store, row, report, error);
+    json_decref(report);
+    return status;
+}

@@ -1,0 +1,19 @@
+/* Amounts as people write them: durations and sizes with units. The only parsers of both, for
+ * policies, options and environment variables, so that a text means the same everywhere. Any
+ * thread. */
+#ifndef SJ_PROTO_BASE_UNITS_H
+#define SJ_PROTO_BASE_UNITS_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+/* sj_duration_parse reads "250us", "16ms", "1.5s", "5m", "2h" (also ns); a number without a unit is
+ * seconds. `*ns` is rounded to the nearest. False when it is none, is negative or has more than
+ * 1e18 ns (30 years). */
+bool sj_duration_parse(const char *text, uint64_t *ns);
+
+/* sj_size_parse reads "4096", "64k", "512M", "1G", "2T": whole bytes, units of 1024, k also as K.
+ * False when it is none or has more than 2^62 bytes. */
+bool sj_size_parse(const char *text, uint64_t *bytes);
+
+#endif

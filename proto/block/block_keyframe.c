@@ -1,0 +1,167 @@
+/* Design notes.
+ *
+ * Frames are stored field by field, outermost first, each value as the zigzag difference to the one
+ * before it (64-bit wrap-around arithmetic; the first to 0, start times to the block's
+ * first_ticks). After two equal differences in a row a varint tells how many more follow, so that
+ * a deep recursion at a constant stack distance costs a few bytes however deep it is, and a stack
+ * without any pattern pays nothing for it.
+ *
+ * varint time unit (start times are multiples of it, relative to first_ticks) | functions |
+ * stacks | call indexes | start times | callee times | flags */
+#include "proto/block/block_internal.h"
+
+typedef struct delta_writer {
+    sj_writer *writer;
+    uint64_t previous;
+    int64_t last_delta;
+    uint64_t repeats; /* of last_delta beyond the two that are written */
+    unsigned equal;   /* 0, 1 or 2 equal differences in a row */
+} delta_writer;
+
+static void end_repeats(delta_writer *column)
+{
+    if (column->equal == 2) {
+        sj_write_varint(column->writer, column->repeats);
+    }
+    column->equal = 0;
+    column->repeats = 0;
+}
+
+static void write_delta(delta_writer *column, uint64_t value)
+{
+    const int64_t delta = (int64_t)(value - column->previous);
+    column->previous = value;
+    if (column->equal != 0 && delta == column->last_delta) {
+        if (column->equal == 2) {
+            column->repeats++;
+            return;
+        }
+        column->equal = 2;
+    } else {
+        end_repeats(column);
+        column->equal = 1;
+    }
+    column->last_delta = delta;
+    sj_write_zigzag(column->writer, delta);
+}
+
+typedef struct delta_reader {
+    sj_reader *reader;
+    uint64_t previous;
+    int64_t last_delta;
+    uint64_t repeats;
+    unsigned equal;
+} delta_reader;
+
+static uint64_t read_delta(delta_reader *column)
+{
+    if (column->equal == 2 && column->repeats > 0) {
+        column->repeats--;
+    } else {
+        const int64_t delta = sj_read_zigzag(column->reader);
+        column->equal = column->equal == 1 && delta == column->last_delta ? 2 : 1;
+        column->last_delta = delta;
+        if (column->equal == 2) {
+            column->repeats = sj_read_varint(column->reader);
+        }
+    }
+    column->previous += (uint64_t)column->last_delta;
+    return column->previous;
+}
+
+/* Start times lie before or after first_ticks by whole steps when the clock allows. */
+static uint64_t choose_unit(const sj_stack_frame *frames, size_t count, uint64_t first_ticks,
+                            uint32_t step)
+{
+    for (size_t i = 0; i < count; i++) {
+        if ((int64_t)(frames[i].start_ticks - first_ticks) % (int64_t)step != 0) {
+            return 1;
+        }
+    }
+    return step;
+}
+
+static uint64_t field_of(const sj_stack_frame *frame, unsigned field)
+{
+    switch (field) {
+    case 0:
+        return frame->function;
+    case 1:
+        return frame->stack;
+    case 2:
+        return frame->call_index;
+    case 3:
+        return frame->start_ticks;
+    case 4:
+        return frame->child_ticks;
+    default:
+        return frame->flags;
+    }
+}
+
+enum { FIELDS = 6, FIELD_START = 3 };
+
+void sj_keyframe_encode(const sj_stack_frame *frames, size_t count, uint64_t first_ticks,
+                        uint32_t step, sj_writer *writer)
+{
+    const uint64_t unit = choose_unit(frames, count, first_ticks, step);
+    sj_write_varint(writer, unit);
+    for (unsigned field = 0; field < FIELDS; field++) {
+        delta_writer column = {.writer = writer};
+        for (size_t i = 0; i < count; i++) {
+            uint64_t value = field_of(&frames[i], field);
+            if (field == FIELD_START) {
+                value = (uint64_t)((int64_t)(value - first_ticks) / (int64_t)unit);
+            }
+            write_delta(&column, value);
+        }
+        end_repeats(&column);
+    }
+}
+
+static bool set_field(sj_stack_frame *frame, unsigned field, uint64_t value)
+{
+    switch (field) {
+    case 0:
+        frame->function = (uint32_t)value;
+        return value <= UINT32_MAX;
+    case 1:
+        frame->stack = value;
+        return true;
+    case 2:
+        frame->call_index = value;
+        return true;
+    case 3:
+        frame->start_ticks = value;
+        return true;
+    case 4:
+        frame->child_ticks = value;
+        return true;
+    default:
+        frame->flags = (uint32_t)value;
+        return value <= UINT32_MAX;
+    }
+}
+
+sj_status sj_keyframe_decode(sj_slice bytes, size_t count, uint64_t first_ticks, uint32_t step,
+                             sj_stack_frame *frames)
+{
+    sj_reader reader = sj_reader_of(bytes.data, bytes.size);
+    if (count == 0) {
+        return bytes.size == 0 ? SJ_OK : SJ_ECORRUPT;
+    }
+    const uint64_t unit = sj_read_varint(&reader);
+    bool good = unit == 1 || unit == step;
+    for (unsigned field = 0; field < FIELDS && good; field++) {
+        delta_reader column = {.reader = &reader};
+        for (size_t i = 0; i < count && good; i++) {
+            uint64_t value = read_delta(&column);
+            if (field == FIELD_START) {
+                value = first_ticks + value * unit;
+            }
+            good = set_field(&frames[i], field, value) && !reader.bad;
+        }
+        good = good && column.repeats == 0;
+    }
+    return good && sj_reader_left(&reader) == 0 ? SJ_OK : SJ_ECORRUPT;
+}

@@ -1,0 +1,92 @@
+/* Values of calls: what a policy asks of arguments and results, from the probe to the store.
+ *
+ * A descriptor is one byte: the position in its low half, the kind in its high half; 0 is none. */
+#ifndef SJ_PROTO_BLOCK_VALUE_H
+#define SJ_PROTO_BLOCK_VALUE_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+/* How the bits are to be understood: C types as they are passed in registers. */
+typedef enum sj_value_kind {
+    SJ_VALUE_INT = 1,  /* 32 bits */
+    SJ_VALUE_UINT = 2, /* 32 bits */
+    SJ_VALUE_LONG = 3,
+    SJ_VALUE_ULONG = 4,
+    SJ_VALUE_CHAR = 5, /* 8 bits, signed */
+    SJ_VALUE_BOOL = 6,
+    SJ_VALUE_HEX = 7, /* 64 bits */
+    SJ_VALUE_POINTER = 8,
+    SJ_VALUE_FLOAT = 9,
+    SJ_VALUE_DOUBLE = 10,
+    SJ_VALUE_STRING = 11 /* the text that a pointer leads to */
+} sj_value_kind;
+
+enum {
+    SJ_VALUE_KINDS = 12,        /* one more than the highest */
+    SJ_VALUE_RESULT = 0,        /* the position of what a call returns */
+    SJ_VALUE_LAST_POSITION = 8, /* arguments are numbered from 1 */
+    SJ_VALUES_PER_FUNCTION = 4,
+    SJ_VALUE_TEXT_BYTES = 64, /* of a text are kept */
+    SJ_VALUE_RULES = 32,      /* of a policy */
+    SJ_VALUE_RULE_BYTES = 64  /* of a rule's name, with its end */
+};
+
+/* What is to be said of a text. */
+typedef enum sj_value_note {
+    SJ_VALUE_WHOLE = 0,
+    SJ_VALUE_CUT = 1,        /* it goes on */
+    SJ_VALUE_UNREADABLE = 2, /* the pointer leads to no memory, or the kernel does not tell */
+    SJ_VALUE_NULL = 3        /* the pointer is null */
+} sj_value_note;
+
+static inline uint8_t sj_value_descriptor(uint32_t position, uint32_t kind)
+{
+    return (uint8_t)(position | kind << 4);
+}
+
+static inline uint32_t sj_value_position(uint8_t descriptor)
+{
+    return descriptor & 15;
+}
+
+static inline uint32_t sj_value_kind_of(uint8_t descriptor)
+{
+    return descriptor >> 4;
+}
+
+static inline bool sj_value_is_sound(uint8_t descriptor)
+{
+    return sj_value_kind_of(descriptor) != 0 && sj_value_kind_of(descriptor) < SJ_VALUE_KINDS &&
+           sj_value_position(descriptor) <= SJ_VALUE_LAST_POSITION;
+}
+
+static inline bool sj_value_is_real(uint32_t kind)
+{
+    return kind == SJ_VALUE_FLOAT || kind == SJ_VALUE_DOUBLE;
+}
+
+static inline bool sj_value_is_signed(uint32_t kind)
+{
+    return kind == SJ_VALUE_INT || kind == SJ_VALUE_LONG || kind == SJ_VALUE_CHAR;
+}
+
+/* sj_value_narrow leaves of a register's bits what its kind means: the others are anything. */
+static inline uint64_t sj_value_narrow(uint32_t kind, uint64_t bits)
+{
+    switch (kind) {
+    case SJ_VALUE_INT:
+        return (uint64_t)(int64_t)(int32_t)bits;
+    case SJ_VALUE_CHAR:
+        return (uint64_t)(int64_t)(int8_t)bits;
+    case SJ_VALUE_UINT:
+    case SJ_VALUE_FLOAT:
+        return (uint32_t)bits;
+    case SJ_VALUE_BOOL:
+        return (uint8_t)bits != 0;
+    default:
+        return bits;
+    }
+}
+
+#endif

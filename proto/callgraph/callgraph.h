@@ -1,0 +1,135 @@
+/* The call graph of one session: who called whom, rebuilt from blocks by containment.
+ *
+ * A calls B when both are on one stream and A's interval contains B's, and no call between them
+ * does. Blocks carry the true order, so containment is read off the order of events
+ * (callgraph_apply).
+ *
+ * Blocks may come in any order and with others missing: every aggregate is a sum over calls that
+ * *ended* in the block, whose start and callee time the key-frame knows.
+ *
+ * Nodes are call paths (function under its callers); node 0 is the root of all threads. From
+ * SJ_PATH_FOLD_DEPTH levels on, a recursion is folded: a call goes to the nearest node above it
+ * with the same function and caller, so a million levels of recursion are some thousand nodes;
+ * calls, self times and edges stay exact (rows of `calls` are never folded). Not thread-safe: the
+ * store's writer owns it. Memory: about 170 bytes a node plus its histogram. */
+#ifndef SJ_PROTO_CALLGRAPH_CALLGRAPH_H
+#define SJ_PROTO_CALLGRAPH_CALLGRAPH_H
+
+#include "proto/block/block.h"
+#include "proto/callgraph/histogram.h"
+#include "proto/callgraph/slow_calls.h"
+
+enum {
+    SJ_PATH_FOLD_DEPTH = 1024,
+    SJ_SAMPLE_BITS = SJ_BLOCK_STEP_BITS /* the open path is noted where a step begins */
+};
+
+typedef struct sj_callgraph sj_callgraph;
+
+/* Call paths that a session may have: programs have thousands, deep recursion makes a million, and
+ * what is made to have more would take all memory (some 640 bytes each). */
+enum { SJ_MOST_PATHS = 1 << 21 };
+
+typedef struct sj_path_node {
+    /* What an ordinary call changes or asks for: 64 bytes, a line of the cache. */
+    uint64_t calls; /* that ended */
+    uint64_t total_ticks;
+    uint64_t self_ticks;
+    uint64_t quiet_low;   /* the least of quiet_count durations that change nothing but sums and */
+    uint64_t quiet_count; /* one of quiet_bins: see path_nodes.h; 0 unless the graph keeps it */
+    uint64_t *quiet_bins; /* those of the histogram, from number quiet_first on */
+    uint32_t quiet_first;
+    uint32_t parent;   /* node; 0: root */
+    uint32_t function; /* session-wide function id */
+    uint32_t depth;    /* 0 for children of the root */
+    /* The rest. */
+    sj_histogram histogram; /* of durations in ticks */
+    uint64_t min_ticks;     /* UINT64_MAX while calls == 0 */
+    uint64_t max_ticks;
+    uint64_t slow_ticks; /* calls that are not longer are none of the slow ones */
+    uint64_t unwound;
+    uint64_t untrusted; /* calls with any sj_call_flag, or truncated */
+    bool recursive;     /* its function occurs above it */
+    bool dirty;         /* changed since sj_callgraph_clean */
+    bool folded;        /* its histogram is part of its function's */
+} sj_path_node;
+
+/* A call that was entered in an earlier block and ended in this one. */
+typedef struct sj_deferred_exit {
+    uint64_t call_index;
+    uint64_t end_ticks;
+    uint64_t self_ticks;
+    uint32_t ending; /* sj_ending */
+    uint32_t flags;  /* sj_call_flag */
+} sj_deferred_exit;
+
+/* What one block says beyond the nodes. Arrays belong to the graph until its next call. */
+typedef struct sj_block_summary {
+    uint64_t ended_calls;
+    uint64_t max_duration_ticks;
+    uint32_t max_depth; /* of calls entered in the block, counted from 1 */
+    const sj_deferred_exit *late;
+    size_t late_count;
+    /* the innermost open path at the block's first event, and at each event whose number in the
+     * stream is a multiple of 2^SJ_SAMPLE_BITS; nodes, 0: none open */
+    const uint32_t *samples;
+    size_t sample_count;
+} sj_block_summary;
+
+/* Frames below the key-frame's inline ones; the store finds them among the STACK blocks.
+ * Gives `count` frames, outermost first, into `frames`; SJ_ENOTFOUND when one is missing. */
+typedef sj_status (*sj_stack_lookup)(void *context, uint32_t stream, uint32_t stack_reference,
+                                     uint32_t count, sj_stack_frame *frames);
+
+SJ_MUST_CHECK sj_status sj_callgraph_new(sj_callgraph **graph);
+void sj_callgraph_free(sj_callgraph *graph);
+
+/* sj_callgraph_limit sets how many call paths there may be, the root included, in the place of
+ * SJ_MOST_PATHS. */
+void sj_callgraph_limit(sj_callgraph *graph, uint32_t most);
+
+/* sj_callgraph_apply adds one decoded CALLS block (each block once: the caller has deduplicated).
+ * SJ_ECORRUPT, and what `lookup` returns when it fails (it may be NULL: SJ_ENOTFOUND where it were
+ * needed), leave the graph as it was. SJ_ENOMEM, and SJ_ELIMIT when the session has more
+ * call paths than it may have: the graph must be dropped and reloaded. */
+SJ_MUST_CHECK sj_status sj_callgraph_apply(sj_callgraph *graph, const sj_block *block,
+                                           sj_stack_lookup lookup, void *lookup_context,
+                                           sj_block_summary *summary);
+
+/* sj_callgraph_measure checks a block and summarises it as sj_callgraph_apply does, without any
+ * call graph of its session: `gauge` is one that serves nothing else and stays small. Only the
+ * nodes of `samples` are not told (they are 0). */
+SJ_MUST_CHECK sj_status sj_callgraph_measure(sj_callgraph *gauge, const sj_block *block,
+                                             sj_stack_lookup lookup, void *lookup_context,
+                                             sj_block_summary *summary);
+
+/* sj_callgraph_restore puts back a copy of a stored node (histogram included; `dirty` is cleared);
+ * parents before children; its number must be the next one (sj_callgraph_node_count). */
+SJ_MUST_CHECK sj_status sj_callgraph_restore(sj_callgraph *graph, const sj_path_node *node);
+
+/* sj_callgraph_merge adds sums made elsewhere: nodes[i] has its parent at nodes[parent - 1], before
+ * it, or the root (0). SJ_ECORRUPT leaves the graph as it was; SJ_ENOMEM, SJ_ELIMIT: drop it and
+ * reload. */
+SJ_MUST_CHECK sj_status sj_callgraph_merge(sj_callgraph *graph, const sj_path_node *nodes,
+                                           uint32_t count);
+
+uint32_t sj_callgraph_node_count(const sj_callgraph *graph); /* root included */
+const sj_path_node *sj_callgraph_node(const sj_callgraph *graph, uint32_t node);
+
+/* sj_callgraph_dirty lists the nodes changed since the last sj_callgraph_clean. */
+const uint32_t *sj_callgraph_dirty(const sj_callgraph *graph, size_t *count);
+void sj_callgraph_clean(sj_callgraph *graph);
+
+/* sj_callgraph_fold_histograms brings the histograms of the functions of dirty nodes up to date. It
+ * may be called again. SJ_ENOMEM: call it again before asking for any. */
+SJ_MUST_CHECK sj_status sj_callgraph_fold_histograms(sj_callgraph *graph);
+
+/* sj_callgraph_function_histogram borrows the sum over the paths of a function, right after
+ * folding; NULL: none of its calls has ended. */
+const sj_histogram *sj_callgraph_function_histogram(const sj_callgraph *graph, uint32_t function);
+
+/* sj_callgraph_slow_calls borrows the longest calls of the functions. The owner may set
+ * `floor_ticks` before the first block, put back what is stored (sj_slow_calls_add) and clean. */
+sj_slow_calls *sj_callgraph_slow_calls(sj_callgraph *graph);
+
+#endif

@@ -1,0 +1,267 @@
+#include "proto/callgraph/path_nodes.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+enum { FIRST_CAPACITY = 32, LINE_BYTES = 64 };
+
+/* The table has at least twice as many places as nodes, so a free one always ends the search. */
+static uint32_t find_place(const sj_path_nodes *paths, uint32_t parent, uint32_t function)
+{
+    const uint64_t key = sj_path_key(parent, function);
+    uint32_t place = sj_path_home(paths, parent, function);
+    while (paths->table[place].key != 0 && paths->table[place].key != key) {
+        place = (place + 1) & paths->table_mask;
+    }
+    return place;
+}
+
+static sj_status resize_u32(uint32_t **array, uint32_t capacity)
+{
+    uint32_t *moved = realloc(*array, (size_t)capacity * sizeof(**array));
+    if (moved == NULL) {
+        return SJ_ENOMEM;
+    }
+    *array = moved;
+    return SJ_OK;
+}
+
+static sj_status grow_nodes(sj_path_nodes *paths)
+{
+    if (paths->capacity > UINT32_MAX / 8) {
+        return SJ_ENOMEM;
+    }
+    const uint32_t capacity = paths->capacity > 0 ? paths->capacity * 2 : FIRST_CAPACITY;
+    sj_path_node *nodes = aligned_alloc(LINE_BYTES, (size_t)capacity * sizeof(*nodes));
+    if (nodes == NULL) {
+        return SJ_ENOMEM;
+    }
+    if (paths->count > 0) {
+        memcpy(nodes, paths->nodes, paths->count * sizeof(*nodes));
+    }
+    free(paths->nodes);
+    paths->nodes = nodes;
+    SJ_TRY(resize_u32(&paths->distinct, capacity));
+    SJ_TRY(resize_u32(&paths->dirty, capacity));
+    sj_path_place *table = calloc((size_t)capacity * 2, sizeof(*table));
+    if (table == NULL) {
+        return SJ_ENOMEM;
+    }
+    free(paths->table);
+    paths->table = table;
+    paths->table_mask = capacity * 2 - 1;
+    paths->capacity = capacity;
+    for (uint32_t node = 1; node < paths->count; node++) {
+        const uint32_t parent = nodes[node].parent;
+        const uint32_t function = nodes[node].function;
+        table[find_place(paths, parent, function)] =
+            (sj_path_place){.key = sj_path_key(parent, function), .node = node};
+    }
+    return SJ_OK;
+}
+
+sj_status sj_path_nodes_init(sj_path_nodes *paths)
+{
+    *paths = (sj_path_nodes){0};
+    SJ_TRY(grow_nodes(paths));
+    paths->nodes[0] = (sj_path_node){.min_ticks = UINT64_MAX};
+    paths->distinct[0] = 0;
+    paths->count = 1;
+    paths->most = SJ_MOST_PATHS;
+    return SJ_OK;
+}
+
+void sj_path_nodes_deinit(sj_path_nodes *paths)
+{
+    for (uint32_t node = 0; node < paths->count; node++) {
+        sj_histogram_deinit(&paths->nodes[node].histogram);
+    }
+    free(paths->nodes);
+    free(paths->distinct);
+    free(paths->dirty);
+    free(paths->table);
+    sj_function_histograms_deinit(&paths->functions);
+    *paths = (sj_path_nodes){0};
+}
+
+/* Whether the function occurs at or above a node. Only nodes whose function is new on their path
+ * are looked at: as many as there are distinct functions, however deep the recursion. */
+static bool occurs_above(const sj_path_nodes *paths, uint32_t node, uint32_t function)
+{
+    for (node = paths->distinct[node]; node != 0;
+         node = paths->distinct[paths->nodes[node].parent]) {
+        if (paths->nodes[node].function == function) {
+            return true;
+        }
+    }
+    return false;
+}
+
+static uint32_t append_node(sj_path_nodes *paths, uint32_t parent, uint32_t function,
+                            uint32_t place)
+{
+    const uint32_t node = paths->count++;
+    const bool recursive = occurs_above(paths, parent, function);
+    paths->nodes[node] = (sj_path_node){.parent = parent,
+                                        .function = function,
+                                        .depth = parent != 0 ? paths->nodes[parent].depth + 1 : 0,
+                                        .recursive = recursive,
+                                        .min_ticks = UINT64_MAX};
+    paths->distinct[node] = recursive ? paths->distinct[parent] : node;
+    paths->table[place] = (sj_path_place){.key = sj_path_key(parent, function), .node = node};
+    return node;
+}
+
+/* The node that a call of `function` from `parent` is folded into: the nearest one above with the
+ * same function and the same caller, so that edges stay exact; 0 when there is none. */
+static uint32_t fold_recursion(const sj_path_nodes *paths, uint32_t parent, uint32_t function)
+{
+    const uint32_t caller = paths->nodes[parent].function;
+    for (uint32_t node = parent; node != 0; node = paths->nodes[node].parent) {
+        if (paths->nodes[node].function == function &&
+            paths->nodes[paths->nodes[node].parent].function == caller) {
+            return node;
+        }
+    }
+    return 0;
+}
+
+/* Puts the path at `place`, which was asked for last, where its search begins. All places between
+ * are taken, so whoever has to make room for it is still found. */
+static void bring_home(sj_path_nodes *paths, uint32_t place, uint32_t parent, uint32_t function)
+{
+    sj_path_place *home = &paths->table[sj_path_home(paths, parent, function)];
+    const sj_path_place moved = *home;
+    *home = paths->table[place];
+    paths->table[place] = moved;
+}
+
+uint32_t sj_path_nodes_find_or_add(sj_path_nodes *paths, uint32_t parent, uint32_t function)
+{
+    uint32_t place = find_place(paths, parent, function);
+    uint32_t node = paths->table[place].node;
+    if (node != 0) {
+        bring_home(paths, place, parent, function);
+        return node;
+    }
+    if (paths->nodes[parent].depth + 1 >= SJ_PATH_FOLD_DEPTH) {
+        node = fold_recursion(paths, parent, function);
+    }
+    if (node != 0) {
+        return node;
+    }
+    if (paths->count >= paths->most) {
+        return SJ_NO_NODE;
+    }
+    if (paths->count == paths->capacity) {
+        if (grow_nodes(paths) != SJ_OK) {
+            return SJ_NO_NODE;
+        }
+        place = find_place(paths, parent, function);
+    }
+    node = append_node(paths, parent, function, place);
+    sj_path_nodes_touch(paths, node);
+    return node;
+}
+
+void sj_path_nodes_touch(sj_path_nodes *paths, uint32_t number)
+{
+    sj_path_node *node = &paths->nodes[number];
+    if (!node->dirty) {
+        node->dirty = true;
+        paths->dirty[paths->dirty_count++] = number;
+    }
+    if (node->folded) {
+        sj_function_histograms_subtract(&paths->functions, node->function, &node->histogram);
+        node->folded = false;
+    }
+}
+
+sj_status sj_path_nodes_count(sj_path_nodes *paths, uint32_t number, uint64_t duration,
+                              uint64_t self)
+{
+    sj_path_node *node = &paths->nodes[number];
+    sj_path_nodes_touch(paths, number);
+    node->calls++;
+    node->total_ticks += duration;
+    node->self_ticks += self;
+    node->min_ticks = duration < node->min_ticks ? duration : node->min_ticks;
+    node->max_ticks = duration > node->max_ticks ? duration : node->max_ticks;
+    return sj_histogram_add(&node->histogram, duration, 1);
+}
+
+/* Least and greatest may be those of a stored node, so what the histogram holds is looked at. */
+void sj_path_nodes_quieten(sj_path_nodes *paths, uint32_t number)
+{
+    sj_path_node *node = &paths->nodes[number];
+    const sj_histogram *histogram = &node->histogram;
+    node->quiet_count = 0;
+    if (!node->dirty || node->folded || histogram->octave_count == 0) {
+        return;
+    }
+    const uint32_t first = histogram->first_octave << SJ_HISTOGRAM_SUB_BITS;
+    const uint32_t bins = histogram->octave_count << SJ_HISTOGRAM_SUB_BITS;
+    const uint64_t held_low = sj_histogram_low(first);
+    const uint64_t held_high = sj_histogram_high(first + bins - 1);
+    const uint64_t low = node->min_ticks > held_low ? node->min_ticks : held_low;
+    uint64_t high = node->max_ticks < held_high ? node->max_ticks : held_high;
+    high = node->slow_ticks < high ? node->slow_ticks : high;
+    if (low <= high) {
+        node->quiet_low = low;
+        node->quiet_count = high - low + 1; /* 0 when it is every duration: harmless */
+        node->quiet_bins = histogram->octaves->count;
+        node->quiet_first = first;
+    }
+}
+
+static sj_status fold_node(sj_path_nodes *paths, sj_path_node *node)
+{
+    if (!node->folded) {
+        SJ_TRY(sj_function_histograms_add(&paths->functions, node->function, &node->histogram));
+        node->folded = true;
+        node->quiet_count = 0;
+    }
+    return SJ_OK;
+}
+
+sj_status sj_path_nodes_fold(sj_path_nodes *paths)
+{
+    for (uint32_t i = 0; i < paths->dirty_count; i++) {
+        SJ_TRY(fold_node(paths, &paths->nodes[paths->dirty[i]]));
+    }
+    return SJ_OK;
+}
+
+void sj_path_nodes_clean(sj_path_nodes *paths)
+{
+    for (uint32_t i = 0; i < paths->dirty_count; i++) {
+        paths->nodes[paths->dirty[i]].dirty = false;
+        paths->nodes[paths->dirty[i]].quiet_count = 0;
+    }
+    paths->dirty_count = 0;
+}
+
+sj_status sj_path_nodes_restore(sj_path_nodes *paths, const sj_path_node *node)
+{
+    if (node->parent >= paths->count || node->function == 0) {
+        return SJ_ECORRUPT;
+    }
+    if (paths->count == paths->capacity) {
+        SJ_TRY(grow_nodes(paths));
+    }
+    const uint32_t place = find_place(paths, node->parent, node->function);
+    const uint32_t depth = node->parent != 0 ? paths->nodes[node->parent].depth + 1 : 0;
+    if (paths->table[place].node != 0 || node->depth != depth ||
+        node->recursive != occurs_above(paths, node->parent, node->function)) {
+        return SJ_ECORRUPT;
+    }
+    sj_histogram histogram = {0};
+    SJ_TRY(sj_histogram_merge(&histogram, &node->histogram));
+    sj_path_node *added = &paths->nodes[append_node(paths, node->parent, node->function, place)];
+    *added = *node;
+    added->histogram = histogram;
+    added->dirty = false;
+    added->folded = false;
+    added->quiet_count = 0;
+    return fold_node(paths, added);
+}

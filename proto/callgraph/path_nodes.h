@@ -1,0 +1,113 @@
+/* Path nodes: the growing table of call paths behind a call graph. One thread at a time.
+ *
+ * Most calls of a path are neither shorter nor longer than any before. A node that is dirty and not
+ * folded keeps the range of durations that change nothing but its sums and a bin of its histogram:
+ * from the least to the greatest so far, as far as these are not slow calls. One comparison tells
+ * them from all others (sj_path_node_count_quiet). */
+#ifndef SJ_PROTO_CALLGRAPH_PATH_NODES_H
+#define SJ_PROTO_CALLGRAPH_PATH_NODES_H
+
+#include "proto/callgraph/callgraph.h"
+#include "proto/callgraph/function_histograms.h"
+
+#define SJ_NO_NODE UINT32_MAX
+
+typedef struct sj_path_place {
+    uint64_t key;  /* of the path: its parent and its function */
+    uint32_t node; /* 0: free, and the key is 0 */
+    uint32_t unused;
+} sj_path_place;
+
+typedef struct sj_path_nodes {
+    sj_path_node *nodes; /* [0] is the root; parents before children; aligned to lines */
+    uint32_t *distinct;  /* nearest node at or above whose function does not occur above it */
+    uint32_t *dirty;
+    sj_path_place *table; /* open addressing: twice as many places as nodes */
+    uint32_t count;
+    uint32_t capacity;
+    uint32_t most; /* nodes that there may be */
+    uint32_t table_mask;
+    uint32_t dirty_count;
+    sj_function_histograms functions; /* sums over the nodes that are `folded` */
+} sj_path_nodes;
+
+SJ_MUST_CHECK sj_status sj_path_nodes_init(sj_path_nodes *paths);
+void sj_path_nodes_deinit(sj_path_nodes *paths); /* safe on a zeroed one, and after a failed init */
+
+static inline uint64_t sj_path_key(uint32_t parent, uint32_t function)
+{
+    return (uint64_t)parent << 32 | function;
+}
+
+/* The search for a path begins at the sum of the hashes of its two halves. */
+static inline uint32_t sj_path_parent_hash(uint32_t parent)
+{
+    return parent * UINT32_C(0x7f4a7c15);
+}
+
+static inline uint32_t sj_path_function_hash(uint32_t function)
+{
+    return (uint32_t)((function * UINT64_C(0x9e3779b97f4a7c15)) >> 32);
+}
+
+static inline uint32_t sj_path_home(const sj_path_nodes *paths, uint32_t parent, uint32_t function)
+{
+    return (sj_path_parent_hash(parent) + sj_path_function_hash(function)) & paths->table_mask;
+}
+
+/* sj_path_nodes_find_or_add is the slow half of sj_path_nodes_child. */
+uint32_t sj_path_nodes_find_or_add(sj_path_nodes *paths, uint32_t parent, uint32_t function);
+
+/* sj_path_nodes_child returns the node of `function` (never 0) called from `parent`, made when it
+ * is new; SJ_NO_NODE: see sj_path_nodes_failure. `nodes` may move. */
+static inline uint32_t sj_path_nodes_child(sj_path_nodes *paths, uint32_t parent, uint32_t function)
+{
+    const uint64_t key = sj_path_key(parent, function);
+    const sj_path_place *home = &paths->table[sj_path_home(paths, parent, function)];
+    return home->key == key ? home->node : sj_path_nodes_find_or_add(paths, parent, function);
+}
+
+/* sj_path_nodes_failure tells why there is no node: SJ_ELIMIT (as many as there may be) or
+ * SJ_ENOMEM. */
+static inline sj_status sj_path_nodes_failure(const sj_path_nodes *paths)
+{
+    return paths->count >= paths->most ? SJ_ELIMIT : SJ_ENOMEM;
+}
+
+/* sj_path_nodes_touch prepares a node for a change of its sums: it is dirty from then on, and its
+ * histogram no part of its function's. */
+void sj_path_nodes_touch(sj_path_nodes *paths, uint32_t node);
+
+/* sj_path_node_count_quiet counts a call and returns true when its duration is in the quiet range
+ * of the node; else nothing has changed. */
+static inline bool sj_path_node_count_quiet(sj_path_node *node, uint64_t duration, uint64_t self)
+{
+    if (duration - node->quiet_low >= node->quiet_count) {
+        return false;
+    }
+    node->calls++;
+    node->total_ticks += duration;
+    node->self_ticks += self;
+    node->quiet_bins[sj_histogram_bin(duration) - node->quiet_first]++;
+    return true;
+}
+
+/* sj_path_nodes_count counts a call of any duration. SJ_ENOMEM. */
+SJ_MUST_CHECK sj_status sj_path_nodes_count(sj_path_nodes *paths, uint32_t node, uint64_t duration,
+                                            uint64_t self);
+
+/* sj_path_nodes_quieten finds the quiet range of a node, which may have grown since it was last
+ * touched or counted in. */
+void sj_path_nodes_quieten(sj_path_nodes *paths, uint32_t node);
+
+/* sj_path_nodes_fold adds the histograms of dirty nodes to their functions'. SJ_ENOMEM: some are
+ * not; it can be called again. */
+SJ_MUST_CHECK sj_status sj_path_nodes_fold(sj_path_nodes *paths);
+
+void sj_path_nodes_clean(sj_path_nodes *paths);
+
+/* sj_path_nodes_restore adds a copy of `node`. SJ_ECORRUPT: unknown parent, no function, wrong
+ * depth or recursion, or a second node of the same path. SJ_ENOMEM. */
+SJ_MUST_CHECK sj_status sj_path_nodes_restore(sj_path_nodes *paths, const sj_path_node *node);
+
+#endif

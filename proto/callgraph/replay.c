@@ -1,0 +1,460 @@
+/* Design notes.
+ * Replaying a block walks its events over a small stack of (start, callee time) and one current
+ * node. A frame holds the node of its caller, because leaving a folded recursion (path_nodes.c)
+ * does not lead to the parent of its node.
+ * Three things make it fast. The node of a call is found where the search for its path begins in
+ * the hash table (path_nodes.h), the function's part of the hash reckoned once a block. Most calls
+ * call nothing: their LEAVE is the next event, so they are counted at their ENTER and need no
+ * frame. And most durations change nothing but sums and a bin, which one comparison with the quiet
+ * range of the node tells. Whatever is rare (calls of the key-frame, calls flagged by gaps or
+ * entered with flags) lies at or below a watermark of the stack, so that the loop over ordinary
+ * events tests for it once per LEAVE of a call with callees; endings other than a return and
+ * samples lie at events known beforehand. */
+#include "proto/callgraph/replay.h"
+#include "proto/base/array.h"
+#include "proto/block/call_trust.h"
+
+#include "proto/callgraph/block_check.h"
+
+#include <string.h>
+
+/* One application of a block. */
+typedef struct replay {
+    sj_callgraph *graph;
+    const sj_block *block;
+    sj_call_trust trust;
+    uint32_t base;    /* calls open below stack[1] */
+    size_t top;       /* index of the innermost open call in stack; 0: none held */
+    size_t watermark; /* at or below this, a LEAVE is not ordinary */
+    size_t key_top;   /* at or below this are calls of the key-frame */
+    size_t odd_top;   /* at or below this are all calls that were entered with flags */
+    uint32_t node;
+    uint32_t enter_flags;
+    size_t sample_at; /* event of the next sample */
+    size_t sample_count;
+    size_t late_count;
+    size_t ending; /* place of the next one in the block's */
+    uint64_t max_duration;
+} replay;
+
+static uint32_t parent_of(const sj_callgraph *graph, uint32_t caller)
+{
+    return graph->flat ? 0 : caller;
+}
+
+/* Opens the calls of the key-frame. */
+static sj_status open_frames(replay *run, uint32_t looked_up)
+{
+    sj_callgraph *graph = run->graph;
+    const sj_block_header *header = &run->block->header;
+    const uint32_t held = looked_up + (uint32_t)run->block->frame_count;
+    run->base = header->open_depth - held;
+    run->node = run->base > 0 ? sj_callgraph_find_prefix(graph, header)->node : 0;
+    for (uint32_t i = 0; i < held; i++) {
+        if (looked_up > 0 && i == looked_up) {
+            sj_callgraph_keep_prefix(graph, header, run->node);
+        }
+        const sj_stack_frame *frame = &graph->key[i];
+        const uint32_t caller = run->node;
+        run->node = sj_path_nodes_child(&graph->paths, parent_of(graph, caller), frame->function);
+        if (run->node == SJ_NO_NODE) {
+            return sj_path_nodes_failure(&graph->paths);
+        }
+        run->top++;
+        graph->stack[run->top] = (sj_replay_frame){.start = frame->start_ticks,
+                                                   .child = frame->child_ticks,
+                                                   .flags = frame->flags,
+                                                   .place = i,
+                                                   .caller = caller};
+    }
+    run->key_top = run->top;
+    return SJ_OK;
+}
+
+/* The highest stack index that a LEAVE cannot treat as ordinary. */
+static void set_watermark(replay *run)
+{
+    uint32_t depth = sj_call_trust_flagged(&run->trust);
+    depth = depth > run->trust.uncertain_depth ? depth : run->trust.uncertain_depth;
+    run->watermark = depth > run->base ? depth - run->base : 0;
+    run->watermark = run->watermark > run->key_top ? run->watermark : run->key_top;
+    run->watermark = run->watermark > run->odd_top ? run->watermark : run->odd_top;
+    run->enter_flags = run->trust.uncertain_depth > 0 ? (uint32_t)SJ_CALL_UNCERTAIN_DEPTH : 0u;
+}
+
+/* Index of the call at stack[top]. Before an event there were as many ENTERs as make up the growth
+ * of the depth and the number of events together. */
+static uint64_t call_index_at(const replay *run, size_t top)
+{
+    const sj_block *block = run->block;
+    const uint32_t place = run->graph->stack[top].place;
+    if (top <= run->key_top) {
+        return run->graph->key[place].call_index;
+    }
+    uint64_t index = block->header.first_call +
+                     (place + run->base + (uint32_t)top - 1 - block->header.open_depth) / 2;
+    for (size_t i = 0; i < block->gap_count && block->gaps[i].before_event <= place; i++) {
+        index += block->gaps[i].calls;
+    }
+    return index;
+}
+
+/* A call that may be one of the longest of its function. */
+static sj_status note_slow(replay *run, uint32_t number, size_t top, const sj_slow_call *ended)
+{
+    sj_path_node *node = &run->graph->paths.nodes[number];
+    sj_slow_calls *slow = &run->graph->slow;
+    if (ended->duration_ticks > sj_slow_calls_threshold(slow, node->function)) {
+        sj_slow_call call = *ended;
+        call.call_index = call_index_at(run, top);
+        call.start_ticks = run->graph->stack[top].start;
+        call.stream = run->block->header.stream;
+        call.node = number;
+        SJ_TRY(sj_slow_calls_add(slow, node->function, &call));
+    }
+    node->slow_ticks = sj_slow_calls_threshold(slow, node->function);
+    return SJ_OK;
+}
+
+/* Counts a call of any kind, which was at stack[top]. */
+static __attribute__((noinline)) sj_status count_call(replay *run, uint32_t number, size_t top,
+                                                      const sj_slow_call *ended)
+{
+    sj_path_nodes *paths = &run->graph->paths;
+    SJ_TRY(sj_path_nodes_count(paths, number, ended->duration_ticks, ended->self_ticks));
+    if (ended->duration_ticks > paths->nodes[number].slow_ticks) {
+        SJ_TRY(note_slow(run, number, top, ended));
+    }
+    sj_path_nodes_quieten(paths, number);
+    return SJ_OK;
+}
+
+static sj_status note_late(replay *run, const sj_replay_frame *frame, uint64_t ticks, uint64_t self,
+                           uint32_t ending, uint32_t flags)
+{
+    sj_callgraph *graph = run->graph;
+    SJ_TRY(sj_array_reserve(&graph->late, &graph->late_capacity, 0, run->late_count + 1,
+                            sizeof(*graph->late)));
+    graph->late[run->late_count++] =
+        (sj_deferred_exit){.call_index = graph->key[frame->place].call_index,
+                           .end_ticks = ticks,
+                           .self_ticks = self,
+                           .ending = ending,
+                           .flags = flags};
+    return SJ_OK;
+}
+
+/* A LEAVE with anything unusual about it. */
+static sj_status leave_slow(replay *run, size_t event, uint32_t ending)
+{
+    sj_callgraph *graph = run->graph;
+    const uint64_t ticks = run->block->ticks[event];
+    const sj_replay_frame frame = graph->stack[run->top];
+    const uint32_t index = run->base + (uint32_t)run->top - 1;
+    sj_path_node *node = &graph->paths.nodes[run->node];
+    const uint32_t flags = frame.flags | sj_call_trust_flags(&run->trust, index);
+    const uint64_t duration = ticks - frame.start;
+    const uint64_t self = duration - frame.child;
+    node->unwound += ending == SJ_ENDING_UNWOUND;
+    node->untrusted += flags != 0 || ending == SJ_ENDING_TRUNCATED;
+    run->max_duration = duration > run->max_duration ? duration : run->max_duration;
+    SJ_TRY(count_call(
+        run, run->node, run->top,
+        &(sj_slow_call){
+            .duration_ticks = duration, .self_ticks = self, .ending = ending, .flags = flags}));
+    if (run->top <= run->key_top) {
+        SJ_TRY(note_late(run, &frame, ticks, self, ending, flags));
+        run->key_top = run->top - 1;
+    }
+    sj_call_trust_leave(&run->trust, index, node->function, ending);
+    run->top--;
+    run->odd_top = run->top < run->odd_top ? run->top : run->odd_top;
+    graph->stack[run->top].child += duration;
+    run->node = frame.caller;
+    set_watermark(run);
+    return SJ_OK;
+}
+
+/* An ENTER while what lies below is uncertain, or right after a truncated call. */
+static sj_status enter_slow(replay *run, uint32_t function, size_t event)
+{
+    const uint32_t flags = sj_call_trust_enter(&run->trust, function);
+    const uint32_t caller = run->node;
+    run->node = sj_path_nodes_child(&run->graph->paths, parent_of(run->graph, caller), function);
+    run->graph->stack[++run->top] = (sj_replay_frame){.start = run->block->ticks[event],
+                                                      .flags = flags,
+                                                      .place = (uint32_t)event,
+                                                      .caller = caller};
+    run->odd_top = flags != 0 ? run->top : run->odd_top;
+    set_watermark(run);
+    return run->node != SJ_NO_NODE ? SJ_OK : sj_path_nodes_failure(&run->graph->paths);
+}
+
+/* Replays an event of any kind. */
+static sj_status replay_odd(replay *run, size_t event)
+{
+    const sj_block *block = run->block;
+    const uint32_t symbol = sj_block_symbol(block, event);
+    if (symbol != 0) {
+        return enter_slow(run, block->functions[symbol - 1], event);
+    }
+    uint32_t ending = SJ_ENDING_RETURNED;
+    if (run->ending < block->ending_count && block->endings[run->ending].event == event) {
+        ending = block->endings[run->ending++].ending;
+    }
+    return leave_slow(run, event, ending);
+}
+
+/* Counts an ordinary call whose duration is not quiet; `frame` holds its start and its place. */
+static sj_status count_ordinary(replay *run, uint32_t number, const sj_replay_frame *frame,
+                                uint64_t duration, uint64_t self, uint32_t ending)
+{
+    return count_call(
+        run, number, (size_t)(frame - run->graph->stack),
+        &(sj_slow_call){.duration_ticks = duration, .self_ticks = self, .ending = ending});
+}
+
+/* Where ordinary events have led to; lives in registers. */
+typedef struct walker {
+    sj_replay_frame *top; /* the innermost open call */
+    uint32_t node;
+    uint64_t longest;
+    const sj_replay_frame *watermark; /* at or below this, a LEAVE is not ordinary */
+    sj_path_node *nodes;
+    const sj_path_place *table;
+    uint32_t mask; /* of the table */
+    /* the block's */
+    const uint64_t *ticks;
+    const sj_replay_symbol *dictionary;
+    const uint16_t *symbols16;
+    const uint32_t *symbols32;
+} walker;
+
+static inline __attribute__((always_inline)) walker walker_of(const replay *run)
+{
+    const sj_callgraph *graph = run->graph;
+    return (walker){.top = graph->stack + run->top,
+                    .node = run->node,
+                    .longest = run->max_duration,
+                    .watermark = graph->stack + run->watermark,
+                    .nodes = graph->paths.nodes,
+                    .table = graph->paths.table,
+                    .mask = graph->paths.table_mask,
+                    .ticks = run->block->ticks,
+                    .dictionary = graph->symbols,
+                    .symbols16 = run->block->symbols16,
+                    .symbols32 = run->block->symbols32};
+}
+
+static inline __attribute__((always_inline)) void keep_walker(replay *run, const walker *at)
+{
+    run->top = (size_t)(at->top - run->graph->stack);
+    run->node = at->node;
+    run->max_duration = at->longest;
+}
+
+/* The node of a call, or SJ_NO_NODE. */
+static inline __attribute__((always_inline)) uint32_t find_child(sj_path_nodes *paths, walker *at,
+                                                                 bool flat, sj_replay_symbol called)
+{
+    const uint32_t parent = flat ? 0 : at->node;
+    const uint32_t home = (sj_path_parent_hash(parent) + called.hash) & at->mask;
+    if (__builtin_expect(at->table[home].key == sj_path_key(parent, called.function), 1)) {
+        return at->table[home].node;
+    }
+    const uint32_t child = sj_path_nodes_find_or_add(paths, parent, called.function);
+    at->nodes = paths->nodes;
+    at->table = paths->table;
+    at->mask = paths->table_mask;
+    return child;
+}
+
+static inline __attribute__((always_inline)) void push(walker *at, uint32_t child, size_t event)
+{
+    sj_replay_frame *frame = ++at->top;
+    frame->start = at->ticks[event];
+    frame->child = 0;
+    frame->flags = 0;
+    frame->place = (uint32_t)event;
+    frame->caller = at->node;
+    at->node = child;
+}
+
+static inline __attribute__((always_inline)) sj_status leave(replay *run, walker *at, size_t event,
+                                                             uint32_t ending)
+{
+    const uint64_t duration = at->ticks[event] - at->top->start;
+    const uint64_t self = duration - at->top->child;
+    if (!sj_path_node_count_quiet(&at->nodes[at->node], duration, self)) {
+        SJ_TRY(count_ordinary(run, at->node, at->top, duration, self, ending));
+    }
+    at->longest = duration > at->longest ? duration : at->longest;
+    at->node = at->top->caller;
+    at->top--;
+    at->top->child += duration;
+    return SJ_OK;
+}
+
+/* A call that calls nothing. */
+static inline __attribute__((always_inline)) sj_status leaf(replay *run, walker *at, uint32_t child,
+                                                            size_t event)
+{
+    const uint64_t start = at->ticks[event];
+    const uint64_t duration = at->ticks[event + 1] - start;
+    if (!sj_path_node_count_quiet(&at->nodes[child], duration, duration)) {
+        at->top[1].start = start;
+        at->top[1].place = (uint32_t)event;
+        SJ_TRY(count_ordinary(run, child, at->top + 1, duration, duration, SJ_ENDING_RETURNED));
+    }
+    at->longest = duration > at->longest ? duration : at->longest;
+    at->top->child += duration;
+    return SJ_OK;
+}
+
+/* A LEAVE that is not above the watermark, or has an ending. */
+static inline __attribute__((always_inline)) sj_status leave_odd(replay *run, walker *at,
+                                                                 size_t event)
+{
+    keep_walker(run, at);
+    SJ_TRY(replay_odd(run, event));
+    *at = walker_of(run);
+    return SJ_OK;
+}
+
+/* The LEAVE at `event`, which has the block's next ending. */
+static inline __attribute__((always_inline)) sj_status leave_ended(replay *run, walker *at,
+                                                                   size_t event)
+{
+    if (at->top <= at->watermark || run->block->endings[run->ending].ending != SJ_ENDING_UNWOUND) {
+        return leave_odd(run, at, event);
+    }
+    run->ending++;
+    at->nodes[at->node].unwound++;
+    return leave(run, at, event, SJ_ENDING_UNWOUND);
+}
+
+static inline __attribute__((always_inline)) uint32_t symbol_at(const walker *at, bool wide,
+                                                                size_t event)
+{
+    return wide ? at->symbols32[event] : at->symbols16[event];
+}
+
+static inline size_t next_ending(const replay *run, size_t end)
+{
+    const sj_block *block = run->block;
+    const size_t event =
+        run->ending < block->ending_count ? block->endings[run->ending].event : end;
+    return event < end ? event : end;
+}
+
+/* Replays the events from `event` to `end`, which have no gaps among them, while no ENTER is odd.
+ * Compiled for each of the constants. */
+static inline __attribute__((always_inline)) sj_status
+replay_events(replay *run, size_t event, size_t end, bool wide, bool flat)
+{
+    sj_path_nodes *paths = &run->graph->paths;
+    walker at = walker_of(run);
+    for (size_t stop = next_ending(run, end);; stop = next_ending(run, end)) {
+        for (; event < stop; event++) {
+            const uint32_t symbol = symbol_at(&at, wide, event);
+            if (symbol != 0) {
+                const uint32_t child = find_child(paths, &at, flat, at.dictionary[symbol]);
+                if (__builtin_expect(child == SJ_NO_NODE, 0)) {
+                    return sj_path_nodes_failure(paths);
+                }
+                if (event + 1 < stop && symbol_at(&at, wide, event + 1) == 0) {
+                    SJ_TRY(leaf(run, &at, child, event));
+                    event++;
+                } else {
+                    push(&at, child, event);
+                }
+            } else if (__builtin_expect(at.top > at.watermark, 1)) {
+                SJ_TRY(leave(run, &at, event, SJ_ENDING_RETURNED));
+            } else {
+                SJ_TRY(leave_odd(run, &at, event));
+            }
+        }
+        if (event == end) {
+            keep_walker(run, &at);
+            return SJ_OK;
+        }
+        SJ_TRY(leave_ended(run, &at, event));
+        event++;
+    }
+}
+
+static sj_status replay_range(replay *run, size_t from, size_t to)
+{
+    for (; from < to && run->enter_flags != 0; from++) {
+        SJ_TRY(replay_odd(run, from));
+    }
+    const bool wide = run->block->symbols16 == NULL;
+    if (run->graph->flat) {
+        return wide ? replay_events(run, from, to, true, true)
+                    : replay_events(run, from, to, false, true);
+    }
+    return wide ? replay_events(run, from, to, true, false)
+                : replay_events(run, from, to, false, false);
+}
+
+static sj_status take_sample(replay *run)
+{
+    sj_callgraph *graph = run->graph;
+    const size_t every = (size_t)1 << SJ_SAMPLE_BITS;
+    SJ_TRY(sj_array_reserve(&graph->samples, &graph->sample_capacity, 0, run->sample_count + 1,
+                            sizeof(*graph->samples)));
+    graph->samples[run->sample_count++] = run->node;
+    run->sample_at += every - ((run->block->header.first_event + run->sample_at) & (every - 1));
+    return SJ_OK;
+}
+
+static sj_status replay_all(replay *run)
+{
+    const sj_block *block = run->block;
+    const size_t count = block->header.event_count;
+    size_t event = 0;
+    size_t gap = 0;
+    while (event < count || gap < block->gap_count) {
+        if (event == run->sample_at && event < count) {
+            SJ_TRY(take_sample(run));
+        }
+        if (gap < block->gap_count && block->gaps[gap].before_event == event) {
+            sj_call_trust_gap(&run->trust, block->gaps[gap].reason, run->base + (uint32_t)run->top);
+            set_watermark(run);
+            gap++;
+            continue;
+        }
+        size_t stop = gap < block->gap_count ? block->gaps[gap].before_event : count;
+        stop = stop < run->sample_at ? stop : run->sample_at;
+        SJ_TRY(replay_range(run, event, stop));
+        event = stop;
+    }
+    return SJ_OK;
+}
+
+static sj_status prepare_symbols(sj_callgraph *graph, const sj_block *block)
+{
+    SJ_TRY(sj_array_reserve(&graph->symbols, &graph->symbol_capacity, 0, block->function_count + 1,
+                            sizeof(*graph->symbols)));
+    for (size_t i = 0; i < block->function_count; i++) {
+        graph->symbols[i + 1] = (sj_replay_symbol){
+            .function = block->functions[i], .hash = sj_path_function_hash(block->functions[i])};
+    }
+    return SJ_OK;
+}
+
+sj_status sj_replay_block(sj_callgraph *graph, const sj_block *block, uint32_t looked_up,
+                          sj_block_summary *summary)
+{
+    replay run = {.graph = graph, .block = block, .trust = sj_call_trust_of(&block->header)};
+    SJ_TRY(prepare_symbols(graph, block));
+    SJ_TRY(open_frames(&run, looked_up));
+    set_watermark(&run);
+    SJ_TRY(replay_all(&run));
+    summary->max_duration_ticks = run.max_duration;
+    summary->late = graph->late;
+    summary->late_count = run.late_count;
+    summary->samples = graph->samples;
+    summary->sample_count = run.sample_count;
+    return SJ_OK;
+}

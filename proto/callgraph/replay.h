@@ -1,0 +1,60 @@
+/* What the files of the call graph share; not for other rooms. */
+#ifndef SJ_PROTO_CALLGRAPH_REPLAY_H
+#define SJ_PROTO_CALLGRAPH_REPLAY_H
+
+#include "proto/callgraph/path_nodes.h"
+
+enum { SJ_PREFIX_SLOTS = 16 };
+
+typedef struct sj_replay_frame {
+    uint64_t start;
+    uint64_t child;
+    uint32_t flags;  /* those given at entry */
+    uint32_t place;  /* index in `key` for calls of the key-frame, else the event that entered it */
+    uint32_t caller; /* node */
+} sj_replay_frame;
+
+/* An entry of the block's dictionary, the first standing for LEAVE. */
+typedef struct sj_replay_symbol {
+    uint32_t function;
+    uint32_t hash; /* sj_path_function_hash */
+} sj_replay_symbol;
+
+/* The node of a stored stack prefix, so that a deep stack is not walked again for each block. */
+typedef struct sj_prefix_slot {
+    uint32_t stream;
+    uint32_t reference; /* 0: empty */
+    uint32_t count;
+    uint32_t node;
+} sj_prefix_slot;
+
+struct sj_callgraph {
+    sj_path_nodes paths;
+    sj_replay_frame *stack; /* [0] is a sentinel that stands for everything below */
+    size_t stack_capacity;
+    sj_replay_symbol *symbols;
+    size_t symbol_capacity;
+    sj_deferred_exit *late;
+    size_t late_capacity;
+    sj_stack_frame *key; /* looked-up and inline frames of the block being applied */
+    size_t key_capacity;
+    sj_prefix_slot prefixes[SJ_PREFIX_SLOTS];
+    uint32_t next_prefix;
+    sj_slow_calls slow;
+    uint32_t *samples;
+    size_t sample_capacity;
+    bool flat; /* all calls are looked for under the root: it only measures */
+};
+
+/* sj_callgraph_find_prefix returns NULL when the stored stack of a block is not known. */
+const sj_prefix_slot *sj_callgraph_find_prefix(const sj_callgraph *graph,
+                                               const sj_block_header *header);
+void sj_callgraph_keep_prefix(sj_callgraph *graph, const sj_block_header *header, uint32_t node);
+
+/* sj_replay_block adds the calls of a block that was checked and whose open calls are in
+ * graph->key, `looked_up` of them from stored stacks; the stack has room for all that are
+ * ever open. It fills in what the events say of the summary. SJ_ENOMEM, SJ_ELIMIT. */
+SJ_MUST_CHECK sj_status sj_replay_block(sj_callgraph *graph, const sj_block *block,
+                                        uint32_t looked_up, sj_block_summary *summary);
+
+#endif

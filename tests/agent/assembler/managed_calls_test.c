@@ -1,0 +1,314 @@
+/* Managed records, alone and among native ones: each test feeds a short story and reads back which
+ * calls the blocks tell, and a random program is fed in both ways, at once and one by one. */
+#include "agent/assembler/assembler.h"
+#include "proto/block/call_trust.h"
+#include "tests/support/assembler_check.h"
+#include "tests/support/call_trace.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+enum { LOW = 0xf0000, TOP = 0x100000, OTHER = 0x800000, TEXT_BYTES = 4096, STEPS = 20000 };
+enum { CALL = SJ_MANAGED_CALL, THROWN = SJ_MANAGED_THROWN };
+
+typedef struct step {
+    char kind; /* + enters, - leaves, n a note of lost calls */
+    uint32_t function;
+    uint64_t stack;
+} step;
+
+typedef struct story {
+    sj_block_encoder *encoder;
+    sj_assembler *assembler;
+    block_store store;
+    uint64_t ticks;
+} story;
+
+static void open_story(story *told, uint32_t block_events)
+{
+    *told = (story){.ticks = 1000};
+    assert_int_equal(sj_block_encoder_new(&told->encoder), SJ_OK);
+    const sj_assembler_options options = {.stack_low = LOW,
+                                          .stack_high = TOP,
+                                          .start_ticks = told->ticks,
+                                          .block_events = block_events,
+                                          .encoder = told->encoder};
+    const sj_assembler_sink sink = block_store_sink(&told->store);
+    assert_int_equal(sj_assembler_new(&options, &sink, &told->assembler), SJ_OK);
+}
+
+static void finish(story *told)
+{
+    sj_assembler_counters counters;
+    assert_int_equal(sj_assembler_end(told->assembler, told->ticks + 10, true, 0), SJ_OK);
+    sj_assembler_get_counters(told->assembler, &counters);
+    assert_null(assembler_check(&counters, &told->store));
+}
+
+static void close_story(story *told)
+{
+    sj_assembler_free(told->assembler);
+    sj_block_encoder_free(told->encoder);
+    block_store_free(&told->store);
+}
+
+static sj_record record_of(const step *made, uint64_t ticks)
+{
+    const sj_record_kind kind = made->kind == '+'   ? SJ_RECORD_ENTER
+                                : made->kind == '-' ? SJ_RECORD_LEAVE
+                                                    : SJ_RECORD_NOTE;
+    return trace_record(kind, made->function, made->stack, ticks);
+}
+
+/* What the blocks of a stream tell: +function@depth enters, - returns, ~ unwound, ! truncated. */
+static void tell(const story *told, uint32_t stream, char text[TEXT_BYTES])
+{
+    size_t used = 0;
+    sj_block_decoder *decoder;
+    text[0] = '\0';
+    assert_int_equal(sj_block_decoder_new(&decoder), SJ_OK);
+    for (size_t i = 0; i < told->store.count; i++) {
+        const stored_block *stored = &told->store.blocks[i];
+        const sj_slice bytes = {.data = stored->data, .size = stored->size};
+        sj_block block;
+        if (stored->header.stream != stream) {
+            continue;
+        }
+        assert_int_equal(sj_block_decode(decoder, bytes, SJ_WANT_ALL, &block), SJ_OK);
+        size_t ending = 0;
+        for (uint32_t event = 0; event < block.header.event_count; event++) {
+            const uint32_t symbol = block.symbols16[event];
+            const bool is_odd = ending < block.ending_count && block.endings[ending].event == event;
+            const char *how = "-";
+            if (symbol == 0 && is_odd) {
+                how = block.endings[ending++].ending == SJ_ENDING_UNWOUND ? "~" : "!";
+            }
+            used += (size_t)(symbol != 0 ? snprintf(text + used, TEXT_BYTES - used, "+%u ",
+                                                    block.functions[symbol - 1])
+                                         : snprintf(text + used, TEXT_BYTES - used, "%s ", how));
+        }
+    }
+    sj_block_decoder_free(decoder);
+}
+
+static void expect_counted(const step *steps, size_t count, const char *expected, uint64_t orphans)
+{
+    for (int at_once = 0; at_once < 2; at_once++) {
+        story told;
+        char text[TEXT_BYTES];
+        sj_record records[64];
+        sj_assembler_counters counters;
+        assert_true(count <= 64);
+        open_story(&told, 0);
+        for (size_t i = 0; i < count; i++) {
+            records[i] = record_of(&steps[i], told.ticks += 10);
+            if (!at_once) {
+                assert_int_equal(sj_assembler_feed(told.assembler, &records[i], 1, told.ticks),
+                                 SJ_OK);
+            }
+        }
+        if (at_once) {
+            assert_int_equal(sj_assembler_feed(told.assembler, records, count, told.ticks), SJ_OK);
+        }
+        finish(&told);
+        tell(&told, 1, text);
+        assert_string_equal(text, expected);
+        sj_assembler_get_counters(told.assembler, &counters);
+        assert_int_equal(counters.orphan_exits, orphans);
+        close_story(&told);
+    }
+}
+
+#define EXPECT(steps, expected)                                                                    \
+    expect_counted((steps), sizeof(steps) / sizeof((steps)[0]), (expected), 0)
+#define EXPECT_ORPHANS(steps, expected, orphans)                                                   \
+    expect_counted((steps), sizeof(steps) / sizeof((steps)[0]), (expected), (orphans))
+
+static void test_calls_nest_by_order(void **state)
+{
+    (void)state;
+    static const step steps[] = {{'+', 1, CALL}, {'+', 2, CALL}, {'+', 2, CALL}, {'-', 2, CALL},
+                                 {'-', 2, CALL}, {'+', 3, CALL}, {'-', 3, CALL}, {'-', 1, CALL}};
+    EXPECT(steps, "+1 +2 +2 - - +3 - - ");
+}
+
+static void test_an_exception_leaves_call_by_call(void **state)
+{
+    (void)state;
+    static const step steps[] = {{'+', 1, CALL},   {'+', 2, CALL}, {'+', 3, CALL}, {'-', 3, THROWN},
+                                 {'-', 2, THROWN}, {'+', 4, CALL}, {'-', 4, CALL}, {'-', 1, CALL}};
+    EXPECT(steps, "+1 +2 +3 ~ ~ +4 - - ");
+}
+
+static void test_native_calls_inside_managed_ones_and_the_reverse_make_one_tree(void **state)
+{
+    (void)state;
+    static const step steps[] = {{'+', 10, TOP - 96},  {'+', 1, CALL},       {'+', 11, TOP - 480},
+                                 {'+', 2, CALL},       {'+', 12, TOP - 960}, {'-', 12, TOP - 960},
+                                 {'-', 2, CALL},       {'-', 11, TOP - 480}, {'+', 13, TOP - 400},
+                                 {'-', 13, TOP - 400}, {'-', 1, CALL},       {'-', 10, TOP - 96}};
+    EXPECT(steps, "+10 +1 +11 +2 +12 - - - +13 - - - ");
+}
+
+static void test_a_native_entry_ends_managed_calls_only_with_the_native_one_below(void **state)
+{
+    (void)state;
+    static const step steps[] = {{'+', 1, CALL},       {'+', 11, TOP - 480}, {'+', 2, CALL},
+                                 {'+', 12, TOP - 400}, {'-', 12, TOP - 400}, {'-', 1, CALL}};
+    EXPECT(steps, "+1 +11 +2 ~ ~ +12 - - "); /* 11 was left by a longjmp, and 2 with it */
+}
+
+static void test_a_native_exit_ends_the_managed_calls_above(void **state)
+{
+    (void)state;
+    static const step steps[] = {
+        {'+', 11, TOP - 480}, {'+', 1, CALL}, {'+', 2, CALL}, {'-', 11, TOP - 480}};
+    EXPECT(steps, "+11 +1 +2 ~ ~ - ");
+}
+
+static void test_an_exception_through_native_frames_ends_them(void **state)
+{
+    (void)state;
+    static const step steps[] = {{'+', 1, CALL},   {'+', 11, TOP - 480}, {'+', 2, CALL},
+                                 {'-', 2, THROWN}, {'-', 1, THROWN},     {'+', 3, CALL},
+                                 {'-', 3, CALL}};
+    EXPECT(steps, "+1 +11 +2 ~ ~ ~ +3 - ");
+}
+
+static void test_a_runtime_that_unwinds_within_recorded_functions_goes_on(void **state)
+{
+    (void)state;
+    static const step steps[] = {{'+', 1, CALL},        {'+', 2, CALL},        {'+', 3, CALL},
+                                 {'+', 20, TOP - 960},  {'+', 21, TOP - 1040}, {'-', 3, THROWN},
+                                 {'-', 21, TOP - 1040}, {'+', 22, TOP - 1040}, {'-', 2, THROWN},
+                                 {'+', 4, CALL},        {'-', 4, CALL},        {'-', 1, CALL}};
+    EXPECT(steps, "+1 +2 +3 +20 +21 - +22 ~ ~ ~ ~ +4 - - "); /* 4 is called by a handler of 1 */
+}
+
+static void test_exits_without_entries_are_orphans(void **state)
+{
+    (void)state;
+    static const step steps[] = {
+        {'-', 9, CALL}, {'+', 1, CALL}, {'-', 9, THROWN}, {'-', 1, CALL}, {'-', 1, CALL}};
+    EXPECT_ORPHANS(steps, "+1 - ", 3);
+}
+
+static void test_a_native_function_of_the_same_number_is_not_left_by_a_managed_exit(void **state)
+{
+    (void)state;
+    static const step steps[] = {{'+', 1, TOP - 96}, {'-', 1, CALL}, {'-', 1, TOP - 96}};
+    EXPECT_ORPHANS(steps, "+1 - ", 1);
+}
+
+static void test_a_handler_on_another_stack_takes_no_managed_calls(void **state)
+{
+    (void)state;
+    static const step steps[] = {
+        {'+', 1, CALL}, {'+', 20, OTHER - 80}, {'+', 2, CALL}, {'-', 2, THROWN}, {'-', 1, CALL}};
+    EXPECT(steps, "+1 +2 ~ - ");
+}
+
+static void test_what_ended_among_lost_records_is_truncated(void **state)
+{
+    (void)state;
+    static const step steps[] = {{'+', 1, CALL},
+                                 {'+', 2, CALL},
+                                 {'n', SJ_NOTE_DROPPED_CALLS, 1},
+                                 {'n', SJ_NOTE_DROPPED_EVENTS, 3},
+                                 {'-', 1, CALL}};
+    EXPECT(steps, "+1 +2 ! - ");
+}
+
+/* A random program of managed and native calls that throws now and then. */
+typedef struct frame {
+    uint32_t function;
+    uint64_t stack; /* of native calls; managed ones have that of the call below */
+    bool is_managed;
+} frame;
+
+static size_t make_program(uint64_t seed, step *steps)
+{
+    static frame stack[256];
+    size_t depth = 0;
+    size_t count = 0;
+    uint64_t random = seed;
+    while (count < STEPS) {
+        const uint64_t dice = trace_random(&random);
+        const uint64_t below = depth > 0 ? stack[depth - 1].stack : TOP;
+        if (depth == 0 || (depth < 200 && dice % 100 < 52)) {
+            const bool is_managed = (dice >> 8) % 10 < 6;
+            const uint32_t function = (uint32_t)(dice >> 16) % 7 + (is_managed ? 1 : 8);
+            const uint64_t at = is_managed ? below : below - 16 - (dice >> 30) % 8 * 16;
+            stack[depth++] = (frame){function, at, is_managed};
+            steps[count++] = (step){'+', function, is_managed ? CALL : at};
+            continue;
+        }
+        const frame left = stack[--depth];
+        const bool is_thrown = left.is_managed && (dice >> 8) % 20 == 0;
+        steps[count++] =
+            (step){'-', left.function, left.is_managed ? (is_thrown ? THROWN : CALL) : left.stack};
+    }
+    return count;
+}
+
+static void test_both_ways_make_the_same_blocks(void **state)
+{
+    (void)state;
+    static step steps[STEPS];
+    static sj_record records[STEPS];
+    for (uint64_t seed = 1; seed <= 20; seed++) {
+        story told[2];
+        sj_assembler_counters counters;
+        const size_t count = make_program(seed, steps);
+        for (int way = 0; way < 2; way++) {
+            open_story(&told[way], seed % 2 ? 97 : 5000);
+            for (size_t i = 0; i < count; i++) {
+                records[i] = record_of(&steps[i], told[way].ticks += 10);
+                if (way == 0) {
+                    assert_int_equal(
+                        sj_assembler_feed(told[0].assembler, &records[i], 1, told[0].ticks), SJ_OK);
+                }
+            }
+            if (way == 1) {
+                assert_int_equal(
+                    sj_assembler_feed(told[1].assembler, records, count, told[1].ticks), SJ_OK);
+            }
+            finish(&told[way]);
+        }
+        sj_assembler_get_counters(told[0].assembler, &counters);
+        assert_int_equal(counters.orphan_exits, 0);
+        assert_int_equal(counters.truncated, 0);
+        assert_true(counters.thrown > 0);
+        assert_int_equal(told[0].store.count, told[1].store.count);
+        for (size_t i = 0; i < told[0].store.count; i++) {
+            assert_int_equal(told[0].store.blocks[i].size, told[1].store.blocks[i].size);
+            assert_memory_equal(told[0].store.blocks[i].data, told[1].store.blocks[i].data,
+                                told[0].store.blocks[i].size);
+        }
+        close_story(&told[0]);
+        close_story(&told[1]);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_calls_nest_by_order),
+        cmocka_unit_test(test_an_exception_leaves_call_by_call),
+        cmocka_unit_test(test_native_calls_inside_managed_ones_and_the_reverse_make_one_tree),
+        cmocka_unit_test(test_a_native_entry_ends_managed_calls_only_with_the_native_one_below),
+        cmocka_unit_test(test_a_native_exit_ends_the_managed_calls_above),
+        cmocka_unit_test(test_an_exception_through_native_frames_ends_them),
+        cmocka_unit_test(test_a_runtime_that_unwinds_within_recorded_functions_goes_on),
+        cmocka_unit_test(test_exits_without_entries_are_orphans),
+        cmocka_unit_test(test_a_native_function_of_the_same_number_is_not_left_by_a_managed_exit),
+        cmocka_unit_test(test_a_handler_on_another_stack_takes_no_managed_calls),
+        cmocka_unit_test(test_what_ended_among_lost_records_is_truncated),
+        cmocka_unit_test(test_both_ways_make_the_same_blocks),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,319 @@
+/* Values find their calls, whatever comes between, and nothing else. */
+#include "agent/assembler/assembler.h"
+#include "agent/assembler/value_queue.h"
+#include "tests/support/assembler_check.h"
+#include "tests/support/call_trace.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdlib.h>
+
+#include <cmocka.h>
+
+enum { TOP = 0x1100000, LOW = 0x1000000, FIRST = 0x10ffff8, SECOND = 0x10fff00 };
+
+static sj_record value_record(uint32_t function, uint64_t stack, sj_record_part part,
+                              uint8_t descriptor, uint64_t bits)
+{
+    const uint32_t word =
+        ((uint32_t)stack & SJ_RECORD_VALUE_STACK_MASK) | part | (uint32_t)descriptor << 24;
+    const uint32_t tag = (uint32_t)SJ_RECORD_VALUE << SJ_RECORD_FUNCTION_BITS | function;
+    sj_record record;
+    memcpy(record.bytes, &bits, sizeof(bits));
+    memcpy(record.bytes + 8, &word, sizeof(word));
+    memcpy(record.bytes + 12, &tag, sizeof(tag));
+    return record;
+}
+
+static bool put(sj_value_queue *queue, uint32_t function, uint64_t stack, sj_record_part part,
+                uint8_t descriptor, uint64_t bits)
+{
+    const sj_record record = value_record(function, stack, part, descriptor, bits);
+    return sj_value_queue_put(queue, &record);
+}
+
+static uint64_t eight(const char *text)
+{
+    uint64_t bits = 0;
+    memcpy(&bits, text, strlen(text) < 8 ? strlen(text) : 8);
+    return bits;
+}
+
+static void test_values_of_two_calls_stay_apart(void **state)
+{
+    (void)state;
+    sj_value_queue queue = {0};
+    sj_block_value value;
+    const uint8_t first = sj_value_descriptor(1, SJ_VALUE_INT);
+    const uint8_t second = sj_value_descriptor(2, SJ_VALUE_UINT);
+    const uint8_t result = sj_value_descriptor(0, SJ_VALUE_BOOL);
+    assert_true(put(&queue, 7, FIRST, SJ_PART_VALUE, first, UINT64_C(0xdead0000ffffffff)));
+    assert_true(put(&queue, 7, FIRST, SJ_PART_VALUE, second, UINT64_C(0xdead0000ffffffff)));
+    /* A handler's, and the same function's deeper. */
+    assert_true(put(&queue, 8, SECOND, SJ_PART_VALUE, first, 3));
+    assert_true(put(&queue, 7, SECOND, SJ_PART_VALUE, first, 4));
+    assert_true(put(&queue, 7, FIRST, SJ_PART_VALUE, result, 0x100));
+    assert_true(sj_value_queue_take(&queue, 8, SECOND, true, &value));
+    assert_int_equal(value.bits, 3);
+    assert_false(sj_value_queue_take(&queue, 8, SECOND, true, &value));
+    assert_true(sj_value_queue_take(&queue, 7, FIRST, true, &value));
+    assert_true(value.descriptor == first && (int64_t)value.bits == -1);
+    assert_true(sj_value_queue_take(&queue, 7, FIRST, true, &value));
+    assert_true(value.descriptor == second && value.bits == UINT32_MAX);
+    assert_false(sj_value_queue_take(&queue, 7, FIRST, true, &value));
+    assert_true(sj_value_queue_take(&queue, 7, FIRST, false, &value));
+    assert_true(value.descriptor == result && value.bits == 0);
+    assert_int_equal(queue.count, 1);
+}
+
+static void test_texts_are_put_together(void **state)
+{
+    (void)state;
+    sj_value_queue queue = {0};
+    sj_block_value value;
+    const uint8_t text = sj_value_descriptor(1, SJ_VALUE_STRING);
+    assert_true(put(&queue, 7, FIRST, SJ_PART_VALUE, text, 11));
+    assert_true(put(&queue, 7, FIRST, SJ_PART_TEXT, text, eight("twelve b")));
+    assert_true(put(&queue, 9, SECOND, SJ_PART_VALUE, text, (uint64_t)SJ_VALUE_NULL << 8));
+    assert_true(put(&queue, 7, FIRST, SJ_PART_TEXT, text, eight("yte")));
+    assert_false(put(&queue, 7, FIRST, SJ_PART_TEXT, text, eight("more")));
+    assert_true(sj_value_queue_take(&queue, 7, FIRST, true, &value));
+    assert_int_equal(value.text_bytes, 11);
+    assert_memory_equal(value.text, "twelve byte", 11);
+    assert_true(sj_value_queue_take(&queue, 9, SECOND, true, &value));
+    assert_true(value.note == SJ_VALUE_NULL && value.text_bytes == 0);
+    /* One that lacks its end is no value. */
+    assert_true(put(&queue, 7, FIRST, SJ_PART_VALUE, text, 9 | (uint64_t)SJ_VALUE_CUT << 8));
+    assert_true(put(&queue, 7, FIRST, SJ_PART_TEXT, text, eight("twelve b")));
+    assert_false(sj_value_queue_take(&queue, 7, FIRST, true, &value));
+    assert_int_equal(queue.count, 0);
+}
+
+static void test_what_nobody_takes_gives_way(void **state)
+{
+    (void)state;
+    sj_value_queue queue = {0};
+    sj_block_value value;
+    const uint8_t first = sj_value_descriptor(1, SJ_VALUE_LONG);
+    assert_true(put(&queue, 7, FIRST, SJ_PART_VALUE, first, 1));
+    assert_true(put(&queue, 7, FIRST, SJ_PART_VALUE, first, 2));
+    assert_int_equal(queue.count, 1);
+    for (uint32_t i = 0; i < SJ_VALUE_QUEUE; i++) {
+        assert_true(put(&queue, 100 + i, FIRST, SJ_PART_VALUE, first, i));
+    }
+    assert_int_equal(queue.count, SJ_VALUE_QUEUE);
+    assert_false(sj_value_queue_take(&queue, 7, FIRST, true, &value));
+    assert_true(sj_value_queue_take(&queue, 100, FIRST, true, &value));
+}
+
+static void test_records_that_are_no_values_are_refused(void **state)
+{
+    (void)state;
+    sj_value_queue queue = {0};
+    const uint8_t text = sj_value_descriptor(1, SJ_VALUE_STRING);
+    assert_false(put(&queue, 7, FIRST, SJ_PART_RECEIVER, 0, 1));
+    assert_false(put(&queue, 7, FIRST, SJ_PART_TEXT, text, 1));
+    assert_false(put(&queue, 7, FIRST, SJ_PART_VALUE, 0, 1));
+    assert_false(put(&queue, 7, FIRST, SJ_PART_VALUE, 0xf1, 1));
+    assert_false(put(&queue, 7, FIRST, SJ_PART_VALUE, 0x19, 1));
+    assert_false(put(&queue, 7, FIRST, SJ_PART_VALUE, text, SJ_VALUE_TEXT_BYTES + 1));
+    assert_false(put(&queue, 7, FIRST, SJ_PART_VALUE, text, UINT64_C(4) << 8));
+    assert_int_equal(queue.count, 0);
+}
+
+/* A thread whose calls all have a value at their entry and one at their exit. */
+typedef struct valued_thread {
+    sj_block_encoder *encoder;
+    sj_assembler *assembler;
+    block_store store;
+    uint64_t ticks;
+} valued_thread;
+
+static void open_thread(valued_thread *thread, uint32_t block_events)
+{
+    *thread = (valued_thread){.ticks = 1000};
+    assert_int_equal(sj_block_encoder_new(&thread->encoder), SJ_OK);
+    const sj_assembler_options options = {.stack_low = LOW,
+                                          .stack_high = TOP,
+                                          .start_ticks = thread->ticks,
+                                          .block_events = block_events,
+                                          .encoder = thread->encoder};
+    const sj_assembler_sink sink = block_store_sink(&thread->store);
+    assert_int_equal(sj_assembler_new(&options, &sink, &thread->assembler), SJ_OK);
+}
+
+static void feed(valued_thread *thread, sj_record record)
+{
+    thread->ticks += 10;
+    assert_int_equal(sj_assembler_feed(thread->assembler, &record, 1, thread->ticks), SJ_OK);
+}
+
+static void feed_event(valued_thread *thread, sj_record_kind kind, uint32_t function,
+                       uint64_t stack)
+{
+    feed(thread, trace_record(kind, function, stack, thread->ticks + 10));
+}
+
+static void feed_value(valued_thread *thread, uint32_t position, uint64_t stack, uint64_t bits)
+{
+    feed(thread,
+         value_record(7, stack, SJ_PART_VALUE, sj_value_descriptor(position, SJ_VALUE_LONG), bits));
+}
+
+static void finish(valued_thread *thread, sj_assembler_counters *counters)
+{
+    assert_int_equal(sj_assembler_end(thread->assembler, thread->ticks + 10, true, 0), SJ_OK);
+    sj_assembler_get_counters(thread->assembler, counters);
+    assert_null(assembler_check(counters, &thread->store));
+}
+
+static void close_thread(valued_thread *thread)
+{
+    sj_assembler_free(thread->assembler);
+    sj_block_encoder_free(thread->encoder);
+    block_store_free(&thread->store);
+}
+
+/* Calls `check` for each value of the blocks, in order; returns how many there are. */
+static size_t each_value(const valued_thread *thread,
+                         void (*check)(const sj_block_value *value, size_t number))
+{
+    size_t count = 0;
+    sj_block_decoder *decoder;
+    assert_int_equal(sj_block_decoder_new(&decoder), SJ_OK);
+    for (size_t i = 0; i < thread->store.count; i++) {
+        const stored_block *stored = &thread->store.blocks[i];
+        sj_block block;
+        assert_int_equal(
+            sj_block_decode(decoder, (sj_slice){stored->data, stored->size}, SJ_WANT_ALL, &block),
+            SJ_OK);
+        for (size_t j = 0; j < block.value_count; j++) {
+            check(&block.values[j], count++);
+        }
+    }
+    sj_block_decoder_free(decoder);
+    return count;
+}
+
+enum { DEPTH = 50 };
+
+static void check_nested(const sj_block_value *value, size_t number)
+{
+    const bool is_entry = number < DEPTH;
+    const uint64_t call = is_entry ? number : 2 * DEPTH - 1 - number;
+    assert_int_equal(value->call_index, call);
+    assert_int_equal(sj_value_position(value->descriptor), is_entry ? 1 : 0);
+    assert_int_equal(value->bits, is_entry ? call : call * 100);
+    assert_int_equal(value->rule, 0);
+}
+
+/* The exits lie some blocks behind the entries. */
+static void test_values_know_their_calls_over_many_blocks(void **state)
+{
+    (void)state;
+    valued_thread thread;
+    sj_assembler_counters counters;
+    open_thread(&thread, 7);
+    for (uint64_t i = 0; i < DEPTH; i++) {
+        feed_value(&thread, 1, FIRST - 64 * i, i);
+        feed_event(&thread, SJ_RECORD_ENTER, 7, FIRST - 64 * i);
+    }
+    for (uint64_t i = DEPTH; i-- > 0;) {
+        feed_value(&thread, 0, FIRST - 64 * i, i * 100);
+        feed_event(&thread, SJ_RECORD_LEAVE, 7, FIRST - 64 * i);
+    }
+    finish(&thread, &counters);
+    assert_true(counters.values == 2 * DEPTH && counters.value_records == 2 * DEPTH);
+    assert_true(thread.store.count > 10);
+    assert_int_equal(each_value(&thread, check_nested), 2 * DEPTH);
+    close_thread(&thread);
+}
+
+static void check_second(const sj_block_value *value, size_t number)
+{
+    assert_int_equal(number, 0);
+    assert_true(value->call_index == 5 && value->bits == 22);
+}
+
+/* What waits when records are lost belongs to nobody: its entry may be among them. */
+static void test_no_value_crosses_a_gap(void **state)
+{
+    (void)state;
+    valued_thread thread;
+    sj_assembler_counters counters;
+    open_thread(&thread, 0);
+    feed_value(&thread, 1, FIRST, 11);
+    feed_event(&thread, SJ_RECORD_NOTE, SJ_NOTE_DROPPED_CALLS, 4);
+    feed_event(&thread, SJ_RECORD_NOTE, SJ_NOTE_DROPPED_EVENTS, 8);
+    feed_event(&thread, SJ_RECORD_ENTER, 7, FIRST);
+    feed_event(&thread, SJ_RECORD_LEAVE, 7, FIRST);
+    feed_value(&thread, 1, FIRST, 22);
+    feed_event(&thread, SJ_RECORD_ENTER, 7, FIRST);
+    feed_event(&thread, SJ_RECORD_LEAVE, 7, FIRST);
+    finish(&thread, &counters);
+    assert_int_equal(each_value(&thread, check_second), 1);
+    close_thread(&thread);
+}
+
+static void check_many(const sj_block_value *value, size_t number)
+{
+    assert_true(value->call_index == number && value->bits == number);
+}
+
+static void test_blocks_are_cut_before_they_have_too_many_values(void **state)
+{
+    (void)state;
+    enum { CALLS = 2 * SJ_BLOCK_MAX_VALUES };
+    valued_thread thread;
+    sj_assembler_counters counters;
+    open_thread(&thread, 0);
+    for (uint64_t i = 0; i < CALLS; i++) {
+        feed_value(&thread, 1, FIRST, i);
+        feed_event(&thread, SJ_RECORD_ENTER, 7, FIRST);
+        feed_event(&thread, SJ_RECORD_LEAVE, 7, FIRST);
+    }
+    finish(&thread, &counters);
+    assert_int_equal(each_value(&thread, check_many), CALLS);
+    close_thread(&thread);
+}
+
+static void check_any(const sj_block_value *value, size_t number)
+{
+    (void)number;
+    assert_int_equal(value->bits, value->call_index);
+}
+
+static void test_values_of_blocks_that_are_refused_are_counted(void **state)
+{
+    (void)state;
+    enum { CALLS = 2000 };
+    valued_thread thread;
+    sj_assembler_counters counters;
+    open_thread(&thread, 20);
+    thread.store.refuse_per_million = 300000;
+    for (uint64_t i = 0; i < CALLS; i++) {
+        feed_value(&thread, 1, FIRST, i);
+        feed_event(&thread, SJ_RECORD_ENTER, 7, FIRST);
+        feed_event(&thread, SJ_RECORD_LEAVE, 7, FIRST);
+    }
+    finish(&thread, &counters);
+    assert_true(counters.refused_values > 0);
+    assert_int_equal(counters.values + counters.refused_values, CALLS);
+    assert_int_equal(each_value(&thread, check_any), counters.values);
+    close_thread(&thread);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_values_of_two_calls_stay_apart),
+        cmocka_unit_test(test_texts_are_put_together),
+        cmocka_unit_test(test_what_nobody_takes_gives_way),
+        cmocka_unit_test(test_records_that_are_no_values_are_refused),
+        cmocka_unit_test(test_values_know_their_calls_over_many_blocks),
+        cmocka_unit_test(test_no_value_crosses_a_gap),
+        cmocka_unit_test(test_blocks_are_cut_before_they_have_too_many_values),
+        cmocka_unit_test(test_values_of_blocks_that_are_refused_are_counted),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,263 @@
+/* Which records the call filter passes on to the assembler, and what it reports of functions that
+ * were unhooked. The assembler is replaced by a list. */
+#include "agent/drain/call_filter.h"
+
+#include "tests/support/check.h"
+#include "tests/support/fake_arena.h"
+
+#include <stdlib.h>
+
+enum {
+    STACK = 0x7f0000,
+    STACK_LOW = 0x7e0000,
+    STACK_HIGH = 0x800000,
+    OUTER = 3,
+    INNER = 4,
+    MOST = 64
+};
+
+static sj_record passed[MOST];
+static size_t passed_count;
+static size_t gap_at[MOST]; /* records that were passed before it */
+static size_t gap_count;
+static uint32_t open_function; /* of the assembler; 0: none */
+
+sj_status __wrap_sj_assembler_feed(sj_assembler *assembler, const sj_record *records, size_t count,
+                                   uint64_t now_ticks);
+sj_status __wrap_sj_assembler_feed(sj_assembler *assembler, const sj_record *records, size_t count,
+                                   uint64_t now_ticks)
+{
+    (void)assembler;
+    (void)now_ticks;
+    assert_true(passed_count + count <= MOST);
+    if (count > 0) { /* NULL when there are none */
+        memcpy(passed + passed_count, records, count * sizeof(*records));
+    }
+    passed_count += count;
+    return SJ_OK;
+}
+
+sj_status __wrap_sj_assembler_lost(sj_assembler *assembler, sj_gap_reason reason, uint64_t calls,
+                                   uint64_t events, uint64_t now_ticks);
+sj_status __wrap_sj_assembler_lost(sj_assembler *assembler, sj_gap_reason reason, uint64_t calls,
+                                   uint64_t events, uint64_t now_ticks)
+{
+    (void)assembler;
+    (void)calls;
+    (void)events;
+    (void)now_ticks;
+    assert_int_equal(reason, SJ_GAP_PAUSED);
+    gap_at[gap_count++] = passed_count;
+    return SJ_OK;
+}
+
+bool __wrap_sj_assembler_has_open(const sj_assembler *assembler,
+                                  bool (*is_one)(void *context, uint32_t function), void *context);
+bool __wrap_sj_assembler_has_open(const sj_assembler *assembler,
+                                  bool (*is_one)(void *context, uint32_t function), void *context)
+{
+    (void)assembler;
+    return open_function != 0 && is_one(context, open_function);
+}
+
+void __wrap_sj_assembler_visit_open(const sj_assembler *assembler,
+                                    void (*visit)(void *context, const sj_stack_frame *call),
+                                    void *context);
+void __wrap_sj_assembler_visit_open(const sj_assembler *assembler,
+                                    void (*visit)(void *context, const sj_stack_frame *call),
+                                    void *context)
+{
+    (void)assembler;
+    (void)visit;
+    (void)context;
+}
+
+typedef struct fixture {
+    sj_call_filter filter;
+    sj_policy policy;
+    sj_function_rules *rules;
+    sj_unhooked_set *unhooked;
+} fixture;
+
+static int set_up(void **state)
+{
+    static fixture f;
+    f = (fixture){0};
+    passed_count = 0;
+    gap_count = 0;
+    open_function = 0;
+    assert_int_equal(sj_unhooked_set_new(&f.unhooked), SJ_OK);
+    const sj_call_filter_thread thread = {.freed = f.unhooked,
+                                          .name = "test",
+                                          .start_ticks = 1,
+                                          .stack_low = STACK_LOW,
+                                          .stack_high = STACK_HIGH};
+    sj_call_filter_init(&f.filter, NULL, &thread);
+    *state = &f;
+    return 0;
+}
+
+static int tear_down(void **state)
+{
+    fixture *f = *state;
+    sj_call_filter_deinit(&f->filter);
+    sj_function_rules_free(f->rules);
+    sj_unhooked_set_release(f->unhooked);
+    return 0;
+}
+
+static void ask(fixture *f, uint64_t minimum_ticks)
+{
+    f->policy.minimum_ns = minimum_ticks;
+    assert_int_equal(sj_function_rules_new(&f->policy, &f->rules), SJ_OK);
+    const sj_call_filter_rules rules = {
+        .policy = &f->policy, .rules = f->rules, .minimum_ticks = minimum_ticks};
+    assert_int_equal(sj_call_filter_set(&f->filter, &rules, 1), SJ_OK);
+}
+
+static void feed(fixture *f, uint64_t ticks, sj_record_kind kind, uint32_t function, uint64_t stack)
+{
+    sj_record record;
+    fake_record_write(&record, ticks, kind, function, stack);
+    assert_int_equal(sj_call_filter_feed(&f->filter, &record, 1, ticks), SJ_OK);
+}
+
+static void enter(fixture *f, uint64_t ticks, uint32_t function, uint64_t stack)
+{
+    feed(f, ticks, SJ_RECORD_ENTER, function, stack);
+}
+
+static void leave(fixture *f, uint64_t ticks, uint32_t function, uint64_t stack)
+{
+    feed(f, ticks, SJ_RECORD_LEAVE, function, stack);
+}
+
+static void assert_passed(size_t index, sj_record_kind kind, uint32_t function)
+{
+    assert_true(index < passed_count);
+    assert_int_equal(sj_record_tag(&passed[index]),
+                     (uint32_t)kind << SJ_RECORD_FUNCTION_BITS | function);
+}
+
+static void call_both(fixture *f, uint64_t inner_ticks)
+{
+    enter(f, 100, OUTER, STACK);
+    enter(f, 110, INNER, STACK - 16);
+    leave(f, 110 + inner_ticks, INNER, STACK - 16);
+    leave(f, 1000, OUTER, STACK);
+}
+
+static void without_a_policy_everything_passes(void **state)
+{
+    call_both(*state, 1);
+    assert_int_equal(passed_count, 4);
+}
+
+static void calls_below_the_minimum_are_kept_out(void **state)
+{
+    ask(*state, 50);
+    call_both(*state, 49);
+    assert_int_equal(passed_count, 2);
+    assert_passed(0, SJ_RECORD_ENTER, OUTER);
+    assert_passed(1, SJ_RECORD_LEAVE, OUTER);
+}
+
+static void long_calls_pass_with_their_callers_in_order(void **state)
+{
+    ask(*state, 50);
+    call_both(*state, 50);
+    assert_int_equal(passed_count, 4);
+    assert_passed(0, SJ_RECORD_ENTER, OUTER);
+    assert_passed(1, SJ_RECORD_ENTER, INNER);
+    assert_passed(2, SJ_RECORD_LEAVE, INNER);
+}
+
+static void calls_that_are_too_deep_are_kept_out(void **state)
+{
+    fixture *f = *state;
+    f->policy.max_depth = 1;
+    ask(f, 0);
+    call_both(f, 500);
+    assert_int_equal(passed_count, 2);
+    assert_passed(1, SJ_RECORD_LEAVE, OUTER);
+}
+
+static void an_unwanted_thread_passes_nothing(void **state)
+{
+    fixture *f = *state;
+    f->policy.max_depth = 100;
+    ask(f, 0);
+    sj_call_filter_drop_all(&f->filter, true);
+    call_both(f, 500);
+    assert_int_equal(passed_count, 0);
+    sj_call_filter_drop_all(&f->filter, false);
+    call_both(f, 500);
+    assert_int_equal(passed_count, 4);
+}
+
+static void calls_on_other_stacks_pass(void **state)
+{
+    ask(*state, 50);
+    enter(*state, 100, INNER, STACK_LOW - 16);
+    leave(*state, 101, INNER, STACK_LOW - 16);
+    assert_int_equal(passed_count, 2);
+}
+
+static void a_call_that_is_held_back_at_the_end_passes(void **state)
+{
+    fixture *f = *state;
+    ask(f, 50);
+    enter(f, 100, OUTER, STACK);
+    assert_int_equal(passed_count, 0);
+    assert_int_equal(sj_call_filter_end(&f->filter, 120), SJ_OK);
+    assert_int_equal(passed_count, 1);
+}
+
+static void an_unhooked_open_call_is_a_gap_where_it_was_unhooked(void **state)
+{
+    static const uint32_t function = OUTER;
+    fixture *f = *state;
+    enter(f, 100, OUTER, STACK);
+    open_function = OUTER;
+    sj_unhooked_set_add(f->unhooked, &function, 1, 105);
+    enter(f, 104, INNER, STACK - 16);
+    assert_int_equal(gap_count, 0); /* its moment is still to come */
+    leave(f, 106, INNER, STACK - 16);
+    assert_int_equal(gap_count, 1);
+    assert_int_equal(gap_at[0], 2);
+    open_function = 0;
+    leave(f, 107, INNER, STACK - 16);
+    assert_int_equal(gap_count, 1);
+}
+
+static void a_late_entry_of_an_unhooked_function_is_a_gap(void **state)
+{
+    static const uint32_t function = OUTER;
+    fixture *f = *state;
+    sj_unhooked_set_add(f->unhooked, &function, 1, 105);
+    leave(f, 106, INNER, STACK);
+    open_function = OUTER;
+    enter(f, 107, OUTER, STACK);
+    assert_int_equal(gap_count, 1);
+    assert_int_equal(gap_at[0], 2); /* behind the entry */
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup_teardown(without_a_policy_everything_passes, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(calls_below_the_minimum_are_kept_out, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(long_calls_pass_with_their_callers_in_order, set_up,
+                                        tear_down),
+        cmocka_unit_test_setup_teardown(calls_that_are_too_deep_are_kept_out, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(an_unwanted_thread_passes_nothing, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(calls_on_other_stacks_pass, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(a_call_that_is_held_back_at_the_end_passes, set_up,
+                                        tear_down),
+        cmocka_unit_test_setup_teardown(an_unhooked_open_call_is_a_gap_where_it_was_unhooked,
+                                        set_up, tear_down),
+        cmocka_unit_test_setup_teardown(a_late_entry_of_an_unhooked_function_is_a_gap, set_up,
+                                        tear_down),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

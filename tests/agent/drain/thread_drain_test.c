@@ -1,0 +1,423 @@
+/* What of a thread's records is read and not yet sent, when blocks are refused: what a recorder
+ * that was killed then leaves to be told as lost. And what becomes of calls whose function is set
+ * free while they are open, or under way. */
+#include "agent/drain/thread_drain.h"
+#include "agent/host/clock.h"
+
+#include "tests/support/check.h"
+#include "tests/support/fake_arena.h"
+
+#include <stdlib.h>
+
+enum { STACK = 0x7f0000, FUNCTION = 5, CHUNKS = 4, BLOCK_EVENTS = 16, DEPTH = 40, CLOCK_STEP = 3 };
+
+typedef struct fixture {
+    fake_arena arena;
+    fake_thread thread;
+    char folder[64];
+    sj_spool *spool;
+    sj_frame_writer *writer;
+    sj_drain_shared shared;
+    sj_journal_data journal;
+    sj_process_drain process;
+    sj_thread_drain *drained;
+    uint64_t start; /* of the tests' clocks */
+} fixture;
+
+static uint32_t told_step;     /* of the clock, to the assembler */
+static unsigned offered;       /* blocks with events */
+static unsigned first_refused; /* the blocks that are, by number */
+static unsigned last_refused;
+static unsigned pauses;      /* gaps that say so */
+static unsigned pause_event; /* the event in front of which the last one lies */
+
+/* The linker leads the thread's calls here: blocks are short, and refused when the test says so. */
+sj_status __real_sj_assembler_new(const sj_assembler_options *options,
+                                  const sj_assembler_sink *sink, sj_assembler **assembler);
+sj_status __wrap_sj_assembler_new(const sj_assembler_options *options,
+                                  const sj_assembler_sink *sink, sj_assembler **assembler);
+sj_status __wrap_sj_assembler_new(const sj_assembler_options *options,
+                                  const sj_assembler_sink *sink, sj_assembler **assembler)
+{
+    sj_assembler_options small = *options;
+    told_step = options->clock_step;
+    small.block_events = BLOCK_EVENTS;
+    return __real_sj_assembler_new(&small, sink, assembler);
+}
+
+static void note_pauses(sj_slice bytes)
+{
+    sj_block_decoder *decoder;
+    sj_block block;
+    assert_int_equal(sj_block_decoder_new(&decoder), SJ_OK);
+    assert_int_equal(sj_block_decode(decoder, bytes, SJ_WANT_ALL, &block), SJ_OK);
+    for (size_t i = 0; i < block.gap_count; i++) {
+        if (block.gaps[i].reason == SJ_GAP_PAUSED) {
+            pauses++;
+            pause_event = block.gaps[i].before_event;
+        }
+    }
+    sj_block_decoder_free(decoder);
+}
+
+sj_status __wrap_sj_block_sink_take(const sj_drain_shared *shared, uint64_t thread,
+                                    const sj_block_header *header, sj_slice bytes);
+sj_status __wrap_sj_block_sink_take(const sj_drain_shared *shared, uint64_t thread,
+                                    const sj_block_header *header, sj_slice bytes)
+{
+    (void)shared;
+    (void)thread;
+    note_pauses(bytes);
+    offered += header->event_count != 0;
+    return offered >= first_refused && offered <= last_refused ? SJ_EFULL : SJ_OK;
+}
+
+static int set_up(void **state)
+{
+    fixture *f = calloc(1, sizeof(*f));
+    sj_error error = {0};
+    f->start = sj_clock_ticks() - 1000000;
+    offered = 0;
+    first_refused = 0;
+    last_refused = 0;
+    pauses = 0;
+    fake_arena_make(&f->arena, "1.0.arena", 1, CHUNKS);
+    fake_thread_start(&f->thread, &f->arena, 0, 77);
+    snprintf(f->folder, sizeof(f->folder), "/tmp/sj_drained_XXXXXX");
+    assert_non_null(mkdtemp(f->folder));
+    const sj_spool_options spool = {.directory = f->folder, .reserve_bytes = 1};
+    assert_int_equal(sj_spool_open(&spool, &f->spool, &error), SJ_OK);
+    const sj_frame_writer_options writer = {.spool = f->spool};
+    assert_int_equal(sj_frame_writer_new(&writer, &f->writer), SJ_OK);
+    f->shared.options.writer = f->writer;
+    f->shared.journal = &f->journal;
+    f->shared.clock_step = CLOCK_STEP;
+    f->shared.buffer = malloc(SJ_CHUNK_RECORDS * sizeof(sj_record));
+    assert_int_equal(sj_block_encoder_new(&f->shared.encoder), SJ_OK);
+    f->process = (sj_process_drain){
+        .shared = &f->shared, .tracked = {.pid = 1, .pidfd = -1}, .view = f->arena.view};
+    assert_int_equal(sj_unhooked_set_new(&f->process.freed), SJ_OK);
+    assert_int_equal(sj_thread_drain_new(&f->process, 0, &f->drained), SJ_OK);
+    *state = f;
+    return 0;
+}
+
+static int tear_down(void **state)
+{
+    fixture *f = *state;
+    char command[96];
+    snprintf(command, sizeof(command), "rm -rf %s", f->folder);
+    sj_thread_drain_free(f->drained);
+    sj_unhooked_set_release(f->process.freed);
+    sj_frame_writer_free(f->writer);
+    sj_spool_close(f->spool);
+    sj_block_encoder_free(f->shared.encoder);
+    free(f->shared.buffer);
+    fake_arena_remove(&f->arena);
+    free(f);
+    return system(command);
+}
+
+static uint64_t unsent(const fixture *f)
+{
+    return sj_arena_view_slot(&f->arena.view, 0)->cursor.unsent;
+}
+
+/* Calls that go ever deeper, and an exit of the outermost one only: the others end without. */
+static void unwind(fixture *f)
+{
+    for (uint64_t i = 0; i < DEPTH; i++) {
+        assert_true(fake_thread_put(&f->thread, SJ_RECORD_ENTER, FUNCTION, STACK - 16 * i));
+    }
+    assert_true(fake_thread_put(&f->thread, SJ_RECORD_LEAVE, FUNCTION, STACK));
+}
+
+static void read_all(fixture *f)
+{
+    uint64_t records = 0;
+    assert_int_equal(sj_thread_drain_read(f->drained, SJ_READ_ALL, 1, &records), SJ_OK);
+}
+
+/* Blocks 1 and 2 are entries, 3 half endings, 4 all endings, 5 endings and the exit. */
+static void endings_of_refused_blocks_are_no_records_of_the_next(void **state)
+{
+    fixture *f = *state;
+    first_refused = 3;
+    last_refused = 4;
+    unwind(f);
+    assert_true(fake_thread_call(&f->thread, FUNCTION));
+    read_all(f);
+    assert_int_equal(offered, 5);
+    assert_int_equal(unsent(f), 2); /* the call, in no block as yet */
+    assert_int_equal(sj_thread_drain_flush(f->drained), SJ_OK);
+    assert_int_equal(unsent(f), 0);
+}
+
+/* A flush counts them among the events that no block has told. */
+static void nor_are_they_told_off_twice(void **state)
+{
+    fixture *f = *state;
+    first_refused = 3;
+    last_refused = 5;
+    unwind(f);
+    read_all(f);
+    assert_int_equal(sj_thread_drain_flush(f->drained), SJ_OK);
+    assert_int_equal(offered, 5);
+    assert_int_equal(unsent(f), 3 * BLOCK_EVENTS);
+    for (int i = 0; i < BLOCK_EVENTS / 2 + 1; i++) {
+        assert_true(fake_thread_call(&f->thread, FUNCTION));
+    }
+    read_all(f);
+    assert_int_equal(offered, 6);
+    assert_int_equal(unsent(f), 2);
+}
+
+static void blocks_may_be_told_in_steps_of_the_clock(void **state)
+{
+    read_all(*state);
+    assert_int_equal(told_step, CLOCK_STEP);
+}
+
+static void receivers_tell_whose_hooks_are_theirs(void **state)
+{
+    const fixture *f = *state;
+    assert_ptr_equal(f->drained->reader.receivers.freed, f->process.freed);
+}
+
+/* Two calls of FUNCTION, one in the other; FUNCTION + 1 is set free at 1,500. */
+static void free_next_function(fixture *f)
+{
+    static const uint32_t freed = FUNCTION + 1;
+    f->thread.ticks = f->start + 1000;
+    assert_true(fake_thread_put(&f->thread, SJ_RECORD_ENTER, FUNCTION, STACK));
+    assert_true(fake_thread_put(&f->thread, SJ_RECORD_ENTER, FUNCTION, STACK - 16));
+    sj_unhooked_set_add(f->process.freed, &freed, 1, f->start + 1500);
+    f->thread.ticks = f->start + 2000;
+}
+
+static void end_calls(fixture *f)
+{
+    assert_true(fake_thread_put(&f->thread, SJ_RECORD_LEAVE, FUNCTION, STACK));
+    read_all(f);
+    assert_int_equal(sj_thread_drain_flush(f->drained), SJ_OK);
+}
+
+/* Its end will not be seen. */
+static void an_entry_under_way_when_its_function_is_set_free_is_followed_by_a_gap(void **state)
+{
+    fixture *f = *state;
+    free_next_function(f);
+    assert_true(fake_thread_put(&f->thread, SJ_RECORD_NOTE, SJ_NOTE_WAITED, 800));
+    assert_true(fake_thread_put(&f->thread, SJ_RECORD_ENTER, FUNCTION + 1, STACK - 32));
+    end_calls(f);
+    assert_int_equal(pauses, 1);
+    assert_int_equal(pause_event, 3);
+}
+
+static void so_is_one_at_the_moment_of_an_exit(void **state)
+{
+    fixture *f = *state;
+    free_next_function(f);
+    assert_true(fake_thread_put(&f->thread, SJ_RECORD_LEAVE, FUNCTION, STACK - 16));
+    f->thread.ticks--;
+    assert_true(fake_thread_put(&f->thread, SJ_RECORD_ENTER, FUNCTION + 1, STACK - 16));
+    end_calls(f);
+    assert_int_equal(pauses, 1);
+    assert_int_equal(pause_event, 4);
+}
+
+/* A signal handler's call comes first: the clock of the entry was read before the change. */
+static void so_is_one_that_a_handler_interrupted(void **state)
+{
+    fixture *f = *state;
+    free_next_function(f);
+    assert_true(fake_thread_put(&f->thread, SJ_RECORD_ENTER, FUNCTION, STACK - 64));
+    assert_true(fake_thread_put(&f->thread, SJ_RECORD_LEAVE, FUNCTION, STACK - 64));
+    f->thread.ticks = f->start + 1400;
+    assert_true(fake_thread_put(&f->thread, SJ_RECORD_ENTER, FUNCTION + 1, STACK - 32));
+    f->thread.ticks = f->start + 3000;
+    end_calls(f);
+    assert_int_equal(pauses, 1);
+    assert_int_equal(pause_event, 5);
+}
+
+/* Calls shorter than some time are not told; what is held back until then gets its gap, too. */
+static void so_is_one_that_is_held_back(void **state)
+{
+    static const sj_policy policy = {.minimum_ns = 5000};
+    static const uint32_t freed = FUNCTION + 1;
+    fixture *f = *state;
+    sj_call_filter_rules rules = {.policy = &policy, .minimum_ticks = 5000};
+    assert_int_equal(sj_function_rules_new(&policy, &rules.rules), SJ_OK);
+    assert_int_equal(sj_call_filter_set(&f->drained->reader.filter, &rules, 1), SJ_OK);
+    f->thread.ticks = f->start + 1000;
+    assert_true(fake_thread_put(&f->thread, SJ_RECORD_ENTER, FUNCTION, STACK));
+    assert_true(fake_thread_put(&f->thread, SJ_RECORD_ENTER, FUNCTION + 1, STACK - 16));
+    read_all(f);
+    sj_unhooked_set_add(f->process.freed, &freed, 1, f->start + 1500);
+    f->thread.ticks = f->start + 9000;
+    end_calls(f);
+    assert_int_equal(pauses, 1);
+    assert_int_equal(pause_event, 2);
+    sj_function_rules_free(rules.rules);
+}
+
+static void entries_of_functions_hooked_again_are_not(void **state)
+{
+    static const uint32_t hooked = FUNCTION + 1;
+    fixture *f = *state;
+    free_next_function(f);
+    sj_unhooked_set_remove(f->process.freed, &hooked, 1);
+    assert_true(fake_thread_put(&f->thread, SJ_RECORD_ENTER, FUNCTION + 1, STACK - 32));
+    assert_true(fake_thread_put(&f->thread, SJ_RECORD_LEAVE, FUNCTION + 1, STACK - 32));
+    end_calls(f);
+    assert_int_equal(pauses, 0);
+}
+
+static void a_call_between_two_changes_is_whole(void **state)
+{
+    static const uint32_t changed = FUNCTION + 1;
+    fixture *f = *state;
+    free_next_function(f);
+    assert_true(fake_thread_put(&f->thread, SJ_RECORD_LEAVE, FUNCTION, STACK - 16));
+    read_all(f);
+    sj_unhooked_set_remove(f->process.freed, &changed, 1);
+    assert_true(fake_thread_put(&f->thread, SJ_RECORD_ENTER, FUNCTION + 1, STACK - 16));
+    assert_true(fake_thread_put(&f->thread, SJ_RECORD_LEAVE, FUNCTION + 1, STACK - 16));
+    sj_unhooked_set_add(f->process.freed, &changed, 1, f->start + 3000);
+    f->thread.ticks = f->start + 4000;
+    end_calls(f);
+    assert_int_equal(pauses, 0);
+}
+
+/* Each change has its own moment: this call ended after the first. */
+static void calls_that_end_between_two_changes_are_behind_the_first(void **state)
+{
+    static const uint32_t other = FUNCTION + 2;
+    static const uint32_t freed = FUNCTION + 1;
+    fixture *f = *state;
+    f->thread.ticks = f->start + 1000;
+    assert_true(fake_thread_put(&f->thread, SJ_RECORD_ENTER, FUNCTION, STACK));
+    assert_true(fake_thread_put(&f->thread, SJ_RECORD_ENTER, FUNCTION + 1, STACK - 16));
+    sj_unhooked_set_add(f->process.freed, &freed, 1, f->start + 1500);
+    f->thread.ticks = f->start + 2000;
+    assert_true(fake_thread_put(&f->thread, SJ_RECORD_ENTER, FUNCTION, STACK - 16));
+    assert_true(fake_thread_put(&f->thread, SJ_RECORD_LEAVE, FUNCTION, STACK - 16));
+    sj_unhooked_set_add(f->process.freed, &other, 1, f->start + 3000);
+    f->thread.ticks = f->start + 4000;
+    end_calls(f);
+    assert_int_equal(pauses, 1);
+    assert_int_equal(pause_event, 2);
+}
+
+/* Longer ago than half of what a record's clock can tell. */
+static void a_change_of_long_ago_is_noted(void **state)
+{
+    static const uint32_t freed = FUNCTION + 1;
+    fixture *f = *state;
+    const uint64_t early = f->start + 1000;
+    const uint64_t late = early + (UINT64_C(3) << 46);
+    sj_call_filter *filter = &f->drained->reader.filter;
+    sj_record records[2];
+    fake_record_write(&records[0], early, SJ_RECORD_ENTER, FUNCTION, STACK);
+    fake_record_write(&records[1], early, SJ_RECORD_ENTER, FUNCTION + 1, STACK - 16);
+    assert_int_equal(sj_call_filter_feed(filter, records, 2, early + 100), SJ_OK);
+    sj_unhooked_set_add(f->process.freed, &freed, 1, early + 500);
+    fake_record_write(&records[0], late, SJ_RECORD_LEAVE, FUNCTION, STACK);
+    assert_int_equal(sj_call_filter_feed(filter, records, 1, late + 100), SJ_OK);
+    assert_int_equal(sj_assembler_flush(f->drained->assembler, late), SJ_OK);
+    assert_int_equal(pauses, 1);
+    assert_int_equal(pause_event, 2);
+}
+
+/* A value has no time; the record that it belongs to is still to come. */
+static void values_alone_do_not_come_after_a_change(void **state)
+{
+    static const uint32_t freed = FUNCTION + 1;
+    fixture *f = *state;
+    f->thread.ticks = f->start + 1000;
+    assert_true(fake_thread_put(&f->thread, SJ_RECORD_ENTER, FUNCTION, STACK));
+    assert_true(fake_thread_put(&f->thread, SJ_RECORD_ENTER, FUNCTION + 1, STACK - 16));
+    assert_true(fake_thread_put(&f->thread, SJ_RECORD_VALUE, FUNCTION + 1, STACK - 16));
+    sj_unhooked_set_add(f->process.freed, &freed, 1, f->start + 1500);
+    read_all(f);
+    assert_true(fake_thread_put(&f->thread, SJ_RECORD_LEAVE, FUNCTION + 1, STACK - 16));
+    f->thread.ticks = f->start + 4000;
+    end_calls(f);
+    assert_int_equal(pauses, 0);
+}
+
+/* What was open when the program was attached to has no record: it may end before the thread's
+ * first one, unseen. */
+static void calls_open_from_before_are_behind_changes_since(void **state)
+{
+    static const uint32_t freed = FUNCTION + 1;
+    fixture *f = *state;
+    sj_open_call_at_attach open[] = {{.tid = 77, .function = FUNCTION, .stack = STACK},
+                                     {.tid = 77, .function = FUNCTION + 1, .stack = STACK - 16}};
+    sj_thread_drain_free(f->drained);
+    f->shared.preopened = open;
+    f->shared.preopened_count = 2;
+    f->shared.preopened_pid = f->process.tracked.pid;
+    f->shared.preopened_ticks = f->start + 1000;
+    sj_unhooked_set_add(f->process.freed, &freed, 1, f->start + 1500);
+    sj_arena_view_slot(&f->arena.view, 0)->start_ticks = f->start + 2000;
+    assert_int_equal(sj_thread_drain_new(&f->process, 0, &f->drained), SJ_OK);
+    f->thread.ticks = f->start + 2000;
+    assert_true(fake_thread_put(&f->thread, SJ_RECORD_ENTER, FUNCTION, STACK - 32));
+    assert_true(fake_thread_put(&f->thread, SJ_RECORD_LEAVE, FUNCTION, STACK - 32));
+    end_calls(f);
+    assert_int_equal(pauses, 1);
+    assert_int_equal(pause_event, 2);
+}
+
+static void a_thread_first_looked_at_after_a_change_has_calls_from_before(void **state)
+{
+    static const sj_policy policy = {.budget_percent = 5};
+    static const uint32_t freed = FUNCTION + 1;
+    fixture *f = *state;
+    f->shared.options.policy = &policy;
+    f->shared.options.ns_per_tick = 1;
+    sj_thread_drain_free(f->drained);
+    sj_arena_view_slot(&f->arena.view, 0)->start_ticks = f->start + 900;
+    f->thread.ticks = f->start + 1000;
+    assert_true(fake_thread_put(&f->thread, SJ_RECORD_ENTER, FUNCTION, STACK));
+    assert_true(fake_thread_put(&f->thread, SJ_RECORD_ENTER, FUNCTION + 1, STACK - 16));
+    sj_unhooked_set_add(f->process.freed, &freed, 1, f->start + 1500);
+    sj_unhooked_set_remove(f->process.freed, &freed, 1); /* hooked again */
+    assert_int_equal(sj_thread_drain_new(&f->process, 0, &f->drained), SJ_OK);
+    f->thread.ticks = f->start + 2000;
+    end_calls(f);
+    assert_int_equal(pauses, 1);
+    assert_int_equal(pause_event, 2);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup_teardown(endings_of_refused_blocks_are_no_records_of_the_next,
+                                        set_up, tear_down),
+        cmocka_unit_test_setup_teardown(nor_are_they_told_off_twice, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(
+            an_entry_under_way_when_its_function_is_set_free_is_followed_by_a_gap, set_up,
+            tear_down),
+        cmocka_unit_test_setup_teardown(so_is_one_at_the_moment_of_an_exit, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(so_is_one_that_a_handler_interrupted, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(values_alone_do_not_come_after_a_change, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(calls_open_from_before_are_behind_changes_since, set_up,
+                                        tear_down),
+        cmocka_unit_test_setup_teardown(a_change_of_long_ago_is_noted, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(
+            a_thread_first_looked_at_after_a_change_has_calls_from_before, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(a_call_between_two_changes_is_whole, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(calls_that_end_between_two_changes_are_behind_the_first,
+                                        set_up, tear_down),
+        cmocka_unit_test_setup_teardown(so_is_one_that_is_held_back, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(entries_of_functions_hooked_again_are_not, set_up,
+                                        tear_down),
+        cmocka_unit_test_setup_teardown(receivers_tell_whose_hooks_are_theirs, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(blocks_may_be_told_in_steps_of_the_clock, set_up,
+                                        tear_down),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

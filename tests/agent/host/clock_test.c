@@ -1,0 +1,86 @@
+/* The step of clocks: of made ones, and of this machine's. */
+#include "agent/host/clock.h"
+
+#include "tests/support/check.h"
+
+static uint64_t step;
+static uint64_t now;
+static unsigned readings;
+static unsigned
+    moved_at; /* the reading before which the thread goes to another processor; 0: none */
+
+/* Goes on by 1 to 13 steps from one reading to the next. */
+static uint64_t read_made(void)
+{
+    readings++;
+    now += step * (1 + readings * 7 % 13);
+    return readings == moved_at ? ++now : now;
+}
+
+static uint64_t read_stopped(void)
+{
+    return 12345;
+}
+
+static int set_up(void **state)
+{
+    (void)state;
+    now = 1000003;
+    readings = 0;
+    moved_at = 0;
+    return 0;
+}
+
+static void a_step_is_found(void **state)
+{
+    static const uint64_t steps[] = {1, 2, 26, 30, 1000};
+    (void)state;
+    for (size_t i = 0; i < sizeof(steps) / sizeof(*steps); i++) {
+        step = steps[i];
+        assert_int_equal(sj_clock_step_of(read_made), steps[i]);
+    }
+}
+
+/* Processors' clocks may be apart by less than a step. */
+static void a_thread_that_is_moved_meanwhile_finds_it(void **state)
+{
+    (void)state;
+    step = 26;
+    moved_at = 300;
+    assert_int_equal(sj_clock_step_of(read_made), 26);
+}
+
+static void clocks_without_a_step_have_one_of_a_tick(void **state)
+{
+    (void)state;
+    assert_int_equal(sj_clock_step_of(read_stopped), 1);
+    step = UINT64_C(1) << 33; /* more than a block can tell */
+    assert_int_equal(sj_clock_step_of(read_made), 1);
+}
+
+static void readings_of_this_machine_are_so_far_apart(void **state)
+{
+    enum { PAIRS = 1000, PAUSE_LOOPS = 500 };
+    const uint32_t found = sj_clock_step();
+    unsigned between = 0;
+    (void)state;
+    assert_int_not_equal(found, 0);
+    for (unsigned i = 0; i < PAIRS; i++) {
+        const uint64_t before = sj_clock_ticks();
+        for (volatile int pause = 0; pause < PAUSE_LOOPS; pause++) {
+        }
+        between += (sj_clock_ticks() - before) % found != 0;
+    }
+    assert_true(between < PAIRS / 10); /* a thread is moved now and then */
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup(a_step_is_found, set_up),
+        cmocka_unit_test_setup(a_thread_that_is_moved_meanwhile_finds_it, set_up),
+        cmocka_unit_test_setup(clocks_without_a_step_have_one_of_a_tick, set_up),
+        cmocka_unit_test(readings_of_this_machine_are_so_far_apart),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

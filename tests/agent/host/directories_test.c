@@ -1,0 +1,99 @@
+/* Runtime directories lie where nobody else can have put something first. */
+#include "agent/host/directories.h"
+#include "tests/support/check.h"
+
+#include <stdlib.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+static char own[64];
+
+static int set_up(void **state)
+{
+    (void)state;
+    snprintf(own, sizeof(own), "/tmp/directories_test.%d", (int)getpid());
+    return mkdir(own, 0700) != 0 || setenv("XDG_RUNTIME_DIR", own, 1) != 0;
+}
+
+static int tear_down(void **state)
+{
+    (void)state;
+    return rmdir(own);
+}
+
+static bool is_used(void)
+{
+    char path[256];
+    sj_error error = {0};
+    assert_int_equal(sj_runtime_root(path, sizeof(path), &error), SJ_OK);
+    return strncmp(path, own, strlen(own)) == 0;
+}
+
+static void the_users_own_directory_is_used(void **state)
+{
+    (void)state;
+    assert_true(is_used());
+}
+
+static void one_that_others_write_to_is_not(void **state)
+{
+    (void)state;
+    assert_int_equal(chmod(own, 0777), 0);
+    assert_false(is_used());
+    assert_int_equal(chmod(own, 0770), 0);
+    assert_false(is_used());
+}
+
+static void one_of_another_user_is_not(void **state)
+{
+    (void)state;
+    if (geteuid() != 0) {
+        skip(); /* it cannot be given away */
+    }
+    assert_int_equal(chown(own, 65534, 65534), 0);
+    assert_false(is_used());
+}
+
+static void a_link_is_not(void **state)
+{
+    (void)state;
+    char link[80];
+    snprintf(link, sizeof(link), "%s.link", own);
+    assert_int_equal(symlink(own, link), 0);
+    assert_int_equal(setenv("XDG_RUNTIME_DIR", link, 1), 0);
+    assert_false(is_used());
+    assert_int_equal(unlink(link), 0);
+}
+
+static void a_sessions_directory_is_for_its_user_only(void **state)
+{
+    (void)state;
+    sj_session_id session = {{7}};
+    char path[256];
+    char parent[128];
+    struct stat about;
+    sj_error error = {0};
+    umask(0);
+    assert_int_equal(sj_runtime_directory_make(&session, path, sizeof(path), &error), SJ_OK);
+    assert_int_equal(stat(path, &about), 0);
+    assert_int_equal(about.st_mode & 0777, 0700);
+    snprintf(parent, sizeof(parent), "%s/sojourn", own);
+    assert_int_equal(stat(parent, &about), 0);
+    assert_int_equal(about.st_mode & 0777, 0700);
+    assert_int_equal(rmdir(path), 0);
+    assert_int_equal(rmdir(parent), 0);
+}
+
+#define CASE(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        CASE(the_users_own_directory_is_used),
+        CASE(one_that_others_write_to_is_not),
+        CASE(one_of_another_user_is_not),
+        CASE(a_link_is_not),
+        CASE(a_sessions_directory_is_for_its_user_only),
+    };
+    return cmocka_run_group_tests_name("host.directories", tests, NULL, NULL);
+}

@@ -1,0 +1,591 @@
+/* Every record is either in the arena or counted as dropped, whatever interrupts whom. */
+#include "tests/agent/inproc/recorder/probe_code.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <pthread.h>
+#include <sched.h>
+#include <setjmp.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdlib.h>
+#include <sys/syscall.h>
+#include <sys/time.h>
+
+#include <cmocka.h>
+
+static uint8_t *arena;
+static probe_function probe;
+
+static void start(const char *directory, sj_link_welcome welcome)
+{
+    char path[128];
+    CHECK(sj_recorder_start(directory, "1.1.arena", &welcome) == SJ_OK);
+    snprintf(path, sizeof(path), "%s/1.1.arena", directory);
+    arena = map_arena_file(path);
+    CHECK(arena != NULL);
+    probe = make_probe(5);
+}
+
+static void call_times(uint32_t count)
+{
+    for (uint32_t i = 0; i < count; i++) {
+        probe();
+    }
+}
+
+/* entries recorded + entries dropped = entries made; the same for exits by way of all events. */
+static void check_account(uint32_t thread, tally sum, uint64_t calls)
+{
+    sj_thread_slot *slot = arena_slot(arena, thread);
+    drain_thread(arena, thread, false, &sum);
+    tally window = {0};
+    tally_window(arena, thread, &window);
+    const uint64_t dropped_calls = atomic_load(&slot->dropped_calls) + window.enters;
+    const uint64_t dropped_events =
+        atomic_load(&slot->dropped_events) + window.enters + window.leaves;
+    if (sum.enters + dropped_calls != calls ||
+        sum.enters + sum.leaves + dropped_events != 2 * calls) {
+        fprintf(stderr, "calls %llu: entries %llu + %llu dropped, events %llu + %llu dropped\n",
+                (unsigned long long)calls, (unsigned long long)sum.enters,
+                (unsigned long long)dropped_calls, (unsigned long long)(sum.enters + sum.leaves),
+                (unsigned long long)dropped_events);
+        _exit(1);
+    }
+}
+
+static void drop_when_full(const char *directory)
+{
+    enum { CALLS = 100003, CHUNKS = 4 };
+    start(directory, make_welcome(2, CHUNKS, SJ_FULL_DROP_NEW));
+    errno = 77;
+    call_times(CALLS);
+    CHECK(errno == 77);
+    check_account(0, (tally){0}, CALLS);
+    CHECK(atomic_load(&arena_slot(arena, 0)->dropped_calls) > 0);
+
+    /* Room again: the notes come first and agree exactly with the counters. */
+    tally sum = {0};
+    drain_thread(arena, 0, true, &sum);
+    CHECK(sum.enters + sum.leaves == CHUNKS * SJ_CHUNK_RECORDS);
+    call_times(SJ_DISCARD_RECORDS);
+    const sj_record *first =
+        (const sj_record *)(arena + sj_arena_chunk_offset(2, CHUNKS, 0, 0) + SJ_CHUNK_HEADER_BYTES);
+    CHECK(sj_record_tag(&first[0]) == (UINT32_C(2) << 30 | SJ_NOTE_DROPPED_CALLS));
+    CHECK(sj_record_tag(&first[1]) == (UINT32_C(2) << 30 | SJ_NOTE_DROPPED_EVENTS));
+    CHECK(sj_record_stack(&first[0]) == atomic_load(&arena_slot(arena, 0)->dropped_calls));
+    CHECK(sj_record_stack(&first[1]) == atomic_load(&arena_slot(arena, 0)->dropped_events));
+    check_account(0, sum, CALLS + SJ_DISCARD_RECORDS);
+    CHECK(atomic_load(&arena_slot(arena, 0)->waited_ticks) == 0);
+}
+
+static void test_full_ring_drops_and_notes_exact_counts(void **state)
+{
+    (void)state;
+    assert_int_equal(run_in_child(drop_when_full), 0);
+}
+
+static void wait_when_full(const char *directory)
+{
+    enum { CALLS = 50021 };
+    start(directory, make_welcome(2, 2, SJ_FULL_WAIT));
+    struct timespec before;
+    struct timespec after;
+    clock_gettime(CLOCK_MONOTONIC, &before);
+    call_times(CALLS);
+    clock_gettime(CLOCK_MONOTONIC, &after);
+    const double waited =
+        (double)(after.tv_sec - before.tv_sec) + (double)(after.tv_nsec - before.tv_nsec) * 1e-9;
+    /* One wait of wait_ms, not one per window. */
+    CHECK(waited >= 0.050 && waited < 5.0);
+    CHECK(atomic_load(&arena_slot(arena, 0)->waited_ticks) > 0);
+    check_account(0, (tally){0}, CALLS);
+    tally sum = {0};
+    drain_thread(arena, 0, true, &sum);
+    call_times(SJ_DISCARD_RECORDS);
+    check_account(0, sum, CALLS + SJ_DISCARD_RECORDS);
+    drain_thread(arena, 0, false, &sum);
+    CHECK(sum.waited_notes == 1 && sum.noted_calls > 0);
+}
+
+static void test_full_ring_waits_once_then_drops(void **state)
+{
+    (void)state;
+    assert_int_equal(run_in_child(wait_when_full), 0);
+}
+
+static void ignore_signal(int number)
+{
+    (void)number;
+}
+
+/* What the kernel writes into a handler's frame where there are no restorers. */
+#define SIGNAL_FRAME_WORD UINT64_C(0x0000021046508001)
+
+/* A handler's return address that merely lies on the stack, as sigaction itself leaves it there. */
+static void wait_despite_installed_handler(const char *directory)
+{
+    struct {
+        uint64_t handler;
+        uint64_t flags;
+        uint64_t restorer;
+        uint64_t mask;
+    } installed = {0};
+    volatile uint64_t remains[64];
+    struct sigaction action = {.sa_handler = ignore_signal};
+    start(directory, make_welcome(2, 2, SJ_FULL_WAIT));
+    CHECK(sigaction(SIGUSR1, &action, NULL) == 0);
+    CHECK(syscall(SYS_rt_sigaction, SIGUSR1, NULL, &installed, sizeof(installed.mask)) == 0);
+#if defined(__aarch64__)
+    installed.restorer = SIGNAL_FRAME_WORD;
+#endif
+    CHECK(installed.restorer != 0);
+    for (uint32_t i = 0; i < 64; i++) {
+        remains[i] = installed.restorer;
+    }
+    call_times(50021);
+    CHECK(remains[0] == installed.restorer);
+    CHECK(atomic_load(&arena_slot(arena, 0)->waited_ticks) > 0);
+}
+
+static void test_an_installed_handler_does_not_keep_from_waiting(void **state)
+{
+    (void)state;
+    assert_int_equal(run_in_child(wait_despite_installed_handler), 0);
+}
+
+static _Atomic int stop_draining;
+static tally drained;
+
+static void *drain_all_the_time(void *argument)
+{
+    (void)argument;
+    while (!atomic_load(&stop_draining)) {
+        drain_thread(arena, 0, true, &drained);
+        usleep(300);
+    }
+    return NULL;
+}
+
+static void wait_and_lose_nothing(const char *directory)
+{
+    enum { CALLS = 300007 };
+    pthread_t drain;
+    sj_link_welcome welcome = make_welcome(2, 2, SJ_FULL_WAIT);
+    welcome.wait_ms = 20000;
+    start(directory, welcome);
+    CHECK(pthread_create(&drain, NULL, drain_all_the_time, NULL) == 0);
+    call_times(CALLS);
+    atomic_store(&stop_draining, 1);
+    pthread_join(drain, NULL);
+    drain_thread(arena, 0, false, &drained);
+    CHECK(drained.enters == CALLS && drained.leaves == CALLS);
+    CHECK(atomic_load(&arena_slot(arena, 0)->dropped_events) == 0);
+    CHECK(atomic_load(&((sj_arena_header *)arena)->drain_waiters) == 0);
+}
+
+static void test_blocking_ring_with_a_drain_loses_nothing(void **state)
+{
+    (void)state;
+    assert_int_equal(run_in_child(wait_and_lose_nothing), 0);
+}
+
+static _Atomic uint64_t handler_calls;
+static _Atomic uint64_t handler_runs;
+
+static void call_in_handler(int number)
+{
+    (void)number;
+    const uint32_t count = 1 + (uint32_t)(atomic_load(&handler_calls) % 7);
+    call_times(count);
+    atomic_fetch_add(&handler_calls, count);
+    atomic_fetch_add(&handler_runs, 1);
+}
+
+static void spin_for(uint32_t turns)
+{
+    for (volatile uint32_t spin = turns; spin > 0; spin--) {
+    }
+}
+
+/* Both signals, the second perhaps while the first is handled. What they interrupt then gets its
+ * time: where each instruction is slow, handlers would take all of it. */
+static void *signal_main_thread(void *target)
+{
+    const pid_t tid = *(const pid_t *)target;
+    for (uint32_t i = 0; !atomic_load(&stop_draining); i++) {
+        syscall(SYS_tgkill, getpid(), tid, i % 2 == 0 ? SIGUSR1 : SIGUSR2);
+        spin_for(i % 89);
+        syscall(SYS_tgkill, getpid(), tid, i % 2 == 0 ? SIGUSR2 : SIGUSR1);
+        while (!atomic_load(&stop_draining) && atomic_load(&handler_runs) < 2 * ((uint64_t)i + 1)) {
+            sched_yield();
+        }
+        spin_for(i % 977);
+    }
+    return NULL;
+}
+
+/* Two signals, each handler interruptible by the other, hammer a thread that itself records. */
+static void hammer(const char *directory, sj_full_policy policy, bool drain)
+{
+    enum { ROUNDS = 400, CALLS = 997, HANDLER_CALLS = 250 /* a round */ };
+    const char *fewer = getenv("SJ_HAMMER_ROUNDS"); /* where each instruction takes its time */
+    const uint64_t rounds = fewer != NULL ? strtoull(fewer, NULL, 10) : ROUNDS;
+    pthread_t signaller;
+    pthread_t drainer;
+    const pid_t tid = (pid_t)syscall(SYS_gettid);
+    struct sigaction action = {.sa_handler = call_in_handler};
+    sj_link_welcome welcome = make_welcome(2, 2, policy);
+    start(directory, welcome);
+    CHECK(sigaction(SIGUSR1, &action, NULL) == 0 && sigaction(SIGUSR2, &action, NULL) == 0);
+    sigset_t both;
+    sigemptyset(&both);
+    sigaddset(&both, SIGUSR1);
+    sigaddset(&both, SIGUSR2);
+    pthread_sigmask(SIG_BLOCK, &both, NULL);
+    CHECK(pthread_create(&signaller, NULL, signal_main_thread, (void *)&tid) == 0);
+    CHECK(!drain || pthread_create(&drainer, NULL, drain_all_the_time, NULL) == 0);
+    pthread_sigmask(SIG_UNBLOCK, &both, NULL);
+    uint64_t calls = 0;
+    for (uint32_t i = 0; i < rounds || atomic_load(&handler_calls) < rounds * HANDLER_CALLS; i++) {
+        call_times(CALLS);
+        calls += CALLS;
+    }
+    atomic_store(&stop_draining, 1);
+    pthread_join(signaller, NULL);
+    if (drain) {
+        pthread_join(drainer, NULL);
+    }
+    pthread_sigmask(SIG_BLOCK, &both, NULL);
+    /* What a handler dropped before the thread had its slot. */
+    const uint64_t early = atomic_load(&((sj_arena_header *)arena)->calls_refused);
+    CHECK(early * 2 == atomic_load(&((sj_arena_header *)arena)->events_refused));
+    check_account(0, drained, calls + atomic_load(&handler_calls) - early);
+}
+
+static void hammer_dropping(const char *directory)
+{
+    hammer(directory, SJ_FULL_DROP_NEW, false);
+}
+
+static void hammer_draining(const char *directory)
+{
+    hammer(directory, SJ_FULL_DROP_NEW, true);
+}
+
+static void hammer_blocking(const char *directory)
+{
+    hammer(directory, SJ_FULL_WAIT, true);
+}
+
+static void test_signal_handlers_keep_counts_exact(void **state)
+{
+    (void)state;
+    assert_int_equal(run_in_child(hammer_dropping), 0);
+}
+
+static void test_signal_handlers_keep_counts_exact_beside_a_drain(void **state)
+{
+    (void)state;
+    assert_int_equal(run_in_child(hammer_draining), 0);
+    assert_int_equal(run_in_child(hammer_blocking), 0);
+}
+
+static void fill_in_handler(int number)
+{
+    (void)number;
+    call_times(3 * SJ_CHUNK_RECORDS);
+}
+
+static void never_wait_in_handler(const char *directory)
+{
+    struct sigaction action = {.sa_handler = fill_in_handler};
+    start(directory, make_welcome(2, 2, SJ_FULL_WAIT));
+    CHECK(sigaction(SIGUSR1, &action, NULL) == 0);
+    CHECK(raise(SIGUSR1) == 0);
+    CHECK(atomic_load(&arena_slot(arena, 0)->dropped_events) > 0);
+    CHECK(atomic_load(&arena_slot(arena, 0)->waited_ticks) == 0);
+    check_account(0, (tally){0}, 3 * SJ_CHUNK_RECORDS);
+}
+
+static void test_a_signal_handler_never_waits(void **state)
+{
+    (void)state;
+    assert_int_equal(run_in_child(never_wait_in_handler), 0);
+}
+
+static void *call_thousand(void *argument)
+{
+    (void)argument;
+    call_times(1000);
+    return NULL;
+}
+
+static void run_thread(void)
+{
+    pthread_t thread;
+    CHECK(pthread_create(&thread, NULL, call_thousand, NULL) == 0);
+    pthread_join(thread, NULL);
+}
+
+/* The consumer's part when a thread has ended: count, zero, give back. */
+static void free_slot(uint32_t thread, tally *sum)
+{
+    sj_thread_slot *slot = arena_slot(arena, thread);
+    drain_thread(arena, thread, false, sum);
+    for (uint32_t i = 0; i < 2; i++) {
+        memset(arena + sj_arena_chunk_offset(2, 2, thread, i), 0, SJ_CHUNK_BYTES);
+    }
+    atomic_store(&slot->free_chunks, 3);
+    atomic_store(&slot->state, SJ_THREAD_FREE);
+}
+
+static void reuse_slots(const char *directory)
+{
+    start(directory, make_welcome(2, 2, SJ_FULL_DROP_NEW));
+    const sj_arena_header *header = (const sj_arena_header *)arena;
+    run_thread();
+    const uint32_t first_tid = arena_slot(arena, 0)->tid;
+    run_thread();
+    CHECK(arena_slot(arena, 1)->tid != first_tid);
+    run_thread();
+    CHECK(atomic_load(&header->threads_refused) == 1);
+    CHECK(atomic_load(&header->events_refused) == 2000);
+    CHECK(atomic_load(&header->calls_refused) == 1000);
+    tally sum = {0};
+    free_slot(0, &sum);
+    CHECK(sum.enters == 1000 && sum.leaves == 1000);
+    run_thread();
+    CHECK(arena_slot(arena, 0)->tid != first_tid);
+    CHECK(atomic_load(&arena_slot(arena, 0)->chunk_sequence) == 1);
+    sum = (tally){0};
+    free_slot(0, &sum);
+    CHECK(sum.enters == 1000 && sum.leaves == 1000);
+    CHECK(atomic_load(&header->threads_refused) == 1);
+}
+
+static void *call_some(void *count)
+{
+    call_times(*(const uint32_t *)count);
+    return NULL;
+}
+
+/* Threads that end after any number of calls, while the only slot is taken by one that lives: they
+ * do not wait for it, and each of their records is counted. */
+static void count_refused_threads(const char *directory)
+{
+    sj_link_welcome welcome = make_welcome(1, 2, SJ_FULL_WAIT);
+    welcome.wait_ms = 10000000;
+    start(directory, welcome);
+    const sj_arena_header *header = (const sj_arena_header *)arena;
+    uint64_t calls = 0;
+    call_times(1);
+    for (uint32_t count = 1; count <= 100; count++) {
+        pthread_t thread;
+        CHECK(pthread_create(&thread, NULL, call_some, &count) == 0);
+        pthread_join(thread, NULL);
+        calls += count;
+        CHECK(atomic_load(&header->calls_refused) == calls);
+        CHECK(atomic_load(&header->events_refused) == 2 * calls);
+        CHECK(atomic_load(&header->threads_refused) == count);
+    }
+    check_account(0, (tally){0}, 1);
+}
+
+static void test_calls_of_threads_without_a_slot_are_counted_exactly(void **state)
+{
+    (void)state;
+    assert_int_equal(run_in_child(count_refused_threads), 0);
+}
+
+static void *free_when_waited_for(void *sum)
+{
+    const sj_arena_header *header = (const sj_arena_header *)arena;
+    while (atomic_load(&header->slot_waiters) == 0) {
+        sched_yield();
+    }
+    free_slot(0, sum);
+    return NULL;
+}
+
+static void wait_for_slot(const char *directory)
+{
+    sj_link_welcome welcome = make_welcome(1, 2, SJ_FULL_WAIT);
+    tally sum = {0};
+    pthread_t consumer;
+    welcome.wait_ms = 10000000;
+    start(directory, welcome);
+    run_thread();
+    CHECK(pthread_create(&consumer, NULL, free_when_waited_for, &sum) == 0);
+    run_thread();
+    pthread_join(consumer, NULL);
+    CHECK(sum.enters == 1000 && sum.leaves == 1000);
+    sum = (tally){0};
+    CHECK(atomic_load(&arena_slot(arena, 0)->waited_ticks) > 0);
+    check_account(0, sum, 1000);
+    CHECK(atomic_load(&((sj_arena_header *)arena)->events_refused) == 0);
+}
+
+static void test_a_thread_waits_for_the_slot_of_one_that_has_ended(void **state)
+{
+    (void)state;
+    assert_int_equal(run_in_child(wait_for_slot), 0);
+}
+
+static void test_slots_of_ended_threads_are_reused(void **state)
+{
+    (void)state;
+    assert_int_equal(run_in_child(reuse_slots), 0);
+}
+
+static void wait_for(pid_t child)
+{
+    int status = -1;
+    CHECK(waitpid(child, &status, 0) == child && status == 0);
+}
+
+static void fork_with_handlers(const char *directory)
+{
+    start(directory, make_welcome(2, 2, SJ_FULL_DROP_NEW));
+    call_times(10);
+    sj_recorder_park();
+    call_times(5);
+    const pid_t child = fork();
+    if (child == 0) {
+        call_times(100);
+        sj_recorder_after_fork();
+        call_times(50000);
+        char path[128];
+        const sj_link_welcome welcome = make_welcome(2, 2, SJ_FULL_DROP_NEW);
+        CHECK(sj_recorder_start(directory, "2.1.arena", &welcome) == SJ_OK);
+        call_times(7);
+        snprintf(path, sizeof(path), "%s/2.1.arena", directory);
+        uint8_t *own = map_arena_file(path);
+        CHECK(own != NULL && arena_slot(own, 0)->tid == (uint32_t)getpid());
+        tally sum = {0};
+        drain_thread(own, 0, false, &sum);
+        CHECK(sum.enters == 7 && sum.leaves == 7);
+        _exit(0);
+    }
+    sj_recorder_unpark();
+    call_times(20);
+    wait_for(child);
+    check_account(0, (tally){0}, 35);
+}
+
+static void test_a_forked_child_records_into_its_own_arena(void **state)
+{
+    (void)state;
+    assert_int_equal(run_in_child(fork_with_handlers), 0);
+}
+
+/* A child that no handler saw stops at its next slow path and leaves its parent's state alone. */
+static void fork_without_handlers(const char *directory)
+{
+    start(directory, make_welcome(2, 2, SJ_FULL_DROP_NEW));
+    const pid_t child = (pid_t)syscall(SYS_clone, SIGCHLD, NULL, NULL, NULL, NULL);
+    if (child == 0) {
+        call_times(50000);
+        CHECK(!sj_recorder_is_armed());
+        sj_recorder_mark("child", false);
+        sj_recorder_set_state(SJ_ARENA_ENDED);
+        _exit(0);
+    }
+    wait_for(child);
+    CHECK(sj_recorder_is_armed());
+    CHECK(atomic_load(&((sj_arena_header *)arena)->state) == SJ_ARENA_STARTING);
+    CHECK(atomic_load(&((sj_arena_header *)arena)->mark_count) == 0);
+    CHECK(atomic_load(&arena_slot(arena, 0)->state) == SJ_THREAD_FREE);
+    call_times(10);
+    check_account(0, (tally){0}, 10);
+}
+
+static void test_a_child_without_handlers_disarms_itself(void **state)
+{
+    (void)state;
+    assert_int_equal(run_in_child(fork_without_handlers), 0);
+}
+
+static void store_marks(const char *directory)
+{
+    start(directory, make_welcome(2, 2, SJ_FULL_DROP_NEW));
+    char longest[100];
+    memset(longest, 'x', sizeof(longest) - 1);
+    longest[sizeof(longest) - 1] = '\0';
+    sj_recorder_mark("phase", false);
+    call_times(1);
+    sj_recorder_mark(longest, true);
+    sj_recorder_mark(NULL, true);
+    const sj_arena_mark *marks = (const sj_arena_mark *)(arena + SJ_ARENA_MARKS_OFFSET);
+    CHECK(atomic_load(&((sj_arena_header *)arena)->mark_count) == 2);
+    CHECK(strcmp(marks[0].name, "phase") == 0 && marks[0].end == 0);
+    CHECK(strlen(marks[1].name) == SJ_ARENA_MARK_BYTES - 1 && marks[1].end == 1);
+    CHECK(atomic_load(&marks[1].sequence) == 2);
+    const sj_record *records =
+        (const sj_record *)(arena + sj_arena_chunk_offset(2, 2, 0, 0) + SJ_CHUNK_HEADER_BYTES);
+    CHECK(sj_record_tag(&records[0]) == (UINT32_C(2) << 30 | SJ_NOTE_MARK_BEGIN));
+    CHECK(sj_record_tag(&records[3]) == (UINT32_C(2) << 30 | SJ_NOTE_MARK_END));
+    CHECK(sj_record_stack(&records[3]) == 1);
+}
+
+static void test_marks_are_in_the_table_and_in_the_stream(void **state)
+{
+    (void)state;
+    assert_int_equal(run_in_child(store_marks), 0);
+}
+
+static uint32_t count_descriptors(void)
+{
+    uint32_t count = 0;
+    DIR *directory = opendir("/proc/self/fd");
+    while (readdir(directory) != NULL) {
+        count++;
+    }
+    closedir(directory);
+    return count;
+}
+
+static void start_only_once(const char *directory)
+{
+    const uint32_t before = count_descriptors();
+    sj_link_welcome welcome = make_welcome(0, 2, SJ_FULL_DROP_NEW);
+    CHECK(sj_recorder_start(directory, "1.1.arena", &welcome) == SJ_EINVAL);
+    welcome = make_welcome(2, SJ_ARENA_MAX_CHUNKS + 1, SJ_FULL_DROP_NEW);
+    CHECK(sj_recorder_start(directory, "1.1.arena", &welcome) == SJ_EINVAL);
+    welcome.chunks_per_thread = SJ_ARENA_MAX_CHUNKS;
+    CHECK(sj_recorder_start("no-such-directory", "1.1.arena", &welcome) == SJ_EIO);
+    CHECK(!sj_recorder_is_armed());
+    start(directory, welcome);
+    CHECK(atomic_load(&arena_slot(arena, 1)->free_chunks) == UINT64_MAX);
+    CHECK(sj_recorder_start(directory, "1.1.arena", &welcome) == SJ_EEXIST);
+    call_times(10);
+    CHECK(count_descriptors() == before);
+}
+
+static void test_start_refuses_bad_sizes_and_leaves_no_descriptor(void **state)
+{
+    (void)state;
+    assert_int_equal(run_in_child(start_only_once), 0);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_full_ring_drops_and_notes_exact_counts),
+        cmocka_unit_test(test_full_ring_waits_once_then_drops),
+        cmocka_unit_test(test_an_installed_handler_does_not_keep_from_waiting),
+        cmocka_unit_test(test_blocking_ring_with_a_drain_loses_nothing),
+        cmocka_unit_test(test_signal_handlers_keep_counts_exact),
+        cmocka_unit_test(test_signal_handlers_keep_counts_exact_beside_a_drain),
+        cmocka_unit_test(test_a_signal_handler_never_waits),
+        cmocka_unit_test(test_slots_of_ended_threads_are_reused),
+        cmocka_unit_test(test_calls_of_threads_without_a_slot_are_counted_exactly),
+        cmocka_unit_test(test_a_thread_waits_for_the_slot_of_one_that_has_ended),
+        cmocka_unit_test(test_a_forked_child_records_into_its_own_arena),
+        cmocka_unit_test(test_a_child_without_handlers_disarms_itself),
+        cmocka_unit_test(test_marks_are_in_the_table_and_in_the_stream),
+        cmocka_unit_test(test_start_refuses_bad_sizes_and_leaves_no_descriptor),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,457 @@
+#include "agent/link/link_server.h"
+
+#include "agent/planner/plan_file.h"
+#include "tests/support/check.h"
+
+#include <stdlib.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+/* A scripted agent against the companion's end of the link, with a real spool behind it. */
+typedef struct fixture {
+    char directory[64];
+    char spool_directory[96];
+    sj_spool *spool;
+    sj_frame_writer *writer;
+    sj_selection selection;
+    sj_registry *registry;
+    sj_link_server *server;
+    uint64_t joined;
+    char arena_name[64];
+    char mark[300]; /* the last one, with its kind */
+    char document[300];
+    sj_status verdict; /* on documents */
+} fixture;
+
+static sj_status note_joined(void *context, const sj_link_process *process)
+{
+    fixture *f = context;
+    f->joined = process->number;
+    snprintf(f->arena_name, sizeof(f->arena_name), "%s", process->arena_name);
+    return SJ_OK;
+}
+
+static sj_status note_mark(void *context, const char *name, bool end)
+{
+    fixture *f = context;
+    snprintf(f->mark, sizeof(f->mark), "%s %s", end ? "end" : "begin", name);
+    return strcmp(name, "full") == 0 ? SJ_EFULL : SJ_OK;
+}
+
+static sj_status take_document(void *context, sj_slice document, int fd)
+{
+    fixture *f = context;
+    snprintf(f->document, sizeof(f->document), "%.*s", (int)document.size,
+             (const char *)document.data);
+    if (f->verdict == SJ_OK) {
+        sj_link_answer(fd, SJ_LINK_DONE, "it is obeyed");
+    }
+    return f->verdict;
+}
+
+static int set_up(void **state)
+{
+    fixture *f = calloc(1, sizeof(*f));
+    snprintf(f->directory, sizeof(f->directory), "/dev/shm/sj-link-XXXXXX");
+    assert_non_null(mkdtemp(f->directory));
+    snprintf(f->spool_directory, sizeof(f->spool_directory), "%s/spool", f->directory);
+    const sj_spool_options spool = {.directory = f->spool_directory};
+    assert_int_equal(sj_spool_open(&spool, &f->spool, NULL), SJ_OK);
+    const sj_frame_writer_options writer = {.spool = f->spool};
+    assert_int_equal(sj_frame_writer_new(&writer, &f->writer), SJ_OK);
+    const sj_registry_options registry = {
+        .writer = f->writer, .selection = &f->selection, .runtime_directory = f->directory};
+    assert_int_equal(sj_registry_new(&registry, &f->registry), SJ_OK);
+    const sj_link_server_options link = {.runtime_directory = f->directory,
+                                         .welcome = {.max_threads = 3, .chunks_per_thread = 5},
+                                         .registry = f->registry,
+                                         .context = f,
+                                         .joined = note_joined,
+                                         .mark = note_mark,
+                                         .policy = take_document};
+    assert_int_equal(sj_link_server_start(&link, &f->server, NULL), SJ_OK);
+    *state = f;
+    return 0;
+}
+
+static int tear_down(void **state)
+{
+    fixture *f = *state;
+    char command[256];
+    sj_link_server_stop(f->server);
+    sj_registry_free(f->registry);
+    sj_frame_writer_free(f->writer);
+    sj_spool_close(f->spool);
+    snprintf(command, sizeof(command), "rm -rf '%s'", f->directory);
+    assert_int_equal(system(command), 0);
+    free(f);
+    return 0;
+}
+
+static int connect_agent(const fixture *f)
+{
+    struct sockaddr_un address = {.sun_family = AF_UNIX};
+    const struct timeval limit = {.tv_sec = 20};
+    const int fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
+    snprintf(address.sun_path, sizeof(address.sun_path), "%s/control", f->directory);
+    assert_int_equal(connect(fd, (const struct sockaddr *)&address, sizeof(address)), 0);
+    assert_int_equal(setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &limit, sizeof(limit)), 0);
+    return fd;
+}
+
+static void say(int fd, uint16_t version, uint16_t type, const void *payload, size_t bytes,
+                const char *text)
+{
+    uint8_t packet[4096];
+    sj_writer writer = sj_writer_of(packet, sizeof(packet));
+    const sj_link_packet head = {
+        .version = version, .type = type, .payload_bytes = (uint32_t)(bytes + strlen(text))};
+    sj_write_bytes(&writer, &head, sizeof(head));
+    sj_write_bytes(&writer, payload, bytes);
+    sj_write_bytes(&writer, text, strlen(text));
+    assert_int_equal(send(fd, packet, sj_writer_used(&writer), MSG_NOSIGNAL),
+                     sj_writer_used(&writer));
+}
+
+/* hear returns the type of the answer, 0 when the server closed the connection. */
+static int hear(int fd, void *payload, size_t capacity)
+{
+    uint8_t packet[8192];
+    sj_link_packet head;
+    const ssize_t got = recv(fd, packet, sizeof(packet), 0);
+    if (got <= 0) {
+        return 0;
+    }
+    assert_true((size_t)got >= sizeof(head));
+    memcpy(&head, packet, sizeof(head));
+    assert_int_equal(head.payload_bytes, (size_t)got - sizeof(head));
+    if (capacity != 0) {
+        memcpy(payload, packet + sizeof(head),
+               head.payload_bytes < capacity ? head.payload_bytes : capacity);
+    }
+    return head.type;
+}
+
+static void say_hello(int fd, uint32_t pid, uint32_t occasion, const char *arena)
+{
+    sj_link_hello hello = {.pid = pid, .tid = pid, .occasion = occasion};
+    snprintf(hello.arena_name, sizeof(hello.arena_name), "%s", arena);
+    say(fd, SJ_LINK_VERSION, SJ_LINK_HELLO, &hello, sizeof(hello), "");
+}
+
+static int say_module(int fd, const char *path, bool is_main, void *answer, size_t capacity)
+{
+    const sj_link_module module = {
+        .bias = 0x555500000000, .is_main = is_main, .path_bytes = (uint32_t)strlen(path)};
+    say(fd, SJ_LINK_VERSION, SJ_LINK_MODULE, &module, sizeof(module), path);
+    return hear(fd, answer, capacity);
+}
+
+static void test_whole_conversation(void **state)
+{
+    fixture *f = *state;
+    sj_link_welcome welcome;
+    struct {
+        sj_link_plan plan;
+        char path[512];
+    } answer = {0};
+    char self[512] = "";
+    sj_link_server_counters counters;
+    const int fd = connect_agent(f);
+    say_hello(fd, (uint32_t)getpid(), SJ_OCCASION_START, "1.0.arena");
+    assert_int_equal(hear(fd, &welcome, sizeof(welcome)), SJ_LINK_WELCOME);
+    assert_int_equal(welcome.max_threads, 3);
+    assert_int_equal(welcome.chunks_per_thread, 5);
+    assert_int_equal(f->joined, 1);
+    assert_string_equal(f->arena_name, "1.0.arena");
+    assert_true(readlink("/proc/self/exe", self, sizeof(self) - 1) > 0);
+    assert_int_equal(say_module(fd, self, true, &answer, sizeof(answer)), SJ_LINK_PLAN);
+    assert_int_equal(answer.plan.first_function, 1);
+    assert_int_equal(access(answer.path, R_OK), 0);
+    const sj_link_applied applied = {.first_function = 1, .hooked = 10, .failed = 0};
+    say(fd, SJ_LINK_VERSION, SJ_LINK_APPLIED, &applied, sizeof(applied), "");
+    say(fd, SJ_LINK_VERSION, SJ_LINK_DONE, NULL, 0, "");
+    assert_int_equal(hear(fd, NULL, 0), SJ_LINK_DONE);
+    sj_link_server_get_counters(f->server, &counters);
+    assert_int_equal(counters.ready, 1);
+    assert_int_equal(counters.bad_packets, 0);
+    sj_registry_counters registry;
+    sj_registry_get_counters(f->registry, &registry);
+    assert_int_equal(registry.hooked, 10);
+    assert_true(registry.functions > 10);
+    close(fd);
+}
+
+static void test_system_libraries_and_unplannable_files_are_skipped(void **state)
+{
+    fixture *f = *state;
+    sj_link_skip skip = {0};
+    sj_link_welcome welcome;
+    const int fd = connect_agent(f);
+    say_hello(fd, (uint32_t)getpid(), SJ_OCCASION_START, "1.0.arena");
+    assert_int_equal(hear(fd, &welcome, sizeof(welcome)), SJ_LINK_WELCOME);
+    assert_int_equal(say_module(fd, "/lib/x86_64-linux-gnu/libm.so.6", false, &skip, sizeof(skip)),
+                     SJ_LINK_SKIP);
+    assert_int_equal(say_module(fd, "/nowhere/app", true, &skip, sizeof(skip)), SJ_LINK_SKIP);
+    assert_int_equal(skip.reason, SJ_SKIP_MODULE);
+    sj_registry_counters counters;
+    sj_registry_get_counters(f->registry, &counters);
+    assert_int_equal(counters.plan_failures, 1);
+    close(fd);
+}
+
+static int ask_about(int fd, uint16_t type, const char *path, void *answer, size_t capacity)
+{
+    const sj_link_module module = {
+        .bias = 0x555500000000, .is_main = 1, .path_bytes = (uint32_t)strlen(path)};
+    say(fd, SJ_LINK_VERSION, type, &module, sizeof(module), path);
+    return hear(fd, answer, capacity);
+}
+
+/* is_hooked tells whether the plan at `path` hooks a function; gives its place in the plan. */
+static bool is_hooked(const char *path, const char *name, uint32_t *place)
+{
+    sj_plan plan = {0};
+    bool found = false;
+    assert_int_equal(sj_plan_map(path, &plan), SJ_OK);
+    for (uint32_t i = 0; i < plan.header->function_count; i++) {
+        const sj_plan_function *function = &sj_plan_functions(plan.header)[i];
+        if (strcmp(sj_plan_string(plan.header, function->name), name) == 0) {
+            *place = i;
+            found = sj_plan_is_hooked(function);
+        }
+    }
+    sj_plan_free(&plan);
+    return found;
+}
+
+static void test_imports_come_with_the_policy_that_asks_for_them(void **state)
+{
+    fixture *f = *state;
+    sj_link_welcome welcome;
+    struct {
+        sj_link_plan plan;
+        char path[512];
+    } answer = {0};
+    char self[512] = "";
+    const sj_selection with_calls = {.library_calls = true};
+    sj_function_states states;
+    int fd = connect_agent(f);
+    assert_true(readlink("/proc/self/exe", self, sizeof(self) - 1) > 0);
+    say_hello(fd, (uint32_t)getpid(), SJ_OCCASION_START, "1.0.arena");
+    assert_int_equal(hear(fd, &welcome, sizeof(welcome)), SJ_LINK_WELCOME);
+    assert_int_equal(welcome.runtimes & SJ_LINK_RUNTIME_LIBRARY_CALLS, 0);
+    assert_int_equal(ask_about(fd, SJ_LINK_MODULE, self, &answer, sizeof(answer)), SJ_LINK_PLAN);
+    assert_int_equal(ask_about(fd, SJ_LINK_IMPORTS, self, &answer, sizeof(answer)), SJ_LINK_SKIP);
+    close(fd);
+
+    assert_int_equal(sj_registry_select(f->registry, &with_calls, NULL, &states), SJ_OK);
+    assert_true(states.other_modules);
+    fd = connect_agent(f);
+    say_hello(fd, (uint32_t)getpid(), SJ_OCCASION_DLOPEN, "1.0.arena");
+    assert_int_equal(hear(fd, &welcome, sizeof(welcome)), SJ_LINK_WELCOME);
+    assert_int_not_equal(welcome.runtimes & SJ_LINK_RUNTIME_LIBRARY_CALLS, 0);
+    memset(&answer, 0, sizeof(answer));
+    assert_int_equal(ask_about(fd, SJ_LINK_IMPORTS, self, &answer, sizeof(answer)), SJ_LINK_PLAN);
+    /* Ids of their own, behind those of the functions; the same ones when they are asked for again.
+     */
+    const uint32_t first = answer.plan.first_function;
+    assert_int_equal(first, states.count);
+    uint32_t place = 0;
+    assert_false(is_hooked(answer.path, "main", &place));
+    assert_int_equal(ask_about(fd, SJ_LINK_IMPORTS, self, &answer, sizeof(answer)), SJ_LINK_PLAN);
+    assert_int_equal(answer.plan.first_function, first);
+    free(states.states);
+
+    const sj_selection without = {0};
+    assert_int_equal(sj_registry_select(f->registry, &without, NULL, &states), SJ_OK);
+    assert_true(states.count > first);
+    for (uint32_t id = first; id < states.count; id++) {
+        assert_int_not_equal(states.states[id], SJ_FUNCTION_WANTED);
+    }
+    free(states.states);
+    close(fd);
+}
+
+static void test_a_review_gives_what_has_no_hooks_yet(void **state)
+{
+    fixture *f = *state;
+    sj_link_welcome welcome;
+    struct {
+        sj_link_plan plan;
+        char path[512];
+    } answer = {0};
+    char self[512] = "";
+    uint32_t place = 0;
+    const sj_selection everything = {0};
+    sj_function_states states;
+    const int fd = connect_agent(f);
+    assert_true(readlink("/proc/self/exe", self, sizeof(self) - 1) > 0);
+    assert_int_equal(
+        sj_selection_add(f->selection.functions, &f->selection.function_count, "main", NULL),
+        SJ_OK);
+    say_hello(fd, (uint32_t)getpid(), SJ_OCCASION_START, "1.0.arena");
+    assert_int_equal(hear(fd, &welcome, sizeof(welcome)), SJ_LINK_WELCOME);
+    assert_int_equal(ask_about(fd, SJ_LINK_MODULE, self, &answer, sizeof(answer)), SJ_LINK_PLAN);
+    assert_true(is_hooked(answer.path, "main", &place));
+    assert_false(is_hooked(answer.path, "tear_down", &place));
+    /* Nobody has changed anything. */
+    assert_int_equal(ask_about(fd, SJ_LINK_TRANSITION, self, &answer, sizeof(answer)),
+                     SJ_LINK_SKIP);
+
+    assert_int_equal(sj_registry_select(f->registry, &everything, NULL, &states), SJ_OK);
+    uint8_t *prepared = calloc(states.count, 1);
+    (void)is_hooked(answer.path, "main", &place);
+    assert_int_equal(states.states[1 + place], SJ_FUNCTION_WANTED);
+    prepared[1 + place] = 1;
+    sj_registry_begin_review(f->registry, 1, prepared, states.count);
+    memset(&answer, 0, sizeof(answer));
+    assert_int_equal(ask_about(fd, SJ_LINK_TRANSITION, self, &answer, sizeof(answer)),
+                     SJ_LINK_PLAN);
+    assert_int_equal(answer.plan.first_function, 1);
+    assert_false(is_hooked(answer.path, "main", &place));
+    assert_true(is_hooked(answer.path, "tear_down", &place));
+    memset(prepared, 1, states.count);
+    assert_int_equal(ask_about(fd, SJ_LINK_TRANSITION, self, &answer, sizeof(answer)),
+                     SJ_LINK_SKIP);
+    sj_registry_end_review(f->registry);
+    free(states.states);
+
+    assert_int_equal(sj_registry_select(f->registry, &f->selection, NULL, &states), SJ_OK);
+    assert_int_equal(states.states[1 + place], SJ_FUNCTION_UNWANTED);
+    free(states.states);
+    free(prepared);
+    sj_selection_free(&f->selection);
+    close(fd);
+}
+
+static void test_second_start_of_a_pid_is_an_exec(void **state)
+{
+    fixture *f = *state;
+    sj_link_welcome welcome;
+    for (uint64_t number = 1; number <= 2; number++) {
+        const int fd = connect_agent(f);
+        say_hello(fd, (uint32_t)getpid(), SJ_OCCASION_START, "1.0.arena");
+        assert_int_equal(hear(fd, &welcome, sizeof(welcome)), SJ_LINK_WELCOME);
+        assert_int_equal(f->joined, number);
+        close(fd);
+    }
+    uint64_t number = 0;
+    assert_int_equal(sj_registry_find_process(f->registry, getpid(), &number), SJ_OK);
+    assert_int_equal(number, 2);
+}
+
+static void test_bad_packets_cost_the_connection_and_nothing_else(void **state)
+{
+    fixture *f = *state;
+    sj_link_server_counters counters;
+    sj_link_welcome welcome;
+    const sj_link_module lying = {.path_bytes = 100000};
+    const char *const names[] = {"", "../escape", ".hidden", "a/b"};
+    uint64_t bad = 0;
+    for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++, bad++) {
+        const int fd = connect_agent(f);
+        say_hello(fd, 1, SJ_OCCASION_START, names[i]);
+        assert_int_equal(hear(fd, &welcome, sizeof(welcome)), 0);
+        close(fd);
+    }
+    int fd = connect_agent(f);
+    say(fd, SJ_LINK_VERSION, SJ_LINK_DONE, NULL, 0, ""); /* before HELLO */
+    assert_int_equal(hear(fd, &welcome, sizeof(welcome)), 0);
+    close(fd);
+    fd = connect_agent(f);
+    say_hello(fd, (uint32_t)getpid(), SJ_OCCASION_START, "1.0.arena");
+    assert_int_equal(hear(fd, &welcome, sizeof(welcome)), SJ_LINK_WELCOME);
+    say(fd, SJ_LINK_VERSION, SJ_LINK_MODULE, &lying, sizeof(lying), "short");
+    assert_int_equal(hear(fd, &welcome, sizeof(welcome)), 0);
+    close(fd);
+    fd = connect_agent(f);
+    say(fd, SJ_LINK_VERSION + 1, SJ_LINK_HELLO, NULL, 0, "");
+    assert_int_equal(hear(fd, &welcome, sizeof(welcome)), SJ_LINK_REFUSED);
+    assert_int_equal(hear(fd, &welcome, sizeof(welcome)), 0);
+    close(fd);
+    sj_link_server_get_counters(f->server, &counters);
+    assert_int_equal(counters.bad_packets, bad + 3);
+    /* The next agent is served as if nothing had been. */
+    fd = connect_agent(f);
+    say_hello(fd, (uint32_t)getpid(), SJ_OCCASION_DLOPEN, "1.0.arena");
+    assert_int_equal(hear(fd, &welcome, sizeof(welcome)), SJ_LINK_WELCOME);
+    close(fd);
+}
+
+static int say_mark(const fixture *f, uint32_t end, uint32_t name_bytes, const char *name)
+{
+    const sj_link_mark mark = {.end = end, .name_bytes = name_bytes};
+    const int fd = connect_agent(f);
+    say(fd, SJ_LINK_VERSION, SJ_LINK_MARK, &mark, sizeof(mark), name);
+    const int answer = hear(fd, NULL, 0);
+    close(fd);
+    return answer;
+}
+
+static void test_marks_come_without_hello_and_are_checked(void **state)
+{
+    fixture *f = *state;
+    char long_name[SJ_LINK_MARK_NAME_BYTES + 2] = "";
+    memset(long_name, 'x', sizeof(long_name) - 1);
+    assert_int_equal(say_mark(f, 0, 5, "login"), SJ_LINK_DONE);
+    assert_string_equal(f->mark, "begin login");
+    assert_int_equal(say_mark(f, 1, 5, "login"), SJ_LINK_DONE);
+    assert_string_equal(f->mark, "end login");
+    assert_int_equal(say_mark(f, 0, 4, "full"), SJ_LINK_REFUSED);
+    f->mark[0] = '\0';
+    assert_int_equal(say_mark(f, 2, 5, "login"), 0);
+    assert_int_equal(say_mark(f, 0, 6, "login"), 0);
+    assert_int_equal(say_mark(f, 0, 4, "login"), 0);
+    assert_int_equal(say_mark(f, 0, 0, ""), 0);
+    assert_int_equal(say_mark(f, 0, sizeof(long_name) - 1, long_name), 0);
+    assert_string_equal(f->mark, "");
+}
+
+static int say_policy(const fixture *f, const char *document, char *told, size_t capacity)
+{
+    const int fd = connect_agent(f);
+    memset(told, 0, capacity);
+    say(fd, SJ_LINK_VERSION, SJ_LINK_POLICY, NULL, 0, document);
+    const int answer = hear(fd, told, capacity - 1);
+    close(fd);
+    return answer;
+}
+
+static void test_policies_are_handed_over_and_answered(void **state)
+{
+    fixture *f = *state;
+    char told[128];
+    assert_int_equal(say_policy(f, "{\"policy\": 1}", told, sizeof(told)), SJ_LINK_DONE);
+    assert_string_equal(f->document, "{\"policy\": 1}");
+    assert_string_equal(told, "it is obeyed");
+    f->verdict = SJ_EAGAIN;
+    assert_int_equal(say_policy(f, "{}", told, sizeof(told)), SJ_LINK_REFUSED);
+    assert_non_null(strstr(told, "try again"));
+    f->verdict = SJ_EUNSUPPORTED;
+    assert_int_equal(say_policy(f, "{}", told, sizeof(told)), SJ_LINK_REFUSED);
+    assert_int_equal(say_policy(f, "", told, sizeof(told)), 0);
+    /* Nobody tells the present one here. */
+    const int fd = connect_agent(f);
+    say(fd, SJ_LINK_VERSION, SJ_LINK_POLICY_ASK, NULL, 0, "");
+    assert_int_equal(hear(fd, NULL, 0), SJ_LINK_REFUSED);
+    close(fd);
+}
+
+#define WITH_FIXTURE(test) cmocka_unit_test_setup_teardown(test, set_up, tear_down)
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        WITH_FIXTURE(test_whole_conversation),
+        WITH_FIXTURE(test_system_libraries_and_unplannable_files_are_skipped),
+        WITH_FIXTURE(test_second_start_of_a_pid_is_an_exec),
+        WITH_FIXTURE(test_imports_come_with_the_policy_that_asks_for_them),
+        WITH_FIXTURE(test_a_review_gives_what_has_no_hooks_yet),
+        WITH_FIXTURE(test_policies_are_handed_over_and_answered),
+        WITH_FIXTURE(test_marks_come_without_hello_and_are_checked),
+        WITH_FIXTURE(test_bad_packets_cost_the_connection_and_nothing_else),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

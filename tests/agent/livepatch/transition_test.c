@@ -1,0 +1,242 @@
+/* Another selection for a process, against an agent that the test plays. */
+#include "agent/livepatch/transition.h"
+
+#include "agent/livepatch/remote_agent.h"
+#include "agent/ptrace/loader_lock.h"
+#include "agent/ptrace/safepoint.h"
+#include "tests/support/check.h"
+
+#include <stdlib.h>
+#include <unistd.h>
+
+enum { UNHOOK = 2, HOOK = 3, UNPLANNED = 4, STUCK = 5, FUNCTIONS = 6 };
+
+static sj_hook_change changes[3];
+static sj_remote_table table;
+static unsigned requests;
+static unsigned reviews; /* that have begun and not ended */
+static sj_status request_answer;
+static bool finds_agent;
+
+sj_status __wrap_sj_tracee_open(pid_t pid, sj_tracee *target, sj_error *error);
+sj_status __wrap_sj_tracee_open(pid_t pid, sj_tracee *target, sj_error *error)
+{
+    (void)error;
+    *target = (sj_tracee){.pid = pid};
+    return SJ_OK;
+}
+
+void __wrap_sj_tracee_close(sj_tracee *target);
+void __wrap_sj_tracee_close(sj_tracee *target)
+{
+    (void)target;
+}
+
+void __wrap_sj_tracee_resume_all(sj_tracee *target);
+void __wrap_sj_tracee_resume_all(sj_tracee *target)
+{
+    (void)target;
+}
+
+sj_status __wrap_sj_remote_agent_find(const sj_tracee *target, sj_remote_agent *agent);
+sj_status __wrap_sj_remote_agent_find(const sj_tracee *target, sj_remote_agent *agent)
+{
+    (void)target;
+    agent->tables = &table;
+    agent->table_count = 1;
+    return finds_agent ? SJ_OK : SJ_ENOTFOUND;
+}
+
+void __wrap_sj_remote_agent_deinit(sj_remote_agent *agent);
+void __wrap_sj_remote_agent_deinit(sj_remote_agent *agent)
+{
+    (void)agent;
+}
+
+sj_status __wrap_sj_remote_agent_stop_current(sj_tracee *target, sj_remote_agent *agent,
+                                              uint64_t *start_ns, sj_error *error);
+sj_status __wrap_sj_remote_agent_stop_current(sj_tracee *target, sj_remote_agent *agent,
+                                              uint64_t *start_ns, sj_error *error)
+{
+    (void)target;
+    (void)agent;
+    (void)error;
+    *start_ns = 1;
+    return SJ_OK;
+}
+
+sj_status __wrap_sj_remote_agent_change(sj_tracee *target, sj_remote_agent *agent, bool on,
+                                        sj_remote_agent_wants wants, void *context,
+                                        sj_text_patch_report *report);
+sj_status __wrap_sj_remote_agent_change(sj_tracee *target, sj_remote_agent *agent, bool on,
+                                        sj_remote_agent_wants wants, void *context,
+                                        sj_text_patch_report *report)
+{
+    (void)target;
+    (void)agent;
+    for (size_t i = 0; i < table.module.change_count; i++) {
+        if (wants(context, &changes[i]) && changes[i].function != STUCK) {
+            changes[i].written = on;
+        }
+    }
+    *report = (sj_text_patch_report){0};
+    return SJ_OK;
+}
+
+uint64_t __wrap_sj_loader_lock_find(const sj_tracee *target);
+uint64_t __wrap_sj_loader_lock_find(const sj_tracee *target)
+{
+    (void)target;
+    return 0;
+}
+
+sj_status __wrap_sj_unwinder_new(const sj_tracee *target, sj_unwinder **unwinder);
+sj_status __wrap_sj_unwinder_new(const sj_tracee *target, sj_unwinder **unwinder)
+{
+    (void)target;
+    *unwinder = NULL;
+    return SJ_OK;
+}
+
+sj_status __wrap_sj_safepoint_find(sj_tracee *target, sj_unwinder *unwinder, size_t *thread);
+sj_status __wrap_sj_safepoint_find(sj_tracee *target, sj_unwinder *unwinder, size_t *thread)
+{
+    (void)target;
+    (void)unwinder;
+    *thread = 0;
+    return SJ_OK;
+}
+
+/* The agent plans UNPLANNED when it is asked. */
+sj_status __wrap_sj_remote_agent_call(sj_tracee *target, const sj_remote_agent *agent,
+                                      size_t thread, const char *function);
+sj_status __wrap_sj_remote_agent_call(sj_tracee *target, const sj_remote_agent *agent,
+                                      size_t thread, const char *function)
+{
+    (void)target;
+    (void)agent;
+    (void)thread;
+    assert_string_equal(function, SJ_AGENT_STATE_TRANSITION_REQUEST);
+    assert_int_equal(reviews, 1);
+    requests++;
+    if (request_answer == SJ_OK) {
+        changes[2] = (sj_hook_change){.function = UNPLANNED};
+        table.module.change_count = 3;
+    }
+    return request_answer;
+}
+
+void __wrap_sj_registry_begin_review(sj_registry *registry, uint64_t process,
+                                     const uint8_t *prepared, uint32_t count);
+void __wrap_sj_registry_begin_review(sj_registry *registry, uint64_t process,
+                                     const uint8_t *prepared, uint32_t count)
+{
+    (void)registry;
+    (void)process;
+    (void)count;
+    assert_int_equal(prepared[HOOK], 1);
+    reviews++;
+}
+
+void __wrap_sj_registry_end_review(sj_registry *registry);
+void __wrap_sj_registry_end_review(sj_registry *registry)
+{
+    (void)registry;
+    reviews--;
+}
+
+static int set_up(void **state)
+{
+    (void)state;
+    changes[0] = (sj_hook_change){.function = UNHOOK, .written = 1};
+    changes[1] = (sj_hook_change){.function = HOOK};
+    table = (sj_remote_table){.module.change_count = 2, .changes = changes};
+    requests = 0;
+    reviews = 0;
+    request_answer = SJ_OK;
+    finds_agent = true;
+    return 0;
+}
+
+static sj_status change(uint32_t wanted, uint32_t unwanted, sj_transition_report *report)
+{
+    uint8_t states[FUNCTIONS] = {0};
+    const sj_function_states selection = {.states = states, .count = FUNCTIONS};
+    sj_error error = {0};
+    states[wanted] = SJ_FUNCTION_WANTED;
+    states[unwanted] = SJ_FUNCTION_UNWANTED;
+    return sj_transition_process(NULL, 1, getpid(), &selection, NULL, report, &error);
+}
+
+static void prepared_functions_need_no_request(void **state)
+{
+    sj_transition_report report;
+    (void)state;
+    assert_int_equal(change(HOOK, UNHOOK, &report), SJ_OK);
+    assert_int_equal(requests, 0);
+    assert_int_equal(report.hooked_count, 1);
+    assert_int_equal(report.freed_count, 1);
+    assert_int_equal(report.missed_count, 0);
+    assert_int_equal(changes[0].written, 0);
+    assert_int_equal(changes[1].written, 1);
+    sj_transition_report_deinit(&report);
+}
+
+static void unplanned_functions_are_requested_and_hooked(void **state)
+{
+    sj_transition_report report;
+    (void)state;
+    assert_int_equal(change(UNPLANNED, UNHOOK, &report), SJ_OK);
+    assert_int_equal(requests, 1);
+    assert_int_equal(reviews, 0);
+    assert_int_equal(report.hooked_count, 1);
+    assert_int_equal(changes[2].written, 1);
+    sj_transition_report_deinit(&report);
+}
+
+static void what_cannot_be_prepared_is_reported_and_the_others_are_changed(void **state)
+{
+    sj_transition_report report;
+    (void)state;
+    request_answer = SJ_ETIMEDOUT;
+    assert_int_equal(change(UNPLANNED, UNHOOK, &report), SJ_ETIMEDOUT);
+    assert_int_equal(reviews, 0);
+    assert_int_equal(report.freed_count, 1);
+    assert_int_equal(report.missed_count, 1);
+    assert_int_equal(report.missed[0], UNPLANNED);
+    sj_transition_report_deinit(&report);
+}
+
+static void hooks_that_stay_are_counted(void **state)
+{
+    sj_transition_report report;
+    (void)state;
+    changes[0].function = STUCK;
+    assert_int_equal(change(HOOK, STUCK, &report), SJ_OK);
+    assert_int_equal(report.kept_count, 1);
+    assert_int_equal(report.freed_count, 0);
+    sj_transition_report_deinit(&report);
+}
+
+static void a_process_without_an_agent_is_refused(void **state)
+{
+    sj_transition_report report;
+    (void)state;
+    finds_agent = false;
+    assert_int_equal(change(HOOK, UNHOOK, &report), SJ_ENOTFOUND);
+    assert_int_equal(changes[0].written, 1);
+    sj_transition_report_deinit(&report);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup(prepared_functions_need_no_request, set_up),
+        cmocka_unit_test_setup(unplanned_functions_are_requested_and_hooked, set_up),
+        cmocka_unit_test_setup(what_cannot_be_prepared_is_reported_and_the_others_are_changed,
+                               set_up),
+        cmocka_unit_test_setup(hooks_that_stay_are_counted, set_up),
+        cmocka_unit_test_setup(a_process_without_an_agent_is_refused, set_up),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,198 @@
+/* The overhead governor on a clock of the test's own: what it unhooks, when it hooks again. */
+#include "agent/modes/overhead_governor.h"
+
+#include "tests/support/check.h"
+#include "tests/support/test_session.h"
+
+#include <unistd.h>
+
+enum { HOT = 5, COLD = 9, CALL_NS = 100 };
+
+#define MS UINT64_C(1000000)
+
+static const uint64_t second_ns = UINT64_C(1000000000);
+static uint64_t wall_ns;
+static uint64_t cpu_ns;
+static unsigned toggles;
+static bool last_on;
+static uint32_t last_function;
+static size_t last_count;
+static sj_status answer;
+
+static uint64_t read_clock(clockid_t clock)
+{
+    return clock == CLOCK_MONOTONIC ? wall_ns : cpu_ns;
+}
+
+static sj_status hook(pid_t pid, const uint32_t *functions, size_t count, bool on,
+                      sj_unhooked_set *freed, sj_hook_functions_report *report, sj_error *error)
+{
+    (void)freed;
+    (void)report;
+    assert_int_equal(pid, getpid());
+    toggles++;
+    last_on = on;
+    last_function = functions[0];
+    last_count = count;
+    return answer == SJ_OK ? SJ_OK : sj_fail(error, answer, "ptrace is refused");
+}
+
+typedef struct fixture {
+    test_session *session;
+    sj_overhead_governor *governor;
+    sj_governed_process *process;
+    sj_unhooked_set *unhooked;
+} fixture;
+
+static int set_up(void **state)
+{
+    static fixture f;
+    sj_error error = {0};
+    wall_ns = second_ns;
+    cpu_ns = 0;
+    toggles = 0;
+    answer = SJ_OK;
+    f.session = test_session_open(0);
+    const sj_overhead_governor_options options = {.writer = f.session->writer,
+                                                  .call_ns = CALL_NS,
+                                                  .threadless = true,
+                                                  .clock_ns = read_clock,
+                                                  .hook_functions = hook};
+    assert_int_equal(sj_unhooked_set_new(&f.unhooked), SJ_OK);
+    assert_int_equal(sj_overhead_governor_start(&options, &f.governor, &error), SJ_OK);
+    sj_overhead_governor_resume(f.governor, 10);
+    assert_int_equal(sj_overhead_governor_add(f.governor, 1, getpid(), f.unhooked, &f.process),
+                     SJ_OK);
+    *state = &f;
+    return 0;
+}
+
+static int tear_down(void **state)
+{
+    fixture *f = *state;
+    sj_overhead_governor_stop(f->governor);
+    sj_unhooked_set_release(f->unhooked);
+    test_session_close(f->session);
+    return 0;
+}
+
+/* So many calls within so much CPU time, then one look. */
+static bool run(fixture *f, uint64_t hot, uint64_t cold, uint64_t passed_ns)
+{
+    uint64_t *calls = sj_governed_process_calls(f->process);
+    calls[HOT] += hot;
+    calls[COLD] += cold;
+    sj_governed_process_count(f->process, hot + cold, COLD);
+    cpu_ns += passed_ns;
+    wall_ns += passed_ns;
+    return sj_overhead_governor_look(f->governor);
+}
+
+static void assert_toggled(unsigned times, uint32_t function, bool on)
+{
+    assert_int_equal(toggles, times);
+    assert_int_equal(last_count, 1);
+    assert_int_equal(last_function, function);
+    assert_int_equal(last_on, on);
+}
+
+static void calls_within_the_budget_stay_hooked(void **state)
+{
+    assert_false(run(*state, 4000, 100, 10 * MS));
+    assert_int_equal(toggles, 0);
+}
+
+static void the_most_called_function_is_unhooked(void **state)
+{
+    fixture *f = *state;
+    sj_overhead_governor_counters counters;
+    assert_true(run(f, 50000, 1000, 10 * MS));
+    assert_toggled(1, HOT, false);
+    sj_overhead_governor_get_counters(f->governor, &counters);
+    assert_int_equal(counters.unhooked, 1);
+    assert_true(counters.overhead_percent > 100); /* 5.1 ms of 10 ms */
+    assert_int_equal(test_session_read(f->session, SJ_FRAME_DECISION), 1);
+    Sojourn__Decision *decision =
+        test_session_message(f->session, SJ_FRAME_DECISION, 0, &sojourn__decision__descriptor);
+    assert_string_equal(decision->what, "unhook");
+    assert_int_equal(decision->function, HOT);
+    assert_int_equal(decision->calls, 50000);
+    assert_int_equal(decision->budget_ppm, 100000);
+    protobuf_c_message_free_unpacked(&decision->base, NULL);
+}
+
+static void too_short_an_interval_decides_nothing(void **state)
+{
+    assert_false(run(*state, 50000, 0, MS / 4));
+    assert_int_equal(toggles, 0);
+}
+
+/* Its pause is a second; what was saved has to pay for the attempt, too. */
+static void a_function_is_hooked_again_after_its_pause(void **state)
+{
+    fixture *f = *state;
+    assert_true(run(f, 50000, 1000, 10 * MS));
+    assert_false(run(f, 0, 10, 900 * MS));
+    assert_int_equal(toggles, 1);
+    assert_true(run(f, 0, 10, 200 * MS));
+    assert_toggled(2, HOT, true);
+}
+
+static void each_failed_attempt_doubles_the_pause(void **state)
+{
+    fixture *f = *state;
+    assert_true(run(f, 50000, 1000, 10 * MS));
+    assert_true(run(f, 0, 10, 1100 * MS));
+    assert_true(run(f, 2000000, 0, 400 * MS)); /* too much for what was saved */
+    assert_toggled(3, HOT, false);
+    assert_false(run(f, 0, 10, 1900 * MS));
+    assert_int_equal(toggles, 3);
+    /* The debt of the burst is paid first. */
+    assert_true(run(f, 0, 10, 3000 * MS));
+    assert_toggled(4, HOT, true);
+}
+
+static void a_refusal_is_reported_and_not_repeated_at_once(void **state)
+{
+    fixture *f = *state;
+    sj_overhead_governor_counters counters;
+    answer = SJ_EPERM;
+    assert_true(run(f, 50000, 0, 10 * MS));
+    assert_false(run(f, 50000, 0, 10 * MS));
+    assert_int_equal(toggles, 1);
+    wall_ns += 5 * second_ns;
+    assert_true(run(f, 50000, 0, 10 * MS));
+    assert_int_equal(toggles, 2);
+    sj_overhead_governor_get_counters(f->governor, &counters);
+    assert_int_equal(counters.failures, 2);
+    assert_int_equal(counters.unhooked, 0);
+    assert_int_equal(test_session_read(f->session, SJ_FRAME_DECISION), 2);
+}
+
+static void nothing_is_traced_while_it_is_suspended(void **state)
+{
+    fixture *f = *state;
+    sj_overhead_governor_suspend(f->governor);
+    assert_false(run(f, 50000, 0, 10 * MS));
+    assert_int_equal(toggles, 0);
+    sj_overhead_governor_resume(f->governor, 10); /* what was spent before is forgotten */
+    assert_false(run(f, 100, 0, 10 * MS));
+    assert_int_equal(toggles, 0);
+    assert_true(run(f, 50000, 0, 10 * MS));
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup_teardown(calls_within_the_budget_stay_hooked, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(the_most_called_function_is_unhooked, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(too_short_an_interval_decides_nothing, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(a_function_is_hooked_again_after_its_pause, set_up,
+                                        tear_down),
+        cmocka_unit_test_setup_teardown(each_failed_attempt_doubles_the_pause, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(a_refusal_is_reported_and_not_repeated_at_once, set_up,
+                                        tear_down),
+        cmocka_unit_test_setup_teardown(nothing_is_traced_while_it_is_suspended, set_up, tear_down),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

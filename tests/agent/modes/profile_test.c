@@ -1,0 +1,115 @@
+/* Blocks become aggregates per call path; those of a killed recorder are sent by its successor. */
+#include "agent/modes/profile.h"
+
+#include "tests/support/check.h"
+#include "tests/support/test_session.h"
+
+static test_session *session;
+static sj_journal journal;
+
+static int set_up(void **state)
+{
+    const sj_session_id id = {.bytes = {1, 2, 3}};
+    sj_error error = {0};
+    (void)state;
+    session = test_session_open(0);
+    assert_int_equal(sj_journal_create(session->directory, &id, &journal, &error), SJ_OK);
+    return 0;
+}
+
+static int tear_down(void **state)
+{
+    (void)state;
+    sj_journal_close(&journal);
+    test_session_close(session);
+    return 0;
+}
+
+static sj_profiler_options options(void)
+{
+    return (sj_profiler_options){
+        .writer = session->writer, .journal = &journal, .runtime_directory = session->directory};
+}
+
+static sj_profiler *begin(void)
+{
+    const sj_profiler_options given = options();
+    sj_profiler *profiler;
+    assert_int_equal(sj_profiler_new(&given, &profiler), SJ_OK);
+    return profiler;
+}
+
+static sj_status add(void *context, const sj_block_header *header, sj_slice bytes)
+{
+    (void)header;
+    return sj_profiler_block(context, 1, bytes);
+}
+
+static void assert_profile(size_t index, uint64_t calls, uint64_t first_ticks)
+{
+    Sojourn__Profile *profile =
+        test_session_message(session, SJ_FRAME_PROFILE, index, &sojourn__profile__descriptor);
+    assert_int_equal(profile->calls, calls);
+    assert_int_equal(profile->events, 2 * calls);
+    assert_int_equal(profile->first_ticks, first_ticks);
+    protobuf_c_message_free_unpacked(&profile->base, NULL);
+}
+
+static void blocks_are_summed_until_they_are_sent(void **state)
+{
+    sj_profiler *profiler = begin();
+    (void)state;
+    assert_int_equal(sj_profiler_send(profiler), SJ_OK); /* nothing yet */
+    assert_int_equal(test_session_read(session, SJ_FRAME_PROFILE), 0);
+    test_blocks(1000, 3, profiler, add);
+    test_blocks(2000, 4, profiler, add);
+    assert_int_equal(sj_profiler_send(profiler), SJ_OK);
+    test_blocks(3000, 5, profiler, add);
+    assert_int_equal(sj_profiler_send(profiler), SJ_OK);
+    assert_int_equal(sj_profiler_send(profiler), SJ_OK);
+    assert_int_equal(test_session_read(session, SJ_FRAME_PROFILE), 2);
+    assert_int_equal(test_session_read(session, SJ_FRAME_BLOCK), 0);
+    assert_profile(0, 7, 1000);
+    assert_profile(1, 5, 3000);
+    sj_profiler_free(profiler);
+}
+
+/* The checkpoint holds three calls; two more were read and are lost with the recorder. */
+static void a_checkpoint_survives_its_recorder_and_the_remainder_is_a_gap(void **state)
+{
+    const sj_profiler_options given = options();
+    sj_profiler *profiler = begin();
+    (void)state;
+    test_blocks(1000, 3, profiler, add);
+    sj_profiler_checkpoint(profiler);
+    test_blocks(2000, 2, profiler, add);
+    sj_profiler_free(profiler);
+    assert_int_equal(sj_profiler_recover(&given), SJ_OK);
+    assert_int_equal(test_session_read(session, SJ_FRAME_GAP), 1);
+    Sojourn__Gap *gap = test_session_message(session, SJ_FRAME_GAP, 0, &sojourn__gap__descriptor);
+    assert_int_equal(gap->calls, 2);
+    protobuf_c_message_free_unpacked(&gap->base, NULL);
+    assert_int_equal(test_session_read(session, SJ_FRAME_PROFILE), 1);
+    assert_profile(0, 3, 1000);
+}
+
+static void damaged_blocks_are_refused(void **state)
+{
+    static const uint8_t noise[200] = {1};
+    sj_profiler *profiler = begin();
+    (void)state;
+    assert_int_not_equal(
+        sj_profiler_block(profiler, 1, (sj_slice){.data = noise, .size = sizeof(noise)}), SJ_OK);
+    sj_profiler_free(profiler);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup_teardown(blocks_are_summed_until_they_are_sent, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(
+            a_checkpoint_survives_its_recorder_and_the_remainder_is_a_gap, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(damaged_blocks_are_refused, set_up, tear_down),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

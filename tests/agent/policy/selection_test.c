@@ -1,0 +1,99 @@
+#include "agent/policy/selection.h"
+
+#include "tests/support/check.h"
+
+static void test_default_takes_the_program_and_its_own_libraries(void **state)
+{
+    const sj_selection selection = {0};
+    (void)state;
+    assert_true(sj_selection_wants_module(&selection, "/usr/bin/app", true));
+    assert_true(sj_selection_wants_module(&selection, "/opt/app/libown.so", false));
+    assert_false(sj_selection_wants_module(&selection, "/usr/lib/x86_64/libz.so.1", false));
+    assert_false(sj_selection_wants_module(&selection, "/lib64/libz.so.1", false));
+}
+
+static void test_the_agents_ground_is_never_touched(void **state)
+{
+    sj_selection selection = {.all_libraries = true};
+    (void)state;
+    assert_true(sj_selection_wants_module(&selection, "/usr/lib/libz.so.1", false));
+    assert_false(sj_selection_wants_module(&selection, "/usr/lib/libc.so.6", false));
+    assert_false(sj_selection_wants_module(&selection, "/lib64/ld-linux-x86-64.so.2", false));
+    assert_false(sj_selection_wants_module(&selection, "/x/libsojourn-agent.so", false));
+    assert_false(sj_selection_wants_module(&selection, "", false));
+    assert_int_equal(sj_selection_add(selection.modules, &selection.module_count, "*libc*", NULL),
+                     SJ_OK);
+    assert_false(sj_selection_wants_module(&selection, "/usr/lib/libc.so.6", false));
+    sj_selection_free(&selection);
+}
+
+static void test_module_globs_replace_the_default(void **state)
+{
+    sj_selection selection = {0};
+    (void)state;
+    assert_int_equal(sj_selection_add(selection.modules, &selection.module_count, "libz.*", NULL),
+                     SJ_OK);
+    assert_true(sj_selection_wants_module(&selection, "/usr/lib/libz.so.1", false));
+    assert_false(sj_selection_wants_module(&selection, "/usr/bin/app", true));
+    sj_selection_free(&selection);
+}
+
+static void test_function_globs(void **state)
+{
+    sj_selection selection = {.functions = {{.text = (char *)(uintptr_t) "net_*"}},
+                              .function_count = 1,
+                              .excluded = {{.text = (char *)(uintptr_t) "*_lock"}},
+                              .excluded_count = 1};
+    (void)state;
+    assert_true(sj_selection_wants_function(&selection, "net_send", 0, 1));
+    assert_false(sj_selection_wants_function(&selection, "net_lock", 0, 1));
+    assert_false(sj_selection_wants_function(&selection, "disk_read", 0, 1));
+    assert_false(sj_selection_wants_function(&selection, "", 0, 1));
+}
+
+/* Other languages' functions, and those of map files, have names that look like imports'. */
+static void test_names_with_exclamation_marks_are_names(void **state)
+{
+    sj_selection selection = {0};
+    (void)state;
+    assert_true(sj_selection_wants_function(&selection, "operator!=(Shape const&)", 0, 1));
+    assert_true(sj_selection_wants_function(&selection, "julia_push!_12", 0, 1));
+}
+
+static void test_library_calls_make_another_selection(void **state)
+{
+    const sj_selection without = {0};
+    const sj_selection with_calls = {.library_calls = true};
+    (void)state;
+    assert_true(sj_selection_same(&with_calls, &with_calls));
+    assert_false(sj_selection_same(&without, &with_calls));
+}
+
+static void test_too_many_or_empty_globs_are_refused(void **state)
+{
+    sj_selection selection = {0};
+    (void)state;
+    assert_int_equal(sj_selection_add(selection.modules, &selection.module_count, "", NULL),
+                     SJ_EINVAL);
+    for (int i = 0; i < SJ_SELECTION_GLOBS; i++) {
+        assert_int_equal(sj_selection_add(selection.modules, &selection.module_count, "x", NULL),
+                         SJ_OK);
+    }
+    assert_int_equal(sj_selection_add(selection.modules, &selection.module_count, "x", NULL),
+                     SJ_ELIMIT);
+    sj_selection_free(&selection);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_default_takes_the_program_and_its_own_libraries),
+        cmocka_unit_test(test_the_agents_ground_is_never_touched),
+        cmocka_unit_test(test_module_globs_replace_the_default),
+        cmocka_unit_test(test_function_globs),
+        cmocka_unit_test(test_names_with_exclamation_marks_are_names),
+        cmocka_unit_test(test_library_calls_make_another_selection),
+        cmocka_unit_test(test_too_many_or_empty_globs_are_refused),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

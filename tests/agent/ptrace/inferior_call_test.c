@@ -1,0 +1,147 @@
+/* A call that is made in a thread while all others are stopped, and needs a lock that one of them
+ * holds. */
+#include "agent/ptrace/safepoint.h"
+#include "agent/ptrace/tracee_modules.h"
+
+#include <pthread.h>
+#include <sched.h>
+#include <setjmp.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <stdatomic.h>
+#include <stddef.h>
+#include <sys/mman.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+enum { ALONE_MS = 5, SHORT_MS = 300, LONG_MS = 20000, STOP_MS = 5000 };
+
+/* Shared by the test and the child. */
+typedef struct scene {
+    atomic_bool is_locked;
+    atomic_bool may_unlock;
+    atomic_bool is_called;
+} scene;
+
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static scene *shared;
+
+static void *hold_lock(void *argument)
+{
+    pthread_mutex_lock(&lock);
+    atomic_store(&shared->is_locked, true);
+    while (!atomic_load(&shared->may_unlock)) {
+        sched_yield();
+    }
+    pthread_mutex_unlock(&lock);
+    return argument;
+}
+
+/* What the child's first thread is made to call. */
+static void take_lock(void)
+{
+    pthread_mutex_lock(&lock);
+    atomic_store(&shared->is_called, true);
+    pthread_mutex_unlock(&lock);
+}
+
+static pid_t start_child(void)
+{
+    *shared = (scene){0};
+    const pid_t child = fork();
+    if (child == 0) {
+        pthread_t thread;
+        pthread_create(&thread, NULL, hold_lock, NULL);
+        for (;;) {
+            pause();
+        }
+    }
+    assert_true(child > 0);
+    while (!atomic_load(&shared->is_locked)) {
+        sched_yield();
+    }
+    return child;
+}
+
+typedef struct outcome {
+    sj_status status;
+    size_t stopped; /* threads, at its end */
+    bool is_called;
+    bool is_stopped; /* the process, by SIGSTOP */
+} outcome;
+
+static bool is_stopped(pid_t child)
+{
+    int how = 0;
+    for (int i = 0; i < STOP_MS && waitpid(child, &how, WUNTRACED | WNOHANG) != child; i++) {
+        usleep(1000);
+    }
+    return WIFSTOPPED(how) && WSTOPSIG(how) == SIGSTOP;
+}
+
+/* call lets a child's first thread call take_lock; `signal` is for that thread meanwhile. */
+static outcome call(int alone_ms, int timeout_ms, int signal)
+{
+    sj_tracee target;
+    size_t thread = 0;
+    outcome told = {0};
+    const pid_t child = start_child();
+    assert_int_equal(sj_tracee_open(child, &target, NULL), SJ_OK);
+    assert_int_equal(sj_tracee_stop_all(&target, NULL), SJ_OK);
+    assert_int_equal(target.count, 2);
+    assert_int_equal(sj_tracee_stop_one(&target, child, &thread), SJ_OK);
+    atomic_store(&shared->may_unlock, true);
+    const sj_inferior_call wanted = {.function = (uint64_t)(uintptr_t)take_lock,
+                                     .restorer = sj_remote_restorer_find(&target),
+                                     .alone_ms = alone_ms};
+    assert_int_equal(syscall(SYS_tgkill, child, child, signal), 0);
+    told.status = sj_inferior_call_run(&target, thread, &wanted, timeout_ms);
+    told.stopped = target.count;
+    told.is_called = atomic_load(&shared->is_called);
+    sj_tracee_close(&target);
+    told.is_stopped = signal != 0 && is_stopped(child);
+    kill(child, SIGKILL);
+    assert_int_equal(waitpid(child, NULL, 0), child);
+    return told;
+}
+
+static void test_others_run_on_when_the_call_waits_for_one_of_them(void **state)
+{
+    const outcome told = call(ALONE_MS, LONG_MS, 0);
+    (void)state;
+    assert_int_equal(told.status, SJ_OK);
+    assert_int_equal(told.stopped, 1);
+    assert_true(told.is_called);
+}
+
+static void test_others_stay_stopped_unless_that_is_asked_for(void **state)
+{
+    const outcome told = call(0, SHORT_MS, 0);
+    (void)state;
+    assert_int_equal(told.status, SJ_ETIMEDOUT);
+    assert_int_equal(told.stopped, 2);
+    assert_false(told.is_called);
+}
+
+/* A thread in such a call has all signals held back but this one. */
+static void test_a_process_that_is_told_to_stop_meanwhile_stops(void **state)
+{
+    const outcome told = call(ALONE_MS, LONG_MS, SIGSTOP);
+    (void)state;
+    assert_int_equal(told.status, SJ_OK);
+    assert_true(told.is_called && told.is_stopped);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_others_run_on_when_the_call_waits_for_one_of_them),
+        cmocka_unit_test(test_others_stay_stopped_unless_that_is_asked_for),
+        cmocka_unit_test(test_a_process_that_is_told_to_stop_meanwhile_stops),
+    };
+    shared = mmap(NULL, sizeof(*shared), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    return shared == MAP_FAILED ? 1 : cmocka_run_group_tests(tests, NULL, NULL);
+}

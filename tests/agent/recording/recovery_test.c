@@ -1,0 +1,176 @@
+/* A session whose recorder was killed: who may finish it, and what of it is brought home. */
+#include "agent/recording/recovery.h"
+
+#include "agent/host/clock.h"
+#include "agent/session/journal.h"
+#include "tests/support/check.h"
+#include "tests/support/fake_arena.h"
+#include "tests/support/test_session.h"
+
+#include <fcntl.h>
+#include <stdlib.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+enum { FUNCTION = 5, CALLS = 7 };
+
+static const char name[] = "0102030405060708090a0b0c0d0e0f10";
+static const sj_session_id id = {.bytes = {1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16}};
+
+typedef struct fixture {
+    char root[64];
+    char path[128]; /* of the .to file */
+    fake_arena arena;
+    fake_thread thread;
+} fixture;
+
+static int set_up(void **state)
+{
+    static fixture f;
+    snprintf(f.root, sizeof(f.root), "/tmp/sj_recovery_XXXXXX");
+    assert_non_null(mkdtemp(f.root));
+    assert_int_equal(setenv("XDG_STATE_HOME", f.root, 1), 0);
+    fake_arena_make(&f.arena, "1.0.arena", 1, 4);
+    snprintf(f.path, sizeof(f.path), "%s/%s.to", f.root, name);
+    FILE *file = fopen(f.path, "w");
+    fprintf(file, "tcp://collector:1\n%s\n1\n", f.arena.directory);
+    fclose(file);
+    *state = &f;
+    return 0;
+}
+
+static int tear_down(void **state)
+{
+    fixture *f = *state;
+    char command[96];
+    fake_arena_remove(&f->arena);
+    snprintf(command, sizeof(command), "rm -rf %s", f->root);
+    return system(command);
+}
+
+/* The pid of a process that has ended. */
+static pid_t end_process(void)
+{
+    const pid_t child = fork();
+    if (child == 0) {
+        _exit(0);
+    }
+    assert_int_equal(waitpid(child, NULL, 0), child);
+    return child;
+}
+
+/* What the recorder left: a journal that knows one process, and calls in its arena. */
+static void leave(fixture *f)
+{
+    sj_journal journal;
+    sj_error error = {0};
+    sj_journal_process process = {.number = 1, .pid = (uint32_t)end_process(), .how = "launch"};
+    snprintf(process.arena_name, sizeof(process.arena_name), "1.0.arena");
+    assert_int_equal(sj_journal_create(f->arena.directory, &id, &journal, &error), SJ_OK);
+    journal.data->ns_per_tick = 1;
+    sj_journal_add_process(&journal, &process);
+    sj_journal_close(&journal);
+    fake_thread_start(&f->thread, &f->arena, 0, process.pid);
+    f->thread.ticks = sj_clock_ticks() - 1000000;
+    for (int i = 0; i < CALLS; i++) {
+        assert_true(fake_thread_call(&f->thread, FUNCTION));
+    }
+}
+
+static void names_of_claims_are_session_ids(void **state)
+{
+    char text[64];
+    (void)state;
+    snprintf(text, sizeof(text), "%s.to", name);
+    assert_true(sj_recovery_is_claim_name(text));
+    assert_false(sj_recovery_is_claim_name(name));
+    assert_false(sj_recovery_is_claim_name("0102.to"));
+    text[3] = 'x';
+    assert_false(sj_recovery_is_claim_name(text));
+}
+
+static void the_session_of_a_living_recorder_is_not_claimed(void **state)
+{
+    const fixture *f = *state;
+    sj_recovery_claim claim;
+    const int held = open(f->path, O_RDWR);
+    assert_int_equal(flock(held, LOCK_EX), 0);
+    assert_int_equal(sj_recovery_claim_session(f->path, &claim), SJ_EAGAIN);
+    close(held);
+    assert_int_equal(sj_recovery_claim_session(f->path, &claim), SJ_OK);
+    assert_string_equal(claim.destination, "tcp://collector:1");
+    assert_string_equal(claim.runtime_directory, f->arena.directory);
+    sj_recovery_release(&claim, true);
+    assert_int_equal(sj_recovery_claim_session(f->path, &claim), SJ_ENOTFOUND);
+}
+
+static void read_back(const fixture *f)
+{
+    test_session *session = test_session_open(0);
+    const sj_spool_options options = {.directory = session->spool_directory, .reserve_bytes = 1};
+    char command[512];
+    sj_error error = {0};
+    sj_spool_close(session->spool);
+    snprintf(command, sizeof(command), "rm -rf %s && cp -r %s/%s %s", session->spool_directory,
+             f->root, name, session->spool_directory);
+    assert_int_equal(system(command), 0);
+    assert_int_equal(sj_spool_open(&options, &session->spool, &error), SJ_OK);
+    assert_int_equal(test_session_read(session, SJ_FRAME_SESSION_END), 1);
+    Sojourn__SessionEnd *end =
+        test_session_message(session, SJ_FRAME_SESSION_END, 0, &sojourn__session_end__descriptor);
+    assert_string_equal(end->how, "lost");
+    assert_int_equal(end->calls, CALLS);
+    assert_int_equal(end->lost_calls, 0);
+    assert_int_not_equal(end->blocks, 0);
+    assert_int_equal(test_session_read(session, SJ_FRAME_BLOCK), end->blocks);
+    protobuf_c_message_free_unpacked(&end->base, NULL);
+    test_session_close(session);
+}
+
+static void what_the_arenas_hold_is_sent_and_the_session_ended(void **state)
+{
+    fixture *f = *state;
+    unsigned count = 0;
+    sj_error error = {0};
+    leave(f);
+    assert_int_equal(sj_recovery_all(f->root, &count, &error), SJ_OK);
+    assert_int_equal(count, 1);
+    assert_int_not_equal(access(f->arena.directory, F_OK), 0);
+    read_back(f);
+    assert_int_equal(sj_recovery_all(f->root, &count, &error), SJ_OK);
+    assert_int_equal(count, 0); /* once */
+    assert_int_equal(mkdir(f->arena.directory, 0700), 0);
+}
+
+static void a_session_that_was_never_announced_is_removed(void **state)
+{
+    const fixture *f = *state;
+    sj_journal journal;
+    sj_recovery_claim claim;
+    sj_recovery_result result;
+    sj_error error = {0};
+    assert_int_equal(sj_journal_create(f->arena.directory, &id, &journal, &error), SJ_OK);
+    sj_journal_close(&journal);
+    assert_int_equal(sj_recovery_claim_session(f->path, &claim), SJ_OK);
+    assert_int_equal(sj_recovery_session(&claim, &result, &error), SJ_OK);
+    assert_false(result.recovered);
+    assert_int_not_equal(access(f->arena.directory, F_OK), 0);
+    sj_recovery_release(&claim, false);
+    assert_int_equal(mkdir(f->arena.directory, 0700), 0);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(names_of_claims_are_session_ids),
+        cmocka_unit_test_setup_teardown(the_session_of_a_living_recorder_is_not_claimed, set_up,
+                                        tear_down),
+        cmocka_unit_test_setup_teardown(what_the_arenas_hold_is_sent_and_the_session_ended, set_up,
+                                        tear_down),
+        cmocka_unit_test_setup_teardown(a_session_that_was_never_announced_is_removed, set_up,
+                                        tear_down),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

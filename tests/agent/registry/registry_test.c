@@ -1,0 +1,248 @@
+#include "agent/registry/registry.h"
+
+#include "agent/planner/plan_file.h"
+#include "tests/support/check.h"
+
+#include <stdlib.h>
+#include <unistd.h>
+
+/* A registry over a real spool in memory; the module that is planned is this test's program. */
+typedef struct fixture {
+    char directory[64];
+    char spool_directory[96];
+    sj_spool *spool;
+    sj_frame_writer *writer;
+    sj_selection selection;
+    sj_registry *registry;
+} fixture;
+
+enum { PID = 4194000, CHILD = 4194001, BIAS = 0x10000 };
+
+static int set_up(void **state)
+{
+    fixture *f = calloc(1, sizeof(*f));
+    snprintf(f->directory, sizeof(f->directory), "/dev/shm/sj-registry-XXXXXX");
+    assert_non_null(mkdtemp(f->directory));
+    snprintf(f->spool_directory, sizeof(f->spool_directory), "%s/spool", f->directory);
+    const sj_spool_options spool = {.directory = f->spool_directory};
+    assert_int_equal(sj_spool_open(&spool, &f->spool, NULL), SJ_OK);
+    const sj_frame_writer_options writer = {.spool = f->spool};
+    assert_int_equal(sj_frame_writer_new(&writer, &f->writer), SJ_OK);
+    const sj_registry_options options = {
+        .writer = f->writer, .selection = &f->selection, .runtime_directory = f->directory};
+    assert_int_equal(sj_registry_new(&options, &f->registry), SJ_OK);
+    *state = f;
+    return 0;
+}
+
+static int tear_down(void **state)
+{
+    fixture *f = *state;
+    char command[256];
+    sj_registry_free(f->registry);
+    sj_frame_writer_free(f->writer);
+    sj_spool_close(f->spool);
+    sj_selection_free(&f->selection);
+    snprintf(command, sizeof(command), "rm -rf '%s'", f->directory);
+    assert_int_equal(system(command), 0);
+    free(f);
+    return 0;
+}
+
+static uint64_t add_process(const fixture *f, pid_t pid, pid_t parent, sj_link_occasion occasion)
+{
+    uint64_t number = 0;
+    assert_int_equal(sj_registry_add_process(f->registry, pid, parent, occasion, 1, &number),
+                     SJ_OK);
+    return number;
+}
+
+static uint64_t frames(const fixture *f)
+{
+    sj_frame_writer_counters counters;
+    sj_frame_writer_get_counters(f->writer, &counters);
+    return counters.frames;
+}
+
+static void processes_are_numbered_and_a_pid_that_comes_again_ends_its_old_entry(void **state)
+{
+    const fixture *f = *state;
+    uint64_t number = 0;
+    pid_t living[4];
+    assert_int_equal(add_process(f, PID, 1, SJ_OCCASION_START), 1);
+    assert_int_equal(add_process(f, CHILD, PID, SJ_OCCASION_FORK), 2);
+    assert_int_equal(add_process(f, PID, 1, SJ_OCCASION_START), 3);
+    assert_int_equal(sj_registry_find_process(f->registry, PID, &number), SJ_OK);
+    assert_int_equal(number, 3);
+    assert_int_equal(sj_registry_list_living(f->registry, living, 4), 2);
+    const sj_process_end end = {.ended_ticks = 9};
+    assert_int_equal(sj_registry_end_process(f->registry, 2, &end), SJ_OK);
+    assert_int_equal(sj_registry_find_process(f->registry, CHILD, &number), SJ_ENOTFOUND);
+    assert_int_equal(sj_registry_list_living(f->registry, living, 4), 1);
+    assert_int_equal(sj_registry_end_process(f->registry, 4, &end), SJ_ENOTFOUND);
+}
+
+static sj_plan_request request_for(uint64_t process, const sj_link_module *module, const char *path)
+{
+    return (sj_plan_request){.process = process, .module = module, .path = path, .now_ticks = 2};
+}
+
+static void own_path(char path[PATH_MAX])
+{
+    const ssize_t bytes = readlink("/proc/self/exe", path, PATH_MAX - 1);
+    assert_true(bytes > 0);
+    path[bytes] = '\0';
+}
+
+static void a_module_is_planned_once_and_mapped_in_each_process(void **state)
+{
+    const fixture *f = *state;
+    char path[PATH_MAX];
+    sj_plan_answer first = {0};
+    sj_plan_answer again = {0};
+    const sj_link_module module = {
+        .bias = BIAS, .is_main = 1, .build_id = {7}, .build_id_bytes = 20};
+    own_path(path);
+    const uint64_t one = add_process(f, PID, 1, SJ_OCCASION_START);
+    const uint64_t two = add_process(f, CHILD, 1, SJ_OCCASION_START);
+    sj_plan_request request = request_for(one, &module, path);
+    assert_int_equal(sj_registry_plan_module(f->registry, &request, &first), SJ_OK);
+    assert_int_equal(first.first_function, 1);
+    assert_int_equal(access(first.plan_path, R_OK), 0);
+    const uint64_t before = frames(f);
+    assert_int_equal(sj_registry_plan_module(f->registry, &request, &again), SJ_OK);
+    assert_int_equal(frames(f), before);
+    request.process = two;
+    assert_int_equal(sj_registry_plan_module(f->registry, &request, &again), SJ_OK);
+    assert_int_equal(frames(f), before + 1); /* its mapping */
+    assert_int_equal(again.first_function, first.first_function);
+    assert_string_equal(again.plan_path, first.plan_path);
+    assert_int_equal(sj_registry_unloaded(f->registry, two, BIAS, 3), SJ_OK);
+    assert_int_equal(sj_registry_unloaded(f->registry, two, BIAS, 3), SJ_ENOTFOUND);
+}
+
+static void what_is_not_selected_or_cannot_be_planned_is_refused(void **state)
+{
+    const fixture *f = *state;
+    sj_plan_answer answer = {0};
+    sj_registry_counters counters;
+    const sj_link_module module = {.build_id = {8}, .build_id_bytes = 20};
+    const uint64_t process = add_process(f, PID, 1, SJ_OCCASION_START);
+    sj_plan_request request = request_for(process, &module, "/usr/lib/libz.so.1");
+    assert_int_equal(sj_registry_plan_module(f->registry, &request, &answer), SJ_EUNSUPPORTED);
+    sj_registry_get_counters(f->registry, &counters);
+    assert_int_equal(counters.plan_failures, 0);
+    request.path = "/no/such/library.so";
+    assert_int_equal(sj_registry_plan_module(f->registry, &request, &answer), SJ_EUNSUPPORTED);
+    sj_registry_get_counters(f->registry, &counters);
+    assert_int_equal(counters.plan_failures, 1);
+    assert_non_null(strstr(counters.plan_failure, "/no/such/library.so"));
+    assert_int_equal(sj_registry_plan_imports(f->registry, &request, &answer), SJ_EUNSUPPORTED);
+    assert_int_equal(sj_registry_review_module(f->registry, &request, &answer), SJ_EUNSUPPORTED);
+}
+
+static void another_selection_moves_marks_and_a_review_gives_what_is_missing(void **state)
+{
+    fixture *f = *state;
+    char path[PATH_MAX];
+    sj_plan_answer answer = {0};
+    sj_function_states states = {0};
+    sj_selection none = {0};
+    const sj_link_module module = {
+        .bias = BIAS, .is_main = 1, .build_id = {9}, .build_id_bytes = 20};
+    own_path(path);
+    const uint64_t process = add_process(f, PID, 1, SJ_OCCASION_START);
+    const sj_plan_request request = request_for(process, &module, path);
+    assert_int_equal(sj_registry_plan_module(f->registry, &request, &answer), SJ_OK);
+    assert_int_equal(sj_selection_add(none.functions, &none.function_count, "no_such_name", NULL),
+                     SJ_OK);
+    assert_int_equal(sj_registry_select(f->registry, &none, NULL, &states), SJ_OK);
+    size_t wanted = 0;
+    size_t unwanted = 0;
+    for (uint32_t i = 0; i < states.count; i++) {
+        wanted += states.states[i] == SJ_FUNCTION_WANTED;
+        unwanted += states.states[i] == SJ_FUNCTION_UNWANTED;
+    }
+    assert_int_equal(wanted, 0);
+    assert_true(unwanted > 0);
+    free(states.states);
+    assert_int_equal(sj_registry_select(f->registry, &f->selection, NULL, &states), SJ_OK);
+    sj_registry_begin_review(f->registry, process, states.states, 0);
+    assert_int_equal(sj_registry_review_module(f->registry, &request, &answer), SJ_OK);
+    assert_string_equal(answer.plan_path + strlen(answer.plan_path) - 5, ".more");
+    /* All of them have hooks: nothing is missing. */
+    memset(states.states, 1, states.count);
+    sj_registry_begin_review(f->registry, process, states.states, states.count);
+    assert_int_equal(sj_registry_review_module(f->registry, &request, &answer), SJ_EUNSUPPORTED);
+    sj_registry_end_review(f->registry);
+    free(states.states);
+    sj_selection_free(&none);
+}
+
+static void methods_of_a_runtime_become_functions_of_a_group(void **state)
+{
+    const fixture *f = *state;
+    static const char names[] = "-[View draw]\0-[View hide]";
+    uint8_t wanted[2] = {1, 0};
+    uint32_t first = 0;
+    sj_registry_counters counters;
+    const sj_slice slice = {.data = (const uint8_t *)names, .size = sizeof(names)};
+    const uint64_t process = add_process(f, PID, 1, SJ_OCCASION_START);
+    assert_int_equal(
+        sj_registry_add_methods(f->registry, process, "objc:View", slice, 2, 2, &first, wanted),
+        SJ_OK);
+    assert_int_equal(first, 1);
+    assert_int_equal(wanted[0], 1);
+    assert_int_equal(wanted[1], 0);
+    sj_registry_get_counters(f->registry, &counters);
+    assert_int_equal(counters.functions, 2);
+    assert_int_equal(counters.hooked, 1);
+    assert_int_equal(
+        sj_registry_add_methods(f->registry, process, "objc:View", slice, 3, 2, &first, wanted),
+        SJ_ECORRUPT);
+}
+
+static void what_the_agent_refused_is_counted_and_sent(void **state)
+{
+    const fixture *f = *state;
+    char path[PATH_MAX];
+    sj_plan_answer answer = {0};
+    sj_registry_counters counters;
+    const sj_link_module module = {.is_main = 1, .build_id = {5}, .build_id_bytes = 20};
+    own_path(path);
+    const uint64_t process = add_process(f, PID, 1, SJ_OCCASION_START);
+    const sj_plan_request request = request_for(process, &module, path);
+    assert_int_equal(sj_registry_plan_module(f->registry, &request, &answer), SJ_OK);
+    const sj_link_failure failure = {.function = 0, .skip = SJ_SKIP_CODE_DIFFERS};
+    sj_link_applied applied = {
+        .first_function = answer.first_function, .hooked = 3, .failed = 1, .cpu_ns = 10};
+    const uint64_t before = frames(f);
+    assert_int_equal(sj_registry_applied(f->registry, process, &applied, &failure, 1), SJ_OK);
+    assert_int_equal(frames(f), before + 1);
+    sj_registry_get_counters(f->registry, &counters);
+    assert_int_equal(counters.hooked, 3);
+    assert_int_equal(counters.failed, 1);
+    assert_int_equal(counters.hook_ns, 10);
+    applied.first_function = 12345;
+    assert_int_equal(sj_registry_applied(f->registry, process, &applied, NULL, 0), SJ_ENOTFOUND);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup_teardown(
+            processes_are_numbered_and_a_pid_that_comes_again_ends_its_old_entry, set_up,
+            tear_down),
+        cmocka_unit_test_setup_teardown(a_module_is_planned_once_and_mapped_in_each_process, set_up,
+                                        tear_down),
+        cmocka_unit_test_setup_teardown(what_is_not_selected_or_cannot_be_planned_is_refused,
+                                        set_up, tear_down),
+        cmocka_unit_test_setup_teardown(
+            another_selection_moves_marks_and_a_review_gives_what_is_missing, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(methods_of_a_runtime_become_functions_of_a_group, set_up,
+                                        tear_down),
+        cmocka_unit_test_setup_teardown(what_the_agent_refused_is_counted_and_sent, set_up,
+                                        tear_down),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,73 @@
+#!/usr/bin/env python3
+"""Class files with random bytes changed: what the JVM accepts without probes it accepts with them.
+
+mutated_classes.py REWRITER SOURCES WORK_FOLDER [VARIANTS [SEED]]
+"""
+import os
+import random
+import shutil
+import subprocess
+import sys
+
+REWRITER, SOURCES, WORK = sys.argv[1:4]
+VARIANTS = int(sys.argv[4]) if len(sys.argv) > 4 else 600
+SEED = int(sys.argv[5]) if len(sys.argv) > 5 else 17
+CHANGES_MAX = 3
+
+
+def run(*command, **options):
+    done = subprocess.run(command, capture_output=True, **options)
+    if done.returncode:
+        sys.exit(f"{' '.join(command)}: {done.returncode}\n{done.stdout}\n{done.stderr}")
+    return done.stdout
+
+
+def mutate(chance, data):
+    data = bytearray(data)
+    for _ in range(chance.randint(1, CHANGES_MAX)):
+        at = chance.randrange(10, len(data))
+        data[at] = chance.choice((chance.randrange(256), data[at] ^ 1 << chance.randrange(8)))
+    return bytes(data)
+
+
+def write(folder, name, data):
+    with open(os.path.join(folder, name), "wb") as file:
+        file.write(data)
+
+
+def verdicts(classes, folder):
+    lines = run("java", "-Xverify:all", "-cp", classes, "Verify", folder).decode().splitlines()
+    return dict(line.split() for line in lines)
+
+
+def main():
+    classes, plain, probed = (os.path.join(WORK, name) for name in ("classes", "plain", "probed"))
+    shutil.rmtree(WORK, ignore_errors=True)
+    for folder in (classes, plain, probed):
+        os.makedirs(folder)
+    run("javac", "-d", classes, os.path.join(SOURCES, "Shapes.java"), os.path.join(SOURCES, "Verify.java"))
+    originals = []
+    for name in sorted(os.listdir(classes)):
+        if name.startswith("Shapes"):
+            with open(os.path.join(classes, name), "rb") as file:
+                originals.append(file.read())
+    chance = random.Random(SEED)
+    for number in range(VARIANTS):
+        data = mutate(chance, chance.choice(originals))
+        done = subprocess.run([REWRITER, "40000"], input=data, capture_output=True)
+        if done.returncode not in (0, 1, 2):
+            sys.exit(f"variant {number} of seed {SEED}: the rewriter ended with {done.returncode}")
+        if done.returncode != 2:  # no class file: it would stay as it is
+            write(plain, f"{number:06}.class", data)
+            write(probed, f"{number:06}.class", done.stdout)
+    before, after = verdicts(classes, plain), verdicts(classes, probed)
+    accepted = [name for name, verdict in before.items() if verdict == "accepted"]
+    worse = [f"{name} {after[name]}" for name in accepted if after[name] != "accepted"]
+    if worse:
+        sys.exit(f"seed {SEED}: refused with probes only: {worse[:10]}")
+    if len(accepted) < VARIANTS // 20 or len(accepted) == len(before):
+        sys.exit(f"{len(accepted)} of {len(before)} variants are accepted: nothing is shown")
+    print(f"{len(accepted)} of {len(before)} variants are accepted, with and without probes")
+
+
+main()

@@ -1,0 +1,137 @@
+/* A whole assembly of the framework, read and damaged: names as they are, and no wrong memory. */
+#include "agent/runtimes/mono/methods.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#define ASSEMBLY "/usr/lib/mono/4.5/mscorlib.dll"
+
+typedef struct seen_methods {
+    uint32_t count;
+    bool has_abort, has_compare, is_ordered;
+    size_t longest;
+} seen_methods;
+
+static sj_status take(void *context, uint32_t token, const char *name)
+{
+    seen_methods *seen = context;
+    seen->is_ordered = (seen->count == 0 || seen->is_ordered) && token == seen->count + 1;
+    seen->count++;
+    seen->has_abort |= strcmp(name, "System.Threading.Thread:Abort()") == 0;
+    seen->has_compare |=
+        strcmp(name, "System.Collections.Generic.GenericComparer`1:Compare(T,T)") == 0;
+    seen->longest = strlen(name) > seen->longest ? strlen(name) : seen->longest;
+    assert_null(strpbrk(name, "\n\r\t"));
+    return SJ_OK;
+}
+
+static sj_status refuse(void *context, uint32_t token, const char *name)
+{
+    (void)context;
+    (void)token;
+    (void)name;
+    return SJ_EFULL;
+}
+
+static void every_method_has_its_name(void **state)
+{
+    (void)state;
+    seen_methods seen = {0};
+    assert_int_equal(sj_mono_read_file(ASSEMBLY, (sj_slice){0}, take, &seen), SJ_OK);
+    assert_true(seen.count > 20000 && seen.is_ordered);
+    assert_true(seen.has_abort && seen.has_compare);
+    assert_true(seen.longest < SJ_MONO_NAME_BYTES);
+}
+
+static sj_status find_super(void *context, const char *name, const char *super)
+{
+    if (strcmp(name, "System.ArgumentNullException") == 0) {
+        snprintf(context, 64, "%s", super != NULL ? super : "");
+    }
+    return SJ_OK;
+}
+
+static void classes_tell_what_they_extend(void **state)
+{
+    (void)state;
+    char super[64] = "";
+    assert_int_equal(sj_mono_read_classes(ASSEMBLY, (sj_slice){0}, find_super, super), SJ_OK);
+    assert_string_equal(super, "System.ArgumentException");
+}
+
+static void other_files_are_refused(void **state)
+{
+    (void)state;
+    static const uint8_t id[SJ_ASSEMBLY_ID_BYTES] = {1};
+    const sj_slice other = {.data = id, .size = sizeof(id)};
+    seen_methods seen = {0};
+    assert_int_equal(sj_mono_read_file("/bin/sh", (sj_slice){0}, take, &seen), SJ_ECORRUPT);
+    assert_int_equal(sj_mono_read_file("/nowhere", (sj_slice){0}, take, &seen), SJ_ENOTFOUND);
+    assert_int_equal(sj_mono_read_file("/dev/zero", (sj_slice){0}, take, &seen), SJ_ECORRUPT);
+    assert_int_equal(sj_mono_read_file(ASSEMBLY, other, take, &seen), SJ_EVERSION);
+    assert_int_equal(seen.count, 0);
+    assert_int_equal(sj_mono_read_file(ASSEMBLY, (sj_slice){0}, refuse, NULL), SJ_EFULL);
+}
+
+static uint8_t *load(size_t *size)
+{
+    FILE *file = fopen(ASSEMBLY, "rb");
+    assert_non_null(file);
+    assert_int_equal(fseek(file, 0, SEEK_END), 0);
+    *size = (size_t)ftell(file);
+    rewind(file);
+    uint8_t *bytes = malloc(*size);
+    assert_non_null(bytes);
+    assert_int_equal(fread(bytes, 1, *size, file), *size);
+    fclose(file);
+    return bytes;
+}
+
+static sj_status count_only(void *context, uint32_t token, const char *name)
+{
+    (void)token;
+    *(size_t *)context += strlen(name);
+    return SJ_OK;
+}
+
+static void damaged_tables_are_no_wrong_memory(void **state)
+{
+    (void)state;
+    size_t size;
+    uint8_t *bytes = load(&size);
+    uint64_t random = 1;
+    size_t names = 0;
+    for (int round = 0; round < 60; round++) {
+        uint8_t *copy = malloc(size);
+        assert_non_null(copy);
+        memcpy(copy, bytes, size);
+        for (int i = 0; i < 200; i++) {
+            random = random * UINT64_C(6364136223846793005) + 1442695040888963407U;
+            copy[(random >> 20) % size] = (uint8_t)(random >> 50);
+        }
+        const size_t cut = round % 3 == 0 ? (random >> 20) % size : size;
+        sj_assembly assembly;
+        if (sj_assembly_open((sj_slice){.data = copy, .size = cut}, &assembly) == SJ_OK) {
+            assert_int_equal(sj_mono_each_method(&assembly, count_only, &names), SJ_OK);
+        }
+        free(copy);
+    }
+    assert_true(names > 0);
+    free(bytes);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(every_method_has_its_name),
+        cmocka_unit_test(classes_tell_what_they_extend),
+        cmocka_unit_test(other_files_are_refused),
+        cmocka_unit_test(damaged_tables_are_no_wrong_memory),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,208 @@
+#!/usr/bin/env python3
+"""What report and tree print: golden screens on a pseudo-terminal of 60, 100 and 200 columns, and
+without a terminal; colours; the pager.
+
+screens.py BUILD_FOLDER MIGRATIONS_FOLDER     (SJ_GOLDEN=write writes the screens anew)
+"""
+import fcntl
+import glob
+import os
+import pty
+import sqlite3
+import struct
+import subprocess
+import sys
+import termios
+import threading
+
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..", "system",
+                                "support"))
+from sojourn_testing import check, main
+
+GOLDEN = os.path.join(os.path.dirname(os.path.abspath(__file__)), "screens")
+END = b"\x04end of the screen\x04"
+START = 1_700_000_000_000_000_000
+LONG = ("boost::asio::detail::reactive_socket_service<boost::asio::ip::tcp>::implementation::"
+        "async_receive_with_a_handler(boost::asio::mutable_buffers_1 const&, int, handler<int>&)")
+NAMES = ["main", "start_the_server", "run_event_loop(int, char**)", "dispatch", "handle_request",
+         LONG, "std::vector<int, std::allocator<int> >::operator()(int) const",
+         "(anonymous namespace)::Größe::berechnen()", "painter\x1b[31m"]
+
+
+def make_database(path, migrations):
+    """A session whose main thread is a chain of callees down to LONG, which calls the others."""
+    connection = sqlite3.connect(path)
+    for step in sorted(glob.glob(os.path.join(migrations, "*.sql"))):
+        with open(step, encoding="utf-8") as file:
+            connection.executescript(file.read())
+    newest = len(glob.glob(os.path.join(migrations, "*.sql")))
+    connection.executescript(f"PRAGMA application_id=0x534a4442; PRAGMA user_version={newest}")
+    insert(connection, "devices", device_id=1, uuid=b"d" * 16, name="desk",
+           first_seen_realtime_ns=START, last_seen_realtime_ns=START)
+    insert(connection, "sessions", session_id=1, uuid=b"s" * 16, device_id=1, state="completed",
+           command="./server --port 8080 --threads 4 --verbose --configuration /etc/server.conf",
+           started_realtime_ns=START, ended_realtime_ns=START + 2_500_000_000, started_ticks=0,
+           tick_ns_numerator=1, tick_ns_denominator=1, lost_calls=3)
+    insert(connection, "threads", thread_id=1, session_id=1, number=1, name="server", is_main=1)
+    insert(connection, "modules", module_id=1, build_id=b"b", functions_digest=b"f",
+           path="/usr/bin/server", first_function_id=1, function_count=40)
+    for number in range(40):
+        add_function(connection, number)
+    connection.commit()
+    connection.close()
+
+
+def insert(connection, table, **row):
+    marks = ",".join("?" * len(row))
+    connection.execute(f"INSERT INTO {table} ({','.join(row)}) VALUES ({marks})",
+                       list(row.values()))
+
+
+def add_function(connection, number):
+    name = NAMES[number] if number < len(NAMES) else f"helper_{number}"
+    leaves = [500_000_000 >> leaf for leaf in range(34)]
+    total = leaves[number - 6] if number > 5 else 2_400_000_000 - 1000 * number
+    own = total if number > 5 else (total - sum(leaves) if number == 5 else 1000)
+    calls = number * number * 1000 + 1
+    figures = {"calls": calls, "total_ns": total, "self_ns": own, "min_ns": total // calls // 2,
+               "max_ns": total // calls * 2, "unwound": 0, "untrusted": number % 2}
+    insert(connection, "functions", function_id=number + 1, module_id=1, offset=number * 16,
+           size_bytes=16, name=name, symbol=name, symbol_key=number)
+    insert(connection, "function_stats", session_id=1, function_id=number + 1, **figures)
+    parent = None if number == 0 else min(number, 6)
+    insert(connection, "call_paths", path_id=(1 << 32) + number + 1, session_id=1,
+           parent_path_id=None if parent is None else (1 << 32) + parent,
+           function_id=number + 1, depth=min(number, 6), recursive=0, state=b"", **figures)
+
+
+def on_terminal(sojourn, arguments, columns, rows=20, **environment):
+    """What a terminal gets, and the exit code. This process keeps the terminal open and writes the
+    end mark itself, after the program: what is read up to there is all of it."""
+    controller, terminal = pty.openpty()
+    fcntl.ioctl(terminal, termios.TIOCSWINSZ, struct.pack("HHHH", rows, columns, 0, 0))
+    program = subprocess.Popen(
+        [sojourn.program, *arguments], stdin=terminal, stdout=terminal, stderr=terminal,
+        start_new_session=True, env={**sojourn.environment, "TERM": "xterm", "TZ": "UTC",
+                                     **environment})
+
+    def end():
+        program.wait()
+        os.write(terminal, END)
+
+    ender = threading.Thread(target=end)
+    ender.start()
+    output = b""
+    while not output.endswith(END):
+        output += os.read(controller, 65536)
+    ender.join()
+    os.close(terminal)
+    os.close(controller)
+    return output[:-len(END)].decode().replace("\r\n", "\n"), program.returncode
+
+
+def golden(name, screen):
+    path = os.path.join(GOLDEN, name + ".txt")
+    if os.environ.get("SJ_GOLDEN") == "write":
+        with open(path, "w", encoding="utf-8") as file:
+            file.write(screen)
+    with open(path, encoding="utf-8") as file:
+        check(file.read() == screen, f"{name} is now:\n{screen}")
+
+
+def screens_are_golden(sojourn, database):
+    for columns in (60, 100, 200):
+        for command in ("report", "tree"):
+            screen, code = on_terminal(sojourn, [command, database], columns, SOJOURN_PAGER="",
+                                       NO_COLOR="1")
+            check(code == 0, f"{command}: {code}: {screen}")
+            golden(f"{command}-{columns}", screen)
+            check(all(len(line) <= columns for line in screen.splitlines()),
+                  f"{command} is wider than {columns} columns:\n{screen}")
+            if command == "report":
+                check(len(screen.splitlines()) < 20, f"more than a screen:\n{screen}")
+                check(columns == 60 or "async_receive_with_a_handler" in screen, "no method name")
+    for command in ("report", "tree"):
+        done = sojourn.run([command, database], capture_output=True, text=True,
+                           env={**sojourn.environment, "TZ": "UTC"})
+        check(done.returncode == 0, f"{command}: {done.stderr}")
+        golden(f"{command}-piped", done.stdout)
+    golden("report-self", on_terminal(sojourn, ["report", "--sort", "self", "--limit", "3",
+                                                "--columns", "share,self,calls,module,function",
+                                                database], 100, NO_COLOR="1")[0])
+
+
+def the_most_costly_are_left(sojourn, database):
+    """Whatever is asked for, all of it comes when asked for all."""
+    for options in (["--all"], ["--limit", "40"]):
+        screen, _ = on_terminal(sojourn, ["report", *options, database], 100, SOJOURN_PAGER="")
+        check("helper_39" in screen and "more functions" not in screen, f"not all:\n{screen}")
+    unfolded, _ = on_terminal(sojourn, ["tree", "--unfold", database], 100, SOJOURN_PAGER="")
+    check("dispatch" in unfolded and "levels" not in unfolded, f"folded:\n{unfolded}")
+
+
+def colours_are_for_terminals(sojourn, database):
+    for command in ("report", "tree"):
+        screen, _ = on_terminal(sojourn, [command, database], 100, SOJOURN_PAGER="")
+        check("\x1b[1;33m" in screen, f"{command}: no colours")
+        check("painter\x1b" not in screen, f"{command}: a name paints the terminal")
+        for plain in ({"NO_COLOR": "1"}, {"TERM": "dumb"}):
+            screen, _ = on_terminal(sojourn, [command, database], 100, SOJOURN_PAGER="", **plain)
+            check("\x1b" not in screen, f"{command}: colours with {plain}")
+
+
+def pager_as_git_does(sojourn, database):
+    for variables in ({"SOJOURN_PAGER": "sed s/^/paged:/"},
+                      {"PAGER": "sed s/^/paged:/"},
+                      {"SOJOURN_PAGER": "sed s/^/paged:/", "PAGER": "false"}):
+        screen, code = on_terminal(sojourn, ["report", "--all", database], 100, **variables)
+        check(code == 0 and all(line.startswith("paged:") for line in screen.splitlines()),
+              f"{variables}: {code}\n{screen}")
+        check("helper_39" in screen, "the pager did not get all")
+    for none in ("", "cat", "sojourn-no-such-pager --x"):
+        screen, code = on_terminal(sojourn, ["tree", "--all", database], 100, SOJOURN_PAGER=none)
+        check(code == 0 and "helper_39" in screen, f"pager '{none}': {code}\n{screen}")
+    screen, code = on_terminal(sojourn, ["report", database], 100, SOJOURN_PAGER="sed s/^/paged:/")
+    check("paged:" not in screen, "a screenful goes through the pager")
+    _, code = on_terminal(sojourn, ["report", "--all", database], 100, SOJOURN_PAGER="true")
+    check(code in (0, -13), f"a pager that reads nothing: {code}")
+
+
+def mistakes_are_named(sojourn, database):
+    for options, words in ((["--columns", "share,nothing"], "not 'nothing'"),
+                           (["--sort", "bar"], "not 'bar'"),
+                           (["--all", "--limit", "3"], "exclude each other")):
+        done = sojourn.run(["report", *options, database], capture_output=True, text=True)
+        check(done.returncode == 2 and words in done.stderr, f"{options}: {done}")
+
+
+def ui_opens_the_newest(sojourn, migrations):
+    folder = sojourn.path("recordings")
+    os.mkdir(folder)
+    options = {"cwd": folder, "env": {**sojourn.environment, "SOJOURN_DATABASE": ""}}
+    none = sojourn.run(["ui", "--no-open"], capture_output=True, text=True, **options)
+    check(none.returncode == 3 and "name a FILE" in none.stderr, f"no recording: {none}")
+    for age, name in enumerate(("sojourn-b.db", "sojourn-a.db", "sojourn-c.db")):
+        make_database(os.path.join(folder, name), migrations)
+        os.utime(os.path.join(folder, name), (START // 10**9 + age % 2, START // 10**9 + age % 2))
+    with subprocess.Popen([sojourn.program, "ui", "--no-open"], stdout=subprocess.PIPE, text=True,
+                          **options) as shown:
+        line = shown.stdout.readline()
+        shown.terminate()
+    check("shows sojourn-a.db;" in line and shown.returncode == 0, f"ui: {line}")
+
+
+def test(sojourn, arguments):
+    database = sojourn.path("screens.db")
+    make_database(database, arguments[0])
+    for variable in ("COLUMNS", "LINES", "NO_COLOR", "SOJOURN_PAGER", "PAGER", "LESS"):
+        sojourn.environment.pop(variable, None)
+    screens_are_golden(sojourn, database)
+    the_most_costly_are_left(sojourn, database)
+    colours_are_for_terminals(sojourn, database)
+    pager_as_git_does(sojourn, database)
+    mistakes_are_named(sojourn, database)
+    ui_opens_the_newest(sojourn, arguments[0])
+
+
+if __name__ == "__main__":
+    main(test)

@@ -1,0 +1,436 @@
+/* The edge with peers that do their worst: what they took comes back, and others are served. */
+#include "collector-server/edge/edge.h"
+#include "tests/support/check.h"
+
+#include <poll.h>
+#include <stdatomic.h>
+#include <stdlib.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+enum { PATIENCE_MS = 20000 };
+
+static const uint8_t greeting[8] = {0, 'S', 'P', 0, 0, 0x30, 0, 0};
+
+typedef struct fixture {
+    sj_edge *edge;
+    sj_edge_limits limits;
+    char url[96];
+    char path[80];
+    atomic_int taken;
+    atomic_bool is_full; /* nothing is taken */
+    atomic_bool is_mute; /* nothing is answered; the last message is kept */
+    atomic_bool binds;   /* every sender is a device */
+    atomic_int answer_bytes;
+    sj_edge_message last;
+} fixture;
+
+static fixture *test;
+
+/* Answers with the first four bytes of the question, or with as many zeroes as the test wants. */
+static sj_edge_verdict take(void *context, sj_edge_message *message)
+{
+    static const uint8_t zeroes[1 << 16];
+    fixture *own = context;
+    sj_sender sender = {.is_peer = true, .device = {1}};
+    if (own->is_full) {
+        return SJ_EDGE_FULL;
+    }
+    if (own->binds && message->is_stranger &&
+        sj_edge_bind(own->edge, message->connection, &sender) != SJ_OK) {
+        return SJ_EDGE_HANG_UP;
+    }
+    own->taken++;
+    own->last = *message;
+    own->last.memory = NULL;
+    if (!own->is_mute) {
+        const sj_slice echo = {.data = message->body.data, .size = 4};
+        const sj_slice answer = {.data = zeroes, .size = (size_t)own->answer_bytes};
+        sj_edge_reply(own->edge, message, own->answer_bytes != 0 ? answer : echo, false);
+    }
+    free(message->memory);
+    return SJ_EDGE_TAKEN;
+}
+
+static void start(void)
+{
+    const char *const urls[] = {test->url};
+    const sj_edge_options options = {
+        .urls = urls, .url_count = 1, .limits = &test->limits, .take = take, .context = test};
+    sj_error error = {0};
+    if (sj_edge_start(&options, &test->edge, &error) != SJ_OK) {
+        fail_msg("%s", error.text);
+    }
+}
+
+static int set_up(void **state)
+{
+    test = calloc(1, sizeof(*test));
+    test->limits = sj_edge_default_limits;
+    snprintf(test->path, sizeof(test->path), "edge_test.%d.ipc", (int)getpid());
+    snprintf(test->url, sizeof(test->url), "ipc://%s", test->path);
+    *state = test;
+    return 0;
+}
+
+static int tear_down(void **state)
+{
+    sj_edge_stop(test->edge);
+    const bool is_left = access(test->path, F_OK) == 0;
+    free(*state);
+    return is_left; /* the socket file goes with the edge */
+}
+
+static int connect_peer(void)
+{
+    struct sockaddr_un address = {.sun_family = AF_UNIX};
+    const int peer = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    snprintf(address.sun_path, sizeof(address.sun_path), "%s", test->path);
+    assert_true(peer >= 0);
+    assert_int_equal(connect(peer, (struct sockaddr *)&address, sizeof(address)), 0);
+    return peer;
+}
+
+/* A peer may be hung up on at any byte. */
+static void say(int peer, const void *bytes, size_t size)
+{
+    const ssize_t sent = send(peer, bytes, size, MSG_NOSIGNAL);
+    (void)sent;
+}
+
+static void ask(int peer, uint32_t what)
+{
+    uint8_t question[1 + 8 + 4 + 4] = {1, 0, 0, 0, 0, 0, 0, 0, 8, 0x80, 0, 0, 1};
+    memcpy(question + 13, &what, sizeof(what));
+    say(peer, question, sizeof(question));
+}
+
+/* Reads exactly so much; false: the edge has hung up. */
+static bool read_bytes(int peer, uint8_t *bytes, size_t size)
+{
+    size_t at = 0;
+    while (at < size) {
+        struct pollfd waits = {.fd = peer, .events = POLLIN};
+        assert_int_equal(poll(&waits, 1, PATIENCE_MS), 1);
+        const ssize_t got = recv(peer, bytes + at, size - at, 0);
+        if (got <= 0) {
+            return false;
+        }
+        at += (size_t)got;
+    }
+    return true;
+}
+
+static bool is_hung_up(int peer)
+{
+    uint8_t byte;
+    while (read_bytes(peer, &byte, 1)) {
+    }
+    return true;
+}
+
+/* What a good peer does: greets, asks, and has its own question back. */
+static bool is_served(int peer, uint32_t what)
+{
+    uint8_t answer[8 + 1 + 8 + 4 + 4];
+    say(peer, greeting, sizeof(greeting));
+    ask(peer, what);
+    return read_bytes(peer, answer, sizeof(answer)) && memcmp(answer + 21, &what, 4) == 0;
+}
+
+static sj_edge_counters wait_for(bool (*holds)(const sj_edge_counters *))
+{
+    sj_edge_counters counters = {0};
+    for (int i = 0; i < PATIENCE_MS / 10; i++) {
+        sj_edge_get_counters(test->edge, &counters);
+        if (holds(&counters)) {
+            return counters;
+        }
+        usleep(10000);
+    }
+    fail_msg("waited in vain: %u open, %u strangers, %zu bytes", counters.open, counters.strangers,
+             counters.reading_bytes);
+    return counters;
+}
+
+static bool is_empty(const sj_edge_counters *counters)
+{
+    return counters->accepted > 0 && counters->open == 0 && counters->strangers == 0 &&
+           counters->reading_bytes == 0;
+}
+
+static void a_question_is_answered(void **state)
+{
+    (void)state;
+    start();
+    const int peer = connect_peer();
+    assert_true(is_served(peer, 4711));
+    close(peer);
+    (void)wait_for(is_empty);
+}
+
+static void who_never_reads_its_answers_leaves_nothing(void **state)
+{
+    (void)state;
+    start();
+    for (int i = 0; i < 500; i++) {
+        const int peer = connect_peer();
+        say(peer, greeting, sizeof(greeting));
+        for (uint32_t k = 0; k < 30; k++) {
+            ask(peer, k);
+        }
+        close(peer);
+    }
+    const int good = connect_peer();
+    assert_true(is_served(good, 1));
+    close(good);
+    (void)wait_for(is_empty);
+}
+
+static bool has_displaced(const sj_edge_counters *counters)
+{
+    return counters->displaced >= 40 && counters->strangers <= 20;
+}
+
+static void strangers_are_few(void **state)
+{
+    (void)state;
+    int silent[60];
+    test->limits.strangers = 20;
+    test->limits.grace_ms = 1;
+    start();
+    for (int i = 0; i < 60; i++) {
+        silent[i] = connect_peer();
+    }
+    const int good = connect_peer();
+    assert_true(is_served(good, 5));
+    (void)wait_for(has_displaced);
+    assert_true(is_hung_up(silent[0]));
+    for (int i = 0; i < 60; i++) {
+        close(silent[i]);
+    }
+    close(good);
+    (void)wait_for(is_empty);
+}
+
+static void a_device_is_no_stranger_and_stays(void **state)
+{
+    (void)state;
+    int silent[60];
+    test->limits.strangers = 20;
+    test->limits.grace_ms = 1;
+    test->binds = true;
+    start();
+    const int device = connect_peer();
+    assert_true(is_served(device, 5));
+    for (int i = 0; i < 60; i++) {
+        silent[i] = connect_peer();
+    }
+    (void)wait_for(has_displaced);
+    uint8_t answer[17];
+    ask(device, 6);
+    assert_true(read_bytes(device, answer, sizeof(answer)));
+    for (int i = 0; i < 60; i++) {
+        close(silent[i]);
+    }
+    close(device);
+    (void)wait_for(is_empty);
+}
+
+static void a_device_has_so_many_connections(void **state)
+{
+    (void)state;
+    int peers[3];
+    test->limits.connections_per_device = 2;
+    test->binds = true;
+    start();
+    for (int i = 0; i < 3; i++) {
+        peers[i] = connect_peer();
+        say(peers[i], greeting, sizeof(greeting));
+        ask(peers[i], 1);
+        uint8_t answer[25];
+        assert_int_equal(read_bytes(peers[i], answer, sizeof(answer)), i < 2);
+    }
+    close(peers[0]);
+    for (int tries = 0;; tries++) { /* its place is free again */
+        close(peers[2]);
+        peers[2] = connect_peer();
+        if (is_served(peers[2], 2)) {
+            break;
+        }
+        assert_true(tries < 1000);
+    }
+    close(peers[1]);
+    close(peers[2]);
+    (void)wait_for(is_empty);
+}
+
+static void who_takes_too_long_is_hung_up_on(void **state)
+{
+    (void)state;
+    test->limits.greeting_ms = 100;
+    test->limits.stranger_ms = 300;
+    start();
+    const int silent = connect_peer();
+    const int greeted = connect_peer();
+    assert_true(is_served(greeted, 1));
+    assert_true(is_hung_up(silent));
+    assert_true(is_hung_up(greeted));
+    close(silent);
+    close(greeted);
+    (void)wait_for(is_empty);
+}
+
+static void a_message_that_stalls_is_hung_up_on(void **state)
+{
+    (void)state;
+    static const uint8_t begun[] = {1, 0, 0, 0, 0, 0, 1, 0, 0, 0x80, 0, 0, 1, 7};
+    test->limits.stall_ms = 200;
+    test->binds = true;
+    start();
+    const int peer = connect_peer();
+    assert_true(is_served(peer, 1));
+    say(peer, begun, sizeof(begun));
+    assert_true(is_hung_up(peer));
+    close(peer);
+    (void)wait_for(is_empty);
+}
+
+static void answers_that_pile_up_end_the_connection(void **state)
+{
+    (void)state;
+    test->limits.reply_bytes = 256 << 10;
+    test->binds = true;
+    test->answer_bytes = 1 << 16;
+    start();
+    const int peer = connect_peer();
+    say(peer, greeting, sizeof(greeting));
+    for (uint32_t i = 0; i < 64; i++) {
+        ask(peer, i);
+    }
+    assert_true(is_hung_up(peer));
+    close(peer);
+    const sj_edge_counters counters = wait_for(is_empty);
+    assert_true(counters.slow <= 1);
+}
+
+static void who_finds_the_taker_full_is_served_later(void **state)
+{
+    (void)state;
+    enum { PEERS = 50 };
+    int peers[PEERS];
+    uint8_t answer[25];
+    start();
+    test->is_full = true;
+    for (uint32_t i = 0; i < PEERS; i++) {
+        peers[i] = connect_peer();
+        say(peers[i], greeting, sizeof(greeting));
+        ask(peers[i], i);
+    }
+    const int beside = connect_peer();
+    assert_true(read_bytes(beside, answer, 8)); /* the edge itself goes on */
+    assert_int_equal(test->taken, 0);
+    test->is_full = false;
+    sj_edge_go_on(test->edge);
+    for (uint32_t i = 0; i < PEERS; i++) {
+        assert_true(read_bytes(peers[i], answer, sizeof(answer)));
+        assert_memory_equal(answer + 21, &i, sizeof(i));
+        close(peers[i]);
+    }
+    assert_int_equal(test->taken, PEERS);
+    close(beside);
+    (void)wait_for(is_empty);
+}
+
+static bool has_late(const sj_edge_counters *counters)
+{
+    return counters->late == 1;
+}
+
+static void an_answer_to_one_that_is_gone_is_dropped(void **state)
+{
+    (void)state;
+    start();
+    test->is_mute = true;
+    const int peer = connect_peer();
+    say(peer, greeting, sizeof(greeting));
+    ask(peer, 9);
+    for (int i = 0; i < PATIENCE_MS && test->taken == 0; i++) {
+        usleep(1000);
+    }
+    assert_int_equal(test->taken, 1);
+    close(peer);
+    (void)wait_for(is_empty);
+    sj_edge_reply(test->edge, &test->last, (sj_slice){0}, false);
+    sj_edge_flush(test->edge);
+    (void)wait_for(has_late);
+    test->is_mute = false;
+    const int other = connect_peer(); /* has its slot, and not its answer */
+    assert_true(is_served(other, 10));
+    close(other);
+}
+
+static void it_stops_with_everything_under_way(void **state)
+{
+    (void)state;
+    static const uint8_t begun[] = {1, 0, 0, 0, 0, 0, 1, 0, 0, 0x80, 0, 0, 1, 7};
+    int peers[40];
+    start();
+    test->is_full = true;
+    for (int i = 0; i < 40; i++) {
+        peers[i] = connect_peer();
+        say(peers[i], greeting, (size_t)(i % 9));
+        if (i % 9 == 8) {
+            ask(peers[i], 1);
+            say(peers[i], begun, (size_t)(i % (int)sizeof(begun)));
+        }
+    }
+    sj_edge_stop(test->edge);
+    test->edge = NULL;
+    for (int i = 0; i < 40; i++) {
+        close(peers[i]);
+    }
+}
+
+static void an_address_that_is_taken_is_refused(void **state)
+{
+    (void)state;
+    sj_edge *other = NULL;
+    sj_error error = {0};
+    const char *const urls[] = {test->url};
+    start();
+    const sj_edge_options same = {.urls = urls, .url_count = 1, .take = take, .context = test};
+    assert_int_equal(sj_edge_start(&same, &other, &error), SJ_EEXIST);
+    const char *const wrong[] = {"udp://127.0.0.1:1"};
+    const sj_edge_options unknown = {.urls = wrong, .url_count = 1, .take = take};
+    assert_int_equal(sj_edge_start(&unknown, &other, &error), SJ_EINVAL);
+    const char *const tls[] = {"tls+tcp://127.0.0.1:0"};
+    const sj_edge_options bare = {.urls = tls, .url_count = 1, .take = take};
+    assert_int_equal(sj_edge_start(&bare, &other, &error), SJ_EINVAL);
+    assert_non_null(strstr(error.text, "certificate"));
+    const int peer = connect_peer();
+    assert_true(is_served(peer, 3)); /* the first one listens on */
+    close(peer);
+}
+
+#define CASE(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        CASE(a_question_is_answered),
+        CASE(who_never_reads_its_answers_leaves_nothing),
+        CASE(strangers_are_few),
+        CASE(a_device_is_no_stranger_and_stays),
+        CASE(a_device_has_so_many_connections),
+        CASE(who_takes_too_long_is_hung_up_on),
+        CASE(a_message_that_stalls_is_hung_up_on),
+        CASE(answers_that_pile_up_end_the_connection),
+        CASE(who_finds_the_taker_full_is_served_later),
+        CASE(an_answer_to_one_that_is_gone_is_dropped),
+        CASE(it_stops_with_everything_under_way),
+        CASE(an_address_that_is_taken_is_refused),
+    };
+    return cmocka_run_group_tests_name("edge", tests, NULL, NULL);
+}

@@ -1,0 +1,577 @@
+/* Aggregates that are written less often than blocks: whatever happens between, they come out as if
+ * each commit had written them. */
+#include "collector-server/store/verify.h"
+#include "tests/collector-server/store/lab_file.h"
+
+#include <fcntl.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+enum { AN_HOUR_MS = 3600000, BLOCKS = 6, EVENTS = 3000 };
+
+static const char notes_sql[] =
+    "SELECT stored_blocks, aggregates_valid_before_block FROM sessions ORDER BY session_id";
+
+static void open_lazy_with(lab_file *lab, size_t graph_bytes)
+{
+    const sj_store_options options = {.path = lab->path,
+                                      .create = true,
+                                      .callgraph_memory_bytes = graph_bytes,
+                                      .aggregates_delay_ms = AN_HOUR_MS};
+    assert_int_equal(sj_store_open(&options, &lab->store, &lab->error), SJ_OK);
+}
+
+static void open_lazy(lab_file *lab)
+{
+    open_lazy_with(lab, 0);
+}
+
+/* One commit a block. */
+static void put_blocks(lab_file *lab, int count)
+{
+    for (int i = 0; i < count; ++i) {
+        lab_file_begin(lab);
+        lab_file_put(lab, frame_maker_block(&lab->maker, EVENTS, 0));
+        lab_file_commit(lab);
+    }
+}
+
+/* What a store that writes all aggregates at each commit makes of the same frames. */
+static char *ask_reference(int blocks)
+{
+    lab_file *lab = NULL;
+    assert_int_equal(lab_file_set_up((void **)&lab), 0);
+    lab_file_put_metadata(lab);
+    put_blocks(lab, blocks);
+    char *totals = lab_file_ask(lab, lab_file_sums_sql);
+    lab_file_tear_down((void **)&lab);
+    return totals;
+}
+
+static int set_up_lazy(void **state)
+{
+    lab_file *lab = NULL;
+    lab_file_set_up((void **)&lab);
+    sj_store_close(lab->store);
+    snprintf(lab->path, sizeof(lab->path), "late_sums_test.%d.db", (int)getpid());
+    lab_file_remove(lab->path);
+    open_lazy(lab);
+    *state = lab;
+    return 0;
+}
+
+static void expect_reference(const lab_file *lab, int blocks)
+{
+    char *reference = ask_reference(blocks);
+    lab_file_expect(lab, lab_file_sums_sql, reference);
+    sqlite3_free(reference);
+}
+
+static void sums_are_put_off_and_closing_writes_them(void **state)
+{
+    lab_file *lab = *state;
+    lab_file_put_metadata(lab);
+    put_blocks(lab, BLOCKS);
+    lab_file_expect(lab, notes_sql, "0|1|\n");
+    sj_store_close(lab->store);
+    lab_file_expect(lab, notes_sql, "6||\n");
+    expect_reference(lab, BLOCKS);
+    open_lazy(lab);
+}
+
+static void the_idle_collector_writes_them(void **state)
+{
+    lab_file *lab = *state;
+    lab_file_put_metadata(lab);
+    put_blocks(lab, BLOCKS);
+    sj_store_maintain(lab->store);
+    lab_file_expect(lab, notes_sql, "6||\n");
+    expect_reference(lab, BLOCKS);
+}
+
+static void the_end_of_a_session_writes_them(void **state)
+{
+    lab_file *lab = *state;
+    lab_file_put_metadata(lab);
+    put_blocks(lab, BLOCKS);
+    lab_file_begin(lab);
+    lab_file_put(lab, frame_maker_end(&lab->maker));
+    lab_file_commit(lab);
+    lab_file_expect(lab, notes_sql, "6||\n");
+}
+
+static void a_killed_collector_s_sums_are_made_good_by_the_next(void **state)
+{
+    lab_file *lab = *state;
+    sj_store_close(lab->store);
+    const pid_t child = fork();
+    if (child == 0) {
+        open_lazy(lab);
+        lab_file_put_metadata(lab);
+        put_blocks(lab, BLOCKS);
+        _exit(0);
+    }
+    int status = 0;
+    assert_int_equal(waitpid(child, &status, 0), child);
+    assert_int_equal(status, 0);
+    lab_file_expect(lab, notes_sql, "0|1|\n");
+    open_lazy(lab);
+    lab_file_expect(lab, notes_sql, "0|1|\n"); /* frames can be taken before */
+    sj_store_maintain(lab->store);
+    lab_file_expect(lab, notes_sql, "6||\n");
+    expect_reference(lab, BLOCKS);
+}
+
+static void age_files(const lab_file *lab)
+{
+    static const struct timespec long_ago[2] = {{.tv_sec = 1000}, {.tv_sec = 1000}};
+    char name[96];
+    assert_int_equal(utimensat(AT_FDCWD, lab->path, long_ago, 0), 0);
+    snprintf(name, sizeof(name), "%s-wal", lab->path);
+    assert_int_equal(utimensat(AT_FDCWD, name, long_ago, 0), 0);
+}
+
+static void a_reader_settles_a_file_that_nobody_writes(void **state)
+{
+    lab_file *lab = *state;
+    sqlite3 *reader = NULL;
+    lab_file_put_metadata(lab);
+    put_blocks(lab, BLOCKS);
+    assert_int_equal(sqlite3_open(lab->path, &reader), SQLITE_OK);
+    assert_int_equal(sj_store_recover_file(lab->path, reader, &lab->error), SJ_OK);
+    lab_file_expect(lab, notes_sql, "0|1|\n"); /* written to just now */
+    age_files(lab);
+    assert_int_equal(sj_store_recover_file(lab->path, reader, &lab->error), SJ_OK);
+    lab_file_expect(lab, notes_sql, "6||\n");
+    sqlite3_close(reader);
+    expect_reference(lab, BLOCKS);
+}
+
+static void a_batch_rolled_back_leaves_the_others_to_be_summed(void **state)
+{
+    lab_file *lab = *state;
+    lab_file_put_metadata(lab);
+    put_blocks(lab, BLOCKS - 1);
+    lab_file_begin(lab);
+    frame_maker_block(&lab->maker, EVENTS, 0);
+    sj_store_rollback(lab->store);
+    lab_file_expect(lab, notes_sql, "0|1|\n");
+    sj_store_maintain(lab->store);
+    expect_reference(lab, BLOCKS - 1);
+}
+
+/* The other writer recomputes the aggregates up to where it sees blocks; the first goes on from
+ * memory.
+ */
+static void another_writer_of_the_file_changes_nothing(void **state)
+{
+    lab_file *lab = *state;
+    lab_file other = *lab;
+    lab_file_put_metadata(lab);
+    put_blocks(lab, BLOCKS / 2);
+    open_lazy(&other);
+    sj_store_maintain(other.store);
+    lab_file_expect(lab, notes_sql, "3||\n");
+    put_blocks(lab, BLOCKS - BLOCKS / 2);
+    lab_file_expect(lab, notes_sql, "3|4|\n");
+    sj_store_maintain(other.store);
+    lab_file_expect(lab, notes_sql, "6||\n");
+    sj_store_maintain(lab->store);
+    sj_store_close(other.store);
+    expect_reference(lab, BLOCKS);
+}
+
+static void run_sql(const lab_file *lab, const char *sql)
+{
+    sqlite3 *database = NULL;
+    assert_int_equal(sqlite3_open(lab->path, &database), SQLITE_OK);
+    assert_int_equal(sqlite3_exec(database, sql, NULL, NULL, NULL), SQLITE_OK);
+    sqlite3_close(database);
+}
+
+static void a_block_that_rots_before_it_is_summed_is_quarantined(void **state)
+{
+    lab_file *lab = *state;
+    sj_store_close(lab->store);
+    const pid_t child = fork();
+    if (child == 0) {
+        open_lazy(lab);
+        lab_file_put_metadata(lab);
+        put_blocks(lab, BLOCKS);
+        _exit(0);
+    }
+    assert_int_equal(waitpid(child, NULL, 0), child);
+    run_sql(lab, "UPDATE blocks SET data = zeroblob(length(data)) WHERE block_id = 2");
+    open_lazy(lab);
+    sj_store_maintain(lab->store);
+    lab_file_expect(lab, notes_sql, "5||\n");
+    lab_file_expect(lab, "SELECT block_id, quarantined IS NOT NULL FROM blocks WHERE block_id < 4",
+                    "1|0|\n2|1|\n3|0|\n");
+}
+
+static void a_session_removed_meanwhile_is_let_go(void **state)
+{
+    lab_file *lab = *state;
+    lab_file_put_metadata(lab);
+    put_blocks(lab, BLOCKS);
+    run_sql(lab, "PRAGMA foreign_keys=OFF; DELETE FROM sessions; DELETE FROM blocks;"
+                 "DELETE FROM streams");
+    sj_store_maintain(lab->store);
+    lab_file_expect(lab, "SELECT count(*) FROM call_paths", "0|\n");
+    lab_file_begin(lab);
+    lab_file_commit(lab);
+}
+
+/* Two sessions, block by block, a frame that aggregates are written at once for in the middle, and
+ * the end of a stream that comes twice. */
+static void put_two_sessions(lab_file *lab)
+{
+    lab_file second = *lab;
+    frame_maker_init(&second.maker, 2);
+    lab_file_put_metadata(lab);
+    lab_file_put_metadata(&second);
+    for (int i = 0; i < BLOCKS; ++i) {
+        put_blocks(lab, 1);
+        put_blocks(&second, 1);
+        if (i == BLOCKS / 2) {
+            lab_file_begin(lab);
+            lab_file_put(lab, frame_maker_gap(&lab->maker, 1, 11));
+            lab_file_put(lab, frame_maker_gap(&second.maker, 1, 22));
+            lab_file_commit(lab);
+        }
+    }
+    bool duplicate = false;
+    lab_file_begin(lab);
+    lab_file_put(lab, frame_maker_block(&lab->maker, 0, 0));
+    assert_int_equal(
+        lab_file_apply(lab, frame_maker_block(&lab->maker, 0, SJ_BLOCK_LAST), &duplicate), SJ_OK);
+    assert_true(duplicate);
+    lab_file_commit(lab);
+    frame_maker_deinit(&second.maker);
+}
+
+static const char all_sums_sql[] =
+    "SELECT session_id, stored_blocks, stored_bytes, stored_calls, stored_events, lost_calls"
+    " FROM sessions UNION ALL SELECT * FROM (SELECT path_id, calls, total_ns, self_ns,"
+    " hex(histogram), hex(state) FROM call_paths ORDER BY 1) UNION ALL SELECT * FROM (SELECT"
+    " session_id, function_id, calls, total_ns, self_ns, hex(histogram) FROM function_stats"
+    " ORDER BY 1, 2) UNION ALL SELECT * FROM (SELECT session_id, caller_function_id,"
+    " callee_function_id, calls, total_ns, self_ns FROM call_edges ORDER BY 1, 2, 3)"
+    " UNION ALL SELECT * FROM (SELECT stream_id, calls, first_enter_ns, last_leave_ns, max_depth,"
+    " ended FROM streams ORDER BY 1) UNION ALL SELECT * FROM (SELECT stream_id, level, number,"
+    " calls, start_ns, path_id FROM timeline ORDER BY 1, 2, 3) UNION ALL SELECT * FROM (SELECT"
+    " session_id, function_id, place, call_id, duration_ns, path_id FROM slow_calls"
+    " ORDER BY 1, 2, 3)";
+
+/* Whatever fits into memory, none, one of two or both graphs, the rows come out the same. */
+static void sessions_without_a_graph_are_summed_from_their_blocks(void **state)
+{
+    static const size_t memory[] = {1, 100000, 400000, 0};
+    lab_file *lab = *state;
+    char *expected = NULL;
+    for (size_t i = 0; i < sizeof(memory) / sizeof(memory[0]); ++i) {
+        sj_store_close(lab->store);
+        lab_file_remove(lab->path);
+        frame_maker_deinit(&lab->maker);
+        frame_maker_init(&lab->maker, 1);
+        open_lazy_with(lab, memory[i]);
+        put_two_sessions(lab);
+        sj_store_close(lab->store);
+        char *totals = lab_file_ask(lab, all_sums_sql);
+        assert_true(strlen(totals) > 1000);
+        if (expected == NULL) {
+            expected = totals;
+            lab_file_expect(lab,
+                            "SELECT stored_blocks, lost_calls, aggregates_valid_before_block"
+                            " FROM sessions",
+                            "7|11||\n6|22||\n");
+        } else {
+            assert_string_equal(totals, expected);
+            sqlite3_free(totals);
+        }
+        open_lazy_with(lab, memory[i]);
+    }
+    sqlite3_free(expected);
+}
+
+static void put_session(lab_file *lab, uint32_t number, int blocks)
+{
+    lab->maker.session_number = number;
+    lab->maker.next_call = lab->maker.next_event = lab->maker.depth = 0;
+    lab_file_put_metadata(lab);
+    put_blocks(lab, blocks);
+}
+
+enum { SESSIONS_LEFT = 4 };
+
+static void put_sessions(lab_file *lab)
+{
+    for (uint32_t i = 1; i <= SESSIONS_LEFT; ++i) {
+        put_session(lab, i, BLOCKS);
+    }
+}
+
+/* Leaves sessions without aggregates, as a collector that is killed does. */
+static void leave_sessions(lab_file *lab)
+{
+    sj_store_close(lab->store);
+    const pid_t child = fork();
+    if (child == 0) {
+        open_lazy(lab);
+        put_sessions(lab);
+        _exit(0);
+    }
+    int status = 0;
+    assert_int_equal(waitpid(child, &status, 0), child);
+    assert_int_equal(status, 0);
+    for (int i = 0; i < SESSIONS_LEFT * BLOCKS; ++i) { /* the maker has made them, too */
+        lab->maker.next_call = i % BLOCKS != 0 ? lab->maker.next_call : 0;
+        lab->maker.next_event = i % BLOCKS != 0 ? lab->maker.next_event : 0;
+        lab->maker.depth = i % BLOCKS != 0 ? lab->maker.depth : 0;
+        (void)frame_maker_block(&lab->maker, EVENTS, 0);
+    }
+    lab->maker.session_number = SESSIONS_LEFT;
+}
+
+/* What a store that writes all aggregates at once makes of the sessions and a block more of the
+ * last. */
+static char *ask_sessions(void)
+{
+    lab_file *lab = NULL;
+    assert_int_equal(lab_file_set_up((void **)&lab), 0);
+    put_sessions(lab);
+    put_blocks(lab, 1);
+    char *totals = lab_file_ask(lab, all_sums_sql);
+    lab_file_tear_down((void **)&lab);
+    return totals;
+}
+
+static const char left_sql[] =
+    "SELECT count(*) FROM sessions WHERE aggregates_valid_before_block IS NOT NULL";
+
+/* Frames are taken before any sum of the killed collector's is recomputed, and while they are,
+ * though the next one is never idle. */
+static void a_busy_collector_makes_sums_good_between_frames(void **state)
+{
+    lab_file *lab = *state;
+    leave_sessions(lab);
+    open_lazy(lab);
+    lab_file_expect(lab, left_sql, "4|\n");
+    put_blocks(lab, 1);
+    lab_file_expect(lab, left_sql, "4|\n");
+    lab_file_expect(lab, "SELECT sum(stored_blocks) FROM sessions", "0|\n");
+    char *left = NULL;
+    do {
+        sqlite3_free(left);
+        lab_file_begin(lab);
+        lab_file_commit(lab);
+        sj_store_recover(lab->store);
+        left = lab_file_ask(lab, left_sql);
+    } while (strcmp(left, "1|\n") != 0); /* the last is in use: an hour later */
+    sqlite3_free(left);
+    sj_store_close(lab->store);
+    char *expected = ask_sessions();
+    lab_file_expect(lab, all_sums_sql, expected);
+    sqlite3_free(expected);
+    open_lazy(lab);
+}
+
+/* One session whose aggregates cannot be read back keeps neither the collector from starting nor
+ * the others from being recomputed. */
+static void a_session_that_cannot_be_mended_harms_no_other(void **state)
+{
+    lab_file *lab = *state;
+    leave_sessions(lab);
+    run_sql(lab, "INSERT INTO call_paths SELECT (3 << 32) + 7, 3, NULL, function_id, 1, 0, 1, 1, 1,"
+                 " 1, 1, 0, 0, NULL, x'00' FROM functions LIMIT 1");
+    open_lazy(lab);
+    while (sj_store_maintain(lab->store)) {
+    }
+    lab_file_expect(
+        lab,
+        "SELECT session_id FROM sessions WHERE aggregates_valid_before_block IS NOT NULL OR"
+        " stored_blocks <> 6",
+        "3|\n");
+    lab_file_expect(lab, "SELECT count(*) FROM blocks WHERE quarantined IS NOT NULL", "0|\n");
+    put_blocks(lab, 1);
+}
+
+static void put_of_both(lab_file *lab, lab_file *other, sj_slice (*more)(frame_maker *))
+{
+    lab_file_begin(lab);
+    lab_file_put(lab, frame_maker_block(&lab->maker, EVENTS, 0));
+    lab_file_put(other, frame_maker_block(&other->maker, EVENTS, 0));
+    if (more != NULL) {
+        lab_file_put(lab, more(&lab->maker));
+    }
+    lab_file_commit(lab);
+}
+
+static sj_slice make_gap(frame_maker *maker)
+{
+    return frame_maker_gap(maker, 1, 11);
+}
+
+static const char apart_sql[] =
+    "SELECT s.session_id, (SELECT count(*) FROM streams JOIN blocks USING (stream_id)"
+    "  WHERE session_id = s.session_id AND quarantined IS NULL), stored_blocks, lost_calls,"
+    " aggregates_valid_before_block, quarantine_reason FROM sessions s ORDER BY 1";
+
+/* A session whose call paths have rotted: its blocks are stored as before, the aggregates of the
+ * other, whose blocks come in the same batches, are written, and its own when they have been
+ * rebuilt. */
+static void a_session_whose_sums_cannot_be_made_is_set_apart(void **state)
+{
+    lab_file *lab = *state;
+    const sj_store_options at_once = {.path = lab->path};
+    put_session(lab, 0, BLOCKS);
+    sj_store_close(lab->store);
+    run_sql(lab, "UPDATE call_paths SET state = x'00' WHERE depth = 1");
+    assert_int_equal(sj_store_open(&at_once, &lab->store, &lab->error), SJ_OK);
+    lab_file other = *lab;
+    frame_maker_init(&other.maker, 2);
+    lab_file_put_metadata(&other);
+    put_of_both(lab, &other, make_gap);
+    lab_file_expect(lab, apart_sql,
+                    "1|7|6|11|7|the call paths of session 1 cannot be read back|\n2|1|1|0|||\n");
+    put_of_both(lab, &other, NULL);
+    put_of_both(lab, &other, frame_maker_end);
+    assert_false(sj_store_maintain(lab->store));
+    lab_file_expect(lab, apart_sql,
+                    "1|9|6|11|7|the call paths of session 1 cannot be read back|\n2|3|3|0|||\n");
+    sj_store_close(lab->store);
+    assert_int_equal(sj_store_open(&at_once, &lab->store, &lab->error), SJ_OK);
+    assert_int_equal(sj_store_rebuild(lab->store, 1, &lab->error), SJ_OK);
+    lab_file_expect(lab, apart_sql, "1|9|9|11|||\n2|3|3|0|||\n");
+    frame_maker_deinit(&other.maker);
+}
+
+static void open_with_most_paths(lab_file *lab, uint32_t most_paths, uint32_t aggregates_delay_ms)
+{
+    const sj_store_options options = {
+        .path = lab->path, .most_paths = most_paths, .aggregates_delay_ms = aggregates_delay_ms};
+    sj_store_close(lab->store);
+    assert_int_equal(sj_store_open(&options, &lab->store, &lab->error), SJ_OK);
+}
+
+static void put_small_blocks(lab_file *lab, lab_file *other, int count)
+{
+    for (int i = 0; i < count; ++i) {
+        lab_file_begin(lab);
+        lab_file_put(lab, frame_maker_block(&lab->maker, EVENTS, 0));
+        lab_file_put(other, frame_maker_block(&other->maker, 10, 0));
+        lab_file_commit(lab);
+    }
+}
+
+/* With aggregates at each commit and with aggregates put off: a session with too many call paths is
+ * quarantined with the reason, all its blocks are sound, and the aggregates of the other, which
+ * came in the same batches, are whole. Where more paths are allowed, its aggregates are those of a
+ * store without limit. */
+static void put_too_many_paths(lab_file *lab, uint32_t aggregates_delay_ms)
+{
+    enum { MOST_PATHS = 40 };
+    lab_file_put_metadata(lab);
+    open_with_most_paths(lab, MOST_PATHS, aggregates_delay_ms);
+    lab_file other = *lab;
+    frame_maker_init(&other.maker, 2);
+    lab_file_put_metadata(&other);
+    put_small_blocks(lab, &other, BLOCKS - 1);
+    open_with_most_paths(lab, MOST_PATHS, aggregates_delay_ms);
+    other.store = lab->store;
+    put_small_blocks(lab, &other, 1); /* also where it is found so */
+    assert_false(sj_store_maintain(lab->store));
+    lab_file_expect(lab, apart_sql, "1|6|0|0|1|it has more than 40 call paths|\n2|6|6|0|||\n");
+    lab_file_expect(lab, "SELECT count(*) FROM blocks WHERE quarantined IS NOT NULL", "0|\n");
+    lab_file_expect(lab,
+                    "SELECT count(*) BETWEEN 1 AND 39, min(session_id), sum(self_ns) > 0"
+                    " FROM call_paths",
+                    "1|2|1|\n");
+    assert_int_equal(sj_store_rebuild(lab->store, 1, &lab->error), SJ_ELIMIT);
+    frame_maker_deinit(&other.maker);
+    open_with_most_paths(lab, 0, 0);
+    assert_int_equal(sj_store_rebuild(lab->store, 1, &lab->error), SJ_OK);
+    lab_file_expect(lab, "SELECT stored_blocks, quarantine_reason FROM sessions", "6||\n6||\n");
+}
+
+static char *ask_paths_of_first_session(const lab_file *lab)
+{
+    return lab_file_ask(lab, "SELECT path_id, function_id, calls, total_ns, self_ns, histogram"
+                             " FROM call_paths WHERE session_id = 1 ORDER BY 1");
+}
+
+static void a_session_of_too_many_call_paths_is_set_apart(void **state)
+{
+    lab_file *late = *state;
+    lab_file *prompt = NULL;
+    lab_file_set_up((void **)&prompt);
+    put_too_many_paths(prompt, 0);
+    char *at_once = ask_paths_of_first_session(prompt);
+    lab_file_tear_down((void **)&prompt);
+    put_too_many_paths(late, AN_HOUR_MS);
+    char *put_off = ask_paths_of_first_session(late);
+    assert_string_equal(put_off, at_once);
+    sqlite3_free(put_off);
+    sqlite3_free(at_once);
+    lab_file_expect(late, "SELECT count(*) > 300 FROM call_paths WHERE session_id = 1", "1|\n");
+}
+
+/* More than one commit writes the aggregates of many sessions, so that none takes long. */
+static void many_sessions_are_summed_a_few_at_a_time(void **state)
+{
+    enum { SESSIONS = 100 };
+    lab_file *lab = *state;
+    for (uint32_t i = 1; i <= SESSIONS; ++i) {
+        put_session(lab, i, 1);
+    }
+    lab_file_expect(lab, "SELECT count(*), sum(stored_blocks) FROM sessions", "100|0|\n");
+    assert_true(sj_store_maintain(lab->store)); /* some are left */
+    while (sj_store_maintain(lab->store)) {
+    }
+    lab_file_expect(lab, "SELECT count(*), sum(stored_blocks) FROM sessions", "100|100|\n");
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup_teardown(sums_are_put_off_and_closing_writes_them, set_up_lazy,
+                                        lab_file_tear_down),
+        cmocka_unit_test_setup_teardown(the_idle_collector_writes_them, set_up_lazy,
+                                        lab_file_tear_down),
+        cmocka_unit_test_setup_teardown(the_end_of_a_session_writes_them, set_up_lazy,
+                                        lab_file_tear_down),
+        cmocka_unit_test_setup_teardown(a_killed_collector_s_sums_are_made_good_by_the_next,
+                                        set_up_lazy, lab_file_tear_down),
+        cmocka_unit_test_setup_teardown(a_reader_settles_a_file_that_nobody_writes, set_up_lazy,
+                                        lab_file_tear_down),
+        cmocka_unit_test_setup_teardown(a_batch_rolled_back_leaves_the_others_to_be_summed,
+                                        set_up_lazy, lab_file_tear_down),
+        cmocka_unit_test_setup_teardown(another_writer_of_the_file_changes_nothing, set_up_lazy,
+                                        lab_file_tear_down),
+        cmocka_unit_test_setup_teardown(a_block_that_rots_before_it_is_summed_is_quarantined,
+                                        set_up_lazy, lab_file_tear_down),
+        cmocka_unit_test_setup_teardown(a_session_removed_meanwhile_is_let_go, set_up_lazy,
+                                        lab_file_tear_down),
+        cmocka_unit_test_setup_teardown(sessions_without_a_graph_are_summed_from_their_blocks,
+                                        set_up_lazy, lab_file_tear_down),
+        cmocka_unit_test_setup_teardown(many_sessions_are_summed_a_few_at_a_time, set_up_lazy,
+                                        lab_file_tear_down),
+        cmocka_unit_test_setup_teardown(a_busy_collector_makes_sums_good_between_frames,
+                                        set_up_lazy, lab_file_tear_down),
+        cmocka_unit_test_setup_teardown(a_session_that_cannot_be_mended_harms_no_other, set_up_lazy,
+                                        lab_file_tear_down),
+        cmocka_unit_test_setup_teardown(a_session_whose_sums_cannot_be_made_is_set_apart,
+                                        set_up_lazy, lab_file_tear_down),
+        cmocka_unit_test_setup_teardown(a_session_of_too_many_call_paths_is_set_apart, set_up_lazy,
+                                        lab_file_tear_down),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

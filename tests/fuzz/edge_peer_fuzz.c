@@ -1,0 +1,86 @@
+/* What a peer says to the edge before anybody trusts it: the first byte chooses tcp or ipc, a small
+ * or a large account, and the size of the pieces in which the rest comes. Messages that are whole
+ * frames have their credentials read. */
+#include "collector-server/edge/sp_peer.h"
+#include "collector-server/ingest/credentials.h"
+
+#include <stdlib.h>
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+
+enum { KEPT_BYTES = 4096, MESSAGE_BYTES = 1 << 20, SMALL_ACCOUNT = 512 };
+
+static void must(bool holds)
+{
+    if (!holds) {
+        abort();
+    }
+}
+
+static void look_into(const sj_sp_whole *whole)
+{
+    sj_frame_view frame;
+    sj_credentials shown;
+    must(whole->way_back_bytes >= 4 && whole->way_back_bytes <= SJ_SP_WAY_BACK_MAX_BYTES);
+    must((whole->memory[whole->way_back_bytes - 4] & 0x80) != 0);
+    must(!whole->is_cut || whole->body.size == 0);
+    if (!whole->is_cut && sj_frame_read(whole->body, &frame) == SJ_OK &&
+        sj_credentials_read(&frame, &shown) == SJ_OK) {
+        must(shown.device_id.size == 16);
+        must(shown.token.size <= frame.header.size);
+        must(shown.session_secret.size <= frame.header.size);
+    }
+}
+
+static bool take(sj_sp_peer *peer, sj_byte_account *account)
+{
+    sj_sp_whole whole;
+    if (sj_sp_peer_take(peer, &whole) != SJ_OK) {
+        return false;
+    }
+    look_into(&whole);
+    must(account->used == whole.charged);
+    account->used -= whole.charged;
+    free(whole.memory);
+    return true;
+}
+
+/* Feeds one piece; false: the peer is hung up on. */
+static bool feed(sj_sp_peer *peer, sj_byte_account *account, sj_slice piece)
+{
+    const sj_sp_limits limits = {.message_bytes = MESSAGE_BYTES, .kept_bytes = KEPT_BYTES};
+    while (piece.size > 0) {
+        const size_t before = piece.size;
+        const sj_sp_result result = sj_sp_peer_feed(peer, &limits, account, false, &piece);
+        must(account->used == peer->room && account->used <= account->limit);
+        must(peer->room <= KEPT_BYTES);
+        if (result == SJ_SP_BROKEN || result == SJ_SP_NO_ROOM) {
+            return false;
+        }
+        must(result == SJ_SP_MESSAGE || piece.size == 0);
+        must(result == SJ_SP_MESSAGE || piece.size < before);
+        if (result == SJ_SP_MESSAGE && !take(peer, account)) {
+            return false;
+        }
+    }
+    return true;
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+    if (size == 0) {
+        return 0;
+    }
+    const size_t most = (size_t)(data[0] >> 2) * 16 + 1;
+    sj_sp_peer peer = {.is_ipc = (data[0] & 1) != 0};
+    sj_byte_account account = {.limit = (data[0] & 2) != 0 ? SMALL_ACCOUNT : 1 << 20};
+    bool goes_on = true;
+    for (size_t at = 1; at < size && goes_on;) {
+        const size_t part = size - at < most ? size - at : most;
+        goes_on = feed(&peer, &account, (sj_slice){.data = data + at, .size = part});
+        at += part;
+    }
+    sj_sp_peer_drop(&peer, &account);
+    must(account.used == 0);
+    return 0;
+}

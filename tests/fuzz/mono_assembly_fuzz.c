@@ -1,0 +1,29 @@
+/* An assembly's file holds arbitrary bytes: names may be wrong, memory may not. */
+#include "agent/runtimes/mono/methods.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+
+static sj_status take(void *context, uint32_t token, const char *name)
+{
+    uint32_t *last = context;
+    if (token != *last + 1 || strlen(name) >= SJ_MONO_NAME_BYTES || strpbrk(name, "\n\r") != NULL) {
+        abort();
+    }
+    *last = token;
+    return SJ_OK;
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+    sj_assembly assembly;
+    uint32_t last = 0;
+    if (sj_assembly_open((sj_slice){.data = data, .size = size}, &assembly) == SJ_OK &&
+        sj_mono_each_method(&assembly, take, &last) == SJ_OK &&
+        last != assembly.tables[SJ_TABLE_METHOD_DEF].rows) {
+        abort();
+    }
+    return 0;
+}

@@ -1,0 +1,27 @@
+/* Random streams for the tests of the block codec. */
+#ifndef SJ_TESTS_PROTO_BLOCK_STREAMS_H
+#define SJ_TESTS_PROTO_BLOCK_STREAMS_H
+
+#include "proto/block/block.h"
+
+typedef struct stream_shape {
+    uint64_t seed;
+    size_t events;
+    uint32_t open_depth;
+    uint32_t functions;  /* ids 1..functions, spread */
+    uint32_t repetition; /* of 100: how often the stream repeats an earlier part of itself */
+    uint32_t step;       /* gaps are multiples of it */
+    uint64_t longest_gap;
+    size_t endings; /* at most */
+    size_t gaps;
+    size_t values;
+} stream_shape;
+
+/* stream_make fills an input whose arrays it allocates; stream_free frees them. */
+void stream_make(const stream_shape *shape, sj_block_input *input);
+void stream_free(sj_block_input *input);
+
+/* stream_check fails the running test unless `block` says exactly what `input` said. */
+void stream_check(const sj_block_input *input, const sj_block *block, unsigned want);
+
+#endif

@@ -1,0 +1,206 @@
+/* Mistakes with memory of malloc, one for each number: what the zombie monitor has to find. Each
+ * lies in a function of its own name, so that stacks can be compared. */
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#define KEPT __attribute__((noinline))
+
+static volatile char sink;
+
+KEPT static char *make_block(size_t bytes)
+{
+    char *block = malloc(bytes);
+    memset(block, 'x', bytes);
+    return block;
+}
+
+KEPT static void drop_block(char *block)
+{
+    free(block);
+    sink = 0;
+}
+
+KEPT static void read_block(const volatile char *block, long offset)
+{
+    sink = block[offset];
+}
+
+KEPT static void write_block(volatile char *block, long offset)
+{
+    block[offset] = 'y';
+    sink = 1;
+}
+
+KEPT static void read_after_free(void)
+{
+    char *block = make_block(40);
+    drop_block(block);
+    read_block(block, 8);
+}
+
+KEPT static void write_after_free(void)
+{
+    char *block = make_block(100);
+    drop_block(block);
+    write_block(block, 99);
+}
+
+KEPT static void read_after_free_of_pages(void)
+{
+    char *block = make_block(10000);
+    drop_block(block);
+    read_block(block, 9000);
+}
+
+KEPT static void free_twice(void)
+{
+    char *block = make_block(64);
+    drop_block(block);
+    drop_block(block);
+}
+
+KEPT static void free_inside(void)
+{
+    char *block = make_block(64);
+    drop_block(block + 16);
+    drop_block(block);
+}
+
+/* A block lies at either end of its pages: of many, some meet a closed page. */
+KEPT static void overflow(void)
+{
+    for (int i = 0; i < 16; i++) {
+        char *block = make_block(4096);
+        write_block(block, 4096);
+        drop_block(block);
+    }
+}
+
+KEPT static void underflow(void)
+{
+    for (int i = 0; i < 16; i++) {
+        char *block = make_block(4096);
+        write_block(block, -1);
+        drop_block(block);
+    }
+}
+
+KEPT static void overflow_within_page(void)
+{
+    char *block = make_block(41);
+    write_block(block, 41);
+    drop_block(block);
+}
+
+KEPT static void read_after_realloc(void)
+{
+    char *block = make_block(48);
+    char *moved = realloc(block, 480);
+    read_block(block, 1);
+    drop_block(moved);
+}
+
+KEPT static void realloc_after_free(void)
+{
+    char *block = make_block(48);
+    drop_block(block);
+    char *moved = realloc(block, 96);
+    write_block(moved, 95);
+    drop_block(moved);
+    sink = 3;
+}
+
+KEPT static void read_zeroed_after_free(void)
+{
+    char *block = calloc(4, 30);
+    drop_block(block);
+    read_block(block, 119);
+}
+
+KEPT static void read_string_after_free(void)
+{
+    char *block = strdup("a string of the C library's own allocation");
+    drop_block(block);
+    read_block(block, 5);
+}
+
+static void *free_in_thread(void *block)
+{
+    drop_block(block);
+    return NULL;
+}
+
+KEPT static void read_after_free_in_thread(void)
+{
+    pthread_t thread;
+    char *block = make_block(80);
+    if (pthread_create(&thread, NULL, free_in_thread, block) == 0) {
+        pthread_join(thread, NULL);
+    }
+    read_block(block, 79);
+}
+
+KEPT static void read_after_free_in_library(void)
+{
+    char *block = make_block(32);
+    block[31] = '\0';
+    drop_block(block);
+    sink = (char)(strlen(block) != 0);
+}
+
+KEPT static void read_after_free_in_child(void)
+{
+    char *block = make_block(56);
+    drop_block(block);
+    const pid_t child = fork();
+    if (child == 0) {
+        read_block(block, 55);
+        exit(0);
+    }
+    waitpid(child, NULL, 0);
+}
+
+KEPT static void no_mistake(void)
+{
+    for (int i = 0; i < 1000; i++) {
+        char *block = make_block((size_t)(i * 7 % 5000 + 1));
+        block = realloc(block, (size_t)(i * 13 % 7000 + 1));
+        block[i * 13 % 7000] = 'z';
+        drop_block(block);
+    }
+}
+
+static void (*const mistakes[])(void) = {no_mistake,
+                                         read_after_free,
+                                         write_after_free,
+                                         read_after_free_of_pages,
+                                         free_twice,
+                                         free_inside,
+                                         overflow,
+                                         underflow,
+                                         overflow_within_page,
+                                         read_after_realloc,
+                                         realloc_after_free,
+                                         read_zeroed_after_free,
+                                         read_string_after_free,
+                                         read_after_free_in_thread,
+                                         read_after_free_in_library,
+                                         read_after_free_in_child};
+
+int main(int argc, char **argv)
+{
+    for (int i = 1; i < argc; i++) {
+        const unsigned long number = strtoul(argv[i], NULL, 10);
+        if (number >= sizeof(mistakes) / sizeof(mistakes[0])) {
+            return 2;
+        }
+        mistakes[number]();
+        printf("%lu\n", number);
+        fflush(stdout);
+    }
+    return 0;
+}

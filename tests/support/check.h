@@ -1,0 +1,14 @@
+/* cmocka with the headers that it wants before it. */
+#ifndef SJ_TESTS_SUPPORT_CHECK_H
+#define SJ_TESTS_SUPPORT_CHECK_H
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#endif

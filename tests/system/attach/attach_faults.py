@@ -1,0 +1,133 @@
+"""A process ends, crashes, loses its first thread or executes another program at any moment of an
+attach; two attach at once; whoever lacks a right attaches. Each is told in a clear sentence, and the
+process does what it does without Sojourn."""
+import os
+import random
+import signal
+import subprocess
+import sys
+import time
+
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "support"))
+from attaching import Target, attach, check_same, code_bytes, copy_for_everybody, look
+from sojourn_testing import check, main
+
+# How each fate ends when nobody attaches.
+FATES = {"exit": (7, ""), "crash": (-signal.SIGSEGV, ""), "exec": (5, "another program\n"),
+         "leader": (6, "")}
+SENTENCES = ("has ended", "runs another program", "there is no process", "first thread of process",
+             "all but ended", "cannot be traced or has ended")
+
+
+def meet_fate(sojourn, sample, fate, microseconds):
+    """Attaches to a process that does something drastic meanwhile; what became of the attach."""
+    process = subprocess.Popen([sample, fate, str(microseconds)], stdout=subprocess.PIPE, text=True)
+    check(process.stdout.readline() == "ready\n", "the sample did not start")
+    database = sojourn.path("fate.db")
+    done, summary = attach(sojourn, process.pid, database, ["--for", "5s"], timeout=60)
+    output, _ = process.communicate(timeout=60)
+    what = f"{fate} after {microseconds} us"
+    check((process.returncode, output) == FATES[fate],
+          f"{what}: the process ended with {process.returncode}, {output!r}")
+    if summary is None:
+        check(done.returncode == 1 and any(words in done.stderr for words in SENTENCES),
+              f"{what}: {done}")
+        return "refused"
+    check(done.returncode == 0, f"{what}: {done}")
+    # The other program calls nothing: whoever saw calls was attached to the first one. (One that was
+    # attached to in its last moment may have seen none.)
+    check(not summary["replaced"] or fate == "exec", f"{what}: {summary}")
+    made = summary["calls"] - summary["open_calls"]
+    check(summary["replaced"] or fate != "exec" or made == 0, f"{what}: {summary}")
+    os.unlink(database)
+    return "recorded"
+
+
+def test_fates(sojourn, sample, chance, rounds):
+    # Planned once, so that the rounds take about as long as each other.
+    start = time.monotonic()
+    for _ in range(2):
+        start = time.monotonic()
+        meet_fate(sojourn, sample, "exec", 2000000)
+    whole = max(0.3, time.monotonic() - start - 2.8)
+    for fate in FATES:
+        outcomes = [meet_fate(sojourn, sample, fate, int(chance.uniform(0, 2 * whole) * 1e6))
+                    for _ in range(rounds)]
+        print(f"{fate}: {outcomes.count('refused')} refused, {outcomes.count('recorded')} recorded")
+
+
+def leave(sojourn, pid):
+    """True when a recording was ended; it may still be about to attach."""
+    done = sojourn.run(["detach", str(pid)], capture_output=True, text=True)
+    return done.returncode == 0 and "is left" in done.stdout
+
+
+def test_two_at_once(sojourn, target, rounds):
+    """One records until it is told to leave, the other is refused, however late it comes."""
+    for i in range(rounds):
+        both = [subprocess.Popen(
+            [sojourn.program, "attach", "--quiet", "-o", sojourn.path(f"two{n}.db"),
+             str(target.pid)], env=sojourn.environment, stderr=subprocess.PIPE, text=True)
+            for n in range(2)]
+        deadline = time.monotonic() + 60
+        while all(process.poll() is None for process in both):
+            check(time.monotonic() < deadline, f"round {i}: both attach and none is refused")
+            time.sleep(0.01)
+        while not leave(sojourn, target.pid) and any(process.poll() is None for process in both):
+            check(time.monotonic() < deadline, f"round {i}: the one that attached is not left")
+        told = [process.communicate(timeout=60)[1] for process in both]
+        codes = [process.returncode for process in both]
+        check(sorted(codes) == [0, 1], f"round {i}: {codes}, {told}")
+        check("already" in told[codes.index(1)] and str(target.pid) in told[codes.index(1)],
+              f"round {i}: {told}")
+
+
+def run_as(sojourn, words, pid, program=None):
+    """Attaches under another tool; what it said and how it ended."""
+    return subprocess.run([*words, program or sojourn.program, "attach", "--quiet", "--for", "100ms", "-o",
+                           sojourn.path("other.db"), str(pid)], capture_output=True, text=True,
+                          env=sojourn.environment, timeout=60, check=False)
+
+
+def test_rights(sojourn, target):
+    """A root without SYS_PTRACE, as containers have it; a process of another user, which root
+    records as that user."""
+    drop = ["setpriv", "--bounding-set=-sys_ptrace", "--inh-caps=-all"]
+    done = run_as(sojourn, drop, target.pid)
+    check(done.returncode == 1 and "--cap-add=SYS_PTRACE" in done.stderr, f"no SYS_PTRACE: {done}")
+    other = Target(["setpriv", "--reuid=65534", "--clear-groups", *target.process.args]).ready()
+    before, code = look(other.pid), code_bytes(other.pid)
+    done = run_as(sojourn, [], other.pid)
+    check(done.returncode == 1 and "belongs to user 65534" in done.stderr, f"other user: {done}")
+    check_same(before, look(other.pid), code, code_bytes(other.pid), "after a refusal")
+    program = copy_for_everybody(sojourn)
+    for folder in (sojourn.folder, *(sojourn.path(name) for name in os.listdir(sojourn.folder))):
+        if os.path.isdir(folder):
+            subprocess.run(["chown", "-R", "65534", folder], check=True)
+    os.chmod(sojourn.folder, 0o755)
+    remedy = ["setpriv", "--reuid=65534", "--clear-groups", "--inh-caps=+sys_ptrace",
+              "--ambient-caps=+sys_ptrace"]
+    done = run_as(sojourn, remedy, other.pid, program)
+    check(done.returncode == 0, f"the remedy for another user: {done}")
+    check_same(before, look(other.pid), code, code_bytes(other.pid), "after the remedy")
+    code, output = other.finish()
+    check(code == 0 and "mistakes 0" in output, f"the other user's process: {code}, {output}")
+
+
+def test(sojourn, arguments):
+    fate, sample = arguments
+    check(os.geteuid() == 0, "this test takes rights away and needs to be root")
+    is_long = bool(os.environ.get("SJ_LONG"))
+    seed = int(os.environ.get("SJ_SEED", "0")) or random.randrange(1 << 30)
+    print(f"seed {seed}")
+    test_fates(sojourn, fate, random.Random(seed), 100 if is_long else 2)
+    target = Target([sample]).ready()
+    before, code = look(target.pid), code_bytes(target.pid)
+    test_two_at_once(sojourn, target, 50 if is_long else 5)
+    test_rights(sojourn, target)
+    check_same(before, look(target.pid), code, code_bytes(target.pid), "at the end")
+    status, output = target.finish()
+    check(status == 0 and "mistakes 0" in output, f"the target: {status}, {output}")
+
+
+main(test)

@@ -1,0 +1,142 @@
+"""One command counts the calls of every function of a running, stripped program that a map file
+names, prints them and leaves: lua from source, linked by GNU ld and lld, mapped by the linkers and by
+nm. Counts are those of callgrind for the same work."""
+import collections
+import os
+import re
+import subprocess
+import sys
+import time
+
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "support"))
+from attaching import Target, check_same, code_bytes, look
+from callgrind import count_by_name
+from sojourn_testing import check, check_accounts, main
+
+SCRIPT = """
+local function fibonacci(n) if n < 2 then return n end return fibonacci(n - 1) + fibonacci(n - 2) end
+io.write("ready\\n") io.flush()
+for line in io.lines() do
+    local words = {}
+    for i = 1, 400 do words[i] = string.format("%05d:%s", (i * 7919) % 400, string.rep("x", i % 13)) end
+    table.sort(words)
+    local text = table.concat(words, ","):gsub("x+", function(run) return #run end)
+    local fine = pcall(function() error({fibonacci(12)}) end)
+    local sum = 0
+    for i in coroutine.wrap(function() for i = 1, 50 do coroutine.yield(i) end end) do sum = sum + i end
+    io.write(#text, " ", tostring(fine), " ", sum, "\\n") io.flush()
+end
+os.exit(0)
+"""
+FLAGS = ["-std=gnu99", "-O1", "-DLUA_USE_LINUX", "-Dluai_makeseed(L)=42u", "-DSTRCACHE_N=1",
+         "-DSTRCACHE_M=1"]
+
+
+def build(sojourn, source):
+    """lua linked in two ways: (name, stripped program, map file), and the program with symbols."""
+    files = [name for name in sorted(os.listdir(source)) if name.endswith(".c") and name != "luac.c"]
+    objects = sojourn.path("objects")
+    os.mkdir(objects)
+    subprocess.run(["gcc", *FLAGS, "-c", *(os.path.join(source, name) for name in files)],
+                   cwd=objects, check=True, timeout=600)
+    parts = [os.path.join(objects, name[:-2] + ".o") for name in files]
+    variants = []
+    for linker, option in (("ld", []), ("lld", ["-fuse-ld=lld"])):
+        program, linker_map = sojourn.path(f"lua-{linker}"), sojourn.path(f"{linker}.map")
+        subprocess.run(["gcc", *option, f"-Wl,-Map={linker_map}", "-o", program, *parts,
+                        "-lm", "-ldl"], check=True, timeout=600)
+        variants.append((linker, program + "-stripped", linker_map))
+        subprocess.run(["strip", "-o", program + "-stripped", program], check=True, timeout=60)
+    symbols = sojourn.path("nm.map")
+    with open(symbols, "w", encoding="utf-8") as file:
+        subprocess.run(["nm", "-S", sojourn.path("lua-ld")], stdout=file, check=True, timeout=60)
+    return variants + [("nm", variants[0][1], symbols)], sojourn.path("lua-ld")
+
+
+def expect(sojourn, program, script):
+    """What one more line of input makes lua call, as callgrind counts it."""
+    counts = []
+    for lines in (1, 2):
+        given, output = sojourn.path("lines"), sojourn.path(f"callgrind.{lines}")
+        with open(given, "w", encoding="utf-8") as file:
+            file.write("line\n" * lines)
+        counts.append(count_by_name([program, script], given, output))
+    counts[1].subtract(counts[0])
+    return {name: calls for name, calls in counts[1].items() if calls > 0}
+
+
+def read_report(output):
+    """calls per function of the report that is printed: share, bar, calls, times, module, function."""
+    found = collections.Counter()
+    for line in output.splitlines():
+        row = re.match(r"\s*[\d.]+ %\s+(?:[^\s\w.,]+\s+)?([\d,]+)\s.*\s(\S+)$", line)
+        if row:
+            found[row[2]] += int(row[1].replace(",", ""))
+    check(found, f"no report in {output}")
+    return found
+
+
+def one_map(sojourn, name, program, linker_map, script, expected):
+    """Only the first takes the time that it is given: the others are ended when lua has answered."""
+    window = ["--for", "3s"] if name == "ld" else []
+    target = Target([program, script]).ready()
+    target.process.stdin.write("line\n")
+    target.process.stdin.flush()
+    answer = target.process.stdout.readline()
+    before, code = look(target.pid), code_bytes(target.pid)
+    database = sojourn.path(f"{name}.db")
+    recorder = subprocess.Popen(
+        [sojourn.program, "attach", str(target.pid), "--profile", *window, "--map", linker_map,
+         "-o", database], env=sojourn.environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+        text=True)
+    wait_until_recorded(sojourn, target.pid, recorder)
+    target.process.stdin.write("line\n")
+    target.process.stdin.flush()
+    check(target.process.stdout.readline() == answer, f"{name}: another answer while profiled")
+    if not window:
+        sojourn.run(["detach", str(target.pid)], check=True, stdout=subprocess.DEVNULL)
+    output, told = recorder.communicate(timeout=60)
+    check(recorder.returncode == 0, f"{name}: {told}")
+    check_same(before, look(target.pid), code, code_bytes(target.pid), f"after {name}")
+    check(target.finish() == (0, ""), f"{name}: lua ended otherwise")
+    check_accounts(sojourn, database)
+    reported = read_report(output)
+    # GNU ld's map names no static functions: those that the program has are found without names.
+    found = {function: calls for function, calls in reported.items() if "+0x" not in function}
+    check(len(found) == len(reported) or name == "ld", f"{name}: nameless functions {reported}")
+    differing = [f"{function}: callgrind {expected.get(function, 0)}, the report {calls}"
+                 for function, calls in found.items() if calls != expected.get(function, 0)]
+    check(not differing, f"{name}: {len(differing)} of {len(found)} differ\n"
+                         + "\n".join(differing[:20]))
+    row = sojourn.sql(database, "SELECT mode, stored_blocks FROM sessions")[0]
+    check(row == {"mode": "profile", "stored_blocks": 0}, f"{name}: not a profile: {row}")
+    print(f"{name}: {len(found)} functions, {sum(found.values())} calls, equal to callgrind's")
+    return set(found)
+
+
+def wait_until_recorded(sojourn, pid, recorder):
+    deadline = time.monotonic() + 30
+    while time.monotonic() < deadline and recorder.poll() is None:
+        listed = sojourn.run(["ps", "--recorded"], capture_output=True, text=True).stdout
+        if re.search(rf"^ *{pid} .*recorded: ", listed, re.M):
+            return
+        time.sleep(0.05)
+    check(False, f"attaching took too long: {recorder.communicate()}")
+
+
+def test(sojourn, arguments):
+    script = sojourn.path("work.lua")
+    with open(script, "w", encoding="utf-8") as file:
+        file.write(SCRIPT)
+    variants, unstripped = build(sojourn, os.path.join(arguments[0], "lua-source", "src"))
+    expected = expect(sojourn, unstripped, script)
+    names = {name: one_map(sojourn, name, program, linker_map, script, expected)
+             for name, program, linker_map in variants}
+    check("luaH_getstr" in names["ld"] or "luaH_get" in names["ld"], f"no tables: {names['ld']}")
+    check(names["ld"] < names["lld"] and names["lld"] == names["nm"],
+          "lld's map and nm name static functions, too, and the same")
+    check(len(names["nm"]) > 150, f"only {len(names['nm'])} functions were called")
+
+
+if __name__ == "__main__":
+    main(test)

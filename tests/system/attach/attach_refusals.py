@@ -1,0 +1,220 @@
+"""What cannot be attached to is refused with the reason and the remedy, and stays as it was."""
+import os
+import signal
+import struct
+import subprocess
+import sys
+import time
+
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "support"))
+from attaching import (Target, attach, check_same, code_bytes, copy_for_everybody, look,
+                       mappings, start_attach)
+from sojourn_testing import check, main
+
+
+def refused(sojourn, pid, words):
+    done, summary = attach(sojourn, pid, sojourn.path("refused.db"))
+    check(done.returncode == 1 and summary is None, f"{pid} was not refused: {done}")
+    for word in words:
+        check(word in done.stderr, f"{pid}: {word!r} is missing in {done.stderr!r}")
+    check(not os.path.exists(sojourn.path("refused.db")), "a refused attach made a database")
+
+
+def state(pid):
+    with open(f"/proc/{pid}/status", encoding="utf-8") as file:
+        return next(line.split()[1] for line in file if line.startswith("State:"))
+
+
+def children(pid):
+    with open(f"/proc/{pid}/task/{pid}/children", encoding="utf-8") as file:
+        return [int(child) for child in file.read().split()]
+
+
+def refuse_untouched(sojourn, pid, words):
+    before, code = None, None
+    while before != look(pid):  # it may still be starting
+        before, code = look(pid), code_bytes(pid)
+        time.sleep(0.5)
+    refused(sojourn, pid, words)
+    check_same(before, look(pid), code, code_bytes(pid), f"in {pid} after a refusal")
+
+
+def test_foreign_program(sojourn):
+    """A program for i386 that only waits: 84 bytes of headers, `mov $29, %eax; int $0x80`."""
+    code = b"\xb8\x1d\x00\x00\x00\xcd\x80\xeb\xf7"
+    head = struct.pack("<16sHHIIIIIHHHHHH", b"\x7fELF\x01\x01\x01", 2, 3, 1, 0x8048054, 52, 0, 0, 52,
+                       32, 1, 0, 0, 0)
+    segment = struct.pack("<IIIIIIII", 1, 0, 0x8048000, 0x8048000, 84 + len(code), 84 + len(code), 5,
+                          0x1000)
+    path = sojourn.path("waits-32")
+    with open(path, "wb") as file:
+        file.write(head + segment + code)
+    os.chmod(path, 0o755)
+    try:
+        other = subprocess.Popen([path])
+    except OSError as error:
+        print(f"no program for i386 runs here ({error}); agent.control.attach_check has its sentence")
+        return
+    wait_for_state(other.pid, "S")
+    refuse_untouched(sojourn, other.pid, ["another machine"])
+    other.kill()
+    other.wait()
+
+
+def wait_for_state(pid, wanted):
+    deadline = time.monotonic() + 60
+    while time.monotonic() < deadline:
+        if state(pid) == wanted:
+            return
+        time.sleep(0.02)
+    check(False, f"{pid} is in state {state(pid)}, not {wanted}")
+
+
+STATE_MAGIC = 0x45544154534a53
+
+
+def set_version(pid, version):
+    """Of the agent in a process; returns what it was."""
+    with open(f"/proc/{pid}/mem", "r+b", buffering=0) as memory:
+        for low, high, protection, path in mappings(pid):
+            if "libsojourn-agent" in path and "w" in protection:
+                memory.seek(low)
+                at = memory.read(high - low).find(struct.pack("<Q", STATE_MAGIC))
+                if at >= 0:
+                    memory.seek(low + at + 8)
+                    before = struct.unpack("<I", memory.read(4))[0]
+                    memory.seek(low + at + 8)
+                    memory.write(struct.pack("<I", version))
+                    return before
+    check(False, "the agent's state was not found")
+    return None
+
+
+def test_other_version(sojourn, sample):
+    """What an agent of another version has left is neither touched nor taken for nothing."""
+    target = Target([sample]).ready()
+    before, code = look(target.pid), code_bytes(target.pid)
+    recorder = start_attach(sojourn, target.pid, sojourn.path("version.db"))
+    recorder.kill()
+    recorder.wait()
+    version = set_version(target.pid, 999)
+    hooked = code_bytes(target.pid)
+    refused(sojourn, target.pid, ["another version of Sojourn", "sojourn detach"])
+    done = sojourn.run(["detach", str(target.pid)], capture_output=True, text=True)
+    check(done.returncode == 1 and "another version" in done.stderr, f"{done}")
+    check(code_bytes(target.pid) == hooked, "its text has been changed")
+    set_version(target.pid, version)
+    done = sojourn.run(["detach", str(target.pid)], capture_output=True, text=True)
+    check(done.returncode == 0, f"{done}")
+    check_same(before, look(target.pid), code, code_bytes(target.pid), "in the end")
+    status, output = target.finish()
+    check(status == 0 and "mistakes 0" in output, f"it ends with {status}: {output}")
+
+
+def test(sojourn, arguments):
+    sample, static, emulated = arguments
+    refused(sojourn, 4190000, ["no process", "sojourn ps"])
+    refused(sojourn, 1, ["process 1"])
+    kernel = next((int(name) for name in os.listdir("/proc") if name.isdigit() and
+                   os.path.exists(f"/proc/{name}/status") and
+                   open(f"/proc/{name}/stat", encoding="utf-8").read().split()[3] == "2"), None)
+    if kernel is not None:
+        refused(sojourn, kernel, ["kernel"])
+
+    zombie = subprocess.Popen(["true"])
+    wait_for_state(zombie.pid, "Z")
+    refused(sojourn, zombie.pid, ["ended"])
+    zombie.wait()
+
+    itself = subprocess.run(["sh", "-c", f"exec {sojourn.program} attach -o /tmp/never.db $$"],
+                            capture_output=True, text=True, env=sojourn.environment, check=False)
+    check(itself.returncode == 1 and "attach to itself" in itself.stderr, f"itself: {itself}")
+
+    target = Target([sample]).ready()
+    thread = next(int(tid) for tid in os.listdir(f"/proc/{target.pid}/task")
+                  if int(tid) != target.pid)
+    refused(sojourn, thread, ["a thread of process", f"sojourn attach {target.pid}"])
+    before, code = look(target.pid), code_bytes(target.pid)
+    target.process.send_signal(signal.SIGSTOP)
+    wait_for_state(target.pid, "T")
+    refused(sojourn, target.pid, ["stopped", f"kill -CONT {target.pid}"])
+    target.process.send_signal(signal.SIGCONT)
+
+    debugger = subprocess.Popen(["gdb", "-q", "-nx", "-p", str(target.pid)], stdin=subprocess.PIPE,
+                                stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
+    wait_for_state(target.pid, "t")
+    refused(sojourn, target.pid, [f"process {debugger.pid} (gdb)"])
+    debugger.communicate(b"detach\nquit\n", timeout=60)
+    check_same(before, look(target.pid), code, code_bytes(target.pid), "after refusals")
+
+    first = start_attach(sojourn, target.pid, sojourn.path("first.db"))
+    refused(sojourn, target.pid, ["recorded already", f"by process {first.pid}",
+                                  f"sojourn detach {target.pid}"])
+    done = sojourn.run(["detach", str(target.pid)], capture_output=True, text=True)
+    check(done.returncode == 0 and "is left" in done.stdout, f"detach: {done}")
+    check(first.wait(30) == 0, f"the first recorder: {first.communicate()}")
+    check_same(before, look(target.pid), code, code_bytes(target.pid), "after detach")
+    done = sojourn.run(["detach", str(target.pid)], capture_output=True, text=True)
+    check(done.returncode == 0 and "not recorded" in done.stdout, f"detach twice: {done}")
+
+    done = subprocess.run(["gdb", "-q", "-nx", "-batch", "-p", str(target.pid), "-ex",
+                           "thread apply all bt 3"], capture_output=True, text=True, timeout=60)
+    check("target_" in done.stdout, f"gdb after detach: {done.stdout[-600:]}")
+    code, output = target.finish()
+    check(code == 0 and "mistakes 0" in output, f"the target: {code}, {output}")
+
+    for command, words in (
+        ([static, "wait"], ["statically linked"]),
+        ([sys.executable, "-c", SECCOMP], ["seccomp", "sojourn record"]),
+    ):
+        other = subprocess.Popen(command, stdout=subprocess.PIPE, stdin=subprocess.PIPE)
+        check(other.stdout.readline() != b"", f"{command} did not start")
+        refuse_untouched(sojourn, other.pid, words)
+        other.kill()
+        other.communicate()
+
+    # Waits for a debugger at its socket, and runs.
+    other = subprocess.Popen(["qemu-aarch64", "-g", sojourn.path("gdb"), "-L",
+                              "/usr/aarch64-linux-gnu", emulated])
+    wait_for_state(other.pid, "S")
+    refuse_untouched(sojourn, other.pid, ["is an emulator", "sojourn record"])
+    other.kill()
+    other.wait()
+
+    other = subprocess.Popen(["unshare", "-pmf", "--mount-proc", "sh", "-c", f"{sample}; true"],
+                             stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+    check(other.stdout.readline() == "ready\n", "the namespaced target did not start")
+    first = children(other.pid)[0]
+    wait_for_state(first, "S")
+    refuse_untouched(sojourn, first, ["first one of another PID namespace", "sojourn record"])
+    refuse_untouched(sojourn, children(first)[0], ["another PID namespace", "nsenter -t"])
+    output, _ = other.communicate(timeout=30)
+    check("mistakes 0" in output, f"the namespaced target: {output}")
+    test_foreign_program(sojourn)
+    test_other_version(sojourn, sample)
+
+    other = subprocess.Popen(["sleep", "60"])
+    time.sleep(0.2)
+    os.chmod(sojourn.folder, 0o755)
+    done = subprocess.run(["setpriv", "--reuid=65534", "--clear-groups",
+                           copy_for_everybody(sojourn), "attach",
+                           "-o", "/tmp/never.db", str(other.pid)], capture_output=True, text=True)
+    check(done.returncode == 1 and "belongs to user" in done.stderr, f"another user: {done}")
+    other.kill()
+    other.wait()
+
+
+# A filter that allows everything: what counts is that there is one.
+SECCOMP = """
+import ctypes, struct, time
+program = ctypes.create_string_buffer(struct.pack("HBBI", 6, 0, 0, 0x7fff0000))
+class Filter(ctypes.Structure):
+    _fields_ = [("length", ctypes.c_ushort), ("program", ctypes.c_void_p)]
+libc = ctypes.CDLL(None)
+libc.prctl(38, 1, 0, 0, 0)
+assert libc.prctl(22, 2, ctypes.byref(Filter(1, ctypes.addressof(program))), 0, 0) == 0
+print("ready", flush=True)
+time.sleep(60)
+"""
+
+main(test)

@@ -1,0 +1,148 @@
+#!/usr/bin/env python3
+"""A server says that its disk gets full before it is; then recordings wait on their devices, and all
+of them arrive when there is room again. The disk is a small tmpfs in a mount namespace of its own.
+
+full_disk.py BUILD_FOLDER SAMPLE
+"""
+import contextlib
+import os
+import signal
+import sqlite3
+import subprocess
+import sys
+import time
+
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "support"))
+from sojourn_testing import check, check_accounts, main
+
+RESERVE = 8_000_000
+
+
+class Server:
+    """sojournd, and what it says."""
+
+    def __init__(self, sojourn, database, url):
+        self.log = sojourn.path("server.log")
+        self.process = subprocess.Popen(
+            [sojourn.program + "d", "--database", database, "--listen", url, "--reserve-bytes",
+             str(RESERVE)], stderr=open(self.log, "w", encoding="utf-8"), env=sojourn.environment)
+
+    def wait_for(self, words):
+        wait_until(lambda: words in self.said(), lambda: f"it never said '{words}': {self.said()}")
+
+    def said(self):
+        return read(self.log)
+
+    def stop(self):
+        self.process.send_signal(signal.SIGTERM)
+        self.process.wait(60)
+
+
+def fill(path, leave):
+    """Leaves that many bytes on the disk."""
+    with open(path, "ab") as file:
+        disk = os.statvfs(os.path.dirname(path))
+        file.write(bytes(disk.f_bavail * disk.f_frsize - leave))
+
+
+def test(sojourn, arguments):
+    disk = sojourn.path("disk")
+    os.mkdir(disk)
+    subprocess.run(["mount", "-t", "tmpfs", "-o", "size=64m", "none", disk], check=True)
+    database, filler = os.path.join(disk, "lab.db"), os.path.join(disk, "filler")
+    url = f"ipc://{sojourn.path('server.ipc')}"
+    server = Server(sojourn, database, url)
+    try:
+        def record():
+            done = sojourn.run(["record", "--quiet", "--wait", "2", "--collector", url, "--",
+                                arguments[0]], capture_output=True, text=True, timeout=60)
+            return done.returncode, done.stderr
+
+        server.wait_for("collecting into")
+        record()
+        check("left on its disk" not in server.said(), f"said too early: {server.said()}")
+        fill(filler, 3 * RESERVE)
+        server.wait_for("recordings will wait")
+        record()  # there is still room
+        check(stored(database) == 2, f"{stored(database)} sessions before the disk is full")
+        fill(filler, RESERVE // 2)
+        server.wait_for("recordings wait on their devices")
+        _code, told = record()
+        check(stored(database) == 2, "a session was stored on a full disk")
+        check("full" in told, f"the recorder says nothing: {told}")
+        os.unlink(filler)
+        server.wait_for("there is room on its disk again")
+        sojourn.run(["flush"], capture_output=True, timeout=60)
+        server.stop()
+        arrived(sojourn, database, 3)
+    finally:
+        server.process.kill()
+        subprocess.run(["umount", "-l", disk], check=False)
+    test_wait_ends(sojourn)
+
+
+def test_wait_ends(sojourn):
+    """A recorder that waits for room in its file ends when it is told to, and says where the session
+    is kept; with room again it is delivered."""
+    disk = sojourn.path("small")
+    os.mkdir(disk)
+    subprocess.run(["mount", "-t", "tmpfs", "-o", "size=4m", "none", disk], check=True)
+    database, filler, told = os.path.join(disk, "s.db"), os.path.join(disk, "filler"), sojourn.path("told")
+    with open(told, "w", encoding="utf-8") as file:
+        recorder = subprocess.Popen(
+            [sojourn.program, "record", "-o", database, "--", "/bin/sh", "-c", "echo on; read line"],
+            stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=file, env=sojourn.environment)
+    try:
+        recorder.stdout.readline()
+        fill_up(filler)
+        recorder.stdin.close()
+        wait_until(lambda: "waiting" in read(told), lambda: f"it does not wait: {read(told)}")
+        recorder.send_signal(signal.SIGTERM)
+        recorder.wait(60)
+        check("spool" in read(told), f"where the session is kept: {read(told)}")
+        os.unlink(filler)
+        sojourn.run(["flush"], capture_output=True, timeout=60)
+        arrived(sojourn, database, 1)
+    finally:
+        recorder.kill()
+        subprocess.run(["umount", "-l", disk], check=False)
+
+
+def fill_up(path):
+    """Leaves nothing."""
+    with open(path, "ab", buffering=0) as file, contextlib.suppress(OSError):
+        while True:
+            file.write(bytes(4096))
+
+
+def wait_until(is_so, what):
+    deadline = time.monotonic() + 60
+    while not is_so():
+        check(time.monotonic() < deadline, what())
+        time.sleep(0.1)
+
+
+def read(path):
+    with open(path, encoding="utf-8", errors="replace") as file:
+        return file.read()
+
+
+def arrived(sojourn, database, sessions):
+    check(stored(database) == sessions, f"{stored(database)} sessions after the flush")
+    check_accounts(sojourn, database)
+    check(sqlite3.connect(database).execute("PRAGMA integrity_check").fetchall() == [("ok",)],
+          "damaged")
+
+
+def stored(database):
+    """Sessions that have calls."""
+    with sqlite3.connect(database) as connection:
+        return connection.execute("SELECT count(DISTINCT session_id) FROM streams JOIN blocks USING "
+                                  "(stream_id)").fetchone()[0]
+
+
+if __name__ == "__main__":
+    if os.environ.get("SJ_OWN_MOUNTS") != "1":
+        own = ["unshare", "--mount"] if os.geteuid() == 0 else ["unshare", "--map-root-user", "--mount"]
+        os.execvpe(own[0], [*own, sys.executable, *sys.argv], dict(os.environ, SJ_OWN_MOUNTS="1"))
+    main(test)

@@ -1,0 +1,279 @@
+#!/usr/bin/env python3
+"""Every shipped question runs on a real recording, answers with the columns that it promises, and
+says how it is run; the shell runs statements from standard input; hostile SQL is refused.
+
+questions.py BUILD_FOLDER QUERIES_FOLDER SAMPLES_GLOB
+"""
+import contextlib
+import glob
+import json
+import os
+import pty
+import re
+import select
+import sqlite3
+import subprocess
+import sys
+import time
+
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "support"))
+from sojourn_testing import check, main
+
+
+def header(path, key):
+    with open(path, encoding="utf-8") as file:
+        return re.findall(rf"^-- {key}: (.*)$", file.read(), re.MULTILINE)
+
+
+def sql(sojourn, arguments, expected=0, **options):
+    done = sojourn.run(["sql", *arguments], capture_output=True, text=True, **options)
+    check(done.returncode == expected, f"sql {arguments}: {done.returncode}\n{done.stderr}")
+    return done
+
+
+def ask(sojourn, database, path):
+    name = os.path.splitext(os.path.basename(path))[0]
+    for key in ("title", "question", "example"):
+        check(len(header(path, key)) == 1, f"{name}: one {key}")
+    check(f"--query {name}" in header(path, "example")[0], f"{name}: the example runs it")
+    promised = [line.split(" | ")[0] for line in header(path, "column")]
+    told = sql(sojourn, ["--query", name, "--csv", database]).stdout.splitlines()
+    check(told and told[0].split(",") == promised, f"{name}: gives {told[:1]}, not {promised}")
+    for parameter in header(path, "parameter"):
+        check(re.match(r"\w+ = \S+ \| .", parameter), f"{name}: parameter '{parameter}'")
+    return len(told) - 1
+
+
+def answers_are_right(sojourn, database):
+    """Answers that can be computed another way."""
+    top = json.loads(sql(sojourn, ["--query", "slowest_calls", "--param", "limit=1", "--json",
+                                   database]).stdout)[0]
+    most = sojourn.sql_rows(database, "SELECT max(duration_ns) AS d FROM calls "
+                            "WHERE session_id = 2")[0]["d"]
+    check(top["duration_ns"] == most, "slowest call is not the slowest")
+    deep = sojourn.sql_rows(database, "SELECT count(*) AS n FROM call_paths WHERE recursive "
+                            "AND session_id = 2")[0]["n"]
+    rows = json.loads(sql(sojourn, ["--query", "recursion", "--json", database]).stdout)
+    check(sum(row["recursive_paths"] for row in rows) == deep and deep > 0, "recursion is missed")
+    made_at_ingest(sojourn, database)
+    spots = json.loads(sql(sojourn, ["--query", "hot_spots", "--param", "limit=1000", "--json",
+                                     database]).stdout)
+    check(abs(sum(row["share"] for row in spots) - 1) < 1e-6, "shares do not add up")
+
+
+def made_at_ingest(sojourn, database):
+    """Slow calls and timeline against what the calls themselves tell."""
+    wrong = sojourn.sql_rows(database, "SELECT count(*) AS n FROM (SELECT session_id, function_id, "
+                             "duration_ns, row_number() OVER (PARTITION BY session_id, function_id "
+                             "ORDER BY duration_ns DESC) AS place FROM calls WHERE duration_ns >= "
+                             "2000) AS c LEFT JOIN slow_calls AS s USING (session_id, function_id, "
+                             "place) WHERE place <= 5 AND coalesce(abs(s.duration_ns - c.duration_ns), 9) > 1")
+    check(wrong[0]["n"] == 0, f"{wrong[0]['n']} of the longest calls are not in slow_calls")
+    known = sojourn.sql_rows(database, "SELECT count(*) AS n, total(c.start_ns = s.start_ns AND "
+                             "c.function_id = s.function_id AND c.self_ns = s.self_ns) AS same FROM "
+                             "slow_calls AS s LEFT JOIN calls AS c USING (call_id)")[0]
+    check(known["n"] == known["same"] and known["n"] > 0, f"slow calls that are no calls: {known}")
+    steps = sojourn.sql_rows(database, "SELECT s.session_id, level, sum(t.calls) AS n, stored_calls "
+                             "AS all_calls FROM timeline AS t JOIN streams USING (stream_id) JOIN "
+                             "sessions AS s USING (session_id) GROUP BY 1, 2")
+    check(len(steps) == 6 and all(row["n"] == row["all_calls"] for row in steps), f"{steps}")
+
+
+def hostile(sojourn, database):
+    for text, word in (
+        ("ATTACH '/tmp/x' AS y", "ATTACH"),
+        ("PRAGMA journal_mode=DELETE", "PRAGMA"),
+        ("DELETE FROM sessions", "refused"),
+        ("SELECT load_extension('x')", "refused"),
+        ("CREATE TABLE t(a)", "refused"),
+        ("SELECT 1; SELECT 2", "one statement"),
+        ("SELECT hex(zeroblob(1000000000))", "larger than"),
+    ):
+        done = sql(sojourn, [text, database], expected=1)
+        check(word in done.stderr, f"{text}: {done.stderr}")
+    done = sql(sojourn, ["--timeout", "1", "WITH RECURSIVE r(x) AS (SELECT 1 UNION ALL SELECT x + 1 "
+                         "FROM r) SELECT count(*) FROM r", database], expected=1)
+    check("longer than its limit" in done.stderr, done.stderr)
+
+
+def shell(sojourn, database):
+    script = (".mode csv\nSELECT 1 AS a,\n  2 AS b;\n.query most_called limit=1\n.schema gaps\n"
+              ".nothing\n.session 1\nSELECT :session AS s;\n")
+    done = sql(sojourn, [database], input=script)
+    check("a,b\n1,2\n" in done.stdout, f"shell: {done.stdout}")
+    check("function,calls" in done.stdout and "## gaps" in done.stdout, f"shell: {done.stdout}")
+    check("s\n1\n" in done.stdout and "cannot understand .nothing" in done.stderr, done.stderr)
+    sql(sojourn, ["--query", "no_such", database], expected=3)
+    sql(sojourn, ["SELECT :x", database], expected=1)
+    check(sql(sojourn, ["--param", "x=7", "--csv", "SELECT :x AS x", database]).stdout == "x\n7\n",
+          "parameter")
+
+
+def every_column_is_described(sojourn, database):
+    """`--schema=TABLE` tells every column of every table and view, and no other."""
+    connection = sqlite3.connect(database)
+    names = [row[0] for row in connection.execute(
+        "SELECT name FROM sqlite_schema WHERE type IN ('table', 'view') AND name NOT LIKE 'sqlite_%'")]
+    for name in names:
+        told = re.findall(r"^\| `(\w+)` \| (INTEGER|TEXT|BLOB|REAL|ANY) \| \S",
+                          sql(sojourn, [f"--schema={name}", database]).stdout, re.MULTILINE)
+        columns = [row[1] for row in connection.execute(f"PRAGMA table_info({name})")]
+        check(sorted(word for word, _kind in told) == sorted(columns),
+              f"{name}: has {columns}, described are {told}")
+    check(len(names) > 40, f"{names}")
+
+
+def slower_or_not(sojourn):
+    """`check` tells by its exit code; twenty times the work of one function is slower on any machine,
+    and a file is never slower than itself."""
+    source, program = sojourn.path("work.c"), sojourn.path("work")
+    with open(source, "w", encoding="utf-8") as file:
+        file.write("""#include <stdlib.h>
+volatile unsigned sink;
+__attribute__((noinline)) static void worker(long n) { for (long i = 0; i < n; i++) sink += 1; }
+__attribute__((noinline)) static void other(void) { for (int i = 0; i < 2000; i++) sink += 1; }
+int main(int c, char **v) { for (int i = 0; i < 200; i++) { worker(atol(v[c - 1])); other(); } return 0; }
+""")
+    subprocess.run(["gcc", "-O1", "-o", program, source], check=True)
+    databases = {}
+    for work, runs in (("2000", 6), ("40000", 6)):
+        databases[work] = sojourn.path(f"work{work}.db")
+        for _ in range(runs):
+            done, _summary = sojourn.record([program, work], databases[work])
+            check(done.returncode == 0, done.stderr)
+    fast, slow = databases["2000"], databases["40000"]
+
+    def checked(expected, *arguments):
+        done = sojourn.run(["check", *arguments], capture_output=True, text=True)
+        check(done.returncode == expected, f"check {arguments}: {done.returncode}, not {expected}\n"
+              f"{done.stdout}{done.stderr}")
+        return done.stdout + done.stderr
+
+    check("worker" in checked(4, "--baseline", fast, "all", slow), "the slower one is not named")
+    checked(0, "--baseline", fast, "--threshold", "9999", "all", fast)
+    done = sojourn.run(["check", "--baseline", fast, "all", fast], capture_output=True, text=True)
+    check(done.returncode in (0, 5), f"a file is slower than itself: {done.stdout}")  # 5: much noise
+    check("inconclusive" in checked(5, "--baseline", "1", "2", fast), "one session a side proves nothing")
+    for session in range(1, 7):
+        done = sojourn.run(["session", "--database", slow, "tag", str(session),
+                            f"build={'old' if session > 3 else 'new'}"], capture_output=True)
+        check(done.returncode == 0, f"tag: {done.stderr}")
+    checked(3, "--baseline", "tag:build=none", "tag:build=new", slow)
+    checked(2, "all", slow)
+
+
+def on_a_terminal(sojourn, database):
+    """Completion, Ctrl-C on a long query, history, and an end by Ctrl-D."""
+    child, terminal = pty.fork()
+    if child == 0:
+        os.environ.update(sojourn.environment, TERM="dumb")
+        os.execv(sojourn.program, [sojourn.program, "sql", database])
+
+    unread = ""
+
+    def expect(words):
+        """Reads up to the words, and leaves what follows them for the next time; what was before them."""
+        nonlocal unread
+        deadline = time.monotonic() + 60
+        while words not in unread:
+            ready = select.select([terminal], [], [], max(0, deadline - time.monotonic()))[0]
+            check(ready, f"no '{words}' on the terminal: {unread!r}")
+            unread += os.read(terminal, 4096).decode(errors="replace")
+        before, unread = unread.split(words, 1)
+        return before
+
+    def type_in(text):
+        os.write(terminal, text.encode())
+
+    def ended_with(code):
+        nonlocal unread
+        deadline, ended = time.monotonic() + 60, 0
+        while ended == 0:
+            if select.select([terminal], [], [], 0.05)[0]:
+                with contextlib.suppress(OSError):  # nobody has it open any more
+                    unread += os.read(terminal, 4096).decode(errors="replace")
+            ended, status = os.waitpid(child, os.WNOHANG)
+            check(time.monotonic() < deadline, f"the shell does not end: {unread!r}")
+        check(os.waitstatus_to_exitcode(status) == code, f"the shell's end: {status}")
+
+    expect("sojourn> ")
+    type_in("SELECT count(*) AS sess_count FROM hook_plan_f\t;\n")
+    expect("hook_plan_functions")
+    expect("sess_count")
+    expect("sojourn> ")
+    type_in("SELECT calls FROM function_stats NATURAL JOIN functions WHERE name = 's_\t\t")
+    expect("s_fibonacci")
+    time.sleep(0.2)
+    type_in("\x15")  # the line is given up
+    type_in("WITH RECURSIVE r(x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM r) SELECT count(*) "
+            "FROM r;\n")
+    told = [expect(" s (Ctrl-C stops)").split()[-1] for _ in range(6)]
+    check(len(set(told)) == len(told), f"told more often than ten times a second: {told}")
+    type_in("\x03")
+    expect("interrupted")
+    expect("sojourn> ")
+    type_in("SELECT 40 + 2 AS answer;\n")
+    expect("42")
+    expect("sojourn> ")
+    type_in("\x04")
+    ended_with(0)
+    history = os.path.join(sojourn.environment["XDG_STATE_HOME"], "sojourn", "sql", "history")
+    with open(history, encoding="utf-8") as file:
+        text = file.read()
+    check("hook_plan_functions" in text and "40" in text, f"history: {text}")
+
+
+VIRTUAL = re.compile(r"\b(calls AS|FROM calls|JOIN calls|call_tree|flame|diff_\w+|descendants|ancestors|"
+                     r"call_aggregate|histogram_\w+|format_duration)\b")
+
+
+def by_hand(sojourn, database, paths):
+    """sqlite3 without anything of ours answers what aggregates tell, and with the extension all."""
+    extension = os.path.join(os.path.dirname(sojourn.program), "..", "lib", "libsojourn-sqlite")
+    plain = 0
+    for path in paths:
+        with open(path, encoding="utf-8") as file:
+            text = file.read()
+        values = [line.split(" | ")[0].split(" = ", 1) for line in header(path, "parameter")]
+        script = [f".parameter set :{key} {2 if value == 'last' else value}" for key, value in values]
+        needs_us = VIRTUAL.search(text) is not None
+        for commands in [[f".load {extension}"]] + ([] if needs_us else [[]]):
+            done = subprocess.run(["sqlite3", "-bail", "-csv", "-header", database], text=True,
+                                  input="\n".join([*commands, *script, text + ";"]),
+                                  capture_output=True, timeout=60, check=False)
+            check(done.returncode == 0 and done.stderr == "", f"{path} by hand: {done.stderr}")
+            options = [word for key, value in values
+                       for word in ("--param", f"{key}={2 if value == 'last' else value}")]
+            name = os.path.splitext(os.path.basename(path))[0]
+            ours = sql(sojourn, ["--query", name, *options, "--csv", database]).stdout
+            check(len(done.stdout.splitlines()) in (0, len(ours.splitlines())),
+                  f"{name} by hand: {done.stdout[:300]}, not {ours[:300]}")
+        plain += not needs_us
+    check(plain >= 10, f"only {plain} questions are answered by aggregates")
+
+
+def test(sojourn, arguments):
+    sojourn.sql_rows = lambda database, query: json.loads(
+        sql(sojourn, ["--json", query, database]).stdout)
+    sample = sorted(glob.glob(arguments[1]))[0]
+    database = sojourn.path("questions.db")
+    for _ in range(2):
+        done, _summary = sojourn.record([sample], database)
+        check(done.returncode == 0, f"recording: {done.stderr}")
+    paths = sorted(glob.glob(os.path.join(arguments[0], "*.sql")))
+    check(len(paths) >= 15, f"only {len(paths)} questions")
+    answered = sum(ask(sojourn, database, path) > 0 for path in paths)
+    check(answered >= 7, f"only {answered} questions had an answer")
+    listed = sql(sojourn, ["--queries"]).stdout
+    check(len(listed.splitlines()) == len(paths), "--queries does not list all")
+    answers_are_right(sojourn, database)
+    by_hand(sojourn, database, paths)
+    hostile(sojourn, database)
+    shell(sojourn, database)
+    on_a_terminal(sojourn, database)
+    every_column_is_described(sojourn, database)
+    slower_or_not(sojourn)
+
+
+if __name__ == "__main__":
+    main(test)

@@ -1,0 +1,195 @@
+#!/usr/bin/env python3
+"""Both units, started by systemd itself in namespaces of their own (units_boot.sh): installed by the
+one command, confined as they say, back after kill -9, and recordings outlive their daemon.
+
+units.py BUILD_FOLDER; ends with 77 where systemd or namespaces are not to be had.
+"""
+import contextlib
+import json
+import os
+import shutil
+import signal
+import subprocess
+import sys
+
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "support"))
+from fleet_testing import wait_for
+from sojourn_testing import check, main
+
+SKIPPED = 77
+DATABASE = "/var/lib/sojourn-collector/lab.db"
+PATIENCE_S = 60
+CGROUP = "sojourn-test-"
+
+
+def skip(reason):
+    print(f"skipped: {reason}")
+    sys.exit(SKIPPED)
+
+
+def remove_cgroup(cgroup):
+    for folder, _, _ in os.walk(cgroup, topdown=False):
+        os.rmdir(folder)
+
+
+def remove_left_behind(base):
+    """Control groups of tests that were killed: their processes ended with them."""
+    for name in os.listdir(base):
+        if name.startswith(CGROUP) and not os.path.exists(f"/proc/{name.removeprefix(CGROUP)}"):
+            with contextlib.suppress(OSError):  # about to end
+                remove_cgroup(os.path.join(base, name))
+
+
+class Machine:
+    """Namespaces with a systemd of their own."""
+
+    def __init__(self, sojourn):
+        hierarchy = "/sys/fs/cgroup/systemd"
+        base = hierarchy if os.path.isdir(hierarchy) else "/sys/fs/cgroup"
+        self.cgroup = os.path.join(base, f"{CGROUP}{os.getpid()}")
+        folder = sojourn.path("machine")
+        os.mkdir(folder)
+        remove_left_behind(base)
+        try:
+            os.mkdir(self.cgroup)
+        except OSError as error:
+            skip(f"no control group of our own: {error}")
+        build = os.path.dirname(os.path.dirname(sojourn.program))
+        boot = os.path.join(os.path.dirname(os.path.abspath(__file__)), "units_boot.sh")
+        self.log_path = sojourn.path("boot.log")
+        with open(self.log_path, "wb") as log:
+            self.process = subprocess.Popen(
+                ["sh", "-c", 'echo $$ >"$0/cgroup.procs"; exec setpriv --pdeathsig KILL '
+                 'unshare --mount --pid --fork --kill-child --uts --ipc --net --cgroup sh "$@"',
+                 self.cgroup, boot, folder, build], stdin=subprocess.DEVNULL, stdout=log, stderr=log)
+
+    def first(self):
+        """Its process 1, as this machine numbers it."""
+        path = f"/proc/{self.process.pid}/task/{self.process.pid}/children"
+        with open(path, encoding="ascii") as file:
+            return (file.read().split() or [None])[0]
+
+    def run(self, *command, code=0):
+        done = subprocess.run(
+            ["nsenter", "-t", self.first(), "-m", "-u", "-i", "-n", "-p", "-C", "env", "-i",
+             "PATH=/usr/sbin:/usr/bin:/sbin:/bin", *command],
+            capture_output=True, text=True, timeout=PATIENCE_S, check=False)
+        check(code is None or done.returncode == code, f"{command}: {done}")
+        return done.stdout
+
+    def is_up(self):
+        if self.process.poll() is not None:
+            with open(self.log_path, encoding="utf-8") as log:
+                told = log.read().strip()
+            check("the namespaces are made" not in told, f"the machine ended: {told}")
+            skip(f"no systemd of our own: {told}")
+        if self.first() is None:
+            return False
+        with open(f"/proc/{self.first()}/comm", encoding="ascii") as file:
+            if file.read().strip() != "systemd":
+                return False
+        return self.run("systemctl", "is-system-running", code=None).strip() in (
+            "running", "degraded")
+
+    def show(self, unit, *properties):
+        rows = self.run("systemctl", "show", unit, *(f"-p{name}" for name in properties))
+        values = dict(row.split("=", 1) for row in rows.splitlines())
+        return [values[name] for name in properties]
+
+    def main_process(self, unit):
+        state, pid = self.show(unit, "ActiveState", "MainPID")
+        return int(pid) if state == "active" else 0
+
+    def sql(self, query):
+        return json.loads(self.run("sojourn", "sql", "--json", query, DATABASE))
+
+    def device(self, *words):
+        return json.loads(self.run("sojourn", "device", "--database", DATABASE, *words))
+
+    def end(self):
+        self.process.kill()
+        self.process.wait()
+        wait_for("the processes are gone", lambda: self.is_empty(self.cgroup), PATIENCE_S)
+        remove_cgroup(self.cgroup)
+
+    @staticmethod
+    def is_empty(cgroup):
+        for folder, _, _ in os.walk(cgroup):
+            with open(os.path.join(folder, "cgroup.procs"), encoding="ascii") as file:
+                if file.read():
+                    return False
+        return True
+
+
+def collector_is_confined(machine):
+    machine.run("systemctl", "start", "sojournd.service")
+    wait_for("the collector's certificate",
+             lambda: machine.run("sh", "-c", f"ls {DATABASE}.tls 2>/dev/null || true").split())
+    status = machine.run("cat", f"/proc/{machine.main_process('sojournd')}/status")
+    values = dict(line.split(":", 1) for line in status.splitlines())
+    check("0" not in values["Uid"].split(), f"the collector runs as root: {values['Uid']}")
+    check(values["NoNewPrivs"].strip() == "1" and int(values["CapEff"], 16) == 0,
+          f"it may become more than it is: {values}")
+    seen = machine.run("find", "/var/lib/private/sojourn-collector", "-perm", "/077")
+    check(seen == "", f"others can read {seen}")
+
+
+def device_is_installed(machine):
+    machine.run("sojourn", "device", "--database", DATABASE, "--collector", "tls+tcp://127.0.0.1:7655",
+                "invite", "/tmp/invitation")
+    machine.run("/opt/sojourn/bin/sojourn-device-install", "--token-file", "/tmp/invitation",
+                "--name", "unit")
+    check(machine.run("systemctl", "is-enabled", "sojourn-device").strip() == "enabled", "enabled")
+    machine.device("unit", "launch", "/opt/sojourn/ends", "return")
+    wait_for("its session", lambda: machine.sql(
+        "SELECT 1 AS n FROM sessions WHERE state = 'completed' AND stored_calls = 1003"),
+        PATIENCE_S)
+
+
+def both_come_back(machine):
+    """kill -9 of each: systemd starts it again, and a recording goes on meanwhile."""
+    session = machine.device("unit", "launch", "/opt/sojourn/ends", "wait")["session"]
+    recorder = machine.run("pgrep", "-f", "^sojourn-device session").split()
+    check(len(recorder) == 1, f"recorders: {recorder}")
+    for unit in ("sojournd", "sojourn-device"):
+        killed = machine.main_process(unit)
+        machine.run("systemctl", "kill", "--kill-whom=main", "--signal=KILL", unit)
+        wait_for(f"{unit} is back", lambda unit=unit, killed=killed: machine.main_process(unit)
+                 not in (0, killed), PATIENCE_S)
+    machine.run("systemctl", "restart", "sojourn-device")
+    check(machine.run("pgrep", "-f", "^sojourn-device session").split() == recorder,
+          "the recording ended with its daemon")
+    check(machine.device("unit", "stop", session[:8])["stopped"] == [session], "not stopped")
+    wait_for("the recording is in the collector", lambda: machine.sql(
+        "SELECT stored_calls AS n FROM sessions WHERE sent_calls = stored_calls + "
+        f"device_lost_calls AND lower(hex(uuid)) = '{session}'"), PATIENCE_S)
+
+
+def they_end_well(machine):
+    for unit in ("sojourn-device", "sojournd"):
+        machine.run("systemctl", "stop", unit)
+        state, result, code = machine.show(unit, "ActiveState", "Result", "ExecMainStatus")
+        check((state, result, code) == ("inactive", "success", "0"),
+              f"{unit} ended so: {state} {result} {code}")
+
+
+def test(sojourn, _arguments):
+    if os.geteuid() != 0 or not os.path.exists("/lib/systemd/systemd"):
+        skip("needs root and systemd")
+    for program in ("unshare", "nsenter", "setpriv", "pivot_root"):
+        if shutil.which(program) is None:
+            skip(f"{program} is not there")
+    # Ended early, it still cleans up.
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))
+    machine = Machine(sojourn)
+    try:
+        wait_for("systemd is up", machine.is_up, PATIENCE_S)
+        collector_is_confined(machine)
+        device_is_installed(machine)
+        both_come_back(machine)
+        they_end_well(machine)
+    finally:
+        machine.end()
+
+
+main(test)

@@ -1,0 +1,358 @@
+#!/usr/bin/env python3
+"""Sessions are tagged, noted, removed, retained, exported and imported; names and lines are added to
+stored sessions; the flame graph tells what it leaves out; and kill -9 in the middle of a removal or
+an import leaves a sound database that goes on.
+
+upkeep.py BUILD_FOLDER SAMPLE MIGRATIONS_FOLDER
+"""
+import json
+import os
+import random
+import signal
+import sqlite3
+import subprocess
+import sys
+import time
+import xml.etree.ElementTree
+
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "support"))
+from fleet_testing import wait_for
+from sojourn_testing import check, main
+
+SOURCE = r"""
+#include <stdio.h>
+static inline __attribute__((always_inline)) int folded_in(int x) { return x * 3 + 1; }
+__attribute__((noinline)) static int hidden_name(int x) { return folded_in(x) ^ (x << 2); }
+__attribute__((noinline)) static int outer(int n) {
+    int sum = 0;
+    for (int i = 0; i < n; i++) sum += hidden_name(i);
+    return sum;
+}
+int main(void) { printf("%d\n", outer(500) & 1); return 0; }
+"""
+
+
+def run(sojourn, arguments, expected=0):
+    done = sojourn.run(arguments, capture_output=True, text=True)
+    check(done.returncode == expected, f"{arguments}: {done.returncode}\n{done.stdout}{done.stderr}")
+    return done
+
+
+def rows(sojourn, database, query):
+    return json.loads(run(sojourn, ["sql", "--json", query, database]).stdout)
+
+
+def sound(database, what):
+    connection = sqlite3.connect(database)
+    check(connection.execute("PRAGMA integrity_check").fetchall() == [("ok",)], f"{what}: damaged")
+    check(connection.execute("PRAGMA foreign_key_check").fetchall() == [], f"{what}: dangling rows")
+    wrong = "SELECT count(*) FROM call_paths WHERE path_id >> 32 <> session_id"
+    check(connection.execute(wrong).fetchone() == (0,), f"{what}: paths of other sessions")
+    connection.close()
+
+
+def contents(sojourn, database, session):
+    """What a session tells, without ids that may differ."""
+    return [rows(sojourn, database, query.format(session)) for query in (
+        "SELECT count(*) AS n, sum(duration_ns) AS d, sum(depth) AS x, group_concat(DISTINCT f.name) "
+        "AS f FROM calls AS c JOIN functions AS f USING (function_id) WHERE c.session_id = {}",
+        "SELECT name, depth, calls, total_ns, self_ns FROM call_tree({})",
+        "SELECT f.name, s.calls, s.total_ns, hex(s.histogram) AS h FROM function_stats AS s JOIN "
+        "functions AS f USING (function_id) WHERE session_id = {} ORDER BY 1",
+        "SELECT c.name AS a, d.name AS b, e.calls FROM call_edges AS e LEFT JOIN functions AS c ON "
+        "c.function_id = e.caller_function_id JOIN functions AS d ON d.function_id = "
+        "e.callee_function_id WHERE session_id = {} ORDER BY 1, 2",
+        "SELECT hex(uuid) AS u, command, tags, pinned, state, stored_calls FROM sessions WHERE "
+        "session_id = {}",
+        "SELECT note, start_ns, end_ns, call_id & 274877906943 AS c FROM annotations WHERE "
+        "session_id = {}",
+        "SELECT name, reason, size_bytes FROM unhooked_functions WHERE session_id = {} ORDER BY 1")]
+
+
+def in_and_out(sojourn, collector, other):
+    act = ["session", "--database", other]
+    run(sojourn, [*act, "tag", "last", "build=42", "branch=main"])
+    run(sojourn, [*act, "untag", "last", "branch"])
+    run(sojourn, [*act, "--at", "10..20", "--call", "5", "--author", "me", "note", "last", "look"])
+    run(sojourn, [*act, "pin", "last"])
+    one = sojourn.path("one.db")
+    run(sojourn, [*act, "export", "1", one])
+    run(sojourn, [*act, "export", "1", one], expected=1)
+    before = contents(sojourn, other, 1)
+    check(json.loads(before[4][0]["tags"])["build"] == "42" and before[5][0]["start_ns"] == 10,
+          f"tags or notes: {before[4:6]}")
+    check(contents(sojourn, one, 1) == before, "export differs")
+    run(sojourn, ["session", "--database", collector, "import", one])
+    told = run(sojourn, ["session", "--database", collector, "import", one])
+    check("already" in told.stderr, "imported twice")
+    check(contents(sojourn, collector, 3) == before, "import differs")
+    sound(collector, "import")
+    sound(one, "export")
+
+
+def removal(sojourn, collector):
+    act = ["session", "--database", collector]
+    kept = contents(sojourn, collector, 1)
+    run(sojourn, [*act, "remove", "3"], expected=1)  # pinned
+    run(sojourn, [*act, "retain", "all=1k"])
+    check([row["session_id"] for row in rows(sojourn, collector, "SELECT session_id FROM sessions")] ==
+          [3], "retention keeps only the pinned session here")
+    run(sojourn, [*act, "unpin", "3"])
+    run(sojourn, [*act, "retain", "all=1s"])  # annotated: stays
+    run(sojourn, [*act, "remove", "3"])
+    check(rows(sojourn, collector, "SELECT (SELECT count(*) FROM blocks) + (SELECT count(*) FROM functions)"
+               " + (SELECT count(*) FROM call_paths) AS n")[0]["n"] == 0, "something is left")
+    told = rows(sojourn, collector, "SELECT reason FROM removals ORDER BY removal_id")
+    check([row["reason"] for row in told] ==
+          ["retention: size of all"] * 2 + ["sojourn session remove"], f"reasons: {told}")
+    check(sqlite3.connect(collector).execute("PRAGMA freelist_count").fetchone() == (0,), "space is kept")
+    sound(collector, "removal")
+    check(kept[0][0]["n"] > 0, "nothing was there to be removed")
+
+
+def killed(sojourn, collector, sources, rounds):
+    """kill -9 while sessions are removed and imported, again and again."""
+    generator = random.Random(5)
+    for number in range(rounds):
+        for action in (["import", sources], ["retain", "all=1k"]):
+            process = subprocess.Popen([sojourn.program, "session", "--database", collector, *action],
+                                       stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
+                                       env=sojourn.environment)
+            time.sleep(generator.uniform(0, 0.06))
+            process.send_signal(signal.SIGKILL)
+            process.wait()
+            sound(collector, f"round {number}: {action[0]} killed")
+        for row in rows(sojourn, collector, "SELECT session_id, stored_calls, state FROM sessions"):
+            counted = rows(sojourn, collector, "SELECT count(*) AS n FROM calls WHERE session_id = "
+                           f"{row['session_id']}")[0]["n"]
+            check(counted == row["stored_calls"] or row["state"] == "removing", f"half a session: "
+                  f"{row}, {counted} calls")
+    run(sojourn, ["session", "--database", collector, "retain", "all=1k"])
+    check(rows(sojourn, collector, "SELECT count(*) AS n FROM sessions WHERE state = 'removing'")[0]["n"]
+          == 0, "a removal is not finished")
+    run(sojourn, ["session", "--database", collector, "import", sources])
+    sound(collector, "at the end")
+
+
+def symbols(sojourn):
+    source, program, full = (sojourn.path(name) for name in ("named.c", "named", "named.full"))
+    with open(source, "w", encoding="utf-8") as file:
+        file.write(SOURCE)
+    subprocess.run(["gcc", "-O1", "-g", "-Wl,--build-id", "-o", full, source], check=True)
+    subprocess.run(["strip", "-o", program, full], check=True)
+    database = sojourn.path("named.db")
+    done, _summary = sojourn.record([program], database)
+    check(done.returncode == 0, done.stderr)
+    query = ("SELECT f.name, l.file, l.line FROM function_stats AS s JOIN functions AS f USING "
+             "(function_id) LEFT JOIN function_lines AS l USING (function_id) WHERE s.calls = 500")
+    check("hidden_name" not in str(rows(sojourn, database, query)), "it was named before")
+    run(sojourn, ["symbols", "--database", database, "add", "/bin/true"], expected=3)
+    run(sojourn, ["symbols", "--database", database, "add", source], expected=1)
+    run(sojourn, ["symbols", "--database", database, "add", os.path.dirname(full)])
+    named = rows(sojourn, database, query)
+    check(len(named) == 1 and named[0]["name"] == "hidden_name" and named[0]["line"] == 4 and
+          named[0]["file"].endswith("named.c"), f"symbols: {named}")
+    inlined = rows(sojourn, database, "SELECT i.name, i.depth, i.call_line FROM inlined_functions AS "
+                   "i JOIN functions AS f USING (function_id) WHERE f.name = 'hidden_name'")
+    check(inlined == [{"name": "folded_in", "depth": 1, "call_line": 4}], f"inlined: {inlined}")
+    again = run(sojourn, ["symbols", "--database", database, "refresh"]).stdout
+    check("0 functions named" in again, again)
+    sound(database, "symbols")
+
+
+def migration(sojourn, migrations):
+    """A file of version 1 becomes one of today, whatever is killed on the way."""
+    with open(os.path.join(migrations, "0001_initial.sql"), encoding="utf-8") as file:
+        first = file.read()
+    for number in range(6):
+        database = sojourn.path(f"old{number}.db")
+        connection = sqlite3.connect(database)
+        connection.executescript(
+            "PRAGMA page_size=16384; PRAGMA auto_vacuum=INCREMENTAL; PRAGMA journal_mode=WAL;"
+            + first + "PRAGMA application_id=0x534a4442; PRAGMA user_version=1;"
+            "INSERT INTO devices(device_id, uuid, name, first_seen_realtime_ns, "
+            "last_seen_realtime_ns) VALUES (1, zeroblob(16), 'old', 0, 0);"
+            "INSERT INTO sessions(session_id, uuid, device_id, started_realtime_ns, started_ticks, "
+            "tick_ns_numerator, tick_ns_denominator) VALUES (1, zeroblob(16), 1, 0, 0, 1, 1)")
+        connection.close()
+        command = [sojourn.program, "session", "--database", database, "import", database]
+        if number > 0:
+            process = subprocess.Popen(command, stdout=subprocess.DEVNULL,
+                                       stderr=subprocess.DEVNULL, env=sojourn.environment)
+            time.sleep(number * 0.004)
+            process.send_signal(signal.SIGKILL)
+            process.wait()
+        sojourn.run(command[1:], capture_output=True)
+        sound(database, "migration")
+        connection = sqlite3.connect(database)
+        newest = max(int(name[:4]) for name in os.listdir(migrations))
+        check(connection.execute("PRAGMA user_version").fetchone() == (newest,), "not migrated")
+        connection.close()
+        check(rows(sojourn, database, "SELECT name FROM devices")[0]["name"] == "old", "data lost")
+
+
+def old_database(path, migrations, version):
+    """The golden recording in a database as it was in a version: version 4 is as it was written; in
+    older ones what their tables could hold, in newer ones what their migrations made of it."""
+    with open(os.path.join(os.path.dirname(__file__), "golden_databases", "version4.sql"),
+              encoding="utf-8") as file:
+        dump = file.read()
+    connection = sqlite3.connect(path)
+    connection.executescript("PRAGMA page_size=16384; PRAGMA auto_vacuum=INCREMENTAL; "
+                             "PRAGMA journal_mode=WAL")
+    steps = sorted(os.listdir(migrations))
+
+    def migrate(first, last):
+        for step in steps:
+            if first <= int(step[:4]) <= last:
+                with open(os.path.join(migrations, step), encoding="utf-8") as file:
+                    connection.executescript(file.read())
+
+    migrate(1, min(version, 4))
+    tables = {row[0] for row in connection.execute("SELECT name FROM sqlite_schema")}
+    for line in dump.splitlines():
+        if line.startswith("INSERT INTO ") and line.split()[2].split("(")[0].strip('"') in tables:
+            connection.execute(line)
+    connection.commit()
+    migrate(5, version)
+    connection.executescript(f"PRAGMA application_id=0x534a4442; PRAGMA user_version={version}")
+    connection.close()
+
+
+def every_version(sojourn, migrations):
+    """A recording in a database of each older version tells the same after its migration, and the
+    schema is that of a new one."""
+    schema = "SELECT type, name, sql FROM sqlite_schema WHERE name NOT LIKE 'sqlite_%' ORDER BY 1, 2"
+    newest = max(int(name[:4]) for name in os.listdir(migrations))
+    fresh, told = sojourn.path("fresh.db"), None
+    sojourn.record(["/bin/true"], fresh)
+    expected = sqlite3.connect(fresh).execute(schema).fetchall()
+    for version in sorted(int(name[:4]) for name in os.listdir(migrations))[:-1]:
+        database = sojourn.path(f"version{version}.db")
+        old_database(database, migrations, version)
+        refused = sojourn.run(["sql", "SELECT 1", database], capture_output=True, text=True)
+        check(refused.returncode == 0 or f"schema version {version}" in refused.stderr,
+              f"version {version} is read without its migration: {refused.stderr}")
+        run(sojourn, ["session", "--database", database, "unpin", "1"])
+        sound(database, f"migration from version {version}")
+        connection = sqlite3.connect(database)
+        check(connection.execute("PRAGMA user_version").fetchone() == (newest,), "not migrated")
+        check(connection.execute(schema).fetchall() == expected,
+              f"the schema migrated from version {version} is not that of a new database")
+        connection.close()
+        now = contents(sojourn, database, 1)
+        check(now[0][0]["n"] == 4263, f"version {version}: {now[0]}")
+        check(told in (None, now), f"version {version} tells something else")
+        told = now
+
+
+def while_sending(sojourn, sample):
+    """The server removes what is old while devices send: everything new arrives, all of it."""
+    collector, url = sojourn.path("server.db"), f"ipc://{sojourn.path('server.ipc')}"
+    for _ in range(3):
+        sojourn.record([sample], collector)
+    old = [row["session_id"] for row in rows(sojourn, collector, "SELECT session_id FROM sessions")]
+    run(sojourn, ["session", "--database", collector, "tag", str(old[0]), "old=1"])
+    run(sojourn, ["session", "--database", collector, "tag", str(old[1]), "old=1"])
+    server = subprocess.Popen(
+        [sojourn.program + "d", "--database", collector, "--listen", url, "--retain", "tag:old=1s",
+         "--retain-every", "1"], stderr=subprocess.PIPE, text=True, env=sojourn.environment)
+    try:
+        for _ in range(6):
+            done = sojourn.run(["record", "--quiet", "--collector", url, "--", sample],
+                               capture_output=True)
+            check(done.returncode == 0, f"sending: {done.stderr}")
+        wait_for("retention", lambda: len(rows(sojourn, collector, "SELECT 1 FROM sessions")) == 7)
+    finally:
+        server.send_signal(signal.SIGTERM)
+        told = server.communicate(timeout=60)[1]
+    check(told.count('event=retention message="removes') == 2, told)
+    left = rows(sojourn, collector, "SELECT session_id, stored_calls = sent_calls AS whole FROM sessions")
+    check(len(left) == 7 and all(row["whole"] for row in left), f"sessions: {left}\n{told}")
+    sound(collector, "retention of a server")
+
+
+def flame(sojourn, collector):
+    path = sojourn.path("flame.svg")
+    run(sojourn, ["flame", "--session", "1", "-o", path, collector])
+    tree = xml.etree.ElementTree.parse(path)
+    drawn = [g for g in tree.iter("{http://www.w3.org/2000/svg}g") if g.get("class") == "p"]
+    foot = [t.text for t in tree.iter("{http://www.w3.org/2000/svg}text") if "paths shown" in
+            (t.text or "")][0]
+    paths = rows(sojourn, collector, "SELECT count(*) AS n FROM flame(1)")[0]["n"]
+    hidden = int(foot.split(", ")[1].split()[0]) if "left out" in foot else 0
+    check(len(drawn) + hidden == paths and drawn, f"{len(drawn)} drawn, {foot}, {paths} paths")
+    shares = sum(float(g.get("data-w")) for g in drawn if g.get("data-d") == "0")
+    check(abs(shares - 1200) < 1200 * 0.02, f"outermost calls take {shares} of 1200 pixels")
+    html = sojourn.path("flame.html")
+    run(sojourn, ["flame", "-o", html, collector])
+    with open(html, encoding="utf-8") as file:
+        text = file.read()
+    check(text.startswith("<!doctype html>") and "src=" not in text, "not one file")
+
+
+def rotten(sojourn, sample):
+    """A block that has rotted is named and set apart, the rest is read; sums are made anew, or not
+    at all when that is killed."""
+    database = sojourn.path("rotten.db")
+    sojourn.record([sample], database)
+    run(sojourn, ["verify", database])
+    whole = contents(sojourn, database, 1)
+    connection = sqlite3.connect(database)
+    block, calls, data = connection.execute(
+        "SELECT block_id, call_count, data FROM blocks WHERE kind = 1 ORDER BY call_count DESC "
+        "LIMIT 1").fetchone()
+    connection.execute("UPDATE blocks SET data = zeroblob(length(data)) WHERE block_id = ?", (block,))
+    connection.commit()
+    asked = ["sql", "--json", "SELECT count(*) AS n FROM calls", database]
+
+    def look(options, expected):
+        told = run(sojourn, ["verify", *options, database], expected=expected).stdout
+        check((f"block {block} of session 1" in told) == (expected == 1), f"verify says: {told}")
+        return told
+
+    for options in (["--look"], []):
+        look(options, 1)
+        done = run(sojourn, asked)
+        check(json.loads(done.stdout)[0]["n"] == whole[0][0]["n"] - calls, "the rest is not read")
+        check(f"block {block} cannot be read" in done.stderr, f"not named: {done.stderr}")
+    marked = json.loads(run(sojourn, ["sql", "--json", "--query", "quarantined", database]).stdout)
+    check([(row["block_id"], row["calls"]) for row in marked] == [(block, calls)], f"{marked}")
+    connection.execute("UPDATE blocks SET data = ? WHERE block_id = ?", (data, block))
+    connection.commit()
+    check("can be read again" in look([], 0), "it stays marked")
+    look(["--rebuild", "last"], 0)
+    check(contents(sojourn, database, 1) == whole, "sums made anew differ")
+    for number in range(6):
+        process = subprocess.Popen([sojourn.program, "verify", "--rebuild", "all", database],
+                                   stdout=subprocess.DEVNULL, env=sojourn.environment)
+        time.sleep(number * 0.005)
+        process.kill()
+        process.wait()
+        look([], 0)
+        sound(database, "rebuild killed")
+    check(contents(sojourn, database, 1) == whole, "a killed rebuild has left something")
+    run(sojourn, ["verify", sojourn.path("none.db")], expected=3)
+
+
+def test(sojourn, arguments):
+    collector, other = sojourn.path("lab.db"), sojourn.path("other.db")
+    for database in (collector, collector, other):
+        done, _summary = sojourn.record(arguments[:1], database)
+        check(done.returncode == 0, done.stderr)
+    sources = sojourn.path("sources.db")
+    for _ in range(3):
+        sojourn.record(arguments[:1], sources)
+    flame(sojourn, collector)
+    in_and_out(sojourn, collector, other)
+    removal(sojourn, collector)
+    killed(sojourn, collector, sources, 200 if os.environ.get("SJ_LONG") == "1" else 8)
+    symbols(sojourn)
+    rotten(sojourn, arguments[0])
+    migration(sojourn, arguments[1])
+    every_version(sojourn, arguments[1])
+    while_sending(sojourn, arguments[0])
+
+
+if __name__ == "__main__":
+    main(test)

@@ -1,0 +1,398 @@
+"""Another policy for a recording that goes on: modes, functions, modules, filters; what the program
+counts itself is what is stored, over all of them."""
+import collections
+import json
+import os
+import random
+import signal
+import subprocess
+import sys
+import time
+
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "support"))
+from attaching import Target, check_same, code_bytes, look, set_policy, start_attach
+from sojourn_testing import check, check_accounts, main
+
+FUNCTIONS = ["policy_round", "policy_outer", "policy_middle", "policy_inner", "policy_wait"]
+ALL = ["--function", "policy_*"]
+BLOCK_EVENTS = 128 * 1024
+
+
+def counts(sojourn, database, where="1"):
+    """Calls by function: those that ended, and those that were still open."""
+    found = collections.Counter()
+    for table in ("function_stats", "open_calls"):
+        calls = "sum(s.calls)" if table == "function_stats" else "count(*)"
+        for row in sojourn.sql(database, f"SELECT f.name, {calls} AS calls FROM {table} s JOIN functions f "
+                                         f"USING (function_id) WHERE {where} GROUP BY 1"):
+            found[row["name"]] += row["calls"]
+    return found
+
+
+def start_recorded(sojourn, program, database, options=()):
+    """The program under `record`, and its pid."""
+    recorder = subprocess.Popen(
+        [sojourn.program, "record", "-q", "-o", database, *options, "--", program],
+        env=sojourn.environment, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+    check(recorder.stdout.readline() == "ready\n", "the program did not start")
+    with open(f"/proc/{recorder.pid}/task/{recorder.pid}/children", encoding="utf-8") as file:
+        return recorder, int(file.read().split()[0])
+
+
+def finish(process, code=0):
+    output, _ = process.communicate(timeout=60)
+    check(process.returncode == code and "mistakes 0" in output, f"the program: {output}")
+    rows = (line.split() for line in output.splitlines())
+    return {row[0]: int(row[1]) for row in rows if row[0] in FUNCTIONS}
+
+
+def modes_add_up(sojourn, programs):
+    """Whatever the mode, each call is counted once."""
+    database, policy = sojourn.path("modes.db"), sojourn.path("flight.json")
+    with open(policy, "w", encoding="utf-8") as file:
+        json.dump({"policy": 1, "mode": "flight", "functions": {"include": ["policy_*"]},
+                   "flight": {"before": "5m", "after": "5m", "memory": "256M"},
+                   "triggers": [{"on": "command", "name": "keep", "do": ["dump"]}]}, file)
+    recorder, pid = start_recorded(sojourn, os.path.join(programs, "policy_target"), database, ALL)
+    numbers = []
+    for options in (["--profile", *ALL], ALL, ["--policy", policy], ["--profile", *ALL], ALL,
+                    ["--minimum", "1ms", *ALL], ALL):
+        time.sleep(0.3)
+        if "--policy" in options:
+            flight = set_policy(sojourn, pid, *options)
+            time.sleep(0.3)
+            done = sojourn.run(["trigger", "keep"], capture_output=True, text=True)
+            check(done.returncode == 0, f"the dump is not asked for: {done}")
+            time.sleep(0.1)
+            numbers.append(flight["policy"])
+        else:
+            answer = set_policy(sojourn, pid, *options)
+            check(answer["processes"] == 0, f"no hook changes with the mode: {answer}")
+            numbers.append(answer["policy"])
+    own = finish(recorder)
+    check(numbers == list(range(2, 9)), f"policies are not counted: {numbers}")
+    check_accounts(sojourn, database)
+    sessions = sojourn.sql(database, "SELECT cause, lost_calls FROM sessions ORDER BY session_id")
+    check(len(sessions) == 2 and sessions[1]["cause"] == "command keep", f"no dump: {sessions}")
+    check(all(row["lost_calls"] == 0 for row in sessions), f"calls were lost: {sessions}")
+    found = counts(sojourn, database)
+    for row in sojourn.sql(database, "SELECT f.name, sum(c.calls) AS calls FROM filtered_calls c "
+                                     "JOIN functions f USING (function_id) GROUP BY 1"):
+        found[row["name"]] += row["calls"]
+    check(dict(found) == own, f"the program counted {own}, stored are {dict(found)}")
+    modes = [row["mode"] for row in
+             sojourn.sql(database, "SELECT mode FROM policies ORDER BY number")]
+    check(modes == ["trace", "profile", "trace", "flight", "profile", "trace", "trace", "trace"],
+          f"the policies that were obeyed: {modes}")
+    reports = sojourn.sql(database, "SELECT count(*) AS n FROM profiles")[0]["n"]
+    check(reports >= 2, f"{reports} profiles")
+    wrong = sojourn.sql(database, "SELECT f.name AS child, p.name AS parent, count(*) AS n FROM calls c "
+                        "JOIN functions f USING (function_id) "
+                        "JOIN functions p ON p.function_id = c.caller_function_id GROUP BY 1, 2")
+    check_parents(wrong, exact=False)
+    print(f"{sum(own.values())} calls in three modes, each stored once")
+
+
+def check_parents(rows, exact):
+    """A call's parent is the nearest caller that is recorded."""
+    chain = {"policy_inner": ["policy_middle", "policy_outer", "policy_round", "policy_wait"],
+             "policy_middle": ["policy_outer", "policy_round", "policy_wait"],
+             "policy_outer": ["policy_round", "policy_wait"]}
+    for row in rows:
+        expected = chain.get(row["child"], [])
+        expected = expected[:1] if exact and row["child"] != "policy_outer" else expected
+        check(row["parent"] in expected, f"a wrong parent: {row}")
+
+
+def functions_come_and_go(sojourn, programs):
+    """Functions are added and removed all the time while threads and a child work."""
+    target = Target([os.path.join(programs, "policy_target")]).ready()
+    before, code = look(target.pid), code_bytes(target.pid)
+    database = sojourn.path("loop.db")
+    recorder = start_attach(sojourn, target.pid, database, ["--function", "policy_inner"])
+    rounds = 300 if os.environ.get("SJ_LONG") else 12
+    refused, stops = 0, []
+    selections = [ALL, ["--function", "policy_outer"], [*ALL, "--exclude", "policy_middle"],
+                  ["--function", "policy_w*"], [*ALL, "--exclude", "policy_outer", "--exclude",
+                                                "policy_wait"], ["--function", "no_such_function"]]
+    for i in range(rounds):
+        answer = set_policy(sojourn, target.pid, *selections[i % len(selections)])
+        check(answer["processes"] == 1 and not answer["not_applied"], f"round {i}: {answer}")
+        check(answer["hooked"] + answer["freed"] > 0, f"round {i} changed nothing: {answer}")
+        refused += answer["refused"]
+        stops.append(answer["stopped_ns"])
+        time.sleep(0.05)
+    last = set_policy(sojourn, target.pid, *ALL)
+    time.sleep(0.5)
+    done = sojourn.run(["detach", str(target.pid)], capture_output=True, text=True)
+    check(done.returncode == 0 and recorder.wait(60) == 0, f"detach: {done}")
+    check_same(before, look(target.pid), code, code_bytes(target.pid), "after detach")
+    own = finish(target.process)
+    check_accounts(sojourn, database)
+    found = counts(sojourn, database)
+    check(all(0 < found[name] <= own[name] for name in FUNCTIONS), f"{own} made, {found} stored")
+    pairs = ("SELECT f.name AS child, p.name AS parent, count(*) AS n FROM calls c "
+             "JOIN functions f USING (function_id) "
+             "JOIN functions p ON p.function_id = c.caller_function_id WHERE {} GROUP BY 1, 2")
+    check_parents(sojourn.sql(database, pairs.format("1")), exact=False)
+    applied = sojourn.sql(database, "SELECT max(applied_ns) AS ns FROM policies")[0]["ns"]
+    rows = sojourn.sql(database, pairs.format(f"c.start_ns > {applied}"))
+    check_parents(rows, exact=True)
+    check({row["child"] for row in rows} >= {"policy_inner", "policy_middle", "policy_outer"},
+          f"not all functions are recorded in the end: {rows}")
+    # A call of policy_wait whose enter or leave was not seen must not pass for a whole one.
+    short = sojourn.sql(database, "SELECT c.* FROM calls c JOIN functions f USING (function_id) "
+                                  "WHERE f.name = 'policy_wait' AND c.flags = 0 AND (CASE c.ending "
+                                  "WHEN 'returned' THEN c.duration_ns < 19000000 "
+                                  f"WHEN 'open' THEN c.start_ns < {applied} "
+                                  "WHEN 'truncated' THEN 0 ELSE 1 END)")
+    check(not short, f"calls that were cut short and do not say so: {short}")
+    numbers = sojourn.sql(database, "SELECT count(*) AS n FROM policies")[0]["n"]
+    check(numbers == rounds + 2 and last["policy"] == numbers, f"{numbers} policies")
+    listed = {row["name"] for row in sojourn.sql(database, "SELECT name FROM unhooked_functions")}
+    check(not listed & set(FUNCTIONS), f"hooked in the end, listed as not: {listed}")
+    print(f"{rounds} selections, {sum(found.values())} calls, {refused} pieces refused, stopped "
+          f"{sorted(stops)[len(stops) // 2] / 1e6:.2f} ms (worst {max(stops) / 1e6:.2f})")
+
+
+def killed_in_a_change(sojourn, programs):
+    """The recorder is killed at random moments of changing the selection: the process goes on, and
+    `detach` restores every byte."""
+    target = Target([os.path.join(programs, "policy_target")]).ready()
+    before, code = look(target.pid), code_bytes(target.pid)
+    chance = random.Random(5)
+    for i in range(60 if os.environ.get("SJ_LONG") else 5):
+        recorder = start_attach(sojourn, target.pid, sojourn.path(f"killed-{i}.db"),
+                                ["--function", "policy_inner"])
+        change = subprocess.Popen([sojourn.program, "policy", "set", *ALL, str(target.pid)],
+                                  env=sojourn.environment, stdout=subprocess.DEVNULL,
+                                  stderr=subprocess.DEVNULL)
+        time.sleep(chance.uniform(0, 0.06))
+        recorder.kill()
+        recorder.wait()
+        check(change.wait(60) in (0, 1, 3), f"policy set ended with {change.returncode}")
+        # What a thread interrupted there by a signal still stands in goes at the next attempt.
+        done = sojourn.run(["detach", str(target.pid)], capture_output=True, text=True)
+        check(done.returncode == 0, f"round {i}: {done}")
+        check_same(before, look(target.pid), code, code_bytes(target.pid), f"in round {i}")
+    finish(target.process)
+
+
+def a_killed_profile_is_finished(sojourn, programs):
+    """What the profile had not sent is told as a gap, what was not read is recovered. The budget sets
+    functions free: what they call is not recorded from then on, which its decisions tell."""
+    database = sojourn.path("profile.db")
+    for options in (["--profile"], ["--profile", "--budget", "50%"], []):
+        remove_database(sojourn, "profile.db")
+        recorder, pid = start_recorded(sojourn, os.path.join(programs, "policy_target"), database,
+                                       [*ALL, *options])
+        time.sleep(0.3)
+        if not options:
+            set_policy(sojourn, pid, "--profile", *ALL)
+            time.sleep(0.3)
+        recorder.kill()
+        own = finish_program(recorder)
+        check_told(sojourn, database, own, options)
+
+
+def drops_are_told_by_whoever_finishes(sojourn, programs):
+    """A recorder that stands still, and is killed soon after it has read of the drops."""
+    database = sojourn.path("profile.db")
+    for options in ([], ["--profile"]):
+        for pause in (0.01, 0.1, 0.4):
+            remove_database(sojourn, "profile.db")
+            recorder, _ = start_recorded(sojourn, os.path.join(programs, "policy_target"), database,
+                                         [*ALL, *options, "--buffer", "2", "--when-full", "drop"])
+            time.sleep(0.1)
+            recorder.send_signal(signal.SIGSTOP)
+            time.sleep(0.2)
+            recorder.send_signal(signal.SIGCONT)
+            time.sleep(pause)
+            recorder.kill()
+            own = finish_program(recorder)
+            check_told(sojourn, database, own, options)
+
+
+def remove_database(sojourn, name):
+    for found in os.listdir(sojourn.folder):
+        if found.startswith(name):
+            os.unlink(sojourn.path(found))
+
+
+def check_told(sojourn, database, own, options):
+    """Each call that the program made is two events, and each of them is stored or told to be lost.
+    More is told when a loss ended calls (which has no record), and when the recorder was killed
+    between sending a block and noting that it had."""
+    done = sojourn.run(["flush"], capture_output=True, text=True)
+    check(done.returncode == 0 and "1 sessions finished" in done.stdout, f"flush: {done}")
+    row = sojourn.sql(database, "SELECT state, stored_calls, stored_events, device_lost_calls, "
+                                "lost_events FROM sessions")[0]
+    check(row["state"] == "lost" and row["stored_calls"] > 0, f"not finished: {row}")
+    check_accounts(sojourn, database)
+    told = row["stored_events"] + row["lost_events"]
+    least = 2 * (recorded_before_set_free(sojourn, database) if "--budget" in options else own)
+    check(least <= told <= 2 * own + BLOCK_EVENTS,
+          f"of {own} calls {least} events at least were recorded, {told} are told: {row}")
+
+
+def recorded_before_set_free(sojourn, database):
+    """Calls that had been read of the functions that the budget set free, when it did so last."""
+    return sojourn.sql(database, "SELECT coalesce(sum(n), 0) AS n FROM (SELECT max(total_calls) AS n "
+                                 "FROM decisions WHERE what = 'unhook' "
+                                 "GROUP BY process_number, function_id)")[0]["n"]
+
+
+def finish_program(recorder):
+    """The program of a recorder that is gone ends as its input does; returns what it counted."""
+    recorder.stdin.close()
+    rows = (line.split() for line in recorder.stdout.read().splitlines())
+    recorder.wait(timeout=30)
+    return sum(int(row[1]) for row in rows if row[0] in FUNCTIONS)
+
+
+def children_follow(sojourn, programs):
+    """A child that was forked before obeys, too, and what is set free is listed and not called."""
+    database = sojourn.path("children.db")
+    recorder, pid = start_recorded(sojourn, os.path.join(programs, "policy_target"), database,
+                                   ["--function", "policy_outer"])
+    answer = set_policy(sojourn, pid, "--function", "policy_round")
+    check(answer["processes"] == 2, f"both processes: {answer}")
+    check((answer["hooked"], answer["freed"]) == (2, 2), f"one function for one in each: {answer}")
+    time.sleep(0.3)
+    finish(recorder)
+    check_accounts(sojourn, database)
+    applied = sojourn.sql(database, "SELECT max(applied_ns) AS ns FROM policies")[0]["ns"]
+    rows = sojourn.sql(database, "SELECT DISTINCT f.name, t.process_number AS process FROM calls c "
+                                 "JOIN functions f USING (function_id) JOIN threads t "
+                                 "USING (thread_id) "
+                                 f"WHERE c.start_ns > {applied}")
+    found = {(row["name"], row["process"]) for row in rows}
+    check(found == {("policy_round", 1), ("policy_round", 2)}, f"after the change: {found}")
+    listed = {row["name"] for row in sojourn.sql(
+        database, "SELECT name FROM unhooked_functions WHERE reason LIKE 'filtered%'")}
+    check("policy_outer" in listed and "policy_round" not in listed, f"listed as free: {listed}")
+
+
+def libraries_follow(sojourn, programs):
+    """A library that was left alone is planned when it is asked for; one that is loaded later obeys
+    the policy of that moment. The first is Debian's."""
+    target = Target(["sqlite3", "-batch", ":memory:"])
+    ask(target, "CREATE TABLE t(a); SELECT 'ready';")
+    before, code = look(target.pid), code_bytes(target.pid)
+    database = sojourn.path("libraries.db")
+    recorder = start_attach(sojourn, target.pid, database)
+    set_policy(sojourn, target.pid, "--libs", "--module", "*libsqlite3*")
+    ask(target, "INSERT INTO t VALUES (1), (2), (3); SELECT 'ready';")
+    sojourn.run(["detach", str(target.pid)], check=True, stdout=subprocess.DEVNULL)
+    check(recorder.wait(60) == 0, "the recorder failed")
+    check_same(before, look(target.pid), code, code_bytes(target.pid), "after detach")
+    target.finish()
+    check_accounts(sojourn, database)
+    found = counts(sojourn, database)
+    check(found["sqlite3_step"] >= 2 and found["sqlite3_finalize"] >= 2, f"the library: {found}")
+
+    sample = os.path.join(programs, "attach_open")
+    target = Target([sample, os.path.join(programs, "libattach_plugin.so")]).ready()
+    database = sojourn.path("later.db")
+    recorder = start_attach(sojourn, target.pid, database)
+    set_policy(sojourn, target.pid, "--function", "plugin_step")
+    for _ in range(2):
+        ask(target, "l", "done\n")
+    sojourn.run(["detach", str(target.pid)], check=True, stdout=subprocess.DEVNULL)
+    check(recorder.wait(60) == 0, "the recorder failed")
+    target.finish()
+    check_accounts(sojourn, database)
+    found = counts(sojourn, database)
+    check(found["plugin_step"] == 500 and found["plugin_work"] == 0, f"the later library: {found}")
+    unloaded = sojourn.sql(database, "SELECT m.path FROM mappings a JOIN session_modules s ON "
+                           "s.session_id = a.session_id AND s.number = a.module_number "
+                           "JOIN modules m USING (module_id) WHERE a.unloaded_ns IS NOT NULL")
+    check(unloaded and "plugin" in unloaded[0]["path"], f"unloaded: {unloaded}")
+
+
+def ask(target, text, answer="ready\n"):
+    target.process.stdin.write(text + ("" if answer == "done\n" else "\n"))
+    target.process.stdin.flush()
+    check(target.process.stdout.readline() == answer, "another answer")
+
+
+def budgets_begin_and_end(sojourn, programs):
+    """A budget that is set later is kept; without one, what it had set free is hooked again."""
+    database = sojourn.path("budget.db")
+    target = Target([os.path.join(programs, "attach_target")]).ready()
+    recorder = start_attach(sojourn, target.pid, database, ["--profile"])
+    set_policy(sojourn, target.pid, "--profile", "--budget", "1%")
+    time.sleep(1)
+    answer = set_policy(sojourn, target.pid, "--profile", "--function", "target_round")
+    time.sleep(0.2)
+    sojourn.run(["detach", str(target.pid)], check=True, stdout=subprocess.DEVNULL)
+    check(recorder.wait(60) == 0, "the recorder failed")
+    _, output = target.finish()
+    check("mistakes 0" in output, f"the target: {output}")
+    check_accounts(sojourn, database)
+    freed = sojourn.sql(database, "SELECT f.name FROM decisions d JOIN functions f USING (function_id) "
+                                  "WHERE what = 'unhook' ORDER BY d.number")
+    check(freed and freed[0]["name"] == "target_mix", f"not the hottest first: {freed}")
+    check(answer["processes"] == 1 and not answer["not_applied"], f"{answer}")
+
+
+def no_budget_with_receivers(sojourn, programs):
+    """By receiver there would be many functions of one that can be set free: refused at the start, told later."""
+    database = sojourn.path("receivers.db")
+    recorder, pid = start_recorded(sojourn, os.path.join(programs, "attach_target"), database,
+                                   ["--receivers"])
+    answer = set_policy(sojourn, pid, "--budget", "1%")
+    check("receivers" in str(answer["not_applied"]), f"{answer}")
+    finish(recorder)
+    freed = sojourn.sql(database, "SELECT * FROM decisions")
+    check(not freed, f"set free: {freed}")
+
+
+def nonsense_is_refused(sojourn, programs):
+    target = Target([os.path.join(programs, "policy_target")]).ready()
+    recorder = start_attach(sojourn, target.pid, sojourn.path("nonsense.db"), ALL)
+    for arguments, code, told in (
+            (["--mode", "tracing", str(target.pid)], 2, "trace"),
+            (["--policy", "/no/such/file", str(target.pid)], 3, "/no/such/file"),
+            (["--budget", "0%", str(target.pid)], 2, "budget"),
+            (["--function"], 2, "needs a value"),
+            ([], 2, "name one process"),
+            (["1x"], 1, "no number"),
+            ([str(os.getpid())], 3, "not being recorded"),
+            (["999999999"], 3, "no process")):
+        done = sojourn.run(["policy", "set", *arguments], capture_output=True, text=True)
+        check(done.returncode == code and told in done.stderr, f"{arguments}: {done}")
+    big = sojourn.path("big.json")
+    with open(big, "w", encoding="utf-8") as file:
+        json.dump({"policy": 1, "description": "x" * 70000}, file)
+    done = sojourn.run(["policy", "set", "--policy", big, str(target.pid)], capture_output=True, text=True)
+    check(done.returncode == 1 and "too long" in done.stderr, f"a large policy: {done}")
+    shown = sojourn.run(["policy", "show", str(target.pid)], capture_output=True, text=True)
+    check(json.loads(shown.stdout)["functions"] == {"include": ["policy_*"]}, f"not kept: {shown}")
+    answer = set_policy(sojourn, target.pid, "--buffer", "8", *ALL)
+    check("buffer" in str(answer["not_applied"]), f"buffers cannot change: {answer}")
+    sojourn.run(["detach", str(target.pid)], check=True, stdout=subprocess.DEVNULL)
+    recorder.wait(60)
+    finish(target.process)
+    told = sojourn.sql(sojourn.path("nonsense.db"),
+                       "SELECT not_applied FROM policies ORDER BY number DESC LIMIT 1")
+    check("buffer" in told[0]["not_applied"], f"not stored: {told}")
+
+
+TESTS = [modes_add_up, functions_come_and_go, killed_in_a_change, a_killed_profile_is_finished,
+         drops_are_told_by_whoever_finishes, children_follow, libraries_follow, budgets_begin_and_end,
+         no_budget_with_receivers, nonsense_is_refused]
+
+
+def test(sojourn, arguments):
+    # Commands look for live recordings: those of others are not to be seen.
+    sojourn.environment["XDG_RUNTIME_DIR"] = sojourn.folder
+    for each in TESTS:
+        if len(arguments) < 2 or arguments[1] in each.__name__:
+            started = time.monotonic()
+            each(sojourn, arguments[0])
+            print(f"{each.__name__.replace('_', ' ')}: {time.monotonic() - started:.1f} s")
+
+
+if __name__ == "__main__":
+    main(test)

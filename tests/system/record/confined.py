@@ -1,0 +1,51 @@
+"""A program that takes system calls away from itself (seccomp) runs on under the recorder: the agent
+makes none from that moment on, drops where it would wait, and every call is stored or counted as
+lost. Before strict mode, which takes the clock away, a program of one thread is left; beside other
+threads strict mode is refused."""
+import os
+import sys
+
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "support"))
+from sojourn_testing import check, check_accounts, main
+
+CALLS = 8001000
+
+
+def record(sojourn, sample, how, options=()):
+    database = sojourn.path(f"{how}{len(options)}.db")
+    done, told = sojourn.record([sample, how], database, options, text=True)
+    check_accounts(sojourn, database)
+    reasons = sojourn.sql(database, "SELECT disarm_reason FROM processes")
+    check(reasons == [{"disarm_reason": "confined"}], f"{how}: what is told: {reasons}")
+    stored = sojourn.sql(database, "SELECT stored_calls FROM sessions")[0]["stored_calls"]
+    return database, done, stored, told["lost_calls"]
+
+
+def filters(sojourn, sample, how, options):
+    database, done, stored, lost = record(sojourn, sample, how, options)
+    check((done.returncode, done.stdout) == (0, f"calls {CALLS}\n"),
+          f"{how} {options}: the program ended with {done.returncode}, {done.stdout!r}")
+    # Its own calls, those of main and of the other functions, stored or lost.
+    check(stored > 0 and stored + lost >= CALLS, f"{how}: {stored} calls stored, {lost} lost")
+    threads = sojourn.sql(database, "SELECT count(*) AS n FROM threads")[0]["n"]
+    check(threads == 2, f"{how}: {threads} threads")
+
+
+def strict(sojourn, sample):
+    _, done, stored, lost = record(sojourn, sample, "strict")
+    check((done.returncode, done.stdout) == (0, f"calls {CALLS}\n"),
+          f"the strict program ended with {done.returncode}, {done.stdout!r}")
+    check(lost == 0 and stored >= 1000, f"strict mode: {stored} calls stored, {lost} lost")
+    done, _ = sojourn.record([sample, "strict-threads"], sojourn.path("refused.db"), text=True)
+    check((done.returncode, done.stdout) == (4, "refused\n"),
+          f"strict mode beside a thread: {done.returncode}, {done.stdout!r}")
+
+
+def test(sojourn, arguments):
+    filters(sojourn, arguments[0], "seccomp", [])
+    filters(sojourn, arguments[0], "seccomp", ["--buffer", "1"])
+    filters(sojourn, arguments[0], "prctl", [])
+    strict(sojourn, arguments[0])
+
+
+main(test)

@@ -1,0 +1,117 @@
+#!/usr/bin/env python3
+"""The recorded call trees of the samples equal what the samples print of their own calls.
+
+golden_trees.py BUILD_FOLDER [FILTER]: every sample of tests/samples as built by gcc and clang at -O0
+to -O3 (those whose path contains FILTER).
+"""
+import collections
+import glob
+import os
+import sys
+
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "support"))
+from sojourn_testing import check, check_accounts, main
+
+CALLS = "SELECT stream_id, depth, function_id, ending FROM calls ORDER BY call_id"
+SUMS = (
+    "SELECT stored_calls - (SELECT count(*) FROM open_calls) AS stored, "
+    "(SELECT sum(calls) FROM function_stats) AS functions, "
+    "(SELECT sum(calls) FROM call_paths) AS paths, (SELECT sum(calls) FROM call_edges) AS edges "
+    "FROM sessions"
+)
+SAMPLE = "SELECT function_id, name FROM functions WHERE name LIKE 's\\_%' ESCAPE '\\'"
+UNHOOKED = "SELECT name, reason FROM unhooked_functions WHERE name LIKE 's\\_%' ESCAPE '\\'"
+
+
+def only(calls, wanted):
+    """The same calls as seen by someone who sees the wanted functions only; names are looked up."""
+    stacks = collections.defaultdict(list)
+    for lane, depth, function, ending in calls:
+        stack = stacks[lane]
+        while stack and stack[-1] >= depth:
+            stack.pop()
+        if function in wanted:
+            yield lane, len(stack), wanted[function], ending
+            stack.append(depth)
+
+
+def trees(calls):
+    """Root trees of (lane, depth, name, ending) rows in preorder, as a multiset of texts."""
+    found = collections.Counter()
+    current, lane_now = [], None
+    for lane, depth, name, ending in calls:
+        if depth == 0 or lane != lane_now:
+            if current:
+                found["\n".join(current)] += 1
+            current, lane_now = [], lane
+        current.append(f"{depth} {name}" + (" " + ending if ending != "returned" else ""))
+    if current:
+        found["\n".join(current)] += 1
+    return found
+
+
+def told(path, unhooked):
+    with open(path, encoding="utf-8") as file:
+        rows = [line.rstrip("\n").split("\t") for line in file]
+    names = {row[2] for row in rows}
+    calls = ((lane, int(depth), name, ending) for lane, depth, name, ending in rows)
+    return trees(only(calls, {name: name for name in names if name not in unhooked})), names
+
+
+def recorded(sojourn, database):
+    """Every recorded call is read: one that is not the sample's is no level of its tree, but ends what
+    was called before it."""
+    wanted = {str(row["function_id"]): row["name"] for row in sojourn.sql(database, SAMPLE)}
+    with sojourn.sql_lines(database, CALLS) as lines:
+        rows = (line.rstrip("\r\n").split(",") for line in lines)
+        calls = ((row[0], int(row[1]), row[2], row[3]) for row in rows)
+        return trees(only(calls, wanted))
+
+
+def one_sample(sojourn, program):
+    label = "/".join(program.split("/")[-2:])
+    truth = sojourn.path("truth")
+    if os.path.exists(truth):
+        os.unlink(truth)
+    database = sojourn.path(label.replace("/", "-") + ".db")
+    done, summary = sojourn.record(
+        [program], database, ["--block-ms", "10000"],
+        env=dict(sojourn.environment, TRUTH_FILE=truth),
+    )
+    check(done.returncode == 0, f"{label} ended with {done.returncode}: {done.stderr.decode()}")
+    check_accounts(sojourn, database)
+    for row in sojourn.sql(database, SUMS):
+        check(len(set(row.values())) == 1, f"{label}: sums disagree: {row}")
+    unhooked = {row["name"]: row["reason"] for row in sojourn.sql(database, UNHOOKED)}
+    (expected, names), found = told(truth, unhooked), recorded(sojourn, database)
+    for tree in (expected - found).keys() | (found - expected).keys():
+        check(
+            False,
+            f"{label}: {expected[tree]} told, {found[tree]} recorded of\n"
+            + "\n".join(tree.split("\n")[:40]),
+        )
+    check(len(names) > 0, f"{label} told nothing")
+    left_out = {name: unhooked[name] for name in names if name in unhooked}
+    print(f"{label}: {sum(expected.values())} trees, {summary['calls']} calls {left_out or ''}")
+    os.unlink(database)
+    return len(names), len(left_out)
+
+
+def test(sojourn, arguments):
+    build = os.path.dirname(os.path.dirname(sojourn.program))
+    # A million levels take long to compare: at two levels of optimisation only.
+    programs = sorted(glob.glob(os.path.join(build, "tests/samples/*-O?/s_*")))
+    programs = [name for name in programs if "s_deep" not in name or name.split("-O")[1][0] in "02"]
+    if arguments:
+        programs = [program for program in programs if arguments[0] in program]
+    check(len(programs) > 0, "no samples found")
+    functions = left_out = 0
+    for program in programs:
+        counts = one_sample(sojourn, program)
+        functions, left_out = functions + counts[0], left_out + counts[1]
+    print(f"{functions} sample functions, {left_out} of them left out, with the reason")
+    check(left_out <= 0.05 * functions, "too many functions left out")
+
+
+if __name__ == "__main__":
+    main(test)

@@ -1,0 +1,67 @@
+# However a program ends, its exit code is passed on, its calls are exact and its state is stored.
+. "$(dirname "$0")/../support/lib.sh"
+
+# ends HOW EXIT STATE OPEN: 1,000 steps, one work, and OPEN calls left open
+ends() {
+    rm -f run.db
+    "$sojourn" record -q -o run.db -- "$samples/ends" "$1" >out.txt
+    equal "exit code after $1" "$2" "$?"
+    equal "output after $1" 1501500 "$(head -1 out.txt)"
+    equal "state after $1" "$3" "$(query run.db "SELECT state FROM sessions")"
+    equal "steps after $1" 1000 "$(calls run.db ends_step)"
+    equal "open calls after $1" "$4" "$(query run.db "SELECT coalesce(group_concat(name), '') FROM
+        (SELECT name FROM open_calls JOIN functions USING (function_id) ORDER BY depth)")"
+    equal "open in the tree after $1" "$4" "$("$sojourn" tree --all run.db | sed -n \
+        's/.* 1 open  *//p' | paste -s -d ,)"
+    # what is not shown is told
+    if [ -n "$4" ]; then
+        "$sojourn" tree --depth 0 run.db | grep -q 'hidden: .* calls and 1 open,' ||
+            fail "open calls left out after $1: $("$sojourn" tree --depth 0 run.db)"
+    fi
+    equal "exit stored after $1" "$5" \
+        "$(query run.db "SELECT coalesce(exit_code, '') || '/' || coalesce(exit_signal, '')
+            FROM processes")"
+    accounted run.db
+}
+
+ends return 3 completed "" 3/
+ends exit 7 completed main,ends_die 7/
+ends segv 139 crashed main,ends_die /11
+ends abort 134 crashed main,ends_die /6
+ends kill 137 killed main,ends_die /9
+
+# Killed from outside, in the middle of its work.
+rm -f run.db
+"$sojourn" record -q -o run.db -- "$samples/ends" wait >out.txt &
+recorder=$!
+background=$recorder
+wait_for 60 grep -q . out.txt
+wait_for 60 stores run.db 1000
+kill -9 "$(pgrep -P "$recorder" -x ends)"
+wait "$recorder"
+equal "exit code after kill -9" 137 "$?"
+equal "state after kill -9" killed "$(query run.db "SELECT state FROM sessions")"
+[ "$(calls run.db ends_step)" -gt 1000 ] || fail "calls before kill -9 are missing"
+accounted run.db
+
+# A session whose sums cannot be made: its calls are stored, who records is told, and who asks.
+rm -f run.db
+"$sojourn" record -q -o run.db -- "$samples/ends" return >out.txt
+query run.db "CREATE TRIGGER rotten BEFORE INSERT ON call_paths WHEN new.session_id = 2
+    BEGIN SELECT RAISE(ABORT, 'no paths here'); END"
+"$sojourn" record --summary summary.json -o run.db -- "$samples/ends" return >out.txt 2>err.txt
+equal "exit code of a session set apart" 3 "$?"
+because=$(query run.db "SELECT quarantine_reason FROM sessions WHERE session_id = 2")
+equal "reason stored" "the database refused: no paths here" "$because"
+[ "$(query run.db "SELECT sum(call_count) FROM streams JOIN blocks USING (stream_id)
+    WHERE session_id = 2")" -gt 1000 ] || fail "calls of a session set apart are missing"
+grep -q "has no sums .*: $because; .*--rebuild" err.txt || fail "not told: $(cat err.txt)"
+grep -q "\"quarantine_reason\": \"$because\"" summary.json || fail "not in $(cat summary.json)"
+grep -q '"quarantine_remedy": ".*--rebuild' summary.json || fail "no next step in $(cat summary.json)"
+"$sojourn" tree run.db >out.txt 2>err.txt || fail "tree: $(cat err.txt)"
+grep -q "warning: .* lack calls: $because" err.txt || fail "tree does not tell: $(cat err.txt)"
+query run.db "DROP TRIGGER rotten"
+"$sojourn" verify --rebuild 2 run.db >out.txt || fail "verify: $(cat out.txt)"
+"$sojourn" tree run.db >out.txt 2>err.txt || fail "tree: $(cat err.txt)"
+equal "warnings after the rebuild" "" "$(cat err.txt)"
+equal "sums after the rebuild" 2000 "$(calls run.db ends_step)"

@@ -1,0 +1,194 @@
+#!/usr/bin/env python3
+"""Java: what a program counts of its own calls equals what was recorded, under every collector and
+compiler, with full verification; filters, reasons, and a compiler with probes in all its classes.
+
+java_methods.py BUILD_FOLDER SAMPLES_FOLDER
+"""
+import filecmp
+import json
+import os
+import re
+import signal
+import subprocess
+import sys
+
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "support"))
+from sojourn_testing import check, check_accounts, main
+
+ROUNDS, WORKERS = 3000, 3
+MODES = ["-XX:+UseG1GC", "-XX:+UseParallelGC", "-XX:+UseSerialGC", "-XX:+UseZGC", "-Xint", "-Xcomp"]
+CALLS = (
+    "SELECT name, ending, count(*) AS calls FROM calls JOIN functions USING (function_id) "
+    "WHERE name LIKE 'Counted%' GROUP BY name, ending"
+)
+COUNTED = {
+    "leaf": "Counted.leaf(int)",
+    "thrower": "Counted.thrower(int)",
+    "lambda": "Counted.lambda$work$0(int)",
+    "item": "Counted$Item.<init>(int)",
+    "twice": "Counted$Item.twice()",
+}
+LOSSLESS = ["--block-ms", "10000"]
+
+
+def compile_java(sojourn, source):
+    folder = sojourn.path("classes")
+    done = subprocess.run(["javac", "-d", folder, source], capture_output=True, text=True)
+    check(done.returncode == 0, f"javac failed: {done.stderr}")
+    return folder
+
+
+def recorded(sojourn, database):
+    counts = {}
+    for row in sojourn.sql(database, CALLS):
+        counts.setdefault(row["name"], {})[row["ending"]] = row["calls"]
+    return counts
+
+
+def check_counts(told, counts, label):
+    for word, name in COUNTED.items():
+        expected = int(re.search(rf"{word}=(\d+)", told)[1])
+        calls = sum(counts.get(name, {}).values())
+        check(calls == expected, f"{label}: {name}: {calls} recorded, {expected} told")
+    thrown = WORKERS * ROUNDS // 3
+    check(counts["Counted.thrower(int)"].get("unwound") == thrown, f"{label}: {counts}")
+    check("unwound" not in counts["Counted.catcher(int)"], f"{label}: {counts}")
+    check(counts["Counted.main(java.lang.String[])"] == {"returned": 1}, f"{label}: {counts}")
+
+
+def every_mode(sojourn, classes):
+    for number, mode in enumerate(MODES):
+        for libraries in ([], ["--libs"]) if number == 0 else ([],):
+            database = sojourn.path(f"mode{number}{len(libraries)}.db")
+            done, _ = sojourn.record(
+                ["java", mode, "-Xverify:all", "-cp", classes, "Counted", str(ROUNDS), str(WORKERS)],
+                database, [*LOSSLESS, *libraries], text=True)
+            check(done.returncode == 0, f"{mode}: {done.returncode} {done.stderr}")
+            check(done.stderr == "", f"{mode}: the JVM says {done.stderr}")
+            check_counts(done.stdout, recorded(sojourn, database), f"{mode} {libraries}")
+            check_accounts(sojourn, database)
+
+
+def states(sojourn, database):
+    return [json.loads(row["payload"]) for row in sojourn.sql(
+        database, "SELECT payload FROM reports WHERE monitor = 'jvm' AND kind = 'state'")]
+
+
+def leaf_probes(sojourn, classes):
+    """Hot probes become leaf stubs, which count the same; interpreted ones stay native methods."""
+    rounds, leaves = ROUNDS, 0
+    while leaves < 2:  # the JVM compiles them when it likes
+        rounds *= 4
+        check(rounds < ROUNDS << 10, "the wrappers of the probes were not compiled or not led")
+        database = sojourn.path(f"leaf{rounds}.db")
+        done, _ = sojourn.record(["java", "-cp", classes, "Counted", str(rounds), "2"], database,
+                                 LOSSLESS, text=True)
+        state = states(sojourn, database)
+        check(len(state) == 1 and state[0]["known_jvm"], f"{state}")
+        check(state[0]["unanswered"] == 0 and state[0]["classes"] == 2, f"{state}")
+        leaves = state[0]["leaf_stubs"]
+    counts = recorded(sojourn, database)
+    for word, name in COUNTED.items():
+        expected = int(re.search(rf"{word}=(\d+)", done.stdout)[1])
+        calls = sum(counts.get(name, {}).values())
+        check(calls == expected, f"leaf: {name}: {calls} recorded, {expected} told")
+    check_accounts(sojourn, database)
+    database = sojourn.path("interpreted.db")
+    sojourn.record(["java", "-Xint", "-cp", classes, "Counted", "10", "1"], database, LOSSLESS)
+    state = states(sojourn, database)
+    check(state[0]["leaf_stubs"] == 0 and state[0]["classes"] == 2, f"{state}")
+
+
+def names(sojourn, database):
+    return {row["name"] for row in sojourn.sql(
+        database, "SELECT DISTINCT name FROM calls JOIN functions USING (function_id)")}
+
+
+def filters(sojourn, classes):
+    command = ["java", "-cp", classes, "Counted", "10", "1"]
+    expected = [
+        (["--java-class", "Counted$Item"], {"Counted$Item.<init>(int)", "Counted$Item.twice()"}),
+        (["--function", "*.leaf(*)"], {"Counted.leaf(int)"}),
+        (["--java-system", "Counted*"], set()),
+    ]
+    for number, (options, wanted) in enumerate(expected):
+        database = sojourn.path(f"filter{number}.db")
+        done, _ = sojourn.record(command, database, [*LOSSLESS, "--allow-unmatched", *options])
+        check(done.returncode == 0, f"{options}: {done.stderr}")
+        found = {name for name in names(sojourn, database) if name.startswith("Counted")}
+        check(found == wanted, f"{options}: {found}")
+    system = sojourn.sql(database, "SELECT count(*) AS n FROM functions WHERE name LIKE 'java.%'")
+    check(system[0]["n"] == 0, "classes of the system have functions")
+
+
+def compiler(sojourn, samples):
+    """All classes of the JDK's compiler have probes, and it compiles the same."""
+    source = os.path.join(samples, "Shapes.java")
+    plain, probed, database = (sojourn.path(name) for name in ("plain", "probed", "javac.db"))
+    subprocess.run(["javac", "-d", plain, source], check=True)
+    done, summary = sojourn.record(
+        ["javac", "-J-Xverify:all", "-d", probed, source], database,
+        [*LOSSLESS, "--java-system", "java.*"], text=True)
+    check(done.returncode == 0, f"javac with probes: {done.stdout}{done.stderr}")
+    for name in os.listdir(plain):
+        same = filecmp.cmp(os.path.join(plain, name), os.path.join(probed, name), shallow=False)
+        check(same, f"{name} differs")
+    check(set(os.listdir(plain)) == set(os.listdir(probed)), "other classes")
+    check(summary["hooked"] > 5000, f"{summary}")
+    reasons = {row["reason"] for row in sojourn.sql(
+        database, "SELECT DISTINCT reason FROM unhooked_functions WHERE module LIKE 'jvm:%'")}
+    check(reasons == {"an abstract or native method"}, f"{reasons}")
+    unended = {row["name"] for row in sojourn.sql(
+        database, "SELECT name FROM calls JOIN functions USING (function_id) WHERE ending = 'open'")}
+    # It ends by System.exit.
+    check(all("main" in name.lower() or "+0x" in name for name in unended), f"open: {unended}")
+    check_accounts(sojourn, database)
+
+
+def faults(sojourn, classes):
+    for number, mode in enumerate(("-Xmixed", "-Xint", "-Xcomp")):
+        database = sojourn.path(f"faults{number}.db")
+        done, summary = sojourn.record(
+            ["java", mode, "-Xmx64m", "-Xss512k", "-cp", classes, "Faults"], database, LOSSLESS,
+            text=True)
+        check(done.returncode == 3 and done.stdout == "done\n", f"{mode}: {done.stdout}{done.stderr}")
+        check(summary["orphan_exits"] == 0 and summary["torn"] == 0, f"{mode}: {summary}")
+        endings = {(row["name"], row["ending"]) for row in sojourn.sql(
+            database, "SELECT DISTINCT name, ending FROM calls JOIN functions USING (function_id)")}
+        check({ending for name, ending in endings if name == "Faults.deep(int)"} == {"unwound"},
+              f"{mode}: {endings}")
+        ended = {("Faults.overflow()", "returned"), ("Faults.hungry()", "returned"),
+                 ("Faults.stopped()", "returned"), ("Faults.lambda$stopped$0()", "returned"),
+                 ("Faults.main(java.lang.String[])", "open")}
+        check(ended <= endings, f"{mode}: {endings}")
+        check_accounts(sojourn, database)
+
+
+def recorder_killed(sojourn, classes):
+    """Classes that are loaded without a recorder stay as they are, and the program goes on."""
+    command = [sojourn.program, "record", "--quiet", "-o", sojourn.path("killed.db"), "--",
+               "java", "-cp", classes, "Waits"]
+    recorder = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True,
+                                env=sojourn.environment)
+    check(recorder.stdout.readline() == "ready\n", "the program does not run")
+    recorder.send_signal(signal.SIGKILL)
+    recorder.wait()
+    recorder.stdin.write("go\n")
+    recorder.stdin.flush()
+    check(recorder.stdout.read() == "late 42\n", "the program did not go on")
+
+
+def test(sojourn, arguments):
+    samples = arguments[0]
+    classes = compile_java(sojourn, os.path.join(samples, "Counted.java"))
+    compile_java(sojourn, os.path.join(samples, "Waits.java"))
+    compile_java(sojourn, os.path.join(samples, "Faults.java"))
+    every_mode(sojourn, classes)
+    leaf_probes(sojourn, classes)
+    filters(sojourn, classes)
+    faults(sojourn, classes)
+    compiler(sojourn, samples)
+    recorder_killed(sojourn, classes)
+
+
+main(test)

@@ -1,0 +1,120 @@
+"""Map files: that of another build is refused with the line that says so, whatever linker made it;
+code that no map, symbol or unwind table names is reported."""
+import itertools
+import os
+import re
+import subprocess
+import sys
+
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "support"))
+from sojourn_testing import check, main
+
+SOURCE = """#include <stdlib.h>
+volatile int sink;
+%s
+__attribute__((noinline)) int alpha(int n) { sink = n; return sink + 1; }
+__attribute__((noinline)) int beta(int n) { sink = n; sink = n * 3; return sink + alpha(n); }
+int main(int c, char **v) { int s = 0; for (int i = 0; i < 1000; i++) s += beta(i); return s == c; }
+"""
+EXTRA = "__attribute__((noinline)) int added(int n) { for (int i = 0; i < n % 5; i++) sink += i; return n; }"
+
+# Code without symbols and unwind tables, as assembly of old has it.
+DARK = """
+.text
+.rept 4096
+ nop
+ nop
+ ret
+.endr
+"""
+
+
+def built(sojourn, name, command, extra):
+    source, program, linker_map = (sojourn.path(f"{name}{end}") for end in (".c", "", ".map"))
+    with open(source, "w", encoding="utf-8") as file:
+        file.write(SOURCE % extra)
+    subprocess.run([*command, "-o", program, source, f"-Wl,-Map,{linker_map}"], check=True)
+    listing = sojourn.path(f"{name}.nm")
+    with open(listing, "wb") as file:
+        subprocess.run(["nm", "-S", program], check=True, stdout=file)
+    strip = command[0].replace("gcc", "strip") if command[0] != "clang" else "strip"
+    subprocess.run([strip, program], check=True)
+    return program, [linker_map, listing]
+
+
+def maps_of_other_builds_are_refused(sojourn):
+    compilers = {"gnu": ["gcc", "-O2"], "lld": ["clang", "-O2", "-fuse-ld=lld"],
+                 "static": ["gcc", "-O1", "-static"], "aarch64": ["aarch64-linux-gnu-gcc", "-O2"]}
+    for name, command in compilers.items():
+        builds = [built(sojourn, f"{name}{number}", command, extra)
+                  for number, extra in enumerate(("", EXTRA))]
+        for (program, own), (_, other) in itertools.permutations(builds):
+            for path in own:
+                done = sojourn.run(["functions", "--map", path, program], capture_output=True, text=True)
+                check(done.returncode == 0 and "alpha" in done.stdout, f"{path}: {done.stderr}")
+            for path in other:
+                done = sojourn.run(["functions", "--map", path, program], capture_output=True, text=True)
+                check(done.returncode == 1, f"{path} is believed of {program}: {done.stdout}")
+                check(re.search(r"is of another build: line \d+ has ", done.stderr), done.stderr)
+
+
+def recording_is_refused_before_the_start(sojourn):
+    program, (own, _) = built(sojourn, "one", ["gcc", "-O2"], "")
+    _, (other, _) = built(sojourn, "two", ["gcc", "-O2"], EXTRA)
+    database = sojourn.path("one.db")
+    done, _ = sojourn.record([program], database, ["--map", other])
+    check(done.returncode == 125 and b"of another build" in done.stderr, f"it ran: {done}")
+    check(not os.path.exists(database), "a database was made")
+    done, _ = sojourn.record([program], database, ["--map", own])
+    check(done.returncode == 0, f"its own map is refused: {done}")
+    rows = sojourn.sql(database, "SELECT f.name, s.calls FROM function_stats s JOIN functions f "
+                                 "USING (function_id) WHERE f.name = 'beta'")
+    check(rows == [{"name": "beta", "calls": 1000}], f"named {rows}")
+    done = sojourn.run(["attach", "--map", other, str(os.getpid())], capture_output=True, text=True)
+    check(done.returncode == 1 and "of another build" in done.stderr, f"attach: {done}")
+
+
+def unknown_code_is_reported(sojourn):
+    source, dark, program = (sojourn.path(name) for name in ("dark.c", "dark.S", "dark"))
+    with open(source, "w", encoding="utf-8") as file:
+        file.write(SOURCE % "")
+    with open(dark, "w", encoding="utf-8") as file:
+        file.write(DARK)
+    subprocess.run(["gcc", "-O2", "-s", "-o", program, source, dark], check=True)
+    summary = sojourn.path("dark.json")
+    done = sojourn.run(["record", "-o", sojourn.path("dark.db"), "--summary", summary, "--", program],
+                       capture_output=True, text=True)
+    check(re.search(r"code +9\d % of the code of .*dark is in no known function; .*--map",
+                    done.stderr), f"said {done.stderr}")
+    done, told = sojourn.record([program], sojourn.path("dark2.db"))
+    check(told["unknown_text_bytes"] >= 3 * 4096, f"{told}")
+    listed = sojourn.run(["functions", program], capture_output=True, text=True).stdout
+    check("in no known function: its debug package, or --map" in listed, listed)
+    plain, _maps = built(sojourn, "plain", ["gcc", "-O2"], "")
+    done = sojourn.run(["record", "-o", sojourn.path("plain.db"), "--", plain], capture_output=True,
+                       text=True)
+    check("no known function" not in done.stderr, f"a small program: {done.stderr}")
+
+
+def the_cost_is_in_parts(sojourn):
+    """Each part is there, and hooking costs CPU of the program, so never more than all of it."""
+    program, _maps = built(sojourn, "cost", ["gcc", "-O2"], "")
+    summary = sojourn.path("cost.json")
+    done = sojourn.run(["record", "-o", sojourn.path("cost.db"), "--summary", summary, "--", program],
+                       capture_output=True, text=True)
+    check(re.search(r"cost +CPU: about [\d.]+ s in probes, [\d.]+ s hooking.*; waits: [\d.]+ s for "
+                    r"plans, [\d.]+ s for room; recorder: [\d.]+ s CPU", done.stderr), done.stderr)
+    _, told = sojourn.record([program], sojourn.path("cost2.db"))
+    check(0 < told["hook_ns"] <= told["traced_cpu_ns"], f"hooking: {told}")
+    check(told["plan_ns"] > 0 and told["drain_cpu_ns"] > 0 and told["estimated_probe_ns"] > 0, f"{told}")
+
+
+def test(sojourn, _arguments):
+    the_cost_is_in_parts(sojourn)
+    maps_of_other_builds_are_refused(sojourn)
+    recording_is_refused_before_the_start(sojourn)
+    unknown_code_is_reported(sojourn)
+
+
+if __name__ == "__main__":
+    main(test)

@@ -1,0 +1,182 @@
+"""Mono programs: what they count of themselves is what is recorded, with and without everything else
+that Mono runs, and they do not notice."""
+import json
+import os
+import subprocess
+import sys
+
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "support"))
+from sojourn_testing import check, check_accounts, main
+
+SAMPLES = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..", "samples", "mono")
+CALLS = "SELECT f.name, s.calls FROM function_stats s JOIN functions f USING (function_id)"
+ENDINGS = """SELECT f.name, c.ending, count(*) AS calls FROM calls c JOIN functions f USING (function_id)
+             WHERE c.ending <> 'returned' GROUP BY 1, 2"""
+TREE = """SELECT DISTINCT p.name AS parent, f.name AS name FROM calls c
+          JOIN functions f USING (function_id)
+          LEFT JOIN calls d ON d.session_id = c.session_id AND d.call_id = c.parent_id
+          LEFT JOIN functions p ON p.function_id = d.function_id
+          WHERE f.name IN ('Counts:Throw(int)', 'Counts:Catch()', 'Counts:Matches()',
+                           'Counts:Cleanup()', 'Hidden:Two()')"""
+
+
+def compile_samples(sojourn):
+    program, hidden = sojourn.path("Counts.exe"), sojourn.path("Hidden.dll")
+    subprocess.run(["mcs", "-r:System.Core", os.path.join(SAMPLES, "Counts.cs"), f"-out:{program}"],
+                   check=True, timeout=300)
+    subprocess.run(["mcs", "-target:library", os.path.join(SAMPLES, "Hidden.cs"), f"-out:{hidden}"],
+                   check=True, timeout=300)
+    return program, hidden
+
+
+def told_counts(output):
+    lines = [line.split(" ", 1)[1].rsplit(" ", 1)
+             for line in output.splitlines() if line.startswith("COUNT ")]
+    return {name: int(count) for name, count in lines}
+
+
+def recorded(sojourn, command, name, options=(), may_have=()):
+    database = sojourn.path(name)
+    done, _ = sojourn.record(command, database, options)
+    check_accounts(sojourn, database)
+    gaps = {row["reason"] for row in sojourn.sql(database, "SELECT reason FROM gaps")}
+    check(not gaps - {"waited", *may_have}, f"{name}: gaps of {gaps}")
+    return database, done
+
+
+def check_counts(sojourn, database, told):
+    found = {}
+    for row in sojourn.sql(database, CALLS):
+        found[row["name"]] = found.get(row["name"], 0) + row["calls"]
+    for name, count in told.items():
+        check(found.get(name) == count, f"{name} counted {count}, recorded {found.get(name)}")
+
+
+def check_endings(sojourn, database):
+    """Throw fails 6 times as deep for each of 160; an abort goes on behind its handler."""
+    ended = {row["name"]: (row["ending"], row["calls"]) for row in sojourn.sql(database, ENDINGS)}
+    check(ended == {"Counts:Throw(int)": ("unwound", 960), "Counts:Wait()": ("unwound", 1),
+                    "Counts:Aborted()": ("unwound", 1)}, f"calls ended by {ended}")
+
+
+def check_tree(sojourn, database):
+    edges = {(row["parent"], row["name"]) for row in sojourn.sql(database, TREE)}
+    wanted = {("Counts:Catch()", "Counts:Throw(int)"), ("Counts:Throw(int)", "Counts:Throw(int)"),
+              ("Counts:Work()", "Counts:Catch()"), ("Counts:Catch()", "Counts:Cleanup()"),
+              ("Counts:Aborted()", "Counts:Cleanup()"), ("Hidden:Answer(int)", "Hidden:Two()")}
+    # A filter runs before anything is unwound: in the call that threw.
+    check(wanted <= edges, f"missing calls {wanted - edges}, there are {edges}")
+    check(edges - wanted == {("Counts:Throw(int)", "Counts:Matches()")}, f"more calls: {edges - wanted}")
+
+
+def methods_are_recorded(sojourn):
+    program, hidden = compile_samples(sojourn)
+    command = ["mono", program, hidden]
+    alone = subprocess.run(command, capture_output=True, timeout=300)
+    check(alone.returncode == 3, f"alone it ended with {alone.returncode}")
+    told = told_counts(alone.stdout.decode())
+    check(len(told) > 15, f"it told {told}")
+    database, done = recorded(sojourn, command, "own.db")
+    check((done.returncode, done.stdout) == (3, alone.stdout), f"it did otherwise: {done}")
+    check_counts(sojourn, database, told)
+    check_endings(sojourn, database)
+    check_tree(sojourn, database)
+    # A finally block is called by functions of the runtime, above calls that have ended: these
+    # functions return after it has taken their place.
+    everything, done = recorded(sojourn, command, "all.db", ["--libs"], ["orphan"])
+    check((done.returncode, done.stdout) == (3, alone.stdout), f"--libs: it did otherwise: {done}")
+    check_counts(sojourn, everything, told)
+    check_counts(sojourn, everything, {"System.Threading.Thread:Abort()": 1})
+
+
+def only_what_is_asked_for(sojourn):
+    program = sojourn.path("Counts.exe")
+    database, done = recorded(sojourn, ["mono", program], "fib.db", ["--function", "Counts:Fib*"])
+    told = told_counts(done.stdout.decode())
+    names = {row["name"] for row in sojourn.sql(database, CALLS + " WHERE s.calls > 0")}
+    check(names == {"Counts:Fib(int)"}, f"recorded {names}")
+    check_counts(sojourn, database, {"Counts:Fib(int)": told["Counts:Fib(int)"]})
+
+
+def names_under(sojourn, policy):
+    path, database = sojourn.path("policy.json"), sojourn.path("policy.db")
+    for suffix in ("", "-wal", "-shm"):
+        if os.path.exists(database + suffix):
+            os.unlink(database + suffix)
+    with open(path, "w", encoding="utf-8") as file:
+        json.dump({"policy": 1, **policy}, file)
+    recorded(sojourn, ["mono", sojourn.path("Counts.exe")], "policy.db", ["--policy", path])
+    return {row["name"] for row in sojourn.sql(database, CALLS + " WHERE s.calls > 0")}
+
+
+def a_policy_chooses_by_class_and_method(sojourn):
+    names = names_under(sojourn, {"mono": {"subclasses_of": ["Shape"]}})
+    check(names == {"Shape:.ctor()", "Square:.ctor()", "Square:Area(int)"}, f"Shapes: {names}")
+    names = names_under(sojourn, {"mono": {"selectors": ["Fib", "Throw"]}})
+    check(names == {"Counts:Fib(int)", "Counts:Throw(int)"}, f"selectors: {names}")
+    names = names_under(sojourn, {"mono": {"classes": ["Box*"], "exclude": ["*/Inner"]}})
+    check(len(names) == 3 and all(name.startswith("Box`1:") for name in names), f"Box: {names}")
+    names = names_under(sojourn, {"modules": {"include": ["mscorlib.dll"]},
+                                  "mono": {"classes": ["System.Threading.Thread"]}})
+    check("System.Threading.Thread:Abort()" in names, f"a class of the framework: {names}")
+
+
+VALUES = ["Npc:Hit(1:int)", "Npc:Hit(2:string)", "Npc:Hit(result:int)", "Npc:Join(1:string)",
+          "Npc:Join(2:string)", "Npc:Join(result:string)", "Npc:Scale(1:double)", "Npc:Scale(2:float)",
+          "Npc:Scale(result:double)", "Npc:Wide(1:long)", "Npc:Wide(2:bool)", "Npc:Wide(3:int)",
+          "Npc:Wide(4:int)", "Npc:Swap(1:int)", "Npc:Fail(1:int)", "Npc:Fail(result:int)"]
+# One step an exit: what stands in the brackets, and the result.
+FUNCTION_TXT = [
+    ("Npc:.ctor()", "0"),
+    ('Npc:Hit(30,"J\u00f6rg \\"\u20ac\\"")', "70"),
+    ("Npc:Hit(-5,null)", "75"),
+    ('Npc:Join("one","' + "x" * 64 + '...")', '"one' + "x" * 61 + '..."'),
+    ("Npc:Scale(1.5,2.0)", "3.0"),
+    ("Npc:Wide(1099511627776,1,-3,250)", "0"),
+    ("Npc:Swap(41)", "0"),
+    ("Npc:Fail(7)", "!"),
+]
+
+
+def values_are_in_function_txt(sojourn):
+    program = sojourn.path("Values.exe")
+    subprocess.run(["mcs", os.path.join(SAMPLES, "Values.cs"), f"-out:{program}"], check=True,
+                   timeout=300)
+    options = [part for rule in VALUES for part in ("--value", rule)]
+    database, done = recorded(sojourn, ["mono", program], "values.db", options)
+    check(done.stdout == b"42\n", f"it said {done.stdout}")
+    exported = sojourn.run(["export", database], capture_output=True, timeout=60)
+    lines = exported.stdout.decode().splitlines()
+    wanted = [("enter", "Values:Main()")]
+    for name, result in FUNCTION_TXT:
+        wanted += [("enter", name), ("leave", f"{name}ret:{result}")]
+    wanted.append(("leave", "Values:Main()ret:0"))
+    check([tuple(line.split("]", 1)[1].split(":", 1)) for line in lines] == wanted,
+          "function.txt has\n" + "\n".join(lines))
+    check([line.split("[")[0] for line in lines] == [str(i + 1) for i in range(len(lines))],
+          "its lines are not numbered")
+
+
+def a_compiler_that_was_compiled_ahead_of_time(sojourn):
+    source, output = os.path.join(SAMPLES, "Counts.cs"), sojourn.path("made.exe")
+    command = ["mcs", "-r:System.Core", source, f"-out:{output}"]
+    database, done = recorded(sojourn, command, "mcs.db",
+                              ["--allow-unmatched", "--function", "Mono.CSharp.*"])
+    check(done.returncode == 0, f"mcs said {done}")
+    check(subprocess.run(["mono", output], capture_output=True, timeout=300).returncode == 3,
+          "what it compiled does not run")
+    rows = sojourn.sql(database, CALLS + " WHERE f.name = 'Mono.CSharp.Driver:Compile()'")
+    check(rows and rows[0]["calls"] == 1, f"Compile: {rows}")
+    check(len(sojourn.sql(database, CALLS + " WHERE s.calls > 0")) > 500, "few methods of mcs")
+
+
+def test(sojourn, _arguments):
+    methods_are_recorded(sojourn)
+    only_what_is_asked_for(sojourn)
+    a_policy_chooses_by_class_and_method(sojourn)
+    values_are_in_function_txt(sojourn)
+    a_compiler_that_was_compiled_ahead_of_time(sojourn)
+
+
+if __name__ == "__main__":
+    main(test)

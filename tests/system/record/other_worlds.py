@@ -1,0 +1,71 @@
+"""Programs linked against musl are recorded, forks and threads included. Programs that cannot join a
+session (AddressSanitizer's runtime has to come first, no loader, another root directory, another
+user) do what they do without, print nothing else, and are told in the summary."""
+import json
+import os
+import shutil
+import subprocess
+import sys
+
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "support"))
+from sojourn_testing import check, check_accounts, main
+
+
+def record(sojourn, command, name):
+    """Records a command, which must do and print the same without; returns database and summary."""
+    plain = subprocess.run(command, capture_output=True, text=True, timeout=120)
+    database = sojourn.path(f"{name}.db")
+    done, told = sojourn.record(command, database, text=True)
+    check((done.returncode, done.stdout, done.stderr) ==
+          (plain.returncode, plain.stdout, plain.stderr),
+          f"{name}: {done.returncode}, {done.stdout!r}, {done.stderr!r}, and without "
+          f"{plain.returncode}, {plain.stdout!r}, {plain.stderr!r}")
+    check_accounts(sojourn, database)
+    return database, told
+
+
+def musl(sojourn, samples):
+    for how, steps, processes, threads in [("fork", 1050, 2, 2), ("threads", 3000, 1, 21)]:
+        database, told = record(sojourn, [f"{samples}/ends_musl", how], f"musl-{how}")
+        calls = sojourn.sql(database, "SELECT sum(s.calls) AS calls FROM function_stats s JOIN functions "
+                            "f ON f.function_id = s.function_id WHERE f.name = 'ends_step'")[0]["calls"]
+        check((calls, told["processes"], told["threads"], told["lost_calls"]) ==
+              (steps, processes, threads, 0), f"{how}: {calls} steps, {told}")
+
+
+def children(sojourn, samples):
+    command = f"{samples}/ends_sanitized return; {samples}/ends_static return; true"
+    _, told = record(sojourn, ["sh", "-c", command], "children")
+    check(told["unrecorded_programs"] == {"static or for another machine": 1,
+                                          "built with AddressSanitizer's shared runtime": 1},
+          f"told: {told['unrecorded_programs']}")
+
+
+def other_root(sojourn, samples):
+    root = sojourn.path("root")
+    listed = subprocess.run(["ldd", f"{samples}/ends"], capture_output=True, text=True, check=True)
+    for path in [f"{samples}/ends"] + [word for word in listed.stdout.split() if word[0] == "/"]:
+        to = root + ("/ends" if path.startswith(samples) else path)
+        os.makedirs(os.path.dirname(to), exist_ok=True)
+        shutil.copy(path, to)
+    _, told = record(sojourn, ["chroot", root, "/ends", "return"], "root")
+    check(told["unrecorded_programs"] ==
+          {"under a root directory without the agent or the recorder": 1},
+          f"told: {told['unrecorded_programs']}")
+
+
+def other_user(sojourn, samples):
+    _, told = record(sojourn, [f"{samples}/other_user", "/bin/true"], "user")
+    check(told["unrecorded_programs"] == {"of a user who may not reach the recorder": 1},
+          f"told: {told['unrecorded_programs']}")
+
+
+def test(sojourn, arguments):
+    musl(sojourn, arguments[0])
+    children(sojourn, arguments[0])
+    if os.geteuid() == 0:
+        other_root(sojourn, arguments[0])
+        other_user(sojourn, arguments[0])
+
+
+main(test)

@@ -1,0 +1,67 @@
+"""A recorder that gets no processor for half a second loses nothing at default settings: the program
+waits for it. One that is killed holds nobody up for long."""
+import os
+import signal
+import subprocess
+import sys
+import time
+
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "support"))
+from sojourn_testing import check, check_accounts, main
+
+CALLS = 4 * 3000000
+
+
+def children(pid):
+    with open(f"/proc/{pid}/task/{pid}/children", encoding="ascii") as file:
+        return [int(child) for child in file.read().split()]
+
+
+def sleeps(pid):
+    """Whether all threads of a process, five at least, sleep."""
+    states = []
+    for tid in os.listdir(f"/proc/{pid}/task"):
+        with open(f"/proc/{pid}/task/{tid}/stat", encoding="utf-8") as file:
+            states.append(file.read().rpartition(")")[2].split()[0])
+    return len(states) >= 5 and set(states) == {"S"}
+
+
+def pause(recorder):
+    """Stops a recorder, until its program waits for it."""
+    program = None
+    while program is None or len(os.listdir(f"/proc/{program}/task")) < 5:
+        found = [pid for pid in children(recorder.pid)
+                 if os.readlink(f"/proc/{pid}/exe").endswith("unguarded_stacks")]
+        program = found[0] if found else None
+    os.kill(recorder.pid, signal.SIGSTOP)
+    while not sleeps(program):
+        time.sleep(0.001)
+
+
+def start(sojourn, sample, database):
+    return subprocess.Popen([sojourn.program, "record", "-q", "-o", database, "--", sample],
+                            stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+                            env=sojourn.environment)
+
+
+def test(sojourn, arguments):
+    database = sojourn.path("paused.db")
+    recorder = start(sojourn, arguments[0], database)
+    pause(recorder)
+    time.sleep(0.5)
+    os.kill(recorder.pid, signal.SIGCONT)
+    output, told = recorder.communicate(timeout=300)
+    check((recorder.returncode, output, told) == (0, f"calls {CALLS}\n", ""),
+          f"the recorder ended with {recorder.returncode}, {output!r}, {told!r}")
+    check_accounts(sojourn, database)
+    lost = sojourn.sql(database, "SELECT lost_calls FROM sessions")
+    check(lost == [{"lost_calls": 0}], f"lost: {lost}")
+
+    recorder = start(sojourn, arguments[0], sojourn.path("killed.db"))
+    pause(recorder)
+    os.kill(recorder.pid, signal.SIGKILL)
+    output, _ = recorder.communicate(timeout=300)
+    check(output == f"calls {CALLS}\n", f"the program said {output!r}")
+
+
+main(test)

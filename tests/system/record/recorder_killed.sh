@@ -1,0 +1,62 @@
+# A recorder that is killed loses what it had not read into blocks, says so, and nothing else: the
+# next start finishes its session from shared memory, and everything is stored once.
+. "$(dirname "$0")/../support/lib.sh"
+
+# killed CALLS: records `ends wait` into run.db and kills the recorder when more than so many calls
+# are stored.
+killed() {
+    "$sojourn" record -q -o "$scratch/run.db" -- "$samples/ends" wait >out.txt &
+    recorder=$!
+    background="$background $recorder"
+    wait_for 60 grep -q . out.txt
+    wait_for 60 stores run.db "$1"
+    app=$(pgrep -P "$recorder" -x ends)
+    background="$background $app"
+    kill -9 "$recorder"
+    wait "$recorder" 2>/dev/null
+}
+
+# consistent STATE: the stored session agrees with what recovery says that was sent, nothing twice.
+consistent() {
+    equal "state" "$1" "$(query run.db "SELECT state FROM sessions")"
+    equal "calls sent = stored + lost" 0 "$(query run.db "SELECT count(*) FROM sessions
+        WHERE sent_calls != stored_calls + device_lost_calls OR lost_calls != device_lost_calls
+           OR lost_events != device_lost_events OR sent_blocks != stored_blocks")"
+    equal "blocks stored twice" 0 "$(query run.db "SELECT count(*) FROM (SELECT 1 FROM blocks
+        GROUP BY stream_id, kind, first_event HAVING count(*) > 1)")"
+    equal "threads" 1 "$(query run.db "SELECT count(*) FROM threads")"
+    equal "program of the process" ends \
+        "$(query run.db "SELECT replace(executable, rtrim(executable,
+            replace(executable, '/', '')), '') FROM processes")"
+}
+
+# 1. The program is dead, too: all that it recorded is in its arena.
+killed 3000
+kill -9 "$app"
+wait_for 60 has_ended "$app"
+"$sojourn" flush >out.txt || fail "flush: $(cat out.txt)"
+grep -q "1 sessions finished whose recorder was killed" out.txt || fail "said: $(cat out.txt)"
+grep -q "1 sessions delivered, 0 kept" out.txt || fail "said: $(cat out.txt)"
+consistent lost
+[ "$(query run.db "SELECT max(number) FROM streams")" -gt 1 ] || fail "nothing was recovered"
+equal "what is left in the runtime directory" "" "$(ls "$XDG_RUNTIME_DIR/sojourn")"
+equal "what is left in the spool" "" "$(ls "$XDG_STATE_HOME/sojourn/spool")"
+
+# 2. The program goes on: the next `record` finishes the session, `flush` delivers it.
+rm -f run.db
+killed 1000
+"$sojourn" record -o other.db -- "$samples/ends" return >/dev/null 2>err.txt
+grep -q "1 earlier recordings were cut short" err.txt || fail "said: $(cat err.txt)"
+"$sojourn" flush >out.txt || fail "flush: $(cat out.txt)"
+consistent lost
+kill -9 "$app"
+accounted other.db
+
+# 3. Killed again and again: sums and identities hold at any moment of the kill.
+for calls in -1 0 1000 2000 4000; do
+    rm -f run.db
+    killed "$calls"
+    kill -9 "$app"
+    "$sojourn" flush >out.txt || fail "flush: $(cat out.txt)"
+    consistent lost
+done

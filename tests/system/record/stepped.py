@@ -1,0 +1,18 @@
+"""A debugger that steps through a recorded program and lets it go leaves it alive: the trap flag does
+not come back with flags that were saved while it stepped."""
+import os
+import sys
+
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "support"))
+from sojourn_testing import check, check_accounts, main
+
+
+def test(sojourn, arguments):
+    database = sojourn.path("stepped.db")
+    done, _ = sojourn.record([arguments[0]], database, text=True)
+    check((done.returncode, done.stdout) == (0, "lived on 4 times\n"),
+          f"the program ended with {done.returncode}, {done.stdout!r}")
+    check_accounts(sojourn, database)
+
+
+main(test)

@@ -1,0 +1,246 @@
+"""What the tests of attaching share: the target, and what a process looks like from outside."""
+import contextlib
+import hashlib
+import json
+import os
+import re
+import shutil
+import subprocess
+import threading
+import time
+
+from sojourn_testing import check
+
+
+class Target:
+    """A process to attach to, with its input and output."""
+
+    def __init__(self, command, **options):
+        self.process = subprocess.Popen(
+            command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, **options
+        )
+        self.pid = self.process.pid
+
+    def ready(self):
+        check(self.process.stdout.readline() == "ready\n", "the target did not start")
+        return self
+
+    def work(self):
+        """Rounds of work done so far."""
+        self.process.stdin.write("?")
+        self.process.stdin.flush()
+        return int(self.process.stdout.readline())
+
+    def finish(self):
+        output, _ = self.process.communicate(timeout=60)
+        return self.process.returncode, output
+
+    def kill(self):
+        self.process.kill()
+        self.process.wait()
+
+
+def mappings(pid):
+    """(low, high, protection, path) of each mapping, without those that the heap moves."""
+    found = []
+    with open(f"/proc/{pid}/maps", encoding="utf-8") as file:
+        for line in file:
+            fields = line.split(None, 5)
+            low, high = (int(part, 16) for part in fields[0].split("-"))
+            found.append((low, high, fields[1], fields[5].strip() if len(fields) > 5 else ""))
+    return found
+
+
+def code_bytes(pid):
+    """Every byte of every executable mapping that belongs to a file."""
+    with open(f"/proc/{pid}/mem", "rb") as memory:
+        result = {}
+        for low, high, protection, path in mappings(pid):
+            if "x" in protection and path.startswith("/"):
+                memory.seek(low)
+                result[(low, high, path)] = memory.read(high - low)
+                if len(result[(low, high, path)]) != high - low:
+                    raise ProcessLookupError(f"process {pid} ended while it was read")
+        return result
+
+
+def look(pid):
+    """What must be the same before and after: mappings, descriptors, threads, tracer."""
+    with open(f"/proc/{pid}/status", encoding="utf-8") as file:
+        status = file.read()
+    return {
+        "mappings": sorted(
+            (protection, path, high - low if path.startswith("/") else 0)
+            for low, high, protection, path in mappings(pid)
+            if path.startswith("/") or "x" in protection
+        ),
+        "descriptors": sorted(
+            (name, os.readlink(f"/proc/{pid}/fd/{name}")) for name in os.listdir(f"/proc/{pid}/fd")
+        ),
+        "threads": sorted(os.listdir(f"/proc/{pid}/task")),
+        "tracer": re.search(r"TracerPid:\t(\d+)", status).group(1),
+        "masks": re.findall(r"Sig(?:Blk|Ign|Cgt):\t\w+", status),
+    }
+
+
+def check_same(before, after, code_before, code_after, when):
+    for key, value in before.items():
+        check(after[key] == value, f"{key} differ {when}:\n{value}\n{after[key]}")
+    check(code_before.keys() == code_after.keys(), f"other code is mapped {when}: {sorted(set(code_before) ^ set(code_after))}")
+    for key, value in code_before.items():
+        if value != code_after[key]:
+            places = [i for i in range(len(value)) if value[i] != code_after[key][i]]
+            check(False, f"{len(places)} bytes of {key} differ {when}, first at {places[0]:#x}")
+
+
+def attach(sojourn, pid, database, options=(), **run_options):
+    """Attaches, and leaves again; returns the completed process and its summary."""
+    summary = sojourn.path(f"attach-{pid}.json")
+    if os.path.exists(summary):
+        os.unlink(summary)
+    run_options.setdefault("capture_output", True)
+    run_options.setdefault("text", True)
+    done = sojourn.run(
+        ["attach", "--quiet", "-o", database, "--summary", summary, *options, str(pid)],
+        **run_options,
+    )
+    if not os.path.exists(summary):
+        return done, None
+    with open(summary, encoding="utf-8") as file:
+        return done, json.load(file)
+
+
+def copy_for_everybody(sojourn):
+    """The program and its agent where other users can read them, too."""
+    build = os.path.dirname(os.path.dirname(sojourn.program))
+    for name in ("bin/sojourn", "lib/libsojourn-agent.so"):
+        path = sojourn.path(name)
+        os.makedirs(os.path.dirname(path), exist_ok=True)
+        shutil.copy(os.path.join(build, name), path)
+    return sojourn.path("bin/sojourn")
+
+
+def start_attach(sojourn, pid, database, options=()):
+    """Attaches in the background and waits until it records."""
+    process = subprocess.Popen(
+        [sojourn.program, "attach", "--quiet", "-o", database, *options, str(pid)],
+        env=sojourn.environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+    )
+    deadline = time.monotonic() + 30
+    while time.monotonic() < deadline and process.poll() is None:
+        listed = sojourn.run(["ps", "--recorded"], capture_output=True, text=True).stdout
+        if re.search(rf"^ *{pid} .*recorded: ", listed, re.M):
+            return process
+        time.sleep(0.05)
+    process.kill()
+    check(False, f"attaching took too long: {process.communicate()}")
+
+
+def set_policy(sojourn, pid, *options):
+    done = sojourn.run(["policy", "set", "--json", *options, str(pid)], capture_output=True, text=True)
+    check(done.returncode == 0, f"policy set {options}: {done}")
+    return json.loads(done.stdout)
+
+
+def check_left(code, pid, what):
+    """The code that was there before is as it was; what has been loaded since is the process's own.
+    A process that ends or executes another program meanwhile has nothing to compare."""
+    try:
+        now = code_bytes(pid)
+    except OSError:
+        return
+    for key, value in code.items():
+        check(now.get(key, value) == value, f"bytes of {key} differ in {what}")
+    check(not any("libsojourn-agent" in path for _, _, path in now), f"the agent stays in {what}")
+
+
+def mapped_bytes(sojourn):
+    """What is mapped from the agent's file, in whole pages."""
+    told = subprocess.run(["readelf", "-lW", os.path.join(os.path.dirname(sojourn.program), "../lib/libsojourn-agent.so")],
+                          capture_output=True, text=True, check=True).stdout
+    loaded = [line.split() for line in told.splitlines() if line.split()[:1] == ["LOAD"]]
+    return max(int(words[2], 16) + int(words[4], 16) + 4095 for words in loaded) // 4096 * 4096
+
+
+class Met:
+    """How often a process was attached to and left, and the calls that were recorded meanwhile.
+    `forks_threads`: it has children forked while another thread loads something. Their loader is
+    locked for ever, so that the agent's file stays in them, and nothing else does."""
+
+    def __init__(self, forks_threads=False):
+        self.forks_threads = forks_threads
+        self.rounds = 0
+        self.calls = 0
+
+    def again(self, sojourn, pid, has_ended, chance, options, what):
+        """One more round, at a random moment. The process may end at any; while it lives, attaching
+        must work, and leave nothing."""
+        database = sojourn.path("met.db")
+        try:
+            code = code_bytes(pid)
+        except OSError:
+            code = {}
+        if os.path.exists(database):
+            os.unlink(database)
+        done, summary = attach(sojourn, pid, database,
+                               ["--for", f"{chance.randrange(5, 60)}ms", *options])
+        if summary is None:
+            check(has_ended() or "ended" in done.stderr or "no process" in done.stderr,
+                  f"{what}: {done}")
+        else:
+            left = summary["left_bytes"]
+            check(left == 0 or self.forks_threads and left % mapped_bytes(sojourn) == 0,
+                  f"{what}: {left} bytes stay")
+            check_left(code, pid, what)
+            self.rounds += 1
+            self.calls += summary["calls"]
+        time.sleep(chance.uniform(0, 0.1))
+
+
+def run_attached(sojourn, command, chance, options, stdin=None, forks_threads=False, **popen):
+    """Runs a command while it is attached to and left again and again; digest of its output, status,
+    rounds, calls."""
+    with open(stdin or os.devnull, "rb") as given:
+        process = subprocess.Popen(command, stdin=given, stdout=subprocess.PIPE,
+                                   stderr=subprocess.STDOUT, **popen)
+    digest = hashlib.sha256()
+    reader = threading.Thread(target=lambda: digest.update(process.stdout.read()))
+    reader.start()
+    met = Met(forks_threads)
+    time.sleep(chance.uniform(0, 0.1))
+    while process.poll() is None:
+        met.again(sojourn, process.pid, lambda: process.poll() is not None, chance, options, command)
+    reader.join()
+    return digest.hexdigest(), process.wait(), met.rounds, met.calls
+
+
+@contextlib.contextmanager
+def attach_meanwhile(sojourn, pid, chance, options):
+    """Attaches to a process and leaves it again and again while the block under `with` runs."""
+    met, end, failures = Met(), threading.Event(), []
+
+    def run():
+        try:
+            while not end.is_set():
+                met.again(sojourn, pid, lambda: False, chance, options, pid)
+        except Exception as failure:
+            failures.append(failure)
+
+    thread = threading.Thread(target=run)
+    thread.start()
+    try:
+        yield met
+    finally:
+        end.set()
+        thread.join()
+    if failures:
+        raise failures[0]
+
+
+def run_plain(command, stdin=None, **options):
+    """Digest of a command's output and its status; how long it took."""
+    with open(stdin or os.devnull, "rb") as given:
+        start = time.monotonic()
+        done = subprocess.run(command, stdin=given, stdout=subprocess.PIPE,
+                              stderr=subprocess.STDOUT, check=False, **options)
+    return (hashlib.sha256(done.stdout).hexdigest(), done.returncode), time.monotonic() - start

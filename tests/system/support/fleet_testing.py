@@ -1,0 +1,155 @@
+"""A collector and its devices, for the tests of a fleet."""
+import contextlib
+import json
+import os
+import signal
+import socket
+import subprocess
+import time
+
+from sojourn_testing import check
+
+
+def free_port():
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return probe.getsockname()[1]
+
+
+def wait_for(what, condition, seconds=120):
+    """Returns what the condition gives; the limit is for a machine under load."""
+    end = time.monotonic() + seconds
+    while time.monotonic() < end:
+        value = condition()
+        if value:
+            return value
+        time.sleep(0.05)
+    check(False, f"waited in vain: {what}")
+
+
+def children(pid):
+    return [int(word) for word in subprocess.run(
+        ["pgrep", "-P", str(pid)], capture_output=True, text=True, check=False).stdout.split()]
+
+
+class Collector:
+    """A collector server that wants tokens, on a TLS address that every machine could reach."""
+
+    def __init__(self, sojourn, *options):
+        self.sojourn = sojourn
+        self.options = options
+        self.database = sojourn.path("lab.db")
+        self.port = free_port()
+        self.url = f"tls+tcp://127.0.0.1:{self.port}"
+        self.log = open(sojourn.path("collector.log"), "ab")
+        self.process = None
+        self.start()
+
+    def start(self):
+        program = os.path.join(os.path.dirname(self.sojourn.program), "sojournd")
+        self.process = subprocess.Popen(
+            [program, "--listen", f"tls+tcp://0.0.0.0:{self.port}", "--database", self.database,
+             *self.options],
+            stderr=self.log)
+        wait_for("the collector's certificate", lambda: os.path.exists(self.database + ".tls"))
+        wait_for("the collector's port", self.is_open)
+
+    def is_open(self):
+        with socket.socket() as probe:
+            return probe.connect_ex(("127.0.0.1", self.port)) == 0
+
+    def stop(self, number=signal.SIGTERM):
+        self.process.send_signal(number)
+        self.process.wait(30)
+
+    def device(self, *words, code=0):
+        done = self.sojourn.run(["device", "--database", self.database, *words],
+                                capture_output=True, text=True, timeout=150)
+        check(done.returncode == code, f"device {words}: {done.returncode} {done.stderr}")
+        return done
+
+    def ask(self, *words):
+        return json.loads(self.device(*words).stdout)
+
+    def sql(self, query):
+        return self.sojourn.sql(self.database, query)
+
+
+class Device:
+    """One device: a state directory of its own and, mostly, its daemon."""
+
+    def __init__(self, sojourn, name):
+        self.program = os.path.join(os.path.dirname(sojourn.program), "sojourn-device")
+        self.name = name
+        self.state = sojourn.path(name)
+        runtime = sojourn.path(name + "-run")
+        os.makedirs(runtime, mode=0o700)
+        self.environment = dict(sojourn.environment, XDG_STATE_HOME=self.state,
+                                XDG_RUNTIME_DIR=runtime)
+        self.runtime = runtime
+        self.log_path = sojourn.path(name + ".log")
+        self.log = open(self.log_path, "ab")
+        self.process = None
+
+    def run(self, *words):
+        return subprocess.run([self.program, *words], env=self.environment, capture_output=True,
+                              text=True, timeout=60)
+
+    def start(self, *options):
+        self.process = subprocess.Popen([self.program, "run", *options], env=self.environment,
+                                        stderr=self.log)
+
+    def stop(self, number=signal.SIGTERM):
+        self.process.send_signal(number)
+        self.process.wait(30)
+
+    def log_says(self, text):
+        with open(self.log_path, encoding="utf-8") as file:
+            return text in file.read()
+
+    def spool(self):
+        folder = os.path.join(self.state, "sojourn/device/spool")
+        return os.listdir(folder) if os.path.isdir(folder) else []
+
+    def spool_bytes(self):
+        total = 0
+        for path, _, files in os.walk(os.path.join(self.state, "sojourn/device/spool")):
+            for name in files:
+                with contextlib.suppress(FileNotFoundError):
+                    total += os.stat(os.path.join(path, name)).st_size
+        return total
+
+    def wait_for_more(self):
+        """Until the recorders keep more than now on the device."""
+        before = self.spool_bytes()
+        wait_for("a spool that grows", lambda: self.spool_bytes() > before)
+
+
+def enrol_again(collector, device):
+    """A device that has had a token gets another by an invitation for it, and by no other."""
+    plain, own = (collector.sojourn.path(f"{device.name}.{kind}") for kind in ("plain", "own"))
+    collector.device("--collector", collector.url, "invite", plain)
+    collector.device("--collector", collector.url, "invite", own, device.name)
+    done = device.run("enroll", "--token-file", plain, "--name", device.name)
+    check(done.returncode != 0 and "enrolled already" in done.stderr, f"taken over: {done.stderr}")
+    done = device.run("enroll", "--token-file", own, "--name", device.name)
+    check(done.returncode == 0, f"enroll again: {done.stderr}")
+    rows = json.loads(collector.sojourn.run(["devices", "--json", collector.database],
+                                            capture_output=True, text=True).stdout)
+    note = next(row["note"] for row in rows if row["name"] == device.name)
+    check(note.startswith("taken over 20"), f"devices does not report it: {rows}")
+
+
+def enrol(collector, device, *options):
+    invitation = collector.sojourn.path(device.name + ".invitation")
+    collector.device("--collector", collector.url, "invite", invitation)
+    check(os.stat(invitation).st_mode & 0o77 == 0, "others can read the invitation")
+    done = device.run("enroll", "--token-file", invitation, "--name", device.name, *options)
+    check(done.returncode == 0, f"enroll: {done.stderr}")
+    kept = os.path.join(device.state, "sojourn/device/collector.json")
+    check(os.stat(kept).st_mode & 0o77 == 0, "others can read the token")
+    with open(kept, encoding="utf-8") as file:
+        token = json.load(file)["token"]
+    again = device.run("enroll", "--token-file", invitation)
+    check(again.returncode != 0 and "used or expired" in again.stderr, "an invitation held twice")
+    return token
