@@ -1,6 +1,7 @@
 #include "collector-server/cli/embedded.h"
 
 #include "collector-server/ingest/ingest.h"
+#include "collector-server/store/store.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -10,7 +11,7 @@ struct sj_embedded {
     char path[PATH_MAX];
     char url[64];
     bool created;
-    sj_store *store;
+    sj_sinks sinks;
     sj_ingest *ingest;
 };
 
@@ -23,13 +24,13 @@ sj_status sj_embedded_start(const char *path, sj_embedded **embedded, sj_error *
     snprintf(made->path, sizeof(made->path), "%s", path);
     snprintf(made->url, sizeof(made->url), "inproc://sojourn-%d", (int)getpid());
     made->created = access(path, F_OK) != 0;
-    const sj_store_options store = {
+    const sj_sink_options store = {
         .path = made->path, .create = true, .aggregates_delay_ms = SJ_AGGREGATES_DELAY_MS};
     const char *const urls[] = {made->url};
     const sj_ingest_options ingest = {.urls = urls, .url_count = 1};
-    sj_status status = sj_store_open(&store, &made->store, error);
+    sj_status status = sj_sinks_open(&made->sinks, &sj_sqlite_sink, &store, error);
     if (status == SJ_OK) {
-        status = sj_ingest_start(made->store, &ingest, &made->ingest, error);
+        status = sj_ingest_start(&made->sinks, &ingest, &made->ingest, error);
     }
     if (status != SJ_OK) {
         sj_embedded_stop(made, true);
@@ -62,9 +63,7 @@ void sj_embedded_stop(sj_embedded *embedded, bool discard)
     if (embedded->ingest != NULL) {
         sj_ingest_stop(embedded->ingest);
     }
-    if (embedded->store != NULL) {
-        sj_store_close(embedded->store);
-    }
+    sj_sinks_close(&embedded->sinks);
     if (discard && embedded->created) {
         remove_database(embedded->path);
     }

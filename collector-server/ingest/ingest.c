@@ -56,7 +56,7 @@ typedef struct frame_list {
 } frame_list;
 
 struct sj_ingest {
-    sj_store *store;
+    sj_sinks sinks;
     sj_listener *listener;
     char **urls; /* that the watchdog pings */
     size_t url_count;
@@ -100,15 +100,13 @@ static uint64_t realtime_ns(void)
 static void reply(sj_ingest *ingest, sj_inbound *inbound, uint64_t received_ns, sj_status status,
                   const char *text, bool duplicate)
 {
-    const bool no_credit =
-        status == SJ_EFULL || status == SJ_EIO || status == SJ_ENOMEM || status == SJ_EAGAIN;
     Sojourn__Ack ack = SOJOURN__ACK__INIT;
     uint8_t header[ACK_BYTES];
     uint8_t frame[ACK_BYTES + SJ_FRAME_PREFIX_BYTES];
     size_t size = 0;
     ack.status = status;
     ack.message = (char *)(uintptr_t)text;
-    ack.window = no_credit ? 0 : ingest->window;
+    ack.window = sj_sink_ends_batch(status) ? 0 : ingest->window;
     ack.duplicate = duplicate;
     ack.major = SJ_FRAME_MAJOR;
     ack.minor = SJ_FRAME_MINOR;
@@ -224,11 +222,6 @@ static sj_edge_verdict take_message(void *context, sj_inbound *inbound)
     return SJ_EDGE_TAKEN;
 }
 
-static bool ends_batch(sj_status status)
-{
-    return status == SJ_EFULL || status == SJ_EIO || status == SJ_ENOMEM || status == SJ_EAGAIN;
-}
-
 static void refuse_all(frame_list *batch, sj_status status, const sj_error *error)
 {
     for (size_t i = 0; i < batch->count; ++i) {
@@ -242,31 +235,31 @@ static void refuse_all(frame_list *batch, sj_status status, const sj_error *erro
 static void store_batch(sj_ingest *ingest, frame_list *batch)
 {
     sj_error error = {0};
-    sj_status status = sj_store_begin(ingest->store, &error);
+    sj_status status = sj_sinks_begin(&ingest->sinks, &error);
     if (status != SJ_OK) {
         refuse_all(batch, status, &error);
         return;
     }
-    for (size_t i = 0; i < batch->count && !ends_batch(status); ++i) {
+    for (size_t i = 0; i < batch->count && !sj_sink_ends_batch(status); ++i) {
         queued_frame *queued = &batch->frames[i];
         sj_frame_view view;
         queued->error.text[0] = '\0';
         status = sj_frame_read(queued->inbound.edge.body, &view);
         if (status == SJ_OK) {
-            status = sj_store_apply(ingest->store, &view, &queued->inbound.edge.sender,
+            status = sj_sinks_apply(&ingest->sinks, &view, &queued->inbound.edge.sender,
                                     &queued->duplicate, &queued->error);
         }
         queued->status = status;
         error = queued->error;
     }
-    if (ends_batch(status)) {
-        sj_store_rollback(ingest->store);
+    if (sj_sink_ends_batch(status)) {
+        sj_sinks_rollback(&ingest->sinks);
         refuse_all(batch, status, &error);
         return;
     }
-    status = sj_store_commit(ingest->store, &error);
+    status = sj_sinks_commit(&ingest->sinks, &error);
     if (status != SJ_OK) {
-        refuse_all(batch, ends_batch(status) ? status : SJ_EIO, &error);
+        refuse_all(batch, status, &error);
     }
 }
 
@@ -279,16 +272,19 @@ static uint64_t thread_cpu_ns(void)
 
 static void count_batch(sj_ingest *ingest, const frame_list *batch)
 {
+    const sj_open_sink *of_record = &ingest->sinks.list[0];
+    sj_sink_counters stored;
+    of_record->kind->get_counters(of_record->sink, &stored);
     pthread_mutex_lock(&ingest->lock);
     ingest->counters.commits++;
     for (size_t i = 0; i < batch->count; ++i) {
         const queued_frame *queued = &batch->frames[i];
         ingest->counters.duplicates += queued->status == SJ_OK && queued->duplicate;
-        ingest->counters.refused += ends_batch(queued->status);
-        ingest->counters.rejected += queued->status != SJ_OK && !ends_batch(queued->status);
+        ingest->counters.refused += sj_sink_ends_batch(queued->status);
+        ingest->counters.rejected += queued->status != SJ_OK && !sj_sink_ends_batch(queued->status);
     }
-    ingest->counters.foreign = sj_store_foreign_frames(ingest->store);
-    ingest->counters.calls = sj_store_stored_calls(ingest->store);
+    ingest->counters.foreign = stored.foreign;
+    ingest->counters.calls = stored.calls;
     ingest->counters.writer_cpu_ns = thread_cpu_ns();
     pthread_mutex_unlock(&ingest->lock);
 }
@@ -322,7 +318,7 @@ static bool take_batch(sj_ingest *ingest, frame_list *batch)
             pthread_cond_wait(&ingest->arrived, &ingest->lock);
         } else if (pthread_cond_timedwait(&ingest->arrived, &ingest->lock, &deadline) != 0) {
             pthread_mutex_unlock(&ingest->lock);
-            maintained = !sj_store_maintain(ingest->store);
+            maintained = !sj_sinks_maintain(&ingest->sinks);
             idle_ms = 0; /* the rest, unless something has come */
             pthread_mutex_lock(&ingest->lock);
         }
@@ -350,7 +346,7 @@ static void *run_writer(void *argument)
         count_batch(ingest, &batch);
         for (size_t i = 0; i < batch.count; ++i) {
             queued_frame *queued = &batch.frames[i];
-            if (queued->status != SJ_OK && !ends_batch(queued->status)) {
+            if (queued->status != SJ_OK && !sj_sink_ends_batch(queued->status)) {
                 sj_complain(&ingest->complaints, &queued->inbound.edge.peer, queued->error.text);
             }
             reply(ingest, &queued->inbound, queued->received_ns, queued->status,
@@ -361,7 +357,7 @@ static void *run_writer(void *argument)
             free(batch.frames);
             batch = (frame_list){0};
         }
-        sj_store_recover(ingest->store);
+        sj_sinks_recover(&ingest->sinks);
     }
     free(batch.frames);
     return NULL;
@@ -459,14 +455,14 @@ static sj_status start_all(sj_ingest *ingest, const sj_ingest_options *options, 
     return start_threads(ingest, error);
 }
 
-sj_status sj_ingest_start(sj_store *store, const sj_ingest_options *options, sj_ingest **ingest,
-                          sj_error *error)
+sj_status sj_ingest_start(const sj_sinks *sinks, const sj_ingest_options *options,
+                          sj_ingest **ingest, sj_error *error)
 {
     sj_ingest *made = calloc(1, sizeof(*made));
     if (made == NULL) {
         return sj_fail(error, SJ_ENOMEM, "no memory for the ingest");
     }
-    made->store = store;
+    made->sinks = *sinks;
     made->admission.gate = options->gate;
     made->queue_bytes = options->queue_bytes != 0 ? options->queue_bytes : DEFAULT_QUEUE_BYTES;
     made->window = options->window == 0           ? DEFAULT_WINDOW

@@ -1,14 +1,14 @@
 /* Ingest: takes frames from the network, has them stored, and acknowledges after COMMIT.
  *
  * Listeners (listener.h) -> admission (who may come in, admission.h) -> bounded queue -> one writer
- * thread that commits what is queued (no timer) -> replies. A watchdog pings each address over a
- * connection of its own and says when no answer comes. */
+ * thread that commits what is queued to the sinks (sinks.h; no timer) -> replies. A watchdog pings
+ * each address over a connection of its own and says when no answer comes. */
 #ifndef SJ_COLLECTOR_SERVER_INGEST_INGEST_H
 #define SJ_COLLECTOR_SERVER_INGEST_INGEST_H
 
 #include "collector-server/edge/edge.h"
 #include "collector-server/ingest/admission.h"
-#include "collector-server/store/store.h"
+#include "collector-server/ingest/sinks.h"
 
 #include <stdbool.h>
 
@@ -46,8 +46,9 @@ typedef struct sj_ingest_counters {
     uint64_t writer_cpu_ns;
 } sj_ingest_counters;
 
-/* sj_ingest_start listens and stores into `store`, which it owns until sj_ingest_stop. */
-SJ_MUST_CHECK sj_status sj_ingest_start(sj_store *store, const sj_ingest_options *options,
+/* sj_ingest_start listens and stores into `sinks` (at least one), which it uses alone until
+ * sj_ingest_stop; the caller closes them after that. */
+SJ_MUST_CHECK sj_status sj_ingest_start(const sj_sinks *sinks, const sj_ingest_options *options,
                                         sj_ingest **ingest, sj_error *error);
 
 /* sj_ingest_stop finishes what is queued, acknowledges it and stops listening. Blocking. */

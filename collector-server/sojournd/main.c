@@ -8,6 +8,7 @@
 #include "collector-server/ingest/ingest.h"
 #include "collector-server/sojournd/disk_watch.h"
 #include "collector-server/sojournd/retainer.h"
+#include "collector-server/store/store.h"
 #include "proto/base/log.h"
 #include "proto/base/units.h"
 
@@ -343,7 +344,7 @@ static bool requires_tokens(const server_options *options)
 }
 
 typedef struct server {
-    sj_store *store;
+    sj_sinks sinks;
     sj_fleet_service *fleet;
     sj_ingest *ingest;
     sj_http *http;
@@ -368,19 +369,19 @@ static sj_status start_ingest(server *rooms, const server_options *options, sj_e
         ingest.certificate = identity.certificate;
         ingest.key = identity.key;
     }
-    return sj_ingest_start(rooms->store, &ingest, &rooms->ingest, error);
+    return sj_ingest_start(&rooms->sinks, &ingest, &rooms->ingest, error);
 }
 
 static sj_status start_rooms(server *rooms, const server_options *options, sj_error *error)
 {
-    const sj_store_options store = {.path = options->database,
-                                    .create = true,
-                                    .max_bytes = options->max_bytes,
-                                    .reserve_bytes = options->reserve_bytes,
-                                    .aggregates_delay_ms = SJ_AGGREGATES_DELAY_MS};
+    const sj_sink_options store = {.path = options->database,
+                                   .create = true,
+                                   .max_bytes = options->max_bytes,
+                                   .reserve_bytes = options->reserve_bytes,
+                                   .aggregates_delay_ms = SJ_AGGREGATES_DELAY_MS};
     const sj_fleet_service_options fleet = {.database = options->database,
                                             .requires_tokens = requires_tokens(options)};
-    SJ_TRY(sj_store_open(&store, &rooms->store, error));
+    SJ_TRY(sj_sinks_open(&rooms->sinks, &sj_sqlite_sink, &store, error));
     SJ_TRY(sj_fleet_service_start(&fleet, &rooms->fleet, error));
     SJ_TRY(start_ingest(rooms, options, error));
     SJ_TRY(sj_retainer_start(options->database, options->rules, options->rule_count,
@@ -409,9 +410,7 @@ static int serve(const server_options *options, const sigset_t *signals)
         sj_ingest_stop(rooms.ingest);
     }
     sj_fleet_service_free(rooms.fleet);
-    if (rooms.store != NULL) {
-        sj_store_close(rooms.store);
-    }
+    sj_sinks_close(&rooms.sinks);
     if (status == SJ_OK) {
         sj_log(SJ_LOG_INFO, "ended",
                "%llu frames, %llu calls, %llu duplicates, %llu rejected, %llu of strangers",

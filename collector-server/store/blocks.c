@@ -217,7 +217,7 @@ static sj_status store_block(block_run *run)
     SJ_TRY(sj_array_reserve(&run->state->uncounted_blocks, &run->state->uncounted_capacity,
                             run->state->uncounted_count, 1, sizeof(*run->state->uncounted_blocks)));
     run->state->uncounted_blocks[run->state->uncounted_count++] = run->block_id;
-    run->store->stored_calls += header->kind == SJ_BLOCK_CALLS ? header->call_count : 0;
+    run->store->counters.calls += header->kind == SJ_BLOCK_CALLS ? header->call_count : 0;
     if (run->state->first_uncounted_block == 0) {
         run->state->first_uncounted_block = run->block_id;
     }

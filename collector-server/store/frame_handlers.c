@@ -80,7 +80,7 @@ sj_status sj_store_apply(sj_store *store, const sj_frame_view *frame, const sj_s
     if (status == SJ_EINVAL && store->foreign_session != 0) {
         const sj_slice uuid = {.data = sender->device, .size = sizeof(sender->device)};
         sj_error problem = {0};
-        store->foreign_frames++;
+        store->counters.foreign++;
         const sj_status noted =
             sj_sql_run(&store->sql, SJ_SQL_REFUSED_NOTE, &problem, "ibti", store->foreign_session,
                        &uuid, error->text, sj_store_realtime_ns());

@@ -216,6 +216,6 @@ sj_status sj_store_apply_profile(sj_store *store, sj_frame_input *frame, sj_erro
         sj_store_invalidate(state);
         return written;
     }
-    store->stored_calls += profile->calls;
+    store->counters.calls += profile->calls;
     return SJ_OK;
 }

@@ -23,7 +23,7 @@ static int note_wal_pages(void *context, sqlite3 *database, const char *name, in
     return SQLITE_OK;
 }
 
-sj_status sj_store_open(const sj_store_options *options, sj_store **store, sj_error *error)
+sj_status sj_store_open(const sj_sink_options *options, sj_store **store, sj_error *error)
 {
     sj_store *made = calloc(1, sizeof(*made));
     if (made == NULL || (made->path = strdup(options->path)) == NULL ||
@@ -88,14 +88,9 @@ void sj_store_close(sj_store *store)
     free(store);
 }
 
-uint64_t sj_store_stored_calls(const sj_store *store)
+void sj_store_get_counters(const sj_store *store, sj_sink_counters *counters)
 {
-    return store->stored_calls;
-}
-
-uint64_t sj_store_foreign_frames(const sj_store *store)
-{
-    return store->foreign_frames;
+    *counters = store->counters;
 }
 
 int64_t sj_store_realtime_ns(void)

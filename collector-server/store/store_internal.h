@@ -13,7 +13,7 @@ enum { SJ_STORE_BUCKETS = 1024 };
 
 enum { SJ_STORE_ARENA_BYTES = 8 << 20 };
 
-struct sj_store {
+struct sj_sink {
     sqlite3 *database;
     sj_statements sql;
     char *path;
@@ -26,7 +26,6 @@ struct sj_store {
     bool full;               /* found at the begin of the batch: no more blocks */
     const sj_sender *sender; /* of the frame at hand; NULL: none is */
     int64_t foreign_session; /* session_id, when the frame is refused because it is not its */
-    uint64_t foreign_frames;
     uint64_t use_count;
     uint64_t applied_blocks;
     sj_session_state **sessions; /* cached, in no order */
@@ -37,8 +36,8 @@ struct sj_store {
     sj_callgraph *scratch_graph; /* measures blocks of sessions without a graph */
     uint8_t *scratch;
     size_t scratch_capacity;
-    uint64_t stored_calls; /* by blocks committed or in the batch, for the ingest's counters */
-    int wal_pages;         /* at the last commit */
+    sj_sink_counters counters; /* with the calls of the batch */
+    int wal_pages;             /* at the last commit */
     uint64_t aggregates_delay_ns;
     bool has_leftovers;        /* others may have put off aggregates before this store was opened */
     int64_t recovered_to;      /* session_id up to which they were looked for */

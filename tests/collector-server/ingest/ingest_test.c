@@ -5,6 +5,7 @@
 #include "agent/uplink/uplink.h"
 #include "collector-server/ingest/ingest.h"
 #include "collector-server/ingest/listener.h"
+#include "collector-server/store/store.h"
 #include "tests/collector-server/store/frame_maker.h"
 
 #include <arpa/inet.h>
@@ -27,7 +28,7 @@ typedef struct fixture {
     char database[64];
     char spool_path[64];
     char url[2][96];
-    sj_store *store;
+    sj_sinks sinks;
     sj_ingest *ingest;
     sj_spool *spool;
     sj_uplink *uplink;
@@ -67,23 +68,22 @@ static int free_port(void)
 static void start_collector(fixture *test, uint64_t max_bytes)
 {
     const char *urls[] = {test->url[0], test->url[1]};
-    const sj_store_options store = {.path = test->database, .create = true, .max_bytes = max_bytes};
+    const sj_sink_options store = {.path = test->database, .create = true, .max_bytes = max_bytes};
     const sj_ingest_options ingest = {.urls = urls,
                                       .url_count = 2,
                                       .watchdog_ms = 200,
                                       .queue_bytes = test->queue_bytes,
                                       .complain = note_complaint,
                                       .complain_context = test};
-    assert_int_equal(sj_store_open(&store, &test->store, &test->error), SJ_OK);
-    assert_int_equal(sj_ingest_start(test->store, &ingest, &test->ingest, &test->error), SJ_OK);
+    assert_int_equal(sj_sinks_open(&test->sinks, &sj_sqlite_sink, &store, &test->error), SJ_OK);
+    assert_int_equal(sj_ingest_start(&test->sinks, &ingest, &test->ingest, &test->error), SJ_OK);
 }
 
 static void stop_collector(fixture *test)
 {
     sj_ingest_stop(test->ingest);
-    sj_store_close(test->store);
+    sj_sinks_close(&test->sinks);
     test->ingest = NULL;
-    test->store = NULL;
 }
 
 static void start_uplink_over(fixture *test, const sj_channel_kind *channel, unsigned url)
