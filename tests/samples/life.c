@@ -1,5 +1,6 @@
-/* What the life of a program holds besides calls: each part is told with its outcome, which must be
- * the same whether the program is recorded or not. `life PART`; `life plugin FILE` loads a module.
+/* What happens in a program besides calls: each part prints its outcome, which must be the same
+ * whether the program is recorded or not. `life PART`; `life plugin FILE` loads a module, `life
+ * threads ROUNDS` and `life storm SIGNALS` say how much.
  */
 #define _GNU_SOURCE
 #include <dlfcn.h>
@@ -103,11 +104,11 @@ static void *thread_spins(void *unused)
     return NULL;
 }
 
-static int part_threads(void)
+static int part_threads(int rounds)
 {
     static void *(*const bodies[])(void *) = {thread_exits, thread_waits, thread_spins};
     long sum = 0;
-    for (int round = 0; round < 60; round++) {
+    for (int round = 0; round < rounds; round++) {
         pthread_t thread;
         void *result;
         atomic_store(&started, 0);
@@ -324,13 +325,13 @@ static void on_alarm(int number)
     handled++;
 }
 
-static int part_storm(void)
+static int part_storm(int signals)
 {
     struct sigaction action = {.sa_handler = on_alarm, .sa_flags = SA_RESTART | SA_NODEFER};
     sigaction(SIGALRM, &action, NULL);
     ualarm(200, 200);
     long sum = 0;
-    while (handled < 500) {
+    while (handled < signals) {
         sum |= life_work(500) != 374750;
     }
     ualarm(0, 0);
@@ -438,7 +439,7 @@ KEPT static int life_nested(int depth)
 static int run_part(const char *self, const char *part, const char *argument)
 {
     if (strcmp(part, "threads") == 0) {
-        return part_threads();
+        return part_threads(argument != NULL ? atoi(argument) : 60);
     } else if (strcmp(part, "crowd") == 0) {
         return part_crowd();
     } else if (strcmp(part, "children") == 0) {
@@ -448,7 +449,7 @@ static int run_part(const char *self, const char *part, const char *argument)
     } else if (strcmp(part, "signals") == 0) {
         return part_signals();
     } else if (strcmp(part, "storm") == 0) {
-        return part_storm();
+        return part_storm(argument != NULL ? atoi(argument) : 500);
     } else if (strcmp(part, "stacks") == 0) {
         return part_stacks();
     } else if (strcmp(part, "nested") == 0) {

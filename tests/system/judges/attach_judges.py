@@ -2,10 +2,10 @@
 """The judges of the engine (judge_*.py) are attached to and left at random moments while they work:
 nginx under load, redis-server under redis-benchmark and while it saves in forked children, git, the
 sqlite3 shell over its long script, CPython's own tests, exceptions, threads, signals and coroutines.
-They tell what they tell without, every byte of their code is as
-before, and gdb attaches before and after. attach_judges.py BUILD_FOLDER [JUDGE...]; SJ_SEED=N repeats a
-run. With SJ_LONG=1 each workload is repeated for two minutes, CPython's tests in any order for
-fifteen."""
+They print and return what they do unattached, every byte of their code is as before, and gdb attaches
+before and after. A workload that ends before it is met is doubled. attach_judges.py BUILD_FOLDER
+[JUDGE...]; SJ_SEED=N repeats a run. With SJ_LONG=1 each workload is repeated for two minutes, CPython's
+tests in any order for fifteen."""
 import contextlib
 import os
 import random
@@ -17,7 +17,8 @@ import time
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "support"))
 import judge_nginx
 import judge_redis
-from attaching import (attach, attach_meanwhile, check_left, code_bytes, run_attached, run_plain)
+from attaching import (attach, attach_meanwhile, check_left, code_bytes, run_attached, run_plain,
+                       until_met)
 from judge_git import history
 from judge_python import LONG
 from judge_sqlite import SCRIPT
@@ -29,23 +30,26 @@ LONG_SECONDS = 120
 LONG_CPYTHON_SECONDS = 900
 
 
-def judge(sojourn, name, command, modules, chance, stdin=None, **options):
-    """Attached to again and again; runs that are too short to be met are repeated."""
-    expected, plain = run_plain(command, stdin, **options)
-    rounds = calls = 0
+def judge(sojourn, name, workload, modules, chance):
+    """Attached to again and again; workload(size) is a command and the file that it reads, or None."""
     words = [word for module in modules for word in ("--module", module)]
     until = time.monotonic() + LONG_SECONDS
-    for run in range(40 if IS_LONG else 10):
-        if IS_LONG and calls > 0 and time.monotonic() > until:
-            break
-        digest, status, met, made = run_attached(sojourn, command, chance, words, stdin, **options)
-        check((digest, status) == expected,
-              f"{name} ends with {status}, unattached with {expected[1]}, or says something else")
-        rounds, calls = rounds + met, calls + made
-        if calls > 0 and not IS_LONG:
-            break
-    check(calls > 0, f"{name} was never met: {rounds} rounds, {calls} calls")
-    print(f"{name}: {plain:.1f} s plain, {rounds} rounds, {calls} calls", flush=True)
+
+    def judge_once(size):
+        command, stdin = workload(size)
+        expected, plain = run_plain(command, stdin)
+        rounds = calls = 0
+        for _ in range(40 if IS_LONG else 1):
+            digest, status, met, made = run_attached(sojourn, command, chance, words, stdin)
+            check((digest, status) == expected,
+                  f"{name} ends with {status}, unattached with {expected[1]}, or says something else")
+            rounds, calls = rounds + met, calls + made
+            if time.monotonic() > until:
+                break
+        print(f"{name}, size {size}: {plain:.1f} s plain, {rounds} rounds, {calls} calls", flush=True)
+        return rounds, calls
+
+    until_met(judge_once)
 
 
 def gdb_attaches(pid, when):
@@ -78,15 +82,16 @@ def judge_server(sojourn, chance):
         load = subprocess.Popen(["ab", "-q", "-n", "10000000", "-c", "8",
                                  f"http://127.0.0.1:{port}/middle.txt"],
                                 stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-        calls = 0
-        for i in range(60 if IS_LONG else 3):
+        calls = rounds = 0
+        while rounds < (60 if IS_LONG else 3) or (calls <= 1000 and rounds < 600):
             time.sleep(chance.uniform(0, 0.1))
             done, summary = attach(sojourn, worker, sojourn.path("nginx.db"),
                                    ["--for", f"{chance.randrange(20, 80)}ms", "--libs"])
-            check(done.returncode == 0, f"nginx, round {i}: {done}")
+            check(done.returncode == 0, f"nginx, round {rounds}: {done}")
             check_left(code, worker, "nginx")
             calls += summary["calls"]
-            check(try_fetch(port) == answers, f"nginx answers otherwise in round {i}")
+            check(try_fetch(port) == answers, f"nginx answers otherwise in round {rounds}")
+            rounds += 1
         check(load.poll() is None, "the load has ended early")
         load.kill()
         load.wait()
@@ -107,66 +112,86 @@ def try_fetch(port):
 
 
 def judge_git(sojourn, chance):
-    origin = sojourn.path("origin.git")
-    subprocess.run(["git", "init", "-q", "--bare", "-b", "main", origin], check=True)
-    subprocess.run(["git", "-C", origin, "fast-import", "--quiet"], text=True, check=True,
-                   input="".join(history(3000 if IS_LONG else 400)))
     commands = {"log": ["log", "-p", "-C", "--find-copies-harder", "--word-diff", "--stat",
                         "--graph", "main"],
                 "fsck": ["fsck", "--full", "--strict", "--no-progress"]}
     for name, words in commands.items() if IS_LONG else [("log", commands["log"])]:
-        judge(sojourn, f"git {name}", ["git", "-C", origin, *words], ("git", "libz.so*"), chance)
+        def workload(size, words=words):
+            commits = (3000 if IS_LONG else 200) * size
+            origin = sojourn.path(f"origin-{commits}.git")
+            if not os.path.exists(origin):
+                subprocess.run(["git", "init", "-q", "--bare", "-b", "main", origin], check=True)
+                subprocess.run(["git", "-C", origin, "fast-import", "--quiet"], text=True, check=True,
+                               input="".join(history(commits)))
+            return ["git", "-C", origin, *words], None
+
+        judge(sojourn, f"git {name}", workload, ("git", "libz.so*"), chance)
 
 
 def judge_redis_server(sojourn, chance):
-    @contextlib.contextmanager
-    def meanwhile(pid):
-        with attach_meanwhile(sojourn, pid, chance, ["--libs"]) as met:
-            yield
-        check(met.calls > 1000, f"redis-server was never met: {met.rounds} rounds, {met.calls} calls")
-        print(f"redis-server: {met.rounds} rounds, {met.calls} calls", flush=True)
+    def judge_once(size):
+        rounds = []
 
-    requests = "3000" if IS_LONG else "300"  # each of some twenty kinds
-    plain = judge_redis.one_run(sojourn, sojourn.path("redis-plain"), requests, None)
-    for run in range(3 if IS_LONG else 1):
-        met = judge_redis.one_run(sojourn, sojourn.path(f"redis-{run}"), requests, None, meanwhile)
-        compare("redis-server's answers", plain, met)
+        @contextlib.contextmanager
+        def meanwhile(pid):
+            with attach_meanwhile(sojourn, pid, chance, ["--libs"]) as met:
+                rounds.append(met)
+                yield
+
+        requests = str((3000 if IS_LONG else 300) * size)  # each of some twenty kinds
+        plain = judge_redis.one_run(sojourn, sojourn.path(f"redis-plain-{size}"), requests, None)
+        for run in range(3 if IS_LONG else 1):
+            met = judge_redis.one_run(sojourn, sojourn.path(f"redis-{size}-{run}"), requests, None,
+                                      meanwhile)
+            compare("redis-server's answers", plain, met)
+        sums = sum(met.rounds for met in rounds), sum(met.calls for met in rounds)
+        print(f"redis-server, size {size}: {sums[0]} rounds, {sums[1]} calls", flush=True)
+        return sums
+
+    until_met(judge_once, least_calls=1000)
 
 
 def judge_cpython(sojourn, name, chance):
     """Only the verdict is compared: the tests print times."""
-    command = ["/usr/bin/python3.11", "-m", "test", "-q", name]
-    try:
-        plain = subprocess.run(command, capture_output=True, check=False, timeout=300)
-    except subprocess.TimeoutExpired:
-        check(IS_LONG, f"{name} takes too long without anybody attaching")
-        print(f"CPython's {name}: left out, it takes too long here", flush=True)
-        return
-    calls = 0
-    for _ in range(1 if IS_LONG else 20):  # it may be too short to be met at once
+    def judge_once(size):
+        command = ["/usr/bin/python3.11", "-m", "test", "-q", *[name] * size]
+        try:
+            plain = subprocess.run(command, capture_output=True, check=False, timeout=300)
+        except subprocess.TimeoutExpired:
+            check(IS_LONG, f"{name} takes too long without anybody attaching")
+            print(f"CPython's {name}: left out, it takes too long here", flush=True)
+            return 0, 0
         _, status, rounds, calls = run_attached(sojourn, command, chance,
                                                 ["--module", "python3.11"], forks_threads=True)
         check(status == plain.returncode, f"{name}: {status}, unattached {plain.returncode}")
-        if calls > 0:
-            break
-    check(IS_LONG or calls > 0, f"{name} was never met")
-    print(f"CPython's {name}: {rounds} rounds, {calls} calls", flush=True)
+        print(f"CPython's {name}, {size} times: {rounds} rounds, {calls} calls", flush=True)
+        return rounds, calls
+
+    # In the long form some of the many tests are too short, or take too long here.
+    until_met(judge_once, *(0, 0) if IS_LONG else ())
 
 
 def judge_samples(sojourn, chance):
     build = os.path.dirname(os.path.dirname(sojourn.program))
     samples = os.path.join(build, "tests/samples/gcc-O2")
-    judge(sojourn, "throws", [os.path.join(samples, "throws"), "20000" if IS_LONG else "2500"],
-          ("throws", "libstdc++*", "libgcc_s*"), chance)
-    for part in ("threads", "storm") if IS_LONG else ("storm",):
-        judge(sojourn, f"life {part}", [os.path.join(samples, "life"), part], ("life",), chance)
+    counts = {"throws": (2500, 20000), "life threads": (60, 60), "life storm": (500, 500)}
+    modules = {"throws": ("throws", "libstdc++*", "libgcc_s*")}
+    for name in counts if IS_LONG else ("throws", "life storm"):
+        program, *part = name.split()
+        judge(sojourn, name,
+              lambda size: ([os.path.join(samples, program), *part, str(counts[name][IS_LONG] * size)],
+                            None),
+              modules.get(name, (program,)), chance)
 
 
 def judge_sqlite(sojourn, chance):
-    script = sojourn.path("script.sql")
-    with open(script, "w", encoding="utf-8") as file:
-        file.write(SCRIPT.format(rows=200000 if IS_LONG else 10000))
-    judge(sojourn, "sqlite3", ["sqlite3", ":memory:"], ("sqlite3", "libsqlite3*"), chance, script)
+    def workload(size):
+        script = sojourn.path("script.sql")
+        with open(script, "w", encoding="utf-8") as file:
+            file.write(SCRIPT.format(rows=(200000 if IS_LONG else 5000) * size))
+        return ["sqlite3", ":memory:"], script
+
+    judge(sojourn, "sqlite3", workload, ("sqlite3", "libsqlite3*"), chance)
 
 
 def judge_python(sojourn, chance):

@@ -244,3 +244,16 @@ def run_plain(command, stdin=None, **options):
         done = subprocess.run(command, stdin=given, stdout=subprocess.PIPE,
                               stderr=subprocess.STDOUT, check=False, **options)
     return (hashlib.sha256(done.stdout).hexdigest(), done.returncode), time.monotonic() - start
+
+
+def until_met(work, least_rounds=1, least_calls=1):
+    """work(size) runs a workload of that size and returns in how many rounds it was attached to, and
+    the calls recorded meanwhile. A fast machine may end it before anything has attached: the size is
+    doubled until the sums suffice."""
+    rounds = calls = 0
+    for doublings in range(12):
+        met, made = work(1 << doublings)
+        rounds, calls = rounds + met, calls + made
+        if rounds >= least_rounds and calls >= least_calls:
+            return
+    check(False, f"{rounds} rounds and {calls} calls in up to {1 << doublings} times the workload")
