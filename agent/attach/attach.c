@@ -368,8 +368,7 @@ static sj_status bind_references(sj_attach *attach, sj_error *error)
     }
     if (status == SJ_OK && atomic_load(&attach->agent.state.binding) != SJ_AGENT_STATE_BOUND) {
         return sj_fail(error, SJ_EUNSUPPORTED,
-                       "process %d has no Objective-C dispatcher that could be led elsewhere "
-                       "(--objc dispatch)",
+                       "process %d has no dispatcher of messages that could be replaced",
                        (int)attach->target.pid);
     }
     return status == SJ_OK ? SJ_OK

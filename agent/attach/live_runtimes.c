@@ -1,22 +1,23 @@
 #include "agent/attach/live_runtimes.h"
 
+#include "agent/runtimes/runtime.h"
+
 #include <limits.h>
 #include <stdio.h>
 #include <string.h>
 
-static bool is_mono(const char *path)
+static bool is_bound(const char *path)
 {
-    static const char *const names[] = {"mono-sgen", "mono-boehm", "libmonosgen-", "libmonoboehm-"};
     const char *slash = strrchr(path, '/');
-    for (size_t i = 0; slash != NULL && i < sizeof(names) / sizeof(names[0]); i++) {
-        if (strncmp(slash + 1, names[i], strlen(names[i])) == 0) {
+    for (size_t i = 0; slash != NULL && i < SJ_RUNTIMES; i++) {
+        if (sj_runtimes[i]->binds_attached && sj_runtime_has_file(sj_runtimes[i], slash + 1)) {
             return true;
         }
     }
     return false;
 }
 
-bool sj_live_runtimes_has_mono(pid_t pid)
+bool sj_live_runtimes_are_bound(pid_t pid)
 {
     char line[PATH_MAX + 128];
     bool found = false;
@@ -24,7 +25,7 @@ bool sj_live_runtimes_has_mono(pid_t pid)
     FILE *maps = fopen(line, "re");
     while (maps != NULL && !found && fgets(line, sizeof(line), maps) != NULL) {
         const char *path = strchr(line, '/');
-        found = path != NULL && is_mono(path);
+        found = path != NULL && is_bound(path);
     }
     if (maps != NULL) {
         fclose(maps);

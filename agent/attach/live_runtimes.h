@@ -5,8 +5,8 @@
 #include <stdbool.h>
 #include <sys/types.h>
 
-/* sj_live_runtimes_has_mono returns whether a process runs Mono or embeds it; false also when that
- * cannot be read. */
-bool sj_live_runtimes_has_mono(pid_t pid);
+/* sj_live_runtimes_are_bound returns whether a process has a runtime whose monitor is to run
+ * whatever the policy asks for (sj_runtime.binds_attached); false also when that cannot be read. */
+bool sj_live_runtimes_are_bound(pid_t pid);
 
 #endif

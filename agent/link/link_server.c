@@ -198,8 +198,8 @@ static sj_status answer_methods(sj_link_server *server, link_client *client, sj_
     const uint8_t *lineage = sj_reader_take(reader, methods.lineage_bytes);
     const uint8_t *names = sj_reader_take(reader, methods.names_bytes);
     const uint8_t *left_alone = sj_reader_take(reader, methods.count);
-    const sj_container_reader *language = sj_container_reader_of(methods.language);
-    if (!is_terminated(lineage, methods.lineage_bytes) || left_alone == NULL || language == NULL ||
+    const sj_runtime *runtime = sj_runtime_of_language(methods.language);
+    if (!is_terminated(lineage, methods.lineage_bytes) || left_alone == NULL || runtime == NULL ||
         strlen((const char *)lineage) > CLASS_BYTES || methods.count > SJ_METHOD_GROUP_MAX ||
         !is_terminated(names, methods.names_bytes)) {
         return SJ_ECORRUPT;
@@ -207,9 +207,9 @@ static sj_status answer_methods(sj_link_server *server, link_client *client, sj_
     for (uint32_t i = 0; i < methods.count; i++) {
         wanted[i] = left_alone[i] == 0;
     }
-    snprintf(path, sizeof(path), "%s:%s", language->name, (const char *)lineage);
+    snprintf(path, sizeof(path), "%s:%s", runtime->prefix, (const char *)lineage);
     const sj_slice slice = {.data = names, .size = methods.names_bytes};
-    if (methods.language == SJ_LINK_LANGUAGE_OBJC) {
+    if (runtime->has_lineages) {
         SJ_TRY(sj_registry_learn_class(server->options.registry, client->process,
                                        (sj_slice){.data = lineage, .size = methods.lineage_bytes}));
     }

@@ -1,7 +1,5 @@
 #include "agent/policy/class_filter.h"
 
-#include "agent/runtimes/runtime.h"
-
 #include <string.h>
 
 enum { ANCESTORS_MAX = 64 };
@@ -19,6 +17,7 @@ void sj_class_filter_free(sj_class_filter *filter)
     free_patterns(filter->excluded);
     free_patterns(filter->selectors);
     free_patterns(filter->ancestors);
+    free_patterns(filter->system);
 }
 
 bool sj_class_filter_needs_classes(const sj_class_filter *filter)
@@ -50,6 +49,33 @@ static bool is_system(const sj_class_filter *filter, const char *name)
     return find_class(filter, name, &class) ? class.is_system : sj_runtimes_is_system_class(name);
 }
 
+bool sj_class_filter_wants_class(const sj_class_filter *filter, const char *name)
+{
+    return (filter->class_count == 0 ||
+            sj_pattern_matches_any(filter->classes, filter->class_count, name)) &&
+           !sj_pattern_matches_any(filter->excluded, filter->excluded_count, name);
+}
+
+bool sj_class_filter_is_system(const sj_class_filter *filter, const sj_runtime *runtime,
+                               const char *name)
+{
+    return filter->has_system ? sj_pattern_matches_any(filter->system, filter->system_count, name)
+                              : runtime->is_system_class != NULL && runtime->is_system_class(name);
+}
+
+bool sj_class_filter_same(const sj_class_filter *left, const sj_class_filter *right)
+{
+    return left->without_system == right->without_system && left->has_system == right->has_system &&
+           sj_pattern_same(left->classes, left->class_count, right->classes, right->class_count) &&
+           sj_pattern_same(left->excluded, left->excluded_count, right->excluded,
+                           right->excluded_count) &&
+           sj_pattern_same(left->selectors, left->selector_count, right->selectors,
+                           right->selector_count) &&
+           sj_pattern_same(left->ancestors, left->ancestor_count, right->ancestors,
+                           right->ancestor_count) &&
+           sj_pattern_same(left->system, left->system_count, right->system, right->system_count);
+}
+
 bool sj_class_filter_wants(const sj_class_filter *filter, const char *name)
 {
     sj_method_parts parts;
@@ -58,15 +84,11 @@ bool sj_class_filter_wants(const sj_class_filter *filter, const char *name)
         !sj_runtimes[runtime]->split_method(name, &parts)) {
         return true;
     }
-    if (filter->class_count != 0 &&
-        !sj_pattern_matches_any(filter->classes, filter->class_count, parts.class)) {
-        return false;
-    }
     if (filter->selector_count != 0 &&
         !sj_pattern_matches_any(filter->selectors, filter->selector_count, parts.selector)) {
         return false;
     }
-    return !sj_pattern_matches_any(filter->excluded, filter->excluded_count, parts.class) &&
+    return sj_class_filter_wants_class(filter, parts.class) &&
            (filter->ancestor_count == 0 || descends_from_listed(filter, parts.class)) &&
            !(filter->without_system && is_system(filter, parts.class));
 }

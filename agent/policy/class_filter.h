@@ -7,6 +7,7 @@
 
 #include "agent/policy/pattern.h"
 #include "agent/runtimes/class_table.h"
+#include "agent/runtimes/runtime.h"
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -22,6 +23,10 @@ typedef struct sj_class_filter {
     size_t selector_count;
     sj_pattern ancestors[SJ_CLASS_PATTERNS]; /* only these classes and what descends from them */
     size_t ancestor_count;
+    sj_pattern
+        system[SJ_CLASS_PATTERNS]; /* the system's, in place of what is_system_class guesses */
+    size_t system_count;
+    bool has_system;     /* `system` holds, also when it is empty */
     bool without_system; /* not what a system library defines, nor what is_system_class guesses */
     sj_class_find find;  /* NULL: nothing is known of any class */
     void *context;       /* of `find`; borrowed */
@@ -34,5 +39,14 @@ bool sj_class_filter_needs_classes(const sj_class_filter *filter);
 
 /* sj_class_filter_wants decides on a method; what is no method is wanted. */
 bool sj_class_filter_wants(const sj_class_filter *filter, const char *name);
+
+/* sj_class_filter_wants_class decides on a class before it has methods, by its name alone; which
+ * are the system's says sj_class_filter_is_system. */
+bool sj_class_filter_wants_class(const sj_class_filter *filter, const char *name);
+bool sj_class_filter_is_system(const sj_class_filter *filter, const sj_runtime *runtime,
+                               const char *name);
+
+/* sj_class_filter_same compares what two filters ask for. */
+bool sj_class_filter_same(const sj_class_filter *left, const sj_class_filter *right);
 
 #endif

@@ -125,3 +125,14 @@ bool sj_pattern_matches_symbol(const sj_pattern *pattern, const char *symbol)
     sj_demangle(symbol, name, sizeof(name));
     return sj_pattern_matches(pattern, name) || matches_bare(pattern, name);
 }
+
+bool sj_pattern_same(const sj_pattern *left, size_t left_count, const sj_pattern *right,
+                     size_t right_count)
+{
+    for (size_t i = 0; i < left_count && left_count == right_count; i++) {
+        if (strcmp(left[i].text, right[i].text) != 0) {
+            return false;
+        }
+    }
+    return left_count == right_count;
+}

@@ -34,4 +34,8 @@ bool sj_pattern_matches_any(const sj_pattern *patterns, size_t count, const char
  * whole of it, and without its parameters. */
 bool sj_pattern_matches_symbol(const sj_pattern *pattern, const char *symbol);
 
+/* sj_pattern_same compares two lists of patterns. */
+bool sj_pattern_same(const sj_pattern *left, size_t left_count, const sj_pattern *right,
+                     size_t right_count);
+
 #endif

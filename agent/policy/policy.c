@@ -367,7 +367,6 @@ static sj_status read_document(sj_policy_reader *reader, json_t *root)
                                          {"modules", read_modules},
                                          {"functions", read_functions},
                                          {"sources", read_sources},
-                                         {"java", sj_policy_read_java},
                                          {"calls", read_calls},
                                          {"values", sj_policy_read_values},
                                          {"profile", read_profile},

@@ -51,9 +51,6 @@ SJ_MUST_CHECK sj_status sj_policy_patterns(sj_policy_reader *reader, json_t *lis
                                            sj_pattern *patterns, size_t capacity, size_t *count);
 SJ_MUST_CHECK sj_status sj_policy_boolean(sj_policy_reader *reader, json_t *value, bool *is_true);
 
-/* sj_policy_read_java reads what is asked of Java (policy_java.c). */
-SJ_MUST_CHECK sj_status sj_policy_read_java(sj_policy_reader *reader, json_t *value);
-
 /* sj_policy_read_runtime reads the part about row `runtime` of sj_runtimes (policy_runtimes.c). */
 SJ_MUST_CHECK sj_status sj_policy_read_runtime(sj_policy_reader *reader, size_t runtime,
                                                json_t *value);

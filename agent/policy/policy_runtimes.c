@@ -1,4 +1,4 @@
-/* The parts of a policy that are about runtimes: each has the same keys, under its name. */
+/* The parts of a policy that are about runtimes: each has its keys under its name. */
 #include "agent/policy/policy_reader.h"
 
 static sj_runtime_selection *runtime_of(sj_policy_reader *reader)
@@ -61,6 +61,14 @@ static sj_status read_system(sj_policy_reader *reader, json_t *value)
     return SJ_OK;
 }
 
+static sj_status read_system_patterns(sj_policy_reader *reader, json_t *value)
+{
+    sj_class_filter *filter = filter_of(reader);
+    filter->has_system = true;
+    return sj_policy_patterns(reader, value, filter->system, SJ_CLASS_PATTERNS,
+                              &filter->system_count);
+}
+
 sj_status sj_policy_read_runtime(sj_policy_reader *reader, size_t runtime, json_t *value)
 {
     enum { PATCHED_KEYS = 2 }; /* of runtimes whose methods are patched or dispatched */
@@ -71,7 +79,13 @@ sj_status sj_policy_read_runtime(sj_policy_reader *reader, size_t runtime, json_
                                          {"subclasses_of", read_subclasses},
                                          {"selectors", read_selectors},
                                          {"system", read_system}};
+    static const sj_policy_key of_classes[] = {
+        {"classes", read_classes}, {"exclude", read_exclude}, {"system", read_system_patterns}};
     reader->runtime = runtime;
+    if (sj_runtimes[runtime]->filters_classes) {
+        return sj_policy_object(reader, value, of_classes,
+                                sizeof(of_classes) / sizeof(of_classes[0]));
+    }
     const size_t first = sj_runtimes[runtime]->dispatch_bit != 0 ? 0 : PATCHED_KEYS;
     return sj_policy_object(reader, value, keys + first, sizeof(keys) / sizeof(keys[0]) - first);
 }

@@ -43,7 +43,6 @@ void sj_selection_free(sj_selection *selection)
     for (size_t i = 0; i < SJ_RUNTIMES; i++) {
         sj_class_filter_free(&selection->runtimes[i].classes);
     }
-    sj_java_filter_free(&selection->java);
     sj_value_rules_free(selection->values);
     selection->values = NULL;
 }
@@ -91,7 +90,7 @@ static bool is_untouchable(const char *path)
 static bool is_dispatcher(const sj_selection *selection, const char *name)
 {
     for (size_t i = 0; i < SJ_RUNTIMES; i++) {
-        if (selection->runtimes[i].dispatch && starts_with(name, sj_runtimes[i]->library)) {
+        if (selection->runtimes[i].dispatch && sj_runtime_has_file(sj_runtimes[i], name)) {
             return true;
         }
     }
@@ -100,10 +99,12 @@ static bool is_dispatcher(const sj_selection *selection, const char *name)
 
 bool sj_selection_is_launcher(const char *path)
 {
-    static const char *const names[] = {"mono", "mono-sgen", "mono-boehm"};
-    for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
-        if (strcmp(file_name(path), names[i]) == 0) {
-            return true;
+    for (size_t i = 0; i < SJ_RUNTIMES; i++) {
+        const char *const *name = sj_runtimes[i]->launchers;
+        for (; name != NULL && *name != NULL; name++) {
+            if (strcmp(file_name(path), *name) == 0) {
+                return true;
+            }
         }
     }
     return false;
@@ -169,48 +170,28 @@ bool sj_selection_wants_method(const sj_selection *selection, const char *name)
            sj_class_filter_wants(&selection->runtimes[runtime].classes, name);
 }
 
-bool sj_selection_wants_class(const sj_selection *selection, const char *name, bool is_system)
+bool sj_selection_wants_class(const sj_selection *selection, sj_link_language language,
+                              const char *name, bool is_system)
 {
+    const sj_class_filter *filter = &selection->runtimes[language].classes;
     return (selection->all_libraries ||
-            !(is_system || sj_java_filter_is_system(&selection->java, name))) &&
-           sj_java_filter_wants(&selection->java, name);
-}
-
-static bool same_patterns(const sj_pattern *left, size_t left_count, const sj_pattern *right,
-                          size_t right_count)
-{
-    for (size_t i = 0; i < left_count && left_count == right_count; i++) {
-        if (strcmp(left[i].text, right[i].text) != 0) {
-            return false;
-        }
-    }
-    return left_count == right_count;
+            !(is_system || sj_class_filter_is_system(filter, sj_runtimes[language], name))) &&
+           sj_class_filter_wants_class(filter, name);
 }
 
 bool sj_selection_same_modules(const sj_selection *left, const sj_selection *right)
 {
     return left->all_libraries == right->all_libraries &&
-           same_patterns(left->modules, left->module_count, right->modules, right->module_count) &&
-           same_patterns(left->modules_excluded, left->modules_excluded_count,
-                         right->modules_excluded, right->modules_excluded_count);
-}
-
-static bool same_classes(const sj_class_filter *left, const sj_class_filter *right)
-{
-    return left->without_system == right->without_system &&
-           same_patterns(left->classes, left->class_count, right->classes, right->class_count) &&
-           same_patterns(left->excluded, left->excluded_count, right->excluded,
-                         right->excluded_count) &&
-           same_patterns(left->selectors, left->selector_count, right->selectors,
-                         right->selector_count) &&
-           same_patterns(left->ancestors, left->ancestor_count, right->ancestors,
-                         right->ancestor_count);
+           sj_pattern_same(left->modules, left->module_count, right->modules,
+                           right->module_count) &&
+           sj_pattern_same(left->modules_excluded, left->modules_excluded_count,
+                           right->modules_excluded, right->modules_excluded_count);
 }
 
 static bool same_runtimes(const sj_selection *left, const sj_selection *right)
 {
     for (size_t i = 0; i < SJ_RUNTIMES; i++) {
-        if (!same_classes(&left->runtimes[i].classes, &right->runtimes[i].classes)) {
+        if (!sj_class_filter_same(&left->runtimes[i].classes, &right->runtimes[i].classes)) {
             return false;
         }
     }
@@ -219,16 +200,15 @@ static bool same_runtimes(const sj_selection *left, const sj_selection *right)
 
 bool sj_selection_same(const sj_selection *left, const sj_selection *right)
 {
-    return left->library_calls == right->library_calls &&
-           sj_java_filter_same(&left->java, &right->java) &&
-           sj_selection_same_modules(left, right) &&
-           same_patterns(left->functions, left->function_count, right->functions,
-                         right->function_count) &&
-           same_patterns(left->excluded, left->excluded_count, right->excluded,
-                         right->excluded_count) &&
-           same_patterns(left->sources, left->source_count, right->sources, right->source_count) &&
-           same_patterns(left->sources_excluded, left->sources_excluded_count,
-                         right->sources_excluded, right->sources_excluded_count) &&
+    return left->library_calls == right->library_calls && sj_selection_same_modules(left, right) &&
+           sj_pattern_same(left->functions, left->function_count, right->functions,
+                           right->function_count) &&
+           sj_pattern_same(left->excluded, left->excluded_count, right->excluded,
+                           right->excluded_count) &&
+           sj_pattern_same(left->sources, left->source_count, right->sources,
+                           right->source_count) &&
+           sj_pattern_same(left->sources_excluded, left->sources_excluded_count,
+                           right->sources_excluded, right->sources_excluded_count) &&
            same_runtimes(left, right) && sj_value_rules_same(left->values, right->values);
 }
 
@@ -257,6 +237,29 @@ uint32_t sj_selection_dispatch_bits(const sj_selection *selection)
     uint32_t bits = 0;
     for (size_t i = 0; i < SJ_RUNTIMES; i++) {
         bits |= selection->runtimes[i].dispatch ? sj_runtimes[i]->dispatch_bit : 0;
+    }
+    return bits;
+}
+
+static bool names_any(const sj_selection *selection, const char *const *endings)
+{
+    for (size_t i = 0; i < selection->module_count; i++) {
+        for (const char *const *ending = endings; ending != NULL && *ending != NULL; ending++) {
+            if (strstr(selection->modules[i].text, *ending) != NULL) {
+                return true;
+            }
+        }
+    }
+    return false;
+}
+
+uint32_t sj_selection_runtime_bits(const sj_selection *selection)
+{
+    uint32_t bits = sj_selection_dispatch_bits(selection);
+    for (size_t i = 0; i < SJ_RUNTIMES; i++) {
+        const sj_runtime *runtime = sj_runtimes[i];
+        const bool with_system = selection->all_libraries || names_any(selection, runtime->endings);
+        bits |= runtime->monitor_bit | (with_system ? runtime->system_bit : 0);
     }
     return bits;
 }

@@ -6,7 +6,6 @@
 #define SJ_AGENT_POLICY_SELECTION_H
 
 #include "agent/policy/class_filter.h"
-#include "agent/policy/java_filter.h"
 #include "agent/policy/pattern.h"
 #include "agent/policy/value_rules.h"
 #include "agent/runtimes/runtime.h"
@@ -45,8 +44,7 @@ typedef struct sj_selection {
     size_t sources_excluded_count;
     bool library_calls;                         /* calls into libraries are recorded, too */
     sj_runtime_selection runtimes[SJ_RUNTIMES]; /* as sj_runtimes is ordered */
-    sj_java_filter java;
-    sj_value_rules *values; /* of arguments and results; NULL: none */
+    sj_value_rules *values;                     /* of arguments and results; NULL: none */
 } sj_selection;
 
 /* sj_selection_add appends a pattern to one of the lists. SJ_ELIMIT beyond SJ_SELECTION_GLOBS,
@@ -78,9 +76,10 @@ bool sj_selection_wants_source(const sj_selection *selection, const char *file);
 /* sj_selection_names_file returns whether a pattern matches a path or its file name. */
 bool sj_selection_names_file(const sj_pattern *pattern, const char *path);
 
-/* sj_selection_wants_class decides on a Java class by its name (java.lang.String) and by whether
- * the boot or the platform loader defines it. */
-bool sj_selection_wants_class(const sj_selection *selection, const char *name, bool is_system);
+/* sj_selection_wants_class decides on a class of a runtime that filters classes, by its name and by
+ * whether a loader of the system defines it. */
+bool sj_selection_wants_class(const sj_selection *selection, sj_link_language language,
+                              const char *name, bool is_system);
 
 /* sj_selection_wants_method decides on a method that a runtime names, by its name. */
 bool sj_selection_wants_method(const sj_selection *selection, const char *name);
@@ -93,6 +92,9 @@ bool sj_selection_needs_classes(const sj_selection *selection);
 /* sj_selection_dispatch_bits returns the bits of sj_link_runtime of the runtimes whose methods are
  * recorded where they are dispatched; 0: none. */
 uint32_t sj_selection_dispatch_bits(const sj_selection *selection);
+
+/* sj_selection_runtime_bits returns those, and the bits of all that runtimes do in a recording. */
+uint32_t sj_selection_runtime_bits(const sj_selection *selection);
 
 /* sj_selection_set_classes sets what all class filters ask about classes; borrowed. */
 void sj_selection_set_classes(sj_selection *selection, sj_class_find find, void *context);

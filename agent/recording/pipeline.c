@@ -267,32 +267,16 @@ static sj_status start_drain(sj_recording *recording, bool threadless, sj_error 
     return sj_drain_start(&drain, &recording->drain, error);
 }
 
-/* names_assemblies: modules that are asked for may be assemblies, which may have been compiled
- * ahead of time. */
-static bool names_assemblies(const sj_selection *selection)
-{
-    for (size_t i = 0; i < selection->module_count; i++) {
-        const char *text = selection->modules[i].text;
-        if (strstr(text, ".dll") != NULL || strstr(text, ".exe") != NULL) {
-            return true;
-        }
-    }
-    return selection->all_libraries;
-}
-
 /* list_runtimes: what the agent does besides applying plans. Loops are watched in programs that
  * were started with it only: what their calls were led through could not be taken out again. */
 static uint32_t list_runtimes(const sj_recording_options *options)
 {
     const bool watches_loops = options->policy != NULL && options->attach_pid == 0 &&
                                sj_policy_watches_loops(options->policy);
-    return sj_selection_dispatch_bits(&options->selection) |
+    return sj_selection_runtime_bits(&options->selection) |
            (watches_loops ? (uint32_t)SJ_LINK_RUNTIME_LOOPS : 0) |
            (options->selection.library_calls ? (uint32_t)SJ_LINK_RUNTIME_LIBRARY_CALLS : 0) |
-           (uint32_t)SJ_LINK_RUNTIME_MONO | (uint32_t)SJ_LINK_RUNTIME_JVM |
-           (watches_zombies(options) ? (uint32_t)SJ_LINK_RUNTIME_ZOMBIES : 0) |
-           (names_assemblies(&options->selection) ? (uint32_t)SJ_LINK_RUNTIME_MONO_ANEW : 0) |
-           (options->selection.all_libraries ? (uint32_t)SJ_LINK_RUNTIME_JVM_SYSTEM : 0);
+           (watches_zombies(options) ? (uint32_t)SJ_LINK_RUNTIME_ZOMBIES : 0);
 }
 
 static sj_status start_link(sj_recording *recording, const sj_pipeline_options *means,

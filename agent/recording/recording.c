@@ -263,7 +263,7 @@ static sj_status join_process(sj_recording *recording, sj_error *error)
         status = sj_attach_commit(attach, &recording->summary.attach, error);
     }
     if (status == SJ_OK && (sj_selection_dispatch_bits(&recording->options.selection) != 0 ||
-                            sj_live_runtimes_has_mono(pid))) {
+                            sj_live_runtimes_are_bound(pid))) {
         status = sj_attach_bind(attach, error);
     }
     if (status == SJ_OK) {

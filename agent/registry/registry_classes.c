@@ -48,8 +48,9 @@ static bool wants_class(const sj_registry *registry, const sj_link_class *class,
 {
     const sj_selection *selection = registry->options.selection;
     const char *name = path + sizeof(PATH_PREFIX) - 1;
-    return selection == NULL || (sj_selection_wants_module(selection, path, false) &&
-                                 sj_selection_wants_class(selection, name, class->is_system != 0));
+    return selection == NULL ||
+           (sj_selection_wants_module(selection, path, false) &&
+            sj_selection_wants_class(selection, SJ_LINK_LANGUAGE_JVM, name, class->is_system != 0));
 }
 
 static sj_status choose_methods(class_draft *draft)

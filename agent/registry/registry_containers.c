@@ -81,9 +81,9 @@ static sj_status read_methods(sj_registry *registry, const sj_link_container *co
                               const char *path, container_draft *draft)
 {
     char in_root[PATH_MAX];
-    const sj_container_reader *reader = sj_container_reader_of(container->language);
+    const sj_runtime *runtime = sj_runtime_of_language(container->language);
     const sj_slice id = {.data = container->id, .size = container->id_bytes};
-    if (reader == NULL || reader->read == NULL) {
+    if (runtime == NULL || runtime->read_container == NULL) {
         return SJ_ENOTFOUND;
     }
     /* Offset 0 of the strings is the empty name. */
@@ -91,12 +91,12 @@ static sj_status read_methods(sj_registry *registry, const sj_link_container *co
     draft->strings_bytes = 1;
     const char *file = sj_registry_find_file(registry, path, in_root);
     /* A file that cannot be read says so below. */
-    if (reader->read_classes != NULL && registry->options.classes != NULL &&
+    if (runtime->read_container_classes != NULL && registry->options.classes != NULL &&
         sj_selection_needs_classes(registry->options.selection) &&
-        reader->read_classes(file, id, learn_class, registry) == SJ_ENOMEM) {
+        runtime->read_container_classes(file, id, learn_class, registry) == SJ_ENOMEM) {
         return SJ_ENOMEM;
     }
-    const sj_status status = reader->read(file, id, take_method, draft);
+    const sj_status status = runtime->read_container(file, id, take_method, draft);
     if (status == SJ_OK) {
         return draft->count != 0 ? SJ_OK : SJ_EUNSUPPORTED;
     }

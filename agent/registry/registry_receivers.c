@@ -101,7 +101,7 @@ static sj_status send_receivers(sj_registry *registry, uint64_t process,
     if (!sj_runtime_of_method(names->text, &runtime)) {
         return SJ_ECORRUPT;
     }
-    snprintf(path, sizeof(path), "%s:receivers", sj_runtimes[runtime]->name);
+    snprintf(path, sizeof(path), "%s:receivers", sj_runtimes[runtime]->prefix);
     SJ_TRY(sj_method_group_make(NULL, path, text, names->count, wanted, &group));
     const sj_status status =
         sj_registry_add_group(registry, &mapping, group, path, &first_function);

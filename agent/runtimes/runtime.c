@@ -1,15 +1,36 @@
 #include "agent/runtimes/runtime.h"
 
-#include "agent/runtimes/mono/methods.h"
+#include "agent/runtimes/jvm/jvm.h"
 #include "agent/runtimes/mono/mono.h"
 #include "agent/runtimes/objc/objc.h"
 
-const sj_runtime *const sj_runtimes[SJ_RUNTIMES] = {&sj_runtime_objc, &sj_runtime_mono};
+#include <string.h>
+
+const sj_runtime *const sj_runtimes[SJ_RUNTIMES] = {
+    [SJ_LINK_LANGUAGE_OBJC] = &sj_runtime_objc,
+    [SJ_LINK_LANGUAGE_MONO] = &sj_runtime_mono,
+    [SJ_LINK_LANGUAGE_JVM] = &sj_runtime_jvm,
+};
+
+const sj_runtime *sj_runtime_of_language(uint32_t language)
+{
+    return language < SJ_RUNTIMES ? sj_runtimes[language] : NULL;
+}
+
+bool sj_runtime_has_file(const sj_runtime *runtime, const char *file_name)
+{
+    for (const char *const *file = runtime->files; file != NULL && *file != NULL; file++) {
+        if (strncmp(file_name, *file, strlen(*file)) == 0) {
+            return true;
+        }
+    }
+    return false;
+}
 
 bool sj_runtime_of_method(const char *name, size_t *place)
 {
     for (size_t i = 0; i < SJ_RUNTIMES; i++) {
-        if (sj_runtimes[i]->is_method(name)) {
+        if (sj_runtimes[i]->is_method != NULL && sj_runtimes[i]->is_method(name)) {
             *place = i;
             return true;
         }
@@ -20,7 +41,7 @@ bool sj_runtime_of_method(const char *name, size_t *place)
 bool sj_runtimes_is_system_class(const char *name)
 {
     for (size_t i = 0; i < SJ_RUNTIMES; i++) {
-        if (sj_runtimes[i]->is_system_class(name)) {
+        if (sj_runtimes[i]->is_system_class != NULL && sj_runtimes[i]->is_system_class(name)) {
             return true;
         }
     }
@@ -30,7 +51,8 @@ bool sj_runtimes_is_system_class(const char *name)
 bool sj_runtimes_read_live_class(pid_t pid, uint64_t address, sj_live_class *class)
 {
     for (size_t i = 0; i < SJ_RUNTIMES; i++) {
-        if (sj_runtimes[i]->read_live_class(pid, address, class)) {
+        if (sj_runtimes[i]->read_live_class != NULL &&
+            sj_runtimes[i]->read_live_class(pid, address, class)) {
             return true;
         }
     }
@@ -40,7 +62,9 @@ bool sj_runtimes_read_live_class(pid_t pid, uint64_t address, sj_live_class *cla
 sj_status sj_runtimes_find_functions(const sj_elf *elf, sj_runtime_sink sink, void *context)
 {
     for (size_t i = 0; i < SJ_RUNTIMES; i++) {
-        SJ_TRY(sj_runtimes[i]->find_functions(elf, sink, context));
+        if (sj_runtimes[i]->find_functions != NULL) {
+            SJ_TRY(sj_runtimes[i]->find_functions(elf, sink, context));
+        }
     }
     return SJ_OK;
 }
@@ -48,20 +72,9 @@ sj_status sj_runtimes_find_functions(const sj_elf *elf, sj_runtime_sink sink, vo
 sj_status sj_runtimes_find_classes(const sj_elf *elf, sj_runtime_class_sink sink, void *context)
 {
     for (size_t i = 0; i < SJ_RUNTIMES; i++) {
-        SJ_TRY(sj_runtimes[i]->find_classes(elf, sink, context));
+        if (sj_runtimes[i]->find_classes != NULL) {
+            SJ_TRY(sj_runtimes[i]->find_classes(elf, sink, context));
+        }
     }
     return SJ_OK;
-}
-
-static const sj_container_reader readers[SJ_LINK_LANGUAGES] = {
-    [SJ_LINK_LANGUAGE_OBJC] = {.name = "objc"},
-    [SJ_LINK_LANGUAGE_MONO] = {.name = "mono",
-                               .read = sj_mono_read_file,
-                               .read_classes = sj_mono_read_classes},
-    [SJ_LINK_LANGUAGE_JVM] = {.name = "jvm"},
-};
-
-const sj_container_reader *sj_container_reader_of(uint32_t language)
-{
-    return language < SJ_LINK_LANGUAGES ? &readers[language] : NULL;
 }

@@ -15,7 +15,7 @@
 #include <sys/types.h>
 
 enum {
-    SJ_RUNTIMES = 2, /* rows of sj_runtimes */
+    SJ_RUNTIMES = SJ_LINK_LANGUAGES, /* rows of sj_runtimes */
     SJ_LIVE_CLASS_BYTES = 256,
     SJ_METHOD_PART_BYTES = 1024
 };
@@ -52,10 +52,37 @@ typedef struct sj_method_parts {
     char selector[SJ_METHOD_PART_BYTES];
 } sj_method_parts;
 
+/* Takes the name of the method with this token. Tokens come in order, from 1, none left out; the
+ * name is borrowed for the call. */
+typedef sj_status (*sj_container_sink)(void *context, uint32_t token, const char *name);
+
+/* Takes a class and the one that it extends; NULL: none. Borrowed for the call. */
+typedef sj_status (*sj_container_class_sink)(void *context, const char *name, const char *super);
+
+/* Every function may be NULL: the runtime has nothing of the kind. */
 typedef struct sj_runtime {
-    const char *name;      /* key of its part of a policy; prefix of its groups of methods */
-    const char *library;   /* how the file name of its own library begins */
-    uint32_t dispatch_bit; /* sj_link_runtime that records where it dispatches; 0: it cannot */
+    const char *name;   /* key of its part of a policy */
+    const char *prefix; /* of its groups of methods */
+
+    /* How the file names of its own code begin, and the file names of programs that run others';
+     * both end with NULL. */
+    const char *const *files;
+    const char *const *launchers;
+    bool binds_attached; /* its monitor runs in attached processes whatever the policy asks for */
+
+    /* Bits of sj_link_runtime: its monitor, which every recording has; where it records dispatches,
+     * 0: it cannot; what is added when system libraries are recorded, or modules whose names have
+     * one of `endings` in them (ends with NULL). */
+    uint32_t monitor_bit;
+    uint32_t dispatch_bit;
+    uint32_t system_bit;
+    const char *const *endings;
+
+    /* Its filter chooses classes before they have methods: a policy's "system" is a list of
+     * patterns. */
+    bool filters_classes;
+    /* Groups of its methods are lineages of a receiver's class. */
+    bool has_lineages;
 
     /* Hands every function that the runtime's own tables in the file describe to `sink`. SJ_OK also
      * when there are none or the tables are damaged: what cannot be read is left out. SJ_ENOMEM, or
@@ -73,10 +100,26 @@ typedef struct sj_runtime {
     /* Reads what lies at an address of a process, which runs on, as a class; false when it is none.
      */
     bool (*read_live_class)(pid_t pid, uint64_t address, sj_live_class *class);
+
+    /* Its functions come at run time, in containers that files describe: read_container hands every
+     * method that the container at `path` has to `sink`. The file may be anything. SJ_ENOTFOUND,
+     * SJ_EIO; SJ_ECORRUPT: it is no such file, or damaged; SJ_EVERSION: not the one with this
+     * module id; SJ_ELIMIT too many methods; SJ_ENOMEM; or what the sink returned. */
+    sj_status (*read_container)(const char *path, sj_slice id, sj_container_sink sink,
+                                void *context);
+    /* Hands every class that the container has to `sink`, as read_container does methods. */
+    sj_status (*read_container_classes)(const char *path, sj_slice id, sj_container_class_sink sink,
+                                        void *context);
 } sj_runtime;
 
-/* The rows: a policy's parts and a selection's have the same order. */
+/* The rows, in the order of sj_link_language, as a policy's parts and a selection's are. */
 extern const sj_runtime *const sj_runtimes[SJ_RUNTIMES];
+
+/* sj_runtime_of_language returns the row of a language that an agent names; NULL: there is none. */
+const sj_runtime *sj_runtime_of_language(uint32_t language);
+
+/* sj_runtime_has_file tells whether a file is the runtime's own code, by its file name. */
+bool sj_runtime_has_file(const sj_runtime *runtime, const char *file_name);
 
 /* sj_runtime_of_method returns the place in sj_runtimes of the runtime that a method's name belongs
  * to; false: it is no method's. */
@@ -95,28 +138,5 @@ SJ_MUST_CHECK sj_status sj_runtimes_find_functions(const sj_elf *elf, sj_runtime
 /* sj_runtimes_find_classes asks every runtime. As find_classes. */
 SJ_MUST_CHECK sj_status sj_runtimes_find_classes(const sj_elf *elf, sj_runtime_class_sink sink,
                                                  void *context);
-
-/* Takes the name of the method with this token. Tokens come in order, from 1, none left out; the
- * name is borrowed for the call. */
-typedef sj_status (*sj_container_sink)(void *context, uint32_t token, const char *name);
-
-/* Takes a class and the one that it extends; NULL: none. Borrowed for the call. */
-typedef sj_status (*sj_container_class_sink)(void *context, const char *name, const char *super);
-
-/* Of a language whose functions come at run time, in containers that files describe. */
-typedef struct sj_container_reader {
-    const char *name; /* of the language: first part of the names of groups without a file */
-    /* Hands every method that the container at `path` has to `sink`. The file may be anything.
-     * NULL: no file describes the language's containers. SJ_ENOTFOUND, SJ_EIO; SJ_ECORRUPT: it is
-     * no such file, or damaged; SJ_EVERSION: not the one with this module id; SJ_ELIMIT too many
-     * methods; SJ_ENOMEM; or what the sink returned. */
-    sj_status (*read)(const char *path, sj_slice id, sj_container_sink sink, void *context);
-    /* Hands every class that the container has to `sink`, as `read` does methods. */
-    sj_status (*read_classes)(const char *path, sj_slice id, sj_container_class_sink sink,
-                              void *context);
-} sj_container_reader;
-
-/* sj_container_reader_of returns the reader of a language; NULL: it is unknown. */
-const sj_container_reader *sj_container_reader_of(uint32_t language);
 
 #endif

@@ -36,6 +36,7 @@ static void print_classes(const sj_class_filter *filter)
     print_patterns("without", filter->excluded, filter->excluded_count);
     print_patterns("below", filter->ancestors, filter->ancestor_count);
     print_patterns("selectors", filter->selectors, filter->selector_count);
+    print_patterns("system", filter->system, filter->system_count);
     if (filter->without_system) {
         printf("  %-10s %s\n", "classes", "not the system's");
     }
@@ -59,9 +60,6 @@ static void print_filters(const sj_policy *policy)
     for (size_t i = 0; i < SJ_RUNTIMES; i++) {
         print_classes(&selection->runtimes[i].classes);
     }
-    print_patterns("java", selection->java.classes, selection->java.class_count);
-    print_patterns("without", selection->java.excluded, selection->java.excluded_count);
-    print_patterns("java system", selection->java.system, selection->java.system_count);
     print_patterns("threads", policy->threads, policy->thread_count);
     if (policy->max_depth != 0) {
         printf("  %-10s %" PRIu32 "\n", "depth", policy->max_depth);

@@ -14,11 +14,11 @@ enum { SJ_MONO_NAME_BYTES = 1024 }; /* longer names end with "..." */
 SJ_MUST_CHECK sj_status sj_mono_each_method(const sj_assembly *assembly, sj_container_sink sink,
                                             void *context);
 
-/* sj_mono_read_classes is the `read_classes` of sj_container_reader. */
+/* sj_mono_read_classes is the `read_container_classes` of sj_runtime. */
 SJ_MUST_CHECK sj_status sj_mono_read_classes(const char *path, sj_slice id,
                                              sj_container_class_sink sink, void *context);
 
-/* sj_mono_read_file is the `read` of sj_container_reader. */
+/* sj_mono_read_file is the `read_container` of sj_runtime. */
 SJ_MUST_CHECK sj_status sj_mono_read_file(const char *path, sj_slice id, sj_container_sink sink,
                                           void *context);
 

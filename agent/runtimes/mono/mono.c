@@ -1,6 +1,8 @@
 /* Names of methods: Namespace.Class:Method(types), Outer/Inner:Method(types). */
 #include "agent/runtimes/mono/mono.h"
 
+#include "agent/runtimes/mono/methods.h"
+
 #include <string.h>
 
 /* The colon between class and method; NULL: the name is no method's. C++ has two in its place. */
@@ -47,38 +49,24 @@ static bool is_system_class(const char *name)
     return false;
 }
 
+static const char *const files[] = {"mono-sgen", "mono-boehm", "libmonosgen-", "libmonoboehm-",
+                                    NULL};
+static const char *const launchers[] = {"mono", "mono-sgen", "mono-boehm", NULL};
+static const char *const endings[] = {".dll", ".exe", NULL};
+
 /* Methods come at run time: no ELF file tells of them. */
-static sj_status find_functions(const sj_elf *elf, sj_runtime_sink sink, void *context)
-{
-    (void)elf;
-    (void)sink;
-    (void)context;
-    return SJ_OK;
-}
-
-static sj_status find_classes(const sj_elf *elf, sj_runtime_class_sink sink, void *context)
-{
-    (void)elf;
-    (void)sink;
-    (void)context;
-    return SJ_OK;
-}
-
-static bool read_live_class(pid_t pid, uint64_t address, sj_live_class *class)
-{
-    (void)pid;
-    (void)address;
-    (void)class;
-    return false;
-}
-
 const sj_runtime sj_runtime_mono = {
     .name = "mono",
-    .library = "libmonosgen-",
-    .find_functions = find_functions,
-    .find_classes = find_classes,
+    .prefix = "mono",
+    .files = files,
+    .launchers = launchers,
+    .binds_attached = true,
+    .monitor_bit = SJ_LINK_RUNTIME_MONO,
+    .system_bit = SJ_LINK_RUNTIME_MONO_ANEW, /* those libraries are compiled ahead of time */
+    .endings = endings,
     .is_method = is_method,
     .split_method = split_method,
     .is_system_class = is_system_class,
-    .read_live_class = read_live_class,
+    .read_container = sj_mono_read_file,
+    .read_container_classes = sj_mono_read_classes,
 };

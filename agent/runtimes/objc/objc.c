@@ -37,9 +37,13 @@ static bool is_system_class(const char *name)
     return strncmp(name, "NS", 2) == 0 || strncmp(name, "GS", 2) == 0;
 }
 
+static const char *const files[] = {"libobjc.", NULL};
+
 const sj_runtime sj_runtime_objc = {
     .name = "objc",
-    .library = "libobjc.",
+    .prefix = "objc",
+    .files = files,
+    .has_lineages = true,
     .dispatch_bit = SJ_LINK_RUNTIME_OBJC_DISPATCH,
     .find_functions = sj_objc_find_functions,
     .find_classes = sj_objc_find_classes,

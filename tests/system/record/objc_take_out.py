@@ -197,7 +197,7 @@ def dispatch_late(sojourn, program):
 def nothing_to_dispatch(sojourn):
     process = subprocess.Popen(["sleep", "600"])
     done, summary = attach(sojourn, process.pid, sojourn.path("none.db"), ["--objc", "dispatch"])
-    check(summary is None and "no Objective-C dispatcher" in done.stderr, f"sleep: {done}")
+    check(summary is None and "no dispatcher of messages" in done.stderr, f"sleep: {done}")
     check(not any("libsojourn" in path for _, _, _, path in mappings(process.pid)), "it stays")
     process.kill()
     process.wait()

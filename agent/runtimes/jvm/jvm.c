@@ -1,0 +1,24 @@
+/* Classes are chosen by name (java.lang.String, com.acme.Outer$Inner) when they are rewritten. */
+#include "agent/runtimes/jvm/jvm.h"
+
+#include <string.h>
+
+static bool is_system_class(const char *name)
+{
+    static const char *const packages[] = {"java.", "javax.", "jdk.", "sun.", "com.sun."};
+    for (size_t i = 0; i < sizeof(packages) / sizeof(packages[0]); i++) {
+        if (strncmp(name, packages[i], strlen(packages[i])) == 0) {
+            return true;
+        }
+    }
+    return false;
+}
+
+const sj_runtime sj_runtime_jvm = {
+    .name = "java",
+    .prefix = "jvm",
+    .monitor_bit = SJ_LINK_RUNTIME_JVM,
+    .system_bit = SJ_LINK_RUNTIME_JVM_SYSTEM,
+    .filters_classes = true,
+    .is_system_class = is_system_class,
+};

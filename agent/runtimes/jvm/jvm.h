@@ -1,0 +1,9 @@
+/* What is known of Java from outside of the program. */
+#ifndef SJ_AGENT_RUNTIMES_JVM_JVM_H
+#define SJ_AGENT_RUNTIMES_JVM_JVM_H
+
+#include "agent/runtimes/runtime.h"
+
+extern const sj_runtime sj_runtime_jvm;
+
+#endif
