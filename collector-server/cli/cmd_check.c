@@ -85,6 +85,15 @@ static int print_verdict(sqlite3 *database, const sj_compare *compare, double le
                 "were lost; their times are missing\n",
                 (long long)lost[0], (long long)lost[1]);
     }
+    const int64_t folded[2] = {sj_compare_folded_calls(compare, 0),
+                               sj_compare_folded_calls(compare, 1)};
+    if (folded[0] + folded[1] > 0) {
+        fprintf(
+            stderr,
+            "sojourn check: note: %lld calls of the baseline and %lld of what is checked are on "
+            "rare call paths that were folded; functions are compared by caller there\n",
+            (long long)folded[0], (long long)folded[1]);
+    }
     if (samples[0] < NEEDED_SAMPLES || samples[1] < NEEDED_SAMPLES) {
         return sj_command_error(&sj_command_check, SJ_EXIT_INCONCLUSIVE,
                                 "inconclusive: no verdict is possible from %zu and %zu sessions: "

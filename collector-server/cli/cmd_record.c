@@ -189,7 +189,7 @@ static int run_recording(sj_record_values *options, sj_recording *recording, sj_
     }
     const uint64_t file_bytes = embedded != NULL ? size_of_file(options->output) : 0;
     if (embedded != NULL) {
-        (void)sj_quarantine_reason_in(options->output, &summary.session, text->quarantine_reason);
+        sj_session_doubts_read_file(options->output, &summary.session, &text->doubts);
     }
     sj_report_text_summary(text, &summary, file_bytes);
     write_summary(options, &summary, text, file_bytes);

@@ -7,8 +7,9 @@ static int print_sessions(const sj_query_options *options)
         "SELECT s.session_id AS id, lower(substr(hex(s.uuid), 1, 8)) AS uuid, s.state, "
         "strftime('%Y-%m-%d %H:%M:%S', s.started_realtime_ns / 1000000000, 'unixepoch') AS "
         "started_utc, coalesce(format_duration(s.ended_realtime_ns - s.started_realtime_ns), '') "
-        "AS length, s.stored_calls AS calls, s.lost_calls AS lost, s.lost_events, s.stored_bytes "
-        "AS bytes, "
+        "AS length, s.stored_calls AS calls, s.lost_calls AS lost, s.lost_events, s.folded_calls "
+        "AS "
+        "folded, s.stored_bytes AS bytes, "
         "d.name AS device, CASE s.name WHEN '' THEN s.command ELSE s.name END AS session "
         "FROM sessions AS s JOIN devices AS d USING (device_id) "
         "ORDER BY s.started_realtime_ns DESC, s.session_id DESC";

@@ -1,18 +1,26 @@
 #include "collector-server/cli/query_command.h"
 
 #include "collector-server/cli/database_choice.h"
-#include "collector-server/cli/quarantine_reason.h"
+#include "collector-server/cli/session_doubts.h"
 #include "collector-server/query/query.h"
 
 #include <stdlib.h>
 
-/* What is asked for is a sum, mostly, and this session's lack calls. */
-static void warn_if_quarantined(const sj_command *command, sqlite3 *database, int64_t session_id)
+/* What is asked for is a sum, mostly. */
+static void tell_doubts(const sj_command *command, sqlite3 *database, int64_t session_id)
 {
-    char reason[SJ_QUARANTINE_TEXT_BYTES];
-    if (sj_quarantine_reason(database, session_id, reason)) {
+    sj_session_doubts doubts;
+    sj_session_doubts_read(database, session_id, &doubts);
+    if (doubts.quarantine_reason[0] != '\0') {
         fprintf(stderr, "sojourn %s: warning: the aggregates of session %lld lack calls: %s; %s\n",
-                command->name, (long long)session_id, reason, SJ_QUARANTINE_NEXT);
+                command->name, (long long)session_id, doubts.quarantine_reason, SJ_QUARANTINE_NEXT);
+    }
+    if (doubts.folded_paths != 0) {
+        fprintf(stderr,
+                "sojourn %s: note: session %lld has more call paths than are kept, so the %llu "
+                "rarest, with %llu calls, were folded: %s\n",
+                command->name, (long long)session_id, (unsigned long long)doubts.folded_paths,
+                (unsigned long long)doubts.folded_calls, SJ_FOLDED_NEXT);
     }
 }
 
@@ -31,7 +39,7 @@ int sj_query_open(const sj_command *command, const sj_query_options *options, sq
         return sj_command_failed(command, &error);
     }
     if (session_id != NULL) {
-        warn_if_quarantined(command, *database, *session_id);
+        tell_doubts(command, *database, *session_id);
     }
     return SJ_EXIT_OK;
 }

@@ -291,9 +291,16 @@ static void tell_problems(const sj_report_text *text, const sj_recording_summary
                 summary->undelivered_reason[0] != '\0' ? summary->undelivered_reason : "no answer",
                 summary->spool_directory);
     }
-    if (text->quarantine_reason[0] != '\0') {
+    if (text->doubts.quarantine_reason[0] != '\0') {
         fprintf(stderr, "sojourn: the session has no sums (tree, functions, report): %s; %s\n",
-                text->quarantine_reason, SJ_QUARANTINE_NEXT);
+                text->doubts.quarantine_reason, SJ_QUARANTINE_NEXT);
+    }
+    if (text->doubts.folded_paths != 0) {
+        fprintf(stderr,
+                "sojourn: the session has more call paths than are kept; the %llu rarest, with "
+                "%llu calls, were folded: %s\n",
+                (unsigned long long)text->doubts.folded_paths,
+                (unsigned long long)text->doubts.folded_calls, SJ_FOLDED_NEXT);
     }
 }
 
@@ -370,12 +377,14 @@ void sj_report_text_json(FILE *file, const sj_report_text *text,
         fputs(",\n  \"spool\": ", file);
         sj_json_text(file, summary->spool_directory);
     }
-    if (text->quarantine_reason[0] != '\0') {
+    if (text->doubts.quarantine_reason[0] != '\0') {
         fputs(",\n  \"quarantine_reason\": ", file);
-        sj_json_text(file, text->quarantine_reason);
+        sj_json_text(file, text->doubts.quarantine_reason);
         fputs(",\n  \"quarantine_remedy\": ", file);
         sj_json_text(file, SJ_QUARANTINE_NEXT);
     }
+    json_number(file, "folded_paths", text->doubts.folded_paths);
+    json_number(file, "folded_calls", text->doubts.folded_calls);
     const int status = summary->wait_status;
     json_number(file, "exit_code", WIFEXITED(status) ? (uint64_t)WEXITSTATUS(status) : 0);
     json_number(file, "exit_signal", WIFSIGNALED(status) ? (uint64_t)WTERMSIG(status) : 0);

@@ -3,7 +3,7 @@
 #define SJ_COLLECTOR_SERVER_CLI_REPORT_TEXT_H
 
 #include "agent/recording/recording.h"
-#include "collector-server/cli/quarantine_reason.h"
+#include "collector-server/cli/session_doubts.h"
 
 #include <stdio.h>
 
@@ -15,8 +15,7 @@ typedef struct sj_report_text {
     const char *target; /* database file or collector URL */
     bool line_shown;    /* a progress line has to be cleared */
     bool waiting_told;
-    char quarantine_reason[SJ_QUARANTINE_TEXT_BYTES]; /* why the stored session has no totals; "":
-                                                it has, or somebody else stores it */
+    sj_session_doubts doubts; /* of the stored session; none when somebody else stores it */
 } sj_report_text;
 
 /* sj_report_text_progress is the `progress` of sj_recording_options; `context` a sj_report_text. */

@@ -22,7 +22,8 @@ enum { LIMIT_DEFAULT = 50, LIMIT_MAX = 500, OFFSET_MAX = 100000000, FOCUS_DEPTH_
     " p.max_ns)"
 
 #define NODE_COLUMNS                                                                               \
-    "p.path_id AS id, p.parent_path_id AS parent_id, p.function_id, f.name, m.path AS module,"     \
+    "p.path_id AS id, p.parent_path_id AS parent_id, p.function_id,"                               \
+    " iif(p.rare, f.name || ' (rare paths)', f.name) AS name, m.path AS module,"                   \
     " p.depth, p.recursive AS is_recursive, p.calls, p.total_ns, p.self_ns, p.min_ns, p.max_ns,"   \
     " " QUANTILE("0.5") " AS p50_ns, " QUANTILE(                                                   \
         "0.95") " AS p95_ns,"                                                                      \
@@ -57,7 +58,7 @@ static const char ancestors_sql[] =
 
 static const char session_sql[] =
     "SELECT coalesce(sum(known_ns), 0) FROM (SELECT " KNOWN_NS " AS known_ns FROM call_paths p"
-    " WHERE p.session_id = ?1 AND p.parent_path_id IS NULL)";
+    " WHERE p.session_id = ?1 AND p.parent_path_id IS NULL AND NOT p.rare)";
 
 typedef struct tree_query {
     int64_t parent; /* 0: the roots */
@@ -104,7 +105,7 @@ static sj_status find_focus(const sj_request *request, int64_t function, int64_t
 {
     SJ_TRY(read_number(request->database,
                        "SELECT path_id FROM call_paths WHERE session_id = ?1 AND function_id = ?2"
-                       " ORDER BY recursive, total_ns DESC, path_id LIMIT 1",
+                       " AND NOT rare ORDER BY recursive, total_ns DESC, path_id LIMIT 1",
                        request->id, function, focus, error));
     if (*focus == 0) {
         return sj_fail(error, SJ_ENOTFOUND, "session %" PRId64 " has no calls of function %" PRId64,

@@ -46,6 +46,11 @@ const sj_compare_row *sj_compare_rows(const sj_compare *compare, size_t *count)
     return compare->rows;
 }
 
+int64_t sj_compare_folded_calls(const sj_compare *compare, int side)
+{
+    return compare->folded_calls[side];
+}
+
 size_t sj_compare_samples(const sj_compare *compare, int side, int64_t *lost_calls)
 {
     *lost_calls = compare->lost_calls[side];
@@ -55,7 +60,7 @@ size_t sj_compare_samples(const sj_compare *compare, int side, int64_t *lost_cal
 static sj_status count_lost(sj_compare *compare, const sj_compare_side *side, int number,
                             sj_error *error)
 {
-    static const char sql[] = "SELECT lost_calls FROM sessions WHERE session_id = ?1";
+    static const char sql[] = "SELECT lost_calls, folded_calls FROM sessions WHERE session_id = ?1";
     sqlite3_stmt *statement = NULL;
     if (sqlite3_prepare_v2(side->database, sql, -1, &statement, NULL) != SQLITE_OK) {
         return sj_fail(error, SJ_EIO, "cannot read the sessions to compare: %s",
@@ -69,6 +74,7 @@ static sj_status count_lost(sj_compare *compare, const sj_compare_side *side, in
         sqlite3_bind_int64(statement, 1, set->samples[i].session_id);
         if (sqlite3_step(statement) == SQLITE_ROW) {
             compare->lost_calls[number] += sqlite3_column_int64(statement, 0);
+            compare->folded_calls[number] += sqlite3_column_int64(statement, 1);
         }
         sqlite3_reset(statement);
     }

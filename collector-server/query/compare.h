@@ -76,4 +76,8 @@ const sj_compare_row *sj_compare_rows(const sj_compare *compare, size_t *count);
  * in them: those make times inexact. */
 size_t sj_compare_samples(const sj_compare *compare, int side, int64_t *lost_calls);
 
+/* sj_compare_folded_calls returns how many calls of a side were on call paths that were folded:
+ * their typical self time is that of their caller and function, whatever the path. */
+int64_t sj_compare_folded_calls(const sj_compare *compare, int side);
+
 #endif

@@ -17,6 +17,7 @@ struct sj_compare {
     sj_compare_options options;
     sj_session_set sets[2];
     int64_t lost_calls[2];
+    int64_t folded_calls[2];
     size_t samples; /* of both sides */
     sj_compare_row *rows;
     double *values; /* rows x samples x SJ_MEASURES */

@@ -3,7 +3,9 @@
  * Both read the table call_paths. call_tree orders siblings by total time, most first, and tells
  * each path's share of the whole. flame lays paths out for drawing: siblings by function name,
  * `left_ns` is where a path begins on an axis as long as all time recorded. `open_calls` are those
- * that had not ended when their streams did; their time is not known, so `calls` lacks them.
+ * that had not ended when their streams did; their time is not known, so `calls` lacks them. Paths
+ * that were folded because they were rare have lost what was above their caller: call_tree gives
+ * them below roots named "caller (rare paths)", flame as time of the paths above.
  *
  * Design notes. Paths are loaded once per query and linked by parent, because SQL's own recursion
  * cannot order and add up at the same time; 64 bytes a path. */
@@ -40,6 +42,7 @@ typedef struct path_row {
     int64_t left_ns;
     int64_t open_calls;
     int64_t depth;
+    bool is_rare;                       /* stands for a caller in folded paths */
     uint32_t rank;                      /* of its name, for ordering */
     uint32_t first_child, next_sibling; /* rows; 0: none (row 0 is the root) */
 } path_row;
@@ -60,10 +63,11 @@ static int open_cursor(sqlite3_vtab *base, sqlite3_vtab_cursor **out)
     static const char paths_sql[] =
         "SELECT p.path_id, coalesce(p.parent_path_id, 0), p.function_id, p.calls, p.total_ns, "
         "p.self_ns, coalesce(p.min_ns, 0), coalesce(p.max_ns, 0), p.depth, "
-        "dense_rank() OVER (ORDER BY f.name) FROM call_paths AS p "
+        "dense_rank() OVER (ORDER BY f.name), p.rare FROM call_paths AS p "
         "LEFT JOIN functions AS f ON f.function_id = p.function_id "
         "WHERE p.session_id = ?1 ORDER BY p.path_id";
-    static const char name_sql[] = "SELECT name FROM functions WHERE function_id = ?1";
+    static const char name_sql[] =
+        "SELECT iif(?2, name || ' (rare paths)', name) FROM functions WHERE function_id = ?1";
     static const char open_sql[] =
         "SELECT o.depth, o.function_id FROM streams AS s JOIN open_calls AS o ON o.stream_id = "
         "s.stream_id WHERE s.session_id = ?1 ORDER BY o.stream_id, o.depth";
@@ -129,6 +133,7 @@ static int load_paths(tree_cursor *cursor)
             .max_ns = sqlite3_column_int64(cursor->paths, 7),
             .depth = sqlite3_column_int64(cursor->paths, 8),
             .rank = (uint32_t)sqlite3_column_int64(cursor->paths, 9),
+            .is_rare = sqlite3_column_int(cursor->paths, 10) != 0,
         };
         result = add_row(cursor, &row);
     }
@@ -191,6 +196,9 @@ static int link_rows(tree_cursor *cursor, bool by_name)
     qsort(entries, cursor->count - 1, sizeof(*entries), by_name ? compare_names : compare_times);
     for (size_t i = cursor->count - 1; i-- > 0;) { /* the last first: each goes to the front */
         path_row *row = &cursor->rows[entries[i].row];
+        if (by_name && row->is_rare) {
+            continue;
+        }
         uint32_t parent = find_row(cursor, row->parent_id);
         parent = parent < entries[i].row ? parent : 0;
         row->next_sibling = cursor->rows[parent].first_child;
@@ -207,7 +215,7 @@ static uint32_t find_callee(const tree_cursor *cursor, uint32_t caller, int64_t 
 {
     const path_row *rows = cursor->rows;
     uint32_t row = rows[caller].first_child;
-    while (row != 0 && rows[row].function_id != function) {
+    while (row != 0 && (rows[row].is_rare || rows[row].function_id != function)) {
         row = rows[row].next_sibling;
     }
     const bool is_folded = rows[caller].depth + 1 >= SJ_PATH_FOLD_DEPTH;
@@ -239,7 +247,8 @@ static int count_open_calls(tree_cursor *cursor)
     return result == SQLITE_DONE ? SQLITE_OK : result;
 }
 
-/* What a path takes on the axis: its own time, or that of its callees when calls of it are open. */
+/* What a path takes on the axis: its own time, or that of its callees when calls of it are open.
+ * The time of rare paths is part of others. */
 static void lay_out(tree_cursor *cursor)
 {
     for (size_t i = cursor->count; i-- > 0;) {
@@ -247,7 +256,7 @@ static void lay_out(tree_cursor *cursor)
         int64_t below_ns = 0;
         for (uint32_t child = row->first_child; child != 0;
              child = cursor->rows[child].next_sibling) {
-            below_ns += cursor->rows[child].total_ns;
+            below_ns += i != 0 || !cursor->rows[child].is_rare ? cursor->rows[child].total_ns : 0;
         }
         if (below_ns > row->total_ns) {
             row->total_ns = below_ns;
@@ -319,9 +328,10 @@ static int at_end(sqlite3_vtab_cursor *base)
     return cursor->at >= cursor->order_count;
 }
 
-static int give_name(tree_cursor *cursor, sqlite3_context *context, int64_t function_id)
+static int give_name(tree_cursor *cursor, sqlite3_context *context, const path_row *row)
 {
-    sqlite3_bind_int64(cursor->name, 1, function_id);
+    sqlite3_bind_int64(cursor->name, 1, row->function_id);
+    sqlite3_bind_int(cursor->name, 2, row->is_rare);
     const int result = sqlite3_step(cursor->name);
     if (result == SQLITE_ROW) {
         sqlite3_result_value(context, sqlite3_column_value(cursor->name, 0));
@@ -351,7 +361,7 @@ static int give_column(sqlite3_vtab_cursor *base, sqlite3_context *context, int 
         [COLUMN_SESSION_ID] = cursor->session_id,
     };
     if (column == COLUMN_NAME) {
-        return give_name(cursor, context, row->function_id);
+        return give_name(cursor, context, row);
     }
     if (column == COLUMN_SHARE) {
         const int64_t whole = cursor->rows[0].total_ns;

@@ -59,13 +59,13 @@ static sj_status put_path(flush_run *run, uint32_t number)
     const int64_t parent = base | node->parent;
     const int64_t least = sj_ticks_span_ns(clock, node->min_ticks);
     const int64_t most = sj_ticks_span_ns(clock, node->max_ticks);
-    return sj_sql_run(run->sql, SJ_SQL_PATH_PUT, run->error, "iioiiiiiioouubb", base | number,
+    return sj_sql_run(run->sql, SJ_SQL_PATH_PUT, run->error, "iioiiiiiioouubbi", base | number,
                       run->state->session_id, node->parent != 0 ? &parent : NULL, function_id,
                       (int64_t)node->depth, (int64_t)node->recursive, (int64_t)node->calls,
                       sj_ticks_span_ns(clock, node->total_ticks),
                       sj_ticks_span_ns(clock, node->self_ticks), node->calls != 0 ? &least : NULL,
                       node->calls != 0 ? &most : NULL, node->unwound, node->untrusted, &histogram,
-                      &exact);
+                      &exact, (int64_t)node->rare);
 }
 
 static sj_status put_function(flush_run *run, const sj_function_totals *totals)
@@ -115,6 +115,12 @@ static sj_status put_graph(flush_run *run)
     sj_session_state *state = run->state;
     if (state->graph == NULL) {
         return SJ_OK;
+    }
+    if (state->is_renumbered) { /* all nodes are dirty */
+        const int64_t base = state->session_id << 32;
+        SJ_TRY(sj_sql_run(run->sql, SJ_SQL_PATH_FORGET, run->error, "ii", base,
+                          base + ((int64_t)1 << 32)));
+        state->is_renumbered = false;
     }
     size_t count = 0;
     const uint32_t *dirty = sj_callgraph_dirty(state->graph, &count);
@@ -168,9 +174,10 @@ sj_status sj_session_flush(sj_statements *sql, sj_session_state *state, sj_error
 {
     const sj_session_totals *totals = &state->totals;
     flush_run run = {.sql = sql, .state = state, .error = error};
-    SJ_TRY(sj_sql_run(sql, SJ_SQL_SESSION_TOTALS, error, "iuuuuuu", state->session_id,
+    SJ_TRY(sj_sql_run(sql, SJ_SQL_SESSION_TOTALS, error, "iuuuuuuuu", state->session_id,
                       totals->blocks, totals->bytes, totals->calls, totals->events,
-                      totals->lost_calls, totals->lost_events));
+                      totals->lost_calls, totals->lost_events, totals->folded_paths,
+                      totals->folded_calls));
     const bool is_removed = sqlite3_changes(sql->database) == 0;
     if (!is_removed) {
         const sj_status status = put_graph(&run);

@@ -285,6 +285,14 @@ static sj_status replay_block(block_run *run)
     return SJ_OK;
 }
 
+/* Rows that name paths are written in the transaction that gives paths new numbers. */
+static sj_status fold_rare_paths(block_run *run)
+{
+    SJ_TRY(sj_store_fold_rare_paths(run->store, run->state, run->error));
+    return run->state->is_renumbered ? sj_session_flush(&run->store->sql, run->state, run->error)
+                                     : SJ_OK;
+}
+
 static sj_status apply_block(sj_store *store, sj_frame_input *frame, sj_error *error)
 {
     block_run run = {.store = store, .bytes = frame->payload, .error = error};
@@ -318,6 +326,9 @@ static sj_status apply_block(sj_store *store, sj_frame_input *frame, sj_error *e
         SJ_TRY(replay_block(&run));
     }
     status = store_block(&run);
+    if (status == SJ_OK) {
+        status = fold_rare_paths(&run);
+    }
     /* the graph has the block already: only a rollback makes both agree again */
     return status == SJ_ECORRUPT || status == SJ_ENOTFOUND || status == SJ_EINVAL ? SJ_EIO : status;
 }

@@ -64,7 +64,7 @@ static sj_status replay_row(sj_store *store, sj_session_state *state, sqlite3_st
             store, state, stream->stream_id, &block, &summary, error));
     }
     sj_session_count_block(state, stream, &block, &summary, bytes.size);
-    return SJ_OK;
+    return sj_store_fold_rare_paths(store, state, error);
 }
 
 static sj_status replay_block(sj_store *store, sj_session_state *state, int64_t block_id,

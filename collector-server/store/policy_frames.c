@@ -179,6 +179,9 @@ static sj_status merge(sj_store *store, sj_session_state *state, sj_slice bytes,
             sj_store_invalidate(state);
         }
     }
+    if (status == SJ_OK) {
+        status = sj_store_fold_rare_paths(store, state, error);
+    }
     sj_profile_free(nodes, count);
     return status;
 }

@@ -19,6 +19,7 @@ static const char forget_sql[] =
     "UPDATE streams SET calls = 0, first_enter_ns = NULL, last_leave_ns = NULL, max_depth = 0"
     " WHERE session_id = %1$lld;"
     "UPDATE sessions SET stored_blocks = 0, stored_bytes = 0, stored_calls = 0, stored_events = 0,"
+    " folded_paths = 0, folded_calls = 0,"
     " (lost_calls, lost_events) = (SELECT coalesce(sum(calls), 0), coalesce(sum(events), 0)"
     "  FROM gaps WHERE session_id = %1$lld AND block_id IS NULL),"
     " aggregates_valid_before_block = (SELECT min(block_id) FROM streams JOIN blocks USING "

@@ -11,7 +11,8 @@ static sj_status restore_row(sj_session_state *state, sqlite3_stmt *row)
                          .recursive = sqlite3_column_int(row, 3) != 0,
                          .calls = (uint64_t)sqlite3_column_int64(row, 4),
                          .unwound = (uint64_t)sqlite3_column_int64(row, 5),
-                         .untrusted = (uint64_t)sqlite3_column_int64(row, 6)};
+                         .untrusted = (uint64_t)sqlite3_column_int64(row, 6),
+                         .rare = sqlite3_column_int(row, 9) != 0};
     node.function = (uint32_t)sj_read_varint(&reader);
     node.total_ticks = sj_read_varint(&reader);
     node.self_ticks = sj_read_varint(&reader);

@@ -100,7 +100,9 @@ sj_status sj_session_state_load(sj_statements *sql, const sj_session_id *id, uin
                                        .calls = (uint64_t)sqlite3_column_int64(row, 7),
                                        .events = (uint64_t)sqlite3_column_int64(row, 8),
                                        .lost_calls = (uint64_t)sqlite3_column_int64(row, 9),
-                                       .lost_events = (uint64_t)sqlite3_column_int64(row, 10)};
+                                       .lost_events = (uint64_t)sqlite3_column_int64(row, 10),
+                                       .folded_paths = (uint64_t)sqlite3_column_int64(row, 15),
+                                       .folded_calls = (uint64_t)sqlite3_column_int64(row, 16)};
     made->stored_uncounted_from = sqlite3_column_int64(row, 11);
     made->is_quarantined = sqlite3_column_int(row, 12) != 0;
     take_bytes(row, 13, made->owner.device, sizeof(made->owner.device));
@@ -133,6 +135,8 @@ void sj_session_drop_graph(sj_session_state *state)
     state->shadow_count = state->shadow_capacity = 0;
     state->function_count = state->function_capacity = 0;
     state->edge_count = state->edge_capacity = 0;
+    state->folded_to = 0;
+    state->is_renumbered = false;
 }
 
 static void free_parts(sj_session_state *state)
@@ -292,6 +296,9 @@ sj_status sj_session_fold_node(sj_session_state *state, uint32_t node)
     sj_node_shadow *before = &state->shadows[node];
     sj_function_totals *function = NULL;
     sj_edge_totals *edge = NULL;
+    if (now->rare) { /* nobody's call */
+        return SJ_OK;
+    }
     SJ_TRY(find_function_totals(state, now->function, &function));
     SJ_TRY(find_edge_totals(state, now->parent == 0 ? 0 : parent->function, now->function, &edge));
     function->calls += now->calls - before->calls;

@@ -71,7 +71,7 @@ typedef struct sj_edge_totals {
 
 /* What is stored of a session. */
 typedef struct sj_session_totals {
-    uint64_t blocks, bytes, calls, events, lost_calls, lost_events;
+    uint64_t blocks, bytes, calls, events, lost_calls, lost_events, folded_paths, folded_calls;
 } sj_session_totals;
 
 typedef struct sj_session_state {
@@ -105,6 +105,8 @@ typedef struct sj_session_state {
     sj_callgraph *graph;   /* NULL: not loaded */
     uint32_t most_paths;   /* that it may have */
     uint32_t stored_nodes; /* nodes below this number have rows */
+    uint32_t folded_to;    /* as many were left when paths were folded last; 0: none were */
+    bool is_renumbered;    /* rows of call paths bear numbers of before a folding */
     sj_node_shadow *shadows;
     size_t shadow_count, shadow_capacity;
     sj_function_totals *functions;

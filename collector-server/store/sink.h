@@ -21,6 +21,8 @@ typedef struct sj_sink_options {
                                       that send large blocks); sessions beyond are summed from
                                       their stored blocks; 0: 24 MB */
     uint32_t most_paths;           /* of a session whose aggregates are made; 0: SJ_MOST_PATHS */
+    uint32_t path_budget;          /* beyond it the rarest are folded, to half of it; 0:
+                                      SJ_PATH_BUDGET */
     uint32_t aggregates_delay_ms; /* aggregates may lag behind their blocks for so long; 0: never */
 } sj_sink_options;
 

@@ -26,7 +26,8 @@ static const char *const texts[SJ_SQL_STATEMENTS] = {
         "SELECT session_id, started_ticks, tick_ns_numerator, tick_ns_denominator, device_id,"
         " stored_blocks, stored_bytes, stored_calls, stored_events, lost_calls, lost_events,"
         " aggregates_valid_before_block, quarantine_reason IS NOT NULL,"
-        " (SELECT d.uuid FROM devices d WHERE d.device_id = sessions.device_id), secret_digest"
+        " (SELECT d.uuid FROM devices d WHERE d.device_id = sessions.device_id), secret_digest,"
+        " folded_paths, folded_calls"
         " FROM sessions WHERE uuid = ?1",
     [SJ_SQL_SESSION_PUT] =
         "INSERT INTO sessions (uuid, device_id, name, command, mode, started_realtime_ns,"
@@ -41,7 +42,7 @@ static const char *const texts[SJ_SQL_STATEMENTS] = {
         "UPDATE sessions SET stored_blocks = ?2, stored_bytes = ?3, stored_calls = ?4,"
         " stored_events = ?5, lost_calls = ?6, lost_events = ?7, aggregates_valid_before_block = "
         "NULL,"
-        " quarantine_reason = NULL WHERE session_id = ?1",
+        " quarantine_reason = NULL, folded_paths = ?8, folded_calls = ?9 WHERE session_id = ?1",
     [SJ_SQL_SESSION_LOST] = "UPDATE sessions SET lost_calls = lost_calls + ?2,"
                             " lost_events = lost_events + ?3 WHERE session_id = ?1",
     [SJ_SQL_SESSION_STALE] = "UPDATE sessions SET aggregates_valid_before_block = ?2"
@@ -184,14 +185,15 @@ static const char *const texts[SJ_SQL_STATEMENTS] = {
                                 " boottime_ns, offset_ns, uncertainty_ns) VALUES (?1,?2,?3,?4,?5)",
     [SJ_SQL_PATH_LIST] =
         "SELECT path_id, parent_path_id, depth, recursive, calls, unwound, untrusted, histogram,"
-        " state FROM call_paths WHERE path_id > ?1 AND path_id < ?2 ORDER BY path_id",
+        " state, rare FROM call_paths WHERE path_id > ?1 AND path_id < ?2 ORDER BY path_id",
     [SJ_SQL_PATH_PUT] =
         "INSERT INTO call_paths (path_id, session_id, parent_path_id, function_id, depth,"
         " recursive, calls, total_ns, self_ns, min_ns, max_ns, unwound, untrusted, histogram,"
-        " state) VALUES (?1,?2,?3,?4,?5,?6,?7,?8,?9,?10,?11,?12,?13,?14,?15)"
+        " state, rare) VALUES (?1,?2,?3,?4,?5,?6,?7,?8,?9,?10,?11,?12,?13,?14,?15,?16)"
         " ON CONFLICT (path_id) DO UPDATE SET calls = ?7, total_ns = ?8, self_ns = ?9,"
         " min_ns = ?10, max_ns = ?11, unwound = ?12, untrusted = ?13, histogram = ?14,"
         " state = ?15",
+    [SJ_SQL_PATH_FORGET] = "DELETE FROM call_paths WHERE path_id > ?1 AND path_id < ?2",
     [SJ_SQL_FUNCTION_STATS_PUT] =
         "INSERT INTO function_stats (session_id, function_id, calls, total_ns, self_ns, min_ns,"
         " max_ns, unwound, untrusted, histogram) VALUES (?1,?2,?3,?4,?5,?6,?7,?8,?9,?10)"
@@ -267,6 +269,11 @@ static const char *const texts[SJ_SQL_STATEMENTS] = {
     [SJ_SQL_TIMELINE_PATH] = "UPDATE timeline SET path_id = ?5"
                              " WHERE stream_id = ?1 AND level = ?2 AND number = ?3"
                              " AND start_ns = ?4 AND path_id IS NOT ?5",
+    [SJ_SQL_TIMELINE_PATH_LIST] =
+        "SELECT stream_id, level, t.number, path_id FROM streams JOIN timeline t USING (stream_id)"
+        " WHERE session_id = ?1 AND path_id IS NOT NULL",
+    [SJ_SQL_TIMELINE_PATH_MOVE] = "UPDATE timeline SET path_id = ?4"
+                                  " WHERE stream_id = ?1 AND level = ?2 AND number = ?3",
     [SJ_SQL_TIMELINE_SUM] =
         "INSERT OR REPLACE INTO timeline (stream_id, level, number, start_ns, end_ns, calls,"
         " max_depth, path_id) SELECT stream_id, ?2, number >> 4, min(start_ns), max(end_ns),"

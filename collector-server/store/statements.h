@@ -63,6 +63,7 @@ typedef enum sj_statement {
     SJ_SQL_DEVICE_CLOCK_ADD,
     SJ_SQL_PATH_LIST,
     SJ_SQL_PATH_PUT,
+    SJ_SQL_PATH_FORGET,
     SJ_SQL_FUNCTION_STATS_PUT,
     SJ_SQL_EDGE_PUT,
     SJ_SQL_POLICY_ADD,
@@ -83,6 +84,8 @@ typedef enum sj_statement {
     SJ_SQL_SLOW_PUT,
     SJ_SQL_TIMELINE_ADD,
     SJ_SQL_TIMELINE_PATH,
+    SJ_SQL_TIMELINE_PATH_LIST,
+    SJ_SQL_TIMELINE_PATH_MOVE,
     SJ_SQL_TIMELINE_SUM,
     SJ_SQL_STATEMENTS
 } sj_statement;

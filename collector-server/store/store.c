@@ -37,6 +37,7 @@ sj_status sj_store_open(const sj_sink_options *options, sj_store **store, sj_err
     made->callgraph_memory_bytes = options->callgraph_memory_bytes != 0
                                        ? options->callgraph_memory_bytes
                                        : DEFAULT_CALLGRAPH_BYTES;
+    made->path_budget = options->path_budget != 0 ? options->path_budget : SJ_PATH_BUDGET;
     made->most_paths = options->most_paths != 0 ? options->most_paths : SJ_MOST_PATHS;
     sj_status status =
         sj_database_open(options->path, options->create ? SJ_DATABASE_CREATE : SJ_DATABASE_WRITE,

@@ -21,6 +21,7 @@ struct sj_sink {
     uint64_t reserve_bytes;
     size_t callgraph_memory_bytes;
     uint32_t most_paths;
+    uint32_t path_budget;
     size_t held_bytes; /* of all sessions, about */
     bool in_batch;
     bool full;               /* found at the begin of the batch: no more blocks */
@@ -106,6 +107,12 @@ void sj_store_invalidate(sj_session_state *state);
  * SJ_EIO. It stays behind when it fails. */
 SJ_MUST_CHECK sj_status sj_store_rebuild_aggregates(sj_store *store, sj_session_state *state,
                                                     sj_error *error);
+
+/* sj_store_fold_rare_paths folds the rarest call paths of a session that has more in memory than
+ * its budget, between two blocks. Then `is_renumbered` is set, and the caller writes its aggregates
+ * in the same transaction (path_folding.c). SJ_ENOMEM, SJ_EIO. */
+SJ_MUST_CHECK sj_status sj_store_fold_rare_paths(sj_store *store, sj_session_state *state,
+                                                 sj_error *error);
 
 /* sj_store_is_own_fault returns whether a failure is that of the session at hand, so that others
  * can go on without it, and not one of disk or memory. False for SJ_OK. */

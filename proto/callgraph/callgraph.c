@@ -111,23 +111,6 @@ sj_status sj_callgraph_restore(sj_callgraph *graph, const sj_path_node *node)
     return sj_path_nodes_restore(&graph->paths, node);
 }
 
-static sj_status merge_node(sj_path_nodes *paths, uint32_t number, const sj_path_node *sums)
-{
-    sj_path_node *node = &paths->nodes[number];
-    node->calls += sums->calls;
-    node->total_ticks += sums->total_ticks;
-    node->self_ticks += sums->self_ticks;
-    node->unwound += sums->unwound;
-    node->untrusted += sums->untrusted;
-    if (sums->calls > 0) {
-        node->min_ticks = sums->min_ticks < node->min_ticks ? sums->min_ticks : node->min_ticks;
-        node->max_ticks = sums->max_ticks > node->max_ticks ? sums->max_ticks : node->max_ticks;
-    }
-    sj_path_nodes_touch(paths, number);
-    node->quiet_count = 0;
-    return sj_histogram_merge(&node->histogram, &sums->histogram);
-}
-
 sj_status sj_callgraph_merge(sj_callgraph *graph, const sj_path_node *nodes, uint32_t count)
 {
     for (uint32_t i = 0; i < count; i++) {
@@ -140,12 +123,27 @@ sj_status sj_callgraph_merge(sj_callgraph *graph, const sj_path_node *nodes, uin
     for (uint32_t i = 0; i < count && status == SJ_OK; i++) {
         const uint32_t place =
             sj_path_nodes_child(&graph->paths, places[nodes[i].parent], nodes[i].function);
-        status = place != SJ_NO_NODE ? merge_node(&graph->paths, place, &nodes[i])
+        status = place != SJ_NO_NODE ? sj_path_nodes_merge(&graph->paths, place, &nodes[i])
                                      : sj_path_nodes_failure(&graph->paths);
         places[i + 1] = place;
     }
     free(places);
     return status;
+}
+
+sj_status sj_callgraph_fold_rare(sj_callgraph *graph, uint32_t keep, sj_path_folding *folding)
+{
+    *folding = (sj_path_folding){0};
+    SJ_TRY(sj_path_nodes_fold_rare(&graph->paths, keep, folding));
+    sj_slow_calls_move(&graph->slow, folding->moved, folding->moved_count);
+    memset(graph->prefixes, 0, sizeof(graph->prefixes));
+    return SJ_OK;
+}
+
+void sj_path_folding_deinit(sj_path_folding *folding)
+{
+    free(folding->moved);
+    *folding = (sj_path_folding){0};
 }
 
 uint32_t sj_callgraph_node_count(const sj_callgraph *graph)

@@ -10,8 +10,9 @@
  * Nodes are call paths (function under its callers); node 0 is the root of all threads. From
  * SJ_PATH_FOLD_DEPTH levels on, a recursion is folded: a call goes to the nearest node above it
  * with the same function and caller, so a million levels of recursion are some thousand nodes;
- * calls, self times and edges stay exact (rows of `calls` are never folded). Not thread-safe: the
- * store's writer owns it. Memory: about 170 bytes a node plus its histogram. */
+ * calls, self times and edges stay exact (rows of `calls` are never folded). Paths beyond a budget
+ * are folded, too, the rarest first (sj_callgraph_fold_rare). Not thread-safe: the store's writer
+ * owns it. Memory: about 170 bytes a node plus its histogram. */
 #ifndef SJ_PROTO_CALLGRAPH_CALLGRAPH_H
 #define SJ_PROTO_CALLGRAPH_CALLGRAPH_H
 
@@ -26,9 +27,10 @@ enum {
 
 typedef struct sj_callgraph sj_callgraph;
 
-/* Call paths that a session may have: programs have thousands, deep recursion makes a million, and
- * what is made to have more would take all memory (some 640 bytes each). */
-enum { SJ_MOST_PATHS = 1 << 21 };
+/* Call paths that a session may have, some 640 bytes each. Programs have thousands, compilers
+ * millions: those beyond the budget are folded between two blocks. The limit ends what folding
+ * cannot make fit: a session that is made to have as many callers and callees. */
+enum { SJ_PATH_BUDGET = 1 << 19, SJ_MOST_PATHS = 1 << 21 };
 
 typedef struct sj_path_node {
     /* What an ordinary call changes or asks for: 64 bytes, a line of the cache. */
@@ -52,6 +54,7 @@ typedef struct sj_path_node {
     bool recursive;     /* its function occurs above it */
     bool dirty;         /* changed since sj_callgraph_clean */
     bool folded;        /* its histogram is part of its function's */
+    bool rare;          /* a root that stands for its function as a caller in rare paths */
 } sj_path_node;
 
 /* A call that was entered in an earlier block and ended in this one. */
@@ -112,6 +115,26 @@ SJ_MUST_CHECK sj_status sj_callgraph_restore(sj_callgraph *graph, const sj_path_
  * reload. */
 SJ_MUST_CHECK sj_status sj_callgraph_merge(sj_callgraph *graph, const sj_path_node *nodes,
                                            uint32_t count);
+
+/* What sj_callgraph_fold_rare did. */
+typedef struct sj_path_folding {
+    uint32_t *moved; /* [moved_count]: the new number of each node */
+    uint32_t moved_count;
+    uint64_t paths; /* that are no more */
+    uint64_t calls; /* that ended on them */
+} sj_path_folding;
+
+/* sj_callgraph_fold_rare keeps about `keep` call paths and folds the rarest: those that have, with
+ * all below them, the least share of calls and of self time. What is folded keeps its caller and
+ * loses the path above: its sums go to a child of the root node (`rare`) of its caller, so that the
+ * sums of functions and of edges stay exact. A recursive one goes below the rare node of its own
+ * function and there below its caller, so that it is recursive still. A path that is called again
+ * is counted anew. Nodes get new numbers and are all dirty. Memory afterwards: at most `keep`
+ * nodes, those that threads begin with, and two for each edge. Not between a block and the use of
+ * its summary. SJ_ENOMEM leaves the graph as it was. sj_path_folding_deinit frees `folding`. */
+SJ_MUST_CHECK sj_status sj_callgraph_fold_rare(sj_callgraph *graph, uint32_t keep,
+                                               sj_path_folding *folding);
+void sj_path_folding_deinit(sj_path_folding *folding); /* safe on a zeroed one */
 
 uint32_t sj_callgraph_node_count(const sj_callgraph *graph); /* root included */
 const sj_path_node *sj_callgraph_node(const sj_callgraph *graph, uint32_t node);

@@ -16,6 +16,12 @@ static uint32_t find_place(const sj_path_nodes *paths, uint32_t parent, uint32_t
     return place;
 }
 
+/* Rare nodes are roots beside those of the same functions. */
+static uint32_t key_parent(const sj_path_node *node)
+{
+    return node->rare ? SJ_NO_NODE : node->parent;
+}
+
 static sj_status resize_u32(uint32_t **array, uint32_t capacity)
 {
     uint32_t *moved = realloc(*array, (size_t)capacity * sizeof(**array));
@@ -52,7 +58,7 @@ static sj_status grow_nodes(sj_path_nodes *paths)
     paths->table_mask = capacity * 2 - 1;
     paths->capacity = capacity;
     for (uint32_t node = 1; node < paths->count; node++) {
-        const uint32_t parent = nodes[node].parent;
+        const uint32_t parent = key_parent(&nodes[node]);
         const uint32_t function = nodes[node].function;
         table[find_place(paths, parent, function)] =
             (sj_path_place){.key = sj_path_key(parent, function), .node = node};
@@ -98,7 +104,7 @@ static bool occurs_above(const sj_path_nodes *paths, uint32_t node, uint32_t fun
 }
 
 static uint32_t append_node(sj_path_nodes *paths, uint32_t parent, uint32_t function,
-                            uint32_t place)
+                            uint32_t place, bool rare)
 {
     const uint32_t node = paths->count++;
     const bool recursive = occurs_above(paths, parent, function);
@@ -106,9 +112,11 @@ static uint32_t append_node(sj_path_nodes *paths, uint32_t parent, uint32_t func
                                         .function = function,
                                         .depth = parent != 0 ? paths->nodes[parent].depth + 1 : 0,
                                         .recursive = recursive,
+                                        .rare = rare,
                                         .min_ticks = UINT64_MAX};
     paths->distinct[node] = recursive ? paths->distinct[parent] : node;
-    paths->table[place] = (sj_path_place){.key = sj_path_key(parent, function), .node = node};
+    paths->table[place] =
+        (sj_path_place){.key = sj_path_key(rare ? SJ_NO_NODE : parent, function), .node = node};
     return node;
 }
 
@@ -136,9 +144,22 @@ static void bring_home(sj_path_nodes *paths, uint32_t place, uint32_t parent, ui
     paths->table[place] = moved;
 }
 
+/* SJ_NO_NODE: see sj_path_nodes_failure. */
+static uint32_t add_node(sj_path_nodes *paths, uint32_t parent, uint32_t function, bool rare)
+{
+    if (paths->count >= paths->most ||
+        (paths->count == paths->capacity && grow_nodes(paths) != SJ_OK)) {
+        return SJ_NO_NODE;
+    }
+    const uint32_t place = find_place(paths, rare ? SJ_NO_NODE : parent, function);
+    const uint32_t node = append_node(paths, parent, function, place, rare);
+    sj_path_nodes_touch(paths, node);
+    return node;
+}
+
 uint32_t sj_path_nodes_find_or_add(sj_path_nodes *paths, uint32_t parent, uint32_t function)
 {
-    uint32_t place = find_place(paths, parent, function);
+    const uint32_t place = find_place(paths, parent, function);
     uint32_t node = paths->table[place].node;
     if (node != 0) {
         bring_home(paths, place, parent, function);
@@ -147,21 +168,13 @@ uint32_t sj_path_nodes_find_or_add(sj_path_nodes *paths, uint32_t parent, uint32
     if (paths->nodes[parent].depth + 1 >= SJ_PATH_FOLD_DEPTH) {
         node = fold_recursion(paths, parent, function);
     }
-    if (node != 0) {
-        return node;
-    }
-    if (paths->count >= paths->most) {
-        return SJ_NO_NODE;
-    }
-    if (paths->count == paths->capacity) {
-        if (grow_nodes(paths) != SJ_OK) {
-            return SJ_NO_NODE;
-        }
-        place = find_place(paths, parent, function);
-    }
-    node = append_node(paths, parent, function, place);
-    sj_path_nodes_touch(paths, node);
-    return node;
+    return node != 0 ? node : add_node(paths, parent, function, false);
+}
+
+uint32_t sj_path_nodes_rare(sj_path_nodes *paths, uint32_t function)
+{
+    const uint32_t node = paths->table[find_place(paths, SJ_NO_NODE, function)].node;
+    return node != 0 ? node : add_node(paths, 0, function, true);
 }
 
 void sj_path_nodes_touch(sj_path_nodes *paths, uint32_t number)
@@ -188,6 +201,28 @@ sj_status sj_path_nodes_count(sj_path_nodes *paths, uint32_t number, uint64_t du
     node->min_ticks = duration < node->min_ticks ? duration : node->min_ticks;
     node->max_ticks = duration > node->max_ticks ? duration : node->max_ticks;
     return sj_histogram_add(&node->histogram, duration, 1);
+}
+
+void sj_path_nodes_add_sums(sj_path_nodes *paths, uint32_t number, const sj_path_node *sums)
+{
+    sj_path_node *node = &paths->nodes[number];
+    sj_path_nodes_touch(paths, number);
+    node->calls += sums->calls;
+    node->total_ticks += sums->total_ticks;
+    node->self_ticks += sums->self_ticks;
+    node->unwound += sums->unwound;
+    node->untrusted += sums->untrusted;
+    if (sums->calls > 0) {
+        node->min_ticks = sums->min_ticks < node->min_ticks ? sums->min_ticks : node->min_ticks;
+        node->max_ticks = sums->max_ticks > node->max_ticks ? sums->max_ticks : node->max_ticks;
+    }
+    node->quiet_count = 0;
+}
+
+sj_status sj_path_nodes_merge(sj_path_nodes *paths, uint32_t number, const sj_path_node *sums)
+{
+    sj_path_nodes_add_sums(paths, number, sums);
+    return sj_histogram_merge(&paths->nodes[number].histogram, &sums->histogram);
 }
 
 /* Least and greatest may be those of a stored node, so what the histogram holds is looked at. */
@@ -243,13 +278,13 @@ void sj_path_nodes_clean(sj_path_nodes *paths)
 
 sj_status sj_path_nodes_restore(sj_path_nodes *paths, const sj_path_node *node)
 {
-    if (node->parent >= paths->count || node->function == 0) {
+    if (node->parent >= paths->count || node->function == 0 || (node->rare && node->parent != 0)) {
         return SJ_ECORRUPT;
     }
     if (paths->count == paths->capacity) {
         SJ_TRY(grow_nodes(paths));
     }
-    const uint32_t place = find_place(paths, node->parent, node->function);
+    const uint32_t place = find_place(paths, key_parent(node), node->function);
     const uint32_t depth = node->parent != 0 ? paths->nodes[node->parent].depth + 1 : 0;
     if (paths->table[place].node != 0 || node->depth != depth ||
         node->recursive != occurs_above(paths, node->parent, node->function)) {
@@ -257,7 +292,8 @@ sj_status sj_path_nodes_restore(sj_path_nodes *paths, const sj_path_node *node)
     }
     sj_histogram histogram = {0};
     SJ_TRY(sj_histogram_merge(&histogram, &node->histogram));
-    sj_path_node *added = &paths->nodes[append_node(paths, node->parent, node->function, place)];
+    sj_path_node *added =
+        &paths->nodes[append_node(paths, node->parent, node->function, place, node->rare)];
     *added = *node;
     added->histogram = histogram;
     added->dirty = false;

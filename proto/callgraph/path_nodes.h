@@ -96,9 +96,23 @@ static inline bool sj_path_node_count_quiet(sj_path_node *node, uint64_t duratio
 SJ_MUST_CHECK sj_status sj_path_nodes_count(sj_path_nodes *paths, uint32_t node, uint64_t duration,
                                             uint64_t self);
 
+/* sj_path_nodes_add_sums adds the sums of another node, its histogram excepted;
+ * sj_path_nodes_merge adds all. SJ_ENOMEM: the histogram is not added. */
+void sj_path_nodes_add_sums(sj_path_nodes *paths, uint32_t node, const sj_path_node *sums);
+SJ_MUST_CHECK sj_status sj_path_nodes_merge(sj_path_nodes *paths, uint32_t node,
+                                            const sj_path_node *sums);
+
 /* sj_path_nodes_quieten finds the quiet range of a node, which may have grown since it was last
  * touched or counted in. */
 void sj_path_nodes_quieten(sj_path_nodes *paths, uint32_t node);
+
+/* sj_path_nodes_rare returns the rare node of a function, made when it is new; SJ_NO_NODE: see
+ * sj_path_nodes_failure. `nodes` may move. */
+uint32_t sj_path_nodes_rare(sj_path_nodes *paths, uint32_t function);
+
+/* sj_path_nodes_fold_rare does the work of sj_callgraph_fold_rare (rare_paths.c). */
+SJ_MUST_CHECK sj_status sj_path_nodes_fold_rare(sj_path_nodes *paths, uint32_t keep,
+                                                sj_path_folding *folding);
 
 /* sj_path_nodes_fold adds the histograms of dirty nodes to their functions'. SJ_ENOMEM: some are
  * not; it can be called again. */

@@ -112,6 +112,18 @@ sj_status sj_slow_calls_add(sj_slow_calls *slow, uint32_t function, const sj_slo
     return SJ_OK;
 }
 
+void sj_slow_calls_move(sj_slow_calls *slow, const uint32_t *moved, uint32_t count)
+{
+    for (uint32_t i = 0; i < slow->list_count; ++i) {
+        sj_slow_list *list = &slow->lists[i];
+        for (uint32_t k = 0; k < list->count; ++k) {
+            const uint32_t node = list->calls[k].node;
+            list->calls[k].node = node < count ? moved[node] : 0;
+        }
+        touch(slow, list);
+    }
+}
+
 void sj_slow_calls_clean(sj_slow_calls *slow)
 {
     for (uint32_t i = 0; i < slow->dirty_count; ++i) {

@@ -54,6 +54,10 @@ uint64_t sj_slow_calls_threshold(const sj_slow_calls *slow, uint32_t function);
 SJ_MUST_CHECK sj_status sj_slow_calls_add(sj_slow_calls *slow, uint32_t function,
                                           const sj_slow_call *call);
 
+/* sj_slow_calls_move gives the nodes of all calls their new numbers; those not below `count` are
+ * none (0). All lists are dirty. */
+void sj_slow_calls_move(sj_slow_calls *slow, const uint32_t *moved, uint32_t count);
+
 /* sj_slow_calls_clean marks all lists as unchanged. */
 void sj_slow_calls_clean(sj_slow_calls *slow);
 

@@ -252,7 +252,7 @@ static void add_recursion(int paths, int open)
              "INSERT INTO streams (stream_id, session_id, number) VALUES (90, 9, 1);"
              "WITH RECURSIVE t(n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM t WHERE n < %d)"
              "INSERT INTO call_paths SELECT (9 << 32) + n, 9, nullif((9 << 32) + n - 1, 9 << 32), "
-             "1 + (n - 1) %% 2, n - 1, 0, 0, 0, 0, NULL, NULL, 0, 0, NULL, x'' FROM t;"
+             "1 + (n - 1) %% 2, n - 1, 0, 0, 0, 0, NULL, NULL, 0, 0, NULL, x'', 0 FROM t;"
              "WITH RECURSIVE t(n) AS (SELECT 0 UNION ALL SELECT n + 1 FROM t WHERE n < %d - 1)"
              "INSERT INTO open_calls SELECT 90, n, 1 + n %% 2, n, 0, 0 FROM t;",
              paths, open);

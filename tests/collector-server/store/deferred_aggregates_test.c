@@ -391,7 +391,7 @@ static void a_session_that_cannot_be_mended_harms_no_other(void **state)
     lab_file *lab = *state;
     leave_sessions(lab);
     run_sql(lab, "INSERT INTO call_paths SELECT (3 << 32) + 7, 3, NULL, function_id, 1, 0, 1, 1, 1,"
-                 " 1, 1, 0, 0, NULL, x'00' FROM functions LIMIT 1");
+                 " 1, 1, 0, 0, NULL, x'00', 0 FROM functions LIMIT 1");
     open_lazy(lab);
     while (sj_store_maintain(lab->store)) {
     }
@@ -524,6 +524,85 @@ static void a_session_of_too_many_call_paths_is_set_apart(void **state)
     lab_file_expect(late, "SELECT count(*) > 300 FROM call_paths WHERE session_id = 1", "1|\n");
 }
 
+static const char exact_sql[] =
+    "SELECT * FROM (SELECT function_id, calls, total_ns, self_ns, min_ns, max_ns, unwound,"
+    "  untrusted, hex(histogram) FROM function_stats ORDER BY 1) UNION ALL"
+    " SELECT * FROM (SELECT caller_function_id, callee_function_id, calls, total_ns, self_ns,"
+    "  0, 0, 0, '' FROM call_edges WHERE calls > 0 ORDER BY 1, 2) UNION ALL"
+    " SELECT count(*), sum(max_depth), sum(calls), 0, 0, 0, 0, 0, '' FROM timeline UNION ALL"
+    " SELECT function_id, place, call_id, start_ns, duration_ns, self_ns, ending, flags, ''"
+    "  FROM slow_calls";
+
+/* The sums of functions and edges are exact, every call is in the tree, and whatever names a path
+ * names one that there is, of the same function. */
+static void check_folded(const lab_file *lab)
+{
+    lab_file_expect(lab,
+                    "SELECT (SELECT sum(calls) FROM call_paths)"
+                    " = (SELECT sum(calls) FROM function_stats), folded_paths > 0, folded_calls ="
+                    " (SELECT sum(calls) FROM call_paths WHERE path_id IN (WITH RECURSIVE r(id) AS"
+                    "  (SELECT path_id FROM call_paths WHERE rare UNION ALL SELECT path_id FROM r"
+                    "   JOIN call_paths ON parent_path_id = id) SELECT id FROM r)) FROM sessions",
+                    "1|1|1|\n");
+    lab_file_expect(lab,
+                    "SELECT count(*) FROM timeline AS t WHERE path_id IS NOT NULL AND NOT EXISTS"
+                    " (SELECT 1 FROM call_paths AS p WHERE p.path_id = t.path_id)",
+                    "0|\n");
+    lab_file_expect(lab,
+                    "SELECT count(*) > 0, sum(s.function_id <> p.function_id) FROM slow_calls AS s"
+                    " LEFT JOIN call_paths AS p USING (path_id)",
+                    "1|0|\n");
+}
+
+static void open_with_budget(lab_file *lab, uint32_t path_budget, uint32_t aggregates_delay_ms)
+{
+    const sj_sink_options options = {
+        .path = lab->path, .path_budget = path_budget, .aggregates_delay_ms = aggregates_delay_ms};
+    sj_store_close(lab->store);
+    assert_int_equal(sj_store_open(&options, &lab->store, &lab->error), SJ_OK);
+}
+
+static char *ask_exact_sums(uint32_t path_budget, uint32_t aggregates_delay_ms)
+{
+    lab_file *lab = NULL;
+    lab_file_set_up((void **)&lab);
+    lab_file_put_metadata(lab);
+    open_with_budget(lab, path_budget, aggregates_delay_ms);
+    put_blocks(lab, BLOCKS / 2);
+    open_with_budget(lab, path_budget, aggregates_delay_ms); /* read back what was folded */
+    put_blocks(lab, BLOCKS / 2);
+    while (sj_store_maintain(lab->store)) {
+    }
+    open_with_budget(lab, path_budget, 0);
+    if (path_budget != 0) {
+        check_folded(lab);
+    }
+    char *sums = lab_file_ask(lab, exact_sql);
+    assert_int_equal(sj_store_rebuild(lab->store, 1, &lab->error), SJ_OK);
+    if (path_budget != 0) {
+        check_folded(lab);
+    }
+    char *rebuilt = lab_file_ask(lab, exact_sql);
+    assert_string_equal(rebuilt, sums);
+    sqlite3_free(rebuilt);
+    lab_file_tear_down((void **)&lab);
+    return sums;
+}
+
+/* However often it is folded and wherever the aggregates are made, sums are those of a store that
+ * keeps all paths. */
+static void rare_paths_are_folded_and_every_sum_stays_exact(void **state)
+{
+    (void)state;
+    char *whole = ask_exact_sums(0, 0);
+    for (int i = 0; i < 4; ++i) {
+        char *folded = ask_exact_sums(i < 2 ? 40 : 200, i % 2 == 0 ? 0 : AN_HOUR_MS);
+        assert_string_equal(folded, whole);
+        sqlite3_free(folded);
+    }
+    sqlite3_free(whole);
+}
+
 /* More than one commit writes the aggregates of many sessions, so that none takes long. */
 static void many_sessions_are_summed_a_few_at_a_time(void **state)
 {
@@ -572,6 +651,7 @@ int main(void)
                                         set_up_lazy, lab_file_tear_down),
         cmocka_unit_test_setup_teardown(a_session_of_too_many_call_paths_is_set_apart, set_up_lazy,
                                         lab_file_tear_down),
+        cmocka_unit_test(rare_paths_are_folded_and_every_sum_stays_exact),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

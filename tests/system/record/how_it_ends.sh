@@ -65,3 +65,17 @@ query run.db "DROP TRIGGER rotten"
 "$sojourn" tree run.db >out.txt 2>err.txt || fail "tree: $(cat err.txt)"
 equal "warnings after the rebuild" "" "$(cat err.txt)"
 equal "sums after the rebuild" 2000 "$(calls run.db ends_step)"
+
+# A session whose rarest call paths were folded: who records is told, and who asks.
+rm -f run.db
+"$sojourn" record -q -o run.db -- "$samples/ends" return >out.txt
+query run.db "CREATE TRIGGER folded AFTER UPDATE OF stored_blocks ON sessions
+    BEGIN UPDATE sessions SET folded_paths = 7, folded_calls = 21 WHERE folded_paths = 0; END"
+"$sojourn" record --summary summary.json -o run.db -- "$samples/ends" return >out.txt 2>err.txt
+grep -q "the 7 rarest, with 21 calls, were folded" err.txt || fail "not told: $(cat err.txt)"
+grep -q '"folded_calls": 21' summary.json || fail "not in $(cat summary.json)"
+"$sojourn" tree run.db >out.txt 2>err.txt || fail "tree: $(cat err.txt)"
+grep -q "note: .* the 7 rarest, with 21 calls, were folded" err.txt || fail "not told: $(cat err.txt)"
+"$sojourn" sessions run.db | grep -q '21' || fail "sessions does not tell"
+"$sojourn" check --baseline 1 2 run.db >out.txt 2>err.txt
+grep -q "note: .* of what is checked are on rare call paths" err.txt || fail "check: $(cat err.txt)"

@@ -1,0 +1,37 @@
+/* What is to be told of the sums of a stored session: that they could not be made (its blocks are
+ * stored), or that its rarest call paths were folded. */
+#ifndef SJ_COLLECTOR_SERVER_CLI_SESSION_DOUBTS_H
+#define SJ_COLLECTOR_SERVER_CLI_SESSION_DOUBTS_H
+
+#include "proto/base/ids.h"
+
+#include <sqlite3.h>
+#include <stdbool.h>
+#include <stddef.h>
+
+enum { SJ_QUARANTINE_TEXT_BYTES = 256 };
+
+typedef struct sj_session_doubts {
+    char quarantine_reason[SJ_QUARANTINE_TEXT_BYTES]; /* why the session has no sums; "": it has */
+    uint64_t folded_paths;                            /* 0: none */
+    uint64_t folded_calls;                            /* that ended on them */
+} sj_session_doubts;
+
+/* What may be done; behind the reason. */
+#define SJ_QUARANTINE_NEXT                                                                         \
+    "its calls are stored, \"sojourn sql\" asks for them; \"sojourn verify --rebuild SESSION\" "   \
+    "tries again; --exclude and --depth make fewer call paths"
+
+/* What it means, and what may be done; behind the numbers. */
+#define SJ_FOLDED_NEXT                                                                             \
+    "the tree gives their calls by caller only; functions, callers and single calls are exact; "   \
+    "--exclude and --depth make fewer call paths"
+
+/* sj_session_doubts_read finds out what is to be told of a session; nothing when it cannot. */
+void sj_session_doubts_read(sqlite3 *database, int64_t session_id, sj_session_doubts *doubts);
+
+/* sj_session_doubts_read_file opens the file for it, which nobody writes any more. */
+void sj_session_doubts_read_file(const char *path, const sj_session_id *session,
+                                 sj_session_doubts *doubts);
+
+#endif

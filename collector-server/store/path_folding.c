@@ -1,0 +1,85 @@
+/* Call paths beyond the budget of a session.
+ *
+ * Design notes. Folding gives all paths new numbers, in memory at once. The rows that name paths
+ * follow in the same transaction: the timeline here, because steps of later blocks come with new
+ * numbers; call paths and slow calls with the aggregates, which whoever folds writes next. Half of
+ * the budget is kept, so that the cost of writing all rows is that of one row for each new path. */
+#include "collector-server/store/store_internal.h"
+
+#include <stdlib.h>
+
+/* What was added to the totals of several nodes was added for the one that they are now. */
+static sj_status move_shadows(sj_session_state *state, const sj_path_folding *folding)
+{
+    const uint32_t count = sj_callgraph_node_count(state->graph);
+    sj_node_shadow *moved = calloc(count, sizeof(*moved));
+    if (moved == NULL) {
+        return SJ_ENOMEM;
+    }
+    for (size_t i = 0; i < state->shadow_count && i < folding->moved_count; ++i) {
+        const sj_node_shadow *before = &state->shadows[i];
+        sj_node_shadow *now = &moved[folding->moved[i]];
+        now->calls += before->calls;
+        now->total_ticks += before->total_ticks;
+        now->self_ticks += before->self_ticks;
+        now->unwound += before->unwound;
+        now->untrusted += before->untrusted;
+    }
+    free(state->shadows);
+    state->shadows = moved;
+    state->shadow_count = state->shadow_capacity = count;
+    return SJ_OK;
+}
+
+static sj_status move_timeline(sj_statements *sql, const sj_session_state *state,
+                               const sj_path_folding *folding, sj_error *error)
+{
+    SJ_TRY(sj_sql_bind(sql, SJ_SQL_TIMELINE_PATH_LIST, error, "i", state->session_id));
+    sqlite3_stmt *row = sj_sql_row(sql, SJ_SQL_TIMELINE_PATH_LIST);
+    sj_status status;
+    while ((status = sj_sql_step(sql, SJ_SQL_TIMELINE_PATH_LIST, error)) == SJ_OK) {
+        const int64_t path = sqlite3_column_int64(row, 3);
+        const uint32_t node = (uint32_t)(path & UINT32_MAX);
+        const int64_t moved = (path & ~(int64_t)UINT32_MAX) |
+                              (node < folding->moved_count ? folding->moved[node] : 0);
+        status =
+            sj_sql_run(sql, SJ_SQL_TIMELINE_PATH_MOVE, error, "iiii", sqlite3_column_int64(row, 0),
+                       sqlite3_column_int64(row, 1), sqlite3_column_int64(row, 2), moved);
+        if (status != SJ_OK) {
+            break;
+        }
+    }
+    sj_sql_reset(sql, SJ_SQL_TIMELINE_PATH_LIST);
+    return status == SJ_ENOTFOUND ? SJ_OK : status;
+}
+
+/* Edges of many functions may leave little of the budget for paths: it is folded again only when
+ * there is as much to fold as was left. */
+static bool has_too_many(const sj_store *store, const sj_session_state *state)
+{
+    const uint32_t count = state->graph != NULL ? sj_callgraph_node_count(state->graph) : 0;
+    return count > store->path_budget && count / 2 > state->folded_to;
+}
+
+sj_status sj_store_fold_rare_paths(sj_store *store, sj_session_state *state, sj_error *error)
+{
+    if (!has_too_many(store, state)) {
+        return SJ_OK;
+    }
+    sj_path_folding folding;
+    sj_status status = sj_callgraph_fold_rare(state->graph, store->path_budget / 2, &folding);
+    if (status == SJ_OK) {
+        status = move_shadows(state, &folding);
+    }
+    if (status != SJ_OK) {
+        sj_path_folding_deinit(&folding);
+        return sj_fail(error, status, "no memory to fold call paths");
+    }
+    status = move_timeline(&store->sql, state, &folding, error);
+    state->totals.folded_paths += folding.paths;
+    state->totals.folded_calls += folding.calls;
+    state->folded_to = sj_callgraph_node_count(state->graph);
+    state->is_renumbered = state->dirty = true;
+    sj_path_folding_deinit(&folding);
+    return status;
+}

@@ -1,0 +1,174 @@
+/* Design notes.
+ * The table is built anew: what is kept moves over with its histogram, in the order of numbers, so
+ * that parents stay before their children; the sums of the rest go to rare nodes, which are made as
+ * they are met. A path weighs as much as its weightiest descendant, so what is kept always has its
+ * callers. Nothing of the old table changes before the last allocation has succeeded. */
+#include "proto/callgraph/path_nodes.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { SHARED = 2 };
+
+typedef struct folding_run {
+    const sj_path_nodes *old;
+    sj_path_nodes made;
+    double *weights; /* of the old nodes */
+    double *sorted;
+    uint32_t *moved; /* their new numbers */
+    uint8_t *users;  /* of the new nodes: how many went there, SHARED for more than one */
+    double least;    /* what weighs more is kept */
+    uint64_t paths;
+    uint64_t calls;
+} folding_run;
+
+/* Roots, of threads and of rare paths, and the two levels below rare ones stay. */
+static bool always_stays(const sj_path_nodes *paths, uint32_t number)
+{
+    const sj_path_node *node = &paths->nodes[number];
+    const sj_path_node *parent = &paths->nodes[node->parent];
+    return node->parent == 0 || parent->rare || paths->nodes[parent->parent].rare;
+}
+
+static void weigh(folding_run *run)
+{
+    const sj_path_nodes *old = run->old;
+    double calls = 1;
+    double ticks = 1;
+    for (uint32_t i = 1; i < old->count; i++) {
+        calls += (double)old->nodes[i].calls;
+        ticks += (double)old->nodes[i].self_ticks;
+    }
+    for (uint32_t i = old->count - 1; i > 0; i--) {
+        const sj_path_node *node = &old->nodes[i];
+        const double own = (double)node->calls / calls + (double)node->self_ticks / ticks;
+        double *weight = &run->weights[i];
+        double *above = &run->weights[node->parent];
+        *weight = *weight > own ? *weight : own;
+        *above = *above > *weight ? *above : *weight;
+        *weight = always_stays(old, i) ? INFINITY : *weight;
+    }
+}
+
+static int compare_weights(const void *left, const void *right)
+{
+    const double a = *(const double *)left;
+    const double b = *(const double *)right;
+    return (a < b) - (a > b);
+}
+
+static void find_least(folding_run *run, uint32_t keep)
+{
+    const uint32_t count = run->old->count - 1;
+    memcpy(run->sorted, run->weights + 1, count * sizeof(*run->sorted));
+    qsort(run->sorted, count, sizeof(*run->sorted), compare_weights);
+    uint32_t staying = 0;
+    while (staying < count && isinf(run->sorted[staying])) {
+        staying++;
+    }
+    run->least = keep < count - staying ? run->sorted[staying + keep] : -1;
+}
+
+/* The node that a path is folded into; SJ_NO_NODE. */
+static uint32_t find_rare(folding_run *run, const sj_path_node *node)
+{
+    const uint32_t caller = run->old->nodes[node->parent].function;
+    const bool is_apart = node->recursive && caller != node->function;
+    uint32_t parent = sj_path_nodes_rare(&run->made, is_apart ? node->function : caller);
+    if (is_apart && parent != SJ_NO_NODE) {
+        parent = sj_path_nodes_child(&run->made, parent, caller);
+    }
+    return parent == SJ_NO_NODE ? SJ_NO_NODE
+                                : sj_path_nodes_child(&run->made, parent, node->function);
+}
+
+static sj_status move_node(folding_run *run, uint32_t number)
+{
+    const sj_path_node *node = &run->old->nodes[number];
+    const bool stays = run->weights[number] > run->least || isinf(run->weights[number]);
+    uint32_t place;
+    if (!stays) {
+        place = find_rare(run, node);
+        run->paths++;
+        run->calls += node->calls;
+    } else if (node->rare) {
+        place = sj_path_nodes_rare(&run->made, node->function);
+    } else {
+        place = sj_path_nodes_child(&run->made, run->moved[node->parent], node->function);
+    }
+    run->moved[number] = place;
+    return place != SJ_NO_NODE ? SJ_OK : sj_path_nodes_failure(&run->made);
+}
+
+/* Which nodes there will be, with their sums. */
+static sj_status move_sums(folding_run *run)
+{
+    run->moved[0] = 0;
+    for (uint32_t i = 1; i < run->old->count; i++) {
+        SJ_TRY(move_node(run, i));
+    }
+    run->users = calloc(run->made.count, sizeof(*run->users));
+    if (run->users == NULL) {
+        return SJ_ENOMEM;
+    }
+    for (uint32_t i = 1; i < run->old->count; i++) {
+        uint8_t *users = &run->users[run->moved[i]];
+        sj_path_nodes_add_sums(&run->made, run->moved[i], &run->old->nodes[i]);
+        *users += *users < SHARED;
+    }
+    return SJ_OK;
+}
+
+/* Histograms that share a place are added up; the others go where their nodes went. */
+static sj_status move_histograms(folding_run *run, sj_path_nodes *old)
+{
+    for (uint32_t i = 1; i < old->count; i++) {
+        if (run->users[run->moved[i]] == SHARED) {
+            SJ_TRY(sj_histogram_merge(&run->made.nodes[run->moved[i]].histogram,
+                                      &old->nodes[i].histogram));
+        }
+    }
+    for (uint32_t i = 1; i < old->count; i++) {
+        if (run->users[run->moved[i]] != SHARED) {
+            run->made.nodes[run->moved[i]].histogram = old->nodes[i].histogram;
+            old->nodes[i].histogram = (sj_histogram){0};
+        }
+    }
+    return SJ_OK;
+}
+
+sj_status sj_path_nodes_fold_rare(sj_path_nodes *paths, uint32_t keep, sj_path_folding *folding)
+{
+    folding_run run = {.old = paths};
+    run.weights = calloc(paths->count, sizeof(*run.weights));
+    run.sorted = calloc(paths->count, sizeof(*run.sorted));
+    run.moved = calloc(paths->count, sizeof(*run.moved));
+    sj_status status = run.weights != NULL && run.sorted != NULL && run.moved != NULL
+                           ? sj_path_nodes_init(&run.made)
+                           : SJ_ENOMEM;
+    if (status == SJ_OK) {
+        run.made.most = paths->most;
+        weigh(&run);
+        find_least(&run, keep);
+        status = move_sums(&run);
+    }
+    if (status == SJ_OK) {
+        status = move_histograms(&run, paths);
+    }
+    if (status == SJ_OK) {
+        *folding = (sj_path_folding){.moved = run.moved,
+                                     .moved_count = paths->count,
+                                     .paths = run.paths,
+                                     .calls = run.calls};
+        sj_path_nodes_deinit(paths);
+        *paths = run.made;
+    } else {
+        free(run.moved);
+        sj_path_nodes_deinit(&run.made);
+    }
+    free(run.weights);
+    free(run.sorted);
+    free(run.users);
+    return status;
+}

@@ -1,0 +1,223 @@
+/* Folding: what is folded, and that no sum changes by it but those of paths. */
+#include "proto/callgraph/path_nodes.h"
+#include "tests/support/fail_alloc.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdlib.h>
+
+#include <cmocka.h>
+
+enum { FUNCTIONS = 12, EDGES = (FUNCTIONS + 1) * (FUNCTIONS + 1) };
+
+typedef struct edge_sums {
+    uint64_t calls[EDGES], total[EDGES], self[EDGES], unwound[EDGES];
+    uint64_t outer_total[FUNCTIONS + 1]; /* of calls that are not recursive */
+} edge_sums;
+
+static uint32_t next_random(uint32_t *random)
+{
+    *random = *random * 1664525u + 1013904223u;
+    return *random >> 8;
+}
+
+static void add_calls(sj_path_nodes *paths, uint32_t *random, uint32_t walks)
+{
+    for (uint32_t i = 0; i < walks; i++) {
+        uint32_t node = 0;
+        for (uint32_t depth = 1 + next_random(random) % 7; depth > 0; depth--) {
+            const uint32_t width = depth > 2 ? 3 : FUNCTIONS;
+            node = sj_path_nodes_child(paths, node, 1 + next_random(random) % width);
+            assert_int_not_equal(node, SJ_NO_NODE);
+        }
+        const uint64_t duration = next_random(random) % 5000;
+        assert_int_equal(sj_path_nodes_count(paths, node, duration, duration / 2), SJ_OK);
+        paths->nodes[node].unwound += i % 3 == 0;
+    }
+}
+
+static edge_sums sum_up(const sj_path_nodes *paths)
+{
+    edge_sums sums = {0};
+    for (uint32_t i = 1; i < paths->count; i++) {
+        const sj_path_node *node = &paths->nodes[i];
+        const uint32_t caller = node->parent != 0 ? paths->nodes[node->parent].function : 0;
+        const uint32_t edge = caller * (FUNCTIONS + 1) + node->function;
+        assert_true(node->parent < i);
+        sums.calls[edge] += node->calls;
+        sums.total[edge] += node->total_ticks;
+        sums.self[edge] += node->self_ticks;
+        sums.unwound[edge] += node->unwound;
+        sums.outer_total[node->function] += node->recursive ? 0 : node->total_ticks;
+    }
+    return sums;
+}
+
+static void check_histograms(const sj_path_nodes *paths, const sj_path_nodes *whole)
+{
+    for (uint32_t function = 1; function <= FUNCTIONS; function++) {
+        uint8_t bytes[2][1 << 14];
+        const sj_histogram *left = sj_function_histograms_find(&paths->functions, function);
+        const sj_histogram *right = sj_function_histograms_find(&whole->functions, function);
+        assert_non_null(left);
+        assert_non_null(right);
+        const size_t size = sj_histogram_encode(left, bytes[0], sizeof(bytes[0]));
+        assert_int_equal(sj_histogram_encode(right, bytes[1], sizeof(bytes[1])), size);
+        assert_memory_equal(bytes[0], bytes[1], size);
+    }
+}
+
+/* Folded again and again while calls come, against a table that keeps every path. */
+static void test_sums_of_functions_and_edges_are_exact(void **state)
+{
+    (void)state;
+    enum { ROUNDS = 12, WALKS = 2000, KEEP = 100 };
+    sj_path_nodes paths, whole;
+    uint32_t random = 1, same = 1;
+    uint64_t calls = 0;
+    assert_int_equal(sj_path_nodes_init(&paths), SJ_OK);
+    assert_int_equal(sj_path_nodes_init(&whole), SJ_OK);
+    for (int round = 0; round < ROUNDS; round++) {
+        sj_path_folding folding;
+        add_calls(&paths, &random, WALKS);
+        add_calls(&whole, &same, WALKS);
+        if (round % 3 == 1) {
+            assert_int_equal(sj_path_nodes_fold(&paths), SJ_OK);
+            sj_path_nodes_clean(&paths);
+        }
+        const uint32_t before = paths.count;
+        assert_int_equal(sj_path_nodes_fold_rare(&paths, KEEP, &folding), SJ_OK);
+        assert_int_equal(folding.moved_count, before);
+        assert_in_range(paths.count, 2, KEEP + 2 * EDGES + 3 * FUNCTIONS);
+        assert_true(folding.paths > 0);
+        calls += folding.calls;
+        sj_path_folding_deinit(&folding);
+        assert_int_equal(sj_path_nodes_fold(&paths), SJ_OK);
+    }
+    assert_int_equal(sj_path_nodes_fold(&whole), SJ_OK);
+    const edge_sums left = sum_up(&paths);
+    const edge_sums right = sum_up(&whole);
+    assert_memory_equal(&left, &right, sizeof(left));
+    check_histograms(&paths, &whole);
+    uint64_t rare_calls = 0;
+    for (uint32_t i = 1; i < paths.count; i++) {
+        const sj_path_node *node = &paths.nodes[i];
+        const sj_path_node *parent = &paths.nodes[node->parent];
+        rare_calls += parent->rare || paths.nodes[parent->parent].rare ? node->calls : 0;
+    }
+    assert_int_equal(rare_calls, calls);
+    sj_path_nodes_deinit(&paths);
+    sj_path_nodes_deinit(&whole);
+}
+
+static uint32_t add_path(sj_path_nodes *paths, uint32_t parent, uint32_t function, uint32_t calls,
+                         uint64_t duration)
+{
+    const uint32_t node = sj_path_nodes_child(paths, parent, function);
+    for (uint32_t i = 0; i < calls; i++) {
+        assert_int_equal(sj_path_nodes_count(paths, node, duration, duration), SJ_OK);
+    }
+    return node;
+}
+
+/* What is called often and what takes long stays, with its callers; the rest loses its path. */
+static void test_the_rarest_go(void **state)
+{
+    (void)state;
+    sj_path_nodes paths;
+    sj_path_folding folding;
+    assert_int_equal(sj_path_nodes_init(&paths), SJ_OK);
+    const uint32_t main_node = add_path(&paths, 0, 1, 1, 1);
+    const uint32_t setup = add_path(&paths, main_node, 2, 1, 1);
+    const uint32_t long_one = add_path(&paths, setup, 3, 1, 1000000);
+    const uint32_t rare = add_path(&paths, main_node, 4, 2, 1);
+    const uint32_t rarer = add_path(&paths, rare, 5, 1, 1);
+    const uint32_t often = add_path(&paths, main_node, 6, 1000, 1);
+    assert_int_equal(sj_path_nodes_fold_rare(&paths, 3, &folding), SJ_OK);
+    assert_int_equal(folding.paths, 2);
+    assert_int_equal(folding.calls, 3);
+    const sj_path_node *gone = &paths.nodes[folding.moved[rarer]];
+    const sj_path_node *stays = &paths.nodes[folding.moved[long_one]];
+    assert_int_equal(gone->function, 5);
+    assert_int_equal(paths.nodes[gone->parent].function, 4);
+    assert_true(paths.nodes[gone->parent].rare);
+    assert_int_equal(paths.nodes[folding.moved[rare]].calls, 2);
+    assert_true(paths.nodes[paths.nodes[folding.moved[rare]].parent].rare);
+    assert_int_equal(stays->depth, 2);
+    assert_int_equal(stays->parent, folding.moved[setup]);
+    assert_int_equal(paths.nodes[folding.moved[often]].parent, folding.moved[main_node]);
+    assert_false(paths.nodes[folding.moved[main_node]].rare);
+    /* called again: counted anew */
+    const uint32_t again = sj_path_nodes_child(&paths, folding.moved[main_node], 4);
+    assert_int_equal(paths.nodes[again].calls, 0);
+    sj_path_folding_deinit(&folding);
+    sj_path_nodes_deinit(&paths);
+}
+
+/* A table is read back from its rows as it was, rare nodes included. */
+static void test_rare_nodes_are_restored(void **state)
+{
+    (void)state;
+    sj_path_nodes paths, restored;
+    sj_path_folding folding;
+    uint32_t random = 7;
+    assert_int_equal(sj_path_nodes_init(&paths), SJ_OK);
+    assert_int_equal(sj_path_nodes_init(&restored), SJ_OK);
+    add_calls(&paths, &random, 2000);
+    assert_int_equal(sj_path_nodes_fold_rare(&paths, 50, &folding), SJ_OK);
+    sj_path_folding_deinit(&folding);
+    for (uint32_t i = 1; i < paths.count; i++) {
+        assert_int_equal(sj_path_nodes_restore(&restored, &paths.nodes[i]), SJ_OK);
+    }
+    sj_path_node odd = {.parent = 1, .function = 2, .depth = 1, .rare = true};
+    assert_int_equal(sj_path_nodes_restore(&restored, &odd), SJ_ECORRUPT);
+    assert_int_equal(sj_path_nodes_fold_rare(&restored, 50, &folding), SJ_OK);
+    assert_int_equal(folding.paths, 0);
+    sj_path_folding_deinit(&folding);
+    const edge_sums left = sum_up(&paths);
+    const edge_sums right = sum_up(&restored);
+    assert_memory_equal(&left, &right, sizeof(left));
+    sj_path_nodes_deinit(&paths);
+    sj_path_nodes_deinit(&restored);
+}
+
+static void test_without_memory_nothing_changes(void **state)
+{
+    (void)state;
+    for (uint64_t n = 0;; n++) {
+        sj_path_nodes paths;
+        sj_path_folding folding = {0};
+        uint32_t random = 3;
+        assert_int_equal(sj_path_nodes_init(&paths), SJ_OK);
+        add_calls(&paths, &random, 500);
+        const edge_sums before = sum_up(&paths);
+        const uint32_t count = paths.count;
+        fail_alloc_at(n);
+        const sj_status status = sj_path_nodes_fold_rare(&paths, 20, &folding);
+        const bool failed = fail_alloc_stop();
+        const edge_sums after = sum_up(&paths);
+        assert_memory_equal(&before, &after, sizeof(before));
+        assert_int_equal(status != SJ_OK, failed);
+        if (status != SJ_OK) {
+            assert_int_equal(status, SJ_ENOMEM);
+            assert_int_equal(paths.count, count);
+        }
+        assert_int_equal(sj_path_nodes_fold(&paths), SJ_OK);
+        sj_path_folding_deinit(&folding);
+        sj_path_nodes_deinit(&paths);
+        if (status == SJ_OK) {
+            return;
+        }
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_sums_of_functions_and_edges_are_exact),
+        cmocka_unit_test(test_the_rarest_go),
+        cmocka_unit_test(test_rare_nodes_are_restored),
+        cmocka_unit_test(test_without_memory_nothing_changes),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
