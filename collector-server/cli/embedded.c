@@ -1,6 +1,7 @@
 #include "collector-server/cli/embedded.h"
 
 #include "collector-server/ingest/ingest.h"
+#include "collector-server/store/page_size.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -67,6 +68,8 @@ void sj_embedded_stop(sj_embedded *embedded, bool discard)
     }
     if (discard && embedded->created) {
         remove_database(embedded->path);
+    } else if (embedded->store != NULL) {
+        sj_database_pack(embedded->path);
     }
     free(embedded);
 }
