@@ -1,6 +1,7 @@
 #include "collector-server/cli/embedded.h"
 
 #include "collector-server/ingest/ingest.h"
+#include "collector-server/store/page_size.h"
 #include "collector-server/store/store.h"
 
 #include <stdio.h>
@@ -63,9 +64,12 @@ void sj_embedded_stop(sj_embedded *embedded, bool discard)
     if (embedded->ingest != NULL) {
         sj_ingest_stop(embedded->ingest);
     }
+    const bool opened = embedded->sinks.count > 0;
     sj_sinks_close(&embedded->sinks);
     if (discard && embedded->created) {
         remove_database(embedded->path);
+    } else if (opened) {
+        sj_database_pack(embedded->path);
     }
     free(embedded);
 }

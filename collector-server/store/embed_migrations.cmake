@@ -1,5 +1,6 @@
 # Writes OUTPUT: an array of the migrations in FOLDER as C strings, in order of their numbers. A number
-# that nobody has used yet is an empty migration.
+# that nobody has used yet is an empty migration. SQLite keeps the text of each table in the file, so
+# comments (schema/README.md says more) and indents are left out.
 #   cmake -DFOLDER=schema/migrations -DOUTPUT=migrations.inc -P embed_migrations.cmake
 file(GLOB files "${FOLDER}/*.sql")
 list(SORT files)
@@ -19,7 +20,10 @@ foreach(file IN LISTS files)
         math(EXPR expected "${expected} + 1")
     endwhile()
     math(EXPR expected "${expected} + 1")
-    file(READ "${file}" hex HEX)
+    file(READ "${file}" sql)
+    string(REGEX REPLACE " *--[^\n]*" "" sql "${sql}")
+    string(REGEX REPLACE "\n[\n ]+" "\n" sql "${sql}")
+    string(HEX "${sql}" hex)
     string(REGEX REPLACE "([0-9a-f][0-9a-f])" "0x\\1," bytes "${hex}")
     string(APPEND text "static const char migration_${number}[] = {${bytes}0};\n")
     string(APPEND list "    migration_${number},\n")

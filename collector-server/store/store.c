@@ -7,6 +7,7 @@
 #include "collector-server/store/store_internal.h"
 
 #include "collector-server/store/database.h"
+#include "collector-server/store/page_size.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -42,6 +43,9 @@ sj_status sj_store_open(const sj_sink_options *options, sj_store **store, sj_err
     sj_status status =
         sj_database_open(options->path, options->create ? SJ_DATABASE_CREATE : SJ_DATABASE_WRITE,
                          &made->database, error);
+    if (status == SJ_OK && options->create) {
+        sj_database_unpack(made->database);
+    }
     if (status == SJ_OK) {
         status = sj_statements_prepare(&made->sql, made->database, error);
     }

@@ -1,5 +1,6 @@
 /* The store: one frame once, whatever the order, the repetition or the lies. */
 #include "collector-server/store/database.h"
+#include "collector-server/store/page_size.h"
 #include "collector-server/store/store.h"
 #include "proto/wire/sojourn.pb-c.h"
 #include "tests/collector-server/store/lab_file.h"
@@ -11,6 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/resource.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <cmocka.h>
@@ -407,6 +409,37 @@ static void foreign_and_newer_databases_are_refused(void **state)
     assert_int_equal(sj_store_open(&options, &lab->store, &lab->error), SJ_ENOTFOUND);
 }
 
+/* A recording is packed when it has ended and nobody has it open, and stored into as before. */
+static void a_small_recording_is_a_small_file(void **state)
+{
+    lab_file *lab = *state;
+    struct stat file;
+    lab_file_put_metadata(lab);
+    lab_file_begin(lab);
+    lab_file_put(lab, frame_maker_block(&lab->maker, 100, 0));
+    lab_file_commit(lab);
+    char *before = lab_file_ask(lab, lab_file_sums_sql);
+    sj_database_pack(lab->path); /* it is open: nothing happens */
+    lab_file_expect(lab, "PRAGMA page_size", "16384|\n");
+    sj_store_close(lab->store);
+    sj_database_pack(lab->path);
+    assert_int_equal(stat(lab->path, &file), 0);
+    assert_in_range(file.st_size, 1, 128 * 1024);
+    lab_file_expect(lab, "PRAGMA page_size", "512|\n");
+    lab_file_open(lab, 0, 0);
+    lab_file_expect(lab, "PRAGMA page_size", "16384|\n");
+    lab_file_expect(lab, "PRAGMA auto_vacuum", "2|\n");
+    lab_file_expect(lab, "PRAGMA journal_mode", "wal|\n");
+    char *after = lab_file_ask(lab, lab_file_sums_sql);
+    assert_string_equal(after, before);
+    lab_file_begin(lab);
+    lab_file_put(lab, frame_maker_block(&lab->maker, 100, 0));
+    lab_file_commit(lab);
+    lab_file_expect(lab, "SELECT stored_blocks FROM sessions", "2|\n");
+    sqlite3_free(before);
+    sqlite3_free(after);
+}
+
 static void the_file_has_the_promised_shape(void **state)
 {
     lab_file *lab = *state;
@@ -442,6 +475,8 @@ int main(void)
         cmocka_unit_test_setup_teardown(a_write_that_fails_leaves_whole_batches, lab_file_set_up,
                                         lab_file_tear_down),
         cmocka_unit_test_setup_teardown(foreign_and_newer_databases_are_refused, lab_file_set_up,
+                                        lab_file_tear_down),
+        cmocka_unit_test_setup_teardown(a_small_recording_is_a_small_file, lab_file_set_up,
                                         lab_file_tear_down),
         cmocka_unit_test_setup_teardown(the_file_has_the_promised_shape, lab_file_set_up,
                                         lab_file_tear_down),

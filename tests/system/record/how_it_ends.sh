@@ -66,6 +66,12 @@ query run.db "DROP TRIGGER rotten"
 equal "warnings after the rebuild" "" "$(cat err.txt)"
 equal "sums after the rebuild" 2000 "$(calls run.db ends_step)"
 
+# One call takes little room.
+rm -f run.db
+"$sojourn" record -q -o run.db -- "$samples/ends" return >out.txt
+[ "$(stat -c %s run.db)" -lt 100000 ] || fail "a short recording takes $(stat -c %s run.db) bytes"
+[ "$(calls run.db ends_step)" = 2000 ] || fail "calls of a packed file are missing"
+
 # A session whose rarest call paths were folded: who records is told, and who asks.
 rm -f run.db
 "$sojourn" record -q -o run.db -- "$samples/ends" return >out.txt

@@ -1,0 +1,70 @@
+/* Design notes
+ *
+ * Large pages suit what a collector does: blocks of some 10 KB, appended. But each of 90 tables and
+ * indexes takes a page, which is most of a small recording: 1.5 MB for one call. A recording that
+ * has ended is seldom written again, so it is packed into smaller pages then, and gets large ones
+ * when calls are to be stored in it once more. Both are SQLite's own VACUUM, which a crash does not
+ * harm; SQLite refuses it, and nothing changes, while anybody else has the file open. */
+#include "collector-server/store/page_size.h"
+
+#include "collector-server/store/database.h"
+
+#include <stdio.h>
+#include <sys/stat.h>
+
+enum {
+    SMALL_PAGE = 512,
+    SMALL_FILE = 4 << 20, /* of large pages */
+    MEDIUM_PAGE = 4096,
+    MEDIUM_FILE = 16 << 20
+};
+
+static bool run(sqlite3 *database, const char *sql)
+{
+    return sqlite3_exec(database, sql, NULL, NULL, NULL) == SQLITE_OK;
+}
+
+/* The page size cannot change while there is a log. */
+static void rewrite(sqlite3 *database, int page_bytes)
+{
+    char sql[64];
+    snprintf(sql, sizeof(sql), "PRAGMA page_size=%d; VACUUM", page_bytes);
+    sj_database_set_patience(database, false);
+    if (run(database, "PRAGMA journal_mode=DELETE")) {
+        (void)run(database, sql);
+    }
+    (void)run(database, "PRAGMA journal_mode=WAL");
+    sj_database_set_patience(database, true);
+}
+
+static int page_bytes_of(sqlite3 *database)
+{
+    sqlite3_stmt *row = NULL;
+    int bytes = 0;
+    if (sqlite3_prepare_v2(database, "PRAGMA page_size", -1, &row, NULL) == SQLITE_OK &&
+        sqlite3_step(row) == SQLITE_ROW) {
+        bytes = sqlite3_column_int(row, 0);
+    }
+    sqlite3_finalize(row);
+    return bytes;
+}
+
+void sj_database_pack(const char *path)
+{
+    struct stat file;
+    sqlite3 *database = NULL;
+    sj_error ignored;
+    if (stat(path, &file) != 0 || file.st_size > MEDIUM_FILE ||
+        sj_database_open(path, SJ_DATABASE_WRITE, &database, &ignored) != SJ_OK) {
+        return;
+    }
+    rewrite(database, file.st_size <= SMALL_FILE ? SMALL_PAGE : MEDIUM_PAGE);
+    sqlite3_close(database);
+}
+
+void sj_database_unpack(sqlite3 *database)
+{
+    if (page_bytes_of(database) != SJ_DATABASE_PAGE_BYTES) {
+        rewrite(database, SJ_DATABASE_PAGE_BYTES);
+    }
+}
