@@ -3,6 +3,7 @@
 #define SJ_AGENT_LIVEPATCH_REMOTE_AGENT_H
 
 #include "agent/abi/agent_state.h"
+#include "agent/abi/heap_custody.h"
 #include "agent/abi/hooked_module.h"
 #include "agent/ptrace/text_patch.h"
 #include "agent/ptrace/tracee_modules.h"
@@ -21,6 +22,7 @@ typedef struct sj_remote_agent {
     sj_remote_table *tables;
     size_t table_count;
     size_t table_capacity;
+    sj_heap_custody custody; /* magic 0: there is none */
 } sj_remote_agent;
 
 /* sj_remote_agent_find looks for the agent and reads its state and tables. SJ_ENOTFOUND there is
@@ -32,6 +34,11 @@ void sj_remote_agent_deinit(sj_remote_agent *agent);
 /* sj_remote_agent_reload reads state and tables again. SJ_EAGAIN the agent changes them right now:
  * let it run on. */
 SJ_MUST_CHECK sj_status sj_remote_agent_reload(const sj_tracee *target, sj_remote_agent *agent);
+
+/* sj_remote_agent_await is sj_remote_agent_find that waits until the tables hold still. Blocking:
+ * up to 200 ms. */
+SJ_MUST_CHECK sj_status sj_remote_agent_await(const sj_tracee *target, sj_remote_agent *agent,
+                                              sj_error *error);
 
 /* sj_remote_agent_is_unchanged returns whether the tables are still those that were read. Threads
  * are stopped. */
@@ -84,5 +91,12 @@ SJ_MUST_CHECK sj_status sj_remote_agent_change(sj_tracee *target, sj_remote_agen
  * the agent has none of that name; errors of sj_inferior_call_run. */
 SJ_MUST_CHECK sj_status sj_remote_agent_call(sj_tracee *target, const sj_remote_agent *agent,
                                              size_t thread, const char *name);
+
+/* sj_remote_agent_request makes a thread that holds no lock call such a function, which prepares
+ * changes, while the others run; the link must be served meanwhile. The agent's tables change.
+ * Blocking: the time of planning. SJ_ETIMEDOUT no thread reached a safepoint, SJ_ECLOSED the
+ * process has ended, SJ_ENOTFOUND the agent is an older one, SJ_EIO. */
+SJ_MUST_CHECK sj_status sj_remote_agent_request(sj_tracee *target, const sj_remote_agent *agent,
+                                                const char *name, sj_error *error);
 
 #endif
