@@ -1,6 +1,6 @@
 #include "agent/livepatch/heap_watch.h"
 
-#include "agent/livepatch/remote_agent.h"
+#include "agent/livepatch/remote_request.h"
 
 static bool is_of_heap(void *context, const sj_hook_change *change)
 {

@@ -2,7 +2,6 @@
 
 #include "agent/host/clock.h"
 #include "agent/ptrace/arch.h"
-#include "agent/ptrace/safepoint.h"
 #include "proto/base/array.h"
 
 #include <link.h>
@@ -133,19 +132,6 @@ sj_status sj_remote_agent_find(const sj_tracee *target, sj_remote_agent *agent)
         agent->restorer = sj_restorer_find_in(target, libc.code_low, libc.code_high);
     }
     return sj_remote_agent_reload(target, agent);
-}
-
-sj_status sj_remote_agent_await(const sj_tracee *target, sj_remote_agent *agent, sj_error *error)
-{
-    const struct timespec pause = {.tv_nsec = PAUSE_NS};
-    sj_status status = sj_remote_agent_find(target, agent);
-    for (uint32_t i = 0; i < ATTEMPTS && status == SJ_EAGAIN; i++) {
-        nanosleep(&pause, NULL);
-        status = sj_remote_agent_reload(target, agent);
-    }
-    return status == SJ_OK ? SJ_OK
-                           : sj_fail(error, status, "no agent was found in process %d: %s",
-                                     (int)target->pid, sj_status_text(status));
 }
 
 /* sum_modules goes over the loader's list as the agent did (modules.c). */
@@ -380,23 +366,4 @@ sj_status sj_remote_agent_call(sj_tracee *target, const sj_remote_agent *agent, 
     sj_inferior_call call = {.restorer = agent->restorer};
     SJ_TRY(sj_remote_symbol(target, &agent->module, name, &call.function));
     return sj_inferior_call_run(target, thread, &call, CALL_TIMEOUT_MS);
-}
-
-sj_status sj_remote_agent_request(sj_tracee *target, const sj_remote_agent *agent, const char *name,
-                                  sj_error *error)
-{
-    sj_unwinder *unwinder = NULL;
-    size_t thread = 0;
-    if (sj_unwinder_new(target, &unwinder) != SJ_OK) {
-        return sj_fail(error, SJ_EIO, "the modules of process %d cannot be read", (int)target->pid);
-    }
-    sj_status status = sj_safepoint_find(target, unwinder, &thread);
-    if (status == SJ_OK) {
-        status = sj_remote_agent_call(target, agent, thread, name);
-        sj_tracee_resume_all(target);
-    }
-    sj_unwinder_free(unwinder);
-    return status == SJ_OK ? SJ_OK
-                           : sj_fail(error, status, "process %d cannot prepare more hooks now: %s",
-                                     (int)target->pid, sj_status_text(status));
 }

@@ -35,11 +35,6 @@ void sj_remote_agent_deinit(sj_remote_agent *agent);
  * let it run on. */
 SJ_MUST_CHECK sj_status sj_remote_agent_reload(const sj_tracee *target, sj_remote_agent *agent);
 
-/* sj_remote_agent_await is sj_remote_agent_find that waits until the tables hold still. Blocking:
- * up to 200 ms. */
-SJ_MUST_CHECK sj_status sj_remote_agent_await(const sj_tracee *target, sj_remote_agent *agent,
-                                              sj_error *error);
-
 /* sj_remote_agent_is_unchanged returns whether the tables are still those that were read. Threads
  * are stopped. */
 bool sj_remote_agent_is_unchanged(const sj_tracee *target, const sj_remote_agent *agent);
@@ -91,12 +86,5 @@ SJ_MUST_CHECK sj_status sj_remote_agent_change(sj_tracee *target, sj_remote_agen
  * the agent has none of that name; errors of sj_inferior_call_run. */
 SJ_MUST_CHECK sj_status sj_remote_agent_call(sj_tracee *target, const sj_remote_agent *agent,
                                              size_t thread, const char *name);
-
-/* sj_remote_agent_request makes a thread that holds no lock call such a function, which prepares
- * changes, while the others run; the link must be served meanwhile. The agent's tables change.
- * Blocking: the time of planning. SJ_ETIMEDOUT no thread reached a safepoint, SJ_ECLOSED the
- * process has ended, SJ_ENOTFOUND the agent is an older one, SJ_EIO. */
-SJ_MUST_CHECK sj_status sj_remote_agent_request(sj_tracee *target, const sj_remote_agent *agent,
-                                                const char *name, sj_error *error);
 
 #endif

@@ -2,7 +2,7 @@
 
 #include "agent/abi/record.h"
 #include "agent/host/clock.h"
-#include "agent/livepatch/remote_agent.h"
+#include "agent/livepatch/remote_request.h"
 #include "agent/ptrace/arch.h"
 #include "agent/ptrace/loader_lock.h"
 #include "agent/ptrace/safepoint.h"
