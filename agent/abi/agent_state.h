@@ -17,9 +17,11 @@
 #define SJ_AGENT_STATE_BIND "sojourn_agent_bind"
 #define SJ_AGENT_STATE_UNBIND "sojourn_agent_unbind"
 #define SJ_AGENT_STATE_UNREGISTER "sojourn_agent_unregister"
+#define SJ_AGENT_STATE_WATCH_HEAP "sojourn_agent_watch_heap"
+#define SJ_AGENT_STATE_LEAVE_HEAP "sojourn_agent_leave_heap"
 #define SJ_AGENT_STATE_MAGIC UINT64_C(0x45544154534a53) /* "SJSTATE" */
 
-enum { SJ_AGENT_STATE_VERSION = 2, SJ_AGENT_STATE_PATH_BYTES = 4096 };
+enum { SJ_AGENT_STATE_VERSION = 3, SJ_AGENT_STATE_PATH_BYTES = 4096 };
 
 typedef enum sj_agent_state_phase {
     SJ_AGENT_STATE_IDLE = 0,     /* loaded, no session */
@@ -63,6 +65,10 @@ typedef struct sj_agent_state {
     /* 1: a tracer is detaching, so nothing is hooked any more. Set while all threads are
      * stopped and the tables are not being changed. */
     _Atomic uint32_t is_detaching;
+    uint32_t reserved;
+    /* Entries of the allocator (abi/heap_custody.h); 0: there are none. */
+    uint64_t heap_takers;  /* address of the sj_hooked_module of what gives blocks out */
+    uint64_t heap_custody; /* address of the sj_heap_custody */
 } sj_agent_state;
 
 /* What one module of the loader's list adds to `known_modules`: its bias and its link_map. */

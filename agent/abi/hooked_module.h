@@ -8,6 +8,10 @@
 
 #include <stdint.h>
 
+/* Changes of the allocator's entries have these in the place of a function's id, which lie above
+ * all ids: what gives blocks out, and what takes them back. */
+enum { SJ_HOOK_HEAP_TAKERS = 0x50000000, SJ_HOOK_HEAP_GIVERS = 0x60000000 };
+
 /* One change of the text, kept so that it can be undone and made again, by this process or by a
  * tracer (agent/livepatch/toggle.h). */
 typedef struct sj_hook_change {

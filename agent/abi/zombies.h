@@ -16,7 +16,7 @@
 #define SJ_ZOMBIES_MAGIC UINT64_C(0x534549424d4f5a53) /* "SZOMBIES" */
 
 enum {
-    SJ_ZOMBIES_VERSION = 1,
+    SJ_ZOMBIES_VERSION = 2,
     SJ_ZOMBIE_REPORTS = 64,
     SJ_ZOMBIE_MODULES = 512,
     SJ_ZOMBIE_PATH_BYTES = 240,
@@ -26,16 +26,30 @@ enum {
     SJ_ZOMBIE_NAME_BYTES = 16
 };
 
-/* The functions whose entries are patched; names in agent/zombies/heads.c, in this order. */
+/* The functions whose entries are patched; names in agent/zombies/heads.c, in this order: what
+ * gives blocks out, then, from SJ_HEAD_FREE on, what takes them back. What lies between calloc and
+ * free may be missing. */
 typedef enum sj_zombie_head {
     SJ_HEAD_MALLOC = 0,
     SJ_HEAD_CALLOC,
+    SJ_HEAD_ALIGNED_ALLOC,
+    SJ_HEAD_MEMALIGN,
+    SJ_HEAD_POSIX_MEMALIGN,
+    SJ_HEAD_VALLOC,
+    SJ_HEAD_PVALLOC,
     SJ_HEAD_FREE,
     SJ_HEAD_REALLOC,
     SJ_HEAD_USABLE_SIZE,
     SJ_HEAD_SIGACTION,
     SJ_HEADS
 } sj_zombie_head;
+
+/* The entries have a plan for each half, because the second stays longer than the first. */
+typedef enum sj_zombie_half {
+    SJ_HEAP_TAKERS = 0,
+    SJ_HEAP_GIVERS = 1,
+    SJ_HEAP_HALVES
+} sj_zombie_half;
 
 typedef enum sj_zombie_kind {
     SJ_ZOMBIE_USE_AFTER_FREE = 1,
@@ -63,6 +77,7 @@ typedef enum sj_zombie_refusal {
     SJ_ZOMBIE_CODE_DIFFERS = 4, /* the entries in memory are not those of the file */
     SJ_ZOMBIE_MACHINE = 5,      /* not supported on this processor */
     SJ_ZOMBIE_NO_HANDLER = 6,   /* SIGSEGV cannot be handled */
+    SJ_ZOMBIE_OTHER_AGENT = 7,  /* another version's agent has left blocks */
     SJ_ZOMBIE_NOT_STARTED = 255 /* the monitor has not said anything */
 } sj_zombie_refusal;
 
@@ -129,9 +144,9 @@ typedef struct sj_zombie_region {
     _Atomic uint32_t refusal; /* sj_zombie_refusal, by the monitor */
     sj_zombie_settings settings;
     sj_zombie_counters counters;
-    uint32_t heads[SJ_HEADS]; /* 1 + index of the function in the plan; 0: not in it */
-    uint64_t libc_offset;     /* of malloc in the C library that was planned */
-    char plan_path[512];      /* of the plan of the C library's entries; "": none */
+    uint32_t heads[SJ_HEADS];             /* 1 + index of the function in the plan; 0: not in it */
+    uint64_t libc_offset;                 /* of malloc in the C library that was planned */
+    char plan_paths[SJ_HEAP_HALVES][512]; /* of the plans of the C library's entries; "": none */
     _Atomic uint32_t module_count;
     uint32_t reserved;
     sj_zombie_module modules[SJ_ZOMBIE_MODULES];

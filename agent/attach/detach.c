@@ -70,6 +70,18 @@ static void record_stop(detaching *detach, sj_stop_clock *clock)
     }
 }
 
+/* is_no_giver leaves the entries that take guarded blocks back to leave_heap. */
+static bool is_no_giver(void *context, const sj_hook_change *change)
+{
+    (void)context;
+    return change->function != SJ_HOOK_HEAP_GIVERS;
+}
+
+static bool is_giver(void *context, const sj_hook_change *change)
+{
+    return !is_no_giver(context, change);
+}
+
 /* restore_stopped does so while all threads are stopped. The agent hooks nothing from then on: a
  * thread may be in it for a module that is being loaded, and has not changed the tables yet. */
 static sj_status restore_stopped(detaching *detach, sj_text_patch_report *done)
@@ -94,8 +106,8 @@ static sj_status restore_text(detaching *detach, sj_error *error)
     for (uint32_t i = 0; is_due(i, deadline_ns) && (status == SJ_EAGAIN || status == SJ_EIO); i++) {
         status = sj_remote_agent_reload(&detach->target, &detach->agent);
         if (status == SJ_OK) {
-            status = sj_remote_agent_choose(&detach->target, &detach->agent, false, NULL, NULL,
-                                            &detach->choice);
+            status = sj_remote_agent_choose(&detach->target, &detach->agent, false, is_no_giver,
+                                            NULL, &detach->choice);
         }
         if (status == SJ_OK) {
             sj_stop_clock clock;
@@ -118,23 +130,23 @@ static sj_status restore_text(detaching *detach, sj_error *error)
                          (int)detach->target.pid, sj_status_text(status));
 }
 
-/* call_detach makes any thread with room on its stack call sojourn_agent_detach, which takes no
+/* call_any makes any thread with room on its stack call a function of the agent that takes no
  * lock. */
-static sj_status call_detach(detaching *detach)
+static sj_status call_any(detaching *detach, const char *function)
 {
     for (size_t i = 0; i < detach->target.count; i++) {
         sj_registers state;
         SJ_TRY(sj_registers_get(detach->target.threads[i].tid, &state));
         if (sj_safepoint_has_room(&detach->target, state.sp)) {
-            return sj_remote_agent_call(&detach->target, &detach->agent, i, SJ_AGENT_STATE_DETACH);
+            return sj_remote_agent_call(&detach->target, &detach->agent, i, function);
         }
     }
     return SJ_EAGAIN;
 }
 
-/* release_memory lets the agent unmap what it made, when nobody is in it; its tables are read again
- * where threads have changed them meanwhile. SJ_EAGAIN somebody always is. */
-static sj_status release_memory(detaching *detach)
+/* call_when_left has a thread call such a function when nobody is in the agent; its tables are read
+ * again where threads have changed them meanwhile. SJ_EAGAIN somebody always is. */
+static sj_status call_when_left(detaching *detach, const char *function)
 {
     sj_tracee *target = &detach->target;
     sj_status status = SJ_EAGAIN;
@@ -152,12 +164,53 @@ static sj_status release_memory(detaching *detach)
         SJ_TRY(sj_tracee_stop_all(target, NULL));
         if (sj_remote_agent_is_unchanged(target, &detach->agent) &&
             sj_quiescence_is_left(target, &detach->agent, detach->unwinder)) {
-            status = call_detach(detach);
+            status = call_any(detach, function);
         }
         sj_tracee_resume_all(target);
         record_stop(detach, &clock);
     }
     return status;
+}
+
+/* restore_givers takes the changes of what takes guarded blocks back, when none lives. */
+static sj_status restore_givers(detaching *detach)
+{
+    sj_text_patch_report done = {0};
+    sj_status status = SJ_EAGAIN;
+    const uint64_t deadline_ns = sj_clock_ns(CLOCK_MONOTONIC) + LEAVE_NS;
+    for (uint32_t i = 0; is_due(i, deadline_ns) && status == SJ_EAGAIN; i++) {
+        sj_stop_clock clock;
+        pause_between(detach, i);
+        if (sj_remote_agent_reload(&detach->target, &detach->agent) != SJ_OK ||
+            atomic_load(&detach->agent.custody.live) != 0) {
+            continue;
+        }
+        sj_stop_clock_start(&clock);
+        SJ_TRY(sj_tracee_stop_all(&detach->target, NULL));
+        status =
+            sj_remote_agent_change(&detach->target, &detach->agent, false, is_giver, NULL, &done);
+        sj_tracee_resume_all(&detach->target);
+        record_stop(detach, &clock);
+        status = status == SJ_OK && done.refused != 0 ? SJ_EAGAIN : status;
+    }
+    detach->report->restored += status == SJ_OK ? done.changed : 0;
+    return status;
+}
+
+/* leave_heap has the agent leave guarded blocks to the custody (abi/heap_custody.h). What takes
+ * them back stays as long as one lives. */
+static sj_status leave_heap(detaching *detach)
+{
+    if (detach->agent.state.heap_custody == 0) {
+        return SJ_OK;
+    }
+    SJ_TRY(call_when_left(detach, SJ_AGENT_STATE_LEAVE_HEAP));
+    SJ_TRY(sj_remote_agent_reload(&detach->target, &detach->agent));
+    detach->report->heap_blocks = atomic_load(&detach->agent.custody.live);
+    if (detach->report->heap_blocks == 0 && restore_givers(detach) != SJ_OK) {
+        SJ_TRY(sj_remote_agent_reload(&detach->target, &detach->agent));
+    }
+    return SJ_OK;
 }
 
 /* call_quietly has a thread that holds no lock of the C library call what takes some, while all
@@ -291,6 +344,9 @@ static sj_status take_out(detaching *detach, bool *given_back)
     const uint32_t phase = atomic_load(&detach->agent.state.phase);
     /* A preloaded agent is there for good: its thread-local variables may not start afresh. So is
      * one whose stubs the program may have kept. */
+    if (phase != SJ_AGENT_STATE_DETACHED) {
+        SJ_TRY(leave_heap(detach));
+    }
     if (phase == SJ_AGENT_STATE_LAUNCHED ||
         atomic_load(&detach->agent.state.binding) != SJ_AGENT_STATE_UNBOUND) {
         return SJ_EUNSUPPORTED;
@@ -299,7 +355,7 @@ static sj_status take_out(detaching *detach, bool *given_back)
         return SJ_EAGAIN;
     }
     if (phase != SJ_AGENT_STATE_DETACHED) {
-        SJ_TRY(release_memory(detach));
+        SJ_TRY(call_when_left(detach, SJ_AGENT_STATE_DETACH));
         (void)!sj_remote_agent_reload(&detach->target, &detach->agent); /* nothing is in it now */
     }
     *given_back = true;
@@ -398,7 +454,8 @@ static bool has_written(const sj_remote_agent *agent)
 {
     for (size_t i = 0; i < agent->table_count; i++) {
         for (uint32_t j = 0; j < agent->tables[i].module.change_count; j++) {
-            if (agent->tables[i].changes[j].written != 0) {
+            const sj_hook_change *change = &agent->tables[i].changes[j];
+            if (change->written != 0 && is_no_giver(NULL, change)) {
                 return true;
             }
         }

@@ -19,8 +19,9 @@ typedef struct sj_detach_process_report {
     uint32_t kept;           /* ranges that could not be restored: a thread stands in them */
     uint64_t left_bytes;     /* of mappings that stay: frames in flight, or an agent that stays */
     uint64_t message_stubs;  /* of a runtime's dispatcher, which the program may have kept */
-    bool stays;              /* the agent, until the process ends: stubs may have been kept, or
-                                nothing can be unloaded */
+    uint64_t heap_blocks; /* guarded ones that the program has: what frees them stays redirected */
+    bool stays;           /* the agent, until the process ends: stubs may have been kept, or
+                             nothing can be unloaded */
     uint64_t api_trampoline_bytes; /* of trampolines of calls by sojourn.h, which stay */
     bool had_agent;
 } sj_detach_process_report;

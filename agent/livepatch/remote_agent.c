@@ -57,10 +57,29 @@ static sj_status add_table(const sj_tracee *target, sj_remote_agent *agent,
     return SJ_OK;
 }
 
+/* read_heap_tables reads the changes of the allocator's entries. */
+static sj_status read_heap_tables(const sj_tracee *target, sj_remote_agent *agent)
+{
+    const sj_agent_state *state = &agent->state;
+    sj_hooked_module takers;
+    agent->custody = (sj_heap_custody){0};
+    if (state->heap_custody == 0) {
+        return SJ_OK;
+    }
+    SJ_TRY(sj_tracee_read(target, state->heap_takers, &takers, sizeof(takers)));
+    SJ_TRY(sj_tracee_read(target, state->heap_custody, &agent->custody, sizeof(agent->custody)));
+    if (agent->custody.magic != SJ_HEAP_CUSTODY_MAGIC) {
+        return SJ_ECORRUPT;
+    }
+    SJ_TRY(add_table(target, agent, &takers));
+    return add_table(target, agent, &agent->custody.givers);
+}
+
 static sj_status read_tables(const sj_tracee *target, sj_remote_agent *agent)
 {
     const sj_agent_state *state = &agent->state;
     sj_hooked_module module;
+    SJ_TRY(read_heap_tables(target, agent));
     if (state->first_hooked == 0) {
         return SJ_OK;
     }
@@ -153,10 +172,17 @@ bool sj_remote_agent_is_current(const sj_tracee *target, const sj_remote_agent *
             sum == agent->state.known_modules);
 }
 
+/* group_of: the allocator's entries are written all or none. */
+static uint32_t group_of(const sj_hook_change *change, bool on)
+{
+    return on && change->function == SJ_HOOK_HEAP_TAKERS ? (uint32_t)SJ_HOOK_HEAP_GIVERS
+                                                         : change->function;
+}
+
 static void add_patch(sj_text_patch *patch, const sj_hook_change *change, bool on)
 {
     *patch = (sj_text_patch){.address = change->address,
-                             .group = change->function,
+                             .group = group_of(change, on),
                              .bytes = change->bytes,
                              .window = change->window,
                              .is_removal = !on};
@@ -203,7 +229,8 @@ static sj_status unmark_refused(const sj_tracee *target, sj_remote_agent *agent,
             sj_remote_table *table = &agent->tables[i];
             for (uint32_t j = 0; j < table->module.change_count; j++) {
                 sj_hook_change *change = &table->changes[j];
-                if (change->address == patches[k].address && change->function == patches[k].group) {
+                if (change->address == patches[k].address &&
+                    group_of(change, choice->on) == patches[k].group) {
                     change->written = choice->on ? 0 : 1;
                     SJ_TRY(sj_tracee_write(target, (uint64_t)(uintptr_t)(table->module.changes + j),
                                            change, sizeof(*change)));
@@ -212,6 +239,27 @@ static sj_status unmark_refused(const sj_tracee *target, sj_remote_agent *agent,
         }
     }
     return SJ_OK;
+}
+
+/* open_custody lets the agent give guarded blocks out, once all entries of the allocator are
+ * written. */
+static sj_status open_custody(const sj_tracee *target, const sj_remote_agent *agent)
+{
+    const uint32_t yes = 1;
+    if (agent->custody.magic == 0 || atomic_load(&agent->custody.is_whole) != 0) {
+        return SJ_OK;
+    }
+    for (size_t i = 0; i < agent->table_count; i++) {
+        const sj_remote_table *table = &agent->tables[i];
+        for (uint32_t j = 0; j < table->module.change_count; j++) {
+            if (table->changes[j].function >= SJ_HOOK_HEAP_TAKERS &&
+                table->changes[j].written == 0) {
+                return SJ_OK;
+            }
+        }
+    }
+    return sj_tracee_write(target, agent->state.heap_custody + offsetof(sj_heap_custody, is_whole),
+                           &yes, sizeof(yes));
 }
 
 static size_t count_changes(const sj_remote_agent *agent)
@@ -272,7 +320,7 @@ sj_status sj_remote_agent_toggle(sj_tracee *target, sj_remote_agent *agent,
     if (status == SJ_OK && report->refused != 0) {
         status = unmark_refused(target, agent, choice);
     }
-    return status;
+    return status == SJ_OK && on ? open_custody(target, agent) : status;
 }
 
 sj_status sj_remote_agent_stop_current(sj_tracee *target, sj_remote_agent *agent,

@@ -3,6 +3,7 @@
 #define SJ_AGENT_LIVEPATCH_REMOTE_AGENT_H
 
 #include "agent/abi/agent_state.h"
+#include "agent/abi/heap_custody.h"
 #include "agent/abi/hooked_module.h"
 #include "agent/ptrace/text_patch.h"
 #include "agent/ptrace/tracee_modules.h"
@@ -21,6 +22,7 @@ typedef struct sj_remote_agent {
     sj_remote_table *tables;
     size_t table_count;
     size_t table_capacity;
+    sj_heap_custody custody; /* magic 0: there is none */
 } sj_remote_agent;
 
 /* sj_remote_agent_find looks for the agent and reads its state and tables. SJ_ENOTFOUND there is

@@ -2,7 +2,7 @@
 
 #include "agent/abi/record.h"
 #include "agent/host/clock.h"
-#include "agent/livepatch/remote_agent.h"
+#include "agent/livepatch/remote_request.h"
 #include "agent/ptrace/arch.h"
 #include "agent/ptrace/loader_lock.h"
 #include "agent/ptrace/safepoint.h"
@@ -23,28 +23,6 @@ typedef struct transition {
     sj_remote_agent agent;
     sj_transition_report *report;
 } transition;
-
-/* request_hooks makes the agent ask its recorder which functions more are wanted and prepare hooks
- * for them, in one of its threads while the others run; the link must be served meanwhile. The
- * agent's tables change. Blocking: the time of planning. SJ_ETIMEDOUT no thread reached a
- * safepoint, SJ_ECLOSED the process has ended, SJ_ENOTFOUND the agent is an older one, SJ_EIO. */
-static sj_status request_hooks(sj_tracee *target, const sj_remote_agent *agent, sj_error *error)
-{
-    sj_unwinder *unwinder = NULL;
-    size_t thread = 0;
-    if (sj_unwinder_new(target, &unwinder) != SJ_OK) {
-        return sj_fail(error, SJ_EIO, "the modules of process %d cannot be read", (int)target->pid);
-    }
-    sj_status status = sj_safepoint_find(target, unwinder, &thread);
-    if (status == SJ_OK) {
-        status = sj_remote_agent_call(target, agent, thread, SJ_AGENT_STATE_TRANSITION_REQUEST);
-        sj_tracee_resume_all(target);
-    }
-    sj_unwinder_free(unwinder);
-    return status == SJ_OK ? SJ_OK
-                           : sj_fail(error, status, "process %d cannot prepare more hooks now: %s",
-                                     (int)target->pid, sj_status_text(status));
-}
 
 /* Functions of modules that are planned meanwhile are wanted: no hooks are made
  * of others. */
@@ -115,7 +93,8 @@ static sj_status prepare_missing(transition *self, sj_error *error)
         return SJ_OK;
     }
     sj_registry_begin_review(self->registry, self->process, prepared, count_functions(self));
-    const sj_status status = request_hooks(&self->target, &self->agent, error);
+    const sj_status status = sj_remote_agent_request(&self->target, &self->agent,
+                                                     SJ_AGENT_STATE_TRANSITION_REQUEST, error);
     sj_registry_end_review(self->registry);
     free(prepared);
     return status;
@@ -246,20 +225,6 @@ static sj_status toggle_stopped(transition *self)
     return status;
 }
 
-/* find_agent waits until the agent's tables hold still. */
-static sj_status find_agent(transition *self, sj_error *error)
-{
-    const struct timespec pause = {.tv_nsec = PAUSE_NS};
-    sj_status status = sj_remote_agent_find(&self->target, &self->agent);
-    for (uint32_t i = 0; i < ATTEMPTS && status == SJ_EAGAIN; i++) {
-        nanosleep(&pause, NULL);
-        status = sj_remote_agent_reload(&self->target, &self->agent);
-    }
-    return status == SJ_OK ? SJ_OK
-                           : sj_fail(error, status, "no agent was found in process %d: %s",
-                                     (int)self->target.pid, sj_status_text(status));
-}
-
 /* may_write_slots returns whether the loader may be about to bind a call, which would write over
  * what is written to its slot now: it does so without a system call. */
 static bool may_write_slots(const transition *self, const sj_remote_module *loader)
@@ -319,7 +284,7 @@ static sj_status stop_all(transition *self, uint64_t *start_ns, sj_error *error)
 static sj_status apply(transition *self, sj_error *error)
 {
     uint64_t start_ns = 0;
-    SJ_TRY(find_agent(self, error));
+    SJ_TRY(sj_remote_agent_await(&self->target, &self->agent, error));
     /* What can be done without more hooks is done in any case. */
     const sj_status reviewed = prepare_missing(self, error);
     SJ_TRY(stop_all(self, &start_ns, error));

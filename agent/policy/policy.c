@@ -477,9 +477,6 @@ size_t sj_policy_missed(const sj_policy *policy, const char *texts[SJ_POLICY_MIS
     if (policy->selection.library_calls) {
         texts[count++] = SJ_POLICY_LIBRARIES_UNBOUND;
     }
-    if (policy->zombies.one_in != 0) {
-        texts[count++] = SJ_POLICY_ZOMBIES_UNWATCHED;
-    }
     return count;
 }
 

@@ -120,9 +120,8 @@ bool sj_policy_watches_loops(const sj_policy *policy);
 #define SJ_POLICY_LIBRARIES_UNBOUND                                                                \
     "modules.library_calls: only in programs that `sojourn record` started; one in which a call "  \
     "waits in a library could not be left"
-#define SJ_POLICY_ZOMBIES_UNWATCHED "zombies: only in programs that `sojourn record` started"
 
-enum { SJ_POLICY_MISSED = 3 };
+enum { SJ_POLICY_MISSED = 2 };
 
 /* sj_policy_missed lists what of a policy a process does not get that is attached to; returns how
  * many texts. */

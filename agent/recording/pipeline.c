@@ -194,12 +194,11 @@ static double ns_per_tick(const sj_recording *recording)
     return (double)rate.numerator / (double)rate.denominator;
 }
 
-/* Programs of this machine that were started with it only: guarded blocks may live as long as their
- * process. */
-static bool watches_zombies(const sj_recording_options *options)
+/* Programs of this machine, also before a policy asks for it: a later one may. */
+static bool can_watch_zombies(const sj_recording_options *options)
 {
-    return options->policy != NULL && options->attach_pid == 0 && options->program != NULL &&
-           options->program->emulator[0] == '\0' && options->policy->zombies.one_in != 0;
+    return options->policy != NULL &&
+           (options->program == NULL || options->program->emulator[0] == '\0');
 }
 
 static sj_status start_zombies(sj_recording *recording, sj_error *error)
@@ -251,7 +250,7 @@ static sj_status start_drain(sj_recording *recording, bool threadless, sj_error 
     if (sj_registry_new(&registry, &recording->registry) != SJ_OK) {
         return sj_fail(error, SJ_ENOMEM, "out of memory");
     }
-    if (watches_zombies(&recording->options)) {
+    if (can_watch_zombies(&recording->options)) {
         SJ_TRY(start_zombies(recording, error));
     }
     const sj_drain_options drain = {.writer = recording->writer,
@@ -276,7 +275,7 @@ static uint32_t list_runtimes(const sj_recording_options *options)
     return sj_selection_runtime_bits(&options->selection) |
            (watches_loops ? (uint32_t)SJ_LINK_RUNTIME_LOOPS : 0) |
            (options->selection.library_calls ? (uint32_t)SJ_LINK_RUNTIME_LIBRARY_CALLS : 0) |
-           (watches_zombies(options) ? (uint32_t)SJ_LINK_RUNTIME_ZOMBIES : 0);
+           (can_watch_zombies(options) ? (uint32_t)SJ_LINK_RUNTIME_ZOMBIES : 0);
 }
 
 static sj_status start_link(sj_recording *recording, const sj_pipeline_options *means,

@@ -6,6 +6,7 @@
  * rules are selected anew; the drain changes its mode and filters; the processes' hooks follow; the
  * budget begins afresh. What cannot be changed in a process that runs (its buffers) is reported. */
 #include "agent/host/clock.h"
+#include "agent/livepatch/heap_watch.h"
 #include "agent/livepatch/transition.h"
 #include "agent/recording/recording_state.h"
 #include "agent/session/session_frames.h"
@@ -234,16 +235,25 @@ static void note_loops(const sj_recording *recording, const sj_policy *policy, c
     }
 }
 
-/* change_zombies: the monitor of freed memory is put into a program when that is started; how much
- * it watches can change. */
+/* change_zombies: processes that are not watched yet get the monitor of freed memory. */
 static void change_zombies(sj_recording *recording, const sj_policy *policy, change_sums *sums)
 {
-    if (recording->zombies != NULL) {
-        sj_zombies_set(recording->zombies, &policy->zombies);
-    } else if (policy->zombies.one_in != 0) {
-        note_problem(sums,
-                     "zombies: freed memory is watched only when the program was started with "
-                     "such a policy");
+    pid_t living[PROCESSES_MAX];
+    const bool is_wanted = policy->zombies.one_in != 0;
+    if (recording->zombies == NULL) {
+        if (is_wanted) {
+            note_problem(sums, "zombies: freed memory is not watched in emulated programs");
+        }
+        return;
+    }
+    sj_zombies_set(recording->zombies, &policy->zombies);
+    const size_t count =
+        is_wanted ? sj_registry_list_living(recording->registry, living, PROCESSES_MAX) : 0;
+    for (size_t i = 0; i < count; i++) {
+        sj_error error = {0};
+        if (sj_heap_watch(living[i], &error) != SJ_OK && kill(living[i], 0) == 0) {
+            note_problem(sums, error.text);
+        }
     }
 }
 

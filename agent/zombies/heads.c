@@ -15,7 +15,14 @@
 #include <string.h>
 
 static const char *const names[SJ_HEADS] = {
-    "malloc", "calloc", "free", "realloc", "malloc_usable_size", "sigaction"};
+    "malloc",  "calloc", "aligned_alloc", "memalign",           "posix_memalign", "valloc",
+    "pvalloc", "free",   "realloc",       "malloc_usable_size", "sigaction"};
+
+/* Blocks of these are not guarded where they cannot be patched. */
+static bool may_lack(uint32_t head)
+{
+    return head > SJ_HEAD_CALLOC && head < SJ_HEAD_FREE;
+}
 
 static sj_status find_offsets(const char *library, uint64_t offsets[SJ_HEADS], sj_error *error)
 {
@@ -31,7 +38,7 @@ static sj_status find_offsets(const char *library, uint64_t offsets[SJ_HEADS], s
         }
     }
     for (uint32_t head = 0; status == SJ_OK && head < SJ_HEADS; head++) {
-        if (offsets[head] == 0) {
+        if (offsets[head] == 0 && !may_lack(head)) {
             status = sj_fail(error, SJ_EUNSUPPORTED, "%.200s has no %s", library, names[head]);
         }
     }
@@ -46,7 +53,7 @@ static bool is_head(void *context, const char *name, uint64_t offset, uint32_t s
     (void)name;
     (void)size_bytes;
     for (uint32_t head = 0; head < SJ_HEADS; head++) {
-        if (offsets[head] == offset) {
+        if (offsets[head] == offset && offset != 0) {
             return true;
         }
     }
@@ -79,31 +86,77 @@ static bool keep_entry(const sj_plan_header *plan, sj_plan_function *function)
     return true;
 }
 
-static sj_status keep_entries(sj_plan_header *plan, const uint64_t offsets[SJ_HEADS],
-                              uint32_t heads[SJ_HEADS], sj_error *error)
+/* Aliases of one address have one function. */
+static void find_heads(const sj_plan_header *plan, const uint64_t offsets[SJ_HEADS],
+                       uint32_t heads[SJ_HEADS])
 {
     sj_plan_function *functions = (sj_plan_function *)(uintptr_t)sj_plan_functions(plan);
     memset(heads, 0, SJ_HEADS * sizeof(*heads));
     for (uint32_t i = 0; i < plan->function_count; i++) {
+        if (!keep_entry(plan, &functions[i])) {
+            functions[i].skip = SJ_SKIP_FILTERED;
+            continue;
+        }
         for (uint32_t head = 0; head < SJ_HEADS; head++) {
-            if (functions[i].offset == offsets[head] && keep_entry(plan, &functions[i])) {
+            if (functions[i].offset == offsets[head]) {
                 heads[head] = i + 1;
             }
         }
     }
+}
+
+static sj_zombie_half half_of(const uint32_t heads[SJ_HEADS], uint32_t function)
+{
+    for (uint32_t head = SJ_HEAD_FREE; head < SJ_HEADS; head++) {
+        if (heads[head] == function + 1) {
+            return SJ_HEAP_GIVERS;
+        }
+    }
+    return SJ_HEAP_TAKERS;
+}
+
+/* Writes the plan with the functions of one half wanted. */
+static sj_status write_half(sj_plan_header *plan, uint64_t bytes, const uint32_t heads[SJ_HEADS],
+                            sj_zombie_half half, const char *path, sj_error *error)
+{
+    sj_plan_header *copy = malloc(bytes);
+    if (copy == NULL) {
+        return sj_fail(error, SJ_ENOMEM, "out of memory");
+    }
+    memcpy(copy, plan, bytes);
+    sj_plan_function *functions = (sj_plan_function *)(uintptr_t)sj_plan_functions(copy);
+    for (uint32_t i = 0; i < copy->function_count; i++) {
+        if (half_of(heads, i) != half) {
+            functions[i].skip = SJ_SKIP_FILTERED;
+        }
+    }
+    copy->crc32c = 0;
+    copy->crc32c = sj_plan_crc(copy, copy->file_bytes);
+    const sj_plan kept = {.header = copy, .size_bytes = bytes};
+    const sj_status status = sj_plan_write(&kept, path, error);
+    free(copy);
+    return status;
+}
+
+static sj_status write_halves(sj_plan_header *plan, uint64_t bytes,
+                              const uint64_t offsets[SJ_HEADS],
+                              const char *const plan_paths[SJ_HEAP_HALVES],
+                              uint32_t heads[SJ_HEADS], sj_error *error)
+{
+    find_heads(plan, offsets, heads);
     for (uint32_t head = 0; head < SJ_HEADS; head++) {
-        if (heads[head] == 0) {
+        if (heads[head] == 0 && !may_lack(head)) {
             return sj_fail(error, SJ_EUNSUPPORTED, "the entry of %s cannot be patched",
                            names[head]);
         }
     }
-    plan->crc32c = 0;
-    plan->crc32c = sj_plan_crc(plan, plan->file_bytes);
-    return SJ_OK;
+    SJ_TRY(write_half(plan, bytes, heads, SJ_HEAP_TAKERS, plan_paths[SJ_HEAP_TAKERS], error));
+    return write_half(plan, bytes, heads, SJ_HEAP_GIVERS, plan_paths[SJ_HEAP_GIVERS], error);
 }
 
-sj_status sj_heads_plan(const char *library, const char *cache_directory, const char *plan_path,
-                        uint32_t heads[SJ_HEADS], uint64_t *malloc_offset, sj_error *error)
+sj_status sj_heads_plan(const char *library, const char *cache_directory,
+                        const char *const plan_paths[SJ_HEAP_HALVES], uint32_t heads[SJ_HEADS],
+                        uint64_t *malloc_offset, sj_error *error)
 {
     uint64_t offsets[SJ_HEADS] = {0};
     sj_plan plan = {0};
@@ -117,11 +170,7 @@ sj_status sj_heads_plan(const char *library, const char *cache_directory, const 
     sj_status status = SJ_ENOMEM;
     if (copy != NULL) {
         memcpy(copy, plan.header, plan.size_bytes);
-        status = keep_entries(copy, offsets, heads, error);
-    }
-    if (status == SJ_OK) {
-        const sj_plan kept = {.header = copy, .size_bytes = plan.size_bytes};
-        status = sj_plan_write(&kept, plan_path, error);
+        status = write_halves(copy, plan.size_bytes, offsets, plan_paths, heads, error);
     }
     free(copy);
     sj_plan_free(&plan);

@@ -5,12 +5,13 @@
 #include "agent/abi/zombies.h"
 #include "proto/base/error.h"
 
-/* sj_heads_plan plans the C library at `library` for patching the entries only and writes the plan
- * to `plan_path`; `cache_directory` NULL: no cache. Fills in `heads` and `*malloc_offset`.
- * SJ_EUNSUPPORTED: an entry is missing or cannot be patched, `error` says which; errors of
- * sj_plan_make. Blocking: some 50 ms when not cached. */
+/* sj_heads_plan plans the C library at `library` for patching the entries only and writes the plans
+ * of both halves to `plan_paths`; `cache_directory` NULL: no cache. Fills in `heads` and
+ * `*malloc_offset`. SJ_EUNSUPPORTED: an entry is missing or cannot be patched, `error` says which;
+ * errors of sj_plan_make. Blocking: some 50 ms when not cached. */
 SJ_MUST_CHECK sj_status sj_heads_plan(const char *library, const char *cache_directory,
-                                      const char *plan_path, uint32_t heads[SJ_HEADS],
-                                      uint64_t *malloc_offset, sj_error *error);
+                                      const char *const plan_paths[SJ_HEAP_HALVES],
+                                      uint32_t heads[SJ_HEADS], uint64_t *malloc_offset,
+                                      sj_error *error);
 
 #endif

@@ -40,6 +40,8 @@ const char *sj_zombie_refusal_text(uint32_t refusal)
         return "the allocator's code in memory is not that of its file";
     case SJ_ZOMBIE_MACHINE:
         return "this processor is not supported";
+    case SJ_ZOMBIE_OTHER_AGENT:
+        return "another version of Sojourn has left guarded blocks in it";
     case SJ_ZOMBIE_NO_HANDLER:
         return "SIGSEGV cannot be handled";
     default:

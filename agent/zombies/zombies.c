@@ -24,9 +24,10 @@ static const char monitor[] = "zombies";
 typedef struct watched_process {
     struct watched_process *next;
     uint64_t number;
-    sj_zombie_region *region;
-    sj_stack_walker *walker; /* NULL: not needed yet */
-    uint32_t walker_modules; /* that it knows */
+    pid_t pid;                /* 0: taken over from a recorder that was killed */
+    sj_zombie_region *region; /* NULL: not watched */
+    sj_stack_walker *walker;  /* NULL: not needed yet */
+    uint32_t walker_modules;  /* that it knows */
     char path[PATH_MAX];
 } watched_process;
 
@@ -38,7 +39,7 @@ struct sj_zombies {
     bool is_planned;
     uint32_t heads[SJ_HEADS];
     uint64_t malloc_offset;
-    char plan_path[512];
+    char plan_paths[SJ_HEAP_HALVES][512];
 };
 
 sj_status sj_zombies_new(const sj_zombies_options *options, sj_zombies **zombies)
@@ -99,14 +100,16 @@ static void plan_library(sj_zombies *zombies, pid_t pid)
         zombies->is_planned = zombies->is_planned && library[0] != '\0';
         return;
     }
-    const int written =
-        snprintf(zombies->plan_path, sizeof(zombies->plan_path), "%s/zombies-%d.plan",
-                 zombies->options.runtime_directory, (int)pid);
+    const char *const paths[SJ_HEAP_HALVES] = {zombies->plan_paths[SJ_HEAP_TAKERS],
+                                               zombies->plan_paths[SJ_HEAP_GIVERS]};
+    for (int half = 0; half < SJ_HEAP_HALVES; half++) {
+        snprintf(zombies->plan_paths[half], sizeof(zombies->plan_paths[half]),
+                 "%.480s/zombies-%d.%d.plan", zombies->options.runtime_directory, (int)pid, half);
+    }
     snprintf(zombies->library, sizeof(zombies->library), "%s", library);
-    zombies->is_planned =
-        written > 0 && (size_t)written < sizeof(zombies->plan_path) &&
-        sj_heads_plan(library, zombies->options.cache_directory, zombies->plan_path, zombies->heads,
-                      &zombies->malloc_offset, &error) == SJ_OK;
+    zombies->is_planned = strlen(zombies->options.runtime_directory) < 480 &&
+                          sj_heads_plan(library, zombies->options.cache_directory, paths,
+                                        zombies->heads, &zombies->malloc_offset, &error) == SJ_OK;
 }
 
 static sj_zombie_region *make_region(const char *path)
@@ -135,7 +138,7 @@ static void fill_region(const sj_zombies *zombies, sj_zombie_region *region)
     if (zombies->is_planned) {
         memcpy(region->heads, zombies->heads, sizeof(region->heads));
         region->libc_offset = zombies->malloc_offset;
-        memcpy(region->plan_path, zombies->plan_path, sizeof(region->plan_path));
+        memcpy(region->plan_paths, zombies->plan_paths, sizeof(region->plan_paths));
     }
     region->magic = SJ_ZOMBIES_MAGIC;
 }
@@ -161,8 +164,8 @@ static sj_zombie_region *map_region(const char *path)
     return region;
 }
 
-static watched_process *new_process(sj_zombies *zombies, uint64_t number, const char *arena_name,
-                                    sj_zombie_region *(*open_region)(const char *path))
+static watched_process *new_process(sj_zombies *zombies, uint64_t number, pid_t pid,
+                                    const char *arena_name)
 {
     watched_process *made = calloc(1, sizeof(*made));
     const char *end = strrchr(arena_name, '.');
@@ -170,29 +173,37 @@ static watched_process *new_process(sj_zombies *zombies, uint64_t number, const 
         return NULL;
     }
     made->number = number;
+    made->pid = pid;
     const int stem = end != NULL ? (int)(end - arena_name) : (int)strlen(arena_name);
     snprintf(made->path, sizeof(made->path), "%s/%.*s.zombies", zombies->options.runtime_directory,
              stem, arena_name);
-    made->region = open_region(made->path);
-    if (made->region == NULL) {
-        free(made);
-        return NULL;
-    }
     made->next = zombies->processes;
     zombies->processes = made;
     return made;
 }
 
+/* Makes the region of a process that has none, if there is something to watch. */
+static void watch(sj_zombies *zombies, watched_process *process)
+{
+    if (process->region != NULL || process->pid == 0 || zombies->options.settings.one_in == 0) {
+        return;
+    }
+    plan_library(zombies, process->pid);
+    process->region = make_region(process->path);
+    if (process->region != NULL) {
+        fill_region(zombies, process->region);
+    } else {
+        send_json(zombies, process->number, "account", sj_clock_ticks(),
+                  strdup("{\"not_watched\":\"its shared memory cannot be made\"}"));
+    }
+}
+
 void sj_zombies_join(sj_zombies *zombies, uint64_t process, pid_t pid, const char *arena_name)
 {
     pthread_mutex_lock(&zombies->mutex);
-    plan_library(zombies, pid);
-    const watched_process *made = new_process(zombies, process, arena_name, make_region);
+    watched_process *made = new_process(zombies, process, pid, arena_name);
     if (made != NULL) {
-        fill_region(zombies, made->region);
-    } else {
-        send_json(zombies, process, "account", sj_clock_ticks(),
-                  strdup("{\"not_watched\":\"its shared memory cannot be made\"}"));
+        watch(zombies, made);
     }
     pthread_mutex_unlock(&zombies->mutex);
 }
@@ -200,7 +211,10 @@ void sj_zombies_join(sj_zombies *zombies, uint64_t process, pid_t pid, const cha
 void sj_zombies_adopt(sj_zombies *zombies, uint64_t process, const char *arena_name)
 {
     pthread_mutex_lock(&zombies->mutex);
-    (void)new_process(zombies, process, arena_name, map_region);
+    watched_process *made = new_process(zombies, process, 0, arena_name);
+    if (made != NULL) {
+        made->region = map_region(made->path);
+    }
     pthread_mutex_unlock(&zombies->mutex);
 }
 
@@ -214,9 +228,16 @@ static void copy_changeable(sj_zombie_settings *target, const sj_zombie_settings
 void sj_zombies_set(sj_zombies *zombies, const sj_zombie_settings *settings)
 {
     pthread_mutex_lock(&zombies->mutex);
+    if (zombies->options.settings.one_in == 0) {
+        zombies->options.settings = *settings;
+    }
     copy_changeable(&zombies->options.settings, settings);
     for (watched_process *at = zombies->processes; at != NULL; at = at->next) {
-        copy_changeable(&at->region->settings, settings);
+        if (at->region != NULL) {
+            copy_changeable(&at->region->settings, settings);
+        } else {
+            watch(zombies, at);
+        }
     }
     pthread_mutex_unlock(&zombies->mutex);
 }
@@ -239,7 +260,7 @@ static sj_stack_walker *walker_of(watched_process *process)
 
 static void send_reports(const sj_zombies *zombies, watched_process *process)
 {
-    for (uint32_t i = 0; i < SJ_ZOMBIE_REPORTS; i++) {
+    for (uint32_t i = 0; process->region != NULL && i < SJ_ZOMBIE_REPORTS; i++) {
         sj_zombie_report *report = &process->region->reports[i];
         if (atomic_load_explicit(&report->state, memory_order_acquire) != SJ_ZOMBIE_REPORT_FULL) {
             continue;
@@ -266,8 +287,10 @@ void sj_zombies_poll(sj_zombies *zombies)
 static void free_process(watched_process *process)
 {
     sj_stack_walker_free(process->walker);
-    munmap(process->region, sizeof(*process->region));
-    unlink(process->path);
+    if (process->region != NULL) {
+        munmap(process->region, sizeof(*process->region));
+        unlink(process->path);
+    }
     free(process);
 }
 
@@ -275,9 +298,11 @@ static void end_process(sj_zombies *zombies, watched_process **link)
 {
     watched_process *process = *link;
     send_reports(zombies, process);
-    const uint32_t refusal = atomic_load(&process->region->refusal);
-    send_json(zombies, process->number, "account", sj_clock_ticks(),
-              sj_zombie_account_json(process->region, refusal));
+    if (process->region != NULL) {
+        const uint32_t refusal = atomic_load(&process->region->refusal);
+        send_json(zombies, process->number, "account", sj_clock_ticks(),
+                  sj_zombie_account_json(process->region, refusal));
+    }
     *link = process->next;
     free_process(process);
 }
@@ -314,8 +339,10 @@ void sj_zombies_free(sj_zombies *zombies)
         zombies->processes = gone->next;
         free_process(gone);
     }
-    if (zombies->plan_path[0] != '\0') {
-        unlink(zombies->plan_path);
+    for (int half = 0; half < SJ_HEAP_HALVES; half++) {
+        if (zombies->plan_paths[half][0] != '\0') {
+            unlink(zombies->plan_paths[half]);
+        }
     }
     pthread_mutex_destroy(&zombies->mutex);
     free(zombies);

@@ -21,9 +21,9 @@ typedef struct sj_zombies_options {
 /* sj_zombies_new makes it of no process. SJ_ENOMEM. */
 SJ_MUST_CHECK sj_status sj_zombies_new(const sj_zombies_options *options, sj_zombies **zombies);
 
-/* sj_zombies_join makes the region of a process that is about to map it. A process that gets none
- * is not monitored; that is reported. Blocking: up to some 100 ms, when the C library is planned
- * for the first time. */
+/* sj_zombies_join adds a process that is about to map its region, which is made if something is to
+ * be watched. A process that gets none is not monitored; that is reported. Blocking: up to some 100
+ * ms, when the C library is planned for the first time. */
 void sj_zombies_join(sj_zombies *zombies, uint64_t process, pid_t pid, const char *arena_name);
 
 /* sj_zombies_adopt takes over the region that a killed recorder made for a process; one that is not
@@ -33,7 +33,8 @@ void sj_zombies_adopt(sj_zombies *zombies, uint64_t process, const char *arena_n
 
 /* sj_zombies_set changes how many allocations are guarded, what follows a use and how many reports
  * a minute are made, in all processes from their next decisions on; one_in 0: none is guarded any
- * more. Blocks and stacks keep their number and size. */
+ * more. Blocks and stacks keep their number and size in processes that are watched already; the
+ * others get their regions. Blocking as sj_zombies_join. */
 void sj_zombies_set(sj_zombies *zombies, const sj_zombie_settings *settings);
 
 /* sj_zombies_poll sends the reports that are complete. */

@@ -28,6 +28,10 @@ static int detach_process(pid_t pid)
         printf("; %llu stubs of messages stay mapped with it",
                (unsigned long long)report.process.message_stubs);
     }
+    if (report.process.heap_blocks != 0) {
+        printf("; it has %llu guarded blocks: what frees them stays redirected",
+               (unsigned long long)report.process.heap_blocks);
+    }
     if (report.process.api_trampoline_bytes != 0) {
         printf("; %llu KiB that its calls by sojourn.h go through stay mapped",
                (unsigned long long)report.process.api_trampoline_bytes / 1024);

@@ -51,6 +51,7 @@ static const sj_option set_table[] = {
     SJ_POLICY_OPTION(DRAFT, "subclasses-of", "VALUE", NULL),
     SJ_POLICY_OPTION(DRAFT, "no-system-classes", NULL, NULL),
     SJ_POLICY_OPTION(DRAFT, "value", "VALUE", NULL),
+    SJ_POLICY_OPTION(DRAFT, "zombies", "VALUE", NULL),
     {0}};
 
 /* `sojourn policy set`: a command of its own for its options. */

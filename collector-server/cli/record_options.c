@@ -136,6 +136,7 @@ const sj_option sj_attach_options[] = {
     {.name = "subclasses-of", .argument = "VALUE", .kind = SJ_ARG_PARSED, .offset = DRAFT, .parse = sj_policy_option_parse},
     {.name = "no-system-classes", .kind = SJ_ARG_PARSED, .offset = DRAFT, .parse = sj_policy_option_parse},
     {.name = "value", .argument = "VALUE", .kind = SJ_ARG_PARSED, .offset = DRAFT, .parse = sj_policy_option_parse},
+    SJ_POLICY_OPTION(DRAFT, "zombies", "VALUE", NULL),
     /* clang-format on */
     {0}};
 

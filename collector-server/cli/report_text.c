@@ -247,6 +247,10 @@ static void report_attach(const sj_recording_summary *summary)
                       "whose loader was locked when it was forked"
                     : "a thread may still come to; gone at the next attach or detach");
     }
+    if (summary->detach.heap_blocks != 0) {
+        fprintf(stderr, "  left over  %llu guarded blocks; what frees them stays redirected\n",
+                (unsigned long long)summary->detach.heap_blocks);
+    }
     if (summary->detach.api_trampoline_bytes != 0) {
         fprintf(stderr, "  left over  %llu KiB that its calls by sojourn.h go through\n",
                 (unsigned long long)summary->detach.api_trampoline_bytes / 1024);
@@ -426,6 +430,7 @@ void sj_report_text_json(FILE *file, const sj_report_text *text,
     json_number(file, "detach_stopped_ns", summary->detach.stopped_ns);
     json_number(file, "detach_stopped_cpu_ns", summary->detach.stopped_cpu_ns);
     json_number(file, "left_bytes", summary->detach.left_bytes);
+    json_number(file, "guarded_blocks", summary->detach.heap_blocks);
     json_number(file, "message_stubs", summary->detach.message_stubs);
     json_number(file, "api_trampoline_bytes", summary->detach.api_trampoline_bytes);
     if (summary->empty_because[0] != '\0') {

@@ -15,6 +15,7 @@
 #include "agent/inproc/hooks/hooks.h"
 #include "agent/inproc/hooks/libc_calls.h"
 #include "agent/inproc/recorder/recorder.h"
+#include "agent/inproc/zombies/zombies.h"
 
 #include <link.h>
 #include <stdatomic.h>
@@ -262,11 +263,26 @@ SJ_EXPORTED void sojourn_agent_transition(void)
     sj_conversation_end();
 }
 
+/* Prepares the monitor of freed memory in a running process. */
+SJ_EXPORTED void sojourn_agent_watch_heap(void)
+{
+    if (sj_conversation_begin()) {
+        sj_monitors_prepare(SJ_LINK_RUNTIME_ZOMBIES);
+        sj_conversation_end();
+    }
+}
+
+SJ_EXPORTED void sojourn_agent_leave_heap(void)
+{
+    sj_zombies_leave();
+}
+
 SJ_EXPORTED void sojourn_agent_detach(void)
 {
     sj_recorder_set_state(SJ_ARENA_ENDED);
     sj_api_trampolines_close();
     sj_modules_forget_all();
+    sj_zombies_forget();
     sj_recorder_unmap();
     atomic_store(&sojourn_agent_state.phase, SJ_AGENT_STATE_DETACHED);
 }

@@ -13,6 +13,16 @@ void sojourn_agent_attach(void);
  * and prepares their hooks without writing them. A tracer calls it in any thread. */
 void sojourn_agent_transition(void);
 
+/* sojourn_agent_watch_heap prepares the monitor of freed memory, if the recorder has made its
+ * region, without writing the entries. A tracer calls it in a thread that holds no lock of the
+ * loader. */
+void sojourn_agent_watch_heap(void);
+
+/* sojourn_agent_leave_heap gives back what that monitor has, but for blocks that live. A tracer
+ * calls it after it has restored the entries that give blocks out and found no thread in the stubs
+ * or in the agent, while all others are stopped: it takes no lock. */
+void sojourn_agent_leave_heap(void);
+
 /* sojourn_agent_detach releases everything but the agent itself. A tracer calls it after it has
  * restored the text and found no thread in the stubs or in the agent, while all others are stopped:
  * it takes no lock. */

@@ -63,7 +63,8 @@ void sj_monitors_start(bool is_attached)
 void sj_monitors_on_modules(void)
 {
     for (uint32_t i = 0; i < MONITORS; i++) {
-        if ((started_bits & monitors[i]->bit) != 0 && monitors[i]->on_modules != NULL) {
+        const bool is_on = (started_bits & monitors[i]->bit) != 0 || monitors[i]->start == NULL;
+        if (is_on && monitors[i]->on_modules != NULL) {
             monitors[i]->on_modules();
         }
     }

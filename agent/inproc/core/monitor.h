@@ -9,7 +9,8 @@
 #include <stdbool.h>
 
 /* Every function may be NULL. All but after_fork and prepare are called for a started monitor only,
- * by one thread at a time; none may use locks of the C library's allocator. */
+ * on_modules also for one that has no `start`, by one thread at a time; none may use locks of the C
+ * library's allocator. */
 typedef struct sj_monitor {
     sj_link_runtime bit; /* of sj_link_welcome.runtimes */
     const char *name;    /* for people: "event loops" */

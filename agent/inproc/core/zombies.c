@@ -6,27 +6,25 @@
 #include "agent/abi/agent_state.h"
 #include "agent/inproc/zombies/zombies.h"
 
-#include <stddef.h>
-
-static bool is_prepared;
-
-/* Before plans are applied, and again in each later conversation. */
+/* Before plans are applied, and again in each later conversation. The program's own threads do not
+ * run yet when it is launched; later, a tracer writes what is prepared. */
 static void prepare_zombies(void)
 {
+    sj_agent_state *state = &sojourn_agent_state;
+    static bool is_later;
+    const bool prepare_only = is_later || state->prepare_only != 0;
+    is_later = true;
     sj_zombies_find_code = sj_modules_find_original;
-    is_prepared =
-        sj_zombies_prepare(sojourn_agent_state.runtime_directory, sj_conversation_zombies_name());
+    atomic_fetch_add(&state->changing, 1); /* tracers read these tables, too */
+    (void)!sj_zombies_prepare(state->runtime_directory, sj_conversation_zombies_name(),
+                              prepare_only);
+    sj_zombies_get_tables(&state->heap_takers, &state->heap_custody);
+    atomic_fetch_add(&state->changing, 1);
 }
 
-static bool start_zombies(void)
-{
-    return is_prepared;
-}
-
-/* It cannot stop: guarded blocks may live as long as the program. */
+/* It has no `stop`: detaching leaves the heap by itself (agent/attach/detach.c). */
 const sj_monitor sj_monitor_zombies = {.bit = SJ_LINK_RUNTIME_ZOMBIES,
                                        .name = "zombies",
                                        .prepare = prepare_zombies,
-                                       .start = start_zombies,
                                        .on_modules = sj_zombies_note_modules,
                                        .after_fork = sj_zombies_after_fork};

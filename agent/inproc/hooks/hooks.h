@@ -47,9 +47,12 @@ typedef struct sj_hooks_heads {
      * the stack; the flags and what callees may change (but arguments) are free. Falling through
      * goes on with the function. */
     void (*emit)(void *context, struct sj_code_emitter *emitter, uint32_t index);
+    uint32_t function; /* what changes bear in the place of a function's id */
+    bool prepare_only; /* as sj_hooks_prepare */
 } sj_hooks_heads;
 
-/* sj_hooks_apply_heads is sj_hooks_apply for such code; exits are not recorded. */
+/* sj_hooks_apply_heads is sj_hooks_apply for such code; exits are not recorded. Functions that it
+ * changes are refused to plans that are applied later (SJ_SKIP_CODE_DIFFERS). */
 SJ_MUST_CHECK sj_status sj_hooks_apply_heads(const void *bytes, size_t size_bytes, uint64_t bias,
                                              const sj_hooks_heads *heads, sj_hooked_module *module,
                                              sj_hooks_report *report);

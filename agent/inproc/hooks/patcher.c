@@ -8,7 +8,33 @@
 
 enum { PAGE = 4096 };
 
+enum { CLAIMS = 64 };
+
 static bool avoids_page_crossings;
+
+/* Entries that have code of their own, also before that is written. */
+static struct claim {
+    uint64_t low;
+    uint64_t high;
+} claims[CLAIMS];
+static uint32_t claim_count;
+
+static void claim(uint64_t address, uint32_t bytes)
+{
+    if (claim_count < CLAIMS) {
+        claims[claim_count++] = (struct claim){.low = address, .high = address + bytes};
+    }
+}
+
+static bool is_claimed(uint64_t address, uint32_t bytes)
+{
+    for (uint32_t i = 0; i < claim_count; i++) {
+        if (address < claims[i].high && claims[i].low < address + bytes) {
+            return true;
+        }
+    }
+    return false;
+}
 
 void sj_hooks_avoid_page_crossings(void)
 {
@@ -58,7 +84,8 @@ static sj_skip make_patch(const sj_application *application, const sj_plan_patch
         plan->text_high - patch->offset < patch->window) {
         return SJ_SKIP_OUT_OF_TEXT;
     }
-    if (memcmp((const void *)(uintptr_t)address, patch->original, patch->window) != 0) {
+    if (memcmp((const void *)(uintptr_t)address, patch->original, patch->window) != 0 ||
+        (application->heads == NULL && is_claimed(address, patch->window))) {
         return SJ_SKIP_CODE_DIFFERS;
     }
     if (avoids_page_crossings && crosses_page(address, patch->bytes)) {
@@ -138,8 +165,12 @@ static void patch_function(const sj_application *application, uint32_t index,
         } else if (make_patch(application, &patches[i], bytes) == SJ_SKIP_NONE) {
             sj_hook_change *change =
                 sj_changes_add(module, address, patches[i].original, bytes, patches[i].bytes);
-            change->function = application->first_function + index;
+            change->function = application->heads != NULL ? application->heads->function
+                                                          : application->first_function + index;
             change->window = patches[i].window;
+            if (application->heads != NULL) {
+                claim(address, patches[i].window);
+            }
             if (!application->prepare_only) {
                 write_change(change);
             }
@@ -243,7 +274,7 @@ sj_status sj_hooks_apply_heads(const void *bytes, size_t size_bytes, uint64_t bi
                                const sj_hooks_heads *heads, sj_hooked_module *module,
                                sj_hooks_report *report)
 {
-    return apply_plan(bytes, size_bytes, false, bias, 1, heads, module, report);
+    return apply_plan(bytes, size_bytes, heads->prepare_only, bias, 1, heads, module, report);
 }
 
 sj_status sj_hooks_prepare(const void *bytes, size_t size_bytes, uint64_t bias,

@@ -8,10 +8,11 @@ __thread int64_t sj_zombie_countdown __attribute__((tls_model("initial-exec")));
 /* The thread's source of random numbers; 0: it has not allocated yet. */
 static __thread uint64_t random_state __attribute__((tls_model("initial-exec")));
 
-uint64_t sj_zombie_originals[SJ_HEADS];
+enum { UNWATCHED = 256 }; /* allocations between looks whether something is to be guarded again */
 
 typedef void *(*new_function)(size_t bytes);
-typedef void *(*new_zeroed_function)(size_t count, size_t bytes);
+typedef void *(*new_two_function)(size_t first, size_t bytes); /* count or alignment */
+typedef int (*new_posix_function)(void **block, size_t alignment, size_t bytes);
 
 static uint64_t next_random(void)
 {
@@ -48,13 +49,13 @@ static bool is_sampled(void)
 {
     const sj_zombie_region *region = atomic_load(&sj_zombie_region_now);
     const bool is_first = random_state == 0;
-    if (region == NULL) {
-        sj_zombie_countdown = 1 << 16;
+    if (region == NULL || atomic_load(&sj_custody_now->shared.is_whole) == 0) {
+        sj_zombie_countdown = UNWATCHED;
         return false;
     }
     const uint64_t one_in = region->settings.one_in;
     if (one_in == 0) {
-        sj_zombie_countdown = 1 << 16;
+        sj_zombie_countdown = UNWATCHED;
         return false;
     }
     sj_zombie_countdown = one_in == 1 ? 1 : next_distance(one_in);
@@ -64,9 +65,25 @@ static bool is_sampled(void)
     return true;
 }
 
+static bool is_alignment(size_t alignment)
+{
+    return alignment != 0 && (alignment & (alignment - 1)) == 0;
+}
+
+static size_t at_least_usual(size_t alignment)
+{
+    return alignment > SJ_POOL_ALIGNMENT ? alignment : SJ_POOL_ALIGNMENT;
+}
+
+/* NULL: it is an ordinary allocation's turn. */
+static void *new_sampled(size_t bytes, size_t alignment)
+{
+    return is_sampled() ? sj_pool_take(bytes, alignment) : NULL;
+}
+
 void *sj_allocation_new(size_t bytes)
 {
-    void *block = is_sampled() ? sj_pool_take(bytes) : NULL;
+    void *block = new_sampled(bytes, SJ_POOL_ALIGNMENT);
     return block != NULL ? block : ((new_function)sj_zombie_originals[SJ_HEAD_MALLOC])(bytes);
 }
 
@@ -74,9 +91,51 @@ void *sj_allocation_new_zeroed(size_t count, size_t bytes)
 {
     size_t all;
     void *block =
-        !__builtin_mul_overflow(count, bytes, &all) && is_sampled() ? sj_pool_take(all) : NULL;
+        !__builtin_mul_overflow(count, bytes, &all) ? new_sampled(all, SJ_POOL_ALIGNMENT) : NULL;
     return block != NULL ? block
-                         : ((new_zeroed_function)sj_zombie_originals[SJ_HEAD_CALLOC])(count, bytes);
+                         : ((new_two_function)sj_zombie_originals[SJ_HEAD_CALLOC])(count, bytes);
+}
+
+static void *new_aligned(sj_zombie_head head, size_t alignment, size_t bytes)
+{
+    void *block = is_alignment(alignment) ? new_sampled(bytes, at_least_usual(alignment)) : NULL;
+    return block != NULL ? block : ((new_two_function)sj_zombie_originals[head])(alignment, bytes);
+}
+
+void *sj_allocation_new_aligned(size_t alignment, size_t bytes)
+{
+    return new_aligned(SJ_HEAD_ALIGNED_ALLOC, alignment, bytes);
+}
+
+void *sj_allocation_new_memalign(size_t alignment, size_t bytes)
+{
+    return new_aligned(SJ_HEAD_MEMALIGN, alignment, bytes);
+}
+
+int sj_allocation_new_posix(void **block, size_t alignment, size_t bytes)
+{
+    void *made = is_alignment(alignment) && alignment % sizeof(void *) == 0
+                     ? new_sampled(bytes, at_least_usual(alignment))
+                     : NULL;
+    if (made != NULL) {
+        *block = made;
+        return 0;
+    }
+    return ((new_posix_function)sj_zombie_originals[SJ_HEAD_POSIX_MEMALIGN])(block, alignment,
+                                                                             bytes);
+}
+
+void *sj_allocation_new_page(size_t bytes)
+{
+    void *block = new_sampled(bytes, SJ_POOL_PAGE);
+    return block != NULL ? block : ((new_function)sj_zombie_originals[SJ_HEAD_VALLOC])(bytes);
+}
+
+void *sj_allocation_new_pages(size_t bytes)
+{
+    const size_t all = (bytes + SJ_POOL_PAGE - 1) & ~(size_t)(SJ_POOL_PAGE - 1);
+    void *block = bytes <= all ? new_sampled(all, SJ_POOL_PAGE) : NULL;
+    return block != NULL ? block : ((new_function)sj_zombie_originals[SJ_HEAD_PVALLOC])(bytes);
 }
 
 void sj_allocation_free(void *block)

@@ -24,7 +24,13 @@ typedef struct program_action {
 
 uint64_t (*sj_zombies_find_code)(uint64_t address);
 
-static program_action actions[NUMBERS]; /* of SIGSEGV and SIGBUS */
+static const int numbers[NUMBERS] = {SIGSEGV, SIGBUS};
+static program_action actions[NUMBERS];
+
+/* Handlers are installed at the first guarded block: in an attached process the entries are patched
+ * long after they have been prepared. */
+static _Atomic uint32_t handling;
+enum { HANDLING_NONE, HANDLING_BEGINS, HANDLING_ALL, HANDLING_FAILED };
 
 static program_action *action_of(int signal)
 {
@@ -33,12 +39,22 @@ static program_action *action_of(int signal)
 
 static void handle_fault(int signal, siginfo_t *info, void *context);
 
-static int register_ours(int signal, int program_flags)
+static sigaction_function real_sigaction(void)
+{
+    return (sigaction_function)sj_zombie_originals[SJ_HEAD_SIGACTION];
+}
+
+static bool is_ours(const struct sigaction *action)
+{
+    return (action->sa_flags & SA_SIGINFO) != 0 && action->sa_sigaction == handle_fault;
+}
+
+static int register_ours(int signal, int program_flags, struct sigaction *before)
 {
     struct sigaction ours = {.sa_flags = SA_SIGINFO | SA_NODEFER |
                                          (program_flags & (SA_ONSTACK | SA_RESTART))};
     ours.sa_sigaction = handle_fault;
-    return ((sigaction_function)sj_zombie_originals[SJ_HEAD_SIGACTION])(signal, &ours, NULL);
+    return real_sigaction()(signal, &ours, before);
 }
 
 static void keep_action(program_action *action, const struct sigaction *given)
@@ -55,14 +71,14 @@ static struct sigaction kept_action(const program_action *action)
 
 int sj_faults_sigaction(int signal, const struct sigaction *action, struct sigaction *old)
 {
-    const sigaction_function real = (sigaction_function)sj_zombie_originals[SJ_HEAD_SIGACTION];
+    const sigaction_function real = real_sigaction();
     program_action *kept = action_of(signal);
     if (kept == NULL || atomic_load(&kept->latest) == 0) {
         return real(signal, action, old);
     }
     const struct sigaction before = kept_action(kept);
     if (action != NULL) {
-        const int result = register_ours(signal, action->sa_flags);
+        const int result = register_ours(signal, action->sa_flags, NULL);
         if (result != 0) {
             return result;
         }
@@ -78,7 +94,7 @@ int sj_faults_sigaction(int signal, const struct sigaction *action, struct sigac
 static void leave_to_kernel(int signal, const siginfo_t *info)
 {
     const struct sigaction usual = {.sa_handler = SIG_DFL};
-    (void)((sigaction_function)sj_zombie_originals[SJ_HEAD_SIGACTION])(signal, &usual, NULL);
+    (void)real_sigaction()(signal, &usual, NULL);
     if (info->si_code <= 0) {
         (void)SJ_SYS(SYS_tgkill, sj_sys_pid(), sj_sys_tid(), signal, 0, 0, 0);
     }
@@ -121,6 +137,11 @@ static sj_pool_slot *find_neighbour(uint64_t address, sj_pool_slot *slot, sj_zom
     const bool is_behind = before != NULL && before != slot && before->address != 0 &&
                            before->address + before->size + 16 > page;
     const bool is_before = slot != NULL && slot->address == page + SJ_POOL_PAGE;
+    if (is_behind && is_before &&
+        slot->address - address < address - (before->address + before->size)) {
+        *kind = SJ_ZOMBIE_UNDERFLOW; /* the nearer one is meant */
+        return slot;
+    }
     *kind = is_behind ? SJ_ZOMBIE_OVERFLOW : SJ_ZOMBIE_UNDERFLOW;
     return is_behind ? before : is_before ? slot : NULL;
 }
@@ -171,19 +192,51 @@ static void handle_fault(int signal, siginfo_t *info, void *context)
     }
 }
 
-bool sj_faults_begin(void)
+/* The program may install a handler between the look and the change, and later on meets ours. */
+static bool begin(void)
 {
-    static const int numbers[NUMBERS] = {SIGSEGV, SIGBUS};
     for (uint32_t i = 0; i < NUMBERS; i++) {
         struct sigaction before;
-        if (((sigaction_function)sj_zombie_originals[SJ_HEAD_SIGACTION])(numbers[i], NULL,
-                                                                         &before) != 0) {
+        struct sigaction replaced;
+        if (real_sigaction()(numbers[i], NULL, &before) != 0) {
             return false;
         }
         keep_action(&actions[i], &before);
-        if (register_ours(numbers[i], SA_ONSTACK) != 0) {
+        if (register_ours(numbers[i], SA_ONSTACK | before.sa_flags, &replaced) != 0) {
             return false;
+        }
+        if (!is_ours(&replaced) && replaced.sa_handler != before.sa_handler) {
+            keep_action(&actions[i], &replaced);
         }
     }
     return true;
+}
+
+bool sj_faults_are_handled(void)
+{
+    uint32_t none = HANDLING_NONE;
+    if (atomic_load_explicit(&handling, memory_order_acquire) == HANDLING_ALL) {
+        return true;
+    }
+    if (!atomic_compare_exchange_strong(&handling, &none, HANDLING_BEGINS)) {
+        return false;
+    }
+    const bool is_done = begin();
+    atomic_store_explicit(&handling, is_done ? HANDLING_ALL : HANDLING_FAILED,
+                          memory_order_release);
+    return is_done;
+}
+
+void sj_faults_end(void)
+{
+    for (uint32_t i = 0; i < NUMBERS; i++) {
+        struct sigaction now;
+        const struct sigaction before = kept_action(&actions[i]);
+        if (atomic_load(&actions[i].latest) != 0 && real_sigaction()(numbers[i], NULL, &now) == 0 &&
+            is_ours(&now)) {
+            (void)real_sigaction()(numbers[i], &before, NULL);
+        }
+        atomic_store(&actions[i].latest, 0);
+    }
+    atomic_store(&handling, HANDLING_FAILED);
 }

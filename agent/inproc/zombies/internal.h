@@ -4,13 +4,18 @@
 
 #include "agent/abi/zombies.h"
 #include "agent/inproc/hooks/arch.h"
+#include "agent/inproc/zombies/custody.h"
 #include "agent/inproc/zombies/zombies.h"
 
 #include <signal.h>
 #include <stddef.h>
 
 enum { SJ_POOL_PAGE = 4096, SJ_POOL_DATA_PAGES = 4 };
-enum { SJ_POOL_BLOCK_MAX_BYTES = SJ_POOL_DATA_PAGES * SJ_POOL_PAGE };
+enum {
+    SJ_POOL_BLOCK_MAX_BYTES = SJ_POOL_DATA_PAGES * SJ_POOL_PAGE,
+    SJ_POOL_ROOM_BYTES = (SJ_POOL_DATA_PAGES + 1) * SJ_POOL_PAGE,
+    SJ_POOL_ALIGNMENT = 16
+};
 
 /* What is known of one block's room. */
 typedef enum sj_slot_state {
@@ -29,31 +34,27 @@ typedef struct sj_pool_slot {
     sj_zombie_trace release;
 } sj_pool_slot;
 
-typedef struct sj_pool {
-    uint64_t base;
-    uint32_t shift; /* the mapping has 1 << shift bytes */
-    uint32_t slots;
-    uint32_t stack_bytes;
-    uint32_t queue_mask;
-    uint8_t *records;        /* sj_pool_slot and two stacks each */
-    _Atomic uint32_t *queue; /* 1 + slot: freed rooms, first in, first out */
-    _Atomic uint32_t fresh;  /* slots that were used at least once */
-    _Atomic uint32_t head;   /* of the queue: next to take */
-    _Atomic uint32_t tail;   /* next to put */
-} sj_pool;
-
-extern sj_pool sj_zombie_pool;
 extern sj_zombie_region *_Atomic sj_zombie_region_now; /* NULL: nothing is reported */
-extern uint64_t
-    sj_zombie_originals[SJ_HEADS]; /* what entries go on with when we have nothing to do */
+
+/* The pool, and what entries go on with when we have nothing to do. */
+#define sj_zombie_pool (sj_custody_now->pool)
+#define sj_zombie_originals (sj_custody_now->originals)
+
 extern __thread int64_t sj_zombie_countdown
     __attribute__((tls_model("initial-exec"), visibility("hidden")));
 
-/* sj_pool_open maps the pool. False: no memory. */
+/* sj_pool_open maps the pool of a new custody. False: no memory. sj_pool_go_on takes over the one
+ * that an agent left: what lives in it lives on. */
 bool sj_pool_open(const sj_zombie_settings *settings);
+void sj_pool_go_on(void);
 
-/* sj_pool_take gives a zeroed block; NULL, counted: none. Async-signal-safe. */
-void *sj_pool_take(size_t bytes);
+/* sj_pool_leave opens all pages, so that uses of freed blocks fault no more, and gives the memory
+ * of those back. No other thread runs. */
+void sj_pool_leave(void);
+
+/* sj_pool_take gives a zeroed block; NULL, counted: none. `alignment` is a power of two, at least
+ * SJ_POOL_ALIGNMENT. Async-signal-safe. */
+void *sj_pool_take(size_t bytes, size_t alignment);
 
 /* sj_pool_put frees a block of the pool, or reports why it cannot be freed. `site` is where the
  * function that was called to free it returns to. */
@@ -83,12 +84,15 @@ sj_zombie_on_use sj_report_use(sj_pool_slot *slot, sj_zombie_kind kind, uint64_t
 /* sj_trace_stack copies the top of the stack of a trace; bytes that cannot be read are left out. */
 void sj_trace_stack(sj_zombie_trace *trace, void *stack, uint32_t bytes);
 
-/* sj_faults_begin handles SIGSEGV and SIGBUS in front of the program's handlers. False: not
- * possible. sj_faults_sigaction is sigaction as the program sees it from then on. */
-bool sj_faults_begin(void);
+/* sj_faults_are_handled: SIGSEGV and SIGBUS are handled in front of the program's handlers, from
+ * the first call on. False: not possible, or another thread is about to. sj_faults_sigaction is
+ * sigaction as the program sees it from then on. sj_faults_end gives the signals back; no other
+ * thread runs. */
+bool sj_faults_are_handled(void);
+void sj_faults_end(void);
 int sj_faults_sigaction(int signal, const struct sigaction *action, struct sigaction *old);
 
-/* sj_heads_emit is sj_hooks_heads.emit; its context is the region. */
+/* sj_heads_emit is sj_hooks_heads.emit; its context is the region, whose custody exists. */
 void sj_heads_emit(void *context, sj_code_emitter *emitter, uint32_t index);
 
 /* sj_heads_supported: the machine is. */
@@ -97,6 +101,11 @@ bool sj_heads_supported(void);
 /* What the entries call instead. */
 void *sj_allocation_new(size_t bytes);
 void *sj_allocation_new_zeroed(size_t count, size_t bytes);
+void *sj_allocation_new_aligned(size_t alignment, size_t bytes); /* aligned_alloc */
+void *sj_allocation_new_memalign(size_t alignment, size_t bytes);
+int sj_allocation_new_posix(void **block, size_t alignment, size_t bytes);
+void *sj_allocation_new_page(size_t bytes);  /* valloc */
+void *sj_allocation_new_pages(size_t bytes); /* pvalloc */
 void sj_allocation_free(void *block);
 void *sj_allocation_resize(void *block, size_t bytes);
 size_t sj_allocation_size(void *block);

@@ -12,9 +12,7 @@
 
 #include <string.h>
 
-enum { ROOM_BYTES = (SJ_POOL_DATA_PAGES + 1) * SJ_POOL_PAGE, ALIGNMENT = 16, PATTERN = 0xa5 };
-
-sj_pool sj_zombie_pool;
+enum { PATTERN = 0xa5 };
 
 static uint32_t record_bytes(const sj_pool *pool)
 {
@@ -35,12 +33,12 @@ static uint32_t index_of(const sj_pool_slot *slot)
 
 uint64_t sj_pool_room(const sj_pool_slot *slot)
 {
-    return sj_zombie_pool.base + (uint64_t)index_of(slot) * ROOM_BYTES;
+    return sj_zombie_pool.base + (uint64_t)index_of(slot) * SJ_POOL_ROOM_BYTES;
 }
 
 sj_pool_slot *sj_pool_find(uint64_t address)
 {
-    const uint64_t index = (address - sj_zombie_pool.base) / ROOM_BYTES;
+    const uint64_t index = (address - sj_zombie_pool.base) / SJ_POOL_ROOM_BYTES;
     return index < sj_zombie_pool.slots ? sj_pool_slot_at((uint32_t)index) : NULL;
 }
 
@@ -57,8 +55,8 @@ bool sj_pool_open(const sj_zombie_settings *settings)
 {
     sj_pool *pool = &sj_zombie_pool;
     pool->slots = settings->slots;
-    pool->stack_bytes = settings->stack_bytes & ~(uint32_t)(ALIGNMENT - 1);
-    pool->shift = round_to_power((uint64_t)pool->slots * ROOM_BYTES + SJ_POOL_PAGE);
+    pool->stack_bytes = settings->stack_bytes & ~(uint32_t)(SJ_POOL_ALIGNMENT - 1);
+    pool->shift = round_to_power((uint64_t)pool->slots * SJ_POOL_ROOM_BYTES + SJ_POOL_PAGE);
     const uint32_t queue_shift = round_to_power((uint64_t)pool->slots * 2);
     pool->queue_mask = (UINT32_C(1) << queue_shift) - 1;
     void *rooms = sj_sys_map(NULL, UINT64_C(1) << pool->shift, PROT_NONE,
@@ -71,7 +69,41 @@ bool sj_pool_open(const sj_zombie_settings *settings)
         return false; /* the little that was mapped stays */
     }
     pool->base = (uint64_t)(uintptr_t)rooms;
+    sj_custody_now->shared.pool_bytes = UINT64_C(1) << pool->shift;
     return true;
+}
+
+static bool is_live(uint32_t index)
+{
+    return atomic_load(&sj_pool_slot_at(index)->state) == SJ_SLOT_LIVE;
+}
+
+/* Rooms in a row in one call. */
+static void give_back_rooms(uint32_t first, uint32_t end)
+{
+    if (first < end) {
+        (void)SJ_SYS(SYS_madvise, sj_pool_room(sj_pool_slot_at(first)),
+                     (uint64_t)(end - first) * SJ_POOL_ROOM_BYTES, MADV_DONTNEED, 0, 0, 0);
+    }
+}
+
+void sj_pool_leave(void)
+{
+    sj_pool *pool = &sj_zombie_pool;
+    uint32_t first = 0;
+    const uint32_t fresh = atomic_load(&pool->fresh);
+    (void)sj_sys_protect((void *)(uintptr_t)pool->base, UINT64_C(1) << pool->shift,
+                         PROT_READ | PROT_WRITE);
+    for (uint32_t i = 0; i < fresh; i++) {
+        if (is_live(i)) {
+            give_back_rooms(first, i);
+            first = i + 1;
+        } else {
+            atomic_store(&sj_pool_slot_at(i)->state, SJ_SLOT_UNUSED);
+        }
+    }
+    give_back_rooms(first, fresh);
+    pool->was_left = 1;
 }
 
 static void count(size_t offset)
@@ -127,11 +159,25 @@ static sj_pool_slot *take_room(void)
     return slot;
 }
 
+void sj_pool_go_on(void)
+{
+    sj_pool *pool = &sj_zombie_pool;
+    const uint32_t fresh = atomic_load(&pool->fresh);
+    memset(pool->queue, 0, ((uint64_t)pool->queue_mask + 1) * sizeof(*pool->queue));
+    atomic_store(&pool->head, 0);
+    atomic_store(&pool->tail, 0);
+    for (uint32_t i = 0; i < fresh; i++) {
+        if (!is_live(i)) {
+            put_freed(sj_pool_slot_at(i));
+        }
+    }
+}
+
 static bool prepare_room(sj_pool_slot *slot, uint64_t first_page, uint64_t bytes)
 {
     void *data = (void *)(uintptr_t)(sj_pool_room(slot) + SJ_POOL_PAGE);
-    if (atomic_exchange(&slot->is_open, 0) != 0) {
-        (void)sj_sys_protect((void *)(uintptr_t)sj_pool_room(slot), ROOM_BYTES, PROT_NONE);
+    if (atomic_exchange(&slot->is_open, 0) != 0 || sj_zombie_pool.was_left != 0) {
+        (void)sj_sys_protect((void *)(uintptr_t)sj_pool_room(slot), SJ_POOL_ROOM_BYTES, PROT_NONE);
     }
     if (slot->address != 0) { /* used before */
         (void)SJ_SYS(SYS_madvise, data, SJ_POOL_BLOCK_MAX_BYTES, MADV_DONTNEED, 0, 0, 0);
@@ -170,8 +216,17 @@ static void take_trace(sj_zombie_trace *trace, const sj_zombie_trace *here, uint
     sj_trace_stack(trace, stack, sj_zombie_pool.stack_bytes);
 }
 
-static void *place_block(sj_pool_slot *slot, size_t bytes, bool at_end, const sj_zombie_trace *here)
+/* Where a block lies at the end of its pages. */
+static uint64_t address_at_end(uint64_t page, uint64_t pages, size_t bytes, size_t alignment)
 {
+    const uint64_t rounded = (bytes + SJ_POOL_ALIGNMENT - 1) & ~(uint64_t)(SJ_POOL_ALIGNMENT - 1);
+    return (page + pages - rounded) & ~(uint64_t)(alignment - 1);
+}
+
+static void *place_block(sj_pool_slot *slot, size_t bytes, size_t alignment,
+                         const sj_zombie_trace *here)
+{
+    const bool at_end = (sj_arch_ticks() >> 5 & 1) != 0;
     const uint64_t pages = (bytes + SJ_POOL_PAGE - 1) & ~(uint64_t)(SJ_POOL_PAGE - 1);
     const uint64_t data = sj_pool_room(slot) + SJ_POOL_PAGE;
     const uint64_t page = at_end ? data + SJ_POOL_BLOCK_MAX_BYTES - pages : data;
@@ -180,9 +235,8 @@ static void *place_block(sj_pool_slot *slot, size_t bytes, bool at_end, const sj
         put_freed(slot);
         return NULL;
     }
-    const uint64_t rounded = (bytes + ALIGNMENT - 1) & ~(uint64_t)(ALIGNMENT - 1);
     slot->size = (uint32_t)bytes;
-    slot->address = at_end ? page + pages - rounded : page;
+    slot->address = at_end ? address_at_end(page, pages, bytes, alignment) : page;
     fill_margins(slot, page, pages);
     slot->release.ticks = 0;
     take_trace(&slot->allocation, here, (uint8_t *)(slot + 1));
@@ -192,21 +246,36 @@ static void *place_block(sj_pool_slot *slot, size_t bytes, bool at_end, const sj
     return (void *)(uintptr_t)slot->address;
 }
 
-void *sj_pool_take(size_t bytes)
+static void *take_block(size_t bytes, size_t alignment, const sj_zombie_trace *here)
 {
-    sj_zombie_trace here = {0};
-    if (bytes == 0 || bytes > SJ_POOL_BLOCK_MAX_BYTES) {
-        COUNT(refused_size);
-        return NULL;
-    }
     sj_pool_slot *slot = take_room();
     if (slot == NULL) {
         COUNT(refused_room);
         return NULL;
     }
     atomic_store(&slot->state, SJ_SLOT_UNUSED);
+    return place_block(slot, bytes, alignment, here);
+}
+
+void *sj_pool_take(size_t bytes, size_t alignment)
+{
+    sj_zombie_trace here = {0};
+    _Atomic uint32_t *live = &sj_custody_now->shared.live;
+    if (bytes == 0 || bytes > SJ_POOL_BLOCK_MAX_BYTES || alignment > SJ_POOL_PAGE) {
+        COUNT(refused_size);
+        return NULL;
+    }
+    if (!sj_faults_are_handled()) {
+        COUNT(refused_memory);
+        return NULL;
+    }
     sj_trace_here(&here);
-    return place_block(slot, bytes, (sj_arch_ticks() >> 5 & 1) != 0, &here);
+    atomic_fetch_add(live, 1); /* before: who leaves waits for it, or finds it */
+    void *block = take_block(bytes, alignment, &here);
+    if (block == NULL) {
+        atomic_fetch_sub(live, 1);
+    }
+    return block;
 }
 
 static void stop_or_go_on(sj_zombie_on_use next)
@@ -254,6 +323,7 @@ void sj_pool_put(void *block, uint64_t site)
     (void)sj_sys_protect(page, bytes_of_pages(slot), PROT_NONE);
     COUNT(released);
     put_freed(slot);
+    atomic_fetch_sub(&sj_custody_now->shared.live, 1);
 }
 
 void sj_pool_open_pages(sj_pool_slot *slot, uint64_t address)

@@ -13,8 +13,10 @@ enum { PATH_BYTES = 4096, SLOTS_MAX = 28000 };
 
 sj_zombie_region *_Atomic sj_zombie_region_now;
 
-static sj_hooked_module hooked;
+static sj_hooked_module takers;
 static bool was_prepared;
+static bool has_left;
+static sj_zombie_refusal refusal;
 
 static bool join_path(char *path, const char *directory, const char *name)
 {
@@ -91,49 +93,106 @@ static int match_module(struct dl_phdr_info *info, size_t size, void *context)
     return find->found ? 1 : 0;
 }
 
-static sj_zombie_refusal patch_entries(sj_zombie_region *region)
+/* Applies the plan of one half of the entries. What is not patched at all may be missing there. */
+static bool patch_half(sj_zombie_region *region, sj_zombie_half half, uint64_t bias,
+                       bool prepare_only, sj_hooked_module *module)
 {
+    static const uint32_t functions[SJ_HEAP_HALVES] = {SJ_HOOK_HEAP_TAKERS, SJ_HOOK_HEAP_GIVERS};
     size_t bytes = 0;
-    find_bias find = {.address = sj_rebind_find("malloc")};
     sj_hooks_report report = {0};
-    const sj_hooks_heads heads = {.context = region, .emit = sj_heads_emit};
-    if (region->plan_path[0] == '\0') {
+    const sj_hooks_heads heads = {.context = region,
+                                  .emit = sj_heads_emit,
+                                  .function = functions[half],
+                                  .prepare_only = prepare_only};
+    void *plan = map_file(region->plan_paths[half], O_RDONLY, PROT_READ, MAP_PRIVATE, &bytes);
+    if (plan == NULL) {
+        return false;
+    }
+    const sj_status status = sj_hooks_apply_heads(plan, bytes, bias, &heads, module, &report);
+    (void)sj_sys_unmap(plan, bytes);
+    return status == SJ_OK && report.hooked != 0 && report.failed == 0;
+}
+
+static void lead_to_agent(sj_custody *custody)
+{
+    custody->goes_to[SJ_HEAD_FREE] = (uint64_t)(uintptr_t)sj_allocation_free;
+    custody->goes_to[SJ_HEAD_REALLOC] = (uint64_t)(uintptr_t)sj_allocation_resize;
+    custody->goes_to[SJ_HEAD_USABLE_SIZE] = (uint64_t)(uintptr_t)sj_allocation_size;
+    custody->goes_to[SJ_HEAD_SIGACTION] = (uint64_t)(uintptr_t)sj_faults_sigaction;
+}
+
+/* Makes the custody, or goes on with the one that an agent before left. */
+static sj_zombie_refusal open_custody(const sj_zombie_region *region)
+{
+    sj_custody_now = sj_custody_find();
+    if (sj_custody_now != NULL) {
+        if (sj_custody_now->shared.version != SJ_HEAP_CUSTODY_VERSION) {
+            return SJ_ZOMBIE_OTHER_AGENT;
+        }
+        sj_pool_go_on();
+        return SJ_ZOMBIE_MONITORED;
+    }
+    sj_custody_now = sj_custody_make();
+    return sj_custody_now != NULL && sj_pool_open(&region->settings) ? SJ_ZOMBIE_MONITORED
+                                                                     : SJ_ZOMBIE_NO_MEMORY;
+}
+
+/* Blocks are given out when all entries are written: `is_whole`. */
+static bool patch_both(sj_zombie_region *region, uint64_t bias, bool prepare_only)
+{
+    sj_hooked_module *givers = &sj_custody_now->shared.givers;
+    lead_to_agent(sj_custody_now);
+    if (givers->change_count == 0 &&
+        !patch_half(region, SJ_HEAP_GIVERS, bias, prepare_only, givers)) {
+        return false;
+    }
+    if (!patch_half(region, SJ_HEAP_TAKERS, bias, prepare_only, &takers)) {
+        return false;
+    }
+    atomic_store(&sj_custody_now->shared.is_whole, prepare_only ? 0 : 1);
+    return true;
+}
+
+static sj_zombie_refusal enter_heap(sj_zombie_region *region, bool prepare_only)
+{
+    find_bias find = {.address = sj_rebind_find("malloc")};
+    if (!sj_heads_supported()) {
+        return SJ_ZOMBIE_MACHINE;
+    }
+    if (region->plan_paths[SJ_HEAP_TAKERS][0] == '\0') {
         return SJ_ZOMBIE_NO_PLAN;
     }
     (void)dl_iterate_phdr(match_module, &find);
     if (!find.found || find.address - find.bias != region->libc_offset) {
         return SJ_ZOMBIE_OTHER_MALLOC;
     }
-    if (!sj_pool_open(&region->settings)) {
-        return SJ_ZOMBIE_NO_MEMORY;
+    const sj_zombie_refusal opened = open_custody(region);
+    if (opened != SJ_ZOMBIE_MONITORED) {
+        return opened;
     }
-    void *plan = map_file(region->plan_path, O_RDONLY, PROT_READ, MAP_PRIVATE, &bytes);
-    if (plan == NULL) {
-        return SJ_ZOMBIE_NO_PLAN;
+    sj_custody_now->new_block = find.address;
+    if (patch_both(region, find.bias, prepare_only)) {
+        return SJ_ZOMBIE_MONITORED;
     }
-    const sj_status status = sj_hooks_apply_heads(plan, bytes, find.bias, &heads, &hooked, &report);
-    (void)sj_sys_unmap(plan, bytes);
-    if (status == SJ_OK && report.hooked == SJ_HEADS && report.failed == 0) {
-        return sj_faults_begin() ? SJ_ZOMBIE_MONITORED : SJ_ZOMBIE_NO_HANDLER;
+    (void)!sj_hooks_unpatch(&takers); /* all or nothing */
+    if (atomic_load(&sj_custody_now->shared.live) == 0) {
+        (void)!sj_hooks_unpatch(&sj_custody_now->shared.givers);
     }
-    if (status == SJ_OK) { /* all or nothing */
-        (void)!sj_hooks_unpatch(&hooked);
-    }
+    sj_custody_take_over(sj_custody_now);
     return SJ_ZOMBIE_CODE_DIFFERS;
 }
 
-bool sj_zombies_prepare(const char *runtime, const char *name)
+bool sj_zombies_prepare(const char *runtime, const char *name, bool prepare_only)
 {
-    if (atomic_load(&sj_zombie_region_now) != NULL) {
-        return true;
+    if (atomic_load(&sj_zombie_region_now) != NULL || has_left) {
+        return !has_left;
     }
     sj_zombie_region *region = map_region(runtime, name);
     if (region == NULL) {
         return false;
     }
-    static sj_zombie_refusal refusal;
     if (!was_prepared) {
-        refusal = sj_heads_supported() ? patch_entries(region) : SJ_ZOMBIE_MACHINE;
+        refusal = enter_heap(region, prepare_only);
         was_prepared = true;
     }
     atomic_store(&region->refusal, refusal);
@@ -144,6 +203,31 @@ bool sj_zombies_prepare(const char *runtime, const char *name)
     atomic_store(&sj_zombie_region_now, region);
     sj_zombies_note_modules();
     return true;
+}
+
+void sj_zombies_get_tables(uint64_t *heap_takers, uint64_t *heap_custody)
+{
+    const bool is_patched = was_prepared && refusal == SJ_ZOMBIE_MONITORED;
+    *heap_takers = is_patched ? (uint64_t)(uintptr_t)&takers : 0;
+    *heap_custody = is_patched ? (uint64_t)(uintptr_t)sj_custody_now : 0;
+}
+
+void sj_zombies_leave(void)
+{
+    if (!was_prepared || refusal != SJ_ZOMBIE_MONITORED || has_left) {
+        return;
+    }
+    has_left = true;
+    sj_zombies_after_fork();
+    atomic_store(&sj_custody_now->shared.is_whole, 0);
+    sj_faults_end();
+    sj_pool_leave();
+    sj_custody_take_over(sj_custody_now);
+}
+
+void sj_zombies_forget(void)
+{
+    sj_hooks_forget(&takers);
 }
 
 static bool is_noted(const sj_zombie_region *region, uint64_t bias, const char *path)

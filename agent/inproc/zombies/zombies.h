@@ -16,8 +16,20 @@ extern uint64_t (*sj_zombies_find_code)(uint64_t address);
 
 /* sj_zombies_prepare maps the region `name` in the directory `runtime` and, the first time, patches
  * the entries of the allocator. False, and the region says why, if it exists: nothing is changed.
- * No other thread runs. */
-bool sj_zombies_prepare(const char *runtime, const char *name);
+ * No other thread runs, or, with `prepare_only`, a tracer writes the changes later; then one thread
+ * at a time. Takes the loader's lock. */
+bool sj_zombies_prepare(const char *runtime, const char *name, bool prepare_only);
+
+/* sj_zombies_get_tables says where tracers find the changes (agent/abi/agent_state.h); 0: there are
+ * none. */
+void sj_zombies_get_tables(uint64_t *heap_takers, uint64_t *heap_custody);
+
+/* sj_zombies_leave gives back what the monitor has, but for blocks that the program still has and
+ * what frees them. No other thread runs, and none is in the agent; the entries that give blocks out
+ * are restored. sj_zombies_forget then releases the code that was behind these. Neither takes a
+ * lock. */
+void sj_zombies_leave(void);
+void sj_zombies_forget(void);
 
 /* sj_zombies_note_modules adds the modules that were loaded since to the region. One thread at a
  * time. Takes the loader's lock. */

@@ -1,5 +1,6 @@
 /* Mistakes with memory of malloc, one for each number: what the zombie monitor has to find. Each
  * lies in a function of its own name, so that stacks can be compared. */
+#include <malloc.h>
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -191,16 +192,71 @@ static void (*const mistakes[])(void) = {no_mistake,
                                          read_after_free_in_library,
                                          read_after_free_in_child};
 
+enum { KEPT_BLOCKS = 100 };
+
+static char *kept[KEPT_BLOCKS];
+
+static void keep(void)
+{
+    for (int i = 0; i < KEPT_BLOCKS; i++) {
+        kept[i] = make_block((size_t)(i * 37 + 1));
+    }
+}
+
+/* Blocks that are freed by another function than the test's table has. */
+static void drop_kept(void)
+{
+    for (int i = 0; i < KEPT_BLOCKS; i++) {
+        kept[i] = realloc(kept[i], (size_t)(i * 41 + 1));
+        sink = (char)(malloc_usable_size(kept[i]) + (size_t)(kept[i][0] == 'x'));
+        free(kept[i]);
+    }
+}
+
+/* What would end the program if the memory were gone. */
+static void touch_kept(void)
+{
+    for (int i = 0; i < KEPT_BLOCKS; i++) {
+        write_block(kept[i], 0);
+        kept[i] = NULL;
+    }
+}
+
+static int obey(const char *word)
+{
+    const unsigned long number = strtoul(word, NULL, 10);
+    if (strcmp(word, "keep") == 0) {
+        keep();
+    } else if (strcmp(word, "drop") == 0) {
+        drop_kept();
+    } else if (strcmp(word, "touch") == 0) {
+        touch_kept();
+    } else if (number < sizeof(mistakes) / sizeof(mistakes[0])) {
+        mistakes[number]();
+    } else {
+        return 2;
+    }
+    printf("%s\n", word);
+    fflush(stdout);
+    return 0;
+}
+
+/* Words from the command line, or one in each line of the input. */
 int main(int argc, char **argv)
 {
-    for (int i = 1; i < argc; i++) {
-        const unsigned long number = strtoul(argv[i], NULL, 10);
-        if (number >= sizeof(mistakes) / sizeof(mistakes[0])) {
-            return 2;
-        }
-        mistakes[number]();
-        printf("%lu\n", number);
+    static char line[64];
+    int status = 0;
+    if (argc == 2 && strcmp(argv[1], "-") == 0) {
+        puts("ready");
         fflush(stdout);
+        while (status == 0 && fgets(line, sizeof(line), stdin) != NULL) {
+            line[strcspn(line, "\n")] = '\0';
+            status = obey(line);
+        }
+        return status;
     }
-    return 0;
+    for (int i = 1; i < argc && status == 0; i++) {
+        status = obey(argv[i]);
+    }
+    return status;
 }

@@ -33,53 +33,56 @@ static void emit_countdown(sj_code_emitter *emitter, uint64_t function)
     emit_jump_to(emitter, function);
 }
 
+/* movabs $place, %r11; jmp *(%r11): as long as emit_jump_to */
+static void emit_jump_through(sj_code_emitter *emitter, const uint64_t *place)
+{
+    uint8_t code[CALL_BYTES] = {0x49, 0xbb, 0, 0, 0, 0, 0, 0, 0, 0, 0x41, 0xff, 0x23};
+    const uint64_t address = (uint64_t)(uintptr_t)place;
+    memcpy(code + 2, &address, sizeof(address));
+    sj_code_emit_bytes(emitter, code, sizeof(code));
+}
+
 /* movabs $pool, %r11; mov %rdi, %rax; sub %r11, %rax; shr $shift, %rax; jne over the jump */
-static void emit_range(sj_code_emitter *emitter, uint64_t function)
+static void emit_range(sj_code_emitter *emitter, sj_zombie_head head)
 {
     uint8_t code[] = {0x49, 0xbb, 0,    0,    0,    0,    0,    0,    0, 0,    0x48,
                       0x89, 0xf8, 0x4c, 0x29, 0xd8, 0x48, 0xc1, 0xe8, 0, 0x75, CALL_BYTES};
     memcpy(code + 2, &sj_zombie_pool.base, sizeof(sj_zombie_pool.base));
     code[19] = (uint8_t)sj_zombie_pool.shift;
     sj_code_emit_bytes(emitter, code, sizeof(code));
-    emit_jump_to(emitter, function);
+    emit_jump_through(emitter, &sj_custody_now->goes_to[head]);
 }
 
 static void emit_head(sj_code_emitter *emitter, sj_zombie_head head)
 {
-    switch (head) {
-    case SJ_HEAD_MALLOC:
-        emit_countdown(emitter, (uint64_t)(uintptr_t)sj_allocation_new);
-        break;
-    case SJ_HEAD_CALLOC:
-        emit_countdown(emitter, (uint64_t)(uintptr_t)sj_allocation_new_zeroed);
-        break;
-    case SJ_HEAD_FREE:
-        emit_range(emitter, (uint64_t)(uintptr_t)sj_allocation_free);
-        break;
-    case SJ_HEAD_REALLOC:
-        emit_range(emitter, (uint64_t)(uintptr_t)sj_allocation_resize);
-        break;
-    case SJ_HEAD_USABLE_SIZE:
-        emit_range(emitter, (uint64_t)(uintptr_t)sj_allocation_size);
-        break;
-    case SJ_HEAD_SIGACTION:
-        emit_jump_to(emitter, (uint64_t)(uintptr_t)sj_faults_sigaction);
-        break;
-    case SJ_HEADS:
-        break;
+    static const void *const takers[SJ_HEAD_FREE] = {
+        (const void *)sj_allocation_new,         (const void *)sj_allocation_new_zeroed,
+        (const void *)sj_allocation_new_aligned, (const void *)sj_allocation_new_memalign,
+        (const void *)sj_allocation_new_posix,   (const void *)sj_allocation_new_page,
+        (const void *)sj_allocation_new_pages};
+    if (head < SJ_HEAD_FREE) {
+        emit_countdown(emitter, (uint64_t)(uintptr_t)takers[head]);
+    } else if (head == SJ_HEAD_SIGACTION) {
+        emit_jump_through(emitter, &sj_custody_now->goes_to[head]);
+    } else {
+        emit_range(emitter, head);
     }
 }
 
+/* Aliases have one entry, and go on alike. */
 void sj_heads_emit(void *context, sj_code_emitter *emitter, uint32_t index)
 {
     const sj_zombie_region *region = context;
+    bool is_emitted = false;
     for (uint32_t head = 0; head < SJ_HEADS; head++) {
         if (region->heads[head] == index + 1) {
-            emit_head(emitter, (sj_zombie_head)head);
+            if (!is_emitted) {
+                emit_head(emitter, (sj_zombie_head)head);
+                is_emitted = true;
+            }
             if (!emitter->measuring) {
                 sj_zombie_originals[head] = emitter->at;
             }
-            return;
         }
     }
 }
