@@ -7,6 +7,7 @@
 #include <arpa/inet.h>
 #include <gnutls/gnutls.h>
 #include <netinet/in.h>
+#include <netinet/tcp.h>
 #include <poll.h>
 #include <stdlib.h>
 #include <sys/socket.h>
@@ -377,6 +378,67 @@ static void tls_is_spoken_over_ipv6(void **state)
 
 /* ---- one address ---- */
 
+/* Who has begun to speak is not displaced by a crowd of its address that is silent. */
+static void a_silent_crowd_displaces_itself(void **state)
+{
+    (void)state;
+    enum { CROWD = 200 };
+    int crowd[CROWD];
+    uint8_t answer[sizeof(question)];
+    test->limits.strangers = 40;
+    test->limits.strangers_per_address = 20;
+    test->limits.grace_ms = 1;
+    assert_true(start("tcp", AF_INET));
+    const int good = connect_peer();
+    (void)!send(good, greeting, sizeof(greeting), MSG_NOSIGNAL);
+    assert_int_equal(recv(good, answer, sizeof(greeting), MSG_WAITALL), sizeof(greeting));
+    for (int i = 0; i < CROWD; i++) {
+        crowd[i] = connect_peer();
+    }
+    /* Once those at its beginning are gone, as many have come since as there are places. */
+    assert_true(is_hung_up(crowd[0]));
+    assert_true(is_hung_up(crowd[40]));
+    (void)!send(good, question, sizeof(question), MSG_NOSIGNAL);
+    assert_int_equal(recv(good, answer, sizeof(answer), MSG_WAITALL), sizeof(answer));
+    for (int i = 0; i < CROWD; i++) {
+        close(crowd[i]);
+    }
+    close(good);
+    (void)wait_for_nobody();
+}
+
+/* One lost packet is no reason to hang up on a device that has nothing to say: what ends a silent
+ * connection has to outlast several probes. */
+static void an_idle_connection_outlasts_a_lost_probe(void **state)
+{
+    (void)state;
+    struct sockaddr_in own;
+    socklen_t size = sizeof(own);
+    assert_true(start("tcp", AF_INET));
+    const int peer = connect_peer();
+    assert_true(is_served(peer));
+    assert_int_equal(getsockname(peer, (struct sockaddr *)&own, &size), 0);
+    int found = -1;
+    for (int i = 3; i < 1024 && found < 0; i++) { /* the edge's end of it is in this process */
+        struct sockaddr_in other = {0};
+        size = sizeof(other);
+        if (getpeername(i, (struct sockaddr *)&other, &size) == 0 &&
+            other.sin_family == AF_INET && other.sin_port == own.sin_port) {
+            found = i;
+        }
+    }
+    assert_true(found >= 0);
+    static const int options[] = {TCP_KEEPIDLE, TCP_KEEPINTVL, TCP_KEEPCNT, TCP_USER_TIMEOUT};
+    int values[4] = {0};
+    for (int i = 0; i < 4; i++) {
+        size = sizeof(values[i]);
+        assert_int_equal(getsockopt(found, IPPROTO_TCP, options[i], &values[i], &size), 0);
+    }
+    assert_true(values[2] >= 3);
+    assert_true(values[3] > (values[0] + (values[2] - 1) * values[1]) * 1000);
+    close(peer);
+}
+
 /* A crowd that comes on and on from an address, and good peers of the same one: none is refused. */
 static void a_crowd_refuses_no_good_peer_of_its_address(void **state)
 {
@@ -433,6 +495,8 @@ int main(void)
         CASE(it_stops_with_tls_under_way),
         CASE(a_crowd_of_one_network_of_ipv6_has_its_share),
         CASE(tls_is_spoken_over_ipv6),
+        CASE(a_silent_crowd_displaces_itself),
+        CASE(an_idle_connection_outlasts_a_lost_probe),
         CASE(a_crowd_refuses_no_good_peer_of_its_address),
     };
     return cmocka_run_group_tests_name("edge.tls", tests, make_certificate, remove_certificate);

@@ -116,6 +116,21 @@ def prepare(sojourn, device, build):
     device.start()
 
 
+def tell_state(lab, device, http):
+    """What a failure is understood by; the files are gone afterwards."""
+    for path in (lab.log.name, device.log_path):
+        with open(path, encoding="utf-8", errors="replace") as log:
+            print(path, *[line.rstrip() for line in log if "dropped a frame" not in line][-30:],
+                  sep="\n", file=sys.stderr)
+    print(lab.sql("SELECT * FROM commands ORDER BY command_id DESC LIMIT 3"), file=sys.stderr)
+    print(f"spool: {device.spool()}, daemon: {device.process and device.process.poll()}, collector: "
+          f"{lab.process.poll()}", file=sys.stderr)
+    if lab.process.poll() is None:
+        with urllib.request.urlopen(f"http://127.0.0.1:{http}/metrics", timeout=30) as answer:
+            print(*[line for line in answer.read().decode().splitlines() if line[0] != "#"],
+                  sep="\n", file=sys.stderr)
+
+
 def test(sojourn, arguments):
     seed = int(arguments[0]) if arguments else random.randrange(1 << 30)
     seconds = int(arguments[1]) if len(arguments) > 1 else SECONDS
@@ -147,6 +162,9 @@ def test(sojourn, arguments):
         device.stop()
         lab.stop(signal.SIGTERM)
         check(lab.process.returncode == 0, f"the collector ended with {lab.process.returncode}")
+    except Exception:
+        tell_state(lab, device, http)
+        raise
     finally:
         for party in (device, lab):
             if party.process is not None and party.process.poll() is None:
