@@ -364,6 +364,7 @@ static bool feed_stash(sj_edge *edge, sj_connection *connection)
 static bool note_read(sj_edge *edge, sj_connection *connection, size_t got)
 {
     connection->read_ms = edge->now_ms;
+    sj_strangers_hear(edge, connection);
     if (!connection->is_stranger) {
         return true;
     }
@@ -433,6 +434,7 @@ static bool shake(sj_edge *edge, sj_connection *connection)
     if (result == SJ_LINE_OVER) {
         return break_off(edge, connection, &edge->counters.broken);
     }
+    sj_strangers_hear(edge, connection);
     if (result == SJ_LINE_DONE) {
         connection->state = SJ_CONNECTION_GREETING;
         return sj_connection_put(edge, connection, greeting) &&

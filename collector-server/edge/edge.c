@@ -391,7 +391,7 @@ sj_status sj_edge_start(const sj_edge_options *options, sj_edge **edge, sj_error
     made->limits = options->limits != NULL ? *options->limits : sj_edge_default_limits;
     made->take = options->take;
     made->context = options->context;
-    made->oldest = made->newest = SJ_EDGE_NOBODY;
+    sj_strangers_init(made);
     made->is_accepting = true;
     sj_status status = allocate(made, error);
     if (status == SJ_OK) {

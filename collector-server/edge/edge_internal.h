@@ -21,14 +21,22 @@ typedef enum sj_connection_state {
     SJ_CONNECTION_OPEN
 } sj_connection_state;
 
+/* Strangers that have sent nothing yet, and those that have. */
+enum { SJ_STRANGERS_SILENT, SJ_STRANGERS_HEARD, SJ_STRANGER_LISTS };
+
+typedef struct sj_stranger_list {
+    uint32_t oldest, newest, count;
+} sj_stranger_list;
+
 typedef struct sj_connection {
     sj_line line;
     sj_connection_state state;
     uint32_t generation, index;
-    uint32_t older, newer; /* strangers, by age */
+    uint32_t older, newer; /* in its list of strangers */
     uint32_t bucket;       /* of its address */
     uint32_t wanted;       /* epoll's events at present */
     bool is_stranger;
+    bool is_heard;            /* it has sent something; of strangers */
     bool is_blocked;          /* the taker is full, or the account */
     bool is_dirty;            /* in the list of those that were answered */
     bool is_closing;          /* after what is to be sent */
@@ -62,7 +70,7 @@ struct sj_edge {
     uint32_t slots_used; /* those beyond were never used */
     uint32_t *free_slots, free_count;
     uint32_t *dirty, dirty_count;
-    uint32_t oldest, newest; /* strangers */
+    sj_stranger_list strangers[SJ_STRANGER_LISTS];
     uint32_t per_bucket[SJ_EDGE_BUCKETS];
     sj_hash_map devices; /* connections of each */
     sj_byte_account reading, stranger_reading;
@@ -100,8 +108,11 @@ bool sj_connection_may_read(const sj_edge *edge, const sj_connection *connection
 /* sj_connection_is_overdue tells whether one of its times is over. */
 bool sj_connection_is_overdue(const sj_edge *edge, sj_connection *connection);
 
-/* sj_strangers_add, sj_strangers_remove keep the list by age. */
+/* sj_strangers_add, sj_strangers_remove keep the lists by age; sj_strangers_hear notes that a
+ * connection, a stranger's or not, has sent something. */
+void sj_strangers_init(sj_edge *edge);
 void sj_strangers_add(sj_edge *edge, sj_connection *connection);
+void sj_strangers_hear(sj_edge *edge, sj_connection *connection);
 void sj_strangers_remove(sj_edge *edge, sj_connection *connection);
 
 /* sj_strangers_are_full tells whether one more needs the place of another;

@@ -11,7 +11,9 @@
 #include <sys/un.h>
 #include <unistd.h>
 
-enum { BACKLOG = 4096, IDLE_S = 30, PROBE_S = 10, PROBES = 3, UNACKNOWLEDGED_MS = 30000 };
+/* UNACKNOWLEDGED_MS also ends idle connections once it is over and a probe is unanswered: were it no
+ * longer than IDLE_S, the loss of one packet would. */
+enum { BACKLOG = 4096, IDLE_S = 30, PROBE_S = 10, PROBES = 3, UNACKNOWLEDGED_MS = 55000 };
 
 static const char *const schemes[] = {"tcp://", "tls+tcp://", "ipc://", "abstract://"};
 enum { SCHEME_TCP, SCHEME_TLS, SCHEME_IPC, SCHEME_ABSTRACT, SCHEMES };

@@ -1,21 +1,72 @@
 /* Strangers by age. When there are too many the oldest goes: to refuse the newest would keep good
  * peers out for as long as hostile ones hold their places. A device that means it says HELLO within
- * a few turns; `grace_ms` is what it has at least, as nobody is accepted while all are younger. */
+ * a few turns; `grace_ms` is what it has at least, as nobody is accepted while all are younger. Who
+ * has sent nothing yet and who has are two crowds, of which the larger makes way: one that only
+ * connects displaces itself, and not the good peers of its address. */
 #include "collector-server/edge/edge_internal.h"
+
+void sj_strangers_init(sj_edge *edge)
+{
+    for (int i = 0; i < SJ_STRANGER_LISTS; i++) {
+        edge->strangers[i] = (sj_stranger_list){.oldest = SJ_EDGE_NOBODY, .newest = SJ_EDGE_NOBODY};
+    }
+}
+
+static sj_stranger_list *list_of(sj_edge *edge, const sj_connection *connection)
+{
+    return &edge->strangers[connection->is_heard ? SJ_STRANGERS_HEARD : SJ_STRANGERS_SILENT];
+}
+
+static void link_last(sj_edge *edge, sj_connection *connection)
+{
+    sj_stranger_list *list = list_of(edge, connection);
+    connection->older = list->newest;
+    connection->newer = SJ_EDGE_NOBODY;
+    if (list->newest == SJ_EDGE_NOBODY) {
+        list->oldest = connection->index;
+    } else {
+        edge->slots[list->newest].newer = connection->index;
+    }
+    list->newest = connection->index;
+    list->count++;
+}
+
+static void unlink_from(sj_edge *edge, const sj_connection *connection)
+{
+    sj_stranger_list *list = list_of(edge, connection);
+    if (connection->older == SJ_EDGE_NOBODY) {
+        list->oldest = connection->newer;
+    } else {
+        edge->slots[connection->older].newer = connection->newer;
+    }
+    if (connection->newer == SJ_EDGE_NOBODY) {
+        list->newest = connection->older;
+    } else {
+        edge->slots[connection->newer].older = connection->older;
+    }
+    list->count--;
+}
 
 void sj_strangers_add(sj_edge *edge, sj_connection *connection)
 {
     connection->is_stranger = true;
-    connection->older = edge->newest;
-    connection->newer = SJ_EDGE_NOBODY;
-    if (edge->newest == SJ_EDGE_NOBODY) {
-        edge->oldest = connection->index;
-    } else {
-        edge->slots[edge->newest].newer = connection->index;
-    }
-    edge->newest = connection->index;
+    link_last(edge, connection);
     edge->counters.strangers++;
     edge->per_bucket[connection->bucket]++;
+}
+
+void sj_strangers_hear(sj_edge *edge, sj_connection *connection)
+{
+    if (connection->is_heard) {
+        return;
+    }
+    if (connection->is_stranger) {
+        unlink_from(edge, connection);
+    }
+    connection->is_heard = true;
+    if (connection->is_stranger) {
+        link_last(edge, connection);
+    }
 }
 
 void sj_strangers_remove(sj_edge *edge, sj_connection *connection)
@@ -24,16 +75,7 @@ void sj_strangers_remove(sj_edge *edge, sj_connection *connection)
         return;
     }
     connection->is_stranger = false;
-    if (connection->older == SJ_EDGE_NOBODY) {
-        edge->oldest = connection->newer;
-    } else {
-        edge->slots[connection->older].newer = connection->newer;
-    }
-    if (connection->newer == SJ_EDGE_NOBODY) {
-        edge->newest = connection->older;
-    } else {
-        edge->slots[connection->newer].older = connection->older;
-    }
+    unlink_from(edge, connection);
     edge->counters.strangers--;
     edge->per_bucket[connection->bucket]--;
 }
@@ -44,17 +86,36 @@ bool sj_strangers_are_full(const sj_edge *edge)
            edge->counters.open >= edge->limits.connections;
 }
 
-/* Who goes first: the oldest of an address that has more than its share, else the oldest of all. */
-static sj_connection *find_victim(sj_edge *edge)
+/* Who goes first of a list: the oldest of an address that has more than its share. */
+static sj_connection *find_in_excess(sj_edge *edge, const sj_stranger_list *list)
 {
-    for (uint32_t i = edge->oldest; i != SJ_EDGE_NOBODY; i = edge->slots[i].newer) {
+    for (uint32_t i = list->oldest; i != SJ_EDGE_NOBODY; i = edge->slots[i].newer) {
         const sj_connection *connection = &edge->slots[i];
         if (!connection->reader.is_ipc &&
             edge->per_bucket[connection->bucket] > edge->limits.strangers_per_address) {
             return &edge->slots[i];
         }
     }
-    return edge->oldest != SJ_EDGE_NOBODY ? &edge->slots[edge->oldest] : NULL;
+    return NULL;
+}
+
+/* Who goes first: of an address that has more than its share, else of any; and there of the larger
+ * crowd, if it has one. */
+static sj_connection *find_victim(sj_edge *edge)
+{
+    const sj_stranger_list *lists = edge->strangers;
+    const int larger = lists[SJ_STRANGERS_SILENT].count >= lists[SJ_STRANGERS_HEARD].count
+                           ? SJ_STRANGERS_SILENT
+                           : SJ_STRANGERS_HEARD;
+    const int order[SJ_STRANGER_LISTS] = {larger, SJ_STRANGERS_HEARD - larger};
+    for (int i = 0; i < SJ_STRANGER_LISTS; i++) {
+        sj_connection *found = find_in_excess(edge, &lists[order[i]]);
+        if (found != NULL) {
+            return found;
+        }
+    }
+    const uint32_t oldest = lists[larger].oldest;
+    return oldest != SJ_EDGE_NOBODY ? &edge->slots[oldest] : NULL;
 }
 
 bool sj_strangers_have_room(sj_edge *edge)

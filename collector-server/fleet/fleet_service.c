@@ -55,7 +55,7 @@ struct sj_fleet_service {
     bool requires_tokens;
     pthread_mutex_t lock; /* guards those up to `stopping` */
     pthread_cond_t arrived;
-    sj_edge *edge; /* known from the first message on */
+    sj_edge *edge; /* known from the first message on, and the same ever after */
     arrival *first, **last;
     size_t waiting_count, waiting_bytes, enrolment_count;
     bool stopping;
@@ -489,7 +489,9 @@ static sj_status take_fleet_frame(void *context, sj_edge *edge, const sj_edge_me
     pthread_mutex_lock(&service->lock);
     const bool is_taken = has_room_for(service, one);
     if (is_taken) {
-        service->edge = edge;
+        if (service->edge != edge) { /* the thread reads it without the lock */
+            service->edge = edge;
+        }
         *service->last = one;
         service->last = &one->next;
         service->waiting_count++;

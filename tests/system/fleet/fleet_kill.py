@@ -125,28 +125,21 @@ def tell_state(collector, device):
           f"daemon: {device.process.poll()}, collector: {collector.process.poll()}", sep="\n", file=sys.stderr)
 
 
-def test(sojourn, arguments):
-    seed = int(arguments[0]) if arguments else int(time.time())
-    rounds = 1000 if os.environ.get("SJ_LONG") == "1" else 20
-    print(f"seed {seed}, {rounds} rounds", flush=True)
-    dice = random.Random(seed)
-    build = os.path.dirname(os.path.dirname(os.path.abspath(sojourn.program)))
-    ends = os.path.join(build, "tests/samples/ends")
-    collector = Collector(sojourn)
-    device = Device(sojourn, "victim")
+def kill_rounds(collector, device, ends, dice, rounds):
+    """That many rounds; nothing that was stored goes away, and all that was sent is there at the end."""
     orphans = set()
+    stored = set()
     # Ended early, it still cleans up.
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))
     try:
-        enrol(collector, device)
-        device.start()
-        stored = set()
-        for _ in range(rounds):
+        for number in range(rounds):
             one_round(collector, device, ends, dice, orphans)
             now = read_blocks(collector.database)
             check(stored <= now, f"stored blocks are gone: {sorted(stored - now)[:5]}")
             stored = now
             restart(collector, device)
+            if number % 100 == 99:
+                print(f"{number + 1} rounds, {len(stored)} blocks", flush=True)
         end_all(device, orphans)
         wait_for("an empty spool", lambda: not device.spool(), 120)
         now = read_blocks(collector.database)
@@ -156,16 +149,35 @@ def test(sojourn, arguments):
         print(f"{len(now)} blocks of sessions {json.dumps(states)}")
         # One block a round and more on an idle machine; on a busy one the kill often comes first.
         check(len(now) > rounds // 4, "the test stored next to nothing")
-    except Failure as failure:
-        print(f"seed {seed}: {failure}", file=sys.stderr)
+    except Failure:
         tell_state(collector, device)
         raise
     finally:
         end_all(device, orphans)
+
+
+def end_party(party):
+    if party.process is not None and party.process.poll() is None:
+        party.process.kill()
+        party.process.wait()
+
+
+def test(sojourn, arguments):
+    seed = int(arguments[0]) if arguments else int(time.time())
+    rounds = 1000 if os.environ.get("SJ_LONG") == "1" else 20
+    print(f"seed {seed}, {rounds} rounds", flush=True)
+    build = os.path.dirname(os.path.dirname(os.path.abspath(sojourn.program)))
+    collector = Collector(sojourn)
+    device = Device(sojourn, "victim")
+    try:
+        enrol(collector, device)
+        device.start()
+        kill_rounds(collector, device, os.path.join(build, "tests/samples/ends"),
+                    random.Random(seed), rounds)
+    finally:
         for party in (device, collector):
-            if party.process is not None and party.process.poll() is None:
-                party.process.kill()
-                party.process.wait()
+            end_party(party)
 
 
-main(test)
+if __name__ == "__main__":
+    main(test)

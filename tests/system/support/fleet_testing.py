@@ -140,6 +140,13 @@ def enrol_again(collector, device):
     check(note.startswith("taken over 20"), f"devices does not report it: {rows}")
 
 
+def device_id(collector, name):
+    """The 16 bytes by which a device is known."""
+    rows = collector.sql(f"SELECT hex(uuid) AS uuid FROM devices WHERE name = '{name}'")
+    check(len(rows) == 1, f"devices called {name}: {rows}")
+    return bytes.fromhex(rows[0]["uuid"])
+
+
 def enrol(collector, device, *options):
     invitation = collector.sojourn.path(device.name + ".invitation")
     collector.device("--collector", collector.url, "invite", invitation)
