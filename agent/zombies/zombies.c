@@ -25,7 +25,7 @@ typedef struct watched_process {
     struct watched_process *next;
     uint64_t number;
     sj_zombie_region *region;
-    sj_stack_walker *walker; /* NULL: not needed yet */
+    sj_unwinder *walker;     /* NULL: not needed yet */
     uint32_t walker_modules; /* that it knows */
     char path[PATH_MAX];
 } watched_process;
@@ -222,15 +222,15 @@ void sj_zombies_set(sj_zombies *zombies, const sj_zombie_settings *settings)
 }
 
 /* The walker that knows the modules of this moment; NULL: none can be made. */
-static sj_stack_walker *walker_of(watched_process *process)
+static sj_unwinder *walker_of(watched_process *process)
 {
     uint32_t count = atomic_load_explicit(&process->region->module_count, memory_order_acquire);
     count = count < SJ_ZOMBIE_MODULES ? count : SJ_ZOMBIE_MODULES;
     if (process->walker == NULL || process->walker_modules != count) {
-        sj_stack_walker_free(process->walker);
+        sj_unwinder_free(process->walker);
         process->walker = NULL;
         process->walker_modules = count;
-        if (sj_stack_walker_new(process->region->modules, count, &process->walker) != SJ_OK) {
+        if (sj_stack_walk_prepare(process->region->modules, count, &process->walker) != SJ_OK) {
             process->walker = NULL;
         }
     }
@@ -265,7 +265,7 @@ void sj_zombies_poll(sj_zombies *zombies)
 
 static void free_process(watched_process *process)
 {
-    sj_stack_walker_free(process->walker);
+    sj_unwinder_free(process->walker);
     munmap(process->region, sizeof(*process->region));
     unlink(process->path);
     free(process);

@@ -44,8 +44,7 @@ bool sj_strangers_are_full(const sj_edge *edge)
            edge->counters.open >= edge->limits.connections;
 }
 
-/* Who goes first: the oldest of an address that has more than its share, else the oldest of all. */
-static sj_connection *find_victim(sj_edge *edge)
+sj_connection *sj_strangers_next_to_go(sj_edge *edge)
 {
     for (uint32_t i = edge->oldest; i != SJ_EDGE_NOBODY; i = edge->slots[i].newer) {
         const sj_connection *connection = &edge->slots[i];
@@ -62,17 +61,6 @@ bool sj_strangers_have_room(sj_edge *edge)
     if (!sj_strangers_are_full(edge)) {
         return true;
     }
-    const sj_connection *victim = find_victim(edge);
+    const sj_connection *victim = sj_strangers_next_to_go(edge);
     return victim != NULL && edge->now_ms - victim->since_ms >= edge->limits.grace_ms;
-}
-
-bool sj_strangers_make_way(sj_edge *edge)
-{
-    sj_connection *victim = find_victim(edge);
-    if (victim == NULL) {
-        return false;
-    }
-    edge->counters.displaced++;
-    sj_connection_hang_up(edge, victim);
-    return true;
 }
