@@ -136,13 +136,10 @@ static inline bool sj_call_stack_full(const sj_call_stack *stream)
     return stream->event_count == stream->event_capacity || stream->depth == stream->frame_capacity;
 }
 
-/* sj_call_stack_enter: calls at or below `stack` have ended; a new one opens. */
-SJ_MUST_CHECK static inline sj_status sj_call_stack_enter(sj_call_stack *stream, uint32_t function,
-                                                          uint64_t stack, uint64_t ticks)
+/* sj_call_stack_push opens a call. */
+SJ_MUST_CHECK static inline sj_status sj_call_stack_push(sj_call_stack *stream, uint32_t function,
+                                                         uint64_t stack, uint64_t ticks)
 {
-    if (stream->depth > 0 && stream->frames[stream->depth - 1].stack <= stack) {
-        SJ_TRY(sj_call_stack_skip(stream, stack, true, ticks));
-    }
     if (sj_call_stack_full(stream)) {
         SJ_TRY(sj_call_stack_grow(stream));
     }
@@ -155,6 +152,16 @@ SJ_MUST_CHECK static inline sj_status sj_call_stack_enter(sj_call_stack *stream,
                          .flags = sj_call_trust_enter(&stream->trust, function)};
     stream->last_ticks = ticks;
     return SJ_OK;
+}
+
+/* sj_call_stack_enter: calls at or below `stack` have ended; a new one opens. */
+SJ_MUST_CHECK static inline sj_status sj_call_stack_enter(sj_call_stack *stream, uint32_t function,
+                                                          uint64_t stack, uint64_t ticks)
+{
+    if (stream->depth > 0 && stream->frames[stream->depth - 1].stack <= stack) {
+        SJ_TRY(sj_call_stack_skip(stream, stack, true, ticks));
+    }
+    return sj_call_stack_push(stream, function, stack, ticks);
 }
 
 /* Ends the innermost call by its LEAVE; the block has room for one more event. */

@@ -24,18 +24,7 @@ sj_status sj_managed_enter(sj_call_stack *stream, const sj_record_run *run, uint
 {
     SJ_TRY(settle_thrown(stream, ticks));
     const uint64_t stack = address_of_next(stream, run);
-    if (sj_call_stack_full(stream)) {
-        SJ_TRY(sj_call_stack_grow(stream));
-    }
-    stream->events[stream->event_count++] = (sj_event){.ticks = ticks, .function = function};
-    stream->frames[stream->depth++] =
-        (sj_stack_frame){.call_index = stream->next_call++,
-                         .start_ticks = ticks,
-                         .stack = stack,
-                         .function = function,
-                         .flags = sj_call_trust_enter(&stream->trust, function)};
-    stream->last_ticks = ticks;
-    return SJ_OK;
+    return sj_call_stack_push(stream, function, stack, ticks);
 }
 
 static bool is_call_of(const sj_stack_frame *frame, uint32_t function)

@@ -6,7 +6,6 @@
  * need it. */
 #include "agent/objfile/source_map.h"
 #include "agent/ptrace/unwinder.h"
-#include "agent/zombies/stack_walk.h"
 
 sj_status sj_source_map_new(const char *path, sj_source_map **map)
 {
@@ -82,28 +81,10 @@ const char *sj_unwinder_name(sj_unwinder *unwinder, uint64_t pc)
     return NULL;
 }
 
-sj_status sj_stack_walker_new(const sj_zombie_module *modules, size_t count,
-                              sj_stack_walker **walker)
+sj_status sj_unwinder_new_past(const sj_mapped_file *files, size_t count, sj_unwinder **unwinder)
 {
-    (void)modules;
+    (void)files;
     (void)count;
-    *walker = NULL;
+    *unwinder = NULL;
     return SJ_EUNSUPPORTED;
-}
-
-void sj_stack_walker_free(sj_stack_walker *walker)
-{
-    (void)walker;
-}
-
-size_t sj_stack_walk(sj_stack_walker *walker, const sj_zombie_trace *trace, const uint8_t *stack,
-                     bool is_fault, sj_walked_frame *frames, size_t capacity)
-{
-    (void)walker;
-    (void)trace;
-    (void)stack;
-    (void)is_fault;
-    (void)frames;
-    (void)capacity;
-    return 0;
 }

@@ -9,7 +9,7 @@ enum { RETURN_ADDRESS_BYTES = sizeof(uint64_t), DWARF_SP = 7 };
 
 struct sj_unwinder {
     Dwfl *dwfl;
-    const sj_tracee *target;
+    const sj_tracee *target;   /* NULL: of a process's past */
     const sj_stack_copy *copy; /* of the thread at hand */
     sj_native_frame *frames;
     size_t capacity;
@@ -61,7 +61,8 @@ static bool read_word(Dwfl *dwfl, Dwarf_Addr address, Dwarf_Word *word, void *co
         memcpy(word, copy->bytes + (address - copy->low), sizeof(*word));
         return true;
     }
-    return sj_tracee_read(unwinder->target, address, word, sizeof(*word)) == SJ_OK;
+    return unwinder->target != NULL &&
+           sj_tracee_read(unwinder->target, address, word, sizeof(*word)) == SJ_OK;
 }
 
 static bool set_registers(Dwfl_Thread *thread, void *context)
@@ -75,31 +76,57 @@ static bool set_registers(Dwfl_Thread *thread, void *context)
     return dwfl_thread_state_registers(thread, 0, state->register_count, registers);
 }
 
-static const Dwfl_Callbacks module_callbacks = {.find_elf = dwfl_linux_proc_find_elf,
-                                                .find_debuginfo = find_no_debug_file};
 static const Dwfl_Thread_Callbacks thread_callbacks = {.next_thread = next_thread,
                                                        .get_thread = get_thread,
                                                        .memory_read = read_word,
                                                        .set_initial_registers = set_registers};
 
-sj_status sj_unwinder_new(const sj_tracee *target, sj_unwinder **unwinder)
+/* Takes modules as they have been reported to `dwfl`, which it owns from here on. */
+static sj_status make(Dwfl *dwfl, const sj_tracee *target, pid_t pid, sj_unwinder **unwinder)
 {
-    sj_unwinder *made = calloc(1, sizeof(*made));
     static const sj_stack_copy nobody;
+    sj_unwinder *made = calloc(1, sizeof(*made));
     if (made == NULL) {
+        dwfl_end(dwfl);
         return SJ_ENOMEM;
     }
-    made->target = target;
-    made->copy = &nobody;
-    made->dwfl = dwfl_begin(&module_callbacks);
-    if (made->dwfl == NULL || dwfl_linux_proc_report(made->dwfl, target->pid) != 0 ||
-        dwfl_report_end(made->dwfl, NULL, NULL) != 0 ||
-        !dwfl_attach_state(made->dwfl, NULL, target->pid, &thread_callbacks, made)) {
+    *made = (sj_unwinder){.dwfl = dwfl, .target = target, .copy = &nobody};
+    if (dwfl_report_end(dwfl, NULL, NULL) != 0 ||
+        !dwfl_attach_state(dwfl, NULL, pid, &thread_callbacks, made)) {
         sj_unwinder_free(made);
         return SJ_EIO;
     }
     *unwinder = made;
     return SJ_OK;
+}
+
+sj_status sj_unwinder_new(const sj_tracee *target, sj_unwinder **unwinder)
+{
+    static const Dwfl_Callbacks callbacks = {.find_elf = dwfl_linux_proc_find_elf,
+                                             .find_debuginfo = find_no_debug_file};
+    Dwfl *dwfl = dwfl_begin(&callbacks);
+    if (dwfl == NULL || dwfl_linux_proc_report(dwfl, target->pid) != 0) {
+        dwfl_end(dwfl);
+        return SJ_EIO;
+    }
+    return make(dwfl, target, target->pid, unwinder);
+}
+
+sj_status sj_unwinder_new_past(const sj_mapped_file *files, size_t count, sj_unwinder **unwinder)
+{
+    enum { PSEUDO_PID = 1 };
+    static const Dwfl_Callbacks callbacks = {.find_elf = dwfl_build_id_find_elf,
+                                             .find_debuginfo = find_no_debug_file};
+    Dwfl *dwfl = dwfl_begin(&callbacks);
+    if (dwfl == NULL) {
+        return SJ_ENOMEM;
+    }
+    dwfl_report_begin(dwfl);
+    /* elfutils refuses what overlaps a module that it has: the last comes first. */
+    for (size_t i = count; i-- > 0;) {
+        (void)dwfl_report_elf(dwfl, files[i].path, files[i].path, -1, files[i].bias, true);
+    }
+    return make(dwfl, NULL, PSEUDO_PID, unwinder);
 }
 
 void sj_unwinder_free(sj_unwinder *unwinder)

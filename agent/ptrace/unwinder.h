@@ -1,4 +1,4 @@
-/* The call stacks of a foreign process's threads, from their unwind information (elfutils).
+/* The call stacks of a process's threads, from outside, from unwind information (elfutils).
  * One thread at a time; the first walk through a module reads its tables, later ones are fast. */
 #ifndef SJ_AGENT_PTRACE_UNWINDER_H
 #define SJ_AGENT_PTRACE_UNWINDER_H
@@ -24,6 +24,18 @@ typedef struct sj_native_frame {
 
 /* sj_unwinder_new reads what is mapped in the process. SJ_ENOMEM, SJ_EIO. */
 SJ_MUST_CHECK sj_status sj_unwinder_new(const sj_tracee *target, sj_unwinder **unwinder);
+
+/* A file that was mapped in a process. */
+typedef struct sj_mapped_file {
+    uint64_t bias;
+    char path[256];
+} sj_mapped_file;
+
+/* sj_unwinder_new_past makes one for stacks of a process's past: all it knows of that are the files
+ * that were mapped, later ones hiding earlier ones, and what sj_stack_copy brings. The process may
+ * have ended. Errors as sj_unwinder_new. */
+SJ_MUST_CHECK sj_status sj_unwinder_new_past(const sj_mapped_file *files, size_t count,
+                                             sj_unwinder **unwinder);
 void sj_unwinder_free(sj_unwinder *unwinder);
 
 /* sj_stack_copy_take copies a stopped thread's state and at most `limit` bytes of its stack; what

@@ -31,7 +31,12 @@ void sj_registry_free(sj_registry *registry)
     free(registry->processes);
     free(registry->modules);
     free(registry->mappings);
-    sj_registry_free_containers(registry);
+    for (size_t i = 0; i < registry->container_count; i++) {
+        free(registry->containers[i].wanted);
+        free(registry->containers[i].values);
+    }
+    free(registry->containers);
+    free(registry->classes);
     sj_method_names_deinit(&registry->method_names);
     sj_hash_map_deinit(&registry->receiver_functions);
     free(registry);

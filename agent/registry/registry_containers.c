@@ -267,13 +267,3 @@ sj_status sj_registry_add_container(sj_registry *registry, uint64_t process,
     pthread_mutex_unlock(&registry->mutex);
     return status;
 }
-
-void sj_registry_free_containers(sj_registry *registry)
-{
-    for (size_t i = 0; i < registry->container_count; i++) {
-        free(registry->containers[i].wanted);
-        free(registry->containers[i].values);
-    }
-    free(registry->containers);
-    free(registry->classes);
-}

@@ -111,9 +111,6 @@ SJ_MUST_CHECK sj_status sj_registry_add_group(sj_registry *registry,
 /* sj_registry_note_plan_failure counts a module that could not be planned. */
 void sj_registry_note_plan_failure(sj_registry *registry, const char *path, const sj_error *error);
 
-/* sj_registry_free_containers frees what add_container and add_class keep. */
-void sj_registry_free_containers(sj_registry *registry);
-
 /* sj_registry_send_unhooked reports which functions of a module (places in it) a
  * process has no hooks of. Errors of the frame writer. */
 SJ_MUST_CHECK sj_status sj_registry_send_unhooked(sj_registry *registry, uint64_t process,

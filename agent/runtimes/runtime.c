@@ -27,6 +27,16 @@ bool sj_runtime_has_file(const sj_runtime *runtime, const char *file_name)
     return false;
 }
 
+bool sj_method_part_copy(char part[SJ_METHOD_PART_BYTES], const char *from, size_t bytes)
+{
+    if (bytes == 0 || bytes >= SJ_METHOD_PART_BYTES) {
+        return false;
+    }
+    memcpy(part, from, bytes);
+    part[bytes] = '\0';
+    return true;
+}
+
 bool sj_runtime_of_method(const char *name, size_t *place)
 {
     for (size_t i = 0; i < SJ_RUNTIMES; i++) {

@@ -52,6 +52,9 @@ typedef struct sj_method_parts {
     char selector[SJ_METHOD_PART_BYTES];
 } sj_method_parts;
 
+/* sj_method_part_copy sets a part to `bytes` of a name; false when they are none or too many. */
+bool sj_method_part_copy(char part[SJ_METHOD_PART_BYTES], const char *from, size_t bytes);
+
 /* Takes the name of the method with this token. Tokens come in order, from 1, none left out; the
  * name is borrowed for the call. */
 typedef sj_status (*sj_container_sink)(void *context, uint32_t token, const char *name);

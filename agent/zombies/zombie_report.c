@@ -50,12 +50,12 @@ const char *sj_zombie_refusal_text(uint32_t refusal)
 }
 
 /* Frames of the agent itself, which the monitor adds at the inner end. */
-static bool is_agent(const sj_walked_frame *frame)
+static bool is_agent(const sj_code_place *frame)
 {
     return frame->path != NULL && strstr(frame->path, "/libsojourn-") != NULL;
 }
 
-static json_t *frame_json(const sj_walked_frame *frame)
+static json_t *frame_json(const sj_code_place *frame)
 {
     char name[NAME_BYTES] = "";
     if (frame->function != NULL) {
@@ -67,10 +67,10 @@ static json_t *frame_json(const sj_walked_frame *frame)
                      "own", is_own);
 }
 
-static json_t *stack_json(sj_stack_walker *walker, sj_zombie_trace *trace, const uint8_t *stack,
+static json_t *stack_json(sj_unwinder *walker, sj_zombie_trace *trace, const uint8_t *stack,
                           uint32_t capacity, bool is_fault)
 {
-    sj_walked_frame frames[FRAMES_MAX];
+    sj_code_place frames[FRAMES_MAX];
     size_t first = 0;
     trace->stack_bytes = trace->stack_bytes < capacity ? trace->stack_bytes : capacity;
     const size_t count =
@@ -92,7 +92,7 @@ static bool is_access(uint32_t kind)
            kind == SJ_ZOMBIE_UNDERFLOW || kind == SJ_ZOMBIE_WILD_ACCESS;
 }
 
-char *sj_zombie_report_json(sj_stack_walker *walker, const sj_zombie_report *report)
+char *sj_zombie_report_json(sj_unwinder *walker, const sj_zombie_report *report)
 {
     char address[32];
     char thread[SJ_ZOMBIE_NAME_BYTES + 1] = "";

@@ -12,7 +12,7 @@ const char *sj_zombie_refusal_text(uint32_t refusal);
 
 /* sj_zombie_report_json describes a report, which the program may have damaged; NULL: no memory.
  * The caller frees the text. */
-char *sj_zombie_report_json(sj_stack_walker *walker, const sj_zombie_report *report);
+char *sj_zombie_report_json(sj_unwinder *walker, const sj_zombie_report *report);
 
 /* sj_zombie_account_json describes a process's counters. */
 char *sj_zombie_account_json(const sj_zombie_region *region, uint32_t refusal);

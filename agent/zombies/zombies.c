@@ -26,7 +26,7 @@ typedef struct watched_process {
     uint64_t number;
     pid_t pid;                /* 0: taken over from a recorder that was killed */
     sj_zombie_region *region; /* NULL: not watched */
-    sj_stack_walker *walker;  /* NULL: not needed yet */
+    sj_unwinder *walker;      /* NULL: not needed yet */
     uint32_t walker_modules;  /* that it knows */
     char path[PATH_MAX];
 } watched_process;
@@ -243,15 +243,15 @@ void sj_zombies_set(sj_zombies *zombies, const sj_zombie_settings *settings)
 }
 
 /* The walker that knows the modules of this moment; NULL: none can be made. */
-static sj_stack_walker *walker_of(watched_process *process)
+static sj_unwinder *walker_of(watched_process *process)
 {
     uint32_t count = atomic_load_explicit(&process->region->module_count, memory_order_acquire);
     count = count < SJ_ZOMBIE_MODULES ? count : SJ_ZOMBIE_MODULES;
     if (process->walker == NULL || process->walker_modules != count) {
-        sj_stack_walker_free(process->walker);
+        sj_unwinder_free(process->walker);
         process->walker = NULL;
         process->walker_modules = count;
-        if (sj_stack_walker_new(process->region->modules, count, &process->walker) != SJ_OK) {
+        if (sj_stack_walk_prepare(process->region->modules, count, &process->walker) != SJ_OK) {
             process->walker = NULL;
         }
     }
@@ -286,7 +286,7 @@ void sj_zombies_poll(sj_zombies *zombies)
 
 static void free_process(watched_process *process)
 {
-    sj_stack_walker_free(process->walker);
+    sj_unwinder_free(process->walker);
     if (process->region != NULL) {
         munmap(process->region, sizeof(*process->region));
         unlink(process->path);

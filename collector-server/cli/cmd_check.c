@@ -174,7 +174,7 @@ static int check_zombies(check_request *request, const char *file)
     request->options.file = file;
     int exit_code = sj_query_open(&sj_command_check, &request->options, &database, NULL);
     if (exit_code == SJ_EXIT_OK) {
-        exit_code = sj_zombie_check(database, request->baseline);
+        exit_code = sj_zombie_check(&sj_command_check, database, request->baseline);
         sqlite3_close(database);
     }
     return exit_code;

@@ -20,9 +20,9 @@ static const char bash_end[] =
 static void print_bash_options(const sj_command *command)
 {
     printf("    %s) options='--help", command->name);
-    for (const sj_option *option = command->options; option != NULL && !sj_option_is_last(option);
-         option++) {
-        if (option->name != NULL && option->help != NULL) {
+    for (const sj_option *option = sj_option_first(command->options, true); option != NULL;
+         option = sj_option_next(option, true)) {
+        if (option->name != NULL) {
             printf(" --%s", option->name);
         }
     }

@@ -81,7 +81,7 @@ static int run_trigger(int argc, char **argv)
     return send_live(&sj_command_trigger, options.session, SJ_LINK_TRIGGER, false, argv[first]);
 }
 
-static const sj_option mark_table[] = {
+static const sj_option options_table[] = {
     {.name = "session",
      .argument = "ID",
      .kind = SJ_ARG_TEXT,
@@ -98,22 +98,12 @@ const sj_command sj_command_mark = {
     .help = "Puts a mark with the present time in the session that is being recorded on this\n"
             "machine by this user: a test case, a phase, a moment. Marks are rows of the table\n"
             "marks. A program can mark by itself with sojourn.h.\n",
-    .options = mark_table,
+    .options = options_table,
     .examples = "Examples:\n"
                 "  sojourn mark begin login\n"
                 "  sojourn mark --session 4f2a end login\n",
     .run = run_mark,
 };
-
-static const sj_option trigger_table[] = {
-    {.name = "session",
-     .argument = "ID",
-     .kind = SJ_ARG_TEXT,
-     .offset = offsetof(mark_options, session),
-     .letter = 's',
-     .help = "the session, or the first digits of its id; needed when several are\n"
-             "being recorded"},
-    {0}};
 
 const sj_command sj_command_trigger = {
     .name = "trigger",
@@ -122,7 +112,7 @@ const sj_command sj_command_trigger = {
     .help = "The policy defines the action: a dump of the last seconds in flight mode, a start, a\n"
             "stop, a mark. The names that it knows are those of its triggers with \"on\":\n"
             "\"command\"; one without a name takes any.\n",
-    .options = trigger_table,
+    .options = options_table,
     .examples = "Examples:\n"
                 "  sojourn trigger dump\n"
                 "  sojourn trigger --session 4f2a stop\n",

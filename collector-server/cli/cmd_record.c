@@ -445,7 +445,7 @@ const sj_command sj_command_record = {
         "Examples:\n"
         "  sojourn record -- ./app --its-option\n"
         "  sojourn record -o run.db --exclude '*_unlock' -- ./app\n"
-        "  sojourn record --collector tcp://lab:7654 --name nightly -- ./app\n",
+        "  sojourn record --collector tcp://collector:7654 --name nightly -- ./app\n",
     .stops_at_argument = true,
     .run = run_record,
 };

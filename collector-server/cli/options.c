@@ -13,31 +13,43 @@ enum { OPTIONS_MAX = 64, FIRST_VALUE = 256, HELP_VALUE = 255 };
 
 /* What getopt_long(3) takes, made of a table. */
 typedef struct getopt_tables {
-    struct option names[OPTIONS_MAX + 1];
+    const sj_option *options[OPTIONS_MAX];
+    size_t count;
+    struct option names[OPTIONS_MAX + 2];
     char letters[2 * OPTIONS_MAX + 4];
 } getopt_tables;
 
-static const sj_option no_options[] = {{0}};
-
-static void make_tables(const sj_option *options, bool stops_at_argument, getopt_tables *tables)
+static bool has_name(const getopt_tables *tables, const char *name)
 {
-    size_t count = 0;
+    for (size_t i = 0; i < tables->count; i++) {
+        if (strcmp(tables->options[i]->name, name) == 0) {
+            return true;
+        }
+    }
+    return false;
+}
+
+static void make_tables(const sj_command *command, getopt_tables *tables)
+{
+    const sj_option *option = sj_option_first(command->options, true);
     char *letter = tables->letters;
-    if (stops_at_argument) {
+    tables->count = 0;
+    if (command->stops_at_argument) {
         *letter++ = '+';
     }
     *letter++ = ':';
     *letter++ = 'h';
-    for (int i = 0; !sj_option_is_last(&options[i]); i++) {
-        const sj_option *option = &options[i];
-        if (option->kind == SJ_ARG_HEADING || count + 1 >= OPTIONS_MAX) {
+    for (; option != NULL; option = sj_option_next(option, true)) {
+        const size_t i = tables->count;
+        if (option->kind == SJ_ARG_HEADING || i == OPTIONS_MAX || has_name(tables, option->name)) {
             continue;
         }
-        tables->names[count++] = (struct option){option->name,
-                                                 option->argument == NULL ? no_argument
-                                                 : option->is_optional    ? optional_argument
-                                                                          : required_argument,
-                                                 NULL, FIRST_VALUE + i};
+        tables->names[i] = (struct option){option->name,
+                                           option->argument == NULL ? no_argument
+                                           : option->is_optional    ? optional_argument
+                                                                    : required_argument,
+                                           NULL, FIRST_VALUE + (int)i};
+        tables->options[tables->count++] = option;
         if (option->letter != '\0') {
             *letter++ = option->letter;
             if (option->argument != NULL) {
@@ -46,18 +58,15 @@ static void make_tables(const sj_option *options, bool stops_at_argument, getopt
         }
     }
     *letter = '\0';
-    tables->names[count++] = (struct option){"help", no_argument, NULL, HELP_VALUE};
-    tables->names[count] = (struct option){0};
+    tables->names[tables->count] = (struct option){"help", no_argument, NULL, HELP_VALUE};
+    tables->names[tables->count + 1] = (struct option){0};
 }
 
-static const sj_option *find_option(const sj_option *options, int found)
+static const sj_option *find_option(const getopt_tables *tables, int found)
 {
-    if (found >= FIRST_VALUE) {
-        return &options[found - FIRST_VALUE];
-    }
-    for (int i = 0; !sj_option_is_last(&options[i]); i++) {
-        if (options[i].letter == found) {
-            return &options[i];
+    for (size_t i = 0; i < tables->count; i++) {
+        if (FIRST_VALUE + (int)i == found || tables->options[i]->letter == found) {
+            return tables->options[i];
         }
     }
     return NULL;
@@ -117,6 +126,7 @@ static sj_status set_value(const sj_option *option, const char *text, void *valu
     case SJ_ARG_PARSED:
         return option->parse(option, values, text, error);
     case SJ_ARG_HEADING:
+    case SJ_ARG_TABLE:
         break;
     }
     return SJ_OK;
@@ -126,7 +136,6 @@ static sj_status set_value(const sj_option *option, const char *text, void *valu
 static int parse_pass(const sj_command *command, const getopt_tables *tables, int argc, char **argv,
                       bool is_first, void *values)
 {
-    const sj_option *options = command->options != NULL ? command->options : no_options;
     sj_error error = {0};
     int found;
     optind = 0; /* begins anew, whatever was scanned before */
@@ -140,7 +149,7 @@ static int parse_pass(const sj_command *command, const getopt_tables *tables, in
                 command, found == ':' ? "%s needs a value" : "there is no option %s",
                 argv[optind - 1]);
         }
-        const sj_option *option = find_option(options, found);
+        const sj_option *option = find_option(tables, found);
         if (option != NULL && option->is_first == is_first &&
             set_value(option, optarg, values, &error) != SJ_OK) {
             return !is_first ? sj_command_usage_error(command, "%s", error.text)
@@ -153,8 +162,7 @@ static int parse_pass(const sj_command *command, const getopt_tables *tables, in
 int sj_options_parse(const sj_command *command, int argc, char **argv, void *values, int *first)
 {
     getopt_tables tables;
-    make_tables(command->options != NULL ? command->options : no_options,
-                command->stops_at_argument, &tables);
+    make_tables(command, &tables);
     int code = parse_pass(command, &tables, argc, argv, true, values);
     if (code < 0) {
         code = parse_pass(command, &tables, argc, argv, false, values);

@@ -19,7 +19,9 @@ typedef enum sj_option_kind {
     SJ_ARG_NUMBER,  /* int64_t from `least` to `most` */
     SJ_ARG_TIME,    /* int64_t, ms from `least` to `most` (0: 30 years): "16ms", "1.5s", "2h";
                      * without a unit seconds */
-    SJ_ARG_PARSED   /* `parse` */
+    SJ_ARG_PARSED,  /* `parse` */
+    SJ_ARG_TABLE    /* no option: ends this table, `table` goes on; a name that came before hides a
+                     * later one */
 } sj_option_kind;
 
 typedef struct sj_option {
@@ -33,10 +35,12 @@ typedef struct sj_option {
     /* `values` as given to sj_options_parse; `value` is NULL for an option without argument. */
     sj_status (*parse)(const struct sj_option *option, void *values, const char *value,
                        sj_error *error);
-    char letter;      /* short form; 0: none */
-    bool is_optional; /* the argument may be left out: its value is "" then */
-    bool is_first;    /* names what all others build on: parsed before them, wherever it stands; its
-                       * errors are no wrong use */
+    const struct sj_option *table; /* SJ_ARG_TABLE */
+    char letter;                   /* short form; 0: none */
+    bool is_optional;              /* the argument may be left out: its value is "" then */
+    bool is_hidden;                /* SJ_ARG_TABLE: --help does not show it */
+    bool is_first; /* names what all others build on: parsed before them, wherever it stands; its
+                    * errors are no wrong use */
 } sj_option;
 
 /* sj_options_parse reads the options of argv into `values`, a structure that the table's offsets
@@ -45,13 +49,22 @@ typedef struct sj_option {
 int sj_options_parse(const struct sj_command *command, int argc, char **argv, void *values,
                      int *first);
 
-/* sj_option_is_last is true of the element that ends a table. */
-static inline bool sj_option_is_last(const sj_option *option)
+/* sj_option_first returns the first option or heading of a table, and sj_option_next what comes
+ * behind one; NULL: nothing does. Both follow SJ_ARG_TABLE, to hidden ones if asked. */
+static inline const sj_option *sj_option_first(const sj_option *row, bool with_hidden)
 {
-    return option->name == NULL && option->help == NULL;
+    while (row != NULL && row->kind == SJ_ARG_TABLE && (with_hidden || !row->is_hidden)) {
+        row = row->table;
+    }
+    return row == NULL || (row->name == NULL && row->help == NULL) ? NULL : row;
 }
 
-/* sj_options_print prints the table as --help shows it, with --help itself. */
+static inline const sj_option *sj_option_next(const sj_option *option, bool with_hidden)
+{
+    return sj_option_first(option + 1, with_hidden);
+}
+
+/* sj_options_print prints the table (NULL: an empty one) as --help shows it, with --help itself. */
 void sj_options_print(const sj_option *options);
 
 #endif

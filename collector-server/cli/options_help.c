@@ -5,8 +5,6 @@
 
 enum { LABEL_MAX = 21, LABEL_BYTES = 64 };
 
-static const sj_option no_options[] = {{0}};
-
 static void make_label(const sj_option *option, char label[LABEL_BYTES])
 {
     char letter[8] = "";
@@ -43,23 +41,23 @@ static void print_option(const sj_option *option, int width)
 void sj_options_print(const sj_option *options)
 {
     static const sj_option help = {.name = "help", .kind = SJ_ARG_FLAG, .help = "this text"};
-    const sj_option *table = options != NULL ? options : no_options;
+    const sj_option *first = sj_option_first(options, false);
     char label[LABEL_BYTES];
     size_t width = strlen("--help");
-    for (int i = 0; !sj_option_is_last(&table[i]); i++) {
-        if (table[i].kind != SJ_ARG_HEADING && table[i].help != NULL) {
-            make_label(&table[i], label);
+    for (const sj_option *row = first; row != NULL; row = sj_option_next(row, false)) {
+        if (row->kind != SJ_ARG_HEADING && row->help != NULL) {
+            make_label(row, label);
             width = strlen(label) > width && strlen(label) <= LABEL_MAX ? strlen(label) : width;
         }
     }
-    if (table[0].kind != SJ_ARG_HEADING || table[0].help == NULL) {
+    if (first == NULL || first->kind != SJ_ARG_HEADING) {
         printf("Options:\n");
     }
-    for (int i = 0; !sj_option_is_last(&table[i]); i++) {
-        if (table[i].kind == SJ_ARG_HEADING) {
-            printf("%s%s\n", i == 0 ? "" : "\n", table[i].help);
-        } else if (table[i].help != NULL) {
-            print_option(&table[i], (int)width);
+    for (const sj_option *row = first; row != NULL; row = sj_option_next(row, false)) {
+        if (row->kind == SJ_ARG_HEADING) {
+            printf("%s%s\n", row == first ? "" : "\n", row->help);
+        } else if (row->help != NULL) {
+            print_option(row, (int)width);
         }
     }
     print_option(&help, (int)width);

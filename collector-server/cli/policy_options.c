@@ -111,7 +111,7 @@ static void explain_number(const char *rule)
 sj_status sj_policy_option_parse(const sj_option *option, void *values, const char *value,
                                  sj_error *error)
 {
-    sj_policy_draft *draft = *(sj_policy_draft **)((char *)values + option->offset);
+    sj_policy_draft *draft = *(sj_policy_draft **)values;
     if (option->is_first) {
         return sj_policy_draft_load(draft, value, error);
     }
@@ -136,3 +136,68 @@ sj_status sj_policy_option_parse(const sj_option *option, void *values, const ch
     }
     return parse_switch_or_number(draft, option->name, value, error);
 }
+
+const sj_option sj_policy_options[] = {
+    {.name = "policy",
+     .argument = "FILE|NAME",
+     .kind = SJ_ARG_PARSED,
+     .parse = sj_policy_option_parse,
+     .is_first = true,
+     .help = "a policy, or a shipped one: default, everything, jank, coverage,\n"
+             "zombies, zombies-field; the options below change it"},
+    {.help = "Which calls:"},
+    SJ_POLICY_OPTION("libs", NULL, "system libraries, too"),
+    SJ_POLICY_OPTION("module", "GLOB", "only modules whose path or file name matches (repeatable)"),
+    SJ_POLICY_OPTION("function", "GLOB", "only functions whose name matches (repeatable)"),
+    SJ_POLICY_OPTION("exclude", "GLOB", "without functions whose name matches (repeatable)"),
+    SJ_POLICY_OPTION("source", "GLOB",
+                     "only functions of matching source files, where the program says\n"
+                     "which they are (repeatable)"),
+    SJ_POLICY_OPTION("exclude-source", "GLOB",
+                     "without functions of matching source files (repeatable)"),
+    SJ_POLICY_OPTION("allow-unmatched", NULL,
+                     "names that match nothing are reported, not refused: they may belong to\n"
+                     "libraries that are loaded later"),
+    SJ_POLICY_OPTION("thread", "NAME", "only threads whose name matches (repeatable)"),
+    SJ_POLICY_OPTION("depth", "N", "no calls deeper than that"),
+    SJ_POLICY_OPTION("minimum", "TIME",
+                     "count calls shorter than, say, 50us, but do not keep them"),
+    SJ_POLICY_OPTION("library-calls", NULL,
+                     "also calls into libraries, as FILE!NAME: from the program and the\n"
+                     "libraries that are recorded, through their import tables"),
+    {.help = "How:"},
+    SJ_POLICY_OPTION("mode", "MODE",
+                     "trace: every call (default); profile: totals per call path; flight:\n"
+                     "the last seconds, when a trigger asks for them"),
+    SJ_POLICY_OPTION("profile", NULL, "--mode profile"),
+    SJ_POLICY_OPTION("flight", NULL, "--mode flight"),
+    SJ_POLICY_OPTION("budget", "PERCENT",
+                     "add at most so much CPU time, leaving out what is least informative"),
+    SJ_POLICY_OPTION("value", "RULE",
+                     "record values of a function's calls (repeatable), in source order,\n"
+                     "'open_it(path:str, flags:hex) -> int', or one by its number in its class\n"
+                     "of registers, 'malloc_it(1:ulong)', or the result, 'find(result:string)'"),
+    SJ_POLICY_OPTION("zombies", "WHAT",
+                     "heap: report uses of freed memory, overflows and wrong frees of\n"
+                     "blocks of malloc"),
+    SJ_POLICY_OPTION("buffer", "N", "chunks of 64 KiB per thread, 1 to 64 (default 64)"),
+    SJ_POLICY_OPTION("when-full", "WHAT",
+                     "block: wait for room, then drop (default); drop: at once"),
+    SJ_POLICY_OPTION("block-ms", "N", "wait so long at most (default 2000)"),
+    {.help = "Runtimes:"},
+    SJ_POLICY_OPTION("java-class", "GLOB",
+                     "of Java only classes whose name matches, as 'com.acme.*' (repeatable)"),
+    SJ_POLICY_OPTION("java-system", "GLOB",
+                     "Java classes that are recorded with --libs only, in place of java.*,\n"
+                     "javax.*, jdk.*, sun.* and com.sun.* (repeatable)"),
+    SJ_POLICY_OPTION("objc", "HOW",
+                     "Objective-C: methods (default: their code is patched) or\n"
+                     "dispatch (where messages are looked up: the receiver's class)"),
+    SJ_POLICY_OPTION("receivers", NULL, "the receiver's class with patched methods, too"),
+    SJ_POLICY_OPTION("class", "GLOB",
+                     "of Objective-C only classes whose name matches (repeatable)"),
+    SJ_POLICY_OPTION("selector", "GLOB", "only messages whose selector matches (repeatable)"),
+    SJ_POLICY_OPTION("subclasses-of", "GLOB",
+                     "only such classes and what descends from them (repeatable)"),
+    SJ_POLICY_OPTION("no-system-classes", NULL, "without the classes that system libraries define"),
+    {0}};

@@ -5,20 +5,15 @@
 #include "agent/policy/draft.h"
 #include "collector-server/cli/options.h"
 
-/* SJ_POLICY_OPTION is a row of a table of options: `at` is the offset of a `sj_policy_draft *` that
- * the option changes; HELP is NULL where --help does not show it. */
-#define SJ_POLICY_OPTION(at, NAME, ARGUMENT, HELP)                                                 \
+/* SJ_POLICY_OPTION is a row of a table of options whose values begin with a `sj_policy_draft *`. */
+#define SJ_POLICY_OPTION(NAME, ARGUMENT, HELP)                                                     \
     {                                                                                              \
         .name = (NAME), .argument = (ARGUMENT), .help = (HELP), .kind = SJ_ARG_PARSED,             \
-        .offset = (at), .parse = sj_policy_option_parse                                            \
+        .parse = sj_policy_option_parse                                                            \
     }
 
-/* SJ_POLICY_FILE_OPTION is the row of --policy, on which all other options build. */
-#define SJ_POLICY_FILE_OPTION(at, HELP)                                                            \
-    {                                                                                              \
-        .name = "policy", .argument = "FILE|NAME", .help = (HELP), .kind = SJ_ARG_PARSED,          \
-        .offset = (at), .parse = sj_policy_option_parse, .is_first = true                          \
-    }
+/* All of them, with --policy, on which the others build. */
+extern const sj_option sj_policy_options[];
 
 /* sj_option_number reads a whole number up to `limit` with an optional unit (k, M, G: powers of
  * 1024). SJ_EINVAL. */

@@ -11,47 +11,16 @@
 #include <string.h>
 
 typedef struct set_options {
-    sj_policy_draft *draft;
+    sj_policy_draft *draft; /* first, for sj_policy_options */
     bool as_json;
 } set_options;
-
-#define DRAFT offsetof(set_options, draft)
 
 static const sj_option set_table[] = {
     {.name = "json",
      .kind = SJ_ARG_FLAG,
      .offset = offsetof(set_options, as_json),
      .help = "say what was done as JSON"},
-    SJ_POLICY_FILE_OPTION(DRAFT, "a policy, or a shipped one; the options of `sojourn "
-                                 "record`\nthat change a policy mean the same here"),
-    SJ_POLICY_OPTION(DRAFT, "libs", NULL, NULL),
-    SJ_POLICY_OPTION(DRAFT, "library-calls", NULL, NULL),
-    SJ_POLICY_OPTION(DRAFT, "module", "VALUE", NULL),
-    SJ_POLICY_OPTION(DRAFT, "function", "VALUE", NULL),
-    SJ_POLICY_OPTION(DRAFT, "exclude", "VALUE", NULL),
-    SJ_POLICY_OPTION(DRAFT, "source", "VALUE", NULL),
-    SJ_POLICY_OPTION(DRAFT, "exclude-source", "VALUE", NULL),
-    SJ_POLICY_OPTION(DRAFT, "allow-unmatched", NULL, NULL),
-    SJ_POLICY_OPTION(DRAFT, "thread", "VALUE", NULL),
-    SJ_POLICY_OPTION(DRAFT, "budget", "VALUE", NULL),
-    SJ_POLICY_OPTION(DRAFT, "mode", "VALUE", NULL),
-    SJ_POLICY_OPTION(DRAFT, "profile", NULL, NULL),
-    SJ_POLICY_OPTION(DRAFT, "flight", NULL, NULL),
-    SJ_POLICY_OPTION(DRAFT, "depth", "VALUE", NULL),
-    SJ_POLICY_OPTION(DRAFT, "minimum", "VALUE", NULL),
-    SJ_POLICY_OPTION(DRAFT, "buffer", "VALUE", NULL),
-    SJ_POLICY_OPTION(DRAFT, "when-full", "VALUE", NULL),
-    SJ_POLICY_OPTION(DRAFT, "block-ms", "VALUE", NULL),
-    SJ_POLICY_OPTION(DRAFT, "java-class", "VALUE", NULL),
-    SJ_POLICY_OPTION(DRAFT, "java-system", "VALUE", NULL),
-    SJ_POLICY_OPTION(DRAFT, "objc", "VALUE", NULL),
-    SJ_POLICY_OPTION(DRAFT, "receivers", NULL, NULL),
-    SJ_POLICY_OPTION(DRAFT, "class", "VALUE", NULL),
-    SJ_POLICY_OPTION(DRAFT, "selector", "VALUE", NULL),
-    SJ_POLICY_OPTION(DRAFT, "subclasses-of", "VALUE", NULL),
-    SJ_POLICY_OPTION(DRAFT, "no-system-classes", NULL, NULL),
-    SJ_POLICY_OPTION(DRAFT, "value", "VALUE", NULL),
-    SJ_POLICY_OPTION(DRAFT, "zombies", "VALUE", NULL),
+    {.kind = SJ_ARG_TABLE, .table = sj_policy_options, .is_hidden = true},
     {0}};
 
 /* `sojourn policy set`: a command of its own for its options. */
@@ -60,9 +29,12 @@ static const sj_command set_command = {
     .summary = "change what is recorded of a process, without a restart",
     .usage = "sojourn policy set [OPTIONS] PID",
     .options = set_table,
-    .examples = "Examples:\n"
-                "  sojourn policy set 4711 --mode trace --function 'net_*'\n"
-                "  sojourn policy set --policy nightly.json 4711\n",
+    .examples =
+        "The options of `sojourn record` that belong to a policy mean the same here: --policy,\n"
+        "--mode, --budget, --module, --function, --exclude, --minimum, ...\n\n"
+        "Examples:\n"
+        "  sojourn policy set 4711 --mode trace --function 'net_*'\n"
+        "  sojourn policy set --policy nightly.json 4711\n",
 };
 
 /* find_session finds the recording of a process. */

@@ -9,8 +9,8 @@
 #include <limits.h>
 
 typedef struct sj_record_values {
+    sj_policy_draft *draft; /* what flags and --policy say; first, for sj_policy_options */
     sj_recording_options recording;
-    sj_policy_draft *draft; /* what flags and --policy say */
     sj_policy policy;
     const char *policy_name; /* NULL: none */
     const char *map_file;

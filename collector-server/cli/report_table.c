@@ -15,6 +15,22 @@ static const char *colour(const sj_terminal *terminal, const char *code)
     return terminal->colour ? code : "";
 }
 
+/* The one row of a query about a session; the caller finalizes it. */
+static sj_status find_row(sqlite3 *database, const char *sql, int64_t session_id,
+                          sqlite3_stmt **row, sj_error *error)
+{
+    int result = sqlite3_prepare_v2(database, sql, -1, row, NULL);
+    if (result == SQLITE_OK) {
+        sqlite3_bind_int64(*row, 1, session_id);
+        result = sqlite3_step(*row);
+    }
+    if (result != SQLITE_ROW) {
+        sqlite3_finalize(*row);
+        return sj_fail(error, SJ_EIO, "cannot read the session: %s", sqlite3_errmsg(database));
+    }
+    return SJ_OK;
+}
+
 sj_status sj_session_summary_read(sqlite3 *database, int64_t session_id,
                                   sj_session_summary *summary, sj_error *error)
 {
@@ -23,15 +39,7 @@ sj_status sj_session_summary_read(sqlite3 *database, int64_t session_id,
         "coalesce(sum(self_ns), 0) FROM function_stats WHERE session_id = ?1";
     sqlite3_stmt *row = NULL;
     *summary = (sj_session_summary){0};
-    int result = sqlite3_prepare_v2(database, sql, -1, &row, NULL);
-    if (result == SQLITE_OK) {
-        sqlite3_bind_int64(row, 1, session_id);
-        result = sqlite3_step(row);
-    }
-    if (result != SQLITE_ROW) {
-        sqlite3_finalize(row);
-        return sj_fail(error, SJ_EIO, "cannot read the sums: %s", sqlite3_errmsg(database));
-    }
+    SJ_TRY(find_row(database, sql, session_id, &row, error));
     summary->functions = sqlite3_column_int64(row, 0);
     summary->calls = sqlite3_column_int64(row, 1);
     summary->inexact = sqlite3_column_int64(row, 2);
@@ -99,15 +107,7 @@ sj_status sj_session_header_print(sqlite3 *database, int64_t session_id,
         "(SELECT count(*) FROM threads WHERE session_id = ?1) FROM sessions "
         "WHERE session_id = ?1";
     sqlite3_stmt *row = NULL;
-    int result = sqlite3_prepare_v2(database, sql, -1, &row, NULL);
-    if (result == SQLITE_OK) {
-        sqlite3_bind_int64(row, 1, session_id);
-        result = sqlite3_step(row);
-    }
-    if (result != SQLITE_ROW) {
-        sqlite3_finalize(row);
-        return sj_fail(error, SJ_EIO, "cannot read the session: %s", sqlite3_errmsg(database));
-    }
+    SJ_TRY(find_row(database, sql, session_id, &row, error));
     char title[SJ_FUNCTION_NAME_BYTES];
     char clean[SJ_FUNCTION_NAME_BYTES];
     snprintf(title, sizeof(title), "session %lld: %s", (long long)session_id,

@@ -1,13 +1,11 @@
 #include "collector-server/cli/zombie_check.h"
 
-#include "collector-server/cli/commands.h"
-
 #include <stdio.h>
 #include <unistd.h>
 
-static int fail(sqlite3 *database)
+static int fail(const sj_command *command, sqlite3 *database)
 {
-    return sj_command_error(&sj_command_check, SJ_EXIT_FAILED, "%s", sqlite3_errmsg(database));
+    return sj_command_error(command, SJ_EXIT_FAILED, "%s", sqlite3_errmsg(database));
 }
 
 static bool was_watched(sqlite3 *database)
@@ -33,16 +31,16 @@ static bool attach_baseline(sqlite3 *database, const char *baseline)
     return is_fine;
 }
 
-int sj_zombie_check(sqlite3 *database, const char *baseline)
+int sj_zombie_check(const sj_command *command, sqlite3 *database, const char *baseline)
 {
     sqlite3_stmt *statement = NULL;
     size_t count = 0;
     if (!was_watched(database)) {
-        return sj_command_error(&sj_command_check, SJ_EXIT_FAILED,
+        return sj_command_error(command, SJ_EXIT_FAILED,
                                 "no process was watched: record with --zombies");
     }
     if (baseline != NULL && access(baseline, R_OK) != 0) {
-        return sj_command_error(&sj_command_check, SJ_EXIT_NOT_FOUND, "there is no %s", baseline);
+        return sj_command_error(command, SJ_EXIT_NOT_FOUND, "there is no %s", baseline);
     }
     const char *sql =
         baseline != NULL ? "SELECT zombie_id, kind, used_in FROM zombies WHERE state <> 'resolved'"
@@ -50,7 +48,7 @@ int sj_zombie_check(sqlite3 *database, const char *baseline)
                          : "SELECT zombie_id, kind, used_in FROM zombies WHERE state <> 'resolved'";
     if (!attach_baseline(database, baseline) ||
         sqlite3_prepare_v2(database, sql, -1, &statement, NULL) != SQLITE_OK) {
-        return fail(database);
+        return fail(command, database);
     }
     while (sqlite3_step(statement) == SQLITE_ROW) {
         printf("finding %lld  %s  %s\n", (long long)sqlite3_column_int64(statement, 0),
@@ -60,5 +58,5 @@ int sj_zombie_check(sqlite3 *database, const char *baseline)
     }
     const bool failed = sqlite3_finalize(statement) != SQLITE_OK;
     printf("%zu new findings of freed memory\n", count);
-    return failed ? fail(database) : count != 0 ? SJ_EXIT_DIFFERS : SJ_EXIT_OK;
+    return failed ? fail(command, database) : count != 0 ? SJ_EXIT_DIFFERS : SJ_EXIT_OK;
 }

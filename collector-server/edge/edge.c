@@ -114,6 +114,18 @@ static void admit(sj_edge *edge, const sj_endpoint *endpoint, int descriptor,
     }
 }
 
+/* Hangs up on a stranger for a newcomer; false: there is none. */
+static bool make_way(sj_edge *edge)
+{
+    sj_connection *victim = sj_strangers_next_to_go(edge);
+    if (victim == NULL) {
+        return false;
+    }
+    edge->counters.displaced++;
+    sj_connection_hang_up(edge, victim);
+    return true;
+}
+
 static void accept_some(sj_edge *edge, const sj_endpoint *endpoint)
 {
     for (int i = 0; i < ACCEPTS; i++) {
@@ -124,14 +136,14 @@ static void accept_some(sj_edge *edge, const sj_endpoint *endpoint)
         }
         const int descriptor = sj_endpoint_accept(endpoint, &peer);
         if (descriptor == -2) { /* the reserve is used up by others of this process */
-            (void)sj_strangers_make_way(edge);
+            (void)make_way(edge);
             watch_endpoints(edge, false);
             return;
         }
         if (descriptor < 0) {
             return;
         }
-        if (!sj_strangers_are_full(edge) || sj_strangers_make_way(edge)) {
+        if (!sj_strangers_are_full(edge) || make_way(edge)) {
             admit(edge, endpoint, descriptor, &peer, endpoint->is_ipc ? 0 : bucket_of(&peer));
         } else {
             close(descriptor); /* devices hold all connections there are */

@@ -116,10 +116,11 @@ void sj_strangers_hear(sj_edge *edge, sj_connection *connection);
 void sj_strangers_remove(sj_edge *edge, sj_connection *connection);
 
 /* sj_strangers_are_full tells whether one more needs the place of another;
- * sj_strangers_have_room whether it may have it now; sj_strangers_make_way hangs up on the one that
- * goes first. False: there is none. */
+ * sj_strangers_have_room whether it may have it now; sj_strangers_next_to_go returns the one that
+ * goes first: of an address that has more than its share, else of any; and there of the larger
+ * crowd (silent or heard), the oldest. NULL: there is none. */
 bool sj_strangers_are_full(const sj_edge *edge);
 bool sj_strangers_have_room(sj_edge *edge);
-bool sj_strangers_make_way(sj_edge *edge);
+sj_connection *sj_strangers_next_to_go(sj_edge *edge);
 
 #endif

@@ -99,9 +99,7 @@ static sj_connection *find_in_excess(sj_edge *edge, const sj_stranger_list *list
     return NULL;
 }
 
-/* Who goes first: of an address that has more than its share, else of any; and there of the larger
- * crowd, if it has one. */
-static sj_connection *find_victim(sj_edge *edge)
+sj_connection *sj_strangers_next_to_go(sj_edge *edge)
 {
     const sj_stranger_list *lists = edge->strangers;
     const int larger = lists[SJ_STRANGERS_SILENT].count >= lists[SJ_STRANGERS_HEARD].count
@@ -123,17 +121,6 @@ bool sj_strangers_have_room(sj_edge *edge)
     if (!sj_strangers_are_full(edge)) {
         return true;
     }
-    const sj_connection *victim = find_victim(edge);
+    const sj_connection *victim = sj_strangers_next_to_go(edge);
     return victim != NULL && edge->now_ms - victim->since_ms >= edge->limits.grace_ms;
-}
-
-bool sj_strangers_make_way(sj_edge *edge)
-{
-    sj_connection *victim = find_victim(edge);
-    if (victim == NULL) {
-        return false;
-    }
-    edge->counters.displaced++;
-    sj_connection_hang_up(edge, victim);
-    return true;
 }

@@ -191,6 +191,82 @@ def check_rooms(_build, root=ROOT):
     fail(problems)
 
 
+def find_circles(uses):
+    """The circles of a graph {name: names that it uses}, each as the sorted list of its members."""
+    sys.setrecursionlimit(10000)
+    place, lowest, stack, circles = {}, {}, [], []
+
+    def visit(name):
+        place[name] = lowest[name] = len(place)
+        stack.append(name)
+        for used in uses.get(name, ()):
+            if used not in place:
+                visit(used)
+            if used in stack:
+                lowest[name] = min(lowest[name], lowest[used])
+        if lowest[name] == place[name]:
+            at = stack.index(name)
+            circle = sorted(stack[at:])
+            del stack[at:]
+            if len(circle) > 1 or name in uses.get(name, ()):
+                circles.append(circle)
+
+    for name in sorted(uses):
+        if name not in place:
+            visit(name)
+    return circles
+
+
+def includes_of(root):
+    uses = {}
+    for name in tracked(".c", ".h", ".S", root=root):
+        if name.startswith(("proto/", "agent/", "collector-server/")):
+            with open(os.path.join(root, name), encoding="utf-8") as file:
+                named = re.findall(r'^#\s*include\s*"([^"]+)"', file.read(), re.MULTILINE)
+            uses[name] = {used for used in named if os.path.exists(os.path.join(root, used))}
+    return uses
+
+
+def calls_of(objects):
+    """{source: sources whose functions it refers to} of {object file: source}. Data does not count:
+    tables of descriptors name their rows, whose functions use what the table's file offers."""
+    listed = subprocess.run(["nm", "-P", "-A", *objects], capture_output=True, text=True, check=True)
+    homes, wanted = {}, {}
+    for line in listed.stdout.splitlines():
+        name, _, rest = line.partition(": ")
+        symbol, kind = rest.split()[:2]
+        if kind == "U":
+            wanted.setdefault(objects[name], set()).add(symbol)
+        elif kind in "TW":
+            homes[symbol] = objects[name]
+    return {source: {homes[symbol] for symbol in symbols if symbol in homes} - {source}
+            for source, symbols in wanted.items()}
+
+
+def built_objects(build):
+    """Those of the rooms' libraries. Assembly is left out: a trampoline and the file that it belongs
+    to enter each other."""
+    objects = {}
+    for top in ("proto", "agent", "collector-server"):
+        for folder, _, files in os.walk(os.path.join(build, top)):
+            path = os.path.relpath(folder, build).replace(os.sep, "/")
+            inside = re.match(r"(.*)/CMakeFiles/[^/]+\.dir(?:/(.*))?$", path)
+            for name in files if inside else ():
+                if name.endswith(".c.o"):
+                    source = os.path.normpath(os.path.join(inside[1], inside[2] or "", name[:-2]))
+                    objects[os.path.join(folder, name)] = source
+    return objects
+
+
+def check_circles(build, root=ROOT):
+    problems = [f"include each other: {', '.join(circle)}" for circle in find_circles(includes_of(root))]
+    objects = built_objects(build)
+    if not objects:
+        sys.exit("no objects found: build first")
+    problems += [f"call each other: {', '.join(circle)}" for circle in find_circles(calls_of(objects))]
+    fail(problems)
+
+
 def check_headers(_build):
     # Where Debian's JDK has the interface of the JVM.
     jvm = [option for folder in ("include", "include/linux") for option in

@@ -1,6 +1,8 @@
 #!/usr/bin/env python3
-"""The check of rooms fails on an include that leads upwards, in a circle or out of the program."""
+"""The checks of rooms and circles fail on an include that leads upwards or out of the program, and on
+files that include or call each other."""
 import os
+import subprocess
 import sys
 import tempfile
 import unittest
@@ -47,6 +49,45 @@ class Rooms(unittest.TestCase):
 
     def test_unknown_room_is_refused(self):
         self.assertEqual(1, self.check({"agent/shed/shed.c": ""}))
+
+
+class Circles(unittest.TestCase):
+    def compile(self, build, name, text):
+        folder = os.path.join(build, "agent", "drain", "CMakeFiles", "sj_drain.dir")
+        os.makedirs(folder, exist_ok=True)
+        subprocess.run([lint.tool("gcc", "cc"), "-c", "-xc", "-", "-o", os.path.join(folder, name + ".o")],
+                       input=text, text=True, check=True)
+
+    def check(self, headers, sources):
+        with tempfile.TemporaryDirectory() as root:
+            for name, text in headers.items():
+                os.makedirs(os.path.dirname(os.path.join(root, name)), exist_ok=True)
+                with open(os.path.join(root, name), "w", encoding="utf-8") as file:
+                    file.write(text)
+            for name, text in sources.items():
+                self.compile(os.path.join(root, "build"), name, text)
+            with self.assertRaises(SystemExit) as ended:
+                lint.check_circles(os.path.join(root, "build"), root=root)
+            return ended.exception.code
+
+    line = {"agent/drain/a.h": '#include "agent/drain/b.h"\n', "agent/drain/b.h": ""}
+    calls = {"a.c": "int b(void); int a(void) { return b(); }\n", "b.c": "int b(void) { return 0; }\n"}
+
+    def test_one_way_is_allowed(self):
+        self.assertEqual(0, self.check(self.line, self.calls))
+
+    def test_headers_that_include_each_other_are_refused(self):
+        circle = {**self.line, "agent/drain/b.h": '#include "agent/drain/a.h"\n'}
+        self.assertEqual(1, self.check(circle, self.calls))
+
+    def test_files_that_call_each_other_are_refused(self):
+        circle = {**self.calls, "b.c": "int a(void); int b(void) { return a(); }\n"}
+        self.assertEqual(1, self.check(self.line, circle))
+
+    def test_a_table_may_name_rows_that_use_its_file(self):
+        table = {"a.c": "extern int row; int *rows[] = {&row}; int a(void) { return 0; }\n",
+                 "b.c": "int a(void); int row; int b(void) { return a(); }\n"}
+        self.assertEqual(0, self.check(self.line, table))
 
 
 if __name__ == "__main__":

@@ -138,9 +138,9 @@ static const image_entry *learn_image(void *image)
         return NULL;
     }
     const image_entry *kept = NULL;
-    if (sj_mono_lock()) {
+    if (sj_owner_lock_take(&sj_mono_lock)) {
         kept = keep_image(image, &answer);
-        sj_mono_unlock();
+        sj_owner_lock_free(&sj_mono_lock);
     }
     if (answer.wanted != NULL && (kept == NULL || kept->wanted != answer.wanted)) {
         (void)sj_sys_unmap(answer.wanted, /* another thread was first */

@@ -3,6 +3,7 @@
 #define SJ_AGENT_INPROC_MONO_INTERNAL_H
 
 #include "agent/inproc/mono/mono.h"
+#include "agent/inproc/recorder/owner_lock.h"
 
 #include <stdatomic.h>
 
@@ -106,9 +107,8 @@ void sj_mono_forget_image(const void *image);
 void sj_mono_runtime_is_up(void);
 void sj_mono_set_registrar(const sj_mono_registrar *registrar);
 
-/* The room's lock, of the slow paths only. False: a handler interrupted its owner. */
-bool sj_mono_lock(void);
-void sj_mono_unlock(void);
+/* The room's lock, of the slow paths only. */
+extern sj_owner_lock sj_mono_lock;
 
 extern _Atomic uint32_t sj_mono_refused;
 extern _Atomic uint32_t sj_mono_assembly_count;

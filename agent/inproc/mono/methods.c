@@ -5,8 +5,6 @@
  * method can run, because Mono asks about every method that it compiles. */
 #include "agent/inproc/mono/internal.h"
 
-#include "agent/inproc/recorder/sys.h"
-
 enum { METHODS_MAX = SJ_MONO_METHODS_ROOM / 4 * 3 };
 
 sj_mono_method sj_mono_methods[SJ_MONO_METHODS_ROOM];
@@ -14,27 +12,7 @@ _Atomic uint32_t sj_mono_descriptors[SJ_MONO_METHODS_ROOM];
 _Atomic uint32_t sj_mono_method_count;
 _Atomic uint32_t sj_mono_refused;
 
-static _Atomic uint32_t lock_owner; /* tid; 0: free */
-
-bool sj_mono_lock(void)
-{
-    const uint32_t self = sj_sys_tid();
-    for (;;) {
-        uint32_t owner = 0;
-        if (atomic_compare_exchange_strong(&lock_owner, &owner, self)) {
-            return true;
-        }
-        if (owner == self) {
-            return false;
-        }
-        (void)SJ_SYS(SYS_sched_yield, 0, 0, 0, 0, 0, 0);
-    }
-}
-
-void sj_mono_unlock(void)
-{
-    atomic_store(&lock_owner, 0);
-}
+sj_owner_lock sj_mono_lock;
 
 static bool add_locked(uint64_t key, uint32_t function)
 {
@@ -64,11 +42,11 @@ bool sj_mono_set_method(const void *method, uint32_t function)
         }
         return true;
     }
-    if (!sj_mono_lock()) {
+    if (!sj_owner_lock_take(&sj_mono_lock)) {
         return false;
     }
     const bool is_added = add_locked((uint64_t)(uintptr_t)method, function);
-    sj_mono_unlock();
+    sj_owner_lock_free(&sj_mono_lock);
     return is_added;
 }
 
@@ -83,5 +61,5 @@ void sj_mono_forget_method(const void *method)
 
 void sj_mono_after_fork(void)
 {
-    atomic_store(&lock_owner, 0);
+    sj_owner_lock_free(&sj_mono_lock);
 }

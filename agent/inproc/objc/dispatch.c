@@ -12,6 +12,7 @@
 #include "agent/inproc/objc/internal.h"
 
 #include "agent/inproc/hooks/rebind.h"
+#include "agent/inproc/recorder/owner_lock.h"
 #include "agent/inproc/recorder/recorder.h"
 #include "agent/inproc/recorder/sys.h"
 
@@ -40,7 +41,7 @@ typedef void (*selectors_function)(void *selectors);
 
 static site_entry sites[SITES_ROOM];
 static uint32_t site_count;
-static _Atomic uint32_t lock_owner; /* tid; 0: free */
+static sj_owner_lock sites_lock;
 static _Atomic uint32_t enabled;
 static _Atomic uint32_t refused;
 static _Atomic uint32_t slots;
@@ -51,26 +52,6 @@ uint64_t sj_objc_real_message_stret;
 static lookup_function real_lookup;
 static super_function real_super;
 static selectors_function real_selectors;
-
-static bool lock_sites(void)
-{
-    const uint32_t self = sj_sys_tid();
-    for (;;) {
-        uint32_t owner = 0;
-        if (atomic_compare_exchange_strong(&lock_owner, &owner, self)) {
-            return true;
-        }
-        if (owner == self) {
-            return false;
-        }
-        (void)SJ_SYS(SYS_sched_yield, 0, 0, 0, 0, 0, 0);
-    }
-}
-
-static void unlock_sites(void)
-{
-    atomic_store(&lock_owner, 0);
-}
 
 static uint32_t site_hash(const void *class, const void *selector)
 {
@@ -105,10 +86,10 @@ static void add_site(site_entry *site, const void *class, const void *selector, 
 
 static bool is_method_known(const sj_objc_method *key)
 {
-    const bool owned = lock_sites();
+    const bool owned = sj_owner_lock_take(&sites_lock);
     const bool is_known = owned && sj_objc_find_method(key) != NULL;
     if (owned) {
-        unlock_sites();
+        sj_owner_lock_free(&sites_lock);
     }
     return is_known;
 }
@@ -175,9 +156,9 @@ __attribute__((noinline)) static const site_entry *make_site(const void *class, 
             sj_objc_collect(&key, code, batch);
         }
     }
-    if ((batch != NULL || is_known) && lock_sites()) {
+    if ((batch != NULL || is_known) && sj_owner_lock_take(&sites_lock)) {
         site = make_site_locked(&key, selector, target, batch);
-        unlock_sites();
+        sj_owner_lock_free(&sites_lock);
     }
     if (batch != NULL) {
         (void)sj_sys_unmap(batch, sizeof(*batch));
@@ -324,7 +305,7 @@ void sj_objc_stop(void)
 
 void sj_objc_after_fork(void)
 {
-    atomic_store(&lock_owner, 0);
+    sj_owner_lock_free(&sites_lock);
     (void)!sj_objc_stubs_after_fork();
 }
 

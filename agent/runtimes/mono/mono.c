@@ -20,21 +20,11 @@ static bool is_method(const char *name)
     return find_colon(name) != NULL;
 }
 
-static bool copy_part(char part[SJ_METHOD_PART_BYTES], const char *from, size_t bytes)
-{
-    if (bytes == 0 || bytes >= SJ_METHOD_PART_BYTES) {
-        return false;
-    }
-    memcpy(part, from, bytes);
-    part[bytes] = '\0';
-    return true;
-}
-
 static bool split_method(const char *name, sj_method_parts *parts)
 {
     const char *colon = find_colon(name);
-    return colon != NULL && copy_part(parts->class, name, (size_t)(colon - name)) &&
-           copy_part(parts->selector, colon + 1, strcspn(colon + 1, "("));
+    return colon != NULL && sj_method_part_copy(parts->class, name, (size_t)(colon - name)) &&
+           sj_method_part_copy(parts->selector, colon + 1, strcspn(colon + 1, "("));
 }
 
 static bool is_system_class(const char *name)

@@ -10,17 +10,6 @@ static bool is_method(const char *name)
     return (name[0] == '-' || name[0] == '+') && name[1] == '[';
 }
 
-/* Copies `bytes` of a name; false when there are none or too many. */
-static bool copy_part(char part[SJ_METHOD_PART_BYTES], const char *from, size_t bytes)
-{
-    if (bytes == 0 || bytes >= SJ_METHOD_PART_BYTES) {
-        return false;
-    }
-    memcpy(part, from, bytes);
-    part[bytes] = '\0';
-    return true;
-}
-
 static bool split_method(const char *name, sj_method_parts *parts)
 {
     const char *space = strchr(name, ' ');
@@ -28,8 +17,9 @@ static bool split_method(const char *name, sj_method_parts *parts)
     if (space == NULL || name[bytes - 1] != ']') {
         return false;
     }
-    return copy_part(parts->class, name + 2, strcspn(name + 2, ":( ")) &&
-           copy_part(parts->selector, space + 1, (size_t)(name + bytes - 1 - (space + 1)));
+    return sj_method_part_copy(parts->class, name + 2, strcspn(name + 2, ":( ")) &&
+           sj_method_part_copy(parts->selector, space + 1,
+                               (size_t)(name + bytes - 1 - (space + 1)));
 }
 
 static bool is_system_class(const char *name)

@@ -1,0 +1,35 @@
+/* A lock that its owner does not wait for: a signal handler that interrupts the owner is refused.
+ * Zeroed is free. Async-signal-safe. */
+#ifndef SJ_AGENT_INPROC_RECORDER_OWNER_LOCK_H
+#define SJ_AGENT_INPROC_RECORDER_OWNER_LOCK_H
+
+#include "agent/inproc/recorder/sys.h"
+
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+typedef _Atomic uint32_t sj_owner_lock; /* tid; 0: free */
+
+/* sj_owner_lock_take waits for other threads; false: this thread has it already. */
+static inline bool sj_owner_lock_take(sj_owner_lock *lock)
+{
+    const uint32_t self = sj_sys_tid();
+    for (;;) {
+        uint32_t owner = 0;
+        if (atomic_compare_exchange_strong(lock, &owner, self)) {
+            return true;
+        }
+        if (owner == self) {
+            return false;
+        }
+        (void)SJ_SYS(SYS_sched_yield, 0, 0, 0, 0, 0, 0);
+    }
+}
+
+static inline void sj_owner_lock_free(sj_owner_lock *lock)
+{
+    atomic_store(lock, 0);
+}
+
+#endif
