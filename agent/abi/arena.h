@@ -164,7 +164,8 @@ typedef struct sj_arena_header {
     _Atomic uint64_t calls_refused;  /* and the calls among events_refused */
     _Atomic uint64_t slot_requests;  /* looks for a slot: each shows that the process runs */
     _Atomic uint64_t slots_recycled; /* by the consumer, total */
-    _Atomic uint32_t unrecorded[SJ_UNRECORDED_KINDS]; /* programs run, by sj_unrecorded */
+    _Atomic uint32_t
+        unrecorded[SJ_UNRECORDED_KINDS]; /* programs run, processes forked, by sj_unrecorded */
 } sj_arena_header;
 
 /* A mark of the app (sojourn.h): slots are used round robin. */

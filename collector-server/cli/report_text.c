@@ -184,14 +184,14 @@ static const char *const unrecorded_texts[SJ_UNRECORDED_KINDS] = {
     [SJ_UNRECORDED_FILTER] = "behind a filter of system calls",
     [SJ_UNRECORDED_USER] = "of a user who may not reach the recorder"};
 
-/* tell_unrecorded tells which programs were run as they are. */
+/* tell_unrecorded tells which programs were run, and which processes forked, without an agent. */
 static void tell_unrecorded(const sj_recording_summary *summary)
 {
     const char *separator = "  not recorded  ";
     for (int i = 0; i < SJ_UNRECORDED_KINDS; i++) {
         const uint64_t count = summary->drain.unrecorded[i];
         if (count != 0 && unrecorded_texts[i] != NULL) {
-            fprintf(stderr, "%s%llu programs run that are %s", separator, (unsigned long long)count,
+            fprintf(stderr, "%s%llu processes that are %s", separator, (unsigned long long)count,
                     unrecorded_texts[i]);
             separator = ", ";
         }

@@ -1,9 +1,9 @@
 /* The store: one SQLite database (`lab.db`, or the file of `sojourn record`), one writer.
  *
- * 16 KiB pages (smaller in a packed one, page_size.h), WAL, synchronous=FULL, incremental vacuum from creation. What one frame says is
- * written in the transaction that its acknowledgement waits for: the block, its dedup key, and the
- * aggregates that it changes or a note that they have to be recomputed from it
- * (deferred_aggregates.c). Frames may come in any order and more than once.
+ * 16 KiB pages (smaller in a packed one, page_size.h), WAL, synchronous=FULL, incremental vacuum
+ * from creation. What one frame says is written in the transaction that its acknowledgement waits
+ * for: the block, its dedup key, and the aggregates that it changes or a note that they have to be
+ * recomputed from it (deferred_aggregates.c). Frames may come in any order and more than once.
  *
  * It is the sink (sink.h) of record. Single-threaded: the ingest's writer thread owns the store. */
 #ifndef SJ_COLLECTOR_SERVER_STORE_STORE_H

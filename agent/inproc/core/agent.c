@@ -8,6 +8,7 @@
 #include "agent/inproc/core/api_trampolines.h"
 #include "agent/inproc/core/conversation.h"
 #include "agent/inproc/core/exec.h"
+#include "agent/inproc/core/exec_check.h"
 #include "agent/inproc/core/filters.h"
 #include "agent/inproc/core/modules.h"
 #include "agent/inproc/core/monitor.h"
@@ -62,11 +63,24 @@ static sj_status join(sj_link *link, sj_link_occasion occasion)
     return sj_conversation_finish(link);
 }
 
+/* The child is what this process is now: of another user, under another root directory, behind a
+ * filter. One that cannot join is counted here, where the count outlives it. */
+static void count_unreachable(bool may_call)
+{
+    if ((follow_children & SJ_FOLLOW_FORK) != 0) {
+        sj_recorder_count_unrecorded(
+            may_call ? sj_exec_check_reach(sojourn_agent_state.runtime_directory)
+                     : SJ_UNRECORDED_FILTER);
+    }
+}
+
 /* A child inherits the tables of modules: a fork waits until no thread changes them, for at most
  * FORK_WAIT_NS. After that its child is not recorded. */
 static void before_fork(void)
 {
-    if (sj_recorder_begin_calls()) {
+    const bool may_call = sj_recorder_begin_calls();
+    count_unreachable(may_call);
+    if (may_call) {
         holds_turn = sj_conversation_begin_within(FORK_WAIT_NS);
         sj_recorder_end_calls();
     }

@@ -118,17 +118,9 @@ static sj_unrecorded check_program(program_file *program)
                : SJ_UNRECORDED_NONE;
 }
 
-/* Whether the new program's agent will reach the recorder: this process may have another user or
- * another root by now. */
-static sj_unrecorded check_reach(const char *agent, const char *runtime)
+sj_unrecorded sj_exec_check_reach(const char *runtime)
 {
     struct stat status;
-    if (SJ_SYS(SYS_faccessat, AT_FDCWD, agent, R_OK, 0, 0, 0) < 0) {
-        return SJ_UNRECORDED_ROOT;
-    }
-    if (runtime == NULL) {
-        return SJ_UNRECORDED_NONE;
-    }
     const long folder = sj_sys_open_at(AT_FDCWD, runtime, O_PATH | O_DIRECTORY | O_CLOEXEC, 0);
     if (folder < 0) {
         return folder == -EACCES ? SJ_UNRECORDED_USER : SJ_UNRECORDED_ROOT;
@@ -139,6 +131,15 @@ static sj_unrecorded check_reach(const char *agent, const char *runtime)
                             user != (long)status.st_uid;
     (void)sj_sys_close((int)folder);
     return is_foreign ? SJ_UNRECORDED_USER : SJ_UNRECORDED_NONE;
+}
+
+/* Whether the new program's agent will be found, and reach the recorder. */
+static sj_unrecorded check_reach(const char *agent, const char *runtime)
+{
+    if (SJ_SYS(SYS_faccessat, AT_FDCWD, agent, R_OK, 0, 0, 0) < 0) {
+        return SJ_UNRECORDED_ROOT;
+    }
+    return runtime != NULL ? sj_exec_check_reach(runtime) : SJ_UNRECORDED_NONE;
 }
 
 sj_unrecorded sj_exec_check(const char *path, const char *agent, const char *runtime)

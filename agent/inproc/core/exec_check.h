@@ -10,4 +10,8 @@
  * system calls, allocates nothing; async-signal-safe; any thread, also in a vforked child. */
 sj_unrecorded sj_exec_check(const char *path, const char *agent, const char *runtime);
 
+/* sj_exec_check_reach tells why a process like this one, which may have another user or another
+ * root by now, cannot reach the recorder; SJ_UNRECORDED_NONE: it can. As above. */
+sj_unrecorded sj_exec_check_reach(const char *runtime);
+
 #endif

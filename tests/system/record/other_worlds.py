@@ -60,12 +60,26 @@ def other_user(sojourn, samples):
           f"told: {told['unrecorded_programs']}")
 
 
+def forked(sojourn, samples):
+    """A process that changes its root or its user is recorded on; what it forks then is told."""
+    root = sojourn.path("empty")
+    os.mkdir(root, 0o755)
+    for how, why in [("root", "under a root directory without the agent or the recorder"),
+                     ("user", "of a user who may not reach the recorder")]:
+        database, told = record(sojourn, [f"{samples}/other_fork", how, root], f"fork-{how}")
+        calls = sojourn.sql(database, "SELECT sum(s.calls) AS calls FROM function_stats s JOIN functions "
+                            "f ON f.function_id = s.function_id WHERE f.name = 'other_work'")[0]["calls"]
+        check((calls, told["processes"], told["unrecorded_programs"]) == (2, 2, {why: 1}),
+              f"{how}: {calls} calls, {told}")
+
+
 def test(sojourn, arguments):
     musl(sojourn, arguments[0])
     children(sojourn, arguments[0])
     if os.geteuid() == 0:
         other_root(sojourn, arguments[0])
         other_user(sojourn, arguments[0])
+        forked(sojourn, arguments[0])
 
 
 main(test)
