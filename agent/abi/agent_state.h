@@ -30,10 +30,10 @@ typedef enum sj_agent_state_phase {
     SJ_AGENT_STATE_FAILED = 4 /* the recorder did not answer; nothing was changed */
 } sj_agent_state_phase;
 
-/* Whether a monitor that can stop has changed references of modules (sojourn_agent_bind), or has
- * restored them (sojourn_agent_unbind). Both take the loader's lock. */
+/* Whether a monitor that can stop has changed references of modules or a language's runtime
+ * (sojourn_agent_bind), or has restored them (sojourn_agent_unbind). Both take the loader's lock. */
 typedef enum sj_agent_state_binding {
-    SJ_AGENT_STATE_UNBOUND = 0,
+    SJ_AGENT_STATE_UNBOUND = 0, /* also when nothing was left behind */
     SJ_AGENT_STATE_BOUND = 1,
     SJ_AGENT_STATE_RESTORED = 2 /* the program may have kept stubs: the agent stays for good */
 } sj_agent_state_binding;

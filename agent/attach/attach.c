@@ -369,11 +369,11 @@ static sj_status bind_references(sj_attach *attach, sj_error *error)
     if (status == SJ_OK && atomic_load(&attach->agent.state.binding) != SJ_AGENT_STATE_BOUND) {
         return sj_fail(error, SJ_EUNSUPPORTED,
                        "process %d has no Objective-C dispatcher that could be led elsewhere "
-                       "(--objc dispatch)",
+                       "(--objc dispatch), or a Mono without profiler interface (before 6.0)",
                        (int)attach->target.pid);
     }
     return status == SJ_OK ? SJ_OK
-                           : sj_fail(error, status, "the dispatcher of process %d: %s",
+                           : sj_fail(error, status, "the runtime in process %d: %s",
                                      (int)attach->target.pid, sj_status_text(status));
 }
 

@@ -210,8 +210,8 @@ static sj_status unload(detaching *detach)
     return call_quietly(detach, &unloading);
 }
 
-/* unbind gives the modules their dispatcher back; as for dlclose, no thread may be in the loader.
- */
+/* unbind gives the modules their dispatcher back, and runtimes their callbacks; as for dlclose, no
+ * thread may be in the loader. */
 static sj_status unbind(detaching *detach, sj_error *error)
 {
     size_t thread = 0;
@@ -231,7 +231,7 @@ static sj_status unbind(detaching *detach, sj_error *error)
     return status == SJ_OK
                ? SJ_OK
                : sj_fail(error, status,
-                         "the Objective-C dispatcher of process %d cannot be given back now: %s",
+                         "the dispatcher or the runtime of process %d cannot be given back now: %s",
                          (int)detach->target.pid, sj_status_text(status));
 }
 

@@ -261,11 +261,12 @@ static void ask_to_compile_anew(void)
 
 static bool start_methods(void)
 {
-    if (!was_started && atomic_load(&sojourn_agent_state.phase) == SJ_AGENT_STATE_LAUNCHED) {
+    const bool is_launched = atomic_load(&sojourn_agent_state.phase) == SJ_AGENT_STATE_LAUNCHED;
+    if (!was_started && is_launched) {
         ask_to_compile_anew();
     }
     was_started = true;
-    return sj_mono_start(&registrar) == SJ_OK;
+    return sj_mono_start(&registrar, !is_launched) == SJ_OK;
 }
 
 static void want_precompiled(void)

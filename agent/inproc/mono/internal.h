@@ -6,18 +6,25 @@
 
 #include <stdatomic.h>
 
+/* What the runtime calls, in the order in which it is told of them: the filter last, so that what
+ * it chooses has somewhere to call. */
+enum {
+    SJ_MONO_ENTER,
+    SJ_MONO_LEAVE,
+    SJ_MONO_TAIL_CALL,
+    SJ_MONO_EXCEPTION_LEAVE,
+    SJ_MONO_METHOD_FREE,
+    SJ_MONO_IMAGE_UNLOADING,
+    SJ_MONO_INITIALIZED,
+    SJ_MONO_FILTER,
+    SJ_MONO_CALLBACKS
+};
+
 /* The runtime's functions (mono/metadata/profiler.h and others), by what they return. */
 typedef struct sj_mono_api {
     void *(*profiler_create)(void *self);
-    void (*set_filter)(void *profiler, uint32_t (*filter)(void *self, void *method));
-    void (*set_enter)(void *profiler, void (*enter)(void *self, void *method, void *context));
-    void (*set_leave)(void *profiler, void (*leave)(void *self, void *method, void *context));
-    void (*set_tail_call)(void *profiler, void (*tail)(void *self, void *method, void *target));
-    void (*set_exception_leave)(void *profiler,
-                                void (*leave)(void *self, void *method, void *exception));
-    void (*set_method_free)(void *profiler, void (*freed)(void *self, void *method));
-    void (*set_image_unloading)(void *profiler, void (*unloading)(void *self, void *image));
-    void (*set_initialized)(void *profiler, void (*initialized)(void *self));
+    /* A callback's address, 0: none. */
+    void (*set_callback[SJ_MONO_CALLBACKS])(void *profiler, uint64_t callback);
     void *(*method_class)(void *method);
     uint32_t (*method_token)(void *method);
     char *(*method_full_name)(void *method, int32_t with_signature);

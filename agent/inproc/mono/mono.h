@@ -50,12 +50,13 @@ typedef struct sj_mono_counters {
     uint32_t refused;    /* wanted, but there was no room or nobody to ask: not recorded */
 } sj_mono_counters;
 
-/* sj_mono_start registers with the runtime of the process. Again after sj_mono_stop. SJ_ENOTFOUND:
- * there is none. One thread at a time. */
-SJ_MUST_CHECK sj_status sj_mono_start(const sj_mono_registrar *registrar);
+/* sj_mono_start registers with the runtime of the process. Again after sj_mono_stop. `is_attached`:
+ * the agent will leave; what the runtime keeps of it lasts (hooks/lasting.h). SJ_ENOTFOUND: there
+ * is no runtime; SJ_ENOMEM. One thread at a time. */
+SJ_MUST_CHECK sj_status sj_mono_start(const sj_mono_registrar *registrar, bool is_attached);
 
 /* sj_mono_stop makes the runtime call nothing of ours any more. Calls under way may still be in
- * our code, so it stays mapped. One thread at a time. */
+ * our code. One thread at a time. */
 void sj_mono_stop(void);
 
 /* sj_mono_after_fork frees what another thread of the parent held. The child's only thread. */
