@@ -63,6 +63,8 @@ typedef struct sj_agent_state {
     /* 1: a tracer is detaching, so nothing is hooked any more. Set while all threads are
      * stopped and the tables are not being changed. */
     _Atomic uint32_t is_detaching;
+    /* 1: sojourn_agent_bind is to be called once more, by another thread. */
+    _Atomic uint32_t bind_again;
 } sj_agent_state;
 
 /* What one module of the loader's list adds to `known_modules`: its bias and its link_map. */

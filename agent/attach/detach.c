@@ -416,10 +416,12 @@ sj_status sj_detach_look(pid_t pid, sj_recorded *recorded, sj_error *error)
     if (status == SJ_OK || status == SJ_EAGAIN) {
         agent.state.runtime_directory[SJ_AGENT_STATE_PATH_BYTES - 1] = '\0';
         recorded->has_agent = true;
-        /* Tables that change: of a module that is loaded, or of the first ones, at attach. */
+        /* Tables that change: of a module that is loaded, or, as long as nothing is written, at
+         * attach. */
         const uint32_t phase = atomic_load(&agent.state.phase);
-        recorded->is_active =
-            (status == SJ_EAGAIN && phase != SJ_AGENT_STATE_IDLE) || has_written(&agent);
+        const bool is_committed =
+            phase != SJ_AGENT_STATE_IDLE && agent.state.prepare_only == 0;
+        recorded->is_active = (status == SJ_EAGAIN && is_committed) || has_written(&agent);
         recorded->is_launched = phase == SJ_AGENT_STATE_LAUNCHED;
         recorded->stays =
             recorded->is_launched || atomic_load(&agent.state.binding) != SJ_AGENT_STATE_UNBOUND;

@@ -138,7 +138,7 @@ static void patch_function(const sj_application *application, uint32_t index,
         } else if (make_patch(application, &patches[i], bytes) == SJ_SKIP_NONE) {
             sj_hook_change *change =
                 sj_changes_add(module, address, patches[i].original, bytes, patches[i].bytes);
-            change->function = application->first_function + index;
+            change->function = sj_function_id(application, index);
             change->window = patches[i].window;
             if (!application->prepare_only) {
                 write_change(change);
@@ -172,6 +172,9 @@ static sj_status patch_functions(sj_application *application, sj_hooked_module *
         if (application->function_skips[i] == SJ_SKIP_NONE) {
             patch_function(application, i, module);
             report->hooked++;
+            if (report->marks != NULL) {
+                report->marks[i] = 1;
+            }
         } else {
             sj_report_failure(report, i, (sj_skip)application->function_skips[i]);
         }

@@ -44,6 +44,12 @@ static const wanted_symbol symbols[] = {
     {"mono_string_chars", &sj_mono_runtime.string_chars},
     {"mono_string_length", &sj_mono_runtime.string_length},
     {"mono_assembly_get_main", &sj_mono_runtime.main_assembly},
+    {"mono_get_root_domain", &sj_mono_runtime.root_domain},
+    {"mono_domain_get", &sj_mono_runtime.current_domain},
+    {"mono_jit_info_table_find", &sj_mono_runtime.find_code},
+    {"mono_jit_info_get_code_start", &sj_mono_runtime.code_start},
+    {"mono_jit_info_get_code_size", &sj_mono_runtime.code_size},
+    {"mono_jit_info_get_method", &sj_mono_runtime.code_method},
 };
 
 bool sj_mono_find_api(void)

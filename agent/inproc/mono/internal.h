@@ -46,6 +46,12 @@ typedef struct sj_mono_api {
     uint16_t *(*string_chars)(void *string);
     int32_t (*string_length)(void *string);
     void *(*main_assembly)(void);
+    void *(*root_domain)(void);
+    void *(*current_domain)(void);
+    void *(*find_code)(void *domain, const void *address);
+    void *(*code_start)(void *code);
+    int32_t (*code_size)(void *code);
+    void *(*code_method)(void *code);
 } sj_mono_api;
 
 extern sj_mono_api sj_mono_runtime;
@@ -53,12 +59,18 @@ extern sj_mono_api sj_mono_runtime;
 /* sj_mono_find_api fills sj_mono_runtime; false: the process has no runtime, or another one. */
 bool sj_mono_find_api(void);
 
-/* A method that was compiled with calls of ours. */
+/* A method that was compiled with calls of ours, or whose code is hooked in place. */
 typedef struct sj_mono_method {
     _Atomic uint64_t method; /* MonoMethod*; 0: free; written last */
     _Atomic uint32_t function;
-    _Atomic uint32_t was_entered;
+    _Atomic uint32_t state; /* sj_mono_method_state */
 } sj_mono_method;
+
+typedef enum sj_mono_method_state {
+    SJ_MONO_NEVER_ENTERED = 0,
+    SJ_MONO_WAS_ENTERED = 1,
+    SJ_MONO_IS_PATCHED = 2 /* its code is hooked in place: callbacks record nothing of it */
+} sj_mono_method_state;
 
 enum { SJ_MONO_METHODS_ROOM = 1 << 18 };
 
@@ -91,6 +103,13 @@ static inline sj_mono_method *sj_mono_find_method(const void *method)
 /* sj_mono_set_method says which function a method is from now on; a pointer that comes again is
  * another method. False: there is no room. */
 bool sj_mono_set_method(const void *method, uint32_t function);
+
+/* sj_mono_set_patched says that a method's code is hooked in place. */
+void sj_mono_set_patched(const void *method);
+
+/* sj_mono_plan_code asks for a plan, as the registrar has it. */
+void sj_mono_plan_code(int file, const sj_link_code *code, uint64_t low, uint64_t high,
+                       uint8_t *marks);
 
 /* sj_mono_forget_method says that a method was freed. */
 void sj_mono_forget_method(const void *method);

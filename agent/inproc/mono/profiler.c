@@ -64,6 +64,10 @@ static sj_mono_method *decide(void *method)
         !sj_recorder_may_call()) {
         return NULL;
     }
+    sj_mono_method *known = sj_mono_find_method(method);
+    if (known != NULL && atomic_load(&known->state) == SJ_MONO_IS_PATCHED) {
+        return known;
+    }
     const uint32_t function = sj_mono_function_of(method, &descriptors);
     if (function == 0 && !asks_at_entry) {
         return NULL;
@@ -85,6 +89,9 @@ static uint32_t choose(void *ours, void *method)
     if (entry == NULL || atomic_load(&entry->function) == 0) {
         return 0;
     }
+    if (atomic_load(&entry->state) == SJ_MONO_IS_PATCHED) {
+        return EXCEPTION_LEAVE; /* adds no code; the method is not inlined */
+    }
     const uint32_t calls = ENTER | LEAVE | TAIL_CALL | EXCEPTION_LEAVE;
     return atomic_load(&sj_mono_descriptors[entry - sj_mono_methods]) == 0
                ? calls
@@ -103,11 +110,12 @@ static void on_enter(void *ours, void *method, void *context)
         }
     }
     const uint32_t function = atomic_load_explicit(&entry->function, memory_order_relaxed);
-    if (function == 0) {
+    const uint32_t state = atomic_load_explicit(&entry->state, memory_order_relaxed);
+    if (function == 0 || state == SJ_MONO_IS_PATCHED) {
         return;
     }
-    if (atomic_load_explicit(&entry->was_entered, memory_order_relaxed) == 0) {
-        atomic_store_explicit(&entry->was_entered, 1, memory_order_relaxed);
+    if (state == SJ_MONO_NEVER_ENTERED) {
+        atomic_store_explicit(&entry->state, SJ_MONO_WAS_ENTERED, memory_order_relaxed);
     }
     if (context != NULL) {
         record_values(method, entry, context, true);
@@ -118,7 +126,8 @@ static void on_enter(void *ours, void *method, void *context)
 static inline void leave(const void *method, sj_managed_stack how, uint64_t ticks)
 {
     const sj_mono_method *entry = sj_mono_find_method(method);
-    if (entry == NULL || atomic_load_explicit(&entry->was_entered, memory_order_relaxed) == 0) {
+    if (entry == NULL ||
+        atomic_load_explicit(&entry->state, memory_order_relaxed) != SJ_MONO_WAS_ENTERED) {
         return;
     }
     const uint32_t function = atomic_load_explicit(&entry->function, memory_order_relaxed);
