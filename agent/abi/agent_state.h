@@ -32,10 +32,10 @@ typedef enum sj_agent_state_phase {
     SJ_AGENT_STATE_FAILED = 4 /* the recorder did not answer; nothing was changed */
 } sj_agent_state_phase;
 
-/* Whether a monitor that can stop has changed references of modules (sojourn_agent_bind), or has
- * restored them (sojourn_agent_unbind). Both take the loader's lock. */
+/* Whether a monitor that can stop has changed references of modules or a language's runtime
+ * (sojourn_agent_bind), or has restored them (sojourn_agent_unbind). Both take the loader's lock. */
 typedef enum sj_agent_state_binding {
-    SJ_AGENT_STATE_UNBOUND = 0,
+    SJ_AGENT_STATE_UNBOUND = 0, /* also when nothing was left behind */
     SJ_AGENT_STATE_BOUND = 1,
     SJ_AGENT_STATE_RESTORED = 2 /* the program may have kept stubs: the agent stays for good */
 } sj_agent_state_binding;
@@ -65,7 +65,8 @@ typedef struct sj_agent_state {
     /* 1: a tracer is detaching, so nothing is hooked any more. Set while all threads are
      * stopped and the tables are not being changed. */
     _Atomic uint32_t is_detaching;
-    uint32_t reserved;
+    /* 1: sojourn_agent_bind is to be called once more, by another thread. */
+    _Atomic uint32_t bind_again;
     /* Entries of the allocator (abi/heap_custody.h); 0: there are none. */
     uint64_t heap_takers;  /* address of the sj_hooked_module of what gives blocks out */
     uint64_t heap_custody; /* address of the sj_heap_custody */

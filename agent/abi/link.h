@@ -69,7 +69,10 @@ typedef enum sj_link_type {
                                      (SJ_SKIP_UNDECODABLE) */
     SJ_LINK_CLASS = 68, /* agent: sj_link_class; a memory file with the class file comes along */
     SJ_LINK_CLASS_ADDED = 69, /* recorder's answer; SKIP: the class stays as it is */
-    SJ_LINK_JVM_STATE = 70    /* agent: sj_link_jvm_state, when the JVM ends; no answer */
+    SJ_LINK_JVM_STATE = 70,   /* agent: sj_link_jvm_state, when the JVM ends; no answer */
+    SJ_LINK_CODE = 71 /* agent: sj_link_code, code of known functions that no module holds; a memory
+                         file with it comes along. Answered as MODULE; in APPLIED, first_function is
+                         0 and each failure names the function by its id */
 } sj_link_type;
 
 typedef struct sj_link_packet {
@@ -196,6 +199,21 @@ typedef struct sj_link_class {
 } sj_link_class;
 
 enum { SJ_LINK_CLASS_BYTES = 64 * 1024 * 1024 };
+
+/* Code that a runtime has generated. The memory file holds `count` sj_link_code_function, by rising
+ * address, and the bytes of all of them behind those. */
+typedef struct sj_link_code {
+    uint32_t count;
+    uint32_t file_bytes; /* at most SJ_LINK_CODE_BYTES */
+} sj_link_code;
+
+enum { SJ_LINK_CODE_BYTES = 256 * 1024 * 1024 };
+
+typedef struct sj_link_code_function {
+    uint64_t address;
+    uint32_t bytes;
+    uint32_t function; /* id in the session */
+} sj_link_code_function;
 
 typedef struct sj_link_class_added {
     uint32_t first_function; /* of the class's first method; the others follow it */

@@ -78,7 +78,8 @@ typedef enum sj_symbol_source {
     SJ_SYMBOL_MAP_FILE = 5,
     SJ_SYMBOL_EH_FRAME = 6, /* no name: shown as module+0xoffset */
     SJ_SYMBOL_RUNTIME = 7,  /* the tables of a dynamic runtime: an Objective-C method */
-    SJ_SYMBOL_IMPORT = 8    /* a function of another module that this one calls */
+    SJ_SYMBOL_IMPORT = 8,   /* a function of another module that this one calls */
+    SJ_SYMBOL_GENERATED = 9 /* code that came at run time; `name` is the function's id */
 } sj_symbol_source;
 
 typedef struct sj_plan_header {
@@ -111,7 +112,7 @@ typedef struct sj_plan_header {
 typedef struct sj_plan_function {
     uint64_t offset; /* module offset of the entry */
     uint32_t size;   /* bytes, cold parts not included */
-    uint32_t name;   /* string, as in the symbol table (mangled); 0 when it has none */
+    uint32_t name;   /* string, as in the symbol table (mangled); 0 when it has none; see GENERATED */
     uint32_t first_patch;
     uint16_t patch_count;
     uint8_t technique; /* sj_technique */

@@ -20,6 +20,7 @@ enum {
     JOIN_TIMEOUT_MS = 180000,
     COMMIT_ATTEMPTS = 50,
     CLEAN_ATTEMPTS = 50,
+    BIND_ATTEMPTS = 50,
     PATIENT_ATTEMPTS = 4, /* in which threads run between the look and the stop */
     STACK_COPY_BYTES = 256 * 1024,
     FRAMES_MAX = 65536,
@@ -354,7 +355,7 @@ sj_status sj_attach_commit(sj_attach *attach, sj_attach_report *report, sj_error
     return explain(attach, commit(attach, report, error), error);
 }
 
-static sj_status bind_references(sj_attach *attach, sj_error *error)
+static sj_status call_bind(sj_attach *attach, sj_error *error)
 {
     size_t thread = 0;
     SJ_TRY(find_safepoint(attach, &thread, error));
@@ -366,13 +367,26 @@ static sj_status bind_references(sj_attach *attach, sj_error *error)
         status = sj_remote_agent_reload(&attach->target, &attach->agent);
         status = status == SJ_EAGAIN ? SJ_OK : status;
     }
+    return status;
+}
+
+static sj_status bind_references(sj_attach *attach, sj_error *error)
+{
+    sj_status status = call_bind(attach, error);
+    for (uint32_t attempt = 0; status == SJ_OK && attempt < BIND_ATTEMPTS &&
+                               atomic_load(&attach->agent.state.bind_again) != 0;
+         attempt++) {
+        sleep_a_little(); /* another thread is found then */
+        status = call_bind(attach, error);
+    }
     if (status == SJ_OK && atomic_load(&attach->agent.state.binding) != SJ_AGENT_STATE_BOUND) {
         return sj_fail(error, SJ_EUNSUPPORTED,
-                       "process %d has no dispatcher of messages that could be replaced",
+                       "process %d has neither a dispatcher of messages that could be replaced "
+                       "nor a profiler interface (Mono before 6.0 has none)",
                        (int)attach->target.pid);
     }
     return status == SJ_OK ? SJ_OK
-                           : sj_fail(error, status, "the dispatcher of process %d: %s",
+                           : sj_fail(error, status, "the runtime in process %d: %s",
                                      (int)attach->target.pid, sj_status_text(status));
 }
 

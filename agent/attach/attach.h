@@ -62,8 +62,9 @@ typedef struct sj_open_call {
 SJ_MUST_CHECK sj_status sj_attach_open_calls(sj_attach *attach, sj_open_call **calls,
                                              size_t *count);
 
-/* sj_attach_bind redirects references of a process (those to a runtime's dispatcher) to the agent,
- * after sj_attach_commit, when the session asks for it. SJ_EUNSUPPORTED the process has none. */
+/* sj_attach_bind redirects references of a process (those to a runtime's dispatcher, after
+ * sj_attach_commit) or registers with its runtime (Mono, before), when the session asks for it.
+ * SJ_EUNSUPPORTED the process has none. */
 SJ_MUST_CHECK sj_status sj_attach_bind(sj_attach *attach, sj_error *error);
 
 void sj_attach_free(sj_attach *attach);

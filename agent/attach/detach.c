@@ -263,8 +263,8 @@ static sj_status unload(detaching *detach)
     return call_quietly(detach, &unloading);
 }
 
-/* unbind gives the modules their dispatcher back; as for dlclose, no thread may be in the loader.
- */
+/* unbind gives the modules their dispatcher back, and runtimes their callbacks; as for dlclose, no
+ * thread may be in the loader. */
 static sj_status unbind(detaching *detach, sj_error *error)
 {
     size_t thread = 0;
@@ -284,7 +284,7 @@ static sj_status unbind(detaching *detach, sj_error *error)
     return status == SJ_OK
                ? SJ_OK
                : sj_fail(error, status,
-                         "the Objective-C dispatcher of process %d cannot be given back now: %s",
+                         "the dispatcher or the runtime of process %d cannot be given back now: %s",
                          (int)detach->target.pid, sj_status_text(status));
 }
 
@@ -473,10 +473,12 @@ sj_status sj_detach_look(pid_t pid, sj_recorded *recorded, sj_error *error)
     if (status == SJ_OK || status == SJ_EAGAIN) {
         agent.state.runtime_directory[SJ_AGENT_STATE_PATH_BYTES - 1] = '\0';
         recorded->has_agent = true;
-        /* Tables that change: of a module that is loaded, or of the first ones, at attach. */
+        /* Tables that change: of a module that is loaded, or, as long as nothing is written, at
+         * attach. */
         const uint32_t phase = atomic_load(&agent.state.phase);
-        recorded->is_active =
-            (status == SJ_EAGAIN && phase != SJ_AGENT_STATE_IDLE) || has_written(&agent);
+        const bool is_committed =
+            phase != SJ_AGENT_STATE_IDLE && agent.state.prepare_only == 0;
+        recorded->is_active = (status == SJ_EAGAIN && is_committed) || has_written(&agent);
         recorded->is_launched = phase == SJ_AGENT_STATE_LAUNCHED;
         recorded->stays =
             recorded->is_launched || atomic_load(&agent.state.binding) != SJ_AGENT_STATE_UNBOUND;

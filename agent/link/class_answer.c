@@ -1,61 +1,12 @@
 #include "agent/link/class_answer.h"
 
+#include "agent/link/memory_file.h"
+
 #include "agent/host/clock.h"
 
-#include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
-#include <sys/stat.h>
-#include <unistd.h>
-
-ssize_t sj_link_receive_file(int socket, void *packet, size_t capacity, int *file)
-{
-    _Alignas(struct cmsghdr) uint8_t control[CMSG_SPACE(sizeof(int))];
-    struct iovec part = {.iov_base = packet, .iov_len = capacity};
-    struct msghdr message = {.msg_iov = &part,
-                             .msg_iovlen = 1,
-                             .msg_control = control,
-                             .msg_controllen = sizeof(control)};
-    *file = -1;
-    const ssize_t got = recvmsg(socket, &message, MSG_DONTWAIT | MSG_CMSG_CLOEXEC);
-    const struct cmsghdr *head = got > 0 ? CMSG_FIRSTHDR(&message) : NULL;
-    if (head != NULL && head->cmsg_level == SOL_SOCKET && head->cmsg_type == SCM_RIGHTS &&
-        head->cmsg_len == CMSG_LEN(sizeof(int))) {
-        memcpy(file, CMSG_DATA(head), sizeof(*file));
-    }
-    return got;
-}
-
-/* Reading or writing any other kind of file could block, or harm one of the user's. */
-static bool is_memory_file(int file)
-{
-    return file >= 0 && fcntl(file, F_GET_SEALS) >= 0;
-}
-
-static bool read_all(int file, uint8_t *bytes, size_t size)
-{
-    for (size_t at = 0; at < size;) {
-        const ssize_t got = pread(file, bytes + at, size - at, (off_t)at);
-        if (got <= 0) {
-            return false;
-        }
-        at += (size_t)got;
-    }
-    return true;
-}
-
-static bool write_all(int file, const uint8_t *bytes, size_t size)
-{
-    for (size_t at = 0; at < size;) {
-        const ssize_t put = pwrite(file, bytes + at, size - at, (off_t)at);
-        if (put <= 0) {
-            return false;
-        }
-        at += (size_t)put;
-    }
-    return true;
-}
 
 static sj_status send_answer(int fd, sj_link_type type, const void *payload, size_t bytes)
 {
@@ -75,7 +26,7 @@ static sj_status answer(int file, int fd, const sj_class_answer *answer)
                                  .count = answer->count,
                                  .rewritten = answer->rewritten,
                                  .class_bytes = (uint32_t)answer->size};
-    if (answer->size > SJ_LINK_CLASS_BYTES || !write_all(file, answer->bytes, answer->size)) {
+    if (answer->size > SJ_LINK_CLASS_BYTES || !sj_memory_file_write(file, answer->bytes, answer->size)) {
         added.rewritten = 0;
         added.class_bytes = 0;
     }
@@ -88,7 +39,7 @@ sj_status sj_link_answer_class(sj_registry *registry, uint64_t process, sj_reade
     sj_link_class class;
     sj_class_answer made = {0};
     const uint8_t *head = sj_reader_take(reader, sizeof(class));
-    if (head == NULL || !is_memory_file(file)) {
+    if (head == NULL || !sj_memory_file_is(file)) {
         return SJ_ECORRUPT;
     }
     memcpy(&class, head, sizeof(class));
@@ -100,7 +51,7 @@ sj_status sj_link_answer_class(sj_registry *registry, uint64_t process, sj_reade
         return SJ_ENOMEM;
     }
     sj_status status = SJ_ECORRUPT;
-    if (read_all(file, bytes, class.class_bytes)) {
+    if (sj_memory_file_read(file, bytes, class.class_bytes)) {
         const sj_slice slice = {.data = bytes, .size = class.class_bytes};
         status = sj_registry_add_class(registry, process, &class, slice, sj_clock_ticks(), &made);
     }

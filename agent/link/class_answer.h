@@ -5,12 +5,6 @@
 #include "agent/registry/registry.h"
 #include "proto/base/cursor.h"
 
-#include <sys/types.h>
-
-/* sj_link_receive_file receives one packet, as recv does, and the descriptor that came with it;
- * `*file` is -1 when none did, else the caller closes it. Does not block. */
-ssize_t sj_link_receive_file(int socket, void *packet, size_t capacity, int *file);
-
 /* sj_link_answer_class takes the payload of a CLASS, whose class file is in `file`, puts the class
  * with probes there and sends CLASS_ADDED or SKIP to `fd`. A `file` that is no memory file is not
  * touched. SJ_ECORRUPT, SJ_ECLOSED, errors of sj_registry_add_class but SJ_EUNSUPPORTED and

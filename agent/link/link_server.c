@@ -2,7 +2,9 @@
 
 #include "agent/host/clock.h"
 #include "agent/link/class_answer.h"
+#include "agent/link/code_answer.h"
 #include "agent/link/container_answer.h"
+#include "agent/link/memory_file.h"
 #include "agent/registry/method_group.h"
 #include "agent/runtimes/runtime.h"
 
@@ -137,6 +139,20 @@ static module_planner planner_of(sj_link_type type)
     }
 }
 
+static sj_status send_plan(int fd, const sj_plan_answer *planned)
+{
+    const sj_link_plan answer = {.first_function = planned->first_function,
+                                 .path_bytes = (uint32_t)strlen(planned->plan_path)};
+    return send_packet(fd, SJ_LINK_PLAN, &answer, sizeof(answer), planned->plan_path,
+                       answer.path_bytes);
+}
+
+static sj_status send_skip(int fd, sj_skip reason)
+{
+    const sj_link_skip skip = {.reason = reason};
+    return send_packet(fd, SJ_LINK_SKIP, &skip, sizeof(skip), NULL, 0);
+}
+
 static sj_status answer_module(sj_link_server *server, link_client *client, sj_reader *reader,
                                sj_link_type type)
 {
@@ -147,13 +163,20 @@ static sj_status answer_module(sj_link_server *server, link_client *client, sj_r
     const sj_plan_request request = {
         .process = client->process, .module = &module, .path = path, .now_ticks = sj_clock_ticks()};
     if (planner_of(type)(server->options.registry, &request, &planned) != SJ_OK) {
-        const sj_link_skip skip = {.reason = SJ_SKIP_MODULE};
-        return send_packet(client->fd, SJ_LINK_SKIP, &skip, sizeof(skip), NULL, 0);
+        return send_skip(client->fd, SJ_SKIP_MODULE);
     }
-    const sj_link_plan answer = {.first_function = planned.first_function,
-                                 .path_bytes = (uint32_t)strlen(planned.plan_path)};
-    return send_packet(client->fd, SJ_LINK_PLAN, &answer, sizeof(answer), planned.plan_path,
-                       answer.path_bytes);
+    return send_plan(client->fd, &planned);
+}
+
+static sj_status answer_code(sj_link_server *server, link_client *client, sj_reader *reader)
+{
+    sj_plan_answer planned = {0};
+    const sj_status status = sj_link_plan_code(server->options.registry, client->process, reader,
+                                               server->file, &planned);
+    if (status == SJ_EUNSUPPORTED) {
+        return send_skip(client->fd, SJ_SKIP_UNDECODABLE);
+    }
+    return status == SJ_OK ? send_plan(client->fd, &planned) : status;
 }
 
 static sj_status answer_applied(sj_link_server *server, link_client *client, sj_reader *reader)
@@ -170,8 +193,11 @@ static sj_status answer_applied(sj_link_server *server, link_client *client, sj_
         return SJ_ENOMEM;
     }
     memcpy(failures, sj_reader_take(reader, count * sizeof(*failures)), count * sizeof(*failures));
+    sj_registry *registry = server->options.registry;
     const sj_status status =
-        sj_registry_applied(server->options.registry, client->process, &applied, failures, count);
+        applied.first_function != 0
+            ? sj_registry_applied(registry, client->process, &applied, failures, count)
+            : sj_registry_report_generated(registry, client->process, failures, count);
     free(failures);
     return status;
 }
@@ -373,6 +399,8 @@ static sj_status answer_packet(sj_link_server *server, link_client *client, size
     case SJ_LINK_CLASS:
         return sj_link_answer_class(server->options.registry, client->process, &reader,
                                     server->file, client->fd);
+    case SJ_LINK_CODE:
+        return answer_code(server, client, &reader);
     case SJ_LINK_JVM_STATE:
         return sj_link_take_jvm_state(server->options.registry, client->process, &reader);
     case SJ_LINK_DONE:

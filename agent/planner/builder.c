@@ -93,6 +93,25 @@ void sj_claim_bytes(sj_builder *builder, uint32_t start, uint32_t bytes)
     }
 }
 
+sj_status sj_builder_start(sj_builder *builder)
+{
+    const sj_module *module = builder->module;
+    builder->functions = calloc(module->range_count + 1, sizeof(*builder->functions));
+    if (builder->functions == NULL) {
+        return SJ_ENOMEM;
+    }
+    for (size_t i = 0; i < module->range_count; i++) {
+        const sj_code_range *range = &module->ranges[i];
+        sj_plan_function *function = &builder->functions[i];
+        function->offset = sj_module_address(module, range->start);
+        function->size = range->size;
+        function->source = range->source;
+        function->receiver = range->receiver;
+        function->skip = range->is_cold ? (uint8_t)SJ_SKIP_COLD_PART : range->skip;
+    }
+    return SJ_OK;
+}
+
 sj_status sj_builder_sum(sj_builder *builder)
 {
     for (size_t i = 0; i < builder->stub_count; i++) {

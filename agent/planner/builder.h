@@ -45,6 +45,9 @@ typedef struct sj_builder {
     sj_status status;   /* of memory: sticky */
 } sj_builder;
 
+/* sj_builder_start makes a function of each code range. SJ_ENOMEM. */
+SJ_MUST_CHECK sj_status sj_builder_start(sj_builder *builder);
+
 /* sj_builder_hook tries the techniques on every function. SJ_ENOMEM. */
 SJ_MUST_CHECK sj_status sj_builder_hook(sj_builder *builder);
 

@@ -21,7 +21,8 @@ typedef enum sj_code_kind {
     SJ_CODE_PINNED, /* decodes, but cannot run elsewhere: loop, jrcxz, xbegin, far transfers */
     SJ_CODE_STOP,   /* ud2, hlt: never goes on */
     SJ_CODE_BREAK,  /* int3 */
-    SJ_CODE_BAD
+    SJ_CODE_BAD,
+    SJ_CODE_FAULTS /* as plain, and a fault in it has to lie where it is (keeps_faults) */
 } sj_code_kind;
 
 enum {
@@ -81,6 +82,7 @@ typedef struct sj_decoder {
     const sj_machine *machine;
     uint64_t text_low; /* address of offset 0 */
     void *state;       /* the machine's own */
+    bool keeps_faults; /* tells SJ_CODE_FAULTS from SJ_CODE_PLAIN; set after opening */
 } sj_decoder;
 
 /* sj_decoder_open makes a decoder for code at `text_low`; release with sj_decoder_close, which is

@@ -120,7 +120,11 @@ sj_exit sj_exit_of(const sj_module *module, const sj_code_range *range, const sj
 {
     switch (code->kind) {
     case SJ_CODE_RETURN:
-        return (code->flags & SJ_CODE_ENTRY_FRAME) != 0 ? SJ_EXIT_LEAVES : SJ_EXIT_UNKNOWN;
+        if ((code->flags & SJ_CODE_ENTRY_FRAME) != 0) {
+            return SJ_EXIT_LEAVES;
+        }
+        /* Generated code has no other frames than those that were understood. */
+        return module->is_generated ? SJ_EXIT_NOT : SJ_EXIT_UNKNOWN;
     case SJ_CODE_JUMP:
     case SJ_CODE_JUMP_IF:
         return decide_direct(module, range, code);

@@ -53,6 +53,9 @@ sj_status sj_builder_hook(sj_builder *builder)
 {
     hook_all(builder, SJ_TECHNIQUE_INLINE, false);
     hook_all(builder, SJ_TECHNIQUE_SHORT, false);
+    if (builder->module->is_generated) {
+        return builder->status; /* its code stays where its runtime knows it */
+    }
     hook_all(builder, SJ_TECHNIQUE_LEAF_COPY, false);
     hook_all(builder, SJ_TECHNIQUE_SHORT, true);
     hook_all(builder, SJ_TECHNIQUE_LEAF_COPY, true);

@@ -5,6 +5,13 @@
 #include "agent/planner/builder.h"
 #include "agent/planner/targets.h"
 
+typedef enum sj_frame_step {
+    SJ_FRAME_KEPT,
+    SJ_FRAME_MADE,
+    SJ_FRAME_REMOVED, /* what follows has the stack of the entry, or makes it so */
+    SJ_FRAME_RESTORED /* the stack pointer is read from memory: the end of a handler */
+} sj_frame_step;
+
 struct sj_machine {
     uint16_t elf_machine;
     uint32_t relocation_relative;
@@ -32,6 +39,10 @@ struct sj_machine {
     uint32_t (*entry)(const sj_module *module, const sj_code_range *range);
     sj_switch_shape (*find_switch)(const sj_module *module, const sj_code_range *range,
                                    const sj_code *jump);
+
+    /* frame_step says what an instruction of generated code does to the frame; NULL: such code is not
+     * planned. */
+    sj_frame_step (*frame_step)(const uint8_t *bytes, uint32_t length);
 
     /* hook tries one technique on the function at work; false with builder->reason. */
     bool (*hook)(sj_builder *builder, sj_technique technique);

@@ -185,6 +185,7 @@ void sj_module_close(sj_module *module)
     sj_elf_close(&module->elf);
     sj_elf_close(&module->debug);
     sj_elf_close(&module->mini);
+    free(module->own_text);
     free(module->map_names);
     free_kept_names(module);
     free(module->ranges);

@@ -54,7 +54,9 @@ typedef struct sj_module {
     uint64_t text_low;
     uint32_t text_bytes;
     const uint8_t *text;
+    uint8_t *own_text; /* of generated code; else NULL */
     bool is_go;
+    bool is_generated; /* a runtime made the code, and knows places in it (generated.h) */
     sj_code_range *ranges; /* sorted by start */
     size_t range_count;
     size_t range_capacity;

@@ -7,25 +7,6 @@
 
 #include <stdlib.h>
 
-static sj_status start_functions(sj_builder *builder)
-{
-    const sj_module *module = builder->module;
-    builder->functions = calloc(module->range_count + 1, sizeof(*builder->functions));
-    if (builder->functions == NULL) {
-        return SJ_ENOMEM;
-    }
-    for (size_t i = 0; i < module->range_count; i++) {
-        const sj_code_range *range = &module->ranges[i];
-        sj_plan_function *function = &builder->functions[i];
-        function->offset = sj_module_address(module, range->start);
-        function->size = range->size;
-        function->source = range->source;
-        function->receiver = range->receiver;
-        function->skip = range->is_cold ? (uint8_t)SJ_SKIP_COLD_PART : range->skip;
-    }
-    return SJ_OK;
-}
-
 static sj_status plan_module(const sj_planner_options *options, sj_module *module, sj_plan *plan)
 {
     uint8_t hash[20];
@@ -35,7 +16,7 @@ static sj_status plan_module(const sj_planner_options *options, sj_module *modul
     if (options->only_imports) {
         module->range_count = 0;
     }
-    sj_status status = start_functions(&builder);
+    sj_status status = sj_builder_start(&builder);
     if (status == SJ_OK) {
         status = sj_builder_hook(&builder);
     }

@@ -319,7 +319,9 @@ static sj_status scan_module(scan *state)
     SJ_TRY(sj_join_parts(module, &state->strong, &state->weak));
     mark_labels(module, &state->labels);
     sj_decide_ranges(module);
-    sj_find_padding(module, &state->decoder);
+    if (!module->is_generated) { /* handlers may begin with no-ops */
+        sj_find_padding(module, &state->decoder);
+    }
     return state->follows_flags ? sj_find_dead_flags(module) : SJ_OK;
 }
 
@@ -328,8 +330,10 @@ sj_status sj_module_find_targets(sj_module *module)
     SJ_TRY(allocate_bits(module));
     scan state = {.module = module,
                   .is_fixed = module->elf.type == ET_EXEC,
-                  .follows_flags = module->machine->shows_flags && !module->is_go};
+                  .follows_flags =
+                      module->machine->shows_flags && !module->is_go && !module->is_generated};
     SJ_TRY(sj_decoder_open(&state.decoder, module->machine, module->text_low));
+    state.decoder.keeps_faults = module->is_generated;
     const sj_status status = scan_module(&state);
     sj_decoder_close(&state.decoder);
     free(state.jumps.items);

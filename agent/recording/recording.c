@@ -259,11 +259,16 @@ static sj_status join_process(sj_recording *recording, sj_error *error)
     sj_status status =
         sj_attach_begin(pid, recording->agent_path, recording->runtime_directory, &attach, error);
     const uint64_t ticks = sj_clock_ticks();
+    /* Who sees that the process is recorded may rely on its methods, too. Dispatch leads to hooks.
+     */
+    const bool dispatches = sj_selection_dispatch_bits(&recording->options.selection) != 0;
+    if (status == SJ_OK && !dispatches && sj_live_runtimes_are_bound(pid)) {
+        status = sj_attach_bind(attach, error);
+    }
     if (status == SJ_OK) {
         status = sj_attach_commit(attach, &recording->summary.attach, error);
     }
-    if (status == SJ_OK && (sj_selection_dispatch_bits(&recording->options.selection) != 0 ||
-                            sj_live_runtimes_are_bound(pid))) {
+    if (status == SJ_OK && dispatches) {
         status = sj_attach_bind(attach, error);
     }
     if (status == SJ_OK) {

@@ -76,6 +76,7 @@ struct sj_registry {
     sj_registry_class *classes;
     size_t class_count;
     size_t class_capacity;
+    uint32_t generated_count; /* plans of generated code */
     uint32_t next_function;
     sj_method_names method_names;   /* of methods that record their receivers */
     sj_hash_map receiver_functions; /* by class (its name's address, + 1: metaclass) and method */

@@ -309,9 +309,10 @@ SJ_EXPORTED void sojourn_agent_unregister(void)
 
 SJ_EXPORTED void sojourn_agent_unbind(void)
 {
-    sj_monitors_stop();
+    const bool leaves_stubs = sj_monitors_stop();
     sj_recorder_retire(); /* stubs that the program kept run on without recording */
-    atomic_store(&sojourn_agent_state.binding, SJ_AGENT_STATE_RESTORED);
+    atomic_store(&sojourn_agent_state.binding,
+                 leaves_stubs ? SJ_AGENT_STATE_RESTORED : SJ_AGENT_STATE_UNBOUND);
 }
 
 __attribute__((destructor)) static void end_agent(void)

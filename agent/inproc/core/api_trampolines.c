@@ -1,23 +1,17 @@
 /* Design notes
  *
  * A call by sojourn.h reads its reference twice, to compare it with 0 and to call it, so a
- * reference that was once set can never be 0 again. It is set to a trampoline: code in a page of
- * its own that jumps to the address in a cell of the page behind it, which is the agent's while the
- * process is recorded and a return after that. The two pages stay in the program for good. The next
- * agent finds them by the references, so there is one pair however often a process is attached to.
- */
+ * reference that was once set can never be 0 again. It is set to a lasting trampoline (lasting.h).
+ * The next agent finds them by the references, so there is one pair of pages however often a
+ * process is attached to. */
 #include "agent/inproc/core/api_trampolines.h"
 
 #include "agent/include/sojourn.h"
-#include "agent/inproc/hooks/arch.h"
-#include "agent/inproc/hooks/dispatch.h"
 #include "agent/inproc/hooks/dynamic_view.h"
-#include "agent/inproc/recorder/sys.h"
+#include "agent/inproc/hooks/lasting.h"
 
 #include <string.h>
-#include <sys/mman.h>
 
-#define PAGE SJ_ARCH_PAGE_MULTIPLE
 #define TRAMPOLINES_MAGIC                                                                          \
     UINT64_C(0x31534554414753) /* "SGATES1": agents of other versions look for it */
 
@@ -28,70 +22,7 @@ typedef struct api_function {
 
 enum { TRAMPOLINES = 3 };
 
-/* The second page. */
-typedef struct trampoline_cells {
-    uint64_t magic;
-    uint64_t closed; /* address of a return */
-    uint64_t targets[TRAMPOLINES];
-} trampoline_cells;
-
-static trampoline_cells *cells;
-
-static uint64_t trampoline_address(uint32_t trampoline)
-{
-    return (uint64_t)(uintptr_t)cells - PAGE + (uint64_t)trampoline * SJ_DISPATCH_STUB_BYTES;
-}
-
-/* A trampoline enters the "record" whose first word is its cell. */
-static void write_trampoline(uint8_t *code, const trampoline_cells *of, uint32_t trampoline)
-{
-    sj_arch_write_stub(code, (const sj_dispatch_record *)(const void *)&of->targets[trampoline]);
-}
-
-/* adopt_pages takes over the pages of an earlier agent, if `held` is one of their trampolines. */
-static bool adopt_pages(uint64_t held, uint32_t trampoline)
-{
-    uint8_t expected[SJ_DISPATCH_STUB_BYTES];
-    const uint64_t page = held & ~(PAGE - 1);
-    trampoline_cells *found = (trampoline_cells *)(page + PAGE);
-    if (held - page != (uint64_t)trampoline * SJ_DISPATCH_STUB_BYTES) {
-        return false;
-    }
-    write_trampoline(expected, found, trampoline);
-    if (memcmp((const void *)held, expected, sizeof(expected)) != 0 ||
-        found->magic != TRAMPOLINES_MAGIC) {
-        return false;
-    }
-    cells = found;
-    return true;
-}
-
-static bool make_pages(void)
-{
-    uint8_t *pages = sj_sys_allocate(2 * PAGE);
-    if (pages == NULL) {
-        return false;
-    }
-    trampoline_cells *made = (trampoline_cells *)(void *)(pages + PAGE);
-    uint8_t *closed = pages + (size_t)TRAMPOLINES * SJ_DISPATCH_STUB_BYTES;
-    const uint32_t code = SJ_ARCH_RETURN_CODE;
-    for (uint32_t i = 0; i < TRAMPOLINES; i++) {
-        write_trampoline(pages + (size_t)i * SJ_DISPATCH_STUB_BYTES, made, i);
-        made->targets[i] = (uint64_t)(uintptr_t)closed;
-    }
-    memcpy(closed, &code, sizeof(code));
-    *made = (trampoline_cells){.magic = TRAMPOLINES_MAGIC,
-                               .closed = (uint64_t)(uintptr_t)closed,
-                               .targets = {(uint64_t)(uintptr_t)closed, (uint64_t)(uintptr_t)closed,
-                                           (uint64_t)(uintptr_t)closed}};
-    sj_arch_sync_code((uint64_t)(uintptr_t)pages, PAGE);
-    if (sj_sys_protect(pages, PAGE, PROT_READ | PROT_EXEC) != 0) {
-        (void)sj_sys_unmap(pages, 2 * PAGE);
-        return false;
-    }
-    cells = made;
-    return true;
-}
+static sj_lasting *lasting;
 
 static const api_function *api_functions(void)
 {
@@ -127,13 +58,21 @@ static void visit_references(const sj_dynamic_view *view, uint32_t trampoline, b
         const bool is_called = slot.type == SJ_SLOT_JUMP;
         if (step == STEP_FIND) {
             *wanted = *wanted || (!is_called && held == 0);
-            if (held != 0 && !is_called && cells == NULL) {
-                (void)adopt_pages(held, trampoline);
+            if (held != 0 && !is_called && lasting == NULL) {
+                lasting = sj_lasting_of(held, trampoline, TRAMPOLINES_MAGIC);
             }
         } else if (held == 0 || is_called) {
-            (void)sj_slot_write(view, slot.address, trampoline_address(trampoline));
+            (void)sj_slot_write(view, slot.address, sj_lasting_address(lasting, trampoline));
         }
     }
+}
+
+static bool has_pages(void)
+{
+    if (lasting == NULL) {
+        lasting = sj_lasting_make(TRAMPOLINES_MAGIC, TRAMPOLINES);
+    }
+    return lasting != NULL;
 }
 
 static int bind_module(struct dl_phdr_info *info, size_t size, void *context)
@@ -147,7 +86,7 @@ static int bind_module(struct dl_phdr_info *info, size_t size, void *context)
     for (uint32_t trampoline = 0; trampoline < TRAMPOLINES; trampoline++) {
         bool wanted = false;
         visit_references(&view, trampoline, STEP_FIND, &wanted);
-        if (*step == STEP_BIND && wanted && (cells != NULL || make_pages())) {
+        if (*step == STEP_BIND && wanted && has_pages()) {
             visit_references(&view, trampoline, STEP_BIND, &wanted);
         }
     }
@@ -159,15 +98,15 @@ uint64_t sj_api_trampolines_bind(void)
     for (binding_step step = STEP_FIND; step <= STEP_BIND; step++) {
         (void)dl_iterate_phdr(bind_module, &step);
     }
-    for (uint32_t i = 0; cells != NULL && i < TRAMPOLINES; i++) {
-        __atomic_store_n(&cells->targets[i], api_functions()[i].address, __ATOMIC_RELEASE);
+    for (uint32_t i = 0; lasting != NULL && i < TRAMPOLINES; i++) {
+        sj_lasting_open(lasting, i, api_functions()[i].address);
     }
-    return cells != NULL ? 2 * PAGE : 0;
+    return lasting != NULL ? sj_lasting_bytes() : 0;
 }
 
 void sj_api_trampolines_close(void)
 {
-    for (uint32_t i = 0; cells != NULL && i < TRAMPOLINES; i++) {
-        __atomic_store_n(&cells->targets[i], cells->closed, __ATOMIC_RELEASE);
+    if (lasting != NULL) {
+        sj_lasting_close(lasting, TRAMPOLINES);
     }
 }

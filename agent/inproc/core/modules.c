@@ -28,6 +28,7 @@ typedef struct module_entry {
     uint64_t text_high;    /* 0: the entry is free */
     uint32_t seen;         /* last sweep in which the loader had it */
     bool is_excluded;      /* the recorder has no plan for it */
+    bool is_generated;     /* no module: code that a runtime has made */
     bool expects_dispatch; /* dispatched calls may lead to its functions (sj_hooks_expect_dispatch)
                             */
     sj_hooked_module hooked;
@@ -234,8 +235,18 @@ static sj_status write_plan(const sj_link_plan *plan, plan_manner manner, const 
     return SJ_OK;
 }
 
-/* Applies the plan that the recorder answered with, and reports the outcome. */
-static sj_status apply_plan(sj_link *link, module_entry *entry, plan_manner manner)
+/* Of generated code the recorder is told of functions by their ids. */
+static void name_failures(const void *bytes, sj_hooks_report *report, uint32_t count)
+{
+    const sj_plan_function *functions = sj_plan_functions(bytes);
+    for (uint32_t i = 0; i < count; i++) {
+        report->failures[i].function = functions[report->failures[i].function].name;
+    }
+}
+
+/* Applies the plan that the recorder answered with, and reports the outcome. `marks`: of generated
+ * code, as sj_hooks_report has them; else NULL. */
+static sj_status apply_plan(sj_link *link, module_entry *entry, plan_manner manner, uint8_t *marks)
 {
     sj_link_plan plan;
     char path[MAX_PATH_BYTES];
@@ -253,6 +264,7 @@ static sj_status apply_plan(sj_link *link, module_entry *entry, plan_manner mann
     const uint64_t start_ns = sj_sys_clock_ns(CLOCK_THREAD_CPUTIME_ID);
     uint8_t *payload = sj_link_payload(link);
     sj_hooks_report report = {
+        .marks = marks,
         .failures = (sj_link_failure *)(void *)(payload + sizeof(sj_link_applied)),
         .failures_room = (SJ_LINK_MAX_BYTES - sizeof(sj_link_packet) - sizeof(sj_link_applied)) /
                          sizeof(sj_link_failure)};
@@ -263,12 +275,18 @@ static sj_status apply_plan(sj_link *link, module_entry *entry, plan_manner mann
             report.hooked = 0;
             report.failed = 0;
         }
-        (void)sj_sys_unmap(bytes, size_bytes);
     }
     const uint32_t reported =
         report.failed < report.failures_room ? report.failed : report.failures_room;
+    if (bytes != NULL) {
+        if (entry->is_generated) {
+            name_failures(bytes, &report, reported);
+        }
+        (void)sj_sys_unmap(bytes, size_bytes);
+    }
     const sj_link_applied applied = {.bias = entry->bias,
-                                     .first_function = plan.first_function,
+                                     .first_function = entry->is_generated ? 0
+                                                                           : plan.first_function,
                                      .hooked = report.hooked,
                                      .failed = reported,
                                      .stub_bytes = report.stub_bytes,
@@ -301,7 +319,7 @@ static sj_status ask_for_imports(sj_link *link, const sj_link_module *module, co
         return link->packet.type == SJ_LINK_SKIP ? SJ_OK : SJ_ECORRUPT;
     }
     *entry = add_entry(module);
-    return *entry != NULL ? apply_plan(link, *entry, manner) : SJ_OK;
+    return *entry != NULL ? apply_plan(link, *entry, manner, NULL) : SJ_OK;
 }
 
 static sj_status announce_module(sj_link *link, const sj_link_module *module, const char *path,
@@ -310,7 +328,7 @@ static sj_status announce_module(sj_link *link, const sj_link_module *module, co
     module_entry *imports;
     SJ_TRY(ask_recorder(link, SJ_LINK_MODULE, module, path));
     if (link->packet.type == SJ_LINK_PLAN) {
-        SJ_TRY(apply_plan(link, entry, manner));
+        SJ_TRY(apply_plan(link, entry, manner, NULL));
         return entry->hooked.calls != NULL ? SJ_OK
                                            : ask_for_imports(link, module, path, manner, &imports);
     }
@@ -402,7 +420,7 @@ static sj_status prepare_more(sj_link *link, const sj_link_module *module, const
     SJ_TRY(ask_recorder(link, SJ_LINK_TRANSITION, module, path));
     if (link->packet.type == SJ_LINK_PLAN) {
         entry = entry_for_more(module);
-        SJ_TRY(entry != NULL ? apply_plan(link, entry, PLAN_PREPARE) : SJ_OK);
+        SJ_TRY(entry != NULL ? apply_plan(link, entry, PLAN_PREPARE, NULL) : SJ_OK);
         drop_unused(entry);
     } else if (link->packet.type != SJ_LINK_SKIP) {
         return SJ_ECORRUPT;
@@ -445,7 +463,7 @@ static sj_status drop_unloaded(sj_link *link)
 {
     sj_status status = link != NULL ? SJ_OK : SJ_ECLOSED;
     for (uint32_t i = 0; i < MAX_MODULES; i++) {
-        if (modules[i].text_high == 0 || modules[i].seen == sweep) {
+        if (modules[i].text_high == 0 || modules[i].seen == sweep || modules[i].is_generated) {
             continue;
         }
         const sj_link_module module = {.bias = modules[i].bias,
@@ -540,6 +558,20 @@ sj_status sj_modules_prepare_transition(sj_link *link)
     return state.status;
 }
 
+sj_status sj_modules_prepare_generated(sj_link *link, uint64_t low, uint64_t high, uint8_t *marks)
+{
+    const sj_link_module place = {.text_low = low, .text_high = high};
+    sj_status status = SJ_ELIMIT;
+    begin_change();
+    module_entry *entry = is_detaching() ? NULL : add_entry(&place);
+    if (entry != NULL) {
+        entry->is_generated = true;
+        status = apply_plan(link, entry, PLAN_PREPARE, marks);
+    }
+    end_change();
+    return status;
+}
+
 void sj_modules_publish(sj_agent_state *state)
 {
     state->hooked_count = MAX_MODULES;
@@ -564,7 +596,8 @@ bool sj_modules_changed(void)
 {
     bool changed = visit_modules(NULL, false).found_new;
     for (uint32_t i = 0; i < MAX_MODULES; i++) {
-        changed = changed || (modules[i].text_high != 0 && modules[i].seen != sweep);
+        changed = changed || (modules[i].text_high != 0 && modules[i].seen != sweep &&
+                              !modules[i].is_generated);
     }
     return changed;
 }

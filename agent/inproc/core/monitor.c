@@ -79,12 +79,15 @@ void sj_monitors_after_fork(void)
     }
 }
 
-void sj_monitors_stop(void)
+bool sj_monitors_stop(void)
 {
+    bool leaves_stubs = false;
     for (uint32_t i = 0; i < MONITORS; i++) {
         if ((started_bits & monitors[i]->bit) != 0 && monitors[i]->stop != NULL) {
             monitors[i]->stop();
             started_bits &= ~(uint32_t)monitors[i]->bit;
+            leaves_stubs = leaves_stubs || monitors[i]->leaves_stubs;
         }
     }
+    return leaves_stubs;
 }

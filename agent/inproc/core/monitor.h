@@ -29,6 +29,7 @@ typedef struct sj_monitor {
      * behind to sojourn_agent_state. The caller holds no lock of the loader. NULL: what `start`
      * changes stays until the process ends, so attached processes are not monitored. */
     void (*stop)(void);
+    bool leaves_stubs; /* after `stop` the program may still call code of the agent */
 } sj_monitor;
 
 /* The monitors in the order in which they start: row(NAME) is sj_monitor_NAME. */
@@ -48,10 +49,12 @@ bool sj_monitors_are_chosen(uint32_t runtimes);
  * sets the agent's `binding` as long as one of these runs. */
 void sj_monitors_start(bool is_attached);
 
-/* sj_monitors_on_modules, sj_monitors_after_fork and sj_monitors_stop call what their names say of
- * the descriptors above. */
+/* sj_monitors_on_modules and sj_monitors_after_fork call what their names say of the descriptors
+ * above. */
 void sj_monitors_on_modules(void);
 void sj_monitors_after_fork(void);
-void sj_monitors_stop(void);
+
+/* sj_monitors_stop returns whether the program may still call code of the agent. */
+bool sj_monitors_stop(void);
 
 #endif

@@ -7,6 +7,7 @@
 #include "agent/abi/plan.h"
 #include "agent/inproc/core/conversation.h"
 #include "agent/inproc/core/environment.h"
+#include "agent/inproc/core/modules.h"
 #include "agent/inproc/core/monitor.h"
 #include "agent/inproc/hooks/rebind.h"
 #include "agent/inproc/recorder/sys.h"
@@ -163,6 +164,34 @@ static bool add_method(const char *container, const char *name, uint32_t *functi
     return converse(ask_method, &question);
 }
 
+typedef struct code_question {
+    int file;
+    const sj_link_code *code;
+    uint64_t low;
+    uint64_t high;
+    uint8_t *marks;
+} code_question;
+
+static sj_status ask_code(sj_link *link, void *context)
+{
+    const code_question *question = context;
+    memcpy(sj_link_payload(link), question->code, sizeof(*question->code));
+    SJ_TRY(sj_link_send_file(link, SJ_LINK_CODE, sizeof(*question->code), question->file));
+    SJ_TRY(sj_link_receive(link));
+    if (link->packet.type != SJ_LINK_PLAN) {
+        return link->packet.type == SJ_LINK_SKIP ? SJ_OK : SJ_ECORRUPT;
+    }
+    return sj_modules_prepare_generated(link, question->low, question->high, question->marks);
+}
+
+static void plan_code(int file, const sj_link_code *code, uint64_t low, uint64_t high,
+                      uint8_t *marks)
+{
+    code_question question = {
+        .file = file, .code = code, .low = low, .high = high, .marks = marks};
+    (void)converse(ask_code, &question);
+}
+
 /* The runtime has read its options; the C library's list may be another one by now. */
 static void give_environment_back(void)
 {
@@ -180,7 +209,10 @@ static void give_environment_back(void)
 }
 
 static const sj_mono_registrar registrar = {
-    .add_assembly = add_assembly, .add_method = add_method, .runtime_is_up = give_environment_back};
+    .add_assembly = add_assembly,
+    .add_method = add_method,
+    .plan_code = plan_code,
+    .runtime_is_up = give_environment_back};
 
 static bool is_file(const char *path)
 {
@@ -261,11 +293,17 @@ static void ask_to_compile_anew(void)
 
 static bool start_methods(void)
 {
-    if (!was_started && atomic_load(&sojourn_agent_state.phase) == SJ_AGENT_STATE_LAUNCHED) {
+    const bool is_launched = atomic_load(&sojourn_agent_state.phase) == SJ_AGENT_STATE_LAUNCHED;
+    if (!was_started && is_launched) {
         ask_to_compile_anew();
     }
     was_started = true;
-    return sj_mono_start(&registrar) == SJ_OK;
+    if (sj_mono_start(&registrar, !is_launched) != SJ_OK) {
+        return false;
+    }
+    const bool is_done = is_launched || sj_mono_plan_compiled();
+    atomic_store(&sojourn_agent_state.bind_again, is_done ? 0 : 1);
+    return true;
 }
 
 static void want_precompiled(void)

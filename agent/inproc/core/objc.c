@@ -86,4 +86,5 @@ const sj_monitor sj_monitor_objc = {.bit = SJ_LINK_RUNTIME_OBJC_DISPATCH,
                                     .prepare = sj_hooks_expect_dispatch,
                                     .start = start_dispatch,
                                     .after_fork = sj_objc_after_fork,
-                                    .stop = stop_dispatch};
+                                    .stop = stop_dispatch,
+                                    .leaves_stubs = true};

@@ -6,17 +6,17 @@
 #include <stdint.h>
 
 /* How far jumps reach, less room for what lies between; the end of the address space; what every
- * page size divides; four bytes of code that return. */
+ * page size divides; eight bytes of code that return 0. */
 #if defined(__aarch64__)
 #define SJ_ARCH_REACH_BYTES ((UINT64_C(1) << 27) - (UINT64_C(1) << 20))
 #define SJ_ARCH_ADDRESS_END (UINT64_C(1) << 48)
 #define SJ_ARCH_PAGE_MULTIPLE UINT64_C(65536)
-#define SJ_ARCH_RETURN_CODE UINT32_C(0xd65f03c0) /* ret */
+#define SJ_ARCH_RETURN_ZERO_CODE UINT64_C(0xd65f03c052800000) /* mov w0, #0; ret */
 #else
 #define SJ_ARCH_REACH_BYTES (UINT64_C(0x7fffffff) - (UINT64_C(1) << 20))
 #define SJ_ARCH_ADDRESS_END (UINT64_C(1) << 47)
 #define SJ_ARCH_PAGE_MULTIPLE UINT64_C(4096)
-#define SJ_ARCH_RETURN_CODE UINT32_C(0xccccccc3) /* ret */
+#define SJ_ARCH_RETURN_ZERO_CODE UINT64_C(0xccccccccccc3c031) /* xor %eax, %eax; ret */
 #endif
 
 /* What probes share where they can call it without losing a register (x86-64). */

@@ -2,6 +2,7 @@
 #ifndef SJ_AGENT_INPROC_HOOKS_INTERNAL_H
 #define SJ_AGENT_INPROC_HOOKS_INTERNAL_H
 
+#include "agent/abi/record.h"
 #include "agent/inproc/hooks/arch.h"
 #include "agent/inproc/hooks/dispatch.h"
 #include "agent/inproc/hooks/hooks.h"
@@ -25,6 +26,14 @@ typedef struct sj_application {
     const sj_hooks_heads *heads;    /* NULL: calls are recorded */
     struct sj_library_calls *calls; /* NULL: the plan has no imports */
 } sj_application;
+
+/* sj_function_id is the id that function `index` of the plan records. */
+static inline uint32_t sj_function_id(const sj_application *application, uint32_t index)
+{
+    const sj_plan_function *function = sj_plan_functions(application->plan) + index;
+    return function->source == SJ_SYMBOL_GENERATED ? function->name & SJ_RECORD_FUNCTION_MASK
+                                                   : application->first_function + index;
+}
 
 /* One import of a module. The assembly reads the record. */
 typedef struct sj_library_call {

@@ -166,7 +166,7 @@ static void patch_function(const sj_application *application, uint32_t index,
             sj_hook_change *change =
                 sj_changes_add(module, address, patches[i].original, bytes, patches[i].bytes);
             change->function = application->heads != NULL ? application->heads->function
-                                                          : application->first_function + index;
+                                                          : sj_function_id(application, index);
             change->window = patches[i].window;
             if (application->heads != NULL) {
                 claim(address, patches[i].window);
@@ -203,6 +203,9 @@ static sj_status patch_functions(sj_application *application, sj_hooked_module *
         if (application->function_skips[i] == SJ_SKIP_NONE) {
             patch_function(application, i, module);
             report->hooked++;
+            if (report->marks != NULL) {
+                report->marks[i] = 1;
+            }
         } else {
             sj_report_failure(report, i, (sj_skip)application->function_skips[i]);
         }

@@ -114,7 +114,7 @@ static void emit_values(const sj_application *application, sj_code_emitter *emit
                         bool of_result)
 {
     const sj_plan_function *function = sj_plan_functions(application->plan) + index;
-    const uint32_t id = application->first_function + index;
+    const uint32_t id = sj_function_id(application, index);
     uint32_t descriptors = 0;
     for (uint32_t i = SJ_VALUES_PER_FUNCTION; i-- > 0;) {
         const uint8_t value = function->values[i];
@@ -136,7 +136,7 @@ static void emit_enter(const sj_application *application, sj_code_emitter *emitt
         return;
     }
     const sj_plan_function *function = sj_plan_functions(application->plan) + index;
-    const uint32_t id = application->first_function + index;
+    const uint32_t id = sj_function_id(application, index);
     emit_values(application, emitter, index, false);
     if (function->receiver != 0) {
         sj_code_emit_receiver_probe(emitter, id, function->receiver);
@@ -162,7 +162,7 @@ static void emit_leave(const sj_application *application, sj_code_emitter *emitt
     if (application->heads != NULL) {
         return;
     }
-    const uint32_t id = application->first_function + index;
+    const uint32_t id = sj_function_id(application, index);
     if (is_before_return(*next)) {
         emit_values(application, emitter, index, true);
     }

@@ -58,7 +58,7 @@ static const sj_plan_patch *find_entry_patch(const sj_plan_header *plan, uint32_
 void sj_code_emit_tail_call(const sj_application *application, sj_code_emitter *emitter,
                             uint32_t index, uint32_t callee)
 {
-    const uint32_t tag = sj_record_make_tag(SJ_RECORD_LEAVE, application->first_function + index);
+    const uint32_t tag = sj_record_make_tag(SJ_RECORD_LEAVE, sj_function_id(application, index));
     if (sj_arch_has_tail_call_entries(emitter) &&
         find_entry_patch(application->plan, callee) != NULL) {
         application->tail_call_entries[callee] |= emitter->measuring;
@@ -78,7 +78,7 @@ static void emit_entry(const sj_application *application, sj_code_emitter *emitt
     uint8_t patch[SJ_PATCH_MAX_BYTES];
     bool too_far;
     sj_tail_call_entry entry = {
-        .enter_tag = sj_record_make_tag(SJ_RECORD_ENTER, application->first_function + index),
+        .enter_tag = sj_record_make_tag(SJ_RECORD_ENTER, sj_function_id(application, index)),
         .entry = application->bias + patch_at_entry->offset,
         .stub = application->stub_addresses[patch_at_entry->stub],
         .start = application->bias + sj_plan_functions(application->plan)[index].offset};

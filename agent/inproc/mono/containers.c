@@ -40,6 +40,12 @@ void sj_mono_runtime_is_up(void)
     ask->runtime_is_up();
 }
 
+void sj_mono_plan_code(int file, const sj_link_code *code, uint64_t low, uint64_t high,
+                       uint8_t *marks)
+{
+    ask->plan_code(file, code, low, high, marks);
+}
+
 void sj_mono_set_registrar(const sj_mono_registrar *registrar)
 {
     ask = registrar;

@@ -7,18 +7,25 @@
 
 #include <stdatomic.h>
 
+/* What the runtime calls, in the order in which it is told of them: the filter last, so that what
+ * it chooses has somewhere to call. */
+enum {
+    SJ_MONO_ENTER,
+    SJ_MONO_LEAVE,
+    SJ_MONO_TAIL_CALL,
+    SJ_MONO_EXCEPTION_LEAVE,
+    SJ_MONO_METHOD_FREE,
+    SJ_MONO_IMAGE_UNLOADING,
+    SJ_MONO_INITIALIZED,
+    SJ_MONO_FILTER,
+    SJ_MONO_CALLBACKS
+};
+
 /* The runtime's functions (mono/metadata/profiler.h and others), by what they return. */
 typedef struct sj_mono_api {
     void *(*profiler_create)(void *self);
-    void (*set_filter)(void *profiler, uint32_t (*filter)(void *self, void *method));
-    void (*set_enter)(void *profiler, void (*enter)(void *self, void *method, void *context));
-    void (*set_leave)(void *profiler, void (*leave)(void *self, void *method, void *context));
-    void (*set_tail_call)(void *profiler, void (*tail)(void *self, void *method, void *target));
-    void (*set_exception_leave)(void *profiler,
-                                void (*leave)(void *self, void *method, void *exception));
-    void (*set_method_free)(void *profiler, void (*freed)(void *self, void *method));
-    void (*set_image_unloading)(void *profiler, void (*unloading)(void *self, void *image));
-    void (*set_initialized)(void *profiler, void (*initialized)(void *self));
+    /* A callback's address, 0: none. */
+    void (*set_callback[SJ_MONO_CALLBACKS])(void *profiler, uint64_t callback);
     void *(*method_class)(void *method);
     uint32_t (*method_token)(void *method);
     char *(*method_full_name)(void *method, int32_t with_signature);
@@ -40,6 +47,12 @@ typedef struct sj_mono_api {
     uint16_t *(*string_chars)(void *string);
     int32_t (*string_length)(void *string);
     void *(*main_assembly)(void);
+    void *(*root_domain)(void);
+    void *(*current_domain)(void);
+    void *(*find_code)(void *domain, const void *address);
+    void *(*code_start)(void *code);
+    int32_t (*code_size)(void *code);
+    void *(*code_method)(void *code);
 } sj_mono_api;
 
 extern sj_mono_api sj_mono_runtime;
@@ -47,12 +60,18 @@ extern sj_mono_api sj_mono_runtime;
 /* sj_mono_find_api fills sj_mono_runtime; false: the process has no runtime, or another one. */
 bool sj_mono_find_api(void);
 
-/* A method that was compiled with calls of ours. */
+/* A method that was compiled with calls of ours, or whose code is hooked in place. */
 typedef struct sj_mono_method {
     _Atomic uint64_t method; /* MonoMethod*; 0: free; written last */
     _Atomic uint32_t function;
-    _Atomic uint32_t was_entered;
+    _Atomic uint32_t state; /* sj_mono_method_state */
 } sj_mono_method;
+
+typedef enum sj_mono_method_state {
+    SJ_MONO_NEVER_ENTERED = 0,
+    SJ_MONO_WAS_ENTERED = 1,
+    SJ_MONO_IS_PATCHED = 2 /* its code is hooked in place: callbacks record nothing of it */
+} sj_mono_method_state;
 
 enum { SJ_MONO_METHODS_ROOM = 1 << 18 };
 
@@ -85,6 +104,13 @@ static inline sj_mono_method *sj_mono_find_method(const void *method)
 /* sj_mono_set_method says which function a method is from now on; a pointer that comes again is
  * another method. False: there is no room. */
 bool sj_mono_set_method(const void *method, uint32_t function);
+
+/* sj_mono_set_patched says that a method's code is hooked in place. */
+void sj_mono_set_patched(const void *method);
+
+/* sj_mono_plan_code asks for a plan, as the registrar has it. */
+void sj_mono_plan_code(int file, const sj_link_code *code, uint64_t low, uint64_t high,
+                       uint8_t *marks);
 
 /* sj_mono_forget_method says that a method was freed. */
 void sj_mono_forget_method(const void *method);

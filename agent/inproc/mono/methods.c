@@ -38,7 +38,7 @@ bool sj_mono_set_method(const void *method, uint32_t function)
     sj_mono_method *known = sj_mono_find_method(method);
     if (known != NULL) {
         if (atomic_exchange(&known->function, function) != function) {
-            atomic_store(&known->was_entered, 0);
+            atomic_store(&known->state, SJ_MONO_NEVER_ENTERED);
         }
         return true;
     }
@@ -55,7 +55,15 @@ void sj_mono_forget_method(const void *method)
     sj_mono_method *known = sj_mono_find_method(method);
     if (known != NULL) {
         atomic_store(&known->function, 0);
-        atomic_store(&known->was_entered, 0);
+        atomic_store(&known->state, SJ_MONO_NEVER_ENTERED);
+    }
+}
+
+void sj_mono_set_patched(const void *method)
+{
+    sj_mono_method *known = sj_mono_find_method(method);
+    if (known != NULL) {
+        atomic_store(&known->state, SJ_MONO_IS_PATCHED);
     }
 }
 

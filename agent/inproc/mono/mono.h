@@ -40,6 +40,10 @@ typedef struct sj_mono_registrar {
                          sj_mono_assembly *assembly);
     /* A method that no file tells of; 0: it is left alone. False as above. */
     bool (*add_method)(const char *container, const char *name, uint32_t *function);
+    /* Plans code of functions, which `file`, a memory file, holds as an sj_link_code does; low and
+     * high are the bounds of all. marks[i] is set to 1 where hooks of function i are prepared. */
+    void (*plan_code)(int file, const sj_link_code *code, uint64_t low, uint64_t high,
+                      uint8_t *marks);
     /* The runtime has read its options. */
     void (*runtime_is_up)(void);
 } sj_mono_registrar;
@@ -50,12 +54,18 @@ typedef struct sj_mono_counters {
     uint32_t refused;    /* wanted, but there was no room or nobody to ask: not recorded */
 } sj_mono_counters;
 
-/* sj_mono_start registers with the runtime of the process. Again after sj_mono_stop. SJ_ENOTFOUND:
- * there is none. One thread at a time. */
-SJ_MUST_CHECK sj_status sj_mono_start(const sj_mono_registrar *registrar);
+/* sj_mono_start registers with the runtime of the process. Again after sj_mono_stop. `is_attached`:
+ * the agent will leave; what the runtime keeps of it lasts (hooks/lasting.h). SJ_ENOTFOUND: there
+ * is no runtime; SJ_ENOMEM. One thread at a time. */
+SJ_MUST_CHECK sj_status sj_mono_start(const sj_mono_registrar *registrar, bool is_attached);
+
+/* sj_mono_plan_compiled has hooks prepared of all methods that the runtime of an attached process has
+ * compiled without calls of ours; once, after sj_mono_start. False: the calling thread is none of
+ * the runtime's, so that nothing was done. */
+bool sj_mono_plan_compiled(void);
 
 /* sj_mono_stop makes the runtime call nothing of ours any more. Calls under way may still be in
- * our code, so it stays mapped. One thread at a time. */
+ * our code. One thread at a time. */
 void sj_mono_stop(void);
 
 /* sj_mono_after_fork frees what another thread of the parent held. The child's only thread. */

@@ -7,6 +7,7 @@
  * (ahead of time, or before we came), too: only those count that were entered. */
 #include "agent/inproc/mono/internal.h"
 
+#include "agent/inproc/hooks/lasting.h"
 #include "agent/inproc/recorder/internal.h"
 
 /* MonoProfilerCallInstrumentationFlags. */
@@ -19,11 +20,16 @@ enum {
     EXCEPTION_LEAVE = 1 << 6
 };
 
+#define LASTING_MAGIC                                                                              \
+    UINT64_C(0x314f4e4f4d4a53) /* "SJMONO1": agents of other versions look for it */
 #define TICKS48_MASK ((UINT64_C(1) << 48) - 1)
 
 static char self; /* what stands for us in the runtime */
 static void *profiler;
 static _Atomic uint32_t enabled;
+/* In an attached process, where methods may have been compiled for an earlier recording. */
+static bool asks_at_entry;
+static sj_lasting *lasting; /* of an attached process; kept: the profiler */
 
 static inline void write_record(uint32_t function, sj_record_kind kind, uint64_t stack,
                                 uint64_t ticks)
@@ -50,20 +56,66 @@ static void record_values(void *method, const sj_mono_method *entry, const void 
     }
 }
 
+/* Decides on a method; NULL: nobody could be asked, or there is no room. */
+static sj_mono_method *decide(void *method)
+{
+    uint32_t descriptors = 0;
+    if (atomic_load_explicit(&enabled, memory_order_relaxed) == 0 || !sj_recorder_is_armed() ||
+        !sj_recorder_may_call()) {
+        return NULL;
+    }
+    sj_mono_method *known = sj_mono_find_method(method);
+    if (known != NULL && atomic_load(&known->state) == SJ_MONO_IS_PATCHED) {
+        return known;
+    }
+    const uint32_t function = sj_mono_function_of(method, &descriptors);
+    if (function == 0 && !asks_at_entry) {
+        return NULL;
+    }
+    if (!sj_mono_set_method(method, function)) {
+        atomic_fetch_add(&sj_mono_refused, 1);
+        return NULL;
+    }
+    sj_mono_method *entry = sj_mono_find_method(method);
+    atomic_store(&sj_mono_descriptors[entry - sj_mono_methods], descriptors);
+    return entry;
+}
+
+/* Asked when a method is compiled, when one might be inlined, and when an exception passes one. */
+static uint32_t choose(void *ours, void *method)
+{
+    (void)ours;
+    const sj_mono_method *entry = decide(method);
+    if (entry == NULL || atomic_load(&entry->function) == 0) {
+        return 0;
+    }
+    if (atomic_load(&entry->state) == SJ_MONO_IS_PATCHED) {
+        return EXCEPTION_LEAVE; /* adds no code; the method is not inlined */
+    }
+    const uint32_t calls = ENTER | LEAVE | TAIL_CALL | EXCEPTION_LEAVE;
+    return atomic_load(&sj_mono_descriptors[entry - sj_mono_methods]) == 0
+               ? calls
+               : calls | ENTER_CONTEXT | LEAVE_CONTEXT;
+}
+
 static void on_enter(void *ours, void *method, void *context)
 {
     const uint64_t ticks = sj_arch_ticks();
     sj_mono_method *entry = sj_mono_find_method(method);
     (void)ours;
     if (entry == NULL) {
-        return;
+        entry = asks_at_entry ? decide(method) : NULL;
+        if (entry == NULL) {
+            return;
+        }
     }
     const uint32_t function = atomic_load_explicit(&entry->function, memory_order_relaxed);
-    if (function == 0) {
+    const uint32_t state = atomic_load_explicit(&entry->state, memory_order_relaxed);
+    if (function == 0 || state == SJ_MONO_IS_PATCHED) {
         return;
     }
-    if (atomic_load_explicit(&entry->was_entered, memory_order_relaxed) == 0) {
-        atomic_store_explicit(&entry->was_entered, 1, memory_order_relaxed);
+    if (state == SJ_MONO_NEVER_ENTERED) {
+        atomic_store_explicit(&entry->state, SJ_MONO_WAS_ENTERED, memory_order_relaxed);
     }
     if (context != NULL) {
         record_values(method, entry, context, true);
@@ -74,7 +126,8 @@ static void on_enter(void *ours, void *method, void *context)
 static inline void leave(const void *method, sj_managed_stack how, uint64_t ticks)
 {
     const sj_mono_method *entry = sj_mono_find_method(method);
-    if (entry == NULL || atomic_load_explicit(&entry->was_entered, memory_order_relaxed) == 0) {
+    if (entry == NULL ||
+        atomic_load_explicit(&entry->state, memory_order_relaxed) != SJ_MONO_WAS_ENTERED) {
         return;
     }
     const uint32_t function = atomic_load_explicit(&entry->function, memory_order_relaxed);
@@ -109,31 +162,6 @@ static void on_exception_leave(void *ours, void *method, void *exception)
     leave(method, SJ_MANAGED_THROWN, sj_arch_ticks());
 }
 
-/* Asked when a method is compiled, when one might be inlined, and when an exception passes one. */
-static uint32_t choose(void *ours, void *method)
-{
-    (void)ours;
-    if (atomic_load_explicit(&enabled, memory_order_relaxed) == 0 || !sj_recorder_is_armed() ||
-        !sj_recorder_may_call()) {
-        return 0;
-    }
-    uint32_t descriptors = 0;
-    const uint32_t function = sj_mono_function_of(method, &descriptors);
-    if (function == 0) {
-        return 0;
-    }
-    if (!sj_mono_set_method(method, function)) {
-        atomic_fetch_add(&sj_mono_refused, 1);
-        return 0;
-    }
-    const uint32_t calls = ENTER | LEAVE | TAIL_CALL | EXCEPTION_LEAVE;
-    if (descriptors == 0) {
-        return calls;
-    }
-    atomic_store(&sj_mono_descriptors[sj_mono_find_method(method) - sj_mono_methods], descriptors);
-    return calls | ENTER_CONTEXT | LEAVE_CONTEXT;
-}
-
 static void on_method_free(void *ours, void *method)
 {
     (void)ours;
@@ -152,42 +180,88 @@ static void on_initialized(void *ours)
     sj_mono_runtime_is_up();
 }
 
-sj_status sj_mono_start(const sj_mono_registrar *registrar)
+static uint64_t address_of(uint32_t callback)
 {
-    const sj_mono_api *api = &sj_mono_runtime;
+    switch (callback) {
+    case SJ_MONO_ENTER:
+        return (uint64_t)(uintptr_t)on_enter;
+    case SJ_MONO_LEAVE:
+        return (uint64_t)(uintptr_t)on_leave;
+    case SJ_MONO_TAIL_CALL:
+        return (uint64_t)(uintptr_t)on_tail_call;
+    case SJ_MONO_EXCEPTION_LEAVE:
+        return (uint64_t)(uintptr_t)on_exception_leave;
+    case SJ_MONO_METHOD_FREE:
+        return (uint64_t)(uintptr_t)on_method_free;
+    case SJ_MONO_IMAGE_UNLOADING:
+        return (uint64_t)(uintptr_t)on_image_unloading;
+    case SJ_MONO_INITIALIZED:
+        return (uint64_t)(uintptr_t)on_initialized;
+    default:
+        return (uint64_t)(uintptr_t)choose;
+    }
+}
+
+/* A thread of the runtime may have read a callback and not called it yet when the agent leaves. */
+static bool has_lasting(void)
+{
+    if (lasting == NULL) {
+        lasting = sj_lasting_find(LASTING_MAGIC);
+    }
+    if (lasting == NULL) {
+        lasting = sj_lasting_make(LASTING_MAGIC, SJ_MONO_CALLBACKS);
+    }
+    return lasting != NULL;
+}
+
+/* The runtime never forgets a profiler: that of an earlier agent serves again. */
+static void make_profiler(bool is_attached)
+{
+    if (profiler == NULL && is_attached) {
+        profiler = (void *)(uintptr_t)lasting->kept;
+    }
+    if (profiler == NULL) {
+        profiler = sj_mono_runtime.profiler_create(is_attached ? (void *)lasting : &self);
+    }
+    if (is_attached) {
+        lasting->kept = (uint64_t)(uintptr_t)profiler;
+    }
+}
+
+sj_status sj_mono_start(const sj_mono_registrar *registrar, bool is_attached)
+{
     if (!sj_mono_find_api()) {
         return SJ_ENOTFOUND;
     }
-    sj_mono_set_registrar(registrar);
-    if (profiler == NULL) {
-        profiler = api->profiler_create(&self);
+    if (is_attached && !has_lasting()) {
+        return SJ_ENOMEM;
     }
+    sj_mono_set_registrar(registrar);
+    make_profiler(is_attached);
+    asks_at_entry = is_attached;
     atomic_store(&enabled, 1);
-    api->set_enter(profiler, on_enter);
-    api->set_leave(profiler, on_leave);
-    api->set_tail_call(profiler, on_tail_call);
-    api->set_exception_leave(profiler, on_exception_leave);
-    api->set_method_free(profiler, on_method_free);
-    api->set_image_unloading(profiler, on_image_unloading);
-    api->set_initialized(profiler, on_initialized);
-    api->set_filter(profiler, choose); /* last: what it chooses has somewhere to call */
+    for (uint32_t i = 0; i < SJ_MONO_CALLBACKS; i++) {
+        uint64_t address = address_of(i);
+        if (is_attached) {
+            sj_lasting_open(lasting, i, address);
+            address = sj_lasting_address(lasting, i);
+        }
+        sj_mono_runtime.set_callback[i](profiler, address);
+    }
     return SJ_OK;
 }
 
 void sj_mono_stop(void)
 {
-    const sj_mono_api *api = &sj_mono_runtime;
     if (atomic_exchange(&enabled, 0) == 0) {
         return;
     }
-    api->set_filter(profiler, NULL);
-    api->set_enter(profiler, NULL);
-    api->set_leave(profiler, NULL);
-    api->set_tail_call(profiler, NULL);
-    api->set_exception_leave(profiler, NULL);
-    api->set_method_free(profiler, NULL);
-    api->set_image_unloading(profiler, NULL);
-    api->set_initialized(profiler, NULL);
+    for (uint32_t i = SJ_MONO_CALLBACKS; i-- > 0;) {
+        sj_mono_runtime.set_callback[i](profiler, 0);
+    }
+    if (lasting != NULL) {
+        sj_lasting_close(lasting, SJ_MONO_CALLBACKS);
+    }
 }
 
 void sj_mono_get_counters(sj_mono_counters *counters)

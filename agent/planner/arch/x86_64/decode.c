@@ -140,6 +140,9 @@ void sj_x86_64_decode(const sj_decoder *decoder, const uint8_t *bytes, size_t si
             code->kind = SJ_CODE_PINNED; /* eip-relative: wraps at 4 GiB */
         }
     }
+    if (decoder->keeps_faults && code->kind == SJ_CODE_PLAIN && sj_x86_64_may_fault(&decoded)) {
+        code->kind = SJ_CODE_FAULTS;
+    }
     if ((code->flags & SJ_CODE_BRANCH) == 0 && decoded.raw.imm[0].size >= 32) {
         *immediate = decoded.raw.imm[0].value.u;
     }

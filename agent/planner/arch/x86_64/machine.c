@@ -23,5 +23,6 @@ const sj_machine sj_machine_x86_64 = {
     .read_tables = sj_x86_64_read_tables,
     .entry = sj_x86_64_entry,
     .find_switch = sj_x86_64_find_switch,
+    .frame_step = sj_x86_64_frame_step,
     .hook = hook_x86_64,
 };

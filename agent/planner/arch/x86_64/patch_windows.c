@@ -8,20 +8,26 @@
 
 enum { JUMP32_BYTES = 5 };
 
-static bool can_move(const sj_code *code)
+/* Where a runtime looks for a call, by its return address, and rewrites it. */
+enum { CALL_SITE_BYTES = 13 };
+
+static bool can_move(const sj_builder *builder, const sj_code *code)
 {
+    const bool is_generated = builder->module->is_generated;
     switch (code->kind) {
     case SJ_CODE_PLAIN:
     case SJ_CODE_NOP:
-    case SJ_CODE_CALL:
     case SJ_CODE_JUMP:
     case SJ_CODE_JUMP_IF:
-    case SJ_CODE_JUMP_INDIRECT:
     case SJ_CODE_RETURN:
     case SJ_CODE_STOP:
         return true;
+    case SJ_CODE_CALL:
+        return !is_generated;
+    case SJ_CODE_JUMP_INDIRECT:
+        return !is_generated || (code->flags & SJ_CODE_MEMORY) == 0;
     case SJ_CODE_CALL_INDIRECT:
-        return (code->flags & SJ_CODE_STACK) == 0;
+        return !is_generated && (code->flags & SJ_CODE_STACK) == 0;
     default:
         return false;
     }
@@ -51,7 +57,7 @@ bool sj_is_folded(const sj_builder *builder, const sj_code *code)
 {
     const sj_module *module = builder->module;
     if (!builder->folds_exits || !sj_bit_get(module->targets, code->at) ||
-        sj_bit_get(module->pinned, code->at) || !can_move(code) || !sj_code_is_final(code)) {
+        sj_bit_get(module->pinned, code->at) || !can_move(builder, code) || !sj_code_is_final(code)) {
         return false;
     }
     const sj_code_range *range = &module->ranges[sj_module_range_at(module, code->at)];
@@ -77,6 +83,24 @@ static bool is_entered(const sj_builder *builder, const sj_code *code)
     return sj_bit_get(builder->module->targets, code->at) && !sj_is_folded(builder, code);
 }
 
+/* The bytes in front of an indirect call in generated code say where it leads. */
+static bool holds_call_site(const sj_builder *builder, const sj_code_range *range, uint32_t last,
+                            uint32_t end)
+{
+    const sj_code *codes = builder->module->codes;
+    const uint32_t count = range->first_code + range->code_count;
+    for (uint32_t i = last + 1; builder->module->is_generated && i < count; i++) {
+        if (codes[i].at >= end + CALL_SITE_BYTES) {
+            return false;
+        }
+        if (codes[i].kind == SJ_CODE_CALL_INDIRECT &&
+            sj_code_end(&codes[i]) < end + CALL_SITE_BYTES) {
+            return true;
+        }
+    }
+    return false;
+}
+
 bool sj_window_make(const sj_builder *builder, const sj_code_range *range, uint32_t first,
                     uint32_t last, uint32_t need, sj_window *window)
 {
@@ -86,7 +110,7 @@ bool sj_window_make(const sj_builder *builder, const sj_code_range *range, uint3
         return false;
     }
     for (uint32_t i = first; i <= last; i++) {
-        if (!can_move(&codes[i]) || is_claimed(module, &codes[i]) ||
+        if (!can_move(builder, &codes[i]) || is_claimed(module, &codes[i]) ||
             (i > first && is_entered(builder, &codes[i]))) {
             return false;
         }
@@ -98,7 +122,8 @@ bool sj_window_make(const sj_builder *builder, const sj_code_range *range, uint3
     }
     *window = (sj_window){
         .first = first, .last = last, .start = codes[first].at, .length = length, .room = room};
-    return room >= need && room <= SJ_PATCH_MAX_BYTES;
+    return room >= need && room <= SJ_PATCH_MAX_BYTES &&
+           !holds_call_site(builder, range, last, codes[first].at + room);
 }
 
 static sj_skip entry_reason(const sj_builder *builder, const sj_code *code, bool is_first)
@@ -109,7 +134,7 @@ static sj_skip entry_reason(const sj_builder *builder, const sj_code *code, bool
     if (code->kind == SJ_CODE_CALL || code->kind == SJ_CODE_CALL_INDIRECT) {
         return SJ_SKIP_HEAD_CALL;
     }
-    return can_move(code) ? SJ_SKIP_NONE : SJ_SKIP_TOO_SHORT;
+    return can_move(builder, code) ? SJ_SKIP_NONE : SJ_SKIP_TOO_SHORT;
 }
 
 /* A final exit that lies so near behind the entry that no window of its own fits between moves with
@@ -187,7 +212,7 @@ bool sj_window_exit(sj_builder *builder, const sj_code_range *range, uint32_t ex
             builder->reason = SJ_SKIP_TAIL_IS_TARGET;
             return false;
         }
-        if (first == range->first_code || !can_move(&codes[first - 1]) ||
+        if (first == range->first_code || !can_move(builder, &codes[first - 1]) ||
             sj_code_is_final(&codes[first - 1]) || is_claimed(module, &codes[first - 1]) ||
             codes[exit].at - codes[first].at >= need) {
             builder->reason = SJ_SKIP_TAIL_BLOCKED;

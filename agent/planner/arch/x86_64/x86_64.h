@@ -78,4 +78,11 @@ uint32_t sj_emit_window(sj_builder *builder, const sj_code_range *range, const s
 /* sj_emit_to_label emits a branch to a label of its own stub. */
 void sj_emit_to_label(sj_builder *builder, const sj_code *code, uint32_t label);
 
+/* sj_x86_64_frame_step: as machine.h says. */
+sj_frame_step sj_x86_64_frame_step(const uint8_t *bytes, uint32_t length);
+
+/* sj_x86_64_may_fault: an instruction reads or writes memory but its frame's and constants, or
+ * divides. */
+bool sj_x86_64_may_fault(const ZydisDecodedInstruction *decoded);
+
 #endif

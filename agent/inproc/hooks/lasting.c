@@ -1,0 +1,98 @@
+#include "agent/inproc/hooks/lasting.h"
+
+#include "agent/inproc/hooks/arch.h"
+#include "agent/inproc/hooks/dispatch.h"
+#include "agent/inproc/recorder/maps.h"
+#include "agent/inproc/recorder/sys.h"
+
+#include <stddef.h>
+#include <string.h>
+#include <sys/mman.h>
+
+#define PAGE SJ_ARCH_PAGE_MULTIPLE
+
+enum { MERGED_PAGES = 16 }; /* of a mapping that the page of code may be a part of */
+
+uint64_t sj_lasting_bytes(void)
+{
+    return 2 * PAGE;
+}
+
+uint64_t sj_lasting_address(const sj_lasting *lasting, uint32_t index)
+{
+    return (uint64_t)(uintptr_t)lasting - PAGE + (uint64_t)index * SJ_DISPATCH_STUB_BYTES;
+}
+
+/* A trampoline enters the "record" whose first word is its cell. */
+static void write_trampoline(uint8_t *code, const sj_lasting *of, uint32_t index)
+{
+    sj_arch_write_stub(code, (const sj_dispatch_record *)(const void *)&of->targets[index]);
+}
+
+sj_lasting *sj_lasting_of(uint64_t address, uint32_t index, uint64_t magic)
+{
+    uint8_t expected[SJ_DISPATCH_STUB_BYTES];
+    const uint64_t page = address & ~(PAGE - 1);
+    sj_lasting *found = (sj_lasting *)(page + PAGE);
+    if (address - page != (uint64_t)index * SJ_DISPATCH_STUB_BYTES) {
+        return NULL;
+    }
+    write_trampoline(expected, found, index);
+    return memcmp((const void *)address, expected, sizeof(expected)) == 0 && found->magic == magic
+               ? found
+               : NULL;
+}
+
+sj_lasting *sj_lasting_find(uint64_t magic)
+{
+    sj_maps maps;
+    sj_mapping mapping;
+    sj_lasting *found = NULL;
+    if (!sj_maps_open(&maps)) {
+        return NULL;
+    }
+    while (found == NULL && sj_maps_next(&maps, &mapping)) {
+        const bool may_be = mapping.protection == (PROT_READ | PROT_EXEC) &&
+                            mapping.high - mapping.low <= MERGED_PAGES * PAGE;
+        for (uint64_t at = mapping.low; may_be && found == NULL && at < mapping.high; at += PAGE) {
+            found = sj_lasting_of(at, 0, magic);
+        }
+    }
+    sj_maps_close(&maps);
+    return found;
+}
+
+sj_lasting *sj_lasting_make(uint64_t magic, uint32_t count)
+{
+    uint8_t *pages = sj_sys_allocate(2 * PAGE);
+    if (pages == NULL) {
+        return NULL;
+    }
+    sj_lasting *made = (sj_lasting *)(void *)(pages + PAGE);
+    uint8_t *closed = pages + (size_t)count * SJ_DISPATCH_STUB_BYTES;
+    const uint64_t code = SJ_ARCH_RETURN_ZERO_CODE;
+    for (uint32_t i = 0; i < count; i++) {
+        write_trampoline(pages + (size_t)i * SJ_DISPATCH_STUB_BYTES, made, i);
+    }
+    memcpy(closed, &code, sizeof(code));
+    *made = (sj_lasting){.magic = magic, .closed = (uint64_t)(uintptr_t)closed};
+    sj_lasting_close(made, count);
+    sj_arch_sync_code((uint64_t)(uintptr_t)pages, PAGE);
+    if (sj_sys_protect(pages, PAGE, PROT_READ | PROT_EXEC) != 0) {
+        (void)sj_sys_unmap(pages, 2 * PAGE);
+        return NULL;
+    }
+    return made;
+}
+
+void sj_lasting_open(sj_lasting *lasting, uint32_t index, uint64_t target)
+{
+    __atomic_store_n(&lasting->targets[index], target, __ATOMIC_RELEASE);
+}
+
+void sj_lasting_close(sj_lasting *lasting, uint32_t count)
+{
+    for (uint32_t i = 0; i < count; i++) {
+        sj_lasting_open(lasting, i, lasting->closed);
+    }
+}

@@ -1,0 +1,185 @@
+/* Design notes
+ *
+ * The runtime tells what lies at an address, not what there is. Its code lies in mappings that are
+ * writable and executable, of which each address that code may begin at is asked about. Such a
+ * mapping can vanish at any time, so it is read by system calls only. Methods of other domains and
+ * dynamic ones are left out: their code can be freed, and its bytes be another method's when hooks
+ * are taken back. */
+#include "agent/inproc/mono/internal.h"
+
+#include "agent/inproc/recorder/maps.h"
+#include "agent/inproc/recorder/recorder.h"
+#include "agent/inproc/recorder/sys.h"
+
+#include <linux/memfd.h>
+#include <string.h>
+#include <sys/mman.h>
+
+enum {
+    AREAS_MAX = 256,
+    ALIGNMENT = 8,
+    METHODS_PER_AREA = 32768,
+    WORDS = 512, /* of a look ahead */
+    TOKEN_BITS = 24,
+    TOKEN_TABLE = 0x06
+};
+
+typedef struct area {
+    uint64_t low;
+    uint64_t high;
+} area;
+
+/* The methods of one area; one mapping. */
+typedef struct found_methods {
+    uint32_t count;
+    uint32_t code_bytes;
+    sj_link_code_function functions[METHODS_PER_AREA];
+    void *methods[METHODS_PER_AREA];
+    uint8_t marks[METHODS_PER_AREA];
+} found_methods;
+
+static uint32_t find_areas(area areas[AREAS_MAX])
+{
+    const int all = PROT_READ | PROT_WRITE | PROT_EXEC;
+    sj_maps maps;
+    sj_mapping mapping;
+    uint32_t count = 0;
+    if (!sj_maps_open(&maps)) {
+        return 0;
+    }
+    while (count < AREAS_MAX && sj_maps_next(&maps, &mapping)) {
+        if ((mapping.protection & all) == all) {
+            areas[count++] = (area){.low = mapping.low, .high = mapping.high};
+        }
+    }
+    sj_maps_close(&maps);
+    return count;
+}
+
+/* Goes on to the next word that is not 0; the end of the area, or the start of what cannot be read,
+ * when there is none. */
+static uint64_t skip_zeros(uint64_t at, uint64_t end)
+{
+    uint64_t words[WORDS];
+    while (at < end) {
+        const uint64_t bytes = end - at < sizeof(words) ? end - at : sizeof(words);
+        uint64_t here[2] = {(uint64_t)(uintptr_t)words, bytes};
+        uint64_t there[2] = {at, bytes};
+        const long got = SJ_SYS(SYS_process_vm_readv, sj_sys_pid(), here, 1, there, 1, 0);
+        if (got < (long)ALIGNMENT) {
+            return end;
+        }
+        for (long i = 0; i < got / ALIGNMENT; i++) {
+            if (words[i] != 0) {
+                return at + (uint64_t)i * ALIGNMENT;
+            }
+        }
+        at += (uint64_t)got;
+    }
+    return end;
+}
+
+/* Only what no callback tells of; dynamic methods have no token. */
+static void add_method(found_methods *found, void *method, uint64_t start, uint32_t bytes)
+{
+    uint32_t descriptors = 0;
+    const sj_mono_method *known = sj_mono_find_method(method);
+    if (found->count == METHODS_PER_AREA ||
+        sj_mono_runtime.method_token(method) >> TOKEN_BITS != TOKEN_TABLE ||
+        (known != NULL && atomic_load(&known->state) != SJ_MONO_IS_PATCHED)) {
+        return;
+    }
+    const uint32_t function = sj_mono_function_of(method, &descriptors);
+    if (function == 0 || !sj_mono_set_method(method, function)) {
+        return;
+    }
+    found->functions[found->count] =
+        (sj_link_code_function){.address = start, .bytes = bytes, .function = function};
+    found->methods[found->count++] = method;
+    found->code_bytes += bytes;
+}
+
+static void find_methods(const area *where, found_methods *found)
+{
+    void *domain = sj_mono_runtime.root_domain();
+    for (uint64_t at = skip_zeros(where->low, where->high); at < where->high;) {
+        void *code = sj_mono_runtime.find_code(domain, (const void *)(uintptr_t)at);
+        if (code == NULL) {
+            at = skip_zeros(at + ALIGNMENT, where->high);
+            continue;
+        }
+        const uint64_t start = (uint64_t)(uintptr_t)sj_mono_runtime.code_start(code);
+        const uint32_t bytes = (uint32_t)sj_mono_runtime.code_size(code);
+        const uint64_t end = start + bytes;
+        if (start == at && bytes != 0 && end <= where->high) {
+            add_method(found, sj_mono_runtime.code_method(code), start, bytes);
+        }
+        at = (end > at ? end + ALIGNMENT - 1 : at + ALIGNMENT) & ~(uint64_t)(ALIGNMENT - 1);
+    }
+}
+
+/* False: not all of it; code may be gone. */
+static bool put(int file, const void *bytes, uint64_t size, uint64_t at)
+{
+    return SJ_SYS(SYS_pwrite64, file, bytes, size, at, 0, 0) == (long)size;
+}
+
+static bool put_methods(int file, const found_methods *found, uint64_t *size)
+{
+    uint64_t at = (uint64_t)found->count * sizeof(found->functions[0]);
+    bool is_put = put(file, found->functions, at, 0);
+    for (uint32_t i = 0; i < found->count && is_put; i++) {
+        const sj_link_code_function *function = &found->functions[i];
+        is_put = put(file, (const void *)(uintptr_t)function->address, function->bytes, at);
+        at += function->bytes;
+    }
+    *size = at;
+    return is_put && at <= SJ_LINK_CODE_BYTES;
+}
+
+static void plan_methods(found_methods *found)
+{
+    const long file = SJ_SYS(SYS_memfd_create, "sojourn-code", MFD_CLOEXEC, 0, 0, 0, 0);
+    uint64_t size = 0;
+    if (file < 0) {
+        return;
+    }
+    if (put_methods((int)file, found, &size)) {
+        const sj_link_code_function *last = &found->functions[found->count - 1];
+        const sj_link_code code = {.count = found->count, .file_bytes = (uint32_t)size};
+        sj_mono_plan_code((int)file, &code, found->functions[0].address,
+                             last->address + last->bytes, found->marks);
+    }
+    (void)sj_sys_close((int)file);
+    for (uint32_t i = 0; i < found->count; i++) {
+        if (found->marks[i] != 0) {
+            sj_mono_set_patched(found->methods[i]);
+        }
+    }
+}
+
+bool sj_mono_plan_compiled(void)
+{
+    static bool is_done;
+    area areas[AREAS_MAX];
+    if (is_done || !sj_recorder_may_call()) {
+        return true;
+    }
+    if (sj_mono_runtime.current_domain() == NULL) {
+        return false;
+    }
+    is_done = true;
+    const uint32_t count = find_areas(areas);
+    for (uint32_t i = 0; i < count; i++) {
+        found_methods *found = sj_sys_allocate(sizeof(*found));
+        if (found == NULL) {
+            break;
+        }
+        find_methods(&areas[i], found);
+        if (found->count != 0) {
+            plan_methods(found);
+        }
+        (void)sj_sys_unmap(found, sizeof(*found));
+    }
+    return true;
+}

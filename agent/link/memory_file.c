@@ -1,0 +1,54 @@
+#include "agent/link/memory_file.h"
+
+#include <fcntl.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+ssize_t sj_link_receive_file(int socket, void *packet, size_t capacity, int *file)
+{
+    _Alignas(struct cmsghdr) uint8_t control[CMSG_SPACE(sizeof(int))];
+    struct iovec part = {.iov_base = packet, .iov_len = capacity};
+    struct msghdr message = {.msg_iov = &part,
+                             .msg_iovlen = 1,
+                             .msg_control = control,
+                             .msg_controllen = sizeof(control)};
+    *file = -1;
+    const ssize_t got = recvmsg(socket, &message, MSG_DONTWAIT | MSG_CMSG_CLOEXEC);
+    const struct cmsghdr *head = got > 0 ? CMSG_FIRSTHDR(&message) : NULL;
+    if (head != NULL && head->cmsg_level == SOL_SOCKET && head->cmsg_type == SCM_RIGHTS &&
+        head->cmsg_len == CMSG_LEN(sizeof(int))) {
+        memcpy(file, CMSG_DATA(head), sizeof(*file));
+    }
+    return got;
+}
+
+/* Reading or writing any other kind of file could block, or harm one of the user's. */
+bool sj_memory_file_is(int file)
+{
+    return file >= 0 && fcntl(file, F_GET_SEALS) >= 0;
+}
+
+bool sj_memory_file_read(int file, uint8_t *bytes, size_t size)
+{
+    for (size_t at = 0; at < size;) {
+        const ssize_t got = pread(file, bytes + at, size - at, (off_t)at);
+        if (got <= 0) {
+            return false;
+        }
+        at += (size_t)got;
+    }
+    return true;
+}
+
+bool sj_memory_file_write(int file, const uint8_t *bytes, size_t size)
+{
+    for (size_t at = 0; at < size;) {
+        const ssize_t put = pwrite(file, bytes + at, size - at, (off_t)at);
+        if (put <= 0) {
+            return false;
+        }
+        at += (size_t)put;
+    }
+    return true;
+}
