@@ -17,7 +17,7 @@
 #include <sys/file.h>
 #include <unistd.h>
 
-enum { DEFAULT_WAIT_MS = 10000 };
+enum { DEFAULT_WAIT_MS = 10000, FILE_WAIT_MS = 60000, NOT_GIVEN = -1 };
 
 typedef struct flush_totals {
     unsigned delivered;
@@ -26,8 +26,24 @@ typedef struct flush_totals {
     unsigned salvaged;
 } flush_totals;
 
+/* drain_moving waits as long as frames are taken, and `wait_ms` for the next one: a database may be
+ * locked or its disk full for ever. */
+static sj_status drain_moving(sj_uplink *uplink, int64_t wait_ms)
+{
+    sj_uplink_status before = {0};
+    for (;;) {
+        sj_uplink_status now;
+        const sj_status status = sj_uplink_drain(uplink, wait_ms);
+        sj_uplink_get_status(uplink, &now);
+        if (status != SJ_ETIMEDOUT || now.acknowledged_frames == before.acknowledged_frames) {
+            return status;
+        }
+        before = now;
+    }
+}
+
 /* send_spool delivers one spool and deletes it. SJ_ETIMEDOUT, SJ_EPERM: it is kept. */
-static sj_status send_spool(const char *directory, const char *url, int64_t wait_ms,
+static sj_status send_spool(const char *directory, const char *url, bool is_file, int64_t wait_ms,
                             sj_error *error)
 {
     const sj_spool_options options = {.directory = directory};
@@ -53,7 +69,7 @@ static sj_status send_spool(const char *directory, const char *url, int64_t wait
     free(hello);
     if (status == SJ_OK) {
         sj_uplink_status reported;
-        status = sj_uplink_drain(uplink, wait_ms);
+        status = is_file ? drain_moving(uplink, wait_ms) : sj_uplink_drain(uplink, wait_ms);
         sj_uplink_get_status(uplink, &reported);
         sj_uplink_stop(uplink);
         if (status != SJ_OK) {
@@ -74,10 +90,12 @@ static sj_status deliver_spool(const char *directory, const char *destination, i
     static const char file_prefix[] = "file ";
     sj_embedded *embedded = NULL;
     if (strncmp(destination, file_prefix, sizeof(file_prefix) - 1) != 0) {
-        return send_spool(directory, destination, wait_ms, error);
+        return send_spool(directory, destination, false,
+                          wait_ms != NOT_GIVEN ? wait_ms : DEFAULT_WAIT_MS, error);
     }
     SJ_TRY(sj_embedded_start(destination + sizeof(file_prefix) - 1, &embedded, error));
-    const sj_status status = send_spool(directory, sj_embedded_url(embedded), -1, error);
+    const sj_status status = send_spool(directory, sj_embedded_url(embedded), true,
+                                        wait_ms != NOT_GIVEN ? wait_ms : FILE_WAIT_MS, error);
     sj_embedded_stop(embedded, false);
     return status;
 }
@@ -148,7 +166,7 @@ typedef struct flush_options {
 
 static int run_flush(int argc, char **argv)
 {
-    flush_options options = {.wait_ms = DEFAULT_WAIT_MS};
+    flush_options options = {.wait_ms = NOT_GIVEN};
     char usual[PATH_MAX];
     sj_error error = {0};
     int first = 0;
@@ -184,7 +202,8 @@ static const sj_option flush_table[] = {{.name = "spool",
                                          .offset = offsetof(flush_options, wait_ms),
                                          .least = 0,
                                          .most = 86400 * 1000,
-                                         .help = "wait so long for each session (default 10s)"},
+                                         .help = "wait so long for each session (default 10s), or, for a\n"
+                                                 "database, for its next answer (default 1m)"},
                                         {0}};
 
 const sj_command sj_command_flush = {

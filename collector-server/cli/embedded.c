@@ -4,6 +4,7 @@
 #include "collector-server/store/page_size.h"
 #include "collector-server/store/store.h"
 
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <unistd.h>
@@ -18,12 +19,15 @@ struct sj_embedded {
 
 sj_status sj_embedded_start(const char *path, sj_embedded **embedded, sj_error *error)
 {
+    static atomic_uint number;
     sj_embedded *made = calloc(1, sizeof(*made));
     if (made == NULL) {
         return sj_fail(error, SJ_ENOMEM, "out of memory");
     }
     snprintf(made->path, sizeof(made->path), "%s", path);
-    snprintf(made->url, sizeof(made->url), "inproc://sojourn-%d", (int)getpid());
+    /* A name of its own: the one before may be closed a moment later than it seems. */
+    snprintf(made->url, sizeof(made->url), "inproc://sojourn-%d-%u", (int)getpid(),
+             atomic_fetch_add(&number, 1));
     made->created = access(path, F_OK) != 0;
     const sj_sink_options store = {
         .path = made->path, .create = true, .aggregates_delay_ms = SJ_AGGREGATES_DELAY_MS};

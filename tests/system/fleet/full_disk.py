@@ -100,6 +100,8 @@ def test_wait_ends(sojourn):
         recorder.send_signal(signal.SIGTERM)
         recorder.wait(60)
         check("spool" in read(told), f"where the session is kept: {read(told)}")
+        done = sojourn.run(["flush", "--wait", "1s"], capture_output=True, timeout=60)
+        check(done.returncode == 1, f"flush with the disk full: {done}")
         os.unlink(filler)
         sojourn.run(["flush"], capture_output=True, timeout=60)
         arrived(sojourn, database, 1)
