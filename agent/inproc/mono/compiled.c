@@ -148,7 +148,7 @@ static void plan_methods(found_methods *found)
         const sj_link_code_function *last = &found->functions[found->count - 1];
         const sj_link_code code = {.count = found->count, .file_bytes = (uint32_t)size};
         sj_mono_plan_code((int)file, &code, found->functions[0].address,
-                             last->address + last->bytes, found->marks);
+                          last->address + last->bytes, found->marks);
     }
     (void)sj_sys_close((int)file);
     for (uint32_t i = 0; i < found->count; i++) {

@@ -59,9 +59,9 @@ typedef struct sj_mono_counters {
  * is no runtime; SJ_ENOMEM. One thread at a time. */
 SJ_MUST_CHECK sj_status sj_mono_start(const sj_mono_registrar *registrar, bool is_attached);
 
-/* sj_mono_plan_compiled has hooks prepared of all methods that the runtime of an attached process has
- * compiled without calls of ours; once, after sj_mono_start. False: the calling thread is none of
- * the runtime's, so that nothing was done. */
+/* sj_mono_plan_compiled has hooks prepared of all methods that the runtime of an attached process
+ * has compiled without calls of ours; once, after sj_mono_start. False: the calling thread is none
+ * of the runtime's, so that nothing was done. */
 bool sj_mono_plan_compiled(void);
 
 /* sj_mono_stop makes the runtime call nothing of ours any more. Calls under way may still be in
