@@ -31,7 +31,7 @@
 #include <ucontext.h>
 #include <unistd.h>
 
-enum { TRAP_FLAG = 0x100, HEAD_BYTES = 16, DEEP = 9000, LIFETIME_S = 240 };
+enum { TRAP_FLAG = 0x100, HEAD_BYTES = 16, DEEP = 9000, LIFETIME_S = 900 };
 
 typedef enum step_goal { GOAL_NONE, GOAL_CALL, GOAL_ENTRY } step_goal;
 

@@ -1,8 +1,8 @@
 /* A program to attach to whose open calls are known: main -> open_outer -> open_middle ->
  * open_loop, which calls open_leaf until its input ends, forks and loads a library on demand, and
  * then returns through all of them. Orders: f a child that ends at once, k one that works until
- * this process ends, r the same by a bare system call, l the library. A second thread is in
- * open_waiter all the time and calls nothing. */
+ * this process ends, r the same by a bare system call, l the library, n nothing. A second thread is
+ * in open_waiter all the time and calls nothing. */
 #include <dlfcn.h>
 #include <poll.h>
 #include <pthread.h>

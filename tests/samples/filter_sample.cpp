@@ -1,5 +1,6 @@
 // A program of two source files, namespaces and named threads, whose calls are known.
 #include <pthread.h>
+#include <unistd.h>
 
 #include <cstdio>
 #include <ctime>
@@ -44,22 +45,31 @@ __attribute__((noinline)) void wait(int milliseconds)
 }
 } // namespace bank
 
+static pthread_barrier_t barrier;
+
 static void *run(void *name)
 {
     pthread_setname_np(pthread_self(), static_cast<const char *>(name));
     shop::fill(100);
-    bank::wait(300); // long enough that whoever records has seen the name
+    pthread_barrier_wait(&barrier);
+    bank::wait(20);
     return nullptr;
 }
 
-int main()
+// `hold`: the threads wait, with their names, until the input ends.
+int main(int argc, char **)
 {
+    char byte;
+    pthread_barrier_init(&barrier, nullptr, 4);
     const char *names[] = {"net-reader", "net-writer", "painter"};
     volatile int sum = shop::fill(1000) + part_local_calls(50);
     pthread_t threads[3];
     for (int i = 0; i < 3; i++) {
         pthread_create(&threads[i], nullptr, run, const_cast<char *>(names[i]));
     }
+    while (argc > 1 && read(STDIN_FILENO, &byte, 1) > 0) {
+    }
+    pthread_barrier_wait(&barrier);
     for (int i = 0; i < 3; i++) {
         pthread_join(threads[i], nullptr);
     }

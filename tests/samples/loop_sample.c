@@ -1,15 +1,15 @@
-/* An event loop with two slow turns, which waits for as many milliseconds in the end as it is told,
- * and a thread that sleeps in known functions until the program ends. */
+/* An event loop with two slow turns, and a thread that sleeps in known functions until the program
+ * ends. `wait`: in the end the loop waits until the input ends. */
 #include <poll.h>
 #include <pthread.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <sys/epoll.h>
 #include <time.h>
+#include <unistd.h>
 
 void loop_rest(int milliseconds);
 void loop_turn(int milliseconds);
-void loop_run(int epoll, int last_ms);
+void loop_run(int epoll, int waits);
 void sleeper_inner(void);
 void sleeper_outer(void);
 
@@ -30,7 +30,7 @@ __attribute__((noinline)) void loop_turn(int milliseconds)
 }
 
 /* Waiting for long is no slow turn. */
-__attribute__((noinline)) void loop_run(int epoll, int last_ms)
+__attribute__((noinline)) void loop_run(int epoll, int waits)
 {
     struct epoll_event event;
     for (int i = 0; i < TURNS; i++) {
@@ -42,7 +42,9 @@ __attribute__((noinline)) void loop_run(int epoll, int last_ms)
         }
         loop_turn(i == 4 || i == 7 ? SLOW_MS : 0);
     }
-    poll(NULL, 0, last_ms);
+    char byte;
+    while (waits && read(STDIN_FILENO, &byte, 1) > 0) {
+    }
     __asm__ volatile("");
 }
 
@@ -67,10 +69,11 @@ static void *run_sleeper(void *argument)
 
 int main(int argc, char **argv)
 {
+    (void)argv;
     pthread_t sleeper;
     const int epoll = epoll_create1(0);
     pthread_create(&sleeper, NULL, run_sleeper, NULL);
-    loop_run(epoll, argc > 1 ? atoi(argv[1]) : 0);
+    loop_run(epoll, argc > 1);
     puts("done");
     return 0;
 }

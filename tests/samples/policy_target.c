@@ -1,7 +1,7 @@
 /* A program whose policy is changed while it works: three threads and a forked child call a chain
  * of functions, policy_round -> policy_outer -> policy_middle -> policy_inner, and one thread calls
- * policy_wait, which takes 20 ms. Each counts its own calls. It works until its input ends, and
- * tells what it counted. */
+ * policy_wait, which takes 20 ms. Each counts its own calls. For each byte of input it prints how
+ * many turns each of them has done at least; when its input ends, it ends and prints its counts. */
 #include <pthread.h>
 #include <stdatomic.h>
 #include <stdbool.h>
@@ -12,12 +12,13 @@
 #include <time.h>
 #include <unistd.h>
 
-enum { WORKERS = 2, ROUNDS_AT_ONCE = 20, FUNCTIONS = 5 };
+enum { WORKERS = 2, ACTORS = WORKERS + 2, ROUNDS_AT_ONCE = 20, FUNCTIONS = 5 };
 
 typedef struct shared_state {
     atomic_bool stop;
     atomic_ulong calls[FUNCTIONS]; /* round, outer, middle, inner, wait */
     atomic_ulong mistakes;
+    atomic_ulong turns[ACTORS]; /* workers, the thread that waits, the child */
 } shared_state;
 
 static shared_state *shared;
@@ -63,10 +64,9 @@ __attribute__((noinline)) unsigned long policy_wait(void)
     return policy_outer(7);
 }
 
-static void *work(void *argument)
+static void *work(void *turns)
 {
     const unsigned long expected = policy_round(5);
-    (void)argument;
     while (!atomic_load(&shared->stop)) {
         for (int i = 0; i < ROUNDS_AT_ONCE; i++) {
             if (policy_round(5) != expected) {
@@ -74,17 +74,29 @@ static void *work(void *argument)
             }
         }
         pause_ns(1000 * 1000);
+        atomic_fetch_add((atomic_ulong *)turns, 1);
     }
     return NULL;
 }
 
-static void *wait_for_long(void *argument)
+static void *wait_for_long(void *turns)
 {
-    (void)argument;
     while (!atomic_load(&shared->stop)) {
         (void)policy_wait();
+        atomic_fetch_add((atomic_ulong *)turns, 1);
     }
     return NULL;
+}
+
+static void print_turns(void)
+{
+    unsigned long least = atomic_load(&shared->turns[0]);
+    for (int i = 1; i < ACTORS; i++) {
+        const unsigned long turns = atomic_load(&shared->turns[i]);
+        least = turns < least ? turns : least;
+    }
+    printf("%lu\n", least);
+    fflush(stdout);
 }
 
 int main(void)
@@ -99,16 +111,17 @@ int main(void)
     }
     const pid_t child = fork();
     if (child == 0) {
-        (void)work(NULL);
+        (void)work(&shared->turns[WORKERS + 1]);
         _exit(0);
     }
     for (int i = 0; i < WORKERS; i++) {
-        pthread_create(&threads[i], NULL, work, NULL);
+        pthread_create(&threads[i], NULL, work, &shared->turns[i]);
     }
-    pthread_create(&threads[WORKERS], NULL, wait_for_long, NULL);
+    pthread_create(&threads[WORKERS], NULL, wait_for_long, &shared->turns[WORKERS]);
     puts("ready");
     fflush(stdout);
     while (read(STDIN_FILENO, &byte, 1) > 0) {
+        print_turns();
     }
     atomic_store(&shared->stop, true);
     for (int i = 0; i < WORKERS + 1; i++) {

@@ -1,5 +1,5 @@
 """A process ends, crashes, loses its first thread or executes another program at any moment of an
-attach; two attach at once; whoever lacks a right attaches. Each is told in a clear sentence, and the
+attach; two attach at once; a user without the right attaches. Each gets one clear sentence, and the
 process does what it does without Sojourn."""
 import os
 import random
@@ -10,7 +10,7 @@ import time
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "support"))
 from attaching import Target, attach, check_same, code_bytes, copy_for_everybody, look
-from sojourn_testing import check, main
+from sojourn_testing import PATIENCE_S, check, main, wait_for
 
 # How each fate ends when nobody attaches.
 FATES = {"exit": (7, ""), "crash": (-signal.SIGSEGV, ""), "exec": (5, "another program\n"),
@@ -24,8 +24,8 @@ def meet_fate(sojourn, sample, fate, microseconds):
     process = subprocess.Popen([sample, fate, str(microseconds)], stdout=subprocess.PIPE, text=True)
     check(process.stdout.readline() == "ready\n", "the sample did not start")
     database = sojourn.path("fate.db")
-    done, summary = attach(sojourn, process.pid, database, ["--for", "5s"], timeout=60)
-    output, _ = process.communicate(timeout=60)
+    done, summary = attach(sojourn, process.pid, database, ["--for", "10m"], timeout=2 * PATIENCE_S)
+    output, _ = process.communicate(timeout=PATIENCE_S)
     what = f"{fate} after {microseconds} us"
     check((process.returncode, output) == FATES[fate],
           f"{what}: the process ended with {process.returncode}, {output!r}")
@@ -34,8 +34,8 @@ def meet_fate(sojourn, sample, fate, microseconds):
               f"{what}: {done}")
         return "refused"
     check(done.returncode == 0, f"{what}: {done}")
-    # The other program calls nothing: whoever saw calls was attached to the first one. (One that was
-    # attached to in its last moment may have seen none.)
+    # The other program calls nothing: a recorder that saw calls was attached to the first one. (One
+    # that attached in its last moment may have seen none.)
     check(not summary["replaced"] or fate == "exec", f"{what}: {summary}")
     made = summary["calls"] - summary["open_calls"]
     check(summary["replaced"] or fate != "exec" or made == 0, f"{what}: {summary}")
@@ -63,30 +63,28 @@ def leave(sojourn, pid):
 
 
 def test_two_at_once(sojourn, target, rounds):
-    """One records until it is told to leave, the other is refused, however late it comes."""
+    """One records until it is detached, the other is refused, however late it comes."""
     for i in range(rounds):
         both = [subprocess.Popen(
             [sojourn.program, "attach", "--quiet", "-o", sojourn.path(f"two{n}.db"),
              str(target.pid)], env=sojourn.environment, stderr=subprocess.PIPE, text=True)
             for n in range(2)]
-        deadline = time.monotonic() + 60
-        while all(process.poll() is None for process in both):
-            check(time.monotonic() < deadline, f"round {i}: both attach and none is refused")
-            time.sleep(0.01)
-        while not leave(sojourn, target.pid) and any(process.poll() is None for process in both):
-            check(time.monotonic() < deadline, f"round {i}: the one that attached is not left")
-        told = [process.communicate(timeout=60)[1] for process in both]
+        wait_for(f"round {i}: one of two is refused",
+                 lambda: any(process.poll() is not None for process in both))
+        wait_for(f"round {i}: the one that attached is left",
+                 lambda: leave(sojourn, target.pid) or all(process.poll() is not None for process in both))
+        errors = [process.communicate(timeout=PATIENCE_S)[1] for process in both]
         codes = [process.returncode for process in both]
-        check(sorted(codes) == [0, 1], f"round {i}: {codes}, {told}")
-        check("already" in told[codes.index(1)] and str(target.pid) in told[codes.index(1)],
-              f"round {i}: {told}")
+        check(sorted(codes) == [0, 1], f"round {i}: {codes}, {errors}")
+        check("already" in errors[codes.index(1)] and str(target.pid) in errors[codes.index(1)],
+              f"round {i}: {errors}")
 
 
 def run_as(sojourn, words, pid, program=None):
     """Attaches under another tool; what it said and how it ended."""
     return subprocess.run([*words, program or sojourn.program, "attach", "--quiet", "--for", "100ms", "-o",
                            sojourn.path("other.db"), str(pid)], capture_output=True, text=True,
-                          env=sojourn.environment, timeout=60, check=False)
+                          env=sojourn.environment, timeout=PATIENCE_S, check=False)
 
 
 def test_rights(sojourn, target):

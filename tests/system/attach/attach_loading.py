@@ -5,7 +5,8 @@ import subprocess
 import sys
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "support"))
-from sojourn_testing import check, main
+from attaching import attach_until
+from sojourn_testing import PATIENCE_S, check, main
 
 
 def test(sojourn, arguments):
@@ -16,12 +17,8 @@ def test(sojourn, arguments):
     check(process.stdout.readline() == "loading\n", "the sample did not start")
     for number in range(5):
         database = sojourn.path(f"{number}.db")
-        done = sojourn.run(["attach", "-q", "--for", "300ms", "-o", database, str(process.pid)],
-                           capture_output=True, text=True)
-        check(done.returncode == 0, f"attach {number}: {done.returncode}, {done.stderr!r}")
-        calls = sojourn.sql(database, "SELECT stored_calls FROM sessions")[0]["stored_calls"]
-        check(calls > 0, f"attach {number} recorded nothing")
-    output, _ = process.communicate("\n", timeout=120)
+        attach_until(sojourn, process.pid, database, lambda summary: summary["calls"] > 0)
+    output, _ = process.communicate("\n", timeout=PATIENCE_S)
     check((process.returncode, output) == (0, "fine\n"),
           f"the program ended with {process.returncode}, {output!r}")
 

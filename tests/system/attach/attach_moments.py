@@ -9,11 +9,10 @@ import os
 import re
 import signal
 import sys
-import time
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "support"))
 from attaching import Target, attach, check_same, code_bytes, look, mapped_bytes, start_attach
-from sojourn_testing import check, main
+from sojourn_testing import PATIENCE_S, check, children, main, wait_for
 
 
 class Moment:
@@ -58,7 +57,7 @@ class Moment:
     def leave(self):
         """Returns the bytes that stay, the agent's file first: all of it, or nothing."""
         done = self.sojourn.run(["detach", str(self.target.pid)], capture_output=True, text=True)
-        check(done.returncode == 0 and self.recorder.wait(60) == 0,
+        check(done.returncode == 0 and self.recorder.wait(PATIENCE_S) == 0,
               f"detach: {done} {self.recorder.stderr.read()}")
         with open(self.summary, encoding="utf-8") as file:
             told = json.load(file)
@@ -174,11 +173,11 @@ def test_late_constructor(sojourn, sample, delay):
 
 def stop(recorder):
     """As two Ctrl-C do: the program lives on."""
-    deadline = time.monotonic() + 60
-    while recorder.poll() is None:
-        check(time.monotonic() < deadline, "the recorder does not end")
+    def interrupted():
         recorder.send_signal(signal.SIGINT)
-        time.sleep(0.2)
+        return recorder.poll() is not None
+
+    wait_for("the recorder ends", interrupted)
 
 
 def test_initialisation(sojourn, sample):
@@ -192,8 +191,7 @@ def test_initialisation(sojourn, sample):
         program = Target(command, env=sojourn.environment)
         try:
             program.ready()
-            with open(f"/proc/{program.pid}/task/{program.pid}/children", encoding="utf-8") as file:
-                pid = int(file.read().split()[0])
+            pid = children(program.pid)[0]
             program.process.stdin.write("w")
             program.process.stdin.flush()
             line = program.process.stdout.readline()

@@ -6,12 +6,11 @@ import os
 import re
 import subprocess
 import sys
-import time
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "support"))
-from attaching import Target, check_same, code_bytes, look
+from attaching import Target, check_same, code_bytes, look, wait_until_recorded
 from callgrind import count_by_name
-from sojourn_testing import check, check_accounts, main
+from sojourn_testing import PATIENCE_S, check, check_accounts, main
 
 SCRIPT = """
 local function fibonacci(n) if n < 2 then return n end return fibonacci(n - 1) + fibonacci(n - 2) end
@@ -46,10 +45,10 @@ def build(sojourn, source):
         subprocess.run(["gcc", *option, f"-Wl,-Map={linker_map}", "-o", program, *parts,
                         "-lm", "-ldl"], check=True, timeout=600)
         variants.append((linker, program + "-stripped", linker_map))
-        subprocess.run(["strip", "-o", program + "-stripped", program], check=True, timeout=60)
+        subprocess.run(["strip", "-o", program + "-stripped", program], check=True, timeout=PATIENCE_S)
     symbols = sojourn.path("nm.map")
     with open(symbols, "w", encoding="utf-8") as file:
-        subprocess.run(["nm", "-S", sojourn.path("lua-ld")], stdout=file, check=True, timeout=60)
+        subprocess.run(["nm", "-S", sojourn.path("lua-ld")], stdout=file, check=True, timeout=PATIENCE_S)
     return variants + [("nm", variants[0][1], symbols)], sojourn.path("lua-ld")
 
 
@@ -77,8 +76,7 @@ def read_report(output):
 
 
 def one_map(sojourn, name, program, linker_map, script, expected):
-    """Only the first takes the time that it is given: the others are ended when lua has answered."""
-    window = ["--for", "3s"] if name == "ld" else []
+    """Ended when lua has answered."""
     target = Target([program, script]).ready()
     target.process.stdin.write("line\n")
     target.process.stdin.flush()
@@ -86,16 +84,15 @@ def one_map(sojourn, name, program, linker_map, script, expected):
     before, code = look(target.pid), code_bytes(target.pid)
     database = sojourn.path(f"{name}.db")
     recorder = subprocess.Popen(
-        [sojourn.program, "attach", str(target.pid), "--profile", *window, "--map", linker_map,
-         "-o", database], env=sojourn.environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+        [sojourn.program, "attach", str(target.pid), "--profile", "--map", linker_map, "-o",
+         database], env=sojourn.environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
         text=True)
     wait_until_recorded(sojourn, target.pid, recorder)
     target.process.stdin.write("line\n")
     target.process.stdin.flush()
     check(target.process.stdout.readline() == answer, f"{name}: another answer while profiled")
-    if not window:
-        sojourn.run(["detach", str(target.pid)], check=True, stdout=subprocess.DEVNULL)
-    output, told = recorder.communicate(timeout=60)
+    sojourn.run(["detach", str(target.pid)], check=True, stdout=subprocess.DEVNULL)
+    output, told = recorder.communicate(timeout=PATIENCE_S)
     check(recorder.returncode == 0, f"{name}: {told}")
     check_same(before, look(target.pid), code, code_bytes(target.pid), f"after {name}")
     check(target.finish() == (0, ""), f"{name}: lua ended otherwise")
@@ -112,16 +109,6 @@ def one_map(sojourn, name, program, linker_map, script, expected):
     check(row == {"mode": "profile", "stored_blocks": 0}, f"{name}: not a profile: {row}")
     print(f"{name}: {len(found)} functions, {sum(found.values())} calls, equal to callgrind's")
     return set(found)
-
-
-def wait_until_recorded(sojourn, pid, recorder):
-    deadline = time.monotonic() + 30
-    while time.monotonic() < deadline and recorder.poll() is None:
-        listed = sojourn.run(["ps", "--recorded"], capture_output=True, text=True).stdout
-        if re.search(rf"^ *{pid} .*recorded: ", listed, re.M):
-            return
-        time.sleep(0.05)
-    check(False, f"attaching took too long: {recorder.communicate()}")
 
 
 def test(sojourn, arguments):

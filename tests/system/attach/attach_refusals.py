@@ -4,12 +4,11 @@ import signal
 import struct
 import subprocess
 import sys
-import time
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "support"))
 from attaching import (Target, attach, check_same, code_bytes, copy_for_everybody, look,
                        mappings, start_attach)
-from sojourn_testing import check, main
+from sojourn_testing import PATIENCE_S, check, children, main, wait_for
 
 
 def refused(sojourn, pid, words):
@@ -25,16 +24,10 @@ def state(pid):
         return next(line.split()[1] for line in file if line.startswith("State:"))
 
 
-def children(pid):
-    with open(f"/proc/{pid}/task/{pid}/children", encoding="utf-8") as file:
-        return [int(child) for child in file.read().split()]
-
-
 def refuse_untouched(sojourn, pid, words):
-    before, code = None, None
-    while before != look(pid):  # it may still be starting
-        before, code = look(pid), code_bytes(pid)
-        time.sleep(0.5)
+    # It may still be starting.
+    wait_for(f"process {pid} waits", lambda: state(pid) == "S" and look(pid) == look(pid))
+    before, code = look(pid), code_bytes(pid)
     refused(sojourn, pid, words)
     check_same(before, look(pid), code, code_bytes(pid), f"in {pid} after a refusal")
 
@@ -53,21 +46,15 @@ def test_foreign_program(sojourn):
     try:
         other = subprocess.Popen([path])
     except OSError as error:
-        print(f"no program for i386 runs here ({error}); agent.control.attach_check has its sentence")
+        print(f"no program for i386 runs here ({error}); the unit test agent.attach.attach_check has its sentence")
         return
-    wait_for_state(other.pid, "S")
     refuse_untouched(sojourn, other.pid, ["another machine"])
     other.kill()
     other.wait()
 
 
 def wait_for_state(pid, wanted):
-    deadline = time.monotonic() + 60
-    while time.monotonic() < deadline:
-        if state(pid) == wanted:
-            return
-        time.sleep(0.02)
-    check(False, f"{pid} is in state {state(pid)}, not {wanted}")
+    wait_for(lambda: f"{pid} is in state {state(pid)}, not {wanted}", lambda: state(pid) == wanted)
 
 
 STATE_MAGIC = 0x45544154534a53
@@ -91,7 +78,7 @@ def set_version(pid, version):
 
 
 def test_other_version(sojourn, sample):
-    """What an agent of another version has left is neither touched nor taken for nothing."""
+    """What an agent of another version has left is neither touched nor overlooked."""
     target = Target([sample]).ready()
     before, code = look(target.pid), code_bytes(target.pid)
     recorder = start_attach(sojourn, target.pid, sojourn.path("version.db"))
@@ -144,7 +131,7 @@ def test(sojourn, arguments):
                                 stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
     wait_for_state(target.pid, "t")
     refused(sojourn, target.pid, [f"process {debugger.pid} (gdb)"])
-    debugger.communicate(b"detach\nquit\n", timeout=60)
+    debugger.communicate(b"detach\nquit\n", timeout=PATIENCE_S)
     check_same(before, look(target.pid), code, code_bytes(target.pid), "after refusals")
 
     first = start_attach(sojourn, target.pid, sojourn.path("first.db"))
@@ -152,13 +139,13 @@ def test(sojourn, arguments):
                                   f"sojourn detach {target.pid}"])
     done = sojourn.run(["detach", str(target.pid)], capture_output=True, text=True)
     check(done.returncode == 0 and "is left" in done.stdout, f"detach: {done}")
-    check(first.wait(30) == 0, f"the first recorder: {first.communicate()}")
+    check(first.wait(PATIENCE_S) == 0, f"the first recorder: {first.communicate()}")
     check_same(before, look(target.pid), code, code_bytes(target.pid), "after detach")
     done = sojourn.run(["detach", str(target.pid)], capture_output=True, text=True)
     check(done.returncode == 0 and "not recorded" in done.stdout, f"detach twice: {done}")
 
     done = subprocess.run(["gdb", "-q", "-nx", "-batch", "-p", str(target.pid), "-ex",
-                           "thread apply all bt 3"], capture_output=True, text=True, timeout=60)
+                           "thread apply all bt 3"], capture_output=True, text=True, timeout=PATIENCE_S)
     check("target_" in done.stdout, f"gdb after detach: {done.stdout[-600:]}")
     code, output = target.finish()
     check(code == 0 and "mistakes 0" in output, f"the target: {code}, {output}")
@@ -176,7 +163,7 @@ def test(sojourn, arguments):
     # Waits for a debugger at its socket, and runs.
     other = subprocess.Popen(["qemu-aarch64", "-g", sojourn.path("gdb"), "-L",
                               "/usr/aarch64-linux-gnu", emulated])
-    wait_for_state(other.pid, "S")
+    wait_for("the emulator listens", lambda: os.path.exists(sojourn.path("gdb")))
     refuse_untouched(sojourn, other.pid, ["is an emulator", "sojourn record"])
     other.kill()
     other.wait()
@@ -185,16 +172,14 @@ def test(sojourn, arguments):
                              stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
     check(other.stdout.readline() == "ready\n", "the namespaced target did not start")
     first = children(other.pid)[0]
-    wait_for_state(first, "S")
     refuse_untouched(sojourn, first, ["first one of another PID namespace", "sojourn record"])
     refuse_untouched(sojourn, children(first)[0], ["another PID namespace", "nsenter -t"])
-    output, _ = other.communicate(timeout=30)
+    output, _ = other.communicate(timeout=PATIENCE_S)
     check("mistakes 0" in output, f"the namespaced target: {output}")
     test_foreign_program(sojourn)
     test_other_version(sojourn, sample)
 
-    other = subprocess.Popen(["sleep", "60"])
-    time.sleep(0.2)
+    other = subprocess.Popen(["sleep", "600"])
     os.chmod(sojourn.folder, 0o755)
     done = subprocess.run(["setpriv", "--reuid=65534", "--clear-groups",
                            copy_for_everybody(sojourn), "attach",
@@ -214,7 +199,7 @@ libc = ctypes.CDLL(None)
 libc.prctl(38, 1, 0, 0, 0)
 assert libc.prctl(22, 2, ctypes.byref(Filter(1, ctypes.addressof(program))), 0, 0) == 0
 print("ready", flush=True)
-time.sleep(60)
+time.sleep(600)
 """
 
 main(test)

@@ -4,16 +4,10 @@ import json
 import os
 import subprocess
 import sys
-import time
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "support"))
 from attaching import Target, check_same, code_bytes, look, start_attach
-from sojourn_testing import check, check_accounts, main
-
-
-def children(pid):
-    with open(f"/proc/{pid}/task/{pid}/children", encoding="utf-8") as file:
-        return [int(child) for child in file.read().split()]
+from sojourn_testing import PATIENCE_S, check, check_accounts, children, main, wait_for
 
 
 def order(target, letter):
@@ -24,14 +18,11 @@ def order(target, letter):
 
 def check_alive(pid):
     """It works and sleeps as it did: no thread of it waits for the loader."""
-    deadline = time.monotonic() + 60
-    while True:
+    def is_out_of_futex():
         with open(f"/proc/{pid}/syscall", encoding="ascii") as file:
-            call = file.read().split()[0]
-        if call != "202":  # futex
-            return
-        check(time.monotonic() < deadline, f"{pid} hangs")
-        time.sleep(0.1)
+            return file.read().split()[0] != "202"
+
+    wait_for(f"{pid} goes on", is_out_of_futex)
 
 
 def test_forks_at_every_moment(sojourn, sample, rounds):
@@ -118,11 +109,11 @@ def test(sojourn, arguments):
     before, code = look(target.pid), code_bytes(target.pid)
     database = sojourn.path("run.db")
     recorder = start_attach(sojourn, target.pid, database)
-    for letter in "fllf":
+    # Before each order, it calls open_leaf a hundred times.
+    for letter in "fllf" + 30 * "n":
         order(target, letter)
-    time.sleep(0.3)
     done = sojourn.run(["detach", str(target.pid)], capture_output=True, text=True)
-    check(done.returncode == 0 and recorder.wait(30) == 0, f"detach: {done}")
+    check(done.returncode == 0 and recorder.wait(PATIENCE_S) == 0, f"detach: {done}")
     check_same(before, look(target.pid), code, code_bytes(target.pid), "after detach")
 
     rows = sojourn.sql(database, "SELECT name, count(*) AS calls FROM calls JOIN functions "

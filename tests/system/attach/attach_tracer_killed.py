@@ -8,8 +8,8 @@ import sys
 import time
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "support"))
-from attaching import Target, attach, check_same, code_bytes, look
-from sojourn_testing import check, main
+from attaching import Target, attach, attach_until, check_same, code_bytes, look
+from sojourn_testing import PATIENCE_S, check, main, wait_for
 
 
 STEPS = ("ptrace", "pwrite64")
@@ -21,7 +21,7 @@ def attach_traced(sojourn, pid, options, log):
         ["strace", "-ff", "-qq", "-e", "signal=none", "-e", "trace=ptrace,pwrite64", "-o", log,
          *options, sojourn.program, "attach", "--quiet", "--for", "10ms", "--collector",
          "tcp://127.0.0.1:9", "--wait", "0", str(pid)],
-        env=sojourn.environment, capture_output=True, text=True, timeout=120)
+        env=sojourn.environment, capture_output=True, text=True, timeout=PATIENCE_S)
 
 
 def count_steps(sojourn, pid):
@@ -64,11 +64,7 @@ def kill_at_steps(sojourn, target, chance, before, code):
 
 def check_goes_on(target, when):
     work = target.work()
-    # A thread whose ring is full waits for a recorder once, 100 ms at most, then drops.
-    deadline = time.monotonic() + 2
-    while target.work() == work:
-        check(time.monotonic() < deadline, f"{when}: the target does not go on")
-        time.sleep(0.01)
+    wait_for(f"{when}: the target goes on", lambda: target.work() != work)
 
 
 def test(sojourn, arguments):
@@ -101,8 +97,7 @@ def test(sojourn, arguments):
         check_same(before, look(target.pid), code, code_bytes(target.pid), f"in round {i}")
     check(left_something > rounds // 10, f"only {left_something} of {i + 1} kills hit anything")
     kill_at_steps(sojourn, target, chance, before, code)
-    done, summary = attach(sojourn, target.pid, sojourn.path("last.db"), ["--for", "100ms"])
-    check(done.returncode == 0 and summary["calls"] > 1000, f"attach afterwards: {done}")
+    attach_until(sojourn, target.pid, sojourn.path("last.db"), lambda summary: summary["calls"] > 1000)
     code, output = target.finish()
     check(code == 0 and "mistakes 0, work 1, ticks 1" in output, f"the target: {code}, {output}")
     print(f"{rounds} rounds, {left_something} of them left something to clean up")

@@ -7,28 +7,28 @@ start_server() {
     "$sojournd" --listen "$url" --database lab.db 2>>server.txt &
     server=$!
     background="$background $server"
-    wait_for 60 test -S collector.ipc
+    wait_for test -S collector.ipc
 }
 
 start_server
 "$sojourn" record -q --collector "$url" --wait 30 -- "$samples/ends" wait >out.txt &
 recorder=$!
 background="$background $recorder"
-wait_for 10 grep -q . out.txt
+wait_for grep -q . out.txt
 stored=0
 # spools_more: whether the spool has grown by what nobody takes
 spools_more() {
     [ "$(du -sb "$XDG_STATE_HOME/sojourn/spool" | cut -f 1)" -gt "$1" ]
 }
 for round in 1 2 3; do
-    wait_for 60 stores lab.db "$stored"
+    wait_for stores lab.db "$stored"
     kill -9 "$server"
     wait "$server" 2>/dev/null
     stored=$(query lab.db "SELECT sum(stored_calls) FROM sessions")
-    wait_for 60 spools_more "$(du -sb "$XDG_STATE_HOME/sojourn/spool" | cut -f 1)"
+    wait_for spools_more "$(du -sb "$XDG_STATE_HOME/sojourn/spool" | cut -f 1)"
     start_server
 done
-wait_for 60 stores lab.db "$stored"
+wait_for stores lab.db "$stored"
 kill "$recorder"
 wait "$recorder"
 equal "exit code of the program" 143 "$?"

@@ -13,10 +13,9 @@ import threading
 import time
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "support"))
-from fleet_testing import free_port, wait_for
-from sojourn_testing import check, check_accounts, main
+from fleet_testing import free_port
+from sojourn_testing import PATIENCE_S, check, check_accounts, main, wait_for
 
-PATIENCE_S = 600  # a limit for a loaded machine: nothing waits for a time
 COUNTS = """SELECT f.name, sum(s.calls) AS calls FROM function_stats s JOIN functions f USING (function_id)
             GROUP BY 1 ORDER BY 1"""
 STEPS = "SELECT coalesce(sum(calls), 0) AS calls FROM function_stats JOIN functions USING (function_id) " \
@@ -40,7 +39,7 @@ class Collector:
         with open(self.log_path, "ab") as log:
             self.process = subprocess.Popen(
                 [program, "--listen", self.url, "--database", self.database], stderr=log)
-        wait_for("the collector listens", lambda: self.listened() > heard, PATIENCE_S)
+        wait_for("the collector listens", lambda: self.listened() > heard)
         return self
 
     def listened(self):
@@ -231,7 +230,7 @@ def forks_join(sojourn, direct):
     direct.run([direct.ends, "fork"], collector.url, code=3)
     done = sojourn.path("done.txt")
     direct.run([direct.sample, "child", done], collector.url)
-    wait_for("the child goes on without its parent", lambda: os.path.exists(done), PATIENCE_S)
+    wait_for("the child goes on without its parent", lambda: os.path.exists(done))
     settle(collector, direct)
     check(collector.one(STEPS.format("ends_step")) == 1050, "steps of parent and child")
     check(collector.one("SELECT count(*) AS n FROM processes WHERE session_id = 1") == 2, "processes")
@@ -260,7 +259,7 @@ def descriptors_are_not_shared(sojourn, direct):
 
 # The thread that refuses ends by itself, some time after the program has begun.
 ENDED_THREADS = """env | grep -c SOJOURN_
-for i in $(seq 100); do
+for i in $(seq 3000); do
     [ "$(ls /proc/$$/task | wc -l)" = 1 ] && break
     sleep 0.1
 done
@@ -317,7 +316,7 @@ def the_collector_may_be_killed(sojourn, direct):
                 rounds += 1
                 check(program.stdout.readline() == f"{1000 * rounds}\n", "it says something else")
             wait_for("calls of this life", lambda: collector.one(
-                "SELECT coalesce(sum(stored_calls), 0) FROM sessions") > stored, PATIENCE_S)
+                "SELECT coalesce(sum(stored_calls), 0) FROM sessions") > stored)
             stored = collector.one("SELECT sum(stored_calls) FROM sessions")
             collector.kill()
             program.stdin.write("go\n")

@@ -12,8 +12,8 @@ import subprocess
 import sys
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "support"))
-from fleet_testing import Device, Collector, enrol, wait_for
-from sojourn_testing import check, main
+from fleet_testing import Device, Collector, enrol
+from sojourn_testing import check, main, wait_for
 
 
 def finished_sessions(collector, count):
@@ -82,7 +82,7 @@ def offline(collector, device, ends):
     wait_for("the recovery", lambda: os.listdir(folder) == [])
     check(device.spool(), "the spool was emptied without a collector")
     collector.start()
-    wait_for("the recovered session", lambda: finished_sessions(collector, 3), 60)
+    wait_for("the recovered session", lambda: finished_sessions(collector, 3))
     row = collector.sql(f"SELECT state, stored_calls FROM sessions WHERE lower(hex(uuid)) = '{session}'")
     check(row[0]["state"] == "lost" and row[0]["stored_calls"] > 100, f"recovered: {row}")
     wait_for("an empty spool", lambda: not device.spool())

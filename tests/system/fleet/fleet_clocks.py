@@ -13,8 +13,8 @@ import sys
 import time
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "support"))
-from fleet_testing import free_port, wait_for
-from sojourn_testing import check, check_accounts, main
+from fleet_testing import free_port
+from sojourn_testing import PATIENCE_S, check, check_accounts, main, wait_for
 
 SHIFT_S = 3600
 
@@ -25,9 +25,9 @@ def record(sojourn, name, url, prefix=(), **environment):
     began = time.time_ns()
     done = subprocess.run(
         [*prefix, sojourn.program, "record", "-q", "--name", name, "--collector", url, "--wait",
-         "60", "--", os.path.join(build, "tests/samples/ends"), "return"],
+         str(PATIENCE_S), "--", os.path.join(build, "tests/samples/ends"), "return"],
         env=dict(sojourn.environment, XDG_STATE_HOME=sojourn.path(name), **environment),
-        capture_output=True, text=True, timeout=100, check=False)
+        capture_output=True, text=True, timeout=PATIENCE_S, check=False)
     check("sojourn:" not in done.stderr, f"{name}: {done.stderr}")
     return began, time.time_ns()
 
@@ -38,7 +38,7 @@ def record_and_set_back(sojourn, name, url, preload, database):
     setting = sojourn.path("set-back.now")
     began = time.time_ns()
     recorder = subprocess.Popen(
-        [sojourn.program, "record", "-q", "--name", name, "--collector", url, "--wait", "60", "--",
+        [sojourn.program, "record", "-q", "--name", name, "--collector", url, "--wait", str(PATIENCE_S), "--",
          os.path.join(build, "tests/samples/ends"), "wait"],
         env=dict(sojourn.environment, XDG_STATE_HOME=sojourn.path(name), LD_PRELOAD=preload,
                  SHIFT_S=str(-SHIFT_S), SHIFT_FILE=setting),
@@ -49,13 +49,13 @@ def record_and_set_back(sojourn, name, url, preload, database):
     with open(setting, "w", encoding="utf-8"):
         pass
     recorder.terminate()
-    recorder.wait(60)
+    recorder.wait(PATIENCE_S)
     return began, seen
 
 
 def check_time(row, began, ended):
     off = int(row["uncertainty_ns"])
-    check(0 <= off < 10_000_000_000, f"the bound says nothing: {row}")
+    check(0 <= off < SHIFT_S * 10**9 // 4, f"the bound says nothing: {row}")
     check(began - off <= int(row["started_collector_ns"]) <= ended + off,
           f"not between {began} and {ended}: {row}")
 
@@ -92,7 +92,7 @@ def test(sojourn, _arguments):
         }
     finally:
         server.terminate()
-        server.wait(30)
+        server.wait(PATIENCE_S)
     rows = {row["name"]: row for row in sojourn.sql(
         database, "SELECT name, started_realtime_ns, t.* FROM sessions LEFT JOIN "
                   "session_collector_times AS t USING (session_id)")}
@@ -104,7 +104,7 @@ def test(sojourn, _arguments):
     check_set_back(sojourn, database)
     off = rows["an-hour-off"]
     check(abs(int(off["clock_error_ns"]) + SHIFT_S * 10**9)
-          <= int(off["uncertainty_ns"]) + 50_000_000,
+          <= int(off["uncertainty_ns"]) + 10 * 10**9,
           f"the clock's error is not told: {off}")
     check(int(off["started_realtime_ns"]) > times["an-hour-off"][1], "the clock was not off at all")
     boots = sojourn.sql(database, "SELECT name, max(boottime_ns) AS ns FROM clock_pairs JOIN "

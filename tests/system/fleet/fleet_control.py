@@ -12,8 +12,8 @@ import sys
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "support"))
 from attaching import Target, code_bytes
-from fleet_testing import Device, Collector, enrol, free_port, wait_for
-from sojourn_testing import check, check_accounts, main
+from fleet_testing import Device, Collector, enrol, free_port
+from sojourn_testing import PATIENCE_S, check, check_accounts, main, wait_for
 
 FLIGHT = {"policy": 1, "name": "box", "mode": "flight",
           "flight": {"before": "20s", "after": "100ms", "memory": "64M"},
@@ -30,7 +30,7 @@ class Api:
             self.token = file.read().strip()
 
     def ask(self, method, path, body=None, token=None):
-        connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=30)
+        connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=PATIENCE_S)
         headers = {}
         if body is not None:
             headers = {"Content-Type": "application/json",
@@ -56,7 +56,7 @@ class Api:
     def wait(self, command):
         path = f"/api/v1/commands/{command}"
         wait_for(f"command {command}",
-                 lambda: self.get(path)["state"] not in ("preparing", "queued", "sent"), 30)
+                 lambda: self.get(path)["state"] not in ("preparing", "queued", "sent"))
         return self.get(path)
 
 
@@ -343,7 +343,7 @@ def test(sojourn, arguments):
         over_http(collector, api, device)
         doctors(collector, device)
         logs(collector, device)
-        wait_for("an empty spool", lambda: not device.spool(), 30)
+        wait_for("an empty spool", lambda: not device.spool())
         check_accounts(sojourn, collector.database)
     finally:
         for party in (device, second, collector):

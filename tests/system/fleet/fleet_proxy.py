@@ -15,8 +15,8 @@ import threading
 import time
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "support"))
-from fleet_testing import free_port, wait_for
-from sojourn_testing import check, check_accounts, main
+from fleet_testing import free_port
+from sojourn_testing import PATIENCE_S, check, check_accounts, main, wait_for
 
 PIECE = 16384
 
@@ -48,7 +48,7 @@ class Proxy:
             self.end(client, False)
             return
         try:
-            server = socket.create_connection(("127.0.0.1", self.target), timeout=5)
+            server = socket.create_connection(("127.0.0.1", self.target), timeout=PATIENCE_S)
         except OSError:
             client.close()
             return
@@ -92,6 +92,11 @@ class Proxy:
         end.close()
 
 
+def more_calls(sojourn, database, least):
+    stored = sojourn.sql(database, "SELECT coalesce(sum(stored_calls), 0) AS n FROM sessions")[0]["n"]
+    return stored if stored > least else 0
+
+
 def test(sojourn, _arguments):
     build = os.path.dirname(os.path.dirname(os.path.abspath(sojourn.program)))
     ends = os.path.join(build, "tests/samples/ends")
@@ -105,15 +110,17 @@ def test(sojourn, _arguments):
         wait_for("the collector", lambda: os.path.exists(database))
         recorder = subprocess.Popen(
             [sojourn.program, "record", "-q", "--collector", f"tcp://127.0.0.1:{proxy.port}",
-             "--wait", "60", "--", ends, "wait"], env=sojourn.environment,
+             "--wait", str(PATIENCE_S), "--", ends, "wait"], env=sojourn.environment,
             stdout=subprocess.DEVNULL)
+        stored = 0
         for fault in ("delay", "throttle", "cut", "reset", "half-open"):
-            time.sleep(0.3)
+            proxy.fault = "none"
+            stored = wait_for("more calls", lambda least=stored: more_calls(sojourn, database, least))
             proxy.fault = fault
-            wait_for(fault, lambda name=fault: proxy.counts.get(name, 0) > 1, 30)
+            wait_for(fault, lambda name=fault: proxy.counts.get(name, 0) > 1)
         proxy.fault = "none"
         recorder.terminate()
-        recorder.wait(90)
+        recorder.wait(PATIENCE_S)
         spool = os.path.join(sojourn.folder, "state/sojourn/spool")
         check(os.listdir(spool) == [], f"not everything was delivered: {os.listdir(spool)}")
         check_accounts(sojourn, database)
@@ -124,7 +131,7 @@ def test(sojourn, _arguments):
               "next to nothing was recorded")
     finally:
         server.terminate()
-        server.wait(30)
+        server.wait(PATIENCE_S)
 
 
 main(test)

@@ -13,13 +13,12 @@ import threading
 import time
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "support"))
-from fleet_testing import Device, Collector, enrol, wait_for
-from sojourn_testing import check, main
+from fleet_testing import Device, Collector, enrol
+from sojourn_testing import check, main, wait_for
 
 # One of so many connections got stuck for ever in most tries, with NNG alone: it is found out, and
 # another one made.
 CONNECTIONS = 12
-PATIENCE_S = 240
 # The device waits 100 to 103 s for an answer when two connections stayed silent before (dial.c).
 LONGEST_SILENCE_S = "130"
 GREETING = b"\0SP\0\0\x31\0\0"
@@ -69,14 +68,14 @@ def test(sojourn, _arguments):
         check(collector.ask(device.name, "status")["recording"] == 0, "it records already")
         collector.stop()
         rude = RudeCollector(collector)
-        wait_for(f"{CONNECTIONS} connections", lambda: rude.count >= CONNECTIONS, PATIENCE_S)
+        wait_for(f"{CONNECTIONS} connections", lambda: rude.count >= CONNECTIONS)
         rude.end()
         collector.start()
         check(collector.ask("--timeout", LONGEST_SILENCE_S, device.name, "status")["recording"] == 0, "it records")
         ends = os.path.join(os.path.dirname(os.path.dirname(sojourn.program)), "tests/samples/ends")
         collector.ask(device.name, "launch", ends, "return")
         wait_for("the session", lambda: collector.sql(
-            "SELECT 1 AS n FROM sessions WHERE state = 'completed' AND stored_calls = 1003"), 60)
+            "SELECT 1 AS n FROM sessions WHERE state = 'completed' AND stored_calls = 1003"))
     finally:
         for party in (device, collector):
             if party.process is not None and party.process.poll() is None:

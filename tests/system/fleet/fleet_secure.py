@@ -10,8 +10,8 @@ import subprocess
 import sys
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "support"))
-from fleet_testing import Device, Collector, enrol, enrol_again, wait_for
-from sojourn_testing import check, main
+from fleet_testing import Device, Collector, enrol, enrol_again
+from sojourn_testing import PATIENCE_S, check, main, wait_for
 
 
 def install(collector, build):
@@ -22,7 +22,7 @@ def install(collector, build):
     script = os.path.join(build, "bin/sojourn-device-install")
     command = [script, "--root", root, "--token-file", invitation, "--name", "shelf 3 left",
                "--tag", "site=oslo"]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=60)
+    done = subprocess.run(command, capture_output=True, text=True, timeout=PATIENCE_S)
     check(done.returncode == 0, f"install: {done.stdout}{done.stderr}")
     row = collector.sql("SELECT name, tags FROM devices")[0]
     check(row["name"] == "shelf 3 left" and "oslo" in row["tags"], f"enrolled as {row}")
@@ -39,15 +39,15 @@ def install(collector, build):
                                                 f"AND lower(hex(uuid)) = '{session}'"))
     finally:
         daemon.terminate()
-        daemon.wait(30)
-    again = subprocess.run([script, "--root", root], capture_output=True, text=True, timeout=60)
+        daemon.wait(PATIENCE_S)
+    again = subprocess.run([script, "--root", root], capture_output=True, text=True, timeout=PATIENCE_S)
     check(again.returncode == 0, f"again: {again.stderr}")
-    used = subprocess.run(command, capture_output=True, text=True, timeout=60)
+    used = subprocess.run(command, capture_output=True, text=True, timeout=PATIENCE_S)
     check(used.returncode == 1 and "used or expired" in used.stderr, f"a used one: {used.stderr}")
     for wrong, said in ((["--token-file", "/nowhere"], "cannot be read"),
                         (["--token"], "unknown option"), (["--tag"], "needs a value")):
         bad = subprocess.run([script, "--root", root, *wrong], capture_output=True, text=True,
-                             timeout=60)
+                             timeout=PATIENCE_S)
         check(bad.returncode == 1 and said in bad.stderr, f"{wrong}: {bad.stderr}")
     return root
 
@@ -65,7 +65,7 @@ def units(build, source, root):
     subprocess.run(["cp", "-r", "/usr/lib/systemd/system", system], check=True)
     for name in ("sojourn-device.service", "sojournd.service"):
         done = subprocess.run(["systemd-analyze", "verify", "--man=no", "--root", root, name],
-                              capture_output=True, text=True, timeout=60)
+                              capture_output=True, text=True, timeout=PATIENCE_S)
         said = [line for line in (done.stdout + done.stderr).splitlines() if "sojourn" in line]
         check(done.returncode == 0 and said == [], f"{name}: {done.stdout}{done.stderr}")
     # and it does find what is wrong
@@ -74,7 +74,7 @@ def units(build, source, root):
     with open(os.path.join(target, "broken-sojourn.service"), "w", encoding="utf-8") as file:
         file.write(text.replace("/usr/bin/sojourn-device", "/usr/bin/no-such-program"))
     done = subprocess.run(["systemd-analyze", "verify", "--man=no", "--root", root,
-                           "broken-sojourn.service"], capture_output=True, text=True, timeout=60)
+                           "broken-sojourn.service"], capture_output=True, text=True, timeout=PATIENCE_S)
     check("no-such-program" in done.stdout + done.stderr, "verify verifies nothing")
     command = re.search(r"ExecStart=/usr/bin/(.*)", text).group(1).split()
     check(command == ["sojourn-device", "run"], f"the unit runs {command}")
@@ -194,12 +194,12 @@ def revoked_at_once(collector, device, ends):
     before = wait_for("the recorder is refused", kept_on_device)
     device.wait_for_more()
     device.process.send_signal(15)
-    device.process.wait(30)
+    device.process.wait(PATIENCE_S)
     claim = os.path.join(device.state, "sojourn/device/spool", session + ".to")
     with open(claim, encoding="utf-8") as file:
         recorder = int(file.read().split("\n")[2])
     os.kill(recorder, 15)
-    wait_for("the recorder's end", lambda: not os.path.exists(f"/proc/{recorder}"), 20)
+    wait_for("the recorder's end", lambda: not os.path.exists(f"/proc/{recorder}"))
     check(collector.sql(stored) == before, f"stored after the revocation: {before} {collector.sql(stored)}")
     check(device.spool(), "what the collector did not take is gone")
     late = collector.device("--timeout", "2", device.name, "status", code=1)
@@ -213,7 +213,7 @@ def revoked_at_once(collector, device, ends):
     device.start()
     wait_for("what was kept", lambda: collector.sql(
         f"SELECT 1 FROM sessions WHERE lower(hex(uuid)) = '{session}' AND sent_calls = "
-        "stored_calls + device_lost_calls"), 30)
+        "stored_calls + device_lost_calls"))
     wait_for("an empty spool", lambda: not device.spool())
 
 

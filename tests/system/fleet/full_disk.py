@@ -10,10 +10,9 @@ import signal
 import sqlite3
 import subprocess
 import sys
-import time
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "support"))
-from sojourn_testing import check, check_accounts, main
+from sojourn_testing import PATIENCE_S, check, check_accounts, main, wait_for
 
 RESERVE = 8_000_000
 
@@ -28,14 +27,15 @@ class Server:
              str(RESERVE)], stderr=open(self.log, "w", encoding="utf-8"), env=sojourn.environment)
 
     def wait_for(self, words):
-        wait_until(lambda: words in self.said(), lambda: f"it never said '{words}': {self.said()}")
+        wait_for(lambda: f"'{words}' from the server, which says {self.said()}",
+                 lambda: words in self.said())
 
     def said(self):
         return read(self.log)
 
     def stop(self):
         self.process.send_signal(signal.SIGTERM)
-        self.process.wait(60)
+        self.process.wait(PATIENCE_S)
 
 
 def fill(path, leave):
@@ -55,7 +55,7 @@ def test(sojourn, arguments):
     try:
         def record():
             done = sojourn.run(["record", "--quiet", "--wait", "2", "--collector", url, "--",
-                                arguments[0]], capture_output=True, text=True, timeout=60)
+                                arguments[0]], capture_output=True, text=True, timeout=PATIENCE_S)
             return done.returncode, done.stderr
 
         server.wait_for("collecting into")
@@ -67,12 +67,12 @@ def test(sojourn, arguments):
         check(stored(database) == 2, f"{stored(database)} sessions before the disk is full")
         fill(filler, RESERVE // 2)
         server.wait_for("recordings wait on their devices")
-        _code, told = record()
+        _code, said = record()
         check(stored(database) == 2, "a session was stored on a full disk")
-        check("full" in told, f"the recorder says nothing: {told}")
+        check("full" in said, f"the recorder says nothing: {said}")
         os.unlink(filler)
         server.wait_for("there is room on its disk again")
-        sojourn.run(["flush"], capture_output=True, timeout=60)
+        sojourn.run(["flush"], capture_output=True, timeout=PATIENCE_S)
         server.stop()
         arrived(sojourn, database, 3)
     finally:
@@ -82,13 +82,13 @@ def test(sojourn, arguments):
 
 
 def test_wait_ends(sojourn):
-    """A recorder that waits for room in its file ends when it is told to, and says where the session
-    is kept; with room again it is delivered."""
+    """A recorder that waits for room in its file ends at SIGTERM, and says where the session is kept;
+    with room again it is delivered."""
     disk = sojourn.path("small")
     os.mkdir(disk)
     subprocess.run(["mount", "-t", "tmpfs", "-o", "size=4m", "none", disk], check=True)
-    database, filler, told = os.path.join(disk, "s.db"), os.path.join(disk, "filler"), sojourn.path("told")
-    with open(told, "w", encoding="utf-8") as file:
+    database, filler, errors = os.path.join(disk, "s.db"), os.path.join(disk, "filler"), sojourn.path("errors")
+    with open(errors, "w", encoding="utf-8") as file:
         recorder = subprocess.Popen(
             [sojourn.program, "record", "-o", database, "--", "/bin/sh", "-c", "echo on; read line"],
             stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=file, env=sojourn.environment)
@@ -96,14 +96,14 @@ def test_wait_ends(sojourn):
         recorder.stdout.readline()
         fill_up(filler)
         recorder.stdin.close()
-        wait_until(lambda: "waiting" in read(told), lambda: f"it does not wait: {read(told)}")
+        wait_for(lambda: f"it does not wait: {read(errors)}", lambda: "waiting" in read(errors))
         recorder.send_signal(signal.SIGTERM)
-        recorder.wait(60)
-        check("spool" in read(told), f"where the session is kept: {read(told)}")
-        done = sojourn.run(["flush", "--wait", "1s"], capture_output=True, timeout=60)
+        recorder.wait(PATIENCE_S)
+        check("spool" in read(errors), f"where the session is kept: {read(errors)}")
+        done = sojourn.run(["flush", "--wait", "1s"], capture_output=True, timeout=PATIENCE_S)
         check(done.returncode == 1, f"flush with the disk full: {done}")
         os.unlink(filler)
-        sojourn.run(["flush"], capture_output=True, timeout=60)
+        sojourn.run(["flush"], capture_output=True, timeout=PATIENCE_S)
         arrived(sojourn, database, 1)
     finally:
         recorder.kill()
@@ -115,13 +115,6 @@ def fill_up(path):
     with open(path, "ab", buffering=0) as file, contextlib.suppress(OSError):
         while True:
             file.write(bytes(4096))
-
-
-def wait_until(is_so, what):
-    deadline = time.monotonic() + 60
-    while not is_so():
-        check(time.monotonic() < deadline, what())
-        time.sleep(0.1)
 
 
 def read(path):

@@ -15,9 +15,9 @@ import time
 import urllib.request
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "support"))
-from fleet_testing import Collector, Device, device_id, enrol, free_port, wait_for
+from fleet_testing import Collector, Device, device_id, enrol, free_port
 from hostile_peers import Attack
-from sojourn_testing import check, main
+from sojourn_testing import PATIENCE_S, check, main, wait_for
 
 SECONDS = 3600 if os.environ.get("SJ_LONG") else 20
 ATTACKERS = 6
@@ -43,7 +43,7 @@ def is_sanitized(pid):
 
 
 def health(port):
-    with urllib.request.urlopen(f"http://127.0.0.1:{port}/healthz", timeout=30) as answer:
+    with urllib.request.urlopen(f"http://127.0.0.1:{port}/healthz", timeout=PATIENCE_S) as answer:
         return answer.status
 
 
@@ -127,7 +127,7 @@ def tell_state(lab, device, http):
     print(f"spool: {device.spool()}, daemon: {device.process and device.process.poll()}, collector: "
           f"{lab.process.poll()}", file=sys.stderr)
     if lab.process.poll() is None:
-        with urllib.request.urlopen(f"http://127.0.0.1:{http}/metrics", timeout=30) as answer:
+        with urllib.request.urlopen(f"http://127.0.0.1:{http}/metrics", timeout=PATIENCE_S) as answer:
             print(*[line for line in answer.read().decode().splitlines() if line[0] != "#"],
                   sep="\n", file=sys.stderr)
 
@@ -159,7 +159,7 @@ def test(sojourn, arguments):
         if not is_sanitized(lab.process.pid):
             kept = min(SESSION_KB * len(attack.sessions), SESSIONS_KB)
             check(largest <= resident + MEMORY_KB + kept, f"memory rose from {resident} to {largest} kB")
-        wait_for("descriptors are back", lambda: descriptors(lab.process.pid) <= before + 4, 60)
+        wait_for("descriptors are back", lambda: descriptors(lab.process.pid) <= before + 4)
         check_contents(lab, attack.sessions)
         device.stop()
         lab.stop(signal.SIGTERM)

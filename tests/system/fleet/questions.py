@@ -17,7 +17,7 @@ import sys
 import time
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "support"))
-from sojourn_testing import check, main
+from sojourn_testing import PATIENCE_S, check, main
 
 
 def header(path, key):
@@ -174,7 +174,7 @@ def on_a_terminal(sojourn, database):
     def expect(words):
         """Reads up to the words, and leaves what follows them for the next time; what was before them."""
         nonlocal unread
-        deadline = time.monotonic() + 60
+        deadline = time.monotonic() + PATIENCE_S
         while words not in unread:
             ready = select.select([terminal], [], [], max(0, deadline - time.monotonic()))[0]
             check(ready, f"no '{words}' on the terminal: {unread!r}")
@@ -187,7 +187,7 @@ def on_a_terminal(sojourn, database):
 
     def ended_with(code):
         nonlocal unread
-        deadline, ended = time.monotonic() + 60, 0
+        deadline, ended = time.monotonic() + PATIENCE_S, 0
         while ended == 0:
             if select.select([terminal], [], [], 0.05)[0]:
                 with contextlib.suppress(OSError):  # nobody has it open any more
@@ -203,7 +203,6 @@ def on_a_terminal(sojourn, database):
     expect("sojourn> ")
     type_in("SELECT calls FROM function_stats NATURAL JOIN functions WHERE name = 's_\t\t")
     expect("s_fibonacci")
-    time.sleep(0.2)
     type_in("\x15")  # the line is given up
     type_in("WITH RECURSIVE r(x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM r) SELECT count(*) "
             "FROM r;\n")
@@ -240,7 +239,7 @@ def by_hand(sojourn, database, paths):
         for commands in [[f".load {extension}"]] + ([] if needs_us else [[]]):
             done = subprocess.run(["sqlite3", "-bail", "-csv", "-header", database], text=True,
                                   input="\n".join([*commands, *script, text + ";"]),
-                                  capture_output=True, timeout=60, check=False)
+                                  capture_output=True, timeout=PATIENCE_S, check=False)
             check(done.returncode == 0 and done.stderr == "", f"{path} by hand: {done.stderr}")
             options = [word for key, value in values
                        for word in ("--param", f"{key}={2 if value == 'last' else value}")]

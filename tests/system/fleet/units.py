@@ -13,12 +13,10 @@ import subprocess
 import sys
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "support"))
-from fleet_testing import wait_for
-from sojourn_testing import check, main
+from sojourn_testing import PATIENCE_S, check, main, wait_for
 
 SKIPPED = 77
 DATABASE = "/var/lib/sojourn-collector/lab.db"
-PATIENCE_S = 60
 CGROUP = "sojourn-test-"
 
 
@@ -109,7 +107,7 @@ class Machine:
     def end(self):
         self.process.kill()
         self.process.wait()
-        wait_for("the processes are gone", lambda: self.is_empty(self.cgroup), PATIENCE_S)
+        wait_for("the processes are gone", lambda: self.is_empty(self.cgroup))
         remove_cgroup(self.cgroup)
 
     @staticmethod
@@ -142,8 +140,7 @@ def device_is_installed(machine):
     check(machine.run("systemctl", "is-enabled", "sojourn-device").strip() == "enabled", "enabled")
     machine.device("unit", "launch", "/opt/sojourn/ends", "return")
     wait_for("its session", lambda: machine.sql(
-        "SELECT 1 AS n FROM sessions WHERE state = 'completed' AND stored_calls = 1003"),
-        PATIENCE_S)
+        "SELECT 1 AS n FROM sessions WHERE state = 'completed' AND stored_calls = 1003"))
 
 
 def both_come_back(machine):
@@ -155,14 +152,14 @@ def both_come_back(machine):
         killed = machine.main_process(unit)
         machine.run("systemctl", "kill", "--kill-whom=main", "--signal=KILL", unit)
         wait_for(f"{unit} is back", lambda unit=unit, killed=killed: machine.main_process(unit)
-                 not in (0, killed), PATIENCE_S)
+                 not in (0, killed))
     machine.run("systemctl", "restart", "sojourn-device")
     check(machine.run("pgrep", "-f", "^sojourn-device session").split() == recorder,
           "the recording ended with its daemon")
     check(machine.device("unit", "stop", session[:8])["stopped"] == [session], "not stopped")
     wait_for("the recording is in the collector", lambda: machine.sql(
         "SELECT stored_calls AS n FROM sessions WHERE sent_calls = stored_calls + "
-        f"device_lost_calls AND lower(hex(uuid)) = '{session}'"), PATIENCE_S)
+        f"device_lost_calls AND lower(hex(uuid)) = '{session}'"))
 
 
 def they_end_well(machine):
@@ -183,7 +180,7 @@ def test(sojourn, _arguments):
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))
     machine = Machine(sojourn)
     try:
-        wait_for("systemd is up", machine.is_up, PATIENCE_S)
+        wait_for("systemd is up", machine.is_up)
         collector_is_confined(machine)
         device_is_installed(machine)
         both_come_back(machine)

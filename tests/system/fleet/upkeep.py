@@ -16,8 +16,7 @@ import time
 import xml.etree.ElementTree
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "support"))
-from fleet_testing import wait_for
-from sojourn_testing import check, main
+from sojourn_testing import PATIENCE_S, check, main, wait_for
 
 SOURCE = r"""
 #include <stdio.h>
@@ -265,7 +264,7 @@ def while_sending(sojourn, sample):
         wait_for("retention", lambda: len(rows(sojourn, collector, "SELECT 1 FROM sessions")) == 7)
     finally:
         server.send_signal(signal.SIGTERM)
-        told = server.communicate(timeout=60)[1]
+        told = server.communicate(timeout=PATIENCE_S)[1]
     check(told.count('event=retention message="removes') == 2, told)
     left = rows(sojourn, collector, "SELECT session_id, stored_calls = sent_calls AS whole FROM sessions")
     check(len(left) == 7 and all(row["whole"] for row in left), f"sessions: {left}\n{told}")

@@ -23,7 +23,7 @@ from judge_git import history
 from judge_python import LONG
 from judge_sqlite import SCRIPT
 from judging import compare, need
-from sojourn_testing import check, main
+from sojourn_testing import PATIENCE_S, check, children, main, wait_for
 
 IS_LONG = bool(os.environ.get("SJ_LONG"))
 LONG_SECONDS = 120
@@ -54,7 +54,7 @@ def judge(sojourn, name, workload, modules, chance):
 
 def gdb_attaches(pid, when):
     done = subprocess.run(["gdb", "-q", "-nx", "-batch", "-p", str(pid), "-ex", "bt 3"],
-                          capture_output=True, text=True, timeout=120, check=False)
+                          capture_output=True, text=True, timeout=PATIENCE_S, check=False)
     check("#0 " in done.stdout, f"gdb {when}: {done.stdout[-500:]} {done.stderr[-500:]}")
 
 
@@ -71,12 +71,8 @@ def judge_server(sojourn, chance):
         file.write("user root; " + text.replace("worker_processes 2", "worker_processes 1"))
     server = subprocess.Popen(["nginx", "-c", path, "-p", folder], stderr=subprocess.DEVNULL)
     try:
-        limit = time.monotonic() + 60
-        while not (answers := try_fetch(port)):
-            check(time.monotonic() < limit, "nginx does not listen")
-            time.sleep(0.05)
-        with open(f"/proc/{server.pid}/task/{server.pid}/children", encoding="utf-8") as file:
-            worker = int(file.read().split()[0])
+        answers = wait_for("nginx answers", lambda: try_fetch(port))
+        worker = children(server.pid)[0]
         code = code_bytes(worker)
         gdb_attaches(worker, "before")
         load = subprocess.Popen(["ab", "-q", "-n", "10000000", "-c", "8",
@@ -98,7 +94,7 @@ def judge_server(sojourn, chance):
         gdb_attaches(worker, "after")
     finally:
         server.send_signal(signal.SIGQUIT)
-        status = server.wait(timeout=60)
+        status = server.wait(timeout=PATIENCE_S)
     check(status == 0 and calls > 1000, f"nginx ended with {status}, {calls} calls")
     print(f"nginx: {calls} calls")
 
@@ -156,7 +152,7 @@ def judge_cpython(sojourn, name, chance):
     def judge_once(size):
         command = ["/usr/bin/python3.11", "-m", "test", "-q", *[name] * size]
         try:
-            plain = subprocess.run(command, capture_output=True, check=False, timeout=300)
+            plain = subprocess.run(command, capture_output=True, check=False, timeout=PATIENCE_S)
         except subprocess.TimeoutExpired:
             check(IS_LONG, f"{name} takes too long without anybody attaching")
             print(f"CPython's {name}: left out, it takes too long here", flush=True)

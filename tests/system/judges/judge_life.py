@@ -10,7 +10,7 @@ import sys
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "support"))
 from judging import REPEATS, check_session, run_both, sizes
-from sojourn_testing import EMULATOR, check, main
+from sojourn_testing import EMULATOR, PATIENCE_S, check, children, main
 
 LIFE = "threads crowd children signals storm stacks plugin".split()
 
@@ -27,7 +27,7 @@ def total(sojourn, database, name):
 def frames_of(pid):
     """What gdb shows of the main thread of a process: functions, from the innermost."""
     done = subprocess.run(["gdb", "-nx", "-batch", "-p", str(pid), "-ex", "bt"], capture_output=True,
-                          text=True, timeout=60, check=False, stdin=subprocess.DEVNULL)
+                          text=True, timeout=PATIENCE_S, check=False, stdin=subprocess.DEVNULL)
     frames = re.findall(r"^#\d+ +(?:0x[0-9a-f]+ in )?([\w.]+)", done.stdout, re.M)
     check(frames, f"gdb shows no frames: {done.stdout} {done.stderr}")
     return frames
@@ -41,12 +41,10 @@ def debugger(sojourn, life):
         with subprocess.Popen([*wrapper, life, "nested"], stdout=subprocess.PIPE, text=True,
                               env=sojourn.environment) as process:
             check(process.stdout.readline() == "nested\n", "the program has not come to its place")
-            children = f"/proc/{process.pid}/task/{process.pid}/children"
-            with open(children, encoding="ascii") as file:
-                pid = int(file.read().split()[0]) if wrapper else process.pid
+            pid = children(process.pid)[0] if wrapper else process.pid
             seen.append(frames_of(pid))
             os.kill(pid, signal.SIGTERM)
-            process.wait(timeout=30)
+            process.wait(timeout=PATIENCE_S)
     check(seen[0] == seen[1], f"gdb shows {seen[1]}, not {seen[0]}")
     check(seen[1].count("life_nested") == 8 and "main" in seen[1], f"gdb shows {seen[1]}")
     print(f"gdb: {len(seen[1])} frames", flush=True)
@@ -79,7 +77,7 @@ def aarch64(sojourn, folder):
     for words in (["life", "children"], ["life", "signals"], ["life", "stacks"],
                   ["life", "plugin", plugin], ["throws", "30"]):
         command = [os.path.join(folder, words[0]), *words[1:]]
-        plain = subprocess.run([*EMULATOR, *command], capture_output=True, timeout=120, check=False,
+        plain = subprocess.run([*EMULATOR, *command], capture_output=True, timeout=PATIENCE_S, check=False,
                                stdin=subprocess.DEVNULL)
         database = sojourn.path("emulated.db")
         done, _ = sojourn.record(command, database, ["--block-ms", "10000"], stdin=subprocess.DEVNULL)

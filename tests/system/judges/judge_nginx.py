@@ -8,13 +8,12 @@ import signal
 import socket
 import subprocess
 import sys
-import time
 import urllib.error
 import urllib.request
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "support"))
 from judging import check_session, compare, need, options_of, sizes
-from sojourn_testing import check, main
+from sojourn_testing import PATIENCE_S, check, main, wait_for
 
 MODULES = ("nginx", "libpcre2*", "libz.so*")
 CONFIGURATION = """
@@ -46,7 +45,7 @@ def fetch(port, path, compressed=False):
     if compressed:
         request.add_header("Accept-Encoding", "gzip")
     try:
-        with urllib.request.urlopen(request, timeout=20) as answer:
+        with urllib.request.urlopen(request, timeout=PATIENCE_S) as answer:
             return f"{path} {answer.status} {hashlib.sha256(answer.read()).hexdigest()}\n"
     except urllib.error.HTTPError as error:
         return f"{path} {error.code} {hashlib.sha256(error.read()).hexdigest()}\n"
@@ -72,6 +71,15 @@ def prepare(folder, port):
         file.write(CONFIGURATION.format(folder=folder, port=port))
 
 
+def listens(server, port):
+    check(server.poll() is None, "nginx has ended")
+    try:
+        socket.create_connection(("127.0.0.1", port), PATIENCE_S).close()
+    except OSError:
+        return False
+    return True
+
+
 def one_run(sojourn, name, port, requests, database):
     folder = sojourn.path(name)
     prepare(folder, port)
@@ -80,29 +88,22 @@ def one_run(sojourn, name, port, requests, database):
         wrapper = [sojourn.program, "record", "--quiet", "-o", database, *options_of(MODULES), "--"]
     server = subprocess.Popen([*wrapper, "nginx", "-c", os.path.join(folder, "nginx.conf"), "-p", folder],
                               stderr=subprocess.DEVNULL, env=sojourn.environment)
-    limit = time.monotonic() + 60
-    while True:
-        try:
-            socket.create_connection(("127.0.0.1", port), 1).close()
-            break
-        except OSError:
-            check(server.poll() is None and time.monotonic() < limit, "nginx does not listen")
-            time.sleep(0.05)
-    told = "".join(fetch(port, path) for path in ("/small.txt", "/middle.txt", "/large.txt", "/", "/none",
-                                                  "/moved/small", "/again/middle.txt", "/gone"))
-    told += fetch(port, "/middle.txt", compressed=True)
-    told += load(port, requests, "/small.txt") + load(port, requests, "/middle.txt", "-k")
+    wait_for("nginx listens", lambda: listens(server, port))
+    answers = "".join(fetch(port, path) for path in ("/small.txt", "/middle.txt", "/large.txt", "/", "/none",
+                                                     "/moved/small", "/again/middle.txt", "/gone"))
+    answers += fetch(port, "/middle.txt", compressed=True)
+    answers += load(port, requests, "/small.txt") + load(port, requests, "/middle.txt", "-k")
     with open(os.path.join(folder, "pid"), encoding="utf-8") as file:
         master = int(file.read())
     os.kill(master, signal.SIGHUP)
-    told += load(port, requests, "/again/small.txt") + fetch(port, "/large.txt")
+    answers += load(port, requests, "/again/small.txt") + fetch(port, "/large.txt")
     os.kill(master, signal.SIGQUIT)
-    told += f"exit {server.wait(timeout=60)}\n"
+    answers += f"exit {server.wait(timeout=PATIENCE_S)}\n"
     with open(os.path.join(folder, "error.log"), encoding="utf-8") as file:
         log = file.read()
     bad = [line for line in log.split("\n") if "exited on signal" in line or "[alert]" in line]
     check(not bad, f"nginx: {bad[:5]}")
-    return told
+    return answers
 
 
 def one_round(sojourn, requests):

@@ -7,11 +7,10 @@ import os
 import shutil
 import subprocess
 import sys
-import time
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "support"))
 from judging import check_session, compare, need, options_of, sizes
-from sojourn_testing import check, main
+from sojourn_testing import PATIENCE_S, check, main, wait_for
 
 # Debian's redis-server is a link to redis-check-rdb.
 MODULES = ("redis-check-rdb", "libjemalloc*")
@@ -58,11 +57,11 @@ class Server:
             stdout=open(os.path.join(folder, "log"), "ab"), stderr=subprocess.STDOUT,
             env=sojourn.environment,
         )
-        limit = time.monotonic() + 60
-        while self.ask("PING").strip() != "PONG":
-            check(self.process.poll() is None, f"redis-server ended: {self.log(folder)}")
-            check(time.monotonic() < limit, "redis-server does not answer")
-            time.sleep(0.1)
+        wait_for("redis-server answers", lambda: self.answers(folder))
+
+    def answers(self, folder):
+        check(self.process.poll() is None, f"redis-server ended: {self.log(folder)}")
+        return self.ask("PING").strip() == "PONG"
 
     @staticmethod
     def log(folder):
@@ -71,7 +70,7 @@ class Server:
 
     def ask(self, *words, text=None):
         return subprocess.run(["redis-cli", "-s", self.socket, *words], input=text, text=True,
-                              capture_output=True, timeout=120, check=False).stdout
+                              capture_output=True, timeout=PATIENCE_S, check=False).stdout
 
     def benchmark(self, requests):
         done = subprocess.run(
@@ -81,15 +80,12 @@ class Server:
         return "\n".join(line.split(",")[0] for line in done.stdout.split("\n"))
 
     def wait_children(self):
-        limit = time.monotonic() + 120
-        while any(f"{name}_in_progress:1" in self.ask("INFO", "persistence")
-                  for name in ("rdb_bgsave", "aof_rewrite")):
-            check(time.monotonic() < limit, "the children of redis-server do not end")
-            time.sleep(0.1)
+        wait_for("the children of redis-server end",
+                 lambda: "_in_progress:1" not in self.ask("INFO", "persistence"))
 
     def stop(self):
         self.ask("SHUTDOWN", "SAVE")
-        return self.process.wait(timeout=120)
+        return self.process.wait(timeout=PATIENCE_S)
 
 
 def work(server, requests):

@@ -6,7 +6,7 @@ import sys
 import time
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "support"))
-from sojourn_testing import check, check_accounts, main
+from sojourn_testing import PATIENCE_S, check, check_accounts, main, wait_for
 
 CALLS = """SELECT f.name, s.calls FROM function_stats s JOIN functions f USING (function_id)
            WHERE s.session_id = {}"""
@@ -125,10 +125,10 @@ def short_calls_are_counted_only(sojourn, program):
 
 
 def triggers_ship_what_was_before_them(sojourn, program):
-    policy = {"mode": "flight", "flight": {"before": "5s", "after": "50ms", "memory": "16M"},
+    policy = {"mode": "flight", "flight": {"before": "5m", "after": "50ms", "memory": "16M"},
               "triggers": [{"on": "nth_call", "function": "ends_step", "times": 500,
                             "do": ["dump", "mark"]},
-                           {"on": "rate", "function": "ends_step", "times": 10, "within": "1s",
+                           {"on": "rate", "function": "ends_step", "times": 10, "within": "1m",
                             "pause": "5m", "do": ["mark"]}]}
     database, _ = recorded(sojourn, program, "", "flight", policy=policy)
     check_accounts(sojourn, database)
@@ -156,18 +156,14 @@ def commands_reach_the_trigger(sojourn, program):
         env=sojourn.environment, stdout=subprocess.PIPE)
     # What it prints says that it has made calls: a command may come before there are any.
     check(recorder.stdout.readline() != b"", "the program did not start")
-    deadline = time.monotonic() + 60
-    while sojourn.run(["trigger", "keep it"], capture_output=True).returncode != 0:
-        check(time.monotonic() < deadline, "the command was never taken")
-        time.sleep(0.05)
+    wait_for("the command is taken",
+             lambda: sojourn.run(["trigger", "keep it"], capture_output=True).returncode == 0)
     unknown = sojourn.run(["trigger", "other"], capture_output=True, text=True)
     check(unknown.returncode == 1 and "has that name" in unknown.stderr, f"{unknown.stderr}")
     shipped = "SELECT cause, stored_calls FROM sessions WHERE parent_session_id = 1"
-    while not sojourn.sql(database, shipped):
-        check(time.monotonic() < deadline, "the dump does not come")
-        time.sleep(0.05)
+    wait_for("the dump", lambda: sojourn.sql(database, shipped))
     recorder.terminate()
-    recorder.wait(timeout=60)
+    recorder.wait(timeout=PATIENCE_S)
     check_accounts(sojourn, database)
     child = sojourn.sql(database, shipped)
     check(len(child) == 1 and child[0]["cause"] == "command keep it", f"no dump: {child}")
@@ -199,22 +195,22 @@ def nonsense_is_refused_with_its_place(sojourn, program):
              "no function"),
             ('{"policy": 1, "triggers": [{"on": "slow_call", "longer_than": "1s", "do": ["mark"],\n'
              ' "function": "draw_frame"}]}', ":2:14:", "no function")):
-        told = refused(sojourn, program, text)
-        check(place in told and words in told, f"{text}: {told}")
-    told = refused(sojourn, program, '{"policy": 1}', ["--function", "no_such"])
-    check("the command line: no function" in told, f"a flag: {told}")
+        error = refused(sojourn, program, text)
+        check(place in error and words in error, f"{text}: {error}")
+    error = refused(sojourn, program, '{"policy": 1}', ["--function", "no_such"])
+    check("the command line: no function" in error, f"a flag: {error}")
 
 
-def names_that_may_come_later_are_told(sojourn, program):
+def names_that_may_come_later_are_listed(sojourn, program):
     database, _ = recorded(sojourn, program, "", "nothing",
                            ["--exclude", "no_such_*", "--allow-unmatched"])
-    told = sojourn.sql(database, "SELECT not_applied FROM policies")[0]["not_applied"]
-    check(json.loads(told) == ["no_such_*"], f"told: {told}")
+    listed = sojourn.sql(database, "SELECT not_applied FROM policies")[0]["not_applied"]
+    check(json.loads(listed) == ["no_such_*"], f"listed: {listed}")
     # What only a module has that is not there from the start cannot be known.
     database, _ = recorded(sojourn, program, "", "module",
                            ["--module", "plugin.so", "--function", "plugin_*"])
-    told = json.loads(sojourn.sql(database, "SELECT not_applied FROM policies")[0]["not_applied"])
-    check(told == ["plugin.so", "plugin_*"], f"told: {told}")
+    listed = json.loads(sojourn.sql(database, "SELECT not_applied FROM policies")[0]["not_applied"])
+    check(listed == ["plugin.so", "plugin_*"], f"listed: {listed}")
 
 
 def crashes_ship_their_last_seconds(sojourn, program):
@@ -243,12 +239,12 @@ def stop_and_start_are_gaps(sojourn, program):
     check(counts(sojourn, database)["ends_step"] == 500, "recording went on after stop")
 
 
-def budgets_are_kept_by_setting_functions_free(sojourn, program):
+def budgets_are_kept_by_unhooking_functions(sojourn, program):
     database = sojourn.path("budget.db")
     recorder = subprocess.Popen(
         [sojourn.program, "record", "-q", "-o", database, "--mode", "profile", "--budget", "3%",
          *WITHOUT_LOSS, "--", program, "spin"], env=sojourn.environment, stdout=subprocess.DEVNULL)
-    recorder.wait(timeout=120)
+    recorder.wait(timeout=PATIENCE_S)
     check(recorder.returncode == 3, f"the program ended with {recorder.returncode}")
     check_accounts(sojourn, database)
     decisions = sojourn.sql(
@@ -266,8 +262,8 @@ TESTS = [profile_is_what_a_trace_adds_up_to, profiling_ends_with_its_window,
          filters_count_what_they_leave_out, empty_selections_are_reported,
          short_calls_are_counted_only, triggers_ship_what_was_before_them,
          commands_reach_the_trigger, nonsense_is_refused_with_its_place,
-         names_that_may_come_later_are_told, crashes_ship_their_last_seconds, a_flood_of_triggers_is_held_back,
-         stop_and_start_are_gaps, budgets_are_kept_by_setting_functions_free]
+         names_that_may_come_later_are_listed, crashes_ship_their_last_seconds, a_flood_of_triggers_is_held_back,
+         stop_and_start_are_gaps, budgets_are_kept_by_unhooking_functions]
 
 
 def test(sojourn, arguments):

@@ -1,11 +1,12 @@
 """Every filter on a real program whose calls are known: what is kept, what is counted, who called."""
 import json
 import os
+import subprocess
 import sys
 import time
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "support"))
-from sojourn_testing import check, check_accounts, main
+from sojourn_testing import PATIENCE_S, check, check_accounts, main, wait_for
 
 CALLS = """SELECT f.name, s.calls FROM function_stats s JOIN functions f USING (function_id)
            WHERE s.session_id = 1"""
@@ -17,8 +18,16 @@ def without_parameters(name):
     return name.split("(")[0]
 
 
-def recorded(sojourn, program, policy=None, options=()):
-    """Calls kept, and calls that were counted only: {name: calls}, {(name, reason): calls}."""
+def wait_for_names(sojourn, database):
+    """The threads of the sample wait meanwhile, for the end of its input."""
+    named = "SELECT count(*) AS n FROM threads WHERE name IN ('net-reader', 'net-writer', 'painter')"
+    wait_for("the names of three threads",
+             lambda: os.path.exists(database) and sojourn.sql(database, named)[0]["n"] == 3)
+
+
+def recorded(sojourn, program, policy=None, options=(), is_held=False):
+    """Calls kept, and calls that were counted only: {name: calls}, {(name, reason): calls}. `is_held`:
+    threads go on when their names have been seen."""
     database, path = sojourn.path("filter.db"), sojourn.path("filter.json")
     for suffix in ("", "-wal", "-shm"):
         if os.path.exists(database + suffix):
@@ -28,8 +37,13 @@ def recorded(sojourn, program, policy=None, options=()):
         with open(path, "w", encoding="utf-8") as file:
             json.dump({"policy": 1, **policy}, file)
         options += ["--policy", path]
-    done, _ = sojourn.record([program], database, options)
-    check(done.returncode == 0, f"ended with {done.returncode}: {done.stderr.decode()}")
+    command = [sojourn.program, "record", "-q", "-o", database, *options, "--", program]
+    with subprocess.Popen([*command, *["hold"] * is_held], env=sojourn.environment, text=True,
+                          stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as recorder:
+        if is_held:
+            wait_for_names(sojourn, database)
+        output = recorder.communicate(timeout=PATIENCE_S)
+        check(recorder.returncode == 0, f"ended with {recorder.returncode}: {output}")
     check_accounts(sojourn, database)
     kept = {without_parameters(row["name"]): row["calls"] for row in sojourn.sql(database, CALLS)}
     out = {(without_parameters(row["name"]), row["reason"]): row["calls"] for row in sojourn.sql(
@@ -79,11 +93,12 @@ def source_files(sojourn, folder):
 
 def threads_that_name_themselves(sojourn, folder):
     program = os.path.join(folder, "dwarf")
-    kept, out, _ = recorded(sojourn, program, options=["--thread", "net-*", "--exclude", "run*"])
+    kept, out, _ = recorded(sojourn, program, options=["--thread", "net-*", "--exclude", "run*"],
+                            is_held=True)
     check(kept == {"shop::fill": 2, "shop::Basket::add": 200, "part_add": 200, "bank::wait": 2,
                    "bank::pay": 2}, f"two threads of four: {kept}")
     # Here they have another name at their first recorded call.
-    kept, out, database = recorded(sojourn, program, options=["--thread", "net-*"])
+    kept, out, database = recorded(sojourn, program, options=["--thread", "net-*"], is_held=True)
     check(kept.get("bank::pay") == 2, f"two threads of four: {kept}")
     for name, calls in ALL.items():
         check(kept.get(name, 0) + out.get((name, "thread"), 0) == calls,
@@ -111,7 +126,9 @@ def one_in_n_depth_and_minimum(sojourn, folder):
     for name, calls in ALL.items():
         check(kept.get(name, 0) + out.get((name, "minimum"), 0) == calls, f"{name}: {kept}, {out}")
     check(kept["bank::wait"] == 6 and kept["main"] == 1 and kept["run"] == 3, f"long: {kept}")
-    check("bank::pay" not in kept, f"short calls were kept: {kept}")
+    # On a loaded machine a short call may be interrupted for long.
+    short = sojourn.sql(database, "SELECT count(*) AS n FROM calls WHERE duration_ns < 3000000")[0]["n"]
+    check(short == 0 and out[("part_add", "minimum")] > 0, f"short calls were kept: {kept}")
     parents = sojourn.sql(database, """SELECT p.name AS parent, count(*) AS calls FROM calls c
         JOIN functions f USING (function_id) JOIN calls up ON up.call_id = c.parent_id
         JOIN functions p ON p.function_id = up.function_id

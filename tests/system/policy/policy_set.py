@@ -10,8 +10,8 @@ import sys
 import time
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "support"))
-from attaching import Target, check_same, code_bytes, look, set_policy, start_attach
-from sojourn_testing import check, check_accounts, main
+from attaching import Target, check_same, code_bytes, let_work, look, set_policy, start_attach
+from sojourn_testing import PATIENCE_S, check, check_accounts, children, main, wait_for
 
 FUNCTIONS = ["policy_round", "policy_outer", "policy_middle", "policy_inner", "policy_wait"]
 ALL = ["--function", "policy_*"]
@@ -35,12 +35,11 @@ def start_recorded(sojourn, program, database, options=()):
         [sojourn.program, "record", "-q", "-o", database, *options, "--", program],
         env=sojourn.environment, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
     check(recorder.stdout.readline() == "ready\n", "the program did not start")
-    with open(f"/proc/{recorder.pid}/task/{recorder.pid}/children", encoding="utf-8") as file:
-        return recorder, int(file.read().split()[0])
+    return recorder, children(recorder.pid)[0]
 
 
 def finish(process, code=0):
-    output, _ = process.communicate(timeout=60)
+    output, _ = process.communicate(timeout=PATIENCE_S)
     check(process.returncode == code and "mistakes 0" in output, f"the program: {output}")
     rows = (line.split() for line in output.splitlines())
     return {row[0]: int(row[1]) for row in rows if row[0] in FUNCTIONS}
@@ -57,13 +56,12 @@ def modes_add_up(sojourn, programs):
     numbers = []
     for options in (["--profile", *ALL], ALL, ["--policy", policy], ["--profile", *ALL], ALL,
                     ["--minimum", "1ms", *ALL], ALL):
-        time.sleep(0.3)
+        let_work(recorder)
         if "--policy" in options:
             flight = set_policy(sojourn, pid, *options)
-            time.sleep(0.3)
+            let_work(recorder)
             done = sojourn.run(["trigger", "keep"], capture_output=True, text=True)
             check(done.returncode == 0, f"the dump is not asked for: {done}")
-            time.sleep(0.1)
             numbers.append(flight["policy"])
         else:
             answer = set_policy(sojourn, pid, *options)
@@ -121,11 +119,11 @@ def functions_come_and_go(sojourn, programs):
         check(answer["hooked"] + answer["freed"] > 0, f"round {i} changed nothing: {answer}")
         refused += answer["refused"]
         stops.append(answer["stopped_ns"])
-        time.sleep(0.05)
+        let_work(target.process, 1)
     last = set_policy(sojourn, target.pid, *ALL)
-    time.sleep(0.5)
+    let_work(target.process, 5)
     done = sojourn.run(["detach", str(target.pid)], capture_output=True, text=True)
-    check(done.returncode == 0 and recorder.wait(60) == 0, f"detach: {done}")
+    check(done.returncode == 0 and recorder.wait(PATIENCE_S) == 0, f"detach: {done}")
     check_same(before, look(target.pid), code, code_bytes(target.pid), "after detach")
     own = finish(target.process)
     check_accounts(sojourn, database)
@@ -170,7 +168,7 @@ def killed_in_a_change(sojourn, programs):
         time.sleep(chance.uniform(0, 0.06))
         recorder.kill()
         recorder.wait()
-        check(change.wait(60) in (0, 1, 3), f"policy set ended with {change.returncode}")
+        check(change.wait(PATIENCE_S) in (0, 1, 3), f"policy set ended with {change.returncode}")
         # What a thread interrupted there by a signal still stands in goes at the next attempt.
         done = sojourn.run(["detach", str(target.pid)], capture_output=True, text=True)
         check(done.returncode == 0, f"round {i}: {done}")
@@ -179,23 +177,23 @@ def killed_in_a_change(sojourn, programs):
 
 
 def a_killed_profile_is_finished(sojourn, programs):
-    """What the profile had not sent is told as a gap, what was not read is recovered. The budget sets
-    functions free: what they call is not recorded from then on, which its decisions tell."""
+    """What the profile had not sent is counted as a gap, what was not read is recovered. The budget
+    unhooks functions: their calls are not recorded from then on, which its decisions say."""
     database = sojourn.path("profile.db")
     for options in (["--profile"], ["--profile", "--budget", "50%"], []):
         remove_database(sojourn, "profile.db")
         recorder, pid = start_recorded(sojourn, os.path.join(programs, "policy_target"), database,
                                        [*ALL, *options])
-        time.sleep(0.3)
+        let_work(recorder)
         if not options:
             set_policy(sojourn, pid, "--profile", *ALL)
-            time.sleep(0.3)
+            let_work(recorder)
         recorder.kill()
         own = finish_program(recorder)
-        check_told(sojourn, database, own, options)
+        check_events(sojourn, database, own, options)
 
 
-def drops_are_told_by_whoever_finishes(sojourn, programs):
+def drops_are_counted_by_recovery(sojourn, programs):
     """A recorder that stands still, and is killed soon after it has read of the drops."""
     database = sojourn.path("profile.db")
     for options in ([], ["--profile"]):
@@ -203,14 +201,14 @@ def drops_are_told_by_whoever_finishes(sojourn, programs):
             remove_database(sojourn, "profile.db")
             recorder, _ = start_recorded(sojourn, os.path.join(programs, "policy_target"), database,
                                          [*ALL, *options, "--buffer", "2", "--when-full", "drop"])
-            time.sleep(0.1)
+            let_work(recorder, 1)
             recorder.send_signal(signal.SIGSTOP)
-            time.sleep(0.2)
+            let_work(recorder, 10)
             recorder.send_signal(signal.SIGCONT)
-            time.sleep(pause)
+            time.sleep(pause)  # a moment, not a wait
             recorder.kill()
             own = finish_program(recorder)
-            check_told(sojourn, database, own, options)
+            check_events(sojourn, database, own, options)
 
 
 def remove_database(sojourn, name):
@@ -219,9 +217,9 @@ def remove_database(sojourn, name):
             os.unlink(sojourn.path(found))
 
 
-def check_told(sojourn, database, own, options):
-    """Each call that the program made is two events, and each of them is stored or told to be lost.
-    More is told when a loss ended calls (which has no record), and when the recorder was killed
+def check_events(sojourn, database, own, options):
+    """Each call that the program made is two events, and each of them is stored or counted as lost.
+    More are counted when a loss ended calls (which has no record), and when the recorder was killed
     between sending a block and noting that it had."""
     done = sojourn.run(["flush"], capture_output=True, text=True)
     check(done.returncode == 0 and "1 sessions finished" in done.stdout, f"flush: {done}")
@@ -229,14 +227,14 @@ def check_told(sojourn, database, own, options):
                                 "lost_events FROM sessions")[0]
     check(row["state"] == "lost" and row["stored_calls"] > 0, f"not finished: {row}")
     check_accounts(sojourn, database)
-    told = row["stored_events"] + row["lost_events"]
-    least = 2 * (recorded_before_set_free(sojourn, database) if "--budget" in options else own)
-    check(least <= told <= 2 * own + BLOCK_EVENTS,
-          f"of {own} calls {least} events at least were recorded, {told} are told: {row}")
+    events = row["stored_events"] + row["lost_events"]
+    least = 2 * (recorded_before_unhooked(sojourn, database) if "--budget" in options else own)
+    check(least <= events <= 2 * own + BLOCK_EVENTS,
+          f"of {own} calls {least} events at least were recorded, {events} are counted: {row}")
 
 
-def recorded_before_set_free(sojourn, database):
-    """Calls that had been read of the functions that the budget set free, when it did so last."""
+def recorded_before_unhooked(sojourn, database):
+    """Calls that had been read of the functions that the budget unhooked, when it did so last."""
     return sojourn.sql(database, "SELECT coalesce(sum(n), 0) AS n FROM (SELECT max(total_calls) AS n "
                                  "FROM decisions WHERE what = 'unhook' "
                                  "GROUP BY process_number, function_id)")[0]["n"]
@@ -246,19 +244,19 @@ def finish_program(recorder):
     """The program of a recorder that is gone ends as its input does; returns what it counted."""
     recorder.stdin.close()
     rows = (line.split() for line in recorder.stdout.read().splitlines())
-    recorder.wait(timeout=30)
+    recorder.wait(timeout=PATIENCE_S)
     return sum(int(row[1]) for row in rows if row[0] in FUNCTIONS)
 
 
 def children_follow(sojourn, programs):
-    """A child that was forked before obeys, too, and what is set free is listed and not called."""
+    """A child that was forked before follows, too; functions unhooked are listed and not recorded."""
     database = sojourn.path("children.db")
     recorder, pid = start_recorded(sojourn, os.path.join(programs, "policy_target"), database,
                                    ["--function", "policy_outer"])
     answer = set_policy(sojourn, pid, "--function", "policy_round")
     check(answer["processes"] == 2, f"both processes: {answer}")
     check((answer["hooked"], answer["freed"]) == (2, 2), f"one function for one in each: {answer}")
-    time.sleep(0.3)
+    let_work(recorder)
     finish(recorder)
     check_accounts(sojourn, database)
     applied = sojourn.sql(database, "SELECT max(applied_ns) AS ns FROM policies")[0]["ns"]
@@ -270,7 +268,7 @@ def children_follow(sojourn, programs):
     check(found == {("policy_round", 1), ("policy_round", 2)}, f"after the change: {found}")
     listed = {row["name"] for row in sojourn.sql(
         database, "SELECT name FROM unhooked_functions WHERE reason LIKE 'filtered%'")}
-    check("policy_outer" in listed and "policy_round" not in listed, f"listed as free: {listed}")
+    check("policy_outer" in listed and "policy_round" not in listed, f"listed as not hooked: {listed}")
 
 
 def libraries_follow(sojourn, programs):
@@ -284,7 +282,7 @@ def libraries_follow(sojourn, programs):
     set_policy(sojourn, target.pid, "--libs", "--module", "*libsqlite3*")
     ask(target, "INSERT INTO t VALUES (1), (2), (3); SELECT 'ready';")
     sojourn.run(["detach", str(target.pid)], check=True, stdout=subprocess.DEVNULL)
-    check(recorder.wait(60) == 0, "the recorder failed")
+    check(recorder.wait(PATIENCE_S) == 0, "the recorder failed")
     check_same(before, look(target.pid), code, code_bytes(target.pid), "after detach")
     target.finish()
     check_accounts(sojourn, database)
@@ -299,7 +297,7 @@ def libraries_follow(sojourn, programs):
     for _ in range(2):
         ask(target, "l", "done\n")
     sojourn.run(["detach", str(target.pid)], check=True, stdout=subprocess.DEVNULL)
-    check(recorder.wait(60) == 0, "the recorder failed")
+    check(recorder.wait(PATIENCE_S) == 0, "the recorder failed")
     target.finish()
     check_accounts(sojourn, database)
     found = counts(sojourn, database)
@@ -317,41 +315,42 @@ def ask(target, text, answer="ready\n"):
 
 
 def budgets_begin_and_end(sojourn, programs):
-    """A budget that is set later is kept; without one, what it had set free is hooked again."""
+    """A budget that is set later is kept; without one, what it had unhooked is hooked again."""
     database = sojourn.path("budget.db")
     target = Target([os.path.join(programs, "attach_target")]).ready()
     recorder = start_attach(sojourn, target.pid, database, ["--profile"])
     set_policy(sojourn, target.pid, "--profile", "--budget", "1%")
-    time.sleep(1)
+    decided = ("SELECT f.name FROM decisions d JOIN functions f USING (function_id) "
+               "WHERE what = 'unhook' ORDER BY d.number")
+    wait_for("a decision of the budget", lambda: sojourn.sql(database, decided))
     answer = set_policy(sojourn, target.pid, "--profile", "--function", "target_round")
-    time.sleep(0.2)
     sojourn.run(["detach", str(target.pid)], check=True, stdout=subprocess.DEVNULL)
-    check(recorder.wait(60) == 0, "the recorder failed")
+    check(recorder.wait(PATIENCE_S) == 0, "the recorder failed")
     _, output = target.finish()
     check("mistakes 0" in output, f"the target: {output}")
     check_accounts(sojourn, database)
-    freed = sojourn.sql(database, "SELECT f.name FROM decisions d JOIN functions f USING (function_id) "
-                                  "WHERE what = 'unhook' ORDER BY d.number")
-    check(freed and freed[0]["name"] == "target_mix", f"not the hottest first: {freed}")
+    unhooked = sojourn.sql(database, decided)
+    check(unhooked[0]["name"] == "target_mix", f"not the hottest first: {unhooked}")
     check(answer["processes"] == 1 and not answer["not_applied"], f"{answer}")
 
 
 def no_budget_with_receivers(sojourn, programs):
-    """By receiver there would be many functions of one that can be set free: refused at the start, told later."""
+    """By receiver there would be many functions of one that can be unhooked: refused at the start,
+    reported as not applied later."""
     database = sojourn.path("receivers.db")
     recorder, pid = start_recorded(sojourn, os.path.join(programs, "attach_target"), database,
                                    ["--receivers"])
     answer = set_policy(sojourn, pid, "--budget", "1%")
     check("receivers" in str(answer["not_applied"]), f"{answer}")
     finish(recorder)
-    freed = sojourn.sql(database, "SELECT * FROM decisions")
-    check(not freed, f"set free: {freed}")
+    decisions = sojourn.sql(database, "SELECT * FROM decisions")
+    check(not decisions, f"decisions: {decisions}")
 
 
 def nonsense_is_refused(sojourn, programs):
     target = Target([os.path.join(programs, "policy_target")]).ready()
     recorder = start_attach(sojourn, target.pid, sojourn.path("nonsense.db"), ALL)
-    for arguments, code, told in (
+    for arguments, code, words in (
             (["--mode", "tracing", str(target.pid)], 2, "trace"),
             (["--policy", "/no/such/file", str(target.pid)], 3, "/no/such/file"),
             (["--budget", "0%", str(target.pid)], 2, "budget"),
@@ -361,7 +360,7 @@ def nonsense_is_refused(sojourn, programs):
             ([str(os.getpid())], 3, "not being recorded"),
             (["999999999"], 3, "no process")):
         done = sojourn.run(["policy", "set", *arguments], capture_output=True, text=True)
-        check(done.returncode == code and told in done.stderr, f"{arguments}: {done}")
+        check(done.returncode == code and words in done.stderr, f"{arguments}: {done}")
     big = sojourn.path("big.json")
     with open(big, "w", encoding="utf-8") as file:
         json.dump({"policy": 1, "description": "x" * 70000}, file)
@@ -372,15 +371,15 @@ def nonsense_is_refused(sojourn, programs):
     answer = set_policy(sojourn, target.pid, "--buffer", "8", *ALL)
     check("buffer" in str(answer["not_applied"]), f"buffers cannot change: {answer}")
     sojourn.run(["detach", str(target.pid)], check=True, stdout=subprocess.DEVNULL)
-    recorder.wait(60)
+    recorder.wait(PATIENCE_S)
     finish(target.process)
-    told = sojourn.sql(sojourn.path("nonsense.db"),
-                       "SELECT not_applied FROM policies ORDER BY number DESC LIMIT 1")
-    check("buffer" in told[0]["not_applied"], f"not stored: {told}")
+    stored = sojourn.sql(sojourn.path("nonsense.db"),
+                         "SELECT not_applied FROM policies ORDER BY number DESC LIMIT 1")
+    check("buffer" in stored[0]["not_applied"], f"not stored: {stored}")
 
 
 TESTS = [modes_add_up, functions_come_and_go, killed_in_a_change, a_killed_profile_is_finished,
-         drops_are_told_by_whoever_finishes, children_follow, libraries_follow, budgets_begin_and_end,
+         drops_are_counted_by_recovery, children_follow, libraries_follow, budgets_begin_and_end,
          no_budget_with_receivers, nonsense_is_refused]
 
 

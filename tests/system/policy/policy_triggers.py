@@ -7,7 +7,7 @@ import time
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "support"))
 from attaching import Target, attach
-from sojourn_testing import check, check_accounts, main
+from sojourn_testing import PATIENCE_S, check, check_accounts, main, wait_for
 
 
 def write_policy(sojourn, policy):
@@ -53,19 +53,36 @@ def loop_ns(sojourn, database):
                                  "WHERE name = 'loop_run'")[0]["duration_ns"]
 
 
+def recorded_until_stacks_are_taken(sojourn, program, policy):
+    """The sample waits in the end of its loop until its input ends."""
+    database = sojourn.path("stacks.db")
+    with subprocess.Popen([sojourn.program, "record", "-q", "-o", database, "--policy",
+                           write_policy(sojourn, policy), "--", program, "wait"],
+                          env=sojourn.environment, stdin=subprocess.PIPE, stdout=subprocess.PIPE,
+                          stderr=subprocess.PIPE, text=True) as recorder:
+        wait_for("stacks", lambda: os.path.exists(database) and
+                 sojourn.sql(database, "SELECT 1 FROM stacks"))
+        output = recorder.communicate(timeout=PATIENCE_S)
+    check(recorder.returncode == 0, f"ended with {recorder.returncode}: {output}")
+    check_accounts(sojourn, database)
+    return database
+
+
 def event_loops_are_watched(sojourn, samples):
-    jank = {"on": "jank", "loop": "loop_*", "longer_than": "100ms", "times": 2, "within": "5s",
+    jank = {"on": "jank", "loop": "loop_*", "longer_than": "100ms", "times": 2, "within": "5m",
             "do": ["stacks", "mark"]}
-    # It waits in the end until its stacks have been taken.
-    database = recorded(sojourn, os.path.join(samples, "loop_sample"), {"triggers": [jank]}, ["3000"])
+    started = time.monotonic()
+    database = recorded_until_stacks_are_taken(sojourn, os.path.join(samples, "loop_sample"),
+                                               {"triggers": [jank]})
+    most_ns = (time.monotonic() - started) * 1e9
     rows = fired(sojourn, database)
     check(rows and rows[0]["event"] == "jank" and rows[0]["subject"] == "loop_sample",
           f"two slow turns of ten: {rows}")
     # On a loaded machine more turns are slow than the two that rest: each occasion is two of them.
-    turns_ns = loop_ns(sojourn, database) - (8 * 5 + 250 + 3000) * 1e6
+    turns_ns = loop_ns(sojourn, database) - (8 * 5 + 250) * 1e6
     occasions = sum((row["actions"] != "") + row["suppressed"] for row in rows)
-    check(occasions * 2 * 100e6 <= turns_ns, f"turns took {turns_ns} ns, slow ones are told: {rows}")
-    check(100e6 < rows[0]["value"] < turns_ns, f"not the time of a turn: {rows}")
+    check(1 <= occasions <= 5, f"two of ten turns are slow: {rows}")
+    check(100e6 < rows[0]["value"] < turns_ns < most_ns, f"not the time of a turn: {rows}")
     stacks = stacks_of(sojourn, database)
     check(in_order(stacks["loop_sample"], ["loop_run", "main"]), f"the loop: {stacks}")
     check(in_order(stacks["sleeper"], ["sleeper_inner", "sleeper_outer", "run_sleeper"]),
@@ -73,7 +90,7 @@ def event_loops_are_watched(sojourn, samples):
     shipped = sojourn.run(["sql", "--json", "--query", "stacks", database], capture_output=True,
                           text=True)
     names = {row["function"] for row in json.loads(shipped.stdout)}
-    check({"sleeper_inner", "loop_run", "main"} <= names, f"the shipped query tells {names}")
+    check({"sleeper_inner", "loop_run", "main"} <= names, f"the shipped query lists {names}")
     jank["longer_than"] = "20s"
     database = recorded(sojourn, os.path.join(samples, "loop_sample"), {"triggers": [jank]})
     check(fired(sojourn, database) == [], "no turn took 20 seconds")
@@ -87,7 +104,7 @@ def slow_calls_and_late_frames(sojourn, samples):
     triggers = [{"on": "slow_call", "function": "loop_rest", "longer_than": "100ms", "pause": "0s",
                  "do": ["mark"]},
                 {"on": "jank", "function": "loop_rest", "longer_than": "100ms", "times": 2,
-                 "within": "10s", "do": ["mark"]}]
+                 "within": "5m", "do": ["mark"]}]
     database = recorded(sojourn, os.path.join(samples, "loop_sample"), {"triggers": triggers})
     events = [row["event"] for row in fired(sojourn, database)]
     check(events == ["slow_call", "slow_call", "jank"], f"two slow calls, one jank: {events}")
@@ -126,15 +143,11 @@ def stacks_of_busy_threads(sojourn, samples):
          write_policy(sojourn, policy), "--", os.path.join(samples, "ends"), "spin"],
         env=sojourn.environment, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
     output = recorder.stdout.readline() # the program is busy from here on
-    deadline = time.monotonic() + 60
-    asked = 0
-    while asked < 5:
-        check(time.monotonic() < deadline, "the command was never taken")
-        done = sojourn.run(["trigger", "where"], capture_output=True)
-        asked += done.returncode == 0
-        time.sleep(0.05)
+    for _ in range(5):
+        wait_for("the command is taken",
+                 lambda: sojourn.run(["trigger", "where"], capture_output=True).returncode == 0)
     recorder.terminate()
-    output += recorder.communicate(timeout=120)[0]
+    output += recorder.communicate(timeout=PATIENCE_S)[0]
     check(recorder.returncode == 128 + 15 and output == "1501500\n", f"it said {output}")
     check_accounts(sojourn, database)
     rows = sojourn.sql(database, "SELECT taken, max(is_cut) AS cut, "
@@ -143,7 +156,7 @@ def stacks_of_busy_threads(sojourn, samples):
     check(1 <= len(rows) <= 5, f"stacks were taken {len(rows)} times")
     for row in rows:
         names = row["names"].split(",")
-        # In the recorder's slow path nobody knows how to go on, and that is told.
+        # In the agent's slow path the stack cannot be followed, and the row says so.
         check(row["cut"] or in_order(names, ["ends_work", "ends_die", "main"]) or
               in_order(names, ["ends_work", "main"]), f"a busy thread stands in {names}")
     check(not all(row["cut"] for row in rows), f"no stack was whole: {rows}")
@@ -161,13 +174,13 @@ def what_is_held_back_is_counted(sojourn, samples):
     check(500 <= held_back + 1 <= 1000 and len(rows) == 2, f"of 1000: {rows}")
 
 
-def loops_of_attached_processes_are_told(sojourn, samples):
+def loops_of_attached_processes_are_not_watched(sojourn, samples):
     target = Target([os.path.join(samples, "api_c"), "laps"]).ready()
     database = sojourn.path("unseen.db")
     jank = {"on": "jank", "loop": "*", "longer_than": "100ms", "do": ["mark"]}
     done, _ = attach(sojourn, target.pid, database,
                      ["--for", "50ms", "--policy", write_policy(sojourn, {"triggers": [jank]})])
-    check(done.returncode == 0 and "event loops are watched only" in done.stderr, f"told: {done}")
+    check(done.returncode == 0 and "event loops are watched only" in done.stderr, f"{done}")
     stored = sojourn.sql(database, "SELECT not_applied FROM policies")[0]["not_applied"]
     check("event loops are watched only" in stored, f"stored: {stored}")
     check(target.finish()[0] == 0, "the program failed")
@@ -183,14 +196,14 @@ def jank_is_a_local_file(sojourn, samples):
     check(len(sessions) >= 2 and "jank" in sessions[1]["cause"], f"no dump: {sessions}")
     check(sessions[1]["stored_calls"] > 0, f"the dump is empty: {sessions}")
     for command in (["report"], ["tree"]):
-        told = sojourn.run([*command, "--session", str(sessions[1]["session_id"]), database],
+        shown = sojourn.run([*command, "--session", str(sessions[1]["session_id"]), database],
                            capture_output=True, text=True)
-        check(told.returncode == 0 and "api_frame" in told.stdout, f"{command}: {told}")
+        check(shown.returncode == 0 and "api_frame" in shown.stdout, f"{command}: {shown}")
 
 
 TESTS = [event_loops_are_watched, slow_calls_and_late_frames,
          marks_of_the_program_start_a_recording, stacks_of_busy_threads,
-         what_is_held_back_is_counted, loops_of_attached_processes_are_told, jank_is_a_local_file]
+         what_is_held_back_is_counted, loops_of_attached_processes_are_not_watched, jank_is_a_local_file]
 
 
 def test(sojourn, arguments):

@@ -35,8 +35,8 @@ rm -f run.db
 "$sojourn" record -q -o run.db -- "$samples/ends" wait >out.txt &
 recorder=$!
 background=$recorder
-wait_for 60 grep -q . out.txt
-wait_for 60 stores run.db 1000
+wait_for grep -q . out.txt
+wait_for stores run.db 1000
 kill -9 "$(pgrep -P "$recorder" -x ends)"
 wait "$recorder"
 equal "exit code after kill -9" 137 "$?"

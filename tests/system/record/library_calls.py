@@ -9,7 +9,7 @@ import sys
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "support"))
 from attaching import Target, set_policy, start_attach
 from judging import compare
-from sojourn_testing import EMULATOR, check, check_accounts, main
+from sojourn_testing import EMULATOR, PATIENCE_S, check, check_accounts, children, main
 
 COUNTS = """SELECT m.path AS module, f.name AS name, sum(calls) AS calls FROM
   (SELECT function_id, calls FROM function_stats UNION ALL SELECT function_id, 1 FROM open_calls)
@@ -50,7 +50,7 @@ def one_variant(sojourn, folder, linking):
     environment = dict(sojourn.environment, LD_LIBRARY_PATH=folder)
     emulator = EMULATOR if "aarch64" in folder else []
     plain = subprocess.run([*emulator, *command], capture_output=True, text=True, env=environment,
-                           timeout=300, check=True)
+                           timeout=PATIENCE_S, check=True)
     database = sojourn.path("calls.db")
     done, summary = sojourn.record(
         command, database, ["--block-ms", "10000", "--library-calls", "--module", "library_calls", "--module", "library_plugin.so",
@@ -97,7 +97,7 @@ def real_programs(sojourn):
     for command in (["lua5.4", "-e", lua], ["/usr/bin/python3.11", "-c", python],
                     ["perl", "-MPOSIX", "-e", "print join(',', map { POSIX::floor($_ * 1.5) } 1..9), qq{\\n}"],
                     ["git", "--version"], ["fdfind", "--max-depth", "1", ".", "/etc/apt"]):
-        plain = subprocess.run(command, capture_output=True, text=True, check=False, timeout=300)
+        plain = subprocess.run(command, capture_output=True, text=True, check=False, timeout=PATIENCE_S)
         database = sojourn.path("real.db")
         # Of perl the libraries are patched as well: what is called there leaves when that enters.
         libraries = ["--libs"] if command[0] == "perl" else []
@@ -124,7 +124,7 @@ def attach_goes_on_without(sojourn, folder):
           f"a policy for an attached program: {answer}")
     sojourn.run(["detach", str(target.pid)], check=True, stdout=subprocess.DEVNULL)
     check(target.finish() == (0, "mistakes 0\n"), "the attached program")
-    _, errors = recorder.communicate(timeout=60)
+    _, errors = recorder.communicate(timeout=PATIENCE_S)
     check(recorder.returncode == 0 and "library_calls: only in programs that `sojourn record` started" in errors,
           f"attach tells {errors}")
     told = [row["not_applied"] for row in sojourn.sql(database, "SELECT not_applied FROM policies ORDER BY number")]
@@ -147,8 +147,7 @@ def start_recorded(sojourn, folder, database, options, words=("library_policy", 
         [sojourn.program, "record", "-q", "-o", database, *options, "--", *(os.path.join(folder, word) for word in words)],
         env=dict(sojourn.environment, LD_LIBRARY_PATH=folder), stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
     check(recorder.stdout.readline() == "ready\n", f"{folder}: the program did not start")
-    with open(f"/proc/{recorder.pid}/task/{recorder.pid}/children", encoding="utf-8") as file:
-        return recorder, int(file.read().split()[0])
+    return recorder, children(recorder.pid)[0]
 
 
 def policies_bind_and_unbind(sojourn, folder, linking):
@@ -169,7 +168,7 @@ def policies_bind_and_unbind(sojourn, folder, linking):
         check(answer["hooked"] + answer["freed"] > 5 and not answer["not_applied"], f"{folder}: {answer}")
     set_policy(sojourn, pid, *own, "--library-calls")
     order(recorder, "rwvlf")
-    output, _ = recorder.communicate(timeout=60)
+    output, _ = recorder.communicate(timeout=PATIENCE_S)
     check(recorder.returncode == 0 and output == "mistakes 0\n", f"{folder}: {recorder.returncode} {output}")
     check_accounts(sojourn, database)
     program = recorded(sojourn, database, "library_policy")
@@ -211,7 +210,7 @@ def patched_targets_are_left_alone(sojourn, folder):
         set_policy(sojourn, pid, *own)
         sizes.add(stub_bytes(pid))
     check(len(sizes) == 1, f"{folder}: stubs of {sizes} bytes")
-    output, _ = recorder.communicate(timeout=60)
+    output, _ = recorder.communicate(timeout=PATIENCE_S)
     check(recorder.returncode == 0 and output == "mistakes 0\n", f"{folder}: {recorder.returncode} {output}")
     check_accounts(sojourn, database)
     rows = sojourn.sql(database, "SELECT (SELECT count(*) FROM gaps WHERE reason = 'orphan') AS orphans, "
@@ -239,7 +238,7 @@ def a_call_that_waits_is_told(sojourn, folder):
     order(recorder, "r")
     answer = set_policy(sojourn, pid, *own, "--library-calls")
     check(answer["hooked"] == 0 and not answer["not_applied"], f"nothing to do: {answer}")
-    output, _ = recorder.communicate(timeout=60)
+    output, _ = recorder.communicate(timeout=PATIENCE_S)
     check(recorder.returncode == 0 and output == "mistakes 0\n", f"{recorder.returncode} {output}")
     check_accounts(sojourn, database)
     calls = recorded(sojourn, database, "near.so")

@@ -4,15 +4,14 @@
 "$sojourn" record -q -o one.db -- "$samples/ends" wait >/dev/null &
 first=$!
 background=$first
-wait_for 10 "$sojourn" mark begin "a phase"
-sleep 0.1 # the length of the phase, which is checked below
+wait_for "$sojourn" mark begin "a phase"
 "$sojourn" mark end "a phase" || fail "the end was not taken"
 
 "$sojourn" record -q -o two.db -- "$samples/ends" wait >two.txt &
 second=$!
 background="$first $second"
-wait_for 10 sh -c '[ "$(ls run/sojourn/*/control | wc -l)" -eq 2 ]'
-wait_for 60 grep -q . two.txt
+wait_for sh -c '[ "$(ls run/sojourn/*/control | wc -l)" -eq 2 ]'
+wait_for grep -q . two.txt
 "$sojourn" mark begin which 2>err.txt
 equal "exit code when two go on" 2 "$?"
 grep -q "2 recordings go on" err.txt || fail "two recordings: $(cat err.txt)"
@@ -30,7 +29,7 @@ equal "marks of the first" "a phase 0,a phase 1,both 0" "$(query one.db "SELECT 
     FROM (SELECT name || ' ' || is_end AS m FROM marks WHERE source = 'cli' ORDER BY number)")"
 equal "marks of the second" "both" "$(query two.db "SELECT group_concat(name) FROM marks")"
 equal "marks in their order and within the session" 1 "$(query one.db "SELECT
-    max(at_ns) FILTER (WHERE is_end) - min(at_ns) >= 100000000 AND min(at_ns) > 0 FROM marks")"
+    max(at_ns) FILTER (WHERE is_end) > min(at_ns) AND min(at_ns) > 0 FROM marks")"
 "$sojourn" mark begin late 2>err.txt
 equal "exit code when nothing goes on" 3 "$?"
 accounted one.db

@@ -6,7 +6,7 @@ import subprocess
 import sys
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "support"))
-from sojourn_testing import check, check_accounts, main
+from sojourn_testing import PATIENCE_S, check, check_accounts, main
 
 SAMPLES = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..", "samples", "mono")
 CALLS = "SELECT f.name, s.calls FROM function_stats s JOIN functions f USING (function_id)"
@@ -23,9 +23,9 @@ TREE = """SELECT DISTINCT p.name AS parent, f.name AS name FROM calls c
 def compile_samples(sojourn):
     program, hidden = sojourn.path("Counts.exe"), sojourn.path("Hidden.dll")
     subprocess.run(["mcs", "-r:System.Core", os.path.join(SAMPLES, "Counts.cs"), f"-out:{program}"],
-                   check=True, timeout=300)
+                   check=True, timeout=PATIENCE_S)
     subprocess.run(["mcs", "-target:library", os.path.join(SAMPLES, "Hidden.cs"), f"-out:{hidden}"],
-                   check=True, timeout=300)
+                   check=True, timeout=PATIENCE_S)
     return program, hidden
 
 
@@ -72,7 +72,7 @@ def check_tree(sojourn, database):
 def methods_are_recorded(sojourn):
     program, hidden = compile_samples(sojourn)
     command = ["mono", program, hidden]
-    alone = subprocess.run(command, capture_output=True, timeout=300)
+    alone = subprocess.run(command, capture_output=True, timeout=PATIENCE_S)
     check(alone.returncode == 3, f"alone it ended with {alone.returncode}")
     told = told_counts(alone.stdout.decode())
     check(len(told) > 15, f"it told {told}")
@@ -141,11 +141,11 @@ FUNCTION_TXT = [
 def values_are_in_function_txt(sojourn):
     program = sojourn.path("Values.exe")
     subprocess.run(["mcs", os.path.join(SAMPLES, "Values.cs"), f"-out:{program}"], check=True,
-                   timeout=300)
+                   timeout=PATIENCE_S)
     options = [part for rule in VALUES for part in ("--value", rule)]
     database, done = recorded(sojourn, ["mono", program], "values.db", options)
     check(done.stdout == b"42\n", f"it said {done.stdout}")
-    exported = sojourn.run(["export", database], capture_output=True, timeout=60)
+    exported = sojourn.run(["export", database], capture_output=True, timeout=PATIENCE_S)
     lines = exported.stdout.decode().splitlines()
     wanted = [("enter", "Values:Main()")]
     for name, result in FUNCTION_TXT:
@@ -163,7 +163,7 @@ def a_compiler_that_was_compiled_ahead_of_time(sojourn):
     database, done = recorded(sojourn, command, "mcs.db",
                               ["--allow-unmatched", "--function", "Mono.CSharp.*"])
     check(done.returncode == 0, f"mcs said {done}")
-    check(subprocess.run(["mono", output], capture_output=True, timeout=300).returncode == 3,
+    check(subprocess.run(["mono", output], capture_output=True, timeout=PATIENCE_S).returncode == 3,
           "what it compiled does not run")
     rows = sojourn.sql(database, CALLS + " WHERE f.name = 'Mono.CSharp.Driver:Compile()'")
     check(rows and rows[0]["calls"] == 1, f"Compile: {rows}")

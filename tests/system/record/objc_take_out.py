@@ -1,21 +1,21 @@
 #!/usr/bin/env python3
-"""Objective-C programs that run are hooked late and left again and again, and a rebound dispatcher is
-given back: the text and the references to the dispatcher are what they were, and the program sees
-nothing of it.
+"""Running Objective-C programs are attached to and detached from again and again, and a rebound
+dispatcher is given back: the text and the references to the dispatcher are what they were, and the
+program sees nothing of it.
 
 objc_take_out.py BUILD_FOLDER (SJ_LONG=1: 100 rounds)
 """
+import json
 import os
 import re
 import signal
 import struct
 import subprocess
 import sys
-import time
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "support"))
-from attaching import attach, check_same, code_bytes, look, mappings
-from sojourn_testing import check, check_accounts, main
+from attaching import attach, attach_until, check_same, code_bytes, look, mappings, start_attach
+from sojourn_testing import PATIENCE_S, check, check_accounts, children, let_run, main, wait_for
 
 LONG = os.environ.get("SJ_LONG") == "1"
 MESSAGES = ("SELECT count(*) AS n FROM calls JOIN functions USING (function_id) "
@@ -32,18 +32,15 @@ def start(sojourn, program, rounds, **options):
                             stderr=subprocess.STDOUT, text=True, **options)
 
 
-def remove(*paths):
-    for path in paths:
-        if os.path.exists(path):
-            os.unlink(path)
+def has_loaded(process):
+    check(process.poll() is None, "the program did not start")
+    return any("objc_bundle" in path for _, _, _, path in mappings(process.pid))
 
 
 def wait_for_library(process):
-    deadline = time.monotonic() + 60
-    while not any("objc_bundle" in path for _, _, _, path in mappings(process.pid)):
-        check(time.monotonic() < deadline and process.poll() is None, "the program did not start")
-        time.sleep(0.1)
-    time.sleep(0.5)
+    """Until the last library is loaded and everything that it brings has run: it uses the processor."""
+    wait_for("the program's bundle", lambda: has_loaded(process))
+    let_run(process.pid)
 
 
 def methods_late(sojourn, program, rounds):
@@ -52,17 +49,13 @@ def methods_late(sojourn, program, rounds):
     messages, before = 0, None
     wait_for_library(process)
     for number in range(rounds):
-        remove(database)
         if before is None:
             before, code = look(process.pid), code_bytes(process.pid)
-        options = ["--for", "30ms", "--libs", *WAIT] + (["--receivers"] if number % 2 else [])
-        done, summary = attach(sojourn, process.pid, database, options)
-        check(summary is not None and done.returncode == 0, f"{program}, round {number}: {done}")
+        options = ["--libs", *WAIT] + (["--receivers"] if number % 2 else [])
+        attach_until(sojourn, process.pid, database, lambda summary: summary["calls"] > 1000, options)
         check(code_bytes(process.pid) == code, f"{program}: other text after round {number}")
         found = sojourn.sql(database, MESSAGES)[0]["n"]
-        # A window of a busy machine may hold a few native calls and nothing else.
-        check(summary["calls"] < 1000 or found > 0,
-              f"{program}, round {number}: no message among the calls: {summary}")
+        check(found > 0, f"{program}, round {number}: no message among the calls")
         messages += found
     check_accounts(sojourn, database)
     after = look(process.pid)
@@ -70,9 +63,8 @@ def methods_late(sojourn, program, rounds):
         state.pop("threads"), state.pop("masks")
     check_same(before, after, code, code_bytes(process.pid), f"after {rounds} rounds")
     process.send_signal(signal.SIGTERM)
-    output = process.communicate(timeout=60)[0]
+    output = process.communicate(timeout=PATIENCE_S)[0]
     check("FAILED" not in output, f"{program} went wrong when hooked late:\n{output}")
-    check(messages > 100 * rounds, f"{program}: {messages} messages in {rounds} rounds")
     print(f"{program}: {messages} messages in {rounds} rounds of methods patched late")
 
 
@@ -81,18 +73,17 @@ def made_classes_are_learnt(sojourn, program):
     process = start(sojourn, program, 1000000)
     database = sojourn.path("made.db")
     wait_for_library(process)
-    deadline = time.monotonic() + 60
     found = set()
-    while found != {"SmpBase", "SmpDerived"}:
-        check(time.monotonic() < deadline, f"SmpMade is not known as a receiver: {found}")
-        remove(database)
-        done, _ = attach(sojourn, process.pid, database, ["--for", "1s", "--receivers", *WAIT])
-        check(done.returncode == 0, f"{program}: {done}")
+
+    def is_known(_):
         rows = sojourn.sql(database, "SELECT class FROM methods JOIN function_stats USING "
                            "(function_id) WHERE receiver = 'SmpMade' AND selector = 'recurse:'")
-        found |= {row["class"] for row in rows}
+        found.update(row["class"] for row in rows)
+        return found == {"SmpBase", "SmpDerived"}
+
+    attach_until(sojourn, process.pid, database, is_known, ["--receivers", *WAIT])
     process.send_signal(signal.SIGTERM)
-    output = process.communicate(timeout=60)[0]
+    output = process.communicate(timeout=PATIENCE_S)[0]
     check("FAILED" not in output, f"{program} went wrong:\n{output}")
     print(f"{program}: a class made at run time is known as a receiver")
 
@@ -126,22 +117,20 @@ def owners(pid, slots):
 
 def wait_until_bound(recorder):
     """The program's pid and its references, as soon as all of them lead to the agent."""
-    children = f"/proc/{recorder.pid}/task/{recorder.pid}/children"
-    deadline = time.monotonic() + 60
-    hooked, slots = set(), {}
-    while len(slots) < 5 or hooked != {"libsojourn-agent.so"}:
-        check(time.monotonic() < deadline, f"dispatch leads to {hooked} by {slots}")
-        time.sleep(0.2)
-        with open(children, encoding="utf-8") as file:
-            pids = file.read().split()
-        slots = dispatcher_slots(int(pids[0])) if pids else {}
-        hooked = owners(int(pids[0]), slots) if pids else set()
-    time.sleep(1)
-    return int(pids[0]), dispatcher_slots(int(pids[0]))
+    def bound():
+        for pid in children(recorder.pid):
+            slots = dispatcher_slots(pid)
+            if len(slots) >= 5 and owners(pid, slots) == {"libsojourn-agent.so"}:
+                return pid
+        return None
+
+    pid = wait_for("dispatch leads to the agent", bound)
+    let_run(pid)
+    return pid, dispatcher_slots(pid)
 
 
 def dispatch_given_back(sojourn, program):
-    """Its recorder is killed; whoever comes later takes everything out."""
+    """Its recorder is killed; `detach` takes everything out."""
     command = [sojourn.program, "record", "--quiet", "-o", sojourn.path("given-back.db"), "--objc",
                "dispatch", "--libs", "--when-full", "drop", "--"]
     recorder = start(sojourn, program, 1000000, before=command)
@@ -158,26 +147,34 @@ def dispatch_given_back(sojourn, program):
     check(len(names) == 1 and next(iter(names)).startswith("libobjc.so"), f"it leads to {names}")
     again = sojourn.run(["detach", str(pid)], capture_output=True, text=True)
     check(again.returncode == 0, f"detach again: {again}")
-    time.sleep(1)
+    let_run(pid)
     os.kill(pid, signal.SIGTERM)
     output = recorder.stdout.read()
-    check("FAILED" not in output, f"{program} went wrong when left:\n{output}")
+    check("FAILED" not in output, f"{program} went wrong when detached from:\n{output}")
     print(f"{program}: {len(slots)} references to the dispatcher given back, {kept.group(0)}")
 
 
+def attach_for_receivers(sojourn, pid, database):
+    """Attaches with dispatch until SmpDerived is known as a receiver; the summary."""
+    summary = sojourn.path("dispatch.json")
+    recorder = start_attach(sojourn, pid, database, ["--objc", "dispatch", *WAIT, "--summary", summary])
+    wait_for("messages to SmpDerived", lambda: sojourn.sql(
+        database, "SELECT 1 FROM methods JOIN function_stats USING (function_id) "
+        "WHERE class = 'SmpBase' AND receiver = 'SmpDerived'"))
+    done = sojourn.run(["detach", str(pid)], capture_output=True, text=True)
+    check(done.returncode == 0 and recorder.wait(PATIENCE_S) == 0, f"detach: {done}")
+    with open(summary, encoding="utf-8") as file:
+        return json.load(file)
+
+
 def dispatch_late(sojourn, program):
-    """Dispatch is rebound in a running program and given back; the agent stays, and that is told."""
+    """Dispatch is rebound in a running program and given back; the agent stays, and attach says so."""
     process = start(sojourn, program, 1000000)
     database = sojourn.path("dispatch-late.db")
     wait_for_library(process)
     slots, code = dispatcher_slots(process.pid), code_bytes(process.pid)
-    done, summary = attach(sojourn, process.pid, database, ["--for", "2s", "--objc", "dispatch", *WAIT])
-    check(summary is not None and done.returncode == 0, f"{program}: {done}")
+    summary = attach_for_receivers(sojourn, process.pid, database)
     check_accounts(sojourn, database)
-    receivers = sojourn.sql(
-        database, "SELECT DISTINCT receiver FROM methods JOIN function_stats USING (function_id) "
-        "WHERE class = 'SmpBase' AND receiver IS NOT NULL")
-    check({row["receiver"] for row in receivers} >= {"SmpDerived"}, f"receivers: {receivers}")
     check(summary["message_stubs"] > 20 and summary["left_bytes"] > 0, f"{program}: {summary}")
     left = dispatcher_slots(process.pid)
     check(left.keys() == slots.keys(), f"other references: {left.keys() ^ slots.keys()}")
@@ -187,9 +184,9 @@ def dispatch_late(sojourn, program):
     check(all(now[key] == value for key, value in code.items()), f"{program}: other text")
     done, summary = attach(sojourn, process.pid, database, ["--for", "30ms"])
     check(summary is None and "started again" in done.stderr, f"attached again: {done}")
-    time.sleep(1)
+    let_run(process.pid)
     process.send_signal(signal.SIGTERM)
-    output = process.communicate(timeout=60)[0]
+    output = process.communicate(timeout=PATIENCE_S)[0]
     check("FAILED" not in output, f"{program} went wrong when its dispatch was hooked:\n{output}")
     print(f"{program}: dispatch rebound late, {len(slots)} references given back")
 

@@ -11,7 +11,7 @@ import sys
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "support"))
 from golden_trees import CALLS, only, trees
-from sojourn_testing import check, check_accounts, main
+from sojourn_testing import PATIENCE_S, check, check_accounts, main
 
 LONG = os.environ.get("SJ_LONG") == "1"
 METHODS = (
@@ -207,7 +207,7 @@ def one_tool(sojourn, command, files, technique):
     with open(sojourn.path("a.plist"), "rb") as file:
         text = file.read()
     plain = outcome(
-        lambda: subprocess.run(command, capture_output=True, input=text, env=home, timeout=60,
+        lambda: subprocess.run(command, capture_output=True, input=text, env=home, timeout=PATIENCE_S,
                                check=False),
         files,
     )

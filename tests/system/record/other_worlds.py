@@ -1,19 +1,18 @@
 """Programs linked against musl are recorded, forks and threads included. Programs that cannot join a
 session (AddressSanitizer's runtime has to come first, no loader, another root directory, another
 user) do what they do without, print nothing else, and are told in the summary."""
-import json
 import os
 import shutil
 import subprocess
 import sys
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "support"))
-from sojourn_testing import check, check_accounts, main
+from sojourn_testing import PATIENCE_S, check, check_accounts, main
 
 
 def record(sojourn, command, name):
     """Records a command, which must do and print the same without; returns database and summary."""
-    plain = subprocess.run(command, capture_output=True, text=True, timeout=120)
+    plain = subprocess.run(command, capture_output=True, text=True, timeout=PATIENCE_S)
     database = sojourn.path(f"{name}.db")
     done, told = sojourn.record(command, database, text=True)
     check((done.returncode, done.stdout, done.stderr) ==

@@ -7,14 +7,9 @@ import sys
 import time
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "support"))
-from sojourn_testing import check, check_accounts, main
+from sojourn_testing import PATIENCE_S, check, check_accounts, children, main, wait_for
 
 CALLS = 4 * 3000000
-
-
-def children(pid):
-    with open(f"/proc/{pid}/task/{pid}/children", encoding="ascii") as file:
-        return [int(child) for child in file.read().split()]
 
 
 def sleeps(pid):
@@ -28,14 +23,14 @@ def sleeps(pid):
 
 def pause(recorder):
     """Stops a recorder, until its program waits for it."""
-    program = None
-    while program is None or len(os.listdir(f"/proc/{program}/task")) < 5:
-        found = [pid for pid in children(recorder.pid)
-                 if os.readlink(f"/proc/{pid}/exe").endswith("unguarded_stacks")]
-        program = found[0] if found else None
+    def program():
+        return next((pid for pid in children(recorder.pid)
+                     if os.readlink(f"/proc/{pid}/exe").endswith("unguarded_stacks")
+                     and len(os.listdir(f"/proc/{pid}/task")) >= 5), None)
+
+    pid = wait_for("the program's threads", program)
     os.kill(recorder.pid, signal.SIGSTOP)
-    while not sleeps(program):
-        time.sleep(0.001)
+    wait_for("the program waits", lambda: sleeps(pid))
 
 
 def start(sojourn, sample, database):
@@ -48,11 +43,11 @@ def test(sojourn, arguments):
     database = sojourn.path("paused.db")
     recorder = start(sojourn, arguments[0], database)
     pause(recorder)
-    time.sleep(0.5)
+    time.sleep(0.5)  # longer than what passes for a late recorder
     os.kill(recorder.pid, signal.SIGCONT)
-    output, told = recorder.communicate(timeout=300)
-    check((recorder.returncode, output, told) == (0, f"calls {CALLS}\n", ""),
-          f"the recorder ended with {recorder.returncode}, {output!r}, {told!r}")
+    output, errors = recorder.communicate(timeout=PATIENCE_S)
+    check((recorder.returncode, output, errors) == (0, f"calls {CALLS}\n", ""),
+          f"the recorder ended with {recorder.returncode}, {output!r}, {errors!r}")
     check_accounts(sojourn, database)
     lost = sojourn.sql(database, "SELECT lost_calls FROM sessions")
     check(lost == [{"lost_calls": 0}], f"lost: {lost}")
@@ -60,7 +55,7 @@ def test(sojourn, arguments):
     recorder = start(sojourn, arguments[0], sojourn.path("killed.db"))
     pause(recorder)
     os.kill(recorder.pid, signal.SIGKILL)
-    output, _ = recorder.communicate(timeout=300)
+    output, _ = recorder.communicate(timeout=PATIENCE_S)
     check(output == f"calls {CALLS}\n", f"the program said {output!r}")
 
 

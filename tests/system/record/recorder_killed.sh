@@ -8,8 +8,8 @@ killed() {
     "$sojourn" record -q -o "$scratch/run.db" -- "$samples/ends" wait >out.txt &
     recorder=$!
     background="$background $recorder"
-    wait_for 60 grep -q . out.txt
-    wait_for 60 stores run.db "$1"
+    wait_for grep -q . out.txt
+    wait_for stores run.db "$1"
     app=$(pgrep -P "$recorder" -x ends)
     background="$background $app"
     kill -9 "$recorder"
@@ -33,7 +33,7 @@ consistent() {
 # 1. The program is dead, too: all that it recorded is in its arena.
 killed 3000
 kill -9 "$app"
-wait_for 60 has_ended "$app"
+wait_for has_ended "$app"
 "$sojourn" flush >out.txt || fail "flush: $(cat out.txt)"
 grep -q "1 sessions finished whose recorder was killed" out.txt || fail "said: $(cat out.txt)"
 grep -q "1 sessions delivered, 0 kept" out.txt || fail "said: $(cat out.txt)"

@@ -39,7 +39,7 @@ rm -f run.db
     while :; do sleep 0.05; done' >out.txt &
 recorder=$!
 background=$recorder
-wait_for 10 grep -q ready out.txt
+wait_for grep -q ready out.txt
 kill -TERM "$recorder"
 wait "$recorder"
 equal "exit code after SIGTERM to the recorder" 5 "$?"

@@ -12,7 +12,7 @@ CALLS = 4 * 3000000
 def test(sojourn, arguments):
     for number in range(3):
         database = sojourn.path(f"{number}.db")
-        done, _ = sojourn.record([arguments[0]], database, text=True)
+        done, _ = sojourn.record([arguments[0]], database, ["--buffer", "1"], text=True)
         check((done.returncode, done.stdout) == (0, f"calls {CALLS}\n"),
               f"the program ended with {done.returncode}, {done.stdout!r}")
         check_accounts(sojourn, database)

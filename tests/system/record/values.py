@@ -11,7 +11,7 @@ import subprocess
 import sys
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "support"))
-from attaching import attach
+from attaching import attach_until
 from sojourn_testing import check, check_accounts, main
 
 LONG = os.environ.get("SJ_LONG") == "1"
@@ -182,15 +182,14 @@ def attached(sojourn, program):
     process = subprocess.Popen([program, "loop"])
     database = sojourn.path("attached.db")
     policy = write_policy(sojourn, [rule("val_odd", 1, "long"), rule("val_odd", 0, "bool")])
-    done, summary = attach(sojourn, process.pid, database, ["--policy", policy, "--for", "500ms",
-                                                            "--block-ms", "10000"])
+    both = ("SELECT a.value AS given, r.value AS result FROM arguments AS a JOIN arguments AS r "
+            "USING (session_id, call_id) WHERE a.position = 1 AND r.position = 0")
+    _, summary = attach_until(sojourn, process.pid, database, lambda _: len(sojourn.sql(database, both)) > 20,
+                              ["--policy", policy, "--block-ms", "10000"])
     process.kill()
     process.wait()
-    check(done.returncode == 0 and summary["left_bytes"] == 0, f"attach: {done}")
-    rows = sojourn.sql(database, "SELECT a.value AS given, r.value AS result FROM arguments AS a "
-                       "JOIN arguments AS r USING (session_id, call_id) "
-                       "WHERE a.position = 1 AND r.position = 0")
-    check(len(rows) > 20, f"{len(rows)} values while attached")
+    check(summary["left_bytes"] == 0, f"attach: {summary}")
+    rows = sojourn.sql(database, both)
     check(all(row["given"] % 2 == row["result"] for row in rows), "wrong values while attached")
     print(f"attached: {len(rows)} calls with values")
 

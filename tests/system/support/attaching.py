@@ -9,7 +9,20 @@ import subprocess
 import threading
 import time
 
-from sojourn_testing import check
+from sojourn_testing import PATIENCE_S, check, wait_for
+
+
+def work_of(process):
+    """Rounds of work that a sample, or the program of a recorder, has done so far."""
+    process.stdin.write("?")
+    process.stdin.flush()
+    return int(process.stdout.readline())
+
+
+def let_work(process, rounds=3):
+    """Waits until each thread of the sample has done so many rounds more."""
+    end = work_of(process) + rounds
+    wait_for(f"{rounds} rounds of work", lambda: work_of(process) >= end)
 
 
 class Target:
@@ -26,13 +39,10 @@ class Target:
         return self
 
     def work(self):
-        """Rounds of work done so far."""
-        self.process.stdin.write("?")
-        self.process.stdin.flush()
-        return int(self.process.stdout.readline())
+        return work_of(self.process)
 
     def finish(self):
-        output, _ = self.process.communicate(timeout=60)
+        output, _ = self.process.communicate(timeout=PATIENCE_S)
         return self.process.returncode, output
 
     def kill(self):
@@ -126,14 +136,33 @@ def start_attach(sojourn, pid, database, options=()):
         [sojourn.program, "attach", "--quiet", "-o", database, *options, str(pid)],
         env=sojourn.environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
     )
-    deadline = time.monotonic() + 30
-    while time.monotonic() < deadline and process.poll() is None:
+    wait_until_recorded(sojourn, pid, process)
+    return process
+
+
+def wait_until_recorded(sojourn, pid, recorder):
+    def is_recorded():
+        if recorder.poll() is not None:
+            check(False, f"the recorder ended with {recorder.returncode}: {recorder.communicate()}")
         listed = sojourn.run(["ps", "--recorded"], capture_output=True, text=True).stdout
-        if re.search(rf"^ *{pid} .*recorded: ", listed, re.M):
-            return process
-        time.sleep(0.05)
-    process.kill()
-    check(False, f"attaching took too long: {process.communicate()}")
+        return re.search(rf"^ *{pid} .*recorded: ", listed, re.M)
+
+    wait_for(f"process {pid} is recorded", is_recorded)
+
+
+def attach_until(sojourn, pid, database, is_enough, options=()):
+    """Attaches for longer and longer, each time into a new database, until is_enough(summary) holds: a
+    machine under load may let the process run late. Every attach must work."""
+    for milliseconds in (30, 300, 3000, 30000, 300000):
+        for suffix in ("", "-wal", "-shm"):
+            if os.path.exists(database + suffix):
+                os.unlink(database + suffix)
+        done, summary = attach(sojourn, pid, database, ["--for", f"{milliseconds}ms", *options],
+                               timeout=2 * PATIENCE_S)
+        check(done.returncode == 0 and summary is not None, f"attach to {pid}: {done}")
+        if is_enough(summary):
+            return done, summary
+    check(False, f"not enough in {milliseconds} ms: {summary}")
 
 
 def set_policy(sojourn, pid, *options):
@@ -156,9 +185,9 @@ def check_left(code, pid, what):
 
 def mapped_bytes(sojourn):
     """What is mapped from the agent's file, in whole pages."""
-    told = subprocess.run(["readelf", "-lW", os.path.join(os.path.dirname(sojourn.program), "../lib/libsojourn-agent.so")],
+    listed = subprocess.run(["readelf", "-lW", os.path.join(os.path.dirname(sojourn.program), "../lib/libsojourn-agent.so")],
                           capture_output=True, text=True, check=True).stdout
-    loaded = [line.split() for line in told.splitlines() if line.split()[:1] == ["LOAD"]]
+    loaded = [line.split() for line in listed.splitlines() if line.split()[:1] == ["LOAD"]]
     return max(int(words[2], 16) + int(words[4], 16) + 4095 for words in loaded) // 4096 * 4096
 
 

@@ -5,31 +5,14 @@ import os
 import signal
 import socket
 import subprocess
-import time
 
-from sojourn_testing import check
+from sojourn_testing import PATIENCE_S, check, wait_for
 
 
 def free_port():
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         return probe.getsockname()[1]
-
-
-def wait_for(what, condition, seconds=120):
-    """Returns what the condition gives; the limit is for a machine under load."""
-    end = time.monotonic() + seconds
-    while time.monotonic() < end:
-        value = condition()
-        if value:
-            return value
-        time.sleep(0.05)
-    check(False, f"waited in vain: {what}")
-
-
-def children(pid):
-    return [int(word) for word in subprocess.run(
-        ["pgrep", "-P", str(pid)], capture_output=True, text=True, check=False).stdout.split()]
 
 
 class Collector:
@@ -60,11 +43,11 @@ class Collector:
 
     def stop(self, number=signal.SIGTERM):
         self.process.send_signal(number)
-        self.process.wait(30)
+        self.process.wait(PATIENCE_S)
 
     def device(self, *words, code=0):
         done = self.sojourn.run(["device", "--database", self.database, *words],
-                                capture_output=True, text=True, timeout=150)
+                                capture_output=True, text=True, timeout=PATIENCE_S)
         check(done.returncode == code, f"device {words}: {done.returncode} {done.stderr}")
         return done
 
@@ -93,7 +76,7 @@ class Device:
 
     def run(self, *words):
         return subprocess.run([self.program, *words], env=self.environment, capture_output=True,
-                              text=True, timeout=60)
+                              text=True, timeout=PATIENCE_S)
 
     def start(self, *options):
         self.process = subprocess.Popen([self.program, "run", *options], env=self.environment,
@@ -101,7 +84,7 @@ class Device:
 
     def stop(self, number=signal.SIGTERM):
         self.process.send_signal(number)
-        self.process.wait(30)
+        self.process.wait(PATIENCE_S)
 
     def log_says(self, text):
         with open(self.log_path, encoding="utf-8") as file:

@@ -61,10 +61,9 @@ has_ended() {
     ! grep -q '^State:[[:space:]]*[^Z[:space:]]' "/proc/$1/status" 2>/dev/null
 }
 
-# wait_for SECONDS COMMAND...: until the command succeeds
+# wait_for COMMAND...: until the command succeeds, five minutes at most
 wait_for() {
-    tries=$(($1 * 20))
-    shift
+    tries=6000
     while ! "$@" >/dev/null 2>&1; do
         tries=$((tries - 1))
         [ $tries -gt 0 ] || fail "waited in vain for: $*"

@@ -5,10 +5,16 @@ import os
 import subprocess
 import sys
 import tempfile
+import time
 
 # Programs for AArch64 without a recorder. QEMU up to 7.2 keeps what it translates in GLib's slices,
 # whose locks a fork leaves held in the child; their kind is the emulator's affair only.
 EMULATOR = ["env", "G_SLICE=always-malloc", "qemu-aarch64", "-U", "G_SLICE", "-L", "/usr/aarch64-linux-gnu"]
+
+
+# How long a test waits for what comes: a machine under load is slow, and waiting ends with the thing.
+# Less than the TIMEOUT of system tests, so that a test says what it waits for.
+PATIENCE_S = 300
 
 
 class Failure(Exception):
@@ -18,6 +24,36 @@ class Failure(Exception):
 def check(condition, message):
     if not condition:
         raise Failure(message)
+
+
+def wait_for(what, condition, seconds=PATIENCE_S):
+    """Returns what the condition gives, as soon as that is true; `what` is a text, or gives one."""
+    deadline = time.monotonic() + seconds
+    while not (value := condition()):
+        check(time.monotonic() < deadline, f"waited in vain: {what() if callable(what) else what}")
+        time.sleep(0.02)
+    return value
+
+
+def children(pid):
+    """The processes that a process has started, in order; none when it is gone."""
+    try:
+        with open(f"/proc/{pid}/task/{pid}/children", encoding="ascii") as file:
+            return [int(word) for word in file.read().split()]
+    except (FileNotFoundError, ProcessLookupError):
+        return []
+
+
+def cpu_ticks(pid):
+    with open(f"/proc/{pid}/stat", encoding="utf-8") as file:
+        fields = file.read().rpartition(")")[2].split()
+    return int(fields[11]) + int(fields[12])
+
+
+def let_run(pid, ticks=20):
+    """Until a process has used the processor for so many hundredths of a second more."""
+    end = cpu_ticks(pid) + ticks
+    wait_for(f"process {pid} runs on", lambda: cpu_ticks(pid) >= end)
 
 
 class Sojourn:
@@ -38,7 +74,7 @@ class Sojourn:
 
     def run(self, arguments, **options):
         options.setdefault("env", self.environment)
-        options.setdefault("timeout", 300)
+        options.setdefault("timeout", PATIENCE_S)
         return subprocess.run([self.program, *arguments], **options)
 
     def record(self, command, database, options=(), **run_options):

@@ -13,7 +13,7 @@ sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 from attaching import Target, check_same, code_bytes, look, run_plain, set_policy, start_attach
 from heap_mistakes import FOUND, HEAP
-from sojourn_testing import check, main
+from sojourn_testing import PATIENCE_S, check, main
 
 WATCH = ["--profile", "--exclude", "*", "--zombies", "heap"]
 THREAD = 13  # the C library keeps what it allocated for a thread
@@ -37,7 +37,7 @@ class Heap(Target):
 def leave(recorder, pid):
     """Ends the recording; its summary."""
     recorder.send_signal(signal.SIGINT)
-    _, told = recorder.communicate(timeout=120)
+    _, told = recorder.communicate(timeout=PATIENCE_S)
     check(recorder.returncode == 0, f"leaving {pid}: {told}")
 
 
@@ -132,7 +132,7 @@ def test_policy(sojourn, program):
     check(answer["not_applied"] == [], f"{answer}")
     obey(0, 12)  # a thread looks for a change every 256 allocations
     recorder.stdin.close()
-    check(recorder.wait(timeout=120) == 0, "the program did not end well")
+    check(recorder.wait(timeout=PATIENCE_S) == 0, "the program did not end well")
     check_found(sojourn, database, [3, 14, 12], "by policy")
 
 
