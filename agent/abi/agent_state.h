@@ -33,7 +33,8 @@ typedef enum sj_agent_state_phase {
 } sj_agent_state_phase;
 
 /* Whether a monitor that can stop has changed references of modules or a language's runtime
- * (sojourn_agent_bind), or has restored them (sojourn_agent_unbind). Both take the loader's lock. */
+ * (sojourn_agent_bind), or has restored them (sojourn_agent_unbind). Both take the loader's lock.
+ */
 typedef enum sj_agent_state_binding {
     SJ_AGENT_STATE_UNBOUND = 0, /* also when nothing was left behind */
     SJ_AGENT_STATE_BOUND = 1,

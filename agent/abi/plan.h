@@ -112,7 +112,7 @@ typedef struct sj_plan_header {
 typedef struct sj_plan_function {
     uint64_t offset; /* module offset of the entry */
     uint32_t size;   /* bytes, cold parts not included */
-    uint32_t name;   /* string, as in the symbol table (mangled); 0 when it has none; see GENERATED */
+    uint32_t name; /* string, as in the symbol table (mangled); 0 when it has none; see GENERATED */
     uint32_t first_patch;
     uint16_t patch_count;
     uint8_t technique; /* sj_technique */

@@ -59,7 +59,8 @@ static bool is_function_valid(const sj_plan_header *header, const sj_plan_functi
 {
     const bool is_hooked = function->technique != SJ_TECHNIQUE_NONE;
     const bool is_import = function->source == SJ_SYMBOL_IMPORT;
-    return (function->source == SJ_SYMBOL_GENERATED || function->name < header->strings_bytes) && function->technique <= SJ_TECHNIQUE_RUNTIME &&
+    return (function->source == SJ_SYMBOL_GENERATED || function->name < header->strings_bytes) &&
+           function->technique <= SJ_TECHNIQUE_RUNTIME &&
            function->skip <= SJ_SKIP_CALLER_MATTERS && function->source >= SJ_SYMBOL_SYMTAB &&
            function->source <= SJ_SYMBOL_GENERATED && is_hooked == (function->patch_count > 0) &&
            (is_hooked ? function->skip <= SJ_SKIP_FILTERED : function->skip != SJ_SKIP_NONE) &&

@@ -476,8 +476,7 @@ sj_status sj_detach_look(pid_t pid, sj_recorded *recorded, sj_error *error)
         /* Tables that change: of a module that is loaded, or, as long as nothing is written, at
          * attach. */
         const uint32_t phase = atomic_load(&agent.state.phase);
-        const bool is_committed =
-            phase != SJ_AGENT_STATE_IDLE && agent.state.prepare_only == 0;
+        const bool is_committed = phase != SJ_AGENT_STATE_IDLE && agent.state.prepare_only == 0;
         recorded->is_active = (status == SJ_EAGAIN && is_committed) || has_written(&agent);
         recorded->is_launched = phase == SJ_AGENT_STATE_LAUNCHED;
         recorded->stays =

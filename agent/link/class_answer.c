@@ -26,7 +26,8 @@ static sj_status answer(int file, int fd, const sj_class_answer *answer)
                                  .count = answer->count,
                                  .rewritten = answer->rewritten,
                                  .class_bytes = (uint32_t)answer->size};
-    if (answer->size > SJ_LINK_CLASS_BYTES || !sj_memory_file_write(file, answer->bytes, answer->size)) {
+    if (answer->size > SJ_LINK_CLASS_BYTES ||
+        !sj_memory_file_write(file, answer->bytes, answer->size)) {
         added.rewritten = 0;
         added.class_bytes = 0;
     }

@@ -45,16 +45,17 @@ static sj_status copy_text(sj_module *module, const sj_generated_function *funct
 }
 
 /* The constants behind the code are no part of the range. */
-static sj_status add_symbols(sj_module *module, const sj_generated_function *functions, size_t count)
+static sj_status add_symbols(sj_module *module, const sj_generated_function *functions,
+                             size_t count)
 {
     for (size_t i = 0; i < count; i++) {
         const sj_fde *frame = sj_eh_frame_find(&module->unwind, functions[i].address);
-        const sj_symbol symbol = {
-            .address = functions[i].address,
-            .size = frame != NULL ? frame->end - frame->start : functions[i].size,
-            .name = "",
-            .source = SJ_SYMBOL_GENERATED,
-            .kind = SJ_SYMBOL_FUNCTION};
+        const sj_symbol symbol = {.address = functions[i].address,
+                                  .size =
+                                      frame != NULL ? frame->end - frame->start : functions[i].size,
+                                  .name = "",
+                                  .source = SJ_SYMBOL_GENERATED,
+                                  .kind = SJ_SYMBOL_FUNCTION};
         SJ_TRY(sj_symbols_add(&module->symbols, symbol));
     }
     return SJ_OK;

@@ -20,7 +20,7 @@ typedef struct reach {
     uint8_t *starts; /* a byte each: an instruction that control reaches begins here */
     uint32_t *open;  /* targets that are still to be followed */
     size_t open_count;
-    uint32_t reached; /* instructions */
+    uint32_t reached;  /* instructions */
     uint32_t returned; /* end of the first return that ends a call */
     uint32_t end;
     bool is_bad;
@@ -73,7 +73,8 @@ typedef enum code_end { END_NOT, END_OF_CALL, END_OF_HANDLER, END_UNKNOWN } code
 
 /* What an instruction ends, behind `before` of it; in a function without frame every end is one of
  * a call. */
-static code_end end_of(const reach *state, const sj_code *code, sj_frame_step before, bool has_frame)
+static code_end end_of(const reach *state, const sj_code *code, sj_frame_step before,
+                       bool has_frame)
 {
     const bool leaves = is_branch(code) && !is_inside(state, sj_code_target(code));
     switch (code->kind) {

@@ -40,8 +40,8 @@ struct sj_machine {
     sj_switch_shape (*find_switch)(const sj_module *module, const sj_code_range *range,
                                    const sj_code *jump);
 
-    /* frame_step says what an instruction of generated code does to the frame; NULL: such code is not
-     * planned. */
+    /* frame_step says what an instruction of generated code does to the frame; NULL: such code is
+     * not planned. */
     sj_frame_step (*frame_step)(const uint8_t *bytes, uint32_t length);
 
     /* hook tries one technique on the function at work; false with builder->reason. */

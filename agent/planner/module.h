@@ -56,7 +56,7 @@ typedef struct sj_module {
     const uint8_t *text;
     uint8_t *own_text; /* of generated code; else NULL */
     bool is_go;
-    bool is_generated; /* a runtime made the code, and knows places in it (generated.h) */
+    bool is_generated;     /* a runtime made the code, and knows places in it (generated.h) */
     sj_code_range *ranges; /* sorted by start */
     size_t range_count;
     size_t range_capacity;

@@ -212,9 +212,9 @@ SJ_MUST_CHECK sj_status sj_registry_add_class(sj_registry *registry, uint64_t pr
                                               const sj_link_class *class, sj_slice bytes,
                                               uint64_t now_ticks, sj_class_answer *answer);
 
-/* sj_registry_plan_generated plans code of functions of the session that a process has generated, as
- * an sj_link_code's file holds it, and reports those that cannot be hooked. answer->first_function
- * stands for nothing. SJ_ECORRUPT, SJ_EUNSUPPORTED, SJ_ENOMEM, SJ_EIO. */
+/* sj_registry_plan_generated plans code of functions of the session that a process has generated,
+ * as an sj_link_code's file holds it, and reports those that cannot be hooked.
+ * answer->first_function stands for nothing. SJ_ECORRUPT, SJ_EUNSUPPORTED, SJ_ENOMEM, SJ_EIO. */
 SJ_MUST_CHECK sj_status sj_registry_plan_generated(sj_registry *registry, uint64_t process,
                                                    sj_slice file, uint32_t count,
                                                    sj_plan_answer *answer);
@@ -241,8 +241,7 @@ SJ_MUST_CHECK sj_status sj_registry_add_receivers(sj_registry *registry, uint64_
 /* sj_registry_report_generated reports functions (ids, in any order) of generated code that have no
  * hooks in a process. SJ_ENOMEM, errors of the frame writer. */
 SJ_MUST_CHECK sj_status sj_registry_report_generated(sj_registry *registry, uint64_t process,
-                                                     const sj_link_failure *failures,
-                                                     size_t count);
+                                                     const sj_link_failure *failures, size_t count);
 
 /* sj_registry_applied notes what the agent did with a plan; sends Unhooked when it refused some. */
 SJ_MUST_CHECK sj_status sj_registry_applied(sj_registry *registry, uint64_t process,

@@ -64,8 +64,8 @@ static sj_status report_sorted(sj_registry *registry, uint64_t process, sj_link_
             next++; /* of no module */
         }
         const size_t first = next;
-        while (next < count && failures[next].function - entry->first_function <
-                                   entry->function_count) {
+        while (next < count &&
+               failures[next].function - entry->first_function < entry->function_count) {
             next++;
         }
         status = report_module(registry, process, entry, failures + first, next - first);
@@ -125,8 +125,7 @@ static sj_status plan_read(sj_registry *registry, uint64_t process,
 {
     sj_plan plan = {0};
     const uint64_t start_ns = sj_clock_ns(CLOCK_MONOTONIC);
-    sj_status status =
-        sj_plan_make_generated(sj_method_group_machine(), functions, count, &plan);
+    sj_status status = sj_plan_make_generated(sj_method_group_machine(), functions, count, &plan);
     if (status == SJ_OK) {
         answer->first_function = 1;
         snprintf(answer->plan_path, sizeof(answer->plan_path), "%s/generated-%u.plan",

@@ -186,25 +186,26 @@ static int run_flush(int argc, char **argv)
     return flush_all(options.spool, options.collector, options.wait_ms);
 }
 
-static const sj_option flush_table[] = {{.name = "spool",
-                                         .argument = "DIR",
-                                         .kind = SJ_ARG_TEXT,
-                                         .offset = offsetof(flush_options, spool),
-                                         .help = "the spool (default: that of `sojourn record`)"},
-                                        {.name = "collector",
-                                         .argument = "URL",
-                                         .kind = SJ_ARG_TEXT,
-                                         .offset = offsetof(flush_options, collector),
-                                         .help = "deliver to this server instead"},
-                                        {.name = "wait",
-                                         .argument = "TIME",
-                                         .kind = SJ_ARG_TIME,
-                                         .offset = offsetof(flush_options, wait_ms),
-                                         .least = 0,
-                                         .most = 86400 * 1000,
-                                         .help = "wait so long for each session (default 10s), or, for a\n"
-                                                 "database, for its next answer (default 1m)"},
-                                        {0}};
+static const sj_option flush_table[] = {
+    {.name = "spool",
+     .argument = "DIR",
+     .kind = SJ_ARG_TEXT,
+     .offset = offsetof(flush_options, spool),
+     .help = "the spool (default: that of `sojourn record`)"},
+    {.name = "collector",
+     .argument = "URL",
+     .kind = SJ_ARG_TEXT,
+     .offset = offsetof(flush_options, collector),
+     .help = "deliver to this server instead"},
+    {.name = "wait",
+     .argument = "TIME",
+     .kind = SJ_ARG_TIME,
+     .offset = offsetof(flush_options, wait_ms),
+     .least = 0,
+     .most = 86400 * 1000,
+     .help = "wait so long for each session (default 10s), or, for a\n"
+             "database, for its next answer (default 1m)"},
+    {0}};
 
 const sj_command sj_command_flush = {
     .name = "flush",

@@ -16,7 +16,7 @@
 enum {
     TICK_MS = 250,
     EVENTS = 256,
-    ACCEPTS = 64,             /* of one endpoint in a turn */
+    ACCEPTS = 64,            /* of one endpoint in a turn */
     STRANGERS_TURN_US = 500, /* what they may take of a turn */
     ANSWER_ROUNDS = 4,
     RESERVED_DESCRIPTORS = 384,

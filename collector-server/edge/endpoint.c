@@ -11,8 +11,8 @@
 #include <sys/un.h>
 #include <unistd.h>
 
-/* UNACKNOWLEDGED_MS also ends idle connections once it is over and a probe is unanswered: were it no
- * longer than IDLE_S, the loss of one packet would. */
+/* UNACKNOWLEDGED_MS also ends idle connections once it is over and a probe is unanswered: were it
+ * no longer than IDLE_S, the loss of one packet would. */
 enum { BACKLOG = 4096, IDLE_S = 30, PROBE_S = 10, PROBES = 3, UNACKNOWLEDGED_MS = 55000 };
 
 static const char *const schemes[] = {"tcp://", "tls+tcp://", "ipc://", "abstract://"};

@@ -49,7 +49,7 @@ static gnutls_certificate_credentials_t trust;
 /* What the attackers did, by kind; shared with them. */
 static struct attacks {
     uint64_t counts[SHOWN_KINDS];
-} *attacks;
+} * attacks;
 
 typedef struct peer {
     int socket;
@@ -449,9 +449,9 @@ static const struct {
     const char *name;
     void (*run)(void);
 } kinds[SHOWN_KINDS] = {
-    {"handshakes", only_shake},     {"unread answers", never_read}, {"silent crowds", stay_silent},
-    {"enrolments", enrol_in_vain},  {"cleartext", speak_cleartext}, {"nonsense", say_nonsense},
-    {"resets", break_off},          {"slow HTTP", ask_http_slowly},
+    {"handshakes", only_shake},    {"unread answers", never_read}, {"silent crowds", stay_silent},
+    {"enrolments", enrol_in_vain}, {"cleartext", speak_cleartext}, {"nonsense", say_nonsense},
+    {"resets", break_off},         {"slow HTTP", ask_http_slowly},
 };
 
 static void attack(unsigned seed, unsigned kind_count, uint64_t end_us)
@@ -550,7 +550,8 @@ int main(int argc, char **argv)
     setrlimit(RLIMIT_NOFILE, &files);
     samples_us = malloc(SAMPLES_MAX * sizeof(*samples_us));
     pings_us = malloc(SAMPLES_MAX * sizeof(*pings_us));
-    attacks = mmap(NULL, sizeof(*attacks), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    attacks =
+        mmap(NULL, sizeof(*attacks), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
     if (samples_us == NULL || pings_us == NULL || attacks == MAP_FAILED ||
         gnutls_certificate_allocate_credentials(&trust) != GNUTLS_E_SUCCESS) {
         die("memory");

@@ -285,8 +285,8 @@ static sj_status apply_plan(sj_link *link, module_entry *entry, plan_manner mann
         (void)sj_sys_unmap(bytes, size_bytes);
     }
     const sj_link_applied applied = {.bias = entry->bias,
-                                     .first_function = entry->is_generated ? 0
-                                                                           : plan.first_function,
+                                     .first_function =
+                                         entry->is_generated ? 0 : plan.first_function,
                                      .hooked = report.hooked,
                                      .failed = reported,
                                      .stub_bytes = report.stub_bytes,

@@ -187,8 +187,7 @@ static sj_status ask_code(sj_link *link, void *context)
 static void plan_code(int file, const sj_link_code *code, uint64_t low, uint64_t high,
                       uint8_t *marks)
 {
-    code_question question = {
-        .file = file, .code = code, .low = low, .high = high, .marks = marks};
+    code_question question = {.file = file, .code = code, .low = low, .high = high, .marks = marks};
     (void)converse(ask_code, &question);
 }
 
@@ -208,11 +207,10 @@ static void give_environment_back(void)
     }
 }
 
-static const sj_mono_registrar registrar = {
-    .add_assembly = add_assembly,
-    .add_method = add_method,
-    .plan_code = plan_code,
-    .runtime_is_up = give_environment_back};
+static const sj_mono_registrar registrar = {.add_assembly = add_assembly,
+                                            .add_method = add_method,
+                                            .plan_code = plan_code,
+                                            .runtime_is_up = give_environment_back};
 
 static bool is_file(const char *path)
 {

@@ -24,12 +24,14 @@ typedef struct sj_hooks_report {
     uint32_t stub_bytes;
     sj_link_failure *failures; /* room of the caller for the first of them */
     uint32_t failures_room;
-    uint8_t *marks; /* a byte for each function of the plan, set to 1 where it is hooked; NULL: none */
+    uint8_t
+        *marks; /* a byte for each function of the plan, set to 1 where it is hooked; NULL: none */
 } sj_hooks_report;
 
 /* sj_hooks_apply applies the plan file `bytes` to the module at `bias`; function[i] records the id
- * `first_function` + i, one of generated code its own. On failure nothing is changed. SJ_ECORRUPT or SJ_EVERSION a bad plan,
- * SJ_EUNSUPPORTED one for another machine, SJ_ENOMEM, SJ_EPERM the text cannot be written. */
+ * `first_function` + i, one of generated code its own. On failure nothing is changed. SJ_ECORRUPT
+ * or SJ_EVERSION a bad plan, SJ_EUNSUPPORTED one for another machine, SJ_ENOMEM, SJ_EPERM the text
+ * cannot be written. */
 SJ_MUST_CHECK sj_status sj_hooks_apply(const void *bytes, size_t size_bytes, uint64_t bias,
                                        uint32_t first_function, sj_hooked_module *module,
                                        sj_hooks_report *report);

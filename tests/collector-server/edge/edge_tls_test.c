@@ -213,7 +213,8 @@ static void both_versions_of_tls_are_spoken_and_no_older_one(void **state)
     (void)wait_for_nobody();
 }
 
-/* A second handshake on a connection costs the server as much as a first, and no sender needs it. */
+/* A second handshake on a connection costs the server as much as a first, and no sender needs it.
+ */
 static void who_wants_to_negotiate_anew_is_hung_up_on(void **state)
 {
     (void)state;
@@ -422,8 +423,8 @@ static void an_idle_connection_outlasts_a_lost_probe(void **state)
     for (int i = 3; i < 1024 && found < 0; i++) { /* the edge's end of it is in this process */
         struct sockaddr_in other = {0};
         size = sizeof(other);
-        if (getpeername(i, (struct sockaddr *)&other, &size) == 0 &&
-            other.sin_family == AF_INET && other.sin_port == own.sin_port) {
+        if (getpeername(i, (struct sockaddr *)&other, &size) == 0 && other.sin_family == AF_INET &&
+            other.sin_port == own.sin_port) {
             found = i;
         }
     }

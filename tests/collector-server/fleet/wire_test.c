@@ -362,9 +362,9 @@ static void what_is_altered_with_a_good_checksum_stays_its_own_affair(void **sta
             bool duplicate;
             memcpy(header, view.header.data, view.header.size);
             header[at] ^= 0x03;
-            const sj_slice lie =
-                frame_maker_wrap(&test->owner.maker, view.type,
-                                 (sj_slice){.data = header, .size = view.header.size}, view.payload);
+            const sj_slice lie = frame_maker_wrap(
+                &test->owner.maker, view.type, (sj_slice){.data = header, .size = view.header.size},
+                view.payload);
             assert_int_not_equal(ask(lie, &duplicate), HUNG_UP);
         }
     }
@@ -440,9 +440,11 @@ static void a_result_is_of_the_commands_own_device_only(void **state)
     name_device(&test->owner, id);
     const ProtobufCBinaryData uuid = {.data = id, .len = 16};
     assert_int_equal(sj_fleet_check(test->fleet, &uuid, test->owner.token, &owner, &error), SJ_OK);
-    const sj_fleet_order order = {
-        .device_id = owner, .kind = "list", .arguments = "{}", .requested_by = "a test",
-        .timeout_ms = 600000};
+    const sj_fleet_order order = {.device_id = owner,
+                                  .kind = "list",
+                                  .arguments = "{}",
+                                  .requested_by = "a test",
+                                  .timeout_ms = 600000};
     assert_int_equal(sj_fleet_order_add(test->fleet, &order, &command, &error), SJ_OK);
     static const char states[] = "SELECT state IN ('done', 'failed') FROM commands";
     come_as(&test->owner);

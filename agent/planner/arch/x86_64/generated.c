@@ -18,7 +18,7 @@ sj_frame_step sj_x86_64_frame_step(const uint8_t *bytes, uint32_t length)
         return SJ_FRAME_KEPT;
     }
     if (bytes[1] == GROUP_BYTE || bytes[1] == GROUP_WORD) {
-        return bytes[2] == 0xec   ? SJ_FRAME_MADE     /* sub $n, %rsp */
+        return bytes[2] == 0xec   ? SJ_FRAME_MADE    /* sub $n, %rsp */
                : bytes[2] == 0xc4 ? SJ_FRAME_REMOVED /* add $n, %rsp */
                                   : SJ_FRAME_KEPT;
     }

@@ -57,7 +57,8 @@ bool sj_is_folded(const sj_builder *builder, const sj_code *code)
 {
     const sj_module *module = builder->module;
     if (!builder->folds_exits || !sj_bit_get(module->targets, code->at) ||
-        sj_bit_get(module->pinned, code->at) || !can_move(builder, code) || !sj_code_is_final(code)) {
+        sj_bit_get(module->pinned, code->at) || !can_move(builder, code) ||
+        !sj_code_is_final(code)) {
         return false;
     }
     const sj_code_range *range = &module->ranges[sj_module_range_at(module, code->at)];
