@@ -75,9 +75,11 @@ static const char *occasion_text(sj_link_occasion occasion, bool is_first)
         return "forked";
     case SJ_OCCASION_ATTACH:
         return "attached";
-    default:
-        return is_first ? "launched" : "exec";
+    case SJ_OCCASION_START:
+    case SJ_OCCASION_DLOPEN:
+        break;
     }
+    return is_first ? "launched" : "exec";
 }
 
 /* inherit_mappings: a forked child has the hooked modules of its parent and does not name them. */

@@ -84,9 +84,11 @@ static sj_skip skip_of(uint8_t skip)
     case SJ_JAVA_SKIP_FAR_JUMP:
     case SJ_JAVA_SKIP_POOL_FULL:
         return SJ_SKIP_CLASS_FULL;
-    default:
-        return SJ_SKIP_UNDECODABLE;
+    case SJ_JAVA_SKIP_DAMAGED:
+    case SJ_JAVA_SKIPS:
+        break;
     }
+    return SJ_SKIP_UNDECODABLE;
 }
 
 /* Lays the methods out as functions. The caller frees `*group`. */

@@ -320,15 +320,6 @@ void sj_zombies_end(sj_zombies *zombies, uint64_t process)
     pthread_mutex_unlock(&zombies->mutex);
 }
 
-void sj_zombies_end_all(sj_zombies *zombies)
-{
-    pthread_mutex_lock(&zombies->mutex);
-    while (zombies->processes != NULL) {
-        end_process(zombies, &zombies->processes);
-    }
-    pthread_mutex_unlock(&zombies->mutex);
-}
-
 void sj_zombies_free(sj_zombies *zombies)
 {
     if (zombies == NULL) {

@@ -41,9 +41,8 @@ void sj_zombies_set(sj_zombies *zombies, const sj_zombie_settings *settings);
 void sj_zombies_poll(sj_zombies *zombies);
 
 /* sj_zombies_end sends the last reports of a process that has ended, and its account: what was
- * watched, and what was not and why. sj_zombies_end_all does so for all. */
+ * watched, and what was not and why. */
 void sj_zombies_end(sj_zombies *zombies, uint64_t process);
-void sj_zombies_end_all(sj_zombies *zombies);
 
 /* sj_zombies_free; NULL is allowed. */
 void sj_zombies_free(sj_zombies *zombies);

@@ -2,6 +2,7 @@
 
 #include "collector-server/maintenance/removal.h"
 #include "collector-server/query/session_set.h"
+#include "proto/base/units.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -15,34 +16,29 @@ typedef struct candidate {
     bool kept; /* pinned, recording or annotated */
 } candidate;
 
-typedef struct limit_unit {
-    char letter;
-    bool age;
-    int64_t factor;
-} limit_unit;
+/* The limit has a unit: a bare number could be an age and a size. */
+static bool read_limit(const char *text, sj_retention_rule *rule)
+{
+    uint64_t age_ns = 0;
+    uint64_t bytes = 0;
+    const char last = text[0] != '\0' ? text[strlen(text) - 1] : '0';
+    if ((last >= '0' && last <= '9') ||
+        (!sj_duration_parse(text, &age_ns) && !sj_size_parse(text, &bytes))) {
+        return false;
+    }
+    rule->max_age_ns = (int64_t)age_ns;
+    rule->max_bytes = (int64_t)bytes;
+    return age_ns != 0 || bytes != 0;
+}
 
 sj_status sj_retention_rule_read(const char *text, sj_retention_rule *rule, sj_error *error)
 {
-    static const limit_unit units[] = {
-        {'d', true, INT64_C(86400000000000)},
-        {'h', true, INT64_C(3600000000000)},
-        {'s', true, INT64_C(1000000000)},
-        {'k', false, 1 << 10},
-        {'M', false, 1 << 20},
-        {'G', false, 1 << 30},
-    };
     const char *equals = strrchr(text, '=');
     *rule = (sj_retention_rule){0};
     if (equals != NULL && equals != text && (size_t)(equals - text) < sizeof(rule->set)) {
-        char *end;
-        const long long number = strtoll(equals + 1, &end, 10);
         memcpy(rule->set, text, (size_t)(equals - text));
-        for (size_t i = 0; i < sizeof(units) / sizeof(units[0]); ++i) {
-            if (number > 0 && number <= INT64_MAX / units[i].factor && end[0] == units[i].letter &&
-                end[1] == '\0') {
-                *(units[i].age ? &rule->max_age_ns : &rule->max_bytes) = number * units[i].factor;
-                return SJ_OK;
-            }
+        if (read_limit(equals + 1, rule)) {
+            return SJ_OK;
         }
     }
     return sj_fail(error, SJ_EINVAL,

@@ -189,8 +189,11 @@ static void give_measure(const sj_compare_row *row, sqlite3_context *context, in
     case COLUMN_TOTAL_NS_B:
         sqlite3_result_int64(context, (int64_t)row->total_ns[side]);
         break;
-    default:
+    case COLUMN_CALLS_A:
+    case COLUMN_CALLS_B:
         sqlite3_result_double(context, row->calls[side]);
+        break;
+    default: /* NULL */
         break;
     }
 }

@@ -9,8 +9,8 @@ bool sj_duration_parse(const char *text, uint64_t *ns)
     static const struct {
         const char *name;
         double ns;
-    } units[] = {{"", 1e9},  {"ns", 1},   {"us", 1e3},  {"ms", 1e6},
-                 {"s", 1e9}, {"m", 60e9}, {"h", 3600e9}};
+    } units[] = {{"", 1e9},  {"ns", 1},   {"us", 1e3},   {"ms", 1e6},
+                 {"s", 1e9}, {"m", 60e9}, {"h", 3600e9}, {"d", 86400e9}};
     const double most_ns = 1e18;
     const size_t digits = strspn(text, "0123456789.");
     char *end = NULL;

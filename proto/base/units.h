@@ -7,7 +7,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/* sj_duration_parse reads "250us", "16ms", "1.5s", "5m", "2h" (also ns); a number without a unit is
+/* sj_duration_parse reads "250us", "16ms", "1.5s", "5m", "2h", "30d" (also ns); a number without a unit is
  * seconds. `*ns` is rounded to the nearest. False when it is none, is negative or has more than
  * 1e18 ns (30 years). */
 bool sj_duration_parse(const char *text, uint64_t *ns);

@@ -81,32 +81,44 @@ static uint64_t choose_unit(const sj_stack_frame *frames, size_t count, uint64_t
     return step;
 }
 
-static uint64_t field_of(const sj_stack_frame *frame, unsigned field)
+/* In their order in the block. */
+typedef enum frame_field {
+    FIELD_FUNCTION,
+    FIELD_STACK,
+    FIELD_CALL_INDEX,
+    FIELD_START,
+    FIELD_CHILD_TICKS,
+    FIELD_FLAGS,
+    FIELDS
+} frame_field;
+
+static uint64_t field_of(const sj_stack_frame *frame, frame_field field)
 {
     switch (field) {
-    case 0:
+    case FIELD_FUNCTION:
         return frame->function;
-    case 1:
+    case FIELD_STACK:
         return frame->stack;
-    case 2:
+    case FIELD_CALL_INDEX:
         return frame->call_index;
-    case 3:
+    case FIELD_START:
         return frame->start_ticks;
-    case 4:
+    case FIELD_CHILD_TICKS:
         return frame->child_ticks;
-    default:
+    case FIELD_FLAGS:
         return frame->flags;
+    case FIELDS:
+        break;
     }
+    return 0;
 }
-
-enum { FIELDS = 6, FIELD_START = 3 };
 
 void sj_keyframe_encode(const sj_stack_frame *frames, size_t count, uint64_t first_ticks,
                         uint32_t step, sj_writer *writer)
 {
     const uint64_t unit = choose_unit(frames, count, first_ticks, step);
     sj_write_varint(writer, unit);
-    for (unsigned field = 0; field < FIELDS; field++) {
+    for (frame_field field = 0; field < FIELDS; field++) {
         delta_writer column = {.writer = writer};
         for (size_t i = 0; i < count; i++) {
             uint64_t value = field_of(&frames[i], field);
@@ -119,28 +131,31 @@ void sj_keyframe_encode(const sj_stack_frame *frames, size_t count, uint64_t fir
     }
 }
 
-static bool set_field(sj_stack_frame *frame, unsigned field, uint64_t value)
+static bool set_field(sj_stack_frame *frame, frame_field field, uint64_t value)
 {
     switch (field) {
-    case 0:
+    case FIELD_FUNCTION:
         frame->function = (uint32_t)value;
         return value <= UINT32_MAX;
-    case 1:
+    case FIELD_STACK:
         frame->stack = value;
         return true;
-    case 2:
+    case FIELD_CALL_INDEX:
         frame->call_index = value;
         return true;
-    case 3:
+    case FIELD_START:
         frame->start_ticks = value;
         return true;
-    case 4:
+    case FIELD_CHILD_TICKS:
         frame->child_ticks = value;
         return true;
-    default:
+    case FIELD_FLAGS:
         frame->flags = (uint32_t)value;
         return value <= UINT32_MAX;
+    case FIELDS:
+        break;
     }
+    return false;
 }
 
 sj_status sj_keyframe_decode(sj_slice bytes, size_t count, uint64_t first_ticks, uint32_t step,
@@ -152,7 +167,7 @@ sj_status sj_keyframe_decode(sj_slice bytes, size_t count, uint64_t first_ticks,
     }
     const uint64_t unit = sj_read_varint(&reader);
     bool good = unit == 1 || unit == step;
-    for (unsigned field = 0; field < FIELDS && good; field++) {
+    for (frame_field field = 0; field < FIELDS && good; field++) {
         delta_reader column = {.reader = &reader};
         for (size_t i = 0; i < count && good; i++) {
             uint64_t value = read_delta(&column);

@@ -16,17 +16,10 @@
 
 enum { PAGE = 4096, STUBS = PAGE / SJ_LEAF_STUB_BYTES };
 
-typedef struct led_wrapper {
-    uint64_t entry;
-    uint64_t was; /* the eight bytes there */
-    uint64_t stub;
-} led_wrapper;
-
 static sj_vm_offsets offsets;
 static jmethodID enter_method;
 static jmethodID leave_method;
 static uint8_t *stubs; /* NULL: none made yet */
-static led_wrapper wrappers[STUBS];
 static uint32_t wrapper_count;
 
 static bool is_known_version(jvmtiEnv *jvmti)
@@ -127,18 +120,11 @@ void JNICALL sj_jvm_on_compiled(jvmtiEnv *jvmti, jmethodID method, jint size, co
         return;
     }
     const sj_record_kind kind = method == enter_method ? SJ_RECORD_ENTER : SJ_RECORD_LEAVE;
-    led_wrapper wrapper = {.entry = entry, .stub = make_stub(kind, entry)};
-    if (wrapper.stub == 0 || !sj_arch_leaf_lead(entry, wrapper.stub, &wrapper.was)) {
+    const uint64_t stub = make_stub(kind, entry);
+    if (stub == 0 || !sj_arch_leaf_lead(entry, stub)) {
         atomic_fetch_add(&sj_jvm.unled, 1);
         return;
     }
-    wrappers[wrapper_count++] = wrapper;
+    wrapper_count++;
     atomic_fetch_add(&sj_jvm.led, 1);
-}
-
-void sj_jvm_leaf_stop(void)
-{
-    for (uint32_t i = 0; i < wrapper_count; i++) {
-        sj_arch_leaf_restore(wrappers[i].entry, wrappers[i].stub, wrappers[i].was);
-    }
 }

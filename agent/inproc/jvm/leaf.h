@@ -15,9 +15,6 @@ bool sj_jvm_leaf_prepare(jvmtiEnv *jvmti, JNIEnv *env, jclass probe_class);
 void JNICALL sj_jvm_on_compiled(jvmtiEnv *jvmti, jmethodID method, jint size, const void *code,
                                 jint map_size, const jvmtiAddrLocationMap *map, const void *info);
 
-/* sj_jvm_leaf_stop gives the wrappers their own code back. Threads may still run in the stubs. */
-void sj_jvm_leaf_stop(void);
-
 /* The machine's part. */
 enum { SJ_LEAF_STUB_BYTES = 128 };
 
@@ -28,10 +25,8 @@ uint32_t sj_arch_leaf_entry_bytes(uint64_t entry);
 /* sj_arch_leaf_emit writes the stub that records `kind` for the wrapper at `entry`. */
 void sj_arch_leaf_emit(uint8_t stub[SJ_LEAF_STUB_BYTES], sj_record_kind kind, uint64_t entry);
 
-/* sj_arch_leaf_lead replaces the instruction at `entry` by a jump to `stub` with one store and
- * keeps what was there; false when the stub is out of reach. sj_arch_leaf_restore undoes it, unless
- * the JVM has replaced the jump itself. */
-bool sj_arch_leaf_lead(uint64_t entry, uint64_t stub, uint64_t *was);
-void sj_arch_leaf_restore(uint64_t entry, uint64_t stub, uint64_t was);
+/* sj_arch_leaf_lead replaces the instruction at `entry` by a jump to `stub` with one store;
+ * false when the stub is out of reach. */
+bool sj_arch_leaf_lead(uint64_t entry, uint64_t stub);
 
 #endif

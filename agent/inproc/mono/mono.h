@@ -48,12 +48,6 @@ typedef struct sj_mono_registrar {
     void (*runtime_is_up)(void);
 } sj_mono_registrar;
 
-typedef struct sj_mono_counters {
-    uint32_t assemblies; /* asked about */
-    uint32_t methods;    /* compiled with calls of ours */
-    uint32_t refused;    /* wanted, but there was no room or nobody to ask: not recorded */
-} sj_mono_counters;
-
 /* sj_mono_start registers with the runtime of the process. Again after sj_mono_stop. `is_attached`:
  * the agent will leave; what the runtime keeps of it lasts (hooks/lasting.h). SJ_ENOTFOUND: there
  * is no runtime; SJ_ENOMEM. One thread at a time. */
@@ -70,7 +64,5 @@ void sj_mono_stop(void);
 
 /* sj_mono_after_fork frees what another thread of the parent held. The child's only thread. */
 void sj_mono_after_fork(void);
-
-void sj_mono_get_counters(sj_mono_counters *counters);
 
 #endif

@@ -263,10 +263,3 @@ void sj_mono_stop(void)
         sj_lasting_close(lasting, SJ_MONO_CALLBACKS);
     }
 }
-
-void sj_mono_get_counters(sj_mono_counters *counters)
-{
-    *counters = (sj_mono_counters){.assemblies = atomic_load(&sj_mono_assembly_count),
-                                   .methods = atomic_load(&sj_mono_method_count),
-                                   .refused = atomic_load(&sj_mono_refused)};
-}

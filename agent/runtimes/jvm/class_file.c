@@ -79,12 +79,6 @@ static const uint8_t *reference_at(const sj_class_file *file, uint16_t index)
     return constant != NULL ? constant : constant_at(file, index, CONSTANT_FIELD);
 }
 
-sj_slice sj_class_reference_class(const sj_class_file *file, uint16_t index)
-{
-    const uint8_t *constant = reference_at(file, index);
-    return constant != NULL ? class_name(file, number_at(constant)) : (sj_slice){0};
-}
-
 sj_slice sj_class_reference_name(const sj_class_file *file, uint16_t index)
 {
     const uint8_t *constant = reference_at(file, index);
@@ -216,39 +210,4 @@ void sj_class_file_deinit(sj_class_file *file)
     free(file->constants);
     free(file->methods);
     *file = (sj_class_file){0};
-}
-
-static uint32_t least_line(sj_reader *table, uint32_t line)
-{
-    for (uint16_t count = sj_read_be16(table); count > 0; count--) {
-        sj_reader_take(table, 2);
-        const uint32_t found = sj_read_be16(table);
-        if (table->bad) {
-            return line;
-        }
-        line = line == 0 || found < line ? found : line;
-    }
-    return line;
-}
-
-uint32_t sj_class_first_line(const sj_class_file *file, const sj_class_method *method)
-{
-    uint32_t line = 0;
-    if (method->code == 0) {
-        return 0;
-    }
-    sj_reader reader = sj_reader_of(file->bytes.data + method->code, method->code_bytes);
-    sj_reader_take(&reader, 4);
-    sj_reader_take(&reader, sj_read_be32(&reader));
-    sj_reader_take(&reader, (size_t)sj_read_be16(&reader) * 8);
-    for (uint16_t count = sj_read_be16(&reader); count > 0 && !reader.bad; count--) {
-        const sj_slice name = sj_class_utf8(file, sj_read_be16(&reader));
-        const uint32_t size = sj_read_be32(&reader);
-        const uint8_t *contents = sj_reader_take(&reader, size);
-        if (contents != NULL && sj_class_text_is(name, "LineNumberTable")) {
-            sj_reader table = sj_reader_of(contents, size);
-            line = least_line(&table, line);
-        }
-    }
-    return line;
 }

@@ -6,14 +6,6 @@
 #include "proto/base/cursor.h"
 #include "proto/base/error.h"
 
-enum {
-    SJ_CLASS_STATIC = 0x0008,
-    SJ_CLASS_NATIVE = 0x0100,
-    SJ_CLASS_INTERFACE = 0x0200,
-    SJ_CLASS_ABSTRACT = 0x0400,
-    SJ_CLASS_MODULE = 0x8000
-};
-
 enum { SJ_CLASS_STACK_MAPS_SINCE = 50 }; /* major version that has StackMapTable */
 
 /* Texts are in modified UTF-8, not terminated, and borrowed from the class file. */
@@ -53,14 +45,10 @@ void sj_class_file_deinit(sj_class_file *file);
 sj_slice sj_class_utf8(const sj_class_file *file, uint16_t index);
 
 /* sj_class_reference_name gives the name of the member that a Methodref, InterfaceMethodref or
- * Fieldref names; empty when `index` is none. sj_class_reference_class gives its class. */
+ * Fieldref names; empty when `index` is none. */
 sj_slice sj_class_reference_name(const sj_class_file *file, uint16_t index);
-sj_slice sj_class_reference_class(const sj_class_file *file, uint16_t index);
 
 /* sj_class_text_is compares a text with a string. */
 bool sj_class_text_is(sj_slice text, const char *string);
-
-/* sj_class_first_line gives the least line of a method's LineNumberTable; 0: unknown. */
-uint32_t sj_class_first_line(const sj_class_file *file, const sj_class_method *method);
 
 #endif

@@ -365,16 +365,3 @@ sj_java_skip sj_code_rewrite(const sj_class_file *file, const sj_class_method *m
     sj_code_layout_deinit(&run.layout);
     return skip;
 }
-
-const char *sj_java_skip_text(sj_java_skip skip)
-{
-    static const char *const texts[SJ_JAVA_SKIPS] = {
-        [SJ_JAVA_REWRITTEN] = "recorded",
-        [SJ_JAVA_SKIP_NOT_WANTED] = "filtered by the policy",
-        [SJ_JAVA_SKIP_NO_CODE] = "abstract or native",
-        [SJ_JAVA_SKIP_DAMAGED] = "bytecode that follows no format",
-        [SJ_JAVA_SKIP_TOO_LARGE] = "more than 64 KiB of bytecode with probes",
-        [SJ_JAVA_SKIP_FAR_JUMP] = "a jump of more than 32 KiB with probes",
-        [SJ_JAVA_SKIP_POOL_FULL] = "the class has no constant left"};
-    return (unsigned)skip < SJ_JAVA_SKIPS ? texts[skip] : "unknown";
-}

@@ -44,7 +44,4 @@ sj_java_skip sj_code_rewrite(const sj_class_file *file, const sj_class_method *m
                              uint32_t function, const sj_probe_constants *constants,
                              sj_be_output *output);
 
-/* sj_java_skip_text gives a short English phrase. Static storage. */
-const char *sj_java_skip_text(sj_java_skip skip);
-
 #endif

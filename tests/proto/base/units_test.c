@@ -18,7 +18,8 @@ static void durations_have_one_meaning(void **state)
                  {"16.6ms", 16600000},
                  {"7ns", 7},
                  {"5m", UINT64_C(300000000000)},
-                 {"2h", UINT64_C(7200000000000)}};
+                 {"2h", UINT64_C(7200000000000)},
+                 {"30d", UINT64_C(2592000000000000)}};
     (void)state;
     for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
         uint64_t ns = 1;
@@ -31,7 +32,7 @@ static void what_is_no_duration_is_refused(void **state)
 {
     static const char *const texts[] = {"",      "s",   "-1s",       "+1s",          "1e3s",
                                         "0x10s", "1 s", "5 parsecs", ".5s",          "1.2.3s",
-                                        "1d",    "inf", "nan",       "999999999999h"};
+                                        "1w",    "inf", "nan",       "999999999999h"};
     (void)state;
     for (size_t i = 0; i < sizeof(texts) / sizeof(texts[0]); i++) {
         uint64_t ns = 1;

@@ -23,8 +23,8 @@ int main(int count, char **arguments)
     int exit_code = sj_class_rewrite(&request, &result) == SJ_OK ? 0 : 2;
     for (uint32_t i = 0; exit_code == 0 && i < file.method_count; i++) {
         if (result.skips[i] > SJ_JAVA_SKIP_NO_CODE) {
-            fprintf(stderr, "%.*s: %s\n", (int)file.methods[i].name.size,
-                    (const char *)file.methods[i].name.data, sj_java_skip_text(result.skips[i]));
+            fprintf(stderr, "%.*s: sj_java_skip %d\n", (int)file.methods[i].name.size,
+                    (const char *)file.methods[i].name.data, (int)result.skips[i]);
             exit_code = 1;
         }
     }

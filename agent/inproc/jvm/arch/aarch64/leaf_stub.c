@@ -14,17 +14,9 @@ void sj_arch_leaf_emit(uint8_t stub[SJ_LEAF_STUB_BYTES], sj_record_kind kind, ui
     (void)entry;
 }
 
-bool sj_arch_leaf_lead(uint64_t entry, uint64_t stub, uint64_t *was)
+bool sj_arch_leaf_lead(uint64_t entry, uint64_t stub)
 {
     (void)entry;
     (void)stub;
-    (void)was;
     return false;
-}
-
-void sj_arch_leaf_restore(uint64_t entry, uint64_t stub, uint64_t was)
-{
-    (void)entry;
-    (void)stub;
-    (void)was;
 }

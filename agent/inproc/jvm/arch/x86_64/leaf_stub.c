@@ -82,21 +82,14 @@ static uint64_t jump_to(uint64_t entry, uint64_t stub, uint64_t was)
     return was;
 }
 
-bool sj_arch_leaf_lead(uint64_t entry, uint64_t stub, uint64_t *was)
+bool sj_arch_leaf_lead(uint64_t entry, uint64_t stub)
 {
     const int64_t distance = (int64_t)(stub - (entry + JUMP_BYTES));
     if (distance != (int32_t)distance) {
         return false;
     }
     uint64_t expected = *(const volatile uint64_t *)(uintptr_t)entry;
-    *was = expected;
     return sj_arch_leaf_entry_bytes(entry) != 0 &&
            atomic_compare_exchange_strong((_Atomic uint64_t *)(uintptr_t)entry, &expected,
-                                          jump_to(entry, stub, *was));
-}
-
-void sj_arch_leaf_restore(uint64_t entry, uint64_t stub, uint64_t was)
-{
-    uint64_t expected = jump_to(entry, stub, was);
-    (void)atomic_compare_exchange_strong((_Atomic uint64_t *)(uintptr_t)entry, &expected, was);
+                                          jump_to(entry, stub, expected));
 }
