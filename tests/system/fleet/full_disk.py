@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 """A server says that its disk gets full before it is; then recordings wait on their devices, and all
-of them arrive when there is room again. The disk is a small tmpfs in a mount namespace of its own.
+of them arrive when there is room again; also where it has no reserve and gets full in the middle of
+things. The disk is a small tmpfs in a mount namespace of its own.
 
 full_disk.py BUILD_FOLDER SAMPLE
 """
@@ -20,11 +21,11 @@ RESERVE = 8_000_000
 class Server:
     """sojournd, and what it says."""
 
-    def __init__(self, sojourn, database, url):
+    def __init__(self, sojourn, database, url, reserve=RESERVE):
         self.log = sojourn.path("server.log")
         self.process = subprocess.Popen(
             [sojourn.program + "d", "--database", database, "--listen", url, "--reserve-bytes",
-             str(RESERVE)], stderr=open(self.log, "w", encoding="utf-8"), env=sojourn.environment)
+             str(reserve)], stderr=open(self.log, "w", encoding="utf-8"), env=sojourn.environment)
 
     def wait_for(self, words):
         wait_for(lambda: f"'{words}' from the server, which says {self.said()}",
@@ -79,6 +80,7 @@ def test(sojourn, arguments):
         server.process.kill()
         subprocess.run(["umount", "-l", disk], check=False)
     test_wait_ends(sojourn)
+    test_each_stage(sojourn, arguments[0])
 
 
 def test_wait_ends(sojourn):
@@ -108,6 +110,55 @@ def test_wait_ends(sojourn):
     finally:
         recorder.kill()
         subprocess.run(["umount", "-l", disk], check=False)
+
+
+def test_each_stage(sojourn, sample):
+    """Without a reserve the disk fills up in the middle of things: in the journal, in a commit, while
+    it is copied into the database, at the start, at the end. What was acknowledged stays, and the rest
+    arrives when there is room."""
+    disk = sojourn.path("tight")
+    os.mkdir(disk)
+    subprocess.run(["mount", "-t", "tmpfs", "-o", "size=16m", "none", disk], check=True)
+    database, filler = os.path.join(disk, "lab.db"), os.path.join(disk, "filler")
+    url = f"ipc://{sojourn.path('tight.ipc')}"
+    server = None
+    try:
+        server = Server(sojourn, database, url, 0)
+        server.wait_for("collecting into")
+        for number, leave in enumerate((0, 4096, 20000, 60000, 200000)):
+            fill_up(filler)
+            os.truncate(filler, max(os.stat(filler).st_size - leave, 0))
+            done = sojourn.run(["record", "--quiet", "--wait", "1", "--collector", url, "--", sample],
+                               capture_output=True, text=True, timeout=60)
+            check(done.returncode in (0, 1), f"record ended with {done.returncode}: {done.stderr}")
+            check(server.process.poll() is None, f"the server ended: {server.said()}")
+            if number % 2 == 0:  # ends and starts on the full disk
+                server.stop()
+                check(server.process.returncode == 0, f"ended with {server.process.returncode}")
+                server = Server(sojourn, database, url, 0)
+                wait_until(lambda s=server: s.process.poll() is not None or
+                           "collecting into" in s.said(), server.said)
+                if server.process.poll() is not None:
+                    check("disk" in server.said(), f"why it does not start: {server.said()}")
+            os.unlink(filler)
+            if server.process.poll() is not None:
+                server = Server(sojourn, database, url, 0)
+                server.wait_for("collecting into")
+            wait_until(lambda n=number: flushed(sojourn, database, n + 1),
+                       lambda n=number: f"{stored(database)} sessions, not {n + 1}: {server.said()}")
+        server.stop()
+        check(server.process.returncode == 0, f"ended with {server.process.returncode}")
+        arrived(sojourn, database, 5)
+    finally:
+        if server is not None:
+            server.process.kill()
+            server.process.wait()
+        subprocess.run(["umount", "-l", disk], check=False)
+
+
+def flushed(sojourn, database, sessions):
+    sojourn.run(["flush"], capture_output=True, timeout=60)
+    return stored(database) == sessions
 
 
 def fill_up(path):
