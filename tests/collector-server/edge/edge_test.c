@@ -343,6 +343,164 @@ static void who_finds_the_taker_full_is_served_later(void **state)
     (void)wait_for(is_empty);
 }
 
+/* The taker has had so many messages. */
+static void wait_for_taken(int count)
+{
+    for (int i = 0; i < PATIENCE_MS && test->taken < count; i++) {
+        usleep(1000);
+    }
+    assert_int_equal(test->taken, count);
+}
+
+/* Half of a message of `size` bytes, or the rest of it. */
+static void say_half(int peer, size_t size, bool is_rest)
+{
+    uint8_t *bytes = calloc(1, size + 9);
+    assert_non_null(bytes);
+    bytes[0] = 1;
+    for (int i = 0; i < 8; i++) {
+        bytes[1 + i] = (uint8_t)((uint64_t)size >> (56 - 8 * i));
+    }
+    bytes[9] = 0x80;
+    say(peer, bytes + (is_rest ? size / 2 : 0), is_rest ? size + 9 - size / 2 : size / 2);
+    free(bytes);
+}
+
+static void so_many_messages_wait_for_answers(void **state)
+{
+    (void)state;
+    enum { PENDING = 8 };
+    static uint8_t questions[20 * 17];
+    test->limits.pending = PENDING;
+    test->is_mute = true;
+    start();
+    for (int i = 0; i < 20; i++) {
+        static const uint8_t question[17] = {1, 0, 0, 0, 0, 0, 0, 0, 8, 0x80, 0, 0, 1};
+        memcpy(questions + (size_t)i * 17, question, 17);
+    }
+    for (int binds = 0; binds < 2; binds++) { /* a stranger has one, a device so many */
+        const int peer = connect_peer();
+        const int before = test->taken;
+        const int most = binds != 0 ? PENDING : 1;
+        test->binds = binds != 0;
+        say(peer, greeting, sizeof(greeting));
+        say(peer, questions, sizeof(questions));
+        wait_for_taken(before + most);
+        const int other = connect_peer(); /* comes after all of them */
+        say(other, greeting, sizeof(greeting));
+        ask(other, 1);
+        wait_for_taken(before + most + 1);
+        close(peer);
+        close(other);
+    }
+    (void)wait_for(is_empty);
+}
+
+static void a_strangers_long_message_is_dropped_and_answered(void **state)
+{
+    (void)state;
+    uint8_t answer[17];
+    test->limits.stranger_message_bytes = 4096;
+    test->limits.stranger_bytes = 100000;
+    start();
+    const int peer = connect_peer();
+    say(peer, greeting, sizeof(greeting));
+    assert_true(read_bytes(peer, answer, 8));
+    test->answer_bytes = 4;
+    say_half(peer, 8192, false);
+    say_half(peer, 8192, true);
+    assert_true(read_bytes(peer, answer, sizeof(answer)));
+    assert_true(test->last.is_cut);
+    assert_int_equal(test->last.body.size, 0);
+    for (int i = 0; i < 12; i++) { /* more than a stranger may send in all */
+        say_half(peer, 8192, false);
+        say_half(peer, 8192, true);
+    }
+    assert_true(is_hung_up(peer));
+    close(peer);
+    (void)wait_for(is_empty);
+}
+
+static void a_message_longer_than_any_is_hung_up_on(void **state)
+{
+    (void)state;
+    test->limits.message_bytes = 10000;
+    test->binds = true;
+    start();
+    const int peer = connect_peer();
+    assert_true(is_served(peer, 1));
+    say_half(peer, 10001, false);
+    assert_true(is_hung_up(peer));
+    close(peer);
+    (void)wait_for(is_empty);
+}
+
+/* Together they announce more than there is room for: devices wait for each other, and all of them
+ * are served in the end; strangers are hung up on. */
+static void what_is_being_read_is_bounded(void **state)
+{
+    (void)state;
+    enum { PEERS = 6, MESSAGE = 60000 };
+    int peers[PEERS];
+    uint8_t answer[17];
+    test->limits.reading_bytes = 100000;
+    test->limits.stranger_reading_bytes = 40000;
+    test->binds = true;
+    start();
+    for (int i = 0; i < PEERS; i++) {
+        peers[i] = connect_peer();
+        assert_true(is_served(peers[i], 1));
+    }
+    test->answer_bytes = 4;
+    for (int rest = 0; rest < 2; rest++) {
+        for (int i = 0; i < PEERS; i++) {
+            say_half(peers[i], MESSAGE, rest != 0);
+        }
+    }
+    for (int i = 0; i < PEERS; i++) {
+        assert_true(read_bytes(peers[i], answer, sizeof(answer)));
+        close(peers[i]);
+    }
+    (void)wait_for(is_empty);
+    test->binds = false;
+    const int stranger = connect_peer();
+    say(stranger, greeting, sizeof(greeting));
+    say_half(stranger, MESSAGE, false);
+    say_half(stranger, MESSAGE, true);
+    assert_true(is_hung_up(stranger));
+    close(stranger);
+    (void)wait_for(is_empty);
+}
+
+/* While devices hold all connections newcomers wait; devices do not make way. */
+static void newcomers_wait_for_a_place(void **state)
+{
+    (void)state;
+    enum { PLACES = 4 };
+    int peers[PLACES];
+    uint8_t answer[17];
+    test->limits.connections = PLACES;
+    test->limits.grace_ms = 1;
+    test->binds = true;
+    start();
+    for (int i = 0; i < PLACES; i++) {
+        peers[i] = connect_peer();
+        assert_true(is_served(peers[i], 1));
+    }
+    const int newcomer = connect_peer();
+    for (uint32_t i = 0; i < PLACES; i++) {
+        ask(peers[i], 2);
+        assert_true(read_bytes(peers[i], answer, sizeof(answer)));
+    }
+    close(peers[0]);
+    assert_true(is_served(newcomer, 3));
+    for (int i = 1; i < PLACES; i++) {
+        close(peers[i]);
+    }
+    close(newcomer);
+    (void)wait_for(is_empty);
+}
+
 static bool has_late(const sj_edge_counters *counters)
 {
     return counters->late == 1;
@@ -428,6 +586,11 @@ int main(void)
         CASE(a_message_that_stalls_is_hung_up_on),
         CASE(answers_that_pile_up_end_the_connection),
         CASE(who_finds_the_taker_full_is_served_later),
+        CASE(so_many_messages_wait_for_answers),
+        CASE(a_strangers_long_message_is_dropped_and_answered),
+        CASE(a_message_longer_than_any_is_hung_up_on),
+        CASE(what_is_being_read_is_bounded),
+        CASE(newcomers_wait_for_a_place),
         CASE(an_answer_to_one_that_is_gone_is_dropped),
         CASE(it_stops_with_everything_under_way),
         CASE(an_address_that_is_taken_is_refused),
