@@ -381,8 +381,8 @@ static sj_status bind_references(sj_attach *attach, sj_error *error)
     }
     if (status == SJ_OK && atomic_load(&attach->agent.state.binding) != SJ_AGENT_STATE_BOUND) {
         return sj_fail(error, SJ_EUNSUPPORTED,
-                       "process %d has neither a dispatcher of messages that could be replaced "
-                       "nor a profiler interface (Mono before 6.0 has none)",
+                       "process %d has no dispatcher of messages that could be replaced, or a Mono "
+                       "without profiler interface (before 6.0)",
                        (int)attach->target.pid);
     }
     return status == SJ_OK ? SJ_OK

@@ -44,6 +44,7 @@ static const wanted_symbol symbols[] = {
     {"mono_string_chars", &sj_mono_runtime.string_chars},
     {"mono_string_length", &sj_mono_runtime.string_length},
     {"mono_assembly_get_main", &sj_mono_runtime.main_assembly},
+    {"mono_runtime_is_shutting_down", &sj_mono_runtime.is_shutting_down},
     {"mono_get_root_domain", &sj_mono_runtime.root_domain},
     {"mono_domain_get", &sj_mono_runtime.current_domain},
     {"mono_jit_info_table_find", &sj_mono_runtime.find_code},

@@ -162,7 +162,7 @@ bool sj_mono_plan_compiled(void)
 {
     static bool is_done;
     area areas[AREAS_MAX];
-    if (is_done || !sj_recorder_may_call()) {
+    if (is_done || !sj_recorder_may_call() || sj_mono_runtime.is_shutting_down() != 0) {
         return true;
     }
     if (sj_mono_runtime.current_domain() == NULL) {

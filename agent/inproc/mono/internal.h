@@ -47,6 +47,7 @@ typedef struct sj_mono_api {
     uint16_t *(*string_chars)(void *string);
     int32_t (*string_length)(void *string);
     void *(*main_assembly)(void);
+    int32_t (*is_shutting_down)(void);
     void *(*root_domain)(void);
     void *(*current_domain)(void);
     void *(*find_code)(void *domain, const void *address);

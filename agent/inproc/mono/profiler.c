@@ -233,6 +233,9 @@ sj_status sj_mono_start(const sj_mono_registrar *registrar, bool is_attached)
     if (!sj_mono_find_api()) {
         return SJ_ENOTFOUND;
     }
+    if (is_attached && sj_mono_runtime.is_shutting_down() != 0) {
+        return SJ_OK; /* it frees what it has, our profiler first */
+    }
     if (is_attached && !has_lasting()) {
         return SJ_ENOMEM;
     }
@@ -256,7 +259,7 @@ void sj_mono_stop(void)
     if (atomic_exchange(&enabled, 0) == 0) {
         return;
     }
-    for (uint32_t i = SJ_MONO_CALLBACKS; i-- > 0;) {
+    for (uint32_t i = SJ_MONO_CALLBACKS; i-- > 0 && !sj_mono_runtime.is_shutting_down();) {
         sj_mono_runtime.set_callback[i](profiler, 0);
     }
     if (lasting != NULL) {

@@ -56,30 +56,84 @@ def count_of_pages(pid):
                if path == "" and protection.startswith("r-x")) // 4096
 
 
-def methods_compiled_meanwhile(sojourn, program):
+def generated_code(pid):
+    """What the runtime has compiled lies in mappings that can be written and executed."""
+    with open(f"/proc/{pid}/mem", "rb") as memory:
+        code = {}
+        for low, high, protection, _ in mappings(pid):
+            if protection.startswith("rwx"):
+                memory.seek(low)
+                code[low] = memory.read(high - low)
+        return code
+
+
+def recording(sojourn, program, name, lines):
+    """Attaches, has each line done, and leaves."""
+    database = sojourn.path(name)
+    recorder = start_attach(sojourn, program.pid, database)
+    for line in lines:
+        program.tell(*line)
+    leave(recorder)
+    check_left(program.pid, name)
+    check(count_of_pages(program.pid) == 1, f"{count_of_pages(program.pid)} pages stay")
+    return recorded(sojourn, database)
+
+
+def methods_compiled_before_and_meanwhile(sojourn, program):
     """The second recording finds methods that were compiled with probes for the first."""
-    for round_, (late, throws) in enumerate(((4, 3), (6, 2), (1, 5))):
-        database = sojourn.path(f"round{round_}.db")
-        recorder = start_attach(sojourn, program.pid, database)
-        program.tell("late", late)
-        program.tell("throw", throws)
-        program.tell("collect", 1)
-        leave(recorder)
-        check_left(program.pid, round_)
-        check(count_of_pages(program.pid) == 1, f"{count_of_pages(program.pid)} pages stay")
-        found = recorded(sojourn, database)
-        wanted = {("Work:Late(int)", "returned"): late + 1, ("Work:Clean()", "returned"): throws,
-                  ("Work:Throws(int)", "unwound"): throws + 1}
+    program.tell("early", 2)
+    program.tell("throw", 2)
+    for round_, (early, late, throws) in enumerate(((5, 4, 3), (3, 6, 2), (7, 1, 5))):
+        lines = [("early", early), ("late", late), ("throw", throws), ("collect", 1)]
+        found = recording(sojourn, program, f"round{round_}.db", lines)
+        wanted = {("Work:Early(int)", "returned"): early + 1, ("Work:Late(int)", "returned"): late + 1,
+                  ("Work:Clean()", "returned"): throws, ("Work:Throws(int)", "unwound"): throws + 1}
         check(found == wanted, f"round {round_} recorded {found}")
         program.tell("late", 9)
+
+
+def code_is_as_before(sojourn, program):
+    before = generated_code(program.pid)
+    found = recording(sojourn, program, "same.db", [("early", 4), ("throw", 2)])
+    check(found.get(("Work:Early(int)", "returned")) == 5, f"recorded {found}")
+    after = generated_code(program.pid)
+    for low, code in before.items():
+        places = [i for i in range(len(code)) if code[i] != after.get(low, b"")[i:i + 1][0]]
+        check(not places, f"{len(places)} bytes at {low:#x} differ, first {places[:1]}")
+
+
+def under_load(sojourn):
+    """Threads that throw, trap, are aborted and collect while we come and go."""
+    path = sojourn.path("Busy.exe")
+    subprocess.run(["mcs", "-r:System.Core", os.path.join(SAMPLES, "Busy.cs"), f"-out:{path}"],
+                   check=True, timeout=300)
+    program = Program(path)
+    for round_ in range(100 if os.environ.get("SJ_LONG") else 4):
+        database = sojourn.path("load.db")
+        for suffix in ("", "-wal", "-shm"):
+            if os.path.exists(database + suffix):
+                os.unlink(database + suffix)
+        recorder = start_attach(sojourn, program.pid, database)
+        program.process.stdin.write("a?")
+        program.process.stdin.flush()
+        check(int(program.process.stdout.readline()) > 0, "it stands still")
+        leave(recorder)
+        check_accounts(sojourn, database)
+        calls = sojourn.sql(database, "SELECT count(*) AS calls FROM calls")[0]["calls"]
+        check(calls > 0, f"round {round_}: nothing was recorded")
+        check_left(program.pid, round_)
+    output, _ = program.process.communicate(timeout=300)
+    check((program.process.returncode, output) == (6, "0 wrong\n"), f"under load: {output}")
 
 
 def test(sojourn, _arguments):
     path = sojourn.path("Attached.exe")
     subprocess.run(["mcs", os.path.join(SAMPLES, "Attached.cs"), f"-out:{path}"], check=True, timeout=300)
     program = Program(path)
-    methods_compiled_meanwhile(sojourn, program)
+    methods_compiled_before_and_meanwhile(sojourn, program)
+    code_is_as_before(sojourn, program)
     program.finish()
+    under_load(sojourn)
 
 
 if __name__ == "__main__":
