@@ -18,6 +18,7 @@
 #define SJ_AGENT_STATE_UNBIND "sojourn_agent_unbind"
 #define SJ_AGENT_STATE_UNREGISTER "sojourn_agent_unregister"
 #define SJ_AGENT_STATE_WATCH_HEAP "sojourn_agent_watch_heap"
+#define SJ_AGENT_STATE_SHRINK_HEAP "sojourn_agent_shrink_heap"
 #define SJ_AGENT_STATE_LEAVE_HEAP "sojourn_agent_leave_heap"
 #define SJ_AGENT_STATE_MAGIC UINT64_C(0x45544154534a53) /* "SJSTATE" */
 

@@ -87,7 +87,7 @@ typedef struct sj_zombie_settings {
     uint32_t stack_bytes; /* kept of each allocation's and free's stack */
     uint32_t on_use;      /* sj_zombie_on_use */
     uint32_t reports_per_minute;
-    uint32_t reserved;
+    uint32_t memory_kib; /* of the blocks' pages, freed ones included that keep their content */
 } sj_zombie_settings;
 
 /* A moment of a thread: enough of its state to unwind the stack elsewhere. */
@@ -131,6 +131,7 @@ typedef struct sj_zombie_counters {
     _Atomic uint64_t guarded;        /* allocations that got a guarded block */
     _Atomic uint64_t released;       /* of them: freed, and then watched */
     _Atomic uint64_t evicted;        /* freed blocks whose room was used again */
+    _Atomic uint64_t emptied;        /* freed blocks whose content was dropped to save memory */
     _Atomic uint64_t refused_size;   /* too large for a guarded block */
     _Atomic uint64_t refused_room;   /* no room in the pool */
     _Atomic uint64_t refused_memory; /* the kernel refused to change the protection */
@@ -144,6 +145,10 @@ typedef struct sj_zombie_region {
     _Atomic uint32_t refusal; /* sj_zombie_refusal, by the monitor */
     sj_zombie_settings settings;
     sj_zombie_counters counters;
+    /* The recorder counts up how often memory was short; the monitor, which then halves what freed
+     * blocks keep, how far it has followed. */
+    _Atomic uint32_t shrinks_wanted;
+    _Atomic uint32_t shrinks_done;
     uint32_t heads[SJ_HEADS];             /* 1 + index of the function in the plan; 0: not in it */
     uint64_t libc_offset;                 /* of malloc in the C library that was planned */
     char plan_paths[SJ_HEAP_HALVES][512]; /* of the plans of the C library's entries; "": none */

@@ -39,17 +39,39 @@ static sj_status watch(sj_tracee *target, sj_remote_agent *agent, sj_error *erro
     return write_entries(target, agent, error);
 }
 
-sj_status sj_heap_watch(pid_t pid, sj_error *error)
+static sj_status shrink(sj_tracee *target, sj_remote_agent *agent, sj_error *error)
+{
+    SJ_TRY(sj_remote_agent_await(target, agent, error));
+    if (atomic_load(&agent->custody.is_whole) == 0) {
+        return sj_fail(error, SJ_EUNSUPPORTED, "process %d is not watched for freed memory",
+                       (int)target->pid);
+    }
+    return sj_remote_agent_request(target, agent, SJ_AGENT_STATE_SHRINK_HEAP, error);
+}
+
+static sj_status
+with_agent(pid_t pid, sj_status (*act)(sj_tracee *target, sj_remote_agent *agent, sj_error *error),
+           sj_error *error)
 {
     sj_tracee target;
     sj_remote_agent agent = {0};
     sj_tracee_lock();
     sj_status status = sj_tracee_open(pid, &target, error);
     if (status == SJ_OK) {
-        status = watch(&target, &agent, error);
+        status = act(&target, &agent, error);
         sj_remote_agent_deinit(&agent);
         sj_tracee_close(&target);
     }
     sj_tracee_unlock();
     return status;
+}
+
+sj_status sj_heap_watch(pid_t pid, sj_error *error)
+{
+    return with_agent(pid, watch, error);
+}
+
+sj_status sj_heap_shrink(pid_t pid, sj_error *error)
+{
+    return with_agent(pid, shrink, error);
 }

@@ -14,4 +14,8 @@
  * has ended, SJ_ENOMEM, SJ_EIO. */
 SJ_MUST_CHECK sj_status sj_heap_watch(pid_t pid, sj_error *error);
 
+/* sj_heap_shrink makes a watched process halve the memory that its freed blocks keep, also while it
+ * idles. Blocking: milliseconds. SJ_EUNSUPPORTED it is not watched; errors as sj_heap_watch. */
+SJ_MUST_CHECK sj_status sj_heap_shrink(pid_t pid, sj_error *error);
+
 #endif

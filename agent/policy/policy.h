@@ -91,8 +91,9 @@ typedef struct sj_policy {
     size_t trigger_count;
     uint32_t chunks_per_thread; /* 0: all */
     bool drop_when_full;
-    uint32_t block_ms;          /* 0: the default */
-    sj_zombie_settings zombies; /* one_in 0: uses of freed memory are not watched */
+    uint32_t block_ms;                /* 0: the default */
+    sj_zombie_settings zombies;       /* one_in 0: uses of freed memory are not watched */
+    uint32_t zombie_sessions_percent; /* share of the sessions that watch */
 } sj_policy;
 
 /* sj_policy_parse reads a document. `origin` (a file's name, "flags") begins the message of an
@@ -100,6 +101,10 @@ typedef struct sj_policy {
  * `*policy` is freed then. */
 SJ_MUST_CHECK sj_status sj_policy_parse(const char *text, size_t size, const char *origin,
                                         sj_policy *policy, sj_error *error);
+/* sj_policy_zombies_of returns what a session is to watch: nothing, if it is none of the share that
+ * watches. The same for every process of the session. */
+sj_zombie_settings sj_policy_zombies_of(const sj_policy *policy, const sj_session_id *session);
+
 void sj_policy_free(sj_policy *policy); /* safe on a zeroed one */
 
 /* sj_policy_preset returns the document of a shipped policy, or NULL. */

@@ -48,7 +48,8 @@ static const char *const documents[] = {
     "room\",\n"
     "  \"mode\": \"profile\",\n"
     "  \"budget\": \"3%\",\n"
-    "  \"zombies\": {\"heap\": {\"one_in\": 1, \"blocks\": 16000}}\n"
+    "  \"zombies\": {\"heap\": {\"one_in\": 1, \"blocks\": 16000, "
+    "\"stack_bytes\": 1024}}\n"
     "}\n",
     "{\n"
     "  \"policy\": 1,\n"

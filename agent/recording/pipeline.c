@@ -203,12 +203,12 @@ static bool can_watch_zombies(const sj_recording_options *options)
 
 static sj_status start_zombies(sj_recording *recording, sj_error *error)
 {
-    const sj_zombies_options options = {.runtime_directory = recording->runtime_directory,
-                                        .cache_directory = recording->cache_directory[0] != '\0'
-                                                               ? recording->cache_directory
-                                                               : NULL,
-                                        .writer = recording->writer,
-                                        .settings = recording->options.policy->zombies};
+    const sj_zombies_options options = {
+        .runtime_directory = recording->runtime_directory,
+        .cache_directory =
+            recording->cache_directory[0] != '\0' ? recording->cache_directory : NULL,
+        .writer = recording->writer,
+        .settings = sj_policy_zombies_of(recording->options.policy, &recording->session)};
     return sj_zombies_new(&options, &recording->zombies) == SJ_OK
                ? SJ_OK
                : sj_fail(error, SJ_ENOMEM, "out of memory");

@@ -239,14 +239,15 @@ static void note_loops(const sj_recording *recording, const sj_policy *policy, c
 static void change_zombies(sj_recording *recording, const sj_policy *policy, change_sums *sums)
 {
     pid_t living[PROCESSES_MAX];
-    const bool is_wanted = policy->zombies.one_in != 0;
+    const sj_zombie_settings settings = sj_policy_zombies_of(policy, &recording->session);
+    const bool is_wanted = settings.one_in != 0;
     if (recording->zombies == NULL) {
         if (is_wanted) {
             note_problem(sums, "zombies: freed memory is not watched in emulated programs");
         }
         return;
     }
-    sj_zombies_set(recording->zombies, &policy->zombies);
+    sj_zombies_set(recording->zombies, &settings);
     const size_t count =
         is_wanted ? sj_registry_list_living(recording->registry, living, PROCESSES_MAX) : 0;
     for (size_t i = 0; i < count; i++) {

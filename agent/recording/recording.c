@@ -13,6 +13,7 @@
 #include "agent/host/directories.h"
 #include "agent/launch/launch.h"
 #include "agent/link/link_server.h"
+#include "agent/livepatch/heap_watch.h"
 #include "agent/ptrace/tracee.h"
 #include "agent/recording/open_calls_at_attach.h"
 #include "agent/uplink/nng_channel.h"
@@ -31,6 +32,8 @@
 #include <unistd.h>
 
 enum { TICK_MS = 250 };
+
+#define RELIEVE_NS UINT64_C(500000000)
 
 static sj_status block_signals(sj_recording *recording, sj_error *error)
 {
@@ -194,8 +197,27 @@ static void wait_for_something(const sj_recording *recording, int pidfd, int tim
     (void)poll(polled, sizeof(polled) / sizeof(polled[0]), timeout_ms);
 }
 
+/* relieve_memory has watched processes save memory when it is short: at once where they allocate,
+ * a moment later where they idle. */
+static void relieve_memory(sj_recording *recording, uint64_t *next_ns)
+{
+    enum { IDLE_MOST = 64 };
+    pid_t idle[IDLE_MOST];
+    const uint64_t now_ns = sj_clock_ns(CLOCK_MONOTONIC);
+    if (recording->zombies == NULL || now_ns < *next_ns) {
+        return;
+    }
+    *next_ns = now_ns + RELIEVE_NS;
+    const size_t count = sj_zombies_relieve(recording->zombies, idle, IDLE_MOST);
+    for (size_t i = 0; i < count; i++) {
+        sj_error error = {0};
+        (void)!sj_heap_shrink(idle[i], &error); /* or at the next look */
+    }
+}
+
 static void wait_for_program(sj_recording *recording)
 {
+    uint64_t relieve_ns = 0;
     const int pidfd = (int)syscall(SYS_pidfd_open, recording->launch.pid, 0);
     uint64_t next_pair_ns = sj_clock_ns(CLOCK_MONOTONIC) + SJ_CLOCK_PAIR_NS;
     while (!reap(recording, pidfd)) {
@@ -210,6 +232,7 @@ static void wait_for_program(sj_recording *recording)
             next_pair_ns += SJ_CLOCK_PAIR_NS;
             sj_pipeline_send_clock(recording);
         }
+        relieve_memory(recording, &relieve_ns);
         tell_progress(recording, SJ_PHASE_RECORDING);
     }
     if (pidfd >= 0) {
@@ -293,6 +316,7 @@ static void wait_for_process(sj_recording *recording)
     const uint64_t duration_ns = recording->options.duration_ms * UINT64_C(1000000);
     const uint64_t start_ns = sj_clock_ns(CLOCK_MONOTONIC);
     uint64_t next_pair_ns = start_ns + SJ_CLOCK_PAIR_NS;
+    uint64_t relieve_ns = 0;
     recording->summary.program_left = true;
     while (recording->interrupts == 0) {
         const uint64_t now_ns = sj_clock_ns(CLOCK_MONOTONIC);
@@ -319,6 +343,7 @@ static void wait_for_process(sj_recording *recording)
             next_pair_ns += SJ_CLOCK_PAIR_NS;
             sj_pipeline_send_clock(recording);
         }
+        relieve_memory(recording, &relieve_ns);
         tell_progress(recording, SJ_PHASE_RECORDING);
     }
     if (pidfd >= 0) {

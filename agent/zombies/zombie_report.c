@@ -134,13 +134,13 @@ char *sj_zombie_account_json(const sj_zombie_region *region, uint32_t refusal)
 {
     const sj_zombie_counters *counters = &region->counters;
     json_t *object = json_pack(
-        "{s:s, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I}", "not_watched",
+        "{s:s, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I}", "not_watched",
         sj_zombie_refusal_text(refusal), "one_in", (json_int_t)region->settings.one_in, "guarded",
         counter(&counters->guarded), "released", counter(&counters->released), "evicted",
-        counter(&counters->evicted), "refused_size", counter(&counters->refused_size),
-        "refused_room", counter(&counters->refused_room), "refused_memory",
-        counter(&counters->refused_memory), "uses", counter(&counters->uses), "suppressed",
-        counter(&counters->suppressed));
+        counter(&counters->evicted), "emptied", counter(&counters->emptied), "refused_size",
+        counter(&counters->refused_size), "refused_room", counter(&counters->refused_room),
+        "refused_memory", counter(&counters->refused_memory), "uses", counter(&counters->uses),
+        "suppressed", counter(&counters->suppressed));
     char *text = object != NULL ? json_dumps(object, JSON_COMPACT) : NULL;
     json_decref(object);
     return text;

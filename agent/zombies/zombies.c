@@ -7,6 +7,7 @@
 
 #include "agent/host/clock.h"
 #include "agent/zombies/heads.h"
+#include "agent/zombies/pressure.h"
 #include "agent/zombies/zombie_report.h"
 
 #include <fcntl.h>
@@ -240,6 +241,26 @@ void sj_zombies_set(sj_zombies *zombies, const sj_zombie_settings *settings)
         }
     }
     pthread_mutex_unlock(&zombies->mutex);
+}
+
+size_t sj_zombies_relieve(sj_zombies *zombies, pid_t *idle, size_t capacity)
+{
+    size_t count = 0;
+    pthread_mutex_lock(&zombies->mutex);
+    for (watched_process *at = zombies->processes; at != NULL; at = at->next) {
+        if (at->region == NULL || at->pid == 0 || !sj_pressure_is_high("", at->pid)) {
+            continue;
+        }
+        const bool is_behind =
+            atomic_load(&at->region->shrinks_wanted) != atomic_load(&at->region->shrinks_done);
+        if (is_behind && count < capacity) {
+            idle[count++] = at->pid;
+        } else if (!is_behind) {
+            atomic_fetch_add(&at->region->shrinks_wanted, 1);
+        }
+    }
+    pthread_mutex_unlock(&zombies->mutex);
+    return count;
 }
 
 /* The walker that knows the modules of this moment; NULL: none can be made. */

@@ -37,6 +37,11 @@ void sj_zombies_adopt(sj_zombies *zombies, uint64_t process, const char *arena_n
  * others get their regions. Blocking as sj_zombies_join. */
 void sj_zombies_set(sj_zombies *zombies, const sj_zombie_settings *settings);
 
+/* sj_zombies_relieve has every process for which memory is short (pressure.h) halve what its freed
+ * blocks keep, at its next guarded allocation. Returns how many processes have not done so since
+ * the call before, because they idle: their numbers, at most `capacity`, are written to `idle`. */
+size_t sj_zombies_relieve(sj_zombies *zombies, pid_t *idle, size_t capacity);
+
 /* sj_zombies_poll sends the reports that are complete. */
 void sj_zombies_poll(sj_zombies *zombies);
 

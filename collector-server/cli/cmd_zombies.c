@@ -1,3 +1,4 @@
+#include "agent/livepatch/heap_watch.h"
 #include "collector-server/cli/commands.h"
 #include "collector-server/cli/database_choice.h"
 #include "collector-server/cli/query_command.h"
@@ -221,8 +222,20 @@ static int run_note(zombies_request *request)
     return change(request, "UPDATE zombies SET note = ?2 WHERE zombie_id = ?1", request->words[1]);
 }
 
-static const zombies_verb verbs[] = {
-    {"show", 1, run_show}, {"resolve", 1, run_resolve}, {"note", 2, run_note}};
+static int run_shrink(zombies_request *request)
+{
+    int64_t pid = 0;
+    sj_error error = {0};
+    if (!parse_id(request->words[0], &pid) || pid > INT32_MAX) {
+        return sj_command_usage_error(&sj_command_zombies, "shrink needs a process's number");
+    }
+    return sj_heap_shrink((pid_t)pid, &error) == SJ_OK ? SJ_EXIT_OK : fail(&error);
+}
+
+static const zombies_verb verbs[] = {{"show", 1, run_show},
+                                     {"resolve", 1, run_resolve},
+                                     {"note", 2, run_note},
+                                     {"shrink", 1, run_shrink}};
 
 static int run_zombies(int argc, char **argv)
 {
@@ -242,7 +255,7 @@ static int run_zombies(int argc, char **argv)
         }
     }
     return sj_command_usage_error(&sj_command_zombies,
-                                  "say nothing, show ID, resolve ID or note ID TEXT");
+                                  "say nothing, show ID, resolve ID, note ID TEXT or shrink PID");
 }
 
 static const sj_option zombies_options[] = {
@@ -261,13 +274,14 @@ static const sj_option zombies_options[] = {
 const sj_command sj_command_zombies = {
     .name = "zombies",
     .summary = "list uses of freed memory, and show their stacks",
-    .usage = "sojourn zombies [OPTIONS] [show ID | resolve ID | note ID TEXT]",
+    .usage = "sojourn zombies [OPTIONS] [show ID | resolve ID | note ID TEXT | shrink PID]",
     .help = "Without a word lists the open findings of sessions that were recorded with\n"
             "--zombies. A finding is one mistake, in however many sessions and builds.\n"
             "\n"
             "  show ID        its last report: stacks of the use, the free and the allocation\n"
             "  resolve ID     it is fixed; a report that comes later reopens it\n"
-            "  note ID TEXT   keep a text with it\n",
+            "  note ID TEXT   keep a text with it\n"
+            "  shrink PID     halve the memory that freed blocks of a watched process keep\n",
     .options = zombies_options,
     .examples = "Examples:\n"
                 "  sojourn record --zombies heap -o app.db -- ./app\n"

@@ -286,6 +286,11 @@ SJ_EXPORTED void sojourn_agent_watch_heap(void)
     }
 }
 
+SJ_EXPORTED void sojourn_agent_shrink_heap(void)
+{
+    sj_zombies_shrink();
+}
+
 SJ_EXPORTED void sojourn_agent_leave_heap(void)
 {
     sj_zombies_leave();

@@ -18,6 +18,10 @@ void sojourn_agent_transition(void);
  * loader. */
 void sojourn_agent_watch_heap(void);
 
+/* sojourn_agent_shrink_heap halves the memory that freed blocks keep. A tracer calls it in any
+ * thread that holds no lock of the loader. */
+void sojourn_agent_shrink_heap(void);
+
 /* sojourn_agent_leave_heap gives back what that monitor has, but for blocks that live. A tracer
  * calls it after it has restored the entries that give blocks out and found no thread in the stubs
  * or in the agent, while all others are stopped: it takes no lock. */

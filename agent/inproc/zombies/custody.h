@@ -18,12 +18,13 @@ typedef struct sj_pool {
     uint32_t slots;
     uint32_t stack_bytes;
     uint32_t queue_mask;
-    uint8_t *records;        /* sj_pool_slot and two stacks each */
-    _Atomic uint32_t *queue; /* 1 + slot: freed rooms, first in, first out */
-    _Atomic uint32_t fresh;  /* slots that were used at least once */
-    _Atomic uint32_t head;   /* of the queue: next to take */
-    _Atomic uint32_t tail;   /* next to put */
-    uint32_t was_left;       /* rooms may be open although no block lives in them */
+    uint8_t *records;            /* sj_pool_slot and two stacks each */
+    _Atomic uint32_t *queue;     /* 1 + slot: freed rooms, first in, first out */
+    _Atomic uint32_t fresh;      /* slots that were used at least once */
+    _Atomic uint32_t head;       /* of the queue: next to take */
+    _Atomic uint32_t tail;       /* next to put */
+    _Atomic uint64_t held_bytes; /* of memory, by all blocks */
+    uint32_t was_left;           /* rooms may be open although no block lives in them */
 } sj_pool;
 
 typedef struct sj_custody {

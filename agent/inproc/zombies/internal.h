@@ -29,6 +29,7 @@ typedef struct sj_pool_slot {
     _Atomic uint32_t is_open; /* after a use: pages that should be closed are not */
     _Atomic uint32_t is_told; /* a use of this block has been reported */
     uint32_t size;
+    uint32_t held_bytes; /* of memory */
     uint64_t address;
     sj_zombie_trace allocation; /* its stack lies behind the slot, then that of the release */
     sj_zombie_trace release;
@@ -59,6 +60,10 @@ void *sj_pool_take(size_t bytes, size_t alignment);
 /* sj_pool_put frees a block of the pool, or reports why it cannot be freed. `site` is where the
  * function that was called to free it returns to. */
 void sj_pool_put(void *block, uint64_t site);
+
+/* sj_pool_shrink drops the content of the older half of the freed blocks, whose pages stay closed.
+ */
+void sj_pool_shrink(void);
 
 /* sj_pool_has: an address lies in the pool. */
 static inline bool sj_pool_has(uint64_t address)

@@ -100,6 +100,8 @@ void sj_pool_leave(void)
             first = i + 1;
         } else {
             atomic_store(&sj_pool_slot_at(i)->state, SJ_SLOT_UNUSED);
+            atomic_fetch_sub(&pool->held_bytes, sj_pool_slot_at(i)->held_bytes);
+            sj_pool_slot_at(i)->held_bytes = 0;
         }
     }
     give_back_rooms(first, fresh);
@@ -173,15 +175,74 @@ void sj_pool_go_on(void)
     }
 }
 
+/* The caller has the room alone. */
+static void empty_room(sj_pool_slot *slot)
+{
+    if (slot->held_bytes != 0) {
+        (void)SJ_SYS(SYS_madvise, sj_pool_room(slot) + SJ_POOL_PAGE, SJ_POOL_BLOCK_MAX_BYTES,
+                     MADV_DONTNEED, 0, 0, 0);
+        atomic_fetch_sub(&sj_zombie_pool.held_bytes, slot->held_bytes);
+        slot->held_bytes = 0;
+    }
+}
+
+/* Drops the content of freed blocks, the oldest first, which stay closed: at most `most`, and no
+ * more than until `limit_bytes` are held. A use of one then finds zeros if the program goes on. */
+static void empty_freed(uint32_t most, uint64_t limit_bytes)
+{
+    sj_pool *pool = &sj_zombie_pool;
+    for (uint32_t i = 0; i < most && atomic_load(&pool->held_bytes) > limit_bytes; i++) {
+        sj_pool_slot *slot = take_freed();
+        if (slot == NULL) {
+            return;
+        }
+        if (slot->held_bytes != 0) {
+            COUNT(emptied);
+        }
+        empty_room(slot);
+        put_freed(slot);
+    }
+}
+
+void sj_pool_shrink(void)
+{
+    const sj_pool *pool = &sj_zombie_pool;
+    empty_freed((atomic_load(&pool->tail) - atomic_load(&pool->head)) / 2, 0);
+}
+
+/* The recorder has seen that memory is short. */
+static void follow_shrinks(sj_zombie_region *region)
+{
+    const uint32_t wanted = atomic_load(&region->shrinks_wanted);
+    if (atomic_load_explicit(&region->shrinks_done, memory_order_relaxed) != wanted &&
+        atomic_exchange(&region->shrinks_done, wanted) != wanted) {
+        sj_pool_shrink();
+    }
+}
+
+static bool has_memory(uint64_t bytes)
+{
+    enum { TRIES = 8 };
+    sj_zombie_region *region = atomic_load(&sj_zombie_region_now);
+    if (region != NULL) {
+        follow_shrinks(region);
+    }
+    const uint64_t limit = region != NULL ? (uint64_t)region->settings.memory_kib << 10 : 0;
+    if (limit < bytes) {
+        return false;
+    }
+    empty_freed(TRIES, limit - bytes);
+    return atomic_load(&sj_zombie_pool.held_bytes) <= limit - bytes;
+}
+
 static bool prepare_room(sj_pool_slot *slot, uint64_t first_page, uint64_t bytes)
 {
-    void *data = (void *)(uintptr_t)(sj_pool_room(slot) + SJ_POOL_PAGE);
     if (atomic_exchange(&slot->is_open, 0) != 0 || sj_zombie_pool.was_left != 0) {
         (void)sj_sys_protect((void *)(uintptr_t)sj_pool_room(slot), SJ_POOL_ROOM_BYTES, PROT_NONE);
     }
-    if (slot->address != 0) { /* used before */
-        (void)SJ_SYS(SYS_madvise, data, SJ_POOL_BLOCK_MAX_BYTES, MADV_DONTNEED, 0, 0, 0);
-    }
+    empty_room(slot);
+    slot->held_bytes = (uint32_t)bytes;
+    atomic_fetch_add(&sj_zombie_pool.held_bytes, bytes);
     return sj_sys_protect((void *)(uintptr_t)first_page, bytes, PROT_READ | PROT_WRITE) == 0;
 }
 
@@ -248,7 +309,8 @@ static void *place_block(sj_pool_slot *slot, size_t bytes, size_t alignment,
 
 static void *take_block(size_t bytes, size_t alignment, const sj_zombie_trace *here)
 {
-    sj_pool_slot *slot = take_room();
+    const uint64_t pages = (bytes + SJ_POOL_PAGE - 1) & ~(uint64_t)(SJ_POOL_PAGE - 1);
+    sj_pool_slot *slot = has_memory(pages) ? take_room() : NULL;
     if (slot == NULL) {
         COUNT(refused_room);
         return NULL;

@@ -212,6 +212,15 @@ void sj_zombies_get_tables(uint64_t *heap_takers, uint64_t *heap_custody)
     *heap_custody = is_patched ? (uint64_t)(uintptr_t)sj_custody_now : 0;
 }
 
+void sj_zombies_shrink(void)
+{
+    sj_zombie_region *region = atomic_load(&sj_zombie_region_now);
+    if (region != NULL) {
+        atomic_store(&region->shrinks_done, atomic_load(&region->shrinks_wanted));
+        sj_pool_shrink();
+    }
+}
+
 void sj_zombies_leave(void)
 {
     if (!was_prepared || refusal != SJ_ZOMBIE_MONITORED || has_left) {

@@ -24,6 +24,9 @@ bool sj_zombies_prepare(const char *runtime, const char *name, bool prepare_only
  * none. */
 void sj_zombies_get_tables(uint64_t *heap_takers, uint64_t *heap_custody);
 
+/* sj_zombies_shrink halves the memory of freed blocks. Any thread; takes no lock. */
+void sj_zombies_shrink(void);
+
 /* sj_zombies_leave gives back what the monitor has, but for blocks that the program still has and
  * what frees them. No other thread runs, and none is in the agent; the entries that give blocks out
  * are restored. sj_zombies_forget then releases the code that was behind these. Neither takes a

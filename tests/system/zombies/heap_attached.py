@@ -105,35 +105,91 @@ def test_blocks_live(sojourn, program):
     check(target.finish()[0] == 0, "the program did not end well")
 
 
+class Recorded(Heap):
+    """The sample under `record`."""
+
+    def __init__(self, sojourn, program, database, *options):
+        Target.__init__(self, [sojourn.program, "record", "-q", "-o", database, "--allow-unmatched",
+                               *options, "--", program, "-"], env=sojourn.environment)
+        self.ready()
+        with open(f"/proc/{self.pid}/task/{self.pid}/children", encoding="utf-8") as file:
+            self.program = int(file.read().split()[0])
+
+    def memory(self):
+        """Bytes of its own."""
+        with open(f"/proc/{self.program}/status", encoding="utf-8") as file:
+            return next(int(line.split()[1]) * 1024 for line in file if line.startswith("RssAnon:"))
+
+    def end(self):
+        check(self.finish()[0] == 0, "the program did not end well")
+
+
 def test_policy(sojourn, program):
     """A policy begins and ends the watch of a program that is recorded already."""
     database = sojourn.path("policy.db")
-    recorder = subprocess.Popen(
-        [sojourn.program, "record", "-q", "-o", database, "--profile", "--exclude", "*",
-         "--allow-unmatched", "--", program, "-"],
-        env=sojourn.environment, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
-    check(recorder.stdout.readline() == "ready\n", "the program did not start")
-    with open(f"/proc/{recorder.pid}/task/{recorder.pid}/children", encoding="utf-8") as file:
-        pid = int(file.read().split()[0])
-
-    def obey(*words):
-        for word in words:
-            recorder.stdin.write(f"{word}\n")
-            recorder.stdin.flush()
-            check(recorder.stdout.readline() == f"{word}\n", f"the program did not {word}")
-
-    obey("keep", 1, 2)  # nothing is seen of these
-    answer = set_policy(sojourn, pid, *WATCH)
+    target = Recorded(sojourn, program, database, "--profile", "--exclude", "*")
+    target.obey("keep", 1, 2)  # nothing is seen of these
+    answer = set_policy(sojourn, target.program, *WATCH)
     check(answer["not_applied"] == [], f"{answer}")
-    obey(3, "drop", "keep", 14)
-    set_policy(sojourn, pid, "--profile", "--exclude", "*")
-    obey("drop", 11)
-    answer = set_policy(sojourn, pid, *WATCH)
+    target.obey(3, "drop", "keep", 14)
+    set_policy(sojourn, target.program, "--profile", "--exclude", "*")
+    target.obey("drop", 11)
+    answer = set_policy(sojourn, target.program, *WATCH)
     check(answer["not_applied"] == [], f"{answer}")
-    obey(0, 12)  # a thread looks for a change every 256 allocations
-    recorder.stdin.close()
-    check(recorder.wait(timeout=PATIENCE_S) == 0, "the program did not end well")
+    target.obey(0, 12)  # a thread looks for a change every 256 allocations
+    target.end()
     check_found(sojourn, database, [3, 14, 12], "by policy")
+
+
+def write_policy(sojourn, name, **heap):
+    path = sojourn.path(f"{name}.json")
+    with open(path, "w", encoding="utf-8") as file:
+        json.dump({"policy": 1, "mode": "profile", "functions": {"exclude": ["*"]},
+                   "zombies": {"heap": heap}}, file)
+    return path
+
+
+def test_memory(sojourn, program):
+    """Freed blocks keep no more memory than the policy says, and half of it when they are told to:
+    what lost its content is guarded as before."""
+    database = sojourn.path("memory.db")
+    little = write_policy(sojourn, "little", blocks=4000, memory="1M", stack_bytes=0)
+    target = Recorded(sojourn, program, database, "--policy", little)
+    target.obey(0)
+    before = target.memory()
+    target.obey(0, 0, 0)
+    check(target.memory() < before + (1 << 20), f"{before}, then {target.memory()} bytes")
+    target.end()
+    much = write_policy(sojourn, "much", blocks=4000, memory="256M", stack_bytes=0)
+    target = Recorded(sojourn, program, database, "--policy", much)
+    start = target.memory()
+    target.obey(0, 0, 1)
+    full = target.memory()
+    check(full > start + (8 << 20), f"{start}, then {full} bytes")
+    done = sojourn.run(["zombies", "shrink", str(target.program)], capture_output=True, text=True)
+    check(done.returncode == 0, f"{done}")
+    # Half of the blocks has between a quarter and three quarters of the memory.
+    check(target.memory() < full - (full - start) // 4, f"{full}, then {target.memory()} bytes")
+    for _ in range(12):
+        sojourn.run(["zombies", "shrink", str(target.program)], capture_output=True)
+    target.obey(2, 3)
+    target.end()
+    found = sojourn.sql(database, FOUND)
+    check([(row["kind"], row["size"]) for row in found] == [("use_after_free", size) for size in (40, 100, 10000)],
+          f"after shrinking: {found}")
+    done = sojourn.run(["zombies", "shrink", str(os.getpid())], capture_output=True, text=True)
+    check(done.returncode != 0, f"shrink of what is not watched: {done}")
+
+
+def test_share(sojourn, program):
+    """Of the sessions only a share watches; none, if it is nothing."""
+    policy, database = sojourn.path("share.json"), sojourn.path("share.db")
+    with open(policy, "w", encoding="utf-8") as file:
+        json.dump({"policy": 1, "mode": "profile", "zombies": {"heap": True, "sessions": 0}}, file)
+    done, _ = sojourn.record([program, "1"], database, ["--policy", policy])
+    check(done.returncode == 0, f"{done}")
+    rows = sojourn.sql(database, "SELECT count(*) AS watched FROM zombie_accounts")
+    check(rows == [{"watched": 0}], f"{rows}")
 
 
 PYTHON = """
@@ -157,10 +213,7 @@ def test_programs(sojourn, chance):
     script, database = sojourn.path("script.py"), sojourn.path("programs.db")
     with open(script, "w", encoding="utf-8") as file:
         file.write(PYTHON.replace("ROUNDS", "40000" if os.environ.get("SJ_LONG") else "12000"))
-    policy = sojourn.path("policy.json")
-    with open(policy, "w", encoding="utf-8") as file:
-        json.dump({"policy": 1, "mode": "profile", "functions": {"exclude": ["*"]},
-                   "zombies": {"heap": {"one_in": 20, "blocks": 500}}}, file)
+    policy = write_policy(sojourn, "some", one_in=20, blocks=500)
     command = ["env", "PYTHONMALLOC=malloc", "/usr/bin/python3", script]
     expected, _ = run_plain(command)
     with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True) as program:
@@ -185,6 +238,8 @@ def test(sojourn, arguments):
     test_comes_and_goes(sojourn, program)
     test_blocks_live(sojourn, program)
     test_policy(sojourn, program)
+    test_memory(sojourn, program)
+    test_share(sojourn, program)
     test_programs(sojourn, random.Random(seed))
 
 

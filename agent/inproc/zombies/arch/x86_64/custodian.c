@@ -39,6 +39,8 @@ IN_COPY static void take_back(uint64_t block)
         const uint64_t page = block & ~(uint64_t)(SJ_POOL_PAGE - 1);
         const uint64_t bytes = slot->size + (block - page);
         (void)SJ_SYS(SYS_madvise, page, bytes, MADV_DONTNEED, 0, 0, 0);
+        atomic_fetch_sub(&custody->pool.held_bytes, slot->held_bytes);
+        slot->held_bytes = 0;
         atomic_fetch_sub(&custody->shared.live, 1);
     }
 }

@@ -1,0 +1,14 @@
+/* Whether memory is short on this machine, or for a process. */
+#ifndef SJ_AGENT_ZOMBIES_PRESSURE_H
+#define SJ_AGENT_ZOMBIES_PRESSURE_H
+
+#include <stdbool.h>
+#include <sys/types.h>
+
+/* sj_pressure_is_high asks the kernel: tasks wait for memory (/proc/pressure/memory), less than a
+ * twentieth of the machine's memory is available, or less than a tenth of what the process's
+ * control group may have. What the kernel does not say, or forbids, does not count. `root` is ""
+ * but in tests: the folder that /proc and /sys lie in. Blocking: some reads of such files. */
+bool sj_pressure_is_high(const char *root, pid_t pid);
+
+#endif

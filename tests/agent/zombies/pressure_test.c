@@ -1,0 +1,94 @@
+/* Whether memory is short, as made files of the kernel say. */
+#include "agent/zombies/pressure.h"
+
+#include "tests/support/check.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/stat.h>
+
+enum { PID = 77 };
+
+static char root[64];
+
+static void write_file(const char *path, const char *text)
+{
+    char full[256];
+    snprintf(full, sizeof(full), "%s%s", root, path);
+    for (char *slash = full + 1; *slash != '\0'; slash++) {
+        if (*slash == '/') {
+            *slash = '\0';
+            (void)mkdir(full, 0700);
+            *slash = '/';
+        }
+    }
+    FILE *file = fopen(full, "w");
+    assert_non_null(file);
+    assert_true(fputs(text, file) >= 0);
+    assert_int_equal(fclose(file), 0);
+}
+
+static int set_up(void **state)
+{
+    (void)state;
+    snprintf(root, sizeof(root), "/tmp/pressure-test-XXXXXX");
+    return mkdtemp(root) == NULL;
+}
+
+static int tear_down(void **state)
+{
+    char command[128];
+    (void)state;
+    snprintf(command, sizeof(command), "rm -r %s", root);
+    return system(command);
+}
+
+static void nothing_known_is_no_pressure(void **state)
+{
+    (void)state;
+    assert_false(sj_pressure_is_high(root, PID));
+    write_file("/proc/meminfo", "MemTotal: many\n");
+    write_file("/proc/pressure/memory", "none\n");
+    write_file("/proc/77/cgroup", "0::/a\n");
+    write_file("/sys/fs/cgroup/a/memory.max", "max\n");
+    assert_false(sj_pressure_is_high(root, PID));
+}
+
+static void a_full_machine_is_pressure(void **state)
+{
+    (void)state;
+    write_file("/proc/meminfo", "MemTotal:  1000 kB\nMemFree: 10 kB\nMemAvailable: 50 kB\n");
+    assert_false(sj_pressure_is_high(root, PID));
+    write_file("/proc/meminfo", "MemTotal:  1000 kB\nMemFree: 10 kB\nMemAvailable: 49 kB\n");
+    assert_true(sj_pressure_is_high(root, PID));
+}
+
+static void waiting_tasks_are_pressure(void **state)
+{
+    (void)state;
+    write_file("/proc/pressure/memory", "some avg10=9.99 avg60=50.00 avg300=0.00 total=1\n");
+    assert_false(sj_pressure_is_high(root, PID));
+    write_file("/proc/pressure/memory", "some avg10=10.00 avg60=0.00 avg300=0.00 total=1\n");
+    assert_true(sj_pressure_is_high(root, PID));
+}
+
+static void a_full_control_group_is_pressure(void **state)
+{
+    (void)state;
+    write_file("/proc/77/cgroup", "1:cpu:/other\n0::/a/b\n");
+    write_file("/sys/fs/cgroup/a/b/memory.max", "1000\n");
+    write_file("/sys/fs/cgroup/a/b/memory.current", "900\n");
+    assert_false(sj_pressure_is_high(root, PID));
+    write_file("/sys/fs/cgroup/a/b/memory.current", "901\n");
+    assert_true(sj_pressure_is_high(root, PID));
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup_teardown(nothing_known_is_no_pressure, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(a_full_machine_is_pressure, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(waiting_tasks_are_pressure, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(a_full_control_group_is_pressure, set_up, tear_down)};
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
