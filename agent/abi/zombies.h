@@ -27,8 +27,8 @@ enum {
 };
 
 /* The functions whose entries are patched; names in agent/zombies/heads.c, in this order: what
- * gives blocks out, then, from SJ_HEAD_FREE on, what takes them back. What lies between calloc and
- * free may be missing. */
+ * gives blocks out, then, from SJ_HEAD_FREE on, what takes them back or is given one. What lies
+ * between calloc and free, or behind sigaction, may be missing. */
 typedef enum sj_zombie_head {
     SJ_HEAD_MALLOC = 0,
     SJ_HEAD_CALLOC,
@@ -41,6 +41,14 @@ typedef enum sj_zombie_head {
     SJ_HEAD_REALLOC,
     SJ_HEAD_USABLE_SIZE,
     SJ_HEAD_SIGACTION,
+    SJ_HEAD_READ, /* from here on, system calls whose second argument is a buffer */
+    SJ_HEAD_WRITE,
+    SJ_HEAD_PREAD,
+    SJ_HEAD_PWRITE,
+    SJ_HEAD_RECV,
+    SJ_HEAD_SEND,
+    SJ_HEAD_RECVFROM,
+    SJ_HEAD_SENDTO,
     SJ_HEADS
 } sj_zombie_head;
 

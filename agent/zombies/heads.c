@@ -15,13 +15,15 @@
 #include <string.h>
 
 static const char *const names[SJ_HEADS] = {
-    "malloc",  "calloc", "aligned_alloc", "memalign",           "posix_memalign", "valloc",
-    "pvalloc", "free",   "realloc",       "malloc_usable_size", "sigaction"};
+    "malloc",    "calloc",  "aligned_alloc", "memalign", "posix_memalign",
+    "valloc",    "pvalloc", "free",          "realloc",  "malloc_usable_size",
+    "sigaction", "read",    "write",         "pread64",  "pwrite64",
+    "recv",      "send",    "recvfrom",      "sendto"};
 
-/* Blocks of these are not guarded where they cannot be patched. */
+/* Blocks of these are not guarded, or their buffers not looked at, where they cannot be patched. */
 static bool may_lack(uint32_t head)
 {
-    return head > SJ_HEAD_CALLOC && head < SJ_HEAD_FREE;
+    return (head > SJ_HEAD_CALLOC && head < SJ_HEAD_FREE) || head > SJ_HEAD_SIGACTION;
 }
 
 static sj_status find_offsets(const char *library, uint64_t offsets[SJ_HEADS], sj_error *error)

@@ -123,5 +123,7 @@ void sj_custody_take_over(sj_custody *custody)
     custody->goes_to[SJ_HEAD_FREE] = code + sj_custodian_offset(SJ_HEAD_FREE);
     custody->goes_to[SJ_HEAD_REALLOC] = code + sj_custodian_offset(SJ_HEAD_REALLOC);
     custody->goes_to[SJ_HEAD_USABLE_SIZE] = code + sj_custodian_offset(SJ_HEAD_USABLE_SIZE);
-    custody->goes_to[SJ_HEAD_SIGACTION] = custody->originals[SJ_HEAD_SIGACTION];
+    for (uint32_t head = SJ_HEAD_SIGACTION; head < SJ_HEADS; head++) {
+        custody->goes_to[head] = custody->originals[head];
+    }
 }

@@ -115,4 +115,10 @@ void sj_allocation_free(void *block);
 void *sj_allocation_resize(void *block, size_t bytes);
 size_t sj_allocation_size(void *block);
 
+/* sj_buffer_call returns what the entry of a system call leads to for a buffer of the pool. */
+uint64_t sj_buffer_call(sj_zombie_head head);
+
+/* sj_pool_stop_or_go_on ends the program by SIGABRT if it is to stop. */
+void sj_pool_stop_or_go_on(sj_zombie_on_use next);
+
 #endif

@@ -340,7 +340,7 @@ void *sj_pool_take(size_t bytes, size_t alignment)
     return block;
 }
 
-static void stop_or_go_on(sj_zombie_on_use next)
+void sj_pool_stop_or_go_on(sj_zombie_on_use next)
 {
     if (next == SJ_ZOMBIE_STOP) {
         (void)SJ_SYS(SYS_tgkill, sj_sys_pid(), sj_sys_tid(), SIGABRT, 0, 0, 0);
@@ -350,7 +350,7 @@ static void stop_or_go_on(sj_zombie_on_use next)
 static void report_free(sj_pool_slot *slot, sj_zombie_kind kind, uint64_t address,
                         const sj_zombie_trace *here, uint64_t site)
 {
-    stop_or_go_on(sj_report_use(slot, kind, address, true, here, site));
+    sj_pool_stop_or_go_on(sj_report_use(slot, kind, address, true, here, site));
 }
 
 /* Bytes around the block that no closed page guards. */

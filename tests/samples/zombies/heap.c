@@ -5,12 +5,15 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/socket.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #define KEPT __attribute__((noinline))
 
 static volatile char sink;
+static char line[64];
+static char got[64];
 
 KEPT static char *make_block(size_t bytes)
 {
@@ -153,6 +156,65 @@ KEPT static void read_after_free_in_library(void)
     sink = (char)(strlen(block) != 0);
 }
 
+KEPT static void write_file(int file, const char *block)
+{
+    sink = (char)write(file, block + 3, 5000);
+}
+
+KEPT static void write_file_after_free(void)
+{
+    int ends[2];
+    char *block = make_block(6000);
+    drop_block(block);
+    if (pipe(ends) == 0) {
+        write_file(ends[1], block);
+        if (read(ends[0], got, sizeof(got)) != sizeof(got)) { /* was not written */
+            exit(3);
+        }
+        close(ends[0]);
+        close(ends[1]);
+    }
+}
+
+KEPT static void receive(int file, char *block)
+{
+    sink = (char)recv(file, block, 16, 0);
+}
+
+KEPT static void receive_after_free(void)
+{
+    int ends[2];
+    char *block = make_block(24);
+    drop_block(block);
+    if (socketpair(AF_UNIX, SOCK_STREAM, 0, ends) == 0) {
+        if (write(ends[1], "sixteen letters.", 16) != 16) {
+            exit(3);
+        }
+        receive(ends[0], block);
+        close(ends[0]);
+        close(ends[1]);
+    }
+}
+
+KEPT static void read_aligned_after_free(void)
+{
+    void *block = NULL;
+    if (posix_memalign(&block, 256, 300) != 0 || (unsigned long)block % 256 != 0) {
+        exit(3);
+    }
+    drop_block(block);
+    read_block(block, 299);
+    block = aligned_alloc(64, 128);
+    if ((unsigned long)block % 64 != 0) {
+        exit(3);
+    }
+    drop_block(block);
+    read_block(block, 127);
+    block = reallocarray(NULL, 11, 7);
+    drop_block(block);
+    read_block(block, 76);
+}
+
 KEPT static void read_after_free_in_child(void)
 {
     char *block = make_block(56);
@@ -190,7 +252,10 @@ static void (*const mistakes[])(void) = {no_mistake,
                                          read_string_after_free,
                                          read_after_free_in_thread,
                                          read_after_free_in_library,
-                                         read_after_free_in_child};
+                                         read_after_free_in_child,
+                                         write_file_after_free,
+                                         receive_after_free,
+                                         read_aligned_after_free};
 
 enum { KEPT_BLOCKS = 100 };
 
@@ -244,7 +309,6 @@ static int obey(const char *word)
 /* Words from the command line, or one in each line of the input. */
 int main(int argc, char **argv)
 {
-    static char line[64];
     int status = 0;
     if (argc == 2 && strcmp(argv[1], "-") == 0) {
         puts("ready");

@@ -42,12 +42,15 @@ static void emit_jump_through(sj_code_emitter *emitter, const uint64_t *place)
     sj_code_emit_bytes(emitter, code, sizeof(code));
 }
 
+enum { MOVE_FIRST = 0xf8, MOVE_SECOND = 0xf0 }; /* of mov %rdi, %rax and mov %rsi, %rax */
+
 /* movabs $pool, %r11; mov %rdi, %rax; sub %r11, %rax; shr $shift, %rax; jne over the jump */
 static void emit_range(sj_code_emitter *emitter, sj_zombie_head head)
 {
     uint8_t code[] = {0x49, 0xbb, 0,    0,    0,    0,    0,    0,    0, 0,    0x48,
                       0x89, 0xf8, 0x4c, 0x29, 0xd8, 0x48, 0xc1, 0xe8, 0, 0x75, CALL_BYTES};
     memcpy(code + 2, &sj_zombie_pool.base, sizeof(sj_zombie_pool.base));
+    code[12] = head > SJ_HEAD_SIGACTION ? MOVE_SECOND : MOVE_FIRST;
     code[19] = (uint8_t)sj_zombie_pool.shift;
     sj_code_emit_bytes(emitter, code, sizeof(code));
     emit_jump_through(emitter, &sj_custody_now->goes_to[head]);
