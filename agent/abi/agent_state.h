@@ -20,9 +20,11 @@
 #define SJ_AGENT_STATE_WATCH_HEAP "sojourn_agent_watch_heap"
 #define SJ_AGENT_STATE_SHRINK_HEAP "sojourn_agent_shrink_heap"
 #define SJ_AGENT_STATE_LEAVE_HEAP "sojourn_agent_leave_heap"
+#define SJ_AGENT_STATE_STUBS "memfd:" SJ_AGENT_STATE_STUBS_FILE /* as the kernel reports it */
+#define SJ_AGENT_STATE_STUBS_FILE "sojourn-stubs"       /* memory file of what dispatch leaves */
 #define SJ_AGENT_STATE_MAGIC UINT64_C(0x45544154534a53) /* "SJSTATE" */
 
-enum { SJ_AGENT_STATE_VERSION = 3, SJ_AGENT_STATE_PATH_BYTES = 4096 };
+enum { SJ_AGENT_STATE_VERSION = 4, SJ_AGENT_STATE_PATH_BYTES = 4096 };
 
 typedef enum sj_agent_state_phase {
     SJ_AGENT_STATE_IDLE = 0,     /* loaded, no session */
@@ -39,7 +41,8 @@ typedef enum sj_agent_state_phase {
 typedef enum sj_agent_state_binding {
     SJ_AGENT_STATE_UNBOUND = 0, /* also when nothing was left behind */
     SJ_AGENT_STATE_BOUND = 1,
-    SJ_AGENT_STATE_RESTORED = 2 /* the program may have kept stubs: the agent stays for good */
+    SJ_AGENT_STATE_RELEASED = 2 /* calls may still return through the thunk; nothing else needs the
+                                   agent */
 } sj_agent_state_binding;
 
 typedef struct sj_agent_state {
@@ -62,7 +65,8 @@ typedef struct sj_agent_state {
     uint64_t handle;   /* what dlclose takes */
     sj_session_id session;
     char runtime_directory[SJ_AGENT_STATE_PATH_BYTES];
-    uint64_t message_stubs;        /* of dispatch: the program may have kept some, so they stay */
+    uint64_t message_stubs; /* of dispatch: the program may have kept some, so they stay, also
+                               without the agent */
     uint64_t api_trampoline_bytes; /* of the trampolines (core/api_trampolines.h), which stay */
     /* 1: a tracer is detaching, so nothing is hooked any more. Set while all threads are
      * stopped and the tables are not being changed. */
@@ -72,6 +76,10 @@ typedef struct sj_agent_state {
     /* Entries of the allocator (abi/heap_custody.h); 0: there are none. */
     uint64_t heap_takers;  /* address of the sj_hooked_module of what gives blocks out */
     uint64_t heap_custody; /* address of the sj_heap_custody */
+    /* The tables of agent/abi/return_slots.h, from which a tracer puts return addresses back. */
+    uint64_t return_regions; /* address of their array; 0: they cannot be put back */
+    uint64_t return_thunk;   /* what stands on the stacks instead */
+    uint64_t kept_stubs;     /* set by the tracer: code of the stubs that an earlier agent left */
 } sj_agent_state;
 
 /* What one module of the loader's list adds to `known_modules`: its bias and its link_map. */

@@ -157,7 +157,8 @@ typedef struct sj_link_methods {
     uint32_t lineage_bytes; /* NUL-terminated names: the receivers' class, its ancestors; the
                                container of other languages' methods */
     uint32_t names_bytes;   /* `count` of those; then a byte each: 1 its module is excluded */
-    uint32_t language;      /* sj_link_language */
+    uint32_t language;      /* sj_link_language; OBJC: `count` is 1, and 8 bytes follow: the address
+                               of the method's code */
 } sj_link_methods;
 
 typedef struct sj_link_methods_added {

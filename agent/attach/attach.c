@@ -66,19 +66,19 @@ static sj_status refuse_recorded(pid_t pid, sj_error *error)
         if (left.left_bytes == 0) {
             return SJ_OK;
         }
-        if (recorded.stays || recorded.is_launched) {
+        if (left.stays || recorded.is_launched) {
             break;
         }
         sleep_a_little();
     }
     return sj_fail(
-        error, recorded.stays ? SJ_EUNSUPPORTED : SJ_EAGAIN,
+        error, left.stays ? SJ_EUNSUPPORTED : SJ_EAGAIN,
         recorded.is_launched
             ? "process %d was started by a `sojourn record` that is gone; its hooks have "
               "been taken out, but it has to be started again to be recorded again"
-        : recorded.stays
-            ? "process %d was recorded by its Objective-C dispatcher, and may have kept stubs of "
-              "that; it has to be started again to be recorded again"
+        : left.stays
+            ? "process %d keeps code of an earlier recording, which cannot be taken out; it has to "
+              "be started again to be recorded again"
             : "a thread of process %d may still come to code of an earlier recording; "
               "try again later",
         (int)pid);
@@ -114,18 +114,31 @@ static sj_status load_agent(sj_attach *attach, size_t thread, const char *agent_
     return SJ_OK;
 }
 
+/* prepare_agent tells the agent where its session is, and what an earlier one left for it. */
+static sj_status prepare_agent(const sj_attach *attach, const char *runtime_directory)
+{
+    const sj_tracee *target = &attach->target;
+    const uint64_t state = attach->agent.state_address;
+    const size_t bytes = strlen(runtime_directory) + 1;
+    sj_remote_module stubs;
+    if (bytes > SJ_AGENT_STATE_PATH_BYTES) {
+        return SJ_ELIMIT;
+    }
+    if (sj_remote_module_find(target->pid, SJ_AGENT_STATE_STUBS, &stubs) == SJ_OK &&
+        stubs.code_low != 0) {
+        SJ_TRY(sj_tracee_write(target, state + offsetof(sj_agent_state, kept_stubs),
+                               &stubs.code_low, sizeof(stubs.code_low)));
+    }
+    return sj_tracee_write(target, state + offsetof(sj_agent_state, runtime_directory),
+                           runtime_directory, bytes);
+}
+
 static sj_status join_session(sj_attach *attach, size_t thread, const char *runtime_directory,
                               sj_error *error)
 {
     sj_tracee *target = &attach->target;
     sj_remote_agent *agent = &attach->agent;
-    const size_t bytes = strlen(runtime_directory) + 1;
-    sj_status status = bytes <= SJ_AGENT_STATE_PATH_BYTES ? SJ_OK : SJ_ELIMIT;
-    if (status == SJ_OK) {
-        status = sj_tracee_write(target,
-                                 agent->state_address + offsetof(sj_agent_state, runtime_directory),
-                                 runtime_directory, bytes);
-    }
+    sj_status status = prepare_agent(attach, runtime_directory);
     if (status == SJ_OK) {
         status = sj_remote_agent_call(target, agent, thread, SJ_AGENT_STATE_ATTACH);
     }

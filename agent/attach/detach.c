@@ -11,6 +11,7 @@
  * and go when somebody attaches or detaches again. */
 #include "agent/attach/detach.h"
 #include "agent/attach/quiescence.h"
+#include "agent/attach/return_slots.h"
 #include "agent/attach/stop_clock.h"
 #include "agent/host/clock.h"
 #include "agent/livepatch/remote_agent.h"
@@ -144,6 +145,20 @@ static sj_status call_any(detaching *detach, const char *function)
     return SJ_EAGAIN;
 }
 
+static bool is_released(const detaching *detach)
+{
+    return atomic_load(&detach->agent.state.binding) == SJ_AGENT_STATE_RELEASED;
+}
+
+/* is_left: nobody is in the agent or returns to it. Calls that a dispatcher has recorded would. */
+static bool is_left(const detaching *detach)
+{
+    return sj_remote_agent_is_unchanged(&detach->target, &detach->agent) &&
+           (!is_released(detach) ||
+            sj_return_slots_restore(&detach->target, &detach->agent.state) == SJ_OK) &&
+           sj_quiescence_is_left(&detach->target, &detach->agent, detach->unwinder);
+}
+
 /* call_when_left has a thread call such a function when nobody is in the agent; its tables are read
  * again where threads have changed them meanwhile. SJ_EAGAIN somebody always is. */
 static sj_status call_when_left(detaching *detach, const char *function)
@@ -162,8 +177,7 @@ static sj_status call_when_left(detaching *detach, const char *function)
         }
         sj_stop_clock_start(&clock);
         SJ_TRY(sj_tracee_stop_all(target, NULL));
-        if (sj_remote_agent_is_unchanged(target, &detach->agent) &&
-            sj_quiescence_is_left(target, &detach->agent, detach->unwinder)) {
+        if (is_left(detach)) {
             status = call_any(detach, function);
         }
         sj_tracee_resume_all(target);
@@ -343,12 +357,12 @@ static sj_status take_out(detaching *detach, bool *given_back)
 {
     const uint32_t phase = atomic_load(&detach->agent.state.phase);
     /* A preloaded agent is there for good: its thread-local variables may not start afresh. So is
-     * one whose stubs the program may have kept. */
+     * one whose thunk calls return through and whose slots cannot be read. */
     if (phase != SJ_AGENT_STATE_DETACHED) {
         SJ_TRY(leave_heap(detach));
     }
     if (phase == SJ_AGENT_STATE_LAUNCHED ||
-        atomic_load(&detach->agent.state.binding) != SJ_AGENT_STATE_UNBOUND) {
+        (is_released(detach) && detach->agent.state.return_regions == 0)) {
         return SJ_EUNSUPPORTED;
     }
     if (detach->report->kept != 0) {
@@ -479,8 +493,6 @@ sj_status sj_detach_look(pid_t pid, sj_recorded *recorded, sj_error *error)
         const bool is_committed = phase != SJ_AGENT_STATE_IDLE && agent.state.prepare_only == 0;
         recorded->is_active = (status == SJ_EAGAIN && is_committed) || has_written(&agent);
         recorded->is_launched = phase == SJ_AGENT_STATE_LAUNCHED;
-        recorded->stays =
-            recorded->is_launched || atomic_load(&agent.state.binding) != SJ_AGENT_STATE_UNBOUND;
         recorded->recorder = agent.state.runtime_directory[0] != '\0'
                                  ? find_recorder(agent.state.runtime_directory)
                                  : 0;

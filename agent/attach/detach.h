@@ -18,10 +18,11 @@ typedef struct sj_detach_process_report {
     uint32_t restored;       /* ranges of text */
     uint32_t kept;           /* ranges that could not be restored: a thread stands in them */
     uint64_t left_bytes;     /* of mappings that stay: frames in flight, or an agent that stays */
-    uint64_t message_stubs;  /* of a runtime's dispatcher, which the program may have kept */
+    uint64_t
+        message_stubs;    /* of a runtime's dispatcher, which stay: the program may have kept any */
     uint64_t heap_blocks; /* guarded ones that the program has: what frees them stays redirected */
-    bool stays;           /* the agent, until the process ends: stubs may have been kept, or
-                             nothing can be unloaded */
+    bool stays;           /* the agent, until the process ends: it was preloaded, or nothing can be
+                             unloaded */
     uint64_t api_trampoline_bytes; /* of trampolines of calls by sojourn.h, which stay */
     bool had_agent;
 } sj_detach_process_report;
@@ -47,8 +48,7 @@ typedef struct sj_recorded {
     bool has_agent;
     bool is_active;   /* patches are in the text */
     bool is_launched; /* the agent was preloaded */
-    bool stays; /* the agent cannot be taken out: preloaded, or references were redirected to it */
-    pid_t recorder; /* living process that records it; 0: none lives */
+    pid_t recorder;   /* living process that records it; 0: none lives */
     sj_session_id session;
 } sj_recorded;
 

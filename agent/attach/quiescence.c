@@ -12,6 +12,9 @@ typedef struct quiet_look {
     const sj_remote_agent *agent;
     const sj_quiescence_regions *places;
     sj_unwinder *unwinder;
+    /* The library that follows stacks for exceptions: it may be about to look up a thunk's address
+     * that stood on a stack. Empty: nobody looks at that now. */
+    sj_remote_range exceptions;
 } quiet_look;
 
 void sj_quiescence_find_regions(const sj_tracee *target, sj_quiescence_regions *places)
@@ -101,7 +104,8 @@ static bool is_outside(const quiet_look *look, pid_t tid)
                    !is_ours(look, copy.state.pc) && !has_interrupted_context(look, &copy);
     const size_t count = outside ? sj_unwinder_walk(look->unwinder, &copy, frames, FRAMES_MAX) : 0;
     for (size_t i = 0; i < count && outside; i++) {
-        outside = !is_ours(look, frames[i].pc) && !is_in_place(look, frames[i].pc);
+        outside = !is_ours(look, frames[i].pc) && !is_in_place(look, frames[i].pc) &&
+                  !sj_remote_is_in(&look->exceptions, frames[i].pc);
     }
     if (outside && !sj_unwinder_came_to_end(look->unwinder)) {
         outside = !may_hide(look, copy.low);
@@ -122,7 +126,12 @@ static bool are_all_outside(const quiet_look *look)
 bool sj_quiescence_is_left(const sj_tracee *target, const sj_remote_agent *agent,
                            sj_unwinder *unwinder)
 {
-    const quiet_look look = {.target = target, .agent = agent, .unwinder = unwinder};
+    quiet_look look = {.target = target, .agent = agent, .unwinder = unwinder};
+    sj_remote_module library;
+    if (atomic_load(&agent->state.binding) == SJ_AGENT_STATE_RELEASED &&
+        sj_remote_module_find(target->pid, "libgcc_s", &library) == SJ_OK) {
+        look.exceptions = (sj_remote_range){.low = library.code_low, .high = library.code_high};
+    }
     return are_all_outside(&look);
 }
 

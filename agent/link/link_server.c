@@ -211,8 +211,9 @@ static bool is_terminated(const uint8_t *texts, uint32_t bytes)
  * named after it. */
 static sj_status answer_methods(sj_link_server *server, link_client *client, sj_reader *reader)
 {
-    enum { CLASS_BYTES = 1024, LANGUAGE_BYTES = 16 };
+    enum { CLASS_BYTES = 1024, LANGUAGE_BYTES = 16, NAME_BYTES = 4096 };
     char path[LANGUAGE_BYTES + CLASS_BYTES];
+    char name[NAME_BYTES];
     uint8_t wanted[SJ_METHOD_GROUP_MAX];
     sj_link_methods methods;
     sj_link_methods_added added = {0};
@@ -234,10 +235,18 @@ static sj_status answer_methods(sj_link_server *server, link_client *client, sj_
         wanted[i] = left_alone[i] == 0;
     }
     snprintf(path, sizeof(path), "%s:%s", runtime->prefix, (const char *)lineage);
-    const sj_slice slice = {.data = names, .size = methods.names_bytes};
+    sj_slice slice = {.data = names, .size = methods.names_bytes};
     if (runtime->has_lineages) {
+        const uint64_t code = sj_read_u64(reader);
         SJ_TRY(sj_registry_learn_class(server->options.registry, client->process,
                                        (sj_slice){.data = lineage, .size = methods.lineage_bytes}));
+        slice = (sj_slice){.data = (const uint8_t *)name,
+                           .size = sj_registry_name_method(server->options.registry,
+                                                           client->process, (const char *)names,
+                                                           code, name, sizeof(name))};
+        if (reader->bad || methods.count != 1 || slice.size == 0) {
+            return SJ_ECORRUPT;
+        }
     }
     SJ_TRY(sj_registry_add_methods(server->options.registry, client->process, path, slice,
                                    methods.count, sj_clock_ticks(), &added.first_function, wanted));

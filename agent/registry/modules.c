@@ -134,6 +134,10 @@ static sj_status add_module(sj_registry *registry, const sj_link_module *module,
         status = sj_method_names_add(&registry->method_names, plan->header, entry->first_function);
     }
     if (status == SJ_OK) {
+        status = sj_method_categories_add(&registry->categories, plan->header,
+                                          (uint32_t)registry->module_count);
+    }
+    if (status == SJ_OK) {
         status = sj_module_frames_send(registry->options.writer, plan->header, path,
                                        (uint32_t)registry->module_count, entry->first_function);
     }
@@ -279,8 +283,13 @@ sj_status sj_registry_add_methods(sj_registry *registry, uint64_t process, const
         pthread_mutex_unlock(&registry->mutex);
         return status;
     }
-    status = sj_registry_add_group(registry, &mapping, group, path, first_function);
-    registry->counters.modules += status == SJ_OK ? 1 : 0;
+    /* What a dispatcher meets and nobody wants is counted and not stored. */
+    const bool is_stored = memchr(wanted, 1, count) != NULL;
+    *first_function = registry->next_function;
+    if (is_stored) {
+        status = sj_registry_add_group(registry, &mapping, group, path, first_function);
+    }
+    registry->counters.modules += status == SJ_OK && is_stored ? 1 : 0;
     registry->counters.functions += status == SJ_OK ? count : 0;
     for (uint32_t i = 0; i < count && status == SJ_OK; i++) {
         const uint32_t skip = sj_plan_functions(group)[i].skip;
@@ -291,6 +300,24 @@ sj_status sj_registry_add_methods(sj_registry *registry, uint64_t process, const
     pthread_mutex_unlock(&registry->mutex);
     free(group);
     return status;
+}
+
+size_t sj_registry_name_method(sj_registry *registry, uint64_t process, const char *method,
+                               uint64_t code, char *name, size_t capacity)
+{
+    const char *category = NULL;
+    pthread_mutex_lock(&registry->mutex);
+    for (size_t i = 0; i < registry->mapping_count && category == NULL; i++) {
+        const sj_registry_mapping *mapping = &registry->mappings[i];
+        if (mapping->process == process) {
+            category = sj_method_categories_find(&registry->categories, mapping->module,
+                                                 code - mapping->bias);
+        }
+    }
+    const size_t bytes =
+        sj_method_name_in(method, category != NULL ? category : "", name, capacity);
+    pthread_mutex_unlock(&registry->mutex);
+    return bytes;
 }
 
 sj_status sj_registry_learn_class(sj_registry *registry, uint64_t process, sj_slice lineage)

@@ -38,6 +38,7 @@ void sj_registry_free(sj_registry *registry)
     free(registry->containers);
     free(registry->classes);
     sj_method_names_deinit(&registry->method_names);
+    sj_method_categories_deinit(&registry->categories);
     sj_hash_map_deinit(&registry->receiver_functions);
     free(registry);
 }

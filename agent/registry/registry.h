@@ -167,6 +167,11 @@ bool sj_registry_wants_library_calls(sj_registry *registry);
 SJ_MUST_CHECK sj_status sj_registry_learn_class(sj_registry *registry, uint64_t process,
                                                 sj_slice lineage);
 
+/* sj_registry_name_method writes the name of a method with the category that defines its code in
+ * the process, if one does. Returns its bytes with the NUL; 0 when it does not fit or is none. */
+size_t sj_registry_name_method(sj_registry *registry, uint64_t process, const char *method,
+                               uint64_t code, char *name, size_t capacity);
+
 /* sj_registry_add_methods makes functions of the methods that a runtime of a process named, as a
  * module called `path`, and sends Module and Mapping frames. wanted[i] returns whether the module
  * of the method's code is recorded, and afterwards whether the method is. SJ_ECORRUPT, SJ_ELIMIT,

@@ -2,6 +2,7 @@
 #ifndef SJ_AGENT_REGISTRY_REGISTRY_INTERNAL_H
 #define SJ_AGENT_REGISTRY_REGISTRY_INTERNAL_H
 
+#include "agent/registry/method_categories.h"
 #include "agent/registry/method_names.h"
 #include "agent/registry/registry.h"
 #include "proto/base/hash_map.h"
@@ -78,7 +79,8 @@ struct sj_registry {
     size_t class_capacity;
     uint32_t generated_count; /* plans of generated code */
     uint32_t next_function;
-    sj_method_names method_names;   /* of methods that record their receivers */
+    sj_method_names method_names; /* of methods that record their receivers */
+    sj_method_categories categories;
     sj_hash_map receiver_functions; /* by class (its name's address, + 1: metaclass) and method */
     sj_registry_counters counters;
     uint64_t reviewed; /* process that may ask for more functions; 0: none */

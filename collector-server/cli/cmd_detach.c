@@ -25,7 +25,7 @@ static int detach_process(pid_t pid)
                    : "no thread can come to them: detach again later");
     }
     if (report.process.message_stubs != 0) {
-        printf("; %llu stubs of messages stay mapped with it",
+        printf("; %llu stubs of messages stay mapped, which record nothing",
                (unsigned long long)report.process.message_stubs);
     }
     if (report.process.heap_blocks != 0) {

@@ -243,13 +243,19 @@ static void report_attach(const sj_recording_summary *summary)
         fprintf(stderr, "  left over  %llu KiB that %s\n",
                 (unsigned long long)summary->detach.left_bytes / 1024,
                 summary->detach.stays
-                    ? "stay until the process ends, which may have kept stubs of messages, or "
-                      "whose loader was locked when it was forked"
+                    ? "stay until the process ends, which has code that needs them, or whose "
+                      "loader was locked when it was forked"
                     : "a thread may still come to; gone at the next attach or detach");
     }
     if (summary->detach.heap_blocks != 0) {
         fprintf(stderr, "  left over  %llu guarded blocks; what frees them stays redirected\n",
                 (unsigned long long)summary->detach.heap_blocks);
+    }
+    if (summary->detach.message_stubs != 0) {
+        fprintf(stderr,
+                "  left over  %llu stubs of messages, which the program may have kept; they record "
+                "nothing\n",
+                (unsigned long long)summary->detach.message_stubs);
     }
     if (summary->detach.api_trampoline_bytes != 0) {
         fprintf(stderr, "  left over  %llu KiB that its calls by sojourn.h go through\n",

@@ -13,6 +13,7 @@
 #include "agent/inproc/core/modules.h"
 #include "agent/inproc/core/monitor.h"
 #include "agent/inproc/core/recorder_peer.h"
+#include "agent/inproc/hooks/dispatch.h"
 #include "agent/inproc/hooks/hooks.h"
 #include "agent/inproc/hooks/libc_calls.h"
 #include "agent/inproc/recorder/recorder.h"
@@ -227,6 +228,10 @@ static sj_status attach_first(void)
     sj_link link = {.socket = -1};
     sj_modules_publish(&sojourn_agent_state);
     sojourn_agent_state.prepare_only = 1;
+    if (SJ_RETURN_IS_IN_SLOT != 0) {
+        sojourn_agent_state.return_regions = (uint64_t)(uintptr_t)sj_return_regions;
+        sojourn_agent_state.return_thunk = (uint64_t)(uintptr_t)&sj_arch_return_thunk;
+    }
     is_attached = true;
     sj_hooks_avoid_page_crossings();
     /* First: a child forked from now on inherits the tables that are made here. */
@@ -302,6 +307,9 @@ SJ_EXPORTED void sojourn_agent_detach(void)
     sj_api_trampolines_close();
     sj_modules_forget_all();
     sj_zombies_forget();
+    if (atomic_load(&sojourn_agent_state.binding) == SJ_AGENT_STATE_RELEASED) {
+        sj_return_slots_release();
+    }
     sj_recorder_unmap();
     atomic_store(&sojourn_agent_state.phase, SJ_AGENT_STATE_DETACHED);
 }
@@ -314,10 +322,10 @@ SJ_EXPORTED void sojourn_agent_unregister(void)
 
 SJ_EXPORTED void sojourn_agent_unbind(void)
 {
-    const bool leaves_stubs = sj_monitors_stop();
-    sj_recorder_retire(); /* stubs that the program kept run on without recording */
+    const bool is_returned_to = sj_monitors_stop();
+    sj_recorder_retire(); /* calls that return through the thunk are not recorded */
     atomic_store(&sojourn_agent_state.binding,
-                 leaves_stubs ? SJ_AGENT_STATE_RESTORED : SJ_AGENT_STATE_UNBOUND);
+                 is_returned_to ? SJ_AGENT_STATE_RELEASED : SJ_AGENT_STATE_UNBOUND);
 }
 
 __attribute__((destructor)) static void end_agent(void)

@@ -81,13 +81,13 @@ void sj_monitors_after_fork(void)
 
 bool sj_monitors_stop(void)
 {
-    bool leaves_stubs = false;
+    bool is_returned_to = false;
     for (uint32_t i = 0; i < MONITORS; i++) {
         if ((started_bits & monitors[i]->bit) != 0 && monitors[i]->stop != NULL) {
             monitors[i]->stop();
             started_bits &= ~(uint32_t)monitors[i]->bit;
-            leaves_stubs = leaves_stubs || monitors[i]->leaves_stubs;
+            is_returned_to = is_returned_to || monitors[i]->has_thunk;
         }
     }
-    return leaves_stubs;
+    return is_returned_to;
 }

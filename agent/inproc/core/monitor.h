@@ -29,7 +29,7 @@ typedef struct sj_monitor {
      * behind to sojourn_agent_state. The caller holds no lock of the loader. NULL: what `start`
      * changes stays until the process ends, so attached processes are not monitored. */
     void (*stop)(void);
-    bool leaves_stubs; /* after `stop` the program may still call code of the agent */
+    bool has_thunk; /* after `stop` calls may still return through sj_arch_return_thunk */
 } sj_monitor;
 
 /* The monitors in the order in which they start: row(NAME) is sj_monitor_NAME. */
@@ -54,7 +54,7 @@ void sj_monitors_start(bool is_attached);
 void sj_monitors_on_modules(void);
 void sj_monitors_after_fork(void);
 
-/* sj_monitors_stop returns whether the program may still call code of the agent. */
+/* sj_monitors_stop returns whether calls may still return through the thunk. */
 bool sj_monitors_stop(void);
 
 #endif

@@ -1,6 +1,5 @@
 /* The monitor of Objective-C messages, recorded where they are dispatched: asks the recorder for a
- * function of the session for each method.
- */
+ * function of the session for each method that is met. */
 #include "agent/abi/agent_state.h"
 #include "agent/inproc/core/conversation.h"
 #include "agent/inproc/core/modules.h"
@@ -10,46 +9,45 @@
 
 #include <string.h>
 
-enum { METHODS_BYTES = SJ_LINK_MAX_BYTES - sizeof(sj_link_packet) - sizeof(sj_link_methods) };
+_Static_assert(SJ_OBJC_NAME_BYTES + SJ_OBJC_LINEAGE_BYTES + sizeof(sj_link_packet) +
+                       sizeof(sj_link_methods) + 1 + sizeof(uint64_t) <=
+                   SJ_LINK_MAX_BYTES,
+               "a method fits one packet");
 
-_Static_assert(SJ_OBJC_BATCH_BYTES + SJ_OBJC_LINEAGE_BYTES + SJ_OBJC_BATCH_METHODS <= METHODS_BYTES,
-               "a batch fits one packet");
-
-static sj_status ask_for_functions(sj_link *link, const sj_objc_methods *asked,
-                                   uint32_t *first_function, uint8_t *wanted)
+static sj_status ask_for_function(sj_link *link, const sj_objc_report *method, uint32_t *function)
 {
-    uint8_t *payload = sj_link_payload(link);
-    const uint32_t count = asked->count;
-    const sj_link_methods methods = {
-        .count = count, .lineage_bytes = asked->lineage_bytes, .names_bytes = asked->names_bytes};
-    uint8_t *names = payload + sizeof(methods) + asked->lineage_bytes;
-    memcpy(payload, &methods, sizeof(methods));
-    memcpy(payload + sizeof(methods), asked->lineage, asked->lineage_bytes);
-    memcpy(names, asked->names, asked->names_bytes);
+    uint8_t *at = sj_link_payload(link);
+    const sj_link_methods methods = {.count = 1,
+                                     .lineage_bytes = method->lineage_bytes,
+                                     .names_bytes = method->name_bytes,
+                                     .language = SJ_LINK_LANGUAGE_OBJC};
+    const uint32_t bytes = (uint32_t)(sizeof(methods) + method->lineage_bytes + method->name_bytes +
+                                      1 + sizeof(method->code));
+    memcpy(at, &methods, sizeof(methods));
+    at += sizeof(methods);
+    memcpy(at, method->lineage, method->lineage_bytes);
+    at += method->lineage_bytes;
+    memcpy(at, method->name, method->name_bytes);
+    at += method->name_bytes;
     /* Messages of modules that are excluded as a whole are excluded, too. */
-    uint8_t *is_excluded = names + asked->names_bytes;
-    for (uint32_t i = 0; i < count; i++) {
-        is_excluded[i] = sj_modules_is_excluded(asked->codes[i]) ? 1 : 0;
-    }
-    const uint32_t bytes = (uint32_t)(is_excluded + count - payload);
+    *at++ = sj_modules_is_excluded(method->code) ? 1 : 0;
+    memcpy(at, &method->code, sizeof(method->code));
     SJ_TRY(sj_link_send(link, SJ_LINK_METHODS, bytes));
     SJ_TRY(sj_link_receive(link));
     sj_link_methods_added added;
     if (link->packet.type != SJ_LINK_METHODS_ADDED ||
-        link->packet.payload_bytes != sizeof(added) + count) {
+        link->packet.payload_bytes != sizeof(added) + 1) {
         return SJ_EPERM;
     }
     memcpy(&added, link->payload, sizeof(added));
-    if (added.count != count || added.first_function == 0) {
+    if (added.count != 1 || added.first_function == 0) {
         return SJ_ECORRUPT;
     }
-    *first_function = added.first_function;
-    memcpy(wanted, link->payload + sizeof(added), count);
+    *function = link->payload[sizeof(added)] != 0 ? added.first_function : 0;
     return SJ_OK;
 }
 
-static bool register_methods(const sj_objc_methods *methods, uint32_t *first_function,
-                             uint8_t *wanted)
+static bool register_method(const sj_objc_report *method, uint32_t *function)
 {
     sj_link link = {.socket = -1};
     if (!sj_conversation_begin()) {
@@ -57,7 +55,7 @@ static bool register_methods(const sj_objc_methods *methods, uint32_t *first_fun
     }
     sj_status status = sj_conversation_open_again(&link);
     if (status == SJ_OK) {
-        status = ask_for_functions(&link, methods, first_function, wanted);
+        status = ask_for_function(&link, method, function);
     }
     if (status == SJ_OK) {
         status = sj_conversation_finish(&link);
@@ -70,7 +68,10 @@ static bool register_methods(const sj_objc_methods *methods, uint32_t *first_fun
 /* Without a runtime there is nothing to do; without memory for stubs messages are not recorded. */
 static bool start_dispatch(void)
 {
-    return sj_objc_start(register_methods) == SJ_OK;
+    if (sojourn_agent_state.kept_stubs != 0) {
+        sj_objc_stubs_adopt(sojourn_agent_state.kept_stubs);
+    }
+    return sj_objc_start(register_method) == SJ_OK;
 }
 
 static void stop_dispatch(void)
@@ -87,4 +88,4 @@ const sj_monitor sj_monitor_objc = {.bit = SJ_LINK_RUNTIME_OBJC_DISPATCH,
                                     .start = start_dispatch,
                                     .after_fork = sj_objc_after_fork,
                                     .stop = stop_dispatch,
-                                    .leaves_stubs = true};
+                                    .has_thunk = true};

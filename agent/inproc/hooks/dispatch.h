@@ -10,6 +10,8 @@
 #ifndef SJ_AGENT_INPROC_HOOKS_DISPATCH_H
 #define SJ_AGENT_INPROC_HOOKS_DISPATCH_H
 
+#include "agent/abi/return_slots.h"
+
 #include <stdbool.h>
 #include <stdint.h>
 
@@ -21,31 +23,17 @@ typedef struct sj_dispatch_record {
     uint32_t leave_tag;
 } sj_dispatch_record;
 
-/* One word of stack that holds a return address, or (AArch64) that the stack pointer points to at a
- * call's entry: what the thunk needs. */
-typedef struct sj_return_slot {
-    uint64_t return_address;
-    uint32_t leave_tag;
-    uint32_t reserved;
-} sj_return_slot;
-
-#if defined(__aarch64__)
-enum { SJ_RETURN_ADDRESS_BITS = 48 };
-#else
-enum { SJ_RETURN_ADDRESS_BITS = 47 };
-#endif
-
-enum {
-    SJ_RETURN_REGION_SHIFT = 30, /* log2 of the bytes of stack that one region of slots serves */
-    SJ_RETURN_REGIONS = 1 << (SJ_RETURN_ADDRESS_BITS - SJ_RETURN_REGION_SHIFT),
-    SJ_DISPATCH_STUB_BYTES = 32
-};
+enum { SJ_DISPATCH_STUB_BYTES = 32 };
 
 extern sj_return_slot *sj_return_regions[SJ_RETURN_REGIONS] __attribute__((visibility("hidden")));
 
 /* sj_return_slots_reserve reserves the region for return slots near `stack` (address space only:
  * pages come with use). False when there is no memory. Async-signal-safe; any thread. */
 bool sj_return_slots_reserve(uint64_t stack);
+
+/* sj_return_slots_release unmaps all regions. No call returns through a slot any more, and no
+ * other thread runs. */
+void sj_return_slots_release(void);
 
 /* sj_arch_dispatch_entry is jumped to in the state of a call's first instruction, with the record
  * in the scratch register of the machine (x86-64: %r11; AArch64: x16). Keeps every register but

@@ -5,9 +5,6 @@
 #include <stddef.h>
 #include <sys/mman.h>
 
-/* Twice the size of the addresses served: 16 bytes of slot for each word of stack. */
-#define REGION_BYTES (UINT64_C(2) << SJ_RETURN_REGION_SHIFT)
-
 _Static_assert(sizeof(sj_return_slot) == 2 * sizeof(uint64_t), "the assembly and its CFI say so");
 _Static_assert(offsetof(sj_dispatch_record, target) == 8 &&
                    offsetof(sj_dispatch_record, enter_tag) == 16 &&
@@ -26,14 +23,25 @@ bool sj_return_slots_reserve(uint64_t stack)
     if (atomic_load(place) != NULL) {
         return true;
     }
-    sj_return_slot *slots = sj_sys_map(NULL, REGION_BYTES, PROT_READ | PROT_WRITE,
+    sj_return_slot *slots = sj_sys_map(NULL, SJ_RETURN_REGION_BYTES, PROT_READ | PROT_WRITE,
                                        MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
     if (sj_sys_failed(slots)) {
         return false;
     }
     sj_return_slot *expected = NULL;
     if (!atomic_compare_exchange_strong(place, &expected, slots)) {
-        (void)sj_sys_unmap(slots, REGION_BYTES); /* another thread or a handler was first */
+        (void)sj_sys_unmap(slots,
+                           SJ_RETURN_REGION_BYTES); /* another thread or a handler was first */
     }
     return true;
+}
+
+void sj_return_slots_release(void)
+{
+    for (uint32_t i = 0; i < SJ_RETURN_REGIONS; i++) {
+        if (sj_return_regions[i] != NULL) {
+            (void)sj_sys_unmap(sj_return_regions[i], SJ_RETURN_REGION_BYTES);
+            sj_return_regions[i] = NULL;
+        }
+    }
 }

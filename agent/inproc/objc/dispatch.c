@@ -1,7 +1,7 @@
 /* Design notes
  *
  * Hot path: one probe of a table of (class, selector, code). An entry's class is stored last and
- * read first; entries are never removed, because stubs cannot be.
+ * read first; entries are never removed, because stubs stay.
  * Slow path: the runtime is asked for names before our lock is taken, since a thread that holds the
  * runtime's lock may wait for ours. A handler that interrupts the owner of the lock goes on
  * unrecorded, which is counted.
@@ -26,7 +26,7 @@ typedef struct site_entry {
     const void *_Atomic class; /* NULL: free; written last */
     const void *selector;
     uint64_t target;
-    const sj_dispatch_record *record; /* NULL: not wanted */
+    uint64_t code; /* where the message goes on: a stub, or the target if it is not wanted */
 } site_entry;
 
 /* struct objc_super of GCC's runtime. */
@@ -45,7 +45,7 @@ static sj_owner_lock sites_lock;
 static _Atomic uint32_t enabled;
 static _Atomic uint32_t refused;
 static _Atomic uint32_t slots;
-static sj_objc_register register_methods;
+static sj_objc_register register_method;
 
 uint64_t sj_objc_real_message;
 uint64_t sj_objc_real_message_stret;
@@ -75,11 +75,11 @@ static inline site_entry *find_site(const void *class, const void *selector, uin
 }
 
 static void add_site(site_entry *site, const void *class, const void *selector, uint64_t target,
-                     const sj_dispatch_record *record)
+                     uint64_t code)
 {
     site->selector = selector;
     site->target = target;
-    site->record = record;
+    site->code = code;
     site_count++;
     atomic_store_explicit(&site->class, class, memory_order_release);
 }
@@ -94,43 +94,56 @@ static bool is_method_known(const sj_objc_method *key)
     return is_known;
 }
 
-/* The record of a message that goes on at `target`; NULL: there is no room, or no record is needed.
- * Programs compare what methodForSelector: returns with code that they were given elsewhere, so it
- * must not be a stub, although the method itself only calls the dispatcher. */
-static const sj_dispatch_record *make_record(const sj_objc_method *method, uint64_t target)
+/* The stub of a message that goes on at `target`, or the target where no record is needed; 0: there
+ * is no room. Programs compare what methodForSelector: returns with code that they were given
+ * elsewhere, so it must not be a stub, although the method itself only calls the dispatcher. */
+static uint64_t make_code(const sj_objc_method *method, uint64_t target)
 {
     const bool is_wanted = method->function != 0;
+    const sj_dispatch_record *record = NULL;
     if (strcmp(method->selector, "methodForSelector:") == 0) {
-        const sj_dispatch_record *plain = sj_objc_stub_make_plain(target);
-        if (plain == NULL || !is_wanted) {
-            return plain;
+        record = sj_objc_stub_make_plain(target);
+        if (record == NULL || !is_wanted) {
+            return record != NULL ? sj_objc_stub_of(record) : 0;
         }
-        target = sj_objc_stub_of(plain);
+        target = sj_objc_stub_of(record);
     }
-    return is_wanted ? sj_objc_stub_make(method->function, target) : NULL;
+    if (!is_wanted) {
+        return target;
+    }
+    record = sj_objc_stub_make(method, target);
+    return record != NULL ? sj_objc_stub_of(record) : 0;
 }
 
-/* `batch` is NULL when the method is known. */
-static site_entry *make_site_locked(const sj_objc_method *key, const void *selector,
-                                    uint64_t target, sj_objc_batch *batch)
+/* What is met for the first time: where, and the method that it runs. */
+typedef struct new_site {
+    sj_objc_method key;
+    const void *selector;
+    uint64_t target;            /* where the dispatcher goes on */
+    uint64_t code;              /* of the method */
+    const sj_objc_draft *draft; /* NULL: the method is known */
+} new_site;
+
+static site_entry *make_site_locked(const new_site *made)
 {
+    const sj_objc_method *key = &made->key;
+    const void *selector = made->selector;
+    const uint64_t target = made->target;
     site_entry *site = find_site(key->class, selector, target);
     if (atomic_load_explicit(&site->class, memory_order_relaxed) != NULL) {
         return site; /* another thread was first */
     }
     if (site_count == SITES_MAX ||
-        (batch != NULL && !sj_objc_register_batch(batch, register_methods))) {
+        (made->draft != NULL &&
+         !sj_objc_register_method(key, made->code, made->draft, register_method))) {
         return NULL;
     }
     const sj_objc_method *method = sj_objc_find_method(key);
-    const sj_dispatch_record *record = NULL;
-    if (method != NULL) {
-        record = make_record(method, target);
-        if (record == NULL && method->function != 0) {
-            return NULL;
-        }
+    const uint64_t code = method != NULL ? make_code(method, target) : target;
+    if (code == 0) {
+        return NULL;
     }
-    add_site(site, key->class, selector, target, record);
+    add_site(site, key->class, selector, target, code);
     return site;
 }
 
@@ -139,29 +152,33 @@ __attribute__((noinline)) static const site_entry *make_site(const void *class, 
                                                              const void *selector, uint64_t target,
                                                              bool target_is_code)
 {
-    uint64_t code = target_is_code ? target : 0;
-    sj_objc_method key = {.class = class, .selector = sj_objc_runtime.selector_name(selector)};
-    key.owner = key.selector == NULL || !sj_recorder_is_armed()
-                    ? NULL
-                    : sj_objc_find_owner(from, selector, key.selector, &code);
-    if (key.owner == NULL) {
+    new_site made = {.key = {.class = class, .selector = sj_objc_runtime.selector_name(selector)},
+                     .selector = selector,
+                     .target = target,
+                     .code = target_is_code ? target : 0};
+    sj_objc_method *key = &made.key;
+    key->owner = key->selector == NULL || !sj_recorder_is_armed()
+                     ? NULL
+                     : sj_objc_find_owner(from, selector, key->selector, &made.code);
+    if (key->owner == NULL) {
         return NULL;
     }
-    sj_objc_batch *batch = NULL;
+    sj_objc_draft *draft = NULL;
     const site_entry *site = NULL;
-    const bool is_known = is_method_known(&key);
+    const bool is_known = is_method_known(key);
     if (!is_known) {
-        batch = sj_sys_allocate(sizeof(*batch));
-        if (batch != NULL) {
-            sj_objc_collect(&key, code, batch);
+        draft = sj_sys_allocate(sizeof(*draft));
+        if (draft != NULL) {
+            sj_objc_describe(key, draft);
+            made.draft = draft;
         }
     }
-    if ((batch != NULL || is_known) && sj_owner_lock_take(&sites_lock)) {
-        site = make_site_locked(&key, selector, target, batch);
+    if ((draft != NULL || is_known) && sj_owner_lock_take(&sites_lock)) {
+        site = make_site_locked(&made);
         sj_owner_lock_free(&sites_lock);
     }
-    if (batch != NULL) {
-        (void)sj_sys_unmap(batch, sizeof(*batch));
+    if (draft != NULL) {
+        (void)sj_sys_unmap(draft, sizeof(*draft));
     }
     if (site == NULL) {
         atomic_fetch_add(&refused, 1);
@@ -177,7 +194,7 @@ static inline uint64_t recorded_code(const void *class, const void *from, const 
     if (atomic_load_explicit(&site->class, memory_order_acquire) == NULL) {
         site = make_site(class, from, selector, target, true);
     }
-    return site != NULL && site->record != NULL ? sj_objc_stub_of(site->record) : target;
+    return site != NULL ? site->code : target;
 }
 
 static uint64_t lookup(const void *receiver, const void *selector)
@@ -207,7 +224,7 @@ const sj_dispatch_record *sj_objc_message(const void *receiver, const void *sele
     }
     const site_entry *site = find_site(*(const void *const *)receiver, selector, target);
     const bool is_known = atomic_load_explicit(&site->class, memory_order_acquire) != NULL;
-    return is_known ? site->record : SJ_OBJC_UNKNOWN;
+    return is_known ? sj_objc_record_of(site->code) : SJ_OBJC_UNKNOWN;
 }
 
 const sj_dispatch_record *sj_objc_new_message(const void *receiver, const void *selector,
@@ -215,7 +232,7 @@ const sj_dispatch_record *sj_objc_new_message(const void *receiver, const void *
 {
     const void *class = *(const void *const *)receiver;
     const site_entry *site = make_site(class, class, selector, target, false);
-    return site != NULL ? site->record : NULL;
+    return site != NULL ? sj_objc_record_of(site->code) : NULL;
 }
 
 /* The runtime calls this, through its own PLT, first of all for each module that registers. */
@@ -278,7 +295,7 @@ sj_status sj_objc_start(sj_objc_register registers)
     if (!sj_objc_stubs_open()) {
         return SJ_ENOMEM;
     }
-    register_methods = registers;
+    register_method = registers;
     /* A module that asks for code while the sender's module is not bound yet would be given a stub:
      * all modules are bound before any lookup returns one. */
     sj_objc_follow();
@@ -300,6 +317,7 @@ void sj_objc_stop(void)
     if (atomic_exchange(&enabled, 0) != 0) {
         list_rebindings(rebindings);
         (void)sj_rebind(rebindings, REBINDINGS, true);
+        sj_objc_stubs_close();
     }
 }
 

@@ -14,27 +14,22 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-enum {
-    SJ_OBJC_BATCH_BYTES = 56 * 1024,
-    SJ_OBJC_BATCH_METHODS = 4096,
-    SJ_OBJC_LINEAGE_BYTES = 3 * 1024
-};
+enum { SJ_OBJC_NAME_BYTES = 2048 + 2, SJ_OBJC_LINEAGE_BYTES = 3 * 1024 };
 
-/* Methods of one class of receivers; borrowed. */
-typedef struct sj_objc_methods {
-    uint32_t count;
-    uint32_t names_bytes;   /* of `names`: `count` NUL-terminated texts, one after the other */
+/* A method that is met for the first time; borrowed. */
+typedef struct sj_objc_report {
+    const char *name;
+    uint32_t name_bytes;    /* with its NUL, at most SJ_OBJC_NAME_BYTES */
     uint32_t lineage_bytes; /* likewise; at most SJ_OBJC_LINEAGE_BYTES */
-    const char *names;
-    const char *lineage;   /* the class and its ancestors, nearest first, as many as fit */
-    const uint64_t *codes; /* [count] addresses of their code */
-} sj_objc_methods;
+    const char *lineage; /* the receivers' class and its ancestors, nearest first, as many as fit:
+                            NUL-terminated texts, one after the other */
+    uint64_t code;       /* its address */
+} sj_objc_report;
 
-/* Registers methods as functions of the session. `*first_function` is the id of the first, the
- * others follow; wanted[i] is 0 for those that the policy excludes. False: record none of them.
- * Called in a thread of the program, which may hold locks of the runtime. */
-typedef bool (*sj_objc_register)(const sj_objc_methods *methods, uint32_t *first_function,
-                                 uint8_t *wanted);
+/* Registers a method as a function of the session. `*function` is its id, or 0 when the policy
+ * excludes it. False: it is not recorded now. Called in a thread of the program, which may hold
+ * locks of the runtime. */
+typedef bool (*sj_objc_register)(const sj_objc_report *method, uint32_t *function);
 
 typedef struct sj_objc_counters {
     uint32_t methods; /* pairs of receiver's class and method that are known */
@@ -43,12 +38,17 @@ typedef struct sj_objc_counters {
     uint32_t refused; /* lookups without room, or that interrupted another: not recorded */
 } sj_objc_counters;
 
+/* sj_objc_stubs_adopt takes over the stubs that an earlier agent left in this process, whose code
+ * begins at `code`, before sj_objc_start. What is not theirs is left alone. */
+void sj_objc_stubs_adopt(uint64_t code);
+
 /* sj_objc_start rebinds the dispatcher of the process; may be called again after sj_objc_stop.
  * SJ_ENOTFOUND there is none, SJ_ENOMEM. One thread at a time. */
-SJ_MUST_CHECK sj_status sj_objc_start(sj_objc_register register_methods);
+SJ_MUST_CHECK sj_status sj_objc_start(sj_objc_register registers);
 
 /* sj_objc_stop restores every module's dispatcher. Calls under way return through the thunk and are
- * recorded; stubs stay mapped, because the program may have kept them. One thread at a time. */
+ * recorded; stubs stay mapped, because the program may have kept them, but record nothing and need
+ * nothing of the agent. One thread at a time. */
 void sj_objc_stop(void);
 
 /* sj_objc_follow rebinds modules that were loaded since. Any thread that holds the loader's lock.

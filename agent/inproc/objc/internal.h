@@ -15,8 +15,7 @@ typedef struct sj_objc_api {
     bool (*is_meta)(const void *class);
     const void *(*instance_method)(const void *class, const void *selector);
     uint64_t (*implementation)(const void *method);
-    bool
-        has_method_lists; /* GCC's class structure: all methods of a class are registered at once */
+    bool has_method_lists; /* GCC's class structure */
 } sj_objc_api;
 
 extern sj_objc_api sj_objc_runtime __attribute__((visibility("hidden")));
@@ -39,36 +38,41 @@ const sj_objc_method *sj_objc_find_method(const sj_objc_method *key);
 const void *sj_objc_find_owner(const void *from, const void *selector, const char *name,
                                uint64_t *code);
 
-/* The methods to register, collected before the lock is taken. */
-typedef struct sj_objc_batch {
-    uint32_t count;
-    uint32_t names_bytes;
+/* The names of a method to register, written before the lock is taken: the runtime takes its own.
+ */
+typedef struct sj_objc_draft {
+    uint32_t name_bytes;
     uint32_t lineage_bytes;
+    char name[SJ_OBJC_NAME_BYTES];
     char lineage[SJ_OBJC_LINEAGE_BYTES];
-    sj_objc_method methods[SJ_OBJC_BATCH_METHODS];
-    uint64_t codes[SJ_OBJC_BATCH_METHODS];
-    uint8_t wanted[SJ_OBJC_BATCH_METHODS];
-    char names[SJ_OBJC_BATCH_BYTES];
-} sj_objc_batch;
+} sj_objc_draft;
 
-/* sj_objc_collect fills a batch with `key` and, where the runtime allows, the other methods that
- * receivers of its class understand. Not under the lock: the runtime takes its own. */
-void sj_objc_collect(const sj_objc_method *key, uint64_t code, sj_objc_batch *batch);
+/* sj_objc_describe writes the names of a method. Not under the lock. */
+void sj_objc_describe(const sj_objc_method *method, sj_objc_draft *draft);
 
-/* sj_objc_register_batch registers the methods of a batch that are not known. False when there is
- * no room or the recorder refused them. Under the lock. */
-bool sj_objc_register_batch(sj_objc_batch *batch, sj_objc_register register_methods);
+/* sj_objc_register_method registers a described method with its code, unless it is known. False
+ * when there is no room or the recorder refused it. Under the lock. */
+bool sj_objc_register_method(const sj_objc_method *method, uint64_t code,
+                             const sj_objc_draft *draft, sj_objc_register registers);
 
-/* sj_objc_stubs_open maps the room for stubs; false when there is none. Once. */
+/* sj_objc_stubs_open maps the room for stubs and opens those that were closed; false when there is
+ * no memory. */
 bool sj_objc_stubs_open(void);
 
-/* sj_objc_stub_make makes the record (and stub) of a function; NULL when the room is used up.
- * Under the lock. */
-sj_dispatch_record *sj_objc_stub_make(uint32_t function, uint64_t target);
+/* sj_objc_stubs_close makes every stub go straight to the code behind it, whatever becomes of the
+ * agent. Other threads may be in stubs. */
+void sj_objc_stubs_close(void);
+
+/* sj_objc_stub_make makes the record (and stub) of a method, or opens the one that an earlier
+ * session left; NULL when the room is used up. Under the lock. */
+const sj_dispatch_record *sj_objc_stub_make(const sj_objc_method *method, uint64_t target);
 
 /* sj_objc_stub_make_plain makes one that calls `target` and passes what that returns through
  * sj_objc_plain_code; nothing is recorded. NULL and locking as sj_objc_stub_make. */
-sj_dispatch_record *sj_objc_stub_make_plain(uint64_t target);
+const sj_dispatch_record *sj_objc_stub_make_plain(uint64_t target);
+
+/* sj_objc_record_of is the record that a stub enters; NULL for any other address. */
+const sj_dispatch_record *sj_objc_record_of(uint64_t code);
 
 /* sj_objc_plain_code is the code that a stub enters; any other address is returned unchanged. */
 uint64_t sj_objc_plain_code(uint64_t code);

@@ -2,12 +2,7 @@
 
 #include <string.h>
 
-enum {
-    METHODS_ROOM = 1 << 17,
-    METHODS_MAX = METHODS_ROOM / 4 * 3,
-    NAME_MAX_BYTES = 2048,
-    CLASS_NAME_MAX_BYTES = 1023
-};
+enum { METHODS_ROOM = 1 << 17, METHODS_MAX = METHODS_ROOM / 4 * 3, CLASS_NAME_MAX_BYTES = 1023 };
 
 /* GCC's runtime: words of a class, and its method lists. */
 enum { CLASS_METHODS = 7, LISTS_MAX = 64 };
@@ -61,43 +56,9 @@ const sj_objc_method *sj_objc_find_method(const sj_objc_method *key)
 
 static void append_text(char *name, uint32_t *used, const char *text)
 {
-    while (*text != '\0' && *used < NAME_MAX_BYTES) {
+    while (*text != '\0' && *used < SJ_OBJC_NAME_BYTES - 2) {
         name[(*used)++] = *text++;
     }
-}
-
-/* -[Class selector], or -[Class:Owner selector] when the class inherits the method. */
-static void add_method(sj_objc_batch *batch, const sj_objc_method *method, uint64_t code)
-{
-    if (batch->count == SJ_OBJC_BATCH_METHODS ||
-        SJ_OBJC_BATCH_BYTES - batch->names_bytes <= NAME_MAX_BYTES) {
-        return;
-    }
-    char *name = batch->names + batch->names_bytes;
-    uint32_t used = 0;
-    append_text(name, &used, sj_objc_runtime.is_meta(method->class) ? "+[" : "-[");
-    append_text(name, &used, sj_objc_runtime.class_name(method->class));
-    if (method->owner != method->class) {
-        append_text(name, &used, ":");
-        append_text(name, &used, sj_objc_runtime.class_name(method->owner));
-    }
-    append_text(name, &used, " ");
-    append_text(name, &used, method->selector);
-    append_text(name, &used, "]");
-    name[used++] = '\0';
-    batch->names_bytes += used;
-    batch->codes[batch->count] = code;
-    batch->methods[batch->count++] = *method;
-}
-
-static bool is_collected(const sj_objc_batch *batch, const char *selector)
-{
-    for (uint32_t i = 0; i < batch->count; i++) {
-        if (batch->methods[i].selector == selector) {
-            return true;
-        }
-    }
-    return false;
 }
 
 /* Lists are only ever added in front, so they can be read while another thread adds one. */
@@ -159,96 +120,67 @@ const void *sj_objc_find_owner(const void *from, const void *selector, const cha
     return owner;
 }
 
-static void collect_class(const sj_objc_method *key, const void *owner, sj_objc_batch *batch)
-{
-    const gcc_method_list *list = lists_of(owner);
-    for (uint32_t lists = 0; list != NULL && lists < LISTS_MAX; lists++, list = list->next) {
-        for (int32_t i = 0; i < list->count; i++) {
-            const char *selector = sj_objc_runtime.selector_name(list->methods[i].selector);
-            if (selector != NULL && !is_collected(batch, selector)) {
-                const sj_objc_method method = {
-                    .class = key->class, .owner = owner, .selector = selector};
-                add_method(batch, &method, list->methods[i].implementation);
-            }
-        }
-    }
-}
-
 /* The class of the receivers and its ancestors, as far as there is room: a name is whole, but that
  * of the class itself may be cut. */
-static void collect_lineage(const void *class, sj_objc_batch *batch)
+static void describe_lineage(const void *class, sj_objc_draft *draft)
 {
-    batch->lineage_bytes = 0;
+    draft->lineage_bytes = 0;
     for (; class != NULL; class = sj_objc_runtime.superclass(class)) {
         const char *name = sj_objc_runtime.class_name(class);
-        const uint32_t used = batch->lineage_bytes;
+        const uint32_t used = draft->lineage_bytes;
         const size_t bytes = strnlen(name, CLASS_NAME_MAX_BYTES);
         if (used != 0 && (name[bytes] != '\0' || bytes >= SJ_OBJC_LINEAGE_BYTES - used)) {
             return;
         }
-        memcpy(batch->lineage + used, name, bytes);
-        batch->lineage[used + bytes] = '\0';
-        batch->lineage_bytes += (uint32_t)bytes + 1;
+        memcpy(draft->lineage + used, name, bytes);
+        draft->lineage[used + bytes] = '\0';
+        draft->lineage_bytes += (uint32_t)bytes + 1;
     }
 }
 
-void sj_objc_collect(const sj_objc_method *key, uint64_t code, sj_objc_batch *batch)
+/* -[Class selector], or -[Class:Owner selector] when the class inherits the method. */
+static void describe_name(const sj_objc_method *method, sj_objc_draft *draft)
 {
-    batch->count = 0;
-    batch->names_bytes = 0;
-    collect_lineage(key->class, batch);
-    add_method(batch, key, code);
-    if (!sj_objc_runtime.has_method_lists) {
-        return;
+    char *name = draft->name;
+    uint32_t used = 0;
+    append_text(name, &used, sj_objc_runtime.is_meta(method->class) ? "+[" : "-[");
+    append_text(name, &used, sj_objc_runtime.class_name(method->class));
+    if (method->owner != method->class) {
+        append_text(name, &used, ":");
+        append_text(name, &used, sj_objc_runtime.class_name(method->owner));
     }
-    for (const void *owner = key->class; owner != NULL; owner = sj_objc_runtime.superclass(owner)) {
-        collect_class(key, owner, batch);
-    }
+    append_text(name, &used, " ");
+    append_text(name, &used, method->selector);
+    name[used++] = ']';
+    name[used++] = '\0';
+    draft->name_bytes = used;
 }
 
-/* Drops known methods: classes gain methods, and a batch may be collected twice. */
-static void drop_known(sj_objc_batch *batch)
+void sj_objc_describe(const sj_objc_method *method, sj_objc_draft *draft)
 {
-    const char *name = batch->names;
-    uint32_t kept = 0;
-    uint32_t bytes = 0;
-    for (uint32_t i = 0; i < batch->count; i++) {
-        const uint32_t size = (uint32_t)strlen(name) + 1;
-        if (sj_objc_find_method(&batch->methods[i]) == NULL) {
-            batch->codes[kept] = batch->codes[i];
-            batch->methods[kept++] = batch->methods[i];
-            memmove(batch->names + bytes, name, size);
-            bytes += size;
-        }
-        name += size;
-    }
-    batch->count = kept;
-    batch->names_bytes = bytes;
+    describe_name(method, draft);
+    describe_lineage(method->class, draft);
 }
 
-bool sj_objc_register_batch(sj_objc_batch *batch, sj_objc_register register_methods)
+bool sj_objc_register_method(const sj_objc_method *method, uint64_t code,
+                             const sj_objc_draft *draft, sj_objc_register registers)
 {
-    uint32_t first = 0;
-    drop_known(batch);
-    if (batch->count == 0) {
-        return true;
+    const sj_objc_report report = {.name = draft->name,
+                                   .name_bytes = draft->name_bytes,
+                                   .lineage = draft->lineage,
+                                   .lineage_bytes = draft->lineage_bytes,
+                                   .code = code};
+    sj_objc_method *place = find_method_entry(method);
+    uint32_t function = 0;
+    if (place->class != NULL) {
+        return true; /* another thread was first */
     }
-    const sj_objc_methods methods = {.count = batch->count,
-                                     .names_bytes = batch->names_bytes,
-                                     .lineage_bytes = batch->lineage_bytes,
-                                     .names = batch->names,
-                                     .lineage = batch->lineage,
-                                     .codes = batch->codes};
-    if (known_count + batch->count > METHODS_MAX ||
-        !register_methods(&methods, &first, batch->wanted)) {
+    if (known_count == METHODS_MAX || !registers(&report, &function)) {
         return false;
     }
-    for (uint32_t i = 0; i < batch->count; i++) {
-        sj_objc_method *place = find_method_entry(&batch->methods[i]);
-        *place = batch->methods[i];
-        place->function = batch->wanted[i] != 0 ? first + i : 0;
-    }
-    known_count += batch->count;
+    *place = *method;
+    place->function = function;
+    known_count++;
     return true;
 }
 

@@ -1,14 +1,23 @@
 /* Design notes
  *
- * One memory file is mapped twice, to be written and to be executed: no page is ever both, and
- * stubs can be added while others run. A forked child shares the file with its parent, so it gets a
- * copy of its own before it adds any. */
+ * An area holds records and, behind them, the stubs that enter them; it outlives the agent, because
+ * the program may have kept the address of any stub. A record is closed by making its first word
+ * its target: the stub then goes straight to the method. The next agent gets the area from its
+ * tracer and opens what it needs of it again, so a method has one stub however often the process is
+ * attached to.
+ *
+ * The stubs lie in one memory file that is mapped twice, to be written and to be executed: no page
+ * is ever both, and stubs can be added while others run. A forked child and an agent that takes an
+ * area over share the file with another process, so they get a copy of their own before they add
+ * any. */
 #include "agent/inproc/objc/internal.h"
 
+#include "agent/abi/agent_state.h"
 #include "agent/abi/record.h"
 #include "agent/inproc/hooks/arch.h"
 #include "agent/inproc/recorder/sys.h"
 
+#include <stdatomic.h>
 #include <string.h>
 #include <sys/mman.h>
 
@@ -16,18 +25,46 @@
 #define MFD_EXEC 0x10U
 #endif
 
-enum { STUBS_MAX = 65536, CODE_BYTES = STUBS_MAX * SJ_DISPATCH_STUB_BYTES };
+enum {
+    STUBS_MAX = 65536,
+    CODE_BYTES = STUBS_MAX * SJ_DISPATCH_STUB_BYTES,
+    INDEX_ROOM = 2 * STUBS_MAX,
+    PAGE_BYTES = 65536 /* a multiple of any machine's */
+};
 
-static uint8_t *writable;   /* NULL: stubs cannot be made */
-static uint8_t *executable; /* the same bytes */
-static sj_dispatch_record records[STUBS_MAX];
-static uint32_t stub_count;
+#define AREA_MAGIC                                                                                 \
+    UINT64_C(0x31534255545344) /* "DSTUBS1": agents of other versions look for it                  \
+                                */
+
+/* What a stub enters, and what it was made for; `class` NULL: it records nothing. */
+typedef struct stub_record {
+    sj_dispatch_record record;
+    const void *class;
+    const void *owner;
+    const char *selector;
+} stub_record;
+
+typedef struct stub_area {
+    uint64_t magic;
+    uint64_t count;
+    stub_record stubs[STUBS_MAX];
+} stub_area;
+
+/* The code begins behind the records. */
+#define CODE_OFFSET ((sizeof(stub_area) + PAGE_BYTES - 1) / PAGE_BYTES * PAGE_BYTES)
+
+static stub_area *area;                 /* NULL: there is none */
+static uint8_t *writable;               /* its code; NULL: stubs cannot be made */
+static uint8_t *executable;             /* the same bytes */
+static uint32_t stub_index[INDEX_ROOM]; /* place in the area + 1, by what the stub was made for */
+static uint32_t open_count;             /* of this session */
 
 static long make_file(void)
 {
-    long file = SJ_SYS(SYS_memfd_create, "sojourn-stubs", MFD_CLOEXEC | MFD_EXEC, 0, 0, 0, 0);
+    long file =
+        SJ_SYS(SYS_memfd_create, SJ_AGENT_STATE_STUBS_FILE, MFD_CLOEXEC | MFD_EXEC, 0, 0, 0, 0);
     if (file < 0) { /* a kernel that does not know MFD_EXEC */
-        file = SJ_SYS(SYS_memfd_create, "sojourn-stubs", MFD_CLOEXEC, 0, 0, 0, 0);
+        file = SJ_SYS(SYS_memfd_create, SJ_AGENT_STATE_STUBS_FILE, MFD_CLOEXEC, 0, 0, 0, 0);
     }
     if (file >= 0 && SJ_SYS(SYS_ftruncate, file, CODE_BYTES, 0, 0, 0, 0) != 0) {
         (void)sj_sys_close((int)file);
@@ -36,97 +73,214 @@ static long make_file(void)
     return file;
 }
 
+/* Gives the area's code a file of its own with what it holds already; `*write` is the view to write
+ * it by. */
+static bool map_code(uint8_t *run, uint64_t count, uint8_t **write)
+{
+    const long file = make_file();
+    if (file < 0) {
+        return false;
+    }
+    *write = sj_sys_map(NULL, CODE_BYTES, PROT_READ | PROT_WRITE, MAP_SHARED, (int)file, 0);
+    bool is_mapped = !sj_sys_failed(*write);
+    if (is_mapped) {
+        memcpy(*write, run, (size_t)count * SJ_DISPATCH_STUB_BYTES);
+        is_mapped = !sj_sys_failed(sj_sys_map(run, CODE_BYTES, PROT_READ | PROT_EXEC,
+                                              MAP_SHARED | MAP_FIXED, (int)file, 0));
+        if (!is_mapped) {
+            (void)sj_sys_unmap(*write, CODE_BYTES);
+        }
+    }
+    (void)sj_sys_close((int)file);
+    return is_mapped;
+}
+
+static stub_area *make_area(void)
+{
+    stub_area *made = sj_sys_map(NULL, CODE_OFFSET + CODE_BYTES, PROT_READ | PROT_WRITE,
+                                 MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    if (sj_sys_failed(made)) {
+        return NULL;
+    }
+    /* What stays in the program must not be rounded up to huge pages. */
+    (void)SJ_SYS(SYS_madvise, made, CODE_OFFSET + CODE_BYTES, MADV_NOHUGEPAGE, 0, 0, 0);
+    made->magic = AREA_MAGIC;
+    return made;
+}
+
+static bool is_made_for(const stub_record *stub, const stub_record *key)
+{
+    return stub->class == key->class && stub->owner == key->owner &&
+           stub->selector == key->selector && stub->record.target == key->record.target;
+}
+
+/* Where the place of the stub for a key is, or belongs. */
+static uint32_t *find_place(const stub_record *key)
+{
+    uint64_t hash = (uint64_t)(uintptr_t)key->class ^ (uint64_t)(uintptr_t)key->owner << 7;
+    hash = hash * UINT64_C(0x9e3779b97f4a7c15) ^ (uint64_t)(uintptr_t)key->selector;
+    hash =
+        (hash * UINT64_C(0xd6e8feb86659fd93) ^ key->record.target) * UINT64_C(0x9e3779b97f4a7c15);
+    uint32_t at = (uint32_t)(hash >> 40) % INDEX_ROOM;
+    while (stub_index[at] != 0 && !is_made_for(&area->stubs[stub_index[at] - 1], key)) {
+        at = (at + 1) % INDEX_ROOM;
+    }
+    return &stub_index[at];
+}
+
+static void close_record(stub_record *stub)
+{
+    atomic_store((_Atomic uint64_t *)(void *)&stub->record.entry, stub->record.target);
+}
+
+void sj_objc_stubs_adopt(uint64_t code)
+{
+    stub_area *found = (stub_area *)(uintptr_t)(code - CODE_OFFSET);
+    if (area != NULL || code < CODE_OFFSET || found->magic != AREA_MAGIC ||
+        found->count > STUBS_MAX) {
+        return;
+    }
+    area = found;
+    executable = (uint8_t *)(uintptr_t)code;
+    for (uint64_t i = 0; i < found->count; i++) {
+        found->stubs[i].record.enter_tag = 0;
+        found->stubs[i].record.leave_tag = 0;
+        *find_place(&found->stubs[i]) = (uint32_t)i + 1;
+    }
+}
+
+/* Opens a record; the tags first, because another thread may be on its way to it. */
+static void open_record(stub_record *stub, uint32_t enter_tag, uint32_t leave_tag)
+{
+    void (*entry)(void) = stub->class != NULL ? sj_arch_dispatch_entry : sj_arch_objc_plain;
+    stub->record.enter_tag = enter_tag;
+    stub->record.leave_tag = leave_tag;
+    atomic_store((_Atomic uint64_t *)(void *)&stub->record.entry, (uint64_t)(uintptr_t)entry);
+}
+
 bool sj_objc_stubs_open(void)
 {
     if (writable != NULL) {
         return true;
     }
-    const long file = make_file();
-    if (file < 0) {
+    stub_area *opened = area != NULL ? area : make_area();
+    if (opened == NULL || !map_code((uint8_t *)opened + CODE_OFFSET, opened->count, &writable)) {
+        if (opened != NULL && area == NULL) {
+            (void)sj_sys_unmap(opened, CODE_OFFSET + CODE_BYTES);
+        }
+        writable = NULL;
         return false;
     }
-    uint8_t *write = sj_sys_map(NULL, CODE_BYTES, PROT_READ | PROT_WRITE, MAP_SHARED, (int)file, 0);
-    uint8_t *run = sj_sys_map(NULL, CODE_BYTES, PROT_READ | PROT_EXEC, MAP_SHARED, (int)file, 0);
-    (void)sj_sys_close((int)file);
-    if (sj_sys_failed(write) || sj_sys_failed(run)) {
-        return false;
+    executable = (uint8_t *)opened + CODE_OFFSET;
+    area = opened;
+    for (uint64_t i = 0; i < opened->count; i++) { /* those of this agent, which was stopped */
+        stub_record *stub = &opened->stubs[i];
+        if (stub->record.enter_tag != 0) {
+            open_record(stub, stub->record.enter_tag, stub->record.leave_tag);
+        }
     }
-    executable = run;
-    writable = write;
     return true;
 }
 
-static sj_dispatch_record *make_stub(const sj_dispatch_record *content)
+void sj_objc_stubs_close(void)
 {
-    if (writable == NULL || stub_count == STUBS_MAX) {
+    for (uint64_t i = 0; area != NULL && i < area->count; i++) {
+        close_record(&area->stubs[i]);
+    }
+    if (writable != NULL) {
+        (void)sj_sys_unmap(writable, CODE_BYTES);
+        writable = NULL;
+    }
+}
+
+static stub_record *add_stub(const stub_record *content)
+{
+    if (area->count == STUBS_MAX) {
         return NULL;
     }
-    sj_dispatch_record *record = &records[stub_count];
-    *record = *content;
-    sj_arch_write_stub(writable + (size_t)stub_count * SJ_DISPATCH_STUB_BYTES, record);
-    stub_count++;
-    sj_arch_sync_code(sj_objc_stub_of(record), SJ_DISPATCH_STUB_BYTES);
-    return record;
+    const uint64_t place = area->count;
+    stub_record *stub = &area->stubs[place];
+    *stub = *content;
+    stub->record.enter_tag = 0;
+    close_record(stub);
+    sj_arch_write_stub(writable + place * SJ_DISPATCH_STUB_BYTES, &stub->record);
+    area->count = place + 1;
+    sj_arch_sync_code(sj_objc_stub_of(&stub->record), SJ_DISPATCH_STUB_BYTES);
+    return stub;
 }
 
-sj_dispatch_record *sj_objc_stub_make(uint32_t function, uint64_t target)
+static const sj_dispatch_record *open_stub(const stub_record *content)
 {
-    return make_stub(
-        &(sj_dispatch_record){.entry = sj_arch_dispatch_entry,
-                              .target = target,
-                              .enter_tag = sj_record_make_tag(SJ_RECORD_ENTER, function),
-                              .leave_tag = sj_record_make_tag(SJ_RECORD_LEAVE, function)});
+    if (writable == NULL) {
+        return NULL;
+    }
+    uint32_t *place = find_place(content);
+    stub_record *stub = *place != 0 ? &area->stubs[*place - 1] : add_stub(content);
+    if (stub == NULL) {
+        return NULL;
+    }
+    if (*place == 0) {
+        *place = (uint32_t)(stub - area->stubs) + 1;
+    }
+    open_count += stub->record.enter_tag == 0;
+    open_record(stub, content->record.enter_tag, content->record.leave_tag);
+    return &stub->record;
 }
 
-sj_dispatch_record *sj_objc_stub_make_plain(uint64_t target)
+const sj_dispatch_record *sj_objc_stub_make(const sj_objc_method *method, uint64_t target)
 {
-    return make_stub(&(sj_dispatch_record){.entry = sj_arch_objc_plain, .target = target});
+    return open_stub(&(stub_record){
+        .record = {.target = target,
+                   .enter_tag = sj_record_make_tag(SJ_RECORD_ENTER, method->function),
+                   .leave_tag = sj_record_make_tag(SJ_RECORD_LEAVE, method->function)},
+        .class = method->class,
+        .owner = method->owner,
+        .selector = method->selector});
+}
+
+/* Its tag only says that it is open. */
+const sj_dispatch_record *sj_objc_stub_make_plain(uint64_t target)
+{
+    return open_stub(&(stub_record){.record = {.target = target, .enter_tag = 1}});
+}
+
+const sj_dispatch_record *sj_objc_record_of(uint64_t code)
+{
+    const uint64_t at = code - (uint64_t)(uintptr_t)executable;
+    return area != NULL && at < CODE_BYTES ? &area->stubs[at / SJ_DISPATCH_STUB_BYTES].record
+                                           : NULL;
 }
 
 uint64_t sj_objc_plain_code(uint64_t code)
 {
-    const uint64_t start = (uint64_t)(uintptr_t)executable;
-    while (executable != NULL && code - start < CODE_BYTES) {
-        code = records[(code - start) / SJ_DISPATCH_STUB_BYTES].target;
+    const sj_dispatch_record *record;
+    while ((record = sj_objc_record_of(code)) != NULL) {
+        code = record->target;
     }
     return code;
 }
 
 uint64_t sj_objc_stub_of(const sj_dispatch_record *record)
 {
-    return (uint64_t)(uintptr_t)executable + (uint64_t)(record - records) * SJ_DISPATCH_STUB_BYTES;
+    const stub_record *stub = (const stub_record *)(const void *)record;
+    return (uint64_t)(uintptr_t)executable +
+           (uint64_t)(stub - area->stubs) * SJ_DISPATCH_STUB_BYTES;
 }
 
 bool sj_objc_stubs_after_fork(void)
 {
+    uint8_t *write = NULL;
     if (writable == NULL) {
         return true;
     }
-    const long file = make_file();
-    uint8_t *copy = (uint8_t *)(intptr_t)-1;
-    if (file >= 0) {
-        copy = sj_sys_map(NULL, CODE_BYTES, PROT_READ | PROT_WRITE, MAP_SHARED, (int)file, 0);
-    }
-    if (sj_sys_failed(copy)) {
-        writable = NULL;
-        return false;
-    }
-    memcpy(copy, executable, (size_t)stub_count * SJ_DISPATCH_STUB_BYTES);
-    const void *run = sj_sys_map(executable, CODE_BYTES, PROT_READ | PROT_EXEC,
-                                 MAP_SHARED | MAP_FIXED, (int)file, 0);
     (void)sj_sys_unmap(writable, CODE_BYTES);
-    (void)sj_sys_close((int)file);
-    if (sj_sys_failed(run)) {
-        writable = NULL;
-        return false;
-    }
-    writable = copy;
-    sj_arch_sync_code((uint64_t)(uintptr_t)executable,
-                      (uint64_t)stub_count * SJ_DISPATCH_STUB_BYTES);
-    return true;
+    const bool is_mapped = map_code(executable, area->count, &write);
+    writable = is_mapped ? write : NULL;
+    sj_arch_sync_code((uint64_t)(uintptr_t)executable, area->count * SJ_DISPATCH_STUB_BYTES);
+    return is_mapped;
 }
 
 uint32_t sj_objc_stub_count(void)
 {
-    return stub_count;
+    return open_count;
 }

@@ -200,6 +200,14 @@ static void methods_of_a_runtime_become_functions_of_a_group(void **state)
     assert_int_equal(
         sj_registry_add_methods(f->registry, process, "objc:View", slice, 3, 2, &first, wanted),
         SJ_ECORRUPT);
+    const uint64_t before = frames(f);
+    uint8_t excluded[] = {0, 0};
+    assert_int_equal(
+        sj_registry_add_methods(f->registry, process, "objc:View", slice, 2, 2, &first, excluded),
+        SJ_OK);
+    assert_int_equal(frames(f), before); /* what nobody wants is not stored */
+    sj_registry_get_counters(f->registry, &counters);
+    assert_int_equal(counters.functions, 4);
 }
 
 static void what_the_agent_refused_is_counted_and_sent(void **state)

@@ -33,12 +33,17 @@ def plain_name(name):
 
 
 def without_category(name):
-    """The receiver stays, but for the class that the program makes: when the recorder comes to ask for
-    its name, the program may have ended (system.objc_take_out asks a program that runs)."""
-    return re.sub(r"^(.\[)SmpMade:", r"\1", re.sub(r"^([^ (]*)\([^)]*\)", r"\1", name))
+    """The receiver stays."""
+    return re.sub(r"^([^ (]*)\([^)]*\)", r"\1", name)
 
 
-RENAME = {"methods": plain_name, "receivers": without_category, "dispatch": lambda name: name}
+def without_made(name):
+    """Neither has the class that the program makes: when the recorder comes to ask for its name, the
+    program may have ended (system.objc_take_out asks a program that runs)."""
+    return re.sub(r"^(.\[)SmpMade:", r"\1", without_category(name))
+
+
+RENAME = {"methods": plain_name, "receivers": without_made, "dispatch": without_category}
 
 
 def told(path, rename):
@@ -87,6 +92,18 @@ def columns_tell(sojourn, database, label):
     check(not wrong, f"{label}: run times {wrong}")
 
 
+def dispatch_tells(sojourn, database, label):
+    """Methods have the category that defines them; only those that were called are stored."""
+    rows = sojourn.sql(
+        database, "SELECT category FROM methods JOIN function_stats USING (function_id) "
+        "WHERE receiver = 'SmpDerived' AND selector = 'classInCategory'")
+    check([row["category"] for row in rows] == ["Category"], f"{label}: {rows}")
+    rows = sojourn.sql(
+        database, "SELECT name FROM functions JOIN modules USING (module_id) WHERE path GLOB 'objc:*' "
+        "AND function_id NOT IN (SELECT function_id FROM function_stats)")
+    check(not rows, f"{label} stores {len(rows)} methods that were not called: {rows[:5]}")
+
+
 def one_torture(sojourn, program, technique):
     label = f"{'/'.join(program.split('/')[-2:])} by {technique}"
     truth, database = sojourn.path("truth"), sojourn.path("torture.db")
@@ -118,6 +135,8 @@ def one_torture(sojourn, program, technique):
         )
     if technique == "receivers":
         columns_tell(sojourn, database, label)
+    if technique == "dispatch":
+        dispatch_tells(sojourn, database, label)
     print(f"{label}: {sum(expected.values())} trees, {summary['calls']} calls")
 
 

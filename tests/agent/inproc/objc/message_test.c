@@ -21,22 +21,17 @@ static char names[NAMES][NAME_BYTES]; /* by function id */
 static uint32_t name_count;
 static const char *unwanted; /* a name that the "policy" leaves out */
 
-static bool register_methods(const sj_objc_methods *methods, uint32_t *first_function,
-                             uint8_t *wanted)
+static bool register_method(const sj_objc_report *method, uint32_t *function)
 {
-    const char *text = methods->names;
-    *first_function = name_count + 1;
-    for (uint32_t i = 0; i < methods->count; i++) {
-        snprintf(names[++name_count], NAME_BYTES, "%s", text);
-        wanted[i] = unwanted == NULL || strcmp(unwanted, text) != 0;
-        text += strlen(text) + 1;
-    }
+    snprintf(names[++name_count], NAME_BYTES, "%s", method->name);
+    const bool is_wanted = unwanted == NULL || strcmp(unwanted, method->name) != 0;
+    *function = is_wanted ? name_count : 0;
     return true;
 }
 
 static void hook(void)
 {
-    assert_int_equal(sj_objc_start(register_methods), SJ_OK);
+    assert_int_equal(sj_objc_start(register_method), SJ_OK);
 }
 
 /* Counts the records of one kind for each function; the only thread's chunks, in any order. */

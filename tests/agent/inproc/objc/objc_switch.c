@@ -5,7 +5,6 @@
 
 #include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 #include <unistd.h>
 
 #define EXPORTED __attribute__((visibility("default")))
@@ -16,12 +15,10 @@ EXPORTED void objc_switch_report(void);
 static uint32_t next_function = 1;
 static uint32_t turns;
 
-static bool register_methods(const sj_objc_methods *methods, uint32_t *first_function,
-                             uint8_t *wanted)
+static bool register_method(const sj_objc_report *method, uint32_t *function)
 {
-    *first_function = next_function;
-    next_function += methods->count;
-    memset(wanted, getenv("OBJC_SWITCH_NONE") == NULL, methods->count);
+    (void)method;
+    *function = getenv("OBJC_SWITCH_NONE") == NULL ? next_function++ : 0;
     return true;
 }
 
@@ -46,7 +43,7 @@ EXPORTED void objc_switch(int on)
     }
     if (on == 0) {
         sj_objc_stop();
-    } else if (sj_objc_start(register_methods) != SJ_OK) {
+    } else if (sj_objc_start(register_method) != SJ_OK) {
         fprintf(stderr, "no runtime\n");
         _exit(2);
     }

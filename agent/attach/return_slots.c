@@ -1,0 +1,106 @@
+/* Design notes
+ *
+ * A region serves 1 GiB of addresses, its pages come with use: the kernel says which there are, so
+ * what is read grows with the depth that the stacks have had and not with their room. A slot whose
+ * word no longer holds the thunk's address is of a call that has returned. */
+#include "agent/attach/return_slots.h"
+
+#include "agent/abi/return_slots.h"
+
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+enum {
+    PAGE = 4096,
+    SLOTS_PER_PAGE = PAGE / sizeof(sj_return_slot),
+    PAGES_AT_ONCE = 8192,
+    REGIONS_AT_ONCE = 8192
+};
+
+/* Bits of /proc/PID/pagemap. */
+#define PAGE_PRESENT (UINT64_C(1) << 63)
+#define PAGE_SWAPPED (UINT64_C(1) << 62)
+
+typedef struct slot_restore {
+    const sj_tracee *target;
+    uint64_t thunk;
+    int pagemap;
+    uint64_t pages[PAGES_AT_ONCE];
+    uint64_t regions[REGIONS_AT_ONCE];
+} slot_restore;
+
+/* Memory that is gone has no calls. */
+static sj_status restore_page(const slot_restore *run, uint64_t slots_at, uint64_t stack)
+{
+    sj_return_slot slots[SLOTS_PER_PAGE];
+    uint64_t words[SLOTS_PER_PAGE];
+    SJ_TRY(sj_tracee_read(run->target, slots_at, slots, sizeof(slots)));
+    if (sj_tracee_read(run->target, stack, words, sizeof(words)) != SJ_OK) {
+        return SJ_OK;
+    }
+    for (uint32_t i = 0; i < SLOTS_PER_PAGE; i++) {
+        if (slots[i].return_address != 0 && words[i] == run->thunk) {
+            SJ_TRY(sj_tracee_write(run->target, stack + i * sizeof(words[0]),
+                                   &slots[i].return_address, sizeof(words[0])));
+        }
+    }
+    return SJ_OK;
+}
+
+static sj_status restore_region(slot_restore *run, uint64_t slots_at, uint64_t stack)
+{
+    const uint64_t page_count = SJ_RETURN_REGION_BYTES / PAGE;
+    for (uint64_t page = 0; page < page_count; page += PAGES_AT_ONCE) {
+        const off_t place = (off_t)((slots_at / PAGE + page) * sizeof(run->pages[0]));
+        if (pread(run->pagemap, run->pages, sizeof(run->pages), place) !=
+            (ssize_t)sizeof(run->pages)) {
+            return SJ_EIO;
+        }
+        for (uint64_t i = 0; i < PAGES_AT_ONCE; i++) {
+            if ((run->pages[i] & (PAGE_PRESENT | PAGE_SWAPPED)) != 0) {
+                SJ_TRY(restore_page(run, slots_at + (page + i) * PAGE,
+                                    stack + (page + i) * SLOTS_PER_PAGE * sizeof(uint64_t)));
+            }
+        }
+    }
+    return SJ_OK;
+}
+
+static sj_status restore_regions(slot_restore *run, uint64_t regions_at)
+{
+    for (uint64_t first = 0; first < SJ_RETURN_REGIONS; first += REGIONS_AT_ONCE) {
+        SJ_TRY(sj_tracee_read(run->target, regions_at + first * sizeof(run->regions[0]),
+                              run->regions, sizeof(run->regions)));
+        for (uint64_t i = 0; i < REGIONS_AT_ONCE; i++) {
+            if (run->regions[i] != 0) {
+                SJ_TRY(restore_region(run, run->regions[i], (first + i) << SJ_RETURN_REGION_SHIFT));
+            }
+        }
+    }
+    return SJ_OK;
+}
+
+sj_status sj_return_slots_restore(const sj_tracee *target, const sj_agent_state *state)
+{
+    char path[64];
+    if (state->return_regions == 0) {
+        return SJ_EIO;
+    }
+    slot_restore *run = malloc(sizeof(*run));
+    if (run == NULL) {
+        return SJ_ENOMEM;
+    }
+    snprintf(path, sizeof(path), "/proc/%d/pagemap", (int)target->pid);
+    run->target = target;
+    run->thunk = state->return_thunk;
+    run->pagemap = open(path, O_RDONLY | O_CLOEXEC);
+    const sj_status status =
+        run->pagemap >= 0 ? restore_regions(run, state->return_regions) : SJ_EIO;
+    if (run->pagemap >= 0) {
+        close(run->pagemap);
+    }
+    free(run);
+    return status;
+}
