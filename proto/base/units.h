@@ -7,9 +7,9 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/* sj_duration_parse reads "250us", "16ms", "1.5s", "5m", "2h", "30d" (also ns); a number without a unit is
- * seconds. `*ns` is rounded to the nearest. False when it is none, is negative or has more than
- * 1e18 ns (30 years). */
+/* sj_duration_parse reads "250us", "16ms", "1.5s", "5m", "2h", "30d" (also ns); a number without a
+ * unit is seconds. `*ns` is rounded to the nearest. False when it is none, is negative or has more
+ * than 1e18 ns (30 years). */
 bool sj_duration_parse(const char *text, uint64_t *ns);
 
 /* sj_size_parse reads "4096", "64k", "512M", "1G", "2T": whole bytes, units of 1024, k also as K.

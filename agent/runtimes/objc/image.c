@@ -4,6 +4,7 @@
 
 #include <elf.h>
 #include <stdlib.h>
+#include <string.h>
 
 enum { RELATIVE_AARCH64 = R_AARCH64_RELATIVE, ABSOLUTE_AARCH64 = R_AARCH64_ABS64 };
 
@@ -17,15 +18,28 @@ static bool is_absolute(uint16_t machine, uint32_t type)
     return type == (machine == EM_AARCH64 ? (uint32_t)ABSOLUTE_AARCH64 : R_X86_64_64);
 }
 
-/* What the loader writes; 0 for the address of a symbol that another module defines. */
-static uint64_t value_of(const sj_elf_relocations *walk, const sj_elf_relocation *relocation)
+static const char *symbol_name(const sj_elf *elf, const sj_elf_symbol *symbol)
 {
-    if (is_relative(walk->elf->machine, relocation->type)) {
-        return relocation->addend;
-    }
+    const sj_slice names = sj_elf_section_bytes(elf, sj_elf_find_section(elf, ".dynstr"));
+    return symbol->name < names.size &&
+                   memchr(names.data + symbol->name, '\0', names.size - symbol->name) != NULL
+               ? (const char *)names.data + symbol->name
+               : NULL;
+}
+
+/* What the loader writes. */
+static sj_image_pointer pointer_of(const sj_elf_relocations *walk,
+                                   const sj_elf_relocation *relocation)
+{
+    sj_image_pointer pointer = {.place = relocation->place};
     sj_elf_symbol symbol;
-    const bool is_known = sj_elf_symbol_at(walk->symbols, relocation->symbol, &symbol);
-    return is_known && symbol.value != 0 ? symbol.value + relocation->addend : 0;
+    if (is_relative(walk->elf->machine, relocation->type)) {
+        pointer.value = relocation->addend;
+    } else if (sj_elf_symbol_at(walk->symbols, relocation->symbol, &symbol)) {
+        pointer.value = symbol.value != 0 ? symbol.value + relocation->addend : 0;
+        pointer.name = symbol.value == 0 ? symbol_name(walk->elf, &symbol) : NULL;
+    }
+    return pointer;
 }
 
 static sj_status read_relocations(sj_image *image)
@@ -36,8 +50,7 @@ static sj_status read_relocations(sj_image *image)
         if (!is_relative(machine, relocation.type) && !is_absolute(machine, relocation.type)) {
             continue;
         }
-        const sj_image_pointer pointer = {.place = relocation.place,
-                                          .value = value_of(&walk, &relocation)};
+        const sj_image_pointer pointer = pointer_of(&walk, &relocation);
         SJ_TRY(
             sj_array_reserve(&image->pointers, &image->capacity, image->count, 1, sizeof(pointer)));
         image->pointers[image->count++] = pointer;
@@ -68,12 +81,17 @@ void sj_image_close(sj_image *image)
     *image = (sj_image){0};
 }
 
-bool sj_image_word(const sj_image *image, uint64_t address, uint64_t *word)
+static const sj_image_pointer *find_pointer(const sj_image *image, uint64_t address)
 {
     const sj_image_pointer key = {.place = address};
-    const sj_image_pointer *found = image->count == 0 ? NULL
-                                                      : bsearch(&key, image->pointers, image->count,
-                                                                sizeof(key), compare_pointers);
+    return image->count == 0
+               ? NULL
+               : bsearch(&key, image->pointers, image->count, sizeof(key), compare_pointers);
+}
+
+bool sj_image_word(const sj_image *image, uint64_t address, uint64_t *word)
+{
+    const sj_image_pointer *found = find_pointer(image, address);
     if (found != NULL) {
         *word = found->value;
         return true;
@@ -82,6 +100,12 @@ bool sj_image_word(const sj_image *image, uint64_t address, uint64_t *word)
     sj_reader reader = sj_reader_of(bytes.data, bytes.size);
     *word = sj_read_u64(&reader);
     return !reader.bad;
+}
+
+const char *sj_image_import(const sj_image *image, uint64_t address)
+{
+    const sj_image_pointer *found = find_pointer(image, address);
+    return found != NULL ? found->name : NULL;
 }
 
 const char *sj_image_text(const sj_image *image, uint64_t address, size_t limit)

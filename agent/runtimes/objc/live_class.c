@@ -1,10 +1,10 @@
-/* Classes of GCC's runtime in a living process. */
+/* Classes in a living process, of GCC's runtime and of libobjc2. Their classes begin alike. */
 #include "agent/runtimes/objc/objc.h"
 
 #include <string.h>
 #include <sys/uio.h>
 
-/* struct objc_class of GCC's runtime, its beginning, and bits of `info`. */
+/* struct objc_class, its beginning, and bits of `info`. */
 typedef struct class_head {
     uint64_t meta;
     uint64_t super; /* a class once it is resolved, a name before */
@@ -14,6 +14,14 @@ typedef struct class_head {
 } class_head;
 
 enum { IS_CLASS = 1, IS_META = 2, IS_RESOLVED = 8, PAGE = 4096 };
+enum { LIBOBJC2_IS_META = 1, LIBOBJC2_RESERVED = 0xfe, LIBOBJC2_IS_RESOLVED = 1 << 9 };
+
+/* What `info` says, in either runtime's bits. */
+typedef struct class_kind {
+    bool is_class;
+    bool is_meta;
+    bool is_resolved;
+} class_kind;
 
 static size_t read_memory(pid_t pid, uint64_t address, void *bytes, size_t count)
 {
@@ -55,23 +63,41 @@ static bool read_name(pid_t pid, uint64_t address, char name[SJ_LIVE_CLASS_BYTES
 
 static bool read_head(pid_t pid, uint64_t address, class_head *head)
 {
+    return address != 0 && address % sizeof(uint64_t) == 0 &&
+           read_memory(pid, address, head, sizeof(*head)) == sizeof(*head);
+}
+
+/* The class of a class is a metaclass, whose bit is another in each runtime. */
+static class_kind kind_of(const class_head *head, const class_head *meta)
+{
     const uint64_t kinds = IS_CLASS | IS_META;
-    return address % sizeof(uint64_t) == 0 &&
-           read_memory(pid, address, head, sizeof(*head)) == sizeof(*head) &&
-           ((head->info & kinds) == IS_CLASS || (head->info & kinds) == IS_META);
+    if ((meta->info & (LIBOBJC2_IS_META | LIBOBJC2_RESERVED)) == LIBOBJC2_IS_META) {
+        return (class_kind){.is_class = (head->info & LIBOBJC2_RESERVED) == 0,
+                            .is_meta = (head->info & LIBOBJC2_IS_META) != 0,
+                            .is_resolved = (head->info & LIBOBJC2_IS_RESOLVED) != 0};
+    }
+    return (class_kind){.is_class =
+                            (meta->info & kinds) == IS_META &&
+                            ((head->info & kinds) == IS_CLASS || (head->info & kinds) == IS_META),
+                        .is_meta = (head->info & IS_META) != 0,
+                        .is_resolved = (head->info & IS_RESOLVED) != 0};
 }
 
 bool sj_objc_read_live_class(pid_t pid, uint64_t address, sj_live_class *class)
 {
     class_head head;
+    class_head meta;
     class_head super;
     *class = (sj_live_class){0};
-    if (!read_head(pid, address, &head) || !read_name(pid, head.name, class->name)) {
+    if (!read_head(pid, address, &head) || !read_head(pid, head.meta, &meta)) {
         return false;
     }
-    class->is_meta = (head.info & IS_META) != 0;
-    const bool has_super = (head.info & IS_RESOLVED) != 0 && head.super != 0 &&
-                           read_head(pid, head.super, &super) &&
+    const class_kind kind = kind_of(&head, &meta);
+    if (!kind.is_class || !read_name(pid, head.name, class->name)) {
+        return false;
+    }
+    class->is_meta = kind.is_meta;
+    const bool has_super = kind.is_resolved && read_head(pid, head.super, &super) &&
                            read_name(pid, super.name, class->super);
     if (!has_super) {
         class->super[0] = '\0';

@@ -6,6 +6,11 @@
  * constructor's code, so it is found by its shape: two fixed numbers and two pointers. Everything
  * behind it is bounds-checked, and method lists that end in no code are left out by the planner.
  *
+ * The ABI of libobjc2 (clang -fobjc-runtime=gnustep-2.0) has sections for classes and categories. A
+ * class and a category begin as GCC's do; a list says how long its methods are, a method has its
+ * code first, a selector is a record that begins with its name, and what a class extends is a
+ * class, maybe another module's.
+ *
  * A method's IMP is an ordinary function. Named here and hooked in place by the planner, every way
  * to call it is seen (sends, super, cached IMPs, NSInvocation, forwarding), return addresses stay
  * true, and a method that is filtered out costs nothing. */
@@ -15,6 +20,7 @@
 
 #include <elf.h>
 #include <stdio.h>
+#include <string.h>
 
 enum {
     WORD = 8,
@@ -22,6 +28,7 @@ enum {
     ABI_LOWEST = 8,
     ABI_HIGHEST = 10,
     METHOD_BYTES = 24,
+    METHOD_MAX_BYTES = 256,
     METHODS_MAX = 65536,
     ENTRIES_MAX = 1 << 20, /* read in one file: damaged tables may name one list many times */
     LISTS_MAX = 16,
@@ -45,14 +52,28 @@ enum {
     CATEGORY_CLASS_METHODS = 24,
     LIST_NEXT = 0,
     LIST_COUNT = 8,
-    LIST_METHODS = 16,
-    METHOD_SELECTOR = 0,
-    METHOD_TYPES = 8,
-    METHOD_CODE = 16
+    LIST_METHOD_BYTES = 16, /* libobjc2 */
+    CATEGORY_BYTES = 56     /* libobjc2 */
 };
+
+/* Where an ABI has the parts of methods. */
+typedef struct method_layout {
+    uint8_t list_methods;
+    uint8_t selector;
+    uint8_t types;
+    uint8_t code;
+    bool is_libobjc2;
+} method_layout;
+
+static const method_layout gcc_layout = {.list_methods = 16, .selector = 0, .types = 8, .code = 16};
+static const method_layout libobjc2_layout = {
+    .list_methods = 24, .code = 0, .selector = 8, .types = 16, .is_libobjc2 = true};
+
+#define CLASS_SYMBOL "._OBJC_CLASS_"
 
 typedef struct metadata_run {
     sj_image image;
+    const method_layout *layout;
     sj_runtime_sink sink;             /* NULL: classes are wanted, not functions */
     sj_runtime_class_sink class_sink; /* or the other way round */
     void *context;
@@ -80,7 +101,7 @@ static const char *text_at(const metadata_run *run, uint64_t field)
 /* Only x86-64 passes the address of a result in memory as the first argument. */
 static uint8_t find_receiver(const metadata_run *run, uint64_t method)
 {
-    const char *types = text_at(run, method + METHOD_TYPES);
+    const char *types = text_at(run, method + run->layout->types);
     if (run->image.elf->machine != EM_X86_64) {
         return 1;
     }
@@ -97,8 +118,9 @@ static uint8_t find_receiver(const metadata_run *run, uint64_t method)
 static sj_status add_method(const metadata_run *run, const method_owner *owner, uint64_t method)
 {
     char name[NAME_BYTES];
-    const char *selector = text_at(run, method + METHOD_SELECTOR);
-    const uint64_t code = word_at(run, method + METHOD_CODE);
+    const uint64_t place = method + run->layout->selector;
+    const char *selector = text_at(run, run->layout->is_libobjc2 ? word_at(run, place) : place);
+    const uint64_t code = word_at(run, method + run->layout->code);
     if (selector == NULL || code == 0) {
         return SJ_OK;
     }
@@ -115,14 +137,32 @@ static sj_status add_methods(const metadata_run *run, const method_owner *owner,
 {
     for (unsigned lists = 0; list != 0 && lists < LISTS_MAX; lists++) {
         const uint32_t count = (uint32_t)word_at(run, list + LIST_COUNT);
-        for (uint32_t i = 0; i < count && count <= METHODS_MAX && *run->entries_left > 0; i++) {
+        const uint64_t stated =
+            run->layout->is_libobjc2 ? word_at(run, list + LIST_METHOD_BYTES) : METHOD_BYTES;
+        const uint64_t bytes = stated >= METHOD_BYTES && stated <= METHOD_MAX_BYTES ? stated : 0;
+        const bool is_sane = count <= METHODS_MAX && bytes != 0;
+        for (uint32_t i = 0; i < count && is_sane && *run->entries_left > 0; i++) {
             --*run->entries_left;
-            const uint64_t method = list + LIST_METHODS + (uint64_t)i * METHOD_BYTES;
-            SJ_TRY(add_method(run, owner, method));
+            SJ_TRY(add_method(run, owner, list + run->layout->list_methods + i * bytes));
         }
         list = word_at(run, list + LIST_NEXT);
     }
     return SJ_OK;
+}
+
+/* The name of the class that a class extends, or NULL. */
+static const char *find_super(const metadata_run *run, uint64_t class)
+{
+    if (!run->layout->is_libobjc2) {
+        return text_at(run, class + CLASS_SUPER);
+    }
+    const char *import = sj_image_import(&run->image, class + CLASS_SUPER);
+    if (import != NULL) {
+        const size_t bytes = sizeof(CLASS_SYMBOL) - 1;
+        return strncmp(import, CLASS_SYMBOL, bytes) == 0 ? import + bytes : NULL;
+    }
+    const uint64_t super = word_at(run, class + CLASS_SUPER);
+    return super != 0 ? text_at(run, super + CLASS_NAME) : NULL;
 }
 
 static sj_status add_class(const metadata_run *run, uint64_t address)
@@ -136,7 +176,7 @@ static sj_status add_class(const metadata_run *run, uint64_t address)
         const sj_runtime_class class = {.address = address,
                                         .meta = meta,
                                         .name = owner.class_name,
-                                        .super = text_at(run, address + CLASS_SUPER)};
+                                        .super = find_super(run, address)};
         return run->class_sink(run->context, &class);
     }
     SJ_TRY(add_methods(run, &owner, word_at(run, address + CLASS_METHODS)));
@@ -190,7 +230,7 @@ static sj_status scan_section(const metadata_run *run, const sj_elf_section *sec
     return SJ_OK;
 }
 
-/* Everything compiled for this runtime calls __objc_exec_class. */
+/* Everything compiled for GCC's runtime calls __objc_exec_class. */
 static bool names_runtime(const sj_elf *elf)
 {
     static const char entry[] = "__objc_exec_class";
@@ -204,20 +244,59 @@ static bool names_runtime(const sj_elf *elf)
     return false;
 }
 
-static sj_status scan_sections(const sj_elf *elf, metadata_run *run)
+static sj_status scan_modules(metadata_run *run)
 {
-    if (!names_runtime(elf)) {
+    const sj_elf *elf = run->image.elf;
+    run->layout = &gcc_layout;
+    for (uint32_t i = 0; i < elf->section_count; i++) {
+        const uint64_t flags = elf->sections[i].flags;
+        if (elf->sections[i].type == SHT_PROGBITS && (flags & SHF_ALLOC) != 0 &&
+            (flags & SHF_WRITE) != 0) {
+            SJ_TRY(scan_section(run, &elf->sections[i]));
+        }
+    }
+    return SJ_OK;
+}
+
+/* The sections of libobjc2's ABI: addresses of classes, and categories one after the other. */
+static sj_status scan_tables(metadata_run *run, const sj_elf_section *classes,
+                             const sj_elf_section *categories)
+{
+    run->layout = &libobjc2_layout;
+    for (uint64_t at = 0; classes != NULL && at + WORD <= classes->size; at += WORD) {
+        const uint64_t class = word_at(run, classes->address + at);
+        if (class != 0 && *run->entries_left > 0) {
+            --*run->entries_left;
+            SJ_TRY(add_class(run, class));
+        }
+    }
+    const bool is_wanted = categories != NULL && run->class_sink == NULL;
+    for (uint64_t at = 0; is_wanted && at + CATEGORY_BYTES <= categories->size;
+         at += CATEGORY_BYTES) {
+        if (*run->entries_left > 0) {
+            --*run->entries_left;
+            SJ_TRY(add_category(run, categories->address + at));
+        }
+    }
+    return SJ_OK;
+}
+
+static sj_status scan(const sj_elf *elf, metadata_run *run)
+{
+    const sj_elf_section *classes = sj_elf_find_section(elf, "__objc_classes");
+    const sj_elf_section *categories = sj_elf_find_section(elf, "__objc_cats");
+    const bool is_gcc = names_runtime(elf);
+    if (!is_gcc && classes == NULL && categories == NULL) {
         return SJ_OK;
     }
     uint32_t entries_left = ENTRIES_MAX;
     run->entries_left = &entries_left;
     sj_status status = sj_image_open(elf, &run->image);
-    for (uint32_t i = 0; i < elf->section_count && status == SJ_OK; i++) {
-        const uint64_t flags = elf->sections[i].flags;
-        if (elf->sections[i].type == SHT_PROGBITS && (flags & SHF_ALLOC) != 0 &&
-            (flags & SHF_WRITE) != 0) {
-            status = scan_section(run, &elf->sections[i]);
-        }
+    if (status == SJ_OK && is_gcc) {
+        status = scan_modules(run);
+    }
+    if (status == SJ_OK) {
+        status = scan_tables(run, classes, categories);
     }
     sj_image_close(&run->image);
     return status;
@@ -226,11 +305,11 @@ static sj_status scan_sections(const sj_elf *elf, metadata_run *run)
 sj_status sj_objc_find_functions(const sj_elf *elf, sj_runtime_sink sink, void *context)
 {
     metadata_run run = {.sink = sink, .context = context};
-    return scan_sections(elf, &run);
+    return scan(elf, &run);
 }
 
 sj_status sj_objc_find_classes(const sj_elf *elf, sj_runtime_class_sink sink, void *context)
 {
     metadata_run run = {.class_sink = sink, .context = context};
-    return scan_sections(elf, &run);
+    return scan(elf, &run);
 }

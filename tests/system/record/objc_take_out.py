@@ -24,6 +24,12 @@ WAIT = ["--block-ms", "10000"]  # on a busy machine, too, nothing is dropped
 DISPATCHERS = ("objc_msg_lookup", "objc_msg_lookup_super", "__objc_register_selectors_from_module")
 
 
+def remove(*paths):
+    for path in paths:
+        if os.path.exists(path):
+            os.unlink(path)
+
+
 def start(sojourn, program, rounds, **options):
     environment = dict(sojourn.environment, HOME=sojourn.folder,
                        OBJC_BUNDLE=os.path.join(os.path.dirname(program), "objc_bundle.so"))
