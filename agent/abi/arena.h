@@ -125,7 +125,7 @@ _Static_assert(sizeof(sj_chunk_header) == 64, "one cache line");
 /* Why a program that a process runs does not join the session. */
 typedef enum sj_unrecorded {
     SJ_UNRECORDED_NONE = 0,
-    SJ_UNRECORDED_UNKNOWN = 1,   /* not told: it cannot be run either */
+    SJ_UNRECORDED_UNKNOWN = 1,   /* no reason known: it cannot be run either */
     SJ_UNRECORDED_KIND = 2,      /* static, or for another machine */
     SJ_UNRECORDED_SET_USER = 3,  /* set-user-id or set-group-id */
     SJ_UNRECORDED_SANITIZER = 4, /* AddressSanitizer's runtime has to come first */

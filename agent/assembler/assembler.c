@@ -92,7 +92,7 @@ static sj_status ensure_own(sj_assembler *assembler, uint64_t stack, uint64_t ti
     return SJ_OK;
 }
 
-/* Tells a stack of the gaps that happened while the thread was on others. */
+/* Gives a stack the gaps that happened while the thread was on others. */
 static sj_status catch_up(sj_assembler *assembler, sj_call_stack *stream)
 {
     if (stream->gap_serial == assembler->gap_serial) {

@@ -77,7 +77,7 @@ SJ_MUST_CHECK sj_status sj_call_stack_new(sj_stream_context *context, uint64_t s
 void sj_call_stack_free(sj_call_stack *stream);
 
 /* sj_call_stack_cut delivers the block being filled and begins the next. Without `flags`, nothing
- * is done while the block has nothing to tell. */
+ * is done while the block has nothing to report. */
 SJ_MUST_CHECK sj_status sj_call_stack_cut(sj_call_stack *stream, uint64_t now_ticks,
                                           unsigned flags);
 

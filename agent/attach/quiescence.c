@@ -88,7 +88,7 @@ static bool may_hide(const quiet_look *look, uint64_t low)
     return found;
 }
 
-/* is_in_place: where the loader's lock is known, it tells more than frames do. */
+/* is_in_place: where the loader's lock is known, it says more than frames do. */
 static bool is_in_place(const quiet_look *look, uint64_t pc)
 {
     const sj_quiescence_regions *places = look->places;

@@ -5,66 +5,66 @@
 #include <string.h>
 
 /* What is sent to the recordings that are meant. */
-typedef struct telling {
+typedef struct live_request {
     const char *session; /* beginning of its id; "": all */
     sj_link_type type;
     bool is_end;
     const char *name;
-    json_t *told;
+    json_t *reached;
     sj_error refusal; /* of the last that refused */
-} telling;
+} live_request;
 
 static bool tell_session(void *context, const sj_listed_session *session)
 {
-    telling *all = context;
+    live_request *all = context;
     const sj_link_mark mark = {.end = all->is_end, .name_bytes = (uint32_t)strlen(all->name)};
     if (session->is_recording &&
         strncmp(session->session, all->session, strlen(all->session)) == 0 &&
         sj_link_request(session->session, all->type, &mark, sizeof(mark), all->name, NULL, 0,
                         &all->refusal) == SJ_OK) {
-        json_array_append_new(all->told, json_string(session->session));
+        json_array_append_new(all->reached, json_string(session->session));
     }
     return true;
 }
 
-/* tell_all fails when none of the recordings took it. */
-static sj_status tell_all(const sj_device_command *command, telling *all, json_t **result,
-                          sj_error *error)
+/* send_to_all fails when none of the recordings took it. */
+static sj_status send_to_all(const sj_device_command *command, live_request *all, json_t **result,
+                             sj_error *error)
 {
     const char *session = json_string_value(json_object_get(command->arguments, "session"));
     all->session = session != NULL ? session : "";
     if (all->name == NULL || all->name[0] == '\0' || strlen(all->name) > SJ_LINK_MARK_NAME_BYTES) {
         return sj_fail(error, SJ_EINVAL, "a name has 1 to %d bytes", SJ_LINK_MARK_NAME_BYTES);
     }
-    all->told = json_array();
+    all->reached = json_array();
     sj_status status = sj_session_list(command->context->spool_root, tell_session, all, error);
-    if (status == SJ_OK && json_array_size(all->told) == 0) {
+    if (status == SJ_OK && json_array_size(all->reached) == 0) {
         status = all->refusal.text[0] != '\0'
                      ? sj_fail(error, SJ_EPERM, "%s", all->refusal.text)
                      : sj_fail(error, SJ_ENOTFOUND, "nothing is being recorded%s%.40s",
                                all->session[0] != '\0' ? " as session " : "", all->session);
     }
     if (status != SJ_OK) {
-        json_decref(all->told);
+        json_decref(all->reached);
         return status;
     }
-    *result = json_pack("{so}", "sessions", all->told);
+    *result = json_pack("{so}", "sessions", all->reached);
     return SJ_OK;
 }
 
 sj_status sj_device_command_run_mark(const sj_device_command *command, json_t **result,
                                      sj_error *error)
 {
-    telling all = {.type = SJ_LINK_MARK,
-                   .is_end = json_is_true(json_object_get(command->arguments, "end")),
-                   .name = json_string_value(json_object_get(command->arguments, "mark"))};
-    return tell_all(command, &all, result, error);
+    live_request all = {.type = SJ_LINK_MARK,
+                        .is_end = json_is_true(json_object_get(command->arguments, "end")),
+                        .name = json_string_value(json_object_get(command->arguments, "mark"))};
+    return send_to_all(command, &all, result, error);
 }
 
 sj_status sj_device_command_run_dump(const sj_device_command *command, json_t **result,
                                      sj_error *error)
 {
     const char *trigger = json_string_value(json_object_get(command->arguments, "trigger"));
-    telling all = {.type = SJ_LINK_TRIGGER, .name = trigger != NULL ? trigger : "dump"};
-    return tell_all(command, &all, result, error);
+    live_request all = {.type = SJ_LINK_TRIGGER, .name = trigger != NULL ? trigger : "dump"};
+    return send_to_all(command, &all, result, error);
 }

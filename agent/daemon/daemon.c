@@ -44,9 +44,8 @@ typedef struct sj_daemon {
     sj_server_client *client;
     uint64_t last_command;
     bool told_refusal;
-    bool is_away; /* the collector does not answer */
-    struct timespec
-        names_known; /* of the file with name and tags, as the collector has been told */
+    bool is_away;                /* the collector does not answer */
+    struct timespec names_known; /* of the file with name and tags, as the collector knows them */
 } sj_daemon;
 
 static void pause_ms(const sj_daemon *daemon, int ms)

@@ -19,7 +19,7 @@ SJ_MUST_CHECK sj_status sj_device_policies_check(const json_t *policies, sj_erro
  */
 SJ_MUST_CHECK sj_status sj_device_policies_keep(const json_t *policies, sj_error *error);
 
-/* sj_device_policies_digest tells what is kept: "" nothing, "?" a file that cannot be read. */
+/* sj_device_policies_digest returns what is kept: "" nothing, "?" a file that cannot be read. */
 void sj_device_policies_digest(char digest[SJ_POLICIES_DIGEST_BYTES]);
 
 /* sj_device_policies_find gives the document that holds for an app of the catalogue (NULL: a

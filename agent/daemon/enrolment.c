@@ -156,7 +156,7 @@ sj_status sj_invitation_check(const json_t *invitation, sj_error *error)
     if (collector == NULL || strstr(collector, "://") == NULL) {
         return sj_fail(error, SJ_EINVAL,
                        "the invitation's \"collector\" is no address such as "
-                       "tls+tcp://lab:7655");
+                       "tls+tcp://collector:7655");
     }
     if (token == NULL || strlen(token) != TOKEN_DIGITS ||
         strspn(token, "0123456789abcdef") != TOKEN_DIGITS) {

@@ -22,18 +22,18 @@ static bool wait_for_delivery(const sj_shipper *shipper, sj_uplink *uplink)
     uint64_t last = 0;
     unsigned stalled = 0;
     while (!atomic_load(&shipper->stop) && stalled < STALLED_SLICES) {
-        sj_uplink_status told;
+        sj_uplink_status now;
         const sj_status status = sj_uplink_drain(uplink, SLICE_MS);
-        sj_uplink_get_status(uplink, &told);
+        sj_uplink_get_status(uplink, &now);
         if (status == SJ_OK) {
             return true;
         }
         if (status == SJ_EPERM) {
-            sj_log(SJ_LOG_ERROR, "refused", "the collector refuses: %s", told.message);
+            sj_log(SJ_LOG_ERROR, "refused", "the collector refuses: %s", now.message);
             return false;
         }
-        stalled = told.acknowledged_frames == last ? stalled + 1 : 0;
-        last = told.acknowledged_frames;
+        stalled = now.acknowledged_frames == last ? stalled + 1 : 0;
+        last = now.acknowledged_frames;
     }
     return false;
 }

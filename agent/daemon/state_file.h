@@ -7,7 +7,7 @@
 #include <jansson.h>
 #include <stddef.h>
 
-/* sj_state_file_path tells where a file is. */
+/* sj_state_file_path returns where a file is. */
 SJ_MUST_CHECK sj_status sj_state_file_path(const char *name, char *path, size_t capacity,
                                            sj_error *error);
 

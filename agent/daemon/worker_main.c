@@ -22,7 +22,7 @@ extern char **environ;
 /* One worker: its work and the recording that it makes. */
 typedef struct worker {
     const json_t *order;
-    int answer; /* -1: the daemon has been told */
+    int answer; /* -1: the daemon has its answer */
     char *words[WORDS_MAX + 1];
     char spool_root[PATH_MAX];
     sj_program program;
@@ -148,8 +148,8 @@ static sj_status redirect(const json_t *order, int *answer, sj_error *error)
     return SJ_OK;
 }
 
-/* tell answers the daemon, once. */
-static void tell(worker *self, json_t *line)
+/* answer_daemon answers the daemon, once. */
+static void answer_daemon(worker *self, json_t *line)
 {
     if (line != NULL && self->answer >= 0) {
         (void)json_dumpfd(line, self->answer, JSON_COMPACT);
@@ -162,7 +162,7 @@ static void tell(worker *self, json_t *line)
 
 static void tell_error(worker *self, const char *text)
 {
-    tell(self, json_pack("{ss}", "error", text));
+    answer_daemon(self, json_pack("{ss}", "error", text));
 }
 
 /* tell_session says that the recording goes on, and under which policy. */
@@ -174,9 +174,9 @@ static void tell_session(void *context, const sj_recording_progress *progress)
     (void)progress;
     if (self->answer >= 0) {
         sj_session_text(sj_recording_session(self->recording), session);
-        tell(self, json_pack("{ss ss ss}", "session", session, "policy",
-                             from != NULL ? self->policy.name : "", "policy_from",
-                             from != NULL ? from : ""));
+        answer_daemon(self, json_pack("{ss ss ss}", "session", session, "policy",
+                                      from != NULL ? self->policy.name : "", "policy_from",
+                                      from != NULL ? from : ""));
     }
 }
 

@@ -95,7 +95,7 @@ bool sj_recorder_peer_meet(char **arguments, char **environment, char *runtime,
                            size_t runtime_bytes)
 {
     if (getauxval(AT_SECURE) != 0) {
-        return false; /* whoever started it may not say where files are written */
+        return false; /* its caller may not choose where files are written */
     }
     if (!sj_direct_settings_take(environment, &settings)) {
         /* A program that a recorded one runs joins its session. */

@@ -40,8 +40,8 @@ typedef struct sj_chunk_reader {
     uint64_t torn;
     uint64_t noted_calls; /* drops that the thread itself reported in its stream */
     uint64_t noted_events;
-    uint32_t feeding;      /* records that are being fed behind `position` */
-    uint64_t unsent;       /* events, fed or known to be lost, that the spool does not tell of */
+    uint32_t feeding; /* records that are being fed behind `position` */
+    uint64_t unsent;  /* events, fed or known to be lost, that the spool does not account for */
     uint64_t unsent_calls; /* of them, those of lost calls */
 } sj_chunk_reader;
 
@@ -56,10 +56,10 @@ void sj_chunk_reader_resume(sj_chunk_reader *reader);
 void sj_chunk_reader_save(sj_chunk_reader *reader);
 
 /* sj_chunk_reader_sent says that so many events of what was fed are in the spool now, and that it
- * tells of so many lost calls. */
+ * accounts for so many lost calls. */
 void sj_chunk_reader_sent(sj_chunk_reader *reader, uint64_t calls, uint64_t events);
 
-/* sj_chunk_reader_settle says that the spool has or tells of all that was fed, but for so many
+/* sj_chunk_reader_settle says that the spool has or accounts for all that was fed, but for so many
  * lost calls and events. */
 void sj_chunk_reader_settle(sj_chunk_reader *reader, uint64_t calls, uint64_t events);
 

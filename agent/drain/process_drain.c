@@ -121,7 +121,7 @@ static uint64_t slot_requests(const sj_process_drain *process)
     return atomic_load(&sj_arena_view_header(&process->view)->slot_requests) + 1;
 }
 
-/* is_ended_alone tells whether a thread that is gone left a process that goes on. */
+/* is_ended_alone returns whether a thread that is gone left a process that goes on. */
 static bool is_ended_alone(const sj_process_drain *process, sj_thread_drain *thread,
                            uint64_t now_ns)
 {

@@ -140,7 +140,7 @@ sj_status sj_receiver_rewriter_translate(sj_receiver_rewriter *receivers, sj_rec
                 wait_for_entry(receivers, &record, function);
                 continue;
             }
-            break; /* of a method whose receivers are not told apart */
+            break; /* of a method whose receivers are not distinguished */
         case SJ_RECORD_ENTER:
             SJ_TRY(translate_entry(receivers, &record, function));
             break;

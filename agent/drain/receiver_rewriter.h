@@ -24,7 +24,7 @@ typedef struct sj_waiting_value {
 typedef struct sj_receiver_rewriter {
     sj_registry *registry; /* borrowed; NULL: they are left out and that is all */
     uint64_t process;
-    sj_unhooked_set *freed; /* borrowed, told which functions stand for which; NULL: nobody is */
+    sj_unhooked_set *freed; /* borrowed, learns which functions stand for which; NULL: none */
     sj_waiting_value waiting[SJ_RECEIVER_REWRITER_WAITING]; /* for their entries, innermost last */
     size_t waiting_count;
     sj_hash_map open;  /* by stack pointer: calls whose exit is to be renamed */

@@ -48,16 +48,17 @@ static uint32_t open_stream(void *context, uint64_t stack_address, bool own_stac
 }
 
 /* record_sent subtracts what a block holds from what the spool lacks: its records, and losses.
- * Endings without a record are none, be they its own or those of a refused block that it tells. */
+ * Endings without a record are none, be they its own or those of a refused block that it accounts
+ * for. */
 static void record_sent(sj_thread_drain *thread, const sj_block_header *header)
 {
     sj_assembler_counters counters;
     sj_assembler_get_counters(thread->assembler, &counters);
     const uint64_t offered = counters.offered_endings - thread->known_endings;
-    const uint64_t told = header->event_count + header->lost_events;
-    const uint64_t endings = offered < told ? offered : told;
+    const uint64_t reported = header->event_count + header->lost_events;
+    const uint64_t endings = offered < reported ? offered : reported;
     thread->known_endings += endings;
-    sj_chunk_reader_sent(&thread->reader, header->lost_calls, told - endings);
+    sj_chunk_reader_sent(&thread->reader, header->lost_calls, reported - endings);
 }
 
 static sj_status take_block(void *context, const sj_block_header *header, sj_slice bytes)
@@ -279,8 +280,9 @@ static uint64_t positive_difference(uint64_t all, uint64_t known)
     return all > known ? all - known : 0;
 }
 
-/* count_unreported gives what the assembler counted as lost and no block that was taken has told.
- * Refused blocks and orphan exits are reported by gaps, too, when a later block is taken. */
+/* count_unreported gives what the assembler counted as lost and no block that was taken has
+ * reported. Refused blocks and orphan exits are reported by gaps, too, when a later block is taken.
+ */
 static void count_unreported(const sj_thread_drain *thread, const sj_assembler_counters *counters,
                              uint64_t *calls, uint64_t *events)
 {

@@ -48,7 +48,7 @@ SJ_MUST_CHECK sj_status sj_thread_drain_read(sj_thread_drain *thread, sj_read_mo
 SJ_MUST_CHECK sj_status sj_thread_drain_flush(sj_thread_drain *thread);
 
 /* sj_thread_drain_end reports the remainder: drops without a note, the last blocks, what no block
- * could tell, and the thread's end. `orderly`: it left its stack while its process lived. */
+ * shows, and the thread's end. `orderly`: it left its stack while its process lived. */
 SJ_MUST_CHECK sj_status sj_thread_drain_end(sj_thread_drain *thread, bool orderly,
                                             unsigned block_flags);
 

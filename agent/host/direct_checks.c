@@ -78,7 +78,7 @@ static void read_said(direct_trial *trial, const char *name)
     }
 }
 
-/* message_of gives what the log's last line tells the user. */
+/* message_of gives what the log's last line says to the user. */
 static const char *message_of(char *said)
 {
     static const char begin[] = "message=\"";

@@ -186,7 +186,7 @@ sj_status sj_library_find(const char *name, char *path, size_t capacity, sj_erro
     char real[PATH_MAX];
     const ssize_t bytes = readlink("/proc/self/exe", self, sizeof(self) - 1);
     if (bytes <= 0) {
-        return sj_fail(error, SJ_EIO, "cannot tell where sojourn itself is: %s", strerror(errno));
+        return sj_fail(error, SJ_EIO, "cannot find where sojourn itself is: %s", strerror(errno));
     }
     self[bytes] = '\0';
     *strrchr(self, '/') = '\0';

@@ -15,7 +15,7 @@ enum { SJ_SESSION_TEXT_BYTES = 2 * SJ_SESSION_ID_BYTES + 1 };
 /* sj_session_text writes the id as text into `text` (SJ_SESSION_TEXT_BYTES). */
 void sj_session_text(const sj_session_id *session, char *text);
 
-/* sj_runtime_root tells the directory that holds the runtime directories of this user's sessions:
+/* sj_runtime_root returns the directory that holds the runtime directories of this user's sessions:
  * $XDG_RUNTIME_DIR/sojourn when that is the user's own, for root /run/sojourn, else
  * /dev/shm/sojourn-UID, or, where somebody else has put something of that name, the user's cache
  * directory. It need not exist. SJ_ELIMIT, SJ_EIO. */

@@ -195,8 +195,8 @@ static sj_program_problem check_machine(const char *path, const elf_facts *facts
     return SJ_PROGRAM_FINE;
 }
 
-/* needs_sanitizer tells whether a program loads AddressSanitizer's runtime, which ends programs in
- * which another library comes before it. */
+/* needs_sanitizer returns whether a program loads AddressSanitizer's runtime, which ends programs
+ * in which another library comes before it. */
 static bool needs_sanitizer(const char *path)
 {
     sj_elf elf;

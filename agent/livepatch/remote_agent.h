@@ -40,7 +40,7 @@ SJ_MUST_CHECK sj_status sj_remote_agent_reload(const sj_tracee *target, sj_remot
 bool sj_remote_agent_is_unchanged(const sj_tracee *target, const sj_remote_agent *agent);
 
 /* sj_remote_agent_is_current returns whether the tables are still those that were read and, as far
- * as the loader's list tells, know every module. Threads are stopped. */
+ * as the loader's list says, know every module. Threads are stopped. */
 bool sj_remote_agent_is_current(const sj_tracee *target, const sj_remote_agent *agent);
 
 /* sj_remote_agent_stop_current stops all threads at a moment at which the tables, read again, are
@@ -61,7 +61,7 @@ typedef struct sj_remote_choice {
 } sj_remote_choice;
 
 /* sj_remote_agent_choose prepares the writing or taking back of the changes that `wants` chooses
- * (NULL: all) and that are not so already, as the tables of the last reload tell. Threads may run.
+ * (NULL: all) and that are not so already, by the tables of the last reload. Threads may run.
  * What was chosen before is released. SJ_ENOMEM, SJ_EIO the text cannot be read. */
 SJ_MUST_CHECK sj_status sj_remote_agent_choose(const sj_tracee *target,
                                                const sj_remote_agent *agent, bool on,

@@ -85,7 +85,7 @@ void sj_unhooked_set_follow(sj_unhooked_set *freed, uint32_t function, uint32_t 
     }
 }
 
-/* last_change returns what changes_of tells of the function that is hooked for this one. */
+/* last_change returns what changes_of has of the function that is hooked for this one. */
 static uint32_t last_change(const sj_unhooked_set *freed, uint32_t function)
 {
     if (function >= SJ_UNHOOKED_SET_FUNCTIONS) {

@@ -355,7 +355,7 @@ sj_status sj_profiler_recover(const sj_profiler_options *options)
     const sj_journal_data *journal = options->journal->data;
     sj_status status = read_checkpoint(options->runtime_directory, &header, &packed);
     sj_frame_writer_get_counters(options->writer, &sent);
-    /* Sums that were sent after all are not sent again. Events tell: sums of exits alone have no
+    /* Sums that were sent after all are not sent again. Events decide: sums of exits alone have no
      * calls. */
     if (status == SJ_OK && header.events_before == sent.block_events) {
         const sj_slice payload = {.data = packed, .size = (size_t)header.payload_bytes};

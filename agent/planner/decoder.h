@@ -82,7 +82,7 @@ typedef struct sj_decoder {
     const sj_machine *machine;
     uint64_t text_low; /* address of offset 0 */
     void *state;       /* the machine's own */
-    bool keeps_faults; /* tells SJ_CODE_FAULTS from SJ_CODE_PLAIN; set after opening */
+    bool keeps_faults; /* distinguishes SJ_CODE_FAULTS from SJ_CODE_PLAIN; set after opening */
 } sj_decoder;
 
 /* sj_decoder_open makes a decoder for code at `text_low`; release with sj_decoder_close, which is

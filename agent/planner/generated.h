@@ -1,8 +1,9 @@
 /* Plans for code that a program generates while it runs: no file describes it, so its bytes come
  * along, and what unwind tables say of other code is read from the instructions.
  *
- * Nothing is moved that a runtime finds by its address: calls, because return addresses tell call
- * sites, which the runtime rewrites, and what may fault, because faults become exceptions there. */
+ * Nothing is moved that a runtime finds by its address: calls, because return addresses identify
+ * call sites, which the runtime rewrites, and what may fault, because faults become exceptions
+ * there. */
 #ifndef SJ_AGENT_PLANNER_GENERATED_H
 #define SJ_AGENT_PLANNER_GENERATED_H
 

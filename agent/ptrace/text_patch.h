@@ -49,9 +49,9 @@ SJ_MUST_CHECK sj_status sj_text_change_clear(sj_tracee *target, uint64_t restore
                                              sj_text_change *change, sj_text_patch_report *report);
 
 /* sj_text_change_apply then writes the patches of every group that is not refused and of which all
- * bytes are as expected. All patches are made or all are removals. Whoever is killed in between
- * leaves text that runs. `report` goes on where sj_text_change_clear left it. SJ_EIO memory cannot
- * be read or written. */
+ * bytes are as expected. All patches are made or all are removals. A tracer that is killed in
+ * between leaves text that runs. `report` goes on where sj_text_change_clear left it. SJ_EIO memory
+ * cannot be read or written. */
 SJ_MUST_CHECK sj_status sj_text_change_apply(sj_tracee *target, sj_text_change *change,
                                              sj_text_patch_report *report);
 

@@ -124,13 +124,13 @@ static void reselect_one(sj_recording *recording, pid_t pid, const sj_function_s
         note_problem(sums, error.text);
     }
     (void)!sj_drain_catch_up(recording->drain, process);
-    size_t told = 0;
+    size_t reported = 0;
     (void)!sj_registry_report_missed(recording->registry, process, report.missed,
-                                     report.missed_count, &told);
+                                     report.missed_count, &reported);
     sums->processes++;
     sums->hooked += report.hooked_count;
     sums->freed += report.freed_count;
-    sums->refused += told;
+    sums->refused += reported;
     sums->kept += report.kept_count;
     sums->unsure += report.is_unsure;
     sums->stopped_ns = report.stopped_ns > sums->stopped_ns ? report.stopped_ns : sums->stopped_ns;

@@ -390,7 +390,7 @@ static void stop_rooms(sj_recording *recording)
     }
 }
 
-/* deliver waits for acknowledgements, telling what it waits for; another Ctrl-C ends the wait. */
+/* deliver waits for acknowledgements, and says what for; another Ctrl-C ends the wait. */
 static void deliver(sj_recording *recording, const sj_recording_link *link)
 {
     sj_recording_summary *summary = &recording->summary;

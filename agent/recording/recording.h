@@ -77,7 +77,7 @@ typedef struct sj_recording_summary {
     sj_detach_process_report detach;
     uint32_t open_calls;      /* found open at attach and sent to the collector */
     bool replaced;            /* the attached process executed another program */
-    char detach_problem[256]; /* "" when the process was left as it was found */
+    char detach_problem[256]; /* "" when the process was restored */
     uint64_t elapsed_ns;
     uint64_t traced_cpu_ns;
     uint64_t estimated_probe_ns;

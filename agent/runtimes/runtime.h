@@ -121,7 +121,7 @@ extern const sj_runtime *const sj_runtimes[SJ_RUNTIMES];
 /* sj_runtime_of_language returns the row of a language that an agent names; NULL: there is none. */
 const sj_runtime *sj_runtime_of_language(uint32_t language);
 
-/* sj_runtime_has_file tells whether a file is the runtime's own code, by its file name. */
+/* sj_runtime_has_file returns whether a file is the runtime's own code, by its file name. */
 bool sj_runtime_has_file(const sj_runtime *runtime, const char *file_name);
 
 /* sj_runtime_of_method returns the place in sj_runtimes of the runtime that a method's name belongs

@@ -12,7 +12,7 @@ typedef struct sj_backoff {
     uint64_t random;     /* state of the generator; seeded by the owner */
 } sj_backoff;
 
-/* sj_backoff_next_ms tells how long to pause now. */
+/* sj_backoff_next_ms returns how long to pause now. */
 uint32_t sj_backoff_next_ms(sj_backoff *backoff);
 
 /* sj_backoff_reset says that the connection was worth it: the next pause is short again. */

@@ -28,7 +28,7 @@ bool sj_clock_offset_of(const sj_clock_exchange *exchange, sj_clock_offset *offs
 }
 
 bool sj_clock_offsets_take(sj_clock_offsets *offsets, const sj_clock_exchange *exchange,
-                           sj_clock_offset *tell)
+                           sj_clock_offset *news)
 {
     sj_clock_offset now;
     if (!sj_clock_offset_of(exchange, &now)) {
@@ -40,13 +40,13 @@ bool sj_clock_offsets_take(sj_clock_offsets *offsets, const sj_clock_exchange *e
     }
     const bool is_first = offsets->told_ns == 0;
     const bool is_due = now.boottime_ns - offsets->told_ns >= period_ns;
-    const bool is_better = offsets->best.uncertainty_ns < offsets->told_uncertainty_ns / 2;
+    const bool is_better = offsets->best.uncertainty_ns < offsets->sent_uncertainty_ns / 2;
     if (!is_first && !is_due && !is_better) {
         return false;
     }
-    *tell = offsets->best;
+    *news = offsets->best;
     offsets->told_ns = now.boottime_ns;
-    offsets->told_uncertainty_ns = tell->uncertainty_ns;
+    offsets->sent_uncertainty_ns = news->uncertainty_ns;
     offsets->has_best = false;
     return true;
 }

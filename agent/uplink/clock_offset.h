@@ -1,6 +1,6 @@
 /* How far the collector's clock is from the device's, from the times in its answers.
  *
- * Each answer of the collector tells when the question came in and when the answer went out, by the
+ * Each answer of the collector says when the question came in and when the answer went out, by the
  * collector's real-time clock. With the device's own times of sending and receiving that bounds the
  * offset (collector's real time minus device's BOOTTIME, which nobody sets) to half of what the way
  * there and back took; like NTP, but the bound is kept, not only the estimate. Not thread-safe. */
@@ -27,17 +27,17 @@ typedef struct sj_clock_offsets {
     sj_clock_offset best; /* of the current period */
     bool has_best;
     int64_t told_ns; /* BOOTTIME at which it was reported last; 0: never */
-    int64_t told_uncertainty_ns;
+    int64_t sent_uncertainty_ns;
 } sj_clock_offsets;
 
 /* sj_clock_offset_of computes an offset; false: the times contradict each other (a clock was set
- * meanwhile, or the collector tells none). */
+ * meanwhile, or the collector sends none). */
 bool sj_clock_offset_of(const sj_clock_exchange *exchange, sj_clock_offset *offset);
 
 /* sj_clock_offsets_take keeps the tightest of a period's offsets and reports whether the collector
- * should hear of it, in `*tell`: the first, then the best of every ten minutes, and at once one
+ * should hear of it, in `*news`: the first, then the best of every ten minutes, and at once one
  * that is less than half as uncertain as the last. */
 bool sj_clock_offsets_take(sj_clock_offsets *offsets, const sj_clock_exchange *exchange,
-                           sj_clock_offset *tell);
+                           sj_clock_offset *news);
 
 #endif

@@ -4,7 +4,7 @@
  * with one asynchronous operation: send, then (from the completion of the send) receive. Nothing in
  * flight is ever cancelled while the channel is open, because NNG 1.5.2 can crash when a receive is
  * cancelled whose send is still queued; REQ itself sends again after `resend_ms` or when the
- * connection breaks, to whoever answers next. Nor is a context in use when its socket is closed:
+ * connection breaks, to the next that answers. Nor is a context in use when its socket is closed:
  * the call that holds it then destroys it after it has let the socket go, locks a mutex that is
  * freed, and NNG ends the process ("panic: pthread_mutex_lock: Invalid argument"). */
 #include "agent/uplink/nng_channel.h"

@@ -296,8 +296,8 @@ static uint64_t bytes_on_disk(const sj_spool *spool)
     return sum;
 }
 
-/* is_bulk tells calls from what describes them: the end of a session has to find room even when its
- * calls found none, so the budgets are for calls only. */
+/* is_bulk distinguishes calls from what describes them: the end of a session has to find room even
+ * when its calls found none, so the budgets are for calls only. */
 static bool is_bulk(sj_slice frame)
 {
     sj_reader reader = sj_reader_of(frame.data, frame.size);

@@ -1,5 +1,5 @@
 /* The secret of a session: 32 random bytes beside its spool, shown to the collector with each HELLO
- * for it. A collector that asks for no tokens tells by it who may write to the session. */
+ * for it. A collector that asks for no tokens decides by it who may write to the session. */
 #ifndef SJ_AGENT_UPLINK_SPOOL_SECRET_H
 #define SJ_AGENT_UPLINK_SPOOL_SECRET_H
 

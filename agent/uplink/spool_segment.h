@@ -37,7 +37,7 @@ SJ_MUST_CHECK sj_status sj_spool_segment_append(sj_spool_segment *segment, sj_sl
 SJ_MUST_CHECK sj_status sj_spool_segment_read(const sj_spool_segment *segment, uint64_t offset,
                                               uint8_t *output, size_t size);
 
-/* sj_spool_frame_length tells from its first SJ_FRAME_PREFIX_BYTES how long a frame says it is;
+/* sj_spool_frame_length reads the length of a frame from its first SJ_FRAME_PREFIX_BYTES;
  * 0 when they are not the beginning of a frame. */
 size_t sj_spool_frame_length(const uint8_t prefix[SJ_FRAME_PREFIX_BYTES]);
 

@@ -232,7 +232,8 @@ const sj_command sj_command_check = {
              "       sojourn check --zombies [--baseline FILE] [FILE]",
     .help =
         "Compares self time by function as `sojourn diff` does. Ends with 0 when nothing became\n"
-        "slower, 4 when something did, 5 when it cannot tell: fewer than four sessions a side, or\n"
+        "slower, 4 when something did, 5 when it cannot decide: fewer than four sessions a side, "
+        "or\n"
         "an interval of the whole that reaches the threshold.\n",
     .options = check_options,
     .examples =

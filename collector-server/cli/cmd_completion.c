@@ -20,8 +20,8 @@ static const char bash_end[] =
 static void print_bash_options(const sj_command *command)
 {
     printf("    %s) options='--help", command->name);
-    for (const sj_option *option = sj_option_first(command->options, true); option != NULL;
-         option = sj_option_next(option, true)) {
+    for (const sj_option *option = sj_option_first(command->options, false); option != NULL;
+         option = sj_option_next(option, false)) {
         if (option->name != NULL) {
             printf(" --%s", option->name);
         }

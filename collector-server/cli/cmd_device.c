@@ -444,7 +444,7 @@ const sj_command sj_command_device = {
         "                        and its token ends\n",
     .options = device_options,
     .examples = "Examples:\n"
-                "  sojourn device --collector tls+tcp://lab:7655 invite phone7.invitation\n"
+                "  sojourn device --collector tls+tcp://collector:7655 invite phone7.invitation\n"
                 "  sojourn device --name cold phone7 launch shop\n"
                 "  sojourn device -o function.txt phone7 export last\n"
                 "  sojourn device --app shop tag:site=berlin policy jank\n",

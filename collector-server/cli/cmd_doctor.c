@@ -207,11 +207,11 @@ const sj_command sj_command_doctor = {
         "of another version. For a device: `sojourn-device doctor` there, or\n"
         "`sojourn device NAME doctor` here.\n",
     .options = doctor_table,
-    .examples =
-        "Exit status: 0 when all is well, 1 when something is not.\n"
-        "\n"
-        "Examples:\n"
-        "  sojourn doctor\n"
-        "  sojourn doctor --database /var/lib/sojourn/lab.db --collector tls+tcp://lab:7655\n",
+    .examples = "Exit status: 0 when all is well, 1 when something is not.\n"
+                "\n"
+                "Examples:\n"
+                "  sojourn doctor\n"
+                "  sojourn doctor --database /var/lib/sojourn/lab.db --collector "
+                "tls+tcp://collector:7655\n",
     .run = run_doctor,
 };

@@ -1,4 +1,4 @@
-/* Names of functions in a given width: what tells functions apart goes last. */
+/* Names of functions in a given width: what distinguishes functions is cut last. */
 #ifndef SJ_COLLECTOR_SERVER_CLI_FUNCTION_NAME_H
 #define SJ_COLLECTOR_SERVER_CLI_FUNCTION_NAME_H
 

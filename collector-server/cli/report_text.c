@@ -184,8 +184,8 @@ static const char *const unrecorded_texts[SJ_UNRECORDED_KINDS] = {
     [SJ_UNRECORDED_FILTER] = "behind a filter of system calls",
     [SJ_UNRECORDED_USER] = "of a user who may not reach the recorder"};
 
-/* tell_unrecorded tells which programs were run, and which processes forked, without an agent. */
-static void tell_unrecorded(const sj_recording_summary *summary)
+/* print_unrecorded lists which programs were run, and which processes forked, without an agent. */
+static void print_unrecorded(const sj_recording_summary *summary)
 {
     const char *separator = "  not recorded  ";
     for (int i = 0; i < SJ_UNRECORDED_KINDS; i++) {
@@ -218,7 +218,7 @@ static void tell_calls(const sj_report_text *text, const sj_recording_summary *s
     report_cost(&summary->cost);
     tell_unmatched(summary);
     tell_budget(summary);
-    tell_unrecorded(summary);
+    print_unrecorded(summary);
     tell_losses(text, summary);
 }
 

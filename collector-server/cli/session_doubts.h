@@ -1,5 +1,5 @@
-/* What is to be told of the sums of a stored session: that they could not be made (its blocks are
- * stored), or that its rarest call paths were folded. */
+/* What is to be reported of the sums of a stored session: that they could not be made (its blocks
+ * are stored), or that its rarest call paths were folded. */
 #ifndef SJ_COLLECTOR_SERVER_CLI_SESSION_DOUBTS_H
 #define SJ_COLLECTOR_SERVER_CLI_SESSION_DOUBTS_H
 
@@ -27,7 +27,7 @@ typedef struct sj_session_doubts {
     "the tree gives their calls by caller only; functions, callers and single calls are exact; "   \
     "--exclude and --depth make fewer call paths"
 
-/* sj_session_doubts_read finds out what is to be told of a session; nothing when it cannot. */
+/* sj_session_doubts_read finds out what is to be reported of a session; nothing when it cannot. */
 void sj_session_doubts_read(sqlite3 *database, int64_t session_id, sj_session_doubts *doubts);
 
 /* sj_session_doubts_read_file opens the file for it, which nobody writes any more. */

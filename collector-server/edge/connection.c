@@ -470,7 +470,7 @@ bool sj_connection_serve(sj_edge *edge, sj_connection *connection, uint32_t even
         if (sj_connection_may_read(edge, connection) && !read_turn(edge, connection)) {
             return false;
         }
-        /* What TLS holds no epoll tells of; what a turn left in the socket it does. */
+        /* epoll does not report what TLS holds; it does report what a turn left in the socket. */
     } while (connection->stash_end == 0 && sj_connection_may_read(edge, connection) &&
              sj_line_holds_bytes(&connection->line));
     sj_connection_arm(edge, connection);

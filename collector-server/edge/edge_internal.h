@@ -99,13 +99,13 @@ bool sj_connection_put(sj_edge *edge, sj_connection *connection, sj_slice bytes)
 bool sj_connection_flush(sj_edge *edge, sj_connection *connection);
 bool sj_connection_offer(sj_edge *edge, sj_connection *connection);
 
-/* sj_connection_arm tells epoll what the connection waits for. */
+/* sj_connection_arm has epoll watch for what the connection waits for. */
 void sj_connection_arm(sj_edge *edge, sj_connection *connection);
 
 /* sj_connection_may_read is false while it has too much unanswered, unsent or not taken. */
 bool sj_connection_may_read(const sj_edge *edge, const sj_connection *connection);
 
-/* sj_connection_is_overdue tells whether one of its times is over. */
+/* sj_connection_is_overdue returns whether one of its times is over. */
 bool sj_connection_is_overdue(const sj_edge *edge, sj_connection *connection);
 
 /* sj_strangers_add, sj_strangers_remove keep the lists by age; sj_strangers_hear notes that a
@@ -115,7 +115,7 @@ void sj_strangers_add(sj_edge *edge, sj_connection *connection);
 void sj_strangers_hear(sj_edge *edge, sj_connection *connection);
 void sj_strangers_remove(sj_edge *edge, sj_connection *connection);
 
-/* sj_strangers_are_full tells whether one more needs the place of another;
+/* sj_strangers_are_full returns whether one more needs the place of another;
  * sj_strangers_have_room whether it may have it now; sj_strangers_next_to_go returns the one that
  * goes first: of an address that has more than its share, else of any; and there of the larger
  * crowd (silent or heard), the oldest. NULL: there is none. */

@@ -27,7 +27,7 @@ typedef struct sj_endpoint {
     char path[108]; /* of an ipc:// address, removed at the end; "": none */
 } sj_endpoint;
 
-/* sj_endpoint_is_url tells whether an address is for an endpoint: tcp://, tls+tcp://, ipc:// or
+/* sj_endpoint_is_url returns whether an address is for an endpoint: tcp://, tls+tcp://, ipc:// or
  * abstract://. */
 bool sj_endpoint_is_url(const char *url);
 

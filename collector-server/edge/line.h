@@ -45,7 +45,7 @@ ssize_t sj_line_receive(const sj_line *line, void *bytes, size_t room);
 /* sj_line_send gives how many bytes were taken; 0: none now; -1: the line is over. */
 ssize_t sj_line_send(const sj_line *line, const void *bytes, size_t size);
 
-/* sj_line_holds_bytes: TLS has deciphered more than was asked for; no descriptor tells of it. */
+/* sj_line_holds_bytes: TLS has deciphered more than was asked for; no descriptor reports it. */
 bool sj_line_holds_bytes(const sj_line *line);
 
 /* sj_line_close waits for nobody and says no farewell. */

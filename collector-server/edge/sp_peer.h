@@ -79,7 +79,7 @@ SJ_MUST_CHECK sj_status sj_sp_peer_take(sj_sp_peer *peer, sj_sp_whole *whole);
 /* sj_sp_peer_drop frees what was read of a message and takes it off the account. */
 void sj_sp_peer_drop(sj_sp_peer *peer, sj_byte_account *account);
 
-/* sj_sp_peer_is_within tells whether a message has begun and is not whole. */
+/* sj_sp_peer_is_within returns whether a message has begun and is not whole. */
 bool sj_sp_peer_is_within(const sj_sp_peer *peer);
 
 /* sj_sp_reply_prefix writes what goes in front of the way back and `body_bytes` of an answer;

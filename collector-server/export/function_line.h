@@ -1,4 +1,4 @@
-/* A call as a line of function.txt tells it: name with arguments, result. */
+/* A call as a line of function.txt: name with arguments, result. */
 #ifndef SJ_COLLECTOR_EXPORT_FUNCTION_LINE_H
 #define SJ_COLLECTOR_EXPORT_FUNCTION_LINE_H
 

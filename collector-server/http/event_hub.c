@@ -58,7 +58,7 @@ static uint64_t now_ns(void)
     return (uint64_t)now.tv_sec * UINT64_C(1000000000) + (uint64_t)now.tv_nsec;
 }
 
-/* The event that tells of sessions ({"items": items}); NULL: no memory. */
+/* The event that reports sessions ({"items": items}); NULL: no memory. */
 static char *event_text(json_t *items)
 {
     char *data = json_dumps(items, JSON_COMPACT);

@@ -1,4 +1,4 @@
-/* Tells browsers what changed: one thread looks at the database twice a second and hands each
+/* Reports to browsers what changed: one thread looks at the database twice a second and hands each
  * change to every event stream. Streams are bounded in number and hold no queue of their own: one
  * that is too slow to take each message gets a message to reload. */
 #ifndef SJ_COLLECTOR_SERVER_HTTP_EVENT_HUB_H

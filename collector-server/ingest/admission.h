@@ -15,7 +15,7 @@ typedef struct sj_ingest_gate {
     /* judges what a peer shows; SJ_EPERM refuses it, with SJ_OK it gives a grant, not 0. NULL:
      * nobody has a token. */
     sj_status (*judge)(void *context, const sj_credentials *shown, int64_t *grant, sj_error *error);
-    /* tells whether a grant is still valid; asked for each frame. */
+    /* returns whether a grant is still valid; asked for each frame. */
     bool (*has_grant)(void *context, int64_t grant);
     /* takes over a message (its memory) whose frame is one of the fleet (SJ_FRAME_ENROL to
      * FLEET_LAST) and has it answered over `edge`, which stays until the ingest stops. SJ_EAGAIN:

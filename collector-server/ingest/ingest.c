@@ -1,8 +1,8 @@
 /* Design notes
  *
  * The listeners' threads bring messages, each with its way back, have admission judge them, answer
- * PINGs and refusals at once and put frames into the queue; when that holds `queue_bytes` they are
- * told so, read no more from those who have sent something, and the kernel slows the senders. The
+ * PINGs and refusals at once and put frames into the queue; when that holds `queue_bytes` they
+ * learn it, read no more from those who have sent something, and the kernel slows the senders. The
  * writer takes all that is queued, stores it in one transaction, and sends the replies after
  * COMMIT: under load a commit covers what arrived during the one before. A commit writes whole
  * pages of every index, however few blocks it has: while many senders send (so that none waits for

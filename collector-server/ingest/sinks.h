@@ -24,7 +24,7 @@ SJ_MUST_CHECK sj_status sj_sinks_open(sj_sinks *sinks, const sj_sink_kind *kind,
                                       const sj_sink_options *options, sj_error *error);
 void sj_sinks_close(sj_sinks *sinks);
 
-/* sj_sink_ends_batch tells whether a status of begin, apply or commit refuses the whole batch. */
+/* sj_sink_ends_batch returns whether a status of begin, apply or commit refuses the whole batch. */
 bool sj_sink_ends_batch(sj_status status);
 
 /* A batch, as in sink.h. After a begin that failed no batch is open; after an apply that ends the
@@ -36,7 +36,7 @@ SJ_MUST_CHECK sj_status sj_sinks_apply(const sj_sinks *sinks, const sj_frame_vie
 SJ_MUST_CHECK sj_status sj_sinks_commit(const sj_sinks *sinks, sj_error *error);
 void sj_sinks_rollback(const sj_sinks *sinks);
 
-/* sj_sinks_maintain tells whether any of them has more to do. */
+/* sj_sinks_maintain returns whether any of them has more to do. */
 bool sj_sinks_maintain(const sj_sinks *sinks);
 void sj_sinks_recover(const sj_sinks *sinks);
 

@@ -4,7 +4,7 @@
  * over rows within a block. Rows come by call id. For GROUP BY and ORDER BY function_id the cursor
  * sorts by function itself (function_groups.c): SQLite's own sorter costs about ten times as much.
  * A call that ended in a later block than it began is one row, with the end that its late leave
- * tells; only queries that look at ends pay for finding it. Joins by call id (to parents, callees,
+ * says; only queries that look at ends pay for finding it. Joins by call id (to parents, callees,
  * values) ask for one call at a time: the blocks of the last ones stay decoded. */
 #include "collector-server/query/calls_plan.h"
 #include "collector-server/query/function_groups.h"

@@ -1,6 +1,6 @@
 /* call_tree(session_id) and flame(session_id): the call paths of a session, depth first.
  *
- * Both read the table call_paths. call_tree orders siblings by total time, most first, and tells
+ * Both read the table call_paths. call_tree orders siblings by total time, most first, and shows
  * each path's share of the whole. flame lays paths out for drawing: siblings by function name,
  * `left_ns` is where a path begins on an axis as long as all time recorded. `open_calls` are those
  * that had not ended when their streams did; their time is not known, so `calls` lacks them. Paths

@@ -80,7 +80,7 @@ static sj_status read_number(sqlite3 *database, const char *sql, int64_t *number
     return result == SQLITE_DONE ? SJ_ECORRUPT : sj_database_status(result);
 }
 
-/* Tells whether the file is a store of ours, and of which version; 0: an empty file. Another
+/* Returns whether the file is a store of ours, and of which version; 0: an empty file. Another
  * process may be making it: what says that it is ours comes with all the rest, so it is read last.
  */
 static sj_status identify(sqlite3 *database, const char *path, int64_t *version, sj_error *error)
@@ -252,7 +252,7 @@ static bool lacks_log_files(sqlite3 *database)
 }
 
 /* Recordings are for their owner, whatever the umask: SQLite's own files beside the database take
- * its mode. An error is told by the opening that follows. */
+ * its mode. An error is reported by the opening that follows. */
 static void make_private(const char *path)
 {
     const int file = open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);

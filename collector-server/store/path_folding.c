@@ -2,8 +2,9 @@
  *
  * Design notes. Folding gives all paths new numbers, in memory at once. The rows that name paths
  * follow in the same transaction: the timeline here, because steps of later blocks come with new
- * numbers; call paths and slow calls with the aggregates, which whoever folds writes next. Half of
- * the budget is kept, so that the cost of writing all rows is that of one row for each new path. */
+ * numbers; call paths and slow calls with the aggregates, which the folding function writes next.
+ * Half of the budget is kept, so that the cost of writing all rows is that of one row for each new
+ * path. */
 #include "collector-server/store/store_internal.h"
 
 #include <stdlib.h>

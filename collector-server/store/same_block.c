@@ -3,7 +3,7 @@
  * Recovery cuts blocks anew from the ring of a recorder that died: same events, other borders, and
  * so other bytes, key-frames and dictionaries. What has to agree is each event: its time, its
  * function or that it is a LEAVE, how calls ended, and what was lost where. Depths and values
- * follow from those or are checked by whoever decodes. */
+ * follow from those or are checked by the decoder. */
 #include "collector-server/store/store_internal.h"
 
 #include <string.h>
@@ -73,7 +73,7 @@ static bool has_same_frames(const sj_block *stored, const sj_block *repeat)
     return true;
 }
 
-/* A block without events tells losses, or only that its stream has ended. */
+/* A block without events reports losses, or only that its stream has ended. */
 static bool has_same_gaps(const sj_block *stored, const sj_block *repeat)
 {
     if (repeat->gap_count != 0 && repeat->gap_count != stored->gap_count) {

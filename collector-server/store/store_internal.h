@@ -57,7 +57,7 @@ SJ_MUST_CHECK sj_status sj_store_session(sj_store *store, const uint8_t *id, siz
 /* sj_store_realtime_ns returns CLOCK_REALTIME. */
 int64_t sj_store_realtime_ns(void);
 
-/* sj_store_is_own_device tells whether the frame at hand comes from the device that it names. */
+/* sj_store_is_own_device returns whether the frame at hand comes from the device that it names. */
 bool sj_store_is_own_device(const sj_store *store, const uint8_t *uuid, size_t uuid_bytes);
 
 /* sj_store_forget_sessions drops what memory holds of all sessions, or of guests (aggregates are
@@ -85,8 +85,8 @@ SJ_MUST_CHECK sj_status sj_store_scratch(sj_store *store, size_t size, uint8_t *
  * has is refused. Everything in it ends with the next frame. */
 ProtobufCAllocator sj_store_allocator(sj_store *store);
 
-/* sj_store_compare_block tells whether a block says the same of its events as the stored one that
- * has all of them. SJ_OK: it does; SJ_EEXIST: it does not; else why it cannot be told. Uses both
+/* sj_store_compare_block returns whether a block says the same of its events as the stored one that
+ * has all of them. SJ_OK: it does; SJ_EEXIST: it does not; else why that is unknown. Uses both
  * decoders. */
 SJ_MUST_CHECK sj_status sj_store_compare_block(sj_store *store, int64_t stored_block,
                                                sj_slice bytes, sj_error *error);
@@ -166,7 +166,7 @@ SJ_MUST_CHECK sj_status sj_store_recover_next(sj_store *store, sj_error *error);
 
 /* sj_store_load_stale brings the state of sessions with aggregates put off into memory, as the
  * process that wrote their blocks may be gone. Those that were not there already are guests:
- * whoever writes them may still be there, too, so they must be dropped once their aggregates are
+ * their writer may still be there, too, so they must be dropped once their aggregates are
  * written. */
 SJ_MUST_CHECK sj_status sj_store_load_stale(sj_store *store, sj_error *error);
 
@@ -186,7 +186,7 @@ SJ_MUST_CHECK sj_status sj_store_note_open_calls(sj_store *store, const sj_sessi
                                                  sj_error *error);
 
 /* sj_store_note_timeline adds what a block says, which a call graph has just replayed, to the steps
- * of its stream; sj_store_note_timeline_paths tells the paths that steps begin with, when that was
+ * of its stream; sj_store_note_timeline_paths gives the paths that steps begin with, when that was
  * not known before. Paths are those of `summary` (timeline.c). */
 SJ_MUST_CHECK sj_status sj_store_note_timeline(sj_store *store, const sj_session_state *state,
                                                int64_t stream_id, const sj_block *block,

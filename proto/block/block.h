@@ -54,8 +54,9 @@ typedef enum sj_block_kind {
     /* Frames of a deep stack, stored once and referenced. `first_event` is its number in its stream
      * (from 1, what `stack_reference` names); it has no events; `stack_frames` is the depth of its
      * first frame and `open_depth` that after its last; `stack_reference` is the one below it. The
-     * callee times of its frames stay true, because a block refers to so few of them that one more
-     * frame has been open ever since; their gap flags are those of the referring header's depths.
+     * callee times of its frames remain correct, because a block refers to so few of them that one
+     * more frame has been open ever since; their gap flags are those of the referring header's
+     * depths.
      */
     SJ_BLOCK_DEEP_FRAMES = 2
 } sj_block_kind;

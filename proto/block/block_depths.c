@@ -14,8 +14,8 @@ enum {
 };
 
 /* The depth after eight symbols, and the greatest and least after each of them, relative to the one
- * before all: what is least is told negated, so that it grows, too. Filled up so that one addition
- * makes one entry's depths relative to those after another. */
+ * before all: what is least is stored negated, so that it grows, too. Filled up so that one
+ * addition makes one entry's depths relative to those after another. */
 typedef struct eight_steps {
     _Alignas(16) int16_t end[4];
     int16_t extremes[4];

@@ -103,7 +103,7 @@ static void begin_dictionary(sj_block_encoder *encoder)
         (function_slot){.function = SJ_EVENT_LEAVE, .stamp = encoder->first_stamp};
 }
 
-/* take_slot tells whether a slot is the function's, making it so when it is free. */
+/* take_slot returns whether a slot is the function's, making it so when it is free. */
 static bool take_slot(sj_block_encoder *encoder, function_slot *slot, uint32_t function)
 {
     if (slot->stamp < encoder->first_stamp) {
@@ -155,8 +155,8 @@ static void fill_wide_symbols(sj_block_encoder *encoder, const sj_event *events,
 /* count_calls counts calls and depth by the symbols. SJ_EINVAL: a LEAVE without an open call. */
 static sj_status count_calls(const uint16_t *narrow, const uint32_t *wide, sj_block_header *header)
 {
-    const sj_block told = {.header = *header, .symbols16 = narrow, .symbols32 = wide};
-    const sj_block_depths depths = sj_block_measure_depths(&told);
+    const sj_block described = {.header = *header, .symbols16 = narrow, .symbols32 = wide};
+    const sj_block_depths depths = sj_block_measure_depths(&described);
     const int64_t deeper = depths.end - header->open_depth;
     header->call_count = (uint32_t)((deeper + header->event_count) / 2);
     header->end_depth = (uint32_t)depths.end;

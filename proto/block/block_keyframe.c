@@ -2,7 +2,7 @@
  *
  * Frames are stored field by field, outermost first, each value as the zigzag difference to the one
  * before it (64-bit wrap-around arithmetic; the first to 0, start times to the block's
- * first_ticks). After two equal differences in a row a varint tells how many more follow, so that
+ * first_ticks). After two equal differences in a row a varint says how many more follow, so that
  * a deep recursion at a constant stack distance costs a few bytes however deep it is, and a stack
  * without any pattern pays nothing for it.
  *

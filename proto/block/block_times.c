@@ -120,7 +120,7 @@ EIGHT_TARGET static inline void add_long(__m256i halves[2], unsigned first, uint
     halves[1] = _mm256_add_epi64(halves[1], _mm256_and_si256(gaps, _mm256_loadu_si256(lanes + 1)));
 }
 
-/* The long gaps among eight, a bit each: mostly one or none, which takes no branch to tell. */
+/* The long gaps among eight, a bit each: mostly one or none, which takes no branch to find. */
 EIGHT_TARGET static inline void add_longs(__m256i halves[2], unsigned left, long_gap_reader *reader)
 {
     add_long(halves, (unsigned)__builtin_ctz(left | 1U << EIGHT), reader->gaps[reader->used]);

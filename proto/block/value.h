@@ -36,7 +36,7 @@ enum {
 typedef enum sj_value_note {
     SJ_VALUE_WHOLE = 0,
     SJ_VALUE_CUT = 1,        /* it goes on */
-    SJ_VALUE_UNREADABLE = 2, /* the pointer leads to no memory, or the kernel does not tell */
+    SJ_VALUE_UNREADABLE = 2, /* the pointer leads to no memory, or the kernel does not say */
     SJ_VALUE_NULL = 3        /* the pointer is null */
 } sj_value_note;
 

@@ -101,7 +101,7 @@ SJ_MUST_CHECK sj_status sj_callgraph_apply(sj_callgraph *graph, const sj_block *
 
 /* sj_callgraph_measure checks a block and summarises it as sj_callgraph_apply does, without any
  * call graph of its session: `gauge` is one that serves nothing else and stays small. Only the
- * nodes of `samples` are not told (they are 0). */
+ * nodes of `samples` are not given (they are 0). */
 SJ_MUST_CHECK sj_status sj_callgraph_measure(sj_callgraph *gauge, const sj_block *block,
                                              sj_stack_lookup lookup, void *lookup_context,
                                              sj_block_summary *summary);

@@ -135,7 +135,7 @@ static uint32_t fold_recursion(const sj_path_nodes *paths, uint32_t parent, uint
 }
 
 /* Puts the path at `place`, which was asked for last, where its search begins. All places between
- * are taken, so whoever has to make room for it is still found. */
+ * are taken, so the node that has to make room for it is still found. */
 static void bring_home(sj_path_nodes *paths, uint32_t place, uint32_t parent, uint32_t function)
 {
     sj_path_place *home = &paths->table[sj_path_home(paths, parent, function)];

@@ -2,7 +2,7 @@
  *
  * Most calls of a path are neither shorter nor longer than any before. A node that is dirty and not
  * folded keeps the range of durations that change nothing but its sums and a bin of its histogram:
- * from the least to the greatest so far, as far as these are not slow calls. One comparison tells
+ * from the least to the greatest so far, as far as these are not slow calls. One comparison decides
  * them from all others (sj_path_node_count_quiet). */
 #ifndef SJ_PROTO_CALLGRAPH_PATH_NODES_H
 #define SJ_PROTO_CALLGRAPH_PATH_NODES_H
@@ -67,7 +67,7 @@ static inline uint32_t sj_path_nodes_child(sj_path_nodes *paths, uint32_t parent
     return home->key == key ? home->node : sj_path_nodes_find_or_add(paths, parent, function);
 }
 
-/* sj_path_nodes_failure tells why there is no node: SJ_ELIMIT (as many as there may be) or
+/* sj_path_nodes_failure returns why there is no node: SJ_ELIMIT (as many as there may be) or
  * SJ_ENOMEM. */
 static inline sj_status sj_path_nodes_failure(const sj_path_nodes *paths)
 {

@@ -6,7 +6,7 @@
  * the hash table (path_nodes.h), the function's part of the hash reckoned once a block. Most calls
  * call nothing: their LEAVE is the next event, so they are counted at their ENTER and need no
  * frame. And most durations change nothing but sums and a bin, which one comparison with the quiet
- * range of the node tells. Whatever is rare (calls of the key-frame, calls flagged by gaps or
+ * range of the node decides. Whatever is rare (calls of the key-frame, calls flagged by gaps or
  * entered with flags) lies at or below a watermark of the stack, so that the loop over ordinary
  * events tests for it once per LEAVE of a call with callees; endings other than a return and
  * samples lie at events known beforehand. */

@@ -14,7 +14,7 @@ export const connected = signal(false);
 export const helpOpen = signal(false);
 export const theme = signal<Theme>(readTheme());
 
-// changeOf counts the changes of each session that the server told of, so that pages can reload.
+// changeOf counts the changes of each session that the server reported, so that pages can reload.
 export const changeOf = signal<Record<string, number>>({});
 
 // resyncs counts how often events may have been missed: whatever is shown loads again.

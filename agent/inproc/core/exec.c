@@ -85,7 +85,7 @@ static bool fill_room(exec_room *room, char *const *environment, size_t *entry_c
     return true;
 }
 
-/* add_companion tells the next program's agent whom it will meet; false when it does not fit. */
+/* add_companion names the companion to the next program's agent; false when it does not fit. */
 static bool add_companion(exec_room *room, size_t count, const char *const *entries)
 {
     const size_t most = sizeof(room->entries) / sizeof(room->entries[0]) - 1;

@@ -235,7 +235,7 @@ static sj_status write_plan(const sj_link_plan *plan, plan_manner manner, const 
     return SJ_OK;
 }
 
-/* Of generated code the recorder is told of functions by their ids. */
+/* Functions of generated code are reported to the recorder by their ids. */
 static void name_failures(const void *bytes, sj_hooks_report *report, uint32_t count)
 {
     const sj_plan_function *functions = sj_plan_functions(bytes);

@@ -1,4 +1,4 @@
-/* The JVMTI agent: what the JVM calls when it loads us. Whatever fails, it is told that all is
+/* The JVMTI agent: what the JVM calls when it loads us. Whatever fails, it hears that all is
  * well: it would end the program otherwise. */
 #include "agent/inproc/jvm/internal.h"
 #include "agent/inproc/jvm/leaf.h"

@@ -1,6 +1,6 @@
 /* Design notes
  *
- * The runtime tells what lies at an address, not what there is. Its code lies in mappings that are
+ * The runtime says what lies at an address, not what there is. Its code lies in mappings that are
  * writable and executable, of which each address that code may begin at is asked about. Such a
  * mapping can vanish at any time, so it is read by system calls only. Methods of other domains and
  * dynamic ones are left out: their code can be freed, and its bytes be another method's when hooks
@@ -79,7 +79,7 @@ static uint64_t skip_zeros(uint64_t at, uint64_t end)
     return end;
 }
 
-/* Only what no callback tells of; dynamic methods have no token. */
+/* Only what no callback reports; dynamic methods have no token. */
 static void add_method(found_methods *found, void *method, uint64_t start, uint32_t bytes)
 {
     uint32_t descriptors = 0;

@@ -13,7 +13,7 @@ enum {
     IMAGES_MAX = 4096,
     TOKEN_TABLE = 0x06, /* of method definitions */
     TOKEN_BITS = 24,
-    NAMED_MAX = 20000, /* methods that no file tells of: a module of the session each */
+    NAMED_MAX = 20000, /* methods that no file lists: a module of the session each */
     NAME_BYTES = 1024,
     ID_BYTES = 16
 };

@@ -7,7 +7,7 @@
 
 #include <stdatomic.h>
 
-/* What the runtime calls, in the order in which it is told of them: the filter last, so that what
+/* What the runtime calls, in the order in which they are registered: the filter last, so that what
  * it chooses has somewhere to call. */
 enum {
     SJ_MONO_ENTER,

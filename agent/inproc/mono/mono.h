@@ -2,8 +2,8 @@
  *
  * When Mono compiles a method it asks whether the method is wanted; a wanted one gets calls of ours
  * at its entry and its exits, and is never inlined; any other is compiled as ever and costs
- * nothing. Return addresses stay true. Methods that were compiled before, or ahead of time, make no
- * calls of ours. Found by symbol, so both `mono` and programs that embed the runtime are.
+ * nothing. Return addresses are not changed. Methods that were compiled before, or ahead of time,
+ * make no calls of ours. Found by symbol, so both `mono` and programs that embed the runtime are.
  *
  * Which functions methods are is decided by container: an assembly is asked about once. A method
  * of an assembly without a file, or of none, is named by itself. */
@@ -24,7 +24,7 @@ typedef struct sj_mono_assembly {
     uint32_t value_count;    /* of methods that record values */
     uint8_t *wanted;    /* a bit each, in sj_mono_assembly_bytes mapped for it, which become the
                            receiver's; at their end the sj_link_method_values */
-    bool is_unreadable; /* no file tells its methods: each is named by itself */
+    bool is_unreadable; /* no file lists its methods: each is named by itself */
 } sj_mono_assembly;
 
 /* sj_mono_assembly_bytes is the size of the memory that `wanted` leads to. */
@@ -38,7 +38,7 @@ typedef struct sj_mono_registrar {
     /* False: nobody could be asked; ask again next time. */
     bool (*add_assembly)(const char *path, const uint8_t *id, uint32_t id_bytes, bool is_main,
                          sj_mono_assembly *assembly);
-    /* A method that no file tells of; 0: it is left alone. False as above. */
+    /* A method that no file lists; 0: it is not recorded. False as above. */
     bool (*add_method)(const char *container, const char *name, uint32_t *function);
     /* Plans code of functions, which `file`, a memory file, holds as an sj_link_code does; low and
      * high are the bounds of all. marks[i] is set to 1 where hooks of function i are prepared. */

@@ -3,8 +3,8 @@
  * Hot path: enter and leave, called by compiled code with the MonoMethod*. The clock is read, the
  * method's function looked up in one probe of a table, a record reserved and written with two
  * stores. Mono may stop the world at any instruction of it; nothing here waits for Mono.
- * An exit by exception is told of methods that Mono never asked us about when they were compiled
- * (ahead of time, or before we came), too: only those count that were entered. */
+ * An exit by exception is reported of methods that Mono never asked us about when they were
+ * compiled (ahead of time, or before we came), too: only those count that were entered. */
 #include "agent/inproc/mono/internal.h"
 
 #include "agent/inproc/hooks/lasting.h"
@@ -40,7 +40,7 @@ static inline void write_record(uint32_t function, sj_record_kind kind, uint64_t
         address = sj_recorder_slow(tag);
     }
     *(volatile uint64_t *)address = (ticks & TICKS48_MASK) | stack << 48;
-    /* The tag, in the upper half, tells the consumer that the record is whole. */
+    /* The tag, in the upper half, shows the consumer that the record is whole. */
     atomic_store_explicit((_Atomic uint64_t *)(address + 8), (uint64_t)tag << 32,
                           memory_order_release);
 }

@@ -163,7 +163,7 @@ static void record_one(uint32_t function, uint8_t descriptor, void *type, const 
     }
     if (kind == SJ_VALUE_STRING || is_real != sj_value_is_real(kind) ||
         (is_real && (element == TYPE_R4) != (kind == SJ_VALUE_FLOAT))) {
-        return; /* the rule names another type: what it would tell is not there */
+        return; /* the rule names another type: there is no such value */
     }
     memcpy(&raw, place, size_of(element));
     sj_recorder_value(function, descriptor, sj_value_narrow(kind, widen(element, raw)));

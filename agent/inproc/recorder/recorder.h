@@ -75,8 +75,8 @@ bool sj_recorder_is_armed(void);
  * seccomp filter may kill the process for one. Any thread. */
 bool sj_recorder_may_call(void);
 
-/* sj_recorder_begin_calls is sj_recorder_may_call for whoever then makes calls, and, if true, says
- * by sj_recorder_end_calls that they are made. Any thread, also in handlers. */
+/* sj_recorder_begin_calls is sj_recorder_may_call for a caller that then makes calls, and, if true,
+ * says by sj_recorder_end_calls that they are made. Any thread, also in handlers. */
 bool sj_recorder_begin_calls(void);
 void sj_recorder_end_calls(void);
 

@@ -1,7 +1,7 @@
 /* Design notes
  *
  * Whether a thread runs a signal handler is read off its stack: the kernel leaves there, as the
- * handler's return address, the restorer that sigaction was given, and tells the restorers when
+ * handler's return address, the restorer that sigaction was given, and gives the restorers when
  * asked for the actions; behind it lies the frame that the kernel made. Where no restorers are in
  * use, a word that the kernel writes into every such frame takes their place. The remains of an
  * earlier frame make the thread drop instead of wait, which is the safe side; so does a stack that

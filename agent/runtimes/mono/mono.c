@@ -44,7 +44,7 @@ static const char *const files[] = {"mono-sgen", "mono-boehm", "libmonosgen-", "
 static const char *const launchers[] = {"mono", "mono-sgen", "mono-boehm", NULL};
 static const char *const endings[] = {".dll", ".exe", NULL};
 
-/* Methods come at run time: no ELF file tells of them. */
+/* Methods come at run time: no ELF file describes them. */
 const sj_runtime sj_runtime_mono = {
     .name = "mono",
     .prefix = "mono",

@@ -52,7 +52,7 @@ typedef struct thread_context {
     vector_state *vector;
 } thread_context;
 
-/* The kernel's struct _fpx_sw_bytes: tells rt_sigreturn what the vector state holds. */
+/* The kernel's struct _fpx_sw_bytes: says to rt_sigreturn what the vector state holds. */
 typedef struct software_bytes {
     uint32_t magic;
     uint32_t extended_size;
@@ -252,7 +252,7 @@ static sj_status await_stop(sj_tracee *target, size_t *thread, const sj_inferior
 }
 
 /* await_return lets the thread run until it is back where it was. `*is_to_stop`: the process was
- * told to stop meanwhile, by the one signal that cannot be held back. */
+ * stopped meanwhile, by the one signal that cannot be held back. */
 static sj_status await_return(sj_tracee *target, size_t thread, const sj_inferior_call *call,
                               uint64_t frame, thread_context *before, int timeout_ms,
                               bool *is_to_stop)

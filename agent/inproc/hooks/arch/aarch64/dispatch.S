@@ -174,7 +174,7 @@ sj_arch_jump_entry:
 /* The thunk begins a block of 64 bytes, so that its unwind information finds the block, and in it
  * the distance to the table, from the value that x30 has on return: the thunk's own address, which
  * a callee may have left signed where it kept it. Before the return address is restored:
- *   CFA = sp - 8: not sp, which is the CFA of the frame below, and the unwinder of libgcc tells
+ *   CFA = sp - 8: not sp, which is the CFA of the frame below, and the unwinder of libgcc distinguishes
  *         frames apart by their CFA;
  *   sp of the caller = CFA + 8;
  *   the return address lies at regions[sp >> 30] + (sp & 0x3fffffff) * 2. */

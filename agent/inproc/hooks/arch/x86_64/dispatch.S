@@ -144,7 +144,7 @@ sj_arch_jump_entry:
  * the distance to the table, from any program counter inside. Before the return address is
  * restored:
  *   CFA = %rsp - 8, the address of the slot: not %rsp, which is the CFA of the frame below, and the
- *         unwinder of libgcc tells frames apart by their CFA;
+ *         unwinder of libgcc distinguishes frames by their CFA;
  *   %rsp of the caller = CFA + 8;
  *   the return address lies at regions[CFA >> 30] + (CFA & 0x3fffffff) * 2. */
     .p2align 6

@@ -70,7 +70,7 @@ static inline uint64_t sj_arch_thread_pointer(void)
     return pointer;
 }
 
-/* sj_arch_is_signal_frame tells whether the word at `at` belongs to a frame that the kernel made:
+/* sj_arch_is_signal_frame returns whether the word at `at` belongs to a frame that the kernel made:
  * before it lie the stack pointer that was interrupted, which is further out, an instruction's
  * address, and the state of a 64-bit program. `words` is a copy of the stack around `at`. */
 enum { SJ_ARCH_SIGNAL_WORDS_BEFORE = 4, SJ_ARCH_SIGNAL_WORDS_BEHIND = 0 };

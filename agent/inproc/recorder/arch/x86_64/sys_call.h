@@ -52,7 +52,7 @@ static inline uint64_t sj_arch_thread_pointer(void)
     return pointer;
 }
 
-/* sj_arch_is_signal_frame tells whether a handler's return address belongs to a frame that the
+/* sj_arch_is_signal_frame returns whether a handler's return address belongs to a frame that the
  * kernel made: behind it lies a ucontext without successor and with the user code segment. `words`
  * is a copy of the stack around that address, `at`. */
 enum { SJ_ARCH_SIGNAL_WORDS_BEFORE = 0, SJ_ARCH_SIGNAL_WORDS_BEHIND = 25 };
