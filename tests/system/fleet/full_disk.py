@@ -136,16 +136,16 @@ def test_each_stage(sojourn, sample):
                 server.stop()
                 check(server.process.returncode == 0, f"ended with {server.process.returncode}")
                 server = Server(sojourn, database, url, 0)
-                wait_until(lambda s=server: s.process.poll() is not None or
-                           "collecting into" in s.said(), server.said)
+                wait_for(server.said, lambda s=server: s.process.poll() is not None or
+                         "collecting into" in s.said())
                 if server.process.poll() is not None:
                     check("disk" in server.said(), f"why it does not start: {server.said()}")
             os.unlink(filler)
             if server.process.poll() is not None:
                 server = Server(sojourn, database, url, 0)
                 server.wait_for("collecting into")
-            wait_until(lambda n=number: flushed(sojourn, database, n + 1),
-                       lambda n=number: f"{stored(database)} sessions, not {n + 1}: {server.said()}")
+            wait_for(lambda n=number: f"{stored(database)} sessions, not {n + 1}: {server.said()}",
+                     lambda n=number: flushed(sojourn, database, n + 1))
         server.stop()
         check(server.process.returncode == 0, f"ended with {server.process.returncode}")
         arrived(sojourn, database, 5)
