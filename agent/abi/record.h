@@ -2,8 +2,9 @@
  *
  *   bytes  0..5   ticks: low 48 bits of the raw clock (rdtsc, cntvct_el0)
  *   bytes  6..11  stack: low 48 bits of the stack pointer, which at entry and at exit of the same
- *                 activation is the same address (that of the return address on x86-64);
- *                 of a managed call an sj_managed_stack instead
+ *                 activation is the same address (that of the return address on x86-64); of an exit
+ *                 by a tail call, plus SJ_STACK_TAIL_CALL; of a managed call an sj_managed_stack
+ *                 instead
  *   bytes 12..15  kind (top 2 bits) and function id (low 30 bits, never 0); written last
  *
  * A stub stores them as four plain stores (4 + 2 + 8 + 4 bytes, the last overlapping the third),
@@ -39,6 +40,11 @@ typedef enum sj_managed_stack {
     SJ_MANAGED_CALL = 0,  /* an entry, or an exit by return */
     SJ_MANAGED_THROWN = 1 /* an exit by an exception that the call did not catch */
 } sj_managed_stack;
+
+/* In the stack of an exit: the call ended by a jump to the start of a function that was hooked at
+ * that moment (a tail call), whose entry is the next thing to happen on this stack. Only what knows
+ * the function jumped to sets it. It is 0 in an address. */
+enum { SJ_STACK_TAIL_CALL = 1 };
 
 /* What an SJ_RECORD_VALUE holds. Of a text, the first record holds its length and, from bit 8 on,
  * its sj_value_note; its bytes follow, eight a record. */
@@ -105,6 +111,19 @@ static inline uint64_t sj_record_stack(const sj_record *record)
 static inline bool sj_record_is_managed(uint64_t stack)
 {
     return stack <= SJ_MANAGED_THROWN;
+}
+
+/* sj_record_is_tail_call: an exit with this stack was a tail call. */
+static inline bool sj_record_is_tail_call(uint64_t stack)
+{
+    return !sj_record_is_managed(stack) && (stack & SJ_STACK_TAIL_CALL) != 0;
+}
+
+/* sj_record_frame is the stack of an entry or an exit without the mark of a tail call. */
+static inline uint64_t sj_record_frame(const sj_record *record)
+{
+    const uint64_t stack = sj_record_stack(record);
+    return sj_record_is_managed(stack) ? stack : stack & ~(uint64_t)SJ_STACK_TAIL_CALL;
 }
 
 static inline uint64_t sj_record_value(const sj_record *record)

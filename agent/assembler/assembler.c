@@ -26,6 +26,7 @@ typedef struct timed_record {
     uint64_t ticks;
     uint64_t stack;
     uint32_t tag;
+    bool jumps; /* an exit by a tail call */
 } timed_record;
 
 struct sj_assembler {
@@ -382,13 +383,13 @@ static sj_status take_exit(sj_assembler *assembler, const timed_record *record)
     sj_call_stack *stream = assembler->current;
     const uint64_t returned = assembler->context.counters.returned;
     SJ_TRY(make_value_room(assembler));
-    SJ_TRY(sj_record_is_managed(record->stack)
-               ? sj_managed_leave(stream, function, record->stack, record->ticks)
-               : sj_call_stack_leave(stream, function, record->stack, record->ticks));
-    /* The frame of the call that has returned is still there, above the top. */
+    SJ_TRY(
+        sj_record_is_managed(record->stack)
+            ? sj_managed_leave(stream, function, record->stack, record->ticks)
+            : sj_call_stack_leave(stream, function, record->stack, record->ticks, record->jumps));
     return assembler->values.count == 0 || assembler->context.counters.returned == returned
                ? SJ_OK
-               : keep_values(assembler, record, stream->frames[stream->depth].call_index);
+               : keep_values(assembler, record, stream->returned_call);
 }
 
 /* Takes one record, in its final place. */
@@ -476,6 +477,11 @@ sj_status sj_assembler_feed(sj_assembler *assembler, const sj_record *records, s
         timed_record record = {.ticks = extend_ticks(sj_record_ticks48(&records[i]), now_ticks),
                                .stack = sj_record_stack(&records[i]),
                                .tag = sj_record_tag(&records[i])};
+        if (record.tag >> SJ_RECORD_FUNCTION_BITS == SJ_RECORD_LEAVE &&
+            sj_record_is_tail_call(record.stack)) {
+            record.stack -= SJ_STACK_TAIL_CALL;
+            record.jumps = true;
+        }
         assembler->context.counters.records++;
         SJ_TRY(take_record(assembler, &record));
     }
@@ -493,7 +499,8 @@ static bool stack_has_open(const sj_call_stack *stream, bool (*is_one)(void *, u
                            void *context)
 {
     for (uint32_t i = 0; i < stream->depth; i++) {
-        if (is_one(context, stream->frames[i].function)) {
+        const sj_stack_frame *frame = &stream->frames[i];
+        if (frame->left_ticks == 0 && is_one(context, frame->function)) {
             return true;
         }
     }
@@ -580,6 +587,7 @@ static sj_status end_stream(sj_assembler *assembler, sj_call_stack *stream, bool
                             unsigned flags)
 {
     SJ_TRY(catch_up(assembler, stream));
+    SJ_TRY(sj_call_stack_land(stream));
     if (left) {
         SJ_TRY(sj_call_stack_skip(stream, UINT64_MAX, true, assembler->last_ticks));
     }

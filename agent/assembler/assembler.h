@@ -9,6 +9,8 @@
  *   ENTER at S: open calls with stack <= S have ended (unwound); the new call opens.
  *   LEAVE f at S: open calls with stack < S have ended (unwound); the innermost remaining must be f
  *   with stack == S and returns; otherwise the exit is an orphan (counted).
+ *   A LEAVE by a tail call leaves its call open if the next thing on its stack is an ENTER at S,
+ *   which is then nested in it; it ends with that one: tail_calls.h.
  *   A call that a gap may have ended (call_trust.h) ends as truncated instead of unwound.
  *   A managed record (record.h) belongs to the thread's own stack and is matched by order:
  *   managed_calls.h.
@@ -97,9 +99,9 @@ SJ_MUST_CHECK sj_status sj_assembler_end(sj_assembler *assembler, uint64_t now_t
                                          unsigned flags);
 
 /* Nothing vanishes. After flush or end these hold exactly:
- *   records = calls - preopened + returned + thrown + orphan_exits + notes + value_records +
- *             bad_records
- *   events + refused_events = calls + returned + unwound + truncated
+ *   records = calls - preopened + returned + jumped + thrown + orphan_exits + notes +
+ *             value_records + bad_records
+ *   events + refused_events = calls + returned + landed + unwound + truncated
  *   events = sum of event_count over the CALLS blocks that the sink took
  * and in each stream, blocks taken in order: first_event + event_count + lost_events is the next
  * first_event; first_call + call_count + lost_calls the next first_call. */
@@ -108,6 +110,8 @@ typedef struct sj_assembler_counters {
     uint64_t calls;     /* entries seen */
     uint64_t preopened; /* among `calls`: open before recording, so without a record */
     uint64_t returned;  /* exits that ended their call */
+    uint64_t jumped;    /* exits by a tail call */
+    uint64_t landed;    /* calls with such an exit that have ended, in whatever way */
     uint64_t unwound;   /* calls ended by a throw or a longjmp */
     uint64_t thrown;    /* exits that say so: of managed calls that an exception left */
     uint64_t truncated; /* the same, after a gap */

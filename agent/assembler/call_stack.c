@@ -6,6 +6,8 @@
  * frame below that one. A block that the sink refuses becomes a gap at the start of the next. */
 #include "agent/assembler/call_stack.h"
 
+#include "agent/assembler/tail_calls.h"
+
 #include <stdlib.h>
 
 enum {
@@ -37,6 +39,7 @@ static void set_key_flags(sj_call_stack *stream, sj_stack_frame *frames, uint32_
                           uint32_t count)
 {
     for (uint32_t i = 0; i < count; i++) {
+        frames[i].flags &= ~SJ_TAIL_HEAD;
         frames[i].flags |= sj_call_trust_flags(&stream->trust, first + i);
     }
 }
@@ -219,6 +222,9 @@ static sj_status add_gap(sj_call_stack *stream, const sj_gap *gap)
 
 sj_status sj_call_stack_gap(sj_call_stack *stream, const sj_gap *gap)
 {
+    if (gap->reason != SJ_GAP_WAITED) {
+        SJ_TRY(sj_call_stack_land(stream));
+    }
     if (stream->gap_count >= MAX_GAPS && stream->event_count > 0) {
         SJ_TRY(sj_call_stack_cut(stream, gap->start_ticks, 0));
     }
@@ -331,44 +337,105 @@ sj_status sj_call_stack_grow(sj_call_stack *stream)
     return SJ_OK;
 }
 
-/* Ends the innermost call by other than a return. */
-static sj_status end_as(sj_call_stack *stream, uint64_t ticks, sj_ending ending)
+/* Ends the innermost call. */
+static sj_status end_innermost(sj_call_stack *stream, uint64_t ticks, sj_ending ending)
 {
     if (sj_call_stack_full(stream)) {
         SJ_TRY(sj_call_stack_grow(stream));
     }
-    SJ_TRY(reserve((void **)&stream->endings, &stream->ending_capacity, stream->ending_count + 1,
-                   sizeof(*stream->endings)));
-    stream->endings[stream->ending_count++] =
-        (sj_block_ending){.event = stream->event_count, .ending = ending};
+    if (ending != SJ_ENDING_RETURNED) {
+        SJ_TRY(reserve((void **)&stream->endings, &stream->ending_capacity,
+                       stream->ending_count + 1, sizeof(*stream->endings)));
+        stream->endings[stream->ending_count++] =
+            (sj_block_ending){.event = stream->event_count, .ending = ending};
+    }
     sj_call_stack_pop(stream, ticks, ending);
     return SJ_OK;
+}
+
+/* Ends the innermost call, which has jumped: its exit was counted then. */
+static sj_status end_jumped(sj_call_stack *stream, uint64_t ticks, sj_ending ending)
+{
+    SJ_TRY(end_innermost(stream, ticks, ending));
+    stream->thrown_count += ending != SJ_ENDING_RETURNED;
+    stream->context->counters.landed++;
+    return SJ_OK;
+}
+
+sj_status sj_call_stack_end_chain(sj_call_stack *stream, uint64_t ticks, sj_ending ending)
+{
+    while (sj_call_stack_has_jumped(stream)) {
+        SJ_TRY(end_jumped(stream, ticks, ending));
+    }
+    return SJ_OK;
+}
+
+sj_status sj_call_stack_land(sj_call_stack *stream)
+{
+    if (!sj_call_stack_has_jumped(stream)) {
+        return SJ_OK;
+    }
+    const uint64_t left = stream->frames[stream->depth - 1].left_ticks;
+    return sj_call_stack_end_chain(stream, left > stream->last_ticks ? left : stream->last_ticks,
+                                   SJ_ENDING_RETURNED);
+}
+
+/* Enters what the innermost call has jumped to. The calls that are folded away end right in front
+ * of the ENTER, in its block. */
+static sj_status enter_jumped_to(sj_call_stack *stream, uint32_t function, uint64_t stack,
+                                 uint64_t ticks)
+{
+    const uint32_t kept = sj_tail_chain_keep(stream->frames, stream->depth, function);
+    const uint32_t ended = stream->depth - kept;
+    if (stream->event_count + ended + 1 > stream->context->block_events) {
+        SJ_TRY(sj_call_stack_cut(stream, stream->last_ticks, 0));
+    }
+    while (stream->depth > kept) {
+        SJ_TRY(end_jumped(stream, ticks, SJ_ENDING_RETURNED));
+    }
+    if (ended == 0) {
+        stream->frames[stream->depth - 1].left_ticks = ticks > 0 ? ticks : 1;
+    }
+    const uint32_t tail_call = stream->event_count >= ended ? 1 + ended : 0;
+    return sj_call_stack_push(stream, function, stack, ticks, tail_call);
+}
+
+sj_status sj_call_stack_enter_odd(sj_call_stack *stream, uint32_t function, uint64_t stack,
+                                  uint64_t ticks)
+{
+    if (sj_call_stack_has_jumped(stream) && stream->frames[stream->depth - 1].stack == stack) {
+        return enter_jumped_to(stream, function, stack, ticks);
+    }
+    SJ_TRY(sj_call_stack_land(stream));
+    SJ_TRY(sj_call_stack_skip(stream, stack, true, ticks));
+    return sj_call_stack_push(stream, function, stack, ticks, 0);
 }
 
 sj_status sj_call_stack_end_unseen(sj_call_stack *stream, uint64_t ticks)
 {
     if (stream->depth <= stream->trust.uncertain_depth) {
         /* The last time that is known is no earlier than the end of the gap. */
-        SJ_TRY(end_as(stream, stream->last_ticks, SJ_ENDING_TRUNCATED));
+        SJ_TRY(end_innermost(stream, stream->last_ticks, SJ_ENDING_TRUNCATED));
         stream->context->counters.truncated++;
-        return SJ_OK;
+        return sj_call_stack_end_chain(stream, stream->last_ticks, SJ_ENDING_TRUNCATED);
     }
-    SJ_TRY(end_as(stream, ticks, SJ_ENDING_UNWOUND));
+    SJ_TRY(end_innermost(stream, ticks, SJ_ENDING_UNWOUND));
     stream->context->counters.unwound++;
-    return SJ_OK;
+    return sj_call_stack_end_chain(stream, ticks, SJ_ENDING_UNWOUND);
 }
 
 sj_status sj_call_stack_throw(sj_call_stack *stream, uint64_t ticks)
 {
-    SJ_TRY(end_as(stream, ticks, SJ_ENDING_UNWOUND));
+    SJ_TRY(end_innermost(stream, ticks, SJ_ENDING_UNWOUND));
     stream->thrown_count++;
     stream->context->counters.unwound++;
     stream->context->counters.thrown++;
-    return SJ_OK;
+    return sj_call_stack_end_chain(stream, ticks, SJ_ENDING_UNWOUND);
 }
 
 sj_status sj_call_stack_skip(sj_call_stack *stream, uint64_t stack, bool inclusive, uint64_t ticks)
 {
+    SJ_TRY(sj_call_stack_land(stream));
     while (stream->depth > 0) {
         const uint64_t innermost = stream->frames[stream->depth - 1].stack;
         if (innermost > stack || (innermost == stack && !inclusive)) {
@@ -380,7 +447,7 @@ sj_status sj_call_stack_skip(sj_call_stack *stream, uint64_t stack, bool inclusi
 }
 
 sj_status sj_call_stack_orphan(sj_call_stack *stream, uint32_t function, uint64_t stack,
-                               uint64_t ticks)
+                               uint64_t ticks, bool jumps)
 {
     if (stream->depth > 0 && stream->depth <= stream->trust.uncertain_depth &&
         stream->frames[stream->depth - 1].stack == stack) {
@@ -388,7 +455,7 @@ sj_status sj_call_stack_orphan(sj_call_stack *stream, uint32_t function, uint64_
         SJ_TRY(sj_call_stack_end_unseen(stream, ticks));
         if (stream->depth > 0 && stream->frames[stream->depth - 1].stack == stack &&
             stream->frames[stream->depth - 1].function == function) {
-            return sj_call_stack_leave(stream, function, stack, ticks);
+            return sj_call_stack_leave(stream, function, stack, ticks, jumps);
         }
     }
     stream->context->counters.orphan_exits++;

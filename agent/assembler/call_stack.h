@@ -51,6 +51,7 @@ typedef struct sj_call_stack {
 
     uint64_t next_event; /* numbers */
     uint64_t next_call;
+    uint64_t returned_call; /* that of the last exit that ended one */
 
     /* the block being filled */
     sj_block_header header;
@@ -106,7 +107,25 @@ SJ_MUST_CHECK sj_status sj_call_stack_skip(sj_call_stack *stream, uint64_t stack
 SJ_MUST_CHECK sj_status sj_call_stack_end_unseen(sj_call_stack *stream, uint64_t ticks);
 SJ_MUST_CHECK sj_status sj_call_stack_throw(sj_call_stack *stream, uint64_t ticks);
 SJ_MUST_CHECK sj_status sj_call_stack_orphan(sj_call_stack *stream, uint32_t function,
-                                             uint64_t stack, uint64_t ticks);
+                                             uint64_t stack, uint64_t ticks, bool jumps);
+
+/* The innermost call has jumped, and what it jumped to has not been entered (yet). */
+static inline bool sj_call_stack_has_jumped(const sj_call_stack *stream)
+{
+    return stream->depth > 0 && stream->frames[stream->depth - 1].left_ticks != 0;
+}
+
+/* sj_call_stack_land ends such a call, as what it jumped to is not known: it ended when it jumped.
+ * Does nothing when there is none. */
+SJ_MUST_CHECK sj_status sj_call_stack_land(sj_call_stack *stream);
+
+/* sj_call_stack_end_chain ends what is left of a chain whose innermost call has ended. */
+SJ_MUST_CHECK sj_status sj_call_stack_end_chain(sj_call_stack *stream, uint64_t ticks,
+                                                sj_ending ending);
+
+/* sj_call_stack_enter_odd is sj_call_stack_enter where calls have ended before or jump there. */
+SJ_MUST_CHECK sj_status sj_call_stack_enter_odd(sj_call_stack *stream, uint32_t function,
+                                                uint64_t stack, uint64_t ticks);
 
 /* Bounds of a run of records: those of the stack that the stream is of, and a time that none of the
  * records is later than. */
@@ -136,14 +155,16 @@ static inline bool sj_call_stack_full(const sj_call_stack *stream)
     return stream->event_count == stream->event_capacity || stream->depth == stream->frame_capacity;
 }
 
-/* sj_call_stack_push opens a call. */
+/* sj_call_stack_push opens a call; `tail_call`: see sj_event. */
 SJ_MUST_CHECK static inline sj_status sj_call_stack_push(sj_call_stack *stream, uint32_t function,
-                                                         uint64_t stack, uint64_t ticks)
+                                                         uint64_t stack, uint64_t ticks,
+                                                         uint32_t tail_call)
 {
     if (sj_call_stack_full(stream)) {
         SJ_TRY(sj_call_stack_grow(stream));
     }
-    stream->events[stream->event_count++] = (sj_event){.ticks = ticks, .function = function};
+    stream->events[stream->event_count++] =
+        (sj_event){.ticks = ticks, .function = function, .tail_call = tail_call};
     stream->frames[stream->depth++] =
         (sj_stack_frame){.call_index = stream->next_call++,
                          .start_ticks = ticks,
@@ -154,14 +175,15 @@ SJ_MUST_CHECK static inline sj_status sj_call_stack_push(sj_call_stack *stream, 
     return SJ_OK;
 }
 
-/* sj_call_stack_enter: calls at or below `stack` have ended; a new one opens. */
+/* sj_call_stack_enter: calls at or below `stack` have ended, but for one at `stack` that has jumped
+ * here; a new one opens. */
 SJ_MUST_CHECK static inline sj_status sj_call_stack_enter(sj_call_stack *stream, uint32_t function,
                                                           uint64_t stack, uint64_t ticks)
 {
-    if (stream->depth > 0 && stream->frames[stream->depth - 1].stack <= stack) {
-        SJ_TRY(sj_call_stack_skip(stream, stack, true, ticks));
-    }
-    return sj_call_stack_push(stream, function, stack, ticks);
+    return stream->depth > 0 && (stream->frames[stream->depth - 1].stack <= stack ||
+                                 sj_call_stack_has_jumped(stream))
+               ? sj_call_stack_enter_odd(stream, function, stack, ticks)
+               : sj_call_stack_push(stream, function, stack, ticks, 0);
 }
 
 /* Ends the innermost call by its LEAVE; the block has room for one more event. */
@@ -180,24 +202,34 @@ static inline void sj_call_stack_pop(sj_call_stack *stream, uint64_t ticks, sj_e
     sj_call_trust_leave(&stream->trust, depth, frame->function, ending);
 }
 
-/* sj_call_stack_leave: calls below `stack` have ended; the innermost left returns when it is this
- * one, else the exit is an orphan. */
+/* sj_call_stack_leave: calls below `stack` have ended; the innermost left returns, or `jumps`, when
+ * it is this one, else the exit is an orphan. */
 SJ_MUST_CHECK static inline sj_status sj_call_stack_leave(sj_call_stack *stream, uint32_t function,
-                                                          uint64_t stack, uint64_t ticks)
+                                                          uint64_t stack, uint64_t ticks,
+                                                          bool jumps)
 {
+    SJ_TRY(sj_call_stack_land(stream));
     if (stream->depth > 0 && stream->frames[stream->depth - 1].stack < stack) {
         SJ_TRY(sj_call_stack_skip(stream, stack, false, ticks));
     }
     if (stream->depth == 0 || stream->frames[stream->depth - 1].stack != stack ||
         stream->frames[stream->depth - 1].function != function) {
-        return sj_call_stack_orphan(stream, function, stack, ticks);
+        return sj_call_stack_orphan(stream, function, stack, ticks, jumps);
+    }
+    stream->returned_call = stream->frames[stream->depth - 1].call_index;
+    if (jumps) {
+        stream->context->counters.jumped++;
+        stream->frames[stream->depth - 1].left_ticks = ticks > 0 ? ticks : 1;
+        return SJ_OK;
     }
     if (sj_call_stack_full(stream)) {
         SJ_TRY(sj_call_stack_grow(stream));
     }
     stream->context->counters.returned++;
     sj_call_stack_pop(stream, ticks, SJ_ENDING_RETURNED);
-    return SJ_OK;
+    return sj_call_stack_has_jumped(stream)
+               ? sj_call_stack_end_chain(stream, ticks, SJ_ENDING_RETURNED)
+               : SJ_OK;
 }
 
 #endif

@@ -3,17 +3,22 @@
  * that still concerns an open call. This loop takes those and no others: the state of the stream
  * lives in registers and each record is decided by a few compares. Whatever is not ordinary ends it
  * before it has touched anything of that record, and goes through the functions of open_stack.h,
- * which know every case; both must do the same, which the assembler's tests compare. */
+ * which know every case; both must do the same, which the assembler's tests compare. A tail call is
+ * taken with both of its records, or not at all. */
 #include "agent/assembler/call_stack.h"
+
+#include "agent/assembler/tail_calls.h"
 
 #define TICKS48_MASK ((UINT64_C(1) << 48) - 1)
 
 /* What the loop changes. */
 typedef struct hot_stream {
     sj_stack_frame *top; /* behind the innermost open call */
+    sj_event *event;     /* the next one */
     uint64_t room;       /* of the stack below that call: its address, from the stack's end on */
     uint64_t next_call;  /* number */
     uint64_t ticks;      /* of the last record */
+    uint64_t jumped, landed; /* as the assembler's counters */
 } hot_stream;
 
 static inline uint32_t leave_tag(const sj_stack_frame *frame)
@@ -21,26 +26,30 @@ static inline uint32_t leave_tag(const sj_stack_frame *frame)
     return (uint32_t)SJ_RECORD_LEAVE << SJ_RECORD_FUNCTION_BITS | frame->function;
 }
 
-static inline void enter(hot_stream *hot, sj_event *event, uint32_t function, uint64_t stack)
+static inline void enter(hot_stream *hot, uint32_t function, uint64_t stack, uint32_t tail_call)
 {
     sj_stack_frame *frame = hot->top++;
+    sj_event *event = hot->event++;
     event->ticks = hot->ticks;
     event->function = function;
+    event->tail_call = tail_call;
     frame->call_index = hot->next_call++;
     frame->start_ticks = hot->ticks;
     frame->child_ticks = 0;
     frame->stack = stack;
+    frame->left_ticks = 0;
     frame->function = function;
     frame->flags = 0;
 }
 
 /* `outermost` is where the frames begin. */
-static inline void leave(hot_stream *hot, sj_event *event, const sj_stack_frame *outermost,
-                         const sj_record_run *run)
+static inline void leave(hot_stream *hot, const sj_stack_frame *outermost, const sj_record_run *run)
 {
     const sj_stack_frame *frame = --hot->top;
+    sj_event *event = hot->event++;
     event->ticks = hot->ticks;
     event->function = SJ_EVENT_LEAVE;
+    event->tail_call = 0;
     hot->room = run->stack_span;
     if (frame != outermost) {
         sj_stack_frame *caller = hot->top - 1;
@@ -49,10 +58,71 @@ static inline void leave(hot_stream *hot, sj_event *event, const sj_stack_frame 
     }
 }
 
-static size_t take_ordinary(const sj_call_stack *stream, const sj_record_run *run,
-                            const sj_record *records, size_t count, hot_stream *out)
+/* The calls below the innermost that end with it. */
+static inline size_t count_chain(const hot_stream *hot, const sj_stack_frame *outermost)
 {
-    sj_event *events = stream->events + stream->event_count;
+    const sj_stack_frame *last = hot->top - 1;
+    size_t count = 0;
+    while (last - count > outermost && last[-1 - (ptrdiff_t)count].left_ticks != 0) {
+        count++;
+    }
+    return count;
+}
+
+/* Leaves the innermost call and those that have jumped to it; `room`: for so many more events than
+ * records. False: nothing was done. */
+static inline bool leave_chain(hot_stream *hot, const sj_stack_frame *outermost,
+                               const sj_stack_frame *least, const sj_record_run *run,
+                               uint64_t ticks, size_t *room)
+{
+    const size_t jumped = count_chain(hot, outermost);
+    if (jumped > *room || hot->top - jumped <= least) {
+        return false;
+    }
+    *room -= jumped;
+    hot->ticks = ticks;
+    hot->landed += jumped;
+    for (size_t i = 0; i <= jumped; i++) {
+        leave(hot, outermost, run);
+    }
+    return true;
+}
+
+/* Takes an exit by a tail call at `ticks` and the entry behind it. */
+static inline bool take_tail_call(hot_stream *hot, sj_stack_frame *outermost,
+                                  const sj_stack_frame *least, const sj_stack_frame *end,
+                                  const sj_record_run *run, const sj_record *entry, uint64_t ticks,
+                                  size_t *room)
+{
+    const uint32_t function = sj_record_tag(entry);
+    const uint64_t entered = (ticks & ~TICKS48_MASK) | sj_record_ticks48(entry);
+    const uint32_t depth = (uint32_t)(hot->top - outermost);
+    if (function - 1 >= SJ_RECORD_FUNCTION_MASK || sj_record_stack(entry) != hot->top[-1].stack ||
+        entered < ticks || entered > run->now_ticks || hot->top == end) {
+        return false;
+    }
+    const uint32_t kept = sj_tail_chain_keep(outermost, depth, function);
+    const uint32_t ended = depth - kept;
+    if (ended > *room || (ended > 0 && outermost + kept < least)) {
+        return false; /* the chain is given the same head again */
+    }
+    *room -= ended;
+    hot->jumped++;
+    hot->landed += ended;
+    hot->top[-1].left_ticks = entered > 0 ? entered : 1;
+    hot->ticks = entered;
+    const uint64_t stack = hot->top[-1].stack;
+    for (uint32_t i = 0; i < ended; i++) {
+        leave(hot, outermost, run);
+    }
+    hot->room = stack - run->stack_low;
+    enter(hot, function, stack, 1 + ended);
+    return true;
+}
+
+static size_t take_ordinary(const sj_call_stack *stream, const sj_record_run *run,
+                            const sj_record *records, size_t count, size_t room, hot_stream *out)
+{
     sj_stack_frame *outermost = stream->frames;
     const sj_stack_frame *least = outermost + sj_call_stack_ordinary_depth(stream);
     const sj_stack_frame *end = outermost + stream->frame_capacity;
@@ -61,7 +131,7 @@ static size_t take_ordinary(const sj_call_stack *stream, const sj_record_run *ru
     hot_stream hot = *out;
     const uint64_t epoch = hot.ticks & ~TICKS48_MASK;
     size_t taken = 0;
-    for (; taken < count; taken++) {
+    for (size_t most = count < room ? count : room; taken < most; taken++) {
         const uint32_t tag = sj_record_tag(&records[taken]);
         const uint64_t stack = sj_record_stack(&records[taken]);
         const uint64_t ticks = epoch | sj_record_ticks48(&records[taken]);
@@ -74,14 +144,31 @@ static size_t take_ordinary(const sj_call_stack *stream, const sj_record_run *ru
             }
             hot.room = stack - low;
             hot.ticks = ticks;
-            enter(&hot, &events[taken], tag, stack);
-        } else {
-            if (hot.top <= least || stack - low != hot.room || tag != leave_tag(hot.top - 1)) {
+            enter(&hot, tag, stack, 0);
+            continue;
+        }
+        if (hot.top <= least || tag != leave_tag(hot.top - 1)) {
+            break;
+        }
+        size_t spare = room - (taken + 1);
+        if (stack - low != hot.room) {
+            if (stack - low != hot.room + SJ_STACK_TAIL_CALL || taken + 1 == count ||
+                !take_tail_call(&hot, outermost, least, end, run, &records[taken + 1], ticks,
+                                &spare)) {
                 break;
             }
+            taken++;
+        } else if (hot.top - 1 > outermost && hot.top[-2].left_ticks != 0) {
+            if (!leave_chain(&hot, outermost, least, run, ticks, &spare)) {
+                break;
+            }
+        } else {
             hot.ticks = ticks;
-            leave(&hot, &events[taken], outermost, run);
+            leave(&hot, outermost, run);
+            continue;
         }
+        room = spare + taken + 1;
+        most = count < room ? count : room;
     }
     *out = hot;
     return taken;
@@ -96,7 +183,8 @@ static bool is_ordinary(const sj_call_stack *stream, const sj_record_run *run, u
         (stream->frames[0].stack - run->stack_low < run->stack_span &&
          stream->frames[stream->depth - 1].stack - run->stack_low < run->stack_span);
     return lies_within && stream->trust.uncertain_depth == 0 &&
-           stream->trust.truncated_function == 0 && run->now_ticks - last_ticks <= TICKS48_MASK / 2;
+           stream->trust.truncated_function == 0 && !sj_call_stack_has_jumped(stream) &&
+           run->now_ticks - last_ticks <= TICKS48_MASK / 2;
 }
 
 size_t sj_call_stack_take(sj_call_stack *stream, const sj_record_run *run, const sj_record *records,
@@ -107,21 +195,24 @@ size_t sj_call_stack_take(sj_call_stack *stream, const sj_record_run *run, const
         return 0;
     }
     hot_stream hot = {.top = stream->frames + stream->depth,
+                      .event = stream->events + stream->event_count,
                       .room = stream->depth > 0
                                   ? stream->frames[stream->depth - 1].stack - run->stack_low
                                   : run->stack_span,
                       .next_call = stream->next_call,
                       .ticks = *last_ticks};
-    const size_t taken = take_ordinary(stream, run, records, count < room ? count : room, &hot);
+    const size_t taken = take_ordinary(stream, run, records, count, room, &hot);
     if (taken == 0) {
         return 0;
     }
     const uint64_t entered = hot.next_call - stream->next_call;
     stream->context->counters.calls += entered;
-    stream->context->counters.returned += taken - entered;
+    stream->context->counters.returned += taken - entered - hot.jumped;
+    stream->context->counters.jumped += hot.jumped;
+    stream->context->counters.landed += hot.landed;
     stream->context->counters.records += taken;
     stream->depth = (uint32_t)(hot.top - stream->frames);
-    stream->event_count += (uint32_t)taken;
+    stream->event_count = (uint32_t)(hot.event - stream->events);
     stream->next_call = hot.next_call;
     stream->last_ticks = hot.ticks;
     *last_ticks = hot.ticks;

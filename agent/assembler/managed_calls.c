@@ -22,9 +22,10 @@ static sj_status settle_thrown(sj_call_stack *stream, uint64_t ticks)
 sj_status sj_managed_enter(sj_call_stack *stream, const sj_record_run *run, uint32_t function,
                            uint64_t ticks)
 {
+    SJ_TRY(sj_call_stack_land(stream));
     SJ_TRY(settle_thrown(stream, ticks));
     const uint64_t stack = address_of_next(stream, run);
-    return sj_call_stack_push(stream, function, stack, ticks);
+    return sj_call_stack_push(stream, function, stack, ticks, 0);
 }
 
 static bool is_call_of(const sj_stack_frame *frame, uint32_t function)
@@ -83,6 +84,7 @@ static sj_status leave_thrown(sj_call_stack *stream, uint32_t function, uint64_t
 
 sj_status sj_managed_leave(sj_call_stack *stream, uint32_t function, uint64_t stack, uint64_t ticks)
 {
+    SJ_TRY(sj_call_stack_land(stream));
     if (stack == SJ_MANAGED_THROWN) {
         return leave_thrown(stream, function, ticks);
     }
@@ -98,6 +100,7 @@ sj_status sj_managed_leave(sj_call_stack *stream, uint32_t function, uint64_t st
         SJ_TRY(sj_call_stack_grow(stream));
     }
     stream->context->counters.returned++;
+    stream->returned_call = stream->frames[stream->depth - 1].call_index;
     sj_call_stack_pop(stream, ticks, SJ_ENDING_RETURNED);
     return SJ_OK;
 }
@@ -137,8 +140,9 @@ size_t sj_managed_take(sj_call_stack *stream, const sj_record_run *run, const sj
                        size_t count, uint64_t *last_ticks)
 {
     const size_t room = stream->event_capacity - stream->event_count;
-    if (room == 0 || stream->thrown_depth != 0 || stream->trust.uncertain_depth != 0 ||
-        stream->trust.truncated_function != 0 || run->now_ticks - *last_ticks > TICKS48_MASK / 2) {
+    if (room == 0 || stream->thrown_depth != 0 || sj_call_stack_has_jumped(stream) ||
+        stream->trust.uncertain_depth != 0 || stream->trust.truncated_function != 0 ||
+        run->now_ticks - *last_ticks > TICKS48_MASK / 2) {
         return 0;
     }
     const uint32_t least = sj_call_stack_ordinary_depth(stream);

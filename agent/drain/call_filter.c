@@ -1,6 +1,7 @@
 #include "agent/drain/call_filter.h"
 
 #include "agent/assembler/managed_calls.h"
+#include "agent/assembler/tail_calls.h"
 #include "proto/base/array.h"
 
 #include <stdlib.h>
@@ -142,6 +143,13 @@ struct sj_filtered_call {
     uint32_t triggers;
     uint8_t state;  /* call_state */
     uint8_t reason; /* sj_filter_reason */
+    /* By a tail call: it goes on until what it jumped to ends (tail_calls.h). Its exit is passed on
+     * in front of the entry of a call that it jumped to; when none of those is passed on, it is
+     * passed on as a return, with the time at which the last of them ended. */
+    bool has_left;
+    bool is_head; /* of its chain */
+    bool exit_passed;
+    sj_record exit;
 };
 
 void sj_call_filter_init(sj_call_filter *filter, sj_assembler *assembler,
@@ -205,6 +213,22 @@ static uint64_t age(uint64_t now48, uint64_t then48)
     return ticks <= TICKS48_MASK / 2 ? ticks : 0; /* a clock that went back */
 }
 
+/* pass_enter passes on the entry of a call, behind the exit of the one that jumped to it. */
+static void pass_enter(sj_call_filter *filter, uint32_t index)
+{
+    for (uint32_t i = index; i > 0 && filter->calls[i - 1].has_left; i--) {
+        sj_filtered_call *caller = &filter->calls[i - 1];
+        if (caller->state == CALL_PASSED) {
+            if (!caller->exit_passed) {
+                caller->exit_passed = true;
+                put(filter, &caller->exit);
+            }
+            break;
+        }
+    }
+    put(filter, &filter->calls[index].enter);
+}
+
 /* pass_held passes on the calls that have lasted for `least` ticks, outermost first. */
 static void pass_held(sj_call_filter *filter, uint64_t now48, uint64_t least)
 {
@@ -215,7 +239,7 @@ static void pass_held(sj_call_filter *filter, uint64_t now48, uint64_t least)
                 return;
             }
             call->state = CALL_PASSED;
-            put(filter, &call->enter);
+            pass_enter(filter, filter->held_from);
         }
         filter->held_from++;
     }
@@ -238,6 +262,70 @@ static void end_call(sj_call_filter *filter, uint64_t now48, bool seen)
     if (seen && call->triggers != 0) {
         sj_triggers_call(filter->triggers, call->triggers, duration,
                          whole_ticks(filter->now_ticks, now48), filter->thread);
+    }
+}
+
+static bool has_jumped(const sj_call_filter *filter)
+{
+    return filter->depth > 0 && filter->calls[filter->depth - 1].has_left;
+}
+
+/* end_chain ends the calls that have jumped to one that has ended, by an exit with this time. */
+static void end_chain(sj_call_filter *filter, const sj_record *exit)
+{
+    enum { TICKS_BYTES = 6 };
+    const uint64_t ticks48 = sj_record_ticks48(exit);
+    while (has_jumped(filter)) {
+        sj_filtered_call *call = &filter->calls[filter->depth - 1];
+        if (call->state == CALL_PASSED && !call->exit_passed) {
+            sj_record returned = call->exit;
+            memcpy(returned.bytes, exit->bytes, TICKS_BYTES);
+            returned.bytes[TICKS_BYTES] &= (uint8_t)~SJ_STACK_TAIL_CALL;
+            put(filter, &returned);
+        }
+        end_call(filter, ticks48, true);
+    }
+}
+
+/* land ends a call that has jumped to what is not known. */
+static void land(sj_call_filter *filter)
+{
+    if (has_jumped(filter)) {
+        const sj_record exit = filter->calls[filter->depth - 1].exit;
+        end_chain(filter, &exit);
+    }
+}
+
+/* fold ends the calls of a chain that do not stay open when it goes on to `callee`. One whose exit
+ * is still to be passed on stays, too. */
+static void fold(sj_call_filter *filter, uint32_t callee, uint64_t ticks48)
+{
+    uint32_t first = filter->depth - 1;
+    while (first > 0 && filter->calls[first - 1].has_left) {
+        first--;
+    }
+    uint32_t kept = first;
+    bool is_head = false;
+    while (!is_head && kept < filter->depth) {
+        sj_filtered_call *call = &filter->calls[kept];
+        is_head = sj_tail_chain_folds(kept - first, call->function, call->is_head, callee);
+        call->is_head = is_head;
+        kept++;
+    }
+    sj_filtered_call waiting = {0};
+    while (filter->depth > kept) {
+        const sj_filtered_call *call = &filter->calls[filter->depth - 1];
+        if (call->state == CALL_PASSED && !call->exit_passed) {
+            waiting = *call;
+            filter->depth--;
+        } else {
+            end_call(filter, ticks48, true);
+        }
+    }
+    filter->held_from = filter->held_from < filter->depth ? filter->held_from : filter->depth;
+    if (waiting.has_left) {
+        filter->held_from += filter->held_from == filter->depth;
+        filter->calls[filter->depth++] = waiting;
     }
 }
 
@@ -282,8 +370,16 @@ static void take_enter(sj_call_filter *filter, const sj_record *record, uint64_t
                        uint64_t ticks48)
 {
     const bool is_managed = sj_record_is_managed(stack);
+    const bool is_jumped_to =
+        !is_managed && has_jumped(filter) && filter->calls[filter->depth - 1].stack == stack;
+    if (is_jumped_to) {
+        fold(filter, sj_record_tag(record) & SJ_RECORD_FUNCTION_MASK, ticks48);
+    } else {
+        land(filter);
+    }
     stack = is_managed ? managed_address(filter) : stack;
-    while (!is_managed && filter->depth > 0 && filter->calls[filter->depth - 1].stack <= stack) {
+    while (!is_managed && !is_jumped_to && filter->depth > 0 &&
+           filter->calls[filter->depth - 1].stack <= stack) {
         end_call(filter, ticks48, false);
     }
     sj_filtered_call *call = room_for_call(filter);
@@ -300,7 +396,7 @@ static void take_enter(sj_call_filter *filter, const sj_record *record, uint64_t
     decide(filter, call, rule.one_in);
     filter->depth++;
     if (call->state == CALL_PASSED) {
-        put(filter, record);
+        pass_enter(filter, filter->depth - 1);
     }
     if (call->state != CALL_HELD && filter->held_from == filter->depth - 1) {
         filter->held_from = filter->depth;
@@ -323,6 +419,7 @@ static void take_exit(sj_call_filter *filter, const sj_record *record, uint64_t 
                       uint64_t ticks48)
 {
     const uint32_t function = sj_record_tag(record) & SJ_RECORD_FUNCTION_MASK;
+    land(filter);
     if (sj_record_is_managed(stack)) {
         const uint32_t depth = find_managed(filter, function);
         if (depth == 0) {
@@ -337,16 +434,22 @@ static void take_exit(sj_call_filter *filter, const sj_record *record, uint64_t 
     while (filter->depth > 0 && filter->calls[filter->depth - 1].stack < stack) {
         end_call(filter, ticks48, false);
     }
-    const sj_filtered_call *call = filter->depth > 0 ? &filter->calls[filter->depth - 1] : NULL;
+    sj_filtered_call *call = filter->depth > 0 ? &filter->calls[filter->depth - 1] : NULL;
     if (call == NULL || call->stack != stack || call->function != function) {
         put(filter, record); /* the assembler counts it */
         return;
     }
     pass_held(filter, ticks48, filter->minimum_ticks);
+    if (sj_record_is_tail_call(sj_record_stack(record))) {
+        call->has_left = true;
+        call->exit = *record;
+        return;
+    }
     if (call->state == CALL_PASSED) {
         put(filter, record);
     }
     end_call(filter, ticks48, true);
+    end_chain(filter, record);
 }
 
 static void take_request(sj_call_filter *filter, uint64_t what, uint64_t ticks48)
@@ -403,6 +506,9 @@ static void take_note(sj_call_filter *filter, const sj_record *record, uint64_t 
         take_request(filter, sj_record_stack(record), ticks48);
         return;
     }
+    if (note != SJ_NOTE_WAITED) {
+        land(filter);
+    }
     pass_held(filter, ticks48, 0); /* a note's place is among calls that were passed on */
     put(filter, record);
     if (note == SJ_NOTE_MARK_BEGIN && filter->triggers != NULL) {
@@ -428,6 +534,7 @@ static void follow_pause(sj_call_filter *filter, uint64_t ticks48)
     if (paused == filter->paused) {
         return;
     }
+    land(filter);
     pass_held(filter, ticks48, 0);
     filter->paused = paused;
     filter->depth = 0;
@@ -438,7 +545,7 @@ static void follow_pause(sj_call_filter *filter, uint64_t ticks48)
 static void filter_record(sj_call_filter *filter, const sj_record *record)
 {
     const uint64_t ticks48 = sj_record_ticks48(record);
-    const uint64_t stack = sj_record_stack(record);
+    const uint64_t stack = sj_record_frame(record);
     const uint32_t kind = sj_record_tag(record) >> SJ_RECORD_FUNCTION_BITS;
     if (is_value(record)) {
         if (!filter->paused) {
@@ -510,7 +617,11 @@ static void adopt(void *context, const sj_stack_frame *call)
         *room = (sj_filtered_call){.stack = call->stack,
                                    .ticks48 = call->start_ticks & TICKS48_MASK,
                                    .function = call->function,
-                                   .state = CALL_PASSED};
+                                   .state = CALL_PASSED,
+                                   .has_left = call->left_ticks != 0,
+                                   .is_head = (call->flags & SJ_TAIL_HEAD) != 0,
+                                   .exit_passed = true};
+        memcpy(room->exit.bytes, &call->left_ticks, 6);
         filter->depth++;
     }
 }
@@ -568,6 +679,7 @@ static sj_status pass_all(sj_call_filter *filter, uint64_t now_ticks)
         return SJ_OK;
     }
     filter->output_count = 0;
+    land(filter);
     pass_held(filter, now_ticks & TICKS48_MASK, 0);
     if (filter->failed) {
         return SJ_ENOMEM;

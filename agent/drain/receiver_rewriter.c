@@ -102,7 +102,7 @@ static void set_function(sj_record *record, sj_record_kind kind, uint32_t functi
 static sj_status translate_entry(sj_receiver_rewriter *receivers, sj_record *record,
                                  uint32_t function)
 {
-    const uint64_t stack = sj_record_stack(record);
+    const uint64_t stack = sj_record_frame(record);
     const uint32_t result = take_waiting(receivers, function, stack);
     if (result != function) {
         const sj_hash_entry call = {.key = stack, .first = function, .second = result};
@@ -118,7 +118,7 @@ static sj_status translate_entry(sj_receiver_rewriter *receivers, sj_record *rec
 
 static void translate_exit(sj_receiver_rewriter *receivers, sj_record *record, uint32_t function)
 {
-    sj_hash_entry *call = sj_hash_map_find(&receivers->open, sj_record_stack(record), 0);
+    sj_hash_entry *call = sj_hash_map_find(&receivers->open, sj_record_frame(record), 0);
     if (call != NULL && call->first == function) {
         set_function(record, SJ_RECORD_LEAVE, call->second);
         sj_hash_map_remove(&receivers->open, call);

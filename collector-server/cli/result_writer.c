@@ -189,6 +189,7 @@ static void table_row(sj_result_writer *writer, sqlite3_stmt *statement, bool va
 static bool is_call_id(const char *name)
 {
     return strcmp(name, "call_id") == 0 || strcmp(name, "parent_id") == 0 ||
+           strcmp(name, "tail_caller_id") == 0 || strcmp(name, "physical_parent_id") == 0 ||
            strcmp(name, "path_id") == 0 || strcmp(name, "parent_path_id") == 0;
 }
 

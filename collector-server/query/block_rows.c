@@ -17,7 +17,9 @@ typedef struct row_builder {
     size_t next_row;
     uint64_t first_index; /* of row 0, moved on by the calls lost in gaps */
     sj_call_trust trust;
-    bool doubtful; /* flags may be set somewhere in the block */
+    size_t tail_call;        /* the next one */
+    sj_row_call tail_caller; /* its caller */
+    bool doubtful;           /* flags may be set somewhere in the block */
 } row_builder;
 
 static void *grow(void *old, size_t count, size_t size, bool *failed)
@@ -45,6 +47,9 @@ static sj_status reserve(sj_block_rows *rows, size_t count)
     rows->starts = grow(rows->starts, count, sizeof(*rows->starts), &failed);
     rows->ends = grow(rows->ends, count, sizeof(*rows->ends), &failed);
     rows->selves = grow(rows->selves, count, sizeof(*rows->selves), &failed);
+    rows->lefts = grow(rows->lefts, count, sizeof(*rows->lefts), &failed);
+    rows->tail_callers = grow(rows->tail_callers, count, sizeof(*rows->tail_callers), &failed);
+    rows->frame_parents = grow(rows->frame_parents, count, sizeof(*rows->frame_parents), &failed);
     rows->open = grow(rows->open, count, sizeof(*rows->open), &failed);
     if (failed) {
         return SJ_ENOMEM;
@@ -64,8 +69,22 @@ void sj_block_rows_deinit(sj_block_rows *rows)
     free(rows->starts);
     free(rows->ends);
     free(rows->selves);
+    free(rows->lefts);
+    free(rows->tail_callers);
+    free(rows->frame_parents);
     free(rows->open);
     *rows = (sj_block_rows){0};
+}
+
+/* The innermost open call. */
+static sj_row_call innermost(const row_builder *builder)
+{
+    if (builder->top != 0) {
+        return builder->stack[builder->top - 1];
+    }
+    return builder->base_depth != 0
+               ? SJ_CALL_OF_FRAME | ((builder->base_depth - 1) & SJ_CALL_DEPTH_MASK)
+               : SJ_NO_CALL;
 }
 
 static inline void enter(row_builder *builder, size_t event, uint32_t symbol, bool times)
@@ -84,6 +103,11 @@ static inline void enter(row_builder *builder, size_t event, uint32_t symbol, bo
     if (times) {
         rows->starts[row] = builder->block->ticks[event];
         rows->selves[row] = 0;
+        rows->lefts[row] = 0;
+    }
+    if (__builtin_expect(rows->has_tail_calls, 0)) {
+        rows->tail_callers[row] = SJ_NO_CALL;
+        rows->frame_parents[row] = innermost(builder);
     }
     builder->stack[builder->top++] = (uint32_t)row;
 }
@@ -173,6 +197,76 @@ static bool leave_specially(row_builder *builder, const sj_block_ending *ending,
     return symbol == SJ_EVENT_LEAVE && leave(builder, ending->event, ending->ending, times);
 }
 
+/* An ENTER by a tail call: the caller's frame ends, and the callee returns to where it did. */
+static bool enter_jumped_to(row_builder *builder, size_t event, bool times)
+{
+    sj_block_rows *rows = builder->rows;
+    const sj_row_call caller = builder->tail_caller;
+    const size_t row = builder->next_row;
+    if (caller == SJ_NO_CALL || !run_any(builder, event, event + 1, times) ||
+        builder->next_row == row) {
+        return false;
+    }
+    rows->tail_callers[row] = caller;
+    if ((caller & SJ_CALL_OF_FRAME) != 0) {
+        rows->frame_parents[row] = SJ_CALL_BELOW_FRAME | (caller & SJ_CALL_DEPTH_MASK);
+    } else {
+        rows->frame_parents[row] = rows->frame_parents[caller];
+        if (times) {
+            rows->lefts[caller] = builder->block->ticks[event];
+        }
+    }
+    return true;
+}
+
+/* Notes who calls by the next tail call, if that ends or is the innermost call from `event` on, and
+ * returns where the walk has to stop for it. */
+static size_t await_tail_call(row_builder *builder, size_t event)
+{
+    const sj_block *block = builder->block;
+    if (builder->tail_call == block->tail_call_count) {
+        return block->header.event_count;
+    }
+    const sj_block_tail_call *next = &block->tail_calls[builder->tail_call];
+    const size_t from = next->event - next->ended;
+    if (event < from) {
+        return from;
+    }
+    if (event == from) {
+        builder->tail_caller = innermost(builder);
+    }
+    return next->event;
+}
+
+/* The first event from `event` on that is anything but ordinary. */
+static size_t next_stop(row_builder *builder, size_t event, size_t gap, size_t ending)
+{
+    const sj_block *block = builder->block;
+    size_t stop = await_tail_call(builder, event);
+    if (gap < block->gap_count && block->gaps[gap].before_event < stop) {
+        stop = block->gaps[gap].before_event;
+    }
+    if (ending < block->ending_count && block->endings[ending].event < stop) {
+        stop = block->endings[ending].event;
+    }
+    return stop;
+}
+
+/* Replays an event at which the walk has stopped. */
+static bool run_odd(row_builder *builder, size_t event, size_t *ending, bool times)
+{
+    const sj_block *block = builder->block;
+    if (*ending < block->ending_count && block->endings[*ending].event == event) {
+        return leave_specially(builder, &block->endings[(*ending)++], times);
+    }
+    if (builder->tail_call < block->tail_call_count &&
+        block->tail_calls[builder->tail_call].event == event) {
+        builder->tail_call++;
+        return enter_jumped_to(builder, event, times);
+    }
+    return run_any(builder, event, event + 1, times);
+}
+
 static sj_status replay(row_builder *builder, bool times)
 {
     const sj_block *block = builder->block;
@@ -183,24 +277,12 @@ static sj_status replay(row_builder *builder, bool times)
         while (gap < block->gap_count && block->gaps[gap].before_event <= event) {
             pass_gap(builder, &block->gaps[gap++]);
         }
-        size_t stop = block->header.event_count;
-        if (gap < block->gap_count && block->gaps[gap].before_event < stop) {
-            stop = block->gaps[gap].before_event;
-        }
-        if (ending < block->ending_count && block->endings[ending].event < stop) {
-            stop = block->endings[ending].event;
-        }
-        if (stop < event || !run_any(builder, event, stop, times)) {
+        const size_t stop = next_stop(builder, event, gap, ending);
+        if (stop < event || !(stop > event ? run_any(builder, event, stop, times)
+                                           : run_odd(builder, event++, &ending, times))) {
             return SJ_ECORRUPT;
         }
-        event = stop;
-        if (ending < block->ending_count && block->endings[ending].event == event) {
-            if (!leave_specially(builder, &block->endings[ending], times)) {
-                return SJ_ECORRUPT;
-            }
-            ++ending;
-            ++event;
-        }
+        event = stop > event ? stop : event;
     }
     for (; gap < block->gap_count; ++gap) {
         pass_gap(builder, &block->gaps[gap]);
@@ -211,6 +293,7 @@ static sj_status replay(row_builder *builder, bool times)
 sj_status sj_block_rows_build(sj_block_rows *rows, const sj_block *block, bool times)
 {
     rows->count = block->header.call_count;
+    rows->has_tail_calls = block->tail_call_count != 0;
     SJ_TRY(reserve(rows, rows->count != 0 ? rows->count : 1));
     row_builder builder = {.rows = rows,
                            .block = block,

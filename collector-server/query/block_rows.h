@@ -10,6 +10,15 @@
 
 #define SJ_ROW_NO_PARENT UINT32_MAX /* the caller is no row of the block: see `parents` */
 
+/* A call that may be none of the block's: UINT32_MAX (there is none), a row, SJ_CALL_OF_FRAME and
+ * the depth of one open at the block's start, or SJ_CALL_BELOW_FRAME and such a depth: what that
+ * one returns to, which is below those that jumped there. */
+typedef uint32_t sj_row_call;
+#define SJ_NO_CALL UINT32_MAX
+#define SJ_CALL_OF_FRAME (UINT32_C(1) << 31)
+#define SJ_CALL_BELOW_FRAME (UINT32_C(1) << 30)
+#define SJ_CALL_DEPTH_MASK (SJ_CALL_BELOW_FRAME - 1)
+
 typedef struct sj_block_rows {
     size_t count;
     uint32_t *symbols; /* index in the block's dictionary */
@@ -19,11 +28,17 @@ typedef struct sj_block_rows {
     uint64_t *indexes; /* number of the call in its stream; gaps within the block skip numbers */
     uint8_t *endings;  /* sj_ending */
     uint8_t *flags;    /* sj_call_flag */
+    /* what jumped to the call (a tail call), and what its stack frame returns to; not set unless
+     * has_tail_calls: then no call was entered so, and frames return to the callers */
+    sj_row_call *tail_callers;
+    sj_row_call *frame_parents;
+    bool has_tail_calls;
     /* with times only */
     uint64_t *starts; /* ticks */
     uint64_t *ends;
     uint64_t *selves;
-    uint32_t *open; /* rows still open at the end of the block, outermost first */
+    uint64_t *lefts; /* when the call jumped to another, which ended its frame; 0: it did not */
+    uint32_t *open;  /* rows still open at the end of the block, outermost first */
     size_t open_count;
     size_t capacity;
 } sj_block_rows;

@@ -419,6 +419,7 @@ static void set_late(void *context, size_t position, const sj_deferred_exit *lea
     const uint32_t row = rows->open[position];
     rows->ends[row] = leave->end_ticks;
     rows->selves[row] = leave->self_ticks;
+    rows->lefts[row] = leave->left_ticks != 0 ? leave->left_ticks : rows->lefts[row];
     rows->endings[row] = (uint8_t)leave->ending;
     rows->flags[row] = (uint8_t)leave->flags;
 }

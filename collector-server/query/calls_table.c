@@ -55,11 +55,12 @@ typedef struct calls_cursor {
 
 enum {
     TIME_COLUMNS = 1 << SJ_CALLS_START_NS | 1 << SJ_CALLS_END_NS | 1 << SJ_CALLS_DURATION_NS |
-                   1 << SJ_CALLS_SELF_NS,
+                   1 << SJ_CALLS_SELF_NS | 1 << SJ_CALLS_PHYSICAL_DURATION_NS,
     LATE_COLUMNS = 1 << SJ_CALLS_END_NS | 1 << SJ_CALLS_DURATION_NS | 1 << SJ_CALLS_SELF_NS |
-                   1 << SJ_CALLS_ENDING | 1 << SJ_CALLS_FLAGS,
+                   1 << SJ_CALLS_ENDING | 1 << SJ_CALLS_FLAGS | 1 << SJ_CALLS_PHYSICAL_DURATION_NS,
     ROW_COLUMNS = TIME_COLUMNS | LATE_COLUMNS | 1 << SJ_CALLS_CALL_ID | 1 << SJ_CALLS_FUNCTION_ID |
-                  1 << SJ_CALLS_PARENT_ID | 1 << SJ_CALLS_DEPTH | 1 << SJ_CALLS_CALLER_FUNCTION_ID
+                  1 << SJ_CALLS_PARENT_ID | 1 << SJ_CALLS_DEPTH | 1 << SJ_CALLS_CALLER_FUNCTION_ID |
+                  1 << SJ_CALLS_TAIL_CALLER_ID | 1 << SJ_CALLS_PHYSICAL_PARENT_ID
 };
 
 static int best_index(sqlite3_vtab *base, sqlite3_index_info *info)
@@ -238,6 +239,56 @@ static int64_t caller_of(calls_cursor *cursor, size_t row)
     return function != 0 ? function : NO_VALUE;
 }
 
+/* What a call that was open at the start of the block returns to. */
+static int64_t below_frame(calls_cursor *cursor, uint32_t depth)
+{
+    sj_stack_frame frame;
+    while (depth > 0 && sj_block_scan_frame(cursor->scan, --depth, &frame) == SQLITE_OK) {
+        if (frame.left_ticks == 0) {
+            return call_id(cursor, frame.call_index);
+        }
+    }
+    return NO_VALUE;
+}
+
+static int64_t id_of(calls_cursor *cursor, sj_row_call call)
+{
+    sj_stack_frame frame;
+    const uint32_t depth = call & SJ_CALL_DEPTH_MASK;
+    if (call == SJ_NO_CALL) {
+        return NO_VALUE;
+    }
+    if ((call & SJ_CALL_OF_FRAME) != 0) {
+        return sj_block_scan_frame(cursor->scan, depth, &frame) == SQLITE_OK
+                   ? call_id(cursor, frame.call_index)
+                   : NO_VALUE;
+    }
+    return (call & SJ_CALL_BELOW_FRAME) != 0 ? below_frame(cursor, depth)
+                                             : call_id(cursor, cursor->scan->rows.indexes[call]);
+}
+
+static int64_t tail_caller_of(calls_cursor *cursor, size_t row)
+{
+    const sj_block_rows *rows = &cursor->scan->rows;
+    return rows->has_tail_calls ? id_of(cursor, rows->tail_callers[row]) : NO_VALUE;
+}
+
+static int64_t physical_parent_of(calls_cursor *cursor, size_t row)
+{
+    const sj_block_rows *rows = &cursor->scan->rows;
+    return rows->has_tail_calls ? id_of(cursor, rows->frame_parents[row]) : parent_of(cursor, row);
+}
+
+/* From the start to the end of the call's stack frame. */
+static int64_t physical_duration_ns(const calls_cursor *cursor, size_t row)
+{
+    const sj_block_rows *rows = &cursor->scan->rows;
+    if (rows->lefts[row] != 0) {
+        return sj_scan_ns(&cursor->scan->session, rows->lefts[row]) - start_ns(cursor, row);
+    }
+    return has_ended(rows, row) ? end_ns(cursor, row) - start_ns(cursor, row) : NO_VALUE;
+}
+
 static int64_t column_value(calls_cursor *cursor, size_t row, int column)
 {
     const sj_block_scan *scan = cursor->scan;
@@ -274,6 +325,12 @@ static int64_t column_value(calls_cursor *cursor, size_t row, int column)
         return rows->flags[row];
     case SJ_CALLS_CALLER_FUNCTION_ID:
         return caller_of(cursor, row);
+    case SJ_CALLS_TAIL_CALLER_ID:
+        return tail_caller_of(cursor, row);
+    case SJ_CALLS_PHYSICAL_PARENT_ID:
+        return physical_parent_of(cursor, row);
+    case SJ_CALLS_PHYSICAL_DURATION_NS:
+        return physical_duration_ns(cursor, row);
     case SJ_CALLS_COLUMN_COUNT:
         break;
     }
@@ -647,6 +704,8 @@ int sj_register_calls(sj_query_state *state)
         .declaration = "CREATE TABLE calls(call_id INTEGER, session_id INTEGER, stream_id INTEGER, "
                        "thread_id INTEGER, function_id INTEGER, parent_id INTEGER, depth INTEGER, "
                        "start_ns INTEGER, end_ns INTEGER, duration_ns INTEGER, self_ns INTEGER, "
-                       "ending TEXT, flags INTEGER, caller_function_id INTEGER)"};
+                       "ending TEXT, flags INTEGER, caller_function_id INTEGER, "
+                       "tail_caller_id INTEGER, physical_parent_id INTEGER, "
+                       "physical_duration_ns INTEGER)"};
     return sj_table_register(state, &kind, &calls_module);
 }

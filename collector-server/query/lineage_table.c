@@ -21,7 +21,8 @@ typedef struct lineage_cursor {
     "call_id INTEGER, session_id INTEGER, stream_id INTEGER, thread_id INTEGER, "                  \
     "function_id INTEGER, parent_id INTEGER, depth INTEGER, start_ns INTEGER, end_ns INTEGER, "    \
     "duration_ns INTEGER, self_ns INTEGER, ending TEXT, flags INTEGER, "                           \
-    "caller_function_id INTEGER, of_call_id HIDDEN)"
+    "caller_function_id INTEGER, tail_caller_id INTEGER, physical_parent_id INTEGER, "             \
+    "physical_duration_ns INTEGER, of_call_id HIDDEN)"
 
 static int open_cursor(sqlite3_vtab *base, sqlite3_vtab_cursor **out)
 {

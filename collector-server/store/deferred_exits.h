@@ -1,8 +1,10 @@
 /* Deferred exits: the calls of earlier blocks that ended in a block, as kept in `blocks.late`.
  *
- *   varint version (1) | varint count | per call, by rising call index:
+ *   varint version (1 or 2) | varint count | per call, by rising call index:
  *   varint (index - previous index) | varint (end_ticks - blocks.first_ticks) | varint self_ticks |
- *   u8 ending | u8 flags
+ *   u8 ending | u8 flags | in version 2: varint: 0, or 1 + ticks from its tail call to its end
+ *
+ * Version 2 is that of lists with a call that left by a tail call.
  *
  * A reader of a call whose leave lies in a later block finds it here without decoding that block:
  * blocks.late_first_call and late_last_call bound the indexes. */
@@ -11,7 +13,11 @@
 
 #include "proto/callgraph/callgraph.h"
 
-enum { SJ_DEFERRED_EXITS_VERSION = 1, SJ_DEFERRED_EXITS_ENTRY_MAX_BYTES = 32 };
+enum {
+    SJ_DEFERRED_EXITS_VERSION = 1,
+    SJ_DEFERRED_EXITS_TAIL_CALLS = 2, /* version */
+    SJ_DEFERRED_EXITS_ENTRY_MAX_BYTES = 42
+};
 
 /* sj_deferred_exits_bound is the most bytes that `count` calls take when encoded. */
 static inline size_t sj_deferred_exits_bound(size_t count)
@@ -27,6 +33,7 @@ SJ_MUST_CHECK sj_status sj_deferred_exits_encode(const sj_deferred_exit *leaves,
 
 typedef struct sj_deferred_exits_reader {
     sj_reader reader;
+    uint64_t version;
     uint64_t left;
     uint64_t call_index;
     uint64_t first_ticks;

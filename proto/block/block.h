@@ -19,7 +19,11 @@
  *
  * An event is ENTER(function) or LEAVE. The encoder has already resolved throws, longjmp and lost
  * exits, so events are balanced against the key-frame: every LEAVE ends the innermost open call.
- * How a call ended is in the `endings` column for those that did not simply return. */
+ * How a call ended is in the `endings` column for those that did not simply return.
+ *
+ * A call that ends by a tail call stays open, with the one it jumped to nested in it, until that
+ * one ends: events tell who called whom in the source. Which calls were entered so is in the
+ * `tail_calls` column, and with it what the machine did: a frame ended when another began. */
 #ifndef SJ_PROTO_BLOCK_BLOCK_H
 #define SJ_PROTO_BLOCK_BLOCK_H
 
@@ -88,6 +92,7 @@ typedef struct sj_stack_frame {
     uint64_t start_ticks;
     uint64_t child_ticks; /* total duration of its direct callees that have ended */
     uint64_t stack;       /* stack pointer at entry (48 bits), so that a salvager can go on */
+    uint64_t left_ticks;  /* when it jumped to the call above it (a tail call); 0: it has not */
     uint32_t function;    /* session-wide function id */
     uint32_t flags;       /* sj_call_flag */
 } sj_stack_frame;
@@ -119,6 +124,14 @@ typedef struct sj_block_ending {
     uint32_t event;  /* number of the LEAVE within the block */
     uint32_t ending; /* sj_ending */
 } sj_block_ending;
+
+/* A call that was entered by a tail call. The caller is still open and the innermost call, or it is
+ * what the first of `ended` LEAVEs right in front of the ENTER ends: they are events only because
+ * the chain was folded (see agent/assembler/tail_calls.h), and the caller jumped at that moment. */
+typedef struct sj_block_tail_call {
+    uint32_t event; /* number of the ENTER within the block */
+    uint32_t ended;
+} sj_block_tail_call;
 
 /* The value of an argument or a result of a call, which may have been entered in an earlier block.
  */
@@ -174,7 +187,8 @@ typedef enum sj_block_column {
     SJ_COLUMN_GAPS = 6,
     SJ_COLUMN_MISSES = 7,     /* the events that no run covers */
     SJ_COLUMN_LONG_TIMES = 8, /* the gaps that SJ_COLUMN_TIMES has no room for */
-    SJ_COLUMN_VALUES = 9      /* see block_values.c; older readers skip it */
+    SJ_COLUMN_VALUES = 9,     /* see block_values.c; older readers skip it */
+    SJ_COLUMN_TAIL_CALLS = 10 /* see block_tail_calls.c; likewise */
 } sj_block_column;
 
 typedef enum sj_block_coding { SJ_CODING_RAW = 0, SJ_CODING_ZSTD = 1 } sj_block_coding;
@@ -184,7 +198,8 @@ enum { SJ_EVENT_LEAVE = 0 };
 
 typedef struct sj_event {
     uint64_t ticks;
-    uint32_t function; /* SJ_EVENT_LEAVE, or the function id of an ENTER */
+    uint32_t function;  /* SJ_EVENT_LEAVE, or the function id of an ENTER */
+    uint32_t tail_call; /* of an ENTER: 1 + `ended` of its sj_block_tail_call; 0: it is none */
 } sj_event;
 
 /* What the encoder is given. All arrays are borrowed. */
@@ -239,6 +254,8 @@ typedef struct sj_block {
     const sj_block_value *values;
     size_t value_count;
     const sj_block_rules *rules;
+    const sj_block_tail_call *tail_calls; /* by event; with the structure only */
+    size_t tail_call_count;
     sj_block_depths depths;       /* when `is_checked` */
     const sj_block_depths *steps; /* likewise, one for each step that has events of the block */
     size_t step_count;

@@ -17,6 +17,7 @@ struct sj_block_decoder {
     sj_block_buffer endings;
     sj_block_buffer gaps;
     sj_block_buffer values;
+    sj_block_buffer tail_calls;
     sj_block_rules rules;
     sj_contexts contexts;
     sj_block_depths steps[SJ_BLOCK_MAX_STEPS];
@@ -54,6 +55,7 @@ void sj_block_decoder_free(sj_block_decoder *decoder)
     sj_block_buffer_deinit(&decoder->endings);
     sj_block_buffer_deinit(&decoder->gaps);
     sj_block_buffer_deinit(&decoder->values);
+    sj_block_buffer_deinit(&decoder->tail_calls);
     free(decoder);
 }
 
@@ -208,6 +210,17 @@ static sj_status decode_structure(sj_block_decoder *decoder, const stored_column
     return SJ_OK;
 }
 
+static sj_status decode_tail_calls(sj_block_decoder *decoder, const stored_column *columns,
+                                   bool with_events, sj_block *block)
+{
+    sj_slice raw;
+    SJ_TRY(open_column(decoder, columns, SJ_COLUMN_TAIL_CALLS, &raw));
+    SJ_TRY(sj_tail_calls_decode(raw, block, with_events, (void *)decoder->frames.data,
+                                &decoder->tail_calls, &block->tail_call_count));
+    block->tail_calls = (void *)decoder->tail_calls.data;
+    return SJ_OK;
+}
+
 static sj_status decode_times(sj_block_decoder *decoder, const stored_column *columns,
                               sj_block *block)
 {
@@ -261,12 +274,14 @@ sj_status sj_block_decode(sj_block_decoder *decoder, sj_slice bytes, unsigned wa
     }
     stored_column columns[SJ_BLOCK_KNOWN_COLUMNS] = {0};
     SJ_TRY(read_directory(bytes, &block->header, columns));
+    const bool structured = block->header.kind == SJ_BLOCK_CALLS && (want & SJ_WANT_STRUCTURE) != 0;
     SJ_TRY(decode_small_columns(decoder, columns, block));
+    if (structured) {
+        SJ_TRY(decode_structure(decoder, columns, block));
+    }
+    SJ_TRY(decode_tail_calls(decoder, columns, structured, block));
     if (block->header.kind != SJ_BLOCK_CALLS) {
         return SJ_OK;
-    }
-    if ((want & SJ_WANT_STRUCTURE) != 0) {
-        SJ_TRY(decode_structure(decoder, columns, block));
     }
     if ((want & SJ_WANT_TIMES) != 0) {
         SJ_TRY(decode_times(decoder, columns, block));

@@ -163,6 +163,13 @@ static sj_status count_calls(const uint16_t *narrow, const uint32_t *wide, sj_bl
     return depths.lowest >= 0 && depths.end <= UINT32_MAX ? SJ_OK : SJ_EINVAL;
 }
 
+static void encode_tail_calls(sj_block_encoder *encoder, const sj_block_input *input,
+                              const sj_block_header *header, sj_block *symbols)
+{
+    symbols->header = *header;
+    sj_tail_calls_encode(input, symbols, &encoder->columns[SJ_COLUMN_TAIL_CALLS]);
+}
+
 static sj_status encode_structure(sj_block_encoder *encoder, const sj_block_input *input,
                                   sj_block_header *header)
 {
@@ -177,6 +184,7 @@ static sj_status encode_structure(sj_block_encoder *encoder, const sj_block_inpu
         SJ_TRY(count_calls(narrow, NULL, header));
         memset(narrow + count, 0, sizeof(uint64_t));
         sj_structure_encode(&encoder->contexts, narrow, count, runs, misses);
+        encode_tail_calls(encoder, input, header, &(sj_block){.symbols16 = narrow});
     } else {
         uint32_t *wide = encoder->symbols + SJ_HISTORY_PADDING;
         memset(encoder->symbols, 0, SJ_HISTORY_PADDING * sizeof(uint32_t));
@@ -184,6 +192,7 @@ static sj_status encode_structure(sj_block_encoder *encoder, const sj_block_inpu
         SJ_TRY(count_calls(NULL, wide, header));
         memset(wide + count, 0, sizeof(uint64_t));
         sj_structure_encode_wide(&encoder->contexts, wide, count, runs, misses);
+        encode_tail_calls(encoder, input, header, &(sj_block){.symbols32 = wide});
     }
     sj_writer *functions = &encoder->columns[SJ_COLUMN_FUNCTIONS];
     if (encoder->function_count != 0) {
@@ -373,9 +382,12 @@ sj_status sj_block_encode(sj_block_encoder *encoder, const sj_block_input *input
     SJ_TRY(check_input(input));
     SJ_TRY(sj_gaps_sum(input->gaps, input->gap_count, &header.lost_calls, &header.lost_events));
     SJ_TRY(begin_columns(encoder, input));
+    SJ_TRY(sj_tail_calls_check(input));
     if (header.kind == SJ_BLOCK_CALLS) {
         SJ_TRY(encode_structure(encoder, input, &header));
         SJ_TRY(encode_times(encoder, input, &header));
+    } else {
+        encode_tail_calls(encoder, input, &header, &(sj_block){0});
     }
     sj_block_input counted = *input;
     counted.header = header;

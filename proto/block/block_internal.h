@@ -10,9 +10,10 @@ enum {
     SJ_BLOCK_DIRECTORY_ENTRY_BYTES = 12,
     SJ_BLOCK_CRC_BYTES = 4,
     SJ_BLOCK_MAX_COLUMNS = 64,
-    SJ_BLOCK_KNOWN_COLUMNS = 10, /* one more than the highest id this version knows */
+    SJ_BLOCK_KNOWN_COLUMNS = 11, /* one more than the highest id this version knows */
     SJ_VARINT_MAX_BYTES = 10,
-    SJ_VARINT32_MAX_BYTES = 5
+    SJ_VARINT32_MAX_BYTES = 5,
+    SJ_BLOCK_MAX_TAIL_ENDED = 255 /* 1 + `ended` of a tail call, at most */
 };
 
 /* A growing byte buffer: contents are not kept when it grows. */
@@ -126,6 +127,17 @@ void sj_values_encode(const sj_block_input *input, sj_writer *writer);
 SJ_MUST_CHECK sj_status sj_values_decode(sj_slice bytes, const sj_block_header *header,
                                          sj_block_buffer *buffer, sj_block_rules *rules,
                                          size_t *count);
+
+/* Tail calls: see block_tail_calls.c. sj_tail_calls_check: SJ_EINVAL. `told` has the header and the
+ * symbols of the input; the column stays empty when there is none. */
+SJ_MUST_CHECK sj_status sj_tail_calls_check(const sj_block_input *input);
+void sj_tail_calls_encode(const sj_block_input *input, const sj_block *told, sj_writer *writer);
+
+/* sj_tail_calls_decode completes the frames of the key-frame and, with_events, whose symbols must
+ * be there, gives the tail calls. SJ_ECORRUPT, SJ_ENOMEM. */
+SJ_MUST_CHECK sj_status sj_tail_calls_decode(sj_slice bytes, const sj_block *block,
+                                             bool with_events, sj_stack_frame *frames,
+                                             sj_block_buffer *buffer, size_t *count);
 
 /* sj_block_inline_frames: how many frames the key-frame column holds, in either kind. */
 static inline uint32_t sj_block_inline_frames(const sj_block_header *header)

@@ -165,6 +165,9 @@ sj_status sj_keyframe_decode(sj_slice bytes, size_t count, uint64_t first_ticks,
     if (count == 0) {
         return bytes.size == 0 ? SJ_OK : SJ_ECORRUPT;
     }
+    for (size_t i = 0; i < count; i++) {
+        frames[i].left_ticks = 0; /* another column says */
+    }
     const uint64_t unit = sj_read_varint(&reader);
     bool good = unit == 1 || unit == step;
     for (frame_field field = 0; field < FIELDS && good; field++) {

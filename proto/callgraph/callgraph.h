@@ -62,8 +62,9 @@ typedef struct sj_deferred_exit {
     uint64_t call_index;
     uint64_t end_ticks;
     uint64_t self_ticks;
-    uint32_t ending; /* sj_ending */
-    uint32_t flags;  /* sj_call_flag */
+    uint64_t left_ticks; /* when it jumped to another (a tail call); 0: it did not */
+    uint32_t ending;     /* sj_ending */
+    uint32_t flags;      /* sj_call_flag */
 } sj_deferred_exit;
 
 /* What one block says beyond the nodes. Arrays belong to the graph until its next call. */

@@ -133,12 +133,14 @@ static sj_status note_late(replay *run, const sj_replay_frame *frame, uint64_t t
                            uint32_t ending, uint32_t flags)
 {
     sj_callgraph *graph = run->graph;
+    const uint64_t left = graph->key[frame->place].left_ticks;
     SJ_TRY(sj_array_reserve(&graph->late, &graph->late_capacity, 0, run->late_count + 1,
                             sizeof(*graph->late)));
     graph->late[run->late_count++] =
         (sj_deferred_exit){.call_index = graph->key[frame->place].call_index,
                            .end_ticks = ticks,
                            .self_ticks = self,
+                           .left_ticks = left < ticks ? left : ticks,
                            .ending = ending,
                            .flags = flags};
     return SJ_OK;
@@ -443,12 +445,40 @@ static sj_status prepare_symbols(sj_callgraph *graph, const sj_block *block)
     return SJ_OK;
 }
 
+/* Notes which calls of the key-frame jump in the block, and when. */
+static void note_jumps(const replay *run)
+{
+    const sj_block *block = run->block;
+    uint32_t base = run->base + (uint32_t)run->key_top; /* calls of the key-frame that are open */
+    uint64_t above = 0;
+    size_t next = 0;
+    for (size_t event = 0; event < block->header.event_count && next < block->tail_call_count;
+         event++) {
+        if (block->tail_calls[next].event == event) {
+            if (above == 0 && block->tail_calls[next].ended == 0 && base > run->base) {
+                run->graph->key[base - run->base - 1].left_ticks = block->ticks[event];
+            }
+            next++;
+        }
+        if (sj_block_symbol(block, event) != 0) {
+            above++;
+        } else if (above > 0) {
+            above--;
+        } else {
+            base--;
+        }
+    }
+}
+
 sj_status sj_replay_block(sj_callgraph *graph, const sj_block *block, uint32_t looked_up,
                           sj_block_summary *summary)
 {
     replay run = {.graph = graph, .block = block, .trust = sj_call_trust_of(&block->header)};
     SJ_TRY(prepare_symbols(graph, block));
     SJ_TRY(open_frames(&run, looked_up));
+    if (run.key_top > 0) {
+        note_jumps(&run);
+    }
     set_watermark(&run);
     SJ_TRY(replay_all(&run));
     summary->max_duration_ticks = run.max_duration;

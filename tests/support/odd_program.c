@@ -13,6 +13,15 @@ static sj_record enter_at(odd_program *made, uint32_t stack)
     return trace_record(SJ_RECORD_ENTER, function, stack, made->ticks);
 }
 
+/* A call leaves by a jump; mostly, where it went is entered next. */
+static sj_record jump(odd_program *made)
+{
+    made->depth--;
+    made->jumps = odd_program_below(made, 40) != 0;
+    return trace_record(SJ_RECORD_LEAVE, made->functions[made->depth],
+                        made->stacks[made->depth] + SJ_STACK_TAIL_CALL, made->ticks);
+}
+
 static sj_record odd_record(odd_program *made)
 {
     switch (odd_program_below(made, 8)) {
@@ -23,23 +32,25 @@ static sj_record odd_record(odd_program *made)
         return trace_record(SJ_RECORD_LEAVE, 1 + odd_program_below(made, 5),
                             ODD_LOW + odd_program_below(made, ODD_STACK_BYTES), made->ticks);
     case 2: /* a clock that went back */
-        return enter_at(made, made->depth > 0 ? made->stacks[made->depth - 1] : ODD_TOP - 1);
+        return enter_at(made, made->depth > 0 ? made->stacks[made->depth - 1] : ODD_TOP - 2);
     case 3:
         return trace_record((sj_record_kind)odd_program_below(made, 4), odd_program_below(made, 3),
                             ODD_LOW + odd_program_below(made, ODD_STACK_BYTES),
                             made->ticks - odd_program_below(made, 300));
-    case 4: /* a tail call */
-        made->depth -= made->depth > 0;
-        return enter_at(made, made->depth > 0 ? made->stacks[made->depth - 1] - 1 : ODD_TOP - 2);
     default: /* a throw */
         made->depth -= made->depth > 4 ? odd_program_below(made, 4) : 0;
-        return enter_at(made, made->depth > 0 ? made->stacks[made->depth - 1] - 1 : ODD_TOP - 2);
+        return enter_at(made, made->depth > 0 ? made->stacks[made->depth - 1] - 2 : ODD_TOP - 4);
     }
 }
 
 sj_record odd_program_next(odd_program *made)
 {
     made->ticks += odd_program_below(made, 4) * 26;
+    if (made->jumps && odd_program_below(made, 50) != 0) {
+        made->jumps = false;
+        return enter_at(made, made->stacks[made->depth]);
+    }
+    made->jumps = false;
     const uint32_t room =
         made->depth > 0 ? made->stacks[made->depth - 1] - ODD_LOW : ODD_STACK_BYTES;
     if (odd_program_below(made, 400) == 0 && room > 16) {
@@ -47,8 +58,11 @@ sj_record odd_program_next(odd_program *made)
     }
     const bool enters = room > 16 && odd_program_below(made, 100) < (made->deep ? 70 : 50);
     if (enters || made->depth == 0) {
-        const uint32_t from = made->depth > 0 ? made->stacks[made->depth - 1] : ODD_TOP - 1;
-        return enter_at(made, from - 1);
+        const uint32_t from = made->depth > 0 ? made->stacks[made->depth - 1] : ODD_TOP - 2;
+        return enter_at(made, from - 2);
+    }
+    if (odd_program_below(made, 5) == 0) {
+        return jump(made);
     }
     made->depth--;
     return trace_record(SJ_RECORD_LEAVE, made->functions[made->depth], made->stacks[made->depth],
@@ -57,5 +71,5 @@ sj_record odd_program_next(odd_program *made)
 
 sj_record odd_program_first(odd_program *made)
 {
-    return enter_at(made, ODD_TOP - 1);
+    return enter_at(made, ODD_TOP - 2);
 }

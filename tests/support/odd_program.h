@@ -12,6 +12,7 @@ typedef struct odd_program {
     uint64_t random;
     uint64_t ticks; /* of the last record; none is later */
     bool deep;      /* prefers to enter */
+    bool jumps;     /* the last exit was a tail call */
     uint32_t functions[ODD_STACK_BYTES];
     uint32_t stacks[ODD_STACK_BYTES];
     uint32_t depth;

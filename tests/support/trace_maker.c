@@ -19,7 +19,9 @@ typedef struct open_call {
     uint64_t index, start, child;
     uint32_t function;
     uint32_t callees;
-    size_t made; /* in trace.calls */
+    size_t made;    /* in trace.calls */
+    uint64_t left;  /* 0: it has not jumped */
+    uint64_t block; /* that it was entered in */
 } open_call;
 
 typedef struct stream_maker {
@@ -41,6 +43,7 @@ typedef struct stream_maker {
     sj_stack_frame *frames; /* open at the start of the block */
     uint32_t frame_count;
     uint64_t block_start;
+    uint64_t block; /* number of the one that is made */
 } stream_maker;
 
 #define REQUIRE(condition)                                                                         \
@@ -91,6 +94,7 @@ static int64_t function_id_of(const stream_maker *maker, uint32_t function)
 
 static void begin_block(stream_maker *maker)
 {
+    maker->block++;
     maker->first_event += maker->event_count;
     maker->first_call = maker->calls;
     maker->event_count = maker->ending_count = 0;
@@ -100,6 +104,7 @@ static void begin_block(stream_maker *maker)
         maker->frames[i] = (sj_stack_frame){.call_index = call->index,
                                             .start_ticks = call->start,
                                             .child_ticks = call->child,
+                                            .left_ticks = call->left,
                                             .function = call->function};
     }
 }
@@ -211,6 +216,9 @@ static size_t note_enter(stream_maker *maker, uint32_t function)
         .function_id = function_id_of(maker, function),
         .parent_id = caller != NULL ? (int64_t)sj_call_id_of(stream, caller->index) : -1,
         .caller_function_id = caller != NULL ? function_id_of(maker, caller->function) : -1,
+        .tail_caller_id = -1,
+        .physical_parent_id = caller != NULL ? (int64_t)sj_call_id_of(stream, caller->index) : -1,
+        .left_ns = -1,
         .depth = maker->depth,
         .start_ns = to_ns(maker->ticks - STARTED_TICKS),
         .end_ns = -1,
@@ -221,29 +229,68 @@ static size_t note_enter(stream_maker *maker, uint32_t function)
 
 static void enter(stream_maker *maker, uint32_t function)
 {
-    maker->events[maker->event_count++] = (sj_event){maker->ticks, function};
+    maker->events[maker->event_count++] = (sj_event){.ticks = maker->ticks, .function = function};
     const size_t made = note_enter(maker, function);
-    maker->stack[maker->depth++] = (open_call){
-        .index = maker->calls++, .start = maker->ticks, .function = function, .made = made};
+    maker->stack[maker->depth++] = (open_call){.index = maker->calls++,
+                                               .start = maker->ticks,
+                                               .function = function,
+                                               .made = made,
+                                               .block = maker->block};
+}
+
+static void leave(stream_maker *maker);
+
+static bool has_left(const stream_maker *maker, uint32_t above)
+{
+    return maker->depth > above && maker->stack[maker->depth - 1 - above].left != 0;
+}
+
+/* The innermost call jumps to another: that is nested in it, or comes in its place in a chain. */
+static void tail_call(stream_maker *maker, uint32_t function)
+{
+    open_call *caller = &maker->stack[maker->depth - 1];
+    const size_t made = caller->made;
+    const bool folds = has_left(maker, 1) && next_random(&maker->random) % 2 == 0 &&
+                       maker->event_count + 2 <= maker->shape->block_events;
+    made_call *noted = maker->shape->keep_calls ? &maker->made->calls[made] : NULL;
+    if (noted != NULL && caller->block == maker->block) {
+        noted->left_ns = to_ns(maker->ticks - STARTED_TICKS);
+    }
+    caller->left = maker->ticks;
+    if (folds) {
+        leave(maker);
+        if (noted != NULL) {
+            noted->left_ns = noted->end_ns;
+        }
+    }
+    maker->events[maker->event_count].tail_call = 0;
+    enter(maker, function);
+    maker->events[maker->event_count - 1].tail_call = folds ? 2 : 1;
+    if (maker->shape->keep_calls) {
+        made_call *callee = &maker->made->calls[maker->made->count - 1];
+        callee->tail_caller_id = maker->made->calls[made].call_id;
+        callee->physical_parent_id = maker->made->calls[made].physical_parent_id;
+    }
 }
 
 static void leave(stream_maker *maker)
 {
     const open_call call = maker->stack[--maker->depth];
     const uint64_t duration = maker->ticks - call.start;
-    const int ending =
-        next_random(&maker->random) % 50 == 0 ? SJ_ENDING_UNWOUND : SJ_ENDING_RETURNED;
+    const bool throws = call.left == 0 && next_random(&maker->random) % 50 == 0;
+    const int ending = throws ? SJ_ENDING_UNWOUND : SJ_ENDING_RETURNED;
     if (ending != SJ_ENDING_RETURNED) {
         maker->endings[maker->ending_count++] =
             (sj_block_ending){maker->event_count, (uint32_t)ending};
     }
-    maker->events[maker->event_count++] = (sj_event){maker->ticks, SJ_EVENT_LEAVE};
+    maker->events[maker->event_count++] = (sj_event){.ticks = maker->ticks};
     if (maker->depth != 0) {
         maker->stack[maker->depth - 1].child += duration;
     }
     if (maker->shape->keep_calls) {
         made_call *noted = &maker->made->calls[call.made];
         noted->end_ns = to_ns(maker->ticks - STARTED_TICKS);
+        noted->left_ns = call.left != 0 ? to_ns(call.left - STARTED_TICKS) : -1;
         noted->self_ns = to_ns(duration - call.child);
         noted->ending = ending;
     }
@@ -279,6 +326,10 @@ static void make_calls(stream_maker *maker)
         if (maker->event_count == shape->block_events) {
             end_block(maker);
         }
+        if (has_left(maker, 0)) { /* what it jumped to has ended */
+            leave(maker);
+            continue;
+        }
         maker->ticks += next_random(&maker->random) % 4 == 0 ? 0 : next_random(&maker->random) % 90;
         if (shape->regular) {
             step_regularly(maker);
@@ -289,8 +340,13 @@ static void make_calls(stream_maker *maker)
         if (deeper) {
             const uint64_t skewed =
                 next_random(&maker->random) % (1 + next_random(&maker->random) % shape->functions);
-            enter(maker, 1 + (uint32_t)skewed +
-                             (next_random(&maker->random) % 3 == 0 ? shape->functions : 0));
+            const uint32_t function = 1 + (uint32_t)skewed +
+                                      (next_random(&maker->random) % 3 == 0 ? shape->functions : 0);
+            if (shape->tail_calls && maker->depth > 0 && next_random(&maker->random) % 4 == 0) {
+                tail_call(maker, function);
+            } else {
+                enter(maker, function);
+            }
         } else {
             leave(maker);
         }
@@ -299,7 +355,7 @@ static void make_calls(stream_maker *maker)
         if (maker->event_count == shape->block_events) {
             end_block(maker);
         }
-        maker->ticks += 13;
+        maker->ticks += has_left(maker, 0) ? 0 : 13;
         leave(maker);
     }
     end_block(maker);

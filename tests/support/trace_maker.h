@@ -14,6 +14,9 @@ typedef struct made_call {
     int64_t caller_function_id; /* -1: none */
     int64_t depth;
     int64_t start_ns, end_ns, self_ns; /* end_ns -1: open */
+    int64_t tail_caller_id;            /* -1: none */
+    int64_t physical_parent_id;        /* -1: none */
+    int64_t left_ns;                   /* by a tail call; -1: not, or not told */
     int ending;
 } made_call;
 
@@ -28,6 +31,7 @@ typedef struct trace_shape {
     bool regular;    /* functions call mostly the same ones in turn, as programs do */
     bool leave_open; /* calls stay open at the end of each stream */
     bool keep_calls; /* fill `calls` */
+    bool tail_calls; /* some calls end by a jump to another; not with `regular` */
 } trace_shape;
 
 typedef struct trace {

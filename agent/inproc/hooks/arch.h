@@ -28,6 +28,7 @@ typedef enum sj_shared_part {
     SJ_SHARED_FIRST_RECEIVER,
     SJ_SHARED_SECOND_RECEIVER,
     SJ_SHARED_TAIL_CALL,
+    SJ_SHARED_TAIL_LEAVE, /* flags are free, as there */
     SJ_SHARED_PARTS
 } sj_shared_part;
 
@@ -83,6 +84,12 @@ bool sj_arch_has_tail_call_entries(const sj_code_emitter *emitter);
 /* sj_code_emit_tail_call_exit emits the exit with this tag, which goes to a tail-call entry: the
  * flags are not kept. */
 void sj_code_emit_tail_call_exit(sj_code_emitter *emitter, uint32_t leave_tag, uint64_t entry);
+
+/* sj_code_emit_tail_call_alone emits the exit with this tag and a jump to a function that may be
+ * patched without having a tail-call entry: its own probe records its entry. The exit is marked as
+ * a tail call if the function is patched then (not on aarch64); the flags are not kept. */
+void sj_code_emit_tail_call_alone(sj_code_emitter *emitter, uint32_t leave_tag,
+                                  const sj_tail_call_entry *entry);
 
 /* sj_code_emit_tail_call_entry emits a tail-call entry. It records the exit and the function's
  * entry with one clock value and goes on behind the stub's probe. If at run time the function is

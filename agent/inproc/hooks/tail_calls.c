@@ -35,44 +35,32 @@ static bool begins_with_plain_probe(const sj_plan_header *plan, uint32_t index)
     return operation == SJ_OPERATION_ENTER;
 }
 
-/* The patch of a function's entry, if the function can have a tail-call entry. Depends on the plan
- * only, so that measuring and writing agree. */
+/* The patch of a function's entry, if there is one that a few bytes tell. This and what follows
+ * depend on the plan only, so that measuring and writing agree. */
 static const sj_plan_patch *find_entry_patch(const sj_plan_header *plan, uint32_t index)
 {
     const sj_plan_function *function = sj_plan_functions(plan) + index;
-    bool is_plain = sj_plan_is_hooked(function) && function->receiver == 0;
-    for (uint32_t i = 0; i < SJ_VALUES_PER_FUNCTION; i++) {
-        is_plain = is_plain && function->values[i] == 0;
-    }
-    if (!is_plain) {
+    if (!sj_plan_is_hooked(function) || function->patch_count == 0) {
         return NULL;
     }
     const sj_plan_patch *patch_at_entry =
         sj_plan_patches(plan) + function->first_patch + function->patch_count - 1;
-    return patch_at_entry->kind == SJ_PATCH_JUMP32 &&
-                   begins_with_plain_probe(plan, patch_at_entry->stub)
-               ? patch_at_entry
-               : NULL;
+    return patch_at_entry->kind == SJ_PATCH_JUMP32 ? patch_at_entry : NULL;
 }
 
-void sj_code_emit_tail_call(const sj_application *application, sj_code_emitter *emitter,
-                            uint32_t index, uint32_t callee)
+/* A function can have a tail-call entry. */
+static bool may_have_entry(const sj_plan_header *plan, uint32_t index)
 {
-    const uint32_t tag = sj_record_make_tag(SJ_RECORD_LEAVE, sj_function_id(application, index));
-    if (sj_arch_has_tail_call_entries(emitter) &&
-        find_entry_patch(application->plan, callee) != NULL) {
-        application->tail_call_entries[callee] |= emitter->measuring;
-        sj_code_emit_tail_call_exit(emitter, tag, application->tail_call_entries[callee]);
-    } else {
-        emitter->frees_flags = true;
-        sj_code_emit_probe(emitter, tag);
-        sj_code_emit_jump(emitter,
-                          application->bias + sj_plan_functions(application->plan)[callee].offset);
+    const sj_plan_function *function = sj_plan_functions(plan) + index;
+    const sj_plan_patch *patch = find_entry_patch(plan, index);
+    bool is_plain = patch != NULL && function->receiver == 0;
+    for (uint32_t i = 0; i < SJ_VALUES_PER_FUNCTION; i++) {
+        is_plain = is_plain && function->values[i] == 0;
     }
-    emitter->frees_flags = false;
+    return is_plain && begins_with_plain_probe(plan, patch->stub);
 }
 
-static void emit_entry(const sj_application *application, sj_code_emitter *emitter, uint32_t index)
+static sj_tail_call_entry describe_entry(const sj_application *application, uint32_t index)
 {
     const sj_plan_patch *patch_at_entry = find_entry_patch(application->plan, index);
     uint8_t patch[SJ_PATCH_MAX_BYTES];
@@ -87,7 +75,26 @@ static void emit_entry(const sj_application *application, sj_code_emitter *emitt
         memset(patch, 0, sizeof(patch)); /* no jump: the function is never patched */
     }
     memcpy(entry.patch, patch, sizeof(entry.patch));
-    sj_code_emit_tail_call_entry(emitter, &entry);
+    return entry;
+}
+
+void sj_code_emit_tail_call(const sj_application *application, sj_code_emitter *emitter,
+                            uint32_t index, uint32_t callee)
+{
+    const uint32_t tag = sj_record_make_tag(SJ_RECORD_LEAVE, sj_function_id(application, index));
+    if (sj_arch_has_tail_call_entries(emitter) && may_have_entry(application->plan, callee)) {
+        application->tail_call_entries[callee] |= emitter->measuring;
+        sj_code_emit_tail_call_exit(emitter, tag, application->tail_call_entries[callee]);
+    } else if (find_entry_patch(application->plan, callee) != NULL) {
+        const sj_tail_call_entry entry = describe_entry(application, callee);
+        sj_code_emit_tail_call_alone(emitter, tag, &entry);
+    } else {
+        emitter->frees_flags = true;
+        sj_code_emit_probe(emitter, tag);
+        sj_code_emit_jump(emitter,
+                          application->bias + sj_plan_functions(application->plan)[callee].offset);
+    }
+    emitter->frees_flags = false;
 }
 
 void sj_code_emit_tail_call_entries(const sj_application *application, sj_code_emitter *emitter)
@@ -101,6 +108,7 @@ void sj_code_emit_tail_call_entries(const sj_application *application, sj_code_e
             application->tail_call_entries[i] = emitter->at;
         }
         emitter->at = application->tail_call_entries[i];
-        emit_entry(application, emitter, i);
+        const sj_tail_call_entry entry = describe_entry(application, i);
+        sj_code_emit_tail_call_entry(emitter, &entry);
     }
 }

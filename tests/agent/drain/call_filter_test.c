@@ -195,6 +195,86 @@ static void an_unwanted_thread_passes_nothing(void **state)
     assert_int_equal(passed_count, 4);
 }
 
+/* OUTER ends by a jump to INNER, which goes on to 1000. */
+static void jump_to_inner(fixture *f)
+{
+    enter(f, 100, OUTER, STACK);
+    leave(f, 110, OUTER, STACK + SJ_STACK_TAIL_CALL);
+    enter(f, 110, INNER, STACK);
+    leave(f, 1000, INNER, STACK);
+}
+
+static void a_call_that_jumps_lasts_as_long_as_the_one_jumped_to(void **state)
+{
+    fixture *f = *state;
+    ask(f, 895); /* more than INNER takes */
+    jump_to_inner(f);
+    assert_int_equal(passed_count, 2);
+    assert_passed(0, SJ_RECORD_ENTER, OUTER);
+    assert_passed(1, SJ_RECORD_LEAVE, OUTER);
+    assert_int_equal(sj_record_ticks48(&passed[1]), 1000);
+    assert_int_equal(sj_record_stack(&passed[1]), STACK);
+}
+
+static void both_of_a_tail_call_pass_as_they_are(void **state)
+{
+    fixture *f = *state;
+    ask(f, 50);
+    jump_to_inner(f);
+    assert_int_equal(passed_count, 4);
+    assert_passed(1, SJ_RECORD_LEAVE, OUTER);
+    assert_int_equal(sj_record_ticks48(&passed[1]), 110);
+    assert_true(sj_record_is_tail_call(sj_record_stack(&passed[1])));
+    assert_passed(2, SJ_RECORD_ENTER, INNER);
+    assert_passed(3, SJ_RECORD_LEAVE, INNER);
+}
+
+static void a_jump_to_what_is_kept_out_leads_to_no_other_call(void **state)
+{
+    fixture *f = *state;
+    f->policy.max_depth = 1;
+    ask(f, 0);
+    jump_to_inner(f);
+    enter(f, 1010, INNER, STACK);
+    leave(f, 1020, INNER, STACK);
+    assert_int_equal(passed_count, 4);
+    assert_int_equal(sj_record_ticks48(&passed[1]), 1000);
+    assert_false(sj_record_is_tail_call(sj_record_stack(&passed[1])));
+    assert_passed(2, SJ_RECORD_ENTER, INNER);
+}
+
+static void a_jump_that_leads_nowhere_is_a_return(void **state)
+{
+    fixture *f = *state;
+    ask(f, 5);
+    enter(f, 100, OUTER, STACK);
+    leave(f, 110, OUTER, STACK + SJ_STACK_TAIL_CALL);
+    enter(f, 120, INNER, STACK - 16);
+    leave(f, 130, INNER, STACK - 16);
+    assert_int_equal(passed_count, 4);
+    assert_int_equal(sj_record_ticks48(&passed[1]), 110);
+    assert_false(sj_record_is_tail_call(sj_record_stack(&passed[1])));
+}
+
+static void chains_of_any_length_need_few_calls(void **state)
+{
+    enum { JUMPS = 100000, STATES = 50 };
+    fixture *f = *state;
+    ask(f, 5000); /* longer than any but the first of the chain */
+    enter(f, 1, OUTER, STACK);
+    uint32_t at = OUTER;
+    for (uint32_t i = 1; i <= JUMPS; i++) {
+        leave(f, i, at, STACK + SJ_STACK_TAIL_CALL);
+        at = 10 + i * 7919 % STATES;
+        enter(f, i, at, STACK);
+        assert_true(f->filter.depth <= 9);
+    }
+    leave(f, JUMPS + 1, at, STACK);
+    assert_passed(0, SJ_RECORD_ENTER, OUTER);
+    assert_int_equal(sj_record_ticks48(&passed[passed_count - 1]), JUMPS + 1);
+    assert_int_equal(f->filter.depth, 0);
+}
+
 static void calls_on_other_stacks_pass(void **state)
 {
     ask(*state, 50);
@@ -251,6 +331,13 @@ int main(void)
                                         tear_down),
         cmocka_unit_test_setup_teardown(calls_that_are_too_deep_are_kept_out, set_up, tear_down),
         cmocka_unit_test_setup_teardown(an_unwanted_thread_passes_nothing, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(a_call_that_jumps_lasts_as_long_as_the_one_jumped_to,
+                                        set_up, tear_down),
+        cmocka_unit_test_setup_teardown(both_of_a_tail_call_pass_as_they_are, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(a_jump_to_what_is_kept_out_leads_to_no_other_call, set_up,
+                                        tear_down),
+        cmocka_unit_test_setup_teardown(a_jump_that_leads_nowhere_is_a_return, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(chains_of_any_length_need_few_calls, set_up, tear_down),
         cmocka_unit_test_setup_teardown(calls_on_other_stacks_pass, set_up, tear_down),
         cmocka_unit_test_setup_teardown(a_call_that_is_held_back_at_the_end_passes, set_up,
                                         tear_down),

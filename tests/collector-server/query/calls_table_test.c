@@ -13,7 +13,7 @@
 
 #pragma GCC diagnostic ignored "-Wformat-nonliteral" /* formats of queries are tables here */
 
-enum { COLUMNS = 14, RANDOM_QUERIES = 400 };
+enum { COLUMNS = 17, RANDOM_QUERIES = 400 };
 
 static const char path[] = "calls_table_test.db";
 static trace made;
@@ -30,7 +30,8 @@ static int open_trace(void **state)
                                .functions = 40,
                                .max_depth = 30,
                                .leave_open = true,
-                               .keep_calls = true};
+                               .keep_calls = true,
+                               .tail_calls = true};
     make_trace(path, &shape, &made);
     sj_error error = {0};
     if (sj_database_open_reader(path, &database, &error) != SJ_OK) {
@@ -42,8 +43,8 @@ static int open_trace(void **state)
     sqlite3_exec(database, "CREATE TEMP TABLE naive AS SELECT * FROM calls LIMIT 0", NULL, NULL,
                  NULL);
     sqlite3_stmt *insert;
-    if (sqlite3_prepare_v2(database, "INSERT INTO naive VALUES (?,?,?,?,?,?,?,?,?,?,?,?,?,?)", -1,
-                           &insert, NULL) != SQLITE_OK) {
+    if (sqlite3_prepare_v2(database, "INSERT INTO naive VALUES (?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?)",
+                           -1, &insert, NULL) != SQLITE_OK) {
         fprintf(stderr, "%s\n", sqlite3_errmsg(database));
         return -1;
     }
@@ -66,6 +67,11 @@ static int open_trace(void **state)
             0,
             0,
             call->caller_function_id,
+            call->tail_caller_id,
+            call->physical_parent_id,
+            call->left_ns >= 0  ? call->left_ns - call->start_ns
+            : call->end_ns >= 0 ? call->end_ns - call->start_ns
+                                : -1,
         };
         for (int column = 0; column < COLUMNS; ++column) {
             if (values[column] >= 0) {
@@ -171,10 +177,13 @@ static void counting_reads_no_columns_and_counts_all(void **state)
 static void add_condition(char *where, size_t size, uint64_t *random)
 {
     static const char *const columns[] = {
-        "call_id", "session_id",  "stream_id", "thread_id", "start_ns",  "function_id",
-        "depth",   "duration_ns", "end_ns",    "self_ns",   "parent_id", "caller_function_id"};
+        "call_id",        "session_id",         "stream_id",
+        "thread_id",      "start_ns",           "function_id",
+        "depth",          "duration_ns",        "end_ns",
+        "self_ns",        "parent_id",          "caller_function_id",
+        "tail_caller_id", "physical_parent_id", "physical_duration_ns"};
     static const char *const operators[] = {"=", "<", "<=", ">", ">="};
-    const char *column = columns[next_random(random) % 12];
+    const char *column = columns[next_random(random) % 15];
     const char *op = operators[next_random(random) % 5];
     const char *suffix = next_random(random) % 12 == 0 ? " + 0.5" : "";
     const size_t used = strlen(where);

@@ -26,7 +26,8 @@ static void make_sample(damaged_block *sample, uint64_t seed, size_t events)
                                 .longest_gap = 500,
                                 .endings = 5,
                                 .gaps = 2,
-                                .values = 30};
+                                .values = 30,
+                                .tail_calls = 30};
     sj_block_encoder *encoder;
     sj_block_input input;
     stream_make(&shape, &input);

@@ -64,6 +64,16 @@ static const golden_block blocks[] = {
       .gaps = 1,
       .values = 40},
      false},
+    {"v1_tail_calls",
+     {.seed = 6,
+      .events = 40,
+      .open_depth = 4,
+      .functions = 6,
+      .repetition = 30,
+      .step = 26,
+      .longest_gap = 2,
+      .tail_calls = 40},
+     false},
 };
 enum { BLOCKS = sizeof(blocks) / sizeof(blocks[0]), MAX_GOLDEN_BYTES = 64 * 1024 };
 

@@ -75,7 +75,8 @@ static void streams_of_every_small_size_round_trip(void **state)
                                                .longest_gap = 40,
                                                .endings = 4,
                                                .gaps = events % 3,
-                                               .values = events % 40});
+                                               .values = events % 40,
+                                               .tail_calls = events % 3 == 0 ? events % 90 : 0});
         }
     }
 }
@@ -95,7 +96,8 @@ static void random_streams_round_trip(void **state)
                                            .longest_gap = longest[seed / 16 % 4],
                                            .endings = seed,
                                            .gaps = seed % 7,
-                                           .values = seed % 90});
+                                           .values = seed % 90,
+                                           .tail_calls = seed % 5 * 20});
     }
 }
 
@@ -160,7 +162,7 @@ static void function_ids_that_share_a_slot_round_trip(void **state)
 
 static void a_step_that_does_not_divide_all_gaps_becomes_1(void **state)
 {
-    sj_event events[] = {{100, 1}, {126, 2}, {152, 0}, {178, 0}};
+    sj_event events[] = {{100, 1, 0}, {126, 2, 0}, {152, 0, 0}, {178, 0, 0}};
     const sj_block_input input = {
         .header = {.kind = SJ_BLOCK_CALLS, .event_count = 4, .clock_step = 26}, .events = events};
     sj_block block;
@@ -183,7 +185,7 @@ static void gaps_at_the_edges_of_32_and_64_bits_round_trip(void **state)
     for (size_t i = 0; i < 5; i++) {
         for (size_t k = 0; k < 5; k++) {
             const uint64_t gap = longest[i] / steps[k] * steps[k];
-            const sj_event events[] = {{7, 1}, {7 + gap, 0}, {7 + gap, 2}};
+            const sj_event events[] = {{7, 1, 0}, {7 + gap, 0, 0}, {7 + gap, 2, 0}};
             const sj_block_input input = {
                 .header = {.kind = SJ_BLOCK_CALLS, .event_count = 3, .clock_step = steps[k]},
                 .events = events};
@@ -290,7 +292,7 @@ static size_t size_of_recursion(codec_pair *codec, uint32_t depth)
                                      .stack = UINT64_C(0x7ffd00000000) - 48 * (uint64_t)i,
                                      .function = 12};
     }
-    const sj_event events[] = {{10000000, 12}, {10000026, 0}};
+    const sj_event events[] = {{10000000, 12, 0}, {10000026, 0, 0}};
     const sj_block_input input = {
         .header = {.kind = SJ_BLOCK_CALLS, .event_count = 2, .open_depth = depth, .clock_step = 26},
         .frames = frames,
@@ -359,7 +361,7 @@ static void refuse(codec_pair *codec, const sj_block_input *input)
 
 static void events_that_are_not_balanced_or_go_back_in_time_are_refused(void **state)
 {
-    sj_event events[] = {{100, 1}, {126, 0}, {152, 2}};
+    sj_event events[] = {{100, 1, 0}, {126, 0, 0}, {152, 2, 0}};
     sj_block_input input = {.header = {.kind = SJ_BLOCK_CALLS, .event_count = 3, .clock_step = 26},
                             .events = events};
     assert_int_equal(encode(*state, &input), SJ_OK);
@@ -378,9 +380,28 @@ static void events_that_are_not_balanced_or_go_back_in_time_are_refused(void **s
     refuse(*state, &input);
 }
 
+static void tail_calls_of_what_is_no_entry_are_refused(void **state)
+{
+    sj_event events[] = {{100, 1, 0}, {126, 2, 1}, {152, 0, 0}, {152, 3, 2}};
+    sj_stack_frame frame = {.start_ticks = 50, .left_ticks = 60, .function = 9};
+    sj_block_input input = {
+        .header = {.kind = SJ_BLOCK_CALLS, .event_count = 4, .open_depth = 1, .clock_step = 1},
+        .events = events,
+        .frames = &frame};
+    assert_int_equal(encode(*state, &input), SJ_OK);
+    events[3].tail_call = 3; /* one LEAVE is in front of it */
+    refuse(*state, &input);
+    events[3].tail_call = 2;
+    events[2].tail_call = 1;
+    refuse(*state, &input);
+    events[2].tail_call = 0;
+    frame.left_ticks = 49;
+    refuse(*state, &input);
+}
+
 static void counts_over_the_limits_are_refused(void **state)
 {
-    const sj_event events[] = {{100, 1}};
+    const sj_event events[] = {{100, 1, 0}};
     const sj_block_input good = {
         .header = {.kind = SJ_BLOCK_CALLS, .event_count = 1, .clock_step = 26}, .events = events};
     sj_block_input input = good;
@@ -408,7 +429,7 @@ static void counts_over_the_limits_are_refused(void **state)
 
 static void endings_that_name_no_leave_or_are_out_of_order_are_refused(void **state)
 {
-    const sj_event events[] = {{100, 1}, {126, 2}, {152, 0}, {152, 0}};
+    const sj_event events[] = {{100, 1, 0}, {126, 2, 0}, {152, 0, 0}, {152, 0, 0}};
     sj_block_ending endings[] = {{2, SJ_ENDING_UNWOUND}, {3, SJ_ENDING_TRUNCATED}};
     const sj_block_input input = {
         .header = {.kind = SJ_BLOCK_CALLS, .event_count = 4, .clock_step = 26},
@@ -468,6 +489,7 @@ int main(void)
         BLOCK_TEST(a_stack_block_round_trips),
         BLOCK_TEST(an_empty_block_tells_the_time_of_its_flush),
         BLOCK_TEST(events_that_are_not_balanced_or_go_back_in_time_are_refused),
+        BLOCK_TEST(tail_calls_of_what_is_no_entry_are_refused),
         BLOCK_TEST(counts_over_the_limits_are_refused),
         BLOCK_TEST(endings_that_name_no_leave_or_are_out_of_order_are_refused),
         BLOCK_TEST(gaps_that_contradict_themselves_are_refused),

@@ -57,6 +57,28 @@ static void make_events(const stream_shape *shape, uint64_t *random, uint64_t ti
     }
 }
 
+/* Mostly those of a function, as in programs. */
+static void make_tail_calls(const stream_shape *shape, uint64_t *random, sj_event *events,
+                            sj_stack_frame *frames)
+{
+    uint32_t leaves = 0;
+    for (size_t i = 0; i < shape->events && shape->tail_calls != 0; i++) {
+        const uint32_t draw = (uint32_t)(next_random(random) % 100);
+        const uint32_t chance = draw % 8 == 0 ? draw : events[i].function * 37 % 100;
+        if (events[i].function == SJ_EVENT_LEAVE) {
+            leaves++;
+            continue;
+        }
+        if (chance < shape->tail_calls) {
+            events[i].tail_call = 1 + (leaves > 3 ? 3 : leaves);
+        }
+        leaves = 0;
+    }
+    for (uint32_t i = 1; i < shape->open_depth && shape->tail_calls != 0; i += 1 + i % 3) {
+        frames[i].left_ticks = frames[i].start_ticks + i % 7;
+    }
+}
+
 static void make_endings(const stream_shape *shape, sj_block_input *input)
 {
     sj_block_ending *endings = calloc(shape->endings + 1, sizeof(*endings));
@@ -132,6 +154,7 @@ void stream_make(const stream_shape *shape, sj_block_input *input)
     memset(input->header.session.bytes, 0x5a, SJ_SESSION_ID_BYTES);
     make_frames(shape, &random, first_ticks, frames);
     make_events(shape, &random, first_ticks, events);
+    make_tail_calls(shape, &random, events, frames);
     input->frames = frames;
     input->events = events;
     make_endings(shape, input);
@@ -151,8 +174,14 @@ void stream_free(sj_block_input *input)
 static void check_events(const sj_block_input *input, const sj_block *block, unsigned want)
 {
     uint32_t calls = 0;
+    size_t tail_calls = 0;
     for (size_t i = 0; i < block->header.event_count; i++) {
         const sj_event *event = &input->events[i];
+        if ((want & SJ_WANT_STRUCTURE) != 0 && event->tail_call != 0) {
+            assert_true(tail_calls < block->tail_call_count);
+            assert_int_equal(block->tail_calls[tail_calls].event, i);
+            assert_int_equal(block->tail_calls[tail_calls++].ended, event->tail_call - 1);
+        }
         calls += event->function != SJ_EVENT_LEAVE;
         if ((want & SJ_WANT_STRUCTURE) != 0) {
             const uint32_t symbol =
@@ -166,6 +195,7 @@ static void check_events(const sj_block_input *input, const sj_block *block, uns
         }
     }
     assert_int_equal(block->header.call_count, calls);
+    assert_int_equal(block->tail_call_count, tail_calls);
 }
 
 void stream_check(const sj_block_input *input, const sj_block *block, unsigned want)

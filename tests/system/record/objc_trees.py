@@ -10,10 +10,14 @@ import subprocess
 import sys
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "support"))
-from golden_trees import CALLS, only, trees
+from golden_trees import only, trees
 from sojourn_testing import PATIENCE_S, check, check_accounts, main
 
 LONG = os.environ.get("SJ_LONG") == "1"
+PHYSICAL = (
+    "SELECT call_id, stream_id, function_id, physical_parent_id, tail_caller_id, ending FROM calls "
+    "ORDER BY call_id"
+)
 METHODS = (
     "SELECT function_id, name FROM functions WHERE name LIKE '%[Smp%' AND name NOT LIKE '%:NS%'"
 )
@@ -46,6 +50,18 @@ def without_made(name):
 RENAME = {"methods": plain_name, "receivers": without_made, "dispatch": without_category}
 
 
+def physical(sojourn, database):
+    """The calls as the machine made them, which is what the program tells: a method that ends by a
+    jump to another has left before that one enters."""
+    rows = sojourn.sql(database, PHYSICAL)
+    jumped = {row["tail_caller_id"] for row in rows}
+    depths = {None: -1}
+    for row in rows:
+        depth = depths[row["call_id"]] = depths[row["physical_parent_id"]] + 1
+        ending = "returned" if row["call_id"] in jumped else row["ending"]
+        yield str(row["stream_id"]), depth, str(row["function_id"]), ending
+
+
 def told(path, rename):
     with open(path, encoding="utf-8") as file:
         rows = [line.rstrip("\n").split("\t") for line in file]
@@ -56,10 +72,7 @@ def recorded(sojourn, database, rename):
     wanted = {
         str(row["function_id"]): rename(row["name"]) for row in sojourn.sql(database, METHODS)
     }
-    with sojourn.sql_lines(database, CALLS) as lines:
-        rows = (line.rstrip("\r\n").split(",") for line in lines)
-        calls = ((row[0], int(row[1]), row[2], row[3]) for row in rows)
-        return trees(only(calls, wanted))
+    return trees(only(physical(sojourn, database), wanted))
 
 
 def columns_tell(sojourn, database, label):

@@ -165,7 +165,9 @@ static void check_call(bool records_caller, bool records_callee)
         CHECK(takes(SJ_RECORD_ENTER, CALLEE) && takes(SJ_RECORD_LEAVE, CALLEE));
     }
     for (uint32_t i = first; i < seen; i++) {
-        CHECK(sj_record_stack(&records[i]) == sj_record_stack(&records[first]));
+        CHECK(sj_record_frame(&records[i]) == sj_record_stack(&records[first]));
+        CHECK(sj_record_is_tail_call(sj_record_stack(&records[i])) ==
+              (records_caller && records_callee && i == first + 1));
     }
     CHECK(sj_record_tag(&records[seen]) == 0);
 }
@@ -257,6 +259,7 @@ static void record_without_tail_call_entry(const char *directory)
     CHECK(apply(false) == SJ_OK && report.hooked == 2);
     CHECK(((triple_function)(uintptr_t)(text + OFFSET))(2, 3) == 15);
     CHECK(takes(SJ_RECORD_ENTER, CALLER) && takes(SJ_RECORD_LEAVE, CALLER));
+    CHECK(sj_record_is_tail_call(sj_record_stack(&records[seen - 1])));
     CHECK(sj_record_value(&records[seen]) == 2 && takes(SJ_RECORD_VALUE, CALLEE));
     CHECK(takes(SJ_RECORD_ENTER, CALLEE) && takes(SJ_RECORD_LEAVE, CALLEE));
     CHECK(sj_hooks_unpatch(&module) == SJ_OK);

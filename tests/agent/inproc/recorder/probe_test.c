@@ -235,7 +235,7 @@ static void leave_before_entry(const sj_record *records, uint8_t receiver, const
             true_return = &slot->return_address;
         }
     }
-    check_record(&records[first++], SJ_RECORD_LEAVE, DISPATCHED, stack);
+    check_record(&records[first++], SJ_RECORD_LEAVE, DISPATCHED, stack + SJ_STACK_TAIL_CALL);
     if (receiver != 0 && object != NULL) {
         check_record(&records[first++], SJ_RECORD_VALUE, 7, stack);
     }

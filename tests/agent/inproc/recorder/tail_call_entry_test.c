@@ -132,7 +132,8 @@ static void check_call(record_list *list, bool is_patched)
     const sj_record *enter = next_record(list);
     const sj_record *leave = next_record(list);
     CHECK(sj_record_tag(enter) == CALLER && sj_record_tag(leave) == leave_tag(CALLER));
-    CHECK(sj_record_stack(enter) == sj_record_stack(leave));
+    CHECK(sj_record_stack(leave) == sj_record_stack(enter) + is_patched);
+    CHECK(sj_record_is_tail_call(sj_record_stack(leave)) == is_patched);
     CHECK(sj_record_ticks48(enter) <= sj_record_ticks48(leave));
     if (!is_patched) {
         return;

@@ -10,6 +10,7 @@
 #define ENTER_TAG 16
 #define LEAVE_TAG 20
 #define REGION_SHIFT 30
+#define STACK_TAIL_CALL 1
 
     .text
 
@@ -92,7 +93,7 @@ sj_arch_dispatch_entry:
  * both return through one slot. */
 .Ltail_call:
     ldr w12, [x10, #8]
-    record
+    record above=STACK_TAIL_CALL
     b .Lenter
 
 .Lreserve:
@@ -159,7 +160,7 @@ sj_arch_jump_entry:
     b 4f
 3:  hint #10 /* pacib1716 */
     mov x30, x17
-4:  record above=112
+4:  record above=(112 + STACK_TAIL_CALL)
     ldr x17, [sp, #64]
     ldp x15, x16, [sp, #48]
     msr nzcv, x16

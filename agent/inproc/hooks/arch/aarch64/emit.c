@@ -234,6 +234,14 @@ void sj_code_emit_tail_call_exit(sj_code_emitter *emitter, uint32_t leave_tag, u
     (void)entry;
 }
 
+void sj_code_emit_tail_call_alone(sj_code_emitter *emitter, uint32_t leave_tag,
+                                  const sj_tail_call_entry *entry)
+{
+    emitter->frees_flags = true;
+    sj_code_emit_probe(emitter, leave_tag);
+    sj_code_emit_jump(emitter, entry->start);
+}
+
 void sj_code_emit_tail_call_entry(sj_code_emitter *emitter, const sj_tail_call_entry *entry)
 {
     (void)emitter;

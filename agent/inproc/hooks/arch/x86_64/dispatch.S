@@ -6,13 +6,14 @@
 #define LEAVE_TAG 20
 #define REGION_SHIFT 30
 #define REGION_MASK 0x3fffffff
+#define STACK_TAIL_CALL 1
 
     .text
 
 /* Records at (%rsp): the tag is in `tag` (register or memory), `wide` is the same as 64 bits to
  * push. %rax, %rcx, %rdx and `scratch` are lost. The slow path steps over the red zone, where
- * registers are saved. */
-.macro RECORD tag, wide, scratch
+ * registers are saved. `mark` is added to the stack address. */
+.macro RECORD tag, wide, scratch, mark=0
     rdtsc
     mov $16, %ecx
     mov sj_recorder_self@GOTTPOFF(%rip), \scratch
@@ -29,7 +30,8 @@
     rdtsc
 1:  mov %eax, (%rcx)
     mov %dx, 4(%rcx)
-    mov %rsp, 6(%rcx)
+    lea \mark(%rsp), %rdx
+    mov %rdx, 6(%rcx)
     mov \tag, %eax
     mov %eax, 12(%rcx)
 .endm
@@ -81,7 +83,7 @@ sj_arch_dispatch_entry:
     mov %rdx, -40(%rsp)
     mov %r9, -48(%rsp)
     mov 8(%rdx), %r9d
-    RECORD %r9d, %r9, %r10
+    RECORD %r9d, %r9, %r10, STACK_TAIL_CALL
     mov -40(%rsp), %rdx
     mov -48(%rsp), %r9
     jmp .Lenter
@@ -132,7 +134,7 @@ sj_arch_jump_entry:
     mov (%rdx), %rcx
     mov 8(%rdx), %r9d
     mov %rcx, (%rsp)
-    RECORD %r9d, %r9, %r10
+    RECORD %r9d, %r9, %r10, STACK_TAIL_CALL
 .Lmet:
     mov -64(%rsp), %r9
     mov -72(%rsp), %r10

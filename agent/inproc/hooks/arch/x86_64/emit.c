@@ -174,17 +174,18 @@ static void emit_reserve(sj_code_emitter *emitter, bool is_value)
     put_displacement(emitter, &emitter->cold_at, emitter->at);
 }
 
-static void emit_record(sj_code_emitter *emitter)
+/* `mark` is added to the stack address. */
+static void emit_record(sj_code_emitter *emitter, uint8_t mark)
 {
     uint64_t *at = &emitter->at;
     EMIT(at, 0x0f, 0x31); /* rdtsc */
     emit_reserve(emitter, false);
-    EMIT(at, 0x89, 0x01);                   /* mov %eax, (%rcx) */
-    EMIT(at, 0x66, 0x89, 0x51, 0x04);       /* mov %dx, 4(%rcx) */
-    EMIT(at, 0x48, 0x8d, 0x54, 0x24, 0x08); /* lea 8(%rsp), %rdx */
-    EMIT(at, 0x48, 0x89, 0x51, 0x06);       /* mov %rdx, 6(%rcx) */
-    EMIT(at, 0x8b, 0x44, 0x24, 0xf8);       /* mov -8(%rsp), %eax */
-    EMIT(at, 0x89, 0x41, 0x0c);             /* mov %eax, 12(%rcx) */
+    EMIT(at, 0x89, 0x01);                                     /* mov %eax, (%rcx) */
+    EMIT(at, 0x66, 0x89, 0x51, 0x04);                         /* mov %dx, 4(%rcx) */
+    EMIT(at, 0x48, 0x8d, 0x54, 0x24, (uint8_t)(0x08 + mark)); /* lea 8(%rsp), %rdx */
+    EMIT(at, 0x48, 0x89, 0x51, 0x06);                         /* mov %rdx, 6(%rcx) */
+    EMIT(at, 0x8b, 0x44, 0x24, 0xf8);                         /* mov -8(%rsp), %eax */
+    EMIT(at, 0x89, 0x41, 0x0c);                               /* mov %eax, 12(%rcx) */
 }
 
 /* In front of the record, one of the first word of the object in %rdi (or %rsi), if it is one. */
@@ -225,19 +226,26 @@ static void emit_part(sj_code_emitter *emitter, sj_shared_part part, bool enters
     if (receiver != RECEIVER_NONE) {
         emit_receiver(emitter, receiver == RECEIVER_SECOND);
     }
-    emit_record(emitter);
+    emit_record(emitter, part == SJ_SHARED_TAIL_LEAVE ? SJ_STACK_TAIL_CALL : 0);
     emit_restore(emitter, &emitter->at);
 }
 
+/* Where the tags of the two records lie, from the stack pointer on. */
+typedef enum tail_call_tag {
+    LEAVE_TAG_AT = 0xf8 /* -8 */,
+    ENTER_TAG_AT = 0xfc /* -4 */
+} tail_call_tag;
+
 /* One of two records with the clock in %rdx:%rax, both of which are kept. %rsi is lost. */
-static void emit_tail_call_record(sj_code_emitter *emitter, uint64_t *at, uint8_t tag_at)
+static void emit_tail_call_record(sj_code_emitter *emitter, uint64_t *at, tail_call_tag tag_at)
 {
-    EMIT(at, 0x89, 0x01);                   /* mov %eax, (%rcx) */
-    EMIT(at, 0x66, 0x89, 0x51, 0x04);       /* mov %dx, 4(%rcx) */
-    EMIT(at, 0x48, 0x8d, 0x74, 0x24, 0x08); /* lea 8(%rsp), %rsi */
-    EMIT(at, 0x48, 0x89, 0x71, 0x06);       /* mov %rsi, 6(%rcx) */
-    EMIT(at, 0x8b, 0x74, 0x24, tag_at);     /* mov tag, %esi */
-    EMIT(at, 0x89, 0x71, 0x0c);             /* mov %esi, 12(%rcx) */
+    const uint8_t stack_at = tag_at == LEAVE_TAG_AT ? 8 + SJ_STACK_TAIL_CALL : 8;
+    EMIT(at, 0x89, 0x01);                        /* mov %eax, (%rcx) */
+    EMIT(at, 0x66, 0x89, 0x51, 0x04);            /* mov %dx, 4(%rcx) */
+    EMIT(at, 0x48, 0x8d, 0x74, 0x24, stack_at);  /* lea 8(%rsp), %rsi; or 9 */
+    EMIT(at, 0x48, 0x89, 0x71, 0x06);            /* mov %rsi, 6(%rcx) */
+    EMIT(at, 0x8b, 0x74, 0x24, (uint8_t)tag_at); /* mov tag, %esi */
+    EMIT(at, 0x89, 0x71, 0x0c);                  /* mov %esi, 12(%rcx) */
 }
 
 static void emit_tail_call_end(sj_code_emitter *emitter, uint64_t *at)
@@ -251,7 +259,6 @@ static void emit_tail_call_end(sj_code_emitter *emitter, uint64_t *at)
  * has to check the callee again. */
 static void emit_tail_call_part(sj_code_emitter *emitter)
 {
-    enum { LEAVE_TAG_AT = 0xf8 /* -8 */, ENTER_TAG_AT = 0xfc /* -4 */ };
     uint64_t *at = &emitter->at;
     uint64_t *cold_at = &emitter->cold_at;
     begin_part(emitter, SJ_SHARED_TAIL_CALL);
@@ -276,6 +283,7 @@ void sj_code_emit_shared(sj_code_emitter *emitter)
     emit_part(emitter, SJ_SHARED_ENTER_FREE_FLAGS, true, RECEIVER_NONE);
     emit_part(emitter, SJ_SHARED_LEAVE_FREE_FLAGS, false, RECEIVER_NONE);
     emit_tail_call_part(emitter);
+    emit_part(emitter, SJ_SHARED_TAIL_LEAVE, false, RECEIVER_NONE);
     emitter->frees_flags = false;
     emit_part(emitter, SJ_SHARED_ENTER, true, RECEIVER_NONE);
     emit_part(emitter, SJ_SHARED_LEAVE, false, RECEIVER_NONE);
@@ -325,6 +333,20 @@ static void emit_compare(sj_code_emitter *emitter, uint64_t address, const uint8
     put_displacement(emitter, at, address - 4);
     put_bytes(at, emitter->measuring, bytes, 4);
     EMIT(at, 0x75, distance); /* jne */
+}
+
+void sj_code_emit_tail_call_alone(sj_code_emitter *emitter, uint32_t leave_tag,
+                                  const sj_tail_call_entry *entry)
+{
+    enum { COMPARE_BYTES = 12, MARKED_BYTES = PROBE_BYTES + 5 };
+    if (entry->start != entry->entry) {
+        emit_compare(emitter, entry->start, endbr64, COMPARE_BYTES + MARKED_BYTES);
+    }
+    emit_compare(emitter, entry->entry, entry->patch, MARKED_BYTES);
+    emit_call(emitter, leave_tag, SJ_SHARED_TAIL_LEAVE);
+    sj_code_emit_jump(emitter, entry->start);
+    emit_call(emitter, leave_tag, SJ_SHARED_LEAVE_FREE_FLAGS);
+    sj_code_emit_jump(emitter, entry->start);
 }
 
 void sj_code_emit_tail_call_entry(sj_code_emitter *emitter, const sj_tail_call_entry *entry)

@@ -1,0 +1,173 @@
+#!/usr/bin/env python3
+"""Who called whom in the source, where calls end by jumps: what SQL tells equals what follows from the
+stack frames alone; trees, sums, triggers and exports use it; counts are those of the machine.
+
+tail_relations.py BUILD_FOLDER SAMPLE (SJ_LONG=1: a chain of 10 million)
+"""
+import collections
+import json
+import os
+import sys
+
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "support"))
+from sojourn_testing import check, check_accounts, main
+
+LONG = os.environ.get("SJ_LONG") == "1"
+ROUNDS = 3333333 if LONG else 20000
+CHAIN = 8  # calls of a chain that are open at most
+ALL = (
+    "SELECT call_id, name, parent_id, tail_caller_id, physical_parent_id, start_ns, end_ns, duration_ns, "
+    "physical_duration_ns, depth, ending FROM calls JOIN functions USING (function_id) ORDER BY call_id"
+)
+# What the source says: who jumps to whom, and how often.
+JUMPS = {
+    ("tail_second", "tail_outer"): 1, ("tail_outer", "tail_leaf"): 1, ("machine_run", "state_a"): 1,
+    ("is_even", "is_odd"): 251, ("is_odd", "is_even"): 250, ("tail_sibling", "tail_helper"): 50,
+    ("tail_into_throw", "tail_throws"): 1,
+}
+
+
+def machine_jumps(rounds):
+    return {("state_a", "state_b"): rounds, ("state_b", "state_c"): rounds, ("state_c", "state_a"): rounds}
+
+
+def record(sojourn, program, rounds, options=()):
+    database = sojourn.path("relations.db")
+    for suffix in ("", "-wal", "-shm"):
+        if os.path.exists(database + suffix):
+            os.unlink(database + suffix)
+    done, _ = sojourn.record([program, str(rounds)], database, list(options))
+    check(done.returncode == 0, f"ended with {done.returncode}: {done.stderr.decode()}")
+    check_accounts(sojourn, database)
+    return database
+
+
+class Frames:
+    """The relation of the source, from nothing but stack frames: each call's frame, what it returns to,
+    when it began and when it ended. A frame that begins at the moment at which the one before it, of
+    the same caller, ended, was jumped to by that."""
+
+    def __init__(self, rows):
+        self.rows = rows
+        self.last = {}  # the last frame of a caller
+        self.chains = {}  # by caller: the calls that its last frame stands for, the outermost first
+        self.heads = {}  # by caller: how many of them stay until the end of the chain
+        self.parent = {}
+        self.tail_caller = {}
+        self.end = {}
+        for row in rows:
+            self.take(row)
+        for caller in list(self.chains):
+            self.close(caller)
+
+    def frame_end(self, row):
+        return row["start_ns"] + row["physical_duration_ns"]
+
+    def close(self, caller):
+        chain = self.chains.pop(caller, [])
+        for row in chain:
+            self.end[row["call_id"]] = self.frame_end(chain[-1])
+        self.heads.pop(caller, None)
+
+    def take(self, row):
+        caller = row["physical_parent_id"]
+        before = self.last.get(caller)
+        self.last[caller] = row
+        if before is None or self.frame_end(before) != row["start_ns"]:
+            self.close(caller)
+            self.chains[caller] = [row]
+            self.parent[row["call_id"]] = caller
+            return
+        self.tail_caller[row["call_id"]] = before["call_id"]
+        chain = self.chains[caller]
+        again = [place + 1 for place, call in enumerate(chain) if call["name"] == row["name"]]
+        head = min([self.heads.get(caller, CHAIN - 1), *again])
+        if len(chain) >= head:
+            self.heads[caller] = head
+            for call in chain[head:]:
+                self.end[call["call_id"]] = row["start_ns"]
+            del chain[head:]
+        self.parent[row["call_id"]] = chain[-1]["call_id"]
+        chain.append(row)
+
+
+def sums_follow(sojourn, database, rows):
+    """The aggregates are the sums of the calls as told."""
+    totals = collections.Counter()
+    counts = collections.Counter()
+    for row in rows:
+        counts[row["name"]] += 1
+        totals[row["name"]] += row["duration_ns"]
+    stats = sojourn.sql(database, "SELECT name, sum(calls) AS calls FROM function_stats JOIN functions "
+                                  "USING (function_id) GROUP BY name")
+    check({row["name"]: row["calls"] for row in stats} == counts, f"calls: {stats}, not {counts}")
+    paths = sojourn.sql(database, "SELECT name, calls, total_ns, depth FROM call_tree(1)")
+    tree = {row["name"]: row for row in paths if row["name"] in ("tail_outer", "tail_leaf", "tail_second")}
+    check([tree[name]["depth"] for name in ("tail_second", "tail_outer", "tail_leaf")] == [1, 2, 3],
+          f"the tree: {tree}")
+    check(tree["tail_outer"]["total_ns"] >= tree["tail_leaf"]["total_ns"] > 0, f"the tree: {tree}")
+    check(len(paths) < 60, f"{len(paths)} call paths")
+
+
+def relations(sojourn, program):
+    rounds = 3000
+    database = record(sojourn, program, rounds, ["--block-ms", "1"])
+    rows = [row for row in sojourn.sql(database, ALL) if not row["name"].startswith("_")]
+    found = collections.Counter()
+    names = {row["call_id"]: row["name"] for row in rows}
+    frames = Frames(rows)
+    for row in rows:
+        call = row["call_id"]
+        check(row["tail_caller_id"] == frames.tail_caller.get(call), f"{row}: {frames.tail_caller.get(call)}")
+        check(row["parent_id"] == frames.parent[call], f"{row}: called by {frames.parent[call]}")
+        check(row["end_ns"] == frames.end[call], f"{row}: ends at {frames.end[call]}")
+        if row["tail_caller_id"] is not None:
+            found[(names[row["tail_caller_id"]], row["name"])] += 1
+    pointer = found.pop(("tail_by_pointer", "tail_helper"), 0)
+    check(found == {**JUMPS, **machine_jumps(rounds)}, f"tail calls: {found}")
+    check(pointer in (0, 1), f"by pointer: {pointer}")
+    unwound = {row["name"] for row in rows if row["ending"] == "unwound"}
+    check(unwound == {"tail_throws", "tail_into_throw"}, f"left by an exception: {unwound}")
+    sums_follow(sojourn, database, rows)
+
+
+def long_chain(sojourn, program):
+    """A chain of any length is a few paths and a shallow stack, and each call is counted."""
+    database = record(sojourn, program, ROUNDS)
+    counts = {row["name"]: row["calls"] for row in sojourn.sql(
+        database, "SELECT name, calls FROM function_stats JOIN functions USING (function_id)")}
+    check([counts[f"state_{name}"] for name in "abc"] == [ROUNDS + 1, ROUNDS, ROUNDS], f"calls: {counts}")
+    shape = sojourn.sql(database, "SELECT (SELECT count(*) FROM call_paths) AS paths, "
+                                  "(SELECT max(depth) FROM call_paths) AS depth")[0]
+    check(shape["paths"] < 60 and shape["depth"] <= 1 + 2 * CHAIN, f"call paths: {shape}")
+    whole = sojourn.sql(
+        database, "SELECT c.duration_ns AS whole, (SELECT sum(duration_ns) FROM calls AS s WHERE "
+        "s.parent_id = c.call_id) AS below FROM calls AS c JOIN functions USING (function_id) "
+        "WHERE name = 'machine_run'")[0]
+    check(whole["whole"] >= whole["below"] > 0, f"the machine runs for {whole}")
+
+
+def triggers(sojourn, program):
+    """A slow call is one that is slow in the source: its frame is gone at once."""
+    path = sojourn.path("slow.json")
+    for name in ("tail_outer", "machine_run", "state_a"):
+        policy = {"policy": 1, "triggers": [{"on": "slow_call", "function": name, "longer_than": "1us",
+                                             "pause": "0s", "do": ["mark"]}]}
+        with open(path, "w", encoding="utf-8") as file:
+            json.dump(policy, file)
+        database = record(sojourn, program, 2000, ["--policy", path])
+        slow = sojourn.sql(database, f"SELECT count(*) AS n FROM calls JOIN functions USING (function_id) "
+                                     f"WHERE name = '{name}' AND duration_ns > 1000")[0]["n"]
+        fired = sojourn.sql(database, "SELECT subject FROM triggers")
+        check(slow > 0 and fired and fired[0]["subject"] == name, f"{name}: {slow} slow calls, {fired}")
+
+
+def test(sojourn, arguments):
+    for program in arguments:
+        relations(sojourn, program)
+        long_chain(sojourn, program)
+        triggers(sojourn, program)
+
+
+if __name__ == "__main__":
+    main(test)
