@@ -166,6 +166,7 @@ typedef struct sj_arena_header {
     _Atomic uint64_t slots_recycled; /* by the consumer, total */
     _Atomic uint32_t
         unrecorded[SJ_UNRECORDED_KINDS]; /* programs run, processes forked, by sj_unrecorded */
+    _Atomic uint64_t agent_cpu_ns; /* CPU time of the agent in starting, following and ending */
 } sj_arena_header;
 
 /* A mark of the app (sojourn.h): slots are used round robin. */

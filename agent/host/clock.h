@@ -61,4 +61,9 @@ uint32_t sj_clock_step_of(uint64_t (*read_apart)(void));
  * ticks per pair: the floor of the cost of one recorded call on this machine. */
 double sj_clock_probe_ticks(void);
 
+/* sj_clock_call_ticks measures what two probes cost, in ticks per pair: the clock, and what a stub
+ * does beside it (registers saved, a record reserved and written). What part of that hides behind
+ * the clock differs between processors. */
+double sj_clock_call_ticks(void);
+
 #endif

@@ -4,7 +4,7 @@ static const double most_of_all = 0.75;
 
 uint64_t sj_recording_cost_cpu_ns(const sj_recording_cost *cost)
 {
-    return cost->probe_cpu_ns + cost->hook_cpu_ns;
+    return cost->probe_cpu_ns + cost->hook_cpu_ns + cost->start_cpu_ns;
 }
 
 double sj_recording_cost_times(const sj_recording_cost *cost, bool *at_least)

@@ -10,6 +10,7 @@ typedef struct sj_recording_cost {
     uint64_t cpu_ns;          /* of the program, recording included; 0: not known (attached) */
     uint64_t probe_cpu_ns;    /* of it in probes: their number times what one costs (estimate) */
     uint64_t hook_cpu_ns;     /* of it in hooking functions */
+    uint64_t start_cpu_ns;    /* of it in starting agents, hooking excepted (in part an estimate) */
     uint64_t plan_wall_ns;    /* that the program waited for plans at its start and at dlopen */
     uint64_t waited_ns;       /* that its threads waited for room in the buffer, summed up */
     uint64_t recorder_cpu_ns; /* of the recorder's drain, on other cores where there are some */

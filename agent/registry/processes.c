@@ -131,6 +131,7 @@ static sj_status add_process_locked(sj_registry *registry, pid_t pid, pid_t pare
              occasion_text(occasion, registry->process_count == 1));
     read_description(entry);
     registry->counters.processes++;
+    registry->counters.forked += occasion == SJ_OCCASION_FORK;
     *number = registry->process_count;
     SJ_TRY(send_process(registry, entry));
     return occasion == SJ_OCCASION_FORK

@@ -32,6 +32,7 @@ enum { SJ_REGISTRY_SKIPS = 32 }; /* more than the reasons of sj_skip */
 
 typedef struct sj_registry_counters {
     uint64_t processes;
+    uint64_t forked; /* of them */
     uint64_t modules;
     uint64_t functions;                /* in the tables of planned modules */
     uint64_t hooked;                   /* in the first process that used each module */

@@ -115,8 +115,8 @@ static void report_cost(const sj_recording_cost *cost)
 {
     bool at_least;
     const double times = sj_recording_cost_times(cost, &at_least);
-    fprintf(stderr, "  cost       CPU: about %.3f s in probes, %.3f s hooking",
-            seconds(cost->probe_cpu_ns), seconds(cost->hook_cpu_ns));
+    fprintf(stderr, "  cost       CPU: about %.3f s in probes, %.3f s hooking, %.3f s starting",
+            seconds(cost->probe_cpu_ns), seconds(cost->hook_cpu_ns), seconds(cost->start_cpu_ns));
     if (times > 0) {
         fprintf(stderr, " (%s%.1f times the CPU of a plain run)",
                 at_least ? "more than " : "about ", times);
@@ -425,6 +425,7 @@ void sj_report_text_json(FILE *file, const sj_report_text *text,
     json_number(file, "traced_cpu_ns", summary->traced_cpu_ns);
     json_number(file, "estimated_probe_ns", summary->estimated_probe_ns);
     json_number(file, "hook_ns", summary->registry.hook_ns);
+    json_number(file, "start_ns", summary->cost.start_cpu_ns);
     json_number(file, "plan_ns", summary->registry.plan_ns);
     json_number(file, "attach_ns", summary->attach.prepare_ns);
     json_number(file, "attach_stopped_ns", summary->attach.stopped_ns);

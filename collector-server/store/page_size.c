@@ -16,7 +16,7 @@ enum {
     SMALL_PAGE = 512,
     SMALL_FILE = 4 << 20, /* of large pages */
     MEDIUM_PAGE = 4096,
-    MEDIUM_FILE = 16 << 20
+    MEDIUM_FILE = 32 << 20
 };
 
 static bool run(sqlite3 *database, const char *sql)

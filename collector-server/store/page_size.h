@@ -4,7 +4,7 @@
 
 #include <sqlite3.h>
 
-/* sj_database_pack makes the file of a recording that has ended small, if it is not large (16 MB).
+/* sj_database_pack makes the file of a recording that has ended small, if it is not large (32 MB).
  * Nobody may have it open; nothing happens when somebody has, or the disk is full. */
 void sj_database_pack(const char *path);
 

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 """Is what the summary says of recording's cost true? Programs run plain and recorded by turns; the
-CPU time that recording added is set beside what the summary gives (probes and hooking).
+CPU time that recording added is set beside what the summary gives (probes, hooking, starting).
 cost_summary.py BUILD_FOLDER [--rounds N]"""
 import argparse
 import json
@@ -48,8 +48,12 @@ def main():
         subprocess.run(["gcc", "-O2", "-o", loop, source], check=True)
         programs = {"a loop": [loop, "20000000"],
                     "perl, fib(21)": ["perl", "-e", "sub f{my $n=shift;$n<2?$n:f($n-1)+f($n-2)} f(21)"],
-                    "perl -e 1": ["perl", "-e", "1"]}
-        print("| program | plain s CPU | recorded | added | told (probes + hooking) | told / added |")
+                    "perl -e 1": ["perl", "-e", "1"],
+                    "/bin/true": ["/bin/true"],
+                    "40 programs": ["sh", "-c", "for i in $(seq 20); do perl -e 1; /bin/ls / >&2; done 2>&1"],
+                    "40 forks": ["sh", "-c", "for i in $(seq 40); do (:); done"],
+                    "cc1": ["sh", "-c", "echo 'int main(void){return 0;}' | gcc -x c -O2 -S -o - -"]}
+        print("| program | plain s CPU | recorded | added | told (probes + hooking + starting) | told / added |")
         print("|---|---|---|---|---|---|")
         for name, command in programs.items():
             rows = []
@@ -58,11 +62,12 @@ def main():
                 plain = cpu_of(command)
                 told = told_by(sojourn, command, folder)
                 rows.append((plain, told["traced_cpu_ns"] / 1e9,
-                             told["estimated_probe_ns"] / 1e9, told["hook_ns"] / 1e9))
-            plain, recorded, probes, hooking = (statistics.median(column) for column in zip(*rows))
+                             told["estimated_probe_ns"] / 1e9, told["hook_ns"] / 1e9,
+                             told["start_ns"] / 1e9))
+            plain, recorded, probes, hooking, starting = (statistics.median(column) for column in zip(*rows))
             added = recorded - plain
-            print(f"| {name} | {plain:.4f} | {recorded:.4f} | {added:.4f} | {probes:.4f} + {hooking:.4f} | "
-                  f"{(probes + hooking) / added:.2f} |")
+            print(f"| {name} | {plain:.4f} | {recorded:.4f} | {added:.4f} | {probes:.4f} + {hooking:.4f} + {starting:.4f} | "
+                  f"{(probes + hooking + starting) / added:.2f} |")
 
 
 if __name__ == "__main__":

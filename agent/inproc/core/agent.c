@@ -100,6 +100,7 @@ static void after_fork_in_parent(void)
 static void after_fork_in_child(void)
 {
     const bool can_join = holds_turn && sj_recorder_is_armed() && sj_recorder_may_call();
+    const uint64_t begun_ns = can_join ? sj_recorder_cpu_ns() : 0;
     sj_link link = {.socket = -1};
     holds_turn = false;
     sj_recorder_after_fork();
@@ -110,6 +111,9 @@ static void after_fork_in_child(void)
         sj_recorder_disarm(SJ_DISARM_NO_RECORDER);
     }
     sj_link_close(&link);
+    if (can_join) {
+        sj_recorder_count_cpu(begun_ns);
+    }
 }
 
 static sj_status talk_about_modules(sj_link *link)
@@ -138,6 +142,7 @@ static void on_modules(void)
         sj_recorder_end_calls();
         return;
     }
+    const uint64_t begun_ns = sj_recorder_cpu_ns();
     sj_link link = {.socket = -1};
     if (talk_about_modules(&link) != SJ_OK) {
         sj_modules_forget_unloaded();
@@ -147,6 +152,7 @@ static void on_modules(void)
         sj_monitors_on_modules();
     }
     bind_api_calls();
+    sj_recorder_count_cpu(begun_ns);
     sj_conversation_end();
     sj_recorder_end_calls();
 }
@@ -190,6 +196,7 @@ SJ_EXPORTED void sojourn_agent_bind(void)
 __attribute__((constructor)) static void start_agent(int argc, char **argv, char **environment)
 {
     (void)argc;
+    const uint64_t begun_ns = sj_recorder_cpu_ns();
     publish_handle();
     if (__register_atfork == NULL) { /* musl passes nothing to constructors */
         environment = environ;
@@ -220,6 +227,7 @@ __attribute__((constructor)) static void start_agent(int argc, char **argv, char
     if (sj_recorder_is_armed()) {
         sj_monitors_start(false);
     }
+    sj_recorder_count_cpu(begun_ns);
 }
 
 /* Attaches for the first time. The text is not written. */

@@ -238,6 +238,18 @@ void sj_recorder_count_unrecorded(sj_unrecorded reason)
     }
 }
 
+uint64_t sj_recorder_cpu_ns(void)
+{
+    return sj_sys_clock_ns(CLOCK_THREAD_CPUTIME_ID);
+}
+
+void sj_recorder_count_cpu(uint64_t since_ns)
+{
+    if (sj_recorder.arena != NULL) {
+        atomic_fetch_add(&sj_recorder.arena->agent_cpu_ns, sj_recorder_cpu_ns() - since_ns);
+    }
+}
+
 void sj_recorder_retire(void)
 {
     sj_recorder_set_state(SJ_ARENA_ENDED);

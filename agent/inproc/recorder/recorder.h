@@ -113,6 +113,11 @@ void sj_recorder_request(sj_request request);
  * the session. Also in a vforked child; async-signal-safe. */
 void sj_recorder_count_unrecorded(sj_unrecorded reason);
 
+/* sj_recorder_cpu_ns returns the CPU time of the calling thread, and sj_recorder_count_cpu adds
+ * what the agent has spent since to its account; nothing when no arena is there. */
+uint64_t sj_recorder_cpu_ns(void);
+void sj_recorder_count_cpu(uint64_t since_ns);
+
 /* sj_recorder_slow gives a probe a record when its reservation failed, and returns its address:
  * in a chunk, or in memory that is counted as dropped. May wait (SJ_FULL_WAIT, at most wait_ms)
  * unless the thread runs a signal handler. `tag` is the record's tag. Async-signal-safe. */

@@ -2,11 +2,14 @@
 
 #include "tests/support/check.h"
 
-static void hooking_counts_beside_probes(void **state)
+static void hooking_and_starting_count_beside_probes(void **state)
 {
     (void)state;
-    const sj_recording_cost cost = {
-        .cpu_ns = 1000, .probe_cpu_ns = 300, .hook_cpu_ns = 200, .plan_wall_ns = 9000};
+    const sj_recording_cost cost = {.cpu_ns = 1000,
+                                    .probe_cpu_ns = 300,
+                                    .hook_cpu_ns = 150,
+                                    .start_cpu_ns = 50,
+                                    .plan_wall_ns = 9000};
     bool at_least = true;
     assert_int_equal(sj_recording_cost_cpu_ns(&cost), 500);
     assert_true(sj_recording_cost_times(&cost, &at_least) == 2.0);
@@ -41,7 +44,7 @@ static void what_is_not_known_is_not_estimated(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(hooking_counts_beside_probes),
+        cmocka_unit_test(hooking_and_starting_count_beside_probes),
         cmocka_unit_test(a_rest_within_the_error_is_no_ratio),
         cmocka_unit_test(what_is_not_known_is_not_estimated),
     };

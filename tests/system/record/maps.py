@@ -102,10 +102,11 @@ def the_cost_is_in_parts(sojourn):
     summary = sojourn.path("cost.json")
     done = sojourn.run(["record", "-o", sojourn.path("cost.db"), "--summary", summary, "--", program],
                        capture_output=True, text=True)
-    check(re.search(r"cost +CPU: about [\d.]+ s in probes, [\d.]+ s hooking.*; waits: [\d.]+ s for "
+    check(re.search(r"cost +CPU: about [\d.]+ s in probes, [\d.]+ s hooking, [\d.]+ s starting.*; waits: [\d.]+ s for "
                     r"plans, [\d.]+ s for room; recorder: [\d.]+ s CPU", done.stderr), done.stderr)
     _, told = sojourn.record([program], sojourn.path("cost2.db"))
     check(0 < told["hook_ns"] <= told["traced_cpu_ns"], f"hooking: {told}")
+    check(0 < told["start_ns"], f"starting: {told}")
     check(told["plan_ns"] > 0 and told["drain_cpu_ns"] > 0 and told["estimated_probe_ns"] > 0, f"{told}")
 
 
