@@ -11,8 +11,8 @@
  * An lld line names a symbol when its name is indented by 16 columns behind the alignment; input
  * sections contain ":(", output sections begin with no indent. A GNU ld symbol line consists of an
  * address and one word; section lines have a name before the address or a size behind it, and
- * assignments have "= ". Only names inside code survive: the planner drops those whose address is
- * not in an executable section. */
+ * assignments have "= ". The planner drops names whose address is not in an executable section;
+ * those of data are map_globals.h's. */
 
 enum { LINE_MAX_FIELDS = 5, LLD_SYMBOL_GAP = 16, LD_SYMBOL_INDENT = 8 };
 
@@ -81,12 +81,14 @@ static bool parse_hexadecimal(const char *text, bool with_prefix, uint64_t *valu
 static bool read_listing_line(const map_line *line, sj_symbol *symbol)
 {
     if (line->count != 4 || line->indent != 0 || line->fields[2][1] != 0 ||
-        strchr("tTwWiV", line->fields[2][0]) == NULL) {
+        strchr("tTwWiVvdDbBrRgGsSu", line->fields[2][0]) == NULL) {
         return false;
     }
     symbol->name = line->fields[3];
-    symbol->kind = line->fields[2][0] == 'i' ? SJ_SYMBOL_RESOLVER : SJ_SYMBOL_FUNCTION;
-    symbol->is_local = line->fields[2][0] == 't';
+    symbol->kind = line->fields[2][0] == 'i'                     ? SJ_SYMBOL_RESOLVER
+                   : strchr("tTwWV", line->fields[2][0]) != NULL ? SJ_SYMBOL_FUNCTION
+                                                                 : SJ_SYMBOL_LABEL;
+    symbol->is_local = strchr("tdbrgs", line->fields[2][0]) != NULL;
     return parse_hexadecimal(line->fields[0], false, &symbol->address) &&
            parse_hexadecimal(line->fields[1], false, &symbol->size);
 }

@@ -1,4 +1,5 @@
 #include "agent/launch/program.h"
+#include "agent/objfile/map_globals.h"
 #include "agent/planner/planner.h"
 #include "agent/planner/text_coverage.h"
 #include "agent/policy/selection.h"
@@ -14,6 +15,7 @@ typedef struct functions_options {
     sj_selection selection;
     bool json;
     bool all;
+    bool globals;
 } functions_options;
 
 typedef struct function_totals {
@@ -154,6 +156,39 @@ static void print_plan(const functions_options *options, const char *path,
     }
 }
 
+/* The program's plan has shown that the map is its own. */
+static int list_globals(const functions_options *options, const char *path)
+{
+    sj_map_globals globals;
+    sj_error error = {0};
+    const sj_status status =
+        sj_map_globals_read(path, options->selection.map_file, &globals, &error);
+    if (status != SJ_OK) {
+        return sj_command_error(&sj_command_functions, sj_exit_code(status), "%s: %s", path,
+                                error.text);
+    }
+    if (options->json) {
+        fputs("{\n  \"globals\": [", stdout);
+    } else {
+        printf("%12s %8s  %s\n", "offset", "bytes", "global");
+    }
+    for (size_t i = 0; i < globals.symbols.count; i++) {
+        const sj_symbol *symbol = &globals.symbols.items[i];
+        if (options->json) {
+            printf("%s\n    {\"offset\": %llu, \"size\": %llu, \"name\": ", i == 0 ? "" : ",",
+                   (unsigned long long)symbol->address, (unsigned long long)symbol->size);
+            sj_json_text(stdout, symbol->name);
+            printf("}");
+        } else {
+            printf("%#12llx %8llu  %s\n", (unsigned long long)symbol->address,
+                   (unsigned long long)symbol->size, symbol->name);
+        }
+    }
+    fputs(options->json ? "\n  ]\n}\n" : "", stdout);
+    sj_map_globals_deinit(&globals);
+    return SJ_EXIT_OK;
+}
+
 static int list_functions(const functions_options *options, const char *name)
 {
     char path[PATH_MAX];
@@ -172,13 +207,18 @@ static int list_functions(const functions_options *options, const char *name)
         return sj_command_error(&sj_command_functions, sj_exit_code(status), "%s: %s", path,
                                 error.text);
     }
-    print_plan(options, path, plan.header);
+    int code = SJ_EXIT_OK;
+    if (options->globals) {
+        code = list_globals(options, path);
+    } else {
+        print_plan(options, path, plan.header);
+    }
     sj_plan_free(&plan);
     if (fflush(stdout) != 0 || ferror(stdout)) {
         return sj_command_error(&sj_command_functions, SJ_EXIT_FAILED,
                                 "cannot write the list to standard output");
     }
-    return SJ_EXIT_OK;
+    return code;
 }
 
 static sj_status parse_function(const sj_option *option, void *values, const char *text,
@@ -208,6 +248,9 @@ static int run_functions(int argc, char **argv)
     if (argc - first != 1) {
         return sj_command_usage_error(&sj_command_functions, "name one program or library");
     }
+    if (options.globals && options.selection.map_file == NULL) {
+        return sj_command_usage_error(&sj_command_functions, "--globals are those of a --map FILE");
+    }
     return list_functions(&options, argv[first]);
 }
 
@@ -235,6 +278,10 @@ static const sj_option functions_table[] = {
      .kind = SJ_ARG_TEXT,
      .offset = offsetof(functions_options, selection.map_file),
      .help = "take functions from a linker map or from `nm -S`"},
+    {.name = "globals",
+     .kind = SJ_ARG_FLAG,
+     .offset = offsetof(functions_options, globals),
+     .help = "list the global variables that the map names, not functions"},
     {.name = "json",
      .kind = SJ_ARG_FLAG,
      .offset = offsetof(functions_options, json),

@@ -1,6 +1,7 @@
 """Map files: that of another build is refused with the line that says so, whatever linker made it;
 code that no map, symbol or unwind table names is reported."""
 import itertools
+import json
 import os
 import re
 import subprocess
@@ -40,6 +41,23 @@ def built(sojourn, name, command, extra):
     strip = command[0].replace("gcc", "strip") if command[0] != "clang" else "strip"
     subprocess.run([strip, program], check=True)
     return program, [linker_map, listing]
+
+
+def globals_are_listed(sojourn):
+    """Of every kind of map, with lengths, none of them a function; those of other builds are refused."""
+    for name, command in {"gnu": ["gcc", "-O2"], "lld": ["clang", "-O2", "-fuse-ld=lld"]}.items():
+        program, maps = built(sojourn, f"globals-{name}", command, "int table[25] = {1};")
+        for path in maps:
+            done = sojourn.run(["functions", "--globals", "--json", "--map", path, program],
+                               capture_output=True, text=True)
+            check(done.returncode == 0, f"{path}: {done.stderr}")
+            found = {row["name"]: row["size"] for row in json.loads(done.stdout)["globals"]}
+            check(found.get("sink", 0) >= 4 and found.get("table", 0) >= 100 and "alpha" not in found,
+                  f"{path}: {found}")
+        _, others = built(sojourn, f"globals-other-{name}", command, EXTRA)
+        done = sojourn.run(["functions", "--globals", "--map", others[0], program],
+                           capture_output=True, text=True)
+        check(done.returncode == 1 and "another build" in done.stderr, f"{name}: {done}")
 
 
 def maps_of_other_builds_are_refused(sojourn):
@@ -113,6 +131,7 @@ def the_cost_is_in_parts(sojourn):
 def test(sojourn, _arguments):
     the_cost_is_in_parts(sojourn)
     maps_of_other_builds_are_refused(sojourn)
+    globals_are_listed(sojourn)
     recording_is_refused_before_the_start(sojourn)
     unknown_code_is_reported(sojourn)
 
