@@ -1,11 +1,13 @@
 #!/usr/bin/env python3
-"""Faults under connections: SIGTERM with peers at every stage of a connection, a clock that jumps, and
-IPv6 from end to end. What was acknowledged is there, the collector ends in order, good peers go on.
+"""Faults under connections: SIGTERM with peers at every stage of a connection, a clock that jumps, no
+descriptors left, IPv6 from end to end. What was acknowledged is there, the collector ends in order, good peers go on.
 
 edge_faults.py BUILD_FOLDER
 """
 import contextlib
 import os
+import resource
+import shutil
 import signal
 import socket
 import sqlite3
@@ -145,12 +147,12 @@ def record(sojourn, url):
 
 
 @contextlib.contextmanager
-def plain_collector(sojourn, name, url, **environment):
+def plain_collector(sojourn, name, url, prefix=(), **environment):
     database = sojourn.path(name + ".db")
     build = os.path.dirname(os.path.dirname(os.path.abspath(sojourn.program)))
     with open(sojourn.path(name + ".log"), "wb") as log:
-        server = subprocess.Popen([os.path.join(build, "bin/sojournd"), "--listen", url, "--database",
-                                   database], env=dict(os.environ, **environment), stderr=log)
+        server = subprocess.Popen([*prefix, os.path.join(build, "bin/sojournd"), "--listen", url,
+                                   "--database", database], env=dict(os.environ, **environment), stderr=log)
     try:
         wait_for("the collector", lambda: os.path.exists(database))
         yield database
@@ -203,8 +205,57 @@ def ipv6(sojourn):
         check(len(sojourn.sql(database, "SELECT 1 FROM sessions")) == 1, "no session over IPv6")
 
 
+def names_and_paths_are_each_ones_own(sojourn):
+    """On loopback addresses, TLS or not, no token is asked; who records there by hand does not rename
+    the device that enrolled, and a module has in each session the path that it had there."""
+    build = os.path.dirname(os.path.dirname(os.path.abspath(sojourn.program)))
+    port, device = free_port(), Device(sojourn, "shelf3")
+    lab = Collector(sojourn, "--listen", f"tcp://127.0.0.1:{port}", host="127.0.0.1")
+    paths = [sojourn.path(name) for name in ("one", "other")]
+    try:
+        enrol(lab, device)
+        for path in paths:
+            shutil.copy(os.path.join(build, "tests/samples/ends"), path)
+            done = subprocess.run(
+                [sojourn.program, "record", "-q", "--collector", f"tcp://127.0.0.1:{port}", "--wait",
+                 "60", "--", path, "return"], env=device.environment, capture_output=True, text=True,
+                timeout=100, check=False)
+            check("sojourn:" not in done.stderr, f"record: {done.stderr}")
+        names = [row["name"] for row in lab.sql("SELECT name FROM devices")]
+        check("shelf3" in names, f"renamed: {names}")
+        told = lab.sql("SELECT coalesce(s.path, m.path) AS path FROM session_modules AS s JOIN modules "
+                       "AS m USING (module_id) ORDER BY session_id")
+        for path in paths:
+            check(any(row["path"] == path for row in told), f"no module {path}: {told}")
+    finally:
+        lab.stop()
+
+
+def descriptors_run_out(sojourn):
+    """More silent connections than the collector has descriptors: a recorder comes in meanwhile, and
+    afterwards all of them are back."""
+    port = free_port()
+    url = f"tcp://127.0.0.1:{port}"
+    mine = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (mine[1], mine[1]))
+    wanted = min(20000 if os.environ.get("SJ_LONG") else 3000, mine[1] - 200)
+    with plain_collector(sojourn, "few", url, prefix=["prlimit", "--nofile=1024:1024"]) as database:
+        wait_for("the port", lambda: socket.socket().connect_ex(("127.0.0.1", port)) == 0)
+        crowd = [socket.create_connection(("127.0.0.1", port), 60) for _ in range(wanted)]
+        record(sojourn, url)
+        with Peer(("127.0.0.1", port)) as peer:
+            check(peer.ask(frame(PING)) == 0, "nobody is answered any more")
+        for peer in crowd:
+            peer.close()
+        check_accounts(sojourn, database)
+        check(len(sojourn.sql(database, "SELECT 1 FROM sessions")) == 1, "not the session")
+    print(f"{wanted} silent connections at a limit of 1,024 descriptors")
+
+
 def test(sojourn, _arguments):
     ends_with_everybody_there(sojourn)
+    names_and_paths_are_each_ones_own(sojourn)
+    descriptors_run_out(sojourn)
     a_clock_jumps(sojourn)
     ipv6(sojourn)
 

@@ -16,11 +16,13 @@ def free_port():
 
 
 class Collector:
-    """A collector server that wants tokens, on a TLS address that every machine could reach."""
+    """A collector server that wants tokens, on a TLS address that every machine could reach, or on
+    one of this machine only, where it wants none."""
 
-    def __init__(self, sojourn, *options):
+    def __init__(self, sojourn, *options, host="0.0.0.0"):
         self.sojourn = sojourn
         self.options = options
+        self.host = host
         self.database = sojourn.path("lab.db")
         self.port = free_port()
         self.url = f"tls+tcp://127.0.0.1:{self.port}"
@@ -31,7 +33,7 @@ class Collector:
     def start(self):
         program = os.path.join(os.path.dirname(self.sojourn.program), "sojournd")
         self.process = subprocess.Popen(
-            [program, "--listen", f"tls+tcp://0.0.0.0:{self.port}", "--database", self.database,
+            [program, "--listen", f"tls+tcp://{self.host}:{self.port}", "--database", self.database,
              *self.options],
             stderr=self.log)
         wait_for("the collector's certificate", lambda: os.path.exists(self.database + ".tls"))
