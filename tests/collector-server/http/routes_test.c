@@ -584,6 +584,44 @@ static void pages_of_the_dashboard_are_one_document(void **state)
     client_free(&page);
 }
 
+static const char add_finding[] =
+    "PRAGMA foreign_keys = OFF;"
+    "INSERT INTO zombies VALUES (7, 'f', 'double_free', 'drop', 'drop', 'make', 2, 1, 2, 'open',"
+    " NULL, 'seen');"
+    "INSERT INTO zombie_reports VALUES (1, 7, 1, 1, 'main', 5, NULL, 64, 0),"
+    " (2, 7, 2, 2, 'main', 5, NULL, 64, 0);"
+    "INSERT INTO zombie_frames VALUES (1, 'use', 0, 5, 'old', '/a', 1, 1),"
+    " (2, 'allocation', 0, 5, 'make', '/a', 1, 1), (2, 'use', 1, 5, 'main', '/a', 3, 1),"
+    " (2, 'use', 0, 5, 'drop', '/a', 2, 1), (2, 'free', 0, 6, 'drop', '/a', 2, 1);";
+
+static void findings_of_freed_memory_have_the_stacks_of_the_last_report(void **state)
+{
+    static const char *const stacks[] = {"use", "use", "free", "allocation"};
+    static const char *const functions[] = {"drop", "main", "drop", "make"};
+    (void)state;
+    json_t *body = client_json(server, "/api/v1/zombies", 200);
+    assert_int_equal(json_array_size(items_of(body)), 0);
+    json_decref(body);
+    assert_int_equal(sqlite3_exec(database, add_finding, NULL, NULL, NULL), SQLITE_OK);
+    body = client_json(server, "/api/v1/zombies", 200);
+    assert_int_equal(json_array_size(items_of(body)), 1);
+    const json_t *finding = json_array_get(items_of(body), 0);
+    assert_string_equal(text_of(finding, "id"), "7");
+    assert_string_equal(text_of(finding, "kind"), "double_free");
+    assert_int_equal(number_of(finding, "sessions"), 2);
+    assert_int_equal(number_of(finding, "devices"), 1);
+    json_decref(body);
+    body = client_json(server, "/api/v1/zombies/7/frames", 200);
+    assert_int_equal(json_array_size(items_of(body)), 4);
+    for (size_t i = 0; i < 4; i++) {
+        const json_t *frame = json_array_get(items_of(body), i);
+        assert_string_equal(text_of(frame, "stack"), stacks[i]);
+        assert_string_equal(text_of(frame, "function"), functions[i]);
+    }
+    json_decref(body);
+    json_decref(client_json(server, "/api/v1/zombies/8/frames", 404));
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -614,6 +652,7 @@ int main(void)
         cmocka_unit_test(every_command_and_argument_is_described),
         cmocka_unit_test(assets_are_immutable_gzipped_and_known_by_etag),
         cmocka_unit_test(pages_of_the_dashboard_are_one_document),
+        cmocka_unit_test(findings_of_freed_memory_have_the_stacks_of_the_last_report),
     };
     return cmocka_run_group_tests(tests, start_server, stop_server);
 }

@@ -1,0 +1,54 @@
+/* Findings about freed memory, and the stacks of one's last report. */
+#include "collector-server/http/route.h"
+
+#include "collector-server/http/parameters.h"
+#include "collector-server/query/json_rows.h"
+
+enum { LIMIT_DEFAULT = 200, LIMIT_MAX = 1000, FRAMES_MAX = 1000 };
+
+static const char list_sql[] =
+    "SELECT z.zombie_id AS id, z.kind, z.state, z.used_in, z.freed_in, z.allocated_in, z.reports,"
+    " (SELECT count(DISTINCT r.session_id) FROM zombie_reports r WHERE r.zombie_id = z.zombie_id)"
+    "  AS sessions,"
+    " (SELECT count(DISTINCT s.device_id) FROM zombie_reports r JOIN sessions s USING (session_id)"
+    "  WHERE r.zombie_id = z.zombie_id) AS devices,"
+    " z.first_seen_realtime_ns, z.last_seen_realtime_ns, z.note"
+    " FROM zombies z ORDER BY z.last_seen_realtime_ns DESC, z.zombie_id DESC LIMIT ?1 OFFSET ?2";
+
+static const char frames_sql[] =
+    "SELECT f.stack, f.depth, f.tid, f.function, f.module, f.offset, f.is_own FROM zombie_frames f"
+    " WHERE f.report_id = (SELECT max(report_id) FROM zombie_reports WHERE zombie_id = ?1)"
+    " ORDER BY f.stack = 'use' DESC, f.stack = 'free' DESC, f.depth";
+
+static sj_status answer_zombies(sj_request *request, json_t **body, sj_error *error)
+{
+    int64_t limit;
+    int64_t offset;
+    sqlite3_stmt *statement = NULL;
+    SJ_TRY(sj_parameter_number(request, "limit", (sj_parameter_range){1, LIMIT_MAX, LIMIT_DEFAULT},
+                               &limit, error));
+    SJ_TRY(sj_parameter_number(request, "offset", (sj_parameter_range){0, INT32_MAX, 0}, &offset,
+                               error));
+    SJ_TRY(sj_rows_prepare(request->database, list_sql, &statement, error));
+    sqlite3_bind_int64(statement, 1, limit + 1);
+    sqlite3_bind_int64(statement, 2, offset);
+    return sj_rows_list(statement, (size_t)limit, body, error);
+}
+
+static sj_status answer_frames(sj_request *request, json_t **body, sj_error *error)
+{
+    sqlite3_stmt *statement = NULL;
+    SJ_TRY(sj_rows_prepare(request->database, frames_sql, &statement, error));
+    sqlite3_bind_int64(statement, 1, request->id);
+    SJ_TRY(sj_rows_list(statement, FRAMES_MAX, body, error));
+    if (json_array_size(json_object_get(*body, "items")) != 0) {
+        return SJ_OK;
+    }
+    json_decref(*body);
+    return sj_fail(error, SJ_ENOTFOUND, "there is no finding %lld with a report",
+                   (long long)request->id);
+}
+
+const sj_route sj_route_zombies = {.pattern = "/api/v1/zombies", .run = answer_zombies};
+const sj_route sj_route_zombie_frames = {.pattern = "/api/v1/zombies/{id}/frames",
+                                         .run = answer_frames};

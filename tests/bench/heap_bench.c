@@ -1,0 +1,126 @@
+/* What blocks cost: heap_bench ops: ns of CPU for a malloc or a free, the least of many rounds.
+ * heap_bench mprotect|userfaultfd: ns for making a page of its own and closing it again, and how
+ * many such pages can be open between closed ones. */
+#include <fcntl.h>
+#include <linux/userfaultfd.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <sys/mman.h>
+#include <sys/syscall.h>
+#include <time.h>
+#include <unistd.h>
+
+#ifndef UFFD_USER_MODE_ONLY
+#define UFFD_USER_MODE_ONLY 1
+#endif
+
+enum { BLOCKS = 5000, OPERATIONS = 100000, ROUNDS = 120, PAGE = 4096, PAIRS = 200000 };
+enum { ROOMS = 1100000, ROOM_BYTES = 2 * PAGE };
+
+static char *pool;
+static int faults = -1; /* descriptor of userfaultfd; -1: mprotect */
+
+static double cpu_ns(void)
+{
+    struct timespec now;
+    clock_gettime(CLOCK_THREAD_CPUTIME_ID, &now);
+    return (double)now.tv_sec * 1e9 + (double)now.tv_nsec;
+}
+
+static void one_round(void **blocks, unsigned *random)
+{
+    for (int i = 0; i < OPERATIONS; i++) {
+        *random = *random * 1103515245 + 12345;
+        const unsigned place = (*random >> 8) % BLOCKS;
+        if (blocks[place] != NULL) {
+            free(blocks[place]);
+            blocks[place] = NULL;
+        } else {
+            blocks[place] = malloc(16 + (*random >> 4) % (1U << (4 + (*random >> 20) % 9)));
+            *(volatile char *)blocks[place] = 1;
+        }
+    }
+}
+
+static void measure_operations(void)
+{
+    static void *blocks[BLOCKS];
+    unsigned random = 1;
+    double least = 1e18;
+    for (int round = 0; round < ROUNDS; round++) {
+        const double start = cpu_ns();
+        one_round(blocks, &random);
+        const double took = (cpu_ns() - start) / OPERATIONS;
+        least = took < least ? took : least;
+    }
+    printf("%.2f\n", least);
+}
+
+static bool open_faults(void)
+{
+    struct uffdio_api api = {.api = UFFD_API, .features = UFFD_FEATURE_SIGBUS};
+    struct uffdio_register all = {
+        .range = {.start = (uintptr_t)pool, .len = (uint64_t)ROOMS * ROOM_BYTES},
+        .mode = UFFDIO_REGISTER_MODE_MISSING};
+    faults = (int)syscall(SYS_userfaultfd, O_CLOEXEC | O_NONBLOCK | UFFD_USER_MODE_ONLY);
+    return faults >= 0 && ioctl(faults, UFFDIO_API, &api) == 0 &&
+           ioctl(faults, UFFDIO_REGISTER, &all) == 0;
+}
+
+static bool open_page(char *page)
+{
+    struct uffdio_zeropage zeroes = {.range = {.start = (uintptr_t)page, .len = PAGE}};
+    return faults >= 0 ? ioctl(faults, UFFDIO_ZEROPAGE, &zeroes) == 0
+                       : mprotect(page, PAGE, PROT_READ | PROT_WRITE) == 0;
+}
+
+static void close_page(char *page)
+{
+    if (faults < 0) {
+        (void)mprotect(page, PAGE, PROT_NONE);
+    }
+    (void)madvise(page, PAGE, MADV_DONTNEED);
+}
+
+static int measure_pages(bool with_faults)
+{
+    long alive = 0;
+    pool = mmap(NULL, (size_t)ROOMS * ROOM_BYTES, with_faults ? PROT_READ | PROT_WRITE : PROT_NONE,
+                MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    if (pool == MAP_FAILED || (with_faults && !open_faults())) {
+        puts("not possible here");
+        return 1;
+    }
+    (void)madvise(pool, (size_t)ROOMS * ROOM_BYTES, MADV_NOHUGEPAGE);
+    const double start = cpu_ns();
+    for (long i = 0; i < PAIRS; i++) {
+        char *page = pool + (i % 20000) * ROOM_BYTES + PAGE;
+        if (!open_page(page)) {
+            return 1;
+        }
+        page[64] = 1;
+        close_page(page);
+    }
+    printf("%.0f", (cpu_ns() - start) / PAIRS);
+    while (alive < ROOMS && open_page(pool + alive * ROOM_BYTES + PAGE)) {
+        alive++;
+    }
+    printf(" %ld\n", alive);
+    return 0;
+}
+
+int main(int argc, char **argv)
+{
+    if (argc == 2 && strcmp(argv[1], "ops") == 0) {
+        measure_operations();
+        return 0;
+    }
+    if (argc == 2) {
+        return measure_pages(strcmp(argv[1], "userfaultfd") == 0);
+    }
+    return 2;
+}
