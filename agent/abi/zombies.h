@@ -41,6 +41,7 @@ typedef enum sj_zombie_head {
     SJ_HEAD_REALLOC,
     SJ_HEAD_USABLE_SIZE,
     SJ_HEAD_SIGACTION,
+    SJ_HEAD_SIGMASK,
     SJ_HEAD_READ, /* from here on, system calls whose second argument is a buffer */
     SJ_HEAD_WRITE,
     SJ_HEAD_PREAD,

@@ -14,11 +14,16 @@
 #include <stdlib.h>
 #include <string.h>
 
-static const char *const names[SJ_HEADS] = {
-    "malloc",    "calloc",  "aligned_alloc", "memalign", "posix_memalign",
-    "valloc",    "pvalloc", "free",          "realloc",  "malloc_usable_size",
-    "sigaction", "read",    "write",         "pread64",  "pwrite64",
-    "recv",      "send",    "recvfrom",      "sendto"};
+static const char *const names[SJ_HEADS] = {"malloc",         "calloc",
+                                            "aligned_alloc",  "memalign",
+                                            "posix_memalign", "valloc",
+                                            "pvalloc",        "free",
+                                            "realloc",        "malloc_usable_size",
+                                            "sigaction",      "pthread_sigmask",
+                                            "read",           "write",
+                                            "pread64",        "pwrite64",
+                                            "recv",           "send",
+                                            "recvfrom",       "sendto"};
 
 /* Blocks of these are not guarded, or their buffers not looked at, where they cannot be patched. */
 static bool may_lack(uint32_t head)

@@ -139,11 +139,11 @@ def main():
     build = os.path.abspath(arguments.build)
     with tempfile.TemporaryDirectory(prefix="sojourn-bench-") as folder:
         os.environ.update(XDG_CACHE_HOME=folder, XDG_STATE_HOME=folder)
-        tables = [detection(build, folder)] if arguments.detection else [
-            operations(build, arguments.rounds, folder), pages(build, arguments.rounds),
-            cost(build, arguments.rounds, folder)]
+        tables = [lambda: detection(build, folder)] if arguments.detection else [
+            lambda: operations(build, arguments.rounds, folder), lambda: pages(build, arguments.rounds),
+            lambda: cost(build, arguments.rounds, folder)]
         for table in tables:
-            subjects.print_table(table, arguments.markdown)
+            subjects.print_table(table(), arguments.markdown)
             print(flush=True)
 
 

@@ -15,6 +15,7 @@ enum { KEPT = 64, SET_BYTES = 8, NUMBERS = 2 };
 
 typedef int (*sigaction_function)(int signal, const struct sigaction *action,
                                   struct sigaction *old);
+typedef int (*sigmask_function)(int how, const sigset_t *set, sigset_t *old);
 typedef void (*plain_handler)(int signal);
 
 typedef struct program_action {
@@ -69,11 +70,45 @@ static struct sigaction kept_action(const program_action *action)
     return action->kept[atomic_load_explicit(&action->latest, memory_order_acquire) % KEPT];
 }
 
+static sigset_t without_faults(const sigset_t *set)
+{
+    sigset_t left = *set;
+    for (uint32_t i = 0; i < NUMBERS; i++) {
+        left.__val[0] &= ~(UINT64_C(1) << (numbers[i] - 1));
+    }
+    return left;
+}
+
+int sj_faults_sigmask(int how, const sigset_t *set, sigset_t *old)
+{
+    const sigmask_function real = (sigmask_function)sj_zombie_originals[SJ_HEAD_SIGMASK];
+    if (set == NULL || how == SIG_UNBLOCK) {
+        return real(how, set, old);
+    }
+    const sigset_t left = without_faults(set);
+    return real(how, &left, old);
+}
+
+/* Of another signal: its handler, too, can meet a closed page. */
+static int change_other(int signal, const struct sigaction *action, struct sigaction *old)
+{
+    struct sigaction left;
+    if (action == NULL) {
+        return real_sigaction()(signal, action, old);
+    }
+    left = *action;
+    left.sa_mask = without_faults(&action->sa_mask);
+    return real_sigaction()(signal, &left, old);
+}
+
 int sj_faults_sigaction(int signal, const struct sigaction *action, struct sigaction *old)
 {
     const sigaction_function real = real_sigaction();
     program_action *kept = action_of(signal);
-    if (kept == NULL || atomic_load(&kept->latest) == 0) {
+    if (kept == NULL) {
+        return change_other(signal, action, old);
+    }
+    if (atomic_load(&kept->latest) == 0) {
         return real(signal, action, old);
     }
     const struct sigaction before = kept_action(kept);

@@ -97,6 +97,10 @@ bool sj_faults_are_handled(void);
 void sj_faults_end(void);
 int sj_faults_sigaction(int signal, const struct sigaction *action, struct sigaction *old);
 
+/* sj_faults_sigmask is pthread_sigmask that leaves both signals unblocked: the kernel ends a
+ * program that faults while they are blocked. */
+int sj_faults_sigmask(int how, const sigset_t *set, sigset_t *old);
+
 /* sj_heads_emit is sj_hooks_heads.emit; its context is the region, whose custody exists. */
 void sj_heads_emit(void *context, sj_code_emitter *emitter, uint32_t index);
 

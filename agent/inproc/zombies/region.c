@@ -119,6 +119,7 @@ static void lead_to_agent(sj_custody *custody)
     custody->goes_to[SJ_HEAD_REALLOC] = (uint64_t)(uintptr_t)sj_allocation_resize;
     custody->goes_to[SJ_HEAD_USABLE_SIZE] = (uint64_t)(uintptr_t)sj_allocation_size;
     custody->goes_to[SJ_HEAD_SIGACTION] = (uint64_t)(uintptr_t)sj_faults_sigaction;
+    custody->goes_to[SJ_HEAD_SIGMASK] = (uint64_t)(uintptr_t)sj_faults_sigmask;
     for (uint32_t head = SJ_HEAD_READ; head < SJ_HEADS; head++) {
         custody->goes_to[head] = sj_buffer_call((sj_zombie_head)head);
     }

@@ -2,6 +2,7 @@
  * lies in a function of its own name, so that stacks can be compared. */
 #include <malloc.h>
 #include <pthread.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -215,6 +216,40 @@ KEPT static void read_aligned_after_free(void)
     read_block(block, 76);
 }
 
+static char *handled;
+
+/* A function of its own: one place makes no more than its share of the reports. */
+KEPT static void read_masked(const volatile char *block, long offset)
+{
+    sink = (char)(block[offset] + 1); /* not the same code as the others */
+}
+
+static void read_in_handler(int number)
+{
+    (void)number;
+    read_masked(handled, 20);
+}
+
+/* A fault ends a program that has its signal blocked: in a thread, in a handler. */
+KEPT static void read_after_free_with_signals_blocked(void)
+{
+    sigset_t all;
+    sigset_t before;
+    struct sigaction action = {.sa_handler = read_in_handler};
+    char *block = make_block(34);
+    sigfillset(&all);
+    sigprocmask(SIG_BLOCK, &all, &before);
+    drop_block(block);
+    read_masked(block, 33);
+    sigprocmask(SIG_SETMASK, &before, NULL);
+    handled = make_block(21);
+    drop_block(handled);
+    sigfillset(&action.sa_mask);
+    sigaction(SIGUSR1, &action, NULL);
+    raise(SIGUSR1);
+    signal(SIGUSR1, SIG_DFL);
+}
+
 KEPT static void read_after_free_in_child(void)
 {
     char *block = make_block(56);
@@ -255,7 +290,8 @@ static void (*const mistakes[])(void) = {no_mistake,
                                          read_after_free_in_child,
                                          write_file_after_free,
                                          receive_after_free,
-                                         read_aligned_after_free};
+                                         read_aligned_after_free,
+                                         read_after_free_with_signals_blocked};
 
 enum { KEPT_BLOCKS = 100 };
 

@@ -30,9 +30,11 @@ HEAP = {
     16: ("use_after_free", "write_file", DROP, MAKE, 6000, 3),
     17: ("use_after_free", "receive", DROP, MAKE, 24, 0),
     18: ("use_after_free", USE, DROP, "read_aligned_after_free", 300, 299),
+    19: ("use_after_free", "read_masked", DROP, MAKE, 34, 33),
 }
 # Mistakes that come with others of the table.
 MORE = {("use_after_free", USE, DROP, "read_aligned_after_free", size) for size in (128, 77)}
+MORE.add(("use_after_free", "read_masked", DROP, MAKE, 21))
 # Of C++ only kind and use: which of the library's functions are inlined differs.
 OBJECTS = {
     0: ("use_after_free", "count_sides"),

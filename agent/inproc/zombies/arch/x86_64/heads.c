@@ -50,7 +50,7 @@ static void emit_range(sj_code_emitter *emitter, sj_zombie_head head)
     uint8_t code[] = {0x49, 0xbb, 0,    0,    0,    0,    0,    0,    0, 0,    0x48,
                       0x89, 0xf8, 0x4c, 0x29, 0xd8, 0x48, 0xc1, 0xe8, 0, 0x75, CALL_BYTES};
     memcpy(code + 2, &sj_zombie_pool.base, sizeof(sj_zombie_pool.base));
-    code[12] = head > SJ_HEAD_SIGACTION ? MOVE_SECOND : MOVE_FIRST;
+    code[12] = head >= SJ_HEAD_READ ? MOVE_SECOND : MOVE_FIRST;
     code[19] = (uint8_t)sj_zombie_pool.shift;
     sj_code_emit_bytes(emitter, code, sizeof(code));
     emit_jump_through(emitter, &sj_custody_now->goes_to[head]);
@@ -65,7 +65,7 @@ static void emit_head(sj_code_emitter *emitter, sj_zombie_head head)
         (const void *)sj_allocation_new_pages};
     if (head < SJ_HEAD_FREE) {
         emit_countdown(emitter, (uint64_t)(uintptr_t)takers[head]);
-    } else if (head == SJ_HEAD_SIGACTION) {
+    } else if (head == SJ_HEAD_SIGACTION || head == SJ_HEAD_SIGMASK) {
         emit_jump_through(emitter, &sj_custody_now->goes_to[head]);
     } else {
         emit_range(emitter, head);
