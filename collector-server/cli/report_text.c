@@ -373,6 +373,33 @@ static void json_unrecorded(FILE *file, const sj_recording_summary *summary)
     fputs("}", file);
 }
 
+static void json_cost(FILE *file, const sj_recording_summary *summary)
+{
+    json_number(file, "elapsed_ns", summary->elapsed_ns);
+    json_number(file, "traced_cpu_ns", summary->traced_cpu_ns);
+    json_number(file, "estimated_probe_ns", summary->estimated_probe_ns);
+    json_number(file, "hook_ns", summary->registry.hook_ns);
+    json_number(file, "start_ns", summary->cost.start_cpu_ns);
+    json_number(file, "plan_ns", summary->registry.plan_ns);
+}
+
+static void json_attach(FILE *file, const sj_recording_summary *summary)
+{
+    json_number(file, "attach_ns", summary->attach.prepare_ns);
+    json_number(file, "attach_stopped_ns", summary->attach.stopped_ns);
+    json_number(file, "attach_stopped_cpu_ns", summary->attach.stopped_cpu_ns);
+    json_number(file, "attach_patches", summary->attach.patches);
+    json_number(file, "attach_refused", summary->attach.refused);
+    json_number(file, "attach_moved", summary->attach.moved);
+    json_number(file, "open_calls", summary->open_calls);
+    json_number(file, "detach_stopped_ns", summary->detach.stopped_ns);
+    json_number(file, "detach_stopped_cpu_ns", summary->detach.stopped_cpu_ns);
+    json_number(file, "left_bytes", summary->detach.left_bytes);
+    json_number(file, "guarded_blocks", summary->detach.heap_blocks);
+    json_number(file, "message_stubs", summary->detach.message_stubs);
+    json_number(file, "api_trampoline_bytes", summary->detach.api_trampoline_bytes);
+}
+
 void sj_report_text_json(FILE *file, const sj_report_text *text,
                          const sj_recording_summary *summary, uint64_t file_bytes)
 {
@@ -421,25 +448,8 @@ void sj_report_text_json(FILE *file, const sj_report_text *text,
     json_number(file, "block_bytes", summary->writer.block_bytes);
     json_number(file, "sent_bytes", summary->writer.bytes);
     json_number(file, "file_bytes", file_bytes);
-    json_number(file, "elapsed_ns", summary->elapsed_ns);
-    json_number(file, "traced_cpu_ns", summary->traced_cpu_ns);
-    json_number(file, "estimated_probe_ns", summary->estimated_probe_ns);
-    json_number(file, "hook_ns", summary->registry.hook_ns);
-    json_number(file, "start_ns", summary->cost.start_cpu_ns);
-    json_number(file, "plan_ns", summary->registry.plan_ns);
-    json_number(file, "attach_ns", summary->attach.prepare_ns);
-    json_number(file, "attach_stopped_ns", summary->attach.stopped_ns);
-    json_number(file, "attach_stopped_cpu_ns", summary->attach.stopped_cpu_ns);
-    json_number(file, "attach_patches", summary->attach.patches);
-    json_number(file, "attach_refused", summary->attach.refused);
-    json_number(file, "attach_moved", summary->attach.moved);
-    json_number(file, "open_calls", summary->open_calls);
-    json_number(file, "detach_stopped_ns", summary->detach.stopped_ns);
-    json_number(file, "detach_stopped_cpu_ns", summary->detach.stopped_cpu_ns);
-    json_number(file, "left_bytes", summary->detach.left_bytes);
-    json_number(file, "guarded_blocks", summary->detach.heap_blocks);
-    json_number(file, "message_stubs", summary->detach.message_stubs);
-    json_number(file, "api_trampoline_bytes", summary->detach.api_trampoline_bytes);
+    json_cost(file, summary);
+    json_attach(file, summary);
     if (summary->empty_because[0] != '\0') {
         fputs(",\n  \"empty_because\": ", file);
         sj_json_text(file, summary->empty_because);

@@ -78,7 +78,14 @@ static size_t at_least_usual(size_t alignment)
 /* NULL: it is an ordinary allocation's turn. */
 static void *new_sampled(size_t bytes, size_t alignment)
 {
-    return is_sampled() ? sj_pool_take(bytes, alignment) : NULL;
+    if (!is_sampled()) {
+        return NULL;
+    }
+    if (!sj_faults_are_handled()) {
+        sj_pool_count_refused();
+        return NULL;
+    }
+    return sj_pool_take(bytes, alignment);
 }
 
 void *sj_allocation_new(size_t bytes)

@@ -57,6 +57,10 @@ void sj_pool_leave(void);
  * SJ_POOL_ALIGNMENT. Async-signal-safe. */
 void *sj_pool_take(size_t bytes, size_t alignment);
 
+/* sj_pool_count_refused counts an allocation that is not guarded because no use of it could be
+ * reported. */
+void sj_pool_count_refused(void);
+
 /* sj_pool_put frees a block of the pool, or reports why it cannot be freed. `site` is where the
  * function that was called to free it returns to. */
 void sj_pool_put(void *block, uint64_t site);

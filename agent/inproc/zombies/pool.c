@@ -319,16 +319,17 @@ static void *take_block(size_t bytes, size_t alignment, const sj_zombie_trace *h
     return place_block(slot, bytes, alignment, here);
 }
 
+void sj_pool_count_refused(void)
+{
+    COUNT(refused_memory);
+}
+
 void *sj_pool_take(size_t bytes, size_t alignment)
 {
     sj_zombie_trace here = {0};
     _Atomic uint32_t *live = &sj_custody_now->shared.live;
     if (bytes == 0 || bytes > SJ_POOL_BLOCK_MAX_BYTES || alignment > SJ_POOL_PAGE) {
         COUNT(refused_size);
-        return NULL;
-    }
-    if (!sj_faults_are_handled()) {
-        COUNT(refused_memory);
         return NULL;
     }
     sj_trace_here(&here);
