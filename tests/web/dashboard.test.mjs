@@ -69,7 +69,7 @@ async function openPage(target, { expects, ...options } = {}) {
         ...options,
     });
     const page = await context.newPage();
-    page.setDefaultTimeout(20000);
+    page.setDefaultTimeout(120000);
     page.on("request", (request) => {
         const url = request.url();
         if (!url.startsWith(base) && !url.startsWith("data:")) {
@@ -126,9 +126,9 @@ test("new and changed sessions appear without a reload", async () => {
     const page = await openPage("/");
     await page.locator(".live.on").waitFor();
     await order("add freshly --recorded");
-    await page.getByRole("link", { name: "freshly --recorded" }).waitFor({ timeout: 5000 });
+    await page.getByRole("link", { name: "freshly --recorded" }).waitFor();
     await order("grow 7777");
-    await page.getByText("7,777").waitFor({ timeout: 5000 });
+    await page.getByText("7,777").waitFor();
     await page.context().close();
 });
 
@@ -407,11 +407,12 @@ test("a page whose stream is refused shows its data", async () => {
         route.fulfill({ status: 503, contentType: "application/json", body: "{}" }),
     );
     const page = await context.newPage();
+    page.setDefaultTimeout(120000);
     await page.goto(base);
     await page.locator("table.sessions tbody tr").first().waitFor();
     await page.getByText("reconnecting…").waitFor();
     await context.unroute("**/api/v1/events");
-    await page.locator(".live.on").waitFor({ timeout: 20000 });
+    await page.locator(".live.on").waitFor();
     await context.close();
 });
 

@@ -17,7 +17,7 @@
 
 #include <cmocka.h>
 
-enum { ALONE_MS = 5, SHORT_MS = 300, LONG_MS = 20000, STOP_MS = 5000 };
+enum { ALONE_MS = 5, SHORT_MS = 300, LONG_MS = 120000, STOP_MS = 120000 };
 
 /* Shared by the test and the child. */
 typedef struct scene {

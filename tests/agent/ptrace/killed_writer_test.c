@@ -20,7 +20,7 @@
 
 #include <cmocka.h>
 
-enum { PAGE = 4096, PAGES = 3, LONG = 5, SHORT = 2, STEPS_MAX = 200, PATIENCE_S = 60 };
+enum { PAGE = 4096, PAGES = 3, LONG = 5, SHORT = 2, STEPS_MAX = 200, PATIENCE_S = 240 };
 
 /* Where patches lie: a short jump (FROM) to an island (TO) in the next page; one to an island that
  * a moved run of code (ROOM) has made place for, in the next page again; one to an island before

@@ -18,7 +18,7 @@
 
 #include <cmocka.h>
 
-enum { PAGE = 4096, WINDOW = 5, TOGGLES = 200, PATIENCE_S = 60 };
+enum { PAGE = 4096, WINDOW = 5, TOGGLES = 200, PATIENCE_S = 240 };
 
 static const uint8_t long_nop[WINDOW] = {0x0f, 0x1f, 0x44, 0x00, 0x00};
 

@@ -17,7 +17,7 @@
 
 #include <cmocka.h>
 
-enum { HELD_MAX = 64, QUIET_MS = 250, PATIENCE_MS = 20000 };
+enum { HELD_MAX = 64, QUIET_MS = 250, PATIENCE_MS = 120000 };
 
 typedef struct collector {
     char url[96];

@@ -9,7 +9,7 @@
 #include <sys/un.h>
 #include <unistd.h>
 
-enum { PATIENCE_MS = 20000 };
+enum { PATIENCE_MS = 120000 };
 
 static const uint8_t greeting[8] = {0, 'S', 'P', 0, 0, 0x30, 0, 0};
 

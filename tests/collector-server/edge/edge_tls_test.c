@@ -13,7 +13,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-enum { PATIENCE_MS = 20000, TRIES = 60 };
+enum { PATIENCE_MS = 120000, TRIES = 60 };
 
 static const uint8_t greeting[8] = {0, 'S', 'P', 0, 0, 0x30, 0, 0};
 static const uint8_t question[] = {0, 0, 0, 0, 0, 0, 0, 8, 0x80, 0, 0, 1, 'w', 'h', 'a', 't'};

@@ -13,7 +13,7 @@
 #include <unistd.h>
 
 enum {
-    PATIENCE_S = 30,
+    PATIENCE_S = 120,
     HEAD_BYTES = 1 + 8 + 4, /* of SP over ipc */
     ANSWER_BYTES = 64 << 10,
     FRAMES = 8, /* of a session that is kept */

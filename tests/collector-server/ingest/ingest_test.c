@@ -24,6 +24,8 @@
 
 #include <cmocka.h>
 
+enum { PATIENCE_MS = 120000 };
+
 typedef struct fixture {
     char database[64];
     char spool_path[64];
@@ -116,11 +118,11 @@ static void append_session(fixture *test, int blocks)
 
 static void drain(fixture *test)
 {
-    const sj_status status = sj_uplink_drain(test->uplink, 20000);
+    const sj_status status = sj_uplink_drain(test->uplink, PATIENCE_MS);
     if (status != SJ_OK) {
-        sj_uplink_status told;
-        sj_uplink_get_status(test->uplink, &told);
-        print_error("state %d: %s\n", told.state, told.message);
+        sj_uplink_status now;
+        sj_uplink_get_status(test->uplink, &now);
+        print_error("state %d: %s\n", now.state, now.message);
     }
     assert_int_equal(status, SJ_OK);
 }
@@ -253,7 +255,11 @@ static void a_collector_that_restarts_gets_the_rest(void **state)
         append(test, frame_maker_block(&test->maker, 1000, 0));
     }
     sj_uplink_wake(test->uplink);
-    usleep(200000);
+    sj_uplink_status status = {.state = SJ_UPLINK_SENDING};
+    for (int i = 0; i < PATIENCE_MS && status.state != SJ_UPLINK_CONNECTING; i++) {
+        usleep(1000);
+        sj_uplink_get_status(test->uplink, &status);
+    }
     start_collector(test, 0);
     drain(test);
     assert_int_equal(count_blocks(test), 20);
@@ -358,8 +364,8 @@ static void hostile_peers_hurt_only_themselves(void **state)
     drain(test);
     assert_int_equal(count_blocks(test), 7);
     sj_ingest_counters counters = {0};
-    for (int i = 0; i < 60 && counters.rejected < 10; ++i) {
-        usleep(50000);
+    for (int i = 0; i < PATIENCE_MS / 10 && counters.rejected < 10; ++i) {
+        usleep(10000);
         sj_ingest_get_counters(test->ingest, &counters);
     }
     assert_int_equal(counters.rejected, 10);
@@ -447,8 +453,8 @@ static void a_store_that_stands_still_holds_the_senders_back(void **state)
     }
     sj_uplink_wake(test->uplink);
     sj_ingest_counters counters = {0};
-    for (int i = 0; i < 200 && counters.queue_peak_bytes < QUEUE_BYTES; ++i) {
-        usleep(20000);
+    for (int i = 0; i < PATIENCE_MS / 10 && counters.queue_peak_bytes < QUEUE_BYTES; ++i) {
+        usleep(10000);
         sj_ingest_get_counters(test->ingest, &counters);
     }
     usleep(300000); /* time enough to overflow, were there no limit */
