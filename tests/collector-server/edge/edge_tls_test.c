@@ -285,7 +285,7 @@ static void half_handshakes_and_cleartext_leave_nothing(void **state)
     static const uint8_t client_hello[] = {0x16, 3, 1, 2, 0, 1, 0, 1, 0xfc, 3, 3};
     int peers[sizeof(client_hello) + 2];
     const size_t count = sizeof(peers) / sizeof(peers[0]);
-    test->limits.greeting_ms = 1000;
+    test->limits.greeting_ms = 3000;
     assert_true(start("tls+tcp", AF_INET));
     for (size_t i = 0; i < count; i++) {
         const bool is_cleartext = i >= sizeof(client_hello);

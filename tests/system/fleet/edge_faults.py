@@ -15,10 +15,10 @@ import subprocess
 import sys
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "support"))
-from fleet_testing import Collector, Device, device_id, enrol, free_port, wait_for
+from fleet_testing import Collector, Device, device_id, enrol, free_port
 from hostile_peers import (BLOCK, GREETING, PING, POLL, SESSION, Peer, any_certificate, count, field,
                            frame, hello, message)
-from sojourn_testing import check, check_accounts, main
+from sojourn_testing import PATIENCE_S, check, check_accounts, main, wait_for
 
 EACH = 3  # peers at each stage
 SHIFTS_S = (86400 * 400, -86400 * 400, 0)
@@ -142,7 +142,7 @@ def record(sojourn, url):
     done = subprocess.run(
         [sojourn.program, "record", "-q", "--collector", url, "--wait", "60", "--",
          os.path.join(build, "tests/samples/ends"), "return"],
-        env=sojourn.environment, capture_output=True, text=True, timeout=100, check=False)
+        env=sojourn.environment, capture_output=True, text=True, timeout=PATIENCE_S, check=False)
     check("sojourn:" not in done.stderr, f"record: {done.stderr}")
 
 
@@ -158,7 +158,7 @@ def plain_collector(sojourn, name, url, prefix=(), **environment):
         yield database
     finally:
         server.terminate()
-        server.wait(30)
+        server.wait(PATIENCE_S)
     check(server.returncode == 0, f"the collector ended with {server.returncode}")
 
 
@@ -219,7 +219,7 @@ def names_and_paths_are_each_ones_own(sojourn):
             done = subprocess.run(
                 [sojourn.program, "record", "-q", "--collector", f"tcp://127.0.0.1:{port}", "--wait",
                  "60", "--", path, "return"], env=device.environment, capture_output=True, text=True,
-                timeout=100, check=False)
+                timeout=PATIENCE_S, check=False)
             check("sojourn:" not in done.stderr, f"record: {done.stderr}")
         names = [row["name"] for row in lab.sql("SELECT name FROM devices")]
         check("shelf3" in names, f"renamed: {names}")
@@ -241,7 +241,7 @@ def descriptors_run_out(sojourn):
     wanted = min(20000 if os.environ.get("SJ_LONG") else 3000, mine[1] - 200)
     with plain_collector(sojourn, "few", url, prefix=["prlimit", "--nofile=1024:1024"]) as database:
         wait_for("the port", lambda: socket.socket().connect_ex(("127.0.0.1", port)) == 0)
-        crowd = [socket.create_connection(("127.0.0.1", port), 60) for _ in range(wanted)]
+        crowd = [socket.create_connection(("127.0.0.1", port), PATIENCE_S) for _ in range(wanted)]
         record(sojourn, url)
         with Peer(("127.0.0.1", port)) as peer:
             check(peer.ask(frame(PING)) == 0, "nobody is answered any more")

@@ -9,6 +9,8 @@ import ssl
 import struct
 import threading
 
+from sojourn_testing import PATIENCE_S
+
 HELLO, SESSION, BLOCK, GAP, SESSION_END, DEVICE_CLOCK = 1, 2, 7, 9, 10, 13
 ENROL, POLL, RESULT, FETCH, ACK, PING = 32, 34, 36, 37, 128, 129
 GREETING = b"\0SP\0\0\x30\0\0"
@@ -82,7 +84,7 @@ def any_certificate():
 class Peer:
     """One connection that greets, asks and reads answers. `where`: a path, or host and port."""
 
-    def __init__(self, where, tls=None, timeout=30):
+    def __init__(self, where, tls=None, timeout=PATIENCE_S):
         self.is_ipc = isinstance(where, str)
         if self.is_ipc:
             self.socket = socket.socket(socket.AF_UNIX)
