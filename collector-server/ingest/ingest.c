@@ -29,7 +29,7 @@ enum {
     MAX_WINDOW = 48, /* the edge reads 64 ahead */
     DEFAULT_WATCHDOG_MS = 10000,
     MANY_SENDERS = 8,
-    GATHER_MS = 10,
+    GATHER_MS = 3,
     IDLE_MAINTAIN_MS = 1000,
     KEPT_HEAP_BYTES = 16 << 20,
     PROBE_MS = 5000,
