@@ -127,8 +127,10 @@ typedef struct sj_assembler_counters {
     uint64_t refused_blocks;
     uint64_t refused_calls;
     uint64_t refused_events;
-    uint64_t offered_endings; /* events without a record in blocks that the sink was offered */
-    uint64_t blocks;          /* taken, STACK blocks included */
+    /* events without a record in blocks that the sink was offered, less records without an event:
+     * the exit by a tail call is an event of a later block, perhaps */
+    int64_t offered_endings;
+    uint64_t blocks; /* taken, STACK blocks included */
     uint64_t block_bytes;
     uint64_t streams;
 } sj_assembler_counters;

@@ -132,6 +132,7 @@ static sj_status begin_block(sj_call_stack *stream)
     stream->event_count = 0;
     stream->ending_count = 0;
     stream->thrown_count = 0;
+    stream->landed_count = 0;
     stream->gap_count = 0;
     stream->value_count = 0;
     const sj_status stored = store_deep_frames(stream, stream->last_ticks);
@@ -285,6 +286,8 @@ static void complete_header(sj_call_stack *stream, uint64_t calls, uint64_t now_
 
 sj_status sj_call_stack_cut(sj_call_stack *stream, uint64_t now_ticks, unsigned flags)
 {
+    stream->context->counters.offered_endings -= stream->jumped_count;
+    stream->jumped_count = 0;
     if (flags == 0 && stream->event_count == 0 && stream->header.lost_events == 0) {
         return SJ_OK; /* an empty block that moves no number could be taken for another one */
     }
@@ -305,7 +308,8 @@ sj_status sj_call_stack_cut(sj_call_stack *stream, uint64_t now_ticks, unsigned 
                                   .rule_count = rules != NULL ? rules->count : 0};
     stream->next_event =
         stream->header.first_event + stream->event_count + stream->header.lost_events;
-    stream->context->counters.offered_endings += stream->ending_count - stream->thrown_count;
+    stream->context->counters.offered_endings +=
+        (int64_t)stream->ending_count - stream->thrown_count + stream->landed_count;
     if (stream->rootless || deliver(stream, &input) != SJ_OK) {
         return become_gap(stream, calls, stream->header.last_ticks);
     }
@@ -359,6 +363,7 @@ static sj_status end_jumped(sj_call_stack *stream, uint64_t ticks, sj_ending end
     SJ_TRY(end_innermost(stream, ticks, ending));
     stream->thrown_count += ending != SJ_ENDING_RETURNED;
     stream->context->counters.landed++;
+    stream->landed_count++;
     return SJ_OK;
 }
 

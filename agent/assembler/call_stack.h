@@ -65,6 +65,8 @@ typedef struct sj_call_stack {
     uint32_t ending_count;
     uint32_t ending_capacity;
     uint32_t thrown_count; /* among the endings: with a record of their own */
+    uint32_t jumped_count; /* exits by a tail call, whose events are still to come */
+    uint32_t landed_count; /* such events */
     sj_gap *gaps;
     uint32_t gap_count;
     uint32_t gap_capacity;
@@ -219,6 +221,7 @@ SJ_MUST_CHECK static inline sj_status sj_call_stack_leave(sj_call_stack *stream,
     stream->returned_call = stream->frames[stream->depth - 1].call_index;
     if (jumps) {
         stream->context->counters.jumped++;
+        stream->jumped_count++;
         stream->frames[stream->depth - 1].left_ticks = ticks > 0 ? ticks : 1;
         return SJ_OK;
     }

@@ -210,6 +210,8 @@ size_t sj_call_stack_take(sj_call_stack *stream, const sj_record_run *run, const
     stream->context->counters.returned += taken - entered - hot.jumped;
     stream->context->counters.jumped += hot.jumped;
     stream->context->counters.landed += hot.landed;
+    stream->jumped_count += (uint32_t)hot.jumped;
+    stream->landed_count += (uint32_t)hot.landed;
     stream->context->counters.records += taken;
     stream->depth = (uint32_t)(hot.top - stream->frames);
     stream->event_count = (uint32_t)(hot.event - stream->events);

@@ -54,11 +54,11 @@ static void record_sent(sj_thread_drain *thread, const sj_block_header *header)
 {
     sj_assembler_counters counters;
     sj_assembler_get_counters(thread->assembler, &counters);
-    const uint64_t offered = counters.offered_endings - thread->known_endings;
-    const uint64_t reported = header->event_count + header->lost_events;
-    const uint64_t endings = offered < reported ? offered : reported;
+    const int64_t offered = counters.offered_endings - thread->known_endings;
+    const int64_t reported = (int64_t)(header->event_count + header->lost_events);
+    const int64_t endings = offered < reported ? offered : reported;
     thread->known_endings += endings;
-    sj_chunk_reader_sent(&thread->reader, header->lost_calls, reported - endings);
+    sj_chunk_reader_sent(&thread->reader, header->lost_calls, (uint64_t)(reported - endings));
 }
 
 static sj_status take_block(void *context, const sj_block_header *header, sj_slice bytes)

@@ -19,7 +19,7 @@ struct sj_thread_drain {
     size_t stream_capacity;
     uint64_t reported_lost_calls; /* by gaps inside of blocks that were appended */
     uint64_t reported_lost_events;
-    uint64_t known_endings; /* that were offered, and are no part of what is not sent */
+    int64_t known_endings;  /* that were offered, and are no part of what is not sent */
     uint64_t unflushed;     /* events since the last flush */
     uint64_t gone_ns;       /* since when its tid is not there; 0: it is */
     uint64_t gone_requests; /* for slots, some time after; 0: not yet looked */

@@ -52,6 +52,11 @@ const char *assembler_check(const sj_assembler_counters *counters, const block_s
                                                            counters->truncated) {
         return "events are not accounted for";
     }
+    if (counters->thrown == 0 &&
+        (int64_t)(counters->events + counters->refused_events) - counters->offered_endings !=
+            (int64_t)(counters->calls + counters->returned + counters->jumped)) {
+        return "blocks do not tell of the records that the calls were made of";
+    }
     if (events != counters->events || calls + counters->refused_calls != counters->calls) {
         return "blocks do not hold the events counted";
     }
