@@ -158,7 +158,7 @@ const sj_command sj_command_sql = {
         "statements of standard input. Tables: sessions, functions, function_stats, call_paths,\n"
         "...; calls (every call), call_aggregate(session_id, from_ns, to_ns),\n"
         "descendants(call_id), ancestors(call_id), call_tree(session_id), flame(session_id),\n"
-        "diff_functions(a, b), diff_tree(a, b). Ctrl-C stops a query.\n",
+        "physical_tree(session_id), diff_functions(a, b), diff_tree(a, b). Ctrl-C stops a query.\n",
     .options = sql_options,
     .examples =
         "Examples:\n"

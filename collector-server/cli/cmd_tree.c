@@ -16,6 +16,7 @@ enum {
     FIGURES_WIDTH = 45, /* of a line before its name */
     NARROW_WIDTH = 21,  /* the same without self time and calls */
     NARROW_TERMINAL = 90,
+    QUERY_BYTES = 300,
     LEAST_NAME = 24 /* columns that indentation leaves for the name */
 };
 
@@ -24,6 +25,7 @@ typedef struct tree_options {
     double min_share;
     int64_t max_depth;
     bool unfold;
+    bool physical;
     /* derived */
     bool narrow; /* a terminal without room for self time and calls */
     sj_terminal terminal;
@@ -196,11 +198,13 @@ static int show_tree(tree_options *options)
         return exit_code;
     }
     const bool table = options->query.format == SJ_RESULT_TABLE;
-    const char *sql =
-        table ? "SELECT depth, total_ns, self_ns, share, calls, name, open_calls FROM call_tree(?1)"
-              : "SELECT path_id, parent_path_id, depth, calls, total_ns, self_ns, min_ns, max_ns, "
-                "share, function_id, name, open_calls FROM call_tree(?1) WHERE share >= ?2 AND "
-                "depth <= ?3";
+    char sql[QUERY_BYTES];
+    snprintf(sql, sizeof(sql),
+             table ? "SELECT depth, total_ns, self_ns, share, calls, name, open_calls FROM %s(?1)"
+                   : "SELECT path_id, parent_path_id, depth, calls, total_ns, self_ns, min_ns, "
+                     "max_ns, share, function_id, name, open_calls FROM %s(?1) WHERE share >= ?2 "
+                     "AND depth <= ?3",
+             options->physical ? "physical_tree" : "call_tree");
     sqlite3_stmt *statement;
     if (sqlite3_prepare_v2(database, sql, -1, &statement, NULL) != SQLITE_OK) {
         exit_code =
@@ -270,6 +274,10 @@ static const sj_option tree_table[] = {
      .kind = SJ_ARG_FLAG,
      .offset = offsetof(tree_options, unfold),
      .help = "on a terminal: do not fold chains of paths with one callee each"},
+    {.name = "physical",
+     .kind = SJ_ARG_FLAG,
+     .offset = offsetof(tree_options, physical),
+     .help = "by stack frames: a call that jumps to another is not its caller"},
     {.name = "min-percent",
      .argument = "P",
      .kind = SJ_ARG_PARSED,

@@ -93,6 +93,7 @@ static const char *const words[] = {
     "descendants(",
     "ancestors(",
     "call_tree(",
+    "physical_tree(",
     "flame(",
     "diff_functions(",
     "diff_tree(",

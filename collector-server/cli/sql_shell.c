@@ -138,6 +138,7 @@ static int print_tables(sql_shell *shell)
         "SELECT name, type FROM sqlite_schema WHERE type IN ('table', 'view') AND name NOT LIKE "
         "'sqlite_%' UNION ALL SELECT value, 'function' FROM json_each('[\"calls\", "
         "\"call_aggregate\", \"descendants\", \"ancestors\", \"call_tree\", \"flame\", "
+        "\"physical_tree\", "
         "\"diff_functions\", \"diff_tree\"]') ORDER BY 1");
 }
 

@@ -1,21 +1,27 @@
-/* call_tree(session_id) and flame(session_id): the call paths of a session, depth first.
+/* call_tree(session_id), flame(session_id) and physical_tree(session_id): the call paths of a
+ * session, depth first.
  *
- * Both read the table call_paths. call_tree orders siblings by total time, most first, and shows
- * each path's share of the whole. flame lays paths out for drawing: siblings by function name,
- * `left_ns` is where a path begins on an axis as long as all time recorded. `open_calls` are those
- * that had not ended when their streams did; their time is not known, so `calls` lacks them. Paths
- * that were folded because they were rare have lost what was above their caller: call_tree gives
- * them below roots named "caller (rare paths)", flame as time of the paths above.
+ * The first two read the table call_paths. call_tree orders siblings by total time, most first, and
+ * shows each path's share of the whole. flame lays paths out for drawing: siblings by function
+ * name, `left_ns` is where a path begins on an axis as long as all time recorded. `open_calls` are
+ * those that had not ended when their streams did; their time is not known, so `calls` lacks them.
+ * Paths that were folded because they were rare have lost what was above their caller: call_tree
+ * gives them below roots named "caller (rare paths)", flame as time of the paths above.
+ * physical_tree is call_tree by stack frames: a call that was jumped to (a tail call) is below what
+ * its frame returns to, and the one that jumped ended then. It reads every call.
  *
  * Design notes. Paths are loaded once per query and linked by parent, because SQL's own recursion
  * cannot order and add up at the same time; 64 bytes a path. */
 #include "collector-server/query/table_function.h"
 #include "proto/base/array.h"
+#include "proto/base/hash_map.h"
 #include "proto/callgraph/callgraph.h"
 
 #include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
+
+#define PHYSICAL "physical_tree"
 
 enum {
     COLUMN_PATH_ID,
@@ -47,8 +53,15 @@ typedef struct path_row {
     uint32_t first_child, next_sibling; /* rows; 0: none (row 0 is the root) */
 } path_row;
 
+/* A stack frame that may be the caller of the next call. */
+typedef struct open_frame {
+    int64_t call_id;
+    uint32_t row;
+} open_frame;
+
 typedef struct tree_cursor {
     sqlite3_vtab_cursor base;
+    sqlite3_stmt *frames;
     sqlite3_stmt *paths;
     sqlite3_stmt *name;
     sqlite3_stmt *open_calls;
@@ -66,6 +79,9 @@ static int open_cursor(sqlite3_vtab *base, sqlite3_vtab_cursor **out)
         "dense_rank() OVER (ORDER BY f.name), p.rare FROM call_paths AS p "
         "LEFT JOIN functions AS f ON f.function_id = p.function_id "
         "WHERE p.session_id = ?1 ORDER BY p.path_id";
+    static const char frames_sql[] =
+        "SELECT call_id, physical_parent_id, function_id, physical_duration_ns FROM calls "
+        "WHERE session_id = ?1 ORDER BY call_id";
     static const char name_sql[] =
         "SELECT iif(?2, name || ' (rare paths)', name) FROM functions WHERE function_id = ?1";
     static const char open_sql[] =
@@ -76,7 +92,10 @@ static int open_cursor(sqlite3_vtab *base, sqlite3_vtab_cursor **out)
         return SQLITE_NOMEM;
     }
     sqlite3 *database = ((sj_table *)base)->state->database;
-    int result = sqlite3_prepare_v2(database, paths_sql, -1, &cursor->paths, NULL);
+    int result = sqlite3_prepare_v2(database, frames_sql, -1, &cursor->frames, NULL);
+    if (result == SQLITE_OK) {
+        result = sqlite3_prepare_v2(database, paths_sql, -1, &cursor->paths, NULL);
+    }
     if (result == SQLITE_OK) {
         result = sqlite3_prepare_v2(database, name_sql, -1, &cursor->name, NULL);
     }
@@ -84,6 +103,7 @@ static int open_cursor(sqlite3_vtab *base, sqlite3_vtab_cursor **out)
         result = sqlite3_prepare_v2(database, open_sql, -1, &cursor->open_calls, NULL);
     }
     if (result != SQLITE_OK) {
+        sqlite3_finalize(cursor->frames);
         sqlite3_finalize(cursor->paths);
         sqlite3_finalize(cursor->name);
         sqlite3_free(cursor);
@@ -96,6 +116,7 @@ static int open_cursor(sqlite3_vtab *base, sqlite3_vtab_cursor **out)
 static int close_cursor(sqlite3_vtab_cursor *base)
 {
     tree_cursor *cursor = (tree_cursor *)base;
+    sqlite3_finalize(cursor->frames);
     sqlite3_finalize(cursor->paths);
     sqlite3_finalize(cursor->name);
     sqlite3_finalize(cursor->open_calls);
@@ -138,6 +159,86 @@ static int load_paths(tree_cursor *cursor)
         result = add_row(cursor, &row);
     }
     sqlite3_reset(cursor->paths);
+    return result == SQLITE_DONE ? SQLITE_OK : result;
+}
+
+/* The row of a path, made when it is new; 0: no memory, or too many paths. */
+static uint32_t take_row(tree_cursor *cursor, sj_hash_map *places, uint32_t parent,
+                         int64_t function_id)
+{
+    const sj_hash_entry *known = sj_hash_map_find(places, (uint64_t)function_id, parent + 1);
+    const uint32_t number = (uint32_t)cursor->count;
+    if (known != NULL || number >= SJ_MOST_PATHS) {
+        return known != NULL ? known->first : 0;
+    }
+    const sj_hash_entry place = {.key = (uint64_t)function_id, .sub = parent + 1, .first = number};
+    const path_row row = {.path_id = cursor->session_id << 32 | number,
+                          .parent_id = parent != 0 ? cursor->rows[parent].path_id : 0,
+                          .function_id = function_id,
+                          .depth = parent != 0 ? cursor->rows[parent].depth + 1 : 0};
+    return add_row(cursor, &row) == SQLITE_OK && sj_hash_map_put(places, &place) == SJ_OK ? number
+                                                                                          : 0;
+}
+
+/* Counts a frame of `row` that took `ns`. */
+static void count_frame(tree_cursor *cursor, uint32_t row, uint32_t parent, int64_t ns)
+{
+    path_row *path = &cursor->rows[row];
+    path->min_ns = path->calls == 0 || ns < path->min_ns ? ns : path->min_ns;
+    path->max_ns = ns > path->max_ns ? ns : path->max_ns;
+    path->calls++;
+    path->total_ns += ns;
+    path->self_ns += ns;
+    cursor->rows[parent].self_ns -= ns;
+}
+
+/* Calls come by their ids, which are in the order of their entries: what a frame returns to is one
+ * of those that are open. */
+static int add_frames(tree_cursor *cursor, sj_hash_map *places, open_frame **open)
+{
+    size_t capacity = 0;
+    size_t depth = 0;
+    int result;
+    while ((result = sqlite3_step(cursor->frames)) == SQLITE_ROW) {
+        const bool is_root = sqlite3_column_type(cursor->frames, 1) == SQLITE_NULL;
+        const int64_t caller = sqlite3_column_int64(cursor->frames, 1);
+        while (depth > 0 && (is_root || (*open)[depth - 1].call_id != caller)) {
+            depth--;
+        }
+        const uint32_t parent = depth > 0 ? (*open)[depth - 1].row : 0;
+        const uint32_t row =
+            take_row(cursor, places, parent, sqlite3_column_int64(cursor->frames, 2));
+        if (row == 0 || sj_array_reserve(open, &capacity, depth, 1, sizeof(**open)) != SJ_OK) {
+            return SQLITE_NOMEM;
+        }
+        (*open)[depth++] =
+            (open_frame){.call_id = sqlite3_column_int64(cursor->frames, 0), .row = row};
+        if (sqlite3_column_type(cursor->frames, 3) == SQLITE_NULL) {
+            cursor->rows[row].open_calls++;
+        } else {
+            count_frame(cursor, row, parent, sqlite3_column_int64(cursor->frames, 3));
+        }
+    }
+    return result;
+}
+
+static int load_frames(tree_cursor *cursor)
+{
+    const path_row root = {0};
+    sj_hash_map places = {0};
+    open_frame *open = NULL;
+    cursor->count = 0;
+    int result = add_row(cursor, &root);
+    sqlite3_bind_int64(cursor->frames, 1, cursor->session_id);
+    if (result == SQLITE_OK) {
+        result = add_frames(cursor, &places, &open);
+    }
+    sqlite3_reset(cursor->frames);
+    sj_hash_map_deinit(&places);
+    free(open);
+    for (size_t i = 0; i < cursor->count; i++) { /* open calls have no time, but callees */
+        cursor->rows[i].self_ns = cursor->rows[i].self_ns > 0 ? cursor->rows[i].self_ns : 0;
+    }
     return result == SQLITE_DONE ? SQLITE_OK : result;
 }
 
@@ -302,11 +403,13 @@ static int filter_rows(sqlite3_vtab_cursor *base, int plan_number, const char *p
     tree_cursor *cursor = (tree_cursor *)base;
     cursor->session_id = sqlite3_value_int64(argv[0]);
     cursor->at = 0;
-    int result = load_paths(cursor);
+    const sj_table_kind *kind = sj_table_of(base)->kind;
+    const bool is_physical = strcmp(kind->name, PHYSICAL) == 0;
+    int result = is_physical ? load_frames(cursor) : load_paths(cursor);
     if (result == SQLITE_OK) {
-        result = link_rows(cursor, sj_table_of(base)->kind->variant);
+        result = link_rows(cursor, kind->variant);
     }
-    if (result == SQLITE_OK) {
+    if (result == SQLITE_OK && !is_physical) {
         result = count_open_calls(cursor);
     }
     if (result == SQLITE_OK) {
@@ -392,6 +495,13 @@ static const sqlite3_module tree_methods = SJ_TABLE_METHODS(sj_table_take_argume
 
 int sj_register_trees(sj_query_state *state)
 {
+    static const sj_table_kind physical = {.name = PHYSICAL,
+                                           .declaration = "CREATE TABLE " PHYSICAL "(" TREE_COLUMNS,
+                                           .first_argument = COLUMN_SESSION_ID,
+                                           .argument_count = 1,
+                                           .required_count = 1,
+                                           .rows = 5000,
+                                           .cost = 1e7};
     static const sj_table_kind by_time = {.name = "call_tree",
                                           .declaration = "CREATE TABLE call_tree(" TREE_COLUMNS,
                                           .first_argument = COLUMN_SESSION_ID,
@@ -407,6 +517,10 @@ int sj_register_trees(sj_query_state *state)
                                           .required_count = 1,
                                           .rows = 5000,
                                           .cost = 50000};
-    const int result = sj_table_register(state, &by_time, &tree_methods);
-    return result == SQLITE_OK ? sj_table_register(state, &by_name, &tree_methods) : result;
+    const sj_table_kind *const kinds[] = {&by_time, &by_name, &physical};
+    int result = SQLITE_OK;
+    for (size_t i = 0; i < sizeof(kinds) / sizeof(kinds[0]) && result == SQLITE_OK; i++) {
+        result = sj_table_register(state, kinds[i], &tree_methods);
+    }
+    return result;
 }

@@ -107,6 +107,21 @@ def sums_follow(sojourn, database, rows):
           f"the tree: {tree}")
     check(tree["tail_outer"]["total_ns"] >= tree["tail_leaf"]["total_ns"] > 0, f"the tree: {tree}")
     check(len(paths) < 60, f"{len(paths)} call paths")
+    frames = collections.Counter()
+    for row in rows:
+        frames[row["name"]] += row["physical_duration_ns"]
+    paths = sojourn.sql(database, "SELECT name, calls, total_ns, depth FROM physical_tree(1)")
+    found = collections.Counter()
+    for row in paths:
+        found[row["name"]] += row["calls"]
+        frames[row["name"]] -= row["total_ns"]
+    check({name: calls for name, calls in found.items() if name in counts} == counts, f"frames: {paths}")
+    check(not any(frames[name] for name in counts), f"times of frames: {frames}")
+    depths = {row["name"]: row["depth"] for row in paths}
+    check([depths[name] for name in ("tail_second", "tail_outer", "state_b", "is_odd")] == [1] * 4,
+          f"frames: {paths}")
+    done = sojourn.run(["tree", "--physical", "--all", "--csv", database], capture_output=True, text=True)
+    check(done.returncode == 0 and "tail_outer" in done.stdout, f"tree --physical: {done.stderr}")
 
 
 def relations(sojourn, program):
