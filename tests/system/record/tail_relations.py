@@ -45,10 +45,11 @@ def record(sojourn, program, rounds, options=()):
 class Frames:
     """The relation of the source, from nothing but stack frames: each call's frame, what it returns to,
     when it began and when it ended. A frame that begins at the moment at which the one before it, of
-    the same caller, ended, was jumped to by that."""
+    the same caller, ended, was jumped to by that, if its source has such a jump: where the clock is
+    coarse, a call can follow another at one moment."""
 
-    def __init__(self, rows):
-        self.rows = rows
+    def __init__(self, rows, jumps):
+        self.jumps = jumps
         self.last = {}  # the last frame of a caller
         self.chains = {}  # by caller: the calls that its last frame stands for, the outermost first
         self.heads = {}  # by caller: how many of them stay until the end of the chain
@@ -73,7 +74,8 @@ class Frames:
         caller = row["physical_parent_id"]
         before = self.last.get(caller)
         self.last[caller] = row
-        if before is None or self.frame_end(before) != row["start_ns"]:
+        if (before is None or self.frame_end(before) != row["start_ns"]
+                or (before["name"], row["name"]) not in self.jumps):
             self.close(caller)
             self.chains[caller] = [row]
             self.parent[row["call_id"]] = caller
@@ -130,7 +132,7 @@ def relations(sojourn, program):
     rows = [row for row in sojourn.sql(database, ALL) if not row["name"].startswith("_")]
     found = collections.Counter()
     names = {row["call_id"]: row["name"] for row in rows}
-    frames = Frames(rows)
+    frames = Frames(rows, {**JUMPS, **machine_jumps(rounds)})
     for row in rows:
         call = row["call_id"]
         check(row["tail_caller_id"] == frames.tail_caller.get(call), f"{row}: {frames.tail_caller.get(call)}")
