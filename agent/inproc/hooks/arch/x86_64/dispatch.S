@@ -30,8 +30,12 @@
     rdtsc
 1:  mov %eax, (%rcx)
     mov %dx, 4(%rcx)
+.if \mark
     lea \mark(%rsp), %rdx
     mov %rdx, 6(%rcx)
+.else
+    mov %rsp, 6(%rcx)
+.endif
     mov \tag, %eax
     mov %eax, 12(%rcx)
 .endm
