@@ -36,7 +36,8 @@ def record(sojourn, program, rounds, options=()):
     for suffix in ("", "-wal", "-shm"):
         if os.path.exists(database + suffix):
             os.unlink(database + suffix)
-    done, _ = sojourn.record([program, str(rounds)], database, list(options))
+    done, _ = sojourn.record(
+        [program, str(rounds)], database, ["--block-ms", "10000", *options])
     check(done.returncode == 0, f"ended with {done.returncode}: {done.stderr.decode()}")
     check_accounts(sojourn, database)
     return database
@@ -128,7 +129,7 @@ def sums_follow(sojourn, database, rows):
 
 def relations(sojourn, program):
     rounds = 3000
-    database = record(sojourn, program, rounds, ["--block-ms", "1"])
+    database = record(sojourn, program, rounds)
     rows = [row for row in sojourn.sql(database, ALL) if not row["name"].startswith("_")]
     found = collections.Counter()
     names = {row["call_id"]: row["name"] for row in rows}
