@@ -1,16 +1,20 @@
 #!/usr/bin/env python3
 """What recording costs an Objective-C program: CPU nanoseconds of its thread per message, beyond the
-plain run, by technique and as a ratio to the two-clock floor of the same minutes.
+plain run of the same round, by technique and as a ratio to the two-clock floor of the same round.
+Medians over the rounds, with the interval that holds the median with 90 %.
 
-  tests/bench/objc.py BUILD_FOLDER [--rounds N]
+  tests/bench/objc.py BUILD_FOLDER [--rounds N] [--only WORKLOAD]
 """
 import argparse
 import json
 import os
+import statistics
 import subprocess
 import tempfile
 
-WORKLOADS = {"empty": 3000000, "work": 2000000, "foundation": 100}
+from budget import interval
+
+WORKLOADS = {"empty": 1000000, "work": 700000, "foundation": 30}
 WAYS = {
     "methods": ["--objc", "methods"],
     "methods with receivers": ["--objc", "methods", "--receivers"],
@@ -90,40 +94,59 @@ def print_taken_out(build, rounds, scratch):
             print(f"| {workload} | {technique} | {before:.2f} | {after:.2f} | {after / before:.3f} |")
 
 
+def read_floor(build):
+    done = subprocess.run([os.path.join(build, "bench/floor")], capture_output=True, check=True,
+                          text=True)
+    return float(done.stdout)
+
+
+def one_round(build, workloads, starts, scratch):
+    """(floor, plain ns a message, more ns a message) by workload and way."""
+    found = {}
+    for workload in workloads:
+        count, seen = WORKLOADS[workload], {}
+        for way in ways_of(workload):
+            floor = read_floor(build)
+            plain, _ = run_one(build, workload, None, scratch)
+            taken, calls = run_one(build, workload, way, scratch)
+            if workload == "foundation":
+                calls = max(calls - starts[way], 0)
+            # What is not selected is divided by the messages that the other rows of the workload count.
+            calls = seen[way.split(",")[0]] if "," in way else max(calls, count)
+            seen[way] = calls
+            found[workload, way] = (floor, plain / count, (taken - plain) / calls)
+    return found
+
+
+def print_rounds(rounds):
+    floors = [floor for found in rounds for floor, _, _ in found.values()]
+    print(f"floor {statistics.median(floors):.1f} ns (two clock reads), {min(floors):.1f} to "
+          f"{max(floors):.1f}\n")
+    print("| workload | way | plain ns | more ns a message | / floor of the round | interval |")
+    print("|---|---|---|---|---|---|")
+    for workload, way in rounds[0]:
+        samples = [found[workload, way] for found in rounds]
+        ratios = [more / floor for floor, _, more in samples]
+        low, high = interval(ratios)
+        print(f"| {workload} | {way} | {statistics.median(plain for _, plain, _ in samples):.1f} "
+              f"| {statistics.median(more for _, _, more in samples):.2f} "
+              f"| {statistics.median(ratios):.2f} | {low:.2f} to {high:.2f} |")
+
+
 def main():
     parser = argparse.ArgumentParser()
     parser.add_argument("build")
-    parser.add_argument("--rounds", type=int, default=5)
+    parser.add_argument("--rounds", type=int, default=9)
+    parser.add_argument("--only", choices=WORKLOADS, help="one workload, and no taking out")
     arguments = parser.parse_args()
-    floors, best = [], {}
+    workloads = [arguments.only] if arguments.only else list(WORKLOADS)
     with tempfile.TemporaryDirectory() as scratch:
-        for _ in range(arguments.rounds):
-            floor = subprocess.run([os.path.join(arguments.build, "bench/floor")],
-                                   capture_output=True, check=True, text=True)
-            floors.append(float(floor.stdout))
-            for workload in WORKLOADS:
-                for way in [None, *ways_of(workload)]:
-                    taken = run_one(arguments.build, workload, way, scratch)
-                    best[workload, way] = min(best.get((workload, way), taken), taken)
-        starts = {way: start_calls(arguments.build, way, scratch) for way in ways_of("foundation")}
-    floor = min(floors)
-    print(f"floor {floor:.1f} ns (two clock reads)\n")
-    print("| workload | way | plain ns | ns | calls | ns per call more | / floor |")
-    print("|---|---|---|---|---|---|---|")
-    for (workload, way), (taken, calls) in best.items():
-        if way is None:
-            continue
-        plain, count = best[workload, None][0], WORKLOADS[workload]
-        # What is not selected is divided by the messages that the other rows of the workload count.
-        seen = best[workload, way.split(",")[0]][1]
-        if workload == "foundation":
-            calls, seen = max(calls - starts[way], 0), seen - starts[way.split(",")[0]]
-        more = (taken - plain) / max(seen, count)
-        ratio = f"{more / floor:.2f}"
-        print(f"| {workload} | {way} | {plain / count:.1f} | {taken / count:.1f} | {calls} "
-              f"| {more:.2f} | {ratio} |")
-    with tempfile.TemporaryDirectory() as scratch:
-        print_taken_out(arguments.build, arguments.rounds, scratch)
+        starts = {way: start_calls(arguments.build, way, scratch)
+                  for way in ways_of("foundation") if "foundation" in workloads}
+        print_rounds([one_round(arguments.build, workloads, starts, scratch)
+                      for _ in range(arguments.rounds)])
+        if not arguments.only:
+            print_taken_out(arguments.build, arguments.rounds, scratch)
 
 
 if __name__ == "__main__":
