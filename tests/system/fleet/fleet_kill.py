@@ -121,6 +121,15 @@ def tell_state(collector, device):
     rows = subprocess.run(["sqlite3", "-json", collector.database,
                            "SELECT * FROM commands ORDER BY command_id DESC LIMIT 3"],
                           capture_output=True, text=True, check=False)
+    for session in device.spool():
+        folder = os.path.join(device.state, "sojourn/device/spool", session)
+        print(session, os.listdir(folder) if os.path.isdir(folder) else "", file=sys.stderr)
+    refused = subprocess.run(
+        ["sqlite3", "-json", collector.database,
+         "SELECT hex(uuid), q.* FROM (SELECT session_id, stream, first_event, event_count, reason FROM "
+         "quarantined_blocks UNION ALL SELECT session_id, 0, 0, frames, reason FROM refused_frames) "
+         "AS q JOIN sessions USING (session_id)"], capture_output=True, text=True, check=False)
+    print(refused.stdout, refused.stderr, file=sys.stderr)
     print(rows.stdout, f"spool: {device.spool()}", f"recorders: {recorders(device)}",
           f"daemon: {device.process.poll()}, collector: {collector.process.poll()}", sep="\n", file=sys.stderr)
 
