@@ -123,7 +123,11 @@ def tell_state(collector, device):
                           capture_output=True, text=True, check=False)
     for session in device.spool():
         folder = os.path.join(device.state, "sojourn/device/spool", session)
-        print(session, os.listdir(folder) if os.path.isdir(folder) else "", file=sys.stderr)
+        for path, _, names in os.walk(folder):
+            for name in names:
+                with open(os.path.join(path, name), "rb") as file:
+                    print(session, os.path.join(path[len(folder):], name), file.read()[:64].hex(),
+                          file=sys.stderr)
     refused = subprocess.run(
         ["sqlite3", "-json", collector.database,
          "SELECT hex(uuid), q.* FROM (SELECT session_id, stream, first_event, event_count, reason FROM "
