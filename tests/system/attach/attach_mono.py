@@ -7,7 +7,7 @@ import sys
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "support"))
 from attaching import mappings, start_attach
-from sojourn_testing import check, check_accounts, main
+from sojourn_testing import PATIENCE_S, check, check_accounts, main
 
 SAMPLES = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..", "samples", "mono")
 CALLS = """SELECT f.name, c.ending, count(*) AS calls FROM calls c JOIN functions f USING (function_id)
@@ -31,12 +31,12 @@ class Program:
 
     def finish(self):
         self.process.stdin.close()
-        check(self.process.wait(60) == 5, f"it ended with {self.process.returncode}")
+        check(self.process.wait(PATIENCE_S) == 5, f"it ended with {self.process.returncode}")
 
 
 def leave(recorder):
     recorder.send_signal(signal.SIGINT)
-    output, errors = recorder.communicate(timeout=60)
+    output, errors = recorder.communicate(timeout=PATIENCE_S)
     check(recorder.returncode == 0, f"attach ended with {recorder.returncode}: {output}{errors}")
 
 
@@ -106,7 +106,7 @@ def under_load(sojourn):
     """Threads that throw, trap, are aborted and collect while we come and go."""
     path = sojourn.path("Busy.exe")
     subprocess.run(["mcs", "-r:System.Core", os.path.join(SAMPLES, "Busy.cs"), f"-out:{path}"],
-                   check=True, timeout=300)
+                   check=True, timeout=PATIENCE_S)
     program = Program(path)
     for round_ in range(100 if os.environ.get("SJ_LONG") else 4):
         database = sojourn.path("load.db")
@@ -122,13 +122,13 @@ def under_load(sojourn):
         calls = sojourn.sql(database, "SELECT count(*) AS calls FROM calls")[0]["calls"]
         check(calls > 0, f"round {round_}: nothing was recorded")
         check_left(program.pid, round_)
-    output, _ = program.process.communicate(timeout=300)
+    output, _ = program.process.communicate(timeout=PATIENCE_S)
     check((program.process.returncode, output) == (6, "0 wrong\n"), f"under load: {output}")
 
 
 def test(sojourn, _arguments):
     path = sojourn.path("Attached.exe")
-    subprocess.run(["mcs", os.path.join(SAMPLES, "Attached.cs"), f"-out:{path}"], check=True, timeout=300)
+    subprocess.run(["mcs", os.path.join(SAMPLES, "Attached.cs"), f"-out:{path}"], check=True, timeout=PATIENCE_S)
     program = Program(path)
     methods_compiled_before_and_meanwhile(sojourn, program)
     code_is_as_before(sojourn, program)

@@ -28,8 +28,10 @@ def check_alive(pid):
 def test_forks_at_every_moment(sojourn, sample, rounds):
     """A child forked at any moment of an attach is recorded from its start or not at all, and is
     left with its parent, also one that its parent made by a bare system call."""
-    forked, recorded = 0, 0
-    for i in range(rounds):
+    forked, recorded, i = 0, 0, -1
+    # A loaded machine may fork too late for a window: then there are more of them.
+    while i + 1 < rounds or (recorded == 0 and i < 20 * rounds):
+        i += 1
         target = Target([sample]).ready()
         code = code_bytes(target.pid)
         database = sojourn.path(f"forks-{i}.db")

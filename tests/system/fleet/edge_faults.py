@@ -140,7 +140,7 @@ def ends_with_everybody_there(sojourn):
 def record(sojourn, url):
     build = os.path.dirname(os.path.dirname(os.path.abspath(sojourn.program)))
     done = subprocess.run(
-        [sojourn.program, "record", "-q", "--collector", url, "--wait", "60", "--",
+        [sojourn.program, "record", "-q", "--collector", url, "--wait", str(PATIENCE_S), "--",
          os.path.join(build, "tests/samples/ends"), "return"],
         env=sojourn.environment, capture_output=True, text=True, timeout=PATIENCE_S, check=False)
     check("sojourn:" not in done.stderr, f"record: {done.stderr}")

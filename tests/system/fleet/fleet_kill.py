@@ -67,7 +67,7 @@ def one_round(collector, device, ends, dice, orphans):
         kill(pid)
         orphans.discard(pid)
     if not running:
-        collector.device("--timeout", "20", "--no-wait", device.name, "launch", ends, "wait")
+        collector.device("--timeout", "240", "--no-wait", device.name, "launch", ends, "wait")
         wait_for("a recorder", lambda: recorders(device))
         running = recorders(device)
     time.sleep(dice.uniform(0, 0.4))

@@ -129,7 +129,7 @@ def test_each_stage(sojourn, sample):
             fill_up(filler)
             os.truncate(filler, max(os.stat(filler).st_size - leave, 0))
             done = sojourn.run(["record", "--quiet", "--wait", "1", "--collector", url, "--", sample],
-                               capture_output=True, text=True, timeout=60)
+                               capture_output=True, text=True, timeout=PATIENCE_S)
             check(done.returncode in (0, 1), f"record ended with {done.returncode}: {done.stderr}")
             check(server.process.poll() is None, f"the server ended: {server.said()}")
             if number % 2 == 0:  # ends and starts on the full disk
@@ -157,7 +157,7 @@ def test_each_stage(sojourn, sample):
 
 
 def flushed(sojourn, database, sessions):
-    sojourn.run(["flush"], capture_output=True, timeout=60)
+    sojourn.run(["flush"], capture_output=True, timeout=PATIENCE_S)
     return stored(database) == sessions
 
 

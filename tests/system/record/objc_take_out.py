@@ -214,7 +214,7 @@ def dispatch_late(sojourn, program, rounds):
         remove(database)
         technique = "methods" if number % 2 else "dispatch"
         options = ["--for", "100ms", "--objc", technique, *WAIT]
-        if number == 0:
+        if technique == "dispatch":
             summary = attach_for_receivers(sojourn, process.pid, database)
         else:
             done, summary = attach(sojourn, process.pid, database, options)

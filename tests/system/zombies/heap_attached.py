@@ -11,7 +11,7 @@ import sys
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "support"))
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
-from attaching import Target, check_same, code_bytes, look, run_plain, set_policy, start_attach
+from attaching import Target, check_same, code_bytes, look, run_plain, set_policy, start_attach, until_met
 from heap_mistakes import FOUND, HEAP, MORE
 from sojourn_testing import PATIENCE_S, check, main
 
@@ -211,10 +211,19 @@ print(sorted(out.items()))
 def test_programs(sojourn, chance):
     """Programs that nobody here wrote are watched again and again; they say the same."""
     script, database = sojourn.path("script.py"), sojourn.path("programs.db")
-    with open(script, "w", encoding="utf-8") as file:
-        file.write(PYTHON.replace("ROUNDS", "40000" if os.environ.get("SJ_LONG") else "12000"))
     policy = write_policy(sojourn, "some", one_in=20, blocks=500)
     command = ["env", "PYTHONMALLOC=malloc", "/usr/bin/python3", script]
+
+    def watched(size):
+        with open(script, "w", encoding="utf-8") as file:
+            file.write(PYTHON.replace("ROUNDS", str((40000 if os.environ.get("SJ_LONG") else 6000) * size)))
+        return watch_program(sojourn, command, database, policy, chance)
+
+    until_met(watched)
+
+
+def watch_program(sojourn, command, database, policy, chance):
+    """In how many rounds it was watched, and blocks that were."""
     expected, _ = run_plain(command)
     with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True) as program:
         rounds = 0
@@ -227,8 +236,12 @@ def test_programs(sojourn, chance):
         output = program.communicate()[0]
     check(run_plain(["printf", "%s", output])[0][0] == expected[0] and program.returncode == expected[1],
           f"python3 ended with {program.returncode}: {output}")
-    rows = sojourn.sql(database, "SELECT sum(guarded) AS guarded, sum(uses) AS uses FROM zombie_accounts")
-    check(rounds > 0 and rows[0]["guarded"] > 0 and rows[0]["uses"] == 0, f"{rounds} rounds: {rows}")
+    if rounds == 0:
+        return 0, 0
+    rows = sojourn.sql(database, "SELECT coalesce(sum(guarded), 0) AS guarded, coalesce(sum(uses), 0) AS uses "
+                                 "FROM zombie_accounts")
+    check(rows[0]["uses"] == 0, f"{rounds} rounds: {rows}")
+    return rounds, rows[0]["guarded"]
 
 
 def test(sojourn, arguments):
