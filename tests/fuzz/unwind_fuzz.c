@@ -22,7 +22,7 @@ static void check_rows(const sj_eh_frame *unwind, const sj_fde *range)
     }
 }
 
-/* Ranges may overlap: being near must not tell another one. */
+/* Ranges may overlap: being near must not find another one. */
 static void check_near(const sj_eh_frame *unwind, const sj_fde *range)
 {
     const uint64_t places[] = {range->start - 1, range->start, range->end - 1, range->end};

@@ -51,7 +51,7 @@ __attribute__((noinline)) void api_frames(void)
     sojourn_frame_tick();
 }
 
-/* Laps until its input ends, for whoever attaches. */
+/* Laps until its input ends, for attaching. */
 __attribute__((noinline)) void api_laps(void)
 {
     struct timespec rest;

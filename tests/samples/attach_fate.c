@@ -1,6 +1,6 @@
 /* A program to attach to that does something drastic while somebody attaches: attach_fate KIND
  * MICROSECONDS. Two threads call functions until then. exit: ends with 7; crash: by SIGSEGV; exec:
- * becomes another program, which tells so and ends with 5; leader: its first thread ends before the
+ * becomes another program, which says so and ends with 5; leader: its first thread ends before the
  * other, which ends the process with 6. */
 #include <pthread.h>
 #include <stdio.h>

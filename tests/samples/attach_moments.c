@@ -9,11 +9,11 @@
  *      loaded
  *   l  loads MODULE, and stays at the agent's first instruction after that is mapped until the
  *      text of what is recorded is as it was
- *   w  loads WAITING, which calls moment_wait before it is initialised or in that, and tells
+ *   w  loads WAITING, which calls moment_wait before it is initialised or in that, and prints
  *      what has been initialised and how many of its import slots lead to no module
  *   c  the same, DELAY microseconds after the agent has given its memory back
  *   p  goes over the list of modules, and stays in that
- *   g  whoever stays goes on, except l
+ *   g  a thread that stays goes on, except for l
  * It says "there" when it stays and "done" when it has come through. To know where it is, it takes
  * single steps: the trap flag raises SIGTRAP after each instruction. */
 #include <dlfcn.h>
@@ -101,7 +101,8 @@ static void stay_unsafe(int signal)
     atomic_fetch_sub(&unsafe_threads, 1);
 }
 
-/* read_orders hands them on, until the end or, called by itself, until whoever stays goes on. */
+/* read_orders hands them on, until the end or, called by itself, until a thread that stays goes
+ * on. */
 static void read_orders(void)
 {
     char order;

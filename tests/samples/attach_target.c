@@ -1,5 +1,5 @@
 /* A program to attach to: threads that compute and check themselves, threads that sleep in system
- * calls of many kinds, one that takes signals. It runs until its input ends, then tells how it
+ * calls of many kinds, one that takes signals. It runs until its input ends, then prints how it
  * went: mistakes (must be 0) and how often each system call was interrupted. */
 #include <errno.h>
 #include <poll.h>

@@ -1,4 +1,4 @@
-// A program that calls a library in every way, and tells how often: "calls NAME COUNT".
+// A program that calls a library in every way, and prints how often: "calls NAME COUNT".
 // library_calls PLUGIN [OTHER PLUGIN]...
 #include "library_called.h"
 

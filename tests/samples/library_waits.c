@@ -1,6 +1,6 @@
 /* A program one of whose threads waits in its first call of a library until another has loaded a
  * module. It does what its input says:
- *   h  a thread loads SLOW, whose constructor stays until it is told to go on
+ *   h  a thread loads SLOW, whose constructor stays until order g
  *   b  a thread calls far_call for the first time, from NEAR, and waits for the first
  *   g  the constructor goes on; both threads end
  *   r  calls far_call a hundred times, from NEAR

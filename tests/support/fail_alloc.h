@@ -8,7 +8,7 @@
 /* fail_alloc_at makes the n-th allocation from now on fail, once (from 0). */
 void fail_alloc_at(uint64_t n);
 
-/* fail_alloc_stop ends that and tells whether one failed. */
+/* fail_alloc_stop ends that and returns whether one failed. */
 bool fail_alloc_stop(void);
 
 #endif

@@ -93,7 +93,7 @@ function request(target, headers = {}, options = {}) {
     });
 }
 
-test("nothing is told without the token, and how to show it is", async () => {
+test("nothing is answered without the token, and how to show it is", async () => {
     for (const target of ["/", "/api/v1/sessions", "/api/v1/health", "/metrics", "/nowhere"]) {
         for (const headers of [{}, bearer("guess"), basic("guess"), bearer(""), basic("")]) {
             const answer = await request(target, headers);

@@ -1,4 +1,4 @@
-/* Records in, blocks out: each test feeds a short story and reads back what the blocks tell. */
+/* Records in, blocks out: each test feeds a short story and reads back the blocks. */
 #include "agent/assembler/assembler.h"
 #include "proto/block/call_trust.h"
 #include "tests/support/assembler_check.h"
@@ -121,7 +121,7 @@ static void tell_gaps(const sj_block *block, uint32_t event, size_t *gap, char *
     }
 }
 
-/* What the blocks of a stream tell: +function enters, - returns, ~ unwound, ! truncated,
+/* What the blocks of a stream hold: +function enters, - returns, ~ unwound, ! truncated,
  * [reason:calls,events] a gap, | a block's end. */
 static void assert_told(const story *told, uint32_t stream, const char *expected)
 {

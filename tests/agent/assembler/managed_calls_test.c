@@ -64,7 +64,7 @@ static sj_record record_of(const step *made, uint64_t ticks)
     return trace_record(kind, made->function, made->stack, ticks);
 }
 
-/* What the blocks of a stream tell: +function@depth enters, - returns, ~ unwound, ! truncated. */
+/* What the blocks of a stream hold: +function@depth enters, - returns, ~ unwound, ! truncated. */
 static void tell(const story *told, uint32_t stream, char text[TEXT_BYTES])
 {
     size_t used = 0;

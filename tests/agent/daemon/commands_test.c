@@ -1,4 +1,4 @@
-/* Orders of a collector that is wrong, or worse: nothing happens, and the reason is told. */
+/* Orders of a collector that is wrong, or worse: nothing happens, and the reason is given. */
 #include "agent/daemon/commands.h"
 
 #include <dirent.h>
@@ -158,7 +158,7 @@ static void a_file_is_whole_or_not_there(void **state)
     char arguments[512];
     json_t *result = NULL;
     sj_error error = {0};
-    collector.bytes = 50000; /* and 100,000 were told */
+    collector.bytes = 50000; /* and 100,000 were announced */
     write_to("a.txt", "not as long");
     assert_int_equal(count_files(), 0);
     collector.bytes = 100000;

@@ -77,7 +77,7 @@ static uint64_t read_at(fixture *f, sj_read_mode mode, uint64_t now_ns)
     return count;
 }
 
-/* The assembler holds the newest record back until it is told that nothing older comes. */
+/* The assembler holds the newest record back until it knows that nothing older comes. */
 static void flush(fixture *f)
 {
     assert_int_equal(sj_assembler_flush(f->assembler, sj_clock_ticks() + 1000000), SJ_OK);
@@ -225,7 +225,7 @@ static const sj_thread_slot *slot(const fixture *f)
     return sj_arena_view_slot(&f->arena.view, 0);
 }
 
-/* What whoever comes after a killed recorder has to tell. */
+/* What recovery has to report after a recorder was killed. */
 static void test_drops_that_were_read_and_not_sent_are_unsent(void **state)
 {
     fixture *f = *state;

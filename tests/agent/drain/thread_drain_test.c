@@ -1,6 +1,6 @@
 /* What of a thread's records is read and not yet sent, when blocks are refused: what a recorder
- * that was killed then leaves to be told as lost. And what becomes of calls whose function is set
- * free while they are open, or under way. */
+ * that was killed then leaves to be counted as lost. And what becomes of calls whose function is
+ * unhooked while they are open, or under way. */
 #include "agent/drain/thread_drain.h"
 #include "agent/host/clock.h"
 
@@ -153,7 +153,7 @@ static void endings_of_refused_blocks_are_no_records_of_the_next(void **state)
     assert_int_equal(unsent(f), 0);
 }
 
-/* A flush counts them among the events that no block has told. */
+/* A flush counts them among the events that are in no block. */
 static void nor_are_they_told_off_twice(void **state)
 {
     fixture *f = *state;
@@ -184,7 +184,7 @@ static void receivers_tell_whose_hooks_are_theirs(void **state)
     assert_ptr_equal(f->drained->reader.receivers.freed, f->process.freed);
 }
 
-/* Two calls of FUNCTION, one in the other; FUNCTION + 1 is set free at 1,500. */
+/* Two calls of FUNCTION, one in the other; FUNCTION + 1 is unhooked at 1,500. */
 static void free_next_function(fixture *f)
 {
     static const uint32_t freed = FUNCTION + 1;
@@ -241,7 +241,7 @@ static void so_is_one_that_a_handler_interrupted(void **state)
     assert_int_equal(pause_event, 5);
 }
 
-/* Calls shorter than some time are not told; what is held back until then gets its gap, too. */
+/* Calls shorter than some time are not stored; what is held back until then gets its gap, too. */
 static void so_is_one_that_is_held_back(void **state)
 {
     static const sj_policy policy = {.minimum_ns = 5000};
@@ -310,7 +310,7 @@ static void calls_that_end_between_two_changes_are_behind_the_first(void **state
     assert_int_equal(pause_event, 2);
 }
 
-/* Longer ago than half of what a record's clock can tell. */
+/* Longer ago than half of what a record's clock can hold. */
 static void a_change_of_long_ago_is_noted(void **state)
 {
     static const uint32_t freed = FUNCTION + 1;

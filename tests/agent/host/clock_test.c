@@ -54,7 +54,7 @@ static void clocks_without_a_step_have_one_of_a_tick(void **state)
 {
     (void)state;
     assert_int_equal(sj_clock_step_of(read_stopped), 1);
-    step = UINT64_C(1) << 33; /* more than a block can tell */
+    step = UINT64_C(1) << 33; /* more than a block can hold */
     assert_int_equal(sj_clock_step_of(read_made), 1);
 }
 

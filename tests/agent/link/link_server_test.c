@@ -209,7 +209,7 @@ static int ask_about(int fd, uint16_t type, const char *path, void *answer, size
     return hear(fd, answer, capacity);
 }
 
-/* is_hooked tells whether the plan at `path` hooks a function; gives its place in the plan. */
+/* is_hooked returns whether the plan at `path` hooks a function; gives its place in the plan. */
 static bool is_hooked(const char *path, const char *name, uint32_t *place)
 {
     sj_plan plan = {0};
@@ -432,7 +432,7 @@ static void test_policies_are_handed_over_and_answered(void **state)
     f->verdict = SJ_EUNSUPPORTED;
     assert_int_equal(say_policy(f, "{}", told, sizeof(told)), SJ_LINK_REFUSED);
     assert_int_equal(say_policy(f, "", told, sizeof(told)), 0);
-    /* Nobody tells the present one here. */
+    /* The present one is not known here. */
     const int fd = connect_agent(f);
     say(fd, SJ_LINK_VERSION, SJ_LINK_POLICY_ASK, NULL, 0, "");
     assert_int_equal(hear(fd, NULL, 0), SJ_LINK_REFUSED);

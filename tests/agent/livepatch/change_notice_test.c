@@ -1,4 +1,4 @@
-/* Whoever changes the hooks of a process tells who pairs its calls before the threads run on. */
+/* A change of hooks is announced to the drain, which pairs calls, before the threads run on. */
 #include "agent/livepatch/remote_agent.h"
 #include "agent/livepatch/toggle.h"
 #include "agent/livepatch/transition.h"

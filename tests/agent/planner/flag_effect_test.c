@@ -26,7 +26,7 @@ static uint32_t cpu_flags_of(uint8_t flags)
            ((flags & SJ_FLAG_OTHERS) != 0 ? OTHERS : 0);
 }
 
-/* The tables do not tell shifts by one bit, which define the overflow flag, from others. */
+/* The tables do not distinguish shifts by one bit, which define the overflow flag. */
 static uint32_t written_by(const ZydisDecodedInstruction *instruction)
 {
     enum { SHIFT8_BY_1 = 0xd0, SHIFT_BY_1 = 0xd1 };

@@ -55,7 +55,7 @@ static sj_status open_again(const char *folder, sj_journal *journal)
     return status;
 }
 
-/* The spool's length tells whether the frame that was being appended is there. */
+/* The spool's length shows whether the frame that was being appended is there. */
 static void sums_hold_whenever_the_recorder_was_killed(void **state)
 {
     const sj_journal_sums first = {.blocks = 1, .block_calls = 10};

@@ -57,7 +57,7 @@ static void contradictions_are_refused(void **state)
     odd.collector_sent_ns += second_ns; /* set forward between */
     assert_false(sj_clock_offset_of(&odd, &offset));
     odd = exchange(second_ns, 10, 10, 10);
-    odd.collector_received_ns = 0; /* a collector that tells no times */
+    odd.collector_received_ns = 0; /* a collector that sends no times */
     odd.collector_sent_ns = 0;
     assert_false(sj_clock_offset_of(&odd, &offset));
     odd = exchange(second_ns, 10, 10, 10);
@@ -83,7 +83,7 @@ static void the_first_the_better_and_one_in_ten_minutes_are_told(void **state)
     assert_int_equal(tell.uncertainty_ns, 300);
     next = exchange(100 * second_ns, 500, 0, 500);
     assert_false(sj_clock_offsets_take(&offsets, &next, &tell));
-    next = exchange(603 * second_ns, 9000, 0, 9000); /* due; the best since then is told */
+    next = exchange(603 * second_ns, 9000, 0, 9000); /* due; the best since then is sent */
     assert_true(sj_clock_offsets_take(&offsets, &next, &tell));
     assert_int_equal(tell.uncertainty_ns, 500);
     assert_int_equal(tell.offset_ns, collector_offset_ns);

@@ -147,7 +147,7 @@ static void answer(collector *one, nng_msg *message, Sojourn__Ack ack, uint8_t m
     assert_int_equal(nng_sendmsg(one->socket, message, 0), 0);
 }
 
-/* An answer of the first version: it tells no times. */
+/* An answer of the first version: it holds no times. */
 static void accept(collector *one, nng_msg *message, uint32_t window)
 {
     Sojourn__Ack ack = SOJOURN__ACK__INIT;
@@ -279,7 +279,7 @@ static void a_collector_that_knows_no_clock_frame_gets_everything_else(void **st
     sj_frame_view view;
     assert_int_equal(sj_frame_read(frame_maker_hello(&one->maker), &view), SJ_OK);
     about = sojourn__hello__unpack(NULL, view.header.size, view.header.data);
-    assert_true(about->boot_id[0] != '\0'); /* or no clock would be told */
+    assert_true(about->boot_id[0] != '\0'); /* or no clock would be sent */
     sojourn__hello__free_unpacked(about, NULL);
     start_uplink(one, 8);
     expect_question(one, SJ_FRAME_HELLO, &message);

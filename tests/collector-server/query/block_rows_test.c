@@ -1,5 +1,5 @@
 /* The rows of a block are made twice in the collector: for queries over columns and, call by call,
- * by the reader beside the call graph. Both must tell the same of every block of a program with
+ * by the reader beside the call graph. Both must give the same of every block of a program with
  * gaps, waits, throws and stacks stored apart. */
 #include "collector-server/query/block_rows.h"
 

@@ -12,7 +12,7 @@
 #include <cmocka.h>
 
 static char path[64];
-static sj_status other_status; /* of whoever came in between */
+static sj_status other_status; /* of the process that came in between */
 static int others;             /* that did */
 static const char *moment;     /* of the first: the statement before which it comes */
 

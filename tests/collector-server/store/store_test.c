@@ -191,7 +191,7 @@ static void liars_are_told_and_the_batch_goes_on(void **state)
     assert_int_equal(
         lab_file_apply(lab, frame_maker_wrap(&lab->maker, 77, bytes, bytes), &duplicate),
         SJ_EUNSUPPORTED);
-    /* a block with a damaged byte in it: the block's own crc tells */
+    /* a block with a damaged byte in it: the block's own crc shows it */
     const sj_slice good = frame_maker_block(&lab->maker, 500, 0);
     sj_frame_view view;
     assert_int_equal(sj_frame_read(good, &view), SJ_OK);

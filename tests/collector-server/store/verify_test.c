@@ -15,7 +15,7 @@
 
 enum { BLOCKS = 5, EVENTS = 20000 };
 
-/* What was told, a line each. */
+/* What was reported, a line each. */
 typedef struct told {
     char text[4096];
 } told;

@@ -96,7 +96,7 @@ static void every_cut_is_refused(void **state)
     }
 }
 
-/* What a decoder accepted must be in bounds and in order, whoever made it. */
+/* What a decoder accepted must be in bounds and in order, whatever made it. */
 static void check_accepted(const sj_block *block)
 {
     const size_t count = block->header.event_count;

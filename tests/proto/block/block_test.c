@@ -124,7 +124,7 @@ static void more_functions_than_16_bits_tell_round_trip(void **state)
                                        .longest_gap = 3});
 }
 
-/* 65,534 functions are the most that 16-bit symbols tell. */
+/* 65,534 functions are the most that 16-bit symbols distinguish. */
 static void the_symbols_widen_exactly_at_the_limit(void **state)
 {
     for (uint32_t functions = 65534; functions <= 65535; functions++) {

@@ -1,4 +1,4 @@
-/* objc_stay: does what lines of its input say, and tells each with a line: `keep` the code of a
+/* objc_stay: does what lines of its input say, and answers each with a line: `keep` the code of a
  * message as the dispatcher gives it, `call` that code, go `in` to nested messages and take the
  * next lines there, come `out` of them, or `throw` out of them. */
 #import <Foundation/Foundation.h>

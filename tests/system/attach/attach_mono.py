@@ -15,7 +15,7 @@ CALLS = """SELECT f.name, c.ending, count(*) AS calls FROM calls c JOIN function
 
 
 class Program:
-    """The sample: answers each line that it is told."""
+    """The sample: answers each line of its input."""
 
     def __init__(self, program, options=()):
         self.process = subprocess.Popen(["mono", *options, program], stdin=subprocess.PIPE,

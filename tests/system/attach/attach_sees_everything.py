@@ -58,7 +58,7 @@ def test_forks_at_every_moment(sojourn, sample, rounds):
         with open(summary, encoding="utf-8") as file:
             # Short-lived children may have kept it, too, and be gone by now.
             check(json.load(file)["left_bytes"] > 0 or stays == 0,
-                  f"round {i}: {stays} children keep the agent, which nobody told")
+                  f"round {i}: {stays} children keep the agent, which the summary does not say")
         rows = sojourn.sql(database, "SELECT p.number, p.pid, sum(f.name = 'open_child') AS children, "
                                      "count(c.call_id) AS calls FROM processes p "
                                      "LEFT JOIN threads t ON t.process_number = p.number "

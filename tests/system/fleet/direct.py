@@ -359,7 +359,7 @@ def a_full_spool_is_counted(sojourn, direct):
     settle(collector, direct)
     # main, die, 2 works, 3,001,000 steps
     total = collector.one("SELECT stored_calls + device_lost_calls AS n FROM sessions")
-    check(total == 3001004, f"{total} calls are told")
+    check(total == 3001004, f"{total} calls are counted")
     check(collector.one("SELECT device_lost_calls FROM sessions") > 0, "nothing was lost: no test")
 
 

@@ -37,7 +37,7 @@ def check_secrets(collector, device, token):
 
 def commands(collector, device, ends):
     check(collector.ask(device.name, "status")["recording"] == 0, "it records already")
-    check(collector.ask(device.name, "apps")[0]["name"] == "ends", "the catalogue is not told")
+    check(collector.ask(device.name, "apps")[0]["name"] == "ends", "the catalogue is not listed")
     check(any(row["pid"] == device.process.pid for row in collector.ask(device.name, "ps")),
           "ps does not list the daemon")
     checks = {row["check"]: row["ok"] for row in collector.ask(device.name, "doctor")}
@@ -159,7 +159,7 @@ def test(sojourn, _arguments):
         enrolled = {row["name"]: row["enrolled"] for row in json.loads(
             sojourn.run(["devices", "--json", collector.database], capture_output=True,
                         text=True).stdout)}
-        check(enrolled.pop(device.name) == "revoked", f"devices does not tell: {enrolled}")
+        check(enrolled.pop(device.name) == "revoked", f"devices does not show it: {enrolled}")
         check(list(enrolled.values()) == ["yes"], f"the other device: {enrolled}")
         device.stop()
         check(device.process.returncode == 0, "the daemon ended badly")

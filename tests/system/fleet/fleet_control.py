@@ -201,7 +201,7 @@ def time_outs(collector, device):
 
 
 def tags_and_sets(collector, device, second):
-    """Tags come from both sides; sets of devices are named by them; namesakes are told apart."""
+    """Tags come from both sides; sets of devices are named by them; namesakes are distinguished."""
     tags = {row["name"]: json.loads(row["tags"]) for row in collector.sql("SELECT name, tags FROM devices")}
     check(tags[device.name] == {"site": "oslo", "owner": "me"}, f"as enrolled: {tags}")
     collector.ask(device.name, "tag", "ring=beta", "owner=")

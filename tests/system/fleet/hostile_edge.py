@@ -63,7 +63,7 @@ def storm(lab, device, attack, seconds):
     def send():
         try:
             good_sender(lab, device, attack)
-        except Exception as failure:  # told by the main thread
+        except Exception as failure:  # reported by the main thread
             failures.append(failure)
 
     sender = threading.Thread(target=send)
@@ -95,7 +95,7 @@ def check_contents(lab, sent):
               row["lost_calls"] == row["device_lost_calls"] == 0 and
               row["stored_blocks"] == row["sent_blocks"] and row["name"] != "stolen",
               f"not what was sent: {row}")
-    check(lab.sql("SELECT count(*) AS n FROM gaps")[0]["n"] == 0, "somebody has told of a gap")
+    check(lab.sql("SELECT count(*) AS n FROM gaps")[0]["n"] == 0, "a stranger has reported a gap")
     check(lab.sql("SELECT count(*) AS n FROM devices")[0]["n"] == 2, "a stranger has made a device")
     check(lab.sql("SELECT count(*) AS n FROM token_events")[0]["n"] == 2, "somebody was let in")
 

@@ -62,7 +62,7 @@ def answers_are_right(sojourn, database):
 
 
 def made_at_ingest(sojourn, database):
-    """Slow calls and timeline against what the calls themselves tell."""
+    """Slow calls and timeline against the calls themselves."""
     wrong = sojourn.sql_rows(database, "SELECT count(*) AS n FROM (SELECT session_id, function_id, "
                              "duration_ns, row_number() OVER (PARTITION BY session_id, function_id "
                              "ORDER BY duration_ns DESC) AS place FROM calls WHERE duration_ns >= "
@@ -110,7 +110,7 @@ def shell(sojourn, database):
 
 
 def every_column_is_described(sojourn, database):
-    """`--schema=TABLE` tells every column of every table and view, and no other."""
+    """`--schema=TABLE` lists every column of every table and view, and no other."""
     connection = sqlite3.connect(database)
     names = [row[0] for row in connection.execute(
         "SELECT name FROM sqlite_schema WHERE type IN ('table', 'view') AND name NOT LIKE 'sqlite_%'")]
@@ -124,7 +124,7 @@ def every_column_is_described(sojourn, database):
 
 
 def slower_or_not(sojourn):
-    """`check` tells by its exit code; twenty times the work of one function is slower on any machine,
+    """`check` answers by its exit code; twenty times the work of one function is slower on any machine,
     and a file is never slower than itself."""
     source, program = sojourn.path("work.c"), sojourn.path("work")
     with open(source, "w", encoding="utf-8") as file:
@@ -227,7 +227,7 @@ VIRTUAL = re.compile(r"\b(calls AS|FROM calls|JOIN calls|call_tree|flame|diff_\w
 
 
 def by_hand(sojourn, database, paths):
-    """sqlite3 without anything of ours answers what aggregates tell, and with the extension all."""
+    """sqlite3 without anything of ours answers from the aggregates, and with the extension all."""
     extension = os.path.join(os.path.dirname(sojourn.program), "..", "lib", "libsojourn-sqlite")
     plain = 0
     for path in paths:

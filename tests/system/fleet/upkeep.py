@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 """Sessions are tagged, noted, removed, retained, exported and imported; names and lines are added to
-stored sessions; the flame graph tells what it leaves out; and kill -9 in the middle of a removal or
+stored sessions; the flame graph says what it leaves out; and kill -9 in the middle of a removal or
 an import leaves a sound database that goes on.
 
 upkeep.py BUILD_FOLDER SAMPLE MIGRATIONS_FOLDER
@@ -51,7 +51,7 @@ def sound(database, what):
 
 
 def contents(sojourn, database, session):
-    """What a session tells, without ids that may differ."""
+    """What a session holds, without ids that may differ."""
     return [rows(sojourn, database, query.format(session)) for query in (
         "SELECT count(*) AS n, sum(duration_ns) AS d, sum(depth) AS x, group_concat(DISTINCT f.name) "
         "AS f FROM calls AS c JOIN functions AS f USING (function_id) WHERE c.session_id = {}",
@@ -219,7 +219,7 @@ def old_database(path, migrations, version):
 
 
 def every_version(sojourn, migrations):
-    """A recording in a database of each older version tells the same after its migration, and the
+    """A recording in a database of each older version has the same contents after its migration, and the
     schema is that of a new one."""
     schema = "SELECT type, name, sql FROM sqlite_schema WHERE name NOT LIKE 'sqlite_%' ORDER BY 1, 2"
     newest = max(int(name[:4]) for name in os.listdir(migrations))
@@ -241,7 +241,7 @@ def every_version(sojourn, migrations):
         connection.close()
         now = contents(sojourn, database, 1)
         check(now[0][0]["n"] == 4263, f"version {version}: {now[0]}")
-        check(told in (None, now), f"version {version} tells something else")
+        check(told in (None, now), f"version {version} has other contents")
         told = now
 
 
@@ -291,7 +291,7 @@ def flame(sojourn, collector):
 
 
 def rotten(sojourn, sample):
-    """A block that has rotted is named and set apart, the rest is read; sums are made anew, or not
+    """A damaged block is named and quarantined, the rest is read; sums are made anew, or not
     at all when that is killed."""
     database = sojourn.path("rotten.db")
     sojourn.record([sample], database)

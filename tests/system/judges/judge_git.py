@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""git on a repository of some thousand objects: every command tells and leaves the same with all
+"""git on a repository of some thousand objects: every command prints and leaves the same with all
 functions of git and of its libraries hooked. judge_git.py BUILD_FOLDER"""
 import os
 import shutil

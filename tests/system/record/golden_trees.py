@@ -90,7 +90,7 @@ def one_sample(sojourn, program):
             f"{label}: {expected[tree]} told, {found[tree]} recorded of\n"
             + "\n".join(tree.split("\n")[:40]),
         )
-    check(len(names) > 0, f"{label} told nothing")
+    check(len(names) > 0, f"{label} printed nothing")
     left_out = {name: unhooked[name] for name in names if name in unhooked}
     print(f"{label}: {sum(expected.values())} trees, {summary['calls']} calls {left_out or ''}")
     os.unlink(database)

@@ -13,7 +13,7 @@ ends() {
         (SELECT name FROM open_calls JOIN functions USING (function_id) ORDER BY depth)")"
     equal "open in the tree after $1" "$4" "$("$sojourn" tree --all run.db | sed -n \
         's/.* 1 open  *//p' | paste -s -d ,)"
-    # what is not shown is told
+    # what is hidden is counted
     if [ -n "$4" ]; then
         "$sojourn" tree --depth 0 run.db | grep -q 'hidden: .* calls and 1 open,' ||
             fail "open calls left out after $1: $("$sojourn" tree --depth 0 run.db)"
@@ -50,16 +50,16 @@ rm -f run.db
 query run.db "CREATE TRIGGER rotten BEFORE INSERT ON call_paths WHEN new.session_id = 2
     BEGIN SELECT RAISE(ABORT, 'no paths here'); END"
 "$sojourn" record --summary summary.json -o run.db -- "$samples/ends" return >out.txt 2>err.txt
-equal "exit code of a session set apart" 3 "$?"
+equal "exit code of a quarantined session" 3 "$?"
 because=$(query run.db "SELECT quarantine_reason FROM sessions WHERE session_id = 2")
 equal "reason stored" "the database refused: no paths here" "$because"
 [ "$(query run.db "SELECT sum(call_count) FROM streams JOIN blocks USING (stream_id)
-    WHERE session_id = 2")" -gt 1000 ] || fail "calls of a session set apart are missing"
+    WHERE session_id = 2")" -gt 1000 ] || fail "calls of a quarantined session are missing"
 grep -q "has no sums .*: $because; .*--rebuild" err.txt || fail "not told: $(cat err.txt)"
 grep -q "\"quarantine_reason\": \"$because\"" summary.json || fail "not in $(cat summary.json)"
 grep -q '"quarantine_remedy": ".*--rebuild' summary.json || fail "no next step in $(cat summary.json)"
 "$sojourn" tree run.db >out.txt 2>err.txt || fail "tree: $(cat err.txt)"
-grep -q "warning: .* lack calls: $because" err.txt || fail "tree does not tell: $(cat err.txt)"
+grep -q "warning: .* lack calls: $because" err.txt || fail "tree does not warn: $(cat err.txt)"
 query run.db "DROP TRIGGER rotten"
 "$sojourn" verify --rebuild 2 run.db >out.txt || fail "verify: $(cat out.txt)"
 "$sojourn" tree run.db >out.txt 2>err.txt || fail "tree: $(cat err.txt)"
@@ -82,6 +82,6 @@ grep -q "the 7 rarest, with 21 calls, were folded" err.txt || fail "not told: $(
 grep -q '"folded_calls": 21' summary.json || fail "not in $(cat summary.json)"
 "$sojourn" tree run.db >out.txt 2>err.txt || fail "tree: $(cat err.txt)"
 grep -q "note: .* the 7 rarest, with 21 calls, were folded" err.txt || fail "not told: $(cat err.txt)"
-"$sojourn" sessions run.db | grep -q '21' || fail "sessions does not tell"
+"$sojourn" sessions run.db | grep -q '21' || fail "sessions does not count the folded calls"
 "$sojourn" check --baseline 1 2 run.db >out.txt 2>err.txt
 grep -q "note: .* of what is checked are on rare call paths" err.txt || fail "check: $(cat err.txt)"

@@ -49,7 +49,7 @@ def check_counts(told, counts, label):
     for word, name in COUNTED.items():
         expected = int(re.search(rf"{word}=(\d+)", told)[1])
         calls = sum(counts.get(name, {}).values())
-        check(calls == expected, f"{label}: {name}: {calls} recorded, {expected} told")
+        check(calls == expected, f"{label}: {name}: {calls} recorded, {expected} printed")
     thrown = WORKERS * ROUNDS // 3
     check(counts["Counted.thrower(int)"].get("unwound") == thrown, f"{label}: {counts}")
     check("unwound" not in counts["Counted.catcher(int)"], f"{label}: {counts}")
@@ -91,7 +91,7 @@ def leaf_probes(sojourn, classes):
     for word, name in COUNTED.items():
         expected = int(re.search(rf"{word}=(\d+)", done.stdout)[1])
         calls = sum(counts.get(name, {}).values())
-        check(calls == expected, f"leaf: {name}: {calls} recorded, {expected} told")
+        check(calls == expected, f"leaf: {name}: {calls} recorded, {expected} printed")
     check_accounts(sojourn, database)
     database = sojourn.path("interpreted.db")
     sojourn.record(["java", "-Xint", "-cp", classes, "Counted", "10", "1"], database, LOSSLESS)

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 """Calls into libraries are recorded through import slots, however those are filled: the counts are
-those that the program tells, nothing that it shows changes. library_calls.py BUILD_FOLDER"""
+those that the program prints, and its output does not change. library_calls.py BUILD_FOLDER"""
 import os
 import re
 import subprocess
@@ -40,7 +40,7 @@ def check_initialised(sojourn, database, folder, linking, plugin):
             check(reasons.get((module, "called_add")) == reason, f"{folder}: {module} {reasons}")
     for module in ("library_calls", "library_plugin.so", "library_array.so"):
         check(reasons.get((module, "called_never")) == UNDEFINED,
-              f"{folder}: called_never of {module} is told as {reasons.get((module, 'called_never'))}")
+              f"{folder}: called_never of {module} is listed as {reasons.get((module, 'called_never'))}")
     check(("library_calls", "called_perhaps") not in reasons, f"{folder}: called_perhaps is left alone")
 
 
@@ -126,7 +126,7 @@ def attach_goes_on_without(sojourn, folder):
     check(target.finish() == (0, "mistakes 0\n"), "the attached program")
     _, errors = recorder.communicate(timeout=PATIENCE_S)
     check(recorder.returncode == 0 and "library_calls: only in programs that `sojourn record` started" in errors,
-          f"attach tells {errors}")
+          f"attach says {errors}")
     told = [row["not_applied"] for row in sojourn.sql(database, "SELECT not_applied FROM policies ORDER BY number")]
     check(len(told) == 2 and all("modules.library_calls: only in" in text for text in told), f"policies: {told}")
     named = sojourn.sql(database, "SELECT count(*) AS n FROM functions WHERE name LIKE '%!%'")[0]["n"]

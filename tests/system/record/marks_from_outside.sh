@@ -15,7 +15,7 @@ wait_for grep -q . two.txt
 "$sojourn" mark begin which 2>err.txt
 equal "exit code when two go on" 2 "$?"
 grep -q "2 recordings go on" err.txt || fail "two recordings: $(cat err.txt)"
-equal "sessions told" 2 "$(grep -c '^  [0-9a-f]\{32\}$' err.txt)"
+equal "sessions listed" 2 "$(grep -c '^  [0-9a-f]\{32\}$' err.txt)"
 "$sojourn" mark --session 0123456789abcdef begin which 2>err.txt
 equal "exit code of an unknown session" 3 "$?"
 for session in $(grep '^  [0-9a-f]' err.txt) $(ls run/sojourn); do

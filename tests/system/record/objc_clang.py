@@ -48,7 +48,7 @@ def messages(sojourn, database):
 
 
 def without_made(expected):
-    """What is told of ClangMade where the program ended before the recorder could ask for its name."""
+    """How ClangMade is named where the program ended before the recorder could ask for its name."""
     told = {}
     for name, count in expected.items():
         name = name.replace("ClangMade:", "")

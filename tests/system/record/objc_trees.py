@@ -32,7 +32,7 @@ TECHNIQUES = {
 
 
 def plain_name(name):
-    """Methods patched in place: the owner alone; the category is not part of what is told."""
+    """Methods patched in place: the owner alone; the category is not part of the name."""
     return re.sub(r"^(.\[)(?:[^ :]*:)?([^ (]*)(?:\([^)]*\))?", r"\1\2", name)
 
 
@@ -51,7 +51,7 @@ RENAME = {"methods": plain_name, "receivers": without_made, "dispatch": without_
 
 
 def physical(sojourn, database):
-    """The calls as the machine made them, which is what the program tells: a method that ends by a
+    """The calls as the machine made them, which is what the program prints: a method that ends by a
     jump to another has left before that one enters."""
     rows = sojourn.sql(database, PHYSICAL)
     jumped = {row["tail_caller_id"] for row in rows}
@@ -139,7 +139,7 @@ def one_torture(sojourn, program, technique):
     check(not gaps, f"{label} has gaps: {gaps[:3]}")
     rename = RENAME[technique]
     expected, found = told(truth, rename), recorded(sojourn, database, rename)
-    check(sum(expected.values()) > 50, f"{label} told little: {sum(expected.values())} trees")
+    check(sum(expected.values()) > 50, f"{label} printed little: {sum(expected.values())} trees")
     for tree in (expected - found).keys() | (found - expected).keys():
         check(
             False,

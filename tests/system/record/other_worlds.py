@@ -60,7 +60,7 @@ def other_user(sojourn, samples):
 
 
 def forked(sojourn, samples):
-    """A process that changes its root or its user is recorded on; what it forks then is told."""
+    """A process that changes its root or its user is recorded on; what it forks then is reported."""
     root = sojourn.path("empty")
     os.mkdir(root, 0o755)
     for how, why in [("root", "under a root directory without the agent or the recorder"),

@@ -21,7 +21,7 @@ printf '#!%s/none\n' "$scratch" >no_interpreter
 chmod +x no_format no_interpreter
 head -c 20 "$sojourn" >cut
 chmod +x cut
-# A 32-bit ELF head is enough to be told apart.
+# A 32-bit ELF head is enough to be recognised.
 printf '\177ELF\001\001\001\0\0\0\0\0\0\0\0\0\002\0\003\0\001\0\0\0' >bits32
 chmod +x bits32
 

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Calls that end by a jump to another hooked function are told as its callers; their stack frames
+"""Calls that end by a jump to another hooked function are shown as its callers; their stack frames
 end when that one's begins. tail_calls.py BUILD_FOLDER SAMPLE..."""
 import os
 import sys

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Who called whom in the source, where calls end by jumps: what SQL tells equals what follows from the
+"""Who called whom in the source, where calls end by jumps: what SQL answers equals what follows from the
 stack frames alone; trees, sums, triggers and exports use it; counts are those of the machine.
 
 tail_relations.py BUILD_FOLDER SAMPLE (SJ_LONG=1: a chain of 10 million)
@@ -95,7 +95,7 @@ class Frames:
 
 
 def sums_follow(sojourn, database, rows):
-    """The aggregates are the sums of the calls as told."""
+    """The aggregates are the sums of the calls."""
     totals = collections.Counter()
     counts = collections.Counter()
     for row in rows:

@@ -102,7 +102,7 @@ def one_sample(sojourn, program):
         check(told <= found, f"{label}: not recorded: {sorted(told - found)}")
         check(found - told <= maybe, f"{label}: recorded and not so: {sorted(found - told - maybe)}")
         check(len(told) > 15, f"{label}: told little: {told}")
-    print(f"{label}: values as told")
+    print(f"{label}: values as printed")
 
 
 def conditions(sojourn, program):

@@ -14,7 +14,7 @@ PLACE = re.compile(r"0x([0-9a-f]+) ")
 
 def read_calls(path, program, sizes, calls, self_jumps):
     """Adds up the calls of the functions of `program`, {offset: bytes}. Callgrind takes a jump for a
-    call only when symbols tell that it leaves the function: a jump from elsewhere to a first byte is
+    call only when symbols show that it leaves the function: a jump from elsewhere to a first byte is
     one, too. Jumps from the function itself are kept apart: tail calls of itself, or loops."""
     names, own, callee, jump = {}, None, None, None
     with open(path, encoding="utf-8", errors="replace") as file:
@@ -50,7 +50,7 @@ def counters():
 
 
 def count_by_name(command, given, output):
-    """Calls of the functions of a program with symbols, by name, as callgrind tells them itself."""
+    """Calls of the functions of a program with symbols, by name, as callgrind prints them itself."""
     with open(given, encoding="utf-8") as file:
         subprocess.run(["valgrind", "--tool=callgrind", f"--callgrind-out-file={output}", *command],
                        stdin=file, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, check=True,

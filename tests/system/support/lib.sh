@@ -39,7 +39,7 @@ accounted() {
            OR lost_events != device_lost_events OR sent_blocks != stored_blocks")"
     equal "calls in blocks and in streams of $1" "$(query "$1" "SELECT sum(call_count) FROM blocks")" \
         "$(query "$1" "SELECT sum(stored_calls) FROM sessions")"
-    equal "losses told by gaps of $1" "$(query "$1" "SELECT sum(lost_calls) FROM sessions")" \
+    equal "losses counted by gaps of $1" "$(query "$1" "SELECT sum(lost_calls) FROM sessions")" \
         "$(query "$1" "SELECT coalesce(sum(calls), 0) FROM gaps")"
     equal "leftovers in the spool" "" "$(ls "$XDG_STATE_HOME/sojourn/spool")"
     equal "leftovers of the session" "" "$(ls "$XDG_RUNTIME_DIR/sojourn")"

@@ -129,7 +129,7 @@ def check_accounts(sojourn, database):
             "SELECT coalesce(sum(calls), 0) AS calls FROM gaps "
             f"WHERE session_id = {row['session_id']} AND reason <> 'orphan'",
         )[0]["calls"]
-        check(gaps == row["device_lost_calls"], f"gaps tell of {gaps} calls: {row}")
+        check(gaps == row["device_lost_calls"], f"gaps count {gaps} calls: {row}")
 
 
 def main(test):

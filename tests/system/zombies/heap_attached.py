@@ -150,7 +150,7 @@ def write_policy(sojourn, name, **heap):
 
 
 def test_memory(sojourn, program):
-    """Freed blocks keep no more memory than the policy says, and half of it when they are told to:
+    """Freed blocks keep no more memory than the policy says, and half of it when asked to:
     what lost its content is guarded as before."""
     database = sojourn.path("memory.db")
     little = write_policy(sojourn, "little", blocks=4000, memory="1M", stack_bytes=0)

@@ -98,7 +98,7 @@ def test_objects(sojourn, folder, label):
 
 
 def test_stripped(sojourn, folder):
-    """Without symbols the frames are offsets, and mistakes are told apart no further than that."""
+    """Without symbols the frames are offsets, and mistakes are distinguished no further than that."""
     program = sojourn.path("stripped")
     subprocess.run(["strip", "-o", program, os.path.join(folder, "heap")], check=True)
     done, database = record(sojourn, [program, "1", "4"], "stripped")
