@@ -323,6 +323,9 @@ static sj_status keep_value(sj_assembler *assembler, uint32_t function, uint64_t
 {
     const sj_value_rules *rules = assembler->context.value_rules;
     const sj_assembler_sink *sink = &assembler->context.sink;
+    if (sj_value_kind_of(value->descriptor) == SJ_VALUE_THROWN) {
+        return sj_call_stack_value(assembler->current, value);
+    }
     const uint32_t kept =
         rules != NULL ? sink->value(sink->context, function, value, ticks) : UINT32_MAX;
     uint8_t seen[SJ_VALUE_RULES] = {0}; /* what is stored without a name */
@@ -377,16 +380,27 @@ static sj_status take_enter(sj_assembler *assembler, const timed_record *record)
                : keep_values(assembler, record, stream->frames[stream->depth - 1].call_index);
 }
 
+/* The call that an exception has just left: ended, or still below what the runtime calls for it. */
+static uint64_t thrown_call(const sj_call_stack *stream)
+{
+    const bool is_pending = stream->thrown_depth != 0 && stream->depth >= stream->thrown_depth;
+    return stream->frames[is_pending ? stream->thrown_depth - 1 : stream->depth].call_index;
+}
+
 static sj_status take_exit(sj_assembler *assembler, const timed_record *record)
 {
     const uint32_t function = record->tag & SJ_RECORD_FUNCTION_MASK;
     sj_call_stack *stream = assembler->current;
     const uint64_t returned = assembler->context.counters.returned;
+    const uint64_t thrown = assembler->context.counters.thrown;
     SJ_TRY(make_value_room(assembler));
     SJ_TRY(
         sj_record_is_managed(record->stack)
             ? sj_managed_leave(stream, function, record->stack, record->ticks)
             : sj_call_stack_leave(stream, function, record->stack, record->ticks, record->jumps));
+    if (assembler->values.count != 0 && assembler->context.counters.thrown != thrown) {
+        return keep_values(assembler, record, thrown_call(stream));
+    }
     return assembler->values.count == 0 || assembler->context.counters.returned == returned
                ? SJ_OK
                : keep_values(assembler, record, stream->returned_call);

@@ -26,7 +26,7 @@ static size_t find(const sj_value_queue *queue, uint32_t function, uint32_t stac
 static bool begin(sj_waiting_call_value *item, uint64_t bits)
 {
     const uint32_t kind = sj_value_kind_of(item->value.descriptor);
-    if (kind != SJ_VALUE_STRING) {
+    if (!sj_value_is_text(kind)) {
         item->value.bits = sj_value_narrow(kind, bits);
         return true;
     }

@@ -44,7 +44,7 @@ static sj_status read_result(sj_policy_reader *reader, json_t *value)
 static sj_status read_as(sj_policy_reader *reader, json_t *value)
 {
     size_t index = 0;
-    SJ_TRY(sj_policy_word(reader, value, sj_value_kind_words + 1, SJ_VALUE_KINDS - 1, &index));
+    SJ_TRY(sj_policy_word(reader, value, sj_value_kind_words + 1, SJ_VALUE_RULE_KINDS - 1, &index));
     current_rule(reader)->descriptor |= sj_value_descriptor(0, (uint32_t)index + 1);
     return SJ_OK;
 }
@@ -84,7 +84,7 @@ static sj_status read_operand(sj_policy_reader *reader, json_t *value)
 {
     sj_value_rule *rule = current_rule(reader);
     const uint32_t kind = sj_value_kind_of(rule->descriptor);
-    if (kind == SJ_VALUE_STRING) {
+    if (sj_value_is_text(kind)) {
         return sj_policy_pattern(reader, value, &rule->text);
     }
     if (!sj_value_is_real(kind)) {
@@ -104,7 +104,7 @@ static sj_status read_when(sj_policy_reader *reader, json_t *value)
     if (json_object_get(value, "op") == NULL || json_object_get(value, "value") == NULL) {
         return sj_policy_fail(reader, false, "both \"op\" and \"value\" are needed");
     }
-    if (sj_value_kind_of(current_rule(reader)->descriptor) == SJ_VALUE_STRING &&
+    if (sj_value_is_text(sj_value_kind_of(current_rule(reader)->descriptor)) &&
         current_rule(reader)->comparison > SJ_VALUE_UNEQUAL) {
         return sj_policy_fail(reader, false, "texts are compared with \"==\" and \"!=\" only");
     }

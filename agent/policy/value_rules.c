@@ -3,9 +3,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-const char *const sj_value_kind_words[SJ_VALUE_KINDS] = {"",        "int",   "uint",   "long",
-                                                         "ulong",   "char",  "bool",   "hex",
-                                                         "pointer", "float", "double", "string"};
+const char *const sj_value_kind_words[SJ_VALUE_RULE_KINDS] = {
+    "",    "int",     "uint",  "long",   "ulong",  "char",  "bool",
+    "hex", "pointer", "float", "double", "string", "object"};
 const char *const sj_value_comparison_words[SJ_VALUE_COMPARISONS] = {"",   "==", "!=", "<",
                                                                      "<=", ">",  ">="};
 
@@ -148,7 +148,7 @@ bool sj_value_rule_holds(const sj_value_rule *rule, const sj_block_value *value)
     if (rule->comparison == SJ_VALUE_ALWAYS) {
         return true;
     }
-    if (kind == SJ_VALUE_STRING) {
+    if (sj_value_is_text(kind)) {
         return text_holds(rule, value);
     }
     if (sj_value_is_real(kind)) {

@@ -67,7 +67,7 @@ void sj_value_rules_list(const sj_value_rules *rules, uint32_t matched,
 bool sj_value_rule_holds(const sj_value_rule *rule, const sj_block_value *value);
 
 /* The words of a policy. */
-extern const char *const sj_value_kind_words[SJ_VALUE_KINDS]; /* the first is "" */
+extern const char *const sj_value_kind_words[SJ_VALUE_RULE_KINDS]; /* the first is "" */
 extern const char *const sj_value_comparison_words[SJ_VALUE_COMPARISONS];
 
 #endif

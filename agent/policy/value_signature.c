@@ -52,7 +52,7 @@ static bool is_word(const char *word, size_t bytes, const char *expected)
 
 static uint32_t find_kind(const char *word, size_t bytes)
 {
-    for (uint32_t i = 1; i < SJ_VALUE_KINDS; i++) {
+    for (uint32_t i = 1; i < SJ_VALUE_RULE_KINDS; i++) {
         if (is_word(word, bytes, sj_value_kind_words[i])) {
             return i;
         }

@@ -30,7 +30,7 @@ sj_status sj_function_values_open(sqlite3 *database, int64_t session_id, sj_func
 {
     static const char any[] = "SELECT 1 FROM arguments WHERE session_id = ?1 LIMIT 1";
     static const char of_call[] =
-        "SELECT position, value, note FROM arguments WHERE session_id = ?1 AND call_id = ?2 "
+        "SELECT position, value, note, kind FROM arguments WHERE session_id = ?1 AND call_id = ?2 "
         "ORDER BY position, rule";
     sqlite3_stmt *row = NULL;
     *values = (sj_function_values){.session_id = session_id};
@@ -65,8 +65,11 @@ static void write_value(sqlite3_stmt *row, char text[VALUE_BYTES])
         return;
     }
     const int type = sqlite3_column_type(row, 1);
-    if (type == SQLITE_INTEGER || type == SQLITE_FLOAT) {
+    const char *kind = (const char *)sqlite3_column_text(row, 3);
+    if (type == SQLITE_INTEGER || type == SQLITE_FLOAT || strcmp(kind, "object") == 0 ||
+        strcmp(kind, "thrown") == 0) {
         add(&to, value);
+        add(&to, note != NULL ? "..." : "");
         return;
     }
     to.capacity--; /* for the quote at the end */
@@ -164,7 +167,9 @@ void sj_function_line_make(const sj_function_values *values, int64_t call_id, co
     } else {
         add(&to, name);
     }
-    add(&result, strcmp(ending, "unwound") == 0     ? "!"
+    const bool is_unwound = strcmp(ending, "unwound") == 0;
+    add(&result, is_unwound && has_result ? "!" : "");
+    add(&result, is_unwound                         ? (has_result ? recorded : "!")
                  : strcmp(ending, "truncated") == 0 ? "?"
                  : has_result                       ? recorded
                                                     : "0");

@@ -105,7 +105,8 @@ const char *sj_text_of_value_kind(uint32_t kind)
         [SJ_VALUE_INT] = "int",       [SJ_VALUE_UINT] = "uint",       [SJ_VALUE_LONG] = "long",
         [SJ_VALUE_ULONG] = "ulong",   [SJ_VALUE_CHAR] = "char",       [SJ_VALUE_BOOL] = "bool",
         [SJ_VALUE_HEX] = "hex",       [SJ_VALUE_POINTER] = "pointer", [SJ_VALUE_FLOAT] = "float",
-        [SJ_VALUE_DOUBLE] = "double", [SJ_VALUE_STRING] = "string"};
+        [SJ_VALUE_DOUBLE] = "double", [SJ_VALUE_STRING] = "string",   [SJ_VALUE_OBJECT] = "object",
+        [SJ_VALUE_THROWN] = "thrown"};
     return WORD_OF(words, kind);
 }
 

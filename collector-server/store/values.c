@@ -70,7 +70,7 @@ static int bind_value(sqlite3_stmt *row, int place, const sj_block_value *value)
 {
     const uint32_t kind = sj_value_kind_of(value->descriptor);
     char text[24];
-    if (kind == SJ_VALUE_STRING) {
+    if (sj_value_is_text(kind)) {
         return bind_text(row, place, value);
     }
     if (sj_value_is_real(kind)) {

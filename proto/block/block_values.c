@@ -25,7 +25,7 @@ static void write_value(sj_writer *writer, const sj_block_value *value)
     sj_write_u8(writer, value->descriptor);
     sj_write_u8(writer, value->note);
     sj_write_u8(writer, value->rule);
-    if (kind == SJ_VALUE_STRING) {
+    if (sj_value_is_text(kind)) {
         sj_write_u8(writer, value->text_bytes);
         sj_write_bytes(writer, value->text, value->text_bytes);
     } else if (sj_value_is_real(kind)) {
@@ -58,7 +58,7 @@ void sj_values_encode(const sj_block_input *input, sj_writer *writer)
 static bool is_sound(const sj_block_value *value, const sj_block_header *header, size_t rule_count)
 {
     const uint64_t next_call = header->first_call + header->call_count + header->lost_calls;
-    const bool is_text = sj_value_kind_of(value->descriptor) == SJ_VALUE_STRING;
+    const bool is_text = sj_value_is_text(sj_value_kind_of(value->descriptor));
     return sj_value_is_sound(value->descriptor) && value->rule <= rule_count &&
            value->note <= (is_text ? SJ_VALUE_NULL : SJ_VALUE_WHOLE) &&
            value->call_index < next_call;
@@ -97,7 +97,7 @@ static void read_value(sj_reader *reader, sj_block_value *value)
     value->note = sj_read_u8(reader);
     value->rule = sj_read_u8(reader);
     const uint32_t kind = sj_value_kind_of(value->descriptor);
-    if (kind == SJ_VALUE_STRING) {
+    if (sj_value_is_text(kind)) {
         read_text(reader, value->text, SJ_VALUE_TEXT_BYTES, &value->text_bytes);
     } else if (sj_value_is_real(kind)) {
         value->bits = sj_read_u64(reader);

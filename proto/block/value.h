@@ -19,11 +19,15 @@ typedef enum sj_value_kind {
     SJ_VALUE_POINTER = 8,
     SJ_VALUE_FLOAT = 9,
     SJ_VALUE_DOUBLE = 10,
-    SJ_VALUE_STRING = 11 /* the text that a pointer leads to */
+    SJ_VALUE_STRING = 11, /* the text that a pointer leads to */
+    SJ_VALUE_OBJECT = 12, /* as its runtime names it, in text: constants of enums, types of objects,
+                             lengths of arrays, fields */
+    SJ_VALUE_THROWN = 13  /* no rule's: the type of the exception that ended the call, in text */
 } sj_value_kind;
 
 enum {
-    SJ_VALUE_KINDS = 12,        /* one more than the highest */
+    SJ_VALUE_KINDS = 14,        /* one more than the highest */
+    SJ_VALUE_RULE_KINDS = 13,   /* that rules may ask for */
     SJ_VALUE_RESULT = 0,        /* the position of what a call returns */
     SJ_VALUE_LAST_POSITION = 8, /* arguments are numbered from 1 */
     SJ_VALUES_PER_FUNCTION = 4,
@@ -59,6 +63,11 @@ static inline bool sj_value_is_sound(uint8_t descriptor)
 {
     return sj_value_kind_of(descriptor) != 0 && sj_value_kind_of(descriptor) < SJ_VALUE_KINDS &&
            sj_value_position(descriptor) <= SJ_VALUE_LAST_POSITION;
+}
+
+static inline bool sj_value_is_text(uint32_t kind)
+{
+    return kind == SJ_VALUE_STRING || kind == SJ_VALUE_OBJECT || kind == SJ_VALUE_THROWN;
 }
 
 static inline bool sj_value_is_real(uint32_t kind)

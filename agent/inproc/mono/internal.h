@@ -4,6 +4,7 @@
 
 #include "agent/inproc/mono/mono.h"
 #include "agent/inproc/recorder/owner_lock.h"
+#include "proto/block/value.h"
 
 #include <stdatomic.h>
 
@@ -14,6 +15,7 @@ enum {
     SJ_MONO_LEAVE,
     SJ_MONO_TAIL_CALL,
     SJ_MONO_EXCEPTION_LEAVE,
+    SJ_MONO_EXCEPTION_THROW,
     SJ_MONO_METHOD_FREE,
     SJ_MONO_IMAGE_UNLOADING,
     SJ_MONO_INITIALIZED,
@@ -47,6 +49,22 @@ typedef struct sj_mono_api {
     uint16_t *(*string_chars)(void *string);
     int32_t (*string_length)(void *string);
     void *(*main_assembly)(void);
+    void *(*class_of_type)(void *type);
+    void *(*class_of_object)(void *object);
+    const char *(*class_name)(void *class);
+    const char *(*class_namespace)(void *class);
+    int32_t (*class_is_enum)(void *class);
+    int32_t (*class_is_structure)(void *class);
+    int32_t (*class_rank)(void *class);
+    void *(*string_class)(void);
+    void *(*class_fields)(void *class, void **iterator);
+    uint32_t (*field_flags)(void *field);
+    uint32_t (*field_offset)(void *field);
+    void *(*field_type)(void *field);
+    const char *(*field_data)(void *field);
+    const char *(*field_name)(void *field);
+    uintptr_t (*array_length)(void *array);
+    int32_t (*object_hash)(void *object);
     int32_t (*is_shutting_down)(void);
     void *(*root_domain)(void);
     void *(*current_domain)(void);
@@ -127,6 +145,63 @@ extern _Atomic uint32_t sj_mono_descriptors[SJ_MONO_METHODS_ROOM];
  * (`at_entry`) or exit. `context` is Mono's call context. */
 void sj_mono_record_values(void *method, uint32_t function, uint32_t descriptors,
                            const uint64_t *context, bool at_entry);
+
+/* A text of a value, cut at its capacity. */
+typedef struct sj_mono_text {
+    char bytes[SJ_VALUE_TEXT_BYTES];
+    uint32_t used;
+    sj_value_note note;
+} sj_mono_text;
+
+/* MonoTypeEnum (ECMA-335, II.23.1.16). */
+enum {
+    TYPE_BOOLEAN = 2,
+    TYPE_CHAR = 3,
+    TYPE_I1 = 4,
+    TYPE_U1 = 5,
+    TYPE_I2 = 6,
+    TYPE_U2 = 7,
+    TYPE_I4 = 8,
+    TYPE_U4 = 9,
+    TYPE_I8 = 10,
+    TYPE_U8 = 11,
+    TYPE_R4 = 12,
+    TYPE_R8 = 13,
+    TYPE_STRING = 14,
+    TYPE_POINTER = 15,
+    TYPE_VALUE = 17,
+    TYPE_CLASS = 18,
+    TYPE_ARRAY = 20,
+    TYPE_GENERIC = 21,
+    TYPE_I = 24,
+    TYPE_U = 25,
+    TYPE_OBJECT = 28,
+    TYPE_VECTOR = 29
+};
+
+/* sj_mono_read_number reads a number of an element type, widened to 64 bits by its sign. */
+uint64_t sj_mono_read_number(int32_t type, const void *place);
+
+/* sj_mono_describe_string appends a string, or makes the text that of none. */
+void sj_mono_describe_string(sj_mono_text *text, void *string);
+
+/* sj_mono_note_throw notes which exception the calling thread throws; `stack` is the stack pointer
+ * of the callback. sj_mono_record_thrown records which one ends a call, in front of its exit. */
+void sj_mono_note_throw(void *exception, uint64_t stack);
+void sj_mono_record_thrown(uint32_t function, uint64_t stack);
+
+/* sj_mono_add appends text; sj_mono_add_code a character of Unicode as UTF-8, whole or not at all.
+ */
+void sj_mono_add(sj_mono_text *text, const char *more);
+void sj_mono_add_code(sj_mono_text *text, uint32_t code);
+
+/* sj_mono_describe appends what lies at `place` as its type has it: numbers, constants of enums,
+ * the class and identity of objects, lengths of arrays, fields of structures. Calls nothing of the
+ * program. */
+void sj_mono_describe(sj_mono_text *text, void *type, const void *place);
+
+/* sj_mono_describe_class appends the name of a class with its namespace. */
+void sj_mono_describe_class(sj_mono_text *text, void *class);
 
 /* sj_mono_forget_image says that an assembly's image is being unloaded. */
 void sj_mono_forget_image(const void *image);

@@ -157,9 +157,22 @@ static void on_tail_call(void *ours, void *method, void *target)
 
 static void on_exception_leave(void *ours, void *method, void *exception)
 {
+    const uint64_t ticks = sj_arch_ticks();
+    const sj_mono_method *entry = sj_mono_find_method(method);
     (void)ours;
-    (void)exception;
-    leave(method, SJ_MANAGED_THROWN, sj_arch_ticks());
+    (void)exception; /* NULL */
+    if (entry != NULL && atomic_load(&entry->state) == SJ_MONO_WAS_ENTERED &&
+        atomic_load(&entry->function) != 0 && sj_recorder_is_armed()) {
+        sj_mono_record_thrown(atomic_load(&entry->function),
+                              (uint64_t)(uintptr_t)__builtin_frame_address(0));
+    }
+    leave(method, SJ_MANAGED_THROWN, ticks);
+}
+
+static void on_exception_throw(void *ours, void *exception)
+{
+    (void)ours;
+    sj_mono_note_throw(exception, (uint64_t)(uintptr_t)__builtin_frame_address(0));
 }
 
 static void on_method_free(void *ours, void *method)
@@ -191,6 +204,8 @@ static uint64_t address_of(uint32_t callback)
         return (uint64_t)(uintptr_t)on_tail_call;
     case SJ_MONO_EXCEPTION_LEAVE:
         return (uint64_t)(uintptr_t)on_exception_leave;
+    case SJ_MONO_EXCEPTION_THROW:
+        return (uint64_t)(uintptr_t)on_exception_throw;
     case SJ_MONO_METHOD_FREE:
         return (uint64_t)(uintptr_t)on_method_free;
     case SJ_MONO_IMAGE_UNLOADING:

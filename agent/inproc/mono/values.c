@@ -3,9 +3,7 @@
  * Mono's call context is a structure of its own: a machine context that the compiled code leaves
  * zeroed, then the method, the address of the result and the list of addresses of the arguments.
  * The method is searched for, and the others are the words behind it. Values are read where they
- * lie: the argument's variable, or a copy of the result. Nothing of the program is called, a
- * string's characters are read in place: this thread stands in its own call, so that a collection
- * moves nothing that its stack leads to. */
+ * lie: the argument's variable, or a copy of the result. */
 #include "agent/inproc/mono/internal.h"
 
 #include "agent/inproc/recorder/values.h"
@@ -13,24 +11,6 @@
 #include <string.h>
 
 enum { CONTEXT_WORDS = 256 };
-
-/* MonoTypeEnum (ECMA-335, II.23.1.16). */
-enum {
-    TYPE_BOOLEAN = 2,
-    TYPE_CHAR = 3,
-    TYPE_I1 = 4,
-    TYPE_U1 = 5,
-    TYPE_I2 = 6,
-    TYPE_U2 = 7,
-    TYPE_I4 = 8,
-    TYPE_U4 = 9,
-    TYPE_I8 = 10,
-    TYPE_U8 = 11,
-    TYPE_R4 = 12,
-    TYPE_R8 = 13,
-    TYPE_STRING = 14,
-    TYPE_VALUE = 17
-};
 
 /* The words behind the method in a context; NULL: it is laid out in another way. */
 static const uint64_t *find_words(const uint64_t *context, const void *method)
@@ -43,103 +23,9 @@ static const uint64_t *find_words(const uint64_t *context, const void *method)
     return NULL;
 }
 
-static uint64_t widen(int32_t type, uint64_t raw)
+static void record_text(uint32_t function, uint8_t descriptor, const sj_mono_text *text)
 {
-    switch (type) {
-    case TYPE_BOOLEAN:
-    case TYPE_U1:
-        return (uint8_t)raw;
-    case TYPE_I1:
-        return (uint64_t)(int64_t)(int8_t)raw;
-    case TYPE_CHAR:
-    case TYPE_U2:
-        return (uint16_t)raw;
-    case TYPE_I2:
-        return (uint64_t)(int64_t)(int16_t)raw;
-    case TYPE_I4:
-        return (uint64_t)(int64_t)(int32_t)raw;
-    case TYPE_U4:
-    case TYPE_R4:
-        return (uint32_t)raw;
-    default:
-        return raw;
-    }
-}
-
-/* How many bytes of a value may be read. */
-static uint32_t size_of(int32_t type)
-{
-    switch (type) {
-    case TYPE_BOOLEAN:
-    case TYPE_I1:
-    case TYPE_U1:
-        return 1;
-    case TYPE_CHAR:
-    case TYPE_I2:
-    case TYPE_U2:
-        return 2;
-    case TYPE_I4:
-    case TYPE_U4:
-    case TYPE_R4:
-        return 4;
-    default:
-        return 8;
-    }
-}
-
-static uint32_t put_character(char *text, uint32_t code)
-{
-    if (code < 0x80) {
-        text[0] = (char)code;
-        return 1;
-    }
-    if (code < 0x800) {
-        text[0] = (char)(0xc0 | code >> 6);
-        text[1] = (char)(0x80 | (code & 0x3f));
-        return 2;
-    }
-    if (code < 0x10000) {
-        text[0] = (char)(0xe0 | code >> 12);
-        text[1] = (char)(0x80 | (code >> 6 & 0x3f));
-        text[2] = (char)(0x80 | (code & 0x3f));
-        return 3;
-    }
-    text[0] = (char)(0xf0 | code >> 18);
-    text[1] = (char)(0x80 | (code >> 12 & 0x3f));
-    text[2] = (char)(0x80 | (code >> 6 & 0x3f));
-    text[3] = (char)(0x80 | (code & 0x3f));
-    return 4;
-}
-
-/* UTF-16 to UTF-8; half a pair becomes U+FFFD. */
-static void record_string(uint32_t function, uint8_t descriptor, void *string)
-{
-    enum { LONGEST = 4, REPLACEMENT = 0xfffd };
-    char text[SJ_VALUE_TEXT_BYTES + LONGEST];
-    uint32_t used = 0;
-    int32_t at = 0;
-    if (string == NULL) {
-        sj_recorder_text(function, descriptor, text, 0, SJ_VALUE_NULL);
-        return;
-    }
-    const uint16_t *units = sj_mono_runtime.string_chars(string);
-    const int32_t length = sj_mono_runtime.string_length(string);
-    while (at < length) {
-        uint32_t code = units[at++];
-        if (code >= 0xd800 && code < 0xe000) {
-            const bool is_pair =
-                code < 0xdc00 && at < length && units[at] >= 0xdc00 && units[at] < 0xe000;
-            code = is_pair ? 0x10000 + ((code - 0xd800) << 10) + (units[at++] - 0xdc00U)
-                           : (uint32_t)REPLACEMENT;
-        }
-        const uint32_t bytes = put_character(text + used, code != 0 ? code : ' ');
-        if (used + bytes > SJ_VALUE_TEXT_BYTES) {
-            sj_recorder_text(function, descriptor, text, used, SJ_VALUE_CUT);
-            return;
-        }
-        used += bytes;
-    }
-    sj_recorder_text(function, descriptor, text, used, SJ_VALUE_WHOLE);
+    sj_recorder_text(function, descriptor, text->bytes, text->used, text->note);
 }
 
 static void record_one(uint32_t function, uint8_t descriptor, void *type, const void *place)
@@ -148,16 +34,22 @@ static void record_one(uint32_t function, uint8_t descriptor, void *type, const 
     /* Of an enum, its integer; a structure has no value here. */
     const int32_t element = sj_mono_runtime.type_get_type(sj_mono_runtime.type_underlying(type));
     const bool is_real = element == TYPE_R4 || element == TYPE_R8;
-    uint64_t raw = 0;
+    sj_mono_text text = {0};
     if (sj_mono_runtime.type_is_byref(type) != 0) {
         place = *(const void *const *)place; /* of the caller's variable */
+    }
+    if (place != NULL && kind == SJ_VALUE_OBJECT) {
+        sj_mono_describe(&text, type, place);
+        record_text(function, descriptor, &text);
+        return;
     }
     if (place == NULL || element == TYPE_VALUE) {
         return;
     }
     if (element == TYPE_STRING) {
         if (kind == SJ_VALUE_STRING) {
-            record_string(function, descriptor, *(void *const *)place);
+            sj_mono_describe_string(&text, *(void *const *)place);
+            record_text(function, descriptor, &text);
         }
         return;
     }
@@ -165,8 +57,8 @@ static void record_one(uint32_t function, uint8_t descriptor, void *type, const 
         (is_real && (element == TYPE_R4) != (kind == SJ_VALUE_FLOAT))) {
         return; /* the rule names another type: there is no such value */
     }
-    memcpy(&raw, place, size_of(element));
-    sj_recorder_value(function, descriptor, sj_value_narrow(kind, widen(element, raw)));
+    const uint64_t raw = sj_mono_read_number(element, place);
+    sj_recorder_value(function, descriptor, sj_value_narrow(kind, raw));
 }
 
 /* The type of a declared parameter, from 1; NULL: there are fewer. */

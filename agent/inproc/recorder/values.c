@@ -91,6 +91,9 @@ void sj_recorder_values(uint32_t function, uint32_t descriptors, uint64_t stack,
         if (descriptor == 0 || !find_register(descriptor, shift, registers, &bits)) {
             continue;
         }
+        if (sj_value_kind_of(descriptor) == SJ_VALUE_OBJECT) {
+            continue; /* of runtimes that tell what it is */
+        }
         if (sj_value_kind_of(descriptor) == SJ_VALUE_STRING) {
             put_text(tag, stack, descriptor, bits);
         } else {

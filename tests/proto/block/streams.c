@@ -117,7 +117,7 @@ static void make_values(const stream_shape *shape, uint64_t *random, sj_block_in
     }
     for (size_t i = 0; i < shape->values; i++) {
         sj_block_value *value = &values[i];
-        const uint32_t kind = 1 + (uint32_t)(i % (SJ_VALUE_KINDS - 1));
+        const uint32_t kind = 1 + (uint32_t)(i % SJ_VALUE_STRING);
         value->call_index = next_random(random) % (calls + 1);
         value->call_index -= value->call_index == calls ? 1 : 0;
         value->descriptor = sj_value_descriptor((uint32_t)(i % 9), kind);

@@ -2,6 +2,7 @@
 that Mono runs, and they do not notice."""
 import json
 import os
+import re
 import subprocess
 import sys
 
@@ -124,7 +125,10 @@ def a_policy_chooses_by_class_and_method(sojourn):
 VALUES = ["Npc:Hit(1:int)", "Npc:Hit(2:string)", "Npc:Hit(result:int)", "Npc:Join(1:string)",
           "Npc:Join(2:string)", "Npc:Join(result:string)", "Npc:Scale(1:double)", "Npc:Scale(2:float)",
           "Npc:Scale(result:double)", "Npc:Wide(1:long)", "Npc:Wide(2:bool)", "Npc:Wide(3:int)",
-          "Npc:Wide(4:int)", "Npc:Swap(1:int)", "Npc:Fail(1:int)", "Npc:Fail(result:int)"]
+          "Npc:Wide(4:int)", "Npc:Paint(1:object)", "Npc:Paint(2:object)", "Npc:Paint(3:object)",
+          "Npc:Paint(result:object)", "Npc:Meet(1:object)", "Npc:Meet(2:object)", "Npc:Meet(3:object)",
+          "Npc:Meet(result:object)", "Npc:Plain(1:object)", "Npc:Plain(2:object)",
+          "Npc:Plain(3:object)", "Npc:Plain(result:object)", "Npc:Swap(1:int)", "Npc:Fail(1:int)", "Npc:Fail(result:int)"]
 # One step an exit: what stands in the brackets, and the result.
 FUNCTION_TXT = [
     ("Npc:.ctor()", "0"),
@@ -133,8 +137,12 @@ FUNCTION_TXT = [
     ('Npc:Join("one","' + "x" * 64 + '...")', '"one' + "x" * 61 + '..."'),
     ("Npc:Scale(1.5,2.0)", "3.0"),
     ("Npc:Wide(1099511627776,1,-3,250)", "0"),
+    ('Npc:Paint(Green,{X=2,Y=-2.25,C=Red,Name="a"},System.Int32[3])', "Green"),
+    ("Npc:Paint(7,{X=0,Y=0x7e37e43c8800759c,C=0,Name=null},System.Int32[0])", "Red"),
+    ("Npc:Meet(Npc@ID,null,System.Double[6])", "null"),
+    ("Npc:Plain(-5,true,18446744073709551615)", "'y'"),
     ("Npc:Swap(41)", "0"),
-    ("Npc:Fail(7)", "!"),
+    ("Npc:Fail(7)", "!System.InvalidOperationException"),
 ]
 
 
@@ -150,8 +158,13 @@ def values_are_in_function_txt(sojourn):
     wanted = [("enter", "Values:Main()")]
     for name, result in FUNCTION_TXT:
         wanted += [("enter", name), ("leave", f"{name}ret:{result}")]
-    wanted.append(("leave", "Values:Main()ret:0"))
-    check([tuple(line.split("]", 1)[1].split(":", 1)) for line in lines] == wanted,
+    wanted += [("enter", "Values:Guard()"), ("enter", "Values:Deep()"),
+               ("leave", "Values:Deep()ret:!System.ArgumentException"), ("enter", "Npc:Fail(1)"),
+               ("leave", "Npc:Fail(1)ret:!System.InvalidOperationException"),
+               ("leave", "Values:Guard()ret:!System.ArgumentException"),
+               ("leave", "Values:Main()ret:0")]
+    said = [re.sub("@[0-9a-f]+", "@ID", line.split("]", 1)[1]) for line in lines]
+    check([tuple(line.split(":", 1)) for line in said] == wanted,
           "function.txt has\n" + "\n".join(lines))
     check([line.split("[")[0] for line in lines] == [str(i + 1) for i in range(len(lines))],
           "its lines are not numbered")

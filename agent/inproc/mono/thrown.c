@@ -1,0 +1,47 @@
+/* Design notes
+ *
+ * The runtime tells that a call is left by an exception, not by which. It tells of each throw, from
+ * the function that then unwinds: so the exception that unwinds now is the last one that was thrown
+ * from about here. One that a handler threw meanwhile, and that has been caught, was thrown from
+ * far below. */
+#include "agent/inproc/mono/internal.h"
+
+#include "agent/inproc/recorder/values.h"
+
+enum {
+    THROWN_MAX = 4,   /* each in a handler of the one before */
+    NEAR_BYTES = 1024 /* callbacks of one unwinding lie closer; a throw in a handler needs more */
+};
+
+typedef struct thrown_exception {
+    void *class;
+    uint64_t stack;
+} thrown_exception;
+
+static __thread thrown_exception thrown[THROWN_MAX] __attribute__((tls_model("initial-exec")));
+static __thread uint32_t thrown_count __attribute__((tls_model("initial-exec")));
+
+void sj_mono_note_throw(void *exception, uint64_t stack)
+{
+    while (thrown_count != 0 && thrown[thrown_count - 1].stack <= stack + NEAR_BYTES) {
+        thrown_count--;
+    }
+    if (exception != NULL && thrown_count < THROWN_MAX) {
+        thrown[thrown_count++] =
+            (thrown_exception){.class = sj_mono_runtime.class_of_object(exception), .stack = stack};
+    }
+}
+
+void sj_mono_record_thrown(uint32_t function, uint64_t stack)
+{
+    sj_mono_text text = {0};
+    while (thrown_count != 0 && thrown[thrown_count - 1].stack + NEAR_BYTES < stack) {
+        thrown_count--;
+    }
+    if (thrown_count == 0 || thrown[thrown_count - 1].stack > stack + NEAR_BYTES) {
+        return; /* thrown before the attach, or in too many handlers */
+    }
+    sj_mono_describe_class(&text, thrown[thrown_count - 1].class);
+    sj_recorder_text(function, sj_value_descriptor(SJ_VALUE_RESULT, SJ_VALUE_THROWN), text.bytes,
+                     text.used, text.note);
+}
