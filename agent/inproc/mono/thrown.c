@@ -1,6 +1,6 @@
 /* Design notes
  *
- * The runtime tells that a call is left by an exception, not by which. It tells of each throw, from
+ * The runtime says that a call is left by an exception, not by which. It reports each throw, from
  * the function that then unwinds: so the exception that unwinds now is the last one that was thrown
  * from about here. One that a handler threw meanwhile, and that has been caught, was thrown from
  * far below. */

@@ -92,7 +92,7 @@ void sj_recorder_values(uint32_t function, uint32_t descriptors, uint64_t stack,
             continue;
         }
         if (sj_value_kind_of(descriptor) == SJ_VALUE_OBJECT) {
-            continue; /* of runtimes that tell what it is */
+            continue; /* of runtimes that know what it is */
         }
         if (sj_value_kind_of(descriptor) == SJ_VALUE_STRING) {
             put_text(tag, stack, descriptor, bits);
