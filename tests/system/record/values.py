@@ -240,7 +240,7 @@ def refusals(sojourn, program):
         check(done.returncode != 0 and what in text and f"{path}:" in text, f"{values}: {done}")
 
     one([rule("f", 9, "int")], "from 1 to 8")
-    one([rule("f", 1, "integer")], "\"string\" is needed")
+    one([rule("f", 1, "integer")], "\"string\", \"object\" is needed")
     one([{"function": "f", "as": "int"}], "either \"argument\"")
     one([{"argument": 1, "as": "int"}], "both \"function\" and \"as\"")
     one([rule("f", 1, "string", when={"op": "<", "value": "a"})], "texts are compared")
