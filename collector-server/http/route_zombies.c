@@ -45,6 +45,7 @@ static sj_status answer_frames(sj_request *request, json_t **body, sj_error *err
         return SJ_OK;
     }
     json_decref(*body);
+    *body = NULL;
     return sj_fail(error, SJ_ENOTFOUND, "there is no finding %lld with a report",
                    (long long)request->id);
 }

@@ -7,6 +7,7 @@ upkeep.py BUILD_FOLDER SAMPLE MIGRATIONS_FOLDER
 """
 import json
 import os
+import re
 import random
 import signal
 import sqlite3
@@ -218,14 +219,22 @@ def old_database(path, migrations, version):
     connection.close()
 
 
+def schema_of(database):
+    """What the database is made of, without the comments and spaces that a new one does not get."""
+    rows = sqlite3.connect(database).execute(
+        "SELECT type, name, sql FROM sqlite_schema WHERE name NOT LIKE 'sqlite_%' ORDER BY 1, 2")
+    return [(kind, name, re.sub(r"\s*([(),])\s*", r"\1",
+                                " ".join(re.sub("--[^\n]*", "", sql).split())))
+            for kind, name, sql in rows]
+
+
 def every_version(sojourn, migrations):
     """A recording in a database of each older version has the same contents after its migration, and the
     schema is that of a new one."""
-    schema = "SELECT type, name, sql FROM sqlite_schema WHERE name NOT LIKE 'sqlite_%' ORDER BY 1, 2"
     newest = max(int(name[:4]) for name in os.listdir(migrations))
     fresh, told = sojourn.path("fresh.db"), None
     sojourn.record(["/bin/true"], fresh)
-    expected = sqlite3.connect(fresh).execute(schema).fetchall()
+    expected = schema_of(fresh)
     for version in sorted(int(name[:4]) for name in os.listdir(migrations))[:-1]:
         database = sojourn.path(f"version{version}.db")
         old_database(database, migrations, version)
@@ -236,7 +245,7 @@ def every_version(sojourn, migrations):
         sound(database, f"migration from version {version}")
         connection = sqlite3.connect(database)
         check(connection.execute("PRAGMA user_version").fetchone() == (newest,), "not migrated")
-        check(connection.execute(schema).fetchall() == expected,
+        check(schema_of(database) == expected,
               f"the schema migrated from version {version} is not that of a new database")
         connection.close()
         now = contents(sojourn, database, 1)

@@ -146,6 +146,7 @@ def stacks_of_busy_threads(sojourn, samples):
     for _ in range(5):
         wait_for("the command is taken",
                  lambda: sojourn.run(["trigger", "where"], capture_output=True).returncode == 0)
+    wait_for("stacks", lambda: sojourn.sql(database, "SELECT 1 FROM stacks LIMIT 1"))
     recorder.terminate()
     output += recorder.communicate(timeout=PATIENCE_S)[0]
     check(recorder.returncode == 128 + 15 and output == "1501500\n", f"it said {output}")

@@ -227,13 +227,16 @@ static void test_the_object_needs_libc_only_and_exports_its_api_only(void **unus
                                 "sojourn_agent_attach\n"
                                 "sojourn_agent_bind\n"
                                 "sojourn_agent_detach\n"
+                                "sojourn_agent_leave_heap\n"
                                 "sojourn_agent_mark_begin\n"
                                 "sojourn_agent_mark_end\n"
                                 "sojourn_agent_request\n"
+                                "sojourn_agent_shrink_heap\n"
                                 "sojourn_agent_state\n"
                                 "sojourn_agent_transition\n"
                                 "sojourn_agent_unbind\n"
-                                "sojourn_agent_unregister\n");
+                                "sojourn_agent_unregister\n"
+                                "sojourn_agent_watch_heap\n");
     read_command("nm -D --undefined-only " SJ_TEST_AGENT, output, sizeof(output));
     assert_non_null(strstr(output, "dl_iterate_phdr"));
     for (size_t i = 0; i < sizeof(forbidden) / sizeof(forbidden[0]); i++) {
