@@ -43,6 +43,7 @@ static site_entry sites[SITES_ROOM];
 static uint32_t site_count;
 static sj_owner_lock sites_lock;
 static _Atomic uint32_t enabled;
+static _Atomic bool is_stopped; /* whoever has sites_lock closes the stubs */
 static _Atomic uint32_t refused;
 static _Atomic uint32_t slots;
 static sj_objc_register register_method;
@@ -175,6 +176,9 @@ __attribute__((noinline)) static const site_entry *make_site(const void *class, 
     }
     if ((draft != NULL || is_known) && sj_owner_lock_take(&sites_lock)) {
         site = make_site_locked(&made);
+        if (atomic_load(&is_stopped)) {
+            sj_objc_stubs_close(); /* sj_objc_stop interrupted this thread */
+        }
         sj_owner_lock_free(&sites_lock);
     }
     if (draft != NULL) {
@@ -287,12 +291,23 @@ static bool find_runtime(void)
            api->instance_method != NULL && api->implementation != NULL;
 }
 
+static bool open_stubs(void)
+{
+    const bool owned = sj_owner_lock_take(&sites_lock);
+    const bool is_open = owned && sj_objc_stubs_open();
+    if (owned) {
+        atomic_store(&is_stopped, false);
+        sj_owner_lock_free(&sites_lock);
+    }
+    return is_open;
+}
+
 sj_status sj_objc_start(sj_objc_register registers)
 {
     if (!find_runtime()) {
         return SJ_ENOTFOUND;
     }
-    if (!sj_objc_stubs_open()) {
+    if (!open_stubs()) {
         return SJ_ENOMEM;
     }
     register_method = registers;
@@ -317,7 +332,11 @@ void sj_objc_stop(void)
     if (atomic_exchange(&enabled, 0) != 0) {
         list_rebindings(rebindings);
         (void)sj_rebind(rebindings, REBINDINGS, true);
-        sj_objc_stubs_close();
+        atomic_store(&is_stopped, true);
+        if (sj_owner_lock_take(&sites_lock)) { /* a stub that is being made is finished first */
+            sj_objc_stubs_close();
+            sj_owner_lock_free(&sites_lock);
+        }
     }
 }
 
