@@ -48,7 +48,7 @@ enum { EMULATOR_ARGUMENTS = 10 };
 
 /* keep_forks_alive has the emulator allocate by malloc: the locks of GLib's slices, which QEMU used
  * up to 7.2, are not released in a child that was forked while another thread held them, and such a
- * child hangs (QEMU's issue 285). false: the user has chosen already. */
+ * child hangs (qemu-project/qemu#285). false: the user has chosen already. */
 static bool keep_forks_alive(void)
 {
     return getenv(SLICES) == NULL && setenv(SLICES, "always-malloc", 1) == 0;

@@ -413,7 +413,7 @@ static uint32_t deepest(const story *told)
     return deepest;
 }
 
-/* A machine of many states in no order: calls stay few, and each is told. */
+/* A machine of many states in no order: few calls stay open, and each is stored. */
 static void chains_of_a_million_calls_are_folded(void **state)
 {
     enum { CALLS = 1000000, STATES = 200 };

@@ -1,4 +1,4 @@
-// Does what it is told by lines of input, so that a tracer can come and go in between: each line names
+// Obeys lines of input, so that a tracer can come and go in between: each line names
 // a piece of work and how often, and the answer tells what was done.
 using System;
 using System.Collections.Generic;

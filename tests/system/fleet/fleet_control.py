@@ -183,7 +183,7 @@ def exports(collector, api, device):
 
 
 def time_outs(collector, device):
-    """A device that is away, and a preparation that takes too long: both are told, nothing stays."""
+    """A device that is away, and a preparation that takes too long: both are reported, nothing stays."""
     late = collector.device("--timeout", "1", device.name, "launch", "slow", code=1)
     check("did not begin within" in late.stderr or "timed_out" in late.stderr, late.stderr)
     row = wait_for("the end of the slow launch", lambda: collector.sql(

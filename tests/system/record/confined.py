@@ -16,7 +16,7 @@ def record(sojourn, sample, how, options=()):
     done, told = sojourn.record([sample, how], database, options, text=True)
     check_accounts(sojourn, database)
     reasons = sojourn.sql(database, "SELECT disarm_reason FROM processes")
-    check(reasons == [{"disarm_reason": "confined"}], f"{how}: what is told: {reasons}")
+    check(reasons == [{"disarm_reason": "confined"}], f"{how}: reported: {reasons}")
     stored = sojourn.sql(database, "SELECT stored_calls FROM sessions")[0]["stored_calls"]
     return database, done, stored, told["lost_calls"]
 

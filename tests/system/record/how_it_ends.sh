@@ -44,7 +44,7 @@ equal "state after kill -9" killed "$(query run.db "SELECT state FROM sessions")
 [ "$(calls run.db ends_step)" -gt 1000 ] || fail "calls before kill -9 are missing"
 accounted run.db
 
-# A session whose sums cannot be made: its calls are stored, who records is told, and who asks.
+# A session whose sums cannot be made: its calls are stored, the summary says so, and so do queries.
 rm -f run.db
 "$sojourn" record -q -o run.db -- "$samples/ends" return >out.txt
 query run.db "CREATE TRIGGER rotten BEFORE INSERT ON call_paths WHEN new.session_id = 2
@@ -72,7 +72,7 @@ rm -f run.db
 [ "$(stat -c %s run.db)" -lt 100000 ] || fail "a short recording takes $(stat -c %s run.db) bytes"
 [ "$(calls run.db ends_step)" = 1000 ] || fail "calls of a packed file are missing"
 
-# A session whose rarest call paths were folded: who records is told, and who asks.
+# A session whose rarest call paths were folded: the summary says so, and so do queries.
 rm -f run.db
 "$sojourn" record -q -o run.db -- "$samples/ends" return >out.txt
 query run.db "CREATE TRIGGER folded AFTER UPDATE OF stored_blocks ON sessions

@@ -1,6 +1,6 @@
 """Programs linked against musl are recorded, forks and threads included. Programs that cannot join a
 session (AddressSanitizer's runtime has to come first, no loader, another root directory, another
-user) do what they do without, print nothing else, and are told in the summary."""
+user) do what they do without, print nothing else, and are listed in the summary."""
 import os
 import shutil
 import subprocess
