@@ -20,13 +20,18 @@ static inline uint32_t symbol_at(const sj_block *block, size_t event)
 }
 
 /* Where the last of three symbols is an ENTER. The symbols before a block's count as 0. */
+static inline uint32_t context_of(uint32_t first, uint32_t before, uint32_t symbol)
+{
+    const uint32_t mixed = (symbol * UINT32_C(0x9e3779b1)) ^ (before * UINT32_C(0x85ebca6b)) ^
+                           (first * UINT32_C(0xc2b2ae35));
+    return mixed >> (32 - CONTEXT_BITS);
+}
+
 static inline uint8_t *find_context(tail_contexts *contexts, const sj_block *block, size_t event)
 {
     const uint32_t before = event > 0 ? symbol_at(block, event - 1) : 0;
     const uint32_t first = event > 1 ? symbol_at(block, event - 2) : 0;
-    const uint32_t mixed = (symbol_at(block, event) * UINT32_C(0x9e3779b1)) ^
-                           (before * UINT32_C(0x85ebca6b)) ^ (first * UINT32_C(0xc2b2ae35));
-    return &contexts->last[mixed >> (32 - CONTEXT_BITS)];
+    return &contexts->last[context_of(first, before, symbol_at(block, event))];
 }
 
 static size_t count_left(const sj_stack_frame *frames, size_t count)
@@ -139,49 +144,71 @@ static bool read_frames(sj_reader *reader, size_t frame_count, sj_stack_frame *f
     return !reader->bad;
 }
 
-/* Nothing but LEAVEs may stand where the calls end that a tail call names. */
-static bool fits(const sj_block *block, size_t event, uint32_t ended)
+/* ENTERs before the next one that is not what the last one in its context was; UINT64_MAX and
+ * somewhat less: there is none. */
+static uint64_t read_run(sj_reader *reader)
 {
-    if (ended > event) {
+    return sj_reader_left(reader) != 0 ? sj_read_varint(reader) : UINT64_MAX;
+}
+
+static bool read_change(sj_reader *reader, uint8_t *last)
+{
+    const uint64_t tail_call = sj_read_varint(reader);
+    if (reader->bad || tail_call > SJ_BLOCK_MAX_TAIL_ENDED || tail_call == *last) {
         return false;
     }
-    for (size_t i = event - ended; i < event; i++) {
-        if (symbol_at(block, i) != SJ_EVENT_LEAVE) {
-            return false;
-        }
-    }
+    *last = (uint8_t)tail_call;
     return true;
 }
 
-static sj_status read_events(sj_reader *reader, const sj_block *block, sj_block_tail_call *calls,
-                             size_t *count)
+/* Reads the events. `calls` has room for one more than there are ENTERs, so that none of them needs
+ * a branch on whether it is a tail call. Nothing but LEAVEs may stand where the calls end that a
+ * tail call names. */
+static inline __attribute__((always_inline)) sj_status read_events(sj_reader *reader,
+                                                                   const sj_block *block, bool wide,
+                                                                   sj_block_tail_call *calls,
+                                                                   size_t *count)
 {
     tail_contexts contexts = {0};
-    const bool any = sj_reader_left(reader) != 0;
-    uint64_t run = any ? sj_read_varint(reader) : UINT64_MAX;
-    for (size_t i = 0; i < block->header.event_count && any; i++) {
-        if (symbol_at(block, i) == SJ_EVENT_LEAVE) {
-            continue;
-        }
-        uint8_t *last = find_context(&contexts, block, i);
-        if (run-- == 0) {
-            const uint64_t tail_call = sj_read_varint(reader);
-            if (reader->bad || tail_call > SJ_BLOCK_MAX_TAIL_ENDED || tail_call == *last) {
-                return SJ_ECORRUPT;
+    const size_t events = block->header.event_count;
+    uint64_t run = read_run(reader);
+    uint32_t before = 0;
+    uint32_t first = 0;
+    uint32_t misfits = 0;
+    size_t after = 0; /* 1 + the last ENTER */
+    size_t found = 0;
+    for (size_t i = 0; i < events; i++) {
+        const uint32_t symbol = wide ? block->symbols32[i] : block->symbols16[i];
+        if (symbol != SJ_EVENT_LEAVE) {
+            uint8_t *last = &contexts.last[context_of(first, before, symbol)];
+            if (__builtin_expect(run-- == 0, 0)) {
+                if (!read_change(reader, last)) {
+                    return SJ_ECORRUPT;
+                }
+                run = read_run(reader);
             }
-            *last = (uint8_t)tail_call;
-            run = sj_reader_left(reader) != 0 ? sj_read_varint(reader) : UINT64_MAX;
+            const uint32_t tail_call = *last;
+            calls[found] = (sj_block_tail_call){.event = (uint32_t)i, .ended = tail_call - 1};
+            found += tail_call != 0;
+            misfits |= tail_call > 1 + i - after;
+            after = i + 1;
         }
-        if (*last != 0) {
-            calls[*count] =
-                (sj_block_tail_call){.event = (uint32_t)i, .ended = (uint32_t)*last - 1};
-            if (!fits(block, i, calls[(*count)++].ended)) {
-                return SJ_ECORRUPT;
-            }
-        }
+        first = before;
+        before = symbol;
     }
-    return !reader->bad && sj_reader_left(reader) == 0 && run >= UINT64_MAX / 2 ? SJ_OK
-                                                                                : SJ_ECORRUPT;
+    *count = found;
+    const bool ended = sj_reader_left(reader) == 0 && run >= UINT64_MAX / 2;
+    return misfits == 0 && ended && !reader->bad ? SJ_OK : SJ_ECORRUPT;
+}
+
+static sj_status read_all_events(sj_reader *reader, const sj_block *block,
+                                 sj_block_tail_call *calls, size_t *count)
+{
+    if (sj_reader_left(reader) == 0) {
+        return SJ_OK;
+    }
+    return block->symbols16 != NULL ? read_events(reader, block, false, calls, count)
+                                    : read_events(reader, block, true, calls, count);
 }
 
 sj_status sj_tail_calls_decode(sj_slice bytes, const sj_block *block, bool with_events,
@@ -198,6 +225,7 @@ sj_status sj_tail_calls_decode(sj_slice bytes, const sj_block *block, bool with_
     if (!with_events) {
         return SJ_OK;
     }
-    SJ_TRY(sj_block_buffer_reserve(buffer, block->header.call_count * sizeof(sj_block_tail_call)));
-    return read_events(&reader, block, (void *)buffer->data, count);
+    const size_t room = block->header.call_count + (size_t)1;
+    SJ_TRY(sj_block_buffer_reserve(buffer, room * sizeof(sj_block_tail_call)));
+    return read_all_events(&reader, block, (void *)buffer->data, count);
 }

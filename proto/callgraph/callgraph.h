@@ -40,7 +40,8 @@ typedef struct sj_path_node {
     uint64_t quiet_low;   /* the least of quiet_count durations that change nothing but sums and */
     uint64_t quiet_count; /* one of quiet_bins: see path_nodes.h; 0 unless the graph keeps it */
     uint64_t *quiet_bins; /* those of the histogram, from number quiet_first on */
-    uint32_t quiet_first;
+    uint16_t quiet_first;
+    bool rare;         /* a root that stands for its function as a caller in rare paths */
     uint32_t parent;   /* node; 0: root */
     uint32_t function; /* session-wide function id */
     uint32_t depth;    /* 0 for children of the root */
@@ -54,7 +55,6 @@ typedef struct sj_path_node {
     bool recursive;     /* its function occurs above it */
     bool dirty;         /* changed since sj_callgraph_clean */
     bool folded;        /* its histogram is part of its function's */
-    bool rare;          /* a root that stands for its function as a caller in rare paths */
 } sj_path_node;
 
 /* A call that was entered in an earlier block and ended in this one. */

@@ -5,21 +5,26 @@
 
 enum { FIRST_CAPACITY = 32, LINE_BYTES = 64 };
 
-/* The table has at least twice as many places as nodes, so a free one always ends the search. */
-static uint32_t find_place(const sj_path_nodes *paths, uint32_t parent, uint32_t function)
-{
-    const uint64_t key = sj_path_key(parent, function);
-    uint32_t place = sj_path_home(paths, parent, function);
-    while (paths->table[place].key != 0 && paths->table[place].key != key) {
-        place = (place + 1) & paths->table_mask;
-    }
-    return place;
-}
-
 /* Rare nodes are roots beside those of the same functions. */
 static uint32_t key_parent(const sj_path_node *node)
 {
     return node->rare ? SJ_NO_NODE : node->parent;
+}
+
+static bool holds(const sj_path_node *node, uint32_t parent, uint32_t function)
+{
+    return node->function == function && key_parent(node) == parent;
+}
+
+/* The table has at least twice as many places as nodes, so a free one always ends the search. */
+static uint32_t find_place(const sj_path_nodes *paths, uint32_t parent, uint32_t function)
+{
+    uint32_t place = sj_path_home(paths, parent, function);
+    while (paths->table[place] != 0 &&
+           !holds(&paths->nodes[paths->table[place]], parent, function)) {
+        place = (place + 1) & paths->table_mask;
+    }
+    return place;
 }
 
 static sj_status resize_u32(uint32_t **array, uint32_t capacity)
@@ -49,7 +54,7 @@ static sj_status grow_nodes(sj_path_nodes *paths)
     paths->nodes = nodes;
     SJ_TRY(resize_u32(&paths->distinct, capacity));
     SJ_TRY(resize_u32(&paths->dirty, capacity));
-    sj_path_place *table = calloc((size_t)capacity * 2, sizeof(*table));
+    uint32_t *table = calloc((size_t)capacity * 2, sizeof(*table));
     if (table == NULL) {
         return SJ_ENOMEM;
     }
@@ -58,10 +63,7 @@ static sj_status grow_nodes(sj_path_nodes *paths)
     paths->table_mask = capacity * 2 - 1;
     paths->capacity = capacity;
     for (uint32_t node = 1; node < paths->count; node++) {
-        const uint32_t parent = key_parent(&nodes[node]);
-        const uint32_t function = nodes[node].function;
-        table[find_place(paths, parent, function)] =
-            (sj_path_place){.key = sj_path_key(parent, function), .node = node};
+        table[find_place(paths, key_parent(&nodes[node]), nodes[node].function)] = node;
     }
     return SJ_OK;
 }
@@ -115,8 +117,7 @@ static uint32_t append_node(sj_path_nodes *paths, uint32_t parent, uint32_t func
                                         .rare = rare,
                                         .min_ticks = UINT64_MAX};
     paths->distinct[node] = recursive ? paths->distinct[parent] : node;
-    paths->table[place] =
-        (sj_path_place){.key = sj_path_key(rare ? SJ_NO_NODE : parent, function), .node = node};
+    paths->table[place] = node;
     return node;
 }
 
@@ -138,8 +139,8 @@ static uint32_t fold_recursion(const sj_path_nodes *paths, uint32_t parent, uint
  * are taken, so the node that has to make room for it is still found. */
 static void bring_home(sj_path_nodes *paths, uint32_t place, uint32_t parent, uint32_t function)
 {
-    sj_path_place *home = &paths->table[sj_path_home(paths, parent, function)];
-    const sj_path_place moved = *home;
+    uint32_t *home = &paths->table[sj_path_home(paths, parent, function)];
+    const uint32_t moved = *home;
     *home = paths->table[place];
     paths->table[place] = moved;
 }
@@ -160,7 +161,7 @@ static uint32_t add_node(sj_path_nodes *paths, uint32_t parent, uint32_t functio
 uint32_t sj_path_nodes_find_or_add(sj_path_nodes *paths, uint32_t parent, uint32_t function)
 {
     const uint32_t place = find_place(paths, parent, function);
-    uint32_t node = paths->table[place].node;
+    uint32_t node = paths->table[place];
     if (node != 0) {
         bring_home(paths, place, parent, function);
         return node;
@@ -173,7 +174,7 @@ uint32_t sj_path_nodes_find_or_add(sj_path_nodes *paths, uint32_t parent, uint32
 
 uint32_t sj_path_nodes_rare(sj_path_nodes *paths, uint32_t function)
 {
-    const uint32_t node = paths->table[find_place(paths, SJ_NO_NODE, function)].node;
+    const uint32_t node = paths->table[find_place(paths, SJ_NO_NODE, function)];
     return node != 0 ? node : add_node(paths, 0, function, true);
 }
 
@@ -245,7 +246,7 @@ void sj_path_nodes_quieten(sj_path_nodes *paths, uint32_t number)
         node->quiet_low = low;
         node->quiet_count = high - low + 1; /* 0 when it is every duration: harmless */
         node->quiet_bins = histogram->octaves->count;
-        node->quiet_first = first;
+        node->quiet_first = (uint16_t)first;
     }
 }
 
@@ -286,7 +287,7 @@ sj_status sj_path_nodes_restore(sj_path_nodes *paths, const sj_path_node *node)
     }
     const uint32_t place = find_place(paths, key_parent(node), node->function);
     const uint32_t depth = node->parent != 0 ? paths->nodes[node->parent].depth + 1 : 0;
-    if (paths->table[place].node != 0 || node->depth != depth ||
+    if (paths->table[place] != 0 || node->depth != depth ||
         node->recursive != occurs_above(paths, node->parent, node->function)) {
         return SJ_ECORRUPT;
     }

@@ -12,17 +12,11 @@
 
 #define SJ_NO_NODE UINT32_MAX
 
-typedef struct sj_path_place {
-    uint64_t key;  /* of the path: its parent and its function */
-    uint32_t node; /* 0: free, and the key is 0 */
-    uint32_t unused;
-} sj_path_place;
-
 typedef struct sj_path_nodes {
     sj_path_node *nodes; /* [0] is the root; parents before children; aligned to lines */
     uint32_t *distinct;  /* nearest node at or above whose function does not occur above it */
     uint32_t *dirty;
-    sj_path_place *table; /* open addressing: twice as many places as nodes */
+    uint32_t *table; /* nodes by path, 0: free; open addressing: twice as many places as nodes */
     uint32_t count;
     uint32_t capacity;
     uint32_t most; /* nodes that there may be */
@@ -34,9 +28,10 @@ typedef struct sj_path_nodes {
 SJ_MUST_CHECK sj_status sj_path_nodes_init(sj_path_nodes *paths);
 void sj_path_nodes_deinit(sj_path_nodes *paths); /* safe on a zeroed one, and after a failed init */
 
-static inline uint64_t sj_path_key(uint32_t parent, uint32_t function)
+/* Whether a node is that of `function` (never 0, as the root's) called from `parent`. */
+static inline bool sj_path_node_is(const sj_path_node *node, uint32_t parent, uint32_t function)
 {
-    return (uint64_t)parent << 32 | function;
+    return node->parent == parent && node->function == function && !node->rare;
 }
 
 /* The search for a path begins at the sum of the hashes of its two halves. */
@@ -62,9 +57,10 @@ uint32_t sj_path_nodes_find_or_add(sj_path_nodes *paths, uint32_t parent, uint32
  * is new; SJ_NO_NODE: see sj_path_nodes_failure. `nodes` may move. */
 static inline uint32_t sj_path_nodes_child(sj_path_nodes *paths, uint32_t parent, uint32_t function)
 {
-    const uint64_t key = sj_path_key(parent, function);
-    const sj_path_place *home = &paths->table[sj_path_home(paths, parent, function)];
-    return home->key == key ? home->node : sj_path_nodes_find_or_add(paths, parent, function);
+    const uint32_t node = paths->table[sj_path_home(paths, parent, function)];
+    return sj_path_node_is(&paths->nodes[node], parent, function)
+               ? node
+               : sj_path_nodes_find_or_add(paths, parent, function);
 }
 
 /* sj_path_nodes_failure returns why there is no node: SJ_ELIMIT (as many as there may be) or

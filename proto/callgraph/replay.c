@@ -223,7 +223,7 @@ typedef struct walker {
     uint64_t longest;
     const sj_replay_frame *watermark; /* at or below this, a LEAVE is not ordinary */
     sj_path_node *nodes;
-    const sj_path_place *table;
+    const uint32_t *table;
     uint32_t mask; /* of the table */
     /* the block's */
     const uint64_t *ticks;
@@ -261,8 +261,9 @@ static inline __attribute__((always_inline)) uint32_t find_child(sj_path_nodes *
 {
     const uint32_t parent = flat ? 0 : at->node;
     const uint32_t home = (sj_path_parent_hash(parent) + called.hash) & at->mask;
-    if (__builtin_expect(at->table[home].key == sj_path_key(parent, called.function), 1)) {
-        return at->table[home].node;
+    const uint32_t known = at->table[home];
+    if (__builtin_expect(sj_path_node_is(&at->nodes[known], parent, called.function), 1)) {
+        return known;
     }
     const uint32_t child = sj_path_nodes_find_or_add(paths, parent, called.function);
     at->nodes = paths->nodes;
