@@ -1,7 +1,7 @@
 /* Tail calls: a call that ends by a jump to another function goes on, as its source says, until
  * that function returns. So its end is not an event when it jumps: the call stays open, and the one
  * it jumped to is nested in it. Frames keep what the machine did: `left_ticks` of a call that has
- * jumped (SJ_COLUMN_TAIL_CALLS).
+ * jumped (SJ_COLUMN_JUMPED_FRAMES).
  *
  * The calls of one stack address that have jumped, with the one that runs there, are a chain. State
  * machines and interpreters make chains of millions, so a chain is folded: when a function comes

@@ -42,8 +42,9 @@ typedef struct sj_scan_filter {
 extern const sj_scan_filter sj_scan_everything;
 
 typedef enum sj_scan_want {
-    SJ_SCAN_STRUCTURE = SJ_WANT_STRUCTURE,
-    SJ_SCAN_TIMES = SJ_WANT_STRUCTURE | SJ_WANT_TIMES
+    SJ_SCAN_STRUCTURE = SJ_WANT_STRUCTURE | SJ_WANT_TAIL_CALLS,
+    SJ_SCAN_TIMES = SJ_SCAN_STRUCTURE | SJ_WANT_TIMES,
+    SJ_SCAN_SUMS = SJ_WANT_ALL /* no rows */
 } sj_scan_want;
 
 typedef struct sj_module_range {

@@ -42,7 +42,7 @@ typedef struct function_sum {
     uint64_t max_ticks;
     uint64_t open;   /* calls that never ended */
     uint32_t active; /* open calls of the function that count */
-    uint32_t slot;   /* session's sums: the function's dictionary entry in the block, plus 1 */
+    uint32_t slot;   /* session's sums: the function's first dictionary entry, plus 1 */
 } function_sum;
 
 /* A counting call that is open across a block boundary. */
@@ -55,7 +55,7 @@ typedef struct carried_call {
 typedef struct open_call {
     uint64_t start;
     uint64_t child;
-    uint32_t slot;          /* dictionary entry */
+    uint32_t slot;          /* first dictionary entry of its function */
     uint32_t row : 31;      /* position among the calls of the block */
     uint32_t outermost : 1; /* set at the end of the block */
 } open_call;
@@ -66,7 +66,8 @@ typedef struct aggregate_cursor {
     bool scan_open;
     function_sum *sums; /* by session-wide function id */
     size_t sum_count;
-    function_sum *slots; /* of the block, by dictionary entry */
+    function_sum *slots; /* of the block, by the first dictionary entry of a function */
+    uint32_t *slot_of;   /* by dictionary entry: these differ in how calls were entered, too */
     size_t slot_capacity;
     open_call *stack;
     uint64_t *open_indexes;
@@ -97,6 +98,7 @@ static int close_cursor(sqlite3_vtab_cursor *base)
     }
     free(cursor->sums);
     free(cursor->slots);
+    free(cursor->slot_of);
     free(cursor->stack);
     free(cursor->open_indexes);
     free(cursor->carried);
@@ -113,6 +115,11 @@ static int reserve(aggregate_cursor *cursor)
             return SQLITE_NOMEM;
         }
         cursor->slots = slots;
+        uint32_t *slot_of = realloc(cursor->slot_of, block->function_count * sizeof(*slot_of));
+        if (slot_of == NULL) {
+            return SQLITE_NOMEM;
+        }
+        cursor->slot_of = slot_of;
         cursor->slot_capacity = block->function_count;
     }
     const size_t depth = (size_t)block->header.call_count + 1;
@@ -191,6 +198,7 @@ static inline size_t walk(aggregate_cursor *cursor, bool wide, bool windowed)
     const uint64_t last = cursor->scan.session.last_start;
     const size_t event_count = block->header.event_count;
     open_call *stack = cursor->stack;
+    const uint32_t *slot_of = cursor->slot_of;
     size_t top = 0;
     uint32_t row = 0;
     uint32_t base = block->header.open_depth;
@@ -198,10 +206,10 @@ static inline size_t walk(aggregate_cursor *cursor, bool wide, bool windowed)
         const uint32_t symbol = wide ? block->symbols32[event] : block->symbols16[event];
         const uint64_t now = ticks[event];
         if (symbol != SJ_EVENT_LEAVE) {
-            const uint32_t slot = symbol - 1;
-            if (slot >= block->function_count || row == block->header.call_count) {
+            if (symbol > block->function_count || row == block->header.call_count) {
                 return SIZE_MAX;
             }
+            const uint32_t slot = slot_of[symbol - 1];
             const bool counts = !windowed || (now >= first && now <= last);
             function_sum *sum = &cursor->slots[slot];
             if (is_leaf(block, wide, event)) {
@@ -274,7 +282,8 @@ static void begin_block(aggregate_cursor *cursor)
     }
     for (size_t i = 0; i < block->function_count; ++i) {
         function_sum *sum = &cursor->sums[block->functions[i]];
-        sum->slot = (uint32_t)i + 1;
+        sum->slot = sum->slot != 0 ? sum->slot : (uint32_t)i + 1;
+        cursor->slot_of[i] = sum->slot - 1;
         cursor->slots[i] = (function_sum){.min_ticks = UINT64_MAX, .active = sum->active};
     }
 }
@@ -448,7 +457,7 @@ static int filter_rows(sqlite3_vtab_cursor *base, int given, const char *plan, i
     cursor->stream_id = INT64_MIN;
     sj_scan_filter filter;
     make_filter(cursor, given, &filter);
-    result = sj_block_scan_start(&cursor->scan, &filter, SJ_SCAN_TIMES);
+    result = sj_block_scan_start(&cursor->scan, &filter, SJ_SCAN_SUMS);
     while (result == SQLITE_OK && (result = sj_block_scan_next(&cursor->scan)) == SQLITE_ROW) {
         result = aggregate_block(cursor);
     }

@@ -22,8 +22,9 @@
  * How a call ended is in the `endings` column for those that did not simply return.
  *
  * A call that ends by a tail call stays open, with the one it jumped to nested in it, until that
- * one ends: events tell who called whom in the source. Which calls were entered so is in the
- * `tail_calls` column, and with it what the machine did: a frame ended when another began. */
+ * one ends: events tell who called whom in the source. A function that is entered by a tail call
+ * has an entry of its own in the dictionary for that, and with it stands what the machine did: a
+ * frame ended when another began. */
 #ifndef SJ_PROTO_BLOCK_BLOCK_H
 #define SJ_PROTO_BLOCK_BLOCK_H
 
@@ -188,7 +189,9 @@ typedef enum sj_block_column {
     SJ_COLUMN_MISSES = 7,     /* the events that no run covers */
     SJ_COLUMN_LONG_TIMES = 8, /* the gaps that SJ_COLUMN_TIMES has no room for */
     SJ_COLUMN_VALUES = 9,     /* see block_values.c; older readers skip it */
-    SJ_COLUMN_TAIL_CALLS = 10 /* see block_tail_calls.c; likewise */
+    /* 10 is not used again. Older readers skip these: see block_tail_calls.c */
+    SJ_COLUMN_JUMPED_FRAMES = 11, /* calls of the key-frame that have jumped, and when */
+    SJ_COLUMN_TAIL_SYMBOLS = 12   /* dictionary entries of ENTERs by a tail call */
 } sj_block_column;
 
 typedef enum sj_block_coding { SJ_CODING_RAW = 0, SJ_CODING_ZSTD = 1 } sj_block_coding;
@@ -242,7 +245,7 @@ typedef struct sj_block {
     sj_block_header header;
     const sj_stack_frame *frames; /* inline frames of the key-frame */
     size_t frame_count;
-    const uint32_t *functions; /* dictionary */
+    const uint32_t *functions; /* dictionary; entries differ in the function or in `tails` */
     size_t function_count;
     const uint16_t *symbols16; /* one an event: 0 LEAVE, else 1 + dictionary index; */
     const uint32_t *symbols32; /* exactly one of the two is set (32 when over 65,534 functions) */
@@ -254,7 +257,8 @@ typedef struct sj_block {
     const sj_block_value *values;
     size_t value_count;
     const sj_block_rules *rules;
-    const sj_block_tail_call *tail_calls; /* by event; with the structure only */
+    const uint8_t *tails; /* by symbol: `tail_call` of its ENTERs; NULL: there is no tail call */
+    const sj_block_tail_call *tail_calls; /* by event, with SJ_WANT_TAIL_CALLS */
     size_t tail_call_count;
     sj_block_depths depths;       /* when `is_checked` */
     const sj_block_depths *steps; /* likewise, one for each step that has events of the block */
@@ -267,7 +271,8 @@ typedef struct sj_block {
 typedef enum sj_block_want {
     SJ_WANT_STRUCTURE = 1 << 0,
     SJ_WANT_TIMES = 1 << 1,
-    SJ_WANT_ALL = SJ_WANT_STRUCTURE | SJ_WANT_TIMES
+    SJ_WANT_ALL = SJ_WANT_STRUCTURE | SJ_WANT_TIMES,
+    SJ_WANT_TAIL_CALLS = 1 << 2 /* the list; with the structure */
 } sj_block_want;
 
 typedef struct sj_block_decoder sj_block_decoder;

@@ -17,6 +17,7 @@ struct sj_block_decoder {
     sj_block_buffer endings;
     sj_block_buffer gaps;
     sj_block_buffer values;
+    sj_block_buffer tails;
     sj_block_buffer tail_calls;
     sj_block_rules rules;
     sj_contexts contexts;
@@ -55,6 +56,7 @@ void sj_block_decoder_free(sj_block_decoder *decoder)
     sj_block_buffer_deinit(&decoder->endings);
     sj_block_buffer_deinit(&decoder->gaps);
     sj_block_buffer_deinit(&decoder->values);
+    sj_block_buffer_deinit(&decoder->tails);
     sj_block_buffer_deinit(&decoder->tail_calls);
     free(decoder);
 }
@@ -207,18 +209,7 @@ static sj_status decode_structure(sj_block_decoder *decoder, const stored_column
             return SJ_ECORRUPT;
         }
     }
-    return SJ_OK;
-}
-
-static sj_status decode_tail_calls(sj_block_decoder *decoder, const stored_column *columns,
-                                   bool with_events, sj_block *block)
-{
-    sj_slice raw;
-    SJ_TRY(open_column(decoder, columns, SJ_COLUMN_TAIL_CALLS, &raw));
-    SJ_TRY(sj_tail_calls_decode(raw, block, with_events, (void *)decoder->frames.data,
-                                &decoder->tail_calls, &block->tail_call_count));
-    block->tail_calls = (void *)decoder->tail_calls.data;
-    return SJ_OK;
+    return sj_tail_calls_check(block) ? SJ_OK : SJ_ECORRUPT;
 }
 
 static sj_status decode_times(sj_block_decoder *decoder, const stored_column *columns,
@@ -256,8 +247,12 @@ static sj_status decode_small_columns(sj_block_decoder *decoder, const stored_co
     SJ_TRY(sj_values_decode(raw, header, &decoder->values, &decoder->rules, &block->value_count));
     block->values = (void *)decoder->values.data;
     block->rules = &decoder->rules;
+    SJ_TRY(open_column(decoder, columns, SJ_COLUMN_JUMPED_FRAMES, &raw));
+    SJ_TRY(sj_jumped_frames_decode(raw, (void *)decoder->frames.data, block->frame_count));
     SJ_TRY(open_column(decoder, columns, SJ_COLUMN_FUNCTIONS, &raw));
-    return decode_functions(decoder, raw, block);
+    SJ_TRY(decode_functions(decoder, raw, block));
+    SJ_TRY(open_column(decoder, columns, SJ_COLUMN_TAIL_SYMBOLS, &raw));
+    return sj_tail_symbols_decode(raw, block->function_count, &decoder->tails, &block->tails);
 }
 
 sj_status sj_block_decode(sj_block_decoder *decoder, sj_slice bytes, unsigned want, sj_block *block)
@@ -278,8 +273,9 @@ sj_status sj_block_decode(sj_block_decoder *decoder, sj_slice bytes, unsigned wa
     SJ_TRY(decode_small_columns(decoder, columns, block));
     if (structured) {
         SJ_TRY(decode_structure(decoder, columns, block));
+        SJ_TRY((want & SJ_WANT_TAIL_CALLS) != 0 ? sj_tail_calls_list(block, &decoder->tail_calls)
+                                                : SJ_OK);
     }
-    SJ_TRY(decode_tail_calls(decoder, columns, structured, block));
     if (block->header.kind != SJ_BLOCK_CALLS) {
         return SJ_OK;
     }

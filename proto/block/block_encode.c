@@ -17,10 +17,10 @@ enum {
 };
 
 /* `stamp` is the block's first stamp plus the symbol: older ones are free slots. */
-typedef struct function_slot {
-    uint32_t function;
+typedef struct entry_slot {
+    uint64_t entry; /* see entry_of */
     uint32_t stamp;
-} function_slot;
+} entry_slot;
 
 struct sj_block_encoder {
     ZSTD_CCtx *zstd;
@@ -28,8 +28,11 @@ struct sj_block_encoder {
     sj_contexts contexts;
     uint32_t first_stamp;
     uint32_t function_count;
+    bool has_tail_calls;
+    bool bad_tail_call;
     uint32_t functions[SJ_BLOCK_MAX_EVENTS];
-    function_slot slots[FUNCTION_SLOTS];
+    uint8_t tails[1 + SJ_BLOCK_MAX_EVENTS]; /* by symbol */
+    entry_slot slots[FUNCTION_SLOTS];
     uint8_t gaps[SJ_BLOCK_MAX_EVENTS];
     uint32_t symbols[SJ_HISTORY_PADDING + SJ_BLOCK_MAX_EVENTS + SJ_COPY_SLACK]; /* either width */
     sj_writer columns[SJ_BLOCK_KNOWN_COLUMNS];
@@ -78,61 +81,79 @@ size_t sj_block_bound(const sj_block_input *input)
 /* --- dictionary and symbols --------------------------------------------------------------------
  */
 
-/* Function ids are dense, so nearly all functions have a slot of their own. */
-static inline uint32_t home_slot(uint32_t function)
+/* What the dictionary has an entry for: a function, and how it was entered. */
+static inline uint64_t entry_of(const sj_event *event)
 {
-    return function & (FUNCTION_SLOTS - 1);
+    return (uint64_t)event->tail_call << 32 | event->function;
 }
 
-/* Where functions are looked for whose own slot is another's; then in those behind it. */
-static uint32_t next_slot(uint32_t function)
+/* Function ids are dense, so nearly all entries have a slot of their own. */
+static inline uint32_t home_slot(uint64_t entry)
 {
-    return (function * 0x9e3779b1U) >> (32 - FUNCTION_SLOT_BITS);
+    return ((uint32_t)entry + (uint32_t)(entry >> 32) * (FUNCTION_SLOTS / 8 - 1)) &
+           (FUNCTION_SLOTS - 1);
 }
 
-/* LEAVE has a slot like any function, so that no event needs to be asked which it is. */
+/* Where entries are looked for whose own slot is another's; then in those behind it. */
+static uint32_t next_slot(uint64_t entry)
+{
+    return (uint32_t)((entry * UINT64_C(0x9e3779b97f4a7c15)) >> (64 - FUNCTION_SLOT_BITS));
+}
+
+/* LEAVE has a slot like any entry, so that no event needs to be asked which it is. */
 static void begin_dictionary(sj_block_encoder *encoder)
 {
     encoder->first_stamp += encoder->function_count + 1;
     encoder->function_count = 0;
+    encoder->has_tail_calls = false;
+    encoder->bad_tail_call = false;
     if (encoder->first_stamp > UINT32_MAX - SJ_BLOCK_MAX_EVENTS - 1) {
         memset(encoder->slots, 0, sizeof(encoder->slots));
         encoder->first_stamp = 1;
     }
     encoder->slots[home_slot(SJ_EVENT_LEAVE)] =
-        (function_slot){.function = SJ_EVENT_LEAVE, .stamp = encoder->first_stamp};
+        (entry_slot){.entry = SJ_EVENT_LEAVE, .stamp = encoder->first_stamp};
 }
 
-/* take_slot returns whether a slot is the function's, making it so when it is free. */
-static bool take_slot(sj_block_encoder *encoder, function_slot *slot, uint32_t function)
+static void add_entry(sj_block_encoder *encoder, entry_slot *slot, uint64_t entry)
+{
+    const uint32_t function = (uint32_t)entry;
+    const uint32_t tail_call = (uint32_t)(entry >> 32);
+    encoder->functions[encoder->function_count++] = function;
+    encoder->tails[encoder->function_count] = (uint8_t)tail_call;
+    encoder->has_tail_calls |= tail_call != 0;
+    encoder->bad_tail_call |= function == SJ_EVENT_LEAVE || tail_call > SJ_BLOCK_MAX_TAIL_ENDED;
+    *slot = (entry_slot){.entry = entry, .stamp = encoder->first_stamp + encoder->function_count};
+}
+
+/* take_slot returns whether a slot is the entry's, making it so when it is free. */
+static bool take_slot(sj_block_encoder *encoder, entry_slot *slot, uint64_t entry)
 {
     if (slot->stamp < encoder->first_stamp) {
-        encoder->functions[encoder->function_count++] = function;
-        *slot = (function_slot){.function = function,
-                                .stamp = encoder->first_stamp + encoder->function_count};
+        add_entry(encoder, slot, entry);
     }
-    return slot->function == function;
+    return slot->entry == entry;
 }
 
-/* find_symbol is symbol_of for a function that is not in its own slot, or not yet. */
-static uint32_t find_symbol(sj_block_encoder *encoder, uint32_t function)
+/* find_symbol is symbol_of for an entry that is not in its own slot, or not yet. */
+static uint32_t find_symbol(sj_block_encoder *encoder, uint64_t entry)
 {
-    function_slot *slot = &encoder->slots[home_slot(function)];
-    for (uint32_t at = next_slot(function); !take_slot(encoder, slot, function);
+    entry_slot *slot = &encoder->slots[home_slot(entry)];
+    for (uint32_t at = next_slot(entry); !take_slot(encoder, slot, entry);
          at = (at + 1) & (FUNCTION_SLOTS - 1)) {
         slot = &encoder->slots[at];
     }
     return slot->stamp - encoder->first_stamp;
 }
 
-/* symbol_of gives 0 for LEAVE and 1 + the dictionary index for a function. */
-static inline uint32_t symbol_of(sj_block_encoder *encoder, uint32_t first_stamp, uint32_t function)
+/* symbol_of gives 0 for LEAVE and 1 + the dictionary index for an ENTER. */
+static inline uint32_t symbol_of(sj_block_encoder *encoder, uint32_t first_stamp, uint64_t entry)
 {
-    const function_slot *slot = &encoder->slots[home_slot(function)];
-    if (slot->function == function && slot->stamp >= first_stamp) {
+    const entry_slot *slot = &encoder->slots[home_slot(entry)];
+    if (slot->entry == entry && slot->stamp >= first_stamp) {
         return slot->stamp - first_stamp;
     }
-    return find_symbol(encoder, function);
+    return find_symbol(encoder, entry);
 }
 
 static void fill_symbols(sj_block_encoder *encoder, const sj_event *events, size_t count,
@@ -140,7 +161,7 @@ static void fill_symbols(sj_block_encoder *encoder, const sj_event *events, size
 {
     const uint32_t first_stamp = encoder->first_stamp;
     for (size_t i = 0; i < count; i++) {
-        symbols[i] = (uint16_t)symbol_of(encoder, first_stamp, events[i].function);
+        symbols[i] = (uint16_t)symbol_of(encoder, first_stamp, entry_of(&events[i]));
     }
 }
 
@@ -148,7 +169,7 @@ static void fill_wide_symbols(sj_block_encoder *encoder, const sj_event *events,
                               uint32_t *symbols)
 {
     for (size_t i = 0; i < count; i++) {
-        symbols[i] = symbol_of(encoder, encoder->first_stamp, events[i].function);
+        symbols[i] = symbol_of(encoder, encoder->first_stamp, entry_of(&events[i]));
     }
 }
 
@@ -163,11 +184,21 @@ static sj_status count_calls(const uint16_t *narrow, const uint32_t *wide, sj_bl
     return depths.lowest >= 0 && depths.end <= UINT32_MAX ? SJ_OK : SJ_EINVAL;
 }
 
-static void encode_tail_calls(sj_block_encoder *encoder, const sj_block_input *input,
-                              const sj_block_header *header, sj_block *symbols)
+/* Tail calls, once the symbols are known. SJ_EINVAL: one without the LEAVEs that it names. */
+static sj_status encode_tail_symbols(sj_block_encoder *encoder, const sj_block_header *header,
+                                     const uint16_t *narrow, const uint32_t *wide)
 {
-    symbols->header = *header;
-    sj_tail_calls_encode(input, symbols, &encoder->columns[SJ_COLUMN_TAIL_CALLS]);
+    if (!encoder->has_tail_calls && !encoder->bad_tail_call) {
+        return SJ_OK;
+    }
+    const sj_block described = {.header = *header,
+                                .symbols16 = narrow,
+                                .symbols32 = wide,
+                                .function_count = encoder->function_count,
+                                .tails = encoder->tails};
+    sj_tail_symbols_encode(encoder->tails, encoder->function_count,
+                           &encoder->columns[SJ_COLUMN_TAIL_SYMBOLS]);
+    return !encoder->bad_tail_call && sj_tail_calls_check(&described) ? SJ_OK : SJ_EINVAL;
 }
 
 static sj_status encode_structure(sj_block_encoder *encoder, const sj_block_input *input,
@@ -184,7 +215,7 @@ static sj_status encode_structure(sj_block_encoder *encoder, const sj_block_inpu
         SJ_TRY(count_calls(narrow, NULL, header));
         memset(narrow + count, 0, sizeof(uint64_t));
         sj_structure_encode(&encoder->contexts, narrow, count, runs, misses);
-        encode_tail_calls(encoder, input, header, &(sj_block){.symbols16 = narrow});
+        SJ_TRY(encode_tail_symbols(encoder, header, narrow, NULL));
     } else {
         uint32_t *wide = encoder->symbols + SJ_HISTORY_PADDING;
         memset(encoder->symbols, 0, SJ_HISTORY_PADDING * sizeof(uint32_t));
@@ -192,7 +223,7 @@ static sj_status encode_structure(sj_block_encoder *encoder, const sj_block_inpu
         SJ_TRY(count_calls(NULL, wide, header));
         memset(wide + count, 0, sizeof(uint64_t));
         sj_structure_encode_wide(&encoder->contexts, wide, count, runs, misses);
-        encode_tail_calls(encoder, input, header, &(sj_block){.symbols32 = wide});
+        SJ_TRY(encode_tail_symbols(encoder, header, NULL, wide));
     }
     sj_writer *functions = &encoder->columns[SJ_COLUMN_FUNCTIONS];
     if (encoder->function_count != 0) {
@@ -258,6 +289,7 @@ static void encode_small_columns(sj_block_encoder *encoder, const sj_block_input
     if (frames != 0) {
         sj_keyframe_encode(input->frames, frames, header->first_ticks, header->clock_step,
                            &encoder->columns[SJ_COLUMN_KEYFRAME]);
+        sj_jumped_frames_encode(input->frames, frames, &encoder->columns[SJ_COLUMN_JUMPED_FRAMES]);
     }
     if (input->ending_count != 0) {
         sj_endings_encode(input->endings, input->ending_count,
@@ -288,6 +320,9 @@ static sj_status check_input(const sj_block_input *input)
     }
     if (stack && (header->event_count != 0 || input->ending_count != 0 || input->gap_count != 0 ||
                   input->value_count != 0)) {
+        return SJ_EINVAL;
+    }
+    if (!sj_jumped_frames_check(input->frames, sj_block_inline_frames(header))) {
         return SJ_EINVAL;
     }
     SJ_TRY(check_gaps(input));
@@ -382,12 +417,9 @@ sj_status sj_block_encode(sj_block_encoder *encoder, const sj_block_input *input
     SJ_TRY(check_input(input));
     SJ_TRY(sj_gaps_sum(input->gaps, input->gap_count, &header.lost_calls, &header.lost_events));
     SJ_TRY(begin_columns(encoder, input));
-    SJ_TRY(sj_tail_calls_check(input));
     if (header.kind == SJ_BLOCK_CALLS) {
         SJ_TRY(encode_structure(encoder, input, &header));
         SJ_TRY(encode_times(encoder, input, &header));
-    } else {
-        encode_tail_calls(encoder, input, &header, &(sj_block){0});
     }
     sj_block_input counted = *input;
     counted.header = header;

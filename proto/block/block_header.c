@@ -115,10 +115,10 @@ size_t sj_block_column_limit(unsigned column, const sj_block_header *header, siz
         return SJ_VARINT_MAX_BYTES + gap_count * GAP_BYTES;
     case SJ_COLUMN_VALUES:
         return sj_block_values_bound(value_count);
-    case SJ_COLUMN_TAIL_CALLS:
-        return SJ_VARINT_MAX_BYTES +
-               (size_t)sj_block_inline_frames(header) * (SJ_VARINT_MAX_BYTES + SYMBOL_BYTES) +
-               events * (SYMBOL_BYTES + 2);
+    case SJ_COLUMN_JUMPED_FRAMES:
+        return (size_t)sj_block_inline_frames(header) * (SJ_VARINT_MAX_BYTES + SYMBOL_BYTES);
+    case SJ_COLUMN_TAIL_SYMBOLS:
+        return events * (SYMBOL_BYTES + 2);
     default:
         return 0;
     }

@@ -10,7 +10,7 @@ enum {
     SJ_BLOCK_DIRECTORY_ENTRY_BYTES = 12,
     SJ_BLOCK_CRC_BYTES = 4,
     SJ_BLOCK_MAX_COLUMNS = 64,
-    SJ_BLOCK_KNOWN_COLUMNS = 11, /* one more than the highest id this version knows */
+    SJ_BLOCK_KNOWN_COLUMNS = 13, /* one more than the highest id this version knows */
     SJ_VARINT_MAX_BYTES = 10,
     SJ_VARINT32_MAX_BYTES = 5,
     SJ_BLOCK_MAX_TAIL_ENDED = 255 /* 1 + `ended` of a tail call, at most */
@@ -128,16 +128,30 @@ SJ_MUST_CHECK sj_status sj_values_decode(sj_slice bytes, const sj_block_header *
                                          sj_block_buffer *buffer, sj_block_rules *rules,
                                          size_t *count);
 
-/* Tail calls: see block_tail_calls.c. sj_tail_calls_check: SJ_EINVAL. `told` has the header and the
- * symbols of the input; the column stays empty when there is none. */
-SJ_MUST_CHECK sj_status sj_tail_calls_check(const sj_block_input *input);
-void sj_tail_calls_encode(const sj_block_input *input, const sj_block *told, sj_writer *writer);
+/* --- tail calls: see block_tail_calls.c ---------------------------------------------------------
+ * A table `tails` has a byte for each symbol: the `tail_call` of the ENTERs that it stands for. */
 
-/* sj_tail_calls_decode completes the frames of the key-frame and, with_events, whose symbols must
- * be there, gives the tail calls. SJ_ECORRUPT, SJ_ENOMEM. */
-SJ_MUST_CHECK sj_status sj_tail_calls_decode(sj_slice bytes, const sj_block *block,
-                                             bool with_events, sj_stack_frame *frames,
-                                             sj_block_buffer *buffer, size_t *count);
+/* sj_jumped_frames_check: no frame jumped before it began. */
+bool sj_jumped_frames_check(const sj_stack_frame *frames, size_t count);
+void sj_jumped_frames_encode(const sj_stack_frame *frames, size_t count, sj_writer *writer);
+
+/* sj_jumped_frames_decode completes decoded frames. SJ_ECORRUPT. */
+SJ_MUST_CHECK sj_status sj_jumped_frames_decode(sj_slice bytes, sj_stack_frame *frames,
+                                                size_t count);
+
+void sj_tail_symbols_encode(const uint8_t *tails, size_t function_count, sj_writer *writer);
+
+/* sj_tail_symbols_decode fills `buffer` and sets `*tails` to it, unless there is nothing to decode.
+ * SJ_ECORRUPT, SJ_ENOMEM. */
+SJ_MUST_CHECK sj_status sj_tail_symbols_decode(sj_slice bytes, size_t function_count,
+                                               sj_block_buffer *buffer, const uint8_t **tails);
+
+/* sj_tail_calls_check: in front of each tail call of a block with symbols stand the LEAVEs that it
+ * names. */
+bool sj_tail_calls_check(const sj_block *block);
+
+/* sj_tail_calls_list lists the tail calls of a checked block in `buffer`. SJ_ENOMEM. */
+SJ_MUST_CHECK sj_status sj_tail_calls_list(sj_block *block, sj_block_buffer *buffer);
 
 /* sj_block_inline_frames: how many frames the key-frame column holds, in either kind. */
 static inline uint32_t sj_block_inline_frames(const sj_block_header *header)

@@ -23,11 +23,12 @@ typedef struct replay {
     sj_callgraph *graph;
     const sj_block *block;
     sj_call_trust trust;
-    uint32_t base;    /* calls open below stack[1] */
-    size_t top;       /* index of the innermost open call in stack; 0: none held */
-    size_t watermark; /* at or below this, a LEAVE is not ordinary */
-    size_t key_top;   /* at or below this are calls of the key-frame */
-    size_t odd_top;   /* at or below this are all calls that were entered with flags */
+    uint32_t base;     /* calls open below stack[1] */
+    size_t top;        /* index of the innermost open call in stack; 0: none held */
+    size_t watermark;  /* at or below this, a LEAVE is not ordinary */
+    size_t key_top;    /* at or below this are calls of the key-frame */
+    size_t behind_key; /* event behind the last LEAVE of one of these */
+    size_t odd_top;    /* at or below this are all calls that were entered with flags */
     uint32_t node;
     uint32_t enter_flags;
     size_t sample_at; /* event of the next sample */
@@ -129,11 +130,46 @@ static __attribute__((noinline)) sj_status count_call(replay *run, uint32_t numb
     return SJ_OK;
 }
 
-static sj_status note_late(replay *run, const sj_replay_frame *frame, uint64_t ticks, uint64_t self,
+/* The ENTER of the call that the LEAVE at `event` ends; SIZE_MAX: it is not from `first` on. */
+static size_t enter_of(const sj_block *block, size_t first, size_t event)
+{
+    for (size_t open = 1; event > first;) {
+        event--;
+        open = sj_block_symbol(block, event) == SJ_EVENT_LEAVE ? open + 1 : open - 1;
+        if (open == 0) {
+            return event;
+        }
+    }
+    return SIZE_MAX;
+}
+
+/* When the call of the key-frame at `frame`, whose LEAVE is at `event`, jumped in this block: its
+ * last callee, or the first of those that took each other's place, was entered by a tail call. 0:
+ * it did not. */
+static uint64_t jumped_at(const replay *run, size_t event)
+{
+    const sj_block *block = run->block;
+    while (block->tails != NULL && event > run->behind_key &&
+           sj_block_symbol(block, event - 1) == SJ_EVENT_LEAVE) {
+        event = enter_of(block, run->behind_key, event - 1);
+        if (event == SIZE_MAX) {
+            return 0;
+        }
+        const uint32_t tail_call = block->tails[sj_block_symbol(block, event)];
+        if (tail_call <= 1) {
+            return tail_call == 1 ? block->ticks[event] : 0;
+        }
+    }
+    return 0;
+}
+
+static sj_status note_late(replay *run, const sj_replay_frame *frame, size_t event, uint64_t self,
                            uint32_t ending, uint32_t flags)
 {
     sj_callgraph *graph = run->graph;
-    const uint64_t left = graph->key[frame->place].left_ticks;
+    const uint64_t ticks = run->block->ticks[event];
+    const uint64_t known = graph->key[frame->place].left_ticks;
+    const uint64_t left = known != 0 ? known : jumped_at(run, event);
     SJ_TRY(sj_array_reserve(&graph->late, &graph->late_capacity, 0, run->late_count + 1,
                             sizeof(*graph->late)));
     graph->late[run->late_count++] =
@@ -165,7 +201,8 @@ static sj_status leave_slow(replay *run, size_t event, uint32_t ending)
         &(sj_slow_call){
             .duration_ticks = duration, .self_ticks = self, .ending = ending, .flags = flags}));
     if (run->top <= run->key_top) {
-        SJ_TRY(note_late(run, &frame, ticks, self, ending, flags));
+        SJ_TRY(note_late(run, &frame, event, self, ending, flags));
+        run->behind_key = event + 1;
         run->key_top = run->top - 1;
     }
     sj_call_trust_leave(&run->trust, index, node->function, ending);
@@ -446,40 +483,12 @@ static sj_status prepare_symbols(sj_callgraph *graph, const sj_block *block)
     return SJ_OK;
 }
 
-/* Notes which calls of the key-frame jump in the block, and when. */
-static void note_jumps(const replay *run)
-{
-    const sj_block *block = run->block;
-    uint32_t base = run->base + (uint32_t)run->key_top; /* calls of the key-frame that are open */
-    uint64_t above = 0;
-    size_t next = 0;
-    for (size_t event = 0; event < block->header.event_count && next < block->tail_call_count;
-         event++) {
-        if (block->tail_calls[next].event == event) {
-            if (above == 0 && block->tail_calls[next].ended == 0 && base > run->base) {
-                run->graph->key[base - run->base - 1].left_ticks = block->ticks[event];
-            }
-            next++;
-        }
-        if (sj_block_symbol(block, event) != 0) {
-            above++;
-        } else if (above > 0) {
-            above--;
-        } else {
-            base--;
-        }
-    }
-}
-
 sj_status sj_replay_block(sj_callgraph *graph, const sj_block *block, uint32_t looked_up,
                           sj_block_summary *summary)
 {
     replay run = {.graph = graph, .block = block, .trust = sj_call_trust_of(&block->header)};
     SJ_TRY(prepare_symbols(graph, block));
     SJ_TRY(open_frames(&run, looked_up));
-    if (run.key_top > 0) {
-        note_jumps(&run);
-    }
     set_watermark(&run);
     SJ_TRY(replay_all(&run));
     summary->max_duration_ticks = run.max_duration;

@@ -50,7 +50,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         sj_writer crc = sj_writer_of(copy + size - 4, 4);
         sj_write_u32(&crc, sj_crc32c(0, copy, size - 4));
     }
-    for (unsigned want = 0; want <= SJ_WANT_ALL; want++) {
+    for (unsigned want = 0; want <= (SJ_WANT_ALL | SJ_WANT_TAIL_CALLS); want++) {
         if (sj_block_decode(decoder, (sj_slice){copy, size}, want, &block) == SJ_OK &&
             block.header.kind == SJ_BLOCK_CALLS) {
             look_at(&block);

@@ -174,10 +174,11 @@ void stream_free(sj_block_input *input)
 static void check_events(const sj_block_input *input, const sj_block *block, unsigned want)
 {
     uint32_t calls = 0;
+    const unsigned listed = SJ_WANT_STRUCTURE | SJ_WANT_TAIL_CALLS;
     size_t tail_calls = 0;
     for (size_t i = 0; i < block->header.event_count; i++) {
         const sj_event *event = &input->events[i];
-        if ((want & SJ_WANT_STRUCTURE) != 0 && event->tail_call != 0) {
+        if ((want & listed) == listed && event->tail_call != 0) {
             assert_true(tail_calls < block->tail_call_count);
             assert_int_equal(block->tail_calls[tail_calls].event, i);
             assert_int_equal(block->tail_calls[tail_calls++].ended, event->tail_call - 1);
@@ -189,6 +190,7 @@ static void check_events(const sj_block_input *input, const sj_block *block, uns
             assert_true(symbol <= block->function_count);
             assert_int_equal(symbol == 0 ? SJ_EVENT_LEAVE : block->functions[symbol - 1],
                              event->function);
+            assert_int_equal(block->tails == NULL ? 0 : block->tails[symbol], event->tail_call);
         }
         if ((want & SJ_WANT_TIMES) != 0) {
             assert_true(block->ticks[i] == event->ticks);
