@@ -43,18 +43,19 @@ static inline void enter(hot_stream *hot, uint32_t function, uint64_t stack, uin
 }
 
 /* `outermost` is where the frames begin. */
-static inline void leave(hot_stream *hot, const sj_stack_frame *outermost, const sj_record_run *run)
+static inline void leave(hot_stream *hot, const sj_stack_frame *outermost, uint64_t low,
+                         uint64_t span)
 {
     const sj_stack_frame *frame = --hot->top;
     sj_event *event = hot->event++;
     event->ticks = hot->ticks;
     event->function = SJ_EVENT_LEAVE;
     event->tail_call = 0;
-    hot->room = run->stack_span;
+    hot->room = span;
     if (frame != outermost) {
         sj_stack_frame *caller = hot->top - 1;
         caller->child_ticks += hot->ticks - frame->start_ticks;
-        hot->room = caller->stack - run->stack_low;
+        hot->room = caller->stack - low;
     }
 }
 
@@ -71,9 +72,10 @@ static inline size_t count_chain(const hot_stream *hot, const sj_stack_frame *ou
 
 /* Leaves the innermost call and those that have jumped to it; `room`: for so many more events than
  * records. False: nothing was done. */
-static inline bool leave_chain(hot_stream *hot, const sj_stack_frame *outermost,
-                               const sj_stack_frame *least, const sj_record_run *run,
-                               uint64_t ticks, size_t *room)
+static __attribute__((noinline)) bool leave_chain(hot_stream *hot, const sj_stack_frame *outermost,
+                                                  const sj_stack_frame *least,
+                                                  const sj_record_run *run, uint64_t ticks,
+                                                  size_t *room)
 {
     const size_t jumped = count_chain(hot, outermost);
     if (jumped > *room || hot->top - jumped <= least) {
@@ -83,16 +85,16 @@ static inline bool leave_chain(hot_stream *hot, const sj_stack_frame *outermost,
     hot->ticks = ticks;
     hot->landed += jumped;
     for (size_t i = 0; i <= jumped; i++) {
-        leave(hot, outermost, run);
+        leave(hot, outermost, run->stack_low, run->stack_span);
     }
     return true;
 }
 
 /* Takes an exit by a tail call at `ticks` and the entry behind it. */
-static inline bool take_tail_call(hot_stream *hot, sj_stack_frame *outermost,
-                                  const sj_stack_frame *least, const sj_stack_frame *end,
-                                  const sj_record_run *run, const sj_record *entry, uint64_t ticks,
-                                  size_t *room)
+static __attribute__((noinline)) bool
+take_tail_call(hot_stream *hot, sj_stack_frame *outermost, const sj_stack_frame *least,
+               const sj_stack_frame *end, const sj_record_run *run, const sj_record *entry,
+               uint64_t ticks, size_t *room)
 {
     const uint32_t function = sj_record_tag(entry);
     const uint64_t entered = (ticks & ~TICKS48_MASK) | sj_record_ticks48(entry);
@@ -113,7 +115,7 @@ static inline bool take_tail_call(hot_stream *hot, sj_stack_frame *outermost,
     hot->ticks = entered;
     const uint64_t stack = hot->top[-1].stack;
     for (uint32_t i = 0; i < ended; i++) {
-        leave(hot, outermost, run);
+        leave(hot, outermost, run->stack_low, run->stack_span);
     }
     hot->room = stack - run->stack_low;
     enter(hot, function, stack, 1 + ended);
@@ -127,6 +129,7 @@ static size_t take_ordinary(const sj_call_stack *stream, const sj_record_run *ru
     const sj_stack_frame *least = outermost + sj_call_stack_ordinary_depth(stream);
     const sj_stack_frame *end = outermost + stream->frame_capacity;
     const uint64_t low = run->stack_low;
+    const uint64_t span = run->stack_span;
     const uint64_t now = run->now_ticks;
     hot_stream hot = *out;
     const uint64_t epoch = hot.ticks & ~TICKS48_MASK;
@@ -151,22 +154,24 @@ static size_t take_ordinary(const sj_call_stack *stream, const sj_record_run *ru
             break;
         }
         size_t spare = room - (taken + 1);
+        hot_stream jumping = hot; /* so that what the loop goes on with stays in registers */
         if (stack - low != hot.room) {
             if (stack - low != hot.room + SJ_STACK_TAIL_CALL || taken + 1 == count ||
-                !take_tail_call(&hot, outermost, least, end, run, &records[taken + 1], ticks,
+                !take_tail_call(&jumping, outermost, least, end, run, &records[taken + 1], ticks,
                                 &spare)) {
                 break;
             }
             taken++;
         } else if (hot.top - 1 > outermost && hot.top[-2].left_ticks != 0) {
-            if (!leave_chain(&hot, outermost, least, run, ticks, &spare)) {
+            if (!leave_chain(&jumping, outermost, least, run, ticks, &spare)) {
                 break;
             }
         } else {
             hot.ticks = ticks;
-            leave(&hot, outermost, run);
+            leave(&hot, outermost, low, span);
             continue;
         }
+        hot = jumping;
         room = spare + taken + 1;
         most = count < room ? count : room;
     }
