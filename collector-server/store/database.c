@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include "collector-server/store/migrations.inc"
+#include "collector-server/store/schema.inc"
 
 enum { MIGRATIONS = sizeof(migrations) / sizeof(migrations[0]) };
 
@@ -105,6 +106,18 @@ static sj_status identify(sqlite3 *database, const char *path, int64_t *version,
     return SJ_OK;
 }
 
+/* Brings an empty file, or one of an older version, to this one. */
+static sj_status change_schema(sqlite3 *database, int64_t version, sj_error *error)
+{
+    if (version == 0) {
+        return run(database, schema, error);
+    }
+    for (int64_t i = version; i < MIGRATIONS; ++i) {
+        SJ_TRY(run(database, migrations[i], error));
+    }
+    return SJ_OK;
+}
+
 /* The version that counts is the one that is read with the lock held: another process may have
  * opened the file in the same moment. */
 static sj_status migrate(sqlite3 *database, const char *path, int64_t version, sj_error *error)
@@ -115,8 +128,8 @@ static sj_status migrate(sqlite3 *database, const char *path, int64_t version, s
     }
     SJ_TRY(run(database, "BEGIN IMMEDIATE", error));
     sj_status status = identify(database, path, &version, error);
-    for (int64_t i = version; status == SJ_OK && i < MIGRATIONS; ++i) {
-        status = run(database, migrations[i], error);
+    if (status == SJ_OK) {
+        status = change_schema(database, version, error);
     }
     snprintf(pragmas, sizeof(pragmas), "PRAGMA application_id=%d; PRAGMA user_version=%d",
              (int)SJ_DATABASE_APPLICATION_ID, (int)MIGRATIONS);

@@ -172,6 +172,40 @@ static void two_that_open_one_of_an_older_version_at_once_both_have_it(void **st
     sqlite3_close(opened);
 }
 
+/* What a schema has, without its text: comments of migrations are left out when they are compiled
+ * in. */
+static char *describe_schema(const char *name)
+{
+    static const char *const sql =
+        "SELECT group_concat(line, char(10)) FROM (SELECT m.type || ' ' || m.name || ' ' || "
+        "m.tbl_name || coalesce((SELECT group_concat(printf(', %s %s %d %Q %d', c.name, c.type, "
+        "c.\"notnull\", c.dflt_value, c.pk), '') FROM pragma_table_xinfo(m.name) AS c), '') AS "
+        "line "
+        "FROM sqlite_schema AS m ORDER BY m.type, m.name)";
+    sqlite3 *opened = NULL;
+    sqlite3_stmt *statement = NULL;
+    sj_error error = {0};
+    assert_int_equal(sj_database_open(name, SJ_DATABASE_CREATE, &opened, &error), SJ_OK);
+    assert_int_equal(sqlite3_prepare_v2(opened, sql, -1, &statement, NULL), SQLITE_OK);
+    assert_int_equal(sqlite3_step(statement), SQLITE_ROW);
+    char *text = strdup((const char *)sqlite3_column_text(statement, 0));
+    sqlite3_finalize(statement);
+    sqlite3_close(opened);
+    return text;
+}
+
+static void a_new_database_has_the_schema_of_one_that_was_brought_up_to_date(void **state)
+{
+    make_first_version();
+    char *migrated = describe_schema(path);
+    remove_file(state);
+    char *made = describe_schema(path);
+    assert_string_equal(migrated, made);
+    assert_true(strlen(made) > 5000);
+    free(migrated);
+    free(made);
+}
+
 static void a_new_database_is_for_its_owner_only(void **state)
 {
     (void)state;
@@ -251,6 +285,9 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_database_that_nobody_can_write_beside_is_read),
+        cmocka_unit_test_setup_teardown(
+            a_new_database_has_the_schema_of_one_that_was_brought_up_to_date, remove_file,
+            remove_file),
         cmocka_unit_test_setup_teardown(a_new_database_is_for_its_owner_only, remove_file,
                                         remove_file),
         cmocka_unit_test_setup_teardown(two_that_make_a_database_at_once_both_have_it, remove_file,
