@@ -225,6 +225,21 @@ static sj_status end_session(recovery_state *recovery, sj_recovery_result *resul
                                      sj_status_text(status));
 }
 
+/* was_announced: a session begins with its first frame, and nothing is spooled before that. */
+static sj_status was_announced(const sj_recovery_claim *claim, const sj_journal_data *journal,
+                               bool *announced, sj_error *error)
+{
+    const sj_spool_options options = {.directory = claim->spool_directory};
+    sj_spool *spool = NULL;
+    *announced = journal->ns_per_tick > 0;
+    if (*announced) {
+        SJ_TRY(sj_spool_open(&options, &spool, error));
+        *announced = sj_spool_was_used(spool);
+        sj_spool_close(spool);
+    }
+    return SJ_OK;
+}
+
 static sj_status recover_session(recovery_state *recovery, const sj_recovery_claim *claim,
                                  sj_recovery_result *result, sj_error *error)
 {
@@ -248,8 +263,9 @@ sj_status sj_recovery_session(const sj_recovery_claim *claim, sj_recovery_result
         return SJ_OK;
     }
     SJ_TRY(status);
-    /* Without a rate the session was never announced: nobody could read its blocks. */
-    if (recovery.journal.data->ns_per_tick > 0) {
+    bool announced = false;
+    status = was_announced(claim, recovery.journal.data, &announced, error);
+    if (status == SJ_OK && announced) {
         status = recover_session(&recovery, claim, result, error);
     }
     close_pipeline(&recovery);

@@ -50,7 +50,7 @@ typedef struct sj_journal_data {
     uint32_t version;
     uint32_t mode; /* sj_policy_mode */
     sj_session_id session;
-    double ns_per_tick; /* 0: the session was not announced yet */
+    double ns_per_tick; /* 0: not known yet; the session's first frame follows at once */
     _Atomic uint64_t next_thread;
     _Atomic uint64_t next_mark;
     _Atomic uint32_t next_stream;

@@ -359,6 +359,11 @@ uint64_t sj_spool_end(sj_spool *spool)
     return end;
 }
 
+bool sj_spool_was_used(sj_spool *spool)
+{
+    return sj_spool_end(spool) > position_of(1, 0); /* the first segment may be empty */
+}
+
 sj_status sj_spool_append(sj_spool *spool, sj_slice frame, sj_error *error)
 {
     if (frame.size < SJ_FRAME_PREFIX_BYTES || sj_spool_frame_length(frame.data) != frame.size) {

@@ -12,6 +12,7 @@
 #include "proto/base/ids.h"
 #include "proto/wire/frame.h"
 
+#include <stdbool.h>
 #include <stdint.h>
 
 typedef struct sj_spool sj_spool;
@@ -40,6 +41,9 @@ SJ_MUST_CHECK sj_status sj_spool_append(sj_spool *spool, sj_slice frame, sj_erro
 /* sj_spool_end is where the next frame will be appended: it only grows, also from one opening to
  * the next, and a frame was appended if and only if it has grown. */
 uint64_t sj_spool_end(sj_spool *spool);
+
+/* sj_spool_was_used returns whether a whole frame was ever appended, acknowledged or not. */
+bool sj_spool_was_used(sj_spool *spool);
 
 /* sj_spool_next gives the next frame not yet given since the last rewind, into a buffer of the
  * spool; valid until `slots` further frames were given (the sender's window, at most 64).

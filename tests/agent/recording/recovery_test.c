@@ -61,6 +61,26 @@ static pid_t end_process(void)
     return child;
 }
 
+/* announce spools the frame that a session begins with; what is in it recovery does not read. */
+static void announce(const fixture *f)
+{
+    char directory[128];
+    uint8_t frame[64];
+    size_t size = 0;
+    const sj_spool_options options = {.directory = directory};
+    sj_spool *spool = NULL;
+    sj_error error = {0};
+    snprintf(directory, sizeof(directory), "%s/%s", f->root, name);
+    assert_int_equal(sj_spool_open(&options, &spool, &error), SJ_OK);
+    assert_int_equal(
+        sj_frame_write(SJ_FRAME_SESSION, (sj_slice){0}, (sj_slice){0}, frame, sizeof(frame), &size),
+        SJ_OK);
+    assert_int_equal(sj_spool_append(spool, (sj_slice){.data = frame, .size = size}, &error),
+                     SJ_OK);
+    assert_true(sj_spool_was_used(spool));
+    sj_spool_close(spool);
+}
+
 /* What the recorder left: a journal that knows one process, and calls in its arena. */
 static void leave(fixture *f)
 {
@@ -68,6 +88,7 @@ static void leave(fixture *f)
     sj_error error = {0};
     sj_journal_process process = {.number = 1, .pid = (uint32_t)end_process(), .how = "launch"};
     snprintf(process.arena_name, sizeof(process.arena_name), "1.0.arena");
+    announce(f);
     assert_int_equal(sj_journal_create(f->arena.directory, &id, &journal, &error), SJ_OK);
     journal.data->ns_per_tick = 1;
     sj_journal_add_process(&journal, &process);
@@ -144,14 +165,15 @@ static void what_the_arenas_hold_is_sent_and_the_session_ended(void **state)
     assert_int_equal(mkdir(f->arena.directory, 0700), 0);
 }
 
-static void a_session_that_was_never_announced_is_removed(void **state)
+/* recover_nothing: what is left is a journal that knows this rate, and the spool's folder. */
+static void recover_nothing(const fixture *f, double ns_per_tick)
 {
-    const fixture *f = *state;
     sj_journal journal;
     sj_recovery_claim claim;
     sj_recovery_result result;
     sj_error error = {0};
     assert_int_equal(sj_journal_create(f->arena.directory, &id, &journal, &error), SJ_OK);
+    journal.data->ns_per_tick = ns_per_tick;
     sj_journal_close(&journal);
     assert_int_equal(sj_recovery_claim_session(f->path, &claim), SJ_OK);
     assert_int_equal(sj_recovery_session(&claim, &result, &error), SJ_OK);
@@ -159,6 +181,31 @@ static void a_session_that_was_never_announced_is_removed(void **state)
     assert_int_not_equal(access(f->arena.directory, F_OK), 0);
     sj_recovery_release(&claim, false);
     assert_int_equal(mkdir(f->arena.directory, 0700), 0);
+}
+
+static void a_session_that_was_never_announced_is_removed(void **state)
+{
+    recover_nothing(*state, 0);
+}
+
+/* The recorder was killed between noting the rate of its clock and the session's first frame: an
+ * end alone would be refused by the collector for ever. */
+static void a_session_without_a_frame_gets_no_end(void **state)
+{
+    const fixture *f = *state;
+    char directory[128];
+    const sj_spool_options options = {.directory = directory, .reserve_bytes = 1};
+    sj_spool *spool = NULL;
+    sj_error error = {0};
+    snprintf(directory, sizeof(directory), "%s/%s", f->root, name);
+    recover_nothing(f, 1); /* before there was a spool */
+    assert_int_equal(sj_spool_open(&options, &spool, &error), SJ_OK);
+    sj_spool_close(spool);
+    recover_nothing(f, 1);
+    assert_int_equal(sj_spool_open(&options, &spool, &error), SJ_OK);
+    assert_false(sj_spool_was_used(spool));
+    assert_int_equal(sj_spool_remove(spool, &error), SJ_OK);
+    assert_int_not_equal(access(directory, F_OK), 0);
 }
 
 int main(void)
@@ -171,6 +218,7 @@ int main(void)
                                         tear_down),
         cmocka_unit_test_setup_teardown(a_session_that_was_never_announced_is_removed, set_up,
                                         tear_down),
+        cmocka_unit_test_setup_teardown(a_session_without_a_frame_gets_no_end, set_up, tear_down),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -100,21 +100,6 @@ def end_all(device, orphans):
         kill(pid)
 
 
-def undelivered(collector, device):
-    """What the device has yet to send. Of a recorder that was killed before it announced its session
-    nothing was recorded; its end, which nobody can take, stays put aside."""
-    left = []
-    for name in device.spool():
-        folder = os.path.join(device.state, "sojourn/device/spool", name)
-        try:
-            only_aside = os.listdir(folder) == ["aside"]
-        except (NotADirectoryError, FileNotFoundError):  # it goes at this moment
-            only_aside = False
-        if not only_aside or collector.sql(f"SELECT 1 FROM sessions WHERE uuid = x'{name}'"):
-            left.append(name)
-    return left
-
-
 def check_sums(collector):
     for row in collector.sql("SELECT lower(hex(uuid)) AS uuid, state, stored_calls, sent_calls, "
                        "device_lost_calls, lost_calls, stored_blocks, sent_blocks FROM sessions"):
@@ -172,7 +157,7 @@ def kill_rounds(collector, device, ends, dice, rounds):
             if number % 100 == 0:
                 print(f"{number} rounds, {len(stored)} blocks", flush=True)
         end_all(device, orphans)
-        wait_for("an empty spool", lambda: not undelivered(collector, device))
+        wait_for("an empty spool", lambda: not device.spool())
         now = read_blocks(collector.database)
         check(stored <= now, "stored blocks are gone at the end")
         check_sums(collector)
