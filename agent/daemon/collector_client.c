@@ -25,7 +25,8 @@ struct sj_server_client {
     pthread_cond_t changed;
     bool is_done; /* `aio` */
     int connections;
-    uint64_t connected; /* see sj_dialing_state, as the next; all above under the mutex */
+    uint64_t connected; /* see sj_dialing_state, as the next two */
+    nng_pipe pipe;      /* all above under the mutex */
     uint64_t answers;   /* of the thread that asks */
 };
 
@@ -42,10 +43,10 @@ static void on_completion(void *argument)
 static void on_connection(nng_pipe pipe, nng_pipe_ev event, void *argument)
 {
     sj_server_client *client = argument;
-    (void)pipe;
     pthread_mutex_lock(&client->mutex);
     client->connections += event == NNG_PIPE_EV_ADD_POST ? 1 : -1;
     client->connected += event == NNG_PIPE_EV_ADD_POST;
+    client->pipe = event == NNG_PIPE_EV_ADD_POST ? pipe : client->pipe;
     pthread_cond_signal(&client->changed);
     pthread_mutex_unlock(&client->mutex);
 }
@@ -121,7 +122,8 @@ static int await(sj_server_client *client)
         const sj_dialing_state state = {.connections = client->connections,
                                         .connected = client->connected,
                                         .answers = client->answers,
-                                        .is_asking = true};
+                                        .is_asking = true,
+                                        .pipe = client->pipe};
         pthread_mutex_unlock(&client->mutex);
         const int64_t look_ns = sj_dialing_look(&client->dialing, &state);
         const struct timespec look = {.tv_sec = look_ns / 1000000000,

@@ -1,5 +1,8 @@
 #include "agent/uplink/dial.h"
 
+#include "agent/uplink/tcp_state.h"
+
+#include <netinet/in.h>
 #include <nng/supplemental/tls/tls.h>
 #include <nng/supplemental/util/platform.h>
 #include <stdlib.h>
@@ -11,6 +14,10 @@
  * answer, as a fleet would otherwise ask a collector that is too busy to give any everything again
  * every half a minute. */
 enum { PATIENCE_MS = 3000, PATIENCE_DOUBLINGS = 4, SILENCE_MS = 25000, SILENCE_DOUBLINGS = 2 };
+
+/* How often the kernel is asked about a TLS connection: of one that has brought no answer yet, as
+ * NNG loses sight of new ones, more often. OVER_MS: NNG has so long to notice by itself. */
+enum { NEW_LOOK_MS = 500, LOOK_MS = 5000, OVER_MS = 400 };
 
 /* The name in certificates that `sojournd` makes for itself. */
 static const char collector_name[] = "sojourn-collector";
@@ -31,14 +38,18 @@ static int set_trust(nng_dialer dialer, const char *certificate)
     return result;
 }
 
+static bool is_tls(const char *url)
+{
+    return strncmp(url, "tls+", 4) == 0;
+}
+
 static int dial(nng_socket socket, const char *url, const char *certificate, nng_dialer *dialer)
 {
-    const bool is_tls = strncmp(url, "tls+", 4) == 0;
-    if (is_tls && certificate == NULL) {
+    if (is_tls(url) && certificate == NULL) {
         return NNG_ECRYPTO;
     }
     int result = nng_dialer_create(dialer, socket, url);
-    if (result == 0 && is_tls) {
+    if (result == 0 && is_tls(url)) {
         result = set_trust(*dialer, certificate);
     }
     return result == 0 ? nng_dialer_start(*dialer, NNG_FLAG_NONBLOCK) : result;
@@ -85,33 +96,86 @@ void sj_dialing_deinit(sj_dialing *dialing)
     *dialing = (sj_dialing){0};
 }
 
-int64_t sj_dialing_look(sj_dialing *dialing, const sj_dialing_state *state)
+/* is_over asks the kernel whether the peer has ended the connection. */
+static bool is_over(nng_pipe pipe)
 {
-    const int64_t now = monotonic_ns();
+    nng_sockaddr own;
+    if (nng_pipe_get_addr(pipe, NNG_OPT_LOCADDR, &own) != 0) {
+        return false;
+    }
+    if (own.s_family == NNG_AF_INET) {
+        const struct sockaddr_in local = {.sin_family = AF_INET,
+                                          .sin_port = own.s_in.sa_port,
+                                          .sin_addr.s_addr = own.s_in.sa_addr};
+        return sj_tcp_is_over((const struct sockaddr *)&local);
+    }
+    struct sockaddr_in6 local = {.sin6_family = AF_INET6, .sin6_port = own.s_in6.sa_port};
+    memcpy(&local.sin6_addr, own.s_in6.sa_addr, sizeof(local.sin6_addr));
+    return own.s_family == NNG_AF_INET6 && sj_tcp_is_over((const struct sockaddr *)&local);
+}
+
+/* look_at_connection notes since when the connection has been over; returns whether NNG has had
+ * the time to notice. */
+static bool look_at_connection(sj_dialing *dialing, const sj_dialing_state *state, int64_t now)
+{
+    if (!is_tls(dialing->url) || !is_over(state->pipe)) {
+        dialing->over_ns = 0;
+        return false;
+    }
+    dialing->over_ns = dialing->over_ns == 0 ? now : dialing->over_ns;
+    return now - dialing->over_ns >= OVER_MS * INT64_C(1000000);
+}
+
+static void dial_anew(sj_dialing *dialing)
+{
+    /* One that fails is tried again next time; a socket that is closed has none. */
+    (void)!nng_dialer_close(dialing->dialer);
+    (void)!dial(dialing->socket, dialing->url, dialing->certificate, &dialing->dialer);
+    dialing->over_ns = 0;
+}
+
+/* take_changes starts the waits anew when something has changed. */
+static void take_changes(sj_dialing *dialing, const sj_dialing_state *state)
+{
     const bool is_connected = state->connections > 0;
     const bool is_new = dialing->connected != state->connected;
     const bool is_answered = dialing->answers != state->answers;
     if (is_new || is_answered || dialing->was_connected != is_connected) {
         dialing->attempts = is_new || is_answered ? 0 : dialing->attempts;
         dialing->silences = is_answered ? 0 : dialing->silences;
+        dialing->is_answered = is_answered || (dialing->is_answered && !is_new);
         dialing->connected = state->connected;
         dialing->answers = state->answers;
         dialing->was_connected = is_connected;
         dialing->again_ns = 0;
+        dialing->over_ns = 0;
     }
+}
+
+int64_t sj_dialing_look(sj_dialing *dialing, const sj_dialing_state *state)
+{
+    const int64_t now = monotonic_ns();
+    const bool is_connected = state->connections > 0;
+    take_changes(dialing, state);
     if (is_connected && !state->is_asking) {
         dialing->again_ns = 0;
         return INT64_MAX;
     }
-    if (dialing->again_ns == 0) {
+    if (is_connected && look_at_connection(dialing, state, now)) {
+        dial_anew(dialing);
+        dialing->again_ns = next_ns(dialing, false, now);
+    } else if (dialing->again_ns == 0) {
         dialing->again_ns = next_ns(dialing, is_connected, now);
     } else if (now >= dialing->again_ns) {
-        /* One that fails is tried again next time; a socket that is closed has none. */
-        (void)!nng_dialer_close(dialing->dialer);
-        (void)!dial(dialing->socket, dialing->url, dialing->certificate, &dialing->dialer);
+        dial_anew(dialing);
         dialing->silences += is_connected;
         dialing->attempts += !is_connected;
         dialing->again_ns = next_ns(dialing, is_connected, now);
     }
-    return dialing->again_ns;
+    if (!is_connected || !is_tls(dialing->url)) {
+        return dialing->again_ns;
+    }
+    const bool is_settled = dialing->is_answered && dialing->over_ns == 0;
+    const int64_t look_ns = now + (is_settled ? LOOK_MS : NEW_LOOK_MS) * INT64_C(1000000);
+    return look_ns < dialing->again_ns ? look_ns : dialing->again_ns;
 }

@@ -43,6 +43,7 @@ struct sj_channel {
     unsigned using_contexts; /* threads of NNG that are in a call with one */
     int connections;
     uint64_t connected, answers; /* see sj_dialing_state */
+    nng_pipe pipe;
     bool is_connected_untold;
     bool is_disconnected_untold;
     slot slots[SJ_CHANNEL_SLOTS];
@@ -116,12 +117,12 @@ static void on_completion(void *argument)
 /* Runs on a thread of NNG, as the next. */
 static void on_connection(nng_pipe pipe, nng_pipe_ev event, void *argument)
 {
-    (void)pipe;
     (void)event;
     sj_channel *channel = argument;
     pthread_mutex_lock(&channel->mutex);
     channel->connections++;
     channel->connected++;
+    channel->pipe = pipe;
     channel->is_connected_untold = true;
     pthread_cond_signal(&channel->changed);
     pthread_mutex_unlock(&channel->mutex);
@@ -316,7 +317,8 @@ static sj_dialing_state get_state(sj_channel *channel)
     pthread_mutex_lock(&channel->mutex);
     sj_dialing_state state = {.connections = channel->connections,
                               .connected = channel->connected,
-                              .answers = channel->answers};
+                              .answers = channel->answers,
+                              .pipe = channel->pipe};
     for (uint32_t i = 0; i < channel->slot_count && !state.is_asking; ++i) {
         state.is_asking = channel->slots[i].state == SLOT_BUSY;
     }

@@ -18,7 +18,7 @@ from sojourn_testing import check, main, wait_for
 
 # One of so many connections got stuck for ever in most tries, with NNG alone: it is found out, and
 # another one made.
-CONNECTIONS = 12
+CONNECTIONS = 24
 # The device waits 100 to 103 s for an answer when two connections stayed silent before (dial.c).
 LONGEST_SILENCE_S = "240"
 GREETING = b"\0SP\0\0\x31\0\0"
