@@ -161,6 +161,9 @@ static sj_status use_log(sqlite3 *database, sj_error *error)
 static sj_status prepare_writer(sqlite3 *database, const char *path, sj_error *error)
 {
     int64_t version = 0;
+    /* Else each statement that an index with a condition might serve (blocks_late) is compiled
+     * again for each value that is bound: a third of the writer's time. */
+    sqlite3_db_config(database, SQLITE_DBCONFIG_ENABLE_QPSG, 1, NULL);
     /* page_size and auto_vacuum count only before the first table */
     SJ_TRY(run(database, "PRAGMA page_size=16384; PRAGMA auto_vacuum=INCREMENTAL", error));
     SJ_TRY(identify(database, path, &version, error));

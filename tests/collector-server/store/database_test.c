@@ -281,6 +281,35 @@ static void a_database_that_nobody_can_write_beside_is_read(void **state)
     assert_int_equal(rmdir(folder), 0);
 }
 
+/* The look-ups that come with each block: an index with a condition must not make SQLite compile
+ * them anew for each value. */
+static void statements_are_compiled_once(void **state)
+{
+    static const char *const texts[] = {
+        "SELECT block_id FROM blocks WHERE stream_id = ?1 AND kind = ?2 AND first_event = ?3"
+        " AND event_count = ?4",
+        "SELECT block_id FROM blocks WHERE stream_id = ?1 AND kind = ?2 AND first_event < ?3"
+        " AND event_count > ?4 ORDER BY first_event DESC LIMIT 1"};
+    sqlite3 *opened = NULL;
+    sj_error error = {0};
+    (void)state;
+    assert_int_equal(sj_database_open(path, SJ_DATABASE_CREATE, &opened, &error), SJ_OK);
+    for (size_t i = 0; i < sizeof(texts) / sizeof(texts[0]); ++i) {
+        sqlite3_stmt *statement = NULL;
+        assert_int_equal(sqlite3_prepare_v2(opened, texts[i], -1, &statement, NULL), SQLITE_OK);
+        for (int round = 0; round < 5; ++round) {
+            for (int value = 1; value <= 4; ++value) {
+                assert_int_equal(sqlite3_bind_int(statement, value, round + value), SQLITE_OK);
+            }
+            assert_int_equal(sqlite3_step(statement), SQLITE_DONE);
+            assert_int_equal(sqlite3_reset(statement), SQLITE_OK);
+        }
+        assert_int_equal(sqlite3_stmt_status(statement, SQLITE_STMTSTATUS_REPREPARE, 0), 0);
+        sqlite3_finalize(statement);
+    }
+    sqlite3_close(opened);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -290,6 +319,7 @@ int main(void)
             remove_file),
         cmocka_unit_test_setup_teardown(a_new_database_is_for_its_owner_only, remove_file,
                                         remove_file),
+        cmocka_unit_test_setup_teardown(statements_are_compiled_once, remove_file, remove_file),
         cmocka_unit_test_setup_teardown(two_that_make_a_database_at_once_both_have_it, remove_file,
                                         remove_file),
         cmocka_unit_test_setup_teardown(one_that_is_made_while_it_is_looked_at_is_ours, remove_file,
