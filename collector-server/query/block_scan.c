@@ -20,6 +20,7 @@ const sj_scan_filter sj_scan_everything = {
     .first_start_ns = INT64_MIN,
     .last_start_ns = INT64_MAX,
     .min_duration_ns = INT64_MIN,
+    .first_end_ns = INT64_MIN,
     .min_depth = INT64_MIN,
     .max_depth = INT64_MAX,
 };
@@ -56,6 +57,18 @@ static const char longest_sql[] =
     "SELECT late, first_ticks FROM blocks WHERE stream_id = ?1 AND kind = 1 "
     "AND late IS NOT NULL AND max_duration_ticks >= ?2";
 
+/* The lists of late exits from the block on that runs just before time ?2, and that block's first
+ * call: earlier blocks ended before that time. */
+static const char outlasting_sql[] =
+    "WITH running AS MATERIALIZED (SELECT coalesce((SELECT min(first_call) "
+    " FROM blocks INDEXED BY blocks_by_time WHERE stream_id = ?1 AND kind = 1 AND first_ticks = "
+    "   (SELECT first_ticks FROM blocks INDEXED BY blocks_by_time "
+    "    WHERE stream_id = ?1 AND kind = 1 AND first_ticks < ?2 "
+    "    ORDER BY first_ticks DESC LIMIT 1)), 0) AS first) "
+    "SELECT r.first, b.late, b.first_ticks FROM running AS r "
+    "LEFT JOIN blocks AS b INDEXED BY blocks_late ON b.stream_id = ?1 AND b.kind = 1 "
+    "AND b.late IS NOT NULL AND b.first_call >= r.first AND b.late_first_call < r.first";
+
 static const char stacks_sql[] =
     "SELECT data FROM blocks WHERE stream_id = ?1 AND kind = 2 AND first_event = ?2 "
     "AND quarantined IS NULL";
@@ -72,8 +85,10 @@ int sj_block_scan_open(sj_block_scan *scan, sj_query_state *state)
         const char *sql;
         sqlite3_stmt **statement;
     } statements[] = {
-        {streams_sql, &scan->streams}, {blocks_sql, &scan->blocks}, {bounds_sql, &scan->bounds},
-        {modules_sql, &scan->modules}, {stacks_sql, &scan->stacks}, {longest_sql, &scan->longest},
+        {streams_sql, &scan->streams},       {blocks_sql, &scan->blocks},
+        {bounds_sql, &scan->bounds},         {modules_sql, &scan->modules},
+        {stacks_sql, &scan->stacks},         {longest_sql, &scan->longest},
+        {outlasting_sql, &scan->outlasting},
     };
     for (size_t i = 0; i < sizeof(statements) / sizeof(statements[0]); ++i) {
         const int result =
@@ -97,6 +112,7 @@ void sj_block_scan_close(sj_block_scan *scan)
     sqlite3_finalize(scan->bounds);
     sj_late_exits_close(&scan->late);
     sqlite3_finalize(scan->longest);
+    sqlite3_finalize(scan->outlasting);
     sqlite3_finalize(scan->clock);
     sqlite3_finalize(scan->modules);
     sqlite3_finalize(scan->stacks);
@@ -111,6 +127,7 @@ void sj_block_scan_close(sj_block_scan *scan)
     free(scan->function_ids);
     free(scan->function_matches);
     free(scan->long_calls);
+    free(scan->outlasting_calls);
 }
 
 static int64_t clamp_stream(int64_t call_id)
@@ -215,6 +232,54 @@ static int find_long_calls(sj_block_scan *scan)
     return result == SQLITE_ROW || result == SQLITE_DONE ? SQLITE_OK : result;
 }
 
+/* Adds the calls of earlier blocks that a list says end at the least end or later. */
+static void add_outlasting_calls(sj_block_scan *scan, sj_slice list, uint64_t first_ticks)
+{
+    sj_deferred_exits_reader reader;
+    sj_deferred_exit leave;
+    if (sj_deferred_exits_open(list, first_ticks, &reader) != SJ_OK) {
+        return;
+    }
+    while (sj_deferred_exits_next(&reader, &leave) == SJ_OK && leave.call_index < scan->outlasted) {
+        if (leave.end_ticks < scan->session.first_end) {
+            continue;
+        }
+        if (scan->outlasting_count == SJ_SCAN_MAX_LONG_CALLS) {
+            scan->outlasting_overflow = true;
+            return;
+        }
+        scan->outlasting_calls[scan->outlasting_count++] = leave.call_index;
+    }
+}
+
+static int find_outlasting_calls(sj_block_scan *scan)
+{
+    scan->outlasted = scan->outlasting_count = 0;
+    scan->outlasting_overflow = false;
+    if (scan->session.first_end == 0) {
+        return SQLITE_OK;
+    }
+    if (scan->outlasting_calls == NULL) {
+        scan->outlasting_calls = malloc(SJ_SCAN_MAX_LONG_CALLS * sizeof(*scan->outlasting_calls));
+        if (scan->outlasting_calls == NULL) {
+            return SQLITE_NOMEM;
+        }
+    }
+    sqlite3_bind_int64(scan->outlasting, 1, scan->stream_id);
+    sqlite3_bind_int64(scan->outlasting, 2, ticks_bound(scan->session.first_end));
+    int result;
+    while ((result = sqlite3_step(scan->outlasting)) == SQLITE_ROW && !scan->outlasting_overflow) {
+        scan->outlasted = (uint64_t)sqlite3_column_int64(scan->outlasting, 0);
+        const sj_slice list = {sqlite3_column_blob(scan->outlasting, 1),
+                               (size_t)sqlite3_column_bytes(scan->outlasting, 1)};
+        if (list.data != NULL) {
+            add_outlasting_calls(scan, list, (uint64_t)sqlite3_column_int64(scan->outlasting, 2));
+        }
+    }
+    sqlite3_reset(scan->outlasting);
+    return result == SQLITE_ROW || result == SQLITE_DONE ? SQLITE_OK : result;
+}
+
 static int next_stream(sj_block_scan *scan)
 {
     const int result = sqlite3_step(scan->streams);
@@ -247,6 +312,9 @@ static int next_stream(sj_block_scan *scan)
     if (ranged == SQLITE_OK) {
         ranged = find_long_calls(scan);
     }
+    if (ranged == SQLITE_OK) {
+        ranged = find_outlasting_calls(scan);
+    }
     if (ranged != SQLITE_OK) {
         return ranged;
     }
@@ -269,23 +337,35 @@ void sj_block_scan_warn(sj_block_scan *scan, const char *why)
                         (int64_t)sj_call_id_of((uint64_t)scan->stream_id, (uint64_t)first)));
 }
 
-/* Whether a call that lasts as long as asked for may have been entered in the block: it ended
- * there, or it is on the list of those that ended later. */
-static bool may_last(const sj_block_scan *scan)
+/* Whether one of the calls was entered in the block. */
+static bool holds_one_of(const sj_block_scan *scan, const uint64_t *calls, size_t count)
 {
-    if (scan->session.min_duration == 0 || scan->long_overflow ||
-        (uint64_t)sqlite3_column_int64(scan->blocks, 5) >= scan->session.min_duration) {
-        return true;
-    }
     const uint64_t first = (uint64_t)sqlite3_column_int64(scan->blocks, 1);
     const uint64_t span = (uint64_t)sqlite3_column_int64(scan->blocks, 2) +
                           (uint64_t)sqlite3_column_int64(scan->blocks, 11);
-    for (size_t i = 0; i < scan->long_count; ++i) {
-        if (scan->long_calls[i] - first < span) {
+    for (size_t i = 0; i < count; ++i) {
+        if (calls[i] - first < span) {
             return true;
         }
     }
     return false;
+}
+
+/* Whether a call that lasts as long as asked for may have been entered in the block: it ended
+ * there, or it is on the list of those that ended later. */
+static bool may_last(const sj_block_scan *scan)
+{
+    return scan->session.min_duration == 0 || scan->long_overflow ||
+           (uint64_t)sqlite3_column_int64(scan->blocks, 5) >= scan->session.min_duration ||
+           holds_one_of(scan, scan->long_calls, scan->long_count);
+}
+
+/* Whether a call that ends as late as asked for may have been entered in the block. */
+static bool may_outlast(const sj_block_scan *scan)
+{
+    return scan->outlasting_overflow ||
+           (uint64_t)sqlite3_column_int64(scan->blocks, 1) >= scan->outlasted ||
+           holds_one_of(scan, scan->outlasting_calls, scan->outlasting_count);
 }
 
 /* Whether the block's row, without its bytes, leaves open that it holds a call looked for. */
@@ -297,7 +377,7 @@ static bool may_hold(const sj_block_scan *scan)
         (uint64_t)sqlite3_column_int64(row, 4) < session->first_start) {
         return false;
     }
-    if (!may_last(scan)) {
+    if (!may_last(scan) || !may_outlast(scan)) {
         return false;
     }
     if (scan->filter.min_depth > sqlite3_column_int64(row, 10)) {

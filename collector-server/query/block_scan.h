@@ -27,6 +27,7 @@ typedef struct sj_scan_filter {
     int64_t first_start_ns, last_start_ns;
     bool ended;              /* only calls that have a duration */
     int64_t min_duration_ns; /* only with `ended` */
+    int64_t first_end_ns;    /* likewise: the least time of their end */
     int64_t min_depth, max_depth;
     bool by_thread;
     int64_t thread_id;
@@ -64,6 +65,7 @@ typedef struct sj_scan_session {
     /* the filter in this session's terms */
     uint64_t first_start, last_start; /* ticks; empty when first > last */
     uint64_t min_duration;            /* ticks that a call takes at least */
+    uint64_t first_end;               /* ticks that it ends at, or later */
     uint32_t functions[SJ_SCAN_MAX_FUNCTIONS];
     size_t function_count;
     bool bitmap_useless; /* more ids than `functions` holds */
@@ -73,7 +75,7 @@ typedef struct sj_block_scan {
     sj_query_state *state;
     sj_scan_filter filter;
     unsigned want; /* sj_scan_want; 0: headers only */
-    sqlite3_stmt *streams, *blocks, *longest, *clock, *modules, *bounds, *stacks;
+    sqlite3_stmt *streams, *blocks, *longest, *outlasting, *clock, *modules, *bounds, *stacks;
     sj_late_exits late;
     sj_block_decoder *decoder;
     sj_block_decoder *stack_decoder;
@@ -93,6 +95,12 @@ typedef struct sj_block_scan {
     uint64_t *long_calls;
     size_t long_count;
     bool long_overflow; /* too many to list: any block may have one */
+    /* with a least end: the first call of the block that runs then, and calls of earlier ones that
+     * end after it */
+    uint64_t outlasted;
+    uint64_t *outlasting_calls;
+    size_t outlasting_count;
+    bool outlasting_overflow;
 } sj_block_scan;
 
 /* sj_block_scan_open prepares a walk; sj_block_scan_close ends it (safe on a zeroed one). The rest

@@ -45,6 +45,7 @@ static bool can_take(int column, char op)
     case SJ_CALLS_CALLER_FUNCTION_ID:
         return op == '=';
     case SJ_CALLS_DURATION_NS:
+    case SJ_CALLS_END_NS:
         return op == '>' || op == '}';
     default:
         return false;
@@ -98,9 +99,20 @@ static selectivity estimate(const totals *sum, int column, char op)
         return op == '=' ? (selectivity){10.0 / sum->calls, one_block} : (selectivity){0.1, 0.1};
     case SJ_CALLS_DURATION_NS:
         return (selectivity){0.02, 0.2};
+    case SJ_CALLS_END_NS:
+        return (selectivity){0.1, 0.1};
     default: /* depth */
         return op == '=' ? (selectivity){0.1, 1.0} : (selectivity){0.5, 1.0};
     }
+}
+
+/* Whether the query wants the longest calls first. */
+static bool wants_longest(const sqlite3_index_info *info)
+{
+    const bool by_duration = info->nOrderBy > 0 && info->aOrderBy[0].desc &&
+                             info->aOrderBy[0].iColumn == SJ_CALLS_DURATION_NS;
+    return by_duration && (info->nOrderBy == 1 || (info->nOrderBy == 2 && !info->aOrderBy[1].desc &&
+                                                   info->aOrderBy[1].iColumn == SJ_CALLS_CALL_ID));
 }
 
 /* Whether rows come in the order that the query wants; `grouped` when the cursor must sort them by
@@ -163,13 +175,16 @@ int sj_calls_plan(sj_query_state *state, sqlite3_index_info *info)
     plan[2 * taken] = '\0';
     info->idxStr = plan;
     info->needToFreeIdxStr = 1;
-    bool grouped;
-    const bool ordered = info->nOrderBy > 0 && order_is_ours(info, one_stream, &grouped);
+    bool grouped = false;
+    const bool longest = wants_longest(info);
+    const bool ordered =
+        longest || (info->nOrderBy > 0 && order_is_ours(info, one_stream, &grouped));
     info->orderByConsumed = ordered;
     info->idxNum = (int)(info->colUsed & ((1u << SJ_CALLS_COLUMN_COUNT) - 1));
     if (ordered && grouped) {
         info->idxNum |= SJ_CALLS_GROUPED;
     }
+    info->idxNum |= longest ? SJ_CALLS_LONGEST : 0;
     const double rows = fmax(sum.calls * left.rows, 1.0);
     info->estimatedRows = (sqlite3_int64)rows;
     /* in units of one step of SQLite's: a block is about a thousand */
@@ -245,6 +260,7 @@ bool sj_calls_filter(const char *plan, int argc, sqlite3_value **argv, sj_scan_f
 {
     *filter = sj_scan_everything;
     int64_t longest = INT64_MAX;
+    int64_t last_end = INT64_MAX;
     for (int i = 0; i < argc; ++i) {
         char op = plan[2 * i + 1];
         int64_t bound;
@@ -271,6 +287,10 @@ bool sj_calls_filter(const char *plan, int argc, sqlite3_value **argv, sj_scan_f
         case SJ_CALLS_DURATION_NS:
             filter->ended = true;
             narrow(&filter->min_duration_ns, &longest, op, bound);
+            break;
+        case SJ_CALLS_END_NS:
+            filter->ended = true;
+            narrow(&filter->first_end_ns, &last_end, op, bound);
             break;
         case SJ_CALLS_THREAD_ID:
             if (!fix(&filter->by_thread, &filter->thread_id, bound)) {
@@ -306,5 +326,6 @@ bool sj_calls_filter(const char *plan, int argc, sqlite3_value **argv, sj_scan_f
            filter->first_session <= filter->last_session &&
            filter->first_stream <= filter->last_stream &&
            filter->first_start_ns <= filter->last_start_ns &&
-           filter->min_depth <= filter->max_depth && filter->min_duration_ns <= longest;
+           filter->min_depth <= filter->max_depth && filter->min_duration_ns <= longest &&
+           filter->first_end_ns <= last_end;
 }

@@ -26,8 +26,9 @@ typedef enum sj_calls_column {
     SJ_CALLS_COLUMN_COUNT
 } sj_calls_column;
 
-/* idxNum of a plan: the columns used (bit = column), and whether rows come grouped by function. */
-enum { SJ_CALLS_GROUPED = 1 << 20 };
+/* idxNum of a plan: the columns used (bit = column), and whether rows come grouped by function or
+ * with the longest first. */
+enum { SJ_CALLS_GROUPED = 1 << 20, SJ_CALLS_LONGEST = 1 << 21 };
 
 /* sj_calls_plan answers xBestIndex: takes what the walk can decide, says how much is left. */
 int sj_calls_plan(sj_query_state *state, sqlite3_index_info *info);

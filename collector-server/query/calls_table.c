@@ -6,6 +6,7 @@
  * A call that ended in a later block than it began is one row, with the end that its late leave
  * says; only queries that look at ends pay for finding it. Joins by call id (to parents, callees,
  * values) ask for one call at a time: the blocks of the last ones stay decoded. */
+#include "collector-server/query/calls_longest.h"
 #include "collector-server/query/calls_plan.h"
 #include "collector-server/query/function_groups.h"
 #include "collector-server/query/table_function.h"
@@ -36,8 +37,10 @@ typedef struct calls_cursor {
     bool in_block; /* what is left lies in this block: rows before `row_count` */
     bool end;
     bool grouped;
+    bool longest;
     bool check_rows; /* rows of a block may not match */
     bool need_rows;
+    bool pass_short; /* a least duration is asked for */
     bool resolve;
     unsigned used; /* columns, one bit each */
     size_t row;
@@ -47,7 +50,9 @@ typedef struct calls_cursor {
     sj_stack_frame frame;
     bool frame_known;
     sj_function_groups groups;
-    uint32_t *picked; /* rows of the block that match, and their dictionary entries */
+    sj_calls_longest long_rows;
+    sj_scan_filter asked; /* by the question that `long_rows` answers */
+    uint32_t *picked;     /* rows of the block that match, and their dictionary entries */
     uint32_t *entries;
     int64_t *values; /* of the columns, one after the other */
     size_t picked_capacity, value_capacity;
@@ -88,6 +93,7 @@ static int close_cursor(sqlite3_vtab_cursor *base)
         }
     }
     sj_function_groups_deinit(&cursor->groups);
+    sj_calls_longest_deinit(&cursor->long_rows);
     free(cursor->picked);
     free(cursor->entries);
     free(cursor->values);
@@ -154,7 +160,7 @@ static bool row_matches(calls_cursor *cursor, size_t row)
     if (!filter->ended) {
         return true;
     }
-    return has_ended(rows, row) &&
+    return has_ended(rows, row) && end_ns(cursor, row) >= filter->first_end_ns &&
            end_ns(cursor, row) - start_ns(cursor, row) >= filter->min_duration_ns;
 }
 
@@ -182,10 +188,28 @@ static int next_block(calls_cursor *cursor)
     }
 }
 
+/* Passes over rows that are too short: the reason of most, where a least duration is asked for. */
+static void pass_short_rows(calls_cursor *cursor)
+{
+    const sj_block_rows *rows = &cursor->scan->rows;
+    const uint64_t least = cursor->scan->session.min_duration;
+    size_t row = cursor->row;
+    while (row < cursor->row_count && rows->ends[row] - rows->starts[row] < least) {
+        ++row;
+    }
+    cursor->row = row;
+}
+
 static int find_row(calls_cursor *cursor)
 {
     while (!cursor->end) {
         while (cursor->row < cursor->row_count) {
+            if (cursor->pass_short) {
+                pass_short_rows(cursor);
+                if (cursor->row == cursor->row_count) {
+                    break;
+                }
+            }
             if (!cursor->check_rows || row_matches(cursor, cursor->row)) {
                 return SQLITE_OK;
             }
@@ -343,6 +367,9 @@ static int next_row(sqlite3_vtab_cursor *base)
     if (cursor->grouped) {
         return sj_function_groups_next(&cursor->groups);
     }
+    if (cursor->longest) {
+        return sj_calls_longest_next(&cursor->long_rows);
+    }
     ++cursor->row;
     return find_row(cursor);
 }
@@ -350,7 +377,9 @@ static int next_row(sqlite3_vtab_cursor *base)
 static int at_end(sqlite3_vtab_cursor *base)
 {
     const calls_cursor *cursor = (const calls_cursor *)base;
-    return cursor->grouped ? cursor->groups.end : cursor->end;
+    return cursor->grouped   ? cursor->groups.end
+           : cursor->longest ? cursor->long_rows.end
+                             : cursor->end;
 }
 
 static int reserve_batch(calls_cursor *cursor, size_t rows)
@@ -410,8 +439,12 @@ static int give_batch(void *context, sj_group_batch *batch)
         return result;
     }
     size_t count = 0;
-    for (size_t row = 0; row < cursor->row_count; ++row) {
-        if (!cursor->check_rows || row_matches(cursor, row)) {
+    for (; cursor->row < cursor->row_count; ++cursor->row) {
+        if (cursor->pass_short) {
+            pass_short_rows(cursor);
+        }
+        const size_t row = cursor->row;
+        if (row < cursor->row_count && (!cursor->check_rows || row_matches(cursor, row))) {
             cursor->picked[count] = (uint32_t)row;
             cursor->entries[count++] = cursor->scan->rows.symbols[row];
         }
@@ -433,7 +466,8 @@ static int give_batch(void *context, sj_group_batch *batch)
     return SQLITE_ROW;
 }
 
-static int start_groups(calls_cursor *cursor)
+/* The columns of batches: those that are used, but the function, which batches name once. */
+static void choose_columns(calls_cursor *cursor)
 {
     sj_function_groups *groups = &cursor->groups;
     groups->column_count = 0;
@@ -442,6 +476,12 @@ static int start_groups(calls_cursor *cursor)
             groups->columns[groups->column_count++] = column;
         }
     }
+}
+
+static int start_groups(calls_cursor *cursor)
+{
+    sj_function_groups *groups = &cursor->groups;
+    choose_columns(cursor);
     groups->give = give_batch;
     groups->context = cursor;
     return sj_function_groups_start(groups);
@@ -550,7 +590,7 @@ static int seek(calls_cursor *cursor, int64_t id, unsigned want, bool resolve)
         return result;
     }
     const bool asked = cursor->resolve;
-    cursor->in_block = false;
+    cursor->in_block = cursor->pass_short = false;
     cursor->resolve = resolve;
     cursor->need_rows = want != 0;
     cursor->check_rows = true;
@@ -604,6 +644,7 @@ static unsigned choose_want(calls_cursor *cursor, const sj_scan_filter *filter, 
         want = SJ_SCAN_TIMES; /* late ends are put into the columns of times */
     }
     cursor->need_rows = want != 0;
+    cursor->pass_short = want == SJ_SCAN_TIMES && filter->ended && filter->min_duration_ns > 1;
     cursor->check_rows = filter->by_function || filter->ended || filter->first_call != INT64_MIN ||
                          filter->last_call != INT64_MAX || filter->min_depth != INT64_MIN ||
                          filter->max_depth != INT64_MAX || filter->first_start_ns != INT64_MIN ||
@@ -628,11 +669,45 @@ static int start_walk(calls_cursor *cursor, const sj_scan_filter *filter, bool g
     return grouped ? start_groups(cursor) : find_row(cursor);
 }
 
+static int begin_pass(void *context, int64_t min_ns)
+{
+    calls_cursor *cursor = context;
+    sj_scan_filter filter = cursor->asked;
+    held_block *place;
+    filter.ended = true;
+    filter.min_duration_ns = min_ns > filter.min_duration_ns ? min_ns : filter.min_duration_ns;
+    cursor->resolve = true;
+    cursor->end = false;
+    const unsigned want = choose_want(cursor, &filter, false);
+    const int result = choose_place(cursor, false, &place);
+    return result == SQLITE_OK ? sj_block_scan_start(cursor->scan, &filter, want) : result;
+}
+
+static int start_longest(calls_cursor *cursor, const sj_scan_filter *filter, const char *plan,
+                         int argc, sqlite3_value **argv)
+{
+    cursor->longest = true;
+    cursor->asked = *filter;
+    cursor->used |= 1 << SJ_CALLS_CALL_ID | 1 << SJ_CALLS_DURATION_NS;
+    choose_columns(cursor);
+    const sj_longest_source source = {.begin = begin_pass,
+                                      .give = give_batch,
+                                      .context = cursor,
+                                      .database = sj_table_of(&cursor->base)->state->database,
+                                      .filter = &cursor->asked,
+                                      .plan = plan,
+                                      .arguments = argv,
+                                      .argument_count = argc,
+                                      .columns = cursor->groups.columns,
+                                      .column_count = cursor->groups.column_count};
+    return sj_calls_longest_start(&cursor->long_rows, &source);
+}
+
 static int filter_rows(sqlite3_vtab_cursor *base, int plan_number, const char *plan, int argc,
                        sqlite3_value **argv)
 {
     calls_cursor *cursor = (calls_cursor *)base;
-    cursor->end = cursor->grouped = cursor->in_block = false;
+    cursor->end = cursor->grouped = cursor->in_block = cursor->longest = false;
     cursor->row = cursor->row_count = 0;
     sj_scan_filter filter;
     if (!sj_calls_filter(plan, argc, argv, &filter)) {
@@ -646,6 +721,9 @@ static int filter_rows(sqlite3_vtab_cursor *base, int plan_number, const char *p
     if (!grouped && !filter.by_parent && filter.first_call == filter.last_call &&
         is_by_id(&filter)) {
         return seek(cursor, filter.first_call, want, cursor->resolve);
+    }
+    if (((unsigned)plan_number & SJ_CALLS_LONGEST) != 0) {
+        return start_longest(cursor, &filter, plan, argc, argv);
     }
     bool in_block = false;
     if (filter.by_parent && !grouped) {
@@ -672,11 +750,15 @@ static void give_ending(sqlite3_context *context, int64_t ending)
 static int give_column(sqlite3_vtab_cursor *base, sqlite3_context *context, int column)
 {
     calls_cursor *cursor = (calls_cursor *)base;
+    sqlite3_value *given = NULL;
     const int64_t value =
-        cursor->grouped ? sj_function_groups_value(&cursor->groups,
-                                                   column == SJ_CALLS_FUNCTION_ID ? -1 : column)
-                        : column_value(cursor, cursor->row, column);
-    if (column == SJ_CALLS_ENDING) {
+        cursor->longest   ? sj_calls_longest_value(&cursor->long_rows, column, &given)
+        : cursor->grouped ? sj_function_groups_value(&cursor->groups,
+                                                     column == SJ_CALLS_FUNCTION_ID ? -1 : column)
+                          : column_value(cursor, cursor->row, column);
+    if (given != NULL) {
+        sqlite3_result_value(context, given);
+    } else if (column == SJ_CALLS_ENDING) {
         give_ending(context, value);
     } else if (value != NO_VALUE) {
         sqlite3_result_int64(context, value);
@@ -687,7 +769,7 @@ static int give_column(sqlite3_vtab_cursor *base, sqlite3_context *context, int 
 static int give_rowid(sqlite3_vtab_cursor *base, sqlite3_int64 *rowid)
 {
     calls_cursor *cursor = (calls_cursor *)base;
-    if (cursor->grouped || !cursor->need_rows) {
+    if (cursor->grouped || cursor->longest || !cursor->need_rows) {
         *rowid = 0; /* not asked for: these plans name no row */
         return SQLITE_OK;
     }

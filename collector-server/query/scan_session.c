@@ -108,6 +108,8 @@ static void convert_bounds(sj_scan_session *session, const sj_scan_filter *filte
     session->min_duration = filter->min_duration_ns > 1
                                 ? sj_ns_to_ticks_ceil(&session->scale, filter->min_duration_ns - 1)
                                 : 0;
+    session->first_end =
+        filter->first_end_ns > INT64_MIN ? first_tick_at(session, filter->first_end_ns) : 0;
 }
 
 int sj_scan_session_enter(sj_block_scan *scan, int64_t session_id)

@@ -185,7 +185,8 @@ static sj_status prepare_reader(sqlite3 *database, const char *path, sj_error *e
                        "%s has schema version %lld; open it once with a collector of this version",
                        path, (long long)version);
     }
-    return run(database, "PRAGMA query_only=ON; PRAGMA cache_size=-32768; PRAGMA temp_store=MEMORY",
+    /* large sorts go to files: in memory, an ORDER BY over 149 million calls took all of 23 GB */
+    return run(database, "PRAGMA query_only=ON; PRAGMA cache_size=-32768; PRAGMA temp_store=FILE",
                error);
 }
 

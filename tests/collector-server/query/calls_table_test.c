@@ -219,9 +219,12 @@ static void random_conditions_answer_like_a_full_scan(void **state)
         for (uint64_t k = 0; k < conditions; ++k) {
             add_condition(where, sizeof(where), &random);
         }
-        rows += compare(i % 2 == 0 ? "SELECT * FROM %s %s ORDER BY call_id"
-                                   : "SELECT call_id, ending FROM %s %s ORDER BY start_ns, call_id",
-                        where);
+        static const char *const orders[] = {
+            "SELECT * FROM %s %s ORDER BY call_id",
+            "SELECT call_id, ending FROM %s %s ORDER BY start_ns, call_id",
+            "SELECT * FROM %s %s ORDER BY duration_ns DESC, call_id",
+        };
+        rows += compare(orders[i % 3], where);
     }
     assert_true(rows > 1000); /* the conditions do leave something */
 }
@@ -242,6 +245,10 @@ static void groups_and_orders_are_sqlites_own(void **state)
         "SELECT stream_id, count(*) FROM %s %s GROUP BY stream_id ORDER BY stream_id",
         "SELECT call_id FROM %s %s WHERE function_id IN (1003, 100002) OR depth = 2 ORDER BY 1",
         "SELECT function_id, call_id FROM %s %s ORDER BY function_id, call_id",
+        "SELECT duration_ns FROM %s %s ORDER BY duration_ns DESC LIMIT 40",
+        "SELECT max(duration_ns), min(duration_ns) FROM %s %s",
+        "SELECT depth, duration_ns, ending, call_id FROM %s %s WHERE depth > 2 "
+        "ORDER BY duration_ns DESC, call_id LIMIT 200 OFFSET 30",
     };
     for (size_t i = 0; i < sizeof(queries) / sizeof(queries[0]); ++i) {
         assert_true(compare(queries[i], "") > 0);
@@ -363,6 +370,45 @@ static void a_range_is_found_without_a_walk_through_the_stream(void **state)
     sj_block_scan_close(&scan);
 }
 
+static int64_t blocks_read(const sj_scan_filter *filter)
+{
+    sj_query_state query = {.database = database};
+    sj_block_scan scan;
+    int64_t blocks = 0;
+    assert_int_equal(sj_block_scan_open(&scan, &query), SQLITE_OK);
+    assert_int_equal(sj_block_scan_start(&scan, filter, SJ_SCAN_TIMES), SQLITE_OK);
+    while (sj_block_scan_next(&scan) == SQLITE_ROW) {
+        ++blocks;
+    }
+    sj_block_scan_close(&scan);
+    return blocks;
+}
+
+static void overlapping_a_moment_reads_where_its_calls_began(void **state)
+{
+    (void)state;
+    const int64_t all = number_of("SELECT count(*) FROM blocks WHERE kind = 1 AND call_count > 0");
+    const int64_t moment = number_of("SELECT start_ns FROM naive WHERE rowid = 700");
+    sj_scan_filter filter = sj_scan_everything;
+    filter.ended = true;
+    filter.first_end_ns = filter.last_start_ns = moment;
+    /* in each of four streams the block that runs then, its neighbour, and those of open calls */
+    const int64_t most = 4 * (2 + 30);
+    assert_true(blocks_read(&filter) <= most && blocks_read(&filter) < all);
+    char *sql = sqlite3_mprintf("SELECT count(*) FROM calls WHERE start_ns <= %lld AND end_ns >= "
+                                "%lld UNION ALL SELECT count(*) FROM naive WHERE start_ns <= %lld "
+                                "AND end_ns >= %lld",
+                                moment, moment, moment, moment);
+    sqlite3_stmt *counts = prepare(sql);
+    assert_int_equal(sqlite3_step(counts), SQLITE_ROW);
+    const int64_t found = sqlite3_column_int64(counts, 0);
+    assert_true(found > 4);
+    assert_int_equal(sqlite3_step(counts), SQLITE_ROW);
+    assert_int_equal(sqlite3_column_int64(counts, 0), found);
+    sqlite3_finalize(counts);
+    sqlite3_free(sql);
+}
+
 static int block_walks;
 
 static int count_walks(unsigned event, void *context, void *statement, void *text)
@@ -439,6 +485,7 @@ int main(void)
         cmocka_unit_test(descendants_and_ancestors_follow_the_tree),
         cmocka_unit_test(a_corrupt_block_is_named_and_the_rest_is_read),
         cmocka_unit_test(calls_cannot_be_written),
+        cmocka_unit_test(overlapping_a_moment_reads_where_its_calls_began),
         cmocka_unit_test(joins_by_id_keep_blocks_decoded),
         cmocka_unit_test(callees_are_found_where_their_caller_runs),
         cmocka_unit_test(a_range_is_found_without_a_walk_through_the_stream),

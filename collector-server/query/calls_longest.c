@@ -1,0 +1,326 @@
+#include "collector-server/query/calls_longest.h"
+
+#include "proto/base/array.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+enum { FIRST_BLOCKS = 16, BLOCKS_GROWTH = 8, LEAST_SHARE = 4, MAX_BOUNDS = 1 << 20 };
+
+static const char *const column_names[SJ_CALLS_COLUMN_COUNT] = {
+    [SJ_CALLS_CALL_ID] = "call_id",
+    [SJ_CALLS_SESSION_ID] = "session_id",
+    [SJ_CALLS_STREAM_ID] = "stream_id",
+    [SJ_CALLS_THREAD_ID] = "thread_id",
+    [SJ_CALLS_FUNCTION_ID] = "function_id",
+    [SJ_CALLS_PARENT_ID] = "parent_id",
+    [SJ_CALLS_DEPTH] = "depth",
+    [SJ_CALLS_START_NS] = "start_ns",
+    [SJ_CALLS_END_NS] = "end_ns",
+    [SJ_CALLS_DURATION_NS] = "duration_ns",
+    [SJ_CALLS_SELF_NS] = "self_ns",
+    [SJ_CALLS_ENDING] = "ending",
+    [SJ_CALLS_FLAGS] = "flags",
+    [SJ_CALLS_CALLER_FUNCTION_ID] = "caller_function_id",
+    [SJ_CALLS_TAIL_CALLER_ID] = "tail_caller_id",
+    [SJ_CALLS_PHYSICAL_PARENT_ID] = "physical_parent_id",
+    [SJ_CALLS_PHYSICAL_DURATION_NS] = "physical_duration_ns",
+};
+
+/* The longest call of each block, longest first. Only where the passes end depends on these, so
+ * that rounding does no harm. */
+static const char bounds_sql[] =
+    "SELECT CAST(b.max_duration_ticks * 1.0 * s.tick_ns_numerator / s.tick_ns_denominator "
+    "AS INTEGER) AS ns FROM sessions AS s CROSS JOIN streams AS t ON t.session_id = s.session_id "
+    "CROSS JOIN blocks AS b ON b.stream_id = t.stream_id AND b.kind = 1 AND b.call_count > 0 "
+    "WHERE s.session_id BETWEEN ?1 AND ?2 AND t.stream_id BETWEEN ?3 AND ?4 "
+    "AND (?5 = 0 OR t.thread_id = ?6) ORDER BY ns DESC LIMIT ?7";
+
+static int read_bounds(sj_calls_longest *longest)
+{
+    const sj_scan_filter *filter = longest->source.filter;
+    sqlite3_stmt *row = NULL;
+    int result = sqlite3_prepare_v2(longest->source.database, bounds_sql, -1, &row, NULL);
+    if (result != SQLITE_OK) {
+        return result;
+    }
+    sqlite3_bind_int64(row, 1, filter->first_session);
+    sqlite3_bind_int64(row, 2, filter->last_session);
+    sqlite3_bind_int64(row, 3, filter->first_stream);
+    sqlite3_bind_int64(row, 4, filter->last_stream);
+    sqlite3_bind_int(row, 5, filter->by_thread);
+    sqlite3_bind_int64(row, 6, filter->thread_id);
+    sqlite3_bind_int(row, 7, MAX_BOUNDS);
+    longest->bound_count = 0;
+    while ((result = sqlite3_step(row)) == SQLITE_ROW) {
+        if (sj_array_reserve(&longest->bounds, &longest->bound_capacity, longest->bound_count, 1,
+                             sizeof(*longest->bounds)) != SJ_OK) {
+            result = SQLITE_NOMEM;
+            break;
+        }
+        longest->bounds[longest->bound_count++] = sqlite3_column_int64(row, 0);
+    }
+    sqlite3_finalize(row);
+    return result == SQLITE_DONE ? SQLITE_OK : result;
+}
+
+static int64_t *row_at(const sj_calls_longest *longest, size_t row)
+{
+    return longest->rows + row * longest->width;
+}
+
+static int64_t duration_of(const sj_calls_longest *longest, size_t row)
+{
+    return row_at(longest, row)[longest->positions[SJ_CALLS_DURATION_NS]];
+}
+
+static int compare_rows(const void *left, const void *right, void *context)
+{
+    const sj_calls_longest *longest = context;
+    const int64_t *a = row_at(longest, *(const uint32_t *)left);
+    const int64_t *b = row_at(longest, *(const uint32_t *)right);
+    const int duration = longest->positions[SJ_CALLS_DURATION_NS];
+    const int call = longest->positions[SJ_CALLS_CALL_ID];
+    if (a[duration] != b[duration]) {
+        return a[duration] > b[duration] ? -1 : 1;
+    }
+    return (a[call] > b[call]) - (a[call] < b[call]);
+}
+
+static int sort_rows(sj_calls_longest *longest)
+{
+    uint32_t *order = realloc(longest->order, (longest->row_count + 1) * sizeof(*order));
+    if (order == NULL) {
+        return SQLITE_NOMEM;
+    }
+    longest->order = order;
+    for (size_t i = 0; i < longest->row_count; ++i) {
+        order[i] = (uint32_t)i;
+    }
+    qsort_r(order, longest->row_count, sizeof(*order), compare_rows, longest);
+    return SQLITE_OK;
+}
+
+/* Keeps the longer half of the rows, and all as long as the last of them; `*min_ns` becomes what
+ * they last at least. SQLITE_FULL: too many are as long as each other. */
+static int keep_longer_half(sj_calls_longest *longest, int64_t *min_ns)
+{
+    const int result = sort_rows(longest);
+    if (result != SQLITE_OK) {
+        return result;
+    }
+    const int64_t least = duration_of(longest, longest->order[longest->row_count / 2]);
+    size_t kept = 0;
+    for (size_t row = 0; row < longest->row_count; ++row) {
+        if (duration_of(longest, row) >= least) {
+            memmove(row_at(longest, kept++), row_at(longest, row),
+                    longest->width * sizeof(*longest->rows));
+        }
+    }
+    longest->row_count = kept;
+    *min_ns = least;
+    return kept < longest->max_rows ? SQLITE_OK : SQLITE_FULL;
+}
+
+static int add_rows(sj_calls_longest *longest, const sj_group_batch *batch, int64_t *min_ns)
+{
+    const sj_longest_source *source = &longest->source;
+    const int64_t *durations = batch->columns[longest->positions[SJ_CALLS_DURATION_NS]];
+    for (size_t i = 0; i < batch->row_count; ++i) {
+        if (durations[i] < *min_ns || durations[i] >= longest->given_ns) {
+            continue;
+        }
+        if (longest->row_count == longest->max_rows) {
+            const int result = keep_longer_half(longest, min_ns);
+            if (result != SQLITE_OK) {
+                return result;
+            }
+            if (durations[i] < *min_ns) {
+                continue;
+            }
+        }
+        if (sj_array_reserve(&longest->rows, &longest->row_capacity,
+                             longest->row_count * longest->width, longest->width,
+                             sizeof(*longest->rows)) != SJ_OK) {
+            return SQLITE_NOMEM;
+        }
+        int64_t *row = row_at(longest, longest->row_count++);
+        for (size_t column = 0; column < source->column_count; ++column) {
+            row[column] = batch->columns[column][i];
+        }
+        row[source->column_count] = batch->function_ids[batch->entries[i]];
+    }
+    return SQLITE_OK;
+}
+
+/* Collects the calls from `min_ns` on that were not given. SQLITE_FULL: too many at once. */
+static int run_pass(sj_calls_longest *longest, int64_t min_ns)
+{
+    const sj_longest_source *source = &longest->source;
+    sj_group_batch batch;
+    longest->row_count = longest->at = 0;
+    int result = source->begin(source->context, min_ns);
+    while (result == SQLITE_OK && (result = source->give(source->context, &batch)) == SQLITE_ROW) {
+        result = add_rows(longest, &batch, &min_ns);
+    }
+    if (result != SQLITE_DONE) {
+        return result;
+    }
+    longest->given_ns = min_ns;
+    return sort_rows(longest);
+}
+
+static const char *operator_text(char code)
+{
+    return code == '{' ? "<=" : code == '}' ? ">=" : code == '<' ? "<" : code == '>' ? ">" : "=";
+}
+
+/* What is left, in SQLite's order: the plus keeps the order from being asked of this cursor. */
+static char *make_rest_sql(const sj_calls_longest *longest)
+{
+    sqlite3_str *sql = sqlite3_str_new(NULL);
+    const sj_longest_source *source = &longest->source;
+    sqlite3_str_appendall(sql, "SELECT ");
+    for (size_t i = 0; i < source->column_count; ++i) {
+        sqlite3_str_appendf(sql, "%s, ", column_names[source->columns[i]]);
+    }
+    sqlite3_str_appendall(sql, "function_id FROM calls WHERE ");
+    for (int i = 0; i < source->argument_count; ++i) {
+        sqlite3_str_appendf(sql, "%s %s ?%d AND ", column_names[longest->plan[2 * i] - 'a'],
+                            operator_text(longest->plan[2 * i + 1]), i + 1);
+    }
+    if (longest->given_ns == 0) {
+        sqlite3_str_appendall(sql, "duration_ns IS NULL");
+    } else if (longest->given_ns != INT64_MAX) {
+        sqlite3_str_appendf(sql, "(duration_ns IS NULL OR duration_ns < %lld)", longest->given_ns);
+    } else {
+        sqlite3_str_appendall(sql, "1");
+    }
+    sqlite3_str_appendall(sql, " ORDER BY +duration_ns DESC, call_id");
+    return sqlite3_str_finish(sql);
+}
+
+static int step_rest(sj_calls_longest *longest)
+{
+    const int result = sqlite3_step(longest->rest);
+    longest->end = result != SQLITE_ROW;
+    return result == SQLITE_ROW || result == SQLITE_DONE ? SQLITE_OK : result;
+}
+
+static int start_rest(sj_calls_longest *longest)
+{
+    longest->row_count = longest->at = 0;
+    if (longest->given_ns == 0 && longest->source.filter->ended) {
+        longest->end = true;
+        return SQLITE_OK;
+    }
+    char *sql = make_rest_sql(longest);
+    if (sql == NULL) {
+        return SQLITE_NOMEM;
+    }
+    const int result = sqlite3_prepare_v2(longest->source.database, sql, -1, &longest->rest, NULL);
+    sqlite3_free(sql);
+    if (result != SQLITE_OK) {
+        return result;
+    }
+    for (int i = 0; i < longest->source.argument_count; ++i) {
+        sqlite3_bind_value(longest->rest, i + 1, longest->arguments[i]);
+    }
+    return step_rest(longest);
+}
+
+/* Runs passes until one gives rows, then leaves the rest to SQLite. */
+static int advance(sj_calls_longest *longest)
+{
+    while (longest->blocks != 0) {
+        const bool is_last = longest->blocks * LEAST_SHARE >= longest->bound_count;
+        const int64_t min_ns = is_last ? 0 : longest->bounds[longest->blocks];
+        longest->blocks = is_last ? 0 : longest->blocks * BLOCKS_GROWTH;
+        if (min_ns >= longest->given_ns) {
+            continue;
+        }
+        const int result = run_pass(longest, min_ns);
+        if (result == SQLITE_FULL) {
+            break;
+        }
+        if (result != SQLITE_OK || longest->row_count != 0) {
+            return result;
+        }
+    }
+    longest->blocks = 0;
+    return start_rest(longest);
+}
+
+static void forget(sj_calls_longest *longest)
+{
+    for (int i = 0; longest->arguments != NULL && i < longest->source.argument_count; ++i) {
+        sqlite3_value_free(longest->arguments[i]);
+    }
+    free(longest->arguments);
+    free(longest->plan);
+    sqlite3_finalize(longest->rest);
+    longest->arguments = NULL;
+    longest->plan = NULL;
+    longest->rest = NULL;
+}
+
+static int take_source(sj_calls_longest *longest, const sj_longest_source *source)
+{
+    forget(longest);
+    longest->source = *source;
+    longest->plan = strdup(source->plan);
+    longest->arguments = calloc((size_t)source->argument_count + 1, sizeof(*longest->arguments));
+    if (longest->plan == NULL || longest->arguments == NULL) {
+        longest->source.argument_count = 0;
+        return SQLITE_NOMEM;
+    }
+    for (int i = 0; i < source->argument_count; ++i) {
+        longest->arguments[i] = sqlite3_value_dup(source->arguments[i]);
+        if (longest->arguments[i] == NULL) {
+            return SQLITE_NOMEM;
+        }
+    }
+    for (size_t i = 0; i < source->column_count; ++i) {
+        longest->positions[source->columns[i]] = (int8_t)i;
+    }
+    longest->positions[SJ_CALLS_FUNCTION_ID] = (int8_t)source->column_count;
+    longest->width = source->column_count + 1;
+    return SQLITE_OK;
+}
+
+int sj_calls_longest_start(sj_calls_longest *longest, const sj_longest_source *source)
+{
+    int result = take_source(longest, source);
+    if (result != SQLITE_OK) {
+        return result;
+    }
+    longest->max_rows = longest->max_rows != 0 ? longest->max_rows : SJ_LONGEST_MAX_ROWS;
+    longest->given_ns = INT64_MAX;
+    longest->blocks = FIRST_BLOCKS;
+    longest->end = false;
+    result = read_bounds(longest);
+    return result == SQLITE_OK ? advance(longest) : result;
+}
+
+int sj_calls_longest_next(sj_calls_longest *longest)
+{
+    if (longest->rest != NULL) {
+        return step_rest(longest);
+    }
+    return ++longest->at < longest->row_count ? SQLITE_OK : advance(longest);
+}
+
+int64_t sj_calls_longest_value(const sj_calls_longest *longest, int column, sqlite3_value **value)
+{
+    const int position = longest->positions[column];
+    *value = longest->rest != NULL ? sqlite3_column_value(longest->rest, position) : NULL;
+    return longest->rest != NULL ? 0 : row_at(longest, longest->order[longest->at])[position];
+}
+
+void sj_calls_longest_deinit(sj_calls_longest *longest)
+{
+    forget(longest);
+    free(longest->rows);
+    free(longest->order);
+    free(longest->bounds);
+}
