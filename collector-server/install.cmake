@@ -13,6 +13,10 @@ foreach(page ${manual_pages})
 endforeach()
 install(FILES ${CMAKE_BINARY_DIR}/generated/completion/sojourn.bash
     DESTINATION share/bash-completion/completions RENAME sojourn)
+install(FILES ${CMAKE_BINARY_DIR}/generated/completion/sojourn.zsh
+    DESTINATION share/zsh/vendor-completions RENAME _sojourn)
+install(FILES ${CMAKE_BINARY_DIR}/generated/completion/sojourn.fish
+    DESTINATION share/fish/vendor_completions.d)
 install(FILES ${CMAKE_SOURCE_DIR}/README.md ${CMAKE_SOURCE_DIR}/LICENSE DESTINATION share/doc/sojourn)
 
 # These name the prefix, which is known when installing only.

@@ -168,10 +168,9 @@ static sj_status parse_threshold(const sj_option *option, void *values, const ch
     return SJ_OK;
 }
 
-static int check_zombies(check_request *request, const char *file)
+static int check_zombies(check_request *request)
 {
     sqlite3 *database;
-    request->options.file = file;
     int exit_code = sj_query_open(&sj_command_check, &request->options, &database, NULL);
     if (exit_code == SJ_EXIT_OK) {
         exit_code = sj_zombie_check(&sj_command_check, database, request->baseline);
@@ -188,15 +187,21 @@ static int run_check(int argc, char **argv)
     if (code >= 0) {
         return code;
     }
-    if (request.zombies && argc - first <= 1) {
-        return check_zombies(&request, argv[first]);
-    }
-    if (request.baseline == NULL || request.zombies || argc - first > 2) {
+    if (request.baseline == NULL && !request.zombies) {
         return sj_command_usage_error(&sj_command_check,
                                       "give --baseline, and at most one set and one FILE");
     }
-    request.set = argc > first ? argv[first] : NULL;
-    request.options.file = argc > first + 1 ? argv[first + 1] : NULL;
+    if (!request.zombies && argc > first) {
+        request.set = argv[first++];
+    }
+    const int taken =
+        sj_query_take_file(&sj_command_check, argc, argv, first, &request.options.file);
+    if (taken >= 0) {
+        return taken;
+    }
+    if (request.zombies) {
+        return check_zombies(&request);
+    }
     sqlite3 *database;
     int exit_code = sj_query_open(&sj_command_check, &request.options, &database, NULL);
     if (exit_code == SJ_EXIT_OK) {
@@ -207,6 +212,7 @@ static int run_check(int argc, char **argv)
 }
 
 static const sj_option check_options[] = {
+    SJ_DATABASE_OPTION(offsetof(check_request, options.file)),
     {.name = "baseline",
      .argument = "FILE|SET",
      .kind = SJ_ARG_TEXT,

@@ -1,77 +1,69 @@
 #include "collector-server/cli/commands.h"
+#include "collector-server/cli/completion.h"
+#include "collector-server/cli/query_command.h"
 
 #include <stdio.h>
 #include <string.h>
 
-/* What comes after the tables of words. Behind "--" stands a program with its own arguments. */
-static const char bash_end[] =
-    "    local i\n"
-    "    for ((i = 1; i < COMP_CWORD; i++)); do\n"
-    "        [[ ${COMP_WORDS[i]} == -- ]] && return\n"
-    "    done\n"
-    "    if ((COMP_CWORD == 1)) || [[ $COMP_CWORD == 2 && $command == help ]]; then\n"
-    "        COMPREPLY=($(compgen -W \"$commands\" -- \"$current\"))\n"
-    "    elif [[ $current == -* ]]; then\n"
-    "        COMPREPLY=($(compgen -W \"$options\" -- \"$current\"))\n"
-    "    fi\n"
-    "}\n"
-    "complete -o default -F _sojourn sojourn\n";
+typedef struct completion_options {
+    const char *words;
+    const char *file;
+} completion_options;
 
-static void print_bash_options(const sj_command *command)
+static int print_script(int count, char **words)
 {
-    printf("    %s) options='--help", command->name);
-    for (const sj_option *option = sj_option_first(command->options, false); option != NULL;
-         option = sj_option_next(option, false)) {
-        if (option->name != NULL) {
-            printf(" --%s", option->name);
+    static const struct {
+        const char *shell;
+        void (*print)(void);
+    } scripts[] = {
+        {"bash", sj_completion_bash}, {"zsh", sj_completion_zsh}, {"fish", sj_completion_fish}};
+    for (size_t i = 0; count == 1 && i < sizeof(scripts) / sizeof(scripts[0]); i++) {
+        if (strcmp(words[0], scripts[i].shell) == 0) {
+            scripts[i].print();
+            return SJ_EXIT_OK;
         }
     }
-    puts("' ;;");
-}
-
-/* Names of commands and options are letters, digits and dashes: nothing needs quoting. */
-static void print_bash(void)
-{
-    puts("# Completion of sojourn's commands and options, made by `sojourn completion bash`.\n"
-         "_sojourn() {\n"
-         "    local current=${COMP_WORDS[COMP_CWORD]} command=${COMP_WORDS[1]} options=--help\n"
-         "    COMPREPLY=()");
-    fputs("    local commands='", stdout);
-    for (size_t i = 0; sj_commands[i] != NULL; i++) {
-        printf("%s%s", i == 0 ? "" : " ", sj_commands[i]->name);
-    }
-    puts("'\n    case $command in");
-    for (size_t i = 0; sj_commands[i] != NULL; i++) {
-        print_bash_options(sj_commands[i]);
-    }
-    puts("    esac");
-    fputs(bash_end, stdout);
+    return sj_command_usage_error(&sj_command_completion, "the shell is bash, zsh or fish");
 }
 
 static int run_completion(int argc, char **argv)
 {
+    completion_options options = {0};
     int first = 0;
-    const int code = sj_options_parse(&sj_command_completion, argc, argv, NULL, &first);
+    const int code = sj_options_parse(&sj_command_completion, argc, argv, &options, &first);
     if (code >= 0) {
         return code;
     }
-    if (argc - first != 1 || strcmp(argv[first], "bash") != 0) {
-        return sj_command_usage_error(&sj_command_completion, "the shell is bash");
+    if (options.words != NULL && !sj_completion_words(options.words, options.file)) {
+        return sj_command_usage_error(&sj_command_completion,
+                                      "words are sessions, functions or processes");
     }
-    print_bash();
-    return fflush(stdout) == 0 && !ferror(stdout)
-               ? SJ_EXIT_OK
+    const int printed =
+        options.words != NULL ? SJ_EXIT_OK : print_script(argc - first, argv + first);
+    return printed != SJ_EXIT_OK || (fflush(stdout) == 0 && !ferror(stdout))
+               ? printed
                : sj_command_error(&sj_command_completion, SJ_EXIT_FAILED,
                                   "cannot write the completion");
 }
 
+static const sj_option completion_table[] = {
+    SJ_DATABASE_OPTION(offsetof(completion_options, file)),
+    {.name = "words",
+     .argument = "KIND",
+     .kind = SJ_ARG_TEXT,
+     .offset = offsetof(completion_options, words),
+     .help = "print what the scripts offer: sessions, functions or processes"},
+    {0}};
+
 const sj_command sj_command_completion = {
     .name = "completion",
-    .summary = "print what completes commands and options in a shell",
-    .usage = "sojourn completion bash",
-    .help = "`cmake --install` puts it where bash-completion looks for it.\n",
+    .summary = "print what completes commands, options and values in a shell",
+    .usage = "sojourn completion bash|zsh|fish",
+    .help = "`cmake --install` puts the scripts where the shells look for them.\n",
+    .options = completion_table,
     .examples = "Examples:\n"
                 "  source <(sojourn completion bash)\n"
-                "  sojourn completion bash > ~/.local/share/bash-completion/completions/sojourn\n",
+                "  sojourn completion zsh > ~/.zfunc/_sojourn\n"
+                "  sojourn completion fish > ~/.config/fish/completions/sojourn.fish\n",
     .run = run_completion,
 };

@@ -333,6 +333,7 @@ static int run_device(int argc, char **argv)
 
 static const sj_option device_options[] = {
     {.name = "database",
+     .letter = 'd',
      .argument = "FILE",
      .kind = SJ_ARG_TEXT,
      .offset = offsetof(sj_device_options, database),

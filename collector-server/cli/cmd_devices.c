@@ -42,10 +42,11 @@ static int run_devices(int argc, char **argv)
     if (code >= 0) {
         return code;
     }
-    if (argc - first > 1) {
-        return sj_command_usage_error(&sj_command_devices, "one database at most");
+    const int taken =
+        sj_query_take_file(&sj_command_devices, argc, argv, first, &request.query.file);
+    if (taken >= 0) {
+        return taken;
     }
-    request.query.file = argv[first];
     int exit_code = sj_query_open(&sj_command_devices, &request.query, &database, NULL);
     if (exit_code != SJ_EXIT_OK) {
         return exit_code;
@@ -60,6 +61,7 @@ static int run_devices(int argc, char **argv)
 }
 
 static const sj_option devices_options[] = {
+    SJ_DATABASE_OPTION(offsetof(devices_request, query.file)),
     {.name = "policies",
      .kind = SJ_ARG_FLAG,
      .offset = offsetof(devices_request, policies),

@@ -119,13 +119,17 @@ static int run_diff(int argc, char **argv)
     if (code >= 0) {
         return code;
     }
-    if (argc - first < 2 || argc - first > 3) {
+    if (argc - first < 2) {
         return sj_command_usage_error(&sj_command_diff,
                                       "give two sets of sessions, and one FILE at most");
     }
+    const int taken =
+        sj_query_take_file(&sj_command_diff, argc, argv, first + 2, &request.options.file);
+    if (taken >= 0) {
+        return taken;
+    }
     request.a = argv[first];
     request.b = argv[first + 1];
-    request.options.file = argv[first + 2];
     sqlite3 *database;
     int exit_code = sj_query_open(&sj_command_diff, &request.options, &database, NULL);
     if (exit_code == SJ_EXIT_OK) {
@@ -136,6 +140,7 @@ static int run_diff(int argc, char **argv)
 }
 
 static const sj_option diff_options[] = {
+    SJ_DATABASE_OPTION(offsetof(diff_request, options.file)),
     {.name = "tree",
      .kind = SJ_ARG_FLAG,
      .offset = offsetof(diff_request, tree),

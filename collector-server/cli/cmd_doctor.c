@@ -176,6 +176,7 @@ static int run_doctor(int argc, char **argv)
 
 static const sj_option doctor_table[] = {
     {.name = "database",
+     .letter = 'd',
      .argument = "FILE",
      .kind = SJ_ARG_TEXT,
      .offset = offsetof(doctor_options, database),

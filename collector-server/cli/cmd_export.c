@@ -51,10 +51,11 @@ static int run_export(int argc, char **argv)
             "--format takes function.txt, folded, chrome-json or report.txt, not '%s'",
             request.format);
     }
-    if (argc - first > 1) {
-        return sj_command_usage_error(&sj_command_export, "one FILE at most");
+    const int taken =
+        sj_query_take_file(&sj_command_export, argc, argv, first, &request.query.file);
+    if (taken >= 0) {
+        return taken;
     }
-    request.query.file = argv[first];
     sqlite3 *database;
     int64_t session_id;
     int exit_code = sj_query_open(&sj_command_export, &request.query, &database, &session_id);
@@ -67,6 +68,7 @@ static int run_export(int argc, char **argv)
 }
 
 static const sj_option export_options[] = {
+    SJ_DATABASE_OPTION(offsetof(export_request, query.file)),
     {.name = "format",
      .argument = "FORMAT",
      .kind = SJ_ARG_TEXT,

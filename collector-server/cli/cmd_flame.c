@@ -253,14 +253,15 @@ static int run_flame(int argc, char **argv)
     if (code >= 0) {
         return code;
     }
-    if (argc - first > 1) {
-        return sj_command_usage_error(&sj_command_flame, "one FILE at most");
+    const int taken = sj_query_take_file(&sj_command_flame, argc, argv, first, &request.query.file);
+    if (taken >= 0) {
+        return taken;
     }
-    request.query.file = argv[first];
     return draw_session(&request.query, request.output);
 }
 
 static const sj_option flame_options[] = {
+    SJ_DATABASE_OPTION(offsetof(flame_request, query.file)),
     SJ_QUERY_SESSION_OPTION(offsetof(flame_request, query)),
     {.name = "output",
      .letter = 'o',

@@ -120,17 +120,19 @@ static int run_replay(int argc, char **argv)
     if (code >= 0) {
         return code;
     }
-    if (argc - first > 1) {
-        return sj_command_usage_error(&sj_command_replay, "one FILE at most");
+    const int taken =
+        sj_query_take_file(&sj_command_replay, argc, argv, first, &options.query.file);
+    if (taken >= 0) {
+        return taken;
     }
     if (options.all && options.count != 0) {
         return sj_command_usage_error(&sj_command_replay, "--all and --count exclude each other");
     }
-    options.query.file = argv[first];
     return show_replay(&options);
 }
 
 static const sj_option replay_table[] = {
+    SJ_DATABASE_OPTION(offsetof(replay_options, query.file)),
     SJ_QUERY_SESSION_OPTION(offsetof(replay_options, query)),
     {.name = "thread",
      .argument = "T",

@@ -182,8 +182,10 @@ static int run_report(int argc, char **argv)
                                       "p99, untrusted or name, not '%s'",
                                       request.sort);
     }
-    if (argc - first > 1) {
-        return sj_command_usage_error(&sj_command_report, "one FILE at most");
+    const int taken =
+        sj_query_take_file(&sj_command_report, argc, argv, first, &request.query.file);
+    if (taken >= 0) {
+        return taken;
     }
     if (request.all && request.limit != 0) {
         return sj_command_usage_error(&sj_command_report, "--all and --limit exclude each other");
@@ -192,11 +194,11 @@ static int run_report(int argc, char **argv)
     if (choose_columns(&request, &error) != SJ_OK) {
         return sj_command_usage_error(&sj_command_report, "%s", error.text);
     }
-    request.query.file = argv[first];
     return print_report(&request);
 }
 
 static const sj_option report_options[] = {
+    SJ_DATABASE_OPTION(offsetof(report_request, query.file)),
     SJ_QUERY_SESSION_OPTION(offsetof(report_request, query)),
     {.name = "sort",
      .argument = "KEY",

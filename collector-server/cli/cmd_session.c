@@ -1,5 +1,6 @@
 #include "collector-server/cli/commands.h"
 #include "collector-server/cli/database_choice.h"
+#include "collector-server/cli/query_command.h"
 #include "collector-server/maintenance/removal.h"
 #include "collector-server/maintenance/retention.h"
 #include "collector-server/maintenance/session_copy.h"
@@ -245,10 +246,12 @@ static int run_verb(session_request *request, const session_verb *verb)
 {
     sj_error error = {0};
     sqlite3 *reader = NULL;
-    char path[4096];
+    char path[PATH_MAX];
     sj_status status = sj_database_choose(request->file, &reader, &error);
     if (status == SJ_OK) {
-        snprintf(path, sizeof(path), "%s", sqlite3_db_filename(reader, "main"));
+        status = sj_database_path(request->file, path, &error);
+    }
+    if (status == SJ_OK) {
         status = verb->of_session
                      ? sj_session_choose(reader, request->words[0], &request->session_id, &error)
                      : SJ_OK;
@@ -307,11 +310,7 @@ static int run_session(int argc, char **argv)
 }
 
 static const sj_option session_options[] = {
-    {.name = "database",
-     .argument = "FILE",
-     .kind = SJ_ARG_TEXT,
-     .offset = offsetof(session_request, file),
-     .help = "else $SOJOURN_DATABASE or the newest sojourn-*.db here"},
+    SJ_DATABASE_OPTION(offsetof(session_request, file)),
     {.name = "force",
      .kind = SJ_ARG_FLAG,
      .offset = offsetof(session_request, force),

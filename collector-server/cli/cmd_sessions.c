@@ -37,14 +37,15 @@ static int run_sessions(int argc, char **argv)
     if (code >= 0) {
         return code;
     }
-    if (argc - first > 1) {
-        return sj_command_usage_error(&sj_command_sessions, "one FILE at most");
+    const int taken = sj_query_take_file(&sj_command_sessions, argc, argv, first, &options.file);
+    if (taken >= 0) {
+        return taken;
     }
-    options.file = argv[first];
     return print_sessions(&options);
 }
 
-static const sj_option sessions_options[] = {SJ_QUERY_FORMAT_OPTIONS(0), {0}};
+static const sj_option sessions_options[] = {
+    SJ_DATABASE_OPTION(offsetof(sj_query_options, file)), SJ_QUERY_FORMAT_OPTIONS(0), {0}};
 
 const sj_command sj_command_sessions = {
     .name = "sessions",

@@ -65,10 +65,11 @@ static int run_request(sql_request *request, int count, char **arguments)
         ++arguments;
         --count;
     }
-    if (count > 1) {
-        return sj_command_usage_error(&sj_command_sql, "give one query, and one FILE at most");
+    const int taken =
+        sj_query_take_file(&sj_command_sql, count, arguments, 0, &request->options.file);
+    if (taken >= 0) {
+        return taken;
     }
-    request->options.file = count == 1 ? arguments[0] : NULL;
     sqlite3 *database;
     int exit_code = sj_query_open(&sj_command_sql, &request->options, &database, NULL);
     if (exit_code == SJ_EXIT_OK) {
@@ -102,7 +103,8 @@ static int run_sql(int argc, char **argv)
     return run_request(&request, argc - first, argv + first);
 }
 
-static const sj_option sql_options[] = {{.name = "query",
+static const sj_option sql_options[] = {SJ_DATABASE_OPTION(offsetof(sql_request, options.file)),
+                                        {.name = "query",
                                          .argument = "NAME",
                                          .kind = SJ_ARG_TEXT,
                                          .offset = offsetof(sql_request, query),

@@ -96,17 +96,15 @@ static void add_known(symbols_run *run)
 static int run_action(const char *file, int count, char **words)
 {
     sj_error error = {0};
-    sqlite3 *reader = NULL;
+    char path[PATH_MAX];
     symbols_run run = {0};
     const bool again = strcmp(words[0], "refresh") == 0;
     if (again ? count != 1 : strcmp(words[0], "add") != 0 || count < 2) {
         return sj_command_usage_error(&sj_command_symbols, "give add PATH... or refresh");
     }
-    sj_status status = sj_database_choose(file, &reader, &error);
+    sj_status status = sj_database_path(file, path, &error);
     if (status == SJ_OK) {
-        status = sj_database_open(sqlite3_db_filename(reader, "main"), SJ_DATABASE_WRITE,
-                                  &run.database, &error);
-        sqlite3_close(reader);
+        status = sj_database_open(path, SJ_DATABASE_WRITE, &run.database, &error);
     }
     if (status != SJ_OK) {
         return sj_command_failed(&sj_command_symbols, &error);
@@ -139,13 +137,8 @@ static int run_symbols(int argc, char **argv)
     return run_action(options.database, argc - first, argv + first);
 }
 
-static const sj_option symbols_table[] = {
-    {.name = "database",
-     .argument = "FILE",
-     .kind = SJ_ARG_TEXT,
-     .offset = offsetof(symbols_options, database),
-     .help = "else $SOJOURN_DATABASE or the newest sojourn-*.db here"},
-    {0}};
+static const sj_option symbols_table[] = {SJ_DATABASE_OPTION(offsetof(symbols_options, database)),
+                                          {0}};
 
 const sj_command sj_command_symbols = {
     .name = "symbols",

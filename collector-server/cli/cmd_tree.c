@@ -255,10 +255,10 @@ static int run_tree(int argc, char **argv)
     if (code >= 0) {
         return code;
     }
-    if (argc - first > 1) {
-        return sj_command_usage_error(&sj_command_tree, "one FILE at most");
+    const int taken = sj_query_take_file(&sj_command_tree, argc, argv, first, &options.query.file);
+    if (taken >= 0) {
+        return taken;
     }
-    options.query.file = argv[first];
     if (options.query.format == SJ_RESULT_TABLE) {
         sj_terminal_open(&options.terminal);
         options.narrow = options.terminal.columns != SJ_TERMINAL_UNLIMITED &&
@@ -268,6 +268,7 @@ static int run_tree(int argc, char **argv)
 }
 
 static const sj_option tree_table[] = {
+    SJ_DATABASE_OPTION(offsetof(tree_options, query.file)),
     SJ_QUERY_SESSION_OPTION(offsetof(tree_options, query)),
     {.name = "all", .kind = SJ_ARG_PARSED, .parse = parse_all, .help = "every path"},
     {.name = "unfold",

@@ -1,5 +1,6 @@
 #include "collector-server/cli/command.h"
 #include "collector-server/cli/database_choice.h"
+#include "collector-server/cli/query_command.h"
 
 #include "collector-server/http/http.h"
 
@@ -20,6 +21,7 @@ extern const sj_command sj_ui_command;
 typedef struct ui_options {
     int64_t port; /* 0: one that is free */
     bool no_open;
+    const char *file;
 } ui_options;
 
 /* A browser that does not come is no failure: the URL is on the screen. */
@@ -57,12 +59,13 @@ static int run_ui(int argc, char **argv)
     if (code >= 0) {
         return code;
     }
-    if (argc - first > 1) {
-        return sj_command_usage_error(&sj_ui_command, "one FILE at most");
+    const int taken = sj_query_take_file(&sj_ui_command, argc, argv, first, &options.file);
+    if (taken >= 0) {
+        return taken;
     }
     char file[PATH_MAX];
     sj_error error;
-    if (sj_database_path(argv[first], file, &error) != SJ_OK) {
+    if (sj_database_path(options.file, file, &error) != SJ_OK) {
         return sj_command_failed(&sj_ui_command, &error);
     }
     /* Blocked before the server's threads are made, so that only sigwait gets them. */
@@ -92,6 +95,7 @@ static int run_ui(int argc, char **argv)
 }
 
 static const sj_option ui_table[] = {
+    SJ_DATABASE_OPTION(offsetof(ui_options, file)),
     {.name = "port",
      .argument = "N",
      .kind = SJ_ARG_NUMBER,
@@ -110,7 +114,7 @@ static const sj_option ui_table[] = {
 const sj_command sj_ui_command = {
     .name = "ui",
     .summary = "show a recording in the browser",
-    .usage = "sojourn ui [--port N] [--no-open] [FILE]",
+    .usage = "sojourn ui [OPTIONS] [FILE]",
     .help = "Serves the dashboard for FILE, a database of `sojourn record` or of the collector,\n"
             "on 127.0.0.1 and prints its address. A recording that is still being made is shown\n"
             "live. Nothing is written to FILE. Ends with Ctrl-C.\n"

@@ -2,6 +2,7 @@
 
 #include "collector-server/cli/commands.h"
 #include "collector-server/cli/database_choice.h"
+#include "collector-server/cli/query_command.h"
 #include "collector-server/store/database.h"
 #include "proto/base/array.h"
 
@@ -66,8 +67,8 @@ static sj_status list_sessions(sqlite3 *reader, verify_request *request, sj_erro
 static sj_status choose_sessions(verify_request *request, sj_error *error)
 {
     sqlite3 *reader = NULL;
+    SJ_TRY(sj_database_path(request->file, request->path, error));
     SJ_TRY(sj_database_choose(request->file, &reader, error));
-    snprintf(request->path, sizeof(request->path), "%s", sqlite3_db_filename(reader, "main"));
     const sj_status status =
         request->rebuild != NULL ? list_sessions(reader, request, error) : SJ_OK;
     sqlite3_close(reader);
@@ -132,17 +133,17 @@ static int run_verify(int argc, char **argv)
     if (request.only_look && request.rebuild != NULL) {
         return sj_command_usage_error(&sj_command_verify, "--look changes nothing, --rebuild does");
     }
-    if (first + 1 < argc) {
-        return sj_command_usage_error(&sj_command_verify, "unexpected argument \"%s\"",
-                                      argv[first + 1]);
+    const int taken = sj_query_take_file(&sj_command_verify, argc, argv, first, &request.file);
+    if (taken >= 0) {
+        return taken;
     }
-    request.file = first < argc ? argv[first] : NULL;
     const int exit_code = verify_database(&request);
     free(request.sessions);
     return exit_code;
 }
 
 static const sj_option verify_options[] = {
+    SJ_DATABASE_OPTION(offsetof(verify_request, file)),
     {.name = "look",
      .kind = SJ_ARG_FLAG,
      .offset = offsetof(verify_request, only_look),
@@ -159,7 +160,7 @@ static const sj_option verify_options[] = {
 const sj_command sj_command_verify = {
     .name = "verify",
     .summary = "find stored calls that cannot be read, and quarantine them",
-    .usage = "sojourn verify [OPTIONS] [DATABASE]",
+    .usage = "sojourn verify [OPTIONS] [FILE]",
     .help = "Reads every stored block, compares sums with the blocks that they were made of, and\n"
             "the file with itself. Blocks that cannot be read are named and marked: questions\n"
             "leave them out and say so (`sojourn sql --query quarantined` lists them), the rest\n"

@@ -167,16 +167,9 @@ static int run_show(zombies_request *request)
 /* Opens the chosen database for writing. */
 static sj_status open_writable(const zombies_request *request, sqlite3 **database, sj_error *error)
 {
-    sqlite3 *reader = NULL;
-    SJ_TRY(sj_database_choose(request->query.file, &reader, error));
-    char *path = strdup(sqlite3_db_filename(reader, "main"));
-    sqlite3_close(reader);
-    if (path == NULL) {
-        return sj_fail(error, SJ_ENOMEM, "out of memory");
-    }
-    const sj_status status = sj_database_open(path, SJ_DATABASE_WRITE, database, error);
-    free(path);
-    return status;
+    char path[PATH_MAX];
+    SJ_TRY(sj_database_path(request->query.file, path, error));
+    return sj_database_open(path, SJ_DATABASE_WRITE, database, error);
 }
 
 /* Runs SQL that changes one finding: ?1 its number, ?2 a text. */
@@ -259,11 +252,7 @@ static int run_zombies(int argc, char **argv)
 }
 
 static const sj_option zombies_options[] = {
-    {.name = "database",
-     .argument = "FILE",
-     .kind = SJ_ARG_TEXT,
-     .offset = offsetof(zombies_request, query.file),
-     .help = "the database (default: as for the other commands)"},
+    SJ_DATABASE_OPTION(offsetof(zombies_request, query.file)),
     {.name = "all",
      .kind = SJ_ARG_FLAG,
      .offset = offsetof(zombies_request, all),

@@ -12,6 +12,9 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <unistd.h>
+
+#define LARGEST_COPY (INT64_C(1) << 30)
 
 static bool is_newer(const struct stat *left, const struct timespec *right)
 {
@@ -61,15 +64,69 @@ sj_status sj_database_path(const char *named, char path[PATH_MAX], sj_error *err
     return SJ_OK;
 }
 
+/* copy_database copies a database, whatever others do to it, into a file of no contents. */
+static sj_status copy_database(const char *from, const char *to, sj_error *error)
+{
+    sqlite3 *source = NULL;
+    sqlite3 *copy = NULL;
+    int result = sqlite3_open_v2(from, &source, SQLITE_OPEN_READONLY, NULL);
+    if (result == SQLITE_OK) {
+        result = sqlite3_open_v2(to, &copy, SQLITE_OPEN_READWRITE, NULL);
+    }
+    sqlite3_backup *backup =
+        result == SQLITE_OK ? sqlite3_backup_init(copy, "main", source, "main") : NULL;
+    if (backup != NULL) {
+        (void)sqlite3_backup_step(backup, -1);
+        result = sqlite3_backup_finish(backup);
+    } else if (result == SQLITE_OK) {
+        result = sqlite3_errcode(copy);
+    }
+    sqlite3_close(source);
+    sqlite3_close(copy);
+    return result == SQLITE_OK
+               ? SJ_OK
+               : sj_fail(error, sj_database_status(result), "cannot copy %s to %s: %s", from, to,
+                         sqlite3_errstr(result));
+}
+
+/* The copy is opened before it loses its name. */
+static sj_status open_copy(const char *path, const char *copy, sqlite3 **database, sj_error *error)
+{
+    SJ_TRY(copy_database(path, copy, error));
+    SJ_TRY(sj_database_open(copy, SJ_DATABASE_WRITE, database, error));
+    sqlite3_exec(*database, "PRAGMA journal_mode=DELETE", NULL, NULL, NULL);
+    sqlite3_close(*database);
+    return sj_database_open_reader(copy, database, error);
+}
+
+/* Reads a file of an older version through a copy: readers change nothing. */
+static sj_status open_older(const char *path, sqlite3 **database, sj_error *error)
+{
+    char copy[PATH_MAX];
+    struct stat status;
+    const char *folder = getenv("TMPDIR");
+    if (stat(path, &status) != 0 || status.st_size > LARGEST_COPY) {
+        return SJ_EVERSION; /* the message says what to do */
+    }
+    const int length = snprintf(copy, sizeof(copy), "%s/sojourn-older-XXXXXX",
+                                folder != NULL && folder[0] != '\0' ? folder : "/tmp");
+    const int file = length > 0 && (size_t)length < sizeof(copy) ? mkstemp(copy) : -1;
+    if (file < 0) {
+        return SJ_EVERSION;
+    }
+    close(file);
+    const sj_status opened = open_copy(path, copy, database, error);
+    unlink(copy);
+    return opened;
+}
+
 sj_status sj_database_choose(const char *named, sqlite3 **database, sj_error *error)
 {
     char path[PATH_MAX];
     SJ_TRY(sj_database_path(named, path, error));
     sj_status status = sj_database_open_reader(path, database, error);
-    if (status == SJ_EVERSION &&
-        sj_database_open(path, SJ_DATABASE_WRITE, database, error) == SJ_OK) {
-        sqlite3_close(*database); /* an older file, brought up to date */
-        status = sj_database_open_reader(path, database, error);
+    if (status == SJ_EVERSION) {
+        return open_older(path, database, error);
     }
     sj_error settling;
     if (status == SJ_OK && sj_store_recover_file(path, *database, &settling) != SJ_OK) {

@@ -16,7 +16,9 @@ SJ_MUST_CHECK sj_status sj_database_path(const char *named, char path[PATH_MAX],
 
 /* sj_database_choose opens for reading: `named`, else $SOJOURN_DATABASE, else the newest
  * sojourn-*.db of the current directory. SJ_ENOTFOUND with what to do, or why it cannot be opened.
- * An older file is brought up to date. The caller closes with sqlite3_close. */
+ * A file of an older version stays as it is: a copy is read, which is brought up to date and has no
+ * name (sqlite3_db_filename is not the file); SJ_EVERSION when it is too large for that. The caller
+ * closes with sqlite3_close. */
 SJ_MUST_CHECK sj_status sj_database_choose(const char *named, sqlite3 **database, sj_error *error);
 
 /* sj_session_choose finds a session: `wanted` is NULL or "last" for the newest, a session_id, or

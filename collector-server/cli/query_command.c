@@ -24,6 +24,20 @@ static void tell_doubts(const sj_command *command, sqlite3 *database, int64_t se
     }
 }
 
+int sj_query_take_file(const sj_command *command, int argc, char **argv, int first,
+                       const char **file)
+{
+    if (argc - first > 1) {
+        return sj_command_usage_error(command, "one FILE at most, not \"%s\" too", argv[first + 1]);
+    }
+    if (argc > first && *file != NULL) {
+        return sj_command_usage_error(command, "two databases: --database %s and %s", *file,
+                                      argv[first]);
+    }
+    *file = argc > first ? argv[first] : *file;
+    return -1;
+}
+
 int sj_query_open(const sj_command *command, const sj_query_options *options, sqlite3 **database,
                   int64_t *session_id)
 {

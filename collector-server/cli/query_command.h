@@ -17,6 +17,10 @@ typedef struct sj_query_options {
 
 /* Rows of a table of options; `base` is the offset of the sj_query_options in the structure. */
 /* clang-format off */
+#define SJ_DATABASE_OPTION(place) \
+    {.name = "database", .letter = 'd', .argument = "FILE", .kind = SJ_ARG_TEXT, \
+     .offset = (place), \
+     .help = "the database; else $SOJOURN_DATABASE, else the newest sojourn-*.db here"}
 #define SJ_QUERY_SESSION_OPTION(base) \
     {.name = "session", .argument = "ID", .kind = SJ_ARG_TEXT, \
      .offset = (base) + offsetof(sj_query_options, session), \
@@ -32,6 +36,11 @@ typedef struct sj_query_options {
     {.name = "markdown", .kind = SJ_ARG_CHOICE, .least = SJ_RESULT_MARKDOWN, \
      .offset = (base) + offsetof(sj_query_options, format), .help = "as a table in Markdown"}
 /* clang-format on */
+
+/* sj_query_take_file takes the FILE that may stand behind the other arguments, argv[first] on, into
+ * `*file`, which --database may have set. -1: go on; else an exit code, after a message. */
+int sj_query_take_file(const sj_command *command, int argc, char **argv, int first,
+                       const char **file);
 
 /* sj_query_open opens the database and, when `session_id` is not NULL, finds the session. Returns
  * an exit code, after a message when it is not SJ_EXIT_OK. */

@@ -180,10 +180,13 @@ static sj_status prepare_reader(sqlite3 *database, const char *path, sj_error *e
 {
     int64_t version = 0;
     SJ_TRY(identify(database, path, &version, error));
+    if (version == 0) {
+        return sj_fail(error, SJ_ENOTFOUND, "%s is empty: it holds no recording", path);
+    }
     if (version != MIGRATIONS) {
         return sj_fail(error, SJ_EVERSION,
-                       "%s has schema version %lld; open it once with a collector of this version",
-                       path, (long long)version);
+                       "%s has schema version %lld; `sojourn verify` brings it up to version %d",
+                       path, (long long)version, (int)MIGRATIONS);
     }
     /* large sorts go to files: in memory, an ORDER BY over 149 million calls took all of 23 GB */
     return run(database, "PRAGMA query_only=ON; PRAGMA cache_size=-32768; PRAGMA temp_store=FILE",

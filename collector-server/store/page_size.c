@@ -4,7 +4,10 @@
  * indexes takes a page, which is most of a small recording: 1.5 MB for one call. A recording that
  * has ended is seldom written again, so it is packed into smaller pages then, and gets large ones
  * when calls are to be stored in it once more. Both are SQLite's own VACUUM, which a crash does not
- * harm; SQLite refuses it, and nothing changes, while anybody else has the file open. */
+ * harm; SQLite refuses it, and nothing changes, while anybody else has the file open.
+ *
+ * A recording that has ended has no log, either: a reader of a file with one makes two files beside
+ * it, and leaves them when it may only read. */
 #include "collector-server/store/page_size.h"
 
 #include "collector-server/store/database.h"
@@ -24,16 +27,18 @@ static bool run(sqlite3 *database, const char *sql)
     return sqlite3_exec(database, sql, NULL, NULL, NULL) == SQLITE_OK;
 }
 
-/* The page size cannot change while there is a log. */
-static void rewrite(sqlite3 *database, int page_bytes)
+/* The page size cannot change while there is a log; 0: it stays. */
+static void rewrite(sqlite3 *database, int page_bytes, bool with_log)
 {
     char sql[64];
     snprintf(sql, sizeof(sql), "PRAGMA page_size=%d; VACUUM", page_bytes);
     sj_database_set_patience(database, false);
-    if (run(database, "PRAGMA journal_mode=DELETE")) {
+    if (run(database, "PRAGMA journal_mode=DELETE") && page_bytes != 0) {
         (void)run(database, sql);
     }
-    (void)run(database, "PRAGMA journal_mode=WAL");
+    if (with_log) {
+        (void)run(database, "PRAGMA journal_mode=WAL");
+    }
     sj_database_set_patience(database, true);
 }
 
@@ -54,17 +59,20 @@ void sj_database_pack(const char *path)
     struct stat file;
     sqlite3 *database = NULL;
     sj_error ignored;
-    if (stat(path, &file) != 0 || file.st_size > MEDIUM_FILE ||
+    if (stat(path, &file) != 0 ||
         sj_database_open(path, SJ_DATABASE_WRITE, &database, &ignored) != SJ_OK) {
         return;
     }
-    rewrite(database, file.st_size <= SMALL_FILE ? SMALL_PAGE : MEDIUM_PAGE);
+    const int page_bytes = file.st_size <= SMALL_FILE    ? SMALL_PAGE
+                           : file.st_size <= MEDIUM_FILE ? MEDIUM_PAGE
+                                                         : 0;
+    rewrite(database, page_bytes, false);
     sqlite3_close(database);
 }
 
 void sj_database_unpack(sqlite3 *database)
 {
     if (page_bytes_of(database) != SJ_DATABASE_PAGE_BYTES) {
-        rewrite(database, SJ_DATABASE_PAGE_BYTES);
+        rewrite(database, SJ_DATABASE_PAGE_BYTES, true);
     }
 }

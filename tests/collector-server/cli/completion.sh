@@ -26,3 +26,45 @@ equal "arguments of the program" "" "$(complete sojourn record -- ls --a)"
 bash -c '. ./completion.bash; complete -p sojourn' | grep -q -- '-o default' || fail "files are not completed"
 "$sojourn" completion tcsh 2>error.txt
 equal "another shell" 2 "$?"
+
+# Values: sessions and functions of the newest recording here, processes.
+"$sojourn" record -o sojourn-1.db -- sh -c 'true' >record.txt 2>&1 || fail "record: $(cat record.txt)"
+PATH="$(dirname "$sojourn"):$PATH"
+export PATH
+equal "sessions" "last" "$(complete sojourn report --session la)"
+equal "a session" "1" "$(complete sojourn report --session 1)"
+function=$("$sojourn" completion --words functions | head -n 1)
+[ -n "$function" ] || fail "no functions"
+complete sojourn attach "$$" | grep -qx "$$" || fail "process $$ is not offered"
+"$sojourn" completion --words nonsense 2>error.txt
+equal "another kind of words" 2 "$?"
+
+# fish completes by itself what its script says.
+"$sojourn" completion fish >completion.fish || fail "completion fish: $?"
+fishes() {
+    fish --no-config -c "source completion.fish; complete -C '$1'" | cut -f 1
+}
+for command in $("$sojourn" help | sed -n 's/^  \([a-z]*\)  .*/\1/p'); do
+    fishes "sojourn $command" | grep -qx "$command" || fail "fish does not offer $command"
+    [ "$command" = help ] || equal "fish: options of $command" \
+        "$(complete sojourn "$command" -- | sort)" "$(fishes "sojourn $command --" | sort)"
+done
+fishes "sojourn report --session " | grep -qx last || fail "fish offers no sessions"
+
+# zsh is asked what the script hands to its own functions.
+"$sojourn" completion zsh >_sojourn || fail "completion zsh: $?"
+zshes() {
+    zsh -f -c 'compdef() { :; }; . ./_sojourn
+        _arguments() { print -rl -- "$@"; }; _describe() { print -rl -- "${(@P)2}"; }
+        compadd() { print -rl -- "${(@P)2}"; }; _files() { print files; }
+        words=("$@"); CURRENT=$#; _sojourn' zsh "$@"
+}
+equal "zsh: commands" "$(complete sojourn '')" "$(zshes sojourn '' | sed 's/:.*//')"
+for command in $("$sojourn" help | sed -n 's/^  \([a-z]*\)  .*/\1/p'); do
+    [ "$command" = help ] || equal "zsh: options of $command" \
+        "$(complete sojourn "$command" -- | sort)" \
+        "$(zshes sojourn "$command" -- | grep -o '^--[a-z-]*[a-z]' | sort)"
+done
+zshes sojourn report -- | grep -q '^--session=.*:_sojourn_words sessions$' || fail "zsh offers no sessions"
+zsh -f -c '. ./_sojourn 2>/dev/null; compadd() { print -rl -- "${(@P)2}"; }; _sojourn_words sessions' |
+    grep -qx last || fail "zsh finds no sessions"

@@ -18,6 +18,8 @@ for page in man1/sojourn.1 man1/sojourn-record.1 man8/sojournd.8 man8/sojourn-de
 done
 grep -q '^complete .* sojourn$' "$prefix/share/bash-completion/completions/sojourn" ||
     fail "no completion is installed"
+grep -q "^#compdef sojourn$" "$prefix/share/zsh/vendor-completions/_sojourn" || fail "nothing for zsh is installed"
+grep -q "^complete -c sojourn " "$prefix/share/fish/vendor_completions.d/sojourn.fish" || fail "nothing for fish is installed"
 for unit in sojournd sojourn-device; do
     program=$(sed -n 's/^ExecStart=\([^ ]*\).*/\1/p' "$prefix/lib/systemd/system/$unit.service")
     [ -x "$program" ] || fail "$unit.service starts $program, which is not there"

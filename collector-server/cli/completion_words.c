@@ -1,0 +1,61 @@
+#include "collector-server/cli/completion.h"
+#include "collector-server/cli/database_choice.h"
+
+#include <ctype.h>
+#include <dirent.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+static void print_rows(const char *file, const char *sql)
+{
+    sqlite3 *database = NULL;
+    sqlite3_stmt *row = NULL;
+    sj_error ignored;
+    if (sj_database_choose(file, &database, &ignored) != SJ_OK) {
+        return;
+    }
+    if (sqlite3_prepare_v2(database, sql, -1, &row, NULL) == SQLITE_OK) {
+        while (sqlite3_step(row) == SQLITE_ROW && !ferror(stdout)) {
+            puts((const char *)sqlite3_column_text(row, 0));
+        }
+    }
+    sqlite3_finalize(row);
+    sqlite3_close(database);
+}
+
+static void print_processes(void)
+{
+    DIR *folder = opendir("/proc");
+    const struct dirent *entry;
+    while (folder != NULL && (entry = readdir(folder)) != NULL) {
+        struct stat status;
+        if (isdigit((unsigned char)entry->d_name[0]) &&
+            fstatat(dirfd(folder), entry->d_name, &status, 0) == 0 &&
+            (status.st_uid == geteuid() || geteuid() == 0) &&
+            strtol(entry->d_name, NULL, 10) != getpid()) {
+            puts(entry->d_name);
+        }
+    }
+    if (folder != NULL) {
+        closedir(folder);
+    }
+}
+
+bool sj_completion_words(const char *kind, const char *file)
+{
+    if (strcmp(kind, "sessions") == 0) {
+        print_rows(file, "SELECT 'last' UNION ALL SELECT CAST(session_id AS TEXT) FROM sessions");
+    } else if (strcmp(kind, "functions") == 0) {
+        print_rows(file, "SELECT DISTINCT f.name FROM function_stats AS s JOIN functions AS f "
+                         "USING (function_id) WHERE f.name NOT LIKE '%' || char(10) || '%' "
+                         "ORDER BY f.name LIMIT 20000");
+    } else if (strcmp(kind, "processes") == 0) {
+        print_processes();
+    } else {
+        return false;
+    }
+    return true;
+}

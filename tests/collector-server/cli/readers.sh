@@ -1,0 +1,62 @@
+# Readers change nothing: a recording that ended stays one file, an empty file is refused, a file of
+# an older version is read through a copy. And every command takes its database as --database and,
+# where it has room for one, as its last argument.
+. "$(dirname "$0")/../../system/support/lib.sh"
+root=$2
+
+"$sojourn" record -o run.db -- sh -c 'true' >record.txt 2>&1 || fail "record: $(cat record.txt)"
+equal "files of a recording that ended" "run.db" "$(ls run.db*)"
+
+# unchanged FILE: the file is as it was, and nothing beside it
+unchanged() {
+    equal "$1" "$(cat "$1.sum")" "$(sha256sum <"$1")"
+    equal "files beside $1" "$1" "$(ls -- "$1" "$1"-* 2>/dev/null)"
+}
+
+read_all() {
+    for command in "report" "tree" "replay --count 3" "sessions" "sql --query storage" "export" \
+        "sql --query hot_spots" "devices" "zombies" "flame -o $1.svg"; do
+        # shellcheck disable=SC2086 # a list of words
+        "$sojourn" $command --database "$1" >out.txt 2>error.txt || fail "$command: $(cat error.txt)"
+        unchanged "$1"
+    done
+}
+
+sha256sum <run.db >run.db.sum
+read_all run.db
+for command in report tree replay sessions devices export ui verify; do
+    "$sojourn" "$command" -d run.db other.db >out.txt 2>error.txt
+    equal "$command with two databases" 2 "$?"
+    grep -q 'two databases' error.txt || fail "$command: $(cat error.txt)"
+done
+for command in "diff 1 1" "sql 'SELECT 1'"; do
+    eval "'$sojourn' $command -d run.db" >out.txt 2>error.txt || fail "$command: $(cat error.txt)"
+done
+"$sojourn" session -d run.db note 1 seen || fail "session -d"
+"$sojourn" verify -d run.db >out.txt || fail "verify -d"
+
+: >empty.db
+sha256sum <empty.db >empty.db.sum
+for command in report tree replay sessions "sql --query storage"; do
+    # shellcheck disable=SC2086 # a list of words
+    "$sojourn" $command -d empty.db >out.txt 2>error.txt
+    equal "$command of an empty file" 3 "$?"
+    grep -q 'empty.db is empty' error.txt || fail "$command: $(cat error.txt)"
+    unchanged empty.db
+done
+
+cp "$root/tests/system/fleet/golden_databases/version4.sql" . || fail "no golden database"
+{ cat version4.sql; echo 'PRAGMA application_id=0x534a4442; PRAGMA user_version=4;'; } >older.sql
+sqlite3 older.db <older.sql
+sha256sum <older.db >older.db.sum
+mkdir temporary
+for command in report tree sessions "sql 'SELECT count(*) FROM sessions'"; do
+    eval "TMPDIR='$PWD/temporary' '$sojourn' $command -d older.db" >out.txt 2>error.txt ||
+        fail "$command: $(cat error.txt)"
+    [ -s out.txt ] || fail "$command of an older version prints nothing"
+    unchanged older.db
+done
+equal "copies that are left" "" "$(ls temporary)"
+"$sojourn" verify --rebuild all older.db >out.txt || fail "verify: $(cat out.txt)"
+equal "version after verify" "$(sqlite3 run.db 'PRAGMA user_version')" \
+    "$(sqlite3 older.db 'PRAGMA user_version')"
