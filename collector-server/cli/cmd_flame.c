@@ -1,6 +1,7 @@
 /* Design notes. The graph is drawn here, in fixed coordinates, so that the file shows without
  * scripts; the small script in it only zooms and searches. Paths too narrow to be seen are left out
  * and counted, so that the reader knows what is missing. */
+#include "collector-server/cli/call_choice.h"
 #include "collector-server/cli/commands.h"
 #include "collector-server/cli/query_command.h"
 #include "collector-server/query/query.h"
@@ -156,17 +157,21 @@ static void write_foot(FILE *output, const flame_totals *totals)
     fprintf(output, "</text>\n<script><![CDATA[%s]]></script>\n</svg>\n", script);
 }
 
-static int read_totals(sqlite3 *database, int64_t session_id, flame_totals *totals)
+static int read_totals(sqlite3 *database, int64_t session_id, const sj_call_choice *choice,
+                       flame_totals *totals)
 {
     static const char sql[] =
-        "SELECT (SELECT coalesce(sum(total_ns), 0) FROM flame(?1) WHERE depth = 0), (SELECT "
-        "coalesce(max(depth), 0) + 1 FROM flame(?1)), 'Session ' || s.session_id || ': ' || "
+        "SELECT (SELECT coalesce(sum(total_ns), 0) FROM flame(?1, ?11, ?12, "
+        "?13) "
+        "WHERE depth = 0), (SELECT coalesce(max(depth), 0) + 1 FROM flame(?1, ?11, "
+        "?12, ?13)), 'Session ' || s.session_id || ': ' || "
         "iif(s.name = '', s.command, s.name) || ' on ' || d.name FROM sessions AS s JOIN devices "
         "AS d USING (device_id) WHERE s.session_id = ?1";
     sqlite3_stmt *statement = NULL;
     int exit_code = SJ_EXIT_FAILED;
     if (sqlite3_prepare_v2(database, sql, -1, &statement, NULL) == SQLITE_OK) {
         sqlite3_bind_int64(statement, 1, session_id);
+        sj_call_choice_bind(choice, statement);
         if (sqlite3_step(statement) == SQLITE_ROW) {
             totals->whole_ns = sqlite3_column_double(statement, 0);
             totals->depth = sqlite3_column_int64(statement, 1);
@@ -185,18 +190,22 @@ static int read_totals(sqlite3 *database, int64_t session_id, flame_totals *tota
                                   "no call of session %lld has ended", (long long)session_id);
 }
 
-static int write_flame(sqlite3 *database, int64_t session_id, FILE *output, bool html)
+static int write_flame(sqlite3 *database, int64_t session_id, const sj_call_choice *choice,
+                       FILE *output, bool html)
 {
     flame_totals totals = {0};
     sqlite3_stmt *row = NULL;
-    int exit_code = read_totals(database, session_id, &totals);
+    int exit_code = read_totals(database, session_id, choice, &totals);
     if (exit_code != SJ_EXIT_OK) {
         return exit_code;
     }
     int result = sqlite3_prepare_v2(
-        database, "SELECT name, depth, left_ns, total_ns, self_ns, calls FROM flame(?1)", -1, &row,
-        NULL);
+        database,
+        "SELECT name, depth, left_ns, total_ns, self_ns, calls FROM flame(?1, ?11, "
+        "?12, ?13)",
+        -1, &row, NULL);
     sqlite3_bind_int64(row, 1, session_id);
+    sj_call_choice_bind(choice, row);
     write_head(output, &totals, html);
     while (result == SQLITE_OK && (result = sqlite3_step(row)) == SQLITE_ROW) {
         write_path(output, row, &totals);
@@ -210,13 +219,18 @@ static int write_flame(sqlite3 *database, int64_t session_id, FILE *output, bool
     return SJ_EXIT_OK;
 }
 
-static int draw_session(const sj_query_options *options, const char *path)
+static int draw_session(const sj_query_options *options, sj_call_choice *choice, const char *path)
 {
     sqlite3 *database;
     int64_t session_id;
     int exit_code = sj_query_open(&sj_command_flame, options, &database, &session_id);
     if (exit_code != SJ_EXIT_OK) {
         return exit_code;
+    }
+    sj_error error = {0};
+    if (sj_call_choice_find(database, session_id, choice, &error) != SJ_OK) {
+        sqlite3_close(database);
+        return sj_command_failed(&sj_command_flame, &error);
     }
     const size_t length = strlen(path);
     const bool html = length > 5 && strcmp(path + length - 5, ".html") == 0;
@@ -226,7 +240,7 @@ static int draw_session(const sj_query_options *options, const char *path)
         exit_code = sj_command_error(&sj_command_flame, SJ_EXIT_FAILED, "cannot write %s: %s", path,
                                      strerror(errno));
     } else {
-        exit_code = write_flame(database, session_id, output, html);
+        exit_code = write_flame(database, session_id, choice, output, html);
         const bool failed = fflush(output) != 0 || ferror(output) != 0;
         if (!to_stdout) {
             fclose(output);
@@ -242,6 +256,7 @@ static int draw_session(const sj_query_options *options, const char *path)
 
 typedef struct flame_request {
     sj_query_options query;
+    sj_call_choice choice;
     const char *output;
 } flame_request;
 
@@ -257,7 +272,13 @@ static int run_flame(int argc, char **argv)
     if (taken >= 0) {
         return taken;
     }
-    return draw_session(&request.query, request.output);
+    if (request.choice.function != NULL && request.choice.callers != NULL) {
+        return sj_command_usage_error(&sj_command_flame,
+                                      "--function and --callers exclude each other");
+    }
+    const int exit_code = draw_session(&request.query, &request.choice, request.output);
+    sj_call_choice_deinit(&request.choice);
+    return exit_code;
 }
 
 static const sj_option flame_options[] = {
@@ -269,6 +290,10 @@ static const sj_option flame_options[] = {
      .kind = SJ_ARG_TEXT,
      .offset = offsetof(flame_request, output),
      .help = "where to (default flame.svg; - is standard output)"},
+    SJ_CALL_FUNCTION_OPTIONS(offsetof(flame_request, choice), "only what these functions call",
+                             "only what functions of these modules call"),
+    SJ_CALL_CALLERS_OPTION(offsetof(flame_request, choice)),
+    SJ_CALL_CHOICE_OPTIONS(offsetof(flame_request, choice)),
     {0}};
 
 const sj_command sj_command_flame = {

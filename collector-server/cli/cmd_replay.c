@@ -1,8 +1,8 @@
+#include "collector-server/cli/call_choice.h"
 #include "collector-server/cli/commands.h"
 #include "collector-server/cli/query_command.h"
 #include "collector-server/cli/replay.h"
 
-#include <stdlib.h>
 #include <string.h>
 
 /* Lines of a screen that are no calls, and how many are shown around one without a terminal. */
@@ -15,27 +15,6 @@ typedef struct replay_options {
     int64_t count;  /* 0: a screenful on a terminal, else all */
     bool all;
 } replay_options;
-
-/* A moment or length in ns from text: "1.5s", "20ms", "3us", "7ns"; without a unit seconds. */
-static sj_status parse_moment(const sj_option *option, void *values, const char *text,
-                              sj_error *error)
-{
-    static const struct {
-        const char *name;
-        double ns;
-    } units[] = {{"", 1e9}, {"s", 1e9}, {"ms", 1e6}, {"us", 1e3}, {"ns", 1}};
-    char *end = NULL;
-    const double number = strtod(text, &end);
-    for (size_t i = 0; end != text && i < sizeof(units) / sizeof(units[0]); i++) {
-        if (strcmp(end, units[i].name) == 0 && number >= 0 && number * units[i].ns < 9e18) {
-            *(int64_t *)(void *)((char *)values + option->offset) =
-                (int64_t)(number * units[i].ns + 0.5);
-            return SJ_OK;
-        }
-    }
-    return sj_fail(error, SJ_EINVAL, "--%s needs a time since the session's start, as 1.5s or 20ms",
-                   option->name);
-}
 
 /* choose_around narrows the request to the calls of one thread around a call. */
 static sj_status choose_around(sqlite3 *database, const replay_options *options,
@@ -142,13 +121,13 @@ static const sj_option replay_table[] = {
     {.name = "from",
      .argument = "TIME",
      .kind = SJ_ARG_PARSED,
-     .parse = parse_moment,
+     .parse = sj_moment_parse,
      .offset = offsetof(replay_options, request.from_ns),
      .help = "calls entered from then on, since the session's start: 1.5s, 20ms, 3us"},
     {.name = "to",
      .argument = "TIME",
      .kind = SJ_ARG_PARSED,
-     .parse = parse_moment,
+     .parse = sj_moment_parse,
      .offset = offsetof(replay_options, request.to_ns),
      .help = "calls entered up to then"},
     {.name = "around",

@@ -1,3 +1,4 @@
+#include "collector-server/cli/call_choice.h"
 #include "collector-server/cli/commands.h"
 #include "collector-server/cli/query_command.h"
 #include "collector-server/cli/report_table.h"
@@ -10,6 +11,7 @@ enum { OTHER_LINES = SJ_SESSION_HEADER_LINES + 5, LEAST_ROWS = 5 };
 
 typedef struct report_request {
     sj_query_options query;
+    sj_call_choice choice;
     const char *sort;
     const char *columns; /* NULL: what fits */
     int64_t limit;       /* 0: a screenful on a terminal, else all */
@@ -58,11 +60,13 @@ static char *make_sql(const report_request *request)
         append_column(sql, request, request->selection.columns[i]);
     }
     sqlite3_str_appendf(sql,
-                        " FROM function_stats AS s LEFT JOIN functions AS f "
+                        " FROM %s AS s LEFT JOIN functions AS f "
                         "ON f.function_id = s.function_id "
                         "LEFT JOIN modules AS m ON m.module_id = f.module_id "
-                        "WHERE s.session_id = ?1 ORDER BY %s %s, s.function_id LIMIT ?3",
-                        sort_expression(request->sort),
+                        "WHERE s.session_id = ?1 AND (?12 IS NULL OR s.function_id IN "
+                        "(SELECT value FROM json_each(?12))) "
+                        "ORDER BY %s %s, s.function_id LIMIT ?3",
+                        sj_report_source(&request->choice), sort_expression(request->sort),
                         strcmp(request->sort, "name") == 0 ? "ASC" : "DESC");
     return sqlite3_str_finish(sql);
 }
@@ -127,8 +131,13 @@ static int print_report(report_request *request)
     sj_session_summary summary;
     sj_error error = {0};
     sqlite3_stmt *statement = NULL;
+    if (sj_call_choice_find(database, session_id, &request->choice, &error) != SJ_OK) {
+        sqlite3_close(database);
+        return sj_command_failed(&sj_command_report, &error);
+    }
     char *sql = make_sql(request);
-    if (sj_session_summary_read(database, session_id, &summary, &error) != SJ_OK) {
+    if (sj_session_summary_read(database, session_id, &request->choice, &summary, &error) !=
+        SJ_OK) {
         exit_code = sj_command_failed(&sj_command_report, &error);
     } else if (sql == NULL ||
                sqlite3_prepare_v2(database, sql, -1, &statement, NULL) != SQLITE_OK) {
@@ -138,6 +147,7 @@ static int print_report(report_request *request)
         sqlite3_bind_int64(statement, 1, session_id);
         sqlite3_bind_int64(statement, 2, summary.self_ns);
         sqlite3_bind_int64(statement, 3, count_shown(request));
+        sj_call_choice_bind(&request->choice, statement);
         if (request->query.format == SJ_RESULT_TABLE) {
             exit_code = print_table(request, statement, session_id, &summary);
             sqlite3_finalize(statement);
@@ -194,7 +204,9 @@ static int run_report(int argc, char **argv)
     if (choose_columns(&request, &error) != SJ_OK) {
         return sj_command_usage_error(&sj_command_report, "%s", error.text);
     }
-    return print_report(&request);
+    const int exit_code = print_report(&request);
+    sj_call_choice_deinit(&request.choice);
+    return exit_code;
 }
 
 static const sj_option report_options[] = {
@@ -221,6 +233,9 @@ static const sj_option report_options[] = {
      .offset = offsetof(report_request, limit),
      .least = 1,
      .help = "only the first N functions"},
+    SJ_CALL_FUNCTION_OPTIONS(offsetof(report_request, choice), "only these functions",
+                             "only functions of these modules"),
+    SJ_CALL_CHOICE_OPTIONS(offsetof(report_request, choice)),
     SJ_QUERY_FORMAT_OPTIONS(offsetof(report_request, query)),
     {0}};
 

@@ -1,3 +1,4 @@
+#include "collector-server/cli/call_choice.h"
 #include "collector-server/cli/commands.h"
 #include "collector-server/cli/function_name.h"
 #include "collector-server/cli/query_command.h"
@@ -16,16 +17,20 @@ enum {
     FIGURES_WIDTH = 45, /* of a line before its name */
     NARROW_WIDTH = 21,  /* the same without self time and calls */
     NARROW_TERMINAL = 90,
-    QUERY_BYTES = 300,
+    QUERY_BYTES = 500,
+    MODULE_LEVELS = 512, /* deeper paths do not show where they enter a module */
+    KNOWN_MODULES = 512,
     LEAST_NAME = 24 /* columns that indentation leaves for the name */
 };
 
 typedef struct tree_options {
     sj_query_options query;
+    sj_call_choice choice;
     double min_share;
     int64_t max_depth;
     bool unfold;
     bool physical;
+    bool by_thread;
     /* derived */
     bool narrow; /* a terminal without room for self time and calls */
     sj_terminal terminal;
@@ -39,11 +44,13 @@ typedef struct pruned_paths {
 } pruned_paths;
 
 /* Calls that have ended, and how many are open. Of a path without either no end is known: its calls
- * are still open (a session that is being recorded, a profile), or their end was lost. */
-static const char *format_calls(int64_t ended, int64_t open, char text[CALLS_TEXT_BYTES])
+ * are still open (a session that is being recorded, a profile), or their end was lost; of a part of
+ * a session, it was entered before. */
+static const char *format_calls(const tree_options *options, int64_t ended, int64_t open,
+                                char text[CALLS_TEXT_BYTES])
 {
     if (open == 0 && ended == 0) {
-        snprintf(text, CALLS_TEXT_BYTES, "no end");
+        snprintf(text, CALLS_TEXT_BYTES, options->choice.selection != NULL ? "earlier" : "no end");
     } else if (open == 0) {
         snprintf(text, CALLS_TEXT_BYTES, "%lld", (long long)ended);
     } else if (ended == 0) {
@@ -85,12 +92,20 @@ static void print_path(const tree_options *options, const sj_tree_path *path)
            sj_format_duration(path->total_ns, total));
     if (!options->narrow) {
         printf("%10s %12s ", sj_format_duration(path->self_ns, self),
-               format_calls(path->calls, path->open_calls, calls));
+               format_calls(options, path->calls, path->open_calls, calls));
     }
     putchar(' ');
-    const int room = print_indent(options, path->level);
+    int room = print_indent(options, path->level);
     const char *known = path->name != NULL ? path->name : "(unknown function)";
-    puts(sj_function_name_fit(known, room, name));
+    const int tag = path->module != NULL ? sj_text_width(path->module) + 3 : 0;
+    const bool has_tag = tag != 0 && (room == 0 || room - tag >= LEAST_NAME / 2);
+    room -= has_tag && room != 0 ? tag : 0;
+    fputs(sj_function_name_fit(known, room, name), stdout);
+    if (has_tag) {
+        printf(" %s[%s]%s", options->terminal.colour ? "\033[2m" : "", path->module,
+               options->terminal.colour ? "\033[0m" : "");
+    }
+    putchar('\n');
 }
 
 /* print_folded prints the line that stands for `count` paths of a chain. */
@@ -129,9 +144,47 @@ static void print_pruned(const tree_options *options, const pruned_paths *pruned
            sj_format_duration(pruned->self_ns, text), options->narrow ? '\n' : ' ');
 }
 
-static sj_tree_path read_path(sqlite3_stmt *row)
+/* The modules of a path and its callers, as long as rows come depth first. */
+typedef struct module_stack {
+    const char *names[MODULE_LEVELS]; /* interned below */
+    char *known[KNOWN_MODULES];
+    size_t count;
+} module_stack;
+
+/* The file name of a path, the same pointer for the same name; NULL: none, or too many. */
+static const char *intern_module(module_stack *modules, const char *path)
 {
-    return (sj_tree_path){.depth = sqlite3_column_int64(row, 0),
+    const char *slash = path != NULL ? strrchr(path, '/') : NULL;
+    const char *name = slash != NULL ? slash + 1 : path;
+    for (size_t i = 0; name != NULL && i < modules->count; i++) {
+        if (strcmp(modules->known[i], name) == 0) {
+            return modules->known[i];
+        }
+    }
+    if (name == NULL || modules->count == KNOWN_MODULES) {
+        return NULL;
+    }
+    modules->known[modules->count] = strdup(name);
+    return modules->known[modules->count] != NULL ? modules->known[modules->count++] : NULL;
+}
+
+/* The module that the path enters; NULL: it stays in that of its caller, or is a root. */
+static const char *entered_module(module_stack *modules, int64_t depth, const char *path)
+{
+    const char *name = intern_module(modules, path);
+    if (depth < 0 || depth >= MODULE_LEVELS) {
+        return NULL;
+    }
+    modules->names[depth] = name;
+    return depth > 0 && name != modules->names[depth - 1] ? name : NULL;
+}
+
+static sj_tree_path read_path(sqlite3_stmt *row, module_stack *modules)
+{
+    const int64_t depth = sqlite3_column_int64(row, 0);
+    const char *module = entered_module(modules, depth, (const char *)sqlite3_column_text(row, 7));
+    return (sj_tree_path){.module = (char *)module,
+                          .depth = sqlite3_column_int64(row, 0),
                           .level = sqlite3_column_int64(row, 0),
                           .total_ns = sqlite3_column_int64(row, 1),
                           .self_ns = sqlite3_column_int64(row, 2),
@@ -143,20 +196,25 @@ static sj_tree_path read_path(sqlite3_stmt *row)
 
 /* print_paths prints the rows that are shown and adds up the others; those that may be folded are
  * kept until all are known. An SQLite result code. */
-static int print_paths(const tree_options *options, sqlite3_stmt *row, pruned_paths *pruned)
+static int print_paths(const tree_options *options, sqlite3_stmt *row, pruned_paths *pruned,
+                       int64_t *shown)
 {
     const bool fold = options->terminal.is_terminal && !options->unfold;
     sj_tree_paths paths = {0};
+    module_stack modules = {0};
     sj_status status = SJ_OK;
     int result = SQLITE_DONE;
     while (status == SJ_OK && !ferror(stdout) && (result = sqlite3_step(row)) == SQLITE_ROW) {
-        sj_tree_path path = read_path(row);
+        sj_tree_path path = read_path(row, &modules);
         if (path.share < options->min_share || path.depth > options->max_depth) {
             ++pruned->paths;
             pruned->calls += path.calls;
             pruned->open_calls += path.open_calls;
             pruned->self_ns += path.self_ns;
-        } else if (fold) {
+            continue;
+        }
+        ++*shown;
+        if (fold) {
             status = sj_tree_paths_add(&paths, &path);
         } else {
             print_path(options, &path);
@@ -166,27 +224,96 @@ static int print_paths(const tree_options *options, sqlite3_stmt *row, pruned_pa
         print_folded_paths(options, &paths);
     }
     sj_tree_paths_deinit(&paths);
+    for (size_t i = 0; i < modules.count; i++) {
+        free(modules.known[i]);
+    }
     return status == SJ_OK ? result : SQLITE_NOMEM;
 }
 
 static int print_tree(tree_options *options, sqlite3_stmt *row)
 {
     pruned_paths pruned = {0};
-    sj_terminal *terminal = &options->terminal;
-    sj_terminal_page(terminal);
     printf("%8s %10s ", "share", "total");
     if (!options->narrow) {
         printf("%10s %12s ", "self", "calls");
     }
     puts(" function");
-    const int result = print_paths(options, row, &pruned);
+    int64_t shown = 0;
+    const int result = print_paths(options, row, &pruned, &shown);
     print_pruned(options, &pruned);
-    const bool written = sj_terminal_close(terminal);
     if (result != SQLITE_DONE && result != SQLITE_ROW) {
         return sj_command_error(&sj_command_tree, SJ_EXIT_FAILED, "%s", sqlite3_errstr(result));
     }
-    return written ? SJ_EXIT_OK
-                   : sj_command_error(&sj_command_tree, SJ_EXIT_FAILED, "cannot write the tree");
+    return shown + pruned.paths != 0 || options->choice.selection == NULL
+               ? SJ_EXIT_OK
+               : sj_command_error(&sj_command_tree, SJ_EXIT_NOT_FOUND, "no call was entered there");
+}
+
+/* print_chosen prints the tree of the calls that are chosen. */
+static int print_chosen(tree_options *options, sqlite3 *database, int64_t session_id)
+{
+    sj_error error = {0};
+    int exit_code = SJ_EXIT_OK;
+    if (sj_call_choice_find(database, session_id, &options->choice, &error) != SJ_OK) {
+        return sj_command_failed(&sj_command_tree, &error);
+    }
+    const bool table = options->query.format == SJ_RESULT_TABLE;
+    char sql[QUERY_BYTES];
+    snprintf(sql, sizeof(sql),
+             table ? "SELECT depth, total_ns, self_ns, share, calls, name, open_calls, "
+                     "(SELECT m.path FROM functions AS f JOIN modules AS m USING (module_id) "
+                     "WHERE f.function_id = t.function_id) "
+                     "FROM %s(?1, ?11, ?12, ?13) AS t"
+                   : "SELECT path_id, parent_path_id, depth, calls, total_ns, self_ns, min_ns, "
+                     "max_ns, share, function_id, name, open_calls FROM %s(?1, ?11, "
+                     "?12, ?13) WHERE share >= ?2 AND depth <= ?3",
+             options->physical ? "physical_tree" : "call_tree");
+    sqlite3_stmt *statement;
+    if (sqlite3_prepare_v2(database, sql, -1, &statement, NULL) != SQLITE_OK) {
+        exit_code =
+            sj_command_error(&sj_command_tree, SJ_EXIT_FAILED, "%s", sqlite3_errmsg(database));
+    } else {
+        sqlite3_bind_int64(statement, 1, session_id);
+        sqlite3_bind_double(statement, 2, options->min_share);
+        sqlite3_bind_int64(statement, 3, options->max_depth);
+        sj_call_choice_bind(&options->choice, statement);
+        if (table) {
+            exit_code = print_tree(options, statement);
+            sqlite3_finalize(statement);
+        } else {
+            exit_code = sj_query_print(&sj_command_tree, &options->query, statement);
+        }
+    }
+    sj_call_choice_deinit(&options->choice);
+    return exit_code;
+}
+
+/* print_threads prints a tree for each thread with calls. */
+static int print_threads(tree_options *options, sqlite3 *database, int64_t session_id)
+{
+    static const char sql[] =
+        "SELECT CAST(t.number AS TEXT), t.tid, t.name FROM threads AS t WHERE t.session_id = ?1 "
+        "AND EXISTS (SELECT 1 FROM streams AS s WHERE s.thread_id = t.thread_id AND s.calls > 0) "
+        "ORDER BY t.number";
+    sqlite3_stmt *row = NULL;
+    int exit_code = SJ_EXIT_OK;
+    bool more = false;
+    if (sqlite3_prepare_v2(database, sql, -1, &row, NULL) != SQLITE_OK) {
+        return sj_command_error(&sj_command_tree, SJ_EXIT_FAILED, "%s", sqlite3_errmsg(database));
+    }
+    sqlite3_bind_int64(row, 1, session_id);
+    while (exit_code == SJ_EXIT_OK && !ferror(stdout) && sqlite3_step(row) == SQLITE_ROW) {
+        const char *name = (const char *)sqlite3_column_text(row, 2);
+        printf("%sthread %s: %s, tid %lld\n", more ? "\n" : "",
+               (const char *)sqlite3_column_text(row, 0), name,
+               (long long)sqlite3_column_int64(row, 1));
+        options->choice.thread = (const char *)sqlite3_column_text(row, 0);
+        exit_code = print_chosen(options, database, session_id);
+        more = true;
+    }
+    options->choice.thread = NULL;
+    sqlite3_finalize(row);
+    return exit_code;
 }
 
 static int show_tree(tree_options *options)
@@ -198,30 +325,16 @@ static int show_tree(tree_options *options)
         return exit_code;
     }
     const bool table = options->query.format == SJ_RESULT_TABLE;
-    char sql[QUERY_BYTES];
-    snprintf(sql, sizeof(sql),
-             table ? "SELECT depth, total_ns, self_ns, share, calls, name, open_calls FROM %s(?1)"
-                   : "SELECT path_id, parent_path_id, depth, calls, total_ns, self_ns, min_ns, "
-                     "max_ns, share, function_id, name, open_calls FROM %s(?1) WHERE share >= ?2 "
-                     "AND depth <= ?3",
-             options->physical ? "physical_tree" : "call_tree");
-    sqlite3_stmt *statement;
-    if (sqlite3_prepare_v2(database, sql, -1, &statement, NULL) != SQLITE_OK) {
-        exit_code =
-            sj_command_error(&sj_command_tree, SJ_EXIT_FAILED, "%s", sqlite3_errmsg(database));
-    } else {
-        sqlite3_bind_int64(statement, 1, session_id);
-        sqlite3_bind_double(statement, 2, options->min_share);
-        sqlite3_bind_int64(statement, 3, options->max_depth);
-        if (table) {
-            exit_code = print_tree(options, statement);
-            sqlite3_finalize(statement);
-        } else {
-            exit_code = sj_query_print(&sj_command_tree, &options->query, statement);
-        }
+    if (table) {
+        sj_terminal_page(&options->terminal);
     }
+    exit_code = options->by_thread ? print_threads(options, database, session_id)
+                                   : print_chosen(options, database, session_id);
+    const bool written = !table || sj_terminal_close(&options->terminal);
     sqlite3_close(database);
-    return exit_code;
+    return exit_code != SJ_EXIT_OK || written
+               ? exit_code
+               : sj_command_error(&sj_command_tree, SJ_EXIT_FAILED, "cannot write the tree");
 }
 
 static sj_status parse_percent(const sj_option *option, void *values, const char *text,
@@ -264,6 +377,16 @@ static int run_tree(int argc, char **argv)
         options.narrow = options.terminal.columns != SJ_TERMINAL_UNLIMITED &&
                          options.terminal.columns < NARROW_TERMINAL;
     }
+    if ((options.choice.function != NULL || options.choice.module != NULL) &&
+        options.choice.callers != NULL) {
+        return sj_command_usage_error(&sj_command_tree,
+                                      "--function or --module, and --callers exclude each other");
+    }
+    if (options.by_thread &&
+        (options.choice.thread != NULL || options.query.format != SJ_RESULT_TABLE)) {
+        return sj_command_usage_error(&sj_command_tree,
+                                      "--by-thread prints a tree for each thread, as text");
+    }
     return show_tree(&options);
 }
 
@@ -279,6 +402,10 @@ static const sj_option tree_table[] = {
      .kind = SJ_ARG_FLAG,
      .offset = offsetof(tree_options, physical),
      .help = "by stack frames: a call that jumps to another is not its caller"},
+    {.name = "by-thread",
+     .kind = SJ_ARG_FLAG,
+     .offset = offsetof(tree_options, by_thread),
+     .help = "a tree for each thread"},
     {.name = "min-percent",
      .argument = "P",
      .kind = SJ_ARG_PARSED,
@@ -290,6 +417,11 @@ static const sj_option tree_table[] = {
      .offset = offsetof(tree_options, max_depth),
      .least = 0,
      .help = "leave out paths deeper than N (0: roots only)"},
+    SJ_CALL_FUNCTION_OPTIONS(offsetof(tree_options, choice),
+                             "what these functions call: they are the roots",
+                             "what functions of these modules call, from their outermost calls on"),
+    SJ_CALL_CALLERS_OPTION(offsetof(tree_options, choice)),
+    SJ_CALL_CHOICE_OPTIONS(offsetof(tree_options, choice)),
     SJ_QUERY_FORMAT_OPTIONS(offsetof(tree_options, query)),
     {0}};
 
@@ -298,6 +430,7 @@ const sj_command sj_command_tree = {
     .summary = "show the call tree of a session, most time first",
     .usage = "sojourn tree [OPTIONS] [FILE]",
     .help =
+        "[FILE] behind a function says that it is in another module than its caller.\n"
         "Paths with less than 0.5 % of the time are left out; a last line says how many. On a\n"
         "terminal, a chain of paths that only call the next one is one line. Calls\n"
         "that have not ended are shown as open, or as without end where it may have been lost:\n"

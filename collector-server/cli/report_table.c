@@ -31,15 +31,46 @@ static sj_status find_row(sqlite3 *database, const char *sql, int64_t session_id
     return SJ_OK;
 }
 
-sj_status sj_session_summary_read(sqlite3 *database, int64_t session_id,
-                                  sj_session_summary *summary, sj_error *error)
+const char *sj_report_source(const sj_call_choice *choice)
 {
-    static const char sql[] =
-        "SELECT count(*), coalesce(sum(calls), 0), coalesce(sum(untrusted), 0), "
-        "coalesce(sum(self_ns), 0) FROM function_stats WHERE session_id = ?1";
+    return choice == NULL || choice->selection == NULL
+               ? "function_stats"
+               : "(SELECT ?1 AS session_id, a.function_id, sum(a.calls) AS calls, "
+                 "sum(a.total_ns) AS total_ns, sum(a.self_ns) AS self_ns, min(a.min_ns) AS min_ns, "
+                 "max(a.max_ns) AS max_ns, NULL AS histogram, NULL AS untrusted "
+                 "FROM json_each(?11) AS w CROSS JOIN call_aggregate(?1, w.value ->> 1, "
+                 "w.value ->> 2, w.value ->> 0) AS a GROUP BY a.function_id "
+                 "HAVING sum(a.calls) > 0)";
+}
+
+sj_status sj_session_summary_read(sqlite3 *database, int64_t session_id,
+                                  const sj_call_choice *choice, sj_session_summary *summary,
+                                  sj_error *error)
+{
     sqlite3_stmt *row = NULL;
     *summary = (sj_session_summary){0};
-    SJ_TRY(find_row(database, sql, session_id, &row, error));
+    char *sql = sqlite3_mprintf(
+        "SELECT count(*), coalesce(sum(calls), 0), coalesce(sum(untrusted), 0), "
+        "max(coalesce(sum(self_ns), 0), %s) FROM %s WHERE session_id = ?1 AND (?12 IS NULL OR "
+        "function_id IN (SELECT value FROM json_each(?12)))",
+        /* a call that began in a window may end, and call others, behind it */
+        choice != NULL && choice->selection != NULL ? "coalesce(max(total_ns), 0)" : "0",
+        sj_report_source(choice));
+    if (sql == NULL) {
+        return sj_fail(error, SJ_ENOMEM, "out of memory");
+    }
+    const int result = sqlite3_prepare_v2(database, sql, -1, &row, NULL);
+    sqlite3_free(sql);
+    if (result == SQLITE_OK) {
+        sqlite3_bind_int64(row, 1, session_id);
+        if (choice != NULL) {
+            sj_call_choice_bind(choice, row);
+        }
+    }
+    if (result != SQLITE_OK || sqlite3_step(row) != SQLITE_ROW) {
+        sqlite3_finalize(row);
+        return sj_fail(error, SJ_EIO, "cannot read the session: %s", sqlite3_errmsg(database));
+    }
     summary->functions = sqlite3_column_int64(row, 0);
     summary->calls = sqlite3_column_int64(row, 1);
     summary->inexact = sqlite3_column_int64(row, 2);

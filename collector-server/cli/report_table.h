@@ -2,6 +2,7 @@
 #ifndef SJ_COLLECTOR_SERVER_CLI_REPORT_TABLE_H
 #define SJ_COLLECTOR_SERVER_CLI_REPORT_TABLE_H
 
+#include "collector-server/cli/call_choice.h"
 #include "collector-server/cli/report_columns.h"
 #include "collector-server/cli/terminal.h"
 
@@ -18,8 +19,15 @@ typedef struct sj_session_summary {
 
 enum { SJ_SESSION_HEADER_LINES = 3 };
 
-/* sj_session_summary_read adds up the functions of a session. SJ_EIO. Blocks on the database. */
+/* sj_report_source is the table, or a query in brackets, that has a row for each function, with the
+ * columns of function_stats: of the calls that are chosen. It has the parameters ?1, the session,
+ * and ?11. Without whole sessions there are no quantiles: histograms are NULL then. */
+const char *sj_report_source(const sj_call_choice *choice);
+
+/* sj_session_summary_read adds up the functions of a session, as far as they are chosen (NULL:
+ * all). SJ_EIO. Blocks on the database. */
 SJ_MUST_CHECK sj_status sj_session_summary_read(sqlite3 *database, int64_t session_id,
+                                                const sj_call_choice *choice,
                                                 sj_session_summary *summary, sj_error *error);
 
 /* sj_session_header_print prints SJ_SESSION_HEADER_LINES lines: program and session; when, how

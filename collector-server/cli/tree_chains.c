@@ -32,12 +32,16 @@ sj_status sj_tree_paths_add(sj_tree_paths *paths, const sj_tree_path *path)
         paths->capacity = capacity;
     }
     char *copy = strdup(path->name != NULL ? path->name : "(unknown function)");
-    if (copy == NULL) {
+    char *module = path->module != NULL ? strdup(path->module) : NULL;
+    if (copy == NULL || (path->module != NULL && module == NULL)) {
+        free(copy);
+        free(module);
         return SJ_ENOMEM;
     }
     sj_tree_path *added = &paths->paths[paths->count];
     *added = *path;
     added->name = copy;
+    added->module = module;
     added->level = path->depth;
     added->callees = 0;
     added->folded = 0;
@@ -86,6 +90,7 @@ void sj_tree_paths_deinit(sj_tree_paths *paths)
 {
     for (size_t i = 0; i < paths->count; i++) {
         free(paths->paths[i].name);
+        free(paths->paths[i].module);
     }
     free(paths->paths);
     *paths = (sj_tree_paths){0};

@@ -12,9 +12,10 @@ typedef struct sj_tree_path {
     int64_t level; /* of indentation: depth without what is folded */
     int64_t total_ns, self_ns;
     int64_t calls, open_calls;
-    double share;   /* of all recorded time, 0 to 1 */
-    char *name;     /* owned by the list */
-    size_t parent;  /* its place in the list; its own: a root */
+    double share;  /* of all recorded time, 0 to 1 */
+    char *name;    /* owned by the list */
+    char *module;  /* file name, where a path enters another module; NULL: the caller's; likewise */
+    size_t parent; /* its place in the list; its own: a root */
     size_t callees; /* that are shown */
     size_t folded;  /* first of a folded chain: of how many paths; 0: shown */
 } sj_tree_path;
@@ -25,8 +26,8 @@ typedef struct sj_tree_paths {
     size_t count, capacity;
 } sj_tree_paths;
 
-/* sj_tree_paths_add appends a copy of `path`, of its name (NULL: unknown) too. A path comes
- * directly after its caller or that one's other callees. SJ_ENOMEM. */
+/* sj_tree_paths_add appends a copy of `path`, of its name (NULL: unknown) and module too. A path
+ * comes directly after its caller or that one's other callees. SJ_ENOMEM. */
 SJ_MUST_CHECK sj_status sj_tree_paths_add(sj_tree_paths *paths, const sj_tree_path *path);
 
 /* sj_tree_paths_fold folds each run of two or more paths that are an only callee, have an only

@@ -7,14 +7,17 @@
  * those that had not ended when their streams did; their time is not known, so `calls` lacks them.
  * Paths that were folded because they were rare have lost what was above their caller: call_tree
  * gives them below roots named "caller (rare paths)", flame as time of the paths above.
+ * All three take, after the session, a selection: a JSON array of [stream_id, from_ns, to_ns], the
+ * calls that began there, read one by one; then a JSON array of function_ids whose callees, or one
+ * whose callers the tree is to show.
  * physical_tree is call_tree by stack frames: a call that was jumped to (a tail call) is below what
  * its frame returns to, and the one that jumped ended then. It reads every call.
  *
  * Design notes. Paths are loaded once per query and linked by parent, because SQL's own recursion
  * cannot order and add up at the same time; 64 bytes a path. */
 #include "collector-server/query/table_function.h"
+#include "collector-server/query/tree_rows.h"
 #include "proto/base/array.h"
-#include "proto/base/hash_map.h"
 #include "proto/callgraph/callgraph.h"
 
 #include <stdbool.h>
@@ -37,21 +40,13 @@ enum {
     COLUMN_SHARE,
     COLUMN_LEFT_NS,
     COLUMN_OPEN_CALLS,
-    COLUMN_SESSION_ID /* hidden: the argument */
+    COLUMN_SESSION_ID, /* hidden from here on: the arguments */
+    COLUMN_SELECTION,
+    COLUMN_CALLEES_OF,
+    COLUMN_CALLERS_OF
 };
 
-typedef struct path_row {
-    int64_t path_id;
-    int64_t parent_id; /* 0: none */
-    int64_t function_id;
-    int64_t calls, total_ns, self_ns, min_ns, max_ns;
-    int64_t left_ns;
-    int64_t open_calls;
-    int64_t depth;
-    bool is_rare;                       /* stands for a caller in folded paths */
-    uint32_t rank;                      /* of its name, for ordering */
-    uint32_t first_child, next_sibling; /* rows; 0: none (row 0 is the root) */
-} path_row;
+enum { ARGUMENTS = 4 };
 
 /* A stack frame that may be the caller of the next call. */
 typedef struct open_frame {
@@ -65,9 +60,12 @@ typedef struct tree_cursor {
     sqlite3_stmt *paths;
     sqlite3_stmt *name;
     sqlite3_stmt *open_calls;
-    path_row *rows; /* rows[0] is the root of all */
+    sqlite3_stmt *parts;   /* of a selection */
+    sqlite3_stmt *calls;   /* of a part */
+    sqlite3_stmt *callers; /* of a call */
+    sj_tree_rows tree;
     uint32_t *order;
-    size_t count, capacity, at, order_count;
+    size_t at, order_count;
     int64_t session_id;
 } tree_cursor;
 
@@ -120,30 +118,21 @@ static int close_cursor(sqlite3_vtab_cursor *base)
     sqlite3_finalize(cursor->paths);
     sqlite3_finalize(cursor->name);
     sqlite3_finalize(cursor->open_calls);
-    free(cursor->rows);
+    sqlite3_finalize(cursor->parts);
+    sqlite3_finalize(cursor->calls);
+    sqlite3_finalize(cursor->callers);
+    sj_tree_rows_deinit(&cursor->tree);
     free(cursor->order);
     sqlite3_free(cursor);
     return SQLITE_OK;
 }
 
-static int add_row(tree_cursor *cursor, const path_row *row)
-{
-    if (sj_array_reserve(&cursor->rows, &cursor->capacity, cursor->count, 1,
-                         sizeof(*cursor->rows)) != SJ_OK) {
-        return SQLITE_NOMEM;
-    }
-    cursor->rows[cursor->count++] = *row;
-    return SQLITE_OK;
-}
-
 static int load_paths(tree_cursor *cursor)
 {
-    const path_row root = {0};
-    cursor->count = 0;
-    int result = add_row(cursor, &root);
+    int result = sj_tree_rows_begin(&cursor->tree) ? SQLITE_OK : SQLITE_NOMEM;
     sqlite3_bind_int64(cursor->paths, 1, cursor->session_id);
     while (result == SQLITE_OK && (result = sqlite3_step(cursor->paths)) == SQLITE_ROW) {
-        const path_row row = {
+        const sj_tree_row row = {
             .path_id = sqlite3_column_int64(cursor->paths, 0),
             .parent_id = sqlite3_column_int64(cursor->paths, 1),
             .function_id = sqlite3_column_int64(cursor->paths, 2),
@@ -156,105 +145,193 @@ static int load_paths(tree_cursor *cursor)
             .rank = (uint32_t)sqlite3_column_int64(cursor->paths, 9),
             .is_rare = sqlite3_column_int(cursor->paths, 10) != 0,
         };
-        result = add_row(cursor, &row);
+        result = sj_tree_rows_add(&cursor->tree, &row) ? SQLITE_OK : SQLITE_NOMEM;
     }
     sqlite3_reset(cursor->paths);
     return result == SQLITE_DONE ? SQLITE_OK : result;
 }
 
-/* The row of a path, made when it is new; 0: no memory, or too many paths. */
-static uint32_t take_row(tree_cursor *cursor, sj_hash_map *places, uint32_t parent,
-                         int64_t function_id)
-{
-    const sj_hash_entry *known = sj_hash_map_find(places, (uint64_t)function_id, parent + 1);
-    const uint32_t number = (uint32_t)cursor->count;
-    if (known != NULL || number >= SJ_MOST_PATHS) {
-        return known != NULL ? known->first : 0;
-    }
-    const sj_hash_entry place = {.key = (uint64_t)function_id, .sub = parent + 1, .first = number};
-    const path_row row = {.path_id = cursor->session_id << 32 | number,
-                          .parent_id = parent != 0 ? cursor->rows[parent].path_id : 0,
-                          .function_id = function_id,
-                          .depth = parent != 0 ? cursor->rows[parent].depth + 1 : 0};
-    return add_row(cursor, &row) == SQLITE_OK && sj_hash_map_put(places, &place) == SJ_OK ? number
-                                                                                          : 0;
-}
-
 /* Counts a frame of `row` that took `ns`. */
 static void count_frame(tree_cursor *cursor, uint32_t row, uint32_t parent, int64_t ns)
 {
-    path_row *path = &cursor->rows[row];
+    sj_tree_row *path = &cursor->tree.rows[row];
     path->min_ns = path->calls == 0 || ns < path->min_ns ? ns : path->min_ns;
     path->max_ns = ns > path->max_ns ? ns : path->max_ns;
     path->calls++;
     path->total_ns += ns;
     path->self_ns += ns;
-    cursor->rows[parent].self_ns -= ns;
+    cursor->tree.rows[parent].self_ns -= ns;
+}
+
+/* The stack frames that are open while calls are read. */
+typedef struct frame_stack {
+    open_frame *frames;
+    size_t depth, capacity;
+} frame_stack;
+
+static bool push_frame(tree_cursor *cursor, frame_stack *open, int64_t call_id, int64_t function_id)
+{
+    const uint32_t parent = open->depth > 0 ? open->frames[open->depth - 1].row : 0;
+    const uint32_t row = sj_tree_rows_take(&cursor->tree, cursor->session_id, parent, function_id);
+    if (row == 0 || sj_array_reserve(&open->frames, &open->capacity, open->depth, 1,
+                                     sizeof(*open->frames)) != SJ_OK) {
+        return false;
+    }
+    open->frames[open->depth++] = (open_frame){.call_id = call_id, .row = row};
+    return true;
+}
+
+/* The callers of a call that were entered before what is selected. */
+static int push_callers(tree_cursor *cursor, frame_stack *open, int64_t call_id)
+{
+    int result;
+    sqlite3_bind_int64(cursor->callers, 1, call_id);
+    while ((result = sqlite3_step(cursor->callers)) == SQLITE_ROW) {
+        if (!push_frame(cursor, open, sqlite3_column_int64(cursor->callers, 0),
+                        sqlite3_column_int64(cursor->callers, 1))) {
+            result = SQLITE_NOMEM;
+            break;
+        }
+    }
+    sqlite3_reset(cursor->callers);
+    return result == SQLITE_DONE ? SQLITE_OK : result;
 }
 
 /* Calls come by their ids, which are in the order of their entries: what a frame returns to is one
- * of those that are open. */
-static int add_frames(tree_cursor *cursor, sj_hash_map *places, open_frame **open)
+ * of those that are open, or was entered before (`selected`). */
+static int add_frames(tree_cursor *cursor, sqlite3_stmt *calls, frame_stack *open, bool selected)
 {
-    size_t capacity = 0;
-    size_t depth = 0;
     int result;
-    while ((result = sqlite3_step(cursor->frames)) == SQLITE_ROW) {
-        const bool is_root = sqlite3_column_type(cursor->frames, 1) == SQLITE_NULL;
-        const int64_t caller = sqlite3_column_int64(cursor->frames, 1);
-        while (depth > 0 && (is_root || (*open)[depth - 1].call_id != caller)) {
-            depth--;
+    while ((result = sqlite3_step(calls)) == SQLITE_ROW) {
+        const int64_t call_id = sqlite3_column_int64(calls, 0);
+        const bool is_root = sqlite3_column_type(calls, 1) == SQLITE_NULL;
+        const int64_t caller = sqlite3_column_int64(calls, 1);
+        while (open->depth > 0 && (is_root || open->frames[open->depth - 1].call_id != caller)) {
+            open->depth--;
         }
-        const uint32_t parent = depth > 0 ? (*open)[depth - 1].row : 0;
-        const uint32_t row =
-            take_row(cursor, places, parent, sqlite3_column_int64(cursor->frames, 2));
-        if (row == 0 || sj_array_reserve(open, &capacity, depth, 1, sizeof(**open)) != SJ_OK) {
+        if (selected && !is_root && open->depth == 0) {
+            const int pushed = push_callers(cursor, open, call_id);
+            if (pushed != SQLITE_OK) {
+                return pushed;
+            }
+        }
+        const uint32_t parent = open->depth > 0 ? open->frames[open->depth - 1].row : 0;
+        if (!push_frame(cursor, open, call_id, sqlite3_column_int64(calls, 2))) {
             return SQLITE_NOMEM;
         }
-        (*open)[depth++] =
-            (open_frame){.call_id = sqlite3_column_int64(cursor->frames, 0), .row = row};
-        if (sqlite3_column_type(cursor->frames, 3) == SQLITE_NULL) {
-            cursor->rows[row].open_calls++;
+        const uint32_t row = open->frames[open->depth - 1].row;
+        if (sqlite3_column_type(calls, 3) == SQLITE_NULL) {
+            cursor->tree.rows[row].open_calls++;
         } else {
-            count_frame(cursor, row, parent, sqlite3_column_int64(cursor->frames, 3));
+            count_frame(cursor, row, parent, sqlite3_column_int64(calls, 3));
         }
     }
     return result;
 }
 
+/* Open calls, and callers that are not selected, have no time, but callees. */
+static void settle_self(tree_cursor *cursor)
+{
+    for (size_t i = 0; i < cursor->tree.count; i++) {
+        sj_tree_row *row = &cursor->tree.rows[i];
+        row->self_ns = row->self_ns > 0 ? row->self_ns : 0;
+    }
+}
+
 static int load_frames(tree_cursor *cursor)
 {
-    const path_row root = {0};
-    sj_hash_map places = {0};
-    open_frame *open = NULL;
-    cursor->count = 0;
-    int result = add_row(cursor, &root);
+    frame_stack open = {0};
+    int result = sj_tree_rows_begin(&cursor->tree) ? SQLITE_OK : SQLITE_NOMEM;
     sqlite3_bind_int64(cursor->frames, 1, cursor->session_id);
     if (result == SQLITE_OK) {
-        result = add_frames(cursor, &places, &open);
+        result = add_frames(cursor, cursor->frames, &open, false);
     }
     sqlite3_reset(cursor->frames);
-    sj_hash_map_deinit(&places);
-    free(open);
-    for (size_t i = 0; i < cursor->count; i++) { /* open calls have no time, but callees */
-        cursor->rows[i].self_ns = cursor->rows[i].self_ns > 0 ? cursor->rows[i].self_ns : 0;
-    }
+    free(open.frames);
+    settle_self(cursor);
     return result == SQLITE_DONE ? SQLITE_OK : result;
 }
 
-static uint32_t find_row(const tree_cursor *cursor, int64_t path_id)
+static int prepare_selection(tree_cursor *cursor, sqlite3 *database)
 {
-    size_t low = 1;
-    size_t high = cursor->count;
-    while (low < high) {
-        const size_t middle = low + (high - low) / 2;
-        if (cursor->rows[middle].path_id < path_id) {
-            low = middle + 1;
-        } else {
-            high = middle;
+    static const char parts_sql[] =
+        "SELECT value ->> 0, value ->> 1, value ->> 2 FROM json_each(?1)";
+    static const char calls_sql[] =
+        "SELECT call_id, parent_id, function_id, duration_ns FROM calls WHERE session_id = ?1 "
+        "AND stream_id = ?2 AND start_ns >= ?3 AND start_ns < ?4 ORDER BY call_id";
+    static const char callers_sql[] =
+        "SELECT call_id, function_id FROM ancestors(?1) ORDER BY call_id";
+    if (cursor->parts != NULL) {
+        return SQLITE_OK;
+    }
+    int result = sqlite3_prepare_v2(database, parts_sql, -1, &cursor->parts, NULL);
+    if (result == SQLITE_OK) {
+        result = sqlite3_prepare_v2(database, calls_sql, -1, &cursor->calls, NULL);
+    }
+    return result == SQLITE_OK
+               ? sqlite3_prepare_v2(database, callers_sql, -1, &cursor->callers, NULL)
+               : result;
+}
+
+/* load_selected makes the paths of the calls that began in a part: [stream_id, from_ns, to_ns]. */
+static int load_selected(tree_cursor *cursor, sqlite3_value *selection)
+{
+    frame_stack open = {0};
+    int result = sj_tree_rows_begin(&cursor->tree) ? SQLITE_OK : SQLITE_NOMEM;
+    sqlite3_bind_value(cursor->parts, 1, selection);
+    while (result == SQLITE_OK && (result = sqlite3_step(cursor->parts)) == SQLITE_ROW) {
+        sqlite3_bind_int64(cursor->calls, 1, cursor->session_id);
+        for (int i = 0; i < 3; i++) {
+            sqlite3_bind_value(cursor->calls, i + 2, sqlite3_column_value(cursor->parts, i));
+        }
+        open.depth = 0;
+        result = add_frames(cursor, cursor->calls, &open, true);
+        sqlite3_reset(cursor->calls);
+        result = result == SQLITE_DONE ? SQLITE_OK : result;
+    }
+    sqlite3_reset(cursor->parts);
+    free(open.frames);
+    settle_self(cursor);
+    return result == SQLITE_DONE ? SQLITE_OK : result;
+}
+
+/* read_functions puts the function_ids of a JSON array into a set. */
+static int read_functions(sqlite3 *database, sqlite3_value *list, sj_hash_map *functions)
+{
+    sqlite3_stmt *row = NULL;
+    int result =
+        sqlite3_prepare_v2(database, "SELECT DISTINCT value FROM json_each(?1)", -1, &row, NULL);
+    if (result != SQLITE_OK) {
+        return result;
+    }
+    sqlite3_bind_value(row, 1, list);
+    while ((result = sqlite3_step(row)) == SQLITE_ROW) {
+        const sj_hash_entry entry = {.key = (uint64_t)sqlite3_column_int64(row, 0)};
+        if (sj_hash_map_put(functions, &entry) != SJ_OK) {
+            result = SQLITE_NOMEM;
+            break;
         }
     }
-    return low < cursor->count && cursor->rows[low].path_id == path_id ? (uint32_t)low : 0;
+    sqlite3_finalize(row);
+    return result == SQLITE_DONE ? SQLITE_OK : result;
+}
+
+/* turn makes the tree that of the callees, or of the callers, of some functions. */
+static int turn(tree_cursor *cursor, sqlite3 *database, sqlite3_value *list, bool to_callers)
+{
+    sj_hash_map functions = {0};
+    sj_tree_rows made = {0};
+    int result = read_functions(database, list, &functions);
+    if (result == SQLITE_OK) {
+        const bool whole =
+            to_callers ? sj_tree_rows_callers(&cursor->tree, &functions, cursor->session_id, &made)
+                       : sj_tree_rows_callees(&cursor->tree, &functions, cursor->session_id, &made);
+        result = whole ? SQLITE_OK : SQLITE_NOMEM;
+        sj_tree_rows_deinit(&cursor->tree);
+        cursor->tree = made;
+    }
+    sj_hash_map_deinit(&functions);
+    return result;
 }
 
 typedef struct sort_entry {
@@ -287,23 +364,28 @@ static int compare_names(const void *left, const void *right)
  * its child (which would make a loop), is the root. */
 static int link_rows(tree_cursor *cursor, bool by_name)
 {
-    sort_entry *entries = malloc(cursor->count * sizeof(*entries));
+    for (size_t i = 0; i < cursor->tree.count; ++i) {
+        cursor->tree.rows[i].first_child = cursor->tree.rows[i].next_sibling = 0;
+    }
+    sort_entry *entries = malloc(cursor->tree.count * sizeof(*entries));
     if (entries == NULL) {
         return SQLITE_NOMEM;
     }
-    for (size_t i = 1; i < cursor->count; ++i) {
-        entries[i - 1] = (sort_entry){-cursor->rows[i].total_ns, cursor->rows[i].rank, (uint32_t)i};
+    for (size_t i = 1; i < cursor->tree.count; ++i) {
+        entries[i - 1] =
+            (sort_entry){-cursor->tree.rows[i].total_ns, cursor->tree.rows[i].rank, (uint32_t)i};
     }
-    qsort(entries, cursor->count - 1, sizeof(*entries), by_name ? compare_names : compare_times);
-    for (size_t i = cursor->count - 1; i-- > 0;) { /* the last first: each goes to the front */
-        path_row *row = &cursor->rows[entries[i].row];
+    qsort(entries, cursor->tree.count - 1, sizeof(*entries),
+          by_name ? compare_names : compare_times);
+    for (size_t i = cursor->tree.count - 1; i-- > 0;) { /* the last first: each goes to the front */
+        sj_tree_row *row = &cursor->tree.rows[entries[i].row];
         if (by_name && row->is_rare) {
             continue;
         }
-        uint32_t parent = find_row(cursor, row->parent_id);
+        uint32_t parent = sj_tree_rows_find(&cursor->tree, row->parent_id);
         parent = parent < entries[i].row ? parent : 0;
-        row->next_sibling = cursor->rows[parent].first_child;
-        cursor->rows[parent].first_child = entries[i].row;
+        row->next_sibling = cursor->tree.rows[parent].first_child;
+        cursor->tree.rows[parent].first_child = entries[i].row;
     }
     free(entries);
     return SQLITE_OK;
@@ -314,14 +396,14 @@ static int link_rows(tree_cursor *cursor, bool by_name)
  * whose sums are yet to be written. */
 static uint32_t find_callee(const tree_cursor *cursor, uint32_t caller, int64_t function)
 {
-    const path_row *rows = cursor->rows;
+    const sj_tree_row *rows = cursor->tree.rows;
     uint32_t row = rows[caller].first_child;
     while (row != 0 && (rows[row].is_rare || rows[row].function_id != function)) {
         row = rows[row].next_sibling;
     }
     const bool is_folded = rows[caller].depth + 1 >= SJ_PATH_FOLD_DEPTH;
     for (uint32_t above = caller; is_folded && row == 0 && above != 0;) {
-        const uint32_t parent = find_row(cursor, rows[above].parent_id);
+        const uint32_t parent = sj_tree_rows_find(&cursor->tree, rows[above].parent_id);
         const bool is_it = rows[above].function_id == function &&
                            rows[parent].function_id == rows[caller].function_id;
         row = is_it ? above : 0;
@@ -342,7 +424,7 @@ static int count_open_calls(tree_cursor *cursor)
             row = find_callee(cursor, is_outermost ? 0 : row,
                               sqlite3_column_int64(cursor->open_calls, 1));
         }
-        cursor->rows[row].open_calls++; /* the root counts those without a path */
+        cursor->tree.rows[row].open_calls++; /* the root counts those without a path */
     }
     sqlite3_reset(cursor->open_calls);
     return result == SQLITE_DONE ? SQLITE_OK : result;
@@ -352,12 +434,13 @@ static int count_open_calls(tree_cursor *cursor)
  * The time of rare paths is part of others. */
 static void lay_out(tree_cursor *cursor)
 {
-    for (size_t i = cursor->count; i-- > 0;) {
-        path_row *row = &cursor->rows[i];
+    for (size_t i = cursor->tree.count; i-- > 0;) {
+        sj_tree_row *row = &cursor->tree.rows[i];
         int64_t below_ns = 0;
         for (uint32_t child = row->first_child; child != 0;
-             child = cursor->rows[child].next_sibling) {
-            below_ns += i != 0 || !cursor->rows[child].is_rare ? cursor->rows[child].total_ns : 0;
+             child = cursor->tree.rows[child].next_sibling) {
+            below_ns +=
+                i != 0 || !cursor->tree.rows[child].is_rare ? cursor->tree.rows[child].total_ns : 0;
         }
         if (below_ns > row->total_ns) {
             row->total_ns = below_ns;
@@ -367,50 +450,75 @@ static void lay_out(tree_cursor *cursor)
 
 static int order_rows(tree_cursor *cursor)
 {
-    uint32_t *order = realloc(cursor->order, cursor->count * sizeof(*order));
-    uint32_t *stack = malloc(cursor->count * sizeof(*stack));
+    uint32_t *order = realloc(cursor->order, cursor->tree.count * sizeof(*order));
+    uint32_t *stack = malloc(cursor->tree.count * sizeof(*stack));
     cursor->order = order != NULL ? order : cursor->order;
     if (order == NULL || stack == NULL) {
         free(stack);
         return SQLITE_NOMEM;
     }
     size_t top = 0;
-    uint32_t next = cursor->rows[0].first_child;
+    uint32_t next = cursor->tree.rows[0].first_child;
     int64_t left_ns = 0;
     cursor->order_count = 0;
     while (next != 0 || top != 0) {
         if (next == 0) {
-            const path_row *done = &cursor->rows[stack[--top]];
+            const sj_tree_row *done = &cursor->tree.rows[stack[--top]];
             left_ns = done->left_ns + done->total_ns;
             next = done->next_sibling;
             continue;
         }
-        cursor->rows[next].left_ns = left_ns;
+        cursor->tree.rows[next].left_ns = left_ns;
         order[cursor->order_count++] = next;
         stack[top++] = next;
-        next = cursor->rows[next].first_child;
+        next = cursor->tree.rows[next].first_child;
     }
     free(stack);
     return SQLITE_OK;
 }
 
-static int filter_rows(sqlite3_vtab_cursor *base, int plan_number, const char *plan, int argc,
+/* load makes the rows of what the arguments ask for; those that are given come in order. */
+static int load(tree_cursor *cursor, int given, sqlite3_value **argv)
+{
+    const sj_table *table = sj_table_of(&cursor->base);
+    sqlite3 *database = table->state->database;
+    sqlite3_value *arguments[ARGUMENTS] = {NULL};
+    for (int i = 0; i < ARGUMENTS; i++) {
+        arguments[i] = (given >> i & 1) != 0 ? *argv++ : NULL;
+        if (arguments[i] != NULL && sqlite3_value_type(arguments[i]) == SQLITE_NULL) {
+            arguments[i] = NULL;
+        }
+    }
+    const bool is_physical = strcmp(table->kind->name, PHYSICAL) == 0;
+    cursor->session_id = arguments[0] != NULL ? sqlite3_value_int64(arguments[0]) : 0;
+    int result = SQLITE_OK;
+    if (arguments[1] != NULL) {
+        result = prepare_selection(cursor, database);
+        result = result == SQLITE_OK ? load_selected(cursor, arguments[1]) : result;
+    } else {
+        result = is_physical ? load_frames(cursor) : load_paths(cursor);
+    }
+    if (result == SQLITE_OK && !is_physical && arguments[1] == NULL) {
+        result = link_rows(cursor, false); /* callees are found by links */
+        result = result == SQLITE_OK ? count_open_calls(cursor) : result;
+    }
+    if (result == SQLITE_OK && (arguments[2] != NULL || arguments[3] != NULL)) {
+        result =
+            turn(cursor, database, arguments[arguments[2] != NULL ? 2 : 3], arguments[2] == NULL);
+    }
+    return result;
+}
+
+static int filter_rows(sqlite3_vtab_cursor *base, int given, const char *plan, int argc,
                        sqlite3_value **argv)
 {
-    (void)plan_number;
     (void)plan;
     (void)argc;
     tree_cursor *cursor = (tree_cursor *)base;
-    cursor->session_id = sqlite3_value_int64(argv[0]);
-    cursor->at = 0;
-    const sj_table_kind *kind = sj_table_of(base)->kind;
-    const bool is_physical = strcmp(kind->name, PHYSICAL) == 0;
-    int result = is_physical ? load_frames(cursor) : load_paths(cursor);
+    cursor->at = cursor->order_count = 0;
+    int result = load(cursor, given, argv);
     if (result == SQLITE_OK) {
-        result = link_rows(cursor, kind->variant);
-    }
-    if (result == SQLITE_OK && !is_physical) {
-        result = count_open_calls(cursor);
+        result = link_rows(cursor, sj_table_of(base)->kind->variant);
     }
     if (result == SQLITE_OK) {
         lay_out(cursor);
@@ -431,7 +539,7 @@ static int at_end(sqlite3_vtab_cursor *base)
     return cursor->at >= cursor->order_count;
 }
 
-static int give_name(tree_cursor *cursor, sqlite3_context *context, const path_row *row)
+static int give_name(tree_cursor *cursor, sqlite3_context *context, const sj_tree_row *row)
 {
     sqlite3_bind_int64(cursor->name, 1, row->function_id);
     sqlite3_bind_int(cursor->name, 2, row->is_rare);
@@ -446,7 +554,7 @@ static int give_name(tree_cursor *cursor, sqlite3_context *context, const path_r
 static int give_column(sqlite3_vtab_cursor *base, sqlite3_context *context, int column)
 {
     tree_cursor *cursor = (tree_cursor *)base;
-    const path_row *row = &cursor->rows[cursor->order[cursor->at]];
+    const sj_tree_row *row = &cursor->tree.rows[cursor->order[cursor->at]];
     const int64_t integers[] = {
         [COLUMN_PATH_ID] = row->path_id,
         [COLUMN_PARENT_PATH_ID] = row->parent_id,
@@ -467,11 +575,12 @@ static int give_column(sqlite3_vtab_cursor *base, sqlite3_context *context, int 
         return give_name(cursor, context, row);
     }
     if (column == COLUMN_SHARE) {
-        const int64_t whole = cursor->rows[0].total_ns;
+        const int64_t whole = cursor->tree.rows[0].total_ns;
         sqlite3_result_double(context, whole > 0 ? (double)row->total_ns / (double)whole : 0.0);
         return SQLITE_OK;
     }
-    const bool missing = (column == COLUMN_PARENT_PATH_ID && row->parent_id == 0) ||
+    const bool missing = column > COLUMN_SESSION_ID ||
+                         (column == COLUMN_PARENT_PATH_ID && row->parent_id == 0) ||
                          (row->calls == 0 && (column == COLUMN_MIN_NS || column == COLUMN_MAX_NS));
     if (!missing) {
         sqlite3_result_int64(context, integers[column]);
@@ -482,7 +591,7 @@ static int give_column(sqlite3_vtab_cursor *base, sqlite3_context *context, int 
 static int give_rowid(sqlite3_vtab_cursor *base, sqlite3_int64 *rowid)
 {
     const tree_cursor *cursor = (const tree_cursor *)base;
-    *rowid = cursor->rows[cursor->order[cursor->at]].path_id;
+    *rowid = cursor->tree.rows[cursor->order[cursor->at]].path_id;
     return SQLITE_OK;
 }
 
@@ -491,21 +600,22 @@ static const sqlite3_module tree_methods = SJ_TABLE_METHODS(sj_table_take_argume
 #define TREE_COLUMNS                                                                               \
     "path_id INTEGER, parent_path_id INTEGER, function_id INTEGER, name TEXT, depth INTEGER, "     \
     "calls INTEGER, total_ns INTEGER, self_ns INTEGER, min_ns INTEGER, max_ns INTEGER, "           \
-    "share REAL, left_ns INTEGER, open_calls INTEGER, session_id HIDDEN)"
+    "share REAL, left_ns INTEGER, open_calls INTEGER, session_id HIDDEN, "                         \
+    "selection HIDDEN, callees_of HIDDEN, callers_of HIDDEN)"
 
 int sj_register_trees(sj_query_state *state)
 {
     static const sj_table_kind physical = {.name = PHYSICAL,
                                            .declaration = "CREATE TABLE " PHYSICAL "(" TREE_COLUMNS,
                                            .first_argument = COLUMN_SESSION_ID,
-                                           .argument_count = 1,
+                                           .argument_count = ARGUMENTS,
                                            .required_count = 1,
                                            .rows = 5000,
                                            .cost = 1e7};
     static const sj_table_kind by_time = {.name = "call_tree",
                                           .declaration = "CREATE TABLE call_tree(" TREE_COLUMNS,
                                           .first_argument = COLUMN_SESSION_ID,
-                                          .argument_count = 1,
+                                          .argument_count = ARGUMENTS,
                                           .required_count = 1,
                                           .rows = 5000,
                                           .cost = 50000};
@@ -513,7 +623,7 @@ int sj_register_trees(sj_query_state *state)
                                           .declaration = "CREATE TABLE flame(" TREE_COLUMNS,
                                           .variant = true,
                                           .first_argument = COLUMN_SESSION_ID,
-                                          .argument_count = 1,
+                                          .argument_count = ARGUMENTS,
                                           .required_count = 1,
                                           .rows = 5000,
                                           .cost = 50000};

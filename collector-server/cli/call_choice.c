@@ -1,0 +1,172 @@
+#include "collector-server/cli/call_choice.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+static sj_status parse(const sj_option *option, const char *text, int64_t *ns, sj_error *error)
+{
+    static const struct {
+        const char *name;
+        double ns;
+    } units[] = {{"", 1e9}, {"s", 1e9}, {"ms", 1e6}, {"us", 1e3}, {"ns", 1}};
+    char *end = NULL;
+    const double number = strtod(text, &end);
+    for (size_t i = 0; end != text && i < sizeof(units) / sizeof(units[0]); i++) {
+        if (strcmp(end, units[i].name) == 0 && number >= 0 && number * units[i].ns < 9e18) {
+            *ns = (int64_t)(number * units[i].ns + 0.5);
+            return SJ_OK;
+        }
+    }
+    return sj_fail(error, SJ_EINVAL, "--%s needs a time since the session's start, as 1.5s or 20ms",
+                   option->name);
+}
+
+sj_status sj_moment_parse(const sj_option *option, void *values, const char *text, sj_error *error)
+{
+    return parse(option, text, (int64_t *)(void *)((char *)values + option->offset), error);
+}
+
+sj_status sj_call_choice_from(const sj_option *option, void *values, const char *text,
+                              sj_error *error)
+{
+    sj_call_choice *choice = (sj_call_choice *)(void *)((char *)values + option->offset);
+    choice->has_from = true;
+    return parse(option, text, &choice->from_ns, error);
+}
+
+sj_status sj_call_choice_to(const sj_option *option, void *values, const char *text,
+                            sj_error *error)
+{
+    sj_call_choice *choice = (sj_call_choice *)(void *)((char *)values + option->offset);
+    choice->has_to = true;
+    return parse(option, text, &choice->to_ns, error);
+}
+
+/* Windows of the mark, or all time, cut to --from and --to; the streams that are meant. */
+static const char selection_sql[] =
+    "WITH phases AS (SELECT 0 AS first, 0 AS beyond WHERE 0 "
+    " UNION ALL SELECT -9223372036854775807, 9223372036854775807 WHERE ?4 IS NULL "
+    " UNION ALL SELECT b.at_ns, coalesce((SELECT min(e.at_ns) FROM marks AS e "
+    "  WHERE e.session_id = ?1 AND e.name = ?4 AND e.is_end = 1 AND e.at_ns >= b.at_ns), "
+    "  9223372036854775807) FROM marks AS b "
+    " WHERE b.session_id = ?1 AND b.name = ?4 AND b.is_end = 0) "
+    "SELECT json_group_array(json_array(s.stream_id, max(w.first, ?5), min(w.beyond, ?6))), "
+    "count(*), (SELECT count(*) FROM phases), (SELECT count(*) FROM streams WHERE session_id = ?1) "
+    "FROM phases AS w CROSS JOIN streams AS s LEFT JOIN threads AS t ON t.thread_id = s.thread_id "
+    "LEFT JOIN processes AS p ON p.session_id = ?1 AND p.number = t.process_number "
+    "WHERE s.session_id = ?1 AND (?2 IS NULL OR t.name = ?2 OR CAST(t.tid AS TEXT) = ?2 "
+    "OR CAST(t.number AS TEXT) = ?2) AND (?3 IS NULL OR CAST(p.pid AS TEXT) = ?3 "
+    "OR CAST(p.number AS TEXT) = ?3 OR p.executable = ?3 OR p.executable LIKE '%/' || ?3) "
+    "AND max(w.first, ?5) < min(w.beyond, ?6)";
+
+static const char functions_sql[] =
+    "SELECT json_group_array(f.function_id), count(*) FROM functions AS f "
+    "JOIN modules AS m ON m.module_id = f.module_id "
+    "WHERE f.function_id IN (SELECT function_id FROM call_paths WHERE session_id = ?1) "
+    "AND (?2 IS NULL OR f.name GLOB ?2 OR f.name GLOB ?2 || '(*') "
+    "AND (?3 IS NULL OR m.path GLOB ?3 OR m.path GLOB '*/' || ?3)";
+
+static sj_status failed(sqlite3 *database, sqlite3_stmt *row, sj_error *error)
+{
+    sj_fail(error, SJ_EIO, "%s", sqlite3_errmsg(database));
+    sqlite3_finalize(row);
+    return SJ_EIO;
+}
+
+static sj_status find_selection(sqlite3 *database, int64_t session_id, sj_call_choice *choice,
+                                sj_error *error)
+{
+    sqlite3_stmt *row = NULL;
+    if (sqlite3_prepare_v2(database, selection_sql, -1, &row, NULL) != SQLITE_OK) {
+        return failed(database, row, error);
+    }
+    sqlite3_bind_int64(row, 1, session_id);
+    sqlite3_bind_text(row, 2, choice->thread, -1, SQLITE_STATIC);
+    sqlite3_bind_text(row, 3, choice->process, -1, SQLITE_STATIC);
+    sqlite3_bind_text(row, 4, choice->mark, -1, SQLITE_STATIC);
+    sqlite3_bind_int64(row, 5, choice->has_from ? choice->from_ns : -INT64_MAX);
+    sqlite3_bind_int64(row, 6, choice->has_to ? choice->to_ns + 1 : INT64_MAX);
+    if (sqlite3_step(row) != SQLITE_ROW) {
+        return failed(database, row, error);
+    }
+    const int64_t streams = sqlite3_column_int64(row, 1);
+    const int64_t phases = sqlite3_column_int64(row, 2);
+    const bool all = choice->mark == NULL && !choice->has_from && !choice->has_to &&
+                     streams == sqlite3_column_int64(row, 3);
+    choice->selection = all ? NULL : sqlite3_mprintf("%s", sqlite3_column_text(row, 0));
+    sqlite3_finalize(row);
+    if (phases == 0) {
+        return sj_fail(error, SJ_ENOTFOUND,
+                       "the session has no mark '%s'; `sojourn sql \"SELECT DISTINCT name FROM "
+                       "marks\"` lists them",
+                       choice->mark);
+    }
+    if (streams == 0) {
+        return sj_fail(error, SJ_ENOTFOUND,
+                       "no such thread or process, or no time, is left; `sojourn sql \"SELECT "
+                       "t.number, t.tid, t.name, p.pid FROM threads t JOIN processes p ON p.number "
+                       "= t.process_number\"` lists them");
+    }
+    return all || choice->selection != NULL ? SJ_OK : sj_fail(error, SJ_ENOMEM, "out of memory");
+}
+
+/* The functions that a pattern names: only those that were called have paths. */
+static sj_status find_functions(sqlite3 *database, int64_t session_id, const char *function,
+                                const char *module, char **list, sj_error *error)
+{
+    sqlite3_stmt *row = NULL;
+    if (sqlite3_prepare_v2(database, functions_sql, -1, &row, NULL) != SQLITE_OK) {
+        return failed(database, row, error);
+    }
+    sqlite3_bind_int64(row, 1, session_id);
+    sqlite3_bind_text(row, 2, function, -1, SQLITE_STATIC);
+    sqlite3_bind_text(row, 3, module, -1, SQLITE_STATIC);
+    if (sqlite3_step(row) != SQLITE_ROW) {
+        return failed(database, row, error);
+    }
+    const int64_t count = sqlite3_column_int64(row, 1);
+    *list = sqlite3_mprintf("%s", sqlite3_column_text(row, 0));
+    sqlite3_finalize(row);
+    if (count == 0) {
+        return sj_fail(error, SJ_ENOTFOUND, "no function %s%s%s%s was called in the session",
+                       function != NULL ? function : "",
+                       function != NULL && module != NULL ? " " : "",
+                       module != NULL ? "of module " : "", module != NULL ? module : "");
+    }
+    return *list != NULL ? SJ_OK : sj_fail(error, SJ_ENOMEM, "out of memory");
+}
+
+sj_status sj_call_choice_find(sqlite3 *database, int64_t session_id, sj_call_choice *choice,
+                              sj_error *error)
+{
+    sj_status status = SJ_OK;
+    if (choice->thread != NULL || choice->process != NULL || choice->mark != NULL ||
+        choice->has_from || choice->has_to) {
+        status = find_selection(database, session_id, choice, error);
+    }
+    if (status == SJ_OK && (choice->function != NULL || choice->module != NULL)) {
+        status = find_functions(database, session_id, choice->function, choice->module,
+                                &choice->functions, error);
+    }
+    if (status == SJ_OK && choice->callers != NULL) {
+        status =
+            find_functions(database, session_id, choice->callers, NULL, &choice->callees, error);
+    }
+    return status;
+}
+
+void sj_call_choice_deinit(sj_call_choice *choice)
+{
+    sqlite3_free(choice->selection);
+    sqlite3_free(choice->functions);
+    sqlite3_free(choice->callees);
+    choice->selection = choice->functions = choice->callees = NULL;
+}
+
+void sj_call_choice_bind(const sj_call_choice *choice, sqlite3_stmt *statement)
+{
+    const char *const texts[] = {choice->selection, choice->functions, choice->callees};
+    for (int i = 0; i < 3; i++) {
+        (void)sqlite3_bind_text(statement, 11 + i, texts[i], -1, SQLITE_STATIC);
+    }
+}

@@ -1,0 +1,140 @@
+#include "collector-server/query/tree_rows.h"
+
+#include "proto/base/array.h"
+#include "proto/callgraph/callgraph.h"
+
+#include <stdlib.h>
+
+void sj_tree_rows_deinit(sj_tree_rows *tree)
+{
+    free(tree->rows);
+    sj_hash_map_deinit(&tree->places);
+    *tree = (sj_tree_rows){0};
+}
+
+bool sj_tree_rows_add(sj_tree_rows *tree, const sj_tree_row *row)
+{
+    if (sj_array_reserve(&tree->rows, &tree->capacity, tree->count, 1, sizeof(*tree->rows)) !=
+        SJ_OK) {
+        return false;
+    }
+    tree->rows[tree->count++] = *row;
+    return true;
+}
+
+bool sj_tree_rows_begin(sj_tree_rows *tree)
+{
+    const sj_tree_row root = {0};
+    tree->count = 0;
+    sj_hash_map_deinit(&tree->places);
+    tree->places = (sj_hash_map){0};
+    return sj_tree_rows_add(tree, &root);
+}
+
+uint32_t sj_tree_rows_find(const sj_tree_rows *tree, int64_t path_id)
+{
+    size_t low = 1;
+    size_t high = tree->count;
+    while (low < high) {
+        const size_t middle = low + (high - low) / 2;
+        if (tree->rows[middle].path_id < path_id) {
+            low = middle + 1;
+        } else {
+            high = middle;
+        }
+    }
+    return low < tree->count && tree->rows[low].path_id == path_id ? (uint32_t)low : 0;
+}
+
+uint32_t sj_tree_rows_take(sj_tree_rows *tree, int64_t session_id, uint32_t parent,
+                           int64_t function_id)
+{
+    const sj_hash_entry *known = sj_hash_map_find(&tree->places, (uint64_t)function_id, parent + 1);
+    const uint32_t number = (uint32_t)tree->count;
+    if (known != NULL || number >= SJ_MOST_PATHS) {
+        return known != NULL ? known->first : 0;
+    }
+    const sj_hash_entry place = {.key = (uint64_t)function_id, .sub = parent + 1, .first = number};
+    const sj_tree_row row = {.path_id = session_id << 32 | number,
+                             .parent_id = parent != 0 ? tree->rows[parent].path_id : 0,
+                             .function_id = function_id,
+                             .depth = parent != 0 ? tree->rows[parent].depth + 1 : 0};
+    return sj_tree_rows_add(tree, &row) && sj_hash_map_put(&tree->places, &place) == SJ_OK ? number
+                                                                                           : 0;
+}
+
+/* Adds the sums of one row to another; the total only if it is not part of another that counts. */
+static void add_sums(sj_tree_row *to, const sj_tree_row *from, bool is_outermost)
+{
+    if (from->calls != 0) {
+        to->min_ns = to->calls == 0 || from->min_ns < to->min_ns ? from->min_ns : to->min_ns;
+        to->max_ns = from->max_ns > to->max_ns ? from->max_ns : to->max_ns;
+    }
+    to->calls += from->calls;
+    to->self_ns += from->self_ns;
+    to->open_calls += from->open_calls;
+    to->total_ns += is_outermost ? from->total_ns : 0;
+    to->rank = from->rank;
+}
+
+static bool is_one_of(const sj_hash_map *functions, int64_t function_id)
+{
+    return sj_hash_map_find(functions, (uint64_t)function_id, 0) != NULL;
+}
+
+bool sj_tree_rows_callees(const sj_tree_rows *tree, const sj_hash_map *functions,
+                          int64_t session_id, sj_tree_rows *made)
+{
+    uint32_t *places = calloc(tree->count, sizeof(*places)); /* in `made`; 0: not there */
+    bool whole = places != NULL && sj_tree_rows_begin(made);
+    for (size_t i = 1; whole && i < tree->count; ++i) {
+        const sj_tree_row *row = &tree->rows[i];
+        const uint32_t caller = sj_tree_rows_find(tree, row->parent_id);
+        const uint32_t parent = caller < i ? places[caller] : 0;
+        if (parent != 0 || is_one_of(functions, row->function_id)) {
+            places[i] = sj_tree_rows_take(made, session_id, parent, row->function_id);
+            whole = places[i] != 0;
+            if (whole) {
+                add_sums(&made->rows[places[i]], row, true);
+            }
+        }
+    }
+    free(places);
+    return whole;
+}
+
+/* Whether a row's function is among its callers. */
+static bool is_nested(const sj_tree_rows *tree, uint32_t row)
+{
+    const int64_t function = tree->rows[row].function_id;
+    for (uint32_t above = sj_tree_rows_find(tree, tree->rows[row].parent_id); above != 0;
+         above = sj_tree_rows_find(tree, tree->rows[above].parent_id)) {
+        if (tree->rows[above].function_id == function) {
+            return true;
+        }
+    }
+    return false;
+}
+
+bool sj_tree_rows_callers(const sj_tree_rows *tree, const sj_hash_map *functions,
+                          int64_t session_id, sj_tree_rows *made)
+{
+    bool whole = sj_tree_rows_begin(made);
+    for (uint32_t i = 1; whole && i < tree->count; ++i) {
+        if (!is_one_of(functions, tree->rows[i].function_id) || tree->rows[i].is_rare) {
+            continue;
+        }
+        const bool is_outermost = !is_nested(tree, i);
+        uint32_t parent = 0;
+        for (uint32_t above = i; whole && above != 0;
+             above = sj_tree_rows_find(tree, tree->rows[above].parent_id)) {
+            parent = sj_tree_rows_take(made, session_id, parent, tree->rows[above].function_id);
+            whole = parent != 0;
+            if (whole) {
+                add_sums(&made->rows[parent], &tree->rows[i], is_outermost);
+                made->rows[parent].rank = tree->rows[above].rank;
+            }
+        }
+    }
+    return whole;
+}

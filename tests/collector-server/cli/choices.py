@@ -1,0 +1,180 @@
+#!/usr/bin/env python3
+"""What report, tree and flame say of some calls - of a thread, a window, a phase, of some functions,
+of their callers - is what the rows of `calls` add up to.
+
+choices.py BUILD_FOLDER
+"""
+import json
+import os
+import sqlite3
+import sys
+from collections import defaultdict
+
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..", "system",
+                                "support"))
+from sojourn_testing import check, main
+
+
+def rows_of(sojourn, *arguments):
+    done = sojourn.run([*arguments, "--json"], capture_output=True, text=True)
+    check(done.returncode == 0, f"{arguments}: {done.returncode}: {done.stderr}")
+    return json.loads(done.stdout)
+
+
+class Calls:
+    """The calls of a session, and sums over some of them, made here."""
+
+    def __init__(self, sojourn, database):
+        sql = ("SELECT c.*, f.name, t.number AS thread FROM calls c JOIN functions f USING "
+               "(function_id) JOIN threads t USING (thread_id)")
+        self.rows = rows_of(sojourn, "sql", sql, database)
+        self.by_id = {row["call_id"]: row for row in self.rows}
+
+    def callers(self, row):
+        found = []
+        while row["parent_id"] is not None:
+            row = self.by_id[row["parent_id"]]
+            found.append(row)
+        return found
+
+    def report(self, chosen):
+        ids = {row["call_id"] for row in chosen}
+        sums = defaultdict(lambda: [0, 0, 0])
+        for row in chosen:
+            if row["duration_ns"] is None:
+                continue
+            one = sums[row["name"]]
+            nested = any(above["name"] == row["name"] and above["call_id"] in ids
+                         for above in self.callers(row))
+            one[0] += 1
+            one[1] += 0 if nested else row["duration_ns"]
+            one[2] += row["self_ns"]
+        return {name: one for name, one in sums.items() if one[0]}
+
+    def paths(self, chosen):
+        sums = defaultdict(lambda: [0, 0])
+        for row in chosen:
+            if row["duration_ns"] is not None:
+                names = tuple(above["name"] for above in reversed(self.callers(row)))
+                sums[names + (row["name"],)][0] += 1
+                sums[names + (row["name"],)][1] += row["duration_ns"]
+        return sums
+
+
+def close(left, right, count):
+    """Sums are made of ticks and rounded once, those here of nanoseconds: one off a call."""
+    return abs(left - right) <= count + 1
+
+
+def report_agrees(sojourn, database, calls, options, chosen):
+    rows = rows_of(sojourn, "report", *options, database)
+    expected = calls.report(chosen)
+    check(len(expected) > 1, f"{options}: too little is left to compare")
+    check({row["function"] for row in rows} == set(expected), f"{options}: {rows} {expected}")
+    for row in rows:
+        count, total, own = expected[row["function"]]
+        check(row["calls"] == count and close(row["total_ns"], total, count) and
+              close(row["self_ns"], own, count), f"{options}: {row} is not {count, total, own}")
+
+
+def paths_of(rows):
+    names = {}
+    for row in rows:
+        names[row["path_id"]] = names.get(row["parent_path_id"], ()) + (row["name"],)
+    return {names[row["path_id"]]: (row["calls"], row["total_ns"]) for row in rows}
+
+
+def tree_agrees(sojourn, database, calls, options, chosen):
+    found = paths_of(rows_of(sojourn, "tree", "--all", *options, database))
+    expected = calls.paths(chosen)
+    counted = {path: figures for path, figures in found.items() if figures[0]}
+    check(set(counted) == set(expected), f"{options}: {set(counted) ^ set(expected)}")
+    for path, (count, total) in counted.items():
+        # a path is as long as what was called below it, which a window may show more of
+        check(count == expected[path][0] and total >= expected[path][1] - count,
+              f"{options}: {path}: {count, total} is not {expected[path]}")
+
+
+def parts(sojourn, database, calls):
+    everything = sorted(calls.rows, key=lambda row: row["start_ns"])
+    early, late = (everything[len(everything) * part // 8]["start_ns"] for part in (3, 6))
+    thread = next(row["thread"] for row in everything if row["name"] == "s_thread_work")
+    window = ["--from", f"{early}ns", "--to", f"{late}ns"]
+    inside = [row for row in everything if early <= row["start_ns"] <= late]
+    on_thread = [row for row in everything if row["thread"] == thread]
+    connection = sqlite3.connect(database)
+    for number, (at, is_end) in enumerate(((early, 0), (late, 1))):
+        connection.execute("INSERT INTO marks (session_id, number, name, is_end, at_ns) "
+                           "VALUES (1, ?, 'phase', ?, ?)", (1000 + number, is_end, at))
+    connection.commit()
+    connection.close()
+    in_phase = [row for row in everything if early <= row["start_ns"] < late]
+    both = [row for row in on_thread if early <= row["start_ns"] <= late] or on_thread
+    for options, chosen in (([], everything), (window, inside),
+                            (["--thread", str(thread)], on_thread), (["--mark", "phase"], in_phase),
+                            (["--process", "s_threads"], everything),
+                            ([*(window if both is not on_thread else []), "--thread", str(thread)],
+                             both)):
+        report_agrees(sojourn, database, calls, options, chosen)
+        tree_agrees(sojourn, database, calls, options, chosen)
+
+
+def functions(sojourn, database, calls):
+    names = {row["function"] for row in rows_of(sojourn, "report", "--function", "s_*", database)}
+    check(names == {"s_count", "s_leave_thread", "s_thread_work"}, f"--function: {names}")
+    rows = rows_of(sojourn, "report", "--module", "s_threads", database)
+    check(len(rows) >= 4 and rows_of(sojourn, "report", database) == rows, f"--module: {rows}")
+    callees = paths_of(rows_of(sojourn, "tree", "--all", "--function", "s_count", database))
+    check({path[0] for path in callees} == {"s_count"}, f"callees: {set(callees)}")
+    count = sum(figures[0] for path, figures in callees.items() if path[-1] == "s_count")
+    check(count == sum(row["name"] == "s_count" and row["duration_ns"] is not None
+                       for row in calls.rows), f"calls below s_count: {count}")
+    callers = paths_of(rows_of(sojourn, "tree", "--all", "--callers", "s_count", database))
+    expected = defaultdict(int)
+    for row in calls.rows:
+        if row["name"] == "s_count" and row["duration_ns"] is not None:
+            chain = ["s_count"] + [above["name"] for above in calls.callers(row)]
+            for length in range(len(chain)):
+                expected[tuple(chain[:length + 1])] += 1
+    check({path: figures[0] for path, figures in callers.items()} == dict(expected),
+          f"callers: {callers} {dict(expected)}")
+    whole = sum(row["duration_ns"] for row in calls.rows if row["name"] == "s_count" and
+                row["duration_ns"] is not None and
+                all(above["name"] != "s_count" for above in calls.callers(row)))
+    check(close(callers[("s_count",)][1], whole, 10000), f"{callers[('s_count',)]}: {whole}")
+
+
+def texts(sojourn, database):
+    done = sojourn.run(["tree", "--by-thread", database], capture_output=True, text=True)
+    check(done.returncode == 0 and done.stdout.count("\nthread ") >= 24, f"by thread: {done}")
+    for options in (["--thread", "nobody"], ["--mark", "nothing"], ["--function", "nothing_*"],
+                    ["--process", "nobody"], ["--module", "nothing"]):
+        for command in ("report", "tree", "flame"):
+            done = sojourn.run([command, *options, database], capture_output=True, text=True)
+            check(done.returncode == 3 and options[1].rstrip("_*") in done.stderr or
+                  "thread or process" in done.stderr, f"{command} {options}: {done}")
+    done = sojourn.run(["tree", "--from", "1000s", "--to", "2000s", database], capture_output=True,
+                       text=True)
+    check(done.returncode == 3 and "no call" in done.stderr, f"an empty window: {done}")
+    done = sojourn.run(["flame", "--callers", "s_count", "-o", "-", database], capture_output=True,
+                       text=True)
+    check(done.returncode == 0 and "s_thread_work" in done.stdout, f"flame: {done}")
+    done = sojourn.run(["tree", "--from", "soon", database], capture_output=True, text=True)
+    check(done.returncode == 2 and "--from needs a time" in done.stderr, f"a wrong time: {done}")
+
+
+def test(sojourn, _):
+    database = sojourn.path("run.db")
+    build = os.path.dirname(os.path.dirname(sojourn.program))
+    program = os.path.join(build, "tests", "samples", "gcc-O2", "s_threads")
+    done = sojourn.run(["record", "-o", database, "--", program], capture_output=True, text=True)
+    check(done.returncode == 0, f"record: {done}")
+    calls = Calls(sojourn, database)
+    check(len(calls.rows) > 3000, f"{len(calls.rows)} calls")
+    parts(sojourn, database, calls)
+    functions(sojourn, database, calls)
+    texts(sojourn, database)
+
+
+if __name__ == "__main__":
+    main(test)
