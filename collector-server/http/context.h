@@ -2,6 +2,7 @@
 #ifndef SJ_COLLECTOR_SERVER_HTTP_CONTEXT_H
 #define SJ_COLLECTOR_SERVER_HTTP_CONTEXT_H
 
+#include "collector-server/http/answer_pool.h"
 #include "collector-server/http/connection_watch.h"
 #include "collector-server/http/database_pool.h"
 #include "collector-server/http/event_hub.h"
@@ -14,6 +15,7 @@
 typedef struct sj_http_context {
     sj_database_pool *databases;
     sj_event_hub *events;
+    sj_answer_pool *answers;
     sj_connection_watch *watch;
     const char *database_path;
     sj_login login;

@@ -14,6 +14,8 @@ enum { POOL_MAX = 16, STEPS_BETWEEN_CHECKS = 2000, BUSY_TIMEOUT_MS = 1000 };
 typedef struct pooled {
     sqlite3 *database;
     uint64_t deadline_ns;
+    bool (*goes_on)(void *context);
+    void *context;
     bool busy;
 } pooled;
 
@@ -30,10 +32,11 @@ static uint64_t now_ns(void)
     return (uint64_t)now.tv_sec * UINT64_C(1000000000) + (uint64_t)now.tv_nsec;
 }
 
-static int deadline_passed(void *context)
+static int is_over(void *context)
 {
     const pooled *entry = context;
-    return now_ns() > entry->deadline_ns;
+    return now_ns() > entry->deadline_ns ||
+           (entry->goes_on != NULL && !entry->goes_on(entry->context));
 }
 
 static void histogram_ns(sqlite3_context *context, int count, sqlite3_value **values)
@@ -162,7 +165,8 @@ static void release_entry(sj_database_pool *pool, pooled *entry)
     pthread_mutex_unlock(&pool->lock);
 }
 
-sj_status sj_database_pool_take(sj_database_pool *pool, unsigned deadline_ms, sqlite3 **database,
+sj_status sj_database_pool_take(sj_database_pool *pool, unsigned deadline_ms,
+                                bool (*goes_on)(void *context), void *context, sqlite3 **database,
                                 sj_error *error)
 {
     pooled *entry = reserve_entry(pool);
@@ -181,7 +185,9 @@ sj_status sj_database_pool_take(sj_database_pool *pool, unsigned deadline_ms, sq
         pthread_mutex_unlock(&pool->lock);
     }
     entry->deadline_ns = now_ns() + (uint64_t)deadline_ms * 1000000u;
-    sqlite3_progress_handler(entry->database, STEPS_BETWEEN_CHECKS, deadline_passed, entry);
+    entry->goes_on = goes_on;
+    entry->context = context;
+    sqlite3_progress_handler(entry->database, STEPS_BETWEEN_CHECKS, is_over, entry);
     if (sqlite3_exec(entry->database, "BEGIN", NULL, NULL, NULL) != SQLITE_OK) {
         const sj_status status =
             sj_fail(error, SJ_EIO, "database: %s", sqlite3_errmsg(entry->database));

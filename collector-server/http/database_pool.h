@@ -5,6 +5,7 @@
 #include "proto/base/error.h"
 
 #include <sqlite3.h>
+#include <stdbool.h>
 
 typedef struct sj_database_pool sj_database_pool;
 
@@ -15,10 +16,12 @@ SJ_MUST_CHECK sj_status sj_database_pool_new(const char *path, sj_database_pool 
 void sj_database_pool_free(sj_database_pool *pool);
 
 /* sj_database_pool_take gives a connection inside a read transaction, whose statements are
- * interrupted (SQLITE_INTERRUPT) once `deadline_ms` from now have passed. The SQL function
+ * interrupted (SQLITE_INTERRUPT) once `deadline_ms` from now have passed, or `goes_on` (NULL:
+ * always) says so. The SQL function
  * histogram_ns(blob, q, numerator, denominator) is there: quantile q of a stored histogram, in ns,
  * NULL when it is empty or cannot be read. Give the connection back. Any thread. */
 SJ_MUST_CHECK sj_status sj_database_pool_take(sj_database_pool *pool, unsigned deadline_ms,
+                                              bool (*goes_on)(void *context), void *context,
                                               sqlite3 **database, sj_error *error);
 
 /* sj_database_pool_give ends the transaction: snapshots are as short as requests, so that the

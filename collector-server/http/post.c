@@ -62,14 +62,6 @@ void sj_post_body_add(sj_post_body *body, const char *piece, size_t size)
     body->size += size;
 }
 
-void sj_post_body_free(sj_post_body *body)
-{
-    if (body != NULL) {
-        free(body->bytes);
-        free(body);
-    }
-}
-
 sj_status sj_post_parse(const sj_post_body *body, json_t **object, sj_error *error)
 {
     json_error_t problem = {0};

@@ -11,7 +11,7 @@
 
 enum { SJ_POST_MAX_BYTES = 256 * 1024 };
 
-/* A body that is being received. */
+/* A body that is being received; `bytes` are its holder's to free. */
 typedef struct sj_post_body {
     char *bytes;
     size_t size;
@@ -25,7 +25,6 @@ const char *sj_post_refusal(const sj_login *login, struct MHD_Connection *connec
 
 /* sj_post_body_add takes in a piece; what is too long is dropped and sets `is_too_long`. */
 void sj_post_body_add(sj_post_body *body, const char *piece, size_t size);
-void sj_post_body_free(sj_post_body *body); /* NULL is allowed */
 
 /* sj_post_parse reads a body as a JSON object, released by the caller. SJ_EINVAL with the place of
  * the mistake. */

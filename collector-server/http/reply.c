@@ -2,6 +2,10 @@
 
 #include <stdlib.h>
 #include <string.h>
+#include <zlib.h>
+
+/* Shorter texts fit into a packet or two as they are. */
+enum { COMPRESS_FROM_BYTES = 2048, COMPRESSION_LEVEL = 2, GZIP_WINDOW = 15 + 16 };
 
 static const char *const security_headers[][2] = {
     {"Content-Security-Policy", "default-src 'self'; frame-ancestors 'none'; base-uri 'none'; "
@@ -27,21 +31,74 @@ enum MHD_Result sj_reply_send(struct MHD_Connection *connection, unsigned status
     return queued;
 }
 
-static enum MHD_Result send_json(struct MHD_Connection *connection, unsigned status,
-                                 const json_t *body, const char *challenge)
+/* Is gzip among the codings that a peer accepts? Any weight that starts with 0 is taken for a
+ * refusal: the plain form is always right. */
+static bool accepts_gzip(struct MHD_Connection *connection)
 {
-    char *text = json_dumps(body, JSON_COMPACT);
-    if (text == NULL) {
-        return MHD_NO;
+    const char *accepted =
+        MHD_lookup_connection_value(connection, MHD_HEADER_KIND, MHD_HTTP_HEADER_ACCEPT_ENCODING);
+    const char *found = accepted != NULL ? strstr(accepted, "gzip") : NULL;
+    return found != NULL && strncmp(found, "gzip;q=0", 8) != 0;
+}
+
+/* gzip of a text; NULL: it cannot be had. Owned by the caller. */
+static char *compress_text(const char *text, size_t size, size_t *compressed_size)
+{
+    z_stream stream = {0};
+    if (deflateInit2(&stream, COMPRESSION_LEVEL, Z_DEFLATED, GZIP_WINDOW, 8, Z_DEFAULT_STRATEGY) !=
+        Z_OK) {
+        return NULL;
+    }
+    const uLong bound = deflateBound(&stream, (uLong)size);
+    char *bytes = size <= UINT32_MAX / 2 ? malloc(bound) : NULL;
+    stream.next_in = (Bytef *)(uintptr_t)text;
+    stream.avail_in = (uInt)size;
+    stream.next_out = (Bytef *)bytes;
+    stream.avail_out = (uInt)bound;
+    const bool is_done = bytes != NULL && deflate(&stream, Z_FINISH) == Z_STREAM_END;
+    *compressed_size = stream.total_out;
+    deflateEnd(&stream);
+    if (!is_done) {
+        free(bytes);
+        return NULL;
+    }
+    return bytes;
+}
+
+/* A response of `text`, which it takes over. */
+static struct MHD_Response *make_text(char *text, bool may_compress)
+{
+    size_t size = strlen(text);
+    size_t compressed_size = 0;
+    char *compressed = may_compress && size >= COMPRESS_FROM_BYTES
+                           ? compress_text(text, size, &compressed_size)
+                           : NULL;
+    if (compressed != NULL) {
+        free(text);
+        text = compressed;
+        size = compressed_size;
     }
     struct MHD_Response *response =
-        MHD_create_response_from_buffer(strlen(text), text, MHD_RESPMEM_MUST_FREE);
+        MHD_create_response_from_buffer(size, text, MHD_RESPMEM_MUST_FREE);
     if (response == NULL) {
         free(text);
-        return MHD_NO;
+    } else if (compressed != NULL) {
+        MHD_add_response_header(response, MHD_HTTP_HEADER_CONTENT_ENCODING, "gzip");
+    }
+    return response;
+}
+
+static struct MHD_Response *make_json(struct MHD_Connection *connection, unsigned status,
+                                      const json_t *body, const char *challenge)
+{
+    char *text = json_dumps(body, JSON_COMPACT);
+    struct MHD_Response *response = text != NULL ? make_text(text, accepts_gzip(connection)) : NULL;
+    if (response == NULL) {
+        return NULL;
     }
     MHD_add_response_header(response, MHD_HTTP_HEADER_CONTENT_TYPE, "application/json");
     MHD_add_response_header(response, MHD_HTTP_HEADER_CACHE_CONTROL, "no-store");
+    MHD_add_response_header(response, MHD_HTTP_HEADER_VARY, MHD_HTTP_HEADER_ACCEPT_ENCODING);
     if (challenge != NULL) {
         MHD_add_response_header(response, MHD_HTTP_HEADER_WWW_AUTHENTICATE, challenge);
     }
@@ -51,47 +108,40 @@ static enum MHD_Result send_json(struct MHD_Connection *connection, unsigned sta
     if (status == MHD_HTTP_SERVICE_UNAVAILABLE) {
         MHD_add_response_header(response, MHD_HTTP_HEADER_RETRY_AFTER, "2");
     }
-    return sj_reply_send(connection, status, response);
+    return response;
 }
 
-enum MHD_Result sj_reply_json(struct MHD_Connection *connection, unsigned status,
-                              const json_t *body)
+struct MHD_Response *sj_reply_make_json(struct MHD_Connection *connection, unsigned status,
+                                        const json_t *body)
 {
-    return send_json(connection, status, body, NULL);
+    return make_json(connection, status, body, NULL);
 }
 
-static enum MHD_Result send_error(struct MHD_Connection *connection, unsigned status,
-                                  const char *message, const char *challenge)
+struct MHD_Response *sj_reply_make_error(struct MHD_Connection *connection, unsigned status,
+                                         const char *message, const char *challenge)
 {
     json_t *body = json_pack("{s:s%}", "error", message, strlen(message));
     if (body == NULL) {
         body = json_pack("{s:s}", "error", "the message cannot be shown");
     }
-    const enum MHD_Result queued = send_json(connection, status, body, challenge);
+    struct MHD_Response *response = make_json(connection, status, body, challenge);
     json_decref(body);
-    return queued;
+    return response;
 }
 
 enum MHD_Result sj_reply_error(struct MHD_Connection *connection, unsigned status,
                                const char *message)
 {
-    return send_error(connection, status, message, NULL);
+    return sj_reply_send(connection, status,
+                         sj_reply_make_error(connection, status, message, NULL));
 }
 
 enum MHD_Result sj_reply_login(struct MHD_Connection *connection, const char *message)
 {
-    return send_error(connection, MHD_HTTP_UNAUTHORIZED, message,
-                      "Basic realm=\"Sojourn\", charset=\"UTF-8\"");
-}
-
-/* Is gzip among the codings that a peer accepts? Any weight that starts with 0 is taken for a
- * refusal: the plain form is always right. */
-static bool accepts_gzip(struct MHD_Connection *connection)
-{
-    const char *accepted =
-        MHD_lookup_connection_value(connection, MHD_HEADER_KIND, MHD_HTTP_HEADER_ACCEPT_ENCODING);
-    const char *found = accepted != NULL ? strstr(accepted, "gzip") : NULL;
-    return found != NULL && strncmp(found, "gzip;q=0", 8) != 0;
+    static const char challenge[] = "Basic realm=\"Sojourn\", charset=\"UTF-8\"";
+    return sj_reply_send(
+        connection, MHD_HTTP_UNAUTHORIZED,
+        sj_reply_make_error(connection, MHD_HTTP_UNAUTHORIZED, message, challenge));
 }
 
 static void add_asset_headers(struct MHD_Response *response, const sj_asset *asset)

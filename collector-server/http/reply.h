@@ -11,9 +11,14 @@
 enum MHD_Result sj_reply_send(struct MHD_Connection *connection, unsigned status,
                               struct MHD_Response *response);
 
-/* sj_reply_json sends a body (borrowed) that is never cached. */
-enum MHD_Result sj_reply_json(struct MHD_Connection *connection, unsigned status,
-                              const json_t *body);
+/* sj_reply_make_json makes a response of a body (borrowed) that is never cached, compressed where
+ * the client takes gzip; NULL: no memory. Any thread, also while the connection is suspended. */
+struct MHD_Response *sj_reply_make_json(struct MHD_Connection *connection, unsigned status,
+                                        const json_t *body);
+
+/* sj_reply_make_error makes {"error": message}; `challenge` (NULL: none) is for 401. */
+struct MHD_Response *sj_reply_make_error(struct MHD_Connection *connection, unsigned status,
+                                         const char *message, const char *challenge);
 
 /* sj_reply_login sends the error of 401, at which browsers ask their user for a password. */
 enum MHD_Result sj_reply_login(struct MHD_Connection *connection, const char *message);

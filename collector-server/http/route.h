@@ -18,11 +18,17 @@ typedef struct sj_request {
     struct sj_http_context *context;
     int64_t id;        /* what stands for {id} in the pattern; 0 when it has none */
     sqlite3 *database; /* in a read transaction; NULL for routes without `run` */
+    /* whether the client is still there (answer_pool.h) */
+    int socket;
+    uint64_t next_look_ms;
+    bool is_left;
 } sj_request;
 
 typedef struct sj_route {
-    const char *pattern; /* exact path; one segment may be {id}, a positive decimal number */
-    bool is_public;      /* read without the token, also beyond the loopback */
+    const char *pattern;   /* exact path; one segment may be {id}, a positive decimal number */
+    bool is_public;        /* read without the token, also beyond the loopback */
+    bool is_slow;          /* may take longer than a blink: only some are answered at once */
+    bool has_own_database; /* opens its own connection instead of `request->database` */
 
     /* JSON routes: makes the body (`*body` owned by the caller). SJ_EINVAL gives 400,
      * SJ_ENOTFOUND 404, SJ_ETIMEDOUT 503, anything else 500, with the error's text. */

@@ -61,8 +61,13 @@ static enum MHD_Result respond_metrics(sj_request *request)
     if (context->write_metrics != NULL) {
         context->write_metrics(context->metrics_context, text);
     }
-    const bool has_database =
-        sj_database_pool_take(context->databases, DEADLINE_MS, &database, &error) == SJ_OK;
+    fprintf(text,
+            "# HELP sojourn_http_answers_cancelled_total Answers given up because their client had"
+            " left.\n# TYPE sojourn_http_answers_cancelled_total counter\n"
+            "sojourn_http_answers_cancelled_total %llu\n",
+            (unsigned long long)sj_answer_pool_cancelled(context->answers));
+    const bool has_database = sj_database_pool_take(context->databases, DEADLINE_MS, NULL, NULL,
+                                                    &database, &error) == SJ_OK;
     fprintf(text,
             "# HELP sojourn_database_up Whether the database can be read.\n"
             "# TYPE sojourn_database_up gauge\nsojourn_database_up %d\n",

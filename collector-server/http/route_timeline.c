@@ -55,5 +55,5 @@ static sj_status answer_timeline(sj_request *request, json_t **body, sj_error *e
     return sj_rows_list(statement, ROWS_MAX, body, error);
 }
 
-const sj_route sj_route_timeline = {.pattern = "/api/v1/sessions/{id}/timeline",
-                                    .run = answer_timeline};
+const sj_route sj_route_timeline = {
+    .pattern = "/api/v1/sessions/{id}/timeline", .is_slow = true, .run = answer_timeline};

@@ -14,7 +14,7 @@
 #include <string.h>
 #include <unistd.h>
 
-enum { WORKER_THREADS = 4, CONNECTION_MEMORY_BYTES = 32 << 10, REQUEST_DEADLINE_MS = 5000 };
+enum { WORKER_THREADS = 4, CONNECTION_MEMORY_BYTES = 32 << 10 };
 
 struct sj_http {
     sj_http_context context;
@@ -22,60 +22,6 @@ struct sj_http {
     char *database_path;
     char url[96];
 };
-
-static unsigned status_code_of(sj_status status)
-{
-    switch (status) {
-    case SJ_OK:
-        return MHD_HTTP_OK;
-    case SJ_EINVAL:
-    case SJ_EUNSUPPORTED:
-    case SJ_ELIMIT:
-        return MHD_HTTP_BAD_REQUEST;
-    case SJ_ENOTFOUND:
-        return MHD_HTTP_NOT_FOUND;
-    case SJ_ETIMEDOUT:
-        return MHD_HTTP_SERVICE_UNAVAILABLE;
-    default:
-        return MHD_HTTP_INTERNAL_SERVER_ERROR;
-    }
-}
-
-static enum MHD_Result answer_json(const sj_route *route, sj_request *request)
-{
-    sj_error error = {.status = SJ_OK, .text = ""};
-    json_t *body = NULL;
-    sj_database_pool *databases = request->context->databases;
-    sj_status status =
-        sj_database_pool_take(databases, REQUEST_DEADLINE_MS, &request->database, &error);
-    if (status == SJ_OK) {
-        status = route->run(request, &body, &error);
-        sj_database_pool_give(databases, request->database);
-    }
-    const enum MHD_Result queued =
-        status == SJ_OK ? sj_reply_json(request->connection, MHD_HTTP_OK, body)
-                        : sj_reply_error(request->connection, status_code_of(status), error.text);
-    json_decref(body);
-    return queued;
-}
-
-static enum MHD_Result answer_post(const sj_route *route, sj_request *request,
-                                   const sj_post_body *posted)
-{
-    sj_error error = {.status = SJ_OK, .text = ""};
-    json_t *input = NULL;
-    json_t *body = NULL;
-    sj_status status = sj_post_parse(posted, &input, &error);
-    if (status == SJ_OK) {
-        status = route->post(request, input, &body, &error);
-    }
-    const enum MHD_Result queued =
-        status == SJ_OK ? sj_reply_json(request->connection, MHD_HTTP_ACCEPTED, body)
-                        : sj_reply_error(request->connection, status_code_of(status), error.text);
-    json_decref(body);
-    json_decref(input);
-    return queued;
-}
 
 /* takes_post returns whether a path can be posted to. */
 static bool takes_post(const char *path)
@@ -147,16 +93,49 @@ static const char *refuse_request(const sj_http_context *context, struct MHD_Con
     return NULL;
 }
 
-static enum MHD_Result answer_path(sj_http *server, struct MHD_Connection *connection,
-                                   const char *path, const sj_post_body *posted)
+/* What is kept of a request from one call of `answer` to the next. */
+typedef struct exchange {
+    bool is_post;
+    bool is_asked; /* `answer` is being made, or was */
+    sj_post_body posted;
+    sj_answer answer;
+} exchange;
+
+static void free_exchange(exchange *held)
 {
+    if (held->answer.response != NULL) {
+        MHD_destroy_response(held->answer.response);
+    }
+    free(held->posted.bytes);
+    free(held);
+}
+
+static enum MHD_Result ask(sj_http *server, exchange *held, const sj_request *request,
+                           const sj_route *route)
+{
+    held->answer.request = *request;
+    held->answer.route = route;
+    held->answer.posted = held->is_post ? &held->posted : NULL;
+    held->is_asked = true;
+    return sj_answer_pool_ask(server->context.answers, &held->answer)
+               ? MHD_YES
+               : sj_reply_error(request->connection, MHD_HTTP_SERVICE_UNAVAILABLE,
+                                "the server is stopping");
+}
+
+static enum MHD_Result answer_path(sj_http *server, struct MHD_Connection *connection,
+                                   const char *path, exchange *held)
+{
+    if (held->is_asked) {
+        struct MHD_Response *response = held->answer.response;
+        held->answer.response = NULL;
+        return sj_reply_send(connection, held->answer.status, response);
+    }
     sj_request request = {.connection = connection, .context = &server->context};
     const sj_route *route = sj_route_find(path, &request.id);
-    if (route != NULL && posted != NULL) {
-        return answer_post(route, &request, posted);
-    }
     if (route != NULL) {
-        return route->run != NULL ? answer_json(route, &request) : route->respond(&request);
+        return held->is_post || route->run != NULL ? ask(server, held, &request, route)
+                                                   : route->respond(&request);
     }
     const sj_asset *asset = sj_asset_find(path);
     if (asset != NULL) {
@@ -165,26 +144,25 @@ static enum MHD_Result answer_path(sj_http *server, struct MHD_Connection *conne
     return sj_reply_error(connection, MHD_HTTP_NOT_FOUND, "there is nothing here");
 }
 
-/* What is kept from one call of `answer` to the next: a POST's body, or that a GET was seen. */
-static char seen_get;
-
 static enum MHD_Result answer(void *context, struct MHD_Connection *connection, const char *url,
                               const char *method, const char *version, const char *upload,
                               size_t *upload_size, void **request_context)
 {
     sj_http *server = context;
+    exchange *held = *request_context;
     unsigned code = 0;
     (void)version;
     const char *refusal = refuse_request(&server->context, connection, url, method, &code);
-    const bool is_post = strcmp(method, "POST") == 0;
     /* Answered at once, a request costs its connection; so good ones wait for their end. */
-    if (refusal == NULL && *request_context == NULL) {
-        *request_context = is_post ? calloc(1, sizeof(sj_post_body)) : (void *)&seen_get;
-        return *request_context != NULL ? MHD_YES : MHD_NO;
+    if (refusal == NULL && held == NULL) {
+        *request_context = held = calloc(1, sizeof(*held));
+        if (held != NULL) {
+            held->is_post = strcmp(method, "POST") == 0;
+        }
+        return held != NULL ? MHD_YES : MHD_NO;
     }
-    sj_post_body *posted = is_post && refusal == NULL ? *request_context : NULL;
-    if (posted != NULL && *upload_size != 0) {
-        sj_post_body_add(posted, upload, *upload_size);
+    if (refusal == NULL && held->is_post && *upload_size != 0) {
+        sj_post_body_add(&held->posted, upload, *upload_size);
         *upload_size = 0;
         return MHD_YES;
     }
@@ -195,7 +173,7 @@ static enum MHD_Result answer(void *context, struct MHD_Connection *connection, 
                    ? sj_reply_login(connection, refusal)
                    : sj_reply_error(connection, code, refusal);
     }
-    return answer_path(server, connection, url, posted);
+    return answer_path(server, connection, url, held);
 }
 
 static void request_completed(void *context, struct MHD_Connection *connection,
@@ -203,8 +181,8 @@ static void request_completed(void *context, struct MHD_Connection *connection,
 {
     sj_http *server = context;
     (void)code;
-    if (*request_context != NULL && *request_context != (void *)&seen_get) {
-        sj_post_body_free(*request_context);
+    if (*request_context != NULL) {
+        free_exchange(*request_context);
         *request_context = NULL;
     }
     sj_connection_watch_answered(server->context.watch, connection);
@@ -336,6 +314,7 @@ static sj_status start_parts(sj_http *server, const sj_http_options *options, sj
     if (sj_connection_watch_new(&context->watch) != SJ_OK) {
         return sj_fail(error, SJ_ENOMEM, "out of memory");
     }
+    SJ_TRY(sj_answer_pool_start(&context->answers, error));
     SJ_TRY(sj_event_hub_start(context->databases, context->watch, &context->events, error));
     SJ_TRY(open_listener(server, &address, &socket_fd, error));
     return start_daemon(server, options, socket_fd, error);
@@ -368,10 +347,14 @@ void sj_http_stop(sj_http *server)
     if (server->context.events != NULL) {
         sj_event_hub_stop(server->context.events);
     }
+    if (server->context.answers != NULL) {
+        sj_answer_pool_stop(server->context.answers);
+    }
     if (server->daemon != NULL) {
         MHD_stop_daemon(server->daemon);
     }
     sj_event_hub_free(server->context.events);
+    sj_answer_pool_free(server->context.answers);
     sj_connection_watch_free(server->context.watch);
     sj_database_pool_free(server->context.databases);
     free(server->database_path);

@@ -6,6 +6,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+/* Integers that every reader of JSON keeps: up to 2^53. */
+#define EXACT_MAX (INT64_C(1) << 53)
+
 static sj_status sql_failure(sqlite3 *database, sj_error *error)
 {
     const int code = sqlite3_errcode(database) & 0xff;
@@ -108,14 +111,18 @@ static json_t *integer_value(const char *name, int64_t number)
     return json_integer(number);
 }
 
-static json_t *column_value(sqlite3_stmt *statement, int column)
+json_t *sj_rows_plain_value(sqlite3_stmt *statement, int column)
 {
     switch (sqlite3_column_type(statement, column)) {
-    case SQLITE_INTEGER:
-        return integer_value(sqlite3_column_name(statement, column),
-                             sqlite3_column_int64(statement, column));
-    case SQLITE_FLOAT:
-        return json_real(sqlite3_column_double(statement, column));
+    case SQLITE_INTEGER: {
+        const int64_t number = sqlite3_column_int64(statement, column);
+        return number > EXACT_MAX || number < -EXACT_MAX ? json_sprintf("%" PRId64, number)
+                                                         : json_integer(number);
+    }
+    case SQLITE_FLOAT: {
+        json_t *real = json_real(sqlite3_column_double(statement, column));
+        return real != NULL ? real : json_null(); /* JSON knows no infinity */
+    }
     case SQLITE_TEXT: {
         const uint8_t *text = sqlite3_column_text(statement, column);
         return text_value(text, (size_t)sqlite3_column_bytes(statement, column));
@@ -127,6 +134,14 @@ static json_t *column_value(sqlite3_stmt *statement, int column)
     default:
         return json_null();
     }
+}
+
+static json_t *column_value(sqlite3_stmt *statement, int column)
+{
+    return sqlite3_column_type(statement, column) == SQLITE_INTEGER
+               ? integer_value(sqlite3_column_name(statement, column),
+                               sqlite3_column_int64(statement, column))
+               : sj_rows_plain_value(statement, column);
 }
 
 static json_t *row_object(sqlite3_stmt *statement)

@@ -14,6 +14,10 @@
 SJ_MUST_CHECK sj_status sj_rows_prepare(sqlite3 *database, const char *sql,
                                         sqlite3_stmt **statement, sj_error *error);
 
+/* sj_rows_plain_value makes JSON of one value whatever its column is called: integers beyond 2^53
+ * become decimal strings, blobs hexadecimal. NULL: no memory. */
+json_t *sj_rows_plain_value(sqlite3_stmt *statement, int column);
+
 /* sj_rows_take runs a bound statement, finalises it in every case, and makes an array with one
  * object a row. Numbers that may pass 2^53 (columns `id`, `..._id`, `..._realtime_ns`) become
  * decimal strings; blobs become hexadecimal; bytes that are not UTF-8 become U+FFFD; columns

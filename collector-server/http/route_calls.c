@@ -1,0 +1,278 @@
+/* Single calls of one stream in a window of time, by depth: those that begin in it, and those that
+ * were open at its start. Calls narrower than a pixel that begin in the same pixel at the same
+ * depth are one bar, with their count; so an answer has at most `width` bars a depth and call.
+ *
+ * Calls open at the start are the last call that began before and the calls above it: they are
+ * found from the one block that begins before the window, however long ago they began. */
+#include "collector-server/http/context.h"
+#include "collector-server/http/parameters.h"
+#include "collector-server/query/json_rows.h"
+#include "collector-server/store/store.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum {
+    WIDTH_DEFAULT = 1000,
+    WIDTH_MAX = 4000,
+    CALLS_MAX = 300000, /* of the blocks that a window touches */
+    BARS_MAX = 30000,
+    DEPTH_MAX = 4096,
+    DEADLINE_MS = 5000
+};
+
+#define TIME_MAX_NS INT64_C(999999999999999999)
+
+/* ?1 session, ?2 stream, ?3 from, ?4 to: the blocks that the window touches. */
+static const char touched_sql[] =
+    "WITH s AS (SELECT started_ticks AS zero, tick_ns_numerator AS n, tick_ns_denominator AS d"
+    "  FROM sessions WHERE session_id = ?1)"
+    " SELECT coalesce(sum(b.call_count), 0) AS calls FROM blocks AS b, s WHERE b.stream_id = ?2"
+    "  AND b.kind = 1 AND (b.last_ticks - s.zero) * 1.0 * s.n / s.d >= ?3"
+    "  AND (b.first_ticks - s.zero) * 1.0 * s.n / s.d <= ?4";
+
+/* The last call that began before the window. */
+static const char before_sql[] =
+    "WITH s AS (SELECT started_ticks AS zero, tick_ns_numerator AS n, tick_ns_denominator AS d"
+    "  FROM sessions WHERE session_id = ?1),"
+    " b AS (SELECT first_call, call_count FROM blocks, s WHERE stream_id = ?2 AND kind = 1"
+    "  AND call_count > 0 AND (first_ticks - s.zero) * 1.0 * s.n / s.d < ?3"
+    "  ORDER BY first_event DESC LIMIT 1)"
+    " SELECT max(c.call_id) FROM b JOIN calls AS c WHERE c.call_id BETWEEN"
+    "  (?2 << 38) + b.first_call AND (?2 << 38) + b.first_call + b.call_count - 1"
+    "  AND c.start_ns < ?3";
+
+#define CALL_COLUMNS                                                                               \
+    "call_id, function_id, depth, start_ns, end_ns, self_ns, ending = 'unwound', flags"
+
+/* ?1: the call found by before_sql, ?2 from. */
+static const char open_sql[] =
+    "SELECT " CALL_COLUMNS " FROM (SELECT call_id, function_id, depth, start_ns, end_ns, self_ns,"
+    " ending, flags FROM ancestors(?1) UNION ALL SELECT call_id, function_id, depth, start_ns,"
+    " end_ns, self_ns, ending, flags FROM calls WHERE call_id = ?1)"
+    " WHERE end_ns IS NULL OR end_ns >= ?2 ORDER BY depth";
+
+static const char begun_sql[] = "SELECT " CALL_COLUMNS " FROM calls WHERE session_id = ?1 AND"
+                                " stream_id = ?2 AND start_ns >= ?3 AND start_ns <= ?4";
+
+typedef struct window {
+    int64_t stream;
+    int64_t from_ns;
+    int64_t to_ns;
+    int64_t width;
+    sj_request *request;
+    sqlite3 *database;
+} window;
+
+/* What has been drawn at a depth so far. */
+typedef struct track {
+    json_t *bar; /* that narrow calls may still join; borrowed from `rows`; NULL: none */
+    int64_t pixel;
+    int64_t count;
+} track;
+
+typedef struct picture {
+    json_t *rows;
+    json_t *functions; /* name by id */
+    track tracks[DEPTH_MAX];
+    bool is_truncated;
+} picture;
+
+static int keep_going(void *context)
+{
+    return !sj_answer_goes_on(context);
+}
+
+static sj_status prepare(const window *view, const char *sql, sqlite3_stmt **statement,
+                         sj_error *error)
+{
+    SJ_TRY(sj_rows_prepare(view->database, sql, statement, error));
+    const int64_t values[] = {view->request->id, view->stream, view->from_ns, view->to_ns};
+    for (int i = 0; i < sqlite3_bind_parameter_count(*statement); i++) {
+        sqlite3_bind_int64(*statement, i + 1, values[i]);
+    }
+    return SJ_OK;
+}
+
+static sj_status end(sqlite3_stmt *statement, int step, sj_error *error)
+{
+    sqlite3 *database = sqlite3_db_handle(statement);
+    const sj_status status =
+        step == SQLITE_DONE || step == SQLITE_ROW ? SJ_OK
+        : step == SQLITE_INTERRUPT
+            ? sj_fail(error, SJ_ETIMEDOUT, "the window holds too many calls; zoom in")
+            : sj_fail(error, SJ_EIO, "database: %s", sqlite3_errmsg(database));
+    sqlite3_finalize(statement);
+    return status;
+}
+
+static sj_status read_one(const window *view, const char *sql, int64_t *value, bool *is_null,
+                          sj_error *error)
+{
+    sqlite3_stmt *statement = NULL;
+    SJ_TRY(prepare(view, sql, &statement, error));
+    const int step = sqlite3_step(statement);
+    *is_null = step != SQLITE_ROW || sqlite3_column_type(statement, 0) == SQLITE_NULL;
+    *value = *is_null ? 0 : sqlite3_column_int64(statement, 0);
+    return end(statement, step, error);
+}
+
+/* Narrow calls of one pixel are one bar. */
+static bool join_bar(const window *view, picture *drawn, int64_t depth, int64_t start_ns,
+                     int64_t end_ns)
+{
+    const int64_t length = view->to_ns - view->from_ns + 1;
+    track *at = &drawn->tracks[depth];
+    const int64_t pixel =
+        (int64_t)((double)(start_ns - view->from_ns) * (double)view->width / (double)length);
+    const bool is_narrow = (double)(end_ns - start_ns) * (double)view->width < (double)length &&
+                           start_ns >= view->from_ns;
+    if (is_narrow && at->bar != NULL && at->pixel == pixel) {
+        json_array_set_new(at->bar, 4, json_integer(end_ns));
+        json_array_set_new(at->bar, 8, json_integer(++at->count));
+        return true;
+    }
+    at->bar = NULL;
+    at->pixel = is_narrow ? pixel : -1;
+    at->count = 1;
+    return false;
+}
+
+static void name_function(const window *view, picture *drawn, const char *id)
+{
+    sqlite3_stmt *statement = NULL;
+    sj_error ignored;
+    json_t *rows = NULL;
+    if (json_object_get(drawn->functions, id) != NULL) {
+        return;
+    }
+    json_object_set_new(drawn->functions, id, json_string(""));
+    if (sj_rows_prepare(view->database, "SELECT name FROM functions WHERE function_id = ?1",
+                        &statement, &ignored) == SJ_OK) {
+        sqlite3_bind_text(statement, 1, id, -1, SQLITE_STATIC);
+        if (sj_rows_take(statement, 1, &rows, NULL, &ignored) == SJ_OK) {
+            json_object_set(drawn->functions, id, json_object_get(json_array_get(rows, 0), "name"));
+            json_decref(rows);
+        }
+    }
+}
+
+static void add_call(const window *view, picture *drawn, sqlite3_stmt *statement)
+{
+    char function[24];
+    const int64_t depth = sqlite3_column_int64(statement, 2);
+    const int64_t start_ns = sqlite3_column_int64(statement, 3);
+    const bool has_ended = sqlite3_column_type(statement, 4) != SQLITE_NULL;
+    const int64_t end_ns = has_ended ? sqlite3_column_int64(statement, 4) : INT64_MAX;
+    if (depth < 0 || depth >= DEPTH_MAX || json_array_size(drawn->rows) >= BARS_MAX) {
+        drawn->is_truncated = true;
+        return;
+    }
+    if (join_bar(view, drawn, depth, start_ns, end_ns)) {
+        return;
+    }
+    snprintf(function, sizeof(function), "%" PRId64, (int64_t)sqlite3_column_int64(statement, 1));
+    name_function(view, drawn, function);
+    json_t *bar = json_pack(
+        "[o s I I o o b I I]",
+        json_sprintf("%" PRId64, (int64_t)sqlite3_column_int64(statement, 0)), function,
+        (json_int_t)depth, (json_int_t)start_ns, has_ended ? json_integer(end_ns) : json_null(),
+        has_ended ? json_integer(sqlite3_column_int64(statement, 5)) : json_null(),
+        sqlite3_column_int(statement, 6), (json_int_t)sqlite3_column_int64(statement, 7),
+        (json_int_t)1);
+    if (json_array_append_new(drawn->rows, bar) == 0) {
+        drawn->tracks[depth].bar = drawn->tracks[depth].pixel >= 0 ? bar : NULL;
+    }
+}
+
+static sj_status add_calls(const window *view, picture *drawn, sqlite3_stmt *statement,
+                           sj_error *error)
+{
+    int step;
+    while ((step = sqlite3_step(statement)) == SQLITE_ROW) {
+        add_call(view, drawn, statement);
+    }
+    return end(statement, step, error);
+}
+
+static sj_status add_open(const window *view, picture *drawn, sj_error *error)
+{
+    int64_t call;
+    bool is_none;
+    sqlite3_stmt *statement = NULL;
+    SJ_TRY(read_one(view, before_sql, &call, &is_none, error));
+    if (is_none) {
+        return SJ_OK;
+    }
+    SJ_TRY(sj_rows_prepare(view->database, open_sql, &statement, error));
+    sqlite3_bind_int64(statement, 1, call);
+    sqlite3_bind_int64(statement, 2, view->from_ns);
+    return add_calls(view, drawn, statement, error);
+}
+
+static sj_status draw(const window *view, json_t **body, sj_error *error)
+{
+    int64_t calls;
+    bool is_null;
+    sqlite3_stmt *statement = NULL;
+    picture *drawn = NULL;
+    SJ_TRY(sj_rows_require_session(view->database, view->request->id, error));
+    SJ_TRY(read_one(view, touched_sql, &calls, &is_null, error));
+    drawn = calloc(1, sizeof(*drawn));
+    if (drawn == NULL) {
+        return sj_fail(error, SJ_ENOMEM, "out of memory");
+    }
+    drawn->rows = json_array();
+    drawn->functions = json_object();
+    sj_status status = SJ_OK;
+    const bool is_too_many = calls > CALLS_MAX;
+    if (!is_too_many) {
+        status = add_open(view, drawn, error);
+    }
+    if (status == SJ_OK && !is_too_many) {
+        status = prepare(view, begun_sql, &statement, error);
+    }
+    if (status == SJ_OK && !is_too_many) {
+        status = add_calls(view, drawn, statement, error);
+    }
+    if (status == SJ_OK) {
+        *body =
+            json_pack("{s[sssssssss] sO sO sb sb sI}", "columns", "call_id", "function_id", "depth",
+                      "start_ns", "end_ns", "self_ns", "is_unwound", "flags", "count", "rows",
+                      drawn->rows, "functions", drawn->functions, "truncated", drawn->is_truncated,
+                      "is_too_many", is_too_many, "calls_in_blocks", (json_int_t)calls);
+        status = *body != NULL ? SJ_OK : sj_fail(error, SJ_ENOMEM, "out of memory");
+    }
+    json_decref(drawn->rows);
+    json_decref(drawn->functions);
+    free(drawn);
+    return status;
+}
+
+static sj_status answer_calls(sj_request *request, json_t **body, sj_error *error)
+{
+    window view = {.request = request};
+    const sj_parameter_range time = {0, TIME_MAX_NS, 0};
+    SJ_TRY(sj_parameter_number(request, "stream", (sj_parameter_range){1, INT64_MAX, 0},
+                               &view.stream, error));
+    SJ_TRY(sj_parameter_number(request, "from_ns", time, &view.from_ns, error));
+    SJ_TRY(sj_parameter_number(request, "to_ns", (sj_parameter_range){0, TIME_MAX_NS, TIME_MAX_NS},
+                               &view.to_ns, error));
+    SJ_TRY(sj_parameter_number(request, "width", (sj_parameter_range){1, WIDTH_MAX, WIDTH_DEFAULT},
+                               &view.width, error));
+    if (view.stream == 0 || view.to_ns < view.from_ns) {
+        return sj_fail(error, SJ_EINVAL, "'stream' is missing, or 'to_ns' lies before 'from_ns'");
+    }
+    SJ_TRY(sj_database_open_reader(request->context->database_path, &view.database, error));
+    sqlite3_progress_handler(view.database, 2000, keep_going, request);
+    const sj_status status = draw(&view, body, error);
+    sqlite3_close(view.database);
+    return status;
+}
+
+const sj_route sj_route_calls = {.pattern = "/api/v1/sessions/{id}/calls",
+                                 .is_slow = true,
+                                 .has_own_database = true,
+                                 .run = answer_calls};
