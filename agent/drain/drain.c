@@ -53,6 +53,7 @@ struct sj_drain {
     bool takes_signals; /* there is a policy */
     atomic_bool finish;
     uint64_t next_filtered_ns;
+    uint64_t logged_ticks; /* the live function.txt is written until then */
     uint64_t next_house_ns;
     pthread_mutex_t mutex; /* guards all below */
     pthread_cond_t obeyed;
@@ -269,6 +270,22 @@ static void start_window(sj_drain_shared *shared, uint64_t now_ns)
     }
 }
 
+/* advance_log lets the live function.txt have what all processes have brought into blocks. */
+static void advance_log(sj_drain *drain)
+{
+    sj_function_log *log = sj_frame_writer_function_log(drain->shared.options.writer);
+    uint64_t flushed = log != NULL && drain->process_count != 0 ? UINT64_MAX : 0;
+    for (size_t i = 0; log != NULL && i < drain->process_count; i++) {
+        const sj_process_drain *process = drain->processes[i];
+        const bool is_silent = !process->is_open;
+        flushed = !is_silent && process->flushed_ticks < flushed ? process->flushed_ticks : flushed;
+    }
+    if (flushed != UINT64_MAX && flushed > drain->logged_ticks) {
+        drain->logged_ticks = flushed;
+        sj_function_log_advance(log, flushed);
+    }
+}
+
 sj_status sj_drain_step(sj_drain *drain, bool *busy)
 {
     const uint64_t now_ns = sj_clock_ns(CLOCK_MONOTONIC);
@@ -280,6 +297,7 @@ sj_status sj_drain_step(sj_drain *drain, bool *busy)
     for (size_t i = 0; i < drain->process_count; i++) {
         SJ_TRY(sj_process_drain_poll(drain->processes[i], now_ns, &records));
     }
+    advance_log(drain);
     if (records != 0) {
         start_window(&drain->shared, now_ns);
     }

@@ -266,6 +266,7 @@ sj_status sj_process_drain_poll(sj_process_drain *process, uint64_t now_ns, uint
         process->next_look_ns = now_ns + LOOK_NS;
         look_for_filter(process);
     }
+    const uint64_t now_ticks = sj_clock_ticks();
     if (flush) {
         const uint32_t flush_ms = process->shared->options.flush_ms;
         process->next_flush_ns = now_ns + UINT64_C(1000000) * (flush_ms != 0 ? flush_ms : 1000);
@@ -273,6 +274,7 @@ sj_status sj_process_drain_poll(sj_process_drain *process, uint64_t now_ns, uint
     for (uint32_t slot = 0; slot < process->view.max_threads; slot++) {
         SJ_TRY(poll_slot(process, slot, look || flush, flush, now_ns, records));
     }
+    process->flushed_ticks = flush ? now_ticks : process->flushed_ticks;
     return look_for_ends(process, now_ns);
 }
 

@@ -20,6 +20,7 @@
 enum {
     DEFAULT_THREADS = 512,
     DEFAULT_BLOCK_MS = 2000,
+    FUNCTION_TXT_FILES = 4,
     /* What a probe costs in a program with much code and data, beside a loop of it, where all that
      * it touches is warm: 1.9 and 2.3 times on python3 and perl (tests/bench/budget.py). Programs
      * that are cheaper to record keep somewhat fewer calls than they might. */
@@ -214,6 +215,24 @@ static sj_status start_zombies(sj_recording *recording, sj_error *error)
                : sj_fail(error, SJ_ENOMEM, "out of memory");
 }
 
+static sj_status open_function_log(sj_recording *recording, sj_error *error)
+{
+    const sj_recording_options *options = &recording->options;
+    const sj_function_log_options log = {.directory = options->function_txt,
+                                         .max_bytes = options->function_txt_bytes,
+                                         .max_files = options->function_txt_files != 0
+                                                          ? (uint32_t)options->function_txt_files
+                                                          : (uint32_t)FUNCTION_TXT_FILES,
+                                         .start = recording->start_clock};
+    if (options->function_txt == NULL) {
+        return SJ_OK;
+    }
+    if (options->policy != NULL && options->policy->mode != SJ_POLICY_TRACE) {
+        return sj_fail(error, SJ_EINVAL, "function.txt has every call: it needs --mode trace");
+    }
+    return sj_function_log_open(&log, &recording->function_log, error);
+}
+
 static sj_status start_drain(sj_recording *recording, bool threadless, sj_error *error)
 {
     const sj_policy *policy = recording->options.policy;
@@ -230,6 +249,7 @@ static sj_status start_drain(sj_recording *recording, bool threadless, sj_error 
                                             .uplink = recording->uplink,
                                             .journal = &recording->journal,
                                             .control_store = recording->control,
+                                            .function_log = recording->function_log,
                                             .max_bytes = recording->options.max_bytes};
     if (sj_frame_writer_new(&writer, &recording->writer) != SJ_OK ||
         sj_class_table_new(&recording->classes) != SJ_OK) {
@@ -374,6 +394,7 @@ static sj_status announce_session(sj_recording *recording, sj_error *error)
 sj_status sj_pipeline_start(sj_recording *recording, const sj_pipeline_options *means,
                             sj_error *error)
 {
+    SJ_TRY(open_function_log(recording, error));
     SJ_TRY(start_uplink(recording, means, error));
     SJ_TRY(start_drain(recording, means->threadless, error));
     SJ_TRY(start_link(recording, means, error));
@@ -480,6 +501,7 @@ void sj_pipeline_free(sj_recording *recording)
         sj_uplink_stop(recording->uplink);
     }
     sj_frame_writer_free(recording->writer);
+    sj_function_log_close(recording->function_log);
     sj_metadata_store_free(recording->control);
     if (recording->spool != NULL) {
         sj_spool_close(recording->spool);
@@ -539,6 +561,10 @@ void sj_pipeline_stop_collecting(sj_recording *recording, sj_link_server_counter
     sj_link_server_get_counters(recording->link, link);
     sj_link_server_stop(recording->link);
     recording->link = NULL;
+    if (recording->function_log != NULL) {
+        sj_function_log_advance(recording->function_log, UINT64_MAX);
+        sj_function_log_get_counters(recording->function_log, &recording->summary.function_log);
+    }
 }
 
 void sj_pipeline_end_main_process(sj_recording *recording, const sj_process_end *end)

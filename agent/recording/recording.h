@@ -54,6 +54,9 @@ typedef struct sj_recording_options {
     sj_full_policy full_policy;
     uint32_t block_ms; /* 0: 2000 */
     bool no_plan_cache;
+    const char *function_txt;    /* directory of a live function.txt; NULL: none; borrowed */
+    uint64_t function_txt_bytes; /* of a file; 0: no limit */
+    int64_t function_txt_files;  /* kept; 0: 4 */
     void *context;
     void (*progress)(void *context, const sj_recording_progress *progress); /* NULL: none */
 } sj_recording_options;
@@ -88,6 +91,7 @@ typedef struct sj_recording_summary {
     uint64_t calls;           /* all, the lost ones included */
     uint64_t lost_calls;
     uint64_t lost_events;
+    sj_function_log_counters function_log;
     bool delivered; /* everything is acknowledged */
     char spool_directory[PATH_MAX];
     char undelivered_reason[256];

@@ -52,6 +52,7 @@ struct sj_recording {
     bool is_spool_closed; /* delivered and gone, or kept for others to deliver */
     bool is_delivering;   /* the program has ended or was left */
     sj_uplink *uplink;
+    sj_function_log *function_log; /* NULL: none */
     sj_frame_writer *writer;
     sj_registry *registry;
     sj_class_table *classes;

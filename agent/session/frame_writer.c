@@ -387,6 +387,9 @@ sj_status sj_frame_writer_block(sj_frame_writer *writer, const sj_block_header *
         writer->counters.refused_calls += header->call_count;
     }
     pthread_mutex_unlock(&writer->mutex);
+    if (status == SJ_OK && writer->options.function_log != NULL) {
+        sj_function_log_block(writer->options.function_log, bytes);
+    }
     return status;
 }
 
@@ -666,6 +669,11 @@ void sj_frame_writer_get_counters(sj_frame_writer *writer, sj_frame_writer_count
     pthread_mutex_lock(&writer->mutex);
     *counters = writer->counters;
     pthread_mutex_unlock(&writer->mutex);
+}
+
+sj_function_log *sj_frame_writer_function_log(const sj_frame_writer *writer)
+{
+    return writer->options.function_log;
 }
 
 const sj_session_id *sj_frame_writer_session(const sj_frame_writer *writer)

@@ -7,6 +7,7 @@
 #ifndef SJ_AGENT_SESSION_FRAME_WRITER_H
 #define SJ_AGENT_SESSION_FRAME_WRITER_H
 
+#include "agent/session/function_log.h"
 #include "agent/session/journal.h"
 #include "agent/session/metadata_store.h"
 #include "agent/uplink/spool.h"
@@ -23,6 +24,7 @@ typedef struct sj_frame_writer_options {
     const sj_journal *journal;        /* borrowed; NULL: none */
     sj_metadata_store *control_store; /* what child sessions need, while threads are kept, is kept
                                         here, too; borrowed; NULL: in memory only */
+    sj_function_log *function_log;    /* gets names and blocks; borrowed; NULL: none */
     uint64_t max_bytes;               /* block bytes of the whole session at most; 0: no limit */
 } sj_frame_writer_options;
 
@@ -144,6 +146,9 @@ SJ_MUST_CHECK sj_status sj_frame_writer_filtered(sj_frame_writer *writer,
 size_t sj_frame_writer_retry(sj_frame_writer *writer);
 
 void sj_frame_writer_get_counters(sj_frame_writer *writer, sj_frame_writer_counters *counters);
+/* sj_frame_writer_function_log is the log that it was made with; NULL: none. */
+sj_function_log *sj_frame_writer_function_log(const sj_frame_writer *writer);
+
 const sj_session_id *sj_frame_writer_session(const sj_frame_writer *writer);
 
 /* sj_frame_writer_bytes is a protobuf-c bytes field that borrows the session id. */

@@ -74,6 +74,16 @@ static sj_status send_compressed(sj_frame_writer *writer, const module_part *par
     return sj_frame_writer_send(writer, SJ_FRAME_MODULE, &message.base, payload);
 }
 
+static void name_functions(sj_frame_writer *writer, const module_part *part,
+                           const sj_function_entry *entries)
+{
+    sj_function_log *log = sj_frame_writer_function_log(writer);
+    for (uint32_t i = 0; log != NULL && i < part->count; i++) {
+        sj_function_log_name(log, part->first_function + part->first + i, entries[i].name,
+                             part->path, entries[i].offset);
+    }
+}
+
 static sj_status send_part(sj_frame_writer *writer, const module_part *part)
 {
     sj_function_entry *entries = calloc(part->count != 0 ? part->count : 1, sizeof(*entries));
@@ -83,6 +93,7 @@ static sj_status send_part(sj_frame_writer *writer, const module_part *part)
     sj_status status = SJ_ENOMEM;
     if (entries != NULL) {
         fill_entries(part, entries);
+        name_functions(writer, part, entries);
         const size_t raw_capacity = sj_function_table_bound(entries, part->count);
         const size_t capacity = ZSTD_compressBound(raw_capacity);
         raw = malloc(raw_capacity);

@@ -21,6 +21,7 @@
 #include <unistd.h>
 
 #define DEFAULT_MAX_BYTES (UINT64_C(4) << 30)
+#define DEFAULT_FUNCTION_TXT_BYTES (UINT64_C(64) << 20)
 
 enum { DEFAULT_WAIT_MS = 10000, SIGNAL_EXIT_BASE = 128, STOPPED_EXIT = 130 };
 
@@ -373,9 +374,10 @@ static int attach_recording(sj_record_values *options)
 
 static int run_record(int argc, char **argv)
 {
-    sj_record_values options = {
-        .recording = {.max_bytes = DEFAULT_MAX_BYTES, .children = SJ_FOLLOW_FORK | SJ_FOLLOW_EXEC},
-        .wait_ms = DEFAULT_WAIT_MS};
+    sj_record_values options = {.recording = {.max_bytes = DEFAULT_MAX_BYTES,
+                                              .function_txt_bytes = DEFAULT_FUNCTION_TXT_BYTES,
+                                              .children = SJ_FOLLOW_FORK | SJ_FOLLOW_EXEC},
+                                .wait_ms = DEFAULT_WAIT_MS};
     int code = parse_options(argc, argv, &options);
     if (code < 0) {
         code = launch_recording(&options);
@@ -391,9 +393,10 @@ static int run_record(int argc, char **argv)
 
 static int run_attach(int argc, char **argv)
 {
-    sj_record_values options = {
-        .recording = {.max_bytes = DEFAULT_MAX_BYTES, .children = SJ_FOLLOW_FORK},
-        .wait_ms = DEFAULT_WAIT_MS};
+    sj_record_values options = {.recording = {.max_bytes = DEFAULT_MAX_BYTES,
+                                              .function_txt_bytes = DEFAULT_FUNCTION_TXT_BYTES,
+                                              .children = SJ_FOLLOW_FORK},
+                                .wait_ms = DEFAULT_WAIT_MS};
     command = &sj_command_attach;
     int code = parse_options(argc, argv, &options);
     if (code < 0) {

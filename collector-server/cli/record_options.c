@@ -9,7 +9,7 @@
 #include <string.h>
 #include <unistd.h>
 
-enum { MAX_WAIT_MS = 86400 * 1000 };
+enum { MAX_WAIT_MS = 86400 * 1000, MAX_FUNCTION_TXT_FILES = 1000 };
 
 static sj_status parse_children(const sj_option *option, void *values, const char *text,
                                 sj_error *error)
@@ -35,6 +35,15 @@ static sj_status parse_max_bytes(const sj_option *option, void *values, const ch
     sj_record_values *options = values;
     (void)option;
     return sj_option_number("--max-bytes", text, INT64_MAX, &options->recording.max_bytes, error);
+}
+
+static sj_status parse_function_txt_size(const sj_option *option, void *values, const char *text,
+                                         sj_error *error)
+{
+    sj_record_values *options = values;
+    (void)option;
+    return sj_option_number("--function-txt-size", text, INT64_MAX,
+                            &options->recording.function_txt_bytes, error);
 }
 
 static sj_status parse_threads(const sj_option *option, void *values, const char *text,
@@ -124,6 +133,23 @@ const sj_option sj_record_options[] = {
      .kind = SJ_ARG_TEXT,
      .offset = offsetof(sj_record_values, summary_path),
      .help = "write the closing summary as JSON (/dev/fd/3 works, too)"},
+    {.name = "function-txt",
+     .argument = "DIR",
+     .kind = SJ_ARG_TEXT,
+     .offset = offsetof(sj_record_values, recording.function_txt),
+     .help = "write a line for each entry and exit to DIR/function.txt meanwhile"},
+    {.name = "function-txt-size",
+     .argument = "BYTES",
+     .kind = SJ_ARG_PARSED,
+     .parse = parse_function_txt_size,
+     .help = "with k, M or G: begin another file at this size (default 64M, 0: never)"},
+    {.name = "function-txt-files",
+     .argument = "N",
+     .kind = SJ_ARG_NUMBER,
+     .offset = offsetof(sj_record_values, recording.function_txt_files),
+     .least = 1,
+     .most = MAX_FUNCTION_TXT_FILES,
+     .help = "keep so many files, the latest (default 4)"},
     {.name = "quiet",
      .letter = 'q',
      .kind = SJ_ARG_FLAG,

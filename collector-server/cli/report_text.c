@@ -3,6 +3,7 @@
 #include "agent/host/directories.h"
 #include "collector-server/export/json_text.h"
 
+#include <string.h>
 #include <sys/wait.h>
 
 enum { TOP_REASONS = 3 };
@@ -222,6 +223,27 @@ static void tell_calls(const sj_report_text *text, const sj_recording_summary *s
     tell_losses(text, summary);
 }
 
+/* report_function_log says what became of a live function.txt. */
+static void report_function_log(const sj_report_text *text, const sj_recording_summary *summary)
+{
+    const sj_function_log_counters *log = &summary->function_log;
+    if (log->lines != 0 && !text->quiet) {
+        fprintf(stderr, "  lines      %llu in function.txt", (unsigned long long)log->lines);
+        if (log->removed_files != 0) {
+            fprintf(stderr, "; %llu older files were removed (--function-txt-files)",
+                    (unsigned long long)log->removed_files);
+        }
+        fputc('\n', stderr);
+    }
+    if (log->failure != 0) {
+        fprintf(stderr, "sojourn: function.txt is incomplete: %s\n", strerror(log->failure));
+    }
+    if (log->unwritten_lines != 0) {
+        fprintf(stderr, "sojourn: function.txt lacks %llu lines: out of memory\n",
+                (unsigned long long)log->unwritten_lines);
+    }
+}
+
 /* report_attach prints what attaching did to the process. */
 static void report_attach(const sj_recording_summary *summary)
 {
@@ -336,6 +358,7 @@ void sj_report_text_summary(sj_report_text *text, const sj_recording_summary *su
     } else {
         tell_losses(text, summary);
     }
+    report_function_log(text, summary);
     tell_problems(text, summary);
 }
 

@@ -3,17 +3,16 @@
 #define SJ_COLLECTOR_EXPORT_FUNCTION_LINE_H
 
 #include "proto/base/error.h"
+#include "proto/block/call_text.h"
 
 #include <sqlite3.h>
 #include <stdbool.h>
 #include <stdint.h>
 
-enum { SJ_FUNCTION_LINE_NAME = 4096, SJ_FUNCTION_LINE_RESULT = 1024 };
-
 /* Texts of one call; longer ones are cut. */
 typedef struct sj_function_line {
-    char name[SJ_FUNCTION_LINE_NAME];
-    char result[SJ_FUNCTION_LINE_RESULT];
+    char name[SJ_CALL_TEXT_NAME];
+    char result[SJ_CALL_TEXT_RESULT];
 } sj_function_line;
 
 /* What reads the values of a session's calls. */
