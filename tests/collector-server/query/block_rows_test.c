@@ -102,7 +102,8 @@ static void compare_blocks(uint64_t seed, bool deep, seen *sums)
         if (store.blocks[i].header.kind != SJ_BLOCK_CALLS) {
             continue;
         }
-        assert_int_equal(sj_block_decode(decoder, bytes, SJ_WANT_ALL | SJ_WANT_TAIL_CALLS, &block), SJ_OK);
+        assert_int_equal(sj_block_decode(decoder, bytes, SJ_WANT_ALL | SJ_WANT_TAIL_CALLS, &block),
+                         SJ_OK);
         assert_int_equal(sj_call_reader_read(reader, &block, block_store_lookup, &store, &expected),
                          SJ_OK);
         assert_int_equal(sj_block_rows_build(&rows, &block, true), SJ_OK);
