@@ -4,6 +4,8 @@
 #ifndef SJ_AGENT_ABI_RETURN_SLOTS_H
 #define SJ_AGENT_ABI_RETURN_SLOTS_H
 
+#include "agent/abi/machine.h"
+
 #include <stdint.h>
 
 /* One word of stack that holds a return address, or (AArch64) that the stack pointer points to at a
@@ -14,16 +16,10 @@ typedef struct sj_return_slot {
     uint32_t reserved;
 } sj_return_slot;
 
-#if defined(__aarch64__)
-enum { SJ_RETURN_ADDRESS_BITS = 48, SJ_RETURN_IS_IN_SLOT = 0 };
-#else
 enum {
-    SJ_RETURN_ADDRESS_BITS = 47,
-    SJ_RETURN_IS_IN_SLOT = 1 /* the word of a slot holds the thunk's address during the call */
-};
-#endif
-
-enum {
+    SJ_RETURN_ADDRESS_BITS = SJ_MACHINE_ADDRESS_BITS,
+    /* the word of a slot holds the thunk's address during the call */
+    SJ_RETURN_IS_IN_SLOT = SJ_MACHINE_CALL_PUSHES,
     SJ_RETURN_REGION_SHIFT = 30, /* log2 of the bytes of stack that one region of slots serves */
     SJ_RETURN_REGIONS = 1 << (SJ_RETURN_ADDRESS_BITS - SJ_RETURN_REGION_SHIFT)
 };

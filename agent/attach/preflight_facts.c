@@ -1,4 +1,5 @@
 /* What is asked of /proc before a process is attached to. */
+#include "agent/abi/machine.h"
 #include "agent/attach/preflight.h"
 #include "agent/ptrace/tracee_modules.h"
 
@@ -10,12 +11,6 @@
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
-
-#if defined(__x86_64__)
-enum { OWN_MACHINE = EM_X86_64 };
-#elif defined(__aarch64__)
-enum { OWN_MACHINE = EM_AARCH64 };
-#endif
 
 enum { SEGMENTS_MAX = 64 };
 
@@ -98,7 +93,7 @@ static sj_program_kind read_program(pid_t pid)
         }
     }
     close(file);
-    if (head.e_ident[EI_CLASS] != ELFCLASS64 || head.e_machine != OWN_MACHINE) {
+    if (head.e_ident[EI_CLASS] != ELFCLASS64 || head.e_machine != SJ_MACHINE_ELF) {
         return SJ_PROGRAM_FOREIGN;
     }
     if (is_emulator(pid)) {

@@ -1,5 +1,7 @@
 #include "agent/host/clock.h"
 
+#include "agent/abi/machine.h"
+
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
@@ -29,11 +31,10 @@ bool sj_clock_is_of(const sj_arena_header *arena)
     if (arena->clock_hz == 0) {
         return !follows_emulator;
     }
-#if defined(__aarch64__)
-    return !follows_emulator;
-#else
+    if (SJ_MACHINE_CLOCK_TELLS_HZ) {
+        return !follows_emulator;
+    }
     return follows_emulator && arena->clock_hz == UINT64_C(1000000000) / EMULATED_NS_PER_TICK;
-#endif
 }
 
 uint64_t sj_clock_ticks(void)
@@ -41,24 +42,12 @@ uint64_t sj_clock_ticks(void)
     if (follows_emulator) {
         return sj_clock_ns(CLOCK_REALTIME) / EMULATED_NS_PER_TICK;
     }
-#if defined(__x86_64__)
-    return __builtin_ia32_rdtsc();
-#elif defined(__aarch64__)
-    uint64_t ticks;
-    __asm__ volatile("mrs %0, cntvct_el0" : "=r"(ticks));
-    return ticks;
-#else
-#error "no raw clock for this machine"
-#endif
+    return sj_machine_ticks();
 }
 
 const char *sj_clock_name(void)
 {
-#if defined(__x86_64__)
-    return follows_emulator ? "cntvct" : "tsc";
-#else
-    return "cntvct";
-#endif
+    return follows_emulator ? "cntvct" : SJ_MACHINE_CLOCK_NAME;
 }
 
 void sj_clock_take_pair(double ns_per_tick, sj_clock_pair *pair)

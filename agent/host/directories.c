@@ -202,13 +202,12 @@ sj_status sj_library_find(const char *name, char *path, size_t capacity, sj_erro
                    self);
 }
 
-sj_status sj_agent_find(const char *given, bool is_emulated, char *path, size_t capacity,
+sj_status sj_agent_find(const char *given, const char *name, char *path, size_t capacity,
                         sj_error *error)
 {
     char real[PATH_MAX];
     if (given == NULL) {
-        return sj_library_find(is_emulated ? "libsojourn-agent-aarch64.so" : "libsojourn-agent.so",
-                               path, capacity, error);
+        return sj_library_find(name != NULL ? name : "libsojourn-agent.so", path, capacity, error);
     }
     if (realpath(given, real) == NULL) {
         return sj_fail(error, SJ_ENOTFOUND, "%s: %s", given, strerror(errno));

@@ -40,10 +40,10 @@ SJ_MUST_CHECK sj_status sj_directory_make(const char *path, sj_error *error);
  * ignored: what cannot be deleted stays. */
 void sj_directory_remove(const char *path);
 
-/* sj_agent_find finds libsojourn-agent.so (for programs that an emulator runs: the one for their
- * machine, libsojourn-agent-aarch64.so) beside the running program: ../lib/sojourn, ../lib, or
- * where `given` (may be NULL) says. SJ_ENOTFOUND; SJ_EINVAL when LD_PRELOAD cannot name it. */
-SJ_MUST_CHECK sj_status sj_agent_find(const char *given, bool is_emulated, char *path,
+/* sj_agent_find finds libsojourn-agent.so (for programs that an emulator runs: `name`, the one for
+ * their machine; else NULL) beside the running program: ../lib/sojourn, ../lib, or where `given`
+ * (may be NULL) says. SJ_ENOTFOUND; SJ_EINVAL when LD_PRELOAD cannot name it. */
+SJ_MUST_CHECK sj_status sj_agent_find(const char *given, const char *name, char *path,
                                       size_t capacity, sj_error *error);
 
 /* sj_library_find finds another library of ours in the same places. As sj_agent_find. */

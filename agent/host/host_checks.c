@@ -107,7 +107,7 @@ void sj_doctor_check_agent(json_t *checks)
 {
     char path[PATH_MAX] = "";
     sj_error error = {0};
-    const bool ok = sj_agent_find(NULL, false, path, sizeof(path), &error) == SJ_OK;
+    const bool ok = sj_agent_find(NULL, NULL, path, sizeof(path), &error) == SJ_OK;
     sj_doctor_add(checks, "agent", ok, ok ? path : error.text, "reinstall Sojourn");
 }
 

@@ -1,5 +1,7 @@
 #include "agent/launch/program.h"
 
+#include "agent/abi/machine.h"
+#include "agent/objfile/elf_machine.h"
 #include "agent/objfile/elf_view.h"
 #include "proto/base/cursor.h"
 
@@ -14,14 +16,6 @@
 
 enum { HEAD_BYTES = 4096, INTERPRETER_DEPTH = 4, PROGRAM_HEADERS_MAX = 64 * 1024 };
 
-#if defined(__x86_64__)
-enum { OWN_MACHINE = EM_X86_64 };
-#define OWN_MACHINE_NAME "x86-64"
-#elif defined(__aarch64__)
-enum { OWN_MACHINE = EM_AARCH64 };
-#define OWN_MACHINE_NAME "aarch64"
-#endif
-
 /* What the first bytes of a file say about it. */
 typedef struct elf_facts {
     uint8_t class;
@@ -31,24 +25,6 @@ typedef struct elf_facts {
     uint16_t header_bytes;
     uint16_t header_count;
 } elf_facts;
-
-static const char *machine_name(uint16_t machine)
-{
-    switch (machine) {
-    case EM_386:
-        return "i386";
-    case EM_X86_64:
-        return "x86-64";
-    case EM_ARM:
-        return "arm";
-    case EM_AARCH64:
-        return "aarch64";
-    case EM_RISCV:
-        return "risc-v";
-    default:
-        return "another machine";
-    }
-}
 
 static bool is_file_at(const char *path)
 {
@@ -162,17 +138,17 @@ static bool has_interpreter(int fd, const elf_facts *facts)
 }
 
 /* find_emulator looks for what runs the programs of another machine here. */
-static bool find_emulator(uint16_t machine, sj_program *program)
+static bool find_emulator(const sj_elf_machine *machine, sj_program *program)
 {
-    static const char usual_root[] = "/usr/aarch64-linux-gnu";
-    if (machine != EM_AARCH64 || OWN_MACHINE != EM_X86_64 ||
-        !find_in_path("qemu-aarch64", program->emulator, sizeof(program->emulator)) ||
+    if (machine == NULL || machine->emulator == NULL ||
+        !find_in_path(machine->emulator, program->emulator, sizeof(program->emulator)) ||
         access(program->emulator, X_OK) != 0) {
         program->emulator[0] = '\0';
         return false;
     }
-    if (getenv("QEMU_LD_PREFIX") == NULL && access(usual_root, F_OK) == 0) {
-        snprintf(program->sysroot, sizeof(program->sysroot), "%s", usual_root);
+    program->agent = machine->agent;
+    if (getenv("QEMU_LD_PREFIX") == NULL && access(machine->sysroot, F_OK) == 0) {
+        snprintf(program->sysroot, sizeof(program->sysroot), "%s", machine->sysroot);
     } else if (getenv("QEMU_LD_PREFIX") != NULL) {
         snprintf(program->sysroot, sizeof(program->sysroot), "%s", getenv("QEMU_LD_PREFIX"));
     }
@@ -182,14 +158,17 @@ static bool find_emulator(uint16_t machine, sj_program *program)
 static sj_program_problem check_machine(const char *path, const elf_facts *facts,
                                         sj_program *program, sj_error *error)
 {
-    if (facts->machine == OWN_MACHINE) {
+    const sj_elf_machine *machine = sj_elf_machine_of(facts->machine);
+    if (facts->machine == SJ_MACHINE_ELF) {
         return SJ_PROGRAM_FINE;
     }
-    if (program->is_script || !find_emulator(facts->machine, program)) {
+    if (program->is_script || !find_emulator(machine, program)) {
         sj_fail(error, SJ_EUNSUPPORTED,
                 "%s: built for %s, this machine is %s; record it on a machine of its kind%s", path,
-                machine_name(facts->machine), OWN_MACHINE_NAME,
-                facts->machine == EM_AARCH64 ? ", or install qemu-user and record it here" : "");
+                sj_elf_machine_name(facts->machine), sj_elf_machine_name(SJ_MACHINE_ELF),
+                machine != NULL && machine->emulator != NULL
+                    ? ", or install qemu-user and record it here"
+                    : "");
         return SJ_PROGRAM_NOT_EXECUTABLE;
     }
     return SJ_PROGRAM_FINE;

@@ -22,6 +22,7 @@ typedef struct sj_program {
     bool is_script;
     char emulator[PATH_MAX]; /* what runs a program for another machine; "": not needed */
     char sysroot[PATH_MAX];  /* where the emulator finds that machine's libraries; "": it knows */
+    const char *agent;       /* file of that machine's agent; NULL: the one for this machine */
 } sj_program;
 
 /* sj_program_find looks `name` up (PATH when it has no slash) and checks that it can be recorded.

@@ -44,6 +44,10 @@ struct sj_machine {
      * not planned. */
     sj_frame_step (*frame_step)(const uint8_t *bytes, uint32_t length);
 
+    /* ends_before: the eight bytes in front of `code` are the end of a function or what fills the
+     * room behind one. */
+    bool (*ends_before)(const uint8_t *code);
+
     /* hook tries one technique on the function at work; false with builder->reason. */
     bool (*hook)(sj_builder *builder, sj_technique technique);
 };

@@ -1,5 +1,7 @@
 #include "agent/planner/map_evidence.h"
 
+#include "agent/planner/machine.h"
+
 #include <elf.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -186,35 +188,16 @@ static sj_status ask_section(const sj_module *module, const sj_map_symbols *map,
     return SJ_OK;
 }
 
-static uint32_t word_before(const uint8_t *code)
-{
-    return (uint32_t)code[-4] | (uint32_t)code[-3] << 8 | (uint32_t)code[-2] << 16 |
-           (uint32_t)code[-1] << 24;
-}
-
-/* stands_behind_an_end: `at` bytes of text precede the code, eight at least. */
-static bool stands_behind_an_end(const sj_module *module, uint32_t at)
-{
-    const uint8_t *code = module->text + at;
-    if (module->elf.machine == EM_AARCH64) {
-        enum { RET = 0xd65f03c0, NOP = 0xd503201f, BRANCH = 5, CALL = 0x25, LINK_SHIFT = 26 };
-        const uint32_t word = word_before(code);
-        return word == (uint32_t)RET || word == (uint32_t)NOP || word == 0 ||
-               word >> LINK_SHIFT == BRANCH || word >> LINK_SHIFT == CALL;
-    }
-    enum { RET = 0xc3, NOP = 0x90, TRAP = 0xcc, JUMP = 0xe9, JUMP_SHORT = 0xeb, CALL = 0xe8 };
-    return code[-1] == RET || code[-1] == NOP || code[-1] == TRAP || code[-1] == 0 ||
-           code[-2] == JUMP_SHORT || code[-5] == JUMP || code[-5] == CALL;
-}
-
 static void ask_code(const sj_module *module, const sj_map_symbols *map, evidence *found)
 {
     enum { LONGEST = 8 };
     for (size_t i = 0; i < map->count; i++) {
         const uint64_t address = map->items[i].address;
         if (is_in_text(module, address) && address - module->text_low >= LONGEST) {
-            note(found, stands_behind_an_end(module, (uint32_t)(address - module->text_low)),
-                 &map->items[i], "it is in the middle of code");
+            note(
+                found,
+                module->machine->ends_before(module->text + (uint32_t)(address - module->text_low)),
+                &map->items[i], "it is in the middle of code");
         }
     }
 }

@@ -12,6 +12,7 @@
 #ifndef SJ_AGENT_POLICY_VALUE_SIGNATURE_H
 #define SJ_AGENT_POLICY_VALUE_SIGNATURE_H
 
+#include "agent/abi/machine.h"
 #include "proto/base/error.h"
 #include "proto/block/value.h"
 
@@ -21,11 +22,7 @@
 typedef enum sj_calling_convention {
     SJ_CONVENTION_SYSTEM_V = 0, /* x86-64 */
     SJ_CONVENTION_AAPCS64 = 1,
-#if defined(__aarch64__)
-    SJ_CONVENTION_NATIVE = SJ_CONVENTION_AAPCS64
-#else
-    SJ_CONVENTION_NATIVE = SJ_CONVENTION_SYSTEM_V
-#endif
+    SJ_CONVENTION_NATIVE = SJ_MACHINE_CONVENTION
 } sj_calling_convention;
 
 typedef struct sj_signature_value {

@@ -68,11 +68,11 @@ static sj_status prepare_launch(sj_recording *recording, sj_error *error)
 static sj_status prepare(sj_recording *recording, sj_error *error)
 {
     const sj_recording_options *options = &recording->options;
-    const bool is_emulated = options->program != NULL && options->program->emulator[0] != '\0';
-    if (is_emulated) {
+    const char *emulated = options->program != NULL ? options->program->agent : NULL;
+    if (emulated != NULL) {
         sj_clock_follow_emulator();
     }
-    SJ_TRY(sj_agent_find(options->agent_path, is_emulated, recording->agent_path, PATH_MAX, error));
+    SJ_TRY(sj_agent_find(options->agent_path, emulated, recording->agent_path, PATH_MAX, error));
     if (options->attach_pid != 0) {
         recording->options.selection.library_calls = false; /* SJ_POLICY_LIBRARIES_UNBOUND */
         SJ_TRY(sj_preflight_check(options->attach_pid, recording->agent_path, error));

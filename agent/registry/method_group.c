@@ -1,13 +1,8 @@
 #include "agent/registry/method_group.h"
 
-#include <elf.h>
-#include <stdlib.h>
+#include "agent/abi/machine.h"
 
-#if defined(__aarch64__)
-enum { MACHINE = EM_AARCH64 };
-#else
-enum { MACHINE = EM_X86_64 };
-#endif
+#include <stdlib.h>
 
 /* Two 64-bit FNV-1a style hashes of different bases: an identity, not a defence. */
 static void mix_identity(uint64_t hash[2], const void *bytes, size_t size)
@@ -65,7 +60,7 @@ sj_status sj_method_group_make(const sj_selection *selection, const char *path, 
     mix_identity(hash, names.data, names.size);
     *header = (sj_plan_header){.magic = SJ_PLAN_MAGIC,
                                .version = SJ_PLAN_VERSION,
-                               .machine = MACHINE,
+                               .machine = SJ_MACHINE_ELF,
                                .file_bytes = (uint32_t)size,
                                .build_id_bytes = sizeof(hash),
                                .function_count = count,
@@ -85,5 +80,5 @@ sj_status sj_method_group_make(const sj_selection *selection, const char *path, 
 
 uint16_t sj_method_group_machine(void)
 {
-    return MACHINE;
+    return SJ_MACHINE_ELF;
 }

@@ -1,8 +1,8 @@
 #include "agent/session/module_frames.h"
 
+#include "agent/objfile/elf_machine.h"
 #include "proto/wire/function_table.h"
 
-#include <elf.h>
 #include <stdlib.h>
 #include <zstd.h>
 
@@ -19,9 +19,10 @@ typedef struct module_part {
     uint32_t count;
 } module_part;
 
-static const char *machine_name(uint16_t machine)
+static const char *machine_key(uint16_t number)
 {
-    return machine == EM_AARCH64 ? "aarch64" : machine == EM_X86_64 ? "x86_64" : "unknown";
+    const sj_elf_machine *machine = sj_elf_machine_of(number);
+    return machine != NULL ? machine->key : "unknown";
 }
 
 /* cut_part finds how many functions from `first` on fit one part. */
@@ -68,7 +69,7 @@ static sj_status send_compressed(sj_frame_writer *writer, const module_part *par
     message.function_count = part->plan->function_count;
     message.raw_bytes = (uint32_t)raw_bytes;
     message.hooked_count = part->hooked_count;
-    message.machine = (char *)(uintptr_t)machine_name(part->plan->machine);
+    message.machine = (char *)(uintptr_t)machine_key(part->plan->machine);
     message.part_first = part->first;
     message.part_count = part->count;
     return sj_frame_writer_send(writer, SJ_FRAME_MODULE, &message.base, payload);

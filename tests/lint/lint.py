@@ -137,6 +137,8 @@ FLOORS = """
     collector-server/cli
     collector-server/sojournd
 """
+# What only the agent's folders of machines name, and the header that chooses one.
+MACHINE = re.compile(r"__x86_64__|__aarch64__|\bEM_(X86_64|AARCH64)\b|\bR_(X86_64|AARCH64)_")
 INSIDE = ("agent/inproc/", "agent/abi/", "agent/include/", "proto/base/", "proto/block/value.h")
 
 
@@ -180,6 +182,9 @@ def check_rooms(_build, root=ROOT):
             continue
         with open(os.path.join(root, name), encoding="utf-8") as file:
             for number, line in enumerate(file, 1):
+                if (room.startswith("agent/") and "/arch/" not in name
+                        and name != "agent/abi/machine.h" and MACHINE.search(line)):
+                    problems.append(f"{name}:{number}: names a machine outside of arch/")
                 include = re.match(r'#\s*include\s*"([^"]+)"', line)
                 if not include or not os.path.exists(os.path.join(root, include[1])):
                     continue

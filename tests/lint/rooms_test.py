@@ -47,6 +47,11 @@ class Rooms(unittest.TestCase):
             "proto/wire/frame.h": "",
             "agent/inproc/core/agent.c": '#include "proto/wire/frame.h"\n'}))
 
+    def test_machines_are_named_in_their_folders_only(self):
+        text = "#if defined(__aarch64__)\n#endif\n"
+        self.assertEqual(0, self.check({"agent/planner/arch/aarch64/machine.c": text}))
+        self.assertEqual(1, self.check({"agent/planner/machine.c": text}))
+
     def test_unknown_room_is_refused(self):
         self.assertEqual(1, self.check({"agent/shed/shed.c": ""}))
 

@@ -55,7 +55,7 @@ static void visit_references(const sj_dynamic_view *view, uint32_t trampoline, b
             continue;
         }
         const uint64_t held = *(const volatile uint64_t *)slot.address;
-        const bool is_called = slot.type == SJ_SLOT_JUMP;
+        const bool is_called = slot.type == SJ_MACHINE_JUMP_SLOT;
         if (step == STEP_FIND) {
             *wanted = *wanted || (!is_called && held == 0);
             if (held != 0 && !is_called && lasting == NULL) {

@@ -2,22 +2,17 @@
 #ifndef SJ_AGENT_INPROC_HOOKS_ARCH_H
 #define SJ_AGENT_INPROC_HOOKS_ARCH_H
 
+#include "agent/abi/machine.h"
+
 #include <stdbool.h>
 #include <stdint.h>
 
-/* How far jumps reach, less room for what lies between; the end of the address space; what every
- * page size divides; eight bytes of code that return 0. */
-#if defined(__aarch64__)
-#define SJ_ARCH_REACH_BYTES ((UINT64_C(1) << 27) - (UINT64_C(1) << 20))
-#define SJ_ARCH_ADDRESS_END (UINT64_C(1) << 48)
-#define SJ_ARCH_PAGE_MULTIPLE UINT64_C(65536)
-#define SJ_ARCH_RETURN_ZERO_CODE UINT64_C(0xd65f03c052800000) /* mov w0, #0; ret */
-#else
-#define SJ_ARCH_REACH_BYTES (UINT64_C(0x7fffffff) - (UINT64_C(1) << 20))
-#define SJ_ARCH_ADDRESS_END (UINT64_C(1) << 47)
-#define SJ_ARCH_PAGE_MULTIPLE UINT64_C(4096)
-#define SJ_ARCH_RETURN_ZERO_CODE UINT64_C(0xccccccccccc3c031) /* xor %eax, %eax; ret */
-#endif
+/* How far jumps reach, less room for what lies between (SJ_ARCH_REACH_BYTES); what every page size
+ * divides (SJ_ARCH_PAGE_MULTIPLE); eight bytes of code that return 0 (SJ_ARCH_RETURN_ZERO_CODE);
+ * the least and the kind of a patch of a return (SJ_RETURN_ROOM_BYTES, SJ_ARCH_JUMP_PATCH). */
+#include SJ_ARCH_FILE(hooks, limits.h)
+
+#define SJ_ARCH_ADDRESS_END (UINT64_C(1) << SJ_MACHINE_ADDRESS_BITS)
 
 /* What probes share where they can call it without losing a register (x86-64). */
 typedef enum sj_shared_part {
@@ -130,12 +125,6 @@ bool sj_arch_patch_bytes(uint32_t kind, uint64_t address, uint64_t target, const
 /* sj_arch_find_return finds the return instruction of an empty function: bytes from `address` to
  * it, or -1 when the function does something or less than SJ_RETURN_ROOM_BYTES can be replaced
  * there. */
-#if defined(__aarch64__)
-enum { SJ_RETURN_ROOM_BYTES = 4, SJ_ARCH_JUMP_PATCH = 5 /* SJ_PATCH_BRANCH26 */ };
-#else
-enum { SJ_RETURN_ROOM_BYTES = 5, SJ_ARCH_JUMP_PATCH = 1 /* SJ_PATCH_JUMP32 */ };
-#endif
-
 int32_t sj_arch_find_return(uint64_t address);
 
 /* sj_arch_sync_code makes the processor see code that was written at `address`. */

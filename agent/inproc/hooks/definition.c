@@ -76,12 +76,9 @@ uint64_t sj_definition_find(const char *name, const char *version)
     if (search.count != 1) {
         return 0;
     }
-#if defined(__x86_64__)
-    if (search.type == STT_GNU_IFUNC) { /* on other machines the loader passes it arguments that
-                                           only the loader has */
-        return ((uint64_t(*)(void))search.address)();
+    if (search.type == STT_GNU_IFUNC && SJ_MACHINE_RESOLVERS_ARE_BARE) {
+        return ((uint64_t(*)(void))search.address)(); /* others get what only the loader has */
     }
-#endif
     return search.type == STT_FUNC ? search.address : 0;
 }
 

@@ -92,8 +92,8 @@ bool sj_slot_next(const sj_dynamic_view *view, sj_slot *slot)
         while (slot->next < view->table_bytes[slot->table] / sizeof(ElfW(Rela))) {
             const ElfW(Rela) *relocation = &view->tables[slot->table][slot->next++];
             slot->type = (uint32_t)ELF64_R_TYPE(relocation->r_info);
-            if (slot->type == SJ_SLOT_JUMP || slot->type == SJ_SLOT_DATA ||
-                (slot->type == SJ_SLOT_WORD && relocation->r_addend == 0)) {
+            if (slot->type == SJ_MACHINE_JUMP_SLOT || slot->type == SJ_MACHINE_GLOBAL_DATA ||
+                (slot->type == SJ_MACHINE_WORD && relocation->r_addend == 0)) {
                 slot->symbol = (uint32_t)ELF64_R_SYM(relocation->r_info);
                 slot->address = view->bias + relocation->r_offset;
                 slot->name = view->strings + view->symbols[slot->symbol].st_name;

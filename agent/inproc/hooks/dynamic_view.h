@@ -2,26 +2,12 @@
 #ifndef SJ_AGENT_INPROC_HOOKS_DYNAMIC_VIEW_H
 #define SJ_AGENT_INPROC_HOOKS_DYNAMIC_VIEW_H
 
-#include <elf.h>
+#include "agent/abi/machine.h"
+
 #include <link.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
-
-/* Relocations that put the address of a function into a word. */
-#if defined(__aarch64__)
-enum {
-    SJ_SLOT_JUMP = R_AARCH64_JUMP_SLOT,
-    SJ_SLOT_DATA = R_AARCH64_GLOB_DAT,
-    SJ_SLOT_WORD = R_AARCH64_ABS64
-};
-#else
-enum {
-    SJ_SLOT_JUMP = R_X86_64_JUMP_SLOT,
-    SJ_SLOT_DATA = R_X86_64_GLOB_DAT,
-    SJ_SLOT_WORD = R_X86_64_64
-};
-#endif
 
 typedef struct sj_dynamic_view {
     uint64_t bias;
@@ -49,7 +35,8 @@ bool sj_dynamic_view_read(const struct dl_phdr_info *info, sj_dynamic_view *view
 typedef struct sj_slot {
     uint32_t table; /* of sj_dynamic_view.tables */
     size_t next;    /* index in it of the relocation to look at next */
-    uint32_t type;  /* SJ_SLOT_JUMP, SJ_SLOT_DATA, or SJ_SLOT_WORD with addend 0 */
+    uint32_t
+        type; /* SJ_MACHINE_JUMP_SLOT, SJ_MACHINE_GLOBAL_DATA, or SJ_MACHINE_WORD with addend 0 */
     uint32_t symbol;
     uint64_t address;
     const char *name; /* of the symbol */

@@ -214,7 +214,7 @@ static void report_missing(const bind_run *run, const sj_dynamic_view *view, sj_
 static void visit_slots(const bind_run *run, const sj_dynamic_view *view, slot_visit *visit)
 {
     for (sj_slot slot = {0}; sj_slot_next(view, &slot);) {
-        if (slot.type == SJ_SLOT_WORD || view->symbols[slot.symbol].st_shndx != SHN_UNDEF) {
+        if (slot.type == SJ_MACHINE_WORD || view->symbols[slot.symbol].st_shndx != SHN_UNDEF) {
             continue;
         }
         sj_library_call *call = find_call(run->module->calls, slot.address);

@@ -4,13 +4,9 @@
 #ifndef SJ_AGENT_INPROC_RECORDER_SYS_H
 #define SJ_AGENT_INPROC_RECORDER_SYS_H
 
-#if defined(__x86_64__)
-#include "agent/inproc/recorder/arch/x86_64/sys_call.h"
-#elif defined(__aarch64__)
-#include "agent/inproc/recorder/arch/aarch64/sys_call.h"
-#else
-#error "no recorder for this architecture"
-#endif
+#include "agent/abi/machine.h"
+
+#include SJ_ARCH_FILE(recorder, sys_call.h)
 
 #include <stddef.h>
 #include <sys/mman.h>

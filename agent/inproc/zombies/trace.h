@@ -1,10 +1,10 @@
+/* Registers of a moment, by DWARF number: sj_trace_here, sj_trace_of_context, sj_context_is_write.
+ */
 #ifndef SJ_AGENT_INPROC_ZOMBIES_TRACE_OF_ARCH_H
 #define SJ_AGENT_INPROC_ZOMBIES_TRACE_OF_ARCH_H
 
-#if defined(__aarch64__)
-#include "agent/inproc/zombies/arch/aarch64/trace.h"
-#else
-#include "agent/inproc/zombies/arch/x86_64/trace.h"
-#endif
+#include "agent/abi/machine.h"
+
+#include SJ_ARCH_FILE(zombies, trace.h)
 
 #endif

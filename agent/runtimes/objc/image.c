@@ -1,21 +1,22 @@
 #include "agent/runtimes/objc/image.h"
 
+#include "agent/objfile/elf_machine.h"
 #include "proto/base/array.h"
 
 #include <elf.h>
 #include <stdlib.h>
 #include <string.h>
 
-enum { RELATIVE_AARCH64 = R_AARCH64_RELATIVE, ABSOLUTE_AARCH64 = R_AARCH64_ABS64 };
-
-static bool is_relative(uint16_t machine, uint32_t type)
+static bool is_relative(uint16_t number, uint32_t type)
 {
-    return type == (machine == EM_AARCH64 ? (uint32_t)RELATIVE_AARCH64 : R_X86_64_RELATIVE);
+    const sj_elf_machine *machine = sj_elf_machine_of(number);
+    return machine != NULL && type == machine->relative;
 }
 
-static bool is_absolute(uint16_t machine, uint32_t type)
+static bool is_absolute(uint16_t number, uint32_t type)
 {
-    return type == (machine == EM_AARCH64 ? (uint32_t)ABSOLUTE_AARCH64 : R_X86_64_64);
+    const sj_elf_machine *machine = sj_elf_machine_of(number);
+    return machine != NULL && type == machine->absolute;
 }
 
 static const char *symbol_name(const sj_elf *elf, const sj_elf_symbol *symbol)

@@ -14,6 +14,7 @@
  * A method's IMP is an ordinary function. Named here and hooked in place by the planner, every way
  * to call it is seen (sends, super, cached IMPs, NSInvocation, forwarding), return addresses stay
  * true, and a method that is filtered out costs nothing. */
+#include "agent/objfile/elf_machine.h"
 #include "agent/runtimes/objc/encoding.h"
 #include "agent/runtimes/objc/image.h"
 #include "agent/runtimes/objc/objc.h"
@@ -98,11 +99,11 @@ static const char *text_at(const metadata_run *run, uint64_t field)
     return sj_image_text(&run->image, word_at(run, field), IDENTIFIER_MAX);
 }
 
-/* Only x86-64 passes the address of a result in memory as the first argument. */
 static uint8_t find_receiver(const metadata_run *run, uint64_t method)
 {
     const char *types = text_at(run, method + run->layout->types);
-    if (run->image.elf->machine != EM_X86_64) {
+    const sj_elf_machine *machine = sj_elf_machine_of(run->image.elf->machine);
+    if (machine == NULL || !machine->passes_result_address) {
         return 1;
     }
     switch (types != NULL ? sj_objc_encoding_result(types) : SJ_OBJC_RESULT_UNKNOWN) {

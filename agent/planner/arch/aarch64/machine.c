@@ -1,6 +1,16 @@
 #include "agent/planner/arch/aarch64/aarch64.h"
 
 #include <elf.h>
+#include <string.h>
+
+static bool ends_before(const uint8_t *code)
+{
+    enum { RET = 0xd65f03c0, NOP = 0xd503201f, BRANCH = 5, CALL = 0x25, LINK_SHIFT = 26 };
+    uint32_t word;
+    memcpy(&word, code - sizeof(word), sizeof(word));
+    return word == (uint32_t)RET || word == (uint32_t)NOP || word == 0 ||
+           word >> LINK_SHIFT == BRANCH || word >> LINK_SHIFT == CALL;
+}
 
 const sj_machine sj_machine_aarch64 = {
     .elf_machine = EM_AARCH64,
@@ -16,5 +26,6 @@ const sj_machine sj_machine_aarch64 = {
     .read_tables = sj_aarch64_read_tables,
     .entry = sj_aarch64_entry,
     .find_switch = sj_aarch64_find_switch,
+    .ends_before = ends_before,
     .hook = sj_aarch64_hook,
 };

@@ -8,7 +8,15 @@ static bool hook_x86_64(sj_builder *builder, sj_technique technique)
                                                : sj_hook_in_place(builder);
 }
 
+static bool ends_before(const uint8_t *code)
+{
+    enum { RET = 0xc3, NOP = 0x90, TRAP = 0xcc, JUMP = 0xe9, JUMP_SHORT = 0xeb, CALL = 0xe8 };
+    return code[-1] == RET || code[-1] == NOP || code[-1] == TRAP || code[-1] == 0 ||
+           code[-2] == JUMP_SHORT || code[-5] == JUMP || code[-5] == CALL;
+}
+
 const sj_machine sj_machine_x86_64 = {
+    .ends_before = ends_before,
     .elf_machine = EM_X86_64,
     .relocation_relative = R_X86_64_RELATIVE,
     .relocation_absolute = R_X86_64_64,

@@ -1,0 +1,13 @@
+/* AArch64: see agent/inproc/hooks/arch.h. */
+#ifndef SJ_AGENT_INPROC_HOOKS_ARCH_AARCH64_LIMITS_H
+#define SJ_AGENT_INPROC_HOOKS_ARCH_AARCH64_LIMITS_H
+
+#include <stdint.h>
+
+#define SJ_ARCH_REACH_BYTES ((UINT64_C(1) << 27) - (UINT64_C(1) << 20))
+#define SJ_ARCH_PAGE_MULTIPLE UINT64_C(65536)
+#define SJ_ARCH_RETURN_ZERO_CODE UINT64_C(0xd65f03c052800000) /* mov w0, #0; ret */
+
+enum { SJ_RETURN_ROOM_BYTES = 4, SJ_ARCH_JUMP_PATCH = 5 /* SJ_PATCH_BRANCH26 */ };
+
+#endif

@@ -1,0 +1,13 @@
+/* x86-64: see agent/inproc/hooks/arch.h. */
+#ifndef SJ_AGENT_INPROC_HOOKS_ARCH_X86_64_LIMITS_H
+#define SJ_AGENT_INPROC_HOOKS_ARCH_X86_64_LIMITS_H
+
+#include <stdint.h>
+
+#define SJ_ARCH_REACH_BYTES (UINT64_C(0x7fffffff) - (UINT64_C(1) << 20))
+#define SJ_ARCH_PAGE_MULTIPLE UINT64_C(4096)
+#define SJ_ARCH_RETURN_ZERO_CODE UINT64_C(0xccccccccccc3c031) /* xor %eax, %eax; ret */
+
+enum { SJ_RETURN_ROOM_BYTES = 5, SJ_ARCH_JUMP_PATCH = 1 /* SJ_PATCH_JUMP32 */ };
+
+#endif
