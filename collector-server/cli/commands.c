@@ -32,6 +32,7 @@ const sj_command *const sj_commands[] = {
     &sj_command_sql,
     &sj_command_export,
     &sj_command_symbols,
+    &sj_command_forward,
     &sj_command_verify,
     &sj_ui_command,
     &sj_command_completion,

@@ -3,6 +3,8 @@
 #include "collector-server/fleet/certificate.h"
 #include "collector-server/fleet/export_jobs.h"
 #include "collector-server/fleet/fleet_service.h"
+#include "collector-server/forward/clickhouse.h"
+#include "collector-server/forward/forward_thread.h"
 #include "collector-server/http/guard.h"
 #include "collector-server/http/http.h"
 #include "collector-server/ingest/ingest.h"
@@ -43,6 +45,7 @@ typedef struct server_options {
     unsigned retain_period_s;
     const char *tls; /* directory of certificate.pem and key.pem; NULL: beside the database */
     bool is_open;    /* sessions are taken from devices that never enrolled */
+    sj_forward_options forward; /* url NULL: to nowhere */
 } server_options;
 
 static void print_help(void)
@@ -65,6 +68,11 @@ static void print_help(void)
            "  --retain RULE     remove sessions by age or size: all=30d, tag:nightly=50G\n"
            "                    (repeatable; pinned and annotated sessions are kept)\n"
            "  --retain-every S  seconds from one look to the next (default 60)\n"
+           "  --forward URL     give the sums of ended sessions to a ClickHouse cluster of many\n"
+           "                    labs (sojourn forward init makes its tables); single calls stay\n"
+           "  --forward-db NAME, --forward-user NAME   there (default: sojourn, default)\n"
+           "  --forward-password FILE   the first line is the password there\n"
+           "  --forward-ca FILE certificates that https:// trusts (PEM)\n"
            "  --help            this text\n"
            "  --version         the version\n\n"
            "Examples:\n"
@@ -139,6 +147,21 @@ static int take_option(server_options *options, int option, const char *word)
         return take_rule(options);
     case 'e':
         return read_seconds(&options->retain_period_s);
+    case 'F':
+        options->forward.url = optarg;
+        return -1;
+    case 'D':
+        options->forward.database = optarg;
+        return -1;
+    case 'U':
+        options->forward.user = optarg;
+        return -1;
+    case 'P':
+        options->forward.password_file = optarg;
+        return -1;
+    case 'C':
+        options->forward.ca_file = optarg;
+        return -1;
     case 'h':
         print_help();
         return SJ_EXIT_OK;
@@ -161,6 +184,11 @@ static int parse_options(int argc, char **argv, server_options *options)
                                                  {"retain-every", required_argument, NULL, 'e'},
                                                  {"tls", required_argument, NULL, 't'},
                                                  {"open", no_argument, NULL, 'o'},
+                                                 {"forward", required_argument, NULL, 'F'},
+                                                 {"forward-db", required_argument, NULL, 'D'},
+                                                 {"forward-user", required_argument, NULL, 'U'},
+                                                 {"forward-password", required_argument, NULL, 'P'},
+                                                 {"forward-ca", required_argument, NULL, 'C'},
                                                  {"help", no_argument, NULL, 'h'},
                                                  {"version", no_argument, NULL, 'v'},
                                                  {NULL, 0, NULL, 0}};
@@ -350,6 +378,7 @@ typedef struct server {
     sj_http *http;
     sj_retainer *retainer;
     sj_export_jobs *files;
+    sj_forward_thread *forward;
 } server;
 
 static void log_complaint(void *context, const char *line)
@@ -387,6 +416,10 @@ static sj_status start_rooms(server *rooms, const server_options *options, sj_er
     SJ_TRY(sj_retainer_start(options->database, options->rules, options->rule_count,
                              options->retain_period_s, &rooms->retainer, error));
     SJ_TRY(sj_export_jobs_start(options->database, &rooms->files, error));
+    if (options->forward.url != NULL) {
+        SJ_TRY(sj_forward_thread_start(options->database, &sj_forward_clickhouse, &options->forward,
+                                       &rooms->forward, error));
+    }
     return start_http(options, rooms->ingest, &rooms->http, error);
 }
 
@@ -402,6 +435,7 @@ static int serve(const server_options *options, const sigset_t *signals)
         fprintf(stderr, "sojournd: %s\n", error.text);
     }
     sj_http_stop(rooms.http);
+    sj_forward_thread_stop(rooms.forward);
     sj_export_jobs_stop(rooms.files);
     sj_retainer_stop(rooms.retainer);
     sj_fleet_service_stop(rooms.fleet);

@@ -131,7 +131,7 @@ FLOORS = """
     collector-server/store
     collector-server/edge
     collector-server/ingest collector-server/query
-    collector-server/export collector-server/maintenance
+    collector-server/export collector-server/maintenance collector-server/forward
     collector-server/fleet
     collector-server/http
     collector-server/cli

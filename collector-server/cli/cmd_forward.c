@@ -1,0 +1,171 @@
+#include "collector-server/cli/cluster_options.h"
+#include "collector-server/cli/commands.h"
+#include "collector-server/cli/database_choice.h"
+#include "collector-server/forward/clickhouse.h"
+#include "collector-server/forward/forwarder.h"
+
+#include <stdio.h>
+#include <string.h>
+
+typedef struct forward_request {
+    const char *database;
+    sj_forward_options cluster;
+    sj_clickhouse_layout layout;
+} forward_request;
+
+static int init_node(const forward_request *request, const char *url)
+{
+    sj_forward_options options = request->cluster;
+    sj_forward_target *target = NULL;
+    sj_error error = {0};
+    options.url = url;
+    sj_status status = sj_forward_clickhouse.open(&options, &target, &error);
+    if (status == SJ_OK) {
+        status = sj_clickhouse_init(target, &request->layout, &error);
+    }
+    sj_forward_clickhouse.close(target);
+    if (status != SJ_OK) {
+        return sj_command_failed(&sj_command_forward, &error);
+    }
+    printf("%s has the tables of version %d\n", url, (int)SJ_CLICKHOUSE_SCHEMA);
+    return SJ_EXIT_OK;
+}
+
+static int init_all(const forward_request *request, int count, char **urls)
+{
+    int worst = SJ_EXIT_OK;
+    for (int i = 0; i < count; ++i) {
+        const int code = init_node(request, urls[i]);
+        worst = code != SJ_EXIT_OK ? code : worst;
+    }
+    return worst;
+}
+
+static sj_status open_forwarder(forward_request *request, const char *url, sj_forwarder **forwarder,
+                                sj_error *error)
+{
+    sqlite3 *reader = NULL;
+    request->cluster.url = url;
+    SJ_TRY(sj_database_choose(request->database, &reader, error));
+    const sj_status status =
+        sj_forwarder_open(sqlite3_db_filename(reader, "main"), &sj_forward_clickhouse,
+                          &request->cluster, forwarder, error);
+    sqlite3_close(reader);
+    return status;
+}
+
+/* send_all goes on past sessions that cannot be given; the last failure is the command's. */
+static sj_status send_all(sj_forwarder *forwarder, uint64_t *given, sj_error *error)
+{
+    sj_status worst = SJ_OK;
+    uint64_t sent = 0;
+    unsigned failures = 0;
+    do {
+        sj_error why = {0};
+        const sj_status status = sj_forwarder_round(forwarder, &sent, &why);
+        *given += sent;
+        if (status != SJ_OK) {
+            worst = status;
+            *error = why;
+            failures++;
+        }
+        if (status == SJ_EAGAIN || status == SJ_EPERM || status == SJ_ENOTFOUND) {
+            return status;
+        }
+    } while (sent != 0 || (worst != SJ_OK && failures < 100 && sent != 0));
+    return worst;
+}
+
+static int send_owed(forward_request *request, const char *url)
+{
+    sj_forwarder *forwarder = NULL;
+    sj_error error = {0};
+    uint64_t given = 0;
+    sj_status status = open_forwarder(request, url, &forwarder, &error);
+    if (status == SJ_OK) {
+        status = send_all(forwarder, &given, &error);
+        printf("%llu sessions were given to %s\n", (unsigned long long)given, url);
+        sj_forwarder_close(forwarder);
+    }
+    return status == SJ_OK ? SJ_EXIT_OK : sj_command_failed(&sj_command_forward, &error);
+}
+
+static int show_status(forward_request *request, const char *url)
+{
+    sj_forwarder *forwarder = NULL;
+    sj_forward_account account = {0};
+    sj_error error = {0};
+    char line[512];
+    sj_status status = open_forwarder(request, url, &forwarder, &error);
+    if (status == SJ_OK) {
+        status = sj_forwarder_account(forwarder, &account, &error);
+    }
+    if (status == SJ_OK) {
+        printf("%llu sessions there (%llu rows, %llu bytes as sent), %llu owed, %llu not ready\n",
+               (unsigned long long)account.forwarded, (unsigned long long)account.rows,
+               (unsigned long long)account.bytes, (unsigned long long)account.owed,
+               (unsigned long long)account.unready);
+        status = sj_clickhouse_explain(sj_forwarder_target(forwarder), line, sizeof(line), &error);
+    }
+    if (status == SJ_OK) {
+        printf("%s\n", line);
+    }
+    sj_forwarder_close(forwarder);
+    return status == SJ_OK ? SJ_EXIT_OK : sj_command_failed(&sj_command_forward, &error);
+}
+
+static int run_forward(int argc, char **argv)
+{
+    forward_request request = {0};
+    int first = 0;
+    const int code = sj_options_parse(&sj_command_forward, argc, argv, &request, &first);
+    if (code >= 0) {
+        return code;
+    }
+    const int count = argc - first - 1;
+    const char *action = count >= 1 ? argv[first] : "";
+    if (count >= 1 && strcmp(action, "init") == 0) {
+        return init_all(&request, count, argv + first + 1);
+    }
+    if (count == 1 && strcmp(action, "send") == 0) {
+        return send_owed(&request, argv[first + 1]);
+    }
+    if (count == 1 && strcmp(action, "status") == 0) {
+        return show_status(&request, argv[first + 1]);
+    }
+    return sj_command_usage_error(&sj_command_forward, "give init URL..., send URL or status URL");
+}
+
+static const sj_option forward_options[] = {
+    {.name = "database",
+     .argument = "FILE",
+     .kind = SJ_ARG_TEXT,
+     .offset = offsetof(forward_request, database),
+     .help = "of the lab; else $SOJOURN_DATABASE or the newest sojourn-*.db here"},
+    SJ_CLUSTER_OPTIONS(offsetof(forward_request, cluster)),
+    {.name = "shards",
+     .argument = "NAME",
+     .kind = SJ_ARG_TEXT,
+     .offset = offsetof(forward_request, layout.cluster),
+     .help = "init: the cluster as the servers' remote_servers names it (default: one node)"},
+    {.name = "replicated",
+     .kind = SJ_ARG_FLAG,
+     .offset = offsetof(forward_request, layout.is_replicated),
+     .help = "init: tables that replicas share, by the servers' macros shard and replica"},
+    {0}};
+
+const sj_command sj_command_forward = {
+    .name = "forward",
+    .summary = "give a lab's sums to a ClickHouse cluster of many labs",
+    .usage = "sojourn forward [OPTIONS] init URL... | send URL | status URL",
+    .help = "init makes the tables on each node; again does no harm. send gives what is owed:\n"
+            "sessions that have ended, anew those that have changed, and word of removed ones;\n"
+            "`sojournd --forward URL` does it all the time. Single calls stay in the lab.\n",
+    .options = forward_options,
+    .examples = "Exit status: 0; 1 when it failed; 2 for wrong options; 3 without tables there.\n"
+                "Examples:\n"
+                "  sojourn forward init http://127.0.0.1:8123\n"
+                "  sojourn forward --database lab.db send http://127.0.0.1:8123\n"
+                "  sojourn sql --cluster http://127.0.0.1:8123 \"SELECT count() FROM sessions\"\n",
+    .run = run_forward,
+};

@@ -1,0 +1,538 @@
+#include "collector-server/forward/clickhouse.h"
+
+#include "proto/base/array.h"
+
+#include <curl/curl.h>
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum {
+    CONNECT_MS = 5000,
+    SILENCE_S = 60, /* without a byte in either direction */
+    ANSWER_MAX_BYTES = 256 << 20,
+    HTTP_OK = 200,
+    HTTP_UNAUTHORIZED = 401,
+    HTTP_FORBIDDEN = 403,
+    CODE_UNKNOWN_TABLE = 60,
+    CODE_UNKNOWN_DATABASE = 81,
+    CODE_UNKNOWN_USER = 192,
+    CODE_WRONG_PASSWORD = 193,
+    CODE_AUTHENTICATION = 516
+};
+
+struct sj_forward_target {
+    CURL *curl;
+    char *url, *user, *password, *ca_file;
+    char database[64];
+    char secret_header[512];
+    const atomic_bool *stop;
+    bool is_distributed; /* as `check` found it */
+};
+
+typedef struct answer_text {
+    char *bytes;
+    size_t size, capacity;
+} answer_text;
+
+static size_t take_answer(char *bytes, size_t size, size_t count, void *context)
+{
+    answer_text *answer = context;
+    const size_t more = size * count;
+    if (answer->size + more > ANSWER_MAX_BYTES ||
+        sj_array_reserve(&answer->bytes, &answer->capacity, answer->size, more + 1, 1) != SJ_OK) {
+        return 0;
+    }
+    memcpy(answer->bytes + answer->size, bytes, more);
+    answer->size += more;
+    answer->bytes[answer->size] = '\0';
+    return more;
+}
+
+static int look_for_stop(void *context, curl_off_t down_all, curl_off_t down, curl_off_t up_all,
+                         curl_off_t up)
+{
+    const sj_forward_target *target = context;
+    (void)down_all, (void)down, (void)up_all, (void)up;
+    return target->stop != NULL && atomic_load(target->stop);
+}
+
+static bool is_name(const char *text)
+{
+    static const char letters[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_";
+    return text[0] != '\0' && strspn(text, letters) == strlen(text);
+}
+
+static sj_status read_password(const char *path, char **password, sj_error *error)
+{
+    char line[256];
+    FILE *file = fopen(path, "re");
+    if (file == NULL) {
+        return sj_fail(error, SJ_EIO, "cannot read the password in %s: %s", path, strerror(errno));
+    }
+    const bool is_read = fgets(line, sizeof(line), file) != NULL;
+    fclose(file);
+    if (is_read) {
+        line[strcspn(line, "\r\n")] = '\0';
+    }
+    *password = is_read ? strdup(line) : NULL;
+    return *password != NULL ? SJ_OK
+                             : sj_fail(error, SJ_EINVAL, "%s: the first line is no password", path);
+}
+
+static void close_target(sj_forward_target *target)
+{
+    if (target == NULL) {
+        return;
+    }
+    curl_easy_cleanup(target->curl);
+    free(target->url);
+    free(target->user);
+    free(target->password);
+    free(target->ca_file);
+    free(target);
+}
+
+static sj_status take_options(sj_forward_target *target, const sj_forward_options *options,
+                              sj_error *error)
+{
+    const char *database = options->database != NULL ? options->database : "sojourn";
+    if (strncmp(options->url, "http://", 7) != 0 && strncmp(options->url, "https://", 8) != 0) {
+        return sj_fail(error, SJ_EINVAL,
+                       "%s: give http://HOST:8123 or https://HOST:8443, a node of ClickHouse",
+                       options->url);
+    }
+    if (!is_name(database) || strlen(database) >= sizeof(target->database)) {
+        return sj_fail(error, SJ_EINVAL, "%s: not the name of a database", database);
+    }
+    snprintf(target->database, sizeof(target->database), "%s", database);
+    if (options->password_file != NULL) {
+        SJ_TRY(read_password(options->password_file, &target->password, error));
+    }
+    target->stop = options->stop;
+    target->curl = curl_easy_init();
+    target->url = strdup(options->url);
+    target->user = strdup(options->user != NULL ? options->user : "default");
+    target->ca_file = options->ca_file != NULL ? strdup(options->ca_file) : NULL;
+    return target->curl != NULL && target->url != NULL && target->user != NULL &&
+                   (options->ca_file == NULL || target->ca_file != NULL)
+               ? SJ_OK
+               : sj_fail(error, SJ_ENOMEM, "out of memory");
+}
+
+static sj_status open_target(const sj_forward_options *options, sj_forward_target **target,
+                             sj_error *error)
+{
+    sj_forward_target *made = calloc(1, sizeof(*made));
+    if (made == NULL) {
+        return sj_fail(error, SJ_ENOMEM, "out of memory");
+    }
+    const sj_status status = take_options(made, options, error);
+    if (status != SJ_OK) {
+        close_target(made);
+        return status;
+    }
+    *target = made;
+    return SJ_OK;
+}
+
+typedef struct http_request {
+    const char *query;    /* in the URL; NULL: the body is the statement */
+    const char *settings; /* "&name=value..." */
+    sj_slice body;
+    int64_t timeout_ms; /* 0: as long as bytes come */
+} http_request;
+
+static CURLcode perform(sj_forward_target *target, const http_request *request, answer_text *answer,
+                        char *problem)
+{
+    CURL *curl = target->curl;
+    struct curl_slist *headers = curl_slist_append(NULL, "Expect:");
+    char header[512];
+    char *query = request->query != NULL ? curl_easy_escape(curl, request->query, 0) : NULL;
+    char *url = NULL;
+    curl_easy_reset(curl);
+    snprintf(header, sizeof(header), "X-ClickHouse-User: %.400s", target->user);
+    headers = curl_slist_append(headers, header);
+    if (target->password != NULL) {
+        snprintf(header, sizeof(header), "X-ClickHouse-Key: %.400s", target->password);
+        headers = curl_slist_append(headers, header);
+    }
+    const size_t capacity =
+        strlen(target->url) + strlen(request->settings) + (query != NULL ? strlen(query) : 0) + 32;
+    CURLcode code = CURLE_OUT_OF_MEMORY;
+    if (headers != NULL && (url = malloc(capacity)) != NULL &&
+        (request->query == NULL || query != NULL)) {
+        snprintf(url, capacity, "%s/?%s%s%s", target->url,
+                 query != NULL ? "query=" : "wait_end_of_query=1", query != NULL ? query : "",
+                 request->settings);
+        curl_easy_setopt(curl, CURLOPT_URL, url);
+        curl_easy_setopt(curl, CURLOPT_PROTOCOLS_STR, "http,https");
+        curl_easy_setopt(curl, CURLOPT_NOSIGNAL, 1L);
+        curl_easy_setopt(curl, CURLOPT_HTTPHEADER, headers);
+        curl_easy_setopt(curl, CURLOPT_POST, 1L);
+        curl_easy_setopt(curl, CURLOPT_POSTFIELDS, (const char *)request->body.data);
+        curl_easy_setopt(curl, CURLOPT_POSTFIELDSIZE_LARGE, (curl_off_t)request->body.size);
+        curl_easy_setopt(curl, CURLOPT_CONNECTTIMEOUT_MS, (long)CONNECT_MS);
+        curl_easy_setopt(curl, CURLOPT_TIMEOUT_MS, (long)request->timeout_ms);
+        curl_easy_setopt(curl, CURLOPT_LOW_SPEED_LIMIT, 1L);
+        curl_easy_setopt(curl, CURLOPT_LOW_SPEED_TIME, (long)SILENCE_S);
+        curl_easy_setopt(curl, CURLOPT_WRITEFUNCTION, take_answer);
+        curl_easy_setopt(curl, CURLOPT_WRITEDATA, answer);
+        curl_easy_setopt(curl, CURLOPT_NOPROGRESS, 0L);
+        curl_easy_setopt(curl, CURLOPT_XFERINFOFUNCTION, look_for_stop);
+        curl_easy_setopt(curl, CURLOPT_XFERINFODATA, target);
+        curl_easy_setopt(curl, CURLOPT_ERRORBUFFER, problem);
+        if (target->ca_file != NULL) {
+            curl_easy_setopt(curl, CURLOPT_CAINFO, target->ca_file);
+        }
+        code = curl_easy_perform(curl);
+    }
+    curl_slist_free_all(headers);
+    curl_free(query);
+    free(url);
+    return code;
+}
+
+/* The server's own words: "Code: 193, e.displayText() = DB::Exception: Wrong password ..." */
+static sj_status refuse(const sj_forward_target *target, long http, const answer_text *answer,
+                        sj_error *error)
+{
+    const char *text = answer->bytes != NULL ? answer->bytes : "";
+    const char *words = strstr(text, "Exception: ");
+    const long code = strncmp(text, "Code: ", 6) == 0 ? strtol(text + 6, NULL, 10) : 0;
+    const bool is_login = code == CODE_WRONG_PASSWORD || code == CODE_UNKNOWN_USER ||
+                          code == CODE_AUTHENTICATION || http == HTTP_UNAUTHORIZED ||
+                          http == HTTP_FORBIDDEN;
+    const bool is_missing = code == CODE_UNKNOWN_TABLE || code == CODE_UNKNOWN_DATABASE;
+    const char *end = NULL;
+    words = words != NULL ? words + strlen("Exception: ") : text;
+    end = strstr(words, ", e.what()");
+    const int length = (int)(end != NULL ? (size_t)(end - words) : strcspn(words, "\n"));
+    if (is_login) {
+        return sj_fail(error, SJ_EPERM, "%s does not let %s in: %.*s", target->url, target->user,
+                       length < 300 ? length : 300, words);
+    }
+    return sj_fail(error, is_missing ? SJ_ENOTFOUND : SJ_EINVAL, "%s refuses (%ld): %.*s",
+                   target->url, http, length < 600 ? length : 600, words);
+}
+
+static sj_status request_answer(sj_forward_target *target, const http_request *request,
+                                answer_text *answer, sj_error *error)
+{
+    char problem[CURL_ERROR_SIZE] = "";
+    long http = 0;
+    const CURLcode code = perform(target, request, answer, problem);
+    if (code == CURLE_OUT_OF_MEMORY) {
+        return sj_fail(error, SJ_ENOMEM, "out of memory");
+    }
+    if (code != CURLE_OK) {
+        return sj_fail(error, SJ_EAGAIN, "%s is not reached: %s", target->url,
+                       problem[0] != '\0' ? problem : curl_easy_strerror(code));
+    }
+    curl_easy_getinfo(target->curl, CURLINFO_RESPONSE_CODE, &http);
+    return http == HTTP_OK ? SJ_OK : refuse(target, http, answer, error);
+}
+
+/* run runs one statement whose answer does not matter. */
+static sj_status run(sj_forward_target *target, const char *sql, sj_error *error)
+{
+    answer_text answer = {0};
+    const http_request request = {.settings = "",
+                                  .body = {.data = (const uint8_t *)sql, .size = strlen(sql)}};
+    const sj_status status = request_answer(target, &request, &answer, error);
+    free(answer.bytes);
+    return status;
+}
+
+sj_status sj_clickhouse_ask(sj_forward_target *target, const char *sql, const char *settings,
+                            int64_t timeout_ms, char **answer, size_t *size, sj_error *error)
+{
+    answer_text text = {0};
+    char limits[512];
+    snprintf(limits, sizeof(limits), "&database=%s&readonly=1%s", target->database, settings);
+    const http_request request = {.settings = limits,
+                                  .body = {.data = (const uint8_t *)sql, .size = strlen(sql)},
+                                  .timeout_ms = timeout_ms};
+    const sj_status status = request_answer(target, &request, &text, error);
+    if (status != SJ_OK || (text.bytes == NULL && (text.bytes = strdup("")) == NULL)) {
+        free(text.bytes);
+        return status != SJ_OK ? status : sj_fail(error, SJ_ENOMEM, "out of memory");
+    }
+    *answer = text.bytes;
+    *size = text.size;
+    return SJ_OK;
+}
+
+static const char *type_of(sj_forward_kind kind)
+{
+    static const char *const types[] = {
+        [SJ_FORWARD_TEXT] = "String",          [SJ_FORWARD_UUID] = "FixedString(32)",
+        [SJ_FORWARD_HEX] = "String",           [SJ_FORWARD_SMALL] = "UInt8",
+        [SJ_FORWARD_COUNT] = "UInt64",         [SJ_FORWARD_NUMBER] = "Int64",
+        [SJ_FORWARD_MAYBE] = "Nullable(Int64)"};
+    return types[kind];
+}
+
+/* print_columns writes the list of a table's columns, with types or without. */
+static void print_columns(FILE *text, const sj_forward_table *table, bool types)
+{
+    fprintf(text,
+            types ? "session FixedString(32), version UInt64, day Date" : "session, version, day");
+    for (const sj_forward_column *column = table->columns; column->name != NULL; ++column) {
+        if (column->kind == SJ_FORWARD_HISTOGRAM) {
+            fprintf(text, types ? ", bins Array(UInt16), counts Array(UInt64)" : ", bins, counts");
+        } else {
+            fprintf(text, ", %s%s%s", column->name, types ? " " : "",
+                    types ? type_of(column->kind) : "");
+        }
+    }
+}
+
+typedef struct statement {
+    char *text;
+    size_t size;
+    FILE *file;
+} statement;
+
+static bool begin_statement(statement *made)
+{
+    *made = (statement){0};
+    made->file = open_memstream(&made->text, &made->size);
+    return made->file != NULL;
+}
+
+static sj_status run_statement(sj_forward_target *target, statement *made, sj_error *error)
+{
+    const bool failed = fclose(made->file) != 0;
+    const sj_status status =
+        failed ? sj_fail(error, SJ_ENOMEM, "out of memory") : run(target, made->text, error);
+    free(made->text);
+    return status;
+}
+
+static sj_status make_raw(sj_forward_target *target, const sj_forward_table *table,
+                          const sj_clickhouse_layout *layout, sj_error *error)
+{
+    statement made;
+    if (!begin_statement(&made)) {
+        return sj_fail(error, SJ_ENOMEM, "out of memory");
+    }
+    fprintf(made.file, "CREATE TABLE IF NOT EXISTS %s.raw_%s (", target->database, table->name);
+    print_columns(made.file, table, true);
+    if (layout->is_replicated) {
+        fprintf(made.file,
+                ") ENGINE = ReplicatedMergeTree('/clickhouse/tables/{shard}/%s/raw_%s', "
+                "'{replica}')",
+                target->database, table->name);
+    } else {
+        fprintf(made.file, ") ENGINE = MergeTree");
+    }
+    fprintf(made.file, " PARTITION BY toYYYYMM(day) ORDER BY (session, version, %s)", table->order);
+    return run_statement(target, &made, error);
+}
+
+static sj_status make_view(sj_forward_target *target, const sj_forward_table *table,
+                           const sj_clickhouse_layout *layout, sj_error *error)
+{
+    statement made;
+    const bool is_sessions = strcmp(table->name, "sessions") == 0;
+    const char *database = target->database;
+    if (!begin_statement(&made)) {
+        return sj_fail(error, SJ_ENOMEM, "out of memory");
+    }
+    fprintf(made.file, "CREATE VIEW IF NOT EXISTS %s.%s%s AS SELECT ", database,
+            layout->cluster != NULL ? "part_" : "", table->name);
+    print_columns(made.file, table, false);
+    fprintf(made.file,
+            " FROM %s.raw_%s WHERE (session, version) IN (SELECT session, max(version) FROM "
+            "%s.raw_sessions GROUP BY session)%s",
+            database, table->name, database, is_sessions ? " AND removed = 0" : "");
+    return run_statement(target, &made, error);
+}
+
+static sj_status make_distributed(sj_forward_target *target, const sj_forward_table *table,
+                                  const char *name_prefix, const char *local_prefix,
+                                  const char *cluster, sj_error *error)
+{
+    statement made;
+    if (!begin_statement(&made)) {
+        return sj_fail(error, SJ_ENOMEM, "out of memory");
+    }
+    fprintf(made.file, "CREATE TABLE IF NOT EXISTS %s.%s%s (", target->database, name_prefix,
+            table->name);
+    print_columns(made.file, table, true);
+    fprintf(made.file, ") ENGINE = Distributed(%s, %s, %s%s, cityHash64(session))", cluster,
+            target->database, local_prefix, table->name);
+    return run_statement(target, &made, error);
+}
+
+static sj_status make_table(sj_forward_target *target, const sj_forward_table *table,
+                            const sj_clickhouse_layout *layout, sj_error *error)
+{
+    SJ_TRY(make_view(target, table, layout, error));
+    if (layout->cluster == NULL) {
+        return SJ_OK;
+    }
+    SJ_TRY(make_distributed(target, table, "", "part_", layout->cluster, error));
+    return make_distributed(target, table, "put_", "raw_", layout->cluster, error);
+}
+
+static sj_status ask_number(sj_forward_target *target, const char *sql, uint64_t *number,
+                            sj_error *error)
+{
+    char *answer = NULL;
+    size_t size = 0;
+    SJ_TRY(sj_clickhouse_ask(target, sql, "", 0, &answer, &size, error));
+    *number = strtoull(answer, NULL, 10);
+    free(answer);
+    return SJ_OK;
+}
+
+static sj_status check_schema(sj_forward_target *target, sj_error *error)
+{
+    char sql[160];
+    uint64_t version = 0;
+    snprintf(sql, sizeof(sql), "SELECT max(version) FROM %s.schema_version", target->database);
+    const sj_status status = ask_number(target, sql, &version, error);
+    if (status == SJ_ENOTFOUND) {
+        return sj_fail(error, status,
+                       "%s has no tables of Sojourn in %s: run \"sojourn forward init\" first",
+                       target->url, target->database);
+    }
+    SJ_TRY(status);
+    return version == SJ_CLICKHOUSE_SCHEMA
+               ? SJ_OK
+               : sj_fail(error, SJ_EVERSION,
+                         "%s.%s has tables of version %llu, this Sojourn writes version %d",
+                         target->url, target->database, (unsigned long long)version,
+                         (int)SJ_CLICKHOUSE_SCHEMA);
+}
+
+sj_status sj_clickhouse_init(sj_forward_target *target, const sj_clickhouse_layout *layout,
+                             sj_error *error)
+{
+    char sql[256];
+    if (layout->cluster != NULL && !is_name(layout->cluster)) {
+        return sj_fail(error, SJ_EINVAL, "%s: not the name of a cluster", layout->cluster);
+    }
+    snprintf(sql, sizeof(sql), "CREATE DATABASE IF NOT EXISTS %s", target->database);
+    SJ_TRY(run(target, sql, error));
+    const sj_status status = check_schema(target, error);
+    if (status != SJ_OK && status != SJ_ENOTFOUND) {
+        return status;
+    }
+    const bool is_new = status == SJ_ENOTFOUND;
+    for (size_t i = 0; i < sj_forward_table_count; ++i) {
+        SJ_TRY(make_raw(target, &sj_forward_tables[i], layout, error));
+    }
+    for (size_t i = 0; i < sj_forward_table_count; ++i) {
+        SJ_TRY(make_table(target, &sj_forward_tables[i], layout, error));
+    }
+    snprintf(sql, sizeof(sql),
+             "CREATE TABLE IF NOT EXISTS %s.schema_version (version UInt64) "
+             "ENGINE = TinyLog",
+             target->database);
+    SJ_TRY(run(target, sql, error));
+    if (is_new) {
+        snprintf(sql, sizeof(sql), "INSERT INTO %s.schema_version VALUES (%d)", target->database,
+                 (int)SJ_CLICKHOUSE_SCHEMA);
+        SJ_TRY(run(target, sql, error));
+    }
+    return SJ_OK;
+}
+
+static sj_status check_target(sj_forward_target *target, sj_error *error)
+{
+    char sql[256];
+    uint64_t distributed = 0;
+    SJ_TRY(check_schema(target, error));
+    snprintf(sql, sizeof(sql),
+             "SELECT count() FROM system.tables WHERE database = '%s' AND name = 'put_sessions'",
+             target->database);
+    SJ_TRY(ask_number(target, sql, &distributed, error));
+    target->is_distributed = distributed != 0;
+    return SJ_OK;
+}
+
+static sj_status newest_version(sj_forward_target *target, sj_slice sessions, uint64_t *version,
+                                sj_error *error)
+{
+    enum { ID_BYTES = 16 };
+    statement made;
+    char *answer = NULL;
+    size_t size = 0;
+    if (!begin_statement(&made)) {
+        return sj_fail(error, SJ_ENOMEM, "out of memory");
+    }
+    /* Not the view: a removal counts, too. */
+    fprintf(made.file, "SELECT max(version) FROM %s_sessions WHERE session IN (''",
+            target->is_distributed ? "put" : "raw");
+    for (size_t i = 0; i < sessions.size; ++i) {
+        fprintf(made.file, "%s%02x%s", i % ID_BYTES == 0 ? ", '" : "", sessions.data[i],
+                i % ID_BYTES == ID_BYTES - 1 ? "'" : "");
+    }
+    fprintf(made.file, ")");
+    sj_status status = fclose(made.file) != 0 ? sj_fail(error, SJ_ENOMEM, "out of memory") : SJ_OK;
+    if (status == SJ_OK) {
+        status = sj_clickhouse_ask(target, made.text, "", 0, &answer, &size, error);
+    }
+    *version = status == SJ_OK ? strtoull(answer, NULL, 10) : 0;
+    free(made.text);
+    free(answer);
+    return status;
+}
+
+static sj_status write_rows(sj_forward_target *target, const sj_forward_table *table,
+                            const sj_row_buffer *rows, sj_error *error)
+{
+    statement made;
+    answer_text answer = {0};
+    if (!begin_statement(&made)) {
+        return sj_fail(error, SJ_ENOMEM, "out of memory");
+    }
+    fprintf(made.file, "INSERT INTO %s.%s_%s (", target->database,
+            target->is_distributed ? "put" : "raw", table->name);
+    print_columns(made.file, table, false);
+    fprintf(made.file, ") FORMAT RowBinary");
+    sj_status status = fclose(made.file) != 0 ? sj_fail(error, SJ_ENOMEM, "out of memory") : SJ_OK;
+    if (status == SJ_OK) {
+        const http_request request = {
+            .query = made.text,
+            .settings = target->is_distributed ? "&insert_distributed_sync=1" : "",
+            .body = {.data = rows->bytes, .size = rows->size}};
+        status = request_answer(target, &request, &answer, error);
+    }
+    free(made.text);
+    free(answer.bytes);
+    return status;
+}
+
+sj_status sj_clickhouse_explain(sj_forward_target *target, char *line, size_t capacity,
+                                sj_error *error)
+{
+    char *answer = NULL;
+    size_t size = 0;
+    SJ_TRY(sj_clickhouse_ask(target,
+                             "SELECT version(), toString(count()), toString(uniqExact(lab)) "
+                             "FROM sessions",
+                             "", 0, &answer, &size, error));
+    char *sessions = strchr(answer, '\t');
+    char *labs = sessions != NULL ? strchr(sessions + 1, '\t') : NULL;
+    if (labs != NULL) {
+        *sessions = *labs = '\0';
+        labs[1 + strcspn(labs + 1, "\n")] = '\0';
+        snprintf(line, capacity, "answered by ClickHouse %s at %s: %s sessions of %s labs", answer,
+                 target->url, sessions + 1, labs + 1);
+    }
+    free(answer);
+    return labs != NULL ? SJ_OK
+                        : sj_fail(error, SJ_EIO, "%s: not an answer of ClickHouse", target->url);
+}
+
+const sj_forward_target_kind sj_forward_clickhouse = {.name = "clickhouse",
+                                                      .open = open_target,
+                                                      .check = check_target,
+                                                      .newest_version = newest_version,
+                                                      .write = write_rows,
+                                                      .close = close_target};

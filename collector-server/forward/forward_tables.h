@@ -1,0 +1,62 @@
+/* What a lab gives to a cluster: a row for each table, with its columns and the query that yields
+ * the rows of one session. Keys hold across labs: uuids, build-ids with offsets, hashes of names.
+ */
+#ifndef SJ_COLLECTOR_SERVER_FORWARD_FORWARD_TABLES_H
+#define SJ_COLLECTOR_SERVER_FORWARD_FORWARD_TABLES_H
+
+#include "collector-server/forward/row_buffer.h"
+#include "collector-server/query/tick_scale.h"
+
+#include <sqlite3.h>
+
+typedef enum sj_forward_kind {
+    SJ_FORWARD_TEXT,
+    SJ_FORWARD_UUID,     /* a blob of 16 bytes, as 32 digits */
+    SJ_FORWARD_HEX,      /* a blob of any length, as digits */
+    SJ_FORWARD_SMALL,    /* UInt8 */
+    SJ_FORWARD_COUNT,    /* UInt64; also keys, whose 64 bits SQLite has as signed ones */
+    SJ_FORWARD_NUMBER,   /* Int64 */
+    SJ_FORWARD_MAYBE,    /* Int64 or NULL */
+    SJ_FORWARD_HISTOGRAM /* of ticks: two arrays, bins (of ns) and what is in them */
+} sj_forward_kind;
+
+typedef struct sj_forward_column {
+    const char *name; /* NULL ends the list; a histogram is named `bins` and `counts` there */
+    sj_forward_kind kind;
+} sj_forward_column;
+
+enum { SJ_FORWARD_COLUMNS = 40 };
+
+typedef struct sj_forward_table {
+    const char *name;
+    const char *order;  /* of the rows in a part, behind session and version */
+    const char *select; /* ?1: the session; columns as follow */
+    sj_forward_column columns[SJ_FORWARD_COLUMNS];
+} sj_forward_table;
+
+/* sj_forward_tables lists them. The last is `sessions`: a session's rows are seen from the moment
+ * on that its row there is. */
+extern const sj_forward_table sj_forward_tables[];
+extern const size_t sj_forward_table_count;
+
+/* What every row begins with. */
+typedef struct sj_forward_place {
+    sj_slice session; /* 16 bytes */
+    uint64_t version;
+    uint16_t day; /* since 1970, when the session began: by month the cluster keeps its parts */
+    sj_tick_scale scale;
+} sj_forward_place;
+
+/* sj_forward_register adds the SQL functions that the queries use. SJ_EIO. */
+SJ_MUST_CHECK sj_status sj_forward_register(sqlite3 *database, sj_error *error);
+
+/* sj_forward_collect appends the rows of one session. SJ_ECORRUPT: a histogram cannot be read;
+ * SJ_ENOMEM, SJ_EIO. */
+SJ_MUST_CHECK sj_status sj_forward_collect(sqlite3 *database, const sj_forward_table *table,
+                                           int64_t session_id, const sj_forward_place *place,
+                                           sj_row_buffer *rows, sj_error *error);
+
+/* sj_forward_put_removed appends the row of `sessions` that says that a session is gone. */
+void sj_forward_put_removed(const sj_forward_place *place, sj_slice lab, sj_row_buffer *rows);
+
+#endif

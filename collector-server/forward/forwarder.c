@@ -1,0 +1,455 @@
+/* Design notes
+ *
+ * A batch gets a version of its own, newer than any that the target or this database knows of its
+ * sessions. Rows of a batch that failed halfway, or of which nobody knows whether it did, bear a
+ * version that nobody will ever see, because their rows in `sessions` never came or are older than
+ * those of the next try. So a batch is tried again from its beginning, and nothing has to be known
+ * about what arrived.
+ *
+ * Rows are read in one transaction of the database and kept in memory, a few MB, because a reader
+ * that waits for a network would hold up the log of the collector. */
+#include "collector-server/forward/forwarder.h"
+
+#include "collector-server/query/session_clock.h"
+#include "collector-server/store/database.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+enum {
+    BATCH_SESSIONS = 64,
+    BATCH_BYTES = 16 << 20, /* no further session is added beyond */
+    ID_BYTES = 16,
+    CONTENT_BYTES = 1024,
+    NS_A_S = 1000000000,
+    S_A_DAY = 86400,
+    SKIPPED_MAX = 256
+};
+
+/* What a session is, as far as the cluster has it: when this differs it is given again. */
+#define CONTENT                                                                                    \
+    "printf('%s %d %d %d %d %d %d ', s.state, s.stored_blocks, s.stored_bytes, s.stored_calls,"    \
+    " s.lost_calls, s.folded_calls, coalesce((SELECT max(symbol_file_id) FROM symbol_files"        \
+    " JOIN modules USING (build_id) JOIN session_modules USING (module_id)"                        \
+    " WHERE session_id = s.session_id), 0)) || substr(coalesce(s.name, '') || ' ' ||"              \
+    " coalesce(s.tags, ''), 1, 500)"
+#define READY                                                                                      \
+    " s.state NOT IN ('recording', 'removing') AND s.aggregates_valid_before_block IS NULL"        \
+    " AND s.quarantine_reason IS NULL"
+#define GIVEN " forwarded_sessions AS f ON f.target = ?1 AND f.session_uuid = s.uuid"
+#define GONE                                                                                       \
+    " FROM forwarded_sessions AS f WHERE f.target = ?1 AND f.content <> '' AND NOT EXISTS ("       \
+    "SELECT 1 FROM sessions AS s WHERE s.uuid = f.session_uuid AND s.state <> 'removing')"
+
+static const char owed_sql[] =
+    "SELECT session_id, uuid, content, version, started_realtime_ns FROM ("
+    "SELECT s.session_id, s.uuid, " CONTENT " AS content, f.content AS given, f.version,"
+    " s.started_realtime_ns FROM sessions AS s LEFT JOIN" GIVEN " WHERE" READY
+    ") WHERE content IS NOT given UNION ALL SELECT 0, f.session_uuid, '', f.version, 0" GONE
+    " LIMIT ?2";
+
+typedef struct owed_session {
+    int64_t session_id; /* 0: it was removed */
+    uint8_t uuid[ID_BYTES];
+    char content[CONTENT_BYTES];
+    uint64_t version;
+    int64_t started_realtime_ns;
+    uint64_t rows, bytes;
+} owed_session;
+
+struct sj_forwarder {
+    sqlite3 *reader, *writer;
+    const sj_forward_target_kind *kind;
+    sj_forward_target *target;
+    char *name;          /* of the target, in forwarded_sessions */
+    sj_row_buffer *rows; /* of each table */
+    owed_session *batch;
+    size_t batch_count;
+    size_t batch_limit; /* 1 after a failure */
+    uint8_t skipped[SKIPPED_MAX][ID_BYTES];
+    size_t skipped_count;
+    bool is_checked;
+};
+
+static sj_status fail_sql(sqlite3 *database, sj_error *error)
+{
+    return sj_fail(error, sj_database_status(sqlite3_errcode(database)), "forwarding: %s",
+                   sqlite3_errmsg(database));
+}
+
+static sj_status name_target(sj_forwarder *forwarder, const sj_forward_options *options)
+{
+    const char *database = options->database != NULL ? options->database : "sojourn";
+    const size_t capacity = strlen(options->url) + strlen(database) + 2;
+    forwarder->name = malloc(capacity);
+    if (forwarder->name == NULL) {
+        return SJ_ENOMEM;
+    }
+    snprintf(forwarder->name, capacity, "%s/%s", options->url, database);
+    return SJ_OK;
+}
+
+static sj_status open_parts(sj_forwarder *made, const char *database,
+                            const sj_forward_target_kind *kind, const sj_forward_options *options,
+                            sj_error *error)
+{
+    made->kind = kind;
+    made->batch_limit = BATCH_SESSIONS;
+    made->rows = calloc(sj_forward_table_count, sizeof(*made->rows));
+    made->batch = calloc(BATCH_SESSIONS, sizeof(*made->batch));
+    if (made->rows == NULL || made->batch == NULL || name_target(made, options) != SJ_OK) {
+        return sj_fail(error, SJ_ENOMEM, "out of memory");
+    }
+    SJ_TRY(sj_database_open(database, SJ_DATABASE_WRITE, &made->writer, error));
+    if (sqlite3_exec(made->writer,
+                     "INSERT INTO lab SELECT randomblob(16) WHERE NOT EXISTS (SELECT 1 FROM lab)",
+                     NULL, NULL, NULL) != SQLITE_OK) {
+        return fail_sql(made->writer, error);
+    }
+    SJ_TRY(sj_database_open(database, SJ_DATABASE_READ, &made->reader, error));
+    SJ_TRY(sj_forward_register(made->reader, error));
+    return kind->open(options, &made->target, error);
+}
+
+sj_status sj_forwarder_open(const char *database, const sj_forward_target_kind *kind,
+                            const sj_forward_options *options, sj_forwarder **forwarder,
+                            sj_error *error)
+{
+    sj_forwarder *made = calloc(1, sizeof(*made));
+    if (made == NULL) {
+        return sj_fail(error, SJ_ENOMEM, "out of memory");
+    }
+    const sj_status status = open_parts(made, database, kind, options, error);
+    if (status != SJ_OK) {
+        sj_forwarder_close(made);
+        return status;
+    }
+    *forwarder = made;
+    return SJ_OK;
+}
+
+void sj_forwarder_close(sj_forwarder *forwarder)
+{
+    if (forwarder == NULL) {
+        return;
+    }
+    for (size_t i = 0; forwarder->rows != NULL && i < sj_forward_table_count; ++i) {
+        sj_row_buffer_deinit(&forwarder->rows[i]);
+    }
+    forwarder->kind->close(forwarder->target);
+    sqlite3_close(forwarder->reader);
+    sqlite3_close(forwarder->writer);
+    free(forwarder->rows);
+    free(forwarder->batch);
+    free(forwarder->name);
+    free(forwarder);
+}
+
+sj_forward_target *sj_forwarder_target(sj_forwarder *forwarder)
+{
+    return forwarder->target;
+}
+
+static bool is_skipped(const sj_forwarder *forwarder, const void *uuid)
+{
+    for (size_t i = 0; i < forwarder->skipped_count; ++i) {
+        if (memcmp(forwarder->skipped[i], uuid, ID_BYTES) == 0) {
+            return true;
+        }
+    }
+    return false;
+}
+
+static void take_owed(sj_forwarder *forwarder, sqlite3_stmt *row)
+{
+    owed_session *owed = &forwarder->batch[forwarder->batch_count];
+    const void *uuid = sqlite3_column_blob(row, 1);
+    if (sqlite3_column_bytes(row, 1) != ID_BYTES || is_skipped(forwarder, uuid)) {
+        return;
+    }
+    *owed = (owed_session){.session_id = sqlite3_column_int64(row, 0),
+                           .version = (uint64_t)sqlite3_column_int64(row, 3),
+                           .started_realtime_ns = sqlite3_column_int64(row, 4)};
+    memcpy(owed->uuid, uuid, ID_BYTES);
+    snprintf(owed->content, sizeof(owed->content), "%s", (const char *)sqlite3_column_text(row, 2));
+    forwarder->batch_count++;
+}
+
+static sj_status list_owed(sj_forwarder *forwarder, sj_error *error)
+{
+    sqlite3_stmt *rows = NULL;
+    int result = sqlite3_prepare_v2(forwarder->reader, owed_sql, -1, &rows, NULL);
+    forwarder->batch_count = 0;
+    if (result == SQLITE_OK) {
+        sqlite3_bind_text(rows, 1, forwarder->name, -1, SQLITE_STATIC);
+        sqlite3_bind_int64(rows, 2,
+                           (sqlite3_int64)(forwarder->batch_limit + forwarder->skipped_count));
+        while (forwarder->batch_count < forwarder->batch_limit &&
+               (result = sqlite3_step(rows)) == SQLITE_ROW) {
+            take_owed(forwarder, rows);
+        }
+    }
+    sqlite3_finalize(rows);
+    return result == SQLITE_DONE || result == SQLITE_ROW ? SJ_OK
+                                                         : fail_sql(forwarder->reader, error);
+}
+
+static uint64_t newer_than(uint64_t version)
+{
+    struct timespec now;
+    clock_gettime(CLOCK_REALTIME, &now);
+    const uint64_t ns = (uint64_t)now.tv_sec * NS_A_S + (uint64_t)now.tv_nsec;
+    return ns > version ? ns : version + 1;
+}
+
+/* choose_version: a clock that was set back, or a database that was restored from a copy, makes no
+ * version that the target has seen already. */
+static sj_status choose_version(sj_forwarder *forwarder, uint64_t *version, sj_error *error)
+{
+    uint8_t ids[BATCH_SESSIONS * ID_BYTES];
+    uint64_t newest = 0;
+    for (size_t i = 0; i < forwarder->batch_count; ++i) {
+        const owed_session *owed = &forwarder->batch[i];
+        memcpy(ids + i * ID_BYTES, owed->uuid, ID_BYTES);
+        newest = owed->version > newest ? owed->version : newest;
+    }
+    uint64_t there = 0;
+    SJ_TRY(forwarder->kind->newest_version(
+        forwarder->target, (sj_slice){.data = ids, .size = forwarder->batch_count * ID_BYTES},
+        &there, error));
+    *version = newer_than(there > newest ? there : newest);
+    return SJ_OK;
+}
+
+static uint16_t day_of(int64_t realtime_ns)
+{
+    const int64_t days = realtime_ns / NS_A_S / S_A_DAY;
+    return days < 0 || days > UINT16_MAX ? 0 : (uint16_t)days;
+}
+
+static sj_status read_lab(sj_forwarder *forwarder, uint8_t lab[ID_BYTES], sj_error *error)
+{
+    sqlite3_stmt *row = NULL;
+    bool is_read = false;
+    if (sqlite3_prepare_v2(forwarder->reader, "SELECT uuid FROM lab", -1, &row, NULL) ==
+            SQLITE_OK &&
+        sqlite3_step(row) == SQLITE_ROW && sqlite3_column_bytes(row, 0) == ID_BYTES) {
+        memcpy(lab, sqlite3_column_blob(row, 0), ID_BYTES);
+        is_read = true;
+    }
+    sqlite3_finalize(row);
+    return is_read ? SJ_OK
+                   : sj_fail(error, SJ_ECORRUPT, "the database does not say which lab it is");
+}
+
+static size_t bytes_held(const sj_forwarder *forwarder)
+{
+    size_t sum = 0;
+    for (size_t i = 0; i < sj_forward_table_count; ++i) {
+        sum += forwarder->rows[i].size;
+    }
+    return sum;
+}
+
+static uint64_t rows_held(const sj_forwarder *forwarder)
+{
+    uint64_t sum = 0;
+    for (size_t i = 0; i < sj_forward_table_count; ++i) {
+        sum += forwarder->rows[i].rows;
+    }
+    return sum;
+}
+
+static sj_status collect_session(sj_forwarder *forwarder, owed_session *owed, uint64_t version,
+                                 sj_error *error)
+{
+    const size_t bytes = bytes_held(forwarder);
+    const uint64_t rows = rows_held(forwarder);
+    sqlite3_stmt *clock = NULL;
+    uint64_t started_ticks = 0;
+    sj_forward_place place = {.session = {.data = owed->uuid, .size = ID_BYTES},
+                              .version = version,
+                              .day = day_of(owed->started_realtime_ns)};
+    if (owed->session_id == 0) {
+        uint8_t lab[ID_BYTES];
+        SJ_TRY(read_lab(forwarder, lab, error));
+        sj_forward_put_removed(&place, (sj_slice){.data = lab, .size = ID_BYTES},
+                               &forwarder->rows[sj_forward_table_count - 1]);
+        return SJ_OK;
+    }
+    const int result = sj_session_clock_read(forwarder->reader, &clock, owed->session_id,
+                                             &place.scale, &started_ticks);
+    sqlite3_finalize(clock);
+    if (result != SQLITE_OK) {
+        return sj_fail(error, SJ_ECORRUPT, "session %lld: its clock makes no sense",
+                       (long long)owed->session_id);
+    }
+    for (size_t i = 0; i < sj_forward_table_count; ++i) {
+        SJ_TRY(sj_forward_collect(forwarder->reader, &sj_forward_tables[i], owed->session_id,
+                                  &place, &forwarder->rows[i], error));
+    }
+    owed->bytes = bytes_held(forwarder) - bytes;
+    owed->rows = rows_held(forwarder) - rows;
+    return SJ_OK;
+}
+
+/* collect reads the batch in one transaction; what is beyond its bytes is left for the next. */
+static sj_status collect(sj_forwarder *forwarder, uint64_t version, sj_error *error)
+{
+    size_t taken = 0;
+    sj_status status = SJ_OK;
+    for (size_t i = 0; i < sj_forward_table_count; ++i) {
+        sj_row_buffer_clear(&forwarder->rows[i]);
+    }
+    if (sqlite3_exec(forwarder->reader, "BEGIN", NULL, NULL, NULL) != SQLITE_OK) {
+        return fail_sql(forwarder->reader, error);
+    }
+    while (status == SJ_OK && taken < forwarder->batch_count &&
+           bytes_held(forwarder) < BATCH_BYTES) {
+        status = collect_session(forwarder, &forwarder->batch[taken++], version, error);
+    }
+    sqlite3_exec(forwarder->reader, "COMMIT", NULL, NULL, NULL);
+    forwarder->batch_count = taken;
+    return status;
+}
+
+static sj_status note_one(sj_forwarder *forwarder, sqlite3_stmt *insert, const owed_session *owed,
+                          uint64_t version)
+{
+    sqlite3_reset(insert);
+    sqlite3_bind_text(insert, 1, forwarder->name, -1, SQLITE_STATIC);
+    sqlite3_bind_blob(insert, 2, owed->uuid, ID_BYTES, SQLITE_STATIC);
+    sqlite3_bind_int64(insert, 3, (sqlite3_int64)version);
+    sqlite3_bind_text(insert, 4, owed->content, -1, SQLITE_STATIC);
+    sqlite3_bind_int64(insert, 5, (sqlite3_int64)owed->rows);
+    sqlite3_bind_int64(insert, 6, (sqlite3_int64)owed->bytes);
+    sqlite3_bind_int64(insert, 7, (sqlite3_int64)newer_than(0));
+    return sqlite3_step(insert) == SQLITE_DONE ? SJ_OK : SJ_EIO;
+}
+
+static sj_status note_given(sj_forwarder *forwarder, uint64_t version, sj_error *error)
+{
+    sqlite3_stmt *insert = NULL;
+    sj_status status = SJ_OK;
+    if (sqlite3_exec(forwarder->writer, "BEGIN IMMEDIATE", NULL, NULL, NULL) != SQLITE_OK ||
+        sqlite3_prepare_v2(
+            forwarder->writer,
+            "INSERT OR REPLACE INTO forwarded_sessions VALUES (?1,?2,?3,?4,?5,?6,?7)", -1, &insert,
+            NULL) != SQLITE_OK) {
+        status = SJ_EIO;
+    }
+    for (size_t i = 0; status == SJ_OK && i < forwarder->batch_count; ++i) {
+        status = note_one(forwarder, insert, &forwarder->batch[i], version);
+    }
+    if (status != SJ_OK) {
+        status = fail_sql(forwarder->writer, error);
+    }
+    sqlite3_finalize(insert);
+    if (status == SJ_OK &&
+        sqlite3_exec(forwarder->writer, "COMMIT", NULL, NULL, NULL) != SQLITE_OK) {
+        status = fail_sql(forwarder->writer, error);
+    }
+    if (sqlite3_get_autocommit(forwarder->writer) == 0) {
+        sqlite3_exec(forwarder->writer, "ROLLBACK", NULL, NULL, NULL);
+    }
+    return status;
+}
+
+/* give_batch: the rows of `sessions` go last. */
+static sj_status give_batch(sj_forwarder *forwarder, sj_error *error)
+{
+    uint64_t version = 0;
+    SJ_TRY(choose_version(forwarder, &version, error));
+    SJ_TRY(collect(forwarder, version, error));
+    for (size_t i = 0; i < sj_forward_table_count; ++i) {
+        if (forwarder->rows[i].rows != 0) {
+            SJ_TRY(forwarder->kind->write(forwarder->target, &sj_forward_tables[i],
+                                          &forwarder->rows[i], error));
+        }
+    }
+    return note_given(forwarder, version, error);
+}
+
+/* May another session go through where this one fails? */
+static bool is_own_fault(sj_status status)
+{
+    return status == SJ_ECORRUPT || status == SJ_EINVAL || status == SJ_EVERSION ||
+           status == SJ_ENOMEM;
+}
+
+sj_status sj_forwarder_round(sj_forwarder *forwarder, uint64_t *sent, sj_error *error)
+{
+    *sent = 0;
+    if (!forwarder->is_checked) {
+        SJ_TRY(forwarder->kind->check(forwarder->target, error));
+        forwarder->is_checked = true;
+    }
+    SJ_TRY(list_owed(forwarder, error));
+    if (forwarder->batch_count == 0) {
+        forwarder->batch_limit = BATCH_SESSIONS;
+        return SJ_OK;
+    }
+    const sj_status status = give_batch(forwarder, error);
+    if (status == SJ_OK) {
+        *sent = forwarder->batch_count;
+        return SJ_OK;
+    }
+    forwarder->is_checked = false; /* somebody may have changed the tables */
+    if (is_own_fault(status) && forwarder->batch_limit > 1) {
+        forwarder->batch_limit = 1; /* which of them is it? */
+        return sj_forwarder_round(forwarder, sent, error);
+    }
+    if (is_own_fault(status) && forwarder->skipped_count < SKIPPED_MAX) {
+        memcpy(forwarder->skipped[forwarder->skipped_count++], forwarder->batch[0].uuid, ID_BYTES);
+    }
+    return status;
+}
+
+static sj_status count_all(sj_forwarder *forwarder, const char *sql, uint64_t *numbers,
+                           sj_error *error)
+{
+    sqlite3_stmt *row = NULL;
+    sj_status status = SJ_OK;
+    if (sqlite3_prepare_v2(forwarder->reader, sql, -1, &row, NULL) != SQLITE_OK) {
+        return fail_sql(forwarder->reader, error);
+    }
+    sqlite3_bind_text(row, 1, forwarder->name, -1, SQLITE_STATIC);
+    if (sqlite3_step(row) == SQLITE_ROW) {
+        for (int i = 0; i < sqlite3_column_count(row); ++i) {
+            numbers[i] = (uint64_t)sqlite3_column_int64(row, i);
+        }
+    } else {
+        status = fail_sql(forwarder->reader, error);
+    }
+    sqlite3_finalize(row);
+    return status;
+}
+
+sj_status sj_forwarder_account(sj_forwarder *forwarder, sj_forward_account *account,
+                               sj_error *error)
+{
+    uint64_t changed = 0, gone = 0;
+    uint64_t given[4] = {0};
+    *account = (sj_forward_account){0};
+    SJ_TRY(count_all(forwarder,
+                     "SELECT count(*) FROM (SELECT " CONTENT " AS content, f.content AS given FROM"
+                     " sessions AS s LEFT JOIN" GIVEN " WHERE" READY ") WHERE content IS NOT given",
+                     &changed, error));
+    SJ_TRY(count_all(forwarder, "SELECT count(*)" GONE, &gone, error));
+    SJ_TRY(count_all(forwarder,
+                     "SELECT count(*) FROM sessions AS s WHERE s.state <> 'removing' AND NOT"
+                     " (" READY ")",
+                     &account->unready, error));
+    SJ_TRY(count_all(forwarder,
+                     "SELECT count(*), total(rows), total(bytes), max(forwarded_realtime_ns)"
+                     " FROM forwarded_sessions WHERE target = ?1 AND content <> ''",
+                     given, error));
+    account->owed = changed + gone;
+    account->forwarded = given[0];
+    account->rows = given[1];
+    account->bytes = given[2];
+    account->last_realtime_ns = (int64_t)given[3];
+    return SJ_OK;
+}

@@ -1,0 +1,222 @@
+#!/usr/bin/env python3
+"""A lab's sums in ClickHouse: every row once, whoever is killed; what was changed is replaced, what was
+removed is gone; whoever is away, or was changed by hand, is named, and the lab works on.
+
+forward.py BUILD_FOLDER [SEED]: some kills, 200 with SJ_LONG=1.
+"""
+import contextlib
+import os
+import random
+import signal
+import sqlite3
+import subprocess
+import sys
+import time
+
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "support"))
+from clickhouse_node import Node
+from fleet_testing import free_port
+from sojourn_testing import PATIENCE_S, check, main, wait_for
+
+KILLS = 200 if os.environ.get("SJ_LONG") else 6
+HOSTILE = "'); DROP TABLE sessions; --\\ \t\n\\N \u2603"
+# Of each table: the sums that both engines must agree on to the last row.
+SUMS = {
+    "sessions": ("count(*), sum(stored_calls), sum(stored_events), sum(stored_bytes)", "sessions"),
+    "function_stats": ("count(*), sum(calls), sum(total_ns), sum(self_ns), sum(max_ns)", "function_stats"),
+    "functions": ("count(*)", "function_stats"),
+    "call_edges": ("count(*), sum(calls), sum(total_ns), sum(self_ns)", "call_edges"),
+    "call_paths": ("count(*), sum(calls), sum(total_ns), sum(self_ns), sum(depth)", "call_paths"),
+    "slow_calls": ("count(*), sum(duration_ns), sum(place)", "slow_calls"),
+    "marks": ("count(*), sum(at_ns), sum(is_end)", "marks"),
+    "coverage": ("count(*)", "session_modules"),
+    "gaps": ("count(*), sum(calls)", "gaps"),
+}
+
+
+class Lab:
+    """A database with sessions of its own."""
+
+    def __init__(self, sojourn, name, ends):
+        self.sojourn, self.database, self.ends = sojourn, sojourn.path(name), ends
+
+    def record(self, how="return", *options):
+        done, _ = self.sojourn.record([self.ends, how], self.database, options)
+        check(os.path.exists(self.database), f"record: {done.stderr}")
+
+    def forward(self, *words, code=0, says=""):
+        done = self.sojourn.run(["forward", "--database", self.database, *words], capture_output=True, text=True)
+        check(done.returncode == code and says in done.stdout + done.stderr,
+              f"forward {words}: {done.returncode} {done.stdout} {done.stderr}")
+        return done.stdout
+
+    def sums(self, table):
+        what, local = SUMS[table]
+        with sqlite3.connect(self.database) as database:
+            return [number or 0 for number in database.execute(f"SELECT {what} FROM {local}").fetchone()]
+
+
+def check_equal(node, labs):
+    for table, (what, _) in SUMS.items():
+        there = [int(number) if number != "\\N" else 0 for number in
+                 node.rows(f"SELECT {what.replace('count(*)', 'count()')} FROM {table}")[0]]
+        here = [sum(numbers) for numbers in zip(*(lab.sums(table) for lab in labs))]
+        check(there == here, f"{table}: {there} in the cluster, {here} in the labs")
+    for lab in labs:
+        with sqlite3.connect(lab.database) as database:
+            known = {row[0] for row in database.execute("SELECT lower(hex(uuid)) FROM sessions")}
+        uuid = sqlite3.connect(lab.database).execute("SELECT lower(hex(uuid)) FROM lab").fetchone()[0]
+        check({row[0] for row in node.rows(f"SELECT session FROM sessions WHERE lab = '{uuid}'")} == known,
+              "not the sessions of the lab")
+
+
+def refusals(sojourn, node, lab):
+    """Each is named, and nothing is lost by it."""
+    away = f"http://127.0.0.1:{free_port()}"
+    lab.forward("send", away, code=1, says="is not reached")
+    lab.forward("send", "clickhouse.example", code=1, says="give http://HOST")
+    lab.forward("send", node.url, code=1, says="does not let default in")
+    lab.forward("--cluster-password", sojourn.path("nowhere"), "send", node.url, code=1, says="cannot read the password")
+
+
+def sent_once(node, lab, other, words):
+    lab.forward(*words, "send", node.url, code=3, says="sojourn forward init")
+    lab.forward(*words, "init", node.url)
+    lab.forward(*words, "init", node.url)
+    lab.forward(*words, "send", node.url, says="3 sessions were given")
+    check_equal(node, [lab])
+    lab.forward(*words, "send", node.url, says="0 sessions were given")
+    other.forward(*words, "send", node.url)
+    check_equal(node, [lab, other])
+    check(node.rows("SELECT count() FROM sessions WHERE name LIKE '%DROP TABLE%'") == [["1"]],
+          "a name was changed on its way")
+    lab.forward(*words, "status", node.url, says="0 owed")
+
+
+def histograms_merge(node):
+    """The bins of a path hold all of its calls that have ended, and add up in SQL."""
+    rows = node.rows("SELECT sum(arraySum(counts)), sum(calls) FROM function_stats WHERE unwound = 0")
+    check(rows[0][0] == rows[0][1], f"calls in histograms: {rows}")
+    check(int(node.rows("SELECT length(tupleElement(sumMap(bins, counts), 1)) FROM function_stats")[0][0]) > 0, "no bins")
+
+
+def changes_replace(sojourn, node, labs, words):
+    lab = labs[0]
+    with sqlite3.connect(lab.database) as database:
+        database.execute("UPDATE sessions SET tags = '{\"run\":\"7\"}' WHERE session_id = 1")
+    lab.forward(*words, "send", node.url, says="1 sessions were given")
+    check(node.rows("SELECT count() FROM sessions WHERE tags LIKE '%run%'") == [["1"]], "a tag has not come")
+    done = sojourn.run(["session", "--database", lab.database, "remove", "2"], capture_output=True, text=True)
+    check(done.returncode == 0, f"remove: {done.stderr}")
+    lab.forward(*words, "send", node.url, says="1 sessions were given")
+    check_equal(node, labs)
+
+
+def restored_lab(node, labs, words):
+    """A copy of the database from before: all is given again, nothing is there twice."""
+    lab = labs[0]
+    copy = lab.database + ".copy"
+    with contextlib.closing(sqlite3.connect(lab.database)) as source, contextlib.closing(sqlite3.connect(copy)) as target:
+        source.backup(target)
+        target.execute("DELETE FROM forwarded_sessions")
+        target.commit()
+    for end in ("-wal", "-shm"):
+        with contextlib.suppress(FileNotFoundError):
+            os.remove(lab.database + end)
+    os.replace(copy, lab.database)
+    lab.forward(*words, "send", node.url, says="2 sessions were given")
+    check_equal(node, labs)
+
+
+def changed_by_hand(node, labs, words):
+    node.ask("RENAME TABLE sojourn.raw_slow_calls TO sojourn.elsewhere")
+    labs[0].record("return", "--name", "late")
+    labs[0].forward(*words, "send", node.url, code=3, says="slow_calls")
+    node.ask("RENAME TABLE sojourn.elsewhere TO sojourn.raw_slow_calls")
+    node.ask("DROP TABLE sojourn.schema_version")
+    node.ask("CREATE TABLE sojourn.schema_version (version UInt64) ENGINE = TinyLog")
+    node.ask("INSERT INTO sojourn.schema_version VALUES (99)")
+    labs[0].forward(*words, "send", node.url, code=1, says="version 99")
+    node.ask("DROP TABLE sojourn.schema_version")
+    labs[0].forward(*words, "init", node.url)
+    labs[0].forward(*words, "send", node.url)
+    check_equal(node, labs)
+
+
+def killed(node, labs, words, dice):
+    """kill -9 of the sender or of the server, at any moment of a batch."""
+    lab = labs[0]
+    for number in range(KILLS):
+        if number % 3 == 0:
+            lab.record(dice.choice(["return", "throw"]))
+        with sqlite3.connect(lab.database, timeout=PATIENCE_S) as database:
+            database.execute("UPDATE sessions SET name = 'round ' || ?", (number,))
+        sender = subprocess.Popen([lab.sojourn.program, "forward", "--database", lab.database, *words, "send", node.url],
+                                  stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        time.sleep(dice.uniform(0, 0.15))
+        if dice.random() < 0.3:
+            node.stop(signal.SIGKILL)
+            sender.wait(PATIENCE_S)
+            node.start()
+        else:
+            sender.kill()
+            sender.wait(PATIENCE_S)
+    lab.forward(*words, "send", node.url)
+    check_equal(node, labs)
+    names = node.rows("SELECT DISTINCT name FROM sessions WHERE name LIKE 'round%'")
+    check(names == [[f"round {KILLS - 1}"]], f"an older version is seen: {names}")
+
+
+def by_the_collector(sojourn, node, labs, words):
+    """sojournd forwards by itself; while the cluster is away, it collects."""
+    program = os.path.join(os.path.dirname(sojourn.program), "sojournd")
+    port = free_port()
+    lab = Lab(sojourn, "server.db", labs[0].ends)
+    node.stop()
+    collector = subprocess.Popen([program, "--listen", f"tcp://127.0.0.1:{port}", "--database", lab.database, "--forward",
+                                  node.url, "--forward-password", words[1]], stderr=subprocess.PIPE, text=True)
+    try:
+        wait_for("the collector", lambda: os.path.exists(lab.database))
+        done = sojourn.run(["record", "--quiet", "--collector", f"tcp://127.0.0.1:{port}", "--wait", "60", "--",
+                            lab.ends, "return"], capture_output=True, text=True)
+        check("sojourn:" not in done.stderr, f"record: {done.stderr}")
+        node.start()
+        wait_for("the session in the cluster", lambda: int(node.rows("SELECT count() FROM sessions")[0][0]) ==
+                 sum(lab.sums("sessions")[0] for lab in (*labs, lab)))
+    finally:
+        collector.terminate()
+        log = collector.communicate()[1]
+    check(collector.returncode == 0 and "is not reached" in log, f"the collector: {log}")
+    check_equal(node, [*labs, lab])
+
+
+def test(sojourn, arguments):
+    seed = int(arguments[0]) if arguments else random.randrange(1 << 30)
+    print(f"seed {seed}, {KILLS} kills", flush=True)
+    ends = os.path.join(os.path.dirname(os.path.dirname(sojourn.program)), "tests/samples/ends")
+    secret = sojourn.path("password")
+    with open(secret, "w", encoding="utf-8") as file:
+        file.write("cluster's own\n")
+    words = ["--cluster-password", secret]
+    node = Node(sojourn.path("node"), "cluster's own")
+    lab, other = Lab(sojourn, "lab.db", ends), Lab(sojourn, "other.db", ends)
+    for how in ("return", "throw", "exit"):
+        lab.record(how)
+    other.record("return", "--name", HOSTILE)
+    try:
+        node.start()
+        refusals(sojourn, node, lab)
+        sent_once(node, lab, other, words)
+        histograms_merge(node)
+        labs = [lab, other]
+        changes_replace(sojourn, node, labs, words)
+        restored_lab(node, labs, words)
+        changed_by_hand(node, labs, words)
+        killed(node, labs, words, random.Random(seed))
+        by_the_collector(sojourn, node, labs, words)
+    finally:
+        node.stop()
+
+
+if __name__ == "__main__":
+    main(test)

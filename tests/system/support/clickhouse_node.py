@@ -1,0 +1,83 @@
+"""A ClickHouse server of Debian's package: on the loopback, with ports and files of its own."""
+import os
+import signal
+import subprocess
+import urllib.error
+import urllib.parse
+import urllib.request
+
+from fleet_testing import free_port
+from sojourn_testing import PATIENCE_S, check, wait_for
+
+CONFIG = """<yandex>
+ <logger><level>warning</level><log>{folder}/log</log><errorlog>{folder}/errors</errorlog></logger>
+ <http_port>{http}</http_port><tcp_port>{tcp}</tcp_port>
+ <interserver_http_port>{between}</interserver_http_port><interserver_http_host>127.0.0.1</interserver_http_host>
+ <listen_host>127.0.0.1</listen_host><timezone>UTC</timezone>
+ <path>{folder}/data/</path><tmp_path>{folder}/tmp/</tmp_path><user_files_path>{folder}/files/</user_files_path>
+ <users_config>{folder}/users.xml</users_config>
+ <default_profile>default</default_profile><default_database>default</default_database>
+ <mark_cache_size>67108864</mark_cache_size>
+{more}</yandex>
+"""
+USERS = """<yandex>
+ <profiles><default><max_memory_usage>2000000000</max_memory_usage><log_queries>0</log_queries></default></profiles>
+ <users><default><password>{password}</password><networks><ip>127.0.0.1</ip></networks>
+  <profile>default</profile><quota>default</quota></default></users>
+ <quotas><default></default></quotas>
+</yandex>
+"""
+
+
+class Node:
+    """One server; `more` is XML for its configuration."""
+
+    def __init__(self, folder, password="", more="", http=None, tcp=None):
+        self.folder = folder
+        self.password = password
+        self.http, self.tcp = http or free_port(), tcp or free_port()
+        self.url = f"http://127.0.0.1:{self.http}"
+        self.process = None
+        for name in ("data", "tmp", "files"):
+            os.makedirs(os.path.join(folder, name))
+        self.write("config.xml", CONFIG.format(folder=folder, http=self.http, tcp=self.tcp,
+                                               between=free_port(), more=more))
+        self.write("users.xml", USERS.format(password=password))
+
+    def write(self, name, text):
+        with open(os.path.join(self.folder, name), "w", encoding="utf-8") as file:
+            file.write(text)
+
+    def start(self):
+        with open(os.path.join(self.folder, "out"), "ab") as out:
+            self.process = subprocess.Popen(
+                ["/usr/sbin/clickhouse-server", f"--config-file={self.folder}/config.xml"], stdout=out,
+                stderr=out)
+        wait_for("ClickHouse", self.answers)
+
+    def answers(self):
+        check(self.process.poll() is None, f"ClickHouse ended with {self.process.returncode}, see {self.folder}")
+        try:
+            return self.ask("SELECT 1") == "1\n"
+        except OSError:
+            return False
+
+    def ask(self, sql, database="default"):
+        query = urllib.parse.urlencode({"database": database})
+        request = urllib.request.Request(f"{self.url}/?{query}", data=sql.encode(),
+                                         headers={"X-ClickHouse-User": "default",
+                                                  "X-ClickHouse-Key": self.password})
+        try:
+            with urllib.request.urlopen(request, timeout=PATIENCE_S) as answer:
+                return answer.read().decode()
+        except urllib.error.HTTPError as refused:
+            check(False, f"{sql}: {refused.read().decode()}")
+
+    def rows(self, sql, database="sojourn"):
+        """Rows as lists of texts."""
+        return [line.split("\t") for line in self.ask(sql, database).splitlines()]
+
+    def stop(self, number=signal.SIGTERM):
+        if self.process is not None and self.process.poll() is None:
+            self.process.send_signal(number)
+            self.process.wait(PATIENCE_S)
