@@ -1,5 +1,6 @@
 #include "agent/drain/arena_view.h"
 
+#include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
 #include <linux/falloc.h>
@@ -9,6 +10,10 @@
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <unistd.h>
+
+/* The slot of a thread that left no more than so much is zeroed; of others, pages go back to the
+ * system, which costs far more than zeroing a few. */
+enum { ZEROED_BYTES = 2 * 4096 };
 
 static sj_status read_geometry(int fd, sj_arena_view *view)
 {
@@ -85,15 +90,40 @@ void sj_arena_view_release(const sj_arena_view *view, uint32_t slot, uint32_t ch
     sj_arena_view_wake(view);
 }
 
+/* find returns the next data or hole of the file; -1: none. A file system that does not know its
+ * holes has data everywhere. */
+static off_t find(const sj_arena_view *view, uint64_t from, int what)
+{
+    const off_t found = lseek(view->fd, (off_t)from, what);
+    return found >= 0 || errno == ENXIO ? found : (off_t)(what == SEEK_DATA ? from : view->bytes);
+}
+
+uint64_t sj_arena_view_data_end(const sj_arena_view *view, uint64_t start, uint64_t end)
+{
+    uint64_t data_end = start;
+    off_t data = find(view, start, SEEK_DATA);
+    while (data >= 0 && (uint64_t)data < end) {
+        const off_t hole = find(view, (uint64_t)data, SEEK_HOLE);
+        if (hole <= data || (uint64_t)hole >= end) {
+            return end;
+        }
+        data_end = (uint64_t)hole;
+        data = find(view, data_end, SEEK_DATA);
+    }
+    return data_end;
+}
+
 void sj_arena_view_discarded(const sj_arena_view *view, uint32_t slot, uint64_t *calls,
                              uint64_t *events)
 {
-    const sj_record *window =
-        (const sj_record *)(const void *)(view->base +
-                                          sj_arena_discard_offset(view->max_threads,
-                                                                  view->chunks_per_thread, slot));
+    const uint64_t window_start =
+        sj_arena_discard_offset(view->max_threads, view->chunks_per_thread, slot);
+    const sj_record *window = (const sj_record *)(const void *)(view->base + window_start);
     *calls = 0;
     *events = 0;
+    if (sj_arena_view_data_end(view, window_start, window_start + 1) == window_start) {
+        return;
+    }
     for (size_t i = 0; i < SJ_DISCARD_RECORDS; i++) {
         const uint32_t tag = sj_arena_record_tag(&window[i]);
         *events += tag != 0;
@@ -101,17 +131,40 @@ void sj_arena_view_discarded(const sj_arena_view *view, uint32_t slot, uint64_t 
     }
 }
 
-void sj_arena_view_recycle(const sj_arena_view *view, uint32_t slot)
+/* zero_if_small zeroes a part of the file; false when it holds too much for that. */
+static bool zero_if_small(const sj_arena_view *view, uint64_t first, uint64_t next)
+{
+    const off_t data = find(view, first, SEEK_DATA);
+    if (data < 0 || (uint64_t)data >= next) {
+        return true;
+    }
+    const uint64_t start = (uint64_t)data;
+    const uint64_t end = sj_arena_view_data_end(view, start, next);
+    if (end - start > ZEROED_BYTES) {
+        return false;
+    }
+    memset(view->base + start, 0, end - start);
+    return true;
+}
+
+static void clear_slot(const sj_arena_view *view, uint32_t slot)
 {
     const uint32_t chunks = view->chunks_per_thread;
     const uint64_t first = sj_arena_chunk_offset(view->max_threads, chunks, slot, 0);
     const uint64_t next = sj_arena_chunk_offset(view->max_threads, chunks, slot + 1, 0);
-    sj_thread_slot *thread = sj_arena_view_slot(view, slot);
-    atomic_store(&thread->state, SJ_THREAD_ENDED);
-    if (fallocate(view->fd, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, (off_t)first,
+    if (!zero_if_small(view, first, next) &&
+        fallocate(view->fd, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, (off_t)first,
                   (off_t)(next - first)) != 0) {
         memset(view->base + first, 0, next - first);
     }
+}
+
+void sj_arena_view_recycle(const sj_arena_view *view, uint32_t slot)
+{
+    const uint32_t chunks = view->chunks_per_thread;
+    sj_thread_slot *thread = sj_arena_view_slot(view, slot);
+    atomic_store(&thread->state, SJ_THREAD_ENDED);
+    clear_slot(view, slot);
     atomic_store(&thread->chunk_sequence, 0);
     atomic_store(&thread->dropped_calls, 0);
     atomic_store(&thread->dropped_events, 0);

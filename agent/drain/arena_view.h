@@ -65,6 +65,10 @@ static inline uint32_t sj_arena_record_tag(const sj_record *record)
  * its bit and wakes threads that wait for one. */
 void sj_arena_view_release(const sj_arena_view *view, uint32_t slot, uint32_t chunk);
 
+/* sj_arena_view_data_end returns from where on, between the offsets `start` and `end` of the file,
+ * no page was ever written: to read one would allocate it. */
+uint64_t sj_arena_view_data_end(const sj_arena_view *view, uint64_t start, uint64_t end);
+
 /* sj_arena_view_stack gives the bounds of a thread's own stack; 0, 0 when they are not known, or
  * cannot be: the program may have written anywhere. */
 static inline void sj_arena_view_stack(const sj_thread_slot *slot, uint64_t *low, uint64_t *high)

@@ -190,16 +190,30 @@ static void release_kept(sj_chunk_reader *reader)
     }
 }
 
+/* written_end is before which record of the chunk anything was ever written. */
+static uint32_t written_end(const sj_chunk_reader *reader, uint32_t limit)
+{
+    const sj_arena_view *view = reader->view;
+    const uint64_t first = sj_arena_chunk_offset(view->max_threads, view->chunks_per_thread,
+                                                 reader->slot, (uint32_t)reader->chunk) +
+                           SJ_CHUNK_HEADER_BYTES;
+    const uint64_t start = first + (uint64_t)reader->position * SJ_RECORD_BYTES;
+    const uint64_t end =
+        sj_arena_view_data_end(view, start, first + (uint64_t)limit * SJ_RECORD_BYTES);
+    return (uint32_t)((end - first) / SJ_RECORD_BYTES);
+}
+
 /* skip_hole passes the unwritten slots at `position` when records follow them, counting them as
  * torn; false when there is nothing behind them (yet). */
 static sj_status skip_hole(sj_chunk_reader *reader, const sj_record *records, uint32_t limit,
                            bool is_closed, bool *skipped)
 {
+    const uint32_t end = is_closed ? limit : written_end(reader, limit);
     uint32_t next = reader->position;
-    while (next < limit && sj_arena_record_tag(&records[next]) == 0) {
+    while (next < end && sj_arena_record_tag(&records[next]) == 0) {
         next++;
     }
-    *skipped = next < limit || is_closed;
+    *skipped = next < end || is_closed;
     if (!*skipped) {
         return SJ_OK;
     }

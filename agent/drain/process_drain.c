@@ -179,6 +179,10 @@ static sj_status poll_slot(sj_process_drain *process, uint32_t slot, bool look, 
         }
         SJ_TRY(sj_thread_drain_new(process, slot, &process->threads[slot]));
         process->thread_count++;
+    } else if (look && !process->threads[slot]->is_announced &&
+               process->threads[slot]->gone_ns == 0) {
+        /* It lives: the frame of one that does not is sent when it has ended. */
+        SJ_TRY(sj_thread_drain_announce(process->threads[slot]));
     }
     sj_thread_drain *thread = process->threads[slot];
     if (look) {

@@ -42,7 +42,7 @@ static uint32_t open_stream(void *context, uint64_t stack_address, bool own_stac
                          sizeof(*thread->streams)) == SJ_OK) {
         thread->streams[thread->stream_count++] = stream;
         /* A failure shows at the next frame of the thread, which says the same again. */
-        (void)!send_thread(thread);
+        (void)!(thread->is_announced ? send_thread(thread) : SJ_OK);
     }
     return stream;
 }
@@ -170,11 +170,12 @@ void sj_thread_drain_follow_name(sj_thread_drain *thread)
     memcpy(thread->name, name, sizeof(name));
     sj_call_filter_drop_all(&thread->reader.filter, !is_wanted(thread->process->shared, name));
     /* A failure shows at the next frame of the thread, which says the same again. */
-    (void)!send_thread(thread);
+    (void)!(thread->is_announced ? send_thread(thread) : SJ_OK);
 }
 
-sj_status sj_thread_drain_announce(const sj_thread_drain *thread)
+sj_status sj_thread_drain_announce(sj_thread_drain *thread)
 {
+    thread->is_announced = true;
     return send_thread(thread);
 }
 
@@ -243,9 +244,6 @@ sj_status sj_thread_drain_new(sj_process_drain *process, uint32_t slot_number,
     if (status == SJ_OK) {
         status = sj_thread_drain_set_policy(made);
     }
-    if (status == SJ_OK) {
-        status = send_thread(made);
-    }
     if (status != SJ_OK) {
         sj_thread_drain_free(made);
         return status;
@@ -298,6 +296,9 @@ sj_status sj_thread_drain_flush(sj_thread_drain *thread)
     sj_assembler_counters counters;
     uint64_t calls;
     uint64_t events;
+    if (!thread->is_announced) {
+        SJ_TRY(sj_thread_drain_announce(thread));
+    }
     if (thread->unflushed == 0) {
         return SJ_OK;
     }

@@ -13,6 +13,7 @@ struct sj_thread_drain {
     uint32_t tid;
     uint64_t start_ticks;
     uint64_t ended_ticks;
+    bool is_announced; /* its frame was sent */
     char name[SJ_THREAD_NAME_BYTES];
     uint32_t *streams;
     size_t stream_count;
@@ -25,7 +26,8 @@ struct sj_thread_drain {
     uint64_t gone_requests; /* for slots, some time after; 0: not yet looked */
 };
 
-/* sj_thread_drain_new announces the thread of `slot`. SJ_ENOMEM, SJ_EIO. */
+/* sj_thread_drain_new makes the drain of the thread of `slot`. Its frame is sent when it ends, or,
+ * if it lives, by sj_thread_drain_announce. SJ_ENOMEM, SJ_EIO. */
 SJ_MUST_CHECK sj_status sj_thread_drain_new(sj_process_drain *process, uint32_t slot,
                                             sj_thread_drain **thread);
 void sj_thread_drain_free(sj_thread_drain *thread);
@@ -33,8 +35,8 @@ void sj_thread_drain_free(sj_thread_drain *thread);
 /* sj_thread_drain_follow_name looks, where a policy chooses threads by name, whether the thread
  * has another one now, and whether it is wanted under that. */
 void sj_thread_drain_follow_name(sj_thread_drain *thread);
-/* sj_thread_drain_announce sends the thread's frame again. */
-SJ_MUST_CHECK sj_status sj_thread_drain_announce(const sj_thread_drain *thread);
+/* sj_thread_drain_announce sends the thread's frame, also again. */
+SJ_MUST_CHECK sj_status sj_thread_drain_announce(sj_thread_drain *thread);
 
 /* sj_thread_drain_set_policy makes the thread obey the policy of its drain from here on.
  * SJ_ENOMEM.
@@ -44,7 +46,8 @@ SJ_MUST_CHECK sj_status sj_thread_drain_set_policy(sj_thread_drain *thread);
 SJ_MUST_CHECK sj_status sj_thread_drain_read(sj_thread_drain *thread, sj_read_mode mode,
                                              uint64_t now_ns, uint64_t *records);
 
-/* sj_thread_drain_flush cuts blocks of what was fed since the last flush. */
+/* sj_thread_drain_flush cuts blocks of what was fed since the last flush, of a thread that is
+ * announced from then on. */
 SJ_MUST_CHECK sj_status sj_thread_drain_flush(sj_thread_drain *thread);
 
 /* sj_thread_drain_end reports the remainder: drops without a note, the last blocks, what no block

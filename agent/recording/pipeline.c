@@ -179,6 +179,7 @@ static sj_status start_uplink(sj_recording *recording, const sj_pipeline_options
     const sj_uplink_options uplink = {.channel = means->channel,
                                       .url = means->link->url,
                                       .hello = {.data = hello, .size = hello_bytes},
+                                      .window = means->link->window,
                                       .waits = true,
                                       .certificate = means->link->certificate,
                                       .resend_ms = means->resend_ms,

@@ -18,6 +18,7 @@
 #include "proto/wire/sojourn.pb-c.h"
 
 #include <pthread.h>
+#include <stdatomic.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -63,9 +64,10 @@ struct sj_uplink {
     pthread_mutex_t lock;
     pthread_cond_t changed; /* a step was made */
     bool stopping;
-    bool waits;        /* for sj_uplink_release */
-    bool hello_wanted; /* a connection was made */
-    bool idle;         /* the spool was empty at the last look and nothing was in flight */
+    bool waits;           /* for sj_uplink_release */
+    bool hello_wanted;    /* a connection was made */
+    atomic_bool notified; /* a step is to be made; without the lock */
+    bool idle;            /* the spool was empty at the last look and nothing was in flight */
     bool rewind;
     uint32_t window;
     unsigned pause_ms;         /* 0: none; grows while the collector gives no credit */
@@ -123,6 +125,7 @@ static frame_rank rank_of(sj_slice frame)
     case SJ_FRAME_SESSION:
         return RANK_SESSION;
     case SJ_FRAME_BLOCK:
+    case SJ_FRAME_THREAD: /* may come after the blocks of its streams */
     case SJ_FRAME_SESSION_END:
         return RANK_BLOCK;
     default:
@@ -445,6 +448,7 @@ static void send_what_may(sj_uplink *uplink)
 static void step(sj_uplink *uplink)
 {
     sj_spool_counters counters;
+    atomic_store(&uplink->notified, false);
     take_events(uplink);
     send_what_may(uplink);
     sj_spool_get_counters(uplink->spool, &counters);
@@ -573,8 +577,9 @@ void sj_uplink_release(sj_uplink *uplink)
 
 void sj_uplink_wake(sj_uplink *uplink)
 {
-    pthread_mutex_lock(&uplink->lock);
-    wake(uplink);
+    if (!atomic_exchange(&uplink->notified, true)) {
+        uplink->kind->wake(uplink->channel);
+    }
 }
 
 /* wait_for_step waits for the thread to make one, or makes it; false at the deadline. */
@@ -602,7 +607,8 @@ sj_status sj_uplink_drain(sj_uplink *uplink, int64_t timeout_ms)
     struct timespec deadline;
     add_ms(&deadline, timeout_ms < 0 ? 0 : timeout_ms);
     sj_status status = SJ_OK;
-    sj_uplink_wake(uplink);
+    pthread_mutex_lock(&uplink->lock);
+    wake(uplink);
     pthread_mutex_lock(&uplink->lock);
     while (!uplink->idle && status == SJ_OK) {
         if (uplink->status.state == SJ_UPLINK_REFUSED) {

@@ -42,7 +42,8 @@ void sj_uplink_get_status(sj_uplink *uplink, sj_uplink_status *status);
 /* sj_uplink_release lets an uplink that waits send what is in the spool. Any thread. */
 void sj_uplink_release(sj_uplink *uplink);
 
-/* sj_uplink_wake wakes the sender thread: frames were appended. Any thread; cheap. */
+/* sj_uplink_wake wakes the sender thread: frames were appended. Any thread; takes no lock of the
+ * sender's. */
 void sj_uplink_wake(sj_uplink *uplink);
 
 /* sj_uplink_step takes in what has come and sends what may be sent. Without a thread only; does not

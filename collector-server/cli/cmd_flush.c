@@ -62,8 +62,10 @@ static sj_status send_spool(const char *directory, const char *url, bool is_file
                                  &hello_bytes);
     }
     if (status == SJ_OK) {
-        const sj_uplink_options link = {
-            .channel = &sj_channel_nng, .url = url, .hello = {.data = hello, .size = hello_bytes}};
+        const sj_uplink_options link = {.channel = &sj_channel_nng,
+                                        .url = url,
+                                        .hello = {.data = hello, .size = hello_bytes},
+                                        .window = is_file ? SJ_EMBEDDED_WINDOW : 0};
         status = sj_uplink_start(spool, &link, &uplink, error);
     }
     free(hello);

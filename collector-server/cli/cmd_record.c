@@ -180,6 +180,7 @@ static int run_recording(sj_record_values *options, sj_recording *recording, sj_
     const sj_recording_link link = {.url = embedded != NULL ? sj_embedded_url(embedded)
                                                             : options->collector,
                                     .token = getenv("SOJOURN_TOKEN"),
+                                    .window = embedded != NULL ? SJ_EMBEDDED_WINDOW : 0,
                                     .wait_ms = embedded != NULL ? -1 : options->wait_ms};
     const sj_status status = sj_recording_run(recording, &link, &summary, &exec_errno, &error);
     sj_recording_free(recording);

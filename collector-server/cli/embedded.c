@@ -32,7 +32,7 @@ sj_status sj_embedded_start(const char *path, sj_embedded **embedded, sj_error *
     const sj_sink_options store = {
         .path = made->path, .create = true, .aggregates_delay_ms = SJ_AGGREGATES_DELAY_MS};
     const char *const urls[] = {made->url};
-    const sj_ingest_options ingest = {.urls = urls, .url_count = 1};
+    const sj_ingest_options ingest = {.urls = urls, .url_count = 1, .window = SJ_EMBEDDED_WINDOW};
     sj_status status = sj_sinks_open(&made->sinks, &sj_sqlite_sink, &store, error);
     if (status == SJ_OK) {
         status = sj_ingest_start(&made->sinks, &ingest, &made->ingest, error);

@@ -9,6 +9,9 @@
 
 typedef struct sj_embedded sj_embedded;
 
+/* Frames under way to it at most: a commit costs much more than a frame. */
+enum { SJ_EMBEDDED_WINDOW = 48 };
+
 /* sj_embedded_start opens (or creates) the database `path` and collects into it at the URL of
  * sj_embedded_url. Starts threads. */
 SJ_MUST_CHECK sj_status sj_embedded_start(const char *path, sj_embedded **embedded,

@@ -1,11 +1,14 @@
 /* Many short threads, twenty of them alive at a time, each of which makes from no call to 66 and
- * ends. Prints how many calls of short_leaf they made. */
+ * ends; at most so many a second, if wanted. Prints how many calls of short_leaf they made.
+ *
+ * short_threads COUNT [PER_SECOND] */
 #include <pthread.h>
 #include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <time.h>
 
-enum { ALIVE = 20, CALLS_BELOW = 67 };
+enum { ALIVE = 20, CALLS_BELOW = 67, NS_PER_S = 1000000000 };
 
 static atomic_ulong total;
 static _Thread_local volatile unsigned long made;
@@ -24,11 +27,32 @@ static void *call_and_end(void *argument)
     return NULL;
 }
 
+static unsigned long now_ns(void)
+{
+    struct timespec now;
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return (unsigned long)now.tv_sec * NS_PER_S + (unsigned long)now.tv_nsec;
+}
+
+/* Sleeps until the thread's turn, unless it is late. */
+static void keep_pace(unsigned long turn_ns)
+{
+    const struct timespec turn = {(time_t)(turn_ns / NS_PER_S), (long)(turn_ns % NS_PER_S)};
+    if (now_ns() < turn_ns) {
+        clock_nanosleep(CLOCK_MONOTONIC, TIMER_ABSTIME, &turn, NULL);
+    }
+}
+
 int main(int argc, char **argv)
 {
     pthread_t threads[ALIVE];
-    const size_t count = argc == 2 ? strtoul(argv[1], NULL, 10) : 0;
+    const size_t count = argc >= 2 ? strtoul(argv[1], NULL, 10) : 0;
+    const unsigned long per_second = argc >= 3 ? strtoul(argv[2], NULL, 10) : 0;
+    const unsigned long start_ns = now_ns();
     for (size_t i = 0; i < count + ALIVE; i++) {
+        if (per_second != 0) {
+            keep_pace(start_ns + i * NS_PER_S / per_second);
+        }
         if (i >= ALIVE && i - ALIVE < count) {
             pthread_join(threads[i % ALIVE], NULL);
         }

@@ -5,6 +5,7 @@
 #include "tests/support/fake_arena.h"
 
 #include <stdlib.h>
+#include <sys/stat.h>
 
 enum { STACK = 0x7f0000, FUNCTION = 5, CHUNKS = 4 };
 
@@ -291,6 +292,53 @@ static void test_records_newer_than_the_readers_clock_keep_their_order(void **st
     assert_int_equal(counters(f).orphan_exits, 0);
 }
 
+static uint64_t allocated_bytes(const fixture *f)
+{
+    struct stat status;
+    assert_int_equal(fstat(f->arena.view.fd, &status), 0);
+    return (uint64_t)status.st_blocks * 512;
+}
+
+/* Pages that a thread never wrote, of its last chunk and of its window, stay unallocated. */
+static void test_reading_what_a_short_thread_left_allocates_nothing(void **state)
+{
+    fixture *f = *state;
+    uint64_t calls;
+    uint64_t events;
+    assert_true(fake_thread_call(&f->thread, FUNCTION));
+    const uint64_t before = allocated_bytes(f);
+    assert_int_equal(read_at(f, SJ_READ_LAST, 1), 2);
+    sj_arena_view_discarded(&f->arena.view, 0, &calls, &events);
+    assert_int_equal(calls + events, 0);
+    sj_arena_view_recycle(&f->arena.view, 0);
+    assert_true(allocated_bytes(f) <= before);
+}
+
+/* Behind pages that were never written there may be others that were. */
+static void test_records_behind_unwritten_pages_are_read(void **state)
+{
+    fixture *f = *state;
+    enum { UNWRITTEN = 4 * 4096 / SJ_RECORD_BYTES };
+    assert_true(fake_thread_call(&f->thread, FUNCTION));
+    f->thread.next += UNWRITTEN;
+    assert_true(fake_thread_call(&f->thread, FUNCTION));
+    assert_int_equal(read_at(f, SJ_READ_LAST, 1), 4);
+    assert_int_equal(f->reader.torn, UNWRITTEN);
+}
+
+static void test_recycled_slot_is_as_new_after_few_records(void **state)
+{
+    fixture *f = *state;
+    assert_true(fake_thread_call(&f->thread, FUNCTION));
+    (void)read_at(f, SJ_READ_LAST, 1);
+    sj_arena_view_recycle(&f->arena.view, 0);
+    fake_thread_start(&f->thread, &f->arena, 0, 78);
+    sj_chunk_reader_init(&f->reader, &f->arena.view, 0, f->assembler, f->buffer);
+    assert_int_equal(read_at(f, SJ_READ_LAST, 1), 0);
+    assert_true(fake_thread_put(&f->thread, SJ_RECORD_ENTER, FUNCTION, STACK));
+    assert_int_equal(read_at(f, SJ_READ_LAST, 1), 1);
+}
+
 static void test_recycled_slot_is_as_new(void **state)
 {
     fixture *f = *state;
@@ -345,6 +393,9 @@ int main(void)
         WITH_FIXTURE(test_torn_records_are_unsent),
         WITH_FIXTURE(test_resuming_behind_the_end_of_a_chunk_reads_it_not_again),
         WITH_FIXTURE(test_records_newer_than_the_readers_clock_keep_their_order),
+        WITH_FIXTURE(test_reading_what_a_short_thread_left_allocates_nothing),
+        WITH_FIXTURE(test_records_behind_unwritten_pages_are_read),
+        WITH_FIXTURE(test_recycled_slot_is_as_new_after_few_records),
         WITH_FIXTURE(test_recycled_slot_is_as_new),
         WITH_FIXTURE(test_files_that_are_no_arena_are_refused),
     };

@@ -153,6 +153,38 @@ static void endings_of_refused_blocks_are_no_records_of_the_next(void **state)
     assert_int_equal(unsent(f), 0);
 }
 
+static uint64_t frames(const fixture *f)
+{
+    sj_spool_counters counters;
+    sj_spool_get_counters(f->spool, &counters);
+    return counters.appended_frames;
+}
+
+/* Beside its blocks, a thread that ends soon takes one frame, and one that lives another. */
+static void a_short_thread_takes_one_frame(void **state)
+{
+    fixture *f = *state;
+    assert_true(fake_thread_call(&f->thread, FUNCTION));
+    read_all(f);
+    assert_int_equal(frames(f), 0);
+    assert_int_equal(sj_thread_drain_end(f->drained, true, 0), SJ_OK);
+    assert_int_equal(offered, 1);
+    assert_int_equal(frames(f), 1);
+}
+
+static void a_thread_that_lives_is_announced(void **state)
+{
+    fixture *f = *state;
+    assert_true(fake_thread_call(&f->thread, FUNCTION));
+    read_all(f);
+    assert_int_equal(sj_thread_drain_flush(f->drained), SJ_OK);
+    assert_true(f->drained->is_announced);
+    const uint64_t announced = frames(f);
+    assert_int_not_equal(announced, 0);
+    assert_int_equal(sj_thread_drain_end(f->drained, true, 0), SJ_OK);
+    assert_int_equal(frames(f), announced + 1);
+}
+
 /* A flush counts them among the events that are in no block. */
 static void nor_are_they_told_off_twice(void **state)
 {
@@ -395,6 +427,8 @@ static void a_thread_first_looked_at_after_a_change_has_calls_from_before(void *
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup_teardown(a_short_thread_takes_one_frame, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(a_thread_that_lives_is_announced, set_up, tear_down),
         cmocka_unit_test_setup_teardown(endings_of_refused_blocks_are_no_records_of_the_next,
                                         set_up, tear_down),
         cmocka_unit_test_setup_teardown(nor_are_they_told_off_twice, set_up, tear_down),
