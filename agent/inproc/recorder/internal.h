@@ -55,6 +55,12 @@ bool sj_recorder_claim(sj_recorder_thread *self);
  * when the calling thread has got one. */
 bool sj_recorder_wait_for_slot(sj_recorder_thread *self);
 
+/* sj_recorder_find_handler finds the innermost frame of a handler on the stack of the calling
+ * thread, but for that at `known`, and returns where it is; 0: none; SJ_UNKNOWN_HANDLER: the stack
+ * cannot be looked through. Makes system calls. */
+#define SJ_UNKNOWN_HANDLER UINT64_MAX
+uint64_t sj_recorder_find_handler(sj_stack_bounds stack, uint64_t known);
+
 /* sj_recorder_wait waits for a free chunk for as long as the policy allows; true when there is one.
  */
 bool sj_recorder_wait(sj_recorder_thread *self);

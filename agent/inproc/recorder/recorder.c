@@ -281,11 +281,23 @@ void sj_recorder_unpark(void)
     self->busy = 0;
 }
 
+/* find_forking_handler: where the parent could not make calls, neither can this process. */
+static uint64_t find_forking_handler(const sj_recorder_thread *self)
+{
+    if (self->slot == NULL || !sj_recorder_may_call()) {
+        return 0;
+    }
+    const sj_stack_bounds stack = {self->slot->stack_low, self->slot->stack_high};
+    const uint64_t found = sj_recorder_find_handler(stack, 0);
+    return found != SJ_UNKNOWN_HANDLER ? found : 0;
+}
+
 void sj_recorder_after_fork(void)
 {
     sj_recorder_thread *self = &sj_recorder_self;
     self->busy = 1;
     atomic_signal_fence(memory_order_seq_cst);
+    self->forked_in = sj_recorder.arena != NULL ? find_forking_handler(self) : 0;
     atomic_store(&sj_recorder.armed, 0);
     atomic_store(&sj_recorder.calling, 0);
     if (sj_recorder.arena != NULL) {

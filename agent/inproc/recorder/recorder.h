@@ -41,6 +41,7 @@ typedef struct sj_recorder_thread {
     uint32_t wait_failed;         /* a wait timed out; no further one until a chunk is free */
     uint32_t refusal_counted;     /* the thread is in threads_refused */
     uint32_t is_forking;          /* between sj_recorder_park and sj_recorder_unpark */
+    uint64_t forked_in;           /* handler's frame that the fork lay in; 0: none */
     _Alignas(16) sj_record trash; /* where a single dropped record is written */
 } sj_recorder_thread;
 

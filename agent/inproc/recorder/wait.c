@@ -1,129 +1,19 @@
-/* Design notes
- *
- * Whether a thread runs a signal handler is read off its stack: the kernel leaves there, as the
- * handler's return address, the restorer that sigaction was given, and gives the restorers when
- * asked for the actions; behind it lies the frame that the kernel made. Where no restorers are in
- * use, a word that the kernel writes into every such frame takes their place. The remains of an
- * earlier frame make the thread drop instead of wait, which is the safe side; so does a stack that
- * is not the thread's own (alternate signal stacks, coroutines). */
 #include "agent/inproc/recorder/internal.h"
 #include "agent/inproc/recorder/sys.h"
 
 #include <errno.h>
 #include <linux/futex.h>
-#include <sys/uio.h>
 #include <time.h>
 
-enum { SIGNALS = 64, MAX_MARKS = 4, WAIT_SLICE_NS = 2000000, NS_PER_MS = 1000000 };
+enum { WAIT_SLICE_NS = 2000000, NS_PER_MS = 1000000 };
 enum { UNSEEN_BLOCK_MS = 100 };
 
-/* Collects the words that mark a handler's frame. */
-#if defined(SJ_ARCH_SIGNAL_WORD)
-
-static uint32_t collect_marks(uint64_t *marks)
+static bool may_be_in_handler(sj_recorder_thread *self, sj_stack_bounds stack)
 {
-    marks[0] = SJ_ARCH_SIGNAL_WORD;
-    return 1;
-}
-
-#else
-
-/* The kernel's struct sigaction. */
-typedef struct kernel_action {
-    uint64_t handler;
-    uint64_t flags;
-    uint64_t restorer;
-    uint64_t mask;
-} kernel_action;
-
-/* Collects the distinct restorers; MAX_MARKS + 1 when there are more. */
-static uint32_t collect_marks(uint64_t *restorers)
-{
-    uint32_t count = 0;
-    for (uint32_t number = 1; number <= SIGNALS; number++) {
-        kernel_action action = {0, 0, 0, 0};
-        if (SJ_SYS(SYS_rt_sigaction, number, NULL, &action, sizeof(action.mask), 0, 0) != 0 ||
-            action.restorer == 0) {
-            continue;
-        }
-        uint32_t known = 0;
-        while (known < count && restorers[known] != action.restorer) {
-            known++;
-        }
-        if (known == count) {
-            if (count == MAX_MARKS) {
-                return MAX_MARKS + 1;
-            }
-            restorers[count++] = action.restorer;
-        }
+    if ((uint64_t)(uintptr_t)__builtin_frame_address(0) >= self->forked_in) {
+        self->forked_in = 0; /* it has returned, too */
     }
-    return count;
-}
-
-#endif
-
-/* A part of the stack, copied by the kernel: whatever another thread protects or unmaps meanwhile,
- * reading it cannot fault. */
-enum {
-    PART_BYTES = 1024,
-    BYTES_BEFORE = SJ_ARCH_SIGNAL_WORDS_BEFORE * 8,
-    BYTES_BEHIND = SJ_ARCH_SIGNAL_WORDS_BEHIND * 8,
-    COPY_BYTES = BYTES_BEFORE + PART_BYTES + BYTES_BEHIND
-};
-
-static bool copy_stack(uint64_t address, uint64_t *words, uint64_t bytes)
-{
-    const struct iovec here = {.iov_base = words, .iov_len = bytes};
-    const struct iovec there = {.iov_base = (void *)address, .iov_len = bytes};
-    const long got = SJ_SYS(SYS_process_vm_readv, sj_sys_pid(), &here, 1, &there, 1, 0);
-    if (got == -ENOSYS) { /* an emulator */
-        for (uint64_t i = 0; i < bytes / sizeof(*words); i++) {
-            words[i] = ((const volatile uint64_t *)address)[i];
-        }
-        return true;
-    }
-    return got == (long)bytes;
-}
-
-/* Looks for a handler's frame from `from` up to `high`, at most PART_BYTES further. */
-static bool has_frame(uint64_t from, uint64_t high, const uint64_t *marks, uint32_t count)
-{
-    uint64_t words[COPY_BYTES / 8];
-    const uint64_t low = from - BYTES_BEFORE;
-    const uint64_t bytes = high - low < COPY_BYTES ? high - low : COPY_BYTES;
-    if (!copy_stack(low, words, bytes)) {
-        return true;
-    }
-    for (uint64_t at = from; at < high && at < from + PART_BYTES; at += 8) {
-        const uint64_t *word = words + (at - low) / 8;
-        for (uint32_t i = 0; i < count; i++) {
-            if (*word == marks[i] &&
-                (high - at <= BYTES_BEHIND || sj_arch_is_signal_frame(word, at))) {
-                return true;
-            }
-        }
-    }
-    return false;
-}
-
-static bool may_be_in_handler(sj_stack_bounds stack)
-{
-    uint64_t marks[MAX_MARKS];
-    const uint64_t here = (uint64_t)(uintptr_t)__builtin_frame_address(0) & ~UINT64_C(7);
-    const uint64_t high = stack.high & ~UINT64_C(7);
-    if (here < stack.low || here >= high) {
-        return true;
-    }
-    const uint32_t count = collect_marks(marks);
-    if (count > MAX_MARKS) {
-        return true;
-    }
-    for (uint64_t at = here; count != 0 && at < high; at += PART_BYTES) {
-        if (has_frame(at, high, marks, count)) {
-            return true;
-        }
-    }
-    return false;
+    return sj_recorder_find_handler(stack, self->forked_in) != 0;
 }
 
 static void sleep_until_woken(uint64_t remaining_ns)
@@ -183,7 +73,7 @@ static bool has_free_chunk(sj_recorder_thread *self)
 static bool wait_for_chunk(sj_recorder_thread *self)
 {
     const sj_stack_bounds stack = {self->slot->stack_low, self->slot->stack_high};
-    if (may_be_in_handler(stack)) {
+    if (may_be_in_handler(self, stack)) {
         return false;
     }
     const uint64_t start_ticks = sj_arch_ticks();
@@ -213,7 +103,7 @@ static bool is_any_ended(void)
 
 static bool wait_for_slot(sj_recorder_thread *self)
 {
-    if (!is_any_ended() || may_be_in_handler(sj_recorder_find_stack())) {
+    if (!is_any_ended() || may_be_in_handler(self, sj_recorder_find_stack())) {
         return false;
     }
     const uint64_t start_ticks = sj_arch_ticks();

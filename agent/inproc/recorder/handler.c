@@ -1,0 +1,128 @@
+/* Design notes
+ *
+ * Whether a thread runs a signal handler is read off its stack: the kernel leaves there, as the
+ * handler's return address, the restorer that sigaction was given, and gives the restorers when
+ * asked for the actions; behind it lies the frame that the kernel made. Where no restorers are in
+ * use, a word that the kernel writes into every such frame takes their place. The remains of an
+ * earlier frame make the thread drop instead of wait, which is the safe side; so does a stack that
+ * is not the thread's own (alternate signal stacks, coroutines).
+ *
+ * A handler that forks (as PostgreSQL's main process starts others) leaves its frame on the child's
+ * stack for good. It interrupted nothing of the child's, which waits in spite of it. */
+#include "agent/inproc/recorder/internal.h"
+#include "agent/inproc/recorder/sys.h"
+
+#include <errno.h>
+#include <sys/uio.h>
+
+enum { SIGNALS = 64, MAX_MARKS = 4 };
+
+/* Collects the words that mark a handler's frame. */
+#if defined(SJ_ARCH_SIGNAL_WORD)
+
+static uint32_t collect_marks(uint64_t *marks)
+{
+    marks[0] = SJ_ARCH_SIGNAL_WORD;
+    return 1;
+}
+
+#else
+
+/* The kernel's struct sigaction. */
+typedef struct kernel_action {
+    uint64_t handler;
+    uint64_t flags;
+    uint64_t restorer;
+    uint64_t mask;
+} kernel_action;
+
+/* Collects the distinct restorers; MAX_MARKS + 1 when there are more. */
+static uint32_t collect_marks(uint64_t *restorers)
+{
+    uint32_t count = 0;
+    for (uint32_t number = 1; number <= SIGNALS; number++) {
+        kernel_action action = {0, 0, 0, 0};
+        if (SJ_SYS(SYS_rt_sigaction, number, NULL, &action, sizeof(action.mask), 0, 0) != 0 ||
+            action.restorer == 0) {
+            continue;
+        }
+        uint32_t known = 0;
+        while (known < count && restorers[known] != action.restorer) {
+            known++;
+        }
+        if (known == count) {
+            if (count == MAX_MARKS) {
+                return MAX_MARKS + 1;
+            }
+            restorers[count++] = action.restorer;
+        }
+    }
+    return count;
+}
+
+#endif
+
+/* A part of the stack, copied by the kernel: whatever another thread protects or unmaps meanwhile,
+ * reading it cannot fault. */
+enum {
+    PART_BYTES = 1024,
+    BYTES_BEFORE = SJ_ARCH_SIGNAL_WORDS_BEFORE * 8,
+    BYTES_BEHIND = SJ_ARCH_SIGNAL_WORDS_BEHIND * 8,
+    COPY_BYTES = BYTES_BEFORE + PART_BYTES + BYTES_BEHIND
+};
+
+static bool copy_stack(uint64_t address, uint64_t *words, uint64_t bytes)
+{
+    const struct iovec here = {.iov_base = words, .iov_len = bytes};
+    const struct iovec there = {.iov_base = (void *)address, .iov_len = bytes};
+    const long got = SJ_SYS(SYS_process_vm_readv, sj_sys_pid(), &here, 1, &there, 1, 0);
+    if (got == -ENOSYS) { /* an emulator */
+        for (uint64_t i = 0; i < bytes / sizeof(*words); i++) {
+            words[i] = ((const volatile uint64_t *)address)[i];
+        }
+        return true;
+    }
+    return got == (long)bytes;
+}
+
+/* Looks for a handler's frame from `from` up to `high`, at most PART_BYTES further, and returns
+ * where it is, SJ_UNKNOWN_HANDLER, or 0. That at `known` is passed. */
+static uint64_t find_frame(uint64_t from, uint64_t high, const uint64_t *marks, uint32_t count,
+                           uint64_t known)
+{
+    uint64_t words[COPY_BYTES / 8];
+    const uint64_t low = from - BYTES_BEFORE;
+    const uint64_t bytes = high - low < COPY_BYTES ? high - low : COPY_BYTES;
+    if (!copy_stack(low, words, bytes)) {
+        return SJ_UNKNOWN_HANDLER;
+    }
+    for (uint64_t at = from; at < high && at < from + PART_BYTES; at += 8) {
+        const uint64_t *word = words + (at - low) / 8;
+        for (uint32_t i = 0; i < count; i++) {
+            if (*word == marks[i] && at != known &&
+                (high - at <= BYTES_BEHIND || sj_arch_is_signal_frame(word, at))) {
+                return at;
+            }
+        }
+    }
+    return 0;
+}
+
+uint64_t sj_recorder_find_handler(sj_stack_bounds stack, uint64_t known)
+{
+    uint64_t marks[MAX_MARKS];
+    uint64_t found = 0;
+    const uint64_t here = (uint64_t)(uintptr_t)__builtin_frame_address(0) & ~UINT64_C(7);
+    const uint64_t high = stack.high & ~UINT64_C(7);
+    if (here < stack.low || here >= high) {
+        return SJ_UNKNOWN_HANDLER;
+    }
+    const uint32_t count = collect_marks(marks);
+    if (count > MAX_MARKS) {
+        return SJ_UNKNOWN_HANDLER;
+    }
+    for (uint64_t at = here; count != 0 && at < high && found == 0; at += PART_BYTES) {
+        found = find_frame(at, high, marks, count, known);
+    }
+    return found;
+}
