@@ -39,7 +39,7 @@ static sj_status take_values(container_draft *draft, uint32_t token, const char 
     return SJ_OK;
 }
 
-static sj_status take_method(void *context, uint32_t token, const char *name)
+static sj_status take_method(void *context, uint32_t token, const char *name, bool has_code)
 {
     container_draft *draft = context;
     const size_t bytes = strlen(name) + 1;
@@ -50,14 +50,16 @@ static sj_status take_method(void *context, uint32_t token, const char *name)
                             sizeof(*draft->functions)));
     SJ_TRY(sj_array_reserve(&draft->strings, &draft->strings_capacity, draft->strings_bytes, bytes,
                             1));
-    const bool is_wanted =
-        draft->selection == NULL || (sj_selection_wants_method(draft->selection, name) &&
-                                     sj_selection_wants_source(draft->selection, NULL));
+    const bool is_wanted = has_code && (draft->selection == NULL ||
+                                        (sj_selection_wants_method(draft->selection, name) &&
+                                         sj_selection_wants_source(draft->selection, NULL)));
     draft->functions[draft->count++] =
         (sj_plan_function){.offset = token,
                            .name = (uint32_t)draft->strings_bytes,
                            .technique = is_wanted ? SJ_TECHNIQUE_RUNTIME : SJ_TECHNIQUE_NONE,
-                           .skip = is_wanted ? SJ_SKIP_NONE : SJ_SKIP_FILTERED,
+                           .skip = is_wanted  ? SJ_SKIP_NONE
+                                   : has_code ? SJ_SKIP_FILTERED
+                                              : SJ_SKIP_NO_CODE,
                            .source = SJ_SYMBOL_RUNTIME};
     memcpy(draft->strings + draft->strings_bytes, name, bytes);
     draft->strings_bytes += bytes;
@@ -174,7 +176,7 @@ static void count_container(sj_registry *registry, const container_draft *draft,
         const sj_plan_function *function = &draft->functions[i];
         const bool is_wanted = function->skip == SJ_SKIP_NONE;
         registry->counters.hooked += is_wanted;
-        registry->counters.filtered += !is_wanted;
+        registry->counters.filtered += function->skip == SJ_SKIP_FILTERED;
         registry->counters.skips[function->skip] += !is_wanted;
         if (registry->options.rules != NULL) {
             sj_function_rules_name(registry->options.rules, first_function + (uint32_t)i,

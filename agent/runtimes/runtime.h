@@ -56,8 +56,10 @@ typedef struct sj_method_parts {
 bool sj_method_part_copy(char part[SJ_METHOD_PART_BYTES], const char *from, size_t bytes);
 
 /* Takes the name of the method with this token. Tokens come in order, from 1, none left out; the
- * name is borrowed for the call. */
-typedef sj_status (*sj_container_sink)(void *context, uint32_t token, const char *name);
+ * name is borrowed for the call. One without code of its own (abstract, native) cannot be recorded.
+ */
+typedef sj_status (*sj_container_sink)(void *context, uint32_t token, const char *name,
+                                       bool has_code);
 
 /* Takes a class and the one that it extends; NULL: none. Borrowed for the call. */
 typedef sj_status (*sj_container_class_sink)(void *context, const char *name, const char *super);

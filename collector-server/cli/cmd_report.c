@@ -1,6 +1,7 @@
 #include "collector-server/cli/call_choice.h"
 #include "collector-server/cli/commands.h"
 #include "collector-server/cli/query_command.h"
+#include "collector-server/cli/report_coverage.h"
 #include "collector-server/cli/report_table.h"
 
 #include <string.h>
@@ -16,6 +17,7 @@ typedef struct report_request {
     const char *columns; /* NULL: what fits */
     int64_t limit;       /* 0: a screenful on a terminal, else all */
     bool all;
+    sj_report_coverage coverage;
     /* derived */
     sj_report_selection selection;
     sj_terminal terminal;
@@ -200,6 +202,12 @@ static int run_report(int argc, char **argv)
     if (request.all && request.limit != 0) {
         return sj_command_usage_error(&sj_command_report, "--all and --limit exclude each other");
     }
+    if (request.coverage.by != NULL) {
+        return sj_report_coverage_run(&request.coverage, &request.query);
+    }
+    if (request.coverage.sessions != NULL || request.coverage.page != NULL) {
+        return sj_command_usage_error(&sj_command_report, "--over and --page belong to --coverage");
+    }
     sj_error error = {0};
     if (choose_columns(&request, &error) != SJ_OK) {
         return sj_command_usage_error(&sj_command_report, "%s", error.text);
@@ -236,6 +244,23 @@ static const sj_option report_options[] = {
     SJ_CALL_FUNCTION_OPTIONS(offsetof(report_request, choice), "only these functions",
                              "only functions of these modules"),
     SJ_CALL_CHOICE_OPTIONS(offsetof(report_request, choice)),
+    {.name = "coverage",
+     .argument = "BY",
+     .kind = SJ_ARG_TEXT,
+     .is_optional = true,
+     .offset = offsetof(report_request, coverage.by),
+     .help = "functions entered of those that are there, by module (default), namespace,\n"
+             "class, function or mark"},
+    {.name = "over",
+     .argument = "SET",
+     .kind = SJ_ARG_TEXT,
+     .offset = offsetof(report_request, coverage.sessions),
+     .help = "coverage: of several sessions, as all, last:5, tag:KEY=VALUE, mark:NAME"},
+    {.name = "page",
+     .argument = "FILE",
+     .kind = SJ_ARG_TEXT,
+     .offset = offsetof(report_request, coverage.page),
+     .help = "coverage: as an HTML page"},
     SJ_QUERY_FORMAT_OPTIONS(offsetof(report_request, query)),
     {0}};
 
@@ -250,6 +275,7 @@ const sj_command sj_command_report = {
     .examples = "Examples:\n"
                 "  sojourn report --sort self --limit 20\n"
                 "  sojourn report --columns share,calls,p99,function --all\n"
+                "  sojourn report --coverage=class --over all lab.db\n"
                 "  sojourn report --session last --csv lab.db > functions.csv\n",
     .run = run_report,
 };

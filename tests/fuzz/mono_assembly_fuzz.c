@@ -6,9 +6,10 @@
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
-static sj_status take(void *context, uint32_t token, const char *name)
+static sj_status take(void *context, uint32_t token, const char *name, bool has_code)
 {
     uint32_t *last = context;
+    (void)has_code;
     if (token != *last + 1 || strlen(name) >= SJ_MONO_NAME_BYTES || strpbrk(name, "\n\r") != NULL) {
         abort();
     }

@@ -9,7 +9,7 @@
 
 enum { FILE_MAX_BYTES = 512 * 1024 * 1024 };
 
-enum { METHOD_NAME = 3, METHOD_SIGNATURE = 4, TYPE_METHODS = 5 };
+enum { METHOD_CODE = 0, METHOD_NAME = 3, METHOD_SIGNATURE = 4, TYPE_METHODS = 5 };
 
 /* The type that a method belongs to is the last one whose list begins no later. */
 static uint32_t next_owner(const sj_assembly *assembly, uint32_t owner, uint32_t method)
@@ -49,7 +49,9 @@ sj_status sj_mono_each_method(const sj_assembly *assembly, sj_container_sink sin
         sj_name_text text = {.capacity = SJ_MONO_NAME_BYTES};
         owner = next_owner(assembly, owner, method);
         write_name(&names, owner, method, &text);
-        status = sink(context, method, sj_name_finish(&text));
+        const bool has_code =
+            sj_assembly_cell(assembly, SJ_TABLE_METHOD_DEF, method, METHOD_CODE) != 0;
+        status = sink(context, method, sj_name_finish(&text), has_code);
     }
     sj_type_names_close(&names);
     return status;

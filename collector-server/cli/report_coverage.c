@@ -1,0 +1,131 @@
+#include "collector-server/cli/report_coverage.h"
+
+#include "collector-server/cli/commands.h"
+#include "collector-server/query/coverage_table.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+
+enum {
+    COLUMN_NAME,
+    COLUMN_SHARE,
+    COLUMN_ENTERED,
+    COLUMN_FUNCTIONS,
+    COLUMN_UNWATCHED,
+    COLUMN_CALLS
+};
+
+static void write_text(FILE *page, const char *text)
+{
+    for (; text != NULL && *text != '\0'; text++) {
+        switch (*text) {
+        case '<':
+            fputs("&lt;", page);
+            break;
+        case '>':
+            fputs("&gt;", page);
+            break;
+        case '&':
+            fputs("&amp;", page);
+            break;
+        case '"':
+            fputs("&quot;", page);
+            break;
+        default:
+            fputc(*text, page);
+        }
+    }
+}
+
+static void write_head(FILE *page, const char *by, const char *sessions)
+{
+    fputs("<!doctype html><meta charset=\"utf-8\"><title>Coverage</title>\n<style>"
+          "body{font:14px system-ui,sans-serif;margin:2em}table{border-collapse:collapse}"
+          "td,th{padding:2px 10px;text-align:right}td:first-child,th:first-child{text-align:left;"
+          "font-family:ui-monospace,monospace}tr:nth-child(even){background:#f4f4f4}"
+          "meter{width:12em}</style>\n<h1>Coverage by ",
+          page);
+    write_text(page, by);
+    fputs("</h1>\n<p>Sessions: ", page);
+    write_text(page, sessions);
+    fputs("</p>\n<table><tr><th>name<th>share<th><th>entered<th>functions<th>unwatched<th>calls\n",
+          page);
+}
+
+static void write_row(FILE *page, sqlite3_stmt *row)
+{
+    const double share = sqlite3_column_double(row, COLUMN_SHARE);
+    fputs("<tr><td>", page);
+    write_text(page, (const char *)sqlite3_column_text(row, COLUMN_NAME));
+    fprintf(page, "<td>%.1f %%<td><meter value=\"%.4f\"></meter>", share * 100, share);
+    for (int column = COLUMN_ENTERED; column <= COLUMN_CALLS; column++) {
+        fprintf(page, "<td>%lld", (long long)sqlite3_column_int64(row, column));
+    }
+    fputc('\n', page);
+}
+
+static int write_page(const sj_report_coverage *coverage, const char *by, const char *sessions,
+                      sqlite3_stmt *row)
+{
+    FILE *page = fopen(coverage->page, "we");
+    int result = SQLITE_DONE;
+    if (page == NULL) {
+        sqlite3_finalize(row);
+        return sj_command_error(&sj_command_report, SJ_EXIT_FAILED, "cannot write %s: %s",
+                                coverage->page, strerror(errno));
+    }
+    write_head(page, by, sessions);
+    while ((result = sqlite3_step(row)) == SQLITE_ROW) {
+        write_row(page, row);
+    }
+    fputs("</table>\n", page);
+    const bool is_written = ferror(page) == 0;
+    const bool is_closed = fclose(page) == 0;
+    sqlite3 *database = sqlite3_db_handle(row);
+    sqlite3_finalize(row);
+    if (result != SQLITE_DONE) {
+        return sj_command_error(&sj_command_report, SJ_EXIT_FAILED, "%s", sqlite3_errmsg(database));
+    }
+    return is_written && is_closed ? SJ_EXIT_OK
+                                   : sj_command_error(&sj_command_report, SJ_EXIT_FAILED,
+                                                      "cannot write %s", coverage->page);
+}
+
+int sj_report_coverage_run(const sj_report_coverage *coverage, const sj_query_options *options)
+{
+    static const char sql[] =
+        "SELECT name, %s AS share, entered, functions, unwatched, calls FROM coverage(?1, ?2) "
+        "ORDER BY name";
+    const bool is_data = options->format == SJ_RESULT_JSON || options->format == SJ_RESULT_CSV ||
+                         coverage->page != NULL;
+    const char *by = coverage->by != NULL && coverage->by[0] != '\0' ? coverage->by : "module";
+    const char *sessions = coverage->sessions;
+    sqlite3 *database;
+    sqlite3_stmt *row = NULL;
+    if (!sj_coverage_is_kind(by)) {
+        return sj_command_usage_error(
+            &sj_command_report,
+            "--coverage is by module, namespace, class, function or mark, not '%s'", by);
+    }
+    if (sessions == NULL) {
+        sessions = options->session != NULL ? options->session : "last";
+    }
+    int exit_code = sj_query_open(&sj_command_report, options, &database, NULL);
+    if (exit_code != SJ_EXIT_OK) {
+        return exit_code;
+    }
+    char *text = sqlite3_mprintf(sql, is_data ? "share" : "format('%.1f %%', 100.0 * share)");
+    if (text == NULL || sqlite3_prepare_v2(database, text, -1, &row, NULL) != SQLITE_OK) {
+        exit_code =
+            sj_command_error(&sj_command_report, SJ_EXIT_FAILED, "%s", sqlite3_errmsg(database));
+    } else {
+        sqlite3_bind_text(row, 1, sessions, -1, SQLITE_STATIC);
+        sqlite3_bind_text(row, 2, by, -1, SQLITE_STATIC);
+        exit_code = coverage->page != NULL ? write_page(coverage, by, sessions, row)
+                                           : sj_query_print(&sj_command_report, options, row);
+    }
+    sqlite3_free(text);
+    sqlite3_close(database);
+    return exit_code;
+}

@@ -1,0 +1,11 @@
+/* coverage(sessions [, by]): the words that the table function takes. */
+#ifndef SJ_COLLECTOR_SERVER_QUERY_COVERAGE_TABLE_H
+#define SJ_COLLECTOR_SERVER_QUERY_COVERAGE_TABLE_H
+
+#include <stdbool.h>
+
+/* sj_coverage_is_kind returns whether coverage can be shown by this: module, namespace, class,
+ * function or mark. */
+bool sj_coverage_is_kind(const char *by);
+
+#endif
