@@ -58,6 +58,8 @@ const nameOf = (start, end) => {
 await bundle(["events_worker.ts", "first_paint.ts"], { format: "iife" });
 await bundle(["app.tsx", "theme.css"], {
     format: "esm",
+    splitting: true,
+    chunkNames: "assets/chunk-[name].[hash]",
     define: { EVENTS_WORKER: JSON.stringify(nameOf("events_worker.", ".js")) },
 });
 const page = readFileSync(path.join(copy, "index.html"), "utf8")

@@ -197,8 +197,9 @@ export function parse(text: string) {
     return JSON.parse(inert, isLong ? shortened : undefined);
 }
 
-function shortened(_key: string, value: unknown): unknown {
-    return typeof value === "string" && value.length > NAME_LENGTH_MAX
+function shortened(key: string, value: unknown): unknown {
+    const isText = key === "sql" || key === "document" || key === "status"; // to be edited, not a name
+    return typeof value === "string" && value.length > NAME_LENGTH_MAX && !isText
         ? `${[...value.slice(0, NAME_LENGTH_MAX)].slice(0, -1).join("")}… (${value.length} characters)`
         : value;
 }
@@ -220,7 +221,122 @@ async function get<T>(path: string, parameters: Parameters = {}, signal?: AbortS
     return body as T;
 }
 
+export interface SqlAnswer {
+    columns: string[];
+    rows: unknown[][]; // integers beyond 2^53 are decimal strings
+    truncated: boolean;
+    is_full: boolean;
+    elapsed_us: number;
+    warnings: string;
+}
+
+export interface ShippedQuery {
+    name: string;
+    title: string;
+    question: string;
+    parameters: string[]; // NAME = DEFAULT | meaning
+    columns: string[];
+    sql: string;
+}
+
+export interface CallsAnswer {
+    rows: [string, string, number, number, number | null, number | null, boolean, number, number][];
+    functions: Record<string, string>;
+    truncated: boolean;
+    is_too_many: boolean;
+    calls_in_blocks: number;
+}
+
+// askSql runs one statement; `values` are its parameters.
+export function askSql(
+    sql: string,
+    values: Record<string, string | number> = {},
+    limits: Parameters = {},
+    signal?: AbortSignal,
+): Promise<SqlAnswer> {
+    const bound = Object.entries(values).map(([name, value]) => [`p.${name}`, value]);
+    return get<SqlAnswer>("sql", { sql, ...limits, ...Object.fromEntries(bound) }, signal);
+}
+
+// rowsOf makes an object of each row; ids stay what they are.
+export function rowsOf<Row>(answer: SqlAnswer): Row[] {
+    return answer.rows.map(
+        (row) => Object.fromEntries(answer.columns.map((name, at) => [name, row[at]])) as Row,
+    );
+}
+
+export interface Device {
+    id: string;
+    name: string;
+    model: string;
+    os: string;
+    build: string;
+    machine: string;
+    agent_version: string;
+    tags: string;
+    first_seen_realtime_ns: string;
+    last_seen_realtime_ns: string;
+    enrolled: string;
+    namesakes: number;
+    status: string; // JSON
+}
+
+export interface PolicyRule {
+    id: string;
+    scope: string;
+    subject: string;
+    app: string;
+    document: string;
+    set_by: string;
+    set_realtime_ns: string;
+}
+
+export interface Command {
+    id: string;
+    device_id: string;
+    device_name: string;
+    kind: string;
+    arguments: string;
+    state: string;
+    requested_by: string;
+    created_realtime_ns: string;
+    result: string | null;
+    file_bytes: number | null;
+}
+
+export interface CommandRequest {
+    devices: string;
+    kind: string;
+    arguments: unknown;
+}
+
+// token is the collector's, where somebody signed in in this tab.
+export function token(): string {
+    return sessionStorage.getItem("token") ?? "";
+}
+
+async function post<T>(path: string, body: unknown): Promise<T> {
+    const response = await fetch(`/api/v1/${path}`, {
+        method: "POST",
+        headers: { "Content-Type": "application/json", Authorization: `Bearer ${token()}` },
+        body: JSON.stringify(body),
+    });
+    const answer = parse(await response.text());
+    if (!response.ok) {
+        throw new Error(answer.error ?? `the server answered ${response.status}`);
+    }
+    return answer as T;
+}
+
 export const api = {
+    devices: () => get<List<Device>>("devices", { limit: 1000 }),
+    policies: () => get<List<PolicyRule>>("policies"),
+    commands: () => get<List<Command>>("commands", { limit: 100 }),
+    giveCommand: (command: CommandRequest) =>
+        post<{ commands: { command: string; device_id: string; device: string }[] }>("commands", command),
+    queries: () => get<List<ShippedQuery>>("queries"),
+    calls: (id: string, parameters: Parameters, signal?: AbortSignal) =>
+        get<CallsAnswer>(`sessions/${id}/calls`, parameters, signal),
     sessions: (search: string, before?: string) =>
         get<SessionPage>("sessions", { search, before }),
     overview: (id: string) => get<Overview>(`sessions/${id}`),

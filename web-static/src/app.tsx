@@ -3,17 +3,40 @@ import { useEffect } from "preact/hooks";
 import { handleKey } from "./keys";
 import { followLink, route } from "./router";
 import { applyTheme, listen } from "./store";
+import { lazy } from "./widgets/lazy";
 import { SessionPage } from "./pages/session";
 import { SessionsPage } from "./pages/sessions";
 import { Header } from "./widgets/header";
 import { Help } from "./widgets/help";
+
+const SqlPage = lazy(() => import("./pages/sql").then((page) => page.SqlPage));
+const ComparePage = lazy(() => import("./pages/compare").then((page) => page.ComparePage));
+const FleetPage = lazy(() => import("./pages/fleet").then((page) => page.FleetPage));
+const ZombiesPage = lazy(() => import("./pages/zombies").then((page) => page.ZombiesPage));
+
+function Page() {
+    const { page, session } = route.value;
+    switch (page) {
+        case "session":
+            return <SessionPage key={session} id={session!} />;
+        case "sql":
+            return <SqlPage />;
+        case "compare":
+            return <ComparePage />;
+        case "fleet":
+            return <FleetPage />;
+        case "zombies":
+            return <ZombiesPage />;
+        default:
+            return <SessionsPage />;
+    }
+}
 
 function App() {
     useEffect(() => {
         addEventListener("keydown", handleKey);
         return () => removeEventListener("keydown", handleKey);
     }, []);
-    const session = route.value.session;
     return (
         <div class="app" onClick={followLink}>
             <a class="skip" href="#main">
@@ -21,7 +44,7 @@ function App() {
             </a>
             <Header />
             <main id="main" tabIndex={-1}>
-                {session ? <SessionPage key={session} id={session} /> : <SessionsPage />}
+                <Page />
             </main>
             <Help />
         </div>

@@ -1,20 +1,48 @@
 // The address is the state: whatever a page shows can be read off its URL and sent to a colleague.
 import { signal } from "@preact/signals";
 
+export type PageName = "sessions" | "session" | "compare" | "sql" | "fleet" | "zombies";
+
 export interface Route {
+    page: PageName;
     session: string | null;
     parameters: URLSearchParams;
 }
 
-export function readRoute(path: string, search: string): Route {
-    const match = /^\/sessions\/([1-9][0-9]{0,17})$/.exec(path);
-    return { session: match?.[1] ?? null, parameters: new URLSearchParams(search) };
+// Every page of the dashboard; the server knows the same (assets.c).
+const paths: readonly (readonly [RegExp, PageName])[] = [
+    [/^\/$/, "sessions"],
+    [/^\/sessions\/([1-9][0-9]{0,17})$/, "session"],
+    [/^\/compare$/, "compare"],
+    [/^\/sql$/, "sql"],
+    [/^\/fleet$/, "fleet"],
+    [/^\/zombies$/, "zombies"],
+];
+
+export function readRoute(path: string, search: string): Route | null {
+    for (const [pattern, page] of paths) {
+        const match = pattern.exec(path);
+        if (match) {
+            return { page, session: match[1] ?? null, parameters: new URLSearchParams(search) };
+        }
+    }
+    return null;
 }
 
-export const route = signal(readRoute(location.pathname, location.search));
+function readLocation(): Route {
+    return (
+        readRoute(location.pathname, location.search) ?? {
+            page: "sessions",
+            session: null,
+            parameters: new URLSearchParams(),
+        }
+    );
+}
+
+export const route = signal(readLocation());
 
 function adopt(): void {
-    route.value = readRoute(location.pathname, location.search);
+    route.value = readLocation();
 }
 
 export function navigate(url: string): void {
@@ -51,7 +79,7 @@ export function followLink(event: MouseEvent): void {
         document.getElementById(link.hash.slice(1))?.focus();
         return;
     }
-    if (link.pathname === "/" || readRoute(link.pathname, "").session) {
+    if (readRoute(link.pathname, "")) {
         event.preventDefault();
         navigate(link.href);
     }

@@ -1,5 +1,5 @@
 // What outlives a page: the sessions, the connection to the server, the theme.
-import { effect, signal } from "@preact/signals";
+import { computed, effect, signal } from "@preact/signals";
 import { api, parse, type Session, type SessionPage } from "./api";
 import { type Notice, openLink } from "./event_link";
 import { route } from "./router";
@@ -13,6 +13,14 @@ export const sessionsError = signal("");
 export const connected = signal(false);
 export const helpOpen = signal(false);
 export const theme = signal<Theme>(readTheme());
+
+// isDarkSystem says what "auto" means now: canvases are drawn again when it changes.
+const darkSystem = matchMedia("(prefers-color-scheme: dark)");
+export const isDarkSystem = signal(darkSystem.matches);
+darkSystem.addEventListener("change", () => (isDarkSystem.value = darkSystem.matches));
+
+// looks changes with every change of the colours.
+export const looks = computed(() => `${theme.value} ${isDarkSystem.value}`);
 
 // changeOf counts the changes of each session that the server reported, so that pages can reload.
 export const changeOf = signal<Record<string, number>>({});
@@ -103,7 +111,7 @@ export async function loadOlderSessions(): Promise<void> {
 function adopt(changed: Session[]): void {
     const byId = new Map(changed.map((session) => [session.id, session]));
     countChanges(changed);
-    if (sessions.value && !route.value.session) {
+    if (sessions.value && route.value.page === "sessions") {
         sessions.value = sessions.value.map((session) => byId.get(session.id) ?? session);
         loadSessionsIn(300);
     }
@@ -111,7 +119,7 @@ function adopt(changed: Session[]): void {
 
 function reloadAll(): void {
     resyncs.value++;
-    if (!route.value.session) {
+    if (route.value.page === "sessions") {
         loadSessionsIn(0);
     }
 }

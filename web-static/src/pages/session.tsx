@@ -4,11 +4,15 @@ import { bytes, compact, count, dateTime, duration } from "../format";
 import { route } from "../router";
 import { changeOf, resyncs } from "../store";
 import { Problem, StatePill, Tile } from "../widgets/small";
+import { lazy } from "../widgets/lazy";
 import { CallTreeView } from "./call_tree";
 import { FunctionsView } from "./functions";
 import { MissingView } from "./missing";
-import { OverviewView } from "./overview";
-import { TimelineView } from "./timeline";
+
+const TimelineView = lazy(() => import("./timeline").then((page) => page.TimelineView));
+const FlameView = lazy(() => import("./flame").then((page) => page.FlameView));
+const OverviewView = lazy(() => import("./overview").then((page) => page.OverviewView));
+const WhyView = lazy(() => import("./why").then((page) => page.WhyView));
 
 const views: readonly (readonly [string, string])[] = [
     ["", "Functions"],
@@ -16,6 +20,7 @@ const views: readonly (readonly [string, string])[] = [
     ["overview", "Overview"],
     ["missing", "Missing"],
     ["timeline", "Timeline"],
+    ["flame", "Flame graph"],
 ];
 
 const reasons: Record<string, string> = {
@@ -140,11 +145,15 @@ function View({ session, view, changes }: { session: Overview; view: string; cha
         case "tree":
             return <CallTreeView session={session} changes={changes} />;
         case "overview":
-            return <OverviewView session={session} />;
+            return <OverviewView session={session} changes={changes} />;
         case "missing":
             return <MissingView session={session} changes={changes} />;
         case "timeline":
             return <TimelineView session={session} changes={changes} />;
+        case "flame":
+            return <FlameView session={session} changes={changes} />;
+        case "why":
+            return <WhyView session={session} />;
         default:
             return <FunctionsView session={session} changes={changes} />;
     }
@@ -153,7 +162,7 @@ function View({ session, view, changes }: { session: Overview; view: string; cha
 // The way to another view of the same session: filter, order and selection stay in the address.
 function viewAddress(id: string, view: string): string {
     const parameters = new URLSearchParams(route.value.parameters);
-    parameters.delete("view");
+    ["view", "call", "area", "frame", "mode"].forEach((name) => parameters.delete(name));
     if (view) {
         parameters.set("view", view);
     }

@@ -1,187 +1,316 @@
-// What each stream did over time: a canvas, and the same steps as a table below it. The window is
-// in the address (from, to: nanoseconds); the server merges steps to one a pixel.
+// What each thread did over time, down to single calls: a canvas, and the same as a table below it.
+// Window, selected area, selected call, search and pinned threads are in the address.
 import { useEffect, useRef, useState } from "preact/hooks";
-import { api, type GapRow, type Overview, type TimelineStep } from "../api";
-import { compact, count, duration } from "../format";
+import { useSql } from "../answers";
+import type { Overview } from "../api";
+import type { Window } from "../canvas/scale";
+import { compact, count, duration, percent } from "../format";
 import { route, setParameters } from "../router";
-import { Problem } from "../widgets/small";
-import { drawTimeline, streamName, TRACK_HEIGHT, trackOf, type Window } from "./timeline_canvas";
+import { looks } from "../store";
+import { RowTable, SqlPanel } from "../widgets/panel";
+import { Chip, Problem } from "../widgets/small";
+import { CallDetails } from "./call_details";
+import {
+    type CallBar,
+    type GapMark,
+    GAPS_SQL,
+    type Mark,
+    MARKS_SQL,
+    quantised,
+    type Stream,
+    type Track,
+    trackName,
+    useStreams,
+    useTracks,
+} from "./timeline_data";
+import { drawTimeline, heightOfAll, hitOf, type Picture } from "./timeline_draw";
 
 const TWIN_ROWS = 200;
-const NARROWEST_NS = 100;
+const NARROWEST_NS = 20;
+const TRACKS_MAX = 24;
+const ADDRESS_DELAY_MS = 150;
 
-interface Loaded {
-    steps: TimelineStep[];
-    gaps: GapRow[];
-}
+const AREA_SQL = `SELECT f.name, a.function_id, a.calls, a.self_ns, a.total_ns, a.max_ns
+FROM call_aggregate(:session, :from, :to) a LEFT JOIN functions f USING (function_id)
+ORDER BY a.self_ns DESC, a.calls DESC LIMIT 100`;
 
-function describe(step: TimelineStep): string {
-    const merged = step.steps > 1 ? `, ${count(step.steps)} steps in one` : "";
-    return (
-        `${streamName(step)}: ${step.function ?? "no call open"} at ${duration(step.start_ns)}, ` +
-        `${count(step.calls)} calls in ${duration(step.end_ns - step.start_ns)}, ` +
-        `depth ${step.max_depth}${merged}`
-    );
-}
-
-// The time that the session's steps span; null: not known yet.
-function useBounds(id: string, changes: number) {
-    const [bounds, setBounds] = useState<Window | null>(null);
-    const [problem, setProblem] = useState("");
-    useEffect(() => {
-        api.timeline(id, { width: 1 }).then(
-            (list) => {
-                const from = Math.min(...list.items.map((step) => step.start_ns));
-                const to = Math.max(...list.items.map((step) => step.end_ns));
-                setBounds(list.items.length > 0 ? { from, to: to + 1 } : { from: 0, to: 0 });
-            },
-            (failure: Error) => setProblem(failure.message),
-        );
-    }, [id, changes]);
-    return { bounds, problem };
-}
-
-function useSteps(id: string, view: Window | null, width: number, changes: number) {
-    const [loaded, setLoaded] = useState<Loaded>({ steps: [], gaps: [] });
-    const [problem, setProblem] = useState("");
-    useEffect(() => {
-        if (!view || view.to <= view.from) {
-            return;
-        }
-        const abort = new AbortController();
-        const timer = setTimeout(() => {
-            const parameters = { from_ns: view.from, to_ns: view.to, width };
-            Promise.all([api.timeline(id, parameters, abort.signal), api.gaps(id)]).then(
-                ([list, gaps]) => {
-                    setLoaded({ steps: list.items, gaps: gaps.items });
-                    setProblem("");
-                },
-                (failure: Error) => abort.signal.aborted || setProblem(failure.message),
-            );
-        }, 60);
-        return () => {
-            clearTimeout(timer);
-            abort.abort();
-        };
-    }, [id, view?.from, view?.to, width, changes]);
-    return { ...loaded, problem };
+interface AreaRow {
+    name: string;
+    function_id: number;
+    calls: number;
+    self_ns: number;
+    total_ns: number;
+    max_ns: number | null;
 }
 
 function wholeNumber(text: string | null): number | null {
     return text !== null && /^[0-9]{1,15}$/.test(text) ? Number(text) : null;
 }
 
-function windowOf(bounds: Window | null): Window | null {
-    const from = wholeNumber(route.value.parameters.get("from"));
-    const to = wholeNumber(route.value.parameters.get("to"));
-    return bounds && from !== null && to !== null && to > from ? { from, to } : bounds;
+function windowOf(from: string | null, to: string | null): Window | null {
+    const first = wholeNumber(from);
+    const last = wholeNumber(to);
+    return first !== null && last !== null && last > first ? { from: first, to: last } : null;
 }
 
-function show(bounds: Window, from: number, length: number): void {
+// clamp keeps a window inside of the session, and wide enough to be drawn.
+function clamp(bounds: Window, from: number, length: number): Window {
     const whole = bounds.to - bounds.from;
     const span = Math.round(Math.min(Math.max(length, NARROWEST_NS), whole));
     const start = Math.round(Math.min(Math.max(from, bounds.from), bounds.to - span));
-    const isWhole = span === whole;
-    setParameters({ from: isWhole ? "" : `${start}`, to: isWhole ? "" : `${start + span}` }, true);
+    return { from: start, to: start + span };
+}
+
+// The window follows keys and mouse at once, and the address when they rest: browsers allow only
+// some changes of it a second.
+function useView(bounds: Window | null) {
+    const parameters = route.value.parameters;
+    const inAddress = windowOf(parameters.get("from"), parameters.get("to"));
+    const [moving, setMoving] = useState<Window | null>(null);
+    const timer = useRef<ReturnType<typeof setTimeout> | undefined>(undefined);
+    const key = `${inAddress?.from} ${inAddress?.to}`;
+    useEffect(() => setMoving(null), [key]);
+    const show = (from: number, length: number) => {
+        const next = clamp(bounds!, from, length);
+        setMoving(next);
+        clearTimeout(timer.current);
+        timer.current = setTimeout(() => {
+            const isWhole = next.to - next.from === bounds!.to - bounds!.from;
+            setParameters(
+                { from: isWhole ? "" : `${next.from}`, to: isWhole ? "" : `${next.to}` },
+                true,
+            );
+            setMoving(null);
+        }, ADDRESS_DELAY_MS);
+    };
+    useEffect(() => () => clearTimeout(timer.current), []);
+    return { view: moving ?? inAddress ?? bounds, show };
 }
 
 // W and S zoom, A and D move, by the keys' places on the keyboard; Home shows everything.
-function keyAction(code: string, bounds: Window, view: Window): (() => void) | null {
+function keyAction(code: string, bounds: Window, view: Window, show: Show): (() => void) | null {
     const span = view.to - view.from;
     switch (code) {
         case "KeyW":
-            return () => show(bounds, view.from + span / 4, span / 2);
+            return () => show(view.from + span / 4, span / 2);
         case "KeyS":
-            return () => show(bounds, view.from - span / 2, span * 2);
+            return () => show(view.from - span / 2, span * 2);
         case "KeyA":
-            return () => show(bounds, view.from - span / 4, span);
+            return () => show(view.from - span / 4, span);
         case "KeyD":
-            return () => show(bounds, view.from + span / 4, span);
+            return () => show(view.from + span / 4, span);
         case "Home":
-            return () => show(bounds, bounds.from, bounds.to - bounds.from);
+            return () => show(bounds.from, bounds.to - bounds.from);
         default:
             return null;
     }
 }
 
-function Twin({ steps }: { steps: TimelineStep[] }) {
+type Show = (from: number, length: number) => void;
+
+function describe(track: Track, bar: CallBar | null): string {
+    const where = trackName(track.stream);
+    if (!bar) {
+        return `${where}: no call here`;
+    }
+    const took = bar.isOpen ? "not ended" : duration(bar.right - bar.left);
+    if (!bar.call) {
+        return `${where}: ${bar.name} was open where ${count(bar.count ?? 1)} steps begin; zoom in for its calls`;
+    }
+    if (bar.count) {
+        return `${where}: ${count(bar.count)} calls at depth ${bar.row} within ${took}, the first of ${bar.name}`;
+    }
+    return `${where}: ${bar.name}, ${took}, at ${duration(bar.left)}, depth ${bar.row}`;
+}
+
+interface TwinRow {
+    track: Track;
+    bar: CallBar;
+}
+
+function Twin({ tracks, view }: { tracks: readonly Track[]; view: Window }) {
+    const rows: TwinRow[] = tracks.flatMap((track) =>
+        track.bars
+            .filter((bar) => bar.right >= view.from && bar.left <= view.to)
+            .map((bar) => ({ track, bar })),
+    );
     return (
-        <section class="card">
-            <h2>The same as a table</h2>
-            <div class="scroll-x" tabIndex={0} role="region" aria-label="Steps of the timeline">
-                <table class="steps">
-                    <thead>
-                        <tr>
-                            {["Thread", "From", "Lasted", "Calls", "Deepest", "Open at its start"].map(
-                                (head) => (
-                                    <th scope="col" key={head}>
-                                        {head}
-                                    </th>
-                                ),
-                            )}
-                        </tr>
-                    </thead>
-                    <tbody>
-                        {steps.slice(0, TWIN_ROWS).map((step) => (
-                            <tr key={`${step.stream_id} ${step.start_ns}`}>
-                                <td>{streamName(step)}</td>
-                                <td>{duration(step.start_ns)}</td>
-                                <td>{duration(step.end_ns - step.start_ns)}</td>
-                                <td>{count(step.calls)}</td>
-                                <td>{step.max_depth}</td>
-                                <td class="mono">{step.function ?? "–"}</td>
-                            </tr>
-                        ))}
-                    </tbody>
-                </table>
-            </div>
-            {steps.length > TWIN_ROWS ? (
+        <details class="card panel twin">
+            <summary>
+                <h2>The same as a table</h2>
+            </summary>
+            <RowTable
+                label="Calls of the timeline"
+                rows={rows.slice(0, TWIN_ROWS)}
+                columns={[
+                    { title: "Thread", cell: ({ track }) => trackName(track.stream) },
+                    { title: "Depth", number: true, cell: ({ bar }) => bar.row },
+                    { title: "Function", mono: true, cell: ({ bar }) => bar.name },
+                    { title: "From", number: true, cell: ({ bar }) => duration(bar.left) },
+                    {
+                        title: "Lasted",
+                        number: true,
+                        cell: ({ bar }) => (bar.isOpen ? "not ended" : duration(bar.right - bar.left)),
+                    },
+                    { title: "Self", number: true, cell: ({ bar }) => (bar.count ? "–" : duration(bar.self)) },
+                    {
+                        title: "Calls",
+                        number: true,
+                        cell: ({ bar }) => (bar.call ? count(bar.count ?? 1) : "≈"),
+                    },
+                    { title: "", cell: ({ bar }) => (bar.striped ? "▲ not exact" : bar.isUnwound ? "unwound" : "") },
+                ]}
+            />
+            {rows.length > TWIN_ROWS ? (
                 <p class="dim">
-                    The first {TWIN_ROWS} of {count(steps.length)} steps; zoom in for the others.
+                    The first {TWIN_ROWS} of {count(rows.length)} bars; zoom in for the others.
                 </p>
             ) : null}
-        </section>
+        </details>
     );
 }
 
-function Canvas({ bounds, view, steps, gaps, width, setWidth }: CanvasProperties) {
+function Area({ session, area, show }: { session: Overview; area: Window; show: Show }) {
+    const values = { session: session.id, from: area.from, to: area.to - 1 };
+    const answer = useSql<AreaRow>(AREA_SQL, values, 0, { ms: 20000 });
+    const self = answer.rows.reduce((sum, row) => sum + row.self_ns, 0);
+    return (
+        <div class="lists">
+            <p class="chips">
+                <Chip
+                    label={`${duration(area.to - area.from)} from ${duration(area.from)}`}
+                    onRemove={() => setParameters({ area: "" })}
+                />
+                <button class="quiet" type="button" onClick={() => show(area.from, area.to - area.from)}>
+                    Zoom to it
+                </button>
+            </p>
+            <SqlPanel
+                title="Calls that began in the selected time"
+                sql={AREA_SQL}
+                values={values}
+                answer={answer}
+                none="No call began in it."
+                columns={[
+                    {
+                        title: "Function",
+                        mono: true,
+                        cell: (row) => (
+                            <a href={`/sessions/${session.id}?view=tree&function=${row.function_id}`}>{row.name}</a>
+                        ),
+                    },
+                    { title: "Calls", number: true, cell: (row) => count(row.calls) },
+                    { title: "Self", number: true, cell: (row) => duration(row.self_ns) },
+                    { title: "Share", number: true, cell: (row) => percent(row.self_ns, self) },
+                    { title: "Total", number: true, cell: (row) => duration(row.total_ns) },
+                    { title: "Longest", number: true, cell: (row) => duration(row.max_ns) },
+                ]}
+            />
+        </div>
+    );
+}
+
+interface CanvasProperties {
+    bounds: Window;
+    view: Window;
+    show: Show;
+    tracks: readonly Track[];
+    gaps: readonly GapMark[];
+    marks: readonly Mark[];
+    width: number;
+    setWidth: (width: number) => void;
+    isCurrent: boolean;
+}
+
+interface Drag {
+    x: number;
+    view: Window;
+    moves: boolean; // with Shift: moves the window instead of selecting an area
+}
+
+function Canvas(properties: CanvasProperties) {
+    const { bounds, view, show, tracks, gaps, marks, width, setWidth, isCurrent } = properties;
     const canvas = useRef<HTMLCanvasElement>(null);
-    const dragged = useRef<number | null>(null);
-    const [chosen, setChosen] = useState<TimelineStep | null>(null);
-    const streams = [...new Set(steps.map((step) => step.stream_id))];
+    const drag = useRef<Drag | null>(null);
+    const [band, setBand] = useState<Window | null>(null);
+    const [said, setSaid] = useState("");
+    const parameters = route.value.parameters;
+    const [areaFrom, areaTo] = (parameters.get("area") ?? "").split("-");
+    const area = band ?? windowOf(areaFrom ?? null, areaTo ?? null);
+    const call = parameters.get("call");
+    const chosen = call
+        ? (tracks.flatMap((track) => track.bars).find((bar) => bar.call === call && !bar.count) ?? null)
+        : null;
+    const search = parameters.get("q") ?? "";
+    void looks.value; // drawn again in other colours
+    const picture: Picture = { tracks, gaps, marks, view, area, chosen, search, width };
     useEffect(() => {
-        const measure = () => setWidth(Math.max(50, Math.floor(canvas.current!.clientWidth)));
+        const measure = () => setWidth(Math.max(50, Math.floor(canvas.current?.clientWidth ?? 0)));
         const observer = new ResizeObserver(measure);
         observer.observe(canvas.current!);
         return () => observer.disconnect();
     }, []);
     useEffect(() => {
-        drawTimeline(canvas.current!, { steps, gaps, streams, view, chosen, width });
+        const frame = requestAnimationFrame(() => drawTimeline(canvas.current!, picture));
+        return () => cancelAnimationFrame(frame);
     });
-    const timeAt = (x: number) => view.from + (x / width) * (view.to - view.from);
+    const timeAt = (x: number) => Math.round(view.from + (x / width) * (view.to - view.from));
+    const onPointerDown = (event: PointerEvent) => {
+        drag.current = { x: event.offsetX, view, moves: event.shiftKey };
+        canvas.current!.setPointerCapture(event.pointerId);
+    };
+    const onPointerMove = (event: PointerEvent) => {
+        const start = drag.current;
+        if (!start) {
+            const hit = hitOf(picture, event.offsetX, event.offsetY);
+            setSaid(hit ? describe(hit.track, hit.bar) : "");
+        } else if (start.moves) {
+            const span = start.view.to - start.view.from;
+            show(start.view.from - ((event.offsetX - start.x) / width) * span, span);
+        } else if (Math.abs(event.offsetX - start.x) > 3) {
+            const ends = [timeAt(start.x), timeAt(event.offsetX)].sort((a, b) => a - b);
+            setBand({ from: Math.max(0, ends[0]!), to: ends[1]! + 1 });
+        }
+    };
     const onPointerUp = (event: PointerEvent) => {
-        const start = dragged.current;
-        dragged.current = null;
-        const moved = start === null ? 0 : event.offsetX - start;
-        if (Math.abs(moved) > 3) {
-            show(bounds, view.from - (moved / width) * (view.to - view.from), view.to - view.from);
+        const start = drag.current;
+        drag.current = null;
+        setBand(null);
+        if (!start || start.moves) {
+            return;
+        }
+        if (Math.abs(event.offsetX - start.x) > 3) {
+            const ends = [timeAt(start.x), timeAt(event.offsetX)].sort((a, b) => a - b);
+            setParameters({ area: `${Math.max(0, ends[0]!)}-${ends[1]! + 1}`, call: "" });
+            return;
+        }
+        const hit = hitOf(picture, event.offsetX, event.offsetY);
+        setSaid(hit ? describe(hit.track, hit.bar) : "");
+        if (hit?.bar?.count) {
+            const span = hit.bar.right - hit.bar.left;
+            show(hit.bar.left - span, span * 3);
         } else {
-            const stream = streams[trackOf(event.offsetY)];
-            const time = timeAt(event.offsetX);
-            const before = steps.filter((step) => step.stream_id === stream && step.start_ns <= time);
-            setChosen(before[before.length - 1] ?? null);
+            setParameters({ call: hit?.bar?.call ?? "" });
         }
     };
     const onWheel = (event: WheelEvent) => {
-        if (event.ctrlKey) {
+        const span = view.to - view.from;
+        if (event.ctrlKey || event.metaKey) {
             event.preventDefault();
             const factor = event.deltaY > 0 ? 1.25 : 0.8;
-            const time = timeAt(event.offsetX);
-            show(bounds, time - (time - view.from) * factor, (view.to - view.from) * factor);
+            const time = view.from + (event.offsetX / width) * span;
+            show(time - (time - view.from) * factor, span * factor);
+        } else if (event.shiftKey || Math.abs(event.deltaX) > Math.abs(event.deltaY)) {
+            event.preventDefault();
+            show(view.from + ((event.deltaX || event.deltaY) / width) * span, span);
         }
     };
     const onKeyDown = (event: KeyboardEvent) => {
-        const action = event.ctrlKey || event.metaKey ? null : keyAction(event.code, bounds, view);
+        if (event.key === "Escape") {
+            setParameters({ area: "", call: "" });
+            return;
+        }
+        const action = event.ctrlKey || event.metaKey ? null : keyAction(event.code, bounds, view, show);
         if (action) {
             event.preventDefault();
             action();
@@ -189,51 +318,167 @@ function Canvas({ bounds, view, steps, gaps, width, setWidth }: CanvasProperties
     };
     return (
         <div class="timeline card" tabIndex={0} role="group" aria-label="Timeline" onKeyDown={onKeyDown}>
-            <canvas
-                ref={canvas}
-                aria-hidden="true"
-                style={{ height: `${streams.length * TRACK_HEIGHT}px` }}
-                onPointerDown={(event) => (dragged.current = event.offsetX)}
-                onPointerUp={onPointerUp}
-                onWheel={onWheel}
-            />
+            <div class="tracks">
+                <canvas
+                    ref={canvas}
+                    aria-hidden="true"
+                    class={isCurrent ? "" : "stale"}
+                    style={{ height: `${heightOfAll(tracks)}px` }}
+                    {...{ onPointerDown, onPointerMove, onPointerUp, onWheel }}
+                />
+            </div>
             <p class="dim" role="status">
-                {chosen ? describe(chosen) : `${duration(view.from)} to ${duration(view.to)}`}
+                {said || `${duration(view.from)} to ${duration(view.to)}, ${duration(view.to - view.from)}`}
             </p>
         </div>
     );
 }
 
-interface CanvasProperties extends Loaded {
-    bounds: Window;
-    view: Window;
-    width: number;
-    setWidth: (width: number) => void;
+const NEXT_SQL = `SELECT c.call_id, c.start_ns, c.duration_ns FROM calls c WHERE c.session_id = :session
+  AND c.function_id = :function AND c.start_ns > :after LIMIT 1`;
+const FOUND_SQL = `SELECT f.function_id, f.name FROM function_stats s JOIN functions f USING (function_id)
+WHERE s.session_id = :session AND instr(lower(f.name), lower(:text)) > 0
+ORDER BY length(f.name), s.self_ns DESC LIMIT 1`;
+
+interface Found {
+    function_id: number;
+    name: string;
+}
+
+// Search fades what does not match; its button goes to the next call of the best match.
+function Search({ session, view }: { session: Overview; view: Window }) {
+    const search = route.value.parameters.get("q") ?? "";
+    const best = useSql<Found>(search ? FOUND_SQL : "", { session: session.id, text: search });
+    const [after, setAfter] = useState<number | null>(null);
+    const [last, setLast] = useState(-1); // start of the call that was found last
+    const fn = best.rows[0]?.function_id;
+    const values = { session: session.id, function: fn ?? 0, after: after ?? 0 };
+    const next = useSql<{ call_id: number; start_ns: number; duration_ns: number | null }>(
+        after !== null && fn !== undefined ? NEXT_SQL : "",
+        values,
+        0,
+        { ms: 20000 },
+    );
+    useEffect(() => {
+        const found = next.rows[0];
+        if (after !== null && next.isCurrent && found) {
+            const length = Math.max(200, (found.duration_ns ?? 0) * 4);
+            const from = Math.max(0, Math.floor(found.start_ns - length / 2));
+            setParameters({ from: `${from}`, to: `${from + Math.ceil(length)}`, call: `${found.call_id}` });
+            setLast(found.start_ns);
+            setAfter(null);
+        }
+    }, [next.isCurrent, next.rows[0]?.call_id, after]);
+    return (
+        <>
+            <input
+                type="search"
+                aria-label="Search calls by function"
+                placeholder="Search calls…  /"
+                value={search}
+                onInput={(event) => setParameters({ q: event.currentTarget.value }, true)}
+            />
+            {search && fn !== undefined ? (
+                <button class="quiet" type="button" onClick={() => setAfter(last >= view.from && last <= view.to ? last : view.from - 1)}>
+                    Next call of {best.rows[0]!.name.slice(0, 40)}
+                </button>
+            ) : null}
+            {search && best.value && fn === undefined ? <span class="dim">no function matches</span> : null}
+            {after !== null && next.value && next.isCurrent && next.rows.length === 0 ? (
+                <span class="dim">no call after this time</span>
+            ) : null}
+            {next.problem ? <span class="warn-text">{next.problem}</span> : null}
+        </>
+    );
+}
+
+function Threads({ streams, shown }: { streams: readonly Stream[]; shown: readonly Stream[] }) {
+    const chosen = new Set(shown.map((stream) => stream.stream_id));
+    const toggle = (stream: Stream) => {
+        const next = chosen.has(stream.stream_id)
+            ? shown.filter((other) => other !== stream)
+            : [...shown, stream];
+        setParameters({ streams: next.map((other) => other.stream_id).join(",") });
+    };
+    return (
+        <details class="threads">
+            <summary>
+                {shown.length === streams.length
+                    ? `${count(streams.length)} threads`
+                    : `${count(shown.length)} of ${count(streams.length)} threads`}
+            </summary>
+            <ul class="card">
+                {streams.map((stream) => (
+                    <li key={stream.stream_id}>
+                        <label>
+                            <input
+                                type="checkbox"
+                                checked={chosen.has(stream.stream_id)}
+                                onChange={() => toggle(stream)}
+                            />{" "}
+                            {trackName(stream)} <span class="dim">{compact(stream.calls)} calls</span>
+                        </label>
+                    </li>
+                ))}
+            </ul>
+        </details>
+    );
+}
+
+function shownStreams(streams: readonly Stream[]): Stream[] {
+    const wanted = (route.value.parameters.get("streams") ?? "").split(",").filter((id) => id !== "");
+    const chosen = wanted
+        .map((id) => streams.find((stream) => String(stream.stream_id) === id))
+        .filter((stream) => stream !== undefined);
+    return chosen.length > 0 ? chosen : streams.slice(0, TRACKS_MAX);
 }
 
 export function TimelineView({ session, changes }: { session: Overview; changes: number }) {
     const [width, setWidth] = useState(1000);
-    const { bounds, problem } = useBounds(session.id, changes);
-    const view = windowOf(bounds);
-    const { steps, gaps, problem: stepsProblem } = useSteps(session.id, view, width, changes);
-    const said = problem || stepsProblem;
+    const { streams, bounds, problem } = useStreams(session.id, changes);
+    const { view, show } = useView(bounds);
+    const shown = shownStreams(streams);
+    const loaded = useTracks(session.id, shown, view, width, changes);
+    const wide = view && view.to > view.from ? quantised(view) : { from: 0, to: 0 };
+    const gaps = useSql<GapMark>(
+        bounds ? GAPS_SQL : "",
+        { session: session.id, from: wide.from, to: wide.to },
+        changes,
+        { rows: 3000 },
+    );
+    const marks = useSql<Mark>(MARKS_SQL, { session: session.id }, changes, { rows: 3000 });
+    const said = problem || loaded.problem;
     if (!bounds || !view) {
         return said ? <Problem message={said} /> : <p class="empty">Loading…</p>;
     }
     if (bounds.to <= bounds.from) {
-        return <p class="empty">No thread of this session has enough calls for a timeline.</p>;
+        return <p class="empty">No call of this session is stored yet.</p>;
     }
+    const parameters = route.value.parameters;
+    const [areaFrom, areaTo] = (parameters.get("area") ?? "").split("-");
+    const area = windowOf(areaFrom ?? null, areaTo ?? null);
+    const call = parameters.get("call");
+    const tracks = loaded.value?.tracks ?? [];
     return (
         <section class="lists" aria-label="Timeline of the session">
             {said ? <Problem message={said} /> : null}
-            <p class="dim">
-                Height is depth, colour is the function open at a step's start, hatched is lost.{" "}
-                <kbd>W</kbd> <kbd>S</kbd> zoom, <kbd>A</kbd> <kbd>D</kbd> move, <kbd>Home</kbd> shows
-                all; drag, or Ctrl and wheel. {compact(steps.reduce((sum, step) => sum + step.calls, 0))}{" "}
-                calls are in the steps shown.
-            </p>
-            <Canvas {...{ bounds, view, steps, gaps, width, setWidth }} />
-            <Twin steps={steps} />
+            <div class="tools">
+                <Search session={session} view={view} />
+                <Threads streams={streams} shown={shown} />
+                <span class="dim legend">
+                    <kbd>W</kbd> <kbd>S</kbd> zoom, <kbd>A</kbd> <kbd>D</kbd> move, <kbd>Home</kbd> all; drag
+                    selects; hatched: lost, striped: not exact
+                </span>
+            </div>
+            <Canvas
+                {...{ bounds, view, show, tracks, width, setWidth }}
+                gaps={gaps.rows}
+                marks={marks.rows}
+                isCurrent={loaded.isCurrent}
+            />
+            {call && /^[0-9]{1,19}$/.test(call) ? <CallDetails session={session.id} call={call} /> : null}
+            {area ? <Area session={session} area={area} show={show} /> : null}
+            <Twin tracks={tracks} view={view} />
         </section>
     );
 }

@@ -1,4 +1,17 @@
+import { type PageName, route } from "../router";
 import { connected, helpOpen, setTheme, theme, type Theme } from "../store";
+
+const places: readonly (readonly [PageName, string, string])[] = [
+    ["sessions", "/", "Sessions"],
+    ["compare", "/compare", "Compare"],
+    ["fleet", "/fleet", "Fleet"],
+    ["zombies", "/zombies", "Findings"],
+    ["sql", "/sql", "SQL"],
+];
+
+function isAt(page: PageName): boolean {
+    return route.value.page === page || (page === "sessions" && route.value.page === "session");
+}
 
 function Logo() {
     return (
@@ -18,6 +31,17 @@ export function Header() {
                 <Logo />
                 <span>Sojourn</span>
             </a>
+            <nav class="places" aria-label="Pages">
+                {places.map(([page, address, title]) => (
+                    <a
+                        key={page}
+                        href={address}
+                        {...(isAt(page) ? { "aria-current": "page" as const } : {})}
+                    >
+                        {title}
+                    </a>
+                ))}
+            </nav>
             <span class={`live ${connected.value ? "on" : ""}`} role="status">
                 <span class="dot" aria-hidden="true" />
                 {connected.value ? "live" : "reconnecting…"}

@@ -50,3 +50,15 @@ export function Problem({ message }: { message: string }) {
         </p>
     );
 }
+
+// Chip is one condition of what a page shows, and the way to be rid of it.
+export function Chip({ label, onRemove }: { label: string; onRemove: () => void }) {
+    return (
+        <span class="chip">
+            {label}
+            <button type="button" aria-label={`Remove: ${label}`} onClick={onRemove}>
+                ×
+            </button>
+        </span>
+    );
+}

@@ -1,0 +1,108 @@
+/* What the browser tests record: threads, recursion, one slow call among quick ones, deep stacks.
+ *
+ *   recorded_program ROUNDS EXTRA     EXTRA: how much more work check_line does
+ *   recorded_program crash            reads freed memory, then dies of a signal */
+#define _GNU_SOURCE
+#include <pthread.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+static volatile unsigned long sink;
+
+__attribute__((noinline)) static void spin(unsigned rounds)
+{
+    for (unsigned i = 0; i < rounds; i++) {
+        sink = sink * 31 + i;
+    }
+}
+
+__attribute__((noinline)) static unsigned hash_word(unsigned word)
+{
+    spin(20);
+    return word * 2654435761u;
+}
+
+__attribute__((noinline)) static unsigned check_line(unsigned extra)
+{
+    spin(60 + extra);
+    return hash_word(extra);
+}
+
+__attribute__((noinline)) int parse_line(int number, unsigned extra)
+{
+    unsigned sum = 0;
+    for (int i = 0; i < 3; i++) {
+        sum += hash_word((unsigned)number);
+    }
+    if (number == 77) {
+        for (int i = 0; i < 400; i++) {
+            sum += check_line(extra + 200);
+        }
+    }
+    return (int)((sum + check_line(extra)) & 0xff);
+}
+
+__attribute__((noinline)) static int load_file(int rounds, unsigned extra)
+{
+    int sum = 0;
+    for (int i = 0; i < rounds; i++) {
+        sum += parse_line(i, extra);
+    }
+    return sum;
+}
+
+__attribute__((noinline)) static unsigned fibonacci(unsigned n)
+{
+    return n < 2 ? n : fibonacci(n - 1) + fibonacci(n - 2);
+}
+
+__attribute__((noinline)) static void *compute(void *rounds)
+{
+    for (int i = 0; i < *(int *)rounds; i++) {
+        sink += fibonacci(6);
+        spin(50);
+    }
+    return NULL;
+}
+
+__attribute__((noinline)) static char *make_block(void)
+{
+    char *block = malloc(40);
+    return block != NULL ? memset(block, 7, 40) : NULL;
+}
+
+__attribute__((noinline)) static void drop_block(char *block)
+{
+    free(block);
+}
+
+__attribute__((noinline)) static int use_block(volatile const char *block)
+{
+    return block[8];
+}
+
+__attribute__((noinline)) static void fall(void)
+{
+    char *block = make_block();
+    drop_block(block);
+    sink += (unsigned long)use_block(block);
+    raise(SIGABRT);
+}
+
+int main(int argc, char **argv)
+{
+    if (argc > 1 && strcmp(argv[1], "crash") == 0) {
+        load_file(20, 0);
+        fall();
+    }
+    int rounds = argc > 1 ? atoi(argv[1]) : 100;
+    const unsigned extra = argc > 2 ? (unsigned)atoi(argv[2]) : 0;
+    pthread_t worker;
+    pthread_create(&worker, NULL, compute, &rounds);
+    pthread_setname_np(worker, "worker");
+    printf("%d\n", load_file(rounds, extra));
+    pthread_join(worker, NULL);
+    return 0;
+}

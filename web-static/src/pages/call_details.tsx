@@ -1,0 +1,165 @@
+// One call: where it stands, what it was given, who called it.
+import { useSql } from "../answers";
+import { count, duration } from "../format";
+import { SqlPanel } from "../widgets/panel";
+import { Problem } from "../widgets/small";
+
+const CALL_SQL = `SELECT c.call_id, c.function_id, f.name, m.path AS module, t.name AS thread, c.depth,
+       c.start_ns, c.end_ns, c.duration_ns, c.self_ns, c.ending, c.flags
+FROM calls c LEFT JOIN functions f USING (function_id) LEFT JOIN modules m USING (module_id)
+LEFT JOIN threads t ON t.thread_id = c.thread_id WHERE c.call_id = :call`;
+
+const CALLERS_SQL = `SELECT a.call_id, a.function_id, f.name, a.start_ns, a.duration_ns, a.self_ns
+FROM ancestors(:call) a LEFT JOIN functions f USING (function_id)`;
+
+const CALLEES_SQL = `SELECT d.function_id, f.name, count(*) AS calls, sum(d.duration_ns) AS total_ns,
+       max(d.duration_ns) AS longest_ns
+FROM calls d LEFT JOIN functions f USING (function_id) WHERE d.parent_id = :call
+GROUP BY d.function_id ORDER BY total_ns DESC LIMIT 20`;
+
+const VALUES_SQL = `SELECT position, kind, value, note, rule FROM arguments WHERE call_id = :call ORDER BY position`;
+
+interface Call {
+    call_id: number | string;
+    function_id: number;
+    name: string;
+    module: string;
+    thread: string | null;
+    depth: number;
+    start_ns: number;
+    end_ns: number | null;
+    duration_ns: number | null;
+    self_ns: number | null;
+    ending: string;
+    flags: number;
+}
+
+interface Caller {
+    call_id: number | string;
+    name: string;
+    start_ns: number;
+    duration_ns: number | null;
+    self_ns: number | null;
+}
+
+interface Callee {
+    name: string;
+    calls: number;
+    total_ns: number | null;
+    longest_ns: number | null;
+}
+
+interface Value {
+    position: number;
+    kind: string;
+    value: unknown;
+    note: string | null;
+    rule: string;
+}
+
+const doubts: readonly (readonly [number, string])[] = [
+    [1, "it was open when recording began, which counts as its start"],
+    [2, "calls were lost while it ran"],
+    [4, "calls were lost before it, so its caller is uncertain"],
+    [8, "its thread waited for the recorder while it ran"],
+];
+
+function doubtsOf(flags: number): string[] {
+    return doubts.filter(([bit]) => (flags & bit) !== 0).map(([, text]) => text);
+}
+
+export function callAddress(session: string, call: Pick<Caller, "call_id" | "start_ns" | "duration_ns">): string {
+    const length = Math.max(1000, call.duration_ns ?? 1e6);
+    const from = Math.max(0, Math.floor(call.start_ns - length * 0.2));
+    const to = Math.ceil(call.start_ns + length * 1.2);
+    return `/sessions/${session}?view=timeline&from=${from}&to=${to}&call=${call.call_id}`;
+}
+
+export function CallDetails({ session, call }: { session: string; call: string }) {
+    const values = { call };
+    const about = useSql<Call>(CALL_SQL, values);
+    const callers = useSql<Caller>(CALLERS_SQL, values);
+    const known = about.rows[0];
+    const isSettled = known !== undefined && String(known.call_id) === call;
+    const callees = useSql<Callee>(isSettled ? CALLEES_SQL : "", values);
+    const given = useSql<Value>(VALUES_SQL, values);
+    if (about.problem) {
+        return <Problem message={about.problem} />;
+    }
+    if (!known) {
+        return <p class="dim">{about.value ? `There is no call ${call}.` : "Loading…"}</p>;
+    }
+    const doubt = doubtsOf(known.flags);
+    return (
+        <section class="card panel call-details" aria-label="Selected call">
+            <div class="title-line">
+                <h2 class="mono">{known.name ?? `function ${known.function_id}`}</h2>
+                <span>
+                    <a href={`/sessions/${session}?view=why&call=${call}`}>Why slow?</a>{" "}
+                    <a href={`/sessions/${session}?view=tree&function=${known.function_id}`}>Call tree</a>
+                </span>
+            </div>
+            <dl class="facts">
+                <dt>Took</dt>
+                <dd>
+                    {known.duration_ns === null ? "not ended" : duration(known.duration_ns)}
+                    {known.self_ns === null ? "" : `, ${duration(known.self_ns)} of it itself`}
+                </dd>
+                <dt>Began</dt>
+                <dd title={`${count(known.start_ns)} ns`}>{duration(known.start_ns)}</dd>
+                <dt>Thread</dt>
+                <dd>{known.thread ?? "–"}</dd>
+                <dt>Depth</dt>
+                <dd>{known.depth}</dd>
+                <dt>Ending</dt>
+                <dd>{known.ending}</dd>
+                <dt>Call</dt>
+                <dd class="mono">{String(known.call_id)}</dd>
+            </dl>
+            {doubt.length > 0 ? <p class="warn-text">▲ Not exact: {doubt.join("; ")}.</p> : null}
+            <div class="columns">
+                <SqlPanel
+                    title="Values"
+                    sql={VALUES_SQL}
+                    values={values}
+                    answer={given}
+                    columns={[
+                        { title: "", cell: (row) => (row.position === 0 ? "result" : `argument ${row.position}`) },
+                        { title: "Kind", cell: (row) => row.kind },
+                        { title: "Value", mono: true, cell: (row) => (row.value === null ? "–" : String(row.value)) },
+                        { title: "", cell: (row) => row.note ?? "" },
+                    ]}
+                />
+                <SqlPanel
+                    title="Callers, innermost first"
+                    sql={CALLERS_SQL}
+                    values={values}
+                    answer={callers}
+                    none="Called by nothing that was recorded."
+                    columns={[
+                        {
+                            title: "Function",
+                            mono: true,
+                            cell: (row) => <a href={callAddress(session, row)}>{row.name}</a>,
+                        },
+                        { title: "Took", number: true, cell: (row) => duration(row.duration_ns) },
+                        { title: "Self", number: true, cell: (row) => duration(row.self_ns) },
+                    ]}
+                />
+                <SqlPanel
+                    title="Callees"
+                    sql={CALLEES_SQL}
+                    values={values}
+                    answer={callees}
+                    none="It called nothing that was recorded."
+                    columns={[
+                        { title: "Function", mono: true, cell: (row) => row.name },
+                        { title: "Calls", number: true, cell: (row) => count(row.calls) },
+                        { title: "Total", number: true, cell: (row) => duration(row.total_ns) },
+                        { title: "Longest", number: true, cell: (row) => duration(row.longest_ns) },
+                    ]}
+                />
+            </div>
+        </section>
+    );
+}

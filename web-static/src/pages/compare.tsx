@@ -1,0 +1,366 @@
+// Two sets of sessions: what became slower, and whether that can be told from noise.
+import { useEffect, useMemo, useState } from "preact/hooks";
+import { useSql } from "../answers";
+import { count, duration, fileName } from "../format";
+import { route, setParameters } from "../router";
+import { Flame, type Frame } from "../widgets/flame";
+import { Panel, RowTable } from "../widgets/panel";
+import { Problem } from "../widgets/small";
+import { Histograms } from "../widgets/histogram";
+
+const FUNCTIONS_SQL = `SELECT * FROM diff_functions(:a, :b) WHERE row > 0 ORDER BY
+    CASE verdict WHEN 'slower' THEN 0 WHEN 'added' THEN 1 WHEN 'faster' THEN 2 WHEN 'removed' THEN 3
+                 WHEN 'unclear' THEN 4 WHEN 'same' THEN 5 ELSE 6 END,
+    abs(coalesce(self_ns_b, 0) - coalesce(self_ns_a, 0)) DESC`;
+const TOTAL_SQL = "SELECT * FROM diff_functions(:a, :b) WHERE row = 0";
+const TREE_SQL = `SELECT row, parent_row, depth, name, verdict, ratio, total_ns_a, total_ns_b, self_ns_a, self_ns_b
+FROM diff_tree(:a, :b) WHERE row > 0`;
+const SESSIONS_SQL = `SELECT s.session_id, s.name, s.command, d.name AS device, s.stored_calls,
+       datetime(s.started_realtime_ns / 1000000000, 'unixepoch') AS started
+FROM sessions s JOIN devices d USING (device_id) WHERE s.state <> 'recording' ORDER BY s.session_id DESC LIMIT 200`;
+
+interface Difference {
+    row: number;
+    name: string;
+    module: string;
+    verdict: string;
+    decided_by: string | null;
+    ratio: number | null;
+    ratio_low: number | null;
+    ratio_high: number | null;
+    p_adjusted: number | null;
+    self_ns_a: number | null;
+    self_ns_b: number | null;
+    calls_a: number | null;
+    calls_b: number | null;
+    calls_change: string;
+    sessions_a: number;
+    sessions_b: number;
+    function_id_a: number | null;
+    function_id_b: number | null;
+}
+
+interface TreeRow {
+    row: number;
+    parent_row: number | null;
+    depth: number;
+    name: string;
+    verdict: string;
+    ratio: number | null;
+    total_ns_a: number | null;
+    total_ns_b: number | null;
+    self_ns_a: number | null;
+    self_ns_b: number | null;
+}
+
+interface SessionRow {
+    session_id: number;
+    name: string;
+    command: string;
+    device: string;
+    stored_calls: number;
+    started: string;
+}
+
+const verdicts = ["slower", "faster", "added", "removed", "unclear", "same", "minor"] as const;
+const marks: Record<string, string> = {
+    slower: "▲",
+    faster: "▼",
+    added: "+",
+    removed: "−",
+    unclear: "?",
+    same: "=",
+    minor: "·",
+};
+const hues: Record<string, string> = {
+    slower: "hsl(8 82% 76%)",
+    added: "hsl(30 85% 76%)",
+    faster: "hsl(150 48% 72%)",
+    removed: "hsl(190 52% 74%)",
+};
+
+// ratio says how b compares with a: "+12.3 %", "2.4 times".
+export function change(ratio: number | null): string {
+    if (ratio === null) {
+        return "–";
+    }
+    if (ratio >= 2) {
+        return `${ratio.toFixed(ratio < 10 ? 1 : 0)} times`;
+    }
+    const percent = (ratio - 1) * 100;
+    return `${percent > 0 ? "+" : percent < 0 ? "−" : ""}${Math.abs(percent).toFixed(1)} %`;
+}
+
+function Verdict({ verdict }: { verdict: string }) {
+    return (
+        <span class={`verdict ${verdict}`}>
+            <span aria-hidden="true">{marks[verdict] ?? "·"}</span> {verdict}
+        </span>
+    );
+}
+
+interface TreeFrame extends Frame {
+    about: TreeRow;
+}
+
+// Width is the time of both sides; colour says what became of it.
+function layTree(rows: readonly TreeRow[]): TreeFrame[] {
+    const weight = (row: TreeRow) => (row.total_ns_a ?? 0) + (row.total_ns_b ?? 0);
+    const free = new Map<number, number>(); // where the next callee of a row begins
+    const ends = new Map<number, number>();
+    let root = 0;
+    const frames: TreeFrame[] = [];
+    for (const row of rows) {
+        const parent = row.parent_row === null ? 0 : row.parent_row;
+        const left = parent > 0 ? (free.get(parent) ?? 0) : root;
+        const right = Math.min(left + weight(row), parent > 0 ? (ends.get(parent) ?? Infinity) : Infinity);
+        if (right <= left) {
+            continue;
+        }
+        if (parent > 0) {
+            free.set(parent, right);
+        } else {
+            root = right;
+        }
+        free.set(row.row, left);
+        ends.set(row.row, right);
+        const name = row.name;
+        frames.push({
+            key: String(row.row),
+            parent: parent > 0 ? String(parent) : "",
+            left,
+            right,
+            row: row.depth,
+            name,
+            hue: hues[row.verdict] ?? "hsl(230 10% 82%)",
+            label: `${marks[row.verdict] ?? ""} ${name}`,
+            hint: `${name}: ${row.verdict}, ${duration(row.total_ns_a)} → ${duration(row.total_ns_b)}, self ${change(row.ratio)}`,
+            about: row,
+        });
+    }
+    return frames;
+}
+
+function DiffFlame({ a, b }: { a: string; b: string }) {
+    const answer = useSql<TreeRow>(TREE_SQL, { a, b }, 0, { rows: 5000, ms: 30000 });
+    const frames = useMemo(() => layTree(answer.rows), [answer.value]);
+    const chosen = route.value.parameters.get("frame") ?? "";
+    if (answer.problem) {
+        return <Problem message={answer.problem} />;
+    }
+    return (
+        <Panel title="Call paths of both: width is the time of A and B together" sql={TREE_SQL} values={{ a, b }}>
+            {frames.length > 0 ? (
+                <Flame<TreeFrame>
+                    label="Call paths compared"
+                    frames={frames}
+                    chosen={chosen}
+                    search=""
+                    onChoose={(frame) => setParameters({ frame: frame?.key ?? "" }, true)}
+                    columns={[
+                        { title: "Function", mono: true, cell: ({ about }) => about.name },
+                        { title: "Verdict", cell: ({ about }) => <Verdict verdict={about.verdict} /> },
+                        { title: "Total A", number: true, cell: ({ about }) => duration(about.total_ns_a) },
+                        { title: "Total B", number: true, cell: ({ about }) => duration(about.total_ns_b) },
+                        { title: "Self A", number: true, cell: ({ about }) => duration(about.self_ns_a) },
+                        { title: "Self B", number: true, cell: ({ about }) => duration(about.self_ns_b) },
+                    ]}
+                />
+            ) : (
+                <p class="dim">{answer.value ? "No call path has time on both sides." : "Loading…"}</p>
+            )}
+            {answer.value?.truncated ? <p class="dim">The first {count(answer.rows.length)} paths.</p> : null}
+        </Panel>
+    );
+}
+
+function Functions({ a, b }: { a: string; b: string }) {
+    const parameters = route.value.parameters;
+    const only = parameters.get("verdict") ?? "";
+    const search = (parameters.get("q") ?? "").toLowerCase();
+    const picked = parameters.get("function") ?? "";
+    const answer = useSql<Difference>(FUNCTIONS_SQL, { a, b }, 0, { rows: 20000, ms: 30000 });
+    if (answer.problem) {
+        return <Problem message={answer.problem} />;
+    }
+    if (!answer.value) {
+        return <p class="empty">Comparing…</p>;
+    }
+    const counts = new Map<string, number>();
+    answer.rows.forEach((row) => counts.set(row.verdict, (counts.get(row.verdict) ?? 0) + 1));
+    const rows = answer.rows.filter(
+        (row) => (only === "" || row.verdict === only) && row.name.toLowerCase().includes(search),
+    );
+    const chosen = answer.rows.find((row) => String(row.row) === picked);
+    return (
+        <Panel title="Functions" sql={FUNCTIONS_SQL} values={{ a, b }}>
+            <div class="tools">
+                <div class="switch" role="group" aria-label="Verdicts">
+                    <button type="button" aria-pressed={only === ""} onClick={() => setParameters({ verdict: "" }, true)}>
+                        all {count(answer.rows.length)}
+                    </button>
+                    {verdicts
+                        .filter((verdict) => counts.has(verdict))
+                        .map((verdict) => (
+                            <button
+                                type="button"
+                                key={verdict}
+                                aria-pressed={only === verdict}
+                                onClick={() => setParameters({ verdict }, true)}
+                            >
+                                {verdict} {count(counts.get(verdict)!)}
+                            </button>
+                        ))}
+                </div>
+                <input
+                    type="search"
+                    aria-label="Search functions"
+                    placeholder="Search functions…  /"
+                    value={parameters.get("q") ?? ""}
+                    onInput={(event) => setParameters({ q: event.currentTarget.value }, true)}
+                />
+            </div>
+            {chosen ? <Histograms {...{ a, b }} row={chosen} /> : null}
+            <RowTable<Difference>
+                label="Functions compared"
+                rows={rows.slice(0, 300)}
+                columns={[
+                    { title: "Verdict", cell: (row) => <Verdict verdict={row.verdict} /> },
+                    {
+                        title: "Function",
+                        mono: true,
+                        cell: (row) => (
+                            <>
+                                <button
+                                    type="button"
+                                    class="link-button"
+                                    aria-pressed={String(row.row) === picked}
+                                    onClick={() => setParameters({ function: String(row.row) }, true)}
+                                >
+                                    {row.name}
+                                </button>{" "}
+                                <span class="module" title={row.module}>
+                                    {fileName(row.module)}
+                                </span>
+                            </>
+                        ),
+                    },
+                    { title: "Self B / A", number: true, cell: (row) => change(row.ratio) },
+                    {
+                        title: "95 % interval",
+                        number: true,
+                        cell: (row) =>
+                            row.ratio_low === null ? "–" : `${change(row.ratio_low)} to ${change(row.ratio_high)}`,
+                    },
+                    { title: "p", number: true, cell: (row) => (row.p_adjusted === null ? "–" : row.p_adjusted.toPrecision(2)) },
+                    { title: "Self A", number: true, cell: (row) => duration(row.self_ns_a) },
+                    { title: "Self B", number: true, cell: (row) => duration(row.self_ns_b) },
+                    { title: "Calls A", number: true, cell: (row) => count(row.calls_a ?? 0) },
+                    { title: "Calls B", number: true, cell: (row) => count(row.calls_b ?? 0) },
+                    { title: "Calls", cell: (row) => row.calls_change },
+                ]}
+            />
+            {rows.length > 300 ? <p class="dim">The first 300 of {count(rows.length)}.</p> : null}
+        </Panel>
+    );
+}
+
+function Summary({ a, b }: { a: string; b: string }) {
+    const answer = useSql<Difference>(TOTAL_SQL, { a, b }, 0, { ms: 30000 });
+    const total = answer.rows[0];
+    if (!total) {
+        return null;
+    }
+    const few = total.sessions_a < 4 || total.sessions_b < 4;
+    return (
+        <p class={`banner ${total.verdict === "slower" ? "warn" : total.verdict === "faster" ? "good" : "neutral"}`}>
+            <strong>
+                Altogether: <Verdict verdict={total.verdict} />
+            </strong>{" "}
+            {duration(total.self_ns_a)} → {duration(total.self_ns_b)} ({change(total.ratio)}),{" "}
+            {count(total.sessions_a)} and {count(total.sessions_b)} sessions.
+            {few ? " With fewer than 4 sessions a side, or 3 and 5, no interval can be given." : ""}
+        </p>
+    );
+}
+
+function Choice() {
+    const parameters = route.value.parameters;
+    const [a, setA] = useState(parameters.get("a") ?? "");
+    const [b, setB] = useState(parameters.get("b") ?? "");
+    const list = useSql<SessionRow>(SESSIONS_SQL, {});
+    useEffect(() => {
+        setA(parameters.get("a") ?? "");
+        setB(parameters.get("b") ?? "");
+    }, [parameters]);
+    const field = (label: string, value: string, set: (text: string) => void) => (
+        <label class="field">
+            {label}
+            <input
+                class="text"
+                type="text"
+                list="sets"
+                value={value}
+                placeholder="12,13 or tag:build=9.1 or last:5"
+                onInput={(event) => set(event.currentTarget.value)}
+            />
+        </label>
+    );
+    return (
+        <form
+            class="tools"
+            onSubmit={(event) => {
+                event.preventDefault();
+                setParameters({ a, b, function: "", frame: "" });
+            }}
+        >
+            {field("A, before", a, setA)}
+            {field("B, after", b, setB)}
+            <datalist id="sets">
+                {list.rows.map((row) => (
+                    <option key={row.session_id} value={String(row.session_id)}>
+                        {`${row.name || row.command} · ${row.device} · ${row.started}`}
+                    </option>
+                ))}
+            </datalist>
+            <button type="submit" class="primary">
+                Compare
+            </button>
+            <button
+                type="button"
+                class="quiet"
+                onClick={() => setParameters({ a: b, b: a, function: "", frame: "" })}
+            >
+                Swap
+            </button>
+        </form>
+    );
+}
+
+export function ComparePage() {
+    useEffect(() => {
+        document.title = "Compare · Sojourn";
+    }, []);
+    const parameters = route.value.parameters;
+    const a = parameters.get("a") ?? "";
+    const b = parameters.get("b") ?? "";
+    return (
+        <div class="page">
+            <h1>Compare</h1>
+            <Choice />
+            {a && b ? (
+                <>
+                    <Summary a={a} b={b} />
+                    <Functions a={a} b={b} />
+                    <DiffFlame a={a} b={b} />
+                </>
+            ) : (
+                <p class="empty">
+                    Name two sessions, or two sets of them: ids separated by commas, or{" "}
+                    <code>device:</code>, <code>build:</code>, <code>tag:</code>, <code>name:</code>,{" "}
+                    <code>command:</code>, <code>mark:</code>, <code>last:N</code>, joined by <code>+</code>.
+                </p>
+            )}
+        </div>
+    );
+}

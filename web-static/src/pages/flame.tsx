@@ -1,0 +1,337 @@
+// Where the time of a session goes, as flame graphs: top-down, bottom-up, and around one function.
+import { useMemo } from "preact/hooks";
+import { type SqlRows, useSql } from "../answers";
+import type { Overview } from "../api";
+import { compact, count, duration, percent } from "../format";
+import { route, setParameters } from "../router";
+import { Flame, type Frame } from "../widgets/flame";
+import { Panel } from "../widgets/panel";
+import { Chip, Problem } from "../widgets/small";
+import { type Chain, type ChainFrame, framesOf } from "./chains";
+
+const NARROWEST = 3000; // frames narrower than this part of the width are left out
+
+export const FLAME_SQL = `SELECT path_id, parent_path_id, function_id, name, depth, calls, total_ns, self_ns,
+       left_ns, share
+FROM flame(:session) WHERE total_ns > 0 AND left_ns >= :left AND left_ns < :right
+  AND total_ns >= (SELECT CASE WHEN :whole > 0 THEN :whole ELSE sum(total_ns) END
+                   FROM flame(:session) WHERE depth = 0) / ${NARROWEST}`;
+
+// Paths with most self time, each with its callers.
+const BOTTOM_UP_SQL = `WITH RECURSIVE leaf AS (SELECT path_id, self_ns, calls FROM call_paths
+    WHERE session_id = :session AND self_ns > 0 ORDER BY self_ns DESC LIMIT 1200),
+up(leaf, path_id, step, self_ns, calls) AS (SELECT path_id, path_id, 0, self_ns, calls FROM leaf
+    UNION ALL SELECT up.leaf, p.parent_path_id, step + 1, up.self_ns, up.calls FROM up
+    JOIN call_paths p ON p.path_id = up.path_id WHERE p.parent_path_id IS NOT NULL AND step < 15)
+SELECT up.leaf, up.step, up.self_ns AS weight, up.calls, p.function_id, f.name FROM up
+JOIN call_paths p ON p.path_id = up.path_id JOIN functions f USING (function_id) ORDER BY up.leaf, up.step`;
+
+// All paths of one function, each with its callers; recursive ones lie within others.
+const CALLERS_SQL = `WITH RECURSIVE leaf AS (SELECT path_id, total_ns, calls FROM call_paths
+    WHERE session_id = :session AND function_id = :function AND recursive = 0
+    ORDER BY total_ns DESC LIMIT 1200),
+up(leaf, path_id, step, weight, calls) AS (SELECT path_id, path_id, 0, total_ns, calls FROM leaf
+    UNION ALL SELECT up.leaf, p.parent_path_id, step + 1, up.weight, up.calls FROM up
+    JOIN call_paths p ON p.path_id = up.path_id WHERE p.parent_path_id IS NOT NULL AND step < 15)
+SELECT up.leaf, up.step, up.weight, up.calls, p.function_id, f.name FROM up
+JOIN call_paths p ON p.path_id = up.path_id JOIN functions f USING (function_id) ORDER BY up.leaf, up.step`;
+
+const CALLEES_SQL = `WITH RECURSIVE down(path_id, step) AS (SELECT path_id, 0 FROM call_paths
+    WHERE session_id = :session AND function_id = :function AND recursive = 0
+    UNION ALL SELECT p.path_id, step + 1 FROM down JOIN call_paths p ON p.parent_path_id = down.path_id
+    WHERE step < 40)
+SELECT d.path_id, p.parent_path_id, d.step, p.self_ns, p.total_ns, p.calls, p.function_id, f.name FROM down d
+JOIN call_paths p USING (path_id) JOIN functions f USING (function_id) ORDER BY d.step, p.total_ns DESC`;
+
+interface FlameRow {
+    path_id: number;
+    parent_path_id: number | null;
+    function_id: number;
+    name: string;
+    depth: number;
+    calls: number;
+    total_ns: number;
+    self_ns: number;
+    left_ns: number;
+    share: number;
+}
+
+interface PathFrame extends Frame {
+    about: FlameRow;
+}
+
+function say(name: string, ns: number, calls: number, whole: number): string {
+    return `${name}: ${duration(ns)}, ${percent(ns, whole)} of all, ${count(calls)} calls`;
+}
+
+function TopDown({ session, changes, search }: ViewProperties) {
+    const chosen = route.value.parameters.get("frame") ?? "";
+    const [path, left, right] = chosen.split("-");
+    const values = {
+        session: session.id,
+        left: Number(left) || 0,
+        right: Number(right) || Number.MAX_SAFE_INTEGER,
+        whole: Number(right) ? Number(right) - Number(left) : 0,
+    };
+    const all = useSql<FlameRow>(FLAME_SQL, { ...values, left: 0, right: Number.MAX_SAFE_INTEGER, whole: 0 }, changes, { rows: 20000 });
+    const part = useSql<FlameRow>(Number(right) ? FLAME_SQL : "", values, changes, { rows: 20000 });
+    const frames = useMemo(() => {
+        const rows = new Map<number, FlameRow>();
+        [...all.rows, ...part.rows].forEach((row) => rows.set(row.path_id, row));
+        const whole = all.rows.reduce((sum, row) => sum + (row.depth === 0 ? row.total_ns : 0), 0);
+        return [...rows.values()].map(
+            (row): PathFrame => ({
+                key: String(row.path_id),
+                parent: row.parent_path_id === null ? "" : String(row.parent_path_id),
+                left: row.left_ns,
+                right: row.left_ns + row.total_ns,
+                row: row.depth,
+                name: row.name,
+                hint: `${say(row.name, row.total_ns, row.calls, whole)}, ${duration(row.self_ns)} self`,
+                about: row,
+            }),
+        );
+    }, [all.value, part.value]);
+    if (all.problem || (!all.value && !frames.length)) {
+        return all.problem ? <Problem message={all.problem} /> : <p class="empty">Loading…</p>;
+    }
+    if (frames.length === 0) {
+        return <p class="empty">No call of this session has ended yet.</p>;
+    }
+    return (
+        <>
+            {all.value?.truncated ? (
+                <p class="warn-text">Only the first {count(all.rows.length)} frames are shown.</p>
+            ) : null}
+            <Flame
+                label="Call paths, callers above callees"
+                frames={frames}
+                chosen={path ?? ""}
+                search={search}
+                onChoose={(frame) =>
+                    setParameters({ frame: frame ? `${frame.key}-${frame.left}-${frame.right}` : "" })
+                }
+                columns={[
+                    { title: "Function", mono: true, cell: ({ about }) => about.name },
+                    { title: "Depth", number: true, cell: ({ about }) => about.depth },
+                    { title: "Total", number: true, cell: ({ about }) => duration(about.total_ns) },
+                    { title: "Self", number: true, cell: ({ about }) => duration(about.self_ns) },
+                    { title: "Calls", number: true, cell: ({ about }) => count(about.calls) },
+                    {
+                        title: "",
+                        cell: ({ about }) => (
+                            <a href={`/sessions/${session.id}?view=tree&path=${about.path_id}`}>call tree</a>
+                        ),
+                    },
+                ]}
+            />
+        </>
+    );
+}
+
+interface UpRow {
+    leaf: number;
+    step: number;
+    weight: number;
+    calls: number;
+    function_id: number;
+    name: string;
+}
+
+// One chain a leaf: from the leaf's function to its callers.
+function chainsUp(rows: readonly UpRow[]): Chain[] {
+    const chains = new Map<number, Chain>();
+    for (const row of rows) {
+        const chain = chains.get(row.leaf) ?? { links: [], weight: row.weight, calls: row.calls };
+        chain.links.push({ id: row.function_id, name: row.name });
+        chains.set(row.leaf, chain);
+    }
+    return [...chains.values()];
+}
+
+interface DownRow {
+    path_id: number;
+    parent_path_id: number | null;
+    step: number;
+    self_ns: number;
+    total_ns: number;
+    calls: number;
+    function_id: number;
+    name: string;
+}
+
+// One chain a path: from the function to the path's own, weighing its self time.
+function chainsDown(rows: readonly DownRow[]): Chain[] {
+    const links = new Map<number, Chain["links"]>();
+    return rows.map((row) => {
+        const above = row.step === 0 ? [] : (links.get(row.parent_path_id!) ?? []);
+        const chain = [...above, { id: row.function_id, name: row.name }];
+        links.set(row.path_id, chain);
+        return { links: chain, weight: row.self_ns, calls: row.calls };
+    });
+}
+
+function ChainFlame({ session, answer, chains, label, search, unit }: {
+    session: Overview;
+    answer: SqlRows<unknown>;
+    chains: Chain[];
+    label: string;
+    search: string;
+    unit: string;
+}) {
+    const chosen = route.value.parameters.get("frame") ?? "";
+    const whole = chains.reduce((sum, chain) => sum + chain.weight, 0);
+    const frames = useMemo(
+        () => framesOf(chains, (node) => `${node.name}: ${duration(node.weight)} ${unit}, ${percent(node.weight, whole)}`),
+        [answer.value],
+    );
+    if (!answer.value) {
+        return answer.problem ? <Problem message={answer.problem} /> : <p class="empty">Loading…</p>;
+    }
+    if (frames.length === 0) {
+        return <p class="dim">None.</p>;
+    }
+    return (
+        <Flame<ChainFrame>
+            label={label}
+            frames={frames}
+            chosen={chosen}
+            search={search}
+            onChoose={(frame) => setParameters({ frame: frame?.key ?? "" })}
+            columns={[
+                {
+                    title: "Function",
+                    mono: true,
+                    cell: (frame) => (
+                        <a href={`/sessions/${session.id}?view=flame&mode=around&function=${frame.function}`}>
+                            {frame.name}
+                        </a>
+                    ),
+                },
+                { title: "Level", number: true, cell: (frame) => frame.row },
+                { title: unit === "self" ? "Self" : "Time", number: true, cell: (frame) => duration(frame.weight) },
+                { title: "Share", number: true, cell: (frame) => percent(frame.weight, whole) },
+            ]}
+        />
+    );
+}
+
+function BottomUp({ session, changes, search }: ViewProperties) {
+    const answer = useSql<UpRow>(BOTTOM_UP_SQL, { session: session.id }, changes, { rows: 20000 });
+    const chains = useMemo(() => chainsUp(answer.rows), [answer.value]);
+    const totals = useSql<{ self_ns: number }>(
+        "SELECT sum(self_ns) AS self_ns FROM function_stats WHERE session_id = :session",
+        { session: session.id },
+        changes,
+    );
+    const shown = chains.reduce((sum, chain) => sum + chain.weight, 0);
+    return (
+        <>
+            <p class="dim">
+                Functions by self time, their callers below them. {percent(shown, totals.rows[0]?.self_ns ?? 0)} of
+                all self time is shown{answer.value?.truncated ? "; more paths are left out" : ""}.
+            </p>
+            <ChainFlame {...{ session, answer, chains, search }} label="Functions above their callers" unit="self" />
+        </>
+    );
+}
+
+interface StatRow {
+    name: string;
+    calls: number;
+    total_ns: number;
+    self_ns: number;
+}
+
+const STAT_SQL = `SELECT f.name, s.calls, s.total_ns, s.self_ns FROM function_stats s
+JOIN functions f USING (function_id) WHERE s.session_id = :session AND s.function_id = :function`;
+
+const TOP_SQL = `SELECT function_id FROM function_stats WHERE session_id = :session ORDER BY self_ns DESC LIMIT 1`;
+
+function Around({ session, changes, search }: ViewProperties) {
+    const asked = route.value.parameters.get("function") ?? "";
+    const top = useSql<{ function_id: number }>(asked ? "" : TOP_SQL, { session: session.id }, changes);
+    const fn = /^[0-9]{1,15}$/.test(asked) ? asked : String(top.rows[0]?.function_id ?? "");
+    const values = { session: session.id, function: fn };
+    const about = useSql<StatRow>(fn ? STAT_SQL : "", values, changes);
+    const up = useSql<UpRow>(fn ? CALLERS_SQL : "", values, changes, { rows: 20000 });
+    const down = useSql<DownRow>(fn ? CALLEES_SQL : "", values, changes, { rows: 20000 });
+    const callers = useMemo(() => chainsUp(up.rows), [up.value]);
+    const callees = useMemo(() => chainsDown(down.rows), [down.value]);
+    const known = about.rows[0];
+    return (
+        <>
+            <p class="chips">
+                {known ? (
+                    <Chip
+                        label={`${known.name}: ${duration(known.total_ns)} total, ${duration(known.self_ns)} self, ${compact(known.calls)} calls`}
+                        onRemove={() => setParameters({ function: "", frame: "" })}
+                    />
+                ) : null}
+            </p>
+            <Panel title="Callers, the function on top" sql={CALLERS_SQL} values={values}>
+                <ChainFlame
+                    {...{ session, search }}
+                    answer={up}
+                    chains={callers}
+                    label="The function above its callers"
+                    unit="total"
+                />
+            </Panel>
+            <Panel title="Callees" sql={CALLEES_SQL} values={values}>
+                <ChainFlame
+                    {...{ session, search }}
+                    answer={down}
+                    chains={callees}
+                    label="The function above its callees"
+                    unit="total"
+                />
+            </Panel>
+        </>
+    );
+}
+
+interface ViewProperties {
+    session: Overview;
+    changes: number;
+    search: string;
+}
+
+const modes: readonly (readonly [string, string])[] = [
+    ["", "Top-down"],
+    ["bottom", "Bottom-up"],
+    ["around", "Around a function"],
+];
+
+export function FlameView({ session, changes }: { session: Overview; changes: number }) {
+    const parameters = route.value.parameters;
+    const mode = parameters.get("mode") ?? "";
+    const search = parameters.get("q") ?? "";
+    const view = { session, changes, search };
+    return (
+        <section class="lists" aria-label="Flame graph">
+            <div class="tools">
+                <div class="switch" role="group" aria-label="Direction">
+                    {modes.map(([key, title]) => (
+                        <button
+                            type="button"
+                            key={key}
+                            aria-pressed={key === mode}
+                            onClick={() => setParameters({ mode: key, frame: "" })}
+                        >
+                            {title}
+                        </button>
+                    ))}
+                </div>
+                <input
+                    type="search"
+                    aria-label="Search frames"
+                    placeholder="Highlight functions…  /"
+                    value={search}
+                    onInput={(event) => setParameters({ q: event.currentTarget.value }, true)}
+                />
+            </div>
+            {mode === "bottom" ? <BottomUp {...view} /> : mode === "around" ? <Around {...view} /> : <TopDown {...view} />}
+        </section>
+    );
+}

@@ -1,0 +1,380 @@
+// Devices: how they are, what they run, and what they are told to do.
+import { useEffect, useState } from "preact/hooks";
+import { useAnswer, useSql } from "../answers";
+import { api, type Command, type Device, type PolicyRule } from "../api";
+import { ago, bytes, count, dateTime, duration } from "../format";
+import { route, setParameters } from "../router";
+import { Panel, RowTable, SqlPanel } from "../widgets/panel";
+import { Chip, Problem } from "../widgets/small";
+import { signedIn, SignIn } from "../widgets/sign_in";
+
+const POLL_MS = 3000;
+const ONLINE_NS = 120e9;
+
+const HEAT_SQL = `SELECT d.name AS device, substr(coalesce(nullif(d.build, ''), 'unknown'), 1, 24) AS build,
+       histogram_quantile(histogram_merge(f.histogram, f.session_id), 0.95) AS p95_ns,
+       count(DISTINCT f.session_id) AS sessions
+FROM function_stats f JOIN functions n USING (function_id) JOIN sessions s USING (session_id)
+JOIN devices d USING (device_id) WHERE n.name = :name GROUP BY d.device_id, build ORDER BY build, device LIMIT 400`;
+
+interface Status {
+    version?: string;
+    recording?: unknown[];
+    undelivered?: number;
+    spool_mb?: number;
+    spool_full?: boolean;
+    apps?: unknown[];
+    policies?: unknown;
+    problem?: string;
+}
+
+function statusOf(device: Device): Status {
+    try {
+        return JSON.parse(device.status) as Status;
+    } catch {
+        return {};
+    }
+}
+
+function nameOf(value: unknown): string {
+    if (typeof value === "string") {
+        return value;
+    }
+    const fields = value as Record<string, unknown>;
+    return String(fields?.["name"] ?? fields?.["app"] ?? fields?.["session"] ?? JSON.stringify(value));
+}
+
+function isOnline(device: Device, now: number): boolean {
+    return now * 1e6 - Number(device.last_seen_realtime_ns) < ONLINE_NS;
+}
+
+function useTick(): number {
+    const [tick, setTick] = useState(0);
+    useEffect(() => {
+        const timer = setInterval(() => {
+            if (!document.hidden) {
+                setTick((before) => before + 1);
+            }
+        }, POLL_MS);
+        return () => clearInterval(timer);
+    }, []);
+    return tick;
+}
+
+function Devices({ devices, chosen }: { devices: readonly Device[]; chosen: string }) {
+    const now = Date.now();
+    return (
+        <RowTable<Device>
+            label="Devices"
+            rows={devices}
+            columns={[
+                {
+                    title: "Device",
+                    cell: (device) => (
+                        <button
+                            type="button"
+                            class="link-button"
+                            aria-pressed={device.id === chosen}
+                            onClick={() => setParameters({ device: device.id === chosen ? "" : device.id })}
+                        >
+                            {device.name}
+                            {device.namesakes > 0 ? ` (${device.id})` : ""}
+                        </button>
+                    ),
+                },
+                {
+                    title: "State",
+                    cell: (device) => (
+                        <span class={isOnline(device, now) ? "good-text" : "dim"}>
+                            {isOnline(device, now) ? "● online" : `○ seen ${ago(device.last_seen_realtime_ns, now)}`}
+                        </span>
+                    ),
+                },
+                { title: "System", cell: (device) => [device.model, device.os, device.machine].filter(Boolean).join(" · ") },
+                { title: "Build", mono: true, cell: (device) => device.build || "–" },
+                { title: "Agent", cell: (device) => device.agent_version || "–" },
+                { title: "Recording", number: true, cell: (device) => count(statusOf(device).recording?.length ?? 0) },
+                {
+                    title: "Not delivered",
+                    number: true,
+                    cell: (device) => {
+                        const { undelivered, spool_mb, spool_full } = statusOf(device);
+                        return (
+                            <span class={spool_full ? "warn-text" : ""}>
+                                {spool_full ? "▲ full: " : ""}
+                                {count(undelivered ?? 0)} ({bytes((spool_mb ?? 0) * 1048576)})
+                            </span>
+                        );
+                    },
+                },
+                { title: "Enrolled", cell: (device) => device.enrolled },
+                { title: "Problem", cell: (device) => <span class="warn-text">{statusOf(device).problem ?? ""}</span> },
+            ]}
+        />
+    );
+}
+
+const kinds: readonly (readonly [string, string, string])[] = [
+    ["status", "What it does now", "{}"],
+    ["apps", "Its catalogue of apps", "{}"],
+    ["ps", "Its processes", "{}"],
+    ["launch", "Start an app or a program under trace", '{\n  "command": ["/usr/bin/true"]\n}'],
+    ["attach", "Record a running process", '{\n  "pid": 1234,\n  "duration_ms": 10000\n}'],
+    ["stop", "End a recording, or all", "{}"],
+    ["dump", "Ship the last seconds (flight mode)", "{}"],
+    ["mark", "Mark a phase", '{\n  "mark": "phase"\n}'],
+    ["export", "Write a session as text", '{\n  "session": "last",\n  "format": "function.txt"\n}'],
+    ["policy", "Set the policy", '{\n  "policy": {\n    "policy": 1,\n    "name": "default"\n  }\n}'],
+    ["doctor", "What could keep it from working", "{}"],
+    ["tags", "Set tags", '{\n  "tags": { "rack": "7" }\n}'],
+];
+
+// The server checks commands and policies; what it says of them is shown as it is.
+function Give({ device }: { device: Device | null }) {
+    const [kind, setKind] = useState("status");
+    const [text, setText] = useState("{}");
+    const [said, setSaid] = useState<{ text: string; isBad: boolean } | null>(null);
+    if (!signedIn.value) {
+        return <SignIn />;
+    }
+    const give = async (event: Event) => {
+        event.preventDefault();
+        try {
+            const given = await api.giveCommand({
+                devices: device ? `id:${device.id}` : "all",
+                kind,
+                arguments: JSON.parse(text),
+            });
+            const names = given.commands.map((command) => command.device).join(", ");
+            setSaid({ text: `Given to ${names || "nobody: nothing had to change"}.`, isBad: false });
+        } catch (failure) {
+            setSaid({ text: (failure as Error).message, isBad: true });
+        }
+    };
+    return (
+        <form class="give" onSubmit={(event) => void give(event)}>
+            <label class="field">
+                Command for {device ? device.name : "all devices"}
+                <select
+                    value={kind}
+                    onChange={(event) => {
+                        const next = kinds.find(([name]) => name === event.currentTarget.value)!;
+                        setKind(next[0]);
+                        setText(next[2]);
+                        setSaid(null);
+                    }}
+                >
+                    {kinds.map(([name, title]) => (
+                        <option key={name} value={name}>{`${name}: ${title}`}</option>
+                    ))}
+                </select>
+            </label>
+            <label class="field">
+                Its arguments, JSON
+                <textarea
+                    class="mono"
+                    rows={Math.min(16, text.split("\n").length + 1)}
+                    spellcheck={false}
+                    value={text}
+                    onInput={(event) => setText(event.currentTarget.value)}
+                />
+            </label>
+            <button class="primary" type="submit">
+                Give it
+            </button>
+            {said ? (
+                <p role="status" class={said.isBad ? "warn-text" : "good-text"}>
+                    {said.text}
+                </p>
+            ) : null}
+        </form>
+    );
+}
+
+function About({ device }: { device: Device }) {
+    const status = statusOf(device);
+    const apps = status.apps ?? [];
+    const recording = status.recording ?? [];
+    return (
+        <Panel title={device.name}>
+            <dl class="facts">
+                <dt>Recording</dt>
+                <dd>{recording.length > 0 ? recording.map(nameOf).join(", ") : "nothing"}</dd>
+                <dt>Apps</dt>
+                <dd>{apps.length > 0 ? apps.map(nameOf).join(", ") : "none in its catalogue"}</dd>
+                <dt>Policies it has</dt>
+                <dd class="mono">{status.policies === undefined ? "–" : JSON.stringify(status.policies)}</dd>
+                <dt>Tags</dt>
+                <dd class="mono">{device.tags}</dd>
+                <dt>First seen</dt>
+                <dd>{dateTime(device.first_seen_realtime_ns)}</dd>
+                <dt>Sessions</dt>
+                <dd>
+                    <a href={`/?q=${encodeURIComponent(device.name)}`}>of this device</a>
+                </dd>
+            </dl>
+        </Panel>
+    );
+}
+
+function Policies({ rules }: { rules: readonly PolicyRule[] }) {
+    return (
+        <Panel title="Policies that hold">
+            {rules.length === 0 ? <p class="dim">None: devices record as they are told.</p> : null}
+            {rules.map((rule) => (
+                <details key={rule.id} class="rule">
+                    <summary>
+                        {rule.scope} {rule.subject} {rule.app ? `· app ${rule.app}` : ""}{" "}
+                        <span class="dim">
+                            by {rule.set_by}, {dateTime(rule.set_realtime_ns)}
+                        </span>
+                    </summary>
+                    <pre class="mono">{rule.document}</pre>
+                </details>
+            ))}
+        </Panel>
+    );
+}
+
+function Audit({ commands }: { commands: readonly Command[] }) {
+    return (
+        <Panel title="Commands, latest first">
+            {commands.length === 0 ? <p class="dim">None was given.</p> : null}
+            {commands.length > 0 ? (
+                <RowTable<Command>
+                    label="Commands"
+                    rows={commands}
+                    columns={[
+                        { title: "Given", cell: (command) => dateTime(command.created_realtime_ns) },
+                        { title: "Device", cell: (command) => command.device_name },
+                        { title: "Command", cell: (command) => <span title={command.arguments}>{command.kind}</span> },
+                        { title: "By", cell: (command) => command.requested_by },
+                        { title: "State", cell: (command) => <span class={`tag command-${command.state}`}>{command.state.replaceAll("_", " ")}</span> },
+                        {
+                            title: "Result",
+                            mono: true,
+                            cell: (command) =>
+                                command.file_bytes ? (
+                                    <a download="" href={`/api/v1/commands/${command.id}/file`}>
+                                        file, {bytes(command.file_bytes)}
+                                    </a>
+                                ) : (
+                                    (command.result ?? "")
+                                ),
+                        },
+                    ]}
+                />
+            ) : null}
+        </Panel>
+    );
+}
+
+interface HeatRow {
+    device: string;
+    build: string;
+    p95_ns: number;
+    sessions: number;
+}
+
+// p95 of one function by device and build; darker is slower, and each cell says its number.
+function HeatMap() {
+    const name = route.value.parameters.get("function") ?? "";
+    const values = { name };
+    const answer = useSql<HeatRow>(name ? HEAT_SQL : "", values);
+    const most = Math.max(...answer.rows.map((row) => row.p95_ns), 1);
+    return (
+        <>
+            <form
+                class="tools"
+                onSubmit={(event) => {
+                    event.preventDefault();
+                    const field = new FormData(event.currentTarget as HTMLFormElement).get("function");
+                    setParameters({ function: String(field ?? "") });
+                }}
+            >
+                <label class="field">
+                    p95 of a function by device and build
+                    <input class="text" type="text" name="function" defaultValue={name} placeholder="name of a function" />
+                </label>
+                <button class="quiet" type="submit">
+                    Show
+                </button>
+            </form>
+            {name ? (
+                <SqlPanel
+                    title={`p95 of ${name}`}
+                    sql={HEAT_SQL}
+                    values={values}
+                    answer={answer}
+                    none="No session has calls of a function of that name."
+                    columns={[
+                        { title: "Build", mono: true, cell: (row) => row.build },
+                        { title: "Device", cell: (row) => row.device },
+                        { title: "Sessions", number: true, cell: (row) => count(row.sessions) },
+                        {
+                            title: "p95",
+                            number: true,
+                            cell: (row) => (
+                                <span class="heat" style={{ "--heat": (row.p95_ns / most).toFixed(3) }}>
+                                    {duration(row.p95_ns)}
+                                </span>
+                            ),
+                        },
+                    ]}
+                />
+            ) : null}
+        </>
+    );
+}
+
+export function FleetPage() {
+    useEffect(() => {
+        document.title = "Fleet · Sojourn";
+    }, []);
+    const tick = useTick();
+    const devices = useAnswer(`devices ${tick}`, () => api.devices());
+    const commands = useAnswer(`commands ${tick}`, () => api.commands());
+    const rules = useAnswer(`policies ${tick}`, () => api.policies());
+    const chosen = route.value.parameters.get("device") ?? "";
+    const items = devices.value?.items ?? [];
+    const device = items.find((one) => one.id === chosen) ?? null;
+    const problem = devices.problem || commands.problem || rules.problem;
+    if (!devices.value) {
+        return problem ? <Problem message={problem} /> : <p class="empty">Loading…</p>;
+    }
+    const online = items.filter((one) => isOnline(one, Date.now())).length;
+    return (
+        <div class="page">
+            <div class="title-line">
+                <h1>Fleet</h1>
+                <span class="dim">
+                    {count(items.length)} devices, {count(online)} online
+                </span>
+            </div>
+            {problem ? <Problem message={problem} /> : null}
+            <section class="card panel" aria-label="All devices">
+                {items.length > 0 ? (
+                    <Devices devices={items} chosen={chosen} />
+                ) : (
+                    <p class="dim">No device has reported yet.</p>
+                )}
+            </section>
+            {device ? (
+                <p class="chips">
+                    <Chip label={device.name} onRemove={() => setParameters({ device: "" })} />
+                </p>
+            ) : null}
+            <div class="columns">
+                {device ? <About device={device} /> : null}
+                <Panel title="Give a command">
+                    <Give device={device} />
+                </Panel>
+                <Policies rules={rules.value?.items ?? []} />
+            </div>
+            <Audit
+                commands={(commands.value?.items ?? []).filter((one) => !device || one.device_id === device.id)}
+            />
+            <HeatMap />
+        </div>
+    );
+}

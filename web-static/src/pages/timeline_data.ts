@@ -1,0 +1,321 @@
+// What a timeline shows, as bars: single calls where a window holds few enough, else what was open
+// at the start of each of the stored steps.
+import { useEffect, useState } from "preact/hooks";
+import { type Answer, useAnswer, useSql } from "../answers";
+import { api, askSql, rowsOf, type CallsAnswer, type List, type TimelineStep } from "../api";
+import type { Bar } from "../canvas/bars";
+import type { Window } from "../canvas/scale";
+
+// A window with more calls of a stream is drawn from steps.
+const CALLS_MAX = 250000;
+const ROWS_MAX = 60;
+const PATHS_AT_ONCE = 400;
+
+export interface Stream {
+    stream_id: number;
+    thread: number | null;
+    name: string | null;
+    is_main: number | null;
+    process: number | null;
+    calls: number;
+    from_ns: number | null;
+    to_ns: number | null;
+    max_depth: number;
+    own_stack: number;
+}
+
+export const STREAMS_SQL = `SELECT s.stream_id, t.number AS thread, t.name, t.is_main,
+       t.process_number AS process, s.calls, s.first_enter_ns AS from_ns,
+       max(coalesce(s.last_leave_ns, 0), coalesce(s.first_enter_ns, 0),
+           coalesce((SELECT max(end_ns) FROM timeline x WHERE x.stream_id = s.stream_id), 0),
+           coalesce((SELECT max(start_ns) FROM open_calls o WHERE o.stream_id = s.stream_id), 0)) AS to_ns,
+       s.max_depth, s.own_stack
+FROM streams s LEFT JOIN threads t USING (thread_id)
+WHERE s.session_id = :session ORDER BY t.is_main DESC, s.calls DESC, s.stream_id`;
+
+export const GAPS_SQL = `SELECT coalesce(g.stream_id, (SELECT s.stream_id FROM streams s
+           JOIN threads t USING (thread_id)
+           WHERE t.session_id = g.session_id AND t.number = g.thread_number LIMIT 1)) AS stream_id,
+       g.reason, g.calls, g.start_ns, g.end_ns
+FROM gaps g WHERE g.session_id = :session AND g.end_ns >= :from AND g.start_ns <= :to
+ORDER BY g.start_ns`;
+
+export interface GapMark {
+    stream_id: number | null;
+    reason: string;
+    calls: number;
+    start_ns: number;
+    end_ns: number;
+}
+
+export const MARKS_SQL = `SELECT name, at_ns, is_end, 'mark' AS what FROM marks WHERE session_id = :session
+UNION ALL SELECT note, start_ns, 0, 'note' FROM annotations
+WHERE session_id = :session AND start_ns IS NOT NULL ORDER BY at_ns`;
+
+export interface Mark {
+    name: string;
+    at_ns: number;
+    is_end: number;
+    what: string;
+}
+
+export interface CallBar extends Bar {
+    call: string; // call_id of the first; "": the bar is of a step
+    function: string; // function_id
+    self: number | null;
+    flags: number;
+    isOpen: boolean;
+    isUnwound: boolean;
+}
+
+export interface Track {
+    stream: Stream;
+    bars: CallBar[];
+    isCalls: boolean; // single calls; false: steps
+    calls: number; // entered in the window, of steps: in their steps
+    rows: number;
+    problem: string;
+    truncated: boolean;
+}
+
+export function trackName(stream: Stream): string {
+    const name =
+        stream.name || (stream.thread === null ? `stream ${stream.stream_id}` : `thread ${stream.thread}`);
+    return stream.own_stack ? name : `${name} (other stack)`;
+}
+
+export function useStreams(id: string, changes: number) {
+    const answer = useSql<Stream>(STREAMS_SQL, { session: id }, changes, { rows: 5000 });
+    const known = answer.rows.filter((stream) => stream.from_ns !== null);
+    const from = known.reduce((least, stream) => Math.min(least, stream.from_ns!), Infinity);
+    const to = known.reduce((most, stream) => Math.max(most, stream.to_ns ?? 0), 0);
+    const bounds: Window | null =
+        answer.value === null ? null : known.length > 0 ? { from, to: to + 1 } : { from: 0, to: 0 };
+    return { streams: known, bounds, problem: answer.problem };
+}
+
+function callBar(answer: CallsAnswer, row: CallsAnswer["rows"][0], to: number): CallBar {
+    const [call, fn, depth, start, end, self, isUnwound, flags, count] = row;
+    const name = answer.functions[fn] || `function ${fn}`;
+    return {
+        left: start,
+        right: end ?? to,
+        row: depth,
+        name,
+        ...(count > 1 ? { label: `${count} calls, first ${name}`, count } : {}),
+        striped: (flags & 15) !== 0,
+        call,
+        function: fn,
+        self,
+        flags,
+        isOpen: end === null,
+        isUnwound,
+    };
+}
+
+interface PathFrame {
+    leaf: number;
+    function_id: number;
+    name: string;
+    path_id: number;
+    depth: number;
+}
+
+// The calls that were open where each step begins, by path.
+async function framesOf(paths: string[], signal: AbortSignal): Promise<Map<string, PathFrame[]>> {
+    const found = new Map<string, PathFrame[]>();
+    for (let at = 0; at < paths.length; at += PATHS_AT_ONCE) {
+        const ids = paths.slice(at, at + PATHS_AT_ONCE).join(",");
+        const answer = await askSql(
+            `WITH RECURSIVE up(leaf, path_id) AS (SELECT path_id, path_id FROM call_paths
+             WHERE path_id IN (${ids}) UNION ALL SELECT up.leaf, p.parent_path_id FROM up
+             JOIN call_paths p ON p.path_id = up.path_id WHERE p.parent_path_id IS NOT NULL)
+             SELECT up.leaf, p.path_id, p.depth, p.function_id, f.name FROM up
+             JOIN call_paths p ON p.path_id = up.path_id JOIN functions f USING (function_id)
+             WHERE p.depth < ${ROWS_MAX}`,
+            {},
+            { rows: 20000 },
+            signal,
+        );
+        for (const frame of rowsOf<PathFrame>(answer)) {
+            const leaf = String(frame.leaf);
+            found.set(leaf, [...(found.get(leaf) ?? []), frame]);
+        }
+    }
+    return found;
+}
+
+// stepBars joins what neighbouring steps have in common: the same path at the same depth.
+function stepBars(steps: TimelineStep[], frames: Map<string, PathFrame[]>): CallBar[] {
+    const bars: CallBar[] = [];
+    const open: ({ path: number; bar: CallBar } | undefined)[] = [];
+    for (const step of steps) {
+        const stack = frames.get(step.path_id ?? "") ?? [];
+        const at = new Map(stack.map((frame) => [frame.depth, frame]));
+        for (let depth = 0; depth < Math.max(open.length, stack.length); depth++) {
+            const frame = at.get(depth);
+            const before = open[depth];
+            if (frame && before?.path === frame.path_id) {
+                before.bar.right = step.end_ns;
+                before.bar.count = (before.bar.count ?? 0) + step.steps;
+            } else if (frame) {
+                const bar: CallBar = {
+                    left: step.start_ns,
+                    right: step.end_ns,
+                    row: depth,
+                    name: frame.name,
+                    count: step.steps,
+                    call: "",
+                    function: String(frame.function_id),
+                    self: null,
+                    flags: 0,
+                    isOpen: false,
+                    isUnwound: false,
+                };
+                bars.push(bar);
+                open[depth] = { path: frame.path_id, bar };
+            } else {
+                open[depth] = undefined;
+            }
+        }
+    }
+    return bars;
+}
+
+interface Steps {
+    steps: Map<number, TimelineStep[]>;
+    frames: Map<string, PathFrame[]>;
+}
+
+function inWindow(steps: readonly TimelineStep[], view: Window): number {
+    return steps
+        .filter((step) => step.end_ns >= view.from && step.start_ns <= view.to)
+        .reduce((sum, step) => sum + step.calls, 0);
+}
+
+// quantised widens a window to a power of two, so that small moves ask nothing.
+export function quantised(view: Window): Window {
+    const grid = 2 ** Math.floor(Math.log2(Math.max(8, view.to - view.from)) - 3);
+    return {
+        from: Math.max(0, Math.floor(view.from / grid) * grid),
+        to: Math.ceil(view.to / grid) * grid,
+    };
+}
+
+async function loadSteps(id: string, view: Window, width: number, signal: AbortSignal): Promise<Steps> {
+    const parameters = { from_ns: view.from, to_ns: view.to, width: Math.min(width, 1200) };
+    const list: List<TimelineStep> = await api.timeline(id, parameters, signal);
+    const steps = new Map<number, TimelineStep[]>();
+    for (const step of list.items) {
+        const stream = Number(step.stream_id);
+        steps.set(stream, [...(steps.get(stream) ?? []), step]);
+    }
+    const paths = new Set<string>();
+    for (const some of steps.values()) {
+        if (inWindow(some, view) > CALLS_MAX) {
+            some.forEach((step) => step.path_id && paths.add(step.path_id));
+        }
+    }
+    return { steps, frames: await framesOf([...paths], signal) };
+}
+
+async function loadTrack(
+    id: string,
+    stream: Stream,
+    view: Window,
+    width: number,
+    all: Steps,
+    signal: AbortSignal,
+): Promise<Track> {
+    const steps = all.steps.get(stream.stream_id) ?? [];
+    const inSteps = inWindow(steps, view);
+    const track: Track = {
+        stream,
+        bars: [],
+        isCalls: false,
+        calls: inSteps,
+        rows: 1,
+        problem: "",
+        truncated: false,
+    };
+    if (stream.from_ns! > view.to || stream.to_ns! < view.from) {
+        return { ...track, isCalls: true };
+    }
+    if (inSteps <= CALLS_MAX) {
+        const parameters = { stream: stream.stream_id, from_ns: view.from, to_ns: view.to, width };
+        const answer = await api.calls(id, parameters, signal);
+        if (!answer.is_too_many) {
+            track.isCalls = true;
+            track.truncated = answer.truncated;
+            track.bars = answer.rows.map((row) => callBar(answer, row, stream.to_ns ?? view.to));
+            track.calls = answer.rows.reduce(
+                (sum, row) => sum + (row[3] >= view.from && row[3] <= view.to ? row[8] : 0),
+                0,
+            );
+        }
+    }
+    if (!track.isCalls) {
+        track.bars = stepBars(steps, all.frames);
+    }
+    const deepest = track.bars.reduce((most, bar) => Math.max(most, bar.row), 0);
+    track.rows = Math.min(ROWS_MAX, deepest + 1);
+    return track;
+}
+
+export interface Tracks {
+    view: Window; // that they were loaded for
+    tracks: Track[];
+}
+
+async function loadTracks(
+    id: string,
+    streams: readonly Stream[],
+    view: Window,
+    width: number,
+    signal: AbortSignal,
+): Promise<Tracks> {
+    const all = await loadSteps(id, view, width, signal);
+    const tracks = await Promise.all(
+        streams.map((stream) =>
+            loadTrack(id, stream, view, width, all, signal).catch((failure: Error): Track => {
+                if (signal.aborted) {
+                    throw failure;
+                }
+                return {
+                    stream,
+                    bars: [],
+                    isCalls: false,
+                    calls: 0,
+                    rows: 1,
+                    problem: failure.message,
+                    truncated: false,
+                };
+            }),
+        ),
+    );
+    return { view, tracks };
+}
+
+function useDelayed(key: string, delayMs: number): string {
+    const [late, setLate] = useState(key);
+    useEffect(() => {
+        const timer = setTimeout(() => setLate(key), delayMs);
+        return () => clearTimeout(timer);
+    }, [key, delayMs]);
+    return late;
+}
+
+export function useTracks(
+    id: string,
+    streams: readonly Stream[],
+    view: Window | null,
+    width: number,
+    changes: number,
+): Answer<Tracks> {
+    const wide = view && view.to > view.from ? quantised(view) : null;
+    const ids = streams.map((stream) => stream.stream_id).join(",");
+    const key = wide && ids ? `${id} ${changes} ${wide.from} ${wide.to} ${width} ${ids}` : "";
+    const late = useDelayed(key, 40);
+    const answer = useAnswer(late, (signal) => loadTracks(id, streams, wide!, width, signal));
+    return { ...answer, isCurrent: answer.isCurrent && late === key };
+}

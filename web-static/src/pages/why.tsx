@@ -1,0 +1,154 @@
+// Why was this call slow: it beside a typical one of the same function, callee by callee.
+import { useSql } from "../answers";
+import type { Overview } from "../api";
+import { count, duration } from "../format";
+import { route } from "../router";
+import { Panel, RowTable } from "../widgets/panel";
+import { Problem } from "../widgets/small";
+import { callAddress } from "./call_details";
+
+// A call of the function whose duration is nearest to the median of the stored histogram.
+const TYPICAL_SQL = `SELECT c.call_id, c.start_ns, c.duration_ns, c.self_ns FROM calls c,
+    (SELECT x.function_id, x.session_id,
+            histogram_quantile(s.histogram, 0.5, s.session_id, s.min_ns, s.max_ns) AS p50
+     FROM calls x JOIN function_stats s ON s.session_id = x.session_id AND s.function_id = x.function_id
+     WHERE x.call_id = :call) AS o
+WHERE c.session_id = o.session_id AND c.function_id = o.function_id AND c.call_id <> :call
+  AND c.duration_ns BETWEEN o.p50 * 0.9 AND o.p50 * 1.1 AND c.flags = 0
+LIMIT 1`;
+
+const CALL_SQL = `SELECT c.call_id, c.function_id, f.name, c.start_ns, c.duration_ns, c.self_ns, c.flags,
+       t.name AS thread FROM calls c LEFT JOIN functions f USING (function_id)
+LEFT JOIN threads t ON t.thread_id = c.thread_id WHERE c.call_id = :call`;
+
+// The subtrees of both calls, by function and by how deep below the call.
+const SUBTREE_SQL = `SELECT d.function_id, f.name, d.depth - c.depth AS level, count(*) AS calls,
+       sum(d.self_ns) AS self_ns, max(d.duration_ns) AS longest_ns
+FROM calls c JOIN descendants(c.call_id) d LEFT JOIN functions f ON f.function_id = d.function_id
+WHERE c.call_id = :call GROUP BY d.function_id, level`;
+
+interface Call {
+    call_id: number | string;
+    function_id: number;
+    name: string;
+    start_ns: number;
+    duration_ns: number | null;
+    self_ns: number | null;
+    flags: number;
+    thread: string | null;
+}
+
+interface Part {
+    function_id: number;
+    name: string;
+    level: number;
+    calls: number;
+    self_ns: number | null;
+    longest_ns: number | null;
+}
+
+interface Pair {
+    name: string;
+    level: number;
+    slow: Part | null;
+    typical: Part | null;
+    difference: number;
+}
+
+function align(name: string, slow: Call, typical: Call, below: Part[], typicalBelow: Part[]): Pair[] {
+    const pairs = new Map<string, Pair>();
+    const put = (part: Part, side: "slow" | "typical") => {
+        const key = `${part.function_id} ${part.level}`;
+        const pair = pairs.get(key) ?? {
+            name: part.name,
+            level: part.level,
+            slow: null,
+            typical: null,
+            difference: 0,
+        };
+        pair[side] = part;
+        pair.difference = (pair.slow?.self_ns ?? 0) - (pair.typical?.self_ns ?? 0);
+        pairs.set(key, pair);
+    };
+    const itself = (call: Call): Part => ({
+        function_id: call.function_id,
+        name,
+        level: 0,
+        calls: 1,
+        self_ns: call.self_ns,
+        longest_ns: call.duration_ns,
+    });
+    [itself(slow), ...below].forEach((part) => put(part, "slow"));
+    [itself(typical), ...typicalBelow].forEach((part) => put(part, "typical"));
+    return [...pairs.values()].sort((a, b) => Math.abs(b.difference) - Math.abs(a.difference));
+}
+
+function signed(ns: number): string {
+    return ns === 0 ? "0 ns" : `${ns > 0 ? "+" : "−"}${duration(Math.abs(ns))}`;
+}
+
+export function WhyView({ session }: { session: Overview }) {
+    const call = route.value.parameters.get("call") ?? "";
+    const asked = /^[0-9]{1,19}$/.test(call) ? call : "";
+    const slow = useSql<Call>(asked ? CALL_SQL : "", { call: asked });
+    const typical = useSql<Call>(asked ? TYPICAL_SQL : "", { call: asked }, 0, { ms: 20000 });
+    const other = typical.rows[0];
+    const below = useSql<Part>(asked ? SUBTREE_SQL : "", { call: asked }, 0, { rows: 20000, ms: 20000 });
+    const otherBelow = useSql<Part>(
+        other ? SUBTREE_SQL : "",
+        { call: String(other?.call_id ?? "") },
+        0,
+        { rows: 20000, ms: 20000 },
+    );
+    const known = slow.rows[0];
+    const problem = slow.problem || typical.problem || below.problem || otherBelow.problem;
+    if (problem) {
+        return <Problem message={problem} />;
+    }
+    if (!asked || (slow.value && !known)) {
+        return <p class="empty">Choose a call: on the overview, or on the timeline.</p>;
+    }
+    if (!known || !typical.value || !below.value) {
+        return <p class="empty">Loading…</p>;
+    }
+    if (!other) {
+        return <p class="empty">No other call of {known.name} took about the median time.</p>;
+    }
+    const pairs = align(known.name, known, other, below.rows, otherBelow.rows);
+    const more = (known.duration_ns ?? 0) - (other.duration_ns ?? 0);
+    const top = pairs[0];
+    return (
+        <section class="lists" aria-label="Why slow">
+            <Panel title={`Why did ${known.name} take ${duration(known.duration_ns)}?`} sql={SUBTREE_SQL} values={{ call: asked }}>
+                <p>
+                    <a href={callAddress(session.id, known)}>This call</a> took {duration(known.duration_ns)};{" "}
+                    <a href={callAddress(session.id, other)}>a typical one</a> took {duration(other.duration_ns)}:{" "}
+                    {signed(more)}.{" "}
+                    {top && top.difference !== 0 ? (
+                        <>
+                            Most of the difference, {signed(top.difference)}, is <span class="mono">{top.name}</span>
+                            {top.level === 0 ? " itself" : ` ${count(top.level)} below it`}:{" "}
+                            {count(top.slow?.calls ?? 0)} calls instead of {count(top.typical?.calls ?? 0)}.
+                        </>
+                    ) : null}
+                </p>
+                {known.flags ? <p class="warn-text">▲ The time of this call is not exact.</p> : null}
+                <RowTable<Pair>
+                    label="Callees of both calls, greatest difference first"
+                    rows={pairs.slice(0, 200)}
+                    columns={[
+                        { title: "Function", mono: true, cell: (row) => row.name },
+                        { title: "Below", number: true, cell: (row) => row.level },
+                        { title: "Difference", number: true, cell: (row) => <strong>{signed(row.difference)}</strong> },
+                        { title: "Self, this", number: true, cell: (row) => duration(row.slow?.self_ns) },
+                        { title: "Self, typical", number: true, cell: (row) => duration(row.typical?.self_ns) },
+                        { title: "Calls, this", number: true, cell: (row) => count(row.slow?.calls ?? 0) },
+                        { title: "Calls, typical", number: true, cell: (row) => count(row.typical?.calls ?? 0) },
+                        { title: "Longest, this", number: true, cell: (row) => duration(row.slow?.longest_ns) },
+                    ]}
+                />
+                {pairs.length > 200 ? <p class="dim">The first 200 of {count(pairs.length)}.</p> : null}
+            </Panel>
+        </section>
+    );
+}

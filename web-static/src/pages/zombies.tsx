@@ -1,0 +1,159 @@
+// Findings about freed memory: allocation, free and use beside each other.
+import { useEffect } from "preact/hooks";
+import { useSql } from "../answers";
+import { count, dateTime, duration, fileName } from "../format";
+import { route, setParameters } from "../router";
+import { Panel, SqlPanel } from "../widgets/panel";
+import { Problem } from "../widgets/small";
+
+const LIST_SQL = `SELECT z.zombie_id, z.kind, z.state, z.used_in, z.freed_in, z.allocated_in, z.reports,
+       count(DISTINCT r.session_id) AS sessions, count(DISTINCT s.device_id) AS devices,
+       CAST(z.first_seen_realtime_ns AS TEXT) AS first_seen, CAST(z.last_seen_realtime_ns AS TEXT) AS last_seen, z.note
+FROM zombies z LEFT JOIN zombie_reports r USING (zombie_id) LEFT JOIN sessions s USING (session_id)
+GROUP BY z.zombie_id ORDER BY z.state = 'resolved', z.last_seen_realtime_ns DESC`;
+
+const FRAMES_SQL = `SELECT f.stack, f.depth, f.tid, f.function, f.module, f.offset, f.is_own FROM zombie_frames f
+WHERE f.report_id = (SELECT max(report_id) FROM zombie_reports WHERE zombie_id = :finding)
+ORDER BY f.stack, f.depth`;
+
+const REPORTS_SQL = `SELECT r.session_id, s.command, d.name AS device, r.at_ns, r.thread_name, r.access, r.size, r.offset
+FROM zombie_reports r JOIN sessions s USING (session_id) JOIN devices d USING (device_id)
+WHERE r.zombie_id = :finding ORDER BY r.report_id DESC LIMIT 50`;
+
+interface Finding {
+    zombie_id: number;
+    kind: string;
+    state: string;
+    used_in: string;
+    freed_in: string;
+    allocated_in: string;
+    reports: number;
+    sessions: number;
+    devices: number;
+    first_seen: string;
+    last_seen: string;
+    note: string | null;
+}
+
+interface FrameRow {
+    stack: string;
+    depth: number;
+    tid: number;
+    function: string;
+    module: string;
+    offset: number;
+    is_own: number;
+}
+
+interface Report {
+    session_id: number;
+    command: string;
+    device: string;
+    at_ns: number;
+    thread_name: string;
+    access: string | null;
+    size: number;
+    offset: number | null;
+}
+
+const stacks: readonly (readonly [string, string])[] = [
+    ["allocation", "Allocated"],
+    ["free", "Freed"],
+    ["use", "Used"],
+];
+
+function Stack({ title, frames }: { title: string; frames: readonly FrameRow[] }) {
+    return (
+        <Panel title={title}>
+            {frames.length === 0 ? <p class="dim">Not known.</p> : null}
+            <ol class="stack">
+                {frames.map((frame) => (
+                    <li key={frame.depth} class={frame.is_own ? "" : "dim"}>
+                        <span class="mono">{frame.function || `0x${frame.offset.toString(16)}`}</span>{" "}
+                        <span class="module" title={frame.module}>
+                            {fileName(frame.module)}
+                        </span>
+                    </li>
+                ))}
+            </ol>
+        </Panel>
+    );
+}
+
+function Details({ finding }: { finding: string }) {
+    const values = { finding };
+    const frames = useSql<FrameRow>(FRAMES_SQL, values);
+    const reports = useSql<Report>(REPORTS_SQL, values);
+    if (frames.problem) {
+        return <Problem message={frames.problem} />;
+    }
+    return (
+        <>
+            <div class="columns">
+                {stacks.map(([stack, title]) => (
+                    <Stack key={stack} title={title} frames={frames.rows.filter((frame) => frame.stack === stack)} />
+                ))}
+            </div>
+            <SqlPanel
+                title="Reports, latest first"
+                sql={REPORTS_SQL}
+                values={values}
+                answer={reports}
+                none="None."
+                columns={[
+                    { title: "Session", cell: (row) => <a href={`/sessions/${row.session_id}?view=overview`}>{row.command}</a> },
+                    { title: "Device", cell: (row) => row.device },
+                    { title: "Thread", cell: (row) => row.thread_name },
+                    { title: "At", number: true, cell: (row) => duration(row.at_ns) },
+                    { title: "Access", cell: (row) => row.access ?? "free" },
+                    { title: "Block", number: true, cell: (row) => `${count(row.size)} B` },
+                    { title: "Offset", number: true, cell: (row) => (row.offset === null ? "–" : count(row.offset)) },
+                ]}
+            />
+        </>
+    );
+}
+
+export function ZombiesPage() {
+    useEffect(() => {
+        document.title = "Findings · Sojourn";
+    }, []);
+    const finding = route.value.parameters.get("finding") ?? "";
+    const list = useSql<Finding>(LIST_SQL, {});
+    return (
+        <div class="page">
+            <h1>Uses of freed memory and other heap mistakes</h1>
+            <SqlPanel
+                title="Findings"
+                sql={LIST_SQL}
+                values={{}}
+                answer={list}
+                none="None was reported. Record with --zombies heap, or the policy zombies."
+                columns={[
+                    { title: "State", cell: (row) => <span class="tag">{row.state}</span> },
+                    {
+                        title: "Kind",
+                        cell: (row) => (
+                            <button
+                                type="button"
+                                class="link-button"
+                                aria-pressed={String(row.zombie_id) === finding}
+                                onClick={() => setParameters({ finding: String(row.zombie_id) })}
+                            >
+                                {row.kind.replaceAll("_", " ")}
+                            </button>
+                        ),
+                    },
+                    { title: "Used in", mono: true, cell: (row) => row.used_in || "–" },
+                    { title: "Freed in", mono: true, cell: (row) => row.freed_in || "–" },
+                    { title: "Allocated in", mono: true, cell: (row) => row.allocated_in || "–" },
+                    { title: "Reports", number: true, cell: (row) => count(row.reports) },
+                    { title: "Sessions", number: true, cell: (row) => count(row.sessions) },
+                    { title: "Devices", number: true, cell: (row) => count(row.devices) },
+                    { title: "Last seen", cell: (row) => dateTime(row.last_seen) },
+                ]}
+            />
+            {/^[0-9]{1,15}$/.test(finding) ? <Details finding={finding} /> : null}
+        </div>
+    );
+}

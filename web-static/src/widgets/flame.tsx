@@ -1,0 +1,132 @@
+// A flame graph, callers above callees: width is a sum, a click shows one frame over the whole
+// width. Below it the same frames as a table.
+import { useEffect, useRef, useState } from "preact/hooks";
+import { type Bar, barAt, drawBars, prepare, ROW } from "../canvas/bars";
+import { count } from "../format";
+import { looks } from "../store";
+import { type ListColumn, RowTable } from "./panel";
+
+export interface Frame extends Bar {
+    key: string;
+    parent: string; // key; "": a root
+    hint: string; // what is said about it in a line
+}
+
+const ROWS_MAX = 120;
+const TWIN_ROWS = 100;
+
+interface FlameProperties<T extends Frame> {
+    label: string;
+    frames: readonly T[];
+    chosen: string; // key of the frame that fills the width; "": all
+    search: string;
+    onChoose: (frame: T | null) => void;
+    columns: readonly ListColumn<T>[]; // of the table
+}
+
+function keysFrom<T extends Frame>(
+    event: KeyboardEvent,
+    frames: readonly T[],
+    chosen: T | null,
+): T | null | undefined {
+    const children = frames
+        .filter((frame) => frame.parent === (chosen?.key ?? ""))
+        .sort((a, b) => b.right - b.left - (a.right - a.left));
+    if (event.key === "ArrowDown") {
+        return children[0];
+    }
+    if (event.key === "ArrowUp" || event.key === "Escape") {
+        return frames.find((frame) => frame.key === chosen?.parent) ?? null;
+    }
+    if (chosen && (event.key === "ArrowLeft" || event.key === "ArrowRight")) {
+        const siblings = frames
+            .filter((frame) => frame.parent === chosen.parent)
+            .sort((a, b) => a.left - b.left);
+        return siblings[siblings.indexOf(chosen) + (event.key === "ArrowLeft" ? -1 : 1)];
+    }
+    return undefined;
+}
+
+export function Flame<T extends Frame>(properties: FlameProperties<T>) {
+    const { label, frames, chosen, search, onChoose, columns } = properties;
+    const canvas = useRef<HTMLCanvasElement>(null);
+    const [width, setWidth] = useState(1000);
+    const [said, setSaid] = useState("");
+    const focus = frames.find((frame) => frame.key === chosen) ?? null;
+    const from = focus?.left ?? frames.reduce((least, frame) => Math.min(least, frame.left), Infinity);
+    const to = focus?.right ?? frames.reduce((most, frame) => Math.max(most, frame.right), 0);
+    const factor = width / Math.max(1, to - from);
+    const place = (value: number) => (value - from) * factor;
+    const wanted = search.toLowerCase();
+    void looks.value; // drawn again in other colours
+    const drawn = frames
+        .filter((frame) => frame.row < ROWS_MAX && frame.right > from && frame.left < to)
+        .map((frame) => ({
+            ...frame,
+            faded:
+                (wanted !== "" && !frame.name.toLowerCase().includes(wanted)) ||
+                (focus !== null && frame.row < focus.row),
+        }));
+    const rows = drawn.reduce((most, frame) => Math.max(most, frame.row), 0) + 1;
+    useEffect(() => {
+        const observer = new ResizeObserver(() =>
+            setWidth(Math.max(50, Math.floor(canvas.current?.clientWidth ?? 0))),
+        );
+        observer.observe(canvas.current!);
+        return () => observer.disconnect();
+    }, []);
+    useEffect(() => {
+        const frame = requestAnimationFrame(() => {
+            const context = prepare(canvas.current!, width, rows * ROW);
+            const outline = getComputedStyle(canvas.current!).getPropertyValue("--text").trim();
+            drawBars(context, drawn, { place, width, top: 0, chosen: null, outline });
+        });
+        return () => cancelAnimationFrame(frame);
+    });
+    const at = (event: MouseEvent) => {
+        const hit = barAt(drawn, { place, top: 0 }, event.offsetX, event.offsetY);
+        return hit ? (frames.find((frame) => frame.key === hit.key) ?? null) : null;
+    };
+    const onKeyDown = (event: KeyboardEvent) => {
+        const next = keysFrom(event, frames, focus);
+        if (next !== undefined) {
+            event.preventDefault();
+            setSaid(next?.hint ?? "");
+            onChoose(next);
+        }
+    };
+    return (
+        <>
+            <div class="flame card" tabIndex={0} role="group" aria-label={label} onKeyDown={onKeyDown}>
+                <div class="tracks">
+                    <canvas
+                        ref={canvas}
+                        aria-hidden="true"
+                        style={{ height: `${rows * ROW}px` }}
+                        onMouseMove={(event) => setSaid(at(event)?.hint ?? "")}
+                        onClick={(event) => {
+                            const hit = at(event);
+                            onChoose(hit && hit.key === chosen ? null : hit);
+                        }}
+                    />
+                </div>
+                <p class="dim" role="status">
+                    {said || focus?.hint || `${count(drawn.length)} frames; a click or the arrow keys show one over the whole width`}
+                </p>
+            </div>
+            <details class="card panel twin">
+                <summary>
+                    <h2>The same as a table</h2>
+                </summary>
+                <RowTable
+                    label={`${label}, as a table`}
+                    rows={[...drawn].sort((a, b) => b.right - b.left - (a.right - a.left)).slice(0, TWIN_ROWS)}
+                    columns={columns}
+                />
+                {drawn.length > TWIN_ROWS ? (
+                    <p class="dim">The {TWIN_ROWS} widest of {count(drawn.length)} frames.</p>
+                ) : null}
+            </details>
+        </>
+    );
+}

@@ -1,0 +1,137 @@
+// Durations of one function in two sets of sessions, one over the other.
+import { useEffect, useRef } from "preact/hooks";
+import uPlot from "uplot";
+import { follow } from "./chart_size";
+import { useSql } from "../answers";
+import { count, duration } from "../format";
+import { looks } from "../store";
+import { Problem } from "./small";
+
+const BINS_SQL = `SELECT h.low, h.high, h.count FROM (SELECT histogram_merge(s.histogram, s.session_id) AS merged
+    FROM function_stats s WHERE s.function_id = :function
+    AND s.session_id IN (SELECT value FROM json_each(:sessions))) AS m, histogram(m.merged) AS h`;
+
+interface Bin {
+    low: number;
+    high: number;
+    count: number;
+}
+
+// Octaves of duration, so that both sides share their bins.
+function octaves(bins: readonly Bin[]): Map<number, number> {
+    const sums = new Map<number, number>();
+    for (const bin of bins) {
+        const octave = Math.floor(Math.log2(Math.max(1, (bin.low + bin.high) / 2)) * 4);
+        sums.set(octave, (sums.get(octave) ?? 0) + bin.count);
+    }
+    return sums;
+}
+
+export interface Side {
+    title: string;
+    bins: readonly Bin[];
+}
+
+export function DurationChart({ sides }: { sides: readonly Side[] }) {
+    const box = useRef<HTMLDivElement>(null);
+    useEffect(() => {
+        const style = getComputedStyle(box.current!);
+        const colours = [style.getPropertyValue("--bar").trim(), style.getPropertyValue("--warn").trim()];
+        const dim = style.getPropertyValue("--dim").trim();
+        const line = style.getPropertyValue("--line").trim();
+        const sums = sides.map((side) => octaves(side.bins));
+        const all = sums.flatMap((side) => [...side.keys()]);
+        const first = Math.min(...all);
+        const last = Math.max(...all);
+        const xs = Array.from({ length: last - first + 3 }, (_, i) => 2 ** ((first + i - 1) / 4));
+        const shares = sums.map((side) => {
+            const whole = [...side.values()].reduce((sum, value) => sum + value, 0);
+            return xs.map((_, i) => (100 * (side.get(first + i - 1) ?? 0)) / Math.max(1, whole));
+        });
+        const axis = { stroke: dim, grid: { stroke: line, width: 1 }, ticks: { stroke: line, width: 1 } };
+        const chart = new uPlot(
+            {
+                width: box.current!.clientWidth,
+                height: 200,
+                scales: { x: { time: false, distr: 3, log: 2 } },
+                legend: { show: false },
+                cursor: { show: false },
+                axes: [
+                    { ...axis, values: (_: uPlot, ticks: number[]) => ticks.map((ns) => duration(ns)), space: 70 },
+                    { ...axis, values: (_: uPlot, ticks: number[]) => ticks.map((share) => `${share} %`) },
+                ],
+                series: [
+                    {},
+                    ...sides.map((side, at) => ({
+                        label: side.title,
+                        stroke: colours[at] ?? dim,
+                        width: 2,
+                        fill: `color-mix(in srgb, ${colours[at] ?? dim} 18%, transparent)`,
+                        paths: uPlot.paths.stepped!({ align: 1 }),
+                        points: { show: false },
+                    })),
+                ],
+            },
+            [xs, ...shares] as uPlot.AlignedData,
+            box.current!,
+        );
+        return follow(chart, box.current!);
+    }, [sides, looks.value]);
+    return <div class="chart" ref={box} aria-hidden="true" />;
+}
+
+const SET_SQL = `SELECT s.session_id FROM sessions s WHERE EXISTS (SELECT 1 FROM function_stats f
+    WHERE f.session_id = s.session_id AND f.function_id = :function)`;
+
+interface HistogramsProperties {
+    a: string;
+    b: string;
+    row: { name: string; function_id_a: number | null; function_id_b: number | null };
+}
+
+// Sets that are more than ids are shown by all sessions that called the function.
+function idsOf(set: string): number[] | null {
+    const parts = set.split(",").map((part) => part.trim());
+    return parts.every((part) => /^[0-9]+$/.test(part)) ? parts.map(Number) : null;
+}
+
+function useBins(fn: number | null, set: string) {
+    const ids = idsOf(set);
+    const all = useSql<{ session_id: number }>(fn !== null && ids === null ? SET_SQL : "", {
+        function: fn ?? 0,
+    });
+    const sessions = JSON.stringify(ids ?? all.rows.map((row) => row.session_id));
+    return useSql<Bin>(fn !== null && ids !== null ? BINS_SQL : "", { function: fn ?? 0, sessions });
+}
+
+function summary(bins: readonly Bin[]): string {
+    const whole = bins.reduce((sum, bin) => sum + bin.count, 0);
+    let seen = 0;
+    const half = bins.find((bin) => (seen += bin.count) * 2 >= whole);
+    return half ? `${count(whole)} calls, half of them up to ${duration(half.high)}` : "no calls";
+}
+
+export function Histograms({ a, b, row }: HistogramsProperties) {
+    const before = useBins(row.function_id_a, a);
+    const after = useBins(row.function_id_b, b);
+    const problem = before.problem || after.problem;
+    if (problem) {
+        return <Problem message={problem} />;
+    }
+    if (idsOf(a) === null || idsOf(b) === null) {
+        return <p class="dim">Durations are drawn for sets that are named by ids of sessions.</p>;
+    }
+    const sides = [
+        { title: "A", bins: before.rows },
+        { title: "B", bins: after.rows },
+    ].filter((side) => side.bins.length > 0);
+    return (
+        <figure class="durations">
+            <figcaption>
+                Durations of <span class="mono">{row.name}</span>. <strong>A</strong>: {summary(before.rows)}.{" "}
+                <strong class="warn-text">B</strong>: {summary(after.rows)}.
+            </figcaption>
+            {sides.length > 0 ? <DurationChart sides={sides} /> : null}
+        </figure>
+    );
+}

@@ -1,0 +1,27 @@
+// Pages whose code is loaded when they are first shown.
+import type { ComponentType } from "preact";
+import { useEffect, useState } from "preact/hooks";
+import { Problem } from "./small";
+
+export function lazy<Properties extends object>(load: () => Promise<ComponentType<Properties>>) {
+    let ready: ComponentType<Properties> | null = null;
+    return function Lazy(properties: Properties) {
+        const [Page, setPage] = useState<ComponentType<Properties> | null>(() => ready);
+        const [problem, setProblem] = useState("");
+        useEffect(() => {
+            if (!ready) {
+                load().then(
+                    (page) => {
+                        ready = page;
+                        setPage(() => page);
+                    },
+                    () => setProblem("This page cannot be loaded: is the server still there? Reload it."),
+                );
+            }
+        }, []);
+        if (!Page) {
+            return problem ? <Problem message={problem} /> : <p class="empty">Loading…</p>;
+        }
+        return <Page {...properties} />;
+    };
+}

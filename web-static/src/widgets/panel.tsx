@@ -1,0 +1,103 @@
+// A card with a heading; what it shows can be asked again in SQL.
+import type { ComponentChildren } from "preact";
+import { consoleAddress, type SqlRows, type Values } from "../answers";
+import { count } from "../format";
+import { Problem } from "./small";
+
+interface PanelProperties {
+    title: string;
+    sql?: string;
+    values?: Values;
+    children: ComponentChildren;
+}
+
+export function Panel({ title, sql, values, children }: PanelProperties) {
+    return (
+        <section class="card panel" aria-label={title}>
+            <div class="title-line">
+                <h2>{title}</h2>
+                {sql ? (
+                    <a class="sql-link" href={consoleAddress(sql, values ?? {})}>
+                        SQL
+                    </a>
+                ) : null}
+            </div>
+            {children}
+        </section>
+    );
+}
+
+export interface ListColumn<Row> {
+    title: string;
+    number?: boolean;
+    mono?: boolean;
+    cell: (row: Row) => ComponentChildren;
+}
+
+export function RowTable<Row>({ label, columns, rows }: {
+    label: string;
+    columns: readonly ListColumn<Row>[];
+    rows: readonly Row[];
+}) {
+    const classOf = (column: ListColumn<Row>) =>
+        [column.number ? "number" : "", column.mono ? "mono" : ""].join(" ").trim();
+    return (
+        <div class="scroll-x" tabIndex={0} role="group" aria-label={label}>
+            <table>
+                <thead>
+                    <tr>
+                        {columns.map((column) =>
+                            column.title === "" ? (
+                                <td key="" />
+                            ) : (
+                                <th scope="col" class={column.number ? "number" : ""} key={column.title}>
+                                    {column.title}
+                                </th>
+                            ),
+                        )}
+                    </tr>
+                </thead>
+                <tbody>
+                    {rows.map((row, index) => (
+                        <tr key={index}>
+                            {columns.map((column) => (
+                                <td class={classOf(column)} key={column.title}>
+                                    {column.cell(row)}
+                                </td>
+                            ))}
+                        </tr>
+                    ))}
+                </tbody>
+            </table>
+        </div>
+    );
+}
+
+interface SqlPanelProperties<Row> {
+    title: string;
+    sql: string;
+    values: Values;
+    answer: SqlRows<Row>;
+    columns: readonly ListColumn<Row>[];
+    none?: string; // what is said when there are no rows; without it the panel is not there then
+}
+
+// SqlPanel shows the rows of a statement.
+export function SqlPanel<Row>({ title, sql, values, answer, columns, none }: SqlPanelProperties<Row>) {
+    if (!answer.problem && answer.rows.length === 0 && none === undefined) {
+        return null;
+    }
+    return (
+        <Panel title={title} sql={sql} values={values}>
+            {answer.problem ? <Problem message={answer.problem} /> : null}
+            {answer.rows.length > 0 ? (
+                <RowTable label={title} columns={columns} rows={answer.rows} />
+            ) : (
+                <p class="dim">{answer.value ? none : answer.problem ? "" : "Loading…"}</p>
+            )}
+            {answer.value?.truncated ? (
+                <p class="dim">The first {count(answer.rows.length)} are shown.</p>
+            ) : null}
+        </Panel>
+    );
+}
