@@ -63,7 +63,8 @@ static sj_status run(sqlite3 *database, const char *sql, sj_error *error)
     if (result == SQLITE_OK) {
         return SJ_OK;
     }
-    return sj_fail(error, sj_database_status(result), "%.60s: %s", sql, sqlite3_errmsg(database));
+    return sj_fail(error, sj_database_status(result), "cannot prepare %s: %s",
+                   sqlite3_db_filename(database, "main"), sqlite3_errmsg(database));
 }
 
 static sj_status read_number(sqlite3 *database, const char *sql, int64_t *number, sj_error *error)
@@ -281,6 +282,16 @@ static void make_private(const char *path)
     }
 }
 
+/* A device, a pipe or a folder is nothing to make a database of. */
+static sj_status check_kind(const char *path, sj_error *error)
+{
+    struct stat about;
+    if (stat(path, &about) == 0 && !S_ISREG(about.st_mode)) {
+        return sj_fail(error, SJ_EINVAL, "%s is not a file; name one for the database", path);
+    }
+    return SJ_OK;
+}
+
 sj_status sj_database_open(const char *path, sj_database_mode mode, sqlite3 **database,
                            sj_error *error)
 {
@@ -292,6 +303,7 @@ sj_status sj_database_open(const char *path, sj_database_mode mode, sqlite3 **da
     if (mode != SJ_DATABASE_CREATE && access(path, F_OK) != 0) {
         return sj_fail(error, SJ_ENOTFOUND, "there is no database %s", path);
     }
+    SJ_TRY(check_kind(path, error));
     if (mode == SJ_DATABASE_CREATE) {
         make_private(path);
     }

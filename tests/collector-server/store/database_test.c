@@ -206,6 +206,19 @@ static void a_new_database_has_the_schema_of_one_that_was_brought_up_to_date(voi
     free(made);
 }
 
+static void what_is_no_file_is_refused(void **state)
+{
+    (void)state;
+    static const char *const names[] = {"/dev/null", "/tmp"};
+    for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); ++i) {
+        sqlite3 *opened = NULL;
+        sj_error error = {0};
+        assert_int_equal(sj_database_open(names[i], SJ_DATABASE_CREATE, &opened, &error),
+                         SJ_EINVAL);
+        assert_non_null(strstr(error.text, "is not a file"));
+    }
+}
+
 static void a_new_database_is_for_its_owner_only(void **state)
 {
     (void)state;
@@ -317,6 +330,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(
             a_new_database_has_the_schema_of_one_that_was_brought_up_to_date, remove_file,
             remove_file),
+        cmocka_unit_test(what_is_no_file_is_refused),
         cmocka_unit_test_setup_teardown(a_new_database_is_for_its_owner_only, remove_file,
                                         remove_file),
         cmocka_unit_test_setup_teardown(statements_are_compiled_once, remove_file, remove_file),
