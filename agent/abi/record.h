@@ -51,7 +51,9 @@ enum { SJ_STACK_TAIL_CALL = 1 };
 typedef enum sj_record_part {
     SJ_PART_RECEIVER = 0, /* the receiver's class; bytes 8..11: low bits of the stack pointer */
     SJ_PART_VALUE = 1,    /* bytes 8..10: low bits of the stack pointer, 11: sj_value_descriptor */
-    SJ_PART_TEXT = 2      /* likewise */
+    SJ_PART_TEXT = 2,     /* likewise */
+    SJ_PART_CHANGED = 3,  /* likewise: what a rule made of it; the next record says which */
+    SJ_PART_RULE = 4      /* likewise: that rule's place among the policy's */
 } sj_record_part;
 
 enum { SJ_RECORD_PART_MASK = 7, SJ_RECORD_VALUE_STACK_MASK = 0xfffff8 };

@@ -326,13 +326,18 @@ static sj_status keep_value(sj_assembler *assembler, uint32_t function, uint64_t
     if (sj_value_kind_of(value->descriptor) == SJ_VALUE_THROWN) {
         return sj_call_stack_value(assembler->current, value);
     }
+    if (value->rule != 0) { /* a rule's own work */
+        const bool is_known = rules != NULL && value->rule <= rules->count;
+        return is_known ? sj_call_stack_value(assembler->current, value) : SJ_OK;
+    }
     const uint32_t kept =
         rules != NULL ? sink->value(sink->context, function, value, ticks) : UINT32_MAX;
     uint8_t seen[SJ_VALUE_RULES] = {0}; /* what is stored without a name */
     size_t count = 0;
     for (uint32_t i = 0; rules != NULL && i < rules->count; i++) {
         const uint8_t stored = rules->items[i].stored;
-        const bool has_name = rules->items[i].comparison != SJ_VALUE_ALWAYS;
+        const bool has_name =
+            rules->items[i].comparison != SJ_VALUE_ALWAYS && !rules->items[i].changes;
         if ((kept >> i & 1) != 0 && (has_name || memchr(seen, stored, count) == NULL)) {
             value->rule = has_name ? (uint8_t)(i + 1) : 0;
             value->descriptor = stored;

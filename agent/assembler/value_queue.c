@@ -11,12 +11,12 @@ static void drop(sj_value_queue *queue, size_t place)
 
 /* Finds the value of a call that a record is about; `count` when there is none. */
 static size_t find(const sj_value_queue *queue, uint32_t function, uint32_t stack,
-                   uint8_t descriptor)
+                   uint8_t descriptor, bool is_changed)
 {
     size_t i = 0;
     while (i < queue->count &&
-           (queue->items[i].function != function || queue->items[i].stack != stack ||
-            queue->items[i].value.descriptor != descriptor)) {
+           (queue->items[i].is_changed != is_changed || queue->items[i].function != function ||
+            queue->items[i].stack != stack || queue->items[i].value.descriptor != descriptor)) {
         i++;
     }
     return i;
@@ -52,18 +52,35 @@ static bool add_text(sj_waiting_call_value *item, const sj_record *record)
     return true;
 }
 
+/* Says which rule has changed a value. */
+static bool add_rule(sj_waiting_call_value *item, uint64_t rule)
+{
+    if (rule >= SJ_VALUE_RULES) {
+        return false;
+    }
+    item->value.rule = (uint8_t)(rule + 1);
+    return true;
+}
+
 bool sj_value_queue_put(sj_value_queue *queue, const sj_record *record)
 {
     const uint32_t function = sj_record_tag(record) & SJ_RECORD_FUNCTION_MASK;
     const uint32_t stack = sj_record_value_stack(record) & SJ_RECORD_VALUE_STACK_MASK;
     const uint8_t descriptor = record->bytes[11];
-    const size_t place = find(queue, function, stack, descriptor);
-    if (sj_record_part_of(record) == SJ_PART_TEXT) {
+    const sj_record_part part = sj_record_part_of(record);
+    const bool is_changed = part == SJ_PART_CHANGED || part == SJ_PART_RULE;
+    const size_t place = find(queue, function, stack, descriptor, is_changed);
+    if (part == SJ_PART_RULE) {
+        return place < queue->count && add_rule(&queue->items[place], sj_record_value(record));
+    }
+    if (part == SJ_PART_TEXT) {
         return place < queue->count && add_text(&queue->items[place], record);
     }
-    sj_waiting_call_value item = {
-        .function = function, .stack = stack, .value = {.descriptor = descriptor}};
-    if (sj_record_part_of(record) != SJ_PART_VALUE || !sj_value_is_sound(descriptor) ||
+    sj_waiting_call_value item = {.function = function,
+                                  .stack = stack,
+                                  .is_changed = is_changed,
+                                  .value = {.descriptor = descriptor}};
+    if ((part != SJ_PART_VALUE && !is_changed) || !sj_value_is_sound(descriptor) ||
         !begin(&item, sj_record_value(record))) {
         return false;
     }
@@ -87,7 +104,7 @@ bool sj_value_queue_take(sj_value_queue *queue, uint32_t function, uint64_t stac
             i++;
             continue;
         }
-        const bool is_whole = item->missing == 0;
+        const bool is_whole = item->missing == 0 && item->is_changed == (item->value.rule != 0);
         *value = item->value;
         drop(queue, i);
         if (is_whole) {

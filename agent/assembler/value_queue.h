@@ -13,6 +13,8 @@ typedef struct sj_waiting_call_value {
     uint32_t function;
     uint32_t stack;       /* its bits of SJ_RECORD_VALUE_STACK_MASK */
     uint8_t missing;      /* bytes of its text that are to come */
+    bool is_changed;      /* what a rule made of it; `value.rule` is that, and 0 before it is known
+                           */
     sj_block_value value; /* call_index is not known yet */
 } sj_waiting_call_value;
 

@@ -241,6 +241,9 @@ static sj_status give_order(sj_drain *drain, sj_status (*carry_out)(sj_drain *, 
 
 static sj_status keep_house(sj_drain *drain)
 {
+    if (drain->shared.options.rules != NULL) {
+        sj_function_rules_beat(drain->shared.options.rules);
+    }
     SJ_TRY(take_order(drain, false));
     /* Before what may ask for a dump: a process that has come meanwhile belongs to it. */
     SJ_TRY(take_added(drain));

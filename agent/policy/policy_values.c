@@ -1,4 +1,5 @@
 /* The part of a policy that is about values of arguments and results. */
+#include "agent/policy/policy_changes.h"
 #include "agent/policy/policy_reader.h"
 #include "agent/policy/value_signature.h"
 
@@ -169,6 +170,12 @@ static sj_status read_numbered(sj_policy_reader *reader, json_t *value, size_t r
         SJ_TRY(read_when(reader, when));
         sj_policy_leave(reader);
     }
+    json_t *change = json_object_get(value, "change");
+    if (change != NULL) {
+        sj_policy_enter(reader, "change", 0);
+        SJ_TRY(sj_policy_read_change(reader, change));
+        sj_policy_leave(reader);
+    }
     current_rule(reader)->stored = current_rule(reader)->descriptor;
     finish_rule(current_rule(reader), row);
     SJ_TRY(check_room(reader));
@@ -208,10 +215,10 @@ static sj_status read_signature(sj_policy_reader *reader, json_t *value, size_t 
     sj_error error = {0};
     if (json_object_get(value, "function") == NULL || json_object_get(value, "as") != NULL ||
         json_object_get(value, "argument") != NULL || json_object_get(value, "result") != NULL ||
-        json_object_get(value, "when") != NULL) {
+        json_object_get(value, "when") != NULL || json_object_get(value, "change") != NULL) {
         return sj_policy_fail(reader, false,
                               "a \"signature\" needs a \"function\", and goes without \"as\", "
-                              "\"argument\", \"result\" and \"when\"");
+                              "\"argument\", \"result\", \"when\" and \"change\"");
     }
     const char *function = current_rule(reader)->function.text;
     sj_policy_enter(reader, "signature", 0);
@@ -235,7 +242,7 @@ static sj_status read_rule(sj_policy_reader *reader, json_t *value, size_t row)
     static const sj_policy_key keys[] = {{"name", read_name},     {"function", read_function},
                                          {"signature", NULL},     {"argument", read_argument},
                                          {"result", read_result}, {"as", read_as},
-                                         {"when", NULL}};
+                                         {"when", NULL},          {"change", NULL}};
     if (reader->policy->selection.values->count == SJ_VALUE_RULES) {
         return sj_policy_fail(reader, false, "at most %d values can be recorded", SJ_VALUE_RULES);
     }

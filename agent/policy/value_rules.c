@@ -47,11 +47,20 @@ static bool same_text(const char *left, const char *right)
     return (left == NULL) == (right == NULL) && (left == NULL || strcmp(left, right) == 0);
 }
 
+static bool same_change(const sj_value_rule *left, const sj_value_rule *right)
+{
+    const sj_value_change *a = &left->change;
+    const sj_value_change *b = &right->change;
+    return left->changes == right->changes && a->action == b->action && a->target == b->target &&
+           a->error == b->error && a->bits == b->bits && a->delay_ns == b->delay_ns &&
+           a->from == b->from && a->times == b->times && a->one_in == b->one_in;
+}
+
 static bool same_rule(const sj_value_rule *left, const sj_value_rule *right)
 {
     return strcmp(left->name, right->name) == 0 && left->descriptor == right->descriptor &&
            left->stored == right->stored && left->comparison == right->comparison &&
-           left->bits == right->bits && !(left->real < right->real) &&
+           left->bits == right->bits && same_change(left, right) && !(left->real < right->real) &&
            !(left->real > right->real) && same_text(left->function.text, right->function.text) &&
            same_text(left->text.text, right->text.text);
 }
@@ -68,6 +77,16 @@ bool sj_value_rules_same(const sj_value_rules *left, const sj_value_rules *right
         }
     }
     return true;
+}
+
+bool sj_value_rules_change(const sj_value_rules *rules)
+{
+    for (size_t i = 0; rules != NULL && i < rules->count; i++) {
+        if (rules->items[i].changes) {
+            return true;
+        }
+    }
+    return false;
 }
 
 uint32_t sj_value_rules_match(const sj_value_rules *rules, const char *symbol)

@@ -4,6 +4,7 @@
 #ifndef SJ_AGENT_POLICY_VALUE_RULES_H
 #define SJ_AGENT_POLICY_VALUE_RULES_H
 
+#include "agent/abi/changes.h"
 #include "agent/policy/pattern.h"
 #include "proto/block/block.h"
 
@@ -21,6 +22,16 @@ typedef enum sj_value_comparison {
 
 enum { SJ_VALUE_COMPARISONS = 7 };
 
+/* What a rule does with a call (agent/abi/changes.h says when and how). */
+typedef struct sj_value_change {
+    sj_change_action action;
+    uint8_t target; /* sj_value_descriptor of what is set */
+    int32_t error;
+    uint64_t bits;
+    uint64_t delay_ns;
+    uint64_t from, times, one_in;
+} sj_value_change;
+
 typedef struct sj_value_rule {
     char name[SJ_VALUE_RULE_BYTES];
     sj_pattern function;
@@ -32,6 +43,8 @@ typedef struct sj_value_rule {
     uint64_t bits; /* what is compared with, as its kind says; float as a double */
     double real;
     sj_pattern text;
+    bool changes; /* what `change` says is done when it is met */
+    sj_value_change change;
 } sj_value_rule;
 
 /* Shared by a policy, its selection and what records by them. */
@@ -50,6 +63,9 @@ void sj_value_rules_free(sj_value_rules *rules); /* by each user */
 
 /* sj_value_rules_same compares what two lists ask for; NULL is the empty one. */
 bool sj_value_rules_same(const sj_value_rules *left, const sj_value_rules *right);
+
+/* sj_value_rules_change returns whether one of them changes calls; NULL is the empty list. */
+bool sj_value_rules_change(const sj_value_rules *rules);
 
 /* sj_value_rules_match gives the rules about a function, a bit each. */
 uint32_t sj_value_rules_match(const sj_value_rules *rules, const char *symbol);

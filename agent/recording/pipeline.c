@@ -1,6 +1,7 @@
 #include "agent/recording/pipeline.h"
 
 #include "agent/host/clock.h"
+#include "agent/recording/change_permit.h"
 #include "agent/recording/empty_recording.h"
 #include "agent/recording/recording_state.h"
 #include "agent/session/session_frames.h"
@@ -234,6 +235,31 @@ static sj_status open_function_log(sj_recording *recording, sj_error *error)
     return sj_function_log_open(&log, &recording->function_log, error);
 }
 
+/* start_changes makes the table of rules that change calls, if this machine allows them. */
+static sj_status start_changes(sj_recording *recording, double tick_ns, sj_error *error)
+{
+    const sj_recording_options *options = &recording->options;
+    const sj_value_rules *values = options->selection.values;
+    char program[PATH_MAX] = "";
+    char link[64];
+    if (!sj_value_rules_change(values)) {
+        return SJ_OK;
+    }
+    snprintf(link, sizeof(link), "/proc/%d/exe", (int)options->attach_pid);
+    if (realpath(options->program != NULL ? options->program->binary : link, program) == NULL) {
+        return sj_fail(error, SJ_EPERM, "which program would be changed is not known");
+    }
+    if (SJ_CHANGES_POSSIBLE == 0 ||
+        (options->program != NULL && options->program->emulator[0] != '\0')) {
+        return sj_fail(error, SJ_EUNSUPPORTED, "calls can be changed on x86-64 only");
+    }
+    SJ_TRY(sj_change_permit_check(values, program, options->asks_user_for_changes, error));
+    SJ_TRY(sj_changes_table_new(recording->runtime_directory, values, program, tick_ns,
+                                &recording->table, error));
+    sj_function_rules_set_changes(recording->rules, recording->table);
+    return SJ_OK;
+}
+
 static sj_status start_drain(sj_recording *recording, bool threadless, sj_error *error)
 {
     const sj_policy *policy = recording->options.policy;
@@ -241,6 +267,7 @@ static sj_status start_drain(sj_recording *recording, bool threadless, sj_error 
     if (policy != NULL && sj_function_rules_new(policy, &recording->rules) != SJ_OK) {
         return sj_fail(error, SJ_ENOMEM, "out of memory");
     }
+    SJ_TRY(start_changes(recording, tick_ns, error));
     if (policy != NULL &&
         sj_metadata_store_new(recording->runtime_directory, &recording->control) != SJ_OK) {
         return sj_fail(error, SJ_EIO, "cannot write to %s", recording->runtime_directory);
@@ -497,6 +524,7 @@ void sj_pipeline_free(sj_recording *recording)
     sj_registry_free(recording->registry);
     sj_class_table_free(recording->classes);
     sj_function_rules_free(recording->rules);
+    sj_changes_table_free(recording->table);
     sj_policy_changes_deinit(&recording->changes);
     if (recording->uplink != NULL) {
         sj_uplink_stop(recording->uplink);
@@ -558,6 +586,9 @@ void sj_pipeline_set_main_process(sj_recording *recording, uint64_t process)
 
 void sj_pipeline_stop_collecting(sj_recording *recording, sj_link_server_counters *link)
 {
+    if (recording->table != NULL) {
+        sj_changes_table_stop(recording->table);
+    }
     sj_drain_finish(recording->drain);
     sj_link_server_get_counters(recording->link, link);
     sj_link_server_stop(recording->link);

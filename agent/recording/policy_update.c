@@ -377,6 +377,9 @@ static sj_status change(sj_recording *recording, sj_slice document, char **answe
         json_decref(sums.not_applied);
         return sj_fail(error, SJ_ENOMEM, "out of memory");
     }
+    if (recording->table != NULL && !sj_value_rules_change(policy->selection.values)) {
+        sj_changes_table_stop(recording->table);
+    }
     keep_runtimes(&recording->options.selection, &policy->selection, &sums);
     keep_libraries(recording, &policy->selection, &sums);
     keep_budget(policy, &sums);

@@ -59,6 +59,7 @@ struct sj_recording {
     sj_drain *drain;
     sj_link_server *link;
     sj_function_rules *rules;   /* NULL: no policy */
+    sj_changes_table *table;    /* NULL: no rule changes calls */
     sj_metadata_store *control; /* likewise */
     sj_zombies *zombies;        /* NULL: freed memory is not watched */
     sj_policy_changes changes;

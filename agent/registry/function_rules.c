@@ -16,6 +16,7 @@ typedef struct filtered_count {
 
 struct sj_function_rules {
     const sj_policy *policy;
+    sj_changes_table *changes;                   /* NULL: none */
     sj_function_rule *functions;                 /* [SJ_RULED_FUNCTIONS], mapped lazily */
     uint32_t *samples;                           /* likewise; calls of sampled functions */
     filtered_count *counts[SJ_FILTERED_REASONS]; /* likewise */
@@ -102,6 +103,18 @@ static uint64_t matching_symbols(const sj_pattern *patterns, size_t count, const
     return bits;
 }
 
+void sj_function_rules_set_changes(sj_function_rules *rules, sj_changes_table *changes)
+{
+    rules->changes = changes;
+}
+
+void sj_function_rules_beat(sj_function_rules *rules)
+{
+    if (rules->changes != NULL) {
+        sj_changes_table_beat(rules->changes);
+    }
+}
+
 void sj_function_rules_name(sj_function_rules *rules, uint32_t function, const char *symbol)
 {
     const sj_policy *policy = rules->policy;
@@ -124,6 +137,9 @@ void sj_function_rules_name(sj_function_rules *rules, uint32_t function, const c
     }
     rule->values = sj_value_rules_match(selection->values, symbol);
     rules->matched_values |= rule->values;
+    if (rules->changes != NULL && rule->values != 0) {
+        sj_changes_table_add(rules->changes, function, rule->values);
+    }
     for (size_t i = 0; i < policy->sampled_count; i++) {
         if (sj_pattern_matches_symbol(&policy->sampled[i].function, symbol)) {
             rule->one_in = policy->sampled[i].n;

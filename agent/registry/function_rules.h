@@ -6,6 +6,7 @@
 
 #include "agent/policy/json_place.h"
 #include "agent/policy/policy.h"
+#include "agent/registry/changes_table.h"
 #include "agent/registry/seen_names.h"
 #include "agent/session/frame_writer.h"
 
@@ -29,6 +30,11 @@ typedef struct sj_function_rule {
 
 SJ_MUST_CHECK sj_status sj_function_rules_new(const sj_policy *policy, sj_function_rules **rules);
 void sj_function_rules_free(sj_function_rules *rules);
+
+/* sj_function_rules_set_changes makes functions that are named from now on known to a table of
+ * changes (borrowed; NULL: none), sj_function_rules_beat keeps that in force. */
+void sj_function_rules_set_changes(sj_function_rules *rules, sj_changes_table *changes);
+void sj_function_rules_beat(sj_function_rules *rules);
 
 /* sj_function_rules_name sets the rules of a function by its symbol. */
 void sj_function_rules_name(sj_function_rules *rules, uint32_t function, const char *symbol);

@@ -377,6 +377,7 @@ static int run_record(int argc, char **argv)
 {
     sj_record_values options = {.recording = {.max_bytes = DEFAULT_MAX_BYTES,
                                               .function_txt_bytes = DEFAULT_FUNCTION_TXT_BYTES,
+                                              .asks_user_for_changes = true,
                                               .children = SJ_FOLLOW_FORK | SJ_FOLLOW_EXEC},
                                 .wait_ms = DEFAULT_WAIT_MS};
     int code = parse_options(argc, argv, &options);
@@ -396,6 +397,7 @@ static int run_attach(int argc, char **argv)
 {
     sj_record_values options = {.recording = {.max_bytes = DEFAULT_MAX_BYTES,
                                               .function_txt_bytes = DEFAULT_FUNCTION_TXT_BYTES,
+                                              .asks_user_for_changes = true,
                                               .children = SJ_FOLLOW_FORK},
                                 .wait_ms = DEFAULT_WAIT_MS};
     command = &sj_command_attach;

@@ -16,6 +16,7 @@
 #include "agent/inproc/hooks/dispatch.h"
 #include "agent/inproc/hooks/hooks.h"
 #include "agent/inproc/hooks/libc_calls.h"
+#include "agent/inproc/recorder/changes.h"
 #include "agent/inproc/recorder/recorder.h"
 #include "agent/inproc/zombies/zombies.h"
 
@@ -54,6 +55,7 @@ static sj_status join(sj_link *link, sj_link_occasion occasion)
     SJ_TRY(sj_conversation_open(link, occasion, &welcome));
     prepare_for_plans(link);
     SJ_TRY(sj_recorder_start(sojourn_agent_state.runtime_directory, arena_name, &welcome));
+    sj_recorder_map_changes(sojourn_agent_state.runtime_directory);
     sojourn_agent_state.session = welcome.session;
     follow_children = welcome.follow_children;
     sj_monitors_choose(welcome.runtimes);
@@ -103,6 +105,7 @@ static void after_fork_in_child(void)
     const uint64_t begun_ns = can_join ? sj_recorder_cpu_ns() : 0;
     sj_link link = {.socket = -1};
     holds_turn = false;
+    sj_recorder_unmap_changes();
     sj_recorder_after_fork();
     sj_monitors_after_fork();
     sj_conversation_end();
@@ -318,6 +321,7 @@ SJ_EXPORTED void sojourn_agent_detach(void)
     if (atomic_load(&sojourn_agent_state.binding) == SJ_AGENT_STATE_RELEASED) {
         sj_return_slots_release();
     }
+    sj_recorder_unmap_changes();
     sj_recorder_unmap();
     atomic_store(&sojourn_agent_state.phase, SJ_AGENT_STATE_DETACHED);
 }

@@ -28,7 +28,9 @@ static void record_text(uint32_t function, uint8_t descriptor, const sj_mono_tex
     sj_recorder_text(function, descriptor, text->bytes, text->used, text->note);
 }
 
-static void record_one(uint32_t function, uint8_t descriptor, void *type, const void *place)
+/* Records one value; `*fires`: a rule wants something of it. */
+static void record_one(uint32_t function, uint8_t descriptor, void *type, const void *place,
+                       bool *fires, sj_due_change *due)
 {
     const uint32_t kind = sj_value_kind_of(descriptor);
     /* Of an enum, its integer; a structure has no value here. */
@@ -59,6 +61,9 @@ static void record_one(uint32_t function, uint8_t descriptor, void *type, const 
     }
     const uint64_t raw = sj_mono_read_number(element, place);
     sj_recorder_value(function, descriptor, sj_value_narrow(kind, raw));
+    if (sj_recorder_changes != NULL) {
+        *fires = sj_recorder_judge(function, descriptor, sj_value_narrow(kind, raw), due);
+    }
 }
 
 /* The type of a declared parameter, from 1; NULL: there are fewer. */
@@ -73,6 +78,63 @@ static void *parameter_type(void *signature, uint32_t number)
         }
     }
     return type;
+}
+
+/* Writes a number where a variable of an element type is. */
+static bool write_number(int32_t element, void *place, uint64_t bits)
+{
+    switch (element) {
+    case TYPE_BOOLEAN:
+    case TYPE_I1:
+    case TYPE_U1:
+        memcpy(place, &bits, 1);
+        return true;
+    case TYPE_CHAR:
+    case TYPE_I2:
+    case TYPE_U2:
+        memcpy(place, &bits, 2);
+        return true;
+    case TYPE_I4:
+    case TYPE_U4:
+    case TYPE_R4:
+        memcpy(place, &bits, 4);
+        return true;
+    case TYPE_I8:
+    case TYPE_U8:
+    case TYPE_R8:
+    case TYPE_I:
+    case TYPE_U:
+        memcpy(place, &bits, sizeof(bits));
+        return true;
+    default:
+        return false; /* an object is not made of a number */
+    }
+}
+
+/* Does what a rule wants of a call at its entry: this engine can set arguments only. */
+static void change(uint32_t function, void *signature, const uint64_t *arguments, uint32_t first,
+                   const sj_due_change *due)
+{
+    const uint32_t position = sj_value_position(due->target);
+    void *type = parameter_type(signature, position);
+    if (due->action == SJ_CHANGE_NOTHING) {
+        sj_recorder_change(function, due);
+        return;
+    }
+    if (due->action != SJ_CHANGE_SET || position == SJ_VALUE_RESULT || arguments == NULL ||
+        type == NULL) {
+        return;
+    }
+    void *place = (void *)(uintptr_t)arguments[position - 1 + first];
+    if (sj_mono_runtime.type_is_byref(type) != 0) {
+        place = *(void *const *)place;
+    }
+    const int32_t element = sj_mono_runtime.type_get_type(sj_mono_runtime.type_underlying(type));
+    const bool is_real = element == TYPE_R4 || element == TYPE_R8;
+    if (place != NULL && is_real == sj_value_is_real(sj_value_kind_of(due->target)) &&
+        write_number(element, place, due->bits)) {
+        sj_recorder_change(function, due);
+    }
 }
 
 void sj_mono_record_values(void *method, uint32_t function, uint32_t descriptors,
@@ -96,8 +158,13 @@ void sj_mono_record_values(void *method, uint32_t function, uint32_t descriptors
         const uint64_t place = position == SJ_VALUE_RESULT ? words[0]
                                : arguments != NULL         ? arguments[position - 1 + first]
                                                            : 0;
+        bool fires = false;
+        sj_due_change due;
         if (type != NULL && place != 0) {
-            record_one(function, descriptor, type, (const void *)(uintptr_t)place);
+            record_one(function, descriptor, type, (const void *)(uintptr_t)place, &fires, &due);
+        }
+        if (fires) {
+            change(function, signature, arguments, first, &due);
         }
     }
 }

@@ -1,5 +1,6 @@
 #include "agent/inproc/recorder/values.h"
 
+#include "agent/inproc/recorder/changes.h"
 #include "agent/inproc/recorder/internal.h"
 
 #include <sys/uio.h>
@@ -80,26 +81,91 @@ static bool find_register(uint8_t descriptor, uint32_t shift, const sj_value_reg
     return true;
 }
 
-void sj_recorder_values(uint32_t function, uint32_t descriptors, uint64_t stack,
-                        const sj_value_registers *registers)
+/* set_register sets the register that a descriptor is about. */
+static void set_register(uint8_t descriptor, uint32_t shift, sj_value_registers *registers,
+                         uint64_t bits)
+{
+    const uint32_t position = sj_value_position(descriptor);
+    const bool is_real = sj_value_is_real(sj_value_kind_of(descriptor));
+    const uint32_t place = is_real ? position - 1 : position - 1 + shift;
+    if (position == SJ_VALUE_RESULT) {
+        *(is_real ? &registers->real[0] : &registers->result) = bits;
+    } else if (place < SJ_VALUE_REGISTERS) {
+        *(is_real ? &registers->real[place] : &registers->whole[place]) = bits;
+    }
+}
+
+static void put_change(uint32_t tag, uint64_t stack, const sj_due_change *due)
+{
+    put_value(tag, stack, due->target, SJ_PART_CHANGED, due->bits);
+    put_value(tag, stack, due->target, SJ_PART_RULE, due->rule);
+}
+
+/* return_at_once records the whole call of a function that does not run. */
+static void return_at_once(uint32_t tag, uint64_t stack, const sj_due_change *due)
+{
+    const uint32_t function = tag & SJ_RECORD_FUNCTION_MASK;
+    const uint32_t enter = sj_record_make_tag(SJ_RECORD_ENTER, function);
+    const uint32_t leave = sj_record_make_tag(SJ_RECORD_LEAVE, function);
+    sj_recorder_put(sj_recorder_reserve(enter), sj_arch_ticks(), stack, enter);
+    put_change(tag, stack, due);
+    sj_recorder_put(sj_recorder_reserve(leave), sj_arch_ticks(), stack, leave);
+}
+
+static sj_values_outcome change(uint32_t tag, uint64_t stack, uint32_t shift,
+                                const sj_due_change *due, sj_value_registers *registers)
+{
+    if (due->action == SJ_CHANGE_NOTHING) {
+        put_change(tag, stack, due);
+        return SJ_VALUES_KEPT;
+    }
+    set_register(due->target, shift, registers, due->bits);
+    if (due->action != SJ_CHANGE_RETURN) {
+        put_change(tag, stack, due);
+        return SJ_VALUES_CHANGED;
+    }
+    return_at_once(tag, stack, due);
+    return SJ_VALUES_RETURN;
+}
+
+uint32_t sj_recorder_values(uint32_t function, uint32_t descriptors, uint64_t stack,
+                            sj_value_registers *registers)
 {
     const uint32_t shift = function >> SJ_VALUE_SHIFT_BIT;
-    const uint32_t tag = sj_record_make_tag(SJ_RECORD_VALUE, function & SJ_RECORD_FUNCTION_MASK);
-    for (; descriptors != 0; descriptors >>= 8) {
+    const uint32_t id = function & SJ_RECORD_FUNCTION_MASK;
+    const uint32_t tag = sj_record_make_tag(SJ_RECORD_VALUE, id);
+    sj_values_outcome outcome = SJ_VALUES_KEPT;
+    int32_t error = 0;
+    for (; descriptors != 0 && outcome != SJ_VALUES_RETURN; descriptors >>= 8) {
         const uint8_t descriptor = (uint8_t)descriptors;
+        const uint32_t kind = sj_value_kind_of(descriptor);
         uint64_t bits = 0;
+        sj_due_change due;
         if (descriptor == 0 || !find_register(descriptor, shift, registers, &bits)) {
             continue;
         }
-        if (sj_value_kind_of(descriptor) == SJ_VALUE_OBJECT) {
+        if (kind == SJ_VALUE_OBJECT) {
             continue; /* of runtimes that know what it is */
         }
-        if (sj_value_kind_of(descriptor) == SJ_VALUE_STRING) {
+        if (kind == SJ_VALUE_STRING) {
             put_text(tag, stack, descriptor, bits);
         } else {
             put_value(tag, stack, descriptor, SJ_PART_VALUE, bits);
         }
+        if (sj_recorder_changes != NULL &&
+            sj_recorder_judge(id, descriptor, sj_value_narrow(kind, bits), &due)) {
+            const sj_values_outcome changed = change(tag, stack, shift, &due, registers);
+            outcome = changed > outcome ? changed : outcome;
+            error = due.error != 0 ? due.error : error;
+        }
     }
+    sj_recorder_set_error(error);
+    return outcome;
+}
+
+void sj_recorder_change(uint32_t function, const sj_due_change *due)
+{
+    put_change(sj_record_make_tag(SJ_RECORD_VALUE, function), SJ_MANAGED_CALL, due);
 }
 
 void sj_recorder_value(uint32_t function, uint8_t descriptor, uint64_t bits)

@@ -3,6 +3,7 @@
 #ifndef SJ_AGENT_INPROC_RECORDER_VALUES_H
 #define SJ_AGENT_INPROC_RECORDER_VALUES_H
 
+#include "agent/inproc/recorder/changes.h"
 #include "proto/block/value.h"
 
 enum {
@@ -18,12 +19,23 @@ typedef struct sj_value_registers {
     uint64_t result;
 } sj_value_registers;
 
-/* sj_recorder_values records what the descriptors, one a byte, lowest first, ask for. `function` is
+/* What sj_recorder_values did. The assembly knows the numbers. */
+typedef enum sj_values_outcome {
+    SJ_VALUES_KEPT = 0,
+    SJ_VALUES_CHANGED = 1, /* `registers`, which the function or its caller gets */
+    SJ_VALUES_RETURN = 2   /* the same, and the function is not to run; its call is recorded */
+} sj_values_outcome;
+
+/* sj_recorder_values records what the descriptors, one a byte, lowest first, ask for, and does what
+ * rules make of it. Returns an sj_values_outcome. `function` is
  * its id and, in the two highest bits, the shift; `stack` the stack pointer of the records. A text
  * is read by a system call, so that an invalid pointer does no harm. Async-signal-safe;
- * errno is kept. */
-void sj_recorder_values(uint32_t function, uint32_t descriptors, uint64_t stack,
-                        const sj_value_registers *registers);
+ * errno is kept, but for a rule that sets it. */
+uint32_t sj_recorder_values(uint32_t function, uint32_t descriptors, uint64_t stack,
+                            sj_value_registers *registers);
+
+/* sj_recorder_change records that a rule has changed a value of a managed call. */
+void sj_recorder_change(uint32_t function, const sj_due_change *due);
 
 /* sj_recorder_value records one value of a managed call, sj_recorder_text one that is a text: the
  * first of `length` bytes, at most SJ_VALUE_TEXT_BYTES of them. */

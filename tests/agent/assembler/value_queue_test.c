@@ -66,6 +66,29 @@ static void test_values_of_two_calls_stay_apart(void **state)
     assert_int_equal(queue.count, 1);
 }
 
+static void test_a_change_follows_what_it_changed_and_names_its_rule(void **state)
+{
+    (void)state;
+    sj_value_queue queue = {0};
+    sj_block_value value;
+    const uint8_t first = sj_value_descriptor(1, SJ_VALUE_INT);
+    const uint8_t result = sj_value_descriptor(0, SJ_VALUE_INT);
+    assert_true(put(&queue, 7, FIRST, SJ_PART_VALUE, first, 3));
+    assert_true(put(&queue, 7, FIRST, SJ_PART_CHANGED, first, 5));
+    assert_true(put(&queue, 7, FIRST, SJ_PART_RULE, first, 2));
+    /* One whose rule is not told, or none of a policy's. */
+    assert_true(put(&queue, 7, FIRST, SJ_PART_CHANGED, result, (uint64_t)-1));
+    assert_false(put(&queue, 7, FIRST, SJ_PART_RULE, result, SJ_VALUE_RULES));
+    assert_false(put(&queue, 7, SECOND, SJ_PART_RULE, first, 2));
+    assert_true(sj_value_queue_take(&queue, 7, FIRST, true, &value));
+    assert_true(value.bits == 3 && value.rule == 0);
+    assert_true(sj_value_queue_take(&queue, 7, FIRST, true, &value));
+    assert_true(value.bits == 5 && value.rule == 3 && value.descriptor == first);
+    assert_false(sj_value_queue_take(&queue, 7, FIRST, true, &value));
+    assert_false(sj_value_queue_take(&queue, 7, FIRST, false, &value));
+    assert_int_equal(queue.count, 0);
+}
+
 static void test_texts_are_put_together(void **state)
 {
     (void)state;
@@ -307,6 +330,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_values_of_two_calls_stay_apart),
+        cmocka_unit_test(test_a_change_follows_what_it_changed_and_names_its_rule),
         cmocka_unit_test(test_texts_are_put_together),
         cmocka_unit_test(test_what_nobody_takes_gives_way),
         cmocka_unit_test(test_records_that_are_no_values_are_refused),

@@ -118,6 +118,9 @@ sj_arch_values_entry:
     mov %rsp, %rcx
     cld
     call sj_recorder_values
+    test %eax, %eax
+    jnz .Lvalues_changed
+.Lvalues_keep:
     mov %rbp, %rsp
     mov 80(%rbp), %eax
     GIVE_FLAGS
@@ -132,6 +135,44 @@ sj_arch_values_entry:
     pop %rcx
     pop %rax
     lea 8(%rsp), %rsp
+    ret
+.Lvalues_changed: /* rules set some of sj_value_registers; vectors keep their upper parts */
+    mov (%rsp), %rcx
+    mov %rcx, 40(%rbp)
+    mov 8(%rsp), %rcx
+    mov %rcx, 48(%rbp)
+    mov 16(%rsp), %rcx
+    mov %rcx, 56(%rbp)
+    mov 24(%rsp), %rcx
+    mov %rcx, 64(%rbp)
+    mov 32(%rsp), %rcx
+    mov %rcx, 16(%rbp)
+    mov 40(%rsp), %rcx
+    mov %rcx, 24(%rbp)
+    mov 128(%rsp), %rcx
+    mov %rcx, 72(%rbp)
+    movlps 64(%rsp), %xmm0
+    movlps 72(%rsp), %xmm1
+    movlps 80(%rsp), %xmm2
+    movlps 88(%rsp), %xmm3
+    movlps 96(%rsp), %xmm4
+    movlps 104(%rsp), %xmm5
+    movlps 112(%rsp), %xmm6
+    movlps 120(%rsp), %xmm7
+    cmp $2, %eax /* SJ_VALUES_RETURN */
+    jne .Lvalues_keep
+    mov %rbp, %rsp
+    pop %rbp
+    pop %r11
+    pop %r10
+    pop %r9
+    pop %r8
+    pop %rdi
+    pop %rsi
+    pop %rdx
+    pop %rcx
+    pop %rax
+    lea 184(%rsp), %rsp /* to the address that the function would return to */
     ret
     .size sj_arch_values_entry, . - sj_arch_values_entry
 

@@ -1,0 +1,185 @@
+#include "agent/inproc/recorder/changes.h"
+
+#include "agent/inproc/recorder/internal.h"
+#include "proto/block/value.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <time.h>
+
+sj_changes *sj_recorder_changes;
+
+/* Programs that the recorded one runs were not asked for. */
+static bool is_of_this_program(const sj_changes *changes)
+{
+    char program[SJ_CHANGES_PATH];
+    const long bytes =
+        SJ_SYS(SYS_readlinkat, AT_FDCWD, "/proc/self/exe", program, sizeof(program) - 1, 0, 0);
+    for (long i = 0; i < bytes; i++) {
+        if (program[i] != changes->program[i] || program[i] == '\0') {
+            return false;
+        }
+    }
+    return bytes > 0 && changes->program[bytes] == '\0';
+}
+
+void sj_recorder_map_changes(const char *directory)
+{
+    const long folder = sj_sys_open_at(AT_FDCWD, directory, O_PATH | O_DIRECTORY | O_CLOEXEC, 0);
+    if (folder < 0) {
+        return;
+    }
+    const long file =
+        sj_sys_open_at((int)folder, SJ_CHANGES_NAME, O_RDWR | O_CLOEXEC | O_NOFOLLOW, 0);
+    (void)sj_sys_close((int)folder);
+    if (file < 0) {
+        return;
+    }
+    /* The recorder has made the file of this size before it listened. */
+    sj_changes *mapped =
+        sj_sys_map(NULL, sizeof(*mapped), PROT_READ | PROT_WRITE, MAP_SHARED, (int)file, 0);
+    (void)sj_sys_close((int)file);
+    if (sj_sys_failed(mapped)) {
+        return;
+    }
+    if (SJ_CHANGES_POSSIBLE == 0 || mapped->magic != SJ_CHANGES_MAGIC ||
+        !is_of_this_program(mapped)) {
+        (void)sj_sys_unmap(mapped, sizeof(*mapped));
+        return;
+    }
+    sj_recorder_unmap_changes(); /* of the parent's recording */
+    sj_recorder_changes = mapped;
+}
+
+void sj_recorder_unmap_changes(void)
+{
+    if (sj_recorder_changes != NULL) {
+        (void)sj_sys_unmap(sj_recorder_changes, sizeof(*sj_recorder_changes));
+        sj_recorder_changes = NULL;
+    }
+}
+
+/* is_in_force: rules end with their recorder. */
+static bool is_in_force(sj_changes *changes)
+{
+    if (atomic_load_explicit(&changes->is_on, memory_order_relaxed) == 0 ||
+        atomic_load(&sj_recorder.armed) == 0 || sj_recorder_is_forked()) {
+        return false;
+    }
+    const uint64_t now = sj_arch_ticks();
+    const uint64_t alive = atomic_load_explicit(&changes->alive_ticks, memory_order_relaxed);
+    if (now < alive || now - alive <= changes->grace_ticks) {
+        return true;
+    }
+    const bool may_call = sj_recorder_begin_calls();
+    const bool is_alive = may_call && SJ_SYS(SYS_kill, changes->recorder, 0, 0, 0, 0, 0) != -ESRCH;
+    if (may_call) {
+        sj_recorder_end_calls();
+    }
+    if (!is_alive) {
+        atomic_store(&changes->is_on, 0);
+    } else {
+        atomic_store(&changes->alive_ticks, now); /* asked once a grace */
+    }
+    return is_alive;
+}
+
+static uint32_t rules_of(const sj_changes *changes, uint32_t function)
+{
+    uint32_t place = sj_changes_place(function);
+    for (uint32_t i = 0; i < SJ_CHANGED_FUNCTIONS; i++) {
+        const sj_changed_function *entry = &changes->functions[place];
+        /* Pairs with the recorder, which writes the rules first. */
+        const uint32_t held = atomic_load_explicit(&entry->function, memory_order_acquire);
+        if (held == function || held == 0) {
+            return held != 0 ? atomic_load_explicit(&entry->rules, memory_order_relaxed) : 0;
+        }
+        place = (place + 1) & (SJ_CHANGED_FUNCTIONS - 1);
+    }
+    return 0;
+}
+
+static bool holds(const sj_change_rule *rule, uint64_t bits)
+{
+    int order = (bits > rule->operand) - (bits < rule->operand);
+    if (sj_value_is_signed(sj_value_kind_of(rule->descriptor))) {
+        order = ((int64_t)bits > (int64_t)rule->operand) - ((int64_t)bits < (int64_t)rule->operand);
+    }
+    switch (rule->comparison) {
+    case SJ_CHANGE_EQUAL:
+        return order == 0;
+    case SJ_CHANGE_UNEQUAL:
+        return order != 0;
+    case SJ_CHANGE_LESS:
+        return order < 0;
+    case SJ_CHANGE_AT_MOST:
+        return order <= 0;
+    case SJ_CHANGE_GREATER:
+        return order > 0;
+    case SJ_CHANGE_AT_LEAST:
+        return order >= 0;
+    default:
+        return true;
+    }
+}
+
+/* counts says whether it is this call's turn. */
+static bool counts(sj_change_rule *rule)
+{
+    const uint64_t met = atomic_fetch_add_explicit(&rule->met, 1, memory_order_relaxed) + 1;
+    const uint64_t from = rule->from > 1 ? rule->from : 1;
+    if (met < from || (rule->one_in > 1 && (met - from) % rule->one_in != 0)) {
+        return false;
+    }
+    const uint64_t fired = atomic_fetch_add_explicit(&rule->fired, 1, memory_order_relaxed);
+    if (rule->times != 0 && fired >= rule->times) {
+        atomic_fetch_sub_explicit(&rule->fired, 1, memory_order_relaxed);
+        return false;
+    }
+    return true;
+}
+
+static void pass_time(uint64_t delay_ns)
+{
+    enum { NS_PER_S = 1000000000 };
+    struct timespec rest = {.tv_sec = (time_t)(delay_ns / NS_PER_S),
+                            .tv_nsec = (long)(delay_ns % NS_PER_S)};
+    if (delay_ns == 0 || !sj_recorder_begin_calls()) {
+        return;
+    }
+    while (SJ_SYS(SYS_nanosleep, &rest, &rest, 0, 0, 0, 0) == -EINTR) {
+    }
+    sj_recorder_end_calls();
+}
+
+bool sj_recorder_judge(uint32_t function, uint8_t descriptor, uint64_t bits, sj_due_change *due)
+{
+    sj_changes *changes = sj_recorder_changes;
+    if (!is_in_force(changes)) {
+        return false;
+    }
+    uint32_t left = rules_of(changes, function);
+    for (uint32_t i = 0; left != 0; i++, left >>= 1) {
+        sj_change_rule *rule = &changes->rules[i];
+        if ((left & 1) == 0 || rule->descriptor != descriptor || !holds(rule, bits) ||
+            !counts(rule)) {
+            continue;
+        }
+        pass_time(rule->delay_ns);
+        const bool sets = rule->action != SJ_CHANGE_NOTHING;
+        *due = (sj_due_change){.rule = i,
+                               .action = rule->action,
+                               .target = sets ? rule->target : descriptor,
+                               .error = rule->error,
+                               .bits = sets ? rule->bits : bits};
+        return true;
+    }
+    return false;
+}
+
+void sj_recorder_set_error(int32_t error)
+{
+    if (error != 0) {
+        errno = error;
+    }
+}

@@ -1,0 +1,33 @@
+/* Rules that change arguments and results (agent/abi/changes.h), as probes see them. */
+#ifndef SJ_AGENT_INPROC_RECORDER_CHANGES_H
+#define SJ_AGENT_INPROC_RECORDER_CHANGES_H
+
+#include "agent/abi/changes.h"
+
+#include <stdbool.h>
+
+/* The table; NULL: there are no rules. */
+extern sj_changes *sj_recorder_changes __attribute__((visibility("hidden")));
+
+/* sj_recorder_map_changes maps the table of the runtime directory, if there is one, and
+ * sj_recorder_unmap_changes gives it back: no other thread is in a probe. */
+void sj_recorder_map_changes(const char *directory);
+void sj_recorder_unmap_changes(void);
+
+/* What is to be done with a value that has just been recorded. */
+typedef struct sj_due_change {
+    uint32_t rule;  /* its place */
+    uint8_t action; /* sj_change_action */
+    uint8_t target; /* sj_value_descriptor */
+    int32_t error;  /* errno to set at the very end; 0: none */
+    uint64_t bits;  /* what is set */
+} sj_due_change;
+
+/* sj_recorder_judge returns whether a rule fires for a value, narrowed to its kind, and counts it.
+ * The delay has passed then. Without a lock or an allocation; async-signal-safe. */
+bool sj_recorder_judge(uint32_t function, uint8_t descriptor, uint64_t bits, sj_due_change *due);
+
+/* sj_recorder_set_error sets the program's errno. */
+void sj_recorder_set_error(int32_t error);
+
+#endif

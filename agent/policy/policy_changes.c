@@ -1,0 +1,179 @@
+/* The part of a rule about values that says what is changed. */
+#include "agent/policy/policy_changes.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { ERROR_MAX = 4095 };
+#define DELAY_MAX_NS UINT64_C(60000000000)
+
+static sj_value_change *current_change(const sj_policy_reader *reader)
+{
+    sj_value_rules *rules = reader->policy->selection.values;
+    return &rules->items[rules->count].change;
+}
+
+static sj_status read_target(sj_policy_reader *reader, json_t *value)
+{
+    uint64_t number = 0;
+    SJ_TRY(sj_policy_number(reader, value, 1, SJ_VALUE_LAST_POSITION, &number));
+    current_change(reader)->target |= (uint8_t)number;
+    return SJ_OK;
+}
+
+static sj_status read_as(sj_policy_reader *reader, json_t *value)
+{
+    size_t index = 0;
+    SJ_TRY(sj_policy_word(reader, value, sj_value_kind_words + 1, SJ_VALUE_RULE_KINDS - 1, &index));
+    if (sj_value_is_text((uint32_t)index + 1)) {
+        return sj_policy_fail(reader, false, "texts and objects cannot be set");
+    }
+    current_change(reader)->target |= sj_value_descriptor(0, (uint32_t)index + 1);
+    return SJ_OK;
+}
+
+/* read_real reads a number into the bits of a float or a double. */
+static sj_status read_real(sj_policy_reader *reader, json_t *value, uint32_t kind, uint64_t *bits)
+{
+    if (!json_is_number(value)) {
+        return sj_policy_fail(reader, false, "a number is needed");
+    }
+    const double real = json_number_value(value);
+    const float single = (float)real;
+    *bits = 0;
+    if (kind == SJ_VALUE_FLOAT) {
+        memcpy(bits, &single, sizeof(single));
+    } else {
+        memcpy(bits, &real, sizeof(real));
+    }
+    return SJ_OK;
+}
+
+static sj_status read_bits(sj_policy_reader *reader, json_t *value)
+{
+    sj_value_change *change = current_change(reader);
+    const uint32_t kind = sj_value_kind_of(change->target);
+    const char *text = json_string_value(value);
+    char *end = NULL;
+    if (sj_value_is_real(kind)) {
+        return read_real(reader, value, kind, &change->bits);
+    }
+    if (json_is_boolean(value)) {
+        change->bits = json_is_true(value) ? 1 : 0;
+        return SJ_OK;
+    }
+    if (json_is_integer(value)) {
+        change->bits = sj_value_narrow(kind, (uint64_t)json_integer_value(value));
+        return (int64_t)change->bits == json_integer_value(value)
+                   ? SJ_OK
+                   : sj_policy_fail(reader, false, "the number does not fit the kind \"%s\"",
+                                    sj_value_kind_words[kind]);
+    }
+    errno = 0;
+    if (text != NULL && text[0] >= '0' && text[0] <= '9') {
+        change->bits = strtoull(text, &end, 0);
+    }
+    return end != NULL && *end == '\0' && errno == 0
+               ? SJ_OK
+               : sj_policy_fail(reader, false,
+                                "a whole number is needed, or a text such as \"0x7f00\"");
+}
+
+static sj_status read_error(sj_policy_reader *reader, json_t *value)
+{
+    uint64_t number = 0;
+    SJ_TRY(sj_policy_number(reader, value, 1, ERROR_MAX, &number));
+    current_change(reader)->error = (int32_t)number;
+    return SJ_OK;
+}
+
+static sj_status read_delay(sj_policy_reader *reader, json_t *value)
+{
+    SJ_TRY(sj_policy_time(reader, value, 1, &current_change(reader)->delay_ns));
+    return current_change(reader)->delay_ns <= DELAY_MAX_NS
+               ? SJ_OK
+               : sj_policy_fail(reader, false, "at most a minute");
+}
+
+static sj_status read_from(sj_policy_reader *reader, json_t *value)
+{
+    return sj_policy_number(reader, value, 1, INT64_MAX, &current_change(reader)->from);
+}
+
+static sj_status read_times(sj_policy_reader *reader, json_t *value)
+{
+    return sj_policy_number(reader, value, 1, INT64_MAX, &current_change(reader)->times);
+}
+
+static sj_status read_one_in(sj_policy_reader *reader, json_t *value)
+{
+    return sj_policy_number(reader, value, 1, INT64_MAX, &current_change(reader)->one_in);
+}
+
+static sj_status read_value(sj_policy_reader *reader, json_t *object, const char *key)
+{
+    json_t *value = json_object_get(object, key);
+    sj_policy_enter(reader, key, 0);
+    SJ_TRY(read_bits(reader, value));
+    sj_policy_leave(reader);
+    return SJ_OK;
+}
+
+/* check_occasion: at the exit, nothing but the result can be changed any more. */
+static sj_status check_occasion(sj_policy_reader *reader, const sj_value_rule *rule)
+{
+    const bool at_exit = sj_value_position(rule->descriptor) == SJ_VALUE_RESULT;
+    const bool of_result = sj_value_position(rule->change.target) == SJ_VALUE_RESULT;
+    const uint32_t kind = sj_value_kind_of(rule->descriptor);
+    if (rule->comparison != SJ_VALUE_ALWAYS && (sj_value_is_real(kind) || sj_value_is_text(kind))) {
+        return sj_policy_fail(reader, false,
+                              "calls are changed under conditions on whole numbers only");
+    }
+    if (rule->change.action == SJ_CHANGE_RETURN && at_exit) {
+        return sj_policy_fail(reader, false,
+                              "\"return\" needs an argument: at its exit a call has run; \"set\" "
+                              "changes its result");
+    }
+    if (rule->change.action == SJ_CHANGE_SET && at_exit != of_result) {
+        return sj_policy_fail(reader, false,
+                              "an argument is set at the entry, a result at the exit");
+    }
+    return SJ_OK;
+}
+
+sj_status sj_policy_read_change(sj_policy_reader *reader, json_t *value)
+{
+    static const sj_policy_key keys[] = {
+        {"argument", read_target}, {"as", read_as},       {"set", NULL},
+        {"return", NULL},          {"errno", read_error}, {"delay", read_delay},
+        {"from", read_from},       {"times", read_times}, {"one_in", read_one_in}};
+    sj_value_rules *rules = reader->policy->selection.values;
+    sj_value_rule *rule = &rules->items[rules->count];
+    rule->changes = true;
+    SJ_TRY(sj_policy_object(reader, value, keys, sizeof(keys) / sizeof(keys[0])));
+    const bool sets = json_object_get(value, "set") != NULL;
+    const bool returns = json_object_get(value, "return") != NULL;
+    if (sets && returns) {
+        return sj_policy_fail(reader, false, "either \"set\" or \"return\"");
+    }
+    if (!sets && !returns && rule->change.error == 0 && rule->change.delay_ns == 0) {
+        return sj_policy_fail(reader, false,
+                              "\"set\", \"return\", \"errno\" or \"delay\" is needed");
+    }
+    if (sj_value_kind_of(rule->change.target) == 0) {
+        if (sj_value_is_text(sj_value_kind_of(rule->descriptor)) && (sets || returns)) {
+            return sj_policy_fail(reader, false, "\"as\" is needed: texts cannot be set");
+        }
+        rule->change.target |= sj_value_descriptor(0, sj_value_kind_of(rule->descriptor));
+    }
+    if (sets && sj_value_position(rule->change.target) == 0) {
+        rule->change.target |= (uint8_t)sj_value_position(rule->descriptor);
+    }
+    rule->change.action = sets ? SJ_CHANGE_SET : returns ? SJ_CHANGE_RETURN : SJ_CHANGE_NOTHING;
+    if (returns && sj_value_position(rule->change.target) != SJ_VALUE_RESULT) {
+        return sj_policy_fail(reader, false, "\"return\" has no \"argument\"");
+    }
+    SJ_TRY(check_occasion(reader, rule));
+    return sets || returns ? read_value(reader, value, sets ? "set" : "return") : SJ_OK;
+}

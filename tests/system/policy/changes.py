@@ -1,0 +1,208 @@
+#!/usr/bin/env python3
+"""Rules that change calls: arguments, results, errno and skipped functions of a native program, arguments
+of Mono methods, each as the rule says and as rule_hits tells; never without the permission of the
+machine, never in other programs, and not for longer than their recorder lives.
+
+changes.py BUILD_FOLDER SAMPLES_FOLDER BUILT_SAMPLES_FOLDER
+"""
+import json
+import os
+import re
+import subprocess
+import sys
+
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "support"))
+from attaching import Target, set_policy
+from sojourn_testing import EMULATOR, PATIENCE_S, check, children, main, wait_for
+
+OPEN = {"function": "chg_open", "argument": 2, "as": "int"}
+DENY = {"name": "deny", **OPEN, "when": {"op": "==", "value": 3}, "change": {"return": -1, "errno": 13}}
+NATIVE = [
+    DENY,
+    {"name": "once", **OPEN, "when": {"op": ">=", "value": 7}, "change": {"set": -70, "times": 1}},
+    {"name": "mode", **OPEN, "when": {"op": "==", "value": 5},
+     "change": {"argument": 3, "as": "long", "set": 1000}},
+    {"name": "after", "function": "chg_outer", "result": True, "as": "int", "change": {"set": -2, "errno": 2}},
+    {"name": "real", "function": "chg_scale", "argument": 2, "as": "float", "change": {"set": 10}},
+    {"name": "slow", "function": "chg_wait", "argument": 1, "as": "long", "change": {"delay": "50ms"}},
+]
+PLAIN = [f"open {i} ret {11 * i} errno 0 runs 1" for i in range(1, 9)] + [
+    "scale 3.000 runs 1", "outer 106 runs 2"]
+CHANGED = {3: "open 3 ret -1 errno 13 runs 0", 5: "open 5 ret 1005 errno 0 runs 1",
+           7: "open 7 ret 0 errno 0 runs 1", 9: "scale 15.000 runs 1", 10: "outer -2 runs 2"}
+# rule, position, kind, new value, old value; chg_outer calls chg_open with 5
+HITS = [("deny", 0, "int", -1, None), ("mode", 3, "long", 1000, None), ("once", 2, "int", -70, 7),
+        ("real", 2, "float", 10.0, 2.0), ("after", 0, "int", -2, 1105), ("mode", 3, "long", 1000, None),
+        ("slow", 1, "long", 4, 4)]
+MONO = [
+    {"name": "strong", "function": "Npc:Hit*", "argument": 1, "as": "int", "when": {"op": "==", "value": 2},
+     "change": {"set": 50}},
+    {"name": "factor", "function": "Npc:Hit*", "argument": 2, "as": "double", "change": {"set": 2.0, "from": 4}},
+    {"name": "left", "function": "Npc:Hit*", "argument": 3, "as": "int", "change": {"set": 40, "times": 1}},
+    {"name": "small", "function": "Npc:Hit*", "argument": 4, "as": "int", "change": {"set": 7, "one_in": 2}},
+    {"name": "yes", "function": "Npc:Ask*", "argument": 1, "as": "bool", "change": {"set": True}},
+]
+MONO_PLAIN = ["1 299 4", "2 297 3", "3 294 2", "4 290 1", "False"]
+MONO_CHANGED = ["1 106 39", "2 249 38", "3 53 37", "4 238 36", "True"]
+MONO_HITS = [("left", 40, 5), ("small", 7, 200), ("strong", 50, 2), ("small", 7, 200), ("factor", 2.0, 1.0),
+             ("yes", 1, 0)]
+
+
+def permit(sojourn, programs, functions=("*",), kinds=("set", "return", "errno", "delay"), mode=0o644):
+    folder = sojourn.path("config/sojourn")
+    os.makedirs(folder, exist_ok=True)
+    path = os.path.join(folder, "changes.json")
+    with open(path, "w", encoding="utf-8") as file:
+        json.dump({"allow": [{"programs": list(programs), "functions": list(functions), "kinds": list(kinds)}]},
+                  file)
+    os.chmod(path, mode)
+
+
+def write_policy(sojourn, rules, name="changes.json"):
+    path = sojourn.path(name)
+    with open(path, "w", encoding="utf-8") as file:
+        json.dump({"policy": 1, "values": rules}, file)
+    return path
+
+
+def record(sojourn, command, rules, name, options=()):
+    database = sojourn.path(name)
+    done, _ = sojourn.record(command, database, ["--policy", write_policy(sojourn, rules), *options], text=True)
+    return done, database
+
+
+def hits(sojourn, database):
+    return sojourn.sql(database, "SELECT rule, position, kind, value, old_value FROM rule_hits JOIN calls "
+                                 "USING (session_id, call_id) ORDER BY call_id")
+
+
+def native(sojourn, built):
+    program = os.path.join(built, "changed")
+    alone = subprocess.run([program], capture_output=True, text=True, check=True).stdout.splitlines()
+    check(alone[:10] == PLAIN, f"alone it says {alone}")
+    permit(sojourn, [os.path.realpath(program)])
+    done, database = record(sojourn, [program], NATIVE, "native.db")
+    said = done.stdout.splitlines()
+    check(said[:10] == [CHANGED.get(i + 1, line) for i, line in enumerate(PLAIN)], f"it says {said}, {done.stderr}")
+    check(int(said[10].split()[1]) >= 50_000_000, f"no delay: {said[10]}")
+    found = [tuple(row.values()) for row in hits(sojourn, database)]
+    check(found == HITS, f"rule_hits {found}")
+    calls = sojourn.sql(database, "SELECT count(*) AS n FROM calls JOIN functions USING (function_id) "
+                                  "WHERE name = 'chg_open' AND ending = 'returned'")
+    check(calls == [{"n": 9}], f"a skipped call is a call: {calls}")
+    text = sojourn.run(["export", database], capture_output=True, text=True).stdout
+    check(re.search(r"leave:chg_open\(\?,3\)ret:-1\n", text) and "enter:chg_open(?,5,1000)" in text,
+          f"function.txt: {text}")
+
+
+def mono(sojourn, samples):
+    program = sojourn.path("Changed.exe")
+    subprocess.run(["mcs", os.path.join(samples, "mono", "Changed.cs"), f"-out:{program}"], check=True,
+                   timeout=PATIENCE_S)
+    alone = subprocess.run(["mono", program], capture_output=True, text=True, check=True).stdout.splitlines()
+    check(alone == MONO_PLAIN, f"alone it says {alone}")
+    permit(sojourn, ["*/mono-sgen"])
+    done, database = record(sojourn, ["mono", program], MONO, "mono.db")
+    check(done.stdout.splitlines() == MONO_CHANGED, f"it says {done.stdout}, {done.stderr}")
+    found = sorted((row["rule"], row["value"], row["old_value"]) for row in hits(sojourn, database))
+    check(found == sorted(MONO_HITS), f"rule_hits {found}")
+
+
+def only_with_permission(sojourn, built):
+    program = os.path.realpath(os.path.join(built, "changed"))
+    path = sojourn.path("config/sojourn/changes.json")
+    os.unlink(path)
+    for given, words in ((None, "does not allow"),
+                         ({"programs": ["/bin/true"]}, "does not allow"),
+                         ({"functions": ["chg_scale"]}, "does not allow"),
+                         ({"kinds": ["return"]}, "does not allow"),
+                         ({"kinds": []}, "does not allow"),
+                         ({"mode": 0o666}, "others could have written"),
+                         ({"functions": ["chg_ope?"], "rule": {**DENY, "function": "chg_*"}}, "does not allow")):
+        if given is not None:
+            rule = given.pop("rule", DENY)
+            permit(sojourn, **{"programs": [program], **given})
+        else:
+            rule = DENY
+        done, _ = record(sojourn, [program], [rule], "refused.db")
+        check(done.returncode == 125 and words in done.stderr and done.stdout == "", f"{given}: {done}")
+    with open(path, "w", encoding="utf-8") as file:
+        file.write("{")
+    os.chmod(path, 0o644)
+    done, _ = record(sojourn, [program], [DENY], "refused.db")
+    check(done.returncode == 125 and "line 1" in done.stderr, f"damaged: {done}")
+    # A program that the recorded one runs is another.
+    permit(sojourn, ["/usr/bin/env"])
+    done, _ = record(sojourn, ["env", program], [DENY], "env.db", ["--allow-unmatched"])
+    check(done.stdout.splitlines()[:10] == PLAIN, f"by env it says {done}")
+    permit(sojourn, ["*"])
+    emulated = os.path.join(built, "aarch64-gcc-O0", "values")
+    if os.path.exists(emulated):
+        rule = {"function": "val_odd", "argument": 1, "as": "long", "change": {"return": 1}}
+        _, database = record(sojourn, [*EMULATOR, emulated], [rule], "emulated.db", ["--allow-unmatched"])
+        check(not hits(sojourn, database), "calls of another processor's program were changed")
+
+
+def mistakes(sojourn, built):
+    program = os.path.join(built, "changed")
+    for change, words in (({"set": 1, "return": 1}, "either"), ({}, "is needed"),
+                          ({"set": 1 << 40}, "does not fit"), ({"return": 1, "argument": 2}, "no \"argument\""),
+                          ({"set": "x"}, "whole number"), ({"delay": "2h"}, "a minute"),
+                          ({"errno": 0}, "from 1 to 4095"), ({"sat": 1}, "sat")):
+        done, _ = record(sojourn, [program], [{**OPEN, "change": change}], "mistakes.db")
+        check(done.returncode == 125 and words in done.stderr, f"{change}: {done}")
+    done, _ = record(sojourn, [program], [{"function": "chg_open", "result": True, "as": "int",
+                                           "change": {"return": 1}}], "mistakes.db")
+    check("has run" in done.stderr, f"return at the exit: {done}")
+
+
+def ask(target):
+    target.process.stdin.write("x")
+    target.process.stdin.flush()
+    return target.process.stdout.readline()
+
+
+def looping(sojourn, built, name):
+    always = {**OPEN, "change": {"return": 77}}
+    target = Target([sojourn.program, "record", "-q", "-o", sojourn.path(name), "--policy",
+                     write_policy(sojourn, [always]), "--", os.path.join(built, "changed"), "loop"],
+                    env=sojourn.environment)
+    wait_for("the loop", lambda: target.process.stdout.readline() == "ready\n")
+    check(ask(target) == "ret 77 runs 0\n", "the rule is not in force")
+    return target
+
+
+def removed_at_once(sojourn, built):
+    target = looping(sojourn, built, "removed.db")
+    try:
+        pid = children(target.pid)[0]
+        set_policy(sojourn, pid, "--policy", write_policy(sojourn, [], "none.json"))
+        check(ask(target) == "ret 2 runs 1\n", "the rule is still in force")
+        check(target.finish()[0] == 0, "it ended with an error")
+    finally:
+        target.kill()
+
+
+def ends_with_its_recorder(sojourn, built):
+    target = looping(sojourn, built, "killed.db")
+    target.process.kill()
+    target.process.wait()
+    # The program has our pipes, still.
+    wait_for("the end of the rule", lambda: ask(target) == "ret 2 runs 1\n")
+    check(ask(target) == "ret 2 runs 1\n", "the rule came back")
+    target.process.stdin.close()
+
+
+def test(sojourn, arguments):
+    samples, built = arguments
+    sojourn.environment["XDG_CONFIG_HOME"] = sojourn.path("config")
+    native(sojourn, built)
+    mono(sojourn, samples)
+    only_with_permission(sojourn, built)
+    mistakes(sojourn, built)
+    removed_at_once(sojourn, built)
+    ends_with_its_recorder(sojourn, built)
+
+
+if __name__ == "__main__":
+    main(test)
