@@ -1,3 +1,5 @@
+#include "collector-server/cli/cluster_options.h"
+#include "collector-server/cli/cluster_sql.h"
 #include "collector-server/cli/commands.h"
 #include "collector-server/cli/sql_shell.h"
 #include "collector-server/cli/statement_runner.h"
@@ -17,6 +19,7 @@ typedef struct sql_request {
     const char *show;
     const char *schema; /* a table, "" for all; NULL: not asked for */
     bool list;
+    sj_forward_options cluster; /* url NULL: a database is asked */
 } sql_request;
 
 static bool is_file(const char *path)
@@ -46,9 +49,31 @@ static int run_statement(sql_request *request, sqlite3 *database, const char *sq
     return exit_code;
 }
 
+static int run_on_cluster(sql_request *request, int count, char **arguments)
+{
+    sj_cluster_sql cluster = {
+        .command = &sj_command_sql,
+        .cluster = request->cluster,
+        .options = &request->options,
+        .parameters = request->runner.parameters,
+        .parameter_count = request->runner.parameter_count,
+        .limits = {.rows = request->limits.max_rows, .time_ms = request->limits.time_ms}};
+    if (request->list) {
+        sj_cluster_sql_list();
+        return SJ_EXIT_OK;
+    }
+    if (count != (request->query != NULL ? 0 : 1)) {
+        return sj_command_usage_error(&sj_command_sql, "with --cluster give one query, no FILE");
+    }
+    return sj_cluster_sql_run(&cluster, count == 1 ? arguments[0] : NULL, request->query);
+}
+
 static int run_request(sql_request *request, int count, char **arguments)
 {
     const char *sql = NULL;
+    if (request->cluster.url != NULL) {
+        return run_on_cluster(request, count, arguments);
+    }
     if (request->list) {
         sj_statement_runner_list_queries();
         return SJ_EXIT_OK;
@@ -103,53 +128,60 @@ static int run_sql(int argc, char **argv)
     return run_request(&request, argc - first, argv + first);
 }
 
-static const sj_option sql_options[] = {SJ_DATABASE_OPTION(offsetof(sql_request, options.file)),
-                                        {.name = "query",
-                                         .argument = "NAME",
-                                         .kind = SJ_ARG_TEXT,
-                                         .offset = offsetof(sql_request, query),
-                                         .help = "run a question that is shipped"},
-                                        {.name = "queries",
-                                         .kind = SJ_ARG_FLAG,
-                                         .offset = offsetof(sql_request, list),
-                                         .help = "list them"},
-                                        {.name = "show",
-                                         .argument = "NAME",
-                                         .kind = SJ_ARG_TEXT,
-                                         .offset = offsetof(sql_request, show),
-                                         .help = "print one"},
-                                        {.name = "param",
-                                         .argument = "NAME=VALUE",
-                                         .kind = SJ_ARG_PARSED,
-                                         .parse = parse_parameter,
-                                         .help = "value of :NAME in the query (repeatable)"},
-                                        SJ_QUERY_SESSION_OPTION(offsetof(sql_request, options)),
-                                        {.name = "schema",
-                                         .argument = "TABLE",
-                                         .is_optional = true,
-                                         .kind = SJ_ARG_TEXT,
-                                         .offset = offsetof(sql_request, schema),
-                                         .help = "describe tables and columns with their units"},
-                                        {.name = "limit",
-                                         .argument = "N",
-                                         .kind = SJ_ARG_NUMBER,
-                                         .offset = offsetof(sql_request, limits.max_rows),
-                                         .least = 1,
-                                         .most = INT32_MAX,
-                                         .help = "stop after N rows"},
-                                        {.name = "timeout",
-                                         .argument = "TIME",
-                                         .kind = SJ_ARG_TIME,
-                                         .offset = offsetof(sql_request, limits.time_ms),
-                                         .least = 1,
-                                         .most = INT32_MAX,
-                                         .help = "stop after this time (default 5m)"},
-                                        {.name = "timing",
-                                         .kind = SJ_ARG_FLAG,
-                                         .offset = offsetof(sql_request, runner.timing),
-                                         .help = "print how long it took"},
-                                        SJ_QUERY_FORMAT_OPTIONS(offsetof(sql_request, options)),
-                                        {0}};
+static const sj_option sql_options[] = {
+    SJ_DATABASE_OPTION(offsetof(sql_request, options.file)),
+    {.name = "query",
+     .argument = "NAME",
+     .kind = SJ_ARG_TEXT,
+     .offset = offsetof(sql_request, query),
+     .help = "run a question that is shipped"},
+    {.name = "queries",
+     .kind = SJ_ARG_FLAG,
+     .offset = offsetof(sql_request, list),
+     .help = "list them"},
+    {.name = "show",
+     .argument = "NAME",
+     .kind = SJ_ARG_TEXT,
+     .offset = offsetof(sql_request, show),
+     .help = "print one"},
+    {.name = "param",
+     .argument = "NAME=VALUE",
+     .kind = SJ_ARG_PARSED,
+     .parse = parse_parameter,
+     .help = "value of :NAME in the query (repeatable)"},
+    SJ_QUERY_SESSION_OPTION(offsetof(sql_request, options)),
+    {.name = "schema",
+     .argument = "TABLE",
+     .is_optional = true,
+     .kind = SJ_ARG_TEXT,
+     .offset = offsetof(sql_request, schema),
+     .help = "describe tables and columns with their units"},
+    {.name = "limit",
+     .argument = "N",
+     .kind = SJ_ARG_NUMBER,
+     .offset = offsetof(sql_request, limits.max_rows),
+     .least = 1,
+     .most = INT32_MAX,
+     .help = "stop after N rows"},
+    {.name = "timeout",
+     .argument = "TIME",
+     .kind = SJ_ARG_TIME,
+     .offset = offsetof(sql_request, limits.time_ms),
+     .least = 1,
+     .most = INT32_MAX,
+     .help = "stop after this time (default 5m)"},
+    {.name = "timing",
+     .kind = SJ_ARG_FLAG,
+     .offset = offsetof(sql_request, runner.timing),
+     .help = "print how long it took"},
+    {.name = "cluster",
+     .argument = "URL",
+     .kind = SJ_ARG_TEXT,
+     .offset = offsetof(sql_request, cluster.url),
+     .help = "ask a ClickHouse cluster of many labs, in its SQL"},
+    SJ_CLUSTER_OPTIONS(offsetof(sql_request, cluster)),
+    SJ_QUERY_FORMAT_OPTIONS(offsetof(sql_request, options)),
+    {0}};
 
 const sj_command sj_command_sql = {
     .name = "sql",

@@ -5,6 +5,7 @@ removed is gone; whoever is away, or was changed by hand, is named, and the lab 
 forward.py BUILD_FOLDER [SEED]: some kills, 200 with SJ_LONG=1.
 """
 import contextlib
+import json
 import os
 import random
 import signal
@@ -86,6 +87,7 @@ def sent_once(node, lab, other, words):
     lab.forward(*words, "send", node.url, says="3 sessions were given")
     check_equal(node, [lab])
     lab.forward(*words, "send", node.url, says="0 sessions were given")
+    questions_agree(lab.sojourn, node, lab, words)
     other.forward(*words, "send", node.url)
     check_equal(node, [lab, other])
     check(node.rows("SELECT count() FROM sessions WHERE name LIKE '%DROP TABLE%'") == [["1"]],
@@ -98,6 +100,50 @@ def histograms_merge(node):
     rows = node.rows("SELECT sum(arraySum(counts)), sum(calls) FROM function_stats WHERE unwound = 0")
     check(rows[0][0] == rows[0][1], f"calls in histograms: {rows}")
     check(int(node.rows("SELECT length(tupleElement(sumMap(bins, counts), 1)) FROM function_stats")[0][0]) > 0, "no bins")
+
+
+def answers(sojourn, *words, code=0, says=""):
+    done = sojourn.run(["sql", "--json", *words], capture_output=True, text=True)
+    check(done.returncode == code and says in done.stderr, f"sql {words}: {done.returncode} {done.stderr}")
+    return json.loads(done.stdout) if code == 0 else None
+
+
+def rounded(rows):
+    """Rows in any order; floating-point numbers differ in their last digits."""
+    return sorted(json.dumps({name: f"{value:.9g}" if isinstance(value, float) else value
+                              for name, value in row.items()}, sort_keys=True) for row in rows)
+
+
+def questions_agree(sojourn, node, lab, words):
+    """Every question that both engines have gives the same rows of the same lab."""
+    names = {line.split()[0] for line in sojourn.run(["sql", "--cluster", node.url, "--queries"], capture_output=True,
+                                                     text=True).stdout.splitlines()}
+    check(len(names) >= 5, f"questions for a cluster: {names}")
+    uuid = sojourn.sql(lab.database, "SELECT lower(hex(uuid)) AS uuid FROM sessions WHERE session_id = 2")[0]["uuid"]
+    for name in sorted(names):
+        for parameters in ([], ["--param", "function=ends_*", "--param", "limit=7"]):
+            here = answers(sojourn, "--query", name, "--session", "2", *parameters, lab.database)
+            there = answers(sojourn, "--cluster", node.url, *words, "--query", name, "--session", uuid[:9], *parameters,
+                            says=f"answered by ClickHouse 18.16.1 at {node.url}: 3 sessions of 1 labs")
+            check(here and rounded(here) == rounded(there), f"{name}: {here} here, {there} in the cluster")
+    last = answers(sojourn, "--cluster", node.url, *words, "--query", "hot_spots")
+    check(rounded(last) == rounded(answers(sojourn, "--query", "hot_spots", lab.database)), "not the last session")
+
+
+def statements(sojourn, node, words):
+    """Read-only, with parameters, limits and formats as for a lab's database."""
+    ask = ["--cluster", node.url, *words]
+    rows = answers(sojourn, *ask, "--param", f"it={HOSTILE}", "SELECT :it AS it, ':it' AS text, 18446744073709551615 AS most -- :no")
+    check(rows == [{"it": HOSTILE, "text": ":it", "most": "18446744073709551615"}], f"parameters: {rows}")
+    rows = answers(sojourn, *ask, "--limit", "3", "SELECT number FROM system.numbers", says="cut")
+    check([row["number"] for row in rows] == [0, 1, 2], f"--limit: {rows}")
+    answers(sojourn, *ask, "DROP TABLE raw_marks", code=1, says="refuses")
+    answers(sojourn, *ask, "INSERT INTO raw_marks SELECT * FROM raw_marks", code=1, says="refuses")
+    answers(sojourn, *ask, "SELECT nothing FROM nowhere", code=3, says="nowhere")
+    answers(sojourn, *ask, "SELECT :it", code=1, says="--param it=VALUE")
+    answers(sojourn, *ask, "--query", "slowest_calls", code=3, says="for a cluster")
+    answers(sojourn, *ask, "--query", "hot_spots", "--session", "ffffffff", code=3, says="no session")
+    answers(sojourn, *ask, "--query", "hot_spots", "--session", "7'", code=1, says="beginning of a session's uuid")
 
 
 def changes_replace(sojourn, node, labs, words):
@@ -208,6 +254,7 @@ def test(sojourn, arguments):
         refusals(sojourn, node, lab)
         sent_once(node, lab, other, words)
         histograms_merge(node)
+        statements(sojourn, node, words)
         labs = [lab, other]
         changes_replace(sojourn, node, labs, words)
         restored_lab(node, labs, words)
