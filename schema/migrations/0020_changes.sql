@@ -1,4 +1,4 @@
--- Sojourn store, version 19: what rules changed.
+-- Sojourn store, version 20: what rules changed.
 
 DROP VIEW rule_hits;
 CREATE VIEW rule_hits AS -- values that met the condition of a rule, or that it changed
