@@ -5,18 +5,13 @@
 #ifndef SJ_AGENT_ABI_CHANGES_H
 #define SJ_AGENT_ABI_CHANGES_H
 
+#include "agent/abi/machine.h"
+
 #include <stdatomic.h>
 #include <stdint.h>
 
 #define SJ_CHANGES_NAME "changes"
 #define SJ_CHANGES_MAGIC UINT64_C(0x31474e4843534a53) /* "SJSCHNG1" */
-
-/* Whether probes of this machine can set registers. */
-#if defined(__x86_64__)
-#define SJ_CHANGES_POSSIBLE 1
-#else
-#define SJ_CHANGES_POSSIBLE 0
-#endif
 
 enum {
     SJ_CHANGE_RULES = 32,             /* bits of a function: places among the policy's rules */

@@ -249,7 +249,7 @@ static sj_status start_changes(sj_recording *recording, double tick_ns, sj_error
     if (realpath(options->program != NULL ? options->program->binary : link, program) == NULL) {
         return sj_fail(error, SJ_EPERM, "which program would be changed is not known");
     }
-    if (SJ_CHANGES_POSSIBLE == 0 ||
+    if (SJ_MACHINE_CHANGES == 0 ||
         (options->program != NULL && options->program->emulator[0] != '\0')) {
         return sj_fail(error, SJ_EUNSUPPORTED, "calls can be changed on x86-64 only");
     }

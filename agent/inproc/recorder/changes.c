@@ -42,7 +42,7 @@ void sj_recorder_map_changes(const char *directory)
     if (sj_sys_failed(mapped)) {
         return;
     }
-    if (SJ_CHANGES_POSSIBLE == 0 || mapped->magic != SJ_CHANGES_MAGIC ||
+    if (SJ_MACHINE_CHANGES == 0 || mapped->magic != SJ_CHANGES_MAGIC ||
         !is_of_this_program(mapped)) {
         (void)sj_sys_unmap(mapped, sizeof(*mapped));
         return;

@@ -24,6 +24,7 @@ enum {
 };
 
 #define SJ_MACHINE_CONVENTION SJ_CONVENTION_AAPCS64
+#define SJ_MACHINE_CHANGES 0
 #define SJ_MACHINE_CLOCK_NAME "cntvct"
 
 static inline uint64_t sj_machine_ticks(void)

@@ -26,6 +26,7 @@ enum {
 
 #define SJ_MACHINE_CONVENTION                                                                      \
     SJ_CONVENTION_SYSTEM_V /* of arguments: agent/policy/value_signature.h */
+#define SJ_MACHINE_CHANGES 1 /* probes can set registers */
 #define SJ_MACHINE_CLOCK_NAME "tsc"
 
 static inline uint64_t sj_machine_ticks(void)
