@@ -50,7 +50,7 @@ static int64_t choose_count(const replay_options *options, const sj_terminal *te
     if (options->count != 0) {
         return options->count;
     }
-    if (options->all || !terminal->is_terminal) {
+    if (options->all || !terminal->is_terminal || options->request.follow) {
         return options->around != 0 ? CALLS_AROUND : -1;
     }
     const int room = terminal->rows - OTHER_LINES;
@@ -75,7 +75,9 @@ static int show_replay(replay_options *options)
         options->around != 0 ? choose_around(database, options, request, &error) : SJ_OK;
     bool written = true;
     if (status == SJ_OK) {
-        if (options->all || options->count > terminal.rows) {
+        if (options->request.follow || options->request.json) {
+            /* no pager: it would wait for the end */
+        } else if (options->all || options->count > terminal.rows) {
             sj_terminal_page(&terminal);
         }
         status = sj_replay_print(database, request, &terminal, &error);
@@ -103,6 +105,10 @@ static int run_replay(int argc, char **argv)
         sj_query_take_file(&sj_command_replay, argc, argv, first, &options.query.file);
     if (taken >= 0) {
         return taken;
+    }
+    if (options.request.follow && options.around != 0) {
+        return sj_command_usage_error(&sj_command_replay,
+                                      "--follow and --around exclude each other");
     }
     if (options.all && options.count != 0) {
         return sj_command_usage_error(&sj_command_replay, "--all and --count exclude each other");
@@ -146,6 +152,15 @@ static const sj_option replay_table[] = {
      .kind = SJ_ARG_FLAG,
      .offset = offsetof(replay_options, all),
      .help = "every call of the window, through a pager"},
+    {.name = "follow",
+     .kind = SJ_ARG_FLAG,
+     .offset = offsetof(replay_options, request.follow),
+     .letter = 'f',
+     .help = "of a session that is being recorded: also what comes, until it ends"},
+    {.name = "json",
+     .kind = SJ_ARG_FLAG,
+     .offset = offsetof(replay_options, request.json),
+     .help = "an array of calls and gaps, with times in nanoseconds"},
     {.name = "wide",
      .kind = SJ_ARG_FLAG,
      .offset = offsetof(replay_options, query.wide),
@@ -158,11 +173,13 @@ const sj_command sj_command_replay = {
     .usage = "sojourn replay [OPTIONS] [FILE]",
     .help =
         "A line a call, below its callers: when it was entered, how long it took. Lines with ^\n"
-        "are calls that were entered before the first one shown, lines with ! are gaps.\n"
+        "are calls that were entered before the first one shown, lines with ! are gaps. Values\n"
+        "that were kept stand behind the function: (arguments) = result.\n"
         "Without FILE: $SOJOURN_DATABASE, else the newest sojourn-*.db here.\n",
     .options = replay_table,
     .examples = "Examples:\n"
                 "  sojourn replay --from 1.2s --to 1.25s --thread worker\n"
+                "  sojourn replay --follow\n"
                 "  sojourn replay --around 274877907013 --count 100 run.db\n",
     .run = run_replay,
 };

@@ -1,12 +1,16 @@
 #include "collector-server/cli/replay.h"
 
 #include "collector-server/cli/function_name.h"
+#include "collector-server/cli/result_writer.h"
+#include "collector-server/export/json_text.h"
 #include "collector-server/query/query.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
+enum { FOLLOW_PAUSE_NS = 200 * 1000 * 1000 };
 enum { FIRST_STREAMS = 16, MAX_LEVELS = 40, FIGURES = 29, THREAD = 7, LEAST_NAME = 15 };
 
 typedef enum call_column {
@@ -22,6 +26,7 @@ typedef enum call_column {
 typedef struct replay_stream {
     int64_t stream_id, thread, first_enter_ns;
     sqlite3_stmt *calls; /* NULL: not begun yet, or at its end */
+    int64_t next_call;   /* those before it are printed */
     bool begun, printed;
 } replay_stream;
 
@@ -31,7 +36,10 @@ typedef struct replay {
     const sj_terminal *terminal;
     replay_stream *streams; /* by rising first_enter_ns */
     size_t count, capacity, begun;
-    sqlite3_stmt *gaps; /* NULL: no more */
+    sqlite3_stmt *gaps;   /* NULL: no more */
+    sqlite3_stmt *values; /* of a call; NULL: the session has none */
+    int64_t gaps_from_ns;
+    int64_t objects; /* of JSON */
     int64_t printed;
     int result; /* of SQLite, when it is an error */
 } replay;
@@ -60,6 +68,11 @@ static void step(replay *self, sqlite3_stmt **statement)
 
 static bool add_stream(replay *self, sqlite3_stmt *row)
 {
+    for (size_t i = 0; self->request->follow && i < self->count; i++) {
+        if (self->streams[i].stream_id == sqlite3_column_int64(row, 0)) {
+            return true;
+        }
+    }
     if (self->count == self->capacity) {
         const size_t capacity = self->capacity == 0 ? FIRST_STREAMS : self->capacity * 2;
         replay_stream *grown = reallocarray(self->streams, capacity, sizeof(*grown));
@@ -115,7 +128,8 @@ static void begin_stream(replay *self, replay_stream *stream)
         return;
     }
     sqlite3_bind_int64(stream->calls, 4, stream->stream_id);
-    sqlite3_bind_int64(stream->calls, 5, self->request->first_call);
+    const int64_t first = self->request->first_call;
+    sqlite3_bind_int64(stream->calls, 5, stream->next_call > first ? stream->next_call : first);
     sqlite3_bind_int64(stream->calls, 6, self->request->last_call);
     step(self, &stream->calls);
 }
@@ -170,6 +184,81 @@ static void print_figures(const replay *self, const char *sign, int64_t start_ns
     putchar(' ');
 }
 
+static void open_values(replay *self)
+{
+    static const char sql[] =
+        "WITH v AS (SELECT position, CASE typeof(value) WHEN 'text' THEN quote(value) WHEN 'blob' "
+        "THEN quote(value) WHEN 'null' THEN coalesce(note, 'NULL') ELSE value END || "
+        "iif(note = 'cut', '...', '') AS text FROM arguments WHERE call_id = ?1 "
+        "ORDER BY position) SELECT coalesce((SELECT '(' || group_concat(text, ', ') || ')' FROM v "
+        "WHERE position > 0), '') || coalesce((SELECT ' = ' || group_concat(text, ', ') FROM v "
+        "WHERE position = 0), '')";
+    sqlite3_stmt *row = NULL;
+    bool has_values = false;
+    if (sqlite3_prepare_v2(self->database,
+                           "SELECT EXISTS (SELECT 1 FROM arguments WHERE session_id = ?1)", -1,
+                           &row, NULL) == SQLITE_OK) {
+        sqlite3_bind_int64(row, 1, self->request->session_id);
+        has_values = sqlite3_step(row) == SQLITE_ROW && sqlite3_column_int(row, 0) != 0;
+    }
+    sqlite3_finalize(row);
+    if (has_values && self->values == NULL) {
+        self->result = sqlite3_prepare_v2(self->database, sql, -1, &self->values, NULL);
+    }
+}
+
+/* The values that were kept of a call, as text, until the next question; NULL: none. */
+static const char *values_of(replay *self, int64_t call_id)
+{
+    if (self->values == NULL) {
+        return NULL;
+    }
+    sqlite3_reset(self->values);
+    sqlite3_bind_int64(self->values, 1, call_id);
+    const char *text = sqlite3_step(self->values) == SQLITE_ROW
+                           ? (const char *)sqlite3_column_text(self->values, 0)
+                           : NULL;
+    return text != NULL && text[0] != '\0' ? text : NULL;
+}
+
+static void begin_object(replay *self, const char *type, int64_t start_ns, int64_t thread)
+{
+    printf("%s{\"type\":\"%s\",\"start_ns\":%lld,\"thread\":%lld",
+           self->objects++ == 0 ? "[\n" : ",\n", type, (long long)start_ns, (long long)thread);
+}
+
+static void print_text_member(const char *name, const char *text)
+{
+    printf(",\"%s\":", name);
+    if (text == NULL) {
+        fputs("null", stdout);
+    } else {
+        sj_json_text(stdout, text);
+    }
+}
+
+static void print_number_member(const char *name, sqlite3_stmt *row, int column)
+{
+    if (sqlite3_column_type(row, column) == SQLITE_NULL) {
+        printf(",\"%s\":null", name);
+    } else {
+        printf(",\"%s\":%lld", name, (long long)sqlite3_column_int64(row, column));
+    }
+}
+
+static void print_call_object(replay *self, const replay_stream *stream)
+{
+    sqlite3_stmt *row = stream->calls;
+    begin_object(self, "call", sqlite3_column_int64(row, CALL_START), stream->thread);
+    print_number_member("call_id", row, CALL_ID);
+    print_number_member("depth", row, CALL_DEPTH);
+    print_number_member("duration_ns", row, CALL_DURATION);
+    print_text_member("ending", (const char *)sqlite3_column_text(row, CALL_ENDING));
+    print_text_member("function", (const char *)sqlite3_column_text(row, CALL_NAME));
+    print_text_member("values", values_of(self, sqlite3_column_int64(row, CALL_ID)));
+    putchar('}');
+}
+
 /* print_callers prints what was open when the first call of a stream that is shown was entered. */
 static void print_callers(replay *self, const replay_stream *stream, int64_t call_id)
 {
@@ -197,7 +286,23 @@ static void print_callers(replay *self, const replay_stream *stream, int64_t cal
     }
 }
 
-static void print_call(replay *self, replay_stream *stream)
+/* The values of a call, on a terminal cut to a third of a line; returns their columns. */
+static int fit_values(replay *self, int64_t call_id, char text[SJ_FUNCTION_NAME_BYTES])
+{
+    const char *values = values_of(self, call_id);
+    const int room = self->request->wide ? 0 : self->terminal->columns / 3;
+    text[0] = '\0';
+    if (values == NULL) {
+        return 0;
+    }
+    sj_function_name_fit(values, 0, text);
+    if (room != 0 && sj_text_width(text) > room) {
+        snprintf(text + sj_text_cut(text, room - 1), 4, "\xe2\x80\xa6");
+    }
+    return sj_text_width(text);
+}
+
+static void print_call_line(replay *self, replay_stream *stream)
 {
     sqlite3_stmt *row = stream->calls;
     const int64_t call_id = sqlite3_column_int64(row, CALL_ID);
@@ -216,14 +321,37 @@ static void print_call(replay *self, replay_stream *stream)
     fputs(marked && self->terminal->colour ? "\033[1;33m" : "", stdout);
     print_figures(self, marked ? ">" : " ", sqlite3_column_int64(row, CALL_START), text,
                   stream->thread);
+    char values[SJ_FUNCTION_NAME_BYTES];
+    const int extra = fit_values(self, call_id, values) + (is_usual ? 0 : (int)strlen(ending) + 3);
     print_name(self, (const char *)sqlite3_column_text(row, CALL_NAME),
-               sqlite3_column_int64(row, CALL_DEPTH), is_usual ? 0 : (int)strlen(ending) + 3);
+               sqlite3_column_int64(row, CALL_DEPTH), extra);
+    fputs(values, stdout);
     if (!is_usual) {
         printf(" (%s)", ending);
     }
     puts(marked && self->terminal->colour ? "\033[0m" : "");
+}
+
+static void print_call(replay *self, replay_stream *stream)
+{
+    stream->next_call = sqlite3_column_int64(stream->calls, CALL_ID) + 1;
+    if (self->request->json) {
+        print_call_object(self, stream);
+    } else {
+        print_call_line(self, stream);
+    }
     self->printed++;
     step(self, &stream->calls);
+}
+
+static void print_gap_object(replay *self)
+{
+    begin_object(self, "gap", sqlite3_column_int64(self->gaps, 0),
+                 sqlite3_column_int64(self->gaps, 4));
+    print_number_member("duration_ns", self->gaps, 1);
+    print_number_member("lost_calls", self->gaps, 2);
+    print_text_member("reason", (const char *)sqlite3_column_text(self->gaps, 3));
+    putchar('}');
 }
 
 /* print_gaps prints the gaps that begin before `until_ns`. */
@@ -231,6 +359,12 @@ static void print_gaps(replay *self, int64_t until_ns)
 {
     while (self->gaps != NULL && sqlite3_column_int64(self->gaps, 0) <= until_ns) {
         char text[SJ_DURATION_TEXT_BYTES];
+        self->gaps_from_ns = sqlite3_column_int64(self->gaps, 0) + 1;
+        if (self->request->json) {
+            print_gap_object(self);
+            step(self, &self->gaps);
+            continue;
+        }
         fputs(self->terminal->colour ? "\033[1;31m" : "", stdout);
         print_figures(self, "!", sqlite3_column_int64(self->gaps, 0),
                       sj_format_duration(sqlite3_column_int64(self->gaps, 1), text),
@@ -262,6 +396,9 @@ static void open_gaps(replay *self)
     sqlite3_bind_int64(self->gaps, 4, self->request->first_call);
     sqlite3_bind_int64(self->gaps, 5, self->request->last_call);
     sqlite3_bind_text(self->gaps, 6, self->request->thread, -1, SQLITE_STATIC);
+    if (self->gaps_from_ns > self->request->from_ns) {
+        sqlite3_bind_int64(self->gaps, 2, self->gaps_from_ns);
+    }
     step(self, &self->gaps);
 }
 
@@ -274,7 +411,7 @@ static void print_all(replay *self)
 {
     const int64_t count = self->request->count;
     replay_stream *stream = first_stream(self);
-    if (stream != NULL) {
+    if (stream != NULL && !self->request->json && self->printed == 0) {
         print_heading(self);
     }
     while (stream != NULL && (count < 0 || self->printed < count) && !ferror(stdout)) {
@@ -284,20 +421,66 @@ static void print_all(replay *self)
     }
     if (stream == NULL && self->printed != 0 && self->result == SQLITE_OK) {
         print_gaps(self, self->request->marked_call != 0 ? INT64_MIN : INT64_MAX);
-    } else if (stream != NULL) {
+    } else if (stream != NULL && !self->request->json) {
         printf("\nmore calls follow from %.9fs on; --all shows them\n",
                (double)sqlite3_column_int64(stream->calls, CALL_START) / 1e9);
+    }
+}
+
+/* Whether more may come: asked before what is there is read. */
+static bool is_recorded(replay *self)
+{
+    sqlite3_stmt *row = NULL;
+    bool is = false;
+    if (sqlite3_prepare_v2(self->database,
+                           "SELECT state = 'recording' FROM sessions WHERE session_id = ?1", -1,
+                           &row, NULL) == SQLITE_OK) {
+        sqlite3_bind_int64(row, 1, self->request->session_id);
+        is = sqlite3_step(row) == SQLITE_ROW && sqlite3_column_int(row, 0) != 0;
+    }
+    sqlite3_finalize(row);
+    return is;
+}
+
+/* print_round prints what is stored and was not printed; it leaves no statement open. */
+static void print_round(replay *self)
+{
+    find_streams(self);
+    open_values(self);
+    if (self->result == SQLITE_OK && self->count != 0) {
+        open_gaps(self);
+        print_all(self);
+    }
+    sqlite3_finalize(self->gaps);
+    self->gaps = NULL;
+    if (self->values != NULL) {
+        sqlite3_reset(self->values);
+    }
+    for (size_t i = 0; i < self->count && self->request->follow; i++) {
+        sqlite3_finalize(self->streams[i].calls);
+        self->streams[i].calls = NULL;
+        self->streams[i].begun = false;
     }
 }
 
 sj_status sj_replay_print(sqlite3 *database, const sj_replay_request *request,
                           const sj_terminal *terminal, sj_error *error)
 {
-    replay self = {.database = database, .request = request, .terminal = terminal};
-    find_streams(&self);
-    if (self.result == SQLITE_OK && self.count != 0) {
-        open_gaps(&self);
-        print_all(&self);
+    replay self = {
+        .database = database, .request = request, .terminal = terminal, .gaps_from_ns = INT64_MIN};
+    bool goes_on = true;
+    while (goes_on && self.result == SQLITE_OK && !ferror(stdout)) {
+        goes_on = request->follow && is_recorded(&self);
+        print_round(&self);
+        if (goes_on) {
+            const struct timespec pause = {.tv_nsec = FOLLOW_PAUSE_NS};
+            fflush(stdout);
+            nanosleep(&pause, NULL);
+        }
+    }
+    if (request->json && self.result == SQLITE_OK &&
+        !(self.count == 0 && request->thread != NULL)) {
+        puts(self.objects == 0 ? "[]" : "\n]");
     }
     sj_status status = SJ_OK;
     if (self.result != SQLITE_OK) {
@@ -307,13 +490,14 @@ sj_status sj_replay_print(sqlite3 *database, const sj_replay_request *request,
                          "no thread '%s' in this window; `sojourn sql "
                          "\"SELECT number, tid, name FROM threads\"` lists them",
                          request->thread);
-    } else if (self.printed == 0) {
+    } else if (self.printed == 0 && !request->json) {
         status = sj_fail(error, SJ_ENOTFOUND, "no call was entered in this window");
     }
     for (size_t i = 0; i < self.count; i++) {
         sqlite3_finalize(self.streams[i].calls);
     }
     sqlite3_finalize(self.gaps);
+    sqlite3_finalize(self.values);
     free(self.streams);
     return status;
 }

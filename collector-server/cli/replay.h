@@ -16,13 +16,17 @@ typedef struct sj_replay_request {
     int64_t marked_call;           /* shown with an arrow; 0: none */
     int64_t count;                 /* how many calls at most; -1: all */
     bool wide;                     /* names are not cut */
+    bool json;                     /* an array of objects instead of lines */
+    bool follow;                   /* as long as the session is recorded, what is stored anew */
 } sj_replay_request;
 
 /* sj_replay_print prints a line a call: when it was entered, how long it took, its thread when
  * there are several, its function below its callers; at the first call of a thread, what was open
  * then; and a line for each gap. Calls of several threads are merged by time; memory grows with the
- * number of threads that run in the window, not with calls. Blocks on the database. SJ_ENOTFOUND:
- * no such thread, or no call; SJ_EIO, SJ_ENOMEM. One thread at a time. */
+ * number of threads that run in the window, not with calls. Values that were kept of a call stand
+ * behind its function. Blocks on the database, with
+ * `follow` until the session ends or nobody reads. SJ_ENOTFOUND: no such thread, or no call;
+ * SJ_EIO, SJ_ENOMEM. One thread at a time. */
 SJ_MUST_CHECK sj_status sj_replay_print(sqlite3 *database, const sj_replay_request *request,
                                         const sj_terminal *terminal, sj_error *error);
 

@@ -4,14 +4,17 @@ window, a thread, around a call; with gaps.
 
 replay.py BUILD_FOLDER
 """
+import json
 import os
 import re
+import signal
 import sqlite3
+import subprocess
 import sys
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..", "system",
                                 "support"))
-from sojourn_testing import check, main
+from sojourn_testing import check, children, main, wait_for
 
 LINE = re.compile(r"^([ ^>!]) +(\d+\.\d{9}) +(open|[\d.]+ \w+(?: \d+ \w+)?)  (?:( *\[\d+\])  )?( *)(\S.*)$")
 
@@ -87,6 +90,68 @@ def threads(sojourn, samples):
     check(len(one) == sum(row["number"] == number for row in rows), f"thread {number}: {len(one)}")
 
 
+def objects(sojourn, database, calls):
+    """--json: the same calls with every figure, and gaps."""
+    done = sojourn.run(["replay", "--json", database], capture_output=True, text=True)
+    check(done.returncode == 0, f"--json: {done}")
+    rows = [row for row in json.loads(done.stdout) if row["type"] == "call"]
+    check([(row["call_id"], row["start_ns"], row["depth"], row["function"]) for row in rows] ==
+          [(call["call_id"], call["start_ns"], call["depth"], call["name"]) for call in calls],
+          f"--json: {rows[:3]}")
+    keys = {"type", "start_ns", "thread", "call_id", "depth", "duration_ns", "ending", "function",
+            "values"}
+    check(all(set(row) == keys for row in rows), f"--json: {rows[0]}")
+    done = sojourn.run(["replay", "--json", "--from", "1000s", database], capture_output=True,
+                       text=True)
+    check(done.returncode == 0 and json.loads(done.stdout) == [], f"--json of nothing: {done}")
+
+
+def follows(sojourn):
+    """--follow prints what a recording stores while it goes on, each call once, and ends with it."""
+    database = sojourn.path("followed.db")
+    loop = "while (1) { $x = join(',', 1 .. 20); select(undef, undef, undef, 0.005) }"
+    recording = subprocess.Popen([sojourn.program, "record", "-o", database, "--", "perl", "-e", loop],
+                                 env=sojourn.environment, stdout=subprocess.DEVNULL,
+                                 stderr=subprocess.DEVNULL, start_new_session=True)
+    try:
+        def stored():
+            done = sojourn.run(["sql", "--csv", "SELECT coalesce(sum(stored_calls), 0) AS calls "
+                                "FROM sessions", database], capture_output=True, text=True)
+            return done.returncode == 0 and int(done.stdout.split()[1]) > 0
+
+        wait_for("calls are stored", stored)
+        with open(sojourn.path("followed.json"), "wb") as output:
+            follower = subprocess.Popen([sojourn.program, "replay", "--follow", "--json", database],
+                                        env=sojourn.environment, stdout=output)
+            size = lambda: os.path.getsize(sojourn.path("followed.json"))
+            wait_for("calls are followed", lambda: size() > 1000)
+            first = size()
+            wait_for("more calls follow", lambda: size() > first)
+            check(follower.poll() is None, "it ended before the recording")
+            os.kill(children(recording.pid)[0], signal.SIGTERM)
+            recording.wait()
+            check(follower.wait() == 0, f"--follow ended with {follower.returncode}")
+    finally:
+        if recording.poll() is None:
+            os.killpg(recording.pid, signal.SIGKILL)
+            recording.wait()
+    with open(sojourn.path("followed.json"), encoding="utf-8") as file:
+        rows = [row for row in json.load(file) if row["type"] == "call"]
+    ids = [row["call_id"] for row in rows]
+    expected = [int(row["call_id"]) for row in sojourn.sql(database, "SELECT call_id FROM calls")]
+    check(len(ids) == len(set(ids)) and set(ids) == set(expected),
+          f"{len(ids)} calls followed, {len(expected)} stored")
+
+
+def values_stand_behind(sojourn, samples):
+    database = sojourn.path("values.db")
+    _, summary = sojourn.record([os.path.join(samples, "ends")], database,
+                                options=["--value", "ends_work(int) -> int"])
+    check(summary is not None, "nothing was recorded")
+    done = sojourn.run(["replay", database], capture_output=True, text=True)
+    check(re.search(r"ends_work\(-?\d+\)( = -?\d+)?", done.stdout), f"no values:\n{done.stdout[:500]}")
+
+
 def test(sojourn, arguments):
     samples = os.path.join(os.path.dirname(os.path.dirname(sojourn.program)), "tests/samples")
     database = sojourn.path("run.db")
@@ -100,6 +165,9 @@ def test(sojourn, arguments):
     windows(sojourn, database, calls)
     around_a_call(sojourn, database, calls)
     gaps_are_lines(sojourn, database, calls)
+    objects(sojourn, database, calls)
+    values_stand_behind(sojourn, samples)
+    follows(sojourn)
     threads(sojourn, samples)
     for options, words in ((["--thread", "nobody"], "no thread 'nobody'"),
                            (["--from", "1000s"], "no call was entered"),
