@@ -10,6 +10,7 @@ const sj_command *const sj_commands[] = {
     /* clang-format off */
     &sj_command_record,
     &sj_command_attach,
+    &sj_command_bench,
     &sj_command_detach,
     &sj_command_ps,
     &sj_command_mark,

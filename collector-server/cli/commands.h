@@ -6,6 +6,7 @@
 
 extern const sj_command sj_command_record;
 extern const sj_command sj_command_attach;
+extern const sj_command sj_command_bench;
 extern const sj_command sj_command_detach;
 extern const sj_command sj_command_ps;
 extern const sj_command sj_command_mark;

@@ -62,3 +62,20 @@ says 125 2 'a budget from "0.1%"' "$sojourn" record --budget 0% -- true
 says 0 1 "mode  *profile" "$sojourn" policy check default
 says 0 1 "^jank$" "$sojourn" policy list
 says 3 2 "shipped policies: default" "$sojourn" policy check nothing.json
+
+# bench: runs of one name in one database; options of record are handed on; a failing run ends it.
+"$sojourn" bench -n 3 --warmup 1 -o bench.db --name plain -- sh -c 'echo out' >bench.txt 2>error.txt || fail "bench: $(cat error.txt)"
+"$sojourn" bench --runs=2 --name profiled --profile -o bench.db -- sh -c 'echo out' >>bench.txt 2>error.txt ||
+    fail "bench with an option of record: $(cat error.txt)"
+equal "sessions of bench" "plain|trace|3 profiled|profile|2" \
+    "$(query bench.db "SELECT name, mode, count(*) FROM sessions GROUP BY name ORDER BY name" | tr '\n' ' ' | sed 's/ $//')"
+equal "runs that are reported" "3 runs -> bench.db, name plain" "$(head -n 1 bench.txt)"
+grep -qx out bench.txt && fail "bench shows what the program prints"
+"$sojourn" diff name:plain name:profiled bench.db >out.txt 2>&1 || fail "diff of bench: $(cat out.txt)"
+"$sojourn" bench -n 2 -o failing.db -- sh -c 'exit 7' >out.txt 2>error.txt
+equal "bench of what fails" 7 "$?"
+equal "runs of what fails" 1 "$(query failing.db "SELECT count(*) FROM sessions")"
+"$sojourn" bench -i -n 2 --show-output -o failing.db -- sh -c 'echo out; exit 7' >out.txt 2>error.txt || fail "bench -i"
+equal "output that is shown" 2 "$(grep -cx out out.txt)"
+"$sojourn" bench -n 2 >out.txt 2>error.txt
+equal "bench of nothing" 2 "$?"

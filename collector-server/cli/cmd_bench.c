@@ -1,0 +1,300 @@
+/* Design notes. Each run is what `sojourn record` does, in a process of its own, into the same
+ * database: one session a run, all with one name, which is what `diff` and `check` compare. */
+#include "collector-server/cli/commands.h"
+#include "collector-server/cli/query_command.h"
+
+#include "collector-server/query/query.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+enum { DEFAULT_RUNS = 10, MOST_RUNS = 100000, WORDS = 256, FIXED_WORDS = 8 };
+
+typedef struct bench_options {
+    int64_t runs;
+    int64_t warmup;
+    const char *output;
+    const char *name;
+    bool show_output;
+    bool ignore_failure;
+    /* derived */
+    char file[64];
+    char *words[WORDS]; /* of `record`: its options as they were given, the program, NULL */
+    int word_count;
+} bench_options;
+
+/* Options of this command stand in its table; what else stands before "--" is for `record`. */
+static bool is_own(const char *word, bool *takes_value)
+{
+    const bool is_long = strncmp(word, "--", 2) == 0;
+    const size_t length = is_long ? strcspn(word + 2, "=") : 0;
+    for (const sj_option *option = sj_option_first(sj_command_bench.options, false); option != NULL;
+         option = sj_option_next(option, false)) {
+        const bool same =
+            is_long ? strlen(option->name) == length && strncmp(option->name, word + 2, length) == 0
+                    : option->letter != '\0' && word[1] == option->letter;
+        if (same) {
+            *takes_value =
+                option->argument != NULL && (is_long ? word[2 + length] == '\0' : word[2] == '\0');
+            return true;
+        }
+    }
+    *takes_value = false;
+    return strcmp(word, "--help") == 0 || strcmp(word, "-h") == 0;
+}
+
+/* split_words gives this command its own options in `own` and leaves the rest to `record`. */
+static int split_words(int argc, char **argv, char **own, bench_options *options)
+{
+    int own_count = 0;
+    int i = 0;
+    own[own_count++] = argv[i++];
+    while (i < argc && argv[i][0] == '-' && strcmp(argv[i], "--") != 0) {
+        bool takes_value;
+        if (is_own(argv[i], &takes_value)) {
+            own[own_count++] = argv[i++];
+            if (takes_value && i < argc) {
+                own[own_count++] = argv[i++];
+            }
+            continue;
+        }
+        do { /* up to the next option: the values of this one */
+            options->words[options->word_count++] = argv[i++];
+        } while (i < argc && argv[i][0] != '-' && options->word_count < WORDS - FIXED_WORDS);
+    }
+    while (i < argc) {
+        options->words[options->word_count++] = argv[i++];
+    }
+    options->words[options->word_count] = NULL;
+    return own_count;
+}
+
+/* record_once runs the program in a child and returns what `record` ended with. */
+static int record_once(const bench_options *options, bool is_kept)
+{
+    char *arguments[WORDS + FIXED_WORDS];
+    int count = 0;
+    arguments[count++] = (char *)"record";
+    arguments[count++] = (char *)"--quiet";
+    arguments[count++] = (char *)"--output";
+    arguments[count++] = (char *)(is_kept ? options->output : "/dev/null");
+    arguments[count++] = (char *)"--name";
+    arguments[count++] = (char *)options->name;
+    for (int i = 0; i < options->word_count; i++) {
+        arguments[count++] = options->words[i];
+    }
+    arguments[count] = NULL;
+    fflush(stdout);
+    const pid_t child = fork();
+    if (child == 0) {
+        const int nothing = options->show_output ? -1 : open("/dev/null", O_WRONLY | O_CLOEXEC);
+        if (nothing >= 0) {
+            (void)dup2(nothing, STDOUT_FILENO);
+        }
+        if (!is_kept) {
+            char **program = options->words[0] != NULL && strcmp(options->words[0], "--") == 0
+                                 ? (char **)options->words + 1
+                                 : (char **)options->words;
+            execvp(program[0], program);
+            _exit(SJ_EXIT_PROGRAM_NOT_FOUND);
+        }
+        exit(sj_command_record.run(count, arguments));
+    }
+    int status = 0;
+    while (child > 0 && waitpid(child, &status, 0) < 0 && errno == EINTR) {
+    }
+    return child < 0             ? SJ_EXIT_RECORD_FAILED
+           : WIFEXITED(status)   ? WEXITSTATUS(status)
+           : WIFSIGNALED(status) ? 128 + WTERMSIG(status)
+                                 : SJ_EXIT_RECORD_FAILED;
+}
+
+static int run_all(const bench_options *options)
+{
+    for (int64_t i = -options->warmup; i < options->runs; i++) {
+        if (isatty(STDERR_FILENO)) {
+            fprintf(stderr, "\r%s %lld of %lld ", i < 0 ? "warm-up" : "run",
+                    (long long)(i < 0 ? i + options->warmup + 1 : i + 1),
+                    (long long)(i < 0 ? options->warmup : options->runs));
+        }
+        const int code = record_once(options, i >= 0);
+        if (code != SJ_EXIT_OK && !options->ignore_failure) {
+            fputs(isatty(STDERR_FILENO) ? "\n" : "", stderr);
+            return sj_command_error(&sj_command_bench, code,
+                                    "%s %lld ended with %d; --ignore-failure goes on",
+                                    i < 0 ? "warm-up" : "run",
+                                    (long long)(i < 0 ? i + options->warmup + 1 : i + 1), code);
+        }
+    }
+    fputs(isatty(STDERR_FILENO) ? "\r                    \r" : "", stderr);
+    return SJ_EXIT_OK;
+}
+
+typedef struct spread {
+    double sum, squares, least, most;
+} spread;
+
+static void add_value(spread *values, double value, int64_t before)
+{
+    values->sum += value;
+    values->squares += value * value;
+    values->least = before == 0 || value < values->least ? value : values->least;
+    values->most = value > values->most ? value : values->most;
+}
+
+static void print_spread(const char *label, const spread *values, int64_t count)
+{
+    char text[4][SJ_DURATION_TEXT_BYTES];
+    const double mean = values->sum / (double)count;
+    const double variance =
+        count > 1 ? (values->squares - values->sum * mean) / (double)(count - 1) : 0;
+    printf("  %-6s %s +- %s (%s to %s)\n", label, sj_format_duration((int64_t)mean, text[0]),
+           sj_format_duration((int64_t)sqrt(variance > 0 ? variance : 0), text[1]),
+           sj_format_duration((int64_t)values->least, text[2]),
+           sj_format_duration((int64_t)values->most, text[3]));
+}
+
+static int print_result(const bench_options *options)
+{
+    static const char sql[] =
+        "SELECT ended_realtime_ns - started_realtime_ns, coalesce(traced_cpu_ns, 0), stored_calls, "
+        "lost_calls FROM sessions WHERE name = ?1 ORDER BY session_id DESC LIMIT ?2";
+    sqlite3 *database = NULL;
+    sqlite3_stmt *row = NULL;
+    const sj_query_options query = {.file = options->output};
+    const int exit_code = sj_query_open(&sj_command_bench, &query, &database, NULL);
+    if (exit_code != SJ_EXIT_OK) {
+        return exit_code;
+    }
+    spread time = {0};
+    spread cpu = {0};
+    int64_t count = 0;
+    int64_t least_calls = 0;
+    int64_t most_calls = 0;
+    int64_t lost = 0;
+    if (sqlite3_prepare_v2(database, sql, -1, &row, NULL) == SQLITE_OK) {
+        sqlite3_bind_text(row, 1, options->name, -1, SQLITE_STATIC);
+        sqlite3_bind_int64(row, 2, options->runs);
+        for (; sqlite3_step(row) == SQLITE_ROW; count++) {
+            const int64_t calls = sqlite3_column_int64(row, 2);
+            add_value(&time, sqlite3_column_double(row, 0), count);
+            add_value(&cpu, sqlite3_column_double(row, 1), count);
+            least_calls = count == 0 || calls < least_calls ? calls : least_calls;
+            most_calls = calls > most_calls ? calls : most_calls;
+            lost += sqlite3_column_int64(row, 3);
+        }
+    }
+    sqlite3_finalize(row);
+    sqlite3_close(database);
+    if (count == 0) {
+        return sj_command_error(&sj_command_bench, SJ_EXIT_FAILED, "no run was stored");
+    }
+    printf("%lld runs -> %s, name %s\n", (long long)count, options->output, options->name);
+    print_spread("time", &time, count);
+    print_spread("CPU", &cpu, count);
+    if (least_calls == most_calls) {
+        printf("  calls  %lld each%s\n", (long long)most_calls, lost == 0 ? ", none lost" : "");
+    } else {
+        printf("  calls  %lld to %lld%s\n", (long long)least_calls, (long long)most_calls,
+               lost == 0 ? ", none lost" : "");
+    }
+    if (lost != 0) {
+        printf("  lost   %lld calls: `sojourn sql --query loss` says where\n", (long long)lost);
+    }
+    printf("next: the same with another build and --name, then\n"
+           "  sojourn diff name:%s name:OTHER %s\n",
+           options->name, options->output);
+    return SJ_EXIT_OK;
+}
+
+static int run_bench(int argc, char **argv)
+{
+    bench_options options = {.runs = DEFAULT_RUNS};
+    int first = 0;
+    char *own[WORDS];
+    if (argc >= WORDS - FIXED_WORDS) {
+        return sj_command_usage_error(&sj_command_bench, "too many words");
+    }
+    const int own_count = split_words(argc, argv, own, &options);
+    own[own_count] = NULL;
+    const int code = sj_options_parse(&sj_command_bench, own_count, own, &options, &first);
+    if (code >= 0) {
+        return code;
+    }
+    if (options.word_count == 0 ||
+        (options.word_count == 1 && strcmp(options.words[0], "--") == 0)) {
+        return sj_command_usage_error(&sj_command_bench, "name the program to run");
+    }
+    if (options.warmup != 0 && options.words[0][0] == '-' && strcmp(options.words[0], "--") != 0) {
+        return sj_command_usage_error(
+            &sj_command_bench, "--warmup runs the program alone: leave the options of record out");
+    }
+    if (options.output == NULL) {
+        snprintf(options.file, sizeof(options.file), "sojourn-bench.db");
+        options.output = options.file;
+    }
+    if (options.name == NULL) {
+        options.name = "bench";
+    }
+    const int ran = run_all(&options);
+    return ran == SJ_EXIT_OK ? print_result(&options) : ran;
+}
+
+static const sj_option bench_table[] = {
+    {.name = "runs",
+     .letter = 'n',
+     .argument = "N",
+     .kind = SJ_ARG_NUMBER,
+     .offset = offsetof(bench_options, runs),
+     .least = 1,
+     .most = MOST_RUNS,
+     .help = "how many runs (default 10)"},
+    {.name = "output",
+     .letter = 'o',
+     .argument = "FILE",
+     .kind = SJ_ARG_TEXT,
+     .offset = offsetof(bench_options, output),
+     .help = "database; sessions are added when it exists (default sojourn-bench.db)"},
+    {.name = "name",
+     .argument = "TEXT",
+     .kind = SJ_ARG_TEXT,
+     .offset = offsetof(bench_options, name),
+     .help = "name of the sessions, for `sojourn diff name:TEXT` (default bench)"},
+    {.name = "warmup",
+     .letter = 'w',
+     .argument = "N",
+     .kind = SJ_ARG_NUMBER,
+     .offset = offsetof(bench_options, warmup),
+     .most = MOST_RUNS,
+     .help = "run the program N times before, unrecorded"},
+    {.name = "show-output",
+     .kind = SJ_ARG_FLAG,
+     .offset = offsetof(bench_options, show_output),
+     .help = "what the program prints; else it goes to /dev/null"},
+    {.name = "ignore-failure",
+     .letter = 'i',
+     .kind = SJ_ARG_FLAG,
+     .offset = offsetof(bench_options, ignore_failure),
+     .help = "go on when a run does not end with 0"},
+    {0}};
+
+const sj_command sj_command_bench = {
+    .name = "bench",
+    .summary = "record repeated runs of a program into one database, for diff and check",
+    .usage = "sojourn bench [OPTIONS] [OPTIONS OF RECORD] [--] PROGRAM [ARGUMENTS]",
+    .help = "Each run is a session; all have one name. Prints the time that they took. Options of\n"
+            "`sojourn record` are handed on; \"--\" ends them.\n",
+    .options = bench_table,
+    .examples = "Examples:\n"
+                "  sojourn bench -n 10 --name before -o app.db -- ./app input.txt\n"
+                "  sojourn bench -n 10 --name after -o app.db -- ./app-new input.txt\n"
+                "  sojourn diff name:before name:after app.db\n",
+    .stops_at_argument = true,
+    .run = run_bench,
+};
