@@ -31,6 +31,8 @@ int sj_register_calls(sj_query_state *state);
 int sj_register_call_aggregate(sj_query_state *state);
 int sj_register_lineage(sj_query_state *state);
 int sj_register_trees(sj_query_state *state);
+int sj_register_statements(sj_query_state *state);
+int sj_register_overlaps(sj_query_state *state);
 int sj_register_durations(sj_query_state *state);
 int sj_register_histograms(sj_query_state *state);
 int sj_register_diffs(sj_query_state *state);

@@ -370,6 +370,104 @@ static void a_range_is_found_without_a_walk_through_the_stream(void **state)
     sj_block_scan_close(&scan);
 }
 
+/* Runs both statements; they must give the same rows in the same order. Returns how many. */
+static int64_t same_rows(const char *left, const char *right)
+{
+    sqlite3_stmt *a = prepare(left);
+    sqlite3_stmt *b = prepare(right);
+    int64_t rows = 0;
+    for (;; ++rows) {
+        const int x = sqlite3_step(a);
+        bool same = x == sqlite3_step(b);
+        for (int i = 0; same && x == SQLITE_ROW && i < sqlite3_column_count(a); ++i) {
+            const char *one = (const char *)sqlite3_column_text(a, i);
+            const char *other = (const char *)sqlite3_column_text(b, i);
+            same = one == NULL || other == NULL ? one == other : strcmp(one, other) == 0;
+        }
+        if (!same) {
+            print_row("table", a);
+            print_row("naive", b);
+            fail_msg("row %lld differs: %s", (long long)rows, left);
+        }
+        if (x != SQLITE_ROW) {
+            break;
+        }
+    }
+    sqlite3_finalize(a);
+    sqlite3_finalize(b);
+    return rows;
+}
+
+#define LAST "9223372036854775807"
+
+static void functions_over_calls_are_what_joins_say(void **state)
+{
+    (void)state;
+    static const char outer[] = "SELECT function_id FROM naive WHERE session_id = 1 AND depth < 6 "
+                                "GROUP BY 1 ORDER BY count(*) DESC LIMIT 1";
+    static const char inner[] = "SELECT function_id FROM naive WHERE session_id = 1 AND depth > 6 "
+                                "GROUP BY 1 ORDER BY count(*) DESC LIMIT 1";
+    char left[1500];
+    char right[1500];
+    snprintf(left, sizeof(left),
+             "SELECT call_id, duration_ns, inner_calls, first_call_id, first_after_ns, longest_ns "
+             "FROM contains(1, (%s), (%s)) ORDER BY call_id",
+             outer, inner);
+    snprintf(right, sizeof(right),
+             "SELECT o.call_id, o.duration_ns, count(*), min(i.call_id), min(i.start_ns) - "
+             "o.start_ns, coalesce(max(i.duration_ns), 0) FROM naive AS o JOIN naive AS i ON "
+             "i.stream_id = o.stream_id AND i.call_id > o.call_id AND i.depth > o.depth AND NOT "
+             "EXISTS (SELECT 1 FROM naive AS m WHERE m.stream_id = o.stream_id AND m.call_id > "
+             "o.call_id AND m.call_id <= i.call_id AND m.depth <= o.depth) WHERE o.session_id = 1 "
+             "AND o.function_id = (%s) AND i.function_id = (%s) GROUP BY o.call_id "
+             "ORDER BY o.call_id",
+             outer, inner);
+    assert_true(same_rows(left, right) > 10);
+    snprintf(left, sizeof(left),
+             "SELECT a_call_id, b_call_id, from_ns, coalesce(to_ns, " LAST ") FROM "
+             "intervals_intersect(1, (%s), (%s)) ORDER BY 1, 2",
+             outer, inner);
+    snprintf(
+        right, sizeof(right),
+        "SELECT a.call_id, b.call_id, max(a.start_ns, b.start_ns), min(coalesce(a.end_ns, " LAST
+        "), coalesce(b.end_ns, " LAST ")) FROM naive AS a JOIN naive AS b ON "
+        "a.session_id = 1 AND b.session_id = 1 AND a.call_id <> b.call_id AND "
+        "CASE WHEN a.start_ns <= b.start_ns THEN b.start_ns < coalesce(a.end_ns, " LAST
+        ") ELSE a.start_ns < coalesce(b.end_ns, " LAST
+        ") END WHERE a.function_id = (%s) AND b.function_id = (%s) ORDER BY 1, 2",
+        outer, inner);
+    assert_true(same_rows(left, right) > 10);
+    snprintf(left, sizeof(left),
+             "SELECT max(running), sum(running * (to_ns - from_ns)) FROM concurrency(1, (%s)) "
+             "WHERE to_ns IS NOT NULL",
+             inner);
+    snprintf(
+        right, sizeof(right),
+        "SELECT max(n), (SELECT sum(min(coalesce(end_ns, e), e) - start_ns) FROM naive, "
+        "(SELECT max(max(start_ns), max(end_ns)) AS e FROM naive WHERE session_id = 1 AND "
+        "function_id = (%s)) WHERE session_id = 1 AND function_id = (%s)) FROM (SELECT (SELECT "
+        "count(*) FROM naive AS o WHERE o.session_id = 1 AND o.function_id = c.function_id AND "
+        "o.start_ns <= c.start_ns AND coalesce(o.end_ns, " LAST
+        ") > c.start_ns) AS n FROM naive AS c WHERE c.session_id = 1 AND c.function_id = (%s))",
+        inner, inner, inner);
+    assert_int_equal(same_rows(left, right), 1);
+    assert_true(same_rows("SELECT n.call_id, s.call_id FROM naive AS n CROSS JOIN "
+                          "siblings(n.call_id) AS s WHERE n.rowid % 97 = 5 ORDER BY 1, 2",
+                          "SELECT n.call_id, s.call_id FROM naive AS n JOIN naive AS s ON "
+                          "s.parent_id = n.parent_id OR (s.parent_id IS NULL AND n.parent_id IS "
+                          "NULL AND s.stream_id = n.stream_id) WHERE n.rowid % 97 = 5 "
+                          "ORDER BY 1, 2") > 60);
+    assert_true(same_rows("SELECT s.call_id FROM naive AS n CROSS JOIN sequence(n.call_id, "
+                          "n.call_id + 40) AS s WHERE n.rowid = 300 ORDER BY 1",
+                          "SELECT s.call_id FROM naive AS n JOIN naive AS b ON b.call_id = "
+                          "n.call_id + 40 JOIN naive AS s ON s.session_id = n.session_id AND "
+                          "(s.stream_id = n.stream_id AND s.call_id > n.call_id AND s.call_id < "
+                          "b.call_id OR s.stream_id <> n.stream_id AND s.start_ns BETWEEN "
+                          "n.start_ns AND b.start_ns) WHERE n.rowid = 300 ORDER BY 1") >= 39);
+    assert_int_equal(number_of("SELECT count(*) FROM contains(1, 'no such function', 5)"), 0);
+    assert_int_equal(number_of("SELECT count(*) FROM siblings(NULL)"), 0);
+}
+
 static int64_t blocks_read(const sj_scan_filter *filter)
 {
     sj_query_state query = {.database = database};
@@ -485,6 +583,7 @@ int main(void)
         cmocka_unit_test(descendants_and_ancestors_follow_the_tree),
         cmocka_unit_test(a_corrupt_block_is_named_and_the_rest_is_read),
         cmocka_unit_test(calls_cannot_be_written),
+        cmocka_unit_test(functions_over_calls_are_what_joins_say),
         cmocka_unit_test(overlapping_a_moment_reads_where_its_calls_began),
         cmocka_unit_test(joins_by_id_keep_blocks_decoded),
         cmocka_unit_test(callees_are_found_where_their_caller_runs),

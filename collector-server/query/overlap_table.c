@@ -1,0 +1,376 @@
+/* contains(session_id, outer, inner): calls of one function that another was called in; and
+ * intervals_intersect(session_id, a, b): pairs of calls that ran at the same time, on any threads.
+ * A function is its function_id or its name.
+ *
+ * Design notes. contains merges the calls of both functions by call id, which is the order of their
+ * entries in a stream, with the outer calls that are open on a stack: each call is looked at once.
+ * intervals_intersect sweeps over both by the time of their entries, with those that run. A call
+ * that never ended runs for ever. */
+#include "collector-server/query/table_function.h"
+#include "proto/base/array.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+enum { ARGUMENTS = 3, CONTAINS_COLUMNS = 8, INTERSECT_COLUMNS = 5 };
+
+/* A call of a function, as the statements give it. */
+typedef struct spanned_call {
+    int64_t call_id, stream_id, start_ns, end_ns; /* INT64_MAX: it never ended */
+    int64_t depth;
+} spanned_call;
+
+/* An outer call, and what was called in it. */
+typedef struct container {
+    spanned_call call;
+    int64_t inner_calls, inner_ns;
+    int64_t first_id, first_ns; /* of the first one: its entry after that of the outer call */
+    int64_t longest_id, longest_ns;
+    int64_t covered_to; /* nested inner calls count once in inner_ns */
+} container;
+
+typedef struct pair {
+    spanned_call a, b;
+} pair;
+
+typedef struct overlap_cursor {
+    sqlite3_vtab_cursor base;
+    sqlite3_stmt *sides[2];
+    spanned_call next[2]; /* the next call of each side */
+    bool has_next[2];
+    container *open;
+    size_t open_count, open_capacity;
+    container *done; /* rows of contains, in the order in which calls ended */
+    size_t done_count, done_capacity;
+    spanned_call *running[2];
+    size_t running_count[2], running_capacity[2];
+    pair *pairs; /* of the entry at hand */
+    size_t pair_count, pair_capacity;
+    size_t at;
+    int64_t number;
+    int64_t session_id;
+} overlap_cursor;
+
+static bool is_intersect(const overlap_cursor *cursor)
+{
+    return sj_table_of(&cursor->base)->kind->variant;
+}
+
+static int open_cursor(sqlite3_vtab *base, sqlite3_vtab_cursor **out)
+{
+    static const char *const orders[] = {"call_id", "start_ns, call_id"};
+    overlap_cursor *cursor = sj_table_new_cursor(sizeof(*cursor));
+    if (cursor == NULL) {
+        return SQLITE_NOMEM;
+    }
+    int result = SQLITE_OK;
+    for (int side = 0; side < 2 && result == SQLITE_OK; ++side) {
+        char *sql = sqlite3_mprintf(
+            "SELECT c.call_id, c.stream_id, c.start_ns, c.end_ns, c.depth FROM (SELECT ?2 AS "
+            "function_id WHERE typeof(?2) = 'integer' UNION SELECT function_id FROM functions "
+            "WHERE name = ?2 AND typeof(?2) = 'text') AS w CROSS JOIN calls AS c "
+            "ON c.function_id = w.function_id WHERE c.session_id = ?1 ORDER BY c.%s",
+            orders[((sj_table *)base)->kind->variant]);
+        result = sql == NULL ? SQLITE_NOMEM
+                             : sqlite3_prepare_v2(((sj_table *)base)->state->database, sql, -1,
+                                                  &cursor->sides[side], NULL);
+        sqlite3_free(sql);
+    }
+    if (result != SQLITE_OK) {
+        sqlite3_finalize(cursor->sides[0]);
+        sqlite3_free(cursor);
+        return result;
+    }
+    *out = &cursor->base;
+    return SQLITE_OK;
+}
+
+static int close_cursor(sqlite3_vtab_cursor *base)
+{
+    overlap_cursor *cursor = (overlap_cursor *)base;
+    for (int side = 0; side < 2; ++side) {
+        sqlite3_finalize(cursor->sides[side]);
+        free(cursor->running[side]);
+    }
+    free(cursor->open);
+    free(cursor->done);
+    free(cursor->pairs);
+    sqlite3_free(cursor);
+    return SQLITE_OK;
+}
+
+static int step_side(overlap_cursor *cursor, int side)
+{
+    sqlite3_stmt *row = cursor->sides[side];
+    const int result = sqlite3_step(row);
+    cursor->has_next[side] = result == SQLITE_ROW;
+    if (result == SQLITE_ROW) {
+        const bool ended = sqlite3_column_type(row, 3) != SQLITE_NULL;
+        cursor->next[side] =
+            (spanned_call){.call_id = sqlite3_column_int64(row, 0),
+                           .stream_id = sqlite3_column_int64(row, 1),
+                           .start_ns = sqlite3_column_int64(row, 2),
+                           .end_ns = ended ? sqlite3_column_int64(row, 3) : INT64_MAX,
+                           .depth = sqlite3_column_int64(row, 4)};
+    }
+    return result == SQLITE_ROW || result == SQLITE_DONE ? SQLITE_OK : result;
+}
+
+/* Outer calls that had ended when `next` was entered go to the rows, if they contain anything. */
+static bool close_outer(overlap_cursor *cursor, const spanned_call *next)
+{
+    while (cursor->open_count != 0) {
+        const container *last = &cursor->open[cursor->open_count - 1];
+        if (next != NULL && last->call.stream_id == next->stream_id &&
+            last->call.depth < next->depth && next->start_ns <= last->call.end_ns) {
+            return true;
+        }
+        if (last->inner_calls != 0) {
+            if (sj_array_reserve(&cursor->done, &cursor->done_capacity, cursor->done_count, 1,
+                                 sizeof(*cursor->done)) != SJ_OK) {
+                return false;
+            }
+            cursor->done[cursor->done_count++] = *last;
+        }
+        --cursor->open_count;
+    }
+    return true;
+}
+
+static void count_inner(container *outer, const spanned_call *inner)
+{
+    const bool ended = inner->end_ns != INT64_MAX;
+    const int64_t duration = ended ? inner->end_ns - inner->start_ns : 0;
+    if (outer->inner_calls++ == 0) {
+        outer->first_id = inner->call_id;
+        outer->first_ns = inner->start_ns - outer->call.start_ns;
+        outer->longest_id = inner->call_id;
+        outer->covered_to = INT64_MIN;
+    }
+    if (duration > outer->longest_ns) {
+        outer->longest_ns = duration;
+        outer->longest_id = inner->call_id;
+    }
+    if (ended && inner->end_ns > outer->covered_to) {
+        outer->inner_ns += duration;
+        outer->covered_to = inner->end_ns;
+    }
+}
+
+static bool open_outer(overlap_cursor *cursor, const spanned_call *call)
+{
+    if (!close_outer(cursor, call) ||
+        sj_array_reserve(&cursor->open, &cursor->open_capacity, cursor->open_count, 1,
+                         sizeof(*cursor->open)) != SJ_OK) {
+        return false;
+    }
+    cursor->open[cursor->open_count++] = (container){.call = *call};
+    return true;
+}
+
+/* merge takes the next call by its id; a call of both sides is inner to others first. */
+static int merge(overlap_cursor *cursor)
+{
+    const bool is_inner =
+        cursor->has_next[1] &&
+        (!cursor->has_next[0] || cursor->next[1].call_id <= cursor->next[0].call_id);
+    const int side = is_inner ? 1 : 0;
+    bool whole;
+    if (is_inner) {
+        whole = close_outer(cursor, &cursor->next[1]);
+        for (size_t i = 0; whole && i < cursor->open_count; ++i) {
+            count_inner(&cursor->open[i], &cursor->next[1]);
+        }
+    } else {
+        whole = open_outer(cursor, &cursor->next[0]);
+    }
+    return whole ? step_side(cursor, side) : SQLITE_NOMEM;
+}
+
+/* Fills `done` with the next outer calls that contain something. */
+static int next_containers(overlap_cursor *cursor)
+{
+    int result = SQLITE_OK;
+    cursor->done_count = cursor->at = 0;
+    while (result == SQLITE_OK && cursor->done_count == 0 &&
+           (cursor->has_next[0] || cursor->has_next[1] || cursor->open_count != 0)) {
+        if (cursor->has_next[0] || cursor->has_next[1]) {
+            result = merge(cursor);
+        } else if (!close_outer(cursor, NULL)) {
+            result = SQLITE_NOMEM;
+        }
+    }
+    return result;
+}
+
+static void drop_ended(overlap_cursor *cursor, int side, int64_t now_ns)
+{
+    size_t kept = 0;
+    for (size_t i = 0; i < cursor->running_count[side]; ++i) {
+        if (cursor->running[side][i].end_ns > now_ns) {
+            cursor->running[side][kept++] = cursor->running[side][i];
+        }
+    }
+    cursor->running_count[side] = kept;
+}
+
+/* Pairs the next call by its entry with those of the other side that run. */
+static int sweep(overlap_cursor *cursor)
+{
+    const int side = !cursor->has_next[0]   ? 1
+                     : !cursor->has_next[1] ? 0
+                                            : cursor->next[1].start_ns < cursor->next[0].start_ns;
+    const spanned_call call = cursor->next[side];
+    const int other = !side;
+    drop_ended(cursor, other, call.start_ns);
+    drop_ended(cursor, side, call.start_ns);
+    for (size_t i = 0; i < cursor->running_count[other]; ++i) {
+        const spanned_call *beside = &cursor->running[other][i];
+        if (beside->call_id == call.call_id) {
+            continue;
+        }
+        if (sj_array_reserve(&cursor->pairs, &cursor->pair_capacity, cursor->pair_count, 1,
+                             sizeof(*cursor->pairs)) != SJ_OK) {
+            return SQLITE_NOMEM;
+        }
+        cursor->pairs[cursor->pair_count++] =
+            side == 0 ? (pair){.a = call, .b = *beside} : (pair){.a = *beside, .b = call};
+    }
+    if (sj_array_reserve(&cursor->running[side], &cursor->running_capacity[side],
+                         cursor->running_count[side], 1, sizeof(call)) != SJ_OK) {
+        return SQLITE_NOMEM;
+    }
+    cursor->running[side][cursor->running_count[side]++] = call;
+    return step_side(cursor, side);
+}
+
+static int next_pairs(overlap_cursor *cursor)
+{
+    int result = SQLITE_OK;
+    cursor->pair_count = cursor->at = 0;
+    while (result == SQLITE_OK && cursor->pair_count == 0 &&
+           (cursor->has_next[0] || cursor->has_next[1])) {
+        result = sweep(cursor);
+    }
+    return result;
+}
+
+static size_t row_count(const overlap_cursor *cursor)
+{
+    return is_intersect(cursor) ? cursor->pair_count : cursor->done_count;
+}
+
+static int next_row(sqlite3_vtab_cursor *base)
+{
+    overlap_cursor *cursor = (overlap_cursor *)base;
+    ++cursor->number;
+    if (++cursor->at < row_count(cursor)) {
+        return SQLITE_OK;
+    }
+    return is_intersect(cursor) ? next_pairs(cursor) : next_containers(cursor);
+}
+
+static int filter_rows(sqlite3_vtab_cursor *base, int given, const char *plan, int argc,
+                       sqlite3_value **argv)
+{
+    (void)given;
+    (void)plan;
+    (void)argc;
+    overlap_cursor *cursor = (overlap_cursor *)base;
+    cursor->session_id = sqlite3_value_int64(argv[0]);
+    cursor->number = 0;
+    cursor->open_count = cursor->done_count = cursor->pair_count = cursor->at = 0;
+    int result = SQLITE_OK;
+    for (int side = 0; side < 2 && result == SQLITE_OK; ++side) {
+        cursor->running_count[side] = 0;
+        sqlite3_reset(cursor->sides[side]);
+        sqlite3_bind_int64(cursor->sides[side], 1, cursor->session_id);
+        sqlite3_bind_value(cursor->sides[side], 2, argv[side + 1]);
+        result = step_side(cursor, side);
+    }
+    if (result != SQLITE_OK) {
+        return result;
+    }
+    return is_intersect(cursor) ? next_pairs(cursor) : next_containers(cursor);
+}
+
+static int at_end(sqlite3_vtab_cursor *base)
+{
+    const overlap_cursor *cursor = (const overlap_cursor *)base;
+    return cursor->at >= row_count(cursor);
+}
+
+static void give_container(const container *row, sqlite3_context *context, int column)
+{
+    const bool ended = row->call.end_ns != INT64_MAX;
+    const int64_t values[CONTAINS_COLUMNS] = {
+        row->call.call_id, ended ? row->call.end_ns - row->call.start_ns : -1,
+        row->inner_calls,  row->inner_ns,
+        row->first_id,     row->first_ns,
+        row->longest_id,   row->longest_ns};
+    if (column != 1 || ended) {
+        sqlite3_result_int64(context, values[column]);
+    }
+}
+
+static void give_pair(const pair *row, sqlite3_context *context, int column)
+{
+    const int64_t from = row->a.start_ns > row->b.start_ns ? row->a.start_ns : row->b.start_ns;
+    const int64_t to = row->a.end_ns < row->b.end_ns ? row->a.end_ns : row->b.end_ns;
+    const int64_t values[INTERSECT_COLUMNS] = {row->a.call_id, row->b.call_id, from, to, to - from};
+    if (column < 3 || to != INT64_MAX) {
+        sqlite3_result_int64(context, values[column]);
+    }
+}
+
+static int give_column(sqlite3_vtab_cursor *base, sqlite3_context *context, int column)
+{
+    const overlap_cursor *cursor = (const overlap_cursor *)base;
+    const int argument = column - sj_table_of(base)->kind->first_argument;
+    if (argument == 0) {
+        sqlite3_result_int64(context, cursor->session_id);
+    } else if (argument < 0 && is_intersect(cursor)) {
+        give_pair(&cursor->pairs[cursor->at], context, column);
+    } else if (argument < 0) {
+        give_container(&cursor->done[cursor->at], context, column);
+    }
+    return SQLITE_OK;
+}
+
+static int give_rowid(sqlite3_vtab_cursor *base, sqlite3_int64 *rowid)
+{
+    *rowid = ((const overlap_cursor *)base)->number;
+    return SQLITE_OK;
+}
+
+static const sqlite3_module overlap_methods = SJ_TABLE_METHODS(sj_table_take_arguments);
+
+int sj_register_overlaps(sj_query_state *state)
+{
+    static const sj_table_kind contains = {
+        .name = "contains",
+        .declaration =
+            "CREATE TABLE contains(call_id INTEGER, duration_ns INTEGER, inner_calls INTEGER, "
+            "inner_ns INTEGER, first_call_id INTEGER, first_after_ns INTEGER, "
+            "longest_call_id INTEGER, longest_ns INTEGER, session_id HIDDEN, outer_function "
+            "HIDDEN, "
+            "inner_function HIDDEN)",
+        .first_argument = CONTAINS_COLUMNS,
+        .argument_count = ARGUMENTS,
+        .required_count = ARGUMENTS,
+        .rows = 10000,
+        .cost = 1e6};
+    static const sj_table_kind intersect = {
+        .name = "intervals_intersect",
+        .declaration = "CREATE TABLE intervals_intersect(a_call_id INTEGER, b_call_id INTEGER, "
+                       "from_ns INTEGER, to_ns INTEGER, overlap_ns INTEGER, session_id HIDDEN, "
+                       "a_function HIDDEN, b_function HIDDEN)",
+        .variant = true,
+        .first_argument = INTERSECT_COLUMNS,
+        .argument_count = ARGUMENTS,
+        .required_count = ARGUMENTS,
+        .rows = 10000,
+        .cost = 1e6};
+    const int result = sj_table_register(state, &contains, &overlap_methods);
+    return result == SQLITE_OK ? sj_table_register(state, &intersect, &overlap_methods) : result;
+}

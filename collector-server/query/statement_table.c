@@ -1,0 +1,196 @@
+/* siblings(call_id), sequence(call_id, call_id), concurrency(session_id [, function]): questions
+ * about calls that one statement over `calls` answers; each is that statement with its arguments.
+ *
+ * siblings: the calls that the caller of a call made, it included; of an outermost one, those of
+ * its stream. sequence: the calls of all threads that were entered after the first of two calls and
+ * before the second. concurrency: how many calls of a function (an id or a name; NULL: outermost
+ * calls) ran at once, a row for each time during which that was the same. */
+#include "collector-server/query/calls_plan.h"
+#include "collector-server/query/table_function.h"
+
+#include <string.h>
+
+enum { MAX_ARGUMENTS = 2 };
+
+typedef struct statement_kind {
+    sj_table_kind table;
+    const char *sql;
+} statement_kind;
+
+typedef struct statement_cursor {
+    sqlite3_vtab_cursor base;
+    sqlite3_stmt *row;
+    int64_t number;
+    bool end;
+    sqlite3_value *arguments[MAX_ARGUMENTS];
+} statement_cursor;
+
+#define CALL_COLUMNS                                                                               \
+    "call_id INTEGER, session_id INTEGER, stream_id INTEGER, thread_id INTEGER, "                  \
+    "function_id INTEGER, parent_id INTEGER, depth INTEGER, start_ns INTEGER, end_ns INTEGER, "    \
+    "duration_ns INTEGER, self_ns INTEGER, ending TEXT, flags INTEGER, "                           \
+    "caller_function_id INTEGER, tail_caller_id INTEGER, physical_parent_id INTEGER, "             \
+    "physical_duration_ns INTEGER"
+
+static const statement_kind siblings = {
+    .table = {.name = "siblings",
+              .declaration = "CREATE TABLE siblings(" CALL_COLUMNS ", of_call_id HIDDEN)",
+              .first_argument = SJ_CALLS_COLUMN_COUNT,
+              .argument_count = 1,
+              .required_count = 1,
+              .rows = 100,
+              .cost = 5000},
+    .sql = "SELECT c.* FROM calls AS o CROSS JOIN calls AS c ON c.parent_id = o.parent_id "
+           "WHERE o.call_id = ?1 UNION ALL "
+           "SELECT c.* FROM calls AS o CROSS JOIN calls AS c ON c.stream_id = o.stream_id "
+           "AND c.depth = 0 WHERE o.call_id = ?1 AND o.parent_id IS NULL",
+};
+
+static const statement_kind sequence = {
+    .table = {.name = "sequence",
+              .declaration = "CREATE TABLE sequence(" CALL_COLUMNS
+                             ", first_call_id HIDDEN, last_call_id HIDDEN)",
+              .first_argument = SJ_CALLS_COLUMN_COUNT,
+              .argument_count = 2,
+              .required_count = 2,
+              .rows = 1000,
+              .cost = 20000},
+    .sql = "SELECT c.* FROM calls AS a CROSS JOIN calls AS b CROSS JOIN calls AS c "
+           "ON c.session_id = a.session_id AND c.start_ns >= a.start_ns "
+           "AND c.start_ns <= b.start_ns WHERE a.call_id = ?1 AND b.call_id = ?2 "
+           "AND b.session_id = a.session_id AND c.call_id NOT IN (?1, ?2) "
+           "AND (c.stream_id <> a.stream_id OR c.call_id > ?1) "
+           "AND (c.stream_id <> b.stream_id OR c.call_id < ?2) ORDER BY c.start_ns, c.call_id",
+};
+
+static const statement_kind concurrency = {
+    .table = {.name = "concurrency",
+              .declaration = "CREATE TABLE concurrency(from_ns INTEGER, to_ns INTEGER, "
+                             "running INTEGER, session_id HIDDEN, function HIDDEN)",
+              .first_argument = 3,
+              .argument_count = 2,
+              .required_count = 1,
+              .rows = 10000,
+              .cost = 1e6},
+    /* a call that never ended runs to the end of what is known */
+    .sql =
+        "WITH wanted(function_id) AS (SELECT ?2 WHERE typeof(?2) = 'integer' UNION "
+        "SELECT function_id FROM functions WHERE name = ?2 AND typeof(?2) = 'text'), "
+        "spans AS (SELECT c.start_ns, c.end_ns FROM wanted AS w CROSS JOIN calls AS c "
+        "ON c.function_id = w.function_id WHERE c.session_id = ?1 UNION ALL "
+        "SELECT start_ns, end_ns FROM calls WHERE session_id = ?1 AND depth = 0 AND ?2 IS NULL), "
+        "steps AS (SELECT start_ns AS at, 1 AS step FROM spans UNION ALL "
+        "SELECT end_ns, -1 FROM spans WHERE end_ns IS NOT NULL), "
+        "changes AS (SELECT at, sum(step) AS step FROM steps GROUP BY at), "
+        "levels AS (SELECT at, sum(step) OVER (ORDER BY at) AS running FROM changes "
+        "WHERE step <> 0), "
+        "rows AS (SELECT at, lead(at) OVER (ORDER BY at) AS until, running FROM levels) "
+        "SELECT at, until, running FROM rows",
+};
+
+static const statement_kind *const kinds[] = {&siblings, &sequence, &concurrency};
+
+static const char *sql_of(const sqlite3_vtab *base)
+{
+    const char *name = ((const sj_table *)base)->kind->name;
+    for (size_t i = 0; i < sizeof(kinds) / sizeof(kinds[0]); ++i) {
+        if (strcmp(kinds[i]->table.name, name) == 0) {
+            return kinds[i]->sql;
+        }
+    }
+    return "";
+}
+
+static int open_cursor(sqlite3_vtab *base, sqlite3_vtab_cursor **out)
+{
+    statement_cursor *cursor = sj_table_new_cursor(sizeof(*cursor));
+    if (cursor == NULL) {
+        return SQLITE_NOMEM;
+    }
+    const int result = sqlite3_prepare_v2(((sj_table *)base)->state->database, sql_of(base), -1,
+                                          &cursor->row, NULL);
+    if (result != SQLITE_OK) {
+        sqlite3_free(cursor);
+        return result;
+    }
+    *out = &cursor->base;
+    return SQLITE_OK;
+}
+
+static void forget_arguments(statement_cursor *cursor)
+{
+    for (size_t i = 0; i < MAX_ARGUMENTS; ++i) {
+        sqlite3_value_free(cursor->arguments[i]);
+        cursor->arguments[i] = NULL;
+    }
+}
+
+static int close_cursor(sqlite3_vtab_cursor *base)
+{
+    statement_cursor *cursor = (statement_cursor *)base;
+    sqlite3_finalize(cursor->row);
+    forget_arguments(cursor);
+    sqlite3_free(cursor);
+    return SQLITE_OK;
+}
+
+static int next_row(sqlite3_vtab_cursor *base)
+{
+    statement_cursor *cursor = (statement_cursor *)base;
+    const int result = sqlite3_step(cursor->row);
+    cursor->end = result != SQLITE_ROW;
+    ++cursor->number;
+    return result == SQLITE_ROW || result == SQLITE_DONE ? SQLITE_OK : result;
+}
+
+static int filter_rows(sqlite3_vtab_cursor *base, int given, const char *plan, int argc,
+                       sqlite3_value **argv)
+{
+    (void)plan;
+    statement_cursor *cursor = (statement_cursor *)base;
+    sqlite3_reset(cursor->row);
+    sqlite3_clear_bindings(cursor->row);
+    forget_arguments(cursor);
+    for (int i = 0, next = 0; i < MAX_ARGUMENTS && next < argc; ++i) {
+        if ((given >> i & 1) != 0) {
+            cursor->arguments[i] = sqlite3_value_dup(argv[next++]);
+            sqlite3_bind_value(cursor->row, i + 1, cursor->arguments[i]);
+        }
+    }
+    cursor->number = 0;
+    return next_row(base);
+}
+
+static int at_end(sqlite3_vtab_cursor *base)
+{
+    return ((const statement_cursor *)base)->end;
+}
+
+static int give_column(sqlite3_vtab_cursor *base, sqlite3_context *context, int column)
+{
+    statement_cursor *cursor = (statement_cursor *)base;
+    const int argument = column - sj_table_of(base)->kind->first_argument;
+    if (argument < 0) {
+        sqlite3_result_value(context, sqlite3_column_value(cursor->row, column));
+    } else if (cursor->arguments[argument] != NULL) {
+        sqlite3_result_value(context, cursor->arguments[argument]);
+    }
+    return SQLITE_OK;
+}
+
+static int give_rowid(sqlite3_vtab_cursor *base, sqlite3_int64 *rowid)
+{
+    *rowid = ((const statement_cursor *)base)->number;
+    return SQLITE_OK;
+}
+
+static const sqlite3_module statement_methods = SJ_TABLE_METHODS(sj_table_take_arguments);
+
+int sj_register_statements(sj_query_state *state)
+{
+    int result = SQLITE_OK;
+    for (size_t i = 0; i < sizeof(kinds) / sizeof(kinds[0]) && result == SQLITE_OK; ++i) {
+        result = sj_table_register(state, &kinds[i]->table, &statement_methods);
+    }
+    return result;
+}
