@@ -1,157 +1,19 @@
-#include "agent/daemon/enrolment.h"
-#include "agent/host/device.h"
 #include "agent/host/directories.h"
-#include "agent/recording/recovery.h"
-#include "agent/uplink/nng_channel.h"
-#include "agent/uplink/spool_secret.h"
-#include "agent/uplink/uplink.h"
 #include "collector-server/cli/commands.h"
-#include "collector-server/cli/embedded.h"
+#include "collector-server/cli/spool_flush.h"
 
-#include <dirent.h>
-#include <errno.h>
-#include <fcntl.h>
+#include <limits.h>
 #include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-#include <sys/file.h>
-#include <unistd.h>
-
-enum { DEFAULT_WAIT_MS = 10000, FILE_WAIT_MS = 60000, NOT_GIVEN = -1 };
-
-typedef struct flush_totals {
-    unsigned delivered;
-    unsigned in_use;
-    unsigned kept;
-    unsigned salvaged;
-} flush_totals;
-
-/* drain_moving waits as long as frames are taken, and `wait_ms` for the next one: a database may be
- * locked or its disk full for ever. */
-static sj_status drain_moving(sj_uplink *uplink, int64_t wait_ms)
-{
-    sj_uplink_status before = {0};
-    for (;;) {
-        sj_uplink_status now;
-        const sj_status status = sj_uplink_drain(uplink, wait_ms);
-        sj_uplink_get_status(uplink, &now);
-        if (status != SJ_ETIMEDOUT || now.acknowledged_frames == before.acknowledged_frames) {
-            return status;
-        }
-        before = now;
-    }
-}
-
-/* send_spool delivers one spool and deletes it. SJ_ETIMEDOUT, SJ_EPERM: it is kept. */
-static sj_status send_spool(const char *directory, const char *url, bool is_file, int64_t wait_ms,
-                            sj_error *error)
-{
-    const sj_spool_options options = {.directory = directory};
-    sj_device device;
-    sj_spool *spool = NULL;
-    sj_uplink *uplink = NULL;
-    uint8_t *hello = NULL;
-    size_t hello_bytes = 0;
-    uint8_t secret[SJ_SPOOL_SECRET_BYTES];
-    SJ_TRY(sj_enrolment_device(&device, error));
-    SJ_TRY(sj_spool_open(&options, &spool, error));
-    sj_status status = sj_spool_secret_read(directory, secret, error);
-    if (status == SJ_OK) {
-        status = sj_device_hello(&device, getenv("SOJOURN_TOKEN"),
-                                 (sj_slice){.data = secret, .size = sizeof(secret)}, &hello,
-                                 &hello_bytes);
-    }
-    if (status == SJ_OK) {
-        const sj_uplink_options link = {.channel = &sj_channel_nng,
-                                        .url = url,
-                                        .hello = {.data = hello, .size = hello_bytes},
-                                        .window = is_file ? SJ_EMBEDDED_WINDOW : 0};
-        status = sj_uplink_start(spool, &link, &uplink, error);
-    }
-    free(hello);
-    if (status == SJ_OK) {
-        sj_uplink_status reported;
-        status = is_file ? drain_moving(uplink, wait_ms) : sj_uplink_drain(uplink, wait_ms);
-        sj_uplink_get_status(uplink, &reported);
-        sj_uplink_stop(uplink);
-        if (status != SJ_OK) {
-            sj_fail(error, status, "%s has not taken everything: %s", url,
-                    reported.message[0] != '\0' ? reported.message : "no answer");
-        }
-    }
-    if (status == SJ_OK && sj_spool_remove(spool, error) == SJ_OK) {
-        return SJ_OK;
-    }
-    sj_spool_close(spool);
-    return status;
-}
-
-static sj_status deliver_spool(const char *directory, const char *destination, int64_t wait_ms,
-                               sj_error *error)
-{
-    static const char file_prefix[] = "file ";
-    sj_embedded *embedded = NULL;
-    if (strncmp(destination, file_prefix, sizeof(file_prefix) - 1) != 0) {
-        return send_spool(directory, destination, false,
-                          wait_ms != NOT_GIVEN ? wait_ms : DEFAULT_WAIT_MS, error);
-    }
-    SJ_TRY(sj_embedded_start(destination + sizeof(file_prefix) - 1, &embedded, error));
-    const sj_status status = send_spool(directory, sj_embedded_url(embedded), true,
-                                        wait_ms != NOT_GIVEN ? wait_ms : FILE_WAIT_MS, error);
-    sj_embedded_stop(embedded, false);
-    return status;
-}
-
-/* flush_one handles the session whose destination is in `path`. */
-static void flush_one(const char *path, const char *to, int64_t wait_ms, flush_totals *totals)
-{
-    sj_recovery_claim claim;
-    sj_recovery_result salvaged;
-    sj_error error = {0};
-    bool delivered = false;
-    const sj_status claimed = sj_recovery_claim_session(path, &claim);
-    if (claimed != SJ_OK) {
-        totals->in_use += claimed == SJ_EAGAIN;
-        return;
-    }
-    sj_status status = sj_recovery_session(&claim, &salvaged, &error);
-    totals->salvaged += salvaged.recovered;
-    if (status == SJ_OK && claim.destination[0] == '\0' && to == NULL) {
-        /* Its recorder died before it had anything to send. */
-        delivered = true;
-    } else if (status == SJ_OK) {
-        status = deliver_spool(claim.spool_directory, to != NULL ? to : claim.destination, wait_ms,
-                               &error);
-        delivered = status == SJ_OK;
-        totals->delivered += delivered;
-    }
-    if (status != SJ_OK) {
-        totals->kept++;
-        (void)sj_command_error(&sj_command_flush, SJ_EXIT_FAILED, "%s: %s", claim.spool_directory,
-                               error.text);
-    }
-    sj_recovery_release(&claim, delivered);
-}
 
 static int flush_all(const char *root, const char *to, int64_t wait_ms)
 {
-    flush_totals totals = {0};
-    DIR *directory = opendir(root);
-    if (directory == NULL) {
-        return sj_command_error(&sj_command_flush, SJ_EXIT_NOT_FOUND, "%s: %s", root,
-                                strerror(errno));
+    const sj_flush_request request = {
+        .command = &sj_command_flush, .root = root, .collector = to, .wait_ms = wait_ms};
+    sj_flush_totals totals;
+    sj_error error = {0};
+    if (sj_flush_spool(&request, &totals, &error) != SJ_OK) {
+        return sj_command_failed(&sj_command_flush, &error);
     }
-    for (struct dirent *entry = readdir(directory); entry != NULL; entry = readdir(directory)) {
-        char path[PATH_MAX];
-        if (!sj_recovery_is_claim_name(entry->d_name)) {
-            continue;
-        }
-        const int written = snprintf(path, sizeof(path), "%s/%s", root, entry->d_name);
-        if (written > 0 && (size_t)written < sizeof(path)) {
-            flush_one(path, to, wait_ms, &totals);
-        }
-    }
-    closedir(directory);
     if (totals.salvaged != 0) {
         printf("%u sessions finished whose recorder was killed\n", totals.salvaged);
     }
@@ -168,7 +30,7 @@ typedef struct flush_options {
 
 static int run_flush(int argc, char **argv)
 {
-    flush_options options = {.wait_ms = NOT_GIVEN};
+    flush_options options = {.wait_ms = SJ_FLUSH_USUAL_WAIT};
     char usual[PATH_MAX];
     sj_error error = {0};
     int first = 0;

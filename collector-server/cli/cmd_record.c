@@ -10,6 +10,7 @@
 #include "collector-server/cli/policy_options.h"
 #include "collector-server/cli/record_options.h"
 #include "collector-server/cli/report_text.h"
+#include "collector-server/cli/spool_flush.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -166,6 +167,36 @@ static int print_report(sj_record_values *options, const sj_recording_summary *s
     return sj_command_report.run(4, arguments);
 }
 
+/* spool_root returns the folder of spools; NULL: there is none. */
+static const char *spool_root(const sj_record_values *options, char usual[PATH_MAX])
+{
+    sj_error ignored;
+    if (options->recording.spool_root != NULL) {
+        return options->recording.spool_root;
+    }
+    return sj_state_directory("spool", usual, PATH_MAX, &ignored) == SJ_OK ? usual : NULL;
+}
+
+/* settle_earlier gives the database what killed recorders have left for it: their sessions would
+ * stay "recording" for ever. */
+static void settle_earlier(const sj_record_values *options)
+{
+    char usual[PATH_MAX];
+    sj_error ignored;
+    sj_flush_totals totals;
+    const sj_flush_request request = {.command = command,
+                                      .root = spool_root(options, usual),
+                                      .only_for = options->destination,
+                                      .wait_ms = SJ_FLUSH_USUAL_WAIT};
+    if (request.root == NULL || sj_flush_spool(&request, &totals, &ignored) != SJ_OK) {
+        return;
+    }
+    if (totals.delivered != 0 && !options->quiet) {
+        fprintf(stderr, "sojourn %s: %u earlier recordings that were cut short are in %s now\n",
+                command->name, totals.delivered, options->output);
+    }
+}
+
 static int run_recording(sj_record_values *options, sj_recording *recording, sj_report_text *text)
 {
     sj_embedded *embedded = NULL;
@@ -189,6 +220,9 @@ static int run_recording(sj_record_values *options, sj_recording *recording, sj_
         return sj_command_error(command, exec_errno != 0 ? SJ_EXIT_NOT_EXECUTABLE : failure_code(),
                                 "%s", error.text);
     }
+    if (embedded != NULL) {
+        settle_earlier(options);
+    }
     const uint64_t file_bytes = embedded != NULL ? size_of_file(options->output) : 0;
     if (embedded != NULL) {
         sj_session_doubts_read_file(options->output, &summary.session, &text->doubts);
@@ -205,12 +239,9 @@ static void salvage_earlier(const sj_record_values *options)
     char usual[PATH_MAX];
     unsigned count = 0;
     sj_error error = {0};
-    const char *root = options->recording.spool_root;
+    const char *root = spool_root(options, usual);
     if (root == NULL) {
-        if (sj_state_directory("spool", usual, sizeof(usual), &error) != SJ_OK) {
-            return;
-        }
-        root = usual;
+        return;
     }
     if (sj_recovery_all(root, &count, &error) != SJ_OK) {
         fprintf(stderr, "sojourn record: an earlier recording: %s\n", error.text);

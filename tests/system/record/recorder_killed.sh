@@ -60,3 +60,14 @@ for calls in -1 0 1000 2000 4000; do
     "$sojourn" flush >out.txt || fail "flush: $(cat out.txt)"
     consistent lost
 done
+
+# 4. The next recording into the same file settles the session, without `flush`.
+rm -f run.db
+killed 1000
+kill -9 "$app"
+wait_for has_ended "$app"
+"$sojourn" record -o run.db -- "$samples/ends" return >/dev/null 2>err.txt
+grep -q "1 earlier recordings that were cut short are in run.db now" err.txt || fail "said: $(cat err.txt)"
+equal "states after the next recording" "lost completed" \
+    "$(query run.db "SELECT state FROM sessions ORDER BY session_id" | tr '\n' ' ' | sed 's/ $//')"
+accounted run.db
