@@ -17,7 +17,8 @@ install(FILES ${CMAKE_BINARY_DIR}/generated/completion/sojourn.zsh
     DESTINATION share/zsh/vendor-completions RENAME _sojourn)
 install(FILES ${CMAKE_BINARY_DIR}/generated/completion/sojourn.fish
     DESTINATION share/fish/vendor_completions.d)
-install(FILES ${CMAKE_SOURCE_DIR}/README.md ${CMAKE_SOURCE_DIR}/LICENSE DESTINATION share/doc/sojourn)
+install(FILES ${CMAKE_SOURCE_DIR}/README.md ${CMAKE_SOURCE_DIR}/LICENSE
+    ${CMAKE_SOURCE_DIR}/schema/commands.schema.json DESTINATION share/doc/sojourn)
 
 # These name the prefix, which is known when installing only.
 configure_file(${CMAKE_SOURCE_DIR}/agent/include/sojourn.pc.in ${CMAKE_BINARY_DIR}/sojourn.pc.in @ONLY)

@@ -250,7 +250,7 @@ static void print_call_object(replay *self, const replay_stream *stream)
 {
     sqlite3_stmt *row = stream->calls;
     begin_object(self, "call", sqlite3_column_int64(row, CALL_START), stream->thread);
-    print_number_member("call_id", row, CALL_ID);
+    printf(",\"call_id\":\"%lld\"", (long long)sqlite3_column_int64(row, CALL_ID));
     print_number_member("depth", row, CALL_DEPTH);
     print_number_member("duration_ns", row, CALL_DURATION);
     print_text_member("ending", (const char *)sqlite3_column_text(row, CALL_ENDING));

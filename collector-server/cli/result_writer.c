@@ -188,9 +188,13 @@ static void table_row(sj_result_writer *writer, sqlite3_stmt *statement, bool va
 /* Ids of calls and paths pass 2^53 sooner or later: they are strings always. */
 static bool is_call_id(const char *name)
 {
-    return strcmp(name, "call_id") == 0 || strcmp(name, "parent_id") == 0 ||
-           strcmp(name, "tail_caller_id") == 0 || strcmp(name, "physical_parent_id") == 0 ||
-           strcmp(name, "path_id") == 0 || strcmp(name, "parent_path_id") == 0;
+    static const char end[] = "call_id"; /* first_call_id, of_call_id, ... */
+    const size_t length = strlen(name);
+    const bool is_call =
+        length >= sizeof(end) - 1 && strcmp(name + length - (sizeof(end) - 1), end) == 0;
+    return is_call || strcmp(name, "parent_id") == 0 || strcmp(name, "tail_caller_id") == 0 ||
+           strcmp(name, "physical_parent_id") == 0 || strcmp(name, "path_id") == 0 ||
+           strcmp(name, "parent_path_id") == 0;
 }
 
 static void json_value(FILE *output, sqlite3_stmt *statement, int column)

@@ -95,7 +95,7 @@ def objects(sojourn, database, calls):
     done = sojourn.run(["replay", "--json", database], capture_output=True, text=True)
     check(done.returncode == 0, f"--json: {done}")
     rows = [row for row in json.loads(done.stdout) if row["type"] == "call"]
-    check([(row["call_id"], row["start_ns"], row["depth"], row["function"]) for row in rows] ==
+    check([(int(row["call_id"]), row["start_ns"], row["depth"], row["function"]) for row in rows] ==
           [(call["call_id"], call["start_ns"], call["depth"], call["name"]) for call in calls],
           f"--json: {rows[:3]}")
     keys = {"type", "start_ns", "thread", "call_id", "depth", "duration_ns", "ending", "function",
@@ -137,7 +137,7 @@ def follows(sojourn):
             recording.wait()
     with open(sojourn.path("followed.json"), encoding="utf-8") as file:
         rows = [row for row in json.load(file) if row["type"] == "call"]
-    ids = [row["call_id"] for row in rows]
+    ids = [int(row["call_id"]) for row in rows]
     expected = [int(row["call_id"]) for row in sojourn.sql(database, "SELECT call_id FROM calls")]
     check(len(ids) == len(set(ids)) and set(ids) == set(expected),
           f"{len(ids)} calls followed, {len(expected)} stored")
