@@ -25,7 +25,7 @@ enum {
 };
 
 #define SJ_MACHINE_CONVENTION                                                                      \
-    SJ_CONVENTION_SYSTEM_V /* of arguments: agent/policy/value_signature.h */
+    SJ_CONVENTION_SYSTEM_V   /* of arguments: agent/policy/value_signature.h */
 #define SJ_MACHINE_CHANGES 1 /* probes can set registers */
 #define SJ_MACHINE_CLOCK_NAME "tsc"
 
