@@ -1,7 +1,8 @@
 /* A program that takes nearly all system calls away from itself: whoever makes another one is
  * killed. At once it makes many calls on its first thread and on one that has made few before.
  * Prints how many. How it does so: by "seccomp" for all threads, by "prctl" for the first one, or
- * by strict mode of either, "strict" alone or "strict-threads" beside another thread. */
+ * by strict mode of either, "strict" alone or "strict-threads" beside another thread. By "fork",
+ * what fork and wait need is allowed, too, and a child makes calls in the middle. */
 #include <linux/filter.h>
 #include <linux/seccomp.h>
 #include <pthread.h>
@@ -12,6 +13,7 @@
 #include <string.h>
 #include <sys/prctl.h>
 #include <sys/syscall.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 enum { FIRST_CALLS = 8000000, OTHER_CALLS = 1000 };
@@ -58,6 +60,25 @@ static int set_filter(const char *how)
         ALLOW(SYS_exit_group),
         BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_KILL_PROCESS),
     };
+    struct sock_filter forks[] = {
+        BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr)),
+        ALLOW(SYS_clone),
+        ALLOW(SYS_set_robust_list),
+        ALLOW(SYS_wait4),
+    };
+    if (strcmp(how, "fork") == 0) {
+        struct sock_fprog fork_program = {0};
+        struct sock_filter
+            all[sizeof(filter) / sizeof(filter[0]) + sizeof(forks) / sizeof(forks[0])];
+        memcpy(all, forks, sizeof(forks));
+        memcpy(all + sizeof(forks) / sizeof(forks[0]), filter + 1,
+               sizeof(filter) - sizeof(filter[0]));
+        fork_program.len = sizeof(all) / sizeof(all[0]) - 1;
+        fork_program.filter = all;
+        return prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) != 0
+                   ? -1
+                   : prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &fork_program, 0, 0);
+    }
     struct sock_fprog program = {.len = sizeof(filter) / sizeof(filter[0]), .filter = filter};
     if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) != 0) {
         return -1;
@@ -94,10 +115,34 @@ static int run_strict(int is_alone)
     return 0;
 }
 
+static int run_forks(void)
+{
+    char text[64];
+    int status = 0;
+    if (set_filter("fork") != 0) {
+        return 3;
+    }
+    const pid_t child = fork();
+    call_often(child == 0 ? OTHER_CALLS : FIRST_CALLS);
+    if (child == 0) {
+        _exit(5);
+    }
+    if (wait4(child, &status, 0, NULL) != child || !WIFEXITED(status) || WEXITSTATUS(status) != 5) {
+        (void)!write(1, "the child was killed\n", 21);
+        _exit(6);
+    }
+    const int length = snprintf(text, sizeof(text), "calls %d\n", FIRST_CALLS + OTHER_CALLS);
+    (void)!write(1, text, (size_t)length);
+    return 0;
+}
+
 int main(int argc, char **argv)
 {
     pthread_t other;
     const char *how = argc == 2 ? argv[1] : "seccomp";
+    if (strcmp(how, "fork") == 0) {
+        return run_forks();
+    }
     if (strncmp(how, "strict", strlen("strict")) == 0) {
         return run_strict(strcmp(how, "strict") == 0);
     }

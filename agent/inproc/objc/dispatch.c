@@ -343,6 +343,10 @@ void sj_objc_stop(void)
 void sj_objc_after_fork(void)
 {
     sj_owner_lock_free(&sites_lock);
+    if (!sj_recorder_may_call()) {
+        atomic_store(&enabled, 0); /* its stubs stay shared: no new ones */
+        return;
+    }
     (void)!sj_objc_stubs_after_fork();
 }
 

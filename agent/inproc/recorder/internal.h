@@ -13,8 +13,9 @@ typedef struct sj_recorder_state {
     sj_arena_header *arena;      /* base of the mapping */
     uint64_t arena_bytes;
     sj_thread_slot *slots;
-    _Atomic uint32_t next_slot; /* where the search for a free one begins */
-    _Atomic uint32_t calling;   /* threads between sj_recorder_begin_calls and _end_calls */
+    _Atomic uint32_t next_slot;   /* where the search for a free one begins */
+    _Atomic uint32_t is_confined; /* forked from a process that was: no arena says so here */
+    _Atomic uint32_t calling;     /* threads between sj_recorder_begin_calls and _end_calls */
 } sj_recorder_state;
 
 extern sj_recorder_state sj_recorder __attribute__((visibility("hidden")));

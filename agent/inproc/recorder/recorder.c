@@ -150,15 +150,15 @@ sj_status sj_recorder_start(const char *directory, const char *name, const sj_li
 
 bool sj_recorder_may_call(void)
 {
-    return sj_recorder.arena == NULL ||
-           atomic_load_explicit(&sj_recorder.arena->is_confined, memory_order_relaxed) == 0;
+    return sj_recorder.arena != NULL ? atomic_load(&sj_recorder.arena->is_confined) == 0
+                                     : atomic_load(&sj_recorder.is_confined) == 0;
 }
 
 bool sj_recorder_begin_calls(void)
 {
     /* Both in one order with sj_recorder_confine: it sees this thread, or this one its word. */
     atomic_fetch_add(&sj_recorder.calling, 1);
-    if (sj_recorder.arena != NULL && atomic_load(&sj_recorder.arena->is_confined) != 0) {
+    if (!sj_recorder_may_call()) {
         atomic_fetch_sub(&sj_recorder.calling, 1);
         return false;
     }
@@ -297,11 +297,15 @@ void sj_recorder_after_fork(void)
     sj_recorder_thread *self = &sj_recorder_self;
     self->busy = 1;
     atomic_signal_fence(memory_order_seq_cst);
+    const bool may_call = sj_recorder_may_call();
     self->forked_in = sj_recorder.arena != NULL ? find_forking_handler(self) : 0;
+    atomic_store(&sj_recorder.is_confined, may_call ? 0 : 1);
     atomic_store(&sj_recorder.armed, 0);
     atomic_store(&sj_recorder.calling, 0);
     if (sj_recorder.arena != NULL) {
-        (void)sj_sys_unmap(sj_recorder.arena, sj_recorder.arena_bytes);
+        if (may_call) {
+            (void)sj_sys_unmap(sj_recorder.arena, sj_recorder.arena_bytes);
+        }
         sj_recorder.arena = NULL;
     }
     self->cursor = 0;

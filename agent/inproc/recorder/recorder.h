@@ -95,7 +95,8 @@ void sj_recorder_park(void);
 void sj_recorder_unpark(void);
 
 /* sj_recorder_after_fork makes a forked child stop recording into its parent's arena; a following
- * sj_recorder_start lets it record into its own. Called by the only thread of the child. */
+ * sj_recorder_start lets it record into its own. Called by the only thread of the child. It makes
+ * no system call where the parent could make none, and then neither does the child. */
 void sj_recorder_after_fork(void);
 
 /* sj_recorder_unmap unmaps the arena. The recorder is not armed any more and no thread is in a

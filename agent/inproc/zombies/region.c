@@ -2,6 +2,7 @@
 
 #include "agent/inproc/hooks/hooks.h"
 #include "agent/inproc/hooks/rebind.h"
+#include "agent/inproc/recorder/recorder.h"
 #include "agent/inproc/recorder/sys.h"
 
 #include <fcntl.h>
@@ -287,7 +288,7 @@ void sj_zombies_note_modules(void)
 void sj_zombies_after_fork(void)
 {
     sj_zombie_region *region = atomic_exchange(&sj_zombie_region_now, NULL);
-    if (region != NULL) {
+    if (region != NULL && sj_recorder_may_call()) {
         (void)sj_sys_unmap(region, sizeof(*region));
     }
 }

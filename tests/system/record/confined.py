@@ -31,6 +31,17 @@ def filters(sojourn, sample, how, options):
     check(threads == 2, f"{how}: {threads} threads")
 
 
+def forks(sojourn, sample):
+    """Neither is the agent in a forked child the one that makes a call."""
+    for options in ([], ["--zombies", "heap"]):
+        database, done, stored, lost = record(sojourn, sample, "fork", options)
+        check((done.returncode, done.stdout) == (0, f"calls {CALLS}\n"),
+              f"fork {options}: the program ended with {done.returncode}, {done.stdout!r}")
+        check(stored + lost >= CALLS - 1000, f"fork: {stored} calls stored, {lost} lost")
+        _, told = sojourn.record([sample, "fork"], sojourn.path("told.db"), options)
+        check(list(told["unrecorded_programs"].values()) == [1], f"fork: reported: {told}")
+
+
 def strict(sojourn, sample):
     _, done, stored, lost = record(sojourn, sample, "strict")
     check((done.returncode, done.stdout) == (0, f"calls {CALLS}\n"),
@@ -45,6 +56,7 @@ def test(sojourn, arguments):
     filters(sojourn, arguments[0], "seccomp", [])
     filters(sojourn, arguments[0], "seccomp", ["--buffer", "1"])
     filters(sojourn, arguments[0], "prctl", [])
+    forks(sojourn, arguments[0])
     strict(sojourn, arguments[0])
 
 
