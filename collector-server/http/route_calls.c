@@ -7,6 +7,7 @@
 #include "collector-server/http/context.h"
 #include "collector-server/http/parameters.h"
 #include "collector-server/query/json_rows.h"
+#include "collector-server/query/query.h"
 #include "collector-server/store/store.h"
 
 #include <inttypes.h>
@@ -17,7 +18,7 @@
 enum {
     WIDTH_DEFAULT = 1000,
     WIDTH_MAX = 4000,
-    CALLS_MAX = 300000, /* of the blocks that a window touches */
+    CALLS_MAX = 1200000, /* of the blocks that a window touches: about a tenth of a second */
     BARS_MAX = 30000,
     DEPTH_MAX = 4096,
     DEADLINE_MS = 5000
@@ -238,11 +239,14 @@ static sj_status draw(const window *view, json_t **body, sj_error *error)
         status = add_calls(view, drawn, statement, error);
     }
     if (status == SJ_OK) {
-        *body =
-            json_pack("{s[sssssssss] sO sO sb sb sI}", "columns", "call_id", "function_id", "depth",
-                      "start_ns", "end_ns", "self_ns", "is_unwound", "flags", "count", "rows",
-                      drawn->rows, "functions", drawn->functions, "truncated", drawn->is_truncated,
-                      "is_too_many", is_too_many, "calls_in_blocks", (json_int_t)calls);
+        char *warnings = sj_query_take_warnings(view->database);
+        *body = json_pack("{s[sssssssss] sO sO sb sb sI ss%}", "columns", "call_id", "function_id",
+                          "depth", "start_ns", "end_ns", "self_ns", "is_unwound", "flags", "count",
+                          "rows", drawn->rows, "functions", drawn->functions, "truncated",
+                          drawn->is_truncated, "is_too_many", is_too_many, "calls_in_blocks",
+                          (json_int_t)calls, "warnings", warnings != NULL ? warnings : "",
+                          warnings != NULL ? strlen(warnings) : 0);
+        sqlite3_free(warnings);
         status = *body != NULL ? SJ_OK : sj_fail(error, SJ_ENOMEM, "out of memory");
     }
     json_decref(drawn->rows);

@@ -494,7 +494,7 @@ test("a tap on a function opens it on a phone", async () => {
         hasTouch: true,
         isMobile: true,
     });
-    await page.getByRole("link", { name: "tokenize" }).tap();
+    await page.getByRole("link", { name: "tokenize", exact: true }).tap();
     await page.waitForURL(/view=tree&path=\d+/);
     assert.match(await selectedName(page), /tokenize/);
     await page.context().close();

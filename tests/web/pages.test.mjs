@@ -503,6 +503,58 @@ test("two sets are compared with a verdict, and their durations drawn", async ()
     await wrong.context().close();
 });
 
+test("a function shows its durations; percentiles and a drag over the chart lead to its calls", async () => {
+    const { count, duration } = format;
+    const [fn] = await sql(
+        `SELECT s.*, histogram_quantile(s.histogram, 0.95, s.session_id, s.min_ns, s.max_ns) AS p95_ns
+         FROM function_stats s JOIN functions f USING (function_id) WHERE f.name = 'check_line' AND s.session_id = ${VALUED}`,
+    );
+    const page = await openPage(`/sessions/${VALUED}?view=function&function=${fn.function_id}`);
+    await page.getByText(`${count(fn.calls)} calls, ${duration(fn.total_ns)} total, ${duration(fn.self_ns)} self`).waitFor();
+    await checkPanel(page, "Callers", (row) => [row.name, count(row.calls), duration(row.total_ns)]);
+    await checkPanel(page, "Callees", (row) => [row.name, count(row.calls), duration(row.total_ns)]);
+    await page.getByRole("button", { name: `p95 ${duration(fn.p95_ns)}` }).click();
+    const title = "Calls of this duration, in order of entry, at most 100";
+    const near = await checkPanel(page, title, (row) => [
+        duration(row.start_ns),
+        row.thread,
+        duration(row.duration_ns),
+        duration(row.self_ns),
+    ]);
+    assert.ok(near.length > 0);
+    await page.getByRole("button", { name: /^Remove: / }).click();
+    const box = await page.locator(".chart .u-over").boundingBox();
+    await page.mouse.move(box.x + 2, box.y + 50);
+    await page.mouse.down();
+    await page.mouse.move(box.x + box.width - 2, box.y + 60, { steps: 4 });
+    await page.mouse.up();
+    await page.waitForURL(/range=\d+-\d+/);
+    const all = await checkPanel(page, title, (row) => [duration(row.start_ns)]);
+    assert.equal(all.length, 100);
+    await page.context().close();
+});
+
+test("a name leads anywhere, and sessions are chosen for a comparison in their list", async () => {
+    const page = await openPage(`/sessions/${VALUED}`);
+    await page.locator("[role=grid] .rows .mono").first().waitFor();
+    await page.keyboard.press("Control+k");
+    await page.getByRole("combobox", { name: "Go to" }).fill("fibon");
+    await page.getByRole("option", { name: /fibonacci/ }).waitFor();
+    await page.keyboard.press("Enter");
+    await page.waitForURL(/view=function&function=\d+/);
+    await page.getByRole("heading", { name: "fibonacci" }).waitFor();
+    await page.keyboard.press("Control+k");
+    await page.getByRole("combobox", { name: "Go to" }).fill("Sessions");
+    await page.keyboard.press("Enter");
+    await page.locator("table.sessions tbody tr").first().waitFor();
+    await page.getByRole("button", { name: "after in set B" }).first().click();
+    await page.getByRole("button", { name: "before in set A" }).first().click();
+    await page.getByRole("link", { name: "Compare", exact: true }).last().click();
+    await page.waitForURL(new RegExp(`/compare\\?a=${SIDE}&b=${2 * SIDE}$`));
+    await page.getByText("1 and 1 sessions").waitFor();
+    await page.context().close();
+});
+
 const editor = (page) => page.getByRole("textbox", { name: "SQL" });
 
 test("the console runs SQL, says what is wrong with it, and refuses what would write", async () => {
@@ -600,15 +652,22 @@ const pages = [
     ["timeline", `/sessions/${VALUED}?view=timeline`, ".timeline canvas"],
     ["flame", `/sessions/${VALUED}?view=flame`, ".flame canvas"],
     ["around", `/sessions/${VALUED}?view=flame&mode=around`, ".flame canvas"],
+    ["list", `/?a=1&b=2`, "table.sessions tbody tr"],
+    ["function", "/sessions/VALUED?view=function&function=FUNCTION", ".chart canvas"],
     ["compare", `/compare?a=${A}&b=${B}&function=1`, ".verdict"],
     ["sql", "/sql", ".result tbody tr"],
     ["zombies", "/zombies?finding=1", ".stack li"],
     ["fleet", "/fleet", "tbody tr"],
 ];
 
+async function addressOf(target) {
+    const [{ id }] = await sql(`SELECT max(function_id) AS id FROM function_stats WHERE session_id = ${VALUED}`);
+    return target.replace("VALUED", String(VALUED)).replace("FUNCTION", String(id));
+}
+
 for (const [name, target, ready] of pages) {
     test(`${name} is accessible in both themes, and fits a phone`, async () => {
-        const page = await openPage(target, { colorScheme: "light", reducedMotion: "reduce" });
+        const page = await openPage(await addressOf(target), { colorScheme: "light", reducedMotion: "reduce" });
         await page.locator(ready).first().waitFor();
         await page.locator(".live.on").waitFor();
         await page.evaluate(axe);
@@ -643,7 +702,7 @@ with sqlite3.connect(${JSON.stringify(database)}, timeout=60) as held:
     const run = spawnSync("/usr/bin/python3", ["-c", rename], { encoding: "utf8" });
     assert.equal(run.status, 0, run.stderr);
     for (const [name, target, ready] of pages) {
-        const page = await openPage(target, { viewport: { width: 390, height: 844 } });
+        const page = await openPage(await addressOf(target), { viewport: { width: 390, height: 844 } });
         page.on("dialog", (dialog) => problems.push(`${name}: ${dialog.message()}`));
         await page.locator(ready).first().waitFor();
         assert.notEqual(await page.title(), "taken", name);

@@ -245,6 +245,7 @@ export interface CallsAnswer {
     truncated: boolean;
     is_too_many: boolean;
     calls_in_blocks: number;
+    warnings: string;
 }
 
 // askSql runs one statement; `values` are its parameters.

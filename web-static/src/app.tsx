@@ -2,13 +2,14 @@ import { render } from "preact";
 import { useEffect } from "preact/hooks";
 import { handleKey } from "./keys";
 import { followLink, route } from "./router";
-import { applyTheme, listen } from "./store";
+import { applyTheme, listen, paletteOpen } from "./store";
 import { lazy } from "./widgets/lazy";
 import { SessionPage } from "./pages/session";
 import { SessionsPage } from "./pages/sessions";
 import { Header } from "./widgets/header";
 import { Help } from "./widgets/help";
 
+const Palette = lazy<object>(() => import("./widgets/palette").then((part) => part.Palette));
 const SqlPage = lazy(() => import("./pages/sql").then((page) => page.SqlPage));
 const ComparePage = lazy(() => import("./pages/compare").then((page) => page.ComparePage));
 const FleetPage = lazy(() => import("./pages/fleet").then((page) => page.FleetPage));
@@ -47,6 +48,7 @@ function App() {
                 <Page />
             </main>
             <Help />
+            {paletteOpen.value ? <Palette /> : null}
         </div>
     );
 }

@@ -1,6 +1,6 @@
 // Keys that work everywhere; what a table or tree does with its keys is said in its own help line.
 import { navigate, route, setParameters } from "./router";
-import { helpOpen, setTheme, theme } from "./store";
+import { helpOpen, paletteOpen, setTheme, theme } from "./store";
 
 export interface KeyBinding {
     keys: string;
@@ -10,6 +10,7 @@ export interface KeyBinding {
 
 export const bindings: readonly KeyBinding[] = [
     { keys: "?", does: "show or hide this help", where: "Everywhere" },
+    { keys: "Ctrl K", does: "go to a page, function, session or question by name", where: "Everywhere" },
     { keys: "/", does: "search", where: "Everywhere" },
     { keys: "Esc", does: "in a search: clear it, then leave it", where: "Everywhere" },
     { keys: "g s", does: "go to the list of sessions", where: "Everywhere" },
@@ -66,6 +67,11 @@ function nextTheme(): void {
 export function handleKey(event: KeyboardEvent): void {
     if (event.key === "Escape" && isTyping(event.target)) {
         clearSearch(event.target as HTMLInputElement);
+        return;
+    }
+    if ((event.ctrlKey || event.metaKey) && event.code === "KeyK") {
+        event.preventDefault();
+        paletteOpen.value = !paletteOpen.value;
         return;
     }
     if (event.ctrlKey || event.metaKey || event.altKey || isTyping(event.target)) {

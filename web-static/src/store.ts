@@ -12,6 +12,7 @@ export const olderSessions = signal(false);
 export const sessionsError = signal("");
 export const connected = signal(false);
 export const helpOpen = signal(false);
+export const paletteOpen = signal(false);
 export const theme = signal<Theme>(readTheme());
 
 // isDarkSystem says what "auto" means now: canvases are drawn again when it changes.

@@ -43,20 +43,29 @@ export function prepare(canvas: HTMLCanvasElement, width: number, height: number
     return context;
 }
 
-function stripe(context: CanvasRenderingContext2D, x: number, y: number, width: number, colour: string) {
-    context.save();
-    context.beginPath();
-    context.rect(x, y, width, ROW - 1);
-    context.clip();
-    context.beginPath();
+const TILE = 8;
+const tiles = new Map<string, HTMLCanvasElement>();
+
+// A tile of slanting lines: filling with it costs as much as filling with a colour.
+function tileOf(colour: string, lineWidth: number): HTMLCanvasElement {
+    const key = `${colour} ${lineWidth}`;
+    const known = tiles.get(key);
+    if (known) {
+        return known;
+    }
+    const tile = document.createElement("canvas");
+    tile.width = TILE;
+    tile.height = TILE;
+    const context = tile.getContext("2d")!;
     context.strokeStyle = colour;
-    context.lineWidth = 2;
-    for (let at = x - ROW - ((x - ROW) % 7); at < x + width; at += 7) {
-        context.moveTo(at, y + ROW);
-        context.lineTo(at + ROW, y);
+    context.lineWidth = lineWidth;
+    for (const x of [-TILE, 0, TILE]) {
+        context.moveTo(x - 1, TILE + 1);
+        context.lineTo(x + TILE + 1, -1);
     }
     context.stroke();
-    context.restore();
+    tiles.set(key, tile);
+    return tile;
 }
 
 // hatch fills a place where nothing is known.
@@ -67,19 +76,13 @@ export function hatch(
     width: number,
     height: number,
 ): void {
-    context.save();
-    context.beginPath();
-    context.rect(x, y, width, height);
-    context.clip();
-    context.beginPath();
-    context.strokeStyle = "#d9480f";
-    context.lineWidth = 1.2;
-    for (let at = x - height; at < x + width; at += 6) {
-        context.moveTo(at, y + height);
-        context.lineTo(at + height, y);
-    }
-    context.stroke();
-    context.restore();
+    context.fillStyle = context.createPattern(tileOf("#d9480f", 1.3), "repeat")!;
+    context.fillRect(x, y, width, height);
+}
+
+function stripe(context: CanvasRenderingContext2D, x: number, y: number, width: number): void {
+    context.fillStyle = context.createPattern(tileOf("rgb(20 23 42 / 38%)", 2), "repeat")!;
+    context.fillRect(x, y, width, ROW - 1);
 }
 
 const widths = new Map<string, number>();
@@ -126,7 +129,7 @@ export function drawBars(context: CanvasRenderingContext2D, bars: readonly Bar[]
         context.fillStyle = bar.hue ?? colourOf(bar.name);
         context.fillRect(x, y, width, ROW - 1);
         if (bar.striped && width > 2) {
-            stripe(context, x, y, width, "rgb(20 23 42 / 38%)");
+            stripe(context, x, y, width);
         }
         if (width >= NARROWEST_TEXT) {
             const start = Math.max(x, 0);

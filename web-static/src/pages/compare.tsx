@@ -220,7 +220,7 @@ function Functions({ a, b }: { a: string; b: string }) {
                     onInput={(event) => setParameters({ q: event.currentTarget.value }, true)}
                 />
             </div>
-            {chosen ? <Histograms {...{ a, b }} row={chosen} /> : null}
+            {chosen ? <Histograms key={chosen.row} {...{ a, b }} row={chosen} /> : null}
             <RowTable<Difference>
                 label="Functions compared"
                 rows={rows.slice(0, 300)}
@@ -350,9 +350,9 @@ export function ComparePage() {
             <Choice />
             {a && b ? (
                 <>
-                    <Summary a={a} b={b} />
-                    <Functions a={a} b={b} />
-                    <DiffFlame a={a} b={b} />
+                    <Summary key={`s ${a} ${b}`} a={a} b={b} />
+                    <Functions key={`f ${a} ${b}`} a={a} b={b} />
+                    <DiffFlame key={`d ${a} ${b}`} a={a} b={b} />
                 </>
             ) : (
                 <p class="empty">

@@ -109,7 +109,16 @@ function columnsOf(sessionSelf: number, session = ""): Column<FunctionRow>[] {
             hint: "durations on a logarithmic scale: min to max, p50 to p95",
             className: "spread-cell",
             sortable: false,
-            cell: (row) => <Spread row={row} />,
+            cell: (row) => (
+                <a
+                    class="spread-link"
+                    tabIndex={-1}
+                    aria-label={`Durations of ${row.name}`}
+                    href={`/sessions/${session}?view=function&function=${row.id}`}
+                >
+                    <Spread row={row} />
+                </a>
+            ),
         },
     ];
 }

@@ -12,6 +12,7 @@ import { MissingView } from "./missing";
 const TimelineView = lazy(() => import("./timeline").then((page) => page.TimelineView));
 const FlameView = lazy(() => import("./flame").then((page) => page.FlameView));
 const OverviewView = lazy(() => import("./overview").then((page) => page.OverviewView));
+const FunctionView = lazy(() => import("./function").then((page) => page.FunctionView));
 const WhyView = lazy(() => import("./why").then((page) => page.WhyView));
 
 const views: readonly (readonly [string, string])[] = [
@@ -152,8 +153,10 @@ function View({ session, view, changes }: { session: Overview; view: string; cha
             return <TimelineView session={session} changes={changes} />;
         case "flame":
             return <FlameView session={session} changes={changes} />;
+        case "function":
+            return <FunctionView key={route.value.parameters.get("function") ?? ""} session={session} changes={changes} />;
         case "why":
-            return <WhyView session={session} />;
+            return <WhyView key={route.value.parameters.get("call") ?? ""} session={session} />;
         default:
             return <FunctionsView session={session} changes={changes} />;
     }
@@ -162,7 +165,7 @@ function View({ session, view, changes }: { session: Overview; view: string; cha
 // The way to another view of the same session: filter, order and selection stay in the address.
 function viewAddress(id: string, view: string): string {
     const parameters = new URLSearchParams(route.value.parameters);
-    ["view", "call", "area", "frame", "mode"].forEach((name) => parameters.delete(name));
+    ["view", "call", "area", "frame", "mode", "range"].forEach((name) => parameters.delete(name));
     if (view) {
         parameters.set("view", view);
     }

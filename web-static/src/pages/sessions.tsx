@@ -10,7 +10,7 @@ import {
     sessionTotals,
     showSessions,
 } from "../store";
-import { Bar, Problem, StatePill, Tile } from "../widgets/small";
+import { Bar, Chip, Problem, StatePill, Tile } from "../widgets/small";
 
 function Lost({ session }: { session: Session }) {
     return session.lost_calls > 0 ? (
@@ -22,10 +22,64 @@ function Lost({ session }: { session: Session }) {
     );
 }
 
+// The sets A and B of a comparison are in the address, as ids.
+function chosenOn(side: "a" | "b"): string[] {
+    return (route.value.parameters.get(side) ?? "").split(",").filter((id) => /^[0-9]+$/.test(id));
+}
+
+function Side({ session, side, title }: { session: Session; side: "a" | "b"; title: string }) {
+    const chosen = chosenOn(side);
+    const isChosen = chosen.includes(session.id);
+    const toggle = () => {
+        const next = isChosen ? chosen.filter((id) => id !== session.id) : [...chosen, session.id];
+        setParameters({ [side]: next.join(",") }, true);
+    };
+    return (
+        <button
+            type="button"
+            class="side"
+            aria-pressed={isChosen}
+            aria-label={`${title} in set ${side.toUpperCase()}`}
+            onClick={toggle}
+        >
+            {side.toUpperCase()}
+        </button>
+    );
+}
+
+function CompareBar() {
+    const a = chosenOn("a");
+    const b = chosenOn("b");
+    if (a.length + b.length === 0) {
+        return null;
+    }
+    return (
+        <p class="chips">
+            {a.length > 0 ? (
+                <Chip label={`A: ${a.join(", ")}`} onRemove={() => setParameters({ a: "" }, true)} />
+            ) : null}
+            {b.length > 0 ? (
+                <Chip label={`B: ${b.join(", ")}`} onRemove={() => setParameters({ b: "" }, true)} />
+            ) : null}
+            {a.length > 0 && b.length > 0 ? (
+                <a class="primary" href={`/compare?a=${a.join(",")}&b=${b.join(",")}`}>
+                    Compare
+                </a>
+            ) : (
+                <span class="dim">Choose sessions for {a.length > 0 ? "B" : "A"} as well.</span>
+            )}
+        </p>
+    );
+}
+
 function SessionRow({ session, most, now }: { session: Session; most: number; now: number }) {
     const title = session.name || session.command || `session ${session.id}`;
     return (
         <tr>
+            <td class="sides">
+                <Side session={session} side="a" title={title} />
+                <Side session={session} side="b" title={title} />
+            </td>
             <td>
                 <StatePill state={session.state} />
             </td>
@@ -87,6 +141,7 @@ function SessionTable({ list, most }: { list: Session[]; most: number }) {
             <table class="sessions">
                 <thead>
                     <tr>
+                        <th scope="col">Compare</th>
                         <th scope="col">State</th>
                         <th scope="col">What ran</th>
                         <th scope="col">Device</th>
@@ -142,6 +197,7 @@ export function SessionsPage() {
             </div>
             {sessionsError.value ? <Problem message={sessionsError.value} /> : null}
             <Summary totals={totals} />
+            <CompareBar />
             {list.length > 0 ? (
                 <SessionTable list={list} most={totals.most_calls} />
             ) : (

@@ -129,13 +129,14 @@ interface TwinRow {
 }
 
 function Twin({ tracks, view }: { tracks: readonly Track[]; view: Window }) {
-    const rows: TwinRow[] = tracks.flatMap((track) =>
+    const [open, setOpen] = useState(false);
+    const rows: TwinRow[] = (open ? tracks : []).flatMap((track) =>
         track.bars
             .filter((bar) => bar.right >= view.from && bar.left <= view.to)
             .map((bar) => ({ track, bar })),
     );
     return (
-        <details class="card panel twin">
+        <details class="card panel twin" onToggle={(event) => setOpen(event.currentTarget.open)}>
             <summary>
                 <h2>The same as a table</h2>
             </summary>
@@ -476,8 +477,8 @@ export function TimelineView({ session, changes }: { session: Overview; changes:
                 marks={marks.rows}
                 isCurrent={loaded.isCurrent}
             />
-            {call && /^[0-9]{1,19}$/.test(call) ? <CallDetails session={session.id} call={call} /> : null}
-            {area ? <Area session={session} area={area} show={show} /> : null}
+            {call && /^[0-9]{1,19}$/.test(call) ? <CallDetails key={call} session={session.id} call={call} /> : null}
+            {area ? <Area key={`${area.from} ${area.to}`} session={session} area={area} show={show} /> : null}
             <Twin tracks={tracks} view={view} />
         </section>
     );

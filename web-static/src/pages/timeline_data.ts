@@ -247,6 +247,7 @@ async function loadTrack(
         if (!answer.is_too_many) {
             track.isCalls = true;
             track.truncated = answer.truncated;
+            track.problem = answer.warnings ? "  ▲ a block cannot be read: calls are missing here" : "";
             track.bars = answer.rows.map((row) => callBar(answer, row, stream.to_ns ?? view.to));
             track.calls = answer.rows.reduce(
                 (sum, row) => sum + (row[3] >= view.from && row[3] <= view.to ? row[8] : 0),

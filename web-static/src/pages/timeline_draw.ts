@@ -131,11 +131,14 @@ function drawTrack(
     context.fillRect(0, top - HEAD, picture.width, 1);
     const chosen = picture.chosen && track.bars.includes(picture.chosen) ? picture.chosen : null;
     drawBars(context, bars, { place, width: picture.width, top, chosen, outline: colours.text });
+    let drawn = -Infinity; // gaps come in order: those within the last one's pixels are drawn
     for (const gap of picture.gaps) {
-        if (gap.stream_id === null || gap.stream_id === track.stream.stream_id) {
-            const left = place(gap.start_ns);
-            const width = Math.max(3, place(gap.end_ns) - left);
-            hatch(context, left, top, width, track.rows * ROW);
+        const left = Math.max(-2, place(gap.start_ns));
+        const right = Math.min(picture.width + 2, Math.max(left + 3, place(gap.end_ns)));
+        const isHere = gap.stream_id === null || gap.stream_id === track.stream.stream_id;
+        if (isHere && right > drawn && right > 0 && left < picture.width) {
+            hatch(context, left, top, right - left, track.rows * ROW);
+            drawn = right;
         }
     }
     const name = trackName(track.stream);

@@ -114,6 +114,9 @@ export function WhyView({ session }: { session: Overview }) {
     if (!other) {
         return <p class="empty">No other call of {known.name} took about the median time.</p>;
     }
+    if (!otherBelow.value) {
+        return <p class="empty">Loading…</p>;
+    }
     const pairs = align(known.name, known, other, below.rows, otherBelow.rows);
     const more = (known.duration_ns ?? 0) - (other.duration_ns ?? 0);
     const top = pairs[0];

@@ -153,7 +153,7 @@ export function ZombiesPage() {
                     { title: "Last seen", cell: (row) => dateTime(row.last_seen) },
                 ]}
             />
-            {/^[0-9]{1,15}$/.test(finding) ? <Details finding={finding} /> : null}
+            {/^[0-9]{1,15}$/.test(finding) ? <Details key={finding} finding={finding} /> : null}
         </div>
     );
 }

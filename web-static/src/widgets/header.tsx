@@ -1,5 +1,5 @@
 import { type PageName, route } from "../router";
-import { connected, helpOpen, setTheme, theme, type Theme } from "../store";
+import { connected, helpOpen, paletteOpen, setTheme, theme, type Theme } from "../store";
 
 const places: readonly (readonly [PageName, string, string])[] = [
     ["sessions", "/", "Sessions"],
@@ -47,6 +47,9 @@ export function Header() {
                 {connected.value ? "live" : "reconnecting…"}
             </span>
             <span class="grow" />
+            <button class="quiet" type="button" aria-haspopup="dialog" onClick={() => (paletteOpen.value = true)}>
+                Go to <kbd>Ctrl</kbd> <kbd>K</kbd>
+            </button>
             <label class="theme">
                 <span class="hidden">Colours</span>
                 <select

@@ -32,7 +32,10 @@ export interface Side {
     bins: readonly Bin[];
 }
 
-export function DurationChart({ sides }: { sides: readonly Side[] }) {
+export function DurationChart({ sides, onSelect }: {
+    sides: readonly Side[];
+    onSelect?: (least: number, most: number) => void;
+}) {
     const box = useRef<HTMLDivElement>(null);
     useEffect(() => {
         const style = getComputedStyle(box.current!);
@@ -55,7 +58,17 @@ export function DurationChart({ sides }: { sides: readonly Side[] }) {
                 height: 200,
                 scales: { x: { time: false, distr: 3, log: 2 } },
                 legend: { show: false },
-                cursor: { show: false },
+                cursor: onSelect ? { drag: { x: true, y: false, setScale: false }, points: { show: false } } : { show: false },
+                hooks: {
+                    setSelect: [
+                        (plot: uPlot) => {
+                            const { left, width } = plot.select;
+                            if (onSelect && width > 2) {
+                                onSelect(Math.floor(plot.posToVal(left, "x")), Math.ceil(plot.posToVal(left + width, "x")));
+                            }
+                        },
+                    ],
+                },
                 axes: [
                     { ...axis, values: (_: uPlot, ticks: number[]) => ticks.map((ns) => duration(ns)), space: 70 },
                     { ...axis, values: (_: uPlot, ticks: number[]) => ticks.map((share) => `${share} %`) },
@@ -76,7 +89,7 @@ export function DurationChart({ sides }: { sides: readonly Side[] }) {
             box.current!,
         );
         return follow(chart, box.current!);
-    }, [sides, looks.value]);
+    }, [JSON.stringify(sides), looks.value]);
     return <div class="chart" ref={box} aria-hidden="true" />;
 }
 

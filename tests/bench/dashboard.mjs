@@ -1,0 +1,154 @@
+// dashboard.mjs BUILD DATABASE: how quick the dashboard is in Debian's Chromium, on a database with a
+// large session (its largest is shown). Prints one line a figure; ROUNDS rounds, median and range.
+import { spawn, spawnSync } from "node:child_process";
+import { copyFileSync, mkdtempSync, readdirSync, readFileSync, rmSync } from "node:fs";
+import { createRequire } from "node:module";
+import { tmpdir } from "node:os";
+import path from "node:path";
+import { gzipSync } from "node:zlib";
+
+const [build, database] = process.argv.slice(2).map((name) => path.resolve(name));
+const ROUNDS = Number(process.env.ROUNDS ?? 5);
+const FRAMES = 120;
+const SESSIONS = 10000;
+const require = createRequire(path.join(build, "web", "package.json"));
+const { chromium } = require("playwright-core");
+
+function report(what, values, unit) {
+    const sorted = [...values].sort((a, b) => a - b);
+    const middle = sorted[Math.floor(sorted.length / 2)];
+    const text = (value) => value.toFixed(value < 10 ? 1 : 0);
+    console.log(`${what}: ${text(middle)} ${unit} (${text(sorted[0])} to ${text(sorted.at(-1))})`);
+}
+
+async function serve(file) {
+    const server = spawn(path.join(build, "bin", "sojourn"), ["ui", "--port", "0", "--no-open", file]);
+    const base = await new Promise((resolve, reject) => {
+        let said = "";
+        const read = (text) => {
+            said += text;
+            const place = /http:\/\/127\.0\.0\.1:\d+\//.exec(said);
+            if (place) {
+                resolve(place[0]);
+            }
+        };
+        server.stdout.on("data", read);
+        server.stderr.on("data", read);
+        server.on("exit", () => reject(new Error(said)));
+    });
+    return { server, base };
+}
+
+async function stop({ server }) {
+    const ended = new Promise((resolve) => server.on("exit", resolve));
+    server.kill("SIGINT");
+    await ended;
+}
+
+// The scripts and styles that a page loads, as sent.
+async function firstPage(browser, base) {
+    const page = await (await browser.newContext()).newPage();
+    const names = [];
+    page.on("request", (request) => names.push(path.basename(new URL(request.url()).pathname)));
+    await page.goto(base);
+    await page.locator("table.sessions tbody tr").first().waitFor();
+    const assets = path.join(build, "web", "dist", "assets");
+    const loaded = readdirSync(assets).filter((name) => names.includes(name) && name.endsWith(".js"));
+    const bytes = loaded.reduce((sum, name) => sum + gzipSync(readFileSync(path.join(assets, name)), { level: 9 }).length, 0);
+    report("script of the first page, gzip", [bytes / 1024], "KiB");
+    await page.context().close();
+}
+
+async function usable(browser, address, ready) {
+    const context = await browser.newContext({ viewport: { width: 1440, height: 900 } });
+    const page = await context.newPage();
+    const start = performance.now();
+    await page.goto(address);
+    await page.waitForFunction(ready, undefined, { polling: "raf" });
+    const took = performance.now() - start;
+    return { took, page, context };
+}
+
+const LIST = () => document.querySelectorAll("table.sessions tbody tr").length > 100;
+const DRAWN = () =>
+    document.querySelector(".timeline canvas")?.clientHeight > 100 && !document.querySelector("canvas.stale");
+
+// Frames while keys are held: the time from one to the next.
+async function frames(page) {
+    await page.getByRole("group", { name: "Timeline" }).focus();
+    return page.evaluate(async (count) => {
+        const box = document.querySelector(".timeline");
+        const keys = ["KeyW", "KeyW", "KeyW", "KeyD", "KeyS", "KeyS", "KeyS", "KeyA"];
+        const times = [];
+        let before = await new Promise(requestAnimationFrame);
+        for (let i = 0; i < count; i++) {
+            box.dispatchEvent(new KeyboardEvent("keydown", { code: keys[i % keys.length], bubbles: true }));
+            const now = await new Promise(requestAnimationFrame);
+            times.push(now - before);
+            before = now;
+        }
+        return times;
+    }, FRAMES);
+}
+
+const browser = await chromium.launch({
+    executablePath: process.env.SJ_CHROMIUM || "/usr/bin/chromium",
+    args: ["--no-sandbox", "--disable-gpu"],
+});
+const scratch = mkdtempSync(path.join(tmpdir(), "dashboard-bench."));
+const many = path.join(scratch, "many.db");
+copyFileSync(database, many);
+spawnSync("/usr/bin/python3", [
+    "-c",
+    `import sqlite3, sys
+with sqlite3.connect(sys.argv[1]) as held:
+    columns = [row[1] for row in held.execute("PRAGMA table_info(sessions)") if row[1] not in ("session_id", "uuid")]
+    names = ", ".join(columns)
+    held.execute(f"INSERT INTO sessions (uuid, {names}) WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n"
+                 f" WHERE i < ${SESSIONS}) SELECT randomblob(16), {names} FROM n,"
+                 " (SELECT * FROM sessions ORDER BY session_id LIMIT 1)")`,
+    many,
+]);
+const crowd = await serve(many);
+await firstPage(browser, crowd.base);
+const lists = [];
+for (let i = 0; i < ROUNDS; i++) {
+    const { took, context } = await usable(browser, crowd.base, LIST);
+    lists.push(took);
+    await context.close();
+}
+report(`list of ${SESSIONS} sessions usable`, lists, "ms");
+await stop(crowd);
+
+const large = await serve(database);
+const answer = await (await fetch(new URL("/api/v1/sql?sql=SELECT session_id, stored_calls FROM sessions ORDER BY stored_calls DESC LIMIT 1", large.base))).json();
+const [session, calls] = answer.rows[0];
+const paints = [];
+const slow = [];
+const answers = [];
+const sizes = [];
+for (let i = 0; i < ROUNDS; i++) {
+    const { took, page, context } = await usable(browser, new URL(`/sessions/${session}?view=timeline`, large.base).href, DRAWN);
+    paints.push(took);
+    page.on("requestfinished", async (request) => {
+        if (/\/(timeline|calls)\?/.test(request.url())) {
+            const time = request.timing();
+            const size = await request.sizes().catch(() => ({ responseBodySize: 0 }));
+            answers.push(time.responseEnd - time.requestStart);
+            sizes.push(size.responseBodySize / 1024);
+        }
+    });
+    const times = (await frames(page)).sort((a, b) => a - b);
+    slow.push(times[Math.floor(times.length * 0.95)]);
+    await page.waitForTimeout(500);
+    await context.close();
+}
+report(`timeline of ${calls} calls, navigation to drawn`, paints, "ms");
+report("95th percentile of a frame while keys zoom and move", slow, "ms");
+report("answers about the timeline meanwhile", answers, "ms");
+report("their size, compressed", sizes, "KiB");
+const memory = /VmHWM:\s+(\d+)/.exec(readFileSync(`/proc/${large.server.pid}/status`, "utf8"));
+report("server, most memory", [Number(memory[1]) / 1024], "MiB");
+await stop(large);
+await browser.close();
+rmSync(scratch, { recursive: true });

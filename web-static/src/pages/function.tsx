@@ -1,0 +1,206 @@
+// One function of a session: how long its calls took, those of a chosen range, who calls it.
+import { useEffect } from "preact/hooks";
+import { useSql } from "../answers";
+import type { Overview } from "../api";
+import { compact, count, duration, percent } from "../format";
+import { route, setParameters } from "../router";
+import { DurationChart } from "../widgets/histogram";
+import { Panel, SqlPanel } from "../widgets/panel";
+import { Chip, Problem } from "../widgets/small";
+import { callAddress } from "./call_details";
+
+const STAT_SQL = `SELECT f.name, m.path AS module, s.calls, s.total_ns, s.self_ns, s.min_ns, s.max_ns, s.unwound, s.untrusted,
+       histogram_quantile(s.histogram, 0.5, s.session_id, s.min_ns, s.max_ns) AS p50_ns,
+       histogram_quantile(s.histogram, 0.9, s.session_id, s.min_ns, s.max_ns) AS p90_ns,
+       histogram_quantile(s.histogram, 0.95, s.session_id, s.min_ns, s.max_ns) AS p95_ns,
+       histogram_quantile(s.histogram, 0.99, s.session_id, s.min_ns, s.max_ns) AS p99_ns,
+       l.file, l.line
+FROM function_stats s JOIN functions f USING (function_id) JOIN modules m USING (module_id)
+LEFT JOIN function_lines l USING (function_id)
+WHERE s.session_id = :session AND s.function_id = :function`;
+
+const BINS_SQL = `SELECT h.low, h.high, h.count FROM function_stats s, histogram(s.histogram, s.session_id) h
+WHERE s.session_id = :session AND s.function_id = :function`;
+
+const CALLS_SQL = `SELECT c.call_id, t.name AS thread, c.start_ns, c.duration_ns, c.self_ns, c.ending, c.flags
+FROM calls c LEFT JOIN threads t ON t.thread_id = c.thread_id
+WHERE c.session_id = :session AND c.function_id = :function AND c.duration_ns >= :least AND c.duration_ns <= :most
+LIMIT 100`;
+
+const CALLERS_SQL = `SELECT e.caller_function_id AS function_id, coalesce(f.name, 'nothing recorded') AS name,
+       e.calls, e.total_ns FROM call_edges e LEFT JOIN functions f ON f.function_id = e.caller_function_id
+WHERE e.session_id = :session AND e.callee_function_id = :function ORDER BY e.total_ns DESC LIMIT 50`;
+
+const CALLEES_SQL = `SELECT e.callee_function_id AS function_id, f.name, e.calls, e.total_ns
+FROM call_edges e LEFT JOIN functions f ON f.function_id = e.callee_function_id
+WHERE e.session_id = :session AND e.caller_function_id = :function ORDER BY e.total_ns DESC LIMIT 50`;
+
+interface Stat {
+    name: string;
+    module: string;
+    calls: number;
+    total_ns: number;
+    self_ns: number;
+    min_ns: number | null;
+    max_ns: number | null;
+    unwound: number;
+    untrusted: number;
+    p50_ns: number | null;
+    p90_ns: number | null;
+    p95_ns: number | null;
+    p99_ns: number | null;
+    file: string | null;
+    line: number | null;
+}
+
+interface CallRow {
+    call_id: number;
+    thread: string | null;
+    start_ns: number;
+    duration_ns: number;
+    self_ns: number;
+    ending: string;
+    flags: number;
+}
+
+interface EdgeRow {
+    function_id: number;
+    name: string;
+    calls: number;
+    total_ns: number;
+}
+
+const quantiles = ["min", "p50", "p90", "p95", "p99", "max"] as const;
+
+// A quantile of a histogram is a bin's: its calls lie within 3.2 % of it.
+function around(ns: number, key: string): string {
+    return key === "max" ? `${ns}-${ns}` : `${Math.floor(ns * 0.968)}-${Math.ceil(ns * 1.032)}`;
+}
+
+function Edges({ title, sql, session, fn, changes }: {
+    title: string;
+    sql: string;
+    session: string;
+    fn: string;
+    changes: number;
+}) {
+    const values = { session, function: fn };
+    const answer = useSql<EdgeRow>(sql, values, changes);
+    const whole = answer.rows.reduce((sum, row) => sum + row.total_ns, 0);
+    return (
+        <SqlPanel
+            title={title}
+            sql={sql}
+            values={values}
+            answer={answer}
+            none="None that was recorded."
+            columns={[
+                {
+                    title: "Function",
+                    mono: true,
+                    cell: (row) =>
+                        row.function_id ? (
+                            <a href={`/sessions/${session}?view=function&function=${row.function_id}`}>{row.name}</a>
+                        ) : (
+                            <span class="dim">{row.name}</span>
+                        ),
+                },
+                { title: "Calls", number: true, cell: (row) => count(row.calls) },
+                { title: "Total", number: true, cell: (row) => duration(row.total_ns) },
+                { title: "Share", number: true, cell: (row) => percent(row.total_ns, whole) },
+            ]}
+        />
+    );
+}
+
+function Calls({ session, fn, range }: { session: string; fn: string; range: string }) {
+    const [least, most] = range.split("-");
+    const values = { session, function: fn, least: least!, most: most! };
+    const answer = useSql<CallRow>(CALLS_SQL, values, 0, { ms: 20000 });
+    return (
+        <>
+            <p class="chips">
+                <Chip
+                    label={`${duration(Number(least))} to ${duration(Number(most))}`}
+                    onRemove={() => setParameters({ range: "" })}
+                />
+            </p>
+            <SqlPanel
+                title="Calls of this duration, in order of entry, at most 100"
+                sql={CALLS_SQL}
+                values={values}
+                answer={answer}
+                none="No call took so long."
+                columns={[
+                    { title: "Began", number: true, cell: (row) => <a href={callAddress(session, row)}>{duration(row.start_ns)}</a> },
+                    { title: "Thread", cell: (row) => row.thread ?? "–" },
+                    { title: "Took", number: true, cell: (row) => duration(row.duration_ns) },
+                    { title: "Self", number: true, cell: (row) => duration(row.self_ns) },
+                    { title: "Ending", cell: (row) => `${row.ending}${row.flags ? " ▲" : ""}` },
+                    { title: "", cell: (row) => <a href={`/sessions/${session}?view=why&call=${row.call_id}`}>why?</a> },
+                ]}
+            />
+        </>
+    );
+}
+
+export function FunctionView({ session, changes }: { session: Overview; changes: number }) {
+    const asked = route.value.parameters.get("function") ?? "";
+    const fn = /^[0-9]{1,15}$/.test(asked) ? asked : "";
+    const range = /^[0-9]{1,15}-[0-9]{1,15}$/.exec(route.value.parameters.get("range") ?? "")?.[0] ?? "";
+    const values = { session: session.id, function: fn };
+    const stat = useSql<Stat>(fn ? STAT_SQL : "", values, changes);
+    const bins = useSql<{ low: number; high: number; count: number }>(fn ? BINS_SQL : "", values, changes);
+    const known = stat.rows[0];
+    useEffect(() => {
+        if (known) {
+            document.title = `${known.name} · Sojourn`;
+        }
+    }, [known?.name]);
+    if (stat.problem || !known) {
+        const none = stat.value || !fn ? "This session has no calls of that function." : "Loading…";
+        return stat.problem ? <Problem message={stat.problem} /> : <p class="empty">{none}</p>;
+    }
+    return (
+        <section class="lists" aria-label="Function">
+            <Panel title={known.name} sql={STAT_SQL} values={values}>
+                <p class="dim">
+                    {known.module}
+                    {known.file ? ` · ${known.file}:${known.line}` : ""} · {count(known.calls)} calls,{" "}
+                    {duration(known.total_ns)} total, {duration(known.self_ns)} self
+                    {known.unwound ? ` · ${count(known.unwound)} unwound` : ""}
+                    {known.untrusted ? ` · ${compact(known.untrusted)} not exact` : ""} ·{" "}
+                    <a href={`/sessions/${session.id}?view=tree&function=${fn}`}>call tree</a> ·{" "}
+                    <a href={`/sessions/${session.id}?view=flame&mode=around&function=${fn}`}>flame graph</a>
+                </p>
+                <div class="switch" role="group" aria-label="Calls near">
+                    {quantiles.map((key) => {
+                        const ns = known[`${key}_ns`];
+                        return ns === null ? null : (
+                            <button
+                                type="button"
+                                key={key}
+                                aria-pressed={range === around(ns, key)}
+                                onClick={() => setParameters({ range: around(ns, key) })}
+                            >
+                                {key} {duration(ns)}
+                            </button>
+                        );
+                    })}
+                </div>
+                {bins.rows.length > 0 ? (
+                    <DurationChart
+                        sides={[{ title: known.name, bins: bins.rows }]}
+                        onSelect={(least, most) => setParameters({ range: `${least}-${most}` })}
+                    />
+                ) : null}
+                <p class="dim">Share of the calls by duration. Drag over the chart, or choose a percentile, for its calls.</p>
+            </Panel>
+            {range ? <Calls session={session.id} fn={fn} range={range} /> : null}
+            <div class="columns">
+                <Edges title="Callers" sql={CALLERS_SQL} session={session.id} fn={fn} changes={changes} />
+                <Edges title="Callees" sql={CALLEES_SQL} session={session.id} fn={fn} changes={changes} />
+            </div>
+        </section>
+    );
+}

@@ -1,0 +1,138 @@
+// The command palette: pages, views, sessions, functions of the session at hand, shipped questions.
+import { useEffect, useRef, useState } from "preact/hooks";
+import { useAnswer, useSql } from "../answers";
+import { api } from "../api";
+import { navigate, route } from "../router";
+import { paletteOpen } from "../store";
+
+interface Choice {
+    title: string;
+    kind: string;
+    address: string;
+}
+
+const pages: readonly Choice[] = [
+    { title: "Sessions", kind: "page", address: "/" },
+    { title: "Compare", kind: "page", address: "/compare" },
+    { title: "Fleet", kind: "page", address: "/fleet" },
+    { title: "Findings", kind: "page", address: "/zombies" },
+    { title: "SQL", kind: "page", address: "/sql" },
+];
+
+const views = ["", "tree", "overview", "missing", "timeline", "flame"];
+const viewNames = ["Functions", "Call tree", "Overview", "Missing", "Timeline", "Flame graph"];
+
+const SESSIONS_SQL = `SELECT s.session_id, coalesce(nullif(s.name, ''), s.command) AS title, d.name AS device
+FROM sessions s JOIN devices d USING (device_id)
+WHERE instr(lower(s.name || ' ' || s.command || ' ' || d.name), lower(:text)) > 0
+ORDER BY s.session_id DESC LIMIT 8`;
+
+const FUNCTIONS_SQL = `SELECT f.function_id, f.name FROM function_stats s JOIN functions f USING (function_id)
+WHERE s.session_id = :session AND instr(lower(f.name), lower(:text)) > 0
+ORDER BY length(f.name), s.self_ns DESC LIMIT 12`;
+
+function useChoices(text: string): Choice[] {
+    const session = route.value.session;
+    const wanted = text.trim().toLowerCase();
+    const matches = (choice: Choice) => choice.title.toLowerCase().includes(wanted);
+    const sessions = useSql<{ session_id: number; title: string; device: string }>(SESSIONS_SQL, { text: wanted || " " });
+    const functions = useSql<{ function_id: number; name: string }>(session && wanted ? FUNCTIONS_SQL : "", {
+        session: session ?? "",
+        text: wanted,
+    });
+    const questions = useAnswer("questions", () => api.queries());
+    const inSession = session
+        ? viewNames.map((title, at) => ({
+              title,
+              kind: "view",
+              address: `/sessions/${session}${views[at] ? `?view=${views[at]}` : ""}`,
+          }))
+        : [];
+    return [
+        ...[...inSession, ...pages].filter(matches),
+        ...functions.rows.map((row) => ({
+            title: row.name,
+            kind: "function",
+            address: `/sessions/${session}?view=function&function=${row.function_id}`,
+        })),
+        ...sessions.rows.map((row) => ({
+            title: `${row.title} · ${row.device}`,
+            kind: `session ${row.session_id}`,
+            address: `/sessions/${row.session_id}`,
+        })),
+        ...(questions.value?.items ?? [])
+            .map((query) => ({
+                title: query.title,
+                kind: "question",
+                address: `/sql?${new URLSearchParams({ sql: query.sql, ...(session ? { "p.session": session } : {}) }).toString()}`,
+            }))
+            .filter((choice) => wanted !== "" && matches(choice)),
+    ];
+}
+
+export function Palette() {
+    const [text, setText] = useState("");
+    const [at, setAt] = useState(0);
+    const field = useRef<HTMLInputElement>(null);
+    const choices = useChoices(text);
+    const close = () => (paletteOpen.value = false);
+    useEffect(() => {
+        const before = document.activeElement as HTMLElement | null;
+        field.current?.focus();
+        return () => before?.focus();
+    }, []);
+    const go = (choice: Choice | undefined) => {
+        if (choice) {
+            close();
+            navigate(choice.address);
+        }
+    };
+    const onKeyDown = (event: KeyboardEvent) => {
+        event.stopPropagation();
+        if (event.key === "Escape") {
+            close();
+        } else if (event.key === "Enter") {
+            go(choices[at]);
+        } else if (event.key === "ArrowDown" || event.key === "ArrowUp") {
+            event.preventDefault();
+            const step = event.key === "ArrowDown" ? 1 : -1;
+            setAt((at + step + choices.length) % Math.max(1, choices.length));
+        }
+    };
+    return (
+        <div class="palette-back" onClick={(event) => event.target === event.currentTarget && close()}>
+            <div class="palette card" role="dialog" aria-modal="true" aria-label="Go to" onKeyDown={onKeyDown}>
+                <input
+                    ref={field}
+                    class="text"
+                    type="text"
+                    role="combobox"
+                    aria-label="Go to"
+                    aria-expanded="true"
+                    aria-controls="choices"
+                    aria-activedescendant={choices.length > 0 ? `choice-${at}` : undefined}
+                    placeholder="Page, function, session, question…"
+                    value={text}
+                    onInput={(event) => {
+                        setText(event.currentTarget.value);
+                        setAt(0);
+                    }}
+                />
+                <ul id="choices" role="listbox" aria-label="Where to">
+                    {choices.map((choice, index) => (
+                        <li
+                            key={choice.address}
+                            id={`choice-${index}`}
+                            role="option"
+                            aria-selected={index === at}
+                            onClick={() => go(choice)}
+                        >
+                            <span class="mono">{choice.title}</span> <span class="dim">{choice.kind}</span>
+                        </li>
+                    ))}
+                </ul>
+                {choices.length === 0 ? <p class="dim">Nothing matches.</p> : null}
+            </div>
+        </div>
+    );
+}
