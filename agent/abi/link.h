@@ -107,7 +107,8 @@ typedef enum sj_link_runtime {
     SJ_LINK_RUNTIME_MONO_ANEW = 16,    /* monitor: also those compiled ahead of time */
     SJ_LINK_RUNTIME_JVM = 32,          /* monitor: Java methods, by rewriting classes */
     SJ_LINK_RUNTIME_JVM_SYSTEM = 64,   /* classes of the boot loader are asked for, too */
-    SJ_LINK_RUNTIME_ZOMBIES = 256      /* monitor: uses of freed memory (abi/zombies.h) */
+    SJ_LINK_RUNTIME_ZOMBIES = 256,     /* monitor: uses of freed memory (abi/zombies.h) */
+    SJ_LINK_RUNTIME_OBJC_ZOMBIES = 512 /* monitor: messages to freed Objective-C objects */
 } sj_link_runtime;
 
 /* Which children join the session. */

@@ -16,14 +16,23 @@
 #define SJ_ZOMBIES_MAGIC UINT64_C(0x534549424d4f5a53) /* "SZOMBIES" */
 
 enum {
-    SJ_ZOMBIES_VERSION = 2,
+    SJ_ZOMBIES_VERSION = 3,
     SJ_ZOMBIE_REPORTS = 64,
     SJ_ZOMBIE_MODULES = 512,
     SJ_ZOMBIE_PATH_BYTES = 240,
     SJ_ZOMBIE_REGISTERS = 17, /* by DWARF number, x86-64; the last is the program counter */
     SJ_ZOMBIE_STACK_BYTES = 4096,
     SJ_ZOMBIE_USE_STACK_BYTES = 8192,
-    SJ_ZOMBIE_NAME_BYTES = 16
+    SJ_ZOMBIE_DEEP_BYTES = 65536, /* of a use's stack, as long as there is room */
+    SJ_ZOMBIE_DEEP_STACKS = 8,
+    SJ_ZOMBIE_NAME_BYTES = 16,
+    SJ_ZOMBIE_PATTERNS_BYTES = 1024,
+    SJ_ZOMBIE_CELLS = 64,
+    SJ_ZOMBIE_CLASS_BYTES = 256,
+    SJ_ZOMBIE_LINEAGE_BYTES = 512,
+    SJ_ZOMBIE_VALUES_BYTES = 1024,
+    SJ_ZOMBIE_EVENTS = 12, /* of an object's history, in a report */
+    SJ_ZOMBIE_EVENT_STACK_BYTES = 512
 };
 
 /* The functions whose entries are patched; names in agent/zombies/heads.c, in this order: what
@@ -69,26 +78,48 @@ typedef enum sj_zombie_kind {
     SJ_ZOMBIE_OVERFLOW_AT_FREE = 6,  /* bytes behind the block had changed when it was freed */
     SJ_ZOMBIE_UNDERFLOW_AT_FREE = 7, /* likewise in front of it */
     SJ_ZOMBIE_REALLOC_AFTER_FREE = 8,
-    SJ_ZOMBIE_WILD_ACCESS = 9 /* of a guard page that belongs to no block */
+    SJ_ZOMBIE_WILD_ACCESS = 9, /* of a guard page that belongs to no block */
+    SJ_ZOMBIE_MESSAGE = 10     /* to a freed object */
 } sj_zombie_kind;
 
 typedef enum sj_zombie_on_use {
     SJ_ZOMBIE_GO_ON = 0,
-    SJ_ZOMBIE_STOP = 1 /* the program ends by the signal of its fault, or SIGABRT */
+    SJ_ZOMBIE_STOP = 1, /* the program ends by the signal of its fault, or SIGABRT */
+    SJ_ZOMBIE_FREE = 2  /* as GO_ON, and what was used is kept no longer: objects only */
 } sj_zombie_on_use;
 
-/* Why a process is not monitored. */
+/* Why a process, or its objects, are not monitored. */
 typedef enum sj_zombie_refusal {
     SJ_ZOMBIE_MONITORED = 0,
-    SJ_ZOMBIE_NO_PLAN = 1,      /* the entries cannot all be patched */
-    SJ_ZOMBIE_OTHER_MALLOC = 2, /* malloc is not the C library's: sanitizer, valgrind, ... */
-    SJ_ZOMBIE_NO_MEMORY = 3,    /* no room for the pool */
-    SJ_ZOMBIE_CODE_DIFFERS = 4, /* the entries in memory are not those of the file */
-    SJ_ZOMBIE_MACHINE = 5,      /* not supported on this processor */
-    SJ_ZOMBIE_NO_HANDLER = 6,   /* SIGSEGV cannot be handled */
-    SJ_ZOMBIE_OTHER_AGENT = 7,  /* another version's agent has left blocks */
-    SJ_ZOMBIE_NOT_STARTED = 255 /* the monitor has not said anything */
+    SJ_ZOMBIE_NO_PLAN = 1,       /* the entries cannot all be patched */
+    SJ_ZOMBIE_OTHER_MALLOC = 2,  /* malloc is not the C library's: sanitizer, valgrind, ... */
+    SJ_ZOMBIE_NO_MEMORY = 3,     /* no room for the pool */
+    SJ_ZOMBIE_CODE_DIFFERS = 4,  /* the entries in memory are not those of the file */
+    SJ_ZOMBIE_MACHINE = 5,       /* not supported on this processor */
+    SJ_ZOMBIE_NO_HANDLER = 6,    /* SIGSEGV cannot be handled */
+    SJ_ZOMBIE_OTHER_AGENT = 7,   /* another version's agent has left blocks */
+    SJ_ZOMBIE_OTHER_RUNTIME = 8, /* the language's runtime has another layout */
+    SJ_ZOMBIE_OWN_ZOMBIES = 9,   /* the program keeps freed objects itself: NSZombieEnabled */
+    SJ_ZOMBIE_NOT_STARTED = 255  /* the monitor has not said anything */
 } sj_zombie_refusal;
+
+/* Objects of a language whose messages are looked up: freed ones are kept for a while, and answer
+ * every message by a report and zero. */
+typedef struct sj_zombie_objects {
+    uint32_t is_on;
+    uint32_t with_system;        /* classes of system libraries, too */
+    uint32_t stack_bytes;        /* kept of each release's stack; 0: not even registers */
+    uint32_t queue_objects;      /* that are kept at once */
+    uint32_t queue_kib;          /* of their instances */
+    uint32_t queue_age_ms;       /* 0: any */
+    uint32_t history;            /* 1: allocation, retain, release and autorelease are kept */
+    uint32_t on_use;             /* sj_zombie_on_use */
+    _Atomic uint32_t generation; /* of the patterns; odd while they are being written */
+    /* Patterns of names with * and ?, each with its NUL, then another; none: every class that is no
+     * system library's. */
+    char classes[SJ_ZOMBIE_PATTERNS_BYTES];
+    char exclude[SJ_ZOMBIE_PATTERNS_BYTES];
+} sj_zombie_objects;
 
 typedef struct sj_zombie_settings {
     uint32_t one_in;      /* one allocation in so many gets a guarded block, on average; 1: all */
@@ -97,6 +128,7 @@ typedef struct sj_zombie_settings {
     uint32_t on_use;      /* sj_zombie_on_use */
     uint32_t reports_per_minute;
     uint32_t memory_kib; /* of the blocks' pages, freed ones included that keep their content */
+    sj_zombie_objects objects;
 } sj_zombie_settings;
 
 /* A moment of a thread: enough of its state to unwind the stack elsewhere. */
@@ -113,6 +145,35 @@ typedef enum sj_zombie_report_state {
     SJ_ZOMBIE_REPORT_FULL = 2
 } sj_zombie_report_state;
 
+typedef enum sj_zombie_event_kind {
+    SJ_ZOMBIE_EVENT_NONE = 0,
+    SJ_ZOMBIE_EVENT_ALLOCATION = 1,
+    SJ_ZOMBIE_EVENT_RETAIN = 2,
+    SJ_ZOMBIE_EVENT_RELEASE = 3,
+    SJ_ZOMBIE_EVENT_AUTORELEASE = 4
+} sj_zombie_event_kind;
+
+/* What happened to an object before it was freed. */
+typedef struct sj_zombie_event {
+    uint32_t kind;  /* sj_zombie_event_kind */
+    uint32_t count; /* of its owners, afterwards */
+    sj_zombie_trace trace;
+    uint8_t stack[SJ_ZOMBIE_EVENT_STACK_BYTES];
+} sj_zombie_event;
+
+/* A freed object that a message was sent to; texts end with NUL. */
+typedef struct sj_zombie_object {
+    char class_name[SJ_ZOMBIE_CLASS_BYTES]; /* as written in the source */
+    char real_class[SJ_ZOMBIE_CLASS_BYTES]; /* that observers had put in its place; "": none */
+    char selector[SJ_ZOMBIE_CLASS_BYTES];
+    char lineage[SJ_ZOMBIE_LINEAGE_BYTES]; /* ancestors, nearest first, each with its NUL */
+    char values[SJ_ZOMBIE_VALUES_BYTES];   /* a line for each instance variable: type name value */
+    uint64_t lost_events;                  /* of its history, the first ones */
+    uint32_t event_count;
+    uint32_t reserved;
+    sj_zombie_event events[SJ_ZOMBIE_EVENTS];
+} sj_zombie_object;
+
 typedef struct sj_zombie_report {
     _Atomic uint32_t state;                 /* sj_zombie_report_state */
     uint32_t kind;                          /* sj_zombie_kind */
@@ -121,12 +182,15 @@ typedef struct sj_zombie_report {
     uint64_t address;                       /* that was accessed or freed */
     uint64_t block;                         /* address of the block */
     char thread_name[SJ_ZOMBIE_NAME_BYTES]; /* of the use */
+    uint32_t deep_stack;                    /* 1 + its number, in the place of use_stack */
+    uint32_t reserved;
     sj_zombie_trace allocation;
     sj_zombie_trace release;
     sj_zombie_trace use;
     uint8_t allocation_stack[SJ_ZOMBIE_STACK_BYTES];
     uint8_t release_stack[SJ_ZOMBIE_STACK_BYTES];
     uint8_t use_stack[SJ_ZOMBIE_USE_STACK_BYTES];
+    sj_zombie_object object; /* of a message */
 } sj_zombie_report;
 
 /* A module that is or was mapped; later entries hide earlier ones at the same addresses. */
@@ -146,14 +210,37 @@ typedef struct sj_zombie_counters {
     _Atomic uint64_t refused_memory; /* the kernel refused to change the protection */
     _Atomic uint64_t uses;           /* found, reported or not */
     _Atomic uint64_t suppressed;     /* not reported: limit per minute, no free room */
+    /* Freed objects of watched classes that were kept, see `kept` below, and let go again. */
+    _Atomic uint64_t kept_full;     /* let go because newer ones needed the room */
+    _Atomic uint64_t kept_old;      /* because of their age */
+    _Atomic uint64_t kept_pressure; /* because memory was short, or on command */
+    _Atomic uint64_t kept_left;     /* when the program was left */
+    _Atomic uint64_t kept_used;     /* after a use */
+    _Atomic uint64_t not_kept;      /* freed at once: no room, or in a signal handler */
 } sj_zombie_counters;
+
+/* Taken by the monitor together with a report, given back by the recorder. */
+typedef struct sj_zombie_deep_stack {
+    _Atomic uint32_t is_taken;
+    uint32_t reserved;
+    uint8_t bytes[SJ_ZOMBIE_DEEP_BYTES];
+} sj_zombie_deep_stack;
+
+/* Counted by one thread each, but for the last. */
+typedef struct sj_zombie_cell {
+    _Atomic uint64_t count;
+    uint64_t apart[7];
+} sj_zombie_cell;
 
 typedef struct sj_zombie_region {
     uint64_t magic;
     uint32_t version;
     _Atomic uint32_t refusal; /* sj_zombie_refusal, by the monitor */
+    _Atomic uint32_t objects_refusal;
+    uint32_t unused;
     sj_zombie_settings settings;
     sj_zombie_counters counters;
+    sj_zombie_cell kept[SJ_ZOMBIE_CELLS]; /* their sum: freed objects that were kept */
     /* The recorder counts up how often memory was short; the monitor, which then halves what freed
      * blocks keep, how far it has followed. */
     _Atomic uint32_t shrinks_wanted;
@@ -165,6 +252,7 @@ typedef struct sj_zombie_region {
     uint32_t reserved;
     sj_zombie_module modules[SJ_ZOMBIE_MODULES];
     sj_zombie_report reports[SJ_ZOMBIE_REPORTS];
+    sj_zombie_deep_stack deep[SJ_ZOMBIE_DEEP_STACKS];
 } sj_zombie_region;
 
 #endif

@@ -23,13 +23,18 @@ static sj_status write_entries(sj_tracee *target, sj_remote_agent *agent, sj_err
     return SJ_OK;
 }
 
-static sj_status watch(sj_tracee *target, sj_remote_agent *agent, sj_error *error)
+static sj_status watch_objects(sj_tracee *target, sj_remote_agent *agent, sj_error *error)
 {
     SJ_TRY(sj_remote_agent_await(target, agent, error));
+    return sj_remote_agent_request(target, agent, SJ_AGENT_STATE_WATCH_HEAP, error);
+}
+
+static sj_status watch(sj_tracee *target, sj_remote_agent *agent, sj_error *error)
+{
+    SJ_TRY(watch_objects(target, agent, error));
     if (atomic_load(&agent->custody.is_whole) != 0) {
         return SJ_OK;
     }
-    SJ_TRY(sj_remote_agent_request(target, agent, SJ_AGENT_STATE_WATCH_HEAP, error));
     SJ_TRY(sj_remote_agent_reload(target, agent));
     if (agent->state.heap_custody == 0) {
         return sj_fail(error, SJ_EUNSUPPORTED,
@@ -42,7 +47,7 @@ static sj_status watch(sj_tracee *target, sj_remote_agent *agent, sj_error *erro
 static sj_status shrink(sj_tracee *target, sj_remote_agent *agent, sj_error *error)
 {
     SJ_TRY(sj_remote_agent_await(target, agent, error));
-    if (atomic_load(&agent->custody.is_whole) == 0) {
+    if (atomic_load(&agent->custody.is_whole) == 0 && agent->state.has_objects == 0) {
         return sj_fail(error, SJ_EUNSUPPORTED, "process %d is not watched for freed memory",
                        (int)target->pid);
     }
@@ -66,9 +71,9 @@ with_agent(pid_t pid, sj_status (*act)(sj_tracee *target, sj_remote_agent *agent
     return status;
 }
 
-sj_status sj_heap_watch(pid_t pid, sj_error *error)
+sj_status sj_heap_watch(pid_t pid, bool with_heap, sj_error *error)
 {
-    return with_agent(pid, watch, error);
+    return with_agent(pid, with_heap ? watch : watch_objects, error);
 }
 
 sj_status sj_heap_shrink(pid_t pid, sj_error *error)

@@ -108,24 +108,29 @@ sj_status sj_policy_draft_load(sj_policy_draft *draft, const char *name, sj_erro
     return status;
 }
 
-/* find_parent gives the object that holds the last part of `key`, made when it is missing. */
+/* The object `part` of an object, made when it is missing. What stands for an object that says
+ * nothing is replaced by it. */
+static json_t *find_part(json_t *parent, const char *part)
+{
+    json_t *found = json_object_get(parent, part);
+    if (found != NULL && !json_is_true(found)) {
+        return found;
+    }
+    json_t *made = json_object();
+    return json_object_set_new(parent, part, made) == 0 ? made : NULL;
+}
+
+/* find_parent gives the object that holds the last part of `key`. */
 static json_t *find_parent(sj_policy_draft *draft, const char *key, const char **last)
 {
-    char part[64] = "";
+    json_t *parent = draft->document;
     const char *dot = strchr(key, '.');
+    for (; parent != NULL && dot != NULL; key = dot + 1, dot = strchr(key, '.')) {
+        char part[64] = "";
+        snprintf(part, sizeof(part), "%.*s", (int)(dot - key), key);
+        parent = find_part(parent, part);
+    }
     *last = key;
-    if (dot == NULL || (size_t)(dot - key) >= sizeof(part)) {
-        return draft->document;
-    }
-    memcpy(part, key, (size_t)(dot - key));
-    *last = dot + 1;
-    json_t *parent = json_object_get(draft->document, part);
-    if (parent == NULL) {
-        parent = json_object();
-        if (json_object_set_new(draft->document, part, parent) != 0) {
-            return NULL;
-        }
-    }
     return parent;
 }
 

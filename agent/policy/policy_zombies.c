@@ -1,9 +1,14 @@
 /* The part of a policy that is about uses of freed memory. */
 #include "agent/policy/policy_reader.h"
 
+#include <string.h>
+
+enum { OBJECTS_MOST = 1000000 };
 enum { SLOTS_LEAST = 16, SLOTS_MOST = 28000, ONE_IN_MOST = 1000000000, REPORTS_MOST = 100000 };
 
 #define MEMORY_LEAST (UINT64_C(1) << 20)
+#define QUEUE_LEAST (UINT64_C(16) << 10)
+#define NS_PER_MS UINT64_C(1000000)
 #define MEMORY_MOST (UINT64_C(1) << 35)
 
 static sj_status read_into(sj_policy_reader *reader, json_t *value, uint64_t least, uint64_t most,
@@ -74,12 +79,131 @@ static sj_status read_heap(sj_policy_reader *reader, json_t *value)
     return sj_policy_object(reader, value, keys, sizeof(keys) / sizeof(keys[0]));
 }
 
-sj_status sj_policy_read_zombies(sj_policy_reader *reader, json_t *value)
+static sj_status read_object_stack(sj_policy_reader *reader, json_t *value)
+{
+    return read_into(reader, value, 0, SJ_ZOMBIE_STACK_BYTES,
+                     &reader->policy->zombies.objects.stack_bytes);
+}
+
+static sj_status read_flag(sj_policy_reader *reader, json_t *value, uint32_t *target)
+{
+    bool is_true = false;
+    SJ_TRY(sj_policy_boolean(reader, value, &is_true));
+    *target = is_true ? 1 : 0;
+    return SJ_OK;
+}
+
+static sj_status read_system(sj_policy_reader *reader, json_t *value)
+{
+    return read_flag(reader, value, &reader->policy->zombies.objects.with_system);
+}
+
+static sj_status read_history(sj_policy_reader *reader, json_t *value)
+{
+    return read_flag(reader, value, &reader->policy->zombies.objects.history);
+}
+
+static sj_status read_objects_on_use(sj_policy_reader *reader, json_t *value)
+{
+    static const char *const words[] = {"go_on", "stop", "free"};
+    size_t index = 0;
+    SJ_TRY(sj_policy_word(reader, value, words, 3, &index));
+    reader->policy->zombies.objects.on_use = (uint32_t)index;
+    return SJ_OK;
+}
+
+/* Patterns as the program reads them: one behind the other, each with its NUL. */
+static sj_status read_names(sj_policy_reader *reader, json_t *list, char *target)
+{
+    size_t used = 0;
+    if (!json_is_array(list)) {
+        return sj_policy_fail(reader, false, "a list of patterns of class names is wanted");
+    }
+    memset(target, 0, SJ_ZOMBIE_PATTERNS_BYTES);
+    for (size_t i = 0; i < json_array_size(list); i++) {
+        const char *name = json_string_value(json_array_get(list, i));
+        const size_t bytes = name != NULL ? strlen(name) + 1 : 0;
+        sj_policy_enter(reader, NULL, i);
+        if (bytes < 2) {
+            return sj_policy_fail(reader, false, "a pattern of class names is wanted");
+        }
+        if (used + bytes >= SJ_ZOMBIE_PATTERNS_BYTES) {
+            return sj_policy_fail(reader, false, "the patterns have more than %d characters",
+                                  SJ_ZOMBIE_PATTERNS_BYTES - 2);
+        }
+        memcpy(target + used, name, bytes);
+        used += bytes;
+        sj_policy_leave(reader);
+    }
+    return SJ_OK;
+}
+
+static sj_status read_classes(sj_policy_reader *reader, json_t *value)
+{
+    return read_names(reader, value, reader->policy->zombies.objects.classes);
+}
+
+static sj_status read_exclude(sj_policy_reader *reader, json_t *value)
+{
+    return read_names(reader, value, reader->policy->zombies.objects.exclude);
+}
+
+static sj_status read_queue_objects(sj_policy_reader *reader, json_t *value)
+{
+    return read_into(reader, value, 1, OBJECTS_MOST,
+                     &reader->policy->zombies.objects.queue_objects);
+}
+
+static sj_status read_queue_memory(sj_policy_reader *reader, json_t *value)
+{
+    uint64_t bytes = 0;
+    SJ_TRY(sj_policy_size(reader, value, QUEUE_LEAST, MEMORY_MOST, &bytes));
+    reader->policy->zombies.objects.queue_kib = (uint32_t)(bytes >> 10);
+    return SJ_OK;
+}
+
+static sj_status read_queue_age(sj_policy_reader *reader, json_t *value)
+{
+    uint64_t ns = 0;
+    SJ_TRY(sj_policy_time(reader, value, NS_PER_MS, &ns));
+    const uint64_t ms = ns / NS_PER_MS;
+    reader->policy->zombies.objects.queue_age_ms = ms < UINT32_MAX ? (uint32_t)ms : UINT32_MAX;
+    return SJ_OK;
+}
+
+static sj_status read_queue(sj_policy_reader *reader, json_t *value)
 {
     static const sj_policy_key keys[] = {
-        {"heap", read_heap}, {"sessions", read_sessions}, {"reports_per_minute", read_reports}};
+        {"objects", read_queue_objects}, {"memory", read_queue_memory}, {"age", read_queue_age}};
+    return sj_policy_object(reader, value, keys, sizeof(keys) / sizeof(keys[0]));
+}
+
+static sj_status read_on(sj_policy_reader *reader, json_t *value)
+{
+    return read_flag(reader, value, &reader->policy->zombies.objects.is_on);
+}
+
+static sj_status read_objc(sj_policy_reader *reader, json_t *value)
+{
+    static const sj_policy_key keys[] = {
+        {"on", read_on},         {"classes", read_classes},      {"exclude", read_exclude},
+        {"system", read_system}, {"history", read_history},      {"stacks", read_object_stack},
+        {"queue", read_queue},   {"on_use", read_objects_on_use}};
+    reader->policy->zombies.objects.is_on = json_is_false(value) ? 0 : 1;
+    return json_is_boolean(value)
+               ? SJ_OK
+               : sj_policy_object(reader, value, keys, sizeof(keys) / sizeof(keys[0]));
+}
+
+sj_status sj_policy_read_zombies(sj_policy_reader *reader, json_t *value)
+{
+    static const sj_policy_key keys[] = {{"heap", read_heap},
+                                         {"objc", read_objc},
+                                         {"sessions", read_sessions},
+                                         {"reports_per_minute", read_reports}};
     if (json_is_null(value)) {
         reader->policy->zombies.one_in = 0;
+        reader->policy->zombies.objects.is_on = 0;
         return SJ_OK;
     }
     return sj_policy_object(reader, value, keys, sizeof(keys) / sizeof(keys[0]));
@@ -94,6 +218,7 @@ sj_zombie_settings sj_policy_zombies_of(const sj_policy *policy, const sj_sessio
     }
     if ((sum * UINT64_C(2654435761) & UINT32_MAX) * 100 >> 32 >= policy->zombie_sessions_percent) {
         settings.one_in = 0;
+        settings.objects.is_on = 0;
     }
     return settings;
 }

@@ -1,6 +1,7 @@
 /* Design notes
  *
- * A thread that runs in libc or in an allocator may hold its locks, and is not used. One inside of
+ * A thread that runs in libc, in an allocator or in a runtime with one lock for all its tables may
+ * hold its locks, and is not used. One inside of
  * a system call may be, unless it is a call that libc makes with such a lock held, or a frame of
  * the loader or of fork is on its stack: fork holds all locks of the allocator and lets go of them
  * one by one, each by a system call. What a signal handler has interrupted counts likewise. */
@@ -25,7 +26,7 @@ typedef struct safe_search {
     sj_unwinder *unwinder;
     sj_remote_module libc;
     sj_remote_module loader;
-    sj_remote_module allocators[3];
+    sj_remote_module lockers[4]; /* allocators, and runtimes with a lock */
     sj_remote_range fork;
 } safe_search;
 
@@ -46,10 +47,10 @@ static bool is_allocator_name(const char *name)
     return false;
 }
 
-static bool is_in_allocator(const safe_search *search, uint64_t pc)
+static bool is_in_locker(const safe_search *search, uint64_t pc)
 {
-    for (size_t i = 0; i < sizeof(search->allocators) / sizeof(search->allocators[0]); i++) {
-        if (is_in(&search->allocators[i], pc)) {
+    for (size_t i = 0; i < sizeof(search->lockers) / sizeof(search->lockers[0]); i++) {
+        if (is_in(&search->lockers[i], pc)) {
             return true;
         }
     }
@@ -68,7 +69,7 @@ bool sj_safepoint_has_room(const sj_tracee *target, uint64_t sp)
 static bool may_hold_lock(const safe_search *search, const sj_native_frame *frame,
                           bool is_innermost, bool in_syscall)
 {
-    if (is_in(&search->loader, frame->pc) || is_in_allocator(search, frame->pc) ||
+    if (is_in(&search->loader, frame->pc) || is_in_locker(search, frame->pc) ||
         sj_remote_is_in(&search->fork, frame->pc)) {
         return true;
     }
@@ -154,9 +155,10 @@ sj_status sj_safepoint_find(sj_tracee *target, sj_unwinder *unwinder, size_t *th
     search.fork = sj_remote_fork_find(target);
     (void)!sj_remote_libc_find(target->pid, &search.libc);
     (void)!sj_remote_module_find(target->pid, "ld-", &search.loader);
-    (void)!sj_remote_module_find(target->pid, "libjemalloc", &search.allocators[0]);
-    (void)!sj_remote_module_find(target->pid, "libtcmalloc", &search.allocators[1]);
-    (void)!sj_remote_module_find(target->pid, "libmimalloc", &search.allocators[2]);
+    (void)!sj_remote_module_find(target->pid, "libjemalloc", &search.lockers[0]);
+    (void)!sj_remote_module_find(target->pid, "libtcmalloc", &search.lockers[1]);
+    (void)!sj_remote_module_find(target->pid, "libmimalloc", &search.lockers[2]);
+    (void)!sj_remote_module_find(target->pid, "libobjc", &search.lockers[3]);
     while (!found && sj_clock_ns(CLOCK_MONOTONIC) < deadline_ns) {
         const struct timespec pause = {.tv_nsec = PAUSE_NS};
         SJ_TRY(try_threads(&search, thread, &found));

@@ -47,7 +47,8 @@ void sj_empty_recording_explain(const sj_recording_summary *summary, const sj_po
     const bool has_rules = policy != NULL && rules != NULL;
     text[0] = '\0';
     if (summary->calls != 0 || summary->lost_events != 0 || !summary->agent_reported ||
-        summary->drain.dumps != 0 || (policy != NULL && policy->zombies.one_in != 0)) {
+        summary->drain.dumps != 0 ||
+        (policy != NULL && (policy->zombies.one_in != 0 || policy->zombies.objects.is_on != 0))) {
         return;
     }
     if (has_rules && summary->registry.modules == 0) {

@@ -323,7 +323,10 @@ static uint32_t list_runtimes(const sj_recording_options *options)
     return sj_selection_runtime_bits(&options->selection) |
            (watches_loops ? (uint32_t)SJ_LINK_RUNTIME_LOOPS : 0) |
            (options->selection.library_calls ? (uint32_t)SJ_LINK_RUNTIME_LIBRARY_CALLS : 0) |
-           (can_watch_zombies(options) ? (uint32_t)SJ_LINK_RUNTIME_ZOMBIES : 0);
+           (can_watch_zombies(options) ? (uint32_t)SJ_LINK_RUNTIME_ZOMBIES : 0) |
+           (can_watch_zombies(options) && options->policy->zombies.objects.is_on != 0
+                ? (uint32_t)SJ_LINK_RUNTIME_OBJC_ZOMBIES
+                : 0);
 }
 
 static sj_status start_link(sj_recording *recording, const sj_pipeline_options *means,

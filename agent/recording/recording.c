@@ -273,6 +273,12 @@ static void detach_processes(sj_recording *recording)
     summary->detach.left_bytes += left_bytes;
 }
 
+static bool is_keeping_objects(const sj_recording *recording)
+{
+    return recording->zombies != NULL &&
+           sj_policy_zombies_of(recording->options.policy, &recording->session).objects.is_on != 0;
+}
+
 static sj_status join_process(sj_recording *recording, sj_error *error)
 {
     sj_attach *attach = NULL;
@@ -302,6 +308,9 @@ static sj_status join_process(sj_recording *recording, sj_error *error)
     }
     sj_attach_free(attach);
     sj_tracee_unlock();
+    if (status == SJ_OK && is_keeping_objects(recording)) {
+        status = sj_heap_watch(pid, false, error);
+    }
     if (status != SJ_OK) {
         detach_processes(recording);
     }

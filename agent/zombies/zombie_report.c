@@ -21,7 +21,8 @@ const char *sj_zombie_kind_text(uint32_t kind)
                                         "overflow_at_free",
                                         "underflow_at_free",
                                         "realloc_after_free",
-                                        "wild_access"};
+                                        "wild_access",
+                                        "message_to_freed"};
     return kind < sizeof(texts) / sizeof(texts[0]) ? texts[kind] : NULL;
 }
 
@@ -42,6 +43,10 @@ const char *sj_zombie_refusal_text(uint32_t refusal)
         return "this processor is not supported";
     case SJ_ZOMBIE_OTHER_AGENT:
         return "another version of Sojourn has left guarded blocks in it";
+    case SJ_ZOMBIE_OTHER_RUNTIME:
+        return "the Objective-C runtime has another layout";
+    case SJ_ZOMBIE_OWN_ZOMBIES:
+        return "the program keeps freed objects itself (NSZombieEnabled)";
     case SJ_ZOMBIE_NO_HANDLER:
         return "SIGSEGV cannot be handled";
     default:
@@ -55,10 +60,14 @@ static bool is_agent(const sj_code_place *frame)
     return frame->path != NULL && strstr(frame->path, "/libsojourn-") != NULL;
 }
 
-static json_t *frame_json(const sj_code_place *frame)
+static json_t *frame_json(const sj_frame_namer *namer, const sj_code_place *frame)
 {
     char name[NAME_BYTES] = "";
-    if (frame->function != NULL) {
+    const char *method =
+        frame->path != NULL ? sj_method_names_find(namer->names, frame->path, frame->offset) : NULL;
+    if (method != NULL) {
+        snprintf(name, sizeof(name), "%s", method);
+    } else if (frame->function != NULL) {
         sj_demangle(frame->function, name, sizeof(name));
     }
     const bool is_own = frame->path != NULL && !sj_is_system_library(frame->path);
@@ -67,20 +76,21 @@ static json_t *frame_json(const sj_code_place *frame)
                      "own", is_own);
 }
 
-static json_t *stack_json(sj_unwinder *walker, sj_zombie_trace *trace, const uint8_t *stack,
+static json_t *stack_json(const sj_frame_namer *namer, sj_zombie_trace *trace, const uint8_t *stack,
                           uint32_t capacity, bool is_fault)
 {
     sj_code_place frames[FRAMES_MAX];
     size_t first = 0;
     trace->stack_bytes = trace->stack_bytes < capacity ? trace->stack_bytes : capacity;
-    const size_t count =
-        walker != NULL ? sj_stack_walk(walker, trace, stack, is_fault, frames, FRAMES_MAX) : 0;
+    const size_t count = namer->walker != NULL ? sj_stack_walk(namer->walker, trace, stack,
+                                                               is_fault, frames, FRAMES_MAX)
+                                               : 0;
     while (first < count && is_agent(&frames[first])) {
         first++;
     }
     json_t *list = json_array();
     for (size_t i = first; i < count; i++) {
-        (void)json_array_append_new(list, frame_json(&frames[i]));
+        (void)json_array_append_new(list, frame_json(namer, &frames[i]));
     }
     return json_pack("{s:I, s:I, s:o}", "tid", (json_int_t)trace->tid, "ticks",
                      (json_int_t)(trace->ticks & INT64_MAX), "frames", list);
@@ -92,7 +102,87 @@ static bool is_access(uint32_t kind)
            kind == SJ_ZOMBIE_UNDERFLOW || kind == SJ_ZOMBIE_WILD_ACCESS;
 }
 
-char *sj_zombie_report_json(sj_unwinder *walker, const sj_zombie_report *report)
+/* A text of the program's, which may have damaged it. */
+static json_t *text_json(const char *text, size_t capacity)
+{
+    const size_t bytes = strnlen(text, capacity);
+    json_t *made = json_stringn(text, bytes);
+    return made != NULL ? made : json_string("");
+}
+
+/* Texts that follow each other, the last one empty. */
+static json_t *list_json(const char *texts, size_t capacity, char end)
+{
+    json_t *list = json_array();
+    for (size_t at = 0; at < capacity && texts[at] != '\0';) {
+        size_t bytes = 0;
+        while (at + bytes < capacity && texts[at + bytes] != end && texts[at + bytes] != '\0') {
+            bytes++;
+        }
+        (void)json_array_append_new(list, text_json(texts + at, bytes));
+        at += bytes + (at + bytes < capacity && texts[at + bytes] == end ? 1 : 0);
+    }
+    return list;
+}
+
+static const char *event_text(uint32_t kind)
+{
+    static const char *const texts[] = {NULL, "allocation", "retain", "release", "autorelease"};
+    return kind < sizeof(texts) / sizeof(texts[0]) ? texts[kind] : NULL;
+}
+
+static json_t *history_json(const sj_frame_namer *namer, const sj_zombie_object *object)
+{
+    json_t *list = json_array();
+    for (uint32_t i = 0; i < object->event_count && i < SJ_ZOMBIE_EVENTS; i++) {
+        const sj_zombie_event *event = &object->events[i];
+        sj_zombie_trace trace = event->trace;
+        const char *kind = event_text(event->kind);
+        if (kind != NULL) {
+            json_t *made =
+                stack_json(namer, &trace, event->stack, SJ_ZOMBIE_EVENT_STACK_BYTES, false);
+            (void)json_object_set_new(made, "event", json_string(kind));
+            (void)json_object_set_new(made, "count", json_integer((json_int_t)event->count));
+            (void)json_array_append_new(list, made);
+        }
+    }
+    return list;
+}
+
+static void add_object(json_t *report, const sj_frame_namer *namer, const sj_zombie_object *object)
+{
+    (void)json_object_set_new(report, "class",
+                              text_json(object->class_name, sizeof(object->class_name)));
+    (void)json_object_set_new(report, "selector",
+                              text_json(object->selector, sizeof(object->selector)));
+    if (object->real_class[0] != '\0') {
+        (void)json_object_set_new(report, "real_class",
+                                  text_json(object->real_class, sizeof(object->real_class)));
+    }
+    (void)json_object_set_new(report, "ancestors",
+                              list_json(object->lineage, sizeof(object->lineage), '\0'));
+    (void)json_object_set_new(report, "values",
+                              list_json(object->values, sizeof(object->values), '\n'));
+    if (object->event_count != 0) {
+        (void)json_object_set_new(report, "history", history_json(namer, object));
+        (void)json_object_set_new(report, "lost_events",
+                                  json_integer((json_int_t)(object->lost_events & INT64_MAX)));
+    }
+}
+
+/* The stack of a use: a deep one has room apart. */
+static json_t *use_json(const sj_frame_namer *namer, const sj_zombie_region *region,
+                        const sj_zombie_report *report, sj_zombie_trace *use)
+{
+    const uint32_t deep = report->deep_stack;
+    const bool is_deep = deep != 0 && deep <= SJ_ZOMBIE_DEEP_STACKS;
+    return stack_json(namer, use, is_deep ? region->deep[deep - 1].bytes : report->use_stack,
+                      is_deep ? SJ_ZOMBIE_DEEP_BYTES : SJ_ZOMBIE_USE_STACK_BYTES,
+                      is_access(report->kind));
+}
+
+char *sj_zombie_report_json(const sj_frame_namer *namer, const sj_zombie_region *region,
+                            const sj_zombie_report *report)
 {
     char address[32];
     char thread[SJ_ZOMBIE_NAME_BYTES + 1] = "";
@@ -103,22 +193,25 @@ char *sj_zombie_report_json(sj_unwinder *walker, const sj_zombie_report *report)
     const uint32_t kind = report->kind;
     memcpy(thread, report->thread_name, SJ_ZOMBIE_NAME_BYTES);
     snprintf(address, sizeof(address), "0x%" PRIx64, report->address);
-    json_t *object = json_pack(
-        "{s:s, s:I, s:I, s:s*, s:o}", "address", address, "offset",
-        (json_int_t)(report->address - report->block), "size", (json_int_t)report->size, "access",
-        is_access(kind) ? report->is_write != 0 ? "write" : "read" : NULL, "use",
-        stack_json(walker, &use, report->use_stack, SJ_ZOMBIE_USE_STACK_BYTES, is_access(kind)));
+    json_t *object =
+        json_pack("{s:s, s:I, s:I, s:s*, s:o}", "address", address, "offset",
+                  (json_int_t)(report->address - report->block), "size", (json_int_t)report->size,
+                  "access", is_access(kind) ? report->is_write != 0 ? "write" : "read" : NULL,
+                  "use", use_json(namer, region, report, &use));
     json_t *name = json_string(thread);
     (void)json_object_set_new(object, "thread", name != NULL ? name : json_string(""));
     if (release.ticks != 0) {
         (void)json_object_set_new(
             object, "free",
-            stack_json(walker, &release, report->release_stack, SJ_ZOMBIE_STACK_BYTES, false));
+            stack_json(namer, &release, report->release_stack, SJ_ZOMBIE_STACK_BYTES, false));
     }
     if (allocation.ticks != 0) {
-        (void)json_object_set_new(object, "allocation",
-                                  stack_json(walker, &allocation, report->allocation_stack,
-                                             SJ_ZOMBIE_STACK_BYTES, false));
+        (void)json_object_set_new(
+            object, "allocation",
+            stack_json(namer, &allocation, report->allocation_stack, SJ_ZOMBIE_STACK_BYTES, false));
+    }
+    if (kind == SJ_ZOMBIE_MESSAGE) {
+        add_object(object, namer, &report->object);
     }
     char *text = object != NULL ? json_dumps(object, JSON_COMPACT) : NULL;
     json_decref(object);
@@ -130,17 +223,56 @@ static json_int_t counter(const _Atomic uint64_t *value)
     return (json_int_t)(atomic_load(value) & INT64_MAX);
 }
 
+static json_int_t count_kept(const sj_zombie_region *region)
+{
+    uint64_t sum = 0;
+    for (uint32_t i = 0; i < SJ_ZOMBIE_CELLS; i++) {
+        sum += atomic_load(&region->kept[i].count);
+    }
+    return (json_int_t)(sum & INT64_MAX);
+}
+
+static void add_objects(json_t *account, const sj_zombie_region *region)
+{
+    const sj_zombie_counters *counters = &region->counters;
+    json_t *objects = json_pack(
+        "{s:I, s:I, s:I, s:I, s:I, s:I, s:I}", "kept", count_kept(region), "kept_full",
+        counter(&counters->kept_full), "kept_old", counter(&counters->kept_old), "kept_pressure",
+        counter(&counters->kept_pressure), "kept_left", counter(&counters->kept_left), "kept_used",
+        counter(&counters->kept_used), "not_kept", counter(&counters->not_kept));
+    (void)json_object_update(account, objects);
+    json_decref(objects);
+}
+
+static const char *objects_not_watched(const sj_zombie_region *region)
+{
+    const uint32_t refusal = atomic_load(&region->objects_refusal);
+    const bool is_asked = region->settings.objects.is_on != 0 && refusal != SJ_ZOMBIE_NOT_STARTED;
+    return is_asked ? sj_zombie_refusal_text(refusal) : "";
+}
+
+/* A program without such objects is none that is not watched. Of two that are asked for, the heap's
+ * reason counts. */
+static const char *not_watched(const sj_zombie_region *region, uint32_t refusal)
+{
+    const char *heap = region->settings.one_in != 0 ? sj_zombie_refusal_text(refusal) : "";
+    return heap[0] != '\0' ? heap : objects_not_watched(region);
+}
+
 char *sj_zombie_account_json(const sj_zombie_region *region, uint32_t refusal)
 {
     const sj_zombie_counters *counters = &region->counters;
     json_t *object = json_pack(
         "{s:s, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I}", "not_watched",
-        sj_zombie_refusal_text(refusal), "one_in", (json_int_t)region->settings.one_in, "guarded",
+        not_watched(region, refusal), "one_in", (json_int_t)region->settings.one_in, "guarded",
         counter(&counters->guarded), "released", counter(&counters->released), "evicted",
         counter(&counters->evicted), "emptied", counter(&counters->emptied), "refused_size",
         counter(&counters->refused_size), "refused_room", counter(&counters->refused_room),
         "refused_memory", counter(&counters->refused_memory), "uses", counter(&counters->uses),
         "suppressed", counter(&counters->suppressed));
+    if (object != NULL && region->settings.objects.is_on != 0) {
+        add_objects(object, region);
+    }
     char *text = object != NULL ? json_dumps(object, JSON_COMPACT) : NULL;
     json_decref(object);
     return text;

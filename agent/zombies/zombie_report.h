@@ -2,6 +2,7 @@
 #ifndef SJ_AGENT_ZOMBIES_ZOMBIE_REPORT_H
 #define SJ_AGENT_ZOMBIES_ZOMBIE_REPORT_H
 
+#include "agent/zombies/method_names.h"
 #include "agent/zombies/stack_walk.h"
 
 /* sj_zombie_kind_text returns the name of a kind, as reports and tables have it; NULL: unknown. */
@@ -10,9 +11,16 @@ const char *sj_zombie_kind_text(uint32_t kind);
 /* sj_zombie_refusal_text says why a process is not monitored, as part of a sentence. */
 const char *sj_zombie_refusal_text(uint32_t refusal);
 
+/* What names the frames of a process's stacks. */
+typedef struct sj_frame_namer {
+    sj_unwinder *walker;    /* NULL: there are no frames */
+    sj_method_names *names; /* of the whole session */
+} sj_frame_namer;
+
 /* sj_zombie_report_json describes a report, which the program may have damaged; NULL: no memory.
  * The caller frees the text. */
-char *sj_zombie_report_json(sj_unwinder *walker, const sj_zombie_report *report);
+char *sj_zombie_report_json(const sj_frame_namer *namer, const sj_zombie_region *region,
+                            const sj_zombie_report *report);
 
 /* sj_zombie_account_json describes a process's counters. */
 char *sj_zombie_account_json(const sj_zombie_region *region, uint32_t refusal);

@@ -36,6 +36,7 @@ struct sj_zombies {
     sj_zombies_options options;
     pthread_mutex_t mutex; /* guards all below */
     watched_process *processes;
+    sj_method_names *names;
     char library[PATH_MAX]; /* that was planned last, with what came of it: */
     bool is_planned;
     uint32_t heads[SJ_HEADS];
@@ -47,6 +48,10 @@ sj_status sj_zombies_new(const sj_zombies_options *options, sj_zombies **zombies
 {
     sj_zombies *made = calloc(1, sizeof(*made));
     if (made == NULL) {
+        return SJ_ENOMEM;
+    }
+    if (sj_method_names_new(&made->names) != SJ_OK) {
+        free(made);
         return SJ_ENOMEM;
     }
     made->options = *options;
@@ -131,16 +136,27 @@ static sj_zombie_region *make_region(const char *path)
     return mapped;
 }
 
-static void fill_region(const sj_zombies *zombies, sj_zombie_region *region)
+/* Before the settings ask for the heap. */
+static void fill_plan(sj_zombies *zombies, pid_t pid, sj_zombie_region *region)
 {
-    region->version = SJ_ZOMBIES_VERSION;
-    region->settings = zombies->options.settings;
-    atomic_store(&region->refusal, SJ_ZOMBIE_NOT_STARTED);
+    if (zombies->options.settings.one_in == 0 || pid == 0 || region->plan_paths[0][0] != '\0') {
+        return;
+    }
+    plan_library(zombies, pid);
     if (zombies->is_planned) {
         memcpy(region->heads, zombies->heads, sizeof(region->heads));
         region->libc_offset = zombies->malloc_offset;
         memcpy(region->plan_paths, zombies->plan_paths, sizeof(region->plan_paths));
     }
+}
+
+static void fill_region(sj_zombies *zombies, pid_t pid, sj_zombie_region *region)
+{
+    region->version = SJ_ZOMBIES_VERSION;
+    fill_plan(zombies, pid, region);
+    region->settings = zombies->options.settings;
+    atomic_store(&region->refusal, SJ_ZOMBIE_NOT_STARTED);
+    atomic_store(&region->objects_refusal, SJ_ZOMBIE_NOT_STARTED);
     region->magic = SJ_ZOMBIES_MAGIC;
 }
 
@@ -183,16 +199,20 @@ static watched_process *new_process(sj_zombies *zombies, uint64_t number, pid_t 
     return made;
 }
 
+static bool is_watching(const sj_zombie_settings *settings)
+{
+    return settings->one_in != 0 || settings->objects.is_on != 0;
+}
+
 /* Makes the region of a process that has none, if there is something to watch. */
 static void watch(sj_zombies *zombies, watched_process *process)
 {
-    if (process->region != NULL || process->pid == 0 || zombies->options.settings.one_in == 0) {
+    if (process->region != NULL || process->pid == 0 || !is_watching(&zombies->options.settings)) {
         return;
     }
-    plan_library(zombies, process->pid);
     process->region = make_region(process->path);
     if (process->region != NULL) {
-        fill_region(zombies, process->region);
+        fill_region(zombies, process->pid, process->region);
     } else {
         send_json(zombies, process->number, "account", sj_clock_ticks(),
                   strdup("{\"not_watched\":\"its shared memory cannot be made\"}"));
@@ -219,22 +239,38 @@ void sj_zombies_adopt(sj_zombies *zombies, uint64_t process, const char *arena_n
     pthread_mutex_unlock(&zombies->mutex);
 }
 
+/* The program does not use patterns while their generation is odd. */
+static void copy_objects(sj_zombie_objects *target, const sj_zombie_objects *source)
+{
+    const uint32_t generation = atomic_load(&target->generation) | 1;
+    atomic_store(&target->generation, generation);
+    memcpy(target->classes, source->classes, sizeof(target->classes));
+    memcpy(target->exclude, source->exclude, sizeof(target->exclude));
+    target->with_system = source->with_system;
+    target->history = source->history;
+    target->on_use = source->on_use;
+    target->is_on = source->is_on;
+    atomic_store(&target->generation, generation + 1);
+}
+
 static void copy_changeable(sj_zombie_settings *target, const sj_zombie_settings *source)
 {
     target->one_in = source->one_in;
     target->on_use = source->on_use;
     target->reports_per_minute = source->reports_per_minute;
+    copy_objects(&target->objects, &source->objects);
 }
 
 void sj_zombies_set(sj_zombies *zombies, const sj_zombie_settings *settings)
 {
     pthread_mutex_lock(&zombies->mutex);
-    if (zombies->options.settings.one_in == 0) {
+    if (!is_watching(&zombies->options.settings)) {
         zombies->options.settings = *settings;
     }
     copy_changeable(&zombies->options.settings, settings);
     for (watched_process *at = zombies->processes; at != NULL; at = at->next) {
         if (at->region != NULL) {
+            fill_plan(zombies, at->pid, at->region);
             copy_changeable(&at->region->settings, settings);
         } else {
             watch(zombies, at);
@@ -279,6 +315,14 @@ static sj_unwinder *walker_of(watched_process *process)
     return process->walker;
 }
 
+static void free_deep_stack(sj_zombie_region *region, const sj_zombie_report *report)
+{
+    const uint32_t deep = report->deep_stack;
+    if (deep != 0 && deep <= SJ_ZOMBIE_DEEP_STACKS) {
+        atomic_store_explicit(&region->deep[deep - 1].is_taken, 0, memory_order_release);
+    }
+}
+
 static void send_reports(const sj_zombies *zombies, watched_process *process)
 {
     for (uint32_t i = 0; process->region != NULL && i < SJ_ZOMBIE_REPORTS; i++) {
@@ -289,9 +333,11 @@ static void send_reports(const sj_zombies *zombies, watched_process *process)
         const char *kind = sj_zombie_kind_text(report->kind);
         const uint64_t ticks = report->use.ticks;
         if (kind != NULL) {
+            const sj_frame_namer namer = {.walker = walker_of(process), .names = zombies->names};
             send_json(zombies, process->number, kind, ticks,
-                      sj_zombie_report_json(walker_of(process), report));
+                      sj_zombie_report_json(&namer, process->region, report));
         }
+        free_deep_stack(process->region, report);
         atomic_store_explicit(&report->state, SJ_ZOMBIE_REPORT_FREE, memory_order_release);
     }
 }
@@ -356,6 +402,7 @@ void sj_zombies_free(sj_zombies *zombies)
             unlink(zombies->plan_paths[half]);
         }
     }
+    sj_method_names_free(zombies->names);
     pthread_mutex_destroy(&zombies->mutex);
     free(zombies);
 }

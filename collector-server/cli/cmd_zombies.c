@@ -22,7 +22,8 @@ typedef struct zombies_verb {
 } zombies_verb;
 
 static const char list_sql[] =
-    "SELECT z.zombie_id AS id, z.kind, z.state, z.reports,"
+    "SELECT z.zombie_id AS id, z.kind, trim(z.class || ' ' || z.selector) AS message, z.state,"
+    " z.reports,"
     " (SELECT count(DISTINCT r.session_id) FROM zombie_reports r WHERE r.zombie_id = z.zombie_id)"
     "  AS sessions,"
     " (SELECT count(DISTINCT s.device_id) FROM zombie_reports r JOIN sessions s USING (session_id)"
@@ -111,29 +112,87 @@ static void print_stack(sqlite3 *database, int64_t report, const char *stack, co
     sqlite3_finalize(statement);
 }
 
-/* Prints the finding and its last report; the row has both. */
-static void print_finding(sqlite3 *database, sqlite3_stmt *row)
+static void print_block(sqlite3_stmt *row, const char *access)
 {
-    const char *access = (const char *)sqlite3_column_text(row, 5);
-    printf("%s, %s, %lld reports\n", (const char *)sqlite3_column_text(row, 0),
-           (const char *)sqlite3_column_text(row, 1), (long long)sqlite3_column_int64(row, 2));
     printf("%s at byte %lld of a block of %lld, in thread \"%s\", session %lld\n",
            access != NULL ? access : "free", (long long)sqlite3_column_int64(row, 7),
            (long long)sqlite3_column_int64(row, 6), (const char *)sqlite3_column_text(row, 4),
            (long long)sqlite3_column_int64(row, 8));
+}
+
+/* Instance variables and ancestors of a freed object, as the report has them. */
+static void print_object(sqlite3 *database, int64_t report)
+{
+    static const char *const lists[][2] = {{"ancestors", "inherits from"}, {"values", "had"}};
+    sqlite3_stmt *statement = NULL;
+    if (sqlite3_prepare_v2(database,
+                           "SELECT e.value FROM reports r, json_each(r.payload, '$.' || ?2) e"
+                           " WHERE r.report_id = ?1",
+                           -1, &statement, NULL) != SQLITE_OK) {
+        return;
+    }
+    for (size_t i = 0; i < sizeof(lists) / sizeof(lists[0]); i++) {
+        sqlite3_reset(statement);
+        sqlite3_bind_int64(statement, 1, report);
+        sqlite3_bind_text(statement, 2, lists[i][0], -1, SQLITE_STATIC);
+        while (sqlite3_step(statement) == SQLITE_ROW) {
+            printf("%s %s\n", lists[i][1], (const char *)sqlite3_column_text(statement, 0));
+        }
+    }
+    sqlite3_finalize(statement);
+}
+
+/* Events and, of each, the program's own function; their stacks are in zombie_frames. */
+static void print_history(sqlite3 *database, int64_t report)
+{
+    sqlite3_stmt *statement = NULL;
+    if (sqlite3_prepare_v2(database,
+                           "SELECT number, event, owners, tid, function FROM zombie_history"
+                           " WHERE report_id = ?1 ORDER BY number",
+                           -1, &statement, NULL) != SQLITE_OK) {
+        return;
+    }
+    sqlite3_bind_int64(statement, 1, report);
+    for (int row = 0; sqlite3_step(statement) == SQLITE_ROW; row++) {
+        printf("%s  %-11s  owners %lld  thread %lld  %s\n", row == 0 ? "\nhistory\n" : "",
+               (const char *)sqlite3_column_text(statement, 1),
+               (long long)sqlite3_column_int64(statement, 2),
+               (long long)sqlite3_column_int64(statement, 3),
+               (const char *)sqlite3_column_text(statement, 4));
+    }
+    sqlite3_finalize(statement);
+}
+
+/* Prints the finding and its last report; the row has both. */
+static void print_finding(sqlite3 *database, sqlite3_stmt *row)
+{
+    const char *access = (const char *)sqlite3_column_text(row, 5);
+    const char *class = (const char *)sqlite3_column_text(row, 10);
+    printf("%s, %s, %lld reports\n", (const char *)sqlite3_column_text(row, 0),
+           (const char *)sqlite3_column_text(row, 1), (long long)sqlite3_column_int64(row, 2));
+    if (class[0] != '\0') {
+        printf("-[%s %s], an object of %lld bytes, in thread \"%s\", session %lld\n", class,
+               (const char *)sqlite3_column_text(row, 11), (long long)sqlite3_column_int64(row, 6),
+               (const char *)sqlite3_column_text(row, 4), (long long)sqlite3_column_int64(row, 8));
+    } else {
+        print_block(row, access);
+    }
     const char *note = (const char *)sqlite3_column_text(row, 9);
     if (note[0] != '\0') {
         printf("note: %s\n", note);
     }
     const int64_t report = sqlite3_column_int64(row, 3);
+    print_object(database, report);
     print_stack(database, report, "use", "used");
     print_stack(database, report, "free", "freed");
     print_stack(database, report, "allocation", "allocated");
+    print_history(database, report);
 }
 
 static const char show_sql[] =
     "SELECT z.kind, z.state, z.reports, r.report_id, r.thread_name, r.access, r.size, r.offset,"
-    " r.session_id, z.note FROM zombies z JOIN zombie_reports r USING (zombie_id)"
+    " r.session_id, z.note, z.class, z.selector FROM zombies z JOIN zombie_reports r USING "
+    "(zombie_id)"
     " WHERE z.zombie_id = ?1 ORDER BY r.report_id DESC LIMIT 1";
 
 static int run_show(zombies_request *request)

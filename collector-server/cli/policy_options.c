@@ -34,6 +34,7 @@ static const policy_flag policy_flags[] = {{"module", "modules.include", NULL, t
                                            {"java-system", "java.system", NULL, true},
                                            {"class", "objc.classes", NULL, true},
                                            {"selector", "objc.selectors", NULL, true},
+                                           {"zombie-class", "zombies.objc.classes", NULL, true},
                                            {"subclasses-of", "objc.subclasses_of", NULL, true}};
 
 sj_status sj_option_number(const char *option, const char *text, uint64_t limit, uint64_t *number,
@@ -108,6 +109,23 @@ static void explain_number(const char *rule)
     }
 }
 
+/* Words with commas between them. */
+static sj_status parse_zombies(sj_policy_draft *draft, const char *value, sj_error *error)
+{
+    for (const char *at = value; at != NULL; at = strchr(at, ','), at += at != NULL ? 1 : 0) {
+        const size_t bytes = strcspn(at, ",");
+        if (bytes == 4 && strncmp(at, "heap", bytes) == 0) {
+            SJ_TRY(sj_policy_draft_true(draft, "zombies.heap"));
+        } else if (bytes == 4 && strncmp(at, "objc", bytes) == 0) {
+            SJ_TRY(sj_policy_draft_true(draft, "zombies.objc.on"));
+        } else {
+            return sj_fail(error, SJ_EINVAL, "--zombies knows \"heap\" and \"objc\", not \"%.*s\"",
+                           (int)(bytes < 64 ? bytes : 64), at);
+        }
+    }
+    return SJ_OK;
+}
+
 sj_status sj_policy_option_parse(const sj_option *option, void *values, const char *value,
                                  sj_error *error)
 {
@@ -116,9 +134,7 @@ sj_status sj_policy_option_parse(const sj_option *option, void *values, const ch
         return sj_policy_draft_load(draft, value, error);
     }
     if (strcmp(option->name, "zombies") == 0) {
-        return strcmp(value, "heap") == 0
-                   ? sj_policy_draft_true(draft, "zombies.heap")
-                   : sj_fail(error, SJ_EINVAL, "--zombies knows \"heap\", not \"%.64s\"", value);
+        return parse_zombies(draft, value, error);
     }
     if (strcmp(option->name, "value") == 0) {
         SJ_TRY(sj_policy_draft_value(draft, value, error));
@@ -179,7 +195,11 @@ const sj_option sj_policy_options[] = {
                      "of registers, 'malloc_it(1:ulong)', or the result, 'find(result:string)'"),
     SJ_POLICY_OPTION("zombies", "WHAT",
                      "heap: report uses of freed memory, overflows and wrong frees of\n"
-                     "blocks of malloc"),
+                     "blocks of malloc; objc: messages to freed Objective-C objects;\n"
+                     "heap,objc: both"),
+    SJ_POLICY_OPTION("zombie-class", "GLOB",
+                     "of Objective-C keep freed objects of matching classes only\n"
+                     "(repeatable; default: all that are not system libraries')"),
     SJ_POLICY_OPTION("buffer", "N", "chunks of 64 KiB per thread, 1 to 64 (default 64)"),
     SJ_POLICY_OPTION("when-full", "WHAT",
                      "block: wait for room, then drop (default); drop: at once"),

@@ -7,7 +7,8 @@
 enum { LIMIT_DEFAULT = 200, LIMIT_MAX = 1000, FRAMES_MAX = 1000 };
 
 static const char list_sql[] =
-    "SELECT z.zombie_id AS id, z.kind, z.state, z.used_in, z.freed_in, z.allocated_in, z.reports,"
+    "SELECT z.zombie_id AS id, z.kind, z.class, z.selector, z.state, z.used_in, z.freed_in, "
+    "z.allocated_in, z.reports,"
     " (SELECT count(DISTINCT r.session_id) FROM zombie_reports r WHERE r.zombie_id = z.zombie_id)"
     "  AS sessions,"
     " (SELECT count(DISTINCT s.device_id) FROM zombie_reports r JOIN sessions s USING (session_id)"

@@ -227,8 +227,8 @@ static const char *const texts[SJ_SQL_STATEMENTS] = {
         " monitor, kind, payload) VALUES (?1,?2,?3,?4,?5,?6,?7,?8)",
     [SJ_SQL_ZOMBIE_PUT] =
         "INSERT INTO zombies (fingerprint, kind, used_in, freed_in, allocated_in, reports,"
-        " first_seen_realtime_ns, last_seen_realtime_ns, state)"
-        " SELECT ?1,?2,?3,?4,?5,1,started_realtime_ns + ?7,started_realtime_ns + ?7,'open'"
+        " first_seen_realtime_ns, last_seen_realtime_ns, state, class, selector)"
+        " SELECT ?1,?2,?3,?4,?5,1,started_realtime_ns + ?7,started_realtime_ns + ?7,'open',?8,?9"
         " FROM sessions WHERE session_id = ?6"
         " ON CONFLICT (fingerprint) DO UPDATE SET reports = reports + 1,"
         " first_seen_realtime_ns = min(first_seen_realtime_ns, excluded.first_seen_realtime_ns),"
@@ -244,8 +244,12 @@ static const char *const texts[SJ_SQL_STATEMENTS] = {
         " VALUES (?1,?2,?3,?4,?5,?6,?7,?8)",
     [SJ_SQL_ZOMBIE_ACCOUNT_ADD] =
         "INSERT INTO zombie_accounts (report_id, session_id, process_number, not_watched, one_in,"
-        " guarded, released, evicted, refused_size, refused_room, refused_memory, uses, suppressed)"
-        " VALUES (?1,?2,?3,?4,?5,?6,?7,?8,?9,?10,?11,?12,?13)",
+        " guarded, released, evicted, refused_size, refused_room, refused_memory, uses, suppressed,"
+        " kept, kept_full, kept_old, kept_pressure, kept_left, kept_used, not_kept)"
+        " VALUES (?1,?2,?3,?4,?5,?6,?7,?8,?9,?10,?11,?12,?13,?14,?15,?16,?17,?18,?19,?20)",
+    [SJ_SQL_ZOMBIE_EVENT_ADD] =
+        "INSERT INTO zombie_history (report_id, number, event, owners, tid, ticks, function)"
+        " VALUES (?1,?2,?3,?4,?5,?6,?7)",
     [SJ_SQL_FILTERED_FRAME_ADD] =
         "INSERT OR IGNORE INTO filtered_frames (session_id, number) VALUES (?1,?2)",
     [SJ_SQL_FILTERED_ADD] =

@@ -8,7 +8,14 @@
 #include <jansson.h>
 #include <stdio.h>
 
-enum { STACKS = 3, FRAMES_MAX = 256, OWN_FRAMES = 6, FINGERPRINT_BYTES = 17, NAME_BYTES = 512 };
+enum {
+    STACKS = 3,
+    FRAMES_MAX = 256,
+    OWN_FRAMES = 6,
+    EVENTS_MAX = 64,
+    FINGERPRINT_BYTES = 17,
+    NAME_BYTES = 512
+};
 
 static const char *const stack_names[STACKS] = {"use", "free", "allocation"};
 
@@ -44,9 +51,8 @@ static void plain_name(const json_t *frame, char name[NAME_BYTES])
 }
 
 /* Writes the innermost function of the program's own; "" when there is none with a name. */
-static void own_function(const json_t *report, const char *stack, char name[NAME_BYTES])
+static void own_function_of(const json_t *frames, char name[NAME_BYTES])
 {
-    const json_t *frames = frames_of(report, stack);
     for (size_t i = 0; i < json_array_size(frames); i++) {
         const json_t *frame = json_array_get(frames, i);
         plain_name(frame, name);
@@ -88,14 +94,19 @@ static void make_fingerprint(const char *kind, const json_t *report, char text[F
     uint64_t hash = hash_text(UINT64_C(0xcbf29ce484222325), kind);
     hash = hash_stack(hash, report, "use");
     hash = hash_stack(hash, report, "free");
+    if (json_object_get(report, "class") != NULL) {
+        hash = hash_text(hash, text_of(report, "class"));
+        hash = hash_text(hash, text_of(report, "selector"));
+    }
     snprintf(text, FINGERPRINT_BYTES, "%016" PRIx64, hash);
 }
 
-static sj_status add_stack(sj_store *store, int64_t report_id, const json_t *report,
-                           const char *stack, sj_error *error)
+/* Frames of a stack of the report, or of an event of its history, stored as `stack`. */
+static sj_status add_frames(sj_store *store, int64_t report_id, const json_t *moment,
+                            const char *stack, sj_error *error)
 {
-    const json_t *frames = frames_of(report, stack);
-    const int64_t tid = number_of(json_object_get(report, stack), "tid");
+    const json_t *frames = json_object_get(moment, "frames");
+    const int64_t tid = number_of(moment, "tid");
     const size_t count =
         json_array_size(frames) < FRAMES_MAX ? json_array_size(frames) : FRAMES_MAX;
     for (size_t i = 0; i < count; i++) {
@@ -104,6 +115,30 @@ static sj_status add_stack(sj_store *store, int64_t report_id, const json_t *rep
                           (int64_t)i, tid, text_of(frame, "function"), text_of(frame, "module"),
                           number_of(frame, "offset"),
                           (int64_t)json_is_true(json_object_get(frame, "own"))));
+    }
+    return SJ_OK;
+}
+
+static sj_status add_stack(sj_store *store, int64_t report_id, const json_t *report,
+                           const char *stack, sj_error *error)
+{
+    return add_frames(store, report_id, json_object_get(report, stack), stack, error);
+}
+
+static sj_status add_history(sj_store *store, int64_t report_id, const json_t *report,
+                             sj_error *error)
+{
+    const json_t *events = json_object_get(report, "history");
+    for (size_t i = 0; i < json_array_size(events) && i < EVENTS_MAX; i++) {
+        const json_t *event = json_array_get(events, i);
+        char stack[32];
+        char function[NAME_BYTES];
+        snprintf(stack, sizeof(stack), "history %zu", i);
+        own_function_of(json_object_get(event, "frames"), function);
+        SJ_TRY(sj_sql_run(&store->sql, SJ_SQL_ZOMBIE_EVENT_ADD, error, "iitiiit", report_id,
+                          (int64_t)i, text_of(event, "event"), number_of(event, "count"),
+                          number_of(event, "tid"), number_of(event, "ticks"), function));
+        SJ_TRY(add_frames(store, report_id, event, stack, error));
     }
     return SJ_OK;
 }
@@ -117,10 +152,11 @@ static sj_status add_finding(sj_store *store, const sj_zombie_row *row, const js
     const char *access = json_string_value(json_object_get(report, "access"));
     make_fingerprint(row->kind, report, fingerprint);
     for (int i = 0; i < STACKS; i++) {
-        own_function(report, stack_names[i], functions[i]);
+        own_function_of(frames_of(report, stack_names[i]), functions[i]);
     }
-    SJ_TRY(sj_sql_run(&store->sql, SJ_SQL_ZOMBIE_PUT, error, "tttttii", fingerprint, row->kind,
-                      functions[0], functions[1], functions[2], row->session_id, row->at_ns));
+    SJ_TRY(sj_sql_run(&store->sql, SJ_SQL_ZOMBIE_PUT, error, "tttttiitt", fingerprint, row->kind,
+                      functions[0], functions[1], functions[2], row->session_id, row->at_ns,
+                      text_of(report, "class"), text_of(report, "selector")));
     SJ_TRY(sj_sql_get_number(&store->sql, SJ_SQL_ZOMBIE_FIND, &zombie_id, error, "t", fingerprint));
     SJ_TRY(sj_sql_run(&store->sql, SJ_SQL_ZOMBIE_REPORT_ADD, error, "iiiititii", row->report_id,
                       zombie_id, row->session_id, row->at_ns, text_of(report, "thread"),
@@ -129,19 +165,22 @@ static sj_status add_finding(sj_store *store, const sj_zombie_row *row, const js
     for (int i = 0; i < STACKS; i++) {
         SJ_TRY(add_stack(store, row->report_id, report, stack_names[i], error));
     }
-    return SJ_OK;
+    return add_history(store, row->report_id, report, error);
 }
 
 static sj_status add_account(sj_store *store, const sj_zombie_row *row, const json_t *account,
                              sj_error *error)
 {
-    return sj_sql_run(&store->sql, SJ_SQL_ZOMBIE_ACCOUNT_ADD, error, "iiotiiiiiiiii",
-                      row->report_id, row->session_id, row->process,
-                      text_of(account, "not_watched"), number_of(account, "one_in"),
-                      number_of(account, "guarded"), number_of(account, "released"),
-                      number_of(account, "evicted"), number_of(account, "refused_size"),
-                      number_of(account, "refused_room"), number_of(account, "refused_memory"),
-                      number_of(account, "uses"), number_of(account, "suppressed"));
+    return sj_sql_run(
+        &store->sql, SJ_SQL_ZOMBIE_ACCOUNT_ADD, error, "iiotiiiiiiiiiiiiiiii", row->report_id,
+        row->session_id, row->process, text_of(account, "not_watched"),
+        number_of(account, "one_in"), number_of(account, "guarded"), number_of(account, "released"),
+        number_of(account, "evicted"), number_of(account, "refused_size"),
+        number_of(account, "refused_room"), number_of(account, "refused_memory"),
+        number_of(account, "uses"), number_of(account, "suppressed"), number_of(account, "kept"),
+        number_of(account, "kept_full"), number_of(account, "kept_old"),
+        number_of(account, "kept_pressure"), number_of(account, "kept_left"),
+        number_of(account, "kept_used"), number_of(account, "not_kept"));
 }
 
 sj_status sj_store_zombie_add(sj_store *store, const sj_zombie_row *row, sj_slice payload,

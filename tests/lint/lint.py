@@ -114,6 +114,7 @@ FLOORS = """
     agent/inproc/recorder
     agent/inproc/hooks
     agent/inproc/objc agent/inproc/mono agent/inproc/jvm agent/inproc/zombies
+    agent/inproc/objc_zombies
     agent/inproc/core
     agent/uplink
     agent/objfile agent/host

@@ -16,6 +16,7 @@
 #include "agent/inproc/hooks/dispatch.h"
 #include "agent/inproc/hooks/hooks.h"
 #include "agent/inproc/hooks/libc_calls.h"
+#include "agent/inproc/objc_zombies/objc_zombies.h"
 #include "agent/inproc/recorder/changes.h"
 #include "agent/inproc/recorder/recorder.h"
 #include "agent/inproc/zombies/zombies.h"
@@ -293,18 +294,21 @@ SJ_EXPORTED void sojourn_agent_transition(void)
     sj_conversation_end();
 }
 
-/* Prepares the monitor of freed memory in a running process. */
+/* Prepares the monitor of freed memory in a running process, and starts that of freed objects: the
+ * calling thread holds no lock, and the others run. */
 SJ_EXPORTED void sojourn_agent_watch_heap(void)
 {
     if (sj_conversation_begin()) {
         sj_monitors_prepare(SJ_LINK_RUNTIME_ZOMBIES);
         sj_conversation_end();
+        sj_monitors_start_late(SJ_LINK_RUNTIME_OBJC_ZOMBIES);
     }
 }
 
 SJ_EXPORTED void sojourn_agent_shrink_heap(void)
 {
     sj_zombies_shrink();
+    sj_objc_zombies_shrink();
 }
 
 SJ_EXPORTED void sojourn_agent_leave_heap(void)

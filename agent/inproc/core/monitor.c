@@ -60,6 +60,16 @@ void sj_monitors_start(bool is_attached)
     }
 }
 
+void sj_monitors_start_late(uint32_t runtimes)
+{
+    bool is_bound = atomic_load(&sojourn_agent_state.binding) == SJ_AGENT_STATE_BOUND;
+    for (uint32_t i = 0; i < MONITORS; i++) {
+        if ((runtimes & monitors[i]->bit) != 0) {
+            start_monitor(monitors[i], &is_bound);
+        }
+    }
+}
+
 void sj_monitors_on_modules(void)
 {
     for (uint32_t i = 0; i < MONITORS; i++) {

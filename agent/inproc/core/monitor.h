@@ -33,7 +33,8 @@ typedef struct sj_monitor {
 } sj_monitor;
 
 /* The monitors in the order in which they start: row(NAME) is sj_monitor_NAME. */
-#define SJ_MONITORS(row) row(objc) row(loops) row(mono_anew) row(mono) row(jvm) row(zombies)
+#define SJ_MONITORS(row)                                                                           \
+    row(objc) row(loops) row(mono_anew) row(mono) row(jvm) row(zombies) row(objc_zombies)
 
 /* sj_monitors_prepare readies the monitors of `runtimes` (sj_link_runtime bits) before plans are
  * applied. */
@@ -48,6 +49,10 @@ bool sj_monitors_are_chosen(uint32_t runtimes);
 /* sj_monitors_start starts the chosen ones; of an attached process those that can stop again. It
  * sets the agent's `binding` as long as one of these runs. */
 void sj_monitors_start(bool is_attached);
+
+/* sj_monitors_start_late starts the monitors of `runtimes` in a process that runs, chosen or not.
+ */
+void sj_monitors_start_late(uint32_t runtimes);
 
 /* sj_monitors_on_modules and sj_monitors_after_fork call what their names say of the descriptors
  * above. */

@@ -5,6 +5,7 @@
 #include "agent/abi/zombies.h"
 #include "agent/inproc/hooks/arch.h"
 #include "agent/inproc/zombies/custody.h"
+#include "agent/inproc/zombies/objects.h"
 #include "agent/inproc/zombies/zombies.h"
 
 #include <signal.h>
@@ -34,8 +35,6 @@ typedef struct sj_pool_slot {
     sj_zombie_trace allocation; /* its stack lies behind the slot, then that of the release */
     sj_zombie_trace release;
 } sj_pool_slot;
-
-extern sj_zombie_region *_Atomic sj_zombie_region_now; /* NULL: nothing is reported */
 
 /* The pool, and what entries go on with when we have nothing to do. */
 #define sj_zombie_pool (sj_custody_now->pool)
@@ -89,9 +88,6 @@ void sj_pool_open_pages(sj_pool_slot *slot, uint64_t address);
  * reports. Returns what the program is to do next. */
 sj_zombie_on_use sj_report_use(sj_pool_slot *slot, sj_zombie_kind kind, uint64_t address,
                                bool is_write, const sj_zombie_trace *use, uint64_t site);
-
-/* sj_trace_stack copies the top of the stack of a trace; bytes that cannot be read are left out. */
-void sj_trace_stack(sj_zombie_trace *trace, void *stack, uint32_t bytes);
 
 /* sj_faults_are_handled: SIGSEGV and SIGBUS are handled in front of the program's handlers, from
  * the first call on. False: not possible, or another thread is about to. sj_faults_sigaction is

@@ -344,7 +344,7 @@ void *sj_pool_take(size_t bytes, size_t alignment)
 void sj_pool_stop_or_go_on(sj_zombie_on_use next)
 {
     if (next == SJ_ZOMBIE_STOP) {
-        (void)SJ_SYS(SYS_tgkill, sj_sys_pid(), sj_sys_tid(), SIGABRT, 0, 0, 0);
+        sj_report_stop();
     }
 }
 

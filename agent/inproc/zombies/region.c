@@ -187,21 +187,32 @@ static sj_zombie_refusal enter_heap(sj_zombie_region *region, bool prepare_only)
     return SJ_ZOMBIE_CODE_DIFFERS;
 }
 
-bool sj_zombies_prepare(const char *runtime, const char *name, bool prepare_only)
+/* What the settings ask of the heap and has not been tried. */
+static void try_heap(sj_zombie_region *region, bool prepare_only)
 {
-    if (atomic_load(&sj_zombie_region_now) != NULL || has_left) {
-        return !has_left;
-    }
-    sj_zombie_region *region = map_region(runtime, name);
-    if (region == NULL) {
-        return false;
-    }
-    if (!was_prepared) {
+    if (!was_prepared && region->settings.one_in != 0) {
         refusal = enter_heap(region, prepare_only);
         was_prepared = true;
     }
     atomic_store(&region->refusal, refusal);
-    if (refusal != SJ_ZOMBIE_MONITORED) {
+}
+
+bool sj_zombies_prepare(const char *runtime, const char *name, bool prepare_only)
+{
+    sj_zombie_region *region = atomic_load(&sj_zombie_region_now);
+    if (has_left) {
+        return false;
+    }
+    if (region != NULL) {
+        try_heap(region, prepare_only);
+        return true;
+    }
+    region = map_region(runtime, name);
+    if (region == NULL) {
+        return false;
+    }
+    try_heap(region, prepare_only);
+    if (refusal != SJ_ZOMBIE_MONITORED && region->settings.objects.is_on == 0) {
         (void)sj_sys_unmap(region, sizeof(*region));
         return false;
     }
@@ -220,8 +231,11 @@ void sj_zombies_get_tables(uint64_t *heap_takers, uint64_t *heap_custody)
 void sj_zombies_shrink(void)
 {
     sj_zombie_region *region = atomic_load(&sj_zombie_region_now);
-    if (region != NULL) {
-        atomic_store(&region->shrinks_done, atomic_load(&region->shrinks_wanted));
+    if (region == NULL) {
+        return;
+    }
+    atomic_store(&region->shrinks_done, atomic_load(&region->shrinks_wanted));
+    if (was_prepared && refusal == SJ_ZOMBIE_MONITORED) {
         sj_pool_shrink();
     }
 }
@@ -241,6 +255,8 @@ void sj_zombies_leave(void)
 
 void sj_zombies_forget(void)
 {
+    has_left = true;
+    sj_zombies_after_fork();
     sj_hooks_forget(&takers);
 }
 

@@ -99,12 +99,61 @@ static void write_report(sj_zombie_report *report, const sj_pool_slot *slot, sj_
     if (slot != NULL) {
         copy_traces(report, slot);
     }
+    sj_report_finish(report, use);
+}
+
+/* NULL: it is not to be made. */
+static sj_zombie_report *begin_report(sj_zombie_region *region, uint64_t site, sj_zombie_kind kind)
+{
+    atomic_fetch_add(&region->counters.uses, 1);
+    sj_zombie_report *report =
+        is_within_share(site, kind) && is_within_limit(region->settings.reports_per_minute)
+            ? claim_room(region)
+            : NULL;
+    if (report == NULL) {
+        atomic_fetch_add(&region->counters.suppressed, 1);
+    }
+    return report;
+}
+
+sj_zombie_report *sj_report_begin(uint64_t site, sj_zombie_kind kind)
+{
+    sj_zombie_region *region = atomic_load(&sj_zombie_region_now);
+    return region != NULL ? begin_report(region, site, kind) : NULL;
+}
+
+/* 1 + its number; 0: all are taken. */
+static uint32_t claim_deep_stack(void)
+{
+    sj_zombie_region *region = atomic_load(&sj_zombie_region_now);
+    for (uint32_t i = 0; region != NULL && i < SJ_ZOMBIE_DEEP_STACKS; i++) {
+        if (atomic_exchange(&region->deep[i].is_taken, 1) == 0) {
+            return i + 1;
+        }
+    }
+    return 0;
+}
+
+void sj_report_finish(sj_zombie_report *report, const sj_zombie_trace *use)
+{
     report->use = *use;
     report->use.ticks = sj_arch_ticks();
     report->use.tid = sj_sys_tid();
-    sj_trace_stack(&report->use, report->use_stack, SJ_ZOMBIE_USE_STACK_BYTES);
+    report->deep_stack = claim_deep_stack();
+    if (report->deep_stack != 0) {
+        sj_zombie_region *region = atomic_load(&sj_zombie_region_now);
+        sj_trace_stack(&report->use, region->deep[report->deep_stack - 1].bytes,
+                       SJ_ZOMBIE_DEEP_BYTES);
+    } else {
+        sj_trace_stack(&report->use, report->use_stack, SJ_ZOMBIE_USE_STACK_BYTES);
+    }
     (void)SJ_SYS(SYS_prctl, PR_GET_NAME, report->thread_name, 0, 0, 0, 0);
     atomic_store_explicit(&report->state, SJ_ZOMBIE_REPORT_FULL, memory_order_release);
+}
+
+void sj_report_stop(void)
+{
+    (void)SJ_SYS(SYS_tgkill, sj_sys_pid(), sj_sys_tid(), SIGABRT, 0, 0, 0);
 }
 
 sj_zombie_on_use sj_report_use(sj_pool_slot *slot, sj_zombie_kind kind, uint64_t address,
@@ -118,14 +167,8 @@ sj_zombie_on_use sj_report_use(sj_pool_slot *slot, sj_zombie_kind kind, uint64_t
     if (slot != NULL && atomic_exchange(&slot->is_told, 1) != 0) {
         return next; /* one report for each block */
     }
-    atomic_fetch_add(&region->counters.uses, 1);
-    sj_zombie_report *report =
-        is_within_share(site, kind) && is_within_limit(region->settings.reports_per_minute)
-            ? claim_room(region)
-            : NULL;
-    if (report == NULL) {
-        atomic_fetch_add(&region->counters.suppressed, 1);
-    } else {
+    sj_zombie_report *report = begin_report(region, site, kind);
+    if (report != NULL) {
         write_report(report, slot, kind, address, is_write, use);
     }
     return next;

@@ -587,7 +587,7 @@ static void pages_of_the_dashboard_are_one_document(void **state)
 static const char add_finding[] =
     "PRAGMA foreign_keys = OFF;"
     "INSERT INTO zombies VALUES (7, 'f', 'double_free', 'drop', 'drop', 'make', 2, 1, 2, 'open',"
-    " NULL, 'seen');"
+    " NULL, 'seen', 'Duck', 'quack');"
     "INSERT INTO zombie_reports VALUES (1, 7, 1, 1, 'main', 5, NULL, 64, 0),"
     " (2, 7, 2, 2, 'main', 5, NULL, 64, 0);"
     "INSERT INTO zombie_frames VALUES (1, 'use', 0, 5, 'old', '/a', 1, 1),"

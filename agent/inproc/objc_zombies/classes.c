@@ -1,0 +1,87 @@
+/* Which classes are watched: asked for each freed object, so the answers are kept. */
+#include "agent/inproc/objc_zombies/internal.h"
+
+enum { ROOM = 1 << 12, PROBES = 8, VERDICT_BITS = 1, ANCESTORS_MAX = 64 };
+
+/* A class keeps its place. The verdict is 2 * (1 + generation of the patterns) + 1 if it is
+ * watched. */
+typedef struct class_verdict {
+    _Atomic(const sj_gcc_class *) class;
+    _Atomic uint32_t verdict;
+} class_verdict;
+
+static class_verdict verdicts[ROOM];
+
+/* A class that was made at run time lies in no module: its ancestor decides. */
+static bool is_system_class(const sj_gcc_class *class)
+{
+    for (uint32_t i = 0; class != NULL && i < ANCESTORS_MAX; i++, class = class->super) {
+        bool is_known = false;
+        const bool is_system = sj_objects_is_system((uint64_t)(uintptr_t) class, &is_known);
+        if (is_known) {
+            return is_system;
+        }
+    }
+    return false;
+}
+
+/* What observers put in the place of a class has another name and inherits from it. */
+static bool has_name(const char *patterns, const sj_gcc_class *class)
+{
+    bool is_known = false;
+    (void)sj_objects_is_system((uint64_t)(uintptr_t) class, &is_known);
+    return sj_objects_has_name(patterns, class->name) ||
+           (!is_known && class->super != NULL && sj_objects_has_name(patterns, class->super->name));
+}
+
+static bool decide(const sj_gcc_class *class, const sj_zombie_objects *settings)
+{
+    if (has_name(settings->exclude, class)) {
+        return false;
+    }
+    if (settings->classes[0] != '\0') {
+        return has_name(settings->classes, class);
+    }
+    return settings->with_system != 0 || !is_system_class(class);
+}
+
+static class_verdict *find_place(const sj_gcc_class *class)
+{
+    const uint64_t hash = ((uint64_t)(uintptr_t) class >> 4) * UINT64_C(0x9e3779b97f4a7c15);
+    const uint32_t first = (uint32_t)(hash >> 40);
+    for (uint32_t i = 0; i < PROBES; i++) {
+        class_verdict *place = &verdicts[(first + i) & (ROOM - 1)];
+        const sj_gcc_class *held = atomic_load_explicit(&place->class, memory_order_acquire);
+        if (held == class) {
+            return place;
+        }
+        const sj_gcc_class *none = NULL;
+        if (held == NULL && atomic_compare_exchange_strong(&place->class, &none, class)) {
+            return place;
+        }
+        if (none == class) {
+            return place;
+        }
+    }
+    return NULL;
+}
+
+bool sj_class_is_watched(const sj_gcc_class *class, const sj_zombie_objects *settings)
+{
+    const uint32_t generation = atomic_load_explicit(&settings->generation, memory_order_acquire);
+    class_verdict *place = find_place(class);
+    if (place != NULL) {
+        const uint32_t verdict = atomic_load_explicit(&place->verdict, memory_order_relaxed);
+        if (verdict >> VERDICT_BITS == generation + 1) {
+            return (verdict & 1) != 0;
+        }
+    }
+    if ((generation & 1) != 0) {
+        return false; /* the patterns are being written */
+    }
+    const bool is_watched = decide(class, settings);
+    if (place != NULL && atomic_load(&settings->generation) == generation) {
+        atomic_store(&place->verdict, (generation + 1) << VERDICT_BITS | (is_watched ? 1U : 0U));
+    }
+    return is_watched;
+}

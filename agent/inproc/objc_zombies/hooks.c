@@ -1,0 +1,279 @@
+/* Design notes
+ *
+ * -dealloc of Foundation's root classes has our code in the runtime's tables, so that `super` and
+ * cached lookups come by. What it does in the program happens in two steps here: at once, instance
+ * variables of C++ are destroyed, as -[NSObject finalize] does; when the object is let go, its
+ * memory is freed by the program's own -dealloc, which finds the root class and destroys nothing
+ * again. Other root classes end in object_dispose, which frees memory only. */
+#include "agent/inproc/objc_zombies/internal.h"
+#include "agent/inproc/objc_zombies/objc_zombies.h"
+
+#include "agent/inproc/hooks/rebind.h"
+
+#include <dlfcn.h>
+#include <string.h>
+
+enum { ROOTS = 2, REBINDINGS = 3, ATTEMPTS = 8 };
+
+typedef void (*message)(void *object, const void *selector);
+
+typedef struct root_class {
+    const char *name;
+    sj_objc_door door;
+    message replacement;
+    const sj_gcc_class *class;
+    void *method; /* NULL: not found yet */
+} root_class;
+
+static void dealloc_object(void *object, const void *selector);
+static void dealloc_proxy(void *object, const void *selector);
+
+static root_class roots[ROOTS] = {
+    {.name = "NSObject", .door = SJ_DOOR_NSOBJECT, .replacement = dealloc_object},
+    {.name = "NSProxy", .door = SJ_DOOR_NSPROXY, .replacement = dealloc_proxy}};
+
+static uint64_t originals[SJ_DOORS];
+static const void *dealloc_selector;
+static const void *finalize_selector;
+static message finalize;
+static const char *_Atomic own_zombies; /* NSZombieEnabled; NULL: Foundation is not there */
+static _Atomic bool is_on;
+static void (*real_exec_class)(void *module);
+static void (*real_deallocate)(void *object);
+static void *(*real_dispose)(void *object);
+
+static void let_go(void *object, const sj_gcc_class *class, sj_objc_source source)
+{
+    if (source == SJ_OBJC_DISPOSE) {
+        *(const sj_gcc_class **)object = class;
+        (void)real_dispose(object);
+        return;
+    }
+    const root_class *root = &roots[source == SJ_OBJC_NSPROXY ? 1 : 0];
+    ((uint64_t *)object)[-1] = 0;
+    *(const sj_gcc_class **)object = root->class;
+    ((message)originals[root->door])(object, dealloc_selector);
+}
+
+static void refuse(sj_zombie_region *region, sj_zombie_refusal why)
+{
+    atomic_store(&region->objects_refusal, why);
+    atomic_store(&is_on, false);
+}
+
+/* False: the object is to be freed at once, by the program's own code. */
+static bool take(void *object, sj_objc_source source)
+{
+    sj_zombie_region *region = atomic_load_explicit(&sj_zombie_region_now, memory_order_acquire);
+    const sj_gcc_class *class = *(const sj_gcc_class *const *)object;
+    if (class == &sj_doors_now->zombie) { /* by code that was asked for while it lived */
+        return sj_objc_answer(object, (void *)(uintptr_t)dealloc_selector, NULL,
+                              (uint64_t)(uintptr_t)__builtin_return_address(0))
+                   .value == 0;
+    }
+    if (region == NULL || region->settings.objects.is_on == 0 ||
+        !atomic_load_explicit(&is_on, memory_order_relaxed) ||
+        !sj_class_is_watched(class, &region->settings.objects)) {
+        return false;
+    }
+    if (own_zombies != NULL && *(const volatile char *)own_zombies != 0) {
+        refuse(region, SJ_ZOMBIE_OWN_ZOMBIES);
+        return false;
+    }
+    if (source != SJ_OBJC_DISPOSE) {
+        finalize(object, finalize_selector);
+    }
+    if (!sj_queue_keep(object, class, source)) {
+        sj_objects_count(not_kept, 1);
+        let_go(object, class, source);
+    }
+    return true;
+}
+
+static void dealloc_object(void *object, const void *selector)
+{
+    if (!take(object, SJ_OBJC_NSOBJECT)) {
+        ((message)originals[SJ_DOOR_NSOBJECT])(object, selector);
+    }
+}
+
+static void dealloc_proxy(void *object, const void *selector)
+{
+    if (!take(object, SJ_OBJC_NSPROXY)) {
+        ((message)originals[SJ_DOOR_NSPROXY])(object, selector);
+    }
+}
+
+static bool is_instance(const void *object)
+{
+    return object != NULL && *(const void *const *)object != NULL &&
+           ((*(const sj_gcc_class *const *)object)->info & SJ_GCC_IS_CLASS) != 0;
+}
+
+static void deallocate(void *object)
+{
+    if (roots[0].method == NULL || !is_instance(object) || !take(object, SJ_OBJC_DEALLOCATE)) {
+        real_deallocate(object);
+    }
+}
+
+static void *dispose(void *object)
+{
+    if (!is_instance(object) || !take(object, SJ_OBJC_DISPOSE)) {
+        return real_dispose(object);
+    }
+    return NULL;
+}
+
+static void replace_root(root_class *root)
+{
+    const sj_gcc_class *class = sj_objc_gcc.look_up_class(root->name);
+    void *method = class != NULL ? sj_objc_gcc.instance_method(class, dealloc_selector) : NULL;
+    if (method == NULL) {
+        return;
+    }
+    root->class = class;
+    originals[root->door] = sj_objc_gcc.implementation(method);
+    sj_doors_now->leads_to[root->door] = (uint64_t)(uintptr_t)root->replacement;
+    root->method = method;
+    (void)sj_objc_gcc.set_implementation(method, sj_door(root->door));
+}
+
+/* Root classes are met when their modules have registered them. The runtime makes nothing of
+ * selectors before its first class. */
+static void replace_roots(void)
+{
+    if (sj_objc_gcc.look_up_class(roots[0].name) == NULL) {
+        return;
+    }
+    if (dealloc_selector == NULL) {
+        dealloc_selector = sj_objc_gcc.register_selector("dealloc");
+        finalize_selector = sj_objc_gcc.register_selector("finalize");
+    }
+    if (finalize == NULL) {
+        /* Of the method: asking for the class's would initialise it, in the middle of loading. */
+        const uint64_t found = sj_objc_gcc.implementation(sj_objc_gcc.instance_method(
+            sj_objc_gcc.look_up_class(roots[0].name), finalize_selector));
+        memcpy(&finalize, &found, sizeof(finalize));
+    }
+    for (uint32_t i = 0; i < ROOTS && atomic_load(&is_on); i++) {
+        if (roots[i].method == NULL) {
+            replace_root(&roots[i]);
+        }
+    }
+}
+
+static void exec_class(void *module)
+{
+    real_exec_class(module);
+    if (atomic_load(&is_on) && (roots[0].method == NULL || roots[1].method == NULL)) {
+        replace_roots();
+    }
+}
+
+static void list_rebindings(sj_rebinding rebindings[REBINDINGS])
+{
+    const sj_rebinding list[REBINDINGS] = {
+        {"__objc_exec_class", (uint64_t)(uintptr_t)real_exec_class,
+         (uint64_t)(uintptr_t)&exec_class},
+        {"NSDeallocateObject", (uint64_t)(uintptr_t)real_deallocate,
+         (uint64_t)(uintptr_t)&deallocate},
+        {"object_dispose", (uint64_t)(uintptr_t)real_dispose, (uint64_t)(uintptr_t)&dispose}};
+    memcpy(rebindings, list, sizeof(list));
+}
+
+static void rebind(bool restore)
+{
+    sj_rebinding rebindings[REBINDINGS];
+    list_rebindings(rebindings);
+    (void)sj_rebind(rebindings, REBINDINGS, restore);
+}
+
+static void find_functions(void)
+{
+    *(uint64_t *)&real_exec_class = sj_rebind_find("__objc_exec_class");
+    *(uint64_t *)&real_deallocate = sj_rebind_find("NSDeallocateObject");
+    *(uint64_t *)&real_dispose = sj_rebind_find("object_dispose");
+    own_zombies = dlsym(RTLD_DEFAULT, "NSZombieEnabled");
+}
+
+/* Every selector of a freed object has to be found, as this runtime finds it. */
+static bool is_answered(void)
+{
+    const uint64_t selector[2] = {UINT64_C(5) << 32 | 7, 0};
+    const sj_gcc_class *object = &sj_doors_now->zombie;
+    return sj_objc_gcc.look_up(&object, selector) == sj_door(SJ_DOOR_ANSWER) &&
+           sj_objc_gcc.class_implementation(object, selector) == sj_door(SJ_DOOR_ANSWER) &&
+           sj_objc_gcc.class_name(object) == sj_doors_now->name;
+}
+
+static sj_zombie_refusal begin(const sj_zombie_objects *settings)
+{
+    if (!sj_doors_open() || !sj_queue_open(settings, let_go)) {
+        return SJ_ZOMBIE_NO_MEMORY;
+    }
+    sj_doors_now->leads_to[SJ_DOOR_ANSWER] = (uint64_t)(uintptr_t)sj_arch_objc_answer;
+    return is_answered() ? SJ_ZOMBIE_MONITORED : SJ_ZOMBIE_OTHER_RUNTIME;
+}
+
+bool sj_objc_zombies_start(void)
+{
+    sj_zombie_region *region = atomic_load(&sj_zombie_region_now);
+    if (region == NULL || region->settings.objects.is_on == 0 || !sj_objc_find_runtime()) {
+        return false;
+    }
+    if (!atomic_load(&is_on)) {
+        const sj_zombie_refusal refusal = begin(&region->settings.objects);
+        atomic_store(&region->objects_refusal, refusal);
+        if (refusal != SJ_ZOMBIE_MONITORED) {
+            return false;
+        }
+        find_functions();
+        atomic_store(&is_on, true);
+    }
+    rebind(false);
+    replace_roots();
+    return true;
+}
+
+void sj_objc_zombies_follow(void)
+{
+    if (atomic_load(&is_on)) {
+        rebind(false);
+    }
+}
+
+void sj_objc_zombies_stop(void)
+{
+    if (sj_doors_now == NULL || real_exec_class == NULL) {
+        return;
+    }
+    atomic_store(&is_on, false);
+    rebind(true);
+    for (uint32_t i = 0; i < ROOTS; i++) {
+        root_class *root = &roots[i];
+        if (root->method != NULL &&
+            sj_objc_gcc.implementation(root->method) == sj_door(root->door)) {
+            (void)sj_objc_gcc.set_implementation(root->method, originals[root->door]);
+        }
+        root->method = NULL;
+    }
+    sj_doors_now->leads_to[SJ_DOOR_NSOBJECT] = originals[SJ_DOOR_NSOBJECT];
+    sj_doors_now->leads_to[SJ_DOOR_NSPROXY] = originals[SJ_DOOR_NSPROXY];
+    for (uint32_t i = 0; i < ATTEMPTS; i++) { /* a thread may be about to keep one */
+        sj_queue_empty(SJ_LET_GO_LEFT, false);
+    }
+    sj_doors_close(originals);
+}
+
+void sj_objc_zombies_shrink(void)
+{
+    if (atomic_load(&is_on)) {
+        sj_queue_empty(SJ_LET_GO_PRESSURE, true);
+    }
+}
+
+void sj_objc_zombies_after_fork(void)
+{
+    sj_queue_after_fork();
+}

@@ -1,0 +1,142 @@
+#include "agent/inproc/objc_zombies/internal.h"
+
+#include "agent/inproc/zombies/trace.h"
+
+#include <string.h>
+
+enum { ANCESTORS_MAX = 64, VALUES_MAX = 256 };
+
+static uint32_t append(char *target, uint32_t used, uint32_t capacity, const char *text)
+{
+    while (*text != '\0' && used + 1 < capacity) {
+        target[used++] = *text++;
+    }
+    target[used] = '\0';
+    return used;
+}
+
+/* What observers put in the place of a class was made at run time. */
+static const sj_gcc_class *written_class(const sj_gcc_class *class)
+{
+    for (uint32_t i = 0; class != NULL && i < ANCESTORS_MAX; i++, class = class->super) {
+        bool is_known = false;
+        (void)sj_objects_is_system((uint64_t)(uintptr_t) class, &is_known);
+        if (is_known) {
+            return class;
+        }
+    }
+    return NULL;
+}
+
+static void write_lineage(char *target, const sj_gcc_class *class)
+{
+    uint32_t used = 0;
+    for (uint32_t i = 0; class != NULL && i < ANCESTORS_MAX; i++, class = class->super) {
+        const uint32_t bytes = (uint32_t)strnlen(class->name, SJ_ZOMBIE_CLASS_BYTES) + 1;
+        if (used + bytes + 1 >= SJ_ZOMBIE_LINEAGE_BYTES) {
+            break;
+        }
+        memcpy(target + used, class->name, bytes - 1);
+        target[used + bytes - 1] = '\0';
+        used += bytes;
+    }
+    target[used] = '\0';
+}
+
+static uint32_t bytes_of_type(char type)
+{
+    static const char *const types[] = {"", "cCB", "sS", "", "iIf", "", "", "", "lLqQd@#:^*"};
+    for (uint32_t bytes = 1; bytes < sizeof(types) / sizeof(types[0]); bytes++) {
+        if (type != '\0' && strchr(types[bytes], type) != NULL) {
+            return bytes;
+        }
+    }
+    return 0;
+}
+
+/* " 0x" and the value, which is read as it lies in memory. */
+static uint32_t append_value(char *target, uint32_t used, const uint8_t *at, uint32_t bytes)
+{
+    char text[2 + 2 * sizeof(uint64_t) + 2] = " 0x";
+    uint64_t value = 0;
+    memcpy(&value, at, bytes);
+    for (uint32_t i = 0; i < 2 * bytes; i++) {
+        text[3 + i] = "0123456789abcdef"[value >> (4 * (2 * bytes - 1 - i)) & 15];
+    }
+    text[3 + 2 * bytes] = '\0';
+    return append(target, used, SJ_ZOMBIE_VALUES_BYTES, text);
+}
+
+static uint32_t write_values_of(char *target, uint32_t used, const uint8_t *object,
+                                const sj_gcc_class *class)
+{
+    const int32_t count = class->ivars != NULL ? class->ivars->count : 0;
+    for (int32_t i = 0; i < count && i < VALUES_MAX; i++) {
+        const sj_gcc_ivar *ivar = &class->ivars->ivars[i];
+        const uint32_t bytes = bytes_of_type(ivar->type != NULL ? *ivar->type : '\0');
+        if (ivar->name == NULL || ivar->offset < 0 ||
+            ivar->offset + (long)bytes > class->instance_bytes || strcmp(ivar->name, "isa") == 0) {
+            continue;
+        }
+        used = append(target, used, SJ_ZOMBIE_VALUES_BYTES, ivar->type);
+        used = append(target, used, SJ_ZOMBIE_VALUES_BYTES, " ");
+        used = append(target, used, SJ_ZOMBIE_VALUES_BYTES, ivar->name);
+        used = bytes != 0 ? append_value(target, used, object + ivar->offset, bytes) : used;
+        used = append(target, used, SJ_ZOMBIE_VALUES_BYTES, "\n");
+    }
+    return used;
+}
+
+static void write_values(char *target, const void *object, const sj_gcc_class *class)
+{
+    uint32_t used = 0;
+    target[0] = '\0';
+    for (uint32_t i = 0; class != NULL && i < ANCESTORS_MAX; i++, class = class->super) {
+        used = write_values_of(target, used, object, class);
+    }
+}
+
+static void write_object(sj_zombie_object *target, const sj_kept *kept, const void *object,
+                         const void *selector)
+{
+    const sj_gcc_class *written = written_class(kept->class);
+    const sj_gcc_class *named = written != NULL ? written : kept->class;
+    (void)append(target->class_name, 0, SJ_ZOMBIE_CLASS_BYTES, named->name);
+    (void)append(target->real_class, 0, SJ_ZOMBIE_CLASS_BYTES,
+                 named != kept->class ? kept->class->name : "");
+    (void)append(target->selector, 0, SJ_ZOMBIE_CLASS_BYTES, sj_objc_gcc.selector_name(selector));
+    write_lineage(target->lineage, named->super);
+    write_values(target->values, object, kept->class);
+    target->lost_events = 0;
+    target->event_count = 0;
+}
+
+sj_zombie_on_use sj_report_message(sj_kept *kept, const void *selector, uint64_t site)
+{
+    const sj_zombie_region *region = atomic_load(&sj_zombie_region_now);
+    const void *object = kept != NULL ? atomic_load(&kept->object) : NULL;
+    if (region == NULL || object == NULL) {
+        return SJ_ZOMBIE_GO_ON;
+    }
+    const sj_zombie_on_use next = (sj_zombie_on_use)region->settings.objects.on_use;
+    if (atomic_exchange(&kept->is_told, 1) != 0) {
+        return next; /* one report for each object */
+    }
+    sj_zombie_report *report = sj_report_begin(site, SJ_ZOMBIE_MESSAGE);
+    if (report == NULL) {
+        return next;
+    }
+    sj_zombie_trace use = {0};
+    sj_trace_here(&use);
+    report->kind = SJ_ZOMBIE_MESSAGE;
+    report->is_write = 0;
+    report->size = kept->bytes;
+    report->address = (uint64_t)(uintptr_t)object;
+    report->block = report->address;
+    report->allocation.ticks = 0;
+    report->release = kept->release;
+    memcpy(report->release_stack, kept + 1, kept->release.stack_bytes);
+    write_object(&report->object, kept, object, selector);
+    sj_report_finish(report, &use);
+    return next;
+}
