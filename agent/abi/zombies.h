@@ -168,9 +168,8 @@ typedef struct sj_zombie_object {
     char selector[SJ_ZOMBIE_CLASS_BYTES];
     char lineage[SJ_ZOMBIE_LINEAGE_BYTES]; /* ancestors, nearest first, each with its NUL */
     char values[SJ_ZOMBIE_VALUES_BYTES];   /* a line for each instance variable: type name value */
-    uint64_t lost_events;                  /* of its history, the first ones */
+    uint32_t is_whole; /* 1: the history begins with the allocation, and no event is missing */
     uint32_t event_count;
-    uint32_t reserved;
     sj_zombie_event events[SJ_ZOMBIE_EVENTS];
 } sj_zombie_object;
 

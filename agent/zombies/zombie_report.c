@@ -165,8 +165,7 @@ static void add_object(json_t *report, const sj_frame_namer *namer, const sj_zom
                               list_json(object->values, sizeof(object->values), '\n'));
     if (object->event_count != 0) {
         (void)json_object_set_new(report, "history", history_json(namer, object));
-        (void)json_object_set_new(report, "lost_events",
-                                  json_integer((json_int_t)(object->lost_events & INT64_MAX)));
+        (void)json_object_set_new(report, "history_is_whole", json_boolean(object->is_whole != 0));
     }
 }
 

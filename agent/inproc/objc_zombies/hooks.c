@@ -139,6 +139,16 @@ static void replace_root(root_class *root)
     (void)sj_objc_gcc.set_implementation(method, sj_door(root->door));
 }
 
+/* The policy may ask for it later. */
+static void begin_history(void)
+{
+    const sj_zombie_region *region = atomic_load(&sj_zombie_region_now);
+    if (region != NULL && region->settings.objects.history != 0 && roots[0].class != NULL &&
+        sj_history_open(originals, sj_rebind_find("NSExtraRefCount"))) {
+        sj_history_begin(roots[0].class);
+    }
+}
+
 /* Root classes are met when their modules have registered them. The runtime makes nothing of
  * selectors before its first class. */
 static void replace_roots(void)
@@ -161,6 +171,7 @@ static void replace_roots(void)
             replace_root(&roots[i]);
         }
     }
+    begin_history();
 }
 
 static void exec_class(void *module)
@@ -258,6 +269,7 @@ void sj_objc_zombies_stop(void)
         }
         root->method = NULL;
     }
+    sj_history_end();
     sj_doors_now->leads_to[SJ_DOOR_NSOBJECT] = originals[SJ_DOOR_NSOBJECT];
     sj_doors_now->leads_to[SJ_DOOR_NSPROXY] = originals[SJ_DOOR_NSPROXY];
     for (uint32_t i = 0; i < ATTEMPTS; i++) { /* a thread may be about to keep one */

@@ -74,6 +74,7 @@ typedef enum sj_objc_door {
     SJ_DOOR_RETAIN,
     SJ_DOOR_RELEASE,
     SJ_DOOR_AUTORELEASE,
+    SJ_DOOR_ALLOCATE,
     SJ_DOORS
 } sj_objc_door;
 
@@ -172,6 +173,16 @@ bool sj_class_is_watched(const sj_gcc_class *class, const sj_zombie_objects *set
 /* sj_stack_take copies the top of the calling thread's stack into `stack` from the stack pointer of
  * `trace` on, as much as can certainly be read. */
 void sj_stack_take(sj_zombie_trace *trace, void *stack, uint32_t bytes);
+
+/* sj_history_open maps the room for events; once. `originals` is of all doors, `count_owners` the
+ * address of Foundation's NSExtraRefCount. sj_history_begin notes what becomes of instances of a
+ * root class from now on; sj_history_end gives its methods back. */
+bool sj_history_open(uint64_t *originals, uint64_t count_owners);
+void sj_history_begin(const sj_gcc_class *root);
+void sj_history_end(void);
+
+/* sj_history_write writes the events of an object: the newest, and its allocation. */
+void sj_history_write(sj_zombie_object *target, const void *object);
 
 /* sj_report_message reports a message to a freed object, and returns what is to follow. */
 sj_zombie_on_use sj_report_message(sj_kept *kept, const void *selector, uint64_t site);

@@ -181,10 +181,11 @@ static kept_slab *take_spare(void)
     return slab;
 }
 
-/* Another thread's queue: false if its thread did not come out of it. */
-static bool stop_queue(kept_queue *queue)
+/* Another thread's queue: false if its thread is in it after that time. A thread that is in its own
+ * queue does not wait: the other one may be waiting for it. */
+static bool stop_queue(kept_queue *queue, uint64_t wait_ns)
 {
-    const uint64_t deadline_ns = sj_sys_clock_ns(CLOCK_MONOTONIC) + WAIT_NS;
+    const uint64_t deadline_ns = sj_sys_clock_ns(CLOCK_MONOTONIC) + wait_ns;
     uint32_t none = 0;
     if (!atomic_compare_exchange_strong(&queue->is_stopped, &none, 1)) {
         return false; /* somebody else is at it */
@@ -193,7 +194,7 @@ static bool stop_queue(kept_queue *queue)
         (void)SJ_SYS(SYS_membarrier, MEMBARRIER_CMD_PRIVATE_EXPEDITED, 0, 0, 0, 0, 0);
     }
     while (atomic_load(&queue->is_busy) != 0) {
-        if (sj_sys_clock_ns(CLOCK_MONOTONIC) > deadline_ns) {
+        if (wait_ns == 0 || sj_sys_clock_ns(CLOCK_MONOTONIC) > deadline_ns) {
             atomic_store(&queue->is_stopped, 0);
             return false;
         }
@@ -285,7 +286,7 @@ static kept_slab *take_from_others(const kept_queue *self)
     for (uint32_t i = 0; i < count; i++) {
         kept_queue *queue = &queues[atomic_fetch_add(&next, 1) % count];
         kept_slab *slab = NULL;
-        if (queue != self && queue->head != 0 && stop_queue(queue)) {
+        if (queue != self && queue->head != 0 && stop_queue(queue, 0)) {
             slab = queue->head != 0 ? take_first(queue) : NULL;
             atomic_store(&queue->is_stopped, 0);
         }
@@ -444,7 +445,7 @@ void sj_queue_empty(sj_let_go why, bool half)
 {
     const uint32_t count = atomic_load(&queue_count);
     for (uint32_t i = 0; i < count; i++) {
-        if (stop_queue(&queues[i])) {
+        if (stop_queue(&queues[i], WAIT_NS)) {
             empty_queue(&queues[i], why, half);
             atomic_store(&queues[i].is_stopped, 0);
         }

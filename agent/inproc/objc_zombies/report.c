@@ -107,8 +107,7 @@ static void write_object(sj_zombie_object *target, const sj_kept *kept, const vo
     (void)append(target->selector, 0, SJ_ZOMBIE_CLASS_BYTES, sj_objc_gcc.selector_name(selector));
     write_lineage(target->lineage, named->super);
     write_values(target->values, object, kept->class);
-    target->lost_events = 0;
-    target->event_count = 0;
+    sj_history_write(target, object);
 }
 
 sj_zombie_on_use sj_report_message(sj_kept *kept, const void *selector, uint64_t site)

@@ -677,6 +677,41 @@ static void work(void)
     [pool drain];
 }
 
+/* Objects that one thread makes and another one frees. */
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static Duck *shared[16];
+
+static void *exchange(void *unused)
+{
+    NSAutoreleasePool *pool = [NSAutoreleasePool new];
+    for (int i = 0; i < 2000; i++) {
+        Duck *duck = make_duck();
+        pthread_mutex_lock(&lock);
+        Duck *old = shared[i % 16];
+        shared[i % 16] = duck;
+        pthread_mutex_unlock(&lock);
+        [old release];
+        [[[Duckling new] autorelease] setWeight:i];
+    }
+    [pool drain];
+    return unused;
+}
+
+static void run_threads(void)
+{
+    pthread_t threads[6];
+    NSAutoreleasePool *pool = [NSAutoreleasePool new];
+    exchange(NULL); /* classes are initialised by one thread */
+    for (int i = 0; i < 6; i++) {
+        pthread_create(&threads[i], NULL, exchange, NULL);
+    }
+    for (int i = 0; i < 6; i++) {
+        pthread_join(threads[i], NULL);
+    }
+    printf("all threads are done\n");
+    [pool drain];
+}
+
 static void run(int number)
 {
     NSAutoreleasePool *pool = [NSAutoreleasePool new];
@@ -698,6 +733,10 @@ int main(int count, char **words)
             run(atoi(line));
             printf("%s", line);
         }
+        return 0;
+    }
+    if (count > 1 && strcmp(words[1], "threads") == 0) {
+        run_threads();
         return 0;
     }
     if (count == 1) {

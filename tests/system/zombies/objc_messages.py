@@ -184,6 +184,42 @@ def test_on_use(sojourn, program):
     check(done.returncode == 0 and account_of(sojourn, database)["used"] == 2, f"free: {done}")
 
 
+EVENTS = "SELECT event, owners, function FROM zombie_history ORDER BY report_id, number"
+
+
+def test_history(sojourn, program):
+    """Allocation, retains, releases and autoreleases, each with its owner's function: what has no partner."""
+    policy = write_policy(sojourn, "history", history=True)
+    for number, wanted in ((3, [("allocation", 1, "make_duck"), ("autorelease", 1, "drain_pool"), ("release", 0, "drop")]),
+                           (14, [("allocation", 1, "make_duck"), ("retain", 2, "find_in_dictionary"),
+                                 ("release", 1, "drop"), ("release", 0, "drop")])):
+        done, database = record(sojourn, [program, str(number)], f"history-{number}", "--policy", policy)
+        check((done.returncode, done.stdout) == (0, b""), f"{done}")
+        events = [tuple(row.values()) for row in sojourn.sql(database, EVENTS)]
+        check(events == wanted, f"{number}: {events}")
+        report = json.loads(sojourn.sql(database, "SELECT payload FROM reports WHERE kind <> 'account'")[0]["payload"])
+        check(report["history_is_whole"] is True, f"{report['history_is_whole']}")
+    shown = sojourn.run(["zombies", "show", "1", "--database", database], capture_output=True, text=True)
+    check("retain       owners 2" in shown.stdout, f"{shown.stdout}")
+    plain = subprocess.run([program], capture_output=True, check=True)
+    done, database = record(sojourn, [program], "history", "--policy", policy)
+    check((done.returncode, done.stdout) == (0, plain.stdout), f"{done}")
+    rows = sojourn.sql(database, "SELECT count(*) AS events FROM zombie_history")
+    check(rows == [{"events": 0}], f"{rows}")
+
+
+def test_threads(sojourn, program):
+    """More threads than slabs: none waits for another."""
+    plain = subprocess.run([program, "threads"], capture_output=True, check=True)
+    for objects in (3, 40, 20000):
+        policy = write_policy(sojourn, f"threads-{objects}", queue={"objects": objects}, system=objects == 40)
+        done, database = record(sojourn, [program, "threads"], f"threads-{objects}", "--policy", policy)
+        check((done.returncode, done.stdout) == (0, plain.stdout), f"{objects}: {done}")
+        account = account_of(sojourn, database)
+        check(account["uses"] == 0 and account["kept"] - account["full"] <= objects, f"{objects}: {account}")
+        check(account["kept"] + account["not_kept"] >= 16000, f"{objects}: {account}")
+
+
 def test_refused(sojourn, program):
     """A program that keeps freed objects itself is not watched, and the account says so."""
     done, database = record(sojourn, ["env", "NSZombieEnabled=YES", program], "own")
@@ -202,6 +238,8 @@ def test(sojourn, arguments):
     test_same(sojourn, folder, os.path.join(samples, "clang-O1", "parts"))
     test_choice(sojourn, program)
     test_on_use(sojourn, program)
+    test_history(sojourn, program)
+    test_threads(sojourn, program)
     test_refused(sojourn, program)
 
 
