@@ -27,7 +27,7 @@ struct sj_forward_target {
     char database[64];
     char secret_header[512];
     const atomic_bool *stop;
-    bool is_distributed; /* as `check` found it */
+    char cluster[64]; /* as `check` found it; empty: one node */
 };
 
 typedef struct answer_text {
@@ -389,24 +389,36 @@ static sj_status ask_number(sj_forward_target *target, const char *sql, uint64_t
     return SJ_OK;
 }
 
+/* check_schema reads the version of the tables, and the name of their cluster. */
 static sj_status check_schema(sj_forward_target *target, sj_error *error)
 {
     char sql[160];
-    uint64_t version = 0;
-    snprintf(sql, sizeof(sql), "SELECT max(version) FROM %s.schema_version", target->database);
-    const sj_status status = ask_number(target, sql, &version, error);
+    char *answer = NULL;
+    size_t size = 0;
+    snprintf(sql, sizeof(sql), "SELECT max(version), any(cluster) FROM %s.schema_version",
+             target->database);
+    const sj_status status = sj_clickhouse_ask(target, sql, "", 0, &answer, &size, error);
     if (status == SJ_ENOTFOUND) {
         return sj_fail(error, status,
                        "%s has no tables of Sojourn in %s: run \"sojourn forward init\" first",
                        target->url, target->database);
     }
     SJ_TRY(status);
+    char *cluster = NULL;
+    const unsigned long long version = strtoull(answer, &cluster, 10);
+    cluster += *cluster == '\t';
+    snprintf(target->cluster, sizeof(target->cluster), "%.*s", (int)strcspn(cluster, "\n"),
+             cluster);
+    free(answer);
+    if (target->cluster[0] != '\0' && !is_name(target->cluster)) {
+        return sj_fail(error, SJ_EVERSION, "%s.schema_version was changed by hand",
+                       target->database);
+    }
     return version == SJ_CLICKHOUSE_SCHEMA
                ? SJ_OK
                : sj_fail(error, SJ_EVERSION,
                          "%s.%s has tables of version %llu, this Sojourn writes version %d",
-                         target->url, target->database, (unsigned long long)version,
-                         (int)SJ_CLICKHOUSE_SCHEMA);
+                         target->url, target->database, version, (int)SJ_CLICKHOUSE_SCHEMA);
 }
 
 sj_status sj_clickhouse_init(sj_forward_target *target, const sj_clickhouse_layout *layout,
@@ -429,29 +441,24 @@ sj_status sj_clickhouse_init(sj_forward_target *target, const sj_clickhouse_layo
     for (size_t i = 0; i < sj_forward_table_count; ++i) {
         SJ_TRY(make_table(target, &sj_forward_tables[i], layout, error));
     }
+    if (layout->cluster != NULL) { /* a row of each shard: who answers */
+        snprintf(sql, sizeof(sql),
+                 "CREATE TABLE IF NOT EXISTS %s.shards (dummy UInt8) "
+                 "ENGINE = Distributed(%s, system, one)",
+                 target->database, layout->cluster);
+        SJ_TRY(run(target, sql, error));
+    }
     snprintf(sql, sizeof(sql),
-             "CREATE TABLE IF NOT EXISTS %s.schema_version (version UInt64) "
+             "CREATE TABLE IF NOT EXISTS %s.schema_version (version UInt64, cluster String) "
              "ENGINE = TinyLog",
              target->database);
     SJ_TRY(run(target, sql, error));
     if (is_new) {
-        snprintf(sql, sizeof(sql), "INSERT INTO %s.schema_version VALUES (%d)", target->database,
-                 (int)SJ_CLICKHOUSE_SCHEMA);
+        snprintf(sql, sizeof(sql), "INSERT INTO %s.schema_version VALUES (%d, '%s')",
+                 target->database, (int)SJ_CLICKHOUSE_SCHEMA,
+                 layout->cluster != NULL ? layout->cluster : "");
         SJ_TRY(run(target, sql, error));
     }
-    return SJ_OK;
-}
-
-static sj_status check_target(sj_forward_target *target, sj_error *error)
-{
-    char sql[256];
-    uint64_t distributed = 0;
-    SJ_TRY(check_schema(target, error));
-    snprintf(sql, sizeof(sql),
-             "SELECT count() FROM system.tables WHERE database = '%s' AND name = 'put_sessions'",
-             target->database);
-    SJ_TRY(ask_number(target, sql, &distributed, error));
-    target->is_distributed = distributed != 0;
     return SJ_OK;
 }
 
@@ -467,7 +474,7 @@ static sj_status newest_version(sj_forward_target *target, sj_slice sessions, ui
     }
     /* Not the view: a removal counts, too. */
     fprintf(made.file, "SELECT max(version) FROM %s_sessions WHERE session IN (''",
-            target->is_distributed ? "put" : "raw");
+            target->cluster[0] != '\0' ? "put" : "raw");
     for (size_t i = 0; i < sessions.size; ++i) {
         fprintf(made.file, "%s%02x%s", i % ID_BYTES == 0 ? ", '" : "", sessions.data[i],
                 i % ID_BYTES == ID_BYTES - 1 ? "'" : "");
@@ -492,14 +499,14 @@ static sj_status write_rows(sj_forward_target *target, const sj_forward_table *t
         return sj_fail(error, SJ_ENOMEM, "out of memory");
     }
     fprintf(made.file, "INSERT INTO %s.%s_%s (", target->database,
-            target->is_distributed ? "put" : "raw", table->name);
+            target->cluster[0] != '\0' ? "put" : "raw", table->name);
     print_columns(made.file, table, false);
     fprintf(made.file, ") FORMAT RowBinary");
     sj_status status = fclose(made.file) != 0 ? sj_fail(error, SJ_ENOMEM, "out of memory") : SJ_OK;
     if (status == SJ_OK) {
         const http_request request = {
             .query = made.text,
-            .settings = target->is_distributed ? "&insert_distributed_sync=1" : "",
+            .settings = target->cluster[0] != '\0' ? "&insert_distributed_sync=1" : "",
             .body = {.data = rows->bytes, .size = rows->size}};
         status = request_answer(target, &request, &answer, error);
     }
@@ -508,22 +515,53 @@ static sj_status write_rows(sj_forward_target *target, const sj_forward_table *t
     return status;
 }
 
+/* count_shards counts those of the cluster and those of them that answer. */
+static sj_status count_shards(sj_forward_target *target, uint64_t *all, uint64_t *answering,
+                              sj_error *error)
+{
+    char sql[160];
+    char *answer = NULL;
+    size_t size = 0;
+    *all = *answering = 1;
+    if (target->cluster[0] == '\0') {
+        return SJ_OK;
+    }
+    snprintf(sql, sizeof(sql),
+             "SELECT uniqExact(shard_num) FROM system.clusters WHERE cluster = '%s'",
+             target->cluster);
+    SJ_TRY(ask_number(target, sql, all, error));
+    snprintf(sql, sizeof(sql), "SELECT count() FROM %s.shards", target->database);
+    SJ_TRY(sj_clickhouse_ask(target, sql, SJ_CLICKHOUSE_PARTIAL, 0, &answer, &size, error));
+    *answering = strtoull(answer, NULL, 10);
+    free(answer);
+    return SJ_OK;
+}
+
 sj_status sj_clickhouse_explain(sj_forward_target *target, char *line, size_t capacity,
                                 sj_error *error)
 {
     char *answer = NULL;
     size_t size = 0;
+    uint64_t all = 0;
+    uint64_t answering = 0;
+    SJ_TRY(count_shards(target, &all, &answering, error));
     SJ_TRY(sj_clickhouse_ask(target,
                              "SELECT version(), toString(count()), toString(uniqExact(lab)) "
                              "FROM sessions",
-                             "", 0, &answer, &size, error));
+                             SJ_CLICKHOUSE_PARTIAL, 0, &answer, &size, error));
     char *sessions = strchr(answer, '\t');
     char *labs = sessions != NULL ? strchr(sessions + 1, '\t') : NULL;
     if (labs != NULL) {
         *sessions = *labs = '\0';
         labs[1 + strcspn(labs + 1, "\n")] = '\0';
-        snprintf(line, capacity, "answered by ClickHouse %s at %s: %s sessions of %s labs", answer,
-                 target->url, sessions + 1, labs + 1);
+        const int length =
+            snprintf(line, capacity, "answered by ClickHouse %s at %s: %s sessions of %s labs",
+                     answer, target->url, sessions + 1, labs + 1);
+        if (answering < all && length > 0 && (size_t)length < capacity) {
+            snprintf(line + length, capacity - (size_t)length,
+                     "; IN PART: %llu of %llu shards are away",
+                     (unsigned long long)(all - answering), (unsigned long long)all);
+        }
     }
     free(answer);
     return labs != NULL ? SJ_OK
@@ -532,7 +570,7 @@ sj_status sj_clickhouse_explain(sj_forward_target *target, char *line, size_t ca
 
 const sj_forward_target_kind sj_forward_clickhouse = {.name = "clickhouse",
                                                       .open = open_target,
-                                                      .check = check_target,
+                                                      .check = check_schema,
                                                       .newest_version = newest_version,
                                                       .write = write_rows,
                                                       .close = close_target};

@@ -16,6 +16,10 @@
 
 enum { SJ_CLICKHOUSE_SCHEMA = 1 };
 
+/* The setting of questions that are answered without shards that are away; sj_clickhouse_explain
+ * says then that the answer is partial. */
+#define SJ_CLICKHOUSE_PARTIAL "&skip_unavailable_shards=1"
+
 extern const sj_forward_target_kind sj_forward_clickhouse;
 
 typedef struct sj_clickhouse_layout {

@@ -252,6 +252,7 @@ sj_status sj_cluster_ask(sj_forward_target *target, const char *sql,
         return sj_fail(error, SJ_ENOMEM, "out of memory");
     }
     snprintf(settings, sizeof(settings),
+             SJ_CLICKHOUSE_PARTIAL
              "&max_result_rows=%lld&result_overflow_mode=break&max_execution_time=%lld",
              (long long)most + 1, (long long)(limits->time_ms + 999) / 1000);
     sj_status status =

@@ -1,6 +1,8 @@
 """A ClickHouse server of Debian's package: on the loopback, with ports and files of its own."""
+import glob
 import os
 import signal
+import socket
 import subprocess
 import urllib.error
 import urllib.parse
@@ -76,6 +78,41 @@ class Node:
     def rows(self, sql, database="sojourn"):
         """Rows as lists of texts."""
         return [line.split("\t") for line in self.ask(sql, database).splitlines()]
+
+    def stop(self, number=signal.SIGTERM):
+        if self.process is not None and self.process.poll() is None:
+            self.process.send_signal(number)
+            self.process.wait(PATIENCE_S)
+
+
+class Keeper:
+    """A ZooKeeper of Debian's package, for replicated tables."""
+
+    def __init__(self, folder):
+        self.folder = folder
+        self.port = free_port()
+        self.process = None
+        os.makedirs(folder)
+        with open(os.path.join(folder, "zoo.cfg"), "w", encoding="utf-8") as file:
+            file.write(f"tickTime=1000\ndataDir={folder}\nclientPort={self.port}\nclientPortAddress=127.0.0.1\n"
+                       "admin.enableServer=false\n4lw.commands.whitelist=ruok\n")
+
+    def start(self):
+        jars = ":".join(glob.glob("/usr/share/java/*.jar"))
+        with open(os.path.join(self.folder, "out"), "ab") as out:
+            self.process = subprocess.Popen(
+                ["java", "-Xmx256m", "-cp", jars, "org.apache.zookeeper.server.quorum.QuorumPeerMain",
+                 os.path.join(self.folder, "zoo.cfg")], stdout=out, stderr=out)
+        wait_for("ZooKeeper", self.answers)
+
+    def answers(self):
+        check(self.process.poll() is None, f"ZooKeeper ended with {self.process.returncode}, see {self.folder}")
+        try:
+            with socket.create_connection(("127.0.0.1", self.port), PATIENCE_S) as peer:
+                peer.sendall(b"ruok")
+                return peer.recv(4) == b"imok"
+        except OSError:
+            return False
 
     def stop(self, number=signal.SIGTERM):
         if self.process is not None and self.process.poll() is None:

@@ -1,0 +1,141 @@
+#!/usr/bin/env python3
+"""Two shards of two replicas, with ZooKeeper, fed by several labs: killed at random, all of them; in
+the end every row of every lab is there once, and questions over all shards answer as the labs do. A
+shard that is away makes answers partial, and they say so.
+
+cluster.py BUILD_FOLDER [SEED [ROUNDS]]: 200 rounds; a few without SJ_LONG=1.
+"""
+import os
+import random
+import signal
+import sqlite3
+import subprocess
+import sys
+import time
+
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "support"))
+from clickhouse_node import Keeper, Node
+from fleet_testing import free_port
+from forward import Lab, SUMS, answers, rounded
+from sojourn_testing import PATIENCE_S, check, main, wait_for
+
+ROUNDS = 200 if os.environ.get("SJ_LONG") else 5
+LABS = 3
+
+
+def configure(ports, keeper, shard, replica):
+    """The XML of one node: who the others are, which it is, where ZooKeeper is."""
+    shards = "".join(
+        "<shard><internal_replication>true</internal_replication>" + "".join(
+            f"<replica><host>127.0.0.1</host><port>{port}</port></replica>" for port in pair) + "</shard>"
+        for pair in ports)
+    return (f"<remote_servers><labs>{shards}</labs></remote_servers>"
+            f"<zookeeper><node><host>127.0.0.1</host><port>{keeper.port}</port></node>"
+            "<session_timeout_ms>4000</session_timeout_ms></zookeeper>"
+            f"<macros><shard>{shard}</shard><replica>{replica}</replica></macros>")
+
+
+def sums_there(node):
+    return {table: [int(number) if number != "\\N" else 0 for number in
+                    node.rows(f"SELECT {what.replace('count(*)', 'count()')} FROM {table}")[0]]
+            for table, (what, _) in SUMS.items()}
+
+
+def sums_here(labs):
+    return {table: [sum(numbers) for numbers in zip(*(lab.sums(table) for lab in labs))] for table in SUMS}
+
+
+def send(lab, node, **options):
+    return subprocess.Popen([lab.sojourn.program, "forward", "--database", lab.database, "send", node.url],
+                            stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, **options)
+
+
+def one_round(number, nodes, keeper, labs, dice):
+    lab = dice.choice(labs)
+    if number % 8 == 0:
+        lab.record(dice.choice(["return", "throw"]))
+    with sqlite3.connect(lab.database, timeout=PATIENCE_S) as database:
+        database.execute("UPDATE sessions SET name = 'round ' || ? WHERE random() % 2", (number,))
+    sender = send(lab, dice.choice(nodes))
+    time.sleep(dice.uniform(0, 0.4))
+    victim = dice.choice([*nodes, keeper, sender, sender, sender])
+    if victim is sender:
+        sender.kill()
+        sender.wait(PATIENCE_S)
+    else:
+        victim.stop(signal.SIGKILL)
+        sender.wait(PATIENCE_S)
+        victim.start()
+
+
+def settle(nodes, labs):
+    """All that is owed is given, as soon as the cluster takes it; then every node has it."""
+    for lab in labs:
+        wait_for("the cluster takes what is owed",
+                 lambda one=lab: send(one, nodes[0]).wait(PATIENCE_S) == 0)
+    here = sums_here(labs)
+    for node in nodes:
+        wait_for(lambda one=node: f"{one.folder}: {sums_there(one)}, not {here}",
+                 lambda one=node: sums_there(one) == here)
+
+
+def a_shard_is_away(sojourn, nodes, labs):
+    whole = answers(sojourn, "--cluster", nodes[0].url, "SELECT count() AS n FROM sessions")[0]["n"]
+    for node in nodes[2:]:
+        node.stop(signal.SIGKILL)
+    rows = answers(sojourn, "--cluster", nodes[0].url, "SELECT count() AS n FROM sessions",
+                   says="IN PART: 1 of 2 shards are away")
+    check(0 < rows[0]["n"] < whole, f"{rows[0]['n']} sessions of one shard, {whole} of both")
+    with sqlite3.connect(labs[0].database) as database:
+        database.execute("UPDATE sessions SET name = 'while a shard is away'")
+    check(send(labs[0], nodes[0]).wait(PATIENCE_S) == 1, "a batch was taken in part")
+    for node in nodes[2:]:
+        node.start()
+
+
+def questions_agree(sojourn, node, labs):
+    for lab in labs:
+        uuid = sojourn.sql(lab.database, "SELECT lower(hex(uuid)) AS uuid FROM sessions WHERE session_id = 1")[0]["uuid"]
+        for name in ("hot_spots", "callers_of"):
+            here = answers(sojourn, "--query", name, "--session", "1", "--param", "function=*", lab.database)
+            there = answers(sojourn, "--cluster", node.url, "--query", name, "--session", uuid, "--param", "function=*")
+            check(rounded(here) == rounded(there), f"{name}: {here}, {there}")
+    calls = sum(row["calls"] for row in answers(sojourn, "--cluster", node.url, "--query", "p99_by_build", "--param",
+                                                "function=*"))
+    check(calls == sum(lab.sums("function_stats")[1] for lab in labs), "calls by build and device")
+
+
+def test(sojourn, arguments):
+    seed = int(arguments[0]) if arguments else random.randrange(1 << 30)
+    rounds = int(arguments[1]) if len(arguments) > 1 else ROUNDS
+    print(f"seed {seed}, {rounds} rounds", flush=True)
+    dice = random.Random(seed)
+    ends = os.path.join(os.path.dirname(os.path.dirname(sojourn.program)), "tests/samples/ends")
+    keeper = Keeper(sojourn.path("keeper"))
+    ports = [[free_port(), free_port()] for _ in range(2)]
+    nodes = [Node(sojourn.path(f"node{shard}{replica}"), more=configure(ports, keeper, shard, replica), tcp=port)
+             for shard, pair in enumerate(ports) for replica, port in enumerate(pair)]
+    labs = [Lab(sojourn, f"lab{number}.db", ends) for number in range(LABS)]
+    try:
+        keeper.start()
+        for node in nodes:
+            node.start()
+        for lab in labs:
+            for how in ("return", "throw", "exit", "return"):
+                lab.record(how)
+        labs[0].forward("--shards", "labs", "--replicated", "init", *(node.url for node in nodes))
+        settle(nodes, labs)
+        for number in range(rounds):
+            one_round(number, nodes, keeper, labs, dice)
+        settle(nodes, labs)
+        questions_agree(sojourn, nodes[3], labs)
+        a_shard_is_away(sojourn, nodes, labs)
+        settle(nodes, labs)
+        print(f"{sums_there(nodes[1])['sessions'][0]} sessions of {LABS} labs on 2 x 2 nodes")
+    finally:
+        for party in (*nodes, keeper):
+            party.stop(signal.SIGKILL)
+
+
+if __name__ == "__main__":
+    main(test)
