@@ -180,6 +180,7 @@ void sj_stack_take(sj_zombie_trace *trace, void *stack, uint32_t bytes);
 bool sj_history_open(uint64_t *originals, uint64_t count_owners);
 void sj_history_begin(const sj_gcc_class *root);
 void sj_history_end(void);
+void sj_history_after_fork(void);
 
 /* sj_history_write writes the events of an object: the newest, and its allocation. */
 void sj_history_write(sj_zombie_object *target, const void *object);
