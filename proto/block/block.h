@@ -189,7 +189,8 @@ typedef enum sj_block_column {
     SJ_COLUMN_MISSES = 7,     /* the events that no run covers */
     SJ_COLUMN_LONG_TIMES = 8, /* the gaps that SJ_COLUMN_TIMES has no room for */
     SJ_COLUMN_VALUES = 9,     /* see block_values.c; older readers skip it */
-    /* 10 is not used again. Older readers skip these: see block_tail_calls.c */
+    SJ_COLUMN_RETIRED = 10,   /* skipped, and not used again: README.md */
+    /* Older readers skip these: see block_tail_calls.c */
     SJ_COLUMN_JUMPED_FRAMES = 11, /* calls of the key-frame that have jumped, and when */
     SJ_COLUMN_TAIL_SYMBOLS = 12   /* dictionary entries of ENTERs by a tail call */
 } sj_block_column;

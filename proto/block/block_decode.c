@@ -90,7 +90,7 @@ static sj_status read_directory(sj_slice bytes, const sj_block_header *header,
         if (body.bad || zero != 0 || column.bytes.size == 0 || column.raw_bytes == 0) {
             return SJ_ECORRUPT;
         }
-        if (id >= SJ_BLOCK_KNOWN_COLUMNS) {
+        if (id >= SJ_BLOCK_KNOWN_COLUMNS || id == SJ_COLUMN_RETIRED) {
             continue;
         }
         if (columns[id].present ||

@@ -22,7 +22,7 @@ def wait_for_names(sojourn, database):
     """The threads of the sample wait meanwhile, for the end of its input."""
     named = "SELECT count(*) AS n FROM threads WHERE name IN ('net-reader', 'net-writer', 'painter')"
     wait_for("the names of three threads",
-             lambda: os.path.exists(database) and sojourn.sql(database, named)[0]["n"] == 3)
+             lambda: sojourn.sql_once_made(database, named) == [{"n": 3}])
 
 
 def recorded(sojourn, program, policy=None, options=(), is_held=False):

@@ -60,8 +60,7 @@ def recorded_until_stacks_are_taken(sojourn, program, policy):
                            write_policy(sojourn, policy), "--", program, "wait"],
                           env=sojourn.environment, stdin=subprocess.PIPE, stdout=subprocess.PIPE,
                           stderr=subprocess.PIPE, text=True) as recorder:
-        wait_for("stacks", lambda: os.path.exists(database) and
-                 sojourn.sql(database, "SELECT 1 FROM stacks"))
+        wait_for("stacks", lambda: sojourn.sql_once_made(database, "SELECT 1 FROM stacks"))
         output = recorder.communicate(timeout=PATIENCE_S)
     check(recorder.returncode == 0, f"ended with {recorder.returncode}: {output}")
     check_accounts(sojourn, database)

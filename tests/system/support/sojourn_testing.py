@@ -100,6 +100,15 @@ class Sojourn:
         check(done.returncode == 0, f"sql failed: {query}\n{done.stderr}")
         return json.loads(done.stdout)
 
+    def sql_once_made(self, database, query):
+        """Rows of a query; none while the recorder has not made the database."""
+        if not os.path.exists(database):
+            return []
+        done = self.run(["sql", "--json", query, database], capture_output=True, text=True)
+        check(done.returncode == 0 or "it holds no recording" in done.stderr,
+              f"sql failed: {query}\n{done.stderr}")
+        return json.loads(done.stdout) if done.returncode == 0 else []
+
     @contextlib.contextmanager
     def sql_lines(self, database, query):
         """Rows of a long result as lines of CSV, without the heading."""
