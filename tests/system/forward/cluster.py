@@ -14,8 +14,7 @@ import sys
 import time
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "support"))
-from clickhouse_node import Keeper, Node
-from fleet_testing import free_port
+from clickhouse_node import Keeper, Node, lasting_port
 from forward import Lab, SUMS, answers, rounded
 from sojourn_testing import PATIENCE_S, check, main, wait_for
 
@@ -112,7 +111,7 @@ def test(sojourn, arguments):
     dice = random.Random(seed)
     ends = os.path.join(os.path.dirname(os.path.dirname(sojourn.program)), "tests/samples/ends")
     keeper = Keeper(sojourn.path("keeper"))
-    ports = [[free_port(), free_port()] for _ in range(2)]
+    ports = [[lasting_port(), lasting_port()] for _ in range(2)]
     nodes = [Node(sojourn.path(f"node{shard}{replica}"), more=configure(ports, keeper, shard, replica), tcp=port)
              for shard, pair in enumerate(ports) for replica, port in enumerate(pair)]
     labs = [Lab(sojourn, f"lab{number}.db", ends) for number in range(LABS)]

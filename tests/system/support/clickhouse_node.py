@@ -1,14 +1,16 @@
 """A ClickHouse server of Debian's package: on the loopback, with ports and files of its own."""
+import contextlib
 import glob
 import os
+import random
 import signal
 import socket
 import subprocess
+import time
 import urllib.error
 import urllib.parse
 import urllib.request
 
-from fleet_testing import free_port
 from sojourn_testing import PATIENCE_S, check, wait_for
 
 CONFIG = """<yandex>
@@ -30,39 +32,71 @@ USERS = """<yandex>
 </yandex>
 """
 
+STARTS = 60
+
+
+def lasting_port():
+    """A port that nobody gets as the near end of a connection while its server is down."""
+    while True:
+        port = random.randrange(12000, 32000)
+        with socket.socket() as probe:
+            try:
+                probe.bind(("127.0.0.1", port))
+            except OSError:
+                continue
+            return port
+
 
 class Node:
     """One server; `more` is XML for its configuration."""
 
-    def __init__(self, folder, password="", more="", http=None, tcp=None):
+    def __init__(self, folder, password="", more="", tcp=None):
         self.folder = folder
         self.password = password
-        self.http, self.tcp = http or free_port(), tcp or free_port()
+        self.http, self.tcp = lasting_port(), tcp or lasting_port()
         self.url = f"http://127.0.0.1:{self.http}"
-        self.process = None
+        self.process, self.left = None, 0
         for name in ("data", "tmp", "files"):
             os.makedirs(os.path.join(folder, name))
         self.write("config.xml", CONFIG.format(folder=folder, http=self.http, tcp=self.tcp,
-                                               between=free_port(), more=more))
+                                               between=lasting_port(), more=more))
         self.write("users.xml", USERS.format(password=password))
 
     def write(self, name, text):
         with open(os.path.join(self.folder, name), "w", encoding="utf-8") as file:
             file.write(text)
 
-    def start(self):
+    def launch(self):
         with open(os.path.join(self.folder, "out"), "ab") as out:
             self.process = subprocess.Popen(
                 ["/usr/sbin/clickhouse-server", f"--config-file={self.folder}/config.xml"], stdout=out,
                 stderr=out)
+
+    def start(self):
+        """As a service manager does: it ends when ZooKeeper breaks off while it attaches its tables, and is started
+        again."""
+        self.left = STARTS
+        self.launch()
         wait_for("ClickHouse", self.answers)
 
     def answers(self):
-        check(self.process.poll() is None, f"ClickHouse ended with {self.process.returncode}, see {self.folder}")
+        if self.process.poll() is not None:
+            self.left -= 1
+            check(self.left > 0, f"ClickHouse ended with {self.process.returncode}: {self.last_words()}")
+            time.sleep(0.3)
+            self.launch()
         try:
             return self.ask("SELECT 1") == "1\n"
         except OSError:
             return False
+
+    def last_words(self):
+        words = ""
+        for name in ("out", "errors"):
+            with contextlib.suppress(FileNotFoundError), \
+                    open(os.path.join(self.folder, name), encoding="utf-8", errors="replace") as log:
+                words += log.read()[-1500:]
+        return words
 
     def ask(self, sql, database="default"):
         query = urllib.parse.urlencode({"database": database})
@@ -90,7 +124,7 @@ class Keeper:
 
     def __init__(self, folder):
         self.folder = folder
-        self.port = free_port()
+        self.port = lasting_port()
         self.process = None
         os.makedirs(folder)
         with open(os.path.join(folder, "zoo.cfg"), "w", encoding="utf-8") as file:
