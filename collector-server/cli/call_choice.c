@@ -152,6 +152,9 @@ sj_status sj_call_choice_find(sqlite3 *database, int64_t session_id, sj_call_cho
         status =
             find_functions(database, session_id, choice->callers, NULL, &choice->callees, error);
     }
+    if (status != SJ_OK) {
+        sj_call_choice_deinit(choice);
+    }
     return status;
 }
 

@@ -241,17 +241,16 @@ static int run_functions(int argc, char **argv)
 {
     functions_options options = {0};
     int first = 0;
-    const int code = sj_options_parse(&sj_command_functions, argc, argv, &options, &first);
-    if (code >= 0) {
-        return code;
+    int code = sj_options_parse(&sj_command_functions, argc, argv, &options, &first);
+    if (code < 0 && argc - first != 1) {
+        code = sj_command_usage_error(&sj_command_functions, "name one program or library");
+    } else if (code < 0 && options.globals && options.selection.map_file == NULL) {
+        code = sj_command_usage_error(&sj_command_functions, "--globals are those of a --map FILE");
+    } else if (code < 0) {
+        code = list_functions(&options, argv[first]);
     }
-    if (argc - first != 1) {
-        return sj_command_usage_error(&sj_command_functions, "name one program or library");
-    }
-    if (options.globals && options.selection.map_file == NULL) {
-        return sj_command_usage_error(&sj_command_functions, "--globals are those of a --map FILE");
-    }
-    return list_functions(&options, argv[first]);
+    sj_selection_free(&options.selection);
+    return code;
 }
 
 static const sj_option functions_table[] = {

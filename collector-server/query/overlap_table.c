@@ -49,6 +49,7 @@ typedef struct overlap_cursor {
     size_t at;
     int64_t number;
     int64_t session_id;
+    sqlite3_stmt *above; /* whether a call is above another */
 } overlap_cursor;
 
 static bool is_intersect(const overlap_cursor *cursor)
@@ -76,7 +77,13 @@ static int open_cursor(sqlite3_vtab *base, sqlite3_vtab_cursor **out)
                                                   &cursor->sides[side], NULL);
         sqlite3_free(sql);
     }
+    if (result == SQLITE_OK) {
+        result = sqlite3_prepare_v2(((sj_table *)base)->state->database,
+                                    "SELECT 1 FROM ancestors(?1) WHERE call_id = ?2", -1,
+                                    &cursor->above, NULL);
+    }
     if (result != SQLITE_OK) {
+        sqlite3_finalize(cursor->sides[1]);
         sqlite3_finalize(cursor->sides[0]);
         sqlite3_free(cursor);
         return result;
@@ -92,6 +99,7 @@ static int close_cursor(sqlite3_vtab_cursor *base)
         sqlite3_finalize(cursor->sides[side]);
         free(cursor->running[side]);
     }
+    sqlite3_finalize(cursor->above);
     free(cursor->open);
     free(cursor->done);
     free(cursor->pairs);
@@ -116,13 +124,31 @@ static int step_side(overlap_cursor *cursor, int side)
     return result == SQLITE_ROW || result == SQLITE_DONE ? SQLITE_OK : result;
 }
 
+/* Whether `outer` contains `next`. Times tell, but for a call that is entered in the nanosecond in
+ * which the outer one ends: it may be a callee of what came behind. */
+static bool is_within(overlap_cursor *cursor, const spanned_call *outer, const spanned_call *next)
+{
+    if (outer->stream_id != next->stream_id || outer->depth >= next->depth ||
+        next->start_ns > outer->end_ns) {
+        return false;
+    }
+    if (next->start_ns < outer->end_ns) {
+        return true;
+    }
+    sqlite3_reset(cursor->above);
+    sqlite3_bind_int64(cursor->above, 1, next->call_id);
+    sqlite3_bind_int64(cursor->above, 2, outer->call_id);
+    const bool is_above = sqlite3_step(cursor->above) == SQLITE_ROW;
+    sqlite3_reset(cursor->above);
+    return is_above;
+}
+
 /* Outer calls that had ended when `next` was entered go to the rows, if they contain anything. */
 static bool close_outer(overlap_cursor *cursor, const spanned_call *next)
 {
     while (cursor->open_count != 0) {
         const container *last = &cursor->open[cursor->open_count - 1];
-        if (next != NULL && last->call.stream_id == next->stream_id &&
-            last->call.depth < next->depth && next->start_ns <= last->call.end_ns) {
+        if (next != NULL && is_within(cursor, &last->call, next)) {
             return true;
         }
         if (last->inner_calls != 0) {
