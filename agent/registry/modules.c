@@ -1,6 +1,7 @@
 #include "agent/abi/record.h"
 #include "agent/host/clock.h"
 #include "agent/planner/text_coverage.h"
+#include "agent/registry/map_globals_report.h"
 #include "agent/registry/method_group.h"
 #include "agent/registry/module_plan.h"
 #include "agent/registry/registry_internal.h"
@@ -192,6 +193,22 @@ static sj_status map_module(sj_registry *registry, const sj_plan_request *reques
     return sj_registry_add_mapping(registry, &mapping);
 }
 
+/* The plan has shown that the map is the program's. Reports that the spool has no room for are
+ * counted there, and their numbers are missing in the store. */
+static sj_status report_globals(const sj_registry *registry, const sj_plan_request *request,
+                                const sj_registry_module *entry)
+{
+    char in_root[PATH_MAX];
+    const char *map_file = registry->options.selection->map_file;
+    if (map_file == NULL || !entry->is_main) {
+        return SJ_OK;
+    }
+    const sj_status status = sj_map_globals_report(
+        registry->options.writer, sj_registry_find_file(registry, request->path, in_root), map_file,
+        (uint32_t)(entry - registry->modules) + 1, request->now_ticks);
+    return status == SJ_EFULL ? SJ_OK : status;
+}
+
 sj_status sj_registry_plan_locked(sj_registry *registry, const sj_plan_request *request,
                                   sj_registry_module **planned)
 {
@@ -205,6 +222,7 @@ sj_status sj_registry_plan_locked(sj_registry *registry, const sj_plan_request *
     sj_registry_module *entry = find_module(registry, request->module, request->path, false);
     if (entry == NULL) {
         SJ_TRY(plan_new_module(registry, request->module, request->path, false, &entry));
+        SJ_TRY(report_globals(registry, request, entry));
     }
     *planned = entry;
     return map_module(registry, request, entry);

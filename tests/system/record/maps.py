@@ -60,6 +60,36 @@ def globals_are_listed(sojourn):
         check(done.returncode == 1 and "another build" in done.stderr, f"{name}: {done}")
 
 
+def globals_are_kept(sojourn):
+    """By module, as `functions --globals` lists them, and where nm puts them; more than one report holds, too."""
+    many = 9000
+    extra = "int table[25] = {1};\n" + "".join(f"int variable_{'x' * 20}_{i} = {i};\n" for i in range(many))
+    program, (own, listing) = built(sojourn, "kept", ["gcc", "-O2", "-no-pie"], extra)
+    database = sojourn.path("kept.db")
+    for path in (own, listing):
+        done, _ = sojourn.record([program], database, ["--map", path])
+        check(done.returncode == 0, f"{path}: {done}")
+    listed = json.loads(sojourn.run(["functions", "--globals", "--json", "--map", own, program],
+                                    check=True, capture_output=True).stdout)["globals"]
+    with open(listing, encoding="utf-8") as file:
+        places = {words[3]: int(words[0], 16) for words in map(str.split, file) if len(words) == 4}
+    for session in (1, 2):
+        rows = sojourn.sql(database, "SELECT g.name, g.offset, g.size_bytes, m.path FROM globals g JOIN modules m "
+                                     f"USING (module_id) WHERE g.session_id = {session}")
+        kept = {row["name"]: row for row in rows}
+        check(sum(name.startswith("variable_") for name in kept) == many, f"{len(rows)} rows")
+        check(kept["table"]["size_bytes"] >= 100 and kept["table"]["path"] == program, f"{kept['table']}")
+        check(all(kept[name]["offset"] == places[name] for name in ("table", "sink", f"variable_{'x' * 20}_7")),
+              f"{kept['sink']}")
+        check("alpha" not in kept, "a function is listed")
+        if session == 1:
+            check({(row["name"], row["offset"], row["size_bytes"]) for row in rows} ==
+                  {(row["name"], row["offset"], row["size"]) for row in listed}, "not as listed")
+    reports = sojourn.sql(database, "SELECT count(*) AS n, max(length(payload)) AS most, "
+                                    "sum(payload ->> 'left_out') AS left_out FROM reports WHERE monitor = 'map'")
+    check(reports[0]["n"] >= 4 and reports[0]["most"] <= 256 * 1024 and reports[0]["left_out"] == 0, f"{reports}")
+
+
 def maps_of_other_builds_are_refused(sojourn):
     compilers = {"gnu": ["gcc", "-O2"], "lld": ["clang", "-O2", "-fuse-ld=lld"],
                  "static": ["gcc", "-O1", "-static"], "aarch64": ["aarch64-linux-gnu-gcc", "-O2"]}
@@ -132,6 +162,7 @@ def test(sojourn, _arguments):
     the_cost_is_in_parts(sojourn)
     maps_of_other_builds_are_refused(sojourn)
     globals_are_listed(sojourn)
+    globals_are_kept(sojourn)
     recording_is_refused_before_the_start(sojourn)
     unknown_code_is_reported(sojourn)
 

@@ -1,0 +1,103 @@
+#include "agent/registry/map_globals_report.h"
+
+#include "agent/objfile/map_globals.h"
+
+#include <jansson.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* JSON has at most six bytes for one of a name; GLOBAL_BYTES are the rest of an entry. */
+enum { ESCAPED_BYTES = 6, GLOBAL_BYTES = 80, PAYLOAD_BYTES = SJ_REPORT_MAX_BYTES - 1024 };
+
+typedef struct globals_report {
+    sj_frame_writer *writer;
+    uint64_t now_ticks;
+    uint32_t module;
+    json_int_t left_out;
+    json_t *globals;
+    size_t bytes; /* at most, of `globals` as text */
+} globals_report;
+
+/* Takes over `payload`; NULL: there was no memory for it. */
+static sj_status send_payload(const globals_report *report, json_t *payload)
+{
+    char *json = payload != NULL ? json_dumps(payload, JSON_COMPACT) : NULL;
+    json_decref(payload);
+    if (json == NULL) {
+        return SJ_ENOMEM;
+    }
+    const sj_report sent = {.ticks = report->now_ticks,
+                            .monitor = "map",
+                            .kind = "globals",
+                            .json = json,
+                            .json_bytes = strlen(json)};
+    const sj_status status = sj_frame_writer_report(report->writer, &sent);
+    free(json);
+    return status;
+}
+
+/* Sends what was gathered and begins anew. */
+static sj_status send_globals(globals_report *report)
+{
+    const sj_status status =
+        send_payload(report, json_pack("{s:I, s:O, s:I}", "module", (json_int_t)report->module,
+                                       "globals", report->globals, "left_out", report->left_out));
+    json_array_clear(report->globals);
+    report->bytes = 0;
+    report->left_out = 0;
+    return status;
+}
+
+/* What no report can hold is counted: a name that is endless or not UTF-8, a damaged number. */
+static sj_status add_global(globals_report *report, const sj_symbol *symbol)
+{
+    const size_t bytes = strlen(symbol->name) * ESCAPED_BYTES + GLOBAL_BYTES;
+    json_t *name =
+        bytes <= PAYLOAD_BYTES && symbol->address <= INT64_MAX && symbol->size <= INT64_MAX
+            ? json_string(symbol->name)
+            : NULL;
+    if (name == NULL) {
+        report->left_out++;
+        return SJ_OK;
+    }
+    sj_status status = report->bytes + bytes > PAYLOAD_BYTES ? send_globals(report) : SJ_OK;
+    if (status != SJ_OK) {
+        json_decref(name);
+        return status;
+    }
+    report->bytes += bytes;
+    json_t *global = json_pack("{s:o, s:I, s:I}", "name", name, "offset",
+                               (json_int_t)symbol->address, "size", (json_int_t)symbol->size);
+    return json_array_append_new(report->globals, global) == 0 ? SJ_OK : SJ_ENOMEM;
+}
+
+static sj_status report_all(globals_report *report, const sj_symbols *symbols)
+{
+    for (size_t i = 0; i < symbols->count; i++) {
+        SJ_TRY(add_global(report, &symbols->items[i]));
+    }
+    return send_globals(report);
+}
+
+sj_status sj_map_globals_report(sj_frame_writer *writer, const char *program, const char *map_file,
+                                uint32_t module, uint64_t now_ticks)
+{
+    sj_map_globals globals;
+    sj_error error = {0};
+    globals_report report = {
+        .writer = writer, .now_ticks = now_ticks, .module = module, .globals = json_array()};
+    if (report.globals == NULL) {
+        return SJ_ENOMEM;
+    }
+    sj_status status = sj_map_globals_read(program, map_file, &globals, &error);
+    if (status == SJ_OK) {
+        status = report_all(&report, &globals.symbols);
+        sj_map_globals_deinit(&globals);
+    } else {
+        status = send_payload(&report,
+                              json_pack("{s:I, s:O, s:s}", "module", (json_int_t)module, "globals",
+                                        report.globals, "error", sj_status_text(status)));
+    }
+    json_decref(report.globals);
+    return status;
+}
