@@ -456,11 +456,21 @@ static uint64_t start_cpu_ns(const sj_recording_summary *summary)
     return all > (double)registry->hook_ns ? (uint64_t)all - registry->hook_ns : 0;
 }
 
+static void add_unchanging(void *context, const char *text)
+{
+    sj_recording_summary *summary = context;
+    const size_t used = strlen(summary->unchanging);
+    snprintf(summary->unchanging + used, sizeof(summary->unchanging) - used, "%s%s",
+             used != 0 ? "\n" : "", text);
+}
+
 void sj_pipeline_summarize(sj_recording *recording, const char *how)
 {
     sj_recording_summary *summary = &recording->summary;
     if (recording->rules != NULL) {
         sj_policy_change_settle(recording, summary->unmatched, sizeof(summary->unmatched));
+        summary->unchanging[0] = '\0';
+        sj_function_rules_each_unchanging(recording->rules, summary, add_unchanging);
     }
     summary->session = recording->session;
     summary->how = how;

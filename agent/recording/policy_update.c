@@ -357,12 +357,26 @@ static sj_status replace(sj_recording *recording, sj_policy *policy, sj_function
         return sj_fail(error, status, "the functions cannot be selected anew: %s",
                        sj_status_text(status));
     }
+    sj_function_rules_keep_unchanging(rules, recording->rules);
     status = follow(recording, policy, rules, &states, sums, error);
     free(states.states);
     /* From here on it is obeyed by all; some began a little before. */
     adopt(recording, policy, rules, sj_clock_ticks(),
           json_array_size(sums->not_applied) != 0 ? json_dumps(sums->not_applied, 0) : NULL);
     return status;
+}
+
+/* keep_changes lets rules go on that change calls; those that a policy ended do not come back. */
+static void keep_changes(sj_changes_table *table, const sj_policy *policy, sj_function_rules *rules,
+                         change_sums *sums)
+{
+    if (!sj_value_rules_change(policy->selection.values)) {
+        sj_changes_table_stop(table);
+    } else if (sj_changes_table_is_on(table)) {
+        sj_function_rules_set_changes(rules, table);
+    } else {
+        note_problem(sums, "values: calls are not changed any more since a policy without changes");
+    }
 }
 
 /* change obeys a document; `*answer` (allocated) says what that did. */
@@ -378,8 +392,8 @@ static sj_status change(sj_recording *recording, sj_slice document, char **answe
         json_decref(sums.not_applied);
         return sj_fail(error, SJ_ENOMEM, "out of memory");
     }
-    if (recording->table != NULL && !sj_value_rules_change(policy->selection.values)) {
-        sj_changes_table_stop(recording->table);
+    if (recording->table != NULL) {
+        keep_changes(recording->table, policy, rules, &sums);
     }
     keep_runtimes(&recording->options.selection, &policy->selection, &sums);
     keep_libraries(recording, &policy->selection, &sums);
@@ -397,6 +411,11 @@ static sj_status change(sj_recording *recording, sj_slice document, char **answe
     return status;
 }
 
+static void append_text(void *list, const char *text)
+{
+    (void)json_array_append_new(list, json_string(text));
+}
+
 void sj_policy_change_settle(sj_recording *recording, char *unmatched, size_t capacity)
 {
     const sj_policy_changes *changes = &recording->changes;
@@ -404,9 +423,13 @@ void sj_policy_change_settle(sj_recording *recording, char *unmatched, size_t ca
     json_t *list = json_loads(unmatched, 0, NULL);
     json_t *problems =
         changes->not_applied != NULL ? json_loads(changes->not_applied, 0, NULL) : json_array();
+    const size_t told = json_array_size(problems);
     if (json_array_size(list) == 0) {
         unmatched[0] = '\0';
-    } else if (problems != NULL && json_array_extend(problems, list) == 0) {
+    }
+    sj_function_rules_each_unchanging(recording->rules, problems, append_text);
+    if (problems != NULL && json_array_extend(problems, list) == 0 &&
+        json_array_size(problems) > told) {
         char *text = json_dumps(problems, 0);
         (void)!sj_policy_frame_send(recording->writer, changes->number, changes->policy,
                                     changes->ticks, text != NULL ? text : "");

@@ -89,6 +89,8 @@ typedef struct sj_recording_summary {
     sj_recording_cost cost;
     double ns_per_tick;
     char unmatched[1024]; /* JSON list of the policy's patterns that matched nothing; "": none */
+    char unchanging[SJ_VALUE_RULES * SJ_UNCHANGING_BYTES]; /* lines: which rules cannot change calls
+                                                              of what they name; "": none */
     char empty_because[1024]; /* why there is no call; "": there are some, or were some lost */
     uint64_t calls;           /* all, the lost ones included */
     uint64_t lost_calls;

@@ -80,8 +80,8 @@ SJ_MUST_CHECK sj_status sj_policy_change_request(sj_recording *recording, sj_sli
                                                  int fd);
 
 /* sj_policy_change_settle reports to the collector what of the present policy was not applied, with
- * the names that match nothing so far; the latter are written to `unmatched` as a JSON list, ""
- * when there are none. The recording's thread. */
+ * the rules that cannot change calls and the names that match nothing so far; the latter are
+ * written to `unmatched` as a JSON list, "" when there are none. The recording's thread. */
 void sj_policy_change_settle(sj_recording *recording, char *unmatched, size_t capacity);
 
 /* sj_policy_change_take does what was requested, if anything. The recording's thread. Blocking. */

@@ -129,3 +129,8 @@ void sj_changes_table_stop(sj_changes_table *table)
 {
     atomic_store(&table->shared->is_on, 0);
 }
+
+bool sj_changes_table_is_on(const sj_changes_table *table)
+{
+    return atomic_load(&table->shared->is_on) != 0;
+}

@@ -29,5 +29,6 @@ void sj_changes_table_beat(sj_changes_table *table);
 
 /* sj_changes_table_stop takes all rules out of force for good. */
 void sj_changes_table_stop(sj_changes_table *table);
+bool sj_changes_table_is_on(const sj_changes_table *table);
 
 #endif

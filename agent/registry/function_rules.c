@@ -30,6 +30,8 @@ struct sj_function_rules {
     uint64_t matched_sources_excluded;
     uint64_t matched_modules;
     uint64_t matched_modules_excluded;
+    /* sj_change_obstacle of rules that were met with methods whose calls they cannot change */
+    _Atomic uint8_t obstacles[SJ_VALUE_RULES];
     sj_seen_names modules;
     sj_seen_names threads;
     _Atomic bool has_thread;
@@ -115,7 +117,30 @@ void sj_function_rules_beat(sj_function_rules *rules)
     }
 }
 
+/* changing_of leaves of matched rules those that can change calls of a language's methods. */
+static uint32_t changing_of(sj_function_rules *rules, uint32_t matched, sj_link_language language)
+{
+    const sj_value_rules *values = rules->policy->selection.values;
+    for (size_t i = 0; matched != 0 && i < values->count; i++) {
+        const uint32_t bit = UINT32_C(1) << i;
+        const sj_change_obstacle obstacle =
+            (matched & bit) != 0 ? sj_change_obstacle_find(&values->items[i], language)
+                                 : SJ_CHANGE_POSSIBLE;
+        if (obstacle != SJ_CHANGE_POSSIBLE) {
+            atomic_store(&rules->obstacles[i], (uint8_t)obstacle);
+            matched &= ~bit;
+        }
+    }
+    return matched;
+}
+
 void sj_function_rules_name(sj_function_rules *rules, uint32_t function, const char *symbol)
+{
+    sj_function_rules_name_method(rules, function, symbol, SJ_LINK_LANGUAGE_OBJC);
+}
+
+void sj_function_rules_name_method(sj_function_rules *rules, uint32_t function, const char *symbol,
+                                   sj_link_language language)
 {
     const sj_policy *policy = rules->policy;
     const sj_selection *selection = &policy->selection;
@@ -138,12 +163,37 @@ void sj_function_rules_name(sj_function_rules *rules, uint32_t function, const c
     rule->values = sj_value_rules_match(selection->values, symbol);
     rules->matched_values |= rule->values;
     if (rules->changes != NULL && rule->values != 0) {
-        sj_changes_table_add(rules->changes, function, rule->values);
+        sj_changes_table_add(rules->changes, function, changing_of(rules, rule->values, language));
     }
     for (size_t i = 0; i < policy->sampled_count; i++) {
         if (sj_pattern_matches_symbol(&policy->sampled[i].function, symbol)) {
             rule->one_in = policy->sampled[i].n;
             rules->matched_sampled |= UINT32_C(1) << i;
+        }
+    }
+}
+
+void sj_function_rules_each_unchanging(const sj_function_rules *rules, void *context,
+                                       void (*visit)(void *context, const char *text))
+{
+    const sj_value_rules *values = rules->policy->selection.values;
+    char text[SJ_UNCHANGING_BYTES];
+    for (size_t i = 0; values != NULL && i < values->count; i++) {
+        const uint8_t obstacle = atomic_load(&rules->obstacles[i]);
+        if (obstacle != SJ_CHANGE_POSSIBLE) {
+            snprintf(text, sizeof(text), "rule '%s': %s", values->items[i].name,
+                     sj_change_obstacle_texts[obstacle]);
+            visit(context, text);
+        }
+    }
+}
+
+void sj_function_rules_keep_unchanging(sj_function_rules *rules, const sj_function_rules *before)
+{
+    for (size_t i = 0; rules->changes != NULL && i < SJ_VALUE_RULES; i++) {
+        const uint8_t obstacle = atomic_load(&before->obstacles[i]);
+        if (obstacle != SJ_CHANGE_POSSIBLE) {
+            atomic_store(&rules->obstacles[i], obstacle);
         }
     }
 }

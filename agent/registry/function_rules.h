@@ -4,6 +4,7 @@
 #ifndef SJ_AGENT_REGISTRY_FUNCTION_RULES_H
 #define SJ_AGENT_REGISTRY_FUNCTION_RULES_H
 
+#include "agent/policy/change_obstacle.h"
 #include "agent/policy/json_place.h"
 #include "agent/policy/policy.h"
 #include "agent/registry/changes_table.h"
@@ -12,7 +13,10 @@
 
 typedef struct sj_function_rules sj_function_rules;
 
-enum { SJ_RULED_FUNCTIONS = 1 << 22 }; /* ids from here on follow no rules of their own */
+enum {
+    SJ_RULED_FUNCTIONS = 1 << 22, /* ids from here on follow no rules of their own */
+    SJ_UNCHANGING_BYTES = 256     /* of a text about a rule that cannot change calls */
+};
 
 typedef enum sj_filter_reason {
     SJ_FILTERED_DEPTH = 0,
@@ -38,6 +42,18 @@ void sj_function_rules_beat(sj_function_rules *rules);
 
 /* sj_function_rules_name sets the rules of a function by its symbol. */
 void sj_function_rules_name(sj_function_rules *rules, uint32_t function, const char *symbol);
+/* sj_function_rules_name_method does so for a recorded method of a runtime, whose calls some rules
+ * cannot change: these are noted. */
+void sj_function_rules_name_method(sj_function_rules *rules, uint32_t function, const char *symbol,
+                                   sj_link_language language);
+
+/* sj_function_rules_each_unchanging visits the rules that cannot change calls of methods that they
+ * name, as a text for the user. Any thread. */
+void sj_function_rules_each_unchanging(const sj_function_rules *rules, void *context,
+                                       void (*visit)(void *context, const char *text));
+/* sj_function_rules_keep_unchanging takes over what a list that names no more functions knows of
+ * the same rules, when they still change calls. */
+void sj_function_rules_keep_unchanging(sj_function_rules *rules, const sj_function_rules *before);
 
 /* sj_function_rules_module notes the path of a module, sj_function_rules_source a source file:
  * their patterns have a match. */

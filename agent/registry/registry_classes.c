@@ -142,8 +142,9 @@ static void count_class(sj_registry *registry, const sj_plan_header *group, uint
         registry->counters.filtered += skip == SJ_SKIP_FILTERED;
         registry->counters.skips[skip] += skip != SJ_SKIP_NONE;
         if (registry->options.rules != NULL) {
-            sj_function_rules_name(registry->options.rules, first_function + i,
-                                   strings + functions[i].name);
+            sj_function_rules_name_method(
+                registry->options.rules, first_function + i, strings + functions[i].name,
+                skip == SJ_SKIP_NONE ? SJ_LINK_LANGUAGE_JVM : SJ_LINK_LANGUAGE_OBJC);
         }
     }
 }

@@ -168,7 +168,7 @@ static sj_status make_group(const sj_link_container *container, const container_
 }
 
 static void count_container(sj_registry *registry, const container_draft *draft,
-                            uint32_t first_function)
+                            uint32_t first_function, sj_link_language language)
 {
     registry->counters.modules++;
     registry->counters.functions += draft->count;
@@ -179,8 +179,9 @@ static void count_container(sj_registry *registry, const container_draft *draft,
         registry->counters.filtered += function->skip == SJ_SKIP_FILTERED;
         registry->counters.skips[function->skip] += !is_wanted;
         if (registry->options.rules != NULL) {
-            sj_function_rules_name(registry->options.rules, first_function + (uint32_t)i,
-                                   draft->strings + function->name);
+            sj_function_rules_name_method(registry->options.rules, first_function + (uint32_t)i,
+                                          draft->strings + function->name,
+                                          is_wanted ? language : SJ_LINK_LANGUAGE_OBJC);
         }
     }
 }
@@ -204,7 +205,7 @@ static sj_status add_read(sj_registry *registry, const sj_registry_mapping *mapp
         free(wanted);
         return status;
     }
-    count_container(registry, draft, first_function);
+    count_container(registry, draft, first_function, (sj_link_language)container->language);
     registry->containers[registry->container_count++] =
         (sj_registry_container){.language = container->language,
                                 .module = (uint32_t)registry->module_count,

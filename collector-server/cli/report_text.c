@@ -285,6 +285,16 @@ static void report_attach(const sj_recording_summary *summary)
     }
 }
 
+/* tell_unchanging has a line for each rule. */
+static void tell_unchanging(const char *lines)
+{
+    while (*lines != '\0') {
+        const size_t length = strcspn(lines, "\n");
+        fprintf(stderr, "sojourn: %.*s\n", (int)length, lines);
+        lines += length + (lines[length] != '\0');
+    }
+}
+
 static void tell_problems(const sj_report_text *text, const sj_recording_summary *summary)
 {
     if (!summary->agent_reported) {
@@ -295,6 +305,7 @@ static void tell_problems(const sj_report_text *text, const sj_recording_summary
     if (summary->empty_because[0] != '\0') {
         fprintf(stderr, "sojourn: nothing was recorded: %s\n", summary->empty_because);
     }
+    tell_unchanging(summary->unchanging);
     if (summary->registry.plan_failures != 0) {
         fprintf(stderr, "sojourn: %llu modules were left alone; the first: %s\n",
                 (unsigned long long)summary->registry.plan_failures,
@@ -476,6 +487,10 @@ void sj_report_text_json(FILE *file, const sj_report_text *text,
     if (summary->empty_because[0] != '\0') {
         fputs(",\n  \"empty_because\": ", file);
         sj_json_text(file, summary->empty_because);
+    }
+    if (summary->unchanging[0] != '\0') {
+        fputs(",\n  \"unchanging\": ", file);
+        sj_json_text(file, summary->unchanging);
     }
     fprintf(file, ",\n  \"replaced\": %s", summary->replaced ? "true" : "false");
     json_number(file, "drain_cpu_ns", summary->drain.cpu_ns);

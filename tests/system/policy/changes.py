@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
 """Rules that change calls: arguments, results, errno and skipped functions of a native program, arguments
-of Mono methods, each as the rule says and as rule_hits tells; never without the permission of the
-machine, never in other programs, and not for longer than their recorder lives.
+of Mono methods, each as the rule says and as rule_hits tells; what Mono methods do not allow is reported;
+never without the permission of the machine, never in other programs, and not for longer than their
+recorder lives.
 
 changes.py BUILD_FOLDER SAMPLES_FOLDER BUILT_SAMPLES_FOLDER
 """
@@ -108,6 +109,33 @@ def mono(sojourn, samples):
     check(found == sorted(MONO_HITS), f"rule_hits {found}")
 
 
+def of_mono_not_possible(sojourn):
+    """Rules that cannot change calls of Mono methods say so, in the report and in the session."""
+    of_hit = {"function": "Npc:Hit*", "argument": 1, "as": "int"}
+    of_ask = {"function": "Npc:Ask*"}
+    rules = [
+        {"name": "result", "function": "Npc:Hit*", "result": True, "as": "int", "change": {"set": 1}},
+        {"name": "skip", **of_hit, "change": {"return": 1}},
+        {"name": "error", **of_hit, "change": {"set": 50, "errno": 13}},
+        {"name": "text", **of_ask, "argument": 1, "as": "string", "change": {"delay": "1ms"}},
+        {"name": "late", **of_ask, "argument": 1, "as": "bool", "change": {"delay": "1ms", "times": 1}},
+    ]
+    expected = [f"rule '{name}': {text}" for name, text in (
+        ("result", "results of Mono methods cannot be set; numbers among their arguments can"),
+        ("skip", "Mono methods cannot be left out (\"return\"); numbers among their arguments can be set"),
+        ("error", "errno is not set for Mono methods; without \"errno\" the rest is done"),
+        ("text", "a text or an object does not make a Mono method's call change; a number among its arguments does"),
+    )]
+    done, database = record(sojourn, ["mono", sojourn.path("Changed.exe")], rules, "impossible.db")
+    check(done.stdout.splitlines() == MONO_PLAIN, f"it says {done.stdout}, {done.stderr}")
+    told = [line.removeprefix("sojourn: ") for line in done.stderr.splitlines() if "rule '" in line]
+    check(told == expected, f"reported {done.stderr}")
+    rows = sojourn.sql(database, "SELECT not_applied FROM policies")
+    check([json.loads(row["not_applied"]) for row in rows] == [expected], f"policies {rows}")
+    fired = [row["rule"] for row in hits(sojourn, database)]
+    check(fired == ["late"], f"rule_hits {fired}")
+
+
 def only_with_permission(sojourn, built):
     program = os.path.realpath(os.path.join(built, "changed"))
     path = sojourn.path("config/sojourn/changes.json")
@@ -176,8 +204,15 @@ def removed_at_once(sojourn, built):
     target = looping(sojourn, built, "removed.db")
     try:
         pid = children(target.pid)[0]
+        same = sojourn.path("changes.json")
+        answer = set_policy(sojourn, pid, "--policy", same)
+        check(ask(target) == "ret 77 runs 0\n" and not answer["not_applied"], f"the same policy: {answer}")
         set_policy(sojourn, pid, "--policy", write_policy(sojourn, [], "none.json"))
         check(ask(target) == "ret 2 runs 1\n", "the rule is still in force")
+        answer = set_policy(sojourn, pid, "--policy", same)
+        check("values: calls are not changed any more since a policy without changes" in answer["not_applied"],
+              f"nothing says that the rule does not come back: {answer}")
+        check(ask(target) == "ret 2 runs 1\n", "the rule came back")
         check(target.finish()[0] == 0, "it ended with an error")
     finally:
         target.kill()
@@ -198,6 +233,7 @@ def test(sojourn, arguments):
     sojourn.environment["XDG_CONFIG_HOME"] = sojourn.path("config")
     native(sojourn, built)
     mono(sojourn, samples)
+    of_mono_not_possible(sojourn)
     only_with_permission(sojourn, built)
     mistakes(sojourn, built)
     removed_at_once(sojourn, built)

@@ -1,0 +1,23 @@
+/* What keeps a rule from changing calls of methods of managed runtimes. */
+#ifndef SJ_AGENT_POLICY_CHANGE_OBSTACLE_H
+#define SJ_AGENT_POLICY_CHANGE_OBSTACLE_H
+
+#include "agent/abi/link.h"
+#include "agent/policy/value_rules.h"
+
+typedef enum sj_change_obstacle {
+    SJ_CHANGE_POSSIBLE = 0, /* also of rules that change nothing */
+    SJ_CHANGE_SETS_RESULT = 1,
+    SJ_CHANGE_SKIPS = 2,
+    SJ_CHANGE_SETS_ERRNO = 3,
+    SJ_CHANGE_AT_TEXT = 4,
+    SJ_CHANGE_OF_JAVA = 5,
+    SJ_CHANGE_OBSTACLES = 6
+} sj_change_obstacle;
+
+sj_change_obstacle sj_change_obstacle_find(const sj_value_rule *rule, sj_link_language language);
+
+/* What cannot be done and what can, for the user. */
+extern const char *const sj_change_obstacle_texts[SJ_CHANGE_OBSTACLES];
+
+#endif

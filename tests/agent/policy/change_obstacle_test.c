@@ -1,0 +1,54 @@
+#include "agent/policy/change_obstacle.h"
+
+#include "tests/support/check.h"
+
+enum { ERROR = 13, FIRST = 1 };
+
+static sj_value_rule make_rule(sj_change_action action, uint32_t position, int32_t error)
+{
+    const uint8_t number = sj_value_descriptor(FIRST, SJ_VALUE_INT);
+    return (sj_value_rule){
+        .descriptor = number,
+        .changes = true,
+        .change = {.action = action,
+                   .target = (uint8_t)sj_value_descriptor(position, SJ_VALUE_INT),
+                   .error = error}};
+}
+
+static void methods_of_mono_have_their_arguments_set_only(void **state)
+{
+    const sj_value_rule argument = make_rule(SJ_CHANGE_SET, FIRST, 0);
+    const sj_value_rule result = make_rule(SJ_CHANGE_SET, SJ_VALUE_RESULT, 0);
+    const sj_value_rule skip = make_rule(SJ_CHANGE_RETURN, SJ_VALUE_RESULT, ERROR);
+    const sj_value_rule error = make_rule(SJ_CHANGE_NOTHING, FIRST, ERROR);
+    sj_value_rule text = make_rule(SJ_CHANGE_NOTHING, FIRST, 0);
+    (void)state;
+    assert_int_equal(sj_change_obstacle_find(&argument, SJ_LINK_LANGUAGE_MONO), SJ_CHANGE_POSSIBLE);
+    assert_int_equal(sj_change_obstacle_find(&text, SJ_LINK_LANGUAGE_MONO), SJ_CHANGE_POSSIBLE);
+    text.descriptor = sj_value_descriptor(FIRST, SJ_VALUE_STRING);
+    assert_int_equal(sj_change_obstacle_find(&text, SJ_LINK_LANGUAGE_MONO), SJ_CHANGE_AT_TEXT);
+    assert_int_equal(sj_change_obstacle_find(&result, SJ_LINK_LANGUAGE_MONO),
+                     SJ_CHANGE_SETS_RESULT);
+    assert_int_equal(sj_change_obstacle_find(&skip, SJ_LINK_LANGUAGE_MONO), SJ_CHANGE_SKIPS);
+    assert_int_equal(sj_change_obstacle_find(&error, SJ_LINK_LANGUAGE_MONO), SJ_CHANGE_SETS_ERRNO);
+}
+
+static void methods_of_java_are_not_changed_and_native_ones_in_every_way(void **state)
+{
+    const sj_value_rule argument = make_rule(SJ_CHANGE_SET, FIRST, 0);
+    const sj_value_rule skip = make_rule(SJ_CHANGE_RETURN, SJ_VALUE_RESULT, ERROR);
+    sj_value_rule recorded = argument;
+    recorded.changes = false;
+    (void)state;
+    assert_int_equal(sj_change_obstacle_find(&argument, SJ_LINK_LANGUAGE_JVM), SJ_CHANGE_OF_JAVA);
+    assert_int_equal(sj_change_obstacle_find(&recorded, SJ_LINK_LANGUAGE_JVM), SJ_CHANGE_POSSIBLE);
+    assert_int_equal(sj_change_obstacle_find(&skip, SJ_LINK_LANGUAGE_OBJC), SJ_CHANGE_POSSIBLE);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(methods_of_mono_have_their_arguments_set_only),
+        cmocka_unit_test(methods_of_java_are_not_changed_and_native_ones_in_every_way)};
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
