@@ -10,6 +10,7 @@
 #include <nng/nng.h>
 #include <nng/protocol/reqrep0/rep.h>
 #include <poll.h>
+#include <pthread.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -98,6 +99,26 @@ static void ask(line *one, uint32_t slot, const void *text, size_t size)
 
 /* --- against libnng --------------------------------------------------------------------------- */
 
+static void *close_socket(void *argument)
+{
+    const nng_socket *door = argument;
+    nng_close(*door);
+    free(argument);
+    return NULL;
+}
+
+/* The peer sees the end at once, but nng_close may wait for ever: NNG 1.5.2's reaper of pipes does,
+ * once in some hundred connections that end in the middle of a question. Nothing here needs it. */
+static void close_door(nng_socket door)
+{
+    pthread_t closer;
+    nng_socket *closed = malloc(sizeof(*closed));
+    assert_non_null(closed);
+    *closed = door;
+    assert_int_equal(pthread_create(&closer, NULL, close_socket, closed), 0);
+    pthread_detach(closer);
+}
+
 static void make_url(line *one, bool is_ipc, nng_socket *door)
 {
     static int runs;
@@ -160,7 +181,7 @@ static void questions_are_answered_in_any_order(void **state)
         }
         assert_int_equal(one.failed, 0);
         sj_channel_sp.close(one.channel);
-        nng_close(door);
+        close_door(door);
     }
 }
 
@@ -192,7 +213,7 @@ static void a_question_may_be_as_big_as_a_frame(void **state)
         wait_until(&one, &one.answered, 2);
         assert_int_equal(one.slot, 1);
         sj_channel_sp.close(one.channel);
-        nng_close(door);
+        close_door(door);
         free(long_answer);
         free(big);
     }
@@ -210,7 +231,7 @@ static void it_comes_back_to_a_server_that_does(void **state)
         ask(&one, 0, "lost", 4);
         ask(&one, 3, "lost", 4);
         nng_msg_free(take_question(&one, door));
-        nng_close(door);
+        close_door(door);
         wait_until(&one, &one.failed, 2 * round);
         assert_int_equal(one.disconnected, round);
         ask(&one, 1, "nobody there", 12); /* fails, too */
@@ -220,7 +241,7 @@ static void it_comes_back_to_a_server_that_does(void **state)
         one.failed--;
     }
     sj_channel_sp.close(one.channel);
-    nng_close(door);
+    close_door(door);
 }
 
 /* --- against others --------------------------------------------------------------------------- */
