@@ -333,9 +333,9 @@ test("W S A D, wheel and drag move, zoom and select; the address keeps it all", 
     await page.waitForURL((url) => !url.searchParams.has("from"));
     await page.waitForFunction(() => !document.querySelector("canvas.stale"));
     const box = await page.locator(".timeline canvas").boundingBox();
-    await page.mouse.move(box.x + box.width * 0.2, box.y + 50);
+    await page.mouse.move(box.x + box.width * 0.01, box.y + 50);
     await page.mouse.down();
-    await page.mouse.move(box.x + box.width * 0.8, box.y + 60, { steps: 4 });
+    await page.mouse.move(box.x + box.width * 0.99, box.y + 60, { steps: 4 });
     await page.mouse.up();
     await page.waitForURL(/area=\d+-\d+/);
     const rows = await checkPanel(page, "Calls that began in the selected time", (row) => [
@@ -355,7 +355,8 @@ test("W S A D, wheel and drag move, zoom and select; the address keeps it all", 
     await page.getByRole("region", { name: "Calls that began in the selected time" }).locator("tbody tr").first().waitFor();
     await page.getByRole("button", { name: /^Remove: / }).click();
     await page.waitForURL((url) => !url.searchParams.has("area"));
-    await page.mouse.move(box.x + box.width * 0.5, box.y + 50);
+    await page.getByRole("region", { name: "Calls that began in the selected time" }).waitFor({ state: "detached" });
+    await page.locator(".timeline canvas").hover({ position: { x: 400, y: 50 } }); // the page may have scrolled
     await page.keyboard.down("Control");
     await page.mouse.wheel(0, -100);
     await page.keyboard.up("Control");
@@ -446,8 +447,12 @@ test("flame graphs show call paths, callers and callees as SQL has them", async 
     const up = "Functions above their callers, as a table";
     await rowsOf(page, up).first().waitFor();
     const stats = await sql(
-        `SELECT f.name, s.self_ns FROM function_stats s JOIN functions f USING (function_id) WHERE s.session_id = ${VALUED}`,
+        `SELECT f.name, sum(p.self_ns) AS self_ns, count(*) AS paths, s.self_ns AS stated FROM call_paths p
+         JOIN functions f USING (function_id) JOIN function_stats s USING (session_id, function_id)
+         WHERE p.session_id = ${VALUED} GROUP BY f.function_id`,
     );
+    // Each path is rounded to whole ns from the clock's ticks, and so is the function's own sum.
+    stats.forEach((row) => assert.ok(Math.abs(row.self_ns - row.stated) <= row.paths, JSON.stringify(row)));
     const roots = (await texts(rowsOf(page, up))).filter((row) => row[1] === "0");
     assert.equal(roots.length, stats.filter((row) => row.self_ns > 0).length);
     for (const root of roots) {

@@ -172,7 +172,7 @@ function Twin({ tracks, view }: { tracks: readonly Track[]; view: Window }) {
 }
 
 function Area({ session, area, show }: { session: Overview; area: Window; show: Show }) {
-    const values = { session: session.id, from: area.from, to: area.to - 1 };
+    const values = { session: session.id, from: area.from, to: area.to }; // its last ns is not part of it
     const answer = useSql<AreaRow>(AREA_SQL, values, 0, { ms: 20000 });
     const self = answer.rows.reduce((sum, row) => sum + row.self_ns, 0);
     return (
