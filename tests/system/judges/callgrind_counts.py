@@ -15,7 +15,7 @@ from sojourn_testing import check, check_accounts, main
 HERE = os.path.dirname(os.path.abspath(__file__))
 WORKLOADS = os.path.join(HERE, "..", "..", "bench", "workloads")
 UNSTEADY_AT_MOST = 10
-LAYOUTS_AT_MOST = 40
+LAYOUTS_AT_MOST = 8
 
 
 def input_of(stdin):
@@ -58,6 +58,25 @@ def counted(sojourn, name, command, stdin, functions):
     return calls, self_jumps
 
 
+def counted_by_breakpoints(command, stdin, offsets):
+    """What a debugger counts of a few functions of a program that is linked to a fixed address."""
+    script = ["set pagination off", *[f"break *{offset:#x}" for offset in offsets],
+              *[f"ignore {number + 1} 1000000000" for number in range(len(offsets))], "run",
+              "info breakpoints"]
+    options = [word for line in script for word in ("-ex", line)]
+    done = subprocess.run(["gdb", "-nx", "-batch", *options, "--args", *command],
+                          stdin=input_of(stdin), stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
+                          text=True, check=True)
+    hits, offset = dict.fromkeys(offsets, 0), None
+    for line in done.stdout.partition("exited normally")[2].splitlines():
+        words = line.split()
+        if len(words) > 4 and words[1] == "breakpoint":
+            offset = int(words[4], 16)
+        elif "already hit" in line:
+            hits[offset] = int(words[3])
+    return hits
+
+
 def one_subject(sojourn, name, command, stdin):
     functions, found = recorded(sojourn, name, command, stdin)
     calls, self_jumps = counted(sojourn, name, command, stdin, functions)
@@ -72,6 +91,11 @@ def one_subject(sojourn, name, command, stdin):
             break
         again = recorded(sojourn, name, command, stdin)[1]
         unsteady |= {offset for offset in differing if again[offset] != found[offset]}
+        differing -= unsteady
+    # A layout that only callgrind has: its word against a debugger's.
+    if differing and len(differing) <= UNSTEADY_AT_MOST and name == "cc1":
+        hits = counted_by_breakpoints(command, stdin, sorted(differing))
+        unsteady |= {offset for offset in differing if hits[offset] == found[offset]}
         differing -= unsteady
     check(not differing, f"{name}: {len(differing)} differ\n" + "\n".join(
         f"{functions[offset][0]}: callgrind {calls[offset]} and {self_jumps[offset]} jumps, sojourn "
