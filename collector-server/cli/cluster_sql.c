@@ -50,7 +50,7 @@ static sj_status choose_session(sj_cluster_sql *sql, const char *text, char *ses
     return status;
 }
 
-/* find_value is asked while the statement is filled; what fails is told by `held` staying empty. */
+/* find_value is asked while the statement is filled; when that fails, `held` stays empty. */
 static const char *find_value(void *context, const char *name)
 {
     sj_cluster_sql *sql = context;

@@ -25,7 +25,7 @@ PROGRAMS = (
     ["perl", "-e", "my %h; for (1..20000) { $h{$_ % 997} .= chr(65 + $_ % 26) } print length(join '', sort values %h), \"\\n\""],
 )
 NAME = "Perl_sv_setsv_flags"  # called in the sessions of perl
-# Seconds of each are told. By device and build; callers; a function in two builds.
+# Prints the seconds of each. By device and build; callers; a function in two builds.
 QUESTIONS = {
     "p99_by_build": ["--query", "p99_by_build", "--param", f"function={NAME}"],
     "callers of a function, all sessions": [

@@ -1,4 +1,4 @@
-// Two sets of sessions: what became slower, and whether that can be told from noise.
+// Two sets of sessions: what became slower, and whether it is more than noise.
 import { useEffect, useMemo, useState } from "preact/hooks";
 import { useSql } from "../answers";
 import { count, duration, fileName } from "../format";

@@ -1,4 +1,4 @@
-// Devices: how they are, what they run, and what they are told to do.
+// Devices: how they are, what they run, and the commands they were sent.
 import { useEffect, useState } from "preact/hooks";
 import { useAnswer, useSql } from "../answers";
 import { api, type Command, type Device, type PolicyRule } from "../api";
@@ -220,7 +220,7 @@ function About({ device }: { device: Device }) {
 function Policies({ rules }: { rules: readonly PolicyRule[] }) {
     return (
         <Panel title="Policies that hold">
-            {rules.length === 0 ? <p class="dim">None: devices record as they are told.</p> : null}
+            {rules.length === 0 ? <p class="dim">None: devices follow their own configuration and commands.</p> : null}
             {rules.map((rule) => (
                 <details key={rule.id} class="rule">
                     <summary>
