@@ -46,6 +46,19 @@ struct sj_assembler {
     sj_value_queue values; /* that wait for their calls */
 };
 
+void sj_assembler_keep_steps(sj_assembler *assembler, uint32_t clock_step, uint32_t kept_step)
+{
+    const uint32_t step = kept_step > clock_step ? kept_step : clock_step;
+    assembler->context.clock_step = step > 0 ? step : 1;
+    assembler->run.steps = sj_time_steps_of(kept_step);
+}
+
+/* keep_time is the time at which something that is no record is said to have happened. */
+static uint64_t keep_time(const sj_assembler *assembler, uint64_t ticks)
+{
+    return sj_time_steps_floor(&assembler->run.steps, ticks);
+}
+
 sj_status sj_assembler_new(const sj_assembler_options *options, const sj_assembler_sink *sink,
                            sj_assembler **assembler)
 {
@@ -63,11 +76,11 @@ sj_status sj_assembler_new(const sj_assembler_options *options, const sj_assembl
     made->context.value_rules = options->value_rules;
     made->context.block_events =
         options->block_events > 0 ? options->block_events : DEFAULT_BLOCK_EVENTS;
-    made->context.clock_step = options->clock_step > 0 ? options->clock_step : 1;
+    sj_assembler_keep_steps(made, options->clock_step, options->kept_step);
     made->run.stack_low = options->stack_low;
     made->run.stack_span = options->stack_high - options->stack_low;
     made->start_ticks = options->start_ticks;
-    made->last_ticks = options->start_ticks;
+    made->last_ticks = keep_time(made, options->start_ticks);
     made->foreign_limit = MAX_FOREIGN_STACKS;
     *assembler = made;
     return SJ_OK;
@@ -493,7 +506,8 @@ sj_status sj_assembler_feed(sj_assembler *assembler, const sj_record *records, s
             take_value(assembler, &records[i]);
             continue;
         }
-        timed_record record = {.ticks = extend_ticks(sj_record_ticks48(&records[i]), now_ticks),
+        const uint64_t ticks = extend_ticks(sj_record_ticks48(&records[i]), now_ticks);
+        timed_record record = {.ticks = sj_time_steps_floor(&assembler->run.steps, ticks),
                                .stack = sj_record_stack(&records[i]),
                                .tag = sj_record_tag(&records[i])};
         if (record.tag >> SJ_RECORD_FUNCTION_BITS == SJ_RECORD_LEAVE &&
@@ -555,6 +569,7 @@ sj_status sj_assembler_preopen(sj_assembler *assembler, const sj_stack_frame *ca
     if (assembler->context.counters.records > 0 || assembler->context.counters.calls > 0) {
         return SJ_EINVAL;
     }
+    ticks = keep_time(assembler, ticks);
     for (size_t i = 0; i < count; i++) {
         SJ_TRY(ensure_own(assembler, calls[i].stack, ticks));
         assembler->current = assembler->own;
@@ -571,6 +586,7 @@ sj_status sj_assembler_preopen(sj_assembler *assembler, const sj_stack_frame *ca
 /* Everything held or half known becomes part of the streams. */
 static sj_status settle(sj_assembler *assembler, uint64_t now_ticks)
 {
+    now_ticks = keep_time(assembler, now_ticks);
     if (now_ticks > assembler->last_ticks) {
         SJ_TRY(settle_gap(assembler, now_ticks));
         assembler->last_ticks = now_ticks;
@@ -580,6 +596,7 @@ static sj_status settle(sj_assembler *assembler, uint64_t now_ticks)
 
 sj_status sj_assembler_flush(sj_assembler *assembler, uint64_t now_ticks)
 {
+    now_ticks = keep_time(assembler, now_ticks);
     SJ_TRY(settle_gap(assembler, assembler->last_ticks));
     if (assembler->own != NULL) {
         SJ_TRY(sj_call_stack_cut(assembler->own, now_ticks, 0));

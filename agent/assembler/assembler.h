@@ -52,6 +52,7 @@ typedef struct sj_assembler_options {
     uint64_t start_ticks;      /* 64-bit clock at registration: extends the first 48-bit time */
     uint32_t block_events;     /* cut after so many; at most SJ_BLOCK_MAX_EVENTS; 0: 128 Ki */
     uint32_t clock_step;       /* ticks that the clock advances by, as far as is known; 0: 1 */
+    uint32_t kept_step;        /* times are rounded down to multiples of it; 0: kept as they are */
     sj_block_encoder *encoder; /* borrowed, shared by assemblers of one drain thread */
     const sj_value_rules *value_rules; /* borrowed; what `value` of the sink answers about */
 } sj_assembler_options;
@@ -64,6 +65,11 @@ void sj_assembler_free(sj_assembler *assembler);
  * than any record's. SJ_ENOMEM only; everything odd in the records becomes data, not an error. */
 SJ_MUST_CHECK sj_status sj_assembler_feed(sj_assembler *assembler, const sj_record *records,
                                           size_t count, uint64_t now_ticks);
+
+/* sj_assembler_keep_steps sets the steps of the times that are still to come, as `clock_step` and
+ * `kept_step` of the options. The clock does not go back: rounding to coarser steps gives the time
+ * of the event before. */
+void sj_assembler_keep_steps(sj_assembler *assembler, uint32_t clock_step, uint32_t kept_step);
 
 /* sj_assembler_lost notes that records are missing here (torn slots, drops without a note). */
 SJ_MUST_CHECK sj_status sj_assembler_lost(sj_assembler *assembler, sj_gap_reason reason,
@@ -99,8 +105,8 @@ SJ_MUST_CHECK sj_status sj_assembler_end(sj_assembler *assembler, uint64_t now_t
                                          unsigned flags);
 
 /* Nothing vanishes. After flush or end these hold exactly:
- *   records = calls - preopened + returned + jumped + thrown + orphan_exits + notes +
- *             value_records + bad_records
+ *   records = calls - preopened + returned + jumped + thrown + overtaken + orphan_exits +
+ *             notes + value_records + bad_records
  *   events + refused_events = calls + returned + landed + unwound + truncated
  *   events = sum of event_count over the CALLS blocks that the sink took
  * and in each stream, blocks taken in order: first_event + event_count + lost_events is the next
@@ -114,6 +120,8 @@ typedef struct sj_assembler_counters {
     uint64_t landed;    /* calls with such an exit that have ended, in whatever way */
     uint64_t unwound;   /* calls ended by a throw or a longjmp */
     uint64_t thrown;    /* exits that say so: of managed calls that an exception left */
+    uint64_t overtaken; /* exits of calls that were among `unwound`: they went on in the runtime
+                           that unwound the managed call below them */
     uint64_t truncated; /* the same, after a gap */
     uint64_t orphan_exits;
     uint64_t notes;

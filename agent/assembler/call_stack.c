@@ -451,6 +451,22 @@ sj_status sj_call_stack_skip(sj_call_stack *stream, uint64_t stack, bool inclusi
     return SJ_OK;
 }
 
+/* An exit of a call that has ended already, with a managed call below it. */
+static bool take_overtaken(sj_call_stack *stream, uint32_t function, uint64_t stack)
+{
+    const uint32_t count =
+        stream->overtaken_count < SJ_OVERTAKEN_CALLS ? stream->overtaken_count : SJ_OVERTAKEN_CALLS;
+    for (uint32_t i = 1; i <= count; i++) {
+        sj_overtaken_call *call =
+            &stream->overtaken[(stream->overtaken_count - i) % SJ_OVERTAKEN_CALLS];
+        if (call->function == function && call->stack == stack) {
+            call->function = 0;
+            return true;
+        }
+    }
+    return false;
+}
+
 sj_status sj_call_stack_orphan(sj_call_stack *stream, uint32_t function, uint64_t stack,
                                uint64_t ticks, bool jumps)
 {
@@ -462,6 +478,11 @@ sj_status sj_call_stack_orphan(sj_call_stack *stream, uint32_t function, uint64_
             stream->frames[stream->depth - 1].function == function) {
             return sj_call_stack_leave(stream, function, stack, ticks, jumps);
         }
+    }
+    if (take_overtaken(stream, function, stack)) {
+        stream->thrown_count++;
+        stream->context->counters.overtaken++;
+        return SJ_OK;
     }
     stream->context->counters.orphan_exits++;
     const sj_gap gap = {.reason = SJ_GAP_ORPHAN,

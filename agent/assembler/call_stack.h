@@ -4,6 +4,7 @@
 #define SJ_AGENT_ASSEMBLER_CALL_STACK_H
 
 #include "agent/assembler/assembler.h"
+#include "agent/assembler/time_steps.h"
 #include "proto/block/call_trust.h"
 
 /* A STACK block that was delivered and whose frames may still be open. */
@@ -12,6 +13,14 @@ typedef struct sj_stored_frames {
     uint32_t first; /* depth of its first frame */
     uint32_t end;   /* depth after its last */
 } sj_stored_frames;
+
+/* A native call that ended with a managed one below it, which an exception had left. */
+typedef struct sj_overtaken_call {
+    uint64_t stack;
+    uint32_t function; /* 0: its exit has come */
+} sj_overtaken_call;
+
+enum { SJ_OVERTAKEN_CALLS = 64 };
 
 /* What the streams of a thread share. */
 typedef struct sj_stream_context {
@@ -48,6 +57,12 @@ typedef struct sj_call_stack {
     /* The outermost managed call that an exception has left while native calls above it go on;
      * 0: none. */
     uint32_t thrown_depth;
+
+    /* The last native calls that ended so although they went on, a ring: their own exits still
+     * come.
+     */
+    sj_overtaken_call overtaken[SJ_OVERTAKEN_CALLS];
+    uint32_t overtaken_count;
 
     uint64_t next_event; /* numbers */
     uint64_t next_call;
@@ -129,12 +144,13 @@ SJ_MUST_CHECK sj_status sj_call_stack_end_chain(sj_call_stack *stream, uint64_t 
 SJ_MUST_CHECK sj_status sj_call_stack_enter_odd(sj_call_stack *stream, uint32_t function,
                                                 uint64_t stack, uint64_t ticks);
 
-/* Bounds of a run of records: those of the stack that the stream is of, and a time that none of the
- * records is later than. */
+/* Bounds of a run of records: those of the stack that the stream is of, a time that none of the
+ * records is later than, and the steps in which their times are kept. */
 typedef struct sj_record_run {
     uint64_t stack_low;
     uint64_t stack_span;
     uint64_t now_ticks;
+    sj_time_steps steps;
 } sj_record_run;
 
 /* sj_call_stack_take takes records as long as they are ordinary entries and exits, and returns how

@@ -97,7 +97,8 @@ take_tail_call(hot_stream *hot, sj_stack_frame *outermost, const sj_stack_frame 
                uint64_t ticks, size_t *room)
 {
     const uint32_t function = sj_record_tag(entry);
-    const uint64_t entered = (ticks & ~TICKS48_MASK) | sj_record_ticks48(entry);
+    const uint64_t entered =
+        sj_time_steps_floor(&run->steps, (ticks & ~TICKS48_MASK) | sj_record_ticks48(entry));
     const uint32_t depth = (uint32_t)(hot->top - outermost);
     if (function - 1 >= SJ_RECORD_FUNCTION_MASK || sj_record_stack(entry) != hot->top[-1].stack ||
         entered < ticks || entered > run->now_ticks || hot->top == end) {
@@ -131,13 +132,15 @@ static size_t take_ordinary(const sj_call_stack *stream, const sj_record_run *ru
     const uint64_t low = run->stack_low;
     const uint64_t span = run->stack_span;
     const uint64_t now = run->now_ticks;
+    const sj_time_steps steps = run->steps;
     hot_stream hot = *out;
     const uint64_t epoch = hot.ticks & ~TICKS48_MASK;
     size_t taken = 0;
     for (size_t most = count < room ? count : room; taken < most; taken++) {
         const uint32_t tag = sj_record_tag(&records[taken]);
         const uint64_t stack = sj_record_stack(&records[taken]);
-        const uint64_t ticks = epoch | sj_record_ticks48(&records[taken]);
+        const uint64_t ticks =
+            sj_time_steps_floor(&steps, epoch | sj_record_ticks48(&records[taken]));
         if (ticks < hot.ticks || ticks > now) {
             break;
         }

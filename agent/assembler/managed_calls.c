@@ -13,6 +13,11 @@ static sj_status settle_thrown(sj_call_stack *stream, uint64_t ticks)
 {
     const uint32_t depth = stream->thrown_depth;
     while (depth != 0 && stream->depth >= depth) {
+        const sj_stack_frame *innermost = &stream->frames[stream->depth - 1];
+        if (!sj_managed_is_call(innermost->stack)) {
+            stream->overtaken[stream->overtaken_count++ % SJ_OVERTAKEN_CALLS] =
+                (sj_overtaken_call){.stack = innermost->stack, .function = innermost->function};
+        }
         SJ_TRY(sj_call_stack_end_unseen(stream, ticks));
     }
     stream->thrown_depth = 0;
@@ -152,7 +157,8 @@ size_t sj_managed_take(sj_call_stack *stream, const sj_record_run *run, const sj
     uint64_t last = *last_ticks;
     size_t taken = 0;
     for (; taken < most; taken++) {
-        const uint64_t ticks = epoch | sj_record_ticks48(&records[taken]);
+        const uint64_t ticks =
+            sj_time_steps_floor(&run->steps, epoch | sj_record_ticks48(&records[taken]));
         if (!sj_record_is_managed(sj_record_stack(&records[taken])) || ticks < last ||
             ticks > run->now_ticks || !take_one(stream, run, least, &records[taken], ticks)) {
             break;

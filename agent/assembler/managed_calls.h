@@ -10,7 +10,8 @@
  *   LEAVE f: the innermost managed call of f ends, by return or by exception; what lies above it
  *   has ended unseen. No f among the innermost SJ_MANAGED_REACH calls: the exit is an orphan.
  *   By exception with native calls above it (the runtime reports it while it unwinds): it ends,
- * with these, when they do or when the next managed call is entered or returns. After a gap, open
+ * with these, when they do or when the next managed call is entered or returns; of these, those
+ * that went on nevertheless return later, which ends nothing and is no orphan. After a gap, open
  * managed calls are as uncertain as native ones (call_trust.h). */
 #ifndef SJ_AGENT_ASSEMBLER_MANAGED_CALLS_H
 #define SJ_AGENT_ASSEMBLER_MANAGED_CALLS_H

@@ -232,6 +232,8 @@ static sj_status feed(sj_chunk_reader *reader, uint32_t ready)
     /* After the copy: no record may be later than the clock that extends it. */
     const uint64_t now_ticks = sj_clock_ticks() + CLOCK_SLACK_TICKS;
     uint32_t count = ready;
+    SJ_TRY(sj_renamed_functions_follow(&reader->renamed));
+    SJ_TRY(sj_renamed_functions_translate(&reader->renamed, reader->buffer, count));
     if (reader->has_values || !sj_receiver_rewriter_are_idle(&reader->receivers)) {
         reader->has_values = false;
         SJ_TRY(

@@ -11,6 +11,7 @@
 #include "agent/drain/arena_view.h"
 #include "agent/drain/call_filter.h"
 #include "agent/drain/receiver_rewriter.h"
+#include "agent/drain/renamed_functions.h"
 
 /* How long a hole may last before it counts as torn. */
 #define SJ_TORN_NS UINT64_C(2000000000)
@@ -25,6 +26,7 @@ typedef struct sj_chunk_reader {
     const sj_arena_view *view;
     uint32_t slot;
     sj_assembler *assembler;
+    sj_renamed_functions renamed;
     sj_receiver_rewriter receivers;
     bool has_values; /* among the records at hand */
     sj_call_filter filter;

@@ -13,6 +13,7 @@ typedef struct sj_drain_shared {
     sj_drain_options options;
     sj_block_encoder *encoder;
     uint32_t clock_step;
+    uint32_t kept_step;       /* of the times of calls, by the policy */
     sj_record *buffer;        /* SJ_CHUNK_RECORDS */
     sj_journal_data *journal; /* where numbers are taken from; the drain's own when none is given */
     sj_drain_counters ended;  /* sums over threads that have ended */

@@ -111,6 +111,8 @@ static sj_status send_calls(silent_thread *thread, const sj_stack_frame *calls, 
     const sj_assembler_options options = {.session =
                                               *sj_frame_writer_session(shared->options.writer),
                                           .start_ticks = shared->preopened_ticks,
+                                          .clock_step = shared->clock_step,
+                                          .kept_step = shared->kept_step,
                                           .encoder = shared->encoder};
     const sj_assembler_sink sink = {
         .context = thread, .open_stream = open_stream, .block = take_block, .mark = take_no_mark};

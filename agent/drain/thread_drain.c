@@ -120,6 +120,7 @@ static sj_status new_assembler(sj_thread_drain *thread, const sj_thread_slot *sl
         .session = *sj_frame_writer_session(shared->options.writer),
         .start_ticks = slot->start_ticks,
         .clock_step = shared->clock_step,
+        .kept_step = shared->kept_step,
         .encoder = shared->encoder,
         .value_rules = policy != NULL ? policy->selection.values : NULL,
     };
@@ -193,6 +194,7 @@ sj_status sj_thread_drain_set_policy(sj_thread_drain *thread)
         .minimum_ticks = (uint64_t)((double)policy->minimum_ns / shared->options.ns_per_tick + 0.5),
         .keeps_nothing = !is_wanted(shared, thread->name)};
     SJ_TRY(sj_assembler_renew(thread->assembler));
+    sj_assembler_keep_steps(thread->assembler, shared->clock_step, shared->kept_step);
     return sj_call_filter_set(&thread->reader.filter, &rules, sj_clock_ticks());
 }
 
@@ -240,6 +242,9 @@ sj_status sj_thread_drain_new(sj_process_drain *process, uint32_t slot_number,
         made->reader.receivers.registry = process->shared->options.registry;
         made->reader.receivers.process = process->number;
         made->reader.receivers.freed = process->freed;
+        made->reader.renamed.registry = process->shared->options.registry;
+        made->reader.renamed.process = process->number;
+        made->reader.renamed.freed = process->freed;
     }
     if (status == SJ_OK) {
         status = sj_thread_drain_set_policy(made);
@@ -257,6 +262,7 @@ void sj_thread_drain_free(sj_thread_drain *thread)
     if (thread != NULL) {
         sj_call_filter_deinit(&thread->reader.filter);
         sj_receiver_rewriter_deinit(&thread->reader.receivers);
+        sj_renamed_functions_deinit(&thread->reader.renamed);
         sj_assembler_free(thread->assembler);
         free(thread->streams);
         free(thread);

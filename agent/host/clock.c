@@ -129,6 +129,16 @@ uint32_t sj_clock_step_of(uint64_t (*read_apart)(void))
     return greatest <= UINT32_MAX ? (uint32_t)greatest : 1;
 }
 
+uint32_t sj_clock_kept_step(uint32_t clock_step, uint64_t resolution_ns, double ns_per_tick)
+{
+    if (resolution_ns == 0 || !(ns_per_tick > 0)) {
+        return 0;
+    }
+    const double steps = (double)resolution_ns / (ns_per_tick * clock_step);
+    const double most = (double)(UINT32_MAX / clock_step);
+    return steps < 1 ? clock_step : clock_step * (uint32_t)(steps < most ? steps : most);
+}
+
 /* Where a made-up probe writes: as much as a thread has by default. */
 typedef struct probe_room {
     volatile uint64_t cursor;

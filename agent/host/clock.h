@@ -57,6 +57,11 @@ void sj_clock_rate_finish(const sj_clock_pair *start, sj_clock_rate *rate);
 uint32_t sj_clock_step(void);
 uint32_t sj_clock_step_of(uint64_t (*read_apart)(void));
 
+/* sj_clock_kept_step is the largest multiple of `clock_step` ticks that lasts no longer than
+ * `resolution_ns`, at least `clock_step`; 0, keep all, when `resolution_ns` is 0 or the rate is not
+ * known. */
+uint32_t sj_clock_kept_step(uint32_t clock_step, uint64_t resolution_ns, double ns_per_tick);
+
 /* sj_clock_probe_ticks measures what two readings of the clock and two 16-byte stores cost, in
  * ticks per pair: the floor of the cost of one recorded call on this machine. */
 double sj_clock_probe_ticks(void);

@@ -7,10 +7,13 @@
 
 #include "agent/policy/json_place.h"
 #include "agent/policy/policy_reader.h"
+#include "proto/base/units.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+
+enum { COARSEST_NS = 1000 * 1000 };
 
 static const char *const mode_words[] = {"trace", "profile", "flight"};
 
@@ -188,6 +191,23 @@ static sj_status read_minimum(sj_policy_reader *reader, json_t *value)
     return sj_policy_time(reader, value, 0, &reader->policy->minimum_ns);
 }
 
+/* A text that is no time may mean the other word, which the message of a time does not name. */
+static sj_status read_resolution(sj_policy_reader *reader, json_t *value)
+{
+    const char *text = json_string_value(value);
+    uint64_t ns = 0;
+    if (text != NULL && strcmp(text, "exact") == 0) {
+        reader->policy->resolution_ns = 0;
+        return SJ_OK;
+    }
+    if (text == NULL || !sj_duration_parse(text, &ns) || ns == 0 || ns > COARSEST_NS) {
+        return sj_policy_fail(reader, false,
+                              "\"exact\" or a time from \"1ns\" to \"1ms\" is needed");
+    }
+    reader->policy->resolution_ns = ns;
+    return SJ_OK;
+}
+
 static sj_status read_threads(sj_policy_reader *reader, json_t *value)
 {
     return sj_policy_patterns(reader, value, reader->policy->threads, SJ_POLICY_THREADS,
@@ -238,9 +258,10 @@ static sj_status read_calls(sj_policy_reader *reader, json_t *value)
 {
     static const sj_policy_key keys[] = {{"depth", read_depth},
                                          {"minimum", read_minimum},
+                                         {"resolution", read_resolution},
                                          {"threads", read_threads},
                                          {"one_in", read_one_in}};
-    return sj_policy_object(reader, value, keys, 4);
+    return sj_policy_object(reader, value, keys, 5);
 }
 
 static sj_status read_interval(sj_policy_reader *reader, json_t *value)
@@ -422,6 +443,7 @@ static void set_defaults(sj_policy *policy)
 {
     *policy = (sj_policy){
         .version = 1,
+        .resolution_ns = SJ_POLICY_RESOLUTION_NS,
         .profile_interval_ns = UINT64_C(10000000000),
         .flight_before_ns = UINT64_C(10000000000),
         .flight_after_ns = UINT64_C(1000000000),

@@ -67,6 +67,9 @@ typedef struct sj_policy_sampling {
     uint32_t n;
 } sj_policy_sampling;
 
+/* A pair of probes alone moves times by more than that. */
+enum { SJ_POLICY_RESOLUTION_NS = 10 };
+
 typedef struct sj_policy {
     char *document; /* the JSON text that it was read from; owned */
     char name[SJ_POLICY_NAME_BYTES];
@@ -78,6 +81,7 @@ typedef struct sj_policy {
     sj_selection selection;
     uint32_t max_depth; /* calls deeper than this are not recorded; 0: all are */
     uint64_t minimum_ns;
+    uint64_t resolution_ns;                /* of the times that are kept; 0: the clock's */
     sj_pattern threads[SJ_POLICY_THREADS]; /* only these, by name; none: all */
     size_t thread_count;
     sj_policy_sampling sampled[SJ_POLICY_SAMPLED];

@@ -404,7 +404,8 @@ static sj_status announce_session(sj_recording *recording, sj_error *error)
         .mode = sj_policy_mode_text(policy != NULL ? policy->mode : SJ_POLICY_TRACE),
         .policy_version = policy != NULL ? policy->version : 0,
         .clock = recording->start_clock,
-        .rate = recording->rate};
+        .rate = recording->rate,
+        .time_step = sj_drain_time_step(recording->drain)};
     sj_status status = sj_session_frame_send(recording->writer, &start);
     if (status == SJ_OK && policy != NULL) {
         sj_policy_changes *changes = &recording->changes;

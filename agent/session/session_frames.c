@@ -29,7 +29,7 @@ sj_status sj_session_frame_send(sj_frame_writer *writer, const sj_session_start 
     message.started_ticks = start->clock.ticks;
     message.tick_ns_numerator = start->rate.numerator;
     message.tick_ns_denominator = start->rate.denominator;
-    message.clock_step = sj_clock_step();
+    message.clock_step = start->time_step;
     message.clock_name = borrow(sj_clock_name());
     message.n_tags = 1;
     message.tags = tags;

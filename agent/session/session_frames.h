@@ -16,6 +16,7 @@ typedef struct sj_session_start {
     uint32_t policy_version;
     sj_clock_pair clock;
     sj_clock_rate rate;
+    uint32_t time_step; /* ticks; times of calls are multiples of it, as far as is known */
 } sj_session_start;
 
 SJ_MUST_CHECK sj_status sj_session_frame_send(sj_frame_writer *writer,

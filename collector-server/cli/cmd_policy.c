@@ -67,6 +67,11 @@ static void print_filters(const sj_policy *policy)
     if (policy->minimum_ns != 0) {
         print_seconds("minimum", policy->minimum_ns);
     }
+    if (policy->resolution_ns == 0) {
+        printf("  %-10s %s\n", "resolution", "every tick of the clock");
+    } else if (policy->resolution_ns != SJ_POLICY_RESOLUTION_NS) {
+        printf("  %-10s %" PRIu64 " ns\n", "resolution", policy->resolution_ns);
+    }
     for (size_t i = 0; i < policy->sampled_count; i++) {
         printf("  %-10s 1 in %" PRIu32 " of %s\n", i == 0 ? "sampled" : "", policy->sampled[i].n,
                policy->sampled[i].function.text);

@@ -28,6 +28,7 @@ static const policy_flag policy_flags[] = {{"module", "modules.include", NULL, t
                                            {"profile", "mode", "profile", false},
                                            {"flight", "mode", "flight", false},
                                            {"minimum", "calls.minimum", NULL, false},
+                                           {"resolution", "calls.resolution", NULL, false},
                                            {"when-full", "buffer.when_full", NULL, false},
                                            {"objc", "objc.technique", NULL, false},
                                            {"java-class", "java.classes", NULL, true},
@@ -178,6 +179,9 @@ const sj_option sj_policy_options[] = {
     SJ_POLICY_OPTION("depth", "N", "no calls deeper than that"),
     SJ_POLICY_OPTION("minimum", "TIME",
                      "count calls shorter than, say, 50us, but do not keep them"),
+    SJ_POLICY_OPTION("resolution", "TIME",
+                     "keep times in steps of about this (default 10ns), or \"exact\": every\n"
+                     "tick of the clock, in two to three times the space"),
     SJ_POLICY_OPTION("library-calls", NULL,
                      "also calls into libraries, as FILE!NAME: from the program and the\n"
                      "libraries that are recorded, through their import tables"),

@@ -4,11 +4,12 @@
   tests/bench/bytes_per_call.py B [--keep FOLDER]
 
 bzip2, duktape, zstd and tcc are built from Debian's sources (tests/bench/build_subjects, in
-B/subjects) and recorded at default settings: bzip2 and zstd -19 compress sources, duktape runs
+B/subjects) and recorded at default settings, and with exact times: bzip2 and zstd -19 compress sources, duktape runs
 workloads/words.js, tcc compiles the sqlite3 amalgamation. Beside the size stand what blocks, call
 paths (with their indexes) and all other tables take of it.
 """
 import argparse
+import itertools
 import os
 import pathlib
 import sqlite3
@@ -20,6 +21,7 @@ sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 from subjects import HERE, WORKLOADS, output_of, print_table  # noqa: E402
 
 INPUT_BYTES = 1500000
+RESOLUTIONS = ("10ns", "exact")
 
 
 def commands(folder, scratch):
@@ -35,7 +37,7 @@ def commands(folder, scratch):
             ("duktape", [subjects / "duktape", os.path.join(WORKLOADS, "words.js")]),
             ("zstd -19", [subjects / "zstd", "-q", "-19", "--single-thread", "-c", text]),
             ("tcc", tcc + [word for header in headers for word in ("-I", header)] +
-             ["-c", "-o", os.devnull, amalgamation])]
+             ["-c", "-o", scratch / "tcc.o", amalgamation])]
 
 
 def sizes(database):
@@ -55,17 +57,18 @@ def main():
     parser.add_argument("--keep", type=pathlib.Path, help="where databases stay")
     options = parser.parse_args()
     build = options.build.resolve()
-    rows = [("program", "calls", "lost", "call paths", "bytes a call", "blocks", "call paths",
+    rows = [("program", "times", "calls", "lost", "call paths", "bytes a call", "blocks", "call paths",
              "other tables")]
     with tempfile.TemporaryDirectory() as folder:
         scratch = (options.keep or pathlib.Path(folder)).resolve()
-        for name, command in commands(build, scratch):
-            database = scratch / (name.split()[0] + ".db")
+        scratch.mkdir(exist_ok=True)
+        for (name, command), resolution in itertools.product(commands(build, scratch), RESOLUTIONS):
+            database = scratch / f"{name.split()[0]}-{resolution}.db"
             database.unlink(missing_ok=True)
-            subprocess.run([build / "bin" / "sojourn", "record", "-q", "-o", database, "--", *command],
-                           check=True, stdout=subprocess.DEVNULL)
+            subprocess.run([build / "bin" / "sojourn", "record", "-q", "--resolution", resolution,
+                            "-o", database, "--", *command], check=True, stdout=subprocess.DEVNULL)
             calls, lost, paths, whole, blocks, of_paths = sizes(database)
-            rows.append((name, f"{calls:,}", str(lost), f"{paths:,}", *(
+            rows.append((name, resolution, f"{calls:,}", str(lost), f"{paths:,}", *(
                 f"{part / calls:.2f}" for part in (whole, blocks, of_paths, whole - blocks - of_paths))))
     print_table(rows, True)
 

@@ -4,7 +4,10 @@ dynamic) on the same unmodified programs in the same run, as ratios to the machi
 floor.
 
   tests/bench/overhead.py BUILD_FOLDER [--rounds N] [--long] [--no-uftrace] [--markdown]
-                          [--only NAME]
+                          [--only NAME] [--resolution TIME]
+
+Each program is recorded in both modes, with times in steps of 10 ns and exact ones, in the same
+rounds.
 
 CPU figures are minima over interleaved rounds of (user + system of the traced program) minus those of
 the plain run, divided by the calls. "whole chain" adds everything Sojourn's recorder and collector
@@ -46,8 +49,8 @@ def folder_bytes(folder):
 
 
 class Subject:
-    def __init__(self, name, command, stdin=None):
-        self.name, self.command, self.stdin = name, command, stdin
+    def __init__(self, resolution, name, command, stdin=None):
+        self.resolution, self.name, self.command, self.stdin = resolution, name, command, stdin
         self.plain = self.app = self.chain = self.uftrace = float("inf")
         self.calls = self.bytes = 0
         self.uftrace_calls = self.uftrace_bytes = 0
@@ -63,7 +66,7 @@ class Subject:
         for suffix in ("", "-wal", "-shm"):
             if os.path.exists(database + suffix):
                 os.unlink(database + suffix)
-        chain = cpu_of([sojourn, "record", "--quiet", "-o", database, "--summary", summary, "--",
+        chain = cpu_of([sojourn, "record", "--quiet", "--resolution", self.resolution, "-o", database, "--summary", summary, "--",
                         *self.command], self.stdin)
         with open(summary, encoding="utf-8") as file:
             told = json.load(file)
@@ -71,6 +74,7 @@ class Subject:
         self.app = min(self.app, told["traced_cpu_ns"] / 1e9)
         self.chain = min(self.chain, chain)
         self.bytes = os.path.getsize(database)
+        self.step_ns = subjects.step_ns(database)
         self.hooked, self.functions = told["hooked"], told["functions"]
 
     def record_uftrace(self, scratch):
@@ -85,7 +89,7 @@ class Subject:
 
     def row(self, floor):
         app, chain = ((seconds - self.plain) / self.calls * 1e9 for seconds in (self.app, self.chain))
-        row = [self.name, f"{self.calls:,}", str(self.lost), f"{self.hooked}/{self.functions}",
+        row = [self.name, f"{self.resolution}, in steps of {self.step_ns:.2f} ns", f"{self.calls:,}", str(self.lost), f"{self.hooked}/{self.functions}",
                f"{floor:.1f}", f"{app:.1f}", f"{app / floor:.2f}", f"{chain:.1f}",
                f"{self.bytes / self.calls:.2f}"]
         if self.uftrace_calls:
@@ -97,7 +101,7 @@ class Subject:
         return row
 
 
-HEADER = ["program", "calls", "lost", "hooked", "floor ns", "app ns/call", "app/floor",
+HEADER = ["program", "times", "calls", "lost", "hooked", "floor ns", "app ns/call", "app/floor",
           "chain ns/call", "bytes/call", "uftrace ns/call",
           "uftrace/app", "uftrace/chain", "uftrace bytes/call"]
 
@@ -110,20 +114,22 @@ def main():
     parser.add_argument("--long", action="store_true", help="100 million calls of lua, without uftrace")
     parser.add_argument("--only", help="subjects whose name contains this")
     parser.add_argument("--no-uftrace", action="store_true")
+    parser.add_argument("--resolution", action="append", help="only this one (repeatable)")
     options = parser.parse_args()
     build = os.path.abspath(options.build)
-    measured = [Subject(*program) for program in subjects.programs(build)]
-    if options.long:
-        measured = [Subject("lua, long", subjects.lua(build, 30))]
-    if options.only:
-        measured = [subject for subject in measured if options.only in subject.name]
+    programs = [("lua, long", subjects.lua(build, 30))] if options.long else subjects.programs(build)
+    measured = [Subject(resolution, *program) for program in programs
+                if options.only is None or options.only in program[0]
+                for resolution in options.resolution or ("10ns", "exact")]
     sojourn = os.path.join(build, "bin", "sojourn")
     floor = subjects.two_clocks_ns(build)
     with tempfile.TemporaryDirectory(prefix="sojourn-bench-") as scratch:
         for number in range(options.rounds):
             for subject in measured:
-                print(f"round {number + 1}/{options.rounds}: {subject.name}", file=sys.stderr)
-                subject.round(sojourn, scratch, not options.long and not options.no_uftrace)
+                print(f"round {number + 1}/{options.rounds}: {subject.name}, {subject.resolution}", file=sys.stderr)
+                with_uftrace = not options.long and not options.no_uftrace
+                subject.round(sojourn, scratch, with_uftrace)
+    print(subjects.processor())
     subjects.print_table([HEADER, *(subject.row(floor) for subject in measured)], options.markdown)
 
 

@@ -1,5 +1,6 @@
 """The programs that recording is measured on: unmodified builds, with workloads of their own."""
 import os
+import sqlite3
 import subprocess
 
 HERE = os.path.dirname(os.path.abspath(__file__))
@@ -32,6 +33,19 @@ def lua(build, repeats):
 
 def two_clocks_ns(build):
     return float(output_of(os.path.join(build, "bench", "floor")))
+
+
+def processor():
+    with open("/proc/cpuinfo", encoding="utf-8") as file:
+        return next(line.split(":")[1].strip() for line in file if line.startswith("model name"))
+
+
+def step_ns(database):
+    """The steps in which the times of the recording are kept."""
+    with sqlite3.connect(database) as connection:
+        step, = connection.execute(
+            "SELECT clock_step * 1.0 * tick_ns_numerator / tick_ns_denominator FROM sessions").fetchone()
+    return step
 
 
 def print_table(rows, markdown):

@@ -42,9 +42,9 @@ const char *assembler_check(const sj_assembler_counters *counters, const block_s
         }
     }
     if (counters->records != counters->calls - counters->preopened + counters->returned +
-                                 counters->jumped + counters->thrown + counters->orphan_exits +
-                                 counters->notes + counters->value_records +
-                                 counters->bad_records) {
+                                 counters->jumped + counters->thrown + counters->overtaken +
+                                 counters->orphan_exits + counters->notes +
+                                 counters->value_records + counters->bad_records) {
         return "records fed are not accounted for";
     }
     if (counters->events + counters->refused_events != counters->calls + counters->returned +

@@ -189,6 +189,18 @@ static void test_a_runtime_that_unwinds_within_recorded_functions_goes_on(void *
     EXPECT(steps, "+1 +2 +3 +20 +21 - +22 ~ ~ ~ ~ +4 - - "); /* 4 is called by a handler of 1 */
 }
 
+static void test_a_runtime_that_calls_handlers_while_it_unwinds_returns_later(void **state)
+{
+    (void)state;
+    /* 20 and 21 unwind 3 and 2, call 4, a handler of 2, in between, and return. */
+    static const step steps[] = {{'+', 1, CALL},        {'+', 2, CALL},        {'+', 3, CALL},
+                                 {'+', 20, TOP - 960},  {'+', 21, TOP - 1040}, {'-', 3, THROWN},
+                                 {'+', 4, CALL},        {'-', 4, CALL},        {'-', 2, THROWN},
+                                 {'-', 21, TOP - 1040}, {'-', 20, TOP - 960},  {'-', 1, CALL},
+                                 {'-', 20, TOP - 960}};
+    EXPECT_ORPHANS(steps, "+1 +2 +3 +20 +21 ~ ~ ~ +4 - ~ - ", 1);
+}
+
 static void test_exits_without_entries_are_orphans(void **state)
 {
     (void)state;
@@ -303,6 +315,7 @@ int main(void)
         cmocka_unit_test(test_a_native_entry_ends_managed_calls_only_with_the_native_one_below),
         cmocka_unit_test(test_a_native_exit_ends_the_managed_calls_above),
         cmocka_unit_test(test_an_exception_through_native_frames_ends_them),
+        cmocka_unit_test(test_a_runtime_that_calls_handlers_while_it_unwinds_returns_later),
         cmocka_unit_test(test_a_runtime_that_unwinds_within_recorded_functions_goes_on),
         cmocka_unit_test(test_exits_without_entries_are_orphans),
         cmocka_unit_test(test_a_native_function_of_the_same_number_is_not_left_by_a_managed_exit),

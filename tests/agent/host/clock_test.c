@@ -58,6 +58,20 @@ static void clocks_without_a_step_have_one_of_a_tick(void **state)
     assert_int_equal(sj_clock_step_of(read_made), 1);
 }
 
+static void times_are_kept_in_whole_steps_of_the_clock(void **state)
+{
+    (void)state;
+    assert_int_equal(sj_clock_kept_step(1, 10, 0.5), 20);
+    assert_int_equal(sj_clock_kept_step(1, 10, 0.48), 20);
+    assert_int_equal(sj_clock_kept_step(26, 10, 1 / 2.6), 26);
+    assert_int_equal(sj_clock_kept_step(26, 100, 1 / 2.6), 260);
+    assert_int_equal(sj_clock_kept_step(26, 1, 1 / 2.6), 26);
+    assert_int_equal(sj_clock_kept_step(1, 1, 40), 1);
+    assert_int_equal(sj_clock_kept_step(1, 0, 0.5), 0); /* exact */
+    assert_int_equal(sj_clock_kept_step(1, 10, 0), 0);  /* no rate */
+    assert_int_equal(sj_clock_kept_step(1, UINT64_MAX, 0.001), UINT32_MAX);
+}
+
 static void readings_of_this_machine_are_so_far_apart(void **state)
 {
     enum { PAIRS = 1000, PAUSE_LOOPS = 500 };
@@ -80,6 +94,7 @@ int main(void)
         cmocka_unit_test_setup(a_step_is_found, set_up),
         cmocka_unit_test_setup(a_thread_that_is_moved_meanwhile_finds_it, set_up),
         cmocka_unit_test_setup(clocks_without_a_step_have_one_of_a_tick, set_up),
+        cmocka_unit_test(times_are_kept_in_whole_steps_of_the_clock),
         cmocka_unit_test(readings_of_this_machine_are_so_far_apart),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -45,6 +45,8 @@ static void test_mistakes_are_named_with_their_place(void **state)
         {"{\"policy\": 1, \"calls\": {\"depth\": 0}}", "a whole number from 1"},
         {"{\"policy\": 1, \"calls\": {\"depth\": -3}}", "a whole number from 1"},
         {"{\"policy\": 1, \"calls\": {\"minimum\": \"5 parsecs\"}}", "a time such as"},
+        {"{\"policy\": 1, \"calls\": {\"resolution\": \"exactly\"}}", "\"exact\" or a time"},
+        {"{\"policy\": 1, \"calls\": {\"resolution\": \"2ms\"}}", "\"exact\" or a time"},
         {"{\"policy\": 1, \"calls\": {\"one_in\": [{\"function\": \"f\"}]}}",
          "both \"function\" and \"n\""},
         {"{\"policy\": 1, \"triggers\": [{\"do\": [\"mark\"]}]}", "t:1:28: a trigger needs \"on\""},
@@ -81,7 +83,8 @@ static void test_a_whole_document(void **state)
         "{\"policy\": 1, \"name\": \"n\", \"version\": 7, \"mode\": \"flight\", \"budget\": 2.5,"
         " \"modules\": {\"include\": [\"lib*\"], \"exclude\": [\"libz*\"], \"system\": true},"
         " \"functions\": {\"include\": [\"std::*\"], \"exclude\": [\"/_lock$/\"]},"
-        " \"calls\": {\"depth\": 12, \"minimum\": \"1.5us\", \"threads\": [\"worker*\"],"
+        " \"calls\": {\"depth\": 12, \"minimum\": \"1.5us\","
+        " \"resolution\": \"100ns\", \"threads\": [\"worker*\"],"
         "  \"one_in\": [{\"function\": \"hot\", \"n\": 100}]},"
         " \"flight\": {\"before\": \"2s\", \"after\": \"500ms\", \"memory\": \"8M\"},"
         " \"triggers\": [{\"on\": \"slow_call\", \"function\": \"draw\", \"longer_than\": \"16ms\","
@@ -102,6 +105,7 @@ static void test_a_whole_document(void **state)
     assert_false(sj_selection_wants_function(&policy.selection, "_Z4drawv", 0, 1));
     assert_int_equal(policy.max_depth, 12);
     assert_int_equal(policy.minimum_ns, 1500);
+    assert_int_equal(policy.resolution_ns, 100);
     assert_int_equal(policy.sampled[0].n, 100);
     assert_int_equal(policy.flight_after_ns, 500000000);
     assert_int_equal(policy.flight_bytes, 8 << 20);
