@@ -70,6 +70,7 @@ typedef enum sj_link_type {
     SJ_LINK_CLASS = 68, /* agent: sj_link_class; a memory file with the class file comes along */
     SJ_LINK_CLASS_ADDED = 69, /* recorder's answer; SKIP: the class stays as it is */
     SJ_LINK_JVM_STATE = 70,   /* agent: sj_link_jvm_state, when the JVM ends; no answer */
+    SJ_LINK_PUT_IN = 72,      /* agent: sj_link_put_in; answered by DONE */
     SJ_LINK_CODE = 71 /* agent: sj_link_code, code of known functions that no module holds; a memory
                          file with it comes along. Answered as MODULE; in APPLIED, first_function is
                          0 and each failure names the function by its id */
@@ -100,15 +101,16 @@ typedef struct sj_link_hello {
 
 /* Bits of sj_link_welcome.runtimes. */
 typedef enum sj_link_runtime {
-    SJ_LINK_RUNTIME_OBJC_DISPATCH = 1, /* monitor: Objective-C dispatch */
-    SJ_LINK_RUNTIME_LOOPS = 2,         /* monitor: event loops */
-    SJ_LINK_RUNTIME_LIBRARY_CALLS = 4, /* ask for IMPORTS: as the policy is at this moment */
-    SJ_LINK_RUNTIME_MONO = 8,          /* monitor: methods that Mono compiles */
-    SJ_LINK_RUNTIME_MONO_ANEW = 16,    /* monitor: also those compiled ahead of time */
-    SJ_LINK_RUNTIME_JVM = 32,          /* monitor: Java methods, by rewriting classes */
-    SJ_LINK_RUNTIME_JVM_SYSTEM = 64,   /* classes of the boot loader are asked for, too */
-    SJ_LINK_RUNTIME_ZOMBIES = 256,     /* monitor: uses of freed memory (abi/zombies.h) */
-    SJ_LINK_RUNTIME_OBJC_ZOMBIES = 512 /* monitor: messages to freed Objective-C objects */
+    SJ_LINK_RUNTIME_OBJC_DISPATCH = 1,  /* monitor: Objective-C dispatch */
+    SJ_LINK_RUNTIME_LOOPS = 2,          /* monitor: event loops */
+    SJ_LINK_RUNTIME_LIBRARY_CALLS = 4,  /* ask for IMPORTS: as the policy is at this moment */
+    SJ_LINK_RUNTIME_MONO = 8,           /* monitor: methods that Mono compiles */
+    SJ_LINK_RUNTIME_MONO_ANEW = 16,     /* monitor: also those compiled ahead of time */
+    SJ_LINK_RUNTIME_JVM = 32,           /* monitor: Java methods, by rewriting classes */
+    SJ_LINK_RUNTIME_JVM_SYSTEM = 64,    /* classes of the boot loader are asked for, too */
+    SJ_LINK_RUNTIME_ZOMBIES = 256,      /* monitor: uses of freed memory (abi/zombies.h) */
+    SJ_LINK_RUNTIME_OBJC_ZOMBIES = 512, /* monitor: messages to freed Objective-C objects */
+    SJ_LINK_RUNTIME_OBJC_PUT_IN = 1024  /* monitor: methods whose code the program puts in */
 } sj_link_runtime;
 
 /* Which children join the session. */
@@ -143,6 +145,16 @@ typedef struct sj_link_plan {
     uint32_t first_function; /* id of function[0]: ids are dense per session, from 1 */
     uint32_t path_bytes;     /* path of the plan file follows, not terminated */
 } sj_link_plan;
+
+/* Methods that have other code from now on: `count` (at most SJ_LINK_PUT_IN_MAX) times an address
+ * of code (8 bytes) and the method's name, NUL-terminated: -[Class selector]. The changes are made
+ * together: two methods may exchange their code. */
+typedef struct sj_link_put_in {
+    uint32_t count;
+    uint32_t reserved;
+} sj_link_put_in;
+
+enum { SJ_LINK_PUT_IN_MAX = 2 };
 
 /* Whose methods come at run time. */
 typedef enum sj_link_language {
@@ -179,7 +191,8 @@ enum { SJ_LINK_CONTAINER_TOKENS = 400000, SJ_LINK_CONTAINER_VALUES = 1500 };
 
 /* Which arguments and results of a method are recorded. */
 typedef struct sj_link_method_values {
-    uint32_t token;
+    uint32_t token : 31;
+    uint32_t in_place : 1; /* rules set its result or skip its calls, so that its code is hooked */
     uint8_t descriptors[SJ_VALUES_PER_FUNCTION]; /* the rest 0 */
 } sj_link_method_values;
 
@@ -207,6 +220,8 @@ enum { SJ_LINK_CLASS_BYTES = 64 * 1024 * 1024 };
 typedef struct sj_link_code {
     uint32_t count;
     uint32_t file_bytes; /* at most SJ_LINK_CODE_BYTES */
+    uint32_t skip;       /* sj_skip; not NONE: why the agent cannot hook them. Answered by SKIP */
+    uint32_t reserved;
 } sj_link_code;
 
 enum { SJ_LINK_CODE_BYTES = 256 * 1024 * 1024 };

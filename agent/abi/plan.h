@@ -66,7 +66,9 @@ typedef enum sj_skip {
                                   * its target's entry does not check for dispatched calls */
     SJ_SKIP_UNDEFINED = 23,      /* (agent) import that nothing defines when slots are bound */
     SJ_SKIP_NO_CODE = 24,        /* method of a class: abstract or native */
-    SJ_SKIP_CLASS_FULL = 25      /* method of a class: its class file has no room for probes */
+    SJ_SKIP_CLASS_FULL = 25,     /* method of a class: its class file has no room for probes */
+    SJ_SKIP_VALUES_ELSEWHERE =
+        26 /* (agent) generated code: a value by which rules decide is in no register */
 } sj_skip;
 
 /* Where a function's bounds and name come from. */

@@ -396,6 +396,8 @@ static sj_status start_policy(sj_drain *drain, sj_error *error)
     if (policy == NULL) {
         return SJ_OK;
     }
+    shared->kept_step =
+        sj_clock_kept_step(shared->clock_step, policy->resolution_ns, shared->options.ns_per_tick);
     if (policy->mode == SJ_POLICY_PROFILE) {
         const uint64_t now_ns = sj_clock_ns(CLOCK_MONOTONIC);
         shared->next_profile_ns = now_ns + policy->profile_interval_ns;
@@ -564,6 +566,12 @@ sj_status sj_drain_add(sj_drain *drain, uint64_t process, pid_t pid, const char 
     drain->added = added;
     pthread_mutex_unlock(&drain->mutex);
     return SJ_OK;
+}
+
+uint32_t sj_drain_time_step(const sj_drain *drain)
+{
+    const sj_drain_shared *shared = &drain->shared;
+    return shared->kept_step > shared->clock_step ? shared->kept_step : shared->clock_step;
 }
 
 void sj_drain_hold(sj_drain *drain, pid_t pid)

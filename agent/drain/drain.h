@@ -77,6 +77,10 @@ typedef struct sj_open_call_at_attach {
     uint64_t stack; /* address of its return address */
 } sj_open_call_at_attach;
 
+/* sj_drain_time_step returns the steps in which times of calls are kept, in ticks. Before the
+ * policy is changed; any thread. */
+uint32_t sj_drain_time_step(const sj_drain *drain);
+
 /* sj_drain_hold makes the drain leave the records of `pid`, which is going to be attached to, alone
  * until sj_drain_preopen. One process at a time. Any thread. */
 void sj_drain_hold(sj_drain *drain, pid_t pid);

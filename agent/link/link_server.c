@@ -255,6 +255,37 @@ static sj_status answer_methods(sj_link_server *server, link_client *client, sj_
                        added.count);
 }
 
+/* answer_put_in: methods of the app's classes have other code. The app goes on when that is known.
+ */
+static sj_status answer_put_in(sj_link_server *server, link_client *client, sj_reader *reader)
+{
+    sj_link_put_in head;
+    sj_put_in changes[SJ_LINK_PUT_IN_MAX];
+    const uint8_t *bytes = sj_reader_take(reader, sizeof(head));
+    if (bytes == NULL) {
+        return SJ_ECORRUPT;
+    }
+    memcpy(&head, bytes, sizeof(head));
+    if (head.count > SJ_LINK_PUT_IN_MAX) {
+        return SJ_ECORRUPT;
+    }
+    for (uint32_t i = 0; i < head.count; i++) {
+        changes[i].code = sj_read_u64(reader);
+        const size_t left = sj_reader_left(reader);
+        changes[i].name = (const char *)reader->at;
+        const size_t length = reader->bad ? left : strnlen(changes[i].name, left);
+        if (length == left || sj_reader_take(reader, length + 1) == NULL) {
+            return SJ_ECORRUPT;
+        }
+    }
+    const sj_status status = sj_registry_put_in(server->options.registry, client->process, changes,
+                                                head.count, sj_clock_ticks());
+    if (status != SJ_OK && status != SJ_ELIMIT) {
+        return status;
+    }
+    return send_packet(client->fd, SJ_LINK_DONE, NULL, 0, NULL, 0);
+}
+
 static sj_status answer_unloaded(sj_link_server *server, link_client *client, sj_reader *reader)
 {
     sj_link_module module;
@@ -402,6 +433,8 @@ static sj_status answer_packet(sj_link_server *server, link_client *client, size
         return answer_unloaded(server, client, &reader);
     case SJ_LINK_METHODS:
         return answer_methods(server, client, &reader);
+    case SJ_LINK_PUT_IN:
+        return answer_put_in(server, client, &reader);
     case SJ_LINK_CONTAINER:
         return sj_link_answer_container(server->options.registry, client->process, &reader,
                                         client->fd);

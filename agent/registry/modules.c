@@ -288,6 +288,60 @@ sj_status sj_registry_add_group(sj_registry *registry, const sj_registry_mapping
     return sj_registry_add_mapping(registry, &made);
 }
 
+/* A group with the same name and methods: of a class or a method that was freed and made again, or
+ * of another process. NULL: there is none. */
+static const sj_registry_module *find_group(const sj_registry *registry,
+                                            const sj_plan_header *group, const char *path)
+{
+    for (size_t i = registry->module_count; i-- > 0;) {
+        const sj_registry_module *module = &registry->modules[i];
+        if (module->build_id_bytes == group->build_id_bytes &&
+            memcmp(module->build_id, group->build_id, group->build_id_bytes) == 0 &&
+            module->function_count == group->function_count && strcmp(module->path, path) == 0) {
+            return module;
+        }
+    }
+    return NULL;
+}
+
+static bool is_mapped(const sj_registry *registry, const sj_registry_mapping *wanted)
+{
+    for (size_t i = registry->mapping_count; i-- > 0;) {
+        if (registry->mappings[i].module == wanted->module &&
+            registry->mappings[i].process == wanted->process) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/* What the collector takes for one function has one id: its sums are kept by these. */
+static sj_status add_or_find_group(sj_registry *registry, const sj_registry_mapping *mapping,
+                                   const sj_plan_header *group, const char *path,
+                                   uint32_t *first_function, bool *is_new)
+{
+    const sj_registry_module *known = find_group(registry, group, path);
+    *is_new = known == NULL;
+    if (known == NULL) {
+        return sj_registry_add_group(registry, mapping, group, path, first_function);
+    }
+    sj_registry_mapping again = *mapping;
+    again.module = (uint32_t)(known - registry->modules) + 1;
+    *first_function = known->first_function;
+    return is_mapped(registry, &again) ? SJ_OK : sj_registry_add_mapping(registry, &again);
+}
+
+static void count_methods(sj_registry *registry, const sj_plan_header *group, const uint8_t *wanted)
+{
+    registry->counters.functions += group->function_count;
+    for (uint32_t i = 0; i < group->function_count; i++) {
+        const uint32_t skip = sj_plan_functions(group)[i].skip;
+        registry->counters.hooked += wanted[i];
+        registry->counters.filtered += skip == SJ_SKIP_FILTERED;
+        registry->counters.skips[skip] += skip != SJ_SKIP_NONE;
+    }
+}
+
 sj_status sj_registry_add_methods(sj_registry *registry, uint64_t process, const char *path,
                                   sj_slice names, uint32_t count, uint64_t now_ticks,
                                   uint32_t *first_function, uint8_t *wanted)
@@ -303,17 +357,14 @@ sj_status sj_registry_add_methods(sj_registry *registry, uint64_t process, const
     }
     /* What a dispatcher meets and nobody wants is counted and not stored. */
     const bool is_stored = memchr(wanted, 1, count) != NULL;
+    bool is_new = true;
     *first_function = registry->next_function;
     if (is_stored) {
-        status = sj_registry_add_group(registry, &mapping, group, path, first_function);
+        status = add_or_find_group(registry, &mapping, group, path, first_function, &is_new);
     }
-    registry->counters.modules += status == SJ_OK && is_stored ? 1 : 0;
-    registry->counters.functions += status == SJ_OK ? count : 0;
-    for (uint32_t i = 0; i < count && status == SJ_OK; i++) {
-        const uint32_t skip = sj_plan_functions(group)[i].skip;
-        registry->counters.hooked += wanted[i];
-        registry->counters.filtered += skip == SJ_SKIP_FILTERED;
-        registry->counters.skips[skip] += skip != SJ_SKIP_NONE;
+    if (status == SJ_OK && is_new) {
+        registry->counters.modules += is_stored ? 1 : 0;
+        count_methods(registry, group, wanted);
     }
     pthread_mutex_unlock(&registry->mutex);
     free(group);

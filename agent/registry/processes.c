@@ -134,9 +134,11 @@ static sj_status add_process_locked(sj_registry *registry, pid_t pid, pid_t pare
     registry->counters.forked += occasion == SJ_OCCASION_FORK;
     *number = registry->process_count;
     SJ_TRY(send_process(registry, entry));
-    return occasion == SJ_OCCASION_FORK
-               ? inherit_mappings(registry, parent_number, *number, now_ticks)
-               : SJ_OK;
+    if (occasion != SJ_OCCASION_FORK) {
+        return SJ_OK;
+    }
+    SJ_TRY(inherit_mappings(registry, parent_number, *number, now_ticks));
+    return sj_registry_inherit_put_in(registry, parent_number, *number, now_ticks);
 }
 
 sj_status sj_registry_add_process(sj_registry *registry, pid_t pid, pid_t parent_pid,

@@ -4,6 +4,7 @@
 #include "proto/base/array.h"
 
 #include <stdlib.h>
+#include <sys/mman.h>
 
 enum { UNHOOKED_PER_FRAME = 4096 };
 
@@ -29,6 +30,11 @@ void sj_registry_free(sj_registry *registry)
     }
     pthread_mutex_destroy(&registry->mutex);
     free(registry->processes);
+    for (size_t i = 0; i < registry->module_count; i++) {
+        if (registry->modules[i].mapped_plan != NULL) {
+            (void)munmap(registry->modules[i].mapped_plan, registry->modules[i].mapped_bytes);
+        }
+    }
     free(registry->modules);
     free(registry->mappings);
     for (size_t i = 0; i < registry->container_count; i++) {
@@ -38,6 +44,12 @@ void sj_registry_free(sj_registry *registry)
     free(registry->containers);
     free(registry->classes);
     sj_method_names_deinit(&registry->method_names);
+    sj_put_in_methods_deinit(&registry->put_in);
+    for (size_t i = 0; i < registry->named_count; i++) {
+        free(registry->named[i].name);
+    }
+    free(registry->named);
+    free(registry->renamed);
     sj_method_categories_deinit(&registry->categories);
     sj_hash_map_deinit(&registry->receiver_functions);
     free(registry);

@@ -244,6 +244,39 @@ SJ_MUST_CHECK sj_status sj_registry_add_receivers(sj_registry *registry, uint64_
                                                   sj_receiver_pair *pairs, size_t count,
                                                   uint64_t now_ticks);
 
+/* sj_registry_skip_generated reports that none of such code is hooked, and why: an sj_skip. Errors
+ * as above. */
+SJ_MUST_CHECK sj_status sj_registry_skip_generated(sj_registry *registry, uint64_t process,
+                                                   sj_slice file, uint32_t count, uint32_t skip);
+
+/* A method, as -[Class selector], and the code in the process that it has from now on. */
+typedef struct sj_put_in {
+    uint64_t code;
+    const char *name;
+} sj_put_in;
+
+/* sj_registry_put_in takes what a program put into its classes, all at one moment. A function whose
+ * code is that of one method alone is called by that method's name, as a function of its own; code
+ * that several methods share keeps its name. SJ_ENOMEM, SJ_ELIMIT, errors of the frame writer. */
+SJ_MUST_CHECK sj_status sj_registry_put_in(sj_registry *registry, uint64_t process,
+                                           const sj_put_in *changes, size_t count,
+                                           uint64_t now_ticks);
+
+/* A function of a process whose calls are of another function, `named`, from `ticks` on. */
+typedef struct sj_renamed_function {
+    uint64_t process;
+    uint64_t ticks;
+    uint32_t function;
+    uint32_t named;
+} sj_renamed_function;
+
+/* sj_registry_renamed_count returns how many of these there are in all processes. Any thread, no
+ * lock. sj_registry_list_renamed copies them from place `first` on, at most `capacity`, in the
+ * order of their times; returns how many. */
+size_t sj_registry_renamed_count(const sj_registry *registry);
+size_t sj_registry_list_renamed(sj_registry *registry, size_t first, sj_renamed_function *list,
+                                size_t capacity);
+
 /* sj_registry_report_generated reports functions (ids, in any order) of generated code that have no
  * hooks in a process. SJ_ENOMEM, errors of the frame writer. */
 SJ_MUST_CHECK sj_status sj_registry_report_generated(sj_registry *registry, uint64_t process,

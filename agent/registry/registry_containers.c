@@ -34,7 +34,8 @@ static sj_status take_values(container_draft *draft, uint32_t token, const char 
     SJ_TRY(sj_array_reserve(&draft->values, &draft->value_capacity, draft->value_count, 1,
                             sizeof(*draft->values)));
     sj_link_method_values *values = &draft->values[draft->value_count++];
-    values->token = token;
+    values->token = token & INT32_MAX;
+    values->in_place = sj_value_rules_decide_calls(rules, matched) ? 1 : 0;
     sj_value_rules_list(rules, matched, values->descriptors);
     return SJ_OK;
 }

@@ -140,8 +140,24 @@ static sj_status plan_read(sj_registry *registry, uint64_t process,
     return status;
 }
 
-sj_status sj_registry_plan_generated(sj_registry *registry, uint64_t process, sj_slice file,
-                                     uint32_t count, sj_plan_answer *answer)
+static sj_status skip_read(sj_registry *registry, uint64_t process,
+                           const sj_generated_function *functions, uint32_t count, uint32_t skip)
+{
+    sj_link_failure *failures = calloc(count, sizeof(*failures));
+    if (failures == NULL) {
+        return SJ_ENOMEM;
+    }
+    for (uint32_t i = 0; i < count; i++) {
+        failures[i] = (sj_link_failure){.function = functions[i].function, .skip = skip};
+    }
+    const sj_status status = report_locked(registry, process, failures, count);
+    free(failures);
+    return status;
+}
+
+/* Plans what is read of a file (`answer`), or reports that none of it is hooked. */
+static sj_status with_functions(sj_registry *registry, uint64_t process, sj_slice file,
+                                uint32_t count, uint32_t skip, sj_plan_answer *answer)
 {
     if (count == 0 || count > file.size / sizeof(sj_link_code_function)) {
         return SJ_ECORRUPT;
@@ -153,9 +169,22 @@ sj_status sj_registry_plan_generated(sj_registry *registry, uint64_t process, sj
     pthread_mutex_lock(&registry->mutex);
     sj_status status = read_functions(registry, file, count, functions);
     if (status == SJ_OK) {
-        status = plan_read(registry, process, functions, count, answer);
+        status = answer != NULL ? plan_read(registry, process, functions, count, answer)
+                                : skip_read(registry, process, functions, count, skip);
     }
     pthread_mutex_unlock(&registry->mutex);
     free(functions);
     return status;
+}
+
+sj_status sj_registry_plan_generated(sj_registry *registry, uint64_t process, sj_slice file,
+                                     uint32_t count, sj_plan_answer *answer)
+{
+    return with_functions(registry, process, file, count, SJ_SKIP_NONE, answer);
+}
+
+sj_status sj_registry_skip_generated(sj_registry *registry, uint64_t process, sj_slice file,
+                                     uint32_t count, uint32_t skip)
+{
+    return with_functions(registry, process, file, count, skip, NULL);
 }

@@ -4,6 +4,7 @@
 
 #include "agent/registry/method_categories.h"
 #include "agent/registry/method_names.h"
+#include "agent/registry/put_in_methods.h"
 #include "agent/registry/registry.h"
 #include "proto/base/hash_map.h"
 
@@ -35,6 +36,8 @@ typedef struct sj_registry_module {
     char path[PATH_MAX];
     char plan_path[PATH_MAX];
     uint32_t skips[SJ_REGISTRY_SKIPS];
+    void *mapped_plan; /* its file, once code of it was asked for; NULL: not yet */
+    size_t mapped_bytes;
 } sj_registry_module;
 
 typedef struct sj_registry_mapping {
@@ -59,6 +62,13 @@ typedef struct sj_registry_class {
     uint32_t module; /* number */
 } sj_registry_class;
 
+/* A function that stands for the code of another one, under a method's name. */
+typedef struct sj_named_function {
+    uint32_t function;
+    uint32_t named;
+    char *name; /* owned */
+} sj_named_function;
+
 struct sj_registry {
     sj_registry_options options;
     pthread_mutex_t mutex;          /* guards everything below */
@@ -82,6 +92,13 @@ struct sj_registry {
     sj_method_names method_names; /* of methods that record their receivers */
     sj_method_categories categories;
     sj_hash_map receiver_functions; /* by class (its name's address, + 1: metaclass) and method */
+    sj_put_in_methods put_in;
+    sj_named_function *named;
+    size_t named_count;
+    size_t named_capacity;
+    sj_renamed_function *renamed;
+    _Atomic size_t renamed_count;
+    size_t renamed_capacity;
     sj_registry_counters counters;
     uint64_t reviewed; /* process that may ask for more functions; 0: none */
     const uint8_t *prepared;
@@ -110,6 +127,16 @@ SJ_MUST_CHECK sj_status sj_registry_add_group(sj_registry *registry,
                                               const sj_registry_mapping *mapping,
                                               const sj_plan_header *group, const char *path,
                                               uint32_t *first_function);
+
+/* sj_registry_share_function reports a function that another process made in this one, too. Errors
+ * as sj_registry_add_mapping. */
+SJ_MUST_CHECK sj_status sj_registry_share_function(sj_registry *registry, uint64_t process,
+                                                   uint32_t function, uint64_t now_ticks);
+
+/* sj_registry_inherit_put_in gives a forked child the names that its parent's code has. SJ_ENOMEM.
+ */
+SJ_MUST_CHECK sj_status sj_registry_inherit_put_in(sj_registry *registry, uint64_t parent,
+                                                   uint64_t child, uint64_t now_ticks);
 
 /* sj_registry_note_plan_failure counts a module that could not be planned. */
 void sj_registry_note_plan_failure(sj_registry *registry, const char *path, const sj_error *error);

@@ -19,9 +19,8 @@ static uint64_t receiver_key(const sj_known_class *class, bool is_meta)
     return (uint64_t)(uintptr_t) class->name * 2 + (is_meta ? 1 : 0);
 }
 
-/* A function that another process made is reported in this one, too. */
-static sj_status share_receiver(sj_registry *registry, uint64_t process, uint32_t function,
-                                uint64_t now_ticks)
+sj_status sj_registry_share_function(sj_registry *registry, uint64_t process, uint32_t function,
+                                     uint64_t now_ticks)
 {
     size_t at = registry->module_count - 1;
     while (at > 0 && registry->modules[at].first_function > function) {
@@ -65,7 +64,7 @@ static sj_status name_receiver(sj_registry *registry, uint64_t process, sj_recei
     if (known != NULL) {
         pair->result = known->first;
         return known->first < registry->next_function
-                   ? share_receiver(registry, process, known->first, now_ticks)
+                   ? sj_registry_share_function(registry, process, known->first, now_ticks)
                    : SJ_OK;
     }
     const size_t bytes = sj_method_name_for(method, class.name, is_meta, name, sizeof(name));

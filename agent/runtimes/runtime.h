@@ -75,10 +75,12 @@ typedef struct sj_runtime {
     const char *const *launchers;
     bool binds_attached; /* its monitor runs in attached processes whatever the policy asks for */
 
-    /* Bits of sj_link_runtime: its monitor, which every recording has; where it records dispatches,
-     * 0: it cannot; what is added when system libraries are recorded, or modules whose names have
-     * one of `endings` in them (ends with NULL). */
+    /* Bits of sj_link_runtime: its monitor, which every recording has; one that methods patched in
+     * place need, and dispatches do not; where it records dispatches, 0: it cannot; what is added
+     * when system libraries are recorded, or modules whose names have one of `endings` in them
+     * (ends with NULL). */
     uint32_t monitor_bit;
+    uint32_t patched_bit;
     uint32_t dispatch_bit;
     uint32_t system_bit;
     const char *const *endings;

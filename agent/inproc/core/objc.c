@@ -1,11 +1,14 @@
-/* The monitor of Objective-C messages, recorded where they are dispatched: asks the recorder for a
- * function of the session for each method that is met. */
+/* The monitors of Objective-C: of messages that are recorded where they are dispatched, which asks
+ * the recorder for a function of the session for each method that is met; and of code that the
+ * program puts into classes, which tells the recorder what the code is called from then on. */
 #include "agent/abi/agent_state.h"
 #include "agent/inproc/core/conversation.h"
 #include "agent/inproc/core/modules.h"
 #include "agent/inproc/core/monitor.h"
 #include "agent/inproc/hooks/hooks.h"
 #include "agent/inproc/objc/dispatch.h"
+#include "agent/inproc/objc/put_in.h"
+#include "agent/inproc/recorder/recorder.h"
 
 #include <string.h>
 
@@ -89,3 +92,54 @@ const sj_monitor sj_monitor_objc = {.bit = SJ_LINK_RUNTIME_OBJC_DISPATCH,
                                     .after_fork = sj_objc_after_fork,
                                     .stop = stop_dispatch,
                                     .has_thunk = true};
+
+_Static_assert(sizeof(sj_link_packet) + sizeof(sj_link_put_in) +
+                       SJ_OBJC_PUT_IN_TOGETHER * (SJ_OBJC_NAME_BYTES + sizeof(uint64_t)) <=
+                   SJ_LINK_MAX_BYTES,
+               "changes fit one packet");
+
+static sj_status send_put_in(sj_link *link, const sj_objc_put_in *changes, uint32_t count)
+{
+    const sj_link_put_in head = {.count = count};
+    uint8_t *payload = sj_link_payload(link);
+    uint8_t *at = payload;
+    memcpy(at, &head, sizeof(head));
+    at += sizeof(head);
+    for (uint32_t i = 0; i < count; i++) {
+        memcpy(at, &changes[i].code, sizeof(changes[i].code));
+        at += sizeof(changes[i].code);
+        memcpy(at, changes[i].name, changes[i].name_bytes);
+        at += changes[i].name_bytes;
+    }
+    SJ_TRY(sj_link_send(link, SJ_LINK_PUT_IN, (uint32_t)(at - payload)));
+    SJ_TRY(sj_link_receive(link));
+    return link->packet.type == SJ_LINK_DONE ? SJ_OK : SJ_EPERM;
+}
+
+static void tell_put_in(const sj_objc_put_in *changes, uint32_t count)
+{
+    sj_link link = {.socket = -1};
+    if (!sj_recorder_is_armed() || !sj_conversation_begin()) {
+        return;
+    }
+    if (sj_conversation_open_again(&link) == SJ_OK && send_put_in(&link, changes, count) == SJ_OK) {
+        (void)!sj_conversation_finish(&link);
+    }
+    sj_link_close(&link);
+    sj_conversation_end();
+}
+
+static bool is_recorded(uint64_t code)
+{
+    return !sj_modules_is_excluded(code);
+}
+
+static bool start_put_in(void)
+{
+    return sj_objc_put_in_start(tell_put_in, is_recorded) == SJ_OK;
+}
+
+const sj_monitor sj_monitor_objc_put_in = {.bit = SJ_LINK_RUNTIME_OBJC_PUT_IN,
+                                           .name = "Objective-C methods that are put in",
+                                           .start = start_put_in,
+                                           .stop = sj_objc_put_in_stop};

@@ -268,27 +268,16 @@ static void list_rebindings(sj_rebinding rebindings[REBINDINGS])
 
 static bool find_runtime(void)
 {
-    sj_objc_api *api = &sj_objc_runtime;
     *(uint64_t *)&real_lookup = sj_rebind_find("objc_msg_lookup");
     *(uint64_t *)&real_super = sj_rebind_find("objc_msg_lookup_super");
     *(uint64_t *)&real_selectors = sj_rebind_find("__objc_register_selectors_from_module");
     sj_objc_real_message = sj_rebind_find("objc_msgSend");
     sj_objc_real_message_stret = sj_rebind_find("objc_msgSend_stret");
-    *(uint64_t *)&api->class_name = sj_rebind_find("class_getName");
-    *(uint64_t *)&api->selector_name = sj_rebind_find("sel_getName");
-    *(uint64_t *)&api->superclass = sj_rebind_find("class_getSuperclass");
-    *(uint64_t *)&api->is_meta = sj_rebind_find("class_isMetaClass");
-    *(uint64_t *)&api->instance_method = sj_rebind_find("class_getInstanceMethod");
-    *(uint64_t *)&api->implementation = sj_rebind_find("method_getImplementation");
     if (!sj_arch_objc_can_keep_vectors()) {
         sj_objc_real_message = 0;
         sj_objc_real_message_stret = 0;
     }
-    /* Only GCC's runtime has this function, and with it the structure of its classes. */
-    api->has_method_lists = real_selectors != NULL;
-    return (real_lookup != NULL || sj_objc_real_message != 0) && api->class_name != NULL &&
-           api->selector_name != NULL && api->superclass != NULL && api->is_meta != NULL &&
-           api->instance_method != NULL && api->implementation != NULL;
+    return sj_objc_find_api() && (real_lookup != NULL || sj_objc_real_message != 0);
 }
 
 static bool open_stubs(void)

@@ -20,6 +20,9 @@ typedef struct sj_objc_api {
 
 extern sj_objc_api sj_objc_runtime __attribute__((visibility("hidden")));
 
+/* sj_objc_find_api fills it in; false: the process has no runtime that is known. */
+bool sj_objc_find_api(void);
+
 /* A method as seen from a class of receivers. */
 typedef struct sj_objc_method {
     const void *class;    /* of the receiver; NULL: the entry is free */
@@ -38,6 +41,10 @@ const sj_objc_method *sj_objc_find_method(const sj_objc_method *key);
 const void *sj_objc_find_owner(const void *from, const void *selector, const char *name,
                                uint64_t *code);
 
+/* sj_objc_owns_method returns whether a class itself, and none that it descends from, has a method
+ * of the runtime. */
+bool sj_objc_owns_method(const void *class, const void *method, const void *selector);
+
 /* The names of a method to register, written before the lock is taken: the runtime takes its own.
  */
 typedef struct sj_objc_draft {
@@ -46,6 +53,10 @@ typedef struct sj_objc_draft {
     char name[SJ_OBJC_NAME_BYTES];
     char lineage[SJ_OBJC_LINEAGE_BYTES];
 } sj_objc_draft;
+
+/* sj_objc_write_name writes the name of a method, at most SJ_OBJC_NAME_BYTES; returns its bytes
+ * with the NUL. Not under the lock. */
+uint32_t sj_objc_write_name(const sj_objc_method *method, char *name);
 
 /* sj_objc_describe writes the names of a method. Not under the lock. */
 void sj_objc_describe(const sj_objc_method *method, sj_objc_draft *draft);

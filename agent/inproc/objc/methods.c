@@ -1,5 +1,7 @@
 #include "agent/inproc/objc/internal.h"
 
+#include "agent/inproc/hooks/rebind.h"
+
 #include <string.h>
 
 enum { METHODS_ROOM = 1 << 17, METHODS_MAX = METHODS_ROOM / 4 * 3, CLASS_NAME_MAX_BYTES = 1023 };
@@ -20,6 +22,21 @@ typedef struct gcc_method_list {
 } gcc_method_list;
 
 sj_objc_api sj_objc_runtime;
+
+bool sj_objc_find_api(void)
+{
+    sj_objc_api *api = &sj_objc_runtime;
+    *(uint64_t *)&api->class_name = sj_rebind_find("class_getName");
+    *(uint64_t *)&api->selector_name = sj_rebind_find("sel_getName");
+    *(uint64_t *)&api->superclass = sj_rebind_find("class_getSuperclass");
+    *(uint64_t *)&api->is_meta = sj_rebind_find("class_isMetaClass");
+    *(uint64_t *)&api->instance_method = sj_rebind_find("class_getInstanceMethod");
+    *(uint64_t *)&api->implementation = sj_rebind_find("method_getImplementation");
+    /* Only GCC's runtime has this function, and with it the structure of its classes. */
+    api->has_method_lists = sj_rebind_find("__objc_register_selectors_from_module") != 0;
+    return api->class_name != NULL && api->selector_name != NULL && api->superclass != NULL &&
+           api->is_meta != NULL && api->instance_method != NULL && api->implementation != NULL;
+}
 
 static sj_objc_method known[METHODS_ROOM];
 static uint32_t known_count;
@@ -78,6 +95,28 @@ static const gcc_method *find_in_lists(const void *class, const char *name)
         }
     }
     return NULL;
+}
+
+static bool is_in_lists(const void *class, const void *method)
+{
+    const gcc_method_list *list = lists_of(class);
+    for (uint32_t lists = 0; list != NULL && lists < LISTS_MAX; lists++, list = list->next) {
+        if ((const gcc_method *)method >= list->methods &&
+            (const gcc_method *)method < list->methods + list->count) {
+            return true;
+        }
+    }
+    return false;
+}
+
+bool sj_objc_owns_method(const void *class, const void *method, const void *selector)
+{
+    if (sj_objc_runtime.has_method_lists) {
+        return is_in_lists(class, method);
+    }
+    const void *super = sj_objc_runtime.superclass(class);
+    return sj_objc_runtime.instance_method(class, selector) == method &&
+           (super == NULL || sj_objc_runtime.instance_method(super, selector) != method);
 }
 
 /* A method's code is the expected one; `*code` 0 expects any and is filled in. */
@@ -139,9 +178,8 @@ static void describe_lineage(const void *class, sj_objc_draft *draft)
 }
 
 /* -[Class selector], or -[Class:Owner selector] when the class inherits the method. */
-static void describe_name(const sj_objc_method *method, sj_objc_draft *draft)
+uint32_t sj_objc_write_name(const sj_objc_method *method, char *name)
 {
-    char *name = draft->name;
     uint32_t used = 0;
     append_text(name, &used, sj_objc_runtime.is_meta(method->class) ? "+[" : "-[");
     append_text(name, &used, sj_objc_runtime.class_name(method->class));
@@ -153,12 +191,12 @@ static void describe_name(const sj_objc_method *method, sj_objc_draft *draft)
     append_text(name, &used, method->selector);
     name[used++] = ']';
     name[used++] = '\0';
-    draft->name_bytes = used;
+    return used;
 }
 
 void sj_objc_describe(const sj_objc_method *method, sj_objc_draft *draft)
 {
-    describe_name(method, draft);
+    draft->name_bytes = sj_objc_write_name(method, draft->name);
     describe_lineage(method->class, draft);
 }
 

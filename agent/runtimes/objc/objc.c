@@ -34,6 +34,7 @@ const sj_runtime sj_runtime_objc = {
     .prefix = "objc",
     .files = files,
     .has_lineages = true,
+    .patched_bit = SJ_LINK_RUNTIME_OBJC_PUT_IN,
     .dispatch_bit = SJ_LINK_RUNTIME_OBJC_DISPATCH,
     .find_functions = sj_objc_find_functions,
     .find_classes = sj_objc_find_classes,

@@ -78,12 +78,23 @@ def by_ancestor(sojourn, program):
     check(found == BY_OWNER, f"by ancestor: {found}")
 
 
+def not_watched(sojourn, program):
+    """Freed objects of this runtime are not kept: the account says why."""
+    database = sojourn.path("zombies.db")
+    done, _ = sojourn.record([program], database, ["--profile", "--zombies", "objc"])
+    check(done.returncode == 0, f"zombies: {done}")
+    found = sojourn.sql(database, "SELECT not_watched FROM zombie_accounts")
+    check([row["not_watched"] for row in found] == ["the Objective-C runtime is not GCC's, or has another layout"],
+          f"zombies: {found}")
+
+
 def test(sojourn, arguments):
     build = os.path.dirname(os.path.dirname(sojourn.program))
     program = os.path.join(build, "tests/samples/objc/clang/clang_messages")
     for way in WAYS:
         one_way(sojourn, program, way)
     by_ancestor(sojourn, program)
+    not_watched(sojourn, program)
 
 
 if __name__ == "__main__":
