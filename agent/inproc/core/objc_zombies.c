@@ -3,9 +3,11 @@
 #include "agent/abi/agent_state.h"
 #include "agent/inproc/core/monitor.h"
 
+/* Recorded dispatch registers methods by the code that the runtime's tables name. */
 static bool start_keeping(void)
 {
-    const bool is_started = sj_objc_zombies_start();
+    const bool is_started =
+        sj_objc_zombies_start(!sj_monitors_are_chosen(SJ_LINK_RUNTIME_OBJC_DISPATCH));
     sojourn_agent_state.has_objects = is_started ? 1 : 0;
     return is_started;
 }

@@ -1,15 +1,16 @@
 /* Which classes are watched: asked for each freed object, so the answers are kept. */
 #include "agent/inproc/objc_zombies/internal.h"
 
-enum { ROOM = 1 << 12, PROBES = 8, VERDICT_BITS = 1, ANCESTORS_MAX = 64 };
+enum { ROOM = 1 << 12, PROBES = 8, VERDICT_BITS = 2, ANCESTORS_MAX = 64 };
 
-/* A class keeps its place. The verdict is 2 * (1 + generation of the patterns) + 1 if it is
- * watched. */
+/* A class keeps its place. The verdict is 1 + generation of the patterns, and below it what
+ * sj_class_judge returns. */
 typedef struct class_verdict {
     _Atomic(const sj_gcc_class *) class;
     _Atomic uint32_t verdict;
 } class_verdict;
 
+const void *sj_class_destroy_selector;
 static class_verdict verdicts[ROOM];
 
 /* A class that was made at run time lies in no module: its ancestor decides. */
@@ -66,22 +67,37 @@ static class_verdict *find_place(const sj_gcc_class *class)
     return NULL;
 }
 
-bool sj_class_is_watched(const sj_gcc_class *class, const sj_zombie_objects *settings)
+/* Asking -finalize for each object costs more than all else that the runtime does. */
+static uint32_t judge(const sj_gcc_class *class, const sj_zombie_objects *settings)
+{
+    if (!decide(class, settings)) {
+        return 0;
+    }
+    const bool is_destroyed = sj_objc_gcc.responds(class, sj_class_destroy_selector) != 0;
+    return SJ_CLASS_WATCHED | (is_destroyed ? SJ_CLASS_DESTROYED : 0);
+}
+
+uint32_t sj_class_judge(const sj_gcc_class *class, const sj_zombie_objects *settings)
 {
     const uint32_t generation = atomic_load_explicit(&settings->generation, memory_order_acquire);
     class_verdict *place = find_place(class);
     if (place != NULL) {
         const uint32_t verdict = atomic_load_explicit(&place->verdict, memory_order_relaxed);
         if (verdict >> VERDICT_BITS == generation + 1) {
-            return (verdict & 1) != 0;
+            return verdict & (SJ_CLASS_WATCHED | SJ_CLASS_DESTROYED);
         }
     }
     if ((generation & 1) != 0) {
-        return false; /* the patterns are being written */
+        return 0; /* the patterns are being written */
     }
-    const bool is_watched = decide(class, settings);
+    const uint32_t judged = judge(class, settings);
     if (place != NULL && atomic_load(&settings->generation) == generation) {
-        atomic_store(&place->verdict, (generation + 1) << VERDICT_BITS | (is_watched ? 1U : 0U));
+        atomic_store(&place->verdict, (generation + 1) << VERDICT_BITS | judged);
     }
-    return is_watched;
+    return judged;
+}
+
+bool sj_class_is_watched(const sj_gcc_class *class, const sj_zombie_objects *settings)
+{
+    return (sj_class_judge(class, settings) & SJ_CLASS_WATCHED) != 0;
 }

@@ -38,6 +38,7 @@ static const void *finalize_selector;
 static message finalize;
 static const char *_Atomic own_zombies; /* NSZombieEnabled; NULL: Foundation is not there */
 static _Atomic bool is_on;
+static bool with_methods;
 static void (*real_exec_class)(void *module);
 static void (*real_deallocate)(void *object);
 static void *(*real_dispose)(void *object);
@@ -72,15 +73,18 @@ static bool take(void *object, sj_objc_source source)
                    .value == 0;
     }
     if (region == NULL || region->settings.objects.is_on == 0 ||
-        !atomic_load_explicit(&is_on, memory_order_relaxed) ||
-        !sj_class_is_watched(class, &region->settings.objects)) {
+        !atomic_load_explicit(&is_on, memory_order_relaxed)) {
+        return false;
+    }
+    const uint32_t judged = sj_class_judge(class, &region->settings.objects);
+    if ((judged & SJ_CLASS_WATCHED) == 0) {
         return false;
     }
     if (own_zombies != NULL && *(const volatile char *)own_zombies != 0) {
         refuse(region, SJ_ZOMBIE_OWN_ZOMBIES);
         return false;
     }
-    if (source != SJ_OBJC_DISPOSE) {
+    if (source != SJ_OBJC_DISPOSE && (judged & SJ_CLASS_DESTROYED) != 0) {
         finalize(object, finalize_selector);
     }
     if (!sj_queue_keep(object, class, source)) {
@@ -159,6 +163,7 @@ static void replace_roots(void)
     if (dealloc_selector == NULL) {
         dealloc_selector = sj_objc_gcc.register_selector("dealloc");
         finalize_selector = sj_objc_gcc.register_selector("finalize");
+        sj_class_destroy_selector = sj_objc_gcc.register_selector(".cxx_destruct");
     }
     if (finalize == NULL) {
         /* Of the method: asking for the class's would initialise it, in the middle of loading. */
@@ -177,8 +182,14 @@ static void replace_roots(void)
 static void exec_class(void *module)
 {
     real_exec_class(module);
-    if (atomic_load(&is_on) && (roots[0].method == NULL || roots[1].method == NULL)) {
+    if (!atomic_load(&is_on)) {
+        return;
+    }
+    if (roots[0].method == NULL || roots[1].method == NULL) {
         replace_roots();
+    }
+    if (with_methods) {
+        sj_methods_follow(module);
     }
 }
 
@@ -227,10 +238,16 @@ static sj_zombie_refusal begin(const sj_zombie_objects *settings)
     return is_answered() ? SJ_ZOMBIE_MONITORED : SJ_ZOMBIE_OTHER_RUNTIME;
 }
 
-bool sj_objc_zombies_start(void)
+bool sj_objc_zombies_start(bool enters_methods)
 {
     sj_zombie_region *region = atomic_load(&sj_zombie_region_now);
-    if (region == NULL || region->settings.objects.is_on == 0 || !sj_objc_find_runtime()) {
+    if (region == NULL || region->settings.objects.is_on == 0) {
+        return false;
+    }
+    if (!sj_objc_find_runtime()) {
+        if (sj_rebind_find("__objc_load") != 0) { /* libobjc2's */
+            refuse(region, SJ_ZOMBIE_OTHER_RUNTIME);
+        }
         return false;
     }
     if (!atomic_load(&is_on)) {
@@ -244,6 +261,10 @@ bool sj_objc_zombies_start(void)
     }
     rebind(false);
     replace_roots();
+    with_methods = enters_methods;
+    if (enters_methods) {
+        sj_methods_begin();
+    }
     return true;
 }
 
@@ -270,6 +291,7 @@ void sj_objc_zombies_stop(void)
         root->method = NULL;
     }
     sj_history_end();
+    sj_methods_end();
     sj_doors_now->leads_to[SJ_DOOR_NSOBJECT] = originals[SJ_DOOR_NSOBJECT];
     sj_doors_now->leads_to[SJ_DOOR_NSPROXY] = originals[SJ_DOOR_NSPROXY];
     for (uint32_t i = 0; i < ATTEMPTS; i++) { /* a thread may be about to keep one */
@@ -289,4 +311,5 @@ void sj_objc_zombies_after_fork(void)
 {
     sj_queue_after_fork();
     sj_history_after_fork();
+    sj_methods_after_fork();
 }

@@ -8,6 +8,19 @@
 #include <stddef.h>
 #include <stdint.h>
 
+/* Methods of GCC's runtime, as compilers lay them out. */
+typedef struct sj_gcc_method {
+    const void *selector;
+    const char *types;
+    uint64_t code;
+} sj_gcc_method;
+
+typedef struct sj_gcc_methods {
+    struct sj_gcc_methods *next;
+    int32_t count;
+    sj_gcc_method methods[];
+} sj_gcc_methods;
+
 /* A class of GCC's runtime, as compilers lay it out. */
 typedef struct sj_gcc_class {
     const struct sj_gcc_class *isa;
@@ -17,7 +30,7 @@ typedef struct sj_gcc_class {
     unsigned long info;
     long instance_bytes;
     const struct sj_gcc_ivars *ivars;
-    const void *methods;
+    sj_gcc_methods *methods;
     const void *dispatch; /* sj_gcc_dispatch */
     const void *unused[8];
 } sj_gcc_class;
@@ -49,6 +62,8 @@ typedef struct sj_gcc_runtime {
     uint64_t (*look_up)(const void *receiver, const void *selector);
     int (*size_of_type)(const char *type);
     const char *(*skip_qualifiers)(const char *type);
+    char (*responds)(const sj_gcc_class *class, const void *selector);
+    int (*list_classes)(const sj_gcc_class **classes, int room);
 } sj_gcc_runtime;
 
 extern sj_gcc_runtime sj_objc_gcc __attribute__((visibility("hidden")));
@@ -109,6 +124,38 @@ uint64_t sj_door(sj_objc_door door);
  * returned; 0: the processor is not supported. */
 size_t sj_arch_doors_write(uint8_t *code, const uint64_t *leads_to);
 
+/* Doors of methods: each compares its receiver's class with the zombie class, whose messages it
+ * answers, and goes on to the method. */
+typedef enum sj_receiver {
+    SJ_RECEIVER_FIRST = 0, /* it is the first argument */
+    SJ_RECEIVER_SECOND,    /* the second, behind the address of a result in memory */
+    SJ_RECEIVERS
+} sj_receiver;
+
+enum { SJ_METHOD_DOOR_BYTES = 32 };
+
+/* What these doors read. */
+typedef struct sj_method_words {
+    uint64_t zombie; /* the class */
+    uint64_t answer; /* the door of answers */
+} sj_method_words;
+
+/* sj_methods_begin has all methods of the program's own modules entered through doors;
+ * sj_methods_follow those of the classes and categories that the runtime has just been told of by
+ * `module`; sj_methods_end none. They take the runtime's lock. */
+void sj_methods_begin(void);
+void sj_methods_follow(const void *module);
+void sj_methods_end(void);
+void sj_methods_after_fork(void);
+
+/* sj_arch_method_doors_begin writes what all doors share to `code`, at most a page; false: the
+ * processor is not supported. sj_arch_method_doors_write writes `count` doors for receivers of that
+ * kind to `at`. Each has a target and a selector, two words, as far from the door as `words` is
+ * from `shared`. All of it lies within reach of relative addresses. */
+bool sj_arch_method_doors_begin(uint8_t *code, const sj_method_words *words);
+void sj_arch_method_doors_write(uint8_t *at, uint32_t count, sj_receiver kind,
+                                const uint8_t *shared, const sj_method_words *words);
+
 /* sj_arch_objc_answer is what SJ_DOOR_ANSWER leads to (arch/<machine>/answer.S): it asks
  * sj_objc_answer and clears all other registers that results are in. */
 void sj_arch_objc_answer(void);
@@ -135,7 +182,7 @@ typedef struct sj_kept {
     uint32_t bytes;
     _Atomic uint32_t is_told;
     uint32_t reserved;
-    sj_zombie_trace release;
+    sj_zombie_trace release; /* where no stacks are kept, without its registers */
 } sj_kept;
 
 typedef enum sj_let_go {
@@ -166,6 +213,16 @@ void sj_queue_empty(sj_let_go why, bool half);
 void sj_queue_let_go_one(sj_kept *kept);
 
 void sj_queue_after_fork(void);
+
+/* What is known of a class, bits: its freed objects are kept; they have instance variables of C++,
+ * which -[NSObject finalize] destroys. */
+enum { SJ_CLASS_WATCHED = 1, SJ_CLASS_DESTROYED = 2 };
+
+/* The selector of the code that destroys them; found before any class is judged. */
+extern const void *sj_class_destroy_selector __attribute__((visibility("hidden")));
+
+/* sj_class_judge returns these bits of a class that has instances. */
+uint32_t sj_class_judge(const sj_gcc_class *class, const sj_zombie_objects *settings);
 
 /* sj_class_is_watched: freed objects of a class are kept. */
 bool sj_class_is_watched(const sj_gcc_class *class, const sj_zombie_objects *settings);

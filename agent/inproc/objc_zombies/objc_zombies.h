@@ -9,9 +9,10 @@
 #include <stdbool.h>
 
 /* sj_objc_zombies_start begins to keep objects, if the region's settings say so; what registers
- * later is followed. May be repeated. False: nothing is to be kept, or it cannot be; the region
- * says why. */
-bool sj_objc_zombies_start(void);
+ * later is followed. `enters_methods`: code that the program asked for while an object lived is
+ * told apart, too, by what the runtime's tables say in the place of methods. May be repeated.
+ * False: nothing is to be kept, or it cannot be; the region says why. */
+bool sj_objc_zombies_start(bool enters_methods);
 
 /* sj_objc_zombies_follow rebinds modules that were loaded since. Takes the loader's lock only. */
 void sj_objc_zombies_follow(void);

@@ -20,7 +20,14 @@
 #include <sys/mman.h>
 #include <time.h>
 
-enum { QUEUES = 1024, SLAB_OBJECTS_MOST = 64, SLABS_LEAST = 8, DEAD_LOOKS = 16, ALIGNMENT = 16 };
+enum {
+    QUEUES = 1024,
+    SLAB_OBJECTS_MOST = 64,
+    SLABS_LEAST = 8,
+    DEAD_LOOKS = 16,
+    ALIGNMENT = 16,
+    LINE = 64
+};
 
 #define NS_PER_MS UINT64_C(1000000)
 #define WAIT_NS UINT64_C(5000000000)
@@ -30,7 +37,7 @@ typedef struct kept_slab {
     _Atomic uint32_t count; /* of objects that were put in */
     uint64_t bytes;         /* of their instances */
     uint64_t closed_ns;
-    uint64_t reserved;
+    uint64_t reserved[5]; /* records begin with a cache line */
 } kept_slab;
 
 typedef struct kept_queue {
@@ -92,7 +99,9 @@ bool sj_queue_open(const sj_zombie_objects *settings, sj_queue_let_go by)
                    : slab_objects > SLAB_OBJECTS_MOST ? SLAB_OBJECTS_MOST
                                                       : slab_objects;
     slab_count = objects / slab_objects;
-    kept_stride = (sizeof(sj_kept) + stack_bytes + ALIGNMENT - 1) & ~(uint64_t)(ALIGNMENT - 1);
+    const uint64_t kept =
+        stack_bytes != 0 ? sizeof(sj_kept) + stack_bytes : offsetof(sj_kept, release.registers);
+    kept_stride = (kept + LINE - 1) & ~(uint64_t)(LINE - 1);
     slab_stride = sizeof(kept_slab) + slab_objects * kept_stride;
     bytes_limit = (uint64_t)settings->queue_kib << 10;
     age_ns = settings->queue_age_ms * NS_PER_MS;

@@ -133,7 +133,9 @@ sj_zombie_on_use sj_report_message(sj_kept *kept, const void *selector, uint64_t
     report->address = (uint64_t)(uintptr_t)object;
     report->block = report->address;
     report->allocation.ticks = 0;
-    report->release = kept->release;
+    memcpy(&report->release, &kept->release,
+           kept->release.stack_bytes != 0 ? sizeof(kept->release)
+                                          : offsetof(sj_zombie_trace, registers));
     memcpy(report->release_stack, kept + 1, kept->release.stack_bytes);
     write_object(&report->object, kept, object, selector);
     sj_report_finish(report, &use);

@@ -25,7 +25,9 @@ bool sj_objc_find_runtime(void)
                                       {"method_setImplementation", &gcc->set_implementation},
                                       {"class_getMethodImplementation", &gcc->class_implementation},
                                       {"objc_sizeof_type", &gcc->size_of_type},
-                                      {"objc_skip_type_qualifiers", &gcc->skip_qualifiers}};
+                                      {"objc_skip_type_qualifiers", &gcc->skip_qualifiers},
+                                      {"class_respondsToSelector", &gcc->responds},
+                                      {"objc_getClassList", &gcc->list_classes}};
     if (is_found) {
         return true;
     }

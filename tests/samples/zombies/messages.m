@@ -1,10 +1,14 @@
 /* Messages to freed Objective-C objects, one way for each number: what the zombie monitor has to
  * find. Each lies in a function of its own name. Without a number: none, and what is printed stays
- * the same. "-": numbers are read from standard input, each is printed when it is done. */
+ * the same; -1: methods are what the program has. "-": numbers are read from standard input, each is printed when it is done. */
+#define _GNU_SOURCE
 #import <Foundation/Foundation.h>
+#include <dlfcn.h>
 #include <objc/message.h>
 #include <objc/runtime.h>
 #include <pthread.h>
+#include <sys/wait.h>
+#include <unistd.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -639,6 +643,70 @@ KEPT static void use_replaced(void)
     expect([duck weight] == 0);
 }
 
+/* Code that was asked for while the object lived: nothing is looked up. */
+KEPT static void call_kept_code(void)
+{
+    Duck *duck = make_duck();
+    int (*weight)(id, SEL) = (int (*)(id, SEL))[duck methodForSelector:@selector(weight)];
+    expect(weight(duck, @selector(weight)) == 7);
+    drop(duck);
+    expect(weight(duck, @selector(weight)) == 0);
+}
+
+KEPT static void call_kept_large(void)
+{
+    Duck *duck = make_duck();
+    large (*measures)(id, SEL) = (large(*)(id, SEL))[duck methodForSelector:@selector(measures)];
+    large all = measures(duck, @selector(measures));
+    expect(all.words[8] == 9);
+    drop(duck);
+    all = measures(duck, @selector(measures));
+    expect(all.words[0] == 0 && all.words[8] == 0);
+}
+
+KEPT static void call_kept_double(void)
+{
+    Duckling *duck = [Duckling new];
+    double (*speed)(id, SEL) =
+        (double (*)(id, SEL))class_getMethodImplementation([Duckling class], @selector(speed));
+    expect(speed(duck, @selector(speed)) == 2.5);
+    drop(duck);
+    expect(speed(duck, @selector(speed)) == 0);
+}
+
+/* The runtime's own look-up, kept over many messages as loops do; the selector is not passed on. */
+KEPT static void call_kept_lookup(void)
+{
+    Duck *duck = make_duck();
+    void (*quack)(id, SEL) = (void (*)(id, SEL))objc_msg_lookup(duck, @selector(quack));
+    quack(nil, NULL);
+    quack(duck, NULL);
+    drop(duck);
+    quack(duck, NULL);
+    sink = 51;
+}
+
+/* Of a method that was replaced, by what replaced it. */
+static int (*first_weight)(id, SEL);
+
+KEPT static int doubled_weight(id self, SEL selector)
+{
+    const int weight = first_weight(self, selector);
+    return 2 * weight;
+}
+
+KEPT static void call_replaced_method(void)
+{
+    Duckling *duck = [Duckling new];
+    Method method = class_getInstanceMethod([Duck class], @selector(weight));
+    first_weight = (int (*)(id, SEL))method_setImplementation(method, (IMP)doubled_weight);
+    [duck setWeight:4];
+    expect([duck weight] == 8);
+    drop(duck);
+    expect(doubled_weight(duck, @selector(weight)) == 0);
+    method_setImplementation(method, (IMP)first_weight);
+}
+
 typedef void (*mistake)(void);
 
 static const mistake mistakes[] = {
@@ -651,7 +719,8 @@ static const mistake mistakes[] = {
     ask_kind,      call_delegate,   forward,            use_proxy,       use_plain,
     release_owner, use_itself,      sort_dead,          enumerate,       ask_for_key,
     catch_it,      use_observed,    tell_watcher,       copy_dead,       add_dead,
-    take_address,  call_kept_dealloc, use_replaced};
+    take_address,  call_kept_dealloc, use_replaced, call_kept_code, call_kept_large,
+    call_kept_double, call_kept_lookup, call_replaced_method};
 
 enum { MISTAKES = sizeof(mistakes) / sizeof(mistakes[0]) };
 
@@ -712,10 +781,71 @@ static void run_threads(void)
     [pool drain];
 }
 
+static int exchanging;
+
+static void *exchange_on(void *is_over)
+{
+    exchange(NULL);
+    __atomic_add_fetch(&exchanging, 1, __ATOMIC_SEQ_CST);
+    while (!*(volatile bool *)is_over) {
+        exchange(NULL);
+    }
+    return NULL;
+}
+
+/* A child that is forked while other threads free objects makes a mistake of its own. */
+static void fork_among_threads(void)
+{
+    pthread_t threads[3];
+    volatile bool is_over = false;
+    int status = 1;
+    work(); /* nobody is in the runtime's lock when all classes are initialised */
+    exchange(NULL);
+    for (int i = 0; i < 3; i++) {
+        pthread_create(&threads[i], NULL, exchange_on, (void *)&is_over);
+    }
+    while (__atomic_load_n(&exchanging, __ATOMIC_SEQ_CST) < 3) {
+        usleep(1000);
+    }
+    pthread_mutex_lock(&lock); /* nor does the child inherit it taken by somebody else */
+    const pid_t child = fork();
+    pthread_mutex_unlock(&lock);
+    if (child == 0) {
+        work();
+        used_by_thread();
+        _exit(0);
+    }
+    waitpid(child, &status, 0);
+    is_over = true;
+    for (int i = 0; i < 3; i++) {
+        pthread_join(threads[i], NULL);
+    }
+    printf("the child returned %d\n", status);
+}
+
+/* Nobody is between the runtime and the methods. */
+static void check_methods(void)
+{
+    Dl_info own;
+    Dl_info found;
+    unsigned int count = 0;
+    Method *methods = class_copyMethodList([Duck class], &count);
+    dladdr((void *)check_methods, &own);
+    for (unsigned int i = 0; i < count; i++) {
+        const void *code = (const void *)method_getImplementation(methods[i]);
+        const void *sent =
+            (const void *)class_getMethodImplementation([Duckling class], method_getName(methods[i]));
+        expect(sent == code && dladdr(code, &found) != 0 && found.dli_fbase == own.dli_fbase);
+    }
+    free(methods);
+}
+
 static void run(int number)
 {
     NSAutoreleasePool *pool = [NSAutoreleasePool new];
-    if (number > 0 && number < MISTAKES) {
+    if (number < 0) {
+        check_methods();
+    } else if (number > 0 && number < MISTAKES) {
         mistakes[number]();
     } else {
         work();
@@ -737,6 +867,12 @@ int main(int count, char **words)
     }
     if (count > 1 && strcmp(words[1], "threads") == 0) {
         run_threads();
+        return 0;
+    }
+    if (count > 1 && strcmp(words[1], "fork") == 0) {
+        NSAutoreleasePool *pool = [NSAutoreleasePool new];
+        fork_among_threads();
+        [pool drain];
         return 0;
     }
     if (count == 1) {

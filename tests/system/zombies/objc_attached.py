@@ -58,7 +58,7 @@ def test_comes_and_goes(sojourn, program):
         account = account_of(sojourn, database)
         check(account["kept"] == account["full"] + account["left"] > 2000, f"turn {turn}: {account}")
         check_left(code, target.pid, f"turn {turn}")
-        target.obey(0)
+        target.obey(0, -1)
     check(target.finish()[0] == 0, "the program did not end well")
 
 

@@ -60,6 +60,11 @@ MESSAGES = {
     45: ("Duck", "hash", "take_address", "drop"),
     46: ("Duck", "dealloc", "call_kept_dealloc", "drop"),
     47: ("Duck", "weight", "use_replaced", "drop"),
+    48: ("Duck", "weight", "call_kept_code", "drop"),
+    49: ("Duck", "measures", "call_kept_large", "drop"),
+    50: ("Duckling", "speed", "call_kept_double", "drop"),
+    51: ("Duck", "quack", "call_kept_lookup", "drop"),
+    52: ("Duckling", "weight", "doubled_weight", "drop"),
 }
 FOUND = ("SELECT z.class, z.selector, z.used_in, z.freed_in FROM zombie_reports r JOIN zombies z USING (zombie_id)"
          " WHERE z.kind = 'message_to_freed' ORDER BY r.report_id")
@@ -220,6 +225,16 @@ def test_threads(sojourn, program):
         check(account["kept"] + account["not_kept"] >= 16000, f"{objects}: {account}")
 
 
+def test_forked(sojourn, program):
+    """The child of a program with threads that free objects is watched on."""
+    plain = subprocess.run([program], capture_output=True, check=True)
+    done, database = record(sojourn, [program, "fork"], "fork")
+    check((done.returncode, done.stdout) == (0, 2 * plain.stdout + b"the child returned 0\n"), f"{done}, not {plain}")
+    check(found_in(sojourn, database) == [MESSAGES[22]], f"{found_in(sojourn, database)}")
+    account = account_of(sojourn, database)
+    check((account["processes"], account["not_watched"]) == (2, ""), f"{account}")
+
+
 def test_refused(sojourn, program):
     """A program that keeps freed objects itself is not watched, and the account says so."""
     done, database = record(sojourn, ["env", "NSZombieEnabled=YES", program], "own")
@@ -240,6 +255,7 @@ def test(sojourn, arguments):
     test_on_use(sojourn, program)
     test_history(sojourn, program)
     test_threads(sojourn, program)
+    test_forked(sojourn, program)
     test_refused(sojourn, program)
 
 

@@ -6,3 +6,20 @@ size_t sj_arch_doors_write(uint8_t *code, const uint64_t *leads_to)
     (void)leads_to;
     return 0;
 }
+
+bool sj_arch_method_doors_begin(uint8_t *code, const sj_method_words *words)
+{
+    (void)code;
+    (void)words;
+    return false;
+}
+
+void sj_arch_method_doors_write(uint8_t *at, uint32_t count, sj_receiver kind,
+                                const uint8_t *shared, const sj_method_words *words)
+{
+    (void)at;
+    (void)count;
+    (void)kind;
+    (void)shared;
+    (void)words;
+}
