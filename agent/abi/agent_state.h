@@ -24,7 +24,7 @@
 #define SJ_AGENT_STATE_STUBS_FILE "sojourn-stubs"       /* memory file of what dispatch leaves */
 #define SJ_AGENT_STATE_MAGIC UINT64_C(0x45544154534a53) /* "SJSTATE" */
 
-enum { SJ_AGENT_STATE_VERSION = 5, SJ_AGENT_STATE_PATH_BYTES = 4096 };
+enum { SJ_AGENT_STATE_VERSION = 6, SJ_AGENT_STATE_PATH_BYTES = 4096 };
 
 typedef enum sj_agent_state_phase {
     SJ_AGENT_STATE_IDLE = 0,     /* loaded, no session */
@@ -74,7 +74,7 @@ typedef struct sj_agent_state {
     /* 1: sojourn_agent_bind is to be called once more, by another thread. */
     _Atomic uint32_t bind_again;
     /* Entries of the allocator (abi/heap_custody.h); 0: there are none. */
-    uint64_t heap_takers;  /* address of the sj_hooked_module of what gives blocks out */
+    uint64_t heap_takers;  /* address of SJ_HEAP_PARTS sj_hooked_module of what gives blocks out */
     uint64_t heap_custody; /* address of the sj_heap_custody */
     uint64_t has_objects;  /* 1: freed objects are kept */
     /* The tables of agent/abi/return_slots.h, from which a tracer puts return addresses back. */

@@ -5,6 +5,7 @@
 #define SJ_AGENT_ABI_HEAP_CUSTODY_H
 
 #include "agent/abi/hooked_module.h"
+#include "agent/abi/zombies.h"
 
 #include <stdatomic.h>
 #include <stdint.h>
@@ -12,7 +13,7 @@
 #define SJ_HEAP_CUSTODY_MAGIC UINT64_C(0x5944545355434853) /* "SHCUSTDY" */
 #define SJ_HEAP_CUSTODY_NAME "sojourn-heap"
 
-enum { SJ_HEAP_CUSTODY_VERSION = 1 };
+enum { SJ_HEAP_CUSTODY_VERSION = 2 };
 
 typedef struct sj_heap_custody {
     uint64_t magic;
@@ -22,8 +23,9 @@ typedef struct sj_heap_custody {
      * is that the C library would have to take back. */
     _Atomic uint32_t is_whole;
     uint32_t reserved;
-    uint64_t pool_bytes;     /* of addresses; what is in no block that lives takes no memory */
-    sj_hooked_module givers; /* entries that take blocks back; they stay as long as blocks live */
+    uint64_t pool_bytes; /* of addresses; what is in no block that lives takes no memory */
+    /* Entries that take blocks back, by sj_heap_part; they stay as long as blocks live. */
+    sj_hooked_module givers[SJ_HEAP_PARTS];
 } sj_heap_custody;
 
 #endif

@@ -16,7 +16,7 @@
 #define SJ_ZOMBIES_MAGIC UINT64_C(0x534549424d4f5a53) /* "SZOMBIES" */
 
 enum {
-    SJ_ZOMBIES_VERSION = 3,
+    SJ_ZOMBIES_VERSION = 4,
     SJ_ZOMBIE_REPORTS = 64,
     SJ_ZOMBIE_MODULES = 512,
     SJ_ZOMBIE_PATH_BYTES = 240,
@@ -36,8 +36,8 @@ enum {
 };
 
 /* The functions whose entries are patched; names in agent/zombies/heads.c, in this order: what
- * gives blocks out, then, from SJ_HEAD_FREE on, what takes them back or is given one. What lies
- * between calloc and free, or behind sigaction, may be missing. */
+ * gives blocks out, then, from SJ_HEAD_FREE on, what takes them back or is given one, then, from
+ * SJ_HEAD_SIGACTION on, the C library's other functions. */
 typedef enum sj_zombie_head {
     SJ_HEAD_MALLOC = 0,
     SJ_HEAD_CALLOC,
@@ -46,9 +46,33 @@ typedef enum sj_zombie_head {
     SJ_HEAD_POSIX_MEMALIGN,
     SJ_HEAD_VALLOC,
     SJ_HEAD_PVALLOC,
+    SJ_HEAD_NEW,
+    SJ_HEAD_NEW_NOTHROW,
+    SJ_HEAD_NEW_ARRAY,
+    SJ_HEAD_NEW_ARRAY_NOTHROW,
     SJ_HEAD_FREE,
     SJ_HEAD_REALLOC,
     SJ_HEAD_USABLE_SIZE,
+    SJ_HEAD_CFREE, /* from here to SJ_HEAD_DELETE allocators' own names */
+    SJ_HEAD_FREE_SIZED,
+    SJ_HEAD_FREE_ALIGNED_SIZED,
+    SJ_HEAD_DALLOCX,
+    SJ_HEAD_SDALLOCX,
+    SJ_HEAD_RALLOCX,
+    SJ_HEAD_XALLOCX,
+    SJ_HEAD_SALLOCX,
+    SJ_HEAD_DELETE,
+    SJ_HEAD_DELETE_NOTHROW,
+    SJ_HEAD_DELETE_SIZED,
+    SJ_HEAD_DELETE_ALIGNED,
+    SJ_HEAD_DELETE_ALIGNED_NOTHROW,
+    SJ_HEAD_DELETE_SIZED_ALIGNED,
+    SJ_HEAD_DELETE_ARRAY,
+    SJ_HEAD_DELETE_ARRAY_NOTHROW,
+    SJ_HEAD_DELETE_ARRAY_SIZED,
+    SJ_HEAD_DELETE_ARRAY_ALIGNED,
+    SJ_HEAD_DELETE_ARRAY_ALIGNED_NOTHROW,
+    SJ_HEAD_DELETE_ARRAY_SIZED_ALIGNED,
     SJ_HEAD_SIGACTION,
     SJ_HEAD_SIGMASK,
     SJ_HEAD_READ, /* from here on, system calls whose second argument is a buffer */
@@ -62,12 +86,27 @@ typedef enum sj_zombie_head {
     SJ_HEADS
 } sj_zombie_head;
 
-/* The entries have a plan for each half, because the second stays longer than the first. */
+/* The modules that define the entries. Operators new and delete that the allocator does not define
+ * itself come from the C++ library, and allocate through it. */
+typedef enum sj_heap_part {
+    SJ_HEAP_ALLOCATOR = 0,
+    SJ_HEAP_LIBRARY = 1,   /* the C library, where it is not the allocator */
+    SJ_HEAP_OPERATORS = 2, /* the C++ library */
+    SJ_HEAP_PARTS
+} sj_heap_part;
+
+/* A module's entries have a plan for each half, because the second stays longer than the first. */
 typedef enum sj_zombie_half {
     SJ_HEAP_TAKERS = 0,
     SJ_HEAP_GIVERS = 1,
     SJ_HEAP_HALVES
 } sj_zombie_half;
+
+typedef struct sj_heap_plan {
+    char paths[SJ_HEAP_HALVES][512]; /* of the plan files; "": no entry of this half */
+    uint64_t anchor_offset;          /* of anchor_name in the module that was planned */
+    char anchor_name[32];            /* a function of the module; "": the part has no plan */
+} sj_heap_plan;
 
 typedef enum sj_zombie_kind {
     SJ_ZOMBIE_USE_AFTER_FREE = 1,
@@ -78,8 +117,9 @@ typedef enum sj_zombie_kind {
     SJ_ZOMBIE_OVERFLOW_AT_FREE = 6,  /* bytes behind the block had changed when it was freed */
     SJ_ZOMBIE_UNDERFLOW_AT_FREE = 7, /* likewise in front of it */
     SJ_ZOMBIE_REALLOC_AFTER_FREE = 8,
-    SJ_ZOMBIE_WILD_ACCESS = 9, /* of a guard page that belongs to no block */
-    SJ_ZOMBIE_MESSAGE = 10     /* to a freed object */
+    SJ_ZOMBIE_WILD_ACCESS = 9,     /* of a guard page that belongs to no block */
+    SJ_ZOMBIE_MESSAGE = 10,        /* to a freed object */
+    SJ_ZOMBIE_MISMATCHED_FREE = 11 /* by another family: malloc, new, new[] */
 } sj_zombie_kind;
 
 typedef enum sj_zombie_on_use {
@@ -92,7 +132,7 @@ typedef enum sj_zombie_on_use {
 typedef enum sj_zombie_refusal {
     SJ_ZOMBIE_MONITORED = 0,
     SJ_ZOMBIE_NO_PLAN = 1,       /* the entries cannot all be patched */
-    SJ_ZOMBIE_OTHER_MALLOC = 2,  /* malloc is not the C library's: sanitizer, valgrind, ... */
+    SJ_ZOMBIE_OTHER_MALLOC = 2,  /* malloc is not the one that was planned */
     SJ_ZOMBIE_NO_MEMORY = 3,     /* no room for the pool */
     SJ_ZOMBIE_CODE_DIFFERS = 4,  /* the entries in memory are not those of the file */
     SJ_ZOMBIE_MACHINE = 5,       /* not supported on this processor */
@@ -100,6 +140,8 @@ typedef enum sj_zombie_refusal {
     SJ_ZOMBIE_OTHER_AGENT = 7,   /* another version's agent has left blocks */
     SJ_ZOMBIE_OTHER_RUNTIME = 8, /* the language's runtime has another layout */
     SJ_ZOMBIE_OWN_ZOMBIES = 9,   /* the program keeps freed objects itself: NSZombieEnabled */
+    SJ_ZOMBIE_SANITIZER = 10,    /* malloc is a sanitizer's, which finds the same */
+    SJ_ZOMBIE_COLLECTOR = 11,    /* malloc is a garbage collector's, which would not see blocks */
     SJ_ZOMBIE_NOT_STARTED = 255  /* the monitor has not said anything */
 } sj_zombie_refusal;
 
@@ -210,12 +252,13 @@ typedef struct sj_zombie_counters {
     _Atomic uint64_t uses;           /* found, reported or not */
     _Atomic uint64_t suppressed;     /* not reported: limit per minute, no free room */
     /* Freed objects of watched classes that were kept, see `kept` below, and let go again. */
-    _Atomic uint64_t kept_full;     /* let go because newer ones needed the room */
-    _Atomic uint64_t kept_old;      /* because of their age */
-    _Atomic uint64_t kept_pressure; /* because memory was short, or on command */
-    _Atomic uint64_t kept_left;     /* when the program was left */
-    _Atomic uint64_t kept_used;     /* after a use */
-    _Atomic uint64_t not_kept;      /* freed at once: no room, or in a signal handler */
+    _Atomic uint64_t kept_full;            /* let go because newer ones needed the room */
+    _Atomic uint64_t kept_old;             /* because of their age */
+    _Atomic uint64_t kept_pressure;        /* because memory was short, or on command */
+    _Atomic uint64_t kept_left;            /* when the program was left */
+    _Atomic uint64_t kept_used;            /* after a use */
+    _Atomic uint64_t not_kept;             /* freed at once: no room, or in a signal handler */
+    _Atomic uint64_t methods_without_door; /* no room: kept code of theirs is not told apart */
 } sj_zombie_counters;
 
 /* Taken by the monitor together with a report, given back by the recorder. */
@@ -244,9 +287,11 @@ typedef struct sj_zombie_region {
      * blocks keep, how far it has followed. */
     _Atomic uint32_t shrinks_wanted;
     _Atomic uint32_t shrinks_done;
-    uint32_t heads[SJ_HEADS];             /* 1 + index of the function in the plan; 0: not in it */
-    uint64_t libc_offset;                 /* of malloc in the C library that was planned */
-    char plan_paths[SJ_HEAP_HALVES][512]; /* of the plans of the C library's entries; "": none */
+    uint32_t heads[SJ_HEADS];        /* 1 + index of the function in its part's plan; 0: in none */
+    uint8_t parts[SJ_HEADS];         /* sj_heap_part */
+    uint8_t is_forwarding[SJ_HEADS]; /* 1: it allocates by calling another entry, which counts */
+    uint32_t why_not;                /* sj_zombie_refusal: why there is no plan */
+    sj_heap_plan plans[SJ_HEAP_PARTS];
     _Atomic uint32_t module_count;
     uint32_t reserved;
     sj_zombie_module modules[SJ_ZOMBIE_MODULES];

@@ -61,18 +61,21 @@ static sj_status add_table(const sj_tracee *target, sj_remote_agent *agent,
 static sj_status read_heap_tables(const sj_tracee *target, sj_remote_agent *agent)
 {
     const sj_agent_state *state = &agent->state;
-    sj_hooked_module takers;
+    sj_hooked_module takers[SJ_HEAP_PARTS];
     agent->custody = (sj_heap_custody){0};
     if (state->heap_custody == 0) {
         return SJ_OK;
     }
-    SJ_TRY(sj_tracee_read(target, state->heap_takers, &takers, sizeof(takers)));
+    SJ_TRY(sj_tracee_read(target, state->heap_takers, takers, sizeof(takers)));
     SJ_TRY(sj_tracee_read(target, state->heap_custody, &agent->custody, sizeof(agent->custody)));
     if (agent->custody.magic != SJ_HEAP_CUSTODY_MAGIC) {
         return SJ_ECORRUPT;
     }
-    SJ_TRY(add_table(target, agent, &takers));
-    return add_table(target, agent, &agent->custody.givers);
+    for (uint32_t part = 0; part < SJ_HEAP_PARTS; part++) {
+        SJ_TRY(add_table(target, agent, &takers[part]));
+        SJ_TRY(add_table(target, agent, &agent->custody.givers[part]));
+    }
+    return SJ_OK;
 }
 
 static sj_status read_tables(const sj_tracee *target, sj_remote_agent *agent)
@@ -116,10 +119,11 @@ sj_status sj_remote_agent_reload(const sj_tracee *target, sj_remote_agent *agent
     if (changing % 2 != 0) {
         return SJ_EAGAIN;
     }
-    SJ_TRY(read_tables(target, agent));
+    const sj_status status = read_tables(target, agent);
     SJ_TRY(sj_tracee_read(target, agent->state_address + offsetof(sj_agent_state, changing), &after,
                           sizeof(after)));
-    return after == changing ? SJ_OK : SJ_EAGAIN;
+    /* What was read of tables that changed meanwhile may be anything, or not be mapped any more. */
+    return after == changing ? status : SJ_EAGAIN;
 }
 
 sj_status sj_remote_agent_find(const sj_tracee *target, sj_remote_agent *agent)

@@ -1,5 +1,8 @@
 /* Design notes
  *
+ * One plan for each module that defines entries: the allocator, wherever it is, the C library, and
+ * the C++ library for operators that the allocator lacks.
+ *
  * The planner's plan for the same functions patches their exits, too. Here each function is left
  * with the patch of its entry, the last of its group, and what comes back from the entry's stub
  * runs the original exits. A function's stub must begin with the entry's probe: what is put in its
@@ -7,46 +10,107 @@
 #include "agent/zombies/heads.h"
 
 #include "agent/abi/plan_crc.h"
+#include "agent/abi/zombie_head_names.h"
 #include "agent/objfile/symbols.h"
 #include "agent/planner/planner.h"
 
 #include <elf.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-static const char *const names[SJ_HEADS] = {"malloc",         "calloc",
-                                            "aligned_alloc",  "memalign",
-                                            "posix_memalign", "valloc",
-                                            "pvalloc",        "free",
-                                            "realloc",        "malloc_usable_size",
-                                            "sigaction",      "pthread_sigmask",
-                                            "read",           "write",
-                                            "pread64",        "pwrite64",
-                                            "recv",           "send",
-                                            "recvfrom",       "sendto"};
+enum { LANDING_BYTES = 4 };
 
-/* Blocks of these are not guarded, or their buffers not looked at, where they cannot be patched. */
-static bool may_lack(uint32_t head)
+/* By which the program finds the module of each part. */
+static const char *const anchors[SJ_HEAP_PARTS] = {"malloc", "gnu_get_libc_version", "_Znwm"};
+
+/* Without these nothing is watched. What else takes blocks back has to be patched where a module
+ * has it, or a guarded block would get there; other entries are left out where they cannot be. */
+static bool is_needed(uint32_t head)
 {
-    return (head > SJ_HEAD_CALLOC && head < SJ_HEAD_FREE) || head > SJ_HEAD_SIGACTION;
+    return head <= SJ_HEAD_CALLOC || head == SJ_HEAD_FREE || head == SJ_HEAD_REALLOC ||
+           head == SJ_HEAD_SIGACTION;
 }
 
-static sj_status find_offsets(const char *library, uint64_t offsets[SJ_HEADS], sj_error *error)
+static bool is_taking_back(uint32_t head)
 {
-    sj_elf elf = {0};
-    sj_symbols symbols = {0};
-    SJ_TRY(sj_elf_open(library, &elf, error));
-    sj_status status = sj_symbols_read(&elf, SHT_DYNSYM, SJ_SYMBOL_DYNSYM, &symbols);
-    for (size_t i = 0; status == SJ_OK && i < symbols.count; i++) {
+    return head >= SJ_HEAD_FREE && head < SJ_HEAD_SIGACTION;
+}
+
+static bool is_operator(uint32_t head)
+{
+    return (head >= SJ_HEAD_NEW && head < SJ_HEAD_FREE) ||
+           (head >= SJ_HEAD_DELETE && head < SJ_HEAD_SIGACTION);
+}
+
+static bool is_wanted_of(const sj_heads_module *module, uint32_t head)
+{
+    switch (module->part) {
+    case SJ_HEAP_LIBRARY:
+        return head >= SJ_HEAD_SIGACTION;
+    case SJ_HEAP_OPERATORS:
+        return is_operator(head);
+    default:
+        /* Of a program, operators new are its own, or allocate by malloc. */
+        return (module->is_c_library || head < SJ_HEAD_SIGACTION) &&
+               !(module->is_program && head >= SJ_HEAD_NEW && head < SJ_HEAD_FREE);
+    }
+}
+
+typedef struct module_entries {
+    const sj_heads_module *module;
+    uint64_t offsets[SJ_HEADS]; /* 0: not in the module, or not wanted of it */
+    uint8_t is_forwarding[SJ_HEADS];
+    uint64_t anchor;
+} module_entries;
+
+/* An operator of the C++ library allocates by malloc; one that begins with a jump, by another. */
+static bool is_forwarding(const sj_elf *elf, const module_entries *entries, uint32_t head)
+{
+    static const uint8_t landing[] = {0xf3, 0x0f, 0x1e, 0xfa}; /* endbr64 */
+    if (!is_operator(head) || is_taking_back(head) || entries->offsets[head] == 0) {
+        return false;
+    }
+    sj_slice code = sj_elf_at(elf, entries->offsets[head]);
+    if (code.size > sizeof(landing) && memcmp(code.data, landing, sizeof(landing)) == 0) {
+        code.data += sizeof(landing);
+        code.size -= sizeof(landing);
+    }
+    return entries->module->part == SJ_HEAP_OPERATORS ||
+           (code.size > 0 && (code.data[0] == 0xe9 || code.data[0] == 0xeb));
+}
+
+static void find_names(const sj_symbols *symbols, module_entries *entries)
+{
+    for (size_t i = 0; i < symbols->count; i++) {
+        const sj_symbol *symbol = &symbols->items[i];
+        if (strcmp(symbol->name, anchors[entries->module->part]) == 0) {
+            entries->anchor = symbol->address;
+        }
         for (uint32_t head = 0; head < SJ_HEADS; head++) {
-            if (strcmp(symbols.items[i].name, names[head]) == 0) {
-                offsets[head] = symbols.items[i].address;
+            if (strcmp(symbol->name, sj_zombie_head_names[head]) == 0 &&
+                is_wanted_of(entries->module, head)) {
+                entries->offsets[head] = symbol->address;
             }
         }
     }
+}
+
+static sj_status find_offsets(module_entries *entries, sj_error *error)
+{
+    sj_elf elf = {0};
+    sj_symbols symbols = {0};
+    const char *path = entries->module->path;
+    SJ_TRY(sj_elf_open(path, &elf, error));
+    sj_status status = sj_symbols_read(&elf, SHT_DYNSYM, SJ_SYMBOL_DYNSYM, &symbols);
+    if (status == SJ_OK) {
+        find_names(&symbols, entries);
+    }
     for (uint32_t head = 0; status == SJ_OK && head < SJ_HEADS; head++) {
-        if (offsets[head] == 0 && !may_lack(head)) {
-            status = sj_fail(error, SJ_EUNSUPPORTED, "%.200s has no %s", library, names[head]);
+        entries->is_forwarding[head] = is_forwarding(&elf, entries, head);
+        if (entries->offsets[head] == 0 && is_needed(head) && is_wanted_of(entries->module, head)) {
+            status = sj_fail(error, SJ_EUNSUPPORTED, "%.200s has no %s", path,
+                             sj_zombie_head_names[head]);
         }
     }
     sj_symbols_free(&symbols);
@@ -76,7 +140,7 @@ static bool begins_with_entry(const sj_plan_header *plan, const sj_plan_patch *p
     return stub->operations_bytes > first && operations[first] == SJ_OPERATION_ENTER;
 }
 
-/* Leaves a function with the patch of its entry. */
+/* Leaves a function with the patch of its entry, which lies behind an endbr64. */
 static bool keep_entry(const sj_plan_header *plan, sj_plan_function *function)
 {
     if (!sj_plan_is_hooked(function)) {
@@ -84,7 +148,8 @@ static bool keep_entry(const sj_plan_header *plan, sj_plan_function *function)
     }
     const uint32_t last = function->first_patch + function->patch_count - 1;
     const sj_plan_patch *patch = &sj_plan_patches(plan)[last];
-    if (patch->kind != SJ_PATCH_JUMP32 || patch->offset != function->offset ||
+    const uint64_t behind = patch->offset - function->offset;
+    if (patch->kind != SJ_PATCH_JUMP32 || (behind != 0 && behind != LANDING_BYTES) ||
         !begins_with_entry(plan, patch)) {
         return false;
     }
@@ -145,42 +210,74 @@ static sj_status write_half(sj_plan_header *plan, uint64_t bytes, const uint32_t
     return status;
 }
 
-static sj_status write_halves(sj_plan_header *plan, uint64_t bytes,
-                              const uint64_t offsets[SJ_HEADS],
-                              const char *const plan_paths[SJ_HEAP_HALVES],
-                              uint32_t heads[SJ_HEADS], sj_error *error)
+static sj_status check_heads(const module_entries *entries, const uint32_t heads[SJ_HEADS],
+                             sj_error *error)
 {
-    find_heads(plan, offsets, heads);
     for (uint32_t head = 0; head < SJ_HEADS; head++) {
-        if (heads[head] == 0 && !may_lack(head)) {
+        if (entries->offsets[head] != 0 && heads[head] == 0 &&
+            (is_needed(head) || is_taking_back(head))) {
             return sj_fail(error, SJ_EUNSUPPORTED, "the entry of %s cannot be patched",
-                           names[head]);
+                           sj_zombie_head_names[head]);
         }
     }
-    SJ_TRY(write_half(plan, bytes, heads, SJ_HEAP_TAKERS, plan_paths[SJ_HEAP_TAKERS], error));
-    return write_half(plan, bytes, heads, SJ_HEAP_GIVERS, plan_paths[SJ_HEAP_GIVERS], error);
+    return SJ_OK;
 }
 
-sj_status sj_heads_plan(const char *library, const char *cache_directory,
-                        const char *const plan_paths[SJ_HEAP_HALVES], uint32_t heads[SJ_HEADS],
-                        uint64_t *malloc_offset, sj_error *error)
+static bool has_half(const uint32_t heads[SJ_HEADS], sj_zombie_half half)
 {
-    uint64_t offsets[SJ_HEADS] = {0};
+    for (uint32_t head = 0; head < SJ_HEADS; head++) {
+        if (heads[head] != 0 && (head < SJ_HEAD_FREE) == (half == SJ_HEAP_TAKERS)) {
+            return true;
+        }
+    }
+    return false;
+}
+
+static sj_status write_halves(sj_plan_header *plan, uint64_t bytes, const module_entries *entries,
+                              const char *stem, sj_heads_plans *plans, sj_error *error)
+{
+    uint32_t heads[SJ_HEADS];
+    const uint32_t part = entries->module->part;
+    sj_heap_plan made = {.anchor_offset = entries->anchor};
+    find_heads(plan, entries->offsets, heads);
+    SJ_TRY(check_heads(entries, heads, error));
+    for (int half = 0; half < SJ_HEAP_HALVES; half++) {
+        if (has_half(heads, (sj_zombie_half)half)) {
+            snprintf(made.paths[half], sizeof(made.paths[half]), "%.480s.%u.%d.plan", stem, part,
+                     half);
+            SJ_TRY(write_half(plan, bytes, heads, (sj_zombie_half)half, made.paths[half], error));
+        }
+    }
+    snprintf(made.anchor_name, sizeof(made.anchor_name), "%s", anchors[part]);
+    plans->plans[part] = made;
+    for (uint32_t head = 0; head < SJ_HEADS; head++) {
+        if (heads[head] != 0) {
+            plans->heads[head] = heads[head];
+            plans->parts[head] = (uint8_t)part;
+            plans->is_forwarding[head] = entries->is_forwarding[head];
+        }
+    }
+    return SJ_OK;
+}
+
+sj_status sj_heads_plan(const sj_heads_module *module, const char *cache_directory,
+                        const char *stem, sj_heads_plans *plans, sj_error *error)
+{
+    module_entries entries = {.module = module};
     sj_plan plan = {0};
-    SJ_TRY(find_offsets(library, offsets, error));
-    const sj_planner_options options = {.module_path = library,
+    SJ_TRY(find_offsets(&entries, error));
+    const sj_planner_options options = {.module_path = module->path,
                                         .cache_directory = cache_directory,
                                         .wanted = is_head,
-                                        .context = offsets};
+                                        .context = entries.offsets};
     SJ_TRY(sj_plan_make(&options, &plan, error));
     sj_plan_header *copy = malloc(plan.size_bytes);
     sj_status status = SJ_ENOMEM;
     if (copy != NULL) {
         memcpy(copy, plan.header, plan.size_bytes);
-        status = write_halves(copy, plan.size_bytes, offsets, plan_paths, heads, error);
+        status = write_halves(copy, plan.size_bytes, &entries, stem, plans, error);
     }
     free(copy);
     sj_plan_free(&plan);
-    *malloc_offset = offsets[SJ_HEAD_MALLOC];
     return status;
 }

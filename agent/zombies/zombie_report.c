@@ -22,7 +22,8 @@ const char *sj_zombie_kind_text(uint32_t kind)
                                         "underflow_at_free",
                                         "realloc_after_free",
                                         "wild_access",
-                                        "message_to_freed"};
+                                        "message_to_freed",
+                                        "mismatched_free"};
     return kind < sizeof(texts) / sizeof(texts[0]) ? texts[kind] : NULL;
 }
 
@@ -34,7 +35,11 @@ const char *sj_zombie_refusal_text(uint32_t refusal)
     case SJ_ZOMBIE_NO_PLAN:
         return "the entries of the allocator cannot all be patched";
     case SJ_ZOMBIE_OTHER_MALLOC:
-        return "malloc is not the C library's";
+        return "the program has several allocators";
+    case SJ_ZOMBIE_SANITIZER:
+        return "malloc is a sanitizer's";
+    case SJ_ZOMBIE_COLLECTOR:
+        return "malloc is a garbage collector's";
     case SJ_ZOMBIE_NO_MEMORY:
         return "there is no room for the guarded blocks";
     case SJ_ZOMBIE_CODE_DIFFERS:
@@ -44,7 +49,7 @@ const char *sj_zombie_refusal_text(uint32_t refusal)
     case SJ_ZOMBIE_OTHER_AGENT:
         return "another version of Sojourn has left guarded blocks in it";
     case SJ_ZOMBIE_OTHER_RUNTIME:
-        return "the Objective-C runtime has another layout";
+        return "the Objective-C runtime is not GCC's, or has another layout";
     case SJ_ZOMBIE_OWN_ZOMBIES:
         return "the program keeps freed objects itself (NSZombieEnabled)";
     case SJ_ZOMBIE_NO_HANDLER:
@@ -235,10 +240,11 @@ static void add_objects(json_t *account, const sj_zombie_region *region)
 {
     const sj_zombie_counters *counters = &region->counters;
     json_t *objects = json_pack(
-        "{s:I, s:I, s:I, s:I, s:I, s:I, s:I}", "kept", count_kept(region), "kept_full",
+        "{s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I}", "kept", count_kept(region), "kept_full",
         counter(&counters->kept_full), "kept_old", counter(&counters->kept_old), "kept_pressure",
         counter(&counters->kept_pressure), "kept_left", counter(&counters->kept_left), "kept_used",
-        counter(&counters->kept_used), "not_kept", counter(&counters->not_kept));
+        counter(&counters->kept_used), "not_kept", counter(&counters->not_kept),
+        "methods_without_door", counter(&counters->methods_without_door));
     (void)json_object_update(account, objects);
     json_decref(objects);
 }

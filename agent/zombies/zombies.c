@@ -6,6 +6,7 @@
 #include "agent/zombies/zombies.h"
 
 #include "agent/host/clock.h"
+#include "agent/zombies/allocator.h"
 #include "agent/zombies/heads.h"
 #include "agent/zombies/pressure.h"
 #include "agent/zombies/zombie_report.h"
@@ -32,16 +33,21 @@ typedef struct watched_process {
     char path[PATH_MAX];
 } watched_process;
 
+/* What came of planning an allocator, for the next process that has it. */
+typedef struct sj_planned_allocator {
+    struct sj_planned_allocator *next;
+    sj_allocator allocator;
+    uint32_t why_not;
+    sj_heads_plans plans;
+} sj_planned_allocator;
+
 struct sj_zombies {
     sj_zombies_options options;
     pthread_mutex_t mutex; /* guards all below */
     watched_process *processes;
     sj_method_names *names;
-    char library[PATH_MAX]; /* that was planned last, with what came of it: */
-    bool is_planned;
-    uint32_t heads[SJ_HEADS];
-    uint64_t malloc_offset;
-    char plan_paths[SJ_HEAP_HALVES][512];
+    sj_allocator_files *files;
+    sj_planned_allocator *planned; /* the last one that was planned first */
 };
 
 sj_status sj_zombies_new(const sj_zombies_options *options, sj_zombies **zombies)
@@ -76,46 +82,82 @@ static void send_json(const sj_zombies *zombies, uint64_t process, const char *k
     free(json);
 }
 
-/* The path of the C library that a process has mapped, "" when it has none. */
-static void find_library(pid_t pid, char *path, size_t capacity)
+static bool is_same(const sj_allocator *one, const sj_allocator *other)
 {
-    char name[64];
-    char line[PATH_MAX + 128];
-    path[0] = '\0';
-    snprintf(name, sizeof(name), "/proc/%d/maps", (int)pid);
-    FILE *maps = fopen(name, "re");
-    while (maps != NULL && path[0] == '\0' && fgets(line, sizeof(line), maps) != NULL) {
-        const char *file = strchr(line, '/');
-        const char *slash = strrchr(line, '/');
-        if (file != NULL && strcmp(slash, "/libc.so.6\n") == 0) {
-            snprintf(path, capacity, "%.*s", (int)strcspn(file, "\n"), file);
-        }
-    }
-    if (maps != NULL) {
-        fclose(maps);
-    }
+    return strcmp(one->library, other->library) == 0 &&
+           strcmp(one->allocator, other->allocator) == 0 &&
+           strcmp(one->operators, other->operators) == 0;
 }
 
-/* Plans the process's C library unless that was planned last. */
-static void plan_library(sj_zombies *zombies, pid_t pid)
+static sj_status plan_module(const sj_zombies *zombies, const sj_heads_module *module,
+                             const char *stem, sj_heads_plans *plans)
 {
-    char library[PATH_MAX];
     sj_error error = {0};
-    find_library(pid, library, sizeof(library));
-    if (library[0] == '\0' || strcmp(library, zombies->library) == 0) {
-        zombies->is_planned = zombies->is_planned && library[0] != '\0';
-        return;
+    return module->path[0] == '\0'
+               ? SJ_OK
+               : sj_heads_plan(module, zombies->options.cache_directory, stem, plans, &error);
+}
+
+/* All of the allocator and the C library, or nothing. Without the operators of the C++ library
+ * their blocks are those of malloc. */
+static uint32_t plan_parts(const sj_zombies *zombies, const sj_allocator *allocator,
+                           const char *stem, sj_heads_plans *plans)
+{
+    const bool is_other = allocator->allocator[0] != '\0';
+    const sj_heads_module main = {.path = is_other ? allocator->allocator : allocator->library,
+                                  .part = SJ_HEAP_ALLOCATOR,
+                                  .is_c_library = !is_other,
+                                  .is_program = allocator->is_program};
+    const sj_heads_module library = {.path = is_other ? allocator->library : "",
+                                     .part = SJ_HEAP_LIBRARY};
+    const sj_heads_module operators = {.path = allocator->operators, .part = SJ_HEAP_OPERATORS};
+    if (allocator->why_not != SJ_ZOMBIE_MONITORED) {
+        return allocator->why_not;
     }
-    const char *const paths[SJ_HEAP_HALVES] = {zombies->plan_paths[SJ_HEAP_TAKERS],
-                                               zombies->plan_paths[SJ_HEAP_GIVERS]};
-    for (int half = 0; half < SJ_HEAP_HALVES; half++) {
-        snprintf(zombies->plan_paths[half], sizeof(zombies->plan_paths[half]),
-                 "%.480s/zombies-%d.%d.plan", zombies->options.runtime_directory, (int)pid, half);
+    if (allocator->library[0] == '\0' || plan_module(zombies, &main, stem, plans) != SJ_OK ||
+        plan_module(zombies, &library, stem, plans) != SJ_OK) {
+        return SJ_ZOMBIE_NO_PLAN;
     }
-    snprintf(zombies->library, sizeof(zombies->library), "%s", library);
-    zombies->is_planned = strlen(zombies->options.runtime_directory) < 480 &&
-                          sj_heads_plan(library, zombies->options.cache_directory, paths,
-                                        zombies->heads, &zombies->malloc_offset, &error) == SJ_OK;
+    (void)!plan_module(zombies, &operators, stem, plans);
+    return SJ_ZOMBIE_MONITORED;
+}
+
+/* NULL: no memory, or nothing can be planned. */
+static const sj_planned_allocator *plan_allocator(sj_zombies *zombies, pid_t pid)
+{
+    char stem[PATH_MAX];
+    sj_planned_allocator *made = calloc(1, sizeof(*made));
+    if (made == NULL) {
+        return NULL;
+    }
+    sj_allocator_find(&zombies->files, pid, &made->allocator);
+    for (const sj_planned_allocator *at = zombies->planned; at != NULL; at = at->next) {
+        if (is_same(&at->allocator, &made->allocator)) {
+            free(made);
+            return at;
+        }
+    }
+    snprintf(stem, sizeof(stem), "%s/zombies-%d", zombies->options.runtime_directory, (int)pid);
+    made->why_not = strlen(stem) < 480 ? plan_parts(zombies, &made->allocator, stem, &made->plans)
+                                       : SJ_ZOMBIE_NO_PLAN;
+    made->next = zombies->planned;
+    zombies->planned = made;
+    return made;
+}
+
+static void free_planned(sj_planned_allocator *planned)
+{
+    while (planned != NULL) {
+        sj_planned_allocator *gone = planned;
+        planned = gone->next;
+        for (int i = 0; i < SJ_HEAP_PARTS * SJ_HEAP_HALVES; i++) {
+            const char *path = gone->plans.plans[i / SJ_HEAP_HALVES].paths[i % SJ_HEAP_HALVES];
+            if (path[0] != '\0') {
+                unlink(path);
+            }
+        }
+        free(gone);
+    }
 }
 
 static sj_zombie_region *make_region(const char *path)
@@ -139,14 +181,17 @@ static sj_zombie_region *make_region(const char *path)
 /* Before the settings ask for the heap. */
 static void fill_plan(sj_zombies *zombies, pid_t pid, sj_zombie_region *region)
 {
-    if (zombies->options.settings.one_in == 0 || pid == 0 || region->plan_paths[0][0] != '\0') {
+    if (zombies->options.settings.one_in == 0 || pid == 0 ||
+        region->plans[SJ_HEAP_ALLOCATOR].anchor_name[0] != '\0') {
         return;
     }
-    plan_library(zombies, pid);
-    if (zombies->is_planned) {
-        memcpy(region->heads, zombies->heads, sizeof(region->heads));
-        region->libc_offset = zombies->malloc_offset;
-        memcpy(region->plan_paths, zombies->plan_paths, sizeof(region->plan_paths));
+    const sj_planned_allocator *planned = plan_allocator(zombies, pid);
+    region->why_not = planned != NULL ? planned->why_not : (uint32_t)SJ_ZOMBIE_NO_PLAN;
+    if (region->why_not == SJ_ZOMBIE_MONITORED) {
+        memcpy(region->heads, planned->plans.heads, sizeof(region->heads));
+        memcpy(region->parts, planned->plans.parts, sizeof(region->parts));
+        memcpy(region->is_forwarding, planned->plans.is_forwarding, sizeof(region->is_forwarding));
+        memcpy(region->plans, planned->plans.plans, sizeof(region->plans));
     }
 }
 
@@ -397,11 +442,8 @@ void sj_zombies_free(sj_zombies *zombies)
         zombies->processes = gone->next;
         free_process(gone);
     }
-    for (int half = 0; half < SJ_HEAP_HALVES; half++) {
-        if (zombies->plan_paths[half][0] != '\0') {
-            unlink(zombies->plan_paths[half]);
-        }
-    }
+    free_planned(zombies->planned);
+    sj_allocator_files_free(zombies->files);
     sj_method_names_free(zombies->names);
     pthread_mutex_destroy(&zombies->mutex);
     free(zombies);

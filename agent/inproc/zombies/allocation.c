@@ -75,8 +75,16 @@ static size_t at_least_usual(size_t alignment)
     return alignment > SJ_POOL_ALIGNMENT ? alignment : SJ_POOL_ALIGNMENT;
 }
 
+/* What the C++ library allocates by malloc it gives out by operator new, or not: not known. */
+static uint32_t families_of(sj_zombie_head head, uint64_t site)
+{
+    const sj_custody *custody = sj_custody_now;
+    const bool is_within = site >= custody->operators_low && site < custody->operators_high;
+    return is_within ? (uint32_t)SJ_FAMILY_ANY : custody->families[head];
+}
+
 /* NULL: it is an ordinary allocation's turn. */
-static void *new_sampled(size_t bytes, size_t alignment)
+static void *new_sampled(size_t bytes, size_t alignment, uint32_t families)
 {
     if (!is_sampled()) {
         return NULL;
@@ -85,44 +93,56 @@ static void *new_sampled(size_t bytes, size_t alignment)
         sj_pool_count_refused();
         return NULL;
     }
-    return sj_pool_take(bytes, alignment);
+    return sj_pool_take(bytes, alignment, families);
 }
 
-void *sj_allocation_new(size_t bytes)
+#define RETURNS_TO ((uint64_t)(uintptr_t)__builtin_return_address(0))
+
+static void *new_of(sj_zombie_head head, size_t bytes, uint64_t site)
 {
-    void *block = new_sampled(bytes, SJ_POOL_ALIGNMENT);
-    return block != NULL ? block : ((new_function)sj_zombie_originals[SJ_HEAD_MALLOC])(bytes);
+    void *block = new_sampled(bytes, SJ_POOL_ALIGNMENT, families_of(head, site));
+    return block != NULL ? block : ((new_function)sj_zombie_originals[head])(bytes);
 }
 
-void *sj_allocation_new_zeroed(size_t count, size_t bytes)
+static void *new_block(size_t bytes)
+{
+    return new_of(SJ_HEAD_MALLOC, bytes, RETURNS_TO);
+}
+
+static void *new_zeroed(size_t count, size_t bytes)
 {
     size_t all;
-    void *block =
-        !__builtin_mul_overflow(count, bytes, &all) ? new_sampled(all, SJ_POOL_ALIGNMENT) : NULL;
+    const uint32_t families = families_of(SJ_HEAD_CALLOC, RETURNS_TO);
+    void *block = !__builtin_mul_overflow(count, bytes, &all)
+                      ? new_sampled(all, SJ_POOL_ALIGNMENT, families)
+                      : NULL;
     return block != NULL ? block
                          : ((new_two_function)sj_zombie_originals[SJ_HEAD_CALLOC])(count, bytes);
 }
 
-static void *new_aligned(sj_zombie_head head, size_t alignment, size_t bytes)
+static void *new_aligned_of(sj_zombie_head head, size_t alignment, size_t bytes, uint64_t site)
 {
-    void *block = is_alignment(alignment) ? new_sampled(bytes, at_least_usual(alignment)) : NULL;
+    void *block = is_alignment(alignment)
+                      ? new_sampled(bytes, at_least_usual(alignment), families_of(head, site))
+                      : NULL;
     return block != NULL ? block : ((new_two_function)sj_zombie_originals[head])(alignment, bytes);
 }
 
-void *sj_allocation_new_aligned(size_t alignment, size_t bytes)
+static void *new_aligned(size_t alignment, size_t bytes)
 {
-    return new_aligned(SJ_HEAD_ALIGNED_ALLOC, alignment, bytes);
+    return new_aligned_of(SJ_HEAD_ALIGNED_ALLOC, alignment, bytes, RETURNS_TO);
 }
 
-void *sj_allocation_new_memalign(size_t alignment, size_t bytes)
+static void *new_memalign(size_t alignment, size_t bytes)
 {
-    return new_aligned(SJ_HEAD_MEMALIGN, alignment, bytes);
+    return new_aligned_of(SJ_HEAD_MEMALIGN, alignment, bytes, RETURNS_TO);
 }
 
-int sj_allocation_new_posix(void **block, size_t alignment, size_t bytes)
+static int new_posix(void **block, size_t alignment, size_t bytes)
 {
+    const uint32_t families = families_of(SJ_HEAD_POSIX_MEMALIGN, RETURNS_TO);
     void *made = is_alignment(alignment) && alignment % sizeof(void *) == 0
-                     ? new_sampled(bytes, at_least_usual(alignment))
+                     ? new_sampled(bytes, at_least_usual(alignment), families)
                      : NULL;
     if (made != NULL) {
         *block = made;
@@ -132,45 +152,150 @@ int sj_allocation_new_posix(void **block, size_t alignment, size_t bytes)
                                                                              bytes);
 }
 
-void *sj_allocation_new_page(size_t bytes)
+static void *new_page(size_t bytes)
 {
-    void *block = new_sampled(bytes, SJ_POOL_PAGE);
+    void *block = new_sampled(bytes, SJ_POOL_PAGE, families_of(SJ_HEAD_VALLOC, RETURNS_TO));
     return block != NULL ? block : ((new_function)sj_zombie_originals[SJ_HEAD_VALLOC])(bytes);
 }
 
-void *sj_allocation_new_pages(size_t bytes)
+static void *new_pages(size_t bytes)
 {
     const size_t all = (bytes + SJ_POOL_PAGE - 1) & ~(size_t)(SJ_POOL_PAGE - 1);
-    void *block = bytes <= all ? new_sampled(all, SJ_POOL_PAGE) : NULL;
+    const uint32_t families = families_of(SJ_HEAD_PVALLOC, RETURNS_TO);
+    void *block = bytes <= all ? new_sampled(all, SJ_POOL_PAGE, families) : NULL;
     return block != NULL ? block : ((new_function)sj_zombie_originals[SJ_HEAD_PVALLOC])(bytes);
 }
 
-void sj_allocation_free(void *block)
+/* Operators new that call another entry have not counted: that one does, once more, for an
+ * allocation that was looked at here. */
+static void *new_object(sj_zombie_head head, size_t bytes)
 {
-    sj_pool_put(block, (uint64_t)(uintptr_t)__builtin_return_address(0));
+    const sj_zombie_region *region = atomic_load(&sj_zombie_region_now);
+    void *block = new_sampled(bytes, SJ_POOL_ALIGNMENT, sj_custody_now->families[head]);
+    if (block != NULL) {
+        return block;
+    }
+    if (region != NULL && region->is_forwarding[head] != 0) {
+        sj_zombie_countdown++;
+    }
+    return ((new_function)sj_zombie_originals[head])(bytes);
 }
 
-size_t sj_allocation_size(void *block)
+#define NEW_OBJECT(name, head)                                                                     \
+    static void *name(size_t bytes)                                                                \
+    {                                                                                              \
+        return new_object(head, bytes);                                                            \
+    }
+
+NEW_OBJECT(new_one, SJ_HEAD_NEW)
+NEW_OBJECT(new_one_nothrow, SJ_HEAD_NEW_NOTHROW)
+NEW_OBJECT(new_array, SJ_HEAD_NEW_ARRAY)
+NEW_OBJECT(new_array_nothrow, SJ_HEAD_NEW_ARRAY_NOTHROW)
+
+const void *sj_allocation_giver(sj_zombie_head head)
+{
+    static const void *const givers[SJ_HEAD_FREE] = {
+        [SJ_HEAD_MALLOC] = (const void *)new_block,
+        [SJ_HEAD_CALLOC] = (const void *)new_zeroed,
+        [SJ_HEAD_ALIGNED_ALLOC] = (const void *)new_aligned,
+        [SJ_HEAD_MEMALIGN] = (const void *)new_memalign,
+        [SJ_HEAD_POSIX_MEMALIGN] = (const void *)new_posix,
+        [SJ_HEAD_VALLOC] = (const void *)new_page,
+        [SJ_HEAD_PVALLOC] = (const void *)new_pages,
+        [SJ_HEAD_NEW] = (const void *)new_one,
+        [SJ_HEAD_NEW_NOTHROW] = (const void *)new_one_nothrow,
+        [SJ_HEAD_NEW_ARRAY] = (const void *)new_array,
+        [SJ_HEAD_NEW_ARRAY_NOTHROW] = (const void *)new_array_nothrow};
+    return givers[head];
+}
+
+#define TAKE_BACK(name, families)                                                                  \
+    static void name(void *block)                                                                  \
+    {                                                                                              \
+        sj_pool_put(block, RETURNS_TO, families);                                                  \
+    }
+
+TAKE_BACK(take_1, 1)
+TAKE_BACK(take_2, 2)
+TAKE_BACK(take_3, 3)
+TAKE_BACK(take_4, 4)
+TAKE_BACK(take_5, 5)
+TAKE_BACK(take_6, 6)
+TAKE_BACK(take_7, 7)
+
+static size_t size_of(void *block)
 {
     const sj_pool_slot *slot = sj_pool_find((uint64_t)(uintptr_t)block);
     return slot != NULL && slot->address == (uint64_t)(uintptr_t)block ? slot->size : 0;
 }
 
-/* The new block is an ordinary one, or guarded if it is its turn. */
-void *sj_allocation_resize(void *block, size_t bytes)
+static bool is_live(const void *block)
 {
     const sj_pool_slot *slot = sj_pool_find((uint64_t)(uintptr_t)block);
-    const bool is_live = slot != NULL && slot->address == (uint64_t)(uintptr_t)block &&
-                         atomic_load(&slot->state) == SJ_SLOT_LIVE;
-    if (!is_live || bytes == 0) {
-        sj_pool_put(block, (uint64_t)(uintptr_t)__builtin_return_address(
-                               0)); /* reports what is wrong with it */
-        return is_live ? NULL : ((new_function)sj_zombie_originals[SJ_HEAD_MALLOC])(bytes);
+    return slot != NULL && slot->address == (uint64_t)(uintptr_t)block &&
+           atomic_load(&slot->state) == SJ_SLOT_LIVE;
+}
+
+/* The new block is an ordinary one, or guarded if it is its turn. */
+static void *resize(void *block, size_t bytes)
+{
+    const uint64_t site = RETURNS_TO;
+    const uint32_t families = sj_custody_now->families[SJ_HEAD_REALLOC];
+    if (!is_live(block) || bytes == 0) {
+        const bool was_live = is_live(block);
+        sj_pool_put(block, site, families); /* reports what is wrong with it */
+        return was_live ? NULL : ((new_function)sj_zombie_originals[SJ_HEAD_MALLOC])(bytes);
     }
-    void *moved = sj_allocation_new(bytes);
+    void *moved = new_of(SJ_HEAD_MALLOC, bytes, site);
     if (moved != NULL) {
-        memcpy(moved, block, bytes < slot->size ? bytes : slot->size);
-        sj_pool_put(block, (uint64_t)(uintptr_t)__builtin_return_address(0));
+        const size_t held = size_of(block);
+        memcpy(moved, block, bytes < held ? bytes : held);
+        sj_pool_put(block, site, families);
     }
     return moved;
+}
+
+/* Of jemalloc: the logarithm of the alignment and a bit for zeroed memory in its flags. The new
+ * block is an ordinary one. */
+static void *resize_with_flags(void *block, size_t bytes, int flags)
+{
+    enum { ALIGNMENT = 63, ZEROED = 64 };
+    const size_t alignment = (size_t)1 << (flags & ALIGNMENT);
+    const uint64_t memalign = sj_zombie_originals[SJ_HEAD_MEMALIGN];
+    const size_t held = is_live(block) ? size_of(block) : 0;
+    const bool is_usual = alignment <= SJ_POOL_ALIGNMENT || memalign == 0;
+    void *moved = is_usual ? ((new_function)sj_zombie_originals[SJ_HEAD_MALLOC])(bytes)
+                           : ((new_two_function)memalign)(alignment, bytes);
+    if (moved != NULL) {
+        memcpy(moved, block, bytes < held ? bytes : held);
+        if ((flags & ZEROED) != 0 && bytes > held) {
+            memset((char *)moved + held, 0, bytes - held);
+        }
+        sj_pool_put(block, RETURNS_TO, SJ_FAMILY_ANY);
+    }
+    return moved;
+}
+
+const void *sj_allocation_taker(sj_zombie_head head)
+{
+    static const void *const takers[SJ_FAMILY_ANY + 1] = {NULL,
+                                                          (const void *)take_1,
+                                                          (const void *)take_2,
+                                                          (const void *)take_3,
+                                                          (const void *)take_4,
+                                                          (const void *)take_5,
+                                                          (const void *)take_6,
+                                                          (const void *)take_7};
+    switch (head) {
+    case SJ_HEAD_REALLOC:
+        return (const void *)resize;
+    case SJ_HEAD_RALLOCX:
+        return (const void *)resize_with_flags;
+    case SJ_HEAD_USABLE_SIZE:
+    case SJ_HEAD_SALLOCX:
+    case SJ_HEAD_XALLOCX: /* cannot grow where it is */
+        return (const void *)size_of;
+    default:
+        return takers[sj_custody_now->families[head] & SJ_FAMILY_ANY];
+    }
 }

@@ -36,9 +36,9 @@ sj_custody *sj_custody_make(void)
 void sj_custody_take_over(sj_custody *custody)
 {
     const uint64_t code = (uint64_t)(uintptr_t)custody + SJ_CUSTODY_DATA_BYTES;
-    custody->goes_to[SJ_HEAD_FREE] = code + sj_custodian_offset(SJ_HEAD_FREE);
-    custody->goes_to[SJ_HEAD_REALLOC] = code + sj_custodian_offset(SJ_HEAD_REALLOC);
-    custody->goes_to[SJ_HEAD_USABLE_SIZE] = code + sj_custodian_offset(SJ_HEAD_USABLE_SIZE);
+    for (uint32_t head = SJ_HEAD_FREE; head < SJ_HEAD_SIGACTION; head++) {
+        custody->goes_to[head] = code + sj_custodian_offset((sj_zombie_head)head);
+    }
     for (uint32_t head = SJ_HEAD_SIGACTION; head < SJ_HEADS; head++) {
         custody->goes_to[head] = custody->originals[head];
     }

@@ -12,6 +12,14 @@
 
 enum { SJ_CUSTODY_DATA_BYTES = 8192, SJ_CUSTODY_CODE_BYTES = 4096 };
 
+/* Which functions a block is from, and which may take it back; several bits: not known which. */
+typedef enum sj_block_family {
+    SJ_FAMILY_MALLOC = 1,
+    SJ_FAMILY_NEW = 2,
+    SJ_FAMILY_NEW_ARRAY = 4,
+    SJ_FAMILY_ANY = 7
+} sj_block_family;
+
 typedef struct sj_pool {
     uint64_t base;
     uint32_t shift; /* the mapping has 1 << shift bytes */
@@ -31,7 +39,10 @@ typedef struct sj_custody {
     sj_heap_custody shared;
     uint64_t goes_to[SJ_HEADS];   /* where entries of this number lead for blocks of the pool */
     uint64_t originals[SJ_HEADS]; /* what they go on with otherwise */
-    uint64_t new_block;           /* malloc */
+    uint8_t families[SJ_HEADS];   /* sj_block_family: what an entry gives out, or may take back */
+    uint64_t operators_low;       /* code of the module that defines the operators; 0: none does */
+    uint64_t operators_high;
+    uint64_t new_block; /* malloc */
     sj_pool pool;
 } sj_custody;
 

@@ -29,6 +29,7 @@ typedef struct sj_pool_slot {
     _Atomic uint32_t state;   /* sj_slot_state */
     _Atomic uint32_t is_open; /* after a use: pages that should be closed are not */
     _Atomic uint32_t is_told; /* a use of this block has been reported */
+    uint32_t families;        /* sj_block_family: where the block is from */
     uint32_t size;
     uint32_t held_bytes; /* of memory */
     uint64_t address;
@@ -52,17 +53,17 @@ void sj_pool_go_on(void);
  * of those back. No other thread runs. */
 void sj_pool_leave(void);
 
-/* sj_pool_take gives a zeroed block; NULL, counted: none. `alignment` is a power of two, at least
- * SJ_POOL_ALIGNMENT. Async-signal-safe. */
-void *sj_pool_take(size_t bytes, size_t alignment);
+/* sj_pool_take gives a zeroed block of `families`; NULL, counted: none. `alignment` is a power of
+ * two, at least SJ_POOL_ALIGNMENT. Async-signal-safe. */
+void *sj_pool_take(size_t bytes, size_t alignment, uint32_t families);
 
 /* sj_pool_count_refused counts an allocation that is not guarded because no use of it could be
  * reported. */
 void sj_pool_count_refused(void);
 
-/* sj_pool_put frees a block of the pool, or reports why it cannot be freed. `site` is where the
- * function that was called to free it returns to. */
-void sj_pool_put(void *block, uint64_t site);
+/* sj_pool_put frees a block of the pool, or reports why it cannot be freed; also that none of
+ * `families` is the block's. `site` is where the function that was called to free it returns to. */
+void sj_pool_put(void *block, uint64_t site, uint32_t families);
 
 /* sj_pool_shrink drops the content of the older half of the freed blocks, whose pages stay closed.
  */
@@ -101,23 +102,22 @@ int sj_faults_sigaction(int signal, const struct sigaction *action, struct sigac
  * program that faults while they are blocked. */
 int sj_faults_sigmask(int how, const sigset_t *set, sigset_t *old);
 
-/* sj_heads_emit is sj_hooks_heads.emit; its context is the region, whose custody exists. */
+/* The entries of one module. */
+typedef struct sj_heads_context {
+    const sj_zombie_region *region; /* whose custody exists */
+    sj_heap_part part;
+} sj_heads_context;
+
+/* sj_heads_emit is sj_hooks_heads.emit; its context is an sj_heads_context. */
 void sj_heads_emit(void *context, sj_code_emitter *emitter, uint32_t index);
 
 /* sj_heads_supported: the machine is. */
 bool sj_heads_supported(void);
 
-/* What the entries call instead. */
-void *sj_allocation_new(size_t bytes);
-void *sj_allocation_new_zeroed(size_t count, size_t bytes);
-void *sj_allocation_new_aligned(size_t alignment, size_t bytes); /* aligned_alloc */
-void *sj_allocation_new_memalign(size_t alignment, size_t bytes);
-int sj_allocation_new_posix(void **block, size_t alignment, size_t bytes);
-void *sj_allocation_new_page(size_t bytes);  /* valloc */
-void *sj_allocation_new_pages(size_t bytes); /* pvalloc */
-void sj_allocation_free(void *block);
-void *sj_allocation_resize(void *block, size_t bytes);
-size_t sj_allocation_size(void *block);
+/* What the entries of this number call instead. Of what gives blocks out at every call that may be
+ * sampled, of what takes them back for blocks of the pool, after sj_custody.families was filled. */
+const void *sj_allocation_giver(sj_zombie_head head);
+const void *sj_allocation_taker(sj_zombie_head head);
 
 /* sj_buffer_call returns what the entry of a system call leads to for a buffer of the pool. */
 uint64_t sj_buffer_call(sj_zombie_head head);

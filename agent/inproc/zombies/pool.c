@@ -284,7 +284,7 @@ static uint64_t address_at_end(uint64_t page, uint64_t pages, size_t bytes, size
     return (page + pages - rounded) & ~(uint64_t)(alignment - 1);
 }
 
-static void *place_block(sj_pool_slot *slot, size_t bytes, size_t alignment,
+static void *place_block(sj_pool_slot *slot, size_t bytes, size_t alignment, uint32_t families,
                          const sj_zombie_trace *here)
 {
     const bool at_end = (sj_arch_ticks() >> 5 & 1) != 0;
@@ -297,6 +297,7 @@ static void *place_block(sj_pool_slot *slot, size_t bytes, size_t alignment,
         return NULL;
     }
     slot->size = (uint32_t)bytes;
+    slot->families = families;
     slot->address = at_end ? address_at_end(page, pages, bytes, alignment) : page;
     fill_margins(slot, page, pages);
     slot->release.ticks = 0;
@@ -307,7 +308,8 @@ static void *place_block(sj_pool_slot *slot, size_t bytes, size_t alignment,
     return (void *)(uintptr_t)slot->address;
 }
 
-static void *take_block(size_t bytes, size_t alignment, const sj_zombie_trace *here)
+static void *take_block(size_t bytes, size_t alignment, uint32_t families,
+                        const sj_zombie_trace *here)
 {
     const uint64_t pages = (bytes + SJ_POOL_PAGE - 1) & ~(uint64_t)(SJ_POOL_PAGE - 1);
     sj_pool_slot *slot = has_memory(pages) ? take_room() : NULL;
@@ -316,7 +318,7 @@ static void *take_block(size_t bytes, size_t alignment, const sj_zombie_trace *h
         return NULL;
     }
     atomic_store(&slot->state, SJ_SLOT_UNUSED);
-    return place_block(slot, bytes, alignment, here);
+    return place_block(slot, bytes, alignment, families, here);
 }
 
 void sj_pool_count_refused(void)
@@ -324,7 +326,7 @@ void sj_pool_count_refused(void)
     COUNT(refused_memory);
 }
 
-void *sj_pool_take(size_t bytes, size_t alignment)
+void *sj_pool_take(size_t bytes, size_t alignment, uint32_t families)
 {
     sj_zombie_trace here = {0};
     _Atomic uint32_t *live = &sj_custody_now->shared.live;
@@ -334,7 +336,7 @@ void *sj_pool_take(size_t bytes, size_t alignment)
     }
     sj_trace_here(&here);
     atomic_fetch_add(live, 1); /* before: who leaves waits for it, or finds it */
-    void *block = take_block(bytes, alignment, &here);
+    void *block = take_block(bytes, alignment, families, &here);
     if (block == NULL) {
         atomic_fetch_sub(live, 1);
     }
@@ -366,7 +368,7 @@ static void check_margins(sj_pool_slot *slot, const sj_zombie_trace *here, uint6
     }
 }
 
-void sj_pool_put(void *block, uint64_t site)
+void sj_pool_put(void *block, uint64_t site, uint32_t families)
 {
     sj_zombie_trace here = {0};
     const uint64_t address = (uint64_t)(uintptr_t)block;
@@ -380,7 +382,11 @@ void sj_pool_put(void *block, uint64_t site)
                     &here, site);
         return;
     }
-    check_margins(slot, &here, site);
+    if ((slot->families & families) == 0) {
+        report_free(slot, SJ_ZOMBIE_MISMATCHED_FREE, address, &here, site);
+    } else {
+        check_margins(slot, &here, site);
+    }
     take_trace(&slot->release, &here, (uint8_t *)(slot + 1) + sj_zombie_pool.stack_bytes);
     void *page = (void *)(uintptr_t)(address & ~(uint64_t)(SJ_POOL_PAGE - 1));
     (void)sj_sys_protect(page, bytes_of_pages(slot), PROT_NONE);

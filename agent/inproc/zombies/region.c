@@ -1,5 +1,6 @@
 #include "agent/inproc/zombies/internal.h"
 
+#include "agent/abi/zombie_head_names.h"
 #include "agent/inproc/hooks/hooks.h"
 #include "agent/inproc/hooks/rebind.h"
 #include "agent/inproc/recorder/recorder.h"
@@ -14,7 +15,7 @@ enum { PATH_BYTES = 4096, SLOTS_MAX = 28000 };
 
 sj_zombie_region *_Atomic sj_zombie_region_now;
 
-static sj_hooked_module takers;
+static sj_hooked_module takers[SJ_HEAP_PARTS];
 static bool was_prepared;
 static bool has_left;
 static sj_zombie_refusal refusal;
@@ -71,6 +72,7 @@ static sj_zombie_region *map_region(const char *runtime, const char *name)
 typedef struct find_bias {
     uint64_t address;
     uint64_t bias;
+    uint64_t end;
     bool found;
 } find_bias;
 
@@ -91,21 +93,26 @@ static int match_module(struct dl_phdr_info *info, size_t size, void *context)
     (void)size;
     find->found = find->address >= info->dlpi_addr && find->address < end_of(info);
     find->bias = info->dlpi_addr;
+    find->end = end_of(info);
     return find->found ? 1 : 0;
 }
 
-/* Applies the plan of one half of the entries. What is not patched at all may be missing there. */
-static bool patch_half(sj_zombie_region *region, sj_zombie_half half, uint64_t bias,
+/* Applies the plan of one half of a module's entries. */
+static bool patch_half(const sj_heads_context *context, sj_zombie_half half, uint64_t bias,
                        bool prepare_only, sj_hooked_module *module)
 {
     static const uint32_t functions[SJ_HEAP_HALVES] = {SJ_HOOK_HEAP_TAKERS, SJ_HOOK_HEAP_GIVERS};
+    const char *path = context->region->plans[context->part].paths[half];
     size_t bytes = 0;
     sj_hooks_report report = {0};
-    const sj_hooks_heads heads = {.context = region,
+    const sj_hooks_heads heads = {.context = (void *)(uintptr_t)context,
                                   .emit = sj_heads_emit,
                                   .function = functions[half],
                                   .prepare_only = prepare_only};
-    void *plan = map_file(region->plan_paths[half], O_RDONLY, PROT_READ, MAP_PRIVATE, &bytes);
+    if (path[0] == '\0' || module->change_count != 0) {
+        return true;
+    }
+    void *plan = map_file(path, O_RDONLY, PROT_READ, MAP_PRIVATE, &bytes);
     if (plan == NULL) {
         return false;
     }
@@ -114,11 +121,52 @@ static bool patch_half(sj_zombie_region *region, sj_zombie_half half, uint64_t b
     return status == SJ_OK && report.hooked != 0 && report.failed == 0;
 }
 
+static uint8_t family_of(uint32_t head)
+{
+    if ((head >= SJ_HEAD_NEW && head <= SJ_HEAD_NEW_NOTHROW) ||
+        (head >= SJ_HEAD_DELETE && head < SJ_HEAD_DELETE_ARRAY)) {
+        return SJ_FAMILY_NEW;
+    }
+    if ((head >= SJ_HEAD_NEW_ARRAY && head <= SJ_HEAD_NEW_ARRAY_NOTHROW) ||
+        (head >= SJ_HEAD_DELETE_ARRAY && head < SJ_HEAD_SIGACTION)) {
+        return SJ_FAMILY_NEW_ARRAY;
+    }
+    return head >= SJ_HEAD_DALLOCX && head <= SJ_HEAD_SALLOCX ? SJ_FAMILY_ANY : SJ_FAMILY_MALLOC;
+}
+
+/* Names of one entry are one family: by which it was called is not known. */
+static void fill_families(sj_custody *custody, const sj_zombie_region *region, bool are_known)
+{
+    for (uint32_t head = 0; head < SJ_HEADS; head++) {
+        custody->families[head] = are_known ? family_of(head) : SJ_FAMILY_ANY;
+        for (uint32_t other = 0; other < SJ_HEADS; other++) {
+            if (region->heads[head] != 0 && region->heads[other] == region->heads[head] &&
+                region->parts[other] == region->parts[head]) {
+                custody->families[head] |= family_of(other);
+            }
+        }
+    }
+}
+
+/* Every operator that the program calls is the module's: it replaces none. */
+static bool has_all_operators(const find_bias *module)
+{
+    for (uint32_t head = 0; head < SJ_HEAD_SIGACTION; head++) {
+        const bool is_operator =
+            (head >= SJ_HEAD_NEW && head < SJ_HEAD_FREE) || head >= SJ_HEAD_DELETE;
+        const uint64_t address = is_operator ? sj_rebind_find(sj_zombie_head_names[head]) : 0;
+        if (address != 0 && (address < module->bias || address >= module->end)) {
+            return false;
+        }
+    }
+    return true;
+}
+
 static void lead_to_agent(sj_custody *custody)
 {
-    custody->goes_to[SJ_HEAD_FREE] = (uint64_t)(uintptr_t)sj_allocation_free;
-    custody->goes_to[SJ_HEAD_REALLOC] = (uint64_t)(uintptr_t)sj_allocation_resize;
-    custody->goes_to[SJ_HEAD_USABLE_SIZE] = (uint64_t)(uintptr_t)sj_allocation_size;
+    for (uint32_t head = SJ_HEAD_FREE; head < SJ_HEAD_SIGACTION; head++) {
+        custody->goes_to[head] = (uint64_t)(uintptr_t)sj_allocation_taker((sj_zombie_head)head);
+    }
     custody->goes_to[SJ_HEAD_SIGACTION] = (uint64_t)(uintptr_t)sj_faults_sigaction;
     custody->goes_to[SJ_HEAD_SIGMASK] = (uint64_t)(uintptr_t)sj_faults_sigmask;
     for (uint32_t head = SJ_HEAD_READ; head < SJ_HEADS; head++) {
@@ -142,47 +190,97 @@ static sj_zombie_refusal open_custody(const sj_zombie_region *region)
                                                                      : SJ_ZOMBIE_NO_MEMORY;
 }
 
-/* Blocks are given out when all entries are written: `is_whole`. */
-static bool patch_both(sj_zombie_region *region, uint64_t bias, bool prepare_only)
+typedef struct heap_modules {
+    find_bias parts[SJ_HEAP_PARTS]; /* not found: nothing of it is patched */
+} heap_modules;
+
+/* The modules that were planned; false: one is not what the program uses. */
+static bool find_modules(const sj_zombie_region *region, heap_modules *modules)
 {
-    sj_hooked_module *givers = &sj_custody_now->shared.givers;
-    lead_to_agent(sj_custody_now);
-    if (givers->change_count == 0 &&
-        !patch_half(region, SJ_HEAP_GIVERS, bias, prepare_only, givers)) {
-        return false;
+    for (uint32_t part = 0; part < SJ_HEAP_PARTS; part++) {
+        const sj_heap_plan *plan = &region->plans[part];
+        find_bias *find = &modules->parts[part];
+        if (plan->anchor_name[0] == '\0') {
+            continue;
+        }
+        find->address = sj_rebind_find(plan->anchor_name);
+        (void)dl_iterate_phdr(match_module, find);
+        find->found = find->found && find->address - find->bias == plan->anchor_offset;
+        if (!find->found && part != SJ_HEAP_OPERATORS) {
+            return false;
+        }
     }
-    if (!patch_half(region, SJ_HEAP_TAKERS, bias, prepare_only, &takers)) {
-        return false;
+    find_bias *operators = &modules->parts[SJ_HEAP_OPERATORS];
+    operators->found = operators->found && has_all_operators(operators);
+    return true;
+}
+
+/* Which functions blocks are from is known where the program's operators are all patched. */
+static void learn_families(const sj_zombie_region *region, const heap_modules *modules)
+{
+    sj_custody *custody = sj_custody_now;
+    const bool has_own =
+        region->heads[SJ_HEAD_NEW] != 0 && region->parts[SJ_HEAD_NEW] == SJ_HEAP_ALLOCATOR;
+    const find_bias *module = &modules->parts[has_own ? SJ_HEAP_ALLOCATOR : SJ_HEAP_OPERATORS];
+    const bool are_known = module->found && has_all_operators(module);
+    fill_families(custody, region, are_known);
+    custody->operators_low = are_known ? module->bias : 0;
+    custody->operators_high = are_known ? module->end : 0;
+}
+
+/* Blocks are given out when all entries are written: `is_whole`. */
+static bool patch_all(sj_zombie_region *region, const heap_modules *modules, bool prepare_only)
+{
+    sj_hooked_module *givers = sj_custody_now->shared.givers;
+    learn_families(region, modules);
+    lead_to_agent(sj_custody_now);
+    for (uint32_t step = 0; step < SJ_HEAP_HALVES * SJ_HEAP_PARTS; step++) {
+        const bool is_giver = step < SJ_HEAP_PARTS; /* they are first */
+        const sj_heads_context context = {.region = region,
+                                          .part = (sj_heap_part)(step % SJ_HEAP_PARTS)};
+        const find_bias *module = &modules->parts[context.part];
+        if (module->found &&
+            !patch_half(&context, is_giver ? SJ_HEAP_GIVERS : SJ_HEAP_TAKERS, module->bias,
+                        prepare_only, is_giver ? &givers[context.part] : &takers[context.part])) {
+            return false;
+        }
     }
     atomic_store(&sj_custody_now->shared.is_whole, prepare_only ? 0 : 1);
     return true;
 }
 
+static void unpatch_all(void)
+{
+    for (uint32_t part = 0; part < SJ_HEAP_PARTS; part++) {
+        (void)!sj_hooks_unpatch(&takers[part]);
+        if (atomic_load(&sj_custody_now->shared.live) == 0) {
+            (void)!sj_hooks_unpatch(&sj_custody_now->shared.givers[part]);
+        }
+    }
+}
+
 static sj_zombie_refusal enter_heap(sj_zombie_region *region, bool prepare_only)
 {
-    find_bias find = {.address = sj_rebind_find("malloc")};
+    heap_modules modules = {0};
     if (!sj_heads_supported()) {
         return SJ_ZOMBIE_MACHINE;
     }
-    if (region->plan_paths[SJ_HEAP_TAKERS][0] == '\0') {
-        return SJ_ZOMBIE_NO_PLAN;
+    if (region->plans[SJ_HEAP_ALLOCATOR].anchor_name[0] == '\0') {
+        return region->why_not != SJ_ZOMBIE_MONITORED ? (sj_zombie_refusal)region->why_not
+                                                      : SJ_ZOMBIE_NO_PLAN;
     }
-    (void)dl_iterate_phdr(match_module, &find);
-    if (!find.found || find.address - find.bias != region->libc_offset) {
+    if (!find_modules(region, &modules)) {
         return SJ_ZOMBIE_OTHER_MALLOC;
     }
     const sj_zombie_refusal opened = open_custody(region);
     if (opened != SJ_ZOMBIE_MONITORED) {
         return opened;
     }
-    sj_custody_now->new_block = find.address;
-    if (patch_both(region, find.bias, prepare_only)) {
+    sj_custody_now->new_block = modules.parts[SJ_HEAP_ALLOCATOR].address;
+    if (patch_all(region, &modules, prepare_only)) {
         return SJ_ZOMBIE_MONITORED;
     }
-    (void)!sj_hooks_unpatch(&takers); /* all or nothing */
-    if (atomic_load(&sj_custody_now->shared.live) == 0) {
-        (void)!sj_hooks_unpatch(&sj_custody_now->shared.givers);
-    }
+    unpatch_all(); /* all or nothing */
     sj_custody_take_over(sj_custody_now);
     return SJ_ZOMBIE_CODE_DIFFERS;
 }
@@ -224,7 +322,7 @@ bool sj_zombies_prepare(const char *runtime, const char *name, bool prepare_only
 void sj_zombies_get_tables(uint64_t *heap_takers, uint64_t *heap_custody)
 {
     const bool is_patched = was_prepared && refusal == SJ_ZOMBIE_MONITORED;
-    *heap_takers = is_patched ? (uint64_t)(uintptr_t)&takers : 0;
+    *heap_takers = is_patched ? (uint64_t)(uintptr_t)takers : 0;
     *heap_custody = is_patched ? (uint64_t)(uintptr_t)sj_custody_now : 0;
 }
 
@@ -257,7 +355,9 @@ void sj_zombies_forget(void)
 {
     has_left = true;
     sj_zombies_after_fork();
-    sj_hooks_forget(&takers);
+    for (uint32_t part = 0; part < SJ_HEAP_PARTS; part++) {
+        sj_hooks_forget(&takers[part]);
+    }
 }
 
 static bool is_noted(const sj_zombie_region *region, uint64_t bias, const char *path)

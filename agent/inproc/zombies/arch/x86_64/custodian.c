@@ -80,11 +80,14 @@ uint64_t sj_custodian_offset(sj_zombie_head head)
 {
     const uint64_t start = (uint64_t)(uintptr_t)__start_sj_custodian;
     switch (head) {
-    case SJ_HEAD_FREE:
-        return (uint64_t)(uintptr_t)take_back - start;
     case SJ_HEAD_REALLOC:
+    case SJ_HEAD_RALLOCX:
         return (uint64_t)(uintptr_t)resize - start;
-    default:
+    case SJ_HEAD_USABLE_SIZE:
+    case SJ_HEAD_XALLOCX: /* as large as before */
+    case SJ_HEAD_SALLOCX:
         return (uint64_t)(uintptr_t)usable_size - start;
+    default:
+        return (uint64_t)(uintptr_t)take_back - start;
     }
 }

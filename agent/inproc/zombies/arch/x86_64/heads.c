@@ -22,10 +22,12 @@ static void emit_jump_to(sj_code_emitter *emitter, uint64_t function)
     sj_code_emit_bytes(emitter, code, sizeof(code));
 }
 
-/* subq $1, %fs:countdown; jg over the jump */
-static void emit_countdown(sj_code_emitter *emitter, uint64_t function)
+enum { SUBTRACT = 0x2c, COMPARE = 0x3c };
+
+/* subq $1, %fs:countdown; jg over the jump. What is counted further on is compared here only. */
+static void emit_countdown(sj_code_emitter *emitter, uint64_t function, uint8_t operation)
 {
-    uint8_t code[] = {0x64, 0x48, 0x83, 0x2c, 0x25, 0, 0, 0, 0, 1, 0x7f, CALL_BYTES};
+    uint8_t code[] = {0x64, 0x48, 0x83, operation, 0x25, 0, 0, 0, 0, 1, 0x7f, CALL_BYTES};
     const char *thread = __builtin_thread_pointer();
     const int32_t offset = (int32_t)((const char *)&sj_zombie_countdown - thread);
     memcpy(code + 5, &offset, sizeof(offset));
@@ -56,15 +58,11 @@ static void emit_range(sj_code_emitter *emitter, sj_zombie_head head)
     emit_jump_through(emitter, &sj_custody_now->goes_to[head]);
 }
 
-static void emit_head(sj_code_emitter *emitter, sj_zombie_head head)
+static void emit_head(sj_code_emitter *emitter, const sj_zombie_region *region, sj_zombie_head head)
 {
-    static const void *const takers[SJ_HEAD_FREE] = {
-        (const void *)sj_allocation_new,         (const void *)sj_allocation_new_zeroed,
-        (const void *)sj_allocation_new_aligned, (const void *)sj_allocation_new_memalign,
-        (const void *)sj_allocation_new_posix,   (const void *)sj_allocation_new_page,
-        (const void *)sj_allocation_new_pages};
     if (head < SJ_HEAD_FREE) {
-        emit_countdown(emitter, (uint64_t)(uintptr_t)takers[head]);
+        emit_countdown(emitter, (uint64_t)(uintptr_t)sj_allocation_giver(head),
+                       region->is_forwarding[head] != 0 ? COMPARE : SUBTRACT);
     } else if (head == SJ_HEAD_SIGACTION || head == SJ_HEAD_SIGMASK) {
         emit_jump_through(emitter, &sj_custody_now->goes_to[head]);
     } else {
@@ -75,12 +73,13 @@ static void emit_head(sj_code_emitter *emitter, sj_zombie_head head)
 /* Aliases have one entry, and go on alike. */
 void sj_heads_emit(void *context, sj_code_emitter *emitter, uint32_t index)
 {
-    const sj_zombie_region *region = context;
+    const sj_heads_context *heads = context;
+    const sj_zombie_region *region = heads->region;
     bool is_emitted = false;
     for (uint32_t head = 0; head < SJ_HEADS; head++) {
-        if (region->heads[head] == index + 1) {
+        if (region->heads[head] == index + 1 && region->parts[head] == heads->part) {
             if (!is_emitted) {
-                emit_head(emitter, (sj_zombie_head)head);
+                emit_head(emitter, region, (sj_zombie_head)head);
                 is_emitted = true;
             }
             if (!emitter->measuring) {

@@ -1,0 +1,264 @@
+#!/usr/bin/env python3
+"""Programs that nobody here wrote print and return the same while their freed memory and objects are
+watched, in every mode, and nothing is reported: python3, redis, the sqlite3 shell, git, nginx, gdb, the
+tools of GNUstep, Mono and java. SJ_LONG=1 gives them more to do.
+zombie_judges.py BUILD_FOLDER SAMPLES [JUDGE...]"""
+import contextlib
+import json
+import os
+import shutil
+import signal
+import subprocess
+import sys
+
+FOLDER = os.path.dirname(os.path.abspath(__file__))
+for place in ("support", "judges", "record"):
+    sys.path.insert(0, os.path.join(FOLDER, "..", place))
+import judge_nginx
+from judge_git import history
+from judge_sqlite import SCRIPT
+from judging import IS_LONG, mask, need, without_losses
+from objc_trees import gnustep_tools
+from sojourn_testing import PATIENCE_S, check, main, wait_for
+
+HEAP = {
+    "sampled": {"heap": {"one_in": 5000, "blocks": 512}},
+    "every": {"heap": {"one_in": 1, "blocks": 16000, "stack_bytes": 1024}},
+}
+OBJECTS = {
+    "objects": {"objc": {"system": True, "stacks": 0}},
+    "history": {"objc": {"system": True, "history": True, "queue": {"objects": 5000}}},
+    "both": {"objc": {"system": True}, "heap": {"one_in": 50, "blocks": 8000}},
+}
+PYTHON = """
+import collections, ctypes, gc, itertools, json, re, subprocess, sys, threading, zlib
+total = 0
+for i in range({rounds}):
+    text = json.dumps({{'n': list(range(i % 60)), 't': 'x' * (i % 3000)}})
+    total += len(re.sub('[0-9]', 'y', text)) + len(zlib.compress(text.encode()))
+    gc.collect() if i % 100 == 0 else None
+threads = [threading.Thread(target=lambda: sorted(str(i) for i in range(2000))) for _ in range(4)]
+[thread.start() for thread in threads], [thread.join() for thread in threads]
+print(total, subprocess.run([sys.executable, '-c', 'print(sum(range(10)))'], capture_output=True).stdout)
+sys.exit(3)
+"""
+GDB = ["set debuginfod enabled off", "set breakpoint pending off", "set print thread-events off",
+       "info functions throw", "print nosuch", "break main", "run 3", "backtrace", "continue", "print 6 * 7"]
+
+
+def watching(sojourn, mode, zombies):
+    policy = sojourn.path(f"{mode}.json")
+    with open(policy, "w", encoding="utf-8") as file:
+        json.dump({"policy": 1, "mode": "profile", "functions": {"exclude": ["*"]}, "unmatched": "allow",
+                   "zombies": zombies}, file)
+    database = sojourn.path("judge.db")
+    with contextlib.suppress(FileNotFoundError):
+        os.unlink(database)
+    return [sojourn.program, "record", "--quiet", "-o", database, "--policy", policy, "--"], database
+
+
+def check_nothing(sojourn, database, name, mode):
+    """No report; and the processes that were watched, of those with an account."""
+    for table in ("zombies", "zombie_reports"):
+        rows = sojourn.sql(database, f"SELECT * FROM {table}")
+        check(rows == [], f"{name}, {mode}: {rows}")
+    accounts = sojourn.sql(database, "SELECT not_watched, guarded, kept FROM zombie_accounts")
+    check(accounts, f"{name}, {mode}: no account")
+    return accounts
+
+
+class Judge:
+    """A program by itself, then watched in each of some modes."""
+
+    def __init__(self, sojourn, name, modes):
+        self.sojourn, self.name, self.modes = sojourn, name, modes
+
+    def run(self, command, patterns=(), least=0, **options):
+        """`least` objects or blocks are kept in every mode but `sampled`."""
+        plain = self.once([], command, patterns, options)
+        for mode, zombies in self.modes.items():
+            wrapper, database = watching(self.sojourn, mode, zombies)
+            watched = self.once(wrapper, command, patterns, options)
+            check(watched == plain, f"{self.name}, {mode}: {watched}, by itself {plain}")
+            self.see(database, mode, least)
+
+    def see(self, database, mode, least=0):
+        accounts = check_nothing(self.sojourn, database, self.name, mode)
+        kept = sum(account["guarded"] + account["kept"] for account in accounts)
+        why = {account["not_watched"] for account in accounts} - {""}
+        check(mode == "sampled" or kept >= least or why, f"{self.name}, {mode}: {kept} kept, {accounts}")
+        print(f"{self.name}, {mode}: the same; {len(accounts)} processes, {kept} kept {' '.join(why)}", flush=True)
+
+    def once(self, wrapper, command, patterns, options):
+        prepare = options.get("prepare")
+        rest = {key: value for key, value in options.items() if key != "prepare"}
+        if prepare is not None:
+            prepare()
+        done = subprocess.run([*wrapper, *command], capture_output=True, check=False, timeout=4 * PATIENCE_S,
+                              env=self.sojourn.environment, **rest)
+        output, errors = (mask(text.decode("utf-8", "replace"), patterns) for text in (done.stdout, done.stderr))
+        return done.returncode, output, without_losses(errors)
+
+
+def judge_python(sojourn, _):
+    need("/usr/bin/python3")
+    rounds = 4000 if IS_LONG else 150
+    Judge(sojourn, "python3", HEAP).run(["/usr/bin/python3", "-c", PYTHON.format(rounds=rounds)], least=100)
+
+
+def judge_sqlite(sojourn, _):
+    need("sqlite3")
+    database = sojourn.path("sqlite.db")
+
+    def prepare():
+        for end in ("", "-wal", "-shm"):
+            with contextlib.suppress(FileNotFoundError):
+                os.unlink(database + end)
+
+    script = SCRIPT.format(rows=20000 if IS_LONG else 400)
+    Judge(sojourn, "sqlite3", HEAP).run(["sqlite3", database], least=100, prepare=prepare, input=script.encode())
+
+
+def judge_git(sojourn, _):
+    need("git")
+    origin, work = sojourn.path("origin.git"), sojourn.path("work")
+    subprocess.run(["git", "init", "-q", "--bare", "-b", "main", origin], check=True)
+    stream = "".join(history(300 if IS_LONG else 20))
+    subprocess.run(["git", "-C", origin, "fast-import", "--quiet"], input=stream, text=True, check=True)
+
+    def prepare():
+        shutil.rmtree(work, ignore_errors=True)
+        subprocess.run(["git", "clone", "-q", origin, work], check=True)
+
+    for words in (["log", "--stat", "-p", "-n", "20"], ["gc", "-q"], ["fsck", "--full", "--no-progress"],
+                  ["show", "nothing-of-this-name"]):
+        Judge(sojourn, f"git {words[0]}", HEAP).run(["git", "-C", work, *words], least=20, prepare=prepare)
+
+
+def judge_gdb(sojourn, samples):
+    need("gdb")
+    program = os.path.join(samples, "..", "gcc-O2", "throws")
+    command = ["gdb", "-nx", "-batch", *(part for word in GDB for part in ("-ex", word)), program]
+    Judge(sojourn, "gdb", HEAP).run(command, [(r"process \d+", "process N"), (r"LWP \d+", "LWP N"),
+                                              (r"0x7ff[0-9a-f]+", "STACK")], least=100)
+
+
+@contextlib.contextmanager
+def server(sojourn, wrapper, command, answers):
+    """Runs a server until the block ends; gives the code that it ends with by SIGTERM."""
+    ended = []
+    with subprocess.Popen([*wrapper, *command], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
+                          env=sojourn.environment) as process:
+        try:
+            wait_for(f"{command[0]} answers", answers)
+            yield ended
+            process.send_signal(signal.SIGTERM)
+            ended.append(process.wait(timeout=PATIENCE_S))
+        finally:
+            if process.poll() is None:
+                process.kill()
+
+
+def ask_redis(socket, *words, text=None):
+    return subprocess.run(["redis-cli", "-s", socket, *words], input=text, text=True, capture_output=True,
+                          timeout=PATIENCE_S, check=False).stdout
+
+
+def talk_to_redis(sojourn, wrapper):
+    folder = sojourn.path("redis")
+    shutil.rmtree(folder, ignore_errors=True)
+    os.makedirs(folder)
+    socket = os.path.join(folder, "s")
+    command = ["redis-server", "--port", "0", "--unixsocket", socket, "--dir", folder, "--appendonly", "yes",
+               "--save", "3600 1"]
+    with server(sojourn, wrapper, command, lambda: ask_redis(socket, "PING") == "PONG\n") as ended:
+        lines = [f"SET key:{i} value-{i * 7919}\nRPUSH list:{i % 5} {i}\nHSET hash f{i} {i}\nDEL key:{i - 9}\n"
+                 for i in range(20000 if IS_LONG else 400)]
+        told = ask_redis(socket, text="".join(lines) + "SAVE\nBGREWRITEAOF\nDBSIZE\nLRANGE list:1 0 5\n")
+        told += ask_redis(socket, "EVAL", "return redis.call('HLEN', 'hash')", "0")
+    return told, ended
+
+
+def judge_redis(sojourn, _):
+    need("redis-server", "redis-cli")
+    plain = talk_to_redis(sojourn, [])
+    for mode, zombies in HEAP.items():
+        wrapper, database = watching(sojourn, mode, zombies)
+        watched = talk_to_redis(sojourn, wrapper)
+        check(watched == plain, f"redis, {mode}: {watched}, by itself {plain}")
+        Judge(sojourn, "redis", HEAP).see(database, mode)
+
+
+def talk_to_nginx(sojourn, wrapper):
+    port = judge_nginx.free_port()
+    folder = sojourn.path("nginx")
+    shutil.rmtree(folder, ignore_errors=True)
+    judge_nginx.prepare(folder, port)
+    command = ["nginx", "-c", os.path.join(folder, "nginx.conf"), "-p", folder]
+
+    def answers():
+        with contextlib.suppress(OSError):
+            return judge_nginx.fetch(port, "/middle.txt")
+        return None
+
+    with server(sojourn, wrapper, command, answers) as ended:
+        told = "".join(judge_nginx.fetch(port, path, compressed) for path in
+                       ("/middle.txt", "/again/middle.txt", "/moved/middle", "/gone", "/none")
+                       for compressed in (False, True) for _ in range(200 if IS_LONG else 5))
+    return told, ended
+
+
+def judge_server(sojourn, _):
+    need("nginx")
+    plain = talk_to_nginx(sojourn, [])
+    for mode, zombies in HEAP.items():
+        wrapper, database = watching(sojourn, mode, zombies)
+        watched = talk_to_nginx(sojourn, wrapper)
+        check(watched == plain, f"nginx, {mode}: {watched}, by itself {plain}")
+        Judge(sojourn, "nginx", HEAP).see(database, mode)
+
+
+def judge_gnustep(sojourn, _):
+    need("plparse", "defaults", "pl", "plmerge")
+    tools = gnustep_tools(sojourn) if IS_LONG else gnustep_tools(sojourn)[:6]
+    for command, written in tools:
+        need(command[0])
+
+        def prepare(written=written):
+            for path in written:
+                with contextlib.suppress(FileNotFoundError):
+                    os.unlink(path)
+
+        kept = 0 if command[0] in ("gdomap", "gdnc") else 10
+        Judge(sojourn, command[0], {**OBJECTS, **(HEAP if IS_LONG else {})}).run(
+            command, [(r"\d{4}-\d\d-\d\d \d\d:\d\d:\d\d\.\d+ \S+\[\d+:\d+\]", "NOW"), (r"0x[0-9a-f]+", "ADDRESS")],
+            least=kept, prepare=prepare)
+
+
+def judge_mono(sojourn, _):
+    need("mono", "mcs")
+    program = sojourn.path("Counts.exe")
+    source = os.path.join(FOLDER, "..", "..", "samples", "mono", "Counts.cs")
+    subprocess.run(["mcs", "-r:System.Core", source, f"-out:{program}"], check=True)
+    Judge(sojourn, "mono", HEAP).run(["mono", program], least=100)
+
+
+def judge_java(sojourn, _):
+    need("java", "javac")
+    source = os.path.join(FOLDER, "..", "judges", "programs", "Judge.java")
+    subprocess.run(["javac", "-d", sojourn.folder, source], check=True)
+    command = ["java", "-Xmx128m", "-cp", sojourn.folder, "Judge", "20" if IS_LONG else "1"]
+    Judge(sojourn, "java", HEAP).run(command, least=100)
+
+
+JUDGES = {"python3": judge_python, "sqlite3": judge_sqlite, "git": judge_git, "redis": judge_redis,
+          "nginx": judge_server, "gdb": judge_gdb, "gnustep": judge_gnustep, "mono": judge_mono, "java": judge_java}
+
+
+def test(sojourn, arguments):
+    for name in arguments[1:] or JUDGES:
+        JUDGES[name](sojourn, arguments[0])
+
+
+if __name__ == "__main__":
+    main(test)
