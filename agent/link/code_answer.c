@@ -24,8 +24,10 @@ sj_status sj_link_plan_code(sj_registry *registry, uint64_t process, sj_reader *
     sj_status status = SJ_ECORRUPT;
     if (sj_memory_file_read(file, bytes, code.file_bytes)) {
         const sj_slice slice = {.data = bytes, .size = code.file_bytes};
-        status = sj_registry_plan_generated(registry, process, slice, code.count, answer);
+        status = code.skip == SJ_SKIP_NONE
+                     ? sj_registry_plan_generated(registry, process, slice, code.count, answer)
+                     : sj_registry_skip_generated(registry, process, slice, code.count, code.skip);
     }
     free(bytes);
-    return status;
+    return status == SJ_OK && code.skip != SJ_SKIP_NONE ? SJ_EUNSUPPORTED : status;
 }

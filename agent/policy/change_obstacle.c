@@ -2,14 +2,11 @@
 
 const char *const sj_change_obstacle_texts[SJ_CHANGE_OBSTACLES] = {
     [SJ_CHANGE_POSSIBLE] = "",
-    [SJ_CHANGE_SETS_RESULT] = "results of Mono methods cannot be set; numbers among their "
-                              "arguments can",
-    [SJ_CHANGE_SKIPS] = "Mono methods cannot be left out (\"return\"); numbers among their "
-                        "arguments can be set",
     [SJ_CHANGE_SETS_ERRNO] =
         "errno is not set for Mono methods; without \"errno\" the rest is done",
-    [SJ_CHANGE_AT_TEXT] = "a text or an object does not make a Mono method's call change; a number "
-                          "among its arguments does",
+    [SJ_CHANGE_AT_TEXT] =
+        ("a text or an object does not make a Mono method's call change; a number among its "
+         "arguments does"),
     [SJ_CHANGE_OF_JAVA] = "calls of Java methods cannot be changed"};
 
 sj_change_obstacle sj_change_obstacle_find(const sj_value_rule *rule, sj_link_language language)
@@ -20,12 +17,6 @@ sj_change_obstacle sj_change_obstacle_find(const sj_value_rule *rule, sj_link_la
     }
     if (language == SJ_LINK_LANGUAGE_JVM) {
         return SJ_CHANGE_OF_JAVA;
-    }
-    if (change->action == SJ_CHANGE_RETURN) {
-        return SJ_CHANGE_SKIPS;
-    }
-    if (change->action == SJ_CHANGE_SET && sj_value_position(change->target) == SJ_VALUE_RESULT) {
-        return SJ_CHANGE_SETS_RESULT;
     }
     if (change->error != 0) {
         return SJ_CHANGE_SETS_ERRNO;

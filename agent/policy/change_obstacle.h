@@ -7,12 +7,10 @@
 
 typedef enum sj_change_obstacle {
     SJ_CHANGE_POSSIBLE = 0, /* also of rules that change nothing */
-    SJ_CHANGE_SETS_RESULT = 1,
-    SJ_CHANGE_SKIPS = 2,
-    SJ_CHANGE_SETS_ERRNO = 3,
-    SJ_CHANGE_AT_TEXT = 4,
-    SJ_CHANGE_OF_JAVA = 5,
-    SJ_CHANGE_OBSTACLES = 6
+    SJ_CHANGE_SETS_ERRNO = 1,
+    SJ_CHANGE_AT_TEXT = 2,
+    SJ_CHANGE_OF_JAVA = 3,
+    SJ_CHANGE_OBSTACLES = 4
 } sj_change_obstacle;
 
 sj_change_obstacle sj_change_obstacle_find(const sj_value_rule *rule, sj_link_language language);

@@ -108,6 +108,20 @@ uint32_t sj_value_rules_of_managed(const sj_value_rules *rules, uint32_t matched
     return matched;
 }
 
+bool sj_value_rules_decide_calls(const sj_value_rules *rules, uint32_t matched)
+{
+    for (size_t i = 0; i < rules->count; i++) {
+        const sj_value_change *change = &rules->items[i].change;
+        const bool is_matched = (matched >> i & 1) != 0 && rules->items[i].changes;
+        if (is_matched && (change->action == SJ_CHANGE_RETURN ||
+                           (change->action == SJ_CHANGE_SET &&
+                            sj_value_position(change->target) == SJ_VALUE_RESULT))) {
+            return true;
+        }
+    }
+    return false;
+}
+
 void sj_value_rules_list(const sj_value_rules *rules, uint32_t matched,
                          uint8_t descriptors[SJ_VALUES_PER_FUNCTION])
 {

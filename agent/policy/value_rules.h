@@ -74,6 +74,10 @@ uint32_t sj_value_rules_match(const sj_value_rules *rules, const char *symbol);
  * runtimes: without those of signatures, whose registers are the native convention's. */
 uint32_t sj_value_rules_of_managed(const sj_value_rules *rules, uint32_t matched);
 
+/* sj_value_rules_decide_calls returns whether one of the matched rules sets what calls return, or
+ * skips them. */
+bool sj_value_rules_decide_calls(const sj_value_rules *rules, uint32_t matched);
+
 /* sj_value_rules_list writes what is to be recorded of a function for these rules: each value once;
  * the rest 0. */
 void sj_value_rules_list(const sj_value_rules *rules, uint32_t matched,

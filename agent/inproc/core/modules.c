@@ -47,6 +47,7 @@ typedef struct sweep_state {
     bool found_new;
     bool is_loading; /* new modules are not relocated yet */
     bool is_first;   /* the program itself comes first */
+    uint64_t sum;    /* of the loader's list, as it was visited */
 } sweep_state;
 
 /* Finds the executable segment and the loader's debug structure. */
@@ -352,14 +353,29 @@ static bool is_agent(const sj_link_module *module)
     return here >= module->text_low && here < module->text_high;
 }
 
+/* sum_modules sums the loader's list, which does not change while dl_iterate_phdr runs. */
+static uint64_t sum_modules(void)
+{
+    uint64_t sum = 0;
+    const struct link_map *map = loader_state != NULL ? loader_state->r_map : NULL;
+    for (; map != NULL; map = map->l_next) {
+        sum += SJ_AGENT_STATE_MODULE_SUM(map->l_addr, (uint64_t)(uintptr_t)map);
+    }
+    return sum;
+}
+
 static int visit_module(struct dl_phdr_info *info, size_t size, void *context)
 {
     (void)size;
     sweep_state *state = context;
     sj_link_module module = {.is_main = state->is_first};
     char path[MAX_PATH_BYTES];
-    state->is_first = false;
-    if (!read_segments(info, &module) || is_agent(&module)) {
+    const bool has_text = read_segments(info, &module);
+    if (state->is_first) {
+        state->sum = sum_modules(); /* read_segments has found the list now */
+        state->is_first = false;
+    }
+    if (!has_text || is_agent(&module)) {
         return 0;
     }
     if (mark_seen(module.bias, module.text_low)) {
@@ -448,7 +464,8 @@ static int prepare_known(struct dl_phdr_info *info, size_t size, void *context)
     return state->status != SJ_OK;
 }
 
-/* Visits the loader's list; entries whose `seen` is older than `sweep` were unloaded. */
+/* Visits the loader's list, and sums it: entries whose `seen` is older than `sweep` were unloaded.
+ */
 static sweep_state visit_modules(sj_link *link, bool is_loading)
 {
     sweep_state state = {.link = link, .status = SJ_OK, .is_loading = is_loading, .is_first = true};
@@ -479,18 +496,6 @@ static sj_status drop_unloaded(sj_link *link)
     return status;
 }
 
-static int sum_modules(struct dl_phdr_info *info, size_t size, void *context)
-{
-    (void)size;
-    (void)info;
-    uint64_t *sum = context;
-    const struct link_map *map = loader_state != NULL ? loader_state->r_map : NULL;
-    for (*sum = 0; map != NULL; map = map->l_next) {
-        *sum += SJ_AGENT_STATE_MODULE_SUM(map->l_addr, (uint64_t)(uintptr_t)map);
-    }
-    return 1;
-}
-
 /* begin_change and end_change bracket changes of the tables that tracers read. */
 static void begin_change(void)
 {
@@ -499,8 +504,6 @@ static void begin_change(void)
 
 static void end_change(void)
 {
-    /* The loader's list does not change during the call. */
-    (void)dl_iterate_phdr(sum_modules, &sojourn_agent_state.known_modules);
     sojourn_agent_state.loader_state = (uint64_t)(uintptr_t)loader_state;
     atomic_fetch_add(&sojourn_agent_state.changing, 1);
 }
@@ -516,20 +519,24 @@ static bool is_detaching(void)
 void sj_modules_forget_unloaded(void)
 {
     begin_change();
-    (void)visit_modules(NULL, false);
+    sojourn_agent_state.known_modules = visit_modules(NULL, false).sum;
     (void)!drop_unloaded(NULL);
     end_change();
 }
 
-/* Unloaded modules go first: a new one may lie where they were. */
+/* Unloaded modules go first: a new one may lie where they were. Those that were unloaded between
+ * the visits go, too: `known_modules`, of the second one, says that the tables do not have them. */
 sj_status sj_modules_announce(sj_link *link, bool is_loading)
 {
     begin_change();
-    (void)visit_modules(NULL, false);
+    sweep_state visit = visit_modules(NULL, false);
     sj_status status = drop_unloaded(link);
     if (status == SJ_OK && !is_detaching()) {
-        status = visit_modules(link, is_loading).status;
+        visit = visit_modules(link, is_loading);
+        /* A visit that failed has not seen all. */
+        status = visit.status == SJ_OK ? drop_unloaded(link) : visit.status;
     }
+    sojourn_agent_state.known_modules = visit.sum;
     end_change();
     return status;
 }
@@ -558,7 +565,8 @@ sj_status sj_modules_prepare_transition(sj_link *link)
     return state.status;
 }
 
-sj_status sj_modules_prepare_generated(sj_link *link, uint64_t low, uint64_t high, uint8_t *marks)
+sj_status sj_modules_hook_generated(sj_link *link, uint64_t low, uint64_t high, bool runs,
+                                    uint8_t *marks)
 {
     const sj_link_module place = {.text_low = low, .text_high = high};
     sj_status status = SJ_ELIMIT;
@@ -566,7 +574,11 @@ sj_status sj_modules_prepare_generated(sj_link *link, uint64_t low, uint64_t hig
     module_entry *entry = is_detaching() ? NULL : add_entry(&place);
     if (entry != NULL) {
         entry->is_generated = true;
-        status = apply_plan(link, entry, PLAN_PREPARE, marks);
+        status = apply_plan(link, entry, runs ? PLAN_PREPARE : PLAN_APPLY, marks);
+        if (entry->hooked.change_count == 0) {
+            sj_hooks_forget(&entry->hooked);
+            *entry = (module_entry){0};
+        }
     }
     end_change();
     return status;
@@ -594,10 +606,14 @@ void sj_modules_forget_all(void)
 
 bool sj_modules_changed(void)
 {
-    bool changed = visit_modules(NULL, false).found_new;
+    const sweep_state visit = visit_modules(NULL, false);
+    bool changed = visit.found_new;
     for (uint32_t i = 0; i < MAX_MODULES; i++) {
         changed = changed || (modules[i].text_high != 0 && modules[i].seen != sweep &&
                               !modules[i].is_generated);
+    }
+    if (!changed) {
+        sojourn_agent_state.known_modules = visit.sum;
     }
     return changed;
 }

@@ -18,11 +18,12 @@ SJ_MUST_CHECK sj_status sj_modules_announce(sj_link *link, bool is_loading);
  * wants, and prepares their hooks without writing them. Errors of the link. */
 SJ_MUST_CHECK sj_status sj_modules_prepare_transition(sj_link *link);
 
-/* sj_modules_prepare_generated prepares, without writing them, the hooks of code that no module
- * holds, of the plan that the recorder has just answered with, and reports the outcome. marks[i] is
- * set to 1 where function i of it gets hooks. Errors of the link; SJ_ELIMIT: there is no room. */
-SJ_MUST_CHECK sj_status sj_modules_prepare_generated(sj_link *link, uint64_t low, uint64_t high,
-                                                     uint8_t *marks);
+/* sj_modules_hook_generated writes the hooks of code that no module holds, or, if a thread may run
+ * it (`runs`), only prepares them, of the plan that the recorder has just answered with, and
+ * reports the outcome. marks[i] is set to 1 where function i of it gets hooks. Errors of the link;
+ * SJ_ELIMIT: there is no room. */
+SJ_MUST_CHECK sj_status sj_modules_hook_generated(sj_link *link, uint64_t low, uint64_t high,
+                                                  bool runs, uint8_t *marks);
 
 /* sj_modules_forget_unloaded drops the entries of unloaded modules without a report. */
 void sj_modules_forget_unloaded(void);

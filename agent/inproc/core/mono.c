@@ -169,6 +169,7 @@ typedef struct code_question {
     const sj_link_code *code;
     uint64_t low;
     uint64_t high;
+    bool runs;
     uint8_t *marks;
 } code_question;
 
@@ -181,13 +182,15 @@ static sj_status ask_code(sj_link *link, void *context)
     if (link->packet.type != SJ_LINK_PLAN) {
         return link->packet.type == SJ_LINK_SKIP ? SJ_OK : SJ_ECORRUPT;
     }
-    return sj_modules_prepare_generated(link, question->low, question->high, question->marks);
+    return sj_modules_hook_generated(link, question->low, question->high, question->runs,
+                                     question->marks);
 }
 
-static void plan_code(int file, const sj_link_code *code, uint64_t low, uint64_t high,
+static void plan_code(int file, const sj_link_code *code, uint64_t low, uint64_t high, bool runs,
                       uint8_t *marks)
 {
-    code_question question = {.file = file, .code = code, .low = low, .high = high, .marks = marks};
+    code_question question = {
+        .file = file, .code = code, .low = low, .high = high, .runs = runs, .marks = marks};
     (void)converse(ask_code, &question);
 }
 

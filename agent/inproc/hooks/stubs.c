@@ -109,6 +109,15 @@ static void read_tail_call(const sj_application *application, sj_reader *reader,
     }
 }
 
+static void emit_generated_values(sj_code_emitter *emitter, uint64_t address, bool of_result)
+{
+    const sj_generated_values *values = sj_recorder_generated_values;
+    const uint32_t number = values != NULL ? values->find(address, of_result) : 0;
+    if (number != 0) {
+        sj_code_emit_values(emitter, number | (of_result ? (uint32_t)SJ_VALUES_AT_EXIT : 0), 0);
+    }
+}
+
 /* Emits the recording of the function's arguments, or of its result. */
 static void emit_values(const sj_application *application, sj_code_emitter *emitter, uint32_t index,
                         bool of_result)
@@ -116,6 +125,10 @@ static void emit_values(const sj_application *application, sj_code_emitter *emit
     const sj_plan_function *function = sj_plan_functions(application->plan) + index;
     const uint32_t id = sj_function_id(application, index);
     uint32_t descriptors = 0;
+    if (function->source == SJ_SYMBOL_GENERATED) {
+        emit_generated_values(emitter, application->bias + function->offset, of_result);
+        return;
+    }
     for (uint32_t i = SJ_VALUES_PER_FUNCTION; i-- > 0;) {
         const uint8_t value = function->values[i];
         const bool is_result = sj_value_position(value) == SJ_VALUE_RESULT;

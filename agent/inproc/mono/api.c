@@ -25,6 +25,8 @@ static const wanted_symbol symbols[] = {
      &sj_mono_runtime.set_callback[SJ_MONO_IMAGE_UNLOADING]},
     {"mono_profiler_set_runtime_initialized_callback",
      &sj_mono_runtime.set_callback[SJ_MONO_INITIALIZED]},
+    {"mono_profiler_set_jit_code_buffer_callback",
+     &sj_mono_runtime.set_callback[SJ_MONO_CODE_BUFFER]},
     {"mono_method_get_class", &sj_mono_runtime.method_class},
     {"mono_method_get_token", &sj_mono_runtime.method_token},
     {"mono_method_full_name", &sj_mono_runtime.method_full_name},

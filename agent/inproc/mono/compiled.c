@@ -11,7 +11,6 @@
 #include "agent/inproc/recorder/recorder.h"
 #include "agent/inproc/recorder/sys.h"
 
-#include <linux/memfd.h>
 #include <string.h>
 #include <sys/mman.h>
 
@@ -32,7 +31,6 @@ typedef struct area {
 /* The methods of one area; one mapping. */
 typedef struct found_methods {
     uint32_t count;
-    uint32_t code_bytes;
     sj_link_code_function functions[METHODS_PER_AREA];
     void *methods[METHODS_PER_AREA];
     uint8_t marks[METHODS_PER_AREA];
@@ -82,21 +80,20 @@ static uint64_t skip_zeros(uint64_t at, uint64_t end)
 /* Only what no callback reports; dynamic methods have no token. */
 static void add_method(found_methods *found, void *method, uint64_t start, uint32_t bytes)
 {
-    uint32_t descriptors = 0;
     const sj_mono_method *known = sj_mono_find_method(method);
     if (found->count == METHODS_PER_AREA ||
         sj_mono_runtime.method_token(method) >> TOKEN_BITS != TOKEN_TABLE ||
         (known != NULL && atomic_load(&known->state) != SJ_MONO_IS_PATCHED)) {
         return;
     }
-    const uint32_t function = sj_mono_function_of(method, &descriptors);
-    if (function == 0 || !sj_mono_set_method(method, function)) {
+    const sj_mono_wish wish = sj_mono_wish_of(method);
+    if (wish.function == 0 || !sj_mono_set_method(method, wish.function)) {
         return;
     }
+    sj_mono_place_values(method, &wish, start);
     found->functions[found->count] =
-        (sj_link_code_function){.address = start, .bytes = bytes, .function = function};
+        (sj_link_code_function){.address = start, .bytes = bytes, .function = wish.function};
     found->methods[found->count++] = method;
-    found->code_bytes += bytes;
 }
 
 static void find_methods(const area *where, found_methods *found)
@@ -115,46 +112,6 @@ static void find_methods(const area *where, found_methods *found)
             add_method(found, sj_mono_runtime.code_method(code), start, bytes);
         }
         at = (end > at ? end + ALIGNMENT - 1 : at + ALIGNMENT) & ~(uint64_t)(ALIGNMENT - 1);
-    }
-}
-
-/* False: not all of it; code may be gone. */
-static bool put(int file, const void *bytes, uint64_t size, uint64_t at)
-{
-    return SJ_SYS(SYS_pwrite64, file, bytes, size, at, 0, 0) == (long)size;
-}
-
-static bool put_methods(int file, const found_methods *found, uint64_t *size)
-{
-    uint64_t at = (uint64_t)found->count * sizeof(found->functions[0]);
-    bool is_put = put(file, found->functions, at, 0);
-    for (uint32_t i = 0; i < found->count && is_put; i++) {
-        const sj_link_code_function *function = &found->functions[i];
-        is_put = put(file, (const void *)(uintptr_t)function->address, function->bytes, at);
-        at += function->bytes;
-    }
-    *size = at;
-    return is_put && at <= SJ_LINK_CODE_BYTES;
-}
-
-static void plan_methods(found_methods *found)
-{
-    const long file = SJ_SYS(SYS_memfd_create, "sojourn-code", MFD_CLOEXEC, 0, 0, 0, 0);
-    uint64_t size = 0;
-    if (file < 0) {
-        return;
-    }
-    if (put_methods((int)file, found, &size)) {
-        const sj_link_code_function *last = &found->functions[found->count - 1];
-        const sj_link_code code = {.count = found->count, .file_bytes = (uint32_t)size};
-        sj_mono_plan_code((int)file, &code, found->functions[0].address,
-                          last->address + last->bytes, found->marks);
-    }
-    (void)sj_sys_close((int)file);
-    for (uint32_t i = 0; i < found->count; i++) {
-        if (found->marks[i] != 0) {
-            sj_mono_set_patched(found->methods[i]);
-        }
     }
 }
 
@@ -177,7 +134,7 @@ bool sj_mono_plan_compiled(void)
         }
         find_methods(&areas[i], found);
         if (found->count != 0) {
-            plan_methods(found);
+            sj_mono_hook_code(found->functions, found->methods, found->count, true, found->marks);
         }
         (void)sj_sys_unmap(found, sizeof(*found));
     }

@@ -14,6 +14,7 @@ enum {
     TOKEN_TABLE = 0x06, /* of method definitions */
     TOKEN_BITS = 24,
     NAMED_MAX = 20000, /* methods that no file lists: a module of the session each */
+    NAMED_ROOM = 1 << 15,
     NAME_BYTES = 1024,
     ID_BYTES = 16
 };
@@ -40,10 +41,10 @@ void sj_mono_runtime_is_up(void)
     ask->runtime_is_up();
 }
 
-void sj_mono_plan_code(int file, const sj_link_code *code, uint64_t low, uint64_t high,
+void sj_mono_plan_code(int file, const sj_link_code *code, uint64_t low, uint64_t high, bool runs,
                        uint8_t *marks)
 {
-    ask->plan_code(file, code, low, high, marks);
+    ask->plan_code(file, code, low, high, runs, marks);
 }
 
 void sj_mono_set_registrar(const sj_mono_registrar *registrar)
@@ -177,16 +178,61 @@ static bool take_name(const char *full, char name[NAME_BYTES])
     return used != 0;
 }
 
-/* A method is asked about each time that it is compiled or looked at: by its entry when it is the
- * same as before, which a freed one has lost. */
+/* What is known of methods by their names: memory of a freed one may be another's at once. */
+typedef struct named_method {
+    _Atomic uint64_t identity; /* hash of container and name; 0: free; written last */
+    uint32_t function;         /* 0: it is not recorded */
+} named_method;
+
+static named_method named[NAMED_ROOM];
+
+static uint64_t identity_of(const char *container, const char *name)
+{
+    uint64_t hash = UINT64_C(0xcbf29ce484222325);
+    for (; *container != '\0'; container++) {
+        hash = (hash ^ (uint8_t)*container) * UINT64_C(0x100000001b3);
+    }
+    hash = (hash ^ 0xff) * UINT64_C(0x100000001b3); /* in no name */
+    for (; *name != '\0'; name++) {
+        hash = (hash ^ (uint8_t)*name) * UINT64_C(0x100000001b3);
+    }
+    return hash != 0 ? hash : 1;
+}
+
+/* The entry of an identity, or the free one where it belongs: the table is never full. */
+static named_method *find_named(uint64_t identity)
+{
+    uint64_t place = identity ^ identity >> 32;
+    for (;; place++) {
+        named_method *entry = &named[place % NAMED_ROOM];
+        /* Pairs with the release store in keep_named. */
+        const uint64_t held = atomic_load_explicit(&entry->identity, memory_order_acquire);
+        if (held == identity || held == 0) {
+            return entry;
+        }
+    }
+}
+
+static void keep_named(uint64_t identity, uint32_t function)
+{
+    if (!sj_owner_lock_take(&sj_mono_lock)) {
+        return;
+    }
+    named_method *entry = find_named(identity);
+    if (atomic_load(&entry->identity) == 0 && atomic_load(&named_count) < NAMED_MAX) {
+        atomic_fetch_add(&named_count, 1);
+        entry->function = function;
+        atomic_store_explicit(&entry->identity, identity, memory_order_release);
+    }
+    sj_owner_lock_free(&sj_mono_lock);
+}
+
+/* A method that no file lists is asked about once by its name, which is read each time that it is
+ * compiled or looked at. */
 static uint32_t name_method(void *method, void *image)
 {
     char name[NAME_BYTES];
     uint32_t function = 0;
-    const sj_mono_method *known = sj_mono_find_method(method);
-    if (known != NULL && atomic_load(&known->function) != 0) {
-        return atomic_load(&known->function);
-    }
     char *full = sj_mono_runtime.method_full_name(method, 1);
     const bool is_method = full != NULL && take_name(full, name);
     sj_mono_runtime.free(full);
@@ -194,21 +240,25 @@ static uint32_t name_method(void *method, void *image)
         return 0;
     }
     const char *container = sj_mono_runtime.image_name(image);
-    if (atomic_fetch_add(&named_count, 1) >= NAMED_MAX ||
-        !ask->add_method(container != NULL && container[0] != '\0' ? container : "?", name,
-                         &function)) {
+    container = container != NULL && container[0] != '\0' ? container : "?";
+    const uint64_t identity = identity_of(container, name);
+    const named_method *known = find_named(identity);
+    if (atomic_load(&known->identity) == identity) {
+        return known->function;
+    }
+    if (atomic_load(&named_count) >= NAMED_MAX || !ask->add_method(container, name, &function)) {
         atomic_fetch_add(&sj_mono_refused, 1);
         return 0;
     }
+    keep_named(identity, function);
     return function;
 }
 
-/* The descriptors of a method's values, lowest first; 0: none. */
-static uint32_t values_of(const image_entry *entry, uint32_t token)
+/* What is recorded besides the calls of a method. */
+static void find_values(const image_entry *entry, uint32_t token, sj_mono_wish *wish)
 {
     uint32_t low = 0;
     uint32_t high = entry->value_count;
-    uint32_t descriptors = 0;
     while (low < high) {
         const uint32_t middle = (low + high) / 2;
         if (entry->values[middle].token < token) {
@@ -218,19 +268,18 @@ static uint32_t values_of(const image_entry *entry, uint32_t token)
         }
     }
     if (low < entry->value_count && entry->values[low].token == token) {
-        memcpy(&descriptors, entry->values[low].descriptors, sizeof(descriptors));
+        memcpy(&wish->descriptors, entry->values[low].descriptors, sizeof(wish->descriptors));
+        wish->in_place = entry->values[low].in_place != 0;
     }
-    return descriptors;
 }
 
-uint32_t sj_mono_function_of(void *method, uint32_t *descriptors)
+sj_mono_wish sj_mono_wish_of(void *method)
 {
     const uint32_t token = sj_mono_runtime.method_token(method);
-    *descriptors = 0;
     const uint32_t row = token & ((1U << TOKEN_BITS) - 1);
     void *image = sj_mono_runtime.class_image(sj_mono_runtime.method_class(method));
     if (token >> TOKEN_BITS != TOKEN_TABLE || row == 0) {
-        return name_method(method, image);
+        return (sj_mono_wish){.function = name_method(method, image)};
     }
     const image_entry *entry = find_image(image);
     if (entry == NULL) {
@@ -238,13 +287,17 @@ uint32_t sj_mono_function_of(void *method, uint32_t *descriptors)
     }
     if (entry == NULL) {
         atomic_fetch_add(&sj_mono_refused, 1);
-        return 0;
+        return (sj_mono_wish){0};
     }
     if (entry->is_unreadable) {
-        return name_method(method, image);
+        return (sj_mono_wish){.function = name_method(method, image)};
     }
     const bool is_wanted = entry->first_function != 0 && row <= entry->count &&
                            (entry->wanted[(row - 1) / 8] >> (row - 1) % 8 & 1) != 0;
-    *descriptors = is_wanted && entry->value_count != 0 ? values_of(entry, row) : 0;
-    return is_wanted ? entry->first_function + row - 1 : 0;
+    if (!is_wanted) {
+        return (sj_mono_wish){0};
+    }
+    sj_mono_wish wish = {.function = entry->first_function + row - 1};
+    find_values(entry, row, &wish);
+    return wish;
 }

@@ -3,6 +3,7 @@
 #define SJ_AGENT_INPROC_MONO_INTERNAL_H
 
 #include "agent/inproc/mono/mono.h"
+#include "agent/inproc/recorder/changes.h"
 #include "agent/inproc/recorder/owner_lock.h"
 #include "proto/block/value.h"
 
@@ -19,6 +20,7 @@ enum {
     SJ_MONO_METHOD_FREE,
     SJ_MONO_IMAGE_UNLOADING,
     SJ_MONO_INITIALIZED,
+    SJ_MONO_CODE_BUFFER,
     SJ_MONO_FILTER,
     SJ_MONO_CALLBACKS
 };
@@ -89,7 +91,8 @@ typedef struct sj_mono_method {
 typedef enum sj_mono_method_state {
     SJ_MONO_NEVER_ENTERED = 0,
     SJ_MONO_WAS_ENTERED = 1,
-    SJ_MONO_IS_PATCHED = 2 /* its code is hooked in place: callbacks record nothing of it */
+    SJ_MONO_IS_PATCHED = 2,   /* its code is hooked in place: callbacks record nothing of it */
+    SJ_MONO_TO_BE_PATCHED = 3 /* as soon as it is compiled */
 } sj_mono_method_state;
 
 enum { SJ_MONO_METHODS_ROOM = 1 << 18 };
@@ -127,19 +130,65 @@ bool sj_mono_set_method(const void *method, uint32_t function);
 /* sj_mono_set_patched says that a method's code is hooked in place. */
 void sj_mono_set_patched(const void *method);
 
+/* What is to be recorded of a method. */
+typedef struct sj_mono_wish {
+    uint32_t function;    /* 0: nothing */
+    uint32_t descriptors; /* sj_value_descriptor of its values, one a byte, lowest first */
+    bool in_place;        /* rules decide what its calls return: its code is to be hooked */
+} sj_mono_wish;
+
 /* sj_mono_plan_code asks for a plan, as the registrar has it. */
-void sj_mono_plan_code(int file, const sj_link_code *code, uint64_t low, uint64_t high,
+void sj_mono_plan_code(int file, const sj_link_code *code, uint64_t low, uint64_t high, bool runs,
                        uint8_t *marks);
+
+/* sj_mono_hook_code has code of functions hooked in place, and their methods set as patched where
+ * that was done. Functions by rising address; `marks` has as many bytes, 0 at first; `runs` as the
+ * registrar has it. */
+void sj_mono_hook_code(const sj_link_code_function *functions, void *const *methods, uint32_t count,
+                       bool runs, uint8_t *marks);
+
+/* sj_mono_can_hook: code that is compiled now for a method stays as long as the runtime does. That
+ * of dynamic methods and of other domains is freed, and its bytes become another method's. */
+bool sj_mono_can_hook(void *method);
+
+/* sj_mono_hook_compiled hooks the code of a method that has just been compiled, and that nothing
+ * runs yet, if that is what was chosen for it. */
+void sj_mono_hook_compiled(void *method, const void *code, uint64_t bytes);
+
+/* sj_mono_can_place: the values of a method by which rules decide lie in registers. */
+bool sj_mono_can_place(void *method, const sj_mono_wish *wish);
+
+/* sj_mono_place_values says which values of a method are recorded where its code, which begins at
+ * `address`, is hooked in place; before it is. */
+void sj_mono_place_values(void *method, const sj_mono_wish *wish, uint64_t address);
 
 /* sj_mono_forget_method says that a method was freed. */
 void sj_mono_forget_method(const void *method);
 
-/* sj_mono_function_of returns the function of a method that is being compiled, 0: it is not
- * recorded; and the sj_value_descriptor of its values, one a byte, lowest first. */
-uint32_t sj_mono_function_of(void *method, uint32_t *descriptors);
+/* sj_mono_wish_of returns what is to be recorded of a method that is being compiled. */
+sj_mono_wish sj_mono_wish_of(void *method);
 
 /* Of the methods, by their places in the table: what they record besides their calls. */
 extern _Atomic uint32_t sj_mono_descriptors[SJ_MONO_METHODS_ROOM];
+
+/* One value, as its method's signature and a call have it. */
+typedef struct sj_mono_value {
+    uint32_t function;
+    uint64_t stack; /* of the call's records */
+    uint8_t descriptor;
+    void *type;  /* MonoType* */
+    void *place; /* where the argument's variable or the result lies */
+} sj_mono_value;
+
+/* sj_mono_record_value records a value; true: `*due` is to be done. */
+bool sj_mono_record_value(const sj_mono_value *value, sj_due_change *due);
+
+/* sj_mono_set_value sets what a rule's target is, if that is a number. */
+bool sj_mono_set_value(const sj_due_change *due, void *type, void *place);
+
+/* sj_mono_parameter_type returns the type of a declared parameter, from 1; NULL: there are fewer.
+ */
+void *sj_mono_parameter_type(void *signature, uint32_t number);
 
 /* sj_mono_record_values records what is asked of a call of `method`, in front of its entry
  * (`at_entry`) or exit. `context` is Mono's call context. */

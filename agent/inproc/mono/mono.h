@@ -41,8 +41,9 @@ typedef struct sj_mono_registrar {
     /* A method that no file lists; 0: it is not recorded. False as above. */
     bool (*add_method)(const char *container, const char *name, uint32_t *function);
     /* Plans code of functions, which `file`, a memory file, holds as an sj_link_code does; low and
-     * high are the bounds of all. marks[i] is set to 1 where hooks of function i are prepared. */
-    void (*plan_code)(int file, const sj_link_code *code, uint64_t low, uint64_t high,
+     * high are the bounds of all. marks[i] is set to 1 where function i is hooked: prepared for a
+     * tracer, or, if nothing `runs` the code yet, at once. */
+    void (*plan_code)(int file, const sj_link_code *code, uint64_t low, uint64_t high, bool runs,
                       uint8_t *marks);
     /* The runtime has read its options. */
     void (*runtime_is_up)(void);

@@ -56,10 +56,15 @@ static void record_values(void *method, const sj_mono_method *entry, const void 
     }
 }
 
+/* A runtime that has started gives no call contexts any more. */
+static bool needs_hooks(const sj_mono_wish *wish)
+{
+    return wish->in_place || (asks_at_entry && wish->descriptors != 0);
+}
+
 /* Decides on a method; NULL: nobody could be asked, or there is no room. */
 static sj_mono_method *decide(void *method)
 {
-    uint32_t descriptors = 0;
     if (atomic_load_explicit(&enabled, memory_order_relaxed) == 0 || !sj_recorder_is_armed() ||
         !sj_recorder_may_call()) {
         return NULL;
@@ -68,17 +73,27 @@ static sj_mono_method *decide(void *method)
     if (known != NULL && atomic_load(&known->state) == SJ_MONO_IS_PATCHED) {
         return known;
     }
-    const uint32_t function = sj_mono_function_of(method, &descriptors);
-    if (function == 0 && !asks_at_entry) {
+    const sj_mono_wish wish = sj_mono_wish_of(method);
+    if (wish.function == 0 && !asks_at_entry) {
+        sj_mono_forget_method(method); /* another one lay there */
         return NULL;
     }
-    if (!sj_mono_set_method(method, function)) {
+    if (!sj_mono_set_method(method, wish.function)) {
         atomic_fetch_add(&sj_mono_refused, 1);
         return NULL;
     }
     sj_mono_method *entry = sj_mono_find_method(method);
-    atomic_store(&sj_mono_descriptors[entry - sj_mono_methods], descriptors);
+    atomic_store(&sj_mono_descriptors[entry - sj_mono_methods], wish.descriptors);
+    if (needs_hooks(&wish) && sj_mono_can_hook(method)) {
+        uint32_t state = SJ_MONO_NEVER_ENTERED;
+        (void)atomic_compare_exchange_strong(&entry->state, &state, SJ_MONO_TO_BE_PATCHED);
+    }
     return entry;
+}
+
+static bool is_hooked(uint32_t state)
+{
+    return state == SJ_MONO_IS_PATCHED || state == SJ_MONO_TO_BE_PATCHED;
 }
 
 /* Asked when a method is compiled, when one might be inlined, and when an exception passes one. */
@@ -89,7 +104,7 @@ static uint32_t choose(void *ours, void *method)
     if (entry == NULL || atomic_load(&entry->function) == 0) {
         return 0;
     }
-    if (atomic_load(&entry->state) == SJ_MONO_IS_PATCHED) {
+    if (is_hooked(atomic_load(&entry->state))) {
         return EXCEPTION_LEAVE; /* adds no code; the method is not inlined */
     }
     const uint32_t calls = ENTER | LEAVE | TAIL_CALL | EXCEPTION_LEAVE;
@@ -111,7 +126,7 @@ static void on_enter(void *ours, void *method, void *context)
     }
     const uint32_t function = atomic_load_explicit(&entry->function, memory_order_relaxed);
     const uint32_t state = atomic_load_explicit(&entry->state, memory_order_relaxed);
-    if (function == 0 || state == SJ_MONO_IS_PATCHED) {
+    if (function == 0 || is_hooked(state)) {
         return;
     }
     if (state == SJ_MONO_NEVER_ENTERED) {
@@ -193,6 +208,16 @@ static void on_initialized(void *ours)
     sj_mono_runtime_is_up();
 }
 
+static void on_code_buffer(void *ours, const void *code, uint64_t bytes, int32_t type,
+                           const void *data)
+{
+    enum { METHOD = 0 }; /* MonoProfilerCodeBufferType */
+    (void)ours;
+    if (type == METHOD && data != NULL && atomic_load(&enabled) != 0) {
+        sj_mono_hook_compiled((void *)(uintptr_t)data, code, bytes);
+    }
+}
+
 static uint64_t address_of(uint32_t callback)
 {
     switch (callback) {
@@ -212,6 +237,8 @@ static uint64_t address_of(uint32_t callback)
         return (uint64_t)(uintptr_t)on_image_unloading;
     case SJ_MONO_INITIALIZED:
         return (uint64_t)(uintptr_t)on_initialized;
+    case SJ_MONO_CODE_BUFFER:
+        return (uint64_t)(uintptr_t)on_code_buffer;
     default:
         return (uint64_t)(uintptr_t)choose;
     }

@@ -6,6 +6,7 @@
  * far below. */
 #include "agent/inproc/mono/internal.h"
 
+#include "agent/abi/record.h"
 #include "agent/inproc/recorder/values.h"
 
 enum {
@@ -42,6 +43,7 @@ void sj_mono_record_thrown(uint32_t function, uint64_t stack)
         return; /* thrown before the attach, or in too many handlers */
     }
     sj_mono_describe_class(&text, thrown[thrown_count - 1].class);
-    sj_recorder_text(function, sj_value_descriptor(SJ_VALUE_RESULT, SJ_VALUE_THROWN), text.bytes,
-                     text.used, text.note);
+    sj_recorder_text(function, SJ_MANAGED_CALL,
+                     sj_value_descriptor(SJ_VALUE_RESULT, SJ_VALUE_THROWN), text.bytes, text.used,
+                     text.note);
 }

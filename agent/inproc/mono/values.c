@@ -6,6 +6,7 @@
  * lie: the argument's variable, or a copy of the result. */
 #include "agent/inproc/mono/internal.h"
 
+#include "agent/abi/record.h"
 #include "agent/inproc/recorder/values.h"
 
 #include <string.h>
@@ -23,51 +24,50 @@ static const uint64_t *find_words(const uint64_t *context, const void *method)
     return NULL;
 }
 
-static void record_text(uint32_t function, uint8_t descriptor, const sj_mono_text *text)
+static void record_text(const sj_mono_value *value, const sj_mono_text *text)
 {
-    sj_recorder_text(function, descriptor, text->bytes, text->used, text->note);
+    sj_recorder_text(value->function, value->stack, value->descriptor, text->bytes, text->used,
+                     text->note);
 }
 
-/* Records one value; `*fires`: a rule wants something of it. */
-static void record_one(uint32_t function, uint8_t descriptor, void *type, const void *place,
-                       bool *fires, sj_due_change *due)
+bool sj_mono_record_value(const sj_mono_value *value, sj_due_change *due)
 {
-    const uint32_t kind = sj_value_kind_of(descriptor);
+    const uint32_t kind = sj_value_kind_of(value->descriptor);
+    const void *place = value->place;
     /* Of an enum, its integer; a structure has no value here. */
-    const int32_t element = sj_mono_runtime.type_get_type(sj_mono_runtime.type_underlying(type));
+    const int32_t element =
+        sj_mono_runtime.type_get_type(sj_mono_runtime.type_underlying(value->type));
     const bool is_real = element == TYPE_R4 || element == TYPE_R8;
     sj_mono_text text = {0};
-    if (sj_mono_runtime.type_is_byref(type) != 0) {
+    if (sj_mono_runtime.type_is_byref(value->type) != 0) {
         place = *(const void *const *)place; /* of the caller's variable */
     }
     if (place != NULL && kind == SJ_VALUE_OBJECT) {
-        sj_mono_describe(&text, type, place);
-        record_text(function, descriptor, &text);
-        return;
+        sj_mono_describe(&text, value->type, place);
+        record_text(value, &text);
+        return false;
     }
     if (place == NULL || element == TYPE_VALUE) {
-        return;
+        return false;
     }
     if (element == TYPE_STRING) {
         if (kind == SJ_VALUE_STRING) {
             sj_mono_describe_string(&text, *(void *const *)place);
-            record_text(function, descriptor, &text);
+            record_text(value, &text);
         }
-        return;
+        return false;
     }
     if (kind == SJ_VALUE_STRING || is_real != sj_value_is_real(kind) ||
         (is_real && (element == TYPE_R4) != (kind == SJ_VALUE_FLOAT))) {
-        return; /* the rule names another type: there is no such value */
+        return false; /* the rule names another type: there is no such value */
     }
-    const uint64_t raw = sj_mono_read_number(element, place);
-    sj_recorder_value(function, descriptor, sj_value_narrow(kind, raw));
-    if (sj_recorder_changes != NULL) {
-        *fires = sj_recorder_judge(function, descriptor, sj_value_narrow(kind, raw), due);
-    }
+    const uint64_t bits = sj_value_narrow(kind, sj_mono_read_number(element, place));
+    sj_recorder_value(value->function, value->stack, value->descriptor, bits);
+    return sj_recorder_changes != NULL &&
+           sj_recorder_judge(value->function, value->descriptor, bits, due);
 }
 
-/* The type of a declared parameter, from 1; NULL: there are fewer. */
-static void *parameter_type(void *signature, uint32_t number)
+void *sj_mono_parameter_type(void *signature, uint32_t number)
 {
     void *iterator = NULL;
     void *type = NULL;
@@ -111,29 +111,31 @@ static bool write_number(int32_t element, void *place, uint64_t bits)
     }
 }
 
-/* Does what a rule wants of a call at its entry: this engine can set arguments only. */
-static void change(uint32_t function, void *signature, const uint64_t *arguments, uint32_t first,
-                   const sj_due_change *due)
+bool sj_mono_set_value(const sj_due_change *due, void *type, void *place)
 {
-    const uint32_t position = sj_value_position(due->target);
-    void *type = parameter_type(signature, position);
-    if (due->action == SJ_CHANGE_NOTHING) {
-        sj_recorder_change(function, due);
-        return;
-    }
-    if (due->action != SJ_CHANGE_SET || position == SJ_VALUE_RESULT || arguments == NULL ||
-        type == NULL) {
-        return;
-    }
-    void *place = (void *)(uintptr_t)arguments[position - 1 + first];
     if (sj_mono_runtime.type_is_byref(type) != 0) {
         place = *(void *const *)place;
     }
     const int32_t element = sj_mono_runtime.type_get_type(sj_mono_runtime.type_underlying(type));
     const bool is_real = element == TYPE_R4 || element == TYPE_R8;
-    if (place != NULL && is_real == sj_value_is_real(sj_value_kind_of(due->target)) &&
-        write_number(element, place, due->bits)) {
-        sj_recorder_change(function, due);
+    return place != NULL && is_real == sj_value_is_real(sj_value_kind_of(due->target)) &&
+           write_number(element, place, due->bits);
+}
+
+/* Does what a rule wants of a call at its entry: this engine can set arguments only. */
+static void change(uint32_t function, void *signature, const uint64_t *arguments, uint32_t first,
+                   const sj_due_change *due)
+{
+    const uint32_t position = sj_value_position(due->target);
+    void *type = sj_mono_parameter_type(signature, position);
+    if (due->action == SJ_CHANGE_NOTHING) {
+        sj_recorder_change(function, SJ_MANAGED_CALL, due);
+        return;
+    }
+    if (due->action == SJ_CHANGE_SET && position != SJ_VALUE_RESULT && arguments != NULL &&
+        type != NULL &&
+        sj_mono_set_value(due, type, (void *)(uintptr_t)arguments[position - 1 + first])) {
+        sj_recorder_change(function, SJ_MANAGED_CALL, due);
     }
 }
 
@@ -154,16 +156,17 @@ void sj_mono_record_values(void *method, uint32_t function, uint32_t descriptors
             continue;
         }
         void *type = position == SJ_VALUE_RESULT ? sj_mono_runtime.signature_return(signature)
-                                                 : parameter_type(signature, position);
+                                                 : sj_mono_parameter_type(signature, position);
         const uint64_t place = position == SJ_VALUE_RESULT ? words[0]
                                : arguments != NULL         ? arguments[position - 1 + first]
                                                            : 0;
-        bool fires = false;
+        const sj_mono_value value = {.function = function,
+                                     .stack = SJ_MANAGED_CALL,
+                                     .descriptor = descriptor,
+                                     .type = type,
+                                     .place = (void *)(uintptr_t)place};
         sj_due_change due;
-        if (type != NULL && place != 0) {
-            record_one(function, descriptor, type, (const void *)(uintptr_t)place, &fires, &due);
-        }
-        if (fires) {
+        if (type != NULL && place != 0 && sj_mono_record_value(&value, &due)) {
             change(function, signature, arguments, first, &due);
         }
     }

@@ -7,15 +7,33 @@
  * earlier frame make the thread drop instead of wait, which is the safe side; so does a stack that
  * is not the thread's own (alternate signal stacks, coroutines).
  *
+ * A fault of the thread's own comes at an instruction of the program's, never in the recorder: its
+ * handler may wait as any function may. HotSpot lives on such faults, and what its handler leaves
+ * behind in frames that live long kept the thread from waiting.
+ *
  * A handler that forks (as PostgreSQL's main process starts others) leaves its frame on the child's
  * stack for good. It interrupted nothing of the child's, which waits in spite of it. */
 #include "agent/inproc/recorder/internal.h"
 #include "agent/inproc/recorder/sys.h"
 
 #include <errno.h>
+#include <signal.h>
 #include <sys/uio.h>
 
 enum { SIGNALS = 64, MAX_MARKS = 4 };
+
+/* The kernel's struct sigaction. */
+typedef struct kernel_action {
+    uint64_t handler;
+    uint64_t flags;
+    uint64_t restorer;
+    uint64_t mask;
+} kernel_action;
+
+static bool read_action(uint32_t number, kernel_action *action)
+{
+    return SJ_SYS(SYS_rt_sigaction, number, NULL, action, sizeof(action->mask), 0, 0) == 0;
+}
 
 /* Collects the words that mark a handler's frame. */
 #if defined(SJ_ARCH_SIGNAL_WORD)
@@ -28,22 +46,13 @@ static uint32_t collect_marks(uint64_t *marks)
 
 #else
 
-/* The kernel's struct sigaction. */
-typedef struct kernel_action {
-    uint64_t handler;
-    uint64_t flags;
-    uint64_t restorer;
-    uint64_t mask;
-} kernel_action;
-
 /* Collects the distinct restorers; MAX_MARKS + 1 when there are more. */
 static uint32_t collect_marks(uint64_t *restorers)
 {
     uint32_t count = 0;
     for (uint32_t number = 1; number <= SIGNALS; number++) {
         kernel_action action = {0, 0, 0, 0};
-        if (SJ_SYS(SYS_rt_sigaction, number, NULL, &action, sizeof(action.mask), 0, 0) != 0 ||
-            action.restorer == 0) {
+        if (!read_action(number, &action) || action.restorer == 0) {
             continue;
         }
         uint32_t known = 0;
@@ -85,6 +94,24 @@ static bool copy_stack(uint64_t address, uint64_t *words, uint64_t bytes)
     return got == (long)bytes;
 }
 
+/* Whether a frame is that of a handler of the thread's own fault. The kernel says so in frames of
+ * handlers that asked for it only. */
+static bool is_own_fault(const uint64_t *words)
+{
+    const sj_arch_signal signal = sj_arch_frame_signal(words);
+    const bool is_fault = signal.number == SIGSEGV || signal.number == SIGFPE ||
+                          signal.number == SIGILL ||
+                          (signal.number == SIGBUS && signal.code != BUS_MCEERR_AO);
+    kernel_action action = {0, 0, 0, 0};
+    return is_fault && signal.code > 0 && read_action(signal.number, &action) &&
+           (action.flags & SA_SIGINFO) != 0;
+}
+
+static bool is_frame(const uint64_t *words, uint64_t at)
+{
+    return sj_arch_is_signal_frame(words, at) && !is_own_fault(words);
+}
+
 /* Looks for a handler's frame from `from` up to `high`, at most PART_BYTES further, and returns
  * where it is, SJ_UNKNOWN_HANDLER, or 0. That at `known` is passed. */
 static uint64_t find_frame(uint64_t from, uint64_t high, const uint64_t *marks, uint32_t count,
@@ -100,7 +127,7 @@ static uint64_t find_frame(uint64_t from, uint64_t high, const uint64_t *marks, 
         const uint64_t *word = words + (at - low) / 8;
         for (uint32_t i = 0; i < count; i++) {
             if (*word == marks[i] && at != known &&
-                (high - at <= BYTES_BEHIND || sj_arch_is_signal_frame(word, at))) {
+                (high - at <= BYTES_BEHIND || is_frame(word, at))) {
                 return at;
             }
         }

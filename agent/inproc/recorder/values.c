@@ -7,6 +7,8 @@
 
 enum { PAGE = 4096, WORD_BYTES = 8 };
 
+const sj_generated_values *sj_recorder_generated_values;
+
 static void put_value(uint32_t tag, uint64_t stack, uint8_t descriptor, sj_record_part part,
                       uint64_t value)
 {
@@ -128,9 +130,20 @@ static sj_values_outcome change(uint32_t tag, uint64_t stack, uint32_t shift,
     return SJ_VALUES_RETURN;
 }
 
+/* The registers are given back in any case: the runtime's code may use them. */
+static uint32_t record_generated(uint32_t number, uint64_t stack, sj_value_registers *registers)
+{
+    const sj_values_outcome outcome = sj_recorder_generated_values->record(
+        number & SJ_VALUES_NUMBER_MASK, (number & SJ_VALUES_AT_EXIT) != 0, stack, registers);
+    return outcome > SJ_VALUES_CHANGED ? outcome : SJ_VALUES_CHANGED;
+}
+
 uint32_t sj_recorder_values(uint32_t function, uint32_t descriptors, uint64_t stack,
                             sj_value_registers *registers)
 {
+    if (descriptors == 0) {
+        return record_generated(function, stack, registers);
+    }
     const uint32_t shift = function >> SJ_VALUE_SHIFT_BIT;
     const uint32_t id = function & SJ_RECORD_FUNCTION_MASK;
     const uint32_t tag = sj_record_make_tag(SJ_RECORD_VALUE, id);
@@ -163,27 +176,32 @@ uint32_t sj_recorder_values(uint32_t function, uint32_t descriptors, uint64_t st
     return outcome;
 }
 
-void sj_recorder_change(uint32_t function, const sj_due_change *due)
+void sj_recorder_change(uint32_t function, uint64_t stack, const sj_due_change *due)
 {
-    put_change(sj_record_make_tag(SJ_RECORD_VALUE, function), SJ_MANAGED_CALL, due);
+    put_change(sj_record_make_tag(SJ_RECORD_VALUE, function), stack, due);
 }
 
-void sj_recorder_value(uint32_t function, uint8_t descriptor, uint64_t bits)
+void sj_recorder_skip(uint32_t function, uint64_t stack, const sj_due_change *due)
 {
-    put_value(sj_record_make_tag(SJ_RECORD_VALUE, function), SJ_MANAGED_CALL, descriptor,
-              SJ_PART_VALUE, bits);
+    return_at_once(sj_record_make_tag(SJ_RECORD_VALUE, function), stack, due);
 }
 
-void sj_recorder_text(uint32_t function, uint8_t descriptor, const char *text, uint32_t length,
-                      sj_value_note note)
+void sj_recorder_value(uint32_t function, uint64_t stack, uint8_t descriptor, uint64_t bits)
+{
+    put_value(sj_record_make_tag(SJ_RECORD_VALUE, function), stack, descriptor, SJ_PART_VALUE,
+              bits);
+}
+
+void sj_recorder_text(uint32_t function, uint64_t stack, uint8_t descriptor, const char *text,
+                      uint32_t length, sj_value_note note)
 {
     const uint32_t tag = sj_record_make_tag(SJ_RECORD_VALUE, function);
-    put_value(tag, SJ_MANAGED_CALL, descriptor, SJ_PART_VALUE, length | (uint64_t)note << 8);
+    put_value(tag, stack, descriptor, SJ_PART_VALUE, length | (uint64_t)note << 8);
     for (uint32_t at = 0; at < length; at += WORD_BYTES) {
         uint64_t word = 0;
         for (uint32_t i = 0; i < WORD_BYTES && at + i < length; i++) {
             word |= (uint64_t)(uint8_t)text[at + i] << (8 * i);
         }
-        put_value(tag, SJ_MANAGED_CALL, descriptor, SJ_PART_TEXT, word);
+        put_value(tag, stack, descriptor, SJ_PART_TEXT, word);
     }
 }

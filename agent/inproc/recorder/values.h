@@ -34,13 +34,34 @@ typedef enum sj_values_outcome {
 uint32_t sj_recorder_values(uint32_t function, uint32_t descriptors, uint64_t stack,
                             sj_value_registers *registers);
 
-/* sj_recorder_change records that a rule has changed a value of a managed call. */
-void sj_recorder_change(uint32_t function, const sj_due_change *due);
+/* sj_recorder_change records that a rule has changed a value of a call; `stack` is that of the
+ * call's records, SJ_MANAGED_CALL of a managed one. */
+void sj_recorder_change(uint32_t function, uint64_t stack, const sj_due_change *due);
 
-/* sj_recorder_value records one value of a managed call, sj_recorder_text one that is a text: the
- * first of `length` bytes, at most SJ_VALUE_TEXT_BYTES of them. */
-void sj_recorder_value(uint32_t function, uint8_t descriptor, uint64_t bits);
-void sj_recorder_text(uint32_t function, uint8_t descriptor, const char *text, uint32_t length,
-                      sj_value_note note);
+/* sj_recorder_skip records the whole call of a function that does not run. */
+void sj_recorder_skip(uint32_t function, uint64_t stack, const sj_due_change *due);
+
+/* sj_recorder_value records one value of a call, sj_recorder_text one that is a text: the first of
+ * `length` bytes, at most SJ_VALUE_TEXT_BYTES of them. */
+void sj_recorder_value(uint32_t function, uint64_t stack, uint8_t descriptor, uint64_t bits);
+void sj_recorder_text(uint32_t function, uint64_t stack, uint8_t descriptor, const char *text,
+                      uint32_t length, sj_value_note note);
+
+/* Values of generated code, of whose types and registers its runtime knows. The probes of a
+ * function with a number call sj_recorder_values with that, SJ_VALUES_AT_EXIT or 0, and without
+ * descriptors. */
+enum { SJ_VALUES_AT_EXIT = 1 << 30, SJ_VALUES_NUMBER_MASK = SJ_VALUES_AT_EXIT - 1 };
+
+typedef struct sj_generated_values {
+    /* The number of the code that begins at an address; 0: nothing is recorded there. */
+    uint32_t (*find)(uint64_t address, bool at_exit);
+    /* As sj_recorder_values. May change vector registers but those of `registers`. */
+    sj_values_outcome (*record)(uint32_t number, bool at_exit, uint64_t stack,
+                                sj_value_registers *registers);
+} sj_generated_values;
+
+/* Set once, before any code is hooked that has numbers; NULL: there is none. */
+extern const sj_generated_values *sj_recorder_generated_values
+    __attribute__((visibility("hidden")));
 
 #endif

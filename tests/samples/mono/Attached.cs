@@ -6,6 +6,7 @@ using System.Runtime.CompilerServices;
 using System.Threading;
 
 public class Lost : Exception { }
+public enum Mood { Bad, Fair, Good }
 
 public static class Work
 {
@@ -25,6 +26,9 @@ public static class Work
     }
 
     [MethodImpl(MethodImplOptions.NoInlining)]
+    public static string Name(string start, double factor, Mood mood) { return start + (int)(factor * (int)mood); }
+
+    [MethodImpl(MethodImplOptions.NoInlining)]
     public static void Clean() { cleaned++; }
 
     public static int cleaned;
@@ -41,6 +45,7 @@ public static class Attached
             Work.cleaned = 0;
             try { Work.Throws(n); } catch (Lost) { }
             return Work.cleaned;
+        case "name": return int.Parse(Work.Name("three", 1.5, Mood.Good).Substring(5));
         case "collect": GC.Collect(); return n;
         default: return -1;
         }

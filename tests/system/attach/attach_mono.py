@@ -67,10 +67,10 @@ def generated_code(pid):
         return code
 
 
-def recording(sojourn, program, name, lines):
+def recording(sojourn, program, name, lines, options=()):
     """Attaches, has each line done, and leaves."""
     database = sojourn.path(name)
-    recorder = start_attach(sojourn, program.pid, database)
+    recorder = start_attach(sojourn, program.pid, database, options)
     for line in lines:
         program.tell(*line)
     leave(recorder)
@@ -90,6 +90,21 @@ def methods_compiled_before_and_meanwhile(sojourn, program):
                   ("Work:Clean()", "returned"): throws, ("Work:Throws(int)", "unwound"): throws + 1}
         check(found == wanted, f"round {round_} recorded {found}")
         program.tell("late", 9)
+
+
+def values_of_methods_in_place(sojourn, program):
+    """Of methods that were compiled before, and of one that is compiled while it is recorded."""
+    values = ["Work:Early(1:int)", "Work:Early(result:int)", "Work:Name(1:string)", "Work:Name(2:double)",
+              "Work:Name(3:object)", "Work:Name(result:string)"]
+    options = [part for value in values for part in ("--value", value)]
+    found = recording(sojourn, program, "values.db", [("early", 2), ("name", 3)], options)
+    check(found.get(("Work:Name(string,double,Mood)", "returned")) == 1, f"recorded {found}")
+    text = sojourn.run(["export", sojourn.path("values.db")], capture_output=True, text=True).stdout
+    said = [line.split("]", 1)[1] for line in text.splitlines() if ":Work:" in line]
+    wanted = [f"enter:Work:Early({n})" for n in (2, 1, 0)]
+    wanted += [f"leave:Work:Early({n})ret:{n}" for n in (0, 1, 2)]
+    wanted += ['enter:Work:Name("three",1.5,Good)', 'leave:Work:Name("three",1.5,Good)ret:"three3"']
+    check(said == wanted, f"function.txt has {text}")
 
 
 def code_is_as_before(sojourn, program):
@@ -131,6 +146,7 @@ def test(sojourn, _arguments):
     subprocess.run(["mcs", os.path.join(SAMPLES, "Attached.cs"), f"-out:{path}"], check=True, timeout=PATIENCE_S)
     program = Program(path)
     methods_compiled_before_and_meanwhile(sojourn, program)
+    values_of_methods_in_place(sojourn, program)
     code_is_as_before(sojourn, program)
     program.finish()
     under_load(sojourn)

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""Rules that change calls: arguments, results, errno and skipped functions of a native program, arguments
-of Mono methods, each as the rule says and as rule_hits tells; what Mono methods do not allow is reported;
+"""Rules that change calls: arguments, results, errno and skipped functions of a native program, arguments,
+results and skipped calls of Mono methods, each as the rule says and as rule_hits tells; what these do not allow is reported;
 never without the permission of the machine, never in other programs, and not for longer than their
 recorder lives.
 
@@ -47,6 +47,35 @@ MONO_PLAIN = ["1 299 4", "2 297 3", "3 294 2", "4 290 1", "False"]
 MONO_CHANGED = ["1 106 39", "2 249 38", "3 53 37", "4 238 36", "True"]
 MONO_HITS = [("left", 40, 5), ("small", 7, 200), ("strong", 50, 2), ("small", 7, 200), ("factor", 2.0, 1.0),
              ("yes", 1, 0)]
+
+
+HIT = {"argument": 1, "as": "int"}
+RETURNED = [
+    {"name": "dear", "function": "Shop:Price*", "result": True, "as": "int", "when": {"op": "<", "value": 20},
+     "change": {"set": 999}},
+    {"name": "what", "function": "Shop:Price*", "argument": 2, "as": "string"},
+    {"name": "tax", "function": "Shop:Tax*", "result": True, "as": "double", "change": {"set": 1.5}},
+    {"name": "rate", "function": "Shop:Rate*", "argument": 1, "as": "float", "change": {"return": 0.25}},
+    {"name": "same", "function": "Shop:Same*", "result": True, "as": "int", "change": {"set": 6}},
+    {"name": "open", "function": "*:Open(*", "result": True, "as": "bool", "change": {"set": True}},
+    {"name": "ask", "function": "Shop:Ask*", "result": True, "as": "int", "when": {"op": "==", "value": 0},
+     "change": {"set": 1}},
+    {"name": "ring", "function": "Shop:Ring*", **HIT, "when": {"op": "==", "value": 4}, "change": {"return": 0}},
+    {"name": "broad", "function": "Shop:Broad*", **HIT, "change": {"return": 0}},
+    {"name": "low", "function": "Shop:Low*", **HIT, "change": {"return": 201}},
+    {"name": "deep", "function": "Shop:Deep*", **HIT, "when": {"op": "==", "value": 0}, "change": {"return": 73}},
+]
+RETURNED_PLAIN = ["13 25", "5 2", "5 five", "True False 1", "Bad Good", "7 1", "6000 12000"]
+RETURNED_CHANGED = ["999 25", "1.5 0.25", "6 five", "True True 1", "Fair Good", "3 1", "0 12000"]
+RETURNED_HITS = {
+    ("ask", 0, "int", 1, 0): 1, ("dear", 0, "int", 999, 13): 1, ("deep", 0, "int", 73, None): 3000,
+    ("low", 0, "int", 201, None): 3000, ("open", 0, "bool", 1, 0): 1, ("open", 0, "bool", 1, 1): 1,
+    ("rate", 0, "float", 0.25, None): 1, ("ring", 0, "int", 0, None): 1, ("same", 0, "int", 6, 5): 1,
+    ("tax", 0, "double", 1.5, 5.0): 1}
+RETURNED_CALLS = {
+    ("Shop:Deep(int)", "returned"): 15000, ("Shop:Low(byte)", "returned"): 3000,
+    ("Shop:Price(int,string)", "returned"): 2, ("Shop:Ring(int)", "returned"): 2,
+    ("Returned:Catch(int)", "returned"): 3000, ("Returned:Main()", "returned"): 1}
 
 
 def permit(sojourn, programs, functions=("*",), kinds=("set", "return", "errno", "delay"), mode=0o644):
@@ -109,20 +138,46 @@ def mono(sojourn, samples):
     check(found == sorted(MONO_HITS), f"rule_hits {found}")
 
 
+def mono_results(sojourn, samples):
+    """Results are set and calls left out of static, generic, virtual and throwing methods, of ones with
+    structures and texts among their arguments, in threads that collect, as a rule says."""
+    program = sojourn.path("Returned.exe")
+    subprocess.run(["mcs", os.path.join(samples, "mono", "Returned.cs"), f"-out:{program}"], check=True,
+                   timeout=PATIENCE_S)
+    alone = subprocess.run(["mono", program], capture_output=True, text=True, check=True).stdout.splitlines()
+    check(alone == RETURNED_PLAIN, f"alone it says {alone}")
+    done, database = record(sojourn, ["mono", program], RETURNED, "returned.db")
+    check(done.stdout.splitlines() == RETURNED_CHANGED, f"it says {done.stdout}, {done.stderr}")
+    found = {}
+    for row in hits(sojourn, database):
+        key = (row["rule"], row["position"], row["kind"], row["value"], row["old_value"])
+        found[key] = found.get(key, 0) + 1
+    check(found == RETURNED_HITS, f"rule_hits {found}")
+    rows = sojourn.sql(database, """SELECT f.name, c.ending, count(*) AS calls FROM calls c
+                                    JOIN functions f USING (function_id) GROUP BY 1, 2""")
+    calls = {(row["name"], row["ending"]): row["calls"] for row in rows}
+    for name, count in RETURNED_CALLS.items():
+        check(calls.get(name) == count, f"{name} is recorded as {calls}")
+    # A structure that it returns may take the register of its argument: it is left alone, and told.
+    rows = sojourn.sql(database, "SELECT f.name, u.reason FROM unhooked_functions u JOIN functions f "
+                                 "USING (function_id) WHERE f.name LIKE 'Shop:%'")
+    check({(row["name"], row["reason"]) for row in rows} ==
+          {(name, "a value that rules want lies in no register") for name in ("Shop:Broad(int)", "Shop:Same(T)")},
+          f"not hooked: {rows}")
+    text = sojourn.run(["export", database], capture_output=True, text=True).stdout
+    check('enter:Shop:Price(int,"tea")' in text, f"values of a method hooked in place: {text[:2000]}")
+
+
 def of_mono_not_possible(sojourn):
     """Rules that cannot change calls of Mono methods say so, in the report and in the session."""
     of_hit = {"function": "Npc:Hit*", "argument": 1, "as": "int"}
     of_ask = {"function": "Npc:Ask*"}
     rules = [
-        {"name": "result", "function": "Npc:Hit*", "result": True, "as": "int", "change": {"set": 1}},
-        {"name": "skip", **of_hit, "change": {"return": 1}},
         {"name": "error", **of_hit, "change": {"set": 50, "errno": 13}},
         {"name": "text", **of_ask, "argument": 1, "as": "string", "change": {"delay": "1ms"}},
         {"name": "late", **of_ask, "argument": 1, "as": "bool", "change": {"delay": "1ms", "times": 1}},
     ]
     expected = [f"rule '{name}': {text}" for name, text in (
-        ("result", "results of Mono methods cannot be set; numbers among their arguments can"),
-        ("skip", "Mono methods cannot be left out (\"return\"); numbers among their arguments can be set"),
         ("error", "errno is not set for Mono methods; without \"errno\" the rest is done"),
         ("text", "a text or an object does not make a Mono method's call change; a number among its arguments does"),
     )]
@@ -233,6 +288,7 @@ def test(sojourn, arguments):
     sojourn.environment["XDG_CONFIG_HOME"] = sojourn.path("config")
     native(sojourn, built)
     mono(sojourn, samples)
+    mono_results(sojourn, samples)
     of_mono_not_possible(sojourn)
     only_with_permission(sojourn, built)
     mistakes(sojourn, built)

@@ -84,7 +84,7 @@ def methods_are_recorded(sojourn):
     check_tree(sojourn, database)
     # A finally block is called by functions of the runtime, above calls that have ended: these
     # functions return after it has taken their place.
-    everything, done = recorded(sojourn, command, "all.db", ["--libs"], ["orphan"])
+    everything, done = recorded(sojourn, command, "all.db", ["--libs"])
     check((done.returncode, done.stdout) == (3, alone.stdout), f"--libs: it did otherwise: {done}")
     check_counts(sojourn, everything, told)
     check_counts(sojourn, everything, {"System.Threading.Thread:Abort()": 1})

@@ -317,6 +317,57 @@ static void test_a_signal_handler_never_waits(void **state)
     assert_int_equal(run_in_child(never_wait_in_handler), 0);
 }
 
+#if defined(__x86_64__)
+
+static sigjmp_buf behind_fault;
+
+static void fill_after_fault(int number, siginfo_t *info, void *context)
+{
+    (void)info;
+    (void)context;
+    fill_in_handler(number);
+    siglongjmp(behind_fault, 1);
+}
+
+/* Calls in a handler of SIGSEGV, which the thread's own access raises, or raise(). */
+static void fill_in_segv_handler(const char *directory, bool by_access)
+{
+    struct sigaction action = {.sa_sigaction = fill_after_fault, .sa_flags = SA_SIGINFO};
+    volatile char *page = mmap(NULL, 4096, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    CHECK(page != MAP_FAILED);
+    start(directory, make_welcome(2, 2, SJ_FULL_WAIT));
+    CHECK(sigaction(SIGSEGV, &action, NULL) == 0);
+    if (sigsetjmp(behind_fault, 1) == 0) {
+        if (by_access) {
+            *page = 1;
+        }
+        CHECK(raise(SIGSEGV) == 0);
+        CHECK(!"the handler returned");
+    }
+    CHECK((atomic_load(&arena_slot(arena, 0)->waited_ticks) > 0) == by_access);
+    check_account(0, (tally){0}, 3 * SJ_CHUNK_RECORDS);
+}
+
+static void wait_in_fault(const char *directory)
+{
+    fill_in_segv_handler(directory, true);
+}
+
+static void never_wait_in_sent_fault(const char *directory)
+{
+    fill_in_segv_handler(directory, false);
+}
+
+/* As HotSpot's, whose frames remain on the stack. */
+static void test_a_handler_of_an_own_fault_waits(void **state)
+{
+    (void)state;
+    assert_int_equal(run_in_child(wait_in_fault), 0);
+    assert_int_equal(run_in_child(never_wait_in_sent_fault), 0);
+}
+
+#endif
+
 static void *call_thousand(void *argument)
 {
     (void)argument;
@@ -581,6 +632,9 @@ int main(void)
         cmocka_unit_test(test_signal_handlers_keep_counts_exact),
         cmocka_unit_test(test_signal_handlers_keep_counts_exact_beside_a_drain),
         cmocka_unit_test(test_a_signal_handler_never_waits),
+#if defined(__x86_64__)
+        cmocka_unit_test(test_a_handler_of_an_own_fault_waits),
+#endif
         cmocka_unit_test(test_slots_of_ended_threads_are_reused),
         cmocka_unit_test(test_calls_of_threads_without_a_slot_are_counted_exactly),
         cmocka_unit_test(test_a_thread_waits_for_the_slot_of_one_that_has_ended),

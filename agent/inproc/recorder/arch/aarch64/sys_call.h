@@ -85,4 +85,18 @@ static inline bool sj_arch_is_signal_frame(const uint64_t *words, uint64_t at)
            (words[STATE] & MODE_BITS) == 0 && words[STATE] >> 32 == 0;
 }
 
+/* The signal that a handler's frame is of, and the si_code it came with. */
+typedef struct sj_arch_signal {
+    uint32_t number; /* 0: not known */
+    int32_t code;
+} sj_arch_signal;
+
+/* sj_arch_frame_signal: the siginfo lies too far below the word that marks a frame to be copied
+ * with it. */
+static inline sj_arch_signal sj_arch_frame_signal(const uint64_t *words)
+{
+    (void)words;
+    return (sj_arch_signal){0, 0};
+}
+
 #endif

@@ -55,13 +55,27 @@ static inline uint64_t sj_arch_thread_pointer(void)
 /* sj_arch_is_signal_frame returns whether a handler's return address belongs to a frame that the
  * kernel made: behind it lies a ucontext without successor and with the user code segment. `words`
  * is a copy of the stack around that address, `at`. */
-enum { SJ_ARCH_SIGNAL_WORDS_BEFORE = 0, SJ_ARCH_SIGNAL_WORDS_BEHIND = 25 };
+enum { SJ_ARCH_SIGNAL_WORDS_BEFORE = 0, SJ_ARCH_SIGNAL_WORDS_BEHIND = 41 };
 
 static inline bool sj_arch_is_signal_frame(const uint64_t *words, uint64_t at)
 {
     enum { FLAGS = 1, LINK = 2, SEGMENTS = 24, FLAG_BITS = 0xf, USER_CODE = 0x33 };
     (void)at;
     return words[FLAGS] <= FLAG_BITS && words[LINK] == 0 && (words[SEGMENTS] & 0xffff) == USER_CODE;
+}
+
+/* The signal that a handler's frame is of, and the si_code it came with. */
+typedef struct sj_arch_signal {
+    uint32_t number; /* 0: not known */
+    int32_t code;
+} sj_arch_signal;
+
+/* sj_arch_frame_signal reads a frame's siginfo, which the kernel wrote if the handler has
+ * SA_SIGINFO. */
+static inline sj_arch_signal sj_arch_frame_signal(const uint64_t *words)
+{
+    enum { NUMBER = 39, CODE = 40 };
+    return (sj_arch_signal){(uint32_t)words[NUMBER], (int32_t)(uint32_t)words[CODE]};
 }
 
 #endif
