@@ -31,6 +31,8 @@ SJ_MUST_CHECK sj_status sj_device_command_run_ps(const sj_device_command *comman
 /* command_record.c: recordings begin and end */
 SJ_MUST_CHECK sj_status sj_device_command_run_launch(const sj_device_command *command,
                                                      json_t **result, sj_error *error);
+SJ_MUST_CHECK sj_status sj_device_command_run_prepare(const sj_device_command *command,
+                                                      json_t **result, sj_error *error);
 SJ_MUST_CHECK sj_status sj_device_command_run_attach(const sj_device_command *command,
                                                      json_t **result, sj_error *error);
 SJ_MUST_CHECK sj_status sj_device_command_run_detach(const sj_device_command *command,

@@ -74,7 +74,7 @@ static sj_status add_limits(json_t *order, const sj_device_command_context *cont
 
 /* start makes an order for a worker out of the catalogue's app and the arguments. */
 static sj_status start(const sj_device_command *command, const char *name, const json_t *app,
-                       json_t **result, sj_error *error)
+                       bool only_prepare, json_t **result, sj_error *error)
 {
     json_t *work = app != NULL ? json_deep_copy(app) : json_object();
     if (work == NULL || json_object_update(work, (json_t *)(uintptr_t)command->arguments) != 0) {
@@ -84,6 +84,7 @@ static sj_status start(const sj_device_command *command, const char *name, const
     if (app != NULL && json_object_get(command->arguments, "name") == NULL) {
         json_object_del(work, "name"); /* the app's, not the session's */
     }
+    json_object_set_new(work, "only_prepare", json_boolean(only_prepare));
     sj_status status = add_limits(work, command->context, error);
     if (status == SJ_OK) {
         status = add_policy(work, command->arguments, name, error);
@@ -95,8 +96,9 @@ static sj_status start(const sj_device_command *command, const char *name, const
     return status;
 }
 
-sj_status sj_device_command_run_launch(const sj_device_command *command, json_t **result,
-                                       sj_error *error)
+/* launch starts an app or a program, or, with `only_prepare`, does what comes before that. */
+static sj_status launch(const sj_device_command *command, bool only_prepare, json_t **result,
+                        sj_error *error)
 {
     json_t *app = NULL;
     const char *name = json_string_value(json_object_get(command->arguments, "app"));
@@ -107,10 +109,22 @@ sj_status sj_device_command_run_launch(const sj_device_command *command, json_t 
         status = sj_apps_check(command->arguments, error);
     }
     if (status == SJ_OK) {
-        status = start(command, name, app, result, error);
+        status = start(command, name, app, only_prepare, result, error);
     }
     json_decref(app);
     return status;
+}
+
+sj_status sj_device_command_run_launch(const sj_device_command *command, json_t **result,
+                                       sj_error *error)
+{
+    return launch(command, false, result, error);
+}
+
+sj_status sj_device_command_run_prepare(const sj_device_command *command, json_t **result,
+                                        sj_error *error)
+{
+    return launch(command, true, result, error);
 }
 
 static sj_status read_pid(const sj_device_command *command, pid_t *pid, sj_error *error)
@@ -134,7 +148,7 @@ sj_status sj_device_command_run_attach(const sj_device_command *command, json_t 
                        "process %d is recorded already, by process %d; `detach` ends that",
                        (int)pid, (int)recorded.recorder);
     }
-    return start(command, NULL, NULL, result, error);
+    return start(command, NULL, NULL, false, result, error);
 }
 
 sj_status sj_device_command_run_detach(const sj_device_command *command, json_t **result,

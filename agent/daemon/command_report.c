@@ -1,3 +1,4 @@
+#include "agent/daemon/app_runtime.h"
 #include "agent/daemon/apps.h"
 #include "agent/daemon/command_kinds.h"
 #include "agent/daemon/device_policies.h"
@@ -63,8 +64,15 @@ sj_status sj_device_command_run_status(const sj_device_command *command, json_t 
 sj_status sj_device_command_run_apps(const sj_device_command *command, json_t **result,
                                      sj_error *error)
 {
+    size_t index;
+    json_t *app;
     (void)command;
-    return sj_apps_load(result, error);
+    SJ_TRY(sj_apps_load(result, error));
+    json_array_foreach(*result, index, app)
+    {
+        json_object_set_new(app, "runtime", json_string(sj_app_runtime_find(app)));
+    }
+    return SJ_OK;
 }
 
 sj_status sj_device_command_run_doctor(const sj_device_command *command, json_t **result,

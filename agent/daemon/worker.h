@@ -3,8 +3,9 @@
  * It reads what to do from standard input and answers one line on standard output, when the
  * recording goes on or why it does not: in:  {"command": [...] or "pid", "name", "directory",
  * "environment", "prepare", "policy", "policy_from", "libs", "modules", "functions", "exclude",
- * "max_bytes", "spool_bytes", "duration_ms", "stamp"} out: {"session": TEXT, "policy": NAME,
- * "policy_from": WHERE} or {"error": TEXT} */
+ * "max_bytes", "spool_bytes", "duration_ms", "stamp", "only_prepare", "prepared"} out: {"session":
+ * TEXT, "policy": NAME, "policy_from": WHERE}, of "only_prepare" {"runtime": NAME, "needs": [...]}
+ * (app_runtime.h), or {"error": TEXT}. What was "prepared" before skips the steps of that. */
 #ifndef SJ_AGENT_DAEMON_WORKER_H
 #define SJ_AGENT_DAEMON_WORKER_H
 

@@ -1,4 +1,5 @@
 #include "agent/abi/link.h"
+#include "agent/daemon/app_runtime.h"
 #include "agent/daemon/apps.h"
 #include "agent/daemon/enrolment.h"
 #include "agent/daemon/worker.h"
@@ -112,6 +113,9 @@ static sj_status prepare_app(const json_t *order, sj_error *error)
     json_object_foreach(json_object_get(order, "environment"), key, value)
     {
         setenv(key, json_string_value(value), 1);
+    }
+    if (json_is_true(json_object_get(order, "prepared"))) {
+        return SJ_OK;
     }
     json_array_foreach(json_object_get(order, "prepare"), index, command)
     {
@@ -228,6 +232,28 @@ static sj_status prepare_recording(worker *self, sj_error *error)
     return sj_recording_prepare(&options, &self->recording, error);
 }
 
+/* Only prepares, and says what the program runs on. */
+static int prepare(worker *self)
+{
+    sj_error error = {0};
+    json_t *needs = NULL;
+    sj_status status = sj_apps_check(self->order, &error);
+    if (status == SJ_OK) {
+        status = prepare_app(self->order, &error);
+    }
+    if (status == SJ_OK) {
+        status = sj_app_runtime_needs(self->order, &needs, &error);
+    }
+    if (status == SJ_OK) {
+        answer_daemon(self, json_pack("{ss sO}", "runtime", sj_app_runtime_find(self->order),
+                                      "needs", needs));
+    } else {
+        tell_error(self, error.text);
+    }
+    json_decref(needs);
+    return status == SJ_OK ? EXIT_SUCCESS : EXIT_FAILURE;
+}
+
 static int record(worker *self)
 {
     sj_error error = {0};
@@ -266,7 +292,8 @@ int sj_worker_main(void)
     } else if (redirect(order, &self.answer, &error) != SJ_OK) {
         tell_error(&self, error.text);
     } else {
-        code = record(&self);
+        code =
+            json_is_true(json_object_get(order, "only_prepare")) ? prepare(&self) : record(&self);
     }
     json_decref(order);
     return code;

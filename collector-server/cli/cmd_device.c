@@ -166,6 +166,17 @@ static int finish_export(sj_fleet *fleet, const sj_device_options *options, int6
     return code;
 }
 
+/* finish_record: its file goes where it is wanted, and what it has come to is said unless the file
+ * is on standard output. */
+static int finish_record(sj_fleet *fleet, const sj_device_options *options, int64_t command_id,
+                         const json_t *made)
+{
+    if (options->output != NULL) {
+        print_json(made);
+    }
+    return finish_export(fleet, options, command_id, made);
+}
+
 /* wait_for_one waits for the one command that was given. */
 static int wait_for_one(sj_fleet *fleet, const sj_device_options *options, const char *kind,
                         const json_t *given)
@@ -183,6 +194,8 @@ static int wait_for_one(sj_fleet *fleet, const sj_device_options *options, const
             sj_command_error(&sj_command_device, SJ_EXIT_FAILED, "%s", json_string_value(result));
     } else if (strcmp(kind, "export") == 0) {
         code = finish_export(fleet, options, command_id, result);
+    } else if (strcmp(kind, "record") == 0) {
+        code = finish_record(fleet, options, command_id, result);
     } else {
         print_json(result);
     }
@@ -344,7 +357,7 @@ static const sj_option device_options[] = {
      .offset = offsetof(sj_device_options, timeout_ms),
      .least = 1000,
      .most = 86400 * 1000,
-     .help = "give up after so long (default: a minute; export: ten)"},
+     .help = "give up after so long (default: a minute; export: ten; record: an hour)"},
     {.name = "no-wait",
      .kind = SJ_ARG_FLAG,
      .offset = offsetof(sj_device_options, no_wait),
@@ -353,12 +366,12 @@ static const sj_option device_options[] = {
      .argument = "TEXT",
      .kind = SJ_ARG_TEXT,
      .offset = offsetof(sj_device_options, name),
-     .help = "launch, attach: label of the session"},
+     .help = "launch, record, attach: label of the session"},
     {.name = "policy",
      .argument = "FILE|NAME",
      .kind = SJ_ARG_TEXT,
      .offset = offsetof(sj_device_options, policy),
-     .help = "launch, attach: a policy for this session only"},
+     .help = "launch, record, attach: a policy for this session only"},
     {.name = "for",
      .argument = "TIME",
      .kind = SJ_ARG_TIME,
@@ -375,18 +388,18 @@ static const sj_option device_options[] = {
      .argument = "FORMAT",
      .kind = SJ_ARG_TEXT,
      .offset = offsetof(sj_device_options, format),
-     .help = "export: function.txt (default), report.txt, folded, chrome-json"},
+     .help = "export, record: function.txt (default), report.txt, folded, chrome-json"},
     {.name = "output",
      .letter = 'o',
      .argument = "FILE",
      .kind = SJ_ARG_TEXT,
      .offset = offsetof(sj_device_options, output),
-     .help = "export: write here (default: standard output)"},
+     .help = "export, record: write here (default: standard output)"},
     {.name = "to",
      .argument = "DIR",
      .kind = SJ_ARG_TEXT,
      .offset = offsetof(sj_device_options, directory),
-     .help = "export: write it into a directory on the device instead"},
+     .help = "export, record: write it into a directory on the device instead"},
     {.name = "app",
      .argument = "NAME",
      .kind = SJ_ARG_TEXT,
@@ -425,11 +438,16 @@ const sj_command sj_command_device = {
         "\n"
         "Commands:\n"
         "  status                what it records and holds\n"
-        "  apps | ps | sessions  its catalogue, its processes, its undelivered sessions\n"
+        "  apps | ps | sessions  its catalogue, with what each app runs on (native, mono, java,\n"
+        "                        objc); its processes; its undelivered sessions\n"
         "  launch APP            start an app of the catalogue under trace\n"
         "  launch /PATH ARGS...  start a program under trace\n"
         "  attach PID            record a running process\n"
         "  detach PID            restore it\n"
+        "  prepare APP|/PATH     what an app wants done before its start, and what it runs on\n"
+        "  record APP|/PATH ...  prepare, start and record it, and write its function.txt here "
+        "or,\n"
+        "                        with --to, on the device, when it has come to its end\n"
         "  stop [SESSION]        end one recording (by the beginning of its id), or all\n"
         "  mark begin|end NAME   mark a phase in what is being recorded\n"
         "  dump [TRIGGER]        set off the policy's trigger \"command\" of that name (default\n"
@@ -447,6 +465,7 @@ const sj_command sj_command_device = {
     .examples = "Examples:\n"
                 "  sojourn device --collector tls+tcp://collector:7655 invite phone7.invitation\n"
                 "  sojourn device --name cold phone7 launch shop\n"
+                "  sojourn device -o function.txt phone7 record shop\n"
                 "  sojourn device -o function.txt phone7 export last\n"
                 "  sojourn device --app shop tag:site=berlin policy jank\n",
     .stops_at_argument = true,

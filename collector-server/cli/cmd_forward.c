@@ -4,6 +4,7 @@
 #include "collector-server/forward/clickhouse.h"
 #include "collector-server/forward/forwarder.h"
 
+#include <pthread.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -54,40 +55,83 @@ static sj_status open_forwarder(forward_request *request, const char *url, sj_fo
     return status;
 }
 
+static bool is_of_one_session(sj_status status)
+{
+    return status == SJ_ECORRUPT || status == SJ_EINVAL || status == SJ_EVERSION ||
+           status == SJ_ENOMEM;
+}
+
 /* send_all goes on past sessions that cannot be given; the last failure is the command's. */
 static sj_status send_all(sj_forwarder *forwarder, uint64_t *given, sj_error *error)
 {
+    enum { MOST_FAILURES = 100 };
     sj_status worst = SJ_OK;
+    sj_status status = SJ_OK;
     uint64_t sent = 0;
     unsigned failures = 0;
     do {
         sj_error why = {0};
-        const sj_status status = sj_forwarder_round(forwarder, &sent, &why);
+        status = sj_forwarder_round(forwarder, &sent, &why);
         *given += sent;
         if (status != SJ_OK) {
             worst = status;
             *error = why;
             failures++;
         }
-        if (status == SJ_EAGAIN || status == SJ_EPERM || status == SJ_ENOTFOUND) {
-            return status;
-        }
-    } while (sent != 0 || (worst != SJ_OK && failures < 100 && sent != 0));
+    } while (status == SJ_OK ? sent != 0 : is_of_one_session(status) && failures < MOST_FAILURES);
     return worst;
 }
 
-static int send_owed(forward_request *request, const char *url)
+/* One of the threads that send, each its share of the sessions: while one reads rows, the server
+ * takes those of another. */
+typedef struct sender {
+    pthread_t thread;
+    forward_request request;
+    const char *url;
+    uint64_t given;
+    sj_status status;
+    sj_error error;
+} sender;
+
+static void *send_share(void *held)
 {
+    sender *self = held;
     sj_forwarder *forwarder = NULL;
-    sj_error error = {0};
-    uint64_t given = 0;
-    sj_status status = open_forwarder(request, url, &forwarder, &error);
-    if (status == SJ_OK) {
-        status = send_all(forwarder, &given, &error);
-        printf("%llu sessions were given to %s\n", (unsigned long long)given, url);
+    self->status = open_forwarder(&self->request, self->url, &forwarder, &self->error);
+    if (self->status == SJ_OK) {
+        self->status = send_all(forwarder, &self->given, &self->error);
         sj_forwarder_close(forwarder);
     }
-    return status == SJ_OK ? SJ_EXIT_OK : sj_command_failed(&sj_command_forward, &error);
+    return NULL;
+}
+
+static int send_owed(const forward_request *request, const char *url)
+{
+    enum { SENDERS = 2 };
+    sender senders[SENDERS];
+    bool is_started[SENDERS] = {false};
+    const sender *failed = NULL;
+    uint64_t given = 0;
+    for (unsigned i = 0; i < SENDERS; ++i) {
+        senders[i] = (sender){.request = *request, .url = url};
+        senders[i].request.cluster.share = i;
+        senders[i].request.cluster.shares = SENDERS;
+        is_started[i] =
+            i != 0 && pthread_create(&senders[i].thread, NULL, send_share, &senders[i]) == 0;
+    }
+    for (unsigned i = 0; i < SENDERS; ++i) {
+        if (is_started[i]) {
+            pthread_join(senders[i].thread, NULL);
+        } else {
+            send_share(&senders[i]);
+        }
+        given += senders[i].given;
+        failed = senders[i].status != SJ_OK && failed == NULL ? &senders[i] : failed;
+    }
+    if (failed == NULL || given != 0) {
+        printf("%llu sessions were given to %s\n", (unsigned long long)given, url);
+    }
+    return failed == NULL ? SJ_EXIT_OK : sj_command_failed(&sj_command_forward, &failed->error);
 }
 
 static int show_status(forward_request *request, const char *url)

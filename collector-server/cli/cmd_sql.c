@@ -191,6 +191,7 @@ const sj_command sj_command_sql = {
         "Runs one reading query; without QUERY a shell with history and completion, or the\n"
         "statements of standard input. Tables: sessions, functions, function_stats, call_paths,\n"
         "...; calls (every call), call_aggregate(session_id, from_ns, to_ns),\n"
+        "call_groups('session,function,...'),\n"
         "descendants(call_id), ancestors(call_id), siblings(call_id), sequence(call_id, call_id),\n"
         "contains(session_id, f, g), intervals_intersect(session_id, f, g), "
         "concurrency(session_id, f),\n"

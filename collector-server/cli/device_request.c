@@ -80,6 +80,22 @@ static sj_status read_launch(const words *read, sj_error *error)
     return put_recording(read, error);
 }
 
+static sj_status read_record(const words *read, sj_error *error)
+{
+    put_text(read, "format", read->options->format);
+    put_text(read, "to", read->options->directory);
+    return read_launch(read, error);
+}
+
+/* A preparation is not told how to record. */
+static sj_status read_prepare(const words *read, sj_error *error)
+{
+    static const sj_device_options none;
+    const words plain = {
+        .options = &none, .count = read->count, .word = read->word, .arguments = read->arguments};
+    return read_launch(&plain, error);
+}
+
 static sj_status read_attach(const words *read, sj_error *error)
 {
     SJ_TRY(read_pid(read, error));
@@ -166,7 +182,8 @@ typedef struct request_kind {
 static const request_kind kinds[] = {
     {"launch", NULL, read_launch}, {"attach", NULL, read_attach}, {"detach", NULL, read_pid},
     {"stop", NULL, read_stop},     {"mark", NULL, read_mark},     {"dump", NULL, read_dump},
-    {"export", NULL, read_export}, {"policy", NULL, read_policy}, {"tag", "tags", read_tags},
+    {"export", NULL, read_export}, {"record", NULL, read_record}, {"prepare", NULL, read_prepare},
+    {"policy", NULL, read_policy}, {"tag", "tags", read_tags},
 };
 
 sj_status sj_device_request(const sj_device_options *options, int argc, char **argv,

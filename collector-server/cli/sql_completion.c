@@ -90,6 +90,7 @@ static const char *const words[] = {
     "EXPLAIN QUERY PLAN",
     "calls",
     "call_aggregate(",
+    "call_groups(",
     "descendants(",
     "ancestors(",
     "call_tree(",

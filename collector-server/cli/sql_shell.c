@@ -137,7 +137,8 @@ static int print_tables(sql_shell *shell)
         shell->runner,
         "SELECT name, type FROM sqlite_schema WHERE type IN ('table', 'view') AND name NOT LIKE "
         "'sqlite_%' UNION ALL SELECT value, 'function' FROM json_each('[\"calls\", "
-        "\"call_aggregate\", \"descendants\", \"ancestors\", \"call_tree\", \"flame\", "
+        "\"call_aggregate\", \"call_groups\", \"descendants\", \"ancestors\", \"call_tree\", "
+        "\"flame\", "
         "\"physical_tree\", "
         "\"diff_functions\", \"diff_tree\"]') ORDER BY 1");
 }

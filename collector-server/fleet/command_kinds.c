@@ -8,7 +8,14 @@
 
 enum { MINUTE_MS = 60000, HOUR_MS = 60 * MINUTE_MS, KINDS_MAX = 32, WORDS_MAX = 1024 };
 
-/* What can be said of any recording. */
+/* What can be said of a program, and of any recording. */
+#define PROGRAM_FIELDS                                                                             \
+    {"app", SJ_FIELD_TEXT, false}, {"command", SJ_FIELD_WORDS, false},                             \
+        {"directory", SJ_FIELD_PATH, false}, {"environment", SJ_FIELD_MAP, false},                 \
+    {                                                                                              \
+        "prepare", SJ_FIELD_COMMANDS, false                                                        \
+    }
+
 #define RECORDING_FIELDS                                                                           \
     {"name", SJ_FIELD_TEXT, false}, {"policy", SJ_FIELD_POLICY, false},                            \
         {"libs", SJ_FIELD_FLAG, false}, {"modules", SJ_FIELD_TEXTS, false},                        \
@@ -26,12 +33,20 @@ const sj_command_kind sj_command_kinds[] = {
     {.name = "launch",
      .summary = "start an app of the catalogue, or a program, under trace",
      .timeout_ms = MINUTE_MS,
-     .fields = {{"app", SJ_FIELD_TEXT, false},
-                {"command", SJ_FIELD_WORDS, false},
-                {"directory", SJ_FIELD_PATH, false},
-                {"environment", SJ_FIELD_MAP, false},
-                {"prepare", SJ_FIELD_COMMANDS, false},
-                RECORDING_FIELDS}},
+     .fields = {PROGRAM_FIELDS, {"prepared", SJ_FIELD_FLAG, false}, RECORDING_FIELDS}},
+    {.name = "prepare",
+     .summary = "do what an app wants done before its start, and say what it runs on",
+     .timeout_ms = MINUTE_MS,
+     .fields = {PROGRAM_FIELDS}},
+    {.name = "record",
+     .summary = "prepare an app, start and record it, and bring its function.txt here or to a "
+                "directory of the device",
+     .place = SJ_COMMAND_IN_COLLECTOR,
+     .timeout_ms = HOUR_MS,
+     .fields = {PROGRAM_FIELDS,
+                RECORDING_FIELDS,
+                {"format", SJ_FIELD_TEXT, false},
+                {"to", SJ_FIELD_PATH, false}}},
     {.name = "attach",
      .summary = "record a running process",
      .timeout_ms = MINUTE_MS,
@@ -243,6 +258,16 @@ static const sj_command_field *find_field(const sj_command_kind *kind, const cha
     return NULL;
 }
 
+static bool has_field(const sj_command_kind *kind, const char *name)
+{
+    size_t i = 0;
+    while (i < SJ_COMMAND_FIELDS && kind->fields[i].name != NULL &&
+           strcmp(kind->fields[i].name, name) != 0) {
+        i++;
+    }
+    return i < SJ_COMMAND_FIELDS && kind->fields[i].name != NULL;
+}
+
 static sj_status check_required(const sj_command_kind *kind, const json_t *arguments,
                                 sj_error *error)
 {
@@ -253,9 +278,10 @@ static sj_status check_required(const sj_command_kind *kind, const json_t *argum
                            kind->fields[i].name);
         }
     }
-    if (strcmp(kind->name, "launch") == 0 && (json_object_get(arguments, "app") == NULL) ==
-                                                 (json_object_get(arguments, "command") == NULL)) {
-        return sj_fail(error, SJ_EINVAL, "launch: name either an \"app\" or a \"command\"");
+    const bool starts = has_field(kind, "command");
+    if (starts && (json_object_get(arguments, "app") == NULL) ==
+                      (json_object_get(arguments, "command") == NULL)) {
+        return sj_fail(error, SJ_EINVAL, "%s: name either an \"app\" or a \"command\"", kind->name);
     }
     return SJ_OK;
 }

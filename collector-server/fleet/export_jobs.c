@@ -2,6 +2,7 @@
 
 #include "collector-server/export/exporter.h"
 #include "collector-server/fleet/fleet_commands.h"
+#include "collector-server/fleet/record_jobs.h"
 #include "collector-server/store/store.h"
 
 #include <dirent.h>
@@ -112,17 +113,17 @@ static sj_status send_file(sj_export_jobs *maker, const char *directory, const c
     return status;
 }
 
-/* make carries out the command at hand; `*result` is its JSON object. */
-static sj_status make(sj_export_jobs *maker, json_t **result, sj_error *error)
+/* make exports a session of the command at hand; `directory` on the device: NULL, none. `*result`
+ * is a JSON object, to which it adds what was made. */
+static sj_status make(sj_export_jobs *maker, const char *session, const char *directory,
+                      json_t *result, sj_error *error)
 {
     sqlite3 *database = NULL;
     int64_t session_id = 0;
     int64_t bytes = 0;
     int64_t next = 0;
     json_t *arguments = json_loads(maker->command.arguments, 0, NULL);
-    const char *session = json_string_value(json_object_get(arguments, "session"));
     const char *format = json_string_value(json_object_get(arguments, "format"));
-    const char *directory = json_string_value(json_object_get(arguments, "directory"));
     const sj_exporter *exporter = sj_exporter_find(format != NULL ? format : "function.txt");
     sj_status status = SJ_OK;
     if (exporter == NULL || session == NULL) {
@@ -147,10 +148,35 @@ static sj_status make(sj_export_jobs *maker, json_t **result, sj_error *error)
     }
     sqlite3_close(database);
     if (status == SJ_OK) {
-        *result = json_pack("{ss sI sI}", "name", exporter->name, "bytes", (json_int_t)bytes,
-                            "session_id", (json_int_t)session_id);
+        json_object_set_new(result, "name", json_string(exporter->name));
+        json_object_set_new(result, "bytes", json_integer((json_int_t)bytes));
+        json_object_set_new(result, "session_id", json_integer((json_int_t)session_id));
         if (next != 0) {
-            json_object_set_new(*result, "next_command", json_integer((json_int_t)next));
+            json_object_set_new(result, "next_command", json_integer((json_int_t)next));
+        }
+    }
+    json_decref(arguments);
+    return status;
+}
+
+/* carry_out does what can be done of the command at hand; `*result` is its JSON object. */
+static sj_status carry_out(sj_export_jobs *maker, json_t **result, sj_error *error)
+{
+    const bool is_export = strcmp(maker->command.kind, "export") == 0;
+    json_t *arguments = json_loads(maker->command.arguments, 0, NULL);
+    const char *directory =
+        json_string_value(json_object_get(arguments, is_export ? "directory" : "to"));
+    sj_status status = SJ_OK;
+    if (is_export) {
+        *result = json_object();
+        status = make(maker, json_string_value(json_object_get(arguments, "session")), directory,
+                      *result, error);
+    } else {
+        status = sj_record_job_step(maker->fleet, &maker->command, result, error);
+        if (status == SJ_OK) {
+            status = make(maker, json_string_value(json_object_get(*result, "session")), directory,
+                          *result, error);
+            sj_record_job_reach(*result, "finished");
         }
     }
     json_decref(arguments);
@@ -179,10 +205,11 @@ static void do_round(sj_export_jobs *maker)
         json_t *result = NULL;
         sj_error problem = {0};
         after = maker->command.command_id;
-        if (strcmp(maker->command.kind, "export") != 0) {
+        if (strcmp(maker->command.kind, "export") != 0 &&
+            strcmp(maker->command.kind, "record") != 0) {
             continue; /* of another process, which is about to finish it */
         }
-        const sj_status status = make(maker, &result, &problem);
+        const sj_status status = carry_out(maker, &result, &problem);
         if (status != SJ_EAGAIN) {
             finish(maker, status, result, &problem);
         }

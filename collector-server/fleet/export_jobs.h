@@ -1,5 +1,6 @@
-/* The file maker: carries out the commands `export`, one after the other, in a thread of its own.
- * Each waits until its session has come to its end, becomes a file beside the database
+/* The file maker: carries out the commands `export` and `record` (record_jobs.h), one after the
+ * other, in a thread of its own. Each waits until its session has come to its end, becomes a file
+ * beside the database
  * (<database>.files/<command_id>, mode 0600, kept for a day), and goes to the device as a command
  * `write` when a directory there was named. */
 #ifndef SJ_COLLECTOR_SERVER_FLEET_EXPORT_JOBS_H

@@ -115,7 +115,11 @@ def listening(device):
         ["pgrep", "-P", str(device.process.pid)], capture_output=True, text=True,
         check=False).stdout.split()]
     for pid in pids:
-        for name in os.listdir(f"/proc/{pid}/fd"):
+        try:
+            names = os.listdir(f"/proc/{pid}/fd")
+        except FileNotFoundError:  # it has ended
+            continue
+        for name in names:
             try:
                 target = os.readlink(f"/proc/{pid}/fd/{name}")
             except FileNotFoundError:

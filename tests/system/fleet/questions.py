@@ -223,7 +223,7 @@ def on_a_terminal(sojourn, database):
 
 
 VIRTUAL = re.compile(r"\b(calls AS|FROM calls|JOIN calls|call_tree|flame|diff_\w+|descendants|ancestors|"
-                     r"call_aggregate|contains|concurrency|siblings|sequence|intervals_intersect|percentile|histogram_\w+|format_duration)\b")
+                     r"call_aggregate|call_groups|contains|concurrency|siblings|sequence|intervals_intersect|percentile|histogram_\w+|format_duration)\b")
 
 
 def by_hand(sojourn, database, paths):
