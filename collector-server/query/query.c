@@ -24,7 +24,7 @@ sj_status sj_query_register(sqlite3 *database, sj_error *error)
         sj_register_lineage,     sj_register_trees,    sj_register_durations,
         sj_register_histograms,  sj_register_diffs,    sj_register_histogram_table,
         sj_register_percentiles, sj_register_demangle, sj_register_coverage,
-        sj_register_statements,  sj_register_overlaps,
+        sj_register_statements,  sj_register_overlaps, sj_register_call_groups,
     };
     sj_query_state *state = sqlite3_malloc(sizeof(*state));
     if (state == NULL) {

@@ -3,6 +3,7 @@
  * sj_query_register adds to one SQLite connection (SQLite 3.40 or later):
  *   calls                          every call, one row each (calls_table.c)
  *   call_aggregate(session)        calls per function over a time window (call_aggregate.c)
+ *   call_groups(keys)              calls by session, thread, caller, time, ... (group_table.c)
  *   descendants(call_id)           calls below a call, in order of entry (lineage_table.c)
  *   ancestors(call_id)             calls above a call, innermost first
  *   call_tree(session)             call paths, depth first (tree_table.c)

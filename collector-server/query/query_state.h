@@ -29,6 +29,7 @@ void sj_query_warn(sj_query_state *state, int64_t block_id, char *text);
 int sj_register_warnings(sj_query_state *state);
 int sj_register_calls(sj_query_state *state);
 int sj_register_call_aggregate(sj_query_state *state);
+int sj_register_call_groups(sj_query_state *state);
 int sj_register_lineage(sj_query_state *state);
 int sj_register_trees(sj_query_state *state);
 int sj_register_statements(sj_query_state *state);

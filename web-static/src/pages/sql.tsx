@@ -18,6 +18,7 @@ WHERE t.schema = 'main' AND t.name NOT LIKE 'sqlite_%' GROUP BY t.name ORDER BY 
 const TABLE_FUNCTIONS = [
     "calls",
     "call_aggregate",
+    "call_groups",
     "descendants",
     "ancestors",
     "call_tree",
