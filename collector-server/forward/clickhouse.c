@@ -14,10 +14,17 @@ enum {
     HTTP_OK = 200,
     HTTP_UNAUTHORIZED = 401,
     HTTP_FORBIDDEN = 403,
+    HTTP_UNAVAILABLE = 503,
     CODE_UNKNOWN_TABLE = 60,
     CODE_UNKNOWN_DATABASE = 81,
     CODE_UNKNOWN_USER = 192,
+    CODE_TIMEOUT = 159,
     CODE_WRONG_PASSWORD = 193,
+    CODE_TOO_MANY_QUERIES = 202,
+    CODE_MEMORY_LIMIT = 241,
+    CODE_READ_ONLY = 242,
+    CODE_NO_SPACE = 243,
+    CODE_TOO_MANY_PARTS = 252,
     CODE_AUTHENTICATION = 516
 };
 
@@ -194,6 +201,19 @@ static CURLcode perform(sj_forward_target *target, const http_request *request, 
     return code;
 }
 
+/* is_passing: what the server lacks now, and not for what it was sent. */
+static bool is_passing(long code, long http)
+{
+    static const long codes[] = {CODE_TIMEOUT,   CODE_TOO_MANY_QUERIES, CODE_MEMORY_LIMIT,
+                                 CODE_READ_ONLY, CODE_NO_SPACE,         CODE_TOO_MANY_PARTS};
+    for (size_t i = 0; i < sizeof(codes) / sizeof(*codes); i++) {
+        if (code == codes[i]) {
+            return true;
+        }
+    }
+    return http == HTTP_UNAVAILABLE;
+}
+
 /* The server's own words: "Code: 193, e.displayText() = DB::Exception: Wrong password ..." */
 static sj_status refuse(const sj_forward_target *target, long http, const answer_text *answer,
                         sj_error *error)
@@ -213,8 +233,11 @@ static sj_status refuse(const sj_forward_target *target, long http, const answer
         return sj_fail(error, SJ_EPERM, "%s does not let %s in: %.*s", target->url, target->user,
                        length < 300 ? length : 300, words);
     }
-    return sj_fail(error, is_missing ? SJ_ENOTFOUND : SJ_EINVAL, "%s refuses (%ld): %.*s",
-                   target->url, http, length < 600 ? length : 600, words);
+    const sj_status status = is_missing               ? SJ_ENOTFOUND
+                             : is_passing(code, http) ? SJ_EAGAIN
+                                                      : SJ_EINVAL;
+    return sj_fail(error, status, "%s refuses (%ld): %.*s", target->url, http,
+                   length < 600 ? length : 600, words);
 }
 
 static sj_status request_answer(sj_forward_target *target, const http_request *request,
@@ -266,11 +289,20 @@ sj_status sj_clickhouse_ask(sj_forward_target *target, const char *sql, const ch
 
 static const char *type_of(sj_forward_kind kind)
 {
-    static const char *const types[] = {
-        [SJ_FORWARD_TEXT] = "String",          [SJ_FORWARD_UUID] = "FixedString(32)",
-        [SJ_FORWARD_HEX] = "String",           [SJ_FORWARD_SMALL] = "UInt8",
-        [SJ_FORWARD_COUNT] = "UInt64",         [SJ_FORWARD_NUMBER] = "Int64",
-        [SJ_FORWARD_MAYBE] = "Nullable(Int64)"};
+    static const char *const types[] = {[SJ_FORWARD_TEXT] = "String",
+                                        [SJ_FORWARD_UUID] = "FixedString(32)",
+                                        [SJ_FORWARD_HEX] = "String",
+                                        [SJ_FORWARD_SMALL] = "UInt8",
+                                        [SJ_FORWARD_COUNT] = "UInt64",
+                                        [SJ_FORWARD_NUMBER] = "Int64",
+                                        [SJ_FORWARD_MAYBE] = "Nullable(Int64)",
+                                        [SJ_FORWARD_PATH] = "UInt64",
+                                        [SJ_FORWARD_KEY] = "UInt64",
+                                        [SJ_FORWARD_SYMBOL] = "UInt64",
+                                        [SJ_FORWARD_NAME] = "String",
+                                        [SJ_FORWARD_BUILD] = "String",
+                                        [SJ_FORWARD_OFFSET] = "UInt64",
+                                        [SJ_FORWARD_MODULE] = "String"};
     return types[kind];
 }
 

@@ -12,34 +12,31 @@
 
 #include <string.h>
 
-#define KEYS "function_key(m.build_id, f.offset), coalesce(f.symbol_key, 0)"
-#define FUNCTION_OF(id)                                                                            \
-    " LEFT JOIN functions AS f ON f.function_id = " id " LEFT JOIN modules AS m USING (module_id)"
+/* clang-format off */
+#define KEYS {"function", SJ_FORWARD_KEY}, {"symbol_key", SJ_FORWARD_SYMBOL}
+#define DEVICE(column) \
+    "(SELECT d." column " FROM sessions JOIN devices AS d USING (device_id) WHERE session_id = ?1)"
+/* clang-format on */
 
 const sj_forward_table sj_forward_tables[] = {
     {.name = "functions",
      .order = "function",
-     .select = "SELECT " KEYS ", coalesce(f.name, ''), m.build_id, coalesce(f.offset, 0),"
-               " coalesce(m.path, '') FROM (SELECT function_id FROM function_stats"
-               " WHERE session_id = ?1) AS s" FUNCTION_OF("s.function_id"),
-     .columns = {{"function", SJ_FORWARD_COUNT},
-                 {"symbol_key", SJ_FORWARD_COUNT},
-                 {"name", SJ_FORWARD_TEXT},
-                 {"build_id", SJ_FORWARD_HEX},
-                 {"offset", SJ_FORWARD_COUNT},
-                 {"module", SJ_FORWARD_TEXT}}},
+     .select = "SELECT function_id, function_id, function_id, function_id, function_id, function_id"
+               " FROM function_stats WHERE session_id = ?1",
+     .columns = {KEYS,
+                 {"name", SJ_FORWARD_NAME},
+                 {"build_id", SJ_FORWARD_BUILD},
+                 {"offset", SJ_FORWARD_OFFSET},
+                 {"module", SJ_FORWARD_MODULE}}},
     {.name = "function_stats",
      .order = "function",
-     .select = "SELECT " KEYS ", coalesce(f.name, ''), m.build_id, d.uuid, d.name, s.calls,"
-               " s.total_ns, s.self_ns, s.min_ns, s.max_ns, s.unwound, s.untrusted, s.histogram"
-               " FROM function_stats AS s" FUNCTION_OF(
-                   "s.function_id") " JOIN sessions AS x USING (session_id) JOIN devices AS d "
-                                    "USING (device_id)"
-                                    " WHERE session_id = ?1",
-     .columns = {{"function", SJ_FORWARD_COUNT},
-                 {"symbol_key", SJ_FORWARD_COUNT},
-                 {"name", SJ_FORWARD_TEXT},
-                 {"build_id", SJ_FORWARD_HEX},
+     .select =
+         "SELECT function_id, function_id, function_id, function_id, " DEVICE("uuid") ", " DEVICE(
+             "name") ", calls, total_ns, self_ns, min_ns, max_ns, unwound, untrusted,"
+                     " histogram FROM function_stats WHERE session_id = ?1",
+     .columns = {KEYS,
+                 {"name", SJ_FORWARD_NAME},
+                 {"build_id", SJ_FORWARD_BUILD},
                  {"device", SJ_FORWARD_UUID},
                  {"device_name", SJ_FORWARD_TEXT},
                  {"calls", SJ_FORWARD_COUNT},
@@ -52,39 +49,28 @@ const sj_forward_table sj_forward_tables[] = {
                  {"bins", SJ_FORWARD_HISTOGRAM}}},
     {.name = "call_edges",
      .order = "callee, caller",
-     .select = "SELECT CASE WHEN caller_function_id = 0 THEN 0 ELSE"
-               " function_key(cm.build_id, c.offset) END, coalesce(c.symbol_key, 0), "
-               "coalesce(c.name, ''),"
-               " " KEYS ", coalesce(f.name, ''), calls, total_ns, self_ns FROM call_edges AS e"
-               " LEFT JOIN functions AS c ON c.function_id = e.caller_function_id"
-               " LEFT JOIN modules AS cm ON cm.module_id = c.module_id"
-               " LEFT JOIN functions AS f ON f.function_id = e.callee_function_id"
-               " LEFT JOIN modules AS m ON m.module_id = f.module_id WHERE session_id = ?1",
-     .columns = {{"caller", SJ_FORWARD_COUNT},
-                 {"caller_symbol_key", SJ_FORWARD_COUNT},
-                 {"caller_name", SJ_FORWARD_TEXT},
-                 {"callee", SJ_FORWARD_COUNT},
-                 {"callee_symbol_key", SJ_FORWARD_COUNT},
-                 {"callee_name", SJ_FORWARD_TEXT},
+     .select = "SELECT nullif(caller_function_id, 0), nullif(caller_function_id, 0),"
+               " nullif(caller_function_id, 0), callee_function_id, callee_function_id,"
+               " callee_function_id, calls, total_ns, self_ns FROM call_edges"
+               " WHERE session_id = ?1",
+     .columns = {{"caller", SJ_FORWARD_KEY},
+                 {"caller_symbol_key", SJ_FORWARD_SYMBOL},
+                 {"caller_name", SJ_FORWARD_NAME},
+                 {"callee", SJ_FORWARD_KEY},
+                 {"callee_symbol_key", SJ_FORWARD_SYMBOL},
+                 {"callee_name", SJ_FORWARD_NAME},
                  {"calls", SJ_FORWARD_COUNT},
                  {"total_ns", SJ_FORWARD_NUMBER},
                  {"self_ns", SJ_FORWARD_NUMBER}}},
     {.name = "call_paths",
      .order = "path",
-     .select = "WITH RECURSIVE tree(path_id, parent, path) AS ("
-               " SELECT path_id, 0, path_key(rare, f.symbol_key) FROM call_paths AS p"
-               " LEFT JOIN functions AS f USING (function_id)"
-               " WHERE session_id = ?1 AND parent_path_id IS NULL UNION ALL"
-               " SELECT p.path_id, t.path, path_key(t.path, f.symbol_key) FROM tree AS t"
-               " JOIN call_paths AS p ON p.parent_path_id = t.path_id"
-               " LEFT JOIN functions AS f USING (function_id))"
-               " SELECT t.path, t.parent, " KEYS ", depth, recursive, rare, calls, total_ns,"
-               " self_ns, min_ns, max_ns, unwound, untrusted, histogram FROM tree AS t"
-               " JOIN call_paths AS p USING (path_id)" FUNCTION_OF("p.function_id"),
-     .columns = {{"path", SJ_FORWARD_COUNT},
-                 {"parent_path", SJ_FORWARD_COUNT},
-                 {"function", SJ_FORWARD_COUNT},
-                 {"symbol_key", SJ_FORWARD_COUNT},
+     .select = "SELECT path_id, parent_path_id, function_id, function_id, depth, recursive, rare,"
+               " calls, total_ns, self_ns, min_ns, max_ns, unwound, untrusted, histogram"
+               " FROM call_paths WHERE path_id >= ?1 << 32 AND path_id < (?1 + 1) << 32"
+               " AND +session_id = ?1",
+     .columns = {{"path", SJ_FORWARD_PATH},
+                 {"parent_path", SJ_FORWARD_PATH},
+                 KEYS,
                  {"depth", SJ_FORWARD_COUNT},
                  {"recursive", SJ_FORWARD_SMALL},
                  {"rare", SJ_FORWARD_SMALL},
@@ -98,10 +84,9 @@ const sj_forward_table sj_forward_tables[] = {
                  {"bins", SJ_FORWARD_HISTOGRAM}}},
     {.name = "slow_calls",
      .order = "function, place",
-     .select = "SELECT " KEYS ", place, call_id, start_ns, duration_ns, self_ns, ending, flags"
-               " FROM slow_calls AS s" FUNCTION_OF("s.function_id") " WHERE session_id = ?1",
-     .columns = {{"function", SJ_FORWARD_COUNT},
-                 {"symbol_key", SJ_FORWARD_COUNT},
+     .select = "SELECT function_id, function_id, place, call_id, start_ns, duration_ns, self_ns,"
+               " ending, flags FROM slow_calls WHERE session_id = ?1",
+     .columns = {KEYS,
                  {"place", SJ_FORWARD_COUNT},
                  {"call_id", SJ_FORWARD_COUNT},
                  {"start_ns", SJ_FORWARD_NUMBER},
@@ -196,111 +181,82 @@ const sj_forward_table sj_forward_tables[] = {
 };
 const size_t sj_forward_table_count = sizeof(sj_forward_tables) / sizeof(sj_forward_tables[0]);
 
-static sj_slice blob_of(sqlite3_value *value)
-{
-    const void *data = sqlite3_value_blob(value); /* before the size: may convert */
-    return (sj_slice){.data = data, .size = (size_t)sqlite3_value_bytes(value)};
-}
+/* Bins of nanoseconds, in order. */
+typedef struct ns_bins {
+    uint32_t used;
+    uint16_t bin[SJ_HISTOGRAM_BINS];
+    uint64_t calls[SJ_HISTOGRAM_BINS];
+} ns_bins;
 
-static uint64_t mix(uint64_t hash)
-{
-    hash = (hash ^ (hash >> 30)) * UINT64_C(0xbf58476d1ce4e5b9);
-    hash = (hash ^ (hash >> 27)) * UINT64_C(0x94d049bb133111eb);
-    return hash ^ (hash >> 31);
-}
-
-static uint64_t hash_bytes(uint64_t hash, sj_slice bytes)
-{
-    for (size_t i = 0; i < bytes.size; ++i) { /* FNV-1a */
-        hash = (hash ^ bytes.data[i]) * UINT64_C(0x100000001b3);
-    }
-    return mix(hash);
-}
-
-/* function_key(build_id, offset): never 0, which says that there is no function. */
-static void function_key(sqlite3_context *context, int argc, sqlite3_value **argv)
-{
-    (void)argc;
-    const uint64_t hash = hash_bytes(UINT64_C(0xcbf29ce484222325), blob_of(argv[0])) ^
-                          (uint64_t)sqlite3_value_int64(argv[1]) * UINT64_C(0x9e3779b97f4a7c15);
-    const uint64_t key = mix(hash);
-    sqlite3_result_int64(context, (int64_t)(key != 0 ? key : 1));
-}
-
-/* path_key(path of the caller, symbol key) */
-static void path_key(sqlite3_context *context, int argc, sqlite3_value **argv)
-{
-    (void)argc;
-    const uint64_t caller = (uint64_t)sqlite3_value_int64(argv[0]);
-    const uint64_t key =
-        mix(mix(caller + UINT64_C(0x9e3779b97f4a7c15)) ^ (uint64_t)sqlite3_value_int64(argv[1]));
-    sqlite3_result_int64(context, (int64_t)(key != 0 ? key : 1));
-}
-
-sj_status sj_forward_register(sqlite3 *database, sj_error *error)
-{
-    const int flags = SQLITE_UTF8 | SQLITE_DETERMINISTIC;
-    if (sqlite3_create_function_v2(database, "function_key", 2, flags, NULL, function_key, NULL,
-                                   NULL, NULL) != SQLITE_OK ||
-        sqlite3_create_function_v2(database, "path_key", 2, flags, NULL, path_key, NULL, NULL,
-                                   NULL) != SQLITE_OK) {
-        return sj_fail(error, SJ_EIO, "%s", sqlite3_errmsg(database));
-    }
-    return SJ_OK;
-}
-
-/* Each bin of ticks goes to the bin of its middle in nanoseconds, as histogram_merge() does. */
-static sj_status to_nanoseconds(const sj_histogram *ticks, const sj_tick_scale *scale,
-                                sj_histogram *ns)
+/* Each bin of ticks goes to the bin of its middle in nanoseconds, as histogram_merge() does; the
+ * order stays. */
+static void to_nanoseconds(const sj_histogram *ticks, const sj_tick_scale *scale, ns_bins *ns)
 {
     const uint32_t first = ticks->first_octave << SJ_HISTOGRAM_SUB_BITS;
     const uint32_t count = ticks->octave_count << SJ_HISTOGRAM_SUB_BITS;
+    ns->used = 0;
     for (uint32_t i = 0; i < count; ++i) {
         const uint64_t calls = ticks->octaves[i >> SJ_HISTOGRAM_SUB_BITS]
                                    .count[i & ((1u << SJ_HISTOGRAM_SUB_BITS) - 1)];
-        if (calls != 0) {
-            const uint64_t low = sj_histogram_low(first + i);
-            const uint64_t middle = low + (sj_histogram_high(first + i) - low) / 2;
-            SJ_TRY(sj_histogram_add(ns, (uint64_t)sj_ticks_to_ns(scale, middle), calls));
+        if (calls == 0) {
+            continue;
         }
-    }
-    return SJ_OK;
-}
-
-static void put_arrays(const sj_histogram *ns, sj_row_buffer *rows)
-{
-    const uint32_t first = ns->first_octave << SJ_HISTOGRAM_SUB_BITS;
-    const uint32_t bins = ns->octave_count << SJ_HISTOGRAM_SUB_BITS;
-    const uint32_t mask = (1u << SJ_HISTOGRAM_SUB_BITS) - 1;
-    uint64_t used = 0;
-    for (uint32_t i = 0; i < bins; ++i) {
-        used += ns->octaves[i >> SJ_HISTOGRAM_SUB_BITS].count[i & mask] != 0;
-    }
-    for (unsigned array = 0; array < 2; ++array) {
-        sj_row_put_varint(rows, used);
-        for (uint32_t i = 0; i < bins; ++i) {
-            const uint64_t calls = ns->octaves[i >> SJ_HISTOGRAM_SUB_BITS].count[i & mask];
-            if (calls != 0) {
-                sj_row_put_number(rows, array == 0 ? first + i : calls, array == 0 ? 2 : 8);
-            }
+        const uint64_t low = sj_histogram_low(first + i);
+        const uint64_t middle = low + (sj_histogram_high(first + i) - low) / 2;
+        const uint16_t bin = (uint16_t)sj_histogram_bin((uint64_t)sj_ticks_to_ns(scale, middle));
+        if (ns->used == 0 || ns->bin[ns->used - 1] != bin) {
+            ns->bin[ns->used] = bin;
+            ns->calls[ns->used++] = 0;
         }
+        ns->calls[ns->used - 1] += calls;
     }
 }
 
 static sj_status put_histogram(sj_slice bytes, const sj_tick_scale *scale, sj_row_buffer *rows)
 {
     sj_histogram ticks = {0};
-    sj_histogram ns = {0};
-    sj_status status = bytes.size != 0 ? sj_histogram_decode(bytes, &ticks) : SJ_OK;
-    if (status == SJ_OK) {
-        status = to_nanoseconds(&ticks, scale, &ns);
-    }
-    if (status == SJ_OK) {
-        put_arrays(&ns, rows);
-    }
+    ns_bins ns;
+    SJ_TRY(bytes.size != 0 ? sj_histogram_decode(bytes, &ticks) : SJ_OK);
+    to_nanoseconds(&ticks, scale, &ns);
     sj_histogram_deinit(&ticks);
-    sj_histogram_deinit(&ns);
-    return status;
+    sj_row_put_varint(rows, ns.used);
+    for (uint32_t i = 0; i < ns.used; ++i) {
+        sj_row_put_number(rows, ns.bin[i], 2);
+    }
+    sj_row_put_varint(rows, ns.used);
+    for (uint32_t i = 0; i < ns.used; ++i) {
+        sj_row_put_number(rows, ns.calls[i], 8);
+    }
+    return SJ_OK;
+}
+
+/* put_function writes what a column says of the function whose id is `id`; NULL: of none. */
+static sj_status put_function(sj_forward_kind kind, const int64_t *id,
+                              const sj_forward_place *place, sj_row_buffer *rows)
+{
+    static const sj_forward_function none;
+    const sj_forward_function *function =
+        id != NULL ? sj_function_keys_get(place->functions, *id) : &none;
+    if (function == NULL) {
+        return SJ_ENOMEM;
+    }
+    if (kind == SJ_FORWARD_KEY || kind == SJ_FORWARD_SYMBOL || kind == SJ_FORWARD_OFFSET) {
+        sj_row_put_number(rows,
+                          kind == SJ_FORWARD_KEY      ? function->key
+                          : kind == SJ_FORWARD_SYMBOL ? function->symbol_key
+                                                      : function->offset,
+                          8);
+        return SJ_OK;
+    }
+    const sj_row_buffer *text = kind == SJ_FORWARD_NAME    ? &function->name
+                                : kind == SJ_FORWARD_BUILD ? &function->build_id
+                                                           : &function->module;
+    if (text->size == 0) {
+        sj_row_put_varint(rows, 0);
+    } else {
+        sj_row_put_fixed(rows, (sj_slice){.data = text->bytes, .size = text->size}, text->size);
+    }
+    return SJ_OK;
 }
 
 static sj_slice column_of(sqlite3_stmt *row, int at)
@@ -312,7 +268,8 @@ static sj_slice column_of(sqlite3_stmt *row, int at)
 static sj_status put_value(const sj_forward_column *column, sqlite3_stmt *row, int at,
                            const sj_forward_place *place, sj_row_buffer *rows)
 {
-    const uint64_t number = (uint64_t)sqlite3_column_int64(row, at);
+    const int64_t id = sqlite3_column_int64(row, at);
+    const uint64_t number = (uint64_t)id;
     const bool is_null = sqlite3_column_type(row, at) == SQLITE_NULL;
     switch (column->kind) {
     case SJ_FORWARD_TEXT: {
@@ -341,6 +298,16 @@ static sj_status put_value(const sj_forward_column *column, sqlite3_stmt *row, i
             sj_row_put_number(rows, number, 8);
         }
         break;
+    case SJ_FORWARD_PATH:
+        sj_row_put_number(rows, is_null ? 0 : sj_function_keys_path(place->functions, id), 8);
+        break;
+    case SJ_FORWARD_KEY:
+    case SJ_FORWARD_SYMBOL:
+    case SJ_FORWARD_NAME:
+    case SJ_FORWARD_BUILD:
+    case SJ_FORWARD_OFFSET:
+    case SJ_FORWARD_MODULE:
+        return put_function(column->kind, is_null ? NULL : &id, place, rows);
     case SJ_FORWARD_HISTOGRAM:
         return put_histogram(column_of(row, at), &place->scale, rows);
     }
@@ -371,7 +338,10 @@ sj_status sj_forward_collect(sqlite3 *database, const sj_forward_table *table, i
         }
     }
     if (status != SJ_OK) {
-        sj_fail(error, status, "a histogram of %s cannot be read", table->name);
+        sj_fail(error, status,
+                status == SJ_ENOMEM ? "no memory for the rows of %s"
+                                    : "a histogram of %s cannot be read",
+                table->name);
     } else if (result != SQLITE_DONE) {
         status = sj_fail(error, sj_database_status(result), "cannot read %s: %s", table->name,
                          sqlite3_errmsg(database));

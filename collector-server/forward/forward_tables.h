@@ -4,20 +4,29 @@
 #ifndef SJ_COLLECTOR_SERVER_FORWARD_FORWARD_TABLES_H
 #define SJ_COLLECTOR_SERVER_FORWARD_FORWARD_TABLES_H
 
-#include "collector-server/forward/row_buffer.h"
+#include "collector-server/forward/function_keys.h"
 #include "collector-server/query/tick_scale.h"
 
 #include <sqlite3.h>
 
 typedef enum sj_forward_kind {
     SJ_FORWARD_TEXT,
-    SJ_FORWARD_UUID,     /* a blob of 16 bytes, as 32 digits */
-    SJ_FORWARD_HEX,      /* a blob of any length, as digits */
-    SJ_FORWARD_SMALL,    /* UInt8 */
-    SJ_FORWARD_COUNT,    /* UInt64; also keys, whose 64 bits SQLite has as signed ones */
-    SJ_FORWARD_NUMBER,   /* Int64 */
-    SJ_FORWARD_MAYBE,    /* Int64 or NULL */
-    SJ_FORWARD_HISTOGRAM /* of ticks: two arrays, bins (of ns) and what is in them */
+    SJ_FORWARD_UUID,      /* a blob of 16 bytes, as 32 digits */
+    SJ_FORWARD_HEX,       /* a blob of any length, as digits */
+    SJ_FORWARD_SMALL,     /* UInt8 */
+    SJ_FORWARD_COUNT,     /* UInt64; also keys, whose 64 bits SQLite has as signed ones */
+    SJ_FORWARD_NUMBER,    /* Int64 */
+    SJ_FORWARD_MAYBE,     /* Int64 or NULL */
+    SJ_FORWARD_HISTOGRAM, /* of ticks: two arrays, bins (of ns) and what is in them */
+    /* The query gives the id of a call path, and there is its key. */
+    SJ_FORWARD_PATH,
+    /* The query gives a function's id or NULL, and there is what is known of it. */
+    SJ_FORWARD_KEY,
+    SJ_FORWARD_SYMBOL,
+    SJ_FORWARD_NAME,
+    SJ_FORWARD_BUILD,
+    SJ_FORWARD_OFFSET,
+    SJ_FORWARD_MODULE
 } sj_forward_kind;
 
 typedef struct sj_forward_column {
@@ -45,10 +54,8 @@ typedef struct sj_forward_place {
     uint64_t version;
     uint16_t day; /* since 1970, when the session began: by month the cluster keeps its parts */
     sj_tick_scale scale;
+    sj_function_keys *functions; /* with the paths of the session */
 } sj_forward_place;
-
-/* sj_forward_register adds the SQL functions that the queries use. SJ_EIO. */
-SJ_MUST_CHECK sj_status sj_forward_register(sqlite3 *database, sj_error *error);
 
 /* sj_forward_collect appends the rows of one session. SJ_ECORRUPT: a histogram cannot be read;
  * SJ_ENOMEM, SJ_EIO. */

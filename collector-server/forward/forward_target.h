@@ -16,6 +16,7 @@ typedef struct sj_forward_options {
     const char *password_file; /* its first line; NULL: none */
     const char *ca_file;       /* what https trusts; NULL: as the system does */
     const atomic_bool *stop;   /* ends what is under way; NULL: nothing does */
+    unsigned share, shares;    /* the sessions of this forwarder, by uuid; shares 0: all */
 } sj_forward_options;
 
 typedef struct sj_forward_target_kind {

@@ -43,12 +43,15 @@ enum {
     " FROM forwarded_sessions AS f WHERE f.target = ?1 AND f.content <> '' AND NOT EXISTS ("       \
     "SELECT 1 FROM sessions AS s WHERE s.uuid = f.session_uuid AND s.state <> 'removing')"
 
+/* Of forwarders that work at the same time each has the sessions of its own share. */
+#define MINE(uuid) " unicode(substr(" uuid ", -1)) % ?3 = ?4"
+
 static const char owed_sql[] =
     "SELECT session_id, uuid, content, version, started_realtime_ns FROM ("
     "SELECT s.session_id, s.uuid, " CONTENT " AS content, f.content AS given, f.version,"
-    " s.started_realtime_ns FROM sessions AS s LEFT JOIN" GIVEN " WHERE" READY
-    ") WHERE content IS NOT given UNION ALL SELECT 0, f.session_uuid, '', f.version, 0" GONE
-    " LIMIT ?2";
+    " s.started_realtime_ns FROM sessions AS s LEFT JOIN" GIVEN " WHERE" READY " AND" MINE(
+        "hex(s.uuid)") ") WHERE content IS NOT given UNION ALL SELECT 0, f.session_uuid, '',"
+                       " f.version, 0" GONE " AND" MINE("hex(f.session_uuid)") " LIMIT ?2";
 
 typedef struct owed_session {
     int64_t session_id; /* 0: it was removed */
@@ -65,9 +68,11 @@ struct sj_forwarder {
     sj_forward_target *target;
     char *name;          /* of the target, in forwarded_sessions */
     sj_row_buffer *rows; /* of each table */
+    sj_function_keys *functions;
     owed_session *batch;
     size_t batch_count;
     size_t batch_limit; /* 1 after a failure */
+    unsigned share, shares;
     uint8_t skipped[SKIPPED_MAX][ID_BYTES];
     size_t skipped_count;
     bool is_checked;
@@ -97,6 +102,8 @@ static sj_status open_parts(sj_forwarder *made, const char *database,
 {
     made->kind = kind;
     made->batch_limit = BATCH_SESSIONS;
+    made->shares = options->shares != 0 ? options->shares : 1;
+    made->share = options->share;
     made->rows = calloc(sj_forward_table_count, sizeof(*made->rows));
     made->batch = calloc(BATCH_SESSIONS, sizeof(*made->batch));
     if (made->rows == NULL || made->batch == NULL || name_target(made, options) != SJ_OK) {
@@ -109,7 +116,7 @@ static sj_status open_parts(sj_forwarder *made, const char *database,
         return fail_sql(made->writer, error);
     }
     SJ_TRY(sj_database_open(database, SJ_DATABASE_READ, &made->reader, error));
-    SJ_TRY(sj_forward_register(made->reader, error));
+    SJ_TRY(sj_function_keys_new(made->reader, &made->functions, error));
     return kind->open(options, &made->target, error);
 }
 
@@ -138,6 +145,7 @@ void sj_forwarder_close(sj_forwarder *forwarder)
     for (size_t i = 0; forwarder->rows != NULL && i < sj_forward_table_count; ++i) {
         sj_row_buffer_deinit(&forwarder->rows[i]);
     }
+    sj_function_keys_free(forwarder->functions);
     forwarder->kind->close(forwarder->target);
     sqlite3_close(forwarder->reader);
     sqlite3_close(forwarder->writer);
@@ -186,6 +194,8 @@ static sj_status list_owed(sj_forwarder *forwarder, sj_error *error)
         sqlite3_bind_text(rows, 1, forwarder->name, -1, SQLITE_STATIC);
         sqlite3_bind_int64(rows, 2,
                            (sqlite3_int64)(forwarder->batch_limit + forwarder->skipped_count));
+        sqlite3_bind_int64(rows, 3, forwarder->shares);
+        sqlite3_bind_int64(rows, 4, forwarder->share);
         while (forwarder->batch_count < forwarder->batch_limit &&
                (result = sqlite3_step(rows)) == SQLITE_ROW) {
             take_owed(forwarder, rows);
@@ -271,7 +281,8 @@ static sj_status collect_session(sj_forwarder *forwarder, owed_session *owed, ui
     uint64_t started_ticks = 0;
     sj_forward_place place = {.session = {.data = owed->uuid, .size = ID_BYTES},
                               .version = version,
-                              .day = day_of(owed->started_realtime_ns)};
+                              .day = day_of(owed->started_realtime_ns),
+                              .functions = forwarder->functions};
     if (owed->session_id == 0) {
         uint8_t lab[ID_BYTES];
         SJ_TRY(read_lab(forwarder, lab, error));
@@ -286,6 +297,7 @@ static sj_status collect_session(sj_forwarder *forwarder, owed_session *owed, ui
         return sj_fail(error, SJ_ECORRUPT, "session %lld: its clock makes no sense",
                        (long long)owed->session_id);
     }
+    SJ_TRY(sj_function_keys_read_paths(forwarder->functions, owed->session_id, error));
     for (size_t i = 0; i < sj_forward_table_count; ++i) {
         SJ_TRY(sj_forward_collect(forwarder->reader, &sj_forward_tables[i], owed->session_id,
                                   &place, &forwarder->rows[i], error));
@@ -311,6 +323,7 @@ static sj_status collect(sj_forwarder *forwarder, uint64_t version, sj_error *er
         status = collect_session(forwarder, &forwarder->batch[taken++], version, error);
     }
     sqlite3_exec(forwarder->reader, "COMMIT", NULL, NULL, NULL);
+    sj_function_keys_forget(forwarder->functions);
     forwarder->batch_count = taken;
     return status;
 }

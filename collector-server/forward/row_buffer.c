@@ -3,7 +3,6 @@
 #include "proto/base/array.h"
 
 #include <stdlib.h>
-#include <string.h>
 
 void sj_row_buffer_deinit(sj_row_buffer *buffer)
 {
@@ -31,7 +30,7 @@ static uint8_t *reserve(sj_row_buffer *buffer, size_t bytes)
     return place;
 }
 
-void sj_row_put_number(sj_row_buffer *buffer, uint64_t value, unsigned bytes)
+void sj_row_put_number_slow(sj_row_buffer *buffer, uint64_t value, unsigned bytes)
 {
     uint8_t *place = reserve(buffer, bytes);
     for (unsigned i = 0; place != NULL && i < bytes; ++i) {

@@ -189,6 +189,27 @@ def changed_by_hand(node, labs, words):
     check_equal(node, labs)
 
 
+def one_is_unreadable(node, labs, words):
+    """A session whose sums cannot be read is named and holds up no other."""
+    lab = labs[0]
+    for how in ("return", "throw", "exit"):
+        lab.record(how)
+    with sqlite3.connect(lab.database) as database:
+        session, function, histogram = database.execute(
+            "SELECT session_id, function_id, histogram FROM function_stats WHERE histogram IS NOT NULL "
+            "ORDER BY session_id DESC LIMIT 1").fetchone()
+        change = "UPDATE function_stats SET histogram = ? WHERE session_id = ? AND function_id = ?"
+        database.execute(change, (b"\x63", session, function))
+        database.execute("UPDATE sessions SET name = 'all are owed'")
+    others = lab.sums("sessions")[0] - 1
+    done = lab.forward(*words, "send", node.url, code=1, says="a histogram of function_stats cannot be read")
+    check(f"{others} sessions were given" in done, f"not the other {others}: {done}")
+    with sqlite3.connect(lab.database) as database:
+        database.execute(change, (histogram, session, function))
+    lab.forward(*words, "send", node.url, says="1 sessions were given")
+    check_equal(node, labs)
+
+
 def killed(node, labs, words, dice):
     """kill -9 of the sender or of the server, at any moment of a batch."""
     lab = labs[0]
@@ -259,6 +280,7 @@ def test(sojourn, arguments):
         changes_replace(sojourn, node, labs, words)
         restored_lab(node, labs, words)
         changed_by_hand(node, labs, words)
+        one_is_unreadable(node, labs, words)
         killed(node, labs, words, random.Random(seed))
         by_the_collector(sojourn, node, labs, words)
     finally:

@@ -1,0 +1,266 @@
+#include "collector-server/forward/function_keys.h"
+
+#include "collector-server/store/database.h"
+#include "proto/base/array.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+enum { FIRST_SLOTS = 1024 };
+
+typedef struct call_path {
+    int64_t path_id, parent_id; /* parent 0: none */
+    uint64_t symbol_key;
+    uint64_t key; /* 0: not made yet */
+    bool is_rare;
+} call_path;
+
+struct sj_function_keys {
+    sqlite3 *database;
+    sqlite3_stmt *find;
+    sj_forward_function *functions; /* in the order of their first use */
+    size_t count, capacity;
+    uint32_t *slots; /* index + 1 of a function, by its id; 0: free */
+    size_t slot_count;
+    call_path *paths; /* by path_id */
+    size_t path_count, path_capacity;
+};
+
+static uint64_t mix(uint64_t hash)
+{
+    hash = (hash ^ (hash >> 30)) * UINT64_C(0xbf58476d1ce4e5b9);
+    hash = (hash ^ (hash >> 27)) * UINT64_C(0x94d049bb133111eb);
+    return hash ^ (hash >> 31);
+}
+
+static uint64_t function_key(sj_slice build_id, uint64_t offset)
+{
+    uint64_t hash = UINT64_C(0xcbf29ce484222325);
+    for (size_t i = 0; i < build_id.size; ++i) { /* FNV-1a */
+        hash = (hash ^ build_id.data[i]) * UINT64_C(0x100000001b3);
+    }
+    const uint64_t key = mix(mix(hash) ^ offset * UINT64_C(0x9e3779b97f4a7c15));
+    return key != 0 ? key : 1;
+}
+
+static uint64_t path_key(uint64_t caller, uint64_t symbol_key)
+{
+    const uint64_t key = mix(mix(caller + UINT64_C(0x9e3779b97f4a7c15)) ^ symbol_key);
+    return key != 0 ? key : 1;
+}
+
+sj_status sj_function_keys_new(sqlite3 *database, sj_function_keys **keys, sj_error *error)
+{
+    sj_function_keys *made = calloc(1, sizeof(*made));
+    if (made == NULL || (made->slots = calloc(FIRST_SLOTS, sizeof(*made->slots))) == NULL) {
+        free(made);
+        return sj_fail(error, SJ_ENOMEM, "out of memory");
+    }
+    made->database = database;
+    made->slot_count = FIRST_SLOTS;
+    if (sqlite3_prepare_v3(
+            database,
+            "SELECT f.symbol_key, f.offset, f.name, m.build_id, m.path FROM functions"
+            " AS f LEFT JOIN modules AS m USING (module_id) WHERE function_id = ?1",
+            -1, SQLITE_PREPARE_PERSISTENT, &made->find, NULL) != SQLITE_OK) {
+        sj_function_keys_free(made);
+        return sj_fail(error, SJ_EIO, "%s", sqlite3_errmsg(database));
+    }
+    *keys = made;
+    return SJ_OK;
+}
+
+void sj_function_keys_forget(sj_function_keys *keys)
+{
+    for (size_t i = 0; i < keys->count; ++i) {
+        sj_row_buffer_deinit(&keys->functions[i].name);
+        sj_row_buffer_deinit(&keys->functions[i].build_id);
+        sj_row_buffer_deinit(&keys->functions[i].module);
+    }
+    keys->count = 0;
+    keys->path_count = 0;
+    memset(keys->slots, 0, keys->slot_count * sizeof(*keys->slots));
+}
+
+void sj_function_keys_free(sj_function_keys *keys)
+{
+    if (keys == NULL) {
+        return;
+    }
+    sj_function_keys_forget(keys);
+    sqlite3_finalize(keys->find);
+    free(keys->functions);
+    free(keys->slots);
+    free(keys->paths);
+    free(keys);
+}
+
+/* slot_of returns where a function is, or belongs. Half of the slots at least are free. */
+static uint32_t *slot_of(const sj_function_keys *keys, int64_t function_id)
+{
+    size_t at = (size_t)mix((uint64_t)function_id) & (keys->slot_count - 1);
+    while (keys->slots[at] != 0 &&
+           keys->functions[keys->slots[at] - 1].function_id != function_id) {
+        at = (at + 1) & (keys->slot_count - 1);
+    }
+    return &keys->slots[at];
+}
+
+static bool grow(sj_function_keys *keys)
+{
+    if (sj_array_reserve(&keys->functions, &keys->capacity, keys->count, 1,
+                         sizeof(*keys->functions)) != SJ_OK) {
+        return false;
+    }
+    if (2 * (keys->count + 1) <= keys->slot_count) {
+        return true;
+    }
+    uint32_t *slots = calloc(2 * keys->slot_count, sizeof(*slots));
+    if (slots == NULL) {
+        return false;
+    }
+    free(keys->slots);
+    keys->slots = slots;
+    keys->slot_count *= 2;
+    for (size_t i = 0; i < keys->count; ++i) {
+        *slot_of(keys, keys->functions[i].function_id) = (uint32_t)i + 1;
+    }
+    return true;
+}
+
+static sj_slice blob_of(sqlite3_stmt *row, int at)
+{
+    const void *data = sqlite3_column_blob(row, at); /* before the size: may convert */
+    return (sj_slice){.data = data, .size = (size_t)sqlite3_column_bytes(row, at)};
+}
+
+/* read_function: -1 when it cannot be read. */
+static int read_function(sj_function_keys *keys, sj_forward_function *function)
+{
+    sj_slice build_id = {0};
+    sqlite3_stmt *row = keys->find;
+    sqlite3_bind_int64(row, 1, function->function_id);
+    const int result = sqlite3_step(row);
+    const bool is_there = result == SQLITE_ROW;
+    if (is_there) {
+        build_id = blob_of(row, 3);
+        function->symbol_key = (uint64_t)sqlite3_column_int64(row, 0);
+        function->offset = (uint64_t)sqlite3_column_int64(row, 1);
+    }
+    function->key = function_key(build_id, function->offset);
+    sj_row_put_text(&function->name, is_there ? blob_of(row, 2) : (sj_slice){0});
+    sj_row_put_varint(&function->build_id, 2 * (uint64_t)build_id.size);
+    sj_row_put_hex(&function->build_id, build_id, build_id.size);
+    sj_row_put_text(&function->module, is_there ? blob_of(row, 4) : (sj_slice){0});
+    sqlite3_reset(row);
+    return (is_there || result == SQLITE_DONE) && !function->name.failed &&
+                   !function->build_id.failed && !function->module.failed
+               ? 0
+               : -1;
+}
+
+const sj_forward_function *sj_function_keys_get(sj_function_keys *keys, int64_t function_id)
+{
+    const uint32_t there = *slot_of(keys, function_id);
+    if (there != 0) {
+        return &keys->functions[there - 1];
+    }
+    if (!grow(keys)) {
+        return NULL;
+    }
+    sj_forward_function *function = &keys->functions[keys->count++];
+    *function = (sj_forward_function){.function_id = function_id};
+    *slot_of(keys, function_id) = (uint32_t)keys->count;
+    if (read_function(keys, function) != 0) {
+        sj_function_keys_forget(keys);
+        return NULL;
+    }
+    return function;
+}
+
+static call_path *find_path(const sj_function_keys *keys, int64_t path_id)
+{
+    size_t low = 0;
+    size_t high = keys->path_count;
+    while (low < high) {
+        const size_t middle = low + (high - low) / 2;
+        if (keys->paths[middle].path_id < path_id) {
+            low = middle + 1;
+        } else {
+            high = middle;
+        }
+    }
+    return low < keys->path_count && keys->paths[low].path_id == path_id ? &keys->paths[low] : NULL;
+}
+
+/* make_keys: callers mostly have smaller numbers, so that one pass is enough; each further pass is
+ * for those that do not. Paths that are their own callers keep 0. */
+static void make_keys(sj_function_keys *keys)
+{
+    size_t made = 1;
+    for (size_t left = keys->path_count; left != 0 && made != 0; left -= made) {
+        made = 0;
+        for (size_t i = 0; i < keys->path_count; ++i) {
+            call_path *path = &keys->paths[i];
+            if (path->key != 0) {
+                continue;
+            }
+            const call_path *parent =
+                path->parent_id != 0 ? find_path(keys, path->parent_id) : NULL;
+            if (parent == NULL || parent->key != 0) {
+                path->key =
+                    path_key(parent != NULL ? parent->key : path->is_rare, path->symbol_key);
+                made++;
+            }
+        }
+    }
+}
+
+static sj_status take_path(sj_function_keys *keys, sqlite3_stmt *row)
+{
+    const sj_forward_function *function = sj_function_keys_get(keys, sqlite3_column_int64(row, 2));
+    if (function == NULL || sj_array_reserve(&keys->paths, &keys->path_capacity, keys->path_count,
+                                             1, sizeof(*keys->paths)) != SJ_OK) {
+        return SJ_ENOMEM;
+    }
+    keys->paths[keys->path_count++] = (call_path){.path_id = sqlite3_column_int64(row, 0),
+                                                  .parent_id = sqlite3_column_int64(row, 1),
+                                                  .symbol_key = function->symbol_key,
+                                                  .is_rare = sqlite3_column_int(row, 3) != 0};
+    return SJ_OK;
+}
+
+sj_status sj_function_keys_read_paths(sj_function_keys *keys, int64_t session_id, sj_error *error)
+{
+    sqlite3_stmt *rows = NULL;
+    sj_status status = SJ_OK;
+    keys->path_count = 0;
+    int result = sqlite3_prepare_v2(keys->database,
+                                    "SELECT path_id, parent_path_id, function_id, rare FROM"
+                                    " call_paths WHERE path_id >= ?1 << 32 AND"
+                                    " path_id < (?1 + 1) << 32 AND +session_id = ?1"
+                                    " ORDER BY path_id",
+                                    -1, &rows, NULL);
+    if (result == SQLITE_OK) {
+        sqlite3_bind_int64(rows, 1, session_id);
+        while (status == SJ_OK && (result = sqlite3_step(rows)) == SQLITE_ROW) {
+            status = take_path(keys, rows);
+        }
+    }
+    if (status != SJ_OK) {
+        status = sj_fail(error, status, "out of memory");
+    } else if (result != SQLITE_DONE) {
+        status = sj_fail(error, sj_database_status(result), "cannot read call_paths: %s",
+                         sqlite3_errmsg(keys->database));
+    } else {
+        make_keys(keys);
+    }
+    sqlite3_finalize(rows);
+    return status;
+}
+
+uint64_t sj_function_keys_path(const sj_function_keys *keys, int64_t path_id)
+{
+    const call_path *path = find_path(keys, path_id);
+    return path != NULL ? path->key : 0;
+}
