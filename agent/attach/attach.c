@@ -21,7 +21,7 @@ enum {
     COMMIT_ATTEMPTS = 50,
     CLEAN_ATTEMPTS = 50,
     BIND_ATTEMPTS = 50,
-    PATIENT_ATTEMPTS = 4, /* in which threads run between the look and the stop */
+    PATIENT_ATTEMPTS = 4, /* in which threads run between the choice and the stop */
     STACK_COPY_BYTES = 256 * 1024,
     FRAMES_MAX = 65536,
     PAUSE_NS = 1000000
@@ -258,47 +258,71 @@ static sj_status choose_current(sj_attach *attach)
     return status == SJ_EIO ? SJ_EAGAIN : status;
 }
 
-/* announce_again lets the agent report modules that were loaded after it prepared. With
- * `stay_stopped`, what it prepared is chosen before any thread runs on; `*is_current`: all threads
- * are stopped, and it knows every module. */
-static sj_status announce_again(sj_attach *attach, bool stay_stopped, bool *is_current,
-                                sj_error *error)
+/* announce_again lets the agent report modules that were loaded after it prepared; the thread that
+ * was made to do so stays stopped, the others run. */
+static sj_status announce_again(sj_attach *attach, sj_error *error)
 {
     size_t thread = 0;
     SJ_TRY(find_safepoint(attach, &thread, error));
     const sj_status status =
         sj_remote_agent_call(&attach->target, &attach->agent, thread, SJ_AGENT_STATE_ATTACH);
-    *is_current = stay_stopped && status == SJ_OK && choose_current(attach) == SJ_OK &&
+    if (status == SJ_OK) {
+        return SJ_OK;
+    }
+    sj_tracee_resume_all(&attach->target);
+    return sj_fail(error, status, "the agent in process %d does not answer: %s",
+                   (int)attach->target.pid, sj_status_text(status));
+}
+
+/* stop_if_current stops all threads, and lets them go again unless the agent knows every module.
+ * With `choose`, what it prepared is chosen only then. */
+static sj_status stop_if_current(sj_attach *attach, bool choose, sj_stop_clock *clock,
+                                 bool *is_current, sj_error *error)
+{
+    sj_stop_clock_start(clock);
+    SJ_TRY(sj_tracee_stop_all(&attach->target, error));
+    *is_current = (!choose || choose_current(attach) == SJ_OK) &&
                   sj_remote_agent_is_current(&attach->target, &attach->agent);
     if (!*is_current) {
         sj_tracee_resume_all(&attach->target);
     }
-    return status == SJ_OK ? SJ_OK
-                           : sj_fail(error, status, "the agent in process %d does not answer: %s",
-                                     (int)attach->target.pid, sj_status_text(status));
+    return SJ_OK;
+}
+
+/* stop_chosen chooses what the agent prepared while the threads run, and stops them then. */
+static sj_status stop_chosen(sj_attach *attach, sj_stop_clock *clock, bool *is_current,
+                             sj_error *error)
+{
+    const sj_status status = choose_current(attach);
+    if (status == SJ_EAGAIN) {
+        return SJ_OK;
+    }
+    if (status != SJ_OK) {
+        return sj_fail(error, SJ_ECLOSED, "process %d has ended", (int)attach->target.pid);
+    }
+    SJ_TRY(stop_if_current(attach, false, clock, is_current, error));
+    if (!*is_current) {
+        SJ_TRY(announce_again(attach, error));
+        sj_tracee_resume_all(&attach->target);
+    }
+    return SJ_OK;
+}
+
+/* stop_announced stops all threads right after the agent has reported the modules. */
+static sj_status stop_announced(sj_attach *attach, sj_stop_clock *clock, bool *is_current,
+                                sj_error *error)
+{
+    SJ_TRY(announce_again(attach, error));
+    return stop_if_current(attach, true, clock, is_current, error);
 }
 
 /* stop_current stops all threads at a moment at which the agent knows every module. */
 static sj_status stop_current(sj_attach *attach, sj_stop_clock *clock, sj_error *error)
 {
     for (uint32_t attempt = 0; attempt < COMMIT_ATTEMPTS; attempt++) {
-        const bool stay_stopped = attempt >= PATIENT_ATTEMPTS;
         bool is_current = false;
-        const sj_status status = stay_stopped ? SJ_OK : choose_current(attach);
-        if (status != SJ_OK && status != SJ_EAGAIN) {
-            return sj_fail(error, SJ_ECLOSED, "process %d has ended", (int)attach->target.pid);
-        }
-        sj_stop_clock_start(clock);
-        if (status == SJ_OK && !stay_stopped) {
-            SJ_TRY(sj_tracee_stop_all(&attach->target, error));
-            if (sj_remote_agent_is_current(&attach->target, &attach->agent)) {
-                return SJ_OK;
-            }
-            sj_tracee_resume_all(&attach->target);
-        }
-        if (status == SJ_OK) {
-            SJ_TRY(announce_again(attach, stay_stopped, &is_current, error));
-        }
+        SJ_TRY(attempt < PATIENT_ATTEMPTS ? stop_chosen(attach, clock, &is_current, error)
+                                          : stop_announced(attach, clock, &is_current, error));
         if (is_current) {
             return SJ_OK;
         }
