@@ -158,10 +158,30 @@ static const char *linkage_name(Dwarf_Die *die)
     return name;
 }
 
+/* file_of returns the file that an attribute of a DIE numbers; NULL: it tells none. DWARF 5 numbers
+ * from 0, which dwarf_decl_file of elfutils 0.188 takes for none. */
+static const char *file_of(Dwarf_Die *die, unsigned int attribute_name)
+{
+    Dwarf_Attribute attribute;
+    Dwarf_Word number = 0;
+    Dwarf_Half version = 0;
+    Dwarf_Die unit;
+    Dwarf_Files *files = NULL;
+    size_t count = 0;
+    return dwarf_attr_integrate(die, attribute_name, &attribute) != NULL &&
+                   dwarf_formudata(&attribute, &number) == 0 &&
+                   dwarf_cu_die(attribute.cu, &unit, &version, NULL, NULL, NULL, NULL, NULL) !=
+                       NULL &&
+                   dwarf_getsrcfiles(&unit, &files, &count) == 0 && number < count &&
+                   (number != 0 || version >= 5)
+               ? dwarf_filesrc(files, number, NULL, NULL)
+               : NULL;
+}
+
 static sj_status tell_function(Dwarf_Die *die, uint64_t address, const sj_symbol_visitor *visitor)
 {
     int line = 0;
-    const char *file = dwarf_decl_file(die);
+    const char *file = file_of(die, DW_AT_decl_file);
     const char *name = linkage_name(die);
     if (name != NULL && visitor->symbol != NULL) {
         SJ_TRY(visitor->symbol(visitor->context, address, name));
@@ -176,25 +196,15 @@ static sj_status tell_inlined(Dwarf_Die *die, const die_place *place,
 {
     Dwarf_Attribute attribute;
     Dwarf_Word line = 0;
-    Dwarf_Word file_number = 0;
-    Dwarf_Die unit;
-    Dwarf_Files *files = NULL;
-    size_t file_count = 0;
-    const char *file = "";
+    const char *file = file_of(die, DW_AT_call_file);
     const char *name = linkage_name(die);
     if (dwarf_attr(die, DW_AT_call_line, &attribute) != NULL) {
         dwarf_formudata(&attribute, &line);
     }
-    if (dwarf_attr(die, DW_AT_call_file, &attribute) != NULL &&
-        dwarf_formudata(&attribute, &file_number) == 0 &&
-        dwarf_diecu(die, &unit, NULL, NULL) != NULL &&
-        dwarf_getsrcfiles(&unit, &files, &file_count) == 0 && file_number < file_count) {
-        const char *path = dwarf_filesrc(files, file_number, NULL, NULL);
-        file = path != NULL ? path : "";
-    }
-    return name != NULL ? visitor->inlined(visitor->context, place->function, place->inline_depth,
-                                           name, file, line > INT32_MAX ? 0 : (int)line)
-                        : SJ_OK;
+    return name != NULL
+               ? visitor->inlined(visitor->context, place->function, place->inline_depth, name,
+                                  file != NULL ? file : "", line > INT32_MAX ? 0 : (int)line)
+               : SJ_OK;
 }
 
 static sj_status walk_lines(Dwarf_Die *die, die_place place, const sj_symbol_visitor *visitor)
@@ -237,4 +247,47 @@ sj_status sj_symbol_file_read(sj_symbol_file *file, const sj_symbol_visitor *vis
         offset = next;
     }
     return SJ_OK;
+}
+
+/* find_unit finds the compilation unit of an address: by .debug_aranges, which clang leaves out. */
+static bool find_unit(Dwarf *dwarf, uint64_t address, Dwarf_Die *unit)
+{
+    Dwarf_Off offset = 0;
+    Dwarf_Off next = 0;
+    size_t header_bytes = 0;
+    if (dwarf_addrdie(dwarf, address, unit) != NULL) {
+        return true;
+    }
+    while (dwarf_nextcu(dwarf, offset, &next, &header_bytes, NULL, NULL, NULL) == 0) {
+        if (dwarf_offdie(dwarf, offset + header_bytes, unit) != NULL &&
+            dwarf_haspc(unit, address) == 1) {
+            return true;
+        }
+        offset = next;
+    }
+    return false;
+}
+
+bool sj_symbol_file_has_lines(const sj_symbol_file *file)
+{
+    return file->dwarf != NULL;
+}
+
+sj_status sj_symbol_file_line(sj_symbol_file *file, uint64_t address, const char **path, int *line)
+{
+    Dwarf_Die unit;
+    Dwarf_Die *scopes = NULL;
+    sj_status status = SJ_ENOTFOUND;
+    if (file->dwarf == NULL || !find_unit(file->dwarf, address, &unit)) {
+        return SJ_ENOTFOUND;
+    }
+    const int count = dwarf_getscopes(&unit, address, &scopes);
+    for (int i = 0; i < count && status != SJ_OK; i++) {
+        if (dwarf_tag(&scopes[i]) == DW_TAG_subprogram) {
+            *path = file_of(&scopes[i], DW_AT_decl_file);
+            status = *path != NULL && dwarf_decl_line(&scopes[i], line) == 0 ? SJ_OK : SJ_ENOTFOUND;
+        }
+    }
+    free(scopes);
+    return status;
 }

@@ -4,6 +4,7 @@
 
 #include "proto/base/error.h"
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -36,5 +37,14 @@ const uint8_t *sj_symbol_file_build_id(const sj_symbol_file *file, size_t *size)
 /* sj_symbol_file_read visits all that the file holds: symbols first, then DWARF if there is any.
  * Returns what the visitor returned. */
 SJ_MUST_CHECK sj_status sj_symbol_file_read(sj_symbol_file *file, const sj_symbol_visitor *visitor);
+
+/* sj_symbol_file_has_lines returns whether the file holds DWARF. */
+bool sj_symbol_file_has_lines(const sj_symbol_file *file);
+
+/* sj_symbol_file_line gives where the function at `address` is declared; `*path` is borrowed from
+ * the file, as the compiler named it. Reads only the DWARF of its compilation unit. SJ_ENOTFOUND:
+ * the file has no DWARF, or that does not tell. */
+SJ_MUST_CHECK sj_status sj_symbol_file_line(sj_symbol_file *file, uint64_t address,
+                                            const char **path, int *line);
 
 #endif

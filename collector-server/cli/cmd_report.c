@@ -3,6 +3,7 @@
 #include "collector-server/cli/query_command.h"
 #include "collector-server/cli/report_coverage.h"
 #include "collector-server/cli/report_table.h"
+#include "collector-server/cli/source_lines.h"
 
 #include <string.h>
 
@@ -133,9 +134,14 @@ static int print_report(report_request *request)
     sj_session_summary summary;
     sj_error error = {0};
     sqlite3_stmt *statement = NULL;
-    if (sj_call_choice_find(database, session_id, &request->choice, &error) != SJ_OK) {
+    if (sj_call_choice_find(database, session_id, &request->choice, &error) != SJ_OK ||
+        sj_source_lines_register(database, &error) != SJ_OK) {
         sqlite3_close(database);
         return sj_command_failed(&sj_command_report, &error);
+    }
+    if (request->selection.count == 0) {
+        sj_report_columns_fit(request->query.wide ? 0 : request->terminal.columns,
+                              sj_source_lines_exist(database, session_id), &request->selection);
     }
     char *sql = make_sql(request);
     if (sj_session_summary_read(database, session_id, &request->choice, &summary, &error) !=
@@ -162,7 +168,7 @@ static int print_report(report_request *request)
     return exit_code;
 }
 
-/* choose_columns selects what is shown: as asked, else what fits the output. */
+/* choose_columns selects what is shown, as asked; none: what fits the output. */
 static sj_status choose_columns(report_request *request, sj_error *error)
 {
     sj_report_selection *selection = &request->selection;
@@ -174,8 +180,6 @@ static sj_status choose_columns(report_request *request, sj_error *error)
     }
     if (request->query.format != SJ_RESULT_TABLE) {
         sj_report_columns_data(selection);
-    } else {
-        sj_report_columns_fit(request->query.wide ? 0 : request->terminal.columns, selection);
     }
     return SJ_OK;
 }
@@ -229,7 +233,8 @@ static const sj_option report_options[] = {
      .argument = "LIST",
      .kind = SJ_ARG_TEXT,
      .offset = offsetof(report_request, columns),
-     .help = "share, bar, module, function and those above but name, separated by commas;\n"
+     .help = "share, bar, module, source (file and line, where there is debug data), function and\n"
+             "those above but name, separated by commas;\n"
              "default: as many as fit"},
     {.name = "all",
      .kind = SJ_ARG_FLAG,

@@ -3,7 +3,7 @@
 #include <limits.h>
 #include <string.h>
 
-enum { NAME_WIDTH = 30, NEVER = INT_MAX };
+enum { NAME_WIDTH = 30, SOURCE_RANK = 5, NEVER = INT_MAX };
 
 #define QUANTILE(q) "histogram_quantile(s.histogram, " q ", s.session_id, s.min_ns, s.max_ns)"
 
@@ -14,14 +14,15 @@ static const sj_report_column all_columns[] = {
     {"calls", "s.calls", SJ_REPORT_COUNT, 10, 2, true},
     {"total", "s.total_ns", SJ_REPORT_DURATION, 9, 1, true},
     {"self", "s.self_ns", SJ_REPORT_DURATION, 9, 3, true},
-    {"min", "s.min_ns", SJ_REPORT_DURATION, 9, 8, true},
-    {"max", "s.max_ns", SJ_REPORT_DURATION, 9, 7, true},
-    {"mean", "s.total_ns / nullif(s.calls, 0)", SJ_REPORT_DURATION, 9, 5, true},
-    {"p50", QUANTILE("0.5"), SJ_REPORT_DURATION, 9, 9, true},
-    {"p95", QUANTILE("0.95"), SJ_REPORT_DURATION, 9, 6, true},
-    {"p99", QUANTILE("0.99"), SJ_REPORT_DURATION, 9, 10, true},
+    {"min", "s.min_ns", SJ_REPORT_DURATION, 9, 9, true},
+    {"max", "s.max_ns", SJ_REPORT_DURATION, 9, 8, true},
+    {"mean", "s.total_ns / nullif(s.calls, 0)", SJ_REPORT_DURATION, 9, 6, true},
+    {"p50", QUANTILE("0.5"), SJ_REPORT_DURATION, 9, 10, true},
+    {"p95", QUANTILE("0.95"), SJ_REPORT_DURATION, 9, 7, true},
+    {"p99", QUANTILE("0.99"), SJ_REPORT_DURATION, 9, 11, true},
     {"untrusted", "s.untrusted", SJ_REPORT_COUNT, 9, NEVER, true},
-    {"module", "m.path", SJ_REPORT_MODULE, 20, 11, false},
+    {"module", "m.path", SJ_REPORT_FILE, 20, 12, false},
+    {"source", "source_line(s.function_id)", SJ_REPORT_FILE, 20, SOURCE_RANK, false},
     {"function", "coalesce(f.name, '(function ' || s.function_id || ')')", SJ_REPORT_FUNCTION,
      NAME_WIDTH, 0, true},
 };
@@ -50,7 +51,7 @@ sj_status sj_report_columns_parse(const char *list, sj_report_selection *selecti
         if (column == NULL) {
             return sj_fail(error, SJ_EINVAL,
                            "--columns takes share, bar, calls, total, self, min, max, mean, p50, "
-                           "p95, p99, untrusted, module and function, not '%.*s'",
+                           "p95, p99, untrusted, module, source and function, not '%.*s'",
                            (int)length, name);
         }
         if (selection->count == SJ_REPORT_COLUMNS_MAX) {
@@ -64,28 +65,28 @@ sj_status sj_report_columns_parse(const char *list, sj_report_selection *selecti
     }
 }
 
-static void select_up_to(int rank, sj_report_selection *selection)
+static void select_up_to(int rank, bool sources, sj_report_selection *selection)
 {
     selection->count = 0;
     for (size_t i = 0; i < COLUMN_COUNT; i++) {
-        if (all_columns[i].rank <= rank) {
+        if (all_columns[i].rank <= rank && (sources || all_columns[i].rank != SOURCE_RANK)) {
             selection->columns[selection->count++] = &all_columns[i];
         }
     }
 }
 
-void sj_report_columns_fit(int width, sj_report_selection *selection)
+void sj_report_columns_fit(int width, bool sources, sj_report_selection *selection)
 {
     int best = 1;
     for (int rank = 1; rank < (int)COLUMN_COUNT; rank++) {
         int used = 0;
-        select_up_to(rank, selection);
+        select_up_to(rank, sources, selection);
         for (size_t i = 0; i < selection->count; i++) {
             used += selection->columns[i]->width + 1;
         }
         best = width == 0 || used <= width ? rank : best;
     }
-    select_up_to(best, selection);
+    select_up_to(best, sources, selection);
 }
 
 void sj_report_columns_data(sj_report_selection *selection)

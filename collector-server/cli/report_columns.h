@@ -14,7 +14,7 @@ typedef enum sj_report_kind {
     SJ_REPORT_BAR,   /* the same, drawn */
     SJ_REPORT_DURATION,
     SJ_REPORT_COUNT,
-    SJ_REPORT_MODULE, /* the file's name in tables, its path in other formats */
+    SJ_REPORT_FILE, /* the file's name in tables, its path in other formats */
     SJ_REPORT_FUNCTION
 } sj_report_kind;
 
@@ -41,8 +41,8 @@ SJ_MUST_CHECK sj_status sj_report_columns_parse(const char *list, sj_report_sele
                                                 sj_error *error);
 
 /* sj_report_columns_fit chooses those of a table of `width` columns, so that a name keeps 30 (of 60
- * and more); 0: any width. */
-void sj_report_columns_fit(int width, sj_report_selection *selection);
+ * and more); 0: any width. `sources`: there are lines of source to show (source_lines.h). */
+void sj_report_columns_fit(int width, bool sources, sj_report_selection *selection);
 
 /* sj_report_columns_data chooses those of CSV, JSON and Markdown. */
 void sj_report_columns_data(sj_report_selection *selection);

@@ -154,7 +154,7 @@ sj_status sj_session_header_print(sqlite3 *database, int64_t session_id,
 
 static bool is_left(const sj_report_column *column)
 {
-    return column->kind >= SJ_REPORT_MODULE || column->kind == SJ_REPORT_BAR;
+    return column->kind >= SJ_REPORT_FILE || column->kind == SJ_REPORT_BAR;
 }
 
 void sj_report_heading_print(const sj_report_selection *selection, const sj_terminal *terminal)
@@ -244,7 +244,7 @@ static void print_cell(const sj_report_column *column, const sj_terminal *termin
     case SJ_REPORT_COUNT:
         printf("%*lld", column->width, (long long)sqlite3_value_int64(value));
         break;
-    case SJ_REPORT_MODULE:
+    case SJ_REPORT_FILE:
         print_text(slash != NULL ? slash + 1 : text, room, last ? 0 : column->width);
         break;
     case SJ_REPORT_FUNCTION:

@@ -1,0 +1,126 @@
+#!/usr/bin/env python3
+"""Where functions are written: report shows file and line where debug data of the recorded build
+lies on this machine, in the program or apart from it, and nothing where it does not.
+
+source_lines.py BUILD_FOLDER
+"""
+import json
+import os
+import shutil
+import subprocess
+import sys
+
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "support"))
+from sojourn_testing import PATIENCE_S, check, main
+
+SOURCE = """#include <stdio.h>
+
+__attribute__((noinline)) static int leaf(int n)
+{
+    volatile int sum = 0;
+    for (int i = 0; i < n; i++) {
+        sum += i;
+    }
+    return sum;
+}
+
+__attribute__((noinline)) int outer(int n)
+{
+    return leaf(n) + 1;
+}
+
+int main(void)
+{
+    printf("%d\\n", outer(3));
+    return 0;
+}
+"""
+LINES = {"leaf": 3, "outer": 12, "main": 17}
+
+
+def shown(sojourn, database):
+    done = sojourn.run(["report", "--columns", "source,function", "--json", database],
+                       capture_output=True, text=True)
+    check(done.returncode == 0, done.stderr)
+    return {row["function"]: row["source"] for row in json.loads(done.stdout)}
+
+
+def expect(sojourn, database, path, label):
+    wanted = {name: None if path is None else f"{path}:{line}" for name, line in LINES.items()}
+    found = shown(sojourn, database)
+    check({name: found[name] for name in LINES} == wanted, f"{label}: {found}")
+
+
+def build(sojourn, name, source, *command):
+    program = sojourn.path(name)
+    subprocess.run([*command, "-O1", "-Wl,--build-id", source, "-o", program], check=True,
+                   timeout=PATIENCE_S)
+    return program
+
+
+def every_compiler(sojourn, source):
+    for compiler in ("gcc", "clang"):
+        for version in ("-gdwarf-4", "-gdwarf-5"):
+            label = compiler + version
+            program = build(sojourn, label, source, compiler, "-g", version)
+            database = sojourn.path(f"{label}.db")
+            sojourn.record([program], database)
+            expect(sojourn, database, source, label)
+
+
+def apart_and_gone(sojourn, source):
+    program = build(sojourn, "stripped", source, "gcc", "-g")
+    debug = sojourn.path(".debug")
+    os.mkdir(debug)
+    subprocess.run(["objcopy", "--only-keep-debug", program, os.path.join(debug, "stripped.debug")],
+                   check=True, timeout=PATIENCE_S)
+    # the symbol table stays, for the names
+    subprocess.run(["objcopy", "--strip-debug", "--add-gnu-debuglink",
+                    os.path.join(debug, "stripped.debug"), program], check=True, timeout=PATIENCE_S)
+    database = sojourn.path("stripped.db")
+    sojourn.record([program], database)
+    expect(sojourn, database, source, "separate debug file")
+    shutil.rmtree(debug)
+    expect(sojourn, database, None, "without its debug file")
+
+
+def other_build(sojourn, source):
+    program = build(sojourn, "rebuilt", source, "gcc", "-g")
+    database = sojourn.path("rebuilt.db")
+    sojourn.record([program], database)
+    with open(source, encoding="utf-8") as file:
+        moved = "\n\n\n" + file.read()
+    other = sojourn.path("other.c")
+    with open(other, "w", encoding="utf-8") as file:
+        file.write(moved)
+    build(sojourn, "rebuilt", other, "gcc", "-g")
+    expect(sojourn, database, None, "another build at its path")
+    os.unlink(program)
+    os.mkfifo(program)
+    expect(sojourn, database, None, "a pipe at its path")
+
+
+def on_a_screen(sojourn, source):
+    program = build(sojourn, "screen", source, "gcc", "-g")
+    database = sojourn.path("screen.db")
+    sojourn.record([program], database)
+    done = sojourn.run(["report", database], capture_output=True, text=True)
+    row = next(line for line in done.stdout.splitlines() if line.endswith(" outer"))
+    check("source.c:12 " in row, f"the table says {row!r}")
+    without = build(sojourn, "without", source, "gcc")
+    sojourn.record([without], sojourn.path("without.db"))
+    done = sojourn.run(["report", sojourn.path("without.db")], capture_output=True, text=True)
+    check("source" not in done.stdout, f"a column without content: {done.stdout}")
+
+
+def test(sojourn, arguments):
+    source = sojourn.path("source.c")
+    with open(source, "w", encoding="utf-8") as file:
+        file.write(SOURCE)
+    every_compiler(sojourn, source)
+    apart_and_gone(sojourn, source)
+    other_build(sojourn, source)
+    on_a_screen(sojourn, source)
+
+
+main(test)
