@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
-"""What report and tree print: golden screens on a pseudo-terminal of 60, 100 and 200 columns, and
+"""What report, tree and replay print: golden screens on a pseudo-terminal of 60, 100 and 200 columns, and
 without a terminal; colours; the pager.
 
-screens.py BUILD_FOLDER MIGRATIONS_FOLDER     (SJ_GOLDEN=write writes the screens anew)
+screens.py BUILD_FOLDER MIGRATIONS_FOLDER GOLDEN_RECORDING   (SJ_GOLDEN=write writes them anew)
 """
 import fcntl
 import glob
@@ -131,6 +131,26 @@ def screens_are_golden(sojourn, database):
                                                 database], 100, NO_COLOR="1")[0])
 
 
+def replay_is_golden(sojourn, recording):
+    """Calls of a recording that is kept as it was, at version 4 of the schema."""
+    database = sojourn.path("replay.db")
+    connection = sqlite3.connect(database)
+    with open(recording, encoding="utf-8") as file:
+        connection.executescript(file.read())
+    connection.executescript("PRAGMA application_id=0x534a4442; PRAGMA user_version=4")
+    connection.close()
+    for columns in (60, 100, 200):
+        screen, code = on_terminal(sojourn, ["replay", database], columns, NO_COLOR="1")
+        check(code == 0, f"replay: {code}: {screen}")
+        golden(f"replay-{columns}", screen)
+        lines = screen.splitlines()
+        check(len(lines) < 20 and all(len(line) <= columns for line in lines),
+              f"replay does not fit {columns} columns and 20 lines:\n{screen}")
+    done = sojourn.run(["replay", "--count", "40", database], capture_output=True, text=True)
+    check(done.returncode == 0, f"replay: {done.stderr}")
+    golden("replay-piped", done.stdout)
+
+
 def the_most_costly_are_left(sojourn, database):
     """Whatever is asked for, all of it comes when asked for all."""
     for options in (["--all"], ["--limit", "40"]):
@@ -197,6 +217,7 @@ def test(sojourn, arguments):
     for variable in ("COLUMNS", "LINES", "NO_COLOR", "SOJOURN_PAGER", "PAGER", "LESS"):
         sojourn.environment.pop(variable, None)
     screens_are_golden(sojourn, database)
+    replay_is_golden(sojourn, arguments[1])
     the_most_costly_are_left(sojourn, database)
     colours_are_for_terminals(sojourn, database)
     pager_as_git_does(sojourn, database)
