@@ -175,8 +175,7 @@ sj_status sj_preflight_decide(const sj_preflight_facts *facts, sj_error *error)
 {
     const int pid = (int)facts->pid;
     if (pid == 1) {
-        return sj_fail(error, SJ_EUNSUPPORTED,
-                       "process 1 keeps the system running and is left alone");
+        return sj_fail(error, SJ_EUNSUPPORTED, "refusing to attach to PID 1 (init)");
     }
     if (facts->pid == facts->own_pid) {
         return sj_fail(error, SJ_EUNSUPPORTED, "a process cannot attach to itself");

@@ -7,7 +7,7 @@
 static int report_unknown(const char *name)
 {
     const char *nearest = sj_command_nearest(name);
-    fprintf(stderr, "sojourn: there is no command \"%s\"", name);
+    fprintf(stderr, "sojourn: unknown command \"%s\"", name);
     if (nearest != NULL) {
         fprintf(stderr, "; did you mean \"%s\"?\n", nearest);
     } else {

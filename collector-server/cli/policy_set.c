@@ -66,7 +66,7 @@ static void print_answer(const char *pid, const json_t *answer)
            json_integer_value(json_object_get(answer, "policy")),
            json_string_value(json_object_get(answer, "mode")));
     if (json_integer_value(json_object_get(answer, "processes")) != 0) {
-        printf("; %lld functions hooked, %lld unhooked in %lld processes, stopped for %.2f ms",
+        printf("; %lld functions hooked, %lld unhooked (%lld processes), paused %.2f ms",
                json_integer_value(json_object_get(answer, "hooked")),
                json_integer_value(json_object_get(answer, "freed")),
                json_integer_value(json_object_get(answer, "processes")),

@@ -83,12 +83,12 @@ static void tell_reasons(const sj_recording_summary *summary)
         if (best < 0) {
             break;
         }
-        fprintf(stderr, "%s%llu %s", reported == 0 ? " (" : ", ", (unsigned long long)skips[best],
-                sj_skip_text((sj_skip)best));
+        fprintf(stderr, "%s%llu %s", reported == 0 ? "; left out: " : ", ",
+                (unsigned long long)skips[best], sj_skip_text((sj_skip)best));
         bound = skips[best];
         last = best;
     }
-    fputs(last >= 0 ? ")\n" : "\n", stderr);
+    fputc('\n', stderr);
 }
 
 /* report_unknown_code: code without symbols and unwind tables is recorded as nothing. */
@@ -251,7 +251,7 @@ static void report_attach(const sj_recording_summary *summary)
     if (attach->prepare_ns == 0) {
         return;
     }
-    fprintf(stderr, "  attached   in %.1f ms, stopped for %.2f ms; left, stopped for %.2f ms\n",
+    fprintf(stderr, "  attached   in %.1f ms; paused %.2f ms on attach, %.2f ms on detach\n",
             (double)attach->prepare_ns / 1e6, (double)attach->stopped_ns / 1e6,
             (double)summary->detach.stopped_ns / 1e6);
     if (summary->open_calls != 0) {
@@ -358,10 +358,11 @@ void sj_report_text_summary(sj_report_text *text, const sj_recording_summary *su
         if (file_bytes != 0) {
             fprintf(stderr, " (%llu bytes)", (unsigned long long)file_bytes);
         }
-        fprintf(stderr, "\n  functions  %llu of %llu hooked in %llu modules",
+        fprintf(stderr, "\n  functions  %llu of %llu instrumented (%llu %s)",
                 (unsigned long long)summary->registry.hooked,
                 (unsigned long long)summary->registry.functions,
-                (unsigned long long)summary->registry.modules);
+                (unsigned long long)summary->registry.modules,
+                summary->registry.modules == 1 ? "module" : "modules");
         tell_reasons(summary);
         report_unknown_code(&summary->registry);
         report_attach(summary);

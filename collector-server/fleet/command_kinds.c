@@ -114,7 +114,7 @@ const sj_command_kind *sj_command_kind_find(const char *name, sj_error *error)
         names[count++] = kind->name;
     }
     const char *nearest = sj_suggest(name, names, count);
-    sj_fail(error, SJ_EUNSUPPORTED, "there is no command \"%.40s\"%s%s%s", name,
+    sj_fail(error, SJ_EUNSUPPORTED, "unknown command \"%.40s\"%s%s%s", name,
             nearest != NULL ? "; did you mean \"" : "", nearest != NULL ? nearest : "",
             nearest != NULL ? "\"?" : "");
     return NULL;

@@ -26,7 +26,7 @@ sj_status sj_fleet_find_device(sj_fleet *fleet, const char *wanted, int64_t *dev
     SJ_TRY(sj_fleet_finish_statement(fleet, statement, error));
     if (count == 0) {
         return sj_fail(error, SJ_ENOTFOUND,
-                       "there is no device \"%s\"; `sojourn devices` lists them", wanted);
+                       "no device matches \"%s\"; `sojourn devices` lists them", wanted);
     }
     return count == 1 ? SJ_OK
                       : sj_fail(error, SJ_EINVAL,

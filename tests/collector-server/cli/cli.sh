@@ -20,7 +20,7 @@ says 0 1 "^sojourn [0-9]" "$sojourn" --version
 says 2 2 'did you mean "record"' "$sojourn" recrod
 says 2 2 'did you mean "functions"' "$sojourn" function
 says 2 2 '"sojourn help" lists them' "$sojourn" entirely-else
-says 2 2 'no command "nothing"' "$sojourn" help nothing
+says 2 2 'unknown command "nothing"' "$sojourn" help nothing
 for command in record attach tree sql device mark policy trigger functions flush help version; do
     [ "$command" = help ] || says 0 1 "^Usage: sojourn $command" "$sojourn" "$command" --help
     says 0 1 "Examples:" "$sojourn" help "$command"

@@ -145,7 +145,7 @@ static void bodies_that_are_no_command_are_refused_with_the_reason(void **state)
         {"{\"kind\": \"status\"}", "devices"},
         {"{\"devices\": \"bench-07\"}", "kind"},
         {"{\"devices\": \"bench-07\", \"kind\": \"statsu\"}", "did you mean"},
-        {"{\"devices\": \"bench-07\", \"kind\": \"write\"}", "no command"},
+        {"{\"devices\": \"bench-07\", \"kind\": \"write\"}", "unknown command"},
         {"{\"devices\": \"bench-07\", \"kind\": \"launch\"}", "either an"},
         {"{\"devices\": \"bench-07\", \"kind\": \"attach\", \"arguments\": {\"pid\": \"1\"}}",
          "whole number"},

@@ -101,7 +101,7 @@ def test_other_version(sojourn, sample):
 def test(sojourn, arguments):
     sample, static, emulated = arguments
     refused(sojourn, 4190000, ["no process", "sojourn ps"])
-    refused(sojourn, 1, ["process 1"])
+    refused(sojourn, 1, ["PID 1 (init)"])
     kernel = next((int(name) for name in os.listdir("/proc") if name.isdigit() and
                    os.path.exists(f"/proc/{name}/status") and
                    open(f"/proc/{name}/stat", encoding="utf-8").read().split()[3] == "2"), None)
