@@ -2,14 +2,19 @@
 #include "collector-server/cli/commands.h"
 #include "collector-server/cli/database_choice.h"
 #include "collector-server/forward/clickhouse.h"
+#include "collector-server/forward/cluster_copy.h"
 #include "collector-server/forward/forwarder.h"
+#include "collector-server/query/session_set.h"
+#include "collector-server/store/database.h"
 
 #include <pthread.h>
 #include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 
 typedef struct forward_request {
     const char *database;
+    const char *output;
     sj_forward_options cluster;
     sj_clickhouse_layout layout;
 } forward_request;
@@ -158,6 +163,94 @@ static int show_status(forward_request *request, const char *url)
     return status == SJ_OK ? SJ_EXIT_OK : sj_command_failed(&sj_command_forward, &error);
 }
 
+/* choose_sessions keeps the sessions of the sets, each once. */
+static sj_status choose_sessions(sqlite3 *copy, char **sets, int count, int64_t *chosen,
+                                 size_t capacity, size_t *chosen_count, sj_error *error)
+{
+    static char *newest[] = {"last"};
+    for (int i = 0; i < (count != 0 ? count : 1); i++) {
+        sj_session_set set = {0};
+        SJ_TRY(sj_session_set_read(copy, count != 0 ? sets[i] : newest[0], &set, error));
+        for (size_t k = 0; k < set.count && *chosen_count < capacity; k++) {
+            bool is_new = true;
+            for (size_t j = 0; j < *chosen_count && is_new; j++) {
+                is_new = chosen[j] != set.samples[k].session_id;
+            }
+            if (is_new) {
+                chosen[(*chosen_count)++] = set.samples[k].session_id;
+            }
+        }
+        sj_session_set_deinit(&set);
+    }
+    return sj_cluster_copy_keep(copy, chosen, *chosen_count, error);
+}
+
+static sj_status fetch_sessions(sj_forward_target *target, sqlite3 *copy, char **sets, int count,
+                                size_t *fetched, sj_error *error)
+{
+    int64_t chosen[SJ_SESSION_SET_MAX_SAMPLES];
+    size_t chosen_count = 0;
+    SJ_TRY(sj_forward_clickhouse.check(target, error));
+    SJ_TRY(sj_cluster_copy_sessions(target, copy, error));
+    SJ_TRY(choose_sessions(copy, sets, count, chosen, SJ_SESSION_SET_MAX_SAMPLES, &chosen_count,
+                           error));
+    for (*fetched = 0; *fetched < chosen_count; (*fetched)++) {
+        SJ_TRY(sj_cluster_copy_sums(target, copy, chosen[*fetched], error));
+        if (isatty(STDERR_FILENO)) {
+            fprintf(stderr, "\r%zu of %zu sessions", *fetched + 1, chosen_count);
+        }
+    }
+    if (isatty(STDERR_FILENO)) {
+        fputs("\r\033[K", stderr);
+    }
+    return SJ_OK;
+}
+
+/* write_copy makes the output, which is not there afterwards when that fails. */
+static sj_status write_copy(const forward_request *request, sj_forward_target *target, char **sets,
+                            int count, size_t *fetched, sj_error *error)
+{
+    sqlite3 *copy = NULL;
+    if (access(request->output, F_OK) == 0) {
+        return sj_fail(error, SJ_EEXIST, "%s is there already; give another --output",
+                       request->output);
+    }
+    sj_status status = sj_database_open(request->output, SJ_DATABASE_CREATE, &copy, error);
+    if (status == SJ_OK) {
+        status = fetch_sessions(target, copy, sets, count, fetched, error);
+    }
+    if (status == SJ_OK &&
+        sqlite3_exec(copy, "PRAGMA journal_mode = DELETE", NULL, NULL, NULL) != SQLITE_OK) {
+        status = sj_fail(error, SJ_EIO, "cannot end the copy: %s", sqlite3_errmsg(copy));
+    }
+    sqlite3_close(copy);
+    if (status != SJ_OK) {
+        (void)unlink(request->output);
+    }
+    return status;
+}
+
+static int fetch(forward_request *request, const char *url, char **sets, int count)
+{
+    sj_forward_target *target = NULL;
+    sj_error error = {0};
+    char line[512];
+    size_t fetched = 0;
+    request->cluster.url = url;
+    sj_status status = sj_forward_clickhouse.open(&request->cluster, &target, &error);
+    if (status == SJ_OK) {
+        status = write_copy(request, target, sets, count, &fetched, &error);
+    }
+    if (status == SJ_OK) {
+        status = sj_clickhouse_explain(target, line, sizeof(line), &error);
+    }
+    if (status == SJ_OK) {
+        printf("%zu sessions, sums only -> %s\n%s\n", fetched, request->output, line);
+    }
+    sj_forward_clickhouse.close(target);
+    return status == SJ_OK ? SJ_EXIT_OK : sj_command_failed(&sj_command_forward, &error);
+}
+
 static int run_forward(int argc, char **argv)
 {
     forward_request request = {0};
@@ -177,7 +270,13 @@ static int run_forward(int argc, char **argv)
     if (count == 1 && strcmp(action, "status") == 0) {
         return show_status(&request, argv[first + 1]);
     }
-    return sj_command_usage_error(&sj_command_forward, "give init URL..., send URL or status URL");
+    if (count >= 1 && strcmp(action, "fetch") == 0) {
+        return request.output != NULL
+                   ? fetch(&request, argv[first + 1], argv + first + 2, count - 1)
+                   : sj_command_usage_error(&sj_command_forward, "fetch needs --output FILE");
+    }
+    return sj_command_usage_error(&sj_command_forward,
+                                  "give init URL..., send URL, status URL or fetch URL [SET]...");
 }
 
 static const sj_option forward_options[] = {
@@ -186,6 +285,12 @@ static const sj_option forward_options[] = {
      .kind = SJ_ARG_TEXT,
      .offset = offsetof(forward_request, database),
      .help = "of the lab; else $SOJOURN_DATABASE or the newest sojourn-*.db here"},
+    {.name = "output",
+     .letter = 'o',
+     .argument = "FILE",
+     .kind = SJ_ARG_TEXT,
+     .offset = offsetof(forward_request, output),
+     .help = "fetch: the database to be made"},
     SJ_CLUSTER_OPTIONS(offsetof(forward_request, cluster)),
     {.name = "shards",
      .argument = "NAME",
@@ -201,15 +306,20 @@ static const sj_option forward_options[] = {
 const sj_command sj_command_forward = {
     .name = "forward",
     .summary = "give a lab's sums to a ClickHouse cluster of many labs",
-    .usage = "sojourn forward [OPTIONS] init URL... | send URL | status URL",
+    .usage = "sojourn forward [OPTIONS] init URL... | send URL | status URL | fetch URL [SET]...",
     .help = "init makes the tables on each node; again does no harm. send gives what is owed:\n"
             "sessions that have ended, anew those that have changed, and word of removed ones;\n"
-            "`sojournd --forward URL` does it all the time. Single calls stay in the lab.\n",
+            "`sojournd --forward URL` does it all the time. Single calls stay in the lab.\n"
+            "fetch makes a database of sessions of all labs (SET as in `sojourn diff`, without\n"
+            "marks; default last): their sums, for report, tree, flame, diff, check and ui.\n",
     .options = forward_options,
-    .examples = "Exit status: 0; 1 when it failed; 2 for wrong options; 3 without tables there.\n"
-                "Examples:\n"
-                "  sojourn forward init http://127.0.0.1:8123\n"
-                "  sojourn forward --database lab.db send http://127.0.0.1:8123\n"
-                "  sojourn sql --cluster http://127.0.0.1:8123 \"SELECT count() FROM sessions\"\n",
+    .examples =
+        "Exit status: 0; 1 when it failed; 2 for wrong options; 3 without tables there.\n"
+        "Examples:\n"
+        "  sojourn forward init http://127.0.0.1:8123\n"
+        "  sojourn forward --database lab.db send http://127.0.0.1:8123\n"
+        "  sojourn forward -o builds.db fetch http://127.0.0.1:8123 tag:build=41 tag:build=42\n"
+        "  sojourn diff tag:build=41 tag:build=42 builds.db\n"
+        "  sojourn sql --cluster http://127.0.0.1:8123 \"SELECT count() FROM sessions\"\n",
     .run = run_forward,
 };

@@ -152,8 +152,8 @@ static bool make_table(sqlite3 *database, const json_t *columns, sqlite3_stmt **
 {
     sqlite3_str *table = sqlite3_str_new(database);
     sqlite3_str *values = sqlite3_str_new(database);
-    sqlite3_str_appendall(table, "CREATE TABLE answer (");
-    sqlite3_str_appendall(values, "INSERT INTO answer VALUES (");
+    sqlite3_str_appendall(table, "CREATE TEMP TABLE answer (");
+    sqlite3_str_appendall(values, "INSERT INTO temp.answer VALUES (");
     for (size_t i = 0; i < json_array_size(columns); ++i) {
         const char *name = json_string_value(json_object_get(json_array_get(columns, i), "name"));
         sqlite3_str_appendf(table, "%s\"%w\"", i != 0 ? ", " : "", name != NULL ? name : "?");
@@ -163,10 +163,12 @@ static bool make_table(sqlite3 *database, const json_t *columns, sqlite3_stmt **
     sqlite3_str_appendall(values, ")");
     char *create = sqlite3_str_finish(table);
     char *fill = sqlite3_str_finish(values);
-    const bool made = create != NULL && fill != NULL &&
-                      sqlite3_exec(database, create, NULL, NULL, NULL) == SQLITE_OK &&
-                      sqlite3_prepare_v2(database, fill, -1, insert, NULL) == SQLITE_OK &&
-                      sqlite3_exec(database, "BEGIN", NULL, NULL, NULL) == SQLITE_OK;
+    const bool made =
+        create != NULL && fill != NULL &&
+        sqlite3_exec(database, "DROP TABLE IF EXISTS temp.answer", NULL, NULL, NULL) == SQLITE_OK &&
+        sqlite3_exec(database, create, NULL, NULL, NULL) == SQLITE_OK &&
+        sqlite3_prepare_v2(database, fill, -1, insert, NULL) == SQLITE_OK &&
+        sqlite3_exec(database, "SAVEPOINT answer", NULL, NULL, NULL) == SQLITE_OK;
     sqlite3_free(create);
     sqlite3_free(fill);
     return made;
@@ -211,37 +213,29 @@ static sj_status fill_table(sqlite3 *database, const json_t *root, int64_t most,
         }
         is_good = sqlite3_step(insert) == SQLITE_DONE && sqlite3_reset(insert) == SQLITE_OK;
     }
-    is_good = is_good && sqlite3_exec(database, "COMMIT", NULL, NULL, NULL) == SQLITE_OK;
+    is_good = is_good && sqlite3_exec(database, "RELEASE answer", NULL, NULL, NULL) == SQLITE_OK;
     sqlite3_finalize(insert);
     return is_good ? SJ_OK
                    : sj_fail(error, SJ_EIO, "the cluster's answer is no table: %s",
                              sqlite3_errmsg(database));
 }
 
-static sj_status take_answer(const char *bytes, size_t size, int64_t most, sqlite3 **answer,
+static sj_status take_answer(const char *bytes, size_t size, int64_t most, sqlite3 *database,
                              bool *is_cut, sj_error *error)
 {
     json_error_t problem;
-    sqlite3 *database = NULL;
     json_t *root = json_loadb(bytes, size, 0, &problem);
     if (root == NULL) {
         return sj_fail(error, SJ_EIO, "the cluster's answer cannot be read: %s", problem.text);
     }
-    sj_status status = sqlite3_open(":memory:", &database) == SQLITE_OK
-                           ? fill_table(database, root, most, is_cut, error)
-                           : sj_fail(error, SJ_ENOMEM, "out of memory");
+    const sj_status status = fill_table(database, root, most, is_cut, error);
     json_decref(root);
-    if (status != SJ_OK) {
-        sqlite3_close(database);
-        return status;
-    }
-    *answer = database;
-    return SJ_OK;
+    return status;
 }
 
-sj_status sj_cluster_ask(sj_forward_target *target, const char *sql,
-                         const sj_cluster_limits *limits, sqlite3 **answer, bool *is_cut,
-                         sj_error *error)
+sj_status sj_cluster_ask_into(sj_forward_target *target, const char *sql,
+                              const sj_cluster_limits *limits, sqlite3 *database, bool *is_cut,
+                              sj_error *error)
 {
     const int64_t most = limits->rows != 0 ? limits->rows : MOST_ROWS;
     char settings[SETTINGS_BYTES];
@@ -259,8 +253,24 @@ sj_status sj_cluster_ask(sj_forward_target *target, const char *sql,
         sj_clickhouse_ask(target, statement, settings, limits->time_ms, &bytes, &size, error);
     free(statement);
     if (status == SJ_OK) {
-        status = take_answer(bytes, size, most, answer, is_cut, error);
+        status = take_answer(bytes, size, most, database, is_cut, error);
         free(bytes);
     }
     return status;
+}
+
+sj_status sj_cluster_ask(sj_forward_target *target, const char *sql,
+                         const sj_cluster_limits *limits, sqlite3 **answer, bool *is_cut,
+                         sj_error *error)
+{
+    sqlite3 *database = NULL;
+    const sj_status status = sqlite3_open(":memory:", &database) == SQLITE_OK
+                                 ? sj_cluster_ask_into(target, sql, limits, database, is_cut, error)
+                                 : sj_fail(error, SJ_ENOMEM, "out of memory");
+    if (status != SJ_OK) {
+        sqlite3_close(database);
+        return status;
+    }
+    *answer = database;
+    return SJ_OK;
 }

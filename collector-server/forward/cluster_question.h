@@ -32,4 +32,10 @@ SJ_MUST_CHECK sj_status sj_cluster_ask(sj_forward_target *target, const char *sq
                                        const sj_cluster_limits *limits, sqlite3 **answer,
                                        bool *is_cut, sj_error *error);
 
+/* sj_cluster_ask_into does so in a database of the caller's, as the table temp.answer, made anew.
+ */
+SJ_MUST_CHECK sj_status sj_cluster_ask_into(sj_forward_target *target, const char *sql,
+                                            const sj_cluster_limits *limits, sqlite3 *database,
+                                            bool *is_cut, sj_error *error);
+
 #endif

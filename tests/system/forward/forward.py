@@ -146,6 +146,57 @@ def statements(sojourn, node, words):
     answers(sojourn, *ask, "--query", "hot_spots", "--session", "7'", code=1, says="beginning of a session's uuid")
 
 
+EXACT = ("function", "calls", "total_ns", "self_ns", "min_ns", "max_ns", "untrusted")
+COMPARED = ("name", "verdict", "self_ns_a", "self_ns_b", "total_ns_a", "total_ns_b", "calls_a", "calls_b",
+            "sessions_a", "sessions_b", "symbol_key")
+TREE = ("SELECT p.depth, p.recursive, p.rare, f.name, coalesce(g.name, '') AS caller, sum(p.calls) AS calls,"
+        " sum(p.total_ns) AS total_ns, sum(p.self_ns) AS self_ns FROM call_paths p JOIN functions f USING (function_id)"
+        " LEFT JOIN call_paths q ON q.path_id = p.parent_path_id"
+        " LEFT JOIN functions g ON g.function_id = q.function_id JOIN sessions s ON s.session_id = p.session_id"
+        " WHERE lower(hex(s.uuid)) = '{}' GROUP BY 1, 2, 3, 4, 5 ORDER BY 1, 2, 3, 4, 5, 6, 7")
+
+
+def json_of(sojourn, *words):
+    done = sojourn.run([*words, "--json"], capture_output=True, text=True)
+    check(done.returncode == 0, f"{words}: {done.stderr}")
+    return json.loads(done.stdout)
+
+
+def fetched_is_the_same(sojourn, node, labs, words):
+    """A copy of sessions of all labs answers report, tree and diff as the labs do; it says what it lacks."""
+    copy = sojourn.path("copy.db")
+    labs[0].forward(*words, "-o", copy, "fetch", node.url, "all", says="4 sessions, sums only")
+    sets = []
+    for lab in labs:
+        for row in sojourn.sql(lab.database, "SELECT session_id, lower(hex(uuid)) AS uuid, name FROM sessions"):
+            here = [{name: line[name] for name in EXACT} for line in
+                    json_of(sojourn, "report", "--session", row["uuid"], "--all", lab.database)]
+            there = [{name: line[name] for name in EXACT} for line in
+                     json_of(sojourn, "report", "--session", row["uuid"], "--all", copy)]
+            check(here and rounded(here) == rounded(there), f"report of {row}: {here} here, {there} in the copy")
+            check(sojourn.sql(lab.database, TREE.format(row["uuid"])) == sojourn.sql(copy, TREE.format(row["uuid"])),
+                  f"the tree of {row} differs")
+            names = sojourn.sql(copy, f"SELECT name FROM sessions WHERE lower(hex(uuid)) = '{row['uuid']}'")
+            check(names == [{"name": row["name"]}], f"the name of {row} is {names}")
+            sets.append(row["uuid"])
+    # Typical times come from histograms, whose bins are of ticks here and of nanoseconds there.
+    compared = [rounded([{name: row[name] for name in COMPARED} for row in
+                         json_of(sojourn, "diff", sets[0], sets[1], database)]) for database in (labs[0].database, copy)]
+    check(compared[0] == compared[1], f"diff: {compared[0]} here, {compared[1]} in the copy")
+    done = sojourn.run(["verify", copy], capture_output=True, text=True)
+    check(done.returncode == 0 and "sound" in done.stdout, f"verify: {done.stdout}")
+    done = sojourn.run(["verify", "--rebuild", copy], capture_output=True, text=True)
+    check(len(json_of(sojourn, "report", "--session", sets[0], "--all", copy)) > 0, "rebuilding took the sums away")
+    labs[0].forward(*words, "-o", copy, "fetch", node.url, code=1, says="is there already")
+    few = sojourn.path("few.db")
+    labs[0].forward(*words, "-o", few, "fetch", node.url, sets[0][:9], sets[0], says="1 sessions, sums only")
+    check(len(sojourn.sql(few, "SELECT 1 FROM sessions")) == 1, "a session that was not asked for")
+    for wanted, code, says in (("name:nobody", 3, ""), ("what is this", 1, "")):
+        lost = sojourn.path("lost.db")
+        labs[0].forward(*words, "-o", lost, "fetch", node.url, wanted, code=code, says=says)
+        check(not os.path.exists(lost), "a copy that failed is left")
+
+
 def changes_replace(sojourn, node, labs, words):
     lab = labs[0]
     with sqlite3.connect(lab.database) as database:
@@ -277,6 +328,7 @@ def test(sojourn, arguments):
         histograms_merge(node)
         statements(sojourn, node, words)
         labs = [lab, other]
+        fetched_is_the_same(sojourn, node, labs, words)
         changes_replace(sojourn, node, labs, words)
         restored_lab(node, labs, words)
         changed_by_hand(node, labs, words)

@@ -1,0 +1,304 @@
+/* Design notes. Each table is a question to the cluster, whose answer lies in temp.answer, and a
+ * statement that makes rows of it. Keys of the cluster become ids of this database by two temporary
+ * tables: functions, and call paths. A session has modules of its own, because the functions of a
+ * module are a range of ids, and other sessions may have met others. */
+#include "collector-server/forward/cluster_copy.h"
+
+#include "collector-server/forward/cluster_question.h"
+#include "collector-server/store/database.h"
+#include "proto/callgraph/histogram.h"
+
+#include <jansson.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { QUESTION_BYTES = 1024, UUID_DIGITS = 32, TIME_MS = 600000 };
+
+typedef struct copied_table {
+    const char *question;  /* %s: the session; NULL: the statement needs no answer */
+    const char *statement; /* ?1: the session_id */
+} copied_table;
+
+/* Keys are of 64 bits, and SQLite's numbers signed. */
+static const copied_table of_labs[] = {
+    {"SELECT session, device, device_name, device_model, device_os, device_build, machine,"
+     " device_tags, name, command, mode, state, cause, tags, build_id, started_realtime_ns,"
+     " ended_realtime_ns, stored_calls, stored_events, lost_calls, lost_events, folded_paths,"
+     " folded_calls, sent_calls, device_lost_calls, traced_cpu_ns FROM sessions",
+     "INSERT INTO devices(uuid, name, model, os, machine, tags, build, first_seen_realtime_ns,"
+     " last_seen_realtime_ns) SELECT from_hex(device), device_name, device_model, device_os,"
+     " machine, device_tags, device_build, min(started_realtime_ns), max(started_realtime_ns)"
+     " FROM temp.answer GROUP BY device"},
+    {NULL,
+     "INSERT INTO sessions(uuid, device_id, name, command, mode, state, cause, tags,"
+     " started_realtime_ns, ended_realtime_ns, started_ticks, tick_ns_numerator,"
+     " tick_ns_denominator, stored_calls, stored_events, lost_calls, lost_events, folded_paths,"
+     " folded_calls, sent_calls, device_lost_calls, traced_cpu_ns)"
+     " SELECT from_hex(a.session), d.device_id, a.name, a.command, a.mode, a.state, a.cause,"
+     " a.tags, a.started_realtime_ns, a.ended_realtime_ns, 0, 1, 1, a.stored_calls,"
+     " a.stored_events, a.lost_calls, a.lost_events, a.folded_paths, a.folded_calls, a.sent_calls,"
+     " a.device_lost_calls, a.traced_cpu_ns FROM temp.answer AS a"
+     " JOIN devices AS d ON d.uuid = from_hex(a.device)"
+     " ORDER BY a.started_realtime_ns, a.session"},
+    /* The build of each session's program, for sets; sj_cluster_copy_keep removes it again. */
+    {NULL, "INSERT INTO modules(build_id, functions_digest, path, first_function_id,"
+           " function_count) SELECT DISTINCT from_hex(build_id), x'', '', 0, 0 FROM temp.answer"
+           " WHERE build_id <> ''"},
+    {NULL, "INSERT INTO hook_plans(module_id, digest) SELECT module_id, x'' FROM modules"},
+    {NULL, "INSERT INTO session_modules SELECT s.session_id, 0, m.module_id, h.hook_plan_id, 0, 0,"
+           " 0, '' FROM temp.answer AS a JOIN sessions AS s ON s.uuid = from_hex(a.session)"
+           " JOIN modules AS m ON m.build_id = from_hex(a.build_id) AND m.first_function_id = 0"
+           " JOIN hook_plans AS h USING (module_id)"},
+};
+
+static const copied_table of_session[] = {
+    {"SELECT toInt64(function) AS key, toInt64(symbol_key) AS symbol_key, name, build_id,"
+     " toInt64(offset) AS place, module FROM functions WHERE session = ",
+     "CREATE TEMP TABLE IF NOT EXISTS keys(key INTEGER, name TEXT, function_id INTEGER,"
+     " PRIMARY KEY (key, name)) WITHOUT ROWID"},
+    {NULL, "DELETE FROM temp.keys"},
+    {NULL, "INSERT INTO temp.keys SELECT key, name, (SELECT coalesce(max(first_function_id +"
+           " function_count), 1) FROM modules) - 1 + row_number() OVER (ORDER BY build_id, module,"
+           " place, name, key) FROM temp.answer"},
+    {NULL, "INSERT INTO modules(build_id, functions_digest, path, first_function_id,"
+           " function_count) SELECT from_hex(a.build_id), CAST((SELECT lower(hex(uuid)) FROM"
+           " sessions WHERE session_id = ?1) || a.module AS BLOB), a.module, min(k.function_id),"
+           " count(*) FROM temp.answer AS a JOIN temp.keys AS k USING (key, name)"
+           " GROUP BY a.build_id, a.module ORDER BY min(k.function_id)"},
+    {NULL, "INSERT INTO functions SELECT k.function_id, m.module_id, a.place, 0, a.name, a.name,"
+           " a.symbol_key, '' FROM temp.answer AS a JOIN temp.keys AS k USING (key, name)"
+           " JOIN modules AS m ON k.function_id BETWEEN m.first_function_id AND"
+           " m.first_function_id + m.function_count - 1"},
+    {NULL, "INSERT INTO hook_plans(module_id, digest) SELECT module_id, x'' FROM modules"
+           " WHERE first_function_id >= (SELECT min(function_id) FROM temp.keys)"},
+    {NULL, "INSERT INTO session_modules SELECT ?1, row_number() OVER (ORDER BY m.module_id),"
+           " m.module_id, h.hook_plan_id, m.first_function_id - (SELECT min(function_id) FROM"
+           " temp.keys), m.function_count, m.function_count, m.path FROM modules AS m"
+           " JOIN hook_plans AS h USING (module_id)"
+           " WHERE m.first_function_id >= (SELECT min(function_id) FROM temp.keys)"},
+    {"SELECT toInt64(function) AS key, name, calls, total_ns, self_ns, min_ns, max_ns, unwound,"
+     " untrusted, bins, counts FROM function_stats WHERE session = ",
+     "INSERT INTO function_stats SELECT ?1, k.function_id, a.calls, a.total_ns, a.self_ns,"
+     " a.min_ns, a.max_ns, a.unwound, a.untrusted, histogram_of(a.bins, a.counts)"
+     " FROM temp.answer AS a JOIN temp.keys AS k USING (key, name)"},
+    {"SELECT toInt64(caller) AS caller, caller_name, toInt64(callee) AS callee, callee_name,"
+     " calls, total_ns, self_ns FROM call_edges WHERE session = ",
+     "INSERT INTO call_edges SELECT ?1, coalesce(c.function_id, 0), k.function_id, a.calls,"
+     " a.total_ns, a.self_ns FROM temp.answer AS a JOIN temp.keys AS k ON k.key = a.callee AND"
+     " k.name = a.callee_name LEFT JOIN temp.keys AS c ON c.key = a.caller AND"
+     " c.name = a.caller_name"},
+    {"SELECT toInt64(path) AS path, toInt64(parent_path) AS parent_path, toInt64(function) AS key,"
+     " depth, recursive, rare, calls, total_ns, self_ns, min_ns, max_ns, unwound, untrusted, bins,"
+     " counts FROM call_paths WHERE session = ",
+     "CREATE TEMP TABLE IF NOT EXISTS nodes(row INTEGER PRIMARY KEY, path INTEGER, depth INTEGER,"
+     " node INTEGER)"},
+    {NULL, "CREATE INDEX IF NOT EXISTS temp.nodes_by_path ON nodes (path, depth, node)"},
+    {NULL, "DELETE FROM temp.nodes"},
+    {NULL, "INSERT INTO temp.nodes SELECT rowid, path, depth, row_number() OVER (ORDER BY depth,"
+           " path, rowid) FROM temp.answer"},
+    {NULL,
+     "INSERT INTO call_paths SELECT ?1 << 32 | n.node, ?1, (SELECT ?1 << 32 | p.node FROM"
+     " temp.nodes AS p WHERE p.path = a.parent_path AND p.depth = a.depth - 1 ORDER BY p.node"
+     " LIMIT 1), (SELECT k.function_id FROM temp.keys AS k WHERE k.key = a.key ORDER BY"
+     " k.function_id LIMIT 1), a.depth, a.recursive, a.calls, a.total_ns, a.self_ns, a.min_ns,"
+     " a.max_ns, a.unwound, a.untrusted, histogram_of(a.bins, a.counts), x'', a.rare"
+     " FROM temp.answer AS a JOIN temp.nodes AS n ON n.row = a.rowid"},
+    {"SELECT number, name, is_end, at_ns, thread_number, source FROM marks WHERE session = ",
+     "INSERT INTO marks(session_id, number, name, is_end, at_ns, thread_number, source)"
+     " SELECT ?1, number, name, is_end, at_ns, coalesce(thread_number, 0), source"
+     " FROM temp.answer ORDER BY source, number"},
+    {"SELECT reason, calls, events, start_ns, end_ns, thread_number FROM gaps"
+     " WHERE session = ",
+     "INSERT INTO gaps(session_id, thread_number, reason, calls, events, start_ns, end_ns)"
+     " SELECT ?1, thread_number, reason, calls, events, coalesce(start_ns, 0),"
+     " coalesce(end_ns, 0) FROM temp.answer"},
+    /* As a profile's: sums that no block holds. */
+    {NULL, "INSERT INTO profiles SELECT session_id, 1, 0, coalesce(ended_realtime_ns -"
+           " started_realtime_ns, 0), stored_calls, stored_events, 0 FROM sessions"
+           " WHERE session_id = ?1"},
+};
+
+static void from_hex(sqlite3_context *context, int count, sqlite3_value **arguments)
+{
+    (void)count;
+    const char *digits = (const char *)sqlite3_value_text(arguments[0]);
+    const size_t bytes = digits != NULL ? strlen(digits) / 2 : 0;
+    uint8_t *made = sqlite3_malloc64(bytes + 1);
+    for (size_t i = 0; made != NULL && i < bytes; i++) {
+        const char pair[3] = {digits[2 * i], digits[2 * i + 1], '\0'};
+        made[i] = (uint8_t)strtoul(pair, NULL, 16);
+    }
+    if (made == NULL) {
+        sqlite3_result_error_nomem(context);
+    } else {
+        sqlite3_result_blob64(context, made, bytes, sqlite3_free);
+    }
+}
+
+/* Whole numbers of 64 bits come as texts. */
+static uint64_t number_of(const json_t *value)
+{
+    const char *text = json_string_value(value);
+    return text != NULL ? strtoull(text, NULL, 10) : (uint64_t)json_integer_value(value);
+}
+
+static sj_status add_bins(const json_t *bins, const json_t *counts, sj_histogram *histogram)
+{
+    const size_t count = json_array_size(bins);
+    if (count != json_array_size(counts)) {
+        return SJ_ECORRUPT;
+    }
+    for (size_t i = 0; i < count; i++) {
+        const uint64_t bin = number_of(json_array_get(bins, i));
+        if (bin >= SJ_HISTOGRAM_BINS) {
+            return SJ_ECORRUPT;
+        }
+        SJ_TRY(sj_histogram_add(histogram, sj_histogram_low((uint32_t)bin),
+                                number_of(json_array_get(counts, i))));
+    }
+    return SJ_OK;
+}
+
+static void histogram_of(sqlite3_context *context, int count, sqlite3_value **arguments)
+{
+    (void)count;
+    sj_histogram histogram = {0};
+    json_t *bins = json_loads((const char *)sqlite3_value_text(arguments[0]), 0, NULL);
+    json_t *counts = json_loads((const char *)sqlite3_value_text(arguments[1]), 0, NULL);
+    sj_status status = add_bins(bins, counts, &histogram);
+    const size_t bound = sj_histogram_encoded_bound(&histogram);
+    uint8_t *bytes = status == SJ_OK ? sqlite3_malloc64(bound + 1) : NULL;
+    if (status == SJ_OK && bytes != NULL) {
+        sqlite3_result_blob64(context, bytes, sj_histogram_encode(&histogram, bytes, bound),
+                              sqlite3_free);
+    } else {
+        sqlite3_result_error(context, "a histogram cannot be read", -1);
+    }
+    json_decref(bins);
+    json_decref(counts);
+    sj_histogram_deinit(&histogram);
+}
+
+static sj_status register_functions(sqlite3 *database, sj_error *error)
+{
+    const int flags = SQLITE_UTF8 | SQLITE_DETERMINISTIC | SQLITE_DIRECTONLY;
+    return sqlite3_create_function_v2(database, "from_hex", 1, flags, NULL, from_hex, NULL, NULL,
+                                      NULL) == SQLITE_OK &&
+                   sqlite3_create_function_v2(database, "histogram_of", 2, flags, NULL,
+                                              histogram_of, NULL, NULL, NULL) == SQLITE_OK
+               ? SJ_OK
+               : sj_fail(error, SJ_ENOMEM, "out of memory");
+}
+
+static sj_status fail_sql(sqlite3 *database, sj_error *error)
+{
+    const int result = sqlite3_extended_errcode(database);
+    const bool contradicts = (result & 0xff) == SQLITE_CONSTRAINT || result == SQLITE_ERROR;
+    return sj_fail(error, contradicts ? SJ_ECORRUPT : sj_database_status(result),
+                   contradicts ? "the cluster's rows of a session contradict each other: %s"
+                               : "cannot write the copy: %s",
+                   sqlite3_errmsg(database));
+}
+
+static sj_status run_statement(sqlite3 *database, const char *sql, int64_t session_id,
+                               sj_error *error)
+{
+    sqlite3_stmt *statement = NULL;
+    if (sqlite3_prepare_v2(database, sql, -1, &statement, NULL) != SQLITE_OK) {
+        return fail_sql(database, error);
+    }
+    if (session_id != 0 && sqlite3_bind_parameter_count(statement) != 0) {
+        sqlite3_bind_int64(statement, 1, session_id);
+    }
+    const int result = sqlite3_step(statement);
+    sqlite3_finalize(statement);
+    return result == SQLITE_DONE ? SJ_OK : fail_sql(database, error);
+}
+
+static sj_status copy_table(sj_forward_target *target, sqlite3 *database, const copied_table *table,
+                            int64_t session_id, const char *uuid, sj_error *error)
+{
+    const sj_cluster_limits limits = {.rows = INT32_MAX, .time_ms = TIME_MS};
+    if (table->question != NULL) {
+        char question[QUESTION_BYTES];
+        bool is_cut = false;
+        snprintf(question, sizeof(question), session_id != 0 ? "%s'%s'" : "%s%s", table->question,
+                 uuid);
+        SJ_TRY(sj_cluster_ask_into(target, question, &limits, database, &is_cut, error));
+        if (is_cut) {
+            return sj_fail(error, SJ_ELIMIT, "the cluster has too many rows for one copy");
+        }
+    }
+    return run_statement(database, table->statement, session_id, error);
+}
+
+static sj_status copy_tables(sj_forward_target *target, sqlite3 *database,
+                             const copied_table *tables, size_t count, int64_t session_id,
+                             const char *uuid, sj_error *error)
+{
+    SJ_TRY(register_functions(database, error));
+    SJ_TRY(run_statement(database, "BEGIN IMMEDIATE", 0, error));
+    sj_status status = SJ_OK;
+    for (size_t i = 0; i < count && status == SJ_OK; i++) {
+        status = copy_table(target, database, &tables[i], session_id, uuid, error);
+    }
+    if (status == SJ_OK) {
+        return run_statement(database, "COMMIT", 0, error);
+    }
+    sqlite3_exec(database, "ROLLBACK", NULL, NULL, NULL);
+    return status;
+}
+
+sj_status sj_cluster_copy_sessions(sj_forward_target *target, sqlite3 *database, sj_error *error)
+{
+    return copy_tables(target, database, of_labs, sizeof(of_labs) / sizeof(of_labs[0]), 0, "",
+                       error);
+}
+
+static sj_status find_uuid(sqlite3 *database, int64_t session_id, char *uuid, sj_error *error)
+{
+    sqlite3_stmt *row = NULL;
+    sj_status status = SJ_ENOTFOUND;
+    if (sqlite3_prepare_v2(database, "SELECT lower(hex(uuid)) FROM sessions WHERE session_id = ?1",
+                           -1, &row, NULL) == SQLITE_OK) {
+        sqlite3_bind_int64(row, 1, session_id);
+        if (sqlite3_step(row) == SQLITE_ROW) {
+            snprintf(uuid, UUID_DIGITS + 1, "%s", (const char *)sqlite3_column_text(row, 0));
+            status = SJ_OK;
+        }
+    }
+    sqlite3_finalize(row);
+    return status == SJ_OK ? SJ_OK : sj_fail(error, status, "there is no such session in the copy");
+}
+
+sj_status sj_cluster_copy_sums(sj_forward_target *target, sqlite3 *database, int64_t session_id,
+                               sj_error *error)
+{
+    char uuid[UUID_DIGITS + 1];
+    SJ_TRY(find_uuid(database, session_id, uuid, error));
+    return copy_tables(target, database, of_session, sizeof(of_session) / sizeof(of_session[0]),
+                       session_id, uuid, error);
+}
+
+sj_status sj_cluster_copy_keep(sqlite3 *database, const int64_t *session_ids, size_t count,
+                               sj_error *error)
+{
+    static const char *const removals[] = {
+        "DELETE FROM sessions WHERE session_id NOT IN (SELECT session_id FROM temp.kept)",
+        "DELETE FROM devices WHERE device_id NOT IN (SELECT device_id FROM sessions)",
+        "DELETE FROM session_modules WHERE number = 0",
+        "DELETE FROM hook_plans WHERE module_id IN (SELECT module_id FROM modules WHERE"
+        " first_function_id = 0)",
+        "DELETE FROM modules WHERE first_function_id = 0"};
+    SJ_TRY(run_statement(database,
+                         "CREATE TEMP TABLE IF NOT EXISTS kept(session_id INTEGER PRIMARY KEY)", 0,
+                         error));
+    for (size_t i = 0; i < count; i++) {
+        SJ_TRY(run_statement(database, "INSERT OR IGNORE INTO temp.kept VALUES (?1)",
+                             session_ids[i], error));
+    }
+    for (size_t i = 0; i < sizeof(removals) / sizeof(removals[0]); i++) {
+        SJ_TRY(run_statement(database, removals[i], 0, error));
+    }
+    return SJ_OK;
+}
