@@ -1,8 +1,10 @@
+#include "collector-server/cli/call_choice.h"
 #include "collector-server/cli/cluster_options.h"
 #include "collector-server/cli/commands.h"
 #include "collector-server/cli/database_choice.h"
 #include "collector-server/forward/clickhouse.h"
 #include "collector-server/forward/cluster_copy.h"
+#include "collector-server/forward/forward_calls.h"
 #include "collector-server/forward/forwarder.h"
 #include "collector-server/query/session_set.h"
 #include "collector-server/store/database.h"
@@ -15,6 +17,8 @@
 typedef struct forward_request {
     const char *database;
     const char *output;
+    const char *session;
+    sj_forward_window window;
     sj_forward_options cluster;
     sj_clickhouse_layout layout;
 } forward_request;
@@ -251,6 +255,34 @@ static int fetch(forward_request *request, const char *url, char **sets, int cou
     return status == SJ_OK ? SJ_EXIT_OK : sj_command_failed(&sj_command_forward, &error);
 }
 
+static int send_calls(forward_request *request, const char *url)
+{
+    sqlite3 *database = NULL;
+    sj_forward_target *target = NULL;
+    sj_error error = {0};
+    int64_t session_id = 0;
+    uint64_t calls = 0;
+    request->cluster.url = url;
+    sj_status status = sj_database_choose(request->database, &database, &error);
+    if (status == SJ_OK) {
+        status = sj_session_choose(database, request->session, &session_id, &error);
+    }
+    if (status == SJ_OK) {
+        status = sj_forward_clickhouse.open(&request->cluster, &target, &error);
+    }
+    if (status == SJ_OK) {
+        status = sj_forward_calls_send(database, session_id, &request->window,
+                                       &sj_forward_clickhouse, target, &calls, &error);
+    }
+    if (status == SJ_OK || calls != 0) {
+        printf("%llu calls of session %lld were given to %s\n", (unsigned long long)calls,
+               (long long)session_id, url);
+    }
+    sj_forward_clickhouse.close(target);
+    sqlite3_close(database);
+    return status == SJ_OK ? SJ_EXIT_OK : sj_command_failed(&sj_command_forward, &error);
+}
+
 static int run_forward(int argc, char **argv)
 {
     forward_request request = {0};
@@ -275,8 +307,12 @@ static int run_forward(int argc, char **argv)
                    ? fetch(&request, argv[first + 1], argv + first + 2, count - 1)
                    : sj_command_usage_error(&sj_command_forward, "fetch needs --output FILE");
     }
-    return sj_command_usage_error(&sj_command_forward,
-                                  "give init URL..., send URL, status URL or fetch URL [SET]...");
+    if (count == 1 && strcmp(action, "calls") == 0) {
+        return send_calls(&request, argv[first + 1]);
+    }
+    return sj_command_usage_error(
+        &sj_command_forward,
+        "give init URL..., send URL, calls URL, status URL or fetch URL [SET]...");
 }
 
 static const sj_option forward_options[] = {
@@ -285,6 +321,23 @@ static const sj_option forward_options[] = {
      .kind = SJ_ARG_TEXT,
      .offset = offsetof(forward_request, database),
      .help = "of the lab; else $SOJOURN_DATABASE or the newest sojourn-*.db here"},
+    {.name = "session",
+     .argument = "ID",
+     .kind = SJ_ARG_TEXT,
+     .offset = offsetof(forward_request, session),
+     .help = "calls: a session_id, the beginning of a uuid, or `last` (default)"},
+    {.name = "from",
+     .argument = "TIME",
+     .kind = SJ_ARG_PARSED,
+     .parse = sj_moment_parse,
+     .offset = offsetof(forward_request, window.from_ns),
+     .help = "calls: entered from then on, since the session's start: 1.5s, 20ms, 3us"},
+    {.name = "to",
+     .argument = "TIME",
+     .kind = SJ_ARG_PARSED,
+     .parse = sj_moment_parse,
+     .offset = offsetof(forward_request, window.to_ns),
+     .help = "calls: entered up to then"},
     {.name = "output",
      .letter = 'o',
      .argument = "FILE",
@@ -306,10 +359,12 @@ static const sj_option forward_options[] = {
 const sj_command sj_command_forward = {
     .name = "forward",
     .summary = "give a lab's sums to a ClickHouse cluster of many labs",
-    .usage = "sojourn forward [OPTIONS] init URL... | send URL | status URL | fetch URL [SET]...",
+    .usage = "sojourn forward [OPTIONS] init URL... | send URL | calls URL | status URL |\n"
+             "                         fetch URL [SET]...",
     .help = "init makes the tables on each node; again does no harm. send gives what is owed:\n"
             "sessions that have ended, anew those that have changed, and word of removed ones;\n"
             "`sojournd --forward URL` does it all the time. Single calls stay in the lab.\n"
+            "calls gives the single calls of a session or a window of it; again does no harm.\n"
             "fetch makes a database of sessions of all labs (SET as in `sojourn diff`, without\n"
             "marks; default last): their sums, for report, tree, flame, diff, check and ui.\n",
     .options = forward_options,

@@ -352,15 +352,18 @@ static sj_status make_raw(sj_forward_target *target, const sj_forward_table *tab
     }
     fprintf(made.file, "CREATE TABLE IF NOT EXISTS %s.raw_%s (", target->database, table->name);
     print_columns(made.file, table, true);
+    const char *replacing = table->is_by_call ? "Replacing" : "";
     if (layout->is_replicated) {
         fprintf(made.file,
-                ") ENGINE = ReplicatedMergeTree('/clickhouse/tables/{shard}/%s/raw_%s', "
-                "'{replica}')",
-                target->database, table->name);
+                ") ENGINE = Replicated%sMergeTree('/clickhouse/tables/{shard}/%s/raw_%s', "
+                "'{replica}'%s)",
+                replacing, target->database, table->name, table->is_by_call ? ", version" : "");
     } else {
-        fprintf(made.file, ") ENGINE = MergeTree");
+        fprintf(made.file, ") ENGINE = %sMergeTree%s", replacing,
+                table->is_by_call ? "(version)" : "");
     }
-    fprintf(made.file, " PARTITION BY toYYYYMM(day) ORDER BY (session, version, %s)", table->order);
+    fprintf(made.file, " PARTITION BY toYYYYMM(day) ORDER BY (session, %s%s)",
+            table->is_by_call ? "" : "version, ", table->order);
     return run_statement(target, &made, error);
 }
 
@@ -376,6 +379,12 @@ static sj_status make_view(sj_forward_target *target, const sj_forward_table *ta
     fprintf(made.file, "CREATE VIEW IF NOT EXISTS %s.%s%s AS SELECT ", database,
             layout->cluster != NULL ? "part_" : "", table->name);
     print_columns(made.file, table, false);
+    if (table->is_by_call) {
+        fprintf(made.file, " FROM %s.raw_%s FINAL WHERE session IN (SELECT session FROM %s.%s)",
+                database, table->name, database,
+                layout->cluster != NULL ? "part_sessions" : "sessions");
+        return run_statement(target, &made, error);
+    }
     fprintf(made.file,
             " FROM %s.raw_%s WHERE (session, version) IN (SELECT session, max(version) FROM "
             "%s.raw_sessions GROUP BY session)%s",
@@ -421,8 +430,9 @@ static sj_status ask_number(sj_forward_target *target, const char *sql, uint64_t
     return SJ_OK;
 }
 
-/* check_schema reads the version of the tables, and the name of their cluster. */
-static sj_status check_schema(sj_forward_target *target, sj_error *error)
+/* read_schema reads the version of the tables, and the name of their cluster. */
+static sj_status read_schema(sj_forward_target *target, unsigned long long *version,
+                             sj_error *error)
 {
     char sql[160];
     char *answer = NULL;
@@ -437,7 +447,7 @@ static sj_status check_schema(sj_forward_target *target, sj_error *error)
     }
     SJ_TRY(status);
     char *cluster = NULL;
-    const unsigned long long version = strtoull(answer, &cluster, 10);
+    *version = strtoull(answer, &cluster, 10);
     cluster += *cluster == '\t';
     snprintf(target->cluster, sizeof(target->cluster), "%.*s", (int)strcspn(cluster, "\n"),
              cluster);
@@ -446,11 +456,21 @@ static sj_status check_schema(sj_forward_target *target, sj_error *error)
         return sj_fail(error, SJ_EVERSION, "%s.schema_version was changed by hand",
                        target->database);
     }
+    return SJ_OK;
+}
+
+static sj_status check_schema(sj_forward_target *target, sj_error *error)
+{
+    unsigned long long version = 0;
+    SJ_TRY(read_schema(target, &version, error));
     return version == SJ_CLICKHOUSE_SCHEMA
                ? SJ_OK
                : sj_fail(error, SJ_EVERSION,
-                         "%s.%s has tables of version %llu, this Sojourn writes version %d",
-                         target->url, target->database, version, (int)SJ_CLICKHOUSE_SCHEMA);
+                         "%s.%s has tables of version %llu, this Sojourn writes version %d%s",
+                         target->url, target->database, version, (int)SJ_CLICKHOUSE_SCHEMA,
+                         version < SJ_CLICKHOUSE_SCHEMA
+                             ? ": run \"sojourn forward init\" with it again"
+                             : "");
 }
 
 sj_status sj_clickhouse_init(sj_forward_target *target, const sj_clickhouse_layout *layout,
@@ -462,17 +482,22 @@ sj_status sj_clickhouse_init(sj_forward_target *target, const sj_clickhouse_layo
     }
     snprintf(sql, sizeof(sql), "CREATE DATABASE IF NOT EXISTS %s", target->database);
     SJ_TRY(run(target, sql, error));
-    const sj_status status = check_schema(target, error);
+    unsigned long long version = 0;
+    const sj_status status = read_schema(target, &version, error);
     if (status != SJ_OK && status != SJ_ENOTFOUND) {
         return status;
     }
-    const bool is_new = status == SJ_ENOTFOUND;
+    if (version > SJ_CLICKHOUSE_SCHEMA) {
+        return check_schema(target, error);
+    }
     for (size_t i = 0; i < sj_forward_table_count; ++i) {
         SJ_TRY(make_raw(target, &sj_forward_tables[i], layout, error));
     }
+    SJ_TRY(make_raw(target, &sj_forward_calls, layout, error));
     for (size_t i = 0; i < sj_forward_table_count; ++i) {
         SJ_TRY(make_table(target, &sj_forward_tables[i], layout, error));
     }
+    SJ_TRY(make_table(target, &sj_forward_calls, layout, error));
     if (layout->cluster != NULL) { /* a row of each shard: who answers */
         snprintf(sql, sizeof(sql),
                  "CREATE TABLE IF NOT EXISTS %s.shards (dummy UInt8) "
@@ -485,7 +510,7 @@ sj_status sj_clickhouse_init(sj_forward_target *target, const sj_clickhouse_layo
              "ENGINE = TinyLog",
              target->database);
     SJ_TRY(run(target, sql, error));
-    if (is_new) {
+    if (version < SJ_CLICKHOUSE_SCHEMA) {
         snprintf(sql, sizeof(sql), "INSERT INTO %s.schema_version VALUES (%d, '%s')",
                  target->database, (int)SJ_CLICKHOUSE_SCHEMA,
                  layout->cluster != NULL ? layout->cluster : "");

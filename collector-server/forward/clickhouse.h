@@ -14,7 +14,8 @@
 
 #include <stdio.h>
 
-enum { SJ_CLICKHOUSE_SCHEMA = 1 };
+/* 2: calls */
+enum { SJ_CLICKHOUSE_SCHEMA = 2 };
 
 /* The setting of questions that are answered without shards that are away; sj_clickhouse_explain
  * says then that the answer is partial. */
@@ -27,8 +28,9 @@ typedef struct sj_clickhouse_layout {
     bool is_replicated;  /* the node's macros are {shard} and {replica} */
 } sj_clickhouse_layout;
 
-/* sj_clickhouse_init makes what is missing on the node; again does no harm. SJ_EVERSION: there are
- * tables of another version; SJ_EPERM, SJ_EAGAIN, SJ_EIO. */
+/* sj_clickhouse_init makes what is missing on the node; again does no harm, and adds what an older
+ * version had not. SJ_EVERSION: there are tables of a newer version; SJ_EPERM, SJ_EAGAIN, SJ_EIO.
+ */
 SJ_MUST_CHECK sj_status sj_clickhouse_init(sj_forward_target *target,
                                            const sj_clickhouse_layout *layout, sj_error *error);
 

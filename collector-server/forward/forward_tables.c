@@ -181,6 +181,26 @@ const sj_forward_table sj_forward_tables[] = {
 };
 const size_t sj_forward_table_count = sizeof(sj_forward_tables) / sizeof(sj_forward_tables[0]);
 
+const sj_forward_table sj_forward_calls = {
+    .name = "calls",
+    .order = "call_id",
+    .is_by_call = true,
+    .select = "SELECT function_id, function_id, function_id, call_id, parent_id, depth,"
+              " (SELECT t.number FROM threads AS t WHERE t.thread_id = calls.thread_id), start_ns,"
+              " duration_ns, self_ns, ending, flags FROM calls"
+              " WHERE session_id = ?1 AND start_ns >= ?2 AND start_ns < ?3",
+    .columns = {KEYS,
+                {"name", SJ_FORWARD_NAME},
+                {"call_id", SJ_FORWARD_COUNT},
+                {"parent_id", SJ_FORWARD_MAYBE},
+                {"depth", SJ_FORWARD_COUNT},
+                {"thread_number", SJ_FORWARD_MAYBE},
+                {"start_ns", SJ_FORWARD_NUMBER},
+                {"duration_ns", SJ_FORWARD_MAYBE},
+                {"self_ns", SJ_FORWARD_MAYBE},
+                {"ending", SJ_FORWARD_TEXT},
+                {"flags", SJ_FORWARD_COUNT}}};
+
 /* Bins of nanoseconds, in order. */
 typedef struct ns_bins {
     uint32_t used;
@@ -322,6 +342,17 @@ static void put_place(const sj_forward_place *place, sj_row_buffer *rows)
     rows->rows++;
 }
 
+sj_status sj_forward_collect_row(const sj_forward_table *table, sqlite3_stmt *statement,
+                                 const sj_forward_place *place, sj_row_buffer *rows)
+{
+    sj_status status = SJ_OK;
+    put_place(place, rows);
+    for (int i = 0; status == SJ_OK && i < sqlite3_column_count(statement); ++i) {
+        status = put_value(&table->columns[i], statement, i, place, rows);
+    }
+    return status;
+}
+
 sj_status sj_forward_collect(sqlite3 *database, const sj_forward_table *table, int64_t session_id,
                              const sj_forward_place *place, sj_row_buffer *rows, sj_error *error)
 {
@@ -331,10 +362,7 @@ sj_status sj_forward_collect(sqlite3 *database, const sj_forward_table *table, i
     if (result == SQLITE_OK) {
         sqlite3_bind_int64(statement, 1, session_id);
         while (status == SJ_OK && (result = sqlite3_step(statement)) == SQLITE_ROW) {
-            put_place(place, rows);
-            for (int i = 0; status == SJ_OK && i < sqlite3_column_count(statement); ++i) {
-                status = put_value(&table->columns[i], statement, i, place, rows);
-            }
+            status = sj_forward_collect_row(table, statement, place, rows);
         }
     }
     if (status != SJ_OK) {

@@ -39,6 +39,7 @@ enum { SJ_FORWARD_COLUMNS = 40 };
 typedef struct sj_forward_table {
     const char *name;
     const char *order;  /* of the rows in a part, behind session and version */
+    bool is_by_call;    /* not by version: a row takes the place of that of the same `order` */
     const char *select; /* ?1: the session; columns as follow */
     sj_forward_column columns[SJ_FORWARD_COLUMNS];
 } sj_forward_table;
@@ -47,6 +48,9 @@ typedef struct sj_forward_table {
  * on that its row there is. */
 extern const sj_forward_table sj_forward_tables[];
 extern const size_t sj_forward_table_count;
+
+/* Single calls, of the windows that people ask for: ?2 and ?3 bound when they began. */
+extern const sj_forward_table sj_forward_calls;
 
 /* What every row begins with. */
 typedef struct sj_forward_place {
@@ -62,6 +66,11 @@ typedef struct sj_forward_place {
 SJ_MUST_CHECK sj_status sj_forward_collect(sqlite3 *database, const sj_forward_table *table,
                                            int64_t session_id, const sj_forward_place *place,
                                            sj_row_buffer *rows, sj_error *error);
+
+/* sj_forward_collect_row appends the row that a statement of the table is at. As above. */
+SJ_MUST_CHECK sj_status sj_forward_collect_row(const sj_forward_table *table,
+                                               sqlite3_stmt *statement,
+                                               const sj_forward_place *place, sj_row_buffer *rows);
 
 /* sj_forward_put_removed appends the row of `sessions` that says that a session is gone. */
 void sj_forward_put_removed(const sj_forward_place *place, sj_slice lab, sj_row_buffer *rows);

@@ -197,6 +197,31 @@ def fetched_is_the_same(sojourn, node, labs, words):
         check(not os.path.exists(lost), "a copy that failed is left")
 
 
+CALLS = "count() AS calls, sum(duration_ns) AS ns, sum(self_ns) AS own, sum(depth) AS depth, uniqExact(call_id) AS ids"
+
+
+def calls_are_given(sojourn, node, lab, words):
+    """Windows of single calls, again and overlapping: each call once, as the lab has it."""
+    def here(where):
+        return sojourn.sql(lab.database, "SELECT count(*) AS calls, sum(duration_ns) AS ns, sum(self_ns) AS own,"
+                                         f" sum(depth) AS depth, count(*) AS ids FROM calls WHERE session_id = 1{where}")[0]
+
+    def there():
+        rows = node.rows(f"SELECT {CALLS} FROM calls")[0]
+        return dict(zip(("calls", "ns", "own", "depth", "ids"), (int(number) if number != "\\N" else None for number in rows)))
+
+    start = sojourn.sql(lab.database, "SELECT start_ns FROM calls WHERE session_id = 1 ORDER BY start_ns LIMIT 1 OFFSET 300")
+    middle = start[0]["start_ns"]
+    lab.forward(*words, "--session", "1", "--to", f"{middle}ns", "calls", node.url, says="calls of session 1 were given")
+    check(there() == here(f" AND start_ns < {middle}") and there()["calls"] > 0, f"a window: {there()}")
+    for _ in range(2):
+        lab.forward(*words, "--session", "1", "calls", node.url)
+        check(there() == here(""), f"all: {there()} there, {here('')} here")
+    functions = node.rows("SELECT count() FROM calls WHERE symbol_key NOT IN (SELECT symbol_key FROM functions)")
+    check(functions == [["0"]], f"calls of functions that nobody knows: {functions}")
+    lab.forward(*words, "--session", "99", "calls", node.url, code=3, says="99")
+
+
 def changes_replace(sojourn, node, labs, words):
     lab = labs[0]
     with sqlite3.connect(lab.database) as database:
@@ -225,6 +250,29 @@ def restored_lab(node, labs, words):
     check_equal(node, labs)
 
 
+def from_version_1(node, labs, words):
+    """Tables of the first version had no single calls: init adds them."""
+    for statement in ("DROP TABLE sojourn.calls", "DROP TABLE sojourn.raw_calls", "DROP TABLE sojourn.schema_version",
+                      "CREATE TABLE sojourn.schema_version (version UInt64, cluster String) ENGINE = TinyLog",
+                      "INSERT INTO sojourn.schema_version VALUES (1, '')"):
+        node.ask(statement)
+    labs[0].forward(*words, "send", node.url, code=1, says='run "sojourn forward init" with it again')
+    labs[0].forward(*words, "init", node.url)
+    labs[0].forward(*words, "--session", "1", "calls", node.url)
+    check(node.rows("SELECT count() FROM calls") != [["0"]], "no calls after init")
+
+
+def over_tls(sojourn, node, lab, words):
+    """https:// with the node's certificate trusted, and refused where it is not."""
+    url = f"https://localhost:{node.https}"
+    lab.forward(*words, "--cluster-ca", node.certificate, "status", url, says="sessions there")
+    rows = answers(sojourn, "--cluster", url, *words, "--cluster-ca", node.certificate, "SELECT count() AS n FROM sessions")
+    check(rows == [{"n": int(node.rows("SELECT count() FROM sessions")[0][0])}], f"over TLS: {rows}")
+    lab.forward(*words, "status", url, code=1, says="is not reached")
+    lab.forward(*words, "--cluster-ca", node.certificate, "status", f"https://127.0.0.1:{node.https}", code=1,
+                says="is not reached")
+
+
 def changed_by_hand(node, labs, words):
     node.ask("RENAME TABLE sojourn.raw_slow_calls TO sojourn.elsewhere")
     labs[0].record("return", "--name", "late")
@@ -234,8 +282,10 @@ def changed_by_hand(node, labs, words):
     node.ask("CREATE TABLE sojourn.schema_version (version UInt64, cluster String) ENGINE = TinyLog")
     node.ask("INSERT INTO sojourn.schema_version VALUES (99, '')")
     labs[0].forward(*words, "send", node.url, code=1, says="version 99")
+    labs[0].forward(*words, "init", node.url, code=1, says="version 99")
     node.ask("DROP TABLE sojourn.schema_version")
     labs[0].forward(*words, "init", node.url)
+    from_version_1(node, labs, words)
     labs[0].forward(*words, "send", node.url)
     check_equal(node, labs)
 
@@ -316,7 +366,7 @@ def test(sojourn, arguments):
     with open(secret, "w", encoding="utf-8") as file:
         file.write("cluster's own\n")
     words = ["--cluster-password", secret]
-    node = Node(sojourn.path("node"), "cluster's own")
+    node = Node(sojourn.path("node"), "cluster's own", tls=True)
     lab, other = Lab(sojourn, "lab.db", ends), Lab(sojourn, "other.db", ends)
     for how in ("return", "throw", "exit"):
         lab.record(how)
@@ -329,6 +379,8 @@ def test(sojourn, arguments):
         statements(sojourn, node, words)
         labs = [lab, other]
         fetched_is_the_same(sojourn, node, labs, words)
+        calls_are_given(sojourn, node, lab, words)
+        over_tls(sojourn, node, lab, words)
         changes_replace(sojourn, node, labs, words)
         restored_lab(node, labs, words)
         changed_by_hand(node, labs, words)

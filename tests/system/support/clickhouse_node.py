@@ -32,6 +32,12 @@ USERS = """<yandex>
 </yandex>
 """
 
+# What it serves over TLS at, with a certificate of its own.
+TLS = """ <https_port>{https}</https_port>
+ <openSSL><server><certificateFile>{folder}/node.pem</certificateFile><privateKeyFile>{folder}/node.key</privateKeyFile>
+  <verificationMode>none</verificationMode></server></openSSL>
+"""
+
 STARTS = 60
 
 
@@ -48,9 +54,9 @@ def lasting_port():
 
 
 class Node:
-    """One server; `more` is XML for its configuration."""
+    """One server; `more` is XML for its configuration. With `tls` also at `https`, as localhost."""
 
-    def __init__(self, folder, password="", more="", tcp=None):
+    def __init__(self, folder, password="", more="", tcp=None, tls=False):
         self.folder = folder
         self.password = password
         self.http, self.tcp = lasting_port(), tcp or lasting_port()
@@ -58,6 +64,12 @@ class Node:
         self.process, self.left = None, 0
         for name in ("data", "tmp", "files"):
             os.makedirs(os.path.join(folder, name))
+        if tls:
+            self.https, self.certificate = lasting_port(), os.path.join(folder, "node.pem")
+            more += TLS.format(https=self.https, folder=folder)
+            subprocess.run(["openssl", "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-subj", "/CN=localhost", "-days", "2",
+                            "-addext", "subjectAltName=DNS:localhost", "-keyout", os.path.join(folder, "node.key"),
+                            "-out", self.certificate], check=True, capture_output=True, timeout=PATIENCE_S)
         self.write("config.xml", CONFIG.format(folder=folder, http=self.http, tcp=self.tcp,
                                                between=lasting_port(), more=more))
         self.write("users.xml", USERS.format(password=password))

@@ -1,0 +1,97 @@
+#include "collector-server/forward/forward_calls.h"
+
+#include "collector-server/store/database.h"
+
+#include <string.h>
+#include <time.h>
+
+enum { ID_BYTES = 16, PART_BYTES = 8 << 20, NS_A_S = 1000000000, S_A_DAY = 86400 };
+
+typedef struct calls_run {
+    sqlite3_stmt *statement;
+    const sj_forward_target_kind *kind;
+    sj_forward_target *target;
+    sj_forward_place place;
+    uint8_t uuid[ID_BYTES];
+    sj_row_buffer rows;
+    uint64_t calls;
+} calls_run;
+
+static sj_status read_place(sqlite3 *database, int64_t session_id, calls_run *run, sj_error *error)
+{
+    struct timespec now;
+    sqlite3_stmt *row = NULL;
+    sj_status status = SJ_ENOTFOUND;
+    clock_gettime(CLOCK_REALTIME, &now);
+    run->place.version = (uint64_t)now.tv_sec * NS_A_S + (uint64_t)now.tv_nsec;
+    run->place.session = (sj_slice){.data = run->uuid, .size = ID_BYTES};
+    if (sqlite3_prepare_v2(database,
+                           "SELECT uuid, started_realtime_ns FROM sessions WHERE session_id = ?1",
+                           -1, &row, NULL) == SQLITE_OK) {
+        sqlite3_bind_int64(row, 1, session_id);
+        if (sqlite3_step(row) == SQLITE_ROW && sqlite3_column_bytes(row, 0) == ID_BYTES) {
+            memcpy(run->uuid, sqlite3_column_blob(row, 0), ID_BYTES);
+            run->place.day = (uint16_t)(sqlite3_column_int64(row, 1) / NS_A_S / S_A_DAY);
+            status = SJ_OK;
+        }
+    }
+    sqlite3_finalize(row);
+    return status == SJ_OK
+               ? SJ_OK
+               : sj_fail(error, status, "there is no session %lld", (long long)session_id);
+}
+
+static sj_status write_part(calls_run *run, sj_error *error)
+{
+    if (run->rows.failed) {
+        return sj_fail(error, SJ_ENOMEM, "out of memory");
+    }
+    if (run->rows.rows == 0) {
+        return SJ_OK;
+    }
+    SJ_TRY(run->kind->write(run->target, &sj_forward_calls, &run->rows, error));
+    run->calls += run->rows.rows;
+    sj_row_buffer_clear(&run->rows);
+    return SJ_OK;
+}
+
+static sj_status send_rows(sqlite3 *database, calls_run *run, sj_error *error)
+{
+    int result;
+    while ((result = sqlite3_step(run->statement)) == SQLITE_ROW) {
+        if (sj_forward_collect_row(&sj_forward_calls, run->statement, &run->place, &run->rows) !=
+            SJ_OK) {
+            return sj_fail(error, SJ_ENOMEM, "out of memory");
+        }
+        SJ_TRY(run->rows.size >= PART_BYTES ? write_part(run, error) : SJ_OK);
+    }
+    return result == SQLITE_DONE ? write_part(run, error)
+                                 : sj_fail(error, sj_database_status(result),
+                                           "cannot read the calls: %s", sqlite3_errmsg(database));
+}
+
+sj_status sj_forward_calls_send(sqlite3 *database, int64_t session_id,
+                                const sj_forward_window *window, const sj_forward_target_kind *kind,
+                                sj_forward_target *target, uint64_t *calls, sj_error *error)
+{
+    calls_run run = {.kind = kind, .target = target};
+    *calls = 0;
+    SJ_TRY(kind->check(target, error));
+    SJ_TRY(read_place(database, session_id, &run, error));
+    SJ_TRY(sj_function_keys_new(database, &run.place.functions, error));
+    sj_status status = SJ_OK;
+    if (sqlite3_prepare_v2(database, sj_forward_calls.select, -1, &run.statement, NULL) !=
+        SQLITE_OK) {
+        status = sj_fail(error, SJ_EIO, "cannot read the calls: %s", sqlite3_errmsg(database));
+    } else {
+        sqlite3_bind_int64(run.statement, 1, session_id);
+        sqlite3_bind_int64(run.statement, 2, window->from_ns);
+        sqlite3_bind_int64(run.statement, 3, window->to_ns != 0 ? window->to_ns : INT64_MAX);
+        status = send_rows(database, &run, error);
+    }
+    sqlite3_finalize(run.statement);
+    sj_function_keys_free(run.place.functions);
+    sj_row_buffer_deinit(&run.rows);
+    *calls = run.calls;
+    return status;
+}
