@@ -75,8 +75,7 @@ static int run_help(int argc, char **argv)
     if (topic != NULL && sj_command_find(argv[0]) == &sj_command_help_page) {
         const sj_command *command = sj_command_find(topic);
         if (command == NULL) {
-            return sj_command_usage_error(&sj_command_help_page, "unknown command \"%s\"",
-                                          topic);
+            return sj_command_usage_error(&sj_command_help_page, "unknown command \"%s\"", topic);
         }
         return sj_command_help(command);
     }
