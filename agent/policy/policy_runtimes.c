@@ -25,6 +25,11 @@ static sj_status read_receivers(sj_policy_reader *reader, json_t *value)
     return sj_policy_boolean(reader, value, &runtime_of(reader)->receivers);
 }
 
+static sj_status read_lines(sj_policy_reader *reader, json_t *value)
+{
+    return sj_policy_boolean(reader, value, &runtime_of(reader)->lines);
+}
+
 static sj_status read_classes(sj_policy_reader *reader, json_t *value)
 {
     sj_class_filter *filter = filter_of(reader);
@@ -78,7 +83,8 @@ sj_status sj_policy_read_runtime(sj_policy_reader *reader, size_t runtime, json_
                                          {"exclude", read_exclude},
                                          {"subclasses_of", read_subclasses},
                                          {"selectors", read_selectors},
-                                         {"system", read_system}};
+                                         {"system", read_system},
+                                         {"lines", read_lines}};
     static const sj_policy_key of_classes[] = {
         {"classes", read_classes}, {"exclude", read_exclude}, {"system", read_system_patterns}};
     reader->runtime = runtime;
@@ -87,5 +93,7 @@ sj_status sj_policy_read_runtime(sj_policy_reader *reader, size_t runtime, json_
                                 sizeof(of_classes) / sizeof(of_classes[0]));
     }
     const size_t first = sj_runtimes[runtime]->dispatch_bit != 0 ? 0 : PATCHED_KEYS;
-    return sj_policy_object(reader, value, keys + first, sizeof(keys) / sizeof(keys[0]) - first);
+    const size_t end =
+        sizeof(keys) / sizeof(keys[0]) - (sj_runtimes[runtime]->lines_bit != 0 ? 0 : 1);
+    return sj_policy_object(reader, value, keys + first, end - first);
 }

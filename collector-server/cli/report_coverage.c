@@ -13,7 +13,7 @@ enum {
     COLUMN_ENTERED,
     COLUMN_FUNCTIONS,
     COLUMN_UNWATCHED,
-    COLUMN_CALLS
+    COLUMN_LAST /* calls; of lines those not entered */
 };
 
 static void write_text(FILE *page, const char *text)
@@ -49,7 +49,9 @@ static void write_head(FILE *page, const char *by, const char *sessions)
     write_text(page, by);
     fputs("</h1>\n<p>Sessions: ", page);
     write_text(page, sessions);
-    fputs("</p>\n<table><tr><th>name<th>share<th><th>entered<th>functions<th>unwatched<th>calls\n",
+    fputs("</p>\n<table><tr><th>name<th>share<th><th>entered<th>", page);
+    fputs(sj_coverage_is_of_lines(by) ? "lines<th>unknown<th>not entered\n"
+                                      : "functions<th>unwatched<th>calls\n",
           page);
 }
 
@@ -59,8 +61,9 @@ static void write_row(FILE *page, sqlite3_stmt *row)
     fputs("<tr><td>", page);
     write_text(page, (const char *)sqlite3_column_text(row, COLUMN_NAME));
     fprintf(page, "<td>%.1f %%<td><meter value=\"%.4f\"></meter>", share * 100, share);
-    for (int column = COLUMN_ENTERED; column <= COLUMN_CALLS; column++) {
-        fprintf(page, "<td>%lld", (long long)sqlite3_column_int64(row, column));
+    for (int column = COLUMN_ENTERED; column <= COLUMN_LAST; column++) {
+        fputs("<td>", page);
+        write_text(page, (const char *)sqlite3_column_text(row, column));
     }
     fputc('\n', page);
 }
@@ -97,6 +100,9 @@ int sj_report_coverage_run(const sj_report_coverage *coverage, const sj_query_op
     static const char sql[] =
         "SELECT name, %s AS share, entered, functions, unwatched, calls FROM coverage(?1, ?2) "
         "ORDER BY name";
+    static const char of_lines[] =
+        "SELECT name, %s AS share, entered, functions AS lines, unwatched AS unknown, "
+        "missing AS not_entered FROM coverage(?1, ?2)";
     const bool is_data = options->format == SJ_RESULT_JSON || options->format == SJ_RESULT_CSV ||
                          coverage->page != NULL;
     const char *by = coverage->by != NULL && coverage->by[0] != '\0' ? coverage->by : "module";
@@ -106,7 +112,8 @@ int sj_report_coverage_run(const sj_report_coverage *coverage, const sj_query_op
     if (!sj_coverage_is_kind(by)) {
         return sj_command_usage_error(
             &sj_command_report,
-            "--coverage is by module, namespace, class, function or mark, not '%s'", by);
+            "--coverage is by module, namespace, class, function, mark, file or line, not '%s'",
+            by);
     }
     if (sessions == NULL) {
         sessions = options->session != NULL ? options->session : "last";
@@ -115,7 +122,8 @@ int sj_report_coverage_run(const sj_report_coverage *coverage, const sj_query_op
     if (exit_code != SJ_EXIT_OK) {
         return exit_code;
     }
-    char *text = sqlite3_mprintf(sql, is_data ? "share" : "format('%.1f %%', 100.0 * share)");
+    char *text = sqlite3_mprintf(sj_coverage_is_of_lines(by) ? of_lines : sql,
+                                 is_data ? "share" : "format('%.1f %%', 100.0 * share)");
     if (text == NULL || sqlite3_prepare_v2(database, text, -1, &row, NULL) != SQLITE_OK) {
         exit_code =
             sj_command_error(&sj_command_report, SJ_EXIT_FAILED, "%s", sqlite3_errmsg(database));

@@ -270,6 +270,11 @@ static void make_profiler(bool is_attached)
     }
 }
 
+void *sj_mono_profiler(void)
+{
+    return profiler;
+}
+
 sj_status sj_mono_start(const sj_mono_registrar *registrar, bool is_attached)
 {
     if (!sj_mono_find_api()) {
