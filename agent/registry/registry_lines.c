@@ -88,8 +88,9 @@ sj_status sj_registry_report_no_lines(sj_registry *registry, uint64_t process, s
     const char *text = reason == SJ_NO_LINES_DEBUGGED
                            ? "the program was started with --debug, which reads symbol files itself"
                        : reason == SJ_NO_LINES_EMBEDDED ? "the program embeds the runtime"
-        : reason == SJ_NO_LINES_ATTACHED ? "the program was running before it was recorded"
-                                                        : "the runtime refused";
+                       : reason == SJ_NO_LINES_ATTACHED
+                           ? "the program was running before it was recorded"
+                           : "the runtime refused";
     const int bytes = snprintf(json, sizeof(json), "{\"reason\": \"%s\"}", text);
     const sj_report report = {.ticks = now_ticks,
                               .process = process,

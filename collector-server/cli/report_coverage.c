@@ -2,6 +2,7 @@
 
 #include "collector-server/cli/commands.h"
 #include "collector-server/query/coverage_table.h"
+#include "collector-server/query/session_set.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -95,6 +96,30 @@ static int write_page(const sj_report_coverage *coverage, const char *by, const 
                                                       "cannot write %s", coverage->page);
 }
 
+/* Says on standard error why it is not known of sessions which lines were entered. */
+static void tell_why_unknown(sqlite3 *database, const char *sessions)
+{
+    static const char sql[] = "SELECT DISTINCT json_extract(payload, '$.reason') FROM reports "
+                              "WHERE session_id = ?1 AND monitor = 'lines' AND kind = 'refused'";
+    sj_session_set set = {0};
+    sj_error error = {0};
+    sqlite3_stmt *row = NULL;
+    if (sj_session_set_read(database, sessions, &set, &error) != SJ_OK) {
+        return; /* the table has said so */
+    }
+    int result = sqlite3_prepare_v2(database, sql, -1, &row, NULL);
+    for (size_t i = 0; i < set.count && result == SQLITE_OK; i++) {
+        sqlite3_reset(row);
+        sqlite3_bind_int64(row, 1, set.samples[i].session_id);
+        while (sqlite3_step(row) == SQLITE_ROW) {
+            fprintf(stderr, "sojourn: session %lld: which lines ran is not known: %s\n",
+                    (long long)set.samples[i].session_id, sqlite3_column_text(row, 0));
+        }
+    }
+    sqlite3_finalize(row);
+    sj_session_set_deinit(&set);
+}
+
 int sj_report_coverage_run(const sj_report_coverage *coverage, const sj_query_options *options)
 {
     static const char sql[] =
@@ -132,6 +157,9 @@ int sj_report_coverage_run(const sj_report_coverage *coverage, const sj_query_op
         sqlite3_bind_text(row, 2, by, -1, SQLITE_STATIC);
         exit_code = coverage->page != NULL ? write_page(coverage, by, sessions, row)
                                            : sj_query_print(&sj_command_report, options, row);
+    }
+    if (exit_code == SJ_EXIT_OK && sj_coverage_is_of_lines(by)) {
+        tell_why_unknown(database, sessions);
     }
     sqlite3_free(text);
     sqlite3_close(database);

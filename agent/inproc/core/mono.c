@@ -29,7 +29,9 @@ extern char **environ;
 static char options_text[OPTIONS_BYTES];
 static char *original;
 static bool wants_precompiled;
-static bool was_started;
+static bool was_started; /* or tried */
+static bool is_started;
+static bool has_lines;       /* or it was found out why not */
 static sj_no_lines no_lines; /* why it is not known which lines run; 0: nobody asked, or it is */
 
 typedef struct assembly_question {
@@ -287,18 +289,37 @@ static void ask_to_compile_anew(void)
     *at = options_text;
 }
 
+static bool was_launched(void)
+{
+    return atomic_load(&sojourn_agent_state.phase) == SJ_AGENT_STATE_LAUNCHED;
+}
+
+static void start_late(void)
+{
+    sj_monitors_start_late(SJ_LINK_RUNTIME_MONO);
+}
+
+/* A program may open the runtime when it needs it. */
+static void watch_for_launch(void)
+{
+    if (was_launched() && !is_started) {
+        sj_mono_watch_for_launch(start_late);
+    }
+}
+
 static bool start_methods(void)
 {
-    const bool is_launched = atomic_load(&sojourn_agent_state.phase) == SJ_AGENT_STATE_LAUNCHED;
-    const bool is_first = !was_started;
-    if (is_first && is_launched) {
+    const bool is_launched = was_launched();
+    if (!was_started && is_launched) {
         ask_to_compile_anew();
     }
     was_started = true;
     if (sj_mono_start(&registrar, !is_launched) != SJ_OK) {
         return false;
     }
-    if (is_first && sj_monitors_are_chosen(SJ_LINK_RUNTIME_MONO_LINES)) {
+    is_started = true;
+    if (!has_lines && sj_monitors_are_chosen(SJ_LINK_RUNTIME_MONO_LINES)) {
+        has_lines = true;
         no_lines = is_launched ? sj_mono_lines_start() : SJ_NO_LINES_ATTACHED;
     }
     const bool is_done = is_launched || sj_mono_plan_compiled();
@@ -314,8 +335,10 @@ static void want_precompiled(void)
 const sj_monitor sj_monitor_mono = {.bit = SJ_LINK_RUNTIME_MONO,
                                     .name = "Mono",
                                     .start = start_methods,
+                                    .on_modules = watch_for_launch,
                                     .after_fork = sj_mono_after_fork,
-                                    .stop = sj_mono_stop};
+                                    .stop = sj_mono_stop,
+                                    .waits_for_module = true};
 
 const sj_monitor sj_monitor_mono_anew = {.bit = SJ_LINK_RUNTIME_MONO_ANEW,
                                          .name = "Mono, methods compiled ahead of time",

@@ -57,6 +57,11 @@ typedef struct sj_mono_registrar {
  * is no runtime; SJ_ENOMEM. One thread at a time. */
 SJ_MUST_CHECK sj_status sj_mono_start(const sj_mono_registrar *registrar, bool is_attached);
 
+/* sj_mono_watch_for_launch has `start` called, once, before the runtime of a module that was just
+ * loaded initializes itself. May be called for each module, under the loader's lock, as long as
+ * sj_mono_start has not succeeded. */
+void sj_mono_watch_for_launch(void (*start)(void));
+
 /* sj_mono_count_lines makes the runtime count which instructions of methods run, and tell the
  * registrar before it shuts down. It reads symbol files from then on, and shows lines in stack
  * traces. After sj_mono_start of a launched program, before its main, and only where it does not

@@ -119,7 +119,7 @@ static const uint8_t schema[SJ_ASSEMBLY_TABLES][SJ_ASSEMBLY_COLUMNS + 1] = {
 
 static sj_slice part_of(sj_slice whole, uint64_t offset, uint64_t size)
 {
-    const bool fits = offset <= whole.size && size <= whole.size - offset;
+    const bool fits = whole.data != NULL && offset <= whole.size && size <= whole.size - offset;
     return fits ? (sj_slice){.data = whole.data + offset, .size = (size_t)size} : (sj_slice){0};
 }
 

@@ -10,7 +10,7 @@ enum {
     VERSION = 50,
     SOURCE_ROW_BYTES = 8,
     METHOD_ROW_BYTES = 12,
-    LINES_MAX = 1 << 20, /* of a method */
+    STEPS_MAX = 1 << 26, /* opcodes of all methods, which may name the same bytes */
     METHOD_TABLE = 0x06,
     TOKEN_BITS = 24
 };
@@ -41,8 +41,9 @@ typedef struct mdb_file {
 
 static sj_reader reader_at(sj_slice whole, uint64_t offset)
 {
-    return offset <= whole.size ? sj_reader_of(whole.data + offset, whole.size - offset)
-                                : sj_reader_of(NULL, 0);
+    return whole.data != NULL && offset <= whole.size
+               ? sj_reader_of(whole.data + offset, whole.size - offset)
+               : sj_reader_of(NULL, 0);
 }
 
 static int32_t read_signed(sj_reader *reader)
@@ -117,6 +118,7 @@ typedef struct line_state {
     int32_t offset;
     int32_t line;
     uint32_t wanted_file;
+    uint32_t steps;
     bool is_hidden;
     bool is_ended;
     char name[SJ_SOURCE_FILE_BYTES];
@@ -197,7 +199,7 @@ static sj_status read_method(const mdb_file *mdb, uint32_t token, uint32_t place
     state->line = 1;
     state->wanted_file = 1;
     state->is_hidden = state->is_ended = false;
-    for (uint32_t i = 0; i < LINES_MAX && status == SJ_OK; i++) {
+    while (status == SJ_OK && state->steps++ < STEPS_MAX) {
         const uint8_t opcode = sj_read_u8(&lines);
         const bool is_line = !lines.bad && step(mdb, &lines, state, opcode);
         if (lines.bad || state->is_ended) {
@@ -215,11 +217,12 @@ sj_status sj_mdb_read(sj_slice file, sj_slice id, sj_container_line_sink sink, v
     SJ_TRY(read_head(file, id, &mdb));
     sj_reader rows = reader_at(file, mdb.method_table);
     sj_status status = SJ_OK;
-    for (uint32_t i = 0; i < mdb.method_count && status == SJ_OK; i++) {
-        sj_reader row = sj_reader_of(sj_reader_take(&rows, METHOD_ROW_BYTES), METHOD_ROW_BYTES);
-        if (rows.bad) {
+    for (uint32_t i = 0; i < mdb.method_count && status == SJ_OK && state.steps < STEPS_MAX; i++) {
+        const uint8_t *bytes = sj_reader_take(&rows, METHOD_ROW_BYTES);
+        if (bytes == NULL) {
             break;
         }
+        sj_reader row = sj_reader_of(bytes, METHOD_ROW_BYTES);
         const uint32_t token = sj_read_u32(&row);
         (void)sj_read_u32(&row); /* its variables and name */
         const uint32_t place = sj_read_u32(&row);

@@ -7,7 +7,13 @@
 
 #include <stdlib.h>
 
-enum { TABLE_DOCUMENT = 0x30, TABLE_METHOD = 0x31, TABLES_END = 64, HIDDEN_LINE = 0xfeefee };
+enum {
+    TABLE_DOCUMENT = 0x30,
+    TABLE_METHOD = 0x31,
+    TABLES_END = 64,
+    HIDDEN_LINE = 0xfeefee,
+    STEPS_MAX = 1 << 26, /* points and parts of names, which methods may share */
+};
 
 typedef struct pdb_file {
     sj_metadata metadata;
@@ -16,6 +22,7 @@ typedef struct pdb_file {
     uint32_t blob_bytes, guid_bytes, document_index_bytes;
     const uint8_t *documents;
     const uint8_t *methods;
+    uint32_t steps;
 } pdb_file;
 
 static sj_status check_id(const sj_metadata *metadata, sj_slice id)
@@ -63,7 +70,7 @@ static sj_status find_tables(pdb_file *pdb)
 }
 
 /* A name is a separator and the indexes of its parts. "": there is none, or it is damaged. */
-static void read_document(const pdb_file *pdb, uint32_t number, char name[SJ_SOURCE_FILE_BYTES])
+static void read_document(pdb_file *pdb, uint32_t number, char name[SJ_SOURCE_FILE_BYTES])
 {
     size_t used = 0;
     name[0] = '\0';
@@ -76,6 +83,7 @@ static void read_document(const pdb_file *pdb, uint32_t number, char name[SJ_SOU
     sj_reader parts = sj_reader_of(blob.data, blob.size);
     const char separator = (char)sj_read_u8(&parts);
     for (bool is_first = true; !parts.bad && sj_reader_left(&parts) != 0; is_first = false) {
+        pdb->steps++;
         const sj_slice part = sj_metadata_blob(&pdb->metadata, sj_assembly_compressed(&parts));
         const size_t before = !is_first && separator != '\0' ? 1 : 0;
         if (part.size + before >= SJ_SOURCE_FILE_BYTES - used ||
@@ -130,15 +138,15 @@ static bool read_point(sj_reader *points, point_state *state)
     return state->line != 0 && state->line < HIDDEN_LINE;
 }
 
-static sj_status read_method(const pdb_file *pdb, uint32_t document, sj_slice blob,
-                             point_state *state, char *name, sj_container_line_sink sink,
-                             void *context)
+static sj_status read_method(pdb_file *pdb, uint32_t document, sj_slice blob, point_state *state,
+                             char *name, sj_container_line_sink sink, void *context)
 {
     sj_reader points = sj_reader_of(blob.data, blob.size);
     sj_status status = SJ_OK;
     (void)sj_assembly_compressed(&points); /* signature of its variables */
     read_document(pdb, document != 0 ? document : sj_assembly_compressed(&points), name);
-    while (status == SJ_OK && !points.bad && sj_reader_left(&points) != 0) {
+    while (status == SJ_OK && !points.bad && sj_reader_left(&points) != 0 &&
+           pdb->steps++ < STEPS_MAX) {
         const uint32_t more = sj_assembly_compressed(&points);
         if (more == 0 && !state->is_first) {
             read_document(pdb, sj_assembly_compressed(&points), name);
@@ -164,7 +172,8 @@ sj_status sj_portable_pdb_read(sj_slice file, sj_slice id, sj_container_line_sin
     SJ_TRY(find_tables(&pdb));
     char *name = malloc(SJ_SOURCE_FILE_BYTES);
     sj_status status = name != NULL ? SJ_OK : SJ_ENOMEM;
-    for (uint32_t method = 1; method <= pdb.method_count && status == SJ_OK; method++) {
+    for (uint32_t method = 1;
+         method <= pdb.method_count && status == SJ_OK && pdb.steps < STEPS_MAX; method++) {
         sj_reader row =
             sj_reader_of(pdb.methods + (size_t)(method - 1) * pdb.method_bytes, pdb.method_bytes);
         const uint32_t document = read_index(&row, pdb.document_index_bytes);
