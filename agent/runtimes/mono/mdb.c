@@ -226,9 +226,9 @@ sj_status sj_mdb_read(sj_slice file, sj_slice id, sj_container_line_sink sink, v
         const uint32_t token = sj_read_u32(&row);
         (void)sj_read_u32(&row); /* its variables and name */
         const uint32_t place = sj_read_u32(&row);
-        if (token >> TOKEN_BITS == METHOD_TABLE) {
-            status =
-                read_method(&mdb, token & ((1U << TOKEN_BITS) - 1), place, &state, sink, context);
+        const uint32_t number = token & ((1U << TOKEN_BITS) - 1);
+        if (token >> TOKEN_BITS == METHOD_TABLE && number != 0) {
+            status = read_method(&mdb, number, place, &state, sink, context);
         }
     }
     return status;
