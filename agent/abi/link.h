@@ -103,17 +103,18 @@ typedef struct sj_link_hello {
 
 /* Bits of sj_link_welcome.runtimes. */
 typedef enum sj_link_runtime {
-    SJ_LINK_RUNTIME_OBJC_DISPATCH = 1,   /* monitor: Objective-C dispatch */
-    SJ_LINK_RUNTIME_LOOPS = 2,           /* monitor: event loops */
-    SJ_LINK_RUNTIME_LIBRARY_CALLS = 4,   /* ask for IMPORTS: as the policy is at this moment */
-    SJ_LINK_RUNTIME_MONO = 8,            /* monitor: methods that Mono compiles */
-    SJ_LINK_RUNTIME_MONO_ANEW = 16,      /* monitor: also those compiled ahead of time */
-    SJ_LINK_RUNTIME_JVM = 32,            /* monitor: Java methods, by rewriting classes */
-    SJ_LINK_RUNTIME_JVM_SYSTEM = 64,     /* classes of the boot loader are asked for, too */
-    SJ_LINK_RUNTIME_ZOMBIES = 256,       /* monitor: uses of freed memory (abi/zombies.h) */
-    SJ_LINK_RUNTIME_OBJC_ZOMBIES = 512,  /* monitor: messages to freed Objective-C objects */
-    SJ_LINK_RUNTIME_OBJC_PUT_IN = 1024,  /* monitor: methods whose code the program puts in */
-    SJ_LINK_RUNTIME_MONO_LINES = 1048576 /* monitor: which lines of Mono methods run */
+    SJ_LINK_RUNTIME_OBJC_DISPATCH = 1,      /* monitor: Objective-C dispatch */
+    SJ_LINK_RUNTIME_LOOPS = 2,              /* monitor: event loops */
+    SJ_LINK_RUNTIME_LIBRARY_CALLS = 4,      /* ask for IMPORTS: as the policy is at this moment */
+    SJ_LINK_RUNTIME_MONO = 8,               /* monitor: methods that Mono compiles */
+    SJ_LINK_RUNTIME_MONO_ANEW = 16,         /* monitor: also those compiled ahead of time */
+    SJ_LINK_RUNTIME_JVM = 32,               /* monitor: Java methods, by rewriting classes */
+    SJ_LINK_RUNTIME_JVM_SYSTEM = 64,        /* classes of the boot loader are asked for, too */
+    SJ_LINK_RUNTIME_ZOMBIES = 256,          /* monitor: uses of freed memory (abi/zombies.h) */
+    SJ_LINK_RUNTIME_OBJC_ZOMBIES = 512,     /* monitor: messages to freed Objective-C objects */
+    SJ_LINK_RUNTIME_OBJC_PUT_IN = 1024,     /* monitor: methods whose code the program puts in */
+    SJ_LINK_RUNTIME_MONO_LINES = 1048576,   /* monitor: which lines of Mono methods run */
+    SJ_LINK_RUNTIME_MONO_IN_PLACE = 2097152 /* methods are hooked in place, not by callbacks */
 } sj_link_runtime;
 
 /* Which children join the session. */

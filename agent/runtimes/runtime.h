@@ -93,7 +93,9 @@ typedef struct sj_runtime {
     uint32_t patched_bit;
     uint32_t dispatch_bit;
     uint32_t system_bit;
-    uint32_t lines_bit; /* where it tells which lines run; 0: it cannot */
+    uint32_t lines_bit;    /* where it tells which lines run; 0: it cannot */
+    uint32_t in_place_bit; /* code that it compiles is hooked in place, not by its own callbacks; 0:
+                              there are none */
     const char *const *endings;
 
     /* Its filter chooses classes before they have methods: a policy's "system" is a list of

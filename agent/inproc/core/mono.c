@@ -318,6 +318,9 @@ static bool start_methods(void)
         return false;
     }
     is_started = true;
+    if (sj_monitors_are_chosen(SJ_LINK_RUNTIME_MONO_IN_PLACE)) {
+        sj_mono_prefer_in_place();
+    }
     if (!has_lines && sj_monitors_are_chosen(SJ_LINK_RUNTIME_MONO_LINES)) {
         has_lines = true;
         no_lines = is_launched ? sj_mono_lines_start() : SJ_NO_LINES_ATTACHED;

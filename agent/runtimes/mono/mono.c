@@ -55,6 +55,7 @@ const sj_runtime sj_runtime_mono = {
     .monitor_bit = SJ_LINK_RUNTIME_MONO,
     .system_bit = SJ_LINK_RUNTIME_MONO_ANEW, /* those libraries are compiled ahead of time */
     .lines_bit = SJ_LINK_RUNTIME_MONO_LINES,
+    .in_place_bit = SJ_LINK_RUNTIME_MONO_IN_PLACE,
     .endings = endings,
     .is_method = is_method,
     .split_method = split_method,
