@@ -71,6 +71,8 @@ typedef enum sj_link_type {
     SJ_LINK_CLASS_ADDED = 69, /* recorder's answer; SKIP: the class stays as it is */
     SJ_LINK_JVM_STATE = 70,   /* agent: sj_link_jvm_state, when the JVM ends; no answer */
     SJ_LINK_PUT_IN = 72,      /* agent: sj_link_put_in; answered by DONE */
+    SJ_LINK_LINES = 84,       /* agent: sj_link_lines, before the program ends; no answer */
+    SJ_LINK_NO_LINES = 85,    /* agent: sj_link_no_lines; no answer */
     SJ_LINK_CODE = 71 /* agent: sj_link_code, code of known functions that no module holds; a memory
                          file with it comes along. Answered as MODULE; in APPLIED, first_function is
                          0 and each failure names the function by its id */
@@ -101,16 +103,18 @@ typedef struct sj_link_hello {
 
 /* Bits of sj_link_welcome.runtimes. */
 typedef enum sj_link_runtime {
-    SJ_LINK_RUNTIME_OBJC_DISPATCH = 1,  /* monitor: Objective-C dispatch */
-    SJ_LINK_RUNTIME_LOOPS = 2,          /* monitor: event loops */
-    SJ_LINK_RUNTIME_LIBRARY_CALLS = 4,  /* ask for IMPORTS: as the policy is at this moment */
-    SJ_LINK_RUNTIME_MONO = 8,           /* monitor: methods that Mono compiles */
-    SJ_LINK_RUNTIME_MONO_ANEW = 16,     /* monitor: also those compiled ahead of time */
-    SJ_LINK_RUNTIME_JVM = 32,           /* monitor: Java methods, by rewriting classes */
-    SJ_LINK_RUNTIME_JVM_SYSTEM = 64,    /* classes of the boot loader are asked for, too */
-    SJ_LINK_RUNTIME_ZOMBIES = 256,      /* monitor: uses of freed memory (abi/zombies.h) */
-    SJ_LINK_RUNTIME_OBJC_ZOMBIES = 512, /* monitor: messages to freed Objective-C objects */
-    SJ_LINK_RUNTIME_OBJC_PUT_IN = 1024  /* monitor: methods whose code the program puts in */
+    SJ_LINK_RUNTIME_OBJC_DISPATCH = 1,      /* monitor: Objective-C dispatch */
+    SJ_LINK_RUNTIME_LOOPS = 2,              /* monitor: event loops */
+    SJ_LINK_RUNTIME_LIBRARY_CALLS = 4,      /* ask for IMPORTS: as the policy is at this moment */
+    SJ_LINK_RUNTIME_MONO = 8,               /* monitor: methods that Mono compiles */
+    SJ_LINK_RUNTIME_MONO_ANEW = 16,         /* monitor: also those compiled ahead of time */
+    SJ_LINK_RUNTIME_JVM = 32,               /* monitor: Java methods, by rewriting classes */
+    SJ_LINK_RUNTIME_JVM_SYSTEM = 64,        /* classes of the boot loader are asked for, too */
+    SJ_LINK_RUNTIME_ZOMBIES = 256,          /* monitor: uses of freed memory (abi/zombies.h) */
+    SJ_LINK_RUNTIME_OBJC_ZOMBIES = 512,     /* monitor: messages to freed Objective-C objects */
+    SJ_LINK_RUNTIME_OBJC_PUT_IN = 1024,     /* monitor: methods whose code the program puts in */
+    SJ_LINK_RUNTIME_MONO_LINES = 1048576,   /* monitor: which lines of Mono methods run */
+    SJ_LINK_RUNTIME_MONO_IN_PLACE = 2097152 /* methods are hooked in place, not by callbacks */
 } sj_link_runtime;
 
 /* Which children join the session. */
@@ -202,8 +206,29 @@ typedef struct sj_link_container_added {
                                 follow, a bit each from the lowest on: 1 wanted */
     uint32_t value_count; /* at most SJ_LINK_CONTAINER_VALUES sj_link_method_values behind those, by
                              rising token */
-    uint32_t reserved;
+    uint32_t has_lines;   /* 1: it is to be told which instructions of its methods ran */
 } sj_link_container_added;
+
+/* Which instructions of methods ran. `word_count` words follow: a function, how many offsets in its
+ * code, and these, each. */
+typedef struct sj_link_lines {
+    uint32_t word_count; /* at most SJ_LINK_LINES_WORDS */
+    uint32_t is_last;    /* 1: what was not told did not run */
+} sj_link_lines;
+
+enum { SJ_LINK_LINES_WORDS = 16000 };
+
+/* Why it is not known which lines run. */
+typedef enum sj_no_lines {
+    SJ_NO_LINES_DEBUGGED = 1, /* the runtime reads symbol files by its own options */
+    SJ_NO_LINES_EMBEDDED = 2, /* it is a program's own runtime, which may do that later */
+    SJ_NO_LINES_REFUSED = 3,  /* the runtime refused */
+    SJ_NO_LINES_ATTACHED = 4  /* it is a running program, whose code does not count */
+} sj_no_lines;
+
+typedef struct sj_link_no_lines {
+    uint32_t reason; /* sj_no_lines */
+} sj_link_no_lines;
 
 /* A Java class that a JVM is about to define or to redefine. Its bytes are in the memory file that
  * comes with the packet (SCM_RIGHTS), from offset 0 on. */

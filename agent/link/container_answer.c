@@ -65,7 +65,8 @@ sj_status sj_link_answer_container(sj_registry *registry, uint64_t process, sj_r
         return send_parts(fd, SJ_LINK_SKIP, &skip, sizeof(skip), NULL, 0, NULL, 0);
     }
     if (status == SJ_OK) {
-        const sj_link_container_added added = {.first_function = answer.first_function,
+        const sj_link_container_added added = {.has_lines = answer.has_lines ? 1 : 0,
+                                               .first_function = answer.first_function,
                                                .count = answer.count,
                                                .value_count = answer.value_count};
         status = send_parts(fd, SJ_LINK_CONTAINER_ADDED, &added, sizeof(added), answer.wanted,
@@ -74,4 +75,38 @@ sj_status sj_link_answer_container(sj_registry *registry, uint64_t process, sj_r
     }
     free(answer.wanted);
     return status;
+}
+
+sj_status sj_link_take_lines(sj_registry *registry, sj_reader *reader)
+{
+    sj_link_lines lines;
+    uint32_t words[SJ_LINK_LINES_WORDS];
+    const uint8_t *bytes = sj_reader_take(reader, sizeof(lines));
+    if (bytes == NULL) {
+        return SJ_ECORRUPT;
+    }
+    memcpy(&lines, bytes, sizeof(lines));
+    bytes = lines.word_count <= SJ_LINK_LINES_WORDS
+                ? sj_reader_take(reader, lines.word_count * sizeof(words[0]))
+                : NULL;
+    if (bytes == NULL) {
+        return SJ_ECORRUPT;
+    }
+    memcpy(words, bytes, lines.word_count * sizeof(words[0]));
+    const sj_status status = sj_registry_add_lines(registry, words, lines.word_count,
+                                                   lines.is_last != 0, sj_clock_ticks());
+    return status == SJ_EFULL ? SJ_OK : status; /* without room for the report it is counted */
+}
+
+sj_status sj_link_take_no_lines(sj_registry *registry, uint64_t process, sj_reader *reader)
+{
+    sj_link_no_lines no_lines;
+    const uint8_t *bytes = sj_reader_take(reader, sizeof(no_lines));
+    if (bytes == NULL) {
+        return SJ_ECORRUPT;
+    }
+    memcpy(&no_lines, bytes, sizeof(no_lines));
+    const sj_status status = sj_registry_report_no_lines(
+        registry, process, (sj_no_lines)no_lines.reason, sj_clock_ticks());
+    return status == SJ_EFULL ? SJ_OK : status;
 }

@@ -25,6 +25,20 @@ static sj_status read_receivers(sj_policy_reader *reader, json_t *value)
     return sj_policy_boolean(reader, value, &runtime_of(reader)->receivers);
 }
 
+static sj_status read_lines(sj_policy_reader *reader, json_t *value)
+{
+    return sj_policy_boolean(reader, value, &runtime_of(reader)->lines);
+}
+
+static sj_status read_engine(sj_policy_reader *reader, json_t *value)
+{
+    static const char *const words[] = {"callbacks", "in_place"};
+    size_t index = 0;
+    SJ_TRY(sj_policy_word(reader, value, words, 2, &index));
+    runtime_of(reader)->in_place = index == 1;
+    return SJ_OK;
+}
+
 static sj_status read_classes(sj_policy_reader *reader, json_t *value)
 {
     sj_class_filter *filter = filter_of(reader);
@@ -71,14 +85,19 @@ static sj_status read_system_patterns(sj_policy_reader *reader, json_t *value)
 
 sj_status sj_policy_read_runtime(sj_policy_reader *reader, size_t runtime, json_t *value)
 {
-    enum { PATCHED_KEYS = 2 }; /* of runtimes whose methods are patched or dispatched */
+    enum {
+        PATCHED_KEYS = 2, /* of runtimes whose methods are patched or dispatched */
+        JIT_KEYS = 2      /* of those that compile them, at the end */
+    };
     static const sj_policy_key keys[] = {{"technique", read_technique},
                                          {"receivers", read_receivers},
                                          {"classes", read_classes},
                                          {"exclude", read_exclude},
                                          {"subclasses_of", read_subclasses},
                                          {"selectors", read_selectors},
-                                         {"system", read_system}};
+                                         {"system", read_system},
+                                         {"lines", read_lines},
+                                         {"engine", read_engine}};
     static const sj_policy_key of_classes[] = {
         {"classes", read_classes}, {"exclude", read_exclude}, {"system", read_system_patterns}};
     reader->runtime = runtime;
@@ -87,5 +106,7 @@ sj_status sj_policy_read_runtime(sj_policy_reader *reader, size_t runtime, json_
                                 sizeof(of_classes) / sizeof(of_classes[0]));
     }
     const size_t first = sj_runtimes[runtime]->dispatch_bit != 0 ? 0 : PATCHED_KEYS;
-    return sj_policy_object(reader, value, keys + first, sizeof(keys) / sizeof(keys[0]) - first);
+    const size_t end =
+        sizeof(keys) / sizeof(keys[0]) - (sj_runtimes[runtime]->in_place_bit != 0 ? 0 : JIT_KEYS);
+    return sj_policy_object(reader, value, keys + first, end - first);
 }

@@ -261,6 +261,8 @@ uint32_t sj_selection_runtime_bits(const sj_selection *selection)
         const bool with_system = selection->all_libraries || names_any(selection, runtime->endings);
         bits |= selection->runtimes[i].dispatch ? 0 : runtime->patched_bit;
         bits |= runtime->monitor_bit | (with_system ? runtime->system_bit : 0);
+        bits |= selection->runtimes[i].lines ? runtime->lines_bit : 0;
+        bits |= selection->runtimes[i].in_place ? runtime->in_place_bit : 0;
     }
     return bits;
 }

@@ -181,6 +181,13 @@ static void keep_runtime(const sj_runtime *runtime, const sj_runtime_selection *
     }
     selection->dispatch = fixed->dispatch;
     selection->receivers = fixed->receivers;
+    if (selection->lines != fixed->lines || selection->in_place != fixed->in_place) {
+        snprintf(text, sizeof(text), "%s.lines, %s.engine: stay as they were at the beginning",
+                 runtime->name, runtime->name);
+        note_problem(sums, text);
+        selection->lines = fixed->lines;
+        selection->in_place = fixed->in_place;
+    }
     if (fixed->dispatch) {
         snprintf(text, sizeof(text), "%s: messages that have been sent before stay as they are",
                  runtime->name);

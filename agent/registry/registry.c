@@ -40,6 +40,7 @@ void sj_registry_free(sj_registry *registry)
     for (size_t i = 0; i < registry->container_count; i++) {
         free(registry->containers[i].wanted);
         free(registry->containers[i].values);
+        sj_source_lines_free(registry->containers[i].lines);
     }
     free(registry->containers);
     free(registry->classes);

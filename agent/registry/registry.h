@@ -184,6 +184,7 @@ SJ_MUST_CHECK sj_status sj_registry_add_methods(sj_registry *registry, uint64_t 
 
 /* The answer to the agent about a container. */
 typedef struct sj_container_answer {
+    bool has_lines;
     uint32_t first_function; /* of token 1 */
     uint32_t count;          /* of tokens */
     uint8_t *wanted;         /* (count + 7) / 8 bytes, a bit each; the caller frees them */
@@ -224,6 +225,16 @@ SJ_MUST_CHECK sj_status sj_registry_add_class(sj_registry *registry, uint64_t pr
 SJ_MUST_CHECK sj_status sj_registry_plan_generated(sj_registry *registry, uint64_t process,
                                                    sj_slice file, uint32_t count,
                                                    sj_plan_answer *answer);
+
+/* sj_registry_add_lines takes which instructions of methods ran in a process, as words of an
+ * sj_link_lines, and reports their lines. SJ_ENOMEM, errors of the frame writer. */
+SJ_MUST_CHECK sj_status sj_registry_add_lines(sj_registry *registry, const uint32_t *words,
+                                              uint32_t count, bool is_last, uint64_t now_ticks);
+
+/* sj_registry_report_no_lines reports why it is not known which lines run in a process. Errors of
+ * the frame writer. */
+SJ_MUST_CHECK sj_status sj_registry_report_no_lines(sj_registry *registry, uint64_t process,
+                                                    sj_no_lines reason, uint64_t now_ticks);
 
 /* sj_registry_report_jvm sends what became of a process's Java classes, as a report of the monitor
  * "jvm". Errors of sj_frame_writer_report. */

@@ -197,11 +197,15 @@ static sj_status add_read(sj_registry *registry, const sj_registry_mapping *mapp
     SJ_TRY(sj_array_reserve(&registry->containers, &registry->container_capacity,
                             registry->container_count, 1, sizeof(*registry->containers)));
     uint8_t *wanted = make_bits(draft);
+    sj_source_lines *lines = NULL;
     sj_status status = wanted != NULL ? make_group(container, draft, &group) : SJ_ENOMEM;
     if (status == SJ_OK) {
         status = sj_registry_add_group(registry, mapping, group, path, &first_function);
     }
     free(group);
+    if (status == SJ_OK) {
+        status = sj_registry_read_lines(registry, container, path, mapping->loaded_ticks, &lines);
+    }
     if (status != SJ_OK) {
         free(wanted);
         return status;
@@ -212,7 +216,8 @@ static sj_status add_read(sj_registry *registry, const sj_registry_mapping *mapp
                                 .module = (uint32_t)registry->module_count,
                                 .wanted = wanted,
                                 .values = draft->values,
-                                .value_count = (uint32_t)draft->value_count};
+                                .value_count = (uint32_t)draft->value_count,
+                                .lines = lines};
     draft->values = NULL;
     return SJ_OK;
 }
@@ -226,6 +231,7 @@ static sj_status answer_known(const sj_registry *registry, const sj_registry_con
     answer->count = module->function_count;
     answer->values = known->values;
     answer->value_count = known->value_count;
+    answer->has_lines = known->lines != NULL;
     answer->wanted = malloc(bytes);
     if (answer->wanted == NULL) {
         return SJ_ENOMEM;

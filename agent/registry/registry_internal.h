@@ -6,6 +6,7 @@
 #include "agent/registry/method_names.h"
 #include "agent/registry/put_in_methods.h"
 #include "agent/registry/registry.h"
+#include "agent/registry/source_lines.h"
 #include "proto/base/hash_map.h"
 
 #include <limits.h>
@@ -54,6 +55,7 @@ typedef struct sj_registry_container {
     uint8_t *wanted;               /* a bit for each function; owned */
     sj_link_method_values *values; /* of those that record some; owned */
     uint32_t value_count;
+    sj_source_lines *lines; /* NULL: they are not asked for, or not known; owned */
 } sj_registry_container;
 
 /* A Java class whose methods are functions. */
@@ -109,6 +111,13 @@ struct sj_registry {
  * its own machine where there are some. */
 const char *sj_registry_find_file(const sj_registry *registry, const char *path,
                                   char in_root[PATH_MAX]);
+
+/* sj_registry_read_lines reads and reports where a new container's methods are written, if that is
+ * asked for; NULL: it is not, or not known. SJ_ENOMEM, errors of the frame writer. The caller holds
+ * the mutex. */
+SJ_MUST_CHECK sj_status sj_registry_read_lines(sj_registry *registry,
+                                               const sj_link_container *container, const char *path,
+                                               uint64_t now_ticks, sj_source_lines **lines);
 
 /* sj_registry_read_classes is called before anything is decided by class, without the mutex: a
  * class may descend from one of a module that is named later. `path` NULL: not for a module. Errors

@@ -64,6 +64,16 @@ typedef sj_status (*sj_container_sink)(void *context, uint32_t token, const char
 /* Takes a class and the one that it extends; NULL: none. Borrowed for the call. */
 typedef sj_status (*sj_container_class_sink)(void *context, const char *name, const char *super);
 
+/* A place in a method's code, and where it is written. */
+typedef struct sj_container_line {
+    uint32_t token;   /* of the method, as sj_container_sink has it */
+    uint32_t offset;  /* in its code, as the container has it; rising within a method */
+    uint32_t line;    /* from 1 */
+    const char *file; /* borrowed for the call */
+} sj_container_line;
+
+typedef sj_status (*sj_container_line_sink)(void *context, const sj_container_line *line);
+
 /* Every function may be NULL: the runtime has nothing of the kind. */
 typedef struct sj_runtime {
     const char *name;   /* key of its part of a policy */
@@ -83,6 +93,9 @@ typedef struct sj_runtime {
     uint32_t patched_bit;
     uint32_t dispatch_bit;
     uint32_t system_bit;
+    uint32_t lines_bit;    /* where it tells which lines run; 0: it cannot */
+    uint32_t in_place_bit; /* code that it compiles is hooked in place, not by its own callbacks; 0:
+                              there are none */
     const char *const *endings;
 
     /* Its filter chooses classes before they have methods: a policy's "system" is a list of
@@ -117,6 +130,10 @@ typedef struct sj_runtime {
     /* Hands every class that the container has to `sink`, as read_container does methods. */
     sj_status (*read_container_classes)(const char *path, sj_slice id, sj_container_class_sink sink,
                                         void *context);
+    /* Hands every place that the container's symbol file knows to `sink`. SJ_ENOTFOUND: it has no
+     * symbol file of this build; else as read_container. */
+    sj_status (*read_container_lines)(const char *path, sj_slice id, sj_container_line_sink sink,
+                                      void *context);
 } sj_runtime;
 
 /* The rows, in the order of sj_link_language, as a policy's parts and a selection's are. */

@@ -255,7 +255,7 @@ static const sj_option report_options[] = {
      .is_optional = true,
      .offset = offsetof(report_request, coverage.by),
      .help = "functions entered of those that are there, by module (default), namespace,\n"
-             "class, function or mark"},
+             "class, function or mark; lines (record --lines) by file or line"},
     {.name = "over",
      .argument = "SET",
      .kind = SJ_ARG_TEXT,

@@ -31,6 +31,7 @@ static const policy_flag policy_flags[] = {{"module", "modules.include", NULL, t
                                            {"resolution", "calls.resolution", NULL, false},
                                            {"when-full", "buffer.when_full", NULL, false},
                                            {"objc", "objc.technique", NULL, false},
+                                           {"mono-engine", "mono.engine", NULL, false},
                                            {"java-class", "java.classes", NULL, true},
                                            {"java-system", "java.system", NULL, true},
                                            {"class", "objc.classes", NULL, true},
@@ -58,6 +59,7 @@ typedef struct policy_switch {
 static const policy_switch policy_switches[] = {{"libs", "modules.system", true},
                                                 {"library-calls", "modules.library_calls", true},
                                                 {"receivers", "objc.receivers", true},
+                                                {"lines", "mono.lines", true},
                                                 {"no-system-classes", "objc.system", false}};
 
 /* Options whose value is a number of a key. */
@@ -223,5 +225,11 @@ const sj_option sj_policy_options[] = {
     SJ_POLICY_OPTION("selector", "GLOB", "only messages whose selector matches (repeatable)"),
     SJ_POLICY_OPTION("subclasses-of", "GLOB",
                      "only such classes and what descends from them (repeatable)"),
+    SJ_POLICY_OPTION("mono-engine", "HOW",
+                     "Mono: callbacks (default: the runtime calls the recorder) or\n"
+                     "in_place (its code is hooked; what cannot be is listed)"),
+    SJ_POLICY_OPTION("lines", NULL,
+                     "which lines of Mono methods run, where a symbol file (.mdb, portable\n"
+                     ".pdb) lies beside the assembly; stack traces of the program have lines"),
     SJ_POLICY_OPTION("no-system-classes", NULL, "without the classes that system libraries define"),
     {0}};

@@ -2,6 +2,7 @@
 
 #include "collector-server/cli/commands.h"
 #include "collector-server/query/coverage_table.h"
+#include "collector-server/query/session_set.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -13,7 +14,7 @@ enum {
     COLUMN_ENTERED,
     COLUMN_FUNCTIONS,
     COLUMN_UNWATCHED,
-    COLUMN_CALLS
+    COLUMN_LAST /* calls; of lines those not entered */
 };
 
 static void write_text(FILE *page, const char *text)
@@ -49,7 +50,9 @@ static void write_head(FILE *page, const char *by, const char *sessions)
     write_text(page, by);
     fputs("</h1>\n<p>Sessions: ", page);
     write_text(page, sessions);
-    fputs("</p>\n<table><tr><th>name<th>share<th><th>entered<th>functions<th>unwatched<th>calls\n",
+    fputs("</p>\n<table><tr><th>name<th>share<th><th>entered<th>", page);
+    fputs(sj_coverage_is_of_lines(by) ? "lines<th>unknown<th>not entered\n"
+                                      : "functions<th>unwatched<th>calls\n",
           page);
 }
 
@@ -59,8 +62,9 @@ static void write_row(FILE *page, sqlite3_stmt *row)
     fputs("<tr><td>", page);
     write_text(page, (const char *)sqlite3_column_text(row, COLUMN_NAME));
     fprintf(page, "<td>%.1f %%<td><meter value=\"%.4f\"></meter>", share * 100, share);
-    for (int column = COLUMN_ENTERED; column <= COLUMN_CALLS; column++) {
-        fprintf(page, "<td>%lld", (long long)sqlite3_column_int64(row, column));
+    for (int column = COLUMN_ENTERED; column <= COLUMN_LAST; column++) {
+        fputs("<td>", page);
+        write_text(page, (const char *)sqlite3_column_text(row, column));
     }
     fputc('\n', page);
 }
@@ -92,11 +96,38 @@ static int write_page(const sj_report_coverage *coverage, const char *by, const 
                                                       "cannot write %s", coverage->page);
 }
 
+/* Says on standard error why it is not known of sessions which lines were entered. */
+static void tell_why_unknown(sqlite3 *database, const char *sessions)
+{
+    static const char sql[] = "SELECT DISTINCT json_extract(payload, '$.reason') FROM reports "
+                              "WHERE session_id = ?1 AND monitor = 'lines' AND kind = 'refused'";
+    sj_session_set set = {0};
+    sj_error error = {0};
+    sqlite3_stmt *row = NULL;
+    if (sj_session_set_read(database, sessions, &set, &error) != SJ_OK) {
+        return; /* the table has said so */
+    }
+    int result = sqlite3_prepare_v2(database, sql, -1, &row, NULL);
+    for (size_t i = 0; i < set.count && result == SQLITE_OK; i++) {
+        sqlite3_reset(row);
+        sqlite3_bind_int64(row, 1, set.samples[i].session_id);
+        while (sqlite3_step(row) == SQLITE_ROW) {
+            fprintf(stderr, "sojourn: session %lld: which lines ran is not known: %s\n",
+                    (long long)set.samples[i].session_id, sqlite3_column_text(row, 0));
+        }
+    }
+    sqlite3_finalize(row);
+    sj_session_set_deinit(&set);
+}
+
 int sj_report_coverage_run(const sj_report_coverage *coverage, const sj_query_options *options)
 {
     static const char sql[] =
         "SELECT name, %s AS share, entered, functions, unwatched, calls FROM coverage(?1, ?2) "
         "ORDER BY name";
+    static const char of_lines[] =
+        "SELECT name, %s AS share, entered, functions AS lines, unwatched AS unknown, "
+        "missing AS not_entered FROM coverage(?1, ?2)";
     const bool is_data = options->format == SJ_RESULT_JSON || options->format == SJ_RESULT_CSV ||
                          coverage->page != NULL;
     const char *by = coverage->by != NULL && coverage->by[0] != '\0' ? coverage->by : "module";
@@ -106,7 +137,8 @@ int sj_report_coverage_run(const sj_report_coverage *coverage, const sj_query_op
     if (!sj_coverage_is_kind(by)) {
         return sj_command_usage_error(
             &sj_command_report,
-            "--coverage is by module, namespace, class, function or mark, not '%s'", by);
+            "--coverage is by module, namespace, class, function, mark, file or line, not '%s'",
+            by);
     }
     if (sessions == NULL) {
         sessions = options->session != NULL ? options->session : "last";
@@ -115,7 +147,8 @@ int sj_report_coverage_run(const sj_report_coverage *coverage, const sj_query_op
     if (exit_code != SJ_EXIT_OK) {
         return exit_code;
     }
-    char *text = sqlite3_mprintf(sql, is_data ? "share" : "format('%.1f %%', 100.0 * share)");
+    char *text = sqlite3_mprintf(sj_coverage_is_of_lines(by) ? of_lines : sql,
+                                 is_data ? "share" : "format('%.1f %%', 100.0 * share)");
     if (text == NULL || sqlite3_prepare_v2(database, text, -1, &row, NULL) != SQLITE_OK) {
         exit_code =
             sj_command_error(&sj_command_report, SJ_EXIT_FAILED, "%s", sqlite3_errmsg(database));
@@ -124,6 +157,9 @@ int sj_report_coverage_run(const sj_report_coverage *coverage, const sj_query_op
         sqlite3_bind_text(row, 2, by, -1, SQLITE_STATIC);
         exit_code = coverage->page != NULL ? write_page(coverage, by, sessions, row)
                                            : sj_query_print(&sj_command_report, options, row);
+    }
+    if (exit_code == SJ_EXIT_OK && sj_coverage_is_of_lines(by)) {
+        tell_why_unknown(database, sessions);
     }
     sqlite3_free(text);
     sqlite3_close(database);

@@ -7,6 +7,7 @@
  * of a subclass (Objective-C: -[Receiver:Owner selector]) is the owner's. */
 #include "collector-server/query/coverage_table.h"
 
+#include "collector-server/query/coverage_lines.h"
 #include "collector-server/query/name_scope.h"
 #include "collector-server/query/session_set.h"
 #include "collector-server/query/table_function.h"
@@ -24,6 +25,7 @@ enum {
     COLUMN_ENTERED,
     COLUMN_SHARE,
     COLUMN_CALLS,
+    COLUMN_MISSING,
     COLUMN_SESSIONS, /* arguments */
     COLUMN_BY
 };
@@ -40,8 +42,9 @@ typedef struct covered_function {
 /* A row. */
 typedef struct coverage_group {
     char *name;
-    const char *module; /* of a function of it; NULL: of several */
-    int64_t functions, unwatched, entered, calls;
+    const char *module;                           /* of a function of it; NULL: of several */
+    int64_t functions, unwatched, entered, calls; /* or lines, which are not counted */
+    char *missing;                                /* lines that were not entered; NULL: none */
 } coverage_group;
 
 typedef struct coverage {
@@ -69,6 +72,7 @@ static void forget(coverage *cover)
     }
     for (size_t i = 0; i < cover->group_count; i++) {
         free(cover->groups[i].name);
+        free(cover->groups[i].missing);
     }
     free(cover->functions);
     free(cover->groups);
@@ -382,6 +386,26 @@ static int group_marks(coverage *cover, const char *sessions, const sj_session_s
     return result;
 }
 
+static sj_status add_lines_row(void *context, const sj_lines_row *row)
+{
+    coverage_group *group = NULL;
+    SJ_TRY(add_group(context, row->name, strlen(row->name), &group));
+    group->functions = row->lines;
+    group->unwatched = row->unknown;
+    group->entered = row->entered;
+    group->missing = row->missing != NULL ? strdup(row->missing) : NULL;
+    return row->missing != NULL && group->missing == NULL ? SJ_ENOMEM : SJ_OK;
+}
+
+/* make_line_rows: by line, or by file. */
+static int make_line_rows(coverage *cover, const sj_session_set *set, const char *by,
+                          sj_error *error)
+{
+    const sj_status status = sj_coverage_lines_read(cover->database, set, strcmp(by, "line") == 0,
+                                                    add_lines_row, cover, error);
+    return status == SJ_OK ? SQLITE_OK : status == SJ_ENOMEM ? SQLITE_NOMEM : SQLITE_ERROR;
+}
+
 static int make_rows(coverage *cover, const char *sessions, const char *by, sj_error *error)
 {
     sj_session_set set = {0};
@@ -389,14 +413,18 @@ static int make_rows(coverage *cover, const char *sessions, const char *by, sj_e
     if (sj_session_set_read(cover->database, sessions, &set, error) != SJ_OK) {
         return SQLITE_ERROR;
     }
-    for (size_t i = 0; i < set.count && result == SQLITE_OK; i++) {
+    const bool is_of_lines = sj_coverage_is_of_lines(by);
+    if (is_of_lines) {
+        result = make_line_rows(cover, &set, by, error);
+    }
+    for (size_t i = 0; i < set.count && result == SQLITE_OK && !is_of_lines; i++) {
         if (i == 0 || set.samples[i].session_id != set.samples[i - 1].session_id) {
             result = learn_session(cover, set.samples[i].session_id);
         }
     }
     if (result == SQLITE_OK && strcmp(by, "mark") == 0) {
         result = group_marks(cover, sessions, &set, error);
-    } else if (result == SQLITE_OK) {
+    } else if (result == SQLITE_OK && !is_of_lines) {
         result = enter_all(cover, &set);
         if (result == SQLITE_OK && group_functions(cover, by) != SJ_OK) {
             result = SQLITE_NOMEM;
@@ -406,9 +434,15 @@ static int make_rows(coverage *cover, const char *sessions, const char *by, sj_e
     return result;
 }
 
+bool sj_coverage_is_of_lines(const char *by)
+{
+    return strcmp(by, "file") == 0 || strcmp(by, "line") == 0;
+}
+
 bool sj_coverage_is_kind(const char *by)
 {
-    static const char *const kinds[] = {"module", "namespace", "class", "function", "mark"};
+    static const char *const kinds[] = {"module", "namespace", "class", "function",
+                                        "mark",   "file",      "line"};
     for (size_t i = 0; i < sizeof(kinds) / sizeof(kinds[0]); i++) {
         if (strcmp(by, kinds[i]) == 0) {
             return true;
@@ -464,7 +498,8 @@ static int filter_rows(sqlite3_vtab_cursor *base, int given, const char *plan, i
     int result = SQLITE_ERROR;
     if (by == NULL || !sj_coverage_is_kind(by)) {
         (void)!sj_fail(&error, SJ_EINVAL,
-                       "coverage() is by module, namespace, class, function or mark");
+                       "coverage() is by module, namespace, class, function, mark, file or "
+                       "line");
     } else if (sessions == NULL) {
         (void)!sj_fail(&error, SJ_EINVAL, "coverage() needs a set of sessions, as 'last'");
     } else {
@@ -504,6 +539,8 @@ static int give_column(sqlite3_vtab_cursor *base, sqlite3_context *context, int 
         sqlite3_result_double(context, (double)group->entered / (double)group->functions);
     } else if (column == COLUMN_CALLS) {
         sqlite3_result_int64(context, group->calls);
+    } else if (column == COLUMN_MISSING && group->missing != NULL) {
+        sqlite3_result_text(context, group->missing, -1, SQLITE_TRANSIENT);
     } else if (column >= COLUMN_SESSIONS && cursor->arguments[column - COLUMN_SESSIONS] != NULL) {
         sqlite3_result_value(context, cursor->arguments[column - COLUMN_SESSIONS]);
     }
@@ -524,6 +561,7 @@ int sj_register_coverage(sj_query_state *state)
         .name = "coverage",
         .declaration = "CREATE TABLE coverage(name TEXT, module TEXT, functions INTEGER, "
                        "unwatched INTEGER, entered INTEGER, share REAL, calls INTEGER, "
+                       "missing TEXT, "
                        "sessions HIDDEN, by_what HIDDEN)",
         .first_argument = COLUMN_SESSIONS,
         .argument_count = 2,

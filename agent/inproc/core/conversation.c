@@ -93,3 +93,21 @@ sj_status sj_conversation_finish(sj_link *link)
     SJ_TRY(sj_link_receive(link));
     return link->packet.type == SJ_LINK_DONE ? SJ_OK : SJ_ECORRUPT;
 }
+
+bool sj_conversation_ask(sj_status (*ask_one)(sj_link *link, void *question), void *question)
+{
+    sj_link link = {.socket = -1};
+    if (!sj_conversation_begin()) {
+        return false;
+    }
+    sj_status status = sj_conversation_open_again(&link);
+    if (status == SJ_OK) {
+        status = ask_one(&link, question);
+    }
+    if (status == SJ_OK) {
+        status = sj_conversation_finish(&link);
+    }
+    sj_link_close(&link);
+    sj_conversation_end();
+    return status == SJ_OK;
+}

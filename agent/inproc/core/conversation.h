@@ -42,4 +42,8 @@ SJ_MUST_CHECK sj_status sj_conversation_open_again(sj_link *link);
 /* sj_conversation_finish says DONE and waits for the answer. Errors of the link. */
 SJ_MUST_CHECK sj_status sj_conversation_finish(sj_link *link);
 
+/* sj_conversation_ask opens a further conversation for one question: `ask_one` sends it and takes
+ * the answer. False: it got none. Blocking. */
+bool sj_conversation_ask(sj_status (*ask_one)(sj_link *link, void *question), void *question);
+
 #endif

@@ -73,7 +73,10 @@ void sj_monitors_start_late(uint32_t runtimes)
 void sj_monitors_on_modules(void)
 {
     for (uint32_t i = 0; i < MONITORS; i++) {
-        const bool is_on = (started_bits & monitors[i]->bit) != 0 || monitors[i]->start == NULL;
+        const bool is_waiting =
+            monitors[i]->waits_for_module && (chosen_bits & monitors[i]->bit) != 0;
+        const bool is_on =
+            (started_bits & monitors[i]->bit) != 0 || monitors[i]->start == NULL || is_waiting;
         if (is_on && monitors[i]->on_modules != NULL) {
             monitors[i]->on_modules();
         }

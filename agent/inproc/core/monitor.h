@@ -29,7 +29,8 @@ typedef struct sj_monitor {
      * behind to sojourn_agent_state. The caller holds no lock of the loader. NULL: what `start`
      * changes stays until the process ends, so attached processes are not monitored. */
     void (*stop)(void);
-    bool has_thunk; /* after `stop` calls may still return through sj_arch_return_thunk */
+    bool waits_for_module; /* on_modules is called before it is started, too */
+    bool has_thunk;        /* after `stop` calls may still return through sj_arch_return_thunk */
 } sj_monitor;
 
 /* The monitors in the order in which they start: row(NAME) is sj_monitor_NAME. */

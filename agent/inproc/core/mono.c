@@ -9,6 +9,7 @@
 #include "agent/inproc/core/environment.h"
 #include "agent/inproc/core/modules.h"
 #include "agent/inproc/core/monitor.h"
+#include "agent/inproc/core/mono_lines.h"
 #include "agent/inproc/hooks/rebind.h"
 #include "agent/inproc/recorder/sys.h"
 
@@ -28,26 +29,10 @@ extern char **environ;
 static char options_text[OPTIONS_BYTES];
 static char *original;
 static bool wants_precompiled;
-static bool was_started;
-
-/* One conversation of one question; `ask_one` sends it and takes the answer. */
-static bool converse(sj_status (*ask_one)(sj_link *link, void *question), void *question)
-{
-    sj_link link = {.socket = -1};
-    if (!sj_conversation_begin()) {
-        return false;
-    }
-    sj_status status = sj_conversation_open_again(&link);
-    if (status == SJ_OK) {
-        status = ask_one(&link, question);
-    }
-    if (status == SJ_OK) {
-        status = sj_conversation_finish(&link);
-    }
-    sj_link_close(&link);
-    sj_conversation_end();
-    return status == SJ_OK;
-}
+static bool was_started; /* or tried */
+static bool is_started;
+static bool has_lines;       /* or it was found out why not */
+static sj_no_lines no_lines; /* why it is not known which lines run; 0: nobody asked, or it is */
 
 typedef struct assembly_question {
     const char *path;
@@ -89,6 +74,7 @@ static sj_status take_assembly(const sj_link *link, sj_mono_assembly *answer)
     answer->first_function = added.first_function;
     answer->count = added.count;
     answer->value_count = added.value_count;
+    answer->has_lines = added.has_lines != 0;
     answer->wanted = bits;
     return SJ_OK;
 }
@@ -118,7 +104,7 @@ static bool add_assembly(const char *path, const uint8_t *id, uint32_t id_bytes,
 {
     assembly_question question = {
         .path = path, .id = id, .id_bytes = id_bytes, .is_main = is_main, .answer = assembly};
-    return converse(ask_assembly, &question);
+    return sj_conversation_ask(ask_assembly, &question);
 }
 
 typedef struct method_question {
@@ -161,7 +147,7 @@ static sj_status ask_method(sj_link *link, void *context)
 static bool add_method(const char *container, const char *name, uint32_t *function)
 {
     method_question question = {.container = container, .name = name, .function = function};
-    return converse(ask_method, &question);
+    return sj_conversation_ask(ask_method, &question);
 }
 
 typedef struct code_question {
@@ -191,7 +177,7 @@ static void plan_code(int file, const sj_link_code *code, uint64_t low, uint64_t
 {
     code_question question = {
         .file = file, .code = code, .low = low, .high = high, .runs = runs, .marks = marks};
-    (void)converse(ask_code, &question);
+    (void)sj_conversation_ask(ask_code, &question);
 }
 
 /* The runtime has read its options; the C library's list may be another one by now. */
@@ -210,10 +196,21 @@ static void give_environment_back(void)
     }
 }
 
+/* The runtime has read its options, the environment, too. */
+static void on_runtime_up(void)
+{
+    give_environment_back();
+    if (no_lines != 0) {
+        sj_mono_lines_tell_why_not(no_lines);
+        no_lines = 0;
+    }
+}
+
 static const sj_mono_registrar registrar = {.add_assembly = add_assembly,
                                             .add_method = add_method,
                                             .plan_code = plan_code,
-                                            .runtime_is_up = give_environment_back};
+                                            .runtime_is_up = on_runtime_up,
+                                            .add_lines = sj_mono_lines_send};
 
 static bool is_file(const char *path)
 {
@@ -292,15 +289,41 @@ static void ask_to_compile_anew(void)
     *at = options_text;
 }
 
+static bool was_launched(void)
+{
+    return atomic_load(&sojourn_agent_state.phase) == SJ_AGENT_STATE_LAUNCHED;
+}
+
+static void start_late(void)
+{
+    sj_monitors_start_late(SJ_LINK_RUNTIME_MONO);
+}
+
+/* A program may open the runtime when it needs it. */
+static void watch_for_launch(void)
+{
+    if (was_launched() && !is_started) {
+        sj_mono_watch_for_launch(start_late);
+    }
+}
+
 static bool start_methods(void)
 {
-    const bool is_launched = atomic_load(&sojourn_agent_state.phase) == SJ_AGENT_STATE_LAUNCHED;
+    const bool is_launched = was_launched();
     if (!was_started && is_launched) {
         ask_to_compile_anew();
     }
     was_started = true;
     if (sj_mono_start(&registrar, !is_launched) != SJ_OK) {
         return false;
+    }
+    is_started = true;
+    if (sj_monitors_are_chosen(SJ_LINK_RUNTIME_MONO_IN_PLACE)) {
+        sj_mono_prefer_in_place();
+    }
+    if (!has_lines && sj_monitors_are_chosen(SJ_LINK_RUNTIME_MONO_LINES)) {
+        has_lines = true;
+        no_lines = is_launched ? sj_mono_lines_start() : SJ_NO_LINES_ATTACHED;
     }
     const bool is_done = is_launched || sj_mono_plan_compiled();
     atomic_store(&sojourn_agent_state.bind_again, is_done ? 0 : 1);
@@ -315,8 +338,10 @@ static void want_precompiled(void)
 const sj_monitor sj_monitor_mono = {.bit = SJ_LINK_RUNTIME_MONO,
                                     .name = "Mono",
                                     .start = start_methods,
+                                    .on_modules = watch_for_launch,
                                     .after_fork = sj_mono_after_fork,
-                                    .stop = sj_mono_stop};
+                                    .stop = sj_mono_stop,
+                                    .waits_for_module = true};
 
 const sj_monitor sj_monitor_mono_anew = {.bit = SJ_LINK_RUNTIME_MONO_ANEW,
                                          .name = "Mono, methods compiled ahead of time",

@@ -71,6 +71,10 @@ static const wanted_symbol symbols[] = {
     {"mono_jit_info_get_code_start", &sj_mono_runtime.code_start},
     {"mono_jit_info_get_code_size", &sj_mono_runtime.code_size},
     {"mono_jit_info_get_method", &sj_mono_runtime.code_method},
+    {"mono_profiler_enable_coverage", &sj_mono_runtime.enable_coverage},
+    {"mono_profiler_get_coverage_data", &sj_mono_runtime.coverage_data},
+    {"mono_profiler_set_coverage_filter_callback", &sj_mono_runtime.set_coverage_filter},
+    {"mono_profiler_set_runtime_shutdown_begin_callback", &sj_mono_runtime.set_shutdown_begin},
 };
 
 bool sj_mono_find_api(void)

@@ -24,6 +24,7 @@ typedef struct image_entry {
     uint32_t first_function;   /* 0: left alone, or named one by one */
     uint32_t count;
     bool is_unreadable;
+    bool has_lines;
     uint8_t *wanted;
     const sj_link_method_values *values; /* behind the bits */
     uint32_t value_count;
@@ -39,6 +40,11 @@ _Atomic uint32_t sj_mono_assembly_count;
 void sj_mono_runtime_is_up(void)
 {
     ask->runtime_is_up();
+}
+
+void sj_mono_add_lines(const uint32_t *words, uint32_t count, bool is_last)
+{
+    ask->add_lines(words, count, is_last);
 }
 
 void sj_mono_plan_code(int file, const sj_link_code *code, uint64_t low, uint64_t high, bool runs,
@@ -112,6 +118,7 @@ static const image_entry *keep_image(const void *image, const sj_mono_assembly *
     images[place].first_function = answer->first_function;
     images[place].count = answer->count;
     images[place].is_unreadable = answer->is_unreadable;
+    images[place].has_lines = answer->has_lines;
     images[place].wanted = answer->wanted;
     images[place].value_count = answer->value_count;
     images[place].values =
@@ -297,7 +304,8 @@ sj_mono_wish sj_mono_wish_of(void *method)
     if (!is_wanted) {
         return (sj_mono_wish){0};
     }
-    sj_mono_wish wish = {.function = entry->first_function + row - 1};
+    sj_mono_wish wish = {.function = entry->first_function + row - 1,
+                         .has_lines = entry->has_lines};
     find_values(entry, row, &wish);
     return wish;
 }

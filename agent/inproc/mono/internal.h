@@ -25,6 +25,16 @@ enum {
     SJ_MONO_CALLBACKS
 };
 
+/* MonoProfilerCoverageData: an instruction of a method. */
+typedef struct sj_mono_coverage {
+    void *method;
+    uint32_t offset;
+    uint32_t count; /* 0: it did not run */
+    const char *file;
+    uint32_t line;
+    uint32_t column;
+} sj_mono_coverage;
+
 /* The runtime's functions (mono/metadata/profiler.h and others), by what they return. */
 typedef struct sj_mono_api {
     void *(*profiler_create)(void *self);
@@ -74,6 +84,11 @@ typedef struct sj_mono_api {
     void *(*code_start)(void *code);
     int32_t (*code_size)(void *code);
     void *(*code_method)(void *code);
+    int32_t (*enable_coverage)(void);
+    int32_t (*coverage_data)(void *profiler, void *method,
+                             void (*take)(void *self, const sj_mono_coverage *data));
+    void (*set_coverage_filter)(void *profiler, uint32_t (*filter)(void *self, void *method));
+    void (*set_shutdown_begin)(void *profiler, void (*callback)(void *self));
 } sj_mono_api;
 
 extern sj_mono_api sj_mono_runtime;
@@ -134,6 +149,7 @@ void sj_mono_set_patched(const void *method);
 typedef struct sj_mono_wish {
     uint32_t function;    /* 0: nothing */
     uint32_t descriptors; /* sj_value_descriptor of its values, one a byte, lowest first */
+    bool has_lines;       /* of its assembly */
     bool in_place;        /* rules decide what its calls return: its code is to be hooked */
 } sj_mono_wish;
 
@@ -256,6 +272,10 @@ void sj_mono_describe_class(sj_mono_text *text, void *class);
 void sj_mono_forget_image(const void *image);
 
 void sj_mono_runtime_is_up(void);
+void sj_mono_add_lines(const uint32_t *words, uint32_t count, bool is_last);
+
+/* sj_mono_profiler is what the runtime knows us by; NULL before sj_mono_start. */
+void *sj_mono_profiler(void);
 void sj_mono_set_registrar(const sj_mono_registrar *registrar);
 
 /* The room's lock, of the slow paths only. */

@@ -25,6 +25,7 @@ typedef struct sj_mono_assembly {
     uint8_t *wanted;    /* a bit each, in sj_mono_assembly_bytes mapped for it, which become the
                            receiver's; at their end the sj_link_method_values */
     bool is_unreadable; /* no file lists its methods: each is named by itself */
+    bool has_lines;     /* it is to be told which instructions of its methods ran */
 } sj_mono_assembly;
 
 /* sj_mono_assembly_bytes is the size of the memory that `wanted` leads to. */
@@ -47,12 +48,29 @@ typedef struct sj_mono_registrar {
                       uint8_t *marks);
     /* The runtime has read its options. */
     void (*runtime_is_up)(void);
+    /* Takes which instructions ran, as the words of an sj_link_lines. */
+    void (*add_lines)(const uint32_t *words, uint32_t count, bool is_last);
 } sj_mono_registrar;
 
 /* sj_mono_start registers with the runtime of the process. Again after sj_mono_stop. `is_attached`:
  * the agent will leave; what the runtime keeps of it lasts (hooks/lasting.h). SJ_ENOTFOUND: there
  * is no runtime; SJ_ENOMEM. One thread at a time. */
 SJ_MUST_CHECK sj_status sj_mono_start(const sj_mono_registrar *registrar, bool is_attached);
+
+/* sj_mono_prefer_in_place has the code of every wanted method that is compiled from now on hooked
+ * in place, as far as it can be. The others are not recorded. */
+void sj_mono_prefer_in_place(void);
+
+/* sj_mono_watch_for_launch has `start` called, once, before the runtime of a module that was just
+ * loaded initializes itself. May be called for each module, under the loader's lock, as long as
+ * sj_mono_start has not succeeded. */
+void sj_mono_watch_for_launch(void (*start)(void));
+
+/* sj_mono_count_lines makes the runtime count which instructions of methods run, and tell the
+ * registrar before it shuts down. It reads symbol files from then on, and shows lines in stack
+ * traces. After sj_mono_start of a launched program, before its main, and only where it does not
+ * read symbol files by itself, which it would end with an assertion. False: it refused. */
+bool sj_mono_count_lines(void);
 
 /* sj_mono_plan_compiled has hooks prepared of all methods that the runtime of an attached process
  * has compiled without calls of ours; once, after sj_mono_start. False: the calling thread is none

@@ -29,6 +29,7 @@ static void *profiler;
 static _Atomic uint32_t enabled;
 /* In an attached process, where methods may have been compiled for an earlier recording. */
 static bool asks_at_entry;
+static bool prefers_in_place;
 static sj_lasting *lasting; /* of an attached process; kept: the profiler */
 
 static inline void write_record(uint32_t function, sj_record_kind kind, uint64_t stack,
@@ -59,7 +60,7 @@ static void record_values(void *method, const sj_mono_method *entry, const void 
 /* A runtime that has started gives no call contexts any more. */
 static bool needs_hooks(const sj_mono_wish *wish)
 {
-    return wish->in_place || (asks_at_entry && wish->descriptors != 0);
+    return wish->in_place || prefers_in_place || (asks_at_entry && wish->descriptors != 0);
 }
 
 /* Decides on a method; NULL: nobody could be asked, or there is no room. */
@@ -268,6 +269,16 @@ static void make_profiler(bool is_attached)
     if (is_attached) {
         lasting->kept = (uint64_t)(uintptr_t)profiler;
     }
+}
+
+void sj_mono_prefer_in_place(void)
+{
+    prefers_in_place = true;
+}
+
+void *sj_mono_profiler(void)
+{
+    return profiler;
 }
 
 sj_status sj_mono_start(const sj_mono_registrar *registrar, bool is_attached)

@@ -9,6 +9,7 @@ enum {
     PE_SIGNATURE = 0x4550,
     PE32_MAGIC = 0x10b,
     PE32_PLUS_MAGIC = 0x20b,
+    DEBUG_DIRECTORY = 6,
     CLI_DIRECTORY = 14,
     SECTIONS_MAX = 96,
     METADATA_SIGNATURE = 0x424a5342,
@@ -118,7 +119,7 @@ static const uint8_t schema[SJ_ASSEMBLY_TABLES][SJ_ASSEMBLY_COLUMNS + 1] = {
 
 static sj_slice part_of(sj_slice whole, uint64_t offset, uint64_t size)
 {
-    const bool fits = offset <= whole.size && size <= whole.size - offset;
+    const bool fits = whole.data != NULL && offset <= whole.size && size <= whole.size - offset;
     return fits ? (sj_slice){.data = whole.data + offset, .size = (size_t)size} : (sj_slice){0};
 }
 
@@ -147,7 +148,16 @@ static sj_slice find_address(sj_slice file, sj_reader sections, uint32_t count, 
     return (sj_slice){0};
 }
 
-static sj_status find_metadata(sj_slice file, sj_slice *metadata)
+/* What of a PE file leads to the rest of it. */
+typedef struct pe_file {
+    sj_slice file;
+    sj_slice options; /* the optional header */
+    sj_reader sections;
+    uint32_t section_count;
+    uint32_t directories; /* in the options */
+} pe_file;
+
+static sj_status read_head(sj_slice file, pe_file *pe)
 {
     sj_reader head = reader_at(file, 0);
     const uint16_t mz = sj_read_u16(&head);
@@ -163,22 +173,63 @@ static sj_status find_metadata(sj_slice file, sj_slice *metadata)
     if (mz != MZ || signature != PE_SIGNATURE || optional == NULL) {
         return SJ_ECORRUPT;
     }
-    const sj_slice options = {.data = optional, .size = optional_bytes};
-    sj_reader fields = reader_at(options, 0);
+    *pe = (pe_file){.file = file,
+                    .options = {.data = optional, .size = optional_bytes},
+                    .sections = head,
+                    .section_count = section_count};
+    sj_reader fields = reader_at(pe->options, 0);
     const uint16_t magic = sj_read_u16(&fields);
-    if (magic != PE32_MAGIC && magic != PE32_PLUS_MAGIC) {
-        return SJ_ECORRUPT;
-    }
-    const uint32_t directories = magic == PE32_MAGIC ? 96 : 112;
-    fields = reader_at(options, directories + CLI_DIRECTORY * 8);
-    const uint32_t cli_address = sj_read_u32(&fields);
-    const uint32_t cli_bytes = sj_read_u32(&fields);
-    const sj_slice cli = find_address(file, head, section_count, cli_address, cli_bytes);
-    fields = reader_at(cli, 8);
+    pe->directories = magic == PE32_MAGIC ? 96 : 112;
+    return magic == PE32_MAGIC || magic == PE32_PLUS_MAGIC ? SJ_OK : SJ_ECORRUPT;
+}
+
+static sj_slice find_directory(const pe_file *pe, uint32_t number)
+{
+    sj_reader fields = reader_at(pe->options, pe->directories + number * 8);
+    const uint32_t address = sj_read_u32(&fields);
+    const uint32_t bytes = sj_read_u32(&fields);
+    return find_address(pe->file, pe->sections, pe->section_count, address, bytes);
+}
+
+static sj_status find_metadata(sj_slice file, sj_slice *metadata)
+{
+    pe_file pe;
+    SJ_TRY(read_head(file, &pe));
+    sj_reader fields = reader_at(find_directory(&pe, CLI_DIRECTORY), 8);
     const uint32_t address = sj_read_u32(&fields);
     const uint32_t size = sj_read_u32(&fields);
-    *metadata = find_address(file, head, section_count, address, size);
+    *metadata = find_address(file, pe.sections, pe.section_count, address, size);
     return fields.bad || metadata->data == NULL ? SJ_ECORRUPT : SJ_OK;
+}
+
+bool sj_assembly_pdb_id(sj_slice file, uint8_t id[SJ_PORTABLE_PDB_ID_BYTES])
+{
+    enum { CODE_VIEW = 2, RSDS = 0x53445352, ENTRY_BYTES = 28, PORTABLE = 0x504d };
+    pe_file pe;
+    if (read_head(file, &pe) != SJ_OK) {
+        return false;
+    }
+    const sj_slice directory = find_directory(&pe, DEBUG_DIRECTORY);
+    sj_reader entries = sj_reader_of(directory.data, directory.size);
+    while (sj_reader_left(&entries) >= ENTRY_BYTES) {
+        (void)sj_read_u32(&entries);
+        const uint8_t *stamp = sj_reader_take(&entries, 4);
+        (void)sj_read_u16(&entries);
+        const uint16_t minor = sj_read_u16(&entries);
+        const uint32_t type = sj_read_u32(&entries);
+        const uint32_t bytes = sj_read_u32(&entries);
+        (void)sj_read_u32(&entries); /* address */
+        const sj_slice data = part_of(file, sj_read_u32(&entries), bytes);
+        sj_reader view = sj_reader_of(data.data, data.size);
+        const uint32_t signature = sj_read_u32(&view);
+        const uint8_t *guid = sj_reader_take(&view, SJ_ASSEMBLY_ID_BYTES);
+        if (type == CODE_VIEW && minor == PORTABLE && signature == RSDS && guid != NULL) {
+            memcpy(id, guid, SJ_ASSEMBLY_ID_BYTES);
+            memcpy(id + SJ_ASSEMBLY_ID_BYTES, stamp, 4);
+            return true;
+        }
+    }
+    return false;
 }
 
 /* The heap index sizes are bits of the table stream's header. */
@@ -257,13 +308,21 @@ static const char *read_name(sj_reader *reader)
     return sj_reader_take(reader, (bytes + 3) / 4 * 4) != NULL ? name : "";
 }
 
-sj_status sj_assembly_open(sj_slice file, sj_assembly *assembly)
+/* Where a stream of this name belongs; NULL: it is not read. */
+static sj_slice *place_of(sj_metadata *metadata, const char *name)
 {
-    sj_slice metadata;
-    sj_slice tables = {0};
-    *assembly = (sj_assembly){0};
-    SJ_TRY(find_metadata(file, &metadata));
-    sj_reader root = reader_at(metadata, 0);
+    return strcmp(name, "#~") == 0 || strcmp(name, "#-") == 0 ? &metadata->tables
+           : strcmp(name, "#Strings") == 0                    ? &metadata->strings
+           : strcmp(name, "#Blob") == 0                       ? &metadata->blobs
+           : strcmp(name, "#GUID") == 0                       ? &metadata->guids
+           : strcmp(name, "#Pdb") == 0                        ? &metadata->pdb
+                                                              : NULL;
+}
+
+sj_status sj_metadata_open(sj_slice bytes, sj_metadata *metadata)
+{
+    *metadata = (sj_metadata){0};
+    sj_reader root = reader_at(bytes, 0);
     const uint32_t signature = sj_read_u32(&root);
     (void)sj_reader_take(&root, 8);
     const uint32_t version_bytes = sj_read_u32(&root);
@@ -276,19 +335,21 @@ sj_status sj_assembly_open(sj_slice file, sj_assembly *assembly)
     for (uint32_t i = 0; i < count && i < STREAMS_MAX && !root.bad; i++) {
         const uint32_t offset = sj_read_u32(&root);
         const uint32_t size = sj_read_u32(&root);
-        const sj_slice stream = part_of(metadata, offset, size);
-        const char *name = read_name(&root);
-        if (strcmp(name, "#~") == 0 || strcmp(name, "#-") == 0) {
-            tables = stream;
-        } else if (strcmp(name, "#Strings") == 0) {
-            assembly->strings = stream;
-        } else if (strcmp(name, "#Blob") == 0) {
-            assembly->blobs = stream;
-        } else if (strcmp(name, "#GUID") == 0) {
-            assembly->guids = stream;
+        sj_slice *place = place_of(metadata, read_name(&root));
+        if (place != NULL) {
+            *place = part_of(bytes, offset, size);
         }
     }
-    return tables.data != NULL ? read_tables(assembly, tables) : SJ_ECORRUPT;
+    return metadata->tables.data != NULL ? SJ_OK : SJ_ECORRUPT;
+}
+
+sj_status sj_assembly_open(sj_slice file, sj_assembly *assembly)
+{
+    sj_slice metadata;
+    *assembly = (sj_assembly){0};
+    SJ_TRY(find_metadata(file, &metadata));
+    SJ_TRY(sj_metadata_open(metadata, &assembly->metadata));
+    return read_tables(assembly, assembly->metadata.tables);
 }
 
 uint32_t sj_assembly_cell(const sj_assembly *assembly, uint32_t table, uint32_t row,
@@ -305,7 +366,7 @@ uint32_t sj_assembly_cell(const sj_assembly *assembly, uint32_t table, uint32_t 
 
 const char *sj_assembly_string(const sj_assembly *assembly, uint32_t index)
 {
-    const sj_slice heap = assembly->strings;
+    const sj_slice heap = assembly->metadata.strings;
     const bool is_text =
         index < heap.size && memchr(heap.data + index, '\0', heap.size - index) != NULL;
     return is_text ? (const char *)heap.data + index : "";
@@ -325,19 +386,24 @@ uint32_t sj_assembly_compressed(sj_reader *reader)
     return (first & 0x1f) << 24 | second << 16 | third << 8 | sj_read_u8(reader);
 }
 
-sj_slice sj_assembly_blob(const sj_assembly *assembly, uint32_t index)
+sj_slice sj_metadata_blob(const sj_metadata *metadata, uint32_t index)
 {
-    sj_reader reader = reader_at(assembly->blobs, index);
+    sj_reader reader = reader_at(metadata->blobs, index);
     const uint32_t size = sj_assembly_compressed(&reader);
     const uint8_t *bytes = sj_reader_take(&reader, size);
     return bytes != NULL ? (sj_slice){.data = bytes, .size = size} : (sj_slice){0};
 }
 
+sj_slice sj_assembly_blob(const sj_assembly *assembly, uint32_t index)
+{
+    return sj_metadata_blob(&assembly->metadata, index);
+}
+
 const uint8_t *sj_assembly_id(const sj_assembly *assembly)
 {
     const uint64_t index = sj_assembly_cell(assembly, SJ_TABLE_MODULE, 1, 2);
-    return index != 0
-               ? part_of(assembly->guids, (index - 1) * SJ_ASSEMBLY_ID_BYTES, SJ_ASSEMBLY_ID_BYTES)
-                     .data
-               : NULL;
+    return index != 0 ? part_of(assembly->metadata.guids, (index - 1) * SJ_ASSEMBLY_ID_BYTES,
+                                SJ_ASSEMBLY_ID_BYTES)
+                            .data
+                      : NULL;
 }

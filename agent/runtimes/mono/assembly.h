@@ -7,7 +7,12 @@
 
 #include "proto/base/cursor.h"
 
-enum { SJ_ASSEMBLY_TABLES = 0x2d, SJ_ASSEMBLY_COLUMNS = 9, SJ_ASSEMBLY_ID_BYTES = 16 };
+enum {
+    SJ_ASSEMBLY_TABLES = 0x2d,
+    SJ_ASSEMBLY_COLUMNS = 9,
+    SJ_ASSEMBLY_ID_BYTES = 16,
+    SJ_PORTABLE_PDB_ID_BYTES = 20
+};
 
 /* Tables, by their numbers, and columns of them. */
 enum {
@@ -28,12 +33,26 @@ typedef struct sj_assembly_table {
     uint8_t sizes[SJ_ASSEMBLY_COLUMNS];   /* 0: there is no such column */
 } sj_assembly_table;
 
-typedef struct sj_assembly {
+/* The streams of metadata; empty: there is none. */
+typedef struct sj_metadata {
+    sj_slice tables;
     sj_slice strings;
     sj_slice blobs;
     sj_slice guids;
+    sj_slice pdb;
+} sj_metadata;
+
+typedef struct sj_assembly {
+    sj_metadata metadata;
     sj_assembly_table tables[SJ_ASSEMBLY_TABLES];
 } sj_assembly;
+
+/* sj_metadata_open finds the streams in metadata (II.24.2.1), whose bytes must outlive them.
+ * SJ_ECORRUPT: it is none, or it has no tables. */
+SJ_MUST_CHECK sj_status sj_metadata_open(sj_slice bytes, sj_metadata *metadata);
+
+/* sj_metadata_blob borrows bytes of the heap. */
+sj_slice sj_metadata_blob(const sj_metadata *metadata, uint32_t index);
 
 /* sj_assembly_open finds the tables and heaps in a file's bytes, which must outlive it.
  * SJ_ECORRUPT: it is no assembly, or its tables do not fit it. */
@@ -51,6 +70,10 @@ sj_slice sj_assembly_blob(const sj_assembly *assembly, uint32_t index);
 
 /* sj_assembly_id borrows the module id (MVID), NULL when there is none. */
 const uint8_t *sj_assembly_id(const sj_assembly *assembly);
+
+/* sj_assembly_pdb_id finds the id of the portable PDB that was made with an assembly: the GUID and
+ * the time stamp of its debug directory. False: there is none. */
+bool sj_assembly_pdb_id(sj_slice file, uint8_t id[SJ_PORTABLE_PDB_ID_BYTES]);
 
 /* sj_assembly_compressed reads a number as signatures hold it (II.23.2). */
 uint32_t sj_assembly_compressed(sj_reader *reader);

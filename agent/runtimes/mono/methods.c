@@ -1,13 +1,9 @@
 #include "agent/runtimes/mono/methods.h"
 
+#include "agent/runtimes/mono/file.h"
 #include "agent/runtimes/mono/type_names.h"
 
-#include <fcntl.h>
 #include <stdlib.h>
-#include <sys/stat.h>
-#include <unistd.h>
-
-enum { FILE_MAX_BYTES = 512 * 1024 * 1024 };
 
 enum { METHOD_CODE = 0, METHOD_NAME = 3, METHOD_SIGNATURE = 4, TYPE_METHODS = 5 };
 
@@ -57,37 +53,6 @@ sj_status sj_mono_each_method(const sj_assembly *assembly, sj_container_sink sin
     return status;
 }
 
-static sj_status read_whole(int file, uint8_t *bytes, size_t size)
-{
-    for (size_t at = 0; at < size;) {
-        const ssize_t got = read(file, bytes + at, size - at);
-        if (got <= 0) {
-            return SJ_EIO;
-        }
-        at += (size_t)got;
-    }
-    return SJ_OK;
-}
-
-/* A copy, because a mapped file may be cut while it is read. */
-static sj_status load_file(const char *path, uint8_t **bytes, size_t *size)
-{
-    struct stat facts;
-    const int file = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
-    if (file < 0) {
-        return SJ_ENOTFOUND;
-    }
-    sj_status status = SJ_ECORRUPT;
-    if (fstat(file, &facts) == 0 && S_ISREG(facts.st_mode) && facts.st_size > 0 &&
-        facts.st_size <= FILE_MAX_BYTES) {
-        *size = (size_t)facts.st_size;
-        *bytes = malloc(*size);
-        status = *bytes != NULL ? read_whole(file, *bytes, *size) : SJ_ENOMEM;
-    }
-    close(file);
-    return status;
-}
-
 /* An assembly's file in memory. */
 typedef struct loaded_assembly {
     uint8_t *bytes;
@@ -99,7 +64,7 @@ static sj_status load_assembly(const char *path, sj_slice id, loaded_assembly *l
 {
     size_t size = 0;
     *loaded = (loaded_assembly){0};
-    SJ_TRY(load_file(path, &loaded->bytes, &size));
+    SJ_TRY(sj_mono_load_file(path, &loaded->bytes, &size));
     SJ_TRY(sj_assembly_open((sj_slice){.data = loaded->bytes, .size = size}, &loaded->assembly));
     const uint8_t *found = sj_assembly_id(&loaded->assembly);
     const bool is_same = id.size == 0 || (found != NULL && id.size == SJ_ASSEMBLY_ID_BYTES &&

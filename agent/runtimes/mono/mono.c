@@ -2,6 +2,7 @@
 #include "agent/runtimes/mono/mono.h"
 
 #include "agent/runtimes/mono/methods.h"
+#include "agent/runtimes/mono/source_lines.h"
 
 #include <string.h>
 
@@ -53,10 +54,13 @@ const sj_runtime sj_runtime_mono = {
     .binds_attached = true,
     .monitor_bit = SJ_LINK_RUNTIME_MONO,
     .system_bit = SJ_LINK_RUNTIME_MONO_ANEW, /* those libraries are compiled ahead of time */
+    .lines_bit = SJ_LINK_RUNTIME_MONO_LINES,
+    .in_place_bit = SJ_LINK_RUNTIME_MONO_IN_PLACE,
     .endings = endings,
     .is_method = is_method,
     .split_method = split_method,
     .is_system_class = is_system_class,
     .read_container = sj_mono_read_file,
     .read_container_classes = sj_mono_read_classes,
+    .read_container_lines = sj_mono_read_lines,
 };

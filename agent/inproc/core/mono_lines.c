@@ -1,0 +1,103 @@
+#include "agent/inproc/core/mono_lines.h"
+
+#include "agent/inproc/core/conversation.h"
+#include "agent/inproc/core/environment.h"
+#include "agent/inproc/mono/mono.h"
+#include "agent/inproc/recorder/sys.h"
+
+#include <fcntl.h>
+#include <string.h>
+
+enum { TEXT_BYTES = 4096 };
+
+#define DEBUG_OPTION "--debug" /* and those that begin so */
+
+static long read_text(const char *path, char text[TEXT_BYTES])
+{
+    const long file = sj_sys_open_at(AT_FDCWD, path, O_RDONLY | O_CLOEXEC, 0);
+    const long got = file >= 0 ? sj_sys_read((int)file, text, TEXT_BYTES - 1) : 0;
+    if (file >= 0) {
+        (void)sj_sys_close((int)file);
+    }
+    text[got > 0 ? got : 0] = '\0';
+    return got > 0 ? got : 0;
+}
+
+/* The runtime's own options stand in front of the program that it runs. */
+static bool is_debugged(void)
+{
+    char arguments[TEXT_BYTES];
+    const long bytes = read_text("/proc/self/cmdline", arguments);
+    bool is_option = true;
+    for (long at = 0; at < bytes; at += (long)strlen(arguments + at) + 1) {
+        is_option = at == 0 || (is_option && arguments[at] == '-');
+        if (at != 0 && is_option &&
+            strncmp(arguments + at, DEBUG_OPTION, sizeof(DEBUG_OPTION) - 1) == 0) {
+            return true;
+        }
+    }
+    for (char **at = sj_program_environment; at != NULL && *at != NULL; at++) {
+        const char *options = sj_environment_value(*at, "MONO_ENV_OPTIONS");
+        if (options != NULL) {
+            return strstr(options, DEBUG_OPTION) != NULL;
+        }
+    }
+    return false;
+}
+
+/* A program of its own may have the runtime read symbol files at any time. */
+static bool is_embedded(void)
+{
+    static const char *const names[] = {"mono", "mono-sgen", "mono-boehm"};
+    char path[TEXT_BYTES];
+    const long got = SJ_SYS(SYS_readlinkat, AT_FDCWD, "/proc/self/exe", path, TEXT_BYTES - 1, 0, 0);
+    path[got > 0 ? got : 0] = '\0';
+    const char *slash = strrchr(path, '/');
+    for (size_t i = 0; slash != NULL && i < sizeof(names) / sizeof(names[0]); i++) {
+        if (strcmp(slash + 1, names[i]) == 0) {
+            return false;
+        }
+    }
+    return true;
+}
+
+sj_no_lines sj_mono_lines_start(void)
+{
+    return is_embedded()           ? SJ_NO_LINES_EMBEDDED
+           : is_debugged()         ? SJ_NO_LINES_DEBUGGED
+           : sj_mono_count_lines() ? 0
+                                   : SJ_NO_LINES_REFUSED;
+}
+
+static sj_status tell_why_not(sj_link *link, void *context)
+{
+    const sj_link_no_lines told = {.reason = *(const uint32_t *)context};
+    memcpy(sj_link_payload(link), &told, sizeof(told));
+    return sj_link_send(link, SJ_LINK_NO_LINES, sizeof(told));
+}
+
+void sj_mono_lines_tell_why_not(sj_no_lines reason)
+{
+    uint32_t number = reason;
+    (void)sj_conversation_ask(tell_why_not, &number);
+}
+
+typedef struct ran_lines {
+    const uint32_t *words;
+    sj_link_lines told;
+} ran_lines;
+
+static sj_status tell_lines(sj_link *link, void *context)
+{
+    const ran_lines *lines = context;
+    const uint32_t bytes = lines->told.word_count * (uint32_t)sizeof(uint32_t);
+    memcpy(sj_link_payload(link), &lines->told, sizeof(lines->told));
+    memcpy(sj_link_payload(link) + sizeof(lines->told), lines->words, bytes);
+    return sj_link_send(link, SJ_LINK_LINES, (uint32_t)sizeof(lines->told) + bytes);
+}
+
+void sj_mono_lines_send(const uint32_t *words, uint32_t count, bool is_last)
+{
+    ran_lines lines = {.words = words, .told = {.word_count = count, .is_last = is_last ? 1 : 0}};
+    (void)sj_conversation_ask(tell_lines, &lines);
+}

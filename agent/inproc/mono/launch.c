@@ -1,0 +1,94 @@
+/* Design notes
+ *
+ * A program that opens the runtime itself finds its functions by dlsym, and a module that has just
+ * been loaded is not ready to be called. So the code of those that initialize the runtime is led to
+ * ours, which first restores it: no instruction has to be moved, as a process has one runtime. */
+#include "agent/inproc/mono/internal.h"
+
+#include "agent/inproc/hooks/arch.h"
+#include "agent/inproc/hooks/definition.h"
+#include "agent/inproc/hooks/hooks.h"
+#include "agent/inproc/recorder/recorder.h"
+
+#include <string.h>
+
+typedef void *(*init_runtime)(const char *name, const char *version);
+
+static void *init(const char *name, const char *version);
+static void *init_version(const char *name, const char *version);
+
+typedef struct launch_function {
+    const char *name;
+    init_runtime replacement;
+    init_runtime original;
+    sj_hooked_module hook;
+    _Atomic uint32_t is_patched;
+} launch_function;
+
+static launch_function functions[] = {
+    {.name = "mono_jit_init", .replacement = init},
+    {.name = "mono_jit_init_version", .replacement = init_version},
+};
+
+enum { FUNCTIONS = sizeof(functions) / sizeof(functions[0]) };
+
+static void (*start)(void);
+
+/* Restores the code of both, by the first thread that comes. False: it could not be written, as it
+ * could before; then the runtime cannot be called. */
+static bool restore(void)
+{
+    bool is_restored = true;
+    for (uint32_t i = 0; i < FUNCTIONS; i++) {
+        uint32_t expected = 1;
+        if (atomic_compare_exchange_strong(&functions[i].is_patched, &expected, 0)) {
+            is_restored = sj_hooks_unpatch(&functions[i].hook) == SJ_OK && is_restored;
+        }
+    }
+    return is_restored;
+}
+
+static void *begin(const launch_function *function, const char *name, const char *version)
+{
+    if (!restore()) {
+        return NULL;
+    }
+    if (sj_recorder_is_armed() && sj_mono_profiler() == NULL) {
+        start();
+    }
+    return function->original(name, version);
+}
+
+static void *init(const char *name, const char *version)
+{
+    return begin(&functions[0], name, version);
+}
+
+static void *init_version(const char *name, const char *version)
+{
+    return begin(&functions[1], name, version);
+}
+
+static void patch(launch_function *function)
+{
+    uint8_t code[SJ_RETURN_ROOM_BYTES];
+    const uint64_t address = sj_definition_find(function->name, NULL);
+    if (function->original != NULL || address == 0) {
+        return;
+    }
+    memcpy(code, (const void *)(uintptr_t)address, sizeof(code));
+    function->original = (init_runtime)(uintptr_t)address;
+    atomic_store(&function->is_patched, 1);
+    if (sj_hooks_redirect(address, code, sizeof(code), (uint64_t)(uintptr_t)function->replacement,
+                          false, &function->hook) != SJ_OK) {
+        atomic_store(&function->is_patched, 0);
+    }
+}
+
+void sj_mono_watch_for_launch(void (*start_recording)(void))
+{
+    start = start_recording;
+    for (uint32_t i = 0; i < FUNCTIONS; i++) {
+        patch(&functions[i]);
+    }
+}

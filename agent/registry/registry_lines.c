@@ -1,0 +1,102 @@
+/* Lines of methods that come at run time: which there are, and which ran. */
+#include "agent/registry/registry_internal.h"
+
+#include <stdio.h>
+
+sj_status sj_registry_read_lines(sj_registry *registry, const sj_link_container *container,
+                                 const char *path, uint64_t now_ticks, sj_source_lines **lines)
+{
+    char in_root[PATH_MAX];
+    const sj_slice id = {.data = container->id, .size = container->id_bytes};
+    *lines = NULL;
+    if (registry->options.selection == NULL ||
+        !registry->options.selection->runtimes[container->language].lines) {
+        return SJ_OK;
+    }
+    const char *file = sj_registry_find_file(registry, path, in_root);
+    const sj_status status =
+        sj_source_lines_read(sj_runtime_of_language(container->language), file, id, lines);
+    if (status != SJ_OK) {
+        return status == SJ_ENOTFOUND ? SJ_OK : status;
+    }
+    /* Without room for a report the lines are not known in the store; that is counted. */
+    const sj_status sent =
+        sj_source_lines_report(*lines, SJ_SOURCE_LINES_THERE, registry->options.writer,
+                               (uint32_t)registry->module_count, now_ticks);
+    if (sent != SJ_OK && sent != SJ_EFULL) {
+        sj_source_lines_free(*lines);
+        *lines = NULL;
+        return sent;
+    }
+    return SJ_OK;
+}
+
+static sj_registry_container *container_of(sj_registry *registry, uint32_t function)
+{
+    for (size_t i = 0; i < registry->container_count; i++) {
+        const sj_registry_module *module = &registry->modules[registry->containers[i].module - 1];
+        if (function >= module->first_function &&
+            function - module->first_function < module->function_count) {
+            return &registry->containers[i];
+        }
+    }
+    return NULL;
+}
+
+/* Words come from another process: counts that do not fit them end the list. */
+static void enter_all(sj_registry *registry, const uint32_t *words, uint32_t count)
+{
+    for (uint32_t at = 0; at + 2 <= count;) {
+        const uint32_t function = words[at];
+        const uint32_t offsets = words[at + 1];
+        at += 2;
+        if (offsets > count - at) {
+            return;
+        }
+        const sj_registry_container *container = container_of(registry, function);
+        if (container != NULL && container->lines != NULL) {
+            const uint32_t first = registry->modules[container->module - 1].first_function;
+            for (uint32_t i = 0; i < offsets; i++) {
+                sj_source_lines_enter(container->lines, function - first + 1, words[at + i]);
+            }
+        }
+        at += offsets;
+    }
+}
+
+sj_status sj_registry_add_lines(sj_registry *registry, const uint32_t *words, uint32_t count,
+                                bool is_last, uint64_t now_ticks)
+{
+    sj_status status = SJ_OK;
+    pthread_mutex_lock(&registry->mutex);
+    enter_all(registry, words, count);
+    for (size_t i = 0; is_last && i < registry->container_count && status == SJ_OK; i++) {
+        const sj_registry_container *container = &registry->containers[i];
+        if (container->lines != NULL) {
+            status = sj_source_lines_report(container->lines, SJ_SOURCE_LINES_ENTERED,
+                                            registry->options.writer, container->module, now_ticks);
+        }
+    }
+    pthread_mutex_unlock(&registry->mutex);
+    return status;
+}
+
+sj_status sj_registry_report_no_lines(sj_registry *registry, uint64_t process, sj_no_lines reason,
+                                      uint64_t now_ticks)
+{
+    char json[256];
+    const char *text = reason == SJ_NO_LINES_DEBUGGED
+                           ? "the program was started with --debug, which reads symbol files itself"
+                       : reason == SJ_NO_LINES_EMBEDDED ? "the program embeds the runtime"
+                       : reason == SJ_NO_LINES_ATTACHED
+                           ? "the program was running before it was recorded"
+                           : "the runtime refused";
+    const int bytes = snprintf(json, sizeof(json), "{\"reason\": \"%s\"}", text);
+    const sj_report report = {.ticks = now_ticks,
+                              .process = process,
+                              .monitor = "lines",
+                              .kind = "refused",
+                              .json = json,
+                              .json_bytes = (size_t)bytes};
+    return sj_frame_writer_report(registry->options.writer, &report);
+}

@@ -1,0 +1,263 @@
+#include "agent/registry/source_lines.h"
+
+#include "proto/base/array.h"
+
+#include <jansson.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum {
+    POINTS_MAX = 8 * 1024 * 1024,
+    NUMBER_BYTES = 12, /* of a number in JSON */
+    PAYLOAD_BYTES = SJ_REPORT_MAX_BYTES - 32 * 1024
+};
+
+typedef enum point_state { POINT_NOT_ENTERED, POINT_ENTERED, POINT_REPORTED } point_state;
+
+typedef struct source_point {
+    uint32_t token;
+    uint32_t offset;
+    uint32_t line;
+    uint32_t file : 30; /* place in the names */
+    uint32_t state : 2; /* point_state */
+} source_point;
+
+struct sj_source_lines {
+    source_point *points; /* by token and offset */
+    size_t count, capacity;
+    char **files;
+    size_t file_count, file_capacity;
+};
+
+void sj_source_lines_free(sj_source_lines *lines)
+{
+    if (lines != NULL) {
+        for (size_t i = 0; i < lines->file_count; i++) {
+            free(lines->files[i]);
+        }
+        free(lines->files);
+        free(lines->points);
+        free(lines);
+    }
+}
+
+/* Points of one file come together, so that it is mostly the last one. */
+static sj_status find_file(sj_source_lines *lines, const char *name, uint32_t *place)
+{
+    for (size_t i = lines->file_count; i-- > 0;) {
+        if (strcmp(lines->files[i], name) == 0) {
+            *place = (uint32_t)i;
+            return SJ_OK;
+        }
+    }
+    SJ_TRY(sj_array_reserve(&lines->files, &lines->file_capacity, lines->file_count, 1,
+                            sizeof(*lines->files)));
+    char *copy = strdup(name);
+    if (copy == NULL) {
+        return SJ_ENOMEM;
+    }
+    *place = (uint32_t)lines->file_count;
+    lines->files[lines->file_count++] = copy;
+    return SJ_OK;
+}
+
+static sj_status take_point(void *context, const sj_container_line *line)
+{
+    enum { FILES_MAX = 100000 };
+    sj_source_lines *lines = context;
+    uint32_t file = 0;
+    if (lines->count == POINTS_MAX || lines->file_count == FILES_MAX) {
+        return SJ_ELIMIT;
+    }
+    SJ_TRY(find_file(lines, line->file, &file));
+    SJ_TRY(sj_array_reserve(&lines->points, &lines->capacity, lines->count, 1,
+                            sizeof(*lines->points)));
+    lines->points[lines->count++] = (source_point){.token = line->token,
+                                                   .offset = line->offset,
+                                                   .line = line->line,
+                                                   .file = file & 0x3fffffff};
+    return SJ_OK;
+}
+
+static int compare(uint64_t left, uint64_t right)
+{
+    return (left > right) - (left < right);
+}
+
+static int by_place(const void *left, const void *right)
+{
+    const source_point *a = left;
+    const source_point *b = right;
+    return compare((uint64_t)a->token << 32 | a->offset, (uint64_t)b->token << 32 | b->offset);
+}
+
+sj_status sj_source_lines_read(const sj_runtime *runtime, const char *path, sj_slice id,
+                               sj_source_lines **lines)
+{
+    if (runtime->read_container_lines == NULL) {
+        return SJ_ENOTFOUND;
+    }
+    sj_source_lines *made = calloc(1, sizeof(*made));
+    if (made == NULL) {
+        return SJ_ENOMEM;
+    }
+    const sj_status status = runtime->read_container_lines(path, id, take_point, made);
+    if ((status != SJ_OK && status != SJ_ELIMIT) || made->count == 0) {
+        sj_source_lines_free(made);
+        return status == SJ_ENOMEM ? SJ_ENOMEM : SJ_ENOTFOUND;
+    }
+    qsort(made->points, made->count, sizeof(*made->points), by_place);
+    *lines = made;
+    return SJ_OK;
+}
+
+void sj_source_lines_enter(sj_source_lines *lines, uint32_t token, uint32_t offset)
+{
+    const uint64_t wanted = (uint64_t)token << 32 | offset;
+    size_t low = 0;
+    size_t high = lines->count;
+    while (low < high) {
+        const size_t middle = (low + high) / 2;
+        const source_point *point = &lines->points[middle];
+        if (((uint64_t)point->token << 32 | point->offset) <= wanted) {
+            low = middle + 1;
+        } else {
+            high = middle;
+        }
+    }
+    if (low != 0 && lines->points[low - 1].token == token &&
+        lines->points[low - 1].state == POINT_NOT_ENTERED) {
+        lines->points[low - 1].state = POINT_ENTERED;
+    }
+}
+
+/* What of a file's lines goes into one report. */
+typedef struct lines_report {
+    const sj_source_lines *lines;
+    sj_source_lines_kind kind;
+    sj_frame_writer *writer;
+    uint32_t module;
+    uint64_t now_ticks;
+    json_t *methods; /* [token, line, ...] each */
+    json_t *method;  /* the last one; borrowed */
+    size_t bytes;    /* of the methods as text, at most */
+    uint32_t reports;
+} lines_report;
+
+/* A name that is no UTF-8 is told without the bytes that are none. */
+static json_t *name_as_json(const char *name)
+{
+    json_t *text = json_string(name);
+    char *copy = text == NULL ? strdup(name) : NULL;
+    for (char *at = copy; at != NULL && *at != '\0'; at++) {
+        *at = (unsigned char)*at < 0x80 ? *at : '?';
+    }
+    text = copy != NULL ? json_string(copy) : text;
+    free(copy);
+    return text;
+}
+
+static sj_status send(lines_report *report, const char *file)
+{
+    json_t *payload = json_pack("{s:I, s:o, s:o}", "module", (json_int_t)report->module, "file",
+                                name_as_json(file), "methods", report->methods);
+    char *json = payload != NULL ? json_dumps(payload, JSON_COMPACT) : NULL;
+    json_decref(payload);
+    report->methods = NULL;
+    report->method = NULL;
+    if (json == NULL) {
+        return SJ_ENOMEM;
+    }
+    const sj_report sent = {.ticks = report->now_ticks,
+                            .monitor = "lines",
+                            .kind = report->kind == SJ_SOURCE_LINES_THERE ? "there" : "entered",
+                            .json = json,
+                            .json_bytes = strlen(json)};
+    const sj_status status = sj_frame_writer_report(report->writer, &sent);
+    free(json);
+    report->reports++;
+    return status;
+}
+
+static sj_status begin_method(lines_report *report, uint32_t token)
+{
+    if (report->methods == NULL) {
+        report->methods = json_array();
+        report->bytes = 0;
+    }
+    report->method = json_array();
+    report->bytes += NUMBER_BYTES;
+    const bool is_added =
+        report->method != NULL && json_array_append_new(report->methods, report->method) == 0 &&
+        json_array_append_new(report->method, json_integer((json_int_t)token)) == 0;
+    return is_added ? SJ_OK : SJ_ENOMEM;
+}
+
+/* Points of one kind by file, method and line. */
+static int by_file(const void *left, const void *right)
+{
+    const source_point *a = left;
+    const source_point *b = right;
+    const int order =
+        compare((uint64_t)a->file << 32 | a->token, (uint64_t)b->file << 32 | b->token);
+    return order != 0 ? order : compare(a->line, b->line);
+}
+
+static sj_status send_points(lines_report *report, const source_point *points, size_t count)
+{
+    for (size_t i = 0; i < count; i++) {
+        const source_point *at = &points[i];
+        const bool is_new_file = i == 0 || at->file != at[-1].file;
+        if (!is_new_file && at->token == at[-1].token && at->line == at[-1].line) {
+            continue;
+        }
+        if (report->methods != NULL && (is_new_file || report->bytes > PAYLOAD_BYTES)) {
+            SJ_TRY(send(report, report->lines->files[at[-1].file]));
+        }
+        if (report->methods == NULL || at->token != at[-1].token) {
+            SJ_TRY(begin_method(report, at->token));
+        }
+        report->bytes += NUMBER_BYTES;
+        if (json_array_append_new(report->method, json_integer((json_int_t)at->line)) != 0) {
+            return SJ_ENOMEM;
+        }
+    }
+    if (count == 0) {
+        report->methods = json_array();
+        return send(report, "");
+    }
+    return send(report, report->lines->files[points[count - 1].file]);
+}
+
+/* Copies the points that a report is about, and notes that they are reported. */
+static size_t choose(sj_source_lines *lines, sj_source_lines_kind kind, source_point *chosen)
+{
+    size_t count = 0;
+    for (size_t i = 0; i < lines->count; i++) {
+        source_point *point = &lines->points[i];
+        if (kind == SJ_SOURCE_LINES_THERE || point->state == POINT_ENTERED) {
+            chosen[count++] = *point;
+        }
+        if (kind == SJ_SOURCE_LINES_ENTERED && point->state == POINT_ENTERED) {
+            point->state = POINT_REPORTED;
+        }
+    }
+    qsort(chosen, count, sizeof(*chosen), by_file);
+    return count;
+}
+
+sj_status sj_source_lines_report(sj_source_lines *lines, sj_source_lines_kind kind,
+                                 sj_frame_writer *writer, uint32_t module, uint64_t now_ticks)
+{
+    lines_report report = {
+        .lines = lines, .kind = kind, .writer = writer, .module = module, .now_ticks = now_ticks};
+    source_point *chosen = malloc(lines->count * sizeof(*chosen));
+    if (chosen == NULL) {
+        return SJ_ENOMEM;
+    }
+    const size_t count = choose(lines, kind, chosen);
+    const sj_status status = send_points(&report, chosen, count);
+    json_decref(report.methods);
+    free(chosen);
+    return status;
+}

@@ -1,0 +1,66 @@
+#include "agent/runtimes/mono/source_lines.h"
+
+#include "agent/runtimes/mono/assembly.h"
+#include "agent/runtimes/mono/file.h"
+
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+/* What reads one kind of symbol file. */
+typedef sj_status (*read_symbols)(sj_slice file, sj_slice id, sj_container_line_sink sink,
+                                  void *context);
+
+static sj_status read_file(read_symbols read, const char *path, sj_slice id,
+                           sj_container_line_sink sink, void *context)
+{
+    uint8_t *bytes = NULL;
+    size_t size = 0;
+    sj_status status = sj_mono_load_file(path, &bytes, &size);
+    if (status == SJ_OK) {
+        status = read((sj_slice){.data = bytes, .size = size}, id, sink, context);
+    }
+    free(bytes);
+    return status;
+}
+
+/* NAME.exe.mdb, which has the module's id. */
+static sj_status read_mdb(const char *path, sj_slice id, sj_container_line_sink sink, void *context)
+{
+    char symbols[PATH_MAX];
+    if (snprintf(symbols, sizeof(symbols), "%s.mdb", path) >= (int)sizeof(symbols)) {
+        return SJ_ENOTFOUND;
+    }
+    return read_file(sj_mdb_read, symbols, id, sink, context);
+}
+
+/* NAME.pdb, which has the id that the assembly's file names. */
+static sj_status read_portable_pdb(const char *path, sj_container_line_sink sink, void *context)
+{
+    char symbols[PATH_MAX];
+    uint8_t id[SJ_PORTABLE_PDB_ID_BYTES];
+    uint8_t *bytes = NULL;
+    size_t size = 0;
+    const char *end = strrchr(path, '.');
+    const int stem = end != NULL ? (int)(end - path) : (int)strlen(path);
+    if (snprintf(symbols, sizeof(symbols), "%.*s.pdb", stem, path) >= (int)sizeof(symbols)) {
+        return SJ_ENOTFOUND;
+    }
+    const sj_status status = sj_mono_load_file(path, &bytes, &size);
+    const bool has_id =
+        status == SJ_OK && sj_assembly_pdb_id((sj_slice){.data = bytes, .size = size}, id);
+    free(bytes);
+    SJ_TRY(status);
+    return has_id ? read_file(sj_portable_pdb_read, symbols,
+                              (sj_slice){.data = id, .size = sizeof(id)}, sink, context)
+                  : SJ_ENOTFOUND;
+}
+
+sj_status sj_mono_read_lines(const char *path, sj_slice id, sj_container_line_sink sink,
+                             void *context)
+{
+    const sj_status status = read_mdb(path, id, sink, context);
+    return status == SJ_ENOTFOUND || status == SJ_EVERSION || status == SJ_ECORRUPT
+               ? read_portable_pdb(path, sink, context)
+               : status;
+}

@@ -1,0 +1,144 @@
+#include "collector-server/query/coverage_lines.h"
+
+#include <string.h>
+
+/* A file whose lines are being read. */
+typedef struct file_lines {
+    char *name;
+    sqlite3_str *missing;
+    int64_t first_missing, last_missing; /* a range that is not written yet; 0: there is none */
+    sj_lines_row row;
+} file_lines;
+
+static void end_range(file_lines *file)
+{
+    if (file->first_missing != 0) {
+        sqlite3_str_appendf(file->missing,
+                            file->first_missing == file->last_missing ? "%s%lld" : "%s%lld-%lld",
+                            sqlite3_str_length(file->missing) != 0 ? ", " : "", file->first_missing,
+                            file->last_missing);
+    }
+    file->first_missing = 0;
+}
+
+/* Lines between two that are not entered, which hold no code, are part of the range. */
+static void count_line(file_lines *file, int64_t line, bool is_known, bool is_entered)
+{
+    file->row.lines++;
+    file->row.unknown += !is_known;
+    file->row.entered += is_entered;
+    if (!is_known || is_entered) {
+        end_range(file);
+        return;
+    }
+    file->first_missing = file->first_missing != 0 ? file->first_missing : line;
+    file->last_missing = line;
+}
+
+/* Gives the file that is read to the sink and ends it. */
+static sj_status end_file(file_lines *file, sj_lines_row_sink sink, void *context)
+{
+    if (file->name == NULL) {
+        return SJ_OK;
+    }
+    end_range(file);
+    char *missing = sqlite3_str_finish(file->missing);
+    file->row.name = file->name;
+    file->row.missing = missing;
+    const sj_status status = sink(context, &file->row);
+    sqlite3_free(missing);
+    sqlite3_free(file->name);
+    *file = (file_lines){0};
+    return status;
+}
+
+static sj_status begin_file(file_lines *file, const char *name)
+{
+    file->name = sqlite3_mprintf("%s", name);
+    file->missing = sqlite3_str_new(NULL);
+    return file->name != NULL ? SJ_OK : SJ_ENOMEM;
+}
+
+static sj_status give_line(sqlite3_stmt *row, sj_lines_row_sink sink, void *context)
+{
+    char *name = sqlite3_mprintf("%s:%lld", sqlite3_column_text(row, 0),
+                                 (long long)sqlite3_column_int64(row, 1));
+    if (name == NULL) {
+        return SJ_ENOMEM;
+    }
+    const sj_lines_row line = {.name = name,
+                               .lines = 1,
+                               .unknown = sqlite3_column_type(row, 2) == SQLITE_NULL,
+                               .entered = sqlite3_column_int64(row, 2)};
+    const sj_status status = sink(context, &line);
+    sqlite3_free(name);
+    return status;
+}
+
+static sj_status read_rows(sqlite3_stmt *row, bool by_line, sj_lines_row_sink sink, void *context)
+{
+    file_lines file = {0};
+    sj_status status = SJ_OK;
+    int result = SQLITE_DONE;
+    while (status == SJ_OK && (result = sqlite3_step(row)) == SQLITE_ROW) {
+        const char *name = (const char *)sqlite3_column_text(row, 0);
+        if (by_line) {
+            status = give_line(row, sink, context);
+            continue;
+        }
+        if (file.name == NULL || strcmp(file.name, name) != 0) {
+            status = end_file(&file, sink, context);
+            status = status == SJ_OK ? begin_file(&file, name) : status;
+        }
+        if (status == SJ_OK) {
+            count_line(&file, sqlite3_column_int64(row, 1),
+                       sqlite3_column_type(row, 2) != SQLITE_NULL,
+                       sqlite3_column_int64(row, 2) != 0);
+        }
+    }
+    const sj_status ended = end_file(&file, sink, context);
+    status = status == SJ_OK ? ended : status;
+    return status == SJ_OK && result != SQLITE_DONE ? SJ_EIO : status;
+}
+
+/* The sessions of a set as a JSON array; NULL: no memory. */
+static char *list_sessions(const sj_session_set *set)
+{
+    sqlite3_str *list = sqlite3_str_new(NULL);
+    for (size_t i = 0; i < set->count; i++) {
+        sqlite3_str_appendf(list, "%c%lld", i == 0 ? '[' : ',',
+                            (long long)set->samples[i].session_id);
+    }
+    sqlite3_str_appendall(list, set->count != 0 ? "]" : "[]");
+    return sqlite3_str_finish(list);
+}
+
+sj_status sj_coverage_lines_read(sqlite3 *database, const sj_session_set *set, bool by_line,
+                                 sj_lines_row_sink sink, void *context, sj_error *error)
+{
+    static const char sql[] =
+        "SELECT file, line, max(entered) FROM source_lines WHERE session_id IN "
+        "(SELECT value FROM json_each(?1)) GROUP BY file, line ORDER BY file, line";
+    sqlite3_stmt *row = NULL;
+    for (size_t i = 0; i < set->count; i++) {
+        if (set->samples[i].windowed) {
+            return sj_fail(error, SJ_EINVAL,
+                           "lines are known of whole sessions, not of the time between marks");
+        }
+    }
+    char *list = list_sessions(set);
+    if (list == NULL) {
+        return SJ_ENOMEM;
+    }
+    sj_status status = SJ_EIO;
+    if (sqlite3_prepare_v2(database, sql, -1, &row, NULL) == SQLITE_OK) {
+        sqlite3_bind_text(row, 1, list, -1, SQLITE_STATIC);
+        status = read_rows(row, by_line, sink, context);
+    }
+    if (status == SJ_EIO) {
+        (void)!sj_fail(error, SJ_EIO, "%s", sqlite3_errmsg(database));
+    }
+    sqlite3_finalize(row);
+    sqlite3_free(list);
+    return status;
+}

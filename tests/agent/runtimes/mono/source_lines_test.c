@@ -1,0 +1,167 @@
+/* Symbol files of both kinds, of one build of the sample Covered.cs, whole and damaged. */
+#include "agent/runtimes/mono/assembly.h"
+#include "agent/runtimes/mono/source_lines.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+enum { MDB_ID = 16, SOURCE_LINES = 64, MAIN_TOKEN = 18, FILE_BYTES = 64 * 1024 };
+
+typedef struct seen_lines {
+    uint32_t points;
+    bool has[SOURCE_LINES];
+    uint32_t main_offset; /* of Main's line 36 */
+    bool is_named;
+} seen_lines;
+
+typedef struct symbol_file {
+    uint8_t bytes[FILE_BYTES];
+    size_t size;
+} symbol_file;
+
+static void load(const char *name, symbol_file *file)
+{
+    char path[4096];
+    snprintf(path, sizeof(path), "%s/%s", CORPUS, name);
+    FILE *stream = fopen(path, "rb");
+    assert_non_null(stream);
+    file->size = fread(file->bytes, 1, sizeof(file->bytes), stream);
+    fclose(stream);
+    assert_true(file->size > 100 && file->size < sizeof(file->bytes));
+}
+
+static sj_status take(void *context, const sj_container_line *line)
+{
+    seen_lines *seen = context;
+    seen->is_named =
+        (seen->points == 0 || seen->is_named) && strcmp(line->file, "/src/Covered.cs") == 0;
+    seen->points++;
+    assert_true(line->line > 0 && line->line < SOURCE_LINES);
+    if (line->token == MAIN_TOKEN && line->line == 36 && !seen->has[36]) {
+        seen->main_offset = line->offset;
+    }
+    seen->has[line->line] = true;
+    return SJ_OK;
+}
+
+static sj_slice whole(const symbol_file *file)
+{
+    return (sj_slice){.data = file->bytes, .size = file->size};
+}
+
+static sj_slice mdb_id(const symbol_file *file)
+{
+    return (sj_slice){.data = file->bytes + MDB_ID, .size = SJ_ASSEMBLY_ID_BYTES};
+}
+
+static sj_slice pdb_id(const symbol_file *file)
+{
+    sj_metadata metadata;
+    assert_int_equal(sj_metadata_open(whole(file), &metadata), SJ_OK);
+    return (sj_slice){.data = metadata.pdb.data, .size = SJ_PORTABLE_PDB_ID_BYTES};
+}
+
+/* The lines that hold code, by the source. */
+static void check_lines(const seen_lines *seen)
+{
+    static const uint8_t short_ones[] = {8, 11, 12, 13, 21, 22, 23, 24, 30};
+    uint32_t count = 0;
+    for (uint32_t line = 0; line < SOURCE_LINES; line++) {
+        count += seen->has[line];
+        assert_true(line < 33 || line > 49 || seen->has[line]);
+    }
+    for (size_t i = 0; i < sizeof(short_ones); i++) {
+        assert_true(seen->has[short_ones[i]]);
+    }
+    assert_int_equal(count, sizeof(short_ones) + 49 - 33 + 1);
+    assert_true(seen->is_named);
+    assert_int_equal(seen->main_offset, 18);
+}
+
+static void both_kinds_tell_the_same_lines(void **state)
+{
+    static symbol_file mdb, pdb;
+    seen_lines of_mdb = {0};
+    seen_lines of_pdb = {0};
+    (void)state;
+    load("mdb", &mdb);
+    load("portable_pdb", &pdb);
+    assert_int_equal(sj_mdb_read(whole(&mdb), mdb_id(&mdb), take, &of_mdb), SJ_OK);
+    assert_int_equal(sj_portable_pdb_read(whole(&pdb), pdb_id(&pdb), take, &of_pdb), SJ_OK);
+    check_lines(&of_mdb);
+    check_lines(&of_pdb);
+    assert_int_equal(of_mdb.points, of_pdb.points);
+}
+
+static void other_builds_and_files_are_refused(void **state)
+{
+    static symbol_file mdb, pdb;
+    static const uint8_t other[SJ_PORTABLE_PDB_ID_BYTES] = {1};
+    seen_lines seen = {0};
+    (void)state;
+    load("mdb", &mdb);
+    load("portable_pdb", &pdb);
+    const sj_slice mdb_other = {.data = other, .size = SJ_ASSEMBLY_ID_BYTES};
+    const sj_slice pdb_other = {.data = other, .size = sizeof(other)};
+    assert_int_equal(sj_mdb_read(whole(&mdb), mdb_other, take, &seen), SJ_EVERSION);
+    assert_int_equal(sj_mdb_read(whole(&mdb), (sj_slice){0}, take, &seen), SJ_EVERSION);
+    assert_int_equal(sj_mdb_read(whole(&pdb), pdb_id(&pdb), take, &seen), SJ_ECORRUPT);
+    assert_int_equal(sj_portable_pdb_read(whole(&pdb), pdb_other, take, &seen), SJ_EVERSION);
+    assert_int_equal(sj_portable_pdb_read(whole(&mdb), mdb_id(&mdb), take, &seen), SJ_ECORRUPT);
+    assert_int_equal(sj_mdb_read((sj_slice){0}, mdb_other, take, &seen), SJ_ECORRUPT);
+    assert_int_equal(seen.points, 0);
+}
+
+static sj_status count_only(void *context, const sj_container_line *line)
+{
+    size_t *count = context;
+    *count += strlen(line->file);
+    return SJ_OK;
+}
+
+/* Each byte changed in turn, and the file cut at each: in memory of its own, so that a sanitizer
+ * sees what lies outside. */
+static void damage(const symbol_file *file, bool is_mdb)
+{
+    size_t told = 0;
+    for (size_t i = 0; i < 2 * file->size; i++) {
+        const size_t place = i / 2;
+        const size_t size = i % 2 == 0 ? file->size : place;
+        uint8_t *copy = malloc(size != 0 ? size : 1);
+        assert_non_null(copy);
+        memcpy(copy, file->bytes, size);
+        if (i % 2 == 0) {
+            copy[place] ^= (uint8_t)(place % 3 == 0 ? 0xff : 1 << place % 8);
+        }
+        const sj_slice damaged = {.data = copy, .size = size};
+        (void)!(is_mdb ? sj_mdb_read(damaged, mdb_id(file), count_only, &told)
+                       : sj_portable_pdb_read(damaged, pdb_id(file), count_only, &told));
+        free(copy);
+    }
+    assert_true(told > 0);
+}
+
+static void damaged_files_are_no_wrong_memory(void **state)
+{
+    static symbol_file file;
+    (void)state;
+    load("mdb", &file);
+    damage(&file, true);
+    load("portable_pdb", &file);
+    damage(&file, false);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(both_kinds_tell_the_same_lines),
+        cmocka_unit_test(other_builds_and_files_are_refused),
+        cmocka_unit_test(damaged_files_are_no_wrong_memory),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,164 @@
+"""What may go wrong beside a Mono program: exceptions through native frames, other profilers, a recorder
+that is slow, stopped or killed while it is asked about a method, and a program that is killed."""
+import os
+import signal
+import subprocess
+import sys
+
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "support"))
+from sojourn_testing import PATIENCE_S, check, check_accounts, children, main, wait_for
+
+SAMPLES = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..", "samples", "mono")
+CALLS = """SELECT f.name, sum(s.calls) AS calls FROM function_stats s JOIN functions f USING (function_id)
+           GROUP BY 1"""
+
+
+def compile_sample(sojourn, name, output, options=()):
+    subprocess.run(["mcs", *options, os.path.join(SAMPLES, name), f"-out:{sojourn.path(output)}"], check=True,
+                   timeout=PATIENCE_S)
+    return sojourn.path(output)
+
+
+def counts(sojourn, database):
+    return {row["name"]: row["calls"] for row in sojourn.sql(database, CALLS)}
+
+
+def same_and_as_told(sojourn, command, name, options=()):
+    """Records a program that counts calls of itself; returns the database."""
+    database = sojourn.path(name)
+    alone = subprocess.run(command, capture_output=True, check=False, timeout=PATIENCE_S)
+    done, _ = sojourn.record(command, database, options)
+    check((done.returncode, done.stdout) == (alone.returncode, alone.stdout), f"{name}: it did otherwise: {done}")
+    check_accounts(sojourn, database)
+    told = dict(line.split(" ", 1)[1].rsplit(" ", 1) for line in alone.stdout.decode().splitlines()
+                if line.startswith("COUNT "))
+    found = counts(sojourn, database)
+    wrong = {key: (count, found.get(key)) for key, count in told.items() if found.get(key) != int(count)}
+    check(told and not wrong, f"{name}: told and recorded: {wrong}")
+    return database
+
+
+def exceptions_through_native_frames(sojourn):
+    program = compile_sample(sojourn, "Natives.cs", "Natives.exe")
+    for options in ((), ("--libs",)):
+        database = same_and_as_told(sojourn, ["mono", program], f"natives{len(options)}.db", options)
+        rows = sojourn.sql(database, """SELECT f.name, c.ending, count(*) AS calls FROM calls c
+            JOIN functions f USING (function_id) WHERE f.name LIKE 'Natives:%' AND c.ending <> 'returned'
+            GROUP BY 1, 2""")
+        ended = {row["name"]: (row["ending"], row["calls"]) for row in rows}
+        check(ended == {"Natives:Failing(intptr,intptr)": ("unwound", 251), "Natives:Throw()": ("unwound", 251),
+                        "Natives:Sort(Natives/Compare,int)": ("unwound", 251)}, f"{options}: ended by {ended}")
+
+
+def beside_other_profilers(sojourn):
+    program = compile_sample(sojourn, "Counts.cs", "Counts.exe", ["-r:System.Core"])
+    for profiler in ("log:calls", "coverage"):
+        output = sojourn.path("profile")
+        option = f"--profile={profiler}{',' if ':' in profiler else ':'}output={output}"
+        same_and_as_told(sojourn, ["mono", option, program], f"beside_{profiler[:3]}.db")
+        check(os.path.getsize(output) > 1000, f"{profiler} wrote nothing")
+        os.unlink(output)
+
+
+def a_ring_that_is_full(sojourn):
+    """Collections stop all threads, also those that wait for room."""
+    program = sojourn.path("Natives.exe")
+    alone = subprocess.run(["mono", program], capture_output=True, check=False, timeout=PATIENCE_S)
+    for how in ("drop", "block"):
+        database = sojourn.path(how + ".db")
+        recorder = subprocess.Popen(
+            [sojourn.program, "record", "--quiet", "-o", database, "--buffer", "1", "--when-full", how, "--", "mono",
+             program], stdout=subprocess.PIPE, env=sojourn.environment)
+        # The recorder stands still now and then, so that nothing makes room.
+        while recorder.poll() is None:
+            recorder.send_signal(signal.SIGSTOP)
+            os.sched_yield()
+            recorder.send_signal(signal.SIGCONT)
+            try:
+                recorder.wait(0.05)
+            except subprocess.TimeoutExpired:
+                pass
+        check((recorder.returncode, recorder.stdout.read()) == (8, alone.stdout), f"{how}: ended with "
+              f"{recorder.returncode}")
+        check_accounts(sojourn, database)
+
+
+def has_socket(pid):
+    """A conversation with the recorder is under way: the agent keeps no socket open."""
+    for entry in os.listdir(f"/proc/{pid}/fd"):
+        try:
+            if os.readlink(f"/proc/{pid}/fd/{entry}").startswith("socket:"):
+                return True
+        except FileNotFoundError:
+            continue
+    return False
+
+
+def ask(process, library):
+    process.stdin.write(library + "\n")
+    process.stdin.flush()
+
+
+def the_recorder_is_killed_while_it_is_asked(sojourn):
+    """The program gets no answer, goes on, and what was recorded until then is kept."""
+    program = compile_sample(sojourn, "Waits.cs", "Waits.exe")
+    libraries = [compile_sample(sojourn, "Victim.cs", name, ["-target:library"]) for name in ("A.dll", "B.dll", "C.dll")]
+    database = sojourn.path("killed.db")
+    recorder = subprocess.Popen([sojourn.program, "record", "--quiet", "-o", database, "--", "mono", program],
+                                stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, env=sojourn.environment)
+    check(recorder.stdout.readline() == "ready\n", "the program does not run")
+    pid = wait_for("the program", lambda: children(recorder.pid))[0]
+    ask(recorder, libraries[0])
+    check(recorder.stdout.readline() == "134\n", "the first assembly")
+    recorder.send_signal(signal.SIGSTOP)
+    ask(recorder, libraries[1])
+    wait_for("the program asks about the second assembly", lambda: has_socket(pid))
+    recorder.send_signal(signal.SIGKILL)
+    recorder.wait()
+    check(recorder.stdout.readline() == "134\n", "the second assembly, without an answer")
+    ask(recorder, libraries[2])
+    check(recorder.stdout.readline() == "134\n", "the third assembly, without a recorder")
+    recorder.stdin.close()
+    check(recorder.stdout.read() == "", "it said more")
+    wait_for("the program ends", lambda: not os.path.exists(f"/proc/{pid}"))
+    done = sojourn.run(["flush"], capture_output=True, text=True)
+    check(done.returncode == 0 and "1 sessions finished" in done.stdout, f"flush: {done}")
+    check_accounts(sojourn, database)
+    check(counts(sojourn, database).get("Victim:Run(int)") == 1, f"recorded {counts(sojourn, database)}")
+
+
+def the_program_is_killed(sojourn):
+    """At moments that its own progress gives: the session ends, and its accounts hold."""
+    program = compile_sample(sojourn, "Busy.cs", "Busy.exe", ["-r:System.Core"])
+    for rounds in (range(0, 3000, 60) if os.environ.get("SJ_LONG") else (0, 40)):
+        database = sojourn.path("program.db")
+        for suffix in ("", "-wal", "-shm"):
+            if os.path.exists(database + suffix):
+                os.unlink(database + suffix)
+        recorder = subprocess.Popen([sojourn.program, "record", "--quiet", "-o", database, "--", "mono", program],
+                                    stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, env=sojourn.environment)
+        check(recorder.stdout.readline() == "ready\n", "the program does not run")
+        done = 0
+        while done < rounds:
+            recorder.stdin.write("?")
+            recorder.stdin.flush()
+            done = int(recorder.stdout.readline())
+        os.kill(children(recorder.pid)[0], signal.SIGKILL)
+        check(recorder.wait(PATIENCE_S) == 128 + 9, f"the recorder ended with {recorder.returncode}")
+        check_accounts(sojourn, database)
+        states = [row["state"] for row in sojourn.sql(database, "SELECT state FROM sessions")]
+        check(states == ["killed"], f"after {rounds} rounds: {states}")
+        # Main calls Round 20 times before it is ready; what the last chunk holds may be on its way.
+        check(counts(sojourn, database).get("Busy:Round(int)", 0) >= 20, f"{counts(sojourn, database)}")
+
+
+def test(sojourn, _arguments):
+    exceptions_through_native_frames(sojourn)
+    beside_other_profilers(sojourn)
+    a_ring_that_is_full(sojourn)
+    the_recorder_is_killed_while_it_is_asked(sojourn)
+    the_program_is_killed(sojourn)
+
+
+if __name__ == "__main__":
+    main(test)
