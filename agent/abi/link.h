@@ -71,9 +71,11 @@ typedef enum sj_link_type {
     SJ_LINK_CLASS_ADDED = 69, /* recorder's answer; SKIP: the class stays as it is */
     SJ_LINK_JVM_STATE = 70,   /* agent: sj_link_jvm_state, when the JVM ends; no answer */
     SJ_LINK_PUT_IN = 72,      /* agent: sj_link_put_in; answered by DONE */
-    SJ_LINK_CODE = 71 /* agent: sj_link_code, code of known functions that no module holds; a memory
-                         file with it comes along. Answered as MODULE; in APPLIED, first_function is
-                         0 and each failure names the function by its id */
+    SJ_LINK_CODE = 71,    /* agent: sj_link_code, code of known functions that no module holds; a
+                             memory file with    it comes along. Answered as MODULE; in APPLIED,
+                             first_function is 0 and each failure    names the function by its id */
+    SJ_LINK_CLASSES = 86, /* agent: sj_link_classes, loaded Java classes */
+    SJ_LINK_CLASSES_CHOSEN = 87 /* recorder's answer: a byte each, 1: it is to have other probes */
 } sj_link_type;
 
 typedef struct sj_link_packet {
@@ -237,15 +239,56 @@ typedef struct sj_link_class_added {
     uint32_t count;          /* of methods */
     uint32_t rewritten;      /* methods that have probes */
     uint32_t class_bytes;    /* of the rewritten class, in the same memory file from offset 0 on */
+    uint32_t selection; /* stands for the methods that are wanted, as in sj_link_loaded_class */
 } sj_link_class_added;
+
+/* What is known of the probes of a class. */
+typedef enum sj_class_selection {
+    SJ_CLASS_UNASKED = 0, /* the recorder has not seen the class */
+    SJ_CLASS_NOTHING = 1, /* nothing in it is wanted */
+    SJ_CLASS_SELECTED = 2 /* this and more: a number that stands for the methods with probes */
+} sj_class_selection;
+
+/* `count` sj_link_loaded_class, each followed by its name. */
+typedef struct sj_link_classes {
+    uint32_t count; /* at most SJ_LINK_CLASSES_MAX */
+    uint32_t reserved;
+} sj_link_classes;
+
+enum { SJ_LINK_CLASSES_MAX = 256, SJ_LINK_CLASS_NAME_BYTES = 16 * 1024 };
+
+typedef struct sj_link_loaded_class {
+    uint64_t loader;     /* as in sj_link_class */
+    uint32_t is_system;  /* likewise */
+    uint32_t selection;  /* sj_class_selection of the probes that it has */
+    uint32_t name_bytes; /* in internal form: java/lang/String */
+    uint32_t reserved;
+} sj_link_loaded_class;
+
+/* When the state of a JVM is told. */
+typedef enum sj_link_jvm_moment {
+    SJ_JVM_ENDED = 0,
+    SJ_JVM_JOINED = 1,   /* while it ran: its loaded classes were transformed again */
+    SJ_JVM_SELECTED = 2, /* a policy has changed */
+    SJ_JVM_LEFT = 3      /* its classes have no probes any more */
+} sj_link_jvm_moment;
 
 /* What became of a JVM's classes and probes. */
 typedef struct sj_link_jvm_state {
+    uint32_t moment;     /* sj_link_jvm_moment */
     uint32_t classes;    /* rewritten */
     uint32_t unanswered; /* unchanged: the recorder did not answer */
     uint32_t leaf_stubs; /* compiled wrappers of probes that are led to leaf stubs */
     uint32_t wrappers;   /* compiled wrappers of probes that are native methods */
     uint32_t is_unknown; /* 1: the JVM is not one whose wrappers are known */
+    /* Of this moment: loaded classes that were transformed again, in batches. */
+    uint32_t looked_at;
+    uint32_t retransformed;
+    uint32_t refused; /* by the JVM: they stay as they were */
+    uint32_t batches;
+    uint32_t reserved;
+    uint64_t total_ns;
+    uint64_t longest_ns; /* of a batch */
 } sj_link_jvm_state;
 
 typedef struct sj_link_skip {

@@ -25,11 +25,13 @@ static sj_status answer(int file, int fd, const sj_class_answer *answer)
     sj_link_class_added added = {.first_function = answer->first_function,
                                  .count = answer->count,
                                  .rewritten = answer->rewritten,
-                                 .class_bytes = (uint32_t)answer->size};
+                                 .class_bytes = (uint32_t)answer->size,
+                                 .selection = answer->selection};
     if (answer->size > SJ_LINK_CLASS_BYTES ||
         !sj_memory_file_write(file, answer->bytes, answer->size)) {
         added.rewritten = 0;
         added.class_bytes = 0;
+        added.selection = SJ_CLASS_NOTHING;
     }
     return send_answer(fd, SJ_LINK_CLASS_ADDED, &added, sizeof(added));
 }
@@ -66,6 +68,35 @@ sj_status sj_link_answer_class(sj_registry *registry, uint64_t process, sj_reade
     }
     free(made.bytes);
     return status;
+}
+
+sj_status sj_link_answer_classes(sj_registry *registry, sj_reader *reader, int fd)
+{
+    uint8_t chosen[SJ_LINK_CLASSES_MAX];
+    sj_link_classes head;
+    const uint8_t *bytes = sj_reader_take(reader, sizeof(head));
+    if (bytes == NULL) {
+        return SJ_ECORRUPT;
+    }
+    memcpy(&head, bytes, sizeof(head));
+    if (head.count == 0 || head.count > SJ_LINK_CLASSES_MAX) {
+        return SJ_ECORRUPT;
+    }
+    for (uint32_t i = 0; i < head.count; i++) {
+        sj_link_loaded_class loaded;
+        bytes = sj_reader_take(reader, sizeof(loaded));
+        if (bytes == NULL) {
+            return SJ_ECORRUPT;
+        }
+        memcpy(&loaded, bytes, sizeof(loaded));
+        const sj_slice name = {.data = sj_reader_take(reader, loaded.name_bytes),
+                               .size = loaded.name_bytes};
+        if (name.data == NULL || name.size > SJ_LINK_CLASS_NAME_BYTES) {
+            return SJ_ECORRUPT;
+        }
+        chosen[i] = sj_registry_choose_class(registry, &loaded, name);
+    }
+    return send_answer(fd, SJ_LINK_CLASSES_CHOSEN, chosen, head.count);
 }
 
 sj_status sj_link_take_jvm_state(sj_registry *registry, uint64_t process, sj_reader *reader)

@@ -42,6 +42,9 @@ void sj_registry_free(sj_registry *registry)
         free(registry->containers[i].values);
     }
     free(registry->containers);
+    for (size_t i = 0; i < registry->class_count; i++) {
+        free(registry->classes[i].names);
+    }
     free(registry->classes);
     sj_method_names_deinit(&registry->method_names);
     sj_put_in_methods_deinit(&registry->put_in);

@@ -74,6 +74,7 @@ typedef struct sj_runtime {
     const char *const *files;
     const char *const *launchers;
     bool binds_attached; /* its monitor runs in attached processes whatever the policy asks for */
+    bool joins_attached; /* it is joined by a thread of the agent's after an attach */
 
     /* Bits of sj_link_runtime: its monitor, which every recording has; one that methods patched in
      * place need, and dispatches do not; where it records dispatches, 0: it cannot; what is added

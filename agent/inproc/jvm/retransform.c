@@ -1,0 +1,198 @@
+/* Design notes
+ *
+ * A batch of classes is one operation of the JVM, for which it stops all threads: few classes a
+ * batch are many stops, many are long ones. A class that the JVM refuses spoils its batch, which is
+ * then made one by one. Classes that are no classes of a file (arrays, hidden ones) cannot be
+ * modified; neither can what the probes stand on. */
+#include "agent/inproc/jvm/retransform.h"
+
+#include "agent/inproc/jvm/class_marks.h"
+#include "agent/inproc/recorder/sys.h"
+
+#include <string.h>
+#include <time.h>
+
+enum { BATCH = 64, QUESTION = SJ_LINK_CLASSES_MAX };
+
+/* Loaded classes that the recorder is asked about at once. */
+typedef struct class_question {
+    uint32_t count;
+    jclass classes[QUESTION];
+    char *signatures[QUESTION]; /* Ljava/lang/String; - the JVM's memory */
+    sj_jvm_loaded loaded[QUESTION];
+    uint8_t chosen[QUESTION];
+} class_question;
+
+/* Classes that are transformed at once. */
+typedef struct class_batch {
+    jvmtiEnv *jvmti;
+    JNIEnv *env;
+    sj_jvm_figures *figures;
+    uint32_t count;
+    jclass classes[BATCH];
+} class_batch;
+
+static uint32_t transform(const class_batch *batch, uint32_t first, uint32_t count)
+{
+    const uint64_t start_ns = sj_sys_clock_ns(CLOCK_MONOTONIC);
+    const jvmtiError status =
+        (*batch->jvmti)->RetransformClasses(batch->jvmti, (jint)count, batch->classes + first);
+    const uint64_t taken_ns = sj_sys_clock_ns(CLOCK_MONOTONIC) - start_ns;
+    sj_jvm_figures *figures = batch->figures;
+    if ((*batch->env)->ExceptionCheck(batch->env)) {
+        (*batch->env)->ExceptionClear(batch->env);
+    }
+    figures->total_ns += taken_ns;
+    figures->longest_ns = taken_ns > figures->longest_ns ? taken_ns : figures->longest_ns;
+    figures->batches++;
+    return status == JVMTI_ERROR_NONE ? count : 0;
+}
+
+static void finish_batch(class_batch *batch)
+{
+    uint32_t done = batch->count != 0 ? transform(batch, 0, batch->count) : 0;
+    for (uint32_t i = 0; done == 0 && batch->count > 1 && i < batch->count; i++) {
+        const uint32_t one = transform(batch, i, 1);
+        batch->figures->retransformed += one;
+        batch->figures->refused += 1 - one;
+    }
+    if (done != 0 || batch->count <= 1) {
+        batch->figures->retransformed += done;
+        batch->figures->refused += batch->count - done;
+    }
+    batch->count = 0;
+}
+
+static void add_to_batch(class_batch *batch, jclass class)
+{
+    batch->classes[batch->count++] = class;
+    if (batch->count == BATCH) {
+        finish_batch(batch);
+    }
+}
+
+/* Reads what a class is called and who has loaded it. False: it is none that has probes. The caller
+ * frees `*signature`. */
+static bool read_class(jvmtiEnv *jvmti, JNIEnv *env, jclass class, char **signature,
+                       sj_jvm_loaded *loaded)
+{
+    jboolean is_modifiable = JNI_FALSE;
+    jobject loader = NULL;
+    sj_jvm_class of = {0};
+    *signature = NULL;
+    if ((*jvmti)->IsModifiableClass(jvmti, class, &is_modifiable) != JVMTI_ERROR_NONE ||
+        !is_modifiable || (*jvmti)->GetClassLoader(jvmti, class, &loader) != JVMTI_ERROR_NONE ||
+        (*jvmti)->GetClassSignature(jvmti, class, signature, NULL) != JVMTI_ERROR_NONE) {
+        return false;
+    }
+    sj_jvm_identify(env, loader, &of);
+    const size_t bytes = strlen(*signature);
+    const bool is_asked_for = bytes > 2 && (*signature)[0] == 'L' &&
+                              bytes - 2 <= SJ_LINK_CLASS_NAME_BYTES &&
+                              sj_jvm_is_asked_for(*signature + 1, loader, &of);
+    (*env)->DeleteLocalRef(env, loader);
+    if (is_asked_for) {
+        *loaded = (sj_jvm_loaded){.loader = of.loader,
+                                  .is_system = of.is_system,
+                                  .name = *signature + 1,
+                                  .name_bytes = (uint32_t)bytes - 2};
+        loaded->selection = sj_class_marks_get(
+            sj_jvm_class_key(loaded->name, loaded->name_bytes, of.loader, of.is_system));
+    }
+    return is_asked_for;
+}
+
+static void free_signature(jvmtiEnv *jvmti, char *signature)
+{
+    if (signature != NULL) {
+        (void)(*jvmti)->Deallocate(jvmti, (unsigned char *)signature);
+    }
+}
+
+/* Has the recorder choose, and the chosen classes transformed. */
+static void finish_question(class_batch *batch, class_question *question)
+{
+    memset(question->chosen, 0, sizeof(question->chosen));
+    if (question->count != 0 &&
+        sj_jvm.options.choose(question->loaded, question->count, question->chosen)) {
+        batch->figures->looked_at += question->count;
+        for (uint32_t i = 0; i < question->count; i++) {
+            if (question->chosen[i] != 0) {
+                add_to_batch(batch, question->classes[i]);
+            }
+        }
+    }
+    for (uint32_t i = 0; i < question->count; i++) {
+        free_signature(batch->jvmti, question->signatures[i]);
+    }
+    question->count = 0;
+}
+
+static void ask_about(class_batch *batch, class_question *question, jclass class, bool unasked_only)
+{
+    char *signature = NULL;
+    sj_jvm_loaded loaded;
+    if (!read_class(batch->jvmti, batch->env, class, &signature, &loaded) ||
+        (unasked_only && loaded.selection != SJ_CLASS_UNASKED)) {
+        free_signature(batch->jvmti, signature);
+        return;
+    }
+    question->classes[question->count] = class;
+    question->signatures[question->count] = signature;
+    question->loaded[question->count] = loaded;
+    if (++question->count == QUESTION) {
+        finish_question(batch, question);
+    }
+}
+
+static void free_classes(jvmtiEnv *jvmti, JNIEnv *env, jclass *classes, jint count)
+{
+    for (jint i = 0; i < count; i++) {
+        (*env)->DeleteLocalRef(env, classes[i]);
+    }
+    (void)(*jvmti)->Deallocate(jvmti, (unsigned char *)classes);
+}
+
+void sj_retransform_chosen(jvmtiEnv *jvmti, JNIEnv *env, bool unasked_only, sj_jvm_figures *figures)
+{
+    unsigned char *room = NULL;
+    jint count = 0;
+    jclass *classes = NULL;
+    class_batch batch = {.jvmti = jvmti, .env = env, .figures = figures};
+    if ((*jvmti)->Allocate(jvmti, sizeof(class_question), &room) != JVMTI_ERROR_NONE) {
+        return;
+    }
+    class_question *question = (void *)room;
+    question->count = 0;
+    if ((*jvmti)->GetLoadedClasses(jvmti, &count, &classes) == JVMTI_ERROR_NONE) {
+        for (jint i = 0; i < count; i++) {
+            ask_about(&batch, question, classes[i], unasked_only);
+        }
+        finish_question(&batch, question);
+        finish_batch(&batch);
+        free_classes(jvmti, env, classes, count);
+    }
+    (void)(*jvmti)->Deallocate(jvmti, room);
+}
+
+void sj_retransform_marked(jvmtiEnv *jvmti, JNIEnv *env, sj_jvm_figures *figures)
+{
+    jint count = 0;
+    jclass *classes = NULL;
+    class_batch batch = {.jvmti = jvmti, .env = env, .figures = figures};
+    if ((*jvmti)->GetLoadedClasses(jvmti, &count, &classes) != JVMTI_ERROR_NONE) {
+        return;
+    }
+    for (jint i = 0; i < count; i++) {
+        char *signature = NULL;
+        sj_jvm_loaded loaded;
+        if (read_class(jvmti, env, classes[i], &signature, &loaded) &&
+            loaded.selection >= SJ_CLASS_SELECTED) {
+            figures->looked_at++;
+            add_to_batch(&batch, classes[i]);
+        }
+        free_signature(jvmti, signature);
+    }
+    finish_batch(&batch);
+    free_classes(jvmti, env, classes, count);
+}
