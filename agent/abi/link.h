@@ -112,6 +112,7 @@ typedef enum sj_link_runtime {
     SJ_LINK_RUNTIME_JVM_SYSTEM = 64,    /* classes of the boot loader are asked for, too */
     SJ_LINK_RUNTIME_ZOMBIES = 256,      /* monitor: uses of freed memory (abi/zombies.h) */
     SJ_LINK_RUNTIME_OBJC_ZOMBIES = 512, /* monitor: messages to freed Objective-C objects */
+    SJ_LINK_RUNTIME_JVM_LINEAGE = 2048, /* Java classes are asked about by what they descend from */
     SJ_LINK_RUNTIME_OBJC_PUT_IN = 1024  /* monitor: methods whose code the program puts in */
 } sj_link_runtime;
 
@@ -210,9 +211,11 @@ typedef struct sj_link_container_added {
 /* A Java class that a JVM is about to define or to redefine. Its bytes are in the memory file that
  * comes with the packet (SCM_RIGHTS), from offset 0 on. */
 typedef struct sj_link_class {
-    uint64_t loader;      /* 0: the loader of the program's own classes; else a number of it */
-    uint32_t is_system;   /* 1: the boot loader or the platform loader defines it */
-    uint32_t class_bytes; /* at most SJ_LINK_CLASS_BYTES */
+    uint64_t loader;       /* 0: the loader of the program's own classes; else a number of it */
+    uint32_t is_system;    /* 1: the boot loader or the platform loader defines it */
+    uint32_t class_bytes;  /* at most SJ_LINK_CLASS_BYTES */
+    uint32_t loader_bytes; /* the loader's name follows: boot, platform, app, else its class's */
+    uint32_t reserved;
 } sj_link_class;
 
 enum { SJ_LINK_CLASS_BYTES = 64 * 1024 * 1024 };
@@ -255,13 +258,21 @@ typedef struct sj_link_classes {
     uint32_t reserved;
 } sj_link_classes;
 
-enum { SJ_LINK_CLASSES_MAX = 256, SJ_LINK_CLASS_NAME_BYTES = 16 * 1024 };
+enum {
+    SJ_LINK_CLASSES_MAX = 256,
+    SJ_LINK_CLASS_NAME_BYTES = 16 * 1024,
+    SJ_LINK_LOADER_BYTES = 256,
+    SJ_LINK_LINEAGE_BYTES = 4096
+};
 
 typedef struct sj_link_loaded_class {
-    uint64_t loader;     /* as in sj_link_class */
-    uint32_t is_system;  /* likewise */
-    uint32_t selection;  /* sj_class_selection of the probes that it has */
-    uint32_t name_bytes; /* in internal form: java/lang/String */
+    uint64_t loader;        /* as in sj_link_class */
+    uint32_t is_system;     /* likewise */
+    uint32_t selection;     /* sj_class_selection of the probes that it has */
+    uint32_t name_bytes;    /* in internal form: java/lang/String */
+    uint32_t loader_bytes;  /* the loader's name, behind that */
+    uint32_t lineage_bytes; /* the names of what it descends from, NUL-terminated, behind that; with
+                               SJ_LINK_RUNTIME_JVM_LINEAGE only */
     uint32_t reserved;
 } sj_link_loaded_class;
 

@@ -46,7 +46,10 @@ sj_status sj_link_answer_class(sj_registry *registry, uint64_t process, sj_reade
         return SJ_ECORRUPT;
     }
     memcpy(&class, head, sizeof(class));
-    if (class.class_bytes == 0 || class.class_bytes > SJ_LINK_CLASS_BYTES) {
+    const sj_slice loader = {.data = sj_reader_take(reader, class.loader_bytes),
+                             .size = class.loader_bytes};
+    if (loader.data == NULL || loader.size > SJ_LINK_LOADER_BYTES || class.class_bytes == 0 ||
+        class.class_bytes > SJ_LINK_CLASS_BYTES) {
         return SJ_ECORRUPT;
     }
     uint8_t *bytes = malloc(class.class_bytes);
@@ -56,7 +59,8 @@ sj_status sj_link_answer_class(sj_registry *registry, uint64_t process, sj_reade
     sj_status status = SJ_ECORRUPT;
     if (sj_memory_file_read(file, bytes, class.class_bytes)) {
         const sj_slice slice = {.data = bytes, .size = class.class_bytes};
-        status = sj_registry_add_class(registry, process, &class, slice, sj_clock_ticks(), &made);
+        status = sj_registry_add_class(registry, process, &class, loader, slice, sj_clock_ticks(),
+                                       &made);
     }
     free(bytes);
     if (status == SJ_EUNSUPPORTED || status == SJ_ELIMIT) {
@@ -68,6 +72,11 @@ sj_status sj_link_answer_class(sj_registry *registry, uint64_t process, sj_reade
     }
     free(made.bytes);
     return status;
+}
+
+static sj_slice take_text(sj_reader *reader, uint32_t bytes)
+{
+    return (sj_slice){.data = sj_reader_take(reader, bytes), .size = bytes};
 }
 
 sj_status sj_link_answer_classes(sj_registry *registry, sj_reader *reader, int fd)
@@ -89,12 +98,15 @@ sj_status sj_link_answer_classes(sj_registry *registry, sj_reader *reader, int f
             return SJ_ECORRUPT;
         }
         memcpy(&loaded, bytes, sizeof(loaded));
-        const sj_slice name = {.data = sj_reader_take(reader, loaded.name_bytes),
-                               .size = loaded.name_bytes};
-        if (name.data == NULL || name.size > SJ_LINK_CLASS_NAME_BYTES) {
+        const sj_class_texts texts = {.name = take_text(reader, loaded.name_bytes),
+                                      .loader = take_text(reader, loaded.loader_bytes),
+                                      .lineage = take_text(reader, loaded.lineage_bytes)};
+        if (reader->bad || loaded.name_bytes > SJ_LINK_CLASS_NAME_BYTES ||
+            loaded.loader_bytes > SJ_LINK_LOADER_BYTES ||
+            loaded.lineage_bytes > SJ_LINK_LINEAGE_BYTES) {
             return SJ_ECORRUPT;
         }
-        chosen[i] = sj_registry_choose_class(registry, &loaded, name);
+        chosen[i] = sj_registry_choose_class(registry, &loaded, &texts);
     }
     return send_answer(fd, SJ_LINK_CLASSES_CHOSEN, chosen, head.count);
 }

@@ -46,6 +46,7 @@ void sj_registry_free(sj_registry *registry)
         free(registry->classes[i].names);
     }
     free(registry->classes);
+    free(registry->descendants);
     sj_method_names_deinit(&registry->method_names);
     sj_put_in_methods_deinit(&registry->put_in);
     for (size_t i = 0; i < registry->named_count; i++) {

@@ -48,13 +48,22 @@ static bool is_wanted(void *context, const sj_class_method *method)
     return draft->wanted[method - draft->file.methods] != 0;
 }
 
-static bool wants_class(const sj_registry *registry, bool is_system, const char *path)
+/* Whether a class may have probes, by its name (`path` is that of its module without a loader) and
+ * its loader's. */
+static bool wants_class(const sj_registry *registry, bool is_system, sj_slice loader,
+                        const char *path)
 {
+    char loader_name[SJ_JAVA_NAME_BYTES];
     const sj_selection *selection = registry->options.selection;
     const char *name = path + sizeof(PATH_PREFIX) - 1;
-    return selection == NULL ||
-           (sj_selection_wants_module(selection, path, false) &&
-            sj_selection_wants_class(selection, SJ_LINK_LANGUAGE_JVM, name, is_system));
+    if (selection == NULL) {
+        return true;
+    }
+    sj_java_class_name(loader, loader_name);
+    return sj_selection_wants_module(selection, path, false) &&
+           sj_selection_wants_class(selection, SJ_LINK_LANGUAGE_JVM, name, is_system) &&
+           sj_class_filter_wants_loader(&selection->runtimes[SJ_LINK_LANGUAGE_JVM].classes,
+                                        loader_name);
 }
 
 static uint64_t hash_text(const char *text)
@@ -294,7 +303,8 @@ static void name_module(class_draft *draft, const char *name, uint64_t loader)
 }
 
 /* read_class reads the class file and decides what is wanted of it. */
-static sj_status read_class(class_draft *draft, const sj_link_class *class, sj_slice bytes)
+static sj_status read_class(class_draft *draft, const sj_link_class *class, sj_slice loader,
+                            sj_slice bytes)
 {
     char name[SJ_JAVA_NAME_BYTES];
     sj_error error = {0};
@@ -305,7 +315,7 @@ static sj_status read_class(class_draft *draft, const sj_link_class *class, sj_s
     }
     sj_java_class_name(draft->file.name, name);
     name_module(draft, name, 0);
-    if (!wants_class(draft->registry, class->is_system != 0, draft->path)) {
+    if (!wants_class(draft->registry, class->is_system != 0, loader, draft->path)) {
         return SJ_EUNSUPPORTED;
     }
     name_module(draft, name, class->loader);
@@ -313,16 +323,72 @@ static sj_status read_class(class_draft *draft, const sj_link_class *class, sj_s
     return choose_methods(draft);
 }
 
-/* The caller holds the mutex. */
-static sj_status add_class(class_draft *draft, const sj_link_class *class, sj_slice bytes,
-                           const sj_registry_mapping *mapping, sj_class_answer *answer)
+static const sj_class_filter *filter_of(const sj_registry *registry)
 {
-    SJ_TRY(read_class(draft, class, bytes));
+    return registry->options.selection != NULL
+               ? &registry->options.selection->runtimes[SJ_LINK_LANGUAGE_JVM].classes
+               : NULL;
+}
+
+static size_t find_descendant(const sj_registry *registry, uint64_t path_hash)
+{
+    size_t i = 0;
+    while (i < registry->descendant_count && registry->descendants[i] != path_hash) {
+        i++;
+    }
+    return i;
+}
+
+/* Where classes are chosen by what they descend from, one that is defined waits until that is
+ * known. */
+static bool may_descend(const sj_registry *registry, uint64_t path_hash)
+{
+    const sj_class_filter *filter = filter_of(registry);
+    return filter == NULL || filter->ancestor_count == 0 ||
+           find_descendant(registry, path_hash) != registry->descendant_count;
+}
+
+/* note_descent keeps whether a class descends from what the filter asks for. */
+static bool note_descent(sj_registry *registry, const char *path, const char *name,
+                         sj_slice lineage)
+{
+    char names[SJ_LINK_LINEAGE_BYTES];
+    const sj_class_filter *filter = filter_of(registry);
+    const uint64_t path_hash = hash_text(path);
+    const size_t place = find_descendant(registry, path_hash);
+    const bool is_known = place != registry->descendant_count;
+    if (filter == NULL || filter->ancestor_count == 0) {
+        return true;
+    }
+    for (size_t i = 0; i < lineage.size; i++) {
+        names[i] = lineage.data[i] == '/' ? '.' : (char)lineage.data[i];
+    }
+    const sj_slice dotted = {.data = (const uint8_t *)names, .size = lineage.size};
+    const bool descends = sj_class_filter_wants_descendant(filter, name, dotted);
+    if (descends && !is_known) {
+        if (sj_array_reserve(&registry->descendants, &registry->descendant_capacity,
+                             registry->descendant_count, 1,
+                             sizeof(*registry->descendants)) != SJ_OK) {
+            return false;
+        }
+        registry->descendants[registry->descendant_count++] = path_hash;
+    } else if (!descends && is_known) {
+        registry->descendants[place] = registry->descendants[--registry->descendant_count];
+    }
+    return descends;
+}
+
+/* The caller holds the mutex. */
+static sj_status add_class(class_draft *draft, const sj_link_class *class, sj_slice loader,
+                           sj_slice bytes, const sj_registry_mapping *mapping,
+                           sj_class_answer *answer)
+{
+    SJ_TRY(read_class(draft, class, loader, bytes));
     sj_registry_class *known = find_class(draft->registry, draft);
     if (known == NULL) {
         SJ_TRY(keep_class(draft, &known));
     }
-    if (draft->selection == SJ_CLASS_NOTHING) {
+    if (draft->selection == SJ_CLASS_NOTHING || !may_descend(draft->registry, known->path_hash)) {
         return SJ_EUNSUPPORTED;
     }
     SJ_TRY(known->module != 0 ? add_known(draft, known, mapping, &answer->first_function)
@@ -337,13 +403,14 @@ static sj_status add_class(class_draft *draft, const sj_link_class *class, sj_sl
 }
 
 sj_status sj_registry_add_class(sj_registry *registry, uint64_t process, const sj_link_class *class,
-                                sj_slice bytes, uint64_t now_ticks, sj_class_answer *answer)
+                                sj_slice loader, sj_slice bytes, uint64_t now_ticks,
+                                sj_class_answer *answer)
 {
     const sj_registry_mapping mapping = {.process = process, .loaded_ticks = now_ticks};
     class_draft draft = {.registry = registry};
     *answer = (sj_class_answer){0};
     pthread_mutex_lock(&registry->mutex);
-    const sj_status status = add_class(&draft, class, bytes, &mapping, answer);
+    const sj_status status = add_class(&draft, class, loader, bytes, &mapping, answer);
     pthread_mutex_unlock(&registry->mutex);
     sj_class_rewrite_deinit(&draft.result);
     sj_class_file_deinit(&draft.file);
@@ -388,25 +455,28 @@ static const sj_registry_class *find_seen(const sj_registry *registry, const cha
 
 /* What a loaded class is to have; SJ_CLASS_UNASKED: to be seen first. */
 static uint32_t wanted_selection(class_draft *draft, const sj_link_loaded_class *loaded,
-                                 sj_slice internal)
+                                 const sj_class_texts *texts)
 {
     char name[SJ_JAVA_NAME_BYTES];
-    sj_java_class_name(internal, name);
+    sj_java_class_name(texts->name, name);
     name_module(draft, name, 0);
-    if (!wants_class(draft->registry, loaded->is_system != 0, draft->path)) {
+    if (!wants_class(draft->registry, loaded->is_system != 0, texts->loader, draft->path)) {
         return SJ_CLASS_NOTHING;
     }
     name_module(draft, name, loaded->loader);
+    if (!note_descent(draft->registry, draft->path, name, texts->lineage)) {
+        return SJ_CLASS_NOTHING;
+    }
     const sj_registry_class *seen = find_seen(draft->registry, draft->path);
     return seen != NULL ? selection_of(draft->registry, seen) : SJ_CLASS_UNASKED;
 }
 
 bool sj_registry_choose_class(sj_registry *registry, const sj_link_loaded_class *loaded,
-                              sj_slice name)
+                              const sj_class_texts *texts)
 {
     class_draft draft = {.registry = registry};
     pthread_mutex_lock(&registry->mutex);
-    const uint32_t wanted = wanted_selection(&draft, loaded, name);
+    const uint32_t wanted = wanted_selection(&draft, loaded, texts);
     pthread_mutex_unlock(&registry->mutex);
     const uint32_t has =
         loaded->selection == SJ_CLASS_UNASKED ? SJ_CLASS_NOTHING : loaded->selection;

@@ -91,6 +91,9 @@ struct sj_registry {
     sj_registry_class *classes;
     size_t class_count;
     size_t class_capacity;
+    uint64_t *descendants; /* path_hash of classes that were chosen by what they descend from */
+    size_t descendant_count;
+    size_t descendant_capacity;
     uint32_t generated_count; /* plans of generated code */
     uint32_t next_function;
     sj_method_names method_names; /* of methods that record their receivers */

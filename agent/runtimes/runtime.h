@@ -84,6 +84,7 @@ typedef struct sj_runtime {
     uint32_t patched_bit;
     uint32_t dispatch_bit;
     uint32_t system_bit;
+    uint32_t lineage_bit; /* what is added when its classes are chosen by ancestor */
     const char *const *endings;
 
     /* Its filter chooses classes before they have methods: a policy's "system" is a list of

@@ -46,11 +46,15 @@ static sj_status take_answer(const sj_link *link, int file, sj_jvm_rewritten *re
 static sj_status ask(sj_link *link, const sj_jvm_class *class, int file,
                      sj_jvm_rewritten *rewritten)
 {
-    const sj_link_class asked = {
-        .loader = class->loader, .is_system = class->is_system ? 1 : 0, .class_bytes = class->size};
+    const sj_link_class asked = {.loader = class->loader,
+                                 .is_system = class->is_system ? 1 : 0,
+                                 .class_bytes = class->size,
+                                 .loader_bytes = (uint32_t)strlen(class->loader_name)};
     SJ_TRY(sj_conversation_open_again(link));
     memcpy(sj_link_payload(link), &asked, sizeof(asked));
-    SJ_TRY(sj_link_send_file(link, SJ_LINK_CLASS, sizeof(asked), file));
+    memcpy(sj_link_payload(link) + sizeof(asked), class->loader_name, asked.loader_bytes);
+    SJ_TRY(
+        sj_link_send_file(link, SJ_LINK_CLASS, (uint32_t)sizeof(asked) + asked.loader_bytes, file));
     SJ_TRY(sj_link_receive(link));
     sj_jvm_rewritten answered = {.file = -1, .selection = SJ_CLASS_NOTHING};
     SJ_TRY(take_answer(link, file, &answered));
@@ -85,9 +89,15 @@ static bool rewrite_class(const sj_jvm_class *class, sj_jvm_rewritten *rewritten
 enum { QUESTION_BYTES = SJ_LINK_MAX_BYTES - 64 };
 
 _Static_assert(sizeof(sj_link_packet) + sizeof(sj_link_classes) + sizeof(sj_link_loaded_class) +
-                       SJ_LINK_CLASS_NAME_BYTES <=
+                       SJ_LINK_CLASS_NAME_BYTES + SJ_LINK_LOADER_BYTES + SJ_LINK_LINEAGE_BYTES <=
                    QUESTION_BYTES,
                "every class fits a packet");
+
+static uint32_t append(uint8_t *payload, uint32_t at, const void *bytes, uint32_t count)
+{
+    memcpy(payload + at, bytes, count);
+    return at + count;
+}
 
 /* Writes as many classes as fit one packet, and returns the bytes; `*count` is how many there are,
  * and then how many were written. */
@@ -100,14 +110,18 @@ static uint32_t write_question(uint8_t *payload, const sj_jvm_loaded *classes, u
         const sj_link_loaded_class loaded = {.loader = class->loader,
                                              .is_system = class->is_system ? 1 : 0,
                                              .selection = class->selection,
-                                             .name_bytes = class->name_bytes};
-        if (bytes + sizeof(loaded) + class->name_bytes > QUESTION_BYTES) {
+                                             .name_bytes = class->name_bytes,
+                                             .loader_bytes = (uint32_t)strlen(class->loader_name),
+                                             .lineage_bytes = class->lineage_bytes};
+        if (bytes + sizeof(loaded) + loaded.name_bytes + loaded.loader_bytes +
+                loaded.lineage_bytes >
+            QUESTION_BYTES) {
             break;
         }
-        memcpy(payload + bytes, &loaded, sizeof(loaded));
-        bytes += (uint32_t)sizeof(loaded);
-        memcpy(payload + bytes, class->name, class->name_bytes);
-        bytes += class->name_bytes;
+        bytes = append(payload, bytes, &loaded, sizeof(loaded));
+        bytes = append(payload, bytes, class->name, loaded.name_bytes);
+        bytes = append(payload, bytes, class->loader_name, loaded.loader_bytes);
+        bytes = append(payload, bytes, class->lineage, loaded.lineage_bytes);
     }
     const sj_link_classes head = {.count = written};
     memcpy(payload, &head, sizeof(head));
@@ -146,8 +160,8 @@ static bool choose_classes(const sj_jvm_loaded *classes, uint32_t count, uint8_t
     return status == SJ_OK;
 }
 
-/* Asks which monitors the recorder wants by now. */
-static bool wants_system(void)
+/* Asks what the recorder wants by now. */
+static uint32_t get_runtimes(void)
 {
     sj_link link = {.socket = -1};
     uint32_t runtimes = 0;
@@ -159,7 +173,7 @@ static bool wants_system(void)
         sj_link_close(&link);
         sj_conversation_end();
     }
-    return (runtimes & SJ_LINK_RUNTIME_JVM_SYSTEM) != 0;
+    return runtimes;
 }
 
 static sj_status send_state(sj_link *link, sj_link_jvm_moment moment, const sj_jvm_figures *figures)
@@ -196,13 +210,15 @@ static void report(sj_link_jvm_moment moment, const sj_jvm_figures *figures)
 
 static void set_options(sj_jvm_options *options)
 {
-    *options =
-        (sj_jvm_options){.agent_state = &sojourn_agent_state,
-                         .rewrite = rewrite_class,
-                         .choose = choose_classes,
-                         .report = report,
-                         .wants_system = wants_system,
-                         .system_classes = sj_monitors_are_chosen(SJ_LINK_RUNTIME_JVM_SYSTEM)};
+    static const uint32_t bits[] = {SJ_LINK_RUNTIME_JVM_SYSTEM, SJ_LINK_RUNTIME_JVM_LINEAGE};
+    *options = (sj_jvm_options){.agent_state = &sojourn_agent_state,
+                                .rewrite = rewrite_class,
+                                .choose = choose_classes,
+                                .report = report,
+                                .get_runtimes = get_runtimes};
+    for (size_t i = 0; i < sizeof(bits) / sizeof(bits[0]); i++) {
+        options->runtimes |= sj_monitors_are_chosen(bits[i]) ? bits[i] : 0;
+    }
 }
 
 static bool start_jvm(void)

@@ -41,16 +41,52 @@ void sj_jvm_find_loaders(JNIEnv *env)
     (*env)->DeleteLocalRef(env, class);
 }
 
+/* A copy that is cut to the room. */
+static void set_loader_name(sj_jvm_class *class, const char *name, size_t bytes)
+{
+    const size_t room = sizeof(class->loader_name) - 1;
+    bytes = bytes < room ? bytes : room;
+    memcpy(class->loader_name, name, bytes);
+    class->loader_name[bytes] = '\0';
+}
+
+static bool is_same(JNIEnv *env, jobject loader, jobject known)
+{
+    return known != NULL && (*env)->IsSameObject(env, loader, known);
+}
+
+/* Names it by its class. */
+static void name_loader(JNIEnv *env, jobject loader, sj_jvm_class *class)
+{
+    jvmtiEnv *jvmti = sj_jvm.jvmti;
+    char *signature = NULL;
+    const jclass of = (*env)->GetObjectClass(env, loader);
+    class->loader_name[0] = '\0';
+    if ((*jvmti)->GetClassSignature(jvmti, of, &signature, NULL) == JVMTI_ERROR_NONE) {
+        const size_t bytes = strlen(signature);
+        if (bytes > 2) { /* Lcom/acme/Loader; */
+            set_loader_name(class, signature + 1, bytes - 2);
+        }
+        (void)(*jvmti)->Deallocate(jvmti, (unsigned char *)signature);
+    }
+    (*env)->DeleteLocalRef(env, of);
+}
+
 void sj_jvm_identify(JNIEnv *env, jobject loader, sj_jvm_class *class)
 {
     jint hash = 0;
-    class->is_system =
-        loader == NULL || (sj_jvm.platform_loader != NULL &&
-                           (*env)->IsSameObject(env, loader, sj_jvm.platform_loader));
-    if (!class->is_system &&
-        !(sj_jvm.app_loader != NULL && (*env)->IsSameObject(env, loader, sj_jvm.app_loader)) &&
-        (*sj_jvm.jvmti)->GetObjectHashCode(sj_jvm.jvmti, loader, &hash) == JVMTI_ERROR_NONE) {
-        class->loader = (uint32_t)hash != 0 ? (uint32_t)hash : 1;
+    const bool is_boot = loader == NULL;
+    class->is_system = is_boot || is_same(env, loader, sj_jvm.platform_loader);
+    if (class->is_system) {
+        const char *name = is_boot ? "boot" : "platform";
+        set_loader_name(class, name, strlen(name));
+    } else if (is_same(env, loader, sj_jvm.app_loader)) {
+        set_loader_name(class, "app", sizeof("app") - 1);
+    } else {
+        name_loader(env, loader, class);
+        if ((*sj_jvm.jvmti)->GetObjectHashCode(sj_jvm.jvmti, loader, &hash) == JVMTI_ERROR_NONE) {
+            class->loader = (uint32_t)hash != 0 ? (uint32_t)hash : 1;
+        }
     }
 }
 
@@ -61,7 +97,8 @@ uint64_t sj_jvm_class_key(const char *name, size_t bytes, uint64_t loader, bool 
 
 bool sj_jvm_is_asked_for(const char *name, jobject loader, const sj_jvm_class *class)
 {
-    return (!(loader == NULL || class->is_system) || sj_jvm.options.system_classes) &&
+    return (!(loader == NULL || class->is_system) ||
+            (sj_jvm.options.runtimes & SJ_LINK_RUNTIME_JVM_SYSTEM) != 0) &&
            !is_untouchable(name);
 }
 

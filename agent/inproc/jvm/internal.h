@@ -36,6 +36,7 @@ typedef enum sj_jvm_entry {
     SJ_JVM_UNWIND,
     SJ_JVM_ON_CLASS,
     SJ_JVM_ON_COMPILED,
+    SJ_JVM_ON_PREPARE,
     SJ_JVM_ON_DEATH,
     SJ_JVM_CLOSED_ENTER,
     SJ_JVM_CLOSED_LEAVE,
@@ -56,6 +57,10 @@ void sj_jvm_enable(jvmtiEnv *jvmti, jvmtiEvent event);
 void JNICALL sj_jvm_on_class(jvmtiEnv *jvmti, JNIEnv *env, jclass redefined, jobject loader,
                              const char *name, jobject domain, jint size,
                              const unsigned char *bytes, jint *new_size, unsigned char **new_bytes);
+
+/* sj_jvm_follow_lineage has classes that are ready looked at where they are chosen by what they
+ * descend from: when they are defined that is not known. */
+void sj_jvm_follow_lineage(jvmtiEnv *jvmti);
 
 /* sj_jvm_identify fills in which loader a class has. */
 void sj_jvm_identify(JNIEnv *env, jobject loader, sj_jvm_class *class);

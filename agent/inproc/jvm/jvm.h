@@ -21,6 +21,8 @@
 typedef struct sj_jvm_class {
     uint64_t loader; /* 0: that of the program's own classes; else a number of it */
     bool is_system;  /* the boot loader or the platform loader defines it */
+    char loader_name[SJ_LINK_LOADER_BYTES]; /* boot, platform, app or its class in internal form;
+                                               cut */
     const void *bytes;
     uint32_t size;
 } sj_jvm_class;
@@ -39,6 +41,9 @@ typedef struct sj_jvm_loaded {
     uint32_t selection; /* sj_class_selection of the probes that it has */
     const char *name;   /* internal form */
     uint32_t name_bytes;
+    const char *loader_name; /* terminated */
+    const char *lineage;     /* what it descends from: names in internal form, each terminated */
+    uint32_t lineage_bytes;
 } sj_jvm_loaded;
 
 /* What changed in the classes of a JVM that runs. */
@@ -64,9 +69,8 @@ typedef struct sj_jvm_options {
     sj_jvm_choose choose;
     /* The JVM ends, or a task is done; called in one of its threads, like `rewrite`. */
     void (*report)(sj_link_jvm_moment moment, const sj_jvm_figures *figures);
-    /* Whether classes of the boot loader are asked for, too, as the policy is now. */
-    bool (*wants_system)(void);
-    bool system_classes; /* the same, at the beginning */
+    uint32_t (*get_runtimes)(void); /* sj_link_runtime bits, as the policy is now */
+    uint32_t runtimes;              /* the same, at the beginning */
 } sj_jvm_options;
 
 /* What is done in a JVM that runs. */

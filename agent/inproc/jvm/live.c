@@ -108,6 +108,7 @@ static bool join(JavaVM *vm, JNIEnv *env, sj_jvm_figures *figures)
     }
     sj_jvm_enable(jvmti, JVMTI_EVENT_CLASS_FILE_LOAD_HOOK);
     sj_jvm_enable(jvmti, JVMTI_EVENT_VM_DEATH);
+    sj_jvm_follow_lineage(jvmti);
     sj_retransform_chosen(jvmti, env, false, figures);
     /* Those whose bytes were read before the event was enabled, but which came later. */
     sj_retransform_chosen(jvmti, env, true, figures);
@@ -129,6 +130,8 @@ static void leave(JNIEnv *env, sj_jvm_figures *figures)
 {
     jvmtiEnv *jvmti = sj_jvm.jvmti;
     atomic_store(&sj_jvm.enabled, 0);
+    sj_jvm.options.runtimes =
+        SJ_LINK_RUNTIME_JVM_SYSTEM; /* whatever has probes, whoever loaded it */
     sj_retransform_marked(jvmti, env, figures);
     const jclass probe_class = sj_jvm_define_probes(env);
     if (probe_class != NULL && has_lasting()) {
@@ -174,7 +177,8 @@ static uint32_t act(JavaVM *vm, JNIEnv *env)
         return is_joined ? SJ_AGENT_JVM_JOINED : SJ_AGENT_JVM_NONE;
     }
     if (has_joined) {
-        sj_jvm.options.system_classes = sj_jvm.options.wants_system();
+        sj_jvm.options.runtimes = sj_jvm.options.get_runtimes();
+        sj_jvm_follow_lineage(sj_jvm.jvmti);
         sj_retransform_chosen(sj_jvm.jvmti, env, false, &figures);
         report(SJ_JVM_SELECTED, &figures);
     }

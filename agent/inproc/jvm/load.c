@@ -3,6 +3,7 @@
 #include "agent/inproc/jvm/class_marks.h"
 #include "agent/inproc/jvm/internal.h"
 #include "agent/inproc/jvm/leaf.h"
+#include "agent/inproc/jvm/retransform.h"
 #include "agent/inproc/recorder/recorder.h"
 
 #include <string.h>
@@ -14,6 +15,13 @@ sj_jvm_state sj_jvm;
 void sj_jvm_enable(jvmtiEnv *jvmti, jvmtiEvent event)
 {
     (void)(*jvmti)->SetEventNotificationMode(jvmti, JVMTI_ENABLE, event, NULL);
+}
+
+void sj_jvm_follow_lineage(jvmtiEnv *jvmti)
+{
+    const bool is_asked = (sj_jvm.options.runtimes & SJ_LINK_RUNTIME_JVM_LINEAGE) != 0;
+    (void)(*jvmti)->SetEventNotificationMode(jvmti, is_asked ? JVMTI_ENABLE : JVMTI_DISABLE,
+                                             JVMTI_EVENT_CLASS_PREPARE, NULL);
 }
 
 static void JNICALL on_vm_init(jvmtiEnv *jvmti, JNIEnv *env, jthread thread)
@@ -32,6 +40,7 @@ static void JNICALL on_vm_init(jvmtiEnv *jvmti, JNIEnv *env, jthread thread)
         sj_jvm_enable(jvmti, JVMTI_EVENT_COMPILED_METHOD_LOAD);
     }
     sj_jvm_enable(jvmti, JVMTI_EVENT_CLASS_FILE_LOAD_HOOK);
+    sj_jvm_follow_lineage(jvmti);
     atomic_store(&sj_jvm.options.agent_state->jvm, SJ_AGENT_JVM_JOINED);
 }
 
@@ -70,6 +79,8 @@ bool sj_jvm_set_callbacks(jvmtiEnv *jvmti, sj_lasting *lasting)
     memcpy(&callbacks.ClassFileLoadHook, &address, sizeof(address));
     address = lead(lasting, SJ_JVM_ON_COMPILED, (uint64_t)(uintptr_t)sj_jvm_on_compiled);
     memcpy(&callbacks.CompiledMethodLoad, &address, sizeof(address));
+    address = lead(lasting, SJ_JVM_ON_PREPARE, (uint64_t)(uintptr_t)sj_jvm_on_prepare);
+    memcpy(&callbacks.ClassPrepare, &address, sizeof(address));
     address = lead(lasting, SJ_JVM_ON_DEATH, (uint64_t)(uintptr_t)on_vm_death);
     memcpy(&callbacks.VMDeath, &address, sizeof(address));
     return (*jvmti)->SetEventCallbacks(jvmti, &callbacks, sizeof(callbacks)) == JVMTI_ERROR_NONE;

@@ -11,4 +11,7 @@ void sj_retransform_chosen(jvmtiEnv *jvmti, JNIEnv *env, bool unasked_only,
                            sj_jvm_figures *figures);
 void sj_retransform_marked(jvmtiEnv *jvmti, JNIEnv *env, sj_jvm_figures *figures);
 
+/* sj_jvm_on_prepare is JVMTI's ClassPrepare: the class is chosen by what it descends from. */
+void JNICALL sj_jvm_on_prepare(jvmtiEnv *jvmti, JNIEnv *env, jthread thread, jclass class);
+
 #endif

@@ -23,6 +23,7 @@ const sj_runtime sj_runtime_jvm = {
     .joins_attached = true,
     .monitor_bit = SJ_LINK_RUNTIME_JVM,
     .system_bit = SJ_LINK_RUNTIME_JVM_SYSTEM,
+    .lineage_bit = SJ_LINK_RUNTIME_JVM_LINEAGE,
     .filters_classes = true,
     .is_system_class = is_system_class,
 };
