@@ -4,15 +4,14 @@ ones are recorded, policies are obeyed, and the program does what it would have 
 
 attach_java.py BUILD_FOLDER SAMPLES_FOLDER; SJ_LONG=1: a hundred rounds on a busy JVM
 """
-import json
 import os
 import signal
-import subprocess
 import sys
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "support"))
 from attaching import mappings, set_policy, start_attach
-from sojourn_testing import PATIENCE_S, check, check_accounts, main, wait_for
+from java_programs import Program, compile_java, jvm_reports
+from sojourn_testing import PATIENCE_S, check, check_accounts, main
 
 CALLS = """SELECT f.name, c.ending, count(*) AS calls FROM calls c JOIN functions f USING (function_id)
            WHERE f.name LIKE 'Attached%' GROUP BY 1, 2"""
@@ -21,36 +20,6 @@ MODES = ["-XX:+UseG1GC", "-XX:+UseParallelGC", "-XX:+UseSerialGC", "-XX:+UseZGC"
 EARLY, LATE, THROWER, CATCHER, HELD, INNER = (
     "Attached.early(int)", "Attached$Late.late(int)", "Attached.thrower(int)", "Attached.catcher(int)",
     "Attached.held()", "Attached.inner()")
-
-
-class Program:
-    """The sample: answers each line of its input."""
-
-    def __init__(self, classes, options=(), arguments=()):
-        self.process = subprocess.Popen(["java", *options, "-cp", classes, "Attached", *arguments],
-                                        stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
-        self.pid = self.process.pid
-        check(self.process.stdout.readline() == "ready\n", "the program did not start")
-
-    def ask(self, line):
-        self.process.stdin.write(line + "\n")
-        self.process.stdin.flush()
-        return self.process.stdout.readline()
-
-    def tell(self, what, times=1):
-        said = self.ask(f"{what} {times}")
-        check(said == f"{what} {times}\n", f"{what} {times}: {said}, {self.process.poll()}")
-
-    def rounds(self):
-        return int(self.ask("rounds").split()[1])
-
-    def work_on(self):
-        end = self.rounds() + 3
-        wait_for("the threads work on", lambda: self.rounds() >= end)
-
-    def finish(self):
-        output, _ = self.process.communicate(timeout=PATIENCE_S)
-        check((self.process.returncode, output) == (5, "wrong=0\n"), f"{self.process.returncode}: {output}")
 
 
 def leave(recorder):
@@ -64,11 +33,6 @@ def recorded(sojourn, database):
     orphans = sojourn.sql(database, "SELECT count(*) AS n FROM gaps WHERE reason = 'orphan'")[0]["n"]
     check(orphans == 0, f"{orphans} exits without an entry")
     return {(row["name"], row["ending"]): row["calls"] for row in sojourn.sql(database, CALLS)}
-
-
-def reports(sojourn, database, kind):
-    rows = sojourn.sql(database, f"SELECT payload FROM reports WHERE monitor = 'jvm' AND kind = '{kind}'")
-    return [json.loads(row["payload"]) for row in rows]
 
 
 def check_left(pid):
@@ -104,7 +68,7 @@ def rounds(sojourn, classes, options):
                                     (THROWER, "unwound", throws), (CATCHER, "returned", throws),
                                     (HELD, "open", 1), (HELD, "returned", 0), (INNER, "returned", 2)):
             check(found.get((name, ending), 0) == calls, f"{options} {name} {ending} {calls}: {found}")
-        joined, left = reports(sojourn, database, "joined"), reports(sojourn, database, "left")
+        joined, left = jvm_reports(sojourn, database, "joined"), jvm_reports(sojourn, database, "left")
         check(len(joined) == len(left) == 1, f"{joined} {left}")
         loaded = 1 if round_ == 0 else 2  # Late was loaded while it was recorded
         check(joined[0]["retransformed"] == loaded and left[0]["retransformed"] == 2, f"{joined} {left}")
@@ -135,7 +99,7 @@ def policies(sojourn, classes):
     found = recorded(sojourn, database)
     wanted = {(LATE, "returned"): 8, (EARLY, "returned"): 5, (THROWER, "unwound"): 5, (CATCHER, "returned"): 5}
     check({key: found.get(key) for key in wanted} == wanted, f"{found}")
-    changes = [report["retransformed"] for report in reports(sojourn, database, "selected")]
+    changes = [report["retransformed"] for report in jvm_reports(sojourn, database, "selected")]
     check(changes == [2, 0, 2], f"classes transformed again: {changes}")
     program.finish()
 
@@ -172,7 +136,7 @@ def busy(sojourn, classes, times):
         program.tell("early", round_ % 5)
         leave(recorder)
         check_accounts(sojourn, database)
-        check(len(reports(sojourn, database, "left")) == 1, f"round {round_}: the classes were not restored")
+        check(len(jvm_reports(sojourn, database, "left")) == 1, f"round {round_}: the classes were not restored")
         check_left(program.pid)
         program.work_on()
     program.finish()
@@ -180,9 +144,7 @@ def busy(sojourn, classes, times):
 
 def test(sojourn, arguments):
     is_long = os.environ.get("SJ_LONG") == "1"
-    classes = sojourn.path("classes")
-    source = os.path.join(arguments[0], "Attached.java")
-    subprocess.run(["javac", "-d", classes, source], check=True, timeout=PATIENCE_S)
+    classes = compile_java(sojourn, arguments[0], "Attached")
     for mode in MODES if is_long else MODES[:1] + MODES[-1:]:
         rounds(sojourn, classes, [mode])
     policies(sojourn, classes)
