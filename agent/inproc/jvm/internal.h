@@ -10,7 +10,7 @@
 #include <jvmti.h>
 #include <stdatomic.h>
 
-#define SJ_JVM_PROBE_CLASS "io/sojourn/Probe"
+#define SJ_JVM_PROBE_CLASS "java/sojourn/Probe"
 
 typedef struct sj_jvm_state {
     sj_jvm_options options;
