@@ -9,7 +9,8 @@
 /* What the probes and the JVM itself stand on. */
 static bool is_untouchable(const char *name)
 {
-    static const char *const prefixes[] = {"java/lang/", "jdk/internal/", "java/sojourn/", "io/sojourn/"};
+    static const char *const prefixes[] = {"java/lang/", "jdk/internal/", "java/sojourn/",
+                                           "io/sojourn/"};
     for (size_t i = 0; i < sizeof(prefixes) / sizeof(prefixes[0]); i++) {
         if (strncmp(name, prefixes[i], strlen(prefixes[i])) == 0) {
             return true;

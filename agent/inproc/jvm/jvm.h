@@ -3,8 +3,9 @@
  * A JVM that is about to be made gets one option more: this agent as its JVMTI agent. Of each class
  * that is defined from then on the JVM shows the bytes; the recorder, which is outside, puts the
  * probes in, and the JVM defines and verifies what it answers. Without an answer the class stays as
- * it is. The probes are native methods of java.sojourn.Probe, a class of the boot loader. A JVM that
- * runs already is joined by a thread of the agent's, and has its loaded classes transformed again.
+ * it is. The probes are native methods of java.sojourn.Probe, a class of the boot loader. A JVM
+ * that runs already is joined by a thread of the agent's, and has its loaded classes transformed
+ * again.
  */
 #ifndef SJ_AGENT_INPROC_JVM_JVM_H
 #define SJ_AGENT_INPROC_JVM_JVM_H
