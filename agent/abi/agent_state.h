@@ -20,11 +20,14 @@
 #define SJ_AGENT_STATE_WATCH_HEAP "sojourn_agent_watch_heap"
 #define SJ_AGENT_STATE_SHRINK_HEAP "sojourn_agent_shrink_heap"
 #define SJ_AGENT_STATE_LEAVE_HEAP "sojourn_agent_leave_heap"
+#define SJ_AGENT_STATE_JOIN_JVM "sojourn_agent_join_jvm"
+#define SJ_AGENT_STATE_SELECT_JVM "sojourn_agent_select_jvm"
+#define SJ_AGENT_STATE_LEAVE_JVM "sojourn_agent_leave_jvm"
 #define SJ_AGENT_STATE_STUBS "memfd:" SJ_AGENT_STATE_STUBS_FILE /* as the kernel reports it */
 #define SJ_AGENT_STATE_STUBS_FILE "sojourn-stubs"       /* memory file of what dispatch leaves */
 #define SJ_AGENT_STATE_MAGIC UINT64_C(0x45544154534a53) /* "SJSTATE" */
 
-enum { SJ_AGENT_STATE_VERSION = 6, SJ_AGENT_STATE_PATH_BYTES = 4096 };
+enum { SJ_AGENT_STATE_VERSION = 7, SJ_AGENT_STATE_PATH_BYTES = 4096 };
 
 typedef enum sj_agent_state_phase {
     SJ_AGENT_STATE_IDLE = 0,     /* loaded, no session */
@@ -44,6 +47,15 @@ typedef enum sj_agent_state_binding {
     SJ_AGENT_STATE_RELEASED = 2 /* calls may still return through the thunk; nothing else needs the
                                    agent */
 } sj_agent_state_binding;
+
+/* How the agent stands to a JVM in the process. */
+typedef enum sj_agent_state_jvm {
+    SJ_AGENT_JVM_NONE = 0,    /* no classes have probes */
+    SJ_AGENT_JVM_AWAITED = 1, /* set by the tracer: it is to be joined */
+    SJ_AGENT_JVM_BUSY = 2,    /* a thread of the agent joins or leaves it */
+    SJ_AGENT_JVM_JOINED = 3,
+    SJ_AGENT_JVM_SELECTING = 4 /* joined, and a thread of the agent changes its classes */
+} sj_agent_state_jvm;
 
 typedef struct sj_agent_state {
     uint64_t magic;
@@ -81,6 +93,9 @@ typedef struct sj_agent_state {
     uint64_t return_regions; /* address of their array; 0: they cannot be put back */
     uint64_t return_thunk;   /* what stands on the stacks instead */
     uint64_t kept_stubs;     /* set by the tracer: code of the stubs that an earlier agent left */
+    uint64_t leaf_stubs;     /* of the probes of Java classes; 0: there are none */
+    uint32_t leaf_stubs_bytes;
+    _Atomic uint32_t jvm; /* sj_agent_state_jvm */
 } sj_agent_state;
 
 /* What one module of the loader's list adds to `known_modules`: its bias and its link_map. */

@@ -73,9 +73,11 @@ typedef enum sj_link_type {
     SJ_LINK_PUT_IN = 72,      /* agent: sj_link_put_in; answered by DONE */
     SJ_LINK_LINES = 84,       /* agent: sj_link_lines, before the program ends; no answer */
     SJ_LINK_NO_LINES = 85,    /* agent: sj_link_no_lines; no answer */
-    SJ_LINK_CODE = 71 /* agent: sj_link_code, code of known functions that no module holds; a memory
-                         file with it comes along. Answered as MODULE; in APPLIED, first_function is
-                         0 and each failure names the function by its id */
+    SJ_LINK_CODE = 71,    /* agent: sj_link_code, code of known functions that no module holds; a
+                             memory file with it comes along. Answered as MODULE; in APPLIED,
+                             first_function is 0 and each failure names the function by its id */
+    SJ_LINK_CLASSES = 86, /* agent: sj_link_classes, loaded Java classes */
+    SJ_LINK_CLASSES_CHOSEN = 87 /* recorder's answer: a byte each, 1: it is to have other probes */
 } sj_link_type;
 
 typedef struct sj_link_packet {
@@ -103,17 +105,18 @@ typedef struct sj_link_hello {
 
 /* Bits of sj_link_welcome.runtimes. */
 typedef enum sj_link_runtime {
-    SJ_LINK_RUNTIME_OBJC_DISPATCH = 1,      /* monitor: Objective-C dispatch */
-    SJ_LINK_RUNTIME_LOOPS = 2,              /* monitor: event loops */
-    SJ_LINK_RUNTIME_LIBRARY_CALLS = 4,      /* ask for IMPORTS: as the policy is at this moment */
-    SJ_LINK_RUNTIME_MONO = 8,               /* monitor: methods that Mono compiles */
-    SJ_LINK_RUNTIME_MONO_ANEW = 16,         /* monitor: also those compiled ahead of time */
-    SJ_LINK_RUNTIME_JVM = 32,               /* monitor: Java methods, by rewriting classes */
-    SJ_LINK_RUNTIME_JVM_SYSTEM = 64,        /* classes of the boot loader are asked for, too */
-    SJ_LINK_RUNTIME_ZOMBIES = 256,          /* monitor: uses of freed memory (abi/zombies.h) */
-    SJ_LINK_RUNTIME_OBJC_ZOMBIES = 512,     /* monitor: messages to freed Objective-C objects */
-    SJ_LINK_RUNTIME_OBJC_PUT_IN = 1024,     /* monitor: methods whose code the program puts in */
-    SJ_LINK_RUNTIME_MONO_LINES = 1048576,   /* monitor: which lines of Mono methods run */
+    SJ_LINK_RUNTIME_OBJC_DISPATCH = 1,    /* monitor: Objective-C dispatch */
+    SJ_LINK_RUNTIME_LOOPS = 2,            /* monitor: event loops */
+    SJ_LINK_RUNTIME_LIBRARY_CALLS = 4,    /* ask for IMPORTS: as the policy is at this moment */
+    SJ_LINK_RUNTIME_MONO = 8,             /* monitor: methods that Mono compiles */
+    SJ_LINK_RUNTIME_MONO_ANEW = 16,       /* monitor: also those compiled ahead of time */
+    SJ_LINK_RUNTIME_JVM = 32,             /* monitor: Java methods, by rewriting classes */
+    SJ_LINK_RUNTIME_JVM_SYSTEM = 64,      /* classes of the boot loader are asked for, too */
+    SJ_LINK_RUNTIME_ZOMBIES = 256,        /* monitor: uses of freed memory (abi/zombies.h) */
+    SJ_LINK_RUNTIME_OBJC_ZOMBIES = 512,   /* monitor: messages to freed Objective-C objects */
+    SJ_LINK_RUNTIME_OBJC_PUT_IN = 1024,   /* monitor: methods whose code the program puts in */
+    SJ_LINK_RUNTIME_MONO_LINES = 1048576, /* monitor: which lines of Mono methods run */
+    SJ_LINK_RUNTIME_JVM_LINEAGE = 2048, /* Java classes are asked about by what they descend from */
     SJ_LINK_RUNTIME_MONO_IN_PLACE = 2097152 /* methods are hooked in place, not by callbacks */
 } sj_link_runtime;
 
@@ -233,9 +236,11 @@ typedef struct sj_link_no_lines {
 /* A Java class that a JVM is about to define or to redefine. Its bytes are in the memory file that
  * comes with the packet (SCM_RIGHTS), from offset 0 on. */
 typedef struct sj_link_class {
-    uint64_t loader;      /* 0: the loader of the program's own classes; else a number of it */
-    uint32_t is_system;   /* 1: the boot loader or the platform loader defines it */
-    uint32_t class_bytes; /* at most SJ_LINK_CLASS_BYTES */
+    uint64_t loader;       /* 0: the loader of the program's own classes; else a number of it */
+    uint32_t is_system;    /* 1: the boot loader or the platform loader defines it */
+    uint32_t class_bytes;  /* at most SJ_LINK_CLASS_BYTES */
+    uint32_t loader_bytes; /* the loader's name follows: boot, platform, app, else its class's */
+    uint32_t reserved;
 } sj_link_class;
 
 enum { SJ_LINK_CLASS_BYTES = 64 * 1024 * 1024 };
@@ -262,15 +267,64 @@ typedef struct sj_link_class_added {
     uint32_t count;          /* of methods */
     uint32_t rewritten;      /* methods that have probes */
     uint32_t class_bytes;    /* of the rewritten class, in the same memory file from offset 0 on */
+    uint32_t selection; /* stands for the methods that are wanted, as in sj_link_loaded_class */
 } sj_link_class_added;
+
+/* What is known of the probes of a class. */
+typedef enum sj_class_selection {
+    SJ_CLASS_UNASKED = 0, /* the recorder has not seen the class */
+    SJ_CLASS_NOTHING = 1, /* nothing in it is wanted */
+    SJ_CLASS_SELECTED = 2 /* this and more: a number that stands for the methods with probes */
+} sj_class_selection;
+
+/* `count` sj_link_loaded_class, each followed by its name. */
+typedef struct sj_link_classes {
+    uint32_t count; /* at most SJ_LINK_CLASSES_MAX */
+    uint32_t reserved;
+} sj_link_classes;
+
+enum {
+    SJ_LINK_CLASSES_MAX = 256,
+    SJ_LINK_CLASS_NAME_BYTES = 16 * 1024,
+    SJ_LINK_LOADER_BYTES = 256,
+    SJ_LINK_LINEAGE_BYTES = 4096
+};
+
+typedef struct sj_link_loaded_class {
+    uint64_t loader;        /* as in sj_link_class */
+    uint32_t is_system;     /* likewise */
+    uint32_t selection;     /* sj_class_selection of the probes that it has */
+    uint32_t name_bytes;    /* in internal form: java/lang/String */
+    uint32_t loader_bytes;  /* the loader's name, behind that */
+    uint32_t lineage_bytes; /* the names of what it descends from, NUL-terminated, behind that; with
+                               SJ_LINK_RUNTIME_JVM_LINEAGE only */
+    uint32_t reserved;
+} sj_link_loaded_class;
+
+/* When the state of a JVM is told. */
+typedef enum sj_link_jvm_moment {
+    SJ_JVM_ENDED = 0,
+    SJ_JVM_JOINED = 1,   /* while it ran: its loaded classes were transformed again */
+    SJ_JVM_SELECTED = 2, /* a policy has changed */
+    SJ_JVM_LEFT = 3      /* its classes have no probes any more */
+} sj_link_jvm_moment;
 
 /* What became of a JVM's classes and probes. */
 typedef struct sj_link_jvm_state {
+    uint32_t moment;     /* sj_link_jvm_moment */
     uint32_t classes;    /* rewritten */
     uint32_t unanswered; /* unchanged: the recorder did not answer */
     uint32_t leaf_stubs; /* compiled wrappers of probes that are led to leaf stubs */
     uint32_t wrappers;   /* compiled wrappers of probes that are native methods */
     uint32_t is_unknown; /* 1: the JVM is not one whose wrappers are known */
+    /* Of this moment: loaded classes that were transformed again, in batches. */
+    uint32_t looked_at;
+    uint32_t retransformed;
+    uint32_t refused; /* by the JVM: they stay as they were */
+    uint32_t batches;
+    uint32_t reserved;
+    uint64_t total_ns;
+    uint64_t longest_ns; /* of a batch */
 } sj_link_jvm_state;
 
 typedef struct sj_link_skip {

@@ -1,6 +1,7 @@
 #include "agent/attach/attach.h"
 
 #include "agent/attach/detach.h"
+#include "agent/attach/live_runtimes.h"
 #include "agent/attach/preflight.h"
 #include "agent/attach/stop_clock.h"
 #include "agent/host/clock.h"
@@ -128,6 +129,11 @@ static sj_status prepare_agent(const sj_attach *attach, const char *runtime_dire
         stubs.code_low != 0) {
         SJ_TRY(sj_tracee_write(target, state + offsetof(sj_agent_state, kept_stubs),
                                &stubs.code_low, sizeof(stubs.code_low)));
+    }
+    if (sj_live_runtimes_are_joined(target->pid)) {
+        const uint32_t awaited = SJ_AGENT_JVM_AWAITED;
+        SJ_TRY(sj_tracee_write(target, state + offsetof(sj_agent_state, jvm), &awaited,
+                               sizeof(awaited)));
     }
     return sj_tracee_write(target, state + offsetof(sj_agent_state, runtime_directory),
                            runtime_directory, bytes);

@@ -14,6 +14,7 @@
 #include "agent/attach/return_slots.h"
 #include "agent/attach/stop_clock.h"
 #include "agent/host/clock.h"
+#include "agent/livepatch/jvm_request.h"
 #include "agent/livepatch/remote_agent.h"
 #include "agent/ptrace/proc_status.h"
 #include "agent/ptrace/safepoint.h"
@@ -389,6 +390,7 @@ static sj_status detach_process(detaching *detach, sj_error *error)
                        (int)detach->target.pid);
     }
     SJ_TRY(unbind(detach, error));
+    SJ_TRY(sj_jvm_leave(&detach->target, &detach->agent, error));
     const sj_status status = take_out(detach, &given_back);
     detach->report->stays = status == SJ_EUNSUPPORTED;
     detach->report->left_bytes = count_left(detach, given_back);
@@ -491,7 +493,10 @@ sj_status sj_detach_look(pid_t pid, sj_recorded *recorded, sj_error *error)
          * attach. */
         const uint32_t phase = atomic_load(&agent.state.phase);
         const bool is_committed = phase != SJ_AGENT_STATE_IDLE && agent.state.prepare_only == 0;
-        recorded->is_active = (status == SJ_EAGAIN && is_committed) || has_written(&agent);
+        const uint32_t jvm = atomic_load(&agent.state.jvm);
+        recorded->is_active = jvm >= SJ_AGENT_JVM_JOINED ||
+                              (jvm == SJ_AGENT_JVM_NONE &&
+                               ((status == SJ_EAGAIN && is_committed) || has_written(&agent)));
         recorded->is_launched = phase == SJ_AGENT_STATE_LAUNCHED;
         recorded->recorder = agent.state.runtime_directory[0] != '\0'
                                  ? find_recorder(agent.state.runtime_directory)

@@ -9,4 +9,7 @@
  * whatever the policy asks for (sj_runtime.binds_attached); false also when that cannot be read. */
 bool sj_live_runtimes_are_bound(pid_t pid);
 
+/* sj_live_runtimes_are_joined does so for sj_runtime.joins_attached. */
+bool sj_live_runtimes_are_joined(pid_t pid);
+
 #endif

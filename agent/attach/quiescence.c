@@ -33,6 +33,10 @@ static bool is_ours(const quiet_look *look, uint64_t pc)
     if (pc >= agent->module.low && pc < agent->module.high) {
         return true;
     }
+    if (pc - agent->state.leaf_stubs < agent->state.leaf_stubs_bytes &&
+        agent->state.leaf_stubs != 0) {
+        return true;
+    }
     for (size_t i = 0; i < agent->table_count; i++) {
         const sj_hooked_module *module = &agent->tables[i].module;
         if (pc - (uint64_t)(uintptr_t)module->stubs < module->stubs_bytes) {

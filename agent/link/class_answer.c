@@ -25,11 +25,13 @@ static sj_status answer(int file, int fd, const sj_class_answer *answer)
     sj_link_class_added added = {.first_function = answer->first_function,
                                  .count = answer->count,
                                  .rewritten = answer->rewritten,
-                                 .class_bytes = (uint32_t)answer->size};
+                                 .class_bytes = (uint32_t)answer->size,
+                                 .selection = answer->selection};
     if (answer->size > SJ_LINK_CLASS_BYTES ||
         !sj_memory_file_write(file, answer->bytes, answer->size)) {
         added.rewritten = 0;
         added.class_bytes = 0;
+        added.selection = SJ_CLASS_NOTHING;
     }
     return send_answer(fd, SJ_LINK_CLASS_ADDED, &added, sizeof(added));
 }
@@ -44,7 +46,10 @@ sj_status sj_link_answer_class(sj_registry *registry, uint64_t process, sj_reade
         return SJ_ECORRUPT;
     }
     memcpy(&class, head, sizeof(class));
-    if (class.class_bytes == 0 || class.class_bytes > SJ_LINK_CLASS_BYTES) {
+    const sj_slice loader = {.data = sj_reader_take(reader, class.loader_bytes),
+                             .size = class.loader_bytes};
+    if (loader.data == NULL || loader.size > SJ_LINK_LOADER_BYTES || class.class_bytes == 0 ||
+        class.class_bytes > SJ_LINK_CLASS_BYTES) {
         return SJ_ECORRUPT;
     }
     uint8_t *bytes = malloc(class.class_bytes);
@@ -54,7 +59,8 @@ sj_status sj_link_answer_class(sj_registry *registry, uint64_t process, sj_reade
     sj_status status = SJ_ECORRUPT;
     if (sj_memory_file_read(file, bytes, class.class_bytes)) {
         const sj_slice slice = {.data = bytes, .size = class.class_bytes};
-        status = sj_registry_add_class(registry, process, &class, slice, sj_clock_ticks(), &made);
+        status = sj_registry_add_class(registry, process, &class, loader, slice, sj_clock_ticks(),
+                                       &made);
     }
     free(bytes);
     if (status == SJ_EUNSUPPORTED || status == SJ_ELIMIT) {
@@ -66,6 +72,43 @@ sj_status sj_link_answer_class(sj_registry *registry, uint64_t process, sj_reade
     }
     free(made.bytes);
     return status;
+}
+
+static sj_slice take_text(sj_reader *reader, uint32_t bytes)
+{
+    return (sj_slice){.data = sj_reader_take(reader, bytes), .size = bytes};
+}
+
+sj_status sj_link_answer_classes(sj_registry *registry, sj_reader *reader, int fd)
+{
+    uint8_t chosen[SJ_LINK_CLASSES_MAX];
+    sj_link_classes head;
+    const uint8_t *bytes = sj_reader_take(reader, sizeof(head));
+    if (bytes == NULL) {
+        return SJ_ECORRUPT;
+    }
+    memcpy(&head, bytes, sizeof(head));
+    if (head.count == 0 || head.count > SJ_LINK_CLASSES_MAX) {
+        return SJ_ECORRUPT;
+    }
+    for (uint32_t i = 0; i < head.count; i++) {
+        sj_link_loaded_class loaded;
+        bytes = sj_reader_take(reader, sizeof(loaded));
+        if (bytes == NULL) {
+            return SJ_ECORRUPT;
+        }
+        memcpy(&loaded, bytes, sizeof(loaded));
+        const sj_class_texts texts = {.name = take_text(reader, loaded.name_bytes),
+                                      .loader = take_text(reader, loaded.loader_bytes),
+                                      .lineage = take_text(reader, loaded.lineage_bytes)};
+        if (reader->bad || loaded.name_bytes > SJ_LINK_CLASS_NAME_BYTES ||
+            loaded.loader_bytes > SJ_LINK_LOADER_BYTES ||
+            loaded.lineage_bytes > SJ_LINK_LINEAGE_BYTES) {
+            return SJ_ECORRUPT;
+        }
+        chosen[i] = sj_registry_choose_class(registry, &loaded, &texts);
+    }
+    return send_answer(fd, SJ_LINK_CLASSES_CHOSEN, chosen, head.count);
 }
 
 sj_status sj_link_take_jvm_state(sj_registry *registry, uint64_t process, sj_reader *reader)

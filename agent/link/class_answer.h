@@ -12,6 +12,10 @@
 SJ_MUST_CHECK sj_status sj_link_answer_class(sj_registry *registry, uint64_t process,
                                              sj_reader *reader, int file, int fd);
 
+/* sj_link_answer_classes takes the payload of a CLASSES and sends CLASSES_CHOSEN to `fd`.
+ * SJ_ECORRUPT, SJ_ECLOSED. */
+SJ_MUST_CHECK sj_status sj_link_answer_classes(sj_registry *registry, sj_reader *reader, int fd);
+
 /* sj_link_take_jvm_state takes the payload of a JVM_STATE. SJ_ECORRUPT; without room for the report
  * it is dropped, which is counted. */
 SJ_MUST_CHECK sj_status sj_link_take_jvm_state(sj_registry *registry, uint64_t process,

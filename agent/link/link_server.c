@@ -441,6 +441,8 @@ static sj_status answer_packet(sj_link_server *server, link_client *client, size
     case SJ_LINK_CLASS:
         return sj_link_answer_class(server->options.registry, client->process, &reader,
                                     server->file, client->fd);
+    case SJ_LINK_CLASSES:
+        return sj_link_answer_classes(server->options.registry, &reader, client->fd);
     case SJ_LINK_CODE:
         return answer_code(server, client, &reader);
     case SJ_LINK_JVM_STATE:

@@ -18,6 +18,7 @@ void sj_class_filter_free(sj_class_filter *filter)
     free_patterns(filter->selectors);
     free_patterns(filter->ancestors);
     free_patterns(filter->system);
+    free_patterns(filter->loaders);
 }
 
 bool sj_class_filter_needs_classes(const sj_class_filter *filter)
@@ -56,6 +57,34 @@ bool sj_class_filter_wants_class(const sj_class_filter *filter, const char *name
            !sj_pattern_matches_any(filter->excluded, filter->excluded_count, name);
 }
 
+bool sj_class_filter_wants_loader(const sj_class_filter *filter, const char *loader)
+{
+    return filter->loader_count == 0 ||
+           sj_pattern_matches_any(filter->loaders, filter->loader_count, loader);
+}
+
+bool sj_class_filter_wants_descendant(const sj_class_filter *filter, const char *name,
+                                      sj_slice lineage)
+{
+    if (filter->ancestor_count == 0 ||
+        sj_pattern_matches_any(filter->ancestors, filter->ancestor_count, name)) {
+        return true;
+    }
+    const char *at = (const char *)lineage.data;
+    for (size_t left = lineage.size; left != 0;) {
+        const size_t bytes = strnlen(at, left);
+        if (bytes == left) {
+            return false; /* not terminated */
+        }
+        if (sj_pattern_matches_any(filter->ancestors, filter->ancestor_count, at)) {
+            return true;
+        }
+        at += bytes + 1;
+        left -= bytes + 1;
+    }
+    return false;
+}
+
 bool sj_class_filter_is_system(const sj_class_filter *filter, const sj_runtime *runtime,
                                const char *name)
 {
@@ -73,7 +102,8 @@ bool sj_class_filter_same(const sj_class_filter *left, const sj_class_filter *ri
                            right->selector_count) &&
            sj_pattern_same(left->ancestors, left->ancestor_count, right->ancestors,
                            right->ancestor_count) &&
-           sj_pattern_same(left->system, left->system_count, right->system, right->system_count);
+           sj_pattern_same(left->system, left->system_count, right->system, right->system_count) &&
+           sj_pattern_same(left->loaders, left->loader_count, right->loaders, right->loader_count);
 }
 
 bool sj_class_filter_wants(const sj_class_filter *filter, const char *name)

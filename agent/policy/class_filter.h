@@ -26,6 +26,8 @@ typedef struct sj_class_filter {
     sj_pattern
         system[SJ_CLASS_PATTERNS]; /* the system's, in place of what is_system_class guesses */
     size_t system_count;
+    sj_pattern loaders[SJ_CLASS_PATTERNS]; /* only classes of these; none: of all */
+    size_t loader_count;
     bool has_system;     /* `system` holds, also when it is empty */
     bool without_system; /* not what a system library defines, nor what is_system_class guesses */
     sj_class_find find;  /* NULL: nothing is known of any class */
@@ -40,11 +42,18 @@ bool sj_class_filter_needs_classes(const sj_class_filter *filter);
 /* sj_class_filter_wants decides on a method; what is no method is wanted. */
 bool sj_class_filter_wants(const sj_class_filter *filter, const char *name);
 
-/* sj_class_filter_wants_class decides on a class before it has methods, by its name alone; which
- * are the system's says sj_class_filter_is_system. */
+/* sj_class_filter_wants_class decides on a class before it has methods, by its name alone,
+ * sj_class_filter_wants_loader by its loader's; which are the system's says
+ * sj_class_filter_is_system. */
 bool sj_class_filter_wants_class(const sj_class_filter *filter, const char *name);
+bool sj_class_filter_wants_loader(const sj_class_filter *filter, const char *loader);
 bool sj_class_filter_is_system(const sj_class_filter *filter, const sj_runtime *runtime,
                                const char *name);
+
+/* sj_class_filter_wants_descendant decides on a class by what it is and what it descends from:
+ * names, each terminated. */
+bool sj_class_filter_wants_descendant(const sj_class_filter *filter, const char *name,
+                                      sj_slice lineage);
 
 /* sj_class_filter_same compares what two filters ask for. */
 bool sj_class_filter_same(const sj_class_filter *left, const sj_class_filter *right);

@@ -60,6 +60,13 @@ static sj_status read_subclasses(sj_policy_reader *reader, json_t *value)
                               &filter->ancestor_count);
 }
 
+static sj_status read_loaders(sj_policy_reader *reader, json_t *value)
+{
+    sj_class_filter *filter = filter_of(reader);
+    return sj_policy_patterns(reader, value, filter->loaders, SJ_CLASS_PATTERNS,
+                              &filter->loader_count);
+}
+
 static sj_status read_selectors(sj_policy_reader *reader, json_t *value)
 {
     sj_class_filter *filter = filter_of(reader);
@@ -98,8 +105,11 @@ sj_status sj_policy_read_runtime(sj_policy_reader *reader, size_t runtime, json_
                                          {"system", read_system},
                                          {"lines", read_lines},
                                          {"engine", read_engine}};
-    static const sj_policy_key of_classes[] = {
-        {"classes", read_classes}, {"exclude", read_exclude}, {"system", read_system_patterns}};
+    static const sj_policy_key of_classes[] = {{"classes", read_classes},
+                                               {"exclude", read_exclude},
+                                               {"subclasses_of", read_subclasses},
+                                               {"loaders", read_loaders},
+                                               {"system", read_system_patterns}};
     reader->runtime = runtime;
     if (sj_runtimes[runtime]->filters_classes) {
         return sj_policy_object(reader, value, of_classes,

@@ -260,6 +260,7 @@ uint32_t sj_selection_runtime_bits(const sj_selection *selection)
         const sj_runtime *runtime = sj_runtimes[i];
         const bool with_system = selection->all_libraries || names_any(selection, runtime->endings);
         bits |= selection->runtimes[i].dispatch ? 0 : runtime->patched_bit;
+        bits |= selection->runtimes[i].classes.ancestor_count != 0 ? runtime->lineage_bit : 0;
         bits |= runtime->monitor_bit | (with_system ? runtime->system_bit : 0);
         bits |= selection->runtimes[i].lines ? runtime->lines_bit : 0;
         bits |= selection->runtimes[i].in_place ? runtime->in_place_bit : 0;

@@ -5,8 +5,10 @@
  * answers the agents that are asked to make more hooks. The order: the budget rests; plans and
  * rules are selected anew; the drain changes its mode and filters; the processes' hooks follow; the
  * budget begins afresh. What cannot be changed in a process that runs (its buffers) is reported. */
+#include "agent/attach/live_runtimes.h"
 #include "agent/host/clock.h"
 #include "agent/livepatch/heap_watch.h"
+#include "agent/livepatch/jvm_request.h"
 #include "agent/livepatch/transition.h"
 #include "agent/recording/recording_state.h"
 #include "agent/session/session_frames.h"
@@ -121,6 +123,11 @@ static void reselect_one(sj_recording *recording, pid_t pid, const sj_function_s
         sj_transition_process(recording->registry, process, pid, states, freed, &report, &error);
     sj_unhooked_set_release(freed);
     if (status != SJ_OK && kill(pid, 0) == 0) {
+        note_problem(sums, error.text);
+    }
+    bool is_joined = false;
+    if (status == SJ_OK && sj_live_runtimes_are_joined(pid) &&
+        sj_jvm_select(pid, &is_joined, &error) != SJ_OK && kill(pid, 0) == 0) {
         note_problem(sums, error.text);
     }
     (void)!sj_drain_catch_up(recording->drain, process);

@@ -14,6 +14,7 @@
 #include "agent/launch/launch.h"
 #include "agent/link/link_server.h"
 #include "agent/livepatch/heap_watch.h"
+#include "agent/livepatch/jvm_request.h"
 #include "agent/ptrace/tracee.h"
 #include "agent/recording/open_calls_at_attach.h"
 #include "agent/uplink/nng_channel.h"
@@ -310,6 +311,11 @@ static sj_status join_process(sj_recording *recording, sj_error *error)
     sj_tracee_unlock();
     if (status == SJ_OK && is_keeping_objects(recording)) {
         status = sj_heap_watch(pid, false, error);
+    }
+    if (status == SJ_OK && sj_live_runtimes_are_joined(pid)) {
+        bool is_joined = false;
+        status = sj_jvm_join(pid, &is_joined, error);
+        recording->summary.jvm_unjoined = !is_joined;
     }
     if (status != SJ_OK) {
         detach_processes(recording);

@@ -80,8 +80,9 @@ typedef struct sj_recording_summary {
     int wait_status;
     sj_attach_report attach; /* when attached */
     sj_detach_process_report detach;
-    uint32_t open_calls;      /* found open at attach and sent to the collector */
-    bool replaced;            /* the attached process executed another program */
+    uint32_t open_calls; /* found open at attach and sent to the collector */
+    bool replaced;       /* the attached process executed another program */
+    bool jvm_unjoined;   /* the attached process has a JVM's library and no JVM that was joined */
     char detach_problem[256]; /* "" when the process was restored */
     uint64_t elapsed_ns;
     uint64_t traced_cpu_ns;

@@ -43,7 +43,11 @@ void sj_registry_free(sj_registry *registry)
         sj_source_lines_free(registry->containers[i].lines);
     }
     free(registry->containers);
+    for (size_t i = 0; i < registry->class_count; i++) {
+        free(registry->classes[i].names);
+    }
     free(registry->classes);
+    free(registry->descendants);
     sj_method_names_deinit(&registry->method_names);
     sj_put_in_methods_deinit(&registry->put_in);
     for (size_t i = 0; i < registry->named_count; i++) {

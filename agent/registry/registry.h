@@ -48,6 +48,10 @@ typedef struct sj_registry_counters {
     uint64_t plan_ns;
     uint64_t plan_failures;                 /* wanted modules that could not be planned */
     char plan_failure[SJ_ERROR_TEXT_BYTES]; /* the first of them, as text */
+    uint32_t jvm_retransformed;             /* loaded classes of JVMs that were attached to */
+    uint32_t jvm_batches;
+    uint64_t jvm_total_ns;
+    uint64_t jvm_longest_ns; /* of a batch */
 } sj_registry_counters;
 
 SJ_MUST_CHECK sj_status sj_registry_new(const sj_registry_options *options, sj_registry **registry);
@@ -206,6 +210,7 @@ typedef struct sj_class_answer {
     uint32_t first_function; /* of the first method */
     uint32_t count;          /* of methods */
     uint32_t rewritten;      /* methods with probes */
+    uint32_t selection;      /* sj_class_selection */
     uint8_t *bytes;          /* the rewritten class; NULL: no method can have probes; the caller
                                 frees it */
     size_t size;
@@ -213,11 +218,25 @@ typedef struct sj_class_answer {
 
 /* sj_registry_add_class makes functions of the methods of a Java class that a process is about to
  * define, as a module, once per session, loader and bytes, sends Module and Mapping frames, and
- * puts probes into the methods that are wanted. SJ_EUNSUPPORTED: nothing of it is wanted, it has
- * probes already, or it is no class file. SJ_ELIMIT, SJ_ENOMEM, errors of the frame writer. */
+ * puts probes into the methods that are wanted. `loader` is its loader's name. SJ_EUNSUPPORTED:
+ * nothing of it is wanted, it has probes already, or it is no class file. SJ_ELIMIT, SJ_ENOMEM,
+ * errors of the frame writer. */
 SJ_MUST_CHECK sj_status sj_registry_add_class(sj_registry *registry, uint64_t process,
-                                              const sj_link_class *class, sj_slice bytes,
-                                              uint64_t now_ticks, sj_class_answer *answer);
+                                              const sj_link_class *class, sj_slice loader,
+                                              sj_slice bytes, uint64_t now_ticks,
+                                              sj_class_answer *answer);
+
+/* The texts of a class: in internal form; `lineage` is terminated names. */
+typedef struct sj_class_texts {
+    sj_slice name;
+    sj_slice loader;
+    sj_slice lineage;
+} sj_class_texts;
+
+/* sj_registry_choose_class returns whether a class that a process has loaded has other probes than
+ * the selection asks for: it is to be transformed again. */
+bool sj_registry_choose_class(sj_registry *registry, const sj_link_loaded_class *loaded,
+                              const sj_class_texts *texts);
 
 /* sj_registry_plan_generated plans code of functions of the session that a process has generated,
  * as an sj_link_code's file holds it, and reports those that cannot be hooked.

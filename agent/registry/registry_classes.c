@@ -4,6 +4,7 @@
 #include "agent/registry/registry_internal.h"
 #include "agent/runtimes/jvm/class_rewrite.h"
 #include "agent/runtimes/jvm/method_name.h"
+#include "agent/session/module_frames.h"
 #include "proto/base/array.h"
 
 #include <inttypes.h>
@@ -21,7 +22,10 @@ typedef struct class_draft {
     sj_class_file file;
     sj_class_rewrite_result result;
     uint8_t *wanted; /* [method_count] */
-    uint32_t wanted_count;
+    uint32_t selection;
+    char *names; /* as in sj_registry_class; owned */
+    size_t names_bytes;
+    size_t names_capacity;
     uint64_t id[2];
     char path[PATH_BYTES];
 } class_draft;
@@ -44,29 +48,86 @@ static bool is_wanted(void *context, const sj_class_method *method)
     return draft->wanted[method - draft->file.methods] != 0;
 }
 
-static bool wants_class(const sj_registry *registry, const sj_link_class *class, const char *path)
+/* Whether a class may have probes, by its name (`path` is that of its module without a loader) and
+ * its loader's. */
+static bool wants_class(const sj_registry *registry, bool is_system, sj_slice loader,
+                        const char *path)
 {
+    char loader_name[SJ_JAVA_NAME_BYTES];
     const sj_selection *selection = registry->options.selection;
     const char *name = path + sizeof(PATH_PREFIX) - 1;
-    return selection == NULL ||
-           (sj_selection_wants_module(selection, path, false) &&
-            sj_selection_wants_class(selection, SJ_LINK_LANGUAGE_JVM, name, class->is_system != 0));
+    if (selection == NULL) {
+        return true;
+    }
+    sj_java_class_name(loader, loader_name);
+    return sj_selection_wants_module(selection, path, false) &&
+           sj_selection_wants_class(selection, SJ_LINK_LANGUAGE_JVM, name, is_system) &&
+           sj_class_filter_wants_loader(&selection->runtimes[SJ_LINK_LANGUAGE_JVM].classes,
+                                        loader_name);
+}
+
+static uint64_t hash_text(const char *text)
+{
+    uint64_t hash = UINT64_C(0xcbf29ce484222325);
+    for (; *text != '\0'; text++) {
+        hash = (hash ^ (uint8_t)*text) * UINT64_C(0x100000001b3);
+    }
+    return hash;
+}
+
+static bool wants_method(const sj_selection *selection, const char *name)
+{
+    return selection == NULL || (sj_selection_wants_method(selection, name) &&
+                                 sj_selection_wants_source(selection, NULL));
+}
+
+/* A number that stands for the methods that are wanted: `selection` is that of those before. */
+static uint32_t add_to_selection(uint32_t selection, uint32_t method)
+{
+    const uint32_t mixed = (selection ^ method) * UINT32_C(0x9e3779b1) + method;
+    return mixed < SJ_CLASS_SELECTED ? SJ_CLASS_SELECTED : mixed;
+}
+
+/* What the selection asks for in a class that was seen. */
+static uint32_t selection_of(const sj_registry *registry, const sj_registry_class *class)
+{
+    uint32_t selection = SJ_CLASS_NOTHING;
+    const char *name = class->names;
+    for (uint32_t i = 0; i < class->name_count; i++) {
+        if (name[0] == '+' && wants_method(registry->options.selection, name + 1)) {
+            selection = add_to_selection(selection, i);
+        }
+        name += strlen(name) + 1;
+    }
+    return selection;
+}
+
+static sj_status keep_name(class_draft *draft, const char *name, bool has_code)
+{
+    const size_t bytes = strlen(name) + 2;
+    SJ_TRY(sj_array_reserve(&draft->names, &draft->names_capacity, draft->names_bytes, bytes, 1));
+    draft->names[draft->names_bytes] = has_code ? '+' : '-';
+    memcpy(draft->names + draft->names_bytes + 1, name, bytes - 1);
+    draft->names_bytes += bytes;
+    return SJ_OK;
 }
 
 static sj_status choose_methods(class_draft *draft)
 {
-    const sj_selection *selection = draft->registry->options.selection;
     char name[SJ_JAVA_NAME_BYTES];
     draft->wanted = calloc((size_t)draft->file.method_count + 1, 1);
+    draft->selection = SJ_CLASS_NOTHING;
     if (draft->wanted == NULL) {
         return SJ_ENOMEM;
     }
     for (uint32_t i = 0; i < draft->file.method_count; i++) {
+        const bool has_code = draft->file.methods[i].code != 0;
         sj_java_method_name(&draft->file, &draft->file.methods[i], name);
-        const bool wants = selection == NULL || (sj_selection_wants_method(selection, name) &&
-                                                 sj_selection_wants_source(selection, NULL));
-        draft->wanted[i] = wants;
-        draft->wanted_count += wants && draft->file.methods[i].code != 0;
+        SJ_TRY(keep_name(draft, name, has_code));
+        draft->wanted[i] = wants_method(draft->registry->options.selection, name);
+        if (draft->wanted[i] != 0 && has_code) {
+            draft->selection = add_to_selection(draft->selection, i);
+        }
     }
     return SJ_OK;
 }
@@ -149,12 +210,13 @@ static void count_class(sj_registry *registry, const sj_plan_header *group, uint
     }
 }
 
-static const sj_registry_class *find_class(const sj_registry *registry, const class_draft *draft)
+static sj_registry_class *find_class(const sj_registry *registry, const class_draft *draft)
 {
+    const uint64_t path_hash = hash_text(draft->path);
     for (size_t i = 0; i < registry->class_count; i++) {
-        const sj_registry_class *class = &registry->classes[i];
+        sj_registry_class *class = &registry->classes[i];
         if (class->id[0] == draft->id[0] && class->id[1] == draft->id[1] &&
-            strcmp(registry->modules[class->module - 1].path, draft->path) == 0) {
+            class->path_hash == path_hash) {
             return class;
         }
     }
@@ -170,39 +232,79 @@ static sj_status rewrite(class_draft *draft, uint32_t first_function)
     return sj_class_rewrite(&request, &draft->result);
 }
 
-static sj_status add_new(class_draft *draft, const sj_registry_mapping *mapping,
-                         uint32_t *first_function)
+/* keep_class notes a class that was not seen before; it takes the names. */
+static sj_status keep_class(class_draft *draft, sj_registry_class **kept)
+{
+    sj_registry *registry = draft->registry;
+    SJ_TRY(sj_array_reserve(&registry->classes, &registry->class_capacity, registry->class_count, 1,
+                            sizeof(*registry->classes)));
+    *kept = &registry->classes[registry->class_count++];
+    **kept = (sj_registry_class){.id = {draft->id[0], draft->id[1]},
+                                 .path_hash = hash_text(draft->path),
+                                 .selection = SJ_CLASS_NOTHING,
+                                 .name_count = draft->file.method_count,
+                                 .names = draft->names};
+    draft->names = NULL;
+    return SJ_OK;
+}
+
+static sj_status add_new(class_draft *draft, sj_registry_class *class,
+                         const sj_registry_mapping *mapping, uint32_t *first_function)
 {
     sj_registry *registry = draft->registry;
     sj_plan_header *group = NULL;
-    SJ_TRY(sj_array_reserve(&registry->classes, &registry->class_capacity, registry->class_count, 1,
-                            sizeof(*registry->classes)));
     SJ_TRY(rewrite(draft, registry->next_function));
     SJ_TRY(make_group(draft, &group));
     const sj_status status =
         sj_registry_add_group(registry, mapping, group, draft->path, first_function);
     if (status == SJ_OK) {
-        registry->classes[registry->class_count++] = (sj_registry_class){
-            .id = {draft->id[0], draft->id[1]}, .module = (uint32_t)registry->module_count};
+        class->module = (uint32_t)registry->module_count;
+        class->selection = draft->selection;
         count_class(registry, group, *first_function);
     }
     free(group);
     return status;
 }
 
-static sj_status add_known(class_draft *draft, const sj_registry_class *class,
+/* send_again says which functions have probes since the policy has changed. */
+static sj_status send_again(class_draft *draft, sj_registry_class *class, uint32_t first_function)
+{
+    sj_registry *registry = draft->registry;
+    sj_plan_header *group = NULL;
+    if (class->selection == draft->selection) {
+        return SJ_OK;
+    }
+    SJ_TRY(make_group(draft, &group));
+    const sj_status status = sj_module_frames_send(registry->options.writer, group, draft->path,
+                                                   class->module, first_function);
+    class->selection = draft->selection;
+    free(group);
+    return status;
+}
+
+static sj_status add_known(class_draft *draft, sj_registry_class *class,
                            const sj_registry_mapping *mapping, uint32_t *first_function)
 {
     sj_registry_mapping another = *mapping;
     another.module = class->module;
     *first_function = draft->registry->modules[class->module - 1].first_function;
     SJ_TRY(rewrite(draft, *first_function));
+    SJ_TRY(send_again(draft, class, *first_function));
     return sj_registry_add_mapping(draft->registry, &another);
 }
 
-/* The caller holds the mutex. */
-static sj_status add_class(class_draft *draft, const sj_link_class *class, sj_slice bytes,
-                           const sj_registry_mapping *mapping, sj_class_answer *answer)
+static void name_module(class_draft *draft, const char *name, uint64_t loader)
+{
+    if (loader == 0) {
+        snprintf(draft->path, sizeof(draft->path), PATH_PREFIX "%s", name);
+    } else {
+        snprintf(draft->path, sizeof(draft->path), PATH_PREFIX "%s@%" PRIx64, name, loader);
+    }
+}
+
+/* read_class reads the class file and decides what is wanted of it. */
+static sj_status read_class(class_draft *draft, const sj_link_class *class, sj_slice loader,
+                            sj_slice bytes)
 {
     char name[SJ_JAVA_NAME_BYTES];
     sj_error error = {0};
@@ -212,23 +314,88 @@ static sj_status add_class(class_draft *draft, const sj_link_class *class, sj_sl
         return status == SJ_ENOMEM ? SJ_ENOMEM : SJ_EUNSUPPORTED;
     }
     sj_java_class_name(draft->file.name, name);
-    snprintf(draft->path, sizeof(draft->path), PATH_PREFIX "%s", name);
-    if (!wants_class(draft->registry, class, draft->path)) {
+    name_module(draft, name, 0);
+    if (!wants_class(draft->registry, class->is_system != 0, loader, draft->path)) {
         return SJ_EUNSUPPORTED;
     }
-    if (class->loader != 0) {
-        snprintf(draft->path, sizeof(draft->path), PATH_PREFIX "%s@%" PRIx64, name, class->loader);
-    }
-    SJ_TRY(choose_methods(draft));
-    if (draft->wanted_count == 0) {
-        return SJ_EUNSUPPORTED;
-    }
+    name_module(draft, name, class->loader);
     hash_class(bytes, class->loader, draft->id);
-    const sj_registry_class *known = find_class(draft->registry, draft);
-    SJ_TRY(known != NULL ? add_known(draft, known, mapping, &answer->first_function)
-                         : add_new(draft, mapping, &answer->first_function));
+    return choose_methods(draft);
+}
+
+static const sj_class_filter *filter_of(const sj_registry *registry)
+{
+    return registry->options.selection != NULL
+               ? &registry->options.selection->runtimes[SJ_LINK_LANGUAGE_JVM].classes
+               : NULL;
+}
+
+static size_t find_descendant(const sj_registry *registry, uint64_t path_hash)
+{
+    size_t i = 0;
+    while (i < registry->descendant_count && registry->descendants[i] != path_hash) {
+        i++;
+    }
+    return i;
+}
+
+/* Where classes are chosen by what they descend from, one that is defined waits until that is
+ * known. */
+static bool may_descend(const sj_registry *registry, uint64_t path_hash)
+{
+    const sj_class_filter *filter = filter_of(registry);
+    return filter == NULL || filter->ancestor_count == 0 ||
+           find_descendant(registry, path_hash) != registry->descendant_count;
+}
+
+/* note_descent keeps whether a class descends from what the filter asks for. */
+static bool note_descent(sj_registry *registry, const char *path, const char *name,
+                         sj_slice lineage)
+{
+    char names[SJ_LINK_LINEAGE_BYTES];
+    const sj_class_filter *filter = filter_of(registry);
+    const uint64_t path_hash = hash_text(path);
+    const size_t place = find_descendant(registry, path_hash);
+    const bool is_known = place != registry->descendant_count;
+    if (filter == NULL || filter->ancestor_count == 0) {
+        return true;
+    }
+    for (size_t i = 0; i < lineage.size; i++) {
+        names[i] = lineage.data[i] == '/' ? '.' : (char)lineage.data[i];
+    }
+    const sj_slice dotted = {.data = (const uint8_t *)names, .size = lineage.size};
+    const bool descends = sj_class_filter_wants_descendant(filter, name, dotted);
+    if (descends && !is_known) {
+        if (sj_array_reserve(&registry->descendants, &registry->descendant_capacity,
+                             registry->descendant_count, 1,
+                             sizeof(*registry->descendants)) != SJ_OK) {
+            return false;
+        }
+        registry->descendants[registry->descendant_count++] = path_hash;
+    } else if (!descends && is_known) {
+        registry->descendants[place] = registry->descendants[--registry->descendant_count];
+    }
+    return descends;
+}
+
+/* The caller holds the mutex. */
+static sj_status add_class(class_draft *draft, const sj_link_class *class, sj_slice loader,
+                           sj_slice bytes, const sj_registry_mapping *mapping,
+                           sj_class_answer *answer)
+{
+    SJ_TRY(read_class(draft, class, loader, bytes));
+    sj_registry_class *known = find_class(draft->registry, draft);
+    if (known == NULL) {
+        SJ_TRY(keep_class(draft, &known));
+    }
+    if (draft->selection == SJ_CLASS_NOTHING || !may_descend(draft->registry, known->path_hash)) {
+        return SJ_EUNSUPPORTED;
+    }
+    SJ_TRY(known->module != 0 ? add_known(draft, known, mapping, &answer->first_function)
+                              : add_new(draft, known, mapping, &answer->first_function));
     answer->count = draft->file.method_count;
     answer->rewritten = draft->result.rewritten;
+    answer->selection = draft->selection;
     answer->bytes = draft->result.bytes;
     answer->size = draft->result.size;
     draft->result.bytes = NULL;
@@ -236,34 +403,121 @@ static sj_status add_class(class_draft *draft, const sj_link_class *class, sj_sl
 }
 
 sj_status sj_registry_add_class(sj_registry *registry, uint64_t process, const sj_link_class *class,
-                                sj_slice bytes, uint64_t now_ticks, sj_class_answer *answer)
+                                sj_slice loader, sj_slice bytes, uint64_t now_ticks,
+                                sj_class_answer *answer)
 {
     const sj_registry_mapping mapping = {.process = process, .loaded_ticks = now_ticks};
     class_draft draft = {.registry = registry};
     *answer = (sj_class_answer){0};
     pthread_mutex_lock(&registry->mutex);
-    const sj_status status = add_class(&draft, class, bytes, &mapping, answer);
+    const sj_status status = add_class(&draft, class, loader, bytes, &mapping, answer);
     pthread_mutex_unlock(&registry->mutex);
     sj_class_rewrite_deinit(&draft.result);
     sj_class_file_deinit(&draft.file);
     free(draft.wanted);
+    free(draft.names);
     return status == SJ_EEXIST ? SJ_EUNSUPPORTED : status;
+}
+
+static void name_methods(sj_registry *registry, const sj_registry_class *class)
+{
+    const uint32_t first = registry->modules[class->module - 1].first_function;
+    const char *name = class->names;
+    for (uint32_t i = 0; i < class->name_count; i++) {
+        const bool has_probes =
+            name[0] == '+' && wants_method(registry->options.selection, name + 1);
+        sj_function_rules_name_method(registry->options.rules, first + i, name + 1,
+                                      has_probes ? SJ_LINK_LANGUAGE_JVM : SJ_LINK_LANGUAGE_OBJC);
+        name += strlen(name) + 1;
+    }
+}
+
+void sj_registry_name_classes(sj_registry *registry)
+{
+    for (size_t i = 0; i < registry->class_count && registry->options.rules != NULL; i++) {
+        if (registry->classes[i].module != 0) {
+            name_methods(registry, &registry->classes[i]);
+        }
+    }
+}
+
+/* The last of that name and loader that was seen; NULL: none. */
+static const sj_registry_class *find_seen(const sj_registry *registry, const char *path)
+{
+    const uint64_t path_hash = hash_text(path);
+    for (size_t i = registry->class_count; i-- > 0;) {
+        if (registry->classes[i].path_hash == path_hash) {
+            return &registry->classes[i];
+        }
+    }
+    return NULL;
+}
+
+/* What a loaded class is to have; SJ_CLASS_UNASKED: to be seen first. */
+static uint32_t wanted_selection(class_draft *draft, const sj_link_loaded_class *loaded,
+                                 const sj_class_texts *texts)
+{
+    char name[SJ_JAVA_NAME_BYTES];
+    sj_java_class_name(texts->name, name);
+    name_module(draft, name, 0);
+    if (!wants_class(draft->registry, loaded->is_system != 0, texts->loader, draft->path)) {
+        return SJ_CLASS_NOTHING;
+    }
+    name_module(draft, name, loaded->loader);
+    if (!note_descent(draft->registry, draft->path, name, texts->lineage)) {
+        return SJ_CLASS_NOTHING;
+    }
+    const sj_registry_class *seen = find_seen(draft->registry, draft->path);
+    return seen != NULL ? selection_of(draft->registry, seen) : SJ_CLASS_UNASKED;
+}
+
+bool sj_registry_choose_class(sj_registry *registry, const sj_link_loaded_class *loaded,
+                              const sj_class_texts *texts)
+{
+    class_draft draft = {.registry = registry};
+    pthread_mutex_lock(&registry->mutex);
+    const uint32_t wanted = wanted_selection(&draft, loaded, texts);
+    pthread_mutex_unlock(&registry->mutex);
+    const uint32_t has =
+        loaded->selection == SJ_CLASS_UNASKED ? SJ_CLASS_NOTHING : loaded->selection;
+    return wanted != has;
 }
 
 sj_status sj_registry_report_jvm(sj_registry *registry, uint64_t process,
                                  const sj_link_jvm_state *state, uint64_t now_ticks)
 {
-    char json[256];
-    const int bytes =
+    static const char *const kinds[] = {"state", "joined", "selected", "left"};
+    char json[512];
+    if (state->moment >= sizeof(kinds) / sizeof(kinds[0])) {
+        return SJ_ECORRUPT;
+    }
+    int bytes =
         snprintf(json, sizeof(json),
                  "{\"classes\": %" PRIu32 ", \"unanswered\": %" PRIu32 ", \"leaf_stubs\": %" PRIu32
-                 ", \"native_wrappers\": %" PRIu32 ", \"known_jvm\": %s}",
+                 ", \"native_wrappers\": %" PRIu32 ", \"known_jvm\": %s",
                  state->classes, state->unanswered, state->leaf_stubs, state->wrappers,
                  state->is_unknown == 0 ? "true" : "false");
+    if (state->moment != SJ_JVM_ENDED) {
+        bytes += snprintf(json + bytes, sizeof(json) - (size_t)bytes,
+                          ", \"looked_at\": %" PRIu32 ", \"retransformed\": %" PRIu32
+                          ", \"refused\": %" PRIu32 ", \"batches\": %" PRIu32
+                          ", \"total_ns\": %" PRIu64 ", \"longest_batch_ns\": %" PRIu64,
+                          state->looked_at, state->retransformed, state->refused, state->batches,
+                          state->total_ns, state->longest_ns);
+    }
+    bytes += snprintf(json + bytes, sizeof(json) - (size_t)bytes, "}");
+    if (state->moment == SJ_JVM_JOINED) {
+        pthread_mutex_lock(&registry->mutex);
+        registry->counters.jvm_retransformed += state->retransformed;
+        registry->counters.jvm_batches += state->batches;
+        registry->counters.jvm_total_ns += state->total_ns;
+        registry->counters.jvm_longest_ns = state->longest_ns;
+        pthread_mutex_unlock(&registry->mutex);
+    }
     const sj_report report = {.ticks = now_ticks,
                               .process = process,
                               .monitor = "jvm",
-                              .kind = "state",
+                              .kind = kinds[state->moment],
                               .json = json,
                               .json_bytes = (size_t)bytes};
     return sj_frame_writer_report(registry->options.writer, &report);

@@ -58,10 +58,14 @@ typedef struct sj_registry_container {
     sj_source_lines *lines; /* NULL: they are not asked for, or not known; owned */
 } sj_registry_container;
 
-/* A Java class whose methods are functions. */
+/* A Java class that was seen. */
 typedef struct sj_registry_class {
-    uint64_t id[2];  /* of its bytes and its loader */
-    uint32_t module; /* number */
+    uint64_t id[2];      /* of its bytes and its loader */
+    uint64_t path_hash;  /* of its module's path */
+    uint32_t module;     /* number; 0: none of its methods has been wanted */
+    uint32_t selection;  /* sj_class_selection that its functions were sent with */
+    uint32_t name_count; /* of its methods */
+    char *names;         /* each '+' with code or '-' without, and terminated; owned */
 } sj_registry_class;
 
 /* A function that stands for the code of another one, under a method's name. */
@@ -89,6 +93,9 @@ struct sj_registry {
     sj_registry_class *classes;
     size_t class_count;
     size_t class_capacity;
+    uint64_t *descendants; /* path_hash of classes that were chosen by what they descend from */
+    size_t descendant_count;
+    size_t descendant_capacity;
     uint32_t generated_count; /* plans of generated code */
     uint32_t next_function;
     sj_method_names method_names; /* of methods that record their receivers */
@@ -146,6 +153,9 @@ SJ_MUST_CHECK sj_status sj_registry_share_function(sj_registry *registry, uint64
  */
 SJ_MUST_CHECK sj_status sj_registry_inherit_put_in(sj_registry *registry, uint64_t parent,
                                                    uint64_t child, uint64_t now_ticks);
+
+/* sj_registry_name_classes tells the present rules the names of the methods of Java classes. */
+void sj_registry_name_classes(sj_registry *registry);
 
 /* sj_registry_note_plan_failure counts a module that could not be planned. */
 void sj_registry_note_plan_failure(sj_registry *registry, const char *path, const sj_error *error);

@@ -113,6 +113,7 @@ sj_status sj_registry_select(sj_registry *registry, const sj_selection *selectio
     if (status == SJ_OK) {
         registry->options.selection = selection;
         registry->options.rules = rules;
+        sj_registry_name_classes(registry);
     }
     pthread_mutex_unlock(&registry->mutex);
     return status;

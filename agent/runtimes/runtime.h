@@ -84,6 +84,7 @@ typedef struct sj_runtime {
     const char *const *files;
     const char *const *launchers;
     bool binds_attached; /* its monitor runs in attached processes whatever the policy asks for */
+    bool joins_attached; /* it is joined by a thread of the agent's after an attach */
 
     /* Bits of sj_link_runtime: its monitor, which every recording has; one that methods patched in
      * place need, and dispatches do not; where it records dispatches, 0: it cannot; what is added
@@ -96,6 +97,7 @@ typedef struct sj_runtime {
     uint32_t lines_bit;    /* where it tells which lines run; 0: it cannot */
     uint32_t in_place_bit; /* code that it compiles is hooked in place, not by its own callbacks; 0:
                               there are none */
+    uint32_t lineage_bit;  /* what is added when its classes are chosen by ancestor */
     const char *const *endings;
 
     /* Its filter chooses classes before they have methods: a policy's "system" is a list of

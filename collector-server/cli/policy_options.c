@@ -34,6 +34,8 @@ static const policy_flag policy_flags[] = {{"module", "modules.include", NULL, t
                                            {"mono-engine", "mono.engine", NULL, false},
                                            {"java-class", "java.classes", NULL, true},
                                            {"java-system", "java.system", NULL, true},
+                                           {"java-subclasses-of", "java.subclasses_of", NULL, true},
+                                           {"java-loader", "java.loaders", NULL, true},
                                            {"class", "objc.classes", NULL, true},
                                            {"selector", "objc.selectors", NULL, true},
                                            {"zombie-class", "zombies.objc.classes", NULL, true},
@@ -216,6 +218,12 @@ const sj_option sj_policy_options[] = {
     SJ_POLICY_OPTION("java-system", "GLOB",
                      "Java classes that are recorded with --libs only, in place of java.*,\n"
                      "javax.*, jdk.*, sun.* and com.sun.* (repeatable)"),
+    SJ_POLICY_OPTION("java-subclasses-of", "GLOB",
+                     "only such classes and interfaces of Java and what descends from\n"
+                     "them (repeatable)"),
+    SJ_POLICY_OPTION("java-loader", "GLOB",
+                     "only classes of such loaders: app, platform, boot or the name of the\n"
+                     "loader's class (repeatable)"),
     SJ_POLICY_OPTION("objc", "HOW",
                      "Objective-C: methods (default: their code is patched) or\n"
                      "dispatch (where messages are looked up: the receiver's class)"),

@@ -258,6 +258,19 @@ static void report_attach(const sj_recording_summary *summary)
         fprintf(stderr, "  open       %u calls were open when recording began\n",
                 summary->open_calls);
     }
+    if (summary->registry.jvm_batches != 0) {
+        fprintf(stderr,
+                "  java       %u loaded classes transformed again in %u batches: %.1f ms, the "
+                "longest %.1f ms\n",
+                summary->registry.jvm_retransformed, summary->registry.jvm_batches,
+                (double)summary->registry.jvm_total_ns / 1e6,
+                (double)summary->registry.jvm_longest_ns / 1e6);
+    }
+    if (summary->jvm_unjoined) {
+        fputs(
+            "  java       the JVM was not joined (it starts, it ends, or it refused): no methods\n",
+            stderr);
+    }
     if (summary->replaced) {
         fputs("  ended      the process executed another program, which is not recorded\n", stderr);
     }

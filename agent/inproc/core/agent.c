@@ -16,6 +16,7 @@
 #include "agent/inproc/hooks/dispatch.h"
 #include "agent/inproc/hooks/hooks.h"
 #include "agent/inproc/hooks/libc_calls.h"
+#include "agent/inproc/jvm/jvm.h"
 #include "agent/inproc/objc_zombies/objc_zombies.h"
 #include "agent/inproc/recorder/changes.h"
 #include "agent/inproc/recorder/recorder.h"
@@ -322,6 +323,7 @@ SJ_EXPORTED void sojourn_agent_detach(void)
     sj_api_trampolines_close();
     sj_modules_forget_all();
     sj_zombies_forget();
+    sj_jvm_forget();
     if (atomic_load(&sojourn_agent_state.binding) == SJ_AGENT_STATE_RELEASED) {
         sj_return_slots_release();
     }

@@ -3,11 +3,15 @@
 #include "agent/inproc/jvm/jvm.h"
 
 #include "agent/inproc/core/conversation.h"
+#include "agent/inproc/core/jvm_tasks.h"
 #include "agent/inproc/core/monitor.h"
+#include "agent/inproc/recorder/recorder.h"
 #include "agent/inproc/recorder/sys.h"
 
 #include <linux/memfd.h>
 #include <string.h>
+
+#define SJ_EXPORTED __attribute__((visibility("default")))
 
 static bool write_file(int file, const uint8_t *bytes, uint32_t size)
 {
@@ -34,20 +38,25 @@ static sj_status take_answer(const sj_link *link, int file, sj_jvm_rewritten *re
     if (added.class_bytes > SJ_LINK_CLASS_BYTES) {
         return SJ_ECORRUPT;
     }
-    *rewritten = (sj_jvm_rewritten){.file = file, .size = added.class_bytes};
+    *rewritten =
+        (sj_jvm_rewritten){.file = file, .size = added.class_bytes, .selection = added.selection};
     return SJ_OK;
 }
 
 static sj_status ask(sj_link *link, const sj_jvm_class *class, int file,
                      sj_jvm_rewritten *rewritten)
 {
-    const sj_link_class asked = {
-        .loader = class->loader, .is_system = class->is_system ? 1 : 0, .class_bytes = class->size};
+    const sj_link_class asked = {.loader = class->loader,
+                                 .is_system = class->is_system ? 1 : 0,
+                                 .class_bytes = class->size,
+                                 .loader_bytes = (uint32_t)strlen(class->loader_name)};
     SJ_TRY(sj_conversation_open_again(link));
     memcpy(sj_link_payload(link), &asked, sizeof(asked));
-    SJ_TRY(sj_link_send_file(link, SJ_LINK_CLASS, sizeof(asked), file));
+    memcpy(sj_link_payload(link) + sizeof(asked), class->loader_name, asked.loader_bytes);
+    SJ_TRY(
+        sj_link_send_file(link, SJ_LINK_CLASS, (uint32_t)sizeof(asked) + asked.loader_bytes, file));
     SJ_TRY(sj_link_receive(link));
-    sj_jvm_rewritten answered = {.file = -1};
+    sj_jvm_rewritten answered = {.file = -1, .selection = SJ_CLASS_NOTHING};
     SJ_TRY(take_answer(link, file, &answered));
     SJ_TRY(sj_conversation_finish(link));
     *rewritten = answered;
@@ -76,37 +85,146 @@ static bool rewrite_class(const sj_jvm_class *class, sj_jvm_rewritten *rewritten
     return status == SJ_OK;
 }
 
-static sj_status report(sj_link *link)
+/* Room of a packet that holds the head of a question and at least one class. */
+enum { QUESTION_BYTES = SJ_LINK_MAX_BYTES - 64 };
+
+_Static_assert(sizeof(sj_link_packet) + sizeof(sj_link_classes) + sizeof(sj_link_loaded_class) +
+                       SJ_LINK_CLASS_NAME_BYTES + SJ_LINK_LOADER_BYTES + SJ_LINK_LINEAGE_BYTES <=
+                   QUESTION_BYTES,
+               "every class fits a packet");
+
+static uint32_t append(uint8_t *payload, uint32_t at, const void *bytes, uint32_t count)
+{
+    memcpy(payload + at, bytes, count);
+    return at + count;
+}
+
+/* Writes as many classes as fit one packet, and returns the bytes; `*count` is how many there are,
+ * and then how many were written. */
+static uint32_t write_question(uint8_t *payload, const sj_jvm_loaded *classes, uint32_t *count)
+{
+    uint32_t bytes = sizeof(sj_link_classes);
+    uint32_t written = 0;
+    for (; written < *count && written < SJ_LINK_CLASSES_MAX; written++) {
+        const sj_jvm_loaded *class = &classes[written];
+        const sj_link_loaded_class loaded = {.loader = class->loader,
+                                             .is_system = class->is_system ? 1 : 0,
+                                             .selection = class->selection,
+                                             .name_bytes = class->name_bytes,
+                                             .loader_bytes = (uint32_t)strlen(class->loader_name),
+                                             .lineage_bytes = class->lineage_bytes};
+        if (bytes + sizeof(loaded) + loaded.name_bytes + loaded.loader_bytes +
+                loaded.lineage_bytes >
+            QUESTION_BYTES) {
+            break;
+        }
+        bytes = append(payload, bytes, &loaded, sizeof(loaded));
+        bytes = append(payload, bytes, class->name, loaded.name_bytes);
+        bytes = append(payload, bytes, class->loader_name, loaded.loader_bytes);
+        bytes = append(payload, bytes, class->lineage, loaded.lineage_bytes);
+    }
+    const sj_link_classes head = {.count = written};
+    memcpy(payload, &head, sizeof(head));
+    *count = written;
+    return bytes;
+}
+
+static sj_status ask_chosen(sj_link *link, const sj_jvm_loaded *classes, uint32_t count,
+                            uint8_t *chosen)
+{
+    SJ_TRY(sj_conversation_open_again(link));
+    for (uint32_t at = 0; at < count;) {
+        uint32_t asked = count - at;
+        const uint32_t bytes = write_question(sj_link_payload(link), classes + at, &asked);
+        SJ_TRY(sj_link_send(link, SJ_LINK_CLASSES, bytes));
+        SJ_TRY(sj_link_receive(link));
+        if (link->packet.type != SJ_LINK_CLASSES_CHOSEN || link->packet.payload_bytes != asked ||
+            asked == 0) {
+            return SJ_EPERM;
+        }
+        memcpy(chosen + at, link->payload, asked);
+        at += asked;
+    }
+    return sj_conversation_finish(link);
+}
+
+static bool choose_classes(const sj_jvm_loaded *classes, uint32_t count, uint8_t *chosen)
+{
+    sj_link link = {.socket = -1};
+    sj_status status = SJ_EPERM;
+    if (sj_conversation_begin()) {
+        status = ask_chosen(&link, classes, count, chosen);
+        sj_link_close(&link);
+        sj_conversation_end();
+    }
+    return status == SJ_OK;
+}
+
+/* Asks what the recorder wants by now. */
+static uint32_t get_runtimes(void)
+{
+    sj_link link = {.socket = -1};
+    uint32_t runtimes = 0;
+    if (sj_conversation_begin()) {
+        if (sj_conversation_open_again(&link) == SJ_OK) {
+            runtimes = link.runtimes;
+            (void)!sj_conversation_finish(&link);
+        }
+        sj_link_close(&link);
+        sj_conversation_end();
+    }
+    return runtimes;
+}
+
+static sj_status send_state(sj_link *link, sj_link_jvm_moment moment, const sj_jvm_figures *figures)
 {
     sj_jvm_counters counters;
     sj_jvm_get_counters(&counters);
-    const sj_link_jvm_state state = {.classes = counters.classes,
+    const sj_link_jvm_state state = {.moment = moment,
+                                     .classes = counters.classes,
                                      .unanswered = counters.unanswered,
                                      .leaf_stubs = counters.led,
                                      .wrappers = counters.unled,
-                                     .is_unknown = counters.is_unknown ? 1 : 0};
+                                     .is_unknown = counters.is_unknown ? 1 : 0,
+                                     .looked_at = figures->looked_at,
+                                     .retransformed = figures->retransformed,
+                                     .refused = figures->refused,
+                                     .batches = figures->batches,
+                                     .total_ns = figures->total_ns,
+                                     .longest_ns = figures->longest_ns};
     SJ_TRY(sj_conversation_open_again(link));
     memcpy(sj_link_payload(link), &state, sizeof(state));
     SJ_TRY(sj_link_send(link, SJ_LINK_JVM_STATE, sizeof(state)));
     return sj_conversation_finish(link);
 }
 
-static void report_end(void)
+static void report(sj_link_jvm_moment moment, const sj_jvm_figures *figures)
 {
     sj_link link = {.socket = -1};
     if (sj_conversation_begin()) {
-        (void)!report(&link); /* the recorder is gone: nobody to report to */
+        (void)!send_state(&link, moment, figures); /* the recorder is gone: nobody to report to */
         sj_link_close(&link);
         sj_conversation_end();
     }
 }
 
+static void set_options(sj_jvm_options *options)
+{
+    static const uint32_t bits[] = {SJ_LINK_RUNTIME_JVM_SYSTEM, SJ_LINK_RUNTIME_JVM_LINEAGE};
+    *options = (sj_jvm_options){.agent_state = &sojourn_agent_state,
+                                .rewrite = rewrite_class,
+                                .choose = choose_classes,
+                                .report = report,
+                                .get_runtimes = get_runtimes};
+    for (size_t i = 0; i < sizeof(bits) / sizeof(bits[0]); i++) {
+        options->runtimes |= sj_monitors_are_chosen(bits[i]) ? bits[i] : 0;
+    }
+}
+
 static bool start_jvm(void)
 {
-    const sj_jvm_options options = {.rewrite = rewrite_class,
-                                    .on_end = report_end,
-                                    .system_classes =
-                                        sj_monitors_are_chosen(SJ_LINK_RUNTIME_JVM_SYSTEM)};
+    sj_jvm_options options;
+    set_options(&options);
     sj_jvm_start(&options);
     return true;
 }
@@ -115,3 +233,25 @@ const sj_monitor sj_monitor_jvm = {.bit = SJ_LINK_RUNTIME_JVM,
                                    .name = "Java methods",
                                    .start = start_jvm,
                                    .on_modules = sj_jvm_watch_for_launch};
+
+SJ_EXPORTED void sojourn_agent_join_jvm(void)
+{
+    sj_jvm_options options;
+    if (sj_recorder_is_armed()) {
+        set_options(&options);
+        sj_jvm_use(&options);
+        sj_jvm_begin(SJ_JVM_JOIN);
+    }
+}
+
+SJ_EXPORTED void sojourn_agent_select_jvm(void)
+{
+    if (sj_recorder_is_armed()) {
+        sj_jvm_begin(SJ_JVM_SELECT);
+    }
+}
+
+SJ_EXPORTED void sojourn_agent_leave_jvm(void)
+{
+    sj_jvm_begin(SJ_JVM_LEAVE);
+}

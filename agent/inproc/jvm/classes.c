@@ -1,5 +1,6 @@
 #include "agent/inproc/jvm/internal.h"
 
+#include "agent/inproc/jvm/class_marks.h"
 #include "agent/inproc/recorder/recorder.h"
 #include "agent/inproc/recorder/sys.h"
 
@@ -8,7 +9,8 @@
 /* What the probes and the JVM itself stand on. */
 static bool is_untouchable(const char *name)
 {
-    static const char *const prefixes[] = {"java/lang/", "jdk/internal/", "io/sojourn/"};
+    static const char *const prefixes[] = {"java/lang/", "jdk/internal/", "java/sojourn/",
+                                           "io/sojourn/"};
     for (size_t i = 0; i < sizeof(prefixes) / sizeof(prefixes[0]); i++) {
         if (strncmp(name, prefixes[i], strlen(prefixes[i])) == 0) {
             return true;
@@ -40,17 +42,65 @@ void sj_jvm_find_loaders(JNIEnv *env)
     (*env)->DeleteLocalRef(env, class);
 }
 
-static void identify_loader(JNIEnv *env, jobject loader, sj_jvm_class *class)
+/* A copy that is cut to the room. */
+static void set_loader_name(sj_jvm_class *class, const char *name, size_t bytes)
+{
+    const size_t room = sizeof(class->loader_name) - 1;
+    bytes = bytes < room ? bytes : room;
+    memcpy(class->loader_name, name, bytes);
+    class->loader_name[bytes] = '\0';
+}
+
+static bool is_same(JNIEnv *env, jobject loader, jobject known)
+{
+    return known != NULL && (*env)->IsSameObject(env, loader, known);
+}
+
+/* Names it by its class. */
+static void name_loader(JNIEnv *env, jobject loader, sj_jvm_class *class)
+{
+    jvmtiEnv *jvmti = sj_jvm.jvmti;
+    char *signature = NULL;
+    const jclass of = (*env)->GetObjectClass(env, loader);
+    class->loader_name[0] = '\0';
+    if ((*jvmti)->GetClassSignature(jvmti, of, &signature, NULL) == JVMTI_ERROR_NONE) {
+        const size_t bytes = strlen(signature);
+        if (bytes > 2) { /* Lcom/acme/Loader; */
+            set_loader_name(class, signature + 1, bytes - 2);
+        }
+        (void)(*jvmti)->Deallocate(jvmti, (unsigned char *)signature);
+    }
+    (*env)->DeleteLocalRef(env, of);
+}
+
+void sj_jvm_identify(JNIEnv *env, jobject loader, sj_jvm_class *class)
 {
     jint hash = 0;
-    class->is_system =
-        loader == NULL || (sj_jvm.platform_loader != NULL &&
-                           (*env)->IsSameObject(env, loader, sj_jvm.platform_loader));
-    if (!class->is_system &&
-        !(sj_jvm.app_loader != NULL && (*env)->IsSameObject(env, loader, sj_jvm.app_loader)) &&
-        (*sj_jvm.jvmti)->GetObjectHashCode(sj_jvm.jvmti, loader, &hash) == JVMTI_ERROR_NONE) {
-        class->loader = (uint32_t)hash != 0 ? (uint32_t)hash : 1;
+    const bool is_boot = loader == NULL;
+    class->is_system = is_boot || is_same(env, loader, sj_jvm.platform_loader);
+    if (class->is_system) {
+        const char *name = is_boot ? "boot" : "platform";
+        set_loader_name(class, name, strlen(name));
+    } else if (is_same(env, loader, sj_jvm.app_loader)) {
+        set_loader_name(class, "app", sizeof("app") - 1);
+    } else {
+        name_loader(env, loader, class);
+        if ((*sj_jvm.jvmti)->GetObjectHashCode(sj_jvm.jvmti, loader, &hash) == JVMTI_ERROR_NONE) {
+            class->loader = (uint32_t)hash != 0 ? (uint32_t)hash : 1;
+        }
     }
+}
+
+uint64_t sj_jvm_class_key(const char *name, size_t bytes, uint64_t loader, bool is_system)
+{
+    return sj_class_marks_key(name, bytes, is_system ? UINT64_MAX : loader);
+}
+
+bool sj_jvm_is_asked_for(const char *name, jobject loader, const sj_jvm_class *class)
+{
+    return (!(loader == NULL || class->is_system) ||
+            (sj_jvm.options.runtimes & SJ_LINK_RUNTIME_JVM_SYSTEM) != 0) &&
+           !is_untouchable(name);
 }
 
 static bool read_file(int file, unsigned char *bytes, uint32_t size)
@@ -90,22 +140,25 @@ void JNICALL sj_jvm_on_class(jvmtiEnv *jvmti, JNIEnv *env, jclass redefined, job
     (void)redefined;
     (void)domain;
     if (atomic_load(&sj_jvm.enabled) == 0 || size <= 0 || name == NULL || env == NULL ||
-        (loader == NULL && !sj_jvm.options.system_classes) || is_untouchable(name) ||
         !sj_recorder_is_armed() || !sj_recorder_may_call()) {
         return;
     }
     sj_jvm_class class = {.bytes = bytes, .size = (uint32_t)size};
-    sj_jvm_rewritten rewritten = {.file = -1};
-    identify_loader(env, loader, &class);
-    if (class.is_system && !sj_jvm.options.system_classes) {
+    sj_jvm_rewritten rewritten = {.file = -1, .selection = SJ_CLASS_NOTHING};
+    sj_jvm_identify(env, loader, &class);
+    if (!sj_jvm_is_asked_for(name, loader, &class)) {
         return;
     }
-    if (!sj_jvm.options.rewrite(&class, &rewritten)) {
+    const bool is_answered = sj_jvm.options.rewrite(&class, &rewritten);
+    const uint64_t key = sj_jvm_class_key(name, strlen(name), class.loader, class.is_system);
+    const bool is_marked =
+        sj_class_marks_set(key, is_answered ? rewritten.selection : SJ_CLASS_UNASKED);
+    if (!is_answered || !is_marked) { /* what has no mark could not be given back */
         atomic_fetch_add(&sj_jvm.unanswered, 1);
-        return;
+    } else if (rewritten.size != 0) {
+        answer(&rewritten, new_size, new_bytes);
     }
     if (rewritten.size != 0) {
-        answer(&rewritten, new_size, new_bytes);
         (void)sj_sys_close(rewritten.file);
     }
 }

@@ -5,11 +5,12 @@
 #include "agent/inproc/jvm/jvm.h"
 
 #include "agent/abi/record.h"
+#include "agent/inproc/hooks/lasting.h"
 
 #include <jvmti.h>
 #include <stdatomic.h>
 
-#define SJ_JVM_PROBE_CLASS "io/sojourn/Probe"
+#define SJ_JVM_PROBE_CLASS "java/sojourn/Probe"
 
 typedef struct sj_jvm_state {
     sj_jvm_options options;
@@ -27,14 +28,59 @@ typedef struct sj_jvm_state {
 
 extern sj_jvm_state sj_jvm __attribute__((visibility("hidden")));
 
+/* Addresses that the JVM keeps, or may be about to call when the agent leaves: trampolines of
+ * hooks/lasting.h. The last three are never led anywhere. */
+typedef enum sj_jvm_entry {
+    SJ_JVM_ENTER = 0,
+    SJ_JVM_LEAVE_METHOD,
+    SJ_JVM_UNWIND,
+    SJ_JVM_ON_CLASS,
+    SJ_JVM_ON_COMPILED,
+    SJ_JVM_ON_PREPARE,
+    SJ_JVM_ON_DEATH,
+    SJ_JVM_CLOSED_ENTER,
+    SJ_JVM_CLOSED_LEAVE,
+    SJ_JVM_CLOSED_UNWIND,
+    SJ_JVM_ENTRIES
+} sj_jvm_entry;
+
+/* sj_jvm_set_callbacks has a JVMTI environment call the agent, or with `lasting` trampolines that
+ * lead to it. */
+bool sj_jvm_set_callbacks(jvmtiEnv *jvmti, sj_lasting *lasting);
+
+/* sj_jvm_get_capabilities asks for what the agent uses. */
+bool sj_jvm_get_capabilities(jvmtiEnv *jvmti);
+
+void sj_jvm_enable(jvmtiEnv *jvmti, jvmtiEvent event);
+
 /* sj_jvm_on_class is JVMTI's ClassFileLoadHook. */
 void JNICALL sj_jvm_on_class(jvmtiEnv *jvmti, JNIEnv *env, jclass redefined, jobject loader,
                              const char *name, jobject domain, jint size,
                              const unsigned char *bytes, jint *new_size, unsigned char **new_bytes);
 
-/* sj_jvm_define_probes defines the class of the probes and its native methods, and returns a local
- * reference. NULL: the JVM refused. No exception is pending afterwards. */
+/* sj_jvm_follow_lineage has classes that are ready looked at where they are chosen by what they
+ * descend from: when they are defined that is not known. */
+void sj_jvm_follow_lineage(jvmtiEnv *jvmti);
+
+/* sj_jvm_identify fills in which loader a class has. */
+void sj_jvm_identify(JNIEnv *env, jobject loader, sj_jvm_class *class);
+
+/* sj_jvm_class_key is the key of a class in class_marks.h. */
+uint64_t sj_jvm_class_key(const char *name, size_t bytes, uint64_t loader, bool is_system);
+
+/* sj_jvm_is_asked_for decides on a class by its name and loader, before the recorder is asked. */
+bool sj_jvm_is_asked_for(const char *name, jobject loader, const sj_jvm_class *class);
+
+/* sj_jvm_define_probes defines the class of the probes, or finds that of an earlier agent, and
+ * returns a local reference. NULL: the JVM refused. No exception is pending afterwards. */
 jclass sj_jvm_define_probes(JNIEnv *env);
+
+/* sj_jvm_lead_probes makes the native methods of that class the agent's, or with `lasting` its
+ * trampolines from `first` on. No exception is pending afterwards. */
+bool sj_jvm_lead_probes(JNIEnv *env, jclass probe_class, sj_lasting *lasting, uint32_t first);
+
+/* sj_jvm_probe_address is the agent's own function of a probe: SJ_JVM_ENTER and the next two. */
+uint64_t sj_jvm_probe_address(uint32_t probe);
 
 /* sj_jvm_find_loaders makes references to the loaders of the program's and of the platform's
  * classes. No exception is pending afterwards. */

@@ -3,10 +3,15 @@
  * A JVM that is about to be made gets one option more: this agent as its JVMTI agent. Of each class
  * that is defined from then on the JVM shows the bytes; the recorder, which is outside, puts the
  * probes in, and the JVM defines and verifies what it answers. Without an answer the class stays as
- * it is. The probes are native methods of io.sojourn.Probe, a class of the boot loader. */
+ * it is. The probes are native methods of java.sojourn.Probe, a class of the boot loader. A JVM
+ * that runs already is joined by a thread of the agent's, and has its loaded classes transformed
+ * again.
+ */
 #ifndef SJ_AGENT_INPROC_JVM_JVM_H
 #define SJ_AGENT_INPROC_JVM_JVM_H
 
+#include "agent/abi/agent_state.h"
+#include "agent/abi/link.h"
 #include "proto/base/status.h"
 
 #include <stdbool.h>
@@ -17,25 +22,64 @@
 typedef struct sj_jvm_class {
     uint64_t loader; /* 0: that of the program's own classes; else a number of it */
     bool is_system;  /* the boot loader or the platform loader defines it */
+    char loader_name[SJ_LINK_LOADER_BYTES]; /* boot, platform, app or its class in internal form;
+                                               cut */
     const void *bytes;
     uint32_t size;
 } sj_jvm_class;
 
 /* The class with probes. */
 typedef struct sj_jvm_rewritten {
-    int file;      /* memory file that holds it from offset 0 on; the receiver closes it */
-    uint32_t size; /* bytes; 0: the class stays as it is, and there is no file */
+    int file;           /* memory file that holds it from offset 0 on; the receiver closes it */
+    uint32_t size;      /* bytes; 0: the class stays as it is, and there is no file */
+    uint32_t selection; /* sj_class_selection */
 } sj_jvm_rewritten;
+
+/* A class that is loaded. The name is borrowed for the call, and not terminated. */
+typedef struct sj_jvm_loaded {
+    uint64_t loader; /* as in sj_jvm_class */
+    bool is_system;
+    uint32_t selection; /* sj_class_selection of the probes that it has */
+    const char *name;   /* internal form */
+    uint32_t name_bytes;
+    const char *loader_name; /* terminated */
+    const char *lineage;     /* what it descends from: names in internal form, each terminated */
+    uint32_t lineage_bytes;
+} sj_jvm_loaded;
+
+/* What changed in the classes of a JVM that runs. */
+typedef struct sj_jvm_figures {
+    uint32_t looked_at;
+    uint32_t retransformed;
+    uint32_t refused;
+    uint32_t batches;
+    uint64_t total_ns;
+    uint64_t longest_ns; /* of a batch */
+} sj_jvm_figures;
 
 /* Asks the recorder. Called in the JVM's threads, which are in native state: they may wait. False:
  * nobody answered. */
 typedef bool (*sj_jvm_rewrite)(const sj_jvm_class *class, sj_jvm_rewritten *rewritten);
 
+/* Asks it whose probes are to be others: `chosen` has a byte for each class. Called as that. */
+typedef bool (*sj_jvm_choose)(const sj_jvm_loaded *classes, uint32_t count, uint8_t *chosen);
+
 typedef struct sj_jvm_options {
+    sj_agent_state *agent_state; /* where `jvm` and the leaf stubs are told */
     sj_jvm_rewrite rewrite;
-    void (*on_end)(void); /* the JVM ends; called in one of its threads, like `rewrite` */
-    bool system_classes;  /* those of the boot loader, too */
+    sj_jvm_choose choose;
+    /* The JVM ends, or a task is done; called in one of its threads, like `rewrite`. */
+    void (*report)(sj_link_jvm_moment moment, const sj_jvm_figures *figures);
+    uint32_t (*get_runtimes)(void); /* sj_link_runtime bits, as the policy is now */
+    uint32_t runtimes;              /* the same, at the beginning */
 } sj_jvm_options;
+
+/* What is done in a JVM that runs. */
+typedef enum sj_jvm_task {
+    SJ_JVM_JOIN = 0, /* the classes that it has get probes, and those that it defines */
+    SJ_JVM_SELECT,   /* another policy: the classes whose probes are others */
+    SJ_JVM_LEAVE     /* its classes have no probes any more, and it knows nothing of us */
+} sj_jvm_task;
 
 typedef struct sj_jvm_counters {
     uint32_t classes;    /* rewritten */
@@ -49,9 +93,21 @@ typedef struct sj_jvm_counters {
  * time. */
 void sj_jvm_start(const sj_jvm_options *options);
 
+/* sj_jvm_use sets what is used in a JVM that runs. Before sj_jvm_begin. */
+void sj_jvm_use(const sj_jvm_options *options);
+
 /* sj_jvm_watch_for_launch makes the next call of JNI_CreateJavaVM come to us, if the process has
  * that function. Called after modules were loaded; under the loader's lock. */
 void sj_jvm_watch_for_launch(void);
+
+/* sj_jvm_begin begins a task in a thread of its own, which the process has as long as it takes:
+ * `jvm` of the agent's state says when it is done. The calling thread may be any of the JVM's, in
+ * any state. No task is under way. What cannot be done is left. */
+void sj_jvm_begin(sj_jvm_task task);
+
+/* sj_jvm_forget frees what probes used. After SJ_JVM_LEAVE, when no thread is in the agent or in
+ * its stubs. */
+void sj_jvm_forget(void);
 
 void sj_jvm_get_counters(sj_jvm_counters *counters);
 

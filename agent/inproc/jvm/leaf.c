@@ -87,6 +87,8 @@ static uint64_t make_stub(sj_record_kind kind, uint64_t entry)
 {
     if (stubs == NULL) {
         stubs = sj_near_map(entry, entry + sizeof(uint64_t), PAGE);
+        sj_jvm.options.agent_state->leaf_stubs_bytes = PAGE;
+        sj_jvm.options.agent_state->leaf_stubs = (uint64_t)(uintptr_t)stubs;
     }
     if (stubs == NULL || wrapper_count == STUBS) {
         return 0;
@@ -101,6 +103,16 @@ static uint64_t make_stub(sj_record_kind kind, uint64_t entry)
         return 0;
     }
     return (uint64_t)(uintptr_t)stub;
+}
+
+void sj_jvm_leaf_forget(void)
+{
+    if (stubs != NULL) {
+        (void)sj_sys_unmap(stubs, PAGE);
+        sj_jvm.options.agent_state->leaf_stubs = 0;
+    }
+    stubs = NULL;
+    wrapper_count = 0;
 }
 
 void JNICALL sj_jvm_on_compiled(jvmtiEnv *jvmti, jmethodID method, jint size, const void *code,

@@ -15,6 +15,9 @@ bool sj_jvm_leaf_prepare(jvmtiEnv *jvmti, JNIEnv *env, jclass probe_class);
 void JNICALL sj_jvm_on_compiled(jvmtiEnv *jvmti, jmethodID method, jint size, const void *code,
                                 jint map_size, const jvmtiAddrLocationMap *map, const void *info);
 
+/* sj_jvm_leaf_forget frees the stubs. No thread is in one, and no wrapper leads to them. */
+void sj_jvm_leaf_forget(void);
+
 /* The machine's part. */
 enum { SJ_LEAF_STUB_BYTES = 128 };
 

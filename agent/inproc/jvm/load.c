@@ -1,24 +1,34 @@
 /* The JVMTI agent: what the JVM calls when it loads us. Whatever fails, it hears that all is
  * well: it would end the program otherwise. */
+#include "agent/inproc/jvm/class_marks.h"
 #include "agent/inproc/jvm/internal.h"
 #include "agent/inproc/jvm/leaf.h"
-
+#include "agent/inproc/jvm/retransform.h"
 #include "agent/inproc/recorder/recorder.h"
+
+#include <string.h>
 
 #define SJ_EXPORTED __attribute__((visibility("default")))
 
 sj_jvm_state sj_jvm;
 
-static void enable(jvmtiEnv *jvmti, jvmtiEvent event)
+void sj_jvm_enable(jvmtiEnv *jvmti, jvmtiEvent event)
 {
     (void)(*jvmti)->SetEventNotificationMode(jvmti, JVMTI_ENABLE, event, NULL);
+}
+
+void sj_jvm_follow_lineage(jvmtiEnv *jvmti)
+{
+    const bool is_asked = (sj_jvm.options.runtimes & SJ_LINK_RUNTIME_JVM_LINEAGE) != 0;
+    (void)(*jvmti)->SetEventNotificationMode(jvmti, is_asked ? JVMTI_ENABLE : JVMTI_DISABLE,
+                                             JVMTI_EVENT_CLASS_PREPARE, NULL);
 }
 
 static void JNICALL on_vm_init(jvmtiEnv *jvmti, JNIEnv *env, jthread thread)
 {
     (void)thread;
     const jclass probe_class = sj_jvm_define_probes(env);
-    if (probe_class == NULL) {
+    if (probe_class == NULL || !sj_jvm_lead_probes(env, probe_class, NULL, 0)) {
         return;
     }
     sj_jvm_find_loaders(env);
@@ -27,43 +37,69 @@ static void JNICALL on_vm_init(jvmtiEnv *jvmti, JNIEnv *env, jthread thread)
     atomic_store(&sj_jvm.enabled, 1);
     atomic_store(&sj_jvm.is_unknown, has_leaves ? 0 : 1);
     if (has_leaves) {
-        enable(jvmti, JVMTI_EVENT_COMPILED_METHOD_LOAD);
+        sj_jvm_enable(jvmti, JVMTI_EVENT_COMPILED_METHOD_LOAD);
     }
-    enable(jvmti, JVMTI_EVENT_CLASS_FILE_LOAD_HOOK);
+    sj_jvm_enable(jvmti, JVMTI_EVENT_CLASS_FILE_LOAD_HOOK);
+    sj_jvm_follow_lineage(jvmti);
+    atomic_store(&sj_jvm.options.agent_state->jvm, SJ_AGENT_JVM_JOINED);
 }
 
 static void JNICALL on_vm_death(jvmtiEnv *jvmti, JNIEnv *env)
 {
+    static const sj_jvm_figures none;
     (void)jvmti;
     (void)env;
     atomic_store(&sj_jvm.enabled, 0);
     if (sj_recorder_is_armed() && sj_recorder_may_call()) {
-        sj_jvm.options.on_end();
+        sj_jvm.options.report(SJ_JVM_ENDED, &none);
     }
+}
+
+bool sj_jvm_get_capabilities(jvmtiEnv *jvmti)
+{
+    const jvmtiCapabilities capabilities = {.can_generate_all_class_hook_events = 1,
+                                            .can_retransform_classes = 1,
+                                            .can_generate_compiled_method_load_events = 1};
+    return (*jvmti)->AddCapabilities(jvmti, &capabilities) == JVMTI_ERROR_NONE;
+}
+
+static uint64_t lead(sj_lasting *lasting, sj_jvm_entry entry, uint64_t target)
+{
+    if (lasting == NULL) {
+        return target;
+    }
+    sj_lasting_open(lasting, entry, target);
+    return sj_lasting_address(lasting, entry);
+}
+
+bool sj_jvm_set_callbacks(jvmtiEnv *jvmti, sj_lasting *lasting)
+{
+    jvmtiEventCallbacks callbacks = {.VMInit = lasting == NULL ? on_vm_init : NULL};
+    uint64_t address = lead(lasting, SJ_JVM_ON_CLASS, (uint64_t)(uintptr_t)sj_jvm_on_class);
+    memcpy(&callbacks.ClassFileLoadHook, &address, sizeof(address));
+    address = lead(lasting, SJ_JVM_ON_COMPILED, (uint64_t)(uintptr_t)sj_jvm_on_compiled);
+    memcpy(&callbacks.CompiledMethodLoad, &address, sizeof(address));
+    address = lead(lasting, SJ_JVM_ON_PREPARE, (uint64_t)(uintptr_t)sj_jvm_on_prepare);
+    memcpy(&callbacks.ClassPrepare, &address, sizeof(address));
+    address = lead(lasting, SJ_JVM_ON_DEATH, (uint64_t)(uintptr_t)on_vm_death);
+    memcpy(&callbacks.VMDeath, &address, sizeof(address));
+    return (*jvmti)->SetEventCallbacks(jvmti, &callbacks, sizeof(callbacks)) == JVMTI_ERROR_NONE;
 }
 
 static void join_vm(JavaVM *vm)
 {
     jvmtiEnv *jvmti = NULL;
-    if (!sj_recorder_is_armed() || sj_jvm.options.rewrite == NULL ||
+    if (!sj_recorder_is_armed() || sj_jvm.options.rewrite == NULL || !sj_class_marks_make() ||
         (*vm)->GetEnv(vm, (void **)&jvmti, JVMTI_VERSION_11) != JNI_OK) {
         return;
     }
-    const jvmtiCapabilities capabilities = {.can_generate_all_class_hook_events = 1,
-                                            .can_retransform_classes = 1,
-                                            .can_generate_compiled_method_load_events = 1};
-    const jvmtiEventCallbacks callbacks = {.ClassFileLoadHook = sj_jvm_on_class,
-                                           .CompiledMethodLoad = sj_jvm_on_compiled,
-                                           .VMInit = on_vm_init,
-                                           .VMDeath = on_vm_death};
-    if ((*jvmti)->AddCapabilities(jvmti, &capabilities) != JVMTI_ERROR_NONE ||
-        (*jvmti)->SetEventCallbacks(jvmti, &callbacks, sizeof(callbacks)) != JVMTI_ERROR_NONE) {
+    if (!sj_jvm_get_capabilities(jvmti) || !sj_jvm_set_callbacks(jvmti, NULL)) {
         (void)(*jvmti)->DisposeEnvironment(jvmti);
         return;
     }
     sj_jvm.jvmti = jvmti;
-    enable(jvmti, JVMTI_EVENT_VM_INIT);
-    enable(jvmti, JVMTI_EVENT_VM_DEATH);
+    sj_jvm_enable(jvmti, JVMTI_EVENT_VM_INIT);
+    sj_jvm_enable(jvmti, JVMTI_EVENT_VM_DEATH);
 }
 
 SJ_EXPORTED JNIEXPORT jint JNICALL Agent_OnLoad(JavaVM *vm, char *options, void *reserved)
@@ -77,9 +113,14 @@ SJ_EXPORTED JNIEXPORT jint JNICALL Agent_OnLoad(JavaVM *vm, char *options, void 
     return JNI_OK;
 }
 
-void sj_jvm_start(const sj_jvm_options *options)
+void sj_jvm_use(const sj_jvm_options *options)
 {
     sj_jvm.options = *options;
+}
+
+void sj_jvm_start(const sj_jvm_options *options)
+{
+    sj_jvm_use(options);
     sj_jvm_watch_for_launch();
 }
 

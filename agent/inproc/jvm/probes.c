@@ -40,20 +40,49 @@ static void JNICALL unwind(JNIEnv *env, jclass class, jint function)
     record(sj_record_make_tag(SJ_RECORD_LEAVE, (uint32_t)function), SJ_MANAGED_THROWN);
 }
 
+static bool forget_exception(JNIEnv *env)
+{
+    const bool is_pending = (*env)->ExceptionCheck(env) != 0;
+    if (is_pending) {
+        (*env)->ExceptionClear(env);
+    }
+    return is_pending;
+}
+
 jclass sj_jvm_define_probes(JNIEnv *env)
 {
-    static const JNINativeMethod methods[] = {{"enter", "(I)V", (void *)enter},
-                                              {"leave", "(I)V", (void *)leave},
-                                              {"unwind", "(I)V", (void *)unwind}};
     jclass class =
         (*env)->DefineClass(env, SJ_JVM_PROBE_CLASS, NULL, (const jbyte *)sj_jvm_probe_class,
                             (jsize)sj_jvm_probe_class_bytes);
-    if (class != NULL && (*env)->RegisterNatives(env, class, methods, 3) != JNI_OK) {
-        (*env)->DeleteLocalRef(env, class);
-        class = NULL;
-    }
-    if ((*env)->ExceptionCheck(env)) {
-        (*env)->ExceptionClear(env);
+    if (forget_exception(env) || class == NULL) { /* an earlier agent has defined it */
+        class = (*env)->FindClass(env, SJ_JVM_PROBE_CLASS);
+        (void)forget_exception(env);
     }
     return class;
+}
+
+uint64_t sj_jvm_probe_address(uint32_t probe)
+{
+    switch (probe) {
+    case SJ_JVM_ENTER:
+        return (uint64_t)(uintptr_t)enter;
+    case SJ_JVM_LEAVE_METHOD:
+        return (uint64_t)(uintptr_t)leave;
+    default:
+        return (uint64_t)(uintptr_t)unwind;
+    }
+}
+
+bool sj_jvm_lead_probes(JNIEnv *env, jclass probe_class, sj_lasting *lasting, uint32_t first)
+{
+    enum { PROBES = 3 };
+    JNINativeMethod methods[PROBES] = {
+        {"enter", "(I)V", NULL}, {"leave", "(I)V", NULL}, {"unwind", "(I)V", NULL}};
+    for (uint32_t i = 0; i < PROBES; i++) {
+        methods[i].fnPtr =
+            (void *)(uintptr_t)(lasting != NULL ? sj_lasting_address(lasting, first + i)
+                                                : sj_jvm_probe_address(i));
+    }
+    const bool are_led = (*env)->RegisterNatives(env, probe_class, methods, PROBES) == JNI_OK;
+    return !forget_exception(env) && are_led;
 }

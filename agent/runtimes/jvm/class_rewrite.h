@@ -9,7 +9,7 @@
 
 /* The class of the probes, which the agent defines in the boot loader; its static native methods
  * enter, leave and unwind take the function's id. */
-#define SJ_PROBE_CLASS "io/sojourn/Probe"
+#define SJ_PROBE_CLASS "java/sojourn/Probe"
 
 typedef struct sj_class_rewrite_request {
     const sj_class_file *file;

@@ -14,11 +14,16 @@ static bool is_system_class(const char *name)
     return false;
 }
 
+static const char *const files[] = {"libjvm.so", NULL};
+
 const sj_runtime sj_runtime_jvm = {
     .name = "java",
     .prefix = "jvm",
+    .files = files,
+    .joins_attached = true,
     .monitor_bit = SJ_LINK_RUNTIME_JVM,
     .system_bit = SJ_LINK_RUNTIME_JVM_SYSTEM,
+    .lineage_bit = SJ_LINK_RUNTIME_JVM_LINEAGE,
     .filters_classes = true,
     .is_system_class = is_system_class,
 };

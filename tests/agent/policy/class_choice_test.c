@@ -53,10 +53,33 @@ static void test_classes_are_chosen_by_name(void **state)
     sj_class_filter_free(&filter);
 }
 
+static void test_classes_are_chosen_by_loader_and_by_descent(void **state)
+{
+    static const char lineage[] = "com.acme.Base\0java.lang.Runnable";
+    const sj_slice names = {.data = (const uint8_t *)lineage, .size = sizeof(lineage)};
+    const sj_slice open_ended = {.data = (const uint8_t *)lineage, .size = sizeof(lineage) - 1};
+    sj_class_filter filter = {0};
+    const sj_class_filter other = {0};
+    (void)state;
+    assert_true(sj_class_filter_wants_loader(&filter, "app"));
+    assert_true(sj_class_filter_wants_descendant(&filter, "com.acme.Main", names));
+    add(filter.loaders, &filter.loader_count, "com.acme.*");
+    assert_true(sj_class_filter_wants_loader(&filter, "com.acme.PluginLoader"));
+    assert_false(sj_class_filter_wants_loader(&filter, "app"));
+    assert_false(sj_class_filter_same(&filter, &other));
+    add(filter.ancestors, &filter.ancestor_count, "*.Runnable");
+    assert_true(sj_class_filter_wants_descendant(&filter, "com.acme.Main", names));
+    assert_true(sj_class_filter_wants_descendant(&filter, "my.Runnable", (sj_slice){0}));
+    assert_false(sj_class_filter_wants_descendant(&filter, "com.acme.Main", (sj_slice){0}));
+    assert_false(sj_class_filter_wants_descendant(&filter, "com.acme.Main", open_ended));
+    sj_class_filter_free(&filter);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_the_systems_packages_are_not_wanted),
+        cmocka_unit_test(test_classes_are_chosen_by_loader_and_by_descent),
         cmocka_unit_test(test_libraries_bring_the_systems_classes),
         cmocka_unit_test(test_patterns_of_the_user_replace_the_systems),
         cmocka_unit_test(test_classes_are_chosen_by_name),

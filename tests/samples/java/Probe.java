@@ -1,4 +1,4 @@
-package io.sojourn;
+package java.sojourn;
 
 /** Stands for the agent's class of the same name: counts, and says so when the program ends. */
 public class Probe {

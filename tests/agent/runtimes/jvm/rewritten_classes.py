@@ -54,7 +54,7 @@ def check_sample(probe):
         probed = os.path.join(WORK, f"shapes-{first}")
         rewrite_tree(classes, probed, first)
         for mode in ("-Xint", "-Xcomp", "-Xmixed"):
-            done = run("java", "-Xverify:all", mode, "-cp", f"{probed}:{probe}", "Shapes")
+            done = run("java", "-Xverify:all", mode, f"-Xbootclasspath/a:{probe}", "-cp", probed, "Shapes")
             if done.stdout != plain:
                 sys.exit(f"{mode}: {done.stdout} instead of {plain}")
             entered, ended, unwound = balance(done.stderr)

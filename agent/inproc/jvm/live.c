@@ -1,0 +1,247 @@
+/* Design notes
+ *
+ * A tracer borrows any thread of the process, which may be one that the JVM believes to run Java
+ * code, to wait for a safepoint or to hold one of its locks: it must not call the JVM, nor wait for
+ * somebody who does. So it only starts a thread, which joins the JVM as any native thread may, and
+ * ends when its task is done.
+ *
+ * A frame of a method that was there before its class was transformed stays what it was: at a join
+ * it has no probes, and its calls have them; at a leave it runs its last probe when it returns,
+ * perhaps long after the agent has gone. What the JVM calls are therefore lasting trampolines. */
+#include "agent/inproc/jvm/class_marks.h"
+#include "agent/inproc/jvm/internal.h"
+#include "agent/inproc/jvm/leaf.h"
+#include "agent/inproc/jvm/retransform.h"
+
+#include "agent/inproc/hooks/definition.h"
+#include "agent/inproc/recorder/recorder.h"
+#include "agent/inproc/recorder/sys.h"
+
+#include <pthread.h>
+#include <signal.h>
+#include <string.h>
+
+#define LASTING_MAGIC UINT64_C(0x31004d564a4a53) /* "SJJVM" */
+#define THREAD_NAME "sojourn"
+
+typedef jint (*find_vms)(JavaVM **vms, jsize capacity, jsize *count);
+typedef int (*create_thread)(pthread_t *thread, const pthread_attr_t *attributes,
+                             void *(*start)(void *), void *argument);
+
+static sj_jvm_task task;
+static sj_lasting *lasting;
+
+static JavaVM *find_vm(void)
+{
+    JavaVM *vm = NULL;
+    jsize count = 0;
+    find_vms find = (find_vms)(uintptr_t)sj_definition_find("JNI_GetCreatedJavaVMs", NULL);
+    return find != NULL && find(&vm, 1, &count) == JNI_OK && count != 0 ? vm : NULL;
+}
+
+static bool has_lasting(void)
+{
+    if (lasting == NULL) {
+        lasting = sj_lasting_find(LASTING_MAGIC);
+    }
+    if (lasting == NULL) {
+        lasting = sj_lasting_make(LASTING_MAGIC, SJ_JVM_ENTRIES);
+    }
+    return lasting != NULL;
+}
+
+static jvmtiEnv *open_jvmti(JavaVM *vm)
+{
+    jvmtiEnv *jvmti = NULL;
+    jvmtiPhase phase = JVMTI_PHASE_DEAD;
+    if ((*vm)->GetEnv(vm, (void **)&jvmti, JVMTI_VERSION_11) != JNI_OK) {
+        return NULL;
+    }
+    if ((*jvmti)->GetPhase(jvmti, &phase) == JVMTI_ERROR_NONE && phase == JVMTI_PHASE_LIVE &&
+        sj_jvm_get_capabilities(jvmti) && sj_jvm_set_callbacks(jvmti, lasting)) {
+        return jvmti;
+    }
+    (void)(*jvmti)->DisposeEnvironment(jvmti);
+    return NULL;
+}
+
+static void open_probes(void)
+{
+    for (uint32_t i = SJ_JVM_ENTER; i <= SJ_JVM_UNWIND; i++) {
+        sj_lasting_open(lasting, i, sj_jvm_probe_address(i));
+    }
+}
+
+/* From here on classes that are defined have probes. */
+static bool let_record(jvmtiEnv *jvmti, JNIEnv *env)
+{
+    const jclass probe_class = sj_jvm_define_probes(env);
+    if (probe_class == NULL) {
+        return false;
+    }
+    sj_jvm_find_loaders(env);
+    const bool has_leaves = sj_jvm_leaf_prepare(jvmti, env, probe_class);
+    atomic_store(&sj_jvm.is_unknown, has_leaves ? 0 : 1);
+    atomic_store(&sj_jvm.enabled, 1);
+    if (has_leaves) { /* before a wrapper is compiled */
+        sj_jvm_enable(jvmti, JVMTI_EVENT_COMPILED_METHOD_LOAD);
+    }
+    open_probes();
+    const bool are_led = sj_jvm_lead_probes(env, probe_class, lasting, SJ_JVM_ENTER);
+    (*env)->DeleteLocalRef(env, probe_class);
+    return are_led;
+}
+
+static bool join(JavaVM *vm, JNIEnv *env, sj_jvm_figures *figures)
+{
+    if (!sj_recorder_is_armed() || sj_jvm.options.rewrite == NULL || !has_lasting() ||
+        !sj_class_marks_make()) {
+        return false;
+    }
+    jvmtiEnv *jvmti = open_jvmti(vm);
+    if (jvmti == NULL) {
+        return false;
+    }
+    sj_jvm.jvmti = jvmti;
+    if (!let_record(jvmti, env)) {
+        return false;
+    }
+    sj_jvm_enable(jvmti, JVMTI_EVENT_CLASS_FILE_LOAD_HOOK);
+    sj_jvm_enable(jvmti, JVMTI_EVENT_VM_DEATH);
+    sj_jvm_follow_lineage(jvmti);
+    sj_retransform_chosen(jvmti, env, false, figures);
+    /* Those whose bytes were read before the event was enabled, but which came later. */
+    sj_retransform_chosen(jvmti, env, true, figures);
+    return true;
+}
+
+/* A global reference that is not needed any more. */
+static void drop_reference(JNIEnv *env, jobject *reference)
+{
+    if (*reference != NULL) {
+        (*env)->DeleteGlobalRef(env, *reference);
+    }
+    *reference = NULL;
+}
+
+/* In this order: no class gets probes any more; none has them; what runs of them does nothing. The
+ * new addresses also have the JVM discard the wrappers that lead to the leaf stubs. */
+static void leave(JNIEnv *env, sj_jvm_figures *figures)
+{
+    jvmtiEnv *jvmti = sj_jvm.jvmti;
+    atomic_store(&sj_jvm.enabled, 0);
+    sj_jvm.options.runtimes =
+        SJ_LINK_RUNTIME_JVM_SYSTEM; /* whatever has probes, whoever loaded it */
+    sj_retransform_marked(jvmti, env, figures);
+    const jclass probe_class = sj_jvm_define_probes(env);
+    if (probe_class != NULL && has_lasting()) {
+        (void)sj_jvm_lead_probes(env, probe_class, lasting, SJ_JVM_CLOSED_ENTER);
+        (*env)->DeleteLocalRef(env, probe_class);
+    }
+    (void)(*jvmti)->DisposeEnvironment(jvmti);
+    if (lasting != NULL) {
+        sj_lasting_close(lasting, SJ_JVM_ENTRIES);
+    }
+    drop_reference(env, &sj_jvm.app_loader);
+    drop_reference(env, &sj_jvm.platform_loader);
+    sj_jvm.jvmti = NULL;
+}
+
+static void report(sj_link_jvm_moment moment, const sj_jvm_figures *figures)
+{
+    if (sj_recorder_is_armed() && sj_recorder_may_call()) {
+        sj_jvm.options.report(moment, figures);
+    }
+}
+
+/* Returns what the agent's state is to say. */
+static uint32_t act(JavaVM *vm, JNIEnv *env)
+{
+    sj_jvm_figures figures = {0};
+    const bool has_joined = sj_jvm.jvmti != NULL;
+    if (task == SJ_JVM_LEAVE) {
+        if (has_joined) {
+            leave(env, &figures);
+            report(SJ_JVM_LEFT, &figures);
+        }
+        return SJ_AGENT_JVM_NONE;
+    }
+    if (task == SJ_JVM_JOIN && !has_joined) {
+        const bool is_joined = join(vm, env, &figures);
+        if (!is_joined && sj_jvm.jvmti != NULL) {
+            leave(env, &figures);
+        }
+        if (is_joined) {
+            report(SJ_JVM_JOINED, &figures);
+        }
+        return is_joined ? SJ_AGENT_JVM_JOINED : SJ_AGENT_JVM_NONE;
+    }
+    if (has_joined) {
+        sj_jvm.options.runtimes = sj_jvm.options.get_runtimes();
+        sj_jvm_follow_lineage(sj_jvm.jvmti);
+        sj_retransform_chosen(sj_jvm.jvmti, env, false, &figures);
+        report(SJ_JVM_SELECTED, &figures);
+    }
+    return has_joined ? SJ_AGENT_JVM_JOINED : SJ_AGENT_JVM_NONE;
+}
+
+static void *work(void *unused)
+{
+    static char name[] = THREAD_NAME;
+    JNIEnv *env = NULL;
+    JavaVMAttachArgs arguments = {.version = JNI_VERSION_1_8, .name = name};
+    uint32_t state = SJ_AGENT_JVM_NONE;
+    sj_recorder_exempt();
+    JavaVM *vm = find_vm();
+    if (vm != NULL && (*vm)->AttachCurrentThreadAsDaemon(vm, (void **)&env, &arguments) == JNI_OK) {
+        state = act(vm, env);
+        (void)(*vm)->DetachCurrentThread(vm);
+    }
+    atomic_store(&sj_jvm.options.agent_state->jvm, state);
+    return unused;
+}
+
+/* The new thread takes no signal of the program's. pthread_create is looked up: C libraries before
+ * glibc 2.34 have it in a library of its own, which a program without threads has not loaded. */
+static bool start_thread(void)
+{
+    pthread_t thread;
+    pthread_attr_t attributes;
+    const uint64_t all = UINT64_MAX;
+    uint64_t before = 0;
+    const create_thread create =
+        (create_thread)(uintptr_t)sj_definition_find("pthread_create", NULL);
+    if (create == NULL || pthread_attr_init(&attributes) != 0) {
+        return false;
+    }
+    (void)pthread_attr_setdetachstate(&attributes, PTHREAD_CREATE_DETACHED);
+    (void)SJ_SYS(SYS_rt_sigprocmask, SIG_SETMASK, &all, &before, sizeof(all), 0, 0);
+    const bool is_started = create(&thread, &attributes, work, NULL) == 0;
+    (void)SJ_SYS(SYS_rt_sigprocmask, SIG_SETMASK, &before, NULL, sizeof(before), 0, 0);
+    (void)pthread_attr_destroy(&attributes);
+    return is_started;
+}
+
+void sj_jvm_begin(sj_jvm_task asked)
+{
+    if (sj_jvm.options.agent_state == NULL) {
+        return; /* no JVM was ever joined */
+    }
+    const uint32_t before = atomic_load(&sj_jvm.options.agent_state->jvm);
+    if (before == SJ_AGENT_JVM_BUSY || before == SJ_AGENT_JVM_SELECTING) {
+        return;
+    }
+    atomic_store(&sj_jvm.options.agent_state->jvm,
+                 asked == SJ_JVM_SELECT ? SJ_AGENT_JVM_SELECTING : SJ_AGENT_JVM_BUSY);
+    task = asked;
+    if (!start_thread()) {
+        atomic_store(&sj_jvm.options.agent_state->jvm,
+                     before == SJ_AGENT_JVM_AWAITED ? SJ_AGENT_JVM_NONE : before);
+    }
+}
+
+void sj_jvm_forget(void)
+{
+    sj_jvm_leaf_forget();
+    sj_class_marks_drop();
+}

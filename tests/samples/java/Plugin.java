@@ -1,0 +1,6 @@
+/** Loaded by several loaders. */
+public class Plugin {
+    public static int run(int value) {
+        return value + 1;
+    }
+}

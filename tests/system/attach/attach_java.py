@@ -1,0 +1,155 @@
+#!/usr/bin/env python3
+"""Attaching to a running JVM, again and again: methods of classes that are loaded already and of later
+ones are recorded, policies are obeyed, and the program does what it would have done.
+
+attach_java.py BUILD_FOLDER SAMPLES_FOLDER; SJ_LONG=1: a hundred rounds on a busy JVM
+"""
+import os
+import signal
+import sys
+
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "support"))
+from attaching import mappings, set_policy, start_attach
+from java_programs import Program, compile_java, jvm_reports
+from sojourn_testing import PATIENCE_S, check, check_accounts, main
+
+CALLS = """SELECT f.name, c.ending, count(*) AS calls FROM calls c JOIN functions f USING (function_id)
+           WHERE f.name LIKE 'Attached%' GROUP BY 1, 2"""
+LOSSLESS = ["--block-ms", "10000"]
+MODES = ["-XX:+UseG1GC", "-XX:+UseParallelGC", "-XX:+UseSerialGC", "-XX:+UseZGC", "-Xint", "-Xcomp"]
+EARLY, LATE, THROWER, CATCHER, HELD, INNER = (
+    "Attached.early(int)", "Attached$Late.late(int)", "Attached.thrower(int)", "Attached.catcher(int)",
+    "Attached.held()", "Attached.inner()")
+
+
+def leave(recorder):
+    recorder.send_signal(signal.SIGINT)
+    output, errors = recorder.communicate(timeout=PATIENCE_S)
+    check(recorder.returncode == 0, f"attach ended with {recorder.returncode}: {output}{errors}")
+
+
+def recorded(sojourn, database):
+    check_accounts(sojourn, database)
+    orphans = sojourn.sql(database, "SELECT count(*) AS n FROM gaps WHERE reason = 'orphan'")[0]["n"]
+    check(orphans == 0, f"{orphans} exits without an entry")
+    return {(row["name"], row["ending"]): row["calls"] for row in sojourn.sql(database, CALLS)}
+
+
+def check_left(pid):
+    ours = [path for _, _, _, path in mappings(pid) if "sojourn" in path or ".arena" in path]
+    check(not ours, f"mapped afterwards: {ours}")
+
+
+def stub_pages(pid):
+    """Executable pages that no file and no code cache of the JVM has."""
+    return sum(high - low for low, high, protection, path in mappings(pid)
+               if path == "" and protection.startswith("r-x")) // 4096
+
+
+def rounds(sojourn, classes, options):
+    """One method is open while the agent comes, another while it goes."""
+    program = Program(classes, options)
+    program.tell("early", 2)
+    before = stub_pages(program.pid)
+    for round_, (early, late, throws) in enumerate(((5, 4, 3), (3, 6, 2))):
+        database = sojourn.path(f"round{round_}{options[0]}.db")
+        program.tell("hold")
+        recorder = start_attach(sojourn, program.pid, database, LOSSLESS)
+        program.tell("release")
+        program.tell("early", early)
+        program.tell("late", late)
+        program.tell("throw", throws)
+        program.tell("hold")
+        leave(recorder)
+        program.tell("release")
+        program.tell("early", 9)
+        found = recorded(sojourn, database)
+        for name, ending, calls in ((EARLY, "returned", early + 1), (LATE, "returned", late),
+                                    (THROWER, "unwound", throws), (CATCHER, "returned", throws),
+                                    (HELD, "open", 1), (HELD, "returned", 0), (INNER, "returned", 2)):
+            check(found.get((name, ending), 0) == calls, f"{options} {name} {ending} {calls}: {found}")
+        joined, left = jvm_reports(sojourn, database, "joined"), jvm_reports(sojourn, database, "left")
+        check(len(joined) == len(left) == 1, f"{joined} {left}")
+        loaded = 1 if round_ == 0 else 2  # Late was loaded while it was recorded
+        check(joined[0]["retransformed"] == loaded and left[0]["retransformed"] == 2, f"{joined} {left}")
+        check(joined[0]["refused"] == left[0]["refused"] == 0, f"{joined} {left}")
+        check(joined[0]["batches"] > 0 and joined[0]["total_ns"] >= joined[0]["longest_batch_ns"] > 0, f"{joined}")
+        check_left(program.pid)
+        check(stub_pages(program.pid) <= before + 1, f"{stub_pages(program.pid) - before} pages stay")
+    program.finish()
+
+
+def policies(sojourn, classes):
+    """Only classes whose probes are to be others are transformed again."""
+    program = Program(classes)
+    database = sojourn.path("policies.db")
+    program.tell("late", 1)
+    recorder = start_attach(sojourn, program.pid, database, [*LOSSLESS, "--java-class", "Attached$Late"])
+    program.tell("late", 2)
+    program.tell("early", 1)
+    set_policy(sojourn, program.pid, "--function", "*.early(*)")  # Attached has them, Late loses them
+    program.tell("late", 3)
+    program.tell("early", 4)
+    program.tell("throw", 1)
+    set_policy(sojourn, program.pid, "--function", "*.early(*)", "--function", "*.nothing(*)")
+    set_policy(sojourn, program.pid)
+    program.tell("throw", 5)
+    program.tell("late", 6)
+    leave(recorder)
+    found = recorded(sojourn, database)
+    wanted = {(LATE, "returned"): 8, (EARLY, "returned"): 5, (THROWER, "unwound"): 5, (CATCHER, "returned"): 5}
+    check({key: found.get(key) for key in wanted} == wanted, f"{found}")
+    changes = [report["retransformed"] for report in jvm_reports(sojourn, database, "selected")]
+    check(changes == [2, 0, 2], f"classes transformed again: {changes}")
+    program.finish()
+
+
+def recorder_killed(sojourn, classes):
+    """What was recorded stays a valid program, and `detach` takes everything out."""
+    program = Program(classes, arguments=["busy"])
+    recorder = start_attach(sojourn, program.pid, sojourn.path("killed.db"))
+    program.work_on()
+    recorder.kill()
+    recorder.communicate()
+    program.tell("late", 3)
+    program.tell("throw", 3)
+    done = sojourn.run(["detach", str(program.pid)], capture_output=True, text=True)
+    check(done.returncode == 0, f"detach: {done}")
+    check_left(program.pid)
+    program.work_on()
+    recorder = start_attach(sojourn, program.pid, sojourn.path("again.db"))
+    program.tell("late", 4)
+    leave(recorder)
+    found = {(row["name"], row["ending"]): row["calls"] for row in sojourn.sql(sojourn.path("again.db"), CALLS)}
+    check(found.get((LATE, "returned")) == 4, f"{found}")
+    program.finish()
+
+
+def busy(sojourn, classes, times):
+    """Attach, transform, detach, while threads run what is transformed."""
+    program = Program(classes, ["-Xmx128m"], ["busy"])
+    for round_ in range(times):
+        database = sojourn.path("busy.db")
+        if os.path.exists(database):
+            os.unlink(database)
+        recorder = start_attach(sojourn, program.pid, database)
+        program.tell("early", round_ % 5)
+        leave(recorder)
+        check_accounts(sojourn, database)
+        check(len(jvm_reports(sojourn, database, "left")) == 1, f"round {round_}: the classes were not restored")
+        check_left(program.pid)
+        program.work_on()
+    program.finish()
+
+
+def test(sojourn, arguments):
+    is_long = os.environ.get("SJ_LONG") == "1"
+    classes = compile_java(sojourn, arguments[0], "Attached")
+    for mode in MODES if is_long else MODES[:1] + MODES[-1:]:
+        rounds(sojourn, classes, [mode])
+    policies(sojourn, classes)
+    recorder_killed(sojourn, classes)
+    busy(sojourn, classes, 100 if is_long else 3)
+
+
+main(test)

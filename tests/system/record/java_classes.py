@@ -1,0 +1,143 @@
+#!/usr/bin/env python3
+"""Java classes that are not what they seem: one in many loaders, unloaded ones, those that another
+agent rewrites, too; chosen by loader and by descent; and a recorder that dies while they are loaded.
+
+java_classes.py BUILD_FOLDER SAMPLES_FOLDER
+"""
+import os
+import signal
+import subprocess
+import sys
+
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "support"))
+from attaching import start_attach
+from java_programs import INTERNAL_ASM, Program, compile_java
+from sojourn_testing import PATIENCE_S, check, check_accounts, main
+
+LOSSLESS = ["--block-ms", "10000"]
+LOADERS, RUNS = 40, 5
+CALLS = "SELECT f.name, count(*) AS calls FROM calls c JOIN functions f USING (function_id) GROUP BY 1"
+PLUGINS = """SELECT m.path, f.function_id, count(*) AS calls
+             FROM calls c JOIN functions f USING (function_id) JOIN modules m USING (module_id)
+             WHERE f.name = 'Plugin.run(int)' GROUP BY 1, 2"""
+
+
+def sums():
+    return LOADERS * sum(range(1, RUNS + 1)) + 18 + 1
+
+
+def loaders(sojourn, classes):
+    """Each loader's class is a module of its own, and no id comes again when classes are unloaded."""
+    database = sojourn.path("loaders.db")
+    log = sojourn.path("unloaded.txt")
+    done, _ = sojourn.record(
+        ["java", "-Xverify:all", f"-Xlog:class+unload:file={log}", "-cp", classes, "Loaders", str(LOADERS)],
+        database, LOSSLESS, text=True)
+    check(done.stdout == f"ready\nsum {sums()}\n", f"{done}")
+    with open(log, encoding="utf-8") as file:
+        check("unloading class Plugin" in file.read(), "no class was unloaded: nothing is shown")
+    rows = sojourn.sql(database, PLUGINS)
+    check(len(rows) == len({row["path"] for row in rows}) == len({row["function_id"] for row in rows}),
+          f"two loaders share: {rows}")
+    check(len(rows) >= LOADERS - 2, f"{len(rows)} loaders of {LOADERS}")  # two may have one hash
+    check(sum(row["calls"] for row in rows) == LOADERS * RUNS, f"{rows}")
+    check(all(row["path"].startswith("jvm:Plugin@") for row in rows), f"{rows}")
+    check_accounts(sojourn, database)
+
+
+def choices(sojourn, classes):
+    square = {"Loaders$Square.<init>(int)", "Loaders$Square.area()"}
+    base = {"Loaders$Base.<init>()", "Loaders$Base.twice()"}
+    expected = [(["--java-loader", "Loaders$PluginLoader"], {"Plugin.run(int)"}),
+                (["--java-loader", "app", "--java-class", "Loaders$Lone"],
+                 {"Loaders$Lone.<init>()", "Loaders$Lone.alone()"}),
+                (["--java-subclasses-of", "*Shape"], square | base),
+                (["--java-subclasses-of", "Loaders$Base", "--java-class", "*Square"], square),
+                (["--java-subclasses-of", "java.lang.ClassLoader"],
+                 {"Loaders$PluginLoader.<init>(byte[])", "Loaders$PluginLoader.loadClass(java.lang.String,boolean)"})]
+    for number, (options, wanted) in enumerate(expected):
+        database = sojourn.path(f"choice{number}.db")
+        done, _ = sojourn.record(["java", "-cp", classes, "Loaders", str(LOADERS)], database,
+                                 [*LOSSLESS, *options], text=True)
+        check(done.stdout == f"ready\nsum {sums()}\n", f"{options}: {done}")
+        found = {row["name"] for row in sojourn.sql(database, CALLS) if "(" in row["name"]}
+        check(found == wanted, f"{options}: {found}")
+        check_accounts(sojourn, database)
+
+
+def early_calls(sojourn, database):
+    return {row["name"]: row["calls"] for row in sojourn.sql(database, CALLS)}.get("Attached.early(int)", 0)
+
+
+def counted_by_the_other(file):
+    with open(file, encoding="utf-8") as lines:
+        return int(lines.read())
+
+
+def make_agent(sojourn, classes):
+    manifest, jar = sojourn.path("manifest.txt"), sojourn.path("rewriter.jar")
+    with open(manifest, "w", encoding="ascii") as file:
+        file.write("Premain-Class: Rewriter\nAgent-Class: Rewriter\nCan-Retransform-Classes: true\n")
+    names = [name for name in os.listdir(classes) if name.startswith("Rewriter")]
+    subprocess.run(["jar", "cfm", jar, manifest, *[part for name in names for part in ("-C", classes, name)]],
+                   check=True, timeout=PATIENCE_S)
+    return jar
+
+
+def leave(recorder):
+    recorder.send_signal(signal.SIGINT)
+    output, errors = recorder.communicate(timeout=PATIENCE_S)
+    check(recorder.returncode == 0, f"attach ended with {recorder.returncode}: {output}{errors}")
+
+
+def launched_with_another_agent(sojourn, classes, jar):
+    counts, database = sojourn.path("counts1"), sojourn.path("agents1.db")
+    program = Program(classes, [INTERNAL_ASM, "-Xverify:all", f"-javaagent:{jar}={counts}"],
+                      prefix=[sojourn.program, "record", "--quiet", "-o", database, *LOSSLESS, "--"],
+                      environment=sojourn.environment)
+    program.tell("early", 5)
+    program.finish()
+    check((early_calls(sojourn, database), counted_by_the_other(counts)) == (6, 6), "launched")
+
+
+def another_agent_before_and_after(sojourn, classes, jar):
+    for number, comes_first in enumerate((True, False)):
+        counts, database = sojourn.path(f"counts{number}"), sojourn.path(f"attached{number}.db")
+        program = Program(classes, [INTERNAL_ASM] + ([f"-javaagent:{jar}={counts}"] if comes_first else []))
+        program.tell("early", 1)
+        recorder = start_attach(sojourn, program.pid, database, LOSSLESS)
+        program.tell("early", 2)
+        if not comes_first:
+            subprocess.run(["jcmd", str(program.pid), "JVMTI.agent_load", jar, counts], check=True,
+                           capture_output=True, timeout=PATIENCE_S)
+        program.tell("early", 3)
+        leave(recorder)
+        program.tell("early", 4)
+        program.finish()
+        check(early_calls(sojourn, database) == 7, f"{comes_first}: {early_calls(sojourn, database)}")
+        wanted = 14 if comes_first else 9
+        check(counted_by_the_other(counts) == wanted, f"{comes_first}: {counted_by_the_other(counts)}")
+
+
+def recorder_killed_while_classes_load(sojourn, classes):
+    command = [sojourn.program, "record", "--quiet", "-o", sojourn.path("killed.db"), "--",
+               "java", "-cp", classes, "Loaders", str(LOADERS)]
+    recorder = subprocess.Popen(command, stdout=subprocess.PIPE, text=True, env=sojourn.environment)
+    check(recorder.stdout.readline() == "ready\n", "the program does not run")
+    recorder.kill()
+    recorder.wait()
+    check(recorder.stdout.read() == f"sum {sums()}\n", "the program did not go on")
+
+
+def test(sojourn, arguments):
+    compile_java(sojourn, arguments[0], "Rewriter", options=[INTERNAL_ASM])
+    classes = compile_java(sojourn, arguments[0], "Loaders", "Plugin", "Attached")
+    loaders(sojourn, classes)
+    choices(sojourn, classes)
+    jar = make_agent(sojourn, classes)
+    launched_with_another_agent(sojourn, classes, jar)
+    another_agent_before_and_after(sojourn, classes, jar)
+    recorder_killed_while_classes_load(sojourn, classes)
+
+
+main(test)

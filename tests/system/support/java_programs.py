@@ -1,0 +1,52 @@
+"""What the tests of Java share: compiling the samples, and the one that is attached to."""
+import json
+import os
+import subprocess
+
+from sojourn_testing import PATIENCE_S, check, wait_for
+
+INTERNAL_ASM = "--add-exports=java.base/jdk.internal.org.objectweb.asm=ALL-UNNAMED"
+
+
+def compile_java(sojourn, folder, *names, options=()):
+    """Returns the folder of the class files."""
+    classes = sojourn.path("classes")
+    sources = [os.path.join(folder, f"{name}.java") for name in names]
+    done = subprocess.run(["javac", "-d", classes, *options, *sources], capture_output=True, text=True)
+    check(done.returncode == 0, f"javac failed: {done.stderr}")
+    return classes
+
+
+def jvm_reports(sojourn, database, kind):
+    rows = sojourn.sql(database, f"SELECT payload FROM reports WHERE monitor = 'jvm' AND kind = '{kind}'")
+    return [json.loads(row["payload"]) for row in rows]
+
+
+class Program:
+    """The sample Attached: answers each line of its input. `prefix`: what runs java."""
+
+    def __init__(self, classes, options=(), arguments=(), prefix=(), environment=None):
+        self.process = subprocess.Popen([*prefix, "java", *options, "-cp", classes, "Attached", *arguments],
+                                        stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, env=environment)
+        self.pid = self.process.pid
+        check(self.process.stdout.readline() == "ready\n", "the program did not start")
+
+    def ask(self, line):
+        self.process.stdin.write(line + "\n")
+        self.process.stdin.flush()
+        return self.process.stdout.readline()
+
+    def tell(self, what, times=1):
+        said = self.ask(f"{what} {times}")
+        check(said == f"{what} {times}\n", f"{what} {times}: {said}, {self.process.poll()}")
+
+    def rounds(self):
+        return int(self.ask("rounds").split()[1])
+
+    def work_on(self):
+        end = self.rounds() + 3
+        wait_for("the threads work on", lambda: self.rounds() >= end)
+
+    def finish(self):
+        output, _ = self.process.communicate(timeout=PATIENCE_S)
+        check((self.process.returncode, output) == (5, "wrong=0\n"), f"{self.process.returncode}: {output}")
