@@ -7,6 +7,7 @@
 
 #include "agent/host/clock.h"
 #include "agent/zombies/allocator.h"
+#include "agent/zombies/guard_sites.h"
 #include "agent/zombies/heads.h"
 #include "agent/zombies/pressure.h"
 #include "agent/zombies/zombie_report.h"
@@ -30,6 +31,7 @@ typedef struct watched_process {
     sj_zombie_region *region; /* NULL: not watched */
     sj_unwinder *walker;      /* NULL: not needed yet */
     uint32_t walker_modules;  /* that it knows */
+    uint32_t guarded_modules; /* whose functions were looked through for sites */
     char path[PATH_MAX];
 } watched_process;
 
@@ -200,6 +202,7 @@ static void fill_region(sj_zombies *zombies, pid_t pid, sj_zombie_region *region
     region->version = SJ_ZOMBIES_VERSION;
     fill_plan(zombies, pid, region);
     region->settings = zombies->options.settings;
+    sj_guard_sites_add_mapped(region, region->settings.guard.callers, pid);
     atomic_store(&region->refusal, SJ_ZOMBIE_NOT_STARTED);
     atomic_store(&region->objects_refusal, SJ_ZOMBIE_NOT_STARTED);
     region->magic = SJ_ZOMBIES_MAGIC;
@@ -285,12 +288,15 @@ void sj_zombies_adopt(sj_zombies *zombies, uint64_t process, const char *arena_n
 }
 
 /* The program does not use patterns while their generation is odd. */
-static void copy_objects(sj_zombie_objects *target, const sj_zombie_objects *source)
+static void copy_objects(sj_zombie_settings *all, const sj_zombie_settings *others)
 {
+    sj_zombie_objects *target = &all->objects;
+    const sj_zombie_objects *source = &others->objects;
     const uint32_t generation = atomic_load(&target->generation) | 1;
     atomic_store(&target->generation, generation);
     memcpy(target->classes, source->classes, sizeof(target->classes));
     memcpy(target->exclude, source->exclude, sizeof(target->exclude));
+    memcpy(all->guard.classes, others->guard.classes, sizeof(all->guard.classes));
     target->with_system = source->with_system;
     target->history = source->history;
     target->on_use = source->on_use;
@@ -298,12 +304,27 @@ static void copy_objects(sj_zombie_objects *target, const sj_zombie_objects *sou
     atomic_store(&target->generation, generation + 1);
 }
 
+/* Allocations of one moment may be judged by a mixture of both. */
+static void copy_guard(sj_zombie_guard *target, const sj_zombie_guard *source)
+{
+    target->size_count = 0;
+    memcpy(target->sizes, source->sizes, sizeof(target->sizes));
+    memcpy(target->callers, source->callers, sizeof(target->callers));
+    target->size_count = source->size_count;
+}
+
 static void copy_changeable(sj_zombie_settings *target, const sj_zombie_settings *source)
 {
     target->one_in = source->one_in;
     target->on_use = source->on_use;
     target->reports_per_minute = source->reports_per_minute;
-    copy_objects(&target->objects, &source->objects);
+    target->vtables = source->vtables;
+    if (target->quarantine_blocks == 0) {
+        target->quarantine_blocks = source->quarantine_blocks;
+    }
+    target->quarantine_kib = source->quarantine_kib;
+    copy_guard(&target->guard, &source->guard);
+    copy_objects(target, source);
 }
 
 void sj_zombies_set(sj_zombies *zombies, const sj_zombie_settings *settings)
@@ -317,6 +338,8 @@ void sj_zombies_set(sj_zombies *zombies, const sj_zombie_settings *settings)
         if (at->region != NULL) {
             fill_plan(zombies, at->pid, at->region);
             copy_changeable(&at->region->settings, settings);
+            atomic_store(&at->region->site_count, 0);
+            at->guarded_modules = 0;
         } else {
             watch(zombies, at);
         }
@@ -387,10 +410,26 @@ static void send_reports(const sj_zombies *zombies, watched_process *process)
     }
 }
 
+/* Of modules that were loaded since. */
+static void follow_modules(const sj_zombies *zombies, watched_process *process)
+{
+    const char *patterns = zombies->options.settings.guard.callers;
+    const uint32_t count =
+        process->region != NULL && patterns[0] != '\0'
+            ? atomic_load_explicit(&process->region->module_count, memory_order_acquire)
+            : 0;
+    while (process->guarded_modules < count && process->guarded_modules < SJ_ZOMBIE_MODULES) {
+        sj_zombie_module module = process->region->modules[process->guarded_modules++];
+        module.path[SJ_ZOMBIE_PATH_BYTES - 1] = '\0';
+        sj_guard_sites_add(process->region, patterns, module.bias, module.path);
+    }
+}
+
 void sj_zombies_poll(sj_zombies *zombies)
 {
     pthread_mutex_lock(&zombies->mutex);
     for (watched_process *at = zombies->processes; at != NULL; at = at->next) {
+        follow_modules(zombies, at);
         send_reports(zombies, at);
     }
     pthread_mutex_unlock(&zombies->mutex);
