@@ -252,7 +252,7 @@ typedef struct sj_zombie_report {
     uint64_t block;                         /* address of the block */
     char thread_name[SJ_ZOMBIE_NAME_BYTES]; /* of the use */
     uint32_t deep_stack;                    /* 1 + its number, in the place of use_stack */
-    uint32_t reserved;
+    uint32_t place;                         /* of a virtual call: in the table, from 0 */
     sj_zombie_trace allocation;
     sj_zombie_trace release;
     sj_zombie_trace use;

@@ -203,14 +203,35 @@ static void find_deleted_class(const sj_frame_namer *namer, const sj_zombie_repo
     name[0] = '\0';
 }
 
+static void without_prefix(char *name, const char *prefix)
+{
+    if (strncmp(name, prefix, strlen(prefix)) == 0) {
+        memmove(name, name + strlen(prefix), strlen(name + strlen(prefix)) + 1);
+    }
+}
+
 static void name_type(const char *mangled, char name[NAME_BYTES])
 {
     char symbol[SJ_ZOMBIE_CLASS_BYTES + 8];
-    static const char prefix[] = "typeinfo name for ";
     snprintf(symbol, sizeof(symbol), "_ZTS%.*s", (int)SJ_ZOMBIE_CLASS_BYTES - 1, mangled);
     sj_demangle(symbol, name, NAME_BYTES);
-    if (strncmp(name, prefix, strlen(prefix)) == 0) {
-        memmove(name, name + strlen(prefix), strlen(name + strlen(prefix)) + 1);
+    without_prefix(name, "typeinfo name for ");
+}
+
+/* A destructor may have left a base's table, which has other functions, and fewer. */
+static void name_virtual(const sj_frame_namer *namer, const sj_zombie_report *report,
+                         bool is_own_table, char method[NAME_BYTES])
+{
+    sj_code_place place = {0};
+    if (is_own_table && namer->walker != NULL && report->code != 0) {
+        sj_unwinder_locate(namer->walker, report->code, &place);
+    }
+    if (place.function != NULL) {
+        sj_demangle(place.function, method, NAME_BYTES);
+        without_prefix(method, "non-virtual thunk to ");
+        without_prefix(method, "virtual thunk to ");
+    } else {
+        snprintf(method, NAME_BYTES, "virtual function %u", report->place);
     }
 }
 
@@ -218,21 +239,17 @@ static void add_virtual_call(json_t *json, const sj_frame_namer *namer,
                              const sj_zombie_report *report)
 {
     char mangled[SJ_ZOMBIE_CLASS_BYTES];
+    char type[NAME_BYTES];
     char name[NAME_BYTES];
-    char method[NAME_BYTES] = "";
-    sj_code_place place = {0};
+    char method[NAME_BYTES];
     memcpy(mangled, report->object.class_name, sizeof(mangled));
     mangled[sizeof(mangled) - 1] = '\0';
+    name_type(mangled, type);
     find_deleted_class(namer, report, name);
     if (name[0] == '\0') {
-        name_type(mangled, name);
+        snprintf(name, sizeof(name), "%s", type);
     }
-    if (namer->walker != NULL && report->code != 0) {
-        sj_unwinder_locate(namer->walker, report->code, &place);
-    }
-    if (place.function != NULL) {
-        sj_demangle(place.function, method, sizeof(method));
-    }
+    name_virtual(namer, report, strcmp(name, type) == 0, method);
     (void)json_object_set_new(json, "class", text_json(name, sizeof(name)));
     (void)json_object_set_new(json, "selector", text_json(method, sizeof(method)));
 }

@@ -15,10 +15,12 @@
 #include <string.h>
 #include <sys/uio.h>
 
+#define ADDRESS ((UINT64_C(1) << 48) - 1)
+
 enum { FUNCTIONS = 256, TABLES = 512, PROBES = 8, STUB_BYTES = 16, WORD = sizeof(uint64_t) };
 
 typedef struct zombie_table {
-    _Atomic uint64_t original; /* of the program; 0: not used yet */
+    _Atomic uint64_t key;      /* address of the program's, and place in the object; 0: not used */
     _Atomic uint32_t is_ready;
     uint32_t reserved;
     int64_t offset_to_top; /* from here on as the C++ ABI has it */
@@ -73,18 +75,20 @@ static bool is_type(uint64_t type)
            is_in_module(head.table) && is_in_module(head.name);
 }
 
-/* `offset`: of the word that points to the table, in its object. */
+/* `offset`: of the word that points to the table, in its object. A base whose destructor has run has
+ * a table of its own type. */
 static bool is_program_table(uint64_t table, uint64_t offset, table_head *head)
 {
     return table % WORD == 0 && is_in_module(table) &&
            read_memory(table - offsetof(table_head, function), head, sizeof(*head)) &&
-           head->offset_to_top == -(int64_t)offset && is_in_module(head->function) &&
+           (head->offset_to_top == -(int64_t)offset || head->offset_to_top == 0) &&
+           is_in_module(head->function) &&
            is_type(head->type);
 }
 
-static void fill_table(zombie_table *table, const table_head *head)
+static void fill_table(zombie_table *table, const table_head *head, uint64_t offset)
 {
-    table->offset_to_top = head->offset_to_top;
+    table->offset_to_top = -(int64_t)offset;
     table->type = head->type;
     for (uint64_t i = 0; i < FUNCTIONS; i++) {
         table->functions[i] = (uint64_t)(uintptr_t)sj_arch_virtual_stubs + i * STUB_BYTES;
@@ -95,24 +99,23 @@ static void fill_table(zombie_table *table, const table_head *head)
 /* NULL: it is no table, or there is no room for ours. */
 static const zombie_table *table_for(uint64_t original, uint64_t offset)
 {
-    const uint64_t hash = (original >> 3) * UINT64_C(0x9e3779b97f4a7c15) >> 48;
+    const uint64_t key = original | offset << 48; /* one of the program's has one for each place */
+    const uint64_t hash = key * UINT64_C(0x9e3779b97f4a7c15) >> 48;
     for (uint64_t i = 0; i < PROBES; i++) {
         zombie_table *table = &tables[(hash + i) % TABLES];
-        uint64_t held = atomic_load(&table->original);
+        uint64_t held = atomic_load(&table->key);
         table_head head;
         if (held == 0) {
             if (!is_program_table(original, offset, &head)) {
                 return NULL;
             }
-            if (atomic_compare_exchange_strong(&table->original, &held, original)) {
-                fill_table(table, &head);
+            if (atomic_compare_exchange_strong(&table->key, &held, key)) {
+                fill_table(table, &head, offset);
                 return table;
             }
         }
-        if (held == original) {
-            const bool is_ready =
-                atomic_load_explicit(&table->is_ready, memory_order_acquire) != 0;
-            return is_ready && table->offset_to_top == -(int64_t)offset ? table : NULL;
+        if (held == key) {
+            return atomic_load_explicit(&table->is_ready, memory_order_acquire) != 0 ? table : NULL;
         }
     }
     return NULL;
@@ -187,7 +190,8 @@ static __attribute__((noinline)) void report_call(sj_kept_block *kept, const zom
     }
     sj_report_fill_kept(report, kept, SJ_ZOMBIE_VIRTUAL_CALL, kept->address);
     write_type(&report->object, kept->type);
-    if (!read_memory(atomic_load(&table->original) + number * WORD, &report->code, WORD)) {
+    report->place = (uint32_t)number;
+    if (!read_memory((atomic_load(&table->key) & ADDRESS) + number * WORD, &report->code, WORD)) {
         report->code = 0;
     }
     sj_report_finish(report, &here);
