@@ -196,7 +196,7 @@ typedef struct sj_zombie_settings {
     uint32_t quarantine_blocks; /* as many as when the process began to be watched, or none */
     uint32_t quarantine_kib;
     uint32_t vtables; /* 1: C++ objects in quarantine answer virtual calls */
-    uint32_t reserved;
+    uint32_t budget_per_mille; /* of the program's CPU time; 0: any; for the recorder */
     sj_zombie_guard guard;
     sj_zombie_objects objects;
 } sj_zombie_settings;
@@ -294,7 +294,10 @@ typedef struct sj_zombie_counters {
     _Atomic uint64_t quarantine_full;     /* let go because newer ones needed the room */
     _Atomic uint64_t quarantine_pressure; /* because memory was short, or on command */
     _Atomic uint64_t quarantine_left;     /* when the program was left, or the policy changed */
-    _Atomic uint64_t not_quarantined;     /* too large or too small, or in a signal handler */
+    /* What watching has taken of the program's own time, in ticks. */
+    _Atomic uint64_t heap_ticks;
+    _Atomic uint64_t history_ticks;
+    _Atomic uint64_t not_quarantined; /* too large or too small, or in a signal handler */
 } sj_zombie_counters;
 
 /* Taken by the monitor together with a report, given back by the recorder. */
@@ -334,6 +337,10 @@ typedef struct sj_zombie_region {
     uint8_t is_forwarding[SJ_HEADS]; /* 1: it allocates by calling another entry, which counts */
     uint32_t why_not;                /* sj_zombie_refusal: why there is no plan */
     sj_heap_plan plans[SJ_HEAP_PARTS];
+    /* By the recorder, which keeps the overhead budget: one allocation in `one_in << sampling_shift`
+     * is guarded, and histories are not kept. */
+    _Atomic uint32_t sampling_shift;
+    _Atomic uint32_t is_history_paused;
     _Atomic uint32_t module_count;
     _Atomic uint32_t site_count; /* of `sites`; by the recorder */
     sj_zombie_site sites[SJ_ZOMBIE_SITES];

@@ -329,8 +329,13 @@ sj_status sj_policy_read_zombies(sj_policy_reader *reader, json_t *value)
 
 sj_zombie_settings sj_policy_zombies_of(const sj_policy *policy, const sj_session_id *session)
 {
+    enum { MILLE_OF_PERCENT = 10 };
     sj_zombie_settings settings = policy->zombies;
     uint32_t sum = 0;
+    settings.budget_per_mille =
+        policy->budget_percent > 0 && policy->budget_percent < MILLE_OF_PERCENT * MILLE_OF_PERCENT
+            ? (uint32_t)(policy->budget_percent * MILLE_OF_PERCENT + 0.999)
+            : 0;
     for (size_t i = 0; i < sizeof(session->bytes); i++) {
         sum = sum * 31 + session->bytes[i];
     }

@@ -361,7 +361,8 @@ static const char *not_watched(const sj_zombie_region *region, uint32_t refusal)
     return heap[0] != '\0' ? heap : objects_not_watched(region);
 }
 
-char *sj_zombie_account_json(const sj_zombie_region *region, uint32_t refusal)
+char *sj_zombie_account_json(const sj_zombie_region *region, uint32_t refusal,
+                             const sj_zombie_limits *limits)
 {
     const sj_zombie_counters *counters = &region->counters;
     json_t *object = json_pack(
@@ -373,6 +374,10 @@ char *sj_zombie_account_json(const sj_zombie_region *region, uint32_t refusal)
         "refused_memory", counter(&counters->refused_memory), "uses", counter(&counters->uses),
         "suppressed", counter(&counters->suppressed));
     add_quarantine(object, counters);
+    (void)json_object_set_new(
+        object, "one_in_most",
+        json_integer((json_int_t)region->settings.one_in << (limits->shift_most & 31)));
+    (void)json_object_set_new(object, "history_pauses", json_integer(limits->history_pauses));
     if (object != NULL && region->settings.objects.is_on != 0) {
         add_objects(object, region);
     }

@@ -10,6 +10,7 @@
 #include "agent/zombies/guard_sites.h"
 #include "agent/zombies/heads.h"
 #include "agent/zombies/pressure.h"
+#include "agent/zombies/zombie_budget.h"
 #include "agent/zombies/zombie_report.h"
 
 #include <fcntl.h>
@@ -22,7 +23,19 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#define LOOK_NS UINT64_C(200000000)
+#define LOOK_CPU_NS UINT64_C(20000000)
+
 static const char monitor[] = "zombies";
+
+/* Readings of one moment. */
+typedef struct cost_readings {
+    uint64_t at_ns;
+    uint64_t ticks;
+    uint64_t cpu_ns;
+    uint64_t heap_ticks;
+    uint64_t history_ticks;
+} cost_readings;
 
 typedef struct watched_process {
     struct watched_process *next;
@@ -32,6 +45,9 @@ typedef struct watched_process {
     sj_unwinder *walker;      /* NULL: not needed yet */
     uint32_t walker_modules;  /* that it knows */
     uint32_t guarded_modules; /* whose functions were looked through for sites */
+    cost_readings last;       /* of the overhead budget; not taken yet: zeros */
+    sj_zombie_budget budget;
+    sj_zombie_limits limits;
     char path[PATH_MAX];
 } watched_process;
 
@@ -313,12 +329,70 @@ static void copy_guard(sj_zombie_guard *target, const sj_zombie_guard *source)
     target->size_count = source->size_count;
 }
 
+/* False: the process is gone. */
+static bool read_costs(const watched_process *process, cost_readings *now)
+{
+    clockid_t clock;
+    if (clock_getcpuclockid(process->pid, &clock) != 0) {
+        return false;
+    }
+    const sj_zombie_counters *counters = &process->region->counters;
+    *now = (cost_readings){.at_ns = sj_clock_ns(CLOCK_MONOTONIC),
+                           .ticks = sj_clock_ticks(),
+                           .cpu_ns = sj_clock_ns(clock),
+                           .heap_ticks = atomic_load(&counters->heap_ticks),
+                           .history_ticks = atomic_load(&counters->history_ticks)};
+    return true;
+}
+
+static uint64_t ticks_in_ns(uint64_t ticks, const cost_readings *from, const cost_readings *to)
+{
+    return (uint64_t)((double)ticks * (double)(to->at_ns - from->at_ns) /
+                      (double)(to->ticks - from->ticks));
+}
+
+static void apply_budget(watched_process *process)
+{
+    const sj_zombie_budget *budget = &process->budget;
+    sj_zombie_limits *limits = &process->limits;
+    limits->shift_most = budget->shift > limits->shift_most ? budget->shift : limits->shift_most;
+    limits->history_pauses +=
+        budget->is_paused && atomic_load(&process->region->is_history_paused) == 0 ? 1 : 0;
+    atomic_store(&process->region->sampling_shift, budget->shift);
+    atomic_store(&process->region->is_history_paused, budget->is_paused ? 1 : 0);
+}
+
+/* Looks at what watching has cost since the last look. */
+static void keep_budget(const sj_zombies *zombies, watched_process *process)
+{
+    const uint32_t per_mille = zombies->options.settings.budget_per_mille;
+    const cost_readings last = process->last;
+    cost_readings now;
+    if (per_mille == 0 || process->region == NULL || process->pid == 0 ||
+        sj_clock_ns(CLOCK_MONOTONIC) - last.at_ns < LOOK_NS || !read_costs(process, &now) ||
+        (last.at_ns != 0 && now.cpu_ns - last.cpu_ns < LOOK_CPU_NS)) {
+        return;
+    }
+    process->last = now;
+    if (last.at_ns == 0 || now.ticks <= last.ticks) {
+        return;
+    }
+    const sj_zombie_costs costs = {
+        .program = now.cpu_ns - last.cpu_ns,
+        .heap = ticks_in_ns(now.heap_ticks - last.heap_ticks, &last, &now),
+        .history = ticks_in_ns(now.history_ticks - last.history_ticks, &last, &now)};
+    if (sj_zombie_budget_look(&process->budget, &costs, per_mille)) {
+        apply_budget(process);
+    }
+}
+
 static void copy_changeable(sj_zombie_settings *target, const sj_zombie_settings *source)
 {
     target->one_in = source->one_in;
     target->on_use = source->on_use;
     target->reports_per_minute = source->reports_per_minute;
     target->vtables = source->vtables;
+    target->budget_per_mille = source->budget_per_mille;
     if (target->quarantine_blocks == 0) {
         target->quarantine_blocks = source->quarantine_blocks;
     }
@@ -340,6 +414,8 @@ void sj_zombies_set(sj_zombies *zombies, const sj_zombie_settings *settings)
             copy_changeable(&at->region->settings, settings);
             atomic_store(&at->region->site_count, 0);
             at->guarded_modules = 0;
+            at->budget = (sj_zombie_budget){0};
+            apply_budget(at);
         } else {
             watch(zombies, at);
         }
@@ -430,6 +506,7 @@ void sj_zombies_poll(sj_zombies *zombies)
     pthread_mutex_lock(&zombies->mutex);
     for (watched_process *at = zombies->processes; at != NULL; at = at->next) {
         follow_modules(zombies, at);
+        keep_budget(zombies, at);
         send_reports(zombies, at);
     }
     pthread_mutex_unlock(&zombies->mutex);
@@ -452,7 +529,7 @@ static void end_process(sj_zombies *zombies, watched_process **link)
     if (process->region != NULL) {
         const uint32_t refusal = atomic_load(&process->region->refusal);
         send_json(zombies, process->number, "account", sj_clock_ticks(),
-                  sj_zombie_account_json(process->region, refusal));
+                  sj_zombie_account_json(process->region, refusal, &process->limits));
     }
     *link = process->next;
     free_process(process);

@@ -8,6 +8,8 @@ ALTER TABLE zombie_accounts ADD COLUMN quarantine_full INTEGER NOT NULL DEFAULT 
 ALTER TABLE zombie_accounts ADD COLUMN quarantine_pressure INTEGER NOT NULL DEFAULT 0;  -- because memory was short, or on command
 ALTER TABLE zombie_accounts ADD COLUMN quarantine_left INTEGER NOT NULL DEFAULT 0;      -- because the program was left, or the policy changed
 ALTER TABLE zombie_accounts ADD COLUMN not_quarantined INTEGER NOT NULL DEFAULT 0;      -- freed at once: too small, too large, or in a signal handler
+ALTER TABLE zombie_accounts ADD COLUMN one_in_most INTEGER NOT NULL DEFAULT 0;          -- one_in when the overhead budget let least be guarded
+ALTER TABLE zombie_accounts ADD COLUMN history_pauses INTEGER NOT NULL DEFAULT 0;       -- how often it stopped the histories of objects
 ALTER TABLE zombie_accounts ADD COLUMN methods_without_door INTEGER NOT NULL DEFAULT 0; -- whose code, kept by the program, is not told apart
 
 CREATE VIEW zombie_findings AS -- zombies, with how many sessions, devices and builds of the program's own module had each

@@ -8,6 +8,7 @@ __thread int64_t sj_zombie_countdown __attribute__((tls_model("initial-exec")));
 /* The thread's source of random numbers; 0: it has not allocated yet. */
 static __thread uint64_t random_state __attribute__((tls_model("initial-exec")));
 
+enum { SHIFT_MASK = 31 };
 enum { UNWATCHED = 256 }; /* allocations between looks whether something is to be guarded again */
 
 typedef void *(*new_function)(size_t bytes);
@@ -44,13 +45,20 @@ static int64_t next_distance(uint64_t one_in)
     return 1 + (int64_t)(product >> (2 * POINT + 1));
 }
 
+/* The overhead budget may have made it more. */
+static uint64_t one_in_now(const sj_zombie_region *region)
+{
+    return (uint64_t)region->settings.one_in
+           << (atomic_load_explicit(&region->sampling_shift, memory_order_relaxed) & SHIFT_MASK);
+}
+
 /* Where every allocation is looked at, this thread's distance to the next sampled one. */
 static __thread int64_t left_to_sample __attribute__((tls_model("initial-exec")));
 
 /* Every allocation is looked at. */
 static bool is_named_or_sampled(const sj_zombie_region *region, size_t bytes, uint64_t site)
 {
-    const uint64_t one_in = region->settings.one_in;
+    const uint64_t one_in = one_in_now(region);
     sj_zombie_countdown = 1;
     if (left_to_sample == 0) {
         left_to_sample = next_distance(one_in);
@@ -70,7 +78,7 @@ static bool is_sampled(size_t bytes, uint64_t site)
         sj_zombie_countdown = UNWATCHED;
         return false;
     }
-    const uint64_t one_in = region->settings.one_in;
+    const uint64_t one_in = one_in_now(region);
     if (one_in == 0) {
         sj_zombie_countdown = UNWATCHED;
         return false;

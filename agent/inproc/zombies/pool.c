@@ -337,12 +337,14 @@ void *sj_pool_take(size_t bytes, size_t alignment, uint32_t families)
         COUNT(refused_size);
         return NULL;
     }
+    const uint64_t start = sj_arch_ticks();
     sj_trace_here(&here);
     atomic_fetch_add(live, 1); /* before: who leaves waits for it, or finds it */
     void *block = take_block(bytes, alignment, families, &here);
     if (block == NULL) {
         atomic_fetch_sub(live, 1);
     }
+    sj_objects_count(heap_ticks, sj_arch_ticks() - start);
     return block;
 }
 
@@ -394,6 +396,7 @@ void sj_pool_put(void *block, uint64_t site, uint32_t families)
     const uint64_t address = (uint64_t)(uintptr_t)block;
     sj_pool_slot *slot = sj_pool_find(address);
     uint32_t live = SJ_SLOT_LIVE;
+    const uint64_t start = sj_arch_ticks();
     sj_trace_here(&here);
     if (slot == NULL || slot->address != address ||
         !atomic_compare_exchange_strong(&slot->state, &live, SJ_SLOT_FREED)) {
@@ -416,6 +419,7 @@ void sj_pool_put(void *block, uint64_t site, uint32_t families)
     COUNT(released);
     put_freed(slot);
     atomic_fetch_sub(&sj_custody_now->shared.live, 1);
+    sj_objects_count(heap_ticks, sj_arch_ticks() - start);
 }
 
 void sj_pool_open_pages(sj_pool_slot *slot, uint64_t address)
