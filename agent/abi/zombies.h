@@ -16,7 +16,7 @@
 #define SJ_ZOMBIES_MAGIC UINT64_C(0x534549424d4f5a53) /* "SZOMBIES" */
 
 enum {
-    SJ_ZOMBIES_VERSION = 4,
+    SJ_ZOMBIES_VERSION = 5,
     SJ_ZOMBIE_REPORTS = 64,
     SJ_ZOMBIE_MODULES = 512,
     SJ_ZOMBIE_PATH_BYTES = 240,
@@ -28,6 +28,8 @@ enum {
     SJ_ZOMBIE_NAME_BYTES = 16,
     SJ_ZOMBIE_PATTERNS_BYTES = 1024,
     SJ_ZOMBIE_CELLS = 64,
+    SJ_ZOMBIE_SIZES = 16,
+    SJ_ZOMBIE_SITES = 512,
     SJ_ZOMBIE_CLASS_BYTES = 256,
     SJ_ZOMBIE_LINEAGE_BYTES = 512,
     SJ_ZOMBIE_VALUES_BYTES = 1024,
@@ -119,7 +121,10 @@ typedef enum sj_zombie_kind {
     SJ_ZOMBIE_REALLOC_AFTER_FREE = 8,
     SJ_ZOMBIE_WILD_ACCESS = 9,     /* of a guard page that belongs to no block */
     SJ_ZOMBIE_MESSAGE = 10,        /* to a freed object */
-    SJ_ZOMBIE_MISMATCHED_FREE = 11 /* by another family: malloc, new, new[] */
+    SJ_ZOMBIE_MISMATCHED_FREE = 11, /* by another family: malloc, new, new[] */
+    SJ_ZOMBIE_WRITE_AFTER_FREE = 12, /* found when a quarantined block was let go; by whom is not
+                                        known */
+    SJ_ZOMBIE_VIRTUAL_CALL = 13      /* of a method of a quarantined C++ object */
 } sj_zombie_kind;
 
 typedef enum sj_zombie_on_use {
@@ -163,6 +168,22 @@ typedef struct sj_zombie_objects {
     char exclude[SJ_ZOMBIE_PATTERNS_BYTES];
 } sj_zombie_objects;
 
+/* Bytes that an allocation asks for, both ends included. */
+typedef struct sj_zombie_sizes {
+    uint32_t least;
+    uint32_t most;
+} sj_zombie_sizes;
+
+/* What is guarded always, however rarely others are sampled. Patterns as of sj_zombie_objects. */
+typedef struct sj_zombie_guard {
+    uint32_t size_count;
+    uint32_t reserved;
+    sj_zombie_sizes sizes[SJ_ZOMBIE_SIZES];
+    char callers[SJ_ZOMBIE_PATTERNS_BYTES]; /* functions that call the allocator; for the recorder,
+                                               which writes their places to `sites` */
+    char classes[SJ_ZOMBIE_PATTERNS_BYTES]; /* of Objective-C; changed with objects.generation */
+} sj_zombie_guard;
+
 typedef struct sj_zombie_settings {
     uint32_t one_in;      /* one allocation in so many gets a guarded block, on average; 1: all */
     uint32_t slots;       /* blocks that are watched at once, freed ones included */
@@ -170,6 +191,13 @@ typedef struct sj_zombie_settings {
     uint32_t on_use;      /* sj_zombie_on_use */
     uint32_t reports_per_minute;
     uint32_t memory_kib; /* of the blocks' pages, freed ones included that keep their content */
+    /* Ordinary blocks that are kept for a while when they are freed; 0: none are. Both limits count,
+     * the second with what is noted of each. */
+    uint32_t quarantine_blocks; /* as many as when the process began to be watched, or none */
+    uint32_t quarantine_kib;
+    uint32_t vtables; /* 1: C++ objects in quarantine answer virtual calls */
+    uint32_t budget_per_mille; /* of the program's CPU time; 0: any; for the recorder */
+    sj_zombie_guard guard;
     sj_zombie_objects objects;
 } sj_zombie_settings;
 
@@ -224,14 +252,16 @@ typedef struct sj_zombie_report {
     uint64_t block;                         /* address of the block */
     char thread_name[SJ_ZOMBIE_NAME_BYTES]; /* of the use */
     uint32_t deep_stack;                    /* 1 + its number, in the place of use_stack */
-    uint32_t reserved;
+    uint32_t place;                         /* of a virtual call: in the table, from 0 */
     sj_zombie_trace allocation;
     sj_zombie_trace release;
     sj_zombie_trace use;
     uint8_t allocation_stack[SJ_ZOMBIE_STACK_BYTES];
     uint8_t release_stack[SJ_ZOMBIE_STACK_BYTES];
     uint8_t use_stack[SJ_ZOMBIE_USE_STACK_BYTES];
-    sj_zombie_object object; /* of a message */
+    uint64_t code;           /* of a virtual call: address of the method that was meant */
+    sj_zombie_object object; /* of a message; of a virtual call, the type's mangled name; of a
+                                guarded object's memory, its class only; "": no object */
 } sj_zombie_report;
 
 /* A module that is or was mapped; later entries hide earlier ones at the same addresses. */
@@ -259,6 +289,15 @@ typedef struct sj_zombie_counters {
     _Atomic uint64_t kept_used;            /* after a use */
     _Atomic uint64_t not_kept;             /* freed at once: no room, or in a signal handler */
     _Atomic uint64_t methods_without_door; /* no room: kept code of theirs is not told apart */
+    /* Freed blocks that were quarantined, and let go again. */
+    _Atomic uint64_t quarantined;
+    _Atomic uint64_t quarantine_full;     /* let go because newer ones needed the room */
+    _Atomic uint64_t quarantine_pressure; /* because memory was short, or on command */
+    _Atomic uint64_t quarantine_left;     /* when the program was left, or the policy changed */
+    /* What watching has taken of the program's own time, in ticks. */
+    _Atomic uint64_t heap_ticks;
+    _Atomic uint64_t history_ticks;
+    _Atomic uint64_t not_quarantined; /* too large or too small, or in a signal handler */
 } sj_zombie_counters;
 
 /* Taken by the monitor together with a report, given back by the recorder. */
@@ -273,6 +312,12 @@ typedef struct sj_zombie_cell {
     _Atomic uint64_t count;
     uint64_t apart[7];
 } sj_zombie_cell;
+
+/* Code of a function whose calls of the allocator are guarded always. */
+typedef struct sj_zombie_site {
+    uint64_t low;
+    uint64_t high; /* behind its last byte */
+} sj_zombie_site;
 
 typedef struct sj_zombie_region {
     uint64_t magic;
@@ -292,8 +337,13 @@ typedef struct sj_zombie_region {
     uint8_t is_forwarding[SJ_HEADS]; /* 1: it allocates by calling another entry, which counts */
     uint32_t why_not;                /* sj_zombie_refusal: why there is no plan */
     sj_heap_plan plans[SJ_HEAP_PARTS];
+    /* By the recorder, which keeps the overhead budget: one allocation in `one_in << sampling_shift`
+     * is guarded, and histories are not kept. */
+    _Atomic uint32_t sampling_shift;
+    _Atomic uint32_t is_history_paused;
     _Atomic uint32_t module_count;
-    uint32_t reserved;
+    _Atomic uint32_t site_count; /* of `sites`; by the recorder */
+    sj_zombie_site sites[SJ_ZOMBIE_SITES];
     sj_zombie_module modules[SJ_ZOMBIE_MODULES];
     sj_zombie_report reports[SJ_ZOMBIE_REPORTS];
     sj_zombie_deep_stack deep[SJ_ZOMBIE_DEEP_STACKS];

@@ -1,9 +1,11 @@
 /* The part of a policy that is about uses of freed memory. */
 #include "agent/policy/policy_reader.h"
 
+#include <stdio.h>
 #include <string.h>
 
 enum { OBJECTS_MOST = 1000000 };
+enum { QUARANTINE_BLOCKS = 4096, QUARANTINE_KIB = 16 << 10 };
 enum { SLOTS_LEAST = 16, SLOTS_MOST = 28000, ONE_IN_MOST = 1000000000, REPORTS_MOST = 100000 };
 
 #define MEMORY_LEAST (UINT64_C(1) << 20)
@@ -62,19 +64,163 @@ static sj_status read_reports(sj_policy_reader *reader, json_t *value)
     return read_into(reader, value, 1, REPORTS_MOST, &reader->policy->zombies.reports_per_minute);
 }
 
+static sj_status read_flag(sj_policy_reader *reader, json_t *value, uint32_t *target)
+{
+    bool is_true = false;
+    SJ_TRY(sj_policy_boolean(reader, value, &is_true));
+    *target = is_true ? 1 : 0;
+    return SJ_OK;
+}
+
+/* Patterns as the program reads them: one behind the other, each with its NUL. */
+static sj_status read_names(sj_policy_reader *reader, json_t *list, char *target)
+{
+    size_t used = 0;
+    if (!json_is_array(list)) {
+        return sj_policy_fail(reader, false, "a list of patterns is wanted");
+    }
+    memset(target, 0, SJ_ZOMBIE_PATTERNS_BYTES);
+    for (size_t i = 0; i < json_array_size(list); i++) {
+        const char *name = json_string_value(json_array_get(list, i));
+        const size_t bytes = name != NULL ? strlen(name) + 1 : 0;
+        sj_policy_enter(reader, NULL, i);
+        if (bytes < 2) {
+            return sj_policy_fail(reader, false, "a pattern of names is wanted");
+        }
+        if (used + bytes >= SJ_ZOMBIE_PATTERNS_BYTES) {
+            return sj_policy_fail(reader, false, "the patterns have more than %d characters",
+                                  SJ_ZOMBIE_PATTERNS_BYTES - 2);
+        }
+        memcpy(target + used, name, bytes);
+        used += bytes;
+        sj_policy_leave(reader);
+    }
+    return SJ_OK;
+}
+
+/* A number of bytes, or "LEAST-MOST". */
+static sj_status read_sizes_item(sj_policy_reader *reader, const json_t *item,
+                                 sj_zombie_sizes *sizes)
+{
+    const char *text = json_string_value(item);
+    long long least = json_integer_value(item);
+    long long most = least;
+    int end = 0;
+    const bool is_range = text != NULL && sscanf(text, "%lld-%lld%n", &least, &most, &end) == 2 &&
+                          text[end] == '\0';
+    if ((!json_is_integer(item) && !is_range) || least < 1 || most < least || most > UINT32_MAX) {
+        return sj_policy_fail(reader, false,
+                              "a number of bytes is wanted, or a range like \"100-200\"");
+    }
+    *sizes = (sj_zombie_sizes){.least = (uint32_t)least, .most = (uint32_t)most};
+    return SJ_OK;
+}
+
+static sj_status read_guard_bytes(sj_policy_reader *reader, json_t *value)
+{
+    sj_zombie_guard *guard = &reader->policy->zombies.guard;
+    guard->size_count = 0;
+    if (!json_is_array(value) || json_array_size(value) > SJ_ZOMBIE_SIZES) {
+        return sj_policy_fail(reader, false, "a list of at most %d sizes is wanted",
+                              SJ_ZOMBIE_SIZES);
+    }
+    for (size_t i = 0; i < json_array_size(value); i++) {
+        sj_policy_enter(reader, NULL, i);
+        SJ_TRY(read_sizes_item(reader, json_array_get(value, i), &guard->sizes[i]));
+        sj_policy_leave(reader);
+        guard->size_count++;
+    }
+    return SJ_OK;
+}
+
+static sj_status read_guard_callers(sj_policy_reader *reader, json_t *value)
+{
+    return read_names(reader, value, reader->policy->zombies.guard.callers);
+}
+
+static sj_status read_guard_classes(sj_policy_reader *reader, json_t *value)
+{
+    return read_names(reader, value, reader->policy->zombies.guard.classes);
+}
+
+static sj_status read_guard(sj_policy_reader *reader, json_t *value)
+{
+    static const sj_policy_key keys[] = {{"bytes", read_guard_bytes},
+                                         {"caller", read_guard_callers},
+                                         {"class", read_guard_classes}};
+    return sj_policy_object(reader, value, keys, sizeof(keys) / sizeof(keys[0]));
+}
+
+static sj_status read_quarantine_blocks(sj_policy_reader *reader, json_t *value)
+{
+    return read_into(reader, value, SLOTS_LEAST, OBJECTS_MOST,
+                     &reader->policy->zombies.quarantine_blocks);
+}
+
+static sj_status read_quarantine_memory(sj_policy_reader *reader, json_t *value)
+{
+    uint64_t bytes = 0;
+    SJ_TRY(sj_policy_size(reader, value, MEMORY_LEAST, MEMORY_MOST, &bytes));
+    reader->policy->zombies.quarantine_kib = (uint32_t)(bytes >> 10);
+    return SJ_OK;
+}
+
+static void use_quarantine(sj_zombie_settings *settings)
+{
+    if (settings->quarantine_kib == 0) {
+        settings->quarantine_kib = QUARANTINE_KIB;
+    }
+    if (settings->quarantine_blocks == 0) {
+        settings->quarantine_blocks = QUARANTINE_BLOCKS;
+    }
+}
+
+static sj_status read_quarantine(sj_policy_reader *reader, json_t *value)
+{
+    static const sj_policy_key keys[] = {{"blocks", read_quarantine_blocks},
+                                         {"memory", read_quarantine_memory}};
+    if (json_is_false(value)) {
+        reader->policy->zombies.quarantine_kib = 0;
+        return SJ_OK;
+    }
+    use_quarantine(&reader->policy->zombies);
+    return json_is_true(value)
+               ? SJ_OK
+               : sj_policy_object(reader, value, keys, sizeof(keys) / sizeof(keys[0]));
+}
+
+/* Objects that answer virtual calls are in quarantine. */
+static sj_status read_vtables(sj_policy_reader *reader, json_t *value)
+{
+    SJ_TRY(read_flag(reader, value, &reader->policy->zombies.vtables));
+    if (reader->policy->zombies.vtables != 0) {
+        use_quarantine(&reader->policy->zombies);
+    }
+    return SJ_OK;
+}
+
 static sj_status read_heap(sj_policy_reader *reader, json_t *value)
 {
     static const sj_policy_key keys[] = {{"one_in", read_one_in},
                                          {"blocks", read_blocks},
                                          {"memory", read_memory},
                                          {"stack_bytes", read_stack},
+                                         {"guard", read_guard},
+                                         {"quarantine", read_quarantine},
+                                         {"vtables", read_vtables},
                                          {"on_use", read_on_use}};
+    static const char *const instead[] = {"guard", "quarantine", "vtables"};
     if (json_is_boolean(value)) {
         reader->policy->zombies.one_in = json_is_true(value) ? 1 : 0;
         return SJ_OK;
     }
     if (reader->policy->zombies.one_in == 0) {
         reader->policy->zombies.one_in = 1;
+    }
+    for (size_t i = 0; i < sizeof(instead) / sizeof(instead[0]); i++) {
+        if (json_object_get(value, instead[i]) != NULL) {
+            reader->policy->zombies.one_in = ONE_IN_MOST; /* if it is not given */
+        }
     }
     return sj_policy_object(reader, value, keys, sizeof(keys) / sizeof(keys[0]));
 }
@@ -83,14 +229,6 @@ static sj_status read_object_stack(sj_policy_reader *reader, json_t *value)
 {
     return read_into(reader, value, 0, SJ_ZOMBIE_STACK_BYTES,
                      &reader->policy->zombies.objects.stack_bytes);
-}
-
-static sj_status read_flag(sj_policy_reader *reader, json_t *value, uint32_t *target)
-{
-    bool is_true = false;
-    SJ_TRY(sj_policy_boolean(reader, value, &is_true));
-    *target = is_true ? 1 : 0;
-    return SJ_OK;
 }
 
 static sj_status read_system(sj_policy_reader *reader, json_t *value)
@@ -109,32 +247,6 @@ static sj_status read_objects_on_use(sj_policy_reader *reader, json_t *value)
     size_t index = 0;
     SJ_TRY(sj_policy_word(reader, value, words, 3, &index));
     reader->policy->zombies.objects.on_use = (uint32_t)index;
-    return SJ_OK;
-}
-
-/* Patterns as the program reads them: one behind the other, each with its NUL. */
-static sj_status read_names(sj_policy_reader *reader, json_t *list, char *target)
-{
-    size_t used = 0;
-    if (!json_is_array(list)) {
-        return sj_policy_fail(reader, false, "a list of patterns of class names is wanted");
-    }
-    memset(target, 0, SJ_ZOMBIE_PATTERNS_BYTES);
-    for (size_t i = 0; i < json_array_size(list); i++) {
-        const char *name = json_string_value(json_array_get(list, i));
-        const size_t bytes = name != NULL ? strlen(name) + 1 : 0;
-        sj_policy_enter(reader, NULL, i);
-        if (bytes < 2) {
-            return sj_policy_fail(reader, false, "a pattern of class names is wanted");
-        }
-        if (used + bytes >= SJ_ZOMBIE_PATTERNS_BYTES) {
-            return sj_policy_fail(reader, false, "the patterns have more than %d characters",
-                                  SJ_ZOMBIE_PATTERNS_BYTES - 2);
-        }
-        memcpy(target + used, name, bytes);
-        used += bytes;
-        sj_policy_leave(reader);
-    }
     return SJ_OK;
 }
 
@@ -206,13 +318,24 @@ sj_status sj_policy_read_zombies(sj_policy_reader *reader, json_t *value)
         reader->policy->zombies.objects.is_on = 0;
         return SJ_OK;
     }
-    return sj_policy_object(reader, value, keys, sizeof(keys) / sizeof(keys[0]));
+    SJ_TRY(sj_policy_object(reader, value, keys, sizeof(keys) / sizeof(keys[0])));
+    const sj_zombie_settings *settings = &reader->policy->zombies;
+    if (settings->guard.classes[0] != '\0' &&
+        (settings->objects.is_on == 0 || settings->one_in == 0)) {
+        return sj_policy_fail(reader, false, "heap.guard.class needs \"objc\"");
+    }
+    return SJ_OK;
 }
 
 sj_zombie_settings sj_policy_zombies_of(const sj_policy *policy, const sj_session_id *session)
 {
+    enum { MILLE_OF_PERCENT = 10 };
     sj_zombie_settings settings = policy->zombies;
     uint32_t sum = 0;
+    settings.budget_per_mille =
+        policy->budget_percent > 0 && policy->budget_percent < MILLE_OF_PERCENT * MILLE_OF_PERCENT
+            ? (uint32_t)(policy->budget_percent * MILLE_OF_PERCENT + 0.999)
+            : 0;
     for (size_t i = 0; i < sizeof(session->bytes); i++) {
         sum = sum * 31 + session->bytes[i];
     }

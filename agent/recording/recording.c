@@ -274,10 +274,16 @@ static void detach_processes(sj_recording *recording)
     summary->detach.left_bytes += left_bytes;
 }
 
-static bool is_keeping_objects(const sj_recording *recording)
+/* Freed objects, or blocks in quarantine. */
+static bool is_keeping_freed(const sj_recording *recording)
 {
-    return recording->zombies != NULL &&
-           sj_policy_zombies_of(recording->options.policy, &recording->session).objects.is_on != 0;
+    if (recording->zombies == NULL) {
+        return false;
+    }
+    const sj_zombie_settings settings =
+        sj_policy_zombies_of(recording->options.policy, &recording->session);
+    return settings.objects.is_on != 0 ||
+           (settings.one_in != 0 && settings.quarantine_kib != 0);
 }
 
 static sj_status join_process(sj_recording *recording, sj_error *error)
@@ -309,7 +315,7 @@ static sj_status join_process(sj_recording *recording, sj_error *error)
     }
     sj_attach_free(attach);
     sj_tracee_unlock();
-    if (status == SJ_OK && is_keeping_objects(recording)) {
+    if (status == SJ_OK && is_keeping_freed(recording)) {
         status = sj_heap_watch(pid, false, error);
     }
     if (status == SJ_OK && sj_live_runtimes_are_joined(pid)) {

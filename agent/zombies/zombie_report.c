@@ -23,7 +23,9 @@ const char *sj_zombie_kind_text(uint32_t kind)
                                         "realloc_after_free",
                                         "wild_access",
                                         "message_to_freed",
-                                        "mismatched_free"};
+                                        "mismatched_free",
+                                        "write_after_free",
+                                        "virtual_call_on_freed"};
     return kind < sizeof(texts) / sizeof(texts[0]) ? texts[kind] : NULL;
 }
 
@@ -174,6 +176,84 @@ static void add_object(json_t *report, const sj_frame_namer *namer, const sj_zom
     }
 }
 
+/* Class of the deleting destructor on the stack of a free, "" if there is none: what an object was
+ * when it died, where its type information may have become that of a base. */
+static void find_deleted_class(const sj_frame_namer *namer, const sj_zombie_report *report,
+                               char name[NAME_BYTES])
+{
+    sj_code_place frames[FRAMES_MAX];
+    sj_zombie_trace release = report->release;
+    name[0] = '\0';
+    if (namer->walker == NULL || release.stack_bytes > SJ_ZOMBIE_STACK_BYTES) {
+        return;
+    }
+    const size_t count =
+        sj_stack_walk(namer->walker, &release, report->release_stack, false, frames, FRAMES_MAX);
+    for (size_t i = 0; i < count; i++) {
+        const char *symbol = frames[i].function;
+        if (symbol != NULL && strncmp(symbol, "_ZN", 3) == 0 && strstr(symbol, "D0Ev") != NULL) {
+            sj_demangle(symbol, name, NAME_BYTES);
+            char *destructor = strstr(name, "::~");
+            if (destructor != NULL) {
+                *destructor = '\0';
+                return;
+            }
+        }
+    }
+    name[0] = '\0';
+}
+
+static void without_prefix(char *name, const char *prefix)
+{
+    if (strncmp(name, prefix, strlen(prefix)) == 0) {
+        memmove(name, name + strlen(prefix), strlen(name + strlen(prefix)) + 1);
+    }
+}
+
+static void name_type(const char *mangled, char name[NAME_BYTES])
+{
+    char symbol[SJ_ZOMBIE_CLASS_BYTES + 8];
+    snprintf(symbol, sizeof(symbol), "_ZTS%.*s", (int)SJ_ZOMBIE_CLASS_BYTES - 1, mangled);
+    sj_demangle(symbol, name, NAME_BYTES);
+    without_prefix(name, "typeinfo name for ");
+}
+
+/* A destructor may have left a base's table, which has other functions, and fewer. */
+static void name_virtual(const sj_frame_namer *namer, const sj_zombie_report *report,
+                         bool is_own_table, char method[NAME_BYTES])
+{
+    sj_code_place place = {0};
+    if (is_own_table && namer->walker != NULL && report->code != 0) {
+        sj_unwinder_locate(namer->walker, report->code, &place);
+    }
+    if (place.function != NULL) {
+        sj_demangle(place.function, method, NAME_BYTES);
+        without_prefix(method, "non-virtual thunk to ");
+        without_prefix(method, "virtual thunk to ");
+    } else {
+        snprintf(method, NAME_BYTES, "virtual function %u", report->place);
+    }
+}
+
+static void add_virtual_call(json_t *json, const sj_frame_namer *namer,
+                             const sj_zombie_report *report)
+{
+    char mangled[SJ_ZOMBIE_CLASS_BYTES];
+    char type[NAME_BYTES];
+    char name[NAME_BYTES];
+    char method[NAME_BYTES];
+    memcpy(mangled, report->object.class_name, sizeof(mangled));
+    mangled[sizeof(mangled) - 1] = '\0';
+    name_type(mangled, type);
+    find_deleted_class(namer, report, name);
+    if (name[0] == '\0') {
+        snprintf(name, sizeof(name), "%s", type);
+    }
+    name_virtual(namer, report, strcmp(name, type) == 0, method);
+    (void)json_object_set_new(json, "class", text_json(name, sizeof(name)));
+    (void)json_object_set_new(json, "selector", text_json(method, sizeof(method)));
+}
+
 /* The stack of a use: a deep one has room apart. */
 static json_t *use_json(const sj_frame_namer *namer, const sj_zombie_region *region,
                         const sj_zombie_report *report, sj_zombie_trace *use)
@@ -216,6 +296,12 @@ char *sj_zombie_report_json(const sj_frame_namer *namer, const sj_zombie_region 
     }
     if (kind == SJ_ZOMBIE_MESSAGE) {
         add_object(object, namer, &report->object);
+    } else if (kind == SJ_ZOMBIE_VIRTUAL_CALL) {
+        add_virtual_call(object, namer, report);
+    } else if (report->object.class_name[0] != '\0') {
+        (void)json_object_set_new(
+            object, "class",
+            text_json(report->object.class_name, sizeof(report->object.class_name)));
     }
     char *text = object != NULL ? json_dumps(object, JSON_COMPACT) : NULL;
     json_decref(object);
@@ -249,6 +335,17 @@ static void add_objects(json_t *account, const sj_zombie_region *region)
     json_decref(objects);
 }
 
+static void add_quarantine(json_t *account, const sj_zombie_counters *counters)
+{
+    json_t *quarantine = json_pack(
+        "{s:I, s:I, s:I, s:I, s:I}", "quarantined", counter(&counters->quarantined),
+        "quarantine_full", counter(&counters->quarantine_full), "quarantine_pressure",
+        counter(&counters->quarantine_pressure), "quarantine_left",
+        counter(&counters->quarantine_left), "not_quarantined", counter(&counters->not_quarantined));
+    (void)json_object_update(account, quarantine);
+    json_decref(quarantine);
+}
+
 static const char *objects_not_watched(const sj_zombie_region *region)
 {
     const uint32_t refusal = atomic_load(&region->objects_refusal);
@@ -264,7 +361,8 @@ static const char *not_watched(const sj_zombie_region *region, uint32_t refusal)
     return heap[0] != '\0' ? heap : objects_not_watched(region);
 }
 
-char *sj_zombie_account_json(const sj_zombie_region *region, uint32_t refusal)
+char *sj_zombie_account_json(const sj_zombie_region *region, uint32_t refusal,
+                             const sj_zombie_limits *limits)
 {
     const sj_zombie_counters *counters = &region->counters;
     json_t *object = json_pack(
@@ -275,6 +373,11 @@ char *sj_zombie_account_json(const sj_zombie_region *region, uint32_t refusal)
         counter(&counters->refused_size), "refused_room", counter(&counters->refused_room),
         "refused_memory", counter(&counters->refused_memory), "uses", counter(&counters->uses),
         "suppressed", counter(&counters->suppressed));
+    add_quarantine(object, counters);
+    (void)json_object_set_new(
+        object, "one_in_most",
+        json_integer((json_int_t)region->settings.one_in << (limits->shift_most & 31)));
+    (void)json_object_set_new(object, "history_pauses", json_integer(limits->history_pauses));
     if (object != NULL && region->settings.objects.is_on != 0) {
         add_objects(object, region);
     }

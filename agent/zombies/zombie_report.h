@@ -22,7 +22,14 @@ typedef struct sj_frame_namer {
 char *sj_zombie_report_json(const sj_frame_namer *namer, const sj_zombie_region *region,
                             const sj_zombie_report *report);
 
-/* sj_zombie_account_json describes a process's counters. */
-char *sj_zombie_account_json(const sj_zombie_region *region, uint32_t refusal);
+/* What the overhead budget has left out in a process. */
+typedef struct sj_zombie_limits {
+    uint32_t shift_most;     /* the rarest sampling: one allocation in `one_in << shift_most` */
+    uint32_t history_pauses; /* how often histories were given up */
+} sj_zombie_limits;
+
+/* sj_zombie_account_json describes a process's counters and limits. */
+char *sj_zombie_account_json(const sj_zombie_region *region, uint32_t refusal,
+                             const sj_zombie_limits *limits);
 
 #endif

@@ -7,8 +7,10 @@
 
 #include "agent/host/clock.h"
 #include "agent/zombies/allocator.h"
+#include "agent/zombies/guard_sites.h"
 #include "agent/zombies/heads.h"
 #include "agent/zombies/pressure.h"
+#include "agent/zombies/zombie_budget.h"
 #include "agent/zombies/zombie_report.h"
 
 #include <fcntl.h>
@@ -21,7 +23,19 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#define LOOK_NS UINT64_C(200000000)
+#define LOOK_CPU_NS UINT64_C(20000000)
+
 static const char monitor[] = "zombies";
+
+/* Readings of one moment. */
+typedef struct cost_readings {
+    uint64_t at_ns;
+    uint64_t ticks;
+    uint64_t cpu_ns;
+    uint64_t heap_ticks;
+    uint64_t history_ticks;
+} cost_readings;
 
 typedef struct watched_process {
     struct watched_process *next;
@@ -30,6 +44,10 @@ typedef struct watched_process {
     sj_zombie_region *region; /* NULL: not watched */
     sj_unwinder *walker;      /* NULL: not needed yet */
     uint32_t walker_modules;  /* that it knows */
+    uint32_t guarded_modules; /* whose functions were looked through for sites */
+    cost_readings last;       /* of the overhead budget; not taken yet: zeros */
+    sj_zombie_budget budget;
+    sj_zombie_limits limits;
     char path[PATH_MAX];
 } watched_process;
 
@@ -200,6 +218,7 @@ static void fill_region(sj_zombies *zombies, pid_t pid, sj_zombie_region *region
     region->version = SJ_ZOMBIES_VERSION;
     fill_plan(zombies, pid, region);
     region->settings = zombies->options.settings;
+    sj_guard_sites_add_mapped(region, region->settings.guard.callers, pid);
     atomic_store(&region->refusal, SJ_ZOMBIE_NOT_STARTED);
     atomic_store(&region->objects_refusal, SJ_ZOMBIE_NOT_STARTED);
     region->magic = SJ_ZOMBIES_MAGIC;
@@ -285,12 +304,15 @@ void sj_zombies_adopt(sj_zombies *zombies, uint64_t process, const char *arena_n
 }
 
 /* The program does not use patterns while their generation is odd. */
-static void copy_objects(sj_zombie_objects *target, const sj_zombie_objects *source)
+static void copy_objects(sj_zombie_settings *all, const sj_zombie_settings *others)
 {
+    sj_zombie_objects *target = &all->objects;
+    const sj_zombie_objects *source = &others->objects;
     const uint32_t generation = atomic_load(&target->generation) | 1;
     atomic_store(&target->generation, generation);
     memcpy(target->classes, source->classes, sizeof(target->classes));
     memcpy(target->exclude, source->exclude, sizeof(target->exclude));
+    memcpy(all->guard.classes, others->guard.classes, sizeof(all->guard.classes));
     target->with_system = source->with_system;
     target->history = source->history;
     target->on_use = source->on_use;
@@ -298,12 +320,85 @@ static void copy_objects(sj_zombie_objects *target, const sj_zombie_objects *sou
     atomic_store(&target->generation, generation + 1);
 }
 
+/* Allocations of one moment may be judged by a mixture of both. */
+static void copy_guard(sj_zombie_guard *target, const sj_zombie_guard *source)
+{
+    target->size_count = 0;
+    memcpy(target->sizes, source->sizes, sizeof(target->sizes));
+    memcpy(target->callers, source->callers, sizeof(target->callers));
+    target->size_count = source->size_count;
+}
+
+/* False: the process is gone. */
+static bool read_costs(const watched_process *process, cost_readings *now)
+{
+    clockid_t clock;
+    if (clock_getcpuclockid(process->pid, &clock) != 0) {
+        return false;
+    }
+    const sj_zombie_counters *counters = &process->region->counters;
+    *now = (cost_readings){.at_ns = sj_clock_ns(CLOCK_MONOTONIC),
+                           .ticks = sj_clock_ticks(),
+                           .cpu_ns = sj_clock_ns(clock),
+                           .heap_ticks = atomic_load(&counters->heap_ticks),
+                           .history_ticks = atomic_load(&counters->history_ticks)};
+    return true;
+}
+
+static uint64_t ticks_in_ns(uint64_t ticks, const cost_readings *from, const cost_readings *to)
+{
+    return (uint64_t)((double)ticks * (double)(to->at_ns - from->at_ns) /
+                      (double)(to->ticks - from->ticks));
+}
+
+static void apply_budget(watched_process *process)
+{
+    const sj_zombie_budget *budget = &process->budget;
+    sj_zombie_limits *limits = &process->limits;
+    limits->shift_most = budget->shift > limits->shift_most ? budget->shift : limits->shift_most;
+    limits->history_pauses +=
+        budget->is_paused && atomic_load(&process->region->is_history_paused) == 0 ? 1 : 0;
+    atomic_store(&process->region->sampling_shift, budget->shift);
+    atomic_store(&process->region->is_history_paused, budget->is_paused ? 1 : 0);
+}
+
+/* Looks at what watching has cost since the last look. */
+static void keep_budget(const sj_zombies *zombies, watched_process *process)
+{
+    const uint32_t per_mille = zombies->options.settings.budget_per_mille;
+    const cost_readings last = process->last;
+    cost_readings now;
+    if (per_mille == 0 || process->region == NULL || process->pid == 0 ||
+        sj_clock_ns(CLOCK_MONOTONIC) - last.at_ns < LOOK_NS || !read_costs(process, &now) ||
+        (last.at_ns != 0 && now.cpu_ns - last.cpu_ns < LOOK_CPU_NS)) {
+        return;
+    }
+    process->last = now;
+    if (last.at_ns == 0 || now.ticks <= last.ticks) {
+        return;
+    }
+    const sj_zombie_costs costs = {
+        .program = now.cpu_ns - last.cpu_ns,
+        .heap = ticks_in_ns(now.heap_ticks - last.heap_ticks, &last, &now),
+        .history = ticks_in_ns(now.history_ticks - last.history_ticks, &last, &now)};
+    if (sj_zombie_budget_look(&process->budget, &costs, per_mille)) {
+        apply_budget(process);
+    }
+}
+
 static void copy_changeable(sj_zombie_settings *target, const sj_zombie_settings *source)
 {
     target->one_in = source->one_in;
     target->on_use = source->on_use;
     target->reports_per_minute = source->reports_per_minute;
-    copy_objects(&target->objects, &source->objects);
+    target->vtables = source->vtables;
+    target->budget_per_mille = source->budget_per_mille;
+    if (target->quarantine_blocks == 0) {
+        target->quarantine_blocks = source->quarantine_blocks;
+    }
+    target->quarantine_kib = source->quarantine_kib;
+    copy_guard(&target->guard, &source->guard);
+    copy_objects(target, source);
 }
 
 void sj_zombies_set(sj_zombies *zombies, const sj_zombie_settings *settings)
@@ -317,6 +412,10 @@ void sj_zombies_set(sj_zombies *zombies, const sj_zombie_settings *settings)
         if (at->region != NULL) {
             fill_plan(zombies, at->pid, at->region);
             copy_changeable(&at->region->settings, settings);
+            atomic_store(&at->region->site_count, 0);
+            at->guarded_modules = 0;
+            at->budget = (sj_zombie_budget){0};
+            apply_budget(at);
         } else {
             watch(zombies, at);
         }
@@ -387,10 +486,27 @@ static void send_reports(const sj_zombies *zombies, watched_process *process)
     }
 }
 
+/* Of modules that were loaded since. */
+static void follow_modules(const sj_zombies *zombies, watched_process *process)
+{
+    const char *patterns = zombies->options.settings.guard.callers;
+    const uint32_t count =
+        process->region != NULL && patterns[0] != '\0'
+            ? atomic_load_explicit(&process->region->module_count, memory_order_acquire)
+            : 0;
+    while (process->guarded_modules < count && process->guarded_modules < SJ_ZOMBIE_MODULES) {
+        sj_zombie_module module = process->region->modules[process->guarded_modules++];
+        module.path[SJ_ZOMBIE_PATH_BYTES - 1] = '\0';
+        sj_guard_sites_add(process->region, patterns, module.bias, module.path);
+    }
+}
+
 void sj_zombies_poll(sj_zombies *zombies)
 {
     pthread_mutex_lock(&zombies->mutex);
     for (watched_process *at = zombies->processes; at != NULL; at = at->next) {
+        follow_modules(zombies, at);
+        keep_budget(zombies, at);
         send_reports(zombies, at);
     }
     pthread_mutex_unlock(&zombies->mutex);
@@ -413,7 +529,7 @@ static void end_process(sj_zombies *zombies, watched_process **link)
     if (process->region != NULL) {
         const uint32_t refusal = atomic_load(&process->region->refusal);
         send_json(zombies, process->number, "account", sj_clock_ticks(),
-                  sj_zombie_account_json(process->region, refusal));
+                  sj_zombie_account_json(process->region, refusal, &process->limits));
     }
     *link = process->next;
     free_process(process);

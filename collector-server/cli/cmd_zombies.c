@@ -23,14 +23,9 @@ typedef struct zombies_verb {
 
 static const char list_sql[] =
     "SELECT z.zombie_id AS id, z.kind, trim(z.class || ' ' || z.selector) AS message, z.state,"
-    " z.reports,"
-    " (SELECT count(DISTINCT r.session_id) FROM zombie_reports r WHERE r.zombie_id = z.zombie_id)"
-    "  AS sessions,"
-    " (SELECT count(DISTINCT s.device_id) FROM zombie_reports r JOIN sessions s USING (session_id)"
-    "  WHERE r.zombie_id = z.zombie_id) AS devices,"
-    " z.used_in, z.freed_in, z.allocated_in,"
+    " z.reports, z.sessions, z.devices, z.builds, z.used_in, z.freed_in, z.allocated_in,"
     " datetime(z.last_seen_realtime_ns / 1000000000, 'unixepoch') AS last_seen, z.note"
-    " FROM zombies z WHERE ?1 OR z.state <> 'resolved' ORDER BY z.last_seen_realtime_ns DESC";
+    " FROM zombie_findings z WHERE ?1 OR z.state <> 'resolved' ORDER BY z.last_seen_realtime_ns DESC";
 
 static int fail(const sj_error *error)
 {
@@ -147,7 +142,7 @@ static void print_history(sqlite3 *database, int64_t report)
 {
     sqlite3_stmt *statement = NULL;
     if (sqlite3_prepare_v2(database,
-                           "SELECT number, event, owners, tid, function FROM zombie_history"
+                           "SELECT number, event, owners, tid, function FROM zombie_events"
                            " WHERE report_id = ?1 ORDER BY number",
                            -1, &statement, NULL) != SQLITE_OK) {
         return;
@@ -168,9 +163,16 @@ static void print_finding(sqlite3 *database, sqlite3_stmt *row)
 {
     const char *access = (const char *)sqlite3_column_text(row, 5);
     const char *class = (const char *)sqlite3_column_text(row, 10);
-    printf("%s, %s, %lld reports\n", (const char *)sqlite3_column_text(row, 0),
+    const char *kind = (const char *)sqlite3_column_text(row, 0);
+    printf("%s, %s, %lld reports\n", kind,
            (const char *)sqlite3_column_text(row, 1), (long long)sqlite3_column_int64(row, 2));
-    if (class[0] != '\0') {
+    if (class[0] != '\0' && strcmp(kind, "message_to_freed") != 0) {
+        const char *method = (const char *)sqlite3_column_text(row, 11);
+        printf("%s%s%s of %s, a block of %lld bytes, in thread \"%s\", session %lld\n",
+               access != NULL ? access : "", method[0] != '\0' ? "call of " : "", method, class,
+               (long long)sqlite3_column_int64(row, 6), (const char *)sqlite3_column_text(row, 4),
+               (long long)sqlite3_column_int64(row, 8));
+    } else if (class[0] != '\0') {
         printf("-[%s %s], an object of %lld bytes, in thread \"%s\", session %lld\n", class,
                (const char *)sqlite3_column_text(row, 11), (long long)sqlite3_column_int64(row, 6),
                (const char *)sqlite3_column_text(row, 4), (long long)sqlite3_column_int64(row, 8));

@@ -245,10 +245,13 @@ static const char *const texts[SJ_SQL_STATEMENTS] = {
     [SJ_SQL_ZOMBIE_ACCOUNT_ADD] =
         "INSERT INTO zombie_accounts (report_id, session_id, process_number, not_watched, one_in,"
         " guarded, released, evicted, refused_size, refused_room, refused_memory, uses, suppressed,"
-        " kept, kept_full, kept_old, kept_pressure, kept_left, kept_used, not_kept)"
-        " VALUES (?1,?2,?3,?4,?5,?6,?7,?8,?9,?10,?11,?12,?13,?14,?15,?16,?17,?18,?19,?20)",
+        " kept, kept_full, kept_old, kept_pressure, kept_left, kept_used, not_kept, emptied,"
+        " quarantined, quarantine_full, quarantine_pressure, quarantine_left, not_quarantined,"
+        " methods_without_door, one_in_most, history_pauses)"
+        " VALUES (?1,?2,?3,?4,?5,?6,?7,?8,?9,?10,?11,?12,?13,?14,?15,?16,?17,?18,?19,?20,?21,?22,"
+        "?23,?24,?25,?26,?27,?28,?29)",
     [SJ_SQL_ZOMBIE_EVENT_ADD] =
-        "INSERT INTO zombie_history (report_id, number, event, owners, tid, ticks, function)"
+        "INSERT INTO zombie_events (report_id, number, event, owners, tid, ticks, function)"
         " VALUES (?1,?2,?3,?4,?5,?6,?7)",
     [SJ_SQL_FILTERED_FRAME_ADD] =
         "INSERT OR IGNORE INTO filtered_frames (session_id, number) VALUES (?1,?2)",

@@ -172,7 +172,7 @@ static sj_status add_account(sj_store *store, const sj_zombie_row *row, const js
                              sj_error *error)
 {
     return sj_sql_run(
-        &store->sql, SJ_SQL_ZOMBIE_ACCOUNT_ADD, error, "iiotiiiiiiiiiiiiiiii", row->report_id,
+        &store->sql, SJ_SQL_ZOMBIE_ACCOUNT_ADD, error, "iiotiiiiiiiiiiiiiiiiiiiiiiiii", row->report_id,
         row->session_id, row->process, text_of(account, "not_watched"),
         number_of(account, "one_in"), number_of(account, "guarded"), number_of(account, "released"),
         number_of(account, "evicted"), number_of(account, "refused_size"),
@@ -180,7 +180,12 @@ static sj_status add_account(sj_store *store, const sj_zombie_row *row, const js
         number_of(account, "uses"), number_of(account, "suppressed"), number_of(account, "kept"),
         number_of(account, "kept_full"), number_of(account, "kept_old"),
         number_of(account, "kept_pressure"), number_of(account, "kept_left"),
-        number_of(account, "kept_used"), number_of(account, "not_kept"));
+        number_of(account, "kept_used"), number_of(account, "not_kept"),
+        number_of(account, "emptied"), number_of(account, "quarantined"),
+        number_of(account, "quarantine_full"), number_of(account, "quarantine_pressure"),
+        number_of(account, "quarantine_left"), number_of(account, "not_quarantined"),
+        number_of(account, "methods_without_door"), number_of(account, "one_in_most"),
+        number_of(account, "history_pauses"));
 }
 
 sj_status sj_store_zombie_add(sj_store *store, const sj_zombie_row *row, sj_slice payload,

@@ -302,6 +302,7 @@ SJ_EXPORTED void sojourn_agent_watch_heap(void)
     if (sj_conversation_begin()) {
         sj_monitors_prepare(SJ_LINK_RUNTIME_ZOMBIES);
         sj_conversation_end();
+        sj_monitors_start_late(SJ_LINK_RUNTIME_ZOMBIES);
         sj_monitors_start_late(SJ_LINK_RUNTIME_OBJC_ZOMBIES);
     }
 }
@@ -348,6 +349,7 @@ SJ_EXPORTED void sojourn_agent_unbind(void)
 
 __attribute__((destructor)) static void end_agent(void)
 {
+    sj_zombies_check_quarantine();
     sj_recorder_end();
     sj_recorder_peer_part();
 }

@@ -1,7 +1,7 @@
 /* Which classes are watched: asked for each freed object, so the answers are kept. */
 #include "agent/inproc/objc_zombies/internal.h"
 
-enum { ROOM = 1 << 12, PROBES = 8, VERDICT_BITS = 2, ANCESTORS_MAX = 64 };
+enum { ROOM = 1 << 12, PROBES = 8, VERDICT_BITS = 3, ANCESTORS_MAX = 64 };
 
 /* A class keeps its place. The verdict is 1 + generation of the patterns, and below it what
  * sj_class_judge returns. */
@@ -68,36 +68,38 @@ static class_verdict *find_place(const sj_gcc_class *class)
 }
 
 /* Asking -finalize for each object costs more than all else that the runtime does. */
-static uint32_t judge(const sj_gcc_class *class, const sj_zombie_objects *settings)
+static uint32_t judge(const sj_gcc_class *class, const sj_zombie_settings *settings)
 {
-    if (!decide(class, settings)) {
-        return 0;
+    const uint32_t guarded = has_name(settings->guard.classes, class) ? SJ_CLASS_GUARDED : 0;
+    if (!decide(class, &settings->objects)) {
+        return guarded;
     }
     const bool is_destroyed = sj_objc_gcc.responds(class, sj_class_destroy_selector) != 0;
-    return SJ_CLASS_WATCHED | (is_destroyed ? SJ_CLASS_DESTROYED : 0);
+    return guarded | SJ_CLASS_WATCHED | (is_destroyed ? SJ_CLASS_DESTROYED : 0);
 }
 
-uint32_t sj_class_judge(const sj_gcc_class *class, const sj_zombie_objects *settings)
+uint32_t sj_class_judge(const sj_gcc_class *class, const sj_zombie_settings *settings)
 {
-    const uint32_t generation = atomic_load_explicit(&settings->generation, memory_order_acquire);
+    const _Atomic uint32_t *patterns = &settings->objects.generation;
+    const uint32_t generation = atomic_load_explicit(patterns, memory_order_acquire);
     class_verdict *place = find_place(class);
     if (place != NULL) {
         const uint32_t verdict = atomic_load_explicit(&place->verdict, memory_order_relaxed);
         if (verdict >> VERDICT_BITS == generation + 1) {
-            return verdict & (SJ_CLASS_WATCHED | SJ_CLASS_DESTROYED);
+            return verdict & ((1 << VERDICT_BITS) - 1);
         }
     }
     if ((generation & 1) != 0) {
         return 0; /* the patterns are being written */
     }
     const uint32_t judged = judge(class, settings);
-    if (place != NULL && atomic_load(&settings->generation) == generation) {
+    if (place != NULL && atomic_load(patterns) == generation) {
         atomic_store(&place->verdict, (generation + 1) << VERDICT_BITS | judged);
     }
     return judged;
 }
 
-bool sj_class_is_watched(const sj_gcc_class *class, const sj_zombie_objects *settings)
+bool sj_class_is_watched(const sj_gcc_class *class, const sj_zombie_settings *settings)
 {
     return (sj_class_judge(class, settings) & SJ_CLASS_WATCHED) != 0;
 }

@@ -11,7 +11,7 @@
 #include <string.h>
 
 #define DOORS_NAME "sojourn-objects"
-#define DOORS_MAGIC UINT64_C(0x53524f4f444a5353) /* "SSJDOORS" */
+#define DOORS_MAGIC UINT64_C(0x32524f4f444a5353) /* "SSJDOOR2" */
 
 sj_doors *sj_doors_now;
 

@@ -10,7 +10,7 @@
 
 #include <string.h>
 
-enum { ROOM = 1 << 13, METHODS = 4 };
+enum { ROOM = 1 << 13, METHODS = 4, MEASURED = 64 }; /* one event in so many is */
 
 typedef struct kept_event {
     const void *_Atomic object; /* NULL: it is being written */
@@ -58,8 +58,9 @@ static bool is_noted(const void *object)
     const sj_zombie_region *region =
         atomic_load_explicit(&sj_zombie_region_now, memory_order_acquire);
     return object != NULL && region != NULL && region->settings.objects.is_on != 0 &&
-           region->settings.objects.history != 0 && !sj_objc_is_zombie(object) &&
-           sj_class_is_watched(*(const sj_gcc_class *const *)object, &region->settings.objects);
+           region->settings.objects.history != 0 &&
+           atomic_load_explicit(&region->is_history_paused, memory_order_relaxed) == 0 && !sj_objc_is_zombie(object) &&
+           sj_class_is_watched(*(const sj_gcc_class *const *)object, &region->settings);
 }
 
 static __attribute__((noinline)) void note(const void *object, sj_zombie_event_kind kind,
@@ -69,10 +70,11 @@ static __attribute__((noinline)) void note(const void *object, sj_zombie_event_k
     kept_event *kept = &events[number & (ROOM - 1)];
     atomic_store_explicit(&kept->object, NULL, memory_order_relaxed);
     atomic_thread_fence(memory_order_release);
+    const uint64_t start = sj_arch_ticks();
     kept->number = number;
     kept->event.kind = kind;
     kept->event.count = (uint32_t)owners;
-    kept->event.trace.ticks = sj_arch_ticks();
+    kept->event.trace.ticks = start;
     if (own_tid == 0) {
         own_tid = sj_sys_tid();
     }
@@ -80,6 +82,9 @@ static __attribute__((noinline)) void note(const void *object, sj_zombie_event_k
     sj_trace_here(&kept->event.trace);
     sj_stack_take(&kept->event.trace, kept->event.stack, SJ_ZOMBIE_EVENT_STACK_BYTES);
     atomic_store_explicit(&kept->object, object, memory_order_release);
+    if (number % MEASURED == 0) {
+        sj_objects_count(history_ticks, (sj_arch_ticks() - start) * MEASURED);
+    }
 }
 
 static void *allocate(void *class, const void *selector, void *zone)

@@ -76,7 +76,11 @@ static bool take(void *object, sj_objc_source source)
         !atomic_load_explicit(&is_on, memory_order_relaxed)) {
         return false;
     }
-    const uint32_t judged = sj_class_judge(class, &region->settings.objects);
+    const uint32_t judged = sj_class_judge(class, &region->settings);
+    if ((judged & SJ_CLASS_GUARDED) != 0 &&
+        sj_zombies_name_object(object, class->name, &sj_doors_now->zombie)) {
+        return false; /* its memory is closed when it is freed */
+    }
     if ((judged & SJ_CLASS_WATCHED) == 0) {
         return false;
     }
@@ -153,6 +157,14 @@ static void begin_history(void)
     }
 }
 
+static void begin_guard(void)
+{
+    const sj_zombie_region *region = atomic_load(&sj_zombie_region_now);
+    if (region != NULL && region->settings.guard.classes[0] != '\0' && roots[0].class != NULL) {
+        sj_objc_guard_begin(roots[0].class, originals);
+    }
+}
+
 /* Root classes are met when their modules have registered them. The runtime makes nothing of
  * selectors before its first class. */
 static void replace_roots(void)
@@ -177,6 +189,7 @@ static void replace_roots(void)
         }
     }
     begin_history();
+    begin_guard();
 }
 
 static void exec_class(void *module)
@@ -290,6 +303,7 @@ void sj_objc_zombies_stop(void)
         }
         root->method = NULL;
     }
+    sj_objc_guard_end();
     sj_history_end();
     sj_methods_end();
     sj_doors_now->leads_to[SJ_DOOR_NSOBJECT] = originals[SJ_DOOR_NSOBJECT];

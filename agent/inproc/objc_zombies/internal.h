@@ -90,6 +90,7 @@ typedef enum sj_objc_door {
     SJ_DOOR_RELEASE,
     SJ_DOOR_AUTORELEASE,
     SJ_DOOR_ALLOCATE,
+    SJ_DOOR_GUARD,
     SJ_DOORS
 } sj_objc_door;
 
@@ -215,21 +216,22 @@ void sj_queue_let_go_one(sj_kept *kept);
 void sj_queue_after_fork(void);
 
 /* What is known of a class, bits: its freed objects are kept; they have instance variables of C++,
- * which -[NSObject finalize] destroys. */
-enum { SJ_CLASS_WATCHED = 1, SJ_CLASS_DESTROYED = 2 };
+ * which -[NSObject finalize] destroys; the policy names it for guarded blocks. */
+enum { SJ_CLASS_WATCHED = 1, SJ_CLASS_DESTROYED = 2, SJ_CLASS_GUARDED = 4 };
 
 /* The selector of the code that destroys them; found before any class is judged. */
 extern const void *sj_class_destroy_selector __attribute__((visibility("hidden")));
 
 /* sj_class_judge returns these bits of a class that has instances. */
-uint32_t sj_class_judge(const sj_gcc_class *class, const sj_zombie_objects *settings);
+uint32_t sj_class_judge(const sj_gcc_class *class, const sj_zombie_settings *settings);
 
 /* sj_class_is_watched: freed objects of a class are kept. */
-bool sj_class_is_watched(const sj_gcc_class *class, const sj_zombie_objects *settings);
+bool sj_class_is_watched(const sj_gcc_class *class, const sj_zombie_settings *settings);
 
-/* sj_stack_take copies the top of the calling thread's stack into `stack` from the stack pointer of
- * `trace` on, as much as can certainly be read. */
-void sj_stack_take(sj_zombie_trace *trace, void *stack, uint32_t bytes);
+/* sj_objc_guard_begin has instances of the classes that the policy names for it allocated in guarded
+ * blocks: `root` is a root class. sj_objc_guard_end gives its method back. */
+void sj_objc_guard_begin(const sj_gcc_class *root, uint64_t *originals);
+void sj_objc_guard_end(void);
 
 /* sj_history_open maps the room for events; once. `originals` is of all doors, `count_owners` the
  * address of Foundation's NSExtraRefCount. sj_history_begin notes what becomes of instances of a

@@ -8,6 +8,7 @@ __thread int64_t sj_zombie_countdown __attribute__((tls_model("initial-exec")));
 /* The thread's source of random numbers; 0: it has not allocated yet. */
 static __thread uint64_t random_state __attribute__((tls_model("initial-exec")));
 
+enum { SHIFT_MASK = 31 };
 enum { UNWATCHED = 256 }; /* allocations between looks whether something is to be guarded again */
 
 typedef void *(*new_function)(size_t bytes);
@@ -44,8 +45,32 @@ static int64_t next_distance(uint64_t one_in)
     return 1 + (int64_t)(product >> (2 * POINT + 1));
 }
 
+/* The overhead budget may have made it more. */
+static uint64_t one_in_now(const sj_zombie_region *region)
+{
+    return (uint64_t)region->settings.one_in
+           << (atomic_load_explicit(&region->sampling_shift, memory_order_relaxed) & SHIFT_MASK);
+}
+
+/* Where every allocation is looked at, this thread's distance to the next sampled one. */
+static __thread int64_t left_to_sample __attribute__((tls_model("initial-exec")));
+
+/* Every allocation is looked at. */
+static bool is_named_or_sampled(const sj_zombie_region *region, size_t bytes, uint64_t site)
+{
+    const uint64_t one_in = one_in_now(region);
+    sj_zombie_countdown = 1;
+    if (left_to_sample == 0) {
+        left_to_sample = next_distance(one_in);
+    }
+    if (--left_to_sample == 0) {
+        return true;
+    }
+    return sj_guard_wants(region, bytes, site);
+}
+
 /* The present allocation is to be guarded. The first look of a thread draws its first distance. */
-static bool is_sampled(void)
+static bool is_sampled(size_t bytes, uint64_t site)
 {
     const sj_zombie_region *region = atomic_load(&sj_zombie_region_now);
     const bool is_first = random_state == 0;
@@ -53,10 +78,16 @@ static bool is_sampled(void)
         sj_zombie_countdown = UNWATCHED;
         return false;
     }
-    const uint64_t one_in = region->settings.one_in;
+    const uint64_t one_in = one_in_now(region);
     if (one_in == 0) {
         sj_zombie_countdown = UNWATCHED;
         return false;
+    }
+    if (sj_guard_is_forced()) {
+        return true;
+    }
+    if (sj_guard_has_rules(region)) {
+        return is_named_or_sampled(region, bytes, site);
     }
     sj_zombie_countdown = one_in == 1 ? 1 : next_distance(one_in);
     if (is_first && one_in > 1) {
@@ -84,9 +115,9 @@ static uint32_t families_of(sj_zombie_head head, uint64_t site)
 }
 
 /* NULL: it is an ordinary allocation's turn. */
-static void *new_sampled(size_t bytes, size_t alignment, uint32_t families)
+static void *new_sampled(size_t bytes, size_t alignment, uint32_t families, uint64_t site)
 {
-    if (!is_sampled()) {
+    if (!is_sampled(bytes, site)) {
         return NULL;
     }
     if (!sj_faults_are_handled()) {
@@ -100,7 +131,7 @@ static void *new_sampled(size_t bytes, size_t alignment, uint32_t families)
 
 static void *new_of(sj_zombie_head head, size_t bytes, uint64_t site)
 {
-    void *block = new_sampled(bytes, SJ_POOL_ALIGNMENT, families_of(head, site));
+    void *block = new_sampled(bytes, SJ_POOL_ALIGNMENT, families_of(head, site), site);
     return block != NULL ? block : ((new_function)sj_zombie_originals[head])(bytes);
 }
 
@@ -112,9 +143,10 @@ static void *new_block(size_t bytes)
 static void *new_zeroed(size_t count, size_t bytes)
 {
     size_t all;
-    const uint32_t families = families_of(SJ_HEAD_CALLOC, RETURNS_TO);
+    const uint64_t site = RETURNS_TO;
+    const uint32_t families = families_of(SJ_HEAD_CALLOC, site);
     void *block = !__builtin_mul_overflow(count, bytes, &all)
-                      ? new_sampled(all, SJ_POOL_ALIGNMENT, families)
+                      ? new_sampled(all, SJ_POOL_ALIGNMENT, families, site)
                       : NULL;
     return block != NULL ? block
                          : ((new_two_function)sj_zombie_originals[SJ_HEAD_CALLOC])(count, bytes);
@@ -123,7 +155,7 @@ static void *new_zeroed(size_t count, size_t bytes)
 static void *new_aligned_of(sj_zombie_head head, size_t alignment, size_t bytes, uint64_t site)
 {
     void *block = is_alignment(alignment)
-                      ? new_sampled(bytes, at_least_usual(alignment), families_of(head, site))
+                      ? new_sampled(bytes, at_least_usual(alignment), families_of(head, site), site)
                       : NULL;
     return block != NULL ? block : ((new_two_function)sj_zombie_originals[head])(alignment, bytes);
 }
@@ -140,9 +172,10 @@ static void *new_memalign(size_t alignment, size_t bytes)
 
 static int new_posix(void **block, size_t alignment, size_t bytes)
 {
-    const uint32_t families = families_of(SJ_HEAD_POSIX_MEMALIGN, RETURNS_TO);
+    const uint64_t site = RETURNS_TO;
+    const uint32_t families = families_of(SJ_HEAD_POSIX_MEMALIGN, site);
     void *made = is_alignment(alignment) && alignment % sizeof(void *) == 0
-                     ? new_sampled(bytes, at_least_usual(alignment), families)
+                     ? new_sampled(bytes, at_least_usual(alignment), families, site)
                      : NULL;
     if (made != NULL) {
         *block = made;
@@ -154,24 +187,26 @@ static int new_posix(void **block, size_t alignment, size_t bytes)
 
 static void *new_page(size_t bytes)
 {
-    void *block = new_sampled(bytes, SJ_POOL_PAGE, families_of(SJ_HEAD_VALLOC, RETURNS_TO));
+    const uint64_t site = RETURNS_TO;
+    void *block = new_sampled(bytes, SJ_POOL_PAGE, families_of(SJ_HEAD_VALLOC, site), site);
     return block != NULL ? block : ((new_function)sj_zombie_originals[SJ_HEAD_VALLOC])(bytes);
 }
 
 static void *new_pages(size_t bytes)
 {
     const size_t all = (bytes + SJ_POOL_PAGE - 1) & ~(size_t)(SJ_POOL_PAGE - 1);
-    const uint32_t families = families_of(SJ_HEAD_PVALLOC, RETURNS_TO);
-    void *block = bytes <= all ? new_sampled(all, SJ_POOL_PAGE, families) : NULL;
+    const uint64_t site = RETURNS_TO;
+    const uint32_t families = families_of(SJ_HEAD_PVALLOC, site);
+    void *block = bytes <= all ? new_sampled(all, SJ_POOL_PAGE, families, site) : NULL;
     return block != NULL ? block : ((new_function)sj_zombie_originals[SJ_HEAD_PVALLOC])(bytes);
 }
 
 /* Operators new that call another entry have not counted: that one does, once more, for an
  * allocation that was looked at here. */
-static void *new_object(sj_zombie_head head, size_t bytes)
+static void *new_object(sj_zombie_head head, size_t bytes, uint64_t site)
 {
     const sj_zombie_region *region = atomic_load(&sj_zombie_region_now);
-    void *block = new_sampled(bytes, SJ_POOL_ALIGNMENT, sj_custody_now->families[head]);
+    void *block = new_sampled(bytes, SJ_POOL_ALIGNMENT, sj_custody_now->families[head], site);
     if (block != NULL) {
         return block;
     }
@@ -184,7 +219,7 @@ static void *new_object(sj_zombie_head head, size_t bytes)
 #define NEW_OBJECT(name, head)                                                                     \
     static void *name(size_t bytes)                                                                \
     {                                                                                              \
-        return new_object(head, bytes);                                                            \
+        return new_object(head, bytes, RETURNS_TO);                                                \
     }
 
 NEW_OBJECT(new_one, SJ_HEAD_NEW)

@@ -39,7 +39,9 @@ typedef struct sj_custody {
     sj_heap_custody shared;
     uint64_t goes_to[SJ_HEADS];   /* where entries of this number lead for blocks of the pool */
     uint64_t originals[SJ_HEADS]; /* what they go on with otherwise */
-    uint8_t families[SJ_HEADS];   /* sj_block_family: what an entry gives out, or may take back */
+    /* Where entries of the allocator lead for ordinary blocks that are quarantined; 0: nowhere */
+    _Atomic uint64_t keeps_by[SJ_HEADS];
+    uint8_t families[SJ_HEADS]; /* sj_block_family: what an entry gives out, or may take back */
     uint64_t operators_low;       /* code of the module that defines the operators; 0: none does */
     uint64_t operators_high;
     uint64_t new_block; /* malloc */

@@ -6,6 +6,7 @@
 #include "agent/inproc/hooks/arch.h"
 #include "agent/inproc/zombies/custody.h"
 #include "agent/inproc/zombies/objects.h"
+#include "agent/inproc/zombies/quarantine.h"
 #include "agent/inproc/zombies/zombies.h"
 
 #include <signal.h>
@@ -33,6 +34,8 @@ typedef struct sj_pool_slot {
     uint32_t size;
     uint32_t held_bytes; /* of memory */
     uint64_t address;
+    uint64_t object;        /* of Objective-C, in the block; 0: none that is known */
+    const char *class_name; /* its class's */
     sj_zombie_trace allocation; /* its stack lies behind the slot, then that of the release */
     sj_zombie_trace release;
 } sj_pool_slot;
@@ -89,6 +92,19 @@ void sj_pool_open_pages(sj_pool_slot *slot, uint64_t address);
  * reports. Returns what the program is to do next. */
 sj_zombie_on_use sj_report_use(sj_pool_slot *slot, sj_zombie_kind kind, uint64_t address,
                                bool is_write, const sj_zombie_trace *use, uint64_t site);
+
+/* sj_report_kept reports a use of a quarantined block; `here` NULL: by whom is not known.
+ * sj_report_fill_kept fills in all but the use, for sj_report_finish. */
+sj_zombie_on_use sj_report_kept(sj_kept_block *kept, sj_zombie_kind kind, uint64_t address,
+                                const sj_zombie_trace *here, uint64_t site);
+void sj_report_fill_kept(sj_zombie_report *report, const sj_kept_block *kept, sj_zombie_kind kind,
+                         uint64_t address);
+
+/* What the policy names is guarded always. sj_guard_has_rules: every allocation is to be looked at;
+ * sj_guard_wants: this one is named; sj_guard_is_forced: sj_zombies_guard_next says so. */
+bool sj_guard_has_rules(const sj_zombie_region *region);
+bool sj_guard_wants(const sj_zombie_region *region, size_t bytes, uint64_t site);
+bool sj_guard_is_forced(void);
 
 /* sj_faults_are_handled: SIGSEGV and SIGBUS are handled in front of the program's handlers, from
  * the first call on. False: not possible, or another thread is about to. sj_faults_sigaction is

@@ -22,6 +22,18 @@ void sj_report_stop(void);
 /* sj_trace_stack copies the top of the stack of a trace; bytes that cannot be read are left out. */
 void sj_trace_stack(sj_zombie_trace *trace, void *stack, uint32_t bytes);
 
+/* sj_stack_take does the same for the calling thread, in most cases without a system call. */
+void sj_stack_take(sj_zombie_trace *trace, void *stack, uint32_t bytes);
+
+/* sj_zombies_guard_next: what the calling thread allocates next is to be guarded, until it is called
+ * again with false. */
+void sj_zombies_guard_next(bool is_wanted);
+
+/* sj_zombies_name_object says which object lies in a guarded block, and its class's name, which is
+ * never freed. False: it lies in none. When its block is freed, the object gets the class
+ * `freed_class`, so that what a message to it finds is known. */
+bool sj_zombies_name_object(void *object, const char *class_name, const void *freed_class);
+
 /* sj_objects_count adds to a counter of the region. */
 #define sj_objects_count(name, by) sj_objects_add(offsetof(sj_zombie_region, counters.name), (by))
 void sj_objects_add(uint64_t offset, uint64_t by);

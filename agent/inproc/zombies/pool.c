@@ -217,6 +217,7 @@ static void follow_shrinks(sj_zombie_region *region)
     if (atomic_load_explicit(&region->shrinks_done, memory_order_relaxed) != wanted &&
         atomic_exchange(&region->shrinks_done, wanted) != wanted) {
         sj_pool_shrink();
+        sj_quarantine_shrink();
     }
 }
 
@@ -301,6 +302,8 @@ static void *place_block(sj_pool_slot *slot, size_t bytes, size_t alignment, uin
     slot->address = at_end ? address_at_end(page, pages, bytes, alignment) : page;
     fill_margins(slot, page, pages);
     slot->release.ticks = 0;
+    slot->object = 0;
+    slot->class_name = NULL;
     take_trace(&slot->allocation, here, (uint8_t *)(slot + 1));
     atomic_store(&slot->is_told, 0);
     atomic_store_explicit(&slot->state, SJ_SLOT_LIVE, memory_order_release);
@@ -334,12 +337,14 @@ void *sj_pool_take(size_t bytes, size_t alignment, uint32_t families)
         COUNT(refused_size);
         return NULL;
     }
+    const uint64_t start = sj_arch_ticks();
     sj_trace_here(&here);
     atomic_fetch_add(live, 1); /* before: who leaves waits for it, or finds it */
     void *block = take_block(bytes, alignment, families, &here);
     if (block == NULL) {
         atomic_fetch_sub(live, 1);
     }
+    sj_objects_count(heap_ticks, sj_arch_ticks() - start);
     return block;
 }
 
@@ -368,12 +373,30 @@ static void check_margins(sj_pool_slot *slot, const sj_zombie_trace *here, uint6
     }
 }
 
+static const void *freed_class; /* of objects in guarded blocks */
+
+bool sj_zombies_name_object(void *object, const char *class_name, const void *class)
+{
+    const uint64_t address = (uint64_t)(uintptr_t)object;
+    sj_pool_slot *slot =
+        sj_custody_now != NULL && sj_pool_has(address) ? sj_pool_find(address) : NULL;
+    if (slot == NULL || atomic_load(&slot->state) != SJ_SLOT_LIVE || address < slot->address ||
+        address + sizeof(void *) > slot->address + slot->size) {
+        return false;
+    }
+    freed_class = class;
+    slot->class_name = class_name;
+    slot->object = address;
+    return true;
+}
+
 void sj_pool_put(void *block, uint64_t site, uint32_t families)
 {
     sj_zombie_trace here = {0};
     const uint64_t address = (uint64_t)(uintptr_t)block;
     sj_pool_slot *slot = sj_pool_find(address);
     uint32_t live = SJ_SLOT_LIVE;
+    const uint64_t start = sj_arch_ticks();
     sj_trace_here(&here);
     if (slot == NULL || slot->address != address ||
         !atomic_compare_exchange_strong(&slot->state, &live, SJ_SLOT_FREED)) {
@@ -389,10 +412,14 @@ void sj_pool_put(void *block, uint64_t site, uint32_t families)
     }
     take_trace(&slot->release, &here, (uint8_t *)(slot + 1) + sj_zombie_pool.stack_bytes);
     void *page = (void *)(uintptr_t)(address & ~(uint64_t)(SJ_POOL_PAGE - 1));
+    if (slot->object != 0) {
+        *(const void **)(uintptr_t)slot->object = freed_class;
+    }
     (void)sj_sys_protect(page, bytes_of_pages(slot), PROT_NONE);
     COUNT(released);
     put_freed(slot);
     atomic_fetch_sub(&sj_custody_now->shared.live, 1);
+    sj_objects_count(heap_ticks, sj_arch_ticks() - start);
 }
 
 void sj_pool_open_pages(sj_pool_slot *slot, uint64_t address)

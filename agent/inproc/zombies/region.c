@@ -293,6 +293,9 @@ static void try_heap(sj_zombie_region *region, bool prepare_only)
         was_prepared = true;
     }
     atomic_store(&region->refusal, refusal);
+    if (was_prepared && refusal == SJ_ZOMBIE_MONITORED) {
+        sj_quarantine_begin(region);
+    }
 }
 
 bool sj_zombies_prepare(const char *runtime, const char *name, bool prepare_only)
@@ -335,7 +338,23 @@ void sj_zombies_shrink(void)
     atomic_store(&region->shrinks_done, atomic_load(&region->shrinks_wanted));
     if (was_prepared && refusal == SJ_ZOMBIE_MONITORED) {
         sj_pool_shrink();
+        sj_quarantine_shrink();
     }
+}
+
+bool sj_zombies_has_quarantine(void)
+{
+    return sj_quarantine_is_on();
+}
+
+void sj_zombies_end_quarantine(void)
+{
+    sj_quarantine_end();
+}
+
+void sj_zombies_check_quarantine(void)
+{
+    sj_quarantine_check();
 }
 
 void sj_zombies_leave(void)
@@ -404,6 +423,7 @@ void sj_zombies_note_modules(void)
 void sj_zombies_after_fork(void)
 {
     sj_zombie_region *region = atomic_exchange(&sj_zombie_region_now, NULL);
+    sj_quarantine_after_fork();
     if (region != NULL && sj_recorder_may_call()) {
         (void)sj_sys_unmap(region, sizeof(*region));
     }

@@ -76,6 +76,15 @@ static sj_zombie_report *claim_room(sj_zombie_region *region)
     return NULL;
 }
 
+static void name_object(sj_zombie_report *report, const sj_pool_slot *slot)
+{
+    const char *name = slot->class_name;
+    for (uint32_t i = 0; name != NULL && i + 1 < SJ_ZOMBIE_CLASS_BYTES && name[i] != '\0'; i++) {
+        report->object.class_name[i] = name[i];
+        report->object.class_name[i + 1] = '\0';
+    }
+}
+
 static void copy_traces(sj_zombie_report *report, const sj_pool_slot *slot)
 {
     const uint32_t bytes = sj_zombie_pool.stack_bytes;
@@ -96,10 +105,59 @@ static void write_report(sj_zombie_report *report, const sj_pool_slot *slot, sj_
     report->block = slot != NULL ? slot->address : 0;
     report->allocation.ticks = 0;
     report->release.ticks = 0;
+    report->object.class_name[0] = '\0';
     if (slot != NULL) {
         copy_traces(report, slot);
+        name_object(report, slot);
     }
     sj_report_finish(report, use);
+}
+
+void sj_report_fill_kept(sj_zombie_report *report, const sj_kept_block *kept, sj_zombie_kind kind,
+                         uint64_t address)
+{
+    report->kind = kind;
+    report->address = address;
+    report->is_write = kind == SJ_ZOMBIE_WRITE_AFTER_FREE ? 1 : 0;
+    report->size = (uint32_t)kept->usable;
+    report->block = kept->address;
+    report->allocation.ticks = 0;
+    report->release = kept->release;
+    report->object.class_name[0] = '\0';
+    memcpy(report->release_stack, kept + 1, kept->release.stack_bytes);
+}
+
+/* Of a use that is found later. */
+static void finish_without_use(sj_zombie_report *report)
+{
+    memset(&report->use, 0, sizeof(report->use));
+    report->use.ticks = sj_arch_ticks();
+    report->deep_stack = 0;
+    report->thread_name[0] = '\0';
+    atomic_store_explicit(&report->state, SJ_ZOMBIE_REPORT_FULL, memory_order_release);
+}
+
+sj_zombie_on_use sj_report_kept(sj_kept_block *kept, sj_zombie_kind kind, uint64_t address,
+                                const sj_zombie_trace *here, uint64_t site)
+{
+    sj_zombie_region *region = atomic_load(&sj_zombie_region_now);
+    if (region == NULL) {
+        return SJ_ZOMBIE_GO_ON;
+    }
+    const sj_zombie_on_use next = (sj_zombie_on_use)region->settings.on_use;
+    if (atomic_exchange(&kept->is_told, 1) != 0) {
+        return next;
+    }
+    sj_zombie_report *report = sj_report_begin(here != NULL ? site : kept->site, kind);
+    if (report != NULL) {
+        sj_report_fill_kept(report, kept, kind, address);
+        if (here != NULL) {
+            sj_report_finish(report, here);
+        } else {
+            finish_without_use(report);
+        }
+    }
+    return next;
 }
 
 /* NULL: it is not to be made. */

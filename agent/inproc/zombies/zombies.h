@@ -27,6 +27,13 @@ void sj_zombies_get_tables(uint64_t *heap_takers, uint64_t *heap_custody);
 /* sj_zombies_shrink halves the memory of freed blocks. Any thread; takes no lock. */
 void sj_zombies_shrink(void);
 
+/* sj_zombies_has_quarantine: freed blocks are kept. sj_zombies_end_quarantine lets them go; other
+ * threads run, and the calling one holds no lock. sj_zombies_check_quarantine reports what has
+ * written to them, at the end of the program. */
+bool sj_zombies_has_quarantine(void);
+void sj_zombies_end_quarantine(void);
+void sj_zombies_check_quarantine(void);
+
 /* sj_zombies_leave gives back what the monitor has, but for blocks that the program still has and
  * what frees them. No other thread runs, and none is in the agent; the entries that give blocks out
  * are restored. sj_zombies_forget then releases the code that was behind these. Neither takes a

@@ -189,7 +189,7 @@ def test_on_use(sojourn, program):
     check(done.returncode == 0 and account_of(sojourn, database)["used"] == 2, f"free: {done}")
 
 
-EVENTS = "SELECT event, owners, function FROM zombie_history ORDER BY report_id, number"
+EVENTS = "SELECT event, owners, function FROM zombie_events ORDER BY report_id, number"
 
 
 def test_history(sojourn, program):
@@ -209,7 +209,7 @@ def test_history(sojourn, program):
     plain = subprocess.run([program], capture_output=True, check=True)
     done, database = record(sojourn, [program], "history", "--policy", policy)
     check((done.returncode, done.stdout) == (0, plain.stdout), f"{done}")
-    rows = sojourn.sql(database, "SELECT count(*) AS events FROM zombie_history")
+    rows = sojourn.sql(database, "SELECT count(*) AS events FROM zombie_events")
     check(rows == [{"events": 0}], f"{rows}")
 
 

@@ -58,6 +58,16 @@ static void emit_range(sj_code_emitter *emitter, sj_zombie_head head)
     emit_jump_through(emitter, &sj_custody_now->goes_to[head]);
 }
 
+/* movabs $place, %r11; mov (%r11), %r11; test %r11, %r11; je over the jump; jmp *%r11 */
+static void emit_jump_if_set(sj_code_emitter *emitter, const _Atomic uint64_t *place)
+{
+    uint8_t code[] = {0x49, 0xbb, 0,    0,    0,    0,    0,    0, 0,    0,    0x4d,
+                      0x8b, 0x1b, 0x4d, 0x85, 0xdb, 0x74, 3, 0x41, 0xff, 0xe3};
+    const uint64_t address = (uint64_t)(uintptr_t)place;
+    memcpy(code + 2, &address, sizeof(address));
+    sj_code_emit_bytes(emitter, code, sizeof(code));
+}
+
 static void emit_head(sj_code_emitter *emitter, const sj_zombie_region *region, sj_zombie_head head)
 {
     if (head < SJ_HEAD_FREE) {
@@ -67,6 +77,9 @@ static void emit_head(sj_code_emitter *emitter, const sj_zombie_region *region, 
         emit_jump_through(emitter, &sj_custody_now->goes_to[head]);
     } else {
         emit_range(emitter, head);
+        if (sj_quarantine_entry(region, head) != 0) {
+            emit_jump_if_set(emitter, &sj_custody_now->keeps_by[head]);
+        }
     }
 }
 

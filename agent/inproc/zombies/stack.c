@@ -4,7 +4,7 @@
  * stacks are those that threads began with, whose end is known to stay: the main thread's ends with
  * its mapping, those of others below the thread's own data, which lie in the same mapping. Any
  * other stack is read by the system call. */
-#include "agent/inproc/objc_zombies/internal.h"
+#include "agent/inproc/zombies/objects.h"
 
 #include "agent/inproc/recorder/maps.h"
 #include "agent/inproc/recorder/sys.h"

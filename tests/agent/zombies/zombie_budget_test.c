@@ -1,0 +1,62 @@
+#include "agent/zombies/zombie_budget.h"
+
+#include "tests/support/check.h"
+
+static sj_zombie_costs costs_of(uint64_t heap, uint64_t history)
+{
+    return (sj_zombie_costs){.program = 1000000, .heap = heap, .history = history};
+}
+
+/* 1 % of 1,000,000 are 10,000. */
+static bool look(sj_zombie_budget *budget, uint64_t heap, uint64_t history)
+{
+    const sj_zombie_costs costs = costs_of(heap, history);
+    return sj_zombie_budget_look(budget, &costs, 10);
+}
+
+static void what_costs_too_much_is_left_out(void **state)
+{
+    (void)state;
+    sj_zombie_budget budget = {0};
+    assert_true(!look(&budget, 9000, 1000) && budget.shift == 0 && !budget.is_paused);
+    assert_true(look(&budget, 70000, 0) && budget.shift == 3); /* an eighth is within it */
+    assert_true(look(&budget, 10001, 0) && budget.shift == 4);
+    assert_true(look(&budget, 6000, 7000) && budget.is_paused && budget.shift == 4);
+    assert_true(look(&budget, UINT64_C(900000), 0) && budget.shift == 11);
+    budget.shift = SJ_ZOMBIE_SHIFT_MOST;
+    assert_true(!look(&budget, 20000, 0) && budget.shift == SJ_ZOMBIE_SHIFT_MOST);
+}
+
+static uint32_t looks_until_more(sj_zombie_budget *budget)
+{
+    uint32_t looks = 1;
+    while (!look(budget, 2000, 0)) {
+        looks++;
+    }
+    return looks;
+}
+
+/* What was left out is tried again, after a failure later. */
+static void what_was_left_out_is_tried_again(void **state)
+{
+    (void)state;
+    sj_zombie_budget budget = {0};
+    assert_true(look(&budget, 15000, 0) && look(&budget, 0, 20000));
+    assert_true(budget.shift == 1 && budget.is_paused);
+    const uint32_t first = looks_until_more(&budget);
+    assert_true(budget.shift == 0 && budget.is_paused);
+    assert_true(look(&budget, 15000, 0) && budget.shift == 1);
+    assert_true(looks_until_more(&budget) == 2 * first && budget.shift == 0);
+    assert_true(!look(&budget, 9000, 0)); /* not calm */
+    assert_true(looks_until_more(&budget) == 2 * first && !budget.is_paused);
+    for (uint32_t i = 0; i < 4 * first; i++) {
+        assert_true(!look(&budget, 0, 0)); /* nothing is left out */
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {cmocka_unit_test(what_costs_too_much_is_left_out),
+                                       cmocka_unit_test(what_was_left_out_is_tried_again)};
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
