@@ -22,7 +22,7 @@
 
 #define SJ_PLAN_MAGIC UINT32_C(0x4e4c504a) /* "JPLN" */
 
-enum { SJ_PLAN_VERSION = 1 };
+enum { SJ_PLAN_VERSION = 2 };
 
 /* How a function's calls are observed; the order is that of preference. */
 typedef enum sj_technique {
@@ -124,8 +124,9 @@ typedef struct sj_plan_function {
     /* Which argument is an object whose first word is recorded in front of each entry, as an
      * SJ_RECORD_VALUE: 1 the first, 2 the second; 0: none. */
     uint8_t receiver;
-    /* sj_value_descriptor of what is recorded in front of entries and exits; 0: none. */
-    uint8_t values[SJ_VALUES_PER_FUNCTION];
+    /* Places (proto/block/value.h) of what is recorded in front of entries and exits; the rest 0.
+     */
+    uint8_t values[SJ_PLACES_PER_FUNCTION];
     uint8_t value_shift; /* arguments in general registers that come before number 1 */
 } sj_plan_function;
 
@@ -138,7 +139,7 @@ static inline bool sj_plan_is_hooked(const sj_plan_function *function)
 /* What the planner counts for the code of one operation, as an upper bound, besides copied bytes:
  * a probe (ENTER, LEAVE), PUSH_RETURN, any jump, and DISPATCH; TAIL_CALL is a probe and a jump. */
 enum {
-    SJ_PLAN_PROBE_BYTES = 320,
+    SJ_PLAN_PROBE_BYTES = 384,
     SJ_PLAN_PUSH_BYTES = 24,
     SJ_PLAN_JUMP_BYTES = 16,
     SJ_PLAN_DISPATCH_BYTES = 32

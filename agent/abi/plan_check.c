@@ -49,8 +49,8 @@ static bool are_values_valid(const sj_plan_function *function)
 {
     enum { SHIFTS = 4 };
     bool valid = function->value_shift < SHIFTS;
-    for (uint32_t i = 0; i < SJ_VALUES_PER_FUNCTION; i++) {
-        valid = valid && (function->values[i] == 0 || sj_value_is_sound(function->values[i]));
+    for (uint32_t i = 0; i < SJ_PLACES_PER_FUNCTION; i++) {
+        valid = valid && (function->values[i] == 0 || sj_value_kind_of(function->values[i]) != 0);
     }
     return valid;
 }

@@ -329,6 +329,27 @@ static sj_status take_odd(sj_assembler *assembler, const timed_record *record)
     return SJ_OK;
 }
 
+/* keep_typed stores what the value of a place means by the function's types. Texts are recorded as
+ * such, wherever the probe has found them. */
+static sj_status keep_typed(sj_assembler *assembler, const sj_typed_function *typed,
+                            const sj_block_value *value)
+{
+    const bool is_text = sj_value_kind_of(value->descriptor) == SJ_VALUE_STRING;
+    for (size_t i = 0; i < typed->count; i++) {
+        const sj_typed_value *of = &typed->values[i];
+        const bool is_its =
+            is_text ? sj_value_position(of->place) == sj_value_position(value->descriptor) &&
+                          sj_value_kind_of(of->descriptor) == SJ_VALUE_STRING
+                    : of->place == value->descriptor;
+        if (of->place != 0 && is_its) {
+            sj_block_value kept;
+            sj_typed_value_take(of, value, &kept);
+            SJ_TRY(sj_call_stack_value(assembler->current, &kept));
+        }
+    }
+    return SJ_OK;
+}
+
 /* Stores a value once without a rule's name for each position that rules without condition store it
  * under, and once for each rule whose condition it meets. */
 static sj_status keep_value(sj_assembler *assembler, uint32_t function, uint64_t ticks,
@@ -345,13 +366,18 @@ static sj_status keep_value(sj_assembler *assembler, uint32_t function, uint64_t
     }
     const uint32_t kept =
         rules != NULL ? sink->value(sink->context, function, value, ticks) : UINT32_MAX;
+    const sj_typed_function *typed = sj_value_rules_typed(rules, function);
+    if (typed != NULL) {
+        SJ_TRY(keep_typed(assembler, typed, value));
+    }
     uint8_t seen[SJ_VALUE_RULES] = {0}; /* what is stored without a name */
     size_t count = 0;
     for (uint32_t i = 0; rules != NULL && i < rules->count; i++) {
         const uint8_t stored = rules->items[i].stored;
         const bool has_name =
             rules->items[i].comparison != SJ_VALUE_ALWAYS && !rules->items[i].changes;
-        if ((kept >> i & 1) != 0 && (has_name || memchr(seen, stored, count) == NULL)) {
+        const bool is_wanted = has_name || (typed == NULL && memchr(seen, stored, count) == NULL);
+        if ((kept >> i & 1) != 0 && is_wanted) {
             value->rule = has_name ? (uint8_t)(i + 1) : 0;
             value->descriptor = stored;
             if (!has_name) {

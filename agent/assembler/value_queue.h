@@ -7,7 +7,7 @@
 #include "agent/abi/record.h"
 #include "proto/block/block.h"
 
-enum { SJ_VALUE_QUEUE = 16 };
+enum { SJ_VALUE_QUEUE = 32 };
 
 typedef struct sj_waiting_call_value {
     uint32_t function;

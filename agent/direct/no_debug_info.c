@@ -4,6 +4,7 @@
  * threads. Loading it opens further libraries (libdebuginfod, and with it curl), which no program
  * may get from us: here its users have nothing to read, and options.c refuses policies that
  * need it. */
+#include "agent/objfile/function_types.h"
 #include "agent/objfile/source_map.h"
 #include "agent/ptrace/unwinder.h"
 
@@ -24,6 +25,28 @@ const char *sj_source_map_find(const sj_source_map *map, uint64_t offset)
     (void)map;
     (void)offset;
     return NULL;
+}
+
+sj_status sj_function_types_new(const char *path, sj_function_types **types)
+{
+    (void)path;
+    *types = NULL;
+    return SJ_EUNSUPPORTED;
+}
+
+void sj_function_types_free(sj_function_types *types)
+{
+    (void)types;
+}
+
+sj_status sj_function_types_find(sj_function_types *types, uint64_t offset, const char *symbol,
+                                 sj_typed_function **function)
+{
+    (void)types;
+    (void)offset;
+    (void)symbol;
+    *function = NULL;
+    return SJ_ENOTFOUND;
 }
 
 sj_status sj_unwinder_new(const sj_tracee *target, sj_unwinder **unwinder)

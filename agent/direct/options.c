@@ -80,6 +80,8 @@ static sj_status check_policy(const sj_policy *policy, sj_error *error)
         what = "\"budget\"";
     } else if (sj_selection_has_sources(&policy->selection)) {
         what = "\"sources\"";
+    } else if (sj_value_rules_ask_types(policy->selection.values)) {
+        what = "a rule about values that has no types";
     }
     for (size_t i = 0; i < policy->trigger_count; i++) {
         what =

@@ -127,14 +127,15 @@ static sj_status clear_receivers(sj_plan *plan)
 
 /* set_values marks a function. Of a method the arguments are counted behind its selector; where the
  * receiver is not known, neither are they. Its calls are not distinguished by receivers. */
-static void set_values(const sj_planner_options *options, const sj_plan_header *header,
-                       sj_plan_function *function)
+static sj_status set_values(const sj_planner_options *options, const sj_plan_header *header,
+                            sj_plan_function *function)
 {
     const bool is_method = function->source == SJ_SYMBOL_RUNTIME;
-    uint8_t listed[SJ_VALUES_PER_FUNCTION];
+    uint8_t listed[SJ_PLACES_PER_FUNCTION];
     size_t used = 0;
-    options->values(options->context, sj_plan_string(header, function->name), listed);
-    for (size_t i = 0; i < SJ_VALUES_PER_FUNCTION; i++) {
+    SJ_TRY(options->values(options->context, sj_plan_string(header, function->name),
+                           function->offset, listed));
+    for (size_t i = 0; i < SJ_PLACES_PER_FUNCTION; i++) {
         const bool is_result = sj_value_position(listed[i]) == SJ_VALUE_RESULT;
         if (listed[i] != 0 && (is_result || !is_method || function->receiver != 0)) {
             function->values[used++] = listed[i];
@@ -144,6 +145,7 @@ static void set_values(const sj_planner_options *options, const sj_plan_header *
         function->value_shift = is_method ? (uint8_t)(function->receiver + 1) : 0;
         function->receiver = 0;
     }
+    return SJ_OK;
 }
 
 static sj_status set_all_values(const sj_planner_options *options, sj_plan *plan)
@@ -153,7 +155,7 @@ static sj_status set_all_values(const sj_planner_options *options, sj_plan *plan
     sj_plan_function *functions = (sj_plan_function *)(uintptr_t)sj_plan_functions(header);
     for (uint32_t i = 0; i < header->function_count; i++) {
         if (functions[i].source != SJ_SYMBOL_IMPORT) {
-            set_values(options, header, &functions[i]);
+            SJ_TRY(set_values(options, header, &functions[i]));
         }
     }
     header->crc32c = sj_plan_crc(header, plan->size_bytes);

@@ -17,9 +17,10 @@
 typedef bool (*sj_function_wanted)(void *context, const char *name, uint64_t offset,
                                    uint32_t size_bytes);
 
-/* sj_function_values lists what is to be recorded of a function's values. */
-typedef void (*sj_function_values)(void *context, const char *name,
-                                   uint8_t descriptors[SJ_VALUES_PER_FUNCTION]);
+/* sj_function_values lists where what is to be recorded of a function's values is. Anything but
+ * SJ_OK ends the planning. */
+typedef sj_status (*sj_function_values)(void *context, const char *name, uint64_t offset,
+                                        uint8_t places[SJ_PLACES_PER_FUNCTION]);
 
 typedef struct sj_planner_options {
     const char *module_path;     /* file to plan */

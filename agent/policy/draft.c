@@ -215,10 +215,15 @@ sj_status sj_policy_draft_value(sj_policy_draft *draft, const char *text, sj_err
     if (open != NULL && open != text && !is_numbered(open)) {
         return append_signature(draft, text, open, error);
     }
+    if (bytes != 0 && open == NULL) { /* its debug data say what it has */
+        json_t *alone = json_pack("{s: s}", "function", text);
+        return alone != NULL ? append_value(draft, "values", alone)
+                             : sj_fail(error, SJ_EINVAL, "--value %.200s is no text", text);
+    }
     if (colon == NULL || open == text || text[bytes - 1] != ')' || colon == text + bytes - 2) {
         return sj_fail(error, SJ_EINVAL,
-                       "--value needs FUNCTION(NAME:KIND, ...) -> KIND, FUNCTION(NUMBER:KIND) or "
-                       "FUNCTION(result:KIND), not \"%.200s\"",
+                       "--value needs FUNCTION, FUNCTION(NAME:KIND, ...) -> KIND, "
+                       "FUNCTION(NUMBER:KIND) or FUNCTION(result:KIND), not \"%.200s\"",
                        text);
     }
     const bool is_result = (size_t)(colon - open - 1) == sizeof(result) - 1 &&

@@ -153,6 +153,27 @@ static sj_status check_room(sj_policy_reader *reader)
                                 added->is_source ? ": name the other arguments \"_\"" : "");
 }
 
+/* read_typed reads a rule of a function alone: its debug data say which values it has. */
+static sj_status read_typed(sj_policy_reader *reader, size_t row)
+{
+    sj_value_rules *rules = reader->policy->selection.values;
+    sj_value_rule *rule = current_rule(reader);
+    if (sj_signature_is_method(rule->function.text)) {
+        return sj_policy_fail(reader, false,
+                              "types of methods of Objective-C are not read: write a "
+                              "\"signature\", or \"argument\" and \"as\"");
+    }
+    if (sj_value_rules_need_types(rules) != SJ_OK) {
+        return sj_policy_fail(reader, false, "no memory");
+    }
+    rule->is_typed = true;
+    rule->is_source = true;
+    finish_rule(rule, row);
+    SJ_TRY(check_room(reader));
+    rules->count++;
+    return SJ_OK;
+}
+
 /* read_numbered reads the rest of a rule that counts registers: one value, by its number. */
 static sj_status read_numbered(sj_policy_reader *reader, json_t *value, size_t row)
 {
@@ -247,6 +268,12 @@ static sj_status read_rule(sj_policy_reader *reader, json_t *value, size_t row)
         return sj_policy_fail(reader, false, "at most %d values can be recorded", SJ_VALUE_RULES);
     }
     SJ_TRY(sj_policy_object(reader, value, keys, sizeof(keys) / sizeof(keys[0])));
+    const bool is_function_alone =
+        json_object_get(value, "function") != NULL &&
+        json_object_size(value) == (json_object_get(value, "name") != NULL ? 2 : 1);
+    if (is_function_alone) {
+        return read_typed(reader, row);
+    }
     return json_object_get(value, "signature") != NULL ? read_signature(reader, value, row)
                                                        : read_numbered(reader, value, row);
 }

@@ -1,7 +1,9 @@
 #include "agent/policy/value_rules.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 
 const char *const sj_value_kind_words[SJ_VALUE_RULE_KINDS] = {
     "",    "int",     "uint",  "long",   "ulong",  "char",  "bool",
@@ -35,6 +37,12 @@ void sj_value_rules_free(sj_value_rules *rules)
     if (rules == NULL || atomic_fetch_sub(&rules->users, 1) != 1) {
         return;
     }
+    for (uint32_t i = 0; rules->typed != NULL && i <= atomic_load(&rules->highest_typed); i++) {
+        sj_typed_function_free(atomic_load(&rules->typed[i]));
+    }
+    if (rules->typed != NULL) {
+        munmap((void *)rules->typed, SJ_TYPED_FUNCTIONS * sizeof(*rules->typed));
+    }
     for (size_t i = 0; i < SJ_VALUE_RULES; i++) {
         sj_pattern_free(&rules->items[i].function);
         sj_pattern_free(&rules->items[i].text);
@@ -59,9 +67,10 @@ static bool same_change(const sj_value_rule *left, const sj_value_rule *right)
 static bool same_rule(const sj_value_rule *left, const sj_value_rule *right)
 {
     return strcmp(left->name, right->name) == 0 && left->descriptor == right->descriptor &&
-           left->stored == right->stored && left->comparison == right->comparison &&
-           left->bits == right->bits && same_change(left, right) && !(left->real < right->real) &&
-           !(left->real > right->real) && same_text(left->function.text, right->function.text) &&
+           left->stored == right->stored && left->is_typed == right->is_typed &&
+           left->comparison == right->comparison && left->bits == right->bits &&
+           same_change(left, right) && !(left->real < right->real) && !(left->real > right->real) &&
+           same_text(left->function.text, right->function.text) &&
            same_text(left->text.text, right->text.text);
 }
 
@@ -83,6 +92,16 @@ bool sj_value_rules_change(const sj_value_rules *rules)
 {
     for (size_t i = 0; rules != NULL && i < rules->count; i++) {
         if (rules->items[i].changes) {
+            return true;
+        }
+    }
+    return false;
+}
+
+bool sj_value_rules_ask_types(const sj_value_rules *rules)
+{
+    for (size_t i = 0; rules != NULL && i < rules->count; i++) {
+        if (rules->items[i].is_typed) {
             return true;
         }
     }
@@ -122,15 +141,108 @@ bool sj_value_rules_decide_calls(const sj_value_rules *rules, uint32_t matched)
     return false;
 }
 
-void sj_value_rules_list(const sj_value_rules *rules, uint32_t matched,
-                         uint8_t descriptors[SJ_VALUES_PER_FUNCTION])
+uint32_t sj_value_rules_typed_of(const sj_value_rules *rules, uint32_t matched, const char *symbol)
 {
-    size_t used = 0;
-    memset(descriptors, 0, SJ_VALUES_PER_FUNCTION);
-    for (size_t i = 0; i < SJ_VALUE_RULES && used < SJ_VALUES_PER_FUNCTION; i++) {
-        const bool is_new =
-            (matched >> i & 1) != 0 &&
-            memchr(descriptors, rules->items[i].descriptor, SJ_VALUES_PER_FUNCTION) == NULL;
+    const bool is_method = (symbol[0] == '-' || symbol[0] == '+') && symbol[1] == '[';
+    uint32_t typed = 0;
+    for (size_t i = 0; rules != NULL && !is_method && i < rules->count; i++) {
+        typed |= rules->items[i].is_typed ? matched & UINT32_C(1) << i : 0;
+    }
+    return typed;
+}
+
+sj_status sj_value_rules_need_types(sj_value_rules *rules)
+{
+    if (rules->typed == NULL) {
+        void *memory =
+            mmap(NULL, SJ_TYPED_FUNCTIONS * sizeof(*rules->typed), PROT_READ | PROT_WRITE,
+                 MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+        rules->typed = memory != MAP_FAILED ? memory : NULL;
+    }
+    return rules->typed != NULL ? SJ_OK : SJ_ENOMEM;
+}
+
+void sj_value_rules_set_typed(sj_value_rules *rules, uint32_t function, sj_typed_function *typed)
+{
+    if (rules->typed == NULL || function >= SJ_TYPED_FUNCTIONS ||
+        atomic_load(&rules->typed[function]) != NULL) {
+        sj_typed_function_free(typed);
+        return;
+    }
+    if (function > atomic_load(&rules->highest_typed)) { /* by one thread */
+        atomic_store(&rules->highest_typed, function);
+    }
+    atomic_store(&rules->typed[function], typed);
+}
+
+const sj_typed_function *sj_value_rules_typed(const sj_value_rules *rules, uint32_t function)
+{
+    return rules != NULL && rules->typed != NULL && function < SJ_TYPED_FUNCTIONS
+               ? atomic_load(&rules->typed[function])
+               : NULL;
+}
+
+void sj_value_rules_count_types(sj_value_rules *rules, uint32_t typed, bool is_found)
+{
+    for (size_t i = 0; i < rules->count; i++) {
+        if ((typed >> i & 1) != 0) {
+            atomic_fetch_add(is_found ? &rules->found[i] : &rules->missing[i], 1);
+        }
+    }
+}
+
+/* name_enumerator writes the name of an enumeration's number, or the number. */
+static void name_enumerator(const sj_typed_value *typed, uint64_t bits, sj_block_value *value)
+{
+    const uint64_t mask =
+        typed->bytes < sizeof(bits) ? (UINT64_C(1) << (8 * typed->bytes)) - 1 : UINT64_MAX;
+    char number[24];
+    const char *name = number;
+    snprintf(number, sizeof(number), "%llu", (unsigned long long)(bits & mask));
+    for (size_t i = 0; i < typed->enumerator_count; i++) {
+        if (((uint64_t)typed->enumerators[i].value & mask) == (bits & mask)) {
+            name = typed->enumerators[i].name;
+            break;
+        }
+    }
+    const size_t length = strlen(name);
+    value->bits = 0;
+    value->note = length > SJ_VALUE_TEXT_BYTES ? SJ_VALUE_CUT : SJ_VALUE_WHOLE;
+    value->text_bytes = (uint8_t)(length < SJ_VALUE_TEXT_BYTES ? length : SJ_VALUE_TEXT_BYTES);
+    memcpy(value->text, name, value->text_bytes);
+}
+
+void sj_typed_value_take(const sj_typed_value *typed, const sj_block_value *from,
+                         sj_block_value *value)
+{
+    const uint32_t kind = sj_value_kind_of(typed->descriptor);
+    *value = *from;
+    value->descriptor = typed->descriptor;
+    value->rule = 0;
+    if (kind == SJ_VALUE_STRING) {
+        return;
+    }
+    uint64_t bits = from->bits >> (8 * typed->from_byte);
+    const bool is_short = (kind == SJ_VALUE_INT || kind == SJ_VALUE_UINT) && typed->bytes < 4;
+    if (kind == SJ_VALUE_OBJECT) {
+        name_enumerator(typed, bits, value);
+        return;
+    }
+    if (is_short) {
+        const uint32_t unused = 64 - 8 * (uint32_t)typed->bytes;
+        bits = kind == SJ_VALUE_INT ? (uint64_t)((int64_t)(bits << unused) >> unused)
+                                    : bits << unused >> unused;
+    }
+    value->bits = sj_value_narrow(kind, bits);
+}
+
+void sj_value_rules_list(const sj_value_rules *rules, uint32_t matched, uint8_t *descriptors,
+                         size_t used, size_t capacity)
+{
+    memset(descriptors + used, 0, capacity - used);
+    for (size_t i = 0; i < SJ_VALUE_RULES && used < capacity; i++) {
+        const bool is_new = (matched >> i & 1) != 0 && rules->items[i].descriptor != 0 &&
+                            memchr(descriptors, rules->items[i].descriptor, capacity) == NULL;
         if (is_new) {
             descriptors[used++] = rules->items[i].descriptor;
         }

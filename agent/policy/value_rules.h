@@ -5,6 +5,7 @@
 #define SJ_AGENT_POLICY_VALUE_RULES_H
 
 #include "agent/abi/changes.h"
+#include "agent/objfile/function_types.h"
 #include "agent/policy/pattern.h"
 #include "proto/block/block.h"
 
@@ -38,6 +39,7 @@ typedef struct sj_value_rule {
     uint8_t descriptor; /* its position counts the registers of a class, as the probe does */
     uint8_t stored;     /* the same value with the position under which it is stored */
     bool is_source;     /* made of a signature: stored by the position in source order */
+    bool is_typed;      /* of no value of its own: debug data say what the function has */
     size_t row;         /* of the document's list; a signature makes several rules */
     sj_value_comparison comparison;
     uint64_t bits; /* what is compared with, as its kind says; float as a double */
@@ -53,7 +55,14 @@ typedef struct sj_value_rules {
     size_t count;
     sj_value_rule items[SJ_VALUE_RULES];
     const char *names[SJ_VALUE_RULES]; /* of the items */
+    /* Of typed rules: what debug data say of functions, by id; mapped lazily. NULL: no such rule */
+    _Atomic(sj_typed_function *) *typed;
+    _Atomic uint32_t highest_typed;
+    _Atomic uint32_t found[SJ_VALUE_RULES];   /* functions of each that types are known of */
+    _Atomic uint32_t missing[SJ_VALUE_RULES]; /* and others */
 } sj_value_rules;
+
+enum { SJ_TYPED_FUNCTIONS = 1 << 22 /* ids from here on have no types */ };
 
 /* sj_value_rules_new makes an empty list with one user. SJ_ENOMEM. */
 SJ_MUST_CHECK sj_status sj_value_rules_new(sj_value_rules **rules);
@@ -67,6 +76,9 @@ bool sj_value_rules_same(const sj_value_rules *left, const sj_value_rules *right
 /* sj_value_rules_change returns whether one of them changes calls; NULL is the empty list. */
 bool sj_value_rules_change(const sj_value_rules *rules);
 
+/* sj_value_rules_ask_types returns whether one of them is typed; likewise. */
+bool sj_value_rules_ask_types(const sj_value_rules *rules);
+
 /* sj_value_rules_match gives the rules about a function, a bit each. */
 uint32_t sj_value_rules_match(const sj_value_rules *rules, const char *symbol);
 
@@ -74,14 +86,34 @@ uint32_t sj_value_rules_match(const sj_value_rules *rules, const char *symbol);
  * runtimes: without those of signatures, whose registers are the native convention's. */
 uint32_t sj_value_rules_of_managed(const sj_value_rules *rules, uint32_t matched);
 
+/* sj_value_rules_typed_of leaves the typed ones of matched rules: none for methods of
+ * Objective-C. */
+uint32_t sj_value_rules_typed_of(const sj_value_rules *rules, uint32_t matched, const char *symbol);
+
+/* sj_value_rules_need_types makes room for types; for a list that is not yet shared. SJ_ENOMEM. */
+SJ_MUST_CHECK sj_status sj_value_rules_need_types(sj_value_rules *rules);
+
+/* sj_value_rules_set_typed takes over what is known of a function, before any of its values is
+ * asked about; sj_value_rules_typed borrows it, NULL: nothing. Any thread. */
+void sj_value_rules_set_typed(sj_value_rules *rules, uint32_t function, sj_typed_function *typed);
+const sj_typed_function *sj_value_rules_typed(const sj_value_rules *rules, uint32_t function);
+
+/* sj_value_rules_count_types notes for typed rules whether a function's types are known. */
+void sj_value_rules_count_types(sj_value_rules *rules, uint32_t typed, bool is_found);
+
+/* sj_typed_value_take makes of what a place held a value that is stored: `from` with its place as
+ * descriptor. */
+void sj_typed_value_take(const sj_typed_value *typed, const sj_block_value *from,
+                         sj_block_value *value);
+
 /* sj_value_rules_decide_calls returns whether one of the matched rules sets what calls return, or
  * skips them. */
 bool sj_value_rules_decide_calls(const sj_value_rules *rules, uint32_t matched);
 
-/* sj_value_rules_list writes what is to be recorded of a function for these rules: each value once;
- * the rest 0. */
-void sj_value_rules_list(const sj_value_rules *rules, uint32_t matched,
-                         uint8_t descriptors[SJ_VALUES_PER_FUNCTION]);
+/* sj_value_rules_list adds what is to be recorded of a function for these rules to `descriptors`,
+ * of which `used` are there: each value once; the rest becomes 0. */
+void sj_value_rules_list(const sj_value_rules *rules, uint32_t matched, uint8_t *descriptors,
+                         size_t used, size_t capacity);
 
 /* sj_value_rule_holds returns whether a value is one that the rule keeps. */
 bool sj_value_rule_holds(const sj_value_rule *rule, const sj_block_value *value);

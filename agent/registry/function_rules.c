@@ -173,6 +173,24 @@ void sj_function_rules_name_method(sj_function_rules *rules, uint32_t function, 
     }
 }
 
+/* visit_untyped tells of functions whose values are not recorded, as nothing is known of them. */
+static void visit_untyped(const sj_value_rules *values, void *context,
+                          void (*visit)(void *context, const char *text))
+{
+    char text[SJ_UNCHANGING_BYTES];
+    for (size_t i = 0; values != NULL && i < values->count; i++) {
+        const uint32_t missing = atomic_load(&values->missing[i]);
+        if (missing != 0) {
+            snprintf(text, sizeof(text),
+                     "--value %.100s: no debug data about %u of %u functions, whose values are not "
+                     "recorded; give a signature instead",
+                     values->items[i].function.text, missing,
+                     missing + atomic_load(&values->found[i]));
+            visit(context, text);
+        }
+    }
+}
+
 void sj_function_rules_each_unchanging(const sj_function_rules *rules, void *context,
                                        void (*visit)(void *context, const char *text))
 {
@@ -186,6 +204,7 @@ void sj_function_rules_each_unchanging(const sj_function_rules *rules, void *con
             visit(context, text);
         }
     }
+    visit_untyped(values, context, visit);
 }
 
 void sj_function_rules_keep_unchanging(sj_function_rules *rules, const sj_function_rules *before)

@@ -1,12 +1,19 @@
 #include "agent/registry/module_plan.h"
 
 #include "agent/objfile/source_map.h"
+#include "proto/base/array.h"
+
+#include <stdlib.h>
+#include <string.h>
 
 /* What decides on the functions of one module. */
 typedef struct function_choice {
     const sj_selection *selection;
     sj_function_rules *rules;
     sj_source_map *sources; /* NULL: not asked for */
+    const char *path;
+    sj_function_types *types; /* read when a function asks for them; NULL: not yet */
+    sj_found_types *found;
     bool wants_module;
     uint64_t imports_from; /* offset: slots of imports lie behind the text */
 } function_choice;
@@ -31,12 +38,75 @@ static bool wants_function(void *context, const char *name, uint64_t offset, uin
                                        size_bytes);
 }
 
-static void list_values(void *context, const char *name,
-                        uint8_t descriptors[SJ_VALUES_PER_FUNCTION])
+/* take_types notes what debug data say of a function, and lists its places. */
+static sj_status take_types(function_choice *choice, const char *name, uint64_t offset,
+                            uint8_t places[SJ_PLACES_PER_FUNCTION])
 {
-    const function_choice *choice = context;
-    const sj_value_rules *rules = choice->selection->values;
-    sj_value_rules_list(rules, sj_value_rules_match(rules, name), descriptors);
+    sj_found_types *found = choice->found;
+    if (choice->types == NULL) {
+        SJ_TRY(sj_function_types_new(choice->path, &choice->types));
+    }
+    sj_typed_function *typed = NULL;
+    SJ_TRY(
+        sj_array_reserve(&found->items, &found->capacity, found->count, 1, sizeof(*found->items)));
+    SJ_TRY(sj_function_types_find(choice->types, offset, name, &typed));
+    sj_typed_function_list(typed, places);
+    found->items[found->count].offset = offset;
+    found->items[found->count++].typed = typed;
+    return SJ_OK;
+}
+
+static sj_status list_values(void *context, const char *name, uint64_t offset,
+                             uint8_t places[SJ_PLACES_PER_FUNCTION])
+{
+    function_choice *choice = context;
+    sj_value_rules *rules = choice->selection->values;
+    const uint32_t matched = sj_value_rules_match(rules, name);
+    const uint32_t typed =
+        choice->found != NULL ? sj_value_rules_typed_of(rules, matched, name) : 0;
+    memset(places, 0, SJ_PLACES_PER_FUNCTION);
+    if (typed != 0) {
+        const sj_status status = take_types(choice, name, offset, places);
+        if (status != SJ_OK && status != SJ_ENOTFOUND && status != SJ_EUNSUPPORTED) {
+            return status;
+        }
+        sj_value_rules_count_types(rules, typed, status == SJ_OK);
+    }
+    size_t used = 0;
+    while (used < SJ_PLACES_PER_FUNCTION && places[used] != 0) {
+        used++;
+    }
+    sj_value_rules_list(rules, matched, places, used, SJ_PLACES_PER_FUNCTION);
+    return SJ_OK;
+}
+
+sj_typed_function *sj_found_types_take(sj_found_types *types, uint64_t offset)
+{
+    size_t low = 0;
+    size_t high = types->count;
+    while (low < high) { /* a plan's functions are in the order of their offsets */
+        const size_t middle = low + (high - low) / 2;
+        if (types->items[middle].offset < offset) {
+            low = middle + 1;
+        } else {
+            high = middle;
+        }
+    }
+    if (low == types->count || types->items[low].offset != offset) {
+        return NULL;
+    }
+    sj_typed_function *typed = types->items[low].typed;
+    types->items[low].typed = NULL;
+    return typed;
+}
+
+void sj_found_types_deinit(sj_found_types *types)
+{
+    for (size_t i = 0; i < types->count; i++) {
+        sj_typed_function_free(types->items[i].typed);
+    }
+    free(types->items);
+    *types = (sj_found_types){0};
 }
 
 static sj_status begin_choice(const sj_module_plan_options *options, bool wants_module,
@@ -44,6 +114,8 @@ static sj_status begin_choice(const sj_module_plan_options *options, bool wants_
 {
     *choice = (function_choice){.selection = options->selection,
                                 .rules = options->rules,
+                                .path = options->path,
+                                .found = options->types,
                                 .wants_module = wants_module,
                                 .imports_from = UINT64_MAX};
     return wants_module && sj_selection_has_sources(options->selection)
@@ -70,6 +142,7 @@ sj_status sj_module_plan_make(const sj_module_plan_options *options, sj_plan *pl
         .only_imports = options->only_imports,
     };
     const sj_status status = sj_plan_make(&planner, plan, error);
+    sj_function_types_free(choice.types);
     sj_source_map_free(choice.sources);
     return status;
 }

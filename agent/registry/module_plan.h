@@ -6,6 +6,20 @@
 #include "agent/policy/selection.h"
 #include "agent/registry/function_rules.h"
 
+/* What debug data say of functions of a module. */
+typedef struct sj_found_types {
+    struct {
+        uint64_t offset;
+        sj_typed_function *typed; /* owned; NULL: taken */
+    } * items;
+    size_t count;
+    size_t capacity;
+} sj_found_types;
+
+/* sj_found_types_take gives away what is known of the function at `offset`; NULL: nothing. */
+sj_typed_function *sj_found_types_take(sj_found_types *types, uint64_t offset);
+void sj_found_types_deinit(sj_found_types *types);
+
 typedef struct sj_module_plan_options {
     const sj_selection *selection; /* borrowed */
     sj_function_rules *rules;      /* gets the source files; borrowed; NULL: none */
@@ -13,6 +27,7 @@ typedef struct sj_module_plan_options {
     const char *path;              /* of the module's file */
     bool is_main;                  /* the map file is about it */
     bool only_imports;             /* see planner.h */
+    sj_found_types *types;         /* gets the types of functions that typed rules are about */
 } sj_module_plan_options;
 
 /* sj_module_plan_make is sj_plan_make for a selection. Same errors; blocking. */

@@ -5,6 +5,7 @@
 #include "agent/registry/method_group.h"
 #include "agent/registry/module_plan.h"
 #include "agent/registry/registry_internal.h"
+#include "agent/registry/types_report.h"
 #include "agent/session/module_frames.h"
 #include "proto/base/array.h"
 
@@ -66,7 +67,8 @@ sj_status sj_registry_read_classes(sj_registry *registry, uint64_t process,
 }
 
 static sj_status make_plan(const sj_registry *registry, const sj_link_module *module,
-                           const char *path, bool only_imports, sj_plan *plan, sj_error *error)
+                           const char *path, bool only_imports, sj_found_types *types,
+                           sj_plan *plan, sj_error *error)
 {
     char in_root[PATH_MAX];
     const sj_module_plan_options options = {.selection = registry->options.selection,
@@ -74,7 +76,8 @@ static sj_status make_plan(const sj_registry *registry, const sj_link_module *mo
                                             .cache_directory = registry->options.cache_directory,
                                             .path = sj_registry_find_file(registry, path, in_root),
                                             .is_main = module->is_main != 0,
-                                            .only_imports = only_imports};
+                                            .only_imports = only_imports,
+                                            .types = types};
     return sj_module_plan_make(&options, plan, error);
 }
 
@@ -101,9 +104,29 @@ static void note_coverage(sj_registry_counters *counters, const sj_plan_header *
     }
 }
 
+/* keep_types gives what debug data say of functions to what records them, and reports it. */
+static sj_status keep_types(const sj_registry *registry, const sj_registry_module *entry,
+                            const sj_plan_header *plan, sj_found_types *types)
+{
+    const sj_plan_function *functions = sj_plan_functions(plan);
+    sj_types_report report;
+    SJ_TRY(
+        sj_types_report_begin(&report, registry->options.writer, (uint32_t)registry->module_count));
+    sj_status status = SJ_OK;
+    for (uint32_t i = 0; i < plan->function_count && status == SJ_OK; i++) {
+        sj_typed_function *typed = sj_found_types_take(types, functions[i].offset);
+        if (typed != NULL) {
+            status = sj_types_report_add(&report, functions[i].offset, typed);
+            sj_value_rules_set_typed(registry->options.selection->values, entry->first_function + i,
+                                     typed);
+        }
+    }
+    return sj_types_report_end(&report, status);
+}
+
 static sj_status add_module(sj_registry *registry, const sj_link_module *module, const char *path,
-                            bool only_imports, const sj_plan *plan, sj_error *error,
-                            sj_registry_module **added)
+                            bool only_imports, const sj_plan *plan, sj_found_types *types,
+                            sj_error *error, sj_registry_module **added)
 {
     const uint32_t count = plan->header->function_count;
     sj_registry_module *entry = NULL;
@@ -142,6 +165,9 @@ static sj_status add_module(sj_registry *registry, const sj_link_module *module,
         status = sj_module_frames_send(registry->options.writer, plan->header, path,
                                        (uint32_t)registry->module_count, entry->first_function);
     }
+    if (status == SJ_OK && types->count != 0) {
+        status = keep_types(registry, entry, plan->header, types);
+    }
     if (status != SJ_OK) {
         registry->module_count--;
         return sj_fail(error, status, "cannot announce module %s: %s", path,
@@ -160,19 +186,21 @@ static sj_status plan_new_module(sj_registry *registry, const sj_link_module *mo
                                  const char *path, bool only_imports, sj_registry_module **entry)
 {
     sj_plan plan = {0};
+    sj_found_types types = {0};
     sj_error error = {0};
     const uint64_t start_ns = sj_clock_ns(CLOCK_MONOTONIC);
-    sj_status status = make_plan(registry, module, path, only_imports, &plan, &error);
+    sj_status status = make_plan(registry, module, path, only_imports, &types, &plan, &error);
     if (status == SJ_OK &&
         (uint64_t)registry->next_function + plan.header->function_count > SJ_RECORD_FUNCTION_MASK) {
         status = sj_fail(&error, SJ_ELIMIT, "%s: the session has too many functions", path);
     }
     const bool is_empty = status == SJ_OK && only_imports && plan.header->function_count == 0;
     if (status == SJ_OK && !is_empty) {
-        status = add_module(registry, module, path, only_imports, &plan, &error, entry);
+        status = add_module(registry, module, path, only_imports, &plan, &types, &error, entry);
     }
     registry->counters.plan_ns += sj_clock_ns(CLOCK_MONOTONIC) - start_ns;
     sj_plan_free(&plan);
+    sj_found_types_deinit(&types);
     if (is_empty) {
         return SJ_EUNSUPPORTED;
     }

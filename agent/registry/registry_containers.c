@@ -36,7 +36,7 @@ static sj_status take_values(container_draft *draft, uint32_t token, const char 
     sj_link_method_values *values = &draft->values[draft->value_count++];
     values->token = token & INT32_MAX;
     values->in_place = sj_value_rules_decide_calls(rules, matched) ? 1 : 0;
-    sj_value_rules_list(rules, matched, values->descriptors);
+    sj_value_rules_list(rules, matched, values->descriptors, 0, SJ_VALUES_PER_FUNCTION);
     return SJ_OK;
 }
 

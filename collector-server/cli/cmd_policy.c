@@ -87,6 +87,11 @@ static void print_values(const sj_value_rules *rules)
         if (position != SJ_VALUE_RESULT) {
             snprintf(which, sizeof(which), "%" PRIu32, position);
         }
+        if (rule->is_typed) {
+            printf("  %-10s %s as its debug data say\n", i == 0 ? "values" : "",
+                   rule->function.text);
+            continue;
+        }
         printf("  %-10s %s(%s:%s)%s%s%s\n", i == 0 ? "values" : "", rule->function.text, which,
                sj_value_kind_words[sj_value_kind_of(rule->descriptor)],
                rule->is_source ? " in source order" : "",

@@ -29,11 +29,23 @@ enum {
     SJ_VALUE_KINDS = 14,        /* one more than the highest */
     SJ_VALUE_RULE_KINDS = 13,   /* that rules may ask for */
     SJ_VALUE_RESULT = 0,        /* the position of what a call returns */
-    SJ_VALUE_LAST_POSITION = 8, /* arguments are numbered from 1 */
-    SJ_VALUES_PER_FUNCTION = 4,
-    SJ_VALUE_TEXT_BYTES = 64, /* of a text are kept */
-    SJ_VALUE_RULES = 32,      /* of a policy */
-    SJ_VALUE_RULE_BYTES = 64  /* of a rule's name, with its end */
+    SJ_VALUE_LAST_POSITION = 8, /* that rules may ask for; arguments are numbered from 1 */
+    SJ_VALUES_PER_FUNCTION = 4, /* that rules may ask for */
+    SJ_VALUE_TEXT_BYTES = 64,   /* of a text are kept */
+    SJ_VALUE_RULES = 32,        /* of a policy */
+    SJ_VALUE_RULE_BYTES = 64    /* of a rule's name, with its end */
+};
+
+/* Places: descriptors by which a plan tells the probe where a value is. Positions count the
+ * registers of a class; those behind the last register are words on the stack. Beside the kinds
+ * above there are some that the probe records as SJ_VALUE_STRING. */
+enum {
+    SJ_PLACE_STACK = 9, /* the position of the first word on the stack, up to 15 */
+    SJ_PLACE_STACK_WORDS = 7,
+    SJ_PLACES_PER_FUNCTION = 16,
+    SJ_PLACE_LENGTH_TEXT = 13, /* kind: two registers with a text's length and its address */
+    SJ_PLACE_TEXT_LENGTH = 14, /* kind: two registers with its address and its length */
+    SJ_PLACE_TEXT_AT = 15      /* kind: the address of its address and its length */
 };
 
 /* What is to be said of a text. */
@@ -61,8 +73,7 @@ static inline uint32_t sj_value_kind_of(uint8_t descriptor)
 
 static inline bool sj_value_is_sound(uint8_t descriptor)
 {
-    return sj_value_kind_of(descriptor) != 0 && sj_value_kind_of(descriptor) < SJ_VALUE_KINDS &&
-           sj_value_position(descriptor) <= SJ_VALUE_LAST_POSITION;
+    return sj_value_kind_of(descriptor) != 0 && sj_value_kind_of(descriptor) < SJ_VALUE_KINDS;
 }
 
 static inline bool sj_value_is_text(uint32_t kind)

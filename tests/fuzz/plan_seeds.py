@@ -16,7 +16,7 @@ PROGRAMS = {"gcc": "agent/planner/sample-gcc-Os", "clang": "agent/planner/sample
             "sleds": "agent/planner/sample-clang-sleds", "shapes": "agent/planner/shapes"}
 COUNTS = 72 # offset of function_count in sj_plan_header; ten words of counts and places follow
 WORDS = 10
-TABLES = {"function": (0, 32), "stub": (1, 16), "patch": (3, 40)} # place of the pair, element's bytes
+TABLES = {"function": (0, 48), "stub": (1, 16), "patch": (3, 40)} # place of the pair, element's bytes
 
 
 def plan_of(sojourn, program):

@@ -122,23 +122,27 @@ static void emit_generated_values(sj_code_emitter *emitter, uint64_t address, bo
 static void emit_values(const sj_application *application, sj_code_emitter *emitter, uint32_t index,
                         bool of_result)
 {
+    enum { AT_ONCE = 4 }; /* descriptors in a word */
     const sj_plan_function *function = sj_plan_functions(application->plan) + index;
     const uint32_t id = sj_function_id(application, index);
     uint32_t descriptors = 0;
+    uint32_t count = 0;
     if (function->source == SJ_SYMBOL_GENERATED) {
         emit_generated_values(emitter, application->bias + function->offset, of_result);
         return;
     }
-    for (uint32_t i = SJ_VALUES_PER_FUNCTION; i-- > 0;) {
+    for (uint32_t i = 0; i < SJ_PLACES_PER_FUNCTION; i++) {
         const uint8_t value = function->values[i];
         const bool is_result = sj_value_position(value) == SJ_VALUE_RESULT;
         if (value != 0 && is_result == of_result) {
-            descriptors = descriptors << 8 | value;
+            descriptors |= (uint32_t)value << (8 * count++);
         }
-    }
-    if (descriptors != 0) {
-        sj_code_emit_values(emitter, (uint32_t)function->value_shift << SJ_VALUE_SHIFT_BIT | id,
-                            descriptors);
+        if (count == AT_ONCE || (count != 0 && i + 1 == SJ_PLACES_PER_FUNCTION)) {
+            sj_code_emit_values(emitter, (uint32_t)function->value_shift << SJ_VALUE_SHIFT_BIT | id,
+                                descriptors);
+            descriptors = 0;
+            count = 0;
+        }
     }
 }
 

@@ -54,7 +54,7 @@ static bool may_have_entry(const sj_plan_header *plan, uint32_t index)
     const sj_plan_function *function = sj_plan_functions(plan) + index;
     const sj_plan_patch *patch = find_entry_patch(plan, index);
     bool is_plain = patch != NULL && function->receiver == 0;
-    for (uint32_t i = 0; i < SJ_VALUES_PER_FUNCTION; i++) {
+    for (uint32_t i = 0; i < SJ_PLACES_PER_FUNCTION; i++) {
         is_plain = is_plain && function->values[i] == 0;
     }
     return is_plain && begins_with_plain_probe(plan, patch->stub);

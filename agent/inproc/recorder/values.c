@@ -36,28 +36,59 @@ static size_t read_memory(uint64_t address, uint8_t *bytes, size_t capacity)
     return got > 0 ? (size_t)got : 0;
 }
 
-static void put_text(uint32_t tag, uint64_t stack, uint8_t descriptor, uint64_t pointer)
+/* The text that a value leads to: ended by NUL, or of a known length. */
+typedef struct text_place {
+    uint64_t pointer;
+    uint64_t length; /* UINT64_MAX: up to its NUL */
+} text_place;
+
+typedef union text_words {
+    uint8_t bytes[SJ_VALUE_TEXT_BYTES];
+    uint64_t words[SJ_VALUE_TEXT_BYTES / WORD_BYTES];
+} text_words;
+
+/* follow reads the address and the length that stand at `address`. */
+static text_place follow(uint64_t address)
 {
-    union {
-        uint8_t bytes[SJ_VALUE_TEXT_BYTES];
-        uint64_t words[SJ_VALUE_TEXT_BYTES / WORD_BYTES];
-    } text;
-    /* No initialiser, which would call memset, which uses vector registers. */
-    for (size_t i = 0; i < SJ_VALUE_TEXT_BYTES / WORD_BYTES; i++) {
-        text.words[i] = 0;
-    }
-    const bool may_read = pointer != 0 && sj_recorder_begin_calls();
-    const size_t got = may_read ? read_memory(pointer, text.bytes, SJ_VALUE_TEXT_BYTES) : 0;
+    uint64_t words[2] = {address, 0};
+    const bool may_read = address != 0 && sj_recorder_begin_calls();
+    const size_t got = may_read ? read_memory(address, (uint8_t *)words, sizeof(words)) : 0;
     if (may_read) {
         sj_recorder_end_calls();
     }
-    size_t length = 0;
-    while (length < got && text.bytes[length] != 0) {
+    return got == sizeof(words) ? (text_place){words[0], words[1]}
+                                : (text_place){address, UINT64_MAX};
+}
+
+static size_t read_text(const text_place *place, size_t most, text_words *text)
+{
+    /* No initialiser, which would call memset, which uses vector registers. */
+    for (size_t i = 0; i < SJ_VALUE_TEXT_BYTES / WORD_BYTES; i++) {
+        text->words[i] = 0;
+    }
+    const bool may_read = place->pointer != 0 && most != 0 && sj_recorder_begin_calls();
+    const size_t got = may_read ? read_memory(place->pointer, text->bytes, most) : 0;
+    if (may_read) {
+        sj_recorder_end_calls();
+    }
+    return got;
+}
+
+static void put_text(uint32_t tag, uint64_t stack, uint8_t descriptor, const text_place *place)
+{
+    const bool is_counted = place->length != UINT64_MAX;
+    const size_t most =
+        is_counted && place->length < SJ_VALUE_TEXT_BYTES ? place->length : SJ_VALUE_TEXT_BYTES;
+    text_words text;
+    const size_t got = read_text(place, most, &text);
+    size_t length = is_counted ? got : 0;
+    while (!is_counted && length < got && text.bytes[length] != 0) {
         length++;
     }
-    sj_value_note note = length < got ? SJ_VALUE_WHOLE : SJ_VALUE_CUT;
-    if (got == 0) {
-        note = pointer != 0 ? SJ_VALUE_UNREADABLE : SJ_VALUE_NULL;
+    const bool is_whole = is_counted ? got == place->length : length < got;
+    sj_value_note note = is_whole ? SJ_VALUE_WHOLE : SJ_VALUE_CUT;
+    if (got == 0 && most != 0) {
+        note = place->pointer != 0 ? SJ_VALUE_UNREADABLE : SJ_VALUE_NULL;
     }
     put_value(tag, stack, descriptor, SJ_PART_VALUE, length | (uint64_t)note << 8);
     for (size_t i = 0; i * WORD_BYTES < length; i++) {
@@ -65,15 +96,46 @@ static void put_text(uint32_t tag, uint64_t stack, uint8_t descriptor, uint64_t 
     }
 }
 
-/* `*bits` is the register that holds the value; false if that is not known. */
-static bool find_register(uint8_t descriptor, uint32_t shift, const sj_value_registers *registers,
-                          uint64_t *bits)
+/* second_of is the register behind that of a place: of a pair that a text is passed or returned
+ * in. */
+static uint64_t second_of(uint8_t place, const sj_value_registers *registers)
+{
+    const uint32_t position = sj_value_position(place);
+    return position == SJ_VALUE_RESULT     ? registers->whole[SJ_MACHINE_SECOND_RESULT]
+           : position < SJ_VALUE_REGISTERS ? registers->whole[position]
+                                           : 0;
+}
+
+/* text_of finds the text of a place whose register is `bits`. */
+static text_place text_of(uint8_t place, uint64_t bits, const sj_value_registers *registers)
+{
+    switch (sj_value_kind_of(place)) {
+    case SJ_PLACE_TEXT_AT:
+        return follow(bits);
+    case SJ_PLACE_TEXT_LENGTH:
+        return (text_place){bits, second_of(place, registers)};
+    case SJ_PLACE_LENGTH_TEXT:
+        return (text_place){second_of(place, registers), bits};
+    default:
+        return (text_place){bits, UINT64_MAX};
+    }
+}
+
+/* `*bits` is the register, or the word on the stack, that holds the value; false if that is not
+ * known. */
+static bool find_register(uint8_t descriptor, uint32_t shift, uint64_t stack,
+                          const sj_value_registers *registers, uint64_t *bits)
 {
     const uint32_t position = sj_value_position(descriptor);
     const bool is_real = sj_value_is_real(sj_value_kind_of(descriptor));
     const uint32_t place = is_real ? position - 1 : position - 1 + shift;
     if (position == SJ_VALUE_RESULT) {
         *bits = is_real ? registers->real[0] : registers->result;
+        return true;
+    }
+    if (position >= SJ_PLACE_STACK) {
+        const uint64_t *words = (const uint64_t *)stack + SJ_MACHINE_CALL_PUSHES;
+        *bits = words[position - SJ_PLACE_STACK];
         return true;
     }
     if (place >= SJ_VALUE_REGISTERS) {
@@ -154,14 +216,16 @@ uint32_t sj_recorder_values(uint32_t function, uint32_t descriptors, uint64_t st
         const uint32_t kind = sj_value_kind_of(descriptor);
         uint64_t bits = 0;
         sj_due_change due;
-        if (descriptor == 0 || !find_register(descriptor, shift, registers, &bits)) {
+        if (descriptor == 0 || !find_register(descriptor, shift, stack, registers, &bits)) {
             continue;
         }
         if (kind == SJ_VALUE_OBJECT) {
             continue; /* of runtimes that know what it is */
         }
-        if (kind == SJ_VALUE_STRING) {
-            put_text(tag, stack, descriptor, bits);
+        if (kind == SJ_VALUE_STRING || kind >= SJ_PLACE_LENGTH_TEXT) {
+            const text_place text = text_of(descriptor, bits, registers);
+            put_text(tag, stack,
+                     sj_value_descriptor(sj_value_position(descriptor), SJ_VALUE_STRING), &text);
         } else {
             put_value(tag, stack, descriptor, SJ_PART_VALUE, bits);
         }

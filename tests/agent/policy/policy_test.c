@@ -221,7 +221,7 @@ static void test_rules_about_values(void **state)
     assert_int_equal(sj_value_rules_match(rules, "A"), 0);
     assert_int_equal(sj_value_rules_match(rules, "libf.so!f"), 0);
     const uint8_t first = sj_value_descriptor(1, SJ_VALUE_INT);
-    sj_value_rules_list(rules, 0x1b, listed);
+    sj_value_rules_list(rules, 0x1b, listed, 0, SJ_VALUES_PER_FUNCTION);
     assert_true(listed[0] == first && listed[1] == sj_value_descriptor(8, SJ_VALUE_DOUBLE) &&
                 listed[2] == sj_value_descriptor(2, SJ_VALUE_STRING) && listed[3] == 0);
     sj_block_value value = {.descriptor = first, .bits = (uint64_t)-4};
@@ -260,7 +260,7 @@ static void test_signatures_become_rules(void **state)
     assert_int_equal(sj_value_rules_of_managed(rules, 0x1f), 0x10);
     assert_int_equal(rules->items[3].row, 0);
     assert_int_equal(rules->items[4].row, 1);
-    sj_value_rules_list(rules, 0xf, listed);
+    sj_value_rules_list(rules, 0xf, listed, 0, SJ_VALUES_PER_FUNCTION);
     assert_true(listed[0] == sj_value_descriptor(1, SJ_VALUE_DOUBLE) &&
                 listed[1] == sj_value_descriptor(1, SJ_VALUE_INT) &&
                 listed[2] == sj_value_descriptor(3, SJ_VALUE_INT) &&

@@ -146,7 +146,7 @@ def by_flags(sojourn, program):
     plain, _, without = record(sojourn, [program], None)
     check(sojourn.sql(plain, "SELECT count(*) AS n FROM arguments")[0]["n"] == 0, "values unasked")
     check(without["calls"] == summary["calls"], f"{summary['calls']} calls, {without['calls']}")
-    for flag in ("val_odd", "val_odd(1)", "val_odd(9:int)", "val_odd(0:int)", "val_odd(1:ints)"):
+    for flag in ("", "val_odd(1)", "val_odd(9:int)", "val_odd(0:int)", "val_odd(1:ints)"):
         done = sojourn.run(["record", "--value", flag, "--", program], capture_output=True, text=True)
         check(done.returncode == 125 and ("--value" in done.stderr or "ints" in done.stderr),
               f"{flag}: {done}")

@@ -1,0 +1,510 @@
+/* Design notes
+ *
+ * Where code is optimized, DWARF tells the register that holds a parameter at the entry, and that
+ * is what counts. Where it is not, parameters have places in memory that they are stored to later,
+ * and the calling convention says in which registers they come; that holds for functions that
+ * others can call. A compiler may change the convention of those that they cannot: gcc gives them
+ * another symbol (.constprop, .isra), clang does not, but drops the parameters' locations. */
+#include "agent/objfile/function_types.h"
+
+#include "agent/objfile/debug_file.h"
+#include "agent/objfile/elf_machine.h"
+#include "agent/objfile/typed_values.h"
+#include "proto/base/array.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <gelf.h>
+#include <limits.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+enum { DEEPEST = 64, MOST_PARAMETERS = 64, WORD_BYTES = 8 };
+
+typedef struct typed_entry {
+    uint64_t address;
+    Dwarf_Die die;
+} typed_entry;
+
+struct sj_function_types {
+    int descriptor;
+    Elf *elf;
+    Dwarf *dwarf;
+    bool is_aapcs;
+    typed_entry *entries; /* by address */
+    size_t count;
+    size_t capacity;
+    uint64_t *globals; /* addresses of functions that other modules or units can call, sorted */
+    size_t global_count;
+    size_t global_capacity;
+};
+
+/* A parameter of the function that is described. */
+typedef struct parameter {
+    Dwarf_Die die; /* with its name and type */
+    Dwarf_Die type;
+    bool has_type;
+    sj_entry_state entry;
+    sj_parameter_place said;       /* by its location */
+    sj_parameter_place convention; /* by the calling convention */
+} parameter;
+
+typedef struct function_reader {
+    Dwarf_Die *die;
+    Dwarf_Die origin; /* whose children are the parameters in source order */
+    bool has_origin;
+    int language;
+    bool is_aapcs;
+    bool is_global;
+    bool is_by_convention; /* the calling convention holds */
+    bool is_of_llvm;
+    bool is_optimized;
+    uint64_t entry;
+    sj_register_use use;
+    size_t count;
+    parameter parameters[MOST_PARAMETERS];
+} function_reader;
+
+static sj_status add_function(sj_function_types *types, Dwarf_Die *die)
+{
+    Dwarf_Addr address = 0;
+    if (dwarf_entrypc(die, &address) != 0 || address == 0) {
+        return SJ_OK;
+    }
+    SJ_TRY(sj_array_reserve(&types->entries, &types->capacity, types->count, 1,
+                            sizeof(*types->entries)));
+    types->entries[types->count++] = (typed_entry){.address = address, .die = *die};
+    return SJ_OK;
+}
+
+/* walk looks for functions where they are defined: in units, namespaces, classes, functions. */
+static sj_status walk(sj_function_types *types, Dwarf_Die *die, int depth)
+{
+    Dwarf_Die child;
+    const int tag = dwarf_tag(die);
+    if (tag == DW_TAG_subprogram) {
+        SJ_TRY(add_function(types, die));
+    } else if (tag != DW_TAG_compile_unit && tag != DW_TAG_partial_unit &&
+               tag != DW_TAG_namespace && tag != DW_TAG_module && tag != DW_TAG_lexical_block &&
+               !sj_type_is_structure(tag)) {
+        return SJ_OK;
+    }
+    if (depth > DEEPEST || dwarf_child(die, &child) != 0) {
+        return SJ_OK;
+    }
+    do {
+        SJ_TRY(walk(types, &child, depth + 1));
+    } while (dwarf_siblingof(&child, &child) == 0);
+    return SJ_OK;
+}
+
+static sj_status walk_units(sj_function_types *types)
+{
+    Dwarf_CU *unit = NULL;
+    Dwarf_Half version = 0;
+    uint8_t type = 0;
+    Dwarf_Die die;
+    Dwarf_Die split;
+    while (dwarf_get_units(types->dwarf, unit, &unit, &version, &type, &die, &split) == 0) {
+        /* A skeleton's functions are in its .dwo file, if that is there. */
+        const bool is_split = type == DW_UT_skeleton && dwarf_tag(&split) != DW_TAG_invalid;
+        SJ_TRY(walk(types, is_split ? &split : &die, 0));
+    }
+    return SJ_OK;
+}
+
+static sj_status add_globals(sj_function_types *types, Elf_Data *data, const GElf_Shdr *header)
+{
+    const uint64_t count = header->sh_size / header->sh_entsize;
+    for (uint64_t i = 0; i < count && i <= INT32_MAX; i++) {
+        GElf_Sym symbol;
+        if (gelf_getsym(data, (int)i, &symbol) == NULL ||
+            GELF_ST_TYPE(symbol.st_info) != STT_FUNC || GELF_ST_BIND(symbol.st_info) == STB_LOCAL ||
+            symbol.st_shndx == SHN_UNDEF) {
+            continue;
+        }
+        SJ_TRY(sj_array_reserve(&types->globals, &types->global_capacity, types->global_count, 1,
+                                sizeof(*types->globals)));
+        types->globals[types->global_count++] = symbol.st_value;
+    }
+    return SJ_OK;
+}
+
+static sj_status read_globals(sj_function_types *types)
+{
+    Elf_Scn *section = NULL;
+    while ((section = elf_nextscn(types->elf, section)) != NULL) {
+        GElf_Shdr header;
+        Elf_Data *data;
+        if (gelf_getshdr(section, &header) != NULL &&
+            (header.sh_type == SHT_SYMTAB || header.sh_type == SHT_DYNSYM) &&
+            header.sh_entsize != 0 && (data = elf_getdata(section, NULL)) != NULL) {
+            SJ_TRY(add_globals(types, data, &header));
+        }
+    }
+    return SJ_OK;
+}
+
+static int compare_entries(const void *left, const void *right)
+{
+    const typed_entry *a = left;
+    const typed_entry *b = right;
+    return (a->address > b->address) - (a->address < b->address);
+}
+
+static int compare_addresses(const void *left, const void *right)
+{
+    const uint64_t a = *(const uint64_t *)left;
+    const uint64_t b = *(const uint64_t *)right;
+    return (a > b) - (a < b);
+}
+
+static void close_file(sj_function_types *types)
+{
+    if (types->dwarf != NULL) {
+        dwarf_end(types->dwarf);
+    }
+    if (types->elf != NULL) {
+        elf_end(types->elf);
+    }
+    if (types->descriptor >= 0) {
+        close(types->descriptor);
+    }
+    types->dwarf = NULL;
+    types->elf = NULL;
+    types->descriptor = -1;
+}
+
+/* open_file opens a file that has DWARF; false, with nothing open: it has none. */
+static bool open_file(sj_function_types *types, const char *path)
+{
+    GElf_Ehdr header;
+    elf_version(EV_CURRENT);
+    types->descriptor = open(path, O_RDONLY | O_CLOEXEC);
+    if (types->descriptor >= 0) {
+        types->elf = elf_begin(types->descriptor, ELF_C_READ_MMAP, NULL);
+    }
+    const sj_elf_machine *machine = types->elf != NULL && gelf_getehdr(types->elf, &header) != NULL
+                                        ? sj_elf_machine_of(header.e_machine)
+                                        : NULL;
+    if (machine != NULL) {
+        types->is_aapcs = !machine->passes_result_address;
+        types->dwarf = dwarf_begin_elf(types->elf, DWARF_C_READ, NULL);
+    }
+    if (types->dwarf == NULL) {
+        close_file(types);
+        return false;
+    }
+    return true;
+}
+
+/* find_split finds the file that a module's DWARF was split to. */
+static bool find_split(const char *path, char split[PATH_MAX])
+{
+    sj_elf elf;
+    sj_elf debug;
+    if (sj_elf_open(path, &elf, NULL) != SJ_OK) {
+        return false;
+    }
+    const bool is_found =
+        sj_debug_file_find(&elf, path, "/usr/lib/debug", &debug, split, PATH_MAX) == SJ_OK;
+    if (is_found) {
+        sj_elf_close(&debug);
+    }
+    sj_elf_close(&elf);
+    return is_found;
+}
+
+static sj_status read_types(sj_function_types *types)
+{
+    SJ_TRY(walk_units(types));
+    SJ_TRY(read_globals(types));
+    if (types->count != 0) {
+        qsort(types->entries, types->count, sizeof(*types->entries), compare_entries);
+    }
+    if (types->global_count != 0) {
+        qsort(types->globals, types->global_count, sizeof(*types->globals), compare_addresses);
+    }
+    return SJ_OK;
+}
+
+sj_status sj_function_types_new(const char *path, sj_function_types **types)
+{
+    char split[PATH_MAX];
+    sj_function_types *made = calloc(1, sizeof(*made));
+    if (made == NULL) {
+        return SJ_ENOMEM;
+    }
+    made->descriptor = -1;
+    if (open_file(made, path) || (find_split(path, split) && open_file(made, split))) {
+        const sj_status status = read_types(made);
+        if (status != SJ_OK) {
+            sj_function_types_free(made);
+            return status;
+        }
+    }
+    *types = made;
+    return SJ_OK;
+}
+
+void sj_function_types_free(sj_function_types *types)
+{
+    if (types == NULL) {
+        return;
+    }
+    close_file(types);
+    free(types->entries);
+    free(types->globals);
+    free(types);
+}
+
+/* is_clone: the symbol is of a copy whose parameters the compiler may have changed. */
+static bool is_clone(const char *symbol)
+{
+    return strstr(symbol, ".constprop.") != NULL || strstr(symbol, ".isra.") != NULL ||
+           strstr(symbol, ".part.") != NULL;
+}
+
+/* find_concrete finds the parameter of the function that has the abstract one as its origin. */
+static bool find_concrete(const function_reader *reader, Dwarf_Die *abstract, Dwarf_Die *found)
+{
+    Dwarf_Attribute attribute;
+    Dwarf_Die origin;
+    if (dwarf_child(reader->die, found) != 0) {
+        return false;
+    }
+    do {
+        if (dwarf_tag(found) == DW_TAG_formal_parameter &&
+            dwarf_attr(found, DW_AT_abstract_origin, &attribute) != NULL &&
+            dwarf_formref_die(&attribute, &origin) != NULL && origin.addr == abstract->addr) {
+            return true;
+        }
+    } while (dwarf_siblingof(found, found) == 0);
+    return false;
+}
+
+static void read_parameter(function_reader *reader, Dwarf_Die *die)
+{
+    Dwarf_Die concrete = *die;
+    parameter *read = &reader->parameters[reader->count++];
+    const bool is_there = !reader->has_origin || find_concrete(reader, die, &concrete);
+    sj_type_layout layout = {.passing = SJ_PASSED_UNKNOWN};
+    *read = (parameter){.die = *die};
+    read->has_type = sj_type_of(die, &read->type);
+    if (is_there) {
+        read->entry = sj_parameter_entry(&concrete, reader->entry, reader->is_aapcs, &read->said);
+    }
+    if (read->has_type) {
+        layout = sj_type_layout_of(&read->type, reader->language);
+    }
+    if (reader->language == DW_LANG_Rust && layout.is_aggregate) {
+        sj_register_use_whole(&reader->use, &layout);
+    }
+    read->convention = sj_parameter_place_next(&reader->use, &layout);
+    read->said.is_address = layout.passing == SJ_PASSED_ADDRESS;
+}
+
+static void read_parameters(function_reader *reader)
+{
+    Dwarf_Die child;
+    if (dwarf_child(reader->has_origin ? &reader->origin : reader->die, &child) != 0) {
+        return;
+    }
+    do {
+        if (dwarf_tag(&child) == DW_TAG_formal_parameter && reader->count < MOST_PARAMETERS) {
+            read_parameter(reader, &child);
+        }
+    } while (dwarf_siblingof(&child, &child) == 0);
+}
+
+/* judge_convention notes what speaks against the calling convention, and for optimized code. */
+static void judge_convention(function_reader *reader)
+{
+    for (size_t i = 0; i < reader->count; i++) {
+        const parameter *read = &reader->parameters[i];
+        if (read->entry != SJ_ENTRY_MEMORY) {
+            reader->is_optimized = true;
+        }
+        if (read->entry == SJ_ENTRY_REGISTERS && read->convention.is_known &&
+            (read->convention.is_on_stack || read->said.words[0] != read->convention.words[0])) {
+            reader->is_by_convention = false;
+        }
+        if (read->entry == SJ_ENTRY_REMOVED && !reader->is_global) {
+            reader->is_by_convention = false;
+        }
+    }
+}
+
+/* place_of decides where a parameter is at the entry. */
+static sj_parameter_place place_of(const function_reader *reader, const parameter *read)
+{
+    static const sj_parameter_place unknown = {0};
+    switch (read->entry) {
+    case SJ_ENTRY_REGISTERS:
+        return read->said;
+    case SJ_ENTRY_MEMORY:
+        return reader->is_by_convention ? read->convention : unknown;
+    case SJ_ENTRY_LATER: /* it is used, so that callers give it */
+        return reader->is_by_convention && reader->is_global ? read->convention : unknown;
+    default:
+        return unknown;
+    }
+}
+
+/* A frame base other than the frame pointer's register is that of optimized code; the call frame's
+ * address, which gcc always writes, says nothing. */
+static bool has_optimized_frame(Dwarf_Die *die, bool is_aapcs)
+{
+    enum { FRAME_POINTER_SYSTEM_V = 6, FRAME_POINTER_AAPCS = 29 };
+    Dwarf_Attribute attribute;
+    Dwarf_Op *operations = NULL;
+    size_t count = 0;
+    if (dwarf_attr(die, DW_AT_frame_base, &attribute) == NULL ||
+        dwarf_getlocation(&attribute, &operations, &count) != 0 || count != 1) {
+        return true;
+    }
+    const unsigned pointer = is_aapcs ? FRAME_POINTER_AAPCS : FRAME_POINTER_SYSTEM_V;
+    return operations[0].atom != DW_OP_call_frame_cfa && operations[0].atom != DW_OP_reg0 + pointer;
+}
+
+static bool is_of_llvm(Dwarf_Die *unit)
+{
+    Dwarf_Attribute attribute;
+    const char *producer = dwarf_attr_integrate(unit, DW_AT_producer, &attribute) != NULL
+                               ? dwarf_formstring(&attribute)
+                               : NULL;
+    return producer == NULL || strstr(producer, "GNU ") == NULL;
+}
+
+/* begin_result counts the register in which System V passes the address of a result in memory. */
+static sj_type_layout begin_result(function_reader *reader, Dwarf_Die *type, bool has_type)
+{
+    const sj_type_layout layout = has_type ? sj_type_layout_of(type, reader->language)
+                                           : (sj_type_layout){.passing = SJ_PASSED_NOWHERE};
+    const bool is_hidden =
+        layout.passing == SJ_PASSED_MEMORY || layout.passing == SJ_PASSED_ADDRESS;
+    reader->use.is_unknown = layout.passing == SJ_PASSED_UNKNOWN;
+    reader->use.whole = is_hidden && !reader->is_aapcs ? 1 : 0;
+    return layout;
+}
+
+static sj_parameter_place result_place(const function_reader *reader, const sj_type_layout *layout)
+{
+    const bool is_kept = reader->is_by_convention &&
+                         (!reader->is_of_llvm || reader->is_global || !reader->is_optimized);
+    sj_parameter_place place = {.is_known = is_kept && layout->passing != SJ_PASSED_UNKNOWN};
+    if (!place.is_known) {
+        return place;
+    }
+    place.is_address = layout->passing == SJ_PASSED_ADDRESS;
+    if (layout->passing == SJ_PASSED_WORDS && (!layout->is_aggregate || !reader->is_aapcs)) {
+        place.words[0] = sj_value_descriptor(
+            SJ_VALUE_RESULT, layout->words[0] == SJ_WORD_REAL ? SJ_VALUE_DOUBLE : SJ_VALUE_LONG);
+    } else if (place.is_address && !reader->is_aapcs) {
+        place.words[0] = sj_value_descriptor(SJ_VALUE_RESULT, SJ_VALUE_LONG);
+    }
+    return place;
+}
+
+static sj_status describe(function_reader *reader, sj_typed_function *function)
+{
+    Dwarf_Die type;
+    const bool has_result = sj_type_of(reader->die, &type);
+    const sj_type_layout result = begin_result(reader, &type, has_result);
+    read_parameters(reader);
+    judge_convention(reader);
+    for (size_t i = 0; i < reader->count; i++) {
+        parameter *read = &reader->parameters[i];
+        const char *name = dwarf_diename(&read->die);
+        const sj_parameter_place place = place_of(reader, read);
+        if (read->has_type) {
+            SJ_TRY(sj_typed_values_add(function, name != NULL ? name : "", &read->type, &place,
+                                       false));
+        }
+    }
+    if (!has_result) {
+        return SJ_OK;
+    }
+    const sj_parameter_place place = result_place(reader, &result);
+    return sj_typed_values_add(function, "", &type, &place, true);
+}
+
+static void begin_reader(function_reader *reader, const sj_function_types *types,
+                         typed_entry *entry, const char *symbol)
+{
+    Dwarf_Attribute attribute;
+    Dwarf_Die unit;
+    reader->die = &entry->die;
+    reader->entry = entry->address;
+    reader->is_aapcs = reader->use.is_aapcs = types->is_aapcs;
+    reader->has_origin = dwarf_attr(&entry->die, DW_AT_abstract_origin, &attribute) != NULL &&
+                         dwarf_formref_die(&attribute, &reader->origin) != NULL;
+    if (dwarf_diecu(&entry->die, &unit, NULL, NULL) != NULL) {
+        reader->language = dwarf_srclang(&unit);
+        reader->is_of_llvm = is_of_llvm(&unit);
+    }
+    reader->is_global = bsearch(&entry->address, types->globals, types->global_count,
+                                sizeof(*types->globals), compare_addresses) != NULL;
+    reader->is_by_convention =
+        !is_clone(symbol) &&
+        sj_type_number(&entry->die, DW_AT_calling_convention, DW_CC_normal) == DW_CC_normal;
+    reader->is_optimized = has_optimized_frame(&entry->die, types->is_aapcs);
+}
+
+static const char *linkage_name(Dwarf_Die *die)
+{
+    Dwarf_Attribute attribute;
+    const char *name = dwarf_attr_integrate(die, DW_AT_linkage_name, &attribute) != NULL
+                           ? dwarf_formstring(&attribute)
+                           : dwarf_diename(die);
+    return name != NULL ? name : "";
+}
+
+/* find_entry: of functions that the linker has laid on each other, the one with that symbol. */
+static typed_entry *find_entry(const sj_function_types *types, uint64_t offset, const char *symbol)
+{
+    size_t low = 0;
+    size_t high = types->count;
+    while (low < high) {
+        const size_t middle = low + (high - low) / 2;
+        if (types->entries[middle].address < offset) {
+            low = middle + 1;
+        } else {
+            high = middle;
+        }
+    }
+    size_t end = low;
+    while (end < types->count && types->entries[end].address == offset) {
+        end++;
+    }
+    for (size_t i = low; end - low > 1 && i < end; i++) {
+        if (strcmp(linkage_name(&types->entries[i].die), symbol) == 0) {
+            return &types->entries[i];
+        }
+    }
+    return end - low == 1 ? &types->entries[low] : NULL;
+}
+
+sj_status sj_function_types_find(sj_function_types *types, uint64_t offset, const char *symbol,
+                                 sj_typed_function **function)
+{
+    typed_entry *entry = find_entry(types, offset, symbol);
+    if (entry == NULL) {
+        return SJ_ENOTFOUND;
+    }
+    function_reader *reader = calloc(1, sizeof(*reader));
+    sj_typed_function *made = calloc(1, sizeof(*made));
+    sj_status status = SJ_ENOMEM;
+    if (reader != NULL && made != NULL) {
+        begin_reader(reader, types, entry, symbol);
+        status = describe(reader, made);
+    }
+    free(reader);
+    if (status != SJ_OK) {
+        sj_typed_function_free(made);
+        return status;
+    }
+    *function = made;
+    return SJ_OK;
+}

@@ -1,0 +1,60 @@
+/* Types of functions from DWARF: what each parameter and result is called, of which type it is, and
+ * where the calling convention puts it. Read from a module's file or its separate debug file, or
+ * the .dwo files that these name. What the compiler removed or moved is unknown, never guessed. */
+#ifndef SJ_AGENT_OBJFILE_FUNCTION_TYPES_H
+#define SJ_AGENT_OBJFILE_FUNCTION_TYPES_H
+
+#include "proto/base/status.h"
+#include "proto/block/value.h"
+
+#include <stddef.h>
+
+typedef enum sj_typed_state {
+    SJ_TYPED_RECORDED = 0,
+    SJ_TYPED_UNKNOWN = 1,     /* where it is at the entry, or at the exit, is not known */
+    SJ_TYPED_UNSUPPORTED = 2, /* no kind of value holds its type, or no place reaches it */
+    SJ_TYPED_STATES = 3
+} sj_typed_state;
+
+typedef struct sj_enumerator {
+    int64_t value;
+    char *name; /* owned */
+} sj_enumerator;
+
+/* A parameter, a field of one that is a structure, or the result. */
+typedef struct sj_typed_value {
+    uint8_t place;      /* for the probe (proto/block/value.h); 0: it is not recorded */
+    uint8_t descriptor; /* under which it is stored; its position counts the values of a function */
+    uint8_t from_byte;  /* where it begins in the eight bytes of its place */
+    uint8_t bytes;
+    uint8_t state;              /* sj_typed_state */
+    char *name;                 /* owned; "" when the source has none; "point.x" of a field */
+    char *type;                 /* owned; as C writes it */
+    sj_enumerator *enumerators; /* owned; what its numbers are called; NULL: it is no enumeration */
+    size_t enumerator_count;
+} sj_typed_value;
+
+typedef struct sj_typed_function {
+    size_t count;
+    sj_typed_value values[SJ_PLACES_PER_FUNCTION]; /* arguments in source order, then the result */
+} sj_typed_function;
+
+void sj_typed_function_free(sj_typed_function *function); /* NULL is allowed */
+
+/* sj_typed_function_list writes the places of a function's values, each once; the rest 0. */
+void sj_typed_function_list(const sj_typed_function *function,
+                            uint8_t places[SJ_PLACES_PER_FUNCTION]);
+
+typedef struct sj_function_types sj_function_types;
+
+/* sj_function_types_new reads which functions the module at `path` has types of; a file without
+ * any gives an empty list. Blocking: walks all of the DWARF. SJ_ENOMEM. */
+SJ_MUST_CHECK sj_status sj_function_types_new(const char *path, sj_function_types **types);
+void sj_function_types_free(sj_function_types *types); /* NULL is allowed */
+
+/* sj_function_types_find describes the function that begins at `offset` and whose symbol is
+ * `symbol`. Owned by the caller. SJ_ENOTFOUND: nothing is known of it; SJ_ENOMEM. */
+SJ_MUST_CHECK sj_status sj_function_types_find(sj_function_types *types, uint64_t offset,
+                                               const char *symbol, sj_typed_function **function);
+
+#endif

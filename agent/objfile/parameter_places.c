@@ -1,0 +1,253 @@
+#include "agent/objfile/parameter_places.h"
+
+enum {
+    REAL_REGISTERS = 8,
+    WHOLE_REGISTERS_SYSTEM_V = 6,
+    WHOLE_REGISTERS_AAPCS = 8,
+    WORD_BYTES = 8,
+    HOMOGENEOUS_MOST = 4
+};
+
+static uint32_t whole_registers(const sj_register_use *use)
+{
+    return use->is_aapcs ? WHOLE_REGISTERS_AAPCS : WHOLE_REGISTERS_SYSTEM_V;
+}
+
+static uint8_t take_whole(sj_register_use *use)
+{
+    return sj_value_descriptor(++use->whole, SJ_VALUE_LONG);
+}
+
+static uint8_t take_real(sj_register_use *use)
+{
+    return sj_value_descriptor(++use->real, SJ_VALUE_DOUBLE);
+}
+
+static sj_parameter_place take_stack(sj_register_use *use, const sj_type_layout *layout)
+{
+    const uint64_t words = (layout->bytes + WORD_BYTES - 1) / WORD_BYTES;
+    if (layout->alignment > WORD_BYTES) {
+        use->stack += use->stack % 2;
+    }
+    const sj_parameter_place place = {
+        .is_known = true, .is_on_stack = true, .stack_word = use->stack};
+    use->is_unknown = words > UINT16_MAX;
+    use->stack += (uint32_t)words;
+    return place;
+}
+
+static sj_parameter_place take_address(sj_register_use *use)
+{
+    static const sj_type_layout address = {.bytes = WORD_BYTES, .alignment = WORD_BYTES};
+    sj_parameter_place place = {.is_known = true};
+    if (use->whole < whole_registers(use)) {
+        place.words[0] = take_whole(use);
+    } else {
+        place = take_stack(use, &address);
+    }
+    place.is_address = true;
+    return place;
+}
+
+static uint32_t count_words(const sj_type_layout *layout, sj_word_class class)
+{
+    return (layout->words[0] == class) + (layout->words[1] == class);
+}
+
+static sj_parameter_place take_words(sj_register_use *use, const sj_type_layout *layout)
+{
+    sj_parameter_place place = {.is_known = true};
+    if (use->whole + count_words(layout, SJ_WORD_WHOLE) > whole_registers(use) ||
+        use->real + count_words(layout, SJ_WORD_REAL) > REAL_REGISTERS) {
+        return take_stack(use, layout);
+    }
+    for (int i = 0; i < SJ_LAYOUT_WORDS; i++) {
+        place.words[i] = layout->words[i] == SJ_WORD_WHOLE  ? take_whole(use)
+                         : layout->words[i] == SJ_WORD_REAL ? take_real(use)
+                                                            : 0;
+    }
+    return place;
+}
+
+/* A homogeneous aggregate has a register for each member: no word of it is in a place. */
+static sj_parameter_place take_homogeneous(sj_register_use *use, const sj_type_layout *layout)
+{
+    sj_parameter_place place = {.is_known = true};
+    if (use->real + layout->real_count > REAL_REGISTERS) {
+        use->real = REAL_REGISTERS;
+        return take_stack(use, layout);
+    }
+    use->real += layout->real_count;
+    return place;
+}
+
+static sj_parameter_place take_aapcs(sj_register_use *use, const sj_type_layout *layout)
+{
+    if (layout->is_aggregate && layout->real_count != 0 && layout->real_count <= HOMOGENEOUS_MOST) {
+        return take_homogeneous(use, layout);
+    }
+    if (layout->passing == SJ_PASSED_MEMORY && layout->bytes > 2 * (uint64_t)WORD_BYTES) {
+        return take_address(use);
+    }
+    sj_type_layout words = *layout;
+    if (layout->is_aggregate) { /* general registers, whatever it is made of */
+        words.words[0] = SJ_WORD_WHOLE;
+        words.words[1] = layout->bytes > WORD_BYTES ? SJ_WORD_WHOLE : SJ_WORD_NONE;
+    }
+    const uint32_t whole = count_words(&words, SJ_WORD_WHOLE);
+    use->whole += whole == 2 && layout->alignment > WORD_BYTES ? use->whole % 2 : 0;
+    const bool is_full = use->whole + whole > WHOLE_REGISTERS_AAPCS;
+    const sj_parameter_place place = take_words(use, &words);
+    use->whole = is_full ? WHOLE_REGISTERS_AAPCS : use->whole;
+    return place;
+}
+
+sj_parameter_place sj_parameter_place_next(sj_register_use *use, const sj_type_layout *layout)
+{
+    if (use->is_unknown || layout->passing == SJ_PASSED_UNKNOWN) {
+        use->is_unknown = true;
+        return (sj_parameter_place){0};
+    }
+    switch (layout->passing) {
+    case SJ_PASSED_NOWHERE:
+        return (sj_parameter_place){.is_known = true};
+    case SJ_PASSED_ADDRESS:
+        return take_address(use);
+    case SJ_PASSED_MEMORY:
+        return use->is_aapcs ? take_aapcs(use, layout) : take_stack(use, layout);
+    default:
+        return use->is_aapcs ? take_aapcs(use, layout) : take_words(use, layout);
+    }
+}
+
+void sj_register_use_whole(sj_register_use *use, const sj_type_layout *layout)
+{
+    use->is_unknown =
+        use->is_unknown || use->whole + count_words(layout, SJ_WORD_WHOLE) > whole_registers(use);
+}
+
+uint8_t sj_parameter_word(const sj_parameter_place *place, uint64_t word)
+{
+    if (place->is_on_stack) {
+        const uint64_t at = place->stack_word + word;
+        return word < UINT16_MAX && at < SJ_PLACE_STACK_WORDS
+                   ? sj_value_descriptor(SJ_PLACE_STACK + (uint32_t)at, SJ_VALUE_LONG)
+                   : 0;
+    }
+    return word < SJ_LAYOUT_WORDS ? place->words[word] : 0;
+}
+
+/* place_of_register knows the numbers that DWARF gives to registers of arguments. */
+static uint8_t place_of_register(uint64_t number, bool is_aapcs)
+{
+    enum { XMM0 = 17, V0 = 64 };
+    static const uint8_t whole_system_v[WHOLE_REGISTERS_SYSTEM_V] = {5, 4, 1, 2, 8, 9};
+    const uint64_t first_real = is_aapcs ? V0 : XMM0;
+    if (number >= first_real && number < first_real + REAL_REGISTERS) {
+        return sj_value_descriptor((uint32_t)(number - first_real) + 1, SJ_VALUE_DOUBLE);
+    }
+    if (is_aapcs) {
+        return number < WHOLE_REGISTERS_AAPCS
+                   ? sj_value_descriptor((uint32_t)number + 1, SJ_VALUE_LONG)
+                   : 0;
+    }
+    for (uint32_t i = 0; i < WHOLE_REGISTERS_SYSTEM_V; i++) {
+        if (whole_system_v[i] == number) {
+            return sj_value_descriptor(i + 1, SJ_VALUE_LONG);
+        }
+    }
+    return 0;
+}
+
+static bool read_register(const Dwarf_Op *operation, bool is_aapcs, uint8_t *place)
+{
+    if (operation->atom >= DW_OP_reg0 && operation->atom <= DW_OP_reg31) {
+        *place = place_of_register(operation->atom - DW_OP_reg0, is_aapcs);
+        return true;
+    }
+    if (operation->atom == DW_OP_regx) {
+        *place = place_of_register(operation->number, is_aapcs);
+        return true;
+    }
+    return false;
+}
+
+/* read_registers reads one register, or pieces of eight bytes, of which the last may be shorter. */
+static bool read_registers(const Dwarf_Op *operations, size_t count, bool is_aapcs,
+                           sj_parameter_place *place)
+{
+    const size_t pieces = count == 1 ? 1 : count / 2;
+    bool is_known = (count == 1 || count == 2 || count == 4);
+    for (size_t i = 0; is_known && i < pieces; i++) {
+        is_known =
+            read_register(&operations[2 * i], is_aapcs, &place->words[i]) && place->words[i] != 0;
+        if (is_known && count > 1) {
+            const Dwarf_Op *piece = &operations[2 * i + 1];
+            is_known =
+                piece->atom == DW_OP_piece &&
+                (i + 1 == pieces ? piece->number <= WORD_BYTES : piece->number == WORD_BYTES);
+        }
+    }
+    return is_known;
+}
+
+/* is_computed: the value is in no place at all, or was put there later. */
+static bool is_computed(const Dwarf_Op *operations, size_t count)
+{
+    for (size_t i = 0; i < count; i++) {
+        switch (operations[i].atom) {
+        case DW_OP_stack_value:
+        case DW_OP_implicit_value:
+        case DW_OP_implicit_pointer:
+        case DW_OP_GNU_implicit_pointer:
+        case DW_OP_entry_value:
+        case DW_OP_GNU_entry_value:
+            return true;
+        default:
+            break;
+        }
+    }
+    return count == 0;
+}
+
+/* is_in_parts: some of it is in a register, so that callers give it. */
+static bool is_in_parts(const Dwarf_Op *operations, size_t count)
+{
+    uint8_t place = 0;
+    bool has_register = false;
+    bool has_pieces = false;
+    for (size_t i = 0; i < count; i++) {
+        has_pieces = has_pieces || operations[i].atom == DW_OP_piece;
+        has_register = has_register || read_register(&operations[i], false, &place);
+    }
+    return has_pieces && has_register;
+}
+
+sj_entry_state sj_parameter_entry(Dwarf_Die *parameter, uint64_t entry, bool is_aapcs,
+                                  sj_parameter_place *place)
+{
+    Dwarf_Attribute attribute;
+    Dwarf_Op *operations = NULL;
+    size_t count = 0;
+    *place = (sj_parameter_place){0};
+    if (dwarf_attr(parameter, DW_AT_location, &attribute) == NULL) {
+        return SJ_ENTRY_REMOVED;
+    }
+    const int found = dwarf_getlocation_addr(&attribute, entry, &operations, &count, 1);
+    if (found <= 0) {
+        return found == 0 ? SJ_ENTRY_LATER : SJ_ENTRY_REMOVED;
+    }
+    if (count != 0 && read_registers(operations, count, is_aapcs, place)) {
+        place->is_known = true;
+        return SJ_ENTRY_REGISTERS;
+    }
+    uint8_t other = 0;
+    if (!is_computed(operations, count) && is_in_parts(operations, count)) {
+        *place = (sj_parameter_place){0};
+        return SJ_ENTRY_LATER;
+    }
+    if (is_computed(operations, count) || read_register(&operations[0], is_aapcs, &other)) {
+        return SJ_ENTRY_REMOVED;
+    }
+    return SJ_ENTRY_MEMORY;
+}

@@ -1,0 +1,347 @@
+#include "agent/objfile/typed_values.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum {
+    NAME_BYTES = 128,
+    TYPE_BYTES = 192,
+    MOST_ENUMERATORS = 4096,
+    MOST_FIELDS = 64, /* that are looked at */
+    DEEPEST = 4,
+    WORD_BYTES = 8
+};
+
+/* The parameter that is being described. */
+typedef struct value_maker {
+    sj_typed_function *function;
+    const sj_parameter_place *place;
+    bool is_result;
+} value_maker;
+
+/* How one value is recorded. */
+typedef struct value_shape {
+    uint32_t kind;       /* under which it is stored; 0: no kind holds it */
+    uint32_t place_kind; /* 0: that of the word */
+    uint8_t bytes;
+} value_shape;
+
+static const char *name_of(Dwarf_Die *die)
+{
+    const char *name = dwarf_diename(die);
+    return name != NULL ? name : "";
+}
+
+static void append(char text[TYPE_BYTES], const char *part)
+{
+    const size_t used = strlen(text);
+    snprintf(text + used, TYPE_BYTES - used, "%s", part);
+}
+
+/* write_type appends a type as C writes it, but for arrays and pointers to functions. */
+static void write_type(Dwarf_Die *type, char text[TYPE_BYTES], int depth)
+{
+    static const struct {
+        int tag;
+        const char *before;
+        const char *behind;
+    } wrappers[] = {
+        {DW_TAG_const_type, "const ", ""},         {DW_TAG_volatile_type, "volatile ", ""},
+        {DW_TAG_pointer_type, "", " *"},           {DW_TAG_reference_type, "", " &"},
+        {DW_TAG_rvalue_reference_type, "", " &&"}, {DW_TAG_restrict_type, "", ""},
+        {DW_TAG_atomic_type, "_Atomic ", ""},      {DW_TAG_array_type, "", "[]"}};
+    const int tag = dwarf_tag(type);
+    const char *name = name_of(type);
+    for (size_t i = 0; i < sizeof(wrappers) / sizeof(wrappers[0]); i++) {
+        Dwarf_Die inner;
+        if (wrappers[i].tag != tag) {
+            continue;
+        }
+        const bool has_name = name[0] != '\0'; /* of Rust's references */
+        append(text, has_name ? name : wrappers[i].before);
+        if (!has_name && depth < DEEPEST * 4 && sj_type_of(type, &inner)) {
+            write_type(&inner, text, depth + 1);
+        } else if (!has_name) {
+            append(text, "void");
+        }
+        append(text, has_name ? "" : wrappers[i].behind);
+        return;
+    }
+    append(text, tag == DW_TAG_subroutine_type ? "function" : name[0] != '\0' ? name : "unnamed");
+}
+
+static value_shape shape_of_base(Dwarf_Die *type)
+{
+    const uint64_t bytes = sj_type_number(type, DW_AT_byte_size, 0);
+    value_shape shape = {.bytes = (uint8_t)bytes};
+    if (bytes == 0 || bytes > WORD_BYTES) {
+        return (value_shape){0};
+    }
+    const bool is_wide = bytes > 4;
+    switch (sj_type_number(type, DW_AT_encoding, 0)) {
+    case DW_ATE_boolean:
+        shape.kind = SJ_VALUE_BOOL;
+        break;
+    case DW_ATE_float:
+        shape.kind = bytes == 4 ? SJ_VALUE_FLOAT : bytes == 8 ? SJ_VALUE_DOUBLE : 0;
+        break;
+    case DW_ATE_signed_char:
+    case DW_ATE_signed:
+        shape.kind = bytes == 1 ? SJ_VALUE_CHAR : is_wide ? SJ_VALUE_LONG : SJ_VALUE_INT;
+        break;
+    case DW_ATE_unsigned_char:
+    case DW_ATE_unsigned:
+    case DW_ATE_UTF:
+        shape.kind = is_wide ? SJ_VALUE_ULONG : SJ_VALUE_UINT;
+        break;
+    default:
+        break;
+    }
+    return shape;
+}
+
+static bool is_character(Dwarf_Die *type)
+{
+    Dwarf_Die stripped;
+    return sj_type_strip(type, &stripped) && dwarf_tag(&stripped) == DW_TAG_base_type &&
+           strcmp(name_of(&stripped), "char") == 0 &&
+           sj_type_number(&stripped, DW_AT_byte_size, 0) == 1;
+}
+
+static bool has_member_at(Dwarf_Die *type, const char *name, uint64_t wanted)
+{
+    Dwarf_Die member;
+    uint64_t offset = 0;
+    if (dwarf_child(type, &member) != 0) {
+        return false;
+    }
+    do {
+        if (dwarf_tag(&member) == DW_TAG_member && strcmp(name_of(&member), name) == 0) {
+            return sj_type_member_offset(&member, &offset) && offset == wanted;
+        }
+    } while (dwarf_siblingof(&member, &member) == 0);
+    return false;
+}
+
+static bool begins_with(const char *text, const char *beginning)
+{
+    return strncmp(text, beginning, strlen(beginning)) == 0;
+}
+
+/* text_place is how the probe finds the text of a class that holds one; 0: it is no such class. */
+static uint32_t text_place(Dwarf_Die *type)
+{
+    const char *name = name_of(type);
+    if (begins_with(name, "basic_string<char,") && has_member_at(type, "_M_dataplus", 0) &&
+        has_member_at(type, "_M_string_length", WORD_BYTES)) {
+        return SJ_PLACE_TEXT_AT;
+    }
+    if (begins_with(name, "basic_string_view<char,") && has_member_at(type, "_M_len", 0) &&
+        has_member_at(type, "_M_str", WORD_BYTES)) {
+        return SJ_PLACE_LENGTH_TEXT;
+    }
+    if (strcmp(name, "&str") == 0 && has_member_at(type, "data_ptr", 0) &&
+        has_member_at(type, "length", WORD_BYTES)) {
+        return SJ_PLACE_TEXT_LENGTH;
+    }
+    return 0;
+}
+
+/* shape_of_address: of a pointer, or of an object whose address is passed. */
+static value_shape shape_of_address(Dwarf_Die *to, bool is_known)
+{
+    Dwarf_Die stripped;
+    value_shape shape = {.kind = SJ_VALUE_POINTER, .bytes = WORD_BYTES};
+    if (!is_known) {
+        return shape;
+    }
+    if (is_character(to)) {
+        shape.kind = shape.place_kind = SJ_VALUE_STRING;
+    } else if (sj_type_strip(to, &stripped) && text_place(&stripped) == SJ_PLACE_TEXT_AT) {
+        shape.kind = SJ_VALUE_STRING;
+        shape.place_kind = SJ_PLACE_TEXT_AT;
+    }
+    return shape;
+}
+
+/* shape_of gives the shape of what is no structure. */
+static value_shape shape_of(Dwarf_Die *type)
+{
+    Dwarf_Die to;
+    const uint64_t bytes = sj_type_number(type, DW_AT_byte_size, WORD_BYTES);
+    switch (dwarf_tag(type)) {
+    case DW_TAG_base_type:
+        return shape_of_base(type);
+    case DW_TAG_enumeration_type:
+        return bytes <= WORD_BYTES ? (value_shape){.kind = SJ_VALUE_OBJECT, .bytes = (uint8_t)bytes}
+                                   : (value_shape){0};
+    case DW_TAG_pointer_type:
+    case DW_TAG_reference_type:
+    case DW_TAG_rvalue_reference_type:
+        return shape_of_address(&to, sj_type_of(type, &to));
+    default:
+        return (value_shape){0};
+    }
+}
+
+static sj_status read_enumerators(Dwarf_Die *type, sj_typed_value *value)
+{
+    Dwarf_Die child;
+    Dwarf_Attribute attribute;
+    Dwarf_Sword number = 0;
+    size_t capacity = 0;
+    if (dwarf_tag(type) != DW_TAG_enumeration_type || dwarf_child(type, &child) != 0) {
+        return SJ_OK;
+    }
+    do {
+        if (dwarf_tag(&child) != DW_TAG_enumerator ||
+            dwarf_attr(&child, DW_AT_const_value, &attribute) == NULL ||
+            dwarf_formsdata(&attribute, &number) != 0) {
+            continue;
+        }
+        if (value->enumerator_count == capacity) {
+            capacity = capacity != 0 ? 2 * capacity : 8;
+            sj_enumerator *grown = realloc(value->enumerators, capacity * sizeof(*grown));
+            if (grown == NULL) {
+                return SJ_ENOMEM;
+            }
+            value->enumerators = grown;
+        }
+        char *name = strdup(name_of(&child));
+        if (name == NULL) {
+            return SJ_ENOMEM;
+        }
+        value->enumerators[value->enumerator_count++] = (sj_enumerator){number, name};
+    } while (value->enumerator_count < MOST_ENUMERATORS && dwarf_siblingof(&child, &child) == 0);
+    return SJ_OK;
+}
+
+static bool has_room(const value_maker *maker)
+{
+    /* The last place is the result's. */
+    return maker->is_result || maker->function->count + 1 < SJ_PLACES_PER_FUNCTION;
+}
+
+static sj_status add_value(value_maker *maker, const char *name, Dwarf_Die *of,
+                           const sj_typed_value *made, Dwarf_Die *enumeration)
+{
+    char type[TYPE_BYTES] = "";
+    sj_typed_function *function = maker->function;
+    sj_typed_value *value = &function->values[function->count];
+    const uint32_t position = maker->is_result ? SJ_VALUE_RESULT : (uint32_t)function->count + 1;
+    write_type(of, type, 0);
+    *value = *made;
+    value->descriptor = sj_value_descriptor(position, sj_value_kind_of(made->descriptor));
+    value->name = strdup(name);
+    value->type = strdup(type);
+    function->count++;
+    SJ_TRY(enumeration != NULL ? read_enumerators(enumeration, value) : SJ_OK);
+    return value->name != NULL && value->type != NULL ? SJ_OK : SJ_ENOMEM;
+}
+
+/* add_leaf adds what is no structure; `offset` is where it begins in the parameter. */
+static sj_status add_leaf(value_maker *maker, const char *name, Dwarf_Die *of, Dwarf_Die *stripped,
+                          uint64_t offset)
+{
+    const sj_parameter_place *place = maker->place;
+    const value_shape shape =
+        place->is_address ? shape_of_address(stripped, true) : shape_of(stripped);
+    const uint8_t word = sj_parameter_word(place, offset / WORD_BYTES);
+    const bool is_inside = offset % WORD_BYTES + shape.bytes <= WORD_BYTES;
+    /* Of an object whose address is passed nothing else is recorded. */
+    const bool is_held =
+        shape.kind != 0 && is_inside && (!place->is_address || shape.kind == SJ_VALUE_STRING);
+    sj_typed_value value = {.descriptor = sj_value_descriptor(0, is_held ? shape.kind : 0)};
+    if (!is_held || !place->is_known || word == 0) {
+        value.state =
+            place->is_known && (!is_held || word == 0) ? SJ_TYPED_UNSUPPORTED : SJ_TYPED_UNKNOWN;
+        return add_value(maker, name, of, &value, NULL);
+    }
+    value.place = shape.place_kind != 0
+                      ? sj_value_descriptor(sj_value_position(word), shape.place_kind)
+                      : word;
+    value.from_byte = (uint8_t)(offset % WORD_BYTES);
+    value.bytes = shape.bytes;
+    return add_value(maker, name, of, &value, stripped);
+}
+
+/* add_text adds a text whose address and length are two words in a row. */
+static sj_status add_text(value_maker *maker, const char *name, Dwarf_Die *of, uint32_t place_kind)
+{
+    const uint8_t first = sj_parameter_word(maker->place, 0);
+    const uint8_t second = sj_parameter_word(maker->place, 1);
+    const bool is_pair =
+        maker->is_result ? first != 0
+                         : first != 0 && second == sj_value_descriptor(sj_value_position(first) + 1,
+                                                                       sj_value_kind_of(first));
+    const sj_typed_value value = {
+        .place = is_pair ? sj_value_descriptor(sj_value_position(first), place_kind) : 0,
+        .descriptor = sj_value_descriptor(0, is_pair ? SJ_VALUE_STRING : 0),
+        .bytes = WORD_BYTES,
+        .state = is_pair                  ? SJ_TYPED_RECORDED
+                 : maker->place->is_known ? SJ_TYPED_UNSUPPORTED
+                                          : SJ_TYPED_UNKNOWN};
+    return add_value(maker, name, of, &value, NULL);
+}
+
+static sj_status add_any(value_maker *maker, const char *name, Dwarf_Die *of, uint64_t offset,
+                         int depth);
+
+/* add_fields: false in `*is_whole` when it has some that cannot be told apart. */
+static sj_status add_fields(value_maker *maker, const char *name, Dwarf_Die *type, uint64_t offset,
+                            int depth)
+{
+    Dwarf_Die member;
+    Dwarf_Die of;
+    uint64_t at = 0;
+    int visited = 0;
+    if (dwarf_child(type, &member) != 0) {
+        return SJ_OK;
+    }
+    do {
+        char full[NAME_BYTES];
+        if (dwarf_tag(&member) != DW_TAG_member || !sj_type_member_offset(&member, &at) ||
+            !sj_type_of(&member, &of) || at > UINT16_MAX) {
+            continue;
+        }
+        snprintf(full, sizeof(full), "%s.%s", name, name_of(&member));
+        SJ_TRY(add_any(maker, full, &of, offset + at, depth + 1));
+    } while (has_room(maker) && ++visited < MOST_FIELDS && dwarf_siblingof(&member, &member) == 0);
+    return SJ_OK;
+}
+
+/* A structure is recorded field by field where its words are in places. */
+static sj_status add_any(value_maker *maker, const char *name, Dwarf_Die *of, uint64_t offset,
+                         int depth)
+{
+    Dwarf_Die type;
+    const sj_parameter_place *place = maker->place;
+    const sj_typed_value unheld = {.state =
+                                       place->is_known ? SJ_TYPED_UNSUPPORTED : SJ_TYPED_UNKNOWN};
+    if (!has_room(maker)) {
+        return SJ_OK;
+    }
+    if (!sj_type_strip(of, &type)) {
+        return add_value(maker, name, of, &unheld, NULL);
+    }
+    const int tag = dwarf_tag(&type);
+    const uint32_t text = sj_type_is_structure(tag) ? text_place(&type) : 0;
+    if (depth == 0 && text != 0 && text != SJ_PLACE_TEXT_AT && !place->is_address) {
+        return add_text(maker, name, of, text);
+    }
+    const bool has_fields = sj_type_is_structure(tag) && tag != DW_TAG_union_type &&
+                            !place->is_address && place->is_known && !maker->is_result &&
+                            sj_parameter_word(place, 0) != 0;
+    if (has_fields && depth < DEEPEST) {
+        return add_fields(maker, name, &type, offset, depth);
+    }
+    return add_leaf(maker, name, of, &type, offset);
+}
+
+sj_status sj_typed_values_add(sj_typed_function *function, const char *name, Dwarf_Die *type,
+                              const sj_parameter_place *place, bool is_result)
+{
+    value_maker maker = {.function = function, .place = place, .is_result = is_result};
+    return add_any(&maker, name, type, 0, 0);
+}

@@ -1,0 +1,15 @@
+/* Values that a parameter or a result of some type consists of: their kinds, names and types in the
+ * words of C, and enumerators. */
+#ifndef SJ_AGENT_OBJFILE_TYPED_VALUES_H
+#define SJ_AGENT_OBJFILE_TYPED_VALUES_H
+
+#include "agent/objfile/function_types.h"
+#include "agent/objfile/parameter_places.h"
+
+/* sj_typed_values_add adds the values of a parameter, or with `is_result` the result. Where there
+ * is no room for all of them, the last ones are left out. SJ_ENOMEM. */
+SJ_MUST_CHECK sj_status sj_typed_values_add(sj_typed_function *function, const char *name,
+                                            Dwarf_Die *type, const sj_parameter_place *place,
+                                            bool is_result);
+
+#endif

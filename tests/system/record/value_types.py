@@ -1,0 +1,348 @@
+#!/usr/bin/env python3
+"""Types from debug data: of functions with generated signatures, all arguments and the result are
+recorded as they print them themselves: numbers of all sizes, texts, enumerations, structures field by
+field, in registers and on the stack, by gcc and clang at -O0 to -O3. What a compiler removed or moved
+is unknown, never another value. C++ and Rust texts; DWARF 4, 5, split, compressed, in a file of its
+own, of another build, damaged.
+
+value_types.py BUILD_FOLDER (SJ_LONG=1: over a thousand signatures; SJ_SEED: other ones)
+"""
+import os
+import random
+import re
+import shutil
+import subprocess
+import sys
+
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "support"))
+from sojourn_testing import check, check_accounts, main
+
+FUNCTIONS = 130 if os.environ.get("SJ_LONG") == "1" else 14
+STACK_WORDS = 7 # that arguments are recorded of
+MOST_NAMED = 15 # values of arguments that a function can have
+# C type: how its value is printed, and what of
+SCALARS = {"int": ("%d", "{}"), "unsigned": ("%u", "{}"), "long": ("%ld", "{}"),
+           "unsigned long": ("%lu", "{}"), "signed char": ("%d", "{}"), "unsigned char": ("%d", "{}"),
+           "short": ("%d", "{}"), "unsigned short": ("%d", "{}"), "bool": ("%d", "{}"),
+           "float": ("%.17g", "(double){}"), "double": ("%.17g", "{}"), "const char *": ("%s", "{}"),
+           "void *": ("0x%lx", "(unsigned long){}"), "color": ("%s", "name_of({})")}
+LIMITS = {"int": 31, "unsigned": -32, "long": 62, "unsigned long": -63, "signed char": 7,
+          "unsigned char": -8, "short": 15, "unsigned short": -16, "bool": -1}
+STRUCTURES = {"pair": [("a", "int"), ("b", "int")], "mixed": [("a", "int"), ("b", "float")],
+              "reals": [("a", "double"), ("b", "long")], "small": [("a", "signed char"), ("b", "short")],
+              "single": [("a", "double")], "text": [("a", "const char *"), ("b", "color")],
+              "floats": [("a", "float"), ("b", "float"), ("c", "float")],
+              "large": [("a", "double"), ("b", "long"), ("c", "double")]} # passed and returned in memory
+HEAD = """#include <stdbool.h>
+#include <stdio.h>
+#ifdef __clang__
+#define KEPT __attribute__((noinline))
+#else
+#define KEPT __attribute__((noipa))
+#endif
+typedef enum color { RED, GREEN = 5, BLUE = -3 } color;
+static const char *name_of(color of)
+{
+    return of == RED ? "RED" : of == GREEN ? "GREEN" : "BLUE";
+}
+""" + "".join(f"typedef struct {name} {{ {' '.join(f'{kind} {field};' for field, kind in fields)} }} {name};\n"
+              for name, fields in STRUCTURES.items())
+
+
+def literal(kind, numbers):
+    if kind in STRUCTURES:
+        return f"(({kind}){{{', '.join(literal(of, numbers) for _, of in STRUCTURES[kind])}}})"
+    if kind in ("float", "double"):
+        return repr(numbers.randint(-10**6, 10**6) / 64) + ("F" if kind == "float" else "")
+    if kind == "const char *":
+        return '"' + "".join(numbers.choice("abcdefgh/_") for _ in range(numbers.randint(1, 40))) + '"'
+    if kind == "color":
+        return numbers.choice(["RED", "GREEN", "BLUE"])
+    if kind == "void *":
+        return f"(void *){numbers.randint(0, 2**64 - 1)}UL"
+    bits = LIMITS[kind]
+    number = numbers.randint(0 if bits < 0 else -2**bits, 2**abs(bits) - 1)
+    return f"{number}{'UL' if kind == 'unsigned long' else ''}"
+
+
+class Signature:
+    """A function of generated parameters and result."""
+
+    def __init__(self, number, numbers):
+        self.name = f"generated_{number}"
+        self.is_kept = numbers.random() < 0.6 # else the compiler may change how it is called
+        kinds = [*SCALARS, *STRUCTURES]
+        self.result = numbers.choice([*SCALARS, "large", "void"])
+        self.kinds = [numbers.choice(kinds) for _ in range(numbers.randint(1, 11))]
+        self.given = literal(self.result, numbers) if self.result != "void" else ""
+        first = [literal(kind, numbers) for kind in self.kinds]
+        # Some arguments are the same each time, so that compilers may make them constants.
+        self.calls = [[numbers.choice([given, literal(kind, numbers)])
+                       for kind, given in zip(self.kinds, first)] for _ in range(3)]
+
+    def show(self, name, kind):
+        form, what = SCALARS[kind]
+        return f'    printf("{self.name} %d {name or "result"} {form}\\n", calls, {what.format(name or "result")});\n'
+
+    def source(self):
+        parameters = ", ".join(f"{kind} a{i}" for i, kind in enumerate(self.kinds))
+        head = f"{'KEPT' if self.is_kept else 'static __attribute__((noinline))'} {self.result} {self.name}({parameters})"
+        text = f"{head};\n{head}\n{{\n    static int calls;\n    calls++;\n"
+        for index, kind in enumerate(self.kinds):
+            if kind in SCALARS:
+                text += self.show(f"a{index}", kind)
+            for field, of in STRUCTURES.get(kind, []):
+                text += self.show(f"a{index}.{field}", of)
+        if self.result == "void":
+            return text + "}\n"
+        text += f"    {self.result} result = {self.given};\n"
+        return text + (self.show("", self.result) if self.result != "large" else "") + "    return result;\n}\n"
+
+    def named(self):
+        """The names of its values, as far as a function can have as many, and within the reach of the stack."""
+        if 3 * self.kinds.count("large") + len(self.kinds) > STACK_WORDS + 6:
+            return {"result"}
+        names = []
+        for index, kind in enumerate(self.kinds):
+            names += [f"a{index}.{field}" for field, _ in STRUCTURES[kind]] if kind in STRUCTURES else [f"a{index}"]
+        return set(names[:MOST_NAMED]) | {"result"}
+
+
+def shown(value):
+    return f"{value:.17g}" if isinstance(value, float) else str(value)
+
+
+def record(sojourn, program, patterns, *options, environment=None):
+    """Returns what ended, and the values: function, number of its call, name, value."""
+    database = sojourn.path("types.db")
+    for suffix in ("", "-wal", "-shm"):
+        if os.path.exists(database + suffix):
+            os.unlink(database + suffix)
+    rules = [part for pattern in patterns for part in ("--value", pattern)]
+    done, _ = sojourn.record([program], database, ["--block-ms", "10000", *rules, *options], text=True)
+    check(done.returncode == 0, f"{program} ended with {done.returncode}: {done.stderr}")
+    check_accounts(sojourn, database)
+    numbers, found, calls = {}, [], set()
+    for row in sojourn.sql(database, """
+            SELECT f.name, a.call_id, coalesce(t.name, '') AS value_name, a.value, a.position
+            FROM arguments AS a JOIN calls USING (session_id, call_id) JOIN functions AS f USING (function_id)
+            LEFT JOIN value_types AS t ON t.session_id = a.session_id AND t.function_id = f.function_id
+              AND t.position = a.position ORDER BY a.call_id, a.position"""):
+        name = row["name"].split(".")[0]
+        of = numbers.setdefault(name, {})
+        number = of.setdefault(row["call_id"], len(of) + 1)
+        calls.add((name, number))
+        found.append((name, number, row["value_name"] if row["position"] else "result", shown(row["value"])))
+    return done, found, database
+
+
+def one_program(sojourn, compiler, level, numbers):
+    signatures = [Signature(number, numbers) for number in range(FUNCTIONS)]
+    source, program = sojourn.path("generated.c"), sojourn.path("generated")
+    calls = "".join(f"    (void){one.name}({', '.join(given)});\n" for one in signatures for given in one.calls)
+    with open(source, "w", encoding="utf-8") as file:
+        file.write(HEAD + "".join(one.source() for one in signatures) + f"int main(void)\n{{\n{calls}}}\n")
+    subprocess.run([compiler, f"-O{level}", "-g", "-w", source, "-o", program], check=True)
+    done, found, _ = record(sojourn, program, ["generated_*"])
+    printed = {}
+    for line in done.stdout.splitlines():
+        name, number, value_name, value = line.split(" ", 3)
+        printed[name, int(number), value_name] = value
+    wrong = [(row, printed.get(row[:3])) for row in found if printed.get(row[:3]) != row[3]]
+    check(not wrong, f"{compiler} -O{level}: recorded, printed: {wrong[:5]}")
+    recorded = {row[:3] for row in found}
+    by_name = {one.name: one for one in signatures}
+    def is_told(name, value):
+        of = by_name[name]
+        # Optimizing, clang says nothing of structures that it takes apart at once, and of truth values.
+        is_lost = "." in value or (value != "result" and of.kinds[int(value[1:])] == "bool")
+        return level == 0 or (of.is_kept and not ("clang" in compiler and is_lost))
+
+    missing = [key for key in printed if is_told(key[0], key[2]) and key not in recorded
+               and key[2] in by_name[key[0]].named()]
+    check(not missing, f"{compiler} -O{level}: not recorded: {missing[:5]}")
+    return len(found), len(printed)
+
+
+def test_generated(sojourn, compilers):
+    numbers = random.Random(int(os.environ.get("SJ_SEED", "1")))
+    functions = recorded = printed = 0
+    for compiler in compilers:
+        for level in range(4):
+            of_program = one_program(sojourn, compiler, level, numbers)
+            functions, recorded, printed = functions + FUNCTIONS, recorded + of_program[0], printed + of_program[1]
+    print(f"{functions} signatures: {recorded} values of {printed} printed ones, none of them another")
+
+
+PLAIN = """#include <stdio.h>
+#ifdef __clang__
+__attribute__((noinline))
+#else
+__attribute__((noipa))
+#endif
+int open_file(const char *path, int flags, double share)
+{
+    printf("%s %d %g\\n", path, flags, share);
+    return flags + 1;
+}
+int main(void)
+{
+    return open_file("/etc/passwd", 7, 0.5) - 8;
+}
+"""
+EXPECTED = [("open_file", 1, "result", "8"), ("open_file", 1, "path", "/etc/passwd"),
+            ("open_file", 1, "flags", "7"), ("open_file", 1, "share", "0.5")]
+
+
+def test_forms(sojourn, compilers):
+    """The forms that debug data come in."""
+    source, program = sojourn.path("plain.c"), sojourn.path("plain")
+    with open(source, "w", encoding="utf-8") as file:
+        file.write(PLAIN)
+    for compiler in compilers:
+        for options in (["-gdwarf-4"], ["-gdwarf-5"], ["-g", "-gsplit-dwarf"], ["-g", "-gz=zlib"],
+                        ["-g", "-O2", "-flto"] if "clang" not in compiler else ["-g", "-O2"]):
+            subprocess.run([compiler, *options, source, "-o", program], check=True, cwd=sojourn.path(""))
+            _, found, _ = record(sojourn, program, ["open_file"])
+            check(sorted(found) == sorted(EXPECTED), f"{compiler} {options}: {found}")
+    subprocess.run(["gcc", "-g", "-O1", source, "-o", program], check=True)
+    debug = program + ".debug"
+    subprocess.run(["objcopy", "--only-keep-debug", program, debug], check=True)
+    subprocess.run(["strip", "--strip-debug", program], check=True)
+    subprocess.run(["objcopy", f"--add-gnu-debuglink={debug}", program], check=True)
+    _, found, _ = record(sojourn, program, ["open_file"])
+    check(sorted(found) == sorted(EXPECTED), f"separate file: {found}")
+    other = sojourn.path("other.c")
+    with open(other, "w", encoding="utf-8") as file:
+        file.write(PLAIN.replace("int flags, double share", "double share, int flags"))
+    subprocess.run(["gcc", "-g", "-O1", "-w", other, "-o", sojourn.path("other")], check=True)
+    subprocess.run(["objcopy", "--only-keep-debug", sojourn.path("other"), debug], check=True)
+    done, found, _ = record(sojourn, program, ["open_file"])
+    check(not found and "no debug data about 1 of 1 functions" in done.stderr,
+          f"debug data of another build: {found}, {done.stderr}")
+    done, found, _ = record(sojourn, program, ["open_file(path:str, flags:int, share:double) -> int"])
+    check([row[3] for row in sorted(found)] and {row[3] for row in found} == {row[3] for row in EXPECTED},
+          f"signature without debug data: {found}")
+
+
+def sections(program, name):
+    for line in subprocess.run(["readelf", "-SW", program], check=True, capture_output=True, text=True).stdout.splitlines():
+        parts = re.sub(r"\[\s*\d+\]", "", line).split()
+        if parts and parts[0] == name:
+            return int(parts[3], 16), int(parts[4], 16)
+    raise AssertionError(name)
+
+
+def test_damaged(sojourn):
+    """Whatever the debug data are, the program is recorded."""
+    source, program, damaged = sojourn.path("plain.c"), sojourn.path("plain"), sojourn.path("damaged")
+    numbers = random.Random(7)
+    subprocess.run(["gcc", "-g", "-O1", source, "-o", program], check=True)
+    with open(program, "rb") as file:
+        whole = file.read()
+    places = [sections(program, name) for name in (".debug_info", ".debug_abbrev", ".debug_loclists")]
+    for _ in range(200 if os.environ.get("SJ_LONG") == "1" else 6):
+        data = bytearray(whole)
+        for _ in range(numbers.randint(1, 12)):
+            start, size = numbers.choice(places)
+            data[start + numbers.randrange(size)] = numbers.randrange(256)
+        with open(damaged, "wb") as file:
+            file.write(data)
+        os.chmod(damaged, 0o755)
+        record(sojourn, damaged, ["open_file"])
+
+
+CXX = """#include <cstdio>
+#include <string>
+#include <string_view>
+struct Owner {
+    std::string held;
+    explicit Owner(const char *text) : held(text) {}
+};
+struct Triple { long a, b, c; };
+__attribute__((noipa)) int take(const std::string &text, std::string copy, std::string_view view, int last)
+{
+    return static_cast<int>(text.size() + copy.size() + view.size()) + last;
+}
+__attribute__((noipa)) Triple place(Owner owner, int number, Triple many, long last)
+{
+    return {number, last, static_cast<long>(owner.held.size()) + many.a};
+}
+__attribute__((noipa)) std::string made(int number)
+{
+    return std::string(static_cast<size_t>(number), 'x');
+}
+struct Counter {
+    int start;
+    __attribute__((noipa)) long add(short by, float share);
+};
+long Counter::add(short by, float share)
+{
+    return start + by + static_cast<long>(share);
+}
+int main()
+{
+    Counter counter{5};
+    return take("by reference, and longer than what it holds itself", "copied", std::string_view("seen").substr(1), -4) +
+           static_cast<int>(place(Owner("of its own"), 41, {1, 2, 3}, 77).a + counter.add(-3, 1.5F)) +
+           static_cast<int>(made(20).size()) == 0;
+}
+"""
+
+
+def test_cxx(sojourn):
+    source, program = sojourn.path("types.cpp"), sojourn.path("types_cxx")
+    with open(source, "w", encoding="utf-8") as file:
+        file.write(CXX)
+    for level in ("-O0", "-O2"):
+        subprocess.run(["g++", "-std=c++17", "-g", level, source, "-o", program], check=True)
+        _, found, database = record(sojourn, program, ["take*", "place*", "made*", "Counter::add*"])
+        values = {(row[0].split("(")[0], row[2]): row[3] for row in found}
+        for name, value_name, value in (
+                ("take", "text", "by reference, and longer than what it holds itself"), ("take", "copy", "copied"),
+                ("take", "view", "een"), ("take", "last", "-4"), ("place", "number", "41"), ("place", "last", "77"),
+                ("made", "number", "20"), ("made", "result", "x" * 20),
+                ("Counter::add", "by", "-3"), ("Counter::add", "share", "1.5"), ("Counter::add", "result", "3")):
+            found_value = next((v for (n, vn), v in values.items() if vn == value_name and name.split("::")[-1] in n), None)
+            check(found_value == value, f"{level} {name} {value_name}: {found_value}, all: {values}")
+        states = {row["name"]: row["state"] for row in sojourn.sql(database, "SELECT name, state FROM value_types")}
+        check(states["owner"] == "unsupported", f"{states}")
+
+
+RUST = """use std::process::exit;
+#[inline(never)]
+#[no_mangle]
+fn greet(name: &str, count: u16, share: f64) -> i64 {
+    println!("{} {} {}", name, count, share);
+    count as i64 - 9
+}
+fn main() {
+    let name = String::from("Ferris the crab");
+    exit((greet(&name[..6], 9, 0.25) + 0) as i32);
+}
+"""
+
+
+def test_rust(sojourn):
+    source, program = sojourn.path("types.rs"), sojourn.path("types_rust")
+    with open(source, "w", encoding="utf-8") as file:
+        file.write(RUST)
+    for level in ("0", "2"):
+        subprocess.run(["rustc", "-g", "-C", f"opt-level={level}", source, "-o", program], check=True)
+        _, found, _ = record(sojourn, program, ["greet"])
+        values = {row[2]: row[3] for row in found}
+        check(values == {"name": "Ferris", "count": "9", "share": "0.25", "result": "0"}, f"-O{level}: {values}")
+
+
+def test(sojourn, arguments):
+    compilers = [shutil.which("gcc"), shutil.which("clang") or shutil.which("clang-14")]
+    check(all(compilers), f"compilers: {compilers}")
+    test_generated(sojourn, compilers)
+    test_forms(sojourn, compilers)
+    test_damaged(sojourn)
+    test_cxx(sojourn)
+    test_rust(sojourn)
+
+
+if __name__ == "__main__":
+    main(test)
