@@ -19,7 +19,7 @@ export const bindings: readonly KeyBinding[] = [
     { keys: "W S A D, Home", does: "zoom, move, show all", where: "Timeline" },
     { keys: "Esc", does: "drop the selected area and call", where: "Timeline" },
     { keys: "↓ ↑ ← →", does: "widest callee, caller, neighbours", where: "Flame graph" },
-    { keys: "g q, g f, g c, g z", does: "go to SQL, fleet, compare, findings", where: "Everywhere" },
+    { keys: "g q, g f, g c, g v, g z", does: "go to SQL, fleet, compare, coverage, findings", where: "Everywhere" },
     { keys: "↑ ↓", does: "previous or next row", where: "Tables and call tree" },
     { keys: "Page ↑ ↓, Home, End", does: "walk by pages, to the ends", where: "Tables and call tree" },
     { keys: "Enter", does: "show a function's hottest path in the call tree", where: "Functions" },
@@ -35,6 +35,7 @@ const places: Record<string, string> = {
     "g q": "/sql",
     "g f": "/fleet",
     "g c": "/compare",
+    "g v": "/coverage",
     "g z": "/zombies",
 };
 let leader = "";

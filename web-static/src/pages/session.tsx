@@ -5,8 +5,10 @@ import { route } from "../router";
 import { changeOf, resyncs } from "../store";
 import { Problem, StatePill, Tile } from "../widgets/small";
 import { lazy } from "../widgets/lazy";
+import { SelectionBar } from "../widgets/selection_bar";
 import { CallTreeView } from "./call_tree";
 import { FunctionsView } from "./functions";
+import { addressOf } from "../selection";
 import { MissingView } from "./missing";
 
 const TimelineView = lazy(() => import("./timeline").then((page) => page.TimelineView));
@@ -104,7 +106,7 @@ function LossBanner({ session }: { session: Overview }) {
             <strong>▲ {lossTitle(session)}</strong> {loss.join("; ")}
             {untrusted > 0 ? `. The times of ${count(untrusted)} calls are not exact because of it` : ""}
             .{" "}
-            <a href={`/sessions/${session.id}?view=missing`}>Where</a>
+            <a href={addressOf(session.id, { view: "missing" })}>Where</a>
         </p>
     );
 }
@@ -162,10 +164,10 @@ function View({ session, view, changes }: { session: Overview; view: string; cha
     }
 }
 
-// The way to another view of the same session: filter, order and selection stay in the address.
+// The way to another view of the same session: the selection, filter and order stay in the address.
 function viewAddress(id: string, view: string): string {
     const parameters = new URLSearchParams(route.value.parameters);
-    ["view", "call", "area", "frame", "mode", "range"].forEach((name) => parameters.delete(name));
+    ["view", "call", "frame", "mode", "range"].forEach((name) => parameters.delete(name));
     if (view) {
         parameters.set("view", view);
     }
@@ -212,6 +214,7 @@ export function SessionPage({ id }: { id: string }) {
             {problem ? <Problem message={problem} /> : null}
             <SessionHeader session={session} />
             <Tabs id={id} view={view} />
+            <SelectionBar session={id} changes={changes} />
             <View session={session} view={view} changes={changes} />
         </div>
     );
