@@ -15,7 +15,7 @@ export const bindings: readonly KeyBinding[] = [
     { keys: "Esc", does: "in a search: clear it, then leave it", where: "Everywhere" },
     { keys: "g s", does: "go to the list of sessions", where: "Everywhere" },
     { keys: "t", does: "switch between light, dark and automatic colours", where: "Everywhere" },
-    { keys: "1 2 3 4 5 6", does: "functions, call tree, overview, missing, timeline, flame graph", where: "Session" },
+    { keys: "1 2 3 4 5 6 7", does: "functions, call tree, overview, missing, timeline, flame graph, live", where: "Session" },
     { keys: "W S A D, Home", does: "zoom, move, show all", where: "Timeline" },
     { keys: "Esc", does: "drop the selected area and call", where: "Timeline" },
     { keys: "↓ ↑ ← →", does: "widest callee, caller, neighbours", where: "Flame graph" },
@@ -29,7 +29,7 @@ export const bindings: readonly KeyBinding[] = [
     { keys: "Enter", does: "on “n more”: load them; else open or close", where: "Call tree" },
 ];
 
-const views: Record<string, string> = { "1": "", "2": "tree", "3": "overview", "4": "missing", "5": "timeline", "6": "flame" };
+const views: Record<string, string> = { "1": "", "2": "tree", "3": "overview", "4": "missing", "5": "timeline", "6": "flame", "7": "live" };
 const places: Record<string, string> = {
     "g s": "/",
     "g q": "/sql",

@@ -8,6 +8,7 @@ import { type ListColumn, Panel, RowTable, SqlPanel } from "../widgets/panel";
 import { Bar } from "../widgets/small";
 import { addressOf, isPart, isPicked, matches, PART_MS, pickedSql, type Selection, selection, valuesOf } from "../selection";
 import { callAddress } from "./call_details";
+import { valueOfTrigger } from "./live";
 
 function hotSql(chosen: Selection): string {
     if (!isPart(chosen)) {
@@ -375,7 +376,7 @@ function Sections({ session, changes }: { session: Overview; changes: number }) 
                 { title: "At", number: true, cell: (row) => duration(row.at_ns) },
                 { title: "Event", cell: (row) => row.event.replaceAll("_", " ") },
                 { title: "About", mono: true, cell: (row) => row.subject },
-                { title: "Value", number: true, cell: (row) => (["slow_call", "jank"].includes(row.event) ? duration(row.value) : count(row.value)) },
+                { title: "Value", number: true, cell: valueOfTrigger },
                 { title: "Done", cell: (row) => row.actions },
                 { title: "Held back", number: true, cell: (row) => (row.suppressed > 0 ? count(row.suppressed) : "none") },
                 { title: "", cell: (row) => (row.dump === null ? "" : <a href={`/sessions/${row.dump}`}>its dump</a>) },

@@ -70,6 +70,14 @@ function clamp(bounds: Window, from: number, length: number): Window {
     return { from: start, to: start + span };
 }
 
+const FOLLOWED_NS = 5e9;
+
+// The end of what was recorded so far, as wide as the window was.
+function lastOf(bounds: Window, before: Window | null): Window {
+    const length = before ? before.to - before.from : Math.min(FOLLOWED_NS, bounds.to - bounds.from);
+    return clamp(bounds, bounds.to - length, length);
+}
+
 // The window follows keys and mouse at once, and the address when they rest: browsers allow only
 // some changes of it a second.
 function useView(bounds: Window | null) {
@@ -86,14 +94,15 @@ function useView(bounds: Window | null) {
         timer.current = setTimeout(() => {
             const isWhole = next.to - next.from === bounds!.to - bounds!.from;
             setParameters(
-                { from: isWhole ? "" : `${next.from}`, to: isWhole ? "" : `${next.to}` },
+                { from: isWhole ? "" : `${next.from}`, to: isWhole ? "" : `${next.to}`, follow: "" },
                 true,
             );
             setMoving(null);
         }, ADDRESS_DELAY_MS);
     };
     useEffect(() => () => clearTimeout(timer.current), []);
-    return { view: moving ?? inAddress ?? bounds, show };
+    const isFollowing = parameters.get("follow") === "1" && bounds !== null && !moving;
+    return { view: moving ?? (isFollowing ? lastOf(bounds, inAddress) : inAddress) ?? bounds, show };
 }
 
 // W and S zoom, A and D move, by the keys' places on the keyboard; Home shows everything.
@@ -328,7 +337,15 @@ function Canvas(properties: CanvasProperties) {
         }
     };
     return (
-        <div class="timeline card" tabIndex={0} role="group" aria-label="Timeline" onKeyDown={onKeyDown}>
+        <div
+            class="timeline card"
+            tabIndex={0}
+            role="group"
+            aria-label="Timeline"
+            data-from={view.from}
+            data-to={view.to}
+            onKeyDown={onKeyDown}
+        >
             <div class="tracks">
                 <canvas
                     ref={canvas}
@@ -400,6 +417,21 @@ function Search({ session, view }: { session: Overview; view: Window }) {
             ) : null}
             {next.problem ? <span class="warn-text">{next.problem}</span> : null}
         </>
+    );
+}
+
+function Follow() {
+    const isOn = route.value.parameters.get("follow") === "1";
+    return (
+        <button
+            class="quiet"
+            type="button"
+            aria-pressed={isOn}
+            title="show what was recorded last, as it comes; moving or zooming ends it"
+            onClick={() => setParameters({ follow: isOn ? "" : "1" })}
+        >
+            {isOn ? "● Following" : "Follow"}
+        </button>
     );
 }
 
@@ -492,6 +524,7 @@ export function TimelineView({ session, changes }: { session: Overview; changes:
             <div class="tools">
                 <Search session={session} view={view} />
                 <Threads streams={streams} shown={shown} />
+                {session.state === "recording" ? <Follow /> : null}
                 <span class="dim legend">
                     <kbd>W</kbd> <kbd>S</kbd> zoom, <kbd>A</kbd> <kbd>D</kbd> move, <kbd>Home</kbd> all; drag
                     selects; hatched: lost, striped: not exact

@@ -21,8 +21,8 @@ const pages: readonly Choice[] = [
     { title: "SQL", kind: "page", address: "/sql" },
 ];
 
-const views = ["", "tree", "overview", "missing", "timeline", "flame"];
-const viewNames = ["Functions", "Call tree", "Overview", "Missing", "Timeline", "Flame graph"];
+const views = ["", "tree", "overview", "missing", "timeline", "flame", "live"];
+const viewNames = ["Functions", "Call tree", "Overview", "Missing", "Timeline", "Flame graph", "Live"];
 
 const SESSIONS_SQL = `SELECT s.session_id, coalesce(nullif(s.name, ''), s.command) AS title, d.name AS device
 FROM sessions s JOIN devices d USING (device_id)
