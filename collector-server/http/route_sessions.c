@@ -1,16 +1,12 @@
 #include "collector-server/http/route.h"
 
 #include "collector-server/http/parameters.h"
+#include "collector-server/http/session_changes_post.h"
+#include "collector-server/http/session_filters.h"
 #include "collector-server/query/json_rows.h"
 #include "collector-server/query/session_columns.h"
 
-enum { LIMIT_DEFAULT = 200, LIMIT_MAX = 500, SEARCH_BYTES_MAX = 200 };
-
-/* ?1: the text to find, NULL for every session. */
-#define MATCHES                                                                                    \
-    "(?1 IS NULL OR instr(lower(s.command || char(10) || s.name || char(10) || s.state ||"         \
-    " char(10) || s.tags || char(10) || d.name || char(10) || d.model || char(10) || d.os),"       \
-    " lower(?1)) > 0)"
+enum { LIMIT_DEFAULT = 200, LIMIT_MAX = 500 };
 
 /* total() and not sum(): what a device claims to have lost may overflow a sum. */
 static const char totals_sql[] =
@@ -19,22 +15,23 @@ static const char totals_sql[] =
     " count(DISTINCT s.device_id) AS devices, CAST(total(s.stored_calls) AS INTEGER) AS calls,"
     " coalesce(max(s.stored_calls), 0) AS most_calls,"
     " CAST(total(max(s.lost_calls, coalesce(s.device_lost_calls, 0))) AS INTEGER) AS lost_calls"
-    " FROM sessions s JOIN devices d ON d.device_id = s.device_id WHERE " MATCHES;
+    " FROM sessions s JOIN devices d ON d.device_id = s.device_id WHERE " SJ_SESSION_MATCHES;
 
-static sj_status add_totals(sqlite3 *database, const char *search, json_t *body, sj_error *error)
+static sj_status add_totals(sqlite3 *database, const sj_session_filters *filters, json_t *body,
+                            sj_error *error)
 {
     sqlite3_stmt *statement = NULL;
     json_t *rows = NULL;
     SJ_TRY(sj_rows_prepare(database, totals_sql, &statement, error));
-    sqlite3_bind_text(statement, 1, search, -1, SQLITE_STATIC);
+    sj_session_filters_bind(filters, statement);
     SJ_TRY(sj_rows_take(statement, 1, &rows, NULL, error));
     json_object_set(body, "totals", json_array_get(rows, 0));
     json_decref(rows);
     return SJ_OK;
 }
 
-static sj_status list_sessions(sj_request *request, const char *search, json_t **body,
-                               sj_error *error)
+static sj_status list_sessions(sj_request *request, const sj_session_filters *filters,
+                               json_t **body, sj_error *error)
 {
     int64_t limit;
     int64_t before;
@@ -44,12 +41,12 @@ static sj_status list_sessions(sj_request *request, const char *search, json_t *
     SJ_TRY(sj_parameter_number(request, "before", (sj_parameter_range){1, INT64_MAX, INT64_MAX},
                                &before, error));
     SJ_TRY(sj_rows_prepare(request->database,
-                           SJ_SESSION_SELECT " WHERE " MATCHES " AND s.session_id < ?2"
-                                             " ORDER BY s.session_id DESC LIMIT ?3",
+                           SJ_SESSION_SELECT " WHERE " SJ_SESSION_MATCHES " AND s.session_id < ?10"
+                                             " ORDER BY s.session_id DESC LIMIT ?11",
                            &statement, error));
-    sqlite3_bind_text(statement, 1, search, -1, SQLITE_STATIC);
-    sqlite3_bind_int64(statement, 2, before);
-    sqlite3_bind_int64(statement, 3, limit + 1);
+    sj_session_filters_bind(filters, statement);
+    sqlite3_bind_int64(statement, SJ_SESSION_FILTERS + 1, before);
+    sqlite3_bind_int64(statement, SJ_SESSION_FILTERS + 2, limit + 1);
     return sj_rows_list(statement, (size_t)limit, body, error);
 }
 
@@ -57,10 +54,10 @@ static sj_status list_sessions(sj_request *request, const char *search, json_t *
  * also of those that the list leaves out. */
 static sj_status answer_sessions(sj_request *request, json_t **body, sj_error *error)
 {
-    const char *search;
-    SJ_TRY(sj_parameter_text(request, "search", SEARCH_BYTES_MAX, &search, error));
-    SJ_TRY(list_sessions(request, search, body, error));
-    const sj_status status = add_totals(request->database, search, *body, error);
+    sj_session_filters filters = {0};
+    SJ_TRY(sj_session_filters_read(request, &filters, error));
+    SJ_TRY(list_sessions(request, &filters, body, error));
+    const sj_status status = add_totals(request->database, &filters, *body, error);
     if (status != SJ_OK) {
         json_decref(*body);
         *body = NULL;
@@ -68,4 +65,5 @@ static sj_status answer_sessions(sj_request *request, json_t **body, sj_error *e
     return status;
 }
 
-const sj_route sj_route_sessions = {.pattern = "/api/v1/sessions", .run = answer_sessions};
+const sj_route sj_route_sessions = {
+    .pattern = "/api/v1/sessions", .run = answer_sessions, .post = sj_session_changes_post};

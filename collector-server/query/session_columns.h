@@ -13,6 +13,8 @@
     " s.stored_calls, s.stored_events, s.stored_blocks, s.stored_bytes,"                           \
     " max(s.lost_calls, coalesce(s.device_lost_calls, 0)) AS lost_calls,"                          \
     " max(s.lost_events, coalesce(s.device_lost_events, 0)) AS lost_events,"                       \
+    " (SELECT count(*) FROM triggers t WHERE t.session_id = s.session_id) AS trigger_count,"       \
+    " (SELECT count(*) FROM marks m WHERE m.session_id = s.session_id) AS mark_count,"             \
     " s.sent_calls, s.clock_name, s.clock_step, s.traced_cpu_ns, s.estimated_probe_ns,"            \
     " d.device_id, d.name AS device_name, d.model AS device_model, d.os AS device_os,"             \
     " d.machine AS device_machine"                                                                 \

@@ -1,57 +1,22 @@
-// The pages about calls, on real recordings: what they show is what SQL answers. Environment: SJ_BIN
-// (folder of the built programs), SJ_WEB_PROGRAM (recorded_program), SJ_WEB_PACKAGES, SJ_WEB_OUTPUT,
-// SJ_CHROMIUM.
+// The pages about calls, on real recordings: what they show is what SQL answers.
 import assert from "node:assert/strict";
-import { spawn, spawnSync } from "node:child_process";
-import { mkdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
-import { createRequire } from "node:module";
+import { spawnSync } from "node:child_process";
+import { readFileSync } from "node:fs";
 import path from "node:path";
 import { after, before, test } from "node:test";
-import { fileURLToPath, pathToFileURL } from "node:url";
+import {
+    axe, base, checkPanel, clean, database, foreign, format, openPage, openTwin, output, problems, record, rowsOf,
+    sql, start, stop, texts,
+} from "./lab.mjs";
 
-const environment = (name) => {
-    const value = process.env[name];
-    assert.ok(value, `${name} is not set: run these tests with ctest -L web`);
-    return value;
-};
-const bin = environment("SJ_BIN");
-const program = environment("SJ_WEB_PROGRAM");
-const output = environment("SJ_WEB_OUTPUT");
-const require = createRequire(path.join(environment("SJ_WEB_PACKAGES"), "package.json"));
-const database = path.join(output, "lab.db");
 const SIDE = 8; // sessions of each side of the comparison
 const A = "1,2,3,4,5,6,7,8";
 const B = "9,10,11,12,13,14,15,16";
 const VALUED = 17;
 const FALLEN = 18;
 
-let server;
-let log = "";
-let base;
-let browser;
-let format; // the dashboard's own: what a number looks like
-const foreign = [];
-const problems = [];
-
-function record(name, options, ...words) {
-    const run = spawnSync(path.join(bin, "sojourn"), [
-        ...["record", "-q", "-o", database, "--name", name, ...options, "--", program, ...words],
-    ]);
-    assert.equal(run.error, undefined);
-    return run;
-}
-
-async function loadFormat() {
-    const source = fileURLToPath(new URL("../../web-static/src/format.ts", import.meta.url));
-    const { code } = require("esbuild").transformSync(readFileSync(source, "utf8"), { loader: "ts" });
-    const file = path.join(output, "format.mjs");
-    writeFileSync(file, code);
-    return import(pathToFileURL(file).href);
-}
-
 before(async () => {
-    rmSync(output, { recursive: true, force: true });
-    mkdirSync(output, { recursive: true });
+    clean();
     for (let i = 0; i < SIDE; i++) {
         assert.equal(record("before", [], "200", "0").status, 0);
     }
@@ -60,104 +25,10 @@ before(async () => {
     }
     assert.equal(record("valued", ["--value", "parse_line(number:int) -> int"], "300", "0").status, 0);
     record("fallen", ["--zombies", "heap"], "crash");
-    server = spawn(path.join(bin, "sojournd"), [
-        ...["--database", database, "--listen", `ipc://${output}/s.ipc`, "--http", "127.0.0.1:0"],
-    ]);
-    base = await new Promise((resolve, reject) => {
-        server.stderr.on("data", (text) => {
-            log += text;
-            const place = /dashboard at (http:\/\/127\.0\.0\.1:\d+\/)/.exec(log);
-            if (place) {
-                resolve(place[1]);
-            }
-        });
-        server.on("exit", () => reject(new Error(`sojournd ended: ${log}`)));
-    });
-    format = await loadFormat();
-    const { chromium } = require("playwright-core");
-    browser = await chromium.launch({
-        executablePath: process.env.SJ_CHROMIUM || "/usr/bin/chromium",
-        args: ["--no-sandbox", "--disable-gpu"],
-    });
+    await start();
 });
 
-after(async () => {
-    await browser?.close();
-    if (server) {
-        const ended = new Promise((resolve) => server.on("exit", resolve));
-        server.kill("SIGTERM");
-        assert.equal(await ended, 0, log);
-    }
-});
-
-async function sql(statement, values = {}) {
-    const address = new URL("/api/v1/sql", base);
-    address.searchParams.set("sql", statement);
-    address.searchParams.set("rows", "20000");
-    for (const [name, value] of Object.entries(values)) {
-        address.searchParams.set(`p.${name}`, value);
-    }
-    const answer = await (await fetch(address)).json();
-    assert.equal(answer.error, undefined, answer.error);
-    return answer.rows.map((row) =>
-        Object.fromEntries(answer.columns.map((name, at) => [name, row[at]])),
-    );
-}
-
-async function openPage(target, { expects, ...options } = {}) {
-    const context = await browser.newContext({
-        viewport: { width: 1440, height: 900 },
-        acceptDownloads: true,
-        ...options,
-    });
-    const page = await context.newPage();
-    page.setDefaultTimeout(120000);
-    page.on("request", (request) => {
-        const url = request.url();
-        if (!url.startsWith(base) && !url.startsWith("data:") && !url.startsWith("blob:")) {
-            foreign.push(url);
-        }
-    });
-    page.on("console", (message) => {
-        if (message.type() === "error" && !expects?.test(message.text())) {
-            problems.push(`${target}: ${message.text()}`);
-        }
-    });
-    page.on("pageerror", (error) => problems.push(`${target}: ${error.message}`));
-    await page.goto(new URL(target, base).href);
-    return page;
-}
-
-const texts = (rows) => rows.evaluateAll((list) => list.map((row) => [...row.cells].map((cell) => cell.textContent.trim())));
-const rowsOf = (page, label) => page.getByRole("group", { name: label, exact: true }).locator("tbody tr");
-
-async function openTwin(page) {
-    await page.getByText("The same as a table").last().click();
-}
-
-// Every panel with a link to its SQL shows as many rows as the statement gives, and each number.
-async function checkPanel(page, title, show) {
-    const panel = page.getByRole("region", { name: title, exact: true });
-    await panel.locator("tbody tr").first().waitFor();
-    const link = new URL(await panel.getByRole("link", { name: "SQL", exact: true }).first().getAttribute("href"), base);
-    const values = {};
-    for (const [name, value] of link.searchParams) {
-        if (name.startsWith("p.")) {
-            values[name.slice(2)] = value;
-        }
-    }
-    const wanted = (await sql(link.searchParams.get("sql"), values)).map(show);
-    const shown = await texts(panel.locator("tbody tr"));
-    assert.equal(shown.length, wanted.length, title);
-    wanted.forEach((row, index) => {
-        row.forEach((text, column) => {
-            if (text !== undefined) {
-                assert.equal(shown[index][column], String(text), `${title}, row ${index}, column ${column}`);
-            }
-        });
-    });
-    return wanted;
-}
+after(stop);
 
 test("the overview shows what SQL answers", async () => {
     const { compact, count, duration, percent } = format;
@@ -338,7 +209,7 @@ test("W S A D, wheel and drag move, zoom and select; the address keeps it all", 
     await page.mouse.move(box.x + box.width * 0.99, box.y + 60, { steps: 4 });
     await page.mouse.up();
     await page.waitForURL(/area=\d+-\d+/);
-    const rows = await checkPanel(page, "Calls that began in the selected time", (row) => [
+    const rows = await checkPanel(page, "Calls that began in the selection", (row) => [
         row.name,
         count(row.calls),
         duration(row.self_ns),
@@ -352,10 +223,10 @@ test("W S A D, wheel and drag move, zoom and select; the address keeps it all", 
     );
     assert.equal(rows.reduce((sum, row) => sum + Number(row[1].replaceAll(",", "")), 0), calls);
     await page.reload();
-    await page.getByRole("region", { name: "Calls that began in the selected time" }).locator("tbody tr").first().waitFor();
+    await page.getByRole("region", { name: "Calls that began in the selection" }).locator("tbody tr").first().waitFor();
     await page.getByRole("button", { name: /^Remove: / }).click();
     await page.waitForURL((url) => !url.searchParams.has("area"));
-    await page.getByRole("region", { name: "Calls that began in the selected time" }).waitFor({ state: "detached" });
+    await page.getByRole("region", { name: "Calls that began in the selection" }).waitFor({ state: "detached" });
     await page.locator(".timeline canvas").hover({ position: { x: 400, y: 50 } }); // the page may have scrolled
     await page.keyboard.down("Control");
     await page.mouse.wheel(0, -100);
@@ -650,7 +521,6 @@ test("the fleet page shows devices and takes commands from those who sign in", a
     await page.context().close();
 });
 
-const axe = readFileSync(require.resolve("axe-core/axe.min.js"), "utf8");
 const pages = [
     ["overview", `/sessions/${VALUED}?view=overview`, "tbody tr"],
     ["crash", `/sessions/${FALLEN}?view=overview`, "tbody tr"],

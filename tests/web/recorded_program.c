@@ -1,7 +1,8 @@
 /* What the browser tests record: threads, recursion, one slow call among quick ones, deep stacks.
  *
  *   recorded_program ROUNDS EXTRA     EXTRA: how much more work check_line does
- *   recorded_program crash            reads freed memory, then dies of a signal */
+ *   recorded_program crash            reads freed memory, then dies of a signal
+ *   recorded_program steady           works once for each line of its input, then ends */
 #define _GNU_SOURCE
 #include <pthread.h>
 #include <signal.h>
@@ -96,6 +97,12 @@ int main(int argc, char **argv)
     if (argc > 1 && strcmp(argv[1], "crash") == 0) {
         load_file(20, 0);
         fall();
+    }
+    if (argc > 1 && strcmp(argv[1], "steady") == 0) {
+        for (char line[16]; fgets(line, sizeof(line), stdin) != NULL;) {
+            load_file(40, 0);
+        }
+        return 0;
     }
     int rounds = argc > 1 ? atoi(argv[1]) : 100;
     const unsigned extra = argc > 2 ? (unsigned)atoi(argv[2]) : 0;

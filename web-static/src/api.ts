@@ -25,6 +25,9 @@ export interface Session {
     mode: string;
     state: string;
     cause: string;
+    parent_session_id: string | null;
+    is_pinned: boolean;
+    tags: string; // JSON
     started_realtime_ns: string;
     ended_realtime_ns: string | null;
     duration_ns: number | null;

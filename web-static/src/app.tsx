@@ -14,6 +14,7 @@ const SqlPage = lazy(() => import("./pages/sql").then((page) => page.SqlPage));
 const ComparePage = lazy(() => import("./pages/compare").then((page) => page.ComparePage));
 const FleetPage = lazy(() => import("./pages/fleet").then((page) => page.FleetPage));
 const ZombiesPage = lazy(() => import("./pages/zombies").then((page) => page.ZombiesPage));
+const CoveragePage = lazy(() => import("./pages/coverage").then((page) => page.CoveragePage));
 
 function Page() {
     const { page, session } = route.value;
@@ -26,6 +27,8 @@ function Page() {
             return <ComparePage />;
         case "fleet":
             return <FleetPage />;
+        case "coverage":
+            return <CoveragePage />;
         case "zombies":
             return <ZombiesPage />;
         default:

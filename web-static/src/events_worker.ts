@@ -1,7 +1,9 @@
 // One event stream for all tabs of a browser: a browser opens six connections to a server at most,
 // and a stream in each tab would use them up. A tab says which session it shows, and gets the
-// events of that one; a tab that shows the list gets all.
+// events of that one and of what was cut from it; a tab that shows the list gets all.
 import { type Notice, openLink } from "./event_link";
+
+type Session = { id: string; parent_session_id: string | null };
 
 const tabs = new Map<MessagePort, string>(); // the session shown; "": all
 let isOpen = false;
@@ -10,8 +12,8 @@ function noticeFor(session: string, notice: Notice): Notice | null {
     if (notice.kind !== "sessions" || session === "") {
         return notice;
     }
-    const items = (JSON.parse(notice.data) as { items: { id: string }[] }).items;
-    const own = items.filter((item) => item.id === session);
+    const items = (JSON.parse(notice.data) as { items: Session[] }).items;
+    const own = items.filter((item) => item.id === session || item.parent_session_id === session);
     return own.length > 0 ? { kind: "sessions", data: JSON.stringify({ items: own }) } : null;
 }
 

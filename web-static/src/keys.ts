@@ -15,11 +15,11 @@ export const bindings: readonly KeyBinding[] = [
     { keys: "Esc", does: "in a search: clear it, then leave it", where: "Everywhere" },
     { keys: "g s", does: "go to the list of sessions", where: "Everywhere" },
     { keys: "t", does: "switch between light, dark and automatic colours", where: "Everywhere" },
-    { keys: "1 2 3 4 5 6", does: "functions, call tree, overview, missing, timeline, flame graph", where: "Session" },
+    { keys: "1 2 3 4 5 6 7", does: "functions, call tree, overview, missing, timeline, flame graph, live", where: "Session" },
     { keys: "W S A D, Home", does: "zoom, move, show all", where: "Timeline" },
     { keys: "Esc", does: "drop the selected area and call", where: "Timeline" },
     { keys: "↓ ↑ ← →", does: "widest callee, caller, neighbours", where: "Flame graph" },
-    { keys: "g q, g f, g c, g z", does: "go to SQL, fleet, compare, findings", where: "Everywhere" },
+    { keys: "g q, g f, g c, g v, g z", does: "go to SQL, fleet, compare, coverage, findings", where: "Everywhere" },
     { keys: "↑ ↓", does: "previous or next row", where: "Tables and call tree" },
     { keys: "Page ↑ ↓, Home, End", does: "walk by pages, to the ends", where: "Tables and call tree" },
     { keys: "Enter", does: "show a function's hottest path in the call tree", where: "Functions" },
@@ -29,12 +29,13 @@ export const bindings: readonly KeyBinding[] = [
     { keys: "Enter", does: "on “n more”: load them; else open or close", where: "Call tree" },
 ];
 
-const views: Record<string, string> = { "1": "", "2": "tree", "3": "overview", "4": "missing", "5": "timeline", "6": "flame" };
+const views: Record<string, string> = { "1": "", "2": "tree", "3": "overview", "4": "missing", "5": "timeline", "6": "flame", "7": "live" };
 const places: Record<string, string> = {
     "g s": "/",
     "g q": "/sql",
     "g f": "/fleet",
     "g c": "/compare",
+    "g v": "/coverage",
     "g z": "/zombies",
 };
 let leader = "";

@@ -1,7 +1,7 @@
 // The address is the state: whatever a page shows can be read off its URL and sent to a colleague.
 import { signal } from "@preact/signals";
 
-export type PageName = "sessions" | "session" | "compare" | "sql" | "fleet" | "zombies";
+export type PageName = "sessions" | "session" | "compare" | "sql" | "fleet" | "zombies" | "coverage";
 
 export interface Route {
     page: PageName;
@@ -17,6 +17,7 @@ const paths: readonly (readonly [RegExp, PageName])[] = [
     [/^\/sql$/, "sql"],
     [/^\/fleet$/, "fleet"],
     [/^\/zombies$/, "zombies"],
+    [/^\/coverage$/, "coverage"],
 ];
 
 export function readRoute(path: string, search: string): Route | null {

@@ -46,8 +46,11 @@ export function applyTheme(): void {
 
 function countChanges(changed: Session[]): void {
     const changes = { ...changeOf.value };
-    for (const session of changed) {
-        changes[session.id] = (changes[session.id] ?? 0) + 1;
+    for (const { id, parent_session_id: parent } of changed) {
+        changes[id] = (changes[id] ?? 0) + 1;
+        if (parent !== null) {
+            changes[parent] = (changes[parent] ?? 0) + 1; // a dump of it
+        }
     }
     changeOf.value = changes;
 }

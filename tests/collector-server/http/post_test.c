@@ -236,6 +236,52 @@ static void tags_and_policies_are_set_at_once(void **state)
     expect(headers_with(""), "{\"devices\": \"all\", \"kind\": \"policy\"}", 404, "no such policy");
 }
 
+static void expect_change(const char *body, int status, const char *said)
+{
+    client_response response = post("/api/v1/sessions", headers_with(""), body);
+    if (response.status != status || strstr(response.text, said) == NULL) {
+        fail_msg("%s gave %d: %s", body, response.status, response.text);
+    }
+    client_free(&response);
+}
+
+static void sessions_are_pinned_tagged_and_removed_at_once(void **state)
+{
+    (void)state;
+    expect_change("{\"sessions\": [\"1\", \"2\"], \"do\": \"tag\", \"key\": \"rack\","
+                  " \"value\": \"7'); DROP TABLE sessions; --\"}",
+                  202, "\"tags\":\"{}\"");
+    assert_int_equal(count("SELECT count(*) FROM sessions WHERE tags ->> 'rack' ="
+                           " '7''); DROP TABLE sessions; --'"),
+                     2);
+    expect_change("{\"sessions\": [\"2\"], \"do\": \"untag\", \"key\": \"rack\"}", 202, "DROP");
+    assert_int_equal(count("SELECT count(*) FROM sessions WHERE tags = '{}'"), 2);
+    expect_change("{\"sessions\": [\"1\", \"2\"], \"do\": \"pin\"}", 202, "\"is_pinned\":false");
+    assert_int_equal(count("SELECT sum(pinned) FROM sessions"), 2);
+    expect_change("{\"sessions\": [\"2\", \"1\"], \"do\": \"remove\"}", 403, "pinned");
+    assert_int_equal(count("SELECT count(*) FROM sessions"), 3);
+    expect_change("{\"sessions\": [\"2\"], \"do\": \"unpin\"}", 202, "\"is_pinned\":true");
+    expect_change("{\"sessions\": [\"2\"], \"do\": \"remove\"}", 202, "before");
+    assert_int_equal(count("SELECT count(*) FROM sessions"), 2);
+    expect_change("{\"sessions\": [\"3\"], \"do\": \"remove\"}", 403, "record");
+}
+
+static void wrong_changes_of_sessions_change_nothing(void **state)
+{
+    (void)state;
+    expect_change("{\"sessions\": [\"2\"], \"do\": \"pin\"}", 404, "no session 2");
+    expect_change("{\"sessions\": [\"1\", 3], \"do\": \"unpin\"}", 400, "list of ids");
+    expect_change("{\"sessions\": [], \"do\": \"unpin\"}", 400, "1 to 1000");
+    expect_change("{\"sessions\": [\"1\"], \"do\": \"drop\"}", 400, "pin, unpin");
+    expect_change("{\"sessions\": [\"1\"], \"do\": \"tag\", \"key\": \"a\"}", 400, "value");
+    assert_int_equal(count("SELECT sum(pinned) FROM sessions"), 1);
+    client_response response = post("/api/v1/sessions", "Content-Type: application/json\r\n",
+                                    "{\"sessions\": [\"1\"], \"do\": \"unpin\"}");
+    assert_int_equal(response.status, 401);
+    client_free(&response);
+    assert_int_equal(count("SELECT sum(pinned) FROM sessions"), 1);
+}
+
 static void only_what_takes_a_post_takes_it(void **state)
 {
     (void)state;
@@ -280,6 +326,8 @@ int main(void)
         cmocka_unit_test(types_and_lengths_are_checked_before_the_body_is_read),
         cmocka_unit_test(a_command_is_queued_with_its_audit),
         cmocka_unit_test(tags_and_policies_are_set_at_once),
+        cmocka_unit_test(sessions_are_pinned_tagged_and_removed_at_once),
+        cmocka_unit_test(wrong_changes_of_sessions_change_nothing),
         cmocka_unit_test(only_what_takes_a_post_takes_it),
         cmocka_unit_test(a_server_without_a_token_takes_no_commands),
         cmocka_unit_test(a_token_that_others_may_read_is_refused),

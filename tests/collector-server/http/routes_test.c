@@ -113,6 +113,60 @@ static void sessions_are_searched_and_counted_by_the_server(void **state)
     json_decref(body);
 }
 
+static void sessions_are_filtered_by_what_they_have_in_common(void **state)
+{
+    (void)state;
+    static const char *const alike[][2] = {{"device=1", "3"},
+                                           {"device=2", "0"},
+                                           {"state=crashed", "1"},
+                                           {"app=editor", "3"},
+                                           {"app=edito", "0"},
+                                           {"build=AABBCCDDEEFF00112233", "3"},
+                                           {"build=aabb", "0"},
+                                           {"tag=rack=7", "2"},
+                                           {"tag=rack", "0"},
+                                           {"mark=load", "1"},
+                                           {"state=crashed&mark=load", "0"},
+                                           {"since_ms=1760007200000&until_ms=1760007200001", "1"}};
+    fixture_run(database, "UPDATE sessions SET tags = '{\"rack\":\"7\"}' WHERE session_id < 3;"
+                          "INSERT INTO marks (session_id, number, name, is_end, at_ns)"
+                          " VALUES (1, 900, 'load', 0, 5)");
+    for (size_t i = 0; i < sizeof(alike) / sizeof(alike[0]); i++) {
+        char target[160];
+        snprintf(target, sizeof(target), "/api/v1/sessions?%s", alike[i][0]);
+        json_t *body = client_json(server, target, 200);
+        const json_int_t matching = number_of(json_object_get(body, "totals"), "matching");
+        if (matching != atoi(alike[i][1]) || json_array_size(items_of(body)) != (size_t)matching) {
+            fail_msg("%s gives %lld sessions", alike[i][0], (long long)matching);
+        }
+        json_decref(body);
+    }
+    json_decref(client_json(server, "/api/v1/sessions?device=x", 400));
+}
+
+static void facets_count_the_sessions_of_each_value(void **state)
+{
+    (void)state;
+    static const char *const wanted[][4] = {
+        {"app", "editor", "editor", "2"},         {"build", "aabbccddeeff00112233", "editor", "2"},
+        {"device", "1", "bench-07", "2"},         {"mark", "load", "load", "1"},
+        {"state", "completed", "completed", "1"}, {"state", "crashed", "crashed", "1"},
+        {"tag", "rack=7", "rack=7", "2"}};
+    json_t *body = client_json(server, "/api/v1/sessions/facets?tag=rack=7", 200);
+    json_t *items = items_of(body);
+    assert_int_equal(json_array_size(items), sizeof(wanted) / sizeof(wanted[0]));
+    for (size_t i = 0; i < json_array_size(items); i++) {
+        const json_t *row = json_array_get(items, i);
+        assert_string_equal(text_of(row, "facet"), wanted[i][0]);
+        assert_string_equal(text_of(row, "value"), wanted[i][1]);
+        assert_string_equal(text_of(row, "label"), wanted[i][2]);
+        assert_int_equal(number_of(row, "sessions"), atoi(wanted[i][3]));
+    }
+    json_decref(body);
+    fixture_run(database, "UPDATE sessions SET tags = '{}';"
+                          "DELETE FROM marks WHERE number = 900");
+}
+
 static void losses_that_overflow_a_sum_do_not_stop_the_list(void **state)
 {
     (void)state;
@@ -628,6 +682,8 @@ int main(void)
         cmocka_unit_test(sessions_come_newest_first_with_ids_as_strings),
         cmocka_unit_test(a_cut_list_of_sessions_says_so_and_continues),
         cmocka_unit_test(sessions_are_searched_and_counted_by_the_server),
+        cmocka_unit_test(sessions_are_filtered_by_what_they_have_in_common),
+        cmocka_unit_test(facets_count_the_sessions_of_each_value),
         cmocka_unit_test(losses_that_overflow_a_sum_do_not_stop_the_list),
         cmocka_unit_test(the_overview_names_device_threads_modules_and_loss),
         cmocka_unit_test(functions_sort_by_every_column_both_ways),

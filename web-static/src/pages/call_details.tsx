@@ -2,6 +2,7 @@
 import { useSql } from "../answers";
 import { count, duration } from "../format";
 import { SqlPanel } from "../widgets/panel";
+import { addressOf } from "../selection";
 import { Problem } from "../widgets/small";
 
 const CALL_SQL = `SELECT c.call_id, c.function_id, f.name, m.path AS module, t.name AS thread, c.depth,
@@ -72,7 +73,7 @@ export function callAddress(session: string, call: Pick<Caller, "call_id" | "sta
     const length = Math.max(1000, call.duration_ns ?? 1e6);
     const from = Math.max(0, Math.floor(call.start_ns - length * 0.2));
     const to = Math.ceil(call.start_ns + length * 1.2);
-    return `/sessions/${session}?view=timeline&from=${from}&to=${to}&call=${call.call_id}`;
+    return addressOf(session, { view: "timeline", from, to, call: call.call_id });
 }
 
 export function CallDetails({ session, call }: { session: string; call: string }) {
@@ -95,8 +96,8 @@ export function CallDetails({ session, call }: { session: string; call: string }
             <div class="title-line">
                 <h2 class="mono">{known.name ?? `function ${known.function_id}`}</h2>
                 <span>
-                    <a href={`/sessions/${session}?view=why&call=${call}`}>Why slow?</a>{" "}
-                    <a href={`/sessions/${session}?view=tree&function=${known.function_id}`}>Call tree</a>
+                    <a href={addressOf(session, { view: "why", call })}>Why slow?</a>{" "}
+                    <a href={addressOf(session, { view: "tree", function: known.function_id })}>Call tree</a>
                 </span>
             </div>
             <dl class="facts">

@@ -4,7 +4,9 @@ import { compact, count, duration, fileName, percent } from "../format";
 import { route, setParameters } from "../router";
 import { Bar, Problem } from "../widgets/small";
 import { type TreeColumn, TreeGrid } from "../widgets/tree_grid";
-import { TreeModel, type TreeRow } from "./tree_model";
+import { isPart, selection } from "../selection";
+import { selectedTree } from "./selected_tree";
+import { storedTree, TreeModel, type TreeRow } from "./tree_model";
 
 function NodeName({ node }: { node: PathNode }) {
     return (
@@ -111,8 +113,13 @@ function columnsOf(sessionNs: number, toggle: (row: TreeRow) => void): TreeColum
     ];
 }
 
-function useTree(session: string) {
-    const model = useMemo(() => new TreeModel(session), [session]);
+function useTree(session: string, changes: number) {
+    const chosen = selection.value;
+    const key = isPart(chosen) || chosen.functions ? JSON.stringify([chosen, changes]) : "";
+    const model = useMemo(
+        () => new TreeModel(key ? selectedTree(session, chosen) : storedTree(session)),
+        [session, key],
+    );
     const [rows, setRows] = useState<TreeRow[]>([]);
     const [problem, setProblem] = useState("");
     const update = (work: Promise<unknown>) =>
@@ -145,7 +152,7 @@ async function openHottest(model: TreeModel, start: PathNode): Promise<string> {
 type Focus = Parameters<TreeModel["loadFocus"]>[0];
 
 export function CallTreeView({ session, changes }: { session: Overview; changes: number }) {
-    const { model, rows, problem, update } = useTree(session.id);
+    const { model, rows, problem, update } = useTree(session.id, changes);
     const [vanished, setVanished] = useState("");
     const parameters = route.value.parameters;
     const selected = parameters.get("path") ?? "";
@@ -168,6 +175,7 @@ export function CallTreeView({ session, changes }: { session: Overview; changes:
     }, [model, changes]);
 
     useEffect(() => {
+        setVanished("");
         if (wantedFunction) {
             void update(focusOn({ function: wantedFunction }).then((id) => id && select(id)));
         } else if (/^[0-9]{1,18}$/.test(selected)) {
@@ -215,7 +223,7 @@ export function CallTreeView({ session, changes }: { session: Overview; changes:
             ) : null}
             <div class="tools">
                 <span class="dim">
-                    All threads together, by time. <kbd>→</kbd> opens, <kbd>←</kbd> closes,{" "}
+                    {isPart(selection.value) ? "Calls that began in the selection" : "All threads together"}, by time. <kbd>→</kbd> opens, <kbd>←</kbd> closes,{" "}
                     <kbd>h</kbd> follows the hottest path.
                 </span>
                 {parameters.get("path") ? (

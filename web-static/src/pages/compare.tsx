@@ -1,11 +1,13 @@
 // Two sets of sessions: what became slower, and whether it is more than noise.
-import { useEffect, useMemo, useState } from "preact/hooks";
+import { useEffect, useMemo } from "preact/hooks";
 import { useSql } from "../answers";
 import { count, duration, fileName } from "../format";
 import { route, setParameters } from "../router";
 import { Flame, type Frame } from "../widgets/flame";
 import { Panel, RowTable } from "../widgets/panel";
+import { SetFields, SetHelp } from "../widgets/session_sets";
 import { Problem } from "../widgets/small";
+import { CoverageDifference } from "./coverage_difference";
 import { Histograms } from "../widgets/histogram";
 
 const FUNCTIONS_SQL = `SELECT * FROM diff_functions(:a, :b) WHERE row > 0 ORDER BY
@@ -15,10 +17,6 @@ const FUNCTIONS_SQL = `SELECT * FROM diff_functions(:a, :b) WHERE row > 0 ORDER 
 const TOTAL_SQL = "SELECT * FROM diff_functions(:a, :b) WHERE row = 0";
 const TREE_SQL = `SELECT row, parent_row, depth, name, verdict, ratio, total_ns_a, total_ns_b, self_ns_a, self_ns_b
 FROM diff_tree(:a, :b) WHERE row > 0`;
-const SESSIONS_SQL = `SELECT s.session_id, s.name, s.command, d.name AS device, s.stored_calls,
-       datetime(s.started_realtime_ns / 1000000000, 'unixepoch') AS started
-FROM sessions s JOIN devices d USING (device_id) WHERE s.state <> 'recording' ORDER BY s.session_id DESC LIMIT 200`;
-
 interface Difference {
     row: number;
     name: string;
@@ -51,15 +49,6 @@ interface TreeRow {
     total_ns_b: number | null;
     self_ns_a: number | null;
     self_ns_b: number | null;
-}
-
-interface SessionRow {
-    session_id: number;
-    name: string;
-    command: string;
-    device: string;
-    stored_calls: number;
-    started: string;
 }
 
 const verdicts = ["slower", "faster", "added", "removed", "unclear", "same", "minor"] as const;
@@ -284,59 +273,6 @@ function Summary({ a, b }: { a: string; b: string }) {
     );
 }
 
-function Choice() {
-    const parameters = route.value.parameters;
-    const [a, setA] = useState(parameters.get("a") ?? "");
-    const [b, setB] = useState(parameters.get("b") ?? "");
-    const list = useSql<SessionRow>(SESSIONS_SQL, {});
-    useEffect(() => {
-        setA(parameters.get("a") ?? "");
-        setB(parameters.get("b") ?? "");
-    }, [parameters]);
-    const field = (label: string, value: string, set: (text: string) => void) => (
-        <label class="field">
-            {label}
-            <input
-                class="text"
-                type="text"
-                list="sets"
-                value={value}
-                placeholder="12,13 or tag:build=9.1 or last:5"
-                onInput={(event) => set(event.currentTarget.value)}
-            />
-        </label>
-    );
-    return (
-        <form
-            class="tools"
-            onSubmit={(event) => {
-                event.preventDefault();
-                setParameters({ a, b, function: "", frame: "" });
-            }}
-        >
-            {field("A, before", a, setA)}
-            {field("B, after", b, setB)}
-            <datalist id="sets">
-                {list.rows.map((row) => (
-                    <option key={row.session_id} value={String(row.session_id)}>
-                        {`${row.name || row.command} · ${row.device} · ${row.started}`}
-                    </option>
-                ))}
-            </datalist>
-            <button type="submit" class="primary">
-                Compare
-            </button>
-            <button
-                type="button"
-                class="quiet"
-                onClick={() => setParameters({ a: b, b: a, function: "", frame: "" })}
-            >
-                Swap
-            </button>
-        </form>
-    );
-}
-
 export function ComparePage() {
     useEffect(() => {
         document.title = "Compare · Sojourn";
@@ -347,19 +283,16 @@ export function ComparePage() {
     return (
         <div class="page">
             <h1>Compare</h1>
-            <Choice />
+            <SetFields titles={["A, before", "B, after"]} action="Compare" clears={["function", "frame", "side"]} />
             {a && b ? (
                 <>
                     <Summary key={`s ${a} ${b}`} a={a} b={b} />
                     <Functions key={`f ${a} ${b}`} a={a} b={b} />
                     <DiffFlame key={`d ${a} ${b}`} a={a} b={b} />
+                    <CoverageDifference key={`c ${a} ${b}`} a={a} b={b} />
                 </>
             ) : (
-                <p class="empty">
-                    Name two sessions, or two sets of them: ids separated by commas, or{" "}
-                    <code>device:</code>, <code>build:</code>, <code>tag:</code>, <code>name:</code>,{" "}
-                    <code>command:</code>, <code>mark:</code>, <code>last:N</code>, joined by <code>+</code>.
-                </p>
+                <SetHelp>Name two sessions, or two sets of them:</SetHelp>
             )}
         </div>
     );

@@ -2,20 +2,15 @@
 import { useMemo } from "preact/hooks";
 import { type SqlRows, useSql } from "../answers";
 import type { Overview } from "../api";
-import { compact, count, duration, percent } from "../format";
+import { compact, duration, percent } from "../format";
 import { route, setParameters } from "../router";
-import { Flame, type Frame } from "../widgets/flame";
+import { Flame } from "../widgets/flame";
 import { Panel } from "../widgets/panel";
 import { Chip, Problem } from "../widgets/small";
+import { addressOf, isPart, PART_MS, selection, valuesOf } from "../selection";
+import { TopDown, TreeFlame } from "./flame_tree";
+import { selectedTreeSql } from "./selected_tree";
 import { type Chain, type ChainFrame, framesOf } from "./chains";
-
-const NARROWEST = 3000; // frames narrower than this part of the width are left out
-
-export const FLAME_SQL = `SELECT path_id, parent_path_id, function_id, name, depth, calls, total_ns, self_ns,
-       left_ns, share
-FROM flame(:session) WHERE total_ns > 0 AND left_ns >= :left AND left_ns < :right
-  AND total_ns >= (SELECT CASE WHEN :whole > 0 THEN :whole ELSE sum(total_ns) END
-                   FROM flame(:session) WHERE depth = 0) / ${NARROWEST}`;
 
 // Paths with most self time, each with its callers.
 const BOTTOM_UP_SQL = `WITH RECURSIVE leaf AS (SELECT path_id, self_ns, calls FROM call_paths
@@ -43,90 +38,13 @@ const CALLEES_SQL = `WITH RECURSIVE down(path_id, step) AS (SELECT path_id, 0 FR
 SELECT d.path_id, p.parent_path_id, d.step, p.self_ns, p.total_ns, p.calls, p.function_id, f.name FROM down d
 JOIN call_paths p USING (path_id) JOIN functions f USING (function_id) ORDER BY d.step, p.total_ns DESC`;
 
-interface FlameRow {
+interface PathRow {
     path_id: number;
     parent_path_id: number | null;
     function_id: number;
     name: string;
-    depth: number;
-    calls: number;
-    total_ns: number;
     self_ns: number;
-    left_ns: number;
-    share: number;
-}
-
-interface PathFrame extends Frame {
-    about: FlameRow;
-}
-
-function say(name: string, ns: number, calls: number, whole: number): string {
-    return `${name}: ${duration(ns)}, ${percent(ns, whole)} of all, ${count(calls)} calls`;
-}
-
-function TopDown({ session, changes, search }: ViewProperties) {
-    const chosen = route.value.parameters.get("frame") ?? "";
-    const [path, left, right] = chosen.split("-");
-    const values = {
-        session: session.id,
-        left: Number(left) || 0,
-        right: Number(right) || Number.MAX_SAFE_INTEGER,
-        whole: Number(right) ? Number(right) - Number(left) : 0,
-    };
-    const all = useSql<FlameRow>(FLAME_SQL, { ...values, left: 0, right: Number.MAX_SAFE_INTEGER, whole: 0 }, changes, { rows: 20000 });
-    const part = useSql<FlameRow>(Number(right) ? FLAME_SQL : "", values, changes, { rows: 20000 });
-    const frames = useMemo(() => {
-        const rows = new Map<number, FlameRow>();
-        [...all.rows, ...part.rows].forEach((row) => rows.set(row.path_id, row));
-        const whole = all.rows.reduce((sum, row) => sum + (row.depth === 0 ? row.total_ns : 0), 0);
-        return [...rows.values()].map(
-            (row): PathFrame => ({
-                key: String(row.path_id),
-                parent: row.parent_path_id === null ? "" : String(row.parent_path_id),
-                left: row.left_ns,
-                right: row.left_ns + row.total_ns,
-                row: row.depth,
-                name: row.name,
-                hint: `${say(row.name, row.total_ns, row.calls, whole)}, ${duration(row.self_ns)} self`,
-                about: row,
-            }),
-        );
-    }, [all.value, part.value]);
-    if (all.problem || (!all.value && !frames.length)) {
-        return all.problem ? <Problem message={all.problem} /> : <p class="empty">Loading…</p>;
-    }
-    if (frames.length === 0) {
-        return <p class="empty">No call of this session has ended yet.</p>;
-    }
-    return (
-        <>
-            {all.value?.truncated ? (
-                <p class="warn-text">Only the first {count(all.rows.length)} frames are shown.</p>
-            ) : null}
-            <Flame
-                label="Call paths, callers above callees"
-                frames={frames}
-                chosen={path ?? ""}
-                search={search}
-                onChoose={(frame) =>
-                    setParameters({ frame: frame ? `${frame.key}-${frame.left}-${frame.right}` : "" })
-                }
-                columns={[
-                    { title: "Function", mono: true, cell: ({ about }) => about.name },
-                    { title: "Depth", number: true, cell: ({ about }) => about.depth },
-                    { title: "Total", number: true, cell: ({ about }) => duration(about.total_ns) },
-                    { title: "Self", number: true, cell: ({ about }) => duration(about.self_ns) },
-                    { title: "Calls", number: true, cell: ({ about }) => count(about.calls) },
-                    {
-                        title: "",
-                        cell: ({ about }) => (
-                            <a href={`/sessions/${session.id}?view=tree&path=${about.path_id}`}>call tree</a>
-                        ),
-                    },
-                ]}
-            />
-        </>
-    );
+    calls: number;
 }
 
 interface UpRow {
@@ -203,7 +121,7 @@ function ChainFlame({ session, answer, chains, label, search, unit }: {
                     title: "Function",
                     mono: true,
                     cell: (frame) => (
-                        <a href={`/sessions/${session.id}?view=flame&mode=around&function=${frame.function}`}>
+                        <a href={addressOf(session.id, { view: "flame", mode: "around", function: frame.function })}>
                             {frame.name}
                         </a>
                     ),
@@ -213,6 +131,38 @@ function ChainFlame({ session, answer, chains, label, search, unit }: {
                 { title: "Share", number: true, cell: (frame) => percent(frame.weight, whole) },
             ]}
         />
+    );
+}
+
+// Of a selection: one chain a path, from its function to its callers.
+function chainsOfPaths(rows: readonly PathRow[]): Chain[] {
+    const byId = new Map(rows.map((row) => [row.path_id, row]));
+    return rows
+        .filter((row) => row.self_ns > 0)
+        .map((leaf) => {
+            const links = [];
+            let at: PathRow | undefined = leaf;
+            for (let step = 0; at && step < 16; step++) {
+                links.push({ id: at.function_id, name: at.name });
+                at = at.parent_path_id === null ? undefined : byId.get(at.parent_path_id);
+            }
+            return { links, weight: leaf.self_ns, calls: leaf.calls };
+        });
+}
+
+function SelectedBottomUp({ session, changes, search }: ViewProperties) {
+    const chosen = selection.value;
+    const limits = { rows: 20000, ms: PART_MS };
+    const answer = useSql<PathRow>(selectedTreeSql(chosen), valuesOf(session.id, chosen), changes, limits);
+    const chains = useMemo(() => chainsOfPaths(answer.rows), [answer.value]);
+    return (
+        <>
+            <p class="dim">
+                Functions by self time in the selection, their callers below them.
+                {answer.value?.truncated ? " Only the first 20,000 call paths are counted." : ""}
+            </p>
+            <ChainFlame {...{ session, answer, chains, search }} label="Functions above their callers" unit="self" />
+        </>
     );
 }
 
@@ -253,22 +203,41 @@ function Around({ session, changes, search }: ViewProperties) {
     const top = useSql<{ function_id: number }>(asked ? "" : TOP_SQL, { session: session.id }, changes);
     const fn = /^[0-9]{1,15}$/.test(asked) ? asked : String(top.rows[0]?.function_id ?? "");
     const values = { session: session.id, function: fn };
+    const isWhole = !isPart(selection.value);
     const about = useSql<StatRow>(fn ? STAT_SQL : "", values, changes);
-    const up = useSql<UpRow>(fn ? CALLERS_SQL : "", values, changes, { rows: 20000 });
-    const down = useSql<DownRow>(fn ? CALLEES_SQL : "", values, changes, { rows: 20000 });
+    const up = useSql<UpRow>(fn && isWhole ? CALLERS_SQL : "", values, changes, { rows: 20000 });
+    const down = useSql<DownRow>(fn && isWhole ? CALLEES_SQL : "", values, changes, { rows: 20000 });
     const callers = useMemo(() => chainsUp(up.rows), [up.value]);
     const callees = useMemo(() => chainsDown(down.rows), [down.value]);
     const known = about.rows[0];
+    const chip = known ? (
+        <p class="chips">
+            <Chip
+                label={`${known.name}: ${duration(known.total_ns)} total, ${duration(known.self_ns)} self, ${compact(known.calls)} calls${isWhole ? "" : " of the whole session"}`}
+                onRemove={() => setParameters({ function: "", frame: "" })}
+            />
+        </p>
+    ) : null;
+    if (fn && !isWhole) {
+        const chosen = { ...selection.value, functions: "" };
+        return (
+            <>
+                {chip}
+                {(["callers", "callees"] as const).map((side) => (
+                    <Panel key={side} title={side === "callers" ? "Callers, the function on top" : "Callees"}>
+                        <TreeFlame
+                            {...{ session, changes, search, chosen }}
+                            around={{ function: fn, side }}
+                            label={`The function above its ${side}`}
+                        />
+                    </Panel>
+                ))}
+            </>
+        );
+    }
     return (
         <>
-            <p class="chips">
-                {known ? (
-                    <Chip
-                        label={`${known.name}: ${duration(known.total_ns)} total, ${duration(known.self_ns)} self, ${compact(known.calls)} calls`}
-                        onRemove={() => setParameters({ function: "", frame: "" })}
-                    />
-                ) : null}
-            </p>
+            {chip}
             <Panel title="Callers, the function on top" sql={CALLERS_SQL} values={values}>
                 <ChainFlame
                     {...{ session, search }}
@@ -308,6 +277,7 @@ export function FlameView({ session, changes }: { session: Overview; changes: nu
     const mode = parameters.get("mode") ?? "";
     const search = parameters.get("q") ?? "";
     const view = { session, changes, search };
+    const Bottom = isPart(selection.value) || selection.value.functions ? SelectedBottomUp : BottomUp;
     return (
         <section class="lists" aria-label="Flame graph">
             <div class="tools">
@@ -331,7 +301,7 @@ export function FlameView({ session, changes }: { session: Overview; changes: nu
                     onInput={(event) => setParameters({ q: event.currentTarget.value }, true)}
                 />
             </div>
-            {mode === "bottom" ? <BottomUp {...view} /> : mode === "around" ? <Around {...view} /> : <TopDown {...view} />}
+            {mode === "bottom" ? <Bottom {...view} /> : mode === "around" ? <Around {...view} /> : <TopDown {...view} />}
         </section>
     );
 }

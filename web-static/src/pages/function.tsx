@@ -1,12 +1,13 @@
 // One function of a session: how long its calls took, those of a chosen range, who calls it.
 import { useEffect } from "preact/hooks";
-import { useSql } from "../answers";
+import { useSql, type Values } from "../answers";
 import type { Overview } from "../api";
 import { compact, count, duration, percent } from "../format";
 import { route, setParameters } from "../router";
 import { DurationChart } from "../widgets/histogram";
 import { Panel, SqlPanel } from "../widgets/panel";
 import { Chip, Problem } from "../widgets/small";
+import { addressOf, isPart, isPicked, PART_MS, pickedSql, quantileSql, type Selection, selection, valuesOf } from "../selection";
 import { callAddress } from "./call_details";
 
 const STAT_SQL = `SELECT f.name, m.path AS module, s.calls, s.total_ns, s.self_ns, s.min_ns, s.max_ns, s.unwound, s.untrusted,
@@ -19,13 +20,40 @@ FROM function_stats s JOIN functions f USING (function_id) JOIN modules m USING 
 LEFT JOIN function_lines l USING (function_id)
 WHERE s.session_id = :session AND s.function_id = :function`;
 
+// Of a selection: from its single calls.
+function partStatSql(chosen: Selection): string {
+    return `${pickedSql(chosen)},
+  sums AS (SELECT sum(a.calls) AS calls, sum(a.total_ns) AS total_ns, sum(a.self_ns) AS self_ns,
+      min(a.min_ns) AS min_ns, max(a.max_ns) AS max_ns
+    FROM picked p JOIN call_aggregate(:session, p.from_ns, p.to_ns, p.stream_id) a WHERE a.function_id = :function),
+  spread AS (${mergedSql})
+SELECT f.name, m.path AS module, s.calls, s.total_ns, s.self_ns, s.min_ns, s.max_ns, 0 AS unwound, 0 AS untrusted,
+       ${quantileSql("0.5")} AS p50_ns, ${quantileSql("0.9")} AS p90_ns,
+       ${quantileSql("0.95")} AS p95_ns, ${quantileSql("0.99")} AS p99_ns, l.file, l.line
+FROM sums s, spread h JOIN functions f ON f.function_id = :function LEFT JOIN modules m USING (module_id)
+LEFT JOIN function_lines l ON l.function_id = f.function_id WHERE s.calls > 0`;
+}
+
+const mergedSql = `SELECT histogram_merge(g.histogram) AS histogram
+    FROM (SELECT DISTINCT thread_id, from_ns, to_ns FROM picked) p
+    JOIN call_groups('function', :session, p.from_ns, p.to_ns, p.thread_id, :function) g`;
+
+function partBinsSql(chosen: Selection): string {
+    return `${pickedSql(chosen)}
+SELECT h.low, h.high, h.count FROM (${mergedSql}) s, histogram(s.histogram) h`;
+}
+
 const BINS_SQL = `SELECT h.low, h.high, h.count FROM function_stats s, histogram(s.histogram, s.session_id) h
 WHERE s.session_id = :session AND s.function_id = :function`;
 
-const CALLS_SQL = `SELECT c.call_id, t.name AS thread, c.start_ns, c.duration_ns, c.self_ns, c.ending, c.flags
+function callsSql(chosen: Selection): string {
+    return `${pickedSql(chosen)}
+SELECT c.call_id, t.name AS thread, c.start_ns, c.duration_ns, c.self_ns, c.ending, c.flags
 FROM calls c LEFT JOIN threads t ON t.thread_id = c.thread_id
 WHERE c.session_id = :session AND c.function_id = :function AND c.duration_ns >= :least AND c.duration_ns <= :most
+  AND ${isPicked(chosen, "c.stream_id", "c.start_ns")}
 LIMIT 100`;
+}
 
 const CALLERS_SQL = `SELECT e.caller_function_id AS function_id, coalesce(f.name, 'nothing recorded') AS name,
        e.calls, e.total_ns FROM call_edges e LEFT JOIN functions f ON f.function_id = e.caller_function_id
@@ -34,6 +62,18 @@ WHERE e.session_id = :session AND e.callee_function_id = :function ORDER BY e.to
 const CALLEES_SQL = `SELECT e.callee_function_id AS function_id, f.name, e.calls, e.total_ns
 FROM call_edges e LEFT JOIN functions f ON f.function_id = e.callee_function_id
 WHERE e.session_id = :session AND e.caller_function_id = :function ORDER BY e.total_ns DESC LIMIT 50`;
+
+// The same from the calls of a selection.
+function partEdgesSql(chosen: Selection, side: "callers" | "callees"): string {
+    const [key, asked] = side === "callers" ? ["caller", ":function"] : ["function", "NULL, :function"];
+    const other = side === "callers" ? "g.caller_function_id" : "g.function_id";
+    return `${pickedSql(chosen)}
+SELECT ${other} AS function_id, coalesce(f.name, 'nothing recorded') AS name, sum(g.calls) AS calls,
+       sum(g.duration_ns) AS total_ns
+FROM (SELECT DISTINCT thread_id, from_ns, to_ns FROM picked) p
+JOIN call_groups('${key}', :session, p.from_ns, p.to_ns, p.thread_id, ${asked}) g
+LEFT JOIN functions f ON f.function_id = ${other} GROUP BY 1 ORDER BY 4 DESC LIMIT 50`;
+}
 
 interface Stat {
     name: string;
@@ -77,19 +117,19 @@ function around(ns: number, key: string): string {
     return key === "max" ? `${ns}-${ns}` : `${Math.floor(ns * 0.968)}-${Math.ceil(ns * 1.032)}`;
 }
 
-function Edges({ title, sql, session, fn, changes }: {
-    title: string;
-    sql: string;
+function Edges({ side, session, values, changes }: {
+    side: "callers" | "callees";
     session: string;
-    fn: string;
+    values: Values;
     changes: number;
 }) {
-    const values = { session, function: fn };
-    const answer = useSql<EdgeRow>(sql, values, changes);
-    const whole = answer.rows.reduce((sum, row) => sum + row.total_ns, 0);
+    const whole = side === "callers" ? CALLERS_SQL : CALLEES_SQL;
+    const sql = isPart(selection.value) ? partEdgesSql(selection.value, side) : whole;
+    const answer = useSql<EdgeRow>(sql, values, changes, { ms: PART_MS });
+    const sum = answer.rows.reduce((before, row) => before + row.total_ns, 0);
     return (
         <SqlPanel
-            title={title}
+            title={side === "callers" ? "Callers" : "Callees"}
             sql={sql}
             values={values}
             answer={answer}
@@ -100,14 +140,14 @@ function Edges({ title, sql, session, fn, changes }: {
                     mono: true,
                     cell: (row) =>
                         row.function_id ? (
-                            <a href={`/sessions/${session}?view=function&function=${row.function_id}`}>{row.name}</a>
+                            <a href={addressOf(session, { view: "function", function: row.function_id })}>{row.name}</a>
                         ) : (
                             <span class="dim">{row.name}</span>
                         ),
                 },
                 { title: "Calls", number: true, cell: (row) => count(row.calls) },
                 { title: "Total", number: true, cell: (row) => duration(row.total_ns) },
-                { title: "Share", number: true, cell: (row) => percent(row.total_ns, whole) },
+                { title: "Share", number: true, cell: (row) => percent(row.total_ns, sum) },
             ]}
         />
     );
@@ -115,8 +155,10 @@ function Edges({ title, sql, session, fn, changes }: {
 
 function Calls({ session, fn, range }: { session: string; fn: string; range: string }) {
     const [least, most] = range.split("-");
-    const values = { session, function: fn, least: least!, most: most! };
-    const answer = useSql<CallRow>(CALLS_SQL, values, 0, { ms: 20000 });
+    const chosen = selection.value;
+    const values = { ...valuesOf(session, chosen), function: fn, least: least!, most: most! };
+    const sql = callsSql(chosen);
+    const answer = useSql<CallRow>(sql, values, 0, { ms: PART_MS });
     return (
         <>
             <p class="chips">
@@ -127,7 +169,7 @@ function Calls({ session, fn, range }: { session: string; fn: string; range: str
             </p>
             <SqlPanel
                 title="Calls of this duration, in order of entry, at most 100"
-                sql={CALLS_SQL}
+                sql={sql}
                 values={values}
                 answer={answer}
                 none="No call took so long."
@@ -137,7 +179,7 @@ function Calls({ session, fn, range }: { session: string; fn: string; range: str
                     { title: "Took", number: true, cell: (row) => duration(row.duration_ns) },
                     { title: "Self", number: true, cell: (row) => duration(row.self_ns) },
                     { title: "Ending", cell: (row) => `${row.ending}${row.flags ? " ▲" : ""}` },
-                    { title: "", cell: (row) => <a href={`/sessions/${session}?view=why&call=${row.call_id}`}>why?</a> },
+                    { title: "", cell: (row) => <a href={addressOf(session, { view: "why", call: row.call_id })}>why?</a> },
                 ]}
             />
         </>
@@ -148,9 +190,13 @@ export function FunctionView({ session, changes }: { session: Overview; changes:
     const asked = route.value.parameters.get("function") ?? "";
     const fn = /^[0-9]{1,15}$/.test(asked) ? asked : "";
     const range = /^[0-9]{1,15}-[0-9]{1,15}$/.exec(route.value.parameters.get("range") ?? "")?.[0] ?? "";
-    const values = { session: session.id, function: fn };
-    const stat = useSql<Stat>(fn ? STAT_SQL : "", values, changes);
-    const bins = useSql<{ low: number; high: number; count: number }>(fn ? BINS_SQL : "", values, changes);
+    const chosen = selection.value;
+    const values = { ...valuesOf(session.id, { ...chosen, functions: "" }), function: fn };
+    const statSql = isPart(chosen) ? partStatSql(chosen) : STAT_SQL;
+    const binsSql = isPart(chosen) ? partBinsSql(chosen) : BINS_SQL;
+    const limits = { ms: PART_MS };
+    const stat = useSql<Stat>(fn ? statSql : "", values, changes, limits);
+    const bins = useSql<{ low: number; high: number; count: number }>(fn ? binsSql : "", values, changes, limits);
     const known = stat.rows[0];
     useEffect(() => {
         if (known) {
@@ -158,20 +204,20 @@ export function FunctionView({ session, changes }: { session: Overview; changes:
         }
     }, [known?.name]);
     if (stat.problem || !known) {
-        const none = stat.value || !fn ? "This session has no calls of that function." : "Loading…";
+        const none = stat.value || !fn ? isPart(chosen) ? "No call of that function began in the selection." : "This session has no calls of that function." : "Loading…";
         return stat.problem ? <Problem message={stat.problem} /> : <p class="empty">{none}</p>;
     }
     return (
         <section class="lists" aria-label="Function">
-            <Panel title={known.name} sql={STAT_SQL} values={values}>
+            <Panel title={known.name} sql={statSql} values={values}>
                 <p class="dim">
                     {known.module}
                     {known.file ? ` · ${known.file}:${known.line}` : ""} · {count(known.calls)} calls,{" "}
                     {duration(known.total_ns)} total, {duration(known.self_ns)} self
                     {known.unwound ? ` · ${count(known.unwound)} unwound` : ""}
                     {known.untrusted ? ` · ${compact(known.untrusted)} not exact` : ""} ·{" "}
-                    <a href={`/sessions/${session.id}?view=tree&function=${fn}`}>call tree</a> ·{" "}
-                    <a href={`/sessions/${session.id}?view=flame&mode=around&function=${fn}`}>flame graph</a>
+                    <a href={addressOf(session.id, { view: "tree", function: fn })}>call tree</a> ·{" "}
+                    <a href={addressOf(session.id, { view: "flame", mode: "around", function: fn })}>flame graph</a>
                 </p>
                 <div class="switch" role="group" aria-label="Calls near">
                     {quantiles.map((key) => {
@@ -198,8 +244,8 @@ export function FunctionView({ session, changes }: { session: Overview; changes:
             </Panel>
             {range ? <Calls session={session.id} fn={fn} range={range} /> : null}
             <div class="columns">
-                <Edges title="Callers" sql={CALLERS_SQL} session={session.id} fn={fn} changes={changes} />
-                <Edges title="Callees" sql={CALLEES_SQL} session={session.id} fn={fn} changes={changes} />
+                <Edges side="callers" session={session.id} values={values} changes={changes} />
+                <Edges side="callees" session={session.id} values={values} changes={changes} />
             </div>
         </section>
     );

@@ -3,6 +3,9 @@ import { api, type FunctionPage, type FunctionRow, type Overview } from "../api"
 import { compact, count, duration, fileName, percent } from "../format";
 import { navigate, route, setParameters } from "../router";
 import { Bar, Problem } from "../widgets/small";
+import { consoleAddress } from "../answers";
+import { addressOf, isPart, selection, valuesOf } from "../selection";
+import { selectedFunctionsSql, useSelectedFunctions } from "./selected_functions";
 import { type Column, VirtualTable } from "../widgets/virtual_table";
 
 const PAGE_ROWS = 200;
@@ -52,7 +55,7 @@ function columnsOf(sessionSelf: number, session = ""): Column<FunctionRow>[] {
                         class="mono"
                         title={row.name}
                         tabIndex={-1}
-                        href={`/sessions/${session}?view=tree&function=${row.id}`}
+                        href={addressOf(session, { view: "tree", function: row.id })}
                     >
                         {row.name}
                     </a>
@@ -114,7 +117,7 @@ function columnsOf(sessionSelf: number, session = ""): Column<FunctionRow>[] {
                     class="spread-link"
                     tabIndex={-1}
                     aria-label={`Durations of ${row.name}`}
-                    href={`/sessions/${session}?view=function&function=${row.id}`}
+                    href={addressOf(session, { view: "function", function: row.id })}
                 >
                     <Spread row={row} />
                 </a>
@@ -138,7 +141,8 @@ interface FunctionQuery {
     search: string;
 }
 
-// useFunctions loads pages as they are asked for and keeps the old rows until new ones are there.
+// useFunctions loads pages as they are asked for and keeps the old rows until new ones are there;
+// without a session it loads nothing.
 function useFunctions(id: string, query: FunctionQuery, changes: number) {
     const [loaded, setLoaded] = useState<Loaded | null>(null);
     const [problem, setProblem] = useState("");
@@ -170,6 +174,9 @@ function useFunctions(id: string, query: FunctionQuery, changes: number) {
         abort.current = new AbortController();
         wanted.current = new Set();
         const signal = abort.current.signal;
+        if (id === "") {
+            return undefined;
+        }
         const timer = setTimeout(() => load(0, signal), query.search ? 120 : 0);
         return () => clearTimeout(timer);
     }, [key]);
@@ -192,8 +199,14 @@ export function FunctionsView({ session, changes }: { session: Overview; changes
     const sort = sortKeys.has(asked) ? asked : "self"; // an address is typed by people, too
     const askedOrder = parameters.get("order") ?? "";
     const order = orders.has(askedOrder) ? askedOrder : sort === "name" ? "asc" : "desc";
-    const { loaded, problem, rowAt } = useFunctions(session.id, { sort, order, search }, changes);
-    const totals = loaded?.totals;
+    const chosen = selection.value;
+    const isSelected = isPart(chosen) || chosen.functions !== "";
+    const query = { sort, order, search };
+    const all = useFunctions(isSelected ? "" : session.id, query, changes);
+    const some = useSelectedFunctions(session.id, isSelected ? chosen : null, changes, query);
+    const problem = isSelected ? some.answer.problem : all.problem;
+    const totals = !isSelected ? all.loaded?.totals : some.answer.value ? some.totals : undefined;
+    const rowAt = isSelected ? (index: number) => some.rows[index] : all.rowAt;
     const onSort = (key: string) => {
         const flipped = key === sort ? (order === "desc" ? "asc" : "desc") : "";
         setParameters({ sort: key, order: flipped });
@@ -211,9 +224,14 @@ export function FunctionsView({ session, changes }: { session: Overview; changes
                 />
                 <span class="dim" role="status">
                     {totals
-                        ? `${count(totals.matching)} of ${count(session.counts.functions)} functions, ${percent(totals.self_ns, totals.session_self_ns)} of all time, ${compact(totals.calls)} calls`
+                        ? `${count(totals.matching)} of ${count(session.counts.functions)} functions, ${percent(totals.self_ns, totals.session_self_ns)} of ${isSelected ? "the time selected" : "all time"}, ${compact(totals.calls)} calls`
                         : "Loading…"}
                 </span>
+                {isSelected ? (
+                    <a class="sql-link" href={consoleAddress(selectedFunctionsSql(chosen), valuesOf(session.id, chosen))}>
+                        SQL
+                    </a>
+                ) : null}
             </div>
             <VirtualTable
                 label="Functions"
@@ -224,7 +242,7 @@ export function FunctionsView({ session, changes }: { session: Overview; changes
                 sort={sort}
                 descending={order === "desc"}
                 onSort={onSort}
-                onOpen={(row) => navigate(`/sessions/${session.id}?view=tree&function=${row.id}`)}
+                onOpen={(row) => navigate(addressOf(session.id, { view: "tree", function: row.id }))}
             />
         </section>
     );

@@ -1,24 +1,46 @@
 // What a colleague wants to know of a session first.
 import type { ComponentChildren } from "preact";
 import { useState } from "preact/hooks";
-import { useSql } from "../answers";
+import { useSql, type Values } from "../answers";
 import type { List, Overview } from "../api";
 import { compact, count, duration, fileName, percent } from "../format";
 import { type ListColumn, Panel, RowTable, SqlPanel } from "../widgets/panel";
 import { Bar } from "../widgets/small";
+import { addressOf, isPart, isPicked, matches, PART_MS, pickedSql, type Selection, selection, valuesOf } from "../selection";
 import { callAddress } from "./call_details";
+import { valueOfTrigger } from "./live";
 
-const HOT_SQL = `SELECT f.function_id, f.name, s.self_ns, s.total_ns, s.calls,
+function hotSql(chosen: Selection): string {
+    if (!isPart(chosen)) {
+        return `SELECT f.function_id, f.name, s.self_ns, s.total_ns, s.calls,
        CAST(s.self_ns AS REAL) / sum(s.self_ns) OVER () AS share
 FROM function_stats s JOIN functions f USING (function_id)
-WHERE s.session_id = :session ORDER BY s.self_ns DESC LIMIT 10`;
+WHERE s.session_id = :session AND ${matches(chosen, "f.name")} ORDER BY s.self_ns DESC LIMIT 10`;
+    }
+    return `${pickedSql(chosen)}
+SELECT f.function_id, f.name, sum(a.self_ns) AS self_ns, sum(a.total_ns) AS total_ns, sum(a.calls) AS calls,
+       CAST(sum(a.self_ns) AS REAL) / sum(sum(a.self_ns)) OVER () AS share
+FROM picked p JOIN call_aggregate(:session, p.from_ns, p.to_ns, p.stream_id) a JOIN functions f USING (function_id)
+WHERE ${matches(chosen, "f.name")} GROUP BY a.function_id ORDER BY 3 DESC LIMIT 10`;
+}
 
-const SLOW_SQL = `SELECT s.call_id, s.function_id, f.name, t.name AS thread, s.start_ns, s.duration_ns, s.self_ns,
+function slowSql(chosen: Selection): string {
+    return `${pickedSql(chosen)}
+SELECT s.call_id, s.function_id, f.name, t.name AS thread, s.start_ns, s.duration_ns, s.self_ns,
        s.flags, (SELECT group_concat(value, ', ') FROM (SELECT value FROM arguments a
                  WHERE a.call_id = s.call_id AND a.position > 0 ORDER BY a.position)) AS given
 FROM slow_calls s JOIN functions f USING (function_id)
 LEFT JOIN streams x ON x.stream_id = s.call_id >> 38 LEFT JOIN threads t ON t.thread_id = x.thread_id
-WHERE s.session_id = :session ORDER BY s.self_ns DESC LIMIT 10`;
+WHERE s.session_id = :session AND ${matches(chosen, "f.name")} AND ${isPicked(chosen, "s.call_id >> 38", "s.start_ns")}
+ORDER BY s.self_ns DESC LIMIT 10`;
+}
+
+// Of what a thread or the session did at some time: whether it lies in the selected time and mark.
+function isThen(chosen: Selection, at: string): string {
+    return chosen.area || chosen.mark
+        ? `EXISTS (SELECT 1 FROM picked WHERE ${at} >= from_ns AND ${at} < to_ns)`
+        : "1";
+}
 
 const CALLERS_SQL = `SELECT f.name, a.duration_ns, a.start_ns, a.call_id FROM ancestors(:call) a
 LEFT JOIN functions f USING (function_id)`;
@@ -34,26 +56,39 @@ FROM streams s JOIN calls c ON c.call_id BETWEEN (s.stream_id << 38) + max(s.cal
 LEFT JOIN threads t ON t.thread_id = s.thread_id LEFT JOIN functions f USING (function_id)
 WHERE s.session_id = :session ORDER BY c.start_ns DESC LIMIT 100`;
 
-const WAITS_SQL = `SELECT t.number, t.name, t.tid, t.is_main, sum(s.calls) AS calls,
+function threadsSql(chosen: Selection): string {
+    return `${pickedSql(chosen)}
+SELECT t.number, t.name, t.tid, t.is_main, sum(s.calls) AS calls,
        max(s.last_leave_ns) - min(s.first_enter_ns) AS run_ns, max(s.max_depth) AS deepest,
        t.dropped_calls, t.waited_ns
 FROM threads t LEFT JOIN streams s USING (thread_id) WHERE t.session_id = :session
+  AND ${chosen.threads.length > 0 ? "t.thread_id IN (SELECT thread_id FROM picked)" : "1"}
 GROUP BY t.thread_id ORDER BY t.is_main DESC, calls DESC LIMIT 100`;
+}
 
 const UNHOOKED_SQL = `SELECT reason, count(*) AS functions, sum(size_bytes) AS bytes, min(name) AS example
 FROM unhooked_functions WHERE session_id = :session GROUP BY reason ORDER BY functions DESC`;
 
-const MARKS_SQL = `SELECT b.name, b.at_ns, b.source, (SELECT min(e.at_ns) FROM marks e
+function marksSql(chosen: Selection): string {
+    return `${pickedSql(chosen)}
+SELECT b.name, b.at_ns, b.source, (SELECT min(e.at_ns) FROM marks e
        WHERE e.session_id = b.session_id AND e.name = b.name AND e.is_end = 1 AND e.at_ns >= b.at_ns) AS end_ns
-FROM marks b WHERE b.session_id = :session AND b.is_end = 0 ORDER BY b.at_ns LIMIT 200`;
+FROM marks b WHERE b.session_id = :session AND b.is_end = 0 AND ${isThen(chosen, "b.at_ns")} ORDER BY b.at_ns LIMIT 200`;
+}
 
-const DECISIONS_SQL = `SELECT d.at_ns, d.what, f.name, d.reason, d.total_calls, d.overhead_ppm, d.budget_ppm
+function decisionsSql(chosen: Selection): string {
+    return `${pickedSql(chosen)}
+SELECT d.at_ns, d.what, f.name, d.reason, d.total_calls, d.overhead_ppm, d.budget_ppm
 FROM decisions d LEFT JOIN functions f USING (function_id)
-WHERE d.session_id = :session ORDER BY d.number LIMIT 200`;
+WHERE d.session_id = :session AND ${isThen(chosen, "d.at_ns")} ORDER BY d.number LIMIT 200`;
+}
 
-const TRIGGERS_SQL = `SELECT t.at_ns, t.event, t.subject, t.value, t.actions, t.suppressed,
+function triggersSql(chosen: Selection): string {
+    return `${pickedSql(chosen)}
+SELECT t.at_ns, t.event, t.subject, t.value, t.actions, t.suppressed,
        (SELECT s.session_id FROM sessions s WHERE s.uuid = t.child_session_uuid) AS dump
-FROM triggers t WHERE t.session_id = :session ORDER BY t.number LIMIT 200`;
+FROM triggers t WHERE t.session_id = :session AND ${isThen(chosen, "t.at_ns")} ORDER BY t.number LIMIT 200`;
+}
 
 const FILTERED_SQL = `SELECT f.name, c.reason, c.calls, c.total_ns FROM filtered_calls c
 LEFT JOIN functions f USING (function_id) WHERE c.session_id = :session ORDER BY c.calls DESC LIMIT 50`;
@@ -249,7 +284,8 @@ interface ZombieRow {
 }
 
 function Sections({ session, changes }: { session: Overview; changes: number }) {
-    const values = { session: session.id };
+    const chosen = selection.value;
+    const values = valuesOf(session.id, chosen);
     const panel = <Row,>(
         title: string,
         sql: string,
@@ -259,19 +295,19 @@ function Sections({ session, changes }: { session: Overview; changes: number }) 
         <Section<Row> key={title} {...{ title, sql, values, changes, columns }} {...(none ? { none } : {})} />
     );
     const at = (ns: number, end: number | null): string =>
-        `/sessions/${session.id}?view=timeline&from=${Math.max(0, ns - 1000)}&to=${end ?? ns + 1000000}`;
+        addressOf(session.id, { view: "timeline", from: Math.max(0, ns - 1000), to: end ?? ns + 1000000 });
     return (
         <>
             <div class="columns">
                 {panel<HotRow>(
                     "Where the time goes",
-                    HOT_SQL,
+                    hotSql(chosen),
                     [
                         {
                             title: "Function",
                             mono: true,
                             cell: (row) => (
-                                <a href={`/sessions/${session.id}?view=flame&mode=around&function=${row.function_id}`}>
+                                <a href={addressOf(session.id, { view: "flame", mode: "around", function: row.function_id })}>
                                     {row.name}
                                 </a>
                             ),
@@ -288,11 +324,11 @@ function Sections({ session, changes }: { session: Overview; changes: number }) 
                         { title: "Self time", number: true, cell: (row) => duration(row.self_ns) },
                         { title: "Calls", number: true, cell: (row) => compact(row.calls) },
                     ],
-                    "No call has ended yet.",
+                    "No such call has ended yet.",
                 )}
                 {panel<SlowRow>(
                     "Single calls with most time of their own",
-                    SLOW_SQL,
+                    slowSql(chosen),
                     [
                         { title: "Call", mono: true, cell: (row) => <SlowName session={session.id} row={row} /> },
                         { title: "Thread", cell: (row) => row.thread ?? "–" },
@@ -300,10 +336,10 @@ function Sections({ session, changes }: { session: Overview; changes: number }) 
                         { title: "Took", number: true, cell: (row) => duration(row.duration_ns) },
                         {
                             title: "",
-                            cell: (row) => <a href={`/sessions/${session.id}?view=why&call=${row.call_id}`}>why?</a>,
+                            cell: (row) => <a href={addressOf(session.id, { view: "why", call: row.call_id })}>why?</a>,
                         },
                     ],
-                    "No call took a microsecond or longer.",
+                    "No such call took a microsecond or longer.",
                 )}
             </div>
             <Crash session={session} changes={changes} />
@@ -314,7 +350,7 @@ function Sections({ session, changes }: { session: Overview; changes: number }) 
                 { title: "Allocated in", mono: true, cell: (row) => row.allocated_in || "–" },
                 { title: "Reports", number: true, cell: (row) => count(row.reports) },
             ])}
-            {panel<ThreadRow>("Threads", WAITS_SQL, [
+            {panel<ThreadRow>("Threads", threadsSql(chosen), [
                 {
                     title: "Thread",
                     cell: (row) => (
@@ -330,22 +366,22 @@ function Sections({ session, changes }: { session: Overview; changes: number }) 
                 { title: "Waited for the recorder", number: true, cell: (row) => (row.waited_ns > 0 ? duration(row.waited_ns) : "never") },
                 { title: "Lost", number: true, cell: (row) => (row.dropped_calls > 0 ? count(row.dropped_calls) : "none") },
             ])}
-            {panel<MarkRow>("Marks", MARKS_SQL, [
+            {panel<MarkRow>("Marks", marksSql(chosen), [
                 { title: "Mark", cell: (row) => <a href={at(row.at_ns, row.end_ns)}>{row.name}</a> },
                 { title: "Began", number: true, cell: (row) => duration(row.at_ns) },
                 { title: "Took", number: true, cell: (row) => (row.end_ns === null ? "–" : duration(row.end_ns - row.at_ns)) },
                 { title: "Set by", cell: (row) => row.source },
             ])}
-            {panel<TriggerRow>("Triggers that fired", TRIGGERS_SQL, [
+            {panel<TriggerRow>("Triggers that fired", triggersSql(chosen), [
                 { title: "At", number: true, cell: (row) => duration(row.at_ns) },
                 { title: "Event", cell: (row) => row.event.replaceAll("_", " ") },
                 { title: "About", mono: true, cell: (row) => row.subject },
-                { title: "Value", number: true, cell: (row) => (["slow_call", "jank"].includes(row.event) ? duration(row.value) : count(row.value)) },
+                { title: "Value", number: true, cell: valueOfTrigger },
                 { title: "Done", cell: (row) => row.actions },
                 { title: "Held back", number: true, cell: (row) => (row.suppressed > 0 ? count(row.suppressed) : "none") },
                 { title: "", cell: (row) => (row.dump === null ? "" : <a href={`/sessions/${row.dump}`}>its dump</a>) },
             ])}
-            {panel<DecisionRow>("Decisions of the overhead budget", DECISIONS_SQL, [
+            {panel<DecisionRow>("Decisions of the overhead budget", decisionsSql(chosen), [
                 { title: "At", number: true, cell: (row) => duration(row.at_ns) },
                 { title: "What", cell: (row) => row.what },
                 { title: "Function", mono: true, cell: (row) => row.name ?? "–" },
@@ -368,7 +404,7 @@ function Sections({ session, changes }: { session: Overview; changes: number }) 
                 "Functions that were not instrumented, by reason",
                 UNHOOKED_SQL,
                 [
-                    { title: "Reason", cell: (row) => <a href={`/sessions/${session.id}?view=missing`}>{row.reason}</a> },
+                    { title: "Reason", cell: (row) => <a href={addressOf(session.id, { view: "missing" })}>{row.reason}</a> },
                     { title: "Functions", number: true, cell: (row) => count(row.functions) },
                     { title: "For example", mono: true, cell: (row) => row.example },
                 ],
@@ -380,14 +416,14 @@ function Sections({ session, changes }: { session: Overview; changes: number }) 
 interface SectionProperties<Row> {
     title: string;
     sql: string;
-    values: { session: string };
+    values: Values;
     changes: number;
     columns: readonly ListColumn<Row>[];
     none?: string;
 }
 
 function Section<Row>({ changes, ...panel }: SectionProperties<Row>) {
-    const answer = useSql<Row>(panel.sql, panel.values, changes);
+    const answer = useSql<Row>(panel.sql, panel.values, changes, { ms: PART_MS });
     return <SqlPanel<Row> {...panel} answer={answer} />;
 }
 

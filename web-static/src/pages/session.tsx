@@ -1,18 +1,21 @@
-import { useEffect, useState } from "preact/hooks";
+import { useEffect, useRef, useState } from "preact/hooks";
 import { api, type LossRow, type Overview } from "../api";
 import { bytes, compact, count, dateTime, duration } from "../format";
 import { route } from "../router";
 import { changeOf, resyncs } from "../store";
 import { Problem, StatePill, Tile } from "../widgets/small";
 import { lazy } from "../widgets/lazy";
+import { SelectionBar } from "../widgets/selection_bar";
 import { CallTreeView } from "./call_tree";
 import { FunctionsView } from "./functions";
+import { addressOf } from "../selection";
 import { MissingView } from "./missing";
 
 const TimelineView = lazy(() => import("./timeline").then((page) => page.TimelineView));
 const FlameView = lazy(() => import("./flame").then((page) => page.FlameView));
 const OverviewView = lazy(() => import("./overview").then((page) => page.OverviewView));
 const FunctionView = lazy(() => import("./function").then((page) => page.FunctionView));
+const LiveView = lazy(() => import("./live").then((page) => page.LiveView));
 const WhyView = lazy(() => import("./why").then((page) => page.WhyView));
 
 const views: readonly (readonly [string, string])[] = [
@@ -22,6 +25,7 @@ const views: readonly (readonly [string, string])[] = [
     ["missing", "Missing"],
     ["timeline", "Timeline"],
     ["flame", "Flame graph"],
+    ["live", "Live"],
 ];
 
 const reasons: Record<string, string> = {
@@ -104,7 +108,7 @@ function LossBanner({ session }: { session: Overview }) {
             <strong>▲ {lossTitle(session)}</strong> {loss.join("; ")}
             {untrusted > 0 ? `. The times of ${count(untrusted)} calls are not exact because of it` : ""}
             .{" "}
-            <a href={`/sessions/${session.id}?view=missing`}>Where</a>
+            <a href={addressOf(session.id, { view: "missing" })}>Where</a>
         </p>
     );
 }
@@ -155,6 +159,8 @@ function View({ session, view, changes }: { session: Overview; view: string; cha
             return <FlameView session={session} changes={changes} />;
         case "function":
             return <FunctionView key={route.value.parameters.get("function") ?? ""} session={session} changes={changes} />;
+        case "live":
+            return <LiveView session={session} changes={changes} />;
         case "why":
             return <WhyView key={route.value.parameters.get("call") ?? ""} session={session} />;
         default:
@@ -162,10 +168,10 @@ function View({ session, view, changes }: { session: Overview; view: string; cha
     }
 }
 
-// The way to another view of the same session: filter, order and selection stay in the address.
+// The way to another view of the same session: the selection, filter and order stay in the address.
 function viewAddress(id: string, view: string): string {
     const parameters = new URLSearchParams(route.value.parameters);
-    ["view", "call", "area", "frame", "mode", "range"].forEach((name) => parameters.delete(name));
+    ["view", "call", "frame", "mode", "range", "follow"].forEach((name) => parameters.delete(name));
     if (view) {
         parameters.set("view", view);
     }
@@ -189,10 +195,33 @@ function Tabs({ id, view }: { id: string; view: string }) {
     );
 }
 
+const CALM_MS = 1000;
+
+// useCalm follows a count of changes, at most one step a while: what is asked for a step has time to
+// be answered before the next.
+function useCalm(changes: number): number {
+    const [calm, setCalm] = useState(changes);
+    const latest = useRef(changes);
+    const timer = useRef<ReturnType<typeof setTimeout> | undefined>(undefined);
+    latest.current = changes;
+    useEffect(() => {
+        if (changes === calm || timer.current !== undefined) {
+            return;
+        }
+        setCalm(changes);
+        timer.current = setTimeout(() => {
+            timer.current = undefined;
+            setCalm(latest.current);
+        }, CALM_MS);
+    }, [changes, calm]);
+    useEffect(() => () => clearTimeout(timer.current), []);
+    return calm;
+}
+
 export function SessionPage({ id }: { id: string }) {
     const [session, setSession] = useState<Overview | null>(null);
     const [problem, setProblem] = useState("");
-    const changes = (changeOf.value[id] ?? 0) + resyncs.value;
+    const changes = useCalm((changeOf.value[id] ?? 0) + resyncs.value);
     useEffect(() => {
         api.overview(id).then(
             (loaded) => {
@@ -212,6 +241,7 @@ export function SessionPage({ id }: { id: string }) {
             {problem ? <Problem message={problem} /> : null}
             <SessionHeader session={session} />
             <Tabs id={id} view={view} />
+            <SelectionBar session={id} changes={changes} />
             <View session={session} view={view} changes={changes} />
         </div>
     );

@@ -8,7 +8,7 @@ import { compact, count, duration, percent } from "../format";
 import { route, setParameters } from "../router";
 import { looks } from "../store";
 import { RowTable, SqlPanel } from "../widgets/panel";
-import { Chip, Problem } from "../widgets/small";
+import { Problem } from "../widgets/small";
 import { CallDetails } from "./call_details";
 import {
     type CallBar,
@@ -23,6 +23,7 @@ import {
     useStreams,
     useTracks,
 } from "./timeline_data";
+import { addressOf, isPart, matches, PART_MS, pickedSql, type Selection, selection, valuesOf } from "../selection";
 import { drawTimeline, heightOfAll, hitOf, type Picture } from "./timeline_draw";
 
 const TWIN_ROWS = 200;
@@ -30,9 +31,17 @@ const NARROWEST_NS = 20;
 const TRACKS_MAX = 24;
 const ADDRESS_DELAY_MS = 150;
 
-const AREA_SQL = `SELECT f.name, a.function_id, a.calls, a.self_ns, a.total_ns, a.max_ns
-FROM call_aggregate(:session, :from, :to) a LEFT JOIN functions f USING (function_id)
-ORDER BY a.self_ns DESC, a.calls DESC LIMIT 100`;
+function areaSql(chosen: Selection): string {
+    const isTimeOnly = chosen.threads.length === 0 && chosen.mark === "";
+    const source = isTimeOnly
+        ? "call_aggregate(:session, :from, :to) a"
+        : "picked p JOIN call_aggregate(:session, p.from_ns, p.to_ns, p.stream_id) a";
+    return `${isTimeOnly ? "" : pickedSql(chosen)}
+SELECT f.name, a.function_id, sum(a.calls) AS calls, sum(a.self_ns) AS self_ns, sum(a.total_ns) AS total_ns,
+       max(a.max_ns) AS max_ns
+FROM ${source} LEFT JOIN functions f USING (function_id) WHERE ${matches(chosen, "f.name")}
+GROUP BY a.function_id ORDER BY 4 DESC, 3 DESC LIMIT 100`.trim();
+}
 
 interface AreaRow {
     name: string;
@@ -61,6 +70,14 @@ function clamp(bounds: Window, from: number, length: number): Window {
     return { from: start, to: start + span };
 }
 
+const FOLLOWED_NS = 5e9;
+
+// The end of what was recorded so far, as wide as the window was.
+function lastOf(bounds: Window, before: Window | null): Window {
+    const length = before ? before.to - before.from : Math.min(FOLLOWED_NS, bounds.to - bounds.from);
+    return clamp(bounds, bounds.to - length, length);
+}
+
 // The window follows keys and mouse at once, and the address when they rest: browsers allow only
 // some changes of it a second.
 function useView(bounds: Window | null) {
@@ -77,14 +94,15 @@ function useView(bounds: Window | null) {
         timer.current = setTimeout(() => {
             const isWhole = next.to - next.from === bounds!.to - bounds!.from;
             setParameters(
-                { from: isWhole ? "" : `${next.from}`, to: isWhole ? "" : `${next.to}` },
+                { from: isWhole ? "" : `${next.from}`, to: isWhole ? "" : `${next.to}`, follow: "" },
                 true,
             );
             setMoving(null);
         }, ADDRESS_DELAY_MS);
     };
     useEffect(() => () => clearTimeout(timer.current), []);
-    return { view: moving ?? inAddress ?? bounds, show };
+    const isFollowing = parameters.get("follow") === "1" && bounds !== null && !moving;
+    return { view: moving ?? (isFollowing ? lastOf(bounds, inAddress) : inAddress) ?? bounds, show };
 }
 
 // W and S zoom, A and D move, by the keys' places on the keyboard; Home shows everything.
@@ -171,33 +189,34 @@ function Twin({ tracks, view }: { tracks: readonly Track[]; view: Window }) {
     );
 }
 
-function Area({ session, area, show }: { session: Overview; area: Window; show: Show }) {
-    const values = { session: session.id, from: area.from, to: area.to }; // its last ns is not part of it
-    const answer = useSql<AreaRow>(AREA_SQL, values, 0, { ms: 20000 });
+// What the selection holds, where it is a part of the session.
+function Selected({ session, chosen, show }: { session: Overview; chosen: Selection; show: Show }) {
+    const values = valuesOf(session.id, chosen);
+    const sql = areaSql(chosen);
+    const answer = useSql<AreaRow>(sql, values, 0, { ms: PART_MS });
     const self = answer.rows.reduce((sum, row) => sum + row.self_ns, 0);
+    const area = chosen.area;
     return (
         <div class="lists">
-            <p class="chips">
-                <Chip
-                    label={`${duration(area.to - area.from)} from ${duration(area.from)}`}
-                    onRemove={() => setParameters({ area: "" })}
-                />
-                <button class="quiet" type="button" onClick={() => show(area.from, area.to - area.from)}>
-                    Zoom to it
-                </button>
-            </p>
+            {area ? (
+                <p class="chips">
+                    <button class="quiet" type="button" onClick={() => show(area.from, area.to - area.from)}>
+                        Zoom to the selected time
+                    </button>
+                </p>
+            ) : null}
             <SqlPanel
-                title="Calls that began in the selected time"
-                sql={AREA_SQL}
+                title="Calls that began in the selection"
+                sql={sql}
                 values={values}
                 answer={answer}
-                none="No call began in it."
+                none="No such call began in it."
                 columns={[
                     {
                         title: "Function",
                         mono: true,
                         cell: (row) => (
-                            <a href={`/sessions/${session.id}?view=tree&function=${row.function_id}`}>{row.name}</a>
+                            <a href={addressOf(session.id, { view: "tree", function: row.function_id })}>{row.name}</a>
                         ),
                     },
                     { title: "Calls", number: true, cell: (row) => count(row.calls) },
@@ -218,6 +237,7 @@ interface CanvasProperties {
     tracks: readonly Track[];
     gaps: readonly GapMark[];
     marks: readonly Mark[];
+    selected: readonly Window[];
     width: number;
     setWidth: (width: number) => void;
     isCurrent: boolean;
@@ -230,21 +250,20 @@ interface Drag {
 }
 
 function Canvas(properties: CanvasProperties) {
-    const { bounds, view, show, tracks, gaps, marks, width, setWidth, isCurrent } = properties;
+    const { bounds, view, show, tracks, gaps, marks, selected, width, setWidth, isCurrent } = properties;
     const canvas = useRef<HTMLCanvasElement>(null);
     const drag = useRef<Drag | null>(null);
     const [band, setBand] = useState<Window | null>(null);
     const [said, setSaid] = useState("");
     const parameters = route.value.parameters;
-    const [areaFrom, areaTo] = (parameters.get("area") ?? "").split("-");
-    const area = band ?? windowOf(areaFrom ?? null, areaTo ?? null);
+    const areas = band ? [band] : selected;
     const call = parameters.get("call");
     const chosen = call
         ? (tracks.flatMap((track) => track.bars).find((bar) => bar.call === call && !bar.count) ?? null)
         : null;
-    const search = parameters.get("q") ?? "";
+    const search = parameters.get("q") || selection.value.functions.replace(/^\*|\*$/g, "");
     void looks.value; // drawn again in other colours
-    const picture: Picture = { tracks, gaps, marks, view, area, chosen, search, width };
+    const picture: Picture = { tracks, gaps, marks, view, areas, chosen, search, width };
     useEffect(() => {
         const measure = () => setWidth(Math.max(50, Math.floor(canvas.current?.clientWidth ?? 0)));
         const observer = new ResizeObserver(measure);
@@ -318,7 +337,15 @@ function Canvas(properties: CanvasProperties) {
         }
     };
     return (
-        <div class="timeline card" tabIndex={0} role="group" aria-label="Timeline" onKeyDown={onKeyDown}>
+        <div
+            class="timeline card"
+            tabIndex={0}
+            role="group"
+            aria-label="Timeline"
+            data-from={view.from}
+            data-to={view.to}
+            onKeyDown={onKeyDown}
+        >
             <div class="tracks">
                 <canvas
                     ref={canvas}
@@ -393,6 +420,21 @@ function Search({ session, view }: { session: Overview; view: Window }) {
     );
 }
 
+function Follow() {
+    const isOn = route.value.parameters.get("follow") === "1";
+    return (
+        <button
+            class="quiet"
+            type="button"
+            aria-pressed={isOn}
+            title="show what was recorded last, as it comes; moving or zooming ends it"
+            onClick={() => setParameters({ follow: isOn ? "" : "1" })}
+        >
+            {isOn ? "● Following" : "Follow"}
+        </button>
+    );
+}
+
 function Threads({ streams, shown }: { streams: readonly Stream[]; shown: readonly Stream[] }) {
     const chosen = new Set(shown.map((stream) => stream.stream_id));
     const toggle = (stream: Stream) => {
@@ -426,9 +468,17 @@ function Threads({ streams, shown }: { streams: readonly Stream[]; shown: readon
     );
 }
 
+// Those of the selected threads.
+function selectedStreams(streams: readonly Stream[]): string[] {
+    const threads = selection.value.threads;
+    return streams
+        .filter((stream) => threads.includes(String(stream.thread_id)))
+        .map((stream) => String(stream.stream_id));
+}
+
 function shownStreams(streams: readonly Stream[]): Stream[] {
     const wanted = (route.value.parameters.get("streams") ?? "").split(",").filter((id) => id !== "");
-    const chosen = wanted
+    const chosen = (wanted.length > 0 ? wanted : selectedStreams(streams))
         .map((id) => streams.find((stream) => String(stream.stream_id) === id))
         .filter((stream) => stream !== undefined);
     return chosen.length > 0 ? chosen : streams.slice(0, TRACKS_MAX);
@@ -439,6 +489,7 @@ export function TimelineView({ session, changes }: { session: Overview; changes:
     const { streams, bounds, problem } = useStreams(session.id, changes);
     const { view, show } = useView(bounds);
     const shown = shownStreams(streams);
+    const chosen = selection.value;
     const loaded = useTracks(session.id, shown, view, width, changes);
     const wide = view && view.to > view.from ? quantised(view) : { from: 0, to: 0 };
     const gaps = useSql<GapMark>(
@@ -448,6 +499,16 @@ export function TimelineView({ session, changes }: { session: Overview; changes:
         { rows: 3000 },
     );
     const marks = useSql<Mark>(MARKS_SQL, { session: session.id }, changes, { rows: 3000 });
+    const spans = useSql<{ from_ns: number; to_ns: number }>(
+        chosen.mark ? `${pickedSql(chosen)}\nSELECT DISTINCT from_ns, to_ns FROM picked` : "",
+        valuesOf(session.id, chosen),
+        changes,
+    );
+    const selected = chosen.mark
+        ? spans.rows.map((span) => ({ from: span.from_ns, to: span.to_ns }))
+        : chosen.area
+          ? [chosen.area]
+          : [];
     const said = problem || loaded.problem;
     if (!bounds || !view) {
         return said ? <Problem message={said} /> : <p class="empty">Loading…</p>;
@@ -455,10 +516,7 @@ export function TimelineView({ session, changes }: { session: Overview; changes:
     if (bounds.to <= bounds.from) {
         return <p class="empty">No call of this session is stored yet.</p>;
     }
-    const parameters = route.value.parameters;
-    const [areaFrom, areaTo] = (parameters.get("area") ?? "").split("-");
-    const area = windowOf(areaFrom ?? null, areaTo ?? null);
-    const call = parameters.get("call");
+    const call = route.value.parameters.get("call");
     const tracks = loaded.value?.tracks ?? [];
     return (
         <section class="lists" aria-label="Timeline of the session">
@@ -466,6 +524,7 @@ export function TimelineView({ session, changes }: { session: Overview; changes:
             <div class="tools">
                 <Search session={session} view={view} />
                 <Threads streams={streams} shown={shown} />
+                {session.state === "recording" ? <Follow /> : null}
                 <span class="dim legend">
                     <kbd>W</kbd> <kbd>S</kbd> zoom, <kbd>A</kbd> <kbd>D</kbd> move, <kbd>Home</kbd> all; drag
                     selects; hatched: lost, striped: not exact
@@ -475,10 +534,13 @@ export function TimelineView({ session, changes }: { session: Overview; changes:
                 {...{ bounds, view, show, tracks, width, setWidth }}
                 gaps={gaps.rows}
                 marks={marks.rows}
+                selected={selected}
                 isCurrent={loaded.isCurrent}
             />
             {call && /^[0-9]{1,19}$/.test(call) ? <CallDetails key={call} session={session.id} call={call} /> : null}
-            {area ? <Area key={`${area.from} ${area.to}`} session={session} area={area} show={show} /> : null}
+            {isPart(chosen) ? (
+                <Selected key={JSON.stringify(chosen)} session={session} chosen={chosen} show={show} />
+            ) : null}
             <Twin tracks={tracks} view={view} />
         </section>
     );

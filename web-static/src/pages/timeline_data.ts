@@ -13,6 +13,7 @@ const PATHS_AT_ONCE = 400;
 
 export interface Stream {
     stream_id: number;
+    thread_id: number | null;
     thread: number | null;
     name: string | null;
     is_main: number | null;
@@ -24,7 +25,7 @@ export interface Stream {
     own_stack: number;
 }
 
-export const STREAMS_SQL = `SELECT s.stream_id, t.number AS thread, t.name, t.is_main,
+export const STREAMS_SQL = `SELECT s.stream_id, s.thread_id, t.number AS thread, t.name, t.is_main,
        t.process_number AS process, s.calls, s.first_enter_ns AS from_ns,
        max(coalesce(s.last_leave_ns, 0), coalesce(s.first_enter_ns, 0),
            coalesce((SELECT max(end_ns) FROM timeline x WHERE x.stream_id = s.stream_id), 0),

@@ -12,7 +12,7 @@ export interface Picture {
     gaps: readonly GapMark[];
     marks: readonly Mark[];
     view: Window;
-    area: Window | null;
+    areas: readonly Window[]; // selected
     chosen: CallBar | null;
     search: string;
     width: number;
@@ -160,15 +160,21 @@ export function drawTimeline(canvas: HTMLCanvasElement, picture: Picture): void 
         drawTrack(context, picture, place, colours);
     }
     drawMarks(context, picture, height, colours);
-    if (picture.area) {
-        const place = placeOf(picture.view, picture.width);
-        const left = place(picture.area.from);
-        const right = place(picture.area.to);
-        context.globalAlpha = 0.16;
-        context.fillStyle = colours.accent;
-        context.fillRect(left, 0, right - left, height);
-        context.globalAlpha = 1;
-        context.fillRect(left, 0, 1, height);
-        context.fillRect(right, 0, 1, height);
+    drawSelected(context, picture, height, colours);
+}
+
+function drawSelected(context: CanvasRenderingContext2D, picture: Picture, height: number, colours: Colours): void {
+    const place = placeOf(picture.view, picture.width);
+    context.fillStyle = colours.accent;
+    for (const area of picture.areas) {
+        const left = Math.max(-2, place(area.from));
+        const right = Math.min(picture.width + 2, place(area.to));
+        if (right >= left) {
+            context.globalAlpha = 0.16;
+            context.fillRect(left, 0, right - left, height);
+            context.globalAlpha = 1;
+            context.fillRect(left, 0, 1, height);
+            context.fillRect(right, 0, 1, height);
+        }
     }
 }

@@ -1,6 +1,20 @@
 // The call tree as it is on the screen: which paths are loaded, which are open, in which order.
 import { api, type PathNode, type TreePage } from "../api";
 
+// Where the paths come from: the children of a path (`parent`), the way to one (`focus`) or to a
+// function's hottest; without any of them the roots.
+export type TreeSource = (asked: {
+    parent?: string | undefined;
+    focus?: string;
+    function?: string;
+    limit: number;
+    offset?: number;
+}) => Promise<TreePage>;
+
+export function storedTree(session: string): TreeSource {
+    return (asked) => api.callTree(session, asked);
+}
+
 export const FIRST_CHILDREN = 12;
 export const MORE_CHILDREN = 100;
 
@@ -26,7 +40,7 @@ export class TreeModel {
     private readonly children = new Map<string, Children>();
     private readonly opened = new Set<string>();
 
-    constructor(private readonly session: string) {}
+    constructor(private readonly pages: TreeSource) {}
 
     async loadRoots(): Promise<void> {
         await this.load("", FIRST_CHILDREN);
@@ -34,7 +48,7 @@ export class TreeModel {
 
     // loadFocus opens the way to one path (or a function's hottest); returns the path's id.
     async loadFocus(target: { focus: string } | { function: string }): Promise<string> {
-        const page = await api.callTree(this.session, { ...target, limit: FIRST_CHILDREN });
+        const page = await this.pages({ ...target, limit: FIRST_CHILDREN });
         const way = page.focus ?? [];
         let parent = "";
         for (const node of way) {
@@ -58,7 +72,7 @@ export class TreeModel {
             await this.load(parent, MORE_CHILDREN);
             return;
         }
-        const page = await api.callTree(this.session, {
+        const page = await this.pages({
             parent: parent || undefined,
             limit: MORE_CHILDREN,
             offset: known.nodes.length,
@@ -115,7 +129,7 @@ export class TreeModel {
     }
 
     private async load(parent: string, limit: number): Promise<void> {
-        const page = await api.callTree(this.session, { parent: parent || undefined, limit });
+        const page = await this.pages({ parent: parent || undefined, limit });
         this.sessionNs = page.session_ns;
         this.children.set(parent, { nodes: page.items, rest: page.rest, partial: false });
     }

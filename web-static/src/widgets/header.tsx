@@ -4,6 +4,7 @@ import { connected, helpOpen, paletteOpen, setTheme, theme, type Theme } from ".
 const places: readonly (readonly [PageName, string, string])[] = [
     ["sessions", "/", "Sessions"],
     ["compare", "/compare", "Compare"],
+    ["coverage", "/coverage", "Coverage"],
     ["fleet", "/fleet", "Fleet"],
     ["zombies", "/zombies", "Findings"],
     ["sql", "/sql", "SQL"],

@@ -3,6 +3,7 @@ import { useEffect, useRef, useState } from "preact/hooks";
 import { useAnswer, useSql } from "../answers";
 import { api } from "../api";
 import { navigate, route } from "../router";
+import { addressOf } from "../selection";
 import { paletteOpen } from "../store";
 
 interface Choice {
@@ -14,13 +15,14 @@ interface Choice {
 const pages: readonly Choice[] = [
     { title: "Sessions", kind: "page", address: "/" },
     { title: "Compare", kind: "page", address: "/compare" },
+    { title: "Coverage", kind: "page", address: "/coverage" },
     { title: "Fleet", kind: "page", address: "/fleet" },
     { title: "Findings", kind: "page", address: "/zombies" },
     { title: "SQL", kind: "page", address: "/sql" },
 ];
 
-const views = ["", "tree", "overview", "missing", "timeline", "flame"];
-const viewNames = ["Functions", "Call tree", "Overview", "Missing", "Timeline", "Flame graph"];
+const views = ["", "tree", "overview", "missing", "timeline", "flame", "live"];
+const viewNames = ["Functions", "Call tree", "Overview", "Missing", "Timeline", "Flame graph", "Live"];
 
 const SESSIONS_SQL = `SELECT s.session_id, coalesce(nullif(s.name, ''), s.command) AS title, d.name AS device
 FROM sessions s JOIN devices d USING (device_id)
@@ -53,7 +55,7 @@ function useChoices(text: string): Choice[] {
         ...functions.rows.map((row) => ({
             title: row.name,
             kind: "function",
-            address: `/sessions/${session}?view=function&function=${row.function_id}`,
+            address: addressOf(session!, { view: "function", function: row.function_id }),
         })),
         ...sessions.rows.map((row) => ({
             title: `${row.title} · ${row.device}`,

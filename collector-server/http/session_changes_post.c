@@ -1,0 +1,165 @@
+#include "collector-server/http/session_changes_post.h"
+
+#include "collector-server/http/context.h"
+#include "collector-server/maintenance/removal.h"
+#include "collector-server/query/json_rows.h"
+#include "collector-server/store/database.h"
+
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { SESSIONS_MAX = 1000, KEY_BYTES_MAX = 100, VALUE_BYTES_MAX = 1000 };
+
+typedef struct session_change {
+    sqlite3 *database;
+    const json_t *input;
+    const char *key; /* of a tag; NULL: none was given */
+    const char *value;
+} session_change;
+
+typedef struct change_kind {
+    const char *name;
+    bool needs_key;
+    bool needs_value;
+    const char *sql; /* ?1 session, ?2 key, ?3 value; NULL: removes */
+} change_kind;
+
+static const change_kind kinds[] = {
+    {"pin", false, false, "UPDATE sessions SET pinned = 1 WHERE session_id = ?1"},
+    {"unpin", false, false, "UPDATE sessions SET pinned = 0 WHERE session_id = ?1"},
+    {"tag", true, true,
+     "UPDATE sessions SET tags = json_patch(tags, json_object(?2, ?3)) WHERE session_id = ?1"},
+    {"untag", true, false,
+     "UPDATE sessions SET tags = json_patch(tags, json_object(?2, NULL)) WHERE session_id = ?1"},
+    {"remove", false, false, NULL},
+};
+
+static const char before_sql[] = "SELECT session_id AS id, pinned AS is_pinned, tags FROM sessions"
+                                 " WHERE session_id = ?1 AND state <> 'removing'";
+
+static sj_status find_kind(const json_t *input, const change_kind **kind, sj_error *error)
+{
+    const char *name = json_string_value(json_object_get(input, "do"));
+    for (size_t i = 0; name != NULL && i < sizeof(kinds) / sizeof(kinds[0]); i++) {
+        if (strcmp(kinds[i].name, name) == 0) {
+            *kind = &kinds[i];
+            return SJ_OK;
+        }
+    }
+    return sj_fail(error, SJ_EINVAL, "\"do\" has to be pin, unpin, tag, untag or remove");
+}
+
+static sj_status read_text(const json_t *input, const char *name, size_t bytes_max,
+                           const char **text, sj_error *error)
+{
+    *text = json_string_value(json_object_get(input, name));
+    if (*text == NULL || strlen(*text) > bytes_max) {
+        return sj_fail(error, SJ_EINVAL, "\"%s\" has to be a text of at most %zu bytes", name,
+                       bytes_max);
+    }
+    return SJ_OK;
+}
+
+static sj_status read_id(const json_t *value, int64_t *id, sj_error *error)
+{
+    const char *text = json_string_value(value);
+    char *end = NULL;
+    *id = text != NULL ? strtoll(text, &end, 10) : 0;
+    if (text == NULL || *end != '\0' || strlen(text) > 18 || *id < 1) {
+        return sj_fail(error, SJ_EINVAL, "\"sessions\" has to be a list of ids, as texts");
+    }
+    return SJ_OK;
+}
+
+/* How a session is before it is changed, so that the change can be taken back. */
+static sj_status take_before(const session_change *change, int64_t id, json_t *before,
+                             sj_error *error)
+{
+    sqlite3_stmt *statement = NULL;
+    json_t *rows = NULL;
+    SJ_TRY(sj_rows_prepare(change->database, before_sql, &statement, error));
+    sqlite3_bind_int64(statement, 1, id);
+    SJ_TRY(sj_rows_take(statement, 1, &rows, NULL, error));
+    const bool is_there = json_array_size(rows) == 1;
+    json_array_append(before, json_array_get(rows, 0));
+    json_decref(rows);
+    return is_there ? SJ_OK : sj_fail(error, SJ_ENOTFOUND, "there is no session %" PRId64, id);
+}
+
+static sj_status run_sql(const session_change *change, const char *sql, int64_t id, sj_error *error)
+{
+    sqlite3_stmt *statement = NULL;
+    SJ_TRY(sj_rows_prepare(change->database, sql, &statement, error));
+    sqlite3_bind_int64(statement, 1, id);
+    if (sqlite3_bind_parameter_count(statement) > 1) {
+        sqlite3_bind_text(statement, 2, change->key, -1, SQLITE_STATIC);
+    }
+    if (sqlite3_bind_parameter_count(statement) > 2) {
+        sqlite3_bind_text(statement, 3, change->value, -1, SQLITE_STATIC);
+    }
+    const int step = sqlite3_step(statement);
+    sqlite3_finalize(statement);
+    return step == SQLITE_DONE ? SJ_OK
+                               : sj_fail(error, SJ_EIO, "session %" PRId64 ": %s", id,
+                                         sqlite3_errmsg(change->database));
+}
+
+static sj_status change_one(const session_change *change, const change_kind *kind, int64_t id,
+                            json_t *before, sj_error *error)
+{
+    SJ_TRY(take_before(change, id, before, error));
+    return kind->sql != NULL ? run_sql(change, kind->sql, id, error)
+                             : sj_session_remove(change->database, id, "dashboard", false, error);
+}
+
+/* One session after the other: those before a refused one stay changed, and the error says which.
+ */
+static sj_status change_all(const session_change *change, const change_kind *kind, json_t *before,
+                            sj_error *error)
+{
+    const json_t *sessions = json_object_get(change->input, "sessions");
+    size_t index;
+    json_t *value;
+    int64_t id = 0;
+    if (!json_is_array(sessions) || json_array_size(sessions) == 0 ||
+        json_array_size(sessions) > SESSIONS_MAX) {
+        return sj_fail(error, SJ_EINVAL, "\"sessions\" has to be a list of 1 to %d ids",
+                       (int)SESSIONS_MAX);
+    }
+    json_array_foreach(sessions, index, value)
+    {
+        SJ_TRY(read_id(value, &id, error));
+    }
+    json_array_foreach(sessions, index, value)
+    {
+        SJ_TRY(read_id(value, &id, error));
+        SJ_TRY(change_one(change, kind, id, before, error));
+    }
+    return SJ_OK;
+}
+
+sj_status sj_session_changes_post(sj_request *request, const json_t *input, json_t **body,
+                                  sj_error *error)
+{
+    session_change change = {.input = input};
+    const change_kind *kind = NULL;
+    SJ_TRY(find_kind(input, &kind, error));
+    if (kind->needs_key) {
+        SJ_TRY(read_text(input, "key", KEY_BYTES_MAX, &change.key, error));
+    }
+    if (kind->needs_value) {
+        SJ_TRY(read_text(input, "value", VALUE_BYTES_MAX, &change.value, error));
+    }
+    SJ_TRY(sj_database_open(request->context->database_path, SJ_DATABASE_WRITE, &change.database,
+                            error));
+    json_t *before = json_array();
+    const sj_status status = change_all(&change, kind, before, error);
+    sqlite3_close(change.database);
+    if (status != SJ_OK) {
+        json_decref(before);
+        return status;
+    }
+    *body = json_pack("{so}", "before", before);
+    return *body != NULL ? SJ_OK : sj_fail(error, SJ_ENOMEM, "out of memory");
+}

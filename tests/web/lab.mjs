@@ -1,0 +1,158 @@
+// What the tests of pages share: recordings in a database, sojournd that serves it, a browser, SQL.
+// Environment: SJ_BIN (folder of the built programs), SJ_WEB_PROGRAM (recorded_program),
+// SJ_WEB_PACKAGES, SJ_WEB_OUTPUT, SJ_CHROMIUM, SJ_WEB_TIMEOUT_MS (how long to wait for what a test expects).
+import assert from "node:assert/strict";
+import { spawn, spawnSync } from "node:child_process";
+import { mkdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { createRequire } from "node:module";
+import path from "node:path";
+import { fileURLToPath, pathToFileURL } from "node:url";
+
+const environment = (name) => {
+    const value = process.env[name];
+    assert.ok(value, `${name} is not set: run these tests with ctest -L web`);
+    return value;
+};
+export const bin = environment("SJ_BIN");
+export const program = environment("SJ_WEB_PROGRAM");
+export const output = environment("SJ_WEB_OUTPUT");
+export const require = createRequire(path.join(environment("SJ_WEB_PACKAGES"), "package.json"));
+export const database = path.join(output, "lab.db");
+export const axe = readFileSync(require.resolve("axe-core/axe.min.js"), "utf8");
+export const foreign = []; // requests to other servers
+export const problems = []; // errors in the pages' consoles
+
+export let base; // address of the server
+export let format; // the dashboard's own: what a number looks like
+let server;
+let log = "";
+let browser;
+
+// clean makes an empty folder for the recordings.
+export function clean() {
+    rmSync(output, { recursive: true, force: true });
+    mkdirSync(output, { recursive: true });
+}
+
+export function record(name, options, ...words) {
+    const run = spawnSync(path.join(bin, "sojourn"), [
+        ...["record", "-q", "-o", database, "--name", name, ...options, "--", program, ...words],
+    ]);
+    assert.equal(run.error, undefined);
+    return run;
+}
+
+// change runs statements on the database in another process, as another program would.
+export function change(statements) {
+    const script = "import sqlite3, sys\nwith sqlite3.connect(sys.argv[1], timeout=60) as held: held.executescript(sys.argv[2])";
+    const run = spawnSync("/usr/bin/python3", ["-c", script, database, statements], { encoding: "utf8" });
+    assert.equal(run.status, 0, run.stderr);
+}
+
+async function loadFormat() {
+    const source = fileURLToPath(new URL("../../web-static/src/format.ts", import.meta.url));
+    const { code } = require("esbuild").transformSync(readFileSync(source, "utf8"), { loader: "ts" });
+    const file = path.join(output, "format.mjs");
+    writeFileSync(file, code);
+    return import(pathToFileURL(file).href);
+}
+
+export async function start() {
+    server = spawn(path.join(bin, "sojournd"), [
+        ...["--database", database, "--listen", `ipc://${output}/s.ipc`, "--http", "127.0.0.1:0"],
+    ]);
+    base = await new Promise((resolve, reject) => {
+        server.stderr.on("data", (text) => {
+            log += text;
+            const place = /dashboard at (http:\/\/127\.0\.0\.1:\d+\/)/.exec(log);
+            if (place) {
+                resolve(place[1]);
+            }
+        });
+        server.on("exit", () => reject(new Error(`sojournd ended: ${log}`)));
+    });
+    format = await loadFormat();
+    const { chromium } = require("playwright-core");
+    browser = await chromium.launch({
+        executablePath: process.env.SJ_CHROMIUM || "/usr/bin/chromium",
+        args: ["--no-sandbox", "--disable-gpu"],
+    });
+}
+
+export async function stop() {
+    await browser?.close();
+    if (server) {
+        const ended = new Promise((resolve) => server.on("exit", resolve));
+        server.kill("SIGTERM");
+        assert.equal(await ended, 0, log);
+    }
+}
+
+export async function sql(statement, values = {}) {
+    const address = new URL("/api/v1/sql", base);
+    address.searchParams.set("sql", statement);
+    address.searchParams.set("rows", "20000");
+    for (const [name, value] of Object.entries(values)) {
+        address.searchParams.set(`p.${name}`, value);
+    }
+    const answer = await (await fetch(address)).json();
+    assert.equal(answer.error, undefined, answer.error);
+    return answer.rows.map((row) =>
+        Object.fromEntries(answer.columns.map((name, at) => [name, row[at]])),
+    );
+}
+
+export async function openPage(target, { expects, ...options } = {}) {
+    const context = await browser.newContext({
+        viewport: { width: 1440, height: 900 },
+        acceptDownloads: true,
+        ...options,
+    });
+    const page = await context.newPage();
+    page.setDefaultTimeout(Number(process.env.SJ_WEB_TIMEOUT_MS ?? 120000));
+    page.on("request", (request) => {
+        const url = request.url();
+        if (!url.startsWith(base) && !url.startsWith("data:") && !url.startsWith("blob:")) {
+            foreign.push(url);
+        }
+    });
+    page.on("console", (message) => {
+        if (message.type() === "error" && !expects?.test(message.text())) {
+            problems.push(`${target}: ${message.text()}`);
+        }
+    });
+    page.on("pageerror", (error) => problems.push(`${target}: ${error.message}`));
+    await page.goto(new URL(target, base).href);
+    return page;
+}
+
+export const texts = (rows) => rows.evaluateAll((list) => list.map((row) => [...row.cells].map((cell) => cell.textContent.trim())));
+export const rowsOf = (page, label) => page.getByRole("group", { name: label, exact: true }).locator("tbody tr");
+
+export async function openTwin(page) {
+    await page.getByText("The same as a table").last().click();
+}
+
+// Every panel with a link to its SQL shows as many rows as the statement gives, and each number.
+export async function checkPanel(page, title, show) {
+    const panel = page.getByRole("region", { name: title, exact: true });
+    await panel.locator("tbody tr").first().waitFor();
+    const link = new URL(await panel.getByRole("link", { name: "SQL", exact: true }).first().getAttribute("href"), base);
+    const values = {};
+    for (const [name, value] of link.searchParams) {
+        if (name.startsWith("p.")) {
+            values[name.slice(2)] = value;
+        }
+    }
+    const wanted = (await sql(link.searchParams.get("sql"), values)).map(show);
+    const shown = await texts(panel.locator("tbody tr"));
+    assert.equal(shown.length, wanted.length, title);
+    wanted.forEach((row, index) => {
+        row.forEach((text, column) => {
+            if (text !== undefined) {
+                assert.equal(shown[index][column], String(text), `${title}, row ${index}, column ${column}`);
+            }
+        });
+    });
+    return wanted;
+}

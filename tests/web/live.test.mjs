@@ -1,0 +1,144 @@
+// Sessions that are recorded while their pages are open.
+import assert from "node:assert/strict";
+import { spawn, spawnSync } from "node:child_process";
+import { once } from "node:events";
+import { writeFileSync } from "node:fs";
+import path from "node:path";
+import { after, before, test } from "node:test";
+import { setTimeout as pause } from "node:timers/promises";
+import {
+    base, bin, checkPanel, clean, foreign, format, openPage, output, problems, program, sql, start, stop,
+} from "./lab.mjs";
+
+const recorders = [];
+
+before(async () => {
+    clean();
+    await start();
+});
+
+after(async () => {
+    recorders.forEach((recorder) => recorder.kill("SIGKILL"));
+    await stop();
+});
+
+async function until(what, probe) {
+    for (let i = 0; i < 2400; i++) {
+        const found = await probe();
+        if (found) {
+            return found;
+        }
+        await pause(50);
+    }
+    assert.fail(`waited in vain: ${what}`);
+}
+
+// A recording that works when told to.
+async function launch(name, ...options) {
+    const recorder = spawn(path.join(bin, "sojourn"), [
+        ...["record", "-q", "--collector", `ipc://${output}/s.ipc`, "--spool", path.join(output, `spool-${name}`)],
+        ...["--name", name, ...options, "--", program, "steady"],
+    ]);
+    recorders.push(recorder);
+    recorder.stderr.on("data", (text) => process.stderr.write(text));
+    const session = await until("the session", async () => {
+        const [row] = await sql(`SELECT session_id FROM sessions WHERE name = '${name}'`);
+        return row?.session_id;
+    });
+    return { recorder, session };
+}
+
+async function callsOf(session) {
+    const [{ calls }] = await sql(`SELECT stored_calls AS calls FROM sessions WHERE session_id = ${session}`);
+    return calls;
+}
+
+// One more round of work, until its calls are stored.
+async function work(recorder, session, least) {
+    recorder.stdin.write("go\n");
+    return until("more calls", async () => {
+        const calls = await callsOf(session);
+        return calls >= least ? calls : 0;
+    });
+}
+
+const tile = (page, label) =>
+    page.locator(".tile", { has: page.getByText(label, { exact: true }) }).locator("dd");
+
+test("a running session is drawn as it comes, until it ends", async () => {
+    const { recorder, session } = await launch("running");
+    const before = await work(recorder, session, 100);
+    const live = await openPage(`/sessions/${session}?view=live`);
+    await live.getByText("Drawn as it comes.").waitFor();
+    const timeline = await openPage(`/sessions/${session}?view=timeline&follow=1`);
+    await timeline.getByRole("button", { name: "● Following" }).waitFor();
+    const table = await openPage(`/sessions/${session}`);
+    await table.locator("[role=grid] .rows .mono", { hasText: "parse_line" }).waitFor();
+    const tree = await openPage(`/sessions/${session}?view=tree`);
+    await tree.locator("[role=treegrid] .rows .mono").first().waitFor();
+    for (const page of [live, timeline, table, tree]) {
+        await page.locator(".live.on").waitFor();
+    }
+    let calls = before;
+    for (let round = 0; round < 2; round++) {
+        calls = await work(recorder, session, calls + 100);
+    }
+    const text = format.compact(calls);
+    await live.locator(".session-head").getByText(text, { exact: true }).waitFor();
+    await live.locator(".chart canvas").waitFor();
+    await until("the same numbers", async () => {
+        const hot = await sql(`SELECT f.name, s.calls FROM function_stats s JOIN functions f USING (function_id)
+            WHERE s.session_id = ${session} AND f.name = 'parse_line'`);
+        const row = table.locator("[role=grid] .rows [role=row]", { hasText: "parse_line" });
+        return (await row.locator("[role=gridcell]").nth(3).textContent()) === format.compact(hot[0].calls);
+    });
+    await until("the end of the timeline", async () => {
+        const [{ last }] = await sql(`SELECT max(last_leave_ns) AS last FROM streams WHERE session_id = ${session}`);
+        return (await timeline.locator(".timeline").getAttribute("data-to")) === String(last + 1);
+    });
+    await timeline.getByRole("group", { name: "Timeline" }).press("w");
+    await timeline.getByRole("button", { name: "Follow", exact: true }).waitFor();
+    recorder.stdin.end();
+    await once(recorder, "exit");
+    await live.getByText("The session has ended").waitFor();
+    await live.locator(".tile", { hasText: "Lost" }).getByText("none").waitFor();
+    for (const page of [live, timeline, table, tree]) {
+        await page.context().close();
+    }
+});
+
+test("triggers and flight dumps are there when they happen", async () => {
+    const policy = path.join(output, "flight.json");
+    const triggers = [{ on: "command", name: "keep", pause: "0s", do: ["dump"] }];
+    writeFileSync(policy, JSON.stringify({ policy: 1, mode: "flight", flight: { before: "5m", after: "10ms", memory: "8M" }, triggers }));
+    const { recorder, session } = await launch("flying", "--policy", policy);
+    const page = await openPage(`/sessions/${session}?view=live`);
+    await page.getByText("None has fired.").waitFor();
+    await page.locator(".live.on").waitFor();
+    recorder.stdin.write("go\n");
+    await until("the trigger is taken", () => {
+        const run = spawnSync(path.join(bin, "sojourn"), ["trigger", "keep"], { encoding: "utf8" });
+        return run.status === 0;
+    });
+    await checkPanel(page, "Triggers that fired, latest first", (row) => [
+        format.duration(row.at_ns),
+        row.event,
+        row.subject,
+        undefined,
+        row.actions,
+    ]);
+    const dumps = page.getByRole("region", { name: "Flight dumps, latest first" });
+    const link = dumps.getByRole("link", { name: /^session / });
+    await link.first().waitFor();
+    const [dump] = await sql(`SELECT session_id FROM sessions WHERE parent_session_id = ${session}`);
+    assert.equal(await link.first().getAttribute("href"), `/sessions/${dump.session_id}`);
+    recorder.stdin.end();
+    await once(recorder, "exit");
+    await page.context().close();
+});
+
+test("no page asked any other server for anything, or logged an error", () => {
+    assert.ok(base);
+    assert.deepEqual(foreign, []);
+    assert.deepEqual(problems, []);
+});

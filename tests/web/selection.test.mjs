@@ -1,0 +1,246 @@
+// The selection that all panels of a session follow, and the coverage page, on real recordings: what
+// is shown is counted again from single calls.
+import assert from "node:assert/strict";
+import path from "node:path";
+import { after, before, test } from "node:test";
+import {
+    axe, base, change, checkPanel, clean, foreign, format, openPage, openTwin, output, problems, record, rowsOf, sql,
+    start, stop, texts,
+} from "./lab.mjs";
+
+const WHOLE = 1;
+let worker; // thread_id
+let workerName;
+let half; // a time in the middle of the main thread's calls
+
+before(async () => {
+    clean();
+    assert.equal(record("whole", [], "300", "0").status, 0);
+    record("fallen", [], "crash");
+    await start();
+    [{ worker, workerName }] = await sql(`SELECT thread_id AS worker, name || ' (' || tid || ')' AS workerName FROM threads WHERE session_id = ${WHOLE} AND NOT is_main`);
+    [{ half }] = await sql(`SELECT start_ns AS half FROM calls JOIN functions f USING (function_id)
+        WHERE session_id = ${WHOLE} AND f.name = 'parse_line' ORDER BY start_ns LIMIT 1 OFFSET 150`);
+    const [{ last }] = await sql(`SELECT max(end_ns) AS last FROM calls WHERE session_id = ${WHOLE}`);
+    change(`INSERT INTO marks (session_id, number, name, is_end, at_ns, source) VALUES
+        (${WHOLE}, 1, 'late', 0, ${half}, 'app'), (${WHOLE}, 2, 'late', 0, ${half + 10}, 'app'),
+        (${WHOLE}, 3, 'late', 1, ${last + 1}, 'app')`);
+});
+
+after(stop);
+
+// What single calls say of a condition, by function.
+async function counted(condition) {
+    const rows = await sql(`SELECT f.name, count(*) AS calls, max(c.duration_ns) AS max_ns FROM calls c
+        JOIN functions f USING (function_id) WHERE c.session_id = ${WHOLE} AND c.duration_ns IS NOT NULL AND ${condition}
+        GROUP BY f.name`);
+    return new Map(rows.map((row) => [row.name, row]));
+}
+
+async function functionRows(page, howMany) {
+    await page.getByText(`${howMany} of `).first().waitFor();
+    return page.locator("[role=grid] .rows [role=row]").evaluateAll((rows) =>
+        rows.map((row) => [...row.children].map((cell) => cell.textContent.trim())),
+    );
+}
+
+// The table of functions against single calls: name, calls and longest call.
+async function checkFunctions(page, condition) {
+    const wanted = await counted(condition);
+    const shown = await functionRows(page, wanted.size);
+    assert.equal(shown.length, wanted.size);
+    for (const row of shown) {
+        const name = [...wanted.keys()].find((key) => row[0].startsWith(key));
+        assert.ok(name, row[0]);
+        assert.equal(row[3], format.compact(wanted.get(name).calls), name);
+        const longest = wanted.get(name).max_ns; // sums round ticks to ns once, single calls twice
+        assert.ok([-1, 0, 1].some((more) => row[9] === format.duration(longest + more)), `${name}: ${row[9]}`);
+        wanted.delete(name);
+    }
+}
+
+const selectionBar = (page) => page.getByRole("group", { name: "Selection", exact: true });
+const remove = (page, label) => page.getByRole("button", { name: `Remove: ${label}`, exact: true }).click();
+
+test("time, thread, mark and functions are chips, in the address, and gone when removed", async () => {
+    const page = await openPage(`/sessions/${WHOLE}`);
+    const bar = selectionBar(page);
+    await bar.getByText("All calls").waitFor();
+    assert.ok((await page.locator(".spread").first().boundingBox()).width > 40, "the spread of durations is drawn");
+    await bar.getByLabel("Select a thread").selectOption(String(worker));
+    await bar.getByText(`Thread: ${workerName}`).waitFor();
+    await checkFunctions(page, `c.thread_id = ${worker}`);
+    await bar.getByLabel("Select a mark").selectOption("late");
+    await bar.getByText("Mark: late").waitFor();
+    await bar.getByLabel("Select functions by name").fill("SPI");
+    await bar.getByLabel("Select functions by name").press("Enter");
+    await bar.getByText("Functions: SPI").waitFor();
+    const address = new URL(page.url());
+    assert.deepEqual(
+        ["threads", "mark", "functions"].map((name) => address.searchParams.get(name)),
+        [String(worker), "late", "SPI"],
+    );
+    await checkFunctions(page, `c.thread_id = ${worker} AND c.start_ns >= ${half} AND f.name = 'spin'`);
+    await remove(page, "Functions: SPI");
+    await remove(page, `Thread: ${workerName}`);
+    await checkFunctions(page, `c.start_ns >= ${half}`);
+    await page.goto(new URL(`/sessions/${WHOLE}?area=0-${half}&functions=*_line`, base).href);
+    await checkFunctions(page, `c.start_ns < ${half} AND f.name GLOB '*_line'`);
+    await page.getByRole("button", { name: "Clear", exact: true }).click();
+    await page.waitForURL((url) => url.search === "");
+    await bar.getByText("All calls").waitFor();
+    await page.context().close();
+});
+
+async function outermost(page) {
+    await page.locator("[role=treegrid] .rows .mono").first().waitFor();
+    return page
+        .locator("[role=treegrid] .rows [role=row][aria-level='1']")
+        .evaluateAll((rows) => rows.map((row) => [row.querySelector(".mono").textContent, row.children[3].textContent]));
+}
+
+test("call tree, flame graphs, overview, timeline and durations follow the selection", async () => {
+    const { compact, count, duration, percent } = format;
+    const chosen = `threads=${worker}`;
+    const page = await openPage(`/sessions/${WHOLE}?view=tree&${chosen}`);
+    assert.deepEqual(await outermost(page), [["compute", "1"]]);
+    await page.getByRole("treegrid").press("ArrowRight");
+    const [child] = await sql(`SELECT count(*) AS calls FROM calls c JOIN calls p ON p.call_id = c.parent_id
+        JOIN functions f ON f.function_id = p.function_id JOIN functions g ON g.function_id = c.function_id
+        WHERE c.thread_id = ${worker} AND f.name = 'compute' AND g.name = 'fibonacci'`);
+    const below = page.locator("[role=treegrid] .rows [role=row][aria-level='2']", { hasText: "fibonacci" });
+    assert.equal(await below.locator("[role=gridcell]").nth(3).textContent(), compact(child.calls));
+
+    await page.getByRole("link", { name: "Flame graph" }).click();
+    await page.waitForURL(new RegExp(`view=flame.*${chosen}|${chosen}.*view=flame`));
+    const paths = rowsOf(page, "Call paths, callers above callees, as a table");
+    await page.locator(".flame canvas").first().waitFor();
+    await openTwin(page);
+    await paths.first().waitFor();
+    const calls = (await texts(paths)).filter((row) => row[0] === "fibonacci").reduce((sum, row) => sum + Number(row[4].replaceAll(",", "")), 0);
+    assert.equal(calls, (await counted(`c.thread_id = ${worker}`)).get("fibonacci").calls);
+    await page.getByRole("button", { name: "Bottom-up" }).click();
+    await page.getByText("Functions by self time in the selection").waitFor();
+
+    await page.getByRole("link", { name: "Overview" }).click();
+    const hot = await checkPanel(page, "Where the time goes", (row) => [
+        row.name,
+        percent(row.share, 1),
+        duration(row.self_ns),
+        compact(row.calls),
+    ]);
+    assert.deepEqual(hot.map(([name]) => name).sort(), ["compute", "fibonacci", "spin"]);
+    assert.equal((await checkPanel(page, "Threads", (row) => [row.name, row.tid])).length, 1);
+    await page.getByRole("region", { name: "Where the time goes" }).getByRole("link", { name: "fibonacci" }).click();
+    await page.waitForURL((url) => url.searchParams.get("threads") === String(worker));
+    await page.getByRole("group", { name: "The function above its callers", exact: true }).waitFor();
+
+    await page.goto(new URL(`/sessions/${WHOLE}?view=timeline&${chosen}`, base).href);
+    await page.locator(".timeline canvas").waitFor();
+    await page.getByText("1 of 2 threads").waitFor();
+    await checkPanel(page, "Calls that began in the selection", (row) => [row.name, count(row.calls)]);
+
+    const [{ id }] = await sql(`SELECT function_id AS id FROM function_stats JOIN functions f USING (function_id)
+        WHERE session_id = ${WHOLE} AND f.name = 'spin'`);
+    await page.goto(new URL(`/sessions/${WHOLE}?view=function&function=${id}&${chosen}`, base).href);
+    const spun = (await counted(`c.thread_id = ${worker}`)).get("spin");
+    await page.getByText(`${count(spun.calls)} calls,`).waitFor();
+    const callers = await checkPanel(page, "Callers", (row) => [row.name, count(row.calls)]);
+    assert.deepEqual(callers, [["compute", count(spun.calls)]]);
+    await page.context().close();
+});
+
+test("functions can be hidden and recursion folded, as chips", async () => {
+    const page = await openPage(`/sessions/${WHOLE}?view=flame&threads=${worker}&fold=1`);
+    await page.locator(".flame canvas").waitFor();
+    await openTwin(page);
+    const rows = rowsOf(page, "Call paths, callers above callees, as a table");
+    await rows.first().waitFor();
+    const names = async () => (await texts(rows)).map((row) => row[0]).sort();
+    assert.deepEqual(await names(), ["compute", "fibonacci", "spin"]);
+    await page.getByRole("button", { name: "Hide fibonacci" }).click();
+    await page.getByText("Hidden: fibonacci").waitFor();
+    await page.waitForFunction(() => ![...document.querySelectorAll("td")].some((cell) => cell.textContent === "fibonacci"));
+    assert.deepEqual(await names(), ["compute", "spin"]);
+    await remove(page, "Hidden: fibonacci");
+    await remove(page, "Recursion folded");
+    await page.getByRole("button", { name: "Fold recursion" }).waitFor();
+    await page.waitForURL((url) => !url.searchParams.has("hide") && !url.searchParams.has("fold"));
+    await page.context().close();
+});
+
+const tile = (page, label) =>
+    page.locator(".tile", { has: page.getByText(label, { exact: true }) }).locator("dd");
+
+test("coverage counts functions by module and function, and what only one set entered", async () => {
+    const { compact, count, percent } = format;
+    const page = await openPage("/coverage");
+    await page.getByLabel("Sessions", { exact: true }).fill(String(WHOLE));
+    await page.getByRole("button", { name: "Show", exact: true }).click();
+    await page.waitForURL(/a=1/);
+    await checkPanel(page, "Coverage", (row) => [
+        row.name.split("/").pop(),
+        percent(row.entered, row.functions),
+        count(row.entered),
+        count(row.functions),
+        count(row.unwatched),
+        compact(row.calls),
+    ]);
+    const [all] = await sql("SELECT sum(functions) AS functions, sum(entered) AS entered FROM coverage('1', 'module')");
+    assert.equal(await tile(page, "Functions").textContent(), count(all.functions));
+    assert.equal(await tile(page, "Entered").textContent(), `${count(all.entered)}, ${percent(all.entered, all.functions)}`);
+    await page.getByRole("region", { name: "Coverage" }).getByRole("button", { name: "recorded_program" }).click();
+    await page.waitForURL(/by=function&module=/);
+    await page.getByRole("button", { name: "not all entered" }).click();
+    const rows = rowsOf(page, "Coverage");
+    await rows.filter({ hasText: "use_block" }).waitFor();
+    assert.equal(await rows.filter({ hasText: "fibonacci" }).count(), 0);
+    await page.getByLabel("Against (optional)").fill("2");
+    await page.getByRole("button", { name: "Show", exact: true }).click();
+    await page.waitForURL(/b=2/);
+    const title = "Functions that only one of them entered";
+    const shown = await checkPanel(page, title, (row) => [`only ${row.side}`, undefined, compact(row.calls), row.other]);
+    const entered = async (session) =>
+        (await sql(`SELECT DISTINCT f.name FROM calls JOIN functions f USING (function_id) WHERE session_id = ${session}`)).map(({ name }) => name);
+    const [first, second] = [await entered(1), await entered(2)];
+    const wanted = [
+        ...first.filter((name) => !second.includes(name)).map((name) => `only A ${name}`),
+        ...second.filter((name) => !first.includes(name)).map((name) => `only B ${name}`),
+    ].sort();
+    const said = (await texts(rowsOf(page, title))).map((row) => `${row[0]} ${row[1].split(" ")[0]}`).sort();
+    assert.deepEqual(said, wanted);
+    assert.equal(shown.length, wanted.length);
+    await page.goto(new URL("/compare?a=1&b=2", base).href);
+    await page.getByRole("region", { name: title }).locator("tbody tr").first().waitFor();
+    await page.context().close();
+});
+
+for (const [name, target, ready] of [
+    ["selection", `/sessions/${WHOLE}?view=tree&mark=late&functions=*_line`, "[role=treegrid] .rows .mono"],
+    ["coverage", "/coverage?a=1&b=2", "tbody tr"],
+]) {
+    test(`${name} is accessible in both themes, and fits a phone`, async () => {
+        const page = await openPage(target, { colorScheme: "light", reducedMotion: "reduce" });
+        await page.locator(ready).first().waitFor();
+        await page.locator(".live.on").waitFor();
+        await page.evaluate(axe);
+        for (const colorScheme of ["light", "dark"]) {
+            await page.emulateMedia({ colorScheme });
+            const found = await page.evaluate(async () => {
+                const { violations } = await window.axe.run();
+                return violations.map(({ id, nodes }) => [id, ...nodes.map((node) => node.html)].join("\n"));
+            });
+            assert.deepEqual(found, [], colorScheme);
+            await page.screenshot({ path: path.join(output, `${name}-${colorScheme}.png`) });
+        }
+        await page.setViewportSize({ width: 390, height: 844 });
+        await page.waitForFunction(() => document.documentElement.scrollWidth <= 390);
+        await page.screenshot({ path: path.join(output, `${name}-narrow.png`) });
+        await page.context().close();
+    });
+}
+
+test("no page asked any other server for anything, or logged an error", () => {
+    assert.deepEqual(foreign, []);
+    assert.deepEqual(problems, []);
+});

@@ -1,0 +1,268 @@
+// Call paths as a flame graph, callers above callees: of a session or of a selection, as recorded or
+// with functions taken out and recursion folded.
+import type { ComponentChildren } from "preact";
+import { useMemo } from "preact/hooks";
+import { type SqlRows, useSql } from "../answers";
+import type { Overview } from "../api";
+import { count, duration, percent } from "../format";
+import { route, setParameters } from "../router";
+import { addressOf, isPart, PART_MS, pickedSql, type Selection, selection, treeArguments, valuesOf } from "../selection";
+import { Flame, type Frame } from "../widgets/flame";
+import { Chip, Problem } from "../widgets/small";
+import { type Chain, type ChainFrame, framesOf } from "./chains";
+
+const NARROWEST = 3000; // frames narrower than this part of the width are left out
+const FRAMES = { rows: 20000, ms: PART_MS };
+
+interface Around {
+    function: string;
+    side: "callers" | "callees";
+}
+
+function flameArguments(chosen: Selection, around: Around | null): string {
+    if (around === null) {
+        return treeArguments(chosen);
+    }
+    const part = treeArguments({ ...chosen, functions: "" }).replace(/, NULL$/, "");
+    return around.side === "callees" ? `${part}, json_array(:function)` : `${part}, NULL, json_array(:function)`;
+}
+
+// Frames between two places; the whole is as wide as all roots together, or as `whole`.
+function flameSql(chosen: Selection, around: Around | null): string {
+    return `${isPart(chosen) ? `${pickedSql(chosen)},` : "WITH"}
+  tree AS MATERIALIZED (SELECT path_id, parent_path_id, function_id, name, depth, calls, total_ns, self_ns, left_ns
+    FROM flame(${flameArguments(chosen, around)}) WHERE total_ns > 0)
+SELECT * FROM tree WHERE left_ns >= :left AND left_ns < :right
+  AND total_ns >= (SELECT CASE WHEN :whole > 0 THEN :whole ELSE sum(total_ns) END
+                   FROM tree WHERE depth = 0) / ${NARROWEST}`;
+}
+
+interface FlameRow {
+    path_id: number;
+    parent_path_id: number | null;
+    function_id: number;
+    name: string;
+    depth: number;
+    calls: number;
+    total_ns: number;
+    self_ns: number;
+    left_ns: number;
+}
+
+interface PathFrame extends Frame {
+    about: FlameRow;
+}
+
+function say(name: string, ns: number, calls: number, whole: number): string {
+    return `${name}: ${duration(ns)}, ${percent(ns, whole)} of all, ${count(calls)} calls`;
+}
+
+function widthOf(rows: readonly FlameRow[]): number {
+    return rows.reduce((sum, row) => sum + (row.depth === 0 ? row.total_ns : 0), 0);
+}
+
+function framesOfPaths(rows: readonly FlameRow[], whole: number): PathFrame[] {
+    return rows.map((row) => ({
+        key: String(row.path_id),
+        parent: row.parent_path_id === null ? "" : String(row.parent_path_id),
+        left: row.left_ns,
+        right: row.left_ns + row.total_ns,
+        row: row.depth,
+        name: row.name,
+        hint: `${say(row.name, row.total_ns, row.calls, whole)}, ${duration(row.self_ns)} self`,
+        about: row,
+    }));
+}
+
+interface TreeFlameProperties {
+    session: Overview;
+    changes: number;
+    search: string;
+    chosen: Selection;
+    around?: Around;
+    label: string;
+}
+
+function useFrames({ session, changes, chosen, around }: TreeFlameProperties) {
+    const [, left, right] = (route.value.parameters.get("frame") ?? "").split("-");
+    const sql = flameSql(chosen, around ?? null);
+    const values = { ...valuesOf(session.id, chosen), ...(around ? { function: around.function } : {}) };
+    const everything = { left: 0, right: Number.MAX_SAFE_INTEGER, whole: 0 };
+    const zoomed = { left: Number(left) || 0, right: Number(right), whole: Number(right) - (Number(left) || 0) };
+    const isZoomed = Number(right) > 0;
+    const all = useSql<FlameRow>(sql, { ...values, ...everything }, changes, FRAMES);
+    const part = useSql<FlameRow>(isZoomed ? sql : "", { ...values, ...zoomed }, changes, FRAMES);
+    const frames = useMemo(() => {
+        const rows = new Map<number, FlameRow>();
+        [...all.rows, ...part.rows].forEach((row) => rows.set(row.path_id, row));
+        return framesOfPaths([...rows.values()], widthOf(all.rows));
+    }, [all.value, part.value]);
+    return { all, frames };
+}
+
+function Frames({ answer, children }: { answer: SqlRows<FlameRow>; children: ComponentChildren }) {
+    if (answer.problem || !answer.value) {
+        return answer.problem ? <Problem message={answer.problem} /> : <p class="empty">Loading…</p>;
+    }
+    if (answer.rows.length === 0) {
+        return <p class="empty">No call of what is selected has ended.</p>;
+    }
+    return (
+        <>
+            {answer.value.truncated ? (
+                <p class="warn-text">Only the first {count(answer.rows.length)} frames are shown.</p>
+            ) : null}
+            {children}
+        </>
+    );
+}
+
+// TreeFlame draws call paths; a click shows one over the whole width, with what was too narrow.
+export function TreeFlame(properties: TreeFlameProperties) {
+    const { session, search, label } = properties;
+    const { all, frames } = useFrames(properties);
+    const [path] = (route.value.parameters.get("frame") ?? "").split("-");
+    return (
+        <Frames answer={all}>
+            <Flame
+                label={label}
+                frames={frames}
+                chosen={path ?? ""}
+                search={search}
+                onChoose={(frame) =>
+                    setParameters({ frame: frame ? `${frame.key}-${frame.left}-${frame.right}` : "" })
+                }
+                columns={[
+                    { title: "Function", mono: true, cell: ({ about }) => about.name },
+                    { title: "Depth", number: true, cell: ({ about }) => about.depth },
+                    { title: "Total", number: true, cell: ({ about }) => duration(about.total_ns) },
+                    { title: "Self", number: true, cell: ({ about }) => duration(about.self_ns) },
+                    { title: "Calls", number: true, cell: ({ about }) => count(about.calls) },
+                    {
+                        title: "",
+                        cell: ({ about }) =>
+                            properties.around ? (
+                                ""
+                            ) : (
+                                <>
+                                    <a href={addressOf(session.id, { view: "tree", path: about.path_id })}>call tree</a>{" "}
+                                    <HideButton fn={about.function_id} name={about.name} />
+                                </>
+                            ),
+                    },
+                ]}
+            />
+        </Frames>
+    );
+}
+
+// Transforms: functions whose calls are shown as their callers', and recursion as one call.
+function hiddenFunctions(): string[] {
+    return (route.value.parameters.get("hide") ?? "").split(",").filter((id) => /^[0-9]{1,15}$/.test(id));
+}
+
+function HideButton({ fn, name }: { fn: number; name: string }) {
+    const hide = () => setParameters({ hide: [...hiddenFunctions(), fn].join(","), frame: "" });
+    return (
+        <button type="button" class="link-button" aria-label={`Hide ${name}`} onClick={hide}>
+            hide
+        </button>
+    );
+}
+
+// One chain a path, weighing what is not in the paths below it; `hidden` and repeated functions out.
+export function transformedChains(rows: readonly FlameRow[], hidden: ReadonlySet<number>, folds: boolean): Chain[] {
+    const below = new Map<number, number>();
+    for (const row of rows) {
+        if (row.parent_path_id !== null) {
+            below.set(row.parent_path_id, (below.get(row.parent_path_id) ?? 0) + row.total_ns);
+        }
+    }
+    const chains = new Map<number, Chain["links"]>();
+    const made: Chain[] = [];
+    for (const row of [...rows].sort((a, b) => a.depth - b.depth)) {
+        let links = row.parent_path_id === null ? [] : (chains.get(row.parent_path_id) ?? []);
+        if (!hidden.has(row.function_id)) {
+            const before = folds ? links.findIndex((link) => link.id === row.function_id) : -1;
+            links = before >= 0 ? links.slice(0, before + 1) : [...links, { id: row.function_id, name: row.name }];
+        }
+        chains.set(row.path_id, links);
+        made.push({ links, weight: Math.max(0, row.total_ns - (below.get(row.path_id) ?? 0)), calls: row.calls });
+    }
+    return made;
+}
+
+function TransformedFlame(properties: TreeFlameProperties & { hidden: string[]; folds: boolean }) {
+    const { session, search, label, hidden, folds } = properties;
+    const { all } = useFrames(properties);
+    const frames = useMemo(() => {
+        const whole = widthOf(all.rows);
+        const chains = transformedChains(all.rows, new Set(hidden.map(Number)), folds);
+        return framesOf(chains, (node) => `${node.name}: ${duration(node.weight)}, ${percent(node.weight, whole)} of all`);
+    }, [all.value, hidden.join(), folds]);
+    return (
+        <Frames answer={all}>
+            <Flame<ChainFrame>
+                label={label}
+                frames={frames}
+                chosen={route.value.parameters.get("frame") ?? ""}
+                search={search}
+                onChoose={(frame) => setParameters({ frame: frame?.key ?? "" })}
+                columns={[
+                    { title: "Function", mono: true, cell: (frame) => frame.name },
+                    { title: "Depth", number: true, cell: (frame) => frame.row },
+                    { title: "Total", number: true, cell: (frame) => duration(frame.weight) },
+                    {
+                        title: "",
+                        cell: (frame) => (
+                            <>
+                                <a href={addressOf(session.id, { view: "tree", function: frame.function })}>call tree</a>{" "}
+                                <HideButton fn={frame.function} name={frame.name} />
+                            </>
+                        ),
+                    },
+                ]}
+            />
+        </Frames>
+    );
+}
+
+const NAMES_SQL = `SELECT f.function_id, f.name FROM function_stats s JOIN functions f USING (function_id)
+WHERE s.session_id = :session AND instr(:ids, ',' || f.function_id || ',')`;
+
+function Transforms({ session, hidden, folds }: { session: string; hidden: string[]; folds: boolean }) {
+    const ids = `,${hidden.join(",")},`;
+    const names = useSql<{ function_id: number; name: string }>(hidden.length > 0 ? NAMES_SQL : "", { session, ids });
+    return (
+        <p class="chips" role="group" aria-label="Transforms">
+            {hidden.map((id) => (
+                <Chip
+                    key={id}
+                    label={`Hidden: ${names.rows.find((row) => String(row.function_id) === id)?.name ?? id}`}
+                    onRemove={() =>
+                        setParameters({ hide: hidden.filter((other) => other !== id).join(","), frame: "" })
+                    }
+                />
+            ))}
+            {folds ? (
+                <Chip label="Recursion folded" onRemove={() => setParameters({ fold: "", frame: "" })} />
+            ) : (
+                <button type="button" class="quiet" onClick={() => setParameters({ fold: "1", frame: "" })}>
+                    Fold recursion
+                </button>
+            )}
+        </p>
+    );
+}
+
+export function TopDown({ session, changes, search }: { session: Overview; changes: number; search: string }) {
+    const hidden = hiddenFunctions();
+    const folds = route.value.parameters.get("fold") === "1";
+    const view = { session, changes, search, chosen: selection.value, label: "Call paths, callers above callees" };
+    return (
+        <>
+            <Transforms session={session.id} hidden={hidden} folds={folds} />
+            {folds || hidden.length > 0 ? <TransformedFlame {...view} {...{ hidden, folds }} /> : <TreeFlame {...view} />}
+        </>
+    );
+}

@@ -1,0 +1,204 @@
+// A session while it is recorded: how fast calls come, what was lost, which triggers fired and what
+// they shipped. Samples are taken by this page, one a change; they are gone when it is left.
+import { useEffect, useState } from "preact/hooks";
+import { useSql } from "../answers";
+import type { Overview, SqlAnswer } from "../api";
+import { compact, count, dateTime, duration, percent } from "../format";
+import { addressOf } from "../selection";
+import { lazy } from "../widgets/lazy";
+import { Panel, SqlPanel } from "../widgets/panel";
+import { StatePill, Tile } from "../widgets/small";
+
+const LineChart = lazy<{ answer: SqlAnswer }>(() => import("../widgets/line_chart").then((part) => part.LineChart));
+
+const SAMPLES_MAX = 600;
+
+export const TRIGGERS_SQL = `SELECT t.number, t.at_ns, t.event, t.subject, t.value, t.actions, t.suppressed,
+       (SELECT s.session_id FROM sessions s WHERE s.uuid = t.child_session_uuid) AS dump
+FROM triggers t WHERE t.session_id = :session ORDER BY t.number DESC LIMIT 200`;
+
+const DUMPS_SQL = `SELECT s.session_id, s.cause, s.state, s.started_realtime_ns, s.stored_calls,
+       (SELECT max(last_leave_ns) - min(first_enter_ns) FROM streams x WHERE x.session_id = s.session_id) AS length_ns
+FROM sessions s WHERE s.parent_session_id = :session ORDER BY s.session_id DESC LIMIT 200`;
+
+const HOT_SQL = `SELECT f.function_id, f.name, s.calls, s.self_ns FROM function_stats s JOIN functions f USING (function_id)
+WHERE s.session_id = :session ORDER BY s.self_ns DESC LIMIT 15`;
+
+interface Sample {
+    at_ms: number;
+    stored: number;
+    lost: number;
+}
+
+// One sample for each state of the session that this page saw.
+function useSamples(session: Overview): Sample[] {
+    const [samples, setSamples] = useState<Sample[]>([]);
+    useEffect(() => {
+        const sample = { at_ms: performance.now(), stored: session.stored_calls, lost: session.lost_calls };
+        setSamples((before) => [...before.slice(1 - SAMPLES_MAX), sample]);
+    }, [session]);
+    return samples;
+}
+
+function rateOf(before: Sample, after: Sample): number {
+    const seconds = Math.max(after.at_ms - before.at_ms, 1) / 1000;
+    return Math.max(0, after.stored - before.stored) / seconds;
+}
+
+// The rates between samples, as a chart takes them.
+function ratesOf(samples: readonly Sample[]): SqlAnswer {
+    const first = samples[0]?.at_ms ?? 0;
+    const rows = samples.slice(1).map((sample, index) => {
+        const before = samples[index]!;
+        const seconds = Math.max(sample.at_ms - before.at_ms, 1) / 1000;
+        return [
+            Math.round((sample.at_ms - first) * 1e6),
+            Math.round(rateOf(before, sample)),
+            Math.round(Math.max(0, sample.lost - before.lost) / seconds),
+        ];
+    });
+    const columns = ["watched_ns", "stored a second", "lost a second"];
+    return { columns, rows, truncated: false, is_full: false, elapsed_us: 0, warnings: "" };
+}
+
+function LossGauge({ session }: { session: Overview }) {
+    const known = session.stored_calls + session.lost_calls;
+    const share = known > 0 ? session.lost_calls / known : 0;
+    return (
+        <Tile label="Lost" hint={`${count(session.lost_calls)} of ${count(known)} calls`}>
+            <meter class="gauge" aria-label="Share of calls that were lost" min={0} max={0.1} high={0.001} value={share} />{" "}
+            <span class={session.lost_calls > 0 ? "warn-text" : "good-text"}>
+                {session.lost_calls > 0 ? percent(session.lost_calls, known) : "none"}
+            </span>
+        </Tile>
+    );
+}
+
+interface TriggerRow {
+    at_ns: number;
+    event: string;
+    subject: string;
+    value: number;
+    actions: string;
+    suppressed: number;
+    dump: number | null;
+}
+
+export function valueOfTrigger({ event, value }: { event: string; value: number }): string {
+    return ["slow_call", "jank"].includes(event) ? duration(value) : count(value);
+}
+
+interface DumpRow {
+    session_id: number;
+    cause: string;
+    state: string;
+    started_realtime_ns: number | string;
+    stored_calls: number;
+    length_ns: number | null;
+}
+
+interface HotRow {
+    function_id: number;
+    name: string;
+    calls: number;
+    self_ns: number;
+}
+
+function Events({ session, changes }: { session: Overview; changes: number }) {
+    const values = { session: session.id };
+    const triggers = useSql<TriggerRow>(TRIGGERS_SQL, values, changes);
+    const dumps = useSql<DumpRow>(DUMPS_SQL, values, changes);
+    return (
+        <>
+            <SqlPanel<TriggerRow>
+                title="Triggers that fired, latest first"
+                sql={TRIGGERS_SQL}
+                values={values}
+                answer={triggers}
+                none="None has fired."
+                columns={[
+                    { title: "At", number: true, cell: (row) => duration(row.at_ns) },
+                    { title: "Event", cell: (row) => row.event.replaceAll("_", " ") },
+                    { title: "About", mono: true, cell: (row) => row.subject },
+                    { title: "Value", number: true, cell: valueOfTrigger },
+                    { title: "Done", cell: (row) => row.actions },
+                    { title: "Held back", number: true, cell: (row) => (row.suppressed > 0 ? count(row.suppressed) : "none") },
+                    { title: "", cell: (row) => (row.dump === null ? "" : <a href={`/sessions/${row.dump}`}>its dump</a>) },
+                ]}
+            />
+            <SqlPanel<DumpRow>
+                title="Flight dumps, latest first"
+                sql={DUMPS_SQL}
+                values={values}
+                answer={dumps}
+                none="None was shipped."
+                columns={[
+                    { title: "Dump", cell: (row) => <a href={`/sessions/${row.session_id}`}>{`session ${row.session_id}`}</a> },
+                    { title: "Cause", cell: (row) => row.cause },
+                    { title: "State", cell: (row) => <StatePill state={row.state} /> },
+                    { title: "Began", cell: (row) => dateTime(String(row.started_realtime_ns)) },
+                    { title: "Holds", number: true, cell: (row) => duration(row.length_ns) },
+                    { title: "Calls", number: true, cell: (row) => count(row.stored_calls) },
+                ]}
+            />
+        </>
+    );
+}
+
+export function LiveView({ session, changes }: { session: Overview; changes: number }) {
+    const samples = useSamples(session);
+    const values = { session: session.id };
+    const hot = useSql<HotRow>(HOT_SQL, values, changes);
+    const last = samples.at(-1);
+    const before = samples.at(-2);
+    const isRecording = session.state === "recording";
+    return (
+        <section class="lists" aria-label="Live">
+            <dl class="tiles">
+                <Tile label="State">
+                    <StatePill state={session.state} />
+                </Tile>
+                <Tile label="Calls a second">{isRecording && last && before ? compact(rateOf(before, last)) : "–"}</Tile>
+                <LossGauge session={session} />
+                <Tile label="Blocks">{count(session.stored_blocks)}</Tile>
+                <Tile label="Not exact">{count(session.counts.untrusted_calls)}</Tile>
+            </dl>
+            <p class="dim">
+                {isRecording
+                    ? "Drawn as it comes. "
+                    : "The session has ended: nothing more comes. "}
+                <a href={addressOf(session.id, { view: "timeline", follow: isRecording ? "1" : "" })}>
+                    {isRecording ? "Follow it on the timeline" : "Timeline"}
+                </a>
+            </p>
+            <Panel title="Calls a second since this page was opened">
+                {samples.length > 2 ? (
+                    <LineChart answer={ratesOf(samples)} />
+                ) : (
+                    <p class="dim">Waiting for the session to change…</p>
+                )}
+            </Panel>
+            <div class="columns">
+                <SqlPanel<HotRow>
+                    title="Where the time goes so far"
+                    sql={HOT_SQL}
+                    values={values}
+                    answer={hot}
+                    none="No call has ended yet."
+                    columns={[
+                        {
+                            title: "Function",
+                            mono: true,
+                            cell: (row) => <a href={addressOf(session.id, { view: "function", function: row.function_id })}>{row.name}</a>,
+                        },
+                        { title: "Self", number: true, cell: (row) => duration(row.self_ns) },
+                        { title: "Calls", number: true, cell: (row) => count(row.calls) },
+                    ]}
+                />
+                <div class="lists">
+                    <Events session={session} changes={changes} />
+                </div>
+            </div>
+        </section>
+    );
+}

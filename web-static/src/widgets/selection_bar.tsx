@@ -1,0 +1,125 @@
+// The chips of the selection, and the ways to add to it.
+import { useSql } from "../answers";
+import { duration } from "../format";
+import { route, setParameters } from "../router";
+import { clearSelection, selection, selectionNames } from "../selection";
+import { Chip } from "./small";
+
+const THREADS_SQL = `SELECT thread_id, coalesce(nullif(name, ''), 'thread ' || number) AS name, tid, is_main
+FROM threads WHERE session_id = :session ORDER BY is_main DESC, number LIMIT 500`;
+
+const MARKS_SQL = `SELECT name, count(*) AS times FROM marks
+WHERE session_id = :session AND NOT is_end GROUP BY name ORDER BY min(at_ns) LIMIT 500`;
+
+interface ThreadName {
+    thread_id: number;
+    name: string;
+    tid: number;
+    is_main: number;
+}
+
+interface Choice {
+    value: string;
+    text: string;
+}
+
+function Adder({ label, choices, onAdd }: { label: string; choices: Choice[]; onAdd: (value: string) => void }) {
+    if (choices.length === 0) {
+        return null;
+    }
+    return (
+        <select
+            class="adder"
+            aria-label={`Select a ${label}`}
+            value=""
+            onChange={(event) => onAdd(event.currentTarget.value)}
+        >
+            <option value="">{`+ ${label}`}</option>
+            {choices.map(({ value, text }) => (
+                <option key={value} value={value}>
+                    {text}
+                </option>
+            ))}
+        </select>
+    );
+}
+
+function Chips({ names }: { names: readonly ThreadName[] }) {
+    const { area, threads, mark, functions } = selection.value;
+    const nameOf = (id: string) => {
+        const thread = names.find((one) => String(one.thread_id) === id);
+        return thread ? `${thread.name} (${thread.tid})` : `thread_id ${id}`;
+    };
+    const without = (id: string) => threads.filter((other) => other !== id).join(",");
+    return (
+        <>
+            {area ? (
+                <Chip
+                    label={`Time: ${duration(area.to - area.from)} from ${duration(area.from)}`}
+                    onRemove={() => setParameters({ area: "" })}
+                />
+            ) : null}
+            {threads.map((id) => (
+                <Chip
+                    key={id}
+                    label={`Thread: ${nameOf(id)}`}
+                    onRemove={() => setParameters({ threads: without(id) })}
+                />
+            ))}
+            {mark ? <Chip label={`Mark: ${mark}`} onRemove={() => setParameters({ mark: "" })} /> : null}
+            {functions ? (
+                <Chip label={`Functions: ${functions}`} onRemove={() => setParameters({ functions: "" })} />
+            ) : null}
+        </>
+    );
+}
+
+export function SelectionBar({ session, changes }: { session: string; changes: number }) {
+    const chosen = selection.value;
+    const threads = useSql<ThreadName>(THREADS_SQL, { session }, changes);
+    const marks = useSql<{ name: string; times: number }>(MARKS_SQL, { session }, changes);
+    const isEmpty = selectionNames.every((name) => !route.value.parameters.get(name));
+    return (
+        <div class="chips selection" role="group" aria-label="Selection">
+            <span class="dim">{isEmpty ? "All calls" : "Only calls of"}</span>
+            <Chips names={threads.rows} />
+            <Adder
+                label="thread"
+                choices={threads.rows
+                    .filter((thread) => !chosen.threads.includes(String(thread.thread_id)))
+                    .map((thread) => ({
+                        value: String(thread.thread_id),
+                        text: `${thread.name} (${thread.tid})${thread.is_main ? ", main" : ""}`,
+                    }))}
+                onAdd={(id) => id && setParameters({ threads: [...chosen.threads, id].join(",") })}
+            />
+            <Adder
+                label="mark"
+                choices={marks.rows.map(({ name, times }) => ({
+                    value: name,
+                    text: times > 1 ? `${name}, ${times} times` : name,
+                }))}
+                onAdd={(mark) => mark && setParameters({ mark })}
+            />
+            <input
+                class="adder"
+                type="text"
+                aria-label="Select functions by name"
+                placeholder="+ functions, as net_*"
+                maxLength={200}
+                onKeyDown={(event) => {
+                    const field = event.currentTarget;
+                    if (event.key === "Enter" && field.value.trim() !== "") {
+                        setParameters({ functions: field.value.trim() });
+                        field.value = "";
+                    }
+                }}
+            />
+            {isEmpty ? null : (
+                <button type="button" class="quiet" onClick={clearSelection}>
+                    Clear
+                </button>
+            )}
+        </div>
+    );
+}

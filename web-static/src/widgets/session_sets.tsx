@@ -1,0 +1,84 @@
+// Fields for two sets of sessions, A and B of the address.
+import type { ComponentChildren } from "preact";
+import { useEffect, useState } from "preact/hooks";
+import { useSql } from "../answers";
+import { route, setParameters } from "../router";
+
+const SESSIONS_SQL = `SELECT s.session_id, s.name, s.command, d.name AS device, s.stored_calls,
+       datetime(s.started_realtime_ns / 1000000000, 'unixepoch') AS started
+FROM sessions s JOIN devices d USING (device_id) WHERE s.state <> 'recording' ORDER BY s.session_id DESC LIMIT 200`;
+
+interface SessionRow {
+    session_id: number;
+    name: string;
+    command: string;
+    device: string;
+    stored_calls: number;
+    started: string;
+}
+
+// What is named in the fields goes to the address; `clears` are parameters that were about the old.
+export function SetFields({ titles, action, clears }: {
+    titles: readonly [string, string];
+    action: string;
+    clears: readonly string[];
+}) {
+    const parameters = route.value.parameters;
+    const [a, setA] = useState(parameters.get("a") ?? "");
+    const [b, setB] = useState(parameters.get("b") ?? "");
+    const list = useSql<SessionRow>(SESSIONS_SQL, {});
+    useEffect(() => {
+        setA(parameters.get("a") ?? "");
+        setB(parameters.get("b") ?? "");
+    }, [parameters]);
+    const show = (first: string, second: string) =>
+        setParameters({ a: first, b: second, ...Object.fromEntries(clears.map((name) => [name, ""])) });
+    const field = (label: string, value: string, set: (text: string) => void) => (
+        <label class="field">
+            {label}
+            <input
+                class="text"
+                type="text"
+                list="sets"
+                value={value}
+                placeholder="12,13 or tag:build=9.1 or last:5"
+                onInput={(event) => set(event.currentTarget.value)}
+            />
+        </label>
+    );
+    return (
+        <form
+            class="tools"
+            onSubmit={(event) => {
+                event.preventDefault();
+                show(a, b);
+            }}
+        >
+            {field(titles[0], a, setA)}
+            {field(titles[1], b, setB)}
+            <datalist id="sets">
+                {list.rows.map((row) => (
+                    <option key={row.session_id} value={String(row.session_id)}>
+                        {`${row.name || row.command} · ${row.device} · ${row.started}`}
+                    </option>
+                ))}
+            </datalist>
+            <button type="submit" class="primary">
+                {action}
+            </button>
+            <button type="button" class="quiet" onClick={() => show(b, a)}>
+                Swap
+            </button>
+        </form>
+    );
+}
+
+export function SetHelp({ children }: { children: ComponentChildren }) {
+    return (
+        <p class="empty">
+            {children} ids separated by commas, or <code>device:</code>, <code>build:</code>, <code>tag:</code>,{" "}
+            <code>name:</code>, <code>command:</code>, <code>mark:</code>, <code>last:N</code>, joined by{" "}
+            <code>+</code>.
+        </p>
+    );
+}
