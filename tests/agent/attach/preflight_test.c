@@ -109,7 +109,7 @@ static void test_who_cannot_be_attached_to_at_all(void **state)
     (void)state;
     sj_preflight_facts facts = fine();
     facts.pid = facts.process.leader = 1;
-    refused(&facts, SJ_EUNSUPPORTED, "process 1", "left alone");
+    refused(&facts, SJ_EUNSUPPORTED, "refusing", "PID 1 (init)");
     facts = fine();
     facts.own_pid = PID;
     refused(&facts, SJ_EUNSUPPORTED, "itself", "");
