@@ -18,6 +18,14 @@ typedef struct rebind_run {
     uint32_t changed;
 } rebind_run;
 
+/* The loader tells of a module before it relocates it: a slot holds no address then, and its page
+ * is not sealed yet. It is left alone. */
+static bool is_relocated(const sj_dynamic_view *view, uint64_t held)
+{
+    const uint64_t largest_module = UINT64_C(1) << 32;
+    return view->bias == 0 || held >= largest_module;
+}
+
 static void rebind_slot(rebind_run *run, const sj_dynamic_view *view, const sj_slot *slot)
 {
     for (uint32_t i = 0; i < run->count; i++) {
@@ -25,7 +33,7 @@ static void rebind_slot(rebind_run *run, const sj_dynamic_view *view, const sj_s
         const uint64_t wanted = run->restore ? rebinding->real : rebinding->replacement;
         const uint64_t held = *(const volatile uint64_t *)slot->address;
         if (rebinding->real == 0 || strcmp(slot->name, rebinding->name) != 0 || held == wanted ||
-            (run->restore && held != rebinding->replacement)) {
+            !is_relocated(view, held) || (run->restore && held != rebinding->replacement)) {
             continue;
         }
         run->changed += sj_slot_write(view, slot->address, wanted) ? 1 : 0;

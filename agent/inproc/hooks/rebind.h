@@ -17,9 +17,9 @@ uint64_t sj_rebind_find(const char *name);
 
 /* sj_rebind changes the slots (JUMP_SLOT, GLOB_DAT and absolute words, read-only after relocation
  * or not) of every loaded module but the agent: to the replacements, or with `restore` from them to
- * the real functions. May be repeated; slots that hold the wanted value are skipped. Each slot
- * changes with one store, so threads may run. Returns the number of slots changed. Takes the
- * loader's lock. */
+ * the real functions. May be repeated; slots that hold the wanted value, or no address yet, are
+ * skipped. Each slot changes with one store, so threads may run. Returns the number of slots
+ * changed. Takes the loader's lock. */
 uint32_t sj_rebind(const sj_rebinding *rebindings, uint32_t count, bool restore);
 
 #endif
