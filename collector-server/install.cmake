@@ -5,6 +5,7 @@ install(PROGRAMS ${CMAKE_SOURCE_DIR}/agent/daemon/install.sh DESTINATION bin REN
 install(TARGETS sojourn-agent sojourn-sqlite LIBRARY DESTINATION lib/sojourn)
 install(FILES ${CMAKE_LIBRARY_OUTPUT_DIRECTORY}/libsojourn-agent-aarch64.so DESTINATION lib/sojourn)
 install(FILES ${CMAKE_SOURCE_DIR}/agent/include/sojourn.h DESTINATION include)
+install(FILES ${CMAKE_LIBRARY_OUTPUT_DIRECTORY}/sojourn.jar DESTINATION share/java)
 
 file(GLOB manual_pages ${CMAKE_SOURCE_DIR}/agent/man/*.[1-8] ${CMAKE_SOURCE_DIR}/collector-server/man/*.[1-8])
 foreach(page ${manual_pages})

@@ -11,19 +11,21 @@
 #include <stdint.h>
 
 #define SJ_CHANGES_NAME "changes"
-#define SJ_CHANGES_MAGIC UINT64_C(0x31474e4843534a53) /* "SJSCHNG1" */
+#define SJ_CHANGES_MAGIC UINT64_C(0x32474e4843534a53) /* "SJSCHNG2" */
 
 enum {
     SJ_CHANGE_RULES = 32,             /* bits of a function: places among the policy's rules */
     SJ_CHANGED_FUNCTIONS = 16 * 1024, /* room; a power of 2 */
     SJ_CHANGES_PATH = 4096,
+    SJ_CHANGE_THROWN_BYTES = 128, /* of the name of an exception's class, with its end */
     SJ_CHANGED_MOST = SJ_CHANGED_FUNCTIONS / 2
 };
 
 typedef enum sj_change_action {
     SJ_CHANGE_NOTHING = 0, /* errno or a delay only */
     SJ_CHANGE_SET = 1,     /* the target is set: an argument, or at the exit the result */
-    SJ_CHANGE_RETURN = 2   /* at the entry: the function returns the target at once */
+    SJ_CHANGE_RETURN = 2,  /* at the entry: the function returns the target at once */
+    SJ_CHANGE_THROW = 3    /* at the entry: an exception is thrown at once; Java methods only */
 } sj_change_action;
 
 /* Comparisons of whole numbers, as in agent/policy/value_rules.h. */
@@ -49,6 +51,7 @@ typedef struct sj_change_rule {
     uint64_t from;     /* the first call that counts, of those that meet the condition; 0, 1: all */
     uint64_t times;    /* at most; 0: no limit */
     uint64_t one_in;   /* 0, 1: each */
+    char thrown[SJ_CHANGE_THROWN_BYTES]; /* class of the exception; "": none */
     _Atomic uint64_t met;
     _Atomic uint64_t fired;
 } sj_change_rule;

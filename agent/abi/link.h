@@ -70,6 +70,8 @@ typedef enum sj_link_type {
     SJ_LINK_CLASS = 68, /* agent: sj_link_class; a memory file with the class file comes along */
     SJ_LINK_CLASS_ADDED = 69, /* recorder's answer; SKIP: the class stays as it is */
     SJ_LINK_JVM_STATE = 70,   /* agent: sj_link_jvm_state, when the JVM ends; no answer */
+    SJ_LINK_STALL = 90,       /* agent: sj_link_stall, then the watch's name; a memory file with the
+                                 report comes along; no answer */
     SJ_LINK_PUT_IN = 72,      /* agent: sj_link_put_in; answered by DONE */
     SJ_LINK_LINES = 84,       /* agent: sj_link_lines, before the program ends; no answer */
     SJ_LINK_NO_LINES = 85,    /* agent: sj_link_no_lines; no answer */
@@ -326,6 +328,13 @@ typedef struct sj_link_jvm_state {
     uint64_t total_ns;
     uint64_t longest_ns; /* of a batch */
 } sj_link_jvm_state;
+
+/* A watched thread of the program does not answer. The report is a JSON object. */
+typedef struct sj_link_stall {
+    uint64_t waited_ns;
+    uint32_t report_bytes;
+    uint32_t name_bytes; /* 1 to SJ_LINK_MARK_NAME_BYTES; not terminated */
+} sj_link_stall;
 
 typedef struct sj_link_skip {
     uint32_t reason; /* sj_skip */

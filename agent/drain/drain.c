@@ -30,7 +30,8 @@ typedef struct added_process {
 /* What came from outside for the triggers. */
 typedef struct drain_signal {
     struct drain_signal *next;
-    sj_trigger_event event;
+    sj_trigger_event event; /* JANK: a stall */
+    uint64_t value_ticks;
     char name[SJ_LINK_MARK_NAME_BYTES + 1];
 } drain_signal;
 
@@ -174,7 +175,13 @@ static void take_signals(sj_drain *drain)
     while (signals != NULL) {
         drain_signal *gone = signals;
         signals = gone->next;
-        sj_triggers_event(drain->shared.triggers, gone->event, gone->name, 0, sj_clock_ticks(), 0);
+        if (gone->event == SJ_TRIGGER_JANK) {
+            sj_triggers_loop(drain->shared.triggers, gone->name, gone->value_ticks,
+                             sj_clock_ticks(), 0);
+        } else {
+            sj_triggers_event(drain->shared.triggers, gone->event, gone->name, 0, sj_clock_ticks(),
+                              0);
+        }
         free(gone);
     }
 }
@@ -615,7 +622,8 @@ void sj_drain_resume_budget(sj_drain *drain)
     }
 }
 
-void sj_drain_signal(sj_drain *drain, sj_trigger_event event, const char *name)
+static void put_signal(sj_drain *drain, sj_trigger_event event, const char *name,
+                       uint64_t value_ticks)
 {
     if (!drain->takes_signals) {
         return;
@@ -625,6 +633,7 @@ void sj_drain_signal(sj_drain *drain, sj_trigger_event event, const char *name)
         return;
     }
     made->event = event;
+    made->value_ticks = value_ticks;
     strncpy(made->name, name, sizeof(made->name) - 1);
     pthread_mutex_lock(&drain->mutex);
     if (drain->signal_count < SIGNALS_MAX) {
@@ -635,6 +644,16 @@ void sj_drain_signal(sj_drain *drain, sj_trigger_event event, const char *name)
     }
     pthread_mutex_unlock(&drain->mutex);
     free(made);
+}
+
+void sj_drain_signal(sj_drain *drain, sj_trigger_event event, const char *name)
+{
+    put_signal(drain, event, name, 0);
+}
+
+void sj_drain_stall(sj_drain *drain, const char *name, uint64_t waited_ticks)
+{
+    put_signal(drain, SJ_TRIGGER_JANK, name, waited_ticks);
 }
 
 void sj_drain_get_counters(sj_drain *drain, sj_drain_counters *counters)

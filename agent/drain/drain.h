@@ -114,6 +114,10 @@ SJ_MUST_CHECK sj_status sj_drain_share_freed(sj_drain *drain, uint64_t process,
  * sj_drain_set_policy. */
 SJ_MUST_CHECK sj_status sj_drain_catch_up(sj_drain *drain, uint64_t process);
 
+/* sj_drain_stall hands it to them that a watched thread has not answered for so long. Any thread.
+ */
+void sj_drain_stall(sj_drain *drain, const char *name, uint64_t waited_ticks);
+
 /* sj_drain_signal hands a mark or a command from outside to the triggers. Any thread. */
 void sj_drain_signal(sj_drain *drain, sj_trigger_event event, const char *name);
 

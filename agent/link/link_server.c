@@ -5,6 +5,7 @@
 #include "agent/link/code_answer.h"
 #include "agent/link/container_answer.h"
 #include "agent/link/memory_file.h"
+#include "agent/link/stall.h"
 #include "agent/registry/method_group.h"
 #include "agent/runtimes/runtime.h"
 
@@ -390,6 +391,17 @@ static sj_status answer_mark(sj_link_server *server, const link_client *client, 
     return send_packet(client->fd, SJ_LINK_DONE, NULL, 0, NULL, 0);
 }
 
+static sj_status take_stall(sj_link_server *server, const link_client *client, sj_reader *reader)
+{
+    sj_told_stall stall;
+    SJ_TRY(sj_link_take_stall(server->options.registry, client->process, reader, server->file,
+                              &stall));
+    if (server->options.stall != NULL) {
+        server->options.stall(server->options.context, stall.name, stall.waited_ns);
+    }
+    return SJ_OK;
+}
+
 static sj_status answer_packet(sj_link_server *server, link_client *client, size_t size)
 {
     sj_reader reader = sj_reader_of(server->packet, size);
@@ -445,6 +457,8 @@ static sj_status answer_packet(sj_link_server *server, link_client *client, size
         return sj_link_answer_classes(server->options.registry, &reader, client->fd);
     case SJ_LINK_CODE:
         return answer_code(server, client, &reader);
+    case SJ_LINK_STALL:
+        return take_stall(server, client, &reader);
     case SJ_LINK_JVM_STATE:
         return sj_link_take_jvm_state(server->options.registry, client->process, &reader);
     case SJ_LINK_LINES:

@@ -26,6 +26,8 @@ typedef struct sj_link_server_options {
     sj_status (*mark)(void *context, const char *name, bool end);
     /* the same for `sojourn trigger`; NULL: refused */
     sj_status (*trigger)(void *context, const char *name);
+    /* the same when a watched thread of an agent's program does not answer; NULL: not told */
+    void (*stall)(void *context, const char *name, uint64_t waited_ns);
     /* the same for `sojourn policy set`: who takes the document answers with sj_link_answer on a
      * copy of `fd` when it is obeyed; other than SJ_OK: refused. NULL: refused */
     sj_status (*policy)(void *context, sj_slice document, int fd);

@@ -3,20 +3,20 @@
 const char *const sj_change_obstacle_texts[SJ_CHANGE_OBSTACLES] = {
     [SJ_CHANGE_POSSIBLE] = "",
     [SJ_CHANGE_SETS_ERRNO] =
-        "errno is not set for Mono methods; without \"errno\" the rest is done",
-    [SJ_CHANGE_AT_TEXT] =
-        ("a text or an object does not make a Mono method's call change; a number among its "
-         "arguments does"),
-    [SJ_CHANGE_OF_JAVA] = "calls of Java methods cannot be changed"};
+        "errno is not set for methods of Mono and Java; without \"errno\" the rest is done",
+    [SJ_CHANGE_AT_TEXT] = ("a text or an object does not make a call of a Mono or Java method "
+                           "change; a number among its "
+                           "arguments does"),
+    [SJ_CHANGE_THROWS] = "only Java methods can throw an exception instead of their call"};
 
 sj_change_obstacle sj_change_obstacle_find(const sj_value_rule *rule, sj_link_language language)
 {
     const sj_value_change *change = &rule->change;
+    if (rule->changes && change->action == SJ_CHANGE_THROW && language != SJ_LINK_LANGUAGE_JVM) {
+        return SJ_CHANGE_THROWS;
+    }
     if (!rule->changes || language == SJ_LINK_LANGUAGE_OBJC) {
         return SJ_CHANGE_POSSIBLE; /* methods of Objective-C are native functions */
-    }
-    if (language == SJ_LINK_LANGUAGE_JVM) {
-        return SJ_CHANGE_OF_JAVA;
     }
     if (change->error != 0) {
         return SJ_CHANGE_SETS_ERRNO;

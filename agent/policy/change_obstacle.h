@@ -9,7 +9,7 @@ typedef enum sj_change_obstacle {
     SJ_CHANGE_POSSIBLE = 0, /* also of rules that change nothing */
     SJ_CHANGE_SETS_ERRNO = 1,
     SJ_CHANGE_AT_TEXT = 2,
-    SJ_CHANGE_OF_JAVA = 3,
+    SJ_CHANGE_THROWS = 3,
     SJ_CHANGE_OBSTACLES = 4
 } sj_change_obstacle;
 

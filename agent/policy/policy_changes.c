@@ -96,6 +96,21 @@ static sj_status read_delay(sj_policy_reader *reader, json_t *value)
                : sj_policy_fail(reader, false, "at most a minute");
 }
 
+static sj_status read_throw(sj_policy_reader *reader, json_t *value)
+{
+    static const char letters[] =
+        "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ_0123456789.$";
+    const char *name = json_string_value(value);
+    sj_value_change *change = current_change(reader);
+    if (name == NULL || name[0] == '\0' || strlen(name) >= sizeof(change->thrown) ||
+        name[strspn(name, letters)] != '\0') {
+        return sj_policy_fail(reader, false,
+                              "the name of a class such as \"java.io.IOException\" is needed");
+    }
+    memcpy(change->thrown, name, strlen(name));
+    return SJ_OK;
+}
+
 static sj_status read_from(sj_policy_reader *reader, json_t *value)
 {
     return sj_policy_number(reader, value, 1, INT64_MAX, &current_change(reader)->from);
@@ -130,10 +145,11 @@ static sj_status check_occasion(sj_policy_reader *reader, const sj_value_rule *r
         return sj_policy_fail(reader, false,
                               "calls are changed under conditions on whole numbers only");
     }
-    if (rule->change.action == SJ_CHANGE_RETURN && at_exit) {
+    if (rule->change.action >= SJ_CHANGE_RETURN && at_exit) {
         return sj_policy_fail(reader, false,
-                              "\"return\" needs an argument: at its exit a call has run; \"set\" "
-                              "changes its result");
+                              "\"%s\" needs an argument: at its exit a call has run; \"set\" "
+                              "changes its result",
+                              rule->change.action == SJ_CHANGE_RETURN ? "return" : "throw");
     }
     if (rule->change.action == SJ_CHANGE_SET && at_exit != of_result) {
         return sj_policy_fail(reader, false,
@@ -147,19 +163,21 @@ sj_status sj_policy_read_change(sj_policy_reader *reader, json_t *value)
     static const sj_policy_key keys[] = {
         {"argument", read_target}, {"as", read_as},       {"set", NULL},
         {"return", NULL},          {"errno", read_error}, {"delay", read_delay},
-        {"from", read_from},       {"times", read_times}, {"one_in", read_one_in}};
+        {"from", read_from},       {"times", read_times}, {"one_in", read_one_in},
+        {"throw", read_throw}};
     sj_value_rules *rules = reader->policy->selection.values;
     sj_value_rule *rule = &rules->items[rules->count];
     rule->changes = true;
     SJ_TRY(sj_policy_object(reader, value, keys, sizeof(keys) / sizeof(keys[0])));
     const bool sets = json_object_get(value, "set") != NULL;
     const bool returns = json_object_get(value, "return") != NULL;
-    if (sets && returns) {
-        return sj_policy_fail(reader, false, "either \"set\" or \"return\"");
+    const bool throws = rule->change.thrown[0] != '\0';
+    if (sets + returns + throws > 1) {
+        return sj_policy_fail(reader, false, "either \"set\", \"return\" or \"throw\"");
     }
-    if (!sets && !returns && rule->change.error == 0 && rule->change.delay_ns == 0) {
+    if (!sets && !returns && !throws && rule->change.error == 0 && rule->change.delay_ns == 0) {
         return sj_policy_fail(reader, false,
-                              "\"set\", \"return\", \"errno\" or \"delay\" is needed");
+                              "\"set\", \"return\", \"throw\", \"errno\" or \"delay\" is needed");
     }
     if (sj_value_kind_of(rule->change.target) == 0) {
         if (sj_value_is_text(sj_value_kind_of(rule->descriptor)) && (sets || returns)) {
@@ -170,7 +188,10 @@ sj_status sj_policy_read_change(sj_policy_reader *reader, json_t *value)
     if (sets && sj_value_position(rule->change.target) == 0) {
         rule->change.target |= (uint8_t)sj_value_position(rule->descriptor);
     }
-    rule->change.action = sets ? SJ_CHANGE_SET : returns ? SJ_CHANGE_RETURN : SJ_CHANGE_NOTHING;
+    rule->change.action = sets      ? SJ_CHANGE_SET
+                          : returns ? SJ_CHANGE_RETURN
+                          : throws  ? SJ_CHANGE_THROW
+                                    : SJ_CHANGE_NOTHING;
     if (returns && sj_value_position(rule->change.target) != SJ_VALUE_RESULT) {
         return sj_policy_fail(reader, false, "\"return\" has no \"argument\"");
     }

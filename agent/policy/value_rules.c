@@ -61,7 +61,8 @@ static bool same_change(const sj_value_rule *left, const sj_value_rule *right)
     const sj_value_change *b = &right->change;
     return left->changes == right->changes && a->action == b->action && a->target == b->target &&
            a->error == b->error && a->bits == b->bits && a->delay_ns == b->delay_ns &&
-           a->from == b->from && a->times == b->times && a->one_in == b->one_in;
+           a->from == b->from && a->times == b->times && a->one_in == b->one_in &&
+           strcmp(a->thrown, b->thrown) == 0;
 }
 
 static bool same_rule(const sj_value_rule *left, const sj_value_rule *right)

@@ -31,6 +31,7 @@ typedef struct sj_value_change {
     uint64_t bits;
     uint64_t delay_ns;
     uint64_t from, times, one_in;
+    char thrown[SJ_CHANGE_THROWN_BYTES]; /* class of an exception; the rest 0 */
 } sj_value_change;
 
 typedef struct sj_value_rule {

@@ -11,7 +11,7 @@
 /* sj_change_permit_check asks $XDG_CONFIG_HOME/sojourn/changes.json (~/.config) and
  * /etc/sojourn/changes.json about every rule that changes calls of `program` (a path):
  *   {"allow": [{"programs": ["/usr/bin/curl"], "functions": ["open*"], "kinds": ["set", "return",
- *               "errno", "delay"]}]}
+ *               "throw", "errno", "delay"]}]}
  * `asks_user` false: only the latter, where the environment may be someone else's.
  * A file counts only if root or this user owns it and nobody else may write it. SJ_EPERM: a rule is
  * not allowed, the message says which and where it could be; SJ_ECORRUPT: a file is damaged. */

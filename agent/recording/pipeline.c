@@ -151,6 +151,12 @@ static sj_status trigger_from_outside(void *context, const char *name)
     return status;
 }
 
+static void stalled(void *context, const char *name, uint64_t waited_ns)
+{
+    sj_recording *recording = context;
+    sj_drain_stall(recording->drain, name, (uint64_t)((double)waited_ns / recording->ns_per_tick));
+}
+
 static void answer_policy(void *context, int fd)
 {
     sj_recording *recording = context;
@@ -350,6 +356,7 @@ static sj_status start_link(sj_recording *recording, const sj_pipeline_options *
         .joined = means->joined,
         .mark = mark_from_outside,
         .trigger = trigger_from_outside,
+        .stall = stalled,
         .policy = means->policy,
         .tell_policy = answer_policy,
         .threadless = means->threadless};

@@ -40,6 +40,7 @@ static void fill_rule(sj_change_rule *to, const sj_value_rule *from)
     to->from = from->change.from;
     to->times = from->change.times;
     to->one_in = from->change.one_in;
+    memcpy(to->thrown, from->change.thrown, sizeof(to->thrown));
 }
 
 static void fill(sj_changes_table *table, const sj_value_rules *rules, double ns_per_tick)

@@ -260,6 +260,12 @@ SJ_MUST_CHECK sj_status sj_registry_report_no_lines(sj_registry *registry, uint6
 SJ_MUST_CHECK sj_status sj_registry_report_jvm(sj_registry *registry, uint64_t process,
                                                const sj_link_jvm_state *state, uint64_t now_ticks);
 
+/* sj_registry_report_stall sends what a process said of a thread that does not answer, a JSON
+ * object, as a report of the monitor "stall". Errors of sj_frame_writer_report; SJ_ECORRUPT it is
+ * no object. */
+SJ_MUST_CHECK sj_status sj_registry_report_stall(sj_registry *registry, uint64_t process,
+                                                 sj_slice json, uint64_t now_ticks);
+
 /* A method that was called on an object of some class, for the first time. */
 typedef struct sj_receiver_pair {
     uint64_t isa;      /* first word of the object */

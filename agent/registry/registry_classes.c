@@ -21,7 +21,8 @@ typedef struct class_draft {
     sj_registry *registry;
     sj_class_file file;
     sj_class_rewrite_result result;
-    uint8_t *wanted; /* [method_count] */
+    uint8_t *wanted;        /* [method_count] */
+    sj_java_values *values; /* [method_count] */
     uint32_t selection;
     char *names; /* as in sj_registry_class; owned */
     size_t names_bytes;
@@ -81,10 +82,51 @@ static bool wants_method(const sj_selection *selection, const char *name)
                                  sj_selection_wants_source(selection, NULL));
 }
 
-/* A number that stands for the methods that are wanted: `selection` is that of those before. */
-static uint32_t add_to_selection(uint32_t selection, uint32_t method)
+/* Notes which values of a method are recorded, and what rules may do with its calls. */
+static void choose_values(const sj_selection *selection, const char *name, sj_java_values *values)
 {
-    const uint32_t mixed = (selection ^ method) * UINT32_C(0x9e3779b1) + method;
+    const sj_value_rules *rules = selection != NULL ? selection->values : NULL;
+    const uint32_t matched = rules != NULL ? sj_value_rules_match(rules, name) : 0;
+    for (size_t i = 0; i < SJ_VALUE_RULES && matched >> i != 0; i++) {
+        const sj_value_rule *rule = &rules->items[i];
+        sj_java_value *value = values->items;
+        const sj_java_value *end = value + SJ_VALUES_PER_FUNCTION;
+        if ((matched >> i & 1) == 0) {
+            continue;
+        }
+        while (value < end && value->descriptor != 0 && value->descriptor != rule->descriptor) {
+            value++;
+        }
+        if (value == end) {
+            continue; /* as many as a function may have */
+        }
+        value->descriptor = rule->descriptor;
+        value->parameter = (uint8_t)sj_value_position(rule->stored);
+        value->has_condition |= rule->changes && rule->comparison != SJ_VALUE_ALWAYS;
+        if (rule->changes && rule->change.action == SJ_CHANGE_SET) {
+            values->sets |= (uint16_t)(1U << sj_value_position(rule->change.target));
+        }
+        values->may_leave =
+            values->may_leave || (rule->changes && (rule->change.action == SJ_CHANGE_RETURN ||
+                                                    rule->change.action == SJ_CHANGE_THROW));
+    }
+}
+
+/* A number that stands for the methods that are wanted, and for their values: `selection` is that
+ * of those before. */
+static uint32_t add_to_selection(uint32_t selection, uint32_t method, const sj_java_values *values)
+{
+    uint32_t mixed = (selection ^ method) * UINT32_C(0x9e3779b1) + method;
+    for (size_t i = 0; i < SJ_VALUES_PER_FUNCTION && values->items[i].descriptor != 0; i++) {
+        const sj_java_value *value = &values->items[i];
+        const uint32_t bits = (uint32_t)value->descriptor << 16 | (uint32_t)value->parameter << 8 |
+                              (value->has_condition ? 1U : 0U);
+        mixed = (mixed ^ bits) * UINT32_C(0x9e3779b1) + (uint32_t)i;
+    }
+    if (sj_java_values_wanted(values)) {
+        mixed = (mixed ^ ((uint32_t)values->sets << 1 | (values->may_leave ? 1U : 0U))) *
+                UINT32_C(0x9e3779b1);
+    }
     return mixed < SJ_CLASS_SELECTED ? SJ_CLASS_SELECTED : mixed;
 }
 
@@ -95,7 +137,9 @@ static uint32_t selection_of(const sj_registry *registry, const sj_registry_clas
     const char *name = class->names;
     for (uint32_t i = 0; i < class->name_count; i++) {
         if (name[0] == '+' && wants_method(registry->options.selection, name + 1)) {
-            selection = add_to_selection(selection, i);
+            sj_java_values values = {0};
+            choose_values(registry->options.selection, name + 1, &values);
+            selection = add_to_selection(selection, i, &values);
         }
         name += strlen(name) + 1;
     }
@@ -116,8 +160,9 @@ static sj_status choose_methods(class_draft *draft)
 {
     char name[SJ_JAVA_NAME_BYTES];
     draft->wanted = calloc((size_t)draft->file.method_count + 1, 1);
+    draft->values = calloc((size_t)draft->file.method_count + 1, sizeof(*draft->values));
     draft->selection = SJ_CLASS_NOTHING;
-    if (draft->wanted == NULL) {
+    if (draft->wanted == NULL || draft->values == NULL) {
         return SJ_ENOMEM;
     }
     for (uint32_t i = 0; i < draft->file.method_count; i++) {
@@ -126,7 +171,8 @@ static sj_status choose_methods(class_draft *draft)
         SJ_TRY(keep_name(draft, name, has_code));
         draft->wanted[i] = wants_method(draft->registry->options.selection, name);
         if (draft->wanted[i] != 0 && has_code) {
-            draft->selection = add_to_selection(draft->selection, i);
+            choose_values(draft->registry->options.selection, name, &draft->values[i]);
+            draft->selection = add_to_selection(draft->selection, i, &draft->values[i]);
         }
     }
     return SJ_OK;
@@ -228,6 +274,7 @@ static sj_status rewrite(class_draft *draft, uint32_t first_function)
     const sj_class_rewrite_request request = {.file = &draft->file,
                                               .first_function = first_function,
                                               .wanted = is_wanted,
+                                              .values = draft->values,
                                               .context = draft};
     return sj_class_rewrite(&request, &draft->result);
 }
@@ -415,6 +462,7 @@ sj_status sj_registry_add_class(sj_registry *registry, uint64_t process, const s
     sj_class_rewrite_deinit(&draft.result);
     sj_class_file_deinit(&draft.file);
     free(draft.wanted);
+    free(draft.values);
     free(draft.names);
     return status == SJ_EEXIST ? SJ_EUNSUPPORTED : status;
 }

@@ -1,8 +1,6 @@
 /* Any bytes as a class file: it is read and rewritten within its bounds, and what comes out can be
  * read and has the same methods. */
-#include "agent/runtimes/jvm/class_rewrite.h"
-
-#include <stdlib.h>
+#include "tests/agent/runtimes/jvm/any_values.h"
 
 enum { FIRST_FUNCTION = 40000 };
 
@@ -18,16 +16,25 @@ static void check_output(const sj_class_file *file, const sj_class_rewrite_resul
     sj_class_file_deinit(&again);
 }
 
+static void rewrite(const sj_class_file *file, const sj_java_values *values)
+{
+    const sj_class_rewrite_request request = {
+        .file = file, .first_function = FIRST_FUNCTION, .values = values};
+    sj_class_rewrite_result result;
+    if (sj_class_rewrite(&request, &result) == SJ_OK && result.bytes != NULL) {
+        check_output(file, &result);
+    }
+    sj_class_rewrite_deinit(&result);
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
     sj_class_file file;
     if (sj_class_file_read((sj_slice){data, size}, &file, NULL) == SJ_OK) {
-        const sj_class_rewrite_request request = {.file = &file, .first_function = FIRST_FUNCTION};
-        sj_class_rewrite_result result;
-        if (sj_class_rewrite(&request, &result) == SJ_OK && result.bytes != NULL) {
-            check_output(&file, &result);
-        }
-        sj_class_rewrite_deinit(&result);
+        sj_java_values *values = any_values_new(file.method_count);
+        rewrite(&file, NULL);
+        rewrite(&file, values);
+        free(values);
     }
     sj_class_file_deinit(&file);
     return 0;

@@ -3,6 +3,7 @@
 #include "agent/inproc/jvm/jvm.h"
 
 #include "agent/inproc/core/conversation.h"
+#include "agent/inproc/core/jvm_stall.h"
 #include "agent/inproc/core/jvm_tasks.h"
 #include "agent/inproc/core/monitor.h"
 #include "agent/inproc/recorder/recorder.h"
@@ -219,6 +220,7 @@ static void set_options(sj_jvm_options *options)
     for (size_t i = 0; i < sizeof(bits) / sizeof(bits[0]); i++) {
         options->runtimes |= sj_monitors_are_chosen(bits[i]) ? bits[i] : 0;
     }
+    sj_jvm_set_stall_teller(sj_tell_stall);
 }
 
 static bool start_jvm(void)

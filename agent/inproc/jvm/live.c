@@ -9,9 +9,13 @@
  * it has no probes, and its calls have them; at a leave it runs its last probe when it returns,
  * perhaps long after the agent has gone. What the JVM calls are therefore lasting trampolines. */
 #include "agent/inproc/jvm/class_marks.h"
+#include "agent/inproc/jvm/commands.h"
 #include "agent/inproc/jvm/internal.h"
 #include "agent/inproc/jvm/leaf.h"
+#include "agent/inproc/jvm/natives.h"
 #include "agent/inproc/jvm/retransform.h"
+#include "agent/inproc/jvm/stall.h"
+#include "agent/inproc/jvm/values.h"
 
 #include "agent/inproc/hooks/definition.h"
 #include "agent/inproc/recorder/recorder.h"
@@ -76,7 +80,7 @@ static void open_probes(void)
 static bool let_record(jvmtiEnv *jvmti, JNIEnv *env)
 {
     const jclass probe_class = sj_jvm_define_probes(env);
-    if (probe_class == NULL) {
+    if (probe_class == NULL || !sj_jvm_define_values(env) || !sj_jvm_define_commands(jvmti, env)) {
         return false;
     }
     sj_jvm_find_loaders(env);
@@ -142,6 +146,8 @@ static void leave(JNIEnv *env, sj_jvm_figures *figures)
     if (lasting != NULL) {
         sj_lasting_close(lasting, SJ_JVM_ENTRIES);
     }
+    sj_jvm_forget_pauses();
+    sj_jvm_close_natives();
     drop_reference(env, &sj_jvm.app_loader);
     drop_reference(env, &sj_jvm.platform_loader);
     sj_jvm.jvmti = NULL;

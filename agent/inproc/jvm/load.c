@@ -1,9 +1,11 @@
 /* The JVMTI agent: what the JVM calls when it loads us. Whatever fails, it hears that all is
  * well: it would end the program otherwise. */
 #include "agent/inproc/jvm/class_marks.h"
+#include "agent/inproc/jvm/commands.h"
 #include "agent/inproc/jvm/internal.h"
 #include "agent/inproc/jvm/leaf.h"
 #include "agent/inproc/jvm/retransform.h"
+#include "agent/inproc/jvm/values.h"
 #include "agent/inproc/recorder/recorder.h"
 
 #include <string.h>
@@ -28,7 +30,8 @@ static void JNICALL on_vm_init(jvmtiEnv *jvmti, JNIEnv *env, jthread thread)
 {
     (void)thread;
     const jclass probe_class = sj_jvm_define_probes(env);
-    if (probe_class == NULL || !sj_jvm_lead_probes(env, probe_class, NULL, 0)) {
+    if (probe_class == NULL || !sj_jvm_lead_probes(env, probe_class, NULL, 0) ||
+        !sj_jvm_define_values(env) || !sj_jvm_define_commands(jvmti, env)) {
         return;
     }
     sj_jvm_find_loaders(env);

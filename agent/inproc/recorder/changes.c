@@ -167,7 +167,7 @@ bool sj_recorder_judge(uint32_t function, uint8_t descriptor, uint64_t bits, sj_
             continue;
         }
         pass_time(rule->delay_ns);
-        const bool sets = rule->action != SJ_CHANGE_NOTHING;
+        const bool sets = rule->action == SJ_CHANGE_SET || rule->action == SJ_CHANGE_RETURN;
         *due = (sj_due_change){.rule = i,
                                .action = rule->action,
                                .target = sets ? rule->target : descriptor,

@@ -10,6 +10,7 @@ enum {
     TAG_NAME_AND_TYPE = 12,
     POOL_COUNT_AT = 8, /* offset of constant_pool_count */
     PROBE_CONSTANTS = 24,
+    VALUE_CONSTANTS = 6 + 4 * (SJ_JAVA_NATIVES + SJ_JAVA_CONVERSIONS),
     SHORT_ID_MAX = INT16_MAX
 };
 
@@ -60,6 +61,36 @@ static void add_probes(pool_growth *pool)
     pool->probes.stack_map_name = add_utf8(pool, "StackMapTable");
 }
 
+static void add_natives(pool_growth *pool)
+{
+    sj_value_constants *constants = &pool->probes.values;
+    const uint16_t class = add_class(pool, SJ_JAVA_VALUES_CLASS);
+    const uint16_t real = add_class(pool, "java/lang/Float");
+    const uint16_t wide = add_class(pool, "java/lang/Double");
+    for (uint32_t i = 0; i < SJ_JAVA_NATIVES; i++) {
+        const uint16_t descriptor = add_utf8(pool, sj_java_natives[i].descriptor);
+        constants->natives[i] = add_probe(pool, class, descriptor, sj_java_natives[i].name);
+    }
+    constants->conversions[SJ_JAVA_FLOAT_TO_BITS] =
+        add_probe(pool, real, add_utf8(pool, "(F)I"), "floatToRawIntBits");
+    constants->conversions[SJ_JAVA_BITS_TO_FLOAT] =
+        add_probe(pool, real, add_utf8(pool, "(I)F"), "intBitsToFloat");
+    constants->conversions[SJ_JAVA_DOUBLE_TO_BITS] =
+        add_probe(pool, wide, add_utf8(pool, "(D)J"), "doubleToRawLongBits");
+    constants->conversions[SJ_JAVA_BITS_TO_DOUBLE] =
+        add_probe(pool, wide, add_utf8(pool, "(J)D"), "longBitsToDouble");
+}
+
+static bool has_values(const sj_class_rewrite_request *request)
+{
+    for (uint32_t i = 0; request->values != NULL && i < request->file->method_count; i++) {
+        if (sj_java_values_wanted(&request->values[i])) {
+            return true;
+        }
+    }
+    return false;
+}
+
 /* The id of a method as a constant, where an instruction cannot hold it. */
 static bool add_id(pool_growth *pool, uint32_t function)
 {
@@ -71,7 +102,7 @@ static bool add_id(pool_growth *pool, uint32_t function)
     }
     sj_be_put8(&pool->bytes, TAG_INTEGER);
     sj_be_put32(&pool->bytes, function);
-    pool->probes.id = (uint16_t)pool->next++;
+    pool->probes.values.id = (uint16_t)pool->next++;
     return true;
 }
 
@@ -91,6 +122,7 @@ static void put_method(const sj_class_file *file, const sj_class_method *method,
 static sj_java_skip rewrite_method(const sj_class_rewrite_request *request, uint32_t index,
                                    pool_growth *pool, sj_be_output *methods)
 {
+    static const sj_java_values none;
     const sj_class_file *file = request->file;
     const sj_class_method *method = &file->methods[index];
     const uint32_t function = request->first_function + index;
@@ -100,7 +132,9 @@ static sj_java_skip rewrite_method(const sj_class_rewrite_request *request, uint
         skip = request->wanted != NULL && !request->wanted(request->context, method)
                    ? SJ_JAVA_SKIP_NOT_WANTED
                : add_id(pool, function)
-                   ? sj_code_rewrite(file, method, function, &pool->probes, &code)
+                   ? sj_code_rewrite(file, method, function,
+                                     request->values != NULL ? &request->values[index] : &none,
+                                     &pool->probes, &code)
                    : SJ_JAVA_SKIP_POOL_FULL;
     }
     if (skip == SJ_JAVA_REWRITTEN) {
@@ -157,11 +191,15 @@ sj_status sj_class_rewrite(const sj_class_rewrite_request *request, sj_class_rew
     if (has_probes(file)) {
         return SJ_EEXIST;
     }
-    if ((uint32_t)file->constant_count + PROBE_CONSTANTS > UINT16_MAX) {
+    const uint32_t added = PROBE_CONSTANTS + (has_values(request) ? (uint32_t)VALUE_CONSTANTS : 0);
+    if (file->constant_count + added > UINT16_MAX) {
         memset(result->skips, SJ_JAVA_SKIP_POOL_FULL, file->method_count);
         return SJ_OK;
     }
     add_probes(&pool);
+    if (has_values(request)) {
+        add_natives(&pool);
+    }
     for (uint32_t i = 0; i < file->method_count; i++) {
         const sj_java_skip skip = rewrite_method(request, i, &pool, &methods);
         result->skips[i] = (uint8_t)skip;

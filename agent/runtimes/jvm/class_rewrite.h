@@ -15,6 +15,7 @@ typedef struct sj_class_rewrite_request {
     const sj_class_file *file;
     uint32_t first_function; /* id of the first method; method i has first_function + i */
     bool (*wanted)(void *context, const sj_class_method *method); /* NULL: all */
+    const sj_java_values *values; /* [method_count]; NULL: of none */
     void *context;
 } sj_class_rewrite_request;
 

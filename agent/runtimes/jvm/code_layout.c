@@ -45,24 +45,27 @@ static sj_status place_all(const sj_class_file *file, constructor_search *search
                            sj_code_layout *layout)
 {
     sj_bytecode instruction;
-    uint32_t place = SJ_PROBE_BYTES;
+    uint32_t place = layout->growth.entry;
     uint32_t at = 0;
     bool is_covered = !search->is_constructor;
-    layout->covered_from = SJ_PROBE_BYTES;
+    if (place >= SJ_CODE_MAX_BYTES) {
+        return SJ_ELIMIT;
+    }
+    layout->covered_from = (uint16_t)place;
     for (; at < layout->code.size; at += instruction.size) {
         SJ_TRY(sj_bytecode_read(layout->code, at, &instruction));
         if (place >= SJ_CODE_MAX_BYTES) {
             return SJ_ELIMIT;
         }
         layout->place[at] = (uint16_t)place;
-        place += instruction.kind == SJ_BYTECODE_RETURN ? SJ_PROBE_BYTES : 0;
+        place += instruction.kind == SJ_BYTECODE_RETURN ? layout->growth.exit : 0;
         place += size_at(&instruction, place);
         if (!is_covered && calls_other_constructor(search, file, &instruction, layout->code)) {
             is_covered = true;
             layout->covered_from = (uint16_t)place;
         }
     }
-    if (place + SJ_PROBE_BYTES + 1 > SJ_CODE_MAX_BYTES) {
+    if (place + layout->growth.handler > SJ_CODE_MAX_BYTES) {
         return SJ_ELIMIT;
     }
     layout->place[at] = (uint16_t)place;
@@ -71,9 +74,9 @@ static sj_status place_all(const sj_class_file *file, constructor_search *search
 }
 
 sj_status sj_code_layout_make(const sj_class_file *file, const sj_class_method *method,
-                              sj_slice code, sj_code_layout *layout)
+                              sj_slice code, const sj_code_growth *growth, sj_code_layout *layout)
 {
-    *layout = (sj_code_layout){.code = code};
+    *layout = (sj_code_layout){.code = code, .growth = *growth};
     if (code.size == 0) {
         return SJ_ECORRUPT;
     }

@@ -10,19 +10,29 @@ enum {
     SJ_CODE_MAX_BYTES = 65535
 };
 
+/* Bytes that are put in. */
+typedef struct sj_code_growth {
+    uint32_t entry;   /* at the start */
+    uint32_t exit;    /* in front of each return */
+    uint32_t handler; /* at the end */
+    uint16_t label;   /* place within `entry` that a jump leads to; 0: none */
+} sj_code_growth;
+
 typedef struct sj_code_layout {
     sj_slice code;
+    sj_code_growth growth;
     uint16_t *place; /* [code.size + 1] new offset of each instruction; SJ_CODE_NOWHERE: inside one;
                         the last: end of the old code */
     uint16_t covered_from; /* new offset from which a handler may cover the code */
     bool has_handler;
 } sj_code_layout;
 
-/* sj_code_layout_make places the instructions of `code`. Release with sj_code_layout_deinit, also
- * after a failure. SJ_ECORRUPT, SJ_ELIMIT too large, SJ_ENOMEM. Any thread. */
+/* sj_code_layout_make places the instructions of `code`, which grows by `growth`. Release with
+ * sj_code_layout_deinit, also after a failure. SJ_ECORRUPT, SJ_ELIMIT too large, SJ_ENOMEM. Any
+ * thread. */
 SJ_MUST_CHECK sj_status sj_code_layout_make(const sj_class_file *file,
                                             const sj_class_method *method, sj_slice code,
-                                            sj_code_layout *layout);
+                                            const sj_code_growth *growth, sj_code_layout *layout);
 void sj_code_layout_deinit(sj_code_layout *layout);
 
 /* sj_code_layout_at gives the new offset of the instruction at `at`; SJ_CODE_NOWHERE when none

@@ -4,7 +4,7 @@
 #include "agent/runtimes/jvm/code_layout.h"
 #include "agent/runtimes/jvm/stack_map.h"
 
-enum { EXCEPTION_BYTES = 8, SHORT_ID_MAX = INT16_MAX };
+enum { EXCEPTION_BYTES = 8, SHORT_ID_MAX = INT16_MAX, PROBE_STACK = 2 /* exception and id */ };
 
 /* The contents of a Code attribute. */
 typedef struct code_parts {
@@ -21,6 +21,7 @@ typedef struct code_run {
     const sj_probe_constants *constants;
     uint32_t function;
     code_parts parts;
+    sj_value_code values; /* in front of the probes */
     sj_code_layout layout;
     sj_be_output *output;
     size_t code_at; /* in the output: where the new code begins */
@@ -42,17 +43,19 @@ static bool read_parts(const sj_class_file *file, const sj_class_method *method,
     parts->exception_count = sj_read_be16(&reader);
     parts->exceptions = take_slice(&reader, (size_t)parts->exception_count * EXCEPTION_BYTES);
     parts->attributes = take_slice(&reader, sj_reader_left(&reader));
-    return !reader.bad && parts->code.size != 0 && parts->max_stack < UINT16_MAX;
+    return !reader.bad && parts->code.size != 0 &&
+           parts->max_stack <= UINT16_MAX - PROBE_STACK - SJ_VALUE_CODE_STACK;
 }
 
-static void put_probe(code_run *run, uint16_t method)
+static void put_probe(code_run *run, const sj_be_output *values, uint16_t method)
 {
+    sj_be_put(run->output, values->data, values->size);
     if (run->function <= SHORT_ID_MAX) {
         sj_be_put8(run->output, SJ_BYTECODE_SIPUSH);
         sj_be_put16(run->output, (uint16_t)run->function);
     } else {
         sj_be_put8(run->output, SJ_BYTECODE_LDC_W);
-        sj_be_put16(run->output, run->constants->id);
+        sj_be_put16(run->output, run->constants->values.id);
     }
     sj_be_put8(run->output, SJ_BYTECODE_INVOKESTATIC);
     sj_be_put16(run->output, method);
@@ -123,14 +126,14 @@ static bool put_switch(code_run *run, const sj_bytecode *instruction)
 static bool put_instructions(code_run *run)
 {
     sj_bytecode instruction;
-    put_probe(run, run->constants->enter);
+    put_probe(run, &run->values.entry, run->constants->enter);
     for (uint32_t at = 0; at < run->parts.code.size; at += instruction.size) {
         if (sj_bytecode_read(run->parts.code, at, &instruction) != SJ_OK) {
             return false;
         }
         bool is_sound = true;
         if (instruction.kind == SJ_BYTECODE_RETURN) {
-            put_probe(run, run->constants->leave);
+            put_probe(run, &run->values.exit, run->constants->leave);
             sj_be_put8(run->output, instruction.opcode);
         } else if (instruction.kind == SJ_BYTECODE_SWITCH) {
             is_sound = put_switch(run, &instruction);
@@ -144,7 +147,7 @@ static bool put_instructions(code_run *run)
         }
     }
     if (run->layout.has_handler) {
-        put_probe(run, run->constants->unwind);
+        put_probe(run, &run->values.handler, run->constants->unwind);
         sj_be_put8(run->output, SJ_BYTECODE_ATHROW);
     }
     return true;
@@ -159,10 +162,12 @@ static void put_exception(code_run *run, uint32_t start, uint32_t end, uint32_t 
     sj_be_put16(run->output, type);
 }
 
-/* The handler of everything: the code without the returns, whose exit is recorded already. */
+/* The handler of everything: the code without the exits that are recorded already. What records
+ * values in front of an exit is covered. */
 static uint32_t put_own_exceptions(code_run *run)
 {
     const uint32_t handler = run->layout.place[run->parts.code.size];
+    const uint32_t values = run->layout.growth.exit - SJ_PROBE_BYTES;
     uint32_t start = run->layout.covered_from;
     uint32_t count = 0;
     sj_bytecode instruction = {.size = 1};
@@ -172,11 +177,11 @@ static uint32_t put_own_exceptions(code_run *run)
         }
         const uint32_t place = run->layout.place[at];
         if (instruction.kind == SJ_BYTECODE_RETURN && place >= run->layout.covered_from) {
-            if (start < place) {
-                put_exception(run, start, place, handler, 0);
+            if (start < place + values) {
+                put_exception(run, start, place + values, handler, 0);
                 count++;
             }
-            start = place + SJ_PROBE_BYTES + 1;
+            start = place + run->layout.growth.exit + 1;
         }
     }
     if (start < handler) {
@@ -303,8 +308,8 @@ static sj_status put_attributes(code_run *run)
             count++;
         }
     }
-    if (stack_map.size != 0 ||
-        (run->layout.has_handler && run->file->major >= SJ_CLASS_STACK_MAPS_SINCE)) {
+    const bool needs_map = run->layout.has_handler || run->layout.growth.label != 0;
+    if (stack_map.size != 0 || (needs_map && run->file->major >= SJ_CLASS_STACK_MAPS_SINCE)) {
         SJ_TRY(put_stack_map(run, stack_map));
         count++;
     }
@@ -314,7 +319,9 @@ static sj_status put_attributes(code_run *run)
 
 static sj_status put_all(code_run *run)
 {
-    sj_be_put16(run->output, (uint16_t)(run->parts.max_stack + 2)); /* exception and id */
+    const uint32_t added =
+        PROBE_STACK + (run->values.handler.size != 0 ? (uint32_t)SJ_VALUE_CODE_STACK : 0);
+    sj_be_put16(run->output, (uint16_t)(run->parts.max_stack + added));
     sj_be_put16(run->output, run->parts.max_locals);
     const size_t length_at = run->output->size;
     sj_be_put32(run->output, 0);
@@ -346,9 +353,27 @@ static sj_java_skip rewrite(code_run *run)
     return skip;
 }
 
+static sj_java_skip skip_of(sj_status status)
+{
+    return status == SJ_ELIMIT ? SJ_JAVA_SKIP_TOO_LARGE : SJ_JAVA_SKIP_DAMAGED;
+}
+
+/* Places the old code among what is put in. */
+static sj_status lay_out(code_run *run, const sj_class_method *method, const sj_java_values *values)
+{
+    SJ_TRY(
+        sj_value_code_make(method, run->function, values, &run->constants->values, &run->values));
+    const sj_code_growth growth = {.entry = (uint32_t)run->values.entry.size + SJ_PROBE_BYTES,
+                                   .exit = (uint32_t)run->values.exit.size + SJ_PROBE_BYTES,
+                                   .handler =
+                                       (uint32_t)run->values.handler.size + SJ_PROBE_BYTES + 1,
+                                   .label = run->values.label};
+    return sj_code_layout_make(run->file, method, run->parts.code, &growth, &run->layout);
+}
+
 sj_java_skip sj_code_rewrite(const sj_class_file *file, const sj_class_method *method,
-                             uint32_t function, const sj_probe_constants *constants,
-                             sj_be_output *output)
+                             uint32_t function, const sj_java_values *values,
+                             const sj_probe_constants *constants, sj_be_output *output)
 {
     code_run run = {.file = file, .constants = constants, .function = function, .output = output};
     if (method->code == 0) {
@@ -357,11 +382,9 @@ sj_java_skip sj_code_rewrite(const sj_class_file *file, const sj_class_method *m
     if (!read_parts(file, method, &run.parts)) {
         return SJ_JAVA_SKIP_DAMAGED;
     }
-    const sj_status status = sj_code_layout_make(file, method, run.parts.code, &run.layout);
-    sj_java_skip skip = status == SJ_ELIMIT ? SJ_JAVA_SKIP_TOO_LARGE : SJ_JAVA_SKIP_DAMAGED;
-    if (status == SJ_OK) {
-        skip = rewrite(&run);
-    }
+    const sj_status status = lay_out(&run, method, values);
+    const sj_java_skip skip = status == SJ_OK ? rewrite(&run) : skip_of(status);
     sj_code_layout_deinit(&run.layout);
+    sj_value_code_deinit(&run.values);
     return skip;
 }

@@ -9,12 +9,13 @@
  *
  * In a constructor the handler covers what follows the call of the other constructor only: before
  * it, a handler would have to leave an object behind that is not initialised, which no verifier
- * accepts. */
+ * accepts. Values of the method are recorded in front of its probes (value_code.h). */
 #ifndef SJ_AGENT_RUNTIMES_JVM_CODE_REWRITE_H
 #define SJ_AGENT_RUNTIMES_JVM_CODE_REWRITE_H
 
 #include "agent/runtimes/jvm/big_endian.h"
 #include "agent/runtimes/jvm/class_file.h"
+#include "agent/runtimes/jvm/value_code.h"
 
 /* Why a method has no probes. */
 typedef enum sj_java_skip {
@@ -35,13 +36,15 @@ typedef struct sj_probe_constants {
     uint16_t unwind;
     uint16_t throwable;
     uint16_t stack_map_name;
-    uint16_t id; /* Integer: the id of the method at work; 0: it is less than 2^15 */
+    sj_value_constants values; /* their `id` is that of the method at work; the others are 0 where
+                                  no method has values */
 } sj_probe_constants;
 
-/* sj_code_rewrite appends the contents of the new Code attribute of `method` to `output`. Returns
+/* sj_code_rewrite appends the contents of the new Code attribute of `method`, which records
+ * `values`, to `output`. Returns
  * the skip; `output` is unchanged then. SJ_JAVA_SKIP_DAMAGED also without memory. Any thread. */
 sj_java_skip sj_code_rewrite(const sj_class_file *file, const sj_class_method *method,
-                             uint32_t function, const sj_probe_constants *constants,
-                             sj_be_output *output);
+                             uint32_t function, const sj_java_values *values,
+                             const sj_probe_constants *constants, sj_be_output *output);
 
 #endif

@@ -105,6 +105,19 @@ static void move_frame(map_move *move)
     }
 }
 
+/* The frame of the label in what was put in at the start, where all is as at the start. */
+static void put_label_frame(map_move *move)
+{
+    const uint16_t label = move->layout->growth.label;
+    if (label <= SAME_LAST) {
+        sj_be_put8(move->output, (uint8_t)label);
+    } else {
+        sj_be_put8(move->output, SAME_EXTENDED);
+        sj_be_put16(move->output, label);
+    }
+    move->new_at = label;
+}
+
 static void put_handler_frame(map_move *move, uint16_t throwable)
 {
     const uint16_t place = move->layout->place[move->layout->code.size];
@@ -124,12 +137,16 @@ sj_status sj_stack_map_move(sj_slice old, const sj_code_layout *layout, uint16_t
                      .output = output,
                      .old_at = -1,
                      .new_at = -1,
-                     .has_uninitialized_this = layout->covered_from > SJ_PROBE_BYTES};
+                     .has_uninitialized_this = layout->covered_from > layout->growth.entry};
     const uint16_t count = old.size != 0 ? sj_read_be16(&move.reader) : 0;
-    if (layout->has_handler && count == UINT16_MAX) {
-        return SJ_EUNSUPPORTED;
+    const uint32_t added = (layout->has_handler ? 1U : 0U) + (layout->growth.label != 0 ? 1U : 0U);
+    if (count + added > UINT16_MAX) {
+        return layout->has_handler ? SJ_EUNSUPPORTED : SJ_ECORRUPT;
     }
-    sj_be_put16(output, (uint16_t)(count + (layout->has_handler ? 1 : 0)));
+    sj_be_put16(output, (uint16_t)(count + added));
+    if (layout->growth.label != 0) {
+        put_label_frame(&move);
+    }
     for (uint32_t i = 0; i < count; i++) {
         move_frame(&move);
         if (move.reader.bad || move.is_damaged) {

@@ -32,14 +32,24 @@ static void methods_of_mono_have_numbers_set_and_are_left_out(void **state)
     assert_int_equal(sj_change_obstacle_find(&error, SJ_LINK_LANGUAGE_MONO), SJ_CHANGE_SETS_ERRNO);
 }
 
-static void methods_of_java_are_not_changed_and_native_ones_in_every_way(void **state)
+static void only_methods_of_java_throw(void **state)
+{
+    const sj_value_rule throws = make_rule(SJ_CHANGE_THROW, FIRST, 0);
+    (void)state;
+    assert_int_equal(sj_change_obstacle_find(&throws, SJ_LINK_LANGUAGE_JVM), SJ_CHANGE_POSSIBLE);
+    assert_int_equal(sj_change_obstacle_find(&throws, SJ_LINK_LANGUAGE_MONO), SJ_CHANGE_THROWS);
+    assert_int_equal(sj_change_obstacle_find(&throws, SJ_LINK_LANGUAGE_OBJC), SJ_CHANGE_THROWS);
+}
+
+static void methods_of_java_have_no_errno_and_native_ones_are_changed_in_every_way(void **state)
 {
     const sj_value_rule argument = make_rule(SJ_CHANGE_SET, FIRST, 0);
     const sj_value_rule skip = make_rule(SJ_CHANGE_RETURN, SJ_VALUE_RESULT, ERROR);
     sj_value_rule recorded = argument;
     recorded.changes = false;
     (void)state;
-    assert_int_equal(sj_change_obstacle_find(&argument, SJ_LINK_LANGUAGE_JVM), SJ_CHANGE_OF_JAVA);
+    assert_int_equal(sj_change_obstacle_find(&argument, SJ_LINK_LANGUAGE_JVM), SJ_CHANGE_POSSIBLE);
+    assert_int_equal(sj_change_obstacle_find(&skip, SJ_LINK_LANGUAGE_JVM), SJ_CHANGE_SETS_ERRNO);
     assert_int_equal(sj_change_obstacle_find(&recorded, SJ_LINK_LANGUAGE_JVM), SJ_CHANGE_POSSIBLE);
     assert_int_equal(sj_change_obstacle_find(&skip, SJ_LINK_LANGUAGE_OBJC), SJ_CHANGE_POSSIBLE);
 }
@@ -48,6 +58,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(methods_of_mono_have_numbers_set_and_are_left_out),
-        cmocka_unit_test(methods_of_java_are_not_changed_and_native_ones_in_every_way)};
+        cmocka_unit_test(only_methods_of_java_throw),
+        cmocka_unit_test(methods_of_java_have_no_errno_and_native_ones_are_changed_in_every_way)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

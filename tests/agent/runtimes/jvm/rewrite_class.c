@@ -1,9 +1,10 @@
-/* rewrite_class FIRST_ID < CLASS > CLASS: a class file with probes, for tests; says on standard
- * error what was done. Exits with 1 when a method with code was left without probes. */
-#include "agent/runtimes/jvm/class_rewrite.h"
+/* rewrite_class FIRST_ID [values] < CLASS > CLASS: a class file with probes, for tests, which take
+ * values with "values"; says on standard error what was done. Exits with 1 when a method with code
+ * was left without probes. */
+#include "tests/agent/runtimes/jvm/any_values.h"
 
 #include <stdio.h>
-#include <stdlib.h>
+#include <string.h>
 
 enum { LARGEST_CLASS = 8 * 1024 * 1024 };
 
@@ -18,7 +19,10 @@ int main(int count, char **arguments)
         return 2;
     }
     const uint32_t first = count > 1 ? (uint32_t)strtoul(arguments[1], NULL, 10) : 1;
-    const sj_class_rewrite_request request = {.file = &file, .first_function = first};
+    sj_java_values *values =
+        count > 2 && strcmp(arguments[2], "values") == 0 ? any_values_new(file.method_count) : NULL;
+    const sj_class_rewrite_request request = {
+        .file = &file, .first_function = first, .values = values};
     sj_class_rewrite_result result;
     int exit_code = sj_class_rewrite(&request, &result) == SJ_OK ? 0 : 2;
     for (uint32_t i = 0; exit_code == 0 && i < file.method_count; i++) {
@@ -34,6 +38,7 @@ int main(int count, char **arguments)
         fwrite(bytes, 1, size, stdout);
     }
     sj_class_rewrite_deinit(&result);
+    free(values);
     sj_class_file_deinit(&file);
     return exit_code;
 }

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Classes with probes pass the JVM's full verification and do what they did without.
+"""Classes with probes, and with values, pass the JVM's full verification and do what they did without.
 
 rewritten_classes.py REWRITER SOURCES WORK_FOLDER: first the sample of every shape of code, then the whole
 compiler of the JDK (some 1,600 classes), compiling the sample.
@@ -21,7 +21,7 @@ def run(*command, **options):
     return done
 
 
-def rewrite_tree(source, target, first):
+def rewrite_tree(source, target, first, *options):
     count = 0
     for folder, _, names in os.walk(source):
         for name in names:
@@ -31,7 +31,7 @@ def rewrite_tree(source, target, first):
             output = os.path.join(target, os.path.relpath(path, source))
             os.makedirs(os.path.dirname(output), exist_ok=True)
             with open(path, "rb") as stdin:
-                rewritten = run(REWRITER, str(first), stdin=stdin)
+                rewritten = run(REWRITER, str(first), *options, stdin=stdin)
             with open(output, "wb") as file:
                 file.write(rewritten.stdout)
             count += 1
@@ -50,9 +50,9 @@ def check_sample(probe):
     classes = os.path.join(WORK, "shapes")
     run("javac", "-d", classes, os.path.join(SOURCES, "Shapes.java"))
     plain = run("java", "-cp", classes, "Shapes").stdout
-    for first in (1, LARGE_ID):
-        probed = os.path.join(WORK, f"shapes-{first}")
-        rewrite_tree(classes, probed, first)
+    for first, *options in ((1,), (LARGE_ID,), (1, "values"), (LARGE_ID, "values")):
+        probed = os.path.join(WORK, f"shapes-{first}-{len(options)}")
+        rewrite_tree(classes, probed, first, *options)
         for mode in ("-Xint", "-Xcomp", "-Xmixed"):
             done = run("java", "-Xverify:all", mode, f"-Xbootclasspath/a:{probe}", "-cp", probed, "Shapes")
             if done.stdout != plain:
@@ -69,7 +69,7 @@ def check_compiler(probe):
     image, probed = os.path.join(WORK, "image"), os.path.join(WORK, "image-probed")
     run(os.path.join(home, "bin/jimage"), "extract", f"--dir={image}", "--include=regex:/jdk.compiler/.*",
         os.path.join(home, "lib/modules"))
-    rewrite_tree(os.path.join(image, "jdk.compiler"), probed, LARGE_ID)
+    rewrite_tree(os.path.join(image, "jdk.compiler"), probed, LARGE_ID, "values")
     sample = os.path.join(SOURCES, "Shapes.java")
     expected, compiled = os.path.join(WORK, "expected"), os.path.join(WORK, "compiled")
     run("javac", "-d", expected, sample)
@@ -86,7 +86,7 @@ def main():
     shutil.rmtree(WORK, ignore_errors=True)
     os.makedirs(WORK)
     probe = os.path.join(WORK, "probe")
-    run("javac", "-d", probe, os.path.join(SOURCES, "Probe.java"))
+    run("javac", "-d", probe, os.path.join(SOURCES, "Probe.java"), os.path.join(SOURCES, "Values.java"))
     check_sample(probe)
     check_compiler(probe)
 

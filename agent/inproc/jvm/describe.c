@@ -1,0 +1,290 @@
+/* Design notes
+ *
+ * Objects are named without running any of their code: by class, identity, length, and the name
+ * that an enum's constant has in its field. */
+#include "agent/inproc/jvm/values.h"
+
+#include <string.h>
+
+enum { REPLACEMENT = 0xfffd, SURROGATE = 0xd800, LOW_SURROGATE = 0xdc00, SURROGATE_END = 0xe000 };
+
+static jclass string_class;
+static jclass enum_class;
+static jclass throwable_class;
+static jfieldID enum_name;
+
+static jclass find_lasting(JNIEnv *env, const char *name)
+{
+    const jclass class = (*env)->FindClass(env, name);
+    return class != NULL ? (*env)->NewGlobalRef(env, class) : NULL;
+}
+
+bool sj_jvm_describe_prepare(JNIEnv *env)
+{
+    string_class = find_lasting(env, "java/lang/String");
+    enum_class = find_lasting(env, "java/lang/Enum");
+    throwable_class = find_lasting(env, "java/lang/Throwable");
+    if (enum_class != NULL) {
+        enum_name = (*env)->GetFieldID(env, enum_class, "name", "Ljava/lang/String;");
+    }
+    if ((*env)->ExceptionCheck(env)) {
+        (*env)->ExceptionClear(env);
+    }
+    return string_class != NULL && throwable_class != NULL && enum_name != NULL;
+}
+
+/* Adds the bytes of one character, whole or not at all. */
+static void add(sj_jvm_text *text, const char *bytes, uint32_t count)
+{
+    if (text->note == SJ_VALUE_CUT || text->used + count > SJ_VALUE_TEXT_BYTES) {
+        text->note = SJ_VALUE_CUT;
+        return;
+    }
+    memcpy(text->bytes + text->used, bytes, count);
+    text->used += count;
+}
+
+static void add_code(sj_jvm_text *text, uint32_t code)
+{
+    const char bytes[] = {(char)(0xf0 | code >> 18), (char)(0x80 | (code >> 12 & 0x3f)),
+                          (char)(0x80 | (code >> 6 & 0x3f)), (char)(0x80 | (code & 0x3f))};
+    if (code < 0x80) {
+        const char plain = (char)(code != 0 ? code : ' ');
+        add(text, &plain, 1);
+    } else if (code < 0x800) {
+        const char two[] = {(char)(0xc0 | code >> 6), bytes[3]};
+        add(text, two, sizeof(two));
+    } else if (code < 0x10000) {
+        const char three[] = {(char)(0xe0 | code >> 12), bytes[2], bytes[3]};
+        add(text, three, sizeof(three));
+    } else {
+        add(text, bytes, sizeof(bytes));
+    }
+}
+
+static void add_plain(sj_jvm_text *text, const char *ascii)
+{
+    for (; *ascii != '\0'; ascii++) {
+        add(text, ascii, 1);
+    }
+}
+
+/* UTF-16 to UTF-8; half a pair becomes U+FFFD. */
+static void add_string(JNIEnv *env, jstring string, sj_jvm_text *text)
+{
+    jchar units[SJ_VALUE_TEXT_BYTES + 1];
+    const jsize length = (*env)->GetStringLength(env, string);
+    const jsize count = length <= SJ_VALUE_TEXT_BYTES ? length : SJ_VALUE_TEXT_BYTES + 1;
+    (*env)->GetStringRegion(env, string, 0, count, units);
+    for (jsize at = 0; at < count && text->note != SJ_VALUE_CUT;) {
+        uint32_t code = units[at++];
+        if (code >= SURROGATE && code < SURROGATE_END) {
+            const bool is_pair = code < LOW_SURROGATE && at < count && units[at] >= LOW_SURROGATE &&
+                                 units[at] < SURROGATE_END;
+            code = is_pair ? 0x10000 + ((code - SURROGATE) << 10) + (units[at++] - LOW_SURROGATE)
+                           : (uint32_t)REPLACEMENT;
+        }
+        add_code(text, code);
+    }
+}
+
+bool sj_jvm_describe_string(JNIEnv *env, jobject object, sj_jvm_text *text)
+{
+    if (object == NULL) {
+        text->note = SJ_VALUE_NULL;
+        return true;
+    }
+    if (!(*env)->IsInstanceOf(env, object, string_class)) {
+        return false;
+    }
+    add_string(env, object, text);
+    return true;
+}
+
+static void add_number(sj_jvm_text *text, uint64_t number, uint64_t base)
+{
+    char digits[24];
+    uint32_t at = sizeof(digits) - 1;
+    digits[at] = '\0';
+    do {
+        digits[--at] = "0123456789abcdef"[number % base];
+        number /= base;
+    } while (number != 0);
+    add_plain(text, digits + at);
+}
+
+void sj_jvm_describe_number(sj_java_type type, int64_t number, sj_jvm_text *text)
+{
+    enum { DECIMAL = 10 };
+    if (type == SJ_JAVA_BOOLEAN) {
+        add_plain(text, number != 0 ? "true" : "false");
+        return;
+    }
+    if (type == SJ_JAVA_CHARACTER) {
+        const uint32_t unit = (uint16_t)number;
+        add_plain(text, "'");
+        add_code(text, unit >= SURROGATE && unit < SURROGATE_END ? (uint32_t)REPLACEMENT : unit);
+        add_plain(text, "'");
+        return;
+    }
+    add_plain(text, number < 0 ? "-" : "");
+    add_number(text, number < 0 ? 0 - (uint64_t)number : (uint64_t)number, DECIMAL);
+}
+
+/* One character of a name in modified UTF-8, in which those beyond 16 bits are two halves. */
+static const char *add_name_character(sj_jvm_text *text, const char *at)
+{
+    const unsigned char first = (unsigned char)at[0];
+    const uint32_t bytes = first < 0x80 ? 1 : first < 0xe0 ? 2 : 3;
+    for (uint32_t i = 1; i < bytes; i++) {
+        if (at[i] == '\0') {
+            return at + i;
+        }
+    }
+    if (bytes == 3 && first == 0xed && (unsigned char)at[1] >= 0xa0) {
+        add_plain(text, "?");
+    } else if (bytes == 1) {
+        add(text, *at == '/' ? "." : at, 1);
+    } else {
+        add(text, at, bytes);
+    }
+    return at + bytes;
+}
+
+static const char *primitive_of(char type)
+{
+    switch (type) {
+    case 'Z':
+        return "boolean";
+    case 'B':
+        return "byte";
+    case 'C':
+        return "char";
+    case 'S':
+        return "short";
+    case 'I':
+        return "int";
+    case 'J':
+        return "long";
+    case 'F':
+        return "float";
+    default:
+        return "double";
+    }
+}
+
+/* The type that a signature begins with; of an array, its elements' and the length of the first
+ * dimension. */
+static void add_type(sj_jvm_text *text, const char *signature, jsize length)
+{
+    enum { DECIMAL = 10 };
+    const char *at = signature;
+    while (*at == '[') {
+        at++;
+    }
+    const bool is_object = *at == 'L';
+    if (!is_object) {
+        add_plain(text, primitive_of(*at));
+    }
+    for (at++; is_object && *at != '\0' && *at != ';';) {
+        at = add_name_character(text, at);
+    }
+    for (const char *dimension = signature; *dimension == '['; dimension++) {
+        add_plain(text, "[");
+        if (dimension == signature && length >= 0) {
+            add_number(text, (uint64_t)length, DECIMAL);
+        }
+        add_plain(text, "]");
+    }
+}
+
+/* Returns whether it is an array. */
+static bool add_class_of(JNIEnv *env, jobject object, bool with_length, sj_jvm_text *text)
+{
+    char *signature = NULL;
+    const jclass class = (*env)->GetObjectClass(env, object);
+    if ((*sj_jvm.jvmti)->GetClassSignature(sj_jvm.jvmti, class, &signature, NULL) !=
+        JVMTI_ERROR_NONE) {
+        text->note = SJ_VALUE_UNREADABLE;
+        return true;
+    }
+    const bool is_array = signature[0] == '[';
+    add_type(text, signature,
+             is_array && with_length ? (*env)->GetArrayLength(env, object) : (jsize)-1);
+    (void)(*sj_jvm.jvmti)->Deallocate(sj_jvm.jvmti, (unsigned char *)signature);
+    return is_array;
+}
+
+void sj_jvm_describe_class(JNIEnv *env, jobject object, sj_jvm_text *text)
+{
+    (void)add_class_of(env, object, false, text);
+}
+
+void sj_jvm_describe(JNIEnv *env, jobject object, sj_jvm_text *text)
+{
+    enum { HEXADECIMAL = 16 };
+    jint hash = 0;
+    if (object == NULL) {
+        text->note = SJ_VALUE_NULL;
+        return;
+    }
+    if ((*env)->IsInstanceOf(env, object, string_class)) {
+        add_plain(text, "\"");
+        add_string(env, object, text);
+        add_plain(text, "\"");
+        return;
+    }
+    if ((*env)->IsInstanceOf(env, object, enum_class)) {
+        const jstring name = (*env)->GetObjectField(env, object, enum_name);
+        if (name != NULL) {
+            add_string(env, name, text);
+            return;
+        }
+    }
+    const bool is_done = add_class_of(env, object, true, text);
+    if (!is_done &&
+        (*sj_jvm.jvmti)->GetObjectHashCode(sj_jvm.jvmti, object, &hash) == JVMTI_ERROR_NONE) {
+        add_plain(text, "@");
+        add_number(text, (uint32_t)hash, HEXADECIMAL);
+    }
+}
+
+/* By the loader of the program's classes. */
+static jclass load_class(JNIEnv *env, const char *name)
+{
+    if (sj_jvm.app_loader == NULL) {
+        return NULL;
+    }
+    const jclass loader = (*env)->GetObjectClass(env, sj_jvm.app_loader);
+    const jmethodID load =
+        (*env)->GetMethodID(env, loader, "loadClass", "(Ljava/lang/String;)Ljava/lang/Class;");
+    const jstring text = load != NULL ? (*env)->NewStringUTF(env, name) : NULL;
+    return text != NULL ? (*env)->CallObjectMethod(env, sj_jvm.app_loader, load, text) : NULL;
+}
+
+static jthrowable construct(JNIEnv *env, jclass class)
+{
+    jmethodID method = (*env)->GetMethodID(env, class, "<init>", "(Ljava/lang/String;)V");
+    if (method != NULL) {
+        const jstring message = (*env)->NewStringUTF(env, "thrown by a rule of Sojourn");
+        return message != NULL ? (*env)->NewObject(env, class, method, message) : NULL;
+    }
+    (*env)->ExceptionClear(env);
+    method = (*env)->GetMethodID(env, class, "<init>", "()V");
+    return method != NULL ? (*env)->NewObject(env, class, method) : NULL;
+}
+
+jthrowable sj_jvm_make_exception(JNIEnv *env, const char *class_name)
+{
+    const jclass class = load_class(env, class_name);
+    jthrowable made = NULL;
+    if (class != NULL && !(*env)->ExceptionCheck(env) &&
+        (*env)->IsAssignableFrom(env, class, throwable_class)) {
+        made = construct(env, class);
+    }
+    if ((*env)->ExceptionCheck(env)) {
+        (*env)->ExceptionClear(env);
+        made = NULL;
+    }
+    return made;
+}

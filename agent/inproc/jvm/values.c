@@ -1,0 +1,242 @@
+/* Design notes
+ *
+ * A rule is judged when its value is recorded, and acts later in the same entry or exit: what is
+ * due waits with the thread meanwhile. The first value of an entry or exit drops what waits: an
+ * exception (Thread.stop) may have left the code in between. */
+#include "agent/inproc/jvm/values.h"
+
+#include "agent/inproc/jvm/natives.h"
+#include "agent/inproc/recorder/changes.h"
+#include "agent/inproc/recorder/internal.h"
+#include "agent/inproc/recorder/values.h"
+
+#include <string.h>
+
+/* What rules want of the call that this thread enters or leaves. */
+typedef struct due_changes {
+    sj_due_change sets[SJ_VALUES_PER_FUNCTION];
+    uint32_t set_count;
+    bool is_decided; /* the call is left out: by `decision` */
+    sj_due_change decision;
+} due_changes;
+
+static __thread due_changes due_here __attribute__((tls_model("initial-exec")));
+
+static void begin(jint what)
+{
+    if ((what & SJ_JAVA_VALUE_FIRST) != 0) {
+        due_here.set_count = 0;
+        due_here.is_decided = false;
+    }
+}
+
+static sj_java_type type_of(jint what)
+{
+    return (sj_java_type)(what >> SJ_JAVA_VALUE_TYPE_SHIFT & 7);
+}
+
+static void judge(uint32_t function, uint8_t descriptor, uint64_t bits)
+{
+    sj_due_change due;
+    if (sj_recorder_changes == NULL || due_here.is_decided ||
+        !sj_recorder_judge(function, descriptor, bits, &due)) {
+        return;
+    }
+    switch (due.action) {
+    case SJ_CHANGE_SET:
+        if (due_here.set_count < SJ_VALUES_PER_FUNCTION) {
+            due_here.sets[due_here.set_count++] = due;
+        }
+        break;
+    case SJ_CHANGE_RETURN:
+    case SJ_CHANGE_THROW:
+        due_here.decision = due;
+        due_here.is_decided = true;
+        break;
+    default:
+        sj_recorder_change(function, SJ_MANAGED_CALL, &due);
+        break;
+    }
+}
+
+static void JNICALL record_number(JNIEnv *env, jclass class, jlong number, jint what, jint function)
+{
+    const uint8_t descriptor = (uint8_t)(what & SJ_JAVA_VALUE_DESCRIPTOR);
+    const uint32_t kind = sj_value_kind_of(descriptor);
+    (void)env;
+    (void)class;
+    begin(what);
+    if (!sj_recorder_is_armed() || due_here.is_decided) {
+        return;
+    }
+    if (kind == SJ_VALUE_OBJECT) {
+        sj_jvm_text text = {0};
+        sj_jvm_describe_number(type_of(what), number, &text);
+        sj_recorder_text((uint32_t)function, SJ_MANAGED_CALL, descriptor, text.bytes, text.used,
+                         text.note);
+        return;
+    }
+    const uint64_t bits = sj_value_narrow(kind, (uint64_t)number);
+    sj_recorder_value((uint32_t)function, SJ_MANAGED_CALL, descriptor, bits);
+    judge((uint32_t)function, descriptor, bits);
+}
+
+static void JNICALL record_object(JNIEnv *env, jclass class, jobject object, jint what,
+                                  jint function)
+{
+    const uint8_t descriptor = (uint8_t)(what & SJ_JAVA_VALUE_DESCRIPTOR);
+    sj_jvm_text text = {0};
+    bool is_there = true;
+    (void)class;
+    begin(what);
+    if (!sj_recorder_is_armed() || due_here.is_decided) {
+        return;
+    }
+    if (sj_value_kind_of(descriptor) == SJ_VALUE_STRING) {
+        is_there = sj_jvm_describe_string(env, object, &text);
+    } else {
+        sj_jvm_describe(env, object, &text);
+    }
+    if (is_there) {
+        sj_recorder_text((uint32_t)function, SJ_MANAGED_CALL, descriptor, text.bytes, text.used,
+                         text.note);
+    }
+}
+
+static void record_thrown_class(JNIEnv *env, jobject exception, uint32_t function)
+{
+    sj_jvm_text text = {0};
+    sj_jvm_describe_class(env, exception, &text);
+    sj_recorder_text(function, SJ_MANAGED_CALL,
+                     sj_value_descriptor(SJ_VALUE_RESULT, SJ_VALUE_THROWN), text.bytes, text.used,
+                     text.note);
+}
+
+static void JNICALL record_thrown(JNIEnv *env, jclass class, jobject exception, jint what,
+                                  jint function)
+{
+    (void)class;
+    (void)what;
+    if (exception != NULL && sj_recorder_is_armed()) {
+        record_thrown_class(env, exception, (uint32_t)function);
+    }
+}
+
+static void JNICALL judge_absent(JNIEnv *env, jclass class, jint what, jint function)
+{
+    (void)env;
+    (void)class;
+    begin(what);
+    if (sj_recorder_is_armed()) {
+        judge((uint32_t)function, (uint8_t)(what & SJ_JAVA_VALUE_DESCRIPTOR), 0);
+    }
+}
+
+/* Whether what a rule sets is of the method's type. */
+static bool fits(sj_java_type type, const sj_due_change *due)
+{
+    const uint32_t kind = sj_value_kind_of(due->target);
+    switch (type) {
+    case SJ_JAVA_VOID:
+        return true;
+    case SJ_JAVA_REFERENCE:
+        return !sj_value_is_real(kind) && due->bits == 0; /* null */
+    case SJ_JAVA_FLOAT:
+        return kind == SJ_VALUE_FLOAT;
+    case SJ_JAVA_DOUBLE:
+        return kind == SJ_VALUE_DOUBLE;
+    default:
+        return !sj_value_is_real(kind);
+    }
+}
+
+/* Gives the difference, so that an agent that has left, whose methods return 0, sets nothing. */
+static jlong JNICALL set_number(JNIEnv *env, jclass class, jlong number, jint what, jint function)
+{
+    const uint32_t position = sj_value_position((uint8_t)(what & SJ_JAVA_VALUE_DESCRIPTOR));
+    const jlong before = number;
+    (void)env;
+    (void)class;
+    for (uint32_t i = 0; i < due_here.set_count; i++) {
+        const sj_due_change *due = &due_here.sets[i];
+        if (sj_value_position(due->target) == position && fits(type_of(what), due)) {
+            sj_recorder_change((uint32_t)function, SJ_MANAGED_CALL, due);
+            number = (jlong)due->bits;
+        }
+    }
+    return number ^ before;
+}
+
+static void put(sj_record_kind kind, uint32_t function, uint64_t stack)
+{
+    const uint32_t tag = sj_record_make_tag(kind, function);
+    sj_recorder_put(sj_recorder_reserve(tag), sj_arch_ticks(), stack, tag);
+}
+
+/* Throws instead of the call, which is recorded. A class that is not there changes nothing. */
+static void throw_instead(JNIEnv *env, uint32_t function, const sj_due_change *due)
+{
+    char name[SJ_CHANGE_THROWN_BYTES];
+    if (sj_recorder_changes == NULL) {
+        return;
+    }
+    memcpy(name, sj_recorder_changes->rules[due->rule].thrown, sizeof(name));
+    name[sizeof(name) - 1] = '\0';
+    const jthrowable exception = sj_jvm_make_exception(env, name);
+    if (exception == NULL) {
+        return;
+    }
+    sj_recorder_change(function, SJ_MANAGED_CALL, due);
+    put(SJ_RECORD_ENTER, function, SJ_MANAGED_CALL);
+    record_thrown_class(env, exception, function);
+    put(SJ_RECORD_LEAVE, function, SJ_MANAGED_THROWN);
+    (void)(*env)->Throw(env, exception);
+}
+
+static jint JNICALL decide(JNIEnv *env, jclass class, jint what, jint function)
+{
+    const sj_due_change due = due_here.decision;
+    (void)class;
+    if (!due_here.is_decided) {
+        return 0;
+    }
+    due_here.is_decided = false;
+    if (due.action == SJ_CHANGE_THROW) {
+        throw_instead(env, (uint32_t)function, &due);
+        return 0;
+    }
+    if (!fits(type_of(what), &due)) {
+        return 0;
+    }
+    sj_recorder_skip((uint32_t)function, SJ_MANAGED_CALL, &due);
+    return 1;
+}
+
+static jlong JNICALL give_result(JNIEnv *env, jclass class, jint what, jint function)
+{
+    (void)env;
+    (void)class;
+    (void)what;
+    (void)function;
+    return (jlong)due_here.decision.bits;
+}
+
+static void *const functions[SJ_JAVA_NATIVES] = {[SJ_JAVA_RECORD_NUMBER] = (void *)record_number,
+                                                 [SJ_JAVA_RECORD_OBJECT] = (void *)record_object,
+                                                 [SJ_JAVA_RECORD_THROWN] = (void *)record_thrown,
+                                                 [SJ_JAVA_JUDGE] = (void *)judge_absent,
+                                                 [SJ_JAVA_SET] = (void *)set_number,
+                                                 [SJ_JAVA_DECIDE] = (void *)decide,
+                                                 [SJ_JAVA_RESULT] = (void *)give_result};
+
+bool sj_jvm_define_values(JNIEnv *env)
+{
+    sj_jvm_native methods[SJ_JAVA_NATIVES];
+    for (uint32_t i = 0; i < SJ_JAVA_NATIVES; i++) {
+        methods[i] =
+            (sj_jvm_native){sj_java_natives[i].name, sj_java_natives[i].descriptor, functions[i]};
+    }
+    return sj_jvm_describe_prepare(env) &&
+           sj_jvm_define_natives(env, SJ_JAVA_VALUES_CLASS, methods, SJ_JAVA_NATIVES,
+                                 SJ_JVM_VALUE_NATIVES);
+}
