@@ -10,6 +10,7 @@
  * this one looks four times a second whether it is alone. */
 #include "agent/direct/direct.h"
 
+#include "agent/direct/no_channel.h"
 #include "agent/direct/options.h"
 #include "agent/direct/own_descriptors.h"
 #include "agent/host/clock.h"
@@ -93,7 +94,8 @@ static sj_status begin(direct *self, char **arguments, sj_error *error)
     SJ_TRY(sj_pipeline_keep(self->recording, error));
     const sj_recording_link link = {.url = settings->url,
                                     .token = settings->token[0] != '\0' ? settings->token : NULL};
-    const sj_pipeline_options means = {.channel = &sj_channel_sp,
+    const bool is_sent = sj_direct_folder(settings) == NULL;
+    const sj_pipeline_options means = {.channel = is_sent ? &sj_channel_sp : &sj_channel_none,
                                        .link = &link,
                                        .resend_ms = RESEND_MS,
                                        .threadless = true,
@@ -168,6 +170,18 @@ static uint64_t cpu_ns(clockid_t clock)
     return (uint64_t)used.tv_sec * UINT64_C(1000000000) + (uint64_t)used.tv_nsec;
 }
 
+/* keep writes what is left to the recording's files; a full disk is told. */
+static void keep(direct *self)
+{
+    sj_recording *recording = self->recording;
+    const size_t waiting = sj_frame_writer_retry(sj_pipeline_frame_writer(recording));
+    sj_pipeline_set_delivered(recording, false);
+    if (waiting != 0) {
+        sj_log(SJ_LOG_WARN, "unwritten", "%zu frames could not be written to %s", waiting,
+               sj_pipeline_spool_directory(recording));
+    }
+}
+
 /* deliver waits for acknowledgements; the program that ends waits as long, or less. */
 static void deliver(direct *self)
 {
@@ -207,7 +221,11 @@ static void finish(direct *self)
                                cpu_ns(CLOCK_PROCESS_CPUTIME_ID) - cpu_ns(CLOCK_THREAD_CPUTIME_ID));
     sj_pipeline_summarize(recording, "completed");
     (void)!sj_pipeline_end_session(recording);
-    deliver(self);
+    if (sj_direct_folder(self->settings) != NULL) {
+        keep(self);
+    } else {
+        deliver(self);
+    }
     sj_pipeline_close_spool(recording);
 }
 

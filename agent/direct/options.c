@@ -5,6 +5,7 @@
 #include "agent/uplink/sp_address.h"
 #include "proto/base/units.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -23,6 +24,35 @@ static sj_status check_places(sj_error *error)
                        "neither HOME nor XDG_STATE_HOME and XDG_CACHE_HOME name a directory: set "
                        "them for the program");
     }
+    return SJ_OK;
+}
+
+const char *sj_direct_folder(const sj_direct_settings *settings)
+{
+    static const char prefix[] = "file://";
+    const bool is_file = strncmp(settings->url, prefix, sizeof(prefix) - 1) == 0;
+    return is_file ? settings->url + sizeof(prefix) - 1 : NULL;
+}
+
+/* check_folder: what is recorded stays in that folder, for the database in it. */
+static sj_status check_folder(const sj_direct_settings *settings, const char *folder,
+                              sj_recording_options *options, sj_error *error)
+{
+    static char destination[SJ_DIRECT_TEXT_BYTES];
+    if (folder[0] != '/') {
+        return sj_fail(error, SJ_EINVAL,
+                       "SOJOURN_DIRECT=%.200s needs the absolute path of a folder: file:///PATH",
+                       settings->url);
+    }
+    if (settings->spool[0] != '\0') {
+        return sj_fail(error, SJ_EINVAL,
+                       "SOJOURN_DIRECT=%.200s is the folder that everything is kept in: leave "
+                       "SOJOURN_DIRECT_SPOOL away",
+                       settings->url);
+    }
+    snprintf(destination, sizeof(destination), "file %s/sessions.db", folder);
+    options->spool_root = folder;
+    options->destination = destination;
     return SJ_OK;
 }
 
@@ -123,7 +153,9 @@ sj_status sj_direct_options(const sj_direct_settings *settings, char **arguments
         return sj_fail(error, SJ_ELIMIT, "the SOJOURN_DIRECT variables are longer than %d bytes",
                        SJ_DIRECT_TEXT_BYTES);
     }
-    SJ_TRY(check_url(settings->url, error));
+    const char *folder = sj_direct_folder(settings);
+    SJ_TRY(folder != NULL ? check_folder(settings, folder, options, error)
+                          : check_url(settings->url, error));
     SJ_TRY(check_places(error));
     SJ_TRY(read_children(settings->children, &options->children, error));
     SJ_TRY(read_bytes(settings->spool_bytes, &options->spool_bytes, error));

@@ -12,4 +12,8 @@ SJ_MUST_CHECK sj_status sj_direct_options(const sj_direct_settings *settings, ch
                                           sj_policy *policy, sj_recording_options *options,
                                           sj_error *error);
 
+/* sj_direct_folder returns the folder that recordings stay in (SOJOURN_DIRECT=file:///FOLDER);
+ * NULL: they are sent. */
+const char *sj_direct_folder(const sj_direct_settings *settings);
+
 #endif
