@@ -30,6 +30,7 @@ const sj_command *const sj_commands[] = {
     &sj_command_diff,
     &sj_command_check,
     &sj_command_zombies,
+    &sj_command_stalls,
     &sj_command_sql,
     &sj_command_export,
     &sj_command_symbols,

@@ -24,6 +24,7 @@ extern const sj_command sj_command_completion;
 extern const sj_command sj_command_replay;
 extern const sj_command sj_command_tree;
 extern const sj_command sj_command_sql;
+extern const sj_command sj_command_stalls;
 extern const sj_command sj_command_flame;
 extern const sj_command sj_command_forward;
 extern const sj_command sj_command_symbols;

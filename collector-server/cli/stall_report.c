@@ -1,0 +1,224 @@
+/* Design notes
+ *
+ * A stall is what a watch of the program reported, or a "jank" trigger without such a report. What
+ * was going on is asked for one moment, in the middle of the wait: the thread had not answered for
+ * some time already, and had not yet. Calls come from the dump that the trigger made, if it made
+ * one, else from the session itself; both count time from the same moment. */
+#include "collector-server/cli/stall_report.h"
+
+#include <inttypes.h>
+#include <stdbool.h>
+#include <stdio.h>
+
+/* Columns of a stall, in this order in both queries. */
+enum { SESSION, NAME, WAITED, MOMENT, DUMP, THREAD, REPORT, UTC };
+
+#define NEAR_NS "2000000000"
+
+static const char reported_sql[] =
+    "SELECT r.session_id, r.payload ->> 'watch', r.payload ->> 'waited_ns',"
+    " r.at_ns - (r.payload ->> 'age_ns') + (r.payload ->> 'waited_ns') / 2,"
+    " (SELECT d.session_id FROM triggers t JOIN sessions d ON d.uuid = t.child_session_uuid"
+    "  WHERE t.session_id = r.session_id AND t.event = 'jank'"
+    "   AND t.subject = r.payload ->> 'watch' AND t.at_ns BETWEEN r.at_ns AND r.at_ns + " NEAR_NS
+    "  ORDER BY t.at_ns LIMIT 1),"
+    " (SELECT number FROM threads h WHERE h.session_id = r.session_id"
+    "   AND h.tid = r.payload ->> 'tid'),"
+    " r.report_id,"
+    " datetime((s.started_realtime_ns + r.at_ns) / 1000000000, 'unixepoch')"
+    " FROM reports r JOIN sessions s USING (session_id)"
+    " WHERE r.monitor = 'stall' ORDER BY r.session_id, r.at_ns";
+
+static const char fired_sql[] =
+    "SELECT t.session_id, t.subject, t.value, t.at_ns - t.value / 2, d.session_id,"
+    " t.thread_number, NULL,"
+    " datetime((s.started_realtime_ns + t.at_ns) / 1000000000, 'unixepoch')"
+    " FROM triggers t JOIN sessions s USING (session_id)"
+    " LEFT JOIN sessions d ON d.uuid = t.child_session_uuid"
+    " WHERE t.event = 'jank' AND t.value > 0 AND NOT EXISTS (SELECT 1 FROM reports r"
+    "  WHERE r.session_id = t.session_id AND r.monitor = 'stall'"
+    "   AND r.payload ->> 'watch' = t.subject AND t.at_ns BETWEEN r.at_ns AND r.at_ns + " NEAR_NS
+    ") ORDER BY t.session_id, t.at_ns";
+
+static const char threads_sql[] =
+    "SELECT thread_id, number, tid, name FROM threads WHERE session_id = ?1"
+    " AND started_ns <= ?3 ORDER BY number <> ?2, number";
+
+static const char open_sql[] =
+    "SELECT f.name, ?2 - c.start_ns, c.duration_ns, c.depth FROM calls c"
+    " JOIN functions f USING (function_id) WHERE c.session_id = ?3 AND c.thread_id = ?1"
+    " AND c.start_ns <= ?2 AND (c.end_ns IS NULL OR c.end_ns > ?2) ORDER BY c.depth";
+
+static const char stacks_sql[] =
+    "SELECT t.value ->> 'name', t.value ->> 'state', t.value ->> 'waits_for',"
+    " t.value ->> 'held_by', t.value -> 'holds', t.value -> 'frames'"
+    " FROM reports r, json_each(r.payload, '$.threads') t WHERE r.report_id = ?1 ORDER BY t.key";
+
+static const char pauses_sql[] =
+    "SELECT count(*), coalesce(sum(p.value ->> 'ns'), 0), coalesce(max(p.value ->> 'ns'), 0)"
+    " FROM reports r, json_each(r.payload, '$.pauses') p WHERE r.report_id = ?1";
+
+static const char list_sql[] = "SELECT value FROM json_each(?1)";
+
+static double in_ms(int64_t ns)
+{
+    return (double)ns / 1e6;
+}
+
+static const char *text_of(sqlite3_stmt *row, int column)
+{
+    const char *text = (const char *)sqlite3_column_text(row, column);
+    return text != NULL ? text : "";
+}
+
+static sj_status prepare(sqlite3 *database, const char *sql, sqlite3_stmt **statement)
+{
+    return sqlite3_prepare_v2(database, sql, -1, statement, NULL) == SQLITE_OK ? SJ_OK : SJ_EIO;
+}
+
+static sj_status finish(sqlite3_stmt *statement)
+{
+    return sqlite3_finalize(statement) == SQLITE_OK ? SJ_OK : SJ_EIO;
+}
+
+/* The calls that were open in a thread, outermost first, with their times until then and in all. */
+static sj_status print_open_calls(sqlite3 *database, int64_t session, int64_t thread_id,
+                                  int64_t moment)
+{
+    sqlite3_stmt *row = NULL;
+    SJ_TRY(prepare(database, open_sql, &row));
+    sqlite3_bind_int64(row, 1, thread_id);
+    sqlite3_bind_int64(row, 2, moment);
+    sqlite3_bind_int64(row, 3, session);
+    bool is_any = false;
+    while (sqlite3_step(row) == SQLITE_ROW) {
+        printf("    %10.1f ms ", in_ms(sqlite3_column_int64(row, 1)));
+        if (sqlite3_column_type(row, 2) == SQLITE_NULL) {
+            printf("%14s", "not ended");
+        } else {
+            printf("of %8.1f ms", in_ms(sqlite3_column_int64(row, 2)));
+        }
+        printf("  %*s%s\n", 2 * (int)sqlite3_column_int64(row, 3), "", text_of(row, 0));
+        is_any = true;
+    }
+    if (!is_any) {
+        printf("    no call of it is recorded then\n");
+    }
+    return finish(row);
+}
+
+static sj_status print_threads(sqlite3 *database, sqlite3_stmt *stall, int64_t session)
+{
+    sqlite3_stmt *row = NULL;
+    SJ_TRY(prepare(database, threads_sql, &row));
+    sqlite3_bind_int64(row, 1, session);
+    sqlite3_bind_int64(row, 2, sqlite3_column_int64(stall, THREAD));
+    sqlite3_bind_int64(row, 3, sqlite3_column_int64(stall, MOMENT));
+    sj_status status = SJ_OK;
+    while (status == SJ_OK && sqlite3_step(row) == SQLITE_ROW) {
+        const bool is_stalled = sqlite3_column_int64(row, 1) == sqlite3_column_int64(stall, THREAD);
+        printf("  %s %s (%" PRId64 "), open calls with their time until then:\n",
+               is_stalled ? "stalled thread" : "thread", text_of(row, 3),
+               (int64_t)sqlite3_column_int64(row, 2));
+        status = print_open_calls(database, session, sqlite3_column_int64(row, 0),
+                                  sqlite3_column_int64(stall, MOMENT));
+    }
+    const sj_status ended = finish(row);
+    return status != SJ_OK ? status : ended;
+}
+
+static sj_status print_list(sqlite3 *database, const char *json, const char *before)
+{
+    sqlite3_stmt *row = NULL;
+    if (json[0] == '\0') {
+        return SJ_OK;
+    }
+    SJ_TRY(prepare(database, list_sql, &row));
+    sqlite3_bind_text(row, 1, json, -1, SQLITE_STATIC);
+    while (sqlite3_step(row) == SQLITE_ROW) {
+        printf("%s%s\n", before, text_of(row, 0));
+    }
+    return finish(row);
+}
+
+static sj_status print_stacks(sqlite3 *database, int64_t report)
+{
+    sqlite3_stmt *row = NULL;
+    SJ_TRY(prepare(database, stacks_sql, &row));
+    sqlite3_bind_int64(row, 1, report);
+    sj_status status = SJ_OK;
+    while (status == SJ_OK && sqlite3_step(row) == SQLITE_ROW) {
+        printf("  Java thread %s: %s", text_of(row, 0), text_of(row, 1));
+        if (text_of(row, 2)[0] != '\0') {
+            printf(", waits for %s", text_of(row, 2));
+        }
+        if (text_of(row, 3)[0] != '\0') {
+            printf(", which %s holds", text_of(row, 3));
+        }
+        printf("\n");
+        status = print_list(database, text_of(row, 4), "    holds ");
+        if (status == SJ_OK) {
+            status = print_list(database, text_of(row, 5), "    at ");
+        }
+    }
+    const sj_status ended = finish(row);
+    return status != SJ_OK ? status : ended;
+}
+
+static sj_status print_pauses(sqlite3 *database, int64_t report)
+{
+    sqlite3_stmt *row = NULL;
+    SJ_TRY(prepare(database, pauses_sql, &row));
+    sqlite3_bind_int64(row, 1, report);
+    if (sqlite3_step(row) == SQLITE_ROW) {
+        printf("  pauses of the garbage collector meanwhile: %" PRId64 ", %.1f ms together, the"
+               " longest %.1f ms\n",
+               (int64_t)sqlite3_column_int64(row, 0), in_ms(sqlite3_column_int64(row, 1)),
+               in_ms(sqlite3_column_int64(row, 2)));
+    }
+    return finish(row);
+}
+
+static sj_status print_stall(sqlite3 *database, sqlite3_stmt *stall)
+{
+    const bool is_dumped = sqlite3_column_type(stall, DUMP) != SQLITE_NULL;
+    const int64_t session = sqlite3_column_int64(stall, is_dumped ? DUMP : SESSION);
+    printf("%s UTC, session %" PRId64 ": \"%s\" late, for %.1f ms so far", text_of(stall, UTC),
+           (int64_t)sqlite3_column_int64(stall, SESSION), text_of(stall, NAME),
+           in_ms(sqlite3_column_int64(stall, WAITED)));
+    if (is_dumped) {
+        printf("; what was recorded around it is session %" PRId64, session);
+    }
+    printf("\n");
+    SJ_TRY(print_threads(database, stall, session));
+    if (sqlite3_column_type(stall, REPORT) == SQLITE_NULL) {
+        return SJ_OK;
+    }
+    SJ_TRY(print_stacks(database, sqlite3_column_int64(stall, REPORT)));
+    return print_pauses(database, sqlite3_column_int64(stall, REPORT));
+}
+
+static sj_status print_all(sqlite3 *database, const char *sql, uint64_t *count)
+{
+    sqlite3_stmt *stall = NULL;
+    SJ_TRY(prepare(database, sql, &stall));
+    sj_status status = SJ_OK;
+    while (status == SJ_OK && sqlite3_step(stall) == SQLITE_ROW) {
+        printf("%s", *count != 0 ? "\n" : "");
+        status = print_stall(database, stall);
+        ++*count;
+    }
+    const sj_status ended = finish(stall);
+    return status != SJ_OK ? status : ended;
+}
+
+sj_status sj_stall_report_print(sqlite3 *database)
+{
+    uint64_t count = 0;
+    SJ_TRY(print_all(database, reported_sql, &count));
+    SJ_TRY(print_all(database, fired_sql, &count));
+    if (count == 0) {
+        printf("no thread was late\n");
+    }
+    return SJ_OK;
+}
