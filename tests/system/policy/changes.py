@@ -78,7 +78,7 @@ RETURNED_CALLS = {
     ("Returned:Catch(int)", "returned"): 3000, ("Returned:Main()", "returned"): 1}
 
 
-def permit(sojourn, programs, functions=("*",), kinds=("set", "return", "errno", "delay"), mode=0o644):
+def permit(sojourn, programs, functions=("*",), kinds=("set", "return", "throw", "errno", "delay"), mode=0o644):
     folder = sojourn.path("config/sojourn")
     os.makedirs(folder, exist_ok=True)
     path = os.path.join(folder, "changes.json")
@@ -178,8 +178,9 @@ def of_mono_not_possible(sojourn):
         {"name": "late", **of_ask, "argument": 1, "as": "bool", "change": {"delay": "1ms", "times": 1}},
     ]
     expected = [f"rule '{name}': {text}" for name, text in (
-        ("error", "errno is not set for Mono methods; without \"errno\" the rest is done"),
-        ("text", "a text or an object does not make a Mono method's call change; a number among its arguments does"),
+        ("error", "errno is not set for methods of Mono and Java; without \"errno\" the rest is done"),
+        ("text", "a text or an object does not make a call of a Mono or Java method change; a number among its "
+                 "arguments does"),
     )]
     done, database = record(sojourn, ["mono", sojourn.path("Changed.exe")], rules, "impossible.db")
     check(done.stdout.splitlines() == MONO_PLAIN, f"it says {done.stdout}, {done.stderr}")
@@ -230,6 +231,7 @@ def mistakes(sojourn, built):
     program = os.path.join(built, "changed")
     for change, words in (({"set": 1, "return": 1}, "either"), ({}, "is needed"),
                           ({"set": 1 << 40}, "does not fit"), ({"return": 1, "argument": 2}, "no \"argument\""),
+                          ({"throw": "a b"}, "name of a class"), ({"throw": "A", "set": 1}, "either"),
                           ({"set": "x"}, "whole number"), ({"delay": "2h"}, "a minute"),
                           ({"errno": 0}, "from 1 to 4095"), ({"sat": 1}, "sat")):
         done, _ = record(sojourn, [program], [{**OPEN, "change": change}], "mistakes.db")
@@ -237,6 +239,9 @@ def mistakes(sojourn, built):
     done, _ = record(sojourn, [program], [{"function": "chg_open", "result": True, "as": "int",
                                            "change": {"return": 1}}], "mistakes.db")
     check("has run" in done.stderr, f"return at the exit: {done}")
+    done, _ = record(sojourn, [program], [{**DENY, "change": {"throw": "java.io.IOException"}}], "throws.db")
+    check(done.stdout.splitlines()[:10] == PLAIN and "only Java methods can throw" in done.stderr,
+          f"a native function throws: {done}")
 
 
 def ask(target):

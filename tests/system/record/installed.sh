@@ -13,6 +13,13 @@ sojourn report run.db | grep -q . || fail "an installed sojourn does not report"
 calls=$(sqlite3 run.db ".load $prefix/lib/sojourn/libsojourn-sqlite" 'SELECT count(*) > 100 FROM calls')
 [ "$calls" = 1 ] || fail "the installed SQLite extension does not answer: $calls"
 
+unzip_list=$(python3 -m zipfile -l "$prefix/share/java/sojourn.jar") || fail "sojourn.jar is not installed"
+case $unzip_list in
+*Commands*) fail "sojourn.jar has the agent's own class" ;;
+*io/sojourn/Sojourn.class*) ;;
+*) fail "sojourn.jar has no class Sojourn" ;;
+esac
+
 for page in man1/sojourn.1 man1/sojourn-record.1 man8/sojournd.8 man8/sojourn-device.8 man7/sojourn-direct.7; do
     [ -f "$prefix/share/man/$page" ] || fail "$page is not installed"
 done
