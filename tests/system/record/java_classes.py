@@ -74,6 +74,23 @@ def counted_by_the_other(file):
         return int(lines.read())
 
 
+def any_names(sojourn, classes):
+    """A method's name may be nearly any bytes: here a control character, a line's end and Java's NUL."""
+    folder, database = sojourn.path("renamed"), sojourn.path("renamed.db")
+    os.mkdir(folder)
+    with open(os.path.join(classes, "Plugin.class"), "rb") as file:
+        renamed = file.read().replace(b"\0\3run", b"\0\4\1\n\xc0\x80")
+    for name in (name for name in os.listdir(classes) if name.startswith("Loaders")):
+        with open(os.path.join(classes, name), "rb") as file, open(os.path.join(folder, name), "wb") as copy:
+            copy.write(file.read().replace(b"\0\3run", b"\0\4\1\n\xc0\x80"))
+    with open(os.path.join(folder, "Plugin.class"), "wb") as file:
+        file.write(renamed)
+    done, _ = sojourn.record(["java", "-Xverify:all", "-cp", folder, "Loaders", "3"], database, LOSSLESS, text=True)
+    check(done.returncode == 0 and done.stdout.startswith("ready\nsum "), f"{done}")
+    calls = {row["name"]: row["calls"] for row in sojourn.sql(database, CALLS)}
+    check(calls.get("Plugin.\\x01\\x0a\\xc0\\x80(int)") == 3 * RUNS, f"{calls}")
+
+
 def make_agent(sojourn, classes):
     manifest, jar = sojourn.path("manifest.txt"), sojourn.path("rewriter.jar")
     with open(manifest, "w", encoding="ascii") as file:
@@ -134,6 +151,7 @@ def test(sojourn, arguments):
     classes = compile_java(sojourn, arguments[0], "Loaders", "Plugin", "Attached")
     loaders(sojourn, classes)
     choices(sojourn, classes)
+    any_names(sojourn, classes)
     jar = make_agent(sojourn, classes)
     launched_with_another_agent(sojourn, classes, jar)
     another_agent_before_and_after(sojourn, classes, jar)

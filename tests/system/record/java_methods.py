@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 """Java: what a program counts of its own calls equals what was recorded, under every collector and
-compiler, with full verification; filters, reasons, and a compiler with probes in all its classes.
+compiler, with full verification; filters, reasons, and a compiler with probes in all its classes. SJ_LONG=1: a
+hundred more runs together with --libs.
 
 java_methods.py BUILD_FOLDER SAMPLES_FOLDER
 """
@@ -67,6 +68,20 @@ def every_mode(sojourn, classes):
             check(done.stderr == "", f"{mode}: the JVM says {done.stderr}")
             check_counts(done.stdout, recorded(sojourn, database), f"{mode} {libraries}")
             check_accounts(sojourn, database)
+
+
+def many_with_libraries(sojourn, classes, times):
+    """Both kinds of hooks in one JVM, which once ended it now and then."""
+    for number in range(times):
+        mode = MODES[number % len(MODES)]
+        database = sojourn.path("many.db")
+        if os.path.exists(database):
+            os.unlink(database)
+        done, _ = sojourn.record(["java", mode, "-cp", classes, "Counted", "100", str(WORKERS)], database,
+                                 [*LOSSLESS, "--libs", "--mode", "profile"], text=True)
+        check(done.returncode == 0 and done.stderr == "", f"run {number}, {mode}: {done.returncode} {done.stderr}")
+        check("leaf=" in done.stdout, f"run {number}, {mode}: {done.stdout}")
+        check_accounts(sojourn, database)
 
 
 def states(sojourn, database):
@@ -184,6 +199,8 @@ def test(sojourn, arguments):
     compile_java(sojourn, os.path.join(samples, "Waits.java"))
     compile_java(sojourn, os.path.join(samples, "Faults.java"))
     every_mode(sojourn, classes)
+    if os.environ.get("SJ_LONG") == "1":
+        many_with_libraries(sojourn, classes, 100)
     leaf_probes(sojourn, classes)
     filters(sojourn, classes)
     faults(sojourn, classes)
