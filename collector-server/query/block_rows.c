@@ -32,7 +32,7 @@ static void *grow(void *old, size_t count, size_t size, bool *failed)
     return grown;
 }
 
-static sj_status reserve(sj_block_rows *rows, size_t count)
+sj_status sj_block_rows_reserve(sj_block_rows *rows, size_t count)
 {
     if (count <= rows->capacity) {
         return SJ_OK;
@@ -294,7 +294,7 @@ sj_status sj_block_rows_build(sj_block_rows *rows, const sj_block *block, bool t
 {
     rows->count = block->header.call_count;
     rows->has_tail_calls = block->tail_call_count != 0;
-    SJ_TRY(reserve(rows, rows->count != 0 ? rows->count : 1));
+    SJ_TRY(sj_block_rows_reserve(rows, rows->count != 0 ? rows->count : 1));
     row_builder builder = {.rows = rows,
                            .block = block,
                            .stack = rows->open,

@@ -45,6 +45,9 @@ typedef struct sj_block_rows {
 
 void sj_block_rows_deinit(sj_block_rows *rows); /* safe on a zeroed one */
 
+/* sj_block_rows_reserve makes room for rows that somebody else fills in. SJ_ENOMEM. */
+SJ_MUST_CHECK sj_status sj_block_rows_reserve(sj_block_rows *rows, size_t count);
+
 /* sj_block_rows_build fills `rows` from a block decoded with its structure, tail calls and, when
  * `times`, its times. SJ_ENOMEM; SJ_ECORRUPT when its events are not balanced against its
  * key-frame. */

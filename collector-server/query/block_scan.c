@@ -4,6 +4,7 @@
  */
 #include "collector-server/query/block_scan.h"
 
+#include "collector-server/query/scan_outline.h"
 #include "collector-server/query/scan_session.h"
 #include "collector-server/store/deferred_exits.h"
 #include "collector-server/store/function_bitmap.h"
@@ -73,6 +74,9 @@ static const char stacks_sql[] =
     "SELECT data FROM blocks WHERE stream_id = ?1 AND kind = 2 AND first_event = ?2 "
     "AND quarantined IS NULL";
 
+static const char outlines_sql[] =
+    "SELECT floor_ticks, calls FROM block_outlines WHERE block_id = ?1";
+
 static const char modules_sql[] =
     "SELECT s.first_function, s.function_count, m.first_function_id FROM session_modules AS s "
     "JOIN modules AS m ON m.module_id = s.module_id WHERE s.session_id = ?1 "
@@ -88,7 +92,7 @@ int sj_block_scan_open(sj_block_scan *scan, sj_query_state *state)
         {streams_sql, &scan->streams},       {blocks_sql, &scan->blocks},
         {bounds_sql, &scan->bounds},         {modules_sql, &scan->modules},
         {stacks_sql, &scan->stacks},         {longest_sql, &scan->longest},
-        {outlasting_sql, &scan->outlasting},
+        {outlasting_sql, &scan->outlasting}, {outlines_sql, &scan->outlines},
     };
     for (size_t i = 0; i < sizeof(statements) / sizeof(statements[0]); ++i) {
         const int result =
@@ -116,6 +120,7 @@ void sj_block_scan_close(sj_block_scan *scan)
     sqlite3_finalize(scan->clock);
     sqlite3_finalize(scan->modules);
     sqlite3_finalize(scan->stacks);
+    sqlite3_finalize(scan->outlines);
     if (scan->decoder != NULL) {
         sj_block_decoder_free(scan->decoder);
     }
@@ -128,6 +133,7 @@ void sj_block_scan_close(sj_block_scan *scan)
     free(scan->function_matches);
     free(scan->long_calls);
     free(scan->outlasting_calls);
+    free(scan->outline_functions);
 }
 
 static int64_t clamp_stream(int64_t call_id)
@@ -428,9 +434,36 @@ static bool dictionary_matches(const sj_block_scan *scan)
     return false;
 }
 
+static int use_dictionary(sj_block_scan *scan)
+{
+    const int mapped = map_dictionary(scan);
+    if (mapped != SQLITE_OK) {
+        return mapped;
+    }
+    return dictionary_matches(scan) ? SQLITE_ROW : SQLITE_OK;
+}
+
+/* Decodes the block of the current row: SQLITE_ROW to use it, SQLITE_OK to pass over it. */
+static int decode_block(sj_block_scan *scan, sj_slice bytes)
+{
+    sj_status status = sj_block_read_header(bytes, &scan->block.header);
+    if (status == SJ_OK) {
+        status = sj_block_decode(scan->decoder, bytes, scan->want, &scan->block);
+    }
+    if (status == SJ_ENOMEM) {
+        return SQLITE_NOMEM;
+    }
+    if (status != SJ_OK) {
+        sj_block_scan_warn(scan, sj_status_text(status));
+        return SQLITE_OK;
+    }
+    return scan->want == 0 ? SQLITE_ROW : use_dictionary(scan);
+}
+
 /* Reads the block of the current row: SQLITE_ROW to use it, SQLITE_OK to pass over it. */
 static int load_block(sj_block_scan *scan)
 {
+    scan->outlined = false;
     scan->block_id = sqlite3_column_int64(scan->blocks, 0);
     if (!may_hold(scan)) {
         return SQLITE_OK;
@@ -444,26 +477,14 @@ static int load_block(sj_block_scan *scan)
         sj_block_scan_warn(scan, "its bytes are not in this database");
         return SQLITE_OK;
     }
-    const sj_slice bytes = {data, (size_t)sqlite3_column_bytes(scan->blocks, 9)};
-    sj_status status = sj_block_read_header(bytes, &scan->block.header);
-    if (status == SJ_OK) {
-        status = sj_block_decode(scan->decoder, bytes, scan->want, &scan->block);
+    if (scan->takes_outlines && scan->session.min_duration != 0) {
+        const int taken = sj_scan_outline_take(scan);
+        if (taken != SQLITE_NOTFOUND) {
+            return taken == SQLITE_ROW ? use_dictionary(scan)
+                                       : (taken == SQLITE_DONE ? SQLITE_OK : taken);
+        }
     }
-    if (status == SJ_ENOMEM) {
-        return SQLITE_NOMEM;
-    }
-    if (status != SJ_OK) {
-        sj_block_scan_warn(scan, sj_status_text(status));
-        return SQLITE_OK;
-    }
-    if (scan->want == 0) {
-        return SQLITE_ROW;
-    }
-    const int mapped = map_dictionary(scan);
-    if (mapped != SQLITE_OK) {
-        return mapped;
-    }
-    return dictionary_matches(scan) ? SQLITE_ROW : SQLITE_OK;
+    return decode_block(scan, (sj_slice){data, (size_t)sqlite3_column_bytes(scan->blocks, 9)});
 }
 
 int sj_block_scan_next(sj_block_scan *scan)
@@ -507,7 +528,8 @@ static void set_late(void *context, size_t position, const sj_deferred_exit *lea
 int sj_block_scan_rows(sj_block_scan *scan, bool resolve)
 {
     const bool times = (scan->want & SJ_WANT_TIMES) != 0;
-    const sj_status status = sj_block_rows_build(&scan->rows, &scan->block, times);
+    const sj_status status =
+        scan->outlined ? SJ_OK : sj_block_rows_build(&scan->rows, &scan->block, times);
     if (status == SJ_ENOMEM) {
         return SQLITE_NOMEM;
     }
@@ -573,6 +595,9 @@ static int find_deep_frame(sj_block_scan *scan, uint32_t number, uint32_t depth,
 int sj_block_scan_frame(sj_block_scan *scan, uint32_t depth, sj_stack_frame *frame)
 {
     const sj_block *block = &scan->block;
+    if (scan->outlined && !scan->frames_read && sj_scan_outline_load_frames(scan) != SQLITE_OK) {
+        return SQLITE_NOTFOUND;
+    }
     const uint32_t deep = block->header.stack_frames;
     if (depth < deep) {
         return find_deep_frame(scan, block->header.stack_reference, depth, frame);

@@ -2,7 +2,8 @@
  *
  * Blocks come by stream and, within a stream, in the order of their calls, so that call ids rise
  * from block to block. A block is read only when its index entry, its times, its function bitmap
- * and its longest duration leave open that it holds such a call, and decoded only as far as asked.
+ * and its longest duration leave open that it holds such a call, and decoded only as far as asked;
+ * where its outline has all that are long enough, it is not.
  * One decoder and one set of columns are reused: memory does not depend on how much is walked over.
  * A block that cannot be read is named in the connection's warnings and left out.
  *
@@ -76,6 +77,7 @@ typedef struct sj_block_scan {
     sj_scan_filter filter;
     unsigned want; /* sj_scan_want; 0: headers only */
     sqlite3_stmt *streams, *blocks, *longest, *outlasting, *clock, *modules, *bounds, *stacks;
+    sqlite3_stmt *outlines;
     sj_late_exits late;
     sj_block_decoder *decoder;
     sj_block_decoder *stack_decoder;
@@ -87,6 +89,11 @@ typedef struct sj_block_scan {
     sj_block block; /* decoded; with want 0 only the header's first_call and call_count */
     sj_block_rows rows;
     bool rows_have_times;
+    /* Set before a walk: rows may come from outlines, which know nothing of tail calls. */
+    bool takes_outlines;
+    bool outlined; /* the rows of this block do: `block` has what rows need */
+    bool frames_read;
+    uint32_t *outline_functions;
     int64_t *function_ids; /* per dictionary entry; 0: not known */
     bool *function_matches;
     size_t dictionary_capacity;

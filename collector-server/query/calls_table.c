@@ -65,7 +65,9 @@ enum {
                    1 << SJ_CALLS_ENDING | 1 << SJ_CALLS_FLAGS | 1 << SJ_CALLS_PHYSICAL_DURATION_NS,
     ROW_COLUMNS = TIME_COLUMNS | LATE_COLUMNS | 1 << SJ_CALLS_CALL_ID | 1 << SJ_CALLS_FUNCTION_ID |
                   1 << SJ_CALLS_PARENT_ID | 1 << SJ_CALLS_DEPTH | 1 << SJ_CALLS_CALLER_FUNCTION_ID |
-                  1 << SJ_CALLS_TAIL_CALLER_ID | 1 << SJ_CALLS_PHYSICAL_PARENT_ID
+                  1 << SJ_CALLS_TAIL_CALLER_ID | 1 << SJ_CALLS_PHYSICAL_PARENT_ID,
+    TAIL_COLUMNS = 1 << SJ_CALLS_TAIL_CALLER_ID | 1 << SJ_CALLS_PHYSICAL_PARENT_ID |
+                   1 << SJ_CALLS_PHYSICAL_DURATION_NS
 };
 
 static int best_index(sqlite3_vtab *base, sqlite3_index_info *info)
@@ -565,11 +567,13 @@ static int choose_place(calls_cursor *cursor, bool single, held_block **chosen)
     cursor->scan = &place->scan;
     cursor->frame_depth = UINT32_MAX;
     *chosen = place;
-    if (place->open) {
-        return SQLITE_OK;
+    int result = SQLITE_OK;
+    if (!place->open) {
+        place->open = true;
+        result = sj_block_scan_open(&place->scan, sj_table_of(&cursor->base)->state);
     }
-    place->open = true;
-    return sj_block_scan_open(&place->scan, sj_table_of(&cursor->base)->state);
+    place->scan.takes_outlines = (cursor->used & TAIL_COLUMNS) == 0;
+    return result;
 }
 
 /* Makes a single call the only row; the cursor is at its end when there is no such call. */

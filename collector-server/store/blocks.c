@@ -206,6 +206,8 @@ static sj_status store_block(block_run *run)
     SJ_TRY(sj_session_add_stream(&run->store->sql, run->state, header->stream, &run->stream,
                                  run->error));
     SJ_TRY(insert_block(run));
+    SJ_TRY(sj_store_put_outline(run->store, run->block_id, run->stream->stream_id, header,
+                                run->bytes.size, &run->summary, run->error));
     SJ_TRY(insert_gaps(run));
     SJ_TRY(sj_store_add_values(&run->store->sql, run->state->session_id, run->stream->stream_id,
                                &run->block, run->error));

@@ -37,8 +37,8 @@ static bool is_unreadable(sj_status status)
 }
 
 /* Adds a block to the call graph; nothing changes when the block cannot be read: `fault`. */
-static sj_status replay_row(sj_store *store, sj_session_state *state, sqlite3_stmt *row,
-                            sj_status *fault, sj_error *error)
+static sj_status replay_row(sj_store *store, sj_session_state *state, int64_t block_id,
+                            sqlite3_stmt *row, sj_status *fault, sj_error *error)
 {
     const uint32_t number = (uint32_t)sqlite3_column_int64(row, 0);
     const sj_slice bytes = {.data = sqlite3_column_blob(row, 1),
@@ -62,6 +62,10 @@ static sj_status replay_row(sj_store *store, sj_session_state *state, sqlite3_st
     if (block.header.kind == SJ_BLOCK_CALLS) {
         SJ_TRY((state->is_rebuild ? sj_store_note_timeline : sj_store_note_timeline_paths)(
             store, state, stream->stream_id, &block, &summary, error));
+        if (state->is_rebuild) {
+            SJ_TRY(sj_store_put_outline(store, block_id, stream->stream_id, &block.header,
+                                        bytes.size, &summary, error));
+        }
     }
     sj_session_count_block(state, stream, &block, &summary, bytes.size);
     return sj_store_fold_rare_paths(store, state, error);
@@ -77,7 +81,7 @@ static sj_status replay_block(sj_store *store, sj_session_state *state, int64_t 
         return status == SJ_ENOTFOUND ? SJ_OK : status;
     }
     sj_status fault = SJ_OK;
-    status = replay_row(store, state, sj_sql_row(sql, SJ_SQL_BLOCK_READ), &fault, error);
+    status = replay_row(store, state, block_id, sj_sql_row(sql, SJ_SQL_BLOCK_READ), &fault, error);
     sj_sql_reset(sql, SJ_SQL_BLOCK_READ);
     SJ_TRY(status);
     return fault == SJ_OK ? SJ_OK

@@ -153,6 +153,9 @@ static const char *const texts[SJ_SQL_STATEMENTS] = {
         " first_ticks, last_ticks, open_depth, max_depth, max_duration_ticks, lost_calls,"
         " lost_events, functions, late_first_call, late_last_call, late, data)"
         " VALUES (?1,?2,?3,?4,?5,?6,?7,?8,?9,?10,?11,?12,?13,?14,?15,?16,?17,?18)",
+    [SJ_SQL_OUTLINE_PUT] =
+        "INSERT OR REPLACE INTO block_outlines (block_id, stream_id, floor_ticks, calls)"
+        " VALUES (?1,?2,?3,?4)",
     [SJ_SQL_REFUSED_NOTE] =
         "INSERT INTO refused_frames (session_id, sender_uuid, frames, reason, first_realtime_ns,"
         " last_realtime_ns) SELECT ?1,?2,1,?3,?4,?4"

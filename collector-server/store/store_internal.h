@@ -180,6 +180,12 @@ SJ_MUST_CHECK sj_status sj_store_add_values(sj_statements *sql, int64_t session_
                                             int64_t stream_id, const sj_block *block,
                                             sj_error *error);
 
+/* sj_store_put_outline stores the outline of a block that a call graph has just replayed, when the
+ * block is to have one; it is shortened. */
+SJ_MUST_CHECK sj_status sj_store_put_outline(sj_store *store, int64_t block_id, int64_t stream_id,
+                                             const sj_block_header *header, size_t block_bytes,
+                                             const sj_block_summary *summary, sj_error *error);
+
 /* sj_store_note_open_calls writes what is still open at the end of a stream. */
 SJ_MUST_CHECK sj_status sj_store_note_open_calls(sj_store *store, const sj_session_state *state,
                                                  int64_t stream_id, const sj_block *block,

@@ -18,6 +18,7 @@
 
 #include "proto/block/block.h"
 #include "proto/callgraph/histogram.h"
+#include "proto/callgraph/outline.h"
 #include "proto/callgraph/slow_calls.h"
 
 enum {
@@ -78,6 +79,7 @@ typedef struct sj_block_summary {
      * stream is a multiple of 2^SJ_SAMPLE_BITS; nodes, 0: none open */
     const uint32_t *samples;
     size_t sample_count;
+    sj_outline *outline; /* may be shortened */
 } sj_block_summary;
 
 /* Frames below the key-frame's inline ones; the store finds them among the STACK blocks.

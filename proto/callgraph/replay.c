@@ -182,6 +182,24 @@ static sj_status note_late(replay *run, const sj_replay_frame *frame, size_t eve
     return SJ_OK;
 }
 
+/* Tells the outline of a call, entered in the block and at stack[top] until now, that is longer
+ * than its floor. */
+static void note_long(replay *run, size_t top, const sj_slow_call *ended)
+{
+    const sj_callgraph *graph = run->graph;
+    const sj_replay_frame *frame = &graph->stack[top];
+    const uint32_t symbol = sj_block_symbol(run->block, frame->place);
+    sj_outline_add(&run->graph->outline,
+                   &(sj_outline_call){.call_index = call_index_at(run, top),
+                                      .start_ticks = frame->start,
+                                      .duration_ticks = ended->duration_ticks,
+                                      .self_ticks = ended->self_ticks,
+                                      .function = run->block->functions[symbol - 1],
+                                      .depth = run->base + (uint32_t)top - 1,
+                                      .ending = ended->ending,
+                                      .flags = ended->flags});
+}
+
 /* A LEAVE with anything unusual about it. */
 static sj_status leave_slow(replay *run, size_t event, uint32_t ending)
 {
@@ -196,10 +214,12 @@ static sj_status leave_slow(replay *run, size_t event, uint32_t ending)
     node->unwound += ending == SJ_ENDING_UNWOUND;
     node->untrusted += flags != 0 || ending == SJ_ENDING_TRUNCATED;
     run->max_duration = duration > run->max_duration ? duration : run->max_duration;
-    SJ_TRY(count_call(
-        run, run->node, run->top,
-        &(sj_slow_call){
-            .duration_ticks = duration, .self_ticks = self, .ending = ending, .flags = flags}));
+    const sj_slow_call ended = {
+        .duration_ticks = duration, .self_ticks = self, .ending = ending, .flags = flags};
+    SJ_TRY(count_call(run, run->node, run->top, &ended));
+    if (run->top > run->key_top && duration > graph->outline.floor_ticks) {
+        note_long(run, run->top, &ended);
+    }
     if (run->top <= run->key_top) {
         SJ_TRY(note_late(run, &frame, event, self, ending, flags));
         run->behind_key = event + 1;
@@ -253,11 +273,22 @@ static sj_status count_ordinary(replay *run, uint32_t number, const sj_replay_fr
         &(sj_slow_call){.duration_ticks = duration, .self_ticks = self, .ending = ending});
 }
 
+/* Tells the outline of an ordinary call and returns its floor. */
+static __attribute__((noinline, cold)) uint64_t note_ordinary(replay *run,
+                                                              const sj_replay_frame *frame,
+                                                              uint64_t duration, uint64_t self,
+                                                              uint32_t ending)
+{
+    note_long(run, (size_t)(frame - run->graph->stack),
+              &(sj_slow_call){.duration_ticks = duration, .self_ticks = self, .ending = ending});
+    return run->graph->outline.floor_ticks;
+}
+
 /* Where ordinary events have led to; lives in registers. */
 typedef struct walker {
     sj_replay_frame *top; /* the innermost open call */
     uint32_t node;
-    uint64_t longest;
+    uint64_t floor;                   /* the outline's */
     const sj_replay_frame *watermark; /* at or below this, a LEAVE is not ordinary */
     sj_path_node *nodes;
     const uint32_t *table;
@@ -274,7 +305,7 @@ static inline __attribute__((always_inline)) walker walker_of(const replay *run)
     const sj_callgraph *graph = run->graph;
     return (walker){.top = graph->stack + run->top,
                     .node = run->node,
-                    .longest = run->max_duration,
+                    .floor = graph->outline.floor_ticks,
                     .watermark = graph->stack + run->watermark,
                     .nodes = graph->paths.nodes,
                     .table = graph->paths.table,
@@ -289,7 +320,6 @@ static inline __attribute__((always_inline)) void keep_walker(replay *run, const
 {
     run->top = (size_t)(at->top - run->graph->stack);
     run->node = at->node;
-    run->max_duration = at->longest;
 }
 
 /* The node of a call, or SJ_NO_NODE. */
@@ -328,7 +358,9 @@ static inline __attribute__((always_inline)) sj_status leave(replay *run, walker
     if (!sj_path_node_count_quiet(&at->nodes[at->node], duration, self)) {
         SJ_TRY(count_ordinary(run, at->node, at->top, duration, self, ending));
     }
-    at->longest = duration > at->longest ? duration : at->longest;
+    if (__builtin_expect(duration > at->floor, 0)) {
+        at->floor = note_ordinary(run, at->top, duration, self, ending);
+    }
     at->node = at->top->caller;
     at->top--;
     at->top->child += duration;
@@ -346,7 +378,11 @@ static inline __attribute__((always_inline)) sj_status leaf(replay *run, walker 
         at->top[1].place = (uint32_t)event;
         SJ_TRY(count_ordinary(run, child, at->top + 1, duration, duration, SJ_ENDING_RETURNED));
     }
-    at->longest = duration > at->longest ? duration : at->longest;
+    if (__builtin_expect(duration > at->floor, 0)) {
+        at->top[1].start = start;
+        at->top[1].place = (uint32_t)event;
+        at->floor = note_ordinary(run, at->top + 1, duration, duration, SJ_ENDING_RETURNED);
+    }
     at->top->child += duration;
     return SJ_OK;
 }
@@ -483,6 +519,26 @@ static sj_status prepare_symbols(sj_callgraph *graph, const sj_block *block)
     return SJ_OK;
 }
 
+/* Ends the outline, with the calls of the block that are still open. */
+static void finish_outline(replay *run)
+{
+    sj_callgraph *graph = run->graph;
+    sj_outline_call open[SJ_OUTLINE_OPEN];
+    const size_t open_count = run->top - run->key_top;
+    for (size_t i = 0; i < open_count && open_count <= SJ_OUTLINE_OPEN; i++) {
+        const size_t top = run->key_top + 1 + i;
+        const uint32_t symbol = sj_block_symbol(run->block, graph->stack[top].place);
+        open[i] = (sj_outline_call){.call_index = call_index_at(run, top),
+                                    .start_ticks = graph->stack[top].start,
+                                    .function = run->block->functions[symbol - 1],
+                                    .depth = run->base + (uint32_t)top - 1,
+                                    .ending = SJ_ENDING_OPEN};
+    }
+    const uint64_t longest = sj_outline_longest(&graph->outline);
+    run->max_duration = longest > run->max_duration ? longest : run->max_duration;
+    sj_outline_finish(&graph->outline, open, open_count);
+}
+
 sj_status sj_replay_block(sj_callgraph *graph, const sj_block *block, uint32_t looked_up,
                           sj_block_summary *summary)
 {
@@ -490,7 +546,11 @@ sj_status sj_replay_block(sj_callgraph *graph, const sj_block *block, uint32_t l
     SJ_TRY(prepare_symbols(graph, block));
     SJ_TRY(open_frames(&run, looked_up));
     set_watermark(&run);
+    graph->outline.call_count = 0;
+    graph->outline.floor_ticks = 0;
     SJ_TRY(replay_all(&run));
+    finish_outline(&run);
+    summary->outline = &graph->outline;
     summary->max_duration_ticks = run.max_duration;
     summary->late = graph->late;
     summary->late_count = run.late_count;

@@ -43,6 +43,7 @@ struct sj_callgraph {
     sj_slow_calls slow;
     uint32_t *samples;
     size_t sample_capacity;
+    sj_outline outline;
     bool flat; /* all calls are looked for under the root: it only measures */
 };
 

@@ -1,5 +1,6 @@
 #include "tests/support/trace_maker.h"
 
+#include "collector-server/store/block_outline.h"
 #include "collector-server/store/database.h"
 #include "collector-server/store/deferred_exits.h"
 #include "collector-server/store/function_bitmap.h"
@@ -116,6 +117,33 @@ static int compare_late(const void *left, const void *right)
     return (a->call_index > b->call_index) - (a->call_index < b->call_index);
 }
 
+/* Two blocks of three have outlines, of sizes for few of their calls and for all. */
+static void insert_outline(stream_maker *maker, const sj_block *block,
+                           const sj_block_summary *summary)
+{
+    uint64_t random = maker->block;
+    sj_block_outline *outline = malloc(sizeof(*outline));
+    REQUIRE(outline != NULL);
+    (void)next_random(&random);
+    const size_t budget = next_random(&random) % 3 == 0 ? 0 : next_random(&random) % 800;
+    if (budget != 0 &&
+        sj_block_outline_encode(summary->outline, &block->header, budget, outline) == SJ_OK) {
+        REQUIRE(outline->calls.size <= budget);
+        sqlite3_stmt *insert;
+        REQUIRE(sqlite3_prepare_v2(maker->database,
+                                   "INSERT INTO block_outlines VALUES "
+                                   "((SELECT max(block_id) FROM blocks),?,?,?)",
+                                   -1, &insert, NULL) == SQLITE_OK);
+        sqlite3_bind_int64(insert, 1, maker->stream_id);
+        sqlite3_bind_int64(insert, 2, (sqlite3_int64)outline->floor_ticks);
+        sqlite3_bind_blob64(insert, 3, outline->calls.data, outline->calls.size, SQLITE_STATIC);
+        REQUIRE(sqlite3_step(insert) == SQLITE_DONE);
+        sqlite3_finalize(insert);
+        ++maker->made->outlines;
+    }
+    free(outline);
+}
+
 static void insert_block(stream_maker *maker, const sj_block *block, sj_slice bytes)
 {
     sj_block_summary summary;
@@ -160,6 +188,7 @@ static void insert_block(stream_maker *maker, const sj_block *block, sj_slice by
     REQUIRE(sqlite3_step(insert) == SQLITE_DONE);
     sqlite3_reset(insert);
     ++maker->made->blocks;
+    insert_outline(maker, block, &summary);
 }
 
 static void end_block(stream_maker *maker)

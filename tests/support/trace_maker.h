@@ -38,6 +38,7 @@ typedef struct trace {
     made_call *calls;
     size_t count, capacity;
     size_t blocks;
+    size_t outlines; /* of blocks */
 } trace;
 
 /* make_trace writes a database of the schema at `path` (replaced); exits the test on failure. */

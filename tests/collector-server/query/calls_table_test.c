@@ -619,6 +619,86 @@ static void overlapping_a_moment_reads_where_its_calls_began(void **state)
     sqlite3_free(sql);
 }
 
+/* Blocks of a walk, those of them whose rows came from outlines, and rows that last `min_ns`. */
+typedef struct long_walk {
+    int64_t blocks, outlined, rows;
+} long_walk;
+
+static long_walk walk_long_calls(int64_t min_ns, bool takes_outlines)
+{
+    sj_query_state query = {.database = database};
+    sj_block_scan scan;
+    sj_scan_filter filter = sj_scan_everything;
+    long_walk seen = {0};
+    filter.ended = true;
+    filter.min_duration_ns = min_ns;
+    assert_int_equal(sj_block_scan_open(&scan, &query), SQLITE_OK);
+    scan.takes_outlines = takes_outlines;
+    assert_int_equal(sj_block_scan_start(&scan, &filter, SJ_SCAN_TIMES), SQLITE_OK);
+    while (sj_block_scan_next(&scan) == SQLITE_ROW) {
+        assert_int_equal(sj_block_scan_rows(&scan, true), SQLITE_OK);
+        ++seen.blocks;
+        seen.outlined += scan.outlined;
+        for (size_t i = 0; i < scan.rows.count; ++i) {
+            seen.rows += scan.rows.endings[i] != SJ_ENDING_OPEN &&
+                         sj_scan_ns(&scan.session, scan.rows.ends[i]) -
+                                 sj_scan_ns(&scan.session, scan.rows.starts[i]) >=
+                             min_ns;
+        }
+    }
+    sj_block_scan_close(&scan);
+    return seen;
+}
+
+static void long_calls_come_from_outlines(void **state)
+{
+    (void)state;
+    assert_true(made.outlines > made.blocks / 3);
+    static const char *const columns[] = {"*", "call_id, parent_id, self_ns, flags, depth",
+                                          "function_id, caller_function_id, ending, end_ns",
+                                          "call_id, physical_duration_ns, tail_caller_id"};
+    int64_t outlined = 0;
+    for (int percent = 50; percent < 100; ++percent) {
+        char *sql =
+            sqlite3_mprintf("SELECT duration_ns FROM naive WHERE duration_ns NOT NULL ORDER "
+                            "BY 1 LIMIT 1 OFFSET (SELECT count(duration_ns) * %d / 100 FROM "
+                            "naive)",
+                            percent);
+        const int64_t min_ns = number_of(sql);
+        sqlite3_free(sql);
+        const long_walk with = walk_long_calls(min_ns, true);
+        const long_walk without = walk_long_calls(min_ns, false);
+        assert_true(with.blocks <= without.blocks && without.outlined == 0);
+        assert_int_equal(with.rows, without.rows);
+        outlined += with.outlined;
+        char format[200];
+        char where[200];
+        snprintf(format, sizeof(format), "SELECT %s FROM %%s %%s ORDER BY call_id",
+                 columns[percent % 4]);
+        snprintf(where, sizeof(where), "WHERE duration_ns >= %lld%s", (long long)min_ns,
+                 percent % 3 == 0   ? " AND function_id = (SELECT function_id FROM naive WHERE "
+                                      "rowid = 77)"
+                 : percent % 3 == 1 ? " AND depth BETWEEN 3 AND 12"
+                                    : "");
+        compare(format, where);
+    }
+    assert_true(outlined > 100);
+}
+
+static void a_corrupt_outline_is_as_none(void **state)
+{
+    (void)state;
+    const int64_t all = number_of("SELECT count(*) FROM naive WHERE duration_ns > 20");
+    sqlite3 *writer;
+    assert_int_equal(sqlite3_open(path, &writer), SQLITE_OK);
+    sqlite3_exec(writer, "UPDATE block_outlines SET calls = x'01ff'", NULL, NULL, NULL);
+    assert_int_equal(sqlite3_changes(writer), made.outlines);
+    assert_int_equal(number_of("SELECT count(*) FROM calls WHERE duration_ns > 20"), all);
+    sqlite3_exec(writer, "UPDATE block_outlines SET calls = x'7f'", NULL, NULL, NULL);
+    assert_int_equal(number_of("SELECT count(*) FROM calls WHERE duration_ns > 20"), all);
+    sqlite3_close(writer);
+}
+
 static int block_walks;
 
 static int count_walks(unsigned event, void *context, void *statement, void *text)
@@ -700,9 +780,11 @@ int main(void)
         cmocka_unit_test(calls_cannot_be_written),
         cmocka_unit_test(functions_over_calls_are_what_joins_say),
         cmocka_unit_test(overlapping_a_moment_reads_where_its_calls_began),
+        cmocka_unit_test(long_calls_come_from_outlines),
         cmocka_unit_test(joins_by_id_keep_blocks_decoded),
         cmocka_unit_test(callees_are_found_where_their_caller_runs),
         cmocka_unit_test(a_range_is_found_without_a_walk_through_the_stream),
+        cmocka_unit_test(a_corrupt_outline_is_as_none), /* and no outline is left */
     };
     return cmocka_run_group_tests(tests, open_trace, close_trace);
 }

@@ -29,7 +29,9 @@ static const char rows_sql[] =
     " path_id, start_ns, duration_ns, self_ns FROM slow_calls ORDER BY 1, 2) UNION ALL SELECT *"
     " FROM (SELECT level, number, start_ns, end_ns, calls, max_depth, path_id FROM timeline"
     " ORDER BY 1, 2) UNION ALL SELECT number, calls, first_enter_ns, last_leave_ns, max_depth,"
-    " ended, 0 FROM streams UNION ALL SELECT stored_blocks, stored_bytes, stored_calls,"
+    " ended, 0 FROM streams UNION ALL SELECT * FROM (SELECT block_id, stream_id, floor_ticks,"
+    " hex(calls), 0, 0, 0 FROM block_outlines ORDER BY 1) UNION ALL SELECT stored_blocks, "
+    "stored_bytes, stored_calls,"
     " stored_events, lost_calls, lost_events, aggregates_valid_before_block FROM sessions";
 
 static void note(void *context, const sj_finding *finding)
@@ -140,6 +142,7 @@ static void wrong_sums_are_told_and_made_anew(void **state)
     lab_file *lab = *state;
     told all;
     char *before = lab_file_ask(lab, rows_sql);
+    lab_file_expect(lab, "SELECT count(*) FROM block_outlines", "5|\n");
     run_sql(lab, "UPDATE sessions SET stored_calls = 3");
     assert_int_equal(verify(lab, false, &all).other, 1);
     assert_non_null(strstr(all.text, "its aggregates count 5 blocks and 3 calls"));
@@ -150,7 +153,7 @@ static void wrong_sums_are_told_and_made_anew(void **state)
     assert_int_equal(verify(lab, false, &all).other, 1);
     assert_non_null(strstr(all.text, "by function"));
     run_sql(lab, "DELETE FROM function_stats; DELETE FROM call_paths; DELETE FROM call_edges;"
-                 "DELETE FROM slow_calls; DELETE FROM timeline");
+                 "DELETE FROM slow_calls; DELETE FROM timeline; DELETE FROM block_outlines");
     assert_int_equal(sj_store_rebuild(lab->store, 1, &lab->error), SJ_OK);
     lab_file_expect(lab, rows_sql, before);
     sqlite3_free(before);
