@@ -1,10 +1,11 @@
 // The selection that all panels of a session follow, and the coverage page, on real recordings: what
 // is shown is counted again from single calls.
 import assert from "node:assert/strict";
+import { readFileSync } from "node:fs";
 import path from "node:path";
 import { after, before, test } from "node:test";
 import {
-    axe, base, change, checkPanel, clean, foreign, format, openPage, openTwin, output, problems, record, rowsOf, sql,
+    axe, base, change, checkPanel, clean, database, foreign, format, openPage, openTwin, output, problems, record, rowsOf, sql,
     start, stop, texts,
 } from "./lab.mjs";
 
@@ -212,6 +213,53 @@ test("coverage counts functions by module and function, and what only one set en
     assert.equal(shown.length, wanted.length);
     await page.goto(new URL("/compare?a=1&b=2", base).href);
     await page.getByRole("region", { name: title }).locator("tbody tr").first().waitFor();
+    await page.context().close();
+});
+
+const listed = (page) => page.locator("table.sessions tbody tr");
+
+test("sessions are narrowed by what they have in common, tagged, pinned and removed, with a way back", async () => {
+    const page = await openPage("/");
+    const filters = page.getByRole("group", { name: "Filters", exact: true });
+    await filters.getByLabel("Only sessions with this state").selectOption("crashed");
+    await page.waitForURL(/state=crashed/);
+    await page.getByText("1 of 2", { exact: true }).waitFor();
+    assert.equal(await listed(page).count(), 1);
+    await remove(page, "state: crashed");
+    await listed(page).nth(1).waitFor();
+    assert.equal(await filters.getByLabel("Only sessions with this app").locator("option").nth(1).textContent(), "recorded_program (2)");
+    await page.goto(new URL("/?since=2020-01-01&until=2020-01-02", base).href);
+    await page.getByText("No session matches.").waitFor();
+    await page.goto(base);
+    const token = readFileSync(`${database}.token`, "utf8").trim();
+    await page.evaluate((text) => sessionStorage.setItem("token", text), token);
+    await page.reload();
+    await page.getByLabel("Tick whole, session 1").check();
+    const actions = page.getByRole("group", { name: "What to do with the ticked sessions" });
+    await actions.getByLabel("Tag", { exact: true }).fill("rack=7");
+    await actions.getByRole("button", { name: "Tag", exact: true }).click();
+    await actions.getByText("Session 1 tagged rack=7.").waitFor();
+    const state = async () => (await sql(`SELECT tags ->> 'rack' AS rack, pinned FROM sessions WHERE session_id = 1`))[0];
+    assert.deepEqual(await state(), { rack: "7", pinned: 0 });
+    await listed(page).getByText("rack=7", { exact: true }).waitFor();
+    await filters.getByLabel("Only sessions with this tag").selectOption("rack=7");
+    await page.getByText("1 of 2", { exact: true }).waitFor();
+    await remove(page, "tag: rack=7");
+    await actions.getByRole("button", { name: "Undo" }).click();
+    await actions.getByText("Taken back.").waitFor();
+    await actions.getByRole("button", { name: "Pin", exact: true }).click();
+    await actions.getByText("Session 1 pinned.").waitFor();
+    await listed(page).getByText("pinned", { exact: true }).waitFor();
+    assert.deepEqual(await state(), { rack: null, pinned: 1 });
+    await actions.getByRole("button", { name: "Undo" }).click();
+    await actions.getByText("Session 1 unpinned.").waitFor();
+    await actions.getByRole("button", { name: "Remove", exact: true }).click();
+    await actions.getByText("will be removed").waitFor();
+    await actions.getByRole("button", { name: "Undo" }).click();
+    await actions.getByText("Nothing was removed.").waitFor();
+    assert.deepEqual(await state(), { rack: null, pinned: 0 });
+    await actions.getByRole("button", { name: "Set A" }).click();
+    await page.waitForURL(/a=1/);
     await page.context().close();
 });
 
