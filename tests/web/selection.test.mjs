@@ -263,6 +263,22 @@ test("sessions are narrowed by what they have in common, tagged, pinned and remo
     await page.context().close();
 });
 
+test("a session is downloaded for other tools", async () => {
+    const page = await openPage(`/sessions/${WHOLE}`);
+    await page.getByText("Export", { exact: true }).click();
+    const take = async (name) => {
+        const [download] = await Promise.all([page.waitForEvent("download"), page.getByRole("link", { name }).click()]);
+        return readFileSync(await download.path(), "utf8");
+    };
+    const trace = JSON.parse(await take(/^trace events/));
+    const [{ calls }] = await sql(`SELECT count(*) AS calls FROM calls WHERE session_id = ${WHOLE}`);
+    assert.equal(trace.traceEvents.length, calls);
+    const folded = (await take(/^folded paths/)).trim().split("\n");
+    const [{ paths }] = await sql(`SELECT count(*) AS paths FROM call_paths WHERE session_id = ${WHOLE} AND self_ns > 0`);
+    assert.equal(folded.length, paths);
+    await page.context().close();
+});
+
 for (const [name, target, ready] of [
     ["selection", `/sessions/${WHOLE}?view=tree&mark=late&functions=*_line`, "[role=treegrid] .rows .mono"],
     ["coverage", "/coverage?a=1&b=2", "tbody tr"],

@@ -122,6 +122,8 @@ function SessionHeader({ session }: { session: Overview }) {
             <div class="title-line">
                 <h1 class="mono">{session.name || session.command || `session ${session.id}`}</h1>
                 <StatePill state={session.state} />
+                <span class="grow" />
+                <Export session={session} />
             </div>
             <p class="dim">
                 {device} {session.device_machine ? `(${session.device_machine})` : ""} · started{" "}
@@ -142,6 +144,31 @@ function SessionHeader({ session }: { session: Overview }) {
                 </Tile>
             </dl>
         </section>
+    );
+}
+
+const formats: readonly (readonly [string, string])[] = [
+    ["function.txt", "function.txt: a line for each entry and exit"],
+    ["report.txt", "report.txt: what each function cost"],
+    ["folded", "folded paths: flame graph tools, speedscope"],
+    ["chrome-json", "trace events: Perfetto, speedscope, chrome://tracing"],
+];
+
+// What other tools open: files, so that nothing leaves this machine by itself.
+function Export({ session }: { session: Overview }) {
+    return (
+        <details class="threads">
+            <summary>Export</summary>
+            <ul class="card">
+                {formats.map(([format, title]) => (
+                    <li key={format}>
+                        <a download="" href={`/api/v1/sessions/${session.id}/export?format=${format}`}>
+                            {title}
+                        </a>
+                    </li>
+                ))}
+            </ul>
+        </details>
     );
 }
 
