@@ -4,6 +4,7 @@ import assert from "node:assert/strict";
 import { readFileSync } from "node:fs";
 import path from "node:path";
 import { after, before, test } from "node:test";
+import { pathToFileURL } from "node:url";
 import {
     axe, base, change, checkPanel, clean, database, foreign, format, openPage, openTwin, output, problems, record, rowsOf, sql,
     start, stop, texts,
@@ -276,6 +277,42 @@ test("a session is downloaded for other tools", async () => {
     const folded = (await take(/^folded paths/)).trim().split("\n");
     const [{ paths }] = await sql(`SELECT count(*) AS paths FROM call_paths WHERE session_id = ${WHOLE} AND self_ns > 0`);
     assert.equal(folded.length, paths);
+    await page.context().close();
+});
+
+test("a selection is saved as one page that opens without a server, and runs nothing but its own", async () => {
+    const { count, duration } = format;
+    const hostile = "</script><script>document.title = 'taken'</script>";
+    change(`UPDATE functions SET name = '${hostile.replaceAll("'", "''")}' WHERE name = 'hash_word'`);
+    const page = await openPage(`/sessions/${WHOLE}?mark=late`);
+    await page.getByText("Export", { exact: true }).click();
+    const [download] = await Promise.all([
+        page.waitForEvent("download"),
+        page.getByRole("button", { name: /^one HTML page/ }).click(),
+    ]);
+    const file = path.join(output, "one.html");
+    await download.saveAs(file);
+    const alone = await openPage(pathToFileURL(file).href, { offline: true, viewport: { width: 390, height: 844 } });
+    await alone.getByText("Mark: late", { exact: true }).waitFor();
+    assert.equal(await alone.title(), "whole · Sojourn");
+    await alone.locator(".flame canvas").waitFor();
+    const wanted = await counted(`c.start_ns >= ${half}`);
+    const rows = await texts(rowsOf(alone, "Functions"));
+    assert.deepEqual(rows.map((row) => row[0]).sort(), [...wanted.keys()].sort());
+    rows.forEach((row) => assert.equal(row[2], count(wanted.get(row[0]).calls), row[0]));
+    assert.ok(rows.some((row) => row[0] === hostile));
+    const [slowest] = await sql(`SELECT f.name, s.duration_ns FROM slow_calls s JOIN functions f USING (function_id)
+        WHERE s.session_id = ${WHOLE} AND s.start_ns >= ${half} ORDER BY s.self_ns DESC LIMIT 1`);
+    const slow = (await texts(rowsOf(alone, "Single calls with most time of their own")))[0];
+    assert.equal(slow[0], slowest.name);
+    assert.equal(slow[4], duration(slowest.duration_ns));
+    await alone.getByLabel("Search in Functions").waitFor({ state: "detached" });
+    await alone.waitForFunction(() => document.documentElement.scrollWidth <= 390);
+    await alone.screenshot({ path: path.join(output, "one-narrow.png") });
+    await alone.setViewportSize({ width: 1440, height: 900 });
+    await alone.screenshot({ path: path.join(output, "one.png") });
+    await alone.context().close();
+    change(`UPDATE functions SET name = 'hash_word' WHERE name LIKE '</script>%'`);
     await page.context().close();
 });
 
