@@ -217,6 +217,29 @@ test("coverage counts functions by module and function, and what only one set en
     await page.context().close();
 });
 
+test("a policy is checked by the server as it is written", async () => {
+    const page = await openPage("/fleet", { expects: /status of 400/ });
+    const token = readFileSync(`${database}.token`, "utf8").trim();
+    await page.evaluate((text) => sessionStorage.setItem("token", text), token);
+    await page.reload();
+    await page.getByText("Write a policy").click();
+    await page.getByText("Good: fresh, mode trace, version 1.").waitFor();
+    const text = page.getByLabel("Policy for all devices");
+    await text.fill('{"policy": 1, "mode": "dance"}');
+    await page.getByText(/"trace".*"flight".* is needed/).waitFor();
+    assert.equal(await page.getByRole("button", { name: "Set it" }).isDisabled(), true);
+    await text.fill('{"policy": 1, "name": "calm", "mode": "flight"}');
+    await page.getByText("Good: calm, mode flight").waitFor();
+    await page.getByRole("button", { name: "Set it" }).click();
+    await page.getByText(/^Set; /).waitFor();
+    const [rule] = await sql("SELECT scope, document ->> 'name' AS name FROM policy_rules WHERE ended_realtime_ns IS NULL");
+    assert.deepEqual(rule, { scope: "all", name: "calm" });
+    await page.getByRole("button", { name: "End what was set" }).click();
+    await page.getByText(/^Ended; /).waitFor();
+    assert.deepEqual(await sql("SELECT 1 FROM policy_rules WHERE ended_realtime_ns IS NULL"), []);
+    await page.context().close();
+});
+
 const listed = (page) => page.locator("table.sessions tbody tr");
 
 test("sessions are narrowed by what they have in common, tagged, pinned and removed, with a way back", async () => {

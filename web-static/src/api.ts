@@ -352,6 +352,8 @@ export const api = {
     commands: () => get<List<Command>>("commands", { limit: 100 }),
     giveCommand: (command: CommandRequest) =>
         post<{ commands: { command: string; device_id: string; device: string }[] }>("commands", command),
+    checkPolicy: (policy: unknown) =>
+        post<{ name: string; version: number; mode: string }>("policies", { policy }),
     queries: () => get<List<ShippedQuery>>("queries"),
     calls: (id: string, parameters: Parameters, signal?: AbortSignal) =>
         get<CallsAnswer>(`sessions/${id}/calls`, parameters, signal),

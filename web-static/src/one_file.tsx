@@ -79,7 +79,7 @@ function Table({ panel }: { panel: OnePanel }) {
                                     scope="col"
                                     key={column}
                                     class={numeric[at] ? "number" : ""}
-                                    aria-sort={sort === at ? (numeric[at] ? "descending" : "ascending") : "none"}
+                                    {...(sort === at ? { "aria-sort": numeric[at] ? "descending" : "ascending" } : {})}
                                 >
                                     <button type="button" class="sort" onClick={() => setSort(at)}>
                                         {titleOf(column)}
@@ -149,6 +149,7 @@ function Page({ data }: { data: OneFile }) {
             <div class="title-line">
                 <h1 class="mono">{session.name || session.command}</h1>
                 <StatePill state={session.state} />
+                <span class="grow" />
             </div>
             <p class="dim">
                 {[session.device_name, session.device_model, session.device_os].filter(Boolean).join(" · ")} · started{" "}

@@ -28,6 +28,8 @@ const views: readonly (readonly [string, string])[] = [
     ["live", "Live"],
 ];
 
+const unselected = new Set(["missing", "live", "why"]); // show the whole session, or one call
+
 const reasons: Record<string, string> = {
     ring_full: "the recorder's memory was full",
     no_thread_slot: "there were too many threads",
@@ -320,7 +322,7 @@ export function SessionPage({ id }: { id: string }) {
             {problem ? <Problem message={problem} /> : null}
             <SessionHeader session={session} />
             <Tabs id={id} view={view} />
-            <SelectionBar session={id} changes={changes} />
+            {unselected.has(view) ? null : <SelectionBar session={id} changes={changes} />}
             <View session={session} view={view} changes={changes} />
         </div>
     );
