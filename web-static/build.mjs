@@ -2,6 +2,7 @@
 // Node finds packages beside the importing file, and the sources stay free of installed packages,
 // so what is built is a copy inside BUILD_DIR.
 import { spawnSync } from "node:child_process";
+import { createHash } from "node:crypto";
 import { cpSync, mkdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { createRequire } from "node:module";
 import path from "node:path";
@@ -67,4 +68,30 @@ const page = readFileSync(path.join(copy, "index.html"), "utf8")
     .replace("{{script}}", nameOf("app.", ".js"))
     .replace("{{style}}", nameOf("theme.", ".css"));
 writeFileSync(path.join(dist, "index.html"), page);
+
+// The page that a session is saved as: everything inside, and a policy that runs this script only.
+async function bundleText(name) {
+    const { outputFiles } = await esbuild.build({
+        entryPoints: [path.join(copy, name)],
+        absWorkingDir: buildDir,
+        bundle: true,
+        minify: true,
+        write: false,
+        target: ["es2022"],
+        format: "iife",
+        jsx: "automatic",
+        jsxImportSource: "preact",
+        logLevel: "warning",
+        define: { EVENTS_WORKER: JSON.stringify("") },
+    });
+    return outputFiles[0].text.trim();
+}
+const script = (await bundleText("one_file.tsx")).replaceAll("</script", "<\\/script");
+const hash = createHash("sha256").update(script).digest("base64");
+const style = await bundleText("theme.css");
+const parts = { script, hash, style };
+writeFileSync(
+    path.join(dist, "one_file.html"),
+    readFileSync(path.join(copy, "one_file.html"), "utf8").replace(/{{(script|hash|style)}}/g, (_, part) => parts[part]),
+);
 cpSync(path.join(copy, "favicon.svg"), path.join(dist, "favicon.svg"));

@@ -105,7 +105,8 @@ static void make_answer(sj_answer *answer)
                      : is_post       ? MHD_HTTP_ACCEPTED
                                      : MHD_HTTP_OK;
     answer->response =
-        status == SJ_OK
+        status == SJ_OK && request->file != NULL ? request->file
+        : status == SJ_OK
             ? sj_reply_make_json(request->connection, answer->status, body)
             : sj_reply_make_error(request->connection, answer->status, error.text, NULL);
     json_decref(body);

@@ -16,8 +16,9 @@ struct sj_http_context;
 typedef struct sj_request {
     struct MHD_Connection *connection;
     struct sj_http_context *context;
-    int64_t id;        /* what stands for {id} in the pattern; 0 when it has none */
-    sqlite3 *database; /* in a read transaction; NULL for routes without `run` */
+    int64_t id;                /* what stands for {id} in the pattern; 0 when it has none */
+    sqlite3 *database;         /* in a read transaction; NULL for routes without `run` */
+    struct MHD_Response *file; /* made by `run` instead of a body; NULL: none */
     /* whether the client is still there (answer_pool.h) */
     int socket;
     uint64_t next_look_ms;
@@ -30,8 +31,8 @@ typedef struct sj_route {
     bool is_slow;          /* may take longer than a blink: only some are answered at once */
     bool has_own_database; /* opens its own connection instead of `request->database` */
 
-    /* JSON routes: makes the body (`*body` owned by the caller). SJ_EINVAL gives 400,
-     * SJ_ENOTFOUND 404, SJ_ETIMEDOUT 503, anything else 500, with the error's text. */
+    /* JSON routes: makes the body (`*body` owned by the caller), or `request->file`. SJ_EINVAL
+     * gives 400, SJ_ENOTFOUND 404, SJ_ETIMEDOUT 503, anything else 500, with the error's text. */
     sj_status (*run)(sj_request *request, json_t **body, sj_error *error);
 
     /* Other routes: queue a response of their own. */

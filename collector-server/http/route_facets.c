@@ -1,5 +1,5 @@
 /* What the sessions of a list have in common: values of device, state, app, build, tag and mark,
- * each with the number of sessions that have it, most first. */
+ * each with the number of sessions that have it, most first. The recorder's own tag is none. */
 #include "collector-server/http/session_filters.h"
 #include "collector-server/query/json_rows.h"
 
@@ -28,7 +28,8 @@ static const char sql[] =
                                       "   GROUP BY m.build_id"
                                       "  UNION ALL SELECT 'tag', t.key || '=' || t.value, t.key || "
                                       "'=' || t.value, count(*)"
-                                      "   FROM hit, json_each(hit.tags) t GROUP BY 2"
+                                      "   FROM hit, json_each(hit.tags) t WHERE t.key <> "
+                                      "'clock_rate_uncertainty_ppm' GROUP BY 2"
                                       "  UNION ALL SELECT 'mark', k.name, k.name, count(DISTINCT "
                                       "hit.session_id)"
                                       "   FROM hit JOIN marks k ON k.session_id = hit.session_id "

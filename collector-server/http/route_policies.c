@@ -1,6 +1,9 @@
+#include "agent/policy/policy.h"
 #include "collector-server/http/route.h"
-
 #include "collector-server/query/json_rows.h"
+
+#include <stdlib.h>
+#include <string.h>
 
 enum { LIMIT = 1000 };
 
@@ -16,4 +19,31 @@ static sj_status answer_policies(sj_request *request, json_t **body, sj_error *e
     return sj_rows_list(statement, LIMIT, body, error);
 }
 
-const sj_route sj_route_policies = {.pattern = "/api/v1/policies", .run = answer_policies};
+/* Reads a document as devices do; nothing is set. */
+static sj_status check_policy(sj_request *request, const json_t *input, json_t **body,
+                              sj_error *error)
+{
+    sj_policy policy;
+    const json_t *document = json_object_get(input, "policy");
+    (void)request;
+    if (!json_is_object(document)) {
+        return sj_fail(error, SJ_EINVAL, "the body's \"policy\" has to be a policy document");
+    }
+    char *text = json_dumps(document, JSON_INDENT(2));
+    if (text == NULL) {
+        return sj_fail(error, SJ_ENOMEM, "out of memory");
+    }
+    const sj_status status = sj_policy_parse(text, strlen(text), "policy", &policy, error);
+    if (status == SJ_OK) {
+        *body = json_pack("{ss sI ss}", "name", policy.name, "version", (json_int_t)policy.version,
+                          "mode", sj_policy_mode_text(policy.mode));
+        sj_policy_free(&policy);
+    }
+    free(text);
+    return status != SJ_OK ? status
+           : *body != NULL ? SJ_OK
+                           : sj_fail(error, SJ_ENOMEM, "out of memory");
+}
+
+const sj_route sj_route_policies = {
+    .pattern = "/api/v1/policies", .run = answer_policies, .post = check_policy};

@@ -11,6 +11,8 @@ const [build, database] = process.argv.slice(2).map((name) => path.resolve(name)
 const ROUNDS = Number(process.env.ROUNDS ?? 5);
 const FRAMES = 120;
 const SESSIONS = 10000;
+const AREA_NS = 4e9;
+const STREAMS = 64;
 const require = createRequire(path.join(build, "web", "package.json"));
 const { chromium } = require("playwright-core");
 
@@ -147,8 +149,68 @@ report(`timeline of ${calls} calls, navigation to drawn`, paints, "ms");
 report("95th percentile of a frame while keys zoom and move", slow, "ms");
 report("answers about the timeline meanwhile", answers, "ms");
 report("their size, compressed", sizes, "KiB");
+const [[from, to]] = (
+    await (await fetch(new URL(`/api/v1/sql?sql=SELECT min(first_enter_ns), max(last_leave_ns) FROM streams WHERE session_id=${session}`, large.base))).json()
+).rows;
+const areas = [];
+for (let i = 0; i < ROUNDS; i++) {
+    const begin = Math.floor(from + ((to - from - AREA_NS) * (i + 0.5)) / ROUNDS);
+    const asked = new URL("/api/v1/sql", large.base);
+    asked.searchParams.set("sql", `SELECT * FROM call_aggregate(${session}, ${begin}, ${begin + AREA_NS})`);
+    const start = performance.now();
+    await (await fetch(asked)).json();
+    areas.push(performance.now() - start);
+}
+report(`sums of an area of ${AREA_NS / 1e9} s`, areas, "ms");
 const memory = /VmHWM:\s+(\d+)/.exec(readFileSync(`/proc/${large.server.pid}/status`, "utf8"));
 report("server, most memory", [Number(memory[1]) / 1024], "MiB");
 await stop(large);
 await browser.close();
+
+// The collector's CPU time for one recording, with and without open event streams, by turns.
+const collector = spawn(path.join(build, "bin", "sojournd"), [
+    ...["--database", path.join(scratch, "lab.db"), "--listen", `ipc://${scratch}/s.ipc`, "--http", "127.0.0.1:0"],
+]);
+const hub = await new Promise((resolve) => {
+    let said = "";
+    collector.stderr.on("data", (text) => {
+        said += text;
+        const place = /dashboard at (http:\/\/127\.0\.0\.1:\d+\/)/.exec(said);
+        if (place) {
+            resolve(place[1]);
+        }
+    });
+});
+const cpuMs = () => {
+    const fields = readFileSync(`/proc/${collector.pid}/stat`, "utf8").split(") ")[1].split(" ");
+    return (Number(fields[11]) + Number(fields[12])) * 10; // in ticks of 10 ms
+};
+async function ingest() {
+    const before = cpuMs();
+    const recorder = spawn(path.join(build, "bin", "sojourn"), [
+        ...["record", "-q", "--collector", `ipc://${scratch}/s.ipc`, "--spool", path.join(scratch, "spool"), "--wait", "60s"],
+        ...["--", "/usr/bin/lua5.4", path.join(import.meta.dirname, "workloads", "fib.lua")],
+    ]);
+    await new Promise((resolve) => recorder.on("exit", resolve));
+    return cpuMs() - before;
+}
+const alone = [];
+const watched = [];
+for (let i = 0; i < ROUNDS; i++) {
+    alone.push(await ingest());
+    const abort = new AbortController();
+    const streams = await Promise.all(
+        Array.from({ length: STREAMS }, () => fetch(new URL("/api/v1/events", hub), { signal: abort.signal })),
+    );
+    const drained = streams.map((stream) => stream.text().catch(() => ""));
+    watched.push(await ingest());
+    abort.abort();
+    await Promise.all(drained);
+}
+report("collector's CPU for a recording", alone, "ms");
+report(`the same with ${STREAMS} event streams`, watched, "ms");
+const most = /VmHWM:\s+(\d+)/.exec(readFileSync(`/proc/${collector.pid}/status`, "utf8"));
+report("collector, most memory", [Number(most[1]) / 1024], "MiB");
+collector.kill("SIGTERM");
+await new Promise((resolve) => collector.on("exit", resolve));
 rmSync(scratch, { recursive: true });

@@ -112,7 +112,7 @@ export async function openPage(target, { expects, ...options } = {}) {
     page.setDefaultTimeout(Number(process.env.SJ_WEB_TIMEOUT_MS ?? 120000));
     page.on("request", (request) => {
         const url = request.url();
-        if (!url.startsWith(base) && !url.startsWith("data:") && !url.startsWith("blob:")) {
+        if (!url.startsWith(base) && !url.startsWith(`file://${output}/`) && !url.startsWith("data:") && !url.startsWith("blob:")) {
             foreign.push(url);
         }
     });

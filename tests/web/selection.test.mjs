@@ -1,10 +1,12 @@
 // The selection that all panels of a session follow, and the coverage page, on real recordings: what
 // is shown is counted again from single calls.
 import assert from "node:assert/strict";
+import { readFileSync } from "node:fs";
 import path from "node:path";
 import { after, before, test } from "node:test";
+import { pathToFileURL } from "node:url";
 import {
-    axe, base, change, checkPanel, clean, foreign, format, openPage, openTwin, output, problems, record, rowsOf, sql,
+    axe, base, change, checkPanel, clean, database, foreign, format, openPage, openTwin, output, problems, record, rowsOf, sql,
     start, stop, texts,
 } from "./lab.mjs";
 
@@ -212,6 +214,128 @@ test("coverage counts functions by module and function, and what only one set en
     assert.equal(shown.length, wanted.length);
     await page.goto(new URL("/compare?a=1&b=2", base).href);
     await page.getByRole("region", { name: title }).locator("tbody tr").first().waitFor();
+    await page.context().close();
+});
+
+test("a policy is checked by the server as it is written", async () => {
+    const page = await openPage("/fleet", { expects: /status of 400/ });
+    const token = readFileSync(`${database}.token`, "utf8").trim();
+    await page.evaluate((text) => sessionStorage.setItem("token", text), token);
+    await page.reload();
+    await page.getByText("Write a policy").click();
+    await page.getByText("Good: fresh, mode trace, version 1.").waitFor();
+    const text = page.getByLabel("Policy for all devices");
+    await text.fill('{"policy": 1, "mode": "dance"}');
+    await page.getByText(/"trace".*"flight".* is needed/).waitFor();
+    assert.equal(await page.getByRole("button", { name: "Set it" }).isDisabled(), true);
+    await text.fill('{"policy": 1, "name": "calm", "mode": "flight"}');
+    await page.getByText("Good: calm, mode flight").waitFor();
+    await page.getByRole("button", { name: "Set it" }).click();
+    await page.getByText(/^Set; /).waitFor();
+    const [rule] = await sql("SELECT scope, document ->> 'name' AS name FROM policy_rules WHERE ended_realtime_ns IS NULL");
+    assert.deepEqual(rule, { scope: "all", name: "calm" });
+    await page.getByRole("button", { name: "End what was set" }).click();
+    await page.getByText(/^Ended; /).waitFor();
+    assert.deepEqual(await sql("SELECT 1 FROM policy_rules WHERE ended_realtime_ns IS NULL"), []);
+    await page.context().close();
+});
+
+const listed = (page) => page.locator("table.sessions tbody tr");
+
+test("sessions are narrowed by what they have in common, tagged, pinned and removed, with a way back", async () => {
+    const page = await openPage("/");
+    const filters = page.getByRole("group", { name: "Filters", exact: true });
+    await filters.getByLabel("Only sessions with this state").selectOption("crashed");
+    await page.waitForURL(/state=crashed/);
+    await page.getByText("1 of 2", { exact: true }).waitFor();
+    assert.equal(await listed(page).count(), 1);
+    await remove(page, "state: crashed");
+    await listed(page).nth(1).waitFor();
+    assert.equal(await filters.getByLabel("Only sessions with this app").locator("option").nth(1).textContent(), "recorded_program (2)");
+    await page.goto(new URL("/?since=2020-01-01&until=2020-01-02", base).href);
+    await page.getByText("No session matches.").waitFor();
+    await page.goto(base);
+    const token = readFileSync(`${database}.token`, "utf8").trim();
+    await page.evaluate((text) => sessionStorage.setItem("token", text), token);
+    await page.reload();
+    await page.getByLabel("Tick whole, session 1").check();
+    const actions = page.getByRole("group", { name: "What to do with the ticked sessions" });
+    await actions.getByLabel("Tag", { exact: true }).fill("rack=7");
+    await actions.getByRole("button", { name: "Tag", exact: true }).click();
+    await actions.getByText("Session 1 tagged rack=7.").waitFor();
+    const state = async () => (await sql(`SELECT tags ->> 'rack' AS rack, pinned FROM sessions WHERE session_id = 1`))[0];
+    assert.deepEqual(await state(), { rack: "7", pinned: 0 });
+    await listed(page).getByText("rack=7", { exact: true }).waitFor();
+    await filters.getByLabel("Only sessions with this tag").selectOption("rack=7");
+    await page.getByText("1 of 2", { exact: true }).waitFor();
+    await remove(page, "tag: rack=7");
+    await actions.getByRole("button", { name: "Undo" }).click();
+    await actions.getByText("Taken back.").waitFor();
+    await actions.getByRole("button", { name: "Pin", exact: true }).click();
+    await actions.getByText("Session 1 pinned.").waitFor();
+    await listed(page).getByText("pinned", { exact: true }).waitFor();
+    assert.deepEqual(await state(), { rack: null, pinned: 1 });
+    await actions.getByRole("button", { name: "Undo" }).click();
+    await actions.getByText("Session 1 unpinned.").waitFor();
+    await actions.getByRole("button", { name: "Remove", exact: true }).click();
+    await actions.getByText("will be removed").waitFor();
+    await actions.getByRole("button", { name: "Undo" }).click();
+    await actions.getByText("Nothing was removed.").waitFor();
+    assert.deepEqual(await state(), { rack: null, pinned: 0 });
+    await actions.getByRole("button", { name: "Set A" }).click();
+    await page.waitForURL(/a=1/);
+    await page.context().close();
+});
+
+test("a session is downloaded for other tools", async () => {
+    const page = await openPage(`/sessions/${WHOLE}`);
+    await page.getByText("Export", { exact: true }).click();
+    const take = async (name) => {
+        const [download] = await Promise.all([page.waitForEvent("download"), page.getByRole("link", { name }).click()]);
+        return readFileSync(await download.path(), "utf8");
+    };
+    const trace = JSON.parse(await take(/^trace events/));
+    const [{ calls }] = await sql(`SELECT count(*) AS calls FROM calls WHERE session_id = ${WHOLE}`);
+    assert.equal(trace.traceEvents.length, calls);
+    const folded = (await take(/^folded paths/)).trim().split("\n");
+    const [{ paths }] = await sql(`SELECT count(*) AS paths FROM call_paths WHERE session_id = ${WHOLE} AND self_ns > 0`);
+    assert.equal(folded.length, paths);
+    await page.context().close();
+});
+
+test("a selection is saved as one page that opens without a server, and runs nothing but its own", async () => {
+    const { count, duration } = format;
+    const hostile = "</script><script>document.title = 'taken'</script>";
+    change(`UPDATE functions SET name = '${hostile.replaceAll("'", "''")}' WHERE name = 'hash_word'`);
+    const page = await openPage(`/sessions/${WHOLE}?mark=late`);
+    await page.getByText("Export", { exact: true }).click();
+    const [download] = await Promise.all([
+        page.waitForEvent("download"),
+        page.getByRole("button", { name: /^one HTML page/ }).click(),
+    ]);
+    const file = path.join(output, "one.html");
+    await download.saveAs(file);
+    const alone = await openPage(pathToFileURL(file).href, { offline: true, viewport: { width: 390, height: 844 } });
+    await alone.getByText("Mark: late", { exact: true }).waitFor();
+    assert.equal(await alone.title(), "whole · Sojourn");
+    await alone.locator(".flame canvas").waitFor();
+    const wanted = await counted(`c.start_ns >= ${half}`);
+    const rows = await texts(rowsOf(alone, "Functions"));
+    assert.deepEqual(rows.map((row) => row[0]).sort(), [...wanted.keys()].sort());
+    rows.forEach((row) => assert.equal(row[2], count(wanted.get(row[0]).calls), row[0]));
+    assert.ok(rows.some((row) => row[0] === hostile));
+    const [slowest] = await sql(`SELECT f.name, s.duration_ns FROM slow_calls s JOIN functions f USING (function_id)
+        WHERE s.session_id = ${WHOLE} AND s.start_ns >= ${half} ORDER BY s.self_ns DESC LIMIT 1`);
+    const slow = (await texts(rowsOf(alone, "Single calls with most time of their own")))[0];
+    assert.equal(slow[0], slowest.name);
+    assert.equal(slow[4], duration(slowest.duration_ns));
+    await alone.getByLabel("Search in Functions").waitFor({ state: "detached" });
+    await alone.waitForFunction(() => document.documentElement.scrollWidth <= 390);
+    await alone.screenshot({ path: path.join(output, "one-narrow.png") });
+    await alone.setViewportSize({ width: 1440, height: 900 });
+    await alone.screenshot({ path: path.join(output, "one.png") });
+    await alone.context().close();
+    change(`UPDATE functions SET name = 'hash_word' WHERE name LIKE '</script>%'`);
     await page.context().close();
 });
 

@@ -201,7 +201,7 @@ export function parse(text: string) {
 }
 
 function shortened(key: string, value: unknown): unknown {
-    const isText = key === "sql" || key === "document" || key === "status"; // to be edited, not a name
+    const isText = ["sql", "document", "status", "tags"].includes(key); // to be edited, not a name
     return typeof value === "string" && value.length > NAME_LENGTH_MAX && !isText
         ? `${[...value.slice(0, NAME_LENGTH_MAX)].slice(0, -1).join("")}… (${value.length} characters)`
         : value;
@@ -308,6 +308,20 @@ export interface Command {
     file_bytes: number | null;
 }
 
+export interface Facet {
+    facet: string;
+    value: string;
+    label: string;
+    sessions: number;
+}
+
+export interface SessionChange {
+    sessions: string[];
+    do: "pin" | "unpin" | "tag" | "untag" | "remove";
+    key?: string;
+    value?: string;
+}
+
 export interface CommandRequest {
     devices: string;
     kind: string;
@@ -338,11 +352,17 @@ export const api = {
     commands: () => get<List<Command>>("commands", { limit: 100 }),
     giveCommand: (command: CommandRequest) =>
         post<{ commands: { command: string; device_id: string; device: string }[] }>("commands", command),
+    checkPolicy: (policy: unknown) =>
+        post<{ name: string; version: number; mode: string }>("policies", { policy }),
     queries: () => get<List<ShippedQuery>>("queries"),
     calls: (id: string, parameters: Parameters, signal?: AbortSignal) =>
         get<CallsAnswer>(`sessions/${id}/calls`, parameters, signal),
-    sessions: (search: string, before?: string) =>
-        get<SessionPage>("sessions", { search, before }),
+    sessions: (filters: Record<string, string>, before?: string) =>
+        get<SessionPage>("sessions", { ...filters, before }),
+    facets: (filters: Record<string, string>, signal?: AbortSignal) =>
+        get<List<Facet>>("sessions/facets", filters, signal),
+    changeSessions: (change: SessionChange) =>
+        post<{ before: { id: string; is_pinned: boolean; tags: string }[] }>("sessions", change),
     overview: (id: string) => get<Overview>(`sessions/${id}`),
     functions: (id: string, parameters: Parameters, signal?: AbortSignal) =>
         get<FunctionPage>(`sessions/${id}/functions`, parameters, signal),

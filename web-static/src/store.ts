@@ -55,25 +55,26 @@ function countChanges(changed: Session[]): void {
     changeOf.value = changes;
 }
 
-let search = "";
-let loadedSearch = "";
+let filters: Record<string, string> = {};
+let loadedFilters = "";
 let turn = 0;
 let reload: ReturnType<typeof setTimeout> | undefined;
 
 // The newest page again; pages that were loaded after it stay, they are older than its last row.
 async function loadSessions(): Promise<void> {
     const mine = ++turn;
+    const key = JSON.stringify(filters);
     try {
-        const page = await api.sessions(search);
+        const page = await api.sessions(filters);
         if (mine !== turn) {
             return;
         }
         const last = BigInt(page.items[page.items.length - 1]?.id ?? 0);
         const older =
-            search === loadedSearch && page.truncated
+            key === loadedFilters && page.truncated
                 ? (sessions.value ?? []).filter((session) => BigInt(session.id) < last)
                 : [];
-        loadedSearch = search;
+        loadedFilters = key;
         sessions.value = [...page.items, ...older];
         olderSessions.value = older.length > 0 ? olderSessions.value : page.truncated;
         sessionTotals.value = page.totals;
@@ -90,17 +91,25 @@ function loadSessionsIn(delayMs: number): void {
     }, delayMs);
 }
 
-// showSessions loads the sessions that match a text, soon: more letters may follow.
-export function showSessions(text: string): void {
-    search = text;
-    loadSessionsIn(text === "" ? 0 : 120);
+// showSessions loads the sessions that match, soon: more letters may follow.
+export function showSessions(wanted: Record<string, string>): void {
+    filters = wanted;
+    loadSessionsIn(wanted["search"] ? 120 : 0);
+}
+
+// changesMade counts what this page did to sessions.
+export const changesMade = signal(0);
+
+export function reloadSessions(): void {
+    changesMade.value++;
+    loadSessionsIn(0);
 }
 
 export async function loadOlderSessions(): Promise<void> {
     const mine = turn;
     const known = sessions.value ?? [];
     try {
-        const page = await api.sessions(loadedSearch, known[known.length - 1]?.id);
+        const page = await api.sessions(JSON.parse(loadedFilters || "{}") as Record<string, string>, known[known.length - 1]?.id);
         if (mine === turn) {
             sessions.value = [...known, ...page.items];
             olderSessions.value = page.truncated;

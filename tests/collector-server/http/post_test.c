@@ -282,6 +282,29 @@ static void wrong_changes_of_sessions_change_nothing(void **state)
     assert_int_equal(count("SELECT sum(pinned) FROM sessions"), 1);
 }
 
+static void policies_are_checked_and_not_set(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *body;
+        int status;
+        const char *said;
+    } cases[] = {
+        {"{\"policy\": {\"policy\": 1, \"name\": \"calm\", \"mode\": \"flight\"}}", 202, "flight"},
+        {"{\"policy\": {\"policy\": 1, \"no_such_key\": 1}}", 400, "no_such_key"},
+        {"{\"policy\": {\"policy\": 1, \"mode\": \"dance\"}}", 400, "flight"},
+        {"{\"policy\": \"default\"}", 400, "document"}};
+    const int64_t before = count("SELECT count(*) FROM policy_rules");
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        client_response response = post("/api/v1/policies", headers_with(""), cases[i].body);
+        if (response.status != cases[i].status || strstr(response.text, cases[i].said) == NULL) {
+            fail_msg("%s gave %d: %s", cases[i].body, response.status, response.text);
+        }
+        client_free(&response);
+    }
+    assert_int_equal(count("SELECT count(*) FROM policy_rules"), before);
+}
+
 static void only_what_takes_a_post_takes_it(void **state)
 {
     (void)state;
@@ -328,6 +351,7 @@ int main(void)
         cmocka_unit_test(tags_and_policies_are_set_at_once),
         cmocka_unit_test(sessions_are_pinned_tagged_and_removed_at_once),
         cmocka_unit_test(wrong_changes_of_sessions_change_nothing),
+        cmocka_unit_test(policies_are_checked_and_not_set),
         cmocka_unit_test(only_what_takes_a_post_takes_it),
         cmocka_unit_test(a_server_without_a_token_takes_no_commands),
         cmocka_unit_test(a_token_that_others_may_read_is_refused),

@@ -506,6 +506,22 @@ static void gaps_and_unhooked_functions_give_their_reasons(void **state)
     json_decref(unhooked);
 }
 
+static void a_session_is_exported_as_a_file(void **state)
+{
+    (void)state;
+    client_response response = client_get(server, "/api/v1/sessions/1/export?format=folded", NULL);
+    assert_int_equal(response.status, 200);
+    assert_non_null(strstr(response.text, "filename=\"session-1.folded\""));
+    assert_non_null(strstr(response.body, "main;"));
+    client_free(&response);
+    json_decref(client_json(server, "/api/v1/sessions/1/export?format=exe", 400));
+    json_decref(client_json(server, "/api/v1/sessions/1/export", 400));
+    json_decref(client_json(server, "/api/v1/sessions/77/export?format=folded", 404));
+    fixture_run(database, "UPDATE sessions SET stored_calls = 20000001 WHERE session_id = 1");
+    json_decref(client_json(server, "/api/v1/sessions/1/export?format=folded", 400));
+    fixture_run(database, "UPDATE sessions SET stored_calls = 63610 WHERE session_id = 1");
+}
+
 static void the_description_and_the_table_of_routes_agree(void **state)
 {
     (void)state;
@@ -703,6 +719,7 @@ int main(void)
         cmocka_unit_test(healthz_says_that_it_is_well_and_nothing_of_what_is_stored),
         cmocka_unit_test(gaps_and_unhooked_functions_give_their_reasons),
         cmocka_unit_test(the_timeline_comes_in_steps_as_fine_as_the_width_wants),
+        cmocka_unit_test(a_session_is_exported_as_a_file),
         cmocka_unit_test(the_description_and_the_table_of_routes_agree),
         cmocka_unit_test(every_field_of_a_session_and_function_is_described),
         cmocka_unit_test(every_command_and_argument_is_described),

@@ -28,7 +28,7 @@ function flameArguments(chosen: Selection, around: Around | null): string {
 }
 
 // Frames between two places; the whole is as wide as all roots together, or as `whole`.
-function flameSql(chosen: Selection, around: Around | null): string {
+export function flameSql(chosen: Selection, around: Around | null): string {
     return `${isPart(chosen) ? `${pickedSql(chosen)},` : "WITH"}
   tree AS MATERIALIZED (SELECT path_id, parent_path_id, function_id, name, depth, calls, total_ns, self_ns, left_ns
     FROM flame(${flameArguments(chosen, around)}) WHERE total_ns > 0)
@@ -37,7 +37,7 @@ SELECT * FROM tree WHERE left_ns >= :left AND left_ns < :right
                    FROM tree WHERE depth = 0) / ${NARROWEST}`;
 }
 
-interface FlameRow {
+export interface FlameRow {
     path_id: number;
     parent_path_id: number | null;
     function_id: number;
@@ -57,11 +57,11 @@ function say(name: string, ns: number, calls: number, whole: number): string {
     return `${name}: ${duration(ns)}, ${percent(ns, whole)} of all, ${count(calls)} calls`;
 }
 
-function widthOf(rows: readonly FlameRow[]): number {
+export function widthOf(rows: readonly FlameRow[]): number {
     return rows.reduce((sum, row) => sum + (row.depth === 0 ? row.total_ns : 0), 0);
 }
 
-function framesOfPaths(rows: readonly FlameRow[], whole: number): PathFrame[] {
+export function framesOfPaths(rows: readonly FlameRow[], whole: number): PathFrame[] {
     return rows.map((row) => ({
         key: String(row.path_id),
         parent: row.parent_path_id === null ? "" : String(row.parent_path_id),

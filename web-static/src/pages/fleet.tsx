@@ -1,12 +1,13 @@
 // Devices: how they are, what they run, and the commands they were sent.
 import { useEffect, useState } from "preact/hooks";
 import { useAnswer, useSql } from "../answers";
-import { api, type Command, type Device, type PolicyRule } from "../api";
+import { api, type Command, type Device } from "../api";
 import { ago, bytes, count, dateTime, duration } from "../format";
 import { route, setParameters } from "../router";
 import { Panel, RowTable, SqlPanel } from "../widgets/panel";
 import { Chip, Problem } from "../widgets/small";
 import { signedIn, SignIn } from "../widgets/sign_in";
+import { Policies } from "./policies";
 
 const POLL_MS = 3000;
 const ONLINE_NS = 120e9;
@@ -217,25 +218,6 @@ function About({ device }: { device: Device }) {
     );
 }
 
-function Policies({ rules }: { rules: readonly PolicyRule[] }) {
-    return (
-        <Panel title="Policies that hold">
-            {rules.length === 0 ? <p class="dim">None: devices follow their own configuration and commands.</p> : null}
-            {rules.map((rule) => (
-                <details key={rule.id} class="rule">
-                    <summary>
-                        {rule.scope} {rule.subject} {rule.app ? `· app ${rule.app}` : ""}{" "}
-                        <span class="dim">
-                            by {rule.set_by}, {dateTime(rule.set_realtime_ns)}
-                        </span>
-                    </summary>
-                    <pre class="mono">{rule.document}</pre>
-                </details>
-            ))}
-        </Panel>
-    );
-}
-
 function Audit({ commands }: { commands: readonly Command[] }) {
     return (
         <Panel title="Commands, latest first">
@@ -369,7 +351,7 @@ export function FleetPage() {
                 <Panel title="Give a command">
                     <Give device={device} />
                 </Panel>
-                <Policies rules={rules.value?.items ?? []} />
+                <Policies rules={rules.value?.items ?? []} device={device} />
             </div>
             <Audit
                 commands={(commands.value?.items ?? []).filter((one) => !device || one.device_id === device.id)}

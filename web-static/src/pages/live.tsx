@@ -171,13 +171,15 @@ export function LiveView({ session, changes }: { session: Overview; changes: num
                     {isRecording ? "Follow it on the timeline" : "Timeline"}
                 </a>
             </p>
-            <Panel title="Calls a second since this page was opened">
-                {samples.length > 2 ? (
-                    <LineChart answer={ratesOf(samples)} />
-                ) : (
-                    <p class="dim">Waiting for the session to change…</p>
-                )}
-            </Panel>
+            {isRecording || samples.length > 2 ? (
+                <Panel title="Calls a second since this page was opened">
+                    {samples.length > 2 ? (
+                        <LineChart answer={ratesOf(samples)} />
+                    ) : (
+                        <p class="dim">Waiting for the session to change…</p>
+                    )}
+                </Panel>
+            ) : null}
             <div class="columns">
                 <SqlPanel<HotRow>
                     title="Where the time goes so far"

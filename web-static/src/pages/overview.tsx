@@ -6,96 +6,23 @@ import type { List, Overview } from "../api";
 import { compact, count, duration, fileName, percent } from "../format";
 import { type ListColumn, Panel, RowTable, SqlPanel } from "../widgets/panel";
 import { Bar } from "../widgets/small";
-import { addressOf, isPart, isPicked, matches, PART_MS, pickedSql, type Selection, selection, valuesOf } from "../selection";
+import { addressOf, PART_MS, selection, valuesOf } from "../selection";
 import { callAddress } from "./call_details";
 import { valueOfTrigger } from "./live";
-
-function hotSql(chosen: Selection): string {
-    if (!isPart(chosen)) {
-        return `SELECT f.function_id, f.name, s.self_ns, s.total_ns, s.calls,
-       CAST(s.self_ns AS REAL) / sum(s.self_ns) OVER () AS share
-FROM function_stats s JOIN functions f USING (function_id)
-WHERE s.session_id = :session AND ${matches(chosen, "f.name")} ORDER BY s.self_ns DESC LIMIT 10`;
-    }
-    return `${pickedSql(chosen)}
-SELECT f.function_id, f.name, sum(a.self_ns) AS self_ns, sum(a.total_ns) AS total_ns, sum(a.calls) AS calls,
-       CAST(sum(a.self_ns) AS REAL) / sum(sum(a.self_ns)) OVER () AS share
-FROM picked p JOIN call_aggregate(:session, p.from_ns, p.to_ns, p.stream_id) a JOIN functions f USING (function_id)
-WHERE ${matches(chosen, "f.name")} GROUP BY a.function_id ORDER BY 3 DESC LIMIT 10`;
-}
-
-function slowSql(chosen: Selection): string {
-    return `${pickedSql(chosen)}
-SELECT s.call_id, s.function_id, f.name, t.name AS thread, s.start_ns, s.duration_ns, s.self_ns,
-       s.flags, (SELECT group_concat(value, ', ') FROM (SELECT value FROM arguments a
-                 WHERE a.call_id = s.call_id AND a.position > 0 ORDER BY a.position)) AS given
-FROM slow_calls s JOIN functions f USING (function_id)
-LEFT JOIN streams x ON x.stream_id = s.call_id >> 38 LEFT JOIN threads t ON t.thread_id = x.thread_id
-WHERE s.session_id = :session AND ${matches(chosen, "f.name")} AND ${isPicked(chosen, "s.call_id >> 38", "s.start_ns")}
-ORDER BY s.self_ns DESC LIMIT 10`;
-}
-
-// Of what a thread or the session did at some time: whether it lies in the selected time and mark.
-function isThen(chosen: Selection, at: string): string {
-    return chosen.area || chosen.mark
-        ? `EXISTS (SELECT 1 FROM picked WHERE ${at} >= from_ns AND ${at} < to_ns)`
-        : "1";
-}
-
-const CALLERS_SQL = `SELECT f.name, a.duration_ns, a.start_ns, a.call_id FROM ancestors(:call) a
-LEFT JOIN functions f USING (function_id)`;
-
-const OPEN_SQL = `SELECT t.name AS thread, t.tid, o.depth, f.name, o.start_ns FROM open_calls o
-JOIN streams s USING (stream_id) LEFT JOIN threads t USING (thread_id)
-LEFT JOIN functions f USING (function_id)
-WHERE s.session_id = :session ORDER BY t.is_main DESC, o.stream_id, o.depth DESC`;
-
-const LAST_SQL = `SELECT t.name AS thread, c.call_id, c.depth, f.name, c.start_ns, c.duration_ns, c.ending
-FROM streams s JOIN calls c ON c.call_id BETWEEN (s.stream_id << 38) + max(s.calls - 100, 0)
-     AND (s.stream_id << 38) + s.calls
-LEFT JOIN threads t ON t.thread_id = s.thread_id LEFT JOIN functions f USING (function_id)
-WHERE s.session_id = :session ORDER BY c.start_ns DESC LIMIT 100`;
-
-function threadsSql(chosen: Selection): string {
-    return `${pickedSql(chosen)}
-SELECT t.number, t.name, t.tid, t.is_main, sum(s.calls) AS calls,
-       max(s.last_leave_ns) - min(s.first_enter_ns) AS run_ns, max(s.max_depth) AS deepest,
-       t.dropped_calls, t.waited_ns
-FROM threads t LEFT JOIN streams s USING (thread_id) WHERE t.session_id = :session
-  AND ${chosen.threads.length > 0 ? "t.thread_id IN (SELECT thread_id FROM picked)" : "1"}
-GROUP BY t.thread_id ORDER BY t.is_main DESC, calls DESC LIMIT 100`;
-}
-
-const UNHOOKED_SQL = `SELECT reason, count(*) AS functions, sum(size_bytes) AS bytes, min(name) AS example
-FROM unhooked_functions WHERE session_id = :session GROUP BY reason ORDER BY functions DESC`;
-
-function marksSql(chosen: Selection): string {
-    return `${pickedSql(chosen)}
-SELECT b.name, b.at_ns, b.source, (SELECT min(e.at_ns) FROM marks e
-       WHERE e.session_id = b.session_id AND e.name = b.name AND e.is_end = 1 AND e.at_ns >= b.at_ns) AS end_ns
-FROM marks b WHERE b.session_id = :session AND b.is_end = 0 AND ${isThen(chosen, "b.at_ns")} ORDER BY b.at_ns LIMIT 200`;
-}
-
-function decisionsSql(chosen: Selection): string {
-    return `${pickedSql(chosen)}
-SELECT d.at_ns, d.what, f.name, d.reason, d.total_calls, d.overhead_ppm, d.budget_ppm
-FROM decisions d LEFT JOIN functions f USING (function_id)
-WHERE d.session_id = :session AND ${isThen(chosen, "d.at_ns")} ORDER BY d.number LIMIT 200`;
-}
-
-function triggersSql(chosen: Selection): string {
-    return `${pickedSql(chosen)}
-SELECT t.at_ns, t.event, t.subject, t.value, t.actions, t.suppressed,
-       (SELECT s.session_id FROM sessions s WHERE s.uuid = t.child_session_uuid) AS dump
-FROM triggers t WHERE t.session_id = :session AND ${isThen(chosen, "t.at_ns")} ORDER BY t.number LIMIT 200`;
-}
-
-const FILTERED_SQL = `SELECT f.name, c.reason, c.calls, c.total_ns FROM filtered_calls c
-LEFT JOIN functions f USING (function_id) WHERE c.session_id = :session ORDER BY c.calls DESC LIMIT 50`;
-
-const ZOMBIES_SQL = `SELECT z.zombie_id, z.kind, z.used_in, z.freed_in, z.allocated_in, count(*) AS reports
-FROM zombie_reports r JOIN zombies z USING (zombie_id) WHERE r.session_id = :session
-GROUP BY z.zombie_id ORDER BY reports DESC`;
+import {
+    CALLERS_SQL,
+    FILTERED_SQL,
+    LAST_SQL,
+    OPEN_SQL,
+    UNHOOKED_SQL,
+    ZOMBIES_SQL,
+    decisionsSql,
+    hotSql,
+    marksSql,
+    slowSql,
+    threadsSql,
+    triggersSql,
+} from "./overview_sql";
 
 interface ListPanelProperties<Row> {
     title: string;

@@ -1,5 +1,5 @@
 import { useEffect, useRef, useState } from "preact/hooks";
-import { api, type LossRow, type Overview } from "../api";
+import { api, askSql, type LossRow, type Overview, rowsOf } from "../api";
 import { bytes, compact, count, dateTime, duration } from "../format";
 import { route } from "../router";
 import { changeOf, resyncs } from "../store";
@@ -8,7 +8,7 @@ import { lazy } from "../widgets/lazy";
 import { SelectionBar } from "../widgets/selection_bar";
 import { CallTreeView } from "./call_tree";
 import { FunctionsView } from "./functions";
-import { addressOf } from "../selection";
+import { addressOf, selection } from "../selection";
 import { MissingView } from "./missing";
 
 const TimelineView = lazy(() => import("./timeline").then((page) => page.TimelineView));
@@ -27,6 +27,8 @@ const views: readonly (readonly [string, string])[] = [
     ["flame", "Flame graph"],
     ["live", "Live"],
 ];
+
+const unselected = new Set(["missing", "live", "why"]); // show the whole session, or one call
 
 const reasons: Record<string, string> = {
     ring_full: "the recorder's memory was full",
@@ -122,6 +124,8 @@ function SessionHeader({ session }: { session: Overview }) {
             <div class="title-line">
                 <h1 class="mono">{session.name || session.command || `session ${session.id}`}</h1>
                 <StatePill state={session.state} />
+                <span class="grow" />
+                <Export session={session} />
             </div>
             <p class="dim">
                 {device} {session.device_machine ? `(${session.device_machine})` : ""} · started{" "}
@@ -142,6 +146,83 @@ function SessionHeader({ session }: { session: Overview }) {
                 </Tile>
             </dl>
         </section>
+    );
+}
+
+const formats: readonly (readonly [string, string])[] = [
+    ["function.txt", "function.txt: a line for each entry and exit"],
+    ["report.txt", "report.txt: what each function cost"],
+    ["folded", "folded paths: flame graph tools, speedscope"],
+    ["chrome-json", "trace events: Perfetto, speedscope, chrome://tracing"],
+];
+
+// What is selected, as words for a page that has no chips.
+async function wordsOf(id: string): Promise<string[]> {
+    const { area, threads, mark, functions } = selection.value;
+    const sql = "SELECT thread_id, name, tid FROM threads WHERE session_id = :session";
+    const known = threads.length > 0 ? rowsOf<{ thread_id: number; name: string; tid: number }>(await askSql(sql, { session: id })) : [];
+    return [
+        ...(area ? [`Time: ${duration(area.to - area.from)} from ${duration(area.from)}`] : []),
+        ...known
+            .filter((thread) => threads.includes(String(thread.thread_id)))
+            .map((thread) => `Thread: ${thread.name} (${thread.tid})`),
+        ...(mark ? [`Mark: ${mark}`] : []),
+        ...(functions ? [`Functions: ${functions}`] : []),
+    ];
+}
+
+function save(name: string, text: string): void {
+    const address = URL.createObjectURL(new Blob([text], { type: "text/html" }));
+    const link = document.createElement("a");
+    link.href = address;
+    link.download = name;
+    link.click();
+    setTimeout(() => URL.revokeObjectURL(address), 60000);
+}
+
+// The selection as one page that opens without a server.
+function OnePage({ session }: { session: Overview }) {
+    const [said, setSaid] = useState("");
+    const make = async () => {
+        setSaid("Being made…");
+        try {
+            const [{ gather, pageOf }, template] = await Promise.all([
+                import("../one_file_data"),
+                fetch("/one_file.html").then((answer) => answer.text()),
+            ]);
+            const data = await gather(session, selection.value, await wordsOf(session.id));
+            save(`session-${session.id}.html`, pageOf(template, data));
+            setSaid("");
+        } catch (failure) {
+            setSaid((failure as Error).message);
+        }
+    };
+    return (
+        <li>
+            <button type="button" class="link-button" onClick={() => void make()}>
+                one HTML page of the selection, opens offline
+            </button>{" "}
+            <span role="status">{said}</span>
+        </li>
+    );
+}
+
+// What other tools open: files, so that nothing leaves this machine by itself.
+function Export({ session }: { session: Overview }) {
+    return (
+        <details class="threads">
+            <summary>Export</summary>
+            <ul class="card">
+                <OnePage session={session} />
+                {formats.map(([format, title]) => (
+                    <li key={format}>
+                        <a download="" href={`/api/v1/sessions/${session.id}/export?format=${format}`}>
+                            {title}
+                        </a>
+                    </li>
+                ))}
+            </ul>
+        </details>
     );
 }
 
@@ -241,7 +322,7 @@ export function SessionPage({ id }: { id: string }) {
             {problem ? <Problem message={problem} /> : null}
             <SessionHeader session={session} />
             <Tabs id={id} view={view} />
-            <SelectionBar session={id} changes={changes} />
+            {unselected.has(view) ? null : <SelectionBar session={id} changes={changes} />}
             <View session={session} view={view} changes={changes} />
         </div>
     );

@@ -3,6 +3,7 @@ import type { Session, SessionPage } from "../api";
 import { ago, compact, count, dateTime, duration } from "../format";
 import { route, setParameters } from "../router";
 import {
+    changesMade,
     loadOlderSessions,
     olderSessions,
     sessions,
@@ -10,6 +11,8 @@ import {
     sessionTotals,
     showSessions,
 } from "../store";
+import { Actions, tick, ticked } from "./session_actions";
+import { Facets, filtersOf } from "./session_facets";
 import { Bar, Chip, Problem, StatePill, Tile } from "../widgets/small";
 
 function Lost({ session }: { session: Session }) {
@@ -72,11 +75,27 @@ function CompareBar() {
     );
 }
 
+// Tags that people gave; one is the recorder's own.
+function tagsOf(session: Session): string[] {
+    try {
+        const tags = Object.entries(JSON.parse(session.tags) as object);
+        return tags.filter(([key]) => key !== "clock_rate_uncertainty_ppm").map(([key, value]) => `${key}=${value}`.slice(0, 80));
+    } catch {
+        return [];
+    }
+}
+
 function SessionRow({ session, most, now }: { session: Session; most: number; now: number }) {
     const title = session.name || session.command || `session ${session.id}`;
     return (
         <tr>
             <td class="sides">
+                <input
+                    type="checkbox"
+                    aria-label={`Tick ${title}, session ${session.id}`}
+                    checked={ticked.value.has(session.id)}
+                    onChange={(event) => tick(session.id, event.currentTarget.checked)}
+                />{" "}
                 <Side session={session} side="a" title={title} />
                 <Side session={session} side="b" title={title} />
             </td>
@@ -86,6 +105,12 @@ function SessionRow({ session, most, now }: { session: Session; most: number; no
             <td class="what">
                 <a href={`/sessions/${session.id}`}>{title}</a>
                 {session.name && session.command ? <span class="dim">{session.command}</span> : null}
+                {session.is_pinned ? <span class="tag">pinned</span> : null}
+                {tagsOf(session).map((tag) => (
+                    <span class="tag" key={tag}>
+                        {tag}
+                    </span>
+                ))}
             </td>
             <td>
                 {session.device_name}
@@ -141,7 +166,15 @@ function SessionTable({ list, most }: { list: Session[]; most: number }) {
             <table class="sessions">
                 <thead>
                     <tr>
-                        <th scope="col">Compare</th>
+                        <th scope="col">
+                            <input
+                                type="checkbox"
+                                aria-label="Tick all that are shown"
+                                checked={list.every((session) => ticked.value.has(session.id))}
+                                onChange={(event) => list.forEach(({ id }) => tick(id, event.currentTarget.checked))}
+                            />{" "}
+                            Compare
+                        </th>
                         <th scope="col">State</th>
                         <th scope="col">What ran</th>
                         <th scope="col">Device</th>
@@ -172,7 +205,8 @@ export function SessionsPage() {
         document.title = "Sessions · Sojourn";
     }, []);
     const search = route.value.parameters.get("q") ?? "";
-    useEffect(() => showSessions(search), [search]);
+    const filters = filtersOf(route.value.parameters);
+    useEffect(() => showSessions(filters), [JSON.stringify(filters)]);
     const list = sessions.value;
     const totals = sessionTotals.value;
     if (!list || !totals) {
@@ -197,7 +231,9 @@ export function SessionsPage() {
             </div>
             {sessionsError.value ? <Problem message={sessionsError.value} /> : null}
             <Summary totals={totals} />
+            <Facets changes={`${totals.sessions} ${totals.recording} ${changesMade.value}`} />
             <CompareBar />
+            <Actions />
             {list.length > 0 ? (
                 <SessionTable list={list} most={totals.most_calls} />
             ) : (

@@ -1,0 +1,194 @@
+// A session or a part of it as one page that needs no server. Its data stands in the page.
+import { render } from "preact";
+import { useMemo, useState } from "preact/hooks";
+import { bytes, compact, count, dateTime, duration, fileName, percent } from "./format";
+import type { OneFile, OnePanel } from "./one_file_data";
+import { framesOfPaths, widthOf } from "./pages/flame_tree";
+import { Flame } from "./widgets/flame";
+import { StatePill, Tile } from "./widgets/small";
+
+const SHOWN = 200;
+
+const titles: Record<string, string> = {
+    name: "Function",
+    given: "Values",
+    start_ns: "Began",
+    at_ns: "At",
+    duration_ns: "Took",
+    p50_ns: "p50",
+    p95_ns: "p95",
+    p99_ns: "p99",
+    is_main: "Main",
+    tid: "tid",
+};
+
+function titleOf(column: string): string {
+    const words = column.replace(/_ns$/, "").replaceAll("_", " ");
+    return titles[column] ?? words[0]!.toUpperCase() + words.slice(1);
+}
+
+function textOf(column: string, value: unknown): string {
+    if (value === null || value === "") {
+        return "–";
+    }
+    if (typeof value !== "number") {
+        return column === "module" ? fileName(String(value)) : String(value);
+    }
+    if (column.endsWith("_ns")) {
+        return duration(value);
+    }
+    return column.endsWith("_ppm") ? percent(value, 1e6) : column === "tid" ? String(value) : count(value);
+}
+
+function compare(a: unknown, b: unknown): number {
+    if (typeof a === "number" && typeof b === "number") {
+        return b - a;
+    }
+    return a === null ? 1 : b === null ? -1 : String(a).localeCompare(String(b));
+}
+
+function Table({ panel }: { panel: OnePanel }) {
+    const [sort, setSort] = useState(-1);
+    const [search, setSearch] = useState("");
+    const numeric = panel.columns.map((_, at) => panel.rows.some((row) => typeof row[at] === "number"));
+    const rows = useMemo(() => {
+        const wanted = search.toLowerCase();
+        const found = panel.rows.filter((row) => row.some((value) => String(value).toLowerCase().includes(wanted)));
+        return sort < 0 ? found : [...found].sort((a, b) => compare(a[sort], b[sort]));
+    }, [panel, sort, search]);
+    return (
+        <section class="card panel" aria-label={panel.title}>
+            <div class="title-line">
+                <h2>{panel.title}</h2>
+                {panel.rows.length > 20 ? (
+                    <input
+                        type="search"
+                        aria-label={`Search in ${panel.title}`}
+                        placeholder="Search…"
+                        value={search}
+                        onInput={(event) => setSearch(event.currentTarget.value)}
+                    />
+                ) : null}
+            </div>
+            <div class="scroll-x" tabIndex={0} role="group" aria-label={panel.title}>
+                <table>
+                    <thead>
+                        <tr>
+                            {panel.columns.map((column, at) => (
+                                <th
+                                    scope="col"
+                                    key={column}
+                                    class={numeric[at] ? "number" : ""}
+                                    {...(sort === at ? { "aria-sort": numeric[at] ? "descending" : "ascending" } : {})}
+                                >
+                                    <button type="button" class="sort" onClick={() => setSort(at)}>
+                                        {titleOf(column)}
+                                    </button>
+                                </th>
+                            ))}
+                        </tr>
+                    </thead>
+                    <tbody>
+                        {rows.slice(0, SHOWN).map((row, index) => (
+                            <tr key={index}>
+                                {row.map((value, at) => (
+                                    <td key={at} class={numeric[at] ? "number" : "mono"} title={String(value ?? "")}>
+                                        {textOf(panel.columns[at]!, value)}
+                                    </td>
+                                ))}
+                            </tr>
+                        ))}
+                    </tbody>
+                </table>
+            </div>
+            {rows.length > SHOWN ? <p class="dim">{`The first ${SHOWN} of ${count(rows.length)}; search shows others.`}</p> : null}
+            {panel.truncated ? <p class="warn-text">{`Only ${count(panel.rows.length)} rows are in this file.`}</p> : null}
+        </section>
+    );
+}
+
+function Graph({ data }: { data: OneFile }) {
+    const [chosen, setChosen] = useState("");
+    const [search, setSearch] = useState("");
+    const frames = useMemo(() => framesOfPaths(data.flame, widthOf(data.flame)), [data]);
+    return frames.length === 0 ? null : (
+        <section class="lists" aria-label="Flame graph">
+            <div class="title-line">
+                <h2>Call paths</h2>
+                <input
+                    type="search"
+                    aria-label="Highlight functions"
+                    placeholder="Highlight functions…"
+                    value={search}
+                    onInput={(event) => setSearch(event.currentTarget.value)}
+                />
+            </div>
+            <Flame
+                label="Call paths, callers above callees"
+                frames={frames}
+                chosen={chosen}
+                search={search}
+                onChoose={(frame) => setChosen(frame?.key ?? "")}
+                columns={[
+                    { title: "Function", mono: true, cell: ({ about }) => about.name },
+                    { title: "Depth", number: true, cell: ({ about }) => about.depth },
+                    { title: "Total", number: true, cell: ({ about }) => duration(about.total_ns) },
+                    { title: "Self", number: true, cell: ({ about }) => duration(about.self_ns) },
+                    { title: "Calls", number: true, cell: ({ about }) => count(about.calls) },
+                ]}
+            />
+        </section>
+    );
+}
+
+function Page({ data }: { data: OneFile }) {
+    const { session } = data;
+    const lost = session.loss.items.map((loss) => `${loss.reason.replaceAll("_", " ")}: ${count(loss.calls)} calls in ${count(loss.gaps)} gaps`);
+    return (
+        <main class="page session" id="main">
+            <div class="title-line">
+                <h1 class="mono">{session.name || session.command}</h1>
+                <StatePill state={session.state} />
+                <span class="grow" />
+            </div>
+            <p class="dim">
+                {[session.device_name, session.device_model, session.device_os].filter(Boolean).join(" · ")} · started{" "}
+                {dateTime(session.started_realtime_ns)} · {session.mode} · session {session.uuid} · this file was made{" "}
+                {data.made.slice(0, 16).replace("T", " ")} UTC
+            </p>
+            <p class="chips" aria-label="Selection">
+                <span class="dim">{data.selection.length > 0 ? "Only calls of" : "All calls"}</span>
+                {data.selection.map((words) => (
+                    <span class="chip whole" key={words}>
+                        {words}
+                    </span>
+                ))}
+            </p>
+            <p class={`banner ${session.lost_calls > 0 ? "warn" : "good"}`}>
+                <strong>
+                    {session.lost_calls > 0 ? `▲ ${count(session.lost_calls)} calls of the session were lost.` : "✓ No loss is known."}
+                </strong>{" "}
+                {lost.join("; ")}
+            </p>
+            <dl class="tiles">
+                <Tile label="Duration">{duration(session.duration_ns)}</Tile>
+                <Tile label="Calls of the session">{compact(session.stored_calls)}</Tile>
+                <Tile label="Functions">{count(session.counts.functions)}</Tile>
+                <Tile label="Threads">{count(session.counts.threads)}</Tile>
+                <Tile label="Stored">{bytes(session.stored_bytes)}</Tile>
+            </dl>
+            <div class="lists">
+                <Graph data={data} />
+                {data.panels
+                    .filter((panel) => panel.rows.length > 0)
+                    .map((panel) => (
+                        <Table key={panel.title} panel={panel} />
+                    ))}
+            </div>
+        </main>
+    );
+}
+
+const data = JSON.parse(document.getElementById("data")!.textContent!) as OneFile;
+document.title = `${data.session.name || data.session.command} · Sojourn`;
+render(<Page data={data} />, document.getElementById("app")!);

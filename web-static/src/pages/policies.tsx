@@ -1,0 +1,128 @@
+// The policies that hold, and an editor whose text the server checks as it is typed.
+import { useEffect, useState } from "preact/hooks";
+import { api, type Device, type PolicyRule } from "../api";
+import { dateTime } from "../format";
+import { Panel } from "../widgets/panel";
+import { signedIn, SignIn } from "../widgets/sign_in";
+
+const CHECK_DELAY_MS = 300;
+const FRESH = `{
+  "policy": 1,
+  "name": "fresh",
+  "mode": "trace"
+}`;
+
+interface Verdict {
+    text: string;
+    isGood: boolean;
+}
+
+// What the server says of a text; null while it has not yet.
+function useVerdict(text: string): Verdict | null {
+    const [verdict, setVerdict] = useState<Verdict | null>(null);
+    useEffect(() => {
+        let isWanted = true;
+        setVerdict(null);
+        const say = (next: Verdict) => isWanted && setVerdict(next);
+        const timer = setTimeout(() => {
+            try {
+                api.checkPolicy(JSON.parse(text)).then(
+                    ({ name, mode, version }) =>
+                        say({ text: `Good: ${name || "without a name"}, mode ${mode}, version ${version}.`, isGood: true }),
+                    (failure: Error) => say({ text: failure.message, isGood: false }),
+                );
+            } catch (failure) {
+                say({ text: (failure as Error).message, isGood: false });
+            }
+        }, CHECK_DELAY_MS);
+        return () => {
+            isWanted = false;
+            clearTimeout(timer);
+        };
+    }, [text]);
+    return verdict;
+}
+
+function Editor({ device, text, setText }: { device: Device | null; text: string; setText: (text: string) => void }) {
+    const [app, setApp] = useState("");
+    const [said, setSaid] = useState("");
+    const verdict = useVerdict(text);
+    const give = async (policy: unknown) => {
+        try {
+            const given = await api.giveCommand({
+                devices: device ? `id:${device.id}` : "all",
+                kind: "policy",
+                arguments: { ...(app ? { app } : {}), ...(policy === null ? {} : { policy }) },
+            });
+            const names = given.commands.map((command) => command.device).join(", ");
+            setSaid(`${policy === null ? "Ended" : "Set"}; ${names ? `${names} will get it.` : "no device had to change."}`);
+        } catch (failure) {
+            setSaid((failure as Error).message);
+        }
+    };
+    return (
+        <form
+            class="give"
+            onSubmit={(event) => {
+                event.preventDefault();
+                if (verdict?.isGood) {
+                    void give(JSON.parse(text));
+                }
+            }}
+        >
+            <label class="field">
+                Policy for {device ? device.name : "all devices"}
+                <textarea
+                    class="mono"
+                    rows={Math.min(24, text.split("\n").length + 1)}
+                    spellcheck={false}
+                    value={text}
+                    onInput={(event) => setText(event.currentTarget.value)}
+                />
+            </label>
+            <p role="status" class={verdict ? (verdict.isGood ? "good-text" : "warn-text") : "dim"}>
+                {verdict?.text ?? "Checking…"}
+            </p>
+            <label class="field">
+                Only for this app of the catalogue
+                <input class="text" type="text" value={app} onInput={(event) => setApp(event.currentTarget.value)} />
+            </label>
+            <div class="tools">
+                <button class="primary" type="submit" disabled={!verdict?.isGood}>
+                    Set it
+                </button>
+                <button class="quiet" type="button" onClick={() => void give(null)}>
+                    End what was set
+                </button>
+                <span role="status">{said}</span>
+            </div>
+        </form>
+    );
+}
+
+export function Policies({ rules, device }: { rules: readonly PolicyRule[]; device: Device | null }) {
+    const [text, setText] = useState(FRESH);
+    return (
+        <Panel title="Policies that hold">
+            {rules.length === 0 ? <p class="dim">None: devices follow their own configuration and commands.</p> : null}
+            {rules.map((rule) => (
+                <details key={rule.id} class="rule">
+                    <summary>
+                        {rule.scope} {rule.subject} {rule.app ? `· app ${rule.app}` : ""}{" "}
+                        <span class="dim">
+                            by {rule.set_by}, {dateTime(rule.set_realtime_ns)}
+                        </span>
+                    </summary>
+                    <pre class="mono">{rule.document}</pre>
+                    <button class="quiet" type="button" onClick={() => setText(rule.document)}>
+                        Edit a copy
+                    </button>
+                </details>
+            ))}
+            <details class="rule">
+                <summary>Write a policy</summary>
+                {signedIn.value ? <Editor device={device} text={text} setText={setText} /> : <SignIn />}
+            </details>
+        </Panel>
+    );
+}
