@@ -7,13 +7,15 @@
 #define REGION_SHIFT 30
 #define REGION_MASK 0x3fffffff
 #define STACK_TAIL_CALL 1
+#define FETCH_BYTES_AHEAD 512 /* as in emit.c */
 
     .text
 
 /* Records at (%rsp): the tag is in `tag` (register or memory), `wide` is the same as 64 bits to
  * push. %rax, %rcx, %rdx and `scratch` are lost. The slow path steps over the red zone, where
- * registers are saved. `mark` is added to the stack address. */
-.macro RECORD tag, wide, scratch, mark=0
+ * registers are saved. `mark` is added to the stack address; `enters`: the next records' memory is
+ * fetched. */
+.macro RECORD tag, wide, scratch, mark=0, enters=0
     rdtsc
     mov $16, %ecx
     mov sj_recorder_self@GOTTPOFF(%rip), \scratch
@@ -30,6 +32,9 @@
     rdtsc
 1:  mov %eax, (%rcx)
     mov %dx, 4(%rcx)
+.if \enters
+    prefetchw FETCH_BYTES_AHEAD(%rcx)
+.endif
 .if \mark
     lea \mark(%rsp), %rdx
     mov %rdx, 6(%rcx)
@@ -53,6 +58,17 @@
     lea (%rdx,\scratch,2), %rdx
 .endm
 
+.macro RESTORE
+    mov -8(%rsp), %rax
+    mov -16(%rsp), %rcx
+    mov -24(%rsp), %rdx
+    mov -32(%rsp), %r10
+.endm
+
+/* The processor predicts where a function returns to from the calls that it has seen. So the target
+ * is called from right in front of the thunk, which puts the thunk's address where the return address
+ * was, and the thunk leaves by a return to the true one. Where a call jumped to this one, the thunk's
+ * address has been called before: the target is jumped to. */
     .globl sj_arch_dispatch_entry
     .hidden sj_arch_dispatch_entry
     .type sj_arch_dispatch_entry, @function
@@ -69,17 +85,12 @@ sj_arch_dispatch_entry:
     cmp %rax, %rcx
     je .Ltail_call
     mov %rcx, (%rdx)
-    mov %rax, (%rsp)
-.Lenter:
     mov LEAVE_TAG(%r11), %ecx
     mov %ecx, 8(%rdx)
-    RECORD ENTER_TAG(%r11), ENTER_TAG(%r11), %r10
-.Lgo:
-    mov -8(%rsp), %rax
-    mov -16(%rsp), %rcx
-    mov -24(%rsp), %rdx
-    mov -32(%rsp), %r10
-    jmp *TARGET(%r11)
+    RECORD ENTER_TAG(%r11), ENTER_TAG(%r11), %r10, enters=1
+    RESTORE
+    lea 8(%rsp), %rsp
+    jmp .Lblock
 
 /* A recorded call ends by jumping to another: its exit is recorded before the other's entry, and
  * both return through one slot. */
@@ -90,7 +101,12 @@ sj_arch_dispatch_entry:
     RECORD %r9d, %r9, %r10, STACK_TAIL_CALL
     mov -40(%rsp), %rdx
     mov -48(%rsp), %r9
-    jmp .Lenter
+    mov LEAVE_TAG(%r11), %ecx
+    mov %ecx, 8(%rdx)
+    RECORD ENTER_TAG(%r11), ENTER_TAG(%r11), %r10, enters=1
+.Lgo:
+    RESTORE
+    jmp *TARGET(%r11)
 
 .Lreserve:
     lea -160(%rsp), %rsp
@@ -146,9 +162,9 @@ sj_arch_jump_entry:
     .cfi_endproc
     .size sj_arch_jump_entry, . - sj_arch_jump_entry
 
-/* The thunk begins a block of 64 bytes, so that its unwind information finds the block, and in it
- * the distance to the table, from any program counter inside. Before the return address is
- * restored:
+/* The thunk, and the call in front of it, lie in a block of 64 bytes, so that its unwind information
+ * finds the block, and in it the distance to the table, from any program counter inside. Before the
+ * return address is restored:
  *   CFA = %rsp - 8, the address of the slot: not %rsp, which is the CFA of the frame below, and the
  *         unwinder of libgcc distinguishes frames by their CFA;
  *   %rsp of the caller = CFA + 8;
@@ -165,7 +181,7 @@ sj_arch_jump_entry:
         0x22, 0x06, /* plus, deref: the region */ \
         0x16, 0x0c, 0xff, 0xff, 0xff, 0x3f, 0x1a, /* swap, const4u mask, and */ \
         0x31, 0x24, 0x22 /* lit1, shl, plus */
-    nop
+    call *TARGET(%r11)
     .globl sj_arch_return_thunk
     .hidden sj_arch_return_thunk
     .type sj_arch_return_thunk, @function
@@ -193,10 +209,7 @@ sj_arch_return_thunk:
     RECORD %esi, %rsi, %r10
     mov %r8, %rax
     mov %r9, %rdx
-    lea 8(%rsp), %rsp
-    .cfi_def_cfa %rsp, 0
-    .cfi_register %rip, %rdi
-    jmp *%rdi
+    ret
     .cfi_endproc
     .size sj_arch_return_thunk, . - sj_arch_return_thunk
 
