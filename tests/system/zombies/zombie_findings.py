@@ -44,7 +44,7 @@ def reports_in(collector):
 
 
 def record(sojourn, collector, device, program, *words):
-    done = sojourn.run(["record", "-q", "--collector", collector.url, *WATCH, "--", program, *words],
+    done = sojourn.run(["record", "-q", "--collector", collector.plain, "--wait", str(PATIENCE_S), *WATCH, "--", program, *words],
                        env=device.environment, capture_output=True, text=True)
     check(done.returncode == 0, f"{program} on {device.name}: {done}")
 
@@ -91,7 +91,7 @@ class Recorded(Heap):
     """The sample under a recorder that sends to the collector."""
 
     def __init__(self, sojourn, collector, device, program):
-        Target.__init__(self, [sojourn.program, "record", "-q", "--collector", collector.url, *WATCH, "--", program, "-"],
+        Target.__init__(self, [sojourn.program, "record", "-q", "--collector", collector.plain, "--wait", str(PATIENCE_S), *WATCH, "--", program, "-"],
                         env=device.environment)
         self.ready()
         self.program = children(self.pid)[0]
@@ -127,6 +127,8 @@ def test_kills(sojourn, collector, device, program):
             check(target.finish()[0] == 0, "the program did not end well")
         else:
             target.process.wait(PATIENCE_S)
+            flushed = sojourn.run(["flush"], env=device.environment, capture_output=True, text=True)
+            check(flushed.returncode == 0, f"flush: {flushed}")
         wait_for(f"the reports after the {victim} was killed", lambda: reports_in(collector)[1] >= before + made)
         wait_for("an empty spool", lambda: not device.spool())
         check(reports_in(collector)[1] == before + made, f"{victim}: {before} reports, then {reports_in(collector)}")
@@ -135,13 +137,14 @@ def test_kills(sojourn, collector, device, program):
 def test(sojourn, arguments):
     program = os.path.join(arguments[0], "gcc-O2", "heap")
     port = free_port()
-    collector = Collector(sojourn, "--http", f"127.0.0.1:{port}")
+    plain = f"tcp://127.0.0.1:{free_port()}"
+    collector = Collector(sojourn, "--http", f"127.0.0.1:{port}", "--listen", plain, "--open")
+    collector.plain = plain
     devices = [Device(sojourn, f"phone{number}") for number in range(3)]
     try:
-        for device in devices:
-            enrol(collector, device)
         test_one_row(sojourn, collector, devices, program)
         test_people(sojourn, collector, devices[0], program, port)
+        enrol(collector, devices[1])
         devices[1].start()
         test_shrink(sojourn, collector, devices[1], program)
         test_kills(sojourn, collector, devices[1], program)
