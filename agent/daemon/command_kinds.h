@@ -37,6 +37,8 @@ SJ_MUST_CHECK sj_status sj_device_command_run_attach(const sj_device_command *co
                                                      json_t **result, sj_error *error);
 SJ_MUST_CHECK sj_status sj_device_command_run_detach(const sj_device_command *command,
                                                      json_t **result, sj_error *error);
+SJ_MUST_CHECK sj_status sj_device_command_run_shrink(const sj_device_command *command,
+                                                     json_t **result, sj_error *error);
 SJ_MUST_CHECK sj_status sj_device_command_run_stop(const sj_device_command *command,
                                                    json_t **result, sj_error *error);
 

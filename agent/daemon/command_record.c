@@ -4,6 +4,7 @@
 #include "agent/daemon/device_policies.h"
 #include "agent/daemon/session_list.h"
 #include "agent/daemon/worker.h"
+#include "agent/livepatch/heap_watch.h"
 
 #include <limits.h>
 #include <signal.h>
@@ -163,6 +164,16 @@ sj_status sj_device_command_run_detach(const sj_device_command *command, json_t 
     }
     *result =
         json_pack("{si sI}", "left", (int)pid, "left_bytes", (json_int_t)report.process.left_bytes);
+    return SJ_OK;
+}
+
+sj_status sj_device_command_run_shrink(const sj_device_command *command, json_t **result,
+                                       sj_error *error)
+{
+    pid_t pid = 0;
+    SJ_TRY(read_pid(command, &pid, error));
+    SJ_TRY(sj_heap_shrink(pid, error));
+    *result = json_pack("{si}", "shrunk", (int)pid);
     return SJ_OK;
 }
 

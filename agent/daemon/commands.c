@@ -25,6 +25,7 @@ static const command_kind kinds[] = {
     {"doctor", sj_device_command_run_doctor}, {"prepare", sj_device_command_run_prepare},
     {"launch", sj_device_command_run_launch}, {"attach", sj_device_command_run_attach},
     {"detach", sj_device_command_run_detach}, {"stop", sj_device_command_run_stop},
+    {"shrink", sj_device_command_run_shrink},
     {"mark", sj_device_command_run_mark},     {"dump", sj_device_command_run_dump},
     {"write", sj_device_command_run_write},   {"policies", sj_device_command_run_policies},
 };

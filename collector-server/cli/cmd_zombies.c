@@ -3,6 +3,7 @@
 #include "collector-server/cli/database_choice.h"
 #include "collector-server/cli/query_command.h"
 #include "collector-server/store/database.h"
+#include "collector-server/store/zombie_change.h"
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -233,47 +234,30 @@ static sj_status open_writable(const zombies_request *request, sqlite3 **databas
     return sj_database_open(path, SJ_DATABASE_WRITE, database, error);
 }
 
-/* Runs SQL that changes one finding: ?1 its number, ?2 a text. */
-static int change(const zombies_request *request, const char *sql, const char *text)
+static int change(const zombies_request *request, const sj_zombie_change *change)
 {
     sqlite3 *database = NULL;
-    sqlite3_stmt *statement = NULL;
     sj_error error = {0};
     int64_t id;
     if (!parse_id(request->words[0], &id)) {
         return sj_command_usage_error(&sj_command_zombies, "a finding's number is needed");
     }
-    if (open_writable(request, &database, &error) != SJ_OK) {
-        return fail(&error);
+    sj_status status = open_writable(request, &database, &error);
+    if (status == SJ_OK) {
+        status = sj_zombie_change_apply(database, id, change, &error);
     }
-    int exit_code = SJ_EXIT_OK;
-    if (sqlite3_prepare_v2(database, sql, -1, &statement, NULL) == SQLITE_OK) {
-        sqlite3_bind_int64(statement, 1, id);
-        sqlite3_bind_text(statement, 2, text, -1, SQLITE_STATIC);
-    }
-    if (sqlite3_step(statement) != SQLITE_DONE) {
-        exit_code = fail_sql(database);
-    } else if (sqlite3_changes(database) == 0) {
-        exit_code = sj_command_error(&sj_command_zombies, SJ_EXIT_NOT_FOUND,
-                                     "there is no finding %s", request->words[0]);
-    }
-    sqlite3_finalize(statement);
     sqlite3_close(database);
-    return exit_code;
+    return status == SJ_OK ? SJ_EXIT_OK : fail(&error);
 }
 
 static int run_resolve(zombies_request *request)
 {
-    return change(request,
-                  "UPDATE zombies SET state = 'resolved',"
-                  " resolved_realtime_ns = unixepoch() * 1000000000"
-                  " WHERE zombie_id = ?1 AND ?2 IS NULL",
-                  NULL);
+    return change(request, &(sj_zombie_change){.is_resolved = true});
 }
 
 static int run_note(zombies_request *request)
 {
-    return change(request, "UPDATE zombies SET note = ?2 WHERE zombie_id = ?1", request->words[1]);
+    return change(request, &(sj_zombie_change){.note = request->words[1]});
 }
 
 static int run_shrink(zombies_request *request)

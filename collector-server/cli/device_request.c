@@ -181,7 +181,7 @@ typedef struct request_kind {
 
 static const request_kind kinds[] = {
     {"launch", NULL, read_launch}, {"attach", NULL, read_attach}, {"detach", NULL, read_pid},
-    {"stop", NULL, read_stop},     {"mark", NULL, read_mark},     {"dump", NULL, read_dump},
+    {"shrink", NULL, read_pid},    {"stop", NULL, read_stop},     {"mark", NULL, read_mark},     {"dump", NULL, read_dump},
     {"export", NULL, read_export}, {"record", NULL, read_record}, {"prepare", NULL, read_prepare},
     {"policy", NULL, read_policy}, {"tag", "tags", read_tags},
 };

@@ -242,9 +242,15 @@ static const char *const texts[SJ_SQL_STATEMENTS] = {
     [SJ_SQL_ZOMBIE_REPORT_ADD] =
         "INSERT INTO zombie_reports (report_id, zombie_id, session_id, at_ns, thread_name, tid,"
         " access, size, offset) VALUES (?1,?2,?3,?4,?5,?6,?7,?8,?9)",
+    [SJ_SQL_ZOMBIE_REPORT_KNOWN] =
+        "SELECT 1 FROM zombie_reports WHERE session_id = ?1 AND at_ns = ?2 AND tid = ?3 AND size ="
+        " ?4 AND offset = ?5",
+    [SJ_SQL_REPORT_REMOVE] = "DELETE FROM reports WHERE report_id = ?1",
     [SJ_SQL_ZOMBIE_FRAME_ADD] =
         "INSERT INTO zombie_frames (report_id, stack, depth, tid, function, module, offset, is_own)"
         " VALUES (?1,?2,?3,?4,?5,?6,?7,?8)",
+    [SJ_SQL_ZOMBIE_ACCOUNT_KNOWN] =
+        "SELECT 1 FROM zombie_accounts WHERE session_id = ?1 AND process_number = ?2",
     [SJ_SQL_ZOMBIE_ACCOUNT_ADD] =
         "INSERT INTO zombie_accounts (report_id, session_id, process_number, not_watched, one_in,"
         " guarded, released, evicted, refused_size, refused_room, refused_memory, uses, suppressed,"

@@ -188,6 +188,28 @@ static sj_status add_account(sj_store *store, const sj_zombie_row *row, const js
         number_of(account, "history_pauses"));
 }
 
+/* A recorder that was killed between a report's sending and its room's release leaves it to the one
+ * that recovers the session, which sends it again under another number. A thread makes no two
+ * reports in one moment. */
+static bool is_known(sj_store *store, const sj_zombie_row *row, const json_t *report)
+{
+    int64_t known = 0;
+    sj_error error = {0};
+    if (strcmp(row->kind, "account") == 0) {
+        return sj_sql_get_number(&store->sql, SJ_SQL_ZOMBIE_ACCOUNT_KNOWN, &known, &error, "io",
+                                 row->session_id, row->process) == SJ_OK;
+    }
+    return sj_sql_get_number(&store->sql, SJ_SQL_ZOMBIE_REPORT_KNOWN, &known, &error, "iiiii",
+                             row->session_id, row->at_ns,
+                             number_of(json_object_get(report, "use"), "tid"),
+                             number_of(report, "size"), number_of(report, "offset")) == SJ_OK;
+}
+
+static sj_status forget_report(sj_store *store, int64_t report_id, sj_error *error)
+{
+    return sj_sql_run(&store->sql, SJ_SQL_REPORT_REMOVE, error, "i", report_id);
+}
+
 sj_status sj_store_zombie_add(sj_store *store, const sj_zombie_row *row, sj_slice payload,
                               sj_error *error)
 {
@@ -195,9 +217,11 @@ sj_status sj_store_zombie_add(sj_store *store, const sj_zombie_row *row, sj_slic
     if (report == NULL) {
         return sj_fail(error, SJ_ENOMEM, "out of memory");
     }
-    const sj_status status = strcmp(row->kind, "account") == 0
-                                 ? add_account(store, row, report, error)
-                                 : add_finding(store, row, report, error);
+    const bool is_account = strcmp(row->kind, "account") == 0;
+    const sj_status status = is_known(store, row, report)
+                                 ? forget_report(store, row->report_id, error)
+                             : is_account ? add_account(store, row, report, error)
+                                          : add_finding(store, row, report, error);
     json_decref(report);
     return status;
 }

@@ -100,6 +100,8 @@ static void wrong_arguments_start_and_stop_nothing(void **state)
     expect_refusal("attach", "{\"pid\": 99999999999}", "pid");
     expect_refusal("detach", "{\"pid\": 0}", "pid");
     expect_refusal("detach", "{\"pid\": 2147483647}", "no process");
+    expect_refusal("shrink", "{}", "pid");
+    expect_refusal("shrink", "{\"pid\": 2147483647}", "2147483647");
     expect_refusal("stop", "{\"session\": \"ab\"}", "no session");
     expect_refusal("mark", "{}", "name");
     expect_refusal("mark", "{\"mark\": \"a\"}", "nothing is being recorded");

@@ -181,13 +181,19 @@ sj_slice frame_maker_mark(frame_maker *maker, uint64_t number)
 sj_slice frame_maker_report(frame_maker *maker, uint64_t number, const char *kind,
                             const char *payload)
 {
+    return frame_maker_report_of(maker, "heap", number, 1000 * number, kind, payload);
+}
+
+sj_slice frame_maker_report_of(frame_maker *maker, const char *monitor, uint64_t number,
+                               uint64_t ticks, const char *kind, const char *payload)
+{
     uint8_t id[16];
     Sojourn__Report report = SOJOURN__REPORT__INIT;
     report.session_id = session_id(maker, id);
     report.report = number;
-    report.ticks = FRAME_MAKER_STARTED_TICKS + 1000 * number;
+    report.ticks = FRAME_MAKER_STARTED_TICKS + ticks;
     report.process = 1;
-    report.monitor = (char *)(uintptr_t) "heap";
+    report.monitor = (char *)(uintptr_t)monitor;
     report.kind = (char *)(uintptr_t)kind;
     return wrap_message(maker, SJ_FRAME_REPORT, &report,
                         (sj_slice){.data = (const uint8_t *)payload, .size = strlen(payload)});

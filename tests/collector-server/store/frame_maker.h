@@ -44,6 +44,10 @@ sj_slice frame_maker_mark(frame_maker *maker, uint64_t number);
 sj_slice frame_maker_report(frame_maker *maker, uint64_t number, const char *kind,
                             const char *payload);
 
+/* Of another monitor than "heap", so many ticks after the session's start. */
+sj_slice frame_maker_report_of(frame_maker *maker, const char *monitor, uint64_t number,
+                               uint64_t ticks, const char *kind, const char *payload);
+
 /* A gap that lies in no block. */
 sj_slice frame_maker_gap(frame_maker *maker, uint64_t number, uint64_t lost_calls);
 

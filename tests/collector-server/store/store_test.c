@@ -258,6 +258,36 @@ static void reports_are_stored_once_and_only_json_objects(void **state)
                     "1|1|1|1|heap|use_after_free|48|\n");
 }
 
+/* A recorder that was killed and who recovers its session may both send a report, and an account. */
+static void a_report_of_freed_memory_counts_once_under_two_numbers(void **state)
+{
+    static const struct {
+        uint64_t number, ticks;
+        const char *kind, *payload;
+    } sent[] = {{1, 500, "double_free", "{\"size\": 48, \"offset\": 0, \"use\": {\"tid\": 7}}"},
+                {2, 500, "double_free", "{\"size\": 48, \"offset\": 0, \"use\": {\"tid\": 7}}"},
+                {3, 900, "double_free", "{\"size\": 48, \"offset\": 0, \"use\": {\"tid\": 7}}"},
+                {4, 1000, "account", "{\"uses\": 2}"},
+                {5, 2000, "account", "{\"uses\": 2}"}};
+    lab_file *lab = *state;
+    lab_file_put_metadata(lab);
+    lab_file_begin(lab);
+    for (size_t i = 0; i < sizeof(sent) / sizeof(sent[0]); i++) {
+        bool duplicate = false;
+        assert_int_equal(lab_file_apply(lab,
+                                        frame_maker_report_of(&lab->maker, "zombies", sent[i].number,
+                                                              sent[i].ticks, sent[i].kind,
+                                                              sent[i].payload),
+                                        &duplicate),
+                         SJ_OK);
+    }
+    lab_file_commit(lab);
+    lab_file_expect(lab,
+                    "SELECT reports, (SELECT count(*) FROM zombie_reports), (SELECT count(*) FROM"
+                    " reports), (SELECT count(*) FROM zombie_accounts) FROM zombies",
+                    "2|2|3|1|\n");
+}
+
 /* Nothing but the database finds out that these calls are those of no function: the sender is told
  * so, and not to wait for a disk, as it would for ever, and with it all whose frames come along. */
 static void a_frame_that_runs_into_a_constraint_is_refused_alone(void **state)
@@ -464,6 +494,8 @@ int main(void)
                                         lab_file_tear_down),
         cmocka_unit_test_setup_teardown(liars_are_told_and_the_batch_goes_on, lab_file_set_up,
                                         lab_file_tear_down),
+        cmocka_unit_test_setup_teardown(a_report_of_freed_memory_counts_once_under_two_numbers,
+                                        lab_file_set_up, lab_file_tear_down),
         cmocka_unit_test_setup_teardown(reports_are_stored_once_and_only_json_objects,
                                         lab_file_set_up, lab_file_tear_down),
         cmocka_unit_test_setup_teardown(a_frame_that_runs_into_a_constraint_is_refused_alone,
