@@ -83,7 +83,7 @@ static sj_status read_tables(const sj_tracee *target, sj_remote_agent *agent)
     const sj_agent_state *state = &agent->state;
     sj_hooked_module module;
     SJ_TRY(read_heap_tables(target, agent));
-    if (state->first_hooked == 0) {
+    if (state->first_hooked == 0 || state->hooked_count == 0) {
         return SJ_OK;
     }
     if (state->hooked_count > MODULES_MAX || state->hooked_stride < sizeof(module) ||

@@ -9,6 +9,8 @@
 
 enum { TOKEN_BITS = 24, TOKEN_TABLE = 0x06 };
 
+static _Atomic uint32_t compiled_count; /* methods that were hooked when they were compiled */
+
 /* False: not all of it; code may be gone. */
 static bool put(int file, const void *bytes, uint64_t size, uint64_t at)
 {
@@ -85,9 +87,16 @@ void sj_mono_hook_compiled(void *method, const void *code, uint64_t bytes)
     if (wish.function != 0 && !sj_mono_can_place(method, &wish)) {
         refuse(&function);
     } else if (wish.function != 0) {
+        atomic_fetch_add(&compiled_count, 1);
         sj_mono_place_values(method, &wish, function.address);
         sj_mono_hook_code(&function, &method, 1, false, &mark);
     }
+}
+
+bool sj_mono_has_room_in_place(void)
+{
+    enum { COMPILED_MAX = 3000 }; /* of the modules that the agent has room for */
+    return atomic_load(&compiled_count) < COMPILED_MAX;
 }
 
 bool sj_mono_can_hook(void *method)

@@ -167,6 +167,10 @@ void sj_mono_hook_code(const sj_link_code_function *functions, void *const *meth
  * of dynamic methods and of other domains is freed, and its bytes become another method's. */
 bool sj_mono_can_hook(void *method);
 
+/* sj_mono_has_room_in_place: code of one method more can be hooked in place, beside that which
+ * rules need. Each takes some pages. */
+bool sj_mono_has_room_in_place(void);
+
 /* sj_mono_hook_compiled hooks the code of a method that has just been compiled, and that nothing
  * runs yet, if that is what was chosen for it. */
 void sj_mono_hook_compiled(void *method, const void *code, uint64_t bytes);

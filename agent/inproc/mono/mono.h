@@ -57,8 +57,8 @@ typedef struct sj_mono_registrar {
  * is no runtime; SJ_ENOMEM. One thread at a time. */
 SJ_MUST_CHECK sj_status sj_mono_start(const sj_mono_registrar *registrar, bool is_attached);
 
-/* sj_mono_prefer_in_place has the code of every wanted method that is compiled from now on hooked
- * in place, as far as it can be. The others are not recorded. */
+/* sj_mono_prefer_in_place has the code of the first some thousand wanted methods that are compiled
+ * from now on hooked in place; what cannot be is listed. The others are recorded by callbacks. */
 void sj_mono_prefer_in_place(void);
 
 /* sj_mono_watch_for_launch has `start` called, once, before the runtime of a module that was just

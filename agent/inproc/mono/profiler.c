@@ -60,7 +60,8 @@ static void record_values(void *method, const sj_mono_method *entry, const void 
 /* A runtime that has started gives no call contexts any more. */
 static bool needs_hooks(const sj_mono_wish *wish)
 {
-    return wish->in_place || prefers_in_place || (asks_at_entry && wish->descriptors != 0);
+    return wish->in_place || (prefers_in_place && sj_mono_has_room_in_place()) ||
+           (asks_at_entry && wish->descriptors != 0);
 }
 
 /* Decides on a method; NULL: nobody could be asked, or there is no room. */
