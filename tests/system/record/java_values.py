@@ -7,11 +7,12 @@ java_values.py BUILD_FOLDER SAMPLES_FOLDER
 import json
 import os
 import re
+import signal
 import subprocess
 import sys
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "support"))
-from sojourn_testing import PATIENCE_S, check, check_accounts, main
+from sojourn_testing import PATIENCE_S, check, check_accounts, children, main, wait_for
 
 MODES = ["-Xmixed", "-Xint", "-Xcomp"]
 NPC = "Kinds$Npc"
@@ -186,6 +187,45 @@ def without_memory_or_stack(sojourn, samples):
         check(rows[0]["n"] > 0 and rows[0]["deepest"] > 100, f"{mode}: {rows}")
 
 
+def wait_in_probes(pid):
+    """Whether the workers, which never rest of their own, sleep."""
+    states = []
+    for tid in os.listdir(f"/proc/{pid}/task"):
+        with open(f"/proc/{pid}/task/{tid}/stat", encoding="utf-8") as file:
+            name, _, rest = file.read().partition("(")[2].rpartition(")")
+        if name.startswith("worker-"):
+            states.append(rest.split()[0])
+    return states == ["S", "S"]
+
+
+def collected_while_they_wait(sojourn, classes, number):
+    """The calls that were lost: none, when no thread gave up to wait before the collection was done."""
+    database = sojourn.path(f"full{number}.db")
+    recorder = subprocess.Popen(
+        [sojourn.program, "record", "-q", "-o", database, "--allow-unmatched", "--block-ms", "10000", "--value",
+         "Safepoint.valued(value:int) -> int", "--", "java", "-cp", classes, "Safepoint"],
+        stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, env=sojourn.environment)
+    check(recorder.stdout.readline() == "ready\n", "the program does not run")
+    pid = children(recorder.pid)[0]
+    os.kill(recorder.pid, signal.SIGSTOP)
+    seen = []
+    wait_for("full rings", lambda: seen.append(wait_in_probes(pid)) or seen[-9:] == [True] * 9)
+    recorder.stdin.write("collect\n")
+    recorder.stdin.flush()
+    check(recorder.stdout.readline() == "collected\n", "nothing was collected")
+    os.kill(recorder.pid, signal.SIGCONT)
+    check(recorder.communicate("end\n", PATIENCE_S)[0] == "done\n", "the program did not end")
+    check_accounts(sojourn, database)
+    return sojourn.sql(database, "SELECT lost_calls FROM sessions")[0]["lost_calls"]
+
+
+def a_full_ring_delays_no_safepoint(sojourn, samples):
+    classes = compile_java(sojourn, samples, "Safepoint.java")
+    # On a machine that stood still for ten seconds calls are lost, which shows nothing.
+    check(any(collected_while_they_wait(sojourn, classes, number) == 0 for number in range(4)),
+          "each collection waited for threads that wait for room")
+
+
 def test(sojourn, arguments):
     samples = arguments[0]
     sojourn.environment["XDG_CONFIG_HOME"] = sojourn.path("config")
@@ -193,6 +233,7 @@ def test(sojourn, arguments):
     rules_change_calls(sojourn, samples)
     what_is_not_possible_is_said(sojourn)
     without_memory_or_stack(sojourn, samples)
+    a_full_ring_delays_no_safepoint(sojourn, samples)
 
 
 main(test)
