@@ -146,8 +146,8 @@ static void leave(JNIEnv *env, sj_jvm_figures *figures)
     if (lasting != NULL) {
         sj_lasting_close(lasting, SJ_JVM_ENTRIES);
     }
-    sj_jvm_forget_pauses();
     sj_jvm_close_natives();
+    sj_jvm_forget_pauses();
     drop_reference(env, &sj_jvm.app_loader);
     drop_reference(env, &sj_jvm.platform_loader);
     sj_jvm.jvmti = NULL;

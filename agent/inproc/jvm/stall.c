@@ -105,9 +105,12 @@ jint JNICALL sj_jvm_thread_id(JNIEnv *env, jclass class)
 
 void sj_jvm_forget_pauses(void)
 {
-    if (collector_events != NULL) {
-        (void)(*collector_events)->DisposeEnvironment(collector_events);
-        collector_events = NULL;
+    if (sj_owner_lock_take(&opening)) {
+        if (collector_events != NULL) {
+            (void)(*collector_events)->DisposeEnvironment(collector_events);
+            collector_events = NULL;
+        }
+        sj_owner_lock_free(&opening);
     }
 }
 

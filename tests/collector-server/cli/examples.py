@@ -45,7 +45,7 @@ OTHERWISE = {
     r"--from 1.2s": ({3}, "the recording is shorter"),
     r"--callers 'Perl_": ({3}, "the recording is not perl's"),
     r"detach": ({0, 3}, "an earlier example has left it already"),
-    r"flush --spool /var/tmp/app|sessions.db": ({3}, "the program did not run"),
+    r"/var/tmp/app": ({3}, "no app has kept recordings there"),
     r"sojourn flush": ({0, 1}, "what an earlier example had for a collector is kept"),
     r"collector:7654": ({0, 1, 125}, "there is no collector"),
 }

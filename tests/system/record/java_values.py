@@ -7,11 +7,14 @@ java_values.py BUILD_FOLDER SAMPLES_FOLDER
 import json
 import os
 import re
+import signal
 import subprocess
 import sys
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "support"))
-from sojourn_testing import PATIENCE_S, check, check_accounts, main
+from attaching import start_attach
+from java_programs import Program, compile_java
+from sojourn_testing import PATIENCE_S, check, check_accounts, children, main, wait_for
 
 MODES = ["-Xmixed", "-Xint", "-Xcomp"]
 NPC = "Kinds$Npc"
@@ -70,12 +73,6 @@ HITS = [("right", 2, 20, None), ("left", 1, 30, 3), ("by", 1, 2.5, 2.0), ("scale
 ROUNDS = 40000
 
 
-def compile_java(sojourn, samples, name):
-    folder = sojourn.path("classes")
-    subprocess.run(["javac", "-d", folder, os.path.join(samples, name)], check=True, timeout=PATIENCE_S)
-    return folder
-
-
 def record(sojourn, command, name, options):
     database = sojourn.path(name)
     done, summary = sojourn.record(command, database, ["--allow-unmatched", "--block-ms", "10000", *options],
@@ -85,7 +82,7 @@ def record(sojourn, command, name, options):
 
 
 def values_are_in_function_txt(sojourn, samples):
-    classes = compile_java(sojourn, samples, "Kinds.java")
+    classes = compile_java(sojourn, samples, "Kinds")
     alone = subprocess.run(["java", "-cp", classes, "Kinds"], capture_output=True, text=True, check=True).stdout
     options = [part for rule in VALUES for part in ("--value", rule)]
     for mode in MODES:
@@ -106,7 +103,7 @@ def permit(sojourn, kinds):
     folder = sojourn.path("config/sojourn")
     os.makedirs(folder, exist_ok=True)
     with open(os.path.join(folder, "changes.json"), "w", encoding="utf-8") as file:
-        json.dump({"allow": [{"programs": ["*/java"], "functions": ["Ruled.*"], "kinds": kinds}]}, file)
+        json.dump({"allow": [{"programs": ["*/java"], "functions": ["*"], "kinds": kinds}]}, file)
 
 
 def write_policy(sojourn, rules):
@@ -127,7 +124,7 @@ def hits_of(sojourn, database):
 
 
 def rules_change_calls(sojourn, samples):
-    classes = compile_java(sojourn, samples, "Ruled.java")
+    classes = compile_java(sojourn, samples, "Ruled")
     alone = subprocess.run(["java", "-cp", classes, "Ruled"], capture_output=True, text=True, check=True).stdout
     check(alone.splitlines() == PLAIN, f"alone it says {alone}")
     permit(sojourn, ["set", "return", "throw"])
@@ -169,7 +166,7 @@ def what_is_not_possible_is_said(sojourn):
 
 def without_memory_or_stack(sojourn, samples):
     """Overflows of the stack and of the heap, also within what records values, leave balanced calls."""
-    classes = compile_java(sojourn, samples, "Faults.java")
+    classes = compile_java(sojourn, samples, "Faults")
     options = [part for rule in ("Faults.deep(number:int) -> int", "Faults.hungry(1:object)", "Faults.leaf(1:int)")
                for part in ("--value", rule)]
     for mode in MODES[:2]:
@@ -186,6 +183,80 @@ def without_memory_or_stack(sojourn, samples):
         check(rows[0]["n"] > 0 and rows[0]["deepest"] > 100, f"{mode}: {rows}")
 
 
+def wait_in_probes(pid):
+    """Whether the workers, which never rest of their own, sleep."""
+    states = []
+    for tid in os.listdir(f"/proc/{pid}/task"):
+        with open(f"/proc/{pid}/task/{tid}/stat", encoding="utf-8") as file:
+            name, _, rest = file.read().partition("(")[2].rpartition(")")
+        if name.startswith("worker-"):
+            states.append(rest.split()[0])
+    return states == ["S", "S"]
+
+
+def collected_while_they_wait(sojourn, classes, number):
+    """The calls that were lost: none, when no thread gave up to wait before the collection was done."""
+    database = sojourn.path(f"full{number}.db")
+    recorder = subprocess.Popen(
+        [sojourn.program, "record", "-q", "-o", database, "--allow-unmatched", "--block-ms", "10000", "--value",
+         "Safepoint.valued(value:int) -> int", "--", "java", "-cp", classes, "Safepoint"],
+        stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, env=sojourn.environment)
+    check(recorder.stdout.readline() == "ready\n", "the program does not run")
+    pid = children(recorder.pid)[0]
+    os.kill(recorder.pid, signal.SIGSTOP)
+    seen = []
+    wait_for("full rings", lambda: seen.append(wait_in_probes(pid)) or seen[-9:] == [True] * 9)
+    recorder.stdin.write("collect\n")
+    recorder.stdin.flush()
+    check(recorder.stdout.readline() == "collected\n", "nothing was collected")
+    os.kill(recorder.pid, signal.SIGCONT)
+    check(recorder.communicate("end\n", PATIENCE_S)[0] == "done\n", "the program did not end")
+    check_accounts(sojourn, database)
+    return sojourn.sql(database, "SELECT lost_calls FROM sessions")[0]["lost_calls"]
+
+
+def a_full_ring_delays_no_safepoint(sojourn, samples):
+    classes = compile_java(sojourn, samples, "Safepoint")
+    # On a machine that stood still for ten seconds calls are lost, which shows nothing.
+    check(any(collected_while_they_wait(sojourn, classes, number) == 0 for number in range(4)),
+          "each collection waited for threads that wait for room")
+
+
+def in_a_running_program(sojourn, samples):
+    """Attached to, and left while its threads run what has values, again and again."""
+    classes = compile_java(sojourn, samples, "Attached")
+    permit(sojourn, ["return"])
+    program = Program(classes, arguments=["busy"])
+    rule = {"name": "early", "function": "Attached.early", "argument": 1, "as": "int",
+            "when": {"op": "==", "value": 2}, "change": {"return": 0}}
+    busy = [{"function": "Attached.catcher", "signature": "(value:int) -> int"},
+            {"function": "Attached.mixed", "argument": 1, "as": "long"},
+            {"function": "Attached.thrower", "argument": 1, "as": "int"}]
+    plain = {key: rule[key] for key in ("function", "argument", "as")}
+    for number in range(2):
+        database = sojourn.path(f"attached{number}.db")
+        options = write_policy(sojourn, [*busy, rule if number == 1 else plain])
+        recorder = start_attach(sojourn, program.pid, database, ["--block-ms", "10000", "--exclude", "*.fib", *options])
+        program.tell("early", 5)
+        program.work_on()
+        recorder.send_signal(signal.SIGINT)
+        output, errors = recorder.communicate(timeout=PATIENCE_S)
+        check(recorder.returncode == 0, f"attach ended with {recorder.returncode}: {output}{errors}")
+        program.work_on()
+        check_accounts(sojourn, database)
+        rows = sojourn.sql(database, "SELECT name, kind, value, rule FROM arguments JOIN calls USING (session_id, "
+                                     "call_id) JOIN functions USING (function_id) WHERE name = 'Attached.early(int)' "
+                                     "ORDER BY call_id, position")
+        values = [(row["value"], row["rule"]) for row in rows]
+        wanted = [(depth, "") for depth in range(5, -1, -1)]
+        check(values == ([(0, "early"), (2, "")] if number == 1 else wanted), f"{number}: {values}")
+        rows = sojourn.sql(database, "SELECT DISTINCT name, kind FROM arguments JOIN calls USING (session_id, "
+                                     "call_id) JOIN functions USING (function_id) WHERE name <> 'Attached.early(int)'")
+        found = {(row["name"].split(".")[1].split("(")[0], row["kind"]) for row in rows}
+        check({("catcher", "int"), ("mixed", "long"), ("thrower", "int"), ("thrower", "thrown")} <= found, f"{found}")
+    program.finish()
+
+
 def test(sojourn, arguments):
     samples = arguments[0]
     sojourn.environment["XDG_CONFIG_HOME"] = sojourn.path("config")
@@ -193,6 +264,8 @@ def test(sojourn, arguments):
     rules_change_calls(sojourn, samples)
     what_is_not_possible_is_said(sojourn)
     without_memory_or_stack(sojourn, samples)
+    a_full_ring_delays_no_safepoint(sojourn, samples)
+    in_a_running_program(sojourn, samples)
 
 
 main(test)
