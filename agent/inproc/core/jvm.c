@@ -234,7 +234,8 @@ static bool start_jvm(void)
 const sj_monitor sj_monitor_jvm = {.bit = SJ_LINK_RUNTIME_JVM,
                                    .name = "Java methods",
                                    .start = start_jvm,
-                                   .on_modules = sj_jvm_watch_for_launch};
+                                   .on_modules = sj_jvm_watch_for_launch,
+                                   .after_fork = sj_jvm_after_fork};
 
 SJ_EXPORTED void sojourn_agent_join_jvm(void)
 {

@@ -78,7 +78,7 @@ def many_with_libraries(sojourn, classes, times):
         if os.path.exists(database):
             os.unlink(database)
         done, _ = sojourn.record(["java", mode, "-cp", classes, "Counted", "100", str(WORKERS)], database,
-                                 [*LOSSLESS, "--libs", "--mode", "profile"], text=True)
+                                 [*LOSSLESS, "--libs"], text=True)
         check(done.returncode == 0 and done.stderr == "", f"run {number}, {mode}: {done.returncode} {done.stderr}")
         check("leaf=" in done.stdout, f"run {number}, {mode}: {done.stdout}")
         check_accounts(sojourn, database)
