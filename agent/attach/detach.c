@@ -390,8 +390,11 @@ static sj_status detach_process(detaching *detach, sj_error *error)
                        (int)detach->target.pid);
     }
     SJ_TRY(unbind(detach, error));
-    SJ_TRY(sj_jvm_leave(&detach->target, &detach->agent, error));
-    const sj_status status = take_out(detach, &given_back);
+    sj_status status = sj_jvm_leave(&detach->target, &detach->agent, error);
+    if (status != SJ_OK && status != SJ_ECLOSED) {
+        return status;
+    }
+    status = take_out(detach, &given_back);
     detach->report->stays = status == SJ_EUNSUPPORTED;
     detach->report->left_bytes = count_left(detach, given_back);
     return is_final(status)

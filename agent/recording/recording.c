@@ -282,8 +282,7 @@ static bool is_keeping_freed(const sj_recording *recording)
     }
     const sj_zombie_settings settings =
         sj_policy_zombies_of(recording->options.policy, &recording->session);
-    return settings.objects.is_on != 0 ||
-           (settings.one_in != 0 && settings.quarantine_kib != 0);
+    return settings.objects.is_on != 0 || (settings.one_in != 0 && settings.quarantine_kib != 0);
 }
 
 static sj_status join_process(sj_recording *recording, sj_error *error)
@@ -321,7 +320,8 @@ static sj_status join_process(sj_recording *recording, sj_error *error)
     if (status == SJ_OK && sj_live_runtimes_are_joined(pid)) {
         bool is_joined = false;
         status = sj_jvm_join(pid, &is_joined, error);
-        recording->summary.jvm_unjoined = !is_joined;
+        recording->summary.jvm_unjoined = !is_joined && status != SJ_ECLOSED;
+        status = status == SJ_ECLOSED ? SJ_OK : status; /* it has ended, and was recorded */
     }
     if (status != SJ_OK) {
         detach_processes(recording);

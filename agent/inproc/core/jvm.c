@@ -234,21 +234,30 @@ static bool start_jvm(void)
 const sj_monitor sj_monitor_jvm = {.bit = SJ_LINK_RUNTIME_JVM,
                                    .name = "Java methods",
                                    .start = start_jvm,
-                                   .on_modules = sj_jvm_watch_for_launch};
+                                   .on_modules = sj_jvm_watch_for_launch,
+                                   .after_fork = sj_jvm_after_fork};
+
+/* A filter of system calls may end the program for starting a thread. */
+static bool may_start_thread(void)
+{
+    return sj_recorder_is_armed() && sj_recorder_may_call();
+}
 
 SJ_EXPORTED void sojourn_agent_join_jvm(void)
 {
     sj_jvm_options options;
-    if (sj_recorder_is_armed()) {
+    if (may_start_thread()) {
         set_options(&options);
         sj_jvm_use(&options);
         sj_jvm_begin(SJ_JVM_JOIN);
+    } else {
+        atomic_store(&sojourn_agent_state.jvm, SJ_AGENT_JVM_NONE);
     }
 }
 
 SJ_EXPORTED void sojourn_agent_select_jvm(void)
 {
-    if (sj_recorder_is_armed()) {
+    if (may_start_thread()) {
         sj_jvm_begin(SJ_JVM_SELECT);
     }
 }

@@ -132,25 +132,13 @@ static void answer(const sj_jvm_rewritten *rewritten, jint *new_size, unsigned c
     atomic_fetch_add(&sj_jvm.classes, 1);
 }
 
-void JNICALL sj_jvm_on_class(jvmtiEnv *jvmti, JNIEnv *env, jclass redefined, jobject loader,
-                             const char *name, jobject domain, jint size,
-                             const unsigned char *bytes, jint *new_size, unsigned char **new_bytes)
+/* Asks the recorder, and hands its answer on. */
+static void rewrite(const char *name, sj_jvm_class *class, jint *new_size,
+                    unsigned char **new_bytes)
 {
-    (void)jvmti;
-    (void)redefined;
-    (void)domain;
-    if (atomic_load(&sj_jvm.enabled) == 0 || size <= 0 || name == NULL || env == NULL ||
-        !sj_recorder_is_armed() || !sj_recorder_may_call()) {
-        return;
-    }
-    sj_jvm_class class = {.bytes = bytes, .size = (uint32_t)size};
     sj_jvm_rewritten rewritten = {.file = -1, .selection = SJ_CLASS_NOTHING};
-    sj_jvm_identify(env, loader, &class);
-    if (!sj_jvm_is_asked_for(name, loader, &class)) {
-        return;
-    }
-    const bool is_answered = sj_jvm.options.rewrite(&class, &rewritten);
-    const uint64_t key = sj_jvm_class_key(name, strlen(name), class.loader, class.is_system);
+    const bool is_answered = sj_jvm.options.rewrite(class, &rewritten);
+    const uint64_t key = sj_jvm_class_key(name, strlen(name), class->loader, class->is_system);
     const bool is_marked =
         sj_class_marks_set(key, is_answered ? rewritten.selection : SJ_CLASS_UNASKED);
     if (!is_answered || !is_marked) { /* what has no mark could not be given back */
@@ -161,4 +149,37 @@ void JNICALL sj_jvm_on_class(jvmtiEnv *jvmti, JNIEnv *env, jclass redefined, job
     if (rewritten.size != 0) {
         (void)sj_sys_close(rewritten.file);
     }
+}
+
+/* A class that is transformed again while nothing is asked for loses its probes. */
+static void forget_probes(JNIEnv *env, jclass redefined, jobject loader, const char *name)
+{
+    sj_jvm_class class = {0};
+    if (redefined != NULL) {
+        sj_jvm_identify(env, loader, &class);
+        (void)sj_class_marks_set(
+            sj_jvm_class_key(name, strlen(name), class.loader, class.is_system), SJ_CLASS_NOTHING);
+    }
+}
+
+void JNICALL sj_jvm_on_class(jvmtiEnv *jvmti, JNIEnv *env, jclass redefined, jobject loader,
+                             const char *name, jobject domain, jint size,
+                             const unsigned char *bytes, jint *new_size, unsigned char **new_bytes)
+{
+    (void)jvmti;
+    (void)domain;
+    if (size <= 0 || name == NULL || env == NULL) {
+        return;
+    }
+    atomic_fetch_add(&sj_jvm.asking, 1);
+    if (atomic_load(&sj_jvm.enabled) == 0) {
+        forget_probes(env, redefined, loader, name);
+    } else if (sj_recorder_is_armed() && sj_recorder_may_call()) {
+        sj_jvm_class class = {.bytes = bytes, .size = (uint32_t)size};
+        sj_jvm_identify(env, loader, &class);
+        if (sj_jvm_is_asked_for(name, loader, &class)) {
+            rewrite(name, &class, new_size, new_bytes);
+        }
+    }
+    atomic_fetch_sub(&sj_jvm.asking, 1);
 }

@@ -19,6 +19,7 @@ typedef struct sj_jvm_state {
     jobject platform_loader;    /* likewise */
     _Atomic uint32_t is_loaded; /* 1: a JVM has called us */
     _Atomic uint32_t enabled;   /* 1: classes are asked for */
+    _Atomic uint32_t asking;    /* threads that show us a class */
     _Atomic uint32_t classes;
     _Atomic uint32_t unanswered;
     _Atomic uint32_t led;

@@ -105,6 +105,9 @@ void sj_jvm_watch_for_launch(void);
  * any state. No task is under way. What cannot be done is left. */
 void sj_jvm_begin(sj_jvm_task task);
 
+/* sj_jvm_after_fork: a forked child has none of the JVM's threads. */
+void sj_jvm_after_fork(void);
+
 /* sj_jvm_forget frees what probes used. After SJ_JVM_LEAVE, when no thread is in the agent or in
  * its stubs. */
 void sj_jvm_forget(void);

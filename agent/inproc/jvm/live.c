@@ -24,6 +24,7 @@
 #include <pthread.h>
 #include <signal.h>
 #include <string.h>
+#include <time.h>
 
 #define LASTING_MAGIC UINT64_C(0x31004d564a4a53) /* "SJJVM" */
 #define THREAD_NAME "sojourn"
@@ -128,14 +129,28 @@ static void drop_reference(JNIEnv *env, jobject *reference)
     *reference = NULL;
 }
 
-/* In this order: no class gets probes any more; none has them; what runs of them does nothing. The
- * new addresses also have the JVM discard the wrappers that lead to the leaf stubs. */
+/* A thread that asks for probes may wait for the recorder. */
+static void wait_for_answers(void)
+{
+    const uint64_t limit_ns = SJ_LINK_TIMEOUT_MS * UINT64_C(1000000);
+    const uint64_t start_ns = sj_sys_clock_ns(CLOCK_MONOTONIC);
+    while (atomic_load(&sj_jvm.asking) != 0 &&
+           sj_sys_clock_ns(CLOCK_MONOTONIC) - start_ns < limit_ns) {
+        (void)SJ_SYS(SYS_sched_yield, 0, 0, 0, 0, 0, 0);
+    }
+}
+
+/* In this order: no class gets probes any more; none has them, nor one that was being defined with
+ * them and came to the list of classes later; what runs of them does nothing. The new addresses
+ * also have the JVM discard the wrappers that lead to the leaf stubs. */
 static void leave(JNIEnv *env, sj_jvm_figures *figures)
 {
     jvmtiEnv *jvmti = sj_jvm.jvmti;
     atomic_store(&sj_jvm.enabled, 0);
     sj_jvm.options.runtimes =
         SJ_LINK_RUNTIME_JVM_SYSTEM; /* whatever has probes, whoever loaded it */
+    wait_for_answers();
+    sj_retransform_marked(jvmti, env, figures);
     sj_retransform_marked(jvmti, env, figures);
     const jclass probe_class = sj_jvm_define_probes(env);
     if (probe_class != NULL && has_lasting()) {
@@ -243,6 +258,14 @@ void sj_jvm_begin(sj_jvm_task asked)
     if (!start_thread()) {
         atomic_store(&sj_jvm.options.agent_state->jvm,
                      before == SJ_AGENT_JVM_AWAITED ? SJ_AGENT_JVM_NONE : before);
+    }
+}
+
+void sj_jvm_after_fork(void)
+{
+    if (sj_jvm.options.agent_state != NULL) {
+        atomic_store(&sj_jvm.enabled, 0);
+        atomic_store(&sj_jvm.options.agent_state->jvm, SJ_AGENT_JVM_NONE);
     }
 }
 
