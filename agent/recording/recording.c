@@ -282,8 +282,7 @@ static bool is_keeping_freed(const sj_recording *recording)
     }
     const sj_zombie_settings settings =
         sj_policy_zombies_of(recording->options.policy, &recording->session);
-    return settings.objects.is_on != 0 ||
-           (settings.one_in != 0 && settings.quarantine_kib != 0);
+    return settings.objects.is_on != 0 || (settings.one_in != 0 && settings.quarantine_kib != 0);
 }
 
 static sj_status join_process(sj_recording *recording, sj_error *error)

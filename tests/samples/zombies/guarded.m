@@ -7,9 +7,8 @@
 
 static volatile int sink;
 
-@interface Egg : NSObject
-{
-@public
+@interface Egg : NSObject {
+  @public
     int warmth;
     long days;
 }
@@ -18,7 +17,7 @@ static volatile int sink;
 
 @interface Shell : NSObject /* not named by the policy */
 {
-@public
+  @public
     int thickness;
 }
 @end
