@@ -119,9 +119,9 @@ typedef enum sj_zombie_kind {
     SJ_ZOMBIE_OVERFLOW_AT_FREE = 6,  /* bytes behind the block had changed when it was freed */
     SJ_ZOMBIE_UNDERFLOW_AT_FREE = 7, /* likewise in front of it */
     SJ_ZOMBIE_REALLOC_AFTER_FREE = 8,
-    SJ_ZOMBIE_WILD_ACCESS = 9,     /* of a guard page that belongs to no block */
-    SJ_ZOMBIE_MESSAGE = 10,        /* to a freed object */
-    SJ_ZOMBIE_MISMATCHED_FREE = 11, /* by another family: malloc, new, new[] */
+    SJ_ZOMBIE_WILD_ACCESS = 9,       /* of a guard page that belongs to no block */
+    SJ_ZOMBIE_MESSAGE = 10,          /* to a freed object */
+    SJ_ZOMBIE_MISMATCHED_FREE = 11,  /* by another family: malloc, new, new[] */
     SJ_ZOMBIE_WRITE_AFTER_FREE = 12, /* found when a quarantined block was let go; by whom is not
                                         known */
     SJ_ZOMBIE_VIRTUAL_CALL = 13      /* of a method of a quarantined C++ object */
@@ -191,11 +191,11 @@ typedef struct sj_zombie_settings {
     uint32_t on_use;      /* sj_zombie_on_use */
     uint32_t reports_per_minute;
     uint32_t memory_kib; /* of the blocks' pages, freed ones included that keep their content */
-    /* Ordinary blocks that are kept for a while when they are freed; 0: none are. Both limits count,
-     * the second with what is noted of each. */
+    /* Ordinary blocks that are kept for a while when they are freed; 0: none are. Both limits
+     * count, the second with what is noted of each. */
     uint32_t quarantine_blocks; /* as many as when the process began to be watched, or none */
     uint32_t quarantine_kib;
-    uint32_t vtables; /* 1: C++ objects in quarantine answer virtual calls */
+    uint32_t vtables;          /* 1: C++ objects in quarantine answer virtual calls */
     uint32_t budget_per_mille; /* of the program's CPU time; 0: any; for the recorder */
     sj_zombie_guard guard;
     sj_zombie_objects objects;
@@ -337,8 +337,8 @@ typedef struct sj_zombie_region {
     uint8_t is_forwarding[SJ_HEADS]; /* 1: it allocates by calling another entry, which counts */
     uint32_t why_not;                /* sj_zombie_refusal: why there is no plan */
     sj_heap_plan plans[SJ_HEAP_PARTS];
-    /* By the recorder, which keeps the overhead budget: one allocation in `one_in << sampling_shift`
-     * is guarded, and histories are not kept. */
+    /* By the recorder, which keeps the overhead budget: one allocation in `one_in <<
+     * sampling_shift` is guarded, and histories are not kept. */
     _Atomic uint32_t sampling_shift;
     _Atomic uint32_t is_history_paused;
     _Atomic uint32_t module_count;

@@ -20,14 +20,21 @@ typedef struct command_kind {
 } command_kind;
 
 static const command_kind kinds[] = {
-    {"status", sj_device_command_run_status}, {"apps", sj_device_command_run_apps},
-    {"ps", sj_device_command_run_ps},         {"sessions", sj_device_command_run_sessions},
-    {"doctor", sj_device_command_run_doctor}, {"prepare", sj_device_command_run_prepare},
-    {"launch", sj_device_command_run_launch}, {"attach", sj_device_command_run_attach},
-    {"detach", sj_device_command_run_detach}, {"stop", sj_device_command_run_stop},
+    {"status", sj_device_command_run_status},
+    {"apps", sj_device_command_run_apps},
+    {"ps", sj_device_command_run_ps},
+    {"sessions", sj_device_command_run_sessions},
+    {"doctor", sj_device_command_run_doctor},
+    {"prepare", sj_device_command_run_prepare},
+    {"launch", sj_device_command_run_launch},
+    {"attach", sj_device_command_run_attach},
+    {"detach", sj_device_command_run_detach},
+    {"stop", sj_device_command_run_stop},
     {"shrink", sj_device_command_run_shrink},
-    {"mark", sj_device_command_run_mark},     {"dump", sj_device_command_run_dump},
-    {"write", sj_device_command_run_write},   {"policies", sj_device_command_run_policies},
+    {"mark", sj_device_command_run_mark},
+    {"dump", sj_device_command_run_dump},
+    {"write", sj_device_command_run_write},
+    {"policies", sj_device_command_run_policies},
 };
 
 sj_status sj_device_command_run(const sj_device_command_context *context, const char *kind,

@@ -106,8 +106,8 @@ static sj_status read_sizes_item(sj_policy_reader *reader, const json_t *item,
     long long least = json_integer_value(item);
     long long most = least;
     int end = 0;
-    const bool is_range = text != NULL && sscanf(text, "%lld-%lld%n", &least, &most, &end) == 2 &&
-                          text[end] == '\0';
+    const bool is_range =
+        text != NULL && sscanf(text, "%lld-%lld%n", &least, &most, &end) == 2 && text[end] == '\0';
     if ((!json_is_integer(item) && !is_range) || least < 1 || most < least || most > UINT32_MAX) {
         return sj_policy_fail(reader, false,
                               "a number of bytes is wanted, or a range like \"100-200\"");
@@ -145,9 +145,8 @@ static sj_status read_guard_classes(sj_policy_reader *reader, json_t *value)
 
 static sj_status read_guard(sj_policy_reader *reader, json_t *value)
 {
-    static const sj_policy_key keys[] = {{"bytes", read_guard_bytes},
-                                         {"caller", read_guard_callers},
-                                         {"class", read_guard_classes}};
+    static const sj_policy_key keys[] = {
+        {"bytes", read_guard_bytes}, {"caller", read_guard_callers}, {"class", read_guard_classes}};
     return sj_policy_object(reader, value, keys, sizeof(keys) / sizeof(keys[0]));
 }
 
@@ -201,14 +200,10 @@ static sj_status read_vtables(sj_policy_reader *reader, json_t *value)
 
 static sj_status read_heap(sj_policy_reader *reader, json_t *value)
 {
-    static const sj_policy_key keys[] = {{"one_in", read_one_in},
-                                         {"blocks", read_blocks},
-                                         {"memory", read_memory},
-                                         {"stack_bytes", read_stack},
-                                         {"guard", read_guard},
-                                         {"quarantine", read_quarantine},
-                                         {"vtables", read_vtables},
-                                         {"on_use", read_on_use}};
+    static const sj_policy_key keys[] = {{"one_in", read_one_in},   {"blocks", read_blocks},
+                                         {"memory", read_memory},   {"stack_bytes", read_stack},
+                                         {"guard", read_guard},     {"quarantine", read_quarantine},
+                                         {"vtables", read_vtables}, {"on_use", read_on_use}};
     static const char *const instead[] = {"guard", "quarantine", "vtables"};
     if (json_is_boolean(value)) {
         reader->policy->zombies.one_in = json_is_true(value) ? 1 : 0;

@@ -15,7 +15,8 @@
 static bool is_wanted(const char *patterns, const char *symbol)
 {
     const char *end = patterns + SJ_ZOMBIE_PATTERNS_BYTES;
-    for (const char *at = patterns; at < end && *at != '\0'; at += strnlen(at, (size_t)(end - at)) + 1) {
+    for (const char *at = patterns; at < end && *at != '\0';
+         at += strnlen(at, (size_t)(end - at)) + 1) {
         sj_error error = {0};
         sj_pattern pattern = {0};
         const bool fits = sj_pattern_make(at, &pattern, &error) == SJ_OK &&
@@ -110,8 +111,7 @@ void sj_guard_sites_add_mapped(sj_zombie_region *region, const char *patterns, p
         uint64_t offset = 0;
         uint64_t bias = 0;
         char *path = strchr(line, '/');
-        if (path != NULL &&
-            sscanf(line, "%" SCNx64 "-%*x r%*cxp %" SCNx64, &low, &offset) == 2) {
+        if (path != NULL && sscanf(line, "%" SCNx64 "-%*x r%*cxp %" SCNx64, &low, &offset) == 2) {
             path[strcspn(path, "\n")] = '\0';
             if (find_bias(path, low, offset, &bias)) {
                 sj_guard_sites_add(region, patterns, bias, path);

@@ -16,9 +16,9 @@ typedef struct sj_zombie_costs {
 
 /* What was decided; zeroed at first. */
 typedef struct sj_zombie_budget {
-    uint32_t shift; /* one allocation in `one_in << shift` is guarded */
-    bool is_paused; /* histories are not kept */
-    uint32_t calm;  /* looks since the last change, in a row, that left most of the budget */
+    uint32_t shift;    /* one allocation in `one_in << shift` is guarded */
+    bool is_paused;    /* histories are not kept */
+    uint32_t calm;     /* looks since the last change, in a row, that left most of the budget */
     uint32_t patience; /* such looks before the next attempt to watch more; 0: the least */
     bool is_attempt;   /* the last change was one */
 } sj_zombie_budget;

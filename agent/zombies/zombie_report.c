@@ -337,11 +337,12 @@ static void add_objects(json_t *account, const sj_zombie_region *region)
 
 static void add_quarantine(json_t *account, const sj_zombie_counters *counters)
 {
-    json_t *quarantine = json_pack(
-        "{s:I, s:I, s:I, s:I, s:I}", "quarantined", counter(&counters->quarantined),
-        "quarantine_full", counter(&counters->quarantine_full), "quarantine_pressure",
-        counter(&counters->quarantine_pressure), "quarantine_left",
-        counter(&counters->quarantine_left), "not_quarantined", counter(&counters->not_quarantined));
+    json_t *quarantine =
+        json_pack("{s:I, s:I, s:I, s:I, s:I}", "quarantined", counter(&counters->quarantined),
+                  "quarantine_full", counter(&counters->quarantine_full), "quarantine_pressure",
+                  counter(&counters->quarantine_pressure), "quarantine_left",
+                  counter(&counters->quarantine_left), "not_quarantined",
+                  counter(&counters->not_quarantined));
     (void)json_object_update(account, quarantine);
     json_decref(quarantine);
 }

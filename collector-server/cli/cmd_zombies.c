@@ -26,7 +26,8 @@ static const char list_sql[] =
     "SELECT z.zombie_id AS id, z.kind, trim(z.class || ' ' || z.selector) AS message, z.state,"
     " z.reports, z.sessions, z.devices, z.builds, z.used_in, z.freed_in, z.allocated_in,"
     " datetime(z.last_seen_realtime_ns / 1000000000, 'unixepoch') AS last_seen, z.note"
-    " FROM zombie_findings z WHERE ?1 OR z.state <> 'resolved' ORDER BY z.last_seen_realtime_ns DESC";
+    " FROM zombie_findings z WHERE ?1 OR z.state <> 'resolved' ORDER BY z.last_seen_realtime_ns "
+    "DESC";
 
 static int fail(const sj_error *error)
 {
@@ -165,8 +166,8 @@ static void print_finding(sqlite3 *database, sqlite3_stmt *row)
     const char *access = (const char *)sqlite3_column_text(row, 5);
     const char *class = (const char *)sqlite3_column_text(row, 10);
     const char *kind = (const char *)sqlite3_column_text(row, 0);
-    printf("%s, %s, %lld reports\n", kind,
-           (const char *)sqlite3_column_text(row, 1), (long long)sqlite3_column_int64(row, 2));
+    printf("%s, %s, %lld reports\n", kind, (const char *)sqlite3_column_text(row, 1),
+           (long long)sqlite3_column_int64(row, 2));
     if (class[0] != '\0' && strcmp(kind, "message_to_freed") != 0) {
         const char *method = (const char *)sqlite3_column_text(row, 11);
         printf("%s%s%s of %s, a block of %lld bytes, in thread \"%s\", session %lld\n",

@@ -180,10 +180,10 @@ typedef struct request_kind {
 } request_kind;
 
 static const request_kind kinds[] = {
-    {"launch", NULL, read_launch}, {"attach", NULL, read_attach}, {"detach", NULL, read_pid},
-    {"shrink", NULL, read_pid},    {"stop", NULL, read_stop},     {"mark", NULL, read_mark},     {"dump", NULL, read_dump},
-    {"export", NULL, read_export}, {"record", NULL, read_record}, {"prepare", NULL, read_prepare},
-    {"policy", NULL, read_policy}, {"tag", "tags", read_tags},
+    {"launch", NULL, read_launch},   {"attach", NULL, read_attach}, {"detach", NULL, read_pid},
+    {"shrink", NULL, read_pid},      {"stop", NULL, read_stop},     {"mark", NULL, read_mark},
+    {"dump", NULL, read_dump},       {"export", NULL, read_export}, {"record", NULL, read_record},
+    {"prepare", NULL, read_prepare}, {"policy", NULL, read_policy}, {"tag", "tags", read_tags},
 };
 
 sj_status sj_device_request(const sj_device_options *options, int argc, char **argv,

@@ -64,9 +64,9 @@ static sj_status show(sj_request *request, json_t **body, sj_error *error)
     SJ_TRY(sj_rows_take(statement, 1, &rows, NULL, error));
     *body = json_incref(json_array_get(rows, 0));
     json_decref(rows);
-    return *body != NULL ? SJ_OK
-                         : sj_fail(error, SJ_ENOTFOUND, "there is no finding %lld",
-                                   (long long)request->id);
+    return *body != NULL
+               ? SJ_OK
+               : sj_fail(error, SJ_ENOTFOUND, "there is no finding %lld", (long long)request->id);
 }
 
 /* change takes {"state": "resolved", "note": TEXT}, or one of them. */
@@ -75,8 +75,7 @@ static sj_status change(sj_request *request, const json_t *input, json_t **body,
     sqlite3 *database = NULL;
     const json_t *note = json_object_get(input, "note");
     const json_t *state = json_object_get(input, "state");
-    const sj_zombie_change wanted = {.is_resolved = state != NULL,
-                                     .note = json_string_value(note)};
+    const sj_zombie_change wanted = {.is_resolved = state != NULL, .note = json_string_value(note)};
     if ((note == NULL && state == NULL) || (note != NULL && wanted.note == NULL) ||
         (state != NULL &&
          (!json_is_string(state) || strcmp(json_string_value(state), "resolved") != 0))) {

@@ -172,8 +172,8 @@ static sj_status add_account(sj_store *store, const sj_zombie_row *row, const js
                              sj_error *error)
 {
     return sj_sql_run(
-        &store->sql, SJ_SQL_ZOMBIE_ACCOUNT_ADD, error, "iiotiiiiiiiiiiiiiiiiiiiiiiiii", row->report_id,
-        row->session_id, row->process, text_of(account, "not_watched"),
+        &store->sql, SJ_SQL_ZOMBIE_ACCOUNT_ADD, error, "iiotiiiiiiiiiiiiiiiiiiiiiiiii",
+        row->report_id, row->session_id, row->process, text_of(account, "not_watched"),
         number_of(account, "one_in"), number_of(account, "guarded"), number_of(account, "released"),
         number_of(account, "evicted"), number_of(account, "refused_size"),
         number_of(account, "refused_room"), number_of(account, "refused_memory"),

@@ -15,10 +15,9 @@ static void *allocate(const sj_gcc_class *class, const void *selector, void *zon
 {
     const allocation original = (allocation)originals[SJ_DOOR_GUARD];
     const sj_zombie_region *region = atomic_load(&sj_zombie_region_now);
-    const bool is_guarded =
-        region != NULL && region->settings.objects.is_on != 0 &&
-        region->settings.guard.classes[0] != '\0' &&
-        (sj_class_judge(class, &region->settings) & SJ_CLASS_GUARDED) != 0;
+    const bool is_guarded = region != NULL && region->settings.objects.is_on != 0 &&
+                            region->settings.guard.classes[0] != '\0' &&
+                            (sj_class_judge(class, &region->settings) & SJ_CLASS_GUARDED) != 0;
     if (!is_guarded) {
         return original(class, selector, zone);
     }
@@ -30,8 +29,8 @@ static void *allocate(const sj_gcc_class *class, const void *selector, void *zon
 
 void sj_objc_guard_begin(const sj_gcc_class *root, uint64_t *kept_originals)
 {
-    void *found = sj_objc_gcc.instance_method(root->isa,
-                                              sj_objc_gcc.register_selector("allocWithZone:"));
+    void *found =
+        sj_objc_gcc.instance_method(root->isa, sj_objc_gcc.register_selector("allocWithZone:"));
     if (method != NULL || found == NULL) {
         return;
     }

@@ -59,7 +59,8 @@ static bool is_noted(const void *object)
         atomic_load_explicit(&sj_zombie_region_now, memory_order_acquire);
     return object != NULL && region != NULL && region->settings.objects.is_on != 0 &&
            region->settings.objects.history != 0 &&
-           atomic_load_explicit(&region->is_history_paused, memory_order_relaxed) == 0 && !sj_objc_is_zombie(object) &&
+           atomic_load_explicit(&region->is_history_paused, memory_order_relaxed) == 0 &&
+           !sj_objc_is_zombie(object) &&
            sj_class_is_watched(*(const sj_gcc_class *const *)object, &region->settings);
 }
 

@@ -228,8 +228,8 @@ uint32_t sj_class_judge(const sj_gcc_class *class, const sj_zombie_settings *set
 /* sj_class_is_watched: freed objects of a class are kept. */
 bool sj_class_is_watched(const sj_gcc_class *class, const sj_zombie_settings *settings);
 
-/* sj_objc_guard_begin has instances of the classes that the policy names for it allocated in guarded
- * blocks: `root` is a root class. sj_objc_guard_end gives its method back. */
+/* sj_objc_guard_begin has instances of the classes that the policy names for it allocated in
+ * guarded blocks: `root` is a root class. sj_objc_guard_end gives its method back. */
 void sj_objc_guard_begin(const sj_gcc_class *root, uint64_t *originals);
 void sj_objc_guard_end(void);
 

@@ -31,8 +31,7 @@ static __attribute__((noinline)) void look(const void *buffer, size_t bytes, boo
         return;
     }
     sj_trace_here(&here);
-    sj_pool_stop_or_go_on(
-        sj_report_use(slot, SJ_ZOMBIE_USE_AFTER_FREE, address, is_write, &here, site));
+    sj_report_follow(sj_report_use(slot, SJ_ZOMBIE_USE_AFTER_FREE, address, is_write, &here, site));
     open_buffer(slot, address, bytes);
 }
 

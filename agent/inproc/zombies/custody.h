@@ -42,7 +42,7 @@ typedef struct sj_custody {
     /* Where entries of the allocator lead for ordinary blocks that are quarantined; 0: nowhere */
     _Atomic uint64_t keeps_by[SJ_HEADS];
     uint8_t families[SJ_HEADS]; /* sj_block_family: what an entry gives out, or may take back */
-    uint64_t operators_low;       /* code of the module that defines the operators; 0: none does */
+    uint64_t operators_low;     /* code of the module that defines the operators; 0: none does */
     uint64_t operators_high;
     uint64_t new_block; /* malloc */
     sj_pool pool;

@@ -34,8 +34,8 @@ typedef struct sj_pool_slot {
     uint32_t size;
     uint32_t held_bytes; /* of memory */
     uint64_t address;
-    uint64_t object;        /* of Objective-C, in the block; 0: none that is known */
-    const char *class_name; /* its class's */
+    uint64_t object;            /* of Objective-C, in the block; 0: none that is known */
+    const char *class_name;     /* its class's */
     sj_zombie_trace allocation; /* its stack lies behind the slot, then that of the release */
     sj_zombie_trace release;
 } sj_pool_slot;
@@ -138,7 +138,7 @@ const void *sj_allocation_taker(sj_zombie_head head);
 /* sj_buffer_call returns what the entry of a system call leads to for a buffer of the pool. */
 uint64_t sj_buffer_call(sj_zombie_head head);
 
-/* sj_pool_stop_or_go_on ends the program by SIGABRT if it is to stop. */
-void sj_pool_stop_or_go_on(sj_zombie_on_use next);
+/* sj_report_follow ends the program by SIGABRT if it is to stop. */
+void sj_report_follow(sj_zombie_on_use next);
 
 #endif

@@ -25,8 +25,8 @@ void sj_trace_stack(sj_zombie_trace *trace, void *stack, uint32_t bytes);
 /* sj_stack_take does the same for the calling thread, in most cases without a system call. */
 void sj_stack_take(sj_zombie_trace *trace, void *stack, uint32_t bytes);
 
-/* sj_zombies_guard_next: what the calling thread allocates next is to be guarded, until it is called
- * again with false. */
+/* sj_zombies_guard_next: what the calling thread allocates next is to be guarded, until it is
+ * called again with false. */
 void sj_zombies_guard_next(bool is_wanted);
 
 /* sj_zombies_name_object says which object lies in a guarded block, and its class's name, which is

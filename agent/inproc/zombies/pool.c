@@ -348,17 +348,10 @@ void *sj_pool_take(size_t bytes, size_t alignment, uint32_t families)
     return block;
 }
 
-void sj_pool_stop_or_go_on(sj_zombie_on_use next)
-{
-    if (next == SJ_ZOMBIE_STOP) {
-        sj_report_stop();
-    }
-}
-
 static void report_free(sj_pool_slot *slot, sj_zombie_kind kind, uint64_t address,
                         const sj_zombie_trace *here, uint64_t site)
 {
-    sj_pool_stop_or_go_on(sj_report_use(slot, kind, address, true, here, site));
+    sj_report_follow(sj_report_use(slot, kind, address, true, here, site));
 }
 
 /* Bytes around the block that no closed page guards. */

@@ -4,13 +4,14 @@
  * first in is the first out without a list or a lock. Who works on a record owns its state; who
  * finds it owned, a signal handler or a thread that was overtaken by a whole round, frees its block
  * at once. The last word of what is filled is the record's number, which is verified: so a block in
- * quarantine is known without a search, and nothing is believed that the program has overwritten. */
+ * quarantine is known without a search, and nothing is believed that the program has overwritten.
+ */
 #include "agent/inproc/zombies/quarantine.h"
 
 #include "agent/inproc/recorder/sys.h"
 #include "agent/inproc/zombies/internal.h"
 #include "agent/inproc/zombies/trace.h"
-#include "agent/inproc/zombies/virtual_calls.h"
+#include "agent/inproc/zombies/virtual_tables.h"
 
 #include <string.h>
 #include <time.h>
@@ -108,7 +109,8 @@ static void let_go(sj_kept_block *kept, sj_quarantine_gone why)
     const uint64_t changed = find_change(kept);
     const uint64_t block = kept->address;
     if (changed != 0) {
-        sj_pool_stop_or_go_on(sj_report_kept(kept, SJ_ZOMBIE_WRITE_AFTER_FREE, changed, NULL, kept->site));
+        sj_report_follow(
+            sj_report_kept(kept, SJ_ZOMBIE_WRITE_AFTER_FREE, changed, NULL, kept->site));
     }
     kept->address = 0;
     atomic_fetch_sub(&held_bytes, kept->usable + stride);
@@ -232,8 +234,7 @@ static __attribute__((noinline)) void report_again(sj_kept_block *kept, uint64_t
 {
     sj_zombie_trace here = {0};
     sj_trace_here(&here);
-    sj_pool_stop_or_go_on(
-        sj_report_kept(kept, SJ_ZOMBIE_DOUBLE_FREE, kept->address, &here, site));
+    sj_report_follow(sj_report_kept(kept, SJ_ZOMBIE_DOUBLE_FREE, kept->address, &here, site));
 }
 
 /* True: nothing is left to be done for the block. */
@@ -325,8 +326,8 @@ static bool is_of_allocator(const sj_zombie_region *region, sj_zombie_head head)
     const bool is_operator = head >= SJ_HEAD_DELETE && head < SJ_HEAD_SIGACTION;
     return region->parts[head] == SJ_HEAP_ALLOCATOR && region->heads[SJ_HEAD_FREE] != 0 &&
            region->heads[SJ_HEAD_USABLE_SIZE] != 0 &&
-           (!is_operator || (region->heads[SJ_HEAD_NEW] != 0 &&
-                             region->parts[SJ_HEAD_NEW] == SJ_HEAP_ALLOCATOR));
+           (!is_operator ||
+            (region->heads[SJ_HEAD_NEW] != 0 && region->parts[SJ_HEAD_NEW] == SJ_HEAP_ALLOCATOR));
 }
 
 uint64_t sj_quarantine_entry(const sj_zombie_region *region, sj_zombie_head head)
@@ -452,8 +453,7 @@ void sj_quarantine_check(void)
 void sj_quarantine_shrink(void)
 {
     const uint64_t half = atomic_load(&held_bytes) / 2;
-    while (records != NULL && atomic_load(&held_bytes) > half &&
-           let_oldest_go(SJ_GONE_PRESSURE)) {
+    while (records != NULL && atomic_load(&held_bytes) > half && let_oldest_go(SJ_GONE_PRESSURE)) {
     }
 }
 

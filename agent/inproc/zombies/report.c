@@ -214,6 +214,13 @@ void sj_report_stop(void)
     (void)SJ_SYS(SYS_tgkill, sj_sys_pid(), sj_sys_tid(), SIGABRT, 0, 0, 0);
 }
 
+void sj_report_follow(sj_zombie_on_use next)
+{
+    if (next == SJ_ZOMBIE_STOP) {
+        sj_report_stop();
+    }
+}
+
 sj_zombie_on_use sj_report_use(sj_pool_slot *slot, sj_zombie_kind kind, uint64_t address,
                                bool is_write, const sj_zombie_trace *use, uint64_t site)
 {

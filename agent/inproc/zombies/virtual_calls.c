@@ -1,174 +1,22 @@
-/* Design notes
- *
- * Each table of the program's that an object in quarantine had gets one of ours, with the same type
- * information, so that typeid and dynamic_cast go on. How many functions a table has is not known:
- * ours has room for more than any. What is not certainly mapped is read by a system call that
- * cannot fault: a block may begin with any number. */
-#include "agent/inproc/zombies/virtual_calls.h"
-
 #include "agent/inproc/recorder/recorder.h"
-#include "agent/inproc/recorder/sys.h"
 #include "agent/inproc/zombies/internal.h"
 #include "agent/inproc/zombies/quarantine.h"
 #include "agent/inproc/zombies/trace.h"
+#include "agent/inproc/zombies/virtual_tables.h"
 
 #include <string.h>
-#include <sys/uio.h>
-
-#define ADDRESS ((UINT64_C(1) << 48) - 1)
-
-enum { FUNCTIONS = 256, TABLES = 512, PROBES = 8, STUB_BYTES = 16, WORD = sizeof(uint64_t) };
-
-typedef struct zombie_table {
-    _Atomic uint64_t key;      /* address of the program's, and place in the object; 0: not used */
-    _Atomic uint32_t is_ready;
-    uint32_t reserved;
-    int64_t offset_to_top; /* from here on as the C++ ABI has it */
-    uint64_t type;
-    uint64_t functions[FUNCTIONS];
-} zombie_table;
-
-/* What lies in front of a table, and its first function. */
-typedef struct table_head {
-    int64_t offset_to_top;
-    uint64_t type;
-    uint64_t function;
-} table_head;
-
-typedef struct type_head {
-    uint64_t table;
-    uint64_t name;
-} type_head;
-
-extern const uint8_t sj_arch_virtual_stubs[] __attribute__((visibility("hidden")));
-
-static zombie_table *tables;
-
-void sj_virtual_open(void)
-{
-    void *mapped = tables == NULL ? sj_sys_map(NULL, TABLES * sizeof(*tables),
-                                               PROT_READ | PROT_WRITE,
-                                               MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0)
-                                  : tables;
-    tables = sj_sys_failed(mapped) ? NULL : mapped;
-}
-
-static bool read_memory(uint64_t from, void *to, uint64_t bytes)
-{
-    const struct iovec to_part = {.iov_base = to, .iov_len = bytes};
-    const struct iovec from_part = {.iov_base = (void *)(uintptr_t)from, .iov_len = bytes};
-    return sj_recorder_may_call() && SJ_SYS(SYS_process_vm_readv, sj_sys_pid(), &to_part, 1,
-                                            &from_part, 1, 0) == (long)bytes;
-}
-
-static bool is_in_module(uint64_t address)
-{
-    bool is_known = false;
-    (void)sj_objects_is_system(address, &is_known);
-    return is_known;
-}
-
-static bool is_type(uint64_t type)
-{
-    type_head head;
-    return type % WORD == 0 && is_in_module(type) && read_memory(type, &head, sizeof(head)) &&
-           is_in_module(head.table) && is_in_module(head.name);
-}
-
-/* `offset`: of the word that points to the table, in its object. A base whose destructor has run has
- * a table of its own type. */
-static bool is_program_table(uint64_t table, uint64_t offset, table_head *head)
-{
-    return table % WORD == 0 && is_in_module(table) &&
-           read_memory(table - offsetof(table_head, function), head, sizeof(*head)) &&
-           (head->offset_to_top == -(int64_t)offset || head->offset_to_top == 0) &&
-           is_in_module(head->function) &&
-           is_type(head->type);
-}
-
-static void fill_table(zombie_table *table, const table_head *head, uint64_t offset)
-{
-    table->offset_to_top = -(int64_t)offset;
-    table->type = head->type;
-    for (uint64_t i = 0; i < FUNCTIONS; i++) {
-        table->functions[i] = (uint64_t)(uintptr_t)sj_arch_virtual_stubs + i * STUB_BYTES;
-    }
-    atomic_store_explicit(&table->is_ready, 1, memory_order_release);
-}
-
-/* NULL: it is no table, or there is no room for ours. */
-static const zombie_table *table_for(uint64_t original, uint64_t offset)
-{
-    const uint64_t key = original | offset << 48; /* one of the program's has one for each place */
-    const uint64_t hash = key * UINT64_C(0x9e3779b97f4a7c15) >> 48;
-    for (uint64_t i = 0; i < PROBES; i++) {
-        zombie_table *table = &tables[(hash + i) % TABLES];
-        uint64_t held = atomic_load(&table->key);
-        table_head head;
-        if (held == 0) {
-            if (!is_program_table(original, offset, &head)) {
-                return NULL;
-            }
-            if (atomic_compare_exchange_strong(&table->key, &held, key)) {
-                fill_table(table, &head, offset);
-                return table;
-            }
-        }
-        if (held == key) {
-            return atomic_load_explicit(&table->is_ready, memory_order_acquire) != 0 ? table : NULL;
-        }
-    }
-    return NULL;
-}
-
-uint64_t sj_virtual_replace(uint64_t *words, uint64_t count, uint64_t *type)
-{
-    uint64_t replaced = 0;
-    for (uint64_t i = 0; tables != NULL && i < count && i < SJ_VIRTUAL_WORDS; i++) {
-        const zombie_table *table = words[i] != 0 ? table_for(words[i], i * WORD) : NULL;
-        if (table != NULL) {
-            words[i] = (uint64_t)(uintptr_t)table->functions;
-            replaced |= UINT64_C(1) << i;
-            *type = i == 0 ? table->type : *type;
-        } else if (i == 0) {
-            return 0;
-        }
-    }
-    return replaced;
-}
-
-bool sj_virtual_is_table(uint64_t word)
-{
-    const uint64_t first = (uint64_t)(uintptr_t)tables;
-    const uint64_t at = word - first - offsetof(zombie_table, functions);
-    return tables != NULL && at < TABLES * sizeof(*tables) && at % sizeof(*tables) == 0;
-}
-
-/* The table of an object in quarantine, and the block that it lies in; NULL: it is none. */
-static const zombie_table *table_of(uint64_t object, uint64_t *block)
-{
-    uint64_t word = 0;
-    if (object % WORD != 0 || !read_memory(object, &word, sizeof(word)) ||
-        !sj_virtual_is_table(word)) {
-        return NULL;
-    }
-    const zombie_table *table =
-        (const zombie_table *)(uintptr_t)(word - offsetof(zombie_table, functions));
-    *block = object + (uint64_t)table->offset_to_top;
-    return table;
-}
 
 /* A type's name as compilers mangle it, without the star that marks local ones. */
 static void write_type(sj_zombie_object *target, uint64_t type)
 {
-    type_head head;
+    sj_type_head head;
     char *name = target->class_name;
     name[0] = '\0';
-    if (!read_memory(type, &head, sizeof(head))) {
+    if (!sj_virtual_read(type, &head, sizeof(head))) {
         return;
     }
     for (uint32_t i = 0; i + 1 < SJ_ZOMBIE_CLASS_BYTES; i++) {
-        if (!read_memory(head.name + i, name + i, 1) || name[i] == '\0') {
+        if (!sj_virtual_read(head.name + i, name + i, 1) || name[i] == '\0') {
             name[i] = '\0';
             break;
         }
@@ -179,8 +27,8 @@ static void write_type(sj_zombie_object *target, uint64_t type)
     }
 }
 
-static __attribute__((noinline)) void report_call(sj_kept_block *kept, const zombie_table *table,
-                                                  uint64_t number, uint64_t site)
+static __attribute__((noinline)) void
+report_call(sj_kept_block *kept, const sj_virtual_table *table, uint64_t number, uint64_t site)
 {
     sj_zombie_trace here = {0};
     sj_trace_here(&here);
@@ -191,7 +39,9 @@ static __attribute__((noinline)) void report_call(sj_kept_block *kept, const zom
     sj_report_fill_kept(report, kept, SJ_ZOMBIE_VIRTUAL_CALL, kept->address);
     write_type(&report->object, kept->type);
     report->place = (uint32_t)number;
-    if (!read_memory((atomic_load(&table->key) & ADDRESS) + number * WORD, &report->code, WORD)) {
+    if (!sj_virtual_read((atomic_load(&table->key) & SJ_VIRTUAL_ADDRESS) +
+                             number * sizeof(report->code),
+                         &report->code, sizeof(report->code))) {
         report->code = 0;
     }
     sj_report_finish(report, &here);
@@ -200,17 +50,18 @@ static __attribute__((noinline)) void report_call(sj_kept_block *kept, const zom
 /* Results in memory: their address comes first, and is returned. */
 uint64_t sj_virtual_answer(uint64_t first, uint64_t second, uint64_t number, uint64_t site)
 {
-    uint64_t block = 0;
     const sj_zombie_region *region = atomic_load(&sj_zombie_region_now);
-    const zombie_table *table = table_of(first, &block);
+    const sj_virtual_table *table = sj_virtual_table_of(first);
     const bool is_second = table == NULL;
-    table = is_second ? table_of(second, &block) : table;
-    sj_kept_block *kept = table != NULL ? sj_quarantine_find(block) : NULL;
+    table = is_second ? sj_virtual_table_of(second) : table;
+    const uint64_t object = is_second ? second : first;
+    sj_kept_block *kept =
+        table != NULL ? sj_quarantine_find(object + (uint64_t)table->offset_to_top) : NULL;
     if (kept != NULL && region != NULL) {
         if (atomic_exchange(&kept->is_told, 1) == 0) {
             report_call(kept, table, number, site);
         }
-        sj_pool_stop_or_go_on((sj_zombie_on_use)region->settings.on_use);
+        sj_report_follow((sj_zombie_on_use)region->settings.on_use);
     }
     return is_second ? first : 0;
 }

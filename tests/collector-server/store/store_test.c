@@ -258,7 +258,8 @@ static void reports_are_stored_once_and_only_json_objects(void **state)
                     "1|1|1|1|heap|use_after_free|48|\n");
 }
 
-/* A recorder that was killed and who recovers its session may both send a report, and an account. */
+/* A recorder that was killed and who recovers its session may both send a report, and an account.
+ */
 static void a_report_of_freed_memory_counts_once_under_two_numbers(void **state)
 {
     static const struct {
@@ -274,12 +275,12 @@ static void a_report_of_freed_memory_counts_once_under_two_numbers(void **state)
     lab_file_begin(lab);
     for (size_t i = 0; i < sizeof(sent) / sizeof(sent[0]); i++) {
         bool duplicate = false;
-        assert_int_equal(lab_file_apply(lab,
-                                        frame_maker_report_of(&lab->maker, "zombies", sent[i].number,
-                                                              sent[i].ticks, sent[i].kind,
-                                                              sent[i].payload),
-                                        &duplicate),
-                         SJ_OK);
+        assert_int_equal(
+            lab_file_apply(lab,
+                           frame_maker_report_of(&lab->maker, "zombies", sent[i].number,
+                                                 sent[i].ticks, sent[i].kind, sent[i].payload),
+                           &duplicate),
+            SJ_OK);
     }
     lab_file_commit(lab);
     lab_file_expect(lab,

@@ -1,5 +1,5 @@
 /* Instance variables of freed Objective-C objects are read and written without a message: what only
- * guarded memory can find. Then the object gets a message. */
+ * guarded memory can find. Then the object gets a message. With a word, only owners come and go. */
 #import <Foundation/Foundation.h>
 #include <stdio.h>
 
@@ -7,9 +7,8 @@
 
 static volatile int sink;
 
-@interface Egg : NSObject
-{
-@public
+@interface Egg : NSObject {
+  @public
     int warmth;
     long days;
 }
@@ -18,7 +17,7 @@ static volatile int sink;
 
 @interface Shell : NSObject /* not named by the policy */
 {
-@public
+  @public
     int thickness;
 }
 @end
@@ -61,9 +60,25 @@ KEPT static int ask_warmth(Egg *egg)
     return [egg warmth] + 2;
 }
 
-int main(void)
+/* Owners come and go, for as long as a budget needs to be noticed. */
+static void retain_and_release(void)
 {
+    Egg *egg = make_egg();
+    for (long i = 0; i < 20000000; i++) {
+        [egg retain];
+        [egg release];
+    }
+    drop_egg(egg);
+}
+
+int main(int argc, char **argv)
+{
+    (void)argv;
     NSAutoreleasePool *pool = [[NSAutoreleasePool alloc] init];
+    if (argc > 1) {
+        retain_and_release();
+        return 0;
+    }
     Egg *first = make_egg();
     Egg *second = make_egg();
     Egg *third = make_egg();

@@ -35,7 +35,8 @@ struct big {
     long words[12];
 };
 
-namespace zoo {
+namespace zoo
+{
 struct duck : named, counted {
     const char *name() const override
     {
@@ -221,9 +222,10 @@ KEPT static void threads_without_mistake()
     }
 }
 
-static void (*const mistakes[])() = {no_mistake,   write_after_free, free_twice,    resize_freed,
-                                     call_name,    call_count,       call_speed,    call_measures,
-                                     delete_again, read_of_size,     read_of_site,  threads_without_mistake};
+static void (*const mistakes[])() = {no_mistake,   write_after_free, free_twice,
+                                     resize_freed, call_name,        call_count,
+                                     call_speed,   call_measures,    delete_again,
+                                     read_of_size, read_of_site,     threads_without_mistake};
 
 static int obey(const char *word)
 {

@@ -61,7 +61,7 @@ static void emit_range(sj_code_emitter *emitter, sj_zombie_head head)
 /* movabs $place, %r11; mov (%r11), %r11; test %r11, %r11; je over the jump; jmp *%r11 */
 static void emit_jump_if_set(sj_code_emitter *emitter, const _Atomic uint64_t *place)
 {
-    uint8_t code[] = {0x49, 0xbb, 0,    0,    0,    0,    0,    0, 0,    0,    0x4d,
+    uint8_t code[] = {0x49, 0xbb, 0,    0,    0,    0,    0, 0,    0,    0,   0x4d,
                       0x8b, 0x1b, 0x4d, 0x85, 0xdb, 0x74, 3, 0x41, 0xff, 0xe3};
     const uint64_t address = (uint64_t)(uintptr_t)place;
     memcpy(code + 2, &address, sizeof(address));

@@ -1,0 +1,134 @@
+/* Design notes
+ *
+ * Each table of the program's that an object in quarantine had gets one of ours, with the same type
+ * information, so that typeid and dynamic_cast go on. How many functions a table has is not known:
+ * ours has room for more than any. What is not certainly mapped is read by a system call that
+ * cannot fault: a block may begin with any number. */
+#include "agent/inproc/zombies/virtual_tables.h"
+
+#include "agent/inproc/recorder/recorder.h"
+#include "agent/inproc/recorder/sys.h"
+#include "agent/inproc/zombies/internal.h"
+
+#include <sys/uio.h>
+
+enum { TABLES = 512, PROBES = 8, STUB_BYTES = 16, WORD = sizeof(uint64_t) };
+
+/* What lies in front of a table, and its first function. */
+typedef struct table_head {
+    int64_t offset_to_top;
+    uint64_t type;
+    uint64_t function;
+} table_head;
+
+extern const uint8_t sj_arch_virtual_stubs[] __attribute__((visibility("hidden")));
+
+static sj_virtual_table *tables;
+
+void sj_virtual_open(void)
+{
+    void *mapped = tables == NULL
+                       ? sj_sys_map(NULL, TABLES * sizeof(*tables), PROT_READ | PROT_WRITE,
+                                    MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0)
+                       : tables;
+    tables = sj_sys_failed(mapped) ? NULL : mapped;
+}
+
+bool sj_virtual_read(uint64_t from, void *to, uint64_t bytes)
+{
+    const struct iovec to_part = {.iov_base = to, .iov_len = bytes};
+    const struct iovec from_part = {.iov_base = (void *)(uintptr_t)from, .iov_len = bytes};
+    return sj_recorder_may_call() &&
+           SJ_SYS(SYS_process_vm_readv, sj_sys_pid(), &to_part, 1, &from_part, 1, 0) == (long)bytes;
+}
+
+static bool is_in_module(uint64_t address)
+{
+    bool is_known = false;
+    (void)sj_objects_is_system(address, &is_known);
+    return is_known;
+}
+
+static bool is_type(uint64_t type)
+{
+    sj_type_head head;
+    return type % WORD == 0 && is_in_module(type) && sj_virtual_read(type, &head, sizeof(head)) &&
+           is_in_module(head.table) && is_in_module(head.name);
+}
+
+/* `offset`: of the word that points to the table, in its object. A base whose destructor has run
+ * has a table of its own type. */
+static bool is_program_table(uint64_t table, uint64_t offset, table_head *head)
+{
+    return table % WORD == 0 && is_in_module(table) &&
+           sj_virtual_read(table - offsetof(table_head, function), head, sizeof(*head)) &&
+           (head->offset_to_top == -(int64_t)offset || head->offset_to_top == 0) &&
+           is_in_module(head->function) && is_type(head->type);
+}
+
+static void fill_table(sj_virtual_table *table, const table_head *head, uint64_t offset)
+{
+    table->offset_to_top = -(int64_t)offset;
+    table->type = head->type;
+    for (uint64_t i = 0; i < SJ_VIRTUAL_FUNCTIONS; i++) {
+        table->functions[i] = (uint64_t)(uintptr_t)sj_arch_virtual_stubs + i * STUB_BYTES;
+    }
+    atomic_store_explicit(&table->is_ready, 1, memory_order_release);
+}
+
+/* NULL: it is no table, or there is no room for ours. */
+static const sj_virtual_table *table_for(uint64_t original, uint64_t offset)
+{
+    const uint64_t key = original | offset << 48; /* one of the program's has one for each place */
+    const uint64_t hash = key * UINT64_C(0x9e3779b97f4a7c15) >> 48;
+    for (uint64_t i = 0; i < PROBES; i++) {
+        sj_virtual_table *table = &tables[(hash + i) % TABLES];
+        uint64_t held = atomic_load(&table->key);
+        table_head head;
+        if (held == 0) {
+            if (!is_program_table(original, offset, &head)) {
+                return NULL;
+            }
+            if (atomic_compare_exchange_strong(&table->key, &held, key)) {
+                fill_table(table, &head, offset);
+                return table;
+            }
+        }
+        if (held == key) {
+            return atomic_load_explicit(&table->is_ready, memory_order_acquire) != 0 ? table : NULL;
+        }
+    }
+    return NULL;
+}
+
+uint64_t sj_virtual_replace(uint64_t *words, uint64_t count, uint64_t *type)
+{
+    uint64_t replaced = 0;
+    for (uint64_t i = 0; tables != NULL && i < count && i < SJ_VIRTUAL_WORDS; i++) {
+        const sj_virtual_table *table = words[i] != 0 ? table_for(words[i], i * WORD) : NULL;
+        if (table != NULL) {
+            words[i] = (uint64_t)(uintptr_t)table->functions;
+            replaced |= UINT64_C(1) << i;
+            *type = i == 0 ? table->type : *type;
+        } else if (i == 0) {
+            return 0;
+        }
+    }
+    return replaced;
+}
+
+bool sj_virtual_is_table(uint64_t word)
+{
+    const uint64_t first = (uint64_t)(uintptr_t)tables;
+    const uint64_t at = word - first - offsetof(sj_virtual_table, functions);
+    return tables != NULL && at < TABLES * sizeof(*tables) && at % sizeof(*tables) == 0;
+}
+
+const sj_virtual_table *sj_virtual_table_of(uint64_t object)
+{
+    uint64_t word = 0;
+    return object % WORD == 0 && sj_virtual_read(object, &word, sizeof(word)) &&
+                   sj_virtual_is_table(word)
+               ? (const sj_virtual_table *)(uintptr_t)(word - offsetof(sj_virtual_table, functions))
+               : NULL;
+}

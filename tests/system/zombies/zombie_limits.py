@@ -1,0 +1,83 @@
+#!/usr/bin/env python3
+"""What limits the watch for freed memory: the overhead budget makes sampling rarer and stops histories,
+reports have a rate, presets watch what they say. zombie_limits.py BUILD_FOLDER SAMPLES"""
+import json
+import os
+import subprocess
+import sys
+
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "support"))
+from sojourn_testing import check, main
+
+ACCOUNT = ("SELECT one_in, one_in_most, history_pauses, guarded, uses, suppressed, quarantined, kept, not_watched"
+           " FROM zombie_accounts")
+
+
+def record(sojourn, command, name, policy):
+    path, database = sojourn.path(f"{name}.json"), sojourn.path(f"{name}.db")
+    if isinstance(policy, dict):
+        with open(path, "w", encoding="utf-8") as file:
+            json.dump({"policy": 1, "mode": "profile", "functions": {"exclude": ["*"]}, **policy}, file)
+    done, _ = sojourn.record(command, database, ["--allow-unmatched", "--policy", path if isinstance(policy, dict) else policy])
+    account = sojourn.sql(database, ACCOUNT)[0]
+    check(account["not_watched"] == "", f"{name}: {account}")
+    return done, database, account
+
+
+def test_budget(sojourn, folder):
+    """Guarding every allocation costs many times what a program of allocations does."""
+    command = [os.path.join(folder, "sampled"), "3000000"]
+    zombies = {"heap": {"one_in": 1, "blocks": 1000, "stack_bytes": 0}}
+    _, _, kept = record(sojourn, [command[0], "30000"], "no-budget", {"zombies": zombies})
+    check(kept["one_in_most"] == 1 and kept["guarded"] >= 30000, f"{kept}")
+    _, _, kept = record(sojourn, command, "budget", {"budget": "2%", "zombies": zombies})
+    check(kept["one_in"] == 1 and kept["one_in_most"] >= 8 and kept["guarded"] < 1500000, f"{kept}")
+
+
+def test_history_budget(sojourn, folder):
+    """Retains and releases that a history is kept of cost several times as much."""
+    command = [os.path.join(folder, "guarded"), "retain"]
+    zombies = {"objc": {"history": True}}
+    _, _, kept = record(sojourn, command, "no-history-budget", {"zombies": zombies})
+    check(kept["history_pauses"] == 0, f"{kept}")
+    done, _, kept = record(sojourn, command, "history-budget", {"budget": "1%", "zombies": zombies})
+    check(done.returncode == 0 and kept["history_pauses"] >= 1, f"{kept}")
+
+
+def test_rate(sojourn, folder):
+    """More reports a minute than the policy says are counted only: two minutes at most begin meanwhile."""
+    numbers = ["1", "2", "3", "4", "8", "9", "11", "12"]
+    zombies = {"heap": True, "reports_per_minute": 3}
+    done, database, account = record(sojourn, [os.path.join(folder, "heap"), *numbers], "rate", {"zombies": zombies})
+    reports = sojourn.sql(database, "SELECT count(*) AS reports FROM zombie_reports")[0]["reports"]
+    check(done.returncode == 0 and 3 <= reports <= 6, f"{reports}: {done}")
+    check(account["uses"] == len(numbers) and account["suppressed"] == len(numbers) - reports, f"{account}, {reports}")
+
+
+def test_presets(sojourn, folder):
+    """`zombies` watches all that is known, `zombies-field` samples."""
+    for preset, one_in in (("zombies", 1), ("zombies-field", 5000)):
+        done, database, account = record(sojourn, [os.path.join(folder, "heap"), "0", "1"], f"{preset}-heap", preset)
+        check(done.returncode == 0 and account["one_in"] == one_in, f"{preset}: {account}")
+        if preset == "zombies":
+            kinds = sojourn.sql(database, "SELECT kind FROM zombies")
+            check(kinds == [{"kind": "use_after_free"}] and account["guarded"] > 0, f"{preset}: {kinds}, {account}")
+        program = os.path.join(folder, "messages")
+        done, database, account = record(sojourn, [program, "23"], f"{preset}-objc", preset)
+        found = sojourn.sql(database, "SELECT kind, class FROM zombies")
+        check(done.returncode == 0 and found == [{"kind": "message_to_freed", "class": "Duckling"}], f"{preset}: {found}")
+        plain = subprocess.run([program], capture_output=True, check=True)
+        done, _, account = record(sojourn, [program], f"{preset}-work", preset)
+        check((done.returncode, done.stdout) == (0, plain.stdout) and account["uses"] == 0, f"{preset}: {done}, {account}")
+
+
+def test(sojourn, arguments):
+    folder = os.path.join(arguments[0], "gcc-O2")
+    test_budget(sojourn, folder)
+    test_history_budget(sojourn, folder)
+    test_rate(sojourn, folder)
+    test_presets(sojourn, folder)
+
+
+if __name__ == "__main__":
+    main(test)
