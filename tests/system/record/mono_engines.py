@@ -1,0 +1,87 @@
+"""The two engines, callbacks of the runtime and code that is hooked in place, side by side: the program does
+the same, both record what it counts of itself, every call that was entered has ended as it did, and stack
+traces and calling assemblies are what they are alone."""
+import os
+import subprocess
+import sys
+
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "support"))
+from sojourn_testing import PATIENCE_S, check, check_accounts, main
+
+SAMPLES = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..", "samples", "mono")
+ENGINES = ("callbacks", "in_place")
+CALLS = """SELECT f.name, sum(s.calls) AS calls FROM function_stats s JOIN functions f USING (function_id)
+           GROUP BY 1 HAVING sum(s.calls) > 0"""
+ENDINGS = """SELECT f.name, c.ending, count(*) AS calls FROM calls c JOIN functions f USING (function_id)
+             WHERE c.ending <> 'returned' GROUP BY 1, 2"""
+UNHOOKED = """SELECT f.name FROM unhooked_functions u JOIN functions f USING (function_id)
+              WHERE u.reason <> 'an abstract or native method' AND f.name LIKE '%:%'"""
+
+
+def recorded(sojourn, command, engine, number, **options):
+    """What became of the program, and its database."""
+    database = sojourn.path(f"{engine}{number}.db")
+    done, summary = sojourn.record(command, database, ["--mono-engine", engine, "--block-ms", "10000"], **options)
+    check_accounts(sojourn, database)
+    gaps = sojourn.sql(database, "SELECT * FROM gaps WHERE reason <> 'waited'")
+    check(not gaps, f"{engine}: {gaps}")
+    check(summary["orphan_exits"] == 0 and summary["torn"] == 0, f"{engine}: {summary}")
+    return done, database
+
+
+def counts(sojourn, database):
+    return {row["name"]: row["calls"] for row in sojourn.sql(database, CALLS)}
+
+
+def what_it_counts(sojourn, number, program):
+    alone = subprocess.run(["mono", program], capture_output=True, check=False, timeout=PATIENCE_S)
+    told = {name: int(count) for name, count in (line.split(" ", 1)[1].rsplit(" ", 1) for line in
+                                                 alone.stdout.decode().splitlines() if line.startswith("COUNT "))}
+    endings, found, refused = {}, {}, {}
+    for engine in ENGINES:
+        done, database = recorded(sojourn, ["mono", program], engine, number)
+        check((done.returncode, done.stdout) == (alone.returncode, alone.stdout), f"{engine} did otherwise: {done}")
+        found[engine] = counts(sojourn, database)
+        wrong = {name: (count, found[engine].get(name)) for name, count in told.items()
+                 if found[engine].get(name) != count}
+        check(len(told) > 15 and not wrong, f"{engine}: told and recorded {wrong}")
+        endings[engine] = {(row["name"], row["ending"]): row["calls"] for row in sojourn.sql(database, ENDINGS)}
+        refused[engine] = {row["name"] for row in sojourn.sql(database, UNHOOKED)}
+        os.unlink(database)
+    check(endings["callbacks"] == endings["in_place"] and len(endings["in_place"]) == 3, f"endings {endings}")
+    check(not refused["callbacks"], f"callbacks left out {refused}")
+    # What cannot be hooked is listed; all else is there as often in both.
+    differ = {name for name in {*found["callbacks"], *found["in_place"]} - refused["in_place"]
+              if found["callbacks"].get(name) != found["in_place"].get(name)}
+    # How often methods of waiting threads and of the library's own helpers are called depends on time.
+    check(not differ, f"the engines differ in { {name: [found[e].get(name) for e in ENGINES] for name in differ} }")
+
+
+def what_it_checks(sojourn, number, program):
+    """It checks stack traces, calling assemblies, traps, aborts and results itself, while it collects."""
+    for engine in ENGINES:
+        done, database = recorded(sojourn, ["mono", program], engine, number, stdin=subprocess.DEVNULL)
+        check((done.returncode, done.stdout) == (6, b"ready\n0 wrong\n"), f"{engine}: {done}")
+        found = counts(sojourn, database)
+        # A round checks each of these once; every sixteenth collects.
+        rounds = found.get("Busy:Round(int)", 0)
+        check(rounds >= 40, f"{engine}: {rounds} rounds")
+        for name in ("Busy:Caller()", "Busy:IsCalledByUs()", "Busy:Traps(object,int)", "Busy:Catch(int)"):
+            check(found.get(name) == rounds, f"{engine}: {name} {found.get(name)} of {rounds}")
+        check(found.get("Busy:Deep(int)") == 7 * rounds, f"{engine}: Deep {found.get('Busy:Deep(int)')}")
+        os.unlink(database)
+
+
+def test(sojourn, _arguments):
+    programs = {}
+    for name in ("Counts", "Busy"):
+        programs[name] = sojourn.path(name + ".exe")
+        subprocess.run(["mcs", "-r:System.Core", os.path.join(SAMPLES, name + ".cs"), f"-out:{programs[name]}"],
+                       check=True, timeout=PATIENCE_S)
+    for number in range(50 if os.environ.get("SJ_LONG") else 2):
+        what_it_counts(sojourn, number, programs["Counts"])
+        what_it_checks(sojourn, 1000 + number, programs["Busy"])
+
+
+if __name__ == "__main__":
+    main(test)
