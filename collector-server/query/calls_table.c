@@ -8,13 +8,12 @@
  * values) ask for one call at a time: the blocks of the last ones stay decoded. */
 #include "collector-server/query/calls_longest.h"
 #include "collector-server/query/calls_plan.h"
+#include "collector-server/query/calls_row.h"
 #include "collector-server/query/function_groups.h"
 #include "collector-server/query/table_function.h"
 
 #include <stdlib.h>
 #include <string.h>
-
-#define NO_VALUE INT64_MIN
 
 /* Blocks that stay decoded for single calls: that of the row at hand, and those of its callers that
  * run for long. A block takes about 5 MB. */
@@ -31,7 +30,7 @@ typedef struct held_block {
 
 typedef struct calls_cursor {
     sqlite3_vtab_cursor base;
-    sj_block_scan *scan; /* that of one of `held`; a walk uses the first */
+    sj_calls_row at; /* its walk is that of one of `held`; a walk uses the first */
     held_block held[HELD_BLOCKS];
     uint64_t uses;
     bool in_block; /* what is left lies in this block: rows before `row_count` */
@@ -45,10 +44,6 @@ typedef struct calls_cursor {
     unsigned used; /* columns, one bit each */
     size_t row;
     size_t row_count;
-    /* the calls open at the start of the block that callers were asked of last */
-    uint32_t frame_depth; /* UINT32_MAX: none yet */
-    sj_stack_frame frame;
-    bool frame_known;
     sj_function_groups groups;
     sj_calls_longest long_rows;
     sj_scan_filter asked; /* by the question that `long_rows` answers */
@@ -103,82 +98,60 @@ static int close_cursor(sqlite3_vtab_cursor *base)
     return SQLITE_OK;
 }
 
-static int64_t call_id(const calls_cursor *cursor, uint64_t index)
+static bool caller_matches(calls_cursor *cursor, size_t row, const sj_scan_filter *filter)
 {
-    return (int64_t)sj_call_id_of((uint64_t)cursor->scan->stream_id, index);
-}
-
-static bool has_ended(const sj_block_rows *rows, size_t row)
-{
-    return rows->endings[row] != SJ_ENDING_OPEN;
-}
-
-static int64_t start_ns(const calls_cursor *cursor, size_t row)
-{
-    return sj_scan_ns(&cursor->scan->session, cursor->scan->rows.starts[row]);
-}
-
-static int64_t end_ns(const calls_cursor *cursor, size_t row)
-{
-    return sj_scan_ns(&cursor->scan->session, cursor->scan->rows.ends[row]);
-}
-
-static int64_t parent_of(calls_cursor *cursor, size_t row);
-static int64_t caller_of(calls_cursor *cursor, size_t row);
-
-static bool caller_matches(calls_cursor *cursor, size_t row)
-{
-    const sj_scan_filter *filter = &cursor->scan->filter;
-    if (filter->by_parent && parent_of(cursor, row) != filter->parent_id) {
+    if (filter->by_parent && sj_calls_parent(&cursor->at, row) != filter->parent_id) {
         return false;
     }
     if (!filter->by_caller) {
         return true;
     }
-    const int64_t caller = caller_of(cursor, row);
-    return caller != NO_VALUE && caller == filter->caller_function_id;
+    const int64_t caller = sj_calls_caller(&cursor->at, row);
+    return caller != SJ_CALLS_NO_VALUE && caller == filter->caller_function_id;
 }
 
 static bool row_matches(calls_cursor *cursor, size_t row)
 {
-    const sj_scan_filter *filter = &cursor->scan->filter;
-    const sj_block_rows *rows = &cursor->scan->rows;
-    if (filter->by_function && !cursor->scan->function_matches[rows->symbols[row]]) {
+    const sj_scan_filter *filter = &cursor->at.scan->filter;
+    const sj_block_rows *rows = &cursor->at.scan->rows;
+    if (filter->by_function && !cursor->at.scan->function_matches[rows->symbols[row]]) {
         return false;
     }
-    const int64_t id = call_id(cursor, rows->indexes[row]);
+    const int64_t id = sj_calls_id(&cursor->at, rows->indexes[row]);
     if (id < filter->first_call || id > filter->last_call ||
         rows->depths[row] < filter->min_depth || rows->depths[row] > filter->max_depth ||
-        !caller_matches(cursor, row)) {
+        !caller_matches(cursor, row, filter)) {
         return false;
     }
-    if (!cursor->scan->rows_have_times) {
+    if (!cursor->at.scan->rows_have_times) {
         return true;
     }
-    const sj_scan_session *session = &cursor->scan->session;
+    const sj_scan_session *session = &cursor->at.scan->session;
     if (rows->starts[row] < session->first_start || rows->starts[row] > session->last_start) {
         return false;
     }
     if (!filter->ended) {
         return true;
     }
-    return has_ended(rows, row) && end_ns(cursor, row) >= filter->first_end_ns &&
-           end_ns(cursor, row) - start_ns(cursor, row) >= filter->min_duration_ns;
+    return sj_calls_has_ended(rows, row) &&
+           sj_calls_end_ns(&cursor->at, row) >= filter->first_end_ns &&
+           sj_calls_end_ns(&cursor->at, row) - sj_calls_start_ns(&cursor->at, row) >=
+               filter->min_duration_ns;
 }
 
 static int next_block(calls_cursor *cursor)
 {
     for (;;) {
-        int result = sj_block_scan_next(cursor->scan);
+        int result = sj_block_scan_next(cursor->at.scan);
         if (result != SQLITE_ROW) {
             cursor->end = true;
             return result == SQLITE_DONE ? SQLITE_OK : result;
         }
         cursor->row = 0;
-        cursor->row_count = cursor->scan->block.header.call_count;
-        cursor->frame_depth = UINT32_MAX;
+        cursor->row_count = cursor->at.scan->block.header.call_count;
+        cursor->at.frame_depth = UINT32_MAX;
         if (cursor->need_rows) {
-            result = sj_block_scan_rows(cursor->scan, cursor->resolve);
+            result = sj_block_scan_rows(cursor->at.scan, cursor->resolve);
             if (result == SQLITE_CORRUPT) {
                 continue;
             }
@@ -193,8 +166,8 @@ static int next_block(calls_cursor *cursor)
 /* Passes over rows that are too short: the reason of most, where a least duration is asked for. */
 static void pass_short_rows(calls_cursor *cursor)
 {
-    const sj_block_rows *rows = &cursor->scan->rows;
-    const uint64_t least = cursor->scan->session.min_duration;
+    const sj_block_rows *rows = &cursor->at.scan->rows;
+    const uint64_t least = cursor->at.scan->session.min_duration;
     size_t row = cursor->row;
     while (row < cursor->row_count && rows->ends[row] - rows->starts[row] < least) {
         ++row;
@@ -227,140 +200,6 @@ static int find_row(calls_cursor *cursor)
         }
     }
     return SQLITE_OK;
-}
-
-/* The key-frame's call that called `row`; false when there is none or it cannot be found. */
-static bool find_caller_frame(calls_cursor *cursor, size_t row)
-{
-    const uint32_t depth = cursor->scan->rows.depths[row];
-    if (depth == 0) {
-        return false;
-    }
-    if (cursor->frame_depth != depth) {
-        cursor->frame_depth = depth;
-        cursor->frame_known =
-            sj_block_scan_frame(cursor->scan, depth - 1, &cursor->frame) == SQLITE_OK;
-    }
-    return cursor->frame_known;
-}
-
-static int64_t parent_of(calls_cursor *cursor, size_t row)
-{
-    const uint32_t parent = cursor->scan->rows.parents[row];
-    if (parent != SJ_ROW_NO_PARENT) {
-        return call_id(cursor, cursor->scan->rows.indexes[parent]);
-    }
-    return find_caller_frame(cursor, row) ? call_id(cursor, cursor->frame.call_index) : NO_VALUE;
-}
-
-static int64_t caller_of(calls_cursor *cursor, size_t row)
-{
-    const uint32_t parent = cursor->scan->rows.parents[row];
-    int64_t function = 0;
-    if (parent != SJ_ROW_NO_PARENT) {
-        function = cursor->scan->function_ids[cursor->scan->rows.symbols[parent]];
-    } else if (find_caller_frame(cursor, row)) {
-        function = sj_scan_function_id(&cursor->scan->session, cursor->frame.function);
-    }
-    return function != 0 ? function : NO_VALUE;
-}
-
-/* What a call that was open at the start of the block returns to. */
-static int64_t below_frame(calls_cursor *cursor, uint32_t depth)
-{
-    sj_stack_frame frame;
-    while (depth > 0 && sj_block_scan_frame(cursor->scan, --depth, &frame) == SQLITE_OK) {
-        if (frame.left_ticks == 0) {
-            return call_id(cursor, frame.call_index);
-        }
-    }
-    return NO_VALUE;
-}
-
-static int64_t id_of(calls_cursor *cursor, sj_row_call call)
-{
-    sj_stack_frame frame;
-    const uint32_t depth = call & SJ_CALL_DEPTH_MASK;
-    if (call == SJ_NO_CALL) {
-        return NO_VALUE;
-    }
-    if ((call & SJ_CALL_OF_FRAME) != 0) {
-        return sj_block_scan_frame(cursor->scan, depth, &frame) == SQLITE_OK
-                   ? call_id(cursor, frame.call_index)
-                   : NO_VALUE;
-    }
-    return (call & SJ_CALL_BELOW_FRAME) != 0 ? below_frame(cursor, depth)
-                                             : call_id(cursor, cursor->scan->rows.indexes[call]);
-}
-
-static int64_t tail_caller_of(calls_cursor *cursor, size_t row)
-{
-    const sj_block_rows *rows = &cursor->scan->rows;
-    return rows->has_tail_calls ? id_of(cursor, rows->tail_callers[row]) : NO_VALUE;
-}
-
-static int64_t physical_parent_of(calls_cursor *cursor, size_t row)
-{
-    const sj_block_rows *rows = &cursor->scan->rows;
-    return rows->has_tail_calls ? id_of(cursor, rows->frame_parents[row]) : parent_of(cursor, row);
-}
-
-/* From the start to the end of the call's stack frame. */
-static int64_t physical_duration_ns(const calls_cursor *cursor, size_t row)
-{
-    const sj_block_rows *rows = &cursor->scan->rows;
-    if (rows->lefts[row] != 0) {
-        return sj_scan_ns(&cursor->scan->session, rows->lefts[row]) - start_ns(cursor, row);
-    }
-    return has_ended(rows, row) ? end_ns(cursor, row) - start_ns(cursor, row) : NO_VALUE;
-}
-
-static int64_t column_value(calls_cursor *cursor, size_t row, int column)
-{
-    const sj_block_scan *scan = cursor->scan;
-    const sj_block_rows *rows = &scan->rows;
-    switch ((sj_calls_column)column) { /* no default: the compiler names a forgotten column */
-    case SJ_CALLS_CALL_ID:
-        return call_id(cursor, rows->indexes[row]);
-    case SJ_CALLS_SESSION_ID:
-        return scan->session.session_id;
-    case SJ_CALLS_STREAM_ID:
-        return scan->stream_id;
-    case SJ_CALLS_THREAD_ID:
-        return scan->thread_id;
-    case SJ_CALLS_FUNCTION_ID: {
-        const int64_t function = scan->function_ids[rows->symbols[row]];
-        return function != 0 ? function : NO_VALUE;
-    }
-    case SJ_CALLS_PARENT_ID:
-        return parent_of(cursor, row);
-    case SJ_CALLS_DEPTH:
-        return rows->depths[row];
-    case SJ_CALLS_START_NS:
-        return start_ns(cursor, row);
-    case SJ_CALLS_END_NS:
-        return has_ended(rows, row) ? end_ns(cursor, row) : NO_VALUE;
-    case SJ_CALLS_DURATION_NS:
-        return has_ended(rows, row) ? end_ns(cursor, row) - start_ns(cursor, row) : NO_VALUE;
-    case SJ_CALLS_SELF_NS:
-        return has_ended(rows, row) ? sj_ticks_to_ns(&scan->session.scale, rows->selves[row])
-                                    : NO_VALUE;
-    case SJ_CALLS_ENDING:
-        return rows->endings[row];
-    case SJ_CALLS_FLAGS:
-        return rows->flags[row];
-    case SJ_CALLS_CALLER_FUNCTION_ID:
-        return caller_of(cursor, row);
-    case SJ_CALLS_TAIL_CALLER_ID:
-        return tail_caller_of(cursor, row);
-    case SJ_CALLS_PHYSICAL_PARENT_ID:
-        return physical_parent_of(cursor, row);
-    case SJ_CALLS_PHYSICAL_DURATION_NS:
-        return physical_duration_ns(cursor, row);
-    case SJ_CALLS_COLUMN_COUNT:
-        break;
-    }
-    return NO_VALUE;
 }
 
 static int next_row(sqlite3_vtab_cursor *base)
@@ -410,10 +249,12 @@ static int reserve_batch(calls_cursor *cursor, size_t rows)
 
 static void fill_durations(const calls_cursor *cursor, size_t count, int64_t *values)
 {
-    const sj_block_rows *rows = &cursor->scan->rows;
+    const sj_block_rows *rows = &cursor->at.scan->rows;
     for (size_t i = 0; i < count; ++i) {
         const size_t row = cursor->picked[i];
-        values[i] = has_ended(rows, row) ? end_ns(cursor, row) - start_ns(cursor, row) : NO_VALUE;
+        values[i] = sj_calls_has_ended(rows, row)
+                        ? sj_calls_end_ns(&cursor->at, row) - sj_calls_start_ns(&cursor->at, row)
+                        : SJ_CALLS_NO_VALUE;
     }
 }
 
@@ -424,7 +265,7 @@ static void fill_column(calls_cursor *cursor, int column, size_t count, int64_t 
         return;
     }
     for (size_t i = 0; i < count; ++i) {
-        values[i] = column_value(cursor, cursor->picked[i], column);
+        values[i] = sj_calls_value(&cursor->at, cursor->picked[i], column);
     }
 }
 
@@ -448,18 +289,19 @@ static int give_batch(void *context, sj_group_batch *batch)
         const size_t row = cursor->row;
         if (row < cursor->row_count && (!cursor->check_rows || row_matches(cursor, row))) {
             cursor->picked[count] = (uint32_t)row;
-            cursor->entries[count++] = cursor->scan->rows.symbols[row];
+            cursor->entries[count++] = cursor->at.scan->rows.symbols[row];
         }
     }
     /* functions of no known module are one group, that of NULL */
-    for (size_t i = 0; i < cursor->scan->block.function_count; ++i) {
-        cursor->scan->function_ids[i] =
-            cursor->scan->function_ids[i] != 0 ? cursor->scan->function_ids[i] : NO_VALUE;
+    for (size_t i = 0; i < cursor->at.scan->block.function_count; ++i) {
+        cursor->at.scan->function_ids[i] = cursor->at.scan->function_ids[i] != 0
+                                               ? cursor->at.scan->function_ids[i]
+                                               : SJ_CALLS_NO_VALUE;
     }
     *batch = (sj_group_batch){.row_count = count,
                               .entries = cursor->entries,
-                              .function_ids = cursor->scan->function_ids,
-                              .function_count = cursor->scan->block.function_count};
+                              .function_ids = cursor->at.scan->function_ids,
+                              .function_count = cursor->at.scan->block.function_count};
     for (size_t i = 0; i < cursor->groups.column_count; ++i) {
         int64_t *values = cursor->values + i * cursor->row_count;
         fill_column(cursor, cursor->groups.columns[i], count, values);
@@ -542,10 +384,10 @@ static bool take_held(calls_cursor *cursor, int64_t id, unsigned want, bool reso
         held_block *held = &cursor->held[i];
         size_t row;
         if (held->want == want && held->resolve == resolve && find_in_block(held, id, &row)) {
-            if (cursor->scan != &held->scan) {
-                cursor->frame_depth = UINT32_MAX;
+            if (cursor->at.scan != &held->scan) {
+                cursor->at.frame_depth = UINT32_MAX;
             }
-            cursor->scan = &held->scan;
+            cursor->at.scan = &held->scan;
             cursor->row = row;
             cursor->row_count = row + 1;
             held->last_use = ++cursor->uses;
@@ -564,8 +406,8 @@ static int choose_place(calls_cursor *cursor, bool single, held_block **chosen)
     }
     place->holds = false;
     place->last_use = ++cursor->uses;
-    cursor->scan = &place->scan;
-    cursor->frame_depth = UINT32_MAX;
+    cursor->at.scan = &place->scan;
+    cursor->at.frame_depth = UINT32_MAX;
     *chosen = place;
     int result = SQLITE_OK;
     if (!place->open) {
@@ -588,7 +430,7 @@ static int seek(calls_cursor *cursor, int64_t id, unsigned want, bool resolve)
     held_block *place;
     int result = choose_place(cursor, true, &place);
     if (result == SQLITE_OK) {
-        result = sj_block_scan_start(cursor->scan, &filter, want);
+        result = sj_block_scan_start(cursor->at.scan, &filter, want);
     }
     if (result != SQLITE_OK) {
         return result;
@@ -608,6 +450,46 @@ static int seek(calls_cursor *cursor, int64_t id, unsigned want, bool resolve)
     return result;
 }
 
+/* Whether the row that was sought by its id is one that the rest of the filter wants. The walk
+ * knows nothing of that filter: blocks stay decoded for other questions. */
+static bool sought_matches(calls_cursor *cursor, const sj_scan_filter *filter)
+{
+    const size_t row = cursor->row;
+    const sj_block_rows *rows = &cursor->at.scan->rows;
+    const int64_t session = cursor->at.scan->session.session_id;
+    const int64_t function = sj_calls_value(&cursor->at, row, SJ_CALLS_FUNCTION_ID);
+    if (session < filter->first_session || session > filter->last_session ||
+        cursor->at.scan->stream_id < filter->first_stream ||
+        cursor->at.scan->stream_id > filter->last_stream || rows->depths[row] < filter->min_depth ||
+        rows->depths[row] > filter->max_depth ||
+        (filter->by_thread && cursor->at.scan->thread_id != filter->thread_id) ||
+        (filter->by_function &&
+         (function == SJ_CALLS_NO_VALUE || function != filter->function_id)) ||
+        !caller_matches(cursor, row, filter)) {
+        return false;
+    }
+    if (!cursor->at.scan->rows_have_times) {
+        return true;
+    }
+    const int64_t start = sj_calls_start_ns(&cursor->at, row);
+    return start >= filter->first_start_ns && start <= filter->last_start_ns &&
+           (!filter->ended ||
+            (sj_calls_has_ended(rows, row) &&
+             sj_calls_end_ns(&cursor->at, row) >= filter->first_end_ns &&
+             sj_calls_end_ns(&cursor->at, row) - start >= filter->min_duration_ns));
+}
+
+/* Gives the call whose id the filter names, when the rest of the filter wants it. */
+static int seek_one(calls_cursor *cursor, const sj_scan_filter *filter, unsigned want)
+{
+    const int result =
+        seek(cursor, filter->first_call, want != 0 ? want : SJ_SCAN_STRUCTURE, cursor->resolve);
+    if (result == SQLITE_OK && !cursor->end && !sought_matches(cursor, filter)) {
+        cursor->end = true;
+    }
+    return result;
+}
+
 /* Finds the caller that the filter names, and so where its callees lie: `*all_in_block` when the
  * rows at hand are all that can be; else the time of its end narrows the walk. */
 static int narrow_to_callees(calls_cursor *cursor, sj_scan_filter *filter, bool *all_in_block)
@@ -619,20 +501,21 @@ static int narrow_to_callees(calls_cursor *cursor, sj_scan_filter *filter, bool 
     if (!found) {
         return result;
     }
-    const sj_block_rows *rows = &cursor->scan->rows;
+    const sj_block_rows *rows = &cursor->at.scan->rows;
     const size_t caller = cursor->row;
     size_t after = caller + 1;
-    while (after < cursor->scan->block.header.call_count &&
+    while (after < cursor->at.scan->block.header.call_count &&
            rows->depths[after] > rows->depths[caller]) {
         ++after;
     }
-    if (after < cursor->scan->block.header.call_count && is_by_id(filter)) {
+    if (after < cursor->at.scan->block.header.call_count && is_by_id(filter)) {
         *all_in_block = true;
-        cursor->scan->filter = *filter;
+        cursor->at.scan->filter = *filter;
         cursor->row = caller + 1;
         cursor->row_count = after;
-    } else if (has_ended(rows, caller) && end_ns(cursor, caller) < filter->last_start_ns) {
-        filter->last_start_ns = end_ns(cursor, caller);
+    } else if (sj_calls_has_ended(rows, caller) &&
+               sj_calls_end_ns(&cursor->at, caller) < filter->last_start_ns) {
+        filter->last_start_ns = sj_calls_end_ns(&cursor->at, caller);
     }
     return SQLITE_OK;
 }
@@ -664,7 +547,7 @@ static int start_walk(calls_cursor *cursor, const sj_scan_filter *filter, bool g
     const unsigned want = choose_want(cursor, filter, grouped);
     int result = choose_place(cursor, false, &place);
     if (result == SQLITE_OK) {
-        result = sj_block_scan_start(cursor->scan, filter, want);
+        result = sj_block_scan_start(cursor->at.scan, filter, want);
     }
     if (result != SQLITE_OK) {
         return result;
@@ -684,7 +567,7 @@ static int begin_pass(void *context, int64_t min_ns)
     cursor->end = false;
     const unsigned want = choose_want(cursor, &filter, false);
     const int result = choose_place(cursor, false, &place);
-    return result == SQLITE_OK ? sj_block_scan_start(cursor->scan, &filter, want) : result;
+    return result == SQLITE_OK ? sj_block_scan_start(cursor->at.scan, &filter, want) : result;
 }
 
 static int start_longest(calls_cursor *cursor, const sj_scan_filter *filter, const char *plan,
@@ -722,9 +605,8 @@ static int filter_rows(sqlite3_vtab_cursor *base, int plan_number, const char *p
     cursor->resolve = (cursor->used & LATE_COLUMNS) != 0 || filter.ended;
     const bool grouped = ((unsigned)plan_number & SJ_CALLS_GROUPED) != 0;
     const unsigned want = choose_want(cursor, &filter, grouped);
-    if (!grouped && !filter.by_parent && filter.first_call == filter.last_call &&
-        is_by_id(&filter)) {
-        return seek(cursor, filter.first_call, want, cursor->resolve);
+    if (!grouped && filter.first_call == filter.last_call) {
+        return seek_one(cursor, &filter, want);
     }
     if (((unsigned)plan_number & SJ_CALLS_LONGEST) != 0) {
         return start_longest(cursor, &filter, plan, argc, argv);
@@ -759,12 +641,12 @@ static int give_column(sqlite3_vtab_cursor *base, sqlite3_context *context, int 
         cursor->longest   ? sj_calls_longest_value(&cursor->long_rows, column, &given)
         : cursor->grouped ? sj_function_groups_value(&cursor->groups,
                                                      column == SJ_CALLS_FUNCTION_ID ? -1 : column)
-                          : column_value(cursor, cursor->row, column);
+                          : sj_calls_value(&cursor->at, cursor->row, column);
     if (given != NULL) {
         sqlite3_result_value(context, given);
     } else if (column == SJ_CALLS_ENDING) {
         give_ending(context, value);
-    } else if (value != NO_VALUE) {
+    } else if (value != SJ_CALLS_NO_VALUE) {
         sqlite3_result_int64(context, value);
     }
     return SQLITE_OK;
@@ -777,7 +659,7 @@ static int give_rowid(sqlite3_vtab_cursor *base, sqlite3_int64 *rowid)
         *rowid = 0; /* not asked for: these plans name no row */
         return SQLITE_OK;
     }
-    *rowid = column_value(cursor, cursor->row, SJ_CALLS_CALL_ID);
+    *rowid = sj_calls_value(&cursor->at, cursor->row, SJ_CALLS_CALL_ID);
     return SQLITE_OK;
 }
 

@@ -161,8 +161,26 @@ static sj_compare_verdict judge_test(const sj_compare *compare, const sj_compare
     return repeated && close ? SJ_COMPARE_SAME : SJ_COMPARE_UNCLEAR;
 }
 
+/* Whether the other measure agrees with a verdict by `by`. Typical time is the quieter one: what
+ * the sum alone finds may be what else the machine did, so typical time must show it, too. The sum
+ * of what typical time finds may be lost in noise: it must not be sure of the opposite. */
+static bool is_borne_out(const sj_compare *compare, const sj_compare_row *row, sj_compare_by by,
+                         sj_compare_verdict verdict)
+{
+    const sj_compare_test *other =
+        &row->tests[by == SJ_COMPARE_BY_SUM ? SJ_COMPARE_BY_TYPICAL : SJ_COMPARE_BY_SUM];
+    const bool slower = verdict == SJ_COMPARE_SLOWER;
+    const double ratio = slower ? other->ratio : 1 / other->ratio;
+    if (by == SJ_COMPARE_BY_SUM) {
+        return ratio >= 1 + compare->options.least_effect;
+    }
+    const double farthest = slower ? other->ratio_high : 1 / other->ratio_low;
+    return other->ratio_low > 0 ? farthest >= 1 : ratio > 1;
+}
+
 /* The typical time decides when it finds something, because it is the quieter measure; the sum when
- * only it does (rare slow calls); else the one with the narrower interval is shown. */
+ * only it does; else the one with the narrower interval is shown. What the other measure does not
+ * bear out is not decided. */
 static void judge(const sj_compare *compare, sj_compare_row *row)
 {
     sj_compare_verdict verdicts[2];
@@ -181,6 +199,10 @@ static void judge(const sj_compare *compare, sj_compare_row *row)
         }
     }
     row->verdict = verdicts[row->decided_by];
+    if ((row->verdict == SJ_COMPARE_SLOWER || row->verdict == SJ_COMPARE_FASTER) &&
+        !is_borne_out(compare, row, row->decided_by, row->verdict)) {
+        row->verdict = SJ_COMPARE_UNCLEAR;
+    }
 }
 
 static sj_status test_all(sj_compare *compare, double *p_values, uint32_t *tested, size_t *tests)

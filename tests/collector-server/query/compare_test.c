@@ -1,4 +1,5 @@
 #include "collector-server/query/compare.h"
+#include "proto/callgraph/histogram.h"
 
 #include "collector-server/query/query.h"
 #include "collector-server/store/database.h"
@@ -164,6 +165,58 @@ static void planted_slowdown_is_found_and_named(void **state)
     assert_true(found * 100 >= 90 * SIMULATIONS);
 }
 
+/* Gives function 6 of each session a histogram: 99 calls that take `typical_ns` each and one that
+ * takes the rest, so that typical time and sum go their own ways. */
+static void disturb_runs(const double typical_ns[2], const double sum_ns[2])
+{
+    for (int session = 1; session <= SESSIONS; ++session) {
+        const int side = session % 2 == 0;
+        const double each = typical_ns[side] * exp(0.002 * (session % 7));
+        const double sum = sum_ns[side] * exp(0.002 * (session % 5));
+        sj_histogram histogram = {0};
+        uint8_t bytes[256];
+        assert_int_equal(sj_histogram_add(&histogram, (uint64_t)each, 99), SJ_OK);
+        assert_int_equal(sj_histogram_add(&histogram, (uint64_t)(sum - 99 * each), 1), SJ_OK);
+        const size_t size = sj_histogram_encode(&histogram, bytes, sizeof(bytes));
+        sj_histogram_deinit(&histogram);
+        sqlite3_stmt *update;
+        assert_int_equal(sqlite3_prepare_v2(database,
+                                            "UPDATE call_paths SET total_ns = ?1, self_ns = ?1, "
+                                            "histogram = ?2 WHERE path_id = ?3 << 32 | 6",
+                                            -1, &update, NULL),
+                         SQLITE_OK);
+        sqlite3_bind_int64(update, 1, (int64_t)sum);
+        sqlite3_bind_blob(update, 2, bytes, (int)size, SQLITE_STATIC);
+        sqlite3_bind_int(update, 3, session);
+        assert_int_equal(sqlite3_step(update), SQLITE_DONE);
+        sqlite3_finalize(update);
+    }
+}
+
+static void sums_and_typical_times_have_to_agree(void **state)
+{
+    (void)state;
+    const struct {
+        double typical_ns[2], sum_ns[2];
+        sj_compare_verdict verdict;
+    } cases[] = {
+        {{50000, 50000}, {8e6, 13e6}, SJ_COMPARE_UNCLEAR}, /* one long call: the machine's? */
+        {{50000, 50000}, {13e6, 8e6}, SJ_COMPARE_UNCLEAR},
+        {{50000, 55000}, {8e6, 8e6}, SJ_COMPARE_SLOWER}, /* lost in the sum */
+        {{55000, 50000}, {8e6, 8e6}, SJ_COMPARE_FASTER},
+        {{50000, 55000}, {13e6, 8e6}, SJ_COMPARE_UNCLEAR}, /* each says something else */
+        {{50000, 55000}, {8e6, 9e6}, SJ_COMPARE_SLOWER},
+        {{50000, 50000}, {8e6, 8e6}, SJ_COMPARE_SAME},
+    };
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); ++i) {
+        add_runs(1, 0, 0.002);
+        disturb_runs(cases[i].typical_ns, cases[i].sum_ns);
+        sj_compare *made = compare("tag:side=odd", "tag:side=even", false);
+        assert_true(says(made, 6, cases[i].verdict));
+        sj_compare_free(made);
+    }
+}
+
 static void single_sessions_prove_nothing(void **state)
 {
     (void)state;
@@ -258,6 +311,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(equal_runs_raise_few_alarms),
         cmocka_unit_test(planted_slowdown_is_found_and_named),
+        cmocka_unit_test(sums_and_typical_times_have_to_agree),
         cmocka_unit_test(single_sessions_prove_nothing),
         cmocka_unit_test(functions_appear_and_vanish),
         cmocka_unit_test(sets_name_sessions),

@@ -1,0 +1,137 @@
+#include "collector-server/query/calls_row.h"
+
+/* The key-frame's call that called `row`; false when there is none or it cannot be found. */
+static bool find_caller_frame(sj_calls_row *at, size_t row)
+{
+    const uint32_t depth = at->scan->rows.depths[row];
+    if (depth == 0) {
+        return false;
+    }
+    if (at->frame_depth != depth) {
+        at->frame_depth = depth;
+        at->frame_known = sj_block_scan_frame(at->scan, depth - 1, &at->frame) == SQLITE_OK;
+    }
+    return at->frame_known;
+}
+
+int64_t sj_calls_parent(sj_calls_row *at, size_t row)
+{
+    const uint32_t parent = at->scan->rows.parents[row];
+    if (parent != SJ_ROW_NO_PARENT) {
+        return sj_calls_id(at, at->scan->rows.indexes[parent]);
+    }
+    return find_caller_frame(at, row) ? sj_calls_id(at, at->frame.call_index) : SJ_CALLS_NO_VALUE;
+}
+
+int64_t sj_calls_caller(sj_calls_row *at, size_t row)
+{
+    const uint32_t parent = at->scan->rows.parents[row];
+    int64_t function = 0;
+    if (parent != SJ_ROW_NO_PARENT) {
+        function = at->scan->function_ids[at->scan->rows.symbols[parent]];
+    } else if (find_caller_frame(at, row)) {
+        function = sj_scan_function_id(&at->scan->session, at->frame.function);
+    }
+    return function != 0 ? function : SJ_CALLS_NO_VALUE;
+}
+
+/* What a call that was open at the start of the block returns to. */
+static int64_t below_frame(sj_calls_row *at, uint32_t depth)
+{
+    sj_stack_frame frame;
+    while (depth > 0 && sj_block_scan_frame(at->scan, --depth, &frame) == SQLITE_OK) {
+        if (frame.left_ticks == 0) {
+            return sj_calls_id(at, frame.call_index);
+        }
+    }
+    return SJ_CALLS_NO_VALUE;
+}
+
+static int64_t id_of(sj_calls_row *at, sj_row_call call)
+{
+    sj_stack_frame frame;
+    const uint32_t depth = call & SJ_CALL_DEPTH_MASK;
+    if (call == SJ_NO_CALL) {
+        return SJ_CALLS_NO_VALUE;
+    }
+    if ((call & SJ_CALL_OF_FRAME) != 0) {
+        return sj_block_scan_frame(at->scan, depth, &frame) == SQLITE_OK
+                   ? sj_calls_id(at, frame.call_index)
+                   : SJ_CALLS_NO_VALUE;
+    }
+    return (call & SJ_CALL_BELOW_FRAME) != 0 ? below_frame(at, depth)
+                                             : sj_calls_id(at, at->scan->rows.indexes[call]);
+}
+
+static int64_t tail_caller_of(sj_calls_row *at, size_t row)
+{
+    const sj_block_rows *rows = &at->scan->rows;
+    return rows->has_tail_calls ? id_of(at, rows->tail_callers[row]) : SJ_CALLS_NO_VALUE;
+}
+
+static int64_t physical_parent_of(sj_calls_row *at, size_t row)
+{
+    const sj_block_rows *rows = &at->scan->rows;
+    return rows->has_tail_calls ? id_of(at, rows->frame_parents[row]) : sj_calls_parent(at, row);
+}
+
+/* From the start to the end of the call's stack frame. */
+static int64_t physical_duration_ns(const sj_calls_row *at, size_t row)
+{
+    const sj_block_rows *rows = &at->scan->rows;
+    if (rows->lefts[row] != 0) {
+        return sj_scan_ns(&at->scan->session, rows->lefts[row]) - sj_calls_start_ns(at, row);
+    }
+    return sj_calls_has_ended(rows, row) ? sj_calls_end_ns(at, row) - sj_calls_start_ns(at, row)
+                                         : SJ_CALLS_NO_VALUE;
+}
+
+int64_t sj_calls_value(sj_calls_row *at, size_t row, int column)
+{
+    const sj_block_scan *scan = at->scan;
+    const sj_block_rows *rows = &scan->rows;
+    switch ((sj_calls_column)column) { /* no default: the compiler names a forgotten column */
+    case SJ_CALLS_CALL_ID:
+        return sj_calls_id(at, rows->indexes[row]);
+    case SJ_CALLS_SESSION_ID:
+        return scan->session.session_id;
+    case SJ_CALLS_STREAM_ID:
+        return scan->stream_id;
+    case SJ_CALLS_THREAD_ID:
+        return scan->thread_id;
+    case SJ_CALLS_FUNCTION_ID: {
+        const int64_t function = scan->function_ids[rows->symbols[row]];
+        return function != 0 ? function : SJ_CALLS_NO_VALUE;
+    }
+    case SJ_CALLS_PARENT_ID:
+        return sj_calls_parent(at, row);
+    case SJ_CALLS_DEPTH:
+        return rows->depths[row];
+    case SJ_CALLS_START_NS:
+        return sj_calls_start_ns(at, row);
+    case SJ_CALLS_END_NS:
+        return sj_calls_has_ended(rows, row) ? sj_calls_end_ns(at, row) : SJ_CALLS_NO_VALUE;
+    case SJ_CALLS_DURATION_NS:
+        return sj_calls_has_ended(rows, row) ? sj_calls_end_ns(at, row) - sj_calls_start_ns(at, row)
+                                             : SJ_CALLS_NO_VALUE;
+    case SJ_CALLS_SELF_NS:
+        return sj_calls_has_ended(rows, row)
+                   ? sj_ticks_to_ns(&scan->session.scale, rows->selves[row])
+                   : SJ_CALLS_NO_VALUE;
+    case SJ_CALLS_ENDING:
+        return rows->endings[row];
+    case SJ_CALLS_FLAGS:
+        return rows->flags[row];
+    case SJ_CALLS_CALLER_FUNCTION_ID:
+        return sj_calls_caller(at, row);
+    case SJ_CALLS_TAIL_CALLER_ID:
+        return tail_caller_of(at, row);
+    case SJ_CALLS_PHYSICAL_PARENT_ID:
+        return physical_parent_of(at, row);
+    case SJ_CALLS_PHYSICAL_DURATION_NS:
+        return physical_duration_ns(at, row);
+    case SJ_CALLS_COLUMN_COUNT:
+        break;
+    }
+    return SJ_CALLS_NO_VALUE;
+}
