@@ -8,8 +8,10 @@ enum { LIMIT_DEFAULT = 200, LIMIT_MAX = 1000, FRAMES_MAX = 1000 };
 
 static const char list_sql[] =
     "SELECT z.zombie_id AS id, z.kind, z.class, z.selector, z.state, z.used_in, z.freed_in, "
-    "z.allocated_in, z.reports, z.sessions, z.devices, z.builds, z.first_seen_realtime_ns, z.last_seen_realtime_ns, z.note"
-    " FROM zombie_findings z ORDER BY z.last_seen_realtime_ns DESC, z.zombie_id DESC LIMIT ?1 OFFSET ?2";
+    "z.allocated_in, z.reports, z.sessions, z.devices, z.builds, z.first_seen_realtime_ns, "
+    "z.last_seen_realtime_ns, z.note"
+    " FROM zombie_findings z ORDER BY z.last_seen_realtime_ns DESC, z.zombie_id DESC LIMIT ?1 "
+    "OFFSET ?2";
 
 static const char frames_sql[] =
     "SELECT f.stack, f.depth, f.tid, f.function, f.module, f.offset, f.is_own FROM zombie_frames f"
