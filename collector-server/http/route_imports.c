@@ -27,6 +27,7 @@
 
 enum { PIECE_BYTES_MAX = 128 << 10, FILES_AT_ONCE = 8, OLD_S = 86400 };
 
+#define NO_DATABASE "the file is no database of sessions of this version"
 #define FILE_BYTES_MAX (INT64_C(16) << 30)
 
 /* The file of an import; only what sj_secret_make draws is a name. */
@@ -162,10 +163,12 @@ static sj_status copy_all(const char *path, sqlite3 *source, sqlite3 *target, js
 {
     sqlite3_stmt *sessions = NULL;
     sj_status status = SJ_OK;
-    SJ_TRY(sj_rows_prepare(source,
-                           "SELECT session_id FROM sessions WHERE state <> 'removing'"
-                           " ORDER BY started_realtime_ns",
-                           &sessions, error));
+    if (sj_rows_prepare(source,
+                        "SELECT session_id FROM sessions WHERE state <> 'removing'"
+                        " ORDER BY started_realtime_ns",
+                        &sessions, error) != SJ_OK) {
+        return sj_fail(error, SJ_EINVAL, NO_DATABASE);
+    }
     while (status == SJ_OK && sqlite3_step(sessions) == SQLITE_ROW) {
         int64_t id = 0;
         status = sj_session_copy(path, sqlite3_column_int64(sessions, 0), target, &id, error);

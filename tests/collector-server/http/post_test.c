@@ -382,7 +382,7 @@ static void a_database_is_imported_in_pieces(void **state)
     FILE *file = fopen(path, "we");
     fputs("this is no database, and never was one", file);
     fclose(file);
-    done = import_file(path, 500);
+    done = import_file(path, 400);
     assert_non_null(json_object_get(done, "error"));
     json_decref(done);
     unlink(path);
