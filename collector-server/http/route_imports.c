@@ -162,11 +162,12 @@ static sj_status copy_all(const char *path, sqlite3 *source, sqlite3 *target, js
                           int64_t *known, sj_error *error)
 {
     sqlite3_stmt *sessions = NULL;
+    sj_error unsaid = {0};
     sj_status status = SJ_OK;
     if (sj_rows_prepare(source,
                         "SELECT session_id FROM sessions WHERE state <> 'removing'"
                         " ORDER BY started_realtime_ns",
-                        &sessions, error) != SJ_OK) {
+                        &sessions, &unsaid) != SJ_OK) {
         return sj_fail(error, SJ_EINVAL, NO_DATABASE);
     }
     while (status == SJ_OK && sqlite3_step(sessions) == SQLITE_ROW) {
