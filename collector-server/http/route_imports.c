@@ -190,7 +190,11 @@ static sj_status finish(const sj_request *request, const char *path, json_t **bo
     sqlite3 *target = NULL;
     int64_t known = 0;
     json_t *copied = json_array();
-    sj_status status = sj_database_open(path, SJ_DATABASE_READ, &source, error);
+    sj_error unsaid = {0};
+    sj_status status = SJ_OK;
+    if (sj_database_open(path, SJ_DATABASE_READ, &source, &unsaid) != SJ_OK) {
+        status = sj_fail(error, SJ_EINVAL, NO_DATABASE);
+    }
     if (status == SJ_OK) {
         status =
             sj_database_open(request->context->database_path, SJ_DATABASE_WRITE, &target, error);
