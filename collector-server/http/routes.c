@@ -5,21 +5,18 @@ extern const sj_route sj_route_health, sj_route_sessions, sj_route_overview, sj_
     sj_route_metrics, sj_route_healthz, sj_route_devices, sj_route_policies, sj_route_commands,
     sj_route_command, sj_route_command_file, sj_route_timeline, sj_route_zombies, sj_route_zombie,
     sj_route_zombie_frames, sj_route_sql, sj_route_queries, sj_route_calls, sj_route_facets,
-    sj_route_export;
+    sj_route_export, sj_route_imports;
 
-const sj_route *const sj_routes[] = {&sj_route_health,    &sj_route_sessions,
-                                     &sj_route_overview,  &sj_route_functions,
-                                     &sj_route_call_tree, &sj_route_gaps,
-                                     &sj_route_unhooked,  &sj_route_events,
-                                     &sj_route_openapi,   &sj_route_metrics,
-                                     &sj_route_healthz,   &sj_route_devices,
-                                     &sj_route_policies,  &sj_route_commands,
-                                     &sj_route_command,   &sj_route_command_file,
-                                     &sj_route_timeline,  &sj_route_zombies,
-                                     &sj_route_zombie,    &sj_route_zombie_frames,
-                                     &sj_route_sql,       &sj_route_queries,
-                                     &sj_route_calls,     &sj_route_facets,
-                                     &sj_route_export,    NULL};
+const sj_route *const sj_routes[] = {
+    &sj_route_health,       &sj_route_sessions,      &sj_route_overview,
+    &sj_route_functions,    &sj_route_call_tree,     &sj_route_gaps,
+    &sj_route_unhooked,     &sj_route_events,        &sj_route_openapi,
+    &sj_route_metrics,      &sj_route_healthz,       &sj_route_devices,
+    &sj_route_policies,     &sj_route_commands,      &sj_route_command,
+    &sj_route_command_file, &sj_route_timeline,      &sj_route_zombies,
+    &sj_route_zombie,       &sj_route_zombie_frames, &sj_route_sql,
+    &sj_route_queries,      &sj_route_calls,         &sj_route_facets,
+    &sj_route_export,       &sj_route_imports,       NULL};
 
 const sj_route *sj_route_find(const char *path, int64_t *id)
 {

@@ -8,7 +8,7 @@ sj_status sj_session_filters_read(const sj_request *request, sj_session_filters 
                                   sj_error *error)
 {
     const sj_parameter_range any = {1, INT64_MAX, 0};
-    const sj_parameter_range time = {1, INT64_MAX / 1000000, 0};
+    const sj_parameter_range moment = {1, INT64_MAX / 1000000, 0};
     const struct {
         const char *name;
         const char **text;
@@ -19,8 +19,8 @@ sj_status sj_session_filters_read(const sj_request *request, sj_session_filters 
         SJ_TRY(sj_parameter_text(request, texts[i].name, TEXT_BYTES_MAX, texts[i].text, error));
     }
     SJ_TRY(sj_parameter_number(request, "device", any, &filters->device, error));
-    SJ_TRY(sj_parameter_number(request, "since_ms", time, &filters->since_ms, error));
-    return sj_parameter_number(request, "until_ms", time, &filters->until_ms, error);
+    SJ_TRY(sj_parameter_number(request, "since_ms", moment, &filters->since_ms, error));
+    return sj_parameter_number(request, "until_ms", moment, &filters->until_ms, error);
 }
 
 static void bind_text(sqlite3_stmt *statement, int number, const char *text)

@@ -142,12 +142,17 @@ for (let i = 0; i < ROUNDS; i++) {
     });
     const times = (await frames(page)).sort((a, b) => a - b);
     slow.push(times[Math.floor(times.length * 0.95)]);
-    await page.waitForTimeout(500);
+    for (const key of ["w", "w", "d", "w", "w", "a", "w", "w"]) {
+        const moved = page.waitForResponse((response) => /\/(timeline|calls)\?/.test(response.url()), { timeout: 2000 });
+        await page.keyboard.press(key);
+        await moved.catch(() => null); // small moves ask nothing
+        await page.waitForFunction(DRAWN, undefined, { polling: "raf" });
+    }
     await context.close();
 }
 report(`timeline of ${calls} calls, navigation to drawn`, paints, "ms");
 report("95th percentile of a frame while keys zoom and move", slow, "ms");
-report("answers about the timeline meanwhile", answers, "ms");
+report("answers about the timeline, one zoom or move after the other", answers, "ms");
 report("their size, compressed", sizes, "KiB");
 const [[from, to]] = (
     await (await fetch(new URL(`/api/v1/sql?sql=SELECT min(first_enter_ns), max(last_leave_ns) FROM streams WHERE session_id=${session}`, large.base))).json()

@@ -1,13 +1,14 @@
 // The selection that all panels of a session follow, and the coverage page, on real recordings: what
 // is shown is counted again from single calls.
 import assert from "node:assert/strict";
+import { spawnSync } from "node:child_process";
 import { readFileSync } from "node:fs";
 import path from "node:path";
 import { after, before, test } from "node:test";
 import { pathToFileURL } from "node:url";
 import {
-    axe, base, change, checkPanel, clean, database, foreign, format, openPage, openTwin, output, problems, record, rowsOf, sql,
-    start, stop, texts,
+    axe, base, bin, change, checkPanel, clean, database, foreign, format, openPage, openTwin, output, problems,
+    program, record, rowsOf, sql, start, stop, texts,
 } from "./lab.mjs";
 
 const WHOLE = 1;
@@ -284,6 +285,31 @@ test("sessions are narrowed by what they have in common, tagged, pinned and remo
     assert.deepEqual(await state(), { rack: null, pinned: 0 });
     await actions.getByRole("button", { name: "Set A" }).click();
     await page.waitForURL(/a=1/);
+    await page.context().close();
+});
+
+test("a file of sessions is imported where it is dropped or chosen", async () => {
+    const other = path.join(output, "other.db");
+    const run = spawnSync(path.join(bin, "sojourn"), ["record", "-q", "-o", other, "--name", "from afar", "--", program, "20", "0"]);
+    assert.equal(run.status, 0);
+    const page = await openPage("/", { expects: /status of 400/ });
+    const token = readFileSync(`${database}.token`, "utf8").trim();
+    await page.evaluate((text) => sessionStorage.setItem("token", text), token);
+    await page.reload();
+    await page.getByText("Import", { exact: true }).click();
+    await page.locator("input[type=file]").setInputFiles(other);
+    await page.getByText(/Session \d+ was imported\./).waitFor();
+    await page.getByRole("link", { name: "from afar" }).waitFor();
+    const [row] = await sql("SELECT session_id, stored_calls FROM sessions WHERE name = 'from afar'");
+    assert.ok(row.stored_calls > 20);
+    const dropped = await page.evaluateHandle((text) => {
+        const transfer = new DataTransfer();
+        transfer.items.add(new File([text], "wrong.db"));
+        return transfer;
+    }, "no database");
+    await page.locator(".page").dispatchEvent("drop", { dataTransfer: dropped });
+    await page.getByText(/the file is no database of sessions/).waitFor();
+    change(`DELETE FROM sessions WHERE session_id = ${row.session_id}`);
     await page.context().close();
 });
 

@@ -322,6 +322,13 @@ export interface SessionChange {
     value?: string;
 }
 
+export interface ImportStep {
+    do: "begin" | "append" | "finish" | "cancel";
+    import?: string;
+    offset?: number;
+    hex?: string;
+}
+
 export interface CommandRequest {
     devices: string;
     kind: string;
@@ -352,6 +359,8 @@ export const api = {
     commands: () => get<List<Command>>("commands", { limit: 100 }),
     giveCommand: (command: CommandRequest) =>
         post<{ commands: { command: string; device_id: string; device: string }[] }>("commands", command),
+    import: (step: ImportStep) =>
+        post<{ import: string; bytes: number; sessions: string[]; known: number }>("imports", step),
     checkPolicy: (policy: unknown) =>
         post<{ name: string; version: number; mode: string }>("policies", { policy }),
     queries: () => get<List<ShippedQuery>>("queries"),

@@ -1,4 +1,5 @@
 /* What changes something: the token, signs of other sites, bodies. */
+#include "collector-server/http/post.h"
 #include "tests/collector-server/http/client.h"
 #include "tests/collector-server/http/fixture.h"
 
@@ -305,6 +306,117 @@ static void policies_are_checked_and_not_set(void **state)
     assert_int_equal(count("SELECT count(*) FROM policy_rules"), before);
 }
 
+static json_t *import_step(int status, const char *format, ...)
+{
+    va_list values;
+    char *body = malloc(SJ_POST_MAX_BYTES + 4096);
+    va_start(values, format);
+    vsnprintf(body, SJ_POST_MAX_BYTES + 4096, format, values);
+    va_end(values);
+    client_response response = post("/api/v1/imports", headers_with(""), body);
+    if (response.status != status) {
+        fail_msg("%.200s gave %d: %s", body, response.status, response.text);
+    }
+    json_t *answer = json_loads(response.body, 0, NULL);
+    assert_non_null(answer);
+    client_free(&response);
+    free(body);
+    return answer;
+}
+
+static char *hex_of_file(const char *path, size_t *digits)
+{
+    FILE *file = fopen(path, "re");
+    assert_non_null(file);
+    fseek(file, 0, SEEK_END);
+    const size_t size = (size_t)ftell(file);
+    rewind(file);
+    char *hex = malloc(2 * size + 1);
+    for (size_t i = 0; i < size; i++) {
+        snprintf(hex + 2 * i, 3, "%02x", (unsigned)fgetc(file));
+    }
+    fclose(file);
+    *digits = 2 * size;
+    return hex;
+}
+
+/* import_file sends a file in pieces and returns what the end of it gave. */
+static json_t *import_file(const char *path, int status)
+{
+    size_t digits = 0;
+    const size_t piece = 2 * (64 << 10);
+    char *hex = hex_of_file(path, &digits);
+    json_t *begun = import_step(202, "{\"do\": \"begin\"}");
+    const char *import = json_string_value(json_object_get(begun, "import"));
+    for (size_t at = 0; at < digits; at += piece) {
+        json_decref(import_step(202,
+                                "{\"do\": \"append\", \"import\": \"%s\", \"offset\": %zu,"
+                                " \"hex\": \"%.*s\"}",
+                                import, at / 2, (int)piece, hex + at));
+    }
+    json_t *done = import_step(status, "{\"do\": \"finish\", \"import\": \"%s\"}", import);
+    json_decref(begun);
+    free(hex);
+    return done;
+}
+
+static void a_database_is_imported_in_pieces(void **state)
+{
+    (void)state;
+    char path[96];
+    snprintf(path, sizeof(path), "%s.source", database_path);
+    sqlite3 *source = fixture_create(path, 0);
+    fixture_run(source, "PRAGMA journal_mode = DELETE");
+    sqlite3_close(source);
+    const int64_t before = count("SELECT count(*) FROM sessions");
+    json_t *done = import_file(path, 202);
+    const size_t came = json_array_size(json_object_get(done, "sessions"));
+    assert_int_equal(came + (size_t)json_integer_value(json_object_get(done, "known")), 3);
+    assert_true(came > 0);
+    assert_int_equal(count("SELECT count(*) FROM sessions"), before + (int64_t)came);
+    json_decref(done);
+    done = import_file(path, 202);
+    assert_int_equal(json_array_size(json_object_get(done, "sessions")), 0);
+    assert_int_equal(json_integer_value(json_object_get(done, "known")), 3);
+    json_decref(done);
+    FILE *file = fopen(path, "we");
+    fputs("this is no database, and never was one", file);
+    fclose(file);
+    done = import_file(path, 400);
+    assert_non_null(json_object_get(done, "error"));
+    json_decref(done);
+    unlink(path);
+    json_t *left = client_json(server, "/api/v1/imports", 200);
+    assert_int_equal(json_integer_value(json_object_get(left, "under_way")), 0);
+    json_decref(left);
+}
+
+static void imports_keep_to_their_own_file(void **state)
+{
+    (void)state;
+    json_t *begun = import_step(202, "{\"do\": \"begin\"}");
+    const char *import = json_string_value(json_object_get(begun, "import"));
+    static const char *const wrong[] = {"../x", "", "../../../../etc/passwd"};
+    for (size_t i = 0; i < sizeof(wrong) / sizeof(wrong[0]); i++) {
+        json_decref(import_step(404, "{\"do\": \"finish\", \"import\": \"%s\"}", wrong[i]));
+    }
+    json_decref(import_step(404,
+                            "{\"do\": \"append\", \"import\": \"%064d\", \"offset\": 0,"
+                            " \"hex\": \"00\"}",
+                            0));
+    json_decref(import_step(400,
+                            "{\"do\": \"append\", \"import\": \"%s\", \"offset\": 7,"
+                            " \"hex\": \"00\"}",
+                            import));
+    json_decref(import_step(400,
+                            "{\"do\": \"append\", \"import\": \"%s\", \"offset\": 0,"
+                            " \"hex\": \"0g\"}",
+                            import));
+    json_decref(import_step(202, "{\"do\": \"cancel\", \"import\": \"%s\"}", import));
+    json_decref(import_step(400, "{\"do\": \"dance\", \"import\": \"%s\"}", import));
+    json_decref(begun);
+}
+
 static void only_what_takes_a_post_takes_it(void **state)
 {
     (void)state;
@@ -352,6 +464,8 @@ int main(void)
         cmocka_unit_test(sessions_are_pinned_tagged_and_removed_at_once),
         cmocka_unit_test(wrong_changes_of_sessions_change_nothing),
         cmocka_unit_test(policies_are_checked_and_not_set),
+        cmocka_unit_test(a_database_is_imported_in_pieces),
+        cmocka_unit_test(imports_keep_to_their_own_file),
         cmocka_unit_test(only_what_takes_a_post_takes_it),
         cmocka_unit_test(a_server_without_a_token_takes_no_commands),
         cmocka_unit_test(a_token_that_others_may_read_is_refused),

@@ -130,7 +130,7 @@ function useTree(session: string, changes: number) {
             },
             (failure: Error) => setProblem(failure.message),
         );
-    return { model, rows, problem, update };
+    return { model, rows, problem, update, isSelected: key !== "" };
 }
 
 const HOT_STEPS_MAX = 60;
@@ -152,7 +152,7 @@ async function openHottest(model: TreeModel, start: PathNode): Promise<string> {
 type Focus = Parameters<TreeModel["loadFocus"]>[0];
 
 export function CallTreeView({ session, changes }: { session: Overview; changes: number }) {
-    const { model, rows, problem, update } = useTree(session.id, changes);
+    const { model, rows, problem, update, isSelected } = useTree(session.id, changes);
     const [vanished, setVanished] = useState("");
     const parameters = route.value.parameters;
     const selected = parameters.get("path") ?? "";
@@ -170,7 +170,9 @@ export function CallTreeView({ session, changes }: { session: Overview; changes:
     useEffect(() => {
         if (changes !== first.current) {
             first.current = changes;
-            void update(model.refresh());
+            if (!isSelected) {
+                void update(model.refresh()); // of a selection there is a new model
+            }
         }
     }, [model, changes]);
 

@@ -13,6 +13,7 @@ import {
 } from "../store";
 import { Actions, tick, ticked } from "./session_actions";
 import { Facets, filtersOf } from "./session_facets";
+import { Import, takeDrop } from "./session_import";
 import { Bar, Chip, Problem, StatePill, Tile } from "../widgets/small";
 
 function Lost({ session }: { session: Session }) {
@@ -217,9 +218,11 @@ export function SessionsPage() {
         );
     }
     return (
-        <div class="page">
+        <div class="page" onDragOver={(event) => event.preventDefault()} onDrop={takeDrop}>
             <div class="title-line">
                 <h1>Sessions</h1>
+                <span class="grow" />
+                <Import />
                 <input
                     type="search"
                     aria-label="Search sessions"

@@ -271,7 +271,7 @@ function Canvas(properties: CanvasProperties) {
         return () => observer.disconnect();
     }, []);
     useEffect(() => {
-        const frame = requestAnimationFrame(() => drawTimeline(canvas.current!, picture));
+        const frame = requestAnimationFrame(() => canvas.current && drawTimeline(canvas.current, picture));
         return () => cancelAnimationFrame(frame);
     });
     const timeAt = (x: number) => Math.round(view.from + (x / width) * (view.to - view.from));

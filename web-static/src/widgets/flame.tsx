@@ -77,8 +77,11 @@ export function Flame<T extends Frame>(properties: FlameProperties<T>) {
     }, []);
     useEffect(() => {
         const frame = requestAnimationFrame(() => {
-            const context = prepare(canvas.current!, width, rows * ROW);
-            const outline = getComputedStyle(canvas.current!).getPropertyValue("--text").trim();
+            if (!canvas.current) {
+                return; // gone meanwhile
+            }
+            const context = prepare(canvas.current, width, rows * ROW);
+            const outline = getComputedStyle(canvas.current).getPropertyValue("--text").trim();
             drawBars(context, drawn, { place, width, top: 0, chosen: null, outline });
         });
         return () => cancelAnimationFrame(frame);

@@ -1,0 +1,249 @@
+/* Sessions out of a database file that a browser sends: in pieces of hexadecimal digits, each a
+ * small POST, into a file beside the collector's database, whose sessions are copied at the end.
+ *
+ *   {"do": "begin"}                                         -> {"import": ID}
+ *   {"do": "append", "import": ID, "offset": N, "hex": "..."} -> {"bytes": so far}
+ *   {"do": "finish", "import": ID}                          -> {"sessions": [...], "known": N}
+ *   {"do": "cancel", "import": ID}
+ *
+ * A file that nobody finishes goes when the next import begins a day later. */
+#include "collector-server/fleet/secret.h"
+#include "collector-server/http/context.h"
+#include "collector-server/maintenance/session_copy.h"
+#include "collector-server/query/json_rows.h"
+#include "collector-server/store/database.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <glob.h>
+#include <inttypes.h>
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <time.h>
+#include <unistd.h>
+
+enum { PIECE_BYTES_MAX = 128 << 10, FILES_AT_ONCE = 8, OLD_S = 86400 };
+
+#define NO_DATABASE "the file is no database of sessions of this version"
+#define FILE_BYTES_MAX (INT64_C(16) << 30)
+
+/* The file of an import; only what sj_secret_make draws is a name. */
+static sj_status path_of(const sj_request *request, const char *import, char path[PATH_MAX],
+                         sj_error *error)
+{
+    const bool is_name = import != NULL && strlen(import) == SJ_SECRET_TEXT_BYTES - 1 &&
+                         strspn(import, "0123456789abcdef") == SJ_SECRET_TEXT_BYTES - 1;
+    const int size =
+        is_name ? snprintf(path, PATH_MAX, "%s.import.%s", request->context->database_path, import)
+                : -1;
+    return size > 0 && size < PATH_MAX ? SJ_OK
+                                       : sj_fail(error, SJ_ENOTFOUND, "there is no such import");
+}
+
+static sj_status path_asked(const sj_request *request, const json_t *input, char path[PATH_MAX],
+                            sj_error *error)
+{
+    return path_of(request, json_string_value(json_object_get(input, "import")), path, error);
+}
+
+/* Removes files that were left; returns how many are there still. */
+static size_t sweep(const sj_request *request)
+{
+    char pattern[PATH_MAX];
+    glob_t found;
+    size_t left = 0;
+    const int size =
+        snprintf(pattern, sizeof(pattern), "%s.import.*", request->context->database_path);
+    if (size >= PATH_MAX || glob(pattern, GLOB_NOSORT, NULL, &found) != 0) {
+        return 0;
+    }
+    for (size_t i = 0; i < found.gl_pathc; i++) {
+        struct stat about;
+        const bool is_old =
+            lstat(found.gl_pathv[i], &about) == 0 && time(NULL) - about.st_mtime > OLD_S;
+        left += is_old && unlink(found.gl_pathv[i]) == 0 ? 0 : 1;
+    }
+    globfree(&found);
+    return left;
+}
+
+static sj_status begin(sj_request *request, json_t **body, sj_error *error)
+{
+    char import[SJ_SECRET_TEXT_BYTES];
+    char path[PATH_MAX];
+    if (sweep(request) >= FILES_AT_ONCE) {
+        return sj_fail(error, SJ_ELIMIT, "%d imports are under way; finish or cancel one",
+                       (int)FILES_AT_ONCE);
+    }
+    SJ_TRY(sj_secret_make(import, error));
+    SJ_TRY(path_of(request, import, path, error));
+    const int file = open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0600);
+    if (file < 0) {
+        return sj_fail(error, SJ_EIO, "cannot write beside the database: %s", strerror(errno));
+    }
+    close(file);
+    *body = json_pack("{ss}", "import", import);
+    return SJ_OK;
+}
+
+static int digit_of(char letter)
+{
+    return letter >= '0' && letter <= '9'   ? letter - '0'
+           : letter >= 'a' && letter <= 'f' ? letter - 'a' + 10
+                                            : -1;
+}
+
+/* The bytes of an even number of digits; false: they are none. */
+static bool decode(const char *hex, size_t bytes, uint8_t *piece)
+{
+    for (size_t i = 0; i < bytes; i++) {
+        const int high = digit_of(hex[2 * i]);
+        const int low = digit_of(hex[2 * i + 1]);
+        if (high < 0 || low < 0) {
+            return false;
+        }
+        piece[i] = (uint8_t)(high * 16 + low);
+    }
+    return true;
+}
+
+static sj_status write_piece(const char *path, int64_t offset, const uint8_t *piece, size_t bytes,
+                             sj_error *error)
+{
+    struct stat about;
+    const int file = open(path, O_WRONLY | O_CLOEXEC | O_NOFOLLOW);
+    sj_status status = SJ_OK;
+    if (file < 0 || fstat(file, &about) != 0) {
+        status = sj_fail(error, SJ_ENOTFOUND, "there is no such import");
+    } else if (about.st_size != offset) {
+        status = sj_fail(error, SJ_EINVAL, "the next \"offset\" is %lld", (long long)about.st_size);
+    } else if (offset + (int64_t)bytes > FILE_BYTES_MAX) {
+        status = sj_fail(error, SJ_ELIMIT, "the file is longer than 16 GiB");
+    } else if (pwrite(file, piece, bytes, offset) != (ssize_t)bytes) {
+        status = sj_fail(error, SJ_EFULL, "cannot write beside the database: %s", strerror(errno));
+    }
+    if (file >= 0) {
+        close(file);
+    }
+    return status;
+}
+
+static sj_status append(const char *path, const json_t *input, json_t **body, sj_error *error)
+{
+    const json_t *offset = json_object_get(input, "offset");
+    const char *hex = json_string_value(json_object_get(input, "hex"));
+    const size_t digits = hex != NULL ? strlen(hex) : 0;
+    if (!json_is_integer(offset) || json_integer_value(offset) < 0 || digits == 0 ||
+        digits % 2 != 0 || digits / 2 > PIECE_BYTES_MAX) {
+        return sj_fail(error, SJ_EINVAL,
+                       "\"offset\" has to be a number, and \"hex\" at most %d bytes as digits",
+                       (int)PIECE_BYTES_MAX);
+    }
+    uint8_t *piece = malloc(digits / 2);
+    if (piece == NULL) {
+        return sj_fail(error, SJ_ENOMEM, "out of memory");
+    }
+    const int64_t at = json_integer_value(offset);
+    const sj_status status = decode(hex, digits / 2, piece)
+                                 ? write_piece(path, at, piece, digits / 2, error)
+                                 : sj_fail(error, SJ_EINVAL, "\"hex\" has other letters");
+    free(piece);
+    if (status == SJ_OK) {
+        *body = json_pack("{sI}", "bytes", (json_int_t)(at + (int64_t)(digits / 2)));
+    }
+    return status;
+}
+
+/* Copies every session that is not there yet; those before one that fails stay. */
+static sj_status copy_all(const char *path, sqlite3 *source, sqlite3 *target, json_t *copied,
+                          int64_t *known, sj_error *error)
+{
+    sqlite3_stmt *sessions = NULL;
+    sj_error unsaid = {0};
+    sj_status status = SJ_OK;
+    if (sj_rows_prepare(source,
+                        "SELECT session_id FROM sessions WHERE state <> 'removing'"
+                        " ORDER BY started_realtime_ns",
+                        &sessions, &unsaid) != SJ_OK) {
+        return sj_fail(error, SJ_EINVAL, NO_DATABASE);
+    }
+    while (status == SJ_OK && sqlite3_step(sessions) == SQLITE_ROW) {
+        int64_t id = 0;
+        status = sj_session_copy(path, sqlite3_column_int64(sessions, 0), target, &id, error);
+        if (status == SJ_OK) {
+            json_array_append_new(copied, json_sprintf("%" PRId64, id));
+        } else if (status == SJ_EEXIST) {
+            ++*known;
+            status = SJ_OK;
+        }
+    }
+    sqlite3_finalize(sessions);
+    return status;
+}
+
+static sj_status finish(const sj_request *request, const char *path, json_t **body, sj_error *error)
+{
+    sqlite3 *source = NULL;
+    sqlite3 *target = NULL;
+    int64_t known = 0;
+    json_t *copied = json_array();
+    sj_error unsaid = {0};
+    sj_status status = SJ_OK;
+    if (sj_database_open(path, SJ_DATABASE_READ, &source, &unsaid) != SJ_OK) {
+        status = sj_fail(error, SJ_EINVAL, NO_DATABASE);
+    }
+    if (status == SJ_OK) {
+        status =
+            sj_database_open(request->context->database_path, SJ_DATABASE_WRITE, &target, error);
+    }
+    if (status == SJ_OK) {
+        status = copy_all(path, source, target, copied, &known, error);
+    }
+    sqlite3_close(source);
+    sqlite3_close(target);
+    unlink(path);
+    if (status != SJ_OK) {
+        json_decref(copied);
+        return status;
+    }
+    *body = json_pack("{so sI}", "sessions", copied, "known", (json_int_t)known);
+    return SJ_OK;
+}
+
+static sj_status take_import(sj_request *request, const json_t *input, json_t **body,
+                             sj_error *error)
+{
+    char path[PATH_MAX];
+    const char *what = json_string_value(json_object_get(input, "do"));
+    if (what != NULL && strcmp(what, "begin") == 0) {
+        return begin(request, body, error);
+    }
+    SJ_TRY(path_asked(request, input, path, error));
+    if (what != NULL && strcmp(what, "append") == 0) {
+        return append(path, input, body, error);
+    }
+    if (what != NULL && strcmp(what, "finish") == 0) {
+        return finish(request, path, body, error);
+    }
+    if (what != NULL && strcmp(what, "cancel") == 0) {
+        *body = json_pack("{sb}", "cancelled", unlink(path) == 0);
+        return SJ_OK;
+    }
+    return sj_fail(error, SJ_EINVAL, "\"do\" has to be begin, append, finish or cancel");
+}
+
+/* What is under way, so that what was left can be seen. */
+static sj_status list_imports(sj_request *request, json_t **body, sj_error *error)
+{
+    *body = json_pack("{sI}", "under_way", (json_int_t)sweep(request));
+    return *body != NULL ? SJ_OK : sj_fail(error, SJ_ENOMEM, "out of memory");
+}
+
+const sj_route sj_route_imports = {.pattern = "/api/v1/imports",
+                                   .is_slow = true,
+                                   .has_own_database = true,
+                                   .run = list_imports,
+                                   .post = take_import};
