@@ -35,6 +35,7 @@ typedef struct module_entry {
 } module_entry;
 
 static module_entry modules[MAX_MODULES];
+static uint32_t entries_end; /* entries from here on were never used: their pages take no memory */
 static uint32_t sweep;
 static struct r_debug *loader_state;
 static sj_hooked_module loader_hook;
@@ -145,7 +146,7 @@ static bool is_entry_of(const module_entry *entry, uint64_t bias, uint64_t text_
 
 static module_entry *find_entry(uint64_t bias, uint64_t text_low)
 {
-    for (uint32_t i = 0; i < MAX_MODULES; i++) {
+    for (uint32_t i = 0; i < entries_end; i++) {
         if (is_entry_of(&modules[i], bias, text_low)) {
             return &modules[i];
         }
@@ -157,7 +158,7 @@ static module_entry *find_entry(uint64_t bias, uint64_t text_low)
 static bool mark_seen(uint64_t bias, uint64_t text_low)
 {
     bool found = false;
-    for (uint32_t i = 0; i < MAX_MODULES; i++) {
+    for (uint32_t i = 0; i < entries_end; i++) {
         if (is_entry_of(&modules[i], bias, text_low)) {
             modules[i].seen = sweep;
             found = true;
@@ -174,6 +175,7 @@ static module_entry *add_entry(const sj_link_module *module)
                                         .text_low = module->text_low,
                                         .text_high = module->text_high,
                                         .seen = sweep};
+            entries_end = i < entries_end ? entries_end : i + 1;
             return &modules[i];
         }
     }
@@ -202,7 +204,7 @@ static void *map_plan(const char *path, size_t *size_bytes)
  * recorded as unwound. */
 static bool may_dispatch_to(uint64_t target)
 {
-    for (uint32_t i = 0; i < MAX_MODULES; i++) {
+    for (uint32_t i = 0; i < entries_end; i++) {
         const module_entry *entry = &modules[i];
         if (target >= entry->text_low && target < entry->text_high &&
             entry->hooked.change_count != 0 && !entry->expects_dispatch) {
@@ -339,7 +341,7 @@ static sj_status announce_module(sj_link *link, const sj_link_module *module, co
 
 bool sj_modules_is_excluded(uint64_t address)
 {
-    for (uint32_t i = 0; i < MAX_MODULES; i++) {
+    for (uint32_t i = 0; i < entries_end; i++) {
         if (address >= modules[i].text_low && address < modules[i].text_high) {
             return modules[i].is_excluded;
         }
@@ -421,7 +423,7 @@ static void drop_unused(module_entry *entry)
     if (entry == NULL || entry->hooked.change_count != 0) {
         return;
     }
-    for (uint32_t i = 0; i < MAX_MODULES; i++) {
+    for (uint32_t i = 0; i < entries_end; i++) {
         same += is_entry_of(&modules[i], entry->bias, entry->text_low);
     }
     if (same > 1) {
@@ -479,7 +481,7 @@ static sweep_state visit_modules(sj_link *link, bool is_loading)
 static sj_status drop_unloaded(sj_link *link)
 {
     sj_status status = link != NULL ? SJ_OK : SJ_ECLOSED;
-    for (uint32_t i = 0; i < MAX_MODULES; i++) {
+    for (uint32_t i = 0; i < entries_end; i++) {
         if (modules[i].text_high == 0 || modules[i].seen == sweep || modules[i].is_generated) {
             continue;
         }
@@ -544,7 +546,7 @@ sj_status sj_modules_announce(sj_link *link, bool is_loading)
 void sj_modules_on_initialisation(void)
 {
     begin_change();
-    for (uint32_t i = 0; i < MAX_MODULES; i++) {
+    for (uint32_t i = 0; i < entries_end; i++) {
         if (sj_library_calls_is_deferred(&modules[i].hooked)) {
             if (is_detaching()) {
                 sj_library_calls_release(&modules[i].hooked);
@@ -595,7 +597,7 @@ void sj_modules_publish(sj_agent_state *state)
 void sj_modules_forget_all(void)
 {
     begin_change();
-    for (uint32_t i = 0; i < MAX_MODULES; i++) {
+    for (uint32_t i = 0; i < entries_end; i++) {
         sj_hooks_forget(&modules[i].hooked);
         modules[i] = (module_entry){0};
     }
@@ -608,7 +610,7 @@ bool sj_modules_changed(void)
 {
     const sweep_state visit = visit_modules(NULL, false);
     bool changed = visit.found_new;
-    for (uint32_t i = 0; i < MAX_MODULES; i++) {
+    for (uint32_t i = 0; i < entries_end; i++) {
         changed = changed || (modules[i].text_high != 0 && modules[i].seen != sweep &&
                               !modules[i].is_generated);
     }
@@ -638,7 +640,7 @@ sj_status sj_modules_follow(void (*on_change)(void))
 
 void sj_modules_restore(void)
 {
-    for (uint32_t i = 0; i < MAX_MODULES; i++) {
+    for (uint32_t i = 0; i < entries_end; i++) {
         (void)!sj_hooks_unpatch(&modules[i].hooked);
     }
     (void)!sj_hooks_unpatch(&loader_hook);
@@ -653,7 +655,7 @@ void sj_modules_on_loader_event(void)
 
 uint64_t sj_modules_find_original(uint64_t address)
 {
-    for (uint32_t i = 0; i < MAX_MODULES; i++) {
+    for (uint32_t i = 0; i < entries_end; i++) {
         const uint64_t original = sj_hooks_find_original(&modules[i].hooked, address);
         if (original != 0) {
             return original;

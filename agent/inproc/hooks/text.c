@@ -7,11 +7,12 @@
 
 static sj_status collect_parts(sj_text *text, uint64_t low, uint64_t high)
 {
+    char buffer[SJ_MAPS_BYTES];
     sj_maps maps;
     sj_mapping mapping;
     uint64_t covered = low;
     text->count = 0;
-    if (!sj_maps_open(&maps)) {
+    if (!sj_maps_open(&maps, buffer, sizeof(buffer))) {
         return SJ_EPERM;
     }
     while (covered < high && sj_maps_next(&maps, &mapping)) {
