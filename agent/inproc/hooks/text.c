@@ -61,3 +61,11 @@ sj_status sj_text_open(sj_text *text, uint64_t low, uint64_t high)
     }
     return SJ_OK;
 }
+
+void sj_text_populate(const sj_text *text)
+{
+    for (uint32_t i = 0; i < text->count; i++) {
+        sj_sys_populate((void *)(uintptr_t)text->parts[i].low,
+                        text->parts[i].high - text->parts[i].low);
+    }
+}
