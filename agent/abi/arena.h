@@ -32,7 +32,8 @@
 #include <stdint.h>
 
 enum {
-    SJ_ARENA_VERSION = 1,
+    SJ_ARENA_VERSION = 2,
+    SJ_ARENA_FIRST_VERSION = 1, /* without slots_begun: all slots are prepared at the start */
     SJ_CHUNK_BYTES = 64 * 1024,
     SJ_CHUNK_HEADER_BYTES = 4096,
     SJ_CHUNK_RECORDS = (SJ_CHUNK_BYTES - SJ_CHUNK_HEADER_BYTES) / 16,
@@ -93,7 +94,7 @@ typedef struct sj_slot_cursor {
 typedef struct sj_thread_slot {
     _Atomic uint32_t state; /* sj_thread_state */
     uint32_t tid;
-    uint64_t start_ticks; /* clock when the slot was claimed */
+    uint64_t start_ticks; /* clock when the slot was claimed; 0: it never was, and has no chunks */
     uint64_t stack_low;   /* bounds of the thread's own stack; 0,0 when unknown */
     uint64_t stack_high;
     _Atomic uint64_t free_chunks;
@@ -160,7 +161,9 @@ typedef struct sj_arena_header {
     _Atomic uint32_t is_confined;
     _Atomic uint32_t slot_waiters; /* threads that wait for a slot of one that has ended */
     _Atomic uint32_t consumer;     /* process that reads the arena; 0: none has opened it */
-    uint32_t unused;
+    /* No slot from this one on was ever claimed, and nobody touches the pages of those. Raised
+     * before the slot below it is live. */
+    _Atomic uint32_t slots_begun;
     _Atomic uint64_t calls_refused;  /* and the calls among events_refused */
     _Atomic uint64_t slot_requests;  /* looks for a slot: each shows that the process runs */
     _Atomic uint64_t slots_recycled; /* by the consumer, total */

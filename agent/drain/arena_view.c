@@ -28,7 +28,7 @@ static sj_status read_geometry(int fd, sj_arena_view *view)
     if (header.magic != SJ_ARENA_MAGIC) {
         return SJ_ECORRUPT;
     }
-    if (header.version != SJ_ARENA_VERSION) {
+    if (header.version < SJ_ARENA_FIRST_VERSION || header.version > SJ_ARENA_VERSION) {
         return SJ_EVERSION;
     }
     if (header.max_threads == 0 || header.max_threads > SJ_ARENA_MAX_THREADS ||
@@ -36,9 +36,19 @@ static sj_status read_geometry(int fd, sj_arena_view *view)
         return SJ_ECORRUPT;
     }
     view->max_threads = header.max_threads;
+    view->counts_slots = header.version > SJ_ARENA_FIRST_VERSION;
     view->chunks_per_thread = header.chunks_per_thread;
     view->bytes = sj_arena_bytes(header.max_threads, header.chunks_per_thread);
     return (uint64_t)status.st_size >= view->bytes ? SJ_OK : SJ_ECORRUPT;
+}
+
+uint32_t sj_arena_view_slots_begun(const sj_arena_view *view)
+{
+    if (!view->counts_slots) {
+        return view->max_threads;
+    }
+    const uint32_t begun = atomic_load(&sj_arena_view_header(view)->slots_begun);
+    return begun < view->max_threads ? begun : view->max_threads;
 }
 
 sj_status sj_arena_view_open(const char *path, sj_arena_view *view)

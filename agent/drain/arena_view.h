@@ -18,12 +18,16 @@ typedef struct sj_arena_view {
     size_t bytes;
     uint32_t max_threads;
     uint32_t chunks_per_thread;
+    bool counts_slots; /* the arena has `slots_begun` */
 } sj_arena_view;
 
 /* sj_arena_view_open maps the arena at `path`. SJ_EAGAIN: not there or not written yet;
  * SJ_ECORRUPT, SJ_EVERSION, SJ_EIO. */
 SJ_MUST_CHECK sj_status sj_arena_view_open(const char *path, sj_arena_view *view);
 void sj_arena_view_close(sj_arena_view *view);
+
+/* sj_arena_view_slots_begun returns below which slot all lie that were ever claimed. */
+uint32_t sj_arena_view_slots_begun(const sj_arena_view *view);
 
 static inline sj_arena_header *sj_arena_view_header(const sj_arena_view *view)
 {

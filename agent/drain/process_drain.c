@@ -275,7 +275,8 @@ sj_status sj_process_drain_poll(sj_process_drain *process, uint64_t now_ns, uint
         const uint32_t flush_ms = process->shared->options.flush_ms;
         process->next_flush_ns = now_ns + UINT64_C(1000000) * (flush_ms != 0 ? flush_ms : 1000);
     }
-    for (uint32_t slot = 0; slot < process->view.max_threads; slot++) {
+    const uint32_t begun = sj_arena_view_slots_begun(&process->view);
+    for (uint32_t slot = 0; slot < begun; slot++) {
         SJ_TRY(poll_slot(process, slot, look || flush, flush, now_ns, records));
     }
     process->flushed_ticks = flush ? now_ticks : process->flushed_ticks;

@@ -49,6 +49,10 @@ void fake_thread_start(fake_thread *thread, const fake_arena *arena, uint32_t sl
     slot->stack_low = STACK - 0x10000;
     slot->stack_high = STACK + 0x10000;
     memcpy(slot->name, "fake", 5);
+    sj_arena_header *header = sj_arena_view_header(&arena->view);
+    if (atomic_load(&header->slots_begun) <= slot_number) {
+        atomic_store(&header->slots_begun, slot_number + 1);
+    }
     atomic_store(&slot->state, SJ_THREAD_LIVE);
 }
 

@@ -35,7 +35,7 @@ typedef struct module_entry {
 } module_entry;
 
 static module_entry modules[MAX_MODULES];
-static uint32_t entry_count; /* no entry behind these was ever used */
+static uint32_t entry_count; /* those behind were never used: their pages take no memory */
 static uint32_t sweep;
 static struct r_debug *loader_state;
 static sj_hooked_module loader_hook;

@@ -104,4 +104,8 @@ typedef struct sj_text {
 SJ_MUST_CHECK sj_status sj_text_open(sj_text *text, uint64_t low, uint64_t high);
 void sj_text_close(sj_text *text);
 
+/* sj_text_populate copies all pages of an open text at once, for one most of whose pages are about
+ * to be written. */
+void sj_text_populate(const sj_text *text);
+
 #endif

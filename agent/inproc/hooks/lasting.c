@@ -45,10 +45,11 @@ sj_lasting *sj_lasting_of(uint64_t address, uint32_t index, uint64_t magic)
 
 sj_lasting *sj_lasting_find(uint64_t magic)
 {
+    char buffer[SJ_MAPS_BYTES];
     sj_maps maps;
     sj_mapping mapping;
     sj_lasting *found = NULL;
-    if (!sj_maps_open(&maps)) {
+    if (!sj_maps_open(&maps, buffer, sizeof(buffer))) {
         return NULL;
     }
     while (found == NULL && sj_maps_next(&maps, &mapping)) {

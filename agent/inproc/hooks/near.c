@@ -36,9 +36,10 @@ static uint64_t find_place(uint64_t low, uint64_t high, uint64_t bytes)
     uint64_t below = 0;
     uint64_t above = 0;
     uint64_t gap_low = LOWEST_ADDRESS;
+    char buffer[SJ_MAPS_BYTES];
     sj_maps maps;
     sj_mapping mapping;
-    if (!sj_maps_open(&maps)) {
+    if (!sj_maps_open(&maps, buffer, sizeof(buffer))) {
         return 0;
     }
     for (bool more = true; more; gap_low = mapping.high) {

@@ -178,6 +178,28 @@ static void patch_function(const sj_application *application, uint32_t index,
     }
 }
 
+/* Whether hardly a page of the text stays as it is. */
+static bool fills_pages(const sj_plan_header *plan)
+{
+    enum { PATCHES_PER_PAGE = 4 };
+    return plan->patch_count / PATCHES_PER_PAGE >= (plan->text_high - plan->text_low) / PAGE;
+}
+
+static sj_status open_text(const sj_application *application, sj_text *text)
+{
+    const sj_plan_header *plan = application->plan;
+    text->count = 0;
+    if (application->prepare_only) {
+        return SJ_OK;
+    }
+    SJ_TRY(sj_text_open(text, application->bias + plan->text_low,
+                        application->bias + plan->text_high));
+    if (fills_pages(plan)) {
+        sj_text_populate(text);
+    }
+    return SJ_OK;
+}
+
 /* Checks all functions against the unchanged text first, then patches them. */
 static sj_status patch_functions(sj_application *application, sj_hooked_module *module,
                                  sj_hooks_report *report)
@@ -190,12 +212,7 @@ static sj_status patch_functions(sj_application *application, sj_hooked_module *
             application->function_skips[i] = (uint8_t)check_function(application, i);
         }
     }
-    if (application->prepare_only) {
-        text.count = 0;
-    } else {
-        SJ_TRY(sj_text_open(&text, application->bias + plan->text_low,
-                            application->bias + plan->text_high));
-    }
+    SJ_TRY(open_text(application, &text));
     for (uint32_t i = 0; i < plan->function_count; i++) {
         if (!sj_plan_is_hooked(&functions[i])) {
             continue;
@@ -230,6 +247,7 @@ static sj_status apply_checked(sj_application *application, sj_hooked_module *mo
     if (module->changes == NULL) {
         return SJ_ENOMEM;
     }
+    sj_sys_populate(module->changes, module->changes_bytes);
     SJ_TRY(sj_library_calls_new(plan, module));
     application->calls = module->calls;
     SJ_TRY(sj_stubs_build(application, module));

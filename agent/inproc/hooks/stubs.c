@@ -320,6 +320,7 @@ sj_status sj_stubs_build(sj_application *application, sj_hooked_module *module)
         }
         return SJ_OK;
     }
+    sj_sys_populate(area, bytes);
     for (uint32_t i = 0; i < plan->stub_count; i++) {
         application->stub_addresses[i] += (uint64_t)(uintptr_t)area;
     }

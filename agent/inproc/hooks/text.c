@@ -7,11 +7,12 @@
 
 static sj_status collect_parts(sj_text *text, uint64_t low, uint64_t high)
 {
+    char buffer[SJ_MAPS_BYTES];
     sj_maps maps;
     sj_mapping mapping;
     uint64_t covered = low;
     text->count = 0;
-    if (!sj_maps_open(&maps)) {
+    if (!sj_maps_open(&maps, buffer, sizeof(buffer))) {
         return SJ_EPERM;
     }
     while (covered < high && sj_maps_next(&maps, &mapping)) {
@@ -59,4 +60,12 @@ sj_status sj_text_open(sj_text *text, uint64_t low, uint64_t high)
         }
     }
     return SJ_OK;
+}
+
+void sj_text_populate(const sj_text *text)
+{
+    for (uint32_t i = 0; i < text->count; i++) {
+        sj_sys_populate((void *)(uintptr_t)text->parts[i].low,
+                        text->parts[i].high - text->parts[i].low);
+    }
 }

@@ -64,10 +64,11 @@ static uint64_t find_entry(jmethodID method, uint64_t code, uint64_t size)
 
 static bool is_writable_code(uint64_t address)
 {
+    char buffer[SJ_MAPS_BYTES];
     sj_maps maps;
     sj_mapping mapping;
     bool is_writable = false;
-    if (!sj_maps_open(&maps)) {
+    if (!sj_maps_open(&maps, buffer, sizeof(buffer))) {
         return false;
     }
     while (sj_maps_next(&maps, &mapping)) {

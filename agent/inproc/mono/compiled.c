@@ -39,10 +39,11 @@ typedef struct found_methods {
 static uint32_t find_areas(area areas[AREAS_MAX])
 {
     const int all = PROT_READ | PROT_WRITE | PROT_EXEC;
+    char buffer[SJ_MAPS_BYTES];
     sj_maps maps;
     sj_mapping mapping;
     uint32_t count = 0;
-    if (!sj_maps_open(&maps)) {
+    if (!sj_maps_open(&maps, buffer, sizeof(buffer))) {
         return 0;
     }
     while (count < AREAS_MAX && sj_maps_next(&maps, &mapping)) {

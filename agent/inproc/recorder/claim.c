@@ -40,9 +40,10 @@ static sj_stack_bounds find_in_maps(uint64_t here)
 {
     const uint64_t block = sj_arch_thread_pointer();
     sj_stack_bounds bounds = {0, 0};
+    char buffer[SJ_MAPS_LITTLE_BYTES];
     sj_maps maps;
     sj_mapping mapping;
-    if (!sj_maps_open(&maps)) {
+    if (!sj_maps_open(&maps, buffer, sizeof(buffer))) {
         return bounds;
     }
     while (sj_maps_next(&maps, &mapping)) {
@@ -112,9 +113,29 @@ static uint32_t tid_without_call(void)
     return is_readable ? tid_at(known) : 0;
 }
 
+/* Slots are prepared when they are first claimed: 512 of them take 32 pages, which a short process
+ * would spend a tenth of its time on. */
+static void prepare_slot(sj_thread_slot *slot)
+{
+    sj_arena_header *arena = sj_recorder.arena;
+    const uint32_t end = (uint32_t)(slot - sj_recorder.slots) + 1;
+    uint32_t begun = atomic_load_explicit(&arena->slots_begun, memory_order_relaxed);
+    if (slot->start_ticks == 0) {
+        const uint64_t all = arena->chunks_per_thread == SJ_ARENA_MAX_CHUNKS
+                                 ? UINT64_MAX
+                                 : (UINT64_C(1) << arena->chunks_per_thread) - 1;
+        atomic_store_explicit(&slot->free_chunks, all, memory_order_relaxed);
+    }
+    while (begun < end &&
+           !atomic_compare_exchange_weak_explicit(&arena->slots_begun, &begun, end,
+                                                  memory_order_relaxed, memory_order_relaxed)) {
+    }
+}
+
 static void fill_slot(sj_thread_slot *slot)
 {
     sj_stack_bounds bounds = {0, 0};
+    prepare_slot(slot);
     slot->start_ticks = sj_arch_ticks();
     for (size_t i = 0; i < sizeof(slot->name); i++) {
         slot->name[i] = '\0';

@@ -6,7 +6,9 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-enum { SJ_MAPS_BUFFER_BYTES = 512 };
+/* Room for a scan: little for what runs on small stacks; as much as one read gives at most, for
+ * what runs when modules are hooked. */
+enum { SJ_MAPS_LITTLE_BYTES = 512, SJ_MAPS_BYTES = 4096 };
 
 /* One line: addresses, protection (PROT_READ | ...) and whether it is the main thread's stack. */
 typedef struct sj_mapping {
@@ -20,11 +22,13 @@ typedef struct sj_maps {
     int descriptor;
     uint32_t used;
     uint32_t filled;
-    char buffer[SJ_MAPS_BUFFER_BYTES];
+    uint32_t room;
+    char *buffer; /* borrowed */
 } sj_maps;
 
-/* sj_maps_open starts reading; false when the kernel refuses. Async-signal-safe. */
-bool sj_maps_open(sj_maps *maps);
+/* sj_maps_open starts reading by way of `buffer`, which is the caller's until sj_maps_close; false
+ * when the kernel refuses. Async-signal-safe. */
+bool sj_maps_open(sj_maps *maps, char *buffer, uint32_t buffer_bytes);
 
 /* sj_maps_next takes the next mapping in address order; false at the end. Async-signal-safe. */
 bool sj_maps_next(sj_maps *maps, sj_mapping *mapping);

@@ -108,13 +108,6 @@ static void fill_header(sj_arena_header *arena, const sj_link_welcome *welcome)
     arena->clock_hz = sj_arch_ticks_hz();
     arena->attach_ticks = sj_arch_ticks();
     arena->attach_realtime_ns = sj_sys_clock_ns(CLOCK_REALTIME);
-    const uint64_t all = welcome->chunks_per_thread == SJ_ARENA_MAX_CHUNKS
-                             ? UINT64_MAX
-                             : (UINT64_C(1) << welcome->chunks_per_thread) - 1;
-    sj_thread_slot *slots = (sj_thread_slot *)((uint8_t *)arena + SJ_ARENA_HEADER_BYTES);
-    for (uint32_t i = 0; i < welcome->max_threads; i++) {
-        atomic_store_explicit(&slots[i].free_chunks, all, memory_order_relaxed);
-    }
     atomic_thread_fence(memory_order_release);
     *(volatile uint64_t *)&arena->magic = SJ_ARENA_MAGIC;
 }
@@ -187,7 +180,8 @@ void sj_recorder_confine(void)
 static void record_ended_threads(void)
 {
     const int64_t pid = SJ_SYS(SYS_getpid, 0, 0, 0, 0, 0, 0);
-    for (uint32_t i = 0; i < sj_recorder.arena->max_threads; i++) {
+    const uint32_t begun = atomic_load(&sj_recorder.arena->slots_begun);
+    for (uint32_t i = 0; i < begun; i++) {
         sj_thread_slot *slot = &sj_recorder.slots[i];
         if (atomic_load_explicit(&slot->state, memory_order_acquire) == SJ_THREAD_LIVE &&
             SJ_SYS(SYS_tgkill, pid, slot->tid, 0, 0, 0, 0) == -ESRCH) {

@@ -50,6 +50,14 @@ static inline void *sj_sys_allocate(size_t bytes)
     return sj_sys_failed(memory) ? NULL : memory;
 }
 
+/* sj_sys_populate gives writable private memory its pages at once, where the kernel knows that
+ * (Linux 5.14): faults take them one by one, and more than twice the time. */
+static inline void sj_sys_populate(void *address, size_t bytes)
+{
+    enum { ADVICE_POPULATE_WRITE = 23 };
+    (void)SJ_SYS(SYS_madvise, address, bytes, ADVICE_POPULATE_WRITE, 0, 0, 0);
+}
+
 static inline long sj_sys_unmap(void *address, size_t bytes)
 {
     return SJ_SYS(SYS_munmap, address, bytes, 0, 0, 0, 0);

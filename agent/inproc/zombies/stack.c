@@ -33,11 +33,12 @@ static uint64_t end_in(const sj_mapping *mapping, uint64_t sp)
 
 static void look(uint64_t sp)
 {
+    char buffer[SJ_MAPS_LITTLE_BYTES];
     sj_maps maps;
     sj_mapping mapping;
     known.looks++;
     known.high = 0;
-    if (!sj_maps_open(&maps)) {
+    if (!sj_maps_open(&maps, buffer, sizeof(buffer))) {
         return;
     }
     while (sj_maps_next(&maps, &mapping)) {

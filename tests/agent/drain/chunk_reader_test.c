@@ -362,6 +362,17 @@ static void test_files_that_are_no_arena_are_refused(void **state)
     sj_arena_view view;
     sj_arena_header *header = sj_arena_view_header(&f->arena.view);
     assert_int_equal(sj_arena_view_open("/dev/shm/sj-no-such-arena", &view), SJ_EAGAIN);
+    /* What an earlier version left says nothing about slots, so that all are looked at. */
+    assert_int_equal(sj_arena_view_slots_begun(&f->arena.view), 1);
+    header->version = SJ_ARENA_FIRST_VERSION;
+    assert_int_equal(sj_arena_view_open(f->arena.path, &view), SJ_OK);
+    assert_int_equal(sj_arena_view_slots_begun(&view), view.max_threads);
+    sj_arena_view_close(&view);
+    header->version = SJ_ARENA_VERSION;
+    assert_int_equal(sj_arena_view_open(f->arena.path, &view), SJ_OK);
+    atomic_store(&header->slots_begun, UINT32_MAX);
+    assert_int_equal(sj_arena_view_slots_begun(&view), view.max_threads);
+    sj_arena_view_close(&view);
     header->max_threads = SJ_ARENA_MAX_THREADS + 1;
     assert_int_equal(sj_arena_view_open(f->arena.path, &view), SJ_ECORRUPT);
     /* Larger than the file. */

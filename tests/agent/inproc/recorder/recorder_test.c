@@ -3,6 +3,7 @@
 
 #include <dirent.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <pthread.h>
 #include <sched.h>
 #include <setjmp.h>
@@ -610,10 +611,43 @@ static void start_only_once(const char *directory)
     CHECK(sj_recorder_start("no-such-directory", "1.1.arena", &welcome) == SJ_EIO);
     CHECK(!sj_recorder_is_armed());
     start(directory, welcome);
-    CHECK(atomic_load(&arena_slot(arena, 1)->free_chunks) == UINT64_MAX);
     CHECK(sj_recorder_start(directory, "1.1.arena", &welcome) == SJ_EEXIST);
     call_times(10);
     CHECK(count_descriptors() == before);
+}
+
+/* Whether anything in the arena's file takes memory, `from` here on. */
+static bool has_data(const char *directory, uint64_t from)
+{
+    char path[128];
+    snprintf(path, sizeof(path), "%s/1.1.arena", directory);
+    const int file = open(path, O_RDONLY);
+    CHECK(file >= 0);
+    const bool found = lseek(file, (off_t)from, SEEK_DATA) >= 0;
+    close(file);
+    return found;
+}
+
+static void prepare_slots_late(const char *directory)
+{
+    enum { SLOTS = 512, CHUNKS = 3, ALL_BUT_THE_FIRST = 6 };
+    start(directory, make_welcome(SLOTS, CHUNKS, SJ_FULL_DROP_NEW));
+    const sj_arena_header *header = (const sj_arena_header *)arena;
+    CHECK(!has_data(directory, SJ_ARENA_HEADER_BYTES));
+    call_times(10);
+    CHECK(has_data(directory, SJ_ARENA_HEADER_BYTES));
+    CHECK(atomic_load(&header->slots_begun) == 1);
+    run_thread();
+    CHECK(atomic_load(&header->slots_begun) == 2);
+    CHECK(atomic_load(&arena_slot(arena, 0)->free_chunks) == ALL_BUT_THE_FIRST);
+    CHECK(atomic_load(&arena_slot(arena, 1)->free_chunks) == ALL_BUT_THE_FIRST);
+    CHECK(arena_slot(arena, 2)->start_ticks == 0);
+}
+
+static void test_slots_take_no_memory_before_they_are_claimed(void **state)
+{
+    (void)state;
+    assert_int_equal(run_in_child(prepare_slots_late), 0);
 }
 
 static void test_start_refuses_bad_sizes_and_leaves_no_descriptor(void **state)
@@ -636,6 +670,7 @@ int main(void)
         cmocka_unit_test(test_a_handler_of_an_own_fault_waits),
 #endif
         cmocka_unit_test(test_slots_of_ended_threads_are_reused),
+        cmocka_unit_test(test_slots_take_no_memory_before_they_are_claimed),
         cmocka_unit_test(test_calls_of_threads_without_a_slot_are_counted_exactly),
         cmocka_unit_test(test_a_thread_waits_for_the_slot_of_one_that_has_ended),
         cmocka_unit_test(test_a_forked_child_records_into_its_own_arena),
