@@ -2,12 +2,13 @@
  *
  * Design notes. The walk over blocks (block_scan.c) leaves whole blocks out; this cursor passes
  * over rows within a block. Rows come by call id. For GROUP BY and ORDER BY function_id the cursor
- * sorts by function itself (function_groups.c): SQLite's own sorter costs about ten times as much.
- * A call that ended in a later block than it began is one row, with the end that its late leave
- * says; only queries that look at ends pay for finding it. Joins by call id (to parents, callees,
- * values) ask for one call at a time: the blocks of the last ones stay decoded. */
+ * sorts by function (function_groups.c): SQLite's sorter costs about ten times as much. A call that
+ * ended in a later block than it began is one row; only queries that look at ends pay for that.
+ * Joins by call id (to parents, callees, values) ask for one call at a time: the blocks of the last
+ * ones stay decoded. */
 #include "collector-server/query/calls_longest.h"
 #include "collector-server/query/calls_plan.h"
+#include "collector-server/query/cost_lookup.h"
 #include "collector-server/query/function_groups.h"
 #include "collector-server/query/table_function.h"
 
@@ -55,6 +56,7 @@ typedef struct calls_cursor {
     uint32_t *picked;     /* rows of the block that match, and their dictionary entries */
     uint32_t *entries;
     int64_t *values; /* of the columns, one after the other */
+    sj_cost_lookup costs;
     size_t picked_capacity, value_capacity;
 } calls_cursor;
 
@@ -65,7 +67,8 @@ enum {
                    1 << SJ_CALLS_ENDING | 1 << SJ_CALLS_FLAGS | 1 << SJ_CALLS_PHYSICAL_DURATION_NS,
     ROW_COLUMNS = TIME_COLUMNS | LATE_COLUMNS | 1 << SJ_CALLS_CALL_ID | 1 << SJ_CALLS_FUNCTION_ID |
                   1 << SJ_CALLS_PARENT_ID | 1 << SJ_CALLS_DEPTH | 1 << SJ_CALLS_CALLER_FUNCTION_ID |
-                  1 << SJ_CALLS_TAIL_CALLER_ID | 1 << SJ_CALLS_PHYSICAL_PARENT_ID,
+                  1 << SJ_CALLS_TAIL_CALLER_ID | 1 << SJ_CALLS_PHYSICAL_PARENT_ID |
+                  1 << SJ_CALLS_CPU_NS | 1 << SJ_CALLS_CPU_SELF_NS,
     TAIL_COLUMNS = 1 << SJ_CALLS_TAIL_CALLER_ID | 1 << SJ_CALLS_PHYSICAL_PARENT_ID |
                    1 << SJ_CALLS_PHYSICAL_DURATION_NS
 };
@@ -77,11 +80,11 @@ static int best_index(sqlite3_vtab *base, sqlite3_index_info *info)
 
 static int open_cursor(sqlite3_vtab *base, sqlite3_vtab_cursor **out)
 {
-    (void)base;
     calls_cursor *cursor = sj_table_new_cursor(sizeof(*cursor));
     if (cursor == NULL) {
         return SQLITE_NOMEM;
     }
+    cursor->costs.database = ((sj_table *)base)->state->database;
     *out = &cursor->base;
     return SQLITE_OK;
 }
@@ -96,6 +99,7 @@ static int close_cursor(sqlite3_vtab_cursor *base)
     }
     sj_function_groups_deinit(&cursor->groups);
     sj_calls_longest_deinit(&cursor->long_rows);
+    sj_cost_lookup_deinit(&cursor->costs);
     free(cursor->picked);
     free(cursor->entries);
     free(cursor->values);
@@ -106,11 +110,6 @@ static int close_cursor(sqlite3_vtab_cursor *base)
 static int64_t call_id(const calls_cursor *cursor, uint64_t index)
 {
     return (int64_t)sj_call_id_of((uint64_t)cursor->scan->stream_id, index);
-}
-
-static bool has_ended(const sj_block_rows *rows, size_t row)
-{
-    return rows->endings[row] != SJ_ENDING_OPEN;
 }
 
 static int64_t start_ns(const calls_cursor *cursor, size_t row)
@@ -162,7 +161,7 @@ static bool row_matches(calls_cursor *cursor, size_t row)
     if (!filter->ended) {
         return true;
     }
-    return has_ended(rows, row) && end_ns(cursor, row) >= filter->first_end_ns &&
+    return sj_row_ended(rows, row) && end_ns(cursor, row) >= filter->first_end_ns &&
            end_ns(cursor, row) - start_ns(cursor, row) >= filter->min_duration_ns;
 }
 
@@ -312,7 +311,7 @@ static int64_t physical_duration_ns(const calls_cursor *cursor, size_t row)
     if (rows->lefts[row] != 0) {
         return sj_scan_ns(&cursor->scan->session, rows->lefts[row]) - start_ns(cursor, row);
     }
-    return has_ended(rows, row) ? end_ns(cursor, row) - start_ns(cursor, row) : NO_VALUE;
+    return sj_row_ended(rows, row) ? end_ns(cursor, row) - start_ns(cursor, row) : NO_VALUE;
 }
 
 static int64_t column_value(calls_cursor *cursor, size_t row, int column)
@@ -339,12 +338,12 @@ static int64_t column_value(calls_cursor *cursor, size_t row, int column)
     case SJ_CALLS_START_NS:
         return start_ns(cursor, row);
     case SJ_CALLS_END_NS:
-        return has_ended(rows, row) ? end_ns(cursor, row) : NO_VALUE;
+        return sj_row_ended(rows, row) ? end_ns(cursor, row) : NO_VALUE;
     case SJ_CALLS_DURATION_NS:
-        return has_ended(rows, row) ? end_ns(cursor, row) - start_ns(cursor, row) : NO_VALUE;
+        return sj_row_ended(rows, row) ? end_ns(cursor, row) - start_ns(cursor, row) : NO_VALUE;
     case SJ_CALLS_SELF_NS:
-        return has_ended(rows, row) ? sj_ticks_to_ns(&scan->session.scale, rows->selves[row])
-                                    : NO_VALUE;
+        return sj_row_ended(rows, row) ? sj_ticks_to_ns(&scan->session.scale, rows->selves[row])
+                                       : NO_VALUE;
     case SJ_CALLS_ENDING:
         return rows->endings[row];
     case SJ_CALLS_FLAGS:
@@ -357,6 +356,10 @@ static int64_t column_value(calls_cursor *cursor, size_t row, int column)
         return physical_parent_of(cursor, row);
     case SJ_CALLS_PHYSICAL_DURATION_NS:
         return physical_duration_ns(cursor, row);
+    case SJ_CALLS_CPU_NS:
+    case SJ_CALLS_CPU_SELF_NS:
+        return sj_cost_lookup_find(&cursor->costs, scan, call_id(cursor, rows->indexes[row]),
+                                   column == SJ_CALLS_CPU_SELF_NS);
     case SJ_CALLS_COLUMN_COUNT:
         break;
     }
@@ -413,7 +416,8 @@ static void fill_durations(const calls_cursor *cursor, size_t count, int64_t *va
     const sj_block_rows *rows = &cursor->scan->rows;
     for (size_t i = 0; i < count; ++i) {
         const size_t row = cursor->picked[i];
-        values[i] = has_ended(rows, row) ? end_ns(cursor, row) - start_ns(cursor, row) : NO_VALUE;
+        values[i] =
+            sj_row_ended(rows, row) ? end_ns(cursor, row) - start_ns(cursor, row) : NO_VALUE;
     }
 }
 
@@ -631,7 +635,7 @@ static int narrow_to_callees(calls_cursor *cursor, sj_scan_filter *filter, bool 
         cursor->scan->filter = *filter;
         cursor->row = caller + 1;
         cursor->row_count = after;
-    } else if (has_ended(rows, caller) && end_ns(cursor, caller) < filter->last_start_ns) {
+    } else if (sj_row_ended(rows, caller) && end_ns(cursor, caller) < filter->last_start_ns) {
         filter->last_start_ns = end_ns(cursor, caller);
     }
     return SQLITE_OK;
@@ -792,6 +796,6 @@ int sj_register_calls(sj_query_state *state)
                        "start_ns INTEGER, end_ns INTEGER, duration_ns INTEGER, self_ns INTEGER, "
                        "ending TEXT, flags INTEGER, caller_function_id INTEGER, "
                        "tail_caller_id INTEGER, physical_parent_id INTEGER, "
-                       "physical_duration_ns INTEGER)"};
+                       "physical_duration_ns INTEGER, cpu_ns INTEGER, cpu_self_ns INTEGER)"};
     return sj_table_register(state, &kind, &calls_module);
 }
