@@ -350,6 +350,30 @@ static sj_status keep_typed(sj_assembler *assembler, const sj_typed_function *ty
     return SJ_OK;
 }
 
+/* keep_cost takes the CPU time at an entry or an exit; an exit makes the values of the call. */
+static sj_status keep_cost(sj_assembler *assembler, uint32_t function, sj_block_value *value)
+{
+    sj_call_stack *stream = assembler->current;
+    sj_call_cost cost;
+    if (sj_value_position(value->descriptor) != SJ_VALUE_RESULT) {
+        return sj_call_costs_enter(&stream->costs, value->call_index, function, stream->depth,
+                                   value->bits);
+    }
+    if (!sj_call_costs_leave(&stream->costs, value->call_index, value->bits, &cost)) {
+        return SJ_OK;
+    }
+    const uint64_t costs[SJ_COSTS] = {[SJ_COST_FUNCTION] = function,
+                                      [SJ_COST_CPU_NS] = cost.cpu_ns,
+                                      [SJ_COST_SELF_NS] = cost.self_ns,
+                                      [SJ_COST_NESTED] = cost.is_nested};
+    for (uint32_t i = 0; i < SJ_COSTS; i++) {
+        value->descriptor = sj_value_descriptor(i, SJ_VALUE_COST);
+        value->bits = costs[i];
+        SJ_TRY(sj_call_stack_value(stream, value));
+    }
+    return SJ_OK;
+}
+
 /* Stores a value once without a rule's name for each position that rules without condition store it
  * under, and once for each rule whose condition it meets. */
 static sj_status keep_value(sj_assembler *assembler, uint32_t function, uint64_t ticks,
@@ -359,6 +383,9 @@ static sj_status keep_value(sj_assembler *assembler, uint32_t function, uint64_t
     const sj_assembler_sink *sink = &assembler->context.sink;
     if (sj_value_kind_of(value->descriptor) == SJ_VALUE_THROWN) {
         return sj_call_stack_value(assembler->current, value);
+    }
+    if (sj_value_kind_of(value->descriptor) == SJ_VALUE_COST) {
+        return keep_cost(assembler, function, value);
     }
     if (value->rule != 0) { /* a rule's own work */
         const bool is_known = rules != NULL && value->rule <= rules->count;
@@ -444,6 +471,11 @@ static sj_status take_exit(sj_assembler *assembler, const timed_record *record)
             : sj_call_stack_leave(stream, function, record->stack, record->ticks, record->jumps));
     if (assembler->values.count != 0 && assembler->context.counters.thrown != thrown) {
         return keep_values(assembler, record, thrown_call(stream));
+    }
+    if (assembler->values.count != 0 && assembler->context.counters.returned == returned &&
+        sj_call_stack_has_jumped(stream) &&
+        stream->frames[stream->depth - 1].function == function) {
+        return keep_values(assembler, record, stream->frames[stream->depth - 1].call_index);
     }
     return assembler->values.count == 0 || assembler->context.counters.returned == returned
                ? SJ_OK

@@ -190,6 +190,7 @@ void sj_call_stack_free(sj_call_stack *stream)
     if (stream == NULL) {
         return;
     }
+    sj_call_costs_deinit(&stream->costs);
     free(stream->frames);
     free(stream->stored);
     free(stream->key);

@@ -4,6 +4,7 @@
 #define SJ_AGENT_ASSEMBLER_CALL_STACK_H
 
 #include "agent/assembler/assembler.h"
+#include "agent/assembler/call_costs.h"
 #include "agent/assembler/time_steps.h"
 #include "proto/block/call_trust.h"
 
@@ -45,6 +46,7 @@ typedef struct sj_call_stack {
     uint64_t last_ticks; /* of its last event or gap */
     sj_call_trust trust;
 
+    sj_call_costs costs;
     sj_stack_frame *frames; /* open calls, outermost first */
     uint32_t depth;
     uint32_t frame_capacity;

@@ -205,6 +205,13 @@ static sj_status append_signature(sj_policy_draft *draft, const char *text, cons
                         : sj_fail(error, SJ_EINVAL, "--value %.200s is no text", text);
 }
 
+sj_status sj_policy_draft_cpu(sj_policy_draft *draft, const char *function, sj_error *error)
+{
+    json_t *rule = json_pack("{s: s, s: b}", "function", function, "cpu", 1);
+    return rule != NULL ? append_value(draft, "values", rule)
+                        : sj_fail(error, SJ_EINVAL, "--cpu-time %.200s is no text", function);
+}
+
 sj_status sj_policy_draft_value(sj_policy_draft *draft, const char *text, sj_error *error)
 {
     static const char result[] = "result";

@@ -27,11 +27,14 @@ SJ_MUST_CHECK sj_status sj_policy_draft_number(sj_policy_draft *draft, const cha
                                                uint64_t value);
 SJ_MUST_CHECK sj_status sj_policy_draft_true(sj_policy_draft *draft, const char *key);
 SJ_MUST_CHECK sj_status sj_policy_draft_false(sj_policy_draft *draft, const char *key);
-/* sj_policy_draft_value appends a rule about values: "FUNCTION(NAME:KIND, ...) -> KIND" in source
- * order, or one value as "FUNCTION(NUMBER:KIND)" or "FUNCTION(result:KIND)". SJ_EINVAL with the
- * sentence. */
+/* sj_policy_draft_value appends a rule about values: "FUNCTION" with those that its debug data say,
+ * "FUNCTION(NAME:KIND, ...) -> KIND" in source order, or one value as "FUNCTION(NUMBER:KIND)" or
+ * "FUNCTION(result:KIND)". SJ_EINVAL with the sentence. */
 SJ_MUST_CHECK sj_status sj_policy_draft_value(sj_policy_draft *draft, const char *text,
                                               sj_error *error);
+/* sj_policy_draft_cpu appends a rule that measures the CPU time of a function's calls. */
+SJ_MUST_CHECK sj_status sj_policy_draft_cpu(sj_policy_draft *draft, const char *function,
+                                            sj_error *error);
 SJ_MUST_CHECK sj_status sj_policy_draft_append(sj_policy_draft *draft, const char *key,
                                                const char *value);
 

@@ -133,7 +133,7 @@ static sj_status check_room(sj_policy_reader *reader)
     size_t count = 0;
     for (size_t i = 0; i <= rules->count; i++) {
         const sj_value_rule *rule = &rules->items[i];
-        if (strcmp(rule->function.text, added->function.text) != 0) {
+        if (rule->is_cpu || strcmp(rule->function.text, added->function.text) != 0) {
             continue;
         }
         if (rule->is_source != added->is_source) {
@@ -151,6 +151,26 @@ static sj_status check_room(sj_policy_reader *reader)
                : sj_policy_fail(reader, false, "at most %d values of a function can be recorded%s",
                                 SJ_VALUES_PER_FUNCTION,
                                 added->is_source ? ": name the other arguments \"_\"" : "");
+}
+
+static sj_status read_cpu(sj_policy_reader *reader, json_t *value)
+{
+    current_rule(reader)->is_cpu = json_is_true(value);
+    return json_is_true(value) ? SJ_OK : sj_policy_fail(reader, false, "only true is possible");
+}
+
+/* read_costs reads a rule of a function whose calls' CPU time is measured. */
+static sj_status read_costs(sj_policy_reader *reader, json_t *value, size_t row)
+{
+    const size_t keys = json_object_get(value, "name") != NULL ? 3 : 2;
+    if (json_object_get(value, "function") == NULL || json_object_size(value) != keys) {
+        return sj_policy_fail(reader, false,
+                              "\"cpu\" needs a \"function\", and goes with a \"name\" only");
+    }
+    current_rule(reader)->is_source = true;
+    finish_rule(current_rule(reader), row);
+    reader->policy->selection.values->count++;
+    return SJ_OK;
 }
 
 /* read_typed reads a rule of a function alone: its debug data say which values it has. */
@@ -263,11 +283,15 @@ static sj_status read_rule(sj_policy_reader *reader, json_t *value, size_t row)
     static const sj_policy_key keys[] = {{"name", read_name},     {"function", read_function},
                                          {"signature", NULL},     {"argument", read_argument},
                                          {"result", read_result}, {"as", read_as},
-                                         {"when", NULL},          {"change", NULL}};
+                                         {"when", NULL},          {"change", NULL},
+                                         {"cpu", read_cpu}};
     if (reader->policy->selection.values->count == SJ_VALUE_RULES) {
         return sj_policy_fail(reader, false, "at most %d values can be recorded", SJ_VALUE_RULES);
     }
     SJ_TRY(sj_policy_object(reader, value, keys, sizeof(keys) / sizeof(keys[0])));
+    if (current_rule(reader)->is_cpu) {
+        return read_costs(reader, value, row);
+    }
     const bool is_function_alone =
         json_object_get(value, "function") != NULL &&
         json_object_size(value) == (json_object_get(value, "name") != NULL ? 2 : 1);

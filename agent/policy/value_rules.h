@@ -40,6 +40,7 @@ typedef struct sj_value_rule {
     uint8_t descriptor; /* its position counts the registers of a class, as the probe does */
     uint8_t stored;     /* the same value with the position under which it is stored */
     bool is_source;     /* made of a signature: stored by the position in source order */
+    bool is_cpu;        /* of no value: CPU time of calls is measured */
     bool is_typed;      /* of no value of its own: debug data say what the function has */
     size_t row;         /* of the document's list; a signature makes several rules */
     sj_value_comparison comparison;
@@ -90,6 +91,9 @@ uint32_t sj_value_rules_of_managed(const sj_value_rules *rules, uint32_t matched
 /* sj_value_rules_typed_of leaves the typed ones of matched rules: none for methods of
  * Objective-C. */
 uint32_t sj_value_rules_typed_of(const sj_value_rules *rules, uint32_t matched, const char *symbol);
+
+/* sj_value_rules_measure_cpu returns whether one of the matched rules asks for CPU time. */
+bool sj_value_rules_measure_cpu(const sj_value_rules *rules, uint32_t matched);
 
 /* sj_value_rules_need_types makes room for types; for a list that is not yet shared. SJ_ENOMEM. */
 SJ_MUST_CHECK sj_status sj_value_rules_need_types(sj_value_rules *rules);

@@ -76,6 +76,9 @@ static sj_status list_values(void *context, const char *name, uint64_t offset,
     while (used < SJ_PLACES_PER_FUNCTION && places[used] != 0) {
         used++;
     }
+    if (used < SJ_PLACES_PER_FUNCTION && sj_value_rules_measure_cpu(rules, matched)) {
+        places[used++] = SJ_PLACE_CPU_ENTRY;
+    }
     sj_value_rules_list(rules, matched, places, used, SJ_PLACES_PER_FUNCTION);
     return SJ_OK;
 }

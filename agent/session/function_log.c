@@ -263,15 +263,19 @@ static int by_call(const void *left, const void *right)
                : (int)sj_value_position(a->descriptor) - (int)sj_value_position(b->descriptor);
 }
 
-static sj_status sort_values(sj_function_log *log, const sj_block *block)
+/* sort_values: the values of arguments and results by their calls; `*count` of them. */
+static sj_status sort_values(sj_function_log *log, const sj_block *block, size_t *count)
 {
     SJ_TRY(sj_array_reserve(&log->values, &log->value_capacity, 0, block->value_count,
                             sizeof(*log->values)));
+    *count = 0;
     for (size_t i = 0; i < block->value_count; i++) {
-        log->values[i] = &block->values[i];
+        if (sj_value_kind_of(block->values[i].descriptor) != SJ_VALUE_COST) {
+            log->values[(*count)++] = &block->values[i];
+        }
     }
-    if (block->value_count != 0) {
-        qsort(log->values, block->value_count, sizeof(*log->values), by_call);
+    if (*count != 0) {
+        qsort(log->values, *count, sizeof(*log->values), by_call);
     }
     return SJ_OK;
 }
@@ -382,7 +386,8 @@ static void move_down(log_stream *stream)
     }
 }
 
-static sj_status take_events(sj_function_log *log, log_stream *stream, const sj_block *block)
+static sj_status take_events(sj_function_log *log, log_stream *stream, const sj_block *block,
+                             size_t value_count)
 {
     uint64_t call_index = block->header.first_call;
     size_t ending = 0;
@@ -400,12 +405,12 @@ static sj_status take_events(sj_function_log *log, log_stream *stream, const sj_
             block->symbols16 != NULL ? block->symbols16[i] : block->symbols32[i];
         if (symbol != 0) {
             open_call call = {.call_index = call_index++, .function = block->functions[symbol - 1]};
-            enter(log, stream, block->value_count, &call, &event);
+            enter(log, stream, value_count, &call, &event);
         } else {
             if (ending < block->ending_count && block->endings[ending].event == i) {
                 event.ending = (uint8_t)block->endings[ending++].ending;
             }
-            leave(log, stream, block->value_count, &event);
+            leave(log, stream, value_count, &event);
         }
         stream->events[stream->count++] = event;
     }
@@ -523,6 +528,7 @@ void sj_function_log_block(sj_function_log *log, sj_slice bytes)
     if (sj_block_read_header(bytes, &header) != SJ_OK || header.kind != SJ_BLOCK_CALLS) {
         return;
     }
+    size_t value_count = 0;
     pthread_mutex_lock(&log->mutex);
     sj_status status = find_stream(log, header.stream, &stream);
     if (status == SJ_OK) {
@@ -532,10 +538,10 @@ void sj_function_log_block(sj_function_log *log, sj_slice bytes)
         status = follow(stream, &block);
     }
     if (status == SJ_OK) {
-        status = sort_values(log, &block);
+        status = sort_values(log, &block, &value_count);
     }
     if (status == SJ_OK) {
-        status = take_events(log, stream, &block);
+        status = take_events(log, stream, &block, value_count);
     }
     if (status != SJ_OK) {
         log->counters.unwritten_lines += header.event_count;

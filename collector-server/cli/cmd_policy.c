@@ -87,6 +87,10 @@ static void print_values(const sj_value_rules *rules)
         if (position != SJ_VALUE_RESULT) {
             snprintf(which, sizeof(which), "%" PRIu32, position);
         }
+        if (rule->is_cpu) {
+            printf("  %-10s CPU time of %s\n", i == 0 ? "values" : "", rule->function.text);
+            continue;
+        }
         if (rule->is_typed) {
             printf("  %-10s %s as its debug data say\n", i == 0 ? "values" : "",
                    rule->function.text);

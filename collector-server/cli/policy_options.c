@@ -141,6 +141,9 @@ sj_status sj_policy_option_parse(const sj_option *option, void *values, const ch
     if (strcmp(option->name, "zombies") == 0) {
         return parse_zombies(draft, value, error);
     }
+    if (strcmp(option->name, "cpu-time") == 0) {
+        return sj_policy_draft_cpu(draft, value, error);
+    }
     if (strcmp(option->name, "value") == 0) {
         SJ_TRY(sj_policy_draft_value(draft, value, error));
         explain_number(value);
@@ -198,9 +201,13 @@ const sj_option sj_policy_options[] = {
     SJ_POLICY_OPTION("budget", "PERCENT",
                      "add at most so much CPU time, leaving out what is least informative"),
     SJ_POLICY_OPTION("value", "RULE",
-                     "record values of a function's calls (repeatable), in source order,\n"
+                     "record values of a function's calls (repeatable): 'open_it', as its\n"
+                     "debug data have them, or in source order,\n"
                      "'open_it(path:str, flags:hex) -> int', or one by its number in its class\n"
                      "of registers, 'malloc_it(1:ulong)', or the result, 'find(result:string)'"),
+    SJ_POLICY_OPTION("cpu-time", "FUNCTION",
+                     "measure the CPU time of the calls of matching functions, beside the\n"
+                     "time that passes (repeatable)"),
     SJ_POLICY_OPTION("zombies", "WHAT",
                      "heap: report uses of freed memory, overflows and wrong frees of\n"
                      "blocks of malloc; objc: messages to freed Objective-C objects;\n"

@@ -26,6 +26,8 @@ static const char *const slices[] = {
     "FROM streams AS s JOIN timeline AS t USING (stream_id) WHERE s.session_id = ?1 LIMIT ?2)",
     "DELETE FROM slow_calls WHERE (session_id, function_id, place) IN (SELECT session_id, "
     "function_id, place FROM slow_calls WHERE session_id = ?1 LIMIT ?2)",
+    "DELETE FROM call_costs WHERE (session_id, call_id) IN (SELECT session_id, call_id FROM "
+    "call_costs WHERE session_id = ?1 LIMIT ?2)",
     "DELETE FROM arguments WHERE (session_id, call_id, position, kind, rule) IN (SELECT "
     "session_id, "
     "call_id, position, kind, rule FROM arguments WHERE session_id = ?1 LIMIT ?2)",

@@ -43,6 +43,11 @@ typedef struct sj_block_rows {
     size_t capacity;
 } sj_block_rows;
 
+static inline bool sj_row_ended(const sj_block_rows *rows, size_t row)
+{
+    return rows->endings[row] != SJ_ENDING_OPEN;
+}
+
 void sj_block_rows_deinit(sj_block_rows *rows); /* safe on a zeroed one */
 
 /* sj_block_rows_reserve makes room for rows that somebody else fills in. SJ_ENOMEM. */

@@ -25,6 +25,8 @@ static const char *const column_names[SJ_CALLS_COLUMN_COUNT] = {
     [SJ_CALLS_TAIL_CALLER_ID] = "tail_caller_id",
     [SJ_CALLS_PHYSICAL_PARENT_ID] = "physical_parent_id",
     [SJ_CALLS_PHYSICAL_DURATION_NS] = "physical_duration_ns",
+    [SJ_CALLS_CPU_NS] = "cpu_ns",
+    [SJ_CALLS_CPU_SELF_NS] = "cpu_self_ns",
 };
 
 /* The longest call of each block, longest first. Only where the passes end depends on these, so

@@ -23,6 +23,8 @@ typedef enum sj_calls_column {
     SJ_CALLS_TAIL_CALLER_ID,
     SJ_CALLS_PHYSICAL_PARENT_ID,
     SJ_CALLS_PHYSICAL_DURATION_NS,
+    SJ_CALLS_CPU_NS,
+    SJ_CALLS_CPU_SELF_NS,
     SJ_CALLS_COLUMN_COUNT
 } sj_calls_column;
 

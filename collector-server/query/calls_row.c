@@ -82,8 +82,8 @@ static int64_t physical_duration_ns(const sj_calls_row *at, size_t row)
     if (rows->lefts[row] != 0) {
         return sj_scan_ns(&at->scan->session, rows->lefts[row]) - sj_calls_start_ns(at, row);
     }
-    return sj_calls_has_ended(rows, row) ? sj_calls_end_ns(at, row) - sj_calls_start_ns(at, row)
-                                         : SJ_CALLS_NO_VALUE;
+    return sj_row_ended(rows, row) ? sj_calls_end_ns(at, row) - sj_calls_start_ns(at, row)
+                                   : SJ_CALLS_NO_VALUE;
 }
 
 int64_t sj_calls_value(sj_calls_row *at, size_t row, int column)
@@ -110,14 +110,13 @@ int64_t sj_calls_value(sj_calls_row *at, size_t row, int column)
     case SJ_CALLS_START_NS:
         return sj_calls_start_ns(at, row);
     case SJ_CALLS_END_NS:
-        return sj_calls_has_ended(rows, row) ? sj_calls_end_ns(at, row) : SJ_CALLS_NO_VALUE;
+        return sj_row_ended(rows, row) ? sj_calls_end_ns(at, row) : SJ_CALLS_NO_VALUE;
     case SJ_CALLS_DURATION_NS:
-        return sj_calls_has_ended(rows, row) ? sj_calls_end_ns(at, row) - sj_calls_start_ns(at, row)
-                                             : SJ_CALLS_NO_VALUE;
+        return sj_row_ended(rows, row) ? sj_calls_end_ns(at, row) - sj_calls_start_ns(at, row)
+                                       : SJ_CALLS_NO_VALUE;
     case SJ_CALLS_SELF_NS:
-        return sj_calls_has_ended(rows, row)
-                   ? sj_ticks_to_ns(&scan->session.scale, rows->selves[row])
-                   : SJ_CALLS_NO_VALUE;
+        return sj_row_ended(rows, row) ? sj_ticks_to_ns(&scan->session.scale, rows->selves[row])
+                                       : SJ_CALLS_NO_VALUE;
     case SJ_CALLS_ENDING:
         return rows->endings[row];
     case SJ_CALLS_FLAGS:
@@ -130,6 +129,10 @@ int64_t sj_calls_value(sj_calls_row *at, size_t row, int column)
         return physical_parent_of(at, row);
     case SJ_CALLS_PHYSICAL_DURATION_NS:
         return physical_duration_ns(at, row);
+    case SJ_CALLS_CPU_NS:
+    case SJ_CALLS_CPU_SELF_NS:
+        return sj_cost_lookup_find(&at->costs, scan, sj_calls_id(at, rows->indexes[row]),
+                                   column == SJ_CALLS_CPU_SELF_NS);
     case SJ_CALLS_COLUMN_COUNT:
         break;
     }

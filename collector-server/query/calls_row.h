@@ -4,6 +4,7 @@
 
 #include "collector-server/query/block_scan.h"
 #include "collector-server/query/calls_plan.h"
+#include "collector-server/query/cost_lookup.h"
 
 #define SJ_CALLS_NO_VALUE INT64_MIN /* NULL */
 
@@ -13,18 +14,13 @@ typedef struct sj_calls_row {
     uint32_t frame_depth; /* UINT32_MAX: none yet, as in each new block */
     sj_stack_frame frame;
     bool frame_known;
+    sj_cost_lookup costs;
 } sj_calls_row;
 
 /* sj_calls_id returns the id of a call of the stream by its number in it. */
 static inline int64_t sj_calls_id(const sj_calls_row *at, uint64_t index)
 {
     return (int64_t)sj_call_id_of((uint64_t)at->scan->stream_id, index);
-}
-
-/* sj_calls_has_ended returns whether a row has an end, as far as is known. */
-static inline bool sj_calls_has_ended(const sj_block_rows *rows, size_t row)
-{
-    return rows->endings[row] != SJ_ENDING_OPEN;
 }
 
 /* sj_calls_start_ns and sj_calls_end_ns return times since the session's start, of rows with times.

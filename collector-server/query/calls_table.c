@@ -2,10 +2,10 @@
  *
  * Design notes. The walk over blocks (block_scan.c) leaves whole blocks out; this cursor passes
  * over rows within a block. Rows come by call id. For GROUP BY and ORDER BY function_id the cursor
- * sorts by function itself (function_groups.c): SQLite's own sorter costs about ten times as much.
- * A call that ended in a later block than it began is one row, with the end that its late leave
- * says; only queries that look at ends pay for finding it. Joins by call id (to parents, callees,
- * values) ask for one call at a time: the blocks of the last ones stay decoded. */
+ * sorts by function (function_groups.c): SQLite's sorter costs about ten times as much. A call that
+ * ended in a later block than it began is one row; only queries that look at ends pay for that.
+ * Joins by call id (to parents, callees, values) ask for one call at a time: the blocks of the last
+ * ones stay decoded. */
 #include "collector-server/query/calls_longest.h"
 #include "collector-server/query/calls_plan.h"
 #include "collector-server/query/calls_row.h"
@@ -60,7 +60,8 @@ enum {
                    1 << SJ_CALLS_ENDING | 1 << SJ_CALLS_FLAGS | 1 << SJ_CALLS_PHYSICAL_DURATION_NS,
     ROW_COLUMNS = TIME_COLUMNS | LATE_COLUMNS | 1 << SJ_CALLS_CALL_ID | 1 << SJ_CALLS_FUNCTION_ID |
                   1 << SJ_CALLS_PARENT_ID | 1 << SJ_CALLS_DEPTH | 1 << SJ_CALLS_CALLER_FUNCTION_ID |
-                  1 << SJ_CALLS_TAIL_CALLER_ID | 1 << SJ_CALLS_PHYSICAL_PARENT_ID,
+                  1 << SJ_CALLS_TAIL_CALLER_ID | 1 << SJ_CALLS_PHYSICAL_PARENT_ID |
+                  1 << SJ_CALLS_CPU_NS | 1 << SJ_CALLS_CPU_SELF_NS,
     TAIL_COLUMNS = 1 << SJ_CALLS_TAIL_CALLER_ID | 1 << SJ_CALLS_PHYSICAL_PARENT_ID |
                    1 << SJ_CALLS_PHYSICAL_DURATION_NS
 };
@@ -72,11 +73,11 @@ static int best_index(sqlite3_vtab *base, sqlite3_index_info *info)
 
 static int open_cursor(sqlite3_vtab *base, sqlite3_vtab_cursor **out)
 {
-    (void)base;
     calls_cursor *cursor = sj_table_new_cursor(sizeof(*cursor));
     if (cursor == NULL) {
         return SQLITE_NOMEM;
     }
+    cursor->at.costs.database = ((sj_table *)base)->state->database;
     *out = &cursor->base;
     return SQLITE_OK;
 }
@@ -91,6 +92,7 @@ static int close_cursor(sqlite3_vtab_cursor *base)
     }
     sj_function_groups_deinit(&cursor->groups);
     sj_calls_longest_deinit(&cursor->long_rows);
+    sj_cost_lookup_deinit(&cursor->at.costs);
     free(cursor->picked);
     free(cursor->entries);
     free(cursor->values);
@@ -133,8 +135,7 @@ static bool row_matches(calls_cursor *cursor, size_t row)
     if (!filter->ended) {
         return true;
     }
-    return sj_calls_has_ended(rows, row) &&
-           sj_calls_end_ns(&cursor->at, row) >= filter->first_end_ns &&
+    return sj_row_ended(rows, row) && sj_calls_end_ns(&cursor->at, row) >= filter->first_end_ns &&
            sj_calls_end_ns(&cursor->at, row) - sj_calls_start_ns(&cursor->at, row) >=
                filter->min_duration_ns;
 }
@@ -252,7 +253,7 @@ static void fill_durations(const calls_cursor *cursor, size_t count, int64_t *va
     const sj_block_rows *rows = &cursor->at.scan->rows;
     for (size_t i = 0; i < count; ++i) {
         const size_t row = cursor->picked[i];
-        values[i] = sj_calls_has_ended(rows, row)
+        values[i] = sj_row_ended(rows, row)
                         ? sj_calls_end_ns(&cursor->at, row) - sj_calls_start_ns(&cursor->at, row)
                         : SJ_CALLS_NO_VALUE;
     }
@@ -474,8 +475,7 @@ static bool sought_matches(calls_cursor *cursor, const sj_scan_filter *filter)
     const int64_t start = sj_calls_start_ns(&cursor->at, row);
     return start >= filter->first_start_ns && start <= filter->last_start_ns &&
            (!filter->ended ||
-            (sj_calls_has_ended(rows, row) &&
-             sj_calls_end_ns(&cursor->at, row) >= filter->first_end_ns &&
+            (sj_row_ended(rows, row) && sj_calls_end_ns(&cursor->at, row) >= filter->first_end_ns &&
              sj_calls_end_ns(&cursor->at, row) - start >= filter->min_duration_ns));
 }
 
@@ -513,7 +513,7 @@ static int narrow_to_callees(calls_cursor *cursor, sj_scan_filter *filter, bool 
         cursor->at.scan->filter = *filter;
         cursor->row = caller + 1;
         cursor->row_count = after;
-    } else if (sj_calls_has_ended(rows, caller) &&
+    } else if (sj_row_ended(rows, caller) &&
                sj_calls_end_ns(&cursor->at, caller) < filter->last_start_ns) {
         filter->last_start_ns = sj_calls_end_ns(&cursor->at, caller);
     }
@@ -674,6 +674,6 @@ int sj_register_calls(sj_query_state *state)
                        "start_ns INTEGER, end_ns INTEGER, duration_ns INTEGER, self_ns INTEGER, "
                        "ending TEXT, flags INTEGER, caller_function_id INTEGER, "
                        "tail_caller_id INTEGER, physical_parent_id INTEGER, "
-                       "physical_duration_ns INTEGER)"};
+                       "physical_duration_ns INTEGER, cpu_ns INTEGER, cpu_self_ns INTEGER)"};
     return sj_table_register(state, &kind, &calls_module);
 }

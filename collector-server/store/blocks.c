@@ -123,6 +123,14 @@ static sj_status check_functions(block_run *run)
                            block->frames[i].function);
         }
     }
+    for (size_t i = 0; i < block->value_count; ++i) {
+        const sj_block_value *value = &block->values[i];
+        if (value->descriptor == sj_value_descriptor(SJ_COST_FUNCTION, SJ_VALUE_COST) &&
+            (value->bits > UINT32_MAX ||
+             !sj_session_function_id(run->state, (uint32_t)value->bits, &id))) {
+            return sj_fail(run->error, SJ_ENOTFOUND, "a cost is of a function that was not sent");
+        }
+    }
     return SJ_OK;
 }
 
@@ -209,8 +217,8 @@ static sj_status store_block(block_run *run)
     SJ_TRY(sj_store_put_outline(run->store, run->block_id, run->stream->stream_id, header,
                                 run->bytes.size, &run->summary, run->error));
     SJ_TRY(insert_gaps(run));
-    SJ_TRY(sj_store_add_values(&run->store->sql, run->state->session_id, run->stream->stream_id,
-                               &run->block, run->error));
+    SJ_TRY(sj_store_add_values(&run->store->sql, run->state, run->stream->stream_id, &run->block,
+                               run->error));
     if (!run->state->is_invalid) {
         sj_session_count_block(run->state, run->stream, &run->block, &run->summary,
                                run->bytes.size);

@@ -178,6 +178,8 @@ static const char *const texts[SJ_SQL_STATEMENTS] = {
     [SJ_SQL_VALUE_ADD] =
         "INSERT OR IGNORE INTO arguments (session_id, call_id, position, kind, rule,"
         " value, note) VALUES (?1,?2,?3,?4,?5,?6,?7)",
+    [SJ_SQL_COST_ADD] = "INSERT OR IGNORE INTO call_costs (session_id, call_id, function_id,"
+                        " cpu_ns, cpu_self_ns, is_nested) VALUES (?1,?2,?3,?4,?5,?6)",
     [SJ_SQL_OPEN_CALL_ADD] = "INSERT OR REPLACE INTO open_calls (stream_id, call_index,"
                              " function_id, depth, start_ns, flags) VALUES (?1,?2,?3,?4,?5,?6)",
     [SJ_SQL_MARK_ADD] =

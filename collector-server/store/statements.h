@@ -58,6 +58,7 @@ typedef enum sj_statement {
     SJ_SQL_BLOCK_IS_ASIDE,
     SJ_SQL_GAP_ADD,
     SJ_SQL_VALUE_ADD,
+    SJ_SQL_COST_ADD,
     SJ_SQL_OPEN_CALL_ADD,
     SJ_SQL_MARK_ADD,
     SJ_SQL_CLOCK_ADD,

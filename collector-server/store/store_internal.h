@@ -176,7 +176,7 @@ SJ_MUST_CHECK sj_status sj_store_load_stale(sj_store *store, sj_error *error);
 bool sj_store_recover_some(sj_store *store, bool is_idle);
 
 /* sj_store_add_values writes the values of a block's calls (values.c). */
-SJ_MUST_CHECK sj_status sj_store_add_values(sj_statements *sql, int64_t session_id,
+SJ_MUST_CHECK sj_status sj_store_add_values(sj_statements *sql, const sj_session_state *state,
                                             int64_t stream_id, const sj_block *block,
                                             sj_error *error);
 

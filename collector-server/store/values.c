@@ -86,15 +86,52 @@ static int bind_value(sqlite3_stmt *row, int place, const sj_block_value *value)
     return sqlite3_bind_text(row, place, text, -1, SQLITE_TRANSIENT);
 }
 
-sj_status sj_store_add_values(sj_statements *sql, int64_t session_id, int64_t stream_id,
+static bool is_cost(const sj_block_value *value)
+{
+    return sj_value_kind_of(value->descriptor) == SJ_VALUE_COST;
+}
+
+/* add_cost stores what a call has cost, from the value at `*place` on, and moves to its last. */
+static sj_status add_cost(sj_statements *sql, const sj_session_state *state, int64_t stream_id,
+                          const sj_block *block, size_t *place, sj_error *error)
+{
+    const sj_block_value *first = &block->values[*place];
+    uint64_t costs[SJ_COSTS] = {0};
+    int64_t function_id = 0;
+    size_t next = *place;
+    for (; next < block->value_count && is_cost(&block->values[next]) &&
+           block->values[next].call_index == first->call_index;
+         next++) {
+        const uint32_t position = sj_value_position(block->values[next].descriptor);
+        if (position < SJ_COSTS) {
+            costs[position] = block->values[next].bits;
+        }
+    }
+    *place = next - 1;
+    if (costs[SJ_COST_FUNCTION] > UINT32_MAX || costs[SJ_COST_CPU_NS] > INT64_MAX ||
+        costs[SJ_COST_SELF_NS] > INT64_MAX ||
+        !sj_session_function_id(state, (uint32_t)costs[SJ_COST_FUNCTION], &function_id)) {
+        return sj_fail(error, SJ_ECORRUPT, "a cost of no call");
+    }
+    return sj_sql_run(sql, SJ_SQL_COST_ADD, error, "iiiiii", state->session_id,
+                      (int64_t)sj_call_id_of((uint64_t)stream_id, first->call_index), function_id,
+                      (int64_t)costs[SJ_COST_CPU_NS], (int64_t)costs[SJ_COST_SELF_NS],
+                      (int64_t)(costs[SJ_COST_NESTED] != 0));
+}
+
+sj_status sj_store_add_values(sj_statements *sql, const sj_session_state *state, int64_t stream_id,
                               const sj_block *block, sj_error *error)
 {
     enum { VALUE_PLACE = 6 };
     for (size_t i = 0; i < block->value_count; i++) {
         const sj_block_value *value = &block->values[i];
+        if (is_cost(value)) {
+            SJ_TRY(add_cost(sql, state, stream_id, block, &i, error));
+            continue;
+        }
         const char *rule = value->rule != 0 ? block->rules->names[value->rule - 1] : "";
         rule = is_utf8(rule, strlen(rule)) ? rule : "unknown";
-        SJ_TRY(sj_sql_bind(sql, SJ_SQL_VALUE_ADD, error, "iiittit", session_id,
+        SJ_TRY(sj_sql_bind(sql, SJ_SQL_VALUE_ADD, error, "iiittit", state->session_id,
                            (int64_t)sj_call_id_of((uint64_t)stream_id, value->call_index),
                            (int64_t)sj_value_position(value->descriptor),
                            sj_text_of_value_kind(sj_value_kind_of(value->descriptor)), rule,

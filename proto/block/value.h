@@ -22,11 +22,22 @@ typedef enum sj_value_kind {
     SJ_VALUE_STRING = 11, /* the text that a pointer leads to */
     SJ_VALUE_OBJECT = 12, /* as its runtime names it, in text: constants of enums, types of objects,
                              lengths of arrays, fields */
-    SJ_VALUE_THROWN = 13  /* no rule's: the type of the exception that ended the call, in text */
+    SJ_VALUE_THROWN = 13, /* no rule's: the type of the exception that ended the call, in text */
+    SJ_VALUE_COST = 14    /* what the call has cost; its position is an sj_value_cost. In a record:
+                             1 at the entry, 0 at the exit, the thread's CPU time in ns */
 } sj_value_kind;
 
+/* What a call cost, in this order. */
+typedef enum sj_value_cost {
+    SJ_COST_FUNCTION = 0, /* the session's id of the function */
+    SJ_COST_CPU_NS = 1,   /* CPU time of its thread */
+    SJ_COST_SELF_NS = 2,  /* without that of the calls below whose cost is measured, too */
+    SJ_COST_NESTED = 3,   /* 1: within a call of the same function */
+    SJ_COSTS = 4
+} sj_value_cost;
+
 enum {
-    SJ_VALUE_KINDS = 14,        /* one more than the highest */
+    SJ_VALUE_KINDS = 15,        /* one more than the highest */
     SJ_VALUE_RULE_KINDS = 13,   /* that rules may ask for */
     SJ_VALUE_RESULT = 0,        /* the position of what a call returns */
     SJ_VALUE_LAST_POSITION = 8, /* that rules may ask for; arguments are numbered from 1 */
@@ -43,6 +54,8 @@ enum {
     SJ_PLACE_STACK = 9, /* the position of the first word on the stack, up to 15 */
     SJ_PLACE_STACK_WORDS = 7,
     SJ_PLACES_PER_FUNCTION = 16,
+    SJ_PLACE_CPU_ENTRY = 1,    /* no place of a value: the thread's CPU time is recorded */
+    SJ_PLACE_CPU_EXIT = 2,     /* likewise; of probes only: a plan has the former for both */
     SJ_PLACE_LENGTH_TEXT = 13, /* kind: two registers with a text's length and its address */
     SJ_PLACE_TEXT_LENGTH = 14, /* kind: two registers with its address and its length */
     SJ_PLACE_TEXT_AT = 15      /* kind: the address of its address and its length */

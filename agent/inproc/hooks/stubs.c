@@ -95,6 +95,62 @@ static void emit_copy(sj_application *application, sj_reader *reader, sj_code_em
     sj_code_emit_relative(emitter, bytes, (uint32_t)count, (uint32_t)position, target);
 }
 
+static void emit_generated_values(sj_code_emitter *emitter, uint64_t address, bool of_result)
+{
+    const sj_generated_values *values = sj_recorder_generated_values;
+    const uint32_t number = values != NULL ? values->find(address, of_result) : 0;
+    if (number != 0) {
+        sj_code_emit_values(emitter, number | (of_result ? (uint32_t)SJ_VALUES_AT_EXIT : 0), 0);
+    }
+}
+
+/* When values are recorded. */
+typedef enum values_moment {
+    MOMENT_ENTRY,
+    MOMENT_RETURN,
+    MOMENT_JUMP /* to another function, where there is no result */
+} values_moment;
+
+/* place_at returns what of a function's place is recorded at a moment; 0: nothing. */
+static uint8_t place_at(uint8_t place, values_moment moment)
+{
+    if (place == SJ_PLACE_CPU_ENTRY) {
+        return moment == MOMENT_ENTRY ? SJ_PLACE_CPU_ENTRY : SJ_PLACE_CPU_EXIT;
+    }
+    const bool is_result = sj_value_position(place) == SJ_VALUE_RESULT;
+    return moment != MOMENT_JUMP && is_result == (moment == MOMENT_RETURN) ? place : 0;
+}
+
+/* Emits the recording of what the function's places hold at a moment. */
+static void emit_values(const sj_application *application, sj_code_emitter *emitter, uint32_t index,
+                        values_moment moment)
+{
+    enum { AT_ONCE = 4 }; /* descriptors in a word */
+    const sj_plan_function *function = sj_plan_functions(application->plan) + index;
+    const uint32_t id = sj_function_id(application, index);
+    uint32_t descriptors = 0;
+    uint32_t count = 0;
+    if (function->source == SJ_SYMBOL_GENERATED) {
+        if (moment != MOMENT_JUMP) {
+            emit_generated_values(emitter, application->bias + function->offset,
+                                  moment == MOMENT_RETURN);
+        }
+        return;
+    }
+    for (uint32_t i = 0; i < SJ_PLACES_PER_FUNCTION; i++) {
+        const uint8_t place = place_at(function->values[i], moment);
+        if (place != 0) {
+            descriptors |= (uint32_t)place << (8 * count++);
+        }
+        if (count == AT_ONCE || (count != 0 && i + 1 == SJ_PLACES_PER_FUNCTION)) {
+            sj_code_emit_values(emitter, (uint32_t)function->value_shift << SJ_VALUE_SHIFT_BIT | id,
+                                descriptors);
+            descriptors = 0;
+            count = 0;
+        }
+    }
+}
+
 static void read_tail_call(const sj_application *application, sj_reader *reader,
                            sj_code_emitter *emitter, uint32_t function)
 {
@@ -105,44 +161,8 @@ static void read_tail_call(const sj_application *application, sj_reader *reader,
         sj_code_emit_jump(emitter,
                           application->bias + sj_plan_functions(application->plan)[callee].offset);
     } else {
+        emit_values(application, emitter, function, MOMENT_JUMP);
         sj_code_emit_tail_call(application, emitter, function, (uint32_t)callee);
-    }
-}
-
-static void emit_generated_values(sj_code_emitter *emitter, uint64_t address, bool of_result)
-{
-    const sj_generated_values *values = sj_recorder_generated_values;
-    const uint32_t number = values != NULL ? values->find(address, of_result) : 0;
-    if (number != 0) {
-        sj_code_emit_values(emitter, number | (of_result ? (uint32_t)SJ_VALUES_AT_EXIT : 0), 0);
-    }
-}
-
-/* Emits the recording of the function's arguments, or of its result. */
-static void emit_values(const sj_application *application, sj_code_emitter *emitter, uint32_t index,
-                        bool of_result)
-{
-    enum { AT_ONCE = 4 }; /* descriptors in a word */
-    const sj_plan_function *function = sj_plan_functions(application->plan) + index;
-    const uint32_t id = sj_function_id(application, index);
-    uint32_t descriptors = 0;
-    uint32_t count = 0;
-    if (function->source == SJ_SYMBOL_GENERATED) {
-        emit_generated_values(emitter, application->bias + function->offset, of_result);
-        return;
-    }
-    for (uint32_t i = 0; i < SJ_PLACES_PER_FUNCTION; i++) {
-        const uint8_t value = function->values[i];
-        const bool is_result = sj_value_position(value) == SJ_VALUE_RESULT;
-        if (value != 0 && is_result == of_result) {
-            descriptors |= (uint32_t)value << (8 * count++);
-        }
-        if (count == AT_ONCE || (count != 0 && i + 1 == SJ_PLACES_PER_FUNCTION)) {
-            sj_code_emit_values(emitter, (uint32_t)function->value_shift << SJ_VALUE_SHIFT_BIT | id,
-                                descriptors);
-            descriptors = 0;
-            count = 0;
-        }
     }
 }
 
@@ -154,7 +174,7 @@ static void emit_enter(const sj_application *application, sj_code_emitter *emitt
     }
     const sj_plan_function *function = sj_plan_functions(application->plan) + index;
     const uint32_t id = sj_function_id(application, index);
-    emit_values(application, emitter, index, false);
+    emit_values(application, emitter, index, MOMENT_ENTRY);
     if (function->receiver != 0) {
         sj_code_emit_receiver_probe(emitter, id, function->receiver);
     } else {
@@ -180,9 +200,7 @@ static void emit_leave(const sj_application *application, sj_code_emitter *emitt
         return;
     }
     const uint32_t id = sj_function_id(application, index);
-    if (is_before_return(*next)) {
-        emit_values(application, emitter, index, true);
-    }
+    emit_values(application, emitter, index, is_before_return(*next) ? MOMENT_RETURN : MOMENT_JUMP);
     sj_code_emit_probe(emitter, sj_record_make_tag(SJ_RECORD_LEAVE, id));
 }
 

@@ -4,8 +4,9 @@
 #include "agent/inproc/recorder/internal.h"
 
 #include <sys/uio.h>
+#include <time.h>
 
-enum { PAGE = 4096, WORD_BYTES = 8 };
+enum { PAGE = 4096, WORD_BYTES = 8, NS_PER_S = 1000000000 };
 
 const sj_generated_values *sj_recorder_generated_values;
 
@@ -200,6 +201,23 @@ static uint32_t record_generated(uint32_t number, uint64_t stack, sj_value_regis
     return outcome > SJ_VALUES_CHANGED ? outcome : SJ_VALUES_CHANGED;
 }
 
+/* put_cpu records the CPU time that the thread has had so far. */
+static void put_cpu(uint32_t tag, uint64_t stack, uint8_t place)
+{
+    struct timespec now;
+    if (!sj_recorder_begin_calls()) {
+        return;
+    }
+    const long failed =
+        SJ_SYS(SYS_clock_gettime, CLOCK_THREAD_CPUTIME_ID, (long)(uintptr_t)&now, 0, 0, 0, 0);
+    sj_recorder_end_calls();
+    if (failed == 0) {
+        const uint32_t position = place == SJ_PLACE_CPU_ENTRY ? 1 : SJ_VALUE_RESULT;
+        put_value(tag, stack, sj_value_descriptor(position, SJ_VALUE_COST), SJ_PART_VALUE,
+                  (uint64_t)now.tv_sec * NS_PER_S + (uint64_t)now.tv_nsec);
+    }
+}
+
 uint32_t sj_recorder_values(uint32_t function, uint32_t descriptors, uint64_t stack,
                             sj_value_registers *registers)
 {
@@ -216,6 +234,10 @@ uint32_t sj_recorder_values(uint32_t function, uint32_t descriptors, uint64_t st
         const uint32_t kind = sj_value_kind_of(descriptor);
         uint64_t bits = 0;
         sj_due_change due;
+        if (descriptor == SJ_PLACE_CPU_ENTRY || descriptor == SJ_PLACE_CPU_EXIT) {
+            put_cpu(tag, stack, descriptor);
+            continue;
+        }
         if (descriptor == 0 || !find_register(descriptor, shift, stack, registers, &bits)) {
             continue;
         }

@@ -13,7 +13,7 @@
 
 #pragma GCC diagnostic ignored "-Wformat-nonliteral" /* formats of queries are tables here */
 
-enum { COLUMNS = 17, RANDOM_QUERIES = 400 };
+enum { COLUMNS = 19, RANDOM_QUERIES = 400 };
 
 static const char path[] = "calls_table_test.db";
 static trace made;
@@ -43,8 +43,9 @@ static int open_trace(void **state)
     sqlite3_exec(database, "CREATE TEMP TABLE naive AS SELECT * FROM calls LIMIT 0", NULL, NULL,
                  NULL);
     sqlite3_stmt *insert;
-    if (sqlite3_prepare_v2(database, "INSERT INTO naive VALUES (?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?)",
-                           -1, &insert, NULL) != SQLITE_OK) {
+    if (sqlite3_prepare_v2(database,
+                           "INSERT INTO naive VALUES (?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?)", -1,
+                           &insert, NULL) != SQLITE_OK) {
         fprintf(stderr, "%s\n", sqlite3_errmsg(database));
         return -1;
     }
@@ -72,6 +73,8 @@ static int open_trace(void **state)
             call->left_ns >= 0  ? call->left_ns - call->start_ns
             : call->end_ns >= 0 ? call->end_ns - call->start_ns
                                 : -1,
+            -1, /* CPU time: not measured */
+            -1,
         };
         for (int column = 0; column < COLUMNS; ++column) {
             if (values[column] >= 0) {

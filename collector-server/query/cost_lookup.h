@@ -1,0 +1,19 @@
+/* What single calls have cost, from the table call_costs. */
+#ifndef SJ_COLLECTOR_SERVER_QUERY_COST_LOOKUP_H
+#define SJ_COLLECTOR_SERVER_QUERY_COST_LOOKUP_H
+
+#include "collector-server/query/block_scan.h"
+
+typedef struct sj_cost_lookup {
+    sqlite3 *database; /* borrowed */
+    sqlite3_stmt *row; /* prepared when it is used first */
+} sj_cost_lookup;
+
+void sj_cost_lookup_deinit(sj_cost_lookup *lookup);
+
+/* sj_cost_lookup_find returns the CPU time of a call of the session of `scan` in ns, or that of its
+ * own; INT64_MIN: it was not measured. */
+int64_t sj_cost_lookup_find(sj_cost_lookup *lookup, const sj_block_scan *scan, int64_t call_id,
+                            bool is_own);
+
+#endif

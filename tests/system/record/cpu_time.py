@@ -1,0 +1,171 @@
+#!/usr/bin/env python3
+"""CPU time of calls: of each call of a program that burns and waits, in several threads, recursive and
+leaving by a tail call, at least what getrusage says between the first and the last thing that the call
+does, and at most what it says between the moments before and after the call.
+
+cpu_time.py BUILD_FOLDER
+"""
+import os
+import shutil
+import subprocess
+import sys
+
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "support"))
+from sojourn_testing import check, check_accounts, main
+
+THREADS, ROUNDS = 3, 4
+TRUNCATED_NS = 2000 # getrusage counts microseconds
+SOURCE = """#include <pthread.h>
+#include <stdio.h>
+#include <sys/resource.h>
+#include <time.h>
+#ifdef __clang__
+#define KEPT __attribute__((noinline))
+#else
+#define KEPT __attribute__((noipa))
+#endif
+static long used(void)
+{
+    struct rusage usage;
+    getrusage(RUSAGE_THREAD, &usage);
+    return (usage.ru_utime.tv_sec + usage.ru_stime.tv_sec) * 1000000000L +
+           (usage.ru_utime.tv_usec + usage.ru_stime.tv_usec) * 1000L;
+}
+static _Thread_local volatile unsigned long sink;
+static _Thread_local long inner;
+static void spin(long ns)
+{
+    for (const long end = used() + ns; used() < end;) {
+        for (int i = 0; i < 1000; i++) {
+            sink += (unsigned long)i;
+        }
+    }
+}
+KEPT void cpu_burn(long ns)
+{
+    const long start = used();
+    spin(ns);
+    inner = used() - start;
+}
+KEPT void cpu_wait(long ns)
+{
+    const long start = used();
+    const struct timespec rest = {.tv_nsec = ns};
+    nanosleep(&rest, NULL);
+    inner = used() - start;
+}
+KEPT int cpu_again(int depth)
+{
+    const long start = used();
+    cpu_burn(200000);
+    const int below = depth > 0 ? cpu_again(depth - 1) : 0;
+    inner = used() - start;
+    return below + 1;
+}
+KEPT void cpu_last(long ns)
+{
+    spin(ns);
+}
+KEPT void cpu_tail(long ns) /* its own time, until it jumps */
+{
+    const long start = used();
+    spin(ns);
+    inner = used() - start;
+    cpu_last(ns);
+}
+#define MEASURED(call)                                                                                     \\
+    do {                                                                                                   \\
+        const long before = used();                                                                        \\
+        call;                                                                                              \\
+        printf("%d %s %ld %ld\\n", number, #call, inner, used() - before);                                  \\
+    } while (0)
+static void *run(void *given)
+{
+    const int number = *(int *)given;
+    for (int round = 0; round < ROUNDS; round++) {
+        MEASURED(cpu_burn(2000000));
+        MEASURED(cpu_wait(3000000));
+        MEASURED((void)cpu_again(3));
+        MEASURED(cpu_tail(500000));
+    }
+    return NULL;
+}
+int main(void)
+{
+    pthread_t threads[THREADS];
+    int numbers[THREADS];
+    for (int i = 0; i < THREADS; i++) {
+        numbers[i] = i;
+        pthread_create(&threads[i], NULL, run, &numbers[i]);
+        pthread_join(threads[i], NULL); /* one after the other: lines are in the order of calls */
+    }
+    return 0;
+}
+"""
+
+
+def measured(sojourn, database):
+    """The outermost calls that are measured, in the order of their times."""
+    return sojourn.sql(database, """
+        SELECT f.name, c.cpu_ns, c.cpu_self_ns, c.duration_ns, c.call_id, k.is_nested
+        FROM calls AS c JOIN functions AS f USING (function_id)
+        LEFT JOIN call_costs AS k ON k.session_id = c.session_id AND k.call_id = c.call_id
+        WHERE f.name GLOB 'cpu_*' ORDER BY c.start_ns""")
+
+
+def one_program(sojourn, compiler, level):
+    source, program, database = (sojourn.path(name) for name in ("cpu.c", "cpu", "cpu.db"))
+    with open(source, "w", encoding="utf-8") as file:
+        file.write(f"#define THREADS {THREADS}\n#define ROUNDS {ROUNDS}\n" + SOURCE)
+    subprocess.run([compiler, f"-O{level}", "-D_GNU_SOURCE", "-w", "-pthread", source, "-o", program], check=True)
+    for suffix in ("", "-wal", "-shm"):
+        if os.path.exists(database + suffix):
+            os.unlink(database + suffix)
+    done, _ = sojourn.record([program], database, ["--cpu-time", "cpu_*", "--value", "cpu_burn(ns:long)"], text=True)
+    check(done.returncode == 0, f"{program} ended with {done.returncode}: {done.stderr}")
+    check_accounts(sojourn, database)
+    rows = measured(sojourn, database)
+    check(len(rows) == THREADS * ROUNDS * (1 + 1 + 8 + 2), f"{len(rows)} calls")
+    check(all(row["cpu_ns"] is not None and 0 <= row["cpu_self_ns"] <= row["cpu_ns"] for row in rows), f"{rows}")
+    lines = [line.split() for line in done.stdout.splitlines()]
+    at = 0
+    for line in lines:
+        name, inner, outer = line[-3].split("(")[0] if "(void)" not in line[1] else "cpu_again", int(line[-2]), int(line[-1])
+        row = rows[at]
+        check(row["name"] == name, f"{row['name']} where {line} is")
+        check(inner - TRUNCATED_NS <= row["cpu_ns"] <= outer + TRUNCATED_NS, f"-O{level} {line}: {row}")
+        at += {"cpu_again": 8, "cpu_tail": 2}.get(name, 1)
+    # What is not of a call itself is that of the calls below: of the recursion all of it.
+    again = [row for row in rows if row["name"] == "cpu_again"]
+    check([row["is_nested"] for row in again] == [0, 1, 1, 1] * (THREADS * ROUNDS), f"{again}")
+    sums = {row["name"]: row for row in sojourn.sql(database, "SELECT f.name, k.* FROM function_costs AS k "
+                                                    "JOIN functions AS f USING (function_id)")}
+    for name in ("cpu_burn", "cpu_wait", "cpu_again", "cpu_tail", "cpu_last"):
+        of = [row for row in rows if row["name"] == name]
+        check(sums[name]["calls"] == len(of) and
+              sums[name]["cpu_ns"] == sum(row["cpu_ns"] for row in of if not row["is_nested"]) and
+              sums[name]["cpu_self_ns"] == sum(row["cpu_self_ns"] for row in of), f"{name}: {sums[name]}")
+    values = sojourn.sql(database, "SELECT count(*) AS n FROM arguments WHERE kind = 'long' AND position = 1")[0]["n"]
+    check(values == sum(row["name"] == "cpu_burn" for row in rows), f"{values} values beside")
+    return len(lines)
+
+
+def test_removed(sojourn):
+    """The costs go with their session; without the option there are none."""
+    database = sojourn.path("cpu.db")
+    sojourn.run(["session", "remove", "last", "--database", database], check=True, capture_output=True)
+    check(sojourn.sql(database, "SELECT count(*) AS n FROM call_costs")[0]["n"] == 0, "left over")
+    sojourn.record([sojourn.path("cpu")], database, [], text=True)
+    check(sojourn.sql(database, "SELECT count(cpu_ns) AS n FROM calls")[0]["n"] == 0, "unasked")
+
+
+def test(sojourn, arguments):
+    compilers = [shutil.which("gcc"), shutil.which("clang") or shutil.which("clang-14")]
+    check(all(compilers), f"compilers: {compilers}")
+    count = sum(one_program(sojourn, compiler, level) for compiler in compilers for level in (0, 2))
+    print(f"{count} calls between what getrusage says inside and outside")
+    test_removed(sojourn)
+
+
+if __name__ == "__main__":
+    main(test)
