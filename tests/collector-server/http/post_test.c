@@ -306,7 +306,8 @@ static void policies_are_checked_and_not_set(void **state)
     assert_int_equal(count("SELECT count(*) FROM policy_rules"), before);
 }
 
-static json_t *import_step(int status, const char *format, ...)
+__attribute__((format(printf, 2, 3))) static json_t *import_step(int status, const char *format,
+                                                                 ...)
 {
     va_list values;
     char *body = malloc(SJ_POST_MAX_BYTES + 4096);
