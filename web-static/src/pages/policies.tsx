@@ -3,7 +3,7 @@ import { useEffect, useState } from "preact/hooks";
 import { api, type Device, type PolicyRule } from "../api";
 import { dateTime } from "../format";
 import { Panel } from "../widgets/panel";
-import { signedIn, SignIn } from "../widgets/sign_in";
+import { signedIn } from "../widgets/sign_in";
 
 const CHECK_DELAY_MS = 300;
 const FRESH = `{
@@ -121,7 +121,11 @@ export function Policies({ rules, device }: { rules: readonly PolicyRule[]; devi
             ))}
             <details class="rule">
                 <summary>Write a policy</summary>
-                {signedIn.value ? <Editor device={device} text={text} setText={setText} /> : <SignIn />}
+                {signedIn.value ? (
+                    <Editor device={device} text={text} setText={setText} />
+                ) : (
+                    <p class="dim">Sign in, under “Give a command”, to write one.</p>
+                )}
             </details>
         </Panel>
     );
