@@ -153,8 +153,8 @@ static void methods_that_write_are_refused(void **state)
                                           "OPTIONS", "TRACE", "CONNECT", "BREW"};
     for (size_t i = 0; i < sizeof(methods) / sizeof(methods[0]); i++) {
         char request[256];
-        snprintf(request, sizeof(request),
-                 "%s /api/v1/devices HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n", methods[i]);
+        snprintf(request, sizeof(request), "%s /api/v1/devices HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n",
+                 methods[i]);
         client_response response = client_exchange(server, request, strlen(request));
         assert_int_equal(response.status, 405);
         assert_non_null(strstr(response.text, "Allow: GET, HEAD"));
