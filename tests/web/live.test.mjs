@@ -116,8 +116,9 @@ test("triggers and flight dumps are there when they happen", async () => {
     await page.getByText("None has fired.").waitFor();
     await page.locator(".live.on").waitFor();
     recorder.stdin.write("go\n");
+    const [{ uuid }] = await sql(`SELECT lower(hex(uuid)) AS uuid FROM sessions WHERE session_id = ${session}`);
     await until("the trigger is taken", () => {
-        const run = spawnSync(path.join(bin, "sojourn"), ["trigger", "keep"], { encoding: "utf8" });
+        const run = spawnSync(path.join(bin, "sojourn"), ["trigger", "--session", uuid, "keep"], { encoding: "utf8" });
         return run.status === 0;
     });
     await checkPanel(page, "Triggers that fired, latest first", (row) => [
