@@ -16,7 +16,7 @@ HERE = os.path.dirname(os.path.abspath(__file__))
 SAMPLES = os.path.join(HERE, "..", "samples", "zombies")
 # Sample: its numbers of planted mistakes.
 MISTAKES = {"heap.c": range(1, 20), "kept.cpp": range(1, 9), "objects.cpp": range(0, 7)}
-MESSAGES = range(1, 60) # those that the sample does not know end at once
+MESSAGES = range(1, 60)  # those that the sample does not know end at once
 PYTHON = ("import json, re\nfor i in range(6000):\n"
           " t = json.dumps({'n': [i] * (i % 60), 't': 'x' * (i % 3000)})\n"
           " json.loads(t); re.sub('[0-9]', 'y', t)\n")
