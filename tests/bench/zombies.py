@@ -14,7 +14,9 @@ import subjects
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 SAMPLES = os.path.join(HERE, "..", "samples", "zombies")
-HEAP_MISTAKES = range(1, 19)
+# Sample: its numbers of planted mistakes.
+MISTAKES = {"heap.c": range(1, 20), "kept.cpp": range(1, 9), "objects.cpp": range(0, 7)}
+MESSAGES = range(1, 60)  # those that the sample does not know end at once
 PYTHON = ("import json, re\nfor i in range(6000):\n"
           " t = json.dumps({'n': [i] * (i % 60), 't': 'x' * (i % 3000)})\n"
           " json.loads(t); re.sub('[0-9]', 'y', t)\n")
@@ -81,7 +83,10 @@ def operations(build, rounds, folder):
     """ns of a malloc or a free."""
     bench = os.path.join(build, "bench", "heap_bench")
     one = Recorder(build, folder, policy(folder, "ops", one_in=5000, blocks=512))
+    kept = Recorder(build, folder, policy(folder, "kept", one_in=1000000000, quarantine=True))
+    named = Recorder(build, folder, policy(folder, "named", one_in=1000000000, guard={"bytes": [777777]}))
     tools = {"plain": lambda: usage([bench, "ops"])[1], "one in 5000": lambda: one.run([bench, "ops"])[1],
+             "quarantine": lambda: kept.run([bench, "ops"])[1], "a size guarded": lambda: named.run([bench, "ops"])[1],
              "AddressSanitizer": lambda: usage([bench + "_asan", "ops"])[1],
              "valgrind": lambda: usage(["valgrind", "-q", bench, "ops"])[1]}
     found = {name: [] for name in tools}
@@ -108,25 +113,58 @@ def is_found_by(command, words, **environment):
     return any(word in done.stderr for word in words)
 
 
+class Finder:
+    """Which planted mistakes tools find."""
+
+    def __init__(self, build, folder):
+        self.build, self.folder = build, folder
+        self.recorder = os.path.join(build, "bin", "sojourn")
+        self.everything = os.path.join(folder, "everything.json")
+        with open(self.everything, "w", encoding="utf-8") as file:
+            json.dump({"policy": 1, "base": "zombies", "functions": {"exclude": ["*"]}}, file)
+        self.quarantine = policy(folder, "quarantine", one_in=1000000000, quarantine=True, vtables=True)
+
+    def sample(self, name):
+        return os.path.join(self.build, "tests", "samples", "zombies", "gcc-O2", name)
+
+    def finds(self, document, program, number):
+        database = os.path.join(self.folder, "found.db")
+        for path in (database, database + "-wal", database + "-shm"):
+            if os.path.exists(path):
+                os.unlink(path)
+        subprocess.run([self.recorder, "record", "-q", "--allow-unmatched", "-o", database, "--policy", document, "--",
+                        program, str(number)], capture_output=True, check=False)
+        checked = subprocess.run([self.recorder, "check", "--zombies", database], capture_output=True, check=False)
+        return checked.returncode == 4
+
+    def heap(self, source, numbers):
+        plain = self.sample(os.path.splitext(source)[0])
+        sanitized = os.path.join(self.folder, "asan")
+        subprocess.run(["g++" if source.endswith("cpp") else "gcc", "-O2", "-w", "-fsanitize=address",
+                        os.path.join(SAMPLES, source), "-o", sanitized, "-pthread"], check=True)
+        found = [0] * 5
+        for number in numbers:
+            found[0] += self.finds(self.everything, plain, number)
+            found[1] += self.finds(self.quarantine, plain, number)
+            found[2] += is_found_by([sanitized, str(number)], ["ERROR: AddressSanitizer"])
+            found[3] += is_found_by(["valgrind", "-q", "--trace-children=yes", plain, str(number)],
+                                    ["Invalid", "uninitialised", "unaddressable", "Jump to the invalid"])
+            found[4] += is_found_by([plain, str(number)], ["free()", "malloc", "realloc()"])
+        return [f"{source}, {len(numbers)}", *map(str, found), ""]
+
+    def messages(self):
+        """Only those that the sample has, which exits with 0 under us."""
+        program = self.sample("messages")
+        wanted = [number for number in MESSAGES if self.finds(self.everything, program, number)]
+        zombies = sum(is_found_by([program, str(number)], ["sent to deallocated", "zombie"], NSZombieEnabled="YES")
+                      for number in wanted)
+        return [f"messages.m, {len(wanted)} that we find", str(len(wanted)), "", "", "", "", str(zombies)]
+
+
 def detection(build, folder):
-    """Which mistakes of the heap sample are found."""
-    plain = os.path.join(build, "tests", "samples", "zombies", "gcc-O2", "heap")
-    sanitized = os.path.join(folder, "heap-asan")
-    subprocess.run(["gcc", "-O2", "-w", "-fsanitize=address", os.path.join(SAMPLES, "heap.c"), "-o", sanitized,
-                    "-pthread"], check=True)
-    recorder = os.path.join(build, "bin", "sojourn")
-    found = {"Sojourn": 0, "AddressSanitizer": 0, "valgrind": 0, "glibc": 0}
-    for number in HEAP_MISTAKES:
-        database = os.path.join(folder, f"found-{number}.db")
-        subprocess.run([recorder, "record", "-q", "-o", database, "--zombies", "heap", "--", plain, str(number)],
-                       capture_output=True, check=False)
-        checked = subprocess.run([recorder, "check", "--zombies", database], capture_output=True, check=False)
-        found["Sojourn"] += checked.returncode == 4
-        found["AddressSanitizer"] += is_found_by([sanitized, str(number)], ["ERROR: AddressSanitizer"])
-        found["valgrind"] += is_found_by(["valgrind", "-q", "--trace-children=yes", plain, str(number)],
-                                         ["Invalid", "uninitialised", "unaddressable"])
-        found["glibc"] += is_found_by([plain, str(number)], ["free()", "malloc", "realloc()"])
-    return [["tool", f"of {len(HEAP_MISTAKES)} mistakes"], *([name, str(count)] for name, count in found.items())]
+    finder = Finder(build, folder)
+    return [["mistakes", "preset zombies", "quarantine alone", "AddressSanitizer", "valgrind", "glibc", "NSZombie"],
+            *(finder.heap(source, numbers) for source, numbers in MISTAKES.items()), finder.messages()]
 
 
 def main():

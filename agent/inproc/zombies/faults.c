@@ -33,6 +33,8 @@ static program_action actions[NUMBERS];
 static _Atomic uint32_t handling;
 enum { HANDLING_NONE, HANDLING_BEGINS, HANDLING_ALL, HANDLING_FAILED };
 
+static uint32_t process; /* whose signals are handled */
+
 static program_action *action_of(int signal)
 {
     return signal == SIGSEGV ? &actions[0] : signal == SIGBUS ? &actions[1] : NULL;
@@ -247,11 +249,19 @@ static bool begin(void)
     return true;
 }
 
+void sj_faults_adopt(void)
+{
+    process = sj_sys_pid();
+}
+
 bool sj_faults_are_handled(void)
 {
     uint32_t none = HANDLING_NONE;
     if (atomic_load_explicit(&handling, memory_order_acquire) == HANDLING_ALL) {
         return true;
+    }
+    if (sj_sys_pid() != process) {
+        return false; /* a child of vfork has our memory, and handlers of its own */
     }
     if (!atomic_compare_exchange_strong(&handling, &none, HANDLING_BEGINS)) {
         return false;

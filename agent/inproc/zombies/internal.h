@@ -106,12 +106,14 @@ bool sj_guard_has_rules(const sj_zombie_region *region);
 bool sj_guard_wants(const sj_zombie_region *region, size_t bytes, uint64_t site);
 bool sj_guard_is_forced(void);
 
-/* sj_faults_are_handled: SIGSEGV and SIGBUS are handled in front of the program's handlers, from
+/* sj_faults_adopt: the calling process is the one whose signals are to be handled.
+ * sj_faults_are_handled: SIGSEGV and SIGBUS are handled in front of the program's handlers, from
  * the first call on. False: not possible, or another thread is about to. sj_faults_sigaction is
  * sigaction as the program sees it from then on. sj_faults_end gives the signals back; no other
  * thread runs. */
 bool sj_faults_are_handled(void);
 void sj_faults_end(void);
+void sj_faults_adopt(void);
 int sj_faults_sigaction(int signal, const struct sigaction *action, struct sigaction *old);
 
 /* sj_faults_sigmask is pthread_sigmask that leaves both signals unblocked: the kernel ends a

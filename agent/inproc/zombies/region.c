@@ -304,6 +304,7 @@ bool sj_zombies_prepare(const char *runtime, const char *name, bool prepare_only
     if (has_left) {
         return false;
     }
+    sj_faults_adopt();
     if (region != NULL) {
         try_heap(region, prepare_only);
         return true;

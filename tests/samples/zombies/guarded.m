@@ -1,7 +1,9 @@
 /* Instance variables of freed Objective-C objects are read and written without a message: what only
- * guarded memory can find. Then the object gets a message. With a word, only owners come and go. */
+ * guarded memory can find. Then the object gets a message. With a
+ * word, what it says. */
 #import <Foundation/Foundation.h>
 #include <stdio.h>
+#include <string.h>
 
 #define KEPT __attribute__((noinline))
 
@@ -71,13 +73,69 @@ static void retain_and_release(void)
     drop_egg(egg);
 }
 
+@interface Phoenix : NSObject /* is kept alive by somebody while it dies */
+@end
+
+static Phoenix *risen;
+
+@implementation Phoenix
+- (void)dealloc
+{
+    risen = [self retain];
+    [super dealloc];
+}
+
+- (int)sing
+{
+    return 3;
+}
+@end
+
+KEPT static int ask_risen(void)
+{
+    return [risen sing] + 4;
+}
+
+enum { MANY = 100000 };
+
+/* So many objects die that the queue overflows; of some the program overwrites what lies in front
+ * of them. The last of them gets a message. */
+KEPT static int use_one_of_many(void)
+{
+    static Egg *eggs[MANY];
+    for (int i = 0; i < MANY; i++) {
+        eggs[i] = make_egg();
+    }
+    for (int i = 0; i < MANY; i++) {
+        drop_egg(eggs[i]);
+    }
+    for (int i = MANY - 100; i < MANY; i++) {
+        ((volatile long *)eggs[i])[-1] = -1L >> (i % 64);
+    }
+    return ask_warmth(eggs[MANY - 1]);
+}
+
+static int obey(const char *word)
+{
+    if (strcmp(word, "retain") == 0) {
+        retain_and_release();
+    } else if (strcmp(word, "many") == 0) {
+        printf("%d\n", use_one_of_many());
+    } else if (strcmp(word, "rise") == 0) {
+        [[[Phoenix alloc] init] release];
+        printf("%d\n", ask_risen());
+    } else {
+        return 2;
+    }
+    fflush(stdout);
+    return 0;
+}
+
 int main(int argc, char **argv)
 {
-    (void)argv;
     NSAutoreleasePool *pool = [[NSAutoreleasePool alloc] init];
     if (argc > 1) {
-        retain_and_release();
-        return 0;
+        return obey(argv[1]);
     }
     Egg *first = make_egg();
     Egg *second = make_egg();

@@ -71,12 +71,29 @@ def test_presets(sojourn, folder):
         check((done.returncode, done.stdout) == (0, plain.stdout) and account["uses"] == 0, f"{preset}: {done}, {account}")
 
 
+def test_even(sojourn, folder):
+    """Every size, place and thread has its share of guarded blocks, over many short runs."""
+    runs, one_in, turns = (2000, 20, 20) if os.environ.get("SJ_LONG") == "1" else (40, 20, 20)
+    # The band that all eight stay in with 99 %; the short form is not to fail by chance.
+    deviations = 3.23 if runs == 2000 else 6
+    zombies = {"heap": {"one_in": one_in, "blocks": 64, "stack_bytes": 0}, "reports_per_minute": 100000}
+    for _ in range(runs):
+        done, database, _ = record(sojourn, [os.path.join(folder, "even")], "even", {"zombies": zombies})
+        check(done.returncode == 0, f"{done}")
+    hits = sojourn.sql(database, "SELECT size, thread_name, count(*) AS n FROM zombie_reports GROUP BY size, thread_name")
+    wanted = runs * turns / one_in
+    band = deviations * (wanted * (1 - 1 / one_in)) ** 0.5
+    print(f"{wanted:.0f} +- {band:.0f} wanted, found {[row['n'] for row in hits]}")
+    check(len(hits) == 8 and all(abs(row["n"] - wanted) <= band for row in hits), f"{wanted} +- {band}: {hits}")
+
+
 def test(sojourn, arguments):
     folder = os.path.join(arguments[0], "gcc-O2")
     test_budget(sojourn, folder)
     test_history_budget(sojourn, folder)
     test_rate(sojourn, folder)
     test_presets(sojourn, folder)
+    test_even(sojourn, folder)
 
 
 if __name__ == "__main__":

@@ -1,0 +1,12 @@
+/* A module that frees what others have allocated. */
+#include <stdlib.h>
+
+__attribute__((visibility("default"))) void free_in_module(void *block);
+
+static volatile int done;
+
+void free_in_module(void *block)
+{
+    free(block);
+    done = 1;
+}

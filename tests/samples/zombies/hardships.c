@@ -1,0 +1,150 @@
+/* What programs do that makes watching freed memory hard, one for each word; each ends with a use
+ * of a freed block that has to be found, and says its word. */
+#include <dlfcn.h>
+#include <signal.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <sys/time.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#define KEPT __attribute__((noinline))
+
+static volatile int sink;
+static volatile sig_atomic_t hits;
+
+KEPT static char *make_block(size_t bytes)
+{
+    char *block = malloc(bytes);
+    memset(block, 'x', bytes);
+    return block;
+}
+
+KEPT static void drop_block(char *block)
+{
+    free(block);
+    sink = 0;
+}
+
+KEPT static void read_block(const volatile char *block)
+{
+    sink = block[3];
+}
+
+KEPT static void use_freed(void)
+{
+    char *block = make_block(40);
+    drop_block(block);
+    read_block(block);
+}
+
+/* The child allocates and frees in the parent's memory, then becomes another program. */
+static void fork_in_place(void)
+{
+    for (int i = 0; i < 20; i++) {
+        int status = 1;
+        const pid_t child = vfork();
+        if (child == 0) {
+            drop_block(make_block(100));
+            execl("/bin/true", "true", (char *)NULL);
+            _exit(3);
+        }
+        waitpid(child, &status, 0);
+        if (status != 0) {
+            exit(4);
+        }
+    }
+    use_freed();
+}
+
+static void close_everything(void)
+{
+    const int out = dup(STDOUT_FILENO);
+    for (int file = 3; file < 1024; file++) {
+        if (file != out) {
+            close(file);
+        }
+    }
+    close(out);
+    use_freed();
+}
+
+static void allocate(int signal)
+{
+    (void)signal;
+    drop_block(make_block((size_t)(hits % 500) + 1));
+    hits++;
+}
+
+/* A handler that allocates, in the middle of allocations: the C library's own malloc would wait for
+ * itself, so that only what is between them is interrupted. */
+static void allocate_in_handlers(void)
+{
+    const struct itimerval often = {.it_interval = {.tv_usec = 200}, .it_value = {.tv_usec = 200}};
+    const struct itimerval never = {{0, 0}, {0, 0}};
+    sigset_t alarm_only;
+    sigemptyset(&alarm_only);
+    sigaddset(&alarm_only, SIGALRM);
+    signal(SIGALRM, allocate);
+    setitimer(ITIMER_REAL, &often, NULL);
+    while (hits < 200) {
+        sigprocmask(SIG_BLOCK, &alarm_only, NULL);
+        drop_block(make_block(70));
+        sigprocmask(SIG_UNBLOCK, &alarm_only, NULL);
+    }
+    setitimer(ITIMER_REAL, &never, NULL);
+    use_freed();
+}
+
+/* The module that freed the block is gone when it is used. */
+static void free_in_module(void)
+{
+    char path[4096];
+    const ssize_t bytes = readlink("/proc/self/exe", path, sizeof(path) - 16);
+    path[bytes > 0 ? bytes : 0] = '\0';
+    strcpy(strrchr(path, '/'), "/freeing.so");
+    void *module = dlopen(path, RTLD_NOW);
+    void (*free_there)(void *block) = NULL;
+    if (module == NULL) {
+        exit(5);
+    }
+    *(void **)&free_there = dlsym(module, "free_in_module");
+    char *block = make_block(60);
+    free_there(block);
+    dlclose(module);
+    read_block(block);
+}
+
+/* No memory for the program, nor for who watches it. */
+static void run_out_of_memory(void)
+{
+    const struct rlimit little = {.rlim_cur = UINT64_C(1) << 30, .rlim_max = RLIM_INFINITY};
+    char *volatile reserve = malloc(100000);
+    setrlimit(RLIMIT_AS, &little);
+    while (malloc(1 << 20) != NULL) {
+    }
+    while (malloc(1000) != NULL) {
+    }
+    free(reserve);
+    use_freed();
+}
+
+int main(int argc, char **argv)
+{
+    static const struct {
+        const char *word;
+        void (*run)(void);
+    } hardships[] = {{"vfork", fork_in_place},           {"descriptors", close_everything},
+                     {"handlers", allocate_in_handlers}, {"module", free_in_module},
+                     {"memory", run_out_of_memory},      {"use", use_freed}};
+    for (size_t i = 0; argc == 2 && i < sizeof(hardships) / sizeof(hardships[0]); i++) {
+        if (strcmp(argv[1], hardships[i].word) == 0) {
+            hardships[i].run();
+            return write(STDOUT_FILENO, argv[1], strlen(argv[1])) < 0;
+        }
+    }
+    return 2;
+}

@@ -1,0 +1,100 @@
+#!/usr/bin/env python3
+"""What makes watching freed memory hard: the use that follows is found, and the program goes on.
+zombie_hardships.py BUILD_FOLDER SAMPLES"""
+import json
+import os
+import signal
+import subprocess
+import sys
+
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "support"))
+from sojourn_testing import PATIENCE_S, check, main
+
+FOUND = ("SELECT z.kind, z.used_in, z.freed_in, z.class FROM zombie_reports r JOIN zombies z USING (zombie_id)"
+         " ORDER BY r.report_id")
+# Word: (own functions that used and freed)
+HEAP = {
+    "vfork": ("read_block", "drop_block"),
+    "descriptors": ("read_block", "drop_block"),
+    "handlers": ("read_block", "drop_block"),
+    "module": ("read_block", "free_in_module"),
+}
+
+
+def record(sojourn, command, name, zombies):
+    path, database = sojourn.path(f"{name}.json"), sojourn.path(f"{name}.db")
+    with open(path, "w", encoding="utf-8") as file:
+        json.dump({"policy": 1, "mode": "profile", "functions": {"exclude": ["*"]}, "zombies": zombies}, file)
+    done, _ = sojourn.record(command, database, ["--allow-unmatched", "--policy", path])
+    return done, database
+
+
+def found_in(sojourn, database):
+    return [tuple(row.values()) for row in sojourn.sql(database, FOUND)]
+
+
+def test_heap(sojourn, folder):
+    """With guarded blocks, and with a quarantine beside them."""
+    for word, (used, freed) in HEAP.items():
+        for zombies in ({"heap": True}, {"heap": {"one_in": 1, "blocks": 64, "quarantine": True, "vtables": True}}):
+            done, database = record(sojourn, [os.path.join(folder, "hardships"), word], word, zombies)
+            check((done.returncode, done.stdout.decode()) == (0, word), f"{word}: {done}")
+            os.rename(database, database + ".done")
+            found = found_in(sojourn, database + ".done")
+            check(found == [("use_after_free", used, freed, "")], f"{word}, {zombies}: {found}")
+            os.remove(database + ".done")
+
+
+def test_no_memory(sojourn, folder):
+    """A program without memory is not harmed, and the account says what was not guarded."""
+    done, database = record(sojourn, [os.path.join(folder, "hardships"), "memory"], "memory", {"heap": True})
+    plain = subprocess.run([os.path.join(folder, "hardships"), "memory"], capture_output=True, check=False)
+    check(done.returncode in (plain.returncode, 128 - plain.returncode), f"{done}, not {plain}")
+    rows = sojourn.sql(database, "SELECT not_watched, refused_size + refused_room + refused_memory AS refused"
+                       " FROM zombie_accounts")
+    check(rows[0]["not_watched"] != "" or rows[0]["refused"] > 0, f"{rows}")
+
+
+def test_objects(sojourn, folder):
+    program = os.path.join(folder, "guarded")
+    done, database = record(sojourn, [program, "many"], "many", {"objc": {"queue": {"objects": 1000}}})
+    check((done.returncode, done.stdout) == (0, b"2\n"), f"many: {done}")
+    check(found_in(sojourn, database) == [("message_to_freed", "ask_warmth", "drop_egg", "Egg")], "many")
+    account = sojourn.sql(database, "SELECT kept, kept_full, not_kept FROM zombie_accounts")[0]
+    check(account["kept"] >= 100000 and account["kept"] - account["kept_full"] <= 1000, f"{account}")
+    done, database = record(sojourn, [program, "rise"], "rise", {"objc": True})
+    check((done.returncode, done.stdout) == (0, b"4\n"), f"rise: {done}")
+    check([row[:2] + row[3:] for row in found_in(sojourn, database)] == [("message_to_freed", "ask_risen", "Phoenix")],
+          f"rise: {found_in(sojourn, database)}")
+
+
+def test_recorder_dies(sojourn, folder):
+    """A program whose recorder was killed goes on and ends by itself."""
+    command = [sojourn.program, "record", "-q", "-o", sojourn.path("died.db"), "--zombies", "heap", "--profile",
+               "--exclude", "*", "--", os.path.join(folder, "heap"), "-"]
+    with subprocess.Popen(command, env=sojourn.environment, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as recorder:
+        check(recorder.stdout.readline() == "ready\n", "not ready")
+        with open(f"/proc/{recorder.pid}/task/{recorder.pid}/children", encoding="ascii") as file:
+            program = int(file.read().split()[0])
+        waiting = os.pidfd_open(program)
+        recorder.send_signal(signal.SIGKILL)
+        for word in ("0", "1", "4", "16"):
+            recorder.stdin.write(word + "\n")
+            recorder.stdin.flush()
+            check(recorder.stdout.readline() == word + "\n", f"the program did not {word}")
+        recorder.stdin.close()
+        done = subprocess.run(["tail", f"--pid={program}", "-f", os.devnull], timeout=PATIENCE_S, check=True)
+        check(done.returncode == 0, "the program does not end")
+        os.close(waiting)
+
+
+def test(sojourn, arguments):
+    folder = os.path.join(arguments[0], "gcc-O2")
+    test_heap(sojourn, folder)
+    test_no_memory(sojourn, folder)
+    test_objects(sojourn, folder)
+    test_recorder_dies(sojourn, folder)
+
+
+if __name__ == "__main__":
+    main(test)
