@@ -54,6 +54,7 @@ final class Watch implements Runnable {
     @Override
     public void run() {
         try {
+            Threads.describe(name, 0, null, 0); // its classes are loaded before there is a stall
             while (true) {
                 beat();
             }
