@@ -13,8 +13,8 @@ final class Watch implements Runnable {
     private final String name;
     private final Executor executor;
     private final long deadlineNanos;
-    private Thread watched;
-    private int thread;
+    private volatile Thread watched;
+    private volatile int thread;
     private int reports;
 
     /** One heartbeat. */
@@ -35,6 +35,16 @@ final class Watch implements Runnable {
         this.name = name;
         this.executor = executor;
         this.deadlineNanos = TimeUnit.MILLISECONDS.toNanos(deadlineMillis);
+    }
+
+    /** Learns which thread it is; false: the executor takes no tasks. */
+    boolean introduce() {
+        try {
+            executor.execute(new Beat());
+            return true;
+        } catch (RuntimeException refused) {
+            return false;
+        }
     }
 
     private void beat() throws InterruptedException {
