@@ -75,7 +75,7 @@ class Bench:
         return (written - missed) / 1e6
 
     def call(self, *values):
-        """Nanoseconds of a call of StallBench.valued by the wall clock."""
+        """CPU nanoseconds of a call of StallBench.valued."""
         done = subprocess.run(
             [f"{self.build}/bin/sojourn", "record", "-q", "--allow-unmatched", "--block-ms", "10000", "-o",
              os.path.join(self.scratch, f"calls{self.number}-{len(values)}.db"), *values, "--",

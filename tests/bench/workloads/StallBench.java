@@ -1,9 +1,13 @@
 import io.sojourn.Sojourn;
+import java.lang.management.ManagementFactory;
+import java.lang.management.ThreadMXBean;
 import java.util.concurrent.ExecutorService;
 import java.util.concurrent.Executors;
 
-/** idle SECONDS [watched]: CPU of a program that rests; calls COUNT: time of a call with values. */
+/** idle SECONDS [watched]: CPU of a program that rests; calls COUNT: CPU time of a call with values. */
 public class StallBench {
+    static final ThreadMXBean CPU = ManagementFactory.getThreadMXBean();
+
     static int valued(int value) {
         return value + 1;
     }
@@ -20,9 +24,9 @@ public class StallBench {
         int number = Integer.parseInt(arguments[1]);
         if (arguments[0].equals("calls")) {
             sum(number / 4);
-            long begin = System.nanoTime();
+            long begin = CPU.getCurrentThreadCpuTime();
             int sum = sum(number);
-            System.out.println((System.nanoTime() - begin) / number + (sum == 42 ? " " : ""));
+            System.out.println((CPU.getCurrentThreadCpuTime() - begin) / number + (sum == 42 ? " " : ""));
             return;
         }
         ExecutorService events = Executors.newSingleThreadExecutor();

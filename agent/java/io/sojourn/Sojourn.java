@@ -73,9 +73,12 @@ public final class Sojourn {
      */
     public static void watch(String name, Executor executor, long deadlineMillis) {
         if (isThere && name != null && !name.isEmpty() && executor != null && deadlineMillis > 0) {
-            Thread thread = new Thread(new Watch(name, executor, deadlineMillis), "sojourn-watch");
-            thread.setDaemon(true);
-            thread.start();
+            Watch watch = new Watch(name, executor, deadlineMillis);
+            if (watch.introduce()) {
+                Thread thread = new Thread(watch, "sojourn-watch");
+                thread.setDaemon(true);
+                thread.start();
+            }
         }
     }
 

@@ -13,8 +13,8 @@ final class Watch implements Runnable {
     private final String name;
     private final Executor executor;
     private final long deadlineNanos;
-    private Thread watched;
-    private int thread;
+    private volatile Thread watched;
+    private volatile int thread;
     private int reports;
 
     /** One heartbeat. */
@@ -37,6 +37,16 @@ final class Watch implements Runnable {
         this.deadlineNanos = TimeUnit.MILLISECONDS.toNanos(deadlineMillis);
     }
 
+    /** Learns which thread it is; false: the executor takes no tasks. */
+    boolean introduce() {
+        try {
+            executor.execute(new Beat());
+            return true;
+        } catch (RuntimeException refused) {
+            return false;
+        }
+    }
+
     private void beat() throws InterruptedException {
         Beat beat = new Beat();
         long posted = System.nanoTime();
@@ -54,6 +64,7 @@ final class Watch implements Runnable {
     @Override
     public void run() {
         try {
+            Threads.describe(name, 0, null, 0); // its classes are loaded before there is a stall
             while (true) {
                 beat();
             }
