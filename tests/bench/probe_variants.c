@@ -60,18 +60,18 @@ uint64_t variant_next_chunk(void)
 
 static void *clear_chunks(void *argument)
 {
-    volatile uint64_t sum = 0;
     (void)argument;
     for (uint32_t i = 0; !atomic_load(&stop);) {
         if (!atomic_load(&is_full[i])) {
             usleep(100);
             continue;
         }
-        uint64_t *words = (uint64_t *)(void *)(arena + (size_t)i * CHUNK_BYTES);
+        uint8_t *bytes = arena + (size_t)i * CHUNK_BYTES;
+        const volatile uint64_t *words = (const volatile uint64_t *)(const void *)bytes;
         for (size_t k = 0; k < CHUNK_BYTES / sizeof(*words); k++) {
-            sum += words[k];
+            (void)words[k];
         }
-        memset(words, 0, CHUNK_BYTES);
+        memset(bytes, 0, CHUNK_BYTES);
         atomic_store(&is_full[i], 0);
         i = (i + 1) % chunk_count;
     }

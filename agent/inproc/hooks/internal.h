@@ -23,6 +23,7 @@ typedef struct sj_application {
     void *scratch;
     uint64_t scratch_bytes;
     bool prepare_only;
+    uint64_t patch_count;           /* of the functions to be hooked */
     const sj_hooks_heads *heads;    /* NULL: calls are recorded */
     struct sj_library_calls *calls; /* NULL: the plan has no imports */
 } sj_application;

@@ -178,11 +178,12 @@ static void patch_function(const sj_application *application, uint32_t index,
     }
 }
 
-/* Whether hardly a page of the text stays as it is. */
-static bool fills_pages(const sj_plan_header *plan)
+/* Whether hardly a page of the text stays as it is: of few functions that are wanted, most do. */
+static bool fills_pages(const sj_application *application)
 {
     enum { PATCHES_PER_PAGE = 4 };
-    return plan->patch_count / PATCHES_PER_PAGE >= (plan->text_high - plan->text_low) / PAGE;
+    const sj_plan_header *plan = application->plan;
+    return application->patch_count / PATCHES_PER_PAGE >= (plan->text_high - plan->text_low) / PAGE;
 }
 
 static sj_status open_text(const sj_application *application, sj_text *text)
@@ -194,7 +195,7 @@ static sj_status open_text(const sj_application *application, sj_text *text)
     }
     SJ_TRY(sj_text_open(text, application->bias + plan->text_low,
                         application->bias + plan->text_high));
-    if (fills_pages(plan)) {
+    if (fills_pages(application)) {
         sj_text_populate(text);
     }
     return SJ_OK;
@@ -242,6 +243,7 @@ static sj_status apply_checked(sj_application *application, sj_hooked_module *mo
         /* No stubs are made for functions that the policy does not want now. */
         application->function_skips[i] = function->skip;
     }
+    application->patch_count = patch_count;
     module->changes_bytes = round_to_pages(patch_count * sizeof(sj_hook_change) + 1);
     module->changes = sj_sys_allocate(module->changes_bytes);
     if (module->changes == NULL) {
