@@ -2,7 +2,7 @@
 //
 //   node tests/bench/duckdb.mjs BUILD_FOLDER DATABASE
 //
-// DATABASE is a recording. Its calls (function, start, duration) are written as CSV by `sojourn sql`,
+// DATABASE is a recording. Its calls (seven columns of numbers) are written as CSV by `sojourn sql`,
 // loaded into a DuckDB table, and the same questions are asked of both: best CPU time of three. The
 // answers must agree. DuckDB comes from npm, into BUILD_FOLDER/duckdb; nothing of it is committed.
 import { execFileSync, spawn } from "node:child_process";
@@ -25,6 +25,9 @@ if (!existsSync(join(folder, "node_modules", "@duckdb", "node-api"))) {
 }
 const { DuckDBInstance } = createRequire(join(folder, "package.json"))("@duckdb/node-api");
 
+const COLUMNS = [["session_id", "INTEGER"], ["function_id", "INTEGER"], ["call_id", "BIGINT"],
+    ["parent_id", "BIGINT"], ["start_ns", "BIGINT"], ["duration_ns", "BIGINT"], ["self_ns", "BIGINT"]];
+
 function cpuMs() {
     const { user, system } = process.cpuUsage();
     return (user + system) / 1000;
@@ -32,7 +35,7 @@ function cpuMs() {
 
 // Writes the calls as CSV and gives how many bytes that took.
 function exportCalls(csv) {
-    const query = "SELECT function_id, start_ns, duration_ns FROM calls";
+    const query = `SELECT ${COLUMNS.map(([name]) => name).join(", ")} FROM calls`;
     return new Promise((done, failed) => {
         const child = spawn(join(build, "bin", "sojourn"),
             ["sql", "--csv", "--timeout", "3600", query, database], { stdio: ["ignore", "pipe", "inherit"] });
@@ -77,7 +80,7 @@ await duck.run("SET threads = 1");
 console.error("loading them into DuckDB");
 const loadBegin = cpuMs();
 await duck.run(`CREATE TABLE calls AS SELECT * FROM read_csv('${csv}', header = true, columns = ` +
-    "{'function_id': 'INTEGER', 'start_ns': 'BIGINT', 'duration_ns': 'BIGINT'})");
+    `{${COLUMNS.map(([name, type]) => `'${name}': '${type}'`).join(", ")}})`);
 await duck.run("CHECKPOINT");
 const loadMs = cpuMs() - loadBegin;
 const count = Number((await duck.runAndReadAll("SELECT count(*) FROM calls")).getRows()[0][0]);
@@ -86,7 +89,14 @@ const from = Number(ask("start_ns", `WHERE call_id = (SELECT stream_id << 38 | c
 const inWindow = `WHERE start_ns BETWEEN ${from} AND ${from + 9999999}`;
 const frequent = `WHERE function_id = ${askSojourn(`SELECT function_id FROM function_stats
     ORDER BY calls DESC LIMIT 1 OFFSET 20`).answer}`;
+const middle = askSojourn("SELECT stream_id << 38 | calls / 2 FROM streams ORDER BY calls DESC LIMIT 1").answer;
+const million = `call_id BETWEEN ${middle} AND ${middle} + 999999`;
 const session = askSojourn("SELECT min(session_id) FROM sessions").answer;
+
+const LONGEST = "SELECT sum(duration_ns) FROM (SELECT duration_ns FROM calls ORDER BY duration_ns DESC LIMIT 20)";
+const TWO_KEYS = "SELECT sum(n) FROM (SELECT session_id, function_id, count(*) AS n, sum(duration_ns), " +
+    "min(duration_ns), max(duration_ns), sum(self_ns)";
+const JOINED = "SELECT sum(p.duration_ns) FROM calls AS c JOIN calls AS p ON p.call_id = c.parent_id";
 
 // what is asked; Sojourn's SQL; DuckDB's
 const questions = [
@@ -102,6 +112,14 @@ const questions = [
         "SELECT sum(n) FROM (SELECT function_id, count(*) AS n, sum(duration_ns) FROM calls GROUP BY function_id)"],
     ["duration_ns > 100000", "SELECT count(*) FROM calls WHERE duration_ns > 100000",
         "SELECT count(*) FROM calls WHERE duration_ns > 100000"],
+    ["duration_ns > 1000000", "SELECT count(*) FROM calls WHERE duration_ns > 1000000",
+        "SELECT count(*) FROM calls WHERE duration_ns > 1000000"],
+    ["the 20 longest", LONGEST, LONGEST],
+    ["GROUP BY session_id, function_id, five aggregates, plain SQL", `${TWO_KEYS} FROM calls GROUP BY 1, 2)`,
+        `${TWO_KEYS} FROM calls GROUP BY 1, 2)`],
+    ["the same by call_groups", "SELECT sum(calls) FROM call_groups('session,function')",
+        `${TWO_KEYS} FROM calls GROUP BY 1, 2)`],
+    ["join to the parent of a million calls", `${JOINED} WHERE c.${million}`, `${JOINED} WHERE c.${million}`],
     ["one function", `SELECT count(*) FROM calls ${frequent}`, `SELECT count(*) FROM calls ${frequent}`],
     ["10 ms window by call_aggregate",
         `SELECT sum(calls + open) FROM call_aggregate(${session}, ${from}, ${from + 10000000})`,
@@ -110,7 +128,7 @@ const questions = [
 
 const megabytes = (path) => `${(statSync(path).size / 1e6).toFixed(1)} MB`;
 console.log(`${(count / 1e6).toFixed(1)} M calls; Sojourn's file ${megabytes(database)} (everything), ` +
-    `DuckDB's ${megabytes(store)} (three columns), loaded from CSV at ${(count / loadMs / 1e3).toFixed(1)} M calls/s`);
+    `DuckDB's ${megabytes(store)} (${COLUMNS.length} columns), loaded from CSV at ${(count / loadMs / 1e3).toFixed(1)} M calls/s`);
 console.log("| question | Sojourn ms | M calls/s | DuckDB ms | M calls/s | DuckDB/Sojourn |");
 console.log("|---|---|---|---|---|---|");
 let agree = true;

@@ -2,19 +2,21 @@
 """What Sojourn says of calls and their sums, computed anew from rows of single calls by plain Python
 that shares no code with it: depths, callers, self times, sums of functions, of edges and of call
 paths, run times of threads, calls that never ended. Of perl, redis-server, C++ that throws,
-coroutines, threads, a recording that lost calls and one whose recorder was killed: nothing differs.
-Times are at steps of the clock, so that sums are exact; those of the last are not, and ns are rounded.
+coroutines, threads, a recording that lost calls, one that was read while it was written, and one
+whose recorder was killed: nothing differs. Times are at steps of the clock, so that sums are exact;
+those of the last are not, and ns are rounded.
 
 recomputed.py BUILD_FOLDER
 """
 import collections
+import concurrent.futures
 import os
 import signal
 import subprocess
 import sys
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "support"))
-from sojourn_testing import PATIENCE_S, check, children, main, wait_for
+from sojourn_testing import PATIENCE_S, check, check_accounts, children, main, wait_for
 
 BEFORE_RECORDING, GAP = 1, 2  # of calls.flags
 FOREVER = 1 << 62
@@ -305,6 +307,41 @@ def killed(sojourn):
     return database
 
 
+BUSY = """sub f { my $n = shift; $n < 2 ? 1 : f($n - 1) + f($n - 2) }
+while (!-e $ARGV[0]) { f(6); select(undef, undef, undef, 0.05) }"""
+SNAPSHOT = """SELECT (SELECT sum(call_count) FROM blocks WHERE kind = 1) AS stored,
+(SELECT count(*) FROM calls WHERE depth >= 0) AS calls, (SELECT count(*) FROM calls WHERE start_ns IS NULL) AS odd"""
+
+
+def read_beside(sojourn, database, seen):
+    """Asks until the answer has changed twice; what one statement says is of one moment."""
+    while len(set(seen)) < 3:
+        row = sojourn.sql(database, SNAPSHOT)[0]
+        check(row["stored"] == row["calls"] and row["odd"] == 0, f"beside a writer: {row}")
+        check(not seen or row["calls"] >= seen[-1], f"calls are gone: {row} after {seen[-1:]}")
+        seen.append(row["calls"])
+
+
+def beside_a_writer(sojourn):
+    """Two readers of a file that a recording is written to: each sees whole moments, nobody waits for
+    another, and the recording is as if nobody had read."""
+    database, stop = sojourn.path("beside.db"), sojourn.path("stop")
+    recorder = subprocess.Popen([sojourn.program, "record", "--quiet", "-o", database, "--", "perl", "-e", BUSY, stop],
+                                stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=sojourn.environment)
+    try:
+        wait_for("calls are stored", lambda: stored_calls(sojourn, database))
+        with concurrent.futures.ThreadPoolExecutor() as readers:
+            for reader in [readers.submit(read_beside, sojourn, database, []) for _ in range(2)]:
+                reader.result(PATIENCE_S)
+    finally:
+        with open(stop, "wb"):
+            pass
+    _, errors = recorder.communicate(timeout=PATIENCE_S)
+    check(recorder.returncode == 0, f"beside readers: {recorder.returncode} {errors}")
+    check_accounts(sojourn, database)
+    return database
+
+
 def test(sojourn, _arguments):
     samples = os.path.join(os.path.dirname(sojourn.program), "..", "tests", "samples", "gcc-O2")
     recompute(sojourn, record(sojourn, ["perl", "-e", PERL], "perl"), "perl", {"calls": 20000, "paths": 500})
@@ -313,6 +350,7 @@ def test(sojourn, _arguments):
                                ("s_coroutine", 0, {"streams": 4}), ("s_threads", 0, {"streams": 2}),
                                ("s_longjmp", 0, {"unwound": 1})):
         recompute(sojourn, record(sojourn, [os.path.join(samples, name)], name, ended), name, least)
+    recompute(sojourn, beside_a_writer(sojourn), "beside two readers", {"calls": 1000})
     recompute(sojourn, lossy(sojourn), "lossy", {"gap": 1, "calls": 1000})
     recompute(sojourn, killed(sojourn), "killed", {"open": 1, "calls": 1000}, exact=False)
 
