@@ -138,6 +138,7 @@ def record(sojourn, program, patterns, *options, environment=None):
 
 def one_program(sojourn, compiler, level, numbers):
     signatures = [Signature(number, numbers) for number in range(FUNCTIONS)]
+    is_emulated = "aarch64" in compiler
     source, program = sojourn.path("generated.c"), sojourn.path("generated")
     calls = "".join(f"    (void){one.name}({', '.join(given)});\n" for one in signatures for given in one.calls)
     with open(source, "w", encoding="utf-8") as file:
@@ -148,7 +149,9 @@ def one_program(sojourn, compiler, level, numbers):
     for line in done.stdout.splitlines():
         name, number, value_name, value = line.split(" ", 3)
         printed[name, int(number), value_name] = value
-    wrong = [(row, printed.get(row[:3])) for row in found if printed.get(row[:3]) != row[3]]
+    # qemu-user has no system call that reads safely: of texts nothing is known.
+    wrong = [(row, printed.get(row[:3])) for row in found if printed.get(row[:3]) != row[3]
+             and not (is_emulated and row[3] == "None")]
     check(not wrong, f"{compiler} -O{level}: recorded, printed: {wrong[:5]}")
     recorded = {row[:3] for row in found}
     by_name = {one.name: one for one in signatures}
@@ -158,6 +161,9 @@ def one_program(sojourn, compiler, level, numbers):
         is_lost = "." in value or (value != "result" and of.kinds[int(value[1:])] == "bool")
         return level == 0 or (of.is_kept and not ("clang" in compiler and is_lost))
 
+    if is_emulated:
+        check(len(found) > len(printed) // 3, f"{compiler} -O{level}: {len(found)} of {len(printed)} recorded")
+        return len(found), len(printed)
     missing = [key for key in printed if is_told(key[0], key[2]) and key not in recorded
                and key[2] in by_name[key[0]].named()]
     check(not missing, f"{compiler} -O{level}: not recorded: {missing[:5]}")
@@ -167,8 +173,10 @@ def one_program(sojourn, compiler, level, numbers):
 def test_generated(sojourn, compilers):
     numbers = random.Random(int(os.environ.get("SJ_SEED", "1")))
     functions = recorded = printed = 0
-    for compiler in compilers:
-        for level in range(4):
+    cross = shutil.which("aarch64-linux-gnu-gcc")
+    check(cross, "no compiler for AArch64")
+    for compiler in [*compilers, cross]:
+        for level in range(4) if compiler != cross else (0, 2):
             of_program = one_program(sojourn, compiler, level, numbers)
             functions, recorded, printed = functions + FUNCTIONS, recorded + of_program[0], printed + of_program[1]
     print(f"{functions} signatures: {recorded} values of {printed} printed ones, none of them another")

@@ -1,0 +1,88 @@
+#!/usr/bin/env python3
+"""What values and CPU time cost per call, beside uftrace -A/-R on the same functions. CPU ns per call,
+by the thread's clock in the program itself; all ways in each round, one after the other.
+
+values.py BUILD_FOLDER [ROUNDS]
+"""
+import os
+import shutil
+import statistics
+import subprocess
+import sys
+import tempfile
+
+CALLS = 100000
+SOURCE = """#include <stdio.h>
+#include <time.h>
+static const char *volatile last;
+__attribute__((noipa)) int one(int number)
+{
+    return number + 1;
+}
+__attribute__((noipa)) void two(const char *first, const char *second)
+{
+    last = first;
+    last = second;
+}
+static long now(clockid_t clock)
+{
+    struct timespec at;
+    clock_gettime(clock, &at);
+    return at.tv_sec * 1000000000L + at.tv_nsec;
+}
+int main(void)
+{
+    int sum = 0;
+    long start = now(CLOCK_THREAD_CPUTIME_ID);
+    for (int i = 0; i < CALLS; i++) {
+        sum = one(sum);
+    }
+    const long ones = now(CLOCK_THREAD_CPUTIME_ID) - start;
+    start = now(CLOCK_THREAD_CPUTIME_ID);
+    for (int i = 0; i < CALLS; i++) {
+        two("a short text", "another one");
+    }
+    printf("%g %g\\n", (double)ones / CALLS, (double)(now(CLOCK_THREAD_CPUTIME_ID) - start) / CALLS);
+    return sum != CALLS;
+}
+"""
+
+
+def main():
+    build, rounds = os.path.abspath(sys.argv[1]), int(sys.argv[2]) if len(sys.argv) > 2 else 7
+    with tempfile.TemporaryDirectory() as folder:
+        environment = dict(os.environ, XDG_STATE_HOME=folder, XDG_CACHE_HOME=folder, XDG_RUNTIME_DIR=folder)
+        source = os.path.join(folder, "calls.c")
+        with open(source, "w", encoding="utf-8") as file:
+            file.write(SOURCE)
+        plain, profiled = os.path.join(folder, "plain"), os.path.join(folder, "profiled")
+        compile_it = ["gcc", "-O2", "-g", f"-DCALLS={CALLS}", source, "-o"]
+        subprocess.run([*compile_it, plain], check=True)
+        subprocess.run([*compile_it, profiled, "-pg"], check=True)
+        record = [os.path.join(build, "bin/sojourn"), "record", "-q", "-o", os.path.join(folder, "calls.db"),
+                  "--function", "one", "--function", "two"]
+        ways = {"plain": [plain], "recorded": [*record, "--", plain],
+                "values by types": [*record, "--value", "one", "--value", "two", "--", plain],
+                "CPU time": [*record, "--cpu-time", "one", "--cpu-time", "two", "--", plain]}
+        if shutil.which("uftrace"):
+            data = ["uftrace", "record", "-d", os.path.join(folder, "data"), "-b", "16m", "-F", "one", "-F", "two"]
+            ways["uftrace"] = [*data, profiled]
+            ways["uftrace -A -R"] = [*data, "-A", "one@arg1/i32", "-R", "one@retval/i32", "-A", "two@arg1/s,arg2/s",
+                                     profiled]
+        found = {way: [] for way in ways}
+        for _ in range(rounds):
+            for way, command in ways.items():
+                done = subprocess.run(command, env=environment, capture_output=True, text=True, check=True)
+                found[way].append([float(part) for part in done.stdout.split()[-2:]])
+                if os.path.exists(os.path.join(folder, "calls.db")):
+                    os.unlink(os.path.join(folder, "calls.db"))
+    for way, rows in found.items():
+        columns = []
+        for column in range(2):
+            of = sorted(row[column] for row in rows)
+            columns.append(f"{statistics.median(of):.1f} ({of[0]:.1f} to {of[-1]:.1f})")
+        print(f"| {way} | {' | '.join(columns)} |")
+
+
+if __name__ == "__main__":
+    main()
