@@ -113,6 +113,10 @@ void sj_mono_describe_string(sj_mono_text *text, void *string)
     const int32_t length = sj_mono_runtime.string_length(string);
     for (int32_t at = 0; at < length && text->note != SJ_VALUE_CUT;) {
         uint32_t code = units[at++];
+        if (code != 0 && code < 0x80 && text->used < SJ_VALUE_TEXT_BYTES) {
+            text->bytes[text->used++] = (char)code;
+            continue;
+        }
         if (code >= 0xd800 && code < 0xe000) {
             const bool is_pair =
                 code < 0xdc00 && at < length && units[at] >= 0xdc00 && units[at] < 0xe000;

@@ -183,6 +183,9 @@ static sj_values_outcome record_placed(uint32_t number, bool at_exit, uint64_t s
             continue;
         }
         value.place = find_place(signature, position, registers, &value.type);
+        if (value.place != NULL) {
+            sj_mono_learn_type(&value);
+        }
         if (value.place != NULL && sj_mono_record_value(&value, &due)) {
             const sj_values_outcome changed = change(&value, signature, &due, registers);
             outcome = changed > outcome ? changed : outcome;

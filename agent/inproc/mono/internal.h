@@ -145,6 +145,8 @@ bool sj_mono_set_method(const void *method, uint32_t function);
 /* sj_mono_set_patched says that a method's code is hooked in place. */
 void sj_mono_set_patched(const void *method);
 
+typedef struct sj_mono_recipe sj_mono_recipe;
+
 /* What is to be recorded of a method. */
 typedef struct sj_mono_wish {
     uint32_t function;    /* 0: nothing */
@@ -189,16 +191,20 @@ void sj_mono_forget_method(const void *method);
 sj_mono_wish sj_mono_wish_of(void *method);
 
 /* Of the methods, by their places in the table: what they record besides their calls. */
-extern _Atomic uint32_t sj_mono_descriptors[SJ_MONO_METHODS_ROOM];
 
 /* One value, as its method's signature and a call have it. */
 typedef struct sj_mono_value {
     uint32_t function;
     uint64_t stack; /* of the call's records */
     uint8_t descriptor;
+    uint8_t element; /* MonoTypeEnum of what it is; of an enum, its integer's */
+    bool is_byref;
     void *type;  /* MonoType* */
     void *place; /* where the argument's variable or the result lies */
 } sj_mono_value;
+
+/* sj_mono_learn_type asks the runtime what a value's type is. */
+void sj_mono_learn_type(sj_mono_value *value);
 
 /* sj_mono_record_value records a value; true: `*due` is to be done. */
 bool sj_mono_record_value(const sj_mono_value *value, sj_due_change *due);
@@ -212,8 +218,34 @@ void *sj_mono_parameter_type(void *signature, uint32_t number);
 
 /* sj_mono_record_values records what is asked of a call of `method`, in front of its entry
  * (`at_entry`) or exit. `context` is Mono's call context. */
-void sj_mono_record_values(void *method, uint32_t function, uint32_t descriptors,
-                           const uint64_t *context, bool at_entry);
+void sj_mono_record_values(void *method, const sj_mono_recipe *recipe, const uint64_t *context,
+                           bool at_entry);
+
+/* What the runtime says of one value of a method, asked once. */
+typedef struct sj_mono_ingredient {
+    void *type;
+    uint8_t descriptor;
+    uint8_t element;  /* MonoTypeEnum of what it is; of an enum, its integer's */
+    uint8_t argument; /* place in a context's list */
+    bool is_byref;
+    bool is_result;
+} sj_mono_ingredient;
+
+/* How the values of a method are recorded. */
+struct sj_mono_recipe {
+    uint32_t function;
+    uint32_t descriptors; /* that it was made for */
+    uint32_t count;
+    sj_mono_ingredient values[SJ_VALUES_PER_FUNCTION];
+};
+
+/* sj_mono_find_recipe returns how the values of a method are recorded; NULL: none of them is. Any
+ * thread, no lock. sj_mono_ask_values sets which those are (sj_value_descriptor, one a byte). */
+const sj_mono_recipe *sj_mono_find_recipe(void *method, const sj_mono_method *entry);
+void sj_mono_ask_values(const sj_mono_method *entry, uint32_t descriptors);
+
+/* sj_mono_has_values: some value of a method is recorded. */
+bool sj_mono_has_values(const sj_mono_method *entry);
 
 /* A text of a value, cut at its capacity. */
 typedef struct sj_mono_text {

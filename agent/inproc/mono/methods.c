@@ -8,7 +8,6 @@
 enum { METHODS_MAX = SJ_MONO_METHODS_ROOM / 4 * 3 };
 
 sj_mono_method sj_mono_methods[SJ_MONO_METHODS_ROOM];
-_Atomic uint32_t sj_mono_descriptors[SJ_MONO_METHODS_ROOM];
 _Atomic uint32_t sj_mono_method_count;
 _Atomic uint32_t sj_mono_refused;
 

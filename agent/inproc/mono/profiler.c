@@ -50,10 +50,10 @@ static inline void write_record(uint32_t function, sj_record_kind kind, uint64_t
 static void record_values(void *method, const sj_mono_method *entry, const void *context,
                           bool at_entry)
 {
-    const uint32_t descriptors = atomic_load(&sj_mono_descriptors[entry - sj_mono_methods]);
-    const uint32_t function = atomic_load(&entry->function);
-    if (descriptors != 0 && function != 0 && sj_recorder_is_armed()) {
-        sj_mono_record_values(method, function, descriptors, context, at_entry);
+    const sj_mono_recipe *recipe =
+        sj_recorder_is_armed() ? sj_mono_find_recipe(method, entry) : NULL;
+    if (recipe != NULL) {
+        sj_mono_record_values(method, recipe, context, at_entry);
     }
 }
 
@@ -85,7 +85,7 @@ static sj_mono_method *decide(void *method)
         return NULL;
     }
     sj_mono_method *entry = sj_mono_find_method(method);
-    atomic_store(&sj_mono_descriptors[entry - sj_mono_methods], wish.descriptors);
+    sj_mono_ask_values(entry, wish.descriptors);
     if (needs_hooks(&wish) && sj_mono_can_hook(method)) {
         uint32_t state = SJ_MONO_NEVER_ENTERED;
         (void)atomic_compare_exchange_strong(&entry->state, &state, SJ_MONO_TO_BE_PATCHED);
@@ -110,9 +110,7 @@ static uint32_t choose(void *ours, void *method)
         return EXCEPTION_LEAVE; /* adds no code; the method is not inlined */
     }
     const uint32_t calls = ENTER | LEAVE | TAIL_CALL | EXCEPTION_LEAVE;
-    return atomic_load(&sj_mono_descriptors[entry - sj_mono_methods]) == 0
-               ? calls
-               : calls | ENTER_CONTEXT | LEAVE_CONTEXT;
+    return sj_mono_has_values(entry) ? calls | ENTER_CONTEXT | LEAVE_CONTEXT : calls;
 }
 
 static void on_enter(void *ours, void *method, void *context)

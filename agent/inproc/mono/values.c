@@ -13,11 +13,18 @@
 
 enum { CONTEXT_WORDS = 256 };
 
-/* The words behind the method in a context; NULL: it is laid out in another way. */
+/* The words behind the method in a context; NULL: it is laid out in another way. It lies at the
+ * same place in all contexts of a runtime. */
 static const uint64_t *find_words(const uint64_t *context, const void *method)
 {
+    static _Atomic uint32_t known_place;
+    const uint32_t known = atomic_load_explicit(&known_place, memory_order_relaxed);
+    if (context[known] == (uint64_t)(uintptr_t)method) {
+        return context + known + 1;
+    }
     for (uint32_t i = 0; i < CONTEXT_WORDS; i++) {
         if (context[i] == (uint64_t)(uintptr_t)method) {
+            atomic_store_explicit(&known_place, i, memory_order_relaxed);
             return context + i + 1;
         }
     }
@@ -30,19 +37,24 @@ static void record_text(const sj_mono_value *value, const sj_mono_text *text)
                      text->note);
 }
 
+void sj_mono_learn_type(sj_mono_value *value)
+{
+    value->element =
+        (uint8_t)sj_mono_runtime.type_get_type(sj_mono_runtime.type_underlying(value->type));
+    value->is_byref = sj_mono_runtime.type_is_byref(value->type) != 0;
+}
+
 bool sj_mono_record_value(const sj_mono_value *value, sj_due_change *due)
 {
     const uint32_t kind = sj_value_kind_of(value->descriptor);
     const void *place = value->place;
-    /* Of an enum, its integer; a structure has no value here. */
-    const int32_t element =
-        sj_mono_runtime.type_get_type(sj_mono_runtime.type_underlying(value->type));
+    const int32_t element = value->element;
     const bool is_real = element == TYPE_R4 || element == TYPE_R8;
-    sj_mono_text text = {0};
-    if (sj_mono_runtime.type_is_byref(value->type) != 0) {
+    if (value->is_byref) {
         place = *(const void *const *)place; /* of the caller's variable */
     }
     if (place != NULL && kind == SJ_VALUE_OBJECT) {
+        sj_mono_text text = {0};
         sj_mono_describe(&text, value->type, place);
         record_text(value, &text);
         return false;
@@ -52,6 +64,7 @@ bool sj_mono_record_value(const sj_mono_value *value, sj_due_change *due)
     }
     if (element == TYPE_STRING) {
         if (kind == SJ_VALUE_STRING) {
+            sj_mono_text text = {0};
             sj_mono_describe_string(&text, *(void *const *)place);
             record_text(value, &text);
         }
@@ -139,35 +152,34 @@ static void change(uint32_t function, void *signature, const uint64_t *arguments
     }
 }
 
-void sj_mono_record_values(void *method, uint32_t function, uint32_t descriptors,
-                           const uint64_t *context, bool at_entry)
+void sj_mono_record_values(void *method, const sj_mono_recipe *recipe, const uint64_t *context,
+                           bool at_entry)
 {
     const uint64_t *words = find_words(context, method);
-    void *signature = sj_mono_runtime.method_signature(method);
-    if (words == NULL || signature == NULL) {
+    if (words == NULL) {
         return;
     }
     const uint64_t *arguments = (const uint64_t *)(uintptr_t)words[1];
-    const uint32_t first = sj_mono_runtime.signature_is_instance(signature) != 0 ? 1 : 0;
-    for (; descriptors != 0; descriptors >>= 8) {
-        const uint8_t descriptor = (uint8_t)descriptors;
-        const uint32_t position = sj_value_position(descriptor);
-        if (descriptor == 0 || (position == SJ_VALUE_RESULT) == at_entry) {
+    for (uint32_t i = 0; i < recipe->count; i++) {
+        const sj_mono_ingredient *asked = &recipe->values[i];
+        if (asked->is_result == at_entry) {
             continue;
         }
-        void *type = position == SJ_VALUE_RESULT ? sj_mono_runtime.signature_return(signature)
-                                                 : sj_mono_parameter_type(signature, position);
-        const uint64_t place = position == SJ_VALUE_RESULT ? words[0]
-                               : arguments != NULL         ? arguments[position - 1 + first]
-                                                           : 0;
-        const sj_mono_value value = {.function = function,
+        const uint64_t place = asked->is_result    ? words[0]
+                               : arguments != NULL ? arguments[asked->argument]
+                                                   : 0;
+        const sj_mono_value value = {.function = recipe->function,
                                      .stack = SJ_MANAGED_CALL,
-                                     .descriptor = descriptor,
-                                     .type = type,
+                                     .descriptor = asked->descriptor,
+                                     .element = asked->element,
+                                     .is_byref = asked->is_byref,
+                                     .type = asked->type,
                                      .place = (void *)(uintptr_t)place};
         sj_due_change due;
-        if (type != NULL && place != 0 && sj_mono_record_value(&value, &due)) {
-            change(function, signature, arguments, first, &due);
+        if (place != 0 && sj_mono_record_value(&value, &due)) {
+            void *signature = sj_mono_runtime.method_signature(method);
+            const uint32_t first = sj_mono_runtime.signature_is_instance(signature) != 0 ? 1 : 0;
+            change(recipe->function, signature, arguments, first, &due);
         }
     }
 }

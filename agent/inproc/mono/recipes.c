@@ -1,0 +1,87 @@
+/* Design notes
+ *
+ * A recipe is made when values of a method are recorded first, by the thread that does, and is not
+ * changed any more: two threads may make the same one. A pointer that the runtime gives to another
+ * method gets another recipe, because that one's function is another. */
+#include "agent/inproc/mono/internal.h"
+
+enum { RECIPES_MAX = 16384 };
+
+static sj_mono_recipe recipes[RECIPES_MAX];
+static _Atomic uint32_t recipe_count;
+static _Atomic uint32_t asked[SJ_MONO_METHODS_ROOM];  /* descriptors, by the place of the method */
+static _Atomic uint32_t number[SJ_MONO_METHODS_ROOM]; /* of its recipe, from 1 */
+
+void sj_mono_ask_values(const sj_mono_method *entry, uint32_t descriptors)
+{
+    atomic_store(&asked[entry - sj_mono_methods], descriptors);
+}
+
+bool sj_mono_has_values(const sj_mono_method *entry)
+{
+    return atomic_load(&asked[entry - sj_mono_methods]) != 0;
+}
+
+/* False: the method has no such value. */
+static bool learn(void *signature, uint8_t descriptor, sj_mono_ingredient *value)
+{
+    const uint32_t position = sj_value_position(descriptor);
+    const bool is_result = position == SJ_VALUE_RESULT;
+    const uint32_t first = sj_mono_runtime.signature_is_instance(signature) != 0 ? 1 : 0;
+    sj_mono_value known = {.type = is_result ? sj_mono_runtime.signature_return(signature)
+                                             : sj_mono_parameter_type(signature, position)};
+    if (known.type == NULL) {
+        return false;
+    }
+    sj_mono_learn_type(&known);
+    *value = (sj_mono_ingredient){.type = known.type,
+                                  .descriptor = descriptor,
+                                  .element = known.element,
+                                  .argument = (uint8_t)(is_result ? 0 : position - 1 + first),
+                                  .is_byref = known.is_byref,
+                                  .is_result = is_result};
+    return true;
+}
+
+static const sj_mono_recipe *make(void *method, uint32_t place, uint32_t function,
+                                  uint32_t descriptors)
+{
+    void *signature = sj_mono_runtime.method_signature(method);
+    if (signature == NULL) {
+        return NULL;
+    }
+    const uint32_t taken = atomic_fetch_add(&recipe_count, 1);
+    if (taken >= RECIPES_MAX) {
+        atomic_store(&recipe_count, RECIPES_MAX);
+        atomic_fetch_add(&sj_mono_refused, 1);
+        return NULL;
+    }
+    sj_mono_recipe *made = &recipes[taken];
+    made->function = function;
+    made->descriptors = descriptors;
+    for (; descriptors != 0; descriptors >>= 8) {
+        if ((uint8_t)descriptors != 0 &&
+            learn(signature, (uint8_t)descriptors, &made->values[made->count])) {
+            made->count++;
+        }
+    }
+    /* Pairs with the acquire load in sj_mono_find_recipe. */
+    atomic_store_explicit(&number[place], taken + 1, memory_order_release);
+    return made;
+}
+
+const sj_mono_recipe *sj_mono_find_recipe(void *method, const sj_mono_method *entry)
+{
+    const uint32_t place = (uint32_t)(entry - sj_mono_methods);
+    const uint32_t descriptors = atomic_load_explicit(&asked[place], memory_order_relaxed);
+    const uint32_t function = atomic_load_explicit(&entry->function, memory_order_relaxed);
+    if (descriptors == 0 || function == 0) {
+        return NULL;
+    }
+    const uint32_t known = atomic_load_explicit(&number[place], memory_order_acquire);
+    if (known != 0 && recipes[known - 1].function == function &&
+        recipes[known - 1].descriptors == descriptors) {
+        return &recipes[known - 1];
+    }
+    return make(method, place, function, descriptors);
+}
