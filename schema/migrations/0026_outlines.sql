@@ -1,4 +1,4 @@
--- Sojourn store, version 23: what blocks tell of their calls.
+-- Sojourn store, version 26: what blocks tell of their calls.
 
 CREATE TABLE block_outlines ( -- the longest calls of blocks with many
     block_id INTEGER PRIMARY KEY REFERENCES blocks ON DELETE CASCADE,
