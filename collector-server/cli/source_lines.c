@@ -15,7 +15,6 @@ typedef struct module_lines {
 } module_lines;
 
 typedef struct source_lines {
-    sqlite3_stmt *function;
     module_lines modules[MODULES_MAX];
     size_t module_count;
 } source_lines;
@@ -26,7 +25,6 @@ static void free_lines(void *context)
     for (size_t i = 0; i < lines->module_count; i++) {
         sj_symbol_file_close(lines->modules[i].file);
     }
-    sqlite3_finalize(lines->function);
     free(lines);
 }
 
@@ -77,8 +75,9 @@ static sj_symbol_file *open_module(const char *path, const void *build_id, size_
     return open_debug(path);
 }
 
-static sj_symbol_file *find_module(source_lines *lines, int64_t module_id)
+static sj_symbol_file *find_module(source_lines *lines, sqlite3_stmt *row)
 {
+    const int64_t module_id = sqlite3_column_int64(row, 0);
     for (size_t i = 0; i < lines->module_count; i++) {
         if (lines->modules[i].module_id == module_id) {
             return lines->modules[i].file;
@@ -89,38 +88,45 @@ static sj_symbol_file *find_module(source_lines *lines, int64_t module_id)
     }
     module_lines *added = &lines->modules[lines->module_count++];
     added->module_id = module_id;
-    added->file = open_module((const char *)sqlite3_column_text(lines->function, 2),
-                              sqlite3_column_blob(lines->function, 3),
-                              (size_t)sqlite3_column_bytes(lines->function, 3));
+    added->file = open_module((const char *)sqlite3_column_text(row, 2),
+                              sqlite3_column_blob(row, 3), (size_t)sqlite3_column_bytes(row, 3));
     return added->file;
 }
 
-/* find_line reads the row of a function, of which the query is at. */
-static bool find_line(source_lines *lines, const char **path, int *line)
+static bool find_line(source_lines *lines, sqlite3_stmt *row, const char **path, int *line)
 {
-    sqlite3_stmt *row = lines->function;
     if (sqlite3_column_type(row, 4) != SQLITE_NULL) {
         *path = (const char *)sqlite3_column_text(row, 4);
         *line = sqlite3_column_int(row, 5);
         return true;
     }
-    sj_symbol_file *file = find_module(lines, sqlite3_column_int64(row, 0));
+    sj_symbol_file *file = find_module(lines, row);
     return file != NULL &&
            sj_symbol_file_line(file, (uint64_t)sqlite3_column_int64(row, 1), path, line) == SJ_OK;
 }
 
+/* The statement is not kept: a connection with one cannot be closed, and closing it is what frees
+ * the function. */
 static void source_line(sqlite3_context *context, int count, sqlite3_value **arguments)
 {
+    static const char sql[] = "SELECT m.module_id, f.offset, m.path, m.build_id, l.file, l.line "
+                              "FROM functions AS f JOIN modules AS m USING (module_id) "
+                              "LEFT JOIN function_lines AS l USING (function_id) "
+                              "WHERE f.function_id = ?1";
     (void)count;
-    source_lines *lines = sqlite3_user_data(context);
+    sqlite3_stmt *row = NULL;
     const char *path = NULL;
     int line = 0;
-    sqlite3_bind_value(lines->function, 1, arguments[0]);
-    if (sqlite3_step(lines->function) == SQLITE_ROW && find_line(lines, &path, &line)) {
-        char *text = sqlite3_mprintf("%s:%d", path, line);
-        sqlite3_result_text(context, text, -1, sqlite3_free);
+    if (sqlite3_prepare_v2(sqlite3_context_db_handle(context), sql, -1, &row, NULL) != SQLITE_OK) {
+        sqlite3_result_error(context, "source lines cannot be read", -1);
+        return;
     }
-    sqlite3_reset(lines->function);
+    sqlite3_bind_value(row, 1, arguments[0]);
+    if (sqlite3_step(row) == SQLITE_ROW &&
+        find_line(sqlite3_user_data(context), row, &path, &line)) {
+        sqlite3_result_text(context, sqlite3_mprintf("%s:%d", path, line), -1, sqlite3_free);
+    }
+    sqlite3_finalize(row);
 }
 
 sj_status sj_source_lines_register(sqlite3 *database, sj_error *error)
@@ -128,15 +134,6 @@ sj_status sj_source_lines_register(sqlite3 *database, sj_error *error)
     source_lines *lines = calloc(1, sizeof(*lines));
     if (lines == NULL) {
         return sj_fail(error, SJ_ENOMEM, "no memory for source lines");
-    }
-    if (sqlite3_prepare_v2(database,
-                           "SELECT m.module_id, f.offset, m.path, m.build_id, l.file, l.line "
-                           "FROM functions AS f JOIN modules AS m USING (module_id) "
-                           "LEFT JOIN function_lines AS l USING (function_id) "
-                           "WHERE f.function_id = ?1",
-                           -1, &lines->function, NULL) != SQLITE_OK) {
-        free(lines);
-        return sj_fail(error, SJ_EIO, "cannot read source lines: %s", sqlite3_errmsg(database));
     }
     /* SQLite frees the context, also when it refuses the function. */
     return sqlite3_create_function_v2(database, "source_line", 1, SQLITE_UTF8 | SQLITE_DIRECTONLY,
