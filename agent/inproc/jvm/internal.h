@@ -19,7 +19,7 @@ typedef struct sj_jvm_state {
     jobject platform_loader;    /* likewise */
     _Atomic uint32_t is_loaded; /* 1: a JVM has called us */
     _Atomic uint32_t enabled;   /* 1: classes are asked for */
-    _Atomic uint32_t asking;    /* threads that show us a class */
+    _Atomic uint32_t asking;    /* threads that show us a class, or use what leaving takes away */
     _Atomic uint32_t classes;
     _Atomic uint32_t unanswered;
     _Atomic uint32_t led;
@@ -28,6 +28,23 @@ typedef struct sj_jvm_state {
 } sj_jvm_state;
 
 extern sj_jvm_state sj_jvm __attribute__((visibility("hidden")));
+
+/* sj_jvm_begin_use returns whether the JVM's environment and references may be used until
+ * sj_jvm_end_use; false: the agent leaves them. Any thread. */
+static inline bool sj_jvm_begin_use(void)
+{
+    atomic_fetch_add(&sj_jvm.asking, 1);
+    if (atomic_load(&sj_jvm.enabled) != 0) {
+        return true;
+    }
+    atomic_fetch_sub(&sj_jvm.asking, 1);
+    return false;
+}
+
+static inline void sj_jvm_end_use(void)
+{
+    atomic_fetch_sub(&sj_jvm.asking, 1);
+}
 
 /* Addresses that the JVM keeps, or may be about to call when the agent leaves: trampolines of
  * hooks/lasting.h. The last three are never led anywhere. */

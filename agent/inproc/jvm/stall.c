@@ -6,6 +6,7 @@
 #include "agent/inproc/jvm/stall.h"
 
 #include "agent/inproc/jvm/commands.h"
+#include "agent/inproc/jvm/internal.h"
 #include "agent/inproc/jvm/natives.h"
 #include "agent/inproc/jvm/values.h"
 #include "agent/inproc/recorder/owner_lock.h"
@@ -91,7 +92,7 @@ static jvmtiEnv *open_collector_events(JNIEnv *env)
 jint JNICALL sj_jvm_thread_id(JNIEnv *env, jclass class)
 {
     (void)class;
-    if (!sj_recorder_is_armed() || !sj_recorder_may_call()) {
+    if (!sj_recorder_is_armed() || !sj_recorder_may_call() || !sj_jvm_begin_use()) {
         return 0;
     }
     if (sj_owner_lock_take(&opening)) {
@@ -100,6 +101,7 @@ jint JNICALL sj_jvm_thread_id(JNIEnv *env, jclass class)
         }
         sj_owner_lock_free(&opening);
     }
+    sj_jvm_end_use();
     return (jint)sj_sys_tid();
 }
 

@@ -5,6 +5,7 @@
  * exception (Thread.stop) may have left the code in between. */
 #include "agent/inproc/jvm/values.h"
 
+#include "agent/inproc/jvm/internal.h"
 #include "agent/inproc/jvm/natives.h"
 #include "agent/inproc/recorder/changes.h"
 #include "agent/inproc/recorder/internal.h"
@@ -89,7 +90,7 @@ static void JNICALL record_object(JNIEnv *env, jclass class, jobject object, jin
     bool is_there = true;
     (void)class;
     begin(what);
-    if (!sj_recorder_is_armed() || due_here.is_decided) {
+    if (!sj_recorder_is_armed() || due_here.is_decided || !sj_jvm_begin_use()) {
         return;
     }
     if (sj_value_kind_of(descriptor) == SJ_VALUE_STRING) {
@@ -97,6 +98,7 @@ static void JNICALL record_object(JNIEnv *env, jclass class, jobject object, jin
     } else {
         sj_jvm_describe(env, object, &text);
     }
+    sj_jvm_end_use();
     if (is_there) {
         sj_recorder_text((uint32_t)function, SJ_MANAGED_CALL, descriptor, text.bytes, text.used,
                          text.note);
@@ -117,8 +119,9 @@ static void JNICALL record_thrown(JNIEnv *env, jclass class, jobject exception, 
 {
     (void)class;
     (void)what;
-    if (exception != NULL && sj_recorder_is_armed()) {
+    if (exception != NULL && sj_recorder_is_armed() && sj_jvm_begin_use()) {
         record_thrown_class(env, exception, (uint32_t)function);
+        sj_jvm_end_use();
     }
 }
 
@@ -202,7 +205,10 @@ static jint JNICALL decide(JNIEnv *env, jclass class, jint what, jint function)
     }
     due_here.is_decided = false;
     if (due.action == SJ_CHANGE_THROW) {
-        throw_instead(env, (uint32_t)function, &due);
+        if (sj_jvm_begin_use()) {
+            throw_instead(env, (uint32_t)function, &due);
+            sj_jvm_end_use();
+        }
         return 0;
     }
     if (!fits(type_of(what), &due)) {

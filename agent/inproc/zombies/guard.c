@@ -1,12 +1,17 @@
 #include "agent/inproc/zombies/internal.h"
 
 static __thread bool is_forced __attribute__((tls_model("initial-exec")));
+static __thread int64_t drawn
+    __attribute__((tls_model("initial-exec"))); /* the thread's distance */
 
 void sj_zombies_guard_next(bool is_wanted)
 {
     is_forced = is_wanted;
     if (is_wanted) {
+        drawn = sj_zombie_countdown;
         sj_zombie_countdown = 1;
+    } else {
+        sj_zombie_countdown = drawn;
     }
 }
 

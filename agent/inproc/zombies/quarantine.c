@@ -103,15 +103,35 @@ static void count_gone(sj_quarantine_gone why)
     }
 }
 
+/* Our tables lead into the agent, which may leave: nothing that is let go keeps one. */
+static void take_tables_out(const sj_kept_block *kept)
+{
+    uint64_t *words = (uint64_t *)(uintptr_t)kept->address;
+    const uint64_t last = filled_bytes(kept->usable) / WORD - 1;
+    for (uint64_t i = 0; kept->type != 0 && i < last && i < SJ_VIRTUAL_WORDS; i++) {
+        words[i] = sj_virtual_is_table(words[i]) ? WORD_PATTERN : words[i];
+    }
+}
+
+/* What is found only because the agent leaves does not end the program. */
+static void report_change(sj_kept_block *kept, uint64_t changed, sj_quarantine_gone why)
+{
+    const sj_zombie_on_use then =
+        sj_report_kept(kept, SJ_ZOMBIE_WRITE_AFTER_FREE, changed, NULL, kept->site);
+    if (why != SJ_GONE_LEFT) {
+        sj_report_follow(then);
+    }
+}
+
 /* The caller owns the record, whose block the allocator gets. */
 static void let_go(sj_kept_block *kept, sj_quarantine_gone why)
 {
     const uint64_t changed = find_change(kept);
     const uint64_t block = kept->address;
     if (changed != 0) {
-        sj_report_follow(
-            sj_report_kept(kept, SJ_ZOMBIE_WRITE_AFTER_FREE, changed, NULL, kept->site));
+        report_change(kept, changed, why);
     }
+    take_tables_out(kept);
     kept->address = 0;
     atomic_fetch_sub(&held_bytes, kept->usable + stride);
     ((free_function)sj_zombie_originals[SJ_HEAD_FREE])(block, 0, 0);
@@ -273,6 +293,7 @@ static void give_up(uint64_t block, uint64_t site)
         report_again(kept, site);
     }
     if (kept != NULL && take_state(kept, KEPT_WHOLE)) {
+        take_tables_out(kept);
         kept->address = 0;
         atomic_fetch_sub(&held_bytes, kept->usable + stride);
         ((uint64_t *)(uintptr_t)block)[filled_bytes(kept->usable) / WORD - 1] = WORD_PATTERN;
@@ -464,4 +485,16 @@ void sj_quarantine_after_fork(void)
         uint32_t owned = KEPT_OWNED;
         (void)atomic_compare_exchange_strong(&record_at(i)->state, &owned, KEPT_NONE);
     }
+}
+
+void sj_quarantine_forget(void)
+{
+    if (records == NULL || atomic_load(&is_on)) {
+        return; /* it was never ended: its blocks stay what they are */
+    }
+    (void)sj_sys_unmap(records, record_count * stride);
+    records = NULL;
+    atomic_store(&next, 0);
+    atomic_store(&oldest, 0);
+    atomic_store(&held_bytes, 0);
 }

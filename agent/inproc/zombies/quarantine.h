@@ -52,4 +52,8 @@ sj_kept_block *sj_quarantine_find(uint64_t address);
 
 void sj_quarantine_after_fork(void);
 
+/* sj_quarantine_forget gives the records' memory back, once it has ended and no thread is in the
+ * agent. */
+void sj_quarantine_forget(void);
+
 #endif

@@ -5,6 +5,7 @@
 #include "agent/inproc/hooks/rebind.h"
 #include "agent/inproc/recorder/recorder.h"
 #include "agent/inproc/recorder/sys.h"
+#include "agent/inproc/zombies/quarantine.h"
 
 #include <fcntl.h>
 #include <link.h>
@@ -365,6 +366,7 @@ void sj_zombies_leave(void)
     }
     has_left = true;
     sj_zombies_after_fork();
+    sj_quarantine_forget();
     atomic_store(&sj_custody_now->shared.is_whole, 0);
     sj_faults_end();
     sj_pool_leave();

@@ -90,7 +90,9 @@ sj_arch_dispatch_entry:
     RECORD ENTER_TAG(%r11), ENTER_TAG(%r11), %r10, enters=1
     RESTORE
     lea 8(%rsp), %rsp
+    .cfi_adjust_cfa_offset -8
     jmp .Lblock
+    .cfi_adjust_cfa_offset 8
 
 /* A recorded call ends by jumping to another: its exit is recorded before the other's entry, and
  * both return through one slot. */
