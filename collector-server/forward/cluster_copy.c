@@ -287,8 +287,8 @@ sj_status sj_cluster_copy_keep(sqlite3 *database, const int64_t *session_ids, si
         "DELETE FROM sessions WHERE session_id NOT IN (SELECT session_id FROM temp.kept)",
         "DELETE FROM devices WHERE device_id NOT IN (SELECT device_id FROM sessions)",
         "DELETE FROM session_modules WHERE number = 0",
-        "DELETE FROM hook_plans WHERE module_id IN (SELECT module_id FROM modules WHERE"
-        " first_function_id = 0)",
+        ("DELETE FROM hook_plans WHERE module_id IN (SELECT module_id FROM modules WHERE"
+         " first_function_id = 0)"),
         "DELETE FROM modules WHERE first_function_id = 0"};
     SJ_TRY(run_statement(database,
                          "CREATE TEMP TABLE IF NOT EXISTS kept(session_id INTEGER PRIMARY KEY)", 0,
