@@ -3,6 +3,8 @@
 #include "tests/collector-server/http/client.h"
 #include "tests/collector-server/http/fixture.h"
 
+#include <fcntl.h>
+#include <glob.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdbool.h>
@@ -12,6 +14,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <time.h>
 #include <unistd.h>
 
 #include <cmocka.h>
@@ -418,6 +421,83 @@ static void imports_keep_to_their_own_file(void **state)
     json_decref(begun);
 }
 
+static json_int_t imports_under_way(void)
+{
+    json_t *answer = client_json(server, "/api/v1/imports", 200);
+    const json_int_t under_way = json_integer_value(json_object_get(answer, "under_way"));
+    json_decref(answer);
+    return under_way;
+}
+
+/* make_old_file makes a file beside the database that nobody wrote to for two days. */
+static void make_old_file(char path[160], const char *name)
+{
+    struct timespec times[2] = {{.tv_sec = time(NULL) - 2 * 86400}};
+    times[1] = times[0];
+    snprintf(path, 160, "%s.import.%s", database_path, name);
+    FILE *file = fopen(path, "we");
+    assert_non_null(file);
+    fclose(file);
+    assert_int_equal(utimensat(AT_FDCWD, path, times, 0), 0);
+}
+
+static void only_files_of_imports_are_counted_and_removed(void **state)
+{
+    (void)state;
+    static const char id[] = "00112233445566778899aabbccddeeff00112233445566778899aabbccddeeff";
+    char foreign[160];
+    char left[160];
+    make_old_file(foreign, "log");
+    make_old_file(left, id);
+    assert_int_equal(imports_under_way(), 1);
+    assert_int_equal(access(left, F_OK), 0); /* asking removes nothing */
+    json_t *begun = import_step(202, "{\"do\": \"begin\"}");
+    assert_int_not_equal(access(left, F_OK), 0);
+    assert_int_equal(imports_under_way(), 1);
+    json_decref(import_step(202, "{\"do\": \"cancel\", \"import\": \"%s\"}",
+                            json_string_value(json_object_get(begun, "import"))));
+    json_decref(begun);
+    assert_int_equal(imports_under_way(), 0);
+    assert_int_equal(unlink(foreign), 0);
+}
+
+static void imports_are_counted_whatever_the_database_is_called(void **state)
+{
+    (void)state;
+    sj_error error;
+    sj_http *kept = server;
+    char path[96];
+    snprintf(path, sizeof(path), "http_post_test.[x]*.%d.db", (int)getpid());
+    sqlite3 *other = fixture_create(path, 0);
+    const sj_http_options options = {.database_path = path, .token_path = token_path};
+    assert_int_equal(sj_http_start(&options, &server, &error), SJ_OK);
+    json_t *begun = import_step(202, "{\"do\": \"begin\"}");
+    assert_int_equal(imports_under_way(), 1);
+    json_decref(import_step(202, "{\"do\": \"cancel\", \"import\": \"%s\"}",
+                            json_string_value(json_object_get(begun, "import"))));
+    assert_int_equal(imports_under_way(), 0);
+    json_decref(begun);
+    sj_http_stop(server);
+    server = kept;
+    sqlite3_close(other);
+    unlink(path);
+}
+
+static void an_import_leaves_nothing_beside_the_database(void **state)
+{
+    (void)state;
+    char path[96];
+    char pattern[96];
+    glob_t found;
+    snprintf(path, sizeof(path), "%s.source", database_path);
+    sqlite3_close(fixture_create(path, 0)); /* with a log */
+    json_decref(import_file(path, 202));
+    unlink(path);
+    snprintf(pattern, sizeof(pattern), "%s.import.*", database_path);
+    assert_int_equal(glob(pattern, 0, NULL, &found), GLOB_NOMATCH);
+    globfree(&found);
+}
+
 static void only_what_takes_a_post_takes_it(void **state)
 {
     (void)state;
@@ -467,6 +547,9 @@ int main(void)
         cmocka_unit_test(policies_are_checked_and_not_set),
         cmocka_unit_test(a_database_is_imported_in_pieces),
         cmocka_unit_test(imports_keep_to_their_own_file),
+        cmocka_unit_test(only_files_of_imports_are_counted_and_removed),
+        cmocka_unit_test(imports_are_counted_whatever_the_database_is_called),
+        cmocka_unit_test(an_import_leaves_nothing_beside_the_database),
         cmocka_unit_test(only_what_takes_a_post_takes_it),
         cmocka_unit_test(a_server_without_a_token_takes_no_commands),
         cmocka_unit_test(a_token_that_others_may_read_is_refused),
