@@ -25,7 +25,7 @@
 #include <time.h>
 #include <unistd.h>
 
-enum { PIECE_BYTES_MAX = 128 << 10, FILES_AT_ONCE = 8, OLD_S = 86400 };
+enum { PIECE_BYTES_MAX = 128 << 10, FILES_AT_ONCE = 8, OLD_S = 86400, STEPS_BETWEEN_LOOKS = 10000 };
 
 #define NO_DATABASE "the file is no database of sessions of this version"
 #define FILE_BYTES_MAX (INT64_C(16) << 30)
@@ -205,6 +205,11 @@ static sj_status append(const char *path, const json_t *input, json_t **body, sj
     return status;
 }
 
+static int stop_when_left(void *request)
+{
+    return !sj_answer_goes_on(request);
+}
+
 /* Copies every session that is not there yet; those before one that fails stay. */
 static sj_status copy_all(const char *path, sqlite3 *source, sqlite3 *target, json_t *copied,
                           int64_t *known, sj_error *error)
@@ -212,13 +217,14 @@ static sj_status copy_all(const char *path, sqlite3 *source, sqlite3 *target, js
     sqlite3_stmt *sessions = NULL;
     sj_error unsaid = {0};
     sj_status status = SJ_OK;
+    int step = SQLITE_DONE;
     if (sj_rows_prepare(source,
                         "SELECT session_id FROM sessions WHERE state <> 'removing'"
                         " ORDER BY started_realtime_ns",
                         &sessions, &unsaid) != SJ_OK) {
         return sj_fail(error, SJ_EINVAL, NO_DATABASE);
     }
-    while (status == SJ_OK && sqlite3_step(sessions) == SQLITE_ROW) {
+    while (status == SJ_OK && (step = sqlite3_step(sessions)) == SQLITE_ROW) {
         int64_t id = 0;
         status = sj_session_copy(path, sqlite3_column_int64(sessions, 0), target, &id, error);
         if (status == SJ_OK) {
@@ -229,24 +235,33 @@ static sj_status copy_all(const char *path, sqlite3 *source, sqlite3 *target, js
         }
     }
     sqlite3_finalize(sessions);
+    if (status == SJ_OK && step != SQLITE_DONE) {
+        status = sj_fail(error, SJ_EINVAL, "cannot read the file: %s", sqlite3_errmsg(source));
+    }
     return status;
 }
 
-static sj_status finish(const sj_request *request, const char *path, json_t **body, sj_error *error)
+/* Opens both files; work on them ends when the client leaves. */
+static sj_status open_both(sj_request *request, const char *path, sqlite3 **source,
+                           sqlite3 **target, sj_error *error)
+{
+    sj_error unsaid = {0};
+    if (sj_database_open(path, SJ_DATABASE_READ, source, &unsaid) != SJ_OK) {
+        return sj_fail(error, SJ_EINVAL, NO_DATABASE);
+    }
+    SJ_TRY(sj_database_open(request->context->database_path, SJ_DATABASE_WRITE, target, error));
+    sqlite3_progress_handler(*source, STEPS_BETWEEN_LOOKS, stop_when_left, request);
+    sqlite3_progress_handler(*target, STEPS_BETWEEN_LOOKS, stop_when_left, request);
+    return sj_session_copy_check(path, *target, error);
+}
+
+static sj_status finish(sj_request *request, const char *path, json_t **body, sj_error *error)
 {
     sqlite3 *source = NULL;
     sqlite3 *target = NULL;
     int64_t known = 0;
     json_t *copied = json_array();
-    sj_error unsaid = {0};
-    sj_status status = SJ_OK;
-    if (sj_database_open(path, SJ_DATABASE_READ, &source, &unsaid) != SJ_OK) {
-        status = sj_fail(error, SJ_EINVAL, NO_DATABASE);
-    }
-    if (status == SJ_OK) {
-        status =
-            sj_database_open(request->context->database_path, SJ_DATABASE_WRITE, &target, error);
-    }
+    sj_status status = open_both(request, path, &source, &target, error);
     if (status == SJ_OK) {
         status = copy_all(path, source, target, copied, &known, error);
     }

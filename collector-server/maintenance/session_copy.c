@@ -287,6 +287,48 @@ static sj_status copy_all(session_copy *copy)
     return copy_tables(copy);
 }
 
+static sj_status check_name(const session_copy *copy, sqlite3_stmt *tables, const char *name)
+{
+    sqlite3_bind_text(tables, 1, name, -1, SQLITE_TRANSIENT);
+    const int step = sqlite3_step(tables);
+    sqlite3_reset(tables);
+    return step == SQLITE_DONE ? SJ_OK
+           : step == SQLITE_ROW
+               ? sj_fail(copy->error, SJ_EINVAL,
+                         "the file was not written by Sojourn: its \"%s\" is no table", name)
+               : fail_sql(copy, "checking");
+}
+
+/* What is no table can run for ever, with the target locked: a view that calls itself. The PRAGMA
+ * tells what SQLite made of the schema, and no name in the file can stand for it. */
+static sj_status check_attached(const session_copy *copy)
+{
+    sqlite3_stmt *found = NULL;
+    sqlite3_stmt *tables = NULL;
+    sj_status status = SJ_OK;
+    if (sqlite3_prepare_v2(copy->target, "PRAGMA source.table_list", -1, &found, NULL) !=
+            SQLITE_OK ||
+        sqlite3_prepare_v2(copy->target,
+                           "SELECT 1 FROM main.sqlite_schema WHERE type = 'table' AND"
+                           " name = ?1 COLLATE NOCASE",
+                           -1, &tables, NULL) != SQLITE_OK) {
+        status = fail_sql(copy, "checking");
+    }
+    int step = SQLITE_DONE;
+    while (status == SJ_OK && (step = sqlite3_step(found)) == SQLITE_ROW) {
+        const char *type = (const char *)sqlite3_column_text(found, 2);
+        if (type == NULL || strcmp(type, "table") != 0) {
+            status = check_name(copy, tables, (const char *)sqlite3_column_text(found, 1));
+        }
+    }
+    if (status == SJ_OK && step != SQLITE_DONE) {
+        status = fail_sql(copy, "checking");
+    }
+    sqlite3_finalize(found);
+    sqlite3_finalize(tables);
+    return status;
+}
+
 static sj_status copy_attached(session_copy *copy)
 {
     /* BEGIN IMMEDIATE would lock the source for writing, too; the empty UPDATE locks the target */
@@ -308,14 +350,31 @@ static sj_status copy_attached(session_copy *copy)
     return status;
 }
 
+static sj_status attach(const session_copy *copy, const char *source_path)
+{
+    sqlite3 *checked = NULL;
+    SJ_TRY(sj_database_open(source_path, SJ_DATABASE_READ, &checked, copy->error)); /* of ours? */
+    sqlite3_close(checked);
+    SJ_TRY(run_made(copy, "attach", sqlite3_mprintf("ATTACH %Q AS source", source_path)));
+    const sj_status status = check_attached(copy);
+    if (status != SJ_OK) {
+        sqlite3_exec(copy->target, "DETACH source", NULL, NULL, NULL);
+    }
+    return status;
+}
+
+sj_status sj_session_copy_check(const char *source_path, sqlite3 *target, sj_error *error)
+{
+    const session_copy copy = {.target = target, .error = error};
+    SJ_TRY(attach(&copy, source_path));
+    return run(&copy, "detach", "DETACH source");
+}
+
 sj_status sj_session_copy(const char *source_path, int64_t session_id, sqlite3 *target,
                           int64_t *copied_id, sj_error *error)
 {
     session_copy copy = {.target = target, .from = session_id, .error = error};
-    sqlite3 *checked = NULL;
-    SJ_TRY(sj_database_open(source_path, SJ_DATABASE_READ, &checked, error)); /* one of ours? */
-    sqlite3_close(checked);
-    SJ_TRY(run_made(&copy, "attach", sqlite3_mprintf("ATTACH %Q AS source", source_path)));
+    SJ_TRY(attach(&copy, source_path));
     const sj_status status = copy_attached(&copy);
     sqlite3_exec(target, "DETACH source", NULL, NULL, NULL);
     *copied_id = copy.to;

@@ -498,6 +498,34 @@ static void an_import_leaves_nothing_beside_the_database(void **state)
     globfree(&found);
 }
 
+static void a_file_with_views_for_tables_is_refused(void **state)
+{
+    (void)state;
+    static const char *const names[][2] = {{"modules", "Modules"}, {"sessions", "sessions"}};
+    static const char *const kinds[][2] = {
+        {"VIEW", "AS WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n)"
+                 " SELECT i AS module_id, i AS session_id, 'completed' AS state FROM n"},
+        {"VIRTUAL TABLE", "USING fts5(module_id, session_id, state)"}};
+    char path[96];
+    char sql[400];
+    snprintf(path, sizeof(path), "%s.hostile", database_path);
+    for (size_t i = 0; i < 4; i++) {
+        sqlite3 *source = fixture_create(path, 0);
+        snprintf(sql, sizeof(sql), "PRAGMA foreign_keys = OFF; DROP TABLE %s", names[i / 2][0]);
+        fixture_run(source, sql);
+        snprintf(sql, sizeof(sql), "CREATE %s %s %s", kinds[i % 2][0], names[i / 2][1],
+                 kinds[i % 2][1]);
+        fixture_run(source, sql);
+        sqlite3_close(source);
+        json_t *refused = import_file(path, 400);
+        const char *text = json_string_value(json_object_get(refused, "error"));
+        assert_non_null(text);
+        assert_non_null(strstr(text, names[i / 2][1]));
+        json_decref(refused);
+        unlink(path);
+    }
+}
+
 static void only_what_takes_a_post_takes_it(void **state)
 {
     (void)state;
@@ -550,6 +578,7 @@ int main(void)
         cmocka_unit_test(only_files_of_imports_are_counted_and_removed),
         cmocka_unit_test(imports_are_counted_whatever_the_database_is_called),
         cmocka_unit_test(an_import_leaves_nothing_beside_the_database),
+        cmocka_unit_test(a_file_with_views_for_tables_is_refused),
         cmocka_unit_test(only_what_takes_a_post_takes_it),
         cmocka_unit_test(a_server_without_a_token_takes_no_commands),
         cmocka_unit_test(a_token_that_others_may_read_is_refused),
