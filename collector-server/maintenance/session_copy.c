@@ -23,10 +23,15 @@ typedef struct column_rule {
     const char *value; /* of the row `r` of the source */
 } column_rule;
 
+/* Those who read tags rely on what they are: an object. */
+#define DEVICE_TAGS "iif(iif(json_valid(d.tags), json_type(d.tags), '') = 'object', d.tags, '{}')"
+#define ROW_TAGS "iif(iif(json_valid(r.tags), json_type(r.tags), '') = 'object', r.tags, '{}')"
+
 /* Offsets and ids are in the temporary table `moved`, one row. */
 static const column_rule rules[] = {
     {"session_id", "m.session_id"},
     {"parent_session_id", "NULL"},
+    {"tags", ROW_TAGS},
     {"device_id", "m.device_id"},
     {"thread_id", "r.thread_id + m.thread_offset"},
     {"stream_id", "r.stream_id + m.stream_offset"},
@@ -138,7 +143,8 @@ static sj_status prepare_ids(session_copy *copy)
     static const char device_sql[] =
         "INSERT OR IGNORE INTO main.devices(uuid, name, model, os, machine, agent_version, tags, "
         "first_seen_realtime_ns, last_seen_realtime_ns) SELECT d.uuid, d.name, d.model, d.os, "
-        "d.machine, d.agent_version, d.tags, d.first_seen_realtime_ns, d.last_seen_realtime_ns "
+        "d.machine, d.agent_version, " DEVICE_TAGS
+        ", d.first_seen_realtime_ns, d.last_seen_realtime_ns "
         "FROM source.devices AS d JOIN source.sessions AS s USING (device_id) WHERE s.session_id = "
         "%lld";
     static const char moved_sql[] =

@@ -526,6 +526,24 @@ static void a_file_with_views_for_tables_is_refused(void **state)
     }
 }
 
+static void tags_that_are_none_are_not_imported(void **state)
+{
+    (void)state;
+    char path[96];
+    snprintf(path, sizeof(path), "%s.tags", database_path);
+    sqlite3 *source = fixture_create(path, 0);
+    fixture_run(source, "UPDATE sessions SET uuid = randomblob(16), tags = '{\"a\":';"
+                        "UPDATE sessions SET tags = '[1]' WHERE session_id = 2;"
+                        "UPDATE sessions SET tags = '{\"imported\":\"1\"}' WHERE session_id = 3;"
+                        "UPDATE devices SET uuid = randomblob(16), name = 'far', tags = 'x'");
+    sqlite3_close(source);
+    json_decref(import_file(path, 202));
+    unlink(path);
+    assert_int_equal(count("SELECT count(*) FROM devices WHERE name = 'far' AND tags = '{}'"), 1);
+    assert_int_equal(count("SELECT count(*) FROM sessions WHERE NOT json_valid(tags)"), 0);
+    assert_int_equal(count("SELECT count(*) FROM sessions WHERE tags = '{\"imported\":\"1\"}'"), 1);
+}
+
 static void only_what_takes_a_post_takes_it(void **state)
 {
     (void)state;
@@ -579,6 +597,7 @@ int main(void)
         cmocka_unit_test(imports_are_counted_whatever_the_database_is_called),
         cmocka_unit_test(an_import_leaves_nothing_beside_the_database),
         cmocka_unit_test(a_file_with_views_for_tables_is_refused),
+        cmocka_unit_test(tags_that_are_none_are_not_imported),
         cmocka_unit_test(only_what_takes_a_post_takes_it),
         cmocka_unit_test(a_server_without_a_token_takes_no_commands),
         cmocka_unit_test(a_token_that_others_may_read_is_refused),
