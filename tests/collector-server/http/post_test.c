@@ -270,6 +270,41 @@ static void sessions_are_pinned_tagged_and_removed_at_once(void **state)
     expect_change("{\"sessions\": [\"3\"], \"do\": \"remove\"}", 403, "record");
 }
 
+static void a_change_of_sessions_is_made_for_all_or_none(void **state)
+{
+    (void)state;
+    static const char *const fail_late[] = {"{\"sessions\": [\"1\", \"3\", \"99\"], \"do\": "
+                                            "\"tag\", \"key\": \"half\", \"value\": \"1\"}",
+                                            "{\"sessions\": [\"3\", \"99\"], \"do\": \"pin\"}",
+                                            "{\"sessions\": [\"1\", \"99\"], \"do\": \"unpin\"}"};
+    const int64_t pinned = count("SELECT sum(pinned) FROM sessions");
+    for (size_t i = 0; i < sizeof(fail_late) / sizeof(fail_late[0]); i++) {
+        expect_change(fail_late[i], 404, "no session 99");
+    }
+    assert_int_equal(count("SELECT count(*) FROM sessions WHERE tags ->> 'half' = '1'"), 0);
+    assert_int_equal(count("SELECT sum(pinned) FROM sessions"), pinned);
+    fixture_run(database, "UPDATE sessions SET tags = 'none' WHERE session_id = 3");
+    expect_change("{\"sessions\": [\"1\", \"3\"], \"do\": \"tag\", \"key\": \"all\","
+                  " \"value\": \"1\"}",
+                  202, "before");
+    assert_int_equal(count("SELECT count(*) FROM sessions WHERE tags ->> 'all' = '1'"), 2);
+    expect_change("{\"sessions\": [\"1\", \"3\"], \"do\": \"untag\", \"key\": \"all\"}", 202,
+                  "all");
+}
+
+static void at_most_50_sessions_are_removed_by_one_request(void **state)
+{
+    (void)state;
+    char body[600] = "{\"do\": \"remove\", \"sessions\": [\"99\"";
+    const int64_t before = count("SELECT count(*) FROM sessions");
+    for (int i = 0; i < 50; i++) {
+        strcat(body, ", \"1\"");
+    }
+    strcat(body, "]}");
+    expect_change(body, 400, "1 to 50 ids");
+    assert_int_equal(count("SELECT count(*) FROM sessions"), before);
+}
+
 static void wrong_changes_of_sessions_change_nothing(void **state)
 {
     (void)state;
@@ -589,6 +624,8 @@ int main(void)
         cmocka_unit_test(a_command_is_queued_with_its_audit),
         cmocka_unit_test(tags_and_policies_are_set_at_once),
         cmocka_unit_test(sessions_are_pinned_tagged_and_removed_at_once),
+        cmocka_unit_test(a_change_of_sessions_is_made_for_all_or_none),
+        cmocka_unit_test(at_most_50_sessions_are_removed_by_one_request),
         cmocka_unit_test(wrong_changes_of_sessions_change_nothing),
         cmocka_unit_test(policies_are_checked_and_not_set),
         cmocka_unit_test(a_database_is_imported_in_pieces),
