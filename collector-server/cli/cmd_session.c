@@ -205,7 +205,10 @@ static int run_import(session_request *request)
     if (sj_database_open(request->words[0], SJ_DATABASE_READ, &source, &error) != SJ_OK) {
         return sj_command_failed(&sj_command_session, &error);
     }
-    const int exit_code = import_all(request, source, request->words[0]);
+    const int exit_code =
+        sj_session_copy_check(request->words[0], request->database, &error) == SJ_OK
+            ? import_all(request, source, request->words[0])
+            : sj_command_failed(&sj_command_session, &error);
     sqlite3_close(source);
     return exit_code;
 }

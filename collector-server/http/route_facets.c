@@ -6,7 +6,8 @@
 enum { VALUES_MAX = 50, FACETS = 6 };
 
 static const char sql[] =
-    "WITH hit AS MATERIALIZED (SELECT s.session_id, s.device_id, s.state, s.tags, d.name"
+    "WITH hit AS MATERIALIZED (SELECT s.session_id, s.device_id, s.state, " SJ_SESSION_TAGS
+    " AS tags, d.name"
     "  FROM sessions s JOIN devices d ON d.device_id = s.device_id WHERE " SJ_SESSION_MATCHES "),"
     " valued AS ("
     "  SELECT 'device' AS facet, CAST(device_id AS TEXT) AS value, name AS label, count(*) AS "

@@ -13,9 +13,9 @@
 #include "collector-server/query/json_rows.h"
 #include "collector-server/store/database.h"
 
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
-#include <glob.h>
 #include <inttypes.h>
 #include <limits.h>
 #include <stdio.h>
@@ -25,20 +25,24 @@
 #include <time.h>
 #include <unistd.h>
 
-enum { PIECE_BYTES_MAX = 128 << 10, FILES_AT_ONCE = 8, OLD_S = 86400 };
+enum { PIECE_BYTES_MAX = 128 << 10, FILES_AT_ONCE = 8, OLD_S = 86400, STEPS_BETWEEN_LOOKS = 10000 };
 
 #define NO_DATABASE "the file is no database of sessions of this version"
 #define FILE_BYTES_MAX (INT64_C(16) << 30)
 
-/* The file of an import; only what sj_secret_make draws is a name. */
+/* Only what sj_secret_make draws is an import. */
+static bool is_import(const char *import)
+{
+    return import != NULL && strlen(import) == SJ_SECRET_TEXT_BYTES - 1 &&
+           strspn(import, "0123456789abcdef") == SJ_SECRET_TEXT_BYTES - 1;
+}
+
 static sj_status path_of(const sj_request *request, const char *import, char path[PATH_MAX],
                          sj_error *error)
 {
-    const bool is_name = import != NULL && strlen(import) == SJ_SECRET_TEXT_BYTES - 1 &&
-                         strspn(import, "0123456789abcdef") == SJ_SECRET_TEXT_BYTES - 1;
-    const int size =
-        is_name ? snprintf(path, PATH_MAX, "%s.import.%s", request->context->database_path, import)
-                : -1;
+    const int size = is_import(import) ? snprintf(path, PATH_MAX, "%s.import.%s",
+                                                  request->context->database_path, import)
+                                       : -1;
     return size > 0 && size < PATH_MAX ? SJ_OK
                                        : sj_fail(error, SJ_ENOTFOUND, "there is no such import");
 }
@@ -49,24 +53,68 @@ static sj_status path_asked(const sj_request *request, const json_t *input, char
     return path_of(request, json_string_value(json_object_get(input, "import")), path, error);
 }
 
-/* Removes files that were left; returns how many are there still. */
-static size_t sweep(const sj_request *request)
+/* Removes a file, and what SQLite left beside it; false: there was none. */
+static bool remove_file(const char *path)
 {
-    char pattern[PATH_MAX];
-    glob_t found;
+    static const char *const beside[] = {"-wal", "-shm", "-journal"};
+    char name[PATH_MAX + 16];
+    for (size_t i = 0; i < sizeof(beside) / sizeof(beside[0]); i++) {
+        snprintf(name, sizeof(name), "%s%s", path, beside[i]);
+        unlink(name);
+    }
+    return unlink(path) == 0;
+}
+
+/* The folder of the collector's database; returns the name of the database in it, NULL: no folder.
+ */
+static const char *open_folder(const char *database_path, DIR **folder)
+{
+    char path[PATH_MAX];
+    const char *slash = strrchr(database_path, '/');
+    const size_t length = slash == NULL ? 0 : (size_t)(slash - database_path) + 1;
+    if (length >= sizeof(path)) {
+        return NULL;
+    }
+    memcpy(path, database_path, length);
+    path[length] = '\0';
+    *folder = opendir(length == 0 ? "." : path);
+    return *folder != NULL ? database_path + length : NULL;
+}
+
+/* The import whose file has this name; NULL: it is a file of others. */
+static const char *import_of(const char *name, const char *database_name)
+{
+    static const char between[] = ".import.";
+    const size_t length = strlen(database_name);
+    const char *import = name + length + sizeof(between) - 1;
+    return strncmp(name, database_name, length) == 0 &&
+                   strncmp(name + length, between, sizeof(between) - 1) == 0 && is_import(import)
+               ? import
+               : NULL;
+}
+
+/* How many imports are there; `clean`: once those that were left are removed. */
+static size_t count_imports(const sj_request *request, bool clean)
+{
+    DIR *folder = NULL;
     size_t left = 0;
-    const int size =
-        snprintf(pattern, sizeof(pattern), "%s.import.*", request->context->database_path);
-    if (size >= PATH_MAX || glob(pattern, GLOB_NOSORT, NULL, &found) != 0) {
-        return 0;
-    }
-    for (size_t i = 0; i < found.gl_pathc; i++) {
+    const char *name = open_folder(request->context->database_path, &folder);
+    const struct dirent *entry;
+    while (name != NULL && (entry = readdir(folder)) != NULL) {
+        char path[PATH_MAX];
         struct stat about;
+        sj_error unsaid = {0};
+        const char *import = import_of(entry->d_name, name);
+        if (import == NULL || path_of(request, import, path, &unsaid) != SJ_OK) {
+            continue;
+        }
         const bool is_old =
-            lstat(found.gl_pathv[i], &about) == 0 && time(NULL) - about.st_mtime > OLD_S;
-        left += is_old && unlink(found.gl_pathv[i]) == 0 ? 0 : 1;
+            clean && lstat(path, &about) == 0 && time(NULL) - about.st_mtime > OLD_S;
+        left += is_old && remove_file(path) ? 0 : 1;
     }
-    globfree(&found);
+    if (folder != NULL) {
+        closedir(folder);
+    }
     return left;
 }
 
@@ -74,7 +122,7 @@ static sj_status begin(sj_request *request, json_t **body, sj_error *error)
 {
     char import[SJ_SECRET_TEXT_BYTES];
     char path[PATH_MAX];
-    if (sweep(request) >= FILES_AT_ONCE) {
+    if (count_imports(request, true) >= FILES_AT_ONCE) {
         return sj_fail(error, SJ_ELIMIT, "%d imports are under way; finish or cancel one",
                        (int)FILES_AT_ONCE);
     }
@@ -157,6 +205,11 @@ static sj_status append(const char *path, const json_t *input, json_t **body, sj
     return status;
 }
 
+static int stop_when_left(void *request)
+{
+    return !sj_answer_goes_on(request);
+}
+
 /* Copies every session that is not there yet; those before one that fails stay. */
 static sj_status copy_all(const char *path, sqlite3 *source, sqlite3 *target, json_t *copied,
                           int64_t *known, sj_error *error)
@@ -164,13 +217,14 @@ static sj_status copy_all(const char *path, sqlite3 *source, sqlite3 *target, js
     sqlite3_stmt *sessions = NULL;
     sj_error unsaid = {0};
     sj_status status = SJ_OK;
+    int step = SQLITE_DONE;
     if (sj_rows_prepare(source,
                         "SELECT session_id FROM sessions WHERE state <> 'removing'"
                         " ORDER BY started_realtime_ns",
                         &sessions, &unsaid) != SJ_OK) {
         return sj_fail(error, SJ_EINVAL, NO_DATABASE);
     }
-    while (status == SJ_OK && sqlite3_step(sessions) == SQLITE_ROW) {
+    while (status == SJ_OK && (step = sqlite3_step(sessions)) == SQLITE_ROW) {
         int64_t id = 0;
         status = sj_session_copy(path, sqlite3_column_int64(sessions, 0), target, &id, error);
         if (status == SJ_OK) {
@@ -181,30 +235,39 @@ static sj_status copy_all(const char *path, sqlite3 *source, sqlite3 *target, js
         }
     }
     sqlite3_finalize(sessions);
+    if (status == SJ_OK && step != SQLITE_DONE) {
+        status = sj_fail(error, SJ_EINVAL, "cannot read the file: %s", sqlite3_errmsg(source));
+    }
     return status;
 }
 
-static sj_status finish(const sj_request *request, const char *path, json_t **body, sj_error *error)
+/* Opens both files; work on them ends when the client leaves. */
+static sj_status open_both(sj_request *request, const char *path, sqlite3 **source,
+                           sqlite3 **target, sj_error *error)
+{
+    sj_error unsaid = {0};
+    if (sj_database_open(path, SJ_DATABASE_READ, source, &unsaid) != SJ_OK) {
+        return sj_fail(error, SJ_EINVAL, NO_DATABASE);
+    }
+    SJ_TRY(sj_database_open(request->context->database_path, SJ_DATABASE_WRITE, target, error));
+    sqlite3_progress_handler(*source, STEPS_BETWEEN_LOOKS, stop_when_left, request);
+    sqlite3_progress_handler(*target, STEPS_BETWEEN_LOOKS, stop_when_left, request);
+    return sj_session_copy_check(path, *target, error);
+}
+
+static sj_status finish(sj_request *request, const char *path, json_t **body, sj_error *error)
 {
     sqlite3 *source = NULL;
     sqlite3 *target = NULL;
     int64_t known = 0;
     json_t *copied = json_array();
-    sj_error unsaid = {0};
-    sj_status status = SJ_OK;
-    if (sj_database_open(path, SJ_DATABASE_READ, &source, &unsaid) != SJ_OK) {
-        status = sj_fail(error, SJ_EINVAL, NO_DATABASE);
-    }
-    if (status == SJ_OK) {
-        status =
-            sj_database_open(request->context->database_path, SJ_DATABASE_WRITE, &target, error);
-    }
+    sj_status status = open_both(request, path, &source, &target, error);
     if (status == SJ_OK) {
         status = copy_all(path, source, target, copied, &known, error);
     }
     sqlite3_close(source);
     sqlite3_close(target);
-    unlink(path);
+    remove_file(path);
     if (status != SJ_OK) {
         json_decref(copied);
         return status;
@@ -229,7 +292,7 @@ static sj_status take_import(sj_request *request, const json_t *input, json_t **
         return finish(request, path, body, error);
     }
     if (what != NULL && strcmp(what, "cancel") == 0) {
-        *body = json_pack("{sb}", "cancelled", unlink(path) == 0);
+        *body = json_pack("{sb}", "cancelled", remove_file(path));
         return SJ_OK;
     }
     return sj_fail(error, SJ_EINVAL, "\"do\" has to be begin, append, finish or cancel");
@@ -238,7 +301,7 @@ static sj_status take_import(sj_request *request, const json_t *input, json_t **
 /* What is under way, so that what was left can be seen. */
 static sj_status list_imports(sj_request *request, json_t **body, sj_error *error)
 {
-    *body = json_pack("{sI}", "under_way", (json_int_t)sweep(request));
+    *body = json_pack("{sI}", "under_way", (json_int_t)count_imports(request, false));
     return *body != NULL ? SJ_OK : sj_fail(error, SJ_ENOMEM, "out of memory");
 }
 

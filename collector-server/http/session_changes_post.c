@@ -9,9 +9,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { SESSIONS_MAX = 1000, KEY_BYTES_MAX = 100, VALUE_BYTES_MAX = 1000 };
+enum { SESSIONS_MAX = 1000, REMOVED_MAX = 50, KEY_BYTES_MAX = 100, VALUE_BYTES_MAX = 1000 };
 
 typedef struct session_change {
+    sj_request *request;
     sqlite3 *database;
     const json_t *input;
     const char *key; /* of a tag; NULL: none was given */
@@ -25,13 +26,17 @@ typedef struct change_kind {
     const char *sql; /* ?1 session, ?2 key, ?3 value; NULL: removes */
 } change_kind;
 
+/* Those of a session that was imported may be anything. */
+#define TAGS "iif(json_valid(tags), tags, '{}')"
+
 static const change_kind kinds[] = {
     {"pin", false, false, "UPDATE sessions SET pinned = 1 WHERE session_id = ?1"},
     {"unpin", false, false, "UPDATE sessions SET pinned = 0 WHERE session_id = ?1"},
     {"tag", true, true,
-     "UPDATE sessions SET tags = json_patch(tags, json_object(?2, ?3)) WHERE session_id = ?1"},
+     "UPDATE sessions SET tags = json_patch(" TAGS ", json_object(?2, ?3)) WHERE session_id = ?1"},
     {"untag", true, false,
-     "UPDATE sessions SET tags = json_patch(tags, json_object(?2, NULL)) WHERE session_id = ?1"},
+     "UPDATE sessions SET tags = json_patch(" TAGS
+     ", json_object(?2, NULL)) WHERE session_id = ?1"},
     {"remove", false, false, NULL},
 };
 
@@ -113,36 +118,73 @@ static sj_status change_one(const session_change *change, const change_kind *kin
                              : sj_session_remove(change->database, id, "dashboard", false, error);
 }
 
-/* One session after the other: those before a refused one stay changed, and the error says which.
- */
-static sj_status change_all(const session_change *change, const change_kind *kind, json_t *before,
-                            sj_error *error)
+static sj_status check_ids(const json_t *sessions, const change_kind *kind, sj_error *error)
 {
-    const json_t *sessions = json_object_get(change->input, "sessions");
+    const size_t most = kind->sql != NULL ? SESSIONS_MAX : REMOVED_MAX;
     size_t index;
     json_t *value;
     int64_t id = 0;
     if (!json_is_array(sessions) || json_array_size(sessions) == 0 ||
-        json_array_size(sessions) > SESSIONS_MAX) {
-        return sj_fail(error, SJ_EINVAL, "\"sessions\" has to be a list of 1 to %d ids",
-                       (int)SESSIONS_MAX);
+        json_array_size(sessions) > most) {
+        return sj_fail(error, SJ_EINVAL, "\"sessions\" has to be a list of 1 to %zu ids", most);
     }
     json_array_foreach(sessions, index, value)
     {
         SJ_TRY(read_id(value, &id, error));
     }
-    json_array_foreach(sessions, index, value)
+    return SJ_OK;
+}
+
+static sj_status change_each(const session_change *change, const change_kind *kind, json_t *before,
+                             sj_error *error)
+{
+    size_t index;
+    json_t *value;
+    int64_t id = 0;
+    json_array_foreach(json_object_get(change->input, "sessions"), index, value)
     {
+        if (!sj_answer_goes_on(change->request)) {
+            return sj_fail(error, SJ_ETIMEDOUT, "nobody waits for the answer any more");
+        }
         SJ_TRY(read_id(value, &id, error));
         SJ_TRY(change_one(change, kind, id, before, error));
     }
     return SJ_OK;
 }
 
+static sj_status run_plain(const session_change *change, const char *sql, sj_error *error)
+{
+    const int result = sqlite3_exec(change->database, sql, NULL, NULL, NULL);
+    return result == SQLITE_OK
+               ? SJ_OK
+               : sj_fail(error, sj_database_status(result), "cannot change the sessions: %s",
+                         sqlite3_errmsg(change->database));
+}
+
+/* All or none, so that what was changed can always be taken back. Removals are transactions of
+ * their own: those before a refused one stay, and the error says which. */
+static sj_status change_all(const session_change *change, const change_kind *kind, json_t *before,
+                            sj_error *error)
+{
+    SJ_TRY(check_ids(json_object_get(change->input, "sessions"), kind, error));
+    if (kind->sql == NULL) {
+        return change_each(change, kind, before, error);
+    }
+    SJ_TRY(run_plain(change, "BEGIN IMMEDIATE", error));
+    sj_status status = change_each(change, kind, before, error);
+    if (status == SJ_OK) {
+        status = run_plain(change, "COMMIT", error);
+    }
+    if (status != SJ_OK) {
+        sqlite3_exec(change->database, "ROLLBACK", NULL, NULL, NULL);
+    }
+    return status;
+}
+
 sj_status sj_session_changes_post(sj_request *request, const json_t *input, json_t **body,
                                   sj_error *error)
 {
-    session_change change = {.input = input};
+    session_change change = {.request = request, .input = input};
     const change_kind *kind = NULL;
     SJ_TRY(find_kind(input, &kind, error));
     if (kind->needs_key) {

@@ -7,6 +7,9 @@
 /* File name of a path in SQL. */
 #define SJ_FILE_NAME(path) "replace(" path ", rtrim(" path ", replace(" path ", '/', '')), '')"
 
+/* Tags of sessions `s`; those of an imported session may be anything. */
+#define SJ_SESSION_TAGS "iif(json_valid(s.tags), s.tags, '{}')"
+
 /* A condition on sessions `s` of devices `d`, whose parameters ?1 to ?9 are the filters. */
 #define SJ_SESSION_MATCHES                                                                         \
     "(?1 IS NULL OR instr(lower(s.command || char(10) || s.name || char(10) || s.state ||"         \
@@ -21,7 +24,8 @@
                         "session_modules sm"                                                       \
                         "  JOIN modules m USING (module_id) WHERE lower(hex(m.build_id)) = "       \
                         "lower(?5)))"                                                              \
-                        " AND (?6 IS NULL OR EXISTS (SELECT 1 FROM json_each(s.tags) t WHERE "     \
+                        " AND (?6 IS NULL OR EXISTS (SELECT 1 FROM json_each(" SJ_SESSION_TAGS     \
+                        ") t WHERE "                                                               \
                         "t.key || '=' ||"                                                          \
                         "  t.value = ?6))"                                                         \
                         " AND (?7 IS NULL OR s.session_id IN (SELECT k.session_id FROM marks k "   \

@@ -23,10 +23,15 @@ typedef struct column_rule {
     const char *value; /* of the row `r` of the source */
 } column_rule;
 
+/* Those who read tags rely on what they are: an object. */
+#define DEVICE_TAGS "iif(iif(json_valid(d.tags), json_type(d.tags), '') = 'object', d.tags, '{}')"
+#define ROW_TAGS "iif(iif(json_valid(r.tags), json_type(r.tags), '') = 'object', r.tags, '{}')"
+
 /* Offsets and ids are in the temporary table `moved`, one row. */
 static const column_rule rules[] = {
     {"session_id", "m.session_id"},
     {"parent_session_id", "NULL"},
+    {"tags", ROW_TAGS},
     {"device_id", "m.device_id"},
     {"thread_id", "r.thread_id + m.thread_offset"},
     {"stream_id", "r.stream_id + m.stream_offset"},
@@ -138,7 +143,8 @@ static sj_status prepare_ids(session_copy *copy)
     static const char device_sql[] =
         "INSERT OR IGNORE INTO main.devices(uuid, name, model, os, machine, agent_version, tags, "
         "first_seen_realtime_ns, last_seen_realtime_ns) SELECT d.uuid, d.name, d.model, d.os, "
-        "d.machine, d.agent_version, d.tags, d.first_seen_realtime_ns, d.last_seen_realtime_ns "
+        "d.machine, d.agent_version, " DEVICE_TAGS
+        ", d.first_seen_realtime_ns, d.last_seen_realtime_ns "
         "FROM source.devices AS d JOIN source.sessions AS s USING (device_id) WHERE s.session_id = "
         "%lld";
     static const char moved_sql[] =
@@ -287,6 +293,48 @@ static sj_status copy_all(session_copy *copy)
     return copy_tables(copy);
 }
 
+static sj_status check_name(const session_copy *copy, sqlite3_stmt *tables, const char *name)
+{
+    sqlite3_bind_text(tables, 1, name, -1, SQLITE_TRANSIENT);
+    const int step = sqlite3_step(tables);
+    sqlite3_reset(tables);
+    return step == SQLITE_DONE ? SJ_OK
+           : step == SQLITE_ROW
+               ? sj_fail(copy->error, SJ_EINVAL,
+                         "the file was not written by Sojourn: its \"%s\" is no table", name)
+               : fail_sql(copy, "checking");
+}
+
+/* What is no table can run for ever, with the target locked: a view that calls itself. The PRAGMA
+ * tells what SQLite made of the schema, and no name in the file can stand for it. */
+static sj_status check_attached(const session_copy *copy)
+{
+    sqlite3_stmt *found = NULL;
+    sqlite3_stmt *tables = NULL;
+    sj_status status = SJ_OK;
+    if (sqlite3_prepare_v2(copy->target, "PRAGMA source.table_list", -1, &found, NULL) !=
+            SQLITE_OK ||
+        sqlite3_prepare_v2(copy->target,
+                           "SELECT 1 FROM main.sqlite_schema WHERE type = 'table' AND"
+                           " name = ?1 COLLATE NOCASE",
+                           -1, &tables, NULL) != SQLITE_OK) {
+        status = fail_sql(copy, "checking");
+    }
+    int step = SQLITE_DONE;
+    while (status == SJ_OK && (step = sqlite3_step(found)) == SQLITE_ROW) {
+        const char *type = (const char *)sqlite3_column_text(found, 2);
+        if (type == NULL || strcmp(type, "table") != 0) {
+            status = check_name(copy, tables, (const char *)sqlite3_column_text(found, 1));
+        }
+    }
+    if (status == SJ_OK && step != SQLITE_DONE) {
+        status = fail_sql(copy, "checking");
+    }
+    sqlite3_finalize(found);
+    sqlite3_finalize(tables);
+    return status;
+}
+
 static sj_status copy_attached(session_copy *copy)
 {
     /* BEGIN IMMEDIATE would lock the source for writing, too; the empty UPDATE locks the target */
@@ -308,14 +356,31 @@ static sj_status copy_attached(session_copy *copy)
     return status;
 }
 
+static sj_status attach(const session_copy *copy, const char *source_path)
+{
+    sqlite3 *checked = NULL;
+    SJ_TRY(sj_database_open(source_path, SJ_DATABASE_READ, &checked, copy->error)); /* of ours? */
+    sqlite3_close(checked);
+    SJ_TRY(run_made(copy, "attach", sqlite3_mprintf("ATTACH %Q AS source", source_path)));
+    const sj_status status = check_attached(copy);
+    if (status != SJ_OK) {
+        sqlite3_exec(copy->target, "DETACH source", NULL, NULL, NULL);
+    }
+    return status;
+}
+
+sj_status sj_session_copy_check(const char *source_path, sqlite3 *target, sj_error *error)
+{
+    const session_copy copy = {.target = target, .error = error};
+    SJ_TRY(attach(&copy, source_path));
+    return run(&copy, "detach", "DETACH source");
+}
+
 sj_status sj_session_copy(const char *source_path, int64_t session_id, sqlite3 *target,
                           int64_t *copied_id, sj_error *error)
 {
     session_copy copy = {.target = target, .from = session_id, .error = error};
-    sqlite3 *checked = NULL;
-    SJ_TRY(sj_database_open(source_path, SJ_DATABASE_READ, &checked, error)); /* one of ours? */
-    sqlite3_close(checked);
-    SJ_TRY(run_made(&copy, "attach", sqlite3_mprintf("ATTACH %Q AS source", source_path)));
+    SJ_TRY(attach(&copy, source_path));
     const sj_status status = copy_attached(&copy);
     sqlite3_exec(target, "DETACH source", NULL, NULL, NULL);
     *copied_id = copy.to;

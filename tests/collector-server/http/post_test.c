@@ -3,6 +3,8 @@
 #include "tests/collector-server/http/client.h"
 #include "tests/collector-server/http/fixture.h"
 
+#include <fcntl.h>
+#include <glob.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdbool.h>
@@ -12,6 +14,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <time.h>
 #include <unistd.h>
 
 #include <cmocka.h>
@@ -267,6 +270,41 @@ static void sessions_are_pinned_tagged_and_removed_at_once(void **state)
     expect_change("{\"sessions\": [\"3\"], \"do\": \"remove\"}", 403, "record");
 }
 
+static void a_change_of_sessions_is_made_for_all_or_none(void **state)
+{
+    (void)state;
+    static const char *const fail_late[] = {"{\"sessions\": [\"1\", \"3\", \"99\"], \"do\": "
+                                            "\"tag\", \"key\": \"half\", \"value\": \"1\"}",
+                                            "{\"sessions\": [\"3\", \"99\"], \"do\": \"pin\"}",
+                                            "{\"sessions\": [\"1\", \"99\"], \"do\": \"unpin\"}"};
+    const int64_t pinned = count("SELECT sum(pinned) FROM sessions");
+    for (size_t i = 0; i < sizeof(fail_late) / sizeof(fail_late[0]); i++) {
+        expect_change(fail_late[i], 404, "no session 99");
+    }
+    assert_int_equal(count("SELECT count(*) FROM sessions WHERE tags ->> 'half' = '1'"), 0);
+    assert_int_equal(count("SELECT sum(pinned) FROM sessions"), pinned);
+    fixture_run(database, "UPDATE sessions SET tags = 'none' WHERE session_id = 3");
+    expect_change("{\"sessions\": [\"1\", \"3\"], \"do\": \"tag\", \"key\": \"all\","
+                  " \"value\": \"1\"}",
+                  202, "before");
+    assert_int_equal(count("SELECT count(*) FROM sessions WHERE tags ->> 'all' = '1'"), 2);
+    expect_change("{\"sessions\": [\"1\", \"3\"], \"do\": \"untag\", \"key\": \"all\"}", 202,
+                  "all");
+}
+
+static void at_most_50_sessions_are_removed_by_one_request(void **state)
+{
+    (void)state;
+    char body[600] = "{\"do\": \"remove\", \"sessions\": [\"99\"";
+    const int64_t before = count("SELECT count(*) FROM sessions");
+    for (int i = 0; i < 50; i++) {
+        strcat(body, ", \"1\"");
+    }
+    strcat(body, "]}");
+    expect_change(body, 400, "1 to 50 ids");
+    assert_int_equal(count("SELECT count(*) FROM sessions"), before);
+}
+
 static void wrong_changes_of_sessions_change_nothing(void **state)
 {
     (void)state;
@@ -418,6 +456,129 @@ static void imports_keep_to_their_own_file(void **state)
     json_decref(begun);
 }
 
+static json_int_t imports_under_way(void)
+{
+    json_t *answer = client_json(server, "/api/v1/imports", 200);
+    const json_int_t under_way = json_integer_value(json_object_get(answer, "under_way"));
+    json_decref(answer);
+    return under_way;
+}
+
+/* make_old_file makes a file beside the database that nobody wrote to for two days. */
+static void make_old_file(char path[160], const char *name)
+{
+    struct timespec times[2] = {{.tv_sec = time(NULL) - 2 * 86400}};
+    times[1] = times[0];
+    snprintf(path, 160, "%s.import.%s", database_path, name);
+    FILE *file = fopen(path, "we");
+    assert_non_null(file);
+    fclose(file);
+    assert_int_equal(utimensat(AT_FDCWD, path, times, 0), 0);
+}
+
+static void only_files_of_imports_are_counted_and_removed(void **state)
+{
+    (void)state;
+    static const char id[] = "00112233445566778899aabbccddeeff00112233445566778899aabbccddeeff";
+    char foreign[160];
+    char left[160];
+    make_old_file(foreign, "log");
+    make_old_file(left, id);
+    assert_int_equal(imports_under_way(), 1);
+    assert_int_equal(access(left, F_OK), 0); /* asking removes nothing */
+    json_t *begun = import_step(202, "{\"do\": \"begin\"}");
+    assert_int_not_equal(access(left, F_OK), 0);
+    assert_int_equal(imports_under_way(), 1);
+    json_decref(import_step(202, "{\"do\": \"cancel\", \"import\": \"%s\"}",
+                            json_string_value(json_object_get(begun, "import"))));
+    json_decref(begun);
+    assert_int_equal(imports_under_way(), 0);
+    assert_int_equal(unlink(foreign), 0);
+}
+
+static void imports_are_counted_whatever_the_database_is_called(void **state)
+{
+    (void)state;
+    sj_error error;
+    sj_http *kept = server;
+    char path[96];
+    snprintf(path, sizeof(path), "http_post_test.[x]*.%d.db", (int)getpid());
+    sqlite3 *other = fixture_create(path, 0);
+    const sj_http_options options = {.database_path = path, .token_path = token_path};
+    assert_int_equal(sj_http_start(&options, &server, &error), SJ_OK);
+    json_t *begun = import_step(202, "{\"do\": \"begin\"}");
+    assert_int_equal(imports_under_way(), 1);
+    json_decref(import_step(202, "{\"do\": \"cancel\", \"import\": \"%s\"}",
+                            json_string_value(json_object_get(begun, "import"))));
+    assert_int_equal(imports_under_way(), 0);
+    json_decref(begun);
+    sj_http_stop(server);
+    server = kept;
+    sqlite3_close(other);
+    unlink(path);
+}
+
+static void an_import_leaves_nothing_beside_the_database(void **state)
+{
+    (void)state;
+    char path[96];
+    char pattern[96];
+    glob_t found;
+    snprintf(path, sizeof(path), "%s.source", database_path);
+    sqlite3_close(fixture_create(path, 0)); /* with a log */
+    json_decref(import_file(path, 202));
+    unlink(path);
+    snprintf(pattern, sizeof(pattern), "%s.import.*", database_path);
+    assert_int_equal(glob(pattern, 0, NULL, &found), GLOB_NOMATCH);
+    globfree(&found);
+}
+
+static void a_file_with_views_for_tables_is_refused(void **state)
+{
+    (void)state;
+    static const char *const names[][2] = {{"modules", "Modules"}, {"sessions", "sessions"}};
+    static const char *const kinds[][2] = {
+        {"VIEW", "AS WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n)"
+                 " SELECT i AS module_id, i AS session_id, 'completed' AS state FROM n"},
+        {"VIRTUAL TABLE", "USING fts5(module_id, session_id, state)"}};
+    char path[96];
+    char sql[400];
+    snprintf(path, sizeof(path), "%s.hostile", database_path);
+    for (size_t i = 0; i < 4; i++) {
+        sqlite3 *source = fixture_create(path, 0);
+        snprintf(sql, sizeof(sql), "PRAGMA foreign_keys = OFF; DROP TABLE %s", names[i / 2][0]);
+        fixture_run(source, sql);
+        snprintf(sql, sizeof(sql), "CREATE %s %s %s", kinds[i % 2][0], names[i / 2][1],
+                 kinds[i % 2][1]);
+        fixture_run(source, sql);
+        sqlite3_close(source);
+        json_t *refused = import_file(path, 400);
+        const char *text = json_string_value(json_object_get(refused, "error"));
+        assert_non_null(text);
+        assert_non_null(strstr(text, names[i / 2][1]));
+        json_decref(refused);
+        unlink(path);
+    }
+}
+
+static void tags_that_are_none_are_not_imported(void **state)
+{
+    (void)state;
+    char path[96];
+    snprintf(path, sizeof(path), "%s.tags", database_path);
+    sqlite3 *source = fixture_create(path, 0);
+    fixture_run(source, "UPDATE sessions SET uuid = randomblob(16), tags = '{\"a\":';"
+                        "UPDATE sessions SET tags = '[1]' WHERE session_id = 2;"
+                        "UPDATE sessions SET tags = '{\"imported\":\"1\"}' WHERE session_id = 3;"
+                        "UPDATE devices SET uuid = randomblob(16), name = 'far', tags = 'x'");
+    sqlite3_close(source);
+    json_decref(import_file(path, 202));
+    unlink(path);
+    assert_int_equal(count("SELECT count(*) FROM devices WHERE name = 'far' AND tags = '{}'"), 1);
+    assert_int_equal(count("SELECT count(*) FROM sessions WHERE NOT json_valid(tags)"), 0);
+    assert_int_equal(count("SELECT count(*) FROM sessions WHERE tags = '{\"imported\":\"1\"}'"), 1);
+}
+
 static void only_what_takes_a_post_takes_it(void **state)
 {
     (void)state;
@@ -463,10 +624,17 @@ int main(void)
         cmocka_unit_test(a_command_is_queued_with_its_audit),
         cmocka_unit_test(tags_and_policies_are_set_at_once),
         cmocka_unit_test(sessions_are_pinned_tagged_and_removed_at_once),
+        cmocka_unit_test(a_change_of_sessions_is_made_for_all_or_none),
+        cmocka_unit_test(at_most_50_sessions_are_removed_by_one_request),
         cmocka_unit_test(wrong_changes_of_sessions_change_nothing),
         cmocka_unit_test(policies_are_checked_and_not_set),
         cmocka_unit_test(a_database_is_imported_in_pieces),
         cmocka_unit_test(imports_keep_to_their_own_file),
+        cmocka_unit_test(only_files_of_imports_are_counted_and_removed),
+        cmocka_unit_test(imports_are_counted_whatever_the_database_is_called),
+        cmocka_unit_test(an_import_leaves_nothing_beside_the_database),
+        cmocka_unit_test(a_file_with_views_for_tables_is_refused),
+        cmocka_unit_test(tags_that_are_none_are_not_imported),
         cmocka_unit_test(only_what_takes_a_post_takes_it),
         cmocka_unit_test(a_server_without_a_token_takes_no_commands),
         cmocka_unit_test(a_token_that_others_may_read_is_refused),

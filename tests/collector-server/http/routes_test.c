@@ -167,6 +167,25 @@ static void facets_count_the_sessions_of_each_value(void **state)
                           "DELETE FROM marks WHERE number = 900");
 }
 
+static void malformed_tags_of_one_session_do_no_harm_to_others(void **state)
+{
+    (void)state;
+    static const char *const broken[] = {"{\"rack\":", "", "7", "[{\"a\":1},[2]]"};
+    char sql[160];
+    for (size_t i = 0; i < sizeof(broken) / sizeof(broken[0]); i++) {
+        fixture_run(database, "UPDATE sessions SET tags = '{\"rack\":\"7\"}' WHERE session_id = 1");
+        snprintf(sql, sizeof(sql), "UPDATE sessions SET tags = '%s' WHERE session_id = 2",
+                 broken[i]);
+        fixture_run(database, sql);
+        json_t *body = client_json(server, "/api/v1/sessions?tag=rack=7", 200);
+        assert_int_equal(json_array_size(items_of(body)), 1);
+        json_decref(body);
+        json_decref(client_json(server, "/api/v1/sessions/facets", 200));
+        json_decref(client_json(server, "/api/v1/sessions/2", 200));
+    }
+    fixture_run(database, "UPDATE sessions SET tags = '{}'");
+}
+
 static void losses_that_overflow_a_sum_do_not_stop_the_list(void **state)
 {
     (void)state;
@@ -700,6 +719,7 @@ int main(void)
         cmocka_unit_test(sessions_are_searched_and_counted_by_the_server),
         cmocka_unit_test(sessions_are_filtered_by_what_they_have_in_common),
         cmocka_unit_test(facets_count_the_sessions_of_each_value),
+        cmocka_unit_test(malformed_tags_of_one_session_do_no_harm_to_others),
         cmocka_unit_test(losses_that_overflow_a_sum_do_not_stop_the_list),
         cmocka_unit_test(the_overview_names_device_threads_modules_and_loss),
         cmocka_unit_test(functions_sort_by_every_column_both_ways),

@@ -11,6 +11,7 @@ export const ticked = signal<ReadonlySet<string>>(new Set());
 
 // Removed sessions do not come back, so the removal waits: until then it can be taken back.
 const REMOVAL_DELAY_MS = 10000;
+const REMOVED_AT_ONCE = 50; // the server takes no more in one request
 
 interface Done {
     text: string;
@@ -76,9 +77,15 @@ async function setTag(ids: string[], key: string, value: string | null): Promise
     };
 }
 
+async function removeAll(ids: string[]): Promise<void> {
+    for (let at = 0; at < ids.length; at += REMOVED_AT_ONCE) {
+        await send({ sessions: ids.slice(at, at + REMOVED_AT_ONCE), do: "remove" });
+    }
+}
+
 function removeLater(ids: string[]): void {
     const timer = setTimeout(() => {
-        send({ sessions: ids, do: "remove" }).then(() => {
+        removeAll(ids).then(() => {
             ticked.value = new Set();
             done.value = { text: `${say(ids)} removed.` };
         }, fail);
