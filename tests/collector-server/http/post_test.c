@@ -379,24 +379,30 @@ static char *hex_of_file(const char *path, size_t *digits)
     return hex;
 }
 
-/* import_file sends a file in pieces and returns what the end of it gave. */
-static json_t *import_file(const char *path, int status)
+/* send_file sends a file in pieces; the import is to be finished. */
+static void send_file(const char *path, char import[80])
 {
     size_t digits = 0;
     const size_t piece = 2 * (64 << 10);
     char *hex = hex_of_file(path, &digits);
     json_t *begun = import_step(202, "{\"do\": \"begin\"}");
-    const char *import = json_string_value(json_object_get(begun, "import"));
+    snprintf(import, 80, "%s", json_string_value(json_object_get(begun, "import")));
     for (size_t at = 0; at < digits; at += piece) {
         json_decref(import_step(202,
                                 "{\"do\": \"append\", \"import\": \"%s\", \"offset\": %zu,"
                                 " \"hex\": \"%.*s\"}",
                                 import, at / 2, (int)piece, hex + at));
     }
-    json_t *done = import_step(status, "{\"do\": \"finish\", \"import\": \"%s\"}", import);
     json_decref(begun);
     free(hex);
-    return done;
+}
+
+/* import_file sends a file and returns what the end of it gave. */
+static json_t *import_file(const char *path, int status)
+{
+    char import[80];
+    send_file(path, import);
+    return import_step(status, "{\"do\": \"finish\", \"import\": \"%s\"}", import);
 }
 
 static void a_database_is_imported_in_pieces(void **state)
@@ -579,6 +585,60 @@ static void tags_that_are_none_are_not_imported(void **state)
     assert_int_equal(count("SELECT count(*) FROM sessions WHERE tags = '{\"imported\":\"1\"}'"), 1);
 }
 
+/* make_endless makes a file whose modules share their functions: 100 million lines to copy. */
+static void make_endless(const char *path)
+{
+    sqlite3 *source = fixture_create(path, 0);
+    fixture_run(source,
+                "UPDATE sessions SET uuid = randomblob(16);"
+                "WITH n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 5000)"
+                " INSERT INTO modules SELECT 10 + i, randomblob(8), x'07', 'x', '', 500000, 20000"
+                " FROM n;"
+                "INSERT INTO session_modules SELECT 1, module_id, module_id, 1, 1, 1, 0, NULL"
+                " FROM modules WHERE module_id > 10;"
+                "WITH n(i) AS (SELECT 0 UNION ALL SELECT i + 1 FROM n WHERE i < 19999)"
+                " INSERT INTO function_lines SELECT 500000 + i, 'x', 1 FROM n");
+    sqlite3_close(source);
+}
+
+static int take_lock(void)
+{
+    const int result = sqlite3_exec(database, "BEGIN IMMEDIATE", NULL, NULL, NULL);
+    if (result == SQLITE_OK) {
+        fixture_run(database, "ROLLBACK");
+    }
+    return result;
+}
+
+static void an_import_ends_with_its_client(void **state)
+{
+    (void)state;
+    char path[96];
+    char import[80];
+    char request[1024];
+    const int64_t before = count("SELECT count(*) FROM sessions");
+    snprintf(path, sizeof(path), "%s.endless", database_path);
+    make_endless(path);
+    send_file(path, import);
+    unlink(path);
+    const int size = snprintf(request, sizeof(request),
+                              "POST /api/v1/imports HTTP/1.1\r\nHost: 127.0.0.1\r\n"
+                              "Content-Length: %zu\r\n%s\r\n"
+                              "{\"do\": \"finish\", \"import\": \"%s\"}",
+                              strlen(import) + 30, headers_with(""), import);
+    const int client = client_connect(server);
+    assert_int_equal(write(client, request, (size_t)size), size);
+    while (take_lock() != SQLITE_BUSY) {
+        usleep(1000);
+    }
+    close(client);
+    while (imports_under_way() != 0) {
+        usleep(20000);
+    }
+    assert_int_equal(take_lock(), SQLITE_OK);
+    assert_int_equal(count("SELECT count(*) FROM sessions"), before);
+}
+
 static void only_what_takes_a_post_takes_it(void **state)
 {
     (void)state;
@@ -635,6 +695,7 @@ int main(void)
         cmocka_unit_test(an_import_leaves_nothing_beside_the_database),
         cmocka_unit_test(a_file_with_views_for_tables_is_refused),
         cmocka_unit_test(tags_that_are_none_are_not_imported),
+        cmocka_unit_test(an_import_ends_with_its_client),
         cmocka_unit_test(only_what_takes_a_post_takes_it),
         cmocka_unit_test(a_server_without_a_token_takes_no_commands),
         cmocka_unit_test(a_token_that_others_may_read_is_refused),
