@@ -6,6 +6,7 @@ enum {
     DEEPEST = 8,       /* structures in structures */
     MOST_MEMBERS = 64, /* of what is passed in registers */
     MOST_STRIPPED = 32,
+    MOST_LOOKED_AT = 4096, /* DIEs for one layout */
     WORD_BYTES = 8,
     MOST_BYTES = SJ_LAYOUT_WORDS * WORD_BYTES,
     LANGUAGE_CXX_17 = 0x2a, /* which this dwarf.h may not know */
@@ -19,8 +20,18 @@ typedef struct layout_walk {
     bool is_unaligned;
     bool is_mixed; /* not only floating-point numbers of one size */
     bool is_odd;   /* vectors and wide floating-point numbers, which have rules of their own */
+    bool is_cut;   /* the type was not looked at to its end: nothing is known of it */
     uint32_t visited;
+    uint32_t looked_at;
 } layout_walk;
+
+/* may_look counts a DIE that is looked at. Types that consist of many others many times over would
+ * take for ever; false: the walk ends here. */
+static bool may_look(layout_walk *walk)
+{
+    walk->is_cut = walk->is_cut || ++walk->looked_at > MOST_LOOKED_AT;
+    return !walk->is_cut;
+}
 
 uint64_t sj_type_number(Dwarf_Die *die, unsigned name, uint64_t otherwise)
 {
@@ -180,7 +191,7 @@ static void add_members(layout_walk *walk, Dwarf_Die *type, uint64_t offset, int
         } else {
             add_type(walk, &of, offset + at, depth + 1);
         }
-    } while (dwarf_siblingof(&member, &member) == 0 && !walk->is_unknown);
+    } while (!walk->is_unknown && may_look(walk) && dwarf_siblingof(&member, &member) == 0);
 }
 
 static void add_type(layout_walk *walk, Dwarf_Die *of, uint64_t offset, int depth)
@@ -217,36 +228,45 @@ static void add_type(layout_walk *walk, Dwarf_Die *of, uint64_t offset, int dept
     }
 }
 
-/* alignment_of is at most 16, which is all that the stack asks for. */
-static uint64_t alignment_of(Dwarf_Die *of, int depth)
+static uint64_t alignment_of(layout_walk *walk, Dwarf_Die *of, int depth);
+
+static uint64_t alignment_of_structure(layout_walk *walk, Dwarf_Die *type, int depth)
 {
-    Dwarf_Die type;
-    if (depth > DEEPEST || !sj_type_strip(of, &type)) {
-        return 1;
-    }
-    const int tag = dwarf_tag(&type);
-    uint64_t alignment = sj_type_number(&type, DW_AT_alignment, 1);
     Dwarf_Die inner;
-    if (tag == DW_TAG_array_type) {
-        return sj_type_of(&type, &inner) ? alignment_of(&inner, depth + 1) : 1;
-    }
-    if (!sj_type_is_structure(tag)) {
-        return sj_type_number(&type, DW_AT_byte_size, WORD_BYTES);
-    }
-    uint32_t visited = 0;
-    if (dwarf_child(&type, &inner) != 0) {
+    Dwarf_Die of;
+    uint64_t alignment = sj_type_number(type, DW_AT_alignment, 1);
+    if (dwarf_child(type, &inner) != 0) {
         return alignment;
     }
     do {
-        Dwarf_Die of_member;
-        const uint64_t of_its =
-            (dwarf_tag(&inner) == DW_TAG_member || dwarf_tag(&inner) == DW_TAG_inheritance) &&
-                    sj_type_of(&inner, &of_member)
-                ? alignment_of(&of_member, depth + 1)
-                : 1;
+        const int tag = dwarf_tag(&inner);
+        if ((tag != DW_TAG_member && tag != DW_TAG_inheritance) ||
+            dwarf_hasattr(&inner, DW_AT_external) || !sj_type_of(&inner, &of)) {
+            continue;
+        }
+        const uint64_t of_its = alignment_of(walk, &of, depth + 1);
         alignment = of_its > alignment ? of_its : alignment;
-    } while (++visited < MOST_MEMBERS && dwarf_siblingof(&inner, &inner) == 0);
+    } while (may_look(walk) && dwarf_siblingof(&inner, &inner) == 0);
     return alignment < MOST_BYTES ? alignment : MOST_BYTES;
+}
+
+/* alignment_of is at most 16, which is all that the stack asks for. */
+static uint64_t alignment_of(layout_walk *walk, Dwarf_Die *of, int depth)
+{
+    Dwarf_Die type;
+    Dwarf_Die inner;
+    if (depth > DEEPEST || !sj_type_strip(of, &type)) {
+        walk->is_cut = true;
+        return 1;
+    }
+    const int tag = dwarf_tag(&type);
+    if (tag == DW_TAG_array_type) {
+        walk->is_cut =
+            walk->is_cut || dwarf_hasattr(&type, DW_AT_GNU_vector) || !sj_type_of(&type, &inner);
+        return walk->is_cut ? 1 : alignment_of(walk, &inner, depth + 1);
+    }
+    return sj_type_is_structure(tag) ? alignment_of_structure(walk, &type, depth)
+                                     : sj_type_number(&type, DW_AT_byte_size, WORD_BYTES);
 }
 
 static bool is_cxx(int language)
@@ -257,7 +277,7 @@ static bool is_cxx(int language)
 }
 
 /* is_copy: a constructor's only parameter beside the object is a reference to its class. */
-static bool is_copy(Dwarf_Die *constructor, Dwarf_Die *class)
+static bool is_copy(layout_walk *walk, Dwarf_Die *constructor, Dwarf_Die *class)
 {
     Dwarf_Die parameter;
     Dwarf_Die type;
@@ -278,12 +298,12 @@ static bool is_copy(Dwarf_Die *constructor, Dwarf_Die *class)
         is_to_class = is_reference && sj_type_of(&type, &type) && sj_type_strip(&type, &stripped) &&
                       stripped.addr == class->addr;
         count++;
-    } while (dwarf_siblingof(&parameter, &parameter) == 0);
+    } while (may_look(walk) && dwarf_siblingof(&parameter, &parameter) == 0);
     return count == 1 && is_to_class;
 }
 
 /* passing_by_function: what a member function makes of its class. */
-static sj_passing passing_by_function(Dwarf_Die *function, Dwarf_Die *class)
+static sj_passing passing_by_function(layout_walk *walk, Dwarf_Die *function, Dwarf_Die *class)
 {
     const char *name = dwarf_diename(function);
     const char *of_class = dwarf_diename(class);
@@ -294,8 +314,8 @@ static sj_passing passing_by_function(Dwarf_Die *function, Dwarf_Die *class)
         return SJ_PASSED_WORDS;
     }
     const size_t bytes = strcspn(of_class, "<");
-    const bool is_constructor =
-        strncmp(name, of_class, bytes) == 0 && name[bytes] == '\0' && is_copy(function, class);
+    const bool is_constructor = strncmp(name, of_class, bytes) == 0 && name[bytes] == '\0' &&
+                                is_copy(walk, function, class);
     if (!is_constructor && name[0] != '~') {
         return SJ_PASSED_WORDS;
     }
@@ -307,16 +327,17 @@ static sj_passing passing_by_function(Dwarf_Die *function, Dwarf_Die *class)
     return is_default ? SJ_PASSED_WORDS : SJ_PASSED_ADDRESS;
 }
 
-static sj_passing passing_of_class(Dwarf_Die *type, int language, int depth);
+static sj_passing passing_of_class(layout_walk *walk, Dwarf_Die *type, int language, int depth);
 
 /* passing_by_member: a class is passed as the least simple of what it consists of. */
-static sj_passing passing_by_member(Dwarf_Die *member, Dwarf_Die *class, int language, int depth)
+static sj_passing passing_by_member(layout_walk *walk, Dwarf_Die *member, Dwarf_Die *class,
+                                    int language, int depth)
 {
     Dwarf_Die type;
     Dwarf_Die stripped;
     const int tag = dwarf_tag(member);
     if (tag == DW_TAG_subprogram) {
-        return passing_by_function(member, class);
+        return passing_by_function(walk, member, class);
     }
     if ((tag != DW_TAG_member && tag != DW_TAG_inheritance) ||
         dwarf_hasattr(member, DW_AT_external)) {
@@ -334,13 +355,13 @@ static sj_passing passing_by_member(Dwarf_Die *member, Dwarf_Die *class, int lan
         }
     }
     return sj_type_is_structure(dwarf_tag(&stripped))
-               ? passing_of_class(&stripped, language, depth + 1)
+               ? passing_of_class(walk, &stripped, language, depth + 1)
                : SJ_PASSED_WORDS;
 }
 
 /* passing_of_class: classes of C++ with copy constructors or destructors of their own are passed by
  * the address of a copy. clang says which; gcc does not. */
-static sj_passing passing_of_class(Dwarf_Die *type, int language, int depth)
+static sj_passing passing_of_class(layout_walk *walk, Dwarf_Die *type, int language, int depth)
 {
     Dwarf_Die member;
     const uint64_t convention = sj_type_number(type, DW_AT_calling_convention, 0);
@@ -358,13 +379,13 @@ static sj_passing passing_of_class(Dwarf_Die *type, int language, int depth)
         return passing;
     }
     do {
-        const sj_passing by_member = passing_by_member(&member, type, language, depth);
+        const sj_passing by_member = passing_by_member(walk, &member, type, language, depth);
         if (by_member == SJ_PASSED_ADDRESS) {
             return by_member;
         }
         passing = by_member == SJ_PASSED_UNKNOWN ? by_member : passing;
-    } while (dwarf_siblingof(&member, &member) == 0);
-    return passing;
+    } while (may_look(walk) && dwarf_siblingof(&member, &member) == 0);
+    return walk->is_cut ? SJ_PASSED_UNKNOWN : passing;
 }
 
 /* is_slice: a reference of Rust to a text or a slice, passed as its address and its length; how
@@ -392,7 +413,7 @@ sj_type_layout sj_type_layout_of(Dwarf_Die *type, int language)
         return *layout;
     }
     if (layout->is_aggregate) {
-        layout->passing = passing_of_class(&stripped, language, 0);
+        layout->passing = passing_of_class(&walk, &stripped, language, 0);
         if (layout->passing != SJ_PASSED_WORDS) {
             return *layout;
         }
@@ -407,12 +428,19 @@ sj_type_layout sj_type_layout_of(Dwarf_Die *type, int language)
         bytes = WORD_BYTES;
     }
     layout->bytes = bytes;
-    layout->alignment = alignment_of(&stripped, 0);
+    layout->alignment = alignment_of(&walk, &stripped, 0);
+    if (walk.is_cut) {
+        return *layout;
+    }
     if (bytes == 0) {
         layout->passing = is_cxx(language) ? SJ_PASSED_UNKNOWN : SJ_PASSED_NOWHERE;
         return *layout;
     }
     add_type(&walk, &stripped, 0, 0);
+    if (walk.is_cut) {
+        layout->real_count = 0;
+        return *layout;
+    }
     const bool is_large = bytes > MOST_BYTES;
     layout->real_count = walk.is_mixed || walk.is_unknown ? 0 : layout->real_count;
     if (layout->is_aggregate && is_large && !walk.is_odd) {

@@ -35,7 +35,8 @@ typedef struct sj_type_layout {
     bool is_aggregate;   /* structure, union, class or array */
 } sj_type_layout;
 
-/* sj_type_layout_of describes how values of `type` are passed by a language. */
+/* sj_type_layout_of describes how values of `type` are passed by a language. Of a type that
+ * consists of too much to look at, nothing is known. */
 sj_type_layout sj_type_layout_of(Dwarf_Die *type, int language);
 
 /* sj_type_strip goes behind typedef, const, volatile, restrict and _Atomic. False: there is no

@@ -8,7 +8,8 @@ enum {
     NAME_BYTES = 128,
     TYPE_BYTES = 192,
     MOST_ENUMERATORS = 4096,
-    MOST_FIELDS = 64, /* that are looked at */
+    MOST_FIELDS = 64,      /* of one structure that are looked at */
+    MOST_LOOKED_AT = 4096, /* fields for one parameter, or members in search of one */
     DEEPEST = 4,
     WORD_BYTES = 8
 };
@@ -18,6 +19,7 @@ typedef struct value_maker {
     sj_typed_function *function;
     const sj_parameter_place *place;
     bool is_result;
+    int looked_at;
 } value_maker;
 
 /* How one value is recorded. */
@@ -113,6 +115,7 @@ static bool has_member_at(Dwarf_Die *type, const char *name, uint64_t wanted)
 {
     Dwarf_Die member;
     uint64_t offset = 0;
+    int looked_at = 0;
     if (dwarf_child(type, &member) != 0) {
         return false;
     }
@@ -120,7 +123,7 @@ static bool has_member_at(Dwarf_Die *type, const char *name, uint64_t wanted)
         if (dwarf_tag(&member) == DW_TAG_member && strcmp(name_of(&member), name) == 0) {
             return sj_type_member_offset(&member, &offset) && offset == wanted;
         }
-    } while (dwarf_siblingof(&member, &member) == 0);
+    } while (++looked_at < MOST_LOOKED_AT && dwarf_siblingof(&member, &member) == 0);
     return false;
 }
 
@@ -307,7 +310,8 @@ static sj_status add_fields(value_maker *maker, const char *name, Dwarf_Die *typ
         }
         snprintf(full, sizeof(full), "%s.%s", name, name_of(&member));
         SJ_TRY(add_any(maker, full, &of, offset + at, depth + 1));
-    } while (has_room(maker) && ++visited < MOST_FIELDS && dwarf_siblingof(&member, &member) == 0);
+    } while (has_room(maker) && ++visited < MOST_FIELDS && ++maker->looked_at < MOST_LOOKED_AT &&
+             dwarf_siblingof(&member, &member) == 0);
     return SJ_OK;
 }
 

@@ -9,7 +9,8 @@
 enum {
     POINTS_MAX = 8 * 1024 * 1024,
     NUMBER_BYTES = 12, /* of a number in JSON */
-    PAYLOAD_BYTES = SJ_REPORT_MAX_BYTES - 32 * 1024
+    PAYLOAD_BYTES = SJ_REPORT_MAX_BYTES - 32 * 1024,
+    COMPARISONS_MAX = 1 << 28 /* of names of files */
 };
 
 typedef enum point_state { POINT_NOT_ENTERED, POINT_ENTERED, POINT_REPORTED } point_state;
@@ -27,6 +28,7 @@ struct sj_source_lines {
     size_t count, capacity;
     char **files;
     size_t file_count, file_capacity;
+    uint32_t comparisons;
 };
 
 void sj_source_lines_free(sj_source_lines *lines)
@@ -41,10 +43,14 @@ void sj_source_lines_free(sj_source_lines *lines)
     }
 }
 
-/* Points of one file come together, so that it is mostly the last one. */
+/* Points of one file come together, so that it is mostly the last one; of a file where they do not,
+ * what was read until then is kept. */
 static sj_status find_file(sj_source_lines *lines, const char *name, uint32_t *place)
 {
     for (size_t i = lines->file_count; i-- > 0;) {
+        if (lines->comparisons++ == COMPARISONS_MAX) {
+            return SJ_ELIMIT;
+        }
         if (strcmp(lines->files[i], name) == 0) {
             *place = (uint32_t)i;
             return SJ_OK;
@@ -222,11 +228,15 @@ static sj_status send_points(lines_report *report, const source_point *points, s
             return SJ_ENOMEM;
         }
     }
-    if (count == 0) {
-        report->methods = json_array();
-        return send(report, "");
-    }
-    return send(report, report->lines->files[points[count - 1].file]);
+    return count == 0 ? SJ_OK : send(report, report->lines->files[points[count - 1].file]);
+}
+
+/* Of the reports of a module some may find no room: the last one, of no file, says that all lines
+ * that were entered are told. */
+static sj_status send_end(lines_report *report)
+{
+    report->methods = json_array();
+    return send(report, "");
 }
 
 /* Copies the points that a report is about, and notes that they are reported. */
@@ -246,6 +256,16 @@ static size_t choose(sj_source_lines *lines, sj_source_lines_kind kind, source_p
     return count;
 }
 
+/* What found no room is told by the next report, if there is one. */
+static void forget_reported(sj_source_lines *lines)
+{
+    for (size_t i = 0; i < lines->count; i++) {
+        if (lines->points[i].state == POINT_REPORTED) {
+            lines->points[i].state = POINT_ENTERED;
+        }
+    }
+}
+
 sj_status sj_source_lines_report(sj_source_lines *lines, sj_source_lines_kind kind,
                                  sj_frame_writer *writer, uint32_t module, uint64_t now_ticks)
 {
@@ -256,7 +276,13 @@ sj_status sj_source_lines_report(sj_source_lines *lines, sj_source_lines_kind ki
         return SJ_ENOMEM;
     }
     const size_t count = choose(lines, kind, chosen);
-    const sj_status status = send_points(&report, chosen, count);
+    sj_status status = send_points(&report, chosen, count);
+    if (status == SJ_OK && kind == SJ_SOURCE_LINES_ENTERED) {
+        status = send_end(&report);
+    }
+    if (status != SJ_OK && kind == SJ_SOURCE_LINES_ENTERED) {
+        forget_reported(lines);
+    }
     json_decref(report.methods);
     free(chosen);
     return status;

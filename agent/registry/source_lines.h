@@ -24,8 +24,9 @@ typedef enum sj_source_lines_kind {
     SJ_SOURCE_LINES_ENTERED /* those of entered instructions that were not reported yet */
 } sj_source_lines_kind;
 
-/* sj_source_lines_report sends lines of module number `module` by file. Of those entered also when
- * there are none: then it is known that none was. SJ_ENOMEM, errors of sj_frame_writer_report. */
+/* sj_source_lines_report sends lines of module number `module` by file. Those entered end with a
+ * report of no file (''): only then it is known that no other was. SJ_ENOMEM, errors of
+ * sj_frame_writer_report. */
 SJ_MUST_CHECK sj_status sj_source_lines_report(sj_source_lines *lines, sj_source_lines_kind kind,
                                                sj_frame_writer *writer, uint32_t module,
                                                uint64_t now_ticks);

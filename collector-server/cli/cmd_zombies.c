@@ -1,6 +1,7 @@
 #include "agent/livepatch/heap_watch.h"
 #include "collector-server/cli/commands.h"
 #include "collector-server/cli/database_choice.h"
+#include "collector-server/cli/function_name.h"
 #include "collector-server/cli/query_command.h"
 #include "collector-server/store/database.h"
 #include "collector-server/store/zombie_change.h"
@@ -29,6 +30,17 @@ static const char list_sql[] =
     " FROM zombie_findings z WHERE ?1 OR z.state <> 'resolved' ORDER BY z.last_seen_realtime_ns "
     "DESC";
 
+/* A text of a row in the form that cannot paint the terminal: texts come from devices. */
+typedef struct clean_text {
+    char text[SJ_FUNCTION_NAME_BYTES];
+} clean_text;
+
+static const char *clean(sqlite3_stmt *row, int column, clean_text *buffer)
+{
+    const char *text = (const char *)sqlite3_column_text(row, column);
+    return sj_function_name_fit(text != NULL ? text : "", 0, buffer->text);
+}
+
 static int fail(const sj_error *error)
 {
     return sj_command_error(&sj_command_zombies,
@@ -51,10 +63,10 @@ static void warn_unwatched(sqlite3 *database)
                            -1, &statement, NULL) != SQLITE_OK) {
         return;
     }
+    clean_text reason;
     while (sqlite3_step(statement) == SQLITE_ROW) {
         fprintf(stderr, "sojourn zombies: warning: %lld processes were not watched: %s\n",
-                (long long)sqlite3_column_int64(statement, 0),
-                (const char *)sqlite3_column_text(statement, 1));
+                (long long)sqlite3_column_int64(statement, 0), clean(statement, 1, &reason));
     }
     sqlite3_finalize(statement);
 }
@@ -96,14 +108,15 @@ static void print_stack(sqlite3 *database, int64_t report, const char *stack, co
     }
     sqlite3_bind_int64(statement, 1, report);
     sqlite3_bind_text(statement, 2, stack, -1, SQLITE_STATIC);
+    clean_text name;
+    clean_text module;
     for (int row = 0; sqlite3_step(statement) == SQLITE_ROW; row++) {
-        const char *function = (const char *)sqlite3_column_text(statement, 2);
+        const char *function = clean(statement, 2, &name);
         if (row == 0) {
             printf("\n%s by thread %lld\n", heading, (long long)sqlite3_column_int64(statement, 0));
         }
         printf("  #%-2d %s  %s+0x%" PRIx64 "\n", sqlite3_column_int(statement, 1),
-               function[0] != '\0' ? function : "(unnamed)",
-               (const char *)sqlite3_column_text(statement, 3),
+               function[0] != '\0' ? function : "(unnamed)", clean(statement, 3, &module),
                (uint64_t)sqlite3_column_int64(statement, 4));
     }
     sqlite3_finalize(statement);
@@ -111,9 +124,10 @@ static void print_stack(sqlite3 *database, int64_t report, const char *stack, co
 
 static void print_block(sqlite3_stmt *row, const char *access)
 {
+    clean_text thread;
     printf("%s at byte %lld of a block of %lld, in thread \"%s\", session %lld\n",
-           access != NULL ? access : "free", (long long)sqlite3_column_int64(row, 7),
-           (long long)sqlite3_column_int64(row, 6), (const char *)sqlite3_column_text(row, 4),
+           access[0] != '\0' ? access : "free", (long long)sqlite3_column_int64(row, 7),
+           (long long)sqlite3_column_int64(row, 6), clean(row, 4, &thread),
            (long long)sqlite3_column_int64(row, 8));
 }
 
@@ -122,6 +136,7 @@ static void print_object(sqlite3 *database, int64_t report)
 {
     static const char *const lists[][2] = {{"ancestors", "inherits from"}, {"values", "had"}};
     sqlite3_stmt *statement = NULL;
+    clean_text value;
     if (sqlite3_prepare_v2(database,
                            "SELECT e.value FROM reports r, json_each(r.payload, '$.' || ?2) e"
                            " WHERE r.report_id = ?1",
@@ -133,7 +148,7 @@ static void print_object(sqlite3 *database, int64_t report)
         sqlite3_bind_int64(statement, 1, report);
         sqlite3_bind_text(statement, 2, lists[i][0], -1, SQLITE_STATIC);
         while (sqlite3_step(statement) == SQLITE_ROW) {
-            printf("%s %s\n", lists[i][1], (const char *)sqlite3_column_text(statement, 0));
+            printf("%s %s\n", lists[i][1], clean(statement, 0, &value));
         }
     }
     sqlite3_finalize(statement);
@@ -150,12 +165,12 @@ static void print_history(sqlite3 *database, int64_t report)
         return;
     }
     sqlite3_bind_int64(statement, 1, report);
+    clean_text event;
+    clean_text function;
     for (int row = 0; sqlite3_step(statement) == SQLITE_ROW; row++) {
         printf("%s  %-11s  owners %lld  thread %lld  %s\n", row == 0 ? "\nhistory\n" : "",
-               (const char *)sqlite3_column_text(statement, 1),
-               (long long)sqlite3_column_int64(statement, 2),
-               (long long)sqlite3_column_int64(statement, 3),
-               (const char *)sqlite3_column_text(statement, 4));
+               clean(statement, 1, &event), (long long)sqlite3_column_int64(statement, 2),
+               (long long)sqlite3_column_int64(statement, 3), clean(statement, 4, &function));
     }
     sqlite3_finalize(statement);
 }
@@ -163,21 +178,23 @@ static void print_history(sqlite3 *database, int64_t report)
 /* Prints the finding and its last report; the row has both. */
 static void print_finding(sqlite3 *database, sqlite3_stmt *row)
 {
-    const char *access = (const char *)sqlite3_column_text(row, 5);
-    const char *class = (const char *)sqlite3_column_text(row, 10);
-    const char *kind = (const char *)sqlite3_column_text(row, 0);
-    printf("%s, %s, %lld reports\n", kind, (const char *)sqlite3_column_text(row, 1),
+    clean_text texts[6];
+    const char *access = clean(row, 5, &texts[0]);
+    const char *class = clean(row, 10, &texts[1]);
+    const char *kind = clean(row, 0, &texts[2]);
+    const char *thread = clean(row, 4, &texts[3]);
+    const char *method = clean(row, 11, &texts[4]);
+    printf("%s, %s, %lld reports\n", kind, clean(row, 1, &texts[5]),
            (long long)sqlite3_column_int64(row, 2));
     if (class[0] != '\0' && strcmp(kind, "message_to_freed") != 0) {
-        const char *method = (const char *)sqlite3_column_text(row, 11);
-        printf("%s%s%s of %s, a block of %lld bytes, in thread \"%s\", session %lld\n",
-               access != NULL ? access : "", method[0] != '\0' ? "call of " : "", method, class,
-               (long long)sqlite3_column_int64(row, 6), (const char *)sqlite3_column_text(row, 4),
+        printf("%s%s%s of %s, a block of %lld bytes, in thread \"%s\", session %lld\n", access,
+               method[0] != '\0' ? "call of " : "", method, class,
+               (long long)sqlite3_column_int64(row, 6), thread,
                (long long)sqlite3_column_int64(row, 8));
     } else if (class[0] != '\0') {
-        printf("-[%s %s], an object of %lld bytes, in thread \"%s\", session %lld\n", class,
-               (const char *)sqlite3_column_text(row, 11), (long long)sqlite3_column_int64(row, 6),
-               (const char *)sqlite3_column_text(row, 4), (long long)sqlite3_column_int64(row, 8));
+        printf("-[%s %s], an object of %lld bytes, in thread \"%s\", session %lld\n", class, method,
+               (long long)sqlite3_column_int64(row, 6), thread,
+               (long long)sqlite3_column_int64(row, 8));
     } else {
         print_block(row, access);
     }

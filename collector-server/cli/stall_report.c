@@ -6,6 +6,8 @@
  * one, else from the session itself; both count time from the same moment. */
 #include "collector-server/cli/stall_report.h"
 
+#include "collector-server/cli/function_name.h"
+
 #include <inttypes.h>
 #include <stdbool.h>
 #include <stdio.h>
@@ -71,6 +73,20 @@ static const char *text_of(sqlite3_stmt *row, int column)
     return text != NULL ? text : "";
 }
 
+/* Texts come from devices: print_text prints one so that it cannot paint the terminal. */
+static void print_text(const char *before, sqlite3_stmt *row, int column, const char *behind)
+{
+    char clean[SJ_FUNCTION_NAME_BYTES];
+    printf("%s%s%s", before, sj_function_name_fit(text_of(row, column), 0, clean), behind);
+}
+
+/* Columns that a call is indented by; depths come from devices, too. */
+static int indentation(int64_t depth)
+{
+    enum { MOST = 200 };
+    return depth < 0 ? 0 : depth < MOST / 2 ? 2 * (int)depth : MOST;
+}
+
 static sj_status prepare(sqlite3 *database, const char *sql, sqlite3_stmt **statement)
 {
     return sqlite3_prepare_v2(database, sql, -1, statement, NULL) == SQLITE_OK ? SJ_OK : SJ_EIO;
@@ -98,7 +114,8 @@ static sj_status print_open_calls(sqlite3 *database, int64_t session, int64_t th
         } else {
             printf("of %8.1f ms", in_ms(sqlite3_column_int64(row, 2)));
         }
-        printf("  %*s%s\n", 2 * (int)sqlite3_column_int64(row, 3), "", text_of(row, 0));
+        printf("  %*s", indentation(sqlite3_column_int64(row, 3)), "");
+        print_text("", row, 0, "\n");
         is_any = true;
     }
     if (!is_any) {
@@ -117,8 +134,8 @@ static sj_status print_threads(sqlite3 *database, sqlite3_stmt *stall, int64_t s
     sj_status status = SJ_OK;
     while (status == SJ_OK && sqlite3_step(row) == SQLITE_ROW) {
         const bool is_stalled = sqlite3_column_int64(row, 1) == sqlite3_column_int64(stall, THREAD);
-        printf("  %s %s (%" PRId64 "), open calls with their time until then:\n",
-               is_stalled ? "stalled thread" : "thread", text_of(row, 3),
+        print_text(is_stalled ? "  stalled thread " : "  thread ", row, 3, "");
+        printf(" (%" PRId64 "), open calls with their time until then:\n",
                (int64_t)sqlite3_column_int64(row, 2));
         status = print_open_calls(database, session, sqlite3_column_int64(row, 0),
                                   sqlite3_column_int64(stall, MOMENT));
@@ -136,7 +153,7 @@ static sj_status print_list(sqlite3 *database, const char *json, const char *bef
     SJ_TRY(prepare(database, list_sql, &row));
     sqlite3_bind_text(row, 1, json, -1, SQLITE_STATIC);
     while (sqlite3_step(row) == SQLITE_ROW) {
-        printf("%s%s\n", before, text_of(row, 0));
+        print_text(before, row, 0, "\n");
     }
     return finish(row);
 }
@@ -148,12 +165,13 @@ static sj_status print_stacks(sqlite3 *database, int64_t report)
     sqlite3_bind_int64(row, 1, report);
     sj_status status = SJ_OK;
     while (status == SJ_OK && sqlite3_step(row) == SQLITE_ROW) {
-        printf("  Java thread %s: %s", text_of(row, 0), text_of(row, 1));
+        print_text("  Java thread ", row, 0, ": ");
+        print_text("", row, 1, "");
         if (text_of(row, 2)[0] != '\0') {
-            printf(", waits for %s", text_of(row, 2));
+            print_text(", waits for ", row, 2, "");
         }
         if (text_of(row, 3)[0] != '\0') {
-            printf(", which %s holds", text_of(row, 3));
+            print_text(", which ", row, 3, " holds");
         }
         printf("\n");
         status = print_list(database, text_of(row, 4), "    holds ");
@@ -183,9 +201,10 @@ static sj_status print_stall(sqlite3 *database, sqlite3_stmt *stall)
 {
     const bool is_dumped = sqlite3_column_type(stall, DUMP) != SQLITE_NULL;
     const int64_t session = sqlite3_column_int64(stall, is_dumped ? DUMP : SESSION);
-    printf("%s UTC, session %" PRId64 ": \"%s\" late, for %.1f ms so far", text_of(stall, UTC),
-           (int64_t)sqlite3_column_int64(stall, SESSION), text_of(stall, NAME),
-           in_ms(sqlite3_column_int64(stall, WAITED)));
+    printf("%s UTC, session %" PRId64 ": ", text_of(stall, UTC),
+           (int64_t)sqlite3_column_int64(stall, SESSION));
+    print_text("\"", stall, NAME, "\" late");
+    printf(", for %.1f ms so far", in_ms(sqlite3_column_int64(stall, WAITED)));
     if (is_dumped) {
         printf("; what was recorded around it is session %" PRId64, session);
     }

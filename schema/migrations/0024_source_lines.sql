@@ -1,4 +1,4 @@
--- Sojourn store, version 23: lines of methods, and whether they were entered.
+-- Sojourn store, version 24: lines of methods, and whether they were entered.
 
 CREATE VIEW source_lines AS -- lines that symbol files of a session's modules name, by function
 WITH told AS (
@@ -7,9 +7,10 @@ WITH told AS (
            l.value AS line
     FROM reports AS r, json_each(r.payload, '$.methods') AS m, json_each(m.value) AS l
     WHERE r.monitor = 'lines' AND m.type = 'array' AND l.key > 0),
-known AS ( -- modules of which it was told what ran
+known AS ( -- modules of which all that ran was told: the last report is of no file
     SELECT DISTINCT session_id, json_extract(payload, '$.module') AS number
-    FROM reports WHERE monitor = 'lines' AND kind = 'entered')
+    FROM reports WHERE monitor = 'lines' AND kind = 'entered'
+      AND json_extract(payload, '$.file') = '' AND json_array_length(payload, '$.methods') = 0)
 SELECT t.session_id, s.module_id, f.function_id, t.file, t.line,
        max(CASE WHEN t.kind = 'entered' THEN 1
                 WHEN k.number IS NOT NULL THEN 0 END) AS entered -- NULL: it is not known

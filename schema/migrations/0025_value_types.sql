@@ -1,4 +1,4 @@
--- Sojourn store, version 23: what debug data say of functions whose values are recorded.
+-- Sojourn store, version 25: what debug data say of functions whose values are recorded.
 
 CREATE VIEW value_types AS -- names and types of values; position as in arguments
 SELECT DISTINCT f.function_id, m.session_id, json_extract(v.value, '$.position') AS position,

@@ -3,6 +3,7 @@ kinds; where it cannot be known, that is said, and the program is left alone."""
 import json
 import os
 import shutil
+import sqlite3
 import subprocess
 import sys
 
@@ -124,11 +125,24 @@ def killed(sojourn):
     check([(row["lines"], row["unknown"], row["entered"]) for row in rows] == [(3, 3, 0)], f"killed: {rows}")
 
 
+def a_report_lost(sojourn, program):
+    """Without the report that ends what was entered, the other lines are not known."""
+    database = sojourn.path("lost.db")
+    record(sojourn, database, ["mono", program, "leaf"])
+    with sqlite3.connect(database) as store:
+        gone = store.execute("DELETE FROM reports WHERE monitor = 'lines' AND kind = 'entered' AND "
+                             "payload ->> 'file' = ''").rowcount
+    check(gone == 1, f"{gone} reports ended the list")
+    found = lines(sojourn, database)
+    check(all(found[line] is (None if line in NOT_ENTERED["leaf",] else True) for line in THERE), f"lost: {found}")
+
+
 def test(sojourn, _arguments):
     program, portable = compile_all(sojourn)
     both_kinds_of_symbols(sojourn, program, portable)
     where_it_is_not_known(sojourn, program)
     killed(sojourn)
+    a_report_lost(sojourn, program)
 
 
 if __name__ == "__main__":

@@ -260,6 +260,39 @@ def test_damaged(sojourn):
         record(sojourn, damaged, ["open_file"])
 
 
+def test_endless(sojourn):
+    """Types of 64 members, each of 64, and so on, which nobody could look at one by one: soon it is said
+    that nothing is known of their values, and of those behind them. Compilers cannot, either: they are
+    given pointers, which are made another name of the type that they point to."""
+    assembly, program = sojourn.path("endless.s"), sojourn.path("endless")
+    members = ", ".join(f"*m{i}" for i in range(64))
+    for language, kind in (("c", "struct"), ("c", "union"), ("c++", "struct")):
+        text = f"{kind} S0 {{ int of; }};\n" + "".join(
+            f"{kind} S{i} {{ {kind} S{i - 1} {members}; }};\n" for i in range(1, 9))
+        text += f"""int deep(int before, {kind} S8 *many, int behind)
+{{
+    return many ? before : behind;
+}}
+int main(void)
+{{
+    return deep(1, 0, 2) - 2;
+}}
+"""
+        subprocess.run(["gcc", "-x", language, "-g", "-O0", "-S", "-dA", "-", "-o", assembly], check=True,
+                       input=text, text=True)
+        with open(assembly, encoding="utf-8") as file:
+            pointers = re.compile(r"0xf(\s.*DW_TAG_pointer_type)") # 0x16: a typedef
+            changed, count = pointers.subn(r"0x16\1", file.read())
+        check(count == 1, f"{count} abbreviations of pointers")
+        with open(assembly, "w", encoding="utf-8") as file:
+            file.write(changed)
+        subprocess.run(["gcc", assembly, "-o", program], check=True)
+        _, _, database = record(sojourn, program, ["deep*"])
+        states = {row["name"]: row["state"] for row in sojourn.sql(database, "SELECT name, state FROM value_types")}
+        check(states == {"before": "recorded", "many": "unknown", "behind": "unknown", "": "recorded"},
+              f"{language} {kind}: {states}")
+
+
 CXX = """#include <cstdio>
 #include <string>
 #include <string_view>
@@ -348,6 +381,7 @@ def test(sojourn, arguments):
     test_generated(sojourn, compilers)
     test_forms(sojourn, compilers)
     test_damaged(sojourn)
+    test_endless(sojourn)
     test_cxx(sojourn)
     test_rust(sojourn)
 
