@@ -156,18 +156,41 @@ bool sj_selection_wants_source(const sj_selection *selection, const char *file)
     return !names_file(selection->sources_excluded, selection->sources_excluded_count, file);
 }
 
+static bool wants_name(const sj_selection *selection, const char *name)
+{
+    return (selection->function_count == 0 ||
+            names_function(selection->functions, selection->function_count, name)) &&
+           !names_function(selection->excluded, selection->excluded_count, name);
+}
+
 bool sj_selection_wants_method(const sj_selection *selection, const char *name)
 {
-    if (selection->function_count != 0 &&
-        !names_function(selection->functions, selection->function_count, name)) {
-        return false;
-    }
-    if (names_function(selection->excluded, selection->excluded_count, name)) {
-        return false;
-    }
     size_t runtime = 0;
-    return !sj_runtime_of_method(name, &runtime) ||
-           sj_class_filter_wants(&selection->runtimes[runtime].classes, name);
+    return wants_name(selection, name) &&
+           (!sj_runtime_of_method(name, &runtime) ||
+            sj_class_filter_wants(&selection->runtimes[runtime].classes, name));
+}
+
+bool sj_selection_has_system(const sj_selection *selection)
+{
+    return selection->all_libraries || selection->module_count != 0;
+}
+
+bool sj_selection_wants_class_in(const sj_selection *selection, sj_link_language language,
+                                 const char *class, bool is_main)
+{
+    const sj_class_filter *filter = &selection->runtimes[language].classes;
+    const bool is_system = (filter->has_system || !is_main) &&
+                           sj_class_filter_is_system(filter, sj_runtimes[language], class);
+    return (!is_system || sj_selection_has_system(selection)) &&
+           sj_class_filter_wants_methods_of(filter, class);
+}
+
+bool sj_selection_wants_method_in(const sj_selection *selection, sj_link_language language,
+                                  const char *name, const char *selector)
+{
+    return wants_name(selection, name) &&
+           sj_class_filter_wants_selector(&selection->runtimes[language].classes, selector);
 }
 
 bool sj_selection_wants_class(const sj_selection *selection, sj_link_language language,

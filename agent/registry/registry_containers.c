@@ -11,6 +11,11 @@
 /* What is read of a container, as it comes. */
 typedef struct container_draft {
     const sj_selection *selection;
+    const sj_runtime *runtime;
+    sj_link_language language;
+    bool is_main;
+    char class[SJ_METHOD_PART_BYTES]; /* of the method before: those of a class come together */
+    bool wants_class;                 /* decided once for all of them */
     sj_plan_function *functions;
     size_t count;
     size_t capacity;
@@ -40,6 +45,29 @@ static sj_status take_values(container_draft *draft, uint32_t token, const char 
     return SJ_OK;
 }
 
+/* A name that cannot be split is of no class that a filter could name. */
+static bool wants_method(container_draft *draft, const char *name)
+{
+    sj_method_parts parts;
+    const sj_selection *selection = draft->selection;
+    if (selection == NULL) {
+        return true;
+    }
+    if (!sj_selection_wants_source(selection, NULL)) {
+        return false;
+    }
+    if (!draft->runtime->split_method(name, &parts)) {
+        return sj_selection_wants_method(selection, name);
+    }
+    if (strcmp(parts.class, draft->class) != 0) {
+        draft->wants_class =
+            sj_selection_wants_class_in(selection, draft->language, parts.class, draft->is_main);
+        memcpy(draft->class, parts.class, sizeof(parts.class));
+    }
+    return draft->wants_class &&
+           sj_selection_wants_method_in(selection, draft->language, name, parts.selector);
+}
+
 static sj_status take_method(void *context, uint32_t token, const char *name, bool has_code)
 {
     container_draft *draft = context;
@@ -51,9 +79,7 @@ static sj_status take_method(void *context, uint32_t token, const char *name, bo
                             sizeof(*draft->functions)));
     SJ_TRY(sj_array_reserve(&draft->strings, &draft->strings_capacity, draft->strings_bytes, bytes,
                             1));
-    const bool is_wanted = has_code && (draft->selection == NULL ||
-                                        (sj_selection_wants_method(draft->selection, name) &&
-                                         sj_selection_wants_source(draft->selection, NULL)));
+    const bool is_wanted = has_code && wants_method(draft, name);
     draft->functions[draft->count++] =
         (sj_plan_function){.offset = token,
                            .name = (uint32_t)draft->strings_bytes,
@@ -80,6 +106,15 @@ static sj_status learn_class(void *context, const char *name, const char *super)
     return sj_class_table_add(registry->options.classes, name, super);
 }
 
+/* A copy of the framework that lies beside the program is the system's all the same. */
+static bool is_left_to_system(const sj_selection *selection, const sj_link_container *container,
+                              const sj_runtime *runtime, const char *file)
+{
+    const sj_slice id = {.data = container->id, .size = container->id_bytes};
+    return selection != NULL && !sj_selection_has_system(selection) && container->is_main == 0 &&
+           runtime->is_system_container != NULL && runtime->is_system_container(file, id);
+}
+
 static sj_status read_methods(sj_registry *registry, const sj_link_container *container,
                               const char *path, container_draft *draft)
 {
@@ -89,10 +124,16 @@ static sj_status read_methods(sj_registry *registry, const sj_link_container *co
     if (runtime == NULL || runtime->read_container == NULL) {
         return SJ_ENOTFOUND;
     }
+    draft->runtime = runtime;
+    draft->language = (sj_link_language)container->language;
+    draft->is_main = container->is_main != 0;
     /* Offset 0 of the strings is the empty name. */
     SJ_TRY(sj_array_reserve(&draft->strings, &draft->strings_capacity, 0, 1, 1));
     draft->strings_bytes = 1;
     const char *file = sj_registry_find_file(registry, path, in_root);
+    if (is_left_to_system(registry->options.selection, container, runtime, file)) {
+        return SJ_EUNSUPPORTED;
+    }
     /* A file that cannot be read says so below. */
     if (runtime->read_container_classes != NULL && registry->options.classes != NULL &&
         sj_selection_needs_classes(registry->options.selection) &&

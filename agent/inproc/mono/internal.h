@@ -287,9 +287,10 @@ uint64_t sj_mono_read_number(int32_t type, const void *place);
 void sj_mono_describe_string(sj_mono_text *text, void *string);
 
 /* sj_mono_note_throw notes which exception the calling thread throws; `stack` is the stack pointer
- * of the callback. sj_mono_record_thrown records which one ends a call, in front of its exit. */
+ * of the callback. sj_mono_record_thrown records which one ends a call, in front of its exit; true:
+ * it is one that may have hit the call's frame before it told of its entry, or after its exit. */
 void sj_mono_note_throw(void *exception, uint64_t stack);
-void sj_mono_record_thrown(uint32_t function, uint64_t stack);
+bool sj_mono_record_thrown(uint32_t function, uint64_t stack);
 
 /* sj_mono_add appends text; sj_mono_add_code a character of Unicode as UTF-8, whole or not at all.
  */

@@ -176,12 +176,13 @@ static void on_exception_leave(void *ours, void *method, void *exception)
     const sj_mono_method *entry = sj_mono_find_method(method);
     (void)ours;
     (void)exception; /* NULL */
+    bool is_interrupted = false;
     if (entry != NULL && atomic_load(&entry->state) == SJ_MONO_WAS_ENTERED &&
         atomic_load(&entry->function) != 0 && sj_recorder_is_armed()) {
-        sj_mono_record_thrown(atomic_load(&entry->function),
-                              (uint64_t)(uintptr_t)__builtin_frame_address(0));
+        is_interrupted = sj_mono_record_thrown(atomic_load(&entry->function),
+                                               (uint64_t)(uintptr_t)__builtin_frame_address(0));
     }
-    leave(method, SJ_MANAGED_THROWN, ticks);
+    leave(method, is_interrupted ? SJ_MANAGED_INTERRUPTED : SJ_MANAGED_THROWN, ticks);
 }
 
 static void on_exception_throw(void *ours, void *exception)
