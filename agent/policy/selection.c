@@ -110,12 +110,30 @@ bool sj_selection_is_launcher(const char *path)
     return false;
 }
 
+/* Code that a runtime compiled ahead of time: it tells of its methods itself. */
+static bool is_precompiled(const char *name)
+{
+    static const char ending[] = ".so";
+    const size_t bytes = strlen(name);
+    for (size_t i = 0; i < SJ_RUNTIMES; i++) {
+        const char *const *of = sj_runtimes[i]->endings;
+        for (; of != NULL && *of != NULL; of++) {
+            const size_t all = strlen(*of) + sizeof(ending) - 1;
+            if (bytes > all && strncmp(name + bytes - all, *of, strlen(*of)) == 0 &&
+                strcmp(name + bytes - (sizeof(ending) - 1), ending) == 0) {
+                return true;
+            }
+        }
+    }
+    return false;
+}
+
 bool sj_selection_wants_module(const sj_selection *selection, const char *path, bool is_main)
 {
     if (!is_main && is_untouchable(path)) {
         return false;
     }
-    if (is_dispatcher(selection, file_name(path))) {
+    if (is_dispatcher(selection, file_name(path)) || is_precompiled(path)) {
         return false;
     }
     if (names_file(selection->modules_excluded, selection->modules_excluded_count, path)) {

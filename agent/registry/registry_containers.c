@@ -3,6 +3,7 @@
 #include "agent/registry/method_group.h"
 #include "agent/registry/registry_internal.h"
 #include "agent/runtimes/runtime.h"
+#include "agent/session/module_frames.h"
 #include "proto/base/array.h"
 
 #include <stdlib.h>
@@ -131,26 +132,31 @@ static sj_status read_methods(sj_registry *registry, const sj_link_container *co
     SJ_TRY(sj_array_reserve(&draft->strings, &draft->strings_capacity, 0, 1, 1));
     draft->strings_bytes = 1;
     const char *file = sj_registry_find_file(registry, path, in_root);
-    if (is_left_to_system(registry->options.selection, container, runtime, file)) {
+    if (is_left_to_system(draft->selection, container, runtime, file)) {
         return SJ_EUNSUPPORTED;
     }
     /* A file that cannot be read says so below. */
     if (runtime->read_container_classes != NULL && registry->options.classes != NULL &&
-        sj_selection_needs_classes(registry->options.selection) &&
+        sj_selection_needs_classes(draft->selection) &&
         runtime->read_container_classes(file, id, learn_class, registry) == SJ_ENOMEM) {
         return SJ_ENOMEM;
     }
-    const sj_status status = runtime->read_container(file, id, take_method, draft);
-    if (status == SJ_OK) {
-        return draft->count != 0 ? SJ_OK : SJ_EUNSUPPORTED;
+    SJ_TRY(runtime->read_container(file, id, take_method, draft));
+    return draft->count != 0 ? SJ_OK : SJ_EUNSUPPORTED;
+}
+
+/* Notes why it cannot be read. */
+static sj_status read_new(sj_registry *registry, const sj_link_container *container,
+                          const char *path, container_draft *draft)
+{
+    sj_error error = {0};
+    const sj_status status = read_methods(registry, container, path, draft);
+    if (status == SJ_OK || status == SJ_EUNSUPPORTED || status == SJ_ENOMEM) {
+        return status;
     }
-    if (status != SJ_ENOMEM) {
-        sj_error error = {0};
-        (void)!sj_fail(&error, status, "its methods cannot be read: %s", sj_status_text(status));
-        sj_registry_note_plan_failure(registry, path, &error);
-        return SJ_ENOTFOUND;
-    }
-    return status;
+    (void)!sj_fail(&error, status, "its methods cannot be read: %s", sj_status_text(status));
+    sj_registry_note_plan_failure(registry, path, &error);
+    return SJ_ENOTFOUND;
 }
 
 static sj_registry_container *find_container(sj_registry *registry,
@@ -254,6 +260,7 @@ static sj_status add_read(sj_registry *registry, const sj_registry_mapping *mapp
     count_container(registry, draft, first_function, (sj_link_language)container->language);
     registry->containers[registry->container_count++] =
         (sj_registry_container){.language = container->language,
+                                .is_main = container->is_main != 0,
                                 .module = (uint32_t)registry->module_count,
                                 .wanted = wanted,
                                 .values = draft->values,
@@ -261,6 +268,93 @@ static sj_status add_read(sj_registry *registry, const sj_registry_mapping *mapp
                                 .lines = lines};
     draft->values = NULL;
     return SJ_OK;
+}
+
+/* Puts what was read anew in the place of what was known, and tells the collector. */
+static sj_status replace_marks(sj_registry *registry, const sj_link_container *container,
+                               sj_registry_container *known, container_draft *draft)
+{
+    const sj_registry_module *module = &registry->modules[known->module - 1];
+    sj_plan_header *group = NULL;
+    uint8_t *wanted = make_bits(draft);
+    sj_status status = wanted != NULL ? make_group(container, draft, &group) : SJ_ENOMEM;
+    if (status == SJ_OK && memcmp(wanted, known->wanted, (draft->count + 7) / 8) != 0) {
+        status = sj_module_frames_send(registry->options.writer, group, module->path, known->module,
+                                       module->first_function);
+    }
+    free(group);
+    if (status != SJ_OK) {
+        free(wanted);
+        return status;
+    }
+    free(known->wanted);
+    free(known->values);
+    known->wanted = wanted;
+    known->values = draft->values;
+    known->value_count = (uint32_t)draft->value_count;
+    draft->values = NULL;
+    return SJ_OK;
+}
+
+static void leave_out_all(container_draft *draft)
+{
+    for (size_t i = 0; i < draft->count; i++) {
+        sj_plan_function *function = &draft->functions[i];
+        if (function->skip == SJ_SKIP_NONE) {
+            function->skip = SJ_SKIP_FILTERED;
+            function->technique = SJ_TECHNIQUE_NONE;
+        }
+    }
+}
+
+static void note_states(const sj_registry *registry, const sj_registry_container *known,
+                        const container_draft *draft, sj_function_rules *rules, uint8_t *states)
+{
+    const uint32_t first = registry->modules[known->module - 1].first_function;
+    for (uint32_t i = 0; i < draft->count; i++) {
+        const bool is_wanted = draft->functions[i].skip == SJ_SKIP_NONE;
+        states[first + i] = is_wanted ? SJ_FUNCTION_MANAGED : SJ_FUNCTION_MANAGED_UNWANTED;
+        if (rules != NULL) {
+            sj_function_rules_name_method(
+                rules, first + i, draft->strings + draft->functions[i].name,
+                is_wanted ? (sj_link_language)known->language : SJ_LINK_LANGUAGE_OBJC);
+        }
+    }
+}
+
+sj_status sj_registry_select_container(sj_registry *registry, size_t place,
+                                       const sj_selection *selection, sj_function_rules *rules,
+                                       uint8_t *states)
+{
+    sj_registry_container *known = &registry->containers[place];
+    const sj_registry_module *module = &registry->modules[known->module - 1];
+    sj_link_container container = {
+        .language = known->language, .is_main = known->is_main, .id_bytes = module->build_id_bytes};
+    container_draft draft = {.selection = selection};
+    memcpy(container.id, module->build_id, module->build_id_bytes);
+    if (rules != NULL) {
+        sj_function_rules_module(rules, module->path);
+    }
+    sj_status status = read_methods(registry, &container, module->path, &draft);
+    if (status == SJ_EUNSUPPORTED) { /* the system's: by its marks alone */
+        free_draft(&draft);
+        draft = (container_draft){.selection = NULL};
+        status = read_methods(registry, &container, module->path, &draft);
+        leave_out_all(&draft);
+    }
+    if (status == SJ_OK && !sj_selection_wants_module(selection, module->path, known->is_main)) {
+        leave_out_all(&draft);
+    }
+    if (status == SJ_OK && draft.count == module->function_count) {
+        status = replace_marks(registry, &container, known, &draft);
+        if (status == SJ_OK) {
+            note_states(registry, known, &draft, rules, states);
+        }
+    } else if (status != SJ_ENOMEM) {
+        status = SJ_OK;
+    }
+    free_draft(&draft);
+    return status;
 }
 
 static sj_status answer_known(const sj_registry *registry, const sj_registry_container *known,
@@ -288,7 +382,7 @@ static sj_status add_locked(sj_registry *registry, const sj_link_container *cont
     const sj_registry_container *known = find_container(registry, container, path);
     if (known == NULL) {
         container_draft draft = {.selection = registry->options.selection};
-        sj_status status = read_methods(registry, container, path, &draft);
+        sj_status status = read_new(registry, container, path, &draft);
         if (status == SJ_OK) {
             status = add_read(registry, mapping, container, path, &draft);
         }

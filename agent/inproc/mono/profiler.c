@@ -203,6 +203,15 @@ static void on_image_unloading(void *ours, void *image)
     sj_mono_forget_image(image);
 }
 
+/* In front of everything that runs of it. */
+static void on_assembly_loaded(void *ours, void *assembly)
+{
+    (void)ours;
+    if (atomic_load(&enabled) != 0 && sj_recorder_is_armed() && sj_recorder_may_call()) {
+        sj_mono_learn_assembly(assembly);
+    }
+}
+
 static void on_initialized(void *ours)
 {
     (void)ours;
@@ -238,6 +247,8 @@ static uint64_t address_of(uint32_t callback)
         return (uint64_t)(uintptr_t)on_image_unloading;
     case SJ_MONO_INITIALIZED:
         return (uint64_t)(uintptr_t)on_initialized;
+    case SJ_MONO_ASSEMBLY_LOADED:
+        return (uint64_t)(uintptr_t)on_assembly_loaded;
     case SJ_MONO_CODE_BUFFER:
         return (uint64_t)(uintptr_t)on_code_buffer;
     default:
