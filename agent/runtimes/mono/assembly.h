@@ -76,6 +76,10 @@ const uint8_t *sj_assembly_id(const sj_assembly *assembly);
  * the time stamp of its debug directory. False: there is none. */
 bool sj_assembly_pdb_id(sj_slice file, uint8_t id[SJ_PORTABLE_PDB_ID_BYTES]);
 
+/* sj_assembly_embedded_pdb finds the portable PDB that an assembly's file holds itself, deflated;
+ * empty: it holds none. `*size` is what it says of its size. */
+sj_slice sj_assembly_embedded_pdb(sj_slice file, uint32_t *size);
+
 /* sj_assembly_compressed reads a number as signatures hold it (II.23.2). */
 uint32_t sj_assembly_compressed(sj_reader *reader);
 
