@@ -91,9 +91,8 @@ static int64_t count_shown(const report_request *request)
                : (room < LEAST_ROWS ? LEAST_ROWS : room);
 }
 
-static const char waits_note[] =
-    "\nworking and waiting are at least so long: of calls of 40 ms and more, as far as looks at\n"
-    "their threads divide them, and of functions with measured CPU time (record --cpu-time)\n";
+static const char waits_note[] = "\nworking, waiting: at least so long, of calls of 40 ms and\n"
+                                 "more; where CPU time was measured (record --cpu-time), all\n";
 
 /* print_head prints what stands above the rows. */
 static sj_status print_head(const report_request *request, sqlite3 *database, int64_t session_id,

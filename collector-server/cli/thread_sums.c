@@ -98,10 +98,10 @@ void sj_thread_sums_line(const sj_thread_sums *sums, char line[SJ_THREAD_SUMS_BY
         return;
     }
     snprintf(line, SJ_THREAD_SUMS_BYTES,
-             "threads worked %s (%.0f %%), waited %s (%.0f %%), and %s (%.0f %%) for a processor",
-             sj_format_duration(sums->cpu_ns, working), percent * (double)sums->cpu_ns,
-             sj_format_duration(waited(sums), waiting), percent * (double)waited(sums),
-             sj_format_duration(sums->ready_ns, ready), percent * (double)sums->ready_ns);
+             "threads worked %.0f %%, waited %.0f %%, and %.0f %% for a processor (%s, %s, %s)",
+             percent * (double)sums->cpu_ns, percent * (double)waited(sums),
+             percent * (double)sums->ready_ns, sj_format_duration(sums->cpu_ns, working),
+             sj_format_duration(waited(sums), waiting), sj_format_duration(sums->ready_ns, ready));
 }
 
 static void print_thread(sqlite3_stmt *row, const sj_terminal *terminal)

@@ -6,6 +6,7 @@ screens.py BUILD_FOLDER MIGRATIONS_FOLDER GOLDEN_RECORDING   (SJ_GOLDEN=write wr
 """
 import fcntl
 import glob
+import json
 import os
 import pty
 import sqlite3
@@ -44,6 +45,13 @@ def make_database(path, migrations):
            started_realtime_ns=START, ended_realtime_ns=START + 2_500_000_000, started_ticks=0,
            tick_ns_numerator=1, tick_ns_denominator=1, lost_calls=3)
     insert(connection, "threads", thread_id=1, session_id=1, number=1, name="server", is_main=1)
+    for number, steps in ((1, [[1, 2_400_000_000, 1_000_000_000, 250_000_000, 5_000_000]]),
+                          (2, [[1, 1_900_000_000, 1_400_000_000, 0, 0]])):
+        sums = {"cpu_ns": 250_000_000, "ready_ns": 5_000_000, "watched_ns": 1_000_000_000 if number == 1 else 2_400_000_000}
+        insert(connection, "reports", session_id=1, number=number, at_ns=1_500_000_000 + number * 500_000_000,
+               process_number=1, monitor="threads", kind="times", payload=json.dumps({**sums, "steps": steps}))
+    insert(connection, "call_costs", session_id=1, call_id=1, function_id=7, cpu_ns=400_000_000, cpu_self_ns=400_000_000,
+           is_nested=0)
     insert(connection, "modules", module_id=1, build_id=b"b", functions_digest=b"f",
            path="/usr/bin/server", first_function_id=1, function_count=40)
     for number in range(40):
@@ -126,6 +134,10 @@ def screens_are_golden(sojourn, database):
                            env={**sojourn.environment, "TZ": "UTC"})
         check(done.returncode == 0, f"{command}: {done.stderr}")
         golden(f"{command}-piped", done.stdout)
+    for columns in (60, 100, 200):
+        screen, _ = on_terminal(sojourn, ["report", "--waiting", "--limit", "8", database], columns, NO_COLOR="1")
+        golden(f"report-waiting-{columns}", screen)
+        check(all(len(line) <= columns for line in screen.splitlines()), f"wider than {columns}:\n{screen}")
     golden("report-self", on_terminal(sojourn, ["report", "--sort", "self", "--limit", "3",
                                                 "--columns", "share,self,calls,module,function",
                                                 database], 100, NO_COLOR="1")[0])
