@@ -273,7 +273,8 @@ static int start_recording(sj_record_values *options, const char *program_path)
         choose_output(options, program_path);
     }
     sj_report_text text = {.quiet = options->quiet,
-                           .is_terminal = isatty(STDERR_FILENO) == 1,
+                           .has_terminal = options->recording.attach_pid != 0 &&
+                                           isatty(STDERR_FILENO) == 1,
                            .drops = options->policy.drop_when_full,
                            .target =
                                options->collector != NULL ? options->collector : options->output};

@@ -10,11 +10,12 @@
 /* How much of it is wanted, and where it goes. */
 typedef struct sj_report_text {
     bool quiet;         /* nothing but errors and losses */
-    bool is_terminal;   /* standard error: progress line and colours */
+    bool has_terminal;  /* standard error is one, on which no recorded program writes */
     bool drops;         /* full rings do not wait: --when-full drop */
     const char *target; /* database file or collector URL */
     bool line_shown;    /* a progress line has to be cleared */
     bool waiting_told;
+    uint64_t waiting_since_ns; /* for the collector; 0: not yet */
     sj_session_doubts doubts; /* of the stored session; none when somebody else stores it */
 } sj_report_text;
 
