@@ -1,12 +1,16 @@
 #include "collector-server/cli/report_text.h"
 
 #include "agent/host/directories.h"
+#include "collector-server/cli/highlights_text.h"
 #include "collector-server/export/json_text.h"
 
 #include <string.h>
 #include <sys/wait.h>
 
-enum { TOP_REASONS = 3 };
+enum {
+    TOP_REASONS = 3,
+    HIGHLIGHT_LINES = 7 /* of twelve, five of which say what was recorded */
+};
 
 static const char *format_amount(char *text, size_t capacity, uint64_t count)
 {
@@ -205,16 +209,15 @@ static void print_unrecorded(const sj_recording_summary *summary)
 static void tell_calls(const sj_report_text *text, const sj_recording_summary *summary)
 {
     const uint64_t stored = summary->writer.block_calls;
-    fprintf(stderr, "  calls      %llu by %llu threads of %llu processes\n",
+    fprintf(stderr, "  calls      %llu by %llu threads of %llu processes in %.2f s (%.2f s CPU)",
             (unsigned long long)summary->calls, (unsigned long long)summary->drain.threads,
-            (unsigned long long)summary->registry.processes);
+            (unsigned long long)summary->registry.processes, seconds(summary->elapsed_ns),
+            seconds(summary->traced_cpu_ns));
     if (stored != 0) {
-        fprintf(stderr, "  size       %llu bytes sent, %.2f per call\n",
+        fprintf(stderr, "; %llu bytes sent, %.2f per call",
                 (unsigned long long)summary->writer.bytes,
                 (double)summary->writer.bytes / (double)stored);
     }
-    fprintf(stderr, "  time       %.2f s, %.2f s CPU", (double)summary->elapsed_ns / 1e9,
-            (double)summary->traced_cpu_ns / 1e9);
     fputc('\n', stderr);
     report_cost(&summary->cost);
     tell_unmatched(summary);
@@ -385,6 +388,10 @@ void sj_report_text_summary(sj_report_text *text, const sj_recording_summary *su
     }
     report_function_log(text, summary);
     tell_problems(text, summary);
+    if (text->is_stored && !text->quiet) {
+        sj_highlights_print(stderr, &text->highlights, strcmp(summary->how, "crashed") == 0,
+                            text->target, HIGHLIGHT_LINES);
+    }
 }
 
 static void json_number(FILE *file, const char *name, uint64_t value)
