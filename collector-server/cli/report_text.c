@@ -2,7 +2,7 @@
 
 #include "agent/host/clock.h"
 #include "agent/host/directories.h"
-#include "collector-server/cli/first_look.h"
+#include "collector-server/cli/highlights_text.h"
 #include "collector-server/cli/terminal.h"
 #include "collector-server/export/json_text.h"
 
@@ -13,7 +13,10 @@
 
 #define WAITING_NS UINT64_C(1000000000) /* after which a wait is reported */
 
-enum { TOP_REASONS = 3 };
+enum {
+    TOP_REASONS = 3,
+    HIGHLIGHT_LINES = 7 /* of twelve, five of which say what was recorded */
+};
 
 static const char *format_amount(char *text, size_t capacity, uint64_t count)
 {
@@ -219,18 +222,17 @@ static void print_unrecorded(FILE *file, const sj_recording_summary *summary)
 static void tell_calls(FILE *file, const sj_report_text *text, const sj_recording_summary *summary)
 {
     const uint64_t stored = summary->writer.block_calls;
-    fprintf(file, "  calls      %llu by %llu thread%s of %llu process%s",
+    fprintf(file, "  calls      %llu by %llu thread%s of %llu process%s in %.2f s (%.2f s CPU)",
             (unsigned long long)summary->calls, (unsigned long long)summary->drain.threads,
             summary->drain.threads == 1 ? "" : "s",
             (unsigned long long)summary->registry.processes,
-            summary->registry.processes == 1 ? "" : "es");
+            summary->registry.processes == 1 ? "" : "es", seconds(summary->elapsed_ns),
+            seconds(summary->traced_cpu_ns));
     if (stored != 0) {
-        fprintf(file, "; %llu bytes sent, %.2f per call", (unsigned long long)summary->writer.bytes,
+        fprintf(file, "; %llu bytes sent, %.2f per call",
+                (unsigned long long)summary->writer.bytes,
                 (double)summary->writer.bytes / (double)stored);
     }
-    fputc('\n', file);
-    fprintf(file, "  time       %.2f s, %.2f s CPU", (double)summary->elapsed_ns / 1e9,
-            (double)summary->traced_cpu_ns / 1e9);
     fputc('\n', file);
     report_cost(file, &summary->cost);
     tell_unmatched(file, summary);
@@ -376,7 +378,7 @@ static void tell_problems(FILE *file, const sj_report_text *text, const sj_recor
     }
 }
 
-enum { SUMMARY_LINES = 12, SUMMARY_INDENT = 13 };
+enum { SUMMARY_INDENT = 13 };
 
 static void print_summary(FILE *file, sj_report_text *text, const sj_recording_summary *summary,
                           uint64_t file_bytes)
@@ -402,15 +404,10 @@ static void print_summary(FILE *file, sj_report_text *text, const sj_recording_s
     }
     report_function_log(file, text, summary);
     tell_problems(file, text, summary);
-}
-
-static int count_lines(const char *lines)
-{
-    int count = 0;
-    for (; *lines != '\0'; lines++) {
-        count += *lines == '\n';
+    if (text->is_stored && !text->quiet) {
+        sj_highlights_print(file, &text->highlights, strcmp(summary->how, "crashed") == 0,
+                            text->target, HIGHLIGHT_LINES);
     }
-    return count;
 }
 
 void sj_report_text_summary(sj_report_text *text, const sj_recording_summary *summary,
@@ -425,11 +422,6 @@ void sj_report_text_summary(sj_report_text *text, const sj_recording_summary *su
     print_summary(file != NULL ? file : stderr, text, summary, file_bytes);
     if (file == NULL) {
         return;
-    }
-    fflush(file);
-    if (!text->quiet && file_bytes != 0 && summary->calls != 0) {
-        sj_first_look_print(file, text->target, &summary->session,
-                            SUMMARY_LINES - count_lines(lines), terminal.columns);
     }
     fclose(file);
     if (lines[0] != '\0' && !text->has_terminal) {

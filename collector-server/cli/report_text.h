@@ -4,6 +4,7 @@
 
 #include "agent/recording/recording.h"
 #include "collector-server/cli/session_doubts.h"
+#include "collector-server/cli/session_highlights.h"
 
 #include <stdio.h>
 
@@ -16,7 +17,10 @@ typedef struct sj_report_text {
     bool line_shown;    /* a progress line has to be cleared */
     bool waiting_told;
     uint64_t waiting_since_ns; /* for the collector; 0: not yet */
-    sj_session_doubts doubts; /* of the stored session; none when somebody else stores it */
+    /* of the stored session; none when somebody else stores it */
+    sj_session_doubts doubts;
+    sj_session_highlights highlights;
+    bool is_stored;
 } sj_report_text;
 
 /* sj_report_text_progress is the `progress` of sj_recording_options; `context` a sj_report_text. */

@@ -206,7 +206,7 @@ def without_figures(screen):
     screen = re.sub(r"sojourn: waiting for .*\n", "", screen) # of a loaded machine
     screen = re.sub(r"[0-9a-f]{32}", "0" * 32, re.sub(r"/\S*/", "", screen))
     screen = re.sub(r"calls  [0-9]+ (each|to [0-9]+)", "calls  0 each", screen)
-    screen = re.sub(r"(%  )\S.*", r"\1function", screen)
+    screen = re.sub(r"(calls  )[^\d\s].*", r"\1function", screen)
     screen = re.sub(r"(about|more than) +[0-9.]+ times", "about 0 times", screen)
     screen = re.sub(r"\b(ns|us|ms)\b", "s", screen)
     return re.sub(r" *[0-9]+(\.[0-9]+)?", " 0", screen)
@@ -233,11 +233,6 @@ def recordings_are_golden(sojourn):
         check(sum("waiting for" not in line for line in done.stderr.splitlines()) <= 12, f"more than 12 lines:\n{done.stderr}")
         check("\x1b" not in done.stderr and "\r" not in done.stderr, f"sequences without a terminal: {done.stderr!r}")
         golden(f"{name}-piped", without_figures(done.stderr if name != "bench" else done.stdout))
-        if name == "record-crash":
-            check("ended by   signal 11 (Segmentation fault)" in done.stderr and "; open were Perl_" in done.stderr and
-                  "perl_run" in done.stderr, done.stderr)
-        if name == "record":
-            check(done.stderr.count(" %  ") == 5 and "  next       sojourn report " in done.stderr, done.stderr)
 
 
 def the_most_costly_are_left(sojourn, database):
