@@ -41,7 +41,6 @@ typedef uint64_t (*size_function)(uint64_t block);
 typedef void *(*new_function)(uint64_t bytes);
 typedef void *(*resize_function)(uint64_t block, uint64_t second, uint64_t third);
 
-static __thread uint32_t own_tid __attribute__((tls_model("initial-exec")));
 static uint8_t *records;
 static _Atomic uint32_t *places; /* 1 + number of an object's record, by address; 0: none */
 static uint32_t place_mask;
@@ -239,15 +238,6 @@ static bool fill(sj_kept_block *kept, bool with_tables)
     return true;
 }
 
-/* Asking the kernel for each block would cost as much as all else. */
-static uint32_t thread_number(void)
-{
-    if (own_tid == 0) {
-        own_tid = sj_sys_tid();
-    }
-    return own_tid;
-}
-
 static __attribute__((noinline)) bool keep(uint64_t block, uint64_t usable, uint64_t site,
                                            const sj_zombie_region *region)
 {
@@ -267,7 +257,7 @@ static __attribute__((noinline)) bool keep(uint64_t block, uint64_t usable, uint
     kept->type = 0;
     atomic_store(&kept->is_told, 0);
     kept->release.ticks = start;
-    kept->release.tid = thread_number();
+    kept->release.tid = sj_thread_number();
     sj_trace_here(&kept->release);
     sj_stack_take(&kept->release, kept + 1, stack_bytes);
     if (!fill(kept, region->settings.vtables != 0)) {
@@ -593,7 +583,6 @@ void sj_quarantine_shrink(void)
 /* What other threads were doing will not be finished: such a block is lost. */
 void sj_quarantine_after_fork(void)
 {
-    own_tid = 0;
     for (uint32_t i = 0; i < record_count && i < atomic_load(&next); i++) {
         uint32_t owned = KEPT_OWNED;
         (void)atomic_compare_exchange_strong(&record_at(i)->state, &owned, KEPT_NONE);
