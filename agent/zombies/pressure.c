@@ -80,9 +80,14 @@ static bool is_group_full(const char *root, pid_t pid, uint32_t *unseen)
     char path[PATH_MAX];
     char text[TEXT_BYTES];
     snprintf(path, sizeof(path), "/proc/%d/cgroup", (int)pid);
-    const char *line = read_text(root, path, text) ? strstr(text, "0::/") : NULL;
     uint64_t most = 0;
     uint64_t now = 0;
+    if (!read_text(root, path, text)) {
+        const bool is_gone = errno == ENOENT || errno == ESRCH; /* the process is */
+        *unseen |= is_gone ? 0 : SJ_PRESSURE_NO_GROUP;
+        return false;
+    }
+    const char *line = strstr(text, "0::/");
     if (line == NULL) {
         *unseen |= SJ_PRESSURE_NO_GROUP;
         return false;

@@ -47,11 +47,12 @@ static bool has_guard_regions(void)
     return has_them;
 }
 
-/* Half of the memory that the policy allows, rounded down to a power of two. */
+/* At most a quarter of the memory that the policy allows: most blocks are much smaller than pages.
+ */
 static bool open_ring(sj_pool *pool, uint64_t memory_bytes)
 {
     uint64_t bytes = SJ_POOL_PAGE;
-    while (bytes * 4 <= memory_bytes) {
+    while (bytes * 8 <= memory_bytes && bytes < (uint64_t)pool->slots * SJ_POOL_BLOCK_MAX_BYTES) {
         bytes *= 2;
     }
     pool->saved = map(bytes, PROT_READ | PROT_WRITE);

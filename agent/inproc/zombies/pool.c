@@ -232,7 +232,7 @@ static bool has_memory(uint64_t bytes)
         follow_shrinks(region);
     }
     uint64_t limit = region != NULL ? (uint64_t)region->settings.memory_kib << 10 : 0;
-    /* The content of freed blocks has its part, at most half. */
+    /* The content of freed blocks has its part. */
     limit -= sj_zombie_pool.saved_bytes < limit / 2 ? sj_zombie_pool.saved_bytes : limit / 2;
     if (limit < bytes) {
         return false;

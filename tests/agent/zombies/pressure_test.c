@@ -54,6 +54,9 @@ static void nothing_known_is_no_pressure(void **state)
 {
     (void)state;
     assert_false(is_high());
+    assert_int_equal(unseen, SJ_PRESSURE_NO_WAITING | SJ_PRESSURE_NO_MACHINE);
+    write_file("/proc/77/cgroup", "4:memory:/a\n"); /* the first version only */
+    assert_false(is_high());
     assert_int_equal(unseen,
                      SJ_PRESSURE_NO_WAITING | SJ_PRESSURE_NO_MACHINE | SJ_PRESSURE_NO_GROUP);
     write_file("/proc/meminfo", "MemTotal: many\n");
