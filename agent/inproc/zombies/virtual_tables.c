@@ -7,10 +7,12 @@
  * number. */
 #include "agent/inproc/zombies/virtual_tables.h"
 
+#include "agent/inproc/recorder/maps.h"
 #include "agent/inproc/recorder/recorder.h"
 #include "agent/inproc/recorder/sys.h"
 #include "agent/inproc/zombies/internal.h"
 
+#include <sys/mman.h>
 #include <sys/uio.h>
 
 enum { TABLES = 512, PROBES = 8, STUB_BYTES = 16, WORD = sizeof(uint64_t) };
@@ -67,15 +69,44 @@ static bool is_program_table(uint64_t table, uint64_t offset, table_head *head)
            is_in_module(head->function) && is_type(head->type);
 }
 
-static bool is_too_large(uint64_t table)
+/* `*known` is a mapping of code, kept for the next question. */
+static bool is_code(uint64_t address, sj_mapping *known)
 {
+    char buffer[SJ_MAPS_LITTLE_BYTES];
+    sj_maps maps;
+    sj_mapping mapping = *known;
+    bool is_found = address >= known->low && address < known->high;
+    if (is_found || !sj_maps_open(&maps, buffer, sizeof(buffer))) {
+        return is_found;
+    }
+    while (!is_found && sj_maps_next(&maps, &mapping)) {
+        is_found = address >= mapping.low && address < mapping.high &&
+                   (mapping.protection & PROT_EXEC) != 0;
+    }
+    sj_maps_close(&maps);
+    *known = is_found ? mapping : *known;
+    return is_found;
+}
+
+/* Words from the table on, as many as ours has and one more, lie in modules, or are code. */
+static bool is_filled(uint64_t table, bool with_code)
+{
+    sj_mapping known = {0};
     uint64_t function = 0;
     for (uint64_t i = 0; i <= SJ_VIRTUAL_FUNCTIONS; i++) {
-        if (!sj_virtual_read(table + i * WORD, &function, WORD) || !is_in_module(function)) {
+        if (!sj_virtual_read(table + i * WORD, &function, WORD) || !is_in_module(function) ||
+            (with_code && !is_code(function, &known))) {
             return false;
         }
     }
     return true;
+}
+
+/* What follows a table may be type information, whose words lie in modules, too; what is code costs
+ * more to find out. */
+static bool is_too_large(uint64_t table)
+{
+    return is_filled(table, false) && is_filled(table, true);
 }
 
 static void fill_table(sj_virtual_table *table, const table_head *head, uint64_t original,
