@@ -311,7 +311,8 @@ typedef struct sj_zombie_deep_stack {
 /* Counted by one thread each, but for the last. */
 typedef struct sj_zombie_cell {
     _Atomic uint64_t count;
-    uint64_t apart[7];
+    _Atomic uint64_t full; /* let go because newer ones took their places; as kept_full */
+    uint64_t apart[6];
 } sj_zombie_cell;
 
 /* Code of a function whose calls of the allocator are guarded always. */

@@ -322,12 +322,21 @@ static json_int_t count_kept(const sj_zombie_region *region)
     return (json_int_t)(sum & INT64_MAX);
 }
 
+static json_int_t count_full(const sj_zombie_region *region)
+{
+    uint64_t sum = atomic_load(&region->counters.kept_full);
+    for (uint32_t i = 0; i < SJ_ZOMBIE_CELLS; i++) {
+        sum += atomic_load(&region->kept[i].full);
+    }
+    return (json_int_t)(sum & INT64_MAX);
+}
+
 static void add_objects(json_t *account, const sj_zombie_region *region)
 {
     const sj_zombie_counters *counters = &region->counters;
     json_t *objects = json_pack(
         "{s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I}", "kept", count_kept(region), "kept_full",
-        counter(&counters->kept_full), "kept_old", counter(&counters->kept_old), "kept_pressure",
+        count_full(region), "kept_old", counter(&counters->kept_old), "kept_pressure",
         counter(&counters->kept_pressure), "kept_left", counter(&counters->kept_left), "kept_used",
         counter(&counters->kept_used), "not_kept", counter(&counters->not_kept),
         "methods_without_door", counter(&counters->methods_without_door));

@@ -271,11 +271,22 @@ static void fill_margins(const sj_pool_slot *slot, uint64_t page, uint64_t bytes
     memset((void *)(uintptr_t)end, PATTERN, page + bytes - end);
 }
 
+/* Most of a page is looked through: by words, but for those at its ends. */
 static bool has_pattern(uint64_t low, uint64_t high)
 {
-    for (const uint8_t *at = (const uint8_t *)(uintptr_t)low; at < (const uint8_t *)(uintptr_t)high;
-         at++) {
-        if (*at != PATTERN) {
+    const uint64_t words = UINT64_C(0x0101010101010101) * PATTERN;
+    for (; low < high && low % sizeof(words) != 0; low++) {
+        if (*(const uint8_t *)(uintptr_t)low != PATTERN) {
+            return false;
+        }
+    }
+    for (; high - low >= sizeof(words) && low < high; low += sizeof(words)) {
+        if (*(const uint64_t *)(uintptr_t)low != words) {
+            return false;
+        }
+    }
+    for (; low < high; low++) {
+        if (*(const uint8_t *)(uintptr_t)low != PATTERN) {
             return false;
         }
     }
