@@ -258,9 +258,10 @@ static const char *const texts[SJ_SQL_STATEMENTS] = {
         " guarded, released, evicted, refused_size, refused_room, refused_memory, uses, suppressed,"
         " kept, kept_full, kept_old, kept_pressure, kept_left, kept_used, not_kept, emptied,"
         " quarantined, quarantine_full, quarantine_pressure, quarantine_left, not_quarantined,"
-        " methods_without_door, one_in_most, history_pauses)"
+        " methods_without_door, one_in_most, history_pauses, pressure_unseen,"
+        " quarantine_one_in_most)"
         " VALUES (?1,?2,?3,?4,?5,?6,?7,?8,?9,?10,?11,?12,?13,?14,?15,?16,?17,?18,?19,?20,?21,?22,"
-        "?23,?24,?25,?26,?27,?28,?29)",
+        "?23,?24,?25,?26,?27,?28,?29,?30,?31)",
     [SJ_SQL_ZOMBIE_EVENT_ADD] =
         "INSERT INTO zombie_events (report_id, number, event, owners, tid, ticks, function)"
         " VALUES (?1,?2,?3,?4,?5,?6,?7)",
