@@ -94,6 +94,10 @@ static void choose_values(const sj_selection *selection, const char *name, sj_ja
         if ((matched >> i & 1) == 0) {
             continue;
         }
+        if (rule->is_cpu) {
+            values->costs = true;
+            continue;
+        }
         while (value < end && value->descriptor != 0 && value->descriptor != rule->descriptor) {
             value++;
         }
@@ -124,7 +128,8 @@ static uint32_t add_to_selection(uint32_t selection, uint32_t method, const sj_j
         mixed = (mixed ^ bits) * UINT32_C(0x9e3779b1) + (uint32_t)i;
     }
     if (sj_java_values_wanted(values)) {
-        mixed = (mixed ^ ((uint32_t)values->sets << 1 | (values->may_leave ? 1U : 0U))) *
+        mixed = (mixed ^ ((uint32_t)values->sets << 2 | (values->costs ? 2U : 0U) |
+                          (values->may_leave ? 1U : 0U))) *
                 UINT32_C(0x9e3779b1);
     }
     return mixed < SJ_CLASS_SELECTED ? SJ_CLASS_SELECTED : mixed;

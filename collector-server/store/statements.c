@@ -81,13 +81,15 @@ static const char *const texts[SJ_SQL_STATEMENTS] = {
         " disarm_reason = iif(excluded.disarm_reason = '', disarm_reason, excluded.disarm_reason)",
     [SJ_SQL_THREAD_PUT] =
         "INSERT INTO threads (session_id, number, process_number, tid, name, is_main, started_ns,"
-        " ended_ns, dropped_calls, dropped_events, waited_ns)"
-        " VALUES (?1,?2,?3,?4,?5,?6,?7,?8,?9,?10,?11)"
+        " ended_ns, dropped_calls, dropped_events, waited_ns, cpu_ns, allocated_bytes)"
+        " VALUES (?1,?2,?3,?4,?5,?6,?7,?8,?9,?10,?11,nullif(?12, 0) - 1,nullif(?13, 0) - 1)"
         " ON CONFLICT (session_id, number) DO UPDATE SET name = excluded.name,"
         " started_ns = excluded.started_ns, ended_ns = coalesce(excluded.ended_ns, ended_ns),"
         " dropped_calls = max(dropped_calls, excluded.dropped_calls),"
         " dropped_events = max(dropped_events, excluded.dropped_events),"
-        " waited_ns = max(waited_ns, excluded.waited_ns)"
+        " waited_ns = max(waited_ns, excluded.waited_ns),"
+        " cpu_ns = coalesce(excluded.cpu_ns, cpu_ns),"
+        " allocated_bytes = coalesce(excluded.allocated_bytes, allocated_bytes)"
         " RETURNING thread_id",
     [SJ_SQL_STREAM_LINK] =
         "INSERT INTO streams (session_id, number, thread_id, own_stack) VALUES (?1,?2,?3,?4)"
@@ -179,7 +181,8 @@ static const char *const texts[SJ_SQL_STATEMENTS] = {
         "INSERT OR IGNORE INTO arguments (session_id, call_id, position, kind, rule,"
         " value, note) VALUES (?1,?2,?3,?4,?5,?6,?7)",
     [SJ_SQL_COST_ADD] = "INSERT OR IGNORE INTO call_costs (session_id, call_id, function_id,"
-                        " cpu_ns, cpu_self_ns, is_nested) VALUES (?1,?2,?3,?4,?5,?6)",
+                        " cpu_ns, cpu_self_ns, is_nested, allocated_bytes)"
+                        " VALUES (?1,?2,?3,?4,?5,?6,nullif(?7, -1))",
     [SJ_SQL_OPEN_CALL_ADD] = "INSERT OR REPLACE INTO open_calls (stream_id, call_index,"
                              " function_id, depth, start_ns, flags) VALUES (?1,?2,?3,?4,?5,?6)",
     [SJ_SQL_MARK_ADD] =

@@ -15,6 +15,7 @@
 #include "agent/inproc/jvm/natives.h"
 #include "agent/inproc/jvm/retransform.h"
 #include "agent/inproc/jvm/stall.h"
+#include "agent/inproc/jvm/threads.h"
 #include "agent/inproc/jvm/values.h"
 
 #include "agent/inproc/hooks/definition.h"
@@ -26,7 +27,7 @@
 #include <string.h>
 #include <time.h>
 
-#define LASTING_MAGIC UINT64_C(0x31004d564a4a53) /* "SJJVM" */
+#define LASTING_MAGIC UINT64_C(0x32004d564a4a53) /* "SJJVM" */
 #define THREAD_NAME "sojourn"
 
 typedef jint (*find_vms)(JavaVM **vms, jsize capacity, jsize *count);
@@ -113,6 +114,8 @@ static bool join(JavaVM *vm, JNIEnv *env, sj_jvm_figures *figures)
     }
     sj_jvm_enable(jvmti, JVMTI_EVENT_CLASS_FILE_LOAD_HOOK);
     sj_jvm_enable(jvmti, JVMTI_EVENT_VM_DEATH);
+    sj_jvm_enable(jvmti, JVMTI_EVENT_THREAD_START);
+    sj_jvm_enable(jvmti, JVMTI_EVENT_THREAD_END);
     sj_jvm_follow_lineage(jvmti);
     sj_retransform_chosen(jvmti, env, false, figures);
     /* Those whose bytes were read before the event was enabled, but which came later. */
@@ -147,6 +150,7 @@ static void leave(JNIEnv *env, sj_jvm_figures *figures)
 {
     jvmtiEnv *jvmti = sj_jvm.jvmti;
     atomic_store(&sj_jvm.enabled, 0);
+    sj_jvm_count_threads(env);
     sj_jvm.options.runtimes =
         SJ_LINK_RUNTIME_JVM_SYSTEM; /* whatever has probes, whoever loaded it */
     wait_for_answers();
