@@ -1,5 +1,6 @@
 /* Java classes: each that is rewritten is a module of the session, whose functions have their
  * places in the class file for offsets. */
+#include "agent/registry/class_lines.h"
 #include "agent/registry/method_group.h"
 #include "agent/registry/registry_internal.h"
 #include "agent/runtimes/jvm/class_rewrite.h"
@@ -315,7 +316,9 @@ static sj_status add_new(class_draft *draft, sj_registry_class *class,
         count_class(registry, group, *first_function);
     }
     free(group);
-    return status;
+    SJ_TRY(status);
+    return sj_class_lines_report(&draft->file, registry->options.writer, class->module,
+                                 mapping->loaded_ticks);
 }
 
 /* send_again says which functions have probes since the policy has changed. */

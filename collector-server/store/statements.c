@@ -233,6 +233,15 @@ static const char *const texts[SJ_SQL_STATEMENTS] = {
     [SJ_SQL_REPORT_ADD] =
         "INSERT OR IGNORE INTO reports (session_id, number, at_ns, process_number, thread_number,"
         " monitor, kind, payload) VALUES (?1,?2,?3,?4,?5,?6,?7,?8)",
+    /* Of a report that lists methods by their offsets, each with lines. */
+    [SJ_SQL_FIRST_LINES_ADD] =
+        "INSERT OR IGNORE INTO function_lines (function_id, file, line)"
+        " SELECT f.function_id, cast(json_extract(?2, '$.file') AS TEXT), min(l.value)"
+        " FROM session_modules AS s, json_each(?2, '$.methods') AS m, json_each(m.value) AS l"
+        " JOIN functions AS f ON f.module_id = s.module_id"
+        " AND f.offset = json_extract(m.value, '$[0]')"
+        " WHERE s.session_id = ?1 AND s.number = json_extract(?2, '$.module')"
+        " AND m.type = 'array' AND l.key > 0 AND l.type = 'integer' GROUP BY f.function_id",
     [SJ_SQL_ZOMBIE_PUT] =
         "INSERT INTO zombies (fingerprint, kind, used_in, freed_in, allocated_in, reports,"
         " first_seen_realtime_ns, last_seen_realtime_ns, state, class, selector)"
