@@ -18,7 +18,7 @@ int sqlite3_sojournsqlite_init(sqlite3 *database, char **message,
 {
     (void)api;
     sj_error error = {0};
-    if (sj_query_register(database, &error) != SJ_OK) {
+    if (sj_query_register(database, NULL, &error) != SJ_OK) {
         *message = sqlite3_mprintf("%s", error.text);
         return SQLITE_ERROR;
     }

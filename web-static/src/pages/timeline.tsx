@@ -70,6 +70,10 @@ function clamp(bounds: Window, from: number, length: number): Window {
     return { from: start, to: start + span };
 }
 
+// Asked once the first picture is there: the server keeps the sums of all blocks that it adds up, so
+// that it need not read those again that lie within an area.
+const ALL_SUMS_SQL = "SELECT count(*) FROM call_aggregate(:session)";
+
 const FOLLOWED_NS = 5e9;
 
 // The end of what was recorded so far, as wide as the window was.
@@ -491,6 +495,7 @@ export function TimelineView({ session, changes }: { session: Overview; changes:
     const shown = shownStreams(streams);
     const chosen = selection.value;
     const loaded = useTracks(session.id, shown, view, width, changes);
+    useSql(loaded.value ? ALL_SUMS_SQL : "", { session: session.id }, 0, { ms: 30000 });
     const wide = view && view.to > view.from ? quantised(view) : { from: 0, to: 0 };
     const gaps = useSql<GapMark>(
         bounds ? GAPS_SQL : "",
