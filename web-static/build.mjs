@@ -28,6 +28,7 @@ if (check.status !== 0) {
 
 const esbuild = require("esbuild");
 const outputs = [];
+const imported = {}; // scripts that each script needs to run
 
 async function bundle(names, options) {
     const result = await esbuild.build({
@@ -46,6 +47,10 @@ async function bundle(names, options) {
         ...options,
     });
     outputs.push(...Object.keys(result.metafile.outputs).map((name) => path.basename(name)));
+    for (const [name, { imports }] of Object.entries(result.metafile.outputs)) {
+        const needed = imports.filter((part) => part.kind === "import-statement");
+        imported[path.basename(name)] = needed.map((part) => path.basename(part.path));
+    }
 }
 
 const nameOf = (start, end) => {
@@ -63,9 +68,15 @@ await bundle(["app.tsx", "theme.css"], {
     chunkNames: "assets/chunk-[name].[hash]",
     define: { EVENTS_WORKER: JSON.stringify(nameOf("events_worker.", ".js")) },
 });
+// The browser learns of all scripts of the first page at once, not of each from the one before.
+const needed = new Set();
+const add = (name) => imported[name]?.forEach((part) => needed.has(part) || (needed.add(part), add(part)));
+add(path.basename(nameOf("app.", ".js")));
+const preloads = [...needed].map((name) => `<link rel="modulepreload" href="/assets/${name}">`).join("\n");
 const page = readFileSync(path.join(copy, "index.html"), "utf8")
     .replace("{{first}}", nameOf("first_paint.", ".js"))
     .replace("{{script}}", nameOf("app.", ".js"))
+    .replace("{{preloads}}", preloads)
     .replace("{{style}}", nameOf("theme.", ".css"));
 writeFileSync(path.join(dist, "index.html"), page);
 

@@ -6,6 +6,8 @@
  * use the same shared libsqlite3, as Debian's sqlite3 does. */
 #include "collector-server/query/query.h"
 
+#include <stddef.h>
+
 #define EXPORTED __attribute__((visibility("default")))
 
 struct sqlite3_api_routines;

@@ -176,6 +176,18 @@ export interface TimelineStep {
     function: string | null;
 }
 
+export interface TimelinePath {
+    path_id: string;
+    parent_path_id: string | null;
+    depth: number;
+    function_id: string;
+    function: string | null;
+}
+
+export interface TimelineAnswer extends List<TimelineStep> {
+    paths: TimelinePath[]; // those of the steps, and those above them
+}
+
 export interface UnhookedRow {
     id: string;
     name: string;
@@ -378,7 +390,7 @@ export const api = {
     callTree: (id: string, parameters: Parameters) =>
         get<TreePage>(`sessions/${id}/call-tree`, parameters),
     timeline: (id: string, parameters: Parameters, signal?: AbortSignal) =>
-        get<List<TimelineStep>>(`sessions/${id}/timeline`, parameters, signal),
+        get<TimelineAnswer>(`sessions/${id}/timeline`, parameters, signal),
     gaps: (id: string, offset = 0) =>
         get<List<GapRow>>(`sessions/${id}/gaps`, { limit: 500, offset }),
     unhooked: (id: string, offset = 0) =>

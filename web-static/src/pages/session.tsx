@@ -2,13 +2,14 @@ import { useEffect, useRef, useState } from "preact/hooks";
 import { api, askSql, type LossRow, type Overview, rowsOf } from "../api";
 import { bytes, compact, count, dateTime, duration } from "../format";
 import { route } from "../router";
-import { changeOf, resyncs } from "../store";
+import { changeOf, isFollowing, resyncs } from "../store";
 import { Problem, StatePill, Tile } from "../widgets/small";
 import { lazy } from "../widgets/lazy";
 import { SelectionBar } from "../widgets/selection_bar";
 import { CallTreeView } from "./call_tree";
 import { FunctionsView } from "./functions";
 import { addressOf, selection } from "../selection";
+import { prepareTimeline } from "./timeline_data";
 import { MissingView } from "./missing";
 
 const TimelineView = lazy(() => import("./timeline").then((page) => page.TimelineView));
@@ -17,6 +18,15 @@ const OverviewView = lazy(() => import("./overview").then((page) => page.Overvie
 const FunctionView = lazy(() => import("./function").then((page) => page.FunctionView));
 const LiveView = lazy(() => import("./live").then((page) => page.LiveView));
 const WhyView = lazy(() => import("./why").then((page) => page.WhyView));
+
+const lazyViews: Record<string, { prepare: () => void }> = {
+    timeline: TimelineView,
+    flame: FlameView,
+    overview: OverviewView,
+    function: FunctionView,
+    live: LiveView,
+    why: WhyView,
+};
 
 const views: readonly (readonly [string, string])[] = [
     ["", "Functions"],
@@ -299,20 +309,56 @@ function useCalm(changes: number): number {
     return calm;
 }
 
-export function SessionPage({ id }: { id: string }) {
+// Loads what a view needs while the session is still being asked for.
+function prepareView(id: string): Promise<Overview> {
+    const parameters = route.value.parameters;
+    const view = parameters.get("view") ?? "";
+    lazyViews[view]?.prepare();
+    if (view === "timeline") {
+        const changes = (changeOf.value[id] ?? 0) + resyncs.value;
+        prepareTimeline(id, changes, parameters.get("from") === null);
+    }
+    return api.overview(id);
+}
+
+// The overview, and how often it was seen to change: by events, and once when the events began to
+// come, if it had changed since it was loaded.
+function useOverview(id: string, prepared: Promise<Overview>) {
+    const first = useRef<Promise<Overview> | null>(prepared);
     const [session, setSession] = useState<Overview | null>(null);
     const [problem, setProblem] = useState("");
+    const [missed, setMissed] = useState(0);
+    const text = useRef("");
     const changes = useCalm((changeOf.value[id] ?? 0) + resyncs.value);
+    const follows = isFollowing.value;
+    const followed = useRef(follows);
     useEffect(() => {
-        api.overview(id).then(
+        const begins = follows && !followed.current;
+        followed.current = follows;
+        const asked = first.current ?? api.overview(id);
+        first.current = null;
+        asked.then(
             (loaded) => {
-                setSession(loaded);
+                const before = text.current;
+                text.current = JSON.stringify(loaded);
+                if (begins && before !== "" && before !== text.current) {
+                    setMissed((count) => count + 1);
+                }
+                if (before !== text.current) {
+                    setSession(loaded);
+                }
                 setProblem("");
                 document.title = `${loaded.name || loaded.command} · Sojourn`;
             },
             (failure: Error) => setProblem(failure.message),
         );
-    }, [id, changes]);
+    }, [id, changes, follows]);
+    return { session, problem, changes: changes + missed };
+}
+
+export function SessionPage({ id }: { id: string }) {
+    const [prepared] = useState(() => prepareView(id));
+    const { session, problem, changes } = useOverview(id, prepared);
     if (!session) {
         return problem ? <Problem message={problem} /> : <p class="empty">Loading…</p>;
     }

@@ -270,6 +270,7 @@ function Canvas(properties: CanvasProperties) {
     const picture: Picture = { tracks, gaps, marks, view, areas, chosen, search, width };
     useEffect(() => {
         const measure = () => setWidth(Math.max(50, Math.floor(canvas.current?.clientWidth ?? 0)));
+        measure();
         const observer = new ResizeObserver(measure);
         observer.observe(canvas.current!);
         return () => observer.disconnect();
@@ -489,12 +490,12 @@ function shownStreams(streams: readonly Stream[]): Stream[] {
 }
 
 export function TimelineView({ session, changes }: { session: Overview; changes: number }) {
-    const [width, setWidth] = useState(1000);
+    const [width, setWidth] = useState(0); // not measured yet: nothing is asked for
     const { streams, bounds, problem } = useStreams(session.id, changes);
     const { view, show } = useView(bounds);
     const shown = shownStreams(streams);
     const chosen = selection.value;
-    const loaded = useTracks(session.id, shown, view, width, changes);
+    const loaded = useTracks(session.id, shown, view, bounds, width, changes);
     useSql(loaded.value ? ALL_SUMS_SQL : "", { session: session.id }, 0, { ms: 30000 });
     const wide = view && view.to > view.from ? quantised(view) : { from: 0, to: 0 };
     const gaps = useSql<GapMark>(
