@@ -1,6 +1,8 @@
+import type { ComponentChildren } from "preact";
 import { useEffect, useRef, useState } from "preact/hooks";
+import { useSql } from "../answers";
 import { api, askSql, type LossRow, type Overview, rowsOf } from "../api";
-import { bytes, compact, count, dateTime, duration } from "../format";
+import { bytes, compact, count, counted, dateTime, duration } from "../format";
 import { route } from "../router";
 import { changeOf, isFollowing, resyncs } from "../store";
 import { Problem, StatePill, Tile } from "../widgets/small";
@@ -50,10 +52,6 @@ const reasons: Record<string, string> = {
     orphan: "a leave without its enter",
 };
 
-function countOf(value: number, noun: string): string {
-    return `${count(value)} ${noun}${value === 1 ? "" : "s"}`;
-}
-
 // What the numbers allow to be said, and no more.
 function losslessText(session: Overview): string {
     if (session.state === "recording") {
@@ -73,9 +71,9 @@ function notArrived(session: Overview): number {
 
 function countsOf(loss: LossRow): string {
     return [
-        ...(loss.calls > 0 ? [countOf(loss.calls, "call")] : []),
-        ...(loss.calls === 0 && loss.events > 0 ? [countOf(loss.events, "event")] : []),
-        countOf(loss.gaps, "gap"),
+        ...(loss.calls > 0 ? [counted(loss.calls, "call")] : []),
+        ...(loss.calls === 0 && loss.events > 0 ? [counted(loss.events, "event")] : []),
+        counted(loss.gaps, "gap"),
     ].join(", ");
 }
 
@@ -89,16 +87,16 @@ function lossOf(session: Overview): string[] {
     const missing = notArrived(session);
     return [
         ...session.loss.items.filter((loss) => loss.calls > 0 || loss.events > 0).map(explain),
-        ...(blocks > 0 ? [`${countOf(blocks, "block")} cannot be read`] : []),
+        ...(blocks > 0 ? [`${counted(blocks, "block")} cannot be read`] : []),
         ...(missing > 0
-            ? [`${countOf(missing, "call")} ${missing === 1 ? "was" : "were"} sent and did not arrive`]
+            ? [`${counted(missing, "call")} ${missing === 1 ? "was" : "were"} sent and did not arrive`]
             : []),
     ];
 }
 
 function lossTitle(session: Overview): string {
     if (session.lost_calls > 0) {
-        return `${countOf(session.lost_calls, "call")} lost.`;
+        return `${counted(session.lost_calls, "call")} lost.`;
     }
     return session.loss.items.some((loss) => loss.events > 0)
         ? "Events were lost."
@@ -167,11 +165,12 @@ const formats: readonly (readonly [string, string])[] = [
 ];
 
 // What is selected, as words for a page that has no chips.
-async function wordsOf(id: string): Promise<string[]> {
-    const { area, threads, mark, functions } = selection.value;
+async function wordsOf(session: Overview): Promise<string[]> {
+    const { device, area, threads, mark, functions } = selection.value;
     const sql = "SELECT thread_id, name, tid FROM threads WHERE session_id = :session";
-    const known = threads.length > 0 ? rowsOf<{ thread_id: number; name: string; tid: number }>(await askSql(sql, { session: id })) : [];
+    const known = threads.length > 0 ? rowsOf<{ thread_id: number; name: string; tid: number }>(await askSql(sql, { session: session.id })) : [];
     return [
+        ...(device ? [`Device: ${session.device_name}`] : []),
         ...(area ? [`Time: ${duration(area.to - area.from)} from ${duration(area.from)}`] : []),
         ...known
             .filter((thread) => threads.includes(String(thread.thread_id)))
@@ -200,7 +199,7 @@ function OnePage({ session }: { session: Overview }) {
                 import("../one_file_data"),
                 fetch("/one_file.html").then((answer) => answer.text()),
             ]);
-            const data = await gather(session, selection.value, await wordsOf(session.id));
+            const data = await gather(session, selection.value, await wordsOf(session));
             save(`session-${session.id}.html`, pageOf(template, data));
             setSaid("");
         } catch (failure) {
@@ -309,6 +308,24 @@ function useCalm(changes: number): number {
     return calm;
 }
 
+const IS_OTHERS_SQL = `SELECT d.name FROM sessions s JOIN devices d USING (device_id)
+WHERE s.session_id = :session AND s.device_id <> :device`;
+
+// A session is one device's: under another one's selection it has no call.
+function OnDevice({ id, children }: { id: string; children: ComponentChildren }) {
+    const { device } = selection.value;
+    const other = useSql<{ name: string }>(device ? IS_OTHERS_SQL : "", { session: id, device });
+    if (device && !other.isCurrent) {
+        return other.problem ? <Problem message={other.problem} /> : <p class="empty">Loading…</p>;
+    }
+    const owner = device ? other.rows[0] : undefined;
+    return owner ? (
+        <p class="empty">No call here is of the selected device: the session is of {owner.name}.</p>
+    ) : (
+        <>{children}</>
+    );
+}
+
 // Loads what a view needs while the session is still being asked for.
 function prepareView(id: string): Promise<Overview> {
     const parameters = route.value.parameters;
@@ -360,7 +377,14 @@ export function SessionPage({ id }: { id: string }) {
     const [prepared] = useState(() => prepareView(id));
     const { session, problem, changes } = useOverview(id, prepared);
     if (!session) {
-        return problem ? <Problem message={problem} /> : <p class="empty">Loading…</p>;
+        return problem ? (
+            <div class="page">
+                <h1>Session {id}</h1>
+                <Problem message={problem} />
+            </div>
+        ) : (
+            <p class="empty">Loading…</p>
+        );
     }
     const view = route.value.parameters.get("view") ?? "";
     return (
@@ -369,7 +393,13 @@ export function SessionPage({ id }: { id: string }) {
             <SessionHeader session={session} />
             <Tabs id={id} view={view} />
             {unselected.has(view) ? null : <SelectionBar session={id} changes={changes} />}
-            <View session={session} view={view} changes={changes} />
+            {unselected.has(view) ? (
+                <View session={session} view={view} changes={changes} />
+            ) : (
+                <OnDevice id={id}>
+                    <View session={session} view={view} changes={changes} />
+                </OnDevice>
+            )}
         </div>
     );
 }

@@ -4,7 +4,7 @@ import { useEffect, useRef, useState } from "preact/hooks";
 import { useSql } from "../answers";
 import type { Overview } from "../api";
 import type { Window } from "../canvas/scale";
-import { compact, count, duration, percent } from "../format";
+import { compact, count, counted, duration, percent } from "../format";
 import { route, setParameters } from "../router";
 import { looks } from "../store";
 import { RowTable, SqlPanel } from "../widgets/panel";
@@ -140,7 +140,7 @@ function describe(track: Track, bar: CallBar | null): string {
         return `${where}: ${bar.name} was open where ${count(bar.count ?? 1)} steps begin; zoom in for its calls`;
     }
     if (bar.count) {
-        return `${where}: ${count(bar.count)} calls at depth ${bar.row} within ${took}, the first of ${bar.name}`;
+        return `${where}: ${counted(bar.count, "call")} at depth ${bar.row} within ${took}, the first of ${bar.name}`;
     }
     return `${where}: ${bar.name}, ${took}, at ${duration(bar.left)}, depth ${bar.row}`;
 }
@@ -452,7 +452,7 @@ function Threads({ streams, shown }: { streams: readonly Stream[]; shown: readon
         <details class="threads">
             <summary>
                 {shown.length === streams.length
-                    ? `${count(streams.length)} threads`
+                    ? counted(streams.length, "thread")
                     : `${count(shown.length)} of ${count(streams.length)} threads`}
             </summary>
             <ul class="card">

@@ -2,7 +2,7 @@
 // width. Below it the same frames as a table.
 import { useEffect, useRef, useState } from "preact/hooks";
 import { type Bar, barAt, drawBars, prepare, ROW } from "../canvas/bars";
-import { count } from "../format";
+import { count, counted } from "../format";
 import { looks } from "../store";
 import { type ListColumn, RowTable } from "./panel";
 
@@ -114,7 +114,7 @@ export function Flame<T extends Frame>(properties: FlameProperties<T>) {
                     />
                 </div>
                 <p class="dim" role="status">
-                    {said || focus?.hint || `${count(drawn.length)} frames; a click or the arrow keys show one over the whole width`}
+                    {said || focus?.hint || `${counted(drawn.length, "frame")}; a click or the arrow keys show one over the whole width`}
                 </p>
             </div>
             <details class="card panel twin">
