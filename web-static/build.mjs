@@ -6,6 +6,7 @@ import { createHash } from "node:crypto";
 import { cpSync, mkdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { createRequire } from "node:module";
 import path from "node:path";
+import { pathToFileURL } from "node:url";
 
 const [sourceDir, buildDir] = process.argv.slice(2);
 const require = createRequire(path.join(buildDir, "package.json"));
@@ -105,4 +106,28 @@ writeFileSync(
     path.join(dist, "one_file.html"),
     readFileSync(path.join(copy, "one_file.html"), "utf8").replace(/{{(script|hash|style)}}/g, (_, part) => parts[part]),
 );
+// The questions that such a page answers, for the program. Their text needs no browser, but the
+// modules that it comes from look at one when they are loaded.
+const questions = path.join(buildDir, "one_file_questions.mjs");
+await esbuild.build({
+    entryPoints: [path.join(copy, "one_file_questions.ts")],
+    absWorkingDir: buildDir,
+    bundle: true,
+    outfile: questions,
+    format: "esm",
+    platform: "neutral",
+    mainFields: ["module", "main"],
+    jsx: "automatic",
+    jsxImportSource: "preact",
+    logLevel: "warning",
+    define: { EVENTS_WORKER: JSON.stringify("") },
+});
+Object.assign(globalThis, {
+    location: { pathname: "/", search: "" },
+    localStorage: { getItem: () => null },
+    addEventListener: () => undefined,
+    matchMedia: () => ({ matches: false, addEventListener: () => undefined }),
+});
+const { questionsOfAll } = await import(pathToFileURL(questions).href);
+writeFileSync(path.join(dist, "one_file.json"), JSON.stringify(questionsOfAll()));
 cpSync(path.join(copy, "favicon.svg"), path.join(dist, "favicon.svg"));

@@ -5,6 +5,7 @@ import { spawnSync } from "node:child_process";
 import { readFileSync } from "node:fs";
 import path from "node:path";
 import { after, before, test } from "node:test";
+import { pathToFileURL } from "node:url";
 import {
     base, bin, change, checkLooks, checkPanel, clean, database, foreign, format, openPage, openTwin, output, problems,
     program, record, rowsOf, saveOne, sql, start, stop, texts,
@@ -394,6 +395,27 @@ test("a selection is saved as one page that opens without a server, and runs not
     await alone.context().close();
     change(`UPDATE functions SET name = 'hash_word' WHERE name LIKE '</script>%'`);
     await page.context().close();
+});
+
+test("the command line writes the same page of a whole session", async () => {
+    const dataOf = (file) => JSON.parse(/<script type="application\/json" id="data">(.*?)<\/script>/s.exec(readFileSync(file, "utf8"))[1]);
+    const page = await openPage(`/sessions/${WHOLE}`);
+    await (await saveOne(page, "browser.html")).context().close();
+    await page.context().close();
+    const file = path.join(output, "command.html");
+    const run = spawnSync(path.join(bin, "sojourn"), ["export", "--format", "html", "--session", String(WHOLE), "-o", file, database], { encoding: "utf8" });
+    assert.equal(run.status, 0, run.stderr);
+    const wanted = dataOf(path.join(output, "browser.html"));
+    const found = dataOf(file);
+    assert.ok(found.panels[1].rows.length > 5);
+    assert.deepEqual({ ...found, made: "" }, { ...wanted, made: "" });
+    const alone = await openPage(pathToFileURL(file).href, { offline: true });
+    await alone.locator(".flame canvas").waitFor();
+    await alone.getByText("All calls", { exact: true }).waitFor();
+    assert.equal(await rowsOf(alone, "Functions").count(), found.panels[1].rows.length);
+    await alone.context().close();
+    const unknown = spawnSync(path.join(bin, "sojourn"), ["export", "--format", "html", "--session", "4711", database]);
+    assert.equal(unknown.status, 3);
 });
 
 for (const [name, target, ready] of [
