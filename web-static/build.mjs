@@ -1,4 +1,4 @@
-// build.mjs SOURCE_DIR BUILD_DIR: type-checks the sources and bundles them into BUILD_DIR/dist.
+// build.mjs SOURCE_DIR BUILD_DIR OPENAPI: makes the types of the API, type-checks the sources and bundles them into BUILD_DIR/dist.
 // Node finds packages beside the importing file, and the sources stay free of installed packages,
 // so what is built is a copy inside BUILD_DIR.
 import { spawnSync } from "node:child_process";
@@ -7,8 +7,9 @@ import { cpSync, mkdirSync, readFileSync, rmSync, writeFileSync } from "node:fs"
 import { createRequire } from "node:module";
 import path from "node:path";
 import { pathToFileURL } from "node:url";
+import { typesOf } from "./api_types.mjs";
 
-const [sourceDir, buildDir] = process.argv.slice(2);
+const [sourceDir, buildDir, description] = process.argv.slice(2);
 const require = createRequire(path.join(buildDir, "package.json"));
 const copy = path.join(buildDir, "src");
 const dist = path.join(buildDir, "dist");
@@ -18,6 +19,7 @@ rmSync(dist, { recursive: true, force: true });
 cpSync(path.join(sourceDir, "src"), copy, { recursive: true });
 cpSync(path.join(sourceDir, "tsconfig.json"), path.join(buildDir, "tsconfig.json"));
 mkdirSync(dist);
+writeFileSync(path.join(copy, "api_types.ts"), typesOf(description));
 
 const compiler = path.join(path.dirname(require.resolve("typescript/package.json")), "bin", "tsc");
 const check = spawnSync(process.execPath, [compiler, "--noEmit", "-p", buildDir], {

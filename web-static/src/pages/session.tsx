@@ -1,6 +1,5 @@
 import type { ComponentChildren } from "preact";
 import { useEffect, useRef, useState } from "preact/hooks";
-import { useSql } from "../answers";
 import { api, askSql, type LossRow, type Overview, rowsOf } from "../api";
 import { bytes, compact, count, counted, dateTime, duration } from "../format";
 import { route } from "../router";
@@ -308,19 +307,11 @@ function useCalm(changes: number): number {
     return calm;
 }
 
-const IS_OTHERS_SQL = `SELECT d.name FROM sessions s JOIN devices d USING (device_id)
-WHERE s.session_id = :session AND s.device_id <> :device`;
-
 // A session is one device's: under another one's selection it has no call.
-function OnDevice({ id, children }: { id: string; children: ComponentChildren }) {
+function OnDevice({ session, children }: { session: Overview; children: ComponentChildren }) {
     const { device } = selection.value;
-    const other = useSql<{ name: string }>(device ? IS_OTHERS_SQL : "", { session: id, device });
-    if (device && !other.isCurrent) {
-        return other.problem ? <Problem message={other.problem} /> : <p class="empty">Loading…</p>;
-    }
-    const owner = device ? other.rows[0] : undefined;
-    return owner ? (
-        <p class="empty">No call here is of the selected device: the session is of {owner.name}.</p>
+    return device !== "" && device !== session.device_id ? (
+        <p class="empty">No call here is of the selected device: the session is of {session.device_name}.</p>
     ) : (
         <>{children}</>
     );
@@ -396,7 +387,7 @@ export function SessionPage({ id }: { id: string }) {
             {unselected.has(view) ? (
                 <View session={session} view={view} changes={changes} />
             ) : (
-                <OnDevice id={id}>
+                <OnDevice session={session}>
                     <View session={session} view={view} changes={changes} />
                 </OnDevice>
             )}
