@@ -271,7 +271,7 @@ static int run_verb(session_request *request, const session_verb *verb)
         status = sj_database_open(path, verb->of_session ? SJ_DATABASE_WRITE : SJ_DATABASE_CREATE,
                                   &request->database, &error);
     }
-    if (status == SJ_OK && sj_query_register(request->database, &error) != SJ_OK) {
+    if (status == SJ_OK && sj_query_register(request->database, NULL, &error) != SJ_OK) {
         status = error.status;
         sqlite3_close(request->database);
     }
