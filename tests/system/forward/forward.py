@@ -185,7 +185,7 @@ def fetched_is_the_same(sojourn, node, labs, words):
     check(compared[0] == compared[1], f"diff: {compared[0]} here, {compared[1]} in the copy")
     done = sojourn.run(["verify", copy], capture_output=True, text=True)
     check(done.returncode == 0 and "sound" in done.stdout, f"verify: {done.stdout}")
-    done = sojourn.run(["verify", "--rebuild", copy], capture_output=True, text=True)
+    done = sojourn.run(["verify", "--rebuild", "all", copy], capture_output=True, text=True)
     check(len(json_of(sojourn, "report", "--session", sets[0], "--all", copy)) > 0, "rebuilding took the sums away")
     labs[0].forward(*words, "-o", copy, "fetch", node.url, code=1, says="is there already")
     few = sojourn.path("few.db")
