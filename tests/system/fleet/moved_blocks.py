@@ -100,18 +100,22 @@ def damaged(sojourn, database, folder, before):
     """What cannot be read is named; the rest is there, and all again when the file is."""
     uuid = ask(database, "SELECT lower(hex(uuid)) FROM sessions WHERE session_id = 1")[0][0]
     away = folder + ".away"
-    victim = max(files(folder), key=os.path.getsize)
+    storage, name = ask(database, "SELECT storage, name FROM blocks JOIN block_files ON storage LIKE 'file:' || file_id || ':%' "
+                                  "ORDER BY call_count DESC LIMIT 1")[0]
+    victim, offset = os.path.join(folder, name), int(storage.split(":")[2])
     for how, says in (("gone", "No such file"), ("cut", "ends too early"), ("changed", "has other bytes"),
                       ("folder", "No such file")):
         shutil.copy(victim, victim + ".kept")
         if how == "gone":
             os.remove(victim)
         elif how == "cut":
-            os.truncate(victim, 100)
+            os.truncate(victim, offset + 100)
         elif how == "changed":
             with open(victim, "r+b") as file:
-                file.seek(200)
-                file.write(b"\xff" * 64)
+                file.seek(offset + 20)
+                byte = file.read(1)[0]
+                file.seek(offset + 20)
+                file.write(bytes([byte ^ 4]))
         else:
             os.rename(folder, away)
         done = run(sojourn, "sql", "--csv", SUMS.format(1), database)
