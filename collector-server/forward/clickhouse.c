@@ -309,8 +309,8 @@ static const char *type_of(sj_forward_kind kind)
 /* print_columns writes the list of a table's columns, with types or without. */
 static void print_columns(FILE *text, const sj_forward_table *table, bool types)
 {
-    fprintf(text,
-            types ? "session FixedString(32), version UInt64, day Date" : "session, version, day");
+    fprintf(text, types ? "%s FixedString(32), version UInt64, day Date" : "%s, version, day",
+            table->owner);
     for (const sj_forward_column *column = table->columns; column->name != NULL; ++column) {
         if (column->kind == SJ_FORWARD_HISTOGRAM) {
             fprintf(text, types ? ", bins Array(UInt16), counts Array(UInt64)" : ", bins, counts");
@@ -352,18 +352,18 @@ static sj_status make_raw(sj_forward_target *target, const sj_forward_table *tab
     }
     fprintf(made.file, "CREATE TABLE IF NOT EXISTS %s.raw_%s (", target->database, table->name);
     print_columns(made.file, table, true);
-    const char *replacing = table->is_by_call ? "Replacing" : "";
+    const char *replacing = table->is_replacing ? "Replacing" : "";
     if (layout->is_replicated) {
         fprintf(made.file,
                 ") ENGINE = Replicated%sMergeTree('/clickhouse/tables/{shard}/%s/raw_%s', "
                 "'{replica}'%s)",
-                replacing, target->database, table->name, table->is_by_call ? ", version" : "");
+                replacing, target->database, table->name, table->is_replacing ? ", version" : "");
     } else {
         fprintf(made.file, ") ENGINE = %sMergeTree%s", replacing,
-                table->is_by_call ? "(version)" : "");
+                table->is_replacing ? "(version)" : "");
     }
-    fprintf(made.file, " PARTITION BY toYYYYMM(day) ORDER BY (session, %s%s)",
-            table->is_by_call ? "" : "version, ", table->order);
+    fprintf(made.file, " PARTITION BY toYYYYMM(day) ORDER BY (%s, %s%s)", table->owner,
+            table->is_replacing ? "" : "version, ", table->order);
     return run_statement(target, &made, error);
 }
 
@@ -379,7 +379,11 @@ static sj_status make_view(sj_forward_target *target, const sj_forward_table *ta
     fprintf(made.file, "CREATE VIEW IF NOT EXISTS %s.%s%s AS SELECT ", database,
             layout->cluster != NULL ? "part_" : "", table->name);
     print_columns(made.file, table, false);
-    if (table->is_by_call) {
+    if (table == &sj_forward_commands) {
+        fprintf(made.file, " FROM %s.raw_%s FINAL WHERE removed = 0", database, table->name);
+        return run_statement(target, &made, error);
+    }
+    if (table->is_replacing) {
         fprintf(made.file, " FROM %s.raw_%s FINAL WHERE session IN (SELECT session FROM %s.%s)",
                 database, table->name, database,
                 layout->cluster != NULL ? "part_sessions" : "sessions");
@@ -403,8 +407,8 @@ static sj_status make_distributed(sj_forward_target *target, const sj_forward_ta
     fprintf(made.file, "CREATE TABLE IF NOT EXISTS %s.%s%s (", target->database, name_prefix,
             table->name);
     print_columns(made.file, table, true);
-    fprintf(made.file, ") ENGINE = Distributed(%s, %s, %s%s, cityHash64(session))", cluster,
-            target->database, local_prefix, table->name);
+    fprintf(made.file, ") ENGINE = Distributed(%s, %s, %s%s, cityHash64(%s))", cluster,
+            target->database, local_prefix, table->name, table->owner);
     return run_statement(target, &made, error);
 }
 
@@ -494,10 +498,12 @@ sj_status sj_clickhouse_init(sj_forward_target *target, const sj_clickhouse_layo
         SJ_TRY(make_raw(target, &sj_forward_tables[i], layout, error));
     }
     SJ_TRY(make_raw(target, &sj_forward_calls, layout, error));
+    SJ_TRY(make_raw(target, &sj_forward_commands, layout, error));
     for (size_t i = 0; i < sj_forward_table_count; ++i) {
         SJ_TRY(make_table(target, &sj_forward_tables[i], layout, error));
     }
     SJ_TRY(make_table(target, &sj_forward_calls, layout, error));
+    SJ_TRY(make_table(target, &sj_forward_commands, layout, error));
     if (layout->cluster != NULL) { /* a row of each shard: who answers */
         snprintf(sql, sizeof(sql),
                  "CREATE TABLE IF NOT EXISTS %s.shards (dummy UInt8) "
@@ -519,8 +525,8 @@ sj_status sj_clickhouse_init(sj_forward_target *target, const sj_clickhouse_layo
     return SJ_OK;
 }
 
-static sj_status newest_version(sj_forward_target *target, sj_slice sessions, uint64_t *version,
-                                sj_error *error)
+static sj_status newest_version(sj_forward_target *target, const sj_forward_table *table,
+                                sj_slice owners, uint64_t *version, sj_error *error)
 {
     enum { ID_BYTES = 16 };
     statement made;
@@ -530,10 +536,10 @@ static sj_status newest_version(sj_forward_target *target, sj_slice sessions, ui
         return sj_fail(error, SJ_ENOMEM, "out of memory");
     }
     /* Not the view: a removal counts, too. */
-    fprintf(made.file, "SELECT max(version) FROM %s_sessions WHERE session IN (''",
-            target->cluster[0] != '\0' ? "put" : "raw");
-    for (size_t i = 0; i < sessions.size; ++i) {
-        fprintf(made.file, "%s%02x%s", i % ID_BYTES == 0 ? ", '" : "", sessions.data[i],
+    fprintf(made.file, "SELECT max(version) FROM %s_%s WHERE %s IN (''",
+            target->cluster[0] != '\0' ? "put" : "raw", table->name, table->owner);
+    for (size_t i = 0; i < owners.size; ++i) {
+        fprintf(made.file, "%s%02x%s", i % ID_BYTES == 0 ? ", '" : "", owners.data[i],
                 i % ID_BYTES == ID_BYTES - 1 ? "'" : "");
     }
     fprintf(made.file, ")");

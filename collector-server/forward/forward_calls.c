@@ -1,11 +1,11 @@
 #include "collector-server/forward/forward_calls.h"
 
+#include "collector-server/forward/forward_lab.h"
 #include "collector-server/store/database.h"
 
 #include <string.h>
-#include <time.h>
 
-enum { ID_BYTES = 16, PART_BYTES = 8 << 20, NS_A_S = 1000000000, S_A_DAY = 86400 };
+enum { ID_BYTES = 16, PART_BYTES = 8 << 20 };
 
 typedef struct calls_run {
     sqlite3_stmt *statement;
@@ -19,19 +19,17 @@ typedef struct calls_run {
 
 static sj_status read_place(sqlite3 *database, int64_t session_id, calls_run *run, sj_error *error)
 {
-    struct timespec now;
     sqlite3_stmt *row = NULL;
     sj_status status = SJ_ENOTFOUND;
-    clock_gettime(CLOCK_REALTIME, &now);
-    run->place.version = (uint64_t)now.tv_sec * NS_A_S + (uint64_t)now.tv_nsec;
-    run->place.session = (sj_slice){.data = run->uuid, .size = ID_BYTES};
+    run->place.version = sj_forward_newer_than(0);
+    run->place.owner = (sj_slice){.data = run->uuid, .size = ID_BYTES};
     if (sqlite3_prepare_v2(database,
                            "SELECT uuid, started_realtime_ns FROM sessions WHERE session_id = ?1",
                            -1, &row, NULL) == SQLITE_OK) {
         sqlite3_bind_int64(row, 1, session_id);
         if (sqlite3_step(row) == SQLITE_ROW && sqlite3_column_bytes(row, 0) == ID_BYTES) {
             memcpy(run->uuid, sqlite3_column_blob(row, 0), ID_BYTES);
-            run->place.day = (uint16_t)(sqlite3_column_int64(row, 1) / NS_A_S / S_A_DAY);
+            run->place.day = sj_forward_day(sqlite3_column_int64(row, 1));
             status = SJ_OK;
         }
     }

@@ -20,6 +20,7 @@
 
 const sj_forward_table sj_forward_tables[] = {
     {.name = "functions",
+     .owner = "session",
      .order = "function",
      .select = "SELECT function_id, function_id, function_id, function_id, function_id, function_id"
                " FROM function_stats WHERE session_id = ?1",
@@ -29,6 +30,7 @@ const sj_forward_table sj_forward_tables[] = {
                  {"offset", SJ_FORWARD_OFFSET},
                  {"module", SJ_FORWARD_MODULE}}},
     {.name = "function_stats",
+     .owner = "session",
      .order = "function",
      .select =
          "SELECT function_id, function_id, function_id, function_id, " DEVICE("uuid") ", " DEVICE(
@@ -48,6 +50,7 @@ const sj_forward_table sj_forward_tables[] = {
                  {"untrusted", SJ_FORWARD_COUNT},
                  {"bins", SJ_FORWARD_HISTOGRAM}}},
     {.name = "call_edges",
+     .owner = "session",
      .order = "callee, caller",
      .select = "SELECT nullif(caller_function_id, 0), nullif(caller_function_id, 0),"
                " nullif(caller_function_id, 0), callee_function_id, callee_function_id,"
@@ -63,6 +66,7 @@ const sj_forward_table sj_forward_tables[] = {
                  {"total_ns", SJ_FORWARD_NUMBER},
                  {"self_ns", SJ_FORWARD_NUMBER}}},
     {.name = "call_paths",
+     .owner = "session",
      .order = "path",
      .select = "SELECT path_id, parent_path_id, function_id, function_id, depth, recursive, rare,"
                " calls, total_ns, self_ns, min_ns, max_ns, unwound, untrusted, histogram"
@@ -83,6 +87,7 @@ const sj_forward_table sj_forward_tables[] = {
                  {"untrusted", SJ_FORWARD_COUNT},
                  {"bins", SJ_FORWARD_HISTOGRAM}}},
     {.name = "slow_calls",
+     .owner = "session",
      .order = "function, place",
      .select = "SELECT function_id, function_id, place, call_id, start_ns, duration_ns, self_ns,"
                " ending, flags FROM slow_calls WHERE session_id = ?1",
@@ -95,6 +100,7 @@ const sj_forward_table sj_forward_tables[] = {
                  {"ending", SJ_FORWARD_COUNT},
                  {"flags", SJ_FORWARD_COUNT}}},
     {.name = "gaps",
+     .owner = "session",
      .order = "reason",
      .select = "SELECT reason, calls, events, start_ns, end_ns, thread_number FROM gaps"
                " WHERE session_id = ?1 ORDER BY gap_id",
@@ -105,6 +111,7 @@ const sj_forward_table sj_forward_tables[] = {
                  {"end_ns", SJ_FORWARD_MAYBE},
                  {"thread_number", SJ_FORWARD_MAYBE}}},
     {.name = "marks",
+     .owner = "session",
      .order = "number",
      .select = "SELECT number, name, is_end, at_ns, thread_number, source FROM marks"
                " WHERE session_id = ?1 ORDER BY number",
@@ -115,6 +122,7 @@ const sj_forward_table sj_forward_tables[] = {
                  {"thread_number", SJ_FORWARD_MAYBE},
                  {"source", SJ_FORWARD_TEXT}}},
     {.name = "coverage",
+     .owner = "session",
      .order = "build_id",
      .select =
          "SELECT m.build_id, coalesce(x.path, m.path), x.function_count, x.hooked_count,"
@@ -128,6 +136,7 @@ const sj_forward_table sj_forward_tables[] = {
                  {"hooked", SJ_FORWARD_COUNT},
                  {"entered", SJ_FORWARD_COUNT}}},
     {.name = "zombie_reports",
+     .owner = "session",
      .order = "fingerprint",
      .select = "SELECT z.fingerprint, z.kind, z.used_in, z.freed_in, z.allocated_in, r.at_ns,"
                " r.thread_name FROM zombie_reports AS r JOIN zombies AS z USING (zombie_id)"
@@ -140,6 +149,7 @@ const sj_forward_table sj_forward_tables[] = {
                  {"at_ns", SJ_FORWARD_NUMBER},
                  {"thread_name", SJ_FORWARD_TEXT}}},
     {.name = "sessions",
+     .owner = "session",
      .order = "removed",
      .select = "SELECT 0, (SELECT uuid FROM lab), d.uuid, d.name, d.model, d.os, d.build,"
                " d.machine, d.tags, s.name, s.command, s.mode, s.state, s.cause, s.tags,"
@@ -181,10 +191,36 @@ const sj_forward_table sj_forward_tables[] = {
 };
 const size_t sj_forward_table_count = sizeof(sj_forward_tables) / sizeof(sj_forward_tables[0]);
 
+const sj_forward_table sj_forward_commands = {
+    .name = "commands",
+    .owner = "lab",
+    .order = "command_id",
+    .is_replacing = true,
+    .select = "SELECT ?1, c.command_id IS NULL, d.uuid, d.name, c.kind, c.arguments, c.state,"
+              " c.requested_by, c.timeout_ms, c.created_realtime_ns, c.sent_realtime_ns,"
+              " c.finished_realtime_ns, c.result, c.file_bytes FROM (SELECT 1)"
+              " LEFT JOIN commands AS c ON c.command_id = ?1"
+              " LEFT JOIN devices AS d ON d.device_id = c.device_id",
+    .columns = {{"command_id", SJ_FORWARD_COUNT},
+                {"removed", SJ_FORWARD_SMALL},
+                {"device", SJ_FORWARD_UUID},
+                {"device_name", SJ_FORWARD_TEXT},
+                {"kind", SJ_FORWARD_TEXT},
+                {"arguments", SJ_FORWARD_TEXT},
+                {"state", SJ_FORWARD_TEXT},
+                {"requested_by", SJ_FORWARD_TEXT},
+                {"timeout_ms", SJ_FORWARD_NUMBER},
+                {"created_realtime_ns", SJ_FORWARD_NUMBER},
+                {"sent_realtime_ns", SJ_FORWARD_MAYBE},
+                {"finished_realtime_ns", SJ_FORWARD_MAYBE},
+                {"result", SJ_FORWARD_TEXT},
+                {"file_bytes", SJ_FORWARD_MAYBE}}};
+
 const sj_forward_table sj_forward_calls = {
     .name = "calls",
+    .owner = "session",
     .order = "call_id",
-    .is_by_call = true,
+    .is_replacing = true,
     .select = "SELECT function_id, function_id, function_id, call_id, parent_id, depth,"
               " (SELECT t.number FROM threads AS t WHERE t.thread_id = calls.thread_id), start_ns,"
               " duration_ns, self_ns, ending, flags FROM calls"
@@ -336,7 +372,7 @@ static sj_status put_value(const sj_forward_column *column, sqlite3_stmt *row, i
 
 static void put_place(const sj_forward_place *place, sj_row_buffer *rows)
 {
-    sj_row_put_hex(rows, place->session, 16);
+    sj_row_put_hex(rows, place->owner, 16);
     sj_row_put_number(rows, place->version, 8);
     sj_row_put_number(rows, place->day, 2);
     rows->rows++;
@@ -353,14 +389,14 @@ sj_status sj_forward_collect_row(const sj_forward_table *table, sqlite3_stmt *st
     return status;
 }
 
-sj_status sj_forward_collect(sqlite3 *database, const sj_forward_table *table, int64_t session_id,
+sj_status sj_forward_collect(sqlite3 *database, const sj_forward_table *table, int64_t id,
                              const sj_forward_place *place, sj_row_buffer *rows, sj_error *error)
 {
     sqlite3_stmt *statement = NULL;
     sj_status status = SJ_OK;
     int result = sqlite3_prepare_v2(database, table->select, -1, &statement, NULL);
     if (result == SQLITE_OK) {
-        sqlite3_bind_int64(statement, 1, session_id);
+        sqlite3_bind_int64(statement, 1, id);
         while (status == SJ_OK && (result = sqlite3_step(statement)) == SQLITE_ROW) {
             status = sj_forward_collect_row(table, statement, place, rows);
         }

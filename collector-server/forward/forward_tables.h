@@ -38,8 +38,9 @@ enum { SJ_FORWARD_COLUMNS = 40 };
 
 typedef struct sj_forward_table {
     const char *name;
-    const char *order;  /* of the rows in a part, behind session and version */
-    bool is_by_call;    /* not by version: a row takes the place of that of the same `order` */
+    const char *owner;  /* whose rows they are, and lie together: "session" or "lab" */
+    const char *order;  /* of the rows in a part, behind owner and version */
+    bool is_replacing;  /* not by version: a row takes the place of that of the same `order` */
     const char *select; /* ?1: the session; columns as follow */
     sj_forward_column columns[SJ_FORWARD_COLUMNS];
 } sj_forward_table;
@@ -49,22 +50,26 @@ typedef struct sj_forward_table {
 extern const sj_forward_table sj_forward_tables[];
 extern const size_t sj_forward_table_count;
 
+/* The audit of commands, rows of the lab: ?1 is a command_id, of one that may be gone. */
+extern const sj_forward_table sj_forward_commands;
+
 /* Single calls, of the windows that people ask for: ?2 and ?3 bound when they began. */
 extern const sj_forward_table sj_forward_calls;
 
 /* What every row begins with. */
 typedef struct sj_forward_place {
-    sj_slice session; /* 16 bytes */
+    sj_slice owner; /* 16 bytes: the session, or the lab */
     uint64_t version;
-    uint16_t day; /* since 1970, when the session began: by month the cluster keeps its parts */
+    uint16_t day; /* since 1970, when the session began, or the command was given: by month the
+                     cluster keeps its parts */
     sj_tick_scale scale;
     sj_function_keys *functions; /* with the paths of the session */
 } sj_forward_place;
 
-/* sj_forward_collect appends the rows of one session. SJ_ECORRUPT: a histogram cannot be read;
- * SJ_ENOMEM, SJ_EIO. */
+/* sj_forward_collect appends the rows of one session, or the row of one command. SJ_ECORRUPT: a
+ * histogram cannot be read; SJ_ENOMEM, SJ_EIO. */
 SJ_MUST_CHECK sj_status sj_forward_collect(sqlite3 *database, const sj_forward_table *table,
-                                           int64_t session_id, const sj_forward_place *place,
+                                           int64_t id, const sj_forward_place *place,
                                            sj_row_buffer *rows, sj_error *error);
 
 /* sj_forward_collect_row appends the row that a statement of the table is at. As above. */

@@ -27,10 +27,9 @@ typedef struct sj_forward_target_kind {
     /* check asks whether the tables are there, and as this version knows them. SJ_ENOTFOUND,
      * SJ_EVERSION, SJ_EPERM the password, SJ_EAGAIN not reached, SJ_EIO. */
     sj_status (*check)(sj_forward_target *target, sj_error *error);
-    /* newest_version is the newest version of any of `sessions` (`count` times 16 bytes); 0: none
-     */
-    sj_status (*newest_version)(sj_forward_target *target, sj_slice sessions, uint64_t *version,
-                                sj_error *error);
+    /* newest_version is that of any row of `owners` (16 bytes each) in a table; 0: none */
+    sj_status (*newest_version)(sj_forward_target *target, const sj_forward_table *table,
+                                sj_slice owners, uint64_t *version, sj_error *error);
     /* write adds rows of one table; when it returns SJ_OK they are there. Else some may be. */
     sj_status (*write)(sj_forward_target *target, const sj_forward_table *table,
                        const sj_row_buffer *rows, sj_error *error);

@@ -53,6 +53,8 @@ def one_round(number, nodes, keeper, labs, dice):
     lab = dice.choice(labs)
     if number % 8 == 0:
         lab.record(dice.choice(["return", "throw"]))
+    if number % 3 == 0:
+        lab.command(f"in round {number}")
     with sqlite3.connect(lab.database, timeout=SERVER_PATIENCE_S) as database:
         database.execute("UPDATE sessions SET name = 'round ' || ? WHERE random() % 2", (number,))
     sender = send(lab, dice.choice(nodes))
