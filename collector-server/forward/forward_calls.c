@@ -5,15 +5,14 @@
 
 #include <string.h>
 
-enum { ID_BYTES = 16, PART_BYTES = 8 << 20 };
+enum { ID_BYTES = 16, PART_ROWS = 100000 };
 
 typedef struct calls_run {
     sqlite3_stmt *statement;
     const sj_forward_target_kind *kind;
     sj_forward_target *target;
     sj_forward_place place;
-    uint8_t uuid[ID_BYTES];
-    sj_row_buffer rows;
+    sj_native_rows rows;
     uint64_t calls;
 } calls_run;
 
@@ -22,13 +21,12 @@ static sj_status read_place(sqlite3 *database, int64_t session_id, calls_run *ru
     sqlite3_stmt *row = NULL;
     sj_status status = SJ_ENOTFOUND;
     run->place.version = sj_forward_newer_than(0);
-    run->place.owner = (sj_slice){.data = run->uuid, .size = ID_BYTES};
     if (sqlite3_prepare_v2(database,
                            "SELECT uuid, started_realtime_ns FROM sessions WHERE session_id = ?1",
                            -1, &row, NULL) == SQLITE_OK) {
         sqlite3_bind_int64(row, 1, session_id);
         if (sqlite3_step(row) == SQLITE_ROW && sqlite3_column_bytes(row, 0) == ID_BYTES) {
-            memcpy(run->uuid, sqlite3_column_blob(row, 0), ID_BYTES);
+            sj_forward_place_own(&run->place, sqlite3_column_blob(row, 0));
             run->place.day = sj_forward_day(sqlite3_column_int64(row, 1));
             status = SJ_OK;
         }
@@ -41,7 +39,7 @@ static sj_status read_place(sqlite3 *database, int64_t session_id, calls_run *ru
 
 static sj_status write_part(calls_run *run, sj_error *error)
 {
-    if (run->rows.failed) {
+    if (sj_native_rows_failed(&run->rows)) {
         return sj_fail(error, SJ_ENOMEM, "out of memory");
     }
     if (run->rows.rows == 0) {
@@ -49,7 +47,7 @@ static sj_status write_part(calls_run *run, sj_error *error)
     }
     SJ_TRY(run->kind->write(run->target, &sj_forward_calls, &run->rows, error));
     run->calls += run->rows.rows;
-    sj_row_buffer_clear(&run->rows);
+    sj_native_rows_clear(&run->rows);
     return SJ_OK;
 }
 
@@ -61,7 +59,7 @@ static sj_status send_rows(sqlite3 *database, calls_run *run, sj_error *error)
             SJ_OK) {
             return sj_fail(error, SJ_ENOMEM, "out of memory");
         }
-        SJ_TRY(run->rows.size >= PART_BYTES ? write_part(run, error) : SJ_OK);
+        SJ_TRY(run->rows.rows >= PART_ROWS ? write_part(run, error) : SJ_OK);
     }
     return result == SQLITE_DONE ? write_part(run, error)
                                  : sj_fail(error, sj_database_status(result),
@@ -89,7 +87,7 @@ sj_status sj_forward_calls_send(sqlite3 *database, int64_t session_id,
     }
     sqlite3_finalize(run.statement);
     sj_function_keys_free(run.place.functions);
-    sj_row_buffer_deinit(&run.rows);
+    sj_native_rows_deinit(&run.rows);
     *calls = run.calls;
     return status;
 }

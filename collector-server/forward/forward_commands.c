@@ -30,7 +30,7 @@ typedef struct owed_command {
 typedef struct command_batch {
     owed_command owed[BATCH];
     size_t count;
-    sj_row_buffer rows;
+    sj_native_rows rows;
     uint8_t lab[SJ_LAB_ID_BYTES];
 } command_batch;
 
@@ -65,11 +65,11 @@ static sj_status collect(const sj_forward_way *way, command_batch *batch, sj_err
     const sj_slice lab = {.data = batch->lab, .size = sizeof(batch->lab)};
     uint64_t there = 0;
     SJ_TRY(way->kind->newest_version(way->target, &sj_forward_commands, lab, &there, error));
-    sj_row_buffer_clear(&batch->rows);
+    sj_native_rows_clear(&batch->rows);
     const uint64_t version = sj_forward_newer_than(there);
     for (size_t i = 0; i < batch->count; i++) {
-        const sj_forward_place place = {
-            .owner = lab, .version = version, .day = sj_forward_day(batch->owed[i].at_ns)};
+        sj_forward_place place = {.version = version, .day = sj_forward_day(batch->owed[i].at_ns)};
+        sj_forward_place_own(&place, batch->lab);
         SJ_TRY(sj_forward_collect(way->reader, &sj_forward_commands, batch->owed[i].command_id,
                                   &place, &batch->rows, error));
     }
@@ -132,7 +132,7 @@ sj_status sj_forward_commands_send(const sj_forward_way *way, uint64_t *given, s
         status = status == SJ_OK ? send_batch(way, batch, error) : status;
         *given += status == SJ_OK ? batch->count : 0;
     } while (status == SJ_OK && batch->count != 0);
-    sj_row_buffer_deinit(&batch->rows);
+    sj_native_rows_deinit(&batch->rows);
     free(batch);
     return status;
 }

@@ -22,8 +22,7 @@ const sj_forward_table sj_forward_tables[] = {
     {.name = "functions",
      .owner = "session",
      .order = "function",
-     .select = "SELECT function_id, function_id, function_id, function_id, function_id, function_id"
-               " FROM function_stats WHERE session_id = ?1",
+     .select = "SELECT function_id FROM function_stats WHERE session_id = ?1",
      .columns = {KEYS,
                  {"name", SJ_FORWARD_NAME},
                  {"build_id", SJ_FORWARD_BUILD},
@@ -32,10 +31,9 @@ const sj_forward_table sj_forward_tables[] = {
     {.name = "function_stats",
      .owner = "session",
      .order = "function",
-     .select =
-         "SELECT function_id, function_id, function_id, function_id, " DEVICE("uuid") ", " DEVICE(
-             "name") ", calls, total_ns, self_ns, min_ns, max_ns, unwound, untrusted,"
-                     " histogram FROM function_stats WHERE session_id = ?1",
+     .select = "SELECT function_id, " DEVICE("uuid") ", " DEVICE(
+         "name") ", calls, total_ns, self_ns, min_ns, max_ns, unwound, untrusted,"
+                 " histogram FROM function_stats WHERE session_id = ?1",
      .columns = {KEYS,
                  {"name", SJ_FORWARD_NAME},
                  {"build_id", SJ_FORWARD_BUILD},
@@ -52,9 +50,8 @@ const sj_forward_table sj_forward_tables[] = {
     {.name = "call_edges",
      .owner = "session",
      .order = "callee, caller",
-     .select = "SELECT nullif(caller_function_id, 0), nullif(caller_function_id, 0),"
-               " nullif(caller_function_id, 0), callee_function_id, callee_function_id,"
-               " callee_function_id, calls, total_ns, self_ns FROM call_edges"
+     .select = "SELECT nullif(caller_function_id, 0), callee_function_id, calls, total_ns, self_ns "
+               "FROM call_edges"
                " WHERE session_id = ?1",
      .columns = {{"caller", SJ_FORWARD_KEY},
                  {"caller_symbol_key", SJ_FORWARD_SYMBOL},
@@ -68,7 +65,7 @@ const sj_forward_table sj_forward_tables[] = {
     {.name = "call_paths",
      .owner = "session",
      .order = "path",
-     .select = "SELECT path_id, parent_path_id, function_id, function_id, depth, recursive, rare,"
+     .select = "SELECT path_id, parent_path_id, function_id, depth, recursive, rare,"
                " calls, total_ns, self_ns, min_ns, max_ns, unwound, untrusted, histogram"
                " FROM call_paths WHERE path_id >= ?1 << 32 AND path_id < (?1 + 1) << 32"
                " AND +session_id = ?1",
@@ -89,7 +86,7 @@ const sj_forward_table sj_forward_tables[] = {
     {.name = "slow_calls",
      .owner = "session",
      .order = "function, place",
-     .select = "SELECT function_id, function_id, place, call_id, start_ns, duration_ns, self_ns,"
+     .select = "SELECT function_id, place, call_id, start_ns, duration_ns, self_ns,"
                " ending, flags FROM slow_calls WHERE session_id = ?1",
      .columns = {KEYS,
                  {"place", SJ_FORWARD_COUNT},
@@ -221,7 +218,7 @@ const sj_forward_table sj_forward_calls = {
     .owner = "session",
     .order = "call_id",
     .is_replacing = true,
-    .select = "SELECT function_id, function_id, function_id, call_id, parent_id, depth,"
+    .select = "SELECT function_id, call_id, parent_id, depth,"
               " (SELECT t.number FROM threads AS t WHERE t.thread_id = calls.thread_id), start_ns,"
               " duration_ns, self_ns, ending, flags FROM calls"
               " WHERE session_id = ?1 AND start_ns >= ?2 AND start_ns < ?3",
@@ -268,129 +265,149 @@ static void to_nanoseconds(const sj_histogram *ticks, const sj_tick_scale *scale
     }
 }
 
-static sj_status put_histogram(sj_slice bytes, const sj_tick_scale *scale, sj_row_buffer *rows)
+static sj_status put_histogram(sj_slice bytes, const sj_tick_scale *scale, sj_native_rows *rows,
+                               sj_native_column *to)
 {
     sj_histogram ticks = {0};
     ns_bins ns;
     SJ_TRY(bytes.size != 0 ? sj_histogram_decode(bytes, &ticks) : SJ_OK);
     to_nanoseconds(&ticks, scale, &ns);
     sj_histogram_deinit(&ticks);
-    sj_row_put_varint(rows, ns.used);
     for (uint32_t i = 0; i < ns.used; ++i) {
-        sj_row_put_number(rows, ns.bin[i], 2);
+        sj_row_put_number(&to->data, ns.bin[i], 2);
+        sj_row_put_number(&rows->counts, ns.calls[i], 8);
     }
-    sj_row_put_varint(rows, ns.used);
-    for (uint32_t i = 0; i < ns.used; ++i) {
-        sj_row_put_number(rows, ns.calls[i], 8);
-    }
+    rows->elements += ns.used;
+    sj_row_put_number(&to->extra, rows->elements, 8);
     return SJ_OK;
 }
 
-/* put_function writes what a column says of the function whose id is `id`; NULL: of none. */
-static sj_status put_function(sj_forward_kind kind, const int64_t *id,
-                              const sj_forward_place *place, sj_row_buffer *rows)
+/* put_function writes what a column says of a function. */
+static void put_function(sj_forward_kind kind, const sj_forward_function *function,
+                         sj_row_buffer *to)
 {
-    static const sj_forward_function none;
-    const sj_forward_function *function =
-        id != NULL ? sj_function_keys_get(place->functions, *id) : &none;
-    if (function == NULL) {
-        return SJ_ENOMEM;
-    }
     if (kind == SJ_FORWARD_KEY || kind == SJ_FORWARD_SYMBOL || kind == SJ_FORWARD_OFFSET) {
-        sj_row_put_number(rows,
+        sj_row_put_number(to,
                           kind == SJ_FORWARD_KEY      ? function->key
                           : kind == SJ_FORWARD_SYMBOL ? function->symbol_key
                                                       : function->offset,
                           8);
-        return SJ_OK;
+        return;
     }
     const sj_row_buffer *text = kind == SJ_FORWARD_NAME    ? &function->name
                                 : kind == SJ_FORWARD_BUILD ? &function->build_id
                                                            : &function->module;
     if (text->size == 0) {
-        sj_row_put_varint(rows, 0);
+        sj_row_put_varint(to, 0);
     } else {
-        sj_row_put_fixed(rows, (sj_slice){.data = text->bytes, .size = text->size}, text->size);
+        sj_row_put_fixed(to, (sj_slice){.data = text->bytes, .size = text->size}, text->size);
     }
-    return SJ_OK;
 }
 
-static sj_slice column_of(sqlite3_stmt *row, int at)
+static sj_slice bytes_of(sqlite3_value *value)
 {
-    const void *data = sqlite3_column_blob(row, at); /* before the size: may convert */
-    return (sj_slice){.data = data, .size = (size_t)sqlite3_column_bytes(row, at)};
+    const void *data = sqlite3_value_blob(value); /* before the size: may convert */
+    return (sj_slice){.data = data, .size = (size_t)sqlite3_value_bytes(value)};
 }
 
-static sj_status put_value(const sj_forward_column *column, sqlite3_stmt *row, int at,
-                           const sj_forward_place *place, sj_row_buffer *rows)
+/* What is read of a row: a value costs SQLite the less the fewer calls it takes. */
+typedef struct row_reader {
+    sqlite3_stmt *statement;
+    int next;
+    const sj_forward_function *function; /* of the last key */
+} row_reader;
+
+static sj_status read_function(row_reader *row, sqlite3_value *value, const sj_forward_place *place)
 {
-    const int64_t id = sqlite3_column_int64(row, at);
-    const uint64_t number = (uint64_t)id;
-    const bool is_null = sqlite3_column_type(row, at) == SQLITE_NULL;
-    switch (column->kind) {
-    case SJ_FORWARD_TEXT: {
-        const char *text = (const char *)sqlite3_column_text(row, at);
-        sj_row_put_text(rows, (sj_slice){.data = (const uint8_t *)text,
-                                         .size = (size_t)sqlite3_column_bytes(row, at)});
+    static const sj_forward_function none;
+    row->function = sqlite3_value_type(value) == SQLITE_NULL
+                        ? &none
+                        : sj_function_keys_get(place->functions, sqlite3_value_int64(value));
+    return row->function != NULL ? SJ_OK : SJ_ENOMEM;
+}
+
+static bool is_of_function(sj_forward_kind kind)
+{
+    return kind == SJ_FORWARD_SYMBOL || kind == SJ_FORWARD_NAME || kind == SJ_FORWARD_BUILD ||
+           kind == SJ_FORWARD_OFFSET || kind == SJ_FORWARD_MODULE;
+}
+
+static sj_status put_value(sj_forward_kind kind, row_reader *row, const sj_forward_place *place,
+                           sj_native_rows *rows, sj_native_column *both)
+{
+    sj_row_buffer *to = &both->data;
+    if (is_of_function(kind)) {
+        put_function(kind, row->function, to);
+        return SJ_OK;
+    }
+    sqlite3_value *value = sqlite3_column_value(row->statement, row->next++);
+    switch (kind) {
+    case SJ_FORWARD_TEXT:
+        sj_row_put_text(to, bytes_of(value));
         break;
-    }
     case SJ_FORWARD_UUID:
-        sj_row_put_hex(rows, column_of(row, at), 16);
+        sj_row_put_hex(to, bytes_of(value), 16);
         break;
     case SJ_FORWARD_HEX:
-        sj_row_put_varint(rows, 2 * (uint64_t)column_of(row, at).size);
-        sj_row_put_hex(rows, column_of(row, at), column_of(row, at).size);
+        sj_row_put_varint(to, 2 * (uint64_t)bytes_of(value).size);
+        sj_row_put_hex(to, bytes_of(value), bytes_of(value).size);
         break;
     case SJ_FORWARD_SMALL:
-        sj_row_put_number(rows, number, 1);
-        break;
-    case SJ_FORWARD_COUNT:
-    case SJ_FORWARD_NUMBER:
-        sj_row_put_number(rows, number, 8);
+        sj_row_put_number(to, (uint64_t)sqlite3_value_int64(value), 1);
         break;
     case SJ_FORWARD_MAYBE:
-        sj_row_put_number(rows, is_null, 1);
-        if (!is_null) {
-            sj_row_put_number(rows, number, 8);
-        }
+        sj_row_put_number(&both->extra, sqlite3_value_type(value) == SQLITE_NULL, 1);
+        sj_row_put_number(to, (uint64_t)sqlite3_value_int64(value), 8);
         break;
-    case SJ_FORWARD_PATH:
-        sj_row_put_number(rows, is_null ? 0 : sj_function_keys_path(place->functions, id), 8);
+    case SJ_FORWARD_PATH: /* NULL is 0, which is nobody's */
+        sj_row_put_number(to, sj_function_keys_path(place->functions, sqlite3_value_int64(value)),
+                          8);
         break;
     case SJ_FORWARD_KEY:
-    case SJ_FORWARD_SYMBOL:
-    case SJ_FORWARD_NAME:
-    case SJ_FORWARD_BUILD:
-    case SJ_FORWARD_OFFSET:
-    case SJ_FORWARD_MODULE:
-        return put_function(column->kind, is_null ? NULL : &id, place, rows);
+        SJ_TRY(read_function(row, value, place));
+        put_function(kind, row->function, to);
+        break;
     case SJ_FORWARD_HISTOGRAM:
-        return put_histogram(column_of(row, at), &place->scale, rows);
+        return put_histogram(bytes_of(value), &place->scale, rows, both);
+    default:
+        sj_row_put_number(to, (uint64_t)sqlite3_value_int64(value), 8);
+        break;
     }
     return SJ_OK;
 }
 
-static void put_place(const sj_forward_place *place, sj_row_buffer *rows)
+void sj_forward_place_own(sj_forward_place *place, const uint8_t owner[16])
 {
-    sj_row_put_hex(rows, place->owner, 16);
-    sj_row_put_number(rows, place->version, 8);
-    sj_row_put_number(rows, place->day, 2);
+    static const char digits[] = "0123456789abcdef";
+    for (size_t i = 0; i < 16; ++i) {
+        place->owner[2 * i] = (uint8_t)digits[owner[i] >> 4];
+        place->owner[2 * i + 1] = (uint8_t)digits[owner[i] & 15];
+    }
+}
+
+static void put_place(const sj_forward_place *place, sj_native_rows *rows)
+{
+    sj_row_put_fixed(&rows->owners, (sj_slice){.data = place->owner, .size = sizeof(place->owner)},
+                     sizeof(place->owner));
+    sj_row_put_number(&rows->versions, place->version, 8);
+    sj_row_put_number(&rows->days, place->day, 2);
     rows->rows++;
 }
 
 sj_status sj_forward_collect_row(const sj_forward_table *table, sqlite3_stmt *statement,
-                                 const sj_forward_place *place, sj_row_buffer *rows)
+                                 const sj_forward_place *place, sj_native_rows *rows)
 {
     sj_status status = SJ_OK;
+    row_reader row = {.statement = statement};
     put_place(place, rows);
-    for (int i = 0; status == SJ_OK && i < sqlite3_column_count(statement); ++i) {
-        status = put_value(&table->columns[i], statement, i, place, rows);
+    for (size_t i = 0; status == SJ_OK && table->columns[i].name != NULL; ++i) {
+        status = put_value(table->columns[i].kind, &row, place, rows, &rows->columns[i]);
     }
     return status;
 }
 
 sj_status sj_forward_collect(sqlite3 *database, const sj_forward_table *table, int64_t id,
-                             const sj_forward_place *place, sj_row_buffer *rows, sj_error *error)
+                             const sj_forward_place *place, sj_native_rows *rows, sj_error *error)
 {
     sqlite3_stmt *statement = NULL;
     sj_status status = SJ_OK;
@@ -409,26 +426,32 @@ sj_status sj_forward_collect(sqlite3 *database, const sj_forward_table *table, i
     } else if (result != SQLITE_DONE) {
         status = sj_fail(error, sj_database_status(result), "cannot read %s: %s", table->name,
                          sqlite3_errmsg(database));
-    } else if (rows->failed) {
+    } else if (sj_native_rows_failed(rows)) {
         status = sj_fail(error, SJ_ENOMEM, "out of memory");
     }
     sqlite3_finalize(statement);
     return status;
 }
 
-void sj_forward_put_removed(const sj_forward_place *place, sj_slice lab, sj_row_buffer *rows)
+void sj_forward_put_removed(const sj_forward_place *place, sj_slice lab, sj_native_rows *rows)
 {
     const sj_forward_table *sessions = &sj_forward_tables[sj_forward_table_count - 1];
     put_place(place, rows);
-    for (const sj_forward_column *column = sessions->columns; column->name != NULL; ++column) {
-        if (column->kind == SJ_FORWARD_SMALL || column->kind == SJ_FORWARD_MAYBE) {
-            sj_row_put_number(rows, 1, 1); /* removed; NULL */
-        } else if (column->kind == SJ_FORWARD_UUID) {
-            sj_row_put_hex(rows, column == &sessions->columns[1] ? lab : (sj_slice){0}, 16);
-        } else if (column->kind == SJ_FORWARD_COUNT || column->kind == SJ_FORWARD_NUMBER) {
-            sj_row_put_number(rows, 0, 8);
+    for (size_t i = 0; sessions->columns[i].name != NULL; ++i) {
+        const sj_forward_kind kind = sessions->columns[i].kind;
+        sj_native_column *to = &rows->columns[i];
+        if (kind == SJ_FORWARD_SMALL) {
+            sj_row_put_number(&to->data, 1, 1); /* removed */
+        } else if (kind == SJ_FORWARD_UUID) {
+            sj_row_put_hex(&to->data, i == 1 ? lab : (sj_slice){0}, 16);
+        } else if (kind == SJ_FORWARD_COUNT || kind == SJ_FORWARD_NUMBER ||
+                   kind == SJ_FORWARD_MAYBE) {
+            sj_row_put_number(&to->data, 0, 8);
         } else {
-            sj_row_put_varint(rows, 0);
+            sj_row_put_varint(&to->data, 0);
+        }
+        if (kind == SJ_FORWARD_MAYBE) {
+            sj_row_put_number(&to->extra, 1, 1);
         }
     }
 }

@@ -20,8 +20,8 @@
 #include <string.h>
 
 enum {
-    BATCH_SESSIONS = 64,
-    BATCH_BYTES = 16 << 20, /* no further session is added beyond */
+    BATCH_SESSIONS = 256,
+    BATCH_BYTES = 16 << 20, /* where nobody says else */
     ID_BYTES = 16,
     CONTENT_BYTES = 1024,
     SKIPPED_MAX = 256
@@ -65,12 +65,13 @@ struct sj_forwarder {
     sqlite3 *reader, *writer;
     const sj_forward_target_kind *kind;
     sj_forward_target *target;
-    char *name;          /* of the target, in forwarded_sessions */
-    sj_row_buffer *rows; /* of each table */
+    char *name;           /* of the target, in forwarded_sessions */
+    sj_native_rows *rows; /* of each table */
     sj_function_keys *functions;
     owed_session *batch;
     size_t batch_count;
     size_t batch_limit; /* 1 after a failure */
+    size_t batch_bytes; /* no further session is added beyond */
     unsigned share, shares;
     uint8_t skipped[SKIPPED_MAX][ID_BYTES];
     size_t skipped_count;
@@ -101,6 +102,7 @@ static sj_status open_parts(sj_forwarder *made, const char *database,
 {
     made->kind = kind;
     made->batch_limit = BATCH_SESSIONS;
+    made->batch_bytes = options->batch_bytes != 0 ? options->batch_bytes : BATCH_BYTES;
     made->shares = options->shares != 0 ? options->shares : 1;
     made->share = options->share;
     made->rows = calloc(sj_forward_table_count, sizeof(*made->rows));
@@ -138,7 +140,7 @@ void sj_forwarder_close(sj_forwarder *forwarder)
         return;
     }
     for (size_t i = 0; forwarder->rows != NULL && i < sj_forward_table_count; ++i) {
-        sj_row_buffer_deinit(&forwarder->rows[i]);
+        sj_native_rows_deinit(&forwarder->rows[i]);
     }
     sj_function_keys_free(forwarder->functions);
     forwarder->kind->close(forwarder->target);
@@ -224,7 +226,7 @@ static size_t bytes_held(const sj_forwarder *forwarder)
 {
     size_t sum = 0;
     for (size_t i = 0; i < sj_forward_table_count; ++i) {
-        sum += forwarder->rows[i].size;
+        sum += sj_native_rows_bytes(&forwarder->rows[i]);
     }
     return sum;
 }
@@ -245,10 +247,10 @@ static sj_status collect_session(sj_forwarder *forwarder, owed_session *owed, ui
     const uint64_t rows = rows_held(forwarder);
     sqlite3_stmt *clock = NULL;
     uint64_t started_ticks = 0;
-    sj_forward_place place = {.owner = {.data = owed->uuid, .size = ID_BYTES},
-                              .version = version,
+    sj_forward_place place = {.version = version,
                               .day = sj_forward_day(owed->started_realtime_ns),
                               .functions = forwarder->functions};
+    sj_forward_place_own(&place, owed->uuid);
     if (owed->session_id == 0) {
         uint8_t lab[ID_BYTES];
         SJ_TRY(sj_forward_lab_read(forwarder->reader, lab, error));
@@ -279,13 +281,13 @@ static sj_status collect(sj_forwarder *forwarder, uint64_t version, sj_error *er
     size_t taken = 0;
     sj_status status = SJ_OK;
     for (size_t i = 0; i < sj_forward_table_count; ++i) {
-        sj_row_buffer_clear(&forwarder->rows[i]);
+        sj_native_rows_clear(&forwarder->rows[i]);
     }
     if (sqlite3_exec(forwarder->reader, "BEGIN", NULL, NULL, NULL) != SQLITE_OK) {
         return fail_sql(forwarder->reader, error);
     }
     while (status == SJ_OK && taken < forwarder->batch_count &&
-           bytes_held(forwarder) < BATCH_BYTES) {
+           bytes_held(forwarder) < forwarder->batch_bytes) {
         status = collect_session(forwarder, &forwarder->batch[taken++], version, error);
     }
     sqlite3_exec(forwarder->reader, "COMMIT", NULL, NULL, NULL);

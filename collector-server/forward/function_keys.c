@@ -22,6 +22,7 @@ struct sj_function_keys {
     size_t count, capacity;
     uint32_t *slots; /* index + 1 of a function, by its id; 0: free */
     size_t slot_count;
+    size_t last;      /* of `functions`, what was asked for last: rows come by function */
     call_path *paths; /* by path_id */
     size_t path_count, path_capacity;
 };
@@ -161,8 +162,12 @@ static int read_function(sj_function_keys *keys, sj_forward_function *function)
 
 const sj_forward_function *sj_function_keys_get(sj_function_keys *keys, int64_t function_id)
 {
+    if (keys->last < keys->count && keys->functions[keys->last].function_id == function_id) {
+        return &keys->functions[keys->last];
+    }
     const uint32_t there = *slot_of(keys, function_id);
     if (there != 0) {
+        keys->last = there - 1;
         return &keys->functions[there - 1];
     }
     if (!grow(keys)) {
@@ -178,10 +183,17 @@ const sj_forward_function *sj_function_keys_get(sj_function_keys *keys, int64_t 
     return function;
 }
 
+/* Numbers of paths mostly follow each other, so that a path is where its number says. */
 static call_path *find_path(const sj_function_keys *keys, int64_t path_id)
 {
     size_t low = 0;
     size_t high = keys->path_count;
+    if (high != 0 && path_id >= keys->paths[0].path_id) {
+        const uint64_t guess = (uint64_t)path_id - (uint64_t)keys->paths[0].path_id;
+        if (guess < high && keys->paths[guess].path_id == path_id) {
+            return &keys->paths[guess];
+        }
+    }
     while (low < high) {
         const size_t middle = low + (high - low) / 2;
         if (keys->paths[middle].path_id < path_id) {
