@@ -67,13 +67,16 @@ static sj_status collect(const sj_forward_way *way, command_batch *batch, sj_err
     SJ_TRY(way->kind->newest_version(way->target, &sj_forward_commands, lab, &there, error));
     sj_native_rows_clear(&batch->rows);
     const uint64_t version = sj_forward_newer_than(there);
-    for (size_t i = 0; i < batch->count; i++) {
+    sqlite3_stmt *select = NULL;
+    sj_status status = sj_forward_prepare(way->reader, &sj_forward_commands, &select, error);
+    for (size_t i = 0; i < batch->count && status == SJ_OK; i++) {
         sj_forward_place place = {.version = version, .day = sj_forward_day(batch->owed[i].at_ns)};
         sj_forward_place_own(&place, batch->lab);
-        SJ_TRY(sj_forward_collect(way->reader, &sj_forward_commands, batch->owed[i].command_id,
-                                  &place, &batch->rows, error));
+        status = sj_forward_collect(select, &sj_forward_commands, batch->owed[i].command_id, &place,
+                                    &batch->rows, error);
     }
-    return SJ_OK;
+    sqlite3_finalize(select);
+    return status;
 }
 
 static sj_status note_all(const sj_forward_way *way, const command_batch *batch, sj_error *error)

@@ -234,52 +234,43 @@ const sj_forward_table sj_forward_calls = {
                 {"ending", SJ_FORWARD_TEXT},
                 {"flags", SJ_FORWARD_COUNT}}};
 
-/* Bins of nanoseconds, in order. */
-typedef struct ns_bins {
-    uint32_t used;
-    uint16_t bin[SJ_HISTOGRAM_BINS];
-    uint64_t calls[SJ_HISTOGRAM_BINS];
-} ns_bins;
-
 /* Each bin of ticks goes to the bin of its middle in nanoseconds, as histogram_merge() does; the
  * order stays. */
-static void to_nanoseconds(const sj_histogram *ticks, const sj_tick_scale *scale, ns_bins *ns)
+static uint16_t to_nanoseconds(uint32_t bin, const sj_tick_scale *scale)
 {
-    const uint32_t first = ticks->first_octave << SJ_HISTOGRAM_SUB_BITS;
-    const uint32_t count = ticks->octave_count << SJ_HISTOGRAM_SUB_BITS;
-    ns->used = 0;
-    for (uint32_t i = 0; i < count; ++i) {
-        const uint64_t calls = ticks->octaves[i >> SJ_HISTOGRAM_SUB_BITS]
-                                   .count[i & ((1u << SJ_HISTOGRAM_SUB_BITS) - 1)];
-        if (calls == 0) {
-            continue;
-        }
-        const uint64_t low = sj_histogram_low(first + i);
-        const uint64_t middle = low + (sj_histogram_high(first + i) - low) / 2;
-        const uint16_t bin = (uint16_t)sj_histogram_bin((uint64_t)sj_ticks_to_ns(scale, middle));
-        if (ns->used == 0 || ns->bin[ns->used - 1] != bin) {
-            ns->bin[ns->used] = bin;
-            ns->calls[ns->used++] = 0;
-        }
-        ns->calls[ns->used - 1] += calls;
-    }
+    const uint64_t low = sj_histogram_low(bin);
+    const uint64_t middle = low + (sj_histogram_high(bin) - low) / 2;
+    return (uint16_t)sj_histogram_bin((uint64_t)sj_ticks_to_ns(scale, middle));
 }
 
 static sj_status put_histogram(sj_slice bytes, const sj_tick_scale *scale, sj_native_rows *rows,
                                sj_native_column *to)
 {
-    sj_histogram ticks = {0};
-    ns_bins ns;
-    SJ_TRY(bytes.size != 0 ? sj_histogram_decode(bytes, &ticks) : SJ_OK);
-    to_nanoseconds(&ticks, scale, &ns);
-    sj_histogram_deinit(&ticks);
-    for (uint32_t i = 0; i < ns.used; ++i) {
-        sj_row_put_number(&to->data, ns.bin[i], 2);
-        sj_row_put_number(&rows->counts, ns.calls[i], 8);
+    sj_histogram_reader reader;
+    sj_status status = bytes.size != 0 ? sj_histogram_open(bytes, &reader) : SJ_ENOTFOUND;
+    uint32_t bin = 0;
+    uint64_t count = 0;
+    int last = -1;
+    uint64_t calls = 0;
+    SJ_TRY(status == SJ_ENOTFOUND ? SJ_OK : status);
+    while (status == SJ_OK && (status = sj_histogram_next(&reader, &bin, &count)) == SJ_OK) {
+        const uint16_t ns = to_nanoseconds(bin, scale);
+        if (ns != last && last >= 0) {
+            sj_row_put_number(&rows->counts, calls, 8);
+            calls = 0;
+        }
+        if (ns != last) {
+            sj_row_put_number(&to->data, ns, 2);
+            rows->elements++;
+        }
+        last = ns;
+        calls += count;
     }
-    rows->elements += ns.used;
+    if (last >= 0) {
+        sj_row_put_number(&rows->counts, calls, 8);
+    }
     sj_row_put_number(&to->extra, rows->elements, 8);
-    return SJ_OK;
+    return status == SJ_ENOTFOUND ? SJ_OK : status;
 }
 
 /* put_function writes what a column says of a function. */
@@ -406,17 +397,24 @@ sj_status sj_forward_collect_row(const sj_forward_table *table, sqlite3_stmt *st
     return status;
 }
 
-sj_status sj_forward_collect(sqlite3 *database, const sj_forward_table *table, int64_t id,
+sj_status sj_forward_prepare(sqlite3 *database, const sj_forward_table *table,
+                             sqlite3_stmt **statement, sj_error *error)
+{
+    return sqlite3_prepare_v3(database, table->select, -1, SQLITE_PREPARE_PERSISTENT, statement,
+                              NULL) == SQLITE_OK
+               ? SJ_OK
+               : sj_fail(error, SJ_EIO, "cannot read %s: %s", table->name,
+                         sqlite3_errmsg(database));
+}
+
+sj_status sj_forward_collect(sqlite3_stmt *statement, const sj_forward_table *table, int64_t id,
                              const sj_forward_place *place, sj_native_rows *rows, sj_error *error)
 {
-    sqlite3_stmt *statement = NULL;
     sj_status status = SJ_OK;
-    int result = sqlite3_prepare_v2(database, table->select, -1, &statement, NULL);
-    if (result == SQLITE_OK) {
-        sqlite3_bind_int64(statement, 1, id);
-        while (status == SJ_OK && (result = sqlite3_step(statement)) == SQLITE_ROW) {
-            status = sj_forward_collect_row(table, statement, place, rows);
-        }
+    int result = SQLITE_ROW;
+    sqlite3_bind_int64(statement, 1, id);
+    while (status == SJ_OK && (result = sqlite3_step(statement)) == SQLITE_ROW) {
+        status = sj_forward_collect_row(table, statement, place, rows);
     }
     if (status != SJ_OK) {
         sj_fail(error, status,
@@ -425,11 +423,11 @@ sj_status sj_forward_collect(sqlite3 *database, const sj_forward_table *table, i
                 table->name);
     } else if (result != SQLITE_DONE) {
         status = sj_fail(error, sj_database_status(result), "cannot read %s: %s", table->name,
-                         sqlite3_errmsg(database));
+                         sqlite3_errmsg(sqlite3_db_handle(statement)));
     } else if (sj_native_rows_failed(rows)) {
         status = sj_fail(error, SJ_ENOMEM, "out of memory");
     }
-    sqlite3_finalize(statement);
+    sqlite3_reset(statement);
     return status;
 }
 

@@ -69,9 +69,13 @@ typedef struct sj_forward_place {
 /* sj_forward_place_own takes the 16 bytes of the session, or of the lab. */
 void sj_forward_place_own(sj_forward_place *place, const uint8_t owner[16]);
 
+/* sj_forward_prepare prepares the query of a table; the caller finalizes it. SJ_EIO. */
+SJ_MUST_CHECK sj_status sj_forward_prepare(sqlite3 *database, const sj_forward_table *table,
+                                           sqlite3_stmt **statement, sj_error *error);
+
 /* sj_forward_collect appends the rows of one session, or the row of one command. SJ_ECORRUPT: a
  * histogram cannot be read; SJ_ENOMEM, SJ_EIO. */
-SJ_MUST_CHECK sj_status sj_forward_collect(sqlite3 *database, const sj_forward_table *table,
+SJ_MUST_CHECK sj_status sj_forward_collect(sqlite3_stmt *statement, const sj_forward_table *table,
                                            int64_t id, const sj_forward_place *place,
                                            sj_native_rows *rows, sj_error *error);
 

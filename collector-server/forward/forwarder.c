@@ -65,8 +65,9 @@ struct sj_forwarder {
     sqlite3 *reader, *writer;
     const sj_forward_target_kind *kind;
     sj_forward_target *target;
-    char *name;           /* of the target, in forwarded_sessions */
-    sj_native_rows *rows; /* of each table */
+    char *name;             /* of the target, in forwarded_sessions */
+    sj_native_rows *rows;   /* of each table */
+    sqlite3_stmt **selects; /* likewise */
     sj_function_keys *functions;
     owed_session *batch;
     size_t batch_count;
@@ -106,14 +107,19 @@ static sj_status open_parts(sj_forwarder *made, const char *database,
     made->shares = options->shares != 0 ? options->shares : 1;
     made->share = options->share;
     made->rows = calloc(sj_forward_table_count, sizeof(*made->rows));
+    made->selects = calloc(sj_forward_table_count, sizeof(sqlite3_stmt *));
     made->batch = calloc(BATCH_SESSIONS, sizeof(*made->batch));
-    if (made->rows == NULL || made->batch == NULL || name_target(made, options) != SJ_OK) {
+    if (made->rows == NULL || made->selects == NULL || made->batch == NULL ||
+        name_target(made, options) != SJ_OK) {
         return sj_fail(error, SJ_ENOMEM, "out of memory");
     }
     SJ_TRY(sj_database_open(database, SJ_DATABASE_WRITE, &made->writer, error));
     SJ_TRY(sj_forward_lab_make(made->writer, error));
     SJ_TRY(sj_database_open(database, SJ_DATABASE_READ, &made->reader, error));
     SJ_TRY(sj_function_keys_new(made->reader, &made->functions, error));
+    for (size_t i = 0; i < sj_forward_table_count; ++i) {
+        SJ_TRY(sj_forward_prepare(made->reader, &sj_forward_tables[i], &made->selects[i], error));
+    }
     return kind->open(options, &made->target, error);
 }
 
@@ -142,11 +148,15 @@ void sj_forwarder_close(sj_forwarder *forwarder)
     for (size_t i = 0; forwarder->rows != NULL && i < sj_forward_table_count; ++i) {
         sj_native_rows_deinit(&forwarder->rows[i]);
     }
+    for (size_t i = 0; forwarder->selects != NULL && i < sj_forward_table_count; ++i) {
+        sqlite3_finalize(forwarder->selects[i]);
+    }
     sj_function_keys_free(forwarder->functions);
     forwarder->kind->close(forwarder->target);
     sqlite3_close(forwarder->reader);
     sqlite3_close(forwarder->writer);
     free(forwarder->rows);
+    free(forwarder->selects);
     free(forwarder->batch);
     free(forwarder->name);
     free(forwarder);
@@ -267,7 +277,7 @@ static sj_status collect_session(sj_forwarder *forwarder, owed_session *owed, ui
     }
     SJ_TRY(sj_function_keys_read_paths(forwarder->functions, owed->session_id, error));
     for (size_t i = 0; i < sj_forward_table_count; ++i) {
-        SJ_TRY(sj_forward_collect(forwarder->reader, &sj_forward_tables[i], owed->session_id,
+        SJ_TRY(sj_forward_collect(forwarder->selects[i], &sj_forward_tables[i], owed->session_id,
                                   &place, &forwarder->rows[i], error));
     }
     owed->bytes = bytes_held(forwarder) - bytes;

@@ -75,7 +75,10 @@ static void every_kind_of_value(void **state)
     }
     sj_forward_place_own(&place, owner);
     assert_int_equal(sqlite3_open(":memory:", &database), SQLITE_OK);
-    assert_int_equal(sj_forward_collect(database, &table, 0, &place, &rows, NULL), SJ_OK);
+    sqlite3_stmt *select = NULL;
+    assert_int_equal(sj_forward_prepare(database, &table, &select, NULL), SJ_OK);
+    assert_int_equal(sj_forward_collect(select, &table, 0, &place, &rows, NULL), SJ_OK);
+    sqlite3_finalize(select);
     for (int again = 0; again < 2; again++) { /* a block may be made anew: it was not sent */
         assert_int_equal(sj_clickhouse_block_make(&block, &table, &rows), SJ_OK);
         size_t at = 0;
