@@ -48,23 +48,26 @@ def children_cpu():
     return used.ru_utime + used.ru_stime
 
 
-def cpu_of(path):
-    with open(f"/proc/{path}/stat", encoding="utf-8") as file:
+def server_cpu(node):
+    with open(f"/proc/{node.process.pid}/stat", encoding="utf-8") as file:
         fields = file.read().rpartition(")")[2].split()
     return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 
 
-def server_cpu(node):
-    return cpu_of(node.process.pid)
+def run_time(path):
+    with open(f"/proc/{path}/schedstat", encoding="ascii") as file:
+        return int(file.read().split()[0]) / 1e9
 
 
-def forwarding_cpu(pid):
-    """Of the collector's thread that forwards."""
+def threads_cpu(pid):
+    """Of the collector's thread that forwards, and of all."""
+    own = total = 0
     for thread in os.listdir(f"/proc/{pid}/task"):
+        used = run_time(f"{pid}/task/{thread}")
         with open(f"/proc/{pid}/task/{thread}/comm", encoding="utf-8") as file:
-            if file.read().strip() == "forward":
-                return cpu_of(f"{pid}/task/{thread}")
-    return 0
+            own += used if file.read().strip() == "forward" else 0
+        total += used
+    return own, total
 
 
 def room(node):
@@ -157,9 +160,9 @@ def collector_cost(sojourn, node):
                 sojourn.run(["record", "--quiet", "--collector", f"tcp://127.0.0.1:{port}", "--wait", "60", "--", *program],
                             stdout=subprocess.DEVNULL)
         wait_for("all sessions in the cluster", lambda: given(node) == count)
-        all_cpu, own = cpu_of(collector.pid), forwarding_cpu(collector.pid)
+        own, all_cpu = threads_cpu(collector.pid)
         calls = node.rows("SELECT sum(stored_calls) FROM sessions")[0][0]
-        print(f"{count} sessions of {calls} calls: {all_cpu:.2f} s of the collector's CPU, of which forwarding {own:.2f} s "
+        print(f"{count} sessions of {calls} calls: {all_cpu:.2f} s of the collector's CPU, of which forwarding {own:.3f} s "
               f"({100 * own / all_cpu:.1f} %)")
     finally:
         collector.terminate()
@@ -177,7 +180,7 @@ def tell_catching_up(sojourn, node, database):
     try:
         wait_for("all sessions in the cluster", lambda: given(node) == before + owed)
         wall = time.monotonic() - begin
-        own = forwarding_cpu(collector.pid)
+        own, _ = threads_cpu(collector.pid)
         print(f"caught up by sojournd in {wall:.2f} s: {owed / wall:.0f} sessions/s; CPU {own:.2f} s ({1000 * own / owed:.2f} ms a "
               "session)")
     finally:
