@@ -60,8 +60,9 @@ static const char *const texts[SJ_SQL_STATEMENTS] = {
     [SJ_SQL_BLOCK_UNCOUNTED_LIST] =
         "SELECT b.block_id FROM streams st CROSS JOIN blocks b ON b.stream_id = st.stream_id"
         " WHERE st.session_id = ?1 AND +b.block_id >= ?2 ORDER BY b.block_id",
-    [SJ_SQL_BLOCK_READ] = "SELECT st.number, b.data FROM blocks b JOIN streams st USING (stream_id)"
-                          " WHERE b.block_id = ?1 AND b.quarantined IS NULL",
+    [SJ_SQL_BLOCK_READ] =
+        "SELECT st.number, b.storage, b.data FROM blocks b"
+        " JOIN streams st USING (stream_id) WHERE b.block_id = ?1 AND b.quarantined IS NULL",
     [SJ_SQL_BLOCK_QUARANTINE] = "UPDATE blocks SET quarantined = ?2 WHERE block_id = ?1",
     [SJ_SQL_SESSION_END] =
         "UPDATE sessions SET state = ?2, ended_ticks = ?3, ended_realtime_ns = ?4,"
@@ -148,7 +149,7 @@ static const char *const texts[SJ_SQL_STATEMENTS] = {
         " ORDER BY first_event DESC, event_count DESC LIMIT 1",
     [SJ_SQL_BLOCK_FIND] = "SELECT block_id FROM blocks WHERE stream_id = ?1 AND kind = ?2"
                           " AND first_event = ?3 AND event_count = ?4",
-    [SJ_SQL_BLOCK_STACK] = "SELECT data FROM blocks WHERE stream_id = ?1 AND kind = 2"
+    [SJ_SQL_BLOCK_STACK] = "SELECT storage, data FROM blocks WHERE stream_id = ?1 AND kind = 2"
                            " AND first_event = ?2",
     [SJ_SQL_BLOCK_ADD] =
         "INSERT INTO blocks (stream_id, kind, first_event, event_count, first_call, call_count,"
