@@ -48,8 +48,11 @@ sj_status sj_option_number(const char *option, const char *text, uint64_t limit,
                            sj_error *error)
 {
     if (!sj_size_parse(text, number) || *number > limit) {
-        return sj_fail(error, SJ_EINVAL, "%s needs a number up to %llu, not \"%s\"", option,
-                       (unsigned long long)limit, text);
+        return limit >= INT64_MAX
+                   ? sj_fail(error, SJ_EINVAL, "%s needs a number, as 500, 64k or 4G, not \"%s\"",
+                             option, text)
+                   : sj_fail(error, SJ_EINVAL, "%s needs a number up to %llu, not \"%s\"", option,
+                             (unsigned long long)limit, text);
     }
     return SJ_OK;
 }

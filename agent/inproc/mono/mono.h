@@ -25,7 +25,7 @@ typedef struct sj_mono_assembly {
     uint8_t *wanted;    /* a bit each, in sj_mono_assembly_bytes mapped for it, which become the
                            receiver's; at their end the sj_link_method_values */
     bool is_unreadable; /* no file lists its methods: each is named by itself */
-    bool has_lines;     /* it is to be told which instructions of its methods ran */
+    bool has_lines;     /* it is to report which instructions of its methods ran */
 } sj_mono_assembly;
 
 /* sj_mono_assembly_bytes is the size of the memory that `wanted` leads to. */

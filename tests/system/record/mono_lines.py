@@ -84,7 +84,7 @@ def all_kinds_of_symbols(sojourn, program, portable, embedded):
         text = file.read()
     check(done.returncode == 0 and "<td>22<td>26<td>0<td>8, 13, 24-30" in text, f"the page: {text}")
     done = sojourn.run(["report", "--coverage=line", "--over", "last+mark:x", database], capture_output=True)
-    check(done.returncode != 0, "lines between marks were told")
+    check(done.returncode != 0, "lines between marks were given")
 
 
 def where_it_is_not_known(sojourn, program):
