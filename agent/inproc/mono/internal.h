@@ -6,6 +6,7 @@
 #include "agent/inproc/recorder/changes.h"
 #include "agent/inproc/recorder/internal.h"
 #include "agent/inproc/recorder/owner_lock.h"
+#include "agent/inproc/recorder/value_text.h"
 #include "proto/block/value.h"
 
 #include <stdatomic.h>
@@ -299,13 +300,6 @@ void sj_mono_ask_values(const sj_mono_method *entry, uint32_t descriptors);
 /* sj_mono_has_values: some value of a method is recorded. */
 bool sj_mono_has_values(const sj_mono_method *entry);
 
-/* A text of a value, cut at its capacity. */
-typedef struct sj_mono_text {
-    char bytes[SJ_VALUE_TEXT_BYTES];
-    uint32_t used;
-    sj_value_note note;
-} sj_mono_text;
-
 /* MonoTypeEnum (ECMA-335, II.23.1.16). */
 enum {
     TYPE_BOOLEAN = 2,
@@ -366,7 +360,7 @@ static inline uint64_t sj_mono_read_number(int32_t type, const void *place)
 }
 
 /* sj_mono_describe_string appends a string, or makes the text that of none. */
-void sj_mono_describe_string(sj_mono_text *text, void *string);
+void sj_mono_describe_string(sj_value_text *text, void *string);
 
 /* sj_mono_note_throw notes which exception the calling thread throws; `stack` is the stack pointer
  * of the callback. sj_mono_record_thrown records which one ends a call, in front of its exit; true:
@@ -374,18 +368,13 @@ void sj_mono_describe_string(sj_mono_text *text, void *string);
 void sj_mono_note_throw(void *exception, uint64_t stack);
 bool sj_mono_record_thrown(uint32_t function, uint64_t stack);
 
-/* sj_mono_add appends text; sj_mono_add_code a character of Unicode as UTF-8, whole or not at all.
- */
-void sj_mono_add(sj_mono_text *text, const char *more);
-void sj_mono_add_code(sj_mono_text *text, uint32_t code);
-
 /* sj_mono_describe appends what lies at `place` as its type has it: numbers, constants of enums,
  * the class and identity of objects, lengths of arrays, fields of structures. Calls nothing of the
  * program. */
-void sj_mono_describe(sj_mono_text *text, void *type, const void *place);
+void sj_mono_describe(sj_value_text *text, void *type, const void *place);
 
 /* sj_mono_describe_class appends the name of a class with its namespace. */
-void sj_mono_describe_class(sj_mono_text *text, void *class);
+void sj_mono_describe_class(sj_value_text *text, void *class);
 
 /* sj_mono_forget_image says that an assembly's image is being unloaded. */
 void sj_mono_forget_image(const void *image);
