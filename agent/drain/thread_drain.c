@@ -29,6 +29,8 @@ static sj_status send_thread(const sj_thread_drain *thread)
     message.dropped_calls = atomic_load(&slot->dropped_calls);
     message.dropped_events = atomic_load(&slot->dropped_events);
     message.waited_ticks = atomic_load(&slot->waited_ticks);
+    message.cpu_ns_and_one = atomic_load(&slot->cpu_ns);
+    message.allocated_bytes_and_one = atomic_load(&slot->allocated_bytes);
     return sj_frame_writer_send(writer, SJ_FRAME_THREAD, &message.base, no_payload);
 }
 

@@ -172,8 +172,8 @@ const sj_command sj_command_diff = {
     .usage = "sojourn diff [OPTIONS] A B [FILE]",
     .help =
         "A and B are sets of sessions: a session_id, the beginning of a uuid, last, last:N, all,\n"
-        "device:NAME, device-tag:KEY[=VALUE], build:ID, tag:KEY[=VALUE], name:GLOB, command:GLOB,\n"
-        "since:TIME, until:TIME,\n"
+        "device:NAME, device-id:ID, device-tag:KEY[=VALUE], build:ID, tag:KEY[=VALUE], name:GLOB,\n"
+        "command:GLOB, since:TIME, until:TIME,\n"
         "mark:NAME (each time between its begin and end); + joins filters (and), a comma sets\n"
         "(or). Each session is one measurement: with four or more a side, verdicts are sure\n"
         "(adjusted p at most 0.05, and at least 2 %); with fewer they stay `unclear`.\n",

@@ -73,6 +73,26 @@ static void warn_unwatched(sqlite3 *database)
     sqlite3_finalize(statement);
 }
 
+/* Says which memory pressure was not watched. */
+static void warn_unseen(sqlite3 *database)
+{
+    sqlite3_stmt *statement = NULL;
+    if (sqlite3_prepare_v2(database,
+                           "SELECT count(*), pressure_unseen FROM zombie_accounts"
+                           " WHERE pressure_unseen <> '' GROUP BY pressure_unseen",
+                           -1, &statement, NULL) != SQLITE_OK) {
+        return;
+    }
+    clean_text unseen;
+    while (sqlite3_step(statement) == SQLITE_ROW) {
+        fprintf(stderr,
+                "sojourn zombies: warning: of %lld processes the kernel did not say all about "
+                "memory pressure: %s\n",
+                (long long)sqlite3_column_int64(statement, 0), clean(statement, 1, &unseen));
+    }
+    sqlite3_finalize(statement);
+}
+
 static int run_list(zombies_request *request)
 {
     sqlite3 *database = NULL;
@@ -87,6 +107,7 @@ static int run_list(zombies_request *request)
         sqlite3_bind_int(statement, 1, request->all);
         exit_code = sj_query_print(&sj_command_zombies, &request->query, statement);
         warn_unwatched(database);
+        warn_unseen(database);
     }
     sqlite3_close(database);
     return exit_code;

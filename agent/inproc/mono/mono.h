@@ -77,6 +77,11 @@ bool sj_mono_count_lines(void);
  * of the runtime's, so that nothing was done. */
 bool sj_mono_plan_compiled(void);
 
+/* sj_mono_select_anew asks about all assemblies again, and obeys: methods that are not wanted any
+ * more are recorded no longer, and hooks are prepared of those that are wanted now and have been
+ * compiled. Again and again, after sj_mono_start; false as above. */
+bool sj_mono_select_anew(void);
+
 /* sj_mono_stop makes the runtime call nothing of ours any more. Calls under way may still be in
  * our code. One thread at a time. */
 void sj_mono_stop(void);

@@ -239,7 +239,6 @@ void sj_objc_guard_end(void);
 bool sj_history_open(uint64_t *originals, uint64_t count_owners);
 void sj_history_begin(const sj_gcc_class *root);
 void sj_history_end(void);
-void sj_history_after_fork(void);
 
 /* sj_history_write writes the events of an object: the newest, and its allocation. */
 void sj_history_write(sj_zombie_object *target, const void *object);

@@ -1,4 +1,4 @@
--- Sojourn store, version 28: when threads were on a processor.
+-- Sojourn store, version 29: when threads were on a processor.
 
 CREATE VIEW thread_times AS -- steps of threads, each of which follows the one before; see README
 SELECT r.session_id, r.process_number, e.value ->> 0 AS thread_number,
