@@ -306,12 +306,11 @@ static int start_recording(sj_record_values *options, const char *program_path)
     if (!options->has_output) {
         choose_output(options, program_path);
     }
-    sj_report_text text = {.quiet = options->quiet,
-                           .has_terminal = options->recording.attach_pid != 0 &&
-                                           isatty(STDERR_FILENO) == 1,
-                           .drops = options->policy.drop_when_full,
-                           .target =
-                               options->collector != NULL ? options->collector : options->output};
+    sj_report_text text = {
+        .quiet = options->quiet,
+        .has_terminal = options->recording.attach_pid != 0 && isatty(STDERR_FILENO) == 1,
+        .drops = options->policy.drop_when_full,
+        .target = options->collector != NULL ? options->collector : options->output};
     options->recording.destination = options->destination;
     options->recording.context = &text;
     options->recording.progress = sj_report_text_progress;

@@ -52,7 +52,8 @@ sj_status sj_session_summary_read(sqlite3 *database, int64_t session_id,
     char *sql = sqlite3_mprintf(
         "SELECT count(*) FILTER (WHERE chosen), coalesce(sum(calls) FILTER (WHERE chosen), 0), "
         "coalesce(sum(untrusted) FILTER (WHERE chosen), 0), max(coalesce(sum(self_ns), 0), %s) "
-        "FROM (SELECT *, ?12 IS NULL OR function_id IN (SELECT value FROM json_each(?12)) AS chosen "
+        "FROM (SELECT *, ?12 IS NULL OR function_id IN (SELECT value FROM json_each(?12)) AS "
+        "chosen "
         "FROM %s WHERE session_id = ?1)",
         /* a call that began in a window may end, and call others, behind it */
         choice != NULL && choice->selection != NULL ? "coalesce(max(total_ns), 0)" : "0",

@@ -36,7 +36,8 @@ static sj_status drain_moving(sj_uplink *uplink, int64_t wait_ms)
     }
 }
 
-/* send_spool delivers one spool and deletes it; `file`: the database behind the URL, or NULL. SJ_ETIMEDOUT, SJ_EPERM: it is kept. */
+/* send_spool delivers one spool and deletes it; `file`: the database behind the URL, or NULL.
+ * SJ_ETIMEDOUT, SJ_EPERM: it is kept. */
 static sj_status send_spool(const char *directory, const char *url, const char *file,
                             int64_t wait_ms, sj_error *error)
 {

@@ -35,10 +35,10 @@ static const char whole_sql[] =
 
 static const char chosen_sql[] = CHOSEN_PARTS "SELECT " SUMS " FROM parts AS p";
 
-static const char threads_sql[] = CHOSEN_PARTS
-    "SELECT " SUMS ", t.number, t.tid, t.name, count(*) OVER () FROM parts AS p "
-    "JOIN threads AS t ON t.session_id = ?1 AND t.number = p.thread_number "
-    "GROUP BY p.thread_number ORDER BY 2 DESC, t.number LIMIT ?2";
+static const char threads_sql[] =
+    CHOSEN_PARTS "SELECT " SUMS ", t.number, t.tid, t.name, count(*) OVER () FROM parts AS p "
+                 "JOIN threads AS t ON t.session_id = ?1 AND t.number = p.thread_number "
+                 "GROUP BY p.thread_number ORDER BY 2 DESC, t.number LIMIT ?2";
 
 static sj_status prepare(sqlite3 *database, const char *sql, int64_t session_id,
                          const sj_call_choice *choice, sqlite3_stmt **row, sj_error *error)

@@ -8,10 +8,10 @@
  * Paths that were folded because they were rare have lost what was above their caller: call_tree
  * gives them below roots named "caller (rare paths)", flame as time of the paths above.
  * All three take, after the session, a selection: a JSON array of [stream_id, from_ns, to_ns], the
- * calls that began there, from the columns of their blocks; then a JSON array of function_ids whose callees, or one
- * whose callers the tree is to show.
- * physical_tree is call_tree by stack frames: a call that was jumped to (a tail call) is below what
- * its frame returns to, and the one that jumped ended then. It reads every call.
+ * calls that began there, from the columns of their blocks; then a JSON array of function_ids whose
+ * callees, or one whose callers the tree is to show. physical_tree is call_tree by stack frames: a
+ * call that was jumped to (a tail call) is below what its frame returns to, and the one that jumped
+ * ended then. It reads every call.
  *
  * Design notes. Paths are loaded once per query and linked by parent, because SQL's own recursion
  * cannot order and add up at the same time; 64 bytes a path. */

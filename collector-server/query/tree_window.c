@@ -46,9 +46,8 @@ static int find_frame(const window_walk *walk, uint32_t depth, uint32_t *path)
         sj_stack_frame frame;
         const int result = sj_block_scan_frame(&walk->window->scan, known, &frame);
         const int64_t function_id =
-            result == SQLITE_OK
-                ? sj_scan_function_id(&walk->window->scan.session, frame.function)
-                : 0;
+            result == SQLITE_OK ? sj_scan_function_id(&walk->window->scan.session, frame.function)
+                                : 0;
         if (result != SQLITE_OK && result != SQLITE_NOTFOUND) {
             return result;
         }

@@ -290,7 +290,8 @@ static void a_report_of_freed_memory_counts_once_under_two_numbers(void **state)
 }
 
 /* Nothing but the database finds out that these calls are those of no function: the answer says so,
- * and not to wait for a disk, as the sender would for ever, and with it all whose frames come along. */
+ * and not to wait for a disk, as the sender would for ever, and with it all whose frames come
+ * along. */
 static void a_frame_that_runs_into_a_constraint_is_refused_alone(void **state)
 {
     lab_file *lab = *state;
