@@ -294,6 +294,45 @@ def restored_lab(node, labs, words):
     check_equal(node, labs)
 
 
+def far_ahead(node, labs, words):
+    """What was given by a clock that was 30 years ahead is replaced all the same by what is newer."""
+    uuid, newest = node.rows("SELECT session, version FROM sessions LIMIT 1")[0]
+    for (table,) in node.rows("SELECT name FROM system.tables WHERE database = 'sojourn' AND name LIKE 'raw_%'"):
+        names = [row[0] for row in node.rows(f"DESCRIBE TABLE {table}")]
+        if "session" in names and table != "raw_calls":
+            values = ", ".join({"version": "version + 1000000000000000000"}.get(name, name) for name in names)
+            node.ask(f"INSERT INTO sojourn.{table} SELECT {values} FROM sojourn.{table} WHERE session = '{uuid}' "
+                     f"AND version = {newest}")
+    check_equal(node, labs)
+    for one in labs:
+        with sqlite3.connect(one.database) as database:
+            database.execute("UPDATE sessions SET name = 'the clock is right' WHERE lower(hex(uuid)) = ?", (uuid,))
+        one.forward(*words, "send", node.url)
+    check(node.rows(f"SELECT name FROM sessions WHERE session = '{uuid}'") == [["the clock is right"]], "an older version is seen")
+    check_equal(node, labs)
+
+
+def rebuilt_lab(sojourn, node, labs, words):
+    """A block that cannot be read, and sums made anew without it: they replace what was there."""
+    lab = labs[0]
+    calls = node.rows("SELECT sum(calls) FROM function_stats")
+    with sqlite3.connect(lab.database) as database:
+        block, data = database.execute("SELECT block_id, data FROM blocks WHERE kind = 1 AND call_count > 0 ORDER BY call_count "
+                                       "LIMIT 1").fetchone()
+        database.execute("UPDATE blocks SET data = zeroblob(100) WHERE block_id = ?", (block,))
+    sojourn.run(["verify", "--rebuild", "all", lab.database], capture_output=True)
+    lab.forward(*words, "send", node.url)
+    check(node.rows("SELECT sum(calls) FROM function_stats") != calls, "the sums are those from before")
+    check_equal(node, labs)
+    with sqlite3.connect(lab.database) as database:
+        database.execute("UPDATE blocks SET data = ? WHERE block_id = ?", (data, block))
+    sojourn.run(["verify", lab.database], capture_output=True)
+    sojourn.run(["verify", "--rebuild", "all", lab.database], capture_output=True)
+    lab.forward(*words, "send", node.url)
+    check(node.rows("SELECT sum(calls) FROM function_stats") == calls, "the sums have not come back")
+    check_equal(node, labs)
+
+
 def from_version_1(node, labs, words):
     """Tables of the first version had no single calls: init adds them."""
     for statement in ("DROP TABLE sojourn.calls", "DROP TABLE sojourn.raw_calls", "DROP TABLE sojourn.schema_version",
@@ -431,6 +470,8 @@ def test(sojourn, arguments):
         changes_replace(sojourn, node, labs, words)
         audit(node, labs, words)
         restored_lab(node, labs, words)
+        far_ahead(node, labs, words)
+        rebuilt_lab(sojourn, node, labs, words)
         changed_by_hand(node, labs, words)
         one_is_unreadable(node, labs, words)
         killed(node, labs, words, random.Random(seed))
