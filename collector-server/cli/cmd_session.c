@@ -77,17 +77,21 @@ static int run_name(session_request *request)
 static int run_tag(session_request *request)
 {
     int exit_code = SJ_EXIT_OK;
+    for (int i = 1; i < request->count; ++i) {
+        const char *equals = strchr(request->words[i], '=');
+        if (equals == NULL || equals == request->words[i]) {
+            return sj_command_usage_error(&sj_command_session, "a tag is KEY=VALUE, not \"%s\"",
+                                          request->words[i]);
+        }
+    }
     for (int i = 1; i < request->count && exit_code == SJ_EXIT_OK; ++i) {
         char *equals = strchr(request->words[i], '=');
-        const char *value = equals != NULL ? equals + 1 : "";
-        if (equals != NULL) {
-            *equals = '\0';
-        }
+        *equals = '\0';
         exit_code =
             change_session(request,
                            "UPDATE sessions SET tags = json_patch(tags, json_object(?2, ?3)) "
                            "WHERE session_id = ?1",
-                           request->words[i], value);
+                           request->words[i], equals + 1);
     }
     return exit_code;
 }
@@ -316,7 +320,7 @@ static int run_verb(session_request *request, const session_verb *verb)
         status = sj_database_open(path, verb->of_session ? SJ_DATABASE_WRITE : SJ_DATABASE_CREATE,
                                   &request->database, &error);
     }
-    if (status == SJ_OK && sj_query_register(request->database, &error) != SJ_OK) {
+    if (status == SJ_OK && sj_query_register(request->database, NULL, &error) != SJ_OK) {
         status = error.status;
         sqlite3_close(request->database);
     }

@@ -466,6 +466,21 @@ static int decode_block(sj_block_scan *scan, sj_slice bytes)
     return scan->want == 0 ? SQLITE_ROW : use_dictionary(scan);
 }
 
+/* Whether who walks needs nothing of the current block but that the walk came to it. */
+static bool knows_block(sj_block_scan *scan)
+{
+    scan->place = (sj_block_place){
+        .block_id = scan->block_id,
+        .stream_id = scan->stream_id,
+        .first_call = (uint64_t)sqlite3_column_int64(scan->blocks, 1),
+        .first_ticks = (uint64_t)sqlite3_column_int64(scan->blocks, 3),
+        .last_ticks = (uint64_t)sqlite3_column_int64(scan->blocks, 4),
+    };
+    return scan->is_known != NULL && scan->place.first_ticks >= scan->session.first_start &&
+           scan->place.last_ticks <= scan->session.last_start &&
+           scan->is_known(scan->known_context, &scan->place);
+}
+
 /* Reads the block of the current row: SQLITE_ROW to use it, SQLITE_OK to pass over it. */
 static int load_block(sj_block_scan *scan)
 {
@@ -477,6 +492,9 @@ static int load_block(sj_block_scan *scan)
     if (sqlite3_column_type(scan->blocks, 7) != SQLITE_NULL) {
         sj_block_scan_warn(scan, (const char *)sqlite3_column_text(scan->blocks, 7));
         return SQLITE_OK;
+    }
+    if (knows_block(scan)) {
+        return SQLITE_ROW;
     }
     if (scan->takes_outlines && scan->session.min_duration != 0) {
         const int taken = sj_scan_outline_take(scan);

@@ -56,6 +56,15 @@ typedef struct sj_module_range {
     int64_t first_function_id;
 } sj_module_range;
 
+/* Which block a row of the walk is of. */
+typedef struct sj_block_place {
+    int64_t block_id;
+    int64_t stream_id;
+    uint64_t first_call;
+    uint64_t first_ticks;
+    uint64_t last_ticks;
+} sj_block_place;
+
 /* The session of the stream that the walk is in. */
 typedef struct sj_scan_session {
     int64_t session_id;
@@ -94,6 +103,11 @@ typedef struct sj_block_scan {
     /* Set before a walk: rows may come from outlines, which know nothing of tail calls. */
     bool takes_outlines;
     bool outlined; /* the rows of this block do: `block` has what rows need */
+    /* Set before a walk, or NULL: asked about a block before it is read, if all that was entered in
+     * it is within the times asked for. True: it is not read, and `block` not set. */
+    bool (*is_known)(void *context, const sj_block_place *place);
+    void *known_context;
+    sj_block_place place; /* of the block that the walk is at */
     bool frames_read;
     uint32_t *outline_functions;
     int64_t *function_ids; /* per dictionary entry; 0: not known */

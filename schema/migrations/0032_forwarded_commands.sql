@@ -1,4 +1,4 @@
--- Sojourn store, version 29: what of the audit of commands a cluster has been given.
+-- Sojourn store, version 32: what of the audit of commands a cluster has been given.
 
 CREATE TABLE forwarded_commands (
     target TEXT NOT NULL,                -- URL and database of the cluster

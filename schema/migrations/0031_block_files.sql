@@ -1,4 +1,4 @@
--- Sojourn store, version 28: blocks that lie in files outside of the database.
+-- Sojourn store, version 31: blocks that lie in files outside of the database.
 
 CREATE TABLE block_places ( -- where blocks were moved to
     place_id INTEGER PRIMARY KEY,
