@@ -275,6 +275,29 @@ static sj_registry_class *find_class(const sj_registry *registry, const class_dr
     return NULL;
 }
 
+/* Whether a process still has a class. */
+static bool is_mapped(const sj_registry *registry, const sj_registry_class *class)
+{
+    for (size_t i = 0; i < registry->mapping_count; i++) {
+        if (registry->mappings[i].module == class->module) {
+            return true;
+        }
+    }
+    return false;
+}
+
+void sj_registry_forget_classes(sj_registry *registry)
+{
+    for (size_t i = 0; i < registry->class_count; i++) {
+        sj_registry_class *class = &registry->classes[i];
+        if (class->module != 0 && !is_mapped(registry, class)) {
+            class->id[0] = 0; /* no class has these */
+            class->id[1] = 0;
+            class->path_hash = 0;
+        }
+    }
+}
+
 static sj_status rewrite(class_draft *draft, uint32_t first_function)
 {
     const sj_class_rewrite_request request = {.file = &draft->file,
@@ -461,7 +484,9 @@ sj_status sj_registry_add_class(sj_registry *registry, uint64_t process, const s
                                 sj_slice loader, sj_slice bytes, uint64_t now_ticks,
                                 sj_class_answer *answer)
 {
-    const sj_registry_mapping mapping = {.process = process, .loaded_ticks = now_ticks};
+    /* What is told when the loader goes, with all of its classes. */
+    const sj_registry_mapping mapping = {
+        .process = process, .bias = class->loader, .loaded_ticks = now_ticks};
     class_draft draft = {.registry = registry};
     *answer = (sj_class_answer){0};
     pthread_mutex_lock(&registry->mutex);

@@ -177,4 +177,8 @@ SJ_MUST_CHECK sj_status sj_registry_plan_imports_locked(sj_registry *registry,
                                                         const sj_plan_request *request,
                                                         sj_registry_module **planned);
 
+/* sj_registry_forget_classes: a Java class that is mapped nowhere any more is another one when it
+ * comes again, with other ids. The caller holds the mutex. */
+void sj_registry_forget_classes(sj_registry *registry);
+
 #endif

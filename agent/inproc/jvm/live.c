@@ -12,6 +12,7 @@
 #include "agent/inproc/jvm/commands.h"
 #include "agent/inproc/jvm/internal.h"
 #include "agent/inproc/jvm/leaf.h"
+#include "agent/inproc/jvm/loaders.h"
 #include "agent/inproc/jvm/natives.h"
 #include "agent/inproc/jvm/retransform.h"
 #include "agent/inproc/jvm/stall.h"
@@ -116,6 +117,7 @@ static bool join(JavaVM *vm, JNIEnv *env, sj_jvm_figures *figures)
     sj_jvm_enable(jvmti, JVMTI_EVENT_VM_DEATH);
     sj_jvm_enable(jvmti, JVMTI_EVENT_THREAD_START);
     sj_jvm_enable(jvmti, JVMTI_EVENT_THREAD_END);
+    sj_jvm_enable(jvmti, JVMTI_EVENT_OBJECT_FREE);
     sj_jvm_follow_lineage(jvmti);
     sj_retransform_chosen(jvmti, env, false, figures);
     /* Those whose bytes were read before the event was enabled, but which came later. */
@@ -165,6 +167,7 @@ static void leave(JNIEnv *env, sj_jvm_figures *figures)
     jvmtiEnv *jvmti = sj_jvm.jvmti;
     atomic_store(&sj_jvm.enabled, 0);
     sj_jvm_count_threads(env);
+    sj_jvm_tell_gone_loaders();
     sj_jvm.options.runtimes =
         SJ_LINK_RUNTIME_JVM_SYSTEM; /* whatever has probes, whoever loaded it */
     const bool is_unused = wait_for_answers();

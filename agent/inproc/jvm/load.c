@@ -4,6 +4,7 @@
 #include "agent/inproc/jvm/commands.h"
 #include "agent/inproc/jvm/internal.h"
 #include "agent/inproc/jvm/leaf.h"
+#include "agent/inproc/jvm/loaders.h"
 #include "agent/inproc/jvm/retransform.h"
 #include "agent/inproc/jvm/threads.h"
 #include "agent/inproc/jvm/values.h"
@@ -48,6 +49,7 @@ static void JNICALL on_vm_init(jvmtiEnv *jvmti, JNIEnv *env, jthread thread)
     sj_jvm_enable(jvmti, JVMTI_EVENT_CLASS_FILE_LOAD_HOOK);
     sj_jvm_enable(jvmti, JVMTI_EVENT_THREAD_START);
     sj_jvm_enable(jvmti, JVMTI_EVENT_THREAD_END);
+    sj_jvm_enable(jvmti, JVMTI_EVENT_OBJECT_FREE);
     sj_jvm_follow_lineage(jvmti);
     atomic_store(&sj_jvm.options.agent_state->jvm, SJ_AGENT_JVM_JOINED);
 }
@@ -58,6 +60,7 @@ static void JNICALL on_vm_death(jvmtiEnv *jvmti, JNIEnv *env)
     (void)jvmti;
     atomic_store(&sj_jvm.enabled, 0);
     sj_jvm_count_threads(env);
+    sj_jvm_tell_gone_loaders();
     if (sj_recorder_is_armed() && sj_recorder_may_call()) {
         sj_jvm.options.report(SJ_JVM_ENDED, &none);
     }
@@ -67,7 +70,9 @@ bool sj_jvm_get_capabilities(jvmtiEnv *jvmti)
 {
     const jvmtiCapabilities capabilities = {.can_generate_all_class_hook_events = 1,
                                             .can_retransform_classes = 1,
-                                            .can_generate_compiled_method_load_events = 1};
+                                            .can_generate_compiled_method_load_events = 1,
+                                            .can_tag_objects = 1,
+                                            .can_generate_object_free_events = 1};
     return (*jvmti)->AddCapabilities(jvmti, &capabilities) == JVMTI_ERROR_NONE;
 }
 
@@ -96,6 +101,8 @@ bool sj_jvm_set_callbacks(jvmtiEnv *jvmti, sj_lasting *lasting)
     memcpy(&callbacks.ThreadStart, &address, sizeof(address));
     address = lead(lasting, SJ_JVM_ON_THREAD_END, (uint64_t)(uintptr_t)sj_jvm_on_thread_end);
     memcpy(&callbacks.ThreadEnd, &address, sizeof(address));
+    address = lead(lasting, SJ_JVM_ON_LOADER_GONE, (uint64_t)(uintptr_t)sj_jvm_on_loader_gone);
+    memcpy(&callbacks.ObjectFree, &address, sizeof(address));
     return (*jvmti)->SetEventCallbacks(jvmti, &callbacks, sizeof(callbacks)) == JVMTI_ERROR_NONE;
 }
 

@@ -21,6 +21,9 @@ PLUGINS = """SELECT m.path, f.function_id, count(*) AS calls
              FROM calls c JOIN functions f USING (function_id) JOIN modules m USING (module_id)
              WHERE f.name = 'Plugin.run(int)' GROUP BY 1, 2"""
 
+ENDED = """SELECT count(m.unloaded_ns) AS n FROM mappings m JOIN session_modules s ON s.session_id = m.session_id
+           AND s.number = m.module_number JOIN modules AS o USING (module_id) WHERE o.path LIKE 'jvm:{}%'"""
+
 
 def sums():
     return LOADERS * sum(range(1, RUNS + 1)) + 18 + 1
@@ -42,6 +45,8 @@ def loaders(sojourn, classes):
     check(len(rows) >= LOADERS - 2, f"{len(rows)} loaders of {LOADERS}")  # two may have one hash
     check(sum(row["calls"] for row in rows) == LOADERS * RUNS, f"{rows}")
     check(all(row["path"].startswith("jvm:Plugin@") for row in rows), f"{rows}")
+    ended, lasting = (sojourn.sql(database, ENDED.format(path))[0]["n"] for path in ("Plugin@", "Loaders"))
+    check(ended >= LOADERS // 4 and lasting == 0, f"{ended} of {LOADERS} classes ended with their loader, {lasting} others")
     check_accounts(sojourn, database)
 
 
