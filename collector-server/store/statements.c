@@ -60,8 +60,9 @@ static const char *const texts[SJ_SQL_STATEMENTS] = {
     [SJ_SQL_BLOCK_UNCOUNTED_LIST] =
         "SELECT b.block_id FROM streams st CROSS JOIN blocks b ON b.stream_id = st.stream_id"
         " WHERE st.session_id = ?1 AND +b.block_id >= ?2 ORDER BY b.block_id",
-    [SJ_SQL_BLOCK_READ] = "SELECT st.number, b.data FROM blocks b JOIN streams st USING (stream_id)"
-                          " WHERE b.block_id = ?1 AND b.quarantined IS NULL",
+    [SJ_SQL_BLOCK_READ] =
+        "SELECT st.number, b.storage, b.data FROM blocks b"
+        " JOIN streams st USING (stream_id) WHERE b.block_id = ?1 AND b.quarantined IS NULL",
     [SJ_SQL_BLOCK_QUARANTINE] = "UPDATE blocks SET quarantined = ?2 WHERE block_id = ?1",
     [SJ_SQL_SESSION_END] =
         "UPDATE sessions SET state = ?2, ended_ticks = ?3, ended_realtime_ns = ?4,"
@@ -148,7 +149,7 @@ static const char *const texts[SJ_SQL_STATEMENTS] = {
         " ORDER BY first_event DESC, event_count DESC LIMIT 1",
     [SJ_SQL_BLOCK_FIND] = "SELECT block_id FROM blocks WHERE stream_id = ?1 AND kind = ?2"
                           " AND first_event = ?3 AND event_count = ?4",
-    [SJ_SQL_BLOCK_STACK] = "SELECT data FROM blocks WHERE stream_id = ?1 AND kind = 2"
+    [SJ_SQL_BLOCK_STACK] = "SELECT storage, data FROM blocks WHERE stream_id = ?1 AND kind = 2"
                            " AND first_event = ?2",
     [SJ_SQL_BLOCK_ADD] =
         "INSERT INTO blocks (stream_id, kind, first_event, event_count, first_call, call_count,"
@@ -270,9 +271,10 @@ static const char *const texts[SJ_SQL_STATEMENTS] = {
         " guarded, released, evicted, refused_size, refused_room, refused_memory, uses, suppressed,"
         " kept, kept_full, kept_old, kept_pressure, kept_left, kept_used, not_kept, emptied,"
         " quarantined, quarantine_full, quarantine_pressure, quarantine_left, not_quarantined,"
-        " methods_without_door, one_in_most, history_pauses)"
+        " methods_without_door, one_in_most, history_pauses, pressure_unseen,"
+        " quarantine_one_in_most)"
         " VALUES (?1,?2,?3,?4,?5,?6,?7,?8,?9,?10,?11,?12,?13,?14,?15,?16,?17,?18,?19,?20,?21,?22,"
-        "?23,?24,?25,?26,?27,?28,?29)",
+        "?23,?24,?25,?26,?27,?28,?29,?30,?31)",
     [SJ_SQL_ZOMBIE_EVENT_ADD] =
         "INSERT INTO zombie_events (report_id, number, event, owners, tid, ticks, function)"
         " VALUES (?1,?2,?3,?4,?5,?6,?7)",

@@ -1,4 +1,4 @@
--- Sojourn store, version 28: bytes that calls and threads allocate, CPU time of threads.
+-- Sojourn store, version 30: bytes that calls and threads allocate, CPU time of threads.
 
 ALTER TABLE call_costs ADD COLUMN allocated_bytes INTEGER; -- in the heap of the runtime
 
