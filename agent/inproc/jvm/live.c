@@ -28,7 +28,7 @@
 #include <string.h>
 #include <time.h>
 
-#define LASTING_MAGIC UINT64_C(0x32004d564a4a53) /* "SJJVM" */
+#define LASTING_MAGIC UINT64_C(0x33004d564a4a53) /* "SJJVM" */
 #define THREAD_NAME "sojourn"
 
 typedef jint (*find_vms)(JavaVM **vms, jsize capacity, jsize *count);

@@ -65,6 +65,7 @@ def check_report(sojourn, database):
     check(threads["events"]["waits_for"] in threads["saver"]["holds"], f"{threads}")
     check(any(frame.startswith("Jank.compact(") for frame in threads["saver"]["frames"]), f"{threads['saver']}")
     check(threads["idle"]["state"] == "WAITING" and "sojourn-watch" not in threads, f"{threads}")
+    check(report["safepoints"]["count"] >= len(report["pauses"]) and report["safepoints"]["ms"] >= 0, f"{report}")
     check(report["pauses"] and all(pause["ago_ns"] >= pause["ns"] > 0 for pause in report["pauses"]), f"{report}")
 
 
@@ -95,7 +96,7 @@ def in_a_file_without_anybody(sojourn, command):
     check("Jank.compact" in saver, f"saver did {saver}")
     told = sojourn.run(["stalls", database], capture_output=True, text=True).stdout
     for words in ('"events" late, for', "stalled thread events", "Jank.read()", "Jank.compact(", "which saver holds",
-                  "pauses of the garbage collector meanwhile: "):
+                  "pauses of the garbage collector meanwhile: ", "safepoints (all threads of the JVM stopped)"):
         check(words in told, f"\"{words}\" is not told:\n{told}")
 
 
