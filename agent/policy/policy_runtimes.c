@@ -110,7 +110,8 @@ sj_status sj_policy_read_runtime(sj_policy_reader *reader, size_t runtime, json_
                                                {"exclude", read_exclude},
                                                {"subclasses_of", read_subclasses},
                                                {"loaders", read_loaders},
-                                               {"system", read_system_patterns}};
+                                               {"system", read_system_patterns},
+                                               {"lines", read_lines}};
     reader->runtime = runtime;
     if (sj_runtimes[runtime]->filters_classes) {
         return sj_policy_object(reader, value, of_classes,

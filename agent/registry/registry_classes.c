@@ -88,6 +88,7 @@ static void choose_values(const sj_selection *selection, const char *name, sj_ja
 {
     const sj_value_rules *rules = selection != NULL ? selection->values : NULL;
     const uint32_t matched = rules != NULL ? sj_value_rules_match(rules, name) : 0;
+    values->lines = selection != NULL && selection->runtimes[SJ_LINK_LANGUAGE_JVM].lines;
     for (size_t i = 0; i < SJ_VALUE_RULES && matched >> i != 0; i++) {
         const sj_value_rule *rule = &rules->items[i];
         sj_java_value *value = values->items;
@@ -129,7 +130,8 @@ static uint32_t add_to_selection(uint32_t selection, uint32_t method, const sj_j
         mixed = (mixed ^ bits) * UINT32_C(0x9e3779b1) + (uint32_t)i;
     }
     if (sj_java_values_wanted(values)) {
-        mixed = (mixed ^ ((uint32_t)values->sets << 2 | (values->costs ? 2U : 0U) |
+        mixed = (mixed ^ ((uint32_t)values->sets << 3 | (values->lines ? 4U : 0U) |
+                          (values->costs ? 2U : 0U) |
                           (values->may_leave ? 1U : 0U))) *
                 UINT32_C(0x9e3779b1);
     }
@@ -324,6 +326,27 @@ static sj_status keep_class(class_draft *draft, sj_registry_class **kept)
     return SJ_OK;
 }
 
+static bool wants_lines(const sj_registry *registry)
+{
+    return registry->options.selection != NULL &&
+           registry->options.selection->runtimes[SJ_LINK_LANGUAGE_JVM].lines;
+}
+
+/* tell_lines sends where the methods of a class are written: all lines, or the first of each. */
+static sj_status tell_lines(const class_draft *draft, sj_registry_class *class, uint64_t now_ticks)
+{
+    sj_frame_writer *writer = draft->registry->options.writer;
+    if (!wants_lines(draft->registry)) {
+        return sj_class_lines_report(&draft->file, writer, class->module, now_ticks);
+    }
+    SJ_TRY(sj_class_lines_read(&draft->file, &class->lines));
+    const sj_status status = class->lines != NULL
+                                 ? sj_source_lines_report(class->lines, SJ_SOURCE_LINES_THERE,
+                                                          writer, class->module, now_ticks)
+                                 : SJ_OK;
+    return status == SJ_EFULL ? SJ_OK : status; /* counted there */
+}
+
 static sj_status add_new(class_draft *draft, sj_registry_class *class,
                          const sj_registry_mapping *mapping, uint32_t *first_function)
 {
@@ -340,8 +363,7 @@ static sj_status add_new(class_draft *draft, sj_registry_class *class,
     }
     free(group);
     SJ_TRY(status);
-    return sj_class_lines_report(&draft->file, registry->options.writer, class->module,
-                                 mapping->loaded_ticks);
+    return tell_lines(draft, class, mapping->loaded_ticks);
 }
 
 /* send_again says which functions have probes since the policy has changed. */

@@ -67,6 +67,7 @@ typedef struct sj_registry_class {
     uint32_t selection;  /* sj_class_selection that its functions were sent with */
     uint32_t name_count; /* of its methods */
     char *names;         /* each '+' with code or '-' without, and terminated; owned */
+    sj_source_lines *lines; /* NULL: they are not asked for, or it has none; owned */
 } sj_registry_class;
 
 /* A function that stands for the code of another one, under a method's name. */

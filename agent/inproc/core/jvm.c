@@ -5,6 +5,7 @@
 #include "agent/inproc/core/conversation.h"
 #include "agent/inproc/core/jvm_stall.h"
 #include "agent/inproc/core/jvm_tasks.h"
+#include "agent/inproc/core/mono_lines.h"
 #include "agent/inproc/core/monitor.h"
 #include "agent/inproc/recorder/recorder.h"
 #include "agent/inproc/recorder/sys.h"
@@ -238,6 +239,7 @@ static void set_options(sj_jvm_options *options)
                                 .choose = choose_classes,
                                 .report = report,
                                 .unloaded = tell_unloaded,
+                                .lines = sj_mono_lines_send,
                                 .get_runtimes = get_runtimes};
     for (size_t i = 0; i < sizeof(bits) / sizeof(bits[0]); i++) {
         options->runtimes |= sj_monitors_are_chosen(bits[i]) ? bits[i] : 0;

@@ -12,6 +12,7 @@
 #include "agent/inproc/jvm/commands.h"
 #include "agent/inproc/jvm/internal.h"
 #include "agent/inproc/jvm/leaf.h"
+#include "agent/inproc/jvm/lines.h"
 #include "agent/inproc/jvm/loaders.h"
 #include "agent/inproc/jvm/natives.h"
 #include "agent/inproc/jvm/retransform.h"
@@ -168,6 +169,7 @@ static void leave(JNIEnv *env, sj_jvm_figures *figures)
     atomic_store(&sj_jvm.enabled, 0);
     sj_jvm_count_threads(env);
     sj_jvm_tell_gone_loaders();
+    sj_jvm_tell_lines();
     sj_jvm.options.runtimes =
         SJ_LINK_RUNTIME_JVM_SYSTEM; /* whatever has probes, whoever loaded it */
     const bool is_unused = wait_for_answers();

@@ -4,6 +4,7 @@
 #include "agent/inproc/jvm/commands.h"
 #include "agent/inproc/jvm/internal.h"
 #include "agent/inproc/jvm/leaf.h"
+#include "agent/inproc/jvm/lines.h"
 #include "agent/inproc/jvm/loaders.h"
 #include "agent/inproc/jvm/retransform.h"
 #include "agent/inproc/jvm/threads.h"
@@ -61,6 +62,7 @@ static void JNICALL on_vm_death(jvmtiEnv *jvmti, JNIEnv *env)
     atomic_store(&sj_jvm.enabled, 0);
     sj_jvm_count_threads(env);
     sj_jvm_tell_gone_loaders();
+    sj_jvm_tell_lines();
     if (sj_recorder_is_armed() && sj_recorder_may_call()) {
         sj_jvm.options.report(SJ_JVM_ENDED, &none);
     }

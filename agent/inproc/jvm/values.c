@@ -6,6 +6,7 @@
 #include "agent/inproc/jvm/values.h"
 
 #include "agent/inproc/jvm/internal.h"
+#include "agent/inproc/jvm/lines.h"
 #include "agent/inproc/jvm/management.h"
 #include "agent/inproc/jvm/natives.h"
 #include "agent/inproc/recorder/changes.h"
@@ -251,7 +252,8 @@ static void *const functions[SJ_JAVA_NATIVES] = {[SJ_JAVA_RECORD_NUMBER] = (void
                                                  [SJ_JAVA_SET] = (void *)set_number,
                                                  [SJ_JAVA_DECIDE] = (void *)decide,
                                                  [SJ_JAVA_RESULT] = (void *)give_result,
-                                                 [SJ_JAVA_COST] = (void *)record_cost};
+                                                 [SJ_JAVA_COST] = (void *)record_cost,
+                                                 [SJ_JAVA_LINE] = (void *)sj_jvm_line};
 
 bool sj_jvm_define_values(JNIEnv *env)
 {

@@ -66,6 +66,26 @@ def lines(sojourn, samples):
     check(f"Loaders.java:{rows['Loaders$Square.area()']['line']}" in told, f"the report says\n{told}")
 
 
+def lines_that_run(sojourn, samples):
+    """Lines of methods, and which ran, interpreted and compiled; the sample says what has to be."""
+    classes = compile_java(sojourn, samples, "Lines")
+    with open(os.path.join(samples, "Lines.java"), encoding="utf-8") as file:
+        source = list(enumerate(file.read().splitlines(), 1))
+    wanted = {number: int(line.endswith("// runs")) for number, line in source
+              if line.endswith(("// runs", "// does not"))}
+    alone = subprocess.run(["java", "-cp", classes, "Lines"], capture_output=True, text=True, check=True).stdout
+    for number, mode in enumerate((["-Xint"], ["-Xcomp", "-XX:TieredStopAtLevel=1"])):
+        database = sojourn.path(f"lines{number}.db")
+        done, _ = sojourn.record(["java", *mode, "-Xverify:all", "-cp", classes, "Lines"], database,
+                                 [*LOSSLESS, "--lines"], text=True)
+        check((done.stdout, done.stderr) == (alone, ""), f"{done}")
+        rows = sojourn.sql(database, "SELECT line, max(entered) AS entered FROM source_lines WHERE file = 'Lines.java' "
+                                     "GROUP BY line")
+        found = {row["line"]: row["entered"] for row in rows}
+        check({line: found.get(line) for line in wanted} == wanted, f"{mode}: {found}, wanted {wanted}")
+        check_accounts(sojourn, database)
+
+
 def choices(sojourn, classes):
     square = {"Loaders$Square.<init>(int)", "Loaders$Square.area()"}
     base = {"Loaders$Base.<init>()", "Loaders$Base.twice()"}
@@ -172,6 +192,7 @@ def test(sojourn, arguments):
     classes = compile_java(sojourn, arguments[0], "Loaders", "Plugin", "Attached")
     loaders(sojourn, classes)
     lines(sojourn, arguments[0])
+    lines_that_run(sojourn, arguments[0])
     choices(sojourn, classes)
     any_names(sojourn, classes)
     jar = make_agent(sojourn, classes)
