@@ -252,17 +252,17 @@ static sj_status watch_threads(sj_process_drain *process, bool flush, uint64_t n
     if (process->times == NULL) {
         return SJ_OK;
     }
-    if (now_ns >= process->next_watch_ns &&
-        !sj_tracked_process_has_ended(&process->tracked)) {
+    if (now_ns >= process->next_watch_ns && !sj_tracked_process_has_ended(&process->tracked)) {
         process->next_watch_ns = now_ns + (share_ns > least_ns ? share_ns : least_ns);
         for (uint32_t slot = 0; slot < process->view.max_threads; slot++) {
             SJ_TRY(process->threads[slot] != NULL ? sj_thread_drain_watch(process->threads[slot])
                                                   : SJ_OK);
         }
     }
-    return flush && !process->is_finishing ? sj_thread_times_send(process->times, process->shared->options.writer,
-                                        process->number)
-                 : SJ_OK;
+    return flush && !process->is_finishing
+               ? sj_thread_times_send(process->times, process->shared->options.writer,
+                                      process->number)
+               : SJ_OK;
 }
 
 /* look_for_ends gives slots back soon when a thread waits for one, or few are left while threads
@@ -390,10 +390,10 @@ static sj_status finish_arena(sj_process_drain *process, bool is_gone, sj_proces
         }
     }
     /* Of a process shorter than a look there is nothing to report. */
-    SJ_TRY(process->times != NULL && process->times->watched_ns >= WATCH_NS
-               ? sj_thread_times_send(process->times, process->shared->options.writer,
-                                      process->number)
-               : SJ_OK);
+    SJ_TRY(
+        process->times != NULL && process->times->watched_ns >= WATCH_NS
+            ? sj_thread_times_send(process->times, process->shared->options.writer, process->number)
+            : SJ_OK);
     process_end->disarm_reason = atomic_load(&header->disarm_reason);
     if (process_end->disarm_reason == SJ_DISARM_NONE && atomic_load(&header->is_confined) != 0) {
         process_end->disarm_reason = SJ_DISARM_CONFINED;

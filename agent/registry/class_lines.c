@@ -64,9 +64,8 @@ sj_status sj_class_lines_report(const sj_class_file *file, sj_frame_writer *writ
                               .kind = "class",
                               .json = json,
                               .json_bytes = strlen(json)};
-    const sj_status status = report.json_bytes <= SJ_REPORT_MAX_BYTES
-                                 ? sj_frame_writer_report(writer, &report)
-                                 : SJ_OK;
+    const sj_status status =
+        report.json_bytes <= SJ_REPORT_MAX_BYTES ? sj_frame_writer_report(writer, &report) : SJ_OK;
     free(json);
     return status == SJ_EFULL ? SJ_OK : status; /* counted there */
 }

@@ -182,7 +182,6 @@ sj_status sj_registry_unloaded(sj_registry *registry, uint64_t process, uint64_t
             *mapping = registry->mappings[--registry->mapping_count];
         }
     }
-    sj_registry_forget_classes(registry);
     pthread_mutex_unlock(&registry->mutex);
     return status;
 }

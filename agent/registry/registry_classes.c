@@ -131,8 +131,7 @@ static uint32_t add_to_selection(uint32_t selection, uint32_t method, const sj_j
     }
     if (sj_java_values_wanted(values)) {
         mixed = (mixed ^ ((uint32_t)values->sets << 3 | (values->lines ? 4U : 0U) |
-                          (values->costs ? 2U : 0U) |
-                          (values->may_leave ? 1U : 0U))) *
+                          (values->costs ? 2U : 0U) | (values->may_leave ? 1U : 0U))) *
                 UINT32_C(0x9e3779b1);
     }
     return mixed < SJ_CLASS_SELECTED ? SJ_CLASS_SELECTED : mixed;
@@ -264,40 +263,28 @@ static void count_class(sj_registry *registry, const sj_plan_header *group, uint
     }
 }
 
+/* Whether a process still has a class, or none of its methods was ever wanted. */
+static bool is_there(const sj_registry *registry, const sj_registry_class *class)
+{
+    bool is_mapped = class->module == 0;
+    for (size_t i = 0; i < registry->mapping_count && !is_mapped; i++) {
+        is_mapped = registry->mappings[i].module == class->module;
+    }
+    return is_mapped;
+}
+
+/* A class that has gone with its loader is another one when it comes again, with other ids. */
 static sj_registry_class *find_class(const sj_registry *registry, const class_draft *draft)
 {
     const uint64_t path_hash = hash_text(draft->path);
     for (size_t i = 0; i < registry->class_count; i++) {
         sj_registry_class *class = &registry->classes[i];
         if (class->id[0] == draft->id[0] && class->id[1] == draft->id[1] &&
-            class->path_hash == path_hash) {
+            class->path_hash == path_hash && is_there(registry, class)) {
             return class;
         }
     }
     return NULL;
-}
-
-/* Whether a process still has a class. */
-static bool is_mapped(const sj_registry *registry, const sj_registry_class *class)
-{
-    for (size_t i = 0; i < registry->mapping_count; i++) {
-        if (registry->mappings[i].module == class->module) {
-            return true;
-        }
-    }
-    return false;
-}
-
-void sj_registry_forget_classes(sj_registry *registry)
-{
-    for (size_t i = 0; i < registry->class_count; i++) {
-        sj_registry_class *class = &registry->classes[i];
-        if (class->module != 0 && !is_mapped(registry, class)) {
-            class->id[0] = 0; /* no class has these */
-            class->id[1] = 0;
-            class->path_hash = 0;
-        }
-    }
 }
 
 static sj_status rewrite(class_draft *draft, uint32_t first_function)

@@ -64,12 +64,10 @@ typedef struct policy_switch {
     bool value;
 } policy_switch;
 
-static const policy_switch policy_switches[] = {{"libs", "modules.system", true},
-                                                {"library-calls", "modules.library_calls", true},
-                                                {"receivers", "objc.receivers", true},
-                                                {"lines", "mono.lines", true},
-                                                {"lines", "java.lines", true},
-                                                {"no-system-classes", "objc.system", false}};
+static const policy_switch policy_switches[] = {
+    {"libs", "modules.system", true},      {"library-calls", "modules.library_calls", true},
+    {"receivers", "objc.receivers", true}, {"lines", "mono.lines", true},
+    {"lines", "java.lines", true},         {"no-system-classes", "objc.system", false}};
 
 /* Options whose value is a number of a key. */
 typedef struct policy_number {

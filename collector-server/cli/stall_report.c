@@ -207,8 +207,8 @@ static sj_status print_stops(sqlite3 *database, int64_t report)
     SJ_TRY(prepare(database, stops_sql, &row));
     sqlite3_bind_int64(row, 1, report);
     if (sqlite3_step(row) == SQLITE_ROW && sqlite3_column_type(row, 0) != SQLITE_NULL) {
-        printf("  safepoints (all threads of the JVM stopped), those included: %" PRId64 ", %" PRId64
-               " ms together\n",
+        printf("  safepoints (all threads of the JVM stopped), those included: %" PRId64
+               ", %" PRId64 " ms together\n",
                (int64_t)sqlite3_column_int64(row, 0), (int64_t)sqlite3_column_int64(row, 1));
     }
     return finish(row);

@@ -5,8 +5,8 @@
 #include "agent/inproc/core/conversation.h"
 #include "agent/inproc/core/jvm_stall.h"
 #include "agent/inproc/core/jvm_tasks.h"
-#include "agent/inproc/core/mono_lines.h"
 #include "agent/inproc/core/monitor.h"
+#include "agent/inproc/core/mono_lines.h"
 #include "agent/inproc/recorder/recorder.h"
 #include "agent/inproc/recorder/sys.h"
 

@@ -289,6 +289,26 @@ void sj_jvm_begin(sj_jvm_task asked)
     }
 }
 
+/* A JVM that runs loads us (jcmd PID JVMTI.agent_load): the policy of its environment is recorded.
+ * The calling thread is in native state and may wait. */
+__attribute__((visibility("default"))) JNIEXPORT jint JNICALL Agent_OnAttach(JavaVM *vm,
+                                                                             char *options,
+                                                                             void *reserved)
+{
+    const struct timespec pause = {.tv_nsec = 10000000};
+    (void)vm;
+    (void)options;
+    (void)reserved;
+    if (!sj_recorder_is_armed() || !sj_recorder_may_call() || sj_jvm.options.rewrite == NULL) {
+        return JNI_ERR; /* there is no recorder, or its policy asks for no Java methods */
+    }
+    sj_jvm_begin(SJ_JVM_JOIN);
+    while (atomic_load(&sj_jvm.options.agent_state->jvm) == SJ_AGENT_JVM_BUSY) {
+        (void)SJ_SYS(SYS_nanosleep, &pause, NULL, 0, 0, 0, 0);
+    }
+    return atomic_load(&sj_jvm.options.agent_state->jvm) == SJ_AGENT_JVM_JOINED ? JNI_OK : JNI_ERR;
+}
+
 void sj_jvm_after_fork(void)
 {
     if (sj_jvm.options.agent_state != NULL) {

@@ -5,7 +5,7 @@
 #include "agent/runtimes/jvm/class_file.h"
 
 enum {
-    SJ_PROBE_BYTES = 6, /* push, invokestatic */
+    SJ_PROBE_BYTES = 6,      /* push, invokestatic */
     SJ_LINE_PROBE_BYTES = 9, /* push, push, invokestatic */
     SJ_CODE_NOWHERE = UINT16_MAX,
     SJ_CODE_MAX_BYTES = 65535
@@ -13,11 +13,11 @@ enum {
 
 /* Bytes that are put in. */
 typedef struct sj_code_growth {
-    uint32_t entry;   /* at the start */
-    uint32_t exit;    /* in front of each return */
-    uint32_t handler; /* at the end */
-    uint16_t label;   /* place within `entry` that a jump leads to; 0: none */
-    uint32_t line;    /* in front of each instruction that begins a line */
+    uint32_t entry;             /* at the start */
+    uint32_t exit;              /* in front of each return */
+    uint32_t handler;           /* at the end */
+    uint16_t label;             /* place within `entry` that a jump leads to; 0: none */
+    uint32_t line;              /* in front of each instruction that begins a line */
     const uint8_t *line_starts; /* [code.size] 1: one does; NULL: lines are not told. Borrowed */
 } sj_code_growth;
 

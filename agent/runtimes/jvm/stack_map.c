@@ -33,8 +33,7 @@ static void move_types(map_move *move, uint32_t count)
             const uint16_t at = sj_read_be16(&move->reader); /* of the `new` itself */
             const uint16_t place = sj_code_layout_at(move->layout, at);
             move->is_damaged = move->is_damaged || place == SJ_CODE_NOWHERE;
-            sj_be_put16(move->output,
-                        (uint16_t)(place + sj_code_layout_line(move->layout, at)));
+            sj_be_put16(move->output, (uint16_t)(place + sj_code_layout_line(move->layout, at)));
         } else {
             move->is_damaged = move->is_damaged || tag > TYPE_UNINITIALIZED;
             move->has_uninitialized_this |= tag == TYPE_UNINITIALIZED_THIS;
