@@ -184,6 +184,7 @@ static bool is_too_young(const sj_process_drain *process, const sj_thread_slot *
 static sj_status poll_slot(sj_process_drain *process, uint32_t slot, bool look, bool flush,
                            uint64_t now_ns, uint64_t *records)
 {
+    const uint64_t now_ticks = sj_clock_ticks();
     /* Pairs with the release of the thread that filled the slot. */
     const sj_thread_slot *shown = sj_arena_view_slot(&process->view, slot);
     const uint32_t state = atomic_load_explicit(&shown->state, memory_order_acquire);
@@ -204,6 +205,9 @@ static sj_status poll_slot(sj_process_drain *process, uint32_t slot, bool look, 
         sj_thread_drain_follow_name(thread);
     }
     SJ_TRY(sj_thread_drain_read(thread, look ? SJ_READ_ALL : SJ_READ_CLOSED, now_ns, records));
+    if (look) {
+        sj_call_filter_watch(&thread->reader.filter, now_ticks);
+    }
     if (flush) {
         SJ_TRY(sj_thread_drain_flush(thread));
     }
