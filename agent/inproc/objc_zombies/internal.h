@@ -142,8 +142,8 @@ typedef struct sj_method_words {
 } sj_method_words;
 
 /* sj_methods_begin has all methods of the program's own modules entered through doors;
- * sj_methods_follow those of the classes and categories that the runtime has just been told of by
- * `module`; sj_methods_end none. They take the runtime's lock. */
+ * sj_methods_follow those of the classes and categories that the runtime has just loaded
+ * from `module`; sj_methods_end none. They take the runtime's lock. */
 void sj_methods_begin(void);
 void sj_methods_follow(const void *module);
 void sj_methods_end(void);
