@@ -63,14 +63,13 @@ static bool is_known(uint64_t sp)
     return sp >= known.low && sp < known.high;
 }
 
-/* Past the caches: what is kept is read for reports only. Nor is the compiler to make a function of
- * the C library of it. */
+/* The compiler is not to make a function of the C library of it. */
 static inline void copy_words(void *target, const void *source, uint64_t bytes)
 {
     uint64_t *to = target;
     const uint64_t *from = source;
     for (uint64_t i = 0; i < bytes / sizeof(uint64_t); i++) {
-        sj_trace_store(&to[i], from[i]);
+        to[i] = from[i];
     }
 }
 

@@ -17,11 +17,6 @@ static inline void sj_trace_of_context(sj_zombie_trace *trace, const ucontext_t 
     (void)context;
 }
 
-static inline void sj_trace_store(uint64_t *to, uint64_t word)
-{
-    *to = word;
-}
-
 static inline bool sj_context_is_write(const ucontext_t *context)
 {
     (void)context;

@@ -39,12 +39,6 @@ static inline void sj_trace_of_context(sj_zombie_trace *trace, const ucontext_t 
     }
 }
 
-/* sj_trace_store stores a word without bringing its cache line in. */
-static inline void sj_trace_store(uint64_t *to, uint64_t word)
-{
-    __asm__("movnti %1, %0" : "=m"(*to) : "r"(word));
-}
-
 static inline bool sj_context_is_write(const ucontext_t *context)
 {
     return (context->uc_mcontext.gregs[REG_ERR] & 2) != 0;
