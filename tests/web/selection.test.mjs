@@ -330,6 +330,28 @@ test("sessions are narrowed by what they have in common, tagged, pinned and remo
     await page.context().close();
 });
 
+test("notes are written on a session and on a time, seen on the timeline, and taken back", async () => {
+    const page = await openPage(`/sessions/${WHOLE}?view=timeline&area=1000-900000`);
+    const token = readFileSync(`${database}.token`, "utf8").trim();
+    await page.evaluate((text) => sessionStorage.setItem("token", text), token);
+    await page.reload();
+    const field = page.getByRole("textbox", { name: "Note" });
+    await field.fill("here it <b>stalls</b>");
+    await page.getByRole("button", { name: "Write" }).click();
+    await checkPanel(page, "Notes", (row) => [row.note, `${format.duration(row.end_ns - row.start_ns)} from ${format.duration(row.start_ns)}`, row.author, row.written]);
+    assert.deepEqual(await sql(`SELECT note, start_ns, end_ns FROM annotations WHERE session_id = ${WHOLE}`), [
+        { note: "here it <b>stalls</b>", start_ns: 1000, end_ns: 900000 },
+    ]);
+    await page.getByRole("button", { name: "Undo" }).click();
+    await page.getByText("Taken back.").waitFor();
+    assert.deepEqual(await sql("SELECT * FROM annotations"), []);
+    await page.goto(new URL(`/sessions/${WHOLE}?view=overview`, base).href);
+    await field.fill("all of it is slow");
+    await field.press("Enter");
+    await checkPanel(page, "Notes", (row) => [row.note, "all of it", row.author, row.written]);
+    await page.context().close();
+});
+
 test("a file of sessions is imported where it is dropped or chosen", async () => {
     const other = path.join(output, "other.db");
     const run = spawnSync(path.join(bin, "sojourn"), ["record", "-q", "-o", other, "--name", "from afar", "--", program, "20", "0"]);
