@@ -71,7 +71,7 @@ static const char outlasting_sql[] =
     "AND b.late IS NOT NULL AND b.first_call >= r.first AND b.late_first_call < r.first";
 
 static const char stacks_sql[] =
-    "SELECT data FROM blocks WHERE stream_id = ?1 AND kind = 2 AND first_event = ?2 "
+    "SELECT storage, data FROM blocks WHERE stream_id = ?1 AND kind = 2 AND first_event = ?2 "
     "AND quarantined IS NULL";
 
 static const char outlines_sql[] =
@@ -106,7 +106,11 @@ int sj_block_scan_open(sj_block_scan *scan, sj_query_state *state)
     if (opened != SQLITE_OK) {
         return opened;
     }
-    return sj_block_decoder_new(&scan->decoder) == SJ_OK ? SQLITE_OK : SQLITE_NOMEM;
+    return sj_block_files_new(state->database, "main", &scan->files) == SJ_OK &&
+                   sj_block_files_new(state->database, "main", &scan->stack_files) == SJ_OK &&
+                   sj_block_decoder_new(&scan->decoder) == SJ_OK
+               ? SQLITE_OK
+               : SQLITE_NOMEM;
 }
 
 void sj_block_scan_close(sj_block_scan *scan)
@@ -121,6 +125,8 @@ void sj_block_scan_close(sj_block_scan *scan)
     sqlite3_finalize(scan->modules);
     sqlite3_finalize(scan->stacks);
     sqlite3_finalize(scan->outlines);
+    sj_block_files_free(scan->files);
+    sj_block_files_free(scan->stack_files);
     if (scan->decoder != NULL) {
         sj_block_decoder_free(scan->decoder);
     }
@@ -490,11 +496,6 @@ static int load_block(sj_block_scan *scan)
     if (knows_block(scan)) {
         return SQLITE_ROW;
     }
-    const void *data = sqlite3_column_blob(scan->blocks, 9);
-    if (data == NULL) {
-        sj_block_scan_warn(scan, "its bytes are not in this database");
-        return SQLITE_OK;
-    }
     if (scan->takes_outlines && scan->session.min_duration != 0) {
         const int taken = sj_scan_outline_take(scan);
         if (taken != SQLITE_NOTFOUND) {
@@ -502,7 +503,17 @@ static int load_block(sj_block_scan *scan)
                                        : (taken == SQLITE_DONE ? SQLITE_OK : taken);
         }
     }
-    return decode_block(scan, (sj_slice){data, (size_t)sqlite3_column_bytes(scan->blocks, 9)});
+    sj_slice bytes;
+    sj_error why = {0};
+    const sj_status status = sj_block_scan_bytes(scan, &bytes, &why);
+    if (status == SJ_ENOMEM) {
+        return SQLITE_NOMEM;
+    }
+    if (status != SJ_OK) {
+        sj_block_scan_warn(scan, why.text);
+        return SQLITE_OK;
+    }
+    return decode_block(scan, bytes);
 }
 
 int sj_block_scan_next(sj_block_scan *scan)
@@ -585,9 +596,9 @@ static int find_deep_frame(sj_block_scan *scan, uint32_t number, uint32_t depth,
         sj_block stack = {0};
         bool found = false;
         if (sqlite3_step(scan->stacks) == SQLITE_ROW) {
-            const sj_slice bytes = {sqlite3_column_blob(scan->stacks, 0),
-                                    (size_t)sqlite3_column_bytes(scan->stacks, 0)};
-            found = bytes.data != NULL &&
+            sj_slice bytes;
+            found = sj_block_files_get_columns(scan->stack_files, scan->stacks, 0, 1, &bytes,
+                                               NULL) == SJ_OK &&
                     sj_block_decode(scan->stack_decoder, bytes, 0, &stack) == SJ_OK;
         }
         sqlite3_reset(scan->stacks); /* the decoder holds its own copy */

@@ -15,6 +15,7 @@
 #include "collector-server/query/late_exits.h"
 #include "collector-server/query/query_state.h"
 #include "collector-server/query/tick_scale.h"
+#include "collector-server/store/block_files.h"
 
 #include <stdbool.h>
 
@@ -87,6 +88,7 @@ typedef struct sj_block_scan {
     unsigned want; /* sj_scan_want; 0: headers only */
     sqlite3_stmt *streams, *blocks, *longest, *outlasting, *clock, *modules, *bounds, *stacks;
     sqlite3_stmt *outlines;
+    sj_block_files *files, *stack_files; /* a stack is read while its block is in use */
     sj_late_exits late;
     sj_block_decoder *decoder;
     sj_block_decoder *stack_decoder;
@@ -139,6 +141,13 @@ int sj_block_scan_next(sj_block_scan *scan);
  * `resolve`. SQLITE_CORRUPT: the block's events contradict each other; it was named in the warnings
  * and the walk can go on with the next. */
 int sj_block_scan_rows(sj_block_scan *scan, bool resolve);
+
+/* sj_block_scan_bytes gives the bytes of the current block, from its row or its file. */
+static inline sj_status sj_block_scan_bytes(sj_block_scan *scan, sj_slice *bytes, sj_error *error)
+{
+    enum { STORAGE = 8, DATA = 9 }; /* columns of `blocks` */
+    return sj_block_files_get_columns(scan->files, scan->blocks, STORAGE, DATA, bytes, error);
+}
 
 /* sj_block_scan_warn names the current block in the warnings: its calls are left out, and why. */
 void sj_block_scan_warn(sj_block_scan *scan, const char *why);
