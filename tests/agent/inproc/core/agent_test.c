@@ -235,6 +235,7 @@ static void test_the_object_needs_libc_only_and_exports_its_api_only(void **unus
                                 "sojourn_agent_mark_end\n"
                                 "sojourn_agent_request\n"
                                 "sojourn_agent_select_jvm\n"
+                                "sojourn_agent_select_mono\n"
                                 "sojourn_agent_shrink_heap\n"
                                 "sojourn_agent_state\n"
                                 "sojourn_agent_transition\n"
