@@ -46,10 +46,10 @@ static int run_export(int argc, char **argv)
     }
     const sj_exporter *exporter = sj_exporter_find(request.format);
     if (exporter == NULL) {
-        return sj_command_usage_error(
-            &sj_command_export,
-            "--format takes function.txt, folded, chrome-json or report.txt, not '%s'",
-            request.format);
+        return sj_command_usage_error(&sj_command_export,
+                                      "--format takes function.txt, folded, chrome-json, "
+                                      "report.txt, arrow or parquet, not '%s'",
+                                      request.format);
     }
     const int taken =
         sj_query_take_file(&sj_command_export, argc, argv, first, &request.query.file);
@@ -76,7 +76,9 @@ static const sj_option export_options[] = {
      .help = "function.txt (default): one line an entry or exit,\n"
              "folded: call paths with self time, for flame graph tools,\n"
              "chrome-json: trace events for chrome://tracing and Perfetto,\n"
-             "report.txt: what each function cost"},
+             "report.txt: what each function cost,\n"
+             "arrow: the calls as an Arrow IPC file, for Python and data frames,\n"
+             "parquet: the calls, compressed, for DuckDB and the like"},
     {.name = "output",
      .letter = 'o',
      .argument = "OUT",
@@ -88,11 +90,13 @@ static const sj_option export_options[] = {
 
 const sj_command sj_command_export = {
     .name = "export",
-    .summary = "write a session for other tools: function.txt, folded, chrome-json, report.txt",
+    .summary = "write a session for other tools: function.txt, folded, chrome-json, report.txt, "
+               "arrow, parquet",
     .usage = "sojourn export [OPTIONS] [FILE]",
     .options = export_options,
     .examples = "Examples:\n"
                 "  sojourn export -o function.txt\n"
-                "  sojourn export --format chrome-json --session 3 -o trace.json lab.db\n",
+                "  sojourn export --format chrome-json --session 3 -o trace.json lab.db\n"
+                "  sojourn export --format parquet -o calls.parquet lab.db\n",
     .run = run_export,
 };

@@ -154,6 +154,8 @@ const formats: readonly (readonly [string, string])[] = [
     ["report.txt", "report.txt: what each function cost"],
     ["folded", "folded paths: flame graph tools, speedscope"],
     ["chrome-json", "trace events: Perfetto, speedscope, chrome://tracing"],
+    ["parquet", "Parquet: the calls, for DuckDB, ClickHouse and data frames"],
+    ["arrow", "Arrow: the calls, for Python, R and data frames"],
 ];
 
 // What is selected, as words for a page that has no chips.
