@@ -150,20 +150,22 @@ static int reserve(aggregate_cursor *cursor)
     return SQLITE_OK;
 }
 
-static inline void add_call(function_sum *sum, uint64_t duration, uint64_t self, bool outermost)
+static inline __attribute__((always_inline)) void add_call(function_sum *sum, uint64_t duration,
+                                                           uint64_t self, bool outermost)
 {
     ++sum->calls;
     sum->duration_ticks += duration;
-    sum->self_ticks += self;
-    /* rare, all three: branches are cheaper than writing back what did not change */
-    if (__builtin_expect(!outermost, 0)) {
-        sum->nested_ticks += duration;
-    }
+    /* rare, all three: branches are cheaper than writing back what did not change. Between the two
+     * sums, as the compiler would else add both at once, and wait for both to be written. */
     if (__builtin_expect(duration < sum->min_ticks, 0)) {
         sum->min_ticks = duration;
     }
     if (__builtin_expect(duration > sum->max_ticks, 0)) {
         sum->max_ticks = duration;
+    }
+    sum->self_ticks += self;
+    if (__builtin_expect(!outermost, 0)) {
+        sum->nested_ticks += duration;
     }
 }
 
@@ -180,40 +182,37 @@ static void end_carried(aggregate_cursor *cursor, uint32_t depth)
     }
 }
 
-/* Whether the call entered at `event` calls nothing: its LEAVE comes next. */
-static inline bool is_leaf(const sj_block *block, bool wide, size_t event)
-{
-    return event + 1 < block->header.event_count &&
-           (wide ? block->symbols32[event + 1] : block->symbols16[event + 1]) == SJ_EVENT_LEAVE;
-}
-
 /* walk adds up the calls that are entered and left within the block. Returns how many are open at
  * its end (on the stack), or SIZE_MAX when the events contradict each other. The two flags are
  * constants where it is inlined. */
-static inline size_t walk(aggregate_cursor *cursor, bool wide, bool windowed)
+static inline __attribute__((always_inline)) size_t walk(aggregate_cursor *cursor, bool wide,
+                                                         bool windowed)
 {
-    const sj_block *block = &cursor->scan.block;
-    const uint64_t *ticks = block->ticks;
+    /* a copy: the sums that the loop writes might be it, as far as the compiler knows */
+    const sj_block block = cursor->scan.block;
     const uint64_t first = cursor->scan.session.first_start;
     const uint64_t last = cursor->scan.session.last_start;
-    const size_t event_count = block->header.event_count;
-    open_call *stack = cursor->stack;
+    const size_t event_count = block.header.event_count;
     const uint32_t *slot_of = cursor->slot_of;
+    function_sum *slots = cursor->slots;
+    open_call *stack = cursor->stack;
     size_t top = 0;
     uint32_t row = 0;
-    uint32_t base = block->header.open_depth;
+    uint32_t base = block.header.open_depth;
     for (size_t event = 0; event < event_count; ++event) {
-        const uint32_t symbol = wide ? block->symbols32[event] : block->symbols16[event];
-        const uint64_t now = ticks[event];
+        const uint32_t symbol = wide ? block.symbols32[event] : block.symbols16[event];
+        const uint64_t now = block.ticks[event];
         if (symbol != SJ_EVENT_LEAVE) {
-            if (symbol > block->function_count || row == block->header.call_count) {
+            if (symbol > block.function_count || row == block.header.call_count) {
                 return SIZE_MAX;
             }
             const uint32_t slot = slot_of[symbol - 1];
             const bool counts = !windowed || (now >= first && now <= last);
-            function_sum *sum = &cursor->slots[slot];
-            if (is_leaf(block, wide, event)) {
-                const uint64_t duration = ticks[++event] - now;
+            function_sum *sum = &slots[slot];
+            if (event + 1 < event_count &&
+                (wide ? block.symbols32[event + 1] : block.symbols16[event + 1]) ==
+                    SJ_EVENT_LEAVE) { /* it calls nothing */
+                const uint64_t duration = block.ticks[++event] - now;
                 if (counts) {
                     add_call(sum, duration, duration, sum->active == 0);
                 }
@@ -237,7 +236,7 @@ static inline size_t walk(aggregate_cursor *cursor, bool wide, bool windowed)
         const open_call *call = &stack[--top];
         const uint64_t duration = now - call->start;
         if (!windowed || (call->start >= first && call->start <= last)) {
-            function_sum *sum = &cursor->slots[call->slot];
+            function_sum *sum = &slots[call->slot];
             --sum->active;
             add_call(sum, duration, duration - call->child, sum->active == 0);
         }
@@ -245,7 +244,7 @@ static inline size_t walk(aggregate_cursor *cursor, bool wide, bool windowed)
             stack[top - 1].child += duration;
         }
     }
-    return row == block->header.call_count ? top : SIZE_MAX;
+    return row == block.header.call_count ? top : SIZE_MAX;
 }
 
 static size_t walk_any(aggregate_cursor *cursor, bool windowed)
@@ -299,23 +298,31 @@ static int carry(aggregate_cursor *cursor, const carried_call *call)
     return SQLITE_OK;
 }
 
-/* Calls lost in the gaps before the block's ENTER number `row`. */
-static uint64_t lost_before(const sj_block *block, uint32_t row)
+/* How many calls were lost before an ENTER: asked of rising ones, in one walk over the block. */
+typedef struct lost_walk {
+    size_t gap, event;
+    uint32_t entered;
+    uint64_t lost;
+} lost_walk;
+
+static uint64_t lost_before(lost_walk *at, const sj_block *block, uint32_t row)
 {
-    uint64_t lost = 0;
-    uint32_t entered = 0;
-    size_t event = 0;
-    for (size_t gap = 0; gap < block->gap_count; ++gap) {
-        for (; event < block->gaps[gap].before_event; ++event) {
-            entered += (block->symbols16 != NULL ? block->symbols16[event]
-                                                 : block->symbols32[event]) != SJ_EVENT_LEAVE;
+    for (; at->gap < block->gap_count; ++at->gap) {
+        const sj_gap *gap = &block->gaps[at->gap];
+        if (gap->calls == 0) {
+            continue; /* the thread waited */
         }
-        if (entered > row) {
+        for (; at->event < gap->before_event; ++at->event) {
+            at->entered +=
+                (block->symbols16 != NULL ? block->symbols16[at->event]
+                                          : block->symbols32[at->event]) != SJ_EVENT_LEAVE;
+        }
+        if (at->entered > row) {
             break;
         }
-        lost += block->gaps[gap].calls;
+        at->lost += gap->calls;
     }
-    return lost;
+    return at->lost;
 }
 
 static void add_late(void *context, size_t position, const sj_deferred_exit *leave)
@@ -347,10 +354,11 @@ static int finish_open(aggregate_cursor *cursor, size_t top)
     }
     const size_t count = top - counting;
     memmove(cursor->stack, cursor->stack + counting, count * sizeof(*cursor->stack));
+    lost_walk lost = {0};
     for (size_t i = 0; i < count; ++i) {
         const open_call *call = &cursor->stack[i];
         cursor->open_indexes[i] =
-            block->header.first_call + call->row + lost_before(block, call->row);
+            block->header.first_call + call->row + lost_before(&lost, block, call->row);
         ++cursor->slots[call->slot].open;
         const carried_call carried = {
             .index = cursor->open_indexes[i],
