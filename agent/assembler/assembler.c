@@ -355,7 +355,12 @@ static sj_status keep_cost(sj_assembler *assembler, uint32_t function, sj_block_
 {
     sj_call_stack *stream = assembler->current;
     sj_call_cost cost;
-    if (sj_value_position(value->descriptor) != SJ_VALUE_RESULT) {
+    const uint32_t position = sj_value_position(value->descriptor);
+    if (position >= SJ_COST_BYTES_AT_EXIT) {
+        sj_call_costs_allocated(&stream->costs, value->bits);
+        return SJ_OK;
+    }
+    if (position != SJ_COST_CPU_AT_EXIT) {
         return sj_call_costs_enter(&stream->costs, value->call_index, function, stream->depth,
                                    value->bits);
     }
@@ -365,8 +370,10 @@ static sj_status keep_cost(sj_assembler *assembler, uint32_t function, sj_block_
     const uint64_t costs[SJ_COSTS] = {[SJ_COST_FUNCTION] = function,
                                       [SJ_COST_CPU_NS] = cost.cpu_ns,
                                       [SJ_COST_SELF_NS] = cost.self_ns,
-                                      [SJ_COST_NESTED] = cost.is_nested};
-    for (uint32_t i = 0; i < SJ_COSTS; i++) {
+                                      [SJ_COST_NESTED] = cost.is_nested,
+                                      [SJ_COST_BYTES] = cost.bytes};
+    const uint32_t known = cost.bytes != SJ_COST_UNKNOWN ? SJ_COSTS : SJ_COST_BYTES;
+    for (uint32_t i = 0; i < known; i++) {
         value->descriptor = sj_value_descriptor(i, SJ_VALUE_COST);
         value->bits = costs[i];
         SJ_TRY(sj_call_stack_value(stream, value));

@@ -96,7 +96,7 @@ static sj_status add_cost(sj_statements *sql, const sj_session_state *state, int
                           const sj_block *block, size_t *place, sj_error *error)
 {
     const sj_block_value *first = &block->values[*place];
-    uint64_t costs[SJ_COSTS] = {0};
+    uint64_t costs[SJ_COSTS] = {[SJ_COST_BYTES] = UINT64_MAX};
     int64_t function_id = 0;
     size_t next = *place;
     for (; next < block->value_count && is_cost(&block->values[next]) &&
@@ -113,10 +113,12 @@ static sj_status add_cost(sj_statements *sql, const sj_session_state *state, int
         !sj_session_function_id(state, (uint32_t)costs[SJ_COST_FUNCTION], &function_id)) {
         return sj_fail(error, SJ_ECORRUPT, "a cost of no call");
     }
-    return sj_sql_run(sql, SJ_SQL_COST_ADD, error, "iiiiii", state->session_id,
+    return sj_sql_run(sql, SJ_SQL_COST_ADD, error, "iiiiiii", state->session_id,
                       (int64_t)sj_call_id_of((uint64_t)stream_id, first->call_index), function_id,
                       (int64_t)costs[SJ_COST_CPU_NS], (int64_t)costs[SJ_COST_SELF_NS],
-                      (int64_t)(costs[SJ_COST_NESTED] != 0));
+                      (int64_t)(costs[SJ_COST_NESTED] != 0),
+                      costs[SJ_COST_BYTES] <= INT64_MAX ? (int64_t)costs[SJ_COST_BYTES]
+                                                        : (int64_t)-1); /* NULL */
 }
 
 sj_status sj_store_add_values(sj_statements *sql, const sj_session_state *state, int64_t stream_id,

@@ -24,7 +24,7 @@ typedef enum sj_value_kind {
                              lengths of arrays, fields */
     SJ_VALUE_THROWN = 13, /* no rule's: the type of the exception that ended the call, in text */
     SJ_VALUE_COST = 14    /* what the call has cost; its position is an sj_value_cost. In a record:
-                             1 at the entry, 0 at the exit, the thread's CPU time in ns */
+                             an sj_cost_record */
 } sj_value_kind;
 
 /* What a call cost, in this order. */
@@ -33,7 +33,8 @@ typedef enum sj_value_cost {
     SJ_COST_CPU_NS = 1,   /* CPU time of its thread */
     SJ_COST_SELF_NS = 2,  /* without that of the calls below whose cost is measured, too */
     SJ_COST_NESTED = 3,   /* 1: within a call of the same function */
-    SJ_COSTS = 4
+    SJ_COST_BYTES = 4,    /* that its thread allocated in the runtime's heap; where that is known */
+    SJ_COSTS = 5
 } sj_value_cost;
 
 enum {
@@ -46,6 +47,14 @@ enum {
     SJ_VALUE_RULES = 32,        /* of a policy */
     SJ_VALUE_RULE_BYTES = 64    /* of a rule's name, with its end */
 };
+
+/* What the thread has had so far, when a call is entered or left. Bytes come before the time. */
+typedef enum sj_cost_record {
+    SJ_COST_CPU_AT_EXIT = 0,
+    SJ_COST_CPU_AT_ENTRY = 1,
+    SJ_COST_BYTES_AT_EXIT = 2,
+    SJ_COST_BYTES_AT_ENTRY = 3
+} sj_cost_record;
 
 /* Places: descriptors by which a plan tells the probe where a value is. Positions count the
  * registers of a class; those behind the last register are words on the stack. Beside the kinds
@@ -82,6 +91,13 @@ static inline uint32_t sj_value_position(uint8_t descriptor)
 static inline uint32_t sj_value_kind_of(uint8_t descriptor)
 {
     return descriptor >> 4;
+}
+
+/* sj_value_is_of_exit returns whether a record's value belongs to the exit of its call. */
+static inline bool sj_value_is_of_exit(uint8_t descriptor)
+{
+    return sj_value_position(descriptor) == SJ_VALUE_RESULT ||
+           descriptor == sj_value_descriptor(SJ_COST_BYTES_AT_EXIT, SJ_VALUE_COST);
 }
 
 static inline bool sj_value_is_sound(uint8_t descriptor)

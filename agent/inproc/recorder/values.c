@@ -212,7 +212,8 @@ static void put_cpu(uint32_t tag, uint64_t stack, uint8_t place)
         SJ_SYS(SYS_clock_gettime, CLOCK_THREAD_CPUTIME_ID, (long)(uintptr_t)&now, 0, 0, 0, 0);
     sj_recorder_end_calls();
     if (failed == 0) {
-        const uint32_t position = place == SJ_PLACE_CPU_ENTRY ? 1 : SJ_VALUE_RESULT;
+        const uint32_t position =
+            place == SJ_PLACE_CPU_ENTRY ? SJ_COST_CPU_AT_ENTRY : SJ_COST_CPU_AT_EXIT;
         put_value(tag, stack, sj_value_descriptor(position, SJ_VALUE_COST), SJ_PART_VALUE,
                   (uint64_t)now.tv_sec * NS_PER_S + (uint64_t)now.tv_nsec);
     }
@@ -270,6 +271,12 @@ void sj_recorder_change(uint32_t function, uint64_t stack, const sj_due_change *
 void sj_recorder_skip(uint32_t function, uint64_t stack, const sj_due_change *due)
 {
     return_at_once(sj_record_make_tag(SJ_RECORD_VALUE, function), stack, due);
+}
+
+void sj_recorder_cpu(uint32_t function, uint64_t stack, bool is_entry)
+{
+    put_cpu(sj_record_make_tag(SJ_RECORD_VALUE, function), stack,
+            is_entry ? SJ_PLACE_CPU_ENTRY : SJ_PLACE_CPU_EXIT);
 }
 
 void sj_recorder_value(uint32_t function, uint64_t stack, uint8_t descriptor, uint64_t bits)
