@@ -13,7 +13,7 @@
 #define SJ_HEAP_CUSTODY_MAGIC UINT64_C(0x5944545355434853) /* "SHCUSTDY" */
 #define SJ_HEAP_CUSTODY_NAME "sojourn-heap"
 
-enum { SJ_HEAP_CUSTODY_VERSION = 3 };
+enum { SJ_HEAP_CUSTODY_VERSION = 4 };
 
 typedef struct sj_heap_custody {
     uint64_t magic;

@@ -199,6 +199,18 @@ static sj_status retire_idle_stacks(sj_assembler *assembler)
     return status;
 }
 
+/* The thread goes on with another of its stacks. Where it left calls open on the one before, or
+ * comes back to a coroutine, something else ran in the middle of this stack's calls; after a signal
+ * handler or a coroutine that has ended, nothing did that they had not asked for. */
+static void go_on_with(sj_assembler *assembler, sj_call_stack *stream)
+{
+    const sj_call_stack *before = assembler->current;
+    if (before != NULL && before != stream && (before->depth > 0 || !stream->own_stack)) {
+        sj_call_costs_distrust(&stream->costs);
+    }
+    assembler->current = stream;
+}
+
 /* Makes the stream that an address belongs to the current one; the fast path has failed. */
 static sj_status switch_stack(sj_assembler *assembler, uint64_t stack, uint64_t ticks)
 {
@@ -223,7 +235,7 @@ static sj_status switch_stack(sj_assembler *assembler, uint64_t stack, uint64_t 
             return added;
         }
     }
-    assembler->current = stream;
+    go_on_with(assembler, stream);
     return catch_up(assembler, stream);
 }
 
@@ -243,7 +255,7 @@ static sj_status select_own_stack(sj_assembler *assembler, uint64_t ticks)
         return SJ_OK;
     }
     SJ_TRY(ensure_own(assembler, sj_managed_base(&assembler->run), ticks));
-    assembler->current = assembler->own;
+    go_on_with(assembler, assembler->own);
     return catch_up(assembler, assembler->own);
 }
 
@@ -350,28 +362,42 @@ static sj_status keep_typed(sj_assembler *assembler, const sj_typed_function *ty
     return SJ_OK;
 }
 
-/* keep_cost takes the CPU time at an entry or an exit; an exit makes the values of the call. */
+static sj_status add_cost(sj_call_stack *stream, sj_block_value *value, sj_value_cost cost,
+                          uint64_t bits)
+{
+    value->descriptor = sj_value_descriptor(cost, SJ_VALUE_COST);
+    value->bits = bits;
+    return sj_call_stack_value(stream, value);
+}
+
+/* keep_cost takes the reading of a counter at an entry or an exit; an exit makes the values of the
+ * call. */
 static sj_status keep_cost(sj_assembler *assembler, uint32_t function, sj_block_value *value)
 {
     sj_call_stack *stream = assembler->current;
     sj_call_cost cost;
-    if (sj_value_position(value->descriptor) != SJ_VALUE_RESULT) {
-        return sj_call_costs_enter(&stream->costs, value->call_index, function, stream->depth,
-                                   value->bits);
-    }
-    if (!sj_call_costs_leave(&stream->costs, value->call_index, value->bits, &cost)) {
+    const uint32_t position = sj_value_position(value->descriptor);
+    const sj_cost_counter counter = (sj_cost_counter)(position / 2);
+    if (counter >= SJ_COUNTERS) {
         return SJ_OK;
     }
-    const uint64_t costs[SJ_COSTS] = {[SJ_COST_FUNCTION] = function,
-                                      [SJ_COST_CPU_NS] = cost.cpu_ns,
-                                      [SJ_COST_SELF_NS] = cost.self_ns,
-                                      [SJ_COST_NESTED] = cost.is_nested};
-    for (uint32_t i = 0; i < SJ_COSTS; i++) {
-        value->descriptor = sj_value_descriptor(i, SJ_VALUE_COST);
-        value->bits = costs[i];
-        SJ_TRY(sj_call_stack_value(stream, value));
+    if (!sj_value_is_at_exit(value->descriptor)) {
+        const sj_costly_call call = {
+            .call_index = value->call_index, .function = function, .depth = stream->depth};
+        return sj_call_costs_enter(&stream->costs, &call, counter, value->bits);
     }
-    return SJ_OK;
+    if (!sj_call_costs_leave(&stream->costs, value->call_index, counter, value->bits, &cost)) {
+        return SJ_OK;
+    }
+    const bool is_cpu = counter == SJ_COUNTER_CPU_NS;
+    const uint32_t memory = counter - (uint32_t)SJ_COUNTER_ALLOCATIONS;
+    if (cost.is_first) {
+        SJ_TRY(add_cost(stream, value, SJ_COST_FUNCTION, function));
+        SJ_TRY(add_cost(stream, value, SJ_COST_NESTED, cost.is_nested));
+    }
+    SJ_TRY(add_cost(stream, value, is_cpu ? SJ_COST_CPU_NS : SJ_COST_ALLOCATIONS + memory, cost.all));
+    return add_cost(stream, value, is_cpu ? SJ_COST_SELF_NS : SJ_COST_SELF_ALLOCATIONS + memory,
+                    cost.self);
 }
 
 /* Stores a value once without a rule's name for each position that rules without condition store it

@@ -212,6 +212,13 @@ sj_status sj_policy_draft_cpu(sj_policy_draft *draft, const char *function, sj_e
                         : sj_fail(error, SJ_EINVAL, "--cpu-time %.200s is no text", function);
 }
 
+sj_status sj_policy_draft_memory(sj_policy_draft *draft, const char *function, sj_error *error)
+{
+    json_t *rule = json_pack("{s: s, s: b}", "function", function, "memory", 1);
+    return rule != NULL ? append_value(draft, "values", rule)
+                        : sj_fail(error, SJ_EINVAL, "--memory %.200s is no text", function);
+}
+
 sj_status sj_policy_draft_value(sj_policy_draft *draft, const char *text, sj_error *error)
 {
     static const char result[] = "result";

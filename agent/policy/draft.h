@@ -35,6 +35,9 @@ SJ_MUST_CHECK sj_status sj_policy_draft_value(sj_policy_draft *draft, const char
 /* sj_policy_draft_cpu appends a rule that measures the CPU time of a function's calls. */
 SJ_MUST_CHECK sj_status sj_policy_draft_cpu(sj_policy_draft *draft, const char *function,
                                             sj_error *error);
+/* sj_policy_draft_memory appends a rule that counts what a function's calls allocate and free. */
+SJ_MUST_CHECK sj_status sj_policy_draft_memory(sj_policy_draft *draft, const char *function,
+                                               sj_error *error);
 SJ_MUST_CHECK sj_status sj_policy_draft_append(sj_policy_draft *draft, const char *key,
                                                const char *value);
 

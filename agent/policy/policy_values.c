@@ -133,7 +133,7 @@ static sj_status check_room(sj_policy_reader *reader)
     size_t count = 0;
     for (size_t i = 0; i <= rules->count; i++) {
         const sj_value_rule *rule = &rules->items[i];
-        if (rule->is_cpu || strcmp(rule->function.text, added->function.text) != 0) {
+        if (rule->is_cpu || rule->is_memory || strcmp(rule->function.text, added->function.text) != 0) {
             continue;
         }
         if (rule->is_source != added->is_source) {
@@ -159,13 +159,22 @@ static sj_status read_cpu(sj_policy_reader *reader, json_t *value)
     return json_is_true(value) ? SJ_OK : sj_policy_fail(reader, false, "only true is possible");
 }
 
-/* read_costs reads a rule of a function whose calls' CPU time is measured. */
+static sj_status read_memory(sj_policy_reader *reader, json_t *value)
+{
+    current_rule(reader)->is_memory = json_is_true(value);
+    return json_is_true(value) ? SJ_OK : sj_policy_fail(reader, false, "only true is possible");
+}
+
+/* read_costs reads a rule of a function whose calls' CPU time, memory or both are measured. */
 static sj_status read_costs(sj_policy_reader *reader, json_t *value, size_t row)
 {
-    const size_t keys = json_object_get(value, "name") != NULL ? 3 : 2;
+    const size_t keys = (size_t)(json_object_get(value, "name") != NULL) +
+                        (json_object_get(value, "cpu") != NULL) +
+                        (json_object_get(value, "memory") != NULL) + 1;
     if (json_object_get(value, "function") == NULL || json_object_size(value) != keys) {
         return sj_policy_fail(reader, false,
-                              "\"cpu\" needs a \"function\", and goes with a \"name\" only");
+                              "\"cpu\" and \"memory\" need a \"function\", and go with each other "
+                              "and a \"name\" only");
     }
     current_rule(reader)->is_source = true;
     finish_rule(current_rule(reader), row);
@@ -284,12 +293,12 @@ static sj_status read_rule(sj_policy_reader *reader, json_t *value, size_t row)
                                          {"signature", NULL},     {"argument", read_argument},
                                          {"result", read_result}, {"as", read_as},
                                          {"when", NULL},          {"change", NULL},
-                                         {"cpu", read_cpu}};
+                                         {"cpu", read_cpu},       {"memory", read_memory}};
     if (reader->policy->selection.values->count == SJ_VALUE_RULES) {
         return sj_policy_fail(reader, false, "at most %d values can be recorded", SJ_VALUE_RULES);
     }
     SJ_TRY(sj_policy_object(reader, value, keys, sizeof(keys) / sizeof(keys[0])));
-    if (current_rule(reader)->is_cpu) {
+    if (current_rule(reader)->is_cpu || current_rule(reader)->is_memory) {
         return read_costs(reader, value, row);
     }
     const bool is_function_alone =

@@ -69,7 +69,8 @@ static bool same_rule(const sj_value_rule *left, const sj_value_rule *right)
 {
     return strcmp(left->name, right->name) == 0 && left->descriptor == right->descriptor &&
            left->stored == right->stored && left->is_typed == right->is_typed &&
-           left->is_cpu == right->is_cpu && left->comparison == right->comparison &&
+           left->is_cpu == right->is_cpu && left->is_memory == right->is_memory &&
+           left->comparison == right->comparison &&
            left->bits == right->bits && same_change(left, right) && !(left->real < right->real) &&
            !(left->real > right->real) && same_text(left->function.text, right->function.text) &&
            same_text(left->text.text, right->text.text);
@@ -156,6 +157,16 @@ bool sj_value_rules_measure_cpu(const sj_value_rules *rules, uint32_t matched)
 {
     for (size_t i = 0; rules != NULL && i < rules->count; i++) {
         if (rules->items[i].is_cpu && (matched >> i & 1) != 0) {
+            return true;
+        }
+    }
+    return false;
+}
+
+bool sj_value_rules_measure_memory(const sj_value_rules *rules, uint32_t matched)
+{
+    for (size_t i = 0; rules != NULL && i < rules->count; i++) {
+        if (rules->items[i].is_memory && (matched >> i & 1) != 0) {
             return true;
         }
     }

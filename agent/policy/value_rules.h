@@ -41,6 +41,7 @@ typedef struct sj_value_rule {
     uint8_t stored;     /* the same value with the position under which it is stored */
     bool is_source;     /* made of a signature: stored by the position in source order */
     bool is_cpu;        /* of no value: CPU time of calls is measured */
+    bool is_memory;     /* of no value: what calls allocate and free is counted */
     bool is_typed;      /* of no value of its own: debug data say what the function has */
     size_t row;         /* of the document's list; a signature makes several rules */
     sj_value_comparison comparison;
@@ -94,6 +95,8 @@ uint32_t sj_value_rules_typed_of(const sj_value_rules *rules, uint32_t matched, 
 
 /* sj_value_rules_measure_cpu returns whether one of the matched rules asks for CPU time. */
 bool sj_value_rules_measure_cpu(const sj_value_rules *rules, uint32_t matched);
+/* sj_value_rules_measure_memory: likewise, what they allocate and free. */
+bool sj_value_rules_measure_memory(const sj_value_rules *rules, uint32_t matched);
 
 /* sj_value_rules_need_types makes room for types; for a list that is not yet shared. SJ_ENOMEM. */
 SJ_MUST_CHECK sj_status sj_value_rules_need_types(sj_value_rules *rules);

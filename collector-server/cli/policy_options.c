@@ -144,6 +144,9 @@ sj_status sj_policy_option_parse(const sj_option *option, void *values, const ch
     if (strcmp(option->name, "cpu-time") == 0) {
         return sj_policy_draft_cpu(draft, value, error);
     }
+    if (strcmp(option->name, "memory") == 0) {
+        return sj_policy_draft_memory(draft, value, error);
+    }
     if (strcmp(option->name, "value") == 0) {
         SJ_TRY(sj_policy_draft_value(draft, value, error));
         explain_number(value);
@@ -208,6 +211,9 @@ const sj_option sj_policy_options[] = {
     SJ_POLICY_OPTION("cpu-time", "FUNCTION",
                      "measure the CPU time of the calls of matching functions, beside the\n"
                      "time that passes (repeatable)"),
+    SJ_POLICY_OPTION("memory", "FUNCTION",
+                     "count what the calls of matching functions allocate and free\n"
+                     "(repeatable)"),
     SJ_POLICY_OPTION("zombies", "WHAT",
                      "heap: report uses of freed memory, overflows and wrong frees of\n"
                      "blocks of malloc; objc: messages to freed Objective-C objects;\n"

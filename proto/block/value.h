@@ -24,7 +24,7 @@ typedef enum sj_value_kind {
                              lengths of arrays, fields */
     SJ_VALUE_THROWN = 13, /* no rule's: the type of the exception that ended the call, in text */
     SJ_VALUE_COST = 14    /* what the call has cost; its position is an sj_value_cost. In a record:
-                             1 at the entry, 0 at the exit, the thread's CPU time in ns */
+                             sj_cost_reading, what the thread's counter stands at */
 } sj_value_kind;
 
 /* What a call cost, in this order. */
@@ -33,8 +33,27 @@ typedef enum sj_value_cost {
     SJ_COST_CPU_NS = 1,   /* CPU time of its thread */
     SJ_COST_SELF_NS = 2,  /* without that of the calls below whose cost is measured, too */
     SJ_COST_NESTED = 3,   /* 1: within a call of the same function */
-    SJ_COSTS = 4
+    /* By its thread while it ran; then the same without calls below that are measured, too. */
+    SJ_COST_ALLOCATIONS = 4,
+    SJ_COST_ALLOCATED_BYTES = 5,
+    SJ_COST_FREES = 6,
+    SJ_COST_FREED_BYTES = 7,
+    SJ_COST_SELF_ALLOCATIONS = 8,
+    SJ_COST_SELF_ALLOCATED_BYTES = 9,
+    SJ_COST_SELF_FREES = 10,
+    SJ_COST_SELF_FREED_BYTES = 11,
+    SJ_COSTS = 12
 } sj_value_cost;
+
+/* The counters of a thread that are read at the entries and exits of calls. */
+typedef enum sj_cost_counter {
+    SJ_COUNTER_CPU_NS = 0,
+    SJ_COUNTER_ALLOCATIONS = 1,
+    SJ_COUNTER_ALLOCATED_BYTES = 2,
+    SJ_COUNTER_FREES = 3,
+    SJ_COUNTER_FREED_BYTES = 4,
+    SJ_COUNTERS = 5
+} sj_cost_counter;
 
 enum {
     SJ_VALUE_KINDS = 15,        /* one more than the highest */
@@ -56,6 +75,8 @@ enum {
     SJ_PLACES_PER_FUNCTION = 16,
     SJ_PLACE_CPU_ENTRY = 1,    /* no place of a value: the thread's CPU time is recorded */
     SJ_PLACE_CPU_EXIT = 2,     /* likewise; of probes only: a plan has the former for both */
+    SJ_PLACE_MEMORY_ENTRY = 3, /* likewise: what the thread has allocated and freed */
+    SJ_PLACE_MEMORY_EXIT = 4,
     SJ_PLACE_LENGTH_TEXT = 13, /* kind: two registers with a text's length and its address */
     SJ_PLACE_TEXT_LENGTH = 14, /* kind: two registers with its address and its length */
     SJ_PLACE_TEXT_AT = 15      /* kind: the address of its address and its length */
@@ -82,6 +103,20 @@ static inline uint32_t sj_value_position(uint8_t descriptor)
 static inline uint32_t sj_value_kind_of(uint8_t descriptor)
 {
     return descriptor >> 4;
+}
+
+/* sj_cost_reading is the position of a counter's reading in a record. */
+static inline uint32_t sj_cost_reading(sj_cost_counter counter, bool at_entry)
+{
+    return 2 * (uint32_t)counter + (at_entry ? 1 : 0);
+}
+
+/* sj_value_is_at_exit: a record of this descriptor belongs to the exit that follows it. */
+static inline bool sj_value_is_at_exit(uint8_t descriptor)
+{
+    return sj_value_kind_of(descriptor) == SJ_VALUE_COST
+               ? sj_value_position(descriptor) % 2 == 0
+               : sj_value_position(descriptor) == SJ_VALUE_RESULT;
 }
 
 static inline bool sj_value_is_sound(uint8_t descriptor)

@@ -2,6 +2,7 @@
 
 #include "agent/inproc/recorder/changes.h"
 #include "agent/inproc/recorder/internal.h"
+#include "agent/inproc/recorder/memory.h"
 
 #include <sys/uio.h>
 #include <time.h>
@@ -9,6 +10,9 @@
 enum { PAGE = 4096, WORD_BYTES = 8, NS_PER_S = 1000000000 };
 
 const sj_generated_values *sj_recorder_generated_values;
+
+__thread sj_memory_counters sj_recorder_memory __attribute__((tls_model("initial-exec")));
+_Atomic uint32_t *_Atomic sj_recorder_counts_memory;
 
 static void put_value(uint32_t tag, uint64_t stack, uint8_t descriptor, sj_record_part part,
                       uint64_t value)
@@ -201,8 +205,30 @@ static uint32_t record_generated(uint32_t number, uint64_t stack, sj_value_regis
     return outcome > SJ_VALUES_CHANGED ? outcome : SJ_VALUES_CHANGED;
 }
 
+static void put_reading(uint32_t tag, uint64_t stack, sj_cost_counter counter, bool at_entry,
+                        uint64_t reading)
+{
+    put_value(tag, stack, sj_value_descriptor(sj_cost_reading(counter, at_entry), SJ_VALUE_COST),
+              SJ_PART_VALUE, reading);
+}
+
+/* put_memory records what the thread has allocated and freed so far. */
+static void put_memory(uint32_t tag, uint64_t stack, bool at_entry)
+{
+    const sj_memory_counters *memory = &sj_recorder_memory;
+    const _Atomic uint32_t *counts =
+        atomic_load_explicit(&sj_recorder_counts_memory, memory_order_relaxed);
+    if (counts == NULL || atomic_load_explicit(counts, memory_order_relaxed) == 0) {
+        return;
+    }
+    put_reading(tag, stack, SJ_COUNTER_ALLOCATIONS, at_entry, memory->allocations);
+    put_reading(tag, stack, SJ_COUNTER_ALLOCATED_BYTES, at_entry, memory->allocated_bytes);
+    put_reading(tag, stack, SJ_COUNTER_FREES, at_entry, memory->frees);
+    put_reading(tag, stack, SJ_COUNTER_FREED_BYTES, at_entry, memory->freed_bytes);
+}
+
 /* put_cpu records the CPU time that the thread has had so far. */
-static void put_cpu(uint32_t tag, uint64_t stack, uint8_t place)
+static void put_cpu(uint32_t tag, uint64_t stack, bool at_entry)
 {
     struct timespec now;
     if (!sj_recorder_begin_calls()) {
@@ -212,9 +238,25 @@ static void put_cpu(uint32_t tag, uint64_t stack, uint8_t place)
         SJ_SYS(SYS_clock_gettime, CLOCK_THREAD_CPUTIME_ID, (long)(uintptr_t)&now, 0, 0, 0, 0);
     sj_recorder_end_calls();
     if (failed == 0) {
-        const uint32_t position = place == SJ_PLACE_CPU_ENTRY ? 1 : SJ_VALUE_RESULT;
-        put_value(tag, stack, sj_value_descriptor(position, SJ_VALUE_COST), SJ_PART_VALUE,
-                  (uint64_t)now.tv_sec * NS_PER_S + (uint64_t)now.tv_nsec);
+        put_reading(tag, stack, SJ_COUNTER_CPU_NS, at_entry,
+                    (uint64_t)now.tv_sec * NS_PER_S + (uint64_t)now.tv_nsec);
+    }
+}
+
+/* put_costs returns false where a place is one of a value. */
+static bool put_costs(uint32_t tag, uint64_t stack, uint8_t place)
+{
+    switch (place) {
+    case SJ_PLACE_CPU_ENTRY:
+    case SJ_PLACE_CPU_EXIT:
+        put_cpu(tag, stack, place == SJ_PLACE_CPU_ENTRY);
+        return true;
+    case SJ_PLACE_MEMORY_ENTRY:
+    case SJ_PLACE_MEMORY_EXIT:
+        put_memory(tag, stack, place == SJ_PLACE_MEMORY_ENTRY);
+        return true;
+    default:
+        return false;
     }
 }
 
@@ -234,11 +276,8 @@ uint32_t sj_recorder_values(uint32_t function, uint32_t descriptors, uint64_t st
         const uint32_t kind = sj_value_kind_of(descriptor);
         uint64_t bits = 0;
         sj_due_change due;
-        if (descriptor == SJ_PLACE_CPU_ENTRY || descriptor == SJ_PLACE_CPU_EXIT) {
-            put_cpu(tag, stack, descriptor);
-            continue;
-        }
-        if (descriptor == 0 || !find_register(descriptor, shift, stack, registers, &bits)) {
+        if (put_costs(tag, stack, descriptor) || descriptor == 0 ||
+            !find_register(descriptor, shift, stack, registers, &bits)) {
             continue;
         }
         if (kind == SJ_VALUE_OBJECT) {
