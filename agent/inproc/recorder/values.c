@@ -3,6 +3,7 @@
 #include "agent/inproc/recorder/changes.h"
 #include "agent/inproc/recorder/internal.h"
 #include "agent/inproc/recorder/memory.h"
+#include "agent/inproc/recorder/readable.h"
 
 #include <sys/uio.h>
 #include <time.h>
@@ -41,6 +42,32 @@ static size_t read_memory(uint64_t address, uint8_t *bytes, size_t capacity)
     return got > 0 ? (size_t)got : 0;
 }
 
+/* read_directly reads up to `capacity` bytes, up to a NUL if that ends them, where nothing can fault;
+ * 0: it might. */
+static size_t read_directly(uint64_t address, uint8_t *bytes, size_t capacity, bool ends_at_nul)
+{
+    const size_t readable = sj_recorder_readable(address);
+    const size_t most = readable < capacity ? readable : capacity;
+    for (size_t i = 0; i < most; i++) {
+        bytes[i] = ((const volatile uint8_t *)address)[i];
+        if (ends_at_nul && bytes[i] == 0) {
+            return i + 1;
+        }
+    }
+    return most == capacity ? most : 0;
+}
+
+/* read_safely reads up to `capacity` bytes, by a system call where that might fault. */
+static size_t read_safely(uint64_t address, uint8_t *bytes, size_t capacity, bool ends_at_nul)
+{
+    size_t got = read_directly(address, bytes, capacity, ends_at_nul);
+    if (got == 0 && sj_recorder_begin_calls()) {
+        got = read_memory(address, bytes, capacity);
+        sj_recorder_end_calls();
+    }
+    return got;
+}
+
 /* The text that a value leads to: ended by NUL, or of a known length. */
 typedef struct text_place {
     uint64_t pointer;
@@ -56,11 +83,8 @@ typedef union text_words {
 static text_place follow(uint64_t address)
 {
     uint64_t words[2] = {address, 0};
-    const bool may_read = address != 0 && sj_recorder_begin_calls();
-    const size_t got = may_read ? read_memory(address, (uint8_t *)words, sizeof(words)) : 0;
-    if (may_read) {
-        sj_recorder_end_calls();
-    }
+    const size_t got =
+        address != 0 ? read_safely(address, (uint8_t *)words, sizeof(words), false) : 0;
     return got == sizeof(words) ? (text_place){words[0], words[1]}
                                 : (text_place){address, UINT64_MAX};
 }
@@ -71,12 +95,9 @@ static size_t read_text(const text_place *place, size_t most, text_words *text)
     for (size_t i = 0; i < SJ_VALUE_TEXT_BYTES / WORD_BYTES; i++) {
         text->words[i] = 0;
     }
-    const bool may_read = place->pointer != 0 && most != 0 && sj_recorder_begin_calls();
-    const size_t got = may_read ? read_memory(place->pointer, text->bytes, most) : 0;
-    if (may_read) {
-        sj_recorder_end_calls();
-    }
-    return got;
+    return place->pointer != 0 && most != 0
+               ? read_safely(place->pointer, text->bytes, most, place->length == UINT64_MAX)
+               : 0;
 }
 
 static void put_text(uint32_t tag, uint64_t stack, uint8_t descriptor, const text_place *place)
