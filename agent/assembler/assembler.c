@@ -395,7 +395,8 @@ static sj_status keep_cost(sj_assembler *assembler, uint32_t function, sj_block_
         SJ_TRY(add_cost(stream, value, SJ_COST_FUNCTION, function));
         SJ_TRY(add_cost(stream, value, SJ_COST_NESTED, cost.is_nested));
     }
-    SJ_TRY(add_cost(stream, value, is_cpu ? SJ_COST_CPU_NS : SJ_COST_ALLOCATIONS + memory, cost.all));
+    SJ_TRY(
+        add_cost(stream, value, is_cpu ? SJ_COST_CPU_NS : SJ_COST_ALLOCATIONS + memory, cost.all));
     return add_cost(stream, value, is_cpu ? SJ_COST_SELF_NS : SJ_COST_SELF_ALLOCATIONS + memory,
                     cost.self);
 }
@@ -428,7 +429,7 @@ static sj_status keep_value(sj_assembler *assembler, uint32_t function, uint64_t
     for (uint32_t i = 0; rules != NULL && i < rules->count; i++) {
         const uint8_t stored = rules->items[i].stored;
         const bool has_name =
-            rules->items[i].comparison != SJ_VALUE_ALWAYS && !rules->items[i].changes;
+            sj_value_rule_has_condition(&rules->items[i]) && !rules->items[i].changes;
         const bool is_wanted = has_name || (typed == NULL && memchr(seen, stored, count) == NULL);
         if ((kept >> i & 1) != 0 && is_wanted) {
             value->rule = has_name ? (uint8_t)(i + 1) : 0;
@@ -442,17 +443,99 @@ static sj_status keep_value(sj_assembler *assembler, uint32_t function, uint64_t
     return rules != NULL ? SJ_OK : sj_call_stack_value(assembler->current, value);
 }
 
+/* The values of a moment, and in front of them those of the call's entry. */
+typedef struct call_values {
+    size_t count;
+    sj_block_value items[2 * SJ_VALUE_QUEUE];
+} call_values;
+
+/* Stores, under the names of the rules that the call meets, what they are about. */
+static sj_status keep_met(sj_assembler *assembler, uint32_t met, const call_values *all)
+{
+    const sj_value_rules *rules = assembler->context.value_rules;
+    for (uint32_t i = 0; met != 0; i++, met >>= 1) {
+        const sj_value_rule *rule = &rules->items[i];
+        for (size_t j = 0; (met & 1) != 0 && j < all->count; j++) {
+            if (all->items[j].rule == 0 && all->items[j].descriptor == rule->descriptor) {
+                sj_block_value value = all->items[j];
+                value.descriptor = rule->stored;
+                value.rule = (uint8_t)(i + 1);
+                SJ_TRY(sj_call_stack_value(assembler->current, &value));
+            }
+        }
+    }
+    return SJ_OK;
+}
+
+/* The frame of a call that has just been entered, or left: then it lies behind the last. */
+static const sj_stack_frame *frame_of(const sj_call_stack *stream, uint64_t call_index)
+{
+    for (uint32_t i = stream->depth + 1; i-- > 0 && i + 2 > stream->depth;) {
+        if (i < stream->frame_capacity && stream->frames[i].call_index == call_index) {
+            return &stream->frames[i];
+        }
+    }
+    return NULL;
+}
+
+/* Rules with conditions on the whole call: those that are known at the entry are judged there, the
+ * others at the exit with the values of both. */
+static sj_status judge_call(sj_assembler *assembler, const timed_record *record, bool at_entry,
+                            uint64_t call_index, call_values *all, size_t own)
+{
+    sj_call_stack *stream = assembler->current;
+    const sj_assembler_sink *sink = &assembler->context.sink;
+    const sj_stack_frame *frame = frame_of(stream, call_index);
+    if (frame == NULL || sink->call == NULL) {
+        return SJ_OK;
+    }
+    const sj_assembled_call call = {.function = record->tag & SJ_RECORD_FUNCTION_MASK,
+                                    .caller = frame > stream->frames ? frame[-1].function : 0,
+                                    .at_exit = !at_entry,
+                                    .start_ticks = frame->start_ticks,
+                                    .now_ticks = record->ticks,
+                                    .values = all->items,
+                                    .value_count = all->count};
+    const uint32_t met = sink->call(sink->context, &call);
+    SJ_TRY(keep_met(assembler, met, all));
+    return at_entry && own != 0 ? sj_late_values_put(&stream->late, call_index, stream->depth,
+                                                     all->items, all->count)
+                                : SJ_OK;
+}
+
+static void take_late(sj_call_stack *stream, uint64_t call_index, call_values *all)
+{
+    const sj_block_value *late;
+    const size_t count = sj_late_values_take(&stream->late, call_index, &late);
+    all->count = count < SJ_VALUE_QUEUE ? count : SJ_VALUE_QUEUE;
+    for (size_t i = 0; i < all->count; i++) {
+        all->items[i] = late[i];
+    }
+}
+
 static sj_status keep_values(sj_assembler *assembler, const timed_record *record,
                              uint64_t call_index)
 {
     const uint32_t function = record->tag & SJ_RECORD_FUNCTION_MASK;
     const bool at_entry = record->tag >> SJ_RECORD_FUNCTION_BITS == SJ_RECORD_ENTER;
+    const sj_value_rules *rules = assembler->context.value_rules;
+    const bool judges = sj_value_rules_judge_calls(rules);
+    call_values all;
     sj_block_value value;
+    size_t own = 0;
+    all.count = 0;
+    if (judges && !at_entry) {
+        take_late(assembler->current, call_index, &all);
+    }
     while (sj_value_queue_take(&assembler->values, function, record->stack, at_entry, &value)) {
         value.call_index = call_index;
+        if (judges && all.count < 2 * SJ_VALUE_QUEUE && value.rule == 0) {
+            all.items[all.count++] = value;
+            own++;
+        }
         SJ_TRY(keep_value(assembler, function, record->ticks, &value));
     }
-    return SJ_OK;
+    return judges ? judge_call(assembler, record, at_entry, call_index, &all, own) : SJ_OK;
 }
 
 /* Each may be kept by every rule. */
@@ -460,7 +543,8 @@ static sj_status make_value_room(const sj_assembler *assembler)
 {
     return assembler->values.count == 0
                ? SJ_OK
-               : sj_call_stack_make_value_room(assembler->current, SJ_VALUE_QUEUE * SJ_VALUE_RULES);
+               : sj_call_stack_make_value_room(assembler->current,
+                                               2 * SJ_VALUE_QUEUE * SJ_VALUE_RULES);
 }
 
 static sj_status take_enter(sj_assembler *assembler, const timed_record *record)

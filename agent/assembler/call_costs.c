@@ -23,8 +23,8 @@ sj_status sj_call_costs_enter(sj_call_costs *costs, const sj_costly_call *call,
         costs->count--; /* ended, or left by an exception or a jump */
     }
     if (costs->count == 0 || costs->open[costs->count - 1].call.call_index != call->call_index) {
-        SJ_TRY(
-            sj_array_reserve(&costs->open, &costs->capacity, costs->count, 1, sizeof(*costs->open)));
+        SJ_TRY(sj_array_reserve(&costs->open, &costs->capacity, costs->count, 1,
+                                sizeof(*costs->open)));
         costs->open[costs->count++] = (sj_open_cost){.call = *call};
     }
     sj_open_cost *open = &costs->open[costs->count - 1];

@@ -23,8 +23,9 @@ typedef enum sj_value_kind {
     SJ_VALUE_OBJECT = 12, /* as its runtime names it, in text: constants of enums, types of objects,
                              lengths of arrays, fields */
     SJ_VALUE_THROWN = 13, /* no rule's: the type of the exception that ended the call, in text */
-    SJ_VALUE_COST = 14    /* what the call has cost; its position is an sj_value_cost. In a record:
+    SJ_VALUE_COST = 14,   /* what the call has cost; its position is an sj_value_cost. In a record:
                              sj_cost_reading, what the thread's counter stands at */
+    SJ_VALUE_ERRNO = 15   /* errno at the exit */
 } sj_value_kind;
 
 /* What a call cost, in this order. */
@@ -56,7 +57,7 @@ typedef enum sj_cost_counter {
 } sj_cost_counter;
 
 enum {
-    SJ_VALUE_KINDS = 15,        /* one more than the highest */
+    SJ_VALUE_KINDS = 16,        /* one more than the highest */
     SJ_VALUE_RULE_KINDS = 13,   /* that rules may ask for */
     SJ_VALUE_RESULT = 0,        /* the position of what a call returns */
     SJ_VALUE_LAST_POSITION = 8, /* that rules may ask for; arguments are numbered from 1 */
@@ -77,6 +78,7 @@ enum {
     SJ_PLACE_CPU_EXIT = 2,     /* likewise; of probes only: a plan has the former for both */
     SJ_PLACE_MEMORY_ENTRY = 3, /* likewise: what the thread has allocated and freed */
     SJ_PLACE_MEMORY_EXIT = 4,
+    SJ_PLACE_ERRNO = 5,        /* likewise: errno at the exit */
     SJ_PLACE_LENGTH_TEXT = 13, /* kind: two registers with a text's length and its address */
     SJ_PLACE_TEXT_LENGTH = 14, /* kind: two registers with its address and its length */
     SJ_PLACE_TEXT_AT = 15      /* kind: the address of its address and its length */
@@ -121,7 +123,8 @@ static inline bool sj_value_is_at_exit(uint8_t descriptor)
 
 static inline bool sj_value_is_sound(uint8_t descriptor)
 {
-    return sj_value_kind_of(descriptor) != 0 && sj_value_kind_of(descriptor) < SJ_VALUE_KINDS;
+    const uint32_t kind = sj_value_kind_of(descriptor);
+    return kind != 0 && (kind != SJ_VALUE_ERRNO || sj_value_position(descriptor) == 0);
 }
 
 static inline bool sj_value_is_text(uint32_t kind)

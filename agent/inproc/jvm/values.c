@@ -40,7 +40,7 @@ static void judge(uint32_t function, uint8_t descriptor, uint64_t bits)
 {
     sj_due_change due;
     if (sj_recorder_changes == NULL || due_here.is_decided ||
-        !sj_recorder_judge(function, descriptor, bits, &due)) {
+        !sj_recorder_judge(function, descriptor, bits, NULL, &due)) {
         return;
     }
     switch (due.action) {

@@ -5,6 +5,7 @@
 #include "agent/inproc/recorder/memory.h"
 #include "agent/inproc/recorder/readable.h"
 
+#include <errno.h>
 #include <sys/uio.h>
 #include <time.h>
 
@@ -42,8 +43,8 @@ static size_t read_memory(uint64_t address, uint8_t *bytes, size_t capacity)
     return got > 0 ? (size_t)got : 0;
 }
 
-/* read_directly reads up to `capacity` bytes, up to a NUL if that ends them, where nothing can fault;
- * 0: it might. */
+/* read_directly reads up to `capacity` bytes, up to a NUL if that ends them, where nothing can
+ * fault; 0: it might. */
 static size_t read_directly(uint64_t address, uint8_t *bytes, size_t capacity, bool ends_at_nul)
 {
     const size_t readable = sj_recorder_readable(address);
@@ -202,12 +203,59 @@ static void return_at_once(uint32_t tag, uint64_t stack, const sj_due_change *du
     sj_recorder_put(sj_recorder_reserve(leave), sj_arch_ticks(), stack, leave);
 }
 
+/* The kernel copies, so that an address that leads nowhere does no harm: nothing is written then,
+ * and nothing said. */
+static sj_values_outcome write_bytes(uint32_t tag, uint64_t stack, uint32_t shift,
+                                     const sj_due_change *due, const sj_value_registers *registers)
+{
+    sj_due_change written = *due;
+    const size_t bytes =
+        due->data_bytes < SJ_CHANGE_DATA_BYTES ? due->data_bytes : SJ_CHANGE_DATA_BYTES;
+    if (!find_register(due->target, shift, stack, registers, &written.bits) ||
+        !sj_recorder_begin_calls()) {
+        return SJ_VALUES_KEPT;
+    }
+    const struct iovec here = {.iov_base = (void *)(uintptr_t)due->data, .iov_len = bytes};
+    const struct iovec there = {.iov_base = (void *)written.bits, .iov_len = bytes};
+    const long got = SJ_SYS(SYS_process_vm_writev, sj_sys_pid(), (long)(uintptr_t)&here, 1,
+                            (long)(uintptr_t)&there, 1, 0);
+    sj_recorder_end_calls();
+    if (got > 0) {
+        put_change(tag, stack, &written);
+    }
+    return SJ_VALUES_KEPT;
+}
+
+/* What a condition of a rule is about, for sj_judged_call. */
+typedef struct moment {
+    const sj_value_registers *registers;
+    uint32_t shift;
+    uint64_t stack;
+} moment;
+
+static bool read_moment(const void *context, uint8_t descriptor, uint64_t *bits)
+{
+    const moment *at = context;
+    if (sj_value_kind_of(descriptor) == SJ_VALUE_ERRNO) {
+        *bits = (uint32_t)errno;
+        return true;
+    }
+    if (!find_register(descriptor, at->shift, at->stack, at->registers, bits)) {
+        return false;
+    }
+    *bits = sj_value_narrow(sj_value_kind_of(descriptor), *bits);
+    return true;
+}
+
 static sj_values_outcome change(uint32_t tag, uint64_t stack, uint32_t shift,
                                 const sj_due_change *due, sj_value_registers *registers)
 {
     if (due->action == SJ_CHANGE_NOTHING) {
         put_change(tag, stack, due);
         return SJ_VALUES_KEPT;
+    }
+    if (due->action == SJ_CHANGE_WRITE) {
+        return write_bytes(tag, stack, shift, due, registers);
     }
     set_register(due->target, shift, registers, due->bits);
     if (due->action != SJ_CHANGE_RETURN) {
@@ -264,8 +312,8 @@ static void put_cpu(uint32_t tag, uint64_t stack, bool at_entry)
     }
 }
 
-/* put_costs returns false where a place is one of a value. */
-static bool put_costs(uint32_t tag, uint64_t stack, uint8_t place)
+/* put_apart returns false where a place is one of a value. */
+static bool put_apart(uint32_t tag, uint64_t stack, uint8_t place)
 {
     switch (place) {
     case SJ_PLACE_CPU_ENTRY:
@@ -275,6 +323,10 @@ static bool put_costs(uint32_t tag, uint64_t stack, uint8_t place)
     case SJ_PLACE_MEMORY_ENTRY:
     case SJ_PLACE_MEMORY_EXIT:
         put_memory(tag, stack, place == SJ_PLACE_MEMORY_ENTRY);
+        return true;
+    case SJ_PLACE_ERRNO:
+        put_value(tag, stack, sj_value_descriptor(SJ_VALUE_RESULT, SJ_VALUE_ERRNO), SJ_PART_VALUE,
+                  (uint32_t)errno);
         return true;
     default:
         return false;
@@ -290,6 +342,8 @@ uint32_t sj_recorder_values(uint32_t function, uint32_t descriptors, uint64_t st
     const uint32_t shift = function >> SJ_VALUE_SHIFT_BIT;
     const uint32_t id = function & SJ_RECORD_FUNCTION_MASK;
     const uint32_t tag = sj_record_make_tag(SJ_RECORD_VALUE, id);
+    const moment at = {.registers = registers, .shift = shift, .stack = stack};
+    const sj_judged_call call = {.read = read_moment, .context = &at};
     sj_values_outcome outcome = SJ_VALUES_KEPT;
     int32_t error = 0;
     for (; descriptors != 0 && outcome != SJ_VALUES_RETURN; descriptors >>= 8) {
@@ -297,7 +351,7 @@ uint32_t sj_recorder_values(uint32_t function, uint32_t descriptors, uint64_t st
         const uint32_t kind = sj_value_kind_of(descriptor);
         uint64_t bits = 0;
         sj_due_change due;
-        if (put_costs(tag, stack, descriptor) || descriptor == 0 ||
+        if (put_apart(tag, stack, descriptor) || descriptor == 0 ||
             !find_register(descriptor, shift, stack, registers, &bits)) {
             continue;
         }
@@ -312,7 +366,7 @@ uint32_t sj_recorder_values(uint32_t function, uint32_t descriptors, uint64_t st
             put_value(tag, stack, descriptor, SJ_PART_VALUE, bits);
         }
         if (sj_recorder_changes != NULL &&
-            sj_recorder_judge(id, descriptor, sj_value_narrow(kind, bits), &due)) {
+            sj_recorder_judge(id, descriptor, sj_value_narrow(kind, bits), &call, &due)) {
             const sj_values_outcome changed = change(tag, stack, shift, &due, registers);
             outcome = changed > outcome ? changed : outcome;
             error = due.error != 0 ? due.error : error;

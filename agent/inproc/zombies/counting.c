@@ -158,8 +158,7 @@ COUNT_FREE(count_delete_array_sized_aligned, SJ_HEAD_DELETE_ARRAY_SIZED_ALIGNED)
 static int count_posix_memalign(void **block, size_t alignment, size_t bytes)
 {
     const sj_memory_counters before = sj_recorder_memory;
-    const int failed =
-        REST(new_posix_function, SJ_HEAD_POSIX_MEMALIGN)(block, alignment, bytes);
+    const int failed = REST(new_posix_function, SJ_HEAD_POSIX_MEMALIGN)(block, alignment, bytes);
     sj_recorder_memory = before;
     (void)count_new(failed == 0 ? *block : NULL);
     return failed;
@@ -242,8 +241,8 @@ uint64_t sj_counting_entry(const sj_zombie_region *region, sj_zombie_head head)
         ENTRY(DELETE_ARRAY_ALIGNED, count_delete_array_aligned),
         ENTRY(DELETE_ARRAY_ALIGNED_NOTHROW, count_delete_array_aligned_nothrow),
         ENTRY(DELETE_ARRAY_SIZED_ALIGNED, count_delete_array_sized_aligned)};
-    static const uint64_t simple[SJ_HEADS] = {
-        ENTRY(MALLOC, count_malloc), ENTRY(CALLOC, count_calloc), ENTRY(FREE, count_free)};
+    static const uint64_t simple[SJ_HEADS] = {ENTRY(MALLOC, count_malloc),
+                                              ENTRY(CALLOC, count_calloc), ENTRY(FREE, count_free)};
 #undef ENTRY
     if (!is_counted(region, head)) {
         return 0;

@@ -44,7 +44,7 @@ typedef struct sj_custody {
     /* Where entries of the allocator lead to be counted; 0: nowhere. What they go on with then. */
     _Atomic uint64_t counts_by[SJ_HEADS];
     uint64_t rests[SJ_HEADS];
-    uint32_t has_counting; /* the entries have such a way */
+    uint32_t has_counting;      /* the entries have such a way */
     uint8_t families[SJ_HEADS]; /* sj_block_family: what an entry gives out, or may take back */
     uint64_t operators_low;     /* code of the module that defines the operators; 0: none does */
     uint64_t operators_high;
